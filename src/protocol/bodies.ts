@@ -1,0 +1,20 @@
+import { Buffer, isUtf8 } from 'node:buffer';
+
+/**
+ * How bytes appear in JSON: as text when they are valid UTF-8, else as standard padded base64; `undefined` when empty
+ * (messaging.md 3.6). The caller names the fields: `body`/`bodyBase64`, `responseBody`/`responseBodyBase64`.
+ */
+export function textOrBase64(bytes: Uint8Array): { text: string } | { base64: string } | undefined {
+  if (bytes.length === 0) return undefined;
+  // toString and not TextDecoder: that one would drop a byte order mark.
+  return isUtf8(bytes) ? { text: viewOf(bytes).toString('utf8') } : { base64: base64OfBytes(bytes) };
+}
+
+/** Standard padded base64; `''` for no bytes. */
+export function base64OfBytes(bytes: Uint8Array): string {
+  return viewOf(bytes).toString('base64');
+}
+
+function viewOf(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}

@@ -1,0 +1,23 @@
+/** A place in a list that is ordered by time: after item `n` of the millisecond `ms`. */
+export interface Cursor {
+  ms: number;
+  /** `undefined` in a plain integer cursor, which means the whole millisecond (messaging.md 3.7). */
+  n: number | undefined;
+}
+
+const CURSOR = /^(\d{1,16})(?:-(\d{1,16}))?$/;
+
+/** `<unix ms>-<n>`; also the form of DLQ ids (messaging.md 3.3). */
+export function encodeCursor(ms: number, n: number): string {
+  return `${ms}-${n}`;
+}
+
+/** Reads what `encodeCursor` wrote, or a plain Unix time in ms; `undefined` for anything else. */
+export function decodeCursor(text: string): Cursor | undefined {
+  const parts = CURSOR.exec(text);
+  if (parts === null) return undefined;
+  const ms = Number(parts[1]);
+  const n = parts[2] === undefined ? undefined : Number(parts[2]);
+  if (!Number.isSafeInteger(ms) || (n !== undefined && !Number.isSafeInteger(n))) return undefined;
+  return { ms, n };
+}

@@ -1,0 +1,81 @@
+import { ApiError } from './errors.ts';
+import { isName } from './names.ts';
+import { percentDecode, textOfWire } from './percent-encoding.ts';
+
+/** Where a publish goes. `url` is stored, signed and shown verbatim. */
+export type Destination = { kind: 'url'; url: string } | { kind: 'group'; name: string };
+
+/** 16 KiB: clients and servers commonly stop at 8 KiB. */
+const URL_LENGTH_MAX = 16_384;
+
+const SCHEME = /^https?:\/\//i;
+const SCHEME_WITH_ONE_SLASH = /^(https?:)\/(?!\/)/i;
+/** What `new URL` would silently remove, so that another URL than the stored one would be called. */
+const REMOVED_BY_URL = /\p{Cc}|^ | $/u;
+
+/**
+ * Reads the destination from the path (messaging.md 5.1). `rawRest` is the raw text behind the route up to the `?`,
+ * `destinationQuery` what `splitQuery` left for the destination. Throws `invalid_destination` (400).
+ */
+export function readDestination(rawRest: string, destinationQuery: string): Destination {
+  if (SCHEME.test(rawRest)) return urlDestination(textOfWire(rawRest), destinationQuery);
+  // Some proxies merge slashes.
+  if (SCHEME_WITH_ONE_SLASH.test(rawRest)) {
+    return urlDestination(textOfWire(rawRest.replace(SCHEME_WITH_ONE_SLASH, '$1//')), destinationQuery);
+  }
+  const decoded = percentDecode(rawRest);
+  if (decoded !== undefined && SCHEME.test(decoded)) return urlDestination(decoded, destinationQuery);
+  return groupDestination(decoded ?? rawRest);
+}
+
+/** The destination of a batch item: the text itself, nothing decoded. Throws `invalid_destination` (400). */
+export function readDestinationText(text: string): Destination {
+  return SCHEME.test(text) ? urlDestination(text, '') : groupDestination(text);
+}
+
+function urlDestination(text: string, rawQuery: string): Destination {
+  const base = withoutFragment(text);
+  const query = textOfWire(rawQuery);
+  const url = query === '' ? base : withoutFragment(`${base}${base.includes('?') ? '&' : '?'}${query}`);
+  checkUrl(url);
+  return { kind: 'url', url };
+}
+
+function groupDestination(name: string): Destination {
+  if (name === '') throw new ApiError('invalid_destination', 'a non-empty destination must be provided');
+  if (!isName(name)) throw new ApiError('invalid_destination', `invalid destination url: ${WRONG_SCHEME}`);
+  return { kind: 'group', name };
+}
+
+/** A fragment is never sent; kept, the URL that is signed would differ from the one that the receiver sees. */
+export function withoutFragment(url: string): string {
+  const hashAt = url.indexOf('#');
+  return hashAt < 0 ? url : url.slice(0, hashAt);
+}
+
+/**
+ * Checks scheme, host, port and length of a URL (messaging.md 5.2 item 1) and answers it parsed, for the address
+ * check. User info is kept. Throws `invalid_destination` (400), `invalid destination url: …`.
+ */
+export function checkUrl(url: string): URL {
+  const parsed = parseUrl(url);
+  if (typeof parsed === 'string') throw new ApiError('invalid_destination', `invalid destination url: ${parsed}`);
+  return parsed;
+}
+
+const WRONG_SCHEME = 'endpoint has invalid scheme, add http:// or https://';
+
+/** The parsed URL, or the reason why it cannot be called. */
+export function parseUrl(url: string): URL | string {
+  const scheme = SCHEME.exec(url);
+  if (scheme === null) return WRONG_SCHEME;
+  if (url.length > URL_LENGTH_MAX) return `endpoint is longer than ${URL_LENGTH_MAX} characters`;
+  if (REMOVED_BY_URL.test(url)) return 'endpoint has a control character or begins or ends with a blank';
+  // `new URL` reads "http:///x" as the host x.
+  const hostStart = url[scheme[0].length];
+  if (hostStart === undefined || '/\\?#'.includes(hostStart)) return 'endpoint has no host';
+  const parsed = URL.parse(url);
+  if (parsed === null) return 'endpoint has an invalid host or port';
+  if (parsed.port === '0') return 'endpoint has an invalid host or port';
+  return parsed;
+}

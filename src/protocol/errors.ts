@@ -1,0 +1,49 @@
+/**
+ * What a caller did wrong, in one catalogue: `{"error": message}` with `status`.
+ *
+ * Parsers throw these; `api/` writes them out. The message names the field, the rule and what came instead
+ * (messaging.md 1.3, 25). Anything else that is thrown is our own fault and is answered 500 without details.
+ */
+export class ApiError extends Error {
+  readonly code: ErrorCode;
+  readonly status: number;
+
+  constructor(code: ErrorCode, message: string) {
+    super(message);
+    this.name = 'ApiError';
+    this.code = code;
+    this.status = STATUS_BY_CODE[code];
+  }
+}
+
+/** Each kind of refusal and its HTTP status (messaging.md 1.4). */
+const STATUS_BY_CODE = {
+  invalid_destination: 400,
+  invalid_header: 400,
+  invalid_query: 400,
+  invalid_body: 400,
+  invalid_name: 400,
+  invalid_request: 400,
+  unauthenticated: 401,
+  forbidden: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  quota_exceeded: 412,
+  body_too_large: 413,
+  headers_too_large: 431,
+  rate_limited: 429,
+  /** The store, the memory budget or the shutdown asks the caller to come back; answered with `Retry-After`. */
+  unavailable: 503,
+} as const;
+
+export type ErrorCode = keyof typeof STATUS_BY_CODE;
+
+/** `invalid <Header-Name>: <reason>`, the form in which every refused header is reported. */
+export function invalidHeader(header: string, reason: string): ApiError {
+  return new ApiError('invalid_header', `invalid ${header}: ${reason}`);
+}
+
+/** `quota <name> exceeded, current limit: <n>` (messaging.md 20.1). */
+export function quotaExceeded(quota: string, limit: number): ApiError {
+  return new ApiError('quota_exceeded', `quota ${quota} exceeded, current limit: ${limit}`);
+}

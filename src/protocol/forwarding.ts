@@ -1,0 +1,80 @@
+import { hasConfigPrefix } from './config-names.ts';
+import type { Configuration, OptionsInput, Scope } from './config-scopes.ts';
+import { invalidHeader } from './errors.ts';
+import {
+  addHeader,
+  canonicalHeaderName,
+  isConnectionHeader,
+  isHeaderName,
+  isHeaderValue,
+  newHeaderMap,
+  refuseUnforwardable,
+  trimBlanks,
+  UNSENDABLE_VALUE,
+} from './headers.ts';
+import type { HeaderMap } from './settings.ts';
+
+/** Sent by the caller's HTTP client for its own request, so not taken along by `Upstash-Header-Forward: true`. */
+const OF_THE_CALLER = new Set(['accept-encoding', 'user-agent', '__proto__']);
+
+/** The headers that were forwarded one by one. Throws 400 for one that cannot be delivered. */
+export function forwardedHeaders(scope: Scope): HeaderMap {
+  const map = newHeaderMap();
+  for (const [name, { header, values }] of scope.forwarded) {
+    refuseUnforwardable(header, name, values);
+    map[name] = values;
+  }
+  return map;
+}
+
+/** The above with `Content-Type`, unless that was forwarded itself (messaging.md 4.4, items 3 and 4). */
+export function explicitHeaders({ scope, contentType }: Configuration): HeaderMap {
+  if (contentType !== undefined && !isHeaderValue(contentType.value)) {
+    throw invalidHeader(contentType.header, UNSENDABLE_VALUE);
+  }
+  const map = forwardedHeaders(scope);
+  if (contentType !== undefined) map['Content-Type'] ??= [contentType.value];
+  return map;
+}
+
+/**
+ * `explicit` and every other header of the request that is the message's and not the connection's, the caller's
+ * HTTP client's or the operator's proxy's (messaging.md 4.5). Explicit values beat those of the same name.
+ */
+export function withAllHeaders(explicit: HeaderMap, input: OptionsInput): HeaderMap {
+  const { rawHeaders, tokenInQuery, proxyHeaders } = input;
+  const nominated = connectionOptions(rawHeaders);
+  const taken = newHeaderMap();
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] ?? '';
+    const lowerName = name.toLowerCase();
+    const stays =
+      hasConfigPrefix(name) ||
+      isConnectionHeader(lowerName) ||
+      OF_THE_CALLER.has(lowerName) ||
+      nominated.has(lowerName) ||
+      (lowerName === 'authorization' && !tokenInQuery) ||
+      proxyHeaders.some((pattern) => fits(lowerName, pattern)) ||
+      explicit[canonicalHeaderName(name)] !== undefined;
+    if (stays) continue;
+    const value = rawHeaders[i + 1] ?? '';
+    // Not possible over HTTP, but in a batch item's JSON.
+    if (!isHeaderName(name) || !isHeaderValue(value)) refuseUnforwardable(name, name, [value]);
+    addHeader(taken, name, trimBlanks(value));
+  }
+  return Object.assign(taken, explicit);
+}
+
+/** Lower-case names that `Connection` declares to be of this connection only (RFC 9110 section 7.6.1). */
+function connectionOptions(rawHeaders: readonly string[]): Set<string> {
+  const options = new Set<string>();
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    if (rawHeaders[i]?.toLowerCase() !== 'connection') continue;
+    for (const option of (rawHeaders[i + 1] ?? '').split(',')) options.add(trimBlanks(option).toLowerCase());
+  }
+  return options;
+}
+
+function fits(lowerName: string, pattern: string): boolean {
+  return pattern.endsWith('*') ? lowerName.startsWith(pattern.slice(0, -1)) : lowerName === pattern;
+}

@@ -1,0 +1,122 @@
+import { ApiError, invalidHeader } from './errors.ts';
+import { memo } from './memo.ts';
+import type { HeaderMap } from './settings.ts';
+
+/**
+ * Headers that belong to one HTTP connection or to the framing of one request, lower-case (messaging.md 4.4 item 5,
+ * RFC 9110 section 7.6.1). A message that carried one could not be delivered, or not as it was meant.
+ */
+const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
+  'host',
+  'content-length',
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'expect',
+  'http2-settings',
+]);
+
+const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+/** Anything but tab and the printable part of Latin-1. */
+const UNSENDABLE = /[^\t -~\x80-\xff]/;
+
+/** True when `lowerName` (lower-case) belongs to the connection and is never forwarded. */
+export function isConnectionHeader(lowerName: string): boolean {
+  return CONNECTION_HEADERS.has(lowerName);
+}
+
+/** True when `name` is a field name by RFC 9110 (a token). */
+export function isHeaderName(name: string): boolean {
+  return TOKEN.test(name);
+}
+
+/** True when HTTP/1.1 can carry `value`: Latin-1 without control characters, tab allowed. */
+export function isHeaderValue(value: string): boolean {
+  return !UNSENDABLE.test(value);
+}
+
+/** `x-api-key` to `X-Api-Key`: the spelling in every header map (messaging.md 3.5). */
+export const canonicalHeaderName: (name: string) => string = memo((name) => {
+  let canonical = '';
+  let wordStarts = true;
+  for (const letter of name) {
+    canonical += wordStarts ? asciiUpper(letter) : asciiLower(letter);
+    wordStarts = letter === '-';
+  }
+  return canonical;
+});
+
+// Names are ASCII; letters like "ß" or "İ" would change length under toUpperCase and must only be passed through.
+function asciiUpper(letter: string): string {
+  return letter >= 'a' && letter <= 'z' ? letter.toUpperCase() : letter;
+}
+
+function asciiLower(letter: string): string {
+  return letter >= 'A' && letter <= 'Z' ? letter.toLowerCase() : letter;
+}
+
+/** An empty header map. It has no prototype, so that no header name can mean anything but itself. */
+export function newHeaderMap(): HeaderMap {
+  return Object.create(null) as HeaderMap;
+}
+
+/** Adds one header line; lines of one name, however spelt, stay several values of it. */
+export function addHeader(map: HeaderMap, name: string, value: string): void {
+  const canonical = canonicalHeaderName(name);
+  const values = map[canonical];
+  if (values === undefined) map[canonical] = [value];
+  else values.push(value);
+}
+
+/** The header map of a flat list `[name, value, name, value, …]` as Node's `rawHeaders` and undici give it. */
+export function headerMapFromRaw(rawHeaders: readonly string[]): HeaderMap {
+  const map = newHeaderMap();
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) addHeader(map, rawHeaders[i] ?? '', rawHeaders[i + 1] ?? '');
+  return map;
+}
+
+/** Cuts blanks and tabs at both ends, and nothing else: `trim` would also take the last byte of a UTF-8 "à". */
+export function trimBlanks(value: string): string {
+  let start = 0;
+  let end = value.length;
+  while (start < end && isBlank(value.charCodeAt(start))) start++;
+  while (end > start && isBlank(value.charCodeAt(end - 1))) end--;
+  return end - start === value.length ? value : value.slice(start, end);
+}
+
+function isBlank(code: number): boolean {
+  return code === 0x20 || code === 0x09;
+}
+
+/**
+ * Throws `invalid_header` (400) when the header `name` with `values` cannot be delivered, naming it `headerAsSent`
+ * as the caller wrote it (`Upstash-Forward-Te`). Accepted, such a message would fail in the same way at each attempt.
+ */
+export function refuseUnforwardable(headerAsSent: string, name: string, values: readonly string[]): void {
+  if (!isHeaderName(name)) {
+    if (name === '') throw invalidHeader(headerAsSent, 'the name of the header to forward is missing');
+    throw new ApiError('invalid_header', `invalid header name ${shown(headerAsSent)}: not a token of HTTP`);
+  }
+  const lowerName = name.toLowerCase();
+  if (isConnectionHeader(lowerName)) {
+    throw invalidHeader(headerAsSent, `${canonicalHeaderName(name)} belongs to the connection and cannot be forwarded`);
+  }
+  if (lowerName === '__proto__') throw invalidHeader(headerAsSent, 'this name cannot be forwarded');
+  for (const value of values) {
+    if (!isHeaderValue(value)) throw invalidHeader(headerAsSent, UNSENDABLE_VALUE);
+  }
+}
+
+/** Why a value for which `isHeaderValue` is false is refused. */
+export const UNSENDABLE_VALUE = 'the value has a control character or one above Latin-1';
+
+/** What came instead, fit for an error text: quoted, escaped and cut to a readable length. */
+export function shown(value: string): string {
+  return JSON.stringify(value.length <= 64 ? value : `${value.slice(0, 64)}…`);
+}

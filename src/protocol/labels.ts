@@ -1,0 +1,17 @@
+import { trimBlanks } from './headers.ts';
+import { checkName } from './names.ts';
+
+/**
+ * The labels of a comma-separated list: blanks trimmed, empty elements and repetitions dropped, order kept
+ * (messaging.md 4.2). Throws `invalid_name` (400) for one that breaks the grammar of names, naming `header`.
+ */
+export function parseLabels(text: string, header: string): string[] {
+  const labels = new Set<string>();
+  for (const element of text.split(',')) {
+    const label = trimBlanks(element);
+    if (label === '') continue;
+    checkName('label', label, header);
+    labels.add(label);
+  }
+  return [...labels];
+}

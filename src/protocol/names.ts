@@ -1,0 +1,28 @@
+import { ApiError } from './errors.ts';
+
+/** What can carry a name of the grammar in messaging.md 3.4; the words are those of the error texts (section 25). */
+export type NameKind = 'queue name' | 'schedule id' | 'topic name' | 'flow control key' | 'label';
+
+const NAME = /^[A-Za-z0-9_.-]+$/;
+const LENGTH_MAX = 255;
+/** What an error text repeats of a wrong name at most. */
+const SHOWN_MAX = 64;
+
+/** True for 1 to 255 letters, digits, hyphens, periods and underscores. */
+export function isName(text: string): boolean {
+  return text.length <= LENGTH_MAX && NAME.test(text);
+}
+
+/**
+ * Throws `invalid_name` (400) unless `isName(name)`. `header` is the config header that carried it, when one did: errors about
+ * a header must name it.
+ */
+export function checkName(kind: NameKind, name: string, header?: string): void {
+  if (isName(name)) return;
+  const value = name.length > SHOWN_MAX ? `${name.slice(0, SHOWN_MAX)}…` : name;
+  const rule = NAME.test(name)
+    ? `at most ${LENGTH_MAX} characters are allowed`
+    : 'only letters, digits, hyphen, period and underscore are allowed';
+  const where = header === undefined ? '' : ` (${header})`;
+  throw new ApiError('invalid_name', `invalid ${kind} ${value}: ${rule}${where}`);
+}

@@ -1,0 +1,94 @@
+import type { Given } from './config-scopes.ts';
+import { DelayExpressionError, parseDelayExpression } from './delay-expression.ts';
+import { parseUrl, withoutFragment } from './destination.ts';
+import { parseDurationMs } from './durations.ts';
+import { ApiError, invalidHeader } from './errors.ts';
+import { shown } from './headers.ts';
+import { textOfWire } from './percent-encoding.ts';
+import type { HttpMethod } from './settings.ts';
+
+/**
+ * The value of one option, checked by its rule in messaging.md 4.2. All take `undefined` for an option that was not
+ * given and throw `invalid_header` (400), naming the header.
+ */
+
+const METHODS: ReadonlySet<string> = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE']);
+const DIGITS = /^\d+$/;
+const DEDUPLICATION_ID_LENGTH_MAX = 255;
+
+export function methodOf(given: Given | undefined): HttpMethod {
+  if (given === undefined) return 'POST';
+  const method = given.value.toUpperCase();
+  if (METHODS.has(method)) return method as HttpMethod;
+  throw invalidHeader(given.header, `must be GET, POST, PUT, PATCH or DELETE, not ${shown(given.value)}`);
+}
+
+export function booleanOf(given: Given | undefined): boolean {
+  if (given === undefined) return false;
+  const value = given.value.toLowerCase();
+  if (value !== 'true' && value !== 'false') {
+    throw invalidHeader(given.header, `must be true or false, not ${shown(given.value)}`);
+  }
+  return value === 'true';
+}
+
+/** Milliseconds, more than 0. */
+export function timeoutOf(given: Given | undefined): number | undefined {
+  const timeoutMs = durationOf(given);
+  if (given !== undefined && timeoutMs === 0) throw invalidHeader(given.header, 'a timeout must be longer than 0');
+  return timeoutMs;
+}
+
+/** Milliseconds, 0 or more. */
+export function durationOf(given: Given | undefined): number | undefined {
+  if (given === undefined) return undefined;
+  const durationMs = parseDurationMs(given.value);
+  if (durationMs !== undefined) return durationMs;
+  throw invalidHeader(given.header, `must be a duration such as 30s or 1d10h30m, not ${shown(given.value)}`);
+}
+
+/** A whole number, 0 or more; too large to count exactly, it is Infinity, for the quota to refuse. */
+export function wholeNumberOf(given: Given | undefined): number | undefined {
+  if (given === undefined) return undefined;
+  if (!DIGITS.test(given.value)) {
+    throw invalidHeader(given.header, `must be a whole number of at least 0, not ${shown(given.value)}`);
+  }
+  const number = Number(given.value);
+  return Number.isSafeInteger(number) ? number : Number.POSITIVE_INFINITY;
+}
+
+/** Milliseconds of a Unix time in seconds; Infinity as above. */
+export function notBeforeOf(given: Given | undefined): number | undefined {
+  if (given === undefined) return undefined;
+  if (!DIGITS.test(given.value)) {
+    throw invalidHeader(given.header, `must be a Unix time in whole seconds, not ${shown(given.value)}`);
+  }
+  const timeMs = Number(given.value) * 1000;
+  return Number.isSafeInteger(timeMs) ? timeMs : Number.POSITIVE_INFINITY;
+}
+
+/** The text of a valid expression. */
+export function delayExpressionOf(given: Given | undefined): string | undefined {
+  if (given === undefined) return undefined;
+  try {
+    return parseDelayExpression(given.value).text;
+  } catch (error) {
+    if (error instanceof DelayExpressionError) throw invalidHeader(given.header, error.message);
+    throw error;
+  }
+}
+
+export function deduplicationIdOf(given: Given | undefined): string | undefined {
+  if (given === undefined) return undefined;
+  if (given.value.includes(':')) throw new ApiError('invalid_header', "DeduplicationId cannot contain ':'");
+  if (given.value.length <= DEDUPLICATION_ID_LENGTH_MAX) return given.value;
+  throw invalidHeader(given.header, `longer than ${DEDUPLICATION_ID_LENGTH_MAX} characters`);
+}
+
+/** The URL of a callback: a URL by the same rules as a destination, never a group. */
+export function callbackUrlOf(given: Given): string {
+  const url = withoutFragment(textOfWire(given.value));
+  const parsed = parseUrl(url);
+  if (typeof parsed === 'string') throw invalidHeader(given.header, parsed);
+  return url;
+}

@@ -1,0 +1,246 @@
+import type { CallbackKind } from './config-names.ts';
+import { collectConfiguration, type Given, type OptionsInput, type Scope } from './config-scopes.ts';
+import { ApiError, invalidHeader, quotaExceeded } from './errors.ts';
+import { parseFlowControl } from './flow-control.ts';
+import { explicitHeaders, forwardedHeaders, withAllHeaders } from './forwarding.ts';
+import { newHeaderMap } from './headers.ts';
+import { parseLabels } from './labels.ts';
+import { checkName } from './names.ts';
+import {
+  booleanOf,
+  callbackUrlOf,
+  deduplicationIdOf,
+  delayExpressionOf,
+  durationOf,
+  methodOf,
+  notBeforeOf,
+  timeoutOf,
+  wholeNumberOf,
+} from './option-values.ts';
+import { parseRedaction } from './redaction.ts';
+import type { CallbackSettings, Deduplication, FlowControl, MessageSettings, PublishOptions } from './settings.ts';
+
+export type { OptionsInput } from './config-scopes.ts';
+
+/** Limits of the account that options can meet (messaging.md 20.1); 0 means unlimited. */
+export interface Quotas {
+  /** Retries of a message that does not say. */
+  retriesDefault: number;
+  retriesMax: number;
+  /** How far ahead a message may be put, from acceptance. */
+  delayMsMax: number;
+  /** Longer timeouts are lowered to it. */
+  timeoutMsMax: number;
+}
+
+/** How the request came in. A publish with a cron expression is read as a schedule (messaging.md 4.2). */
+export type OptionsContext = 'publish' | 'enqueue' | 'schedule';
+
+const CALLBACK_DEPTH_MAX = 3;
+
+/**
+ * Reads everything that configures one message: request headers over query parameters over group defaults, in both
+ * dialects (messaging.md 4, 9.4). Throws the first problem in the order of 4.2: 400 naming the header as the caller
+ * knows it, and 412 for an exceeded quota only when nothing else is wrong (25). `nowMs` is the time of acceptance.
+ */
+export function readPublishOptions(
+  input: OptionsInput,
+  context: OptionsContext,
+  quotas: Quotas,
+  nowMs: number,
+): PublishOptions {
+  return new OptionsReader(quotas, nowMs).read(input, context);
+}
+
+class OptionsReader {
+  readonly #quotas: Quotas;
+  readonly #nowMs: number;
+  #exceeded: ApiError | undefined;
+
+  constructor(quotas: Quotas, nowMs: number) {
+    this.#quotas = quotas;
+    this.#nowMs = nowMs;
+  }
+
+  /** The order of the statements is the order of the checks. */
+  read(input: OptionsInput, context: OptionsContext): PublishOptions {
+    const configuration = collectConfiguration(input);
+    const { scope, dialect } = configuration;
+    const { options } = scope;
+    const kind = context === 'publish' && options.has('cron') ? 'schedule' : context;
+
+    const method = methodOf(options.get('method'));
+    const explicitHeader = explicitHeaders(configuration);
+    const takesAll = booleanOf(options.get('header-forward'));
+    const header = takesAll ? withAllHeaders(explicitHeader, input) : explicitHeader;
+    const settings: MessageSettings = { dialect, maxRetries: this.#quotas.retriesDefault };
+    this.#readAttempts(scope, settings);
+    const delay = options.get('delay');
+    const notBefore = options.get('not-before');
+    if (kind === 'enqueue') refuse(delay, ' for queues');
+    const delayMs = durationOf(delay);
+    if (kind === 'enqueue') refuse(notBefore, ' for queues');
+    if (kind === 'schedule') refuse(notBefore, ' for schedules');
+    const notBeforeMs = notBeforeOf(notBefore);
+    // Produced messages are never deduplicated (11, item 8).
+    const deduplication = kind === 'schedule' ? undefined : deduplicationOf(scope);
+    this.#readCallbacks(scope, settings, 1);
+    readPresentation(scope, settings);
+
+    const read: PublishOptions = { method, header, explicitHeader, settings };
+    // Not-before wins over the delay, so a delay beside it meets no quota.
+    if (notBeforeMs !== undefined) {
+      this.#checkHorizon(notBeforeMs - this.#nowMs, notBefore);
+      read.notBeforeMs = notBeforeMs;
+    } else if (delayMs !== undefined) {
+      this.#checkHorizon(delayMs, delay);
+      read.delayMs = delayMs;
+    }
+    if (deduplication !== undefined) read.deduplication = deduplication;
+    if (kind === 'schedule') readSchedule(scope, read);
+    if (this.#exceeded !== undefined) throw this.#exceeded;
+    return read;
+  }
+
+  /** What governs the attempts of a message, published or callback. */
+  #readAttempts(
+    { options }: Scope,
+    settings: Pick<CallbackSettings, 'timeoutMs' | 'maxRetries' | 'retryDelayExpression'>,
+  ): void {
+    const { timeoutMsMax, retriesMax } = this.#quotas;
+    const timeoutMs = timeoutOf(options.get('timeout'));
+    if (timeoutMs !== undefined) settings.timeoutMs = timeoutMsMax > 0 ? Math.min(timeoutMs, timeoutMsMax) : timeoutMs;
+
+    const retries = options.get('retries');
+    const maxRetries = wholeNumberOf(retries);
+    if (retries !== undefined && maxRetries !== undefined) {
+      if (retriesMax > 0 && maxRetries > retriesMax) this.#exceed('maxRetries', retriesMax);
+      else if (!Number.isFinite(maxRetries)) throw invalidHeader(retries.header, 'the number is too large');
+      settings.maxRetries = maxRetries;
+    }
+
+    const retryDelayExpression = delayExpressionOf(options.get('retry-delay'));
+    if (retryDelayExpression !== undefined) settings.retryDelayExpression = retryDelayExpression;
+  }
+
+  /** `depth` counts from 1 for the callbacks of the published message. */
+  #readCallbacks(scope: Scope, settings: Pick<CallbackSettings, 'callback' | 'failureCallback'>, depth: number): void {
+    const callback = this.#readCallback(scope, 'callback', depth);
+    if (callback !== undefined) settings.callback = callback;
+    const failureCallback = this.#readCallback(scope, 'failure-callback', depth);
+    if (failureCallback !== undefined) settings.failureCallback = failureCallback;
+  }
+
+  /** Options without the URL of their callback are checked all the same, and then have no effect. */
+  #readCallback(parent: Scope, kind: CallbackKind, depth: number): CallbackSettings | undefined {
+    const given = parent.options.get(kind);
+    const scope = parent.callbacks[kind];
+    if (given === undefined && scope === undefined) return undefined;
+    if (depth > CALLBACK_DEPTH_MAX) {
+      throw invalidHeader(
+        given?.header ?? scope?.firstHeader ?? '',
+        `callbacks of callbacks end after ${CALLBACK_DEPTH_MAX} levels`,
+      );
+    }
+    const url = given === undefined ? '' : callbackUrlOf(given);
+    const settings: CallbackSettings = { url, method: 'POST', header: newHeaderMap() };
+    if (scope !== undefined) this.#readCallbackOptions(scope, settings, depth);
+    return given === undefined ? undefined : settings;
+  }
+
+  #readCallbackOptions(scope: Scope, settings: CallbackSettings, depth: number): void {
+    const { options } = scope;
+    settings.method = methodOf(options.get('method'));
+    settings.header = forwardedHeaders(scope);
+    this.#readAttempts(scope, settings);
+    refuse(options.get('delay'), '');
+    refuse(options.get('not-before'), '');
+    this.#readCallbacks(scope, settings, depth + 1);
+    readPresentation(scope, settings);
+  }
+
+  #checkHorizon(delayMs: number, given: Given | undefined): void {
+    const { delayMsMax } = this.#quotas;
+    if (delayMsMax > 0 && delayMs > delayMsMax) this.#exceed('maxDelay', Math.floor(delayMsMax / 1000));
+    // Only where the quota is off: no time that far ahead can be counted in milliseconds.
+    else if (!Number.isSafeInteger(this.#nowMs + delayMs)) throw invalidHeader(given?.header ?? '', 'too far ahead');
+  }
+
+  /** Remembers the first exceeded quota: quotas are reported after everything that is wrong with the request itself. */
+  #exceed(quota: string, limit: number): void {
+    this.#exceeded ??= quotaExceeded(quota, limit);
+  }
+}
+
+/** Throws the documented text when the option is there; `where` completes it. */
+function refuse(given: Given | undefined, where: string): void {
+  if (given !== undefined) throw new ApiError('invalid_header', `${given.header} is not supported${where}`);
+}
+
+/** An explicit id wins over the content (11, item 3); both are checked. */
+function deduplicationOf({ options }: Scope): Deduplication | undefined {
+  const id = deduplicationIdOf(options.get('deduplication-id'));
+  const byContent = booleanOf(options.get('content-based-deduplication'));
+  if (id !== undefined) return { by: 'id', id };
+  return byContent ? { by: 'content' } : undefined;
+}
+
+/** Labels, flow control and redaction: the last options of a message, published or callback. */
+function readPresentation(
+  { options }: Scope,
+  settings: Pick<CallbackSettings, 'labels' | 'flowControl' | 'redact'>,
+): void {
+  const label = options.get('label');
+  const labels = label === undefined ? [] : parseLabels(label.value, label.header);
+  if (labels.length > 0) settings.labels = labels;
+  const flowControl = flowControlOf(options.get('flow-control-key'), options.get('flow-control-value'));
+  if (flowControl !== undefined) settings.flowControl = flowControl;
+  const redact = options.get('redact-fields');
+  if (redact !== undefined) settings.redact = parseRedaction(redact.value, redact.header);
+}
+
+function flowControlOf(key: Given | undefined, value: Given | undefined): FlowControl | undefined {
+  if (key === undefined && value === undefined) return undefined;
+  if (key === undefined || value === undefined) {
+    const header = key?.header ?? value?.header ?? '';
+    const missing = key === undefined ? header.replace(/Value$/, 'Key') : header.replace(/Key$/, 'Value');
+    throw invalidHeader(header, `needs ${missing}`);
+  }
+  return parseFlowControl(key.value, value.value, value.header, key.header);
+}
+
+function readSchedule({ options }: Scope, read: PublishOptions): void {
+  // A missing expression is reported as an empty one by whoever reads it (15.2).
+  read.cron = options.get('cron')?.value ?? '';
+  const scheduleId = options.get('schedule-id');
+  if (scheduleId !== undefined) {
+    checkName('schedule id', scheduleId.value, scheduleId.header);
+    read.scheduleId = scheduleId.value;
+  }
+  const queueName = options.get('queue-name');
+  if (queueName !== undefined) {
+    checkName('queue name', queueName.value, queueName.header);
+    read.scheduleQueueName = queueName.value;
+  }
+}
+
+/**
+ * The `headers` member of a batch item as the flat list that requests have: an object of strings or arrays of strings;
+ * absent or null is none (messaging.md 22.3). Throws `invalid_body` (400) for any other shape.
+ */
+export function itemRawHeaders(headers: unknown): string[] {
+  const raw: string[] = [];
+  if (headers === undefined || headers === null) return raw;
+  if (typeof headers !== 'object' || Array.isArray(headers)) throw invalidHeaders('must be an object');
+  for (const [name, value] of Object.entries(headers)) {
+    for (const line of Array.isArray(value) ? value : [value]) {
+      if (typeof line !== 'string') throw invalidHeaders(`${name} must be a string or an array of strings`);
+      raw.push(name, line);
+    }
+  }
+  return raw;
+}
+
+function invalidHeaders(reason: string): ApiError {
+  return new ApiError('invalid_body', `invalid request body: headers: ${reason}`);
+}

@@ -1,0 +1,46 @@
+import { Buffer } from 'node:buffer';
+import { hash } from 'node:crypto';
+import { invalidHeader } from './errors.ts';
+import { canonicalHeaderName, isHeaderName, newHeaderMap, shown } from './headers.ts';
+import type { HeaderMap, Redaction } from './settings.ts';
+
+const ONE_HEADER = /^headers?\[([^\]]*)\]$/;
+
+/**
+ * Reads `Upstash-Redact-Fields`: `body`, `header` or `headers` for all of them, `header[Name]` for one
+ * (messaging.md 19). Throws `invalid_header` (400) for any other element, and for a list without one: to hide
+ * nothing is never what the caller meant.
+ */
+export function parseRedaction(text: string, header = 'Upstash-Redact-Fields'): Redaction {
+  let body = false;
+  let all = false;
+  const names = new Set<string>();
+  for (const element of text.replace(/[ \t]/g, '').split(',')) {
+    const [, name] = ONE_HEADER.exec(element) ?? [];
+    if (element === '') continue;
+    else if (element === 'body') body = true;
+    else if (element === 'header' || element === 'headers') all = true;
+    else if (name !== undefined && isHeaderName(name)) names.add(canonicalHeaderName(name));
+    else throw invalidHeader(header, `elements are body, header or header[Name], not ${shown(element)}`);
+  }
+  if (!body && !all && names.size === 0) throw invalidHeader(header, 'the list has no element');
+  return { body, headers: all ? 'all' : [...names] };
+}
+
+/** What views show instead of `bytes`: `REDACTED:` and their SHA-256 in lower-case hex. */
+export function redactedText(bytes: Uint8Array): string {
+  return `REDACTED:${hash('sha256', bytes, 'hex')}`;
+}
+
+/** `map` as views show it: each hidden value replaced separately, names kept. Without a redaction, `map` itself. */
+export function redactHeaderMap(map: HeaderMap, redaction: Redaction | undefined): HeaderMap {
+  if (redaction === undefined || redaction.headers.length === 0) return map;
+  const { headers } = redaction;
+  const redacted = newHeaderMap();
+  for (const [name, values] of Object.entries(map)) {
+    const hidden = headers === 'all' || headers.includes(name);
+    // Header values are Latin-1 text: one character is one byte on the wire.
+    redacted[name] = hidden ? values.map((value) => redactedText(Buffer.from(value, 'latin1'))) : values;
+  }
+  return redacted;
+}

@@ -1,0 +1,69 @@
+import { isDecimal, sumOfParts } from './durations.ts';
+import { trimBlanks } from './headers.ts';
+import type { HeaderMap } from './settings.ts';
+
+/** Canonical names in the order in which they are asked. */
+const HEADERS = ['Retry-After', 'X-Ratelimit-Reset', 'X-Ratelimit-Reset-Requests', 'X-Ratelimit-Reset-Tokens'] as const;
+
+const DELAY_MAX_MS = 86_400_000;
+/** Longer than any usable value. */
+const LENGTH_MAX = 64;
+
+/** Units of Go's durations in milliseconds. Micro comes as either Unicode letter, and as its UTF-8 bytes read as Latin-1. */
+const MS_BY_GO_UNIT = new Map([
+  ['ns', 1e-6],
+  ['us', 1e-3],
+  ['\u00b5s', 1e-3],
+  ['\u03bcs', 1e-3],
+  ['\u00c2\u00b5s', 1e-3],
+  ['\u00ce\u00bcs', 1e-3],
+  ['ms', 1],
+  ['s', 1000],
+  ['m', 60_000],
+  ['h', 3_600_000],
+]);
+
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
+const RFC_1123 = /^[A-Za-z]{3}, (\d{2}) ([A-Z][a-z]{2}) (\d{4}) (\d{2}):(\d{2}):(\d{2}) GMT$/;
+
+/**
+ * How long the answer to a failed attempt asks to wait, in milliseconds from `nowMs`; `undefined` when none of its
+ * headers says so in a usable way, and then the back-off applies (messaging.md 8.4). More than a day, negative and
+ * unreadable values are unusable, so an epoch time in `X-RateLimit-Reset` is; a date in the past means at once.
+ */
+export function retryAfterMs(header: HeaderMap, nowMs: number): number | undefined {
+  for (const name of HEADERS) {
+    for (const value of header[name] ?? []) {
+      const delayMs = delayOf(trimBlanks(value), nowMs);
+      if (delayMs !== undefined && delayMs <= DELAY_MAX_MS) return delayMs;
+    }
+  }
+  return undefined;
+}
+
+function delayOf(value: string, nowMs: number): number | undefined {
+  if (value.length > LENGTH_MAX) return undefined;
+  if (isDecimal(value)) return Math.round(Number(value) * 1000);
+  const dateMs = timeOfDate(value);
+  if (dateMs !== undefined) return Math.max(0, dateMs - nowMs);
+  const durationMs = sumOfParts(value, MS_BY_GO_UNIT);
+  return durationMs === undefined ? undefined : Math.round(durationMs);
+}
+
+/** Unix ms of `Sun, 27 Jun 2024 12:16:24 GMT`. The weekday is not checked: senders, the official example among them, get it wrong. */
+function timeOfDate(text: string): number | undefined {
+  const parts = RFC_1123.exec(text);
+  if (parts === null) return undefined;
+  const [, day, monthName = '', year, hour, minute, second] = parts;
+  const month = MONTHS.indexOf(monthName);
+  const atMidnight = Date.UTC(Number(year), month, Number(day));
+  const isRealDay = month >= 0 && Number(day) >= 1 && Number(day) <= daysIn(Number(year), month);
+  // Second 60 is a leap second; it is the next minute's first.
+  if (!isRealDay || Number(hour) > 23 || Number(minute) > 59 || Number(second) > 60) return undefined;
+  return atMidnight + Number(hour) * 3_600_000 + Number(minute) * 60_000 + Number(second) * 1000;
+}
+
+function daysIn(year: number, month: number): number {
+  if (month === 1) return (year % 4 === 0 && year % 100 !== 0) || year % 400 === 0 ? 29 : 28;
+  return [3, 5, 8, 10].includes(month) ? 30 : 31;
+}

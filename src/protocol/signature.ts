@@ -1,0 +1,146 @@
+import { Buffer } from 'node:buffer';
+import { createHmac, createSecretKey, hash, timingSafeEqual } from 'node:crypto';
+import { prefixOf } from './dialect.ts';
+import { memo } from './memo.ts';
+import type { Dialect } from './settings.ts';
+
+/** What one attempt's signature covers (messaging.md 10.1). */
+export interface SignedDelivery {
+  /** The message's `url`, verbatim. */
+  url: string;
+  /** The bytes that are sent. */
+  body: Uint8Array;
+  /** The whole current key, `sig_` included. */
+  signingKey: string;
+  /** Unix seconds at which the attempt starts. */
+  nowS: number;
+  /** Unique for each attempt, `jwt_…`. */
+  jwtId: string;
+  dialect: Dialect;
+}
+
+/** The claims, in the order in which they are written. */
+export interface SignatureClaims {
+  iss: string;
+  sub: string;
+  exp: number;
+  nbf: number;
+  iat: number;
+  jti: string;
+  body: string;
+}
+
+const LIFETIME_S = 300;
+const HEADER = Buffer.from('{"alg":"HS256","typ":"JWT"}').toString('base64url');
+
+const keyObjectOf = memo((signingKey) => createSecretKey(signingKey, 'utf8'));
+
+/** The JWT for the header `Upstash-Signature` of one attempt. */
+export function signDelivery({ url, body, signingKey, nowS, jwtId, dialect }: SignedDelivery): string {
+  const claims: SignatureClaims = {
+    iss: prefixOf(dialect),
+    sub: url,
+    exp: nowS + LIFETIME_S,
+    nbf: 0, // Not `iat`: a receiver whose clock is behind would refuse it.
+    iat: nowS,
+    jti: jwtId,
+    body: bodyClaim(body),
+  };
+  const signed = `${HEADER}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}`;
+  return `${signed}.${hmac(signed, signingKey).toString('base64url')}`;
+}
+
+function hmac(text: string, signingKey: string): Buffer {
+  return createHmac('sha256', keyObjectOf(signingKey)).update(text).digest();
+}
+
+/** SHA-256 as base64url with padding: 32 bytes always take 43 digits and one `=`. */
+function bodyClaim(body: Uint8Array): string {
+  return `${hash('sha256', body, 'base64url')}=`;
+}
+
+/** What a receiver knows about the request it checks. */
+export interface SignatureCheck {
+  /** The value of the signature header. */
+  token: string;
+  /** Tried in order: the current key, then the next. */
+  signingKeys: readonly string[];
+  body: Uint8Array;
+  nowS: number;
+  /** Checked when given. */
+  url?: string;
+  dialect?: Dialect;
+  /** How far the clocks may be apart; default 0. */
+  toleranceS?: number;
+}
+
+/** `claim` names what fails first; `token` means that it is no compact JWS of the expected form. */
+export type SignatureVerdict =
+  | { valid: true; claims: SignatureClaims }
+  | { valid: false; claim: 'token' | 'alg' | 'signature' | keyof SignatureClaims };
+
+/**
+ * Checks a signature as a careful receiver does (messaging.md 10.2): the algorithm is fixed and never taken from the
+ * token, unpadded base64url only, every claim present with its type. Never throws.
+ */
+export function verifySignature(check: SignatureCheck): SignatureVerdict {
+  const segments = check.token.split('.');
+  const [head = '', payload = '', signature = ''] = segments;
+  const header = readSegment(head);
+  if (segments.length !== 3 || header === undefined) return refused('token');
+  if (header.alg !== 'HS256' || (header.typ !== undefined && header.typ !== 'JWT')) return refused('alg');
+
+  const signed = `${head}.${payload}`;
+  const given = bytesOfSegment(signature);
+  if (given === undefined || !check.signingKeys.some((key) => sameBytes(given, hmac(signed, key)))) {
+    return refused('signature');
+  }
+  const claims = readSegment(payload);
+  if (claims === undefined) return refused('token');
+  const failing = failingClaim(claims, check);
+  return failing === undefined ? { valid: true, claims: claims as unknown as SignatureClaims } : refused(failing);
+}
+
+function failingClaim(
+  claims: Record<string, unknown>,
+  { url, body, nowS, dialect, toleranceS = 0 }: SignatureCheck,
+): keyof SignatureClaims | undefined {
+  const { iss, sub, exp, nbf, iat, jti } = claims;
+  const issuerFits = dialect === undefined ? iss === 'Upstash' || iss === 'Waypost' : iss === prefixOf(dialect);
+  if (!issuerFits) return 'iss';
+  if (typeof sub !== 'string' || (url !== undefined && sub !== url)) return 'sub';
+  if (typeof exp !== 'number' || nowS - toleranceS > exp) return 'exp';
+  if (typeof nbf !== 'number' || nowS + toleranceS < nbf) return 'nbf';
+  if (typeof iat !== 'number') return 'iat';
+  if (typeof jti !== 'string' || jti === '') return 'jti';
+  if (claims.body !== bodyClaim(body)) return 'body';
+  return undefined;
+}
+
+function refused(claim: 'token' | 'alg' | 'signature' | keyof SignatureClaims): SignatureVerdict {
+  return { valid: false, claim };
+}
+
+/** The JSON object in a segment; `undefined` when there is none. */
+function readSegment(segment: string): Record<string, unknown> | undefined {
+  const bytes = bytesOfSegment(segment);
+  if (bytes === undefined) return undefined;
+  try {
+    const value: unknown = JSON.parse(bytes.toString('utf8'));
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : undefined;
+  } catch {
+    return undefined; // Not JSON.
+  }
+}
+
+/** Bytes of canonical unpadded base64url; Node alone would also read padding, other alphabets and stray bits. */
+function bytesOfSegment(segment: string): Buffer | undefined {
+  const bytes = Buffer.from(segment, 'base64url');
+  return segment !== '' && bytes.toString('base64url') === segment ? bytes : undefined;
+}
+
+function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && timingSafeEqual(a, b);
+}

@@ -1,0 +1,26 @@
+import { Buffer } from 'node:buffer';
+import { hash } from 'node:crypto';
+
+/** A token in the form that clients decode: base64 of `{"UserID":…,"Password":…}` (messaging.md 2.1). */
+export function mintToken(userId: string, secret: string): string {
+  return Buffer.from(JSON.stringify({ UserID: userId, Password: secret })).toString('base64');
+}
+
+/**
+ * SHA-256 of the whole token, base64url: what is stored and looked up instead of the token. Tokens are long and
+ * random, so a slow hash would protect nothing more.
+ */
+export function hashToken(token: string): string {
+  return hash('sha256', token, 'base64url');
+}
+
+/** The `UserID` inside a token; `undefined` when it has none. Says nothing about whether the token is valid. */
+export function userIdOfToken(token: string): string | undefined {
+  try {
+    const decoded: unknown = JSON.parse(Buffer.from(token, 'base64').toString('utf8'));
+    if (typeof decoded !== 'object' || decoded === null || !('UserID' in decoded)) return undefined;
+    return typeof decoded.UserID === 'string' && decoded.UserID !== '' ? decoded.UserID : undefined;
+  } catch {
+    return undefined; // Not JSON: tokens need not decode.
+  }
+}
