@@ -1,0 +1,111 @@
+/**
+ * What of an answer's bytes reaches undici's parser? All, with three exceptions:
+ *
+ * - `100 Continue` is cut out. HTTP obliges clients to skip interim answers, unasked ones too (messaging.md 7.3 item
+ *   2, RFC 9110 section 15.2). undici skips 102 and 103, but breaks the connection off at a 100.
+ * - A head (interim answers included) longer than its limit ends the connection here. undici has the limit too, but
+ *   past it makes an Error with a stack for each further header that it finds in what was read: 64 KiB of short
+ *   headers stop the process for half a second, which one hostile endpoint could repeat at will (P9).
+ * - What is longer than a slice comes in slices, which bounds the same in the trailers of a chunked body.
+ */
+import type { Socket } from 'node:net';
+
+/** Longer than common heads and short answers, so that these pass untouched. */
+export const SLICE_BYTES = 4_096;
+
+const CONTINUE = Buffer.from('HTTP/1.1 100');
+const HEAD_END = Buffer.from('\r\n\r\n');
+/** Where the status begins: one byte tells most answers apart. */
+const STATUS_AT = 9;
+const DIGIT_ONE = 0x31;
+
+/** An answer's head, or what came in place of one, passed its limit. */
+export class AnswerHeadTooLarge extends Error {
+  readonly code = 'WAYPOST_HEAD_TOO_LARGE';
+
+  constructor() {
+    super('the head of the answer is too large');
+    this.name = 'AnswerHeadTooLarge';
+  }
+}
+
+type Read = () => Buffer | null;
+
+/** Stands between one connection's sockets, one after the other, and the parser. */
+export class AnswerGate {
+  readonly #headBytesMax: number;
+  #awaitsHead = false;
+  #headBytes = 0;
+  /** Read from the socket, not yet handed on. */
+  #rest: Buffer | undefined;
+  /** The begin of a 100's head whose end has not come. */
+  #partial: Buffer | undefined;
+
+  constructor(headBytesMax: number) {
+    this.#headBytesMax = headBytesMax;
+  }
+
+  /** A request goes out: what comes from now on is the head of its answer. */
+  expectHead(): void {
+    this.#awaitsHead = true;
+    this.#headBytes = 0;
+    this.#partial = undefined;
+  }
+
+  /** The final answer's head was read. */
+  headRead(): void {
+    this.#awaitsHead = false;
+  }
+
+  /** Takes the place of `socket.read`, through which undici reads everything until it answers null. */
+  attach(socket: Socket): void {
+    const read = socket.read.bind(socket) as Read;
+    this.#rest = undefined;
+    socket.read = (): Buffer | null => {
+      let slice = this.#nextSlice(read);
+      while (slice !== null && this.#awaitsHead) {
+        this.#headBytes += slice.length;
+        if (this.#headBytes > this.#headBytesMax + SLICE_BYTES) {
+          socket.destroy(new AnswerHeadTooLarge());
+          return null;
+        }
+        if (!this.#beginsWithContinue(slice)) return slice;
+        this.#rest = joined(this.#afterContinue(slice), this.#rest);
+        // `null` would say that nothing more is there; there may be.
+        slice = this.#nextSlice(read);
+      }
+      return slice;
+    };
+  }
+
+  #nextSlice(read: Read): Buffer | null {
+    const chunk = this.#rest ?? read();
+    if (chunk === null || chunk.length <= SLICE_BYTES) {
+      this.#rest = undefined;
+      return chunk;
+    }
+    this.#rest = chunk.subarray(SLICE_BYTES);
+    return chunk.subarray(0, SLICE_BYTES);
+  }
+
+  #beginsWithContinue(slice: Buffer): boolean {
+    if (this.#partial !== undefined) return true;
+    return slice[STATUS_AT] === DIGIT_ONE && CONTINUE.compare(slice, 0, CONTINUE.length) === 0;
+  }
+
+  /** What follows a 100's head; empty when that is all, or when its end has not come yet. */
+  #afterContinue(slice: Buffer): Buffer {
+    const head = joined(this.#partial, slice) ?? slice;
+    const end = head.indexOf(HEAD_END);
+    this.#partial = end === -1 ? head : undefined;
+    const after = end === -1 ? head.subarray(head.length) : head.subarray(end + HEAD_END.length);
+    // It comes by again, to be counted then.
+    this.#headBytes -= after.length;
+    return after;
+  }
+}
+
+function joined(first: Buffer | undefined, second: Buffer | undefined): Buffer | undefined {
+  if (first === undefined || first.length === 0) return second;
+  return second === undefined ? first : Buffer.concat([first, second]);
+}

@@ -1,0 +1,100 @@
+/**
+ * How is a socket opened, and only to an address that the guard allows?
+ *
+ * Three gates, since none covers all: a literal host never reaches `lookup`, so it is judged before; a name is
+ * resolved here once, all its answers are judged, and the socket goes to those very answers (no second resolution
+ * that could differ: rebinding); what the socket is really connected to is judged again.
+ */
+import type { LookupFunction, Socket } from 'node:net';
+import { buildConnector } from 'undici';
+import { type AddressClass, type AddressGuard, literalAddress } from './address-guard.ts';
+import type { Resolver } from './resolver.ts';
+
+/** The address guard said no. Carries the class only: addresses behind names are nobody's business. */
+export class RefusedAddress extends Error {
+  readonly addressClass: AddressClass;
+
+  constructor(addressClass: AddressClass) {
+    super(`refused a ${addressClass} address`);
+    this.name = 'RefusedAddress';
+    this.addressClass = addressClass;
+  }
+}
+
+export interface ConnectorOptions {
+  guard: AddressGuard;
+  resolver: Resolver;
+  verifyTls: boolean;
+}
+
+/** As undici's connector, but answers the socket at once, so that one that is still connecting can be given up. */
+export type Connector = (
+  options: buildConnector.Options,
+  callback: (error: Error | null, socket: Socket | null) => void,
+) => Socket | undefined;
+
+/** `buildConnector` returns the socket; its published type does not say so. */
+type SocketReturningConnector = (
+  options: buildConnector.Options,
+  callback: (...answer: buildConnector.CallbackArgs) => void,
+) => Socket;
+
+export function createConnector({ guard, resolver, verifyTls }: ConnectorOptions): Connector {
+  const open = buildConnector({
+    allowH2: false,
+    // No limit of its own: the attempt's deadline covers connecting too, and gives the socket up.
+    timeout: 0,
+    rejectUnauthorized: verifyTls,
+    lookup: guardedLookup(guard, resolver),
+    maxCachedSessions: 1_000,
+    // Bytes that wait in a socket of an endpoint that sends faster than we read; answers worth reading are short.
+    highWaterMark: 16 * 1024,
+  } as buildConnector.BuildOptions) as SocketReturningConnector;
+
+  return (options, callback) => {
+    const literal = literalAddress(options.hostname);
+    const refused = literal === undefined ? undefined : guard.refusal(literal, literal);
+    if (refused !== undefined) {
+      callback(new RefusedAddress(refused), null);
+      return undefined;
+    }
+    return open(options, (error, socket) => {
+      if (error !== null) return callback(error, null);
+      const { remoteAddress } = socket;
+      // Without an address the peer has hung up already: nothing can be judged and nothing is lost.
+      if (remoteAddress === undefined) return callback(connectionLost(socket), null);
+      const connected = guard.refusal(remoteAddress, options.hostname);
+      if (connected === undefined) return callback(null, socket);
+      socket.destroy();
+      callback(new RefusedAddress(connected), null);
+    });
+  };
+}
+
+function guardedLookup(guard: AddressGuard, resolver: Resolver): LookupFunction {
+  return (hostname, options, callback) => {
+    resolver(hostname).then(
+      (addresses) => {
+        const [first] = addresses;
+        if (first === undefined) return callback(noSuchHost(hostname), '');
+        for (const { address } of addresses) {
+          const refused = guard.refusal(address, hostname);
+          // One bad answer refuses all: a name that points both ways is an attack or a mistake.
+          if (refused !== undefined) return callback(new RefusedAddress(refused), '');
+        }
+        if (options.all) callback(null, addresses);
+        else callback(null, first.address, first.family);
+      },
+      (error: NodeJS.ErrnoException) => callback(error, ''),
+    );
+  };
+}
+
+function connectionLost(socket: Socket): NodeJS.ErrnoException {
+  socket.destroy();
+  return Object.assign(new Error('connection lost'), { code: 'ECONNRESET' });
+}
+
+function noSuchHost(hostname: string): NodeJS.ErrnoException {
+  return Object.assign(new Error(`no address for ${hostname}`), { code: 'ENOTFOUND', syscall: 'getaddrinfo' });
+}

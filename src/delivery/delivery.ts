@@ -1,0 +1,154 @@
+/** How is a message delivered once? The engine's `Delivery` over HTTP/1.1 (messaging.md 7). */
+import type { Claimed, Millis, Outcome, ProjectId } from '../engine/model.ts';
+import type { Clock, Delivery, Randomness } from '../engine/ports.ts';
+import { mintJwtId, type RandomBytes } from '../protocol/ids.ts';
+import { memo } from '../protocol/memo.ts';
+import { signDelivery } from '../protocol/signature.ts';
+import { type AddressClass, AddressGuard, type AddressPolicy, literalAddress } from './address-guard.ts';
+import { createConnector } from './connector.ts';
+import { type Destination, readDestination } from './destination.ts';
+import { Exchange, type ExchangePorts, type ExchangeRequest } from './exchange.ts';
+import { Interruptions } from './interruption.ts';
+import { Origins } from './origins.ts';
+import { blocked, unsendable } from './outcome.ts';
+import { randomPool } from './random-pool.ts';
+import { requestHead } from './request-head.ts';
+import { joiningResolver, type Resolver, systemResolver } from './resolver.ts';
+
+export interface DeliveryOptions {
+  clock: Clock;
+  randomness: Randomness;
+  /** The project's current signing key, from the caller's cache: asked for at each attempt. */
+  signingKey(projectId: ProjectId): string;
+  addresses: AddressPolicy;
+  /** Longest time for one attempt, and the time of those that state none. */
+  timeoutMsMax: Millis;
+  /** How much of an answer's body is read; what follows is cut off. */
+  responseBytesMax: number;
+  responseHeaderBytesMax: number;
+  connectionsPerOriginMax: number;
+  originsMax: number;
+  /** Sent as `Upstash-Region`. */
+  region?: string;
+  verifyTls: boolean;
+  /** Default: the machine's own. */
+  resolver?: Resolver;
+}
+
+export interface DeliveryStats {
+  /** Origins that hold a connection, and their connections. */
+  origins: number;
+  connections: number;
+  /** Attempts that wait for a connection of their origin. */
+  waiting: number;
+  inFlight: number;
+  /** Requests repeated at once because a kept-alive connection had just been closed. */
+  resent: number;
+}
+
+export function createDelivery(options: DeliveryOptions): Delivery & { stats(): DeliveryStats } {
+  return new HttpDelivery(options);
+}
+
+class HttpDelivery implements Delivery {
+  readonly #options: DeliveryOptions;
+  readonly #guard: AddressGuard;
+  readonly #origins: Origins;
+  readonly #random: RandomBytes;
+  /** The verdict on a host that is an address literal; a name is judged where it is resolved. */
+  readonly #literalVerdict: (hostname: string) => { refused: AddressClass | undefined };
+  readonly #interruptions = new Interruptions();
+  readonly #ports: ExchangePorts;
+  #inFlight = 0;
+  #resent = 0;
+  #closed = false;
+
+  constructor(options: DeliveryOptions) {
+    this.#options = options;
+    this.#guard = new AddressGuard(options.addresses);
+    this.#random = randomPool(options.randomness);
+    this.#literalVerdict = memo((hostname) => {
+      const literal = literalAddress(hostname);
+      return { refused: literal === undefined ? undefined : this.#guard.refusal(literal, literal) };
+    });
+    const resolver = joiningResolver(options.resolver ?? systemResolver);
+    this.#origins = new Origins({
+      connector: createConnector({ guard: this.#guard, resolver, verifyTls: options.verifyTls }),
+      connectionsPerOriginMax: options.connectionsPerOriginMax,
+      originsMax: options.originsMax,
+      responseHeaderBytesMax: options.responseHeaderBytesMax,
+    });
+    const onResend = () => {
+      this.#resent += 1;
+    };
+    this.#ports = { clock: options.clock, origins: this.#origins, onResend };
+  }
+
+  attempt(claimed: Claimed, signal: AbortSignal): Promise<Outcome> {
+    return new Promise((resolve) => {
+      if (this.#closed || signal.aborted) return resolve({ kind: 'interrupted' });
+      try {
+        const destination = readDestination(claimed.message.url, claimed.message.origin);
+        const { refused } = this.#literalVerdict(destination.hostname);
+        if (refused === undefined) this.#exchange(claimed, destination, signal, resolve);
+        else resolve(blocked(refused));
+      } catch (error) {
+        // Expected: a URL that cannot be read. Nothing has been sent.
+        resolve(unsendable(error));
+      }
+    });
+  }
+
+  stats(): DeliveryStats {
+    return { ...this.#origins.stats(), inFlight: this.#inFlight, resent: this.#resent };
+  }
+
+  /** Ends attempts under way as interrupted and closes all connections. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#interruptions.interruptAll();
+    this.#origins.closeIdle();
+  }
+
+  /** Sends the request and answers through `resolve` once; what may go wrong from here on is an outcome too. */
+  #exchange(
+    claimed: Claimed,
+    destination: Destination,
+    signal: AbortSignal,
+    resolve: (outcome: Outcome) => void,
+  ): void {
+    const { method, settings, body } = claimed.message;
+    const { timeoutMsMax, responseBytesMax } = this.#options;
+    const request: ExchangeRequest = {
+      destination,
+      method,
+      buildHead: () => this.#signedHead(claimed, destination.authorization),
+      body: Buffer.isBuffer(body) ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength),
+      timeoutMs: Math.min(settings.timeoutMs ?? timeoutMsMax, timeoutMsMax),
+      answerBytesMax: responseBytesMax,
+      keepSuccessBody: settings.callback !== undefined,
+    };
+    const exchange = new Exchange(request, this.#ports, (outcome) => {
+      this.#inFlight -= 1;
+      this.#interruptions.remove(signal, exchange);
+      resolve(outcome);
+    });
+    this.#inFlight += 1;
+    this.#interruptions.add(signal, exchange);
+    exchange.begin();
+  }
+
+  /** Called as the request goes out, so that a wait for a connection does not eat into the signature's lifetime. */
+  #signedHead(claimed: Claimed, authorization: string | undefined): string[] {
+    const { message } = claimed;
+    const signature = signDelivery({
+      url: message.url,
+      body: message.body,
+      signingKey: this.#options.signingKey(message.projectId),
+      nowS: Math.floor(this.#options.clock.nowMs() / 1_000),
+      jwtId: mintJwtId(this.#random),
+      dialect: message.settings.dialect,
+    });
+    return requestHead({ claimed, signature, authorization, region: this.#options.region });
+  }
+}

@@ -1,0 +1,104 @@
+/**
+ * May this URL be published to? (messaging.md 5.2)
+ *
+ * A courtesy to the publisher, not the guard: names can change what they resolve to, so each attempt is checked
+ * again where it connects. Texts are to be shown behind `invalid destination url: `.
+ */
+import type { Millis } from '../engine/model.ts';
+import {
+  type AddressClass,
+  type AddressGuard,
+  ALLOW_SETTING,
+  addressClassOf,
+  literalAddress,
+} from './address-guard.ts';
+import { withArticle } from './outcome.ts';
+import type { ResolvedAddress, Resolver } from './resolver.ts';
+
+export type DestinationVerdict =
+  | { kind: 'ok' }
+  /** `remedy` says which setting would allow it. */
+  | { kind: 'blocked'; reason: string; remedy: string }
+  /** Whether that refuses a publish is the operator's choice. */
+  | { kind: 'unresolvable'; reason: string };
+
+const OK: DestinationVerdict = { kind: 'ok' };
+
+/** Judges hosts that are address literals; a name is always `ok` here. */
+export function checkDestination(url: URL, guard: AddressGuard): DestinationVerdict {
+  const literal = literalAddress(url.hostname);
+  if (literal === undefined) return OK;
+  const refused = guard.refusal(literal, literal);
+  return refused === undefined ? OK : blockedAt(refused, literal);
+}
+
+export interface DestinationCheckOptions {
+  guard: AddressGuard;
+  resolver: Resolver;
+  /** Names remembered as good, at most. */
+  namesMax: number;
+  /** How long a good name is not asked for again. */
+  rememberMs: Millis;
+}
+
+/** Judges any host, names by their addresses. Remembers good names, so that publishing to one asks only now and then. */
+export class DestinationCheck {
+  readonly #options: DestinationCheckOptions;
+  /** Name to when it was found good, oldest first. */
+  readonly #goodSinceMs = new Map<string, Millis>();
+
+  constructor(options: DestinationCheckOptions) {
+    this.#options = options;
+  }
+
+  /** Answers at once, without a promise, for literals and remembered names. Never rejects. */
+  check(url: URL, nowMs: Millis): DestinationVerdict | Promise<DestinationVerdict> {
+    const { guard, rememberMs } = this.#options;
+    if (guard.policy.kind === 'all') return OK;
+    if (literalAddress(url.hostname) !== undefined) return checkDestination(url, guard);
+    const goodSinceMs = this.#goodSinceMs.get(url.hostname);
+    // A clock that was set back must not keep a name good for longer.
+    if (goodSinceMs !== undefined && nowMs >= goodSinceMs && nowMs - goodSinceMs < rememberMs) return OK;
+    return this.#resolve(url.hostname, nowMs);
+  }
+
+  async #resolve(hostname: string, nowMs: Millis): Promise<DestinationVerdict> {
+    let addresses: ResolvedAddress[];
+    try {
+      addresses = await this.#options.resolver(hostname);
+    } catch (error) {
+      // Expected: the name does not exist, or nobody answers for it.
+      return unresolvable(hostname, error);
+    }
+    if (addresses.length === 0) return unresolvable(hostname, undefined);
+    for (const { address } of addresses) {
+      const refused = this.#options.guard.refusal(address, hostname);
+      if (refused !== undefined) return blockedAt(refused, address, hostname);
+    }
+    this.#remember(hostname, nowMs);
+    return OK;
+  }
+
+  #remember(hostname: string, nowMs: Millis): void {
+    this.#goodSinceMs.delete(hostname);
+    this.#goodSinceMs.set(hostname, nowMs);
+    if (this.#goodSinceMs.size <= this.#options.namesMax) return;
+    const [oldest] = this.#goodSinceMs.keys();
+    if (oldest !== undefined) this.#goodSinceMs.delete(oldest);
+  }
+}
+
+/** `endpoint resolves to a loopback address: ::1`, as the hosted service words it. */
+function blockedAt(refused: AddressClass, address: string, hostname?: string): DestinationVerdict {
+  const text = `endpoint resolves to ${withArticle(refused)} address`;
+  // What a name of an inner zone resolves to is not told to publishers; loopback, and what they wrote, is no secret.
+  const mayShow = hostname === undefined || addressClassOf(address) === 'loopback';
+  const remedy = `allow it with ${ALLOW_SETTING}=${hostname ?? address}`;
+  return { kind: 'blocked', reason: mayShow ? `${text}: ${address}` : text, remedy };
+}
+
+function unresolvable(hostname: string, error: unknown): DestinationVerdict {
+  const code = error instanceof Error && 'code' in error ? error.code : 'ENOTFOUND';
+  const detail = code === 'ENOTFOUND' ? 'no such host' : String(code);
+  return { kind: 'unresolvable', reason: `unable to resolve host: lookup ${hostname}: ${detail}` };
+}

@@ -1,0 +1,195 @@
+/**
+ * One request and its answer, from the line for a connection to one outcome.
+ *
+ * Ends exactly once: by the answer's end or its size limit, by an error, by the deadline, or by our own shutdown.
+ * Whatever ends it early also closes the socket; nothing that comes later from there is heard.
+ */
+import type { Dispatcher } from 'undici';
+import type { Millis, Outcome } from '../engine/model.ts';
+import type { Clock, Timer } from '../engine/ports.ts';
+import { headerMapFromRaw } from '../protocol/headers.ts';
+import type { HttpMethod } from '../protocol/settings.ts';
+import { AnswerBody } from './answer-body.ts';
+import type { Destination } from './destination.ts';
+import type { Connection, Lessee, Origins } from './origins.ts';
+import { isHangUp, type Progress, timedOut, tooManyInterimAnswers, unreachable, unsendable } from './outcome.ts';
+
+/** Interim answers are skipped, but nobody needs more than a few; a flood of them is an attack on our CPU. */
+const INTERIM_ANSWERS_MAX = 16;
+
+type RawHeaders = Dispatcher.DispatchController['rawHeaders'];
+
+export interface ExchangeRequest {
+  destination: Destination;
+  method: HttpMethod;
+  /** Names and values by turns; asked for again, freshly signed, when a request has to be repeated. */
+  buildHead(): string[];
+  body: Buffer;
+  /** From now to the last byte of the answer. */
+  timeoutMs: Millis;
+  answerBytesMax: number;
+  /** Whether the body of a 2xx answer will be wanted (messaging.md 7.3 item 1). It is read in any case. */
+  keepSuccessBody: boolean;
+}
+
+export interface ExchangePorts {
+  clock: Clock;
+  origins: Origins;
+  /** Hears of each request that was repeated after a hang-up. */
+  onResend(): void;
+}
+
+export class Exchange implements Dispatcher.DispatchHandler, Lessee {
+  readonly #request: ExchangeRequest;
+  readonly #ports: ExchangePorts;
+  readonly #settle: (outcome: Outcome) => void;
+  #deadline: Timer | undefined;
+  #connection: Connection | undefined;
+  #ended = false;
+  #resent = false;
+  #started = false;
+  #answerBegun = false;
+  #interimAnswers = 0;
+  #status = 0;
+  #rawHeaders: RawHeaders;
+  #body: AnswerBody | undefined;
+
+  constructor(request: ExchangeRequest, ports: ExchangePorts, settle: (outcome: Outcome) => void) {
+    this.#request = request;
+    this.#ports = ports;
+    this.#settle = settle;
+  }
+
+  /** Starts the clock and asks for a connection. `settle` is called once, possibly before this returns. */
+  begin(): void {
+    const { timeoutMs, destination } = this.#request;
+    this.#deadline = this.#ports.clock.startTimer(timeoutMs, () => this.#giveUp(timedOut(timeoutMs)));
+    this.#ports.origins.lease(destination.origin, this);
+  }
+
+  /** Our own shutdown: not the endpoint's failure. */
+  interrupt(): void {
+    this.#giveUp({ kind: 'interrupted' });
+  }
+
+  onConnection(connection: Connection): void {
+    this.#connection = connection;
+    const { destination, method, body } = this.#request;
+    let headers: string[];
+    try {
+      headers = this.#request.buildHead();
+    } catch (error) {
+      // Expected: a message that cannot be signed or whose header map is broken.
+      this.#giveUp(unsendable(error));
+      return;
+    }
+    connection.client.dispatch(
+      { path: destination.path, method, headers, body: body.length === 0 ? null : body },
+      this,
+    );
+  }
+
+  onRequestStart(): void {
+    this.#started = true;
+    this.#connection?.expectHead();
+  }
+
+  onResponseStarted(): void {
+    this.#answerBegun = true;
+  }
+
+  onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
+    if (this.#ended) return;
+    if (status < 200) {
+      this.#interimAnswers += 1;
+      if (this.#interimAnswers > INTERIM_ANSWERS_MAX) this.#giveUp(tooManyInterimAnswers());
+      return;
+    }
+    this.#connection?.headRead();
+    this.#status = status;
+    this.#rawHeaders = controller.rawHeaders;
+    this.#body = new AnswerBody(this.#request.answerBytesMax, this.#request.keepSuccessBody || status > 299);
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, piece: Uint8Array): void {
+    if (this.#ended || this.#body === undefined) return;
+    // More than anyone will read: the answer counts as it is, and the socket with the rest of it goes.
+    if (!this.#body.add(piece)) this.#giveUp(this.#answered(this.#body));
+  }
+
+  onResponseEnd(): void {
+    if (this.#ended || this.#body === undefined) return;
+    this.#end(this.#answered(this.#body));
+    this.#connection?.release();
+  }
+
+  onResponseError(_controller: unknown, error: Error): void {
+    if (this.#ended) return;
+    if (this.#wasHangUpOnReuse(error)) {
+      this.#sendAgain();
+      return;
+    }
+    this.#giveUp(unreachable(error, this.#progress()));
+  }
+
+  /**
+   * A server may close a kept-alive connection at the very moment we write to it; then our request usually was not
+   * read at all, and counting this as a failed attempt would burn a retry on nobody's mistake. So it is sent once
+   * more at once, on a fresh connection and under the same deadline. The endpoint may in rare cases have seen the
+   * first one: delivery is at least once, and both carry the same message id and retry count. On a fresh socket,
+   * or once any byte of an answer came, a hang-up is the endpoint's own and counts.
+   */
+  #wasHangUpOnReuse(error: Error): boolean {
+    return (
+      !this.#resent &&
+      this.#started &&
+      !this.#answerBegun &&
+      this.#connection !== undefined &&
+      this.#connection.answersRead > 0 &&
+      isHangUp(error)
+    );
+  }
+
+  #sendAgain(): void {
+    this.#resent = true;
+    this.#started = false;
+    this.#ports.onResend();
+    const fresh = this.#connection?.replace();
+    if (fresh !== undefined) this.onConnection(fresh);
+  }
+
+  #giveUp(outcome: Outcome): void {
+    if (this.#ended) return;
+    this.#end(outcome);
+    if (this.#connection === undefined) this.#ports.origins.withdraw(this.#request.destination.origin, this);
+    else this.#connection.discard();
+  }
+
+  #end(outcome: Outcome): void {
+    this.#ended = true;
+    this.#deadline?.cancel();
+    this.#settle(outcome);
+  }
+
+  #answered(body: AnswerBody): Outcome {
+    const header = headerMapFromRaw(latin1Lines(this.#rawHeaders));
+    return { kind: 'answered', status: this.#status, header, body: body.bytes() };
+  }
+
+  #progress(): Progress {
+    const { hostname, origin } = this.#request.destination;
+    return {
+      hostname,
+      isTls: origin.startsWith('https:'),
+      started: this.#started,
+      answerBegun: this.#answerBegun,
+      headRead: this.#status !== 0,
+    };
+  }
+}
+
+/** HTTP's header bytes are Latin-1. undici hands over what its parser found: one Buffer a name, one a value. */
+function latin1Lines(rawHeaders: RawHeaders): string[] {
+  if (!Array.isArray(rawHeaders)) return [];
+  return rawHeaders.map((text) => (typeof text === 'string' ? text : text.toString('latin1')));
+}

@@ -1,0 +1,273 @@
+/**
+ * Which connection carries an attempt?
+ *
+ * Each origin (scheme, host, port) has its own few connections, so that a slow or dead endpoint can only fill its
+ * own (P9). One connection is one undici `Client` with one socket and one request at a time. Unlike undici's `Pool`
+ * this tells whether a socket was used before, and lets go of one that is still connecting; both are needed here,
+ * and it costs no more per request. The connection used last is reused first: the others may idle out.
+ */
+import type { Socket } from 'node:net';
+import { Client } from 'undici';
+import { AnswerGate, SLICE_BYTES } from './answer-gate.ts';
+import type { Connector } from './connector.ts';
+
+export interface OriginsOptions {
+  connector: Connector;
+  connectionsPerOriginMax: number;
+  /** Origins that may keep idle connections; the ones unused for longest lose theirs first. */
+  originsMax: number;
+  /** Bytes of an answer's head, give or take a few KiB. */
+  responseHeaderBytesMax: number;
+}
+
+/** Whoever wants a connection. */
+export interface Lessee {
+  /** Called once, possibly before `lease` returns; not after `withdraw`. */
+  onConnection(connection: Connection): void;
+}
+
+/** One `Client` and its socket. Belongs to one lessee at a time, who calls `release` or `discard` once. */
+export class Connection {
+  readonly client: Client;
+  readonly #line: OriginLine;
+  /** Answers read to their end on the present socket; above 0 the peer may be closing it just now. */
+  answersRead = 0;
+  leased = true;
+  readonly #gate: AnswerGate;
+  #socket: Socket | undefined;
+  #discarded = false;
+
+  constructor(line: OriginLine, { connector, responseHeaderBytesMax }: OriginsOptions) {
+    this.#line = line;
+    this.#gate = new AnswerGate(responseHeaderBytesMax);
+    this.client = new Client(line.origin, {
+      pipelining: 1,
+      allowH2: false,
+      // The attempt's own deadline covers all of these.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      // Shorter than the 5 s after which common servers hang up; a server's own hint is honoured, up to a minute.
+      keepAliveTimeout: 4_000,
+      keepAliveMaxTimeout: 60_000,
+      // The gate counts heads more strictly, so that this is only ever reached by trailers.
+      maxHeaderSize: responseHeaderBytesMax + 2 * SLICE_BYTES,
+      connect: (options, callback) => {
+        this.answersRead = 0;
+        this.#socket = connector(options, (error, socket) => {
+          if (error !== null || socket === null) {
+            callback(error ?? new Error('no socket'), null);
+            return;
+          }
+          this.#gate.attach(socket);
+          callback(null, socket);
+        });
+        // Given up while it was waiting for this connect.
+        if (this.#discarded) this.#socket?.destroy();
+      },
+    });
+    // While leased the client reconnects or fails its request by itself; an idle one is of no use any more.
+    this.client.on('disconnect', () => {
+      if (!this.leased) this.discard();
+    });
+  }
+
+  /** The request is being written. */
+  expectHead(): void {
+    this.#gate.expectHead();
+  }
+
+  /** The head of the final answer was read. */
+  headRead(): void {
+    this.#gate.headRead();
+  }
+
+  /** Gives it back after an answer was read to its end. */
+  release(): void {
+    this.answersRead += 1;
+    this.#line.takeBack(this);
+  }
+
+  /** Closes the socket, whatever state it is in, and frees the place. */
+  discard(): void {
+    if (this.#discarded) return;
+    this.#line.forget(this);
+    this.close();
+  }
+
+  /** Closes it and leases a new one in the same place, ahead of those who wait. */
+  replace(): Connection {
+    const fresh = this.#line.exchange(this);
+    this.close();
+    return fresh;
+  }
+
+  close(): void {
+    this.#discarded = true;
+    this.client.destroy(ignore);
+    this.#socket?.destroy();
+  }
+}
+
+/** The connections of one origin and the attempts that wait for one. */
+class OriginLine {
+  readonly origin: string;
+  readonly #options: OriginsOptions;
+  readonly #onEmpty: (line: OriginLine) => void;
+  readonly #open = new Set<Connection>();
+  readonly #idle: Connection[] = [];
+  /** In order of arrival. A Set, so that one who gives up leaves at once. */
+  readonly #waiting = new Set<Lessee>();
+
+  constructor(origin: string, options: OriginsOptions, onEmpty: (line: OriginLine) => void) {
+    this.origin = origin;
+    this.#options = options;
+    this.#onEmpty = onEmpty;
+  }
+
+  get connections(): number {
+    return this.#open.size;
+  }
+
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
+  get isIdle(): boolean {
+    return this.#idle.length === this.#open.size && this.#waiting.size === 0;
+  }
+
+  lease(lessee: Lessee): void {
+    const connection = this.#idle.pop();
+    if (connection !== undefined) {
+      connection.leased = true;
+      lessee.onConnection(connection);
+    } else if (this.#open.size < this.#options.connectionsPerOriginMax && this.#waiting.size === 0) {
+      lessee.onConnection(this.#connect());
+    } else {
+      this.#waiting.add(lessee);
+    }
+  }
+
+  withdraw(lessee: Lessee): void {
+    this.#waiting.delete(lessee);
+  }
+
+  takeBack(connection: Connection): void {
+    const next = this.#nextWaiting();
+    if (next !== undefined) {
+      next.onConnection(connection);
+      return;
+    }
+    connection.leased = false;
+    this.#idle.push(connection);
+  }
+
+  forget(connection: Connection): void {
+    this.#remove(connection);
+    // Later, not now: if each of those who wait fails at once, they must not pile up on the stack.
+    if (this.#waiting.size > 0) queueMicrotask(() => this.#serveWaiting());
+    else if (this.#open.size === 0) this.#onEmpty(this);
+  }
+
+  exchange(connection: Connection): Connection {
+    this.#remove(connection);
+    return this.#connect();
+  }
+
+  /** Closes what is idle; the origin leaves the table with its last connection. */
+  closeIdle(): void {
+    for (const connection of [...this.#idle]) connection.discard();
+  }
+
+  #connect(): Connection {
+    const connection = new Connection(this, this.#options);
+    this.#open.add(connection);
+    return connection;
+  }
+
+  #remove(connection: Connection): void {
+    this.#open.delete(connection);
+    const at = connection.leased ? -1 : this.#idle.indexOf(connection);
+    if (at !== -1) this.#idle.splice(at, 1);
+  }
+
+  #serveWaiting(): void {
+    while (this.#open.size < this.#options.connectionsPerOriginMax) {
+      const next = this.#nextWaiting();
+      if (next === undefined) break;
+      next.onConnection(this.#connect());
+    }
+    if (this.#open.size === 0 && this.#waiting.size === 0) this.#onEmpty(this);
+  }
+
+  #nextWaiting(): Lessee | undefined {
+    const [next] = this.#waiting;
+    if (next !== undefined) this.#waiting.delete(next);
+    return next;
+  }
+}
+
+/** All origins in use, least recently used first. An origin without connections takes no memory. */
+export class Origins {
+  readonly #options: OriginsOptions;
+  readonly #lines = new Map<string, OriginLine>();
+  #latest: OriginLine | undefined;
+
+  constructor(options: OriginsOptions) {
+    this.#options = options;
+  }
+
+  /** Hands `lessee` a connection to `origin`, now or when one is free. */
+  lease(origin: string, lessee: Lessee): void {
+    this.#lineOf(origin).lease(lessee);
+  }
+
+  /** Leaves the line; without effect once a connection was handed out. */
+  withdraw(origin: string, lessee: Lessee): void {
+    this.#lines.get(origin)?.withdraw(lessee);
+  }
+
+  stats(): { origins: number; connections: number; waiting: number } {
+    let connections = 0;
+    let waiting = 0;
+    for (const line of this.#lines.values()) {
+      connections += line.connections;
+      waiting += line.waiting;
+    }
+    return { origins: this.#lines.size, connections, waiting };
+  }
+
+  closeIdle(): void {
+    for (const line of [...this.#lines.values()]) line.closeIdle();
+  }
+
+  #lineOf(origin: string): OriginLine {
+    if (this.#latest?.origin === origin) return this.#latest;
+    let line = this.#lines.get(origin);
+    if (line === undefined) {
+      line = new OriginLine(origin, this.#options, (empty) => this.#drop(empty));
+      if (this.#lines.size >= this.#options.originsMax) this.#evict();
+    } else {
+      this.#lines.delete(origin);
+    }
+    this.#lines.set(origin, line);
+    this.#latest = line;
+    return line;
+  }
+
+  #drop(line: OriginLine): void {
+    if (this.#lines.get(line.origin) === line) this.#lines.delete(line.origin);
+    if (this.#latest === line) this.#latest = undefined;
+  }
+
+  /** Makes room for one. Origins with attempts under way stay: they are bounded by the attempts in flight. */
+  #evict(): void {
+    for (const line of this.#lines.values()) {
+      if (!line.isIdle) continue;
+      line.closeIdle();
+      return;
+    }
+  }
+}
+
+function ignore(): void {}

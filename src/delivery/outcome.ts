@@ -1,0 +1,134 @@
+/** What does a failed exchange come to, and in which words does the user read it? (messaging.md 7.3, 7.4) */
+import type { Millis, Outcome, UnreachableReason } from '../engine/model.ts';
+import { type AddressClass, ALLOW_SETTING } from './address-guard.ts';
+import { RefusedAddress } from './connector.ts';
+
+type Unreachable = Extract<Outcome, { kind: 'unreachable' }>;
+
+/** How far an exchange had come when it failed: the same error code means different things at different points. */
+export interface Progress {
+  /** The destination's host, as the user wrote it. */
+  hostname: string;
+  isTls: boolean;
+  /** The request was handed to a connected socket. */
+  started: boolean;
+  /** The first byte of an answer came. */
+  answerBegun: boolean;
+  /** The whole head of the final answer came. */
+  headRead: boolean;
+}
+
+const REASON_BY_CODE: Readonly<Record<string, UnreachableReason>> = {
+  ENOTFOUND: 'dns',
+  EAI_AGAIN: 'dns',
+  EAI_FAIL: 'dns',
+  EAI_NODATA: 'dns',
+  EAI_NONAME: 'dns',
+  ENODATA: 'dns',
+  ESERVFAIL: 'dns',
+  ETIMEOUT: 'dns', // c-ares' own spelling
+  ECONNREFUSED: 'refused',
+  EHOSTUNREACH: 'refused',
+  EHOSTDOWN: 'refused',
+  ENETUNREACH: 'refused',
+  ENETDOWN: 'refused',
+  EADDRNOTAVAIL: 'refused',
+  EACCES: 'refused',
+  EPERM: 'refused',
+  EINVAL: 'refused',
+  ECONNRESET: 'reset',
+  ECONNABORTED: 'reset',
+  EPIPE: 'reset',
+  UND_ERR_SOCKET: 'reset',
+  ETIMEDOUT: 'timeout',
+  UND_ERR_CONNECT_TIMEOUT: 'timeout',
+  WAYPOST_HEAD_TOO_LARGE: 'malformed',
+  UND_ERR_HEADERS_OVERFLOW: 'malformed',
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'malformed',
+  HTTPParserError: 'malformed', // a name: not each of undici's parser errors has a code
+  UND_ERR_INVALID_ARG: 'unsendable',
+  UND_ERR_NOT_SUPPORTED: 'unsendable',
+  UND_ERR_REQ_CONTENT_LENGTH_MISMATCH: 'unsendable',
+};
+
+/** Classifies what undici, Node or our own gates reported. The text never holds an address. */
+export function unreachable(error: Error, progress: Progress): Unreachable {
+  if (error instanceof RefusedAddress) return blocked(error.addressClass);
+  const code = codeOf(error);
+  const reason = reasonOf(code, progress);
+  return { kind: 'unreachable', reason, error: textOf(reason, code, error, progress) };
+}
+
+/** The address guard refused, before any connection or right after it. */
+export function blocked(addressClass: AddressClass): Unreachable {
+  return { kind: 'unreachable', reason: 'blocked', error: `destination refused: ${refusalText(addressClass)}` };
+}
+
+export function timedOut(timeoutMs: Millis): Unreachable {
+  return { kind: 'unreachable', reason: 'timeout', error: `timeout: no complete answer within ${timeoutMs} ms` };
+}
+
+export function tooManyInterimAnswers(): Unreachable {
+  return { kind: 'unreachable', reason: 'malformed', error: 'malformed answer: too many 1xx answers' };
+}
+
+/** The request could not be built or handed over. */
+export function unsendable(error: unknown): Unreachable {
+  const detail = error instanceof Error ? error.message : 'unknown reason';
+  return { kind: 'unreachable', reason: 'unsendable', error: `request cannot be sent: ${detail}` };
+}
+
+/** `endpoint resolves to a private address, which WAYPOST_ALLOW_DESTINATIONS does not allow`. */
+function refusalText(addressClass: AddressClass): string {
+  return `endpoint resolves to ${withArticle(addressClass)} address, which ${ALLOW_SETTING} does not allow`;
+}
+
+export function withArticle(addressClass: AddressClass): string {
+  return addressClass === 'unspecified' ? `an ${addressClass}` : `a ${addressClass}`;
+}
+
+/** A peer that hung up without answering, as it happens when it closes an idle connection at the wrong moment. */
+export function isHangUp(error: Error): boolean {
+  const code = codeOf(error);
+  return code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET';
+}
+
+function reasonOf(code: string, progress: Progress): UnreachableReason {
+  if (code.startsWith('HPE_')) return 'malformed';
+  const reason = REASON_BY_CODE[code];
+  // undici breaks the connection off with the same code when it hangs up itself over a senseless head.
+  if (code === 'UND_ERR_SOCKET' && progress.answerBegun && !progress.headRead) return 'malformed';
+  if (reason !== undefined) return reason;
+  // The codes of OpenSSL and of certificate checks are too many to list; before the request nothing else is left.
+  if (progress.isTls && !progress.started) return 'tls';
+  return /^ERR_(SSL|TLS|OSSL)_|^EPROTO$/.test(code) ? 'tls' : 'reset';
+}
+
+function textOf(reason: UnreachableReason, code: string, error: Error, progress: Progress): string {
+  switch (reason) {
+    case 'dns':
+      return `unable to resolve host: ${progress.hostname} (${code === 'ENOTFOUND' ? 'no such host' : code})`;
+    case 'refused':
+      return code === 'ECONNREFUSED' ? 'connection refused' : `connection impossible (${code})`;
+    case 'tls':
+      return `TLS handshake failed (${code})`;
+    case 'timeout':
+      return 'timeout: the connection gave no answer';
+    case 'malformed':
+      return code === 'WAYPOST_HEAD_TOO_LARGE' || code === 'UND_ERR_HEADERS_OVERFLOW'
+        ? 'malformed answer: its headers are too large'
+        : 'malformed answer: not valid HTTP/1.1';
+    case 'unsendable':
+      return unsendable(error).error;
+    case 'reset':
+    case 'blocked':
+      return progress.headRead
+        ? 'connection closed in the middle of the answer'
+        : 'connection closed before an answer came';
+  }
+}
+
+function codeOf(error: Error): string {
+  const code = 'code' in error ? error.code : undefined;
+  return typeof code === 'string' ? code : error.name;
+}

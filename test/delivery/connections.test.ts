@@ -1,0 +1,174 @@
+/** Connections, origins and shutdown: what is held, and that it is let go (reliability scenario 26). */
+import { connect } from 'node:net';
+import { describe, expect, it } from 'vitest';
+import { AnswerBody } from '../../src/delivery/answer-body.ts';
+import type { Clock } from '../../src/engine/ports.ts';
+import { claimOf, openDelivery, realClock, reasonOf, startEndpoint, startTcp, untouched } from './support.ts';
+
+const resolver = async () => [{ address: '127.0.0.1', family: 4 }];
+
+describe('origins', () => {
+  it('beyond the maximum lose their idle connections, least recently used first', async () => {
+    const endpoint = await startEndpoint();
+    const delivery = openDelivery({ resolver, originsMax: 10 });
+    const urlOf = (nth: number) => `http://h${nth}.example:${endpoint.port}/`;
+    for (let nth = 0; nth < 10; nth += 1) await delivery.attempt(claimOf(urlOf(nth)), untouched());
+    await delivery.attempt(claimOf(urlOf(0)), untouched());
+    let opened = 0;
+    endpoint.server.on('connection', () => {
+      opened += 1;
+    });
+    await delivery.attempt(claimOf(urlOf(10)), untouched());
+    expect(delivery.stats()).toMatchObject({ origins: 10, connections: 10 });
+    await delivery.attempt(claimOf(urlOf(0)), untouched()); // used of late: kept
+    await delivery.attempt(claimOf(urlOf(1)), untouched()); // the oldest: had to go
+    expect(opened).toBe(2);
+  });
+
+  it('that all fail leave nothing behind', async () => {
+    const delivery = openDelivery({
+      resolver: async () => Promise.reject(Object.assign(new Error(), { code: 'ENOTFOUND' })),
+    });
+    const outcomes = await Promise.all(
+      Array.from({ length: 500 }, (_, nth) => delivery.attempt(claimOf(`http://h${nth}.example/`), untouched())),
+    );
+    expect(new Set(outcomes.map(reasonOf))).toEqual(new Set(['dns']));
+    expect(delivery.stats()).toEqual({ origins: 0, connections: 0, waiting: 0, inFlight: 0, resent: 0 });
+  });
+
+  it('with attempts under way are not closed to make room', async () => {
+    const silent = await startTcp();
+    const endpoint = await startEndpoint();
+    const delivery = openDelivery({ resolver, originsMax: 1, timeoutMsMax: 300 });
+    const stuck = delivery.attempt(claimOf(`http://silent.example:${silent.port}/`), untouched());
+    for (const name of ['a', 'b', 'c']) {
+      expect(await delivery.attempt(claimOf(`http://${name}.example:${endpoint.port}/`), untouched())).toMatchObject({
+        status: 200,
+      });
+    }
+    expect(reasonOf(await stuck)).toBe('timeout');
+  });
+});
+
+it('serves those who wait even when all before them fail at once', async () => {
+  const endpoint = await startEndpoint();
+  const delivery = openDelivery({ connectionsPerOriginMax: 1 });
+  const bad = { header: { Expect: ['x'] } };
+  const outcomes = await Promise.all(
+    Array.from({ length: 5_001 }, (_, nth) => {
+      const good = nth % 5_000 === 0;
+      return delivery.attempt(claimOf(endpoint.origin, good ? {} : bad), untouched());
+    }),
+  );
+  expect([outcomes[0], outcomes[1], outcomes[5_000]].map((outcome) => outcome && reasonOf(outcome))).toEqual([
+    'answered',
+    'unsendable',
+    'answered',
+  ]);
+  expect(delivery.stats()).toMatchObject({ waiting: 0, inFlight: 0 });
+});
+
+describe('an attempt', () => {
+  it('ends at its own timeout, or at the maximum if that is shorter', async () => {
+    const silent = await startTcp();
+    const delays: number[] = [];
+    const startTimer: Clock['startTimer'] = (delayMs, task) => {
+      delays.push(delayMs);
+      return realClock.startTimer(1, task);
+    };
+    const clock = { ...realClock, startTimer };
+    const delivery = openDelivery({ clock, timeoutMsMax: 900 });
+    for (const settings of [{}, { timeoutMs: 70 }, { timeoutMs: 5_000 }]) {
+      await delivery.attempt(claimOf(silent.origin, { settings }), untouched());
+    }
+    expect(delays).toEqual([900, 70, 900]);
+  });
+
+  it('is interrupted by its signal, whether connected or waiting, and closes its connection', async () => {
+    const silent = await startTcp((socket) => socket.resume());
+    const delivery = openDelivery({ connectionsPerOriginMax: 2 });
+    const stop = new AbortController();
+    const attempts = Array.from({ length: 5 }, () => delivery.attempt(claimOf(silent.origin), stop.signal));
+    await expect.poll(() => silent.sockets.size).toBe(2);
+    stop.abort();
+    expect((await Promise.all(attempts)).map(reasonOf)).toEqual(attempts.map(() => 'interrupted'));
+    expect(delivery.stats()).toMatchObject({ inFlight: 0, connections: 0, waiting: 0 });
+    await expect.poll(() => silent.sockets.size).toBe(0);
+    expect(await delivery.attempt(claimOf(silent.origin), stop.signal)).toEqual({ kind: 'interrupted' });
+  });
+
+  it('is interrupted only by its own signal', async () => {
+    const endpoint = await startEndpoint((response) => setTimeout(() => response.end(), 50));
+    const delivery = openDelivery();
+    const stop = new AbortController();
+    const cut = delivery.attempt(claimOf(endpoint.origin), stop.signal);
+    const other = delivery.attempt(claimOf(endpoint.origin), untouched());
+    stop.abort();
+    expect([reasonOf(await cut), reasonOf(await other)]).toEqual(['interrupted', 'answered']);
+  });
+
+  it('that waits gives its place up when its time is over', async () => {
+    const silent = await startTcp();
+    const delivery = openDelivery({ connectionsPerOriginMax: 1, timeoutMsMax: 500 });
+    const first = delivery.attempt(claimOf(silent.origin), untouched());
+    const second = delivery.attempt(claimOf(silent.origin, { settings: { timeoutMs: 30 } }), untouched());
+    expect(delivery.stats().waiting).toBe(1);
+    expect(reasonOf(await second)).toBe('timeout');
+    expect(delivery.stats()).toMatchObject({ waiting: 0, inFlight: 1, connections: 1 });
+    expect(reasonOf(await first)).toBe('timeout');
+  });
+
+  it('that still connects when its time is over gives its socket up', async () => {
+    const answers: (() => void)[] = [];
+    const canary = await startTcp();
+    const delivery = openDelivery({
+      timeoutMsMax: 30,
+      resolver: () => new Promise((resolve) => answers.push(() => resolve([{ address: '127.0.0.1', family: 4 }]))),
+    });
+    const outcome = await delivery.attempt(claimOf(`http://slow.example:${canary.port}/`), untouched());
+    expect(reasonOf(outcome)).toBe('timeout');
+    for (const answer of answers) answer();
+    // A connection made after the late answer arrives alone: nothing came before it.
+    const probe = connect(canary.port, '127.0.0.1');
+    await expect.poll(() => canary.state.connections).toBeGreaterThan(0);
+    probe.destroy();
+    expect(canary.state.connections).toBe(1);
+  });
+});
+
+it('closing interrupts what is under way, closes every socket and attempts nothing more', async () => {
+  const silent = await startTcp((socket) => socket.resume());
+  const endpoint = await startEndpoint();
+  const delivery = openDelivery();
+  await delivery.attempt(claimOf(endpoint.origin), untouched());
+  const stuck = delivery.attempt(claimOf(silent.origin), untouched());
+  await delivery.close();
+  expect(await stuck).toEqual({ kind: 'interrupted' });
+  expect(delivery.stats()).toMatchObject({ origins: 0, connections: 0, inFlight: 0 });
+  expect(await delivery.attempt(claimOf(endpoint.origin), untouched())).toEqual({ kind: 'interrupted' });
+  await expect.poll(() => silent.sockets.size).toBe(0);
+});
+
+describe('the body of an answer', () => {
+  const piece = (length: number) => new Uint8Array(length).fill(length);
+
+  it.each([
+    [[3, 4, 5], 100, 12, true],
+    [[3, 4, 5], 12, 12, true],
+    [[3, 4, 5], 11, 11, false],
+    [[50], 11, 11, false],
+    [Array.from({ length: 5_000 }, () => 1), 4_000, 4_000, false],
+  ])('is kept up to the limit (%#)', (lengths, bytesMax, kept, complete) => {
+    const body = new AnswerBody(bytesMax, true);
+    const wanted = lengths.every((length) => body.add(piece(length)));
+    expect(wanted).toBe(complete);
+    const all = lengths.flatMap((length) => [...piece(length)]);
+    expect([...body.bytes()]).toEqual(all.slice(0, kept));
+  });
+
+  it('is only counted when nobody wants it', () => {
+    const body = new AnswerBody(5, false);
+    expect([body.add(piece(4)), body.add(piece(4))]).toEqual([true, false]);
+    expect(body.bytes().length).toBe(0);
+  });
+});

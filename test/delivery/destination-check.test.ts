@@ -1,0 +1,99 @@
+import { describe, expect, it } from 'vitest';
+import { AddressGuard, parseAddressPolicy } from '../../src/delivery/address-guard.ts';
+import { checkDestination, DestinationCheck } from '../../src/delivery/destination-check.ts';
+import type { ResolvedAddress } from '../../src/delivery/resolver.ts';
+
+function checkWith(setting: string, answer: (hostname: string) => ResolvedAddress[]) {
+  const asked: string[] = [];
+  const check = new DestinationCheck({
+    guard: new AddressGuard(parseAddressPolicy(setting)),
+    resolver: async (hostname) => {
+      asked.push(hostname);
+      return answer(hostname);
+    },
+    namesMax: 2,
+    rememberMs: 1_000,
+  });
+  return { check, asked };
+}
+
+const PUBLIC = [{ address: '93.184.216.34', family: 4 }];
+
+describe('a literal host', () => {
+  it.each([
+    ['http://127.0.0.1/', 'endpoint resolves to a loopback address: 127.0.0.1'],
+    ['http://2130706433/', 'endpoint resolves to a loopback address: 127.0.0.1'],
+    ['http://[::1]:81/', 'endpoint resolves to a loopback address: ::1'],
+    ['http://10.0.0.1/', 'endpoint resolves to a private address: 10.0.0.1'],
+    ['http://169.254.169.254/', 'endpoint resolves to a metadata address: 169.254.169.254'],
+    ['http://0.0.0.0/', 'endpoint resolves to an unspecified address: 0.0.0.0'],
+  ])('%s is refused at publish', (url, reason) => {
+    const verdict = checkDestination(new URL(url), new AddressGuard({ kind: 'deny' }));
+    expect(verdict).toMatchObject({ kind: 'blocked', reason });
+    expect(verdict).toHaveProperty('remedy', expect.stringContaining('WAYPOST_ALLOW_DESTINATIONS='));
+  });
+
+  it('that is public, or a name, passes without resolving', () => {
+    const guard = new AddressGuard({ kind: 'deny' });
+    expect(checkDestination(new URL('http://1.1.1.1/'), guard)).toEqual({ kind: 'ok' });
+    expect(checkDestination(new URL('http://name.example/'), guard)).toEqual({ kind: 'ok' });
+  });
+});
+
+describe('a name', () => {
+  it('is refused when it resolves to loopback, in the words of the hosted service', async () => {
+    const { check } = checkWith('', () => [{ address: '::1', family: 6 }]);
+    expect(await check.check(new URL('http://localhost:3000/'), 0)).toEqual({
+      kind: 'blocked',
+      reason: 'endpoint resolves to a loopback address: ::1',
+      remedy: 'allow it with WAYPOST_ALLOW_DESTINATIONS=localhost',
+    });
+  });
+
+  it('is refused when one of its addresses is private, which is not shown', async () => {
+    const { check } = checkWith('', () => [...PUBLIC, { address: '10.1.2.3', family: 4 }]);
+    expect(await check.check(new URL('http://split.example/'), 0)).toMatchObject({
+      kind: 'blocked',
+      reason: 'endpoint resolves to a private address',
+    });
+  });
+
+  it('that does not exist is unresolvable', async () => {
+    const { check } = checkWith('', () => {
+      throw Object.assign(new Error('getaddrinfo ENOTFOUND'), { code: 'ENOTFOUND' });
+    });
+    expect(await check.check(new URL('http://nobody.example/'), 0)).toEqual({
+      kind: 'unresolvable',
+      reason: 'unable to resolve host: lookup nobody.example: no such host',
+    });
+  });
+
+  it('that was good is not asked for again until the time is over, or the clock went back', async () => {
+    const { check, asked } = checkWith('', () => PUBLIC);
+    const url = new URL('https://good.example/hook');
+    expect(await check.check(url, 5_000)).toEqual({ kind: 'ok' });
+    expect(check.check(url, 5_999)).toEqual({ kind: 'ok' });
+    expect(asked).toEqual(['good.example']);
+    await check.check(url, 6_000);
+    await check.check(url, 100);
+    expect(asked.length).toBe(3);
+  });
+
+  it('that was bad is asked for again each time', async () => {
+    const { check, asked } = checkWith('', () => [{ address: '127.0.0.1', family: 4 }]);
+    for (const nowMs of [0, 1, 2]) await check.check(new URL('http://bad.example/'), nowMs);
+    expect(asked.length).toBe(3);
+  });
+
+  it('makes room for another by being forgotten', async () => {
+    const { check, asked } = checkWith('', () => PUBLIC);
+    for (const name of ['a', 'b', 'c', 'b', 'c', 'a']) await check.check(new URL(`http://${name}.example/`), 1);
+    expect(asked.map((name) => name[0]).join('')).toBe('abca');
+  });
+
+  it('is not resolved when everything is allowed', () => {
+    const { check, asked } = checkWith('all', () => []);
+    expect(check.check(new URL('http://anything.example/'), 0)).toEqual({ kind: 'ok' });
+    expect(asked).toEqual([]);
+  });
+});

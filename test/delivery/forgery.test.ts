@@ -1,0 +1,154 @@
+/** Server-side request forgery (reliability scenario 9): no connection ever leaves for a refused address. */
+import { lookup } from 'node:dns/promises';
+import { describe, expect, it } from 'vitest';
+import { AddressGuard } from '../../src/delivery/address-guard.ts';
+import { createConnector, RefusedAddress } from '../../src/delivery/connector.ts';
+import type { ResolvedAddress } from '../../src/delivery/resolver.ts';
+import { claimOf, openDelivery, reasonOf, startEndpoint, startTcp, untouched } from './support.ts';
+
+const DENY = { kind: 'deny' } as const;
+
+function v4(address: string): ResolvedAddress {
+  return { address, family: 4 };
+}
+
+/** A resolver that gives its answers one call after the other, the last one for ever. */
+function answering(...answers: ResolvedAddress[][]) {
+  let calls = 0;
+  return {
+    resolver: async () => answers[Math.min(calls++, answers.length - 1)] ?? [],
+    calls: () => calls,
+  };
+}
+
+describe('a literal host', () => {
+  it.each([
+    '127.0.0.1',
+    '127.1',
+    '2130706433',
+    '0x7f.1',
+    '0177.0.0.1',
+    '127.0.0.1.',
+    '0.0.0.0',
+    '[::ffff:127.0.0.1]',
+    '[::ffff:7f00:1]',
+    '[0:0:0:0:0:ffff:7f00:0001]',
+    '[::127.0.0.1]',
+    '[64:ff9b::7f00:1]',
+    '[2002:7f00:1::]',
+    '１２７.０.０.１',
+  ])('%s reaches nothing on this machine', async (host) => {
+    const canary = await startTcp();
+    const delivery = openDelivery({ addresses: DENY });
+    const outcome = await delivery.attempt(claimOf(`http://${host}:${canary.port}/`), untouched());
+    expect(outcome).toMatchObject({ kind: 'unreachable', reason: 'blocked' });
+    expect(canary.state.connections).toBe(0);
+  });
+
+  it('[::1] reaches nothing on this machine', async () => {
+    const canary = await startTcp(undefined, '::1');
+    const outcome = await openDelivery({ addresses: DENY }).attempt(
+      claimOf(`http://[::1]:${canary.port}/`),
+      untouched(),
+    );
+    expect(reasonOf(outcome)).toBe('blocked');
+    expect(canary.state.connections).toBe(0);
+  });
+
+  it('of a metadata service is refused even where loopback is allowed, and the text names class and setting', async () => {
+    const delivery = openDelivery();
+    for (const host of ['169.254.169.254', '[fd00:ec2::254]', '[::ffff:a9fe:a9fe]']) {
+      const outcome = await delivery.attempt(claimOf(`http://${host}/latest`), untouched());
+      expect(outcome).toEqual({
+        kind: 'unreachable',
+        reason: 'blocked',
+        error:
+          'destination refused: endpoint resolves to a metadata address, which WAYPOST_ALLOW_DESTINATIONS does not allow',
+      });
+    }
+  });
+});
+
+describe('a name', () => {
+  it.each([
+    ['to loopback', [v4('127.0.0.1')]],
+    ['to IPv6 loopback', [{ address: '::1', family: 6 }]],
+    ['to a mapped address', [{ address: '::ffff:127.0.0.1', family: 6 }]],
+    ['to a good and a bad address', [v4('93.184.216.34'), v4('127.0.0.1')]],
+    ['to a bad and a good address', [v4('127.0.0.1'), v4('93.184.216.34')]],
+    ['to nonsense', [v4('127.0.0.1; drop')]],
+  ])('that resolves %s reaches nothing', async (_what, addresses) => {
+    const canary = await startTcp();
+    const delivery = openDelivery({ addresses: DENY, resolver: async () => addresses });
+    const outcome = await delivery.attempt(claimOf(`http://rebind.example:${canary.port}/`), untouched());
+    expect(outcome).toMatchObject({ reason: 'blocked' });
+    if (outcome.kind === 'unreachable') expect(outcome.error).not.toMatch(/127|::1/);
+    expect(canary.state.connections).toBe(0);
+  });
+
+  it('is resolved once a connection: what was judged is what is connected to', async () => {
+    const endpoint = await startEndpoint();
+    const { resolver, calls } = answering([v4('127.0.0.1')], [v4('169.254.169.254')]);
+    const delivery = openDelivery({ resolver });
+    const claimed = claimOf(`http://rebind.example:${endpoint.port}/`);
+    expect(await delivery.attempt(claimed, untouched())).toMatchObject({ status: 200 });
+    expect(calls()).toBe(1);
+    // The kept connection still goes where it was allowed to go; a new one is judged by the new answer.
+    expect(await delivery.attempt(claimed, untouched())).toMatchObject({ status: 200 });
+    expect(calls()).toBe(1);
+    endpoint.server.closeAllConnections();
+    await expect.poll(() => delivery.stats().connections).toBe(0);
+    expect(await delivery.attempt(claimed, untouched())).toMatchObject({ reason: 'blocked' });
+    expect(endpoint.received.length).toBe(2);
+  });
+
+  it('that is localhost is refused by what it resolves to', async () => {
+    const canary = await startTcp();
+    expect(['127.0.0.1', '::1']).toContain((await lookup('localhost')).address);
+    const outcome = await openDelivery({ addresses: DENY }).attempt(
+      claimOf(`http://localhost:${canary.port}/`),
+      untouched(),
+    );
+    expect(reasonOf(outcome)).toBe('blocked');
+    expect(canary.state.connections).toBe(0);
+  });
+
+  it('on the allow-list may be private', async () => {
+    const endpoint = await startEndpoint();
+    const delivery = openDelivery({
+      addresses: { kind: 'allow', loopback: false, hosts: ['hook.internal'], cidrs: [] },
+      resolver: async () => [v4('127.0.0.1')],
+    });
+    expect(await delivery.attempt(claimOf(`http://hook.internal:${endpoint.port}/`), untouched())).toMatchObject({
+      status: 200,
+    });
+    expect(await delivery.attempt(claimOf(`http://other.internal:${endpoint.port}/`), untouched())).toMatchObject({
+      reason: 'blocked',
+    });
+    expect(endpoint.received.map((one) => one.headers.host)).toEqual([`hook.internal:${endpoint.port}`]);
+  });
+
+  it('is asked for once when many connections want it at the same time', async () => {
+    const endpoint = await startEndpoint();
+    const { resolver, calls } = answering([v4('127.0.0.1')]);
+    const delivery = openDelivery({ resolver });
+    const claimed = claimOf(`http://many.example:${endpoint.port}/`);
+    await Promise.all(Array.from({ length: 8 }, () => delivery.attempt(claimed, untouched())));
+    expect(delivery.stats().connections).toBe(8);
+    expect(calls()).toBe(1);
+  });
+});
+
+it('judges once more what a socket is really connected to', async () => {
+  const endpoint = await startTcp();
+  // A guard that is asked about names first and then changes its mind, as if the lookup had been bypassed.
+  const guard = new AddressGuard(DENY);
+  let asked = 0;
+  guard.refusal = () => (++asked === 1 ? undefined : 'loopback');
+  const connect = createConnector({ guard, resolver: async () => [], verifyTls: true });
+  const error = await new Promise((resolve) => {
+    connect({ hostname: '127.0.0.1', host: '127.0.0.1', protocol: 'http:', port: String(endpoint.port) }, resolve);
+  });
+  expect(error).toBeInstanceOf(RefusedAddress);
+  expect(asked).toBe(2);
+});

@@ -1,0 +1,19 @@
+import { expect, it, vi } from 'vitest';
+import { AddressGuard } from '../../src/delivery/address-guard.ts';
+import { AddressGuardBroken, selfTest } from '../../src/delivery/self-test.ts';
+import { deliveryOptions, LOOPBACK_ALLOWED } from './support.ts';
+
+const POLICIES = [{ kind: 'deny' }, LOOPBACK_ALLOWED, { kind: 'all' }] as const;
+
+it.each(POLICIES)('passes under %o', async (addresses) => {
+  await expect(selfTest(deliveryOptions({ addresses }))).resolves.toBeUndefined();
+});
+
+it.each(POLICIES.slice(0, 2))('stops the start when the guard under %o lets everything pass', async (addresses) => {
+  const broken = vi.spyOn(AddressGuard.prototype, 'refusal').mockReturnValue(undefined);
+  try {
+    await expect(selfTest(deliveryOptions({ addresses }))).rejects.toThrow(AddressGuardBroken);
+  } finally {
+    broken.mockRestore();
+  }
+});
