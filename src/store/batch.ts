@@ -1,0 +1,114 @@
+/** How do the commands of many callers become one transaction, and each still gets its own answer? */
+import { StoreUnavailable } from '../engine/stores.ts';
+import { type Driver, StoreFatal } from './driver.ts';
+import { type AcceptAnswer, type AcceptArgs, acceptAll } from './sql/accept.ts';
+import { cancel } from './sql/cancel.ts';
+import { claim } from './sql/claim.ts';
+import { deleteDead, reviveDead } from './sql/dead.ts';
+import { LogWriter, type WriteContext } from './sql/log-writer.ts';
+import { reserve } from './sql/numbers.ts';
+import { addToken, ensureProject, replaceSigningKeys } from './sql/projects.ts';
+import { release, releaseAll } from './sql/release.ts';
+import { dropExpired } from './sql/retention.ts';
+import type { StoredSettlement } from './sql/rows.ts';
+import { settleAll } from './sql/settle.ts';
+
+/** Commands that run one after the other. `accept` and `settle` are merged instead. */
+const SINGLE = {
+  claim,
+  release,
+  releaseAll,
+  cancel,
+  reserveNumbers: ({ tx }: WriteContext, { count }: { count: number }) => reserve(tx, 'keys and tokens', count),
+  deleteDead,
+  reviveDead,
+  ensureProject,
+  addToken,
+  replaceSigningKeys,
+  dropExpired,
+  ping: async (_context: WriteContext, _args: Record<never, never>): Promise<null> => null,
+};
+
+type Single = typeof SINGLE;
+
+/** What each command is given and answers. All of it is plain data that can pass to another thread. */
+export type Writes = {
+  accept: { args: AcceptArgs; answer: AcceptAnswer };
+  settle: { args: StoredSettlement; answer: 'saved' | 'stale' };
+} & { [M in keyof Single]: { args: Parameters<Single[M]>[1]; answer: Awaited<ReturnType<Single[M]>> } };
+
+export type WriteMethod = keyof Writes;
+
+export type WriteCommand = { [M in WriteMethod]: { method: M; args: Writes[M]['args'] } }[WriteMethod];
+
+/** What became of one command. */
+export type WriteResult =
+  | { kind: 'answer'; answer: Writes[WriteMethod]['answer'] }
+  /** Nothing was saved; the caller may try again. */
+  | { kind: 'unavailable'; reason: string }
+  /** This very command cannot be saved. */
+  | { kind: 'rejected'; reason: string };
+
+/** Runs commands on one database, a batch at a time. */
+export class BatchRunner {
+  readonly #driver: Driver;
+  readonly #logs = new LogWriter();
+
+  constructor(driver: Driver) {
+    this.#driver = driver;
+  }
+
+  /** One result per command, after the commit. Throws only `StoreFatal`. */
+  async run(commands: readonly WriteCommand[]): Promise<WriteResult[]> {
+    try {
+      return await this.#driver.transaction((tx) => runAll({ tx, logs: this.#logs }, commands));
+    } catch (error) {
+      this.#logs.forget();
+      if (error instanceof StoreFatal) throw error;
+      const reason = error instanceof Error ? error.message : String(error);
+      if (error instanceof StoreUnavailable) return commands.map(() => ({ kind: 'unavailable', reason }));
+      if (commands.length === 1) return [{ kind: 'rejected', reason }];
+      return this.#runEach(commands);
+    }
+  }
+
+  /** One of them is at fault: each gets a transaction of its own, so that only that one fails. */
+  async #runEach(commands: readonly WriteCommand[]): Promise<WriteResult[]> {
+    const results: WriteResult[] = [];
+    for (const command of commands) results.push(...(await this.run([command])));
+    return results;
+  }
+}
+
+async function runAll(context: WriteContext, commands: readonly WriteCommand[]): Promise<WriteResult[]> {
+  const accepts: AcceptArgs[] = [];
+  const settlements: StoredSettlement[] = [];
+  for (const command of commands) {
+    if (command.method === 'accept') accepts.push(command.args);
+    else if (command.method === 'settle') settlements.push(command.args);
+  }
+  const accepted = accepts.length > 0 ? await acceptAll(context, accepts) : [];
+  const settled = settlements.length > 0 ? await settleAll(context, settlements) : [];
+  const results: WriteResult[] = [];
+  let nextAccepted = 0;
+  let nextSettled = 0;
+  for (const command of commands) {
+    if (command.method === 'accept') {
+      results.push({ kind: 'answer', answer: accepted[nextAccepted++] ?? [] });
+    } else if (command.method === 'settle') {
+      results.push({ kind: 'answer', answer: settled[nextSettled++] ?? 'stale' });
+    } else {
+      results.push({ kind: 'answer', answer: await runSingle(context, command) });
+    }
+  }
+  return results;
+}
+
+function runSingle<M extends keyof Single>(
+  context: WriteContext,
+  command: { method: M; args: Writes[M]['args'] },
+): Promise<Writes[M]['answer']> {
+  // TypeScript cannot see that the method and its arguments belong together once they are looked up by name.
+  const method = SINGLE[command.method] as (context: WriteContext, args: unknown) => Promise<Writes[M]['answer']>;
+  return method(context, command.args);
+}

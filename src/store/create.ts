@@ -1,0 +1,45 @@
+/** The store over one driver in the caller's own thread. */
+import { BatchRunner } from './batch.ts';
+import type { Driver } from './driver.ts';
+import { GroupCommit, type GroupCommitOptions } from './group-commit.ts';
+import { runRead } from './reads.ts';
+import { SqlStore } from './store.ts';
+
+export interface CreateStoreOptions {
+  /** Told once when the database cannot be trusted any more; all commands are refused from then on. */
+  onFatal?: (error: Error) => void;
+  /** Upkeep of the database after each batch. When it throws, that is fatal, but what was committed stays so. */
+  afterBatch?: () => void;
+  /** Limits of one transaction; see `GroupCommitOptions`. */
+  batch?: Pick<GroupCommitOptions, 'rowsMax' | 'bytesMax'>;
+}
+
+/**
+ * A store over `driver`, which has been migrated and is closed with it. It waits for nothing but the driver and
+ * promises, so that over an in-process driver a simulated clock decides everything (P15).
+ */
+export function createStore(driver: Driver, options: CreateStoreOptions = {}): SqlStore {
+  const runner = new BatchRunner(driver);
+  const commits: GroupCommit = new GroupCommit({
+    flush: async (commands) => {
+      const results = await runner.run(commands);
+      try {
+        options.afterBatch?.();
+      } catch (error) {
+        commits.fail(error instanceof Error ? error : new Error(String(error)));
+      }
+      return results;
+    },
+    onFatal: options.onFatal ?? (() => {}),
+    ...options.batch,
+  });
+  return new SqlStore({
+    write: (method, args) => commits.run(method, args),
+    read: (method, args) => runRead(driver, method, args),
+    counts: () => commits.counts,
+    close: async () => {
+      await commits.close();
+      await driver.close();
+    },
+  });
+}

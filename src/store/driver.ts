@@ -1,0 +1,67 @@
+/**
+ * The narrow waist between the store's logic and a database. The logic is written once in SQL that SQLite and
+ * PostgreSQL both run; what differs between them lies behind these methods, in one place each.
+ */
+
+/** A value as it is bound or read. Integers are safe integers; JSON is text; bytes are bytes. */
+export type SqlValue = string | number | Uint8Array | null;
+
+/** A bound parameter. An array stands for a list, written in the text as `in (??)`. */
+export type SqlParam = SqlValue | readonly SqlValue[];
+
+export interface Queries {
+  /**
+   * Rows of one statement. Parameters are `?`, a list is `in (??)`. The text must be fixed, never assembled from
+   * values. A claim says `for update skip locked`; a database with a single writer leaves that out.
+   */
+  query<Row extends object>(text: string, params?: readonly SqlParam[]): Promise<Row[]>;
+}
+
+export interface Transaction extends Queries {
+  /** One statement; returns how many rows it changed. */
+  run(text: string, params?: readonly SqlParam[]): Promise<number>;
+  /** One set-based insert of any number of rows. */
+  insertMany(table: string, columns: readonly string[], rows: readonly (readonly SqlValue[])[]): Promise<void>;
+  /** Sets `columns` of the rows whose `keyColumn` is the first value of each row; one set-based update. */
+  updateMany(
+    table: string,
+    keyColumn: string,
+    columns: readonly string[],
+    rows: readonly (readonly SqlValue[])[],
+  ): Promise<void>;
+}
+
+/** How a database spells the column types of the migrations. */
+export interface SqlDialect {
+  /** A whole number of up to 53 bits. */
+  bigint: string;
+  /** A small whole number. */
+  smallint: string;
+  bytes: string;
+  /** What follows a table whose rows should lie in the order of their primary key. */
+  clustered: string;
+}
+
+/**
+ * All methods throw `StoreUnavailable` (nothing was written, try again), `StoreFatal` (do not trust this database
+ * connection any more), or the database's own error (a constraint, a bad statement: that command's fault).
+ */
+export interface Driver {
+  readonly dialect: SqlDialect;
+  /** Commits what `work` did, durably, or nothing when it throws. Transactions and reads never overlap. */
+  transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
+  /** Runs `work` on one snapshot of what is committed. */
+  read<T>(work: (queries: Queries) => Promise<T>): Promise<T>;
+  close(): Promise<void>;
+}
+
+/**
+ * The database failed in a way after which its state on disk is not known, such as a failed fsync. The only safe
+ * way on is to end the process and let recovery read what really is on disk; an fsync is never tried again.
+ */
+export class StoreFatal extends Error {
+  constructor(reason: string, options?: ErrorOptions) {
+    super(reason, options);
+    this.name = 'StoreFatal';
+  }
+}

@@ -1,0 +1,290 @@
+/** The narrow waist over `node:sqlite`: one connection, statements that run at once, one piece of work at a time. */
+import { statSync } from 'node:fs';
+import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import { StoreUnavailable } from '../../../engine/stores.ts';
+import {
+  type Driver,
+  type Queries,
+  type SqlDialect,
+  type SqlParam,
+  type SqlValue,
+  StoreFatal,
+  type Transaction,
+} from '../../driver.ts';
+
+export interface SqliteDriverOptions {
+  /** A file, or `:memory:`. */
+  path: string;
+  /** A second connection that only reads. */
+  readOnly?: boolean;
+  /** How long to wait for another process's lock, such as a backup's. Ours are never held against each other. */
+  busyTimeoutMs?: number;
+}
+
+const DIALECT: SqlDialect = { bigint: 'integer', smallint: 'integer', bytes: 'blob', clustered: ' without rowid' };
+
+const BUSY_TIMEOUT_MS = 5_000;
+/** While readers hold it open: how long a truncation of the WAL may keep the writer waiting. */
+const TRUNCATE_TIMEOUT_MS = 20;
+/** Statements kept prepared; texts are fixed but for combinations of filters. */
+const STATEMENTS_MAX = 256;
+/** Written since the last checkpoint when the next is due: the usual thousand pages. */
+const CHECKPOINT_BYTES = 4 * 1024 * 1024;
+/** Pages that a small transaction touches, as bytes of the WAL. */
+const WAL_BYTES_PER_COMMIT = 24 * 1024;
+/** Size to which a WAL that grew beyond it, because of a long reader or a burst, is cut again. */
+const WAL_BYTES_KEPT = 32 * 1024 * 1024;
+/** Page caches in KiB. The operating system caches the file as well, so little is gained by more. */
+const WRITER_CACHE_KIB = 16 * 1024;
+const READER_CACHE_KIB = 4 * 1024;
+
+export class SqliteDriver implements Driver {
+  readonly dialect = DIALECT;
+  readonly #db: DatabaseSync;
+  readonly #path: string;
+  readonly #readOnly: boolean;
+  readonly #busyTimeoutMs: number;
+  readonly #statements = new Map<string, StatementSync>();
+  readonly #queries: Queries;
+  readonly #transaction: Transaction;
+  /** Ends when the work that was begun last ends. */
+  #turn: Promise<unknown> = Promise.resolve();
+  #bytesSinceCheckpoint = 0;
+  #failure: StoreFatal | undefined;
+
+  /** Throws what `classify` makes of the database's errors, or an error when a pragma did not take. */
+  constructor({ path, readOnly = false, busyTimeoutMs = BUSY_TIMEOUT_MS }: SqliteDriverOptions) {
+    this.#path = path;
+    this.#readOnly = readOnly;
+    this.#busyTimeoutMs = busyTimeoutMs;
+    try {
+      this.#db = new DatabaseSync(path, { readOnly, timeout: busyTimeoutMs, enableForeignKeyConstraints: false });
+      this.#configure();
+    } catch (error) {
+      throw classify(error);
+    }
+    this.#queries = { query: (text, params) => this.#all(text, params) };
+    this.#transaction = {
+      query: this.#queries.query,
+      run: async (text, params = []) => this.#run(text, params),
+      insertMany: async (table, columns, rows) => this.#insertMany(table, columns, rows),
+      updateMany: async (table, keyColumn, columns, rows) => this.#updateMany(table, keyColumn, columns, rows),
+    };
+  }
+
+  transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
+    return this.#inTurn(() => this.#within('begin immediate', () => work(this.#transaction)));
+  }
+
+  read<T>(work: (queries: Queries) => Promise<T>): Promise<T> {
+    return this.#inTurn(() => this.#within('begin', () => work(this.#queries)));
+  }
+
+  /** Waits for the work that was begun. */
+  close(): Promise<void> {
+    return this.#inTurn(async () => {
+      this.#statements.clear();
+      if (this.#db.isOpen) this.#db.close();
+    });
+  }
+
+  /** The value of a pragma, as the connection reports it. */
+  pragma(name: string): SqlValue | undefined {
+    const row = this.#db.prepare(`pragma ${name}`).get() as Record<string, SqlValue> | undefined;
+    return row && Object.values(row)[0];
+  }
+
+  /**
+   * Copies what was committed into the database file when it is time. To be called after callers got their answers.
+   *
+   * SQLite's own automatic checkpoints are off because they swallow errors: a failed fsync of the database file
+   * would go unnoticed and its pages would be lost with the WAL's next reset. Here it throws `StoreFatal`.
+   */
+  maintain(): void {
+    if (this.#bytesSinceCheckpoint < CHECKPOINT_BYTES || this.#path === ':memory:' || this.#failure) return;
+    this.#bytesSinceCheckpoint = 0;
+    try {
+      const { log, checkpointed } = this.#checkpoint('passive');
+      if (log === checkpointed && walBytes(this.#path) > WAL_BYTES_KEPT) this.#truncateWal();
+    } catch (error) {
+      throw this.#noted(classify(error));
+    }
+  }
+
+  #configure(): void {
+    const cacheKib = this.#readOnly ? READER_CACHE_KIB : WRITER_CACHE_KIB;
+    this.#db.exec(`pragma cache_size = -${cacheKib}; pragma temp_store = memory; pragma mmap_size = 0`);
+    if (this.#readOnly) return;
+    this.#db.exec(
+      `pragma journal_mode = wal; pragma synchronous = full; pragma wal_autocheckpoint = 0;
+       pragma journal_size_limit = ${WAL_BYTES_KEPT}`,
+    );
+    // Builds of SQLite differ in their defaults, and a pragma that did not take says nothing: P1 rests on these two.
+    const expected: [string, SqlValue][] = [
+      ['journal_mode', this.#path === ':memory:' ? 'memory' : 'wal'],
+      ['synchronous', 2],
+    ];
+    for (const [name, value] of expected) {
+      const actual = this.pragma(name);
+      if (actual !== value) throw new Error(`SQLite runs with ${name}=${actual}, but ${value} was asked for`);
+    }
+  }
+
+  async #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const before = this.#turn;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#turn = promise;
+    await before;
+    try {
+      return await work();
+    } finally {
+      resolve();
+    }
+  }
+
+  async #within<T>(begin: string, work: () => Promise<T>): Promise<T> {
+    if (this.#failure) throw this.#failure;
+    try {
+      this.#statement(begin).run();
+      const result = await work();
+      this.#statement('commit').run();
+      this.#bytesSinceCheckpoint += WAL_BYTES_PER_COMMIT;
+      return result;
+    } catch (error) {
+      const classified = classify(error);
+      this.#rollback();
+      throw this.#noted(classified);
+    }
+  }
+
+  /** Some errors have ended the transaction already. */
+  #rollback(): void {
+    if (!this.#db.isOpen || !this.#db.isTransaction) return;
+    try {
+      this.#db.exec('rollback');
+    } catch (error) {
+      this.#failure = new StoreFatal('a transaction could not be rolled back', { cause: error });
+    }
+  }
+
+  #noted(error: unknown): unknown {
+    if (error instanceof StoreFatal) this.#failure ??= error;
+    return this.#failure ?? error;
+  }
+
+  #all<Row extends object>(text: string, params: readonly SqlParam[] = []): Promise<Row[]> {
+    try {
+      return Promise.resolve(this.#statement(text).all(...params.map(bound)) as Row[]);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  #run(text: string, params: readonly SqlParam[]): number {
+    const { changes } = this.#statement(text).run(...params.map(bound));
+    this.#bytesSinceCheckpoint += Number(changes) * 64;
+    return Number(changes);
+  }
+
+  #insertMany(table: string, columns: readonly string[], rows: readonly (readonly SqlValue[])[]): void {
+    const marks = columns.map(() => '?').join(', ');
+    const statement = this.#statement(`insert into ${table} (${columns.join(', ')}) values (${marks})`);
+    for (const row of rows) {
+      statement.run(...row);
+      this.#bytesSinceCheckpoint += bytesOf(row);
+    }
+  }
+
+  #updateMany(
+    table: string,
+    keyColumn: string,
+    columns: readonly string[],
+    rows: readonly (readonly SqlValue[])[],
+  ): void {
+    // Numbered, since the key comes first in a row and last in the statement.
+    const assignments = columns.map((column, index) => `${column} = ?${index + 2}`).join(', ');
+    const statement = this.#statement(`update ${table} set ${assignments} where ${keyColumn} = ?1`);
+    for (const row of rows) statement.run(...row);
+    this.#bytesSinceCheckpoint += rows.length * 64;
+  }
+
+  #statement(text: string): StatementSync {
+    const known = this.#statements.get(text);
+    if (known) return known;
+    const statement = this.#db.prepare(toSqlite(text));
+    const oldest = this.#statements.keys().next();
+    if (this.#statements.size >= STATEMENTS_MAX && !oldest.done) this.#statements.delete(oldest.value);
+    this.#statements.set(text, statement);
+    return statement;
+  }
+
+  #checkpoint(mode: 'passive' | 'truncate'): { busy: number; log: number; checkpointed: number } {
+    const row = this.#db.prepare(`pragma wal_checkpoint(${mode})`).get();
+    return row as { busy: number; log: number; checkpointed: number };
+  }
+
+  #truncateWal(): void {
+    this.#db.exec(`pragma busy_timeout = ${TRUNCATE_TIMEOUT_MS}`);
+    try {
+      this.#checkpoint('truncate');
+    } finally {
+      this.#db.exec(`pragma busy_timeout = ${this.#busyTimeoutMs}`);
+    }
+  }
+}
+
+/** Size of the write-ahead log of the database at `path`; 0 when there is none. */
+export function walBytes(path: string): number {
+  return statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+}
+
+/** Lists become one JSON parameter; rows need no locks where there is one writer. */
+function toSqlite(text: string): string {
+  return text.replaceAll('in (??)', 'in (select value from json_each(?))').replace(/ for update skip locked$/, '');
+}
+
+function bound(param: SqlParam): SqlValue {
+  return Array.isArray(param) ? JSON.stringify(param) : (param as SqlValue);
+}
+
+function bytesOf(row: readonly SqlValue[]): number {
+  let bytes = 32;
+  for (const value of row) {
+    if (typeof value === 'string') bytes += value.length;
+    else if (value instanceof Uint8Array) bytes += value.byteLength;
+  }
+  return bytes;
+}
+
+// Primary result codes of https://sqlite.org/rescode.html.
+const BUSY = 5;
+const LOCKED = 6;
+const NO_MEMORY = 7;
+const READ_ONLY = 8;
+const IO_ERROR = 10;
+const CORRUPT = 11;
+const FULL = 13;
+const CANNOT_OPEN = 14;
+const NOT_A_DATABASE = 26;
+
+/** Says what an error of the database means for the caller; leaves all others as they are. */
+function classify(error: unknown): unknown {
+  if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return error;
+  switch (error.errcode & 0xff) {
+    case FULL:
+      return new StoreUnavailable('the disk is full', { cause: error });
+    case BUSY:
+    case LOCKED:
+      return new StoreUnavailable('the database is locked by another process', { cause: error });
+    case NO_MEMORY:
+      return new StoreUnavailable('the database is out of memory', { cause: error });
+    case IO_ERROR:
+    case CORRUPT:
+    case NOT_A_DATABASE:
+    case READ_ONLY:
+    case CANNOT_OPEN:
+      return new StoreFatal(`the database failed: ${error.message}`, { cause: error });
+    default:
+      return error;
+  }
+}

@@ -1,0 +1,51 @@
+/** Who alone may work on a database file? */
+import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+
+/** Another server has the database open. */
+export class StoreInUse extends Error {
+  constructor(path: string, owner: string) {
+    super(`the database ${path} is in use by ${owner}; stop that server first, or choose another file`);
+    this.name = 'StoreInUse';
+  }
+}
+
+export interface FileLock {
+  release(): void;
+}
+
+/**
+ * Holds an exclusive lock on `<path>.lock` for the life of the process. The operating system gives it back however
+ * the process ends, so there is no stale lock to clean up. `<path>.owner` only tells people who holds it.
+ * Throws `StoreInUse` when another holds it.
+ */
+export function lockFile(path: string): FileLock {
+  // Only SQLite may open the lock file: closing any other handle on it would drop the process's lock.
+  const lock = new DatabaseSync(`${path}.lock`, { timeout: 0 });
+  try {
+    lock.exec('begin exclusive');
+  } catch (error) {
+    lock.close();
+    if (isBusy(error)) throw new StoreInUse(path, describeOwner(`${path}.owner`));
+    throw error;
+  }
+  writeFileSync(`${path}.owner`, `${process.pid}\n`);
+  return {
+    release: () => {
+      rmSync(`${path}.owner`, { force: true });
+      lock.close();
+    },
+  };
+}
+
+function describeOwner(ownerPath: string): string {
+  const written = statSync(ownerPath, { throwIfNoEntry: false });
+  if (!written) return 'another process';
+  return `process ${readFileSync(ownerPath, 'utf8').trim()}, running since ${written.mtime.toISOString()}`;
+}
+
+const SQLITE_BUSY = 5;
+
+function isBusy(error: unknown): boolean {
+  return error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY;
+}

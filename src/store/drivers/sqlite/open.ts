@@ -1,0 +1,127 @@
+/** Opens the embedded store: over threads for a server, in the caller's own thread for a simulation. */
+import { mkdirSync, realpathSync, statSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import type { Store } from '../../../engine/stores.ts';
+import { createStore } from '../../create.ts';
+import { GroupCommit, type GroupCommitOptions } from '../../group-commit.ts';
+import { migrate } from '../../migrations/index.ts';
+import { SqlStore } from '../../store.ts';
+import { SqliteDriver, walBytes } from './driver.ts';
+import { type FileLock, lockFile } from './lock.ts';
+import { DatabaseThread } from './thread.ts';
+
+export interface SqliteStoreOptions {
+  /** A file, whose folder is made when it is missing, or `:memory:`. */
+  path: string;
+  /**
+   * Told once when the database cannot be trusted any more, as after a failed fsync. The process must end with a
+   * non-zero code: recovery reads what is on disk. All commands are refused with `StoreUnavailable` from then on.
+   */
+  onFatal: (error: Error) => void;
+  /** Limits of one transaction; see `GroupCommitOptions`. */
+  batch?: Pick<GroupCommitOptions, 'rowsMax' | 'bytesMax'>;
+}
+
+export interface StoreStats {
+  /** Transactions committed, commands in them, commands that wait for theirs. */
+  batches: number;
+  commands: number;
+  waiting: number;
+  /** Size of the database file and of its write-ahead log; 0 in memory. */
+  fileBytes: number;
+  walBytes: number;
+}
+
+export type SqliteStore = Store & { stats(): StoreStats };
+
+/**
+ * A store whose database lives in threads of its own: one that writes, one that reads so that long lists never stall
+ * writing. Throws `StoreInUse` when another server has the file, and an error named `SchemaTooNew` when a newer
+ * program has changed it.
+ */
+export async function openSqliteStore(options: SqliteStoreOptions): Promise<SqliteStore> {
+  const inMemory = options.path === ':memory:';
+  const path = inMemory ? options.path : canonical(options.path);
+  const lock = inMemory ? undefined : lockFile(path);
+  try {
+    return await openThreads(path, lock, options);
+  } catch (error) {
+    lock?.release();
+    throw error;
+  }
+}
+
+async function openThreads(
+  path: string,
+  lock: FileLock | undefined,
+  { onFatal, batch }: SqliteStoreOptions,
+): Promise<SqliteStore> {
+  let commits: GroupCommit | undefined;
+  const fail = (error: Error): void => (commits ? commits.fail(error) : onFatal(error));
+  const [writer, reader] = await startThreads(path, fail);
+  const queue = new GroupCommit({ flush: (commands) => writer.run(commands), onFatal, ...batch });
+  commits = queue;
+  const store = new SqlStore({
+    write: (method, args) => queue.run(method, args),
+    read: (method, args) => reader.read(method, args),
+    counts: () => queue.counts,
+    close: async () => {
+      await queue.close();
+      if (reader !== writer) await reader.close();
+      await writer.close();
+      lock?.release();
+    },
+  });
+  return withStats(store, path);
+}
+
+/** The writer and the reader; in memory they are one, since a database there belongs to its connection. */
+async function startThreads(
+  path: string,
+  fail: (error: Error) => void,
+): Promise<[writer: DatabaseThread, reader: DatabaseThread]> {
+  const starting = DatabaseThread.start({ path, role: 'writer' }, fail);
+  if (path === ':memory:') {
+    const both = await starting.ready();
+    return [both, both];
+  }
+  // Side by side: most of a thread's start is loading its code.
+  const startingReader = DatabaseThread.start({ path, role: 'reader' }, fail);
+  try {
+    const writer = await starting.ready();
+    startingReader.openNow();
+    return [writer, await startingReader.ready()];
+  } catch (error) {
+    await Promise.all([starting.abandon(), startingReader.abandon()]);
+    throw error;
+  }
+}
+
+/**
+ * The same store in the caller's thread, for simulations and tests. Only one may have a file at a time; no lock
+ * sees to it.
+ */
+export async function openInlineSqliteStore({ path, onFatal, batch }: SqliteStoreOptions): Promise<SqliteStore> {
+  const driver = new SqliteDriver({ path });
+  await migrate(driver);
+  const store = createStore(driver, { onFatal, afterBatch: () => driver.maintain(), ...(batch ? { batch } : {}) });
+  return withStats(store, path);
+}
+
+function withStats(store: SqlStore, path: string): SqliteStore {
+  const inMemory = path === ':memory:';
+  return Object.assign(store, {
+    stats: (): StoreStats => ({
+      ...store.counts(),
+      fileBytes: inMemory ? 0 : (statSync(path, { throwIfNoEntry: false })?.size ?? 0),
+      walBytes: inMemory ? 0 : walBytes(path),
+    }),
+  });
+}
+
+/** One name per file, so that two ways to write its path meet in one lock. */
+function canonical(path: string): string {
+  const folder = dirname(path);
+  mkdirSync(folder, { recursive: true });
+  return statSync(path, { throwIfNoEntry: false }) ? realpathSync(path) : join(realpathSync(folder), basename(path));
+}

@@ -1,0 +1,161 @@
+/**
+ * The queue in front of the writer. The first command goes at once; those that come while its transaction is being
+ * committed form the next one. So an idle store adds no delay, a busy one shares its fsyncs, and nothing waits for
+ * a timer.
+ */
+import { StoreUnavailable } from '../engine/stores.ts';
+import type { WriteCommand, WriteMethod, WriteResult, Writes } from './batch.ts';
+
+export interface GroupCommitOptions {
+  /** Commits a batch; one result per command. Rejects only when the store must not be used any more. */
+  flush: (commands: readonly WriteCommand[]) => Promise<WriteResult[]>;
+  /** Told once, when `flush` rejected. Everything that waits, and all that comes later, is refused. */
+  onFatal: (error: Error) => void;
+  /** Rows of one batch at most; one command alone may be larger. Default 200: longer flushes stall the rest. */
+  rowsMax?: number;
+  /** Body bytes of one batch at most; one command alone may be larger. */
+  bytesMax?: number;
+}
+
+const ROWS_MAX = 200;
+const BYTES_MAX = 4 * 1024 * 1024;
+
+interface Waiting {
+  command: WriteCommand;
+  rows: number;
+  bytes: number;
+  resolve: (answer: never) => void;
+  reject: (error: Error) => void;
+}
+
+export class GroupCommit {
+  readonly #flush: GroupCommitOptions['flush'];
+  readonly #onFatal: GroupCommitOptions['onFatal'];
+  readonly #rowsMax: number;
+  readonly #bytesMax: number;
+  #waiting: Waiting[] = [];
+  #flushing = false;
+  /** Why new commands are refused. */
+  #refusal: string | undefined;
+  #failed = false;
+  #idle: (() => void) | undefined;
+  #batches = 0;
+  #commands = 0;
+
+  constructor({ flush, onFatal, rowsMax = ROWS_MAX, bytesMax = BYTES_MAX }: GroupCommitOptions) {
+    this.#flush = flush;
+    this.#onFatal = onFatal;
+    this.#rowsMax = rowsMax;
+    this.#bytesMax = bytesMax;
+  }
+
+  /** Batches committed, commands in them, commands that wait. */
+  get counts(): { batches: number; commands: number; waiting: number } {
+    return { batches: this.#batches, commands: this.#commands, waiting: this.#waiting.length };
+  }
+
+  /** Resolves after the commit. Rejects with `StoreUnavailable` when nothing was saved and trying again may help. */
+  run<M extends WriteMethod>(method: M, args: Writes[M]['args']): Promise<Writes[M]['answer']> {
+    if (this.#refusal !== undefined) return Promise.reject(new StoreUnavailable(this.#refusal));
+    return new Promise((resolve, reject) => {
+      const command = { method, args } as WriteCommand;
+      this.#waiting.push({ command, ...weigh(command), resolve, reject });
+      if (!this.#flushing) void this.#flushAll();
+    });
+  }
+
+  /** Refuses new commands; resolves when those that wait are done. */
+  async close(): Promise<void> {
+    this.#refusal ??= 'the store is closing';
+    if (this.#flushing) {
+      await new Promise<void>((resolve) => {
+        this.#idle = resolve;
+      });
+    }
+  }
+
+  /** The store must not be used any more: refuses everything that waits or comes later, and says so once. */
+  fail(error: Error): void {
+    if (this.#failed) return;
+    this.#failed = true;
+    this.#refusal = 'the store has failed';
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const { reject } of waiting) reject(new StoreUnavailable(this.#refusal, { cause: error }));
+    this.#onFatal(error);
+  }
+
+  async #flushAll(): Promise<void> {
+    this.#flushing = true;
+    // Commands of the same turn go together with the first one.
+    await Promise.resolve();
+    while (this.#waiting.length > 0) {
+      const batch = this.#takeBatch();
+      try {
+        const results = await this.#flush(batch.map(({ command }) => command));
+        this.#batches += 1;
+        this.#commands += batch.length;
+        for (const [index, waiting] of batch.entries()) settleCaller(waiting, results[index]);
+      } catch (error) {
+        const reason = error instanceof Error ? error : new Error(String(error));
+        for (const { reject } of batch) reject(new StoreUnavailable('the store has failed', { cause: reason }));
+        this.fail(reason);
+      }
+    }
+    this.#flushing = false;
+    this.#idle?.();
+  }
+
+  /** In order of arrival, up to the limits, so that no kind of command can starve another. */
+  #takeBatch(): Waiting[] {
+    let count = 0;
+    let rows = 0;
+    let bytes = 0;
+    for (const waiting of this.#waiting) {
+      rows += waiting.rows;
+      bytes += waiting.bytes;
+      if (count > 0 && (rows > this.#rowsMax || bytes > this.#bytesMax)) break;
+      count += 1;
+    }
+    return this.#waiting.splice(0, count);
+  }
+}
+
+function settleCaller({ resolve, reject }: Waiting, result: WriteResult | undefined): void {
+  if (result === undefined) reject(new Error('the store gave no answer'));
+  else if (result.kind === 'answer') resolve(result.answer as never);
+  else if (result.kind === 'unavailable') reject(new StoreUnavailable(result.reason));
+  else reject(new Error(`the store refused a command: ${result.reason}`));
+}
+
+/** About how many messages a command touches, and the body bytes it carries. */
+function weigh(command: WriteCommand): { rows: number; bytes: number } {
+  switch (command.method) {
+    case 'accept':
+      return { rows: command.args.messages.length, bytes: bodyBytes(command.args.messages) };
+    case 'reviveDead':
+      return {
+        rows: command.args.revivals.length,
+        bytes: bodyBytes(command.args.revivals.map(({ successor }) => successor)),
+      };
+    case 'claim':
+      return { rows: command.args.request.limit, bytes: 0 };
+    case 'release':
+      return { rows: command.args.claims.length, bytes: 0 };
+    case 'cancel':
+      return { rows: command.args.keys.length, bytes: 0 };
+    case 'deleteDead':
+      return { rows: command.args.places.length, bytes: 0 };
+    case 'dropExpired':
+      return { rows: command.args.rowsMax, bytes: 0 };
+    default:
+      return { rows: 1, bytes: 0 };
+  }
+}
+
+function bodyBytes(messages: readonly { content: readonly unknown[] }[]): number {
+  return messages.reduce((sum, { content }) => {
+    const body = content.at(-1);
+    return sum + (body instanceof Uint8Array ? body.byteLength : 0);
+  }, 0);
+}

@@ -1,0 +1,42 @@
+/** What is read without taking part in a transaction of the writer. All of it is plain data. */
+import type { Driver, Queries } from './driver.ts';
+import { parkedOrigins } from './sql/claim.ts';
+import { deadAt, listDead } from './sql/dead.ts';
+import { find, findCandidates, findLive } from './sql/find.ts';
+import { listLogs } from './sql/logs.ts';
+import type { Position } from './sql/page.ts';
+import { listProjects, listTokens, signingKeys } from './sql/projects.ts';
+
+const READS = {
+  find,
+  findLive,
+  findCandidates,
+  parkedOrigins: (queries: Queries, _args: Record<never, never>) => parkedOrigins(queries),
+  listDead,
+  deadAt: (queries: Queries, args: { projectId: number; places: Position[] }) =>
+    deadAt(queries, args.projectId, args.places),
+  listLogs,
+  listProjects: (queries: Queries, _args: Record<never, never>) => listProjects(queries),
+  listTokens: (queries: Queries, _args: Record<never, never>) => listTokens(queries),
+  signingKeys,
+  ping: (queries: Queries, _args: Record<never, never>) => queries.query('select 1 as one'),
+};
+
+type Table = typeof READS;
+
+export type Reads = {
+  [M in keyof Table]: { args: Parameters<Table[M]>[1]; answer: Awaited<ReturnType<Table[M]>> };
+};
+
+export type ReadMethod = keyof Reads;
+
+/** Runs one read on its own snapshot. */
+export function runRead<M extends ReadMethod>(
+  driver: Driver,
+  method: M,
+  args: Reads[M]['args'],
+): Promise<Reads[M]['answer']> {
+  // TypeScript cannot see that the method and its arguments belong together once they are looked up by name.
+  const read = READS[method] as (queries: Queries, args: unknown) => Promise<Reads[M]['answer']>;
+  return driver.read((queries) => read(queries, args));
+}

@@ -1,0 +1,88 @@
+/** What does a cancel do to a message that waits, and to one that is in flight (messaging.md 6.3, rows 7 and 8)? */
+import type { MessageId, MessageKey, ProjectId } from '../../engine/model.ts';
+import { lastEventTimes, type WriteContext } from './log-writer.ts';
+import { codeOfLogState, type StoredEvent } from './rows.ts';
+
+export interface CancelArgs {
+  projectId: ProjectId;
+  keys: MessageKey[];
+  /** Only messages with one of these ids; absent: the keys say enough. */
+  ids?: MessageId[];
+  /** Whether a message in flight that was marked before counts again. */
+  countMarked: boolean;
+  nowMs: number;
+}
+
+interface StandingRow {
+  key: number;
+  project_id: number;
+  id: string;
+  claim_token: number | null;
+  cancel_requested_at_ms: number | null;
+}
+
+/** Returns how many were cancelled or marked. */
+export async function cancel(context: WriteContext, args: CancelArgs): Promise<number> {
+  const { projectId, keys, ids, countMarked, nowMs } = args;
+  const found = await context.tx.query<StandingRow>(
+    `select m.key, m.project_id, c.id, m.claim_token, m.cancel_requested_at_ms
+     from messages m join contents c on c.key = m.key where m.key in (??) order by m.key`,
+    [keys],
+  );
+  const wanted = ids && new Set(ids);
+  const rows = found.filter((row) => row.project_id === projectId && (!wanted || wanted.has(row.id)));
+  const waiting = rows.filter((row) => row.claim_token === null);
+  const inFlight = rows.filter((row) => row.claim_token !== null);
+  const unmarked = inFlight.filter((row) => row.cancel_requested_at_ms === null);
+  await cancelAtOnce(context, waiting, nowMs);
+  await mark(context, unmarked, nowMs);
+  return waiting.length + (countMarked ? inFlight.length : unmarked.length);
+}
+
+/** Removes messages that nobody owns; CANCEL_REQUESTED is not repeated for one that was marked in flight. */
+export async function cancelAtOnce(
+  { tx, logs }: WriteContext,
+  rows: readonly Pick<StandingRow, 'key' | 'project_id' | 'cancel_requested_at_ms'>[],
+  nowMs: number,
+): Promise<void> {
+  if (rows.length === 0) return;
+  const keys = rows.map(({ key }) => key);
+  const floors = await lastEventTimes(tx, keys);
+  await tx.run('delete from messages where key in (??)', [keys]);
+  const requested: StoredEvent = [nowMs, codeOfLogState('CANCEL_REQUESTED')];
+  const canceled: StoredEvent = [nowMs, codeOfLogState('CANCELED')];
+  await logs.append(
+    tx,
+    rows.map((row) => ({
+      projectId: row.project_id,
+      key: row.key,
+      events: row.cancel_requested_at_ms === null ? [requested, canceled] : [canceled],
+      floorMs: floors.get(row.key) ?? 0,
+    })),
+  );
+}
+
+async function mark({ tx, logs }: WriteContext, rows: readonly StandingRow[], nowMs: number): Promise<void> {
+  if (rows.length === 0) return;
+  const floors = await lastEventTimes(
+    tx,
+    rows.map(({ key }) => key),
+  );
+  // The time is kept, so that what the running attempt logs later is not put before it.
+  const marks = rows.map((row) => ({ row, atMs: Math.max(nowMs, floors.get(row.key) ?? 0) }));
+  await tx.updateMany(
+    'messages',
+    'key',
+    ['cancel_requested_at_ms'],
+    marks.map(({ row, atMs }) => [row.key, atMs]),
+  );
+  await logs.append(
+    tx,
+    marks.map(({ row, atMs }) => ({
+      projectId: row.project_id,
+      key: row.key,
+      events: [[atMs, codeOfLogState('CANCEL_REQUESTED')]],
+      floorMs: atMs,
+    })),
+  );
+}

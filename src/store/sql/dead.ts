@@ -1,0 +1,159 @@
+/** What lies in the DLQ, and how does it leave (messaging.md 17)? */
+import type { MessageId, MessageKey, ProjectId } from '../../engine/model.ts';
+import type { AttributeFilter } from '../../engine/stores.ts';
+import type { Queries, SqlParam, Transaction } from '../driver.ts';
+import { insertMessages } from './accept.ts';
+import { contentConditions } from './filter.ts';
+import type { WriteContext } from './log-writer.ts';
+import { contentsOf, cutByBytes, cutPage, type PageRows, type Position, type Slice, sliceSql, WINDOW } from './page.ts';
+import { dropUnreferencedContents } from './retention.ts';
+import type { BurialRow, ContentRow, StoredNewMessage } from './rows.ts';
+
+export interface ListDeadArgs {
+  projectId: ProjectId;
+  filter: AttributeFilter;
+  /** Both or none. */
+  messages?: { keys: MessageKey[]; ids: MessageId[] };
+  responseStatus?: number[];
+  slice: Slice;
+}
+
+export interface DeadRow extends Position, BurialRow {
+  message_key: number;
+}
+
+export interface DeadRows extends PageRows<DeadRow> {
+  contents: ContentRow[];
+  bytes: number;
+}
+
+const DEAD_FIELDS =
+  'd.failed_at_ms as "timeMs", d.key as n, d.key as message_key, d.failed_at_ms, d.retried, d.response_status, d.response_header, d.response_body';
+
+export async function listDead(queries: Queries, args: ListDeadArgs): Promise<DeadRows> {
+  const found = args.messages ? await placesOfMessages(queries, args, args.messages) : await places(queries, args);
+  const page = await cutByBytes(queries, found, args.slice.bytesMax);
+  return { ...page, ...(await deadAt(queries, args.projectId, page.rows)) };
+}
+
+/** The entries at `places` that exist, in the order of `places`. */
+export async function deadAt(
+  queries: Queries,
+  projectId: ProjectId,
+  wanted: readonly Position[],
+): Promise<{ rows: DeadRow[]; contents: ContentRow[] }> {
+  const found = await queries.query<DeadRow>(
+    `select ${DEAD_FIELDS} from dead d where d.key in (??) and d.project_id = ?`,
+    [wanted.map(({ n }) => n), projectId],
+  );
+  const byKey = new Map(found.map((row) => [row.n, row]));
+  const rows = wanted.flatMap((place) => {
+    const row = byKey.get(place.n);
+    return row && row.timeMs === place.timeMs ? [row] : [];
+  });
+  return { rows, contents: await contentsOf(queries, rows) };
+}
+
+type Place = Position & { message_key: number };
+
+async function places(queries: Queries, args: ListDeadArgs): Promise<PageRows<Place>> {
+  const { projectId, slice } = args;
+  const { texts, params, direction } = sliceSql(slice, 'failed_at_ms', 'key');
+  const content = contentConditions(args.filter);
+  const filters = [...content.texts];
+  const filterParams = [...content.params];
+  if (args.responseStatus) {
+    filters.push('w.response_status in (??)');
+    filterParams.push(args.responseStatus);
+  }
+  const window = filters.length === 0 ? slice.count + 1 : WINDOW;
+  const range = ['project_id = ?', ...texts].join(' and ');
+  const order = `order by failed_at_ms ${direction}, key ${direction}`;
+  const rows = await queries.query<Place>(
+    `select w.failed_at_ms as "timeMs", w.key as n, w.key as message_key
+     from (select failed_at_ms, key, response_status from dead where ${range} ${order} limit ?) w
+     ${content.texts.length > 0 ? 'join contents c on c.key = w.key' : ''}
+     ${filters.length > 0 ? `where ${filters.join(' and ')}` : ''}
+     order by w.failed_at_ms ${direction}, w.key ${direction} limit ?`,
+    [projectId, ...params, window, ...filterParams, slice.count + 1],
+  );
+  if (filters.length === 0 || rows.length > slice.count) return cutPage(rows, slice.count, undefined);
+  const [end] = await queries.query<Position>(
+    `select failed_at_ms as "timeMs", key as n from dead where ${range} ${order} limit 1 offset ?`,
+    [projectId, ...params, window - 1],
+  );
+  return cutPage(rows, slice.count, end);
+}
+
+async function placesOfMessages(
+  queries: Queries,
+  args: ListDeadArgs,
+  { keys, ids }: { keys: MessageKey[]; ids: MessageId[] },
+): Promise<PageRows<Place>> {
+  const { slice } = args;
+  const range = sliceSql(slice, 'd.failed_at_ms', 'd.key');
+  const content = contentConditions(args.filter);
+  const conditions = [...range.texts, ...content.texts];
+  const params: SqlParam[] = [...range.params, ...content.params];
+  if (args.responseStatus) {
+    conditions.push('d.response_status in (??)');
+    params.push(args.responseStatus);
+  }
+  const rows = await queries.query<Place>(
+    // The plus keeps the planner from walking the project's whole list in order instead.
+    `select d.failed_at_ms as "timeMs", d.key as n, d.key as message_key
+     from dead d join contents c on c.key = d.key
+     where d.key in (??) and c.id in (??) and +d.project_id = ?
+     ${conditions.map((condition) => `and ${condition}`).join(' ')}
+     order by d.failed_at_ms ${range.direction}, d.key ${range.direction} limit ?`,
+    [keys, ids, args.projectId, ...params, slice.count + 1],
+  );
+  return cutPage(rows, slice.count, undefined);
+}
+
+export interface DeleteDeadArgs {
+  projectId: ProjectId;
+  places: Position[];
+}
+
+/** Returns how many existed. */
+export async function deleteDead({ tx }: WriteContext, { projectId, places: wanted }: DeleteDeadArgs): Promise<number> {
+  const keys = await existing(tx, projectId, wanted);
+  await remove(tx, keys);
+  return keys.length;
+}
+
+export interface ReviveDeadArgs {
+  projectId: ProjectId;
+  revivals: { place: Position; successor: StoredNewMessage }[];
+}
+
+export async function reviveDead(context: WriteContext, args: ReviveDeadArgs): Promise<'saved' | 'missing'> {
+  const keys = await existing(
+    context.tx,
+    args.projectId,
+    args.revivals.map(({ place }) => place),
+  );
+  if (keys.length < args.revivals.length) return 'missing';
+  await remove(context.tx, keys);
+  await insertMessages(
+    context,
+    args.revivals.map(({ successor }) => successor),
+  );
+  return 'saved';
+}
+
+async function existing(tx: Transaction, projectId: ProjectId, wanted: readonly Position[]): Promise<number[]> {
+  const rows = await tx.query<{ key: number; failed_at_ms: number }>(
+    'select key, failed_at_ms from dead where key in (??) and project_id = ? order by key',
+    [wanted.map(({ n }) => n), projectId],
+  );
+  const timeByKey = new Map(wanted.map(({ n, timeMs }) => [n, timeMs]));
+  return rows.filter((row) => timeByKey.get(row.key) === row.failed_at_ms).map((row) => row.key);
+}
+
+async function remove(tx: Transaction, keys: readonly number[]): Promise<void> {
+  if (keys.length === 0) return;
+  await tx.run('delete from dead where key in (??)', [keys]);
+  await dropUnreferencedContents(tx, keys);
+}

@@ -1,0 +1,43 @@
+/** How does a filter of the contract (messaging.md 21.1) read in SQL, over `contents c`? */
+import type { AttributeFilter } from '../../engine/stores.ts';
+import type { SqlParam } from '../driver.ts';
+
+/** Conditions that all must hold, with their parameters in order. */
+export interface Conditions {
+  texts: string[];
+  params: SqlParam[];
+}
+
+/** The attributes of `filter`; its times are the caller's, who knows which column they mean. */
+export function contentConditions(filter: AttributeFilter): Conditions {
+  const conditions: Conditions = { texts: [], params: [] };
+  const among = (column: string, values: readonly string[] | undefined): void => {
+    if (!values) return;
+    conditions.texts.push(`${column} in (??)`);
+    conditions.params.push(values);
+  };
+  among('c.url', filter.url);
+  among('c.origin', filter.host?.flatMap(originsOf));
+  among('c.path', filter.path);
+  among('c.topic_name', filter.topicName);
+  among('c.queue_name', filter.queueName);
+  among('c.schedule_id', filter.scheduleId);
+  among('c.flow_control_key', filter.flowControlKey);
+  among('c.caller_ip', filter.callerIp);
+  if (filter.label) {
+    // Case-sensitive in both databases and without wildcards, unlike `like`.
+    const anyOf = filter.label.map(() => "replace(c.labels, ?, '') <> c.labels");
+    conditions.texts.push(anyOf.length > 0 ? `(${anyOf.join(' or ')})` : '1 = 0');
+    conditions.params.push(...filter.label.map((label) => `,${label},`));
+  }
+  return conditions;
+}
+
+/** The origins that a host, with its port where the URL has one, can stand for. */
+function originsOf(host: string): string[] {
+  const name = host.toLowerCase();
+  const origins = [`https://${name}`, `http://${name}`];
+  if (name.endsWith(':443')) origins.push(`https://${name.slice(0, -':443'.length)}`);
+  if (name.endsWith(':80')) origins.push(`http://${name.slice(0, -':80'.length)}`);
+  return origins;
+}

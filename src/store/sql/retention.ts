@@ -1,0 +1,99 @@
+/** How does what is past its time leave the store, in pieces that stall nobody (P13)? */
+import type { Transaction } from '../driver.ts';
+import type { WriteContext } from './log-writer.ts';
+
+export interface DropExpiredArgs {
+  logsBeforeMs: number;
+  deadBeforeMs: number;
+  nowMs: number;
+  rowsMax: number;
+}
+
+/** Drops up to about `rowsMax` rows; answers whether more may be left. */
+export async function dropExpired({ tx }: WriteContext, args: DropExpiredArgs): Promise<boolean> {
+  let budget = args.rowsMax;
+  budget -= await dropLogs(tx, args.logsBeforeMs, budget);
+  if (budget > 0) budget -= await dropDead(tx, args.deadBeforeMs, budget);
+  if (budget > 0) budget -= await dropDeduplications(tx, args.nowMs, budget);
+  return budget <= 0;
+}
+
+/**
+ * Contents go with the last thing that refers to them. Each outlives its message by a log entry or a DLQ entry,
+ * so looking whenever one of these goes finds every content, without ever walking through all of them.
+ */
+export async function dropUnreferencedContents(tx: Transaction, keys: readonly number[]): Promise<void> {
+  await tx.run(
+    `delete from contents where key in (??)
+       and not exists (select 1 from messages m where m.key = contents.key)
+       and not exists (select 1 from logs l where l.message_key = contents.key)
+       and not exists (select 1 from dead d where d.key = contents.key)`,
+    [keys],
+  );
+}
+
+async function dropLogs(tx: Transaction, beforeMs: number, rowsMax: number): Promise<number> {
+  let dropped = 0;
+  for await (const projectId of projectsIn(tx, 'logs')) {
+    const rows = await tx.query<{ at_ms: number; seq: number; message_key: number }>(
+      'select at_ms, seq, message_key from logs where project_id = ? and at_ms < ? order by at_ms, seq limit ?',
+      [projectId, beforeMs, rowsMax - dropped],
+    );
+    const last = rows.at(-1);
+    if (last) {
+      await tx.run('delete from logs where project_id = ? and (at_ms, seq) <= (?, ?)', [
+        projectId,
+        last.at_ms,
+        last.seq,
+      ]);
+      await tx.run('delete from log_details where seq in (??)', [rows.map(({ seq }) => seq)]);
+      await dropUnreferencedContents(tx, [...new Set(rows.map((row) => row.message_key))]);
+    }
+    dropped += rows.length;
+    if (dropped >= rowsMax) break;
+  }
+  return dropped;
+}
+
+async function dropDead(tx: Transaction, beforeMs: number, rowsMax: number): Promise<number> {
+  let dropped = 0;
+  for await (const projectId of projectsIn(tx, 'dead')) {
+    const rows = await tx.query<{ key: number }>(
+      'select key from dead where project_id = ? and failed_at_ms < ? order by failed_at_ms, key limit ?',
+      [projectId, beforeMs, rowsMax - dropped],
+    );
+    const keys = rows.map(({ key }) => key);
+    if (keys.length > 0) {
+      await tx.run('delete from dead where key in (??)', [keys]);
+      await dropUnreferencedContents(tx, keys);
+    }
+    dropped += keys.length;
+    if (dropped >= rowsMax) break;
+  }
+  return dropped;
+}
+
+async function dropDeduplications(tx: Transaction, nowMs: number, rowsMax: number): Promise<number> {
+  const rows = await tx.query<{ project_id: number; hash: string }>(
+    'select project_id, hash from deduplications where expires_at_ms <= ? order by expires_at_ms limit ?',
+    [nowMs, rowsMax],
+  );
+  for (const { project_id, hash } of rows) {
+    await tx.run('delete from deduplications where project_id = ? and hash = ?', [project_id, hash]);
+  }
+  return rows.length;
+}
+
+/** The projects that have rows in `table`: one step of its primary key each. */
+async function* projectsIn(tx: Transaction, table: 'logs' | 'dead'): AsyncGenerator<number> {
+  let last = -1;
+  while (true) {
+    const [row] = await tx.query<{ project_id: number | null }>(
+      `select min(project_id) as project_id from ${table} where project_id > ?`,
+      [last],
+    );
+    if (!row || row.project_id === null) return;
+    last = row.project_id;
+    yield last;
+  }
+}

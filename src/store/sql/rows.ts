@@ -1,0 +1,324 @@
+/**
+ * How the engine's words become rows and back. Encoding runs in the caller's thread and yields plain arrays that
+ * the store's thread only has to bind; decoding runs in the caller's thread as well.
+ */
+import type {
+  Burial,
+  Change,
+  LogDetail,
+  LogEvent,
+  LogState,
+  Message,
+  MessageId,
+  NewMessage,
+  Settlement,
+} from '../../engine/model.ts';
+import type { CallbackSettings, HeaderMap, HttpMethod, MessageSettings } from '../../protocol/settings.ts';
+import type { SqlValue } from '../driver.ts';
+
+/** Written numbers: never change one, only add. */
+const LOG_STATE_CODES: Record<LogState, number> = {
+  CREATED: 1,
+  ACTIVE: 2,
+  DELIVERED: 3,
+  ERROR: 4,
+  RETRY: 5,
+  FAILED: 6,
+  CANCEL_REQUESTED: 7,
+  CANCELED: 8,
+};
+
+const LOG_STATES = new Map(Object.entries(LOG_STATE_CODES).map(([state, code]) => [code, state as LogState]));
+
+export function codeOfLogState(state: LogState): number {
+  return LOG_STATE_CODES[state];
+}
+
+export function logStateOf(code: number): LogState {
+  const state = LOG_STATES.get(code);
+  if (state === undefined) throw new Error(`unknown log state ${code} in the store`);
+  return state;
+}
+
+export const MESSAGE_COLUMNS = [
+  'key',
+  'project_id',
+  'origin',
+  'due_at_ms',
+  'bytes',
+  'retried',
+  'claimed_at_ms',
+  'claim_token',
+  'parked',
+] as const;
+
+/** The body comes last, so that reading the columns before it never walks its overflow pages. */
+export const CONTENT_COLUMNS = [
+  'key',
+  'project_id',
+  'id',
+  'url',
+  'origin',
+  'path',
+  'method',
+  'header',
+  'created_at_ms',
+  'not_before_ms',
+  'caller_ip',
+  'topic_name',
+  'queue_name',
+  'schedule_id',
+  'flow_control_key',
+  'labels',
+  'settings',
+  'body',
+] as const;
+
+export const DETAIL_COLUMNS = [
+  'error',
+  'next_delivery_at_ms',
+  'response_status',
+  'response_header',
+  'response_body',
+] as const;
+
+export const BURIAL_COLUMNS = [
+  'failed_at_ms',
+  'retried',
+  'response_status',
+  'response_header',
+  'response_body',
+] as const;
+
+/** Time, state code, and the values of `DETAIL_COLUMNS` where there are any. */
+export type StoredEvent = [atMs: number, state: number, detail?: SqlValue[]];
+
+export interface StoredNewMessage {
+  /** Values of `MESSAGE_COLUMNS`. */
+  message: SqlValue[];
+  /** Values of `CONTENT_COLUMNS`. */
+  content: SqlValue[];
+  events: StoredEvent[];
+  deduplication?: { hash: string; expiresAtMs: number };
+}
+
+export interface StoredChange {
+  /** Absent: finished. */
+  waiting?: { dueAtMs: number; retried: number };
+  events: StoredEvent[];
+  /** Values of `BURIAL_COLUMNS`. */
+  burial?: SqlValue[];
+}
+
+export interface StoredSettlement {
+  key: number;
+  projectId: number;
+  claimToken: number;
+  change: StoredChange;
+  changeIfCancelRequested?: StoredChange;
+}
+
+/** What `CONTENT_COLUMNS` but those that only filters need read back as. */
+export interface ContentRow {
+  key: number;
+  project_id: number;
+  id: string;
+  url: string;
+  origin: string;
+  method: string;
+  header: string | null;
+  created_at_ms: number;
+  not_before_ms: number;
+  caller_ip: string | null;
+  settings: string;
+  body: Uint8Array | null;
+}
+
+/** The select list of a `ContentRow` from `contents c`. */
+export const CONTENT_FIELDS =
+  'c.key, c.project_id, c.id, c.url, c.origin, c.method, c.header, c.created_at_ms, c.not_before_ms, c.caller_ip, c.settings, c.body';
+
+export interface DetailRow {
+  error: string | null;
+  next_delivery_at_ms: number | null;
+  response_status: number | null;
+  response_header: string | null;
+  response_body: Uint8Array | null;
+}
+
+export interface BurialRow {
+  failed_at_ms: number;
+  retried: number;
+  response_status: number;
+  response_header: string | null;
+  response_body: Uint8Array | null;
+}
+
+export function encodeNewMessage({ message, standing, events, deduplication }: NewMessage): StoredNewMessage {
+  const { key, projectId, origin, settings } = message;
+  const claimed = standing.kind === 'claimed';
+  const lastEventAtMs = events.reduce((latest, event) => Math.max(latest, event.atMs), message.createdAtMs);
+  const stored: StoredNewMessage = {
+    message: [
+      key,
+      projectId,
+      origin,
+      claimed ? lastEventAtMs : standing.dueAtMs,
+      message.body.byteLength,
+      0,
+      claimed ? lastEventAtMs : null,
+      claimed ? standing.claimToken : null,
+      standing.kind === 'parked' ? 1 : 0,
+    ],
+    content: [
+      key,
+      projectId,
+      message.id,
+      message.url,
+      origin,
+      pathOf(message.url),
+      message.method,
+      encodeHeader(message.header),
+      message.createdAtMs,
+      message.notBeforeMs,
+      message.callerIp ?? null,
+      settings.topicName ?? null,
+      settings.queueName ?? null,
+      settings.scheduleId ?? null,
+      settings.flowControl?.key ?? null,
+      settings.labels?.length ? `,${settings.labels.join(',')},` : null,
+      JSON.stringify(settings),
+      encodeBytes(message.body),
+    ],
+    events: events.map(encodeEvent),
+  };
+  if (deduplication) stored.deduplication = deduplication;
+  return stored;
+}
+
+export function encodeSettlement(settlement: Settlement): StoredSettlement {
+  const { key, projectId, claimToken, change, changeIfCancelRequested } = settlement;
+  const stored: StoredSettlement = { key, projectId, claimToken, change: encodeChange(change) };
+  if (changeIfCancelRequested) stored.changeIfCancelRequested = encodeChange(changeIfCancelRequested);
+  return stored;
+}
+
+function encodeChange({ next, events, burial }: Change): StoredChange {
+  const stored: StoredChange = { events: events.map(encodeEvent) };
+  if (next.kind === 'waiting') stored.waiting = { dueAtMs: next.dueAtMs, retried: next.retried };
+  if (burial) stored.burial = encodeBurial(burial);
+  return stored;
+}
+
+function encodeEvent({ atMs, state, detail }: LogEvent): StoredEvent {
+  const code = LOG_STATE_CODES[state];
+  if (!detail) return [atMs, code];
+  const { error, nextDeliveryTimeMs, response } = detail;
+  return [
+    atMs,
+    code,
+    [
+      error ?? null,
+      nextDeliveryTimeMs ?? null,
+      response?.status ?? null,
+      response ? encodeHeader(response.header) : null,
+      response ? encodeBytes(response.body) : null,
+    ],
+  ];
+}
+
+function encodeBurial(burial: Burial): SqlValue[] {
+  return [
+    burial.failedAtMs,
+    burial.retried,
+    burial.responseStatus,
+    burial.responseHeader ? JSON.stringify(burial.responseHeader) : null,
+    encodeBytes(burial.responseBody),
+  ];
+}
+
+function encodeHeader(header: HeaderMap): string | null {
+  for (const _name in header) return JSON.stringify(header);
+  return null;
+}
+
+/** Exactly these bytes: passing a view of a larger buffer to another thread would copy the whole buffer. */
+function encodeBytes(bytes: Uint8Array): Uint8Array | null {
+  if (bytes.byteLength === 0) return null;
+  return bytes.byteLength === bytes.buffer.byteLength ? bytes : new Uint8Array(bytes);
+}
+
+/** The path of a URL as it is written, for the `path` filter (messaging.md 21.1). */
+function pathOf(url: string): string {
+  const authority = url.indexOf('//') + 2;
+  const end = url.slice(authority).search(/[?#]/);
+  const withoutQuery = end === -1 ? url : url.slice(0, authority + end);
+  const start = withoutQuery.indexOf('/', authority);
+  return start === -1 ? '/' : withoutQuery.slice(start);
+}
+
+export function decodeMessage(row: ContentRow): Message {
+  const message: Message = {
+    key: row.key,
+    id: row.id as MessageId,
+    projectId: row.project_id,
+    url: row.url,
+    origin: row.origin,
+    method: row.method as HttpMethod,
+    header: decodeHeader(row.header),
+    body: row.body ?? new Uint8Array(0),
+    createdAtMs: row.created_at_ms,
+    notBeforeMs: row.not_before_ms,
+    settings: decodeSettings(row.settings),
+  };
+  if (row.caller_ip !== null) message.callerIp = row.caller_ip;
+  return message;
+}
+
+/** A header map has no prototype (settings.ts), which neither JSON nor a thread boundary keeps. */
+function decodeHeader(text: string | null): HeaderMap {
+  return text === null ? withoutPrototype({}) : withoutPrototype(JSON.parse(text) as HeaderMap);
+}
+
+function withoutPrototype(header: HeaderMap): HeaderMap {
+  return Object.assign(Object.create(null) as HeaderMap, header);
+}
+
+function decodeSettings(text: string): MessageSettings {
+  const settings = JSON.parse(text) as MessageSettings;
+  restoreCallbackHeaders(settings);
+  return settings;
+}
+
+function restoreCallbackHeaders(settings: Pick<CallbackSettings, 'callback' | 'failureCallback'>): void {
+  for (const callback of [settings.callback, settings.failureCallback]) {
+    if (!callback) continue;
+    callback.header = withoutPrototype(callback.header);
+    restoreCallbackHeaders(callback);
+  }
+}
+
+export function decodeDetail(row: DetailRow): LogDetail {
+  const detail: LogDetail = {};
+  if (row.error !== null) detail.error = row.error;
+  if (row.next_delivery_at_ms !== null) detail.nextDeliveryTimeMs = row.next_delivery_at_ms;
+  if (row.response_status !== null) {
+    detail.response = {
+      status: row.response_status,
+      header: decodeHeader(row.response_header),
+      body: row.response_body ?? new Uint8Array(0),
+    };
+  }
+  return detail;
+}
+
+export function decodeBurial(row: BurialRow): Burial {
+  const burial: Burial = {
+    failedAtMs: row.failed_at_ms,
+    retried: row.retried,
+    responseStatus: row.response_status,
+    responseBody: row.response_body ?? new Uint8Array(0),
+  };
+  if (row.response_header !== null) burial.responseHeader = decodeHeader(row.response_header);
+  return burial;
+}

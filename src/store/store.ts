@@ -1,0 +1,349 @@
+/**
+ * The engine's `Store` over a queue of commands and a reader. Everything here runs in the caller's thread: values
+ * are encoded before they go to the database's thread and decoded when they come back.
+ */
+import type {
+  Claimed,
+  ClaimToken,
+  Message,
+  MessageId,
+  MessageKey,
+  Millis,
+  NewMessage,
+  ProjectId,
+  Settlement,
+} from '../engine/model.ts';
+import type {
+  Accepted,
+  AttributeFilter,
+  ClaimAnswer,
+  ClaimRequest,
+  DeadFilter,
+  DeadMessage,
+  LiveMessage,
+  LogEntry,
+  LogFilter,
+  Page,
+  PageRequest,
+  Project,
+  SealedKeys,
+  Store,
+  TokenScope,
+} from '../engine/stores.ts';
+import { decodeCursor, encodeCursor } from '../protocol/cursor.ts';
+import { ApiError } from '../protocol/errors.ts';
+import { keyOfMessageId } from '../protocol/ids.ts';
+import type { WriteMethod, Writes } from './batch.ts';
+import type { ReadMethod, Reads } from './reads.ts';
+import type { DeadRow } from './sql/dead.ts';
+import type { LiveRow } from './sql/find.ts';
+import type { PageRows, Position, Slice } from './sql/page.ts';
+import {
+  type ContentRow,
+  codeOfLogState,
+  decodeBurial,
+  decodeDetail,
+  decodeMessage,
+  encodeNewMessage,
+  encodeSettlement,
+  logStateOf,
+} from './sql/rows.ts';
+
+/** Windows of a list that one page may look through for rows that match (`WINDOW` in sql/page.ts rows each). */
+const WINDOWS_MAX = 50;
+
+/** Bytes of bodies on one page: it ends early rather than take the memory of a thousand large bodies. */
+const PAGE_BYTES_MAX = 16 * 1024 * 1024;
+
+/** The database as the store sees it, in this thread or in another. */
+export interface Connection {
+  write<M extends WriteMethod>(method: M, args: Writes[M]['args']): Promise<Writes[M]['answer']>;
+  read<M extends ReadMethod>(method: M, args: Reads[M]['args']): Promise<Reads[M]['answer']>;
+  /** Batches committed, commands in them, commands that wait. */
+  counts(): { batches: number; commands: number; waiting: number };
+  close(): Promise<void>;
+}
+
+export class SqlStore implements Store {
+  readonly #connection: Connection;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  async accept(messages: NewMessage[], nowMs: Millis): Promise<Accepted[]> {
+    const answer = await this.#connection.write('accept', { messages: messages.map(encodeNewMessage), nowMs });
+    return answer.map((first) => (first === null ? { kind: 'accepted' } : { kind: 'duplicate', messageId: first }));
+  }
+
+  async claim(request: ClaimRequest, nowMs: Millis): Promise<ClaimAnswer> {
+    const { claimed, parked, emptied, nextDueAtMs } = await this.#connection.write('claim', { request, nowMs });
+    return {
+      claimed: claimed.map(
+        (row): Claimed => ({
+          message: decodeMessage(row),
+          retried: row.retried,
+          claimToken: row.claim_token,
+          claimedAtMs: row.claimed_at_ms,
+        }),
+      ),
+      parked,
+      emptied,
+      nextDueAtMs: nextDueAtMs ?? undefined,
+    };
+  }
+
+  settle(settlement: Settlement): Promise<'saved' | 'stale'> {
+    return this.#connection.write('settle', encodeSettlement(settlement));
+  }
+
+  release(claims: { key: MessageKey; claimToken: ClaimToken }[], nowMs: Millis): Promise<void> {
+    return this.#connection.write('release', { claims, nowMs });
+  }
+
+  releaseAll(nowMs: Millis): Promise<number> {
+    return this.#connection.write('releaseAll', { nowMs });
+  }
+
+  parkedOrigins(): Promise<string[]> {
+    return this.#connection.read('parkedOrigins', {});
+  }
+
+  async find(projectId: ProjectId, id: MessageId, deliveredSinceMs: Millis): Promise<Message | undefined> {
+    const key = keyOfMessageId(id);
+    if (key === undefined) return undefined;
+    const row = await this.#connection.read('find', { projectId, key, id, deliveredSinceMs });
+    return row === null ? undefined : decodeMessage(row);
+  }
+
+  async standingOf(projectId: ProjectId, id: MessageId): Promise<LiveMessage | undefined> {
+    const key = keyOfMessageId(id);
+    if (key === undefined) return undefined;
+    const row = await this.#connection.read('findLive', { projectId, key, id });
+    return row === null ? undefined : decodeLive(row);
+  }
+
+  async cancelById(projectId: ProjectId, ids: MessageId[], nowMs: Millis): Promise<number> {
+    const keys = keysOf(ids);
+    if (keys.length === 0) return 0;
+    return this.#connection.write('cancel', { projectId, keys, ids, countMarked: true, nowMs });
+  }
+
+  /** Looks for candidates beside the writer and cancels those that still stand, so that a search stalls nobody. */
+  async cancelMatching(projectId: ProjectId, filter: AttributeFilter, limit: number, nowMs: Millis): Promise<number> {
+    let cancelled = 0;
+    let afterKey: MessageKey | undefined = -1;
+    while (afterKey !== undefined && cancelled < limit) {
+      const args: Reads['findCandidates']['args'] = { projectId, filter, afterKey, limit: limit - cancelled };
+      const { keys, nextAfterKey }: Reads['findCandidates']['answer'] = await this.#connection.read(
+        'findCandidates',
+        args,
+      );
+      if (keys.length > 0) {
+        cancelled += await this.#connection.write('cancel', { projectId, keys, countMarked: false, nowMs });
+      }
+      afterKey = nextAfterKey;
+    }
+    return cancelled;
+  }
+
+  reserveNumbers(count: number): Promise<number> {
+    return this.#connection.write('reserveNumbers', { count });
+  }
+
+  async listDead(projectId: ProjectId, filter: DeadFilter, page: PageRequest): Promise<Page<DeadMessage>> {
+    const { messageId, responseStatus, fromMs: _from, toMs: _to, ...attributes } = filter;
+    const messages = messageId && { ids: messageId, keys: keysOf(messageId) };
+    return this.#readPage(filter, page, async (slice) => {
+      const { rows, contents, ...rest } = await this.#connection.read('listDead', {
+        projectId,
+        filter: attributes,
+        slice,
+        ...(messages ? { messages } : {}),
+        ...(responseStatus ? { responseStatus } : {}),
+      });
+      return { ...rest, items: decodeDead(rows, contents) };
+    });
+  }
+
+  async findDead(projectId: ProjectId, dlqId: string): Promise<DeadMessage | undefined> {
+    const [dead] = await this.findDeadMany(projectId, [dlqId]);
+    return dead;
+  }
+
+  async findDeadMany(projectId: ProjectId, dlqIds: string[]): Promise<DeadMessage[]> {
+    const places = placesOf(dlqIds);
+    if (places.length === 0) return [];
+    const { rows, contents } = await this.#connection.read('deadAt', { projectId, places });
+    return decodeDead(rows, contents);
+  }
+
+  async deleteDead(projectId: ProjectId, dlqIds: string[]): Promise<number> {
+    const places = placesOf(dlqIds);
+    if (places.length === 0) return 0;
+    return this.#connection.write('deleteDead', { projectId, places });
+  }
+
+  async reviveDead(
+    projectId: ProjectId,
+    revivals: { dlqId: string; successor: NewMessage }[],
+  ): Promise<'saved' | 'missing'> {
+    const stored: Writes['reviveDead']['args']['revivals'] = [];
+    for (const { dlqId, successor } of revivals) {
+      const place = placeOf(dlqId);
+      if (!place) return 'missing';
+      stored.push({ place, successor: encodeNewMessage(successor) });
+    }
+    return this.#connection.write('reviveDead', { projectId, revivals: stored });
+  }
+
+  async listLogs(projectId: ProjectId, filter: LogFilter, page: PageRequest): Promise<Page<LogEntry>> {
+    const { messageId, state, fromMs: _from, toMs: _to, ...attributes } = filter;
+    const messages = messageId && { ids: messageId, keys: keysOf(messageId) };
+    return this.#readPage(filter, page, async (slice) => {
+      const { rows, contents, details, ...rest } = await this.#connection.read('listLogs', {
+        projectId,
+        filter: attributes,
+        slice,
+        ...(messages ? { messages } : {}),
+        ...(state ? { states: state.map(codeOfLogState) } : {}),
+      });
+      const messageByKey = decodeMessages(contents);
+      const detailBySeq = new Map(details.map((detail) => [detail.seq, decodeDetail(detail)]));
+      const items = rows.map((row): LogEntry => {
+        const detail = detailBySeq.get(row.n);
+        const entry = {
+          atMs: row.timeMs,
+          state: logStateOf(row.state),
+          message: messageOf(messageByKey, row.message_key),
+        };
+        return detail ? { ...entry, detail } : entry;
+      });
+      return { ...rest, items };
+    });
+  }
+
+  ensureProject(name: string, signingKeys: SealedKeys, nowMs: Millis): Promise<Project> {
+    return this.#connection.write('ensureProject', { name, signingKeys, nowMs });
+  }
+
+  listProjects(): Promise<Project[]> {
+    return this.#connection.read('listProjects', {});
+  }
+
+  addToken(projectId: ProjectId, tokenHash: string, scope: TokenScope, nowMs: Millis): Promise<void> {
+    return this.#connection.write('addToken', { projectId, tokenHash, scope, nowMs });
+  }
+
+  listTokens(): Promise<{ projectId: ProjectId; tokenHash: string; scope: TokenScope }[]> {
+    return this.#connection.read('listTokens', {});
+  }
+
+  signingKeys(projectId: ProjectId): Promise<SealedKeys> {
+    return this.#connection.read('signingKeys', { projectId });
+  }
+
+  replaceSigningKeys(projectId: ProjectId, expected: SealedKeys, next: SealedKeys): Promise<SealedKeys> {
+    return this.#connection.write('replaceSigningKeys', { projectId, expected, next });
+  }
+
+  dropExpired(limits: {
+    logsBeforeMs: Millis;
+    deadBeforeMs: Millis;
+    nowMs: Millis;
+    rowsMax: number;
+  }): Promise<boolean> {
+    return this.#connection.write('dropExpired', limits);
+  }
+
+  async ping(): Promise<void> {
+    await Promise.all([this.#connection.read('ping', {}), this.#connection.write('ping', {})]);
+  }
+
+  close(): Promise<void> {
+    return this.#connection.close();
+  }
+
+  /** Batches committed, commands in them, commands that wait for theirs. */
+  counts(): { batches: number; commands: number; waiting: number } {
+    return this.#connection.counts();
+  }
+
+  /** Reads windows until the page is full, the list ends, or enough was looked at: then the page is a short one. */
+  async #readPage<T>(
+    times: { fromMs?: Millis; toMs?: Millis },
+    { cursor, count, order }: PageRequest,
+    readWindow: (slice: Slice) => Promise<Omit<PageRows<unknown>, 'rows'> & { items: T[]; bytes: number }>,
+  ): Promise<Page<T>> {
+    const items: T[] = [];
+    let after = cursor === undefined ? undefined : positionOfCursor(cursor, order);
+    let bytesLeft = PAGE_BYTES_MAX;
+    for (let window = 0; window < WINDOWS_MAX && items.length < count && bytesLeft > 0; window++) {
+      const slice: Slice = { order, count: count - items.length, bytesMax: bytesLeft };
+      if (after) slice.after = after;
+      if (times.fromMs !== undefined) slice.fromMs = times.fromMs;
+      if (times.toMs !== undefined) slice.toMs = times.toMs;
+      const read = await readWindow(slice);
+      items.push(...read.items);
+      bytesLeft -= read.bytes;
+      after = read.next ?? read.windowEnd;
+      if (!after) return { items };
+      if (read.next) break;
+    }
+    return after ? { items, cursor: encodeCursor(after.timeMs, after.n) } : { items };
+  }
+}
+
+/** A plain time means the whole millisecond: latest first goes on with it, earliest first begins with it. */
+function positionOfCursor(cursor: string, order: PageRequest['order']): Position {
+  const place = decodeCursor(cursor);
+  if (!place)
+    throw new ApiError('invalid_query', `invalid query parameter cursor: ${JSON.stringify(cursor)} is not a cursor`);
+  const wholeMs = order === 'latestFirst' ? Number.MAX_SAFE_INTEGER : -1;
+  return { timeMs: place.ms, n: place.n ?? wholeMs };
+}
+
+/** Ids that this server cannot have made are nobody's. */
+function keysOf(ids: readonly MessageId[]): MessageKey[] {
+  return ids.flatMap((id) => keyOfMessageId(id) ?? []);
+}
+
+function placesOf(dlqIds: readonly string[]): Position[] {
+  return [...new Set(dlqIds)].flatMap((dlqId) => placeOf(dlqId) ?? []);
+}
+
+/** A DLQ id has the form of a cursor; anything else, other spellings of the same numbers included, names no entry. */
+function placeOf(dlqId: string): Position | undefined {
+  const place = decodeCursor(dlqId);
+  if (place?.n === undefined || encodeCursor(place.ms, place.n) !== dlqId) return undefined;
+  return { timeMs: place.ms, n: place.n };
+}
+
+function decodeLive(row: LiveRow): LiveMessage {
+  const waiting = { kind: row.parked === 1 ? ('parked' as const) : ('waiting' as const), dueAtMs: row.due_at_ms };
+  return {
+    message: decodeMessage(row),
+    retried: row.retried,
+    standing: row.claimed_at_ms === null ? waiting : { kind: 'claimed', claimedAtMs: row.claimed_at_ms },
+    cancelRequested: row.cancel_requested_at_ms !== null,
+  };
+}
+
+function decodeMessages(contents: readonly ContentRow[]): Map<MessageKey, Message> {
+  return new Map(contents.map((content) => [content.key, decodeMessage(content)]));
+}
+
+function messageOf(messageByKey: Map<MessageKey, Message>, key: MessageKey): Message {
+  const message = messageByKey.get(key);
+  if (!message) throw new Error(`message ${key} has no content`);
+  return message;
+}
+
+function decodeDead(rows: readonly DeadRow[], contents: readonly ContentRow[]): DeadMessage[] {
+  const messageByKey = decodeMessages(contents);
+  return rows.map((row) => ({
+    dlqId: encodeCursor(row.timeMs, row.n),
+    message: messageOf(messageByKey, row.n),
+    burial: decodeBurial(row),
+  }));
+}

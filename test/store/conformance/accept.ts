@@ -1,0 +1,169 @@
+import { expect, it } from 'vitest';
+import { bytes, delivered, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, settlement, T0 } from './world.ts';
+
+const WINDOW_MS = 600_000;
+
+export function acceptConformance(open: OpenStore): void {
+  const world = eachWorld(open);
+  const reservation = (hash: string, fromMs = T0) => ({ hash, expiresAtMs: fromMs + WINDOW_MS });
+
+  it('gives a message back exactly as it was accepted', async () => {
+    const header = Object.assign(Object.create(null), { 'Content-Type': ['a', 'b'] }) as Record<string, string[]>;
+    Object.defineProperty(header, '__proto__', { value: ['only a name'], enumerable: true });
+    const message = await world().accept({
+      url: 'https://example.com:8443/a%20b?q=ü#f',
+      method: 'PUT',
+      header,
+      body: new Uint8Array([0, 255, 128, 10]),
+      notBeforeMs: T0 + 5_000,
+      callerIp: '::1',
+      settings: {
+        labels: ['a', 'b'],
+        redact: { body: true, headers: 'all' },
+        flowControl: { key: 'k', rate: 1, periodS: 2 },
+        callback: { url: 'https://c.example', method: 'POST', header, maxRetries: 0 },
+      },
+    });
+    const found = await world().find(message);
+    expect(found).toEqual(message);
+    for (const map of [found?.header, found?.settings.callback?.header]) {
+      expect(Object.getPrototypeOf(map)).toBeNull();
+      expect(Object.keys(map ?? {})).toEqual(['Content-Type', '__proto__']);
+    }
+  });
+
+  it('keeps just the bytes of a body that is a view of a larger buffer', async () => {
+    const message = await world().accept({ body: bytes('before BODY after').subarray(7, 11) });
+    expect((await world().find(message))?.body).toEqual(bytes('BODY'));
+  });
+
+  it('finds nothing under an id that differs, in another project, or that no server made', async () => {
+    const message = await world().accept();
+    const other = `${message.id.slice(0, -1)}${message.id.endsWith('2') ? '3' : '2'}`;
+    expect(await world().find({ ...message, id: other })).toBeUndefined();
+    expect(await world().find({ ...message, projectId: OTHER_PROJECT })).toBeUndefined();
+    expect(await world().find({ ...message, id: 'msg_nothing' })).toBeUndefined();
+  });
+
+  it('writes the log entries of a message with it, with the planned time of a delayed one (P3)', async () => {
+    const message = await world().accept({
+      notBeforeMs: T0 + 9_000,
+      events: [{ atMs: T0, state: 'CREATED', detail: { nextDeliveryTimeMs: T0 + 9_000 } }],
+    });
+    expect(await world().logsOf(message)).toEqual([
+      { atMs: T0, state: 'CREATED', message, detail: { nextDeliveryTimeMs: T0 + 9_000 } },
+    ]);
+  });
+
+  it('saves none of a command when one of its messages cannot be saved', async () => {
+    const taken = await world().accept();
+    const fresh = world().message();
+    await expect(world().store.accept([fresh, world().message({ key: taken.key })], T0)).rejects.toThrow();
+    expect(await world().find(fresh.message)).toBeUndefined();
+    expect(await world().statesOf(fresh.message)).toEqual([]);
+  });
+
+  it('refuses a bad command without taking along those that came with it', async () => {
+    const taken = await world().accept();
+    const { message: running, claimToken } = await world().acceptClaimed();
+    const good = [world().message(), world().message()];
+    const [first, bad, second, settled] = await Promise.allSettled([
+      world().store.accept([good[0] as (typeof good)[0]], T0),
+      world().store.accept([world().message({ key: taken.key })], T0),
+      world().store.accept([good[1] as (typeof good)[0]], T0),
+      world().store.settle(settlement(running, claimToken, delivered())),
+    ]);
+    expect([first?.status, bad?.status, second?.status]).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+    expect(settled).toEqual({ status: 'fulfilled', value: 'saved' });
+    for (const { message } of good) {
+      expect(await world().find(message)).toEqual(message);
+      expect(await world().statesOf(message)).toEqual(['CREATED']);
+    }
+    expect(await world().statesOf(running)).toEqual(['CREATED', 'ACTIVE', 'DELIVERED']);
+  });
+
+  it('names the first message for a second one with its deduplication id, and saves nothing', async () => {
+    const first = await world().accept({ deduplication: reservation('h') });
+    const second = world().message({ deduplication: reservation('h') });
+    expect(await world().store.accept([second], T0 + 1)).toEqual([{ kind: 'duplicate', messageId: first.id }]);
+    expect(await world().find(second.message)).toBeUndefined();
+    expect(await world().statesOf(second.message)).toEqual([]);
+  });
+
+  it('answers in order, and deduplicates inside one command too (messaging.md 11, item 7)', async () => {
+    const [a, b, c] = [
+      world().message({ deduplication: reservation('x') }),
+      world().message({ deduplication: reservation('x') }),
+      world().message(),
+    ];
+    expect(await world().store.accept([a, b, c], T0)).toEqual([
+      { kind: 'accepted' },
+      { kind: 'duplicate', messageId: a.message.id },
+      { kind: 'accepted' },
+    ]);
+  });
+
+  it('lets exactly one of a hundred concurrent publishes win, and tells all of them its id', async () => {
+    const messages = Array.from({ length: 100 }, () => world().message({ deduplication: reservation('race') }));
+    const answers = (await Promise.all(messages.map((message) => world().store.accept([message], T0)))).flat();
+    const winner = messages[answers.findIndex(({ kind }) => kind === 'accepted')];
+    expect(answers.filter(({ kind }) => kind === 'accepted')).toHaveLength(1);
+    for (const answer of answers) {
+      if (answer.kind === 'duplicate') expect(answer.messageId).toBe(winner?.message.id);
+    }
+  });
+
+  it('remembers a deduplication id when its message is finished, until the window ends, and not longer', async () => {
+    const { message, claimToken } = await world().acceptClaimed({ deduplication: reservation('h') });
+    await world().store.settle(settlement(message, claimToken, delivered()));
+    const late = world().message({ deduplication: reservation('h', T0 + WINDOW_MS) });
+    expect(await world().store.accept([late], T0 + WINDOW_MS - 1)).toEqual([
+      { kind: 'duplicate', messageId: message.id },
+    ]);
+    expect(await world().store.accept([late], T0 + WINDOW_MS)).toEqual([{ kind: 'accepted' }]);
+    const later = world().message({ deduplication: reservation('h', T0 + WINDOW_MS) });
+    expect(await world().store.accept([later], T0 + WINDOW_MS + 1)).toEqual([
+      { kind: 'duplicate', messageId: late.message.id },
+    ]);
+  });
+
+  it('gives each project deduplication ids of its own', async () => {
+    await world().accept({ deduplication: reservation('h') });
+    const theirs = world().message({ projectId: OTHER_PROJECT, deduplication: reservation('h') });
+    expect(await world().store.accept([theirs], T0)).toEqual([{ kind: 'accepted' }]);
+  });
+
+  it('does not keep the deduplication id of a command that was refused', async () => {
+    const taken = await world().accept();
+    const bad = [world().message({ deduplication: reservation('h') }), world().message({ key: taken.key })];
+    await expect(world().store.accept(bad, T0)).rejects.toThrow();
+    const good = world().message({ deduplication: reservation('h') });
+    expect(await world().store.accept([good], T0)).toEqual([{ kind: 'accepted' }]);
+  });
+
+  it('never gives a number twice', async () => {
+    const starts = await Promise.all(Array.from({ length: 20 }, () => world().store.reserveNumbers(10)));
+    const numbers = starts.flatMap((start) => Array.from({ length: 10 }, (_, index) => start + index));
+    expect(new Set(numbers).size).toBe(200);
+    expect(numbers.every(Number.isSafeInteger)).toBe(true);
+  });
+
+  it('says where a message stands', async () => {
+    const waiting = await world().accept({ notBeforeMs: T0 + 1 });
+    const parked = await world().accept({ standing: { kind: 'parked', dueAtMs: T0 } });
+    const { message: claimed } = await world().acceptClaimed();
+    await world().store.cancelById(PROJECT, [claimed.id], T0);
+    const standings = await Promise.all(
+      [waiting, parked, claimed].map(async ({ id }) => {
+        const live = await world().store.standingOf(PROJECT, id);
+        return live && { ...live.standing, cancelRequested: live.cancelRequested };
+      }),
+    );
+    expect(standings).toEqual([
+      { kind: 'waiting', dueAtMs: T0 + 1, cancelRequested: false },
+      { kind: 'parked', dueAtMs: T0, cancelRequested: false },
+      { kind: 'claimed', claimedAtMs: T0, cancelRequested: true },
+    ]);
+    expect(await world().store.standingOf(OTHER_PROJECT, waiting.id)).toBeUndefined();
+  });
+}

@@ -1,0 +1,109 @@
+import { expect, it } from 'vitest';
+import { delivered, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, retrying, settlement, T0 } from './world.ts';
+
+export function cancelConformance(open: OpenStore): void {
+  const world = eachWorld(open);
+  const cancelled = ['CREATED', 'CANCEL_REQUESTED', 'CANCELED'];
+
+  it('removes delayed, parked and retry-waiting messages at once', async () => {
+    const delayed = await world().accept({ notBeforeMs: T0 + 9_000 });
+    const parked = await world().accept({ standing: { kind: 'parked', dueAtMs: T0 } });
+    const { message: failed, claimToken } = await world().acceptClaimed();
+    await world().store.settle(settlement(failed, claimToken, retrying(T0, T0 + 1_000, 1)));
+    expect(await world().store.cancelById(PROJECT, [delayed.id, parked.id, failed.id], T0 + 1)).toBe(3);
+    for (const message of [delayed, parked, failed]) expect(await world().find(message)).toBeUndefined();
+    expect(await world().statesOf(delayed)).toEqual(cancelled);
+    expect((await world().statesOf(failed)).slice(-3)).toEqual(['RETRY', 'CANCEL_REQUESTED', 'CANCELED']);
+    expect((await world().claim({}, T0 + 99_000)).claimed).toEqual([]);
+  });
+
+  it('marks a message in flight; asked again it counts again and logs nothing more', async () => {
+    const { message } = await world().acceptClaimed();
+    expect(await world().store.cancelById(PROJECT, [message.id], T0 + 1)).toBe(1);
+    expect(await world().store.cancelById(PROJECT, [message.id, message.id], T0 + 2)).toBe(1);
+    expect(await world().statesOf(message)).toEqual(['CREATED', 'ACTIVE', 'CANCEL_REQUESTED']);
+    expect(await world().find(message)).toEqual(message);
+  });
+
+  it('skips ids that are unknown, finished, cancelled or another project’s', async () => {
+    const theirs = await world().accept({ projectId: OTHER_PROJECT });
+    const { message: done, claimToken } = await world().acceptClaimed();
+    await world().store.settle(settlement(done, claimToken, delivered()));
+    const gone = await world().accept();
+    await world().store.cancelById(PROJECT, [gone.id], T0);
+    const other = world().message().message;
+    const ids = [theirs.id, done.id, gone.id, other.id, 'msg_nothing', ''];
+    expect(await world().store.cancelById(PROJECT, ids, T0)).toBe(0);
+    expect(await world().store.cancelById(PROJECT, [], T0)).toBe(0);
+    expect(await world().find(theirs)).toEqual(theirs);
+  });
+
+  it('takes up to a limit of matching messages, oldest first, and passes over those that are marked', async () => {
+    const messages = [];
+    for (let index = 0; index < 4; index++) messages.push(await world().accept({ notBeforeMs: T0 + 9_000 - index }));
+    const { message: running } = await world().acceptClaimed();
+    expect(await world().store.cancelMatching(PROJECT, {}, 3, T0)).toBe(3);
+    const left = await Promise.all([...messages, running].map((message) => world().find(message)));
+    expect(left.map((message) => message !== undefined)).toEqual([false, false, false, true, true]);
+    expect(await world().store.cancelMatching(PROJECT, {}, 10, T0)).toBe(2);
+    expect(await world().store.cancelMatching(PROJECT, {}, 10, T0)).toBe(0);
+    expect(await world().statesOf(running)).toEqual(['CREATED', 'ACTIVE', 'CANCEL_REQUESTED']);
+  });
+
+  it('leaves the messages of other projects alone', async () => {
+    const theirs = await world().accept({ projectId: OTHER_PROJECT });
+    expect(await world().store.cancelMatching(PROJECT, {}, 10, T0)).toBe(0);
+    expect(await world().find(theirs)).toEqual(theirs);
+  });
+
+  it('narrows by each kind of filter: values of one are alternatives, kinds narrow each other', async () => {
+    const one = await world().accept({
+      url: 'https://One.example:8080/Path?q=1',
+      callerIp: '10.0.0.1',
+      settings: { labels: ['a', 'ab'], queueName: 'q', flowControl: { key: 'k', periodS: 1 } },
+    });
+    const two = await world().accept({
+      url: 'http://two.example',
+      createdAtMs: T0 + 10,
+      settings: { labels: ['b'], topicName: 't', scheduleId: 's' },
+    });
+    const matching: [filter: object, found: 'one' | 'two' | 'both' | 'none'][] = [
+      [{ url: ['https://One.example:8080/Path?q=1'] }, 'one'],
+      [{ url: ['https://one.example:8080/Path?q=1'] }, 'none'],
+      [{ url: ['http://two.example', 'https://One.example:8080/Path?q=1'] }, 'both'],
+      [{ host: ['ONE.example:8080'] }, 'one'],
+      [{ host: ['one.example'] }, 'none'],
+      [{ host: ['two.example'] }, 'two'],
+      [{ host: ['two.example:80'] }, 'two'],
+      [{ path: ['/Path'] }, 'one'],
+      [{ path: ['/path'] }, 'none'],
+      [{ path: ['/'] }, 'two'],
+      [{ label: ['a'] }, 'one'],
+      [{ label: ['A'] }, 'none'],
+      [{ label: ['b'] }, 'two'],
+      [{ label: ['ab', 'b'] }, 'both'],
+      [{ label: ['%', ','] }, 'none'],
+      [{ label: [] }, 'none'],
+      [{ queueName: ['q'] }, 'one'],
+      [{ flowControlKey: ['k'] }, 'one'],
+      [{ callerIp: ['10.0.0.1'] }, 'one'],
+      [{ topicName: ['t'] }, 'two'],
+      [{ scheduleId: ['s'] }, 'two'],
+      [{ fromMs: T0 + 10 }, 'two'],
+      [{ toMs: T0 + 9 }, 'one'],
+      [{ fromMs: T0, toMs: T0 + 10 }, 'both'],
+      [{ label: ['a'], queueName: ['q'] }, 'one'],
+      [{ label: ['a'], topicName: ['t'] }, 'none'],
+    ];
+    for (const [filter, expected] of matching) {
+      const { items } = await world().store.listLogs(PROJECT, filter, { count: 10, order: 'earliestFirst' });
+      const ids = items.map(({ message }) => message.id);
+      const found = ids.length === 2 ? 'both' : ids.length === 0 ? 'none' : ids[0] === one.id ? 'one' : 'two';
+      expect([filter, found]).toEqual([filter, expected]);
+    }
+    expect(await world().store.cancelMatching(PROJECT, { label: ['a'], fromMs: T0 + 1 }, 10, T0)).toBe(0);
+    expect(await world().store.cancelMatching(PROJECT, { label: ['b', 'zz'] }, 10, T0)).toBe(1);
+    expect(await world().find(one)).toEqual(one);
+    expect(await world().find(two)).toBeUndefined();
+  });
+}

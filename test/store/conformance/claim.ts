@@ -1,0 +1,162 @@
+import { expect, it } from 'vitest';
+import { bytes, delivered, eachWorld, type OpenStore, PROJECT, retrying, settlement, T0 } from './world.ts';
+
+const A = 'https://a.example';
+const B = 'https://b.example';
+
+export function claimConformance(open: OpenStore): void {
+  const world = eachWorld(open);
+  const keysOf = (answer: { claimed: { message: { key: number } }[] }) =>
+    answer.claimed.map(({ message }) => message.key);
+
+  it('claims what is due, by due time and then key, each under the next token, and logs ACTIVE', async () => {
+    const late = await world().accept({ notBeforeMs: T0 + 20 });
+    const early = await world().accept({ notBeforeMs: T0 + 10, body: bytes('hello'), header: { 'X-A': ['1'] } });
+    const alsoLate = await world().accept({ notBeforeMs: T0 + 20 });
+    const future = await world().accept({ notBeforeMs: T0 + 31 });
+    const answer = await world().claim({ firstToken: 500_000 }, T0 + 30);
+    expect(answer.claimed).toEqual([
+      { message: early, retried: 0, claimToken: 500_000, claimedAtMs: T0 + 30 },
+      { message: late, retried: 0, claimToken: 500_001, claimedAtMs: T0 + 30 },
+      { message: alsoLate, retried: 0, claimToken: 500_002, claimedAtMs: T0 + 30 },
+    ]);
+    expect(answer).toMatchObject({ parked: [], emptied: [], nextDueAtMs: T0 + 31 });
+    expect(await world().statesOf(early)).toEqual(['CREATED', 'ACTIVE']);
+    expect(await world().statesOf(future)).toEqual(['CREATED']);
+  });
+
+  it('gives a message to one claim only', async () => {
+    const messages = await Promise.all(Array.from({ length: 20 }, () => world().accept()));
+    const answers = await Promise.all(Array.from({ length: 5 }, () => world().claim({ limit: 7 })));
+    const keys = answers.flatMap(keysOf);
+    expect(keys.toSorted((a, b) => a - b)).toEqual(messages.map(({ key }) => key));
+    const tokens = answers.flatMap(({ claimed }) => claimed.map(({ claimToken }) => claimToken));
+    expect(new Set(tokens).size).toBe(20);
+  });
+
+  it('claims no more than asked for, and says that more is due', async () => {
+    for (let index = 0; index < 5; index++) await world().accept();
+    const answer = await world().claim({ limit: 3 });
+    expect(answer.claimed).toHaveLength(3);
+    expect(answer.nextDueAtMs).toBe(T0);
+    expect((await world().claim({ limit: 0 })).claimed).toEqual([]);
+  });
+
+  it('claims no more bytes than asked for, in order, but always one message', async () => {
+    const large = await world().accept({ body: new Uint8Array(100) });
+    const small = await world().accept({ body: new Uint8Array(10) });
+    const large2 = await world().accept({ body: new Uint8Array(100) });
+    const small2 = await world().accept({ body: new Uint8Array(10) });
+    expect(keysOf(await world().claim({ bytesMax: 50 }))).toEqual([large.key]);
+    expect(keysOf(await world().claim({ bytesMax: 50 }))).toEqual([small.key]);
+    expect(keysOf(await world().claim({ bytesMax: 110 }))).toEqual([large2.key, small2.key]);
+  });
+
+  it('parks what is due for a full origin, so that it stands in nobody’s way', async () => {
+    const first = await world().accept({ url: `${A}/1` });
+    const second = await world().accept({ url: `${A}/2` });
+    const third = await world().accept({ url: `${A}/3` });
+    const other = await world().accept({ url: `${B}/1` });
+    const answer = await world().claim({ roomByOrigin: { [A]: 1 } });
+    expect(keysOf(answer)).toEqual([first.key, other.key]);
+    expect(answer).toMatchObject({ parked: [A], nextDueAtMs: undefined });
+    expect(await world().store.parkedOrigins()).toEqual([A]);
+    expect(keysOf(await world().claim())).toEqual([]);
+
+    const unparked = await world().claim({ due: false, unpark: [A], roomByOrigin: { [A]: 1 } });
+    expect(keysOf(unparked)).toEqual([second.key]);
+    expect(unparked.emptied).toEqual([]);
+    const rest = await world().claim({ due: false, unpark: [A] });
+    expect(keysOf(rest)).toEqual([third.key]);
+    expect(rest.emptied).toEqual([A]);
+    expect(await world().store.parkedOrigins()).toEqual([]);
+  });
+
+  it('gives an origin without a name of its own the default room', async () => {
+    for (let index = 0; index < 3; index++) await world().accept({ url: A });
+    const answer = await world().claim({ defaultRoom: 2 });
+    expect(answer.claimed).toHaveLength(2);
+    expect(answer.parked).toEqual([A]);
+  });
+
+  it('looks past a crowd of one full origin within a few claims', async () => {
+    const crowd = Array.from({ length: 1_500 }, () => world().message({ url: A }));
+    await world().store.accept(crowd, T0);
+    const healthy = await world().accept({ url: B, notBeforeMs: T0 + 1 });
+    let claimed: number[] = [];
+    for (let claims = 0; claims < 4 && claimed.length === 0; claims++) {
+      claimed = keysOf(await world().claim({ roomByOrigin: { [A]: 0 } }, T0 + 1));
+    }
+    expect(claimed).toEqual([healthy.key]);
+  });
+
+  it('serves parked messages first, in the order of the origins, and leaves an origin it did not get to', async () => {
+    const parked = { kind: 'parked', dueAtMs: T0 } as const;
+    const inA = await world().accept({ url: A, standing: parked });
+    const inB = await world().accept({ url: B, standing: parked });
+    await world().accept({ url: 'https://c.example' });
+    const answer = await world().claim({ limit: 1, unpark: [B, A] });
+    expect(keysOf(answer)).toEqual([inB.key]);
+    expect(answer.emptied).toEqual([B]);
+    expect(keysOf(await world().claim({ limit: 2, unpark: [A] }))).toContain(inA.key);
+  });
+
+  it('says that an origin without parked messages is empty even when it has no room', async () => {
+    expect((await world().claim({ unpark: [A], roomByOrigin: { [A]: 0 } })).emptied).toEqual([A]);
+  });
+
+  it('unparks a message although the clock was set back meanwhile', async () => {
+    const message = await world().accept({ url: A, standing: { kind: 'parked', dueAtMs: T0 } });
+    const answer = await world().claim({ due: false, unpark: [A] }, T0 - 3_600_000);
+    expect(keysOf(answer)).toEqual([message.key]);
+    expect(answer.claimed[0]?.claimedAtMs).toBe(T0);
+  });
+
+  it('never puts ACTIVE before an earlier event of the message, whatever the clock says', async () => {
+    const { message, claimToken } = await world().acceptClaimed();
+    await world().store.settle(settlement(message, claimToken, retrying(T0 + 1_000, T0 - 5_000, 1)));
+    const [claimed] = (await world().claim({}, T0 - 4_000)).claimed;
+    expect(claimed).toMatchObject({ claimedAtMs: T0 + 1_000, retried: 1 });
+    const times = (await world().logsOf(message)).map(({ atMs }) => atMs);
+    expect(times).toEqual(times.toSorted((a, b) => a - b));
+  });
+
+  it('gives released claims back uncounted and due at once, and skips stale ones', async () => {
+    const { message, claimToken } = await world().acceptClaimed();
+    const { message: other, claimToken: otherToken } = await world().acceptClaimed();
+    await world().store.release(
+      [
+        { key: message.key, claimToken },
+        { key: other.key, claimToken: otherToken + 1_000 },
+      ],
+      T0 + 50,
+    );
+    expect(await world().store.settle(settlement(message, claimToken, delivered(T0 + 50)))).toBe('stale');
+    const answer = await world().claim({}, T0 + 50);
+    expect(answer.claimed.map((claimed) => [claimed.message.key, claimed.retried])).toEqual([[message.key, 0]]);
+    expect(await world().statesOf(message)).toEqual(['CREATED', 'ACTIVE', 'ACTIVE']);
+  });
+
+  it('gives back everything that was claimed at a start, and nothing else (P7)', async () => {
+    const { message } = await world().acceptClaimed();
+    await world().accept({ notBeforeMs: T0 + 1_000 });
+    const due = await world().accept();
+    await world().claim({ limit: 1 });
+    expect(await world().store.releaseAll(T0 + 10)).toBe(2);
+    expect(await world().store.releaseAll(T0 + 10)).toBe(0);
+    expect(keysOf(await world().claim({}, T0 + 10)).toSorted((a, b) => a - b)).toEqual([message.key, due.key]);
+  });
+
+  it('cancels a released message whose cancel was asked for in flight', async () => {
+    const { message, claimToken } = await world().acceptClaimed();
+    const { message: other } = await world().acceptClaimed();
+    await world().store.cancelById(PROJECT, [message.id, other.id], T0 + 1);
+    await world().store.release([{ key: message.key, claimToken }], T0 + 2);
+    expect(await world().store.releaseAll(T0 + 3)).toBe(1);
+    for (const cancelled of [message, other]) {
+      expect(await world().statesOf(cancelled)).toEqual(['CREATED', 'ACTIVE', 'CANCEL_REQUESTED', 'CANCELED']);
+      expect(await world().find(cancelled)).toBeUndefined();
+    }
+    expect((await world().claim({}, T0 + 10)).claimed).toEqual([]);
+  });
+}

@@ -1,0 +1,107 @@
+import { expect, it } from 'vitest';
+import { bytes, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, T0 } from './world.ts';
+
+export function deadConformance(open: OpenStore): void {
+  const world = eachWorld(open);
+  const list = async (filter = {}, order: 'latestFirst' | 'earliestFirst' = 'latestFirst') => {
+    const page = await world().store.listDead(PROJECT, filter, { count: 100, order });
+    return page.items.map(({ dlqId }) => dlqId);
+  };
+
+  it('lists by failure time both ways, with the whole message and its burial', async () => {
+    const second = await world().bury(T0 + 2, { body: bytes('body') });
+    const first = await world().bury(T0 + 1);
+    const third = await world().bury(T0 + 2);
+    expect(await list()).toEqual([third.dlqId, second.dlqId, first.dlqId]);
+    expect(await list({}, 'earliestFirst')).toEqual([first.dlqId, second.dlqId, third.dlqId]);
+    const found = await world().store.findDead(PROJECT, second.dlqId);
+    expect(found).toMatchObject({ message: second.message, burial: { failedAtMs: T0 + 2, responseStatus: 500 } });
+  });
+
+  it('finds entries in the order asked for, and none under an id that is not quite theirs', async () => {
+    const a = await world().bury(T0 + 1);
+    const b = await world().bury(T0 + 2);
+    const wrong = [`${T0}-${a.message.key}`, `0${a.dlqId}`, `${a.message.key}`, 'x', ''];
+    const found = await world().store.findDeadMany(PROJECT, [b.dlqId, ...wrong, a.dlqId]);
+    expect(found.map(({ dlqId }) => dlqId)).toEqual([b.dlqId, a.dlqId]);
+    expect(await world().store.findDead(OTHER_PROJECT, a.dlqId)).toBeUndefined();
+    expect(await world().store.deleteDead(PROJECT, wrong)).toBe(0);
+  });
+
+  it('filters by message, answer, time and attributes', async () => {
+    const a = await world().bury(T0 + 1, { settings: { labels: ['x'] } }, 404);
+    const b = await world().bury(T0 + 2, {}, 0);
+    expect(await list({ messageId: [a.message.id, 'msg_unknown'] })).toEqual([a.dlqId]);
+    expect(await list({ messageId: ['msg_unknown'] })).toEqual([]);
+    expect(await list({ messageId: [a.message.id], responseStatus: [500] })).toEqual([]);
+    expect(await list({ responseStatus: [404, 999] })).toEqual([a.dlqId]);
+    expect(await list({ responseStatus: [0] })).toEqual([b.dlqId]);
+    expect(await list({ label: ['x'] })).toEqual([a.dlqId]);
+    expect(await list({ fromMs: T0 + 2 })).toEqual([b.dlqId]);
+    expect(await list({ toMs: T0 + 1 })).toEqual([a.dlqId]);
+    expect(await list({ fromMs: T0 + 1, toMs: T0 + 2 })).toEqual([b.dlqId, a.dlqId]);
+  });
+
+  it('pages without skipping or repeating while entries come and go', async () => {
+    const buried: string[] = [];
+    for (let index = 0; index < 7; index++) buried.push((await world().bury(T0 + Math.floor(index / 2))).dlqId);
+    const latest = buried.toReversed();
+    const first = await world().store.listDead(PROJECT, {}, { count: 3, order: 'latestFirst' });
+    await world().bury(T0 + 100);
+    await world().store.deleteDead(PROJECT, [latest[2] ?? '', latest[4] ?? '']);
+    const second = await world().store.listDead(PROJECT, {}, page(3, first.cursor));
+    expect(first.items.map(({ dlqId }) => dlqId)).toEqual(latest.slice(0, 3));
+    expect(second.items.map(({ dlqId }) => dlqId)).toEqual([latest[3], latest[5], latest[6]]);
+    expect(second.cursor).toBeUndefined();
+  });
+
+  it('deletes entries, once each, and tells how many there were', async () => {
+    const a = await world().bury(T0 + 1);
+    const b = await world().bury(T0 + 2);
+    expect(await world().store.deleteDead(OTHER_PROJECT, [a.dlqId])).toBe(0);
+    expect(await world().store.deleteDead(PROJECT, [a.dlqId, a.dlqId, 'x'])).toBe(1);
+    expect(await world().store.deleteDead(PROJECT, [a.dlqId])).toBe(0);
+    expect(await list()).toEqual([b.dlqId]);
+    expect(await world().statesOf(a.message)).toEqual(['CREATED', 'ACTIVE', 'ERROR', 'FAILED']);
+  });
+
+  it('replaces entries by their successors in one step', async () => {
+    const a = await world().bury(T0 + 1);
+    const b = await world().bury(T0 + 2);
+    const revivals = [a, b].map(({ dlqId }) => ({ dlqId, successor: world().message() }));
+    expect(await world().store.reviveDead(PROJECT, revivals)).toBe('saved');
+    expect(await list()).toEqual([]);
+    for (const { successor } of revivals) {
+      expect(await world().find(successor.message)).toEqual(successor.message);
+      expect(await world().statesOf(successor.message)).toEqual(['CREATED']);
+    }
+  });
+
+  it('revives nothing when one entry is gone', async () => {
+    const a = await world().bury(T0 + 1);
+    const b = await world().bury(T0 + 2);
+    await world().store.deleteDead(PROJECT, [b.dlqId]);
+    const revivals = [a, b].map(({ dlqId }) => ({ dlqId, successor: world().message() }));
+    expect(await world().store.reviveDead(PROJECT, revivals)).toBe('missing');
+    expect(await list()).toEqual([a.dlqId]);
+    for (const { successor } of revivals) expect(await world().find(successor.message)).toBeUndefined();
+    const foreign = [{ dlqId: a.dlqId, successor: world().message({ projectId: OTHER_PROJECT }) }];
+    expect(await world().store.reviveDead(OTHER_PROJECT, foreign)).toBe('missing');
+  });
+
+  it('lets one of two concurrent revivals of an entry win', async () => {
+    const { dlqId } = await world().bury(T0 + 1);
+    const successors = [world().message(), world().message()];
+    const answers = await Promise.all(
+      successors.map((successor) => world().store.reviveDead(PROJECT, [{ dlqId, successor }])),
+    );
+    expect(answers.toSorted()).toEqual(['missing', 'saved']);
+    const found = await Promise.all(successors.map(({ message }) => world().find(message)));
+    expect(found.filter((message) => message !== undefined)).toHaveLength(1);
+  });
+}
+
+function page(count: number, cursor: string | undefined) {
+  if (cursor === undefined) throw new Error('there is no next page');
+  return { count, cursor, order: 'latestFirst' as const };
+}

@@ -1,0 +1,135 @@
+import { expect, it } from 'vitest';
+import type { LogEntry, LogFilter } from '../../../src/engine/stores.ts';
+import { ApiError } from '../../../src/protocol/errors.ts';
+import { delivered, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, settlement, T0 } from './world.ts';
+
+type Order = 'latestFirst' | 'earliestFirst';
+
+export function logsConformance(open: OpenStore): void {
+  const world = eachWorld(open);
+  const nameOf = ({ message, state }: LogEntry) => `${message.key} ${state}`;
+
+  async function walk(
+    filter: LogFilter,
+    order: Order,
+    count: number,
+    between?: () => Promise<unknown>,
+  ): Promise<string[]> {
+    const names: string[] = [];
+    let cursor: string | undefined;
+    do {
+      const request = cursor === undefined ? { count, order } : { count, order, cursor };
+      const page = await world().store.listLogs(PROJECT, filter, request);
+      expect(page.items.length).toBeLessThanOrEqual(count);
+      names.push(...page.items.map(nameOf));
+      cursor = page.cursor;
+      await between?.();
+    } while (cursor !== undefined);
+    return names;
+  }
+
+  it('lists by time, then by the order in which things happened, both ways', async () => {
+    const { message: a, claimToken } = await world().acceptClaimed({ createdAtMs: T0 + 5 });
+    const b = await world().accept({ createdAtMs: T0 });
+    await world().store.settle(settlement(a, claimToken, delivered(T0 + 5)));
+    const expected = [`${b.key} CREATED`, `${a.key} CREATED`, `${a.key} ACTIVE`, `${a.key} DELIVERED`];
+    expect(await walk({}, 'earliestFirst', 100)).toEqual(expected);
+    expect(await walk({}, 'latestFirst', 100)).toEqual(expected.toReversed());
+  });
+
+  it('omits the cursor on the last page, also when that is exactly full', async () => {
+    for (let index = 0; index < 4; index++) await world().accept();
+    const first = await world().store.listLogs(PROJECT, {}, { count: 2, order: 'latestFirst' });
+    const last = await world().store.listLogs(
+      PROJECT,
+      {},
+      { count: 2, order: 'latestFirst', cursor: first.cursor ?? '' },
+    );
+    expect(first.cursor).toMatch(/^\d+-\d+$/);
+    expect(last.items).toHaveLength(2);
+    expect(last).not.toHaveProperty('cursor');
+  });
+
+  it.each<Order>(['latestFirst', 'earliestFirst'])(
+    'walks %s without skipping or repeating under concurrent writes',
+    async (order) => {
+      for (let index = 0; index < 11; index++) await world().accept({ createdAtMs: T0 + Math.floor(index / 4) });
+      const before = await walk({}, order, 1_000);
+      const lateTime = order === 'latestFirst' ? T0 + 50 : T0 - 50;
+      const walked = await walk({}, order, 3, () => world().accept({ createdAtMs: lateTime }));
+      expect(walked).toEqual(before);
+    },
+  );
+
+  it('takes a plain time as a cursor: nothing newer than it', async () => {
+    const old = await world().accept({ createdAtMs: T0 });
+    const same = await world().accept({ createdAtMs: T0 + 1 });
+    await world().accept({ createdAtMs: T0 + 2 });
+    const page = await world().store.listLogs(PROJECT, {}, { count: 10, order: 'latestFirst', cursor: `${T0 + 1}` });
+    expect(page.items.map(({ message }) => message.key)).toEqual([same.key, old.key]);
+  });
+
+  it.each(['', 'x', '-1', '1-', '1-2-3', '1.5', '99999999999999999'])('refuses the cursor %j', async (cursor) => {
+    const listing = world().store.listLogs(PROJECT, {}, { count: 1, order: 'latestFirst', cursor });
+    await expect(listing).rejects.toThrow(ApiError);
+    await expect(listing).rejects.toThrow(/^invalid query parameter cursor: /);
+    await expect(world().store.listDead(PROJECT, {}, { count: 1, order: 'latestFirst', cursor })).rejects.toThrow(
+      ApiError,
+    );
+  });
+
+  it('filters by message, state, time and attributes, page by page', async () => {
+    const labelled = await world().accept({ createdAtMs: T0 + 1, settings: { labels: ['x'] } });
+    const { message: done, claimToken } = await world().acceptClaimed({ createdAtMs: T0 + 2 });
+    await world().store.settle(settlement(done, claimToken, delivered(T0 + 3)));
+    expect(await walk({ messageId: [done.id] }, 'latestFirst', 2)).toEqual([
+      `${done.key} DELIVERED`,
+      `${done.key} ACTIVE`,
+      `${done.key} CREATED`,
+    ]);
+    expect(await walk({ messageId: ['msg_unknown'] }, 'latestFirst', 2)).toEqual([]);
+    expect(await walk({ messageId: [] }, 'latestFirst', 2)).toEqual([]);
+    expect(await walk({ messageId: [done.id, labelled.id], state: ['CREATED'] }, 'earliestFirst', 1)).toEqual([
+      `${labelled.key} CREATED`,
+      `${done.key} CREATED`,
+    ]);
+    expect(await walk({ state: ['ACTIVE', 'DELIVERED'] }, 'earliestFirst', 1)).toEqual([
+      `${done.key} ACTIVE`,
+      `${done.key} DELIVERED`,
+    ]);
+    expect(await walk({ label: ['x'] }, 'earliestFirst', 1)).toEqual([`${labelled.key} CREATED`]);
+    expect(await walk({ fromMs: T0 + 2, toMs: T0 + 2 }, 'earliestFirst', 1)).toEqual([
+      `${done.key} CREATED`,
+      `${done.key} ACTIVE`,
+    ]);
+  });
+
+  it('keeps projects apart', async () => {
+    const theirs = await world().accept({ projectId: OTHER_PROJECT });
+    expect(await walk({}, 'latestFirst', 10)).toEqual([]);
+    expect(await walk({ messageId: [theirs.id] }, 'latestFirst', 10)).toEqual([]);
+    expect(await world().statesOf(theirs)).toEqual(['CREATED']);
+  });
+
+  it('fills pages over a long stretch of entries that do not match', async () => {
+    const wanted = await world().accept({ createdAtMs: T0, settings: { labels: ['wanted'] } });
+    const crowd = Array.from({ length: 25_000 }, (_, index) => world().message({ createdAtMs: T0 + 1 + index }));
+    await world().store.accept(crowd, T0);
+    const page = await world().store.listLogs(PROJECT, { label: ['wanted'] }, { count: 5, order: 'latestFirst' });
+    expect(page.items.map(nameOf)).toEqual([`${wanted.key} CREATED`]);
+    expect(page.cursor).toBeUndefined();
+    const byState = await world().store.listLogs(PROJECT, { state: ['FAILED'] }, { count: 5, order: 'latestFirst' });
+    expect(byState).toEqual({ items: [] });
+  });
+
+  it('ends a page early rather than load very many bytes', async () => {
+    const body = new Uint8Array(6 * 1024 * 1024);
+    const keys: string[] = [];
+    for (let index = 0; index < 4; index++) {
+      keys.push(`${(await world().accept({ body, createdAtMs: T0 + index })).key} CREATED`);
+    }
+    const page = await world().store.listLogs(PROJECT, {}, { count: 100, order: 'earliestFirst' });
+    expect(page.items).toHaveLength(2);
+    expect(await walk({}, 'earliestFirst', 100)).toEqual(keys);
+  });
+}

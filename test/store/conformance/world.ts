@@ -1,0 +1,201 @@
+/** What the cases share: an open store, messages to put into it, and short ways to look at what became of them. */
+import { afterEach, beforeEach } from 'vitest';
+import type {
+  Change,
+  LogEvent,
+  LogState,
+  Message,
+  MessageId,
+  NewMessage,
+  Settlement,
+  Standing,
+} from '../../../src/engine/model.ts';
+import type { ClaimAnswer, ClaimRequest, LogEntry, Store } from '../../../src/engine/stores.ts';
+import { mintMessageId } from '../../../src/protocol/ids.ts';
+import type { MessageSettings } from '../../../src/protocol/settings.ts';
+
+export type OpenStore = () => Promise<Store>;
+
+export const T0 = 1_800_000_000_000;
+export const PROJECT = 1;
+export const OTHER_PROJECT = 2;
+
+export interface MessageOptions extends Partial<Omit<Message, 'settings'>> {
+  settings?: Partial<MessageSettings>;
+  standing?: Standing;
+  events?: LogEvent[];
+  deduplication?: NewMessage['deduplication'];
+}
+
+/** A store for each case, and the numbers that a single engine would hand out. */
+export class World {
+  readonly store: Store;
+  #next: number;
+
+  private constructor(store: Store, firstNumber: number) {
+    this.store = store;
+    this.#next = firstNumber;
+  }
+
+  static async open(open: OpenStore): Promise<World> {
+    const store = await open();
+    return new World(store, await store.reserveNumbers(1_000_000));
+  }
+
+  number(): number {
+    this.#next += 1;
+    return this.#next - 1;
+  }
+
+  /** A message that waits and is due at its creation, unless `options` say otherwise. */
+  message(options: MessageOptions = {}): NewMessage {
+    const key = options.key ?? this.number();
+    const { settings, standing, events, deduplication, ...fields } = options;
+    const url = fields.url ?? 'https://example.com/hook';
+    const createdAtMs = fields.createdAtMs ?? T0;
+    const message: Message = {
+      key,
+      id: mintMessageId(key, (count) => new Uint8Array(count).fill(key % 200)),
+      projectId: PROJECT,
+      url,
+      origin: new URL(url).origin,
+      method: 'POST',
+      header: {},
+      body: new Uint8Array(0),
+      createdAtMs,
+      notBeforeMs: createdAtMs,
+      ...fields,
+      settings: { dialect: 'upstash', maxRetries: 3, ...settings },
+    };
+    const stands = standing ?? { kind: 'waiting', dueAtMs: message.notBeforeMs };
+    const created: LogEvent = { atMs: createdAtMs, state: 'CREATED' };
+    const active: LogEvent = { atMs: createdAtMs, state: 'ACTIVE' };
+    const news: NewMessage = {
+      message,
+      standing: stands,
+      events: events ?? (stands.kind === 'claimed' ? [created, active] : [created]),
+    };
+    if (deduplication) news.deduplication = deduplication;
+    return news;
+  }
+
+  /** Saves a message and returns it. */
+  async accept(options: MessageOptions = {}): Promise<Message> {
+    const news = this.message(options);
+    const [answer] = await this.store.accept([news], news.message.createdAtMs);
+    if (answer?.kind !== 'accepted') throw new Error('the message was taken for a duplicate');
+    return news.message;
+  }
+
+  /** Saves a message as claimed and returns it with its token. */
+  async acceptClaimed(options: MessageOptions = {}): Promise<{ message: Message; claimToken: number }> {
+    const claimToken = this.number();
+    return { message: await this.accept({ ...options, standing: { kind: 'claimed', claimToken } }), claimToken };
+  }
+
+  /** Saves a message and fails it for good at `failedAtMs`. */
+  async bury(
+    failedAtMs: number,
+    options: MessageOptions = {},
+    status = 500,
+  ): Promise<{ message: Message; dlqId: string }> {
+    const { message, claimToken } = await this.acceptClaimed({ createdAtMs: failedAtMs, ...options });
+    const answer = await this.store.settle(settlement(message, claimToken, buried(failedAtMs, status)));
+    if (answer !== 'saved') throw new Error('the burial was stale');
+    return { message, dlqId: `${failedAtMs}-${message.key}` };
+  }
+
+  claim(request: Partial<ClaimRequest> = {}, nowMs = T0): Promise<ClaimAnswer> {
+    const limit = request.limit ?? 10;
+    const firstToken = this.#next;
+    this.#next += limit;
+    return this.store.claim(
+      {
+        worker: 'w1',
+        firstToken,
+        limit,
+        bytesMax: 1e9,
+        roomByOrigin: {},
+        defaultRoom: 100,
+        due: true,
+        unpark: [],
+        ...request,
+      },
+      nowMs,
+    );
+  }
+
+  /** All log entries of a message, oldest first. */
+  async logsOf(message: { id: MessageId; projectId?: number }): Promise<LogEntry[]> {
+    const filter = { messageId: [message.id] };
+    const page = await this.store.listLogs(message.projectId ?? PROJECT, filter, {
+      count: 1000,
+      order: 'earliestFirst',
+    });
+    return page.items;
+  }
+
+  async statesOf(message: { id: MessageId; projectId?: number }): Promise<LogState[]> {
+    return (await this.logsOf(message)).map(({ state }) => state);
+  }
+
+  find(message: Message): Promise<Message | undefined> {
+    return this.store.find(message.projectId, message.id, Number.MAX_SAFE_INTEGER);
+  }
+}
+
+/** Opens a world before each case of a suite and closes it after. */
+export function eachWorld(open: OpenStore): () => World {
+  let world: World | undefined;
+  beforeEach(async () => {
+    world = await World.open(open);
+  });
+  afterEach(async () => {
+    await world?.store.close();
+    world = undefined;
+  });
+  return () => {
+    if (!world) throw new Error('there is no world outside of a case');
+    return world;
+  };
+}
+
+export function settlement(message: Message, claimToken: number, change: Change): Settlement {
+  return { key: message.key, projectId: message.projectId, claimToken, change };
+}
+
+export function delivered(atMs = T0): Change {
+  return { next: { kind: 'finished' }, events: [{ atMs, state: 'DELIVERED' }] };
+}
+
+export function retrying(atMs: number, dueAtMs: number, retried: number): Change {
+  return {
+    next: { kind: 'waiting', dueAtMs, retried },
+    events: [
+      { atMs, state: 'ERROR', detail: { error: 'connection refused', nextDeliveryTimeMs: dueAtMs } },
+      { atMs, state: 'RETRY', detail: { nextDeliveryTimeMs: dueAtMs } },
+    ],
+  };
+}
+
+export function buried(failedAtMs: number, responseStatus = 500): Change {
+  const response = { status: responseStatus, header: { 'X-Reason': ['broken'] }, body: bytes('no') };
+  return {
+    next: { kind: 'finished' },
+    events: [
+      { atMs: failedAtMs, state: 'ERROR', detail: { error: 'status 500', response } },
+      { atMs: failedAtMs, state: 'FAILED' },
+    ],
+    burial: {
+      failedAtMs,
+      retried: 3,
+      responseStatus,
+      responseHeader: { 'X-Reason': ['broken'] },
+      responseBody: bytes('no'),
+    },
+  };
+}
+
+export function bytes(text: string): Uint8Array {
+  return new TextEncoder().encode(text);
+}

@@ -1,0 +1,117 @@
+/** No statement may walk a table whose size is the backlog's: each must go by a key or an index. */
+import { DatabaseSync } from 'node:sqlite';
+import { expect, it } from 'vitest';
+import { createStore } from '../../src/store/create.ts';
+import type { Driver, Queries } from '../../src/store/driver.ts';
+import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
+import { MIGRATIONS, migrate } from '../../src/store/migrations/index.ts';
+import { delivered, PROJECT, settlement, T0, World } from './conformance/world.ts';
+
+/** Notes the text of each statement that passes. */
+class RecordingDriver implements Driver {
+  readonly texts = new Set<string>();
+  readonly dialect;
+  readonly #inner: Driver;
+
+  constructor(inner: Driver) {
+    this.#inner = inner;
+    this.dialect = inner.dialect;
+  }
+
+  transaction: Driver['transaction'] = (work) =>
+    this.#inner.transaction((tx) =>
+      work({
+        ...tx,
+        ...this.#recorded(tx),
+        run: (text, params) => {
+          this.texts.add(text);
+          return tx.run(text, params);
+        },
+      }),
+    );
+
+  read: Driver['read'] = (work) => this.#inner.read((queries) => work(this.#recorded(queries)));
+
+  close(): Promise<void> {
+    return this.#inner.close();
+  }
+
+  #recorded(queries: Queries): Queries {
+    return {
+      query: (text, params) => {
+        this.texts.add(text);
+        return queries.query(text, params);
+      },
+    };
+  }
+}
+
+async function useEverything(world: World): Promise<void> {
+  const { store } = world;
+  const { message, claimToken } = await world.acceptClaimed({ deduplication: { hash: 'h', expiresAtMs: T0 } });
+  await store.settle(settlement(message, claimToken, delivered()));
+  const waiting = await world.accept();
+  await world.claim({ unpark: [waiting.origin] });
+  await world.claim({ roomByOrigin: {}, defaultRoom: 0 });
+  await store.releaseAll(T0);
+  await store.release([{ key: waiting.key, claimToken: 1 }], T0);
+  await store.parkedOrigins();
+  await store.find(PROJECT, waiting.id, T0);
+  await store.standingOf(PROJECT, waiting.id);
+  await store.cancelById(PROJECT, [waiting.id], T0);
+  await world.acceptClaimed();
+  await store.cancelMatching(PROJECT, { label: ['x'], fromMs: T0, toMs: T0 }, 10, T0);
+  await store.cancelMatching(PROJECT, {}, 10, T0);
+  const dead = [await world.bury(T0), await world.bury(T0)];
+  const orders = ['latestFirst', 'earliestFirst'] as const;
+  const filters = [{}, { label: ['x'] }, { messageId: [message.id] }, { fromMs: T0, toMs: T0, url: ['u'] }];
+  for (const order of orders) {
+    for (const filter of filters) {
+      for (const cursor of [undefined, `${T0}-5`]) {
+        const page = cursor === undefined ? { count: 5, order } : { count: 5, order, cursor };
+        await store.listLogs(PROJECT, filter, page);
+        await store.listLogs(PROJECT, { ...filter, state: ['FAILED'] }, page);
+        await store.listDead(PROJECT, filter, page);
+        await store.listDead(PROJECT, { ...filter, responseStatus: [1] }, page);
+      }
+    }
+  }
+  const [first, second] = dead.map(({ dlqId }) => dlqId);
+  await store.findDead(PROJECT, first ?? '');
+  await store.reviveDead(PROJECT, [{ dlqId: first ?? '', successor: world.message() }]);
+  await store.deleteDead(PROJECT, [second ?? '']);
+  await world.bury(T0);
+  await store.dropExpired({ logsBeforeMs: T0 + 1, deadBeforeMs: T0 + 1, nowMs: T0 + 1, rowsMax: 1_000 });
+}
+
+it('goes by a key or an index wherever a table may be large', async () => {
+  const driver = new RecordingDriver(new SqliteDriver({ path: ':memory:' }));
+  await migrate(driver);
+  driver.texts.clear();
+  const world = await World.open(async () => createStore(driver));
+  await useEverything(world);
+  await world.store.close();
+
+  const db = new DatabaseSync(':memory:');
+  const dialect = { bigint: 'integer', smallint: 'integer', bytes: 'blob', clustered: ' without rowid' };
+  for (const statement of MIGRATIONS.flatMap((migration) => migration.statements(dialect))) db.exec(statement);
+  const scans: string[] = [];
+  for (const text of driver.texts) {
+    const sql = text
+      .replaceAll('in (??)', 'in (select value from json_each(?))')
+      .replace(' for update skip locked', '');
+    const steps = db.prepare(`explain query plan ${sql}`).all() as { detail: string }[];
+    for (const { detail } of steps) {
+      const large = /^SCAN (messages|contents|logs|dead|deduplications|log_details|[mcdl])\b/.test(detail);
+      if (large && !isBounded(detail)) scans.push(`${detail}: ${text}`);
+    }
+  }
+  db.close();
+  expect(driver.texts.size).toBeGreaterThan(60);
+  expect(scans).toEqual([]);
+});
+
+/** These indexes hold only what is in flight, or are walked in order up to a limit. */
+function isBounded(detail: string): boolean {
+  return /USING (COVERING )?INDEX messages_(claimed|due)$/.test(detail);
+}

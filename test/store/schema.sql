@@ -1,0 +1,105 @@
+CREATE TABLE migrations (number integer primary key, name text not null, breaking integer not null);
+
+CREATE TABLE messages (
+  key integer primary key,
+  project_id integer not null,
+  origin text not null,
+  due_at_ms integer not null,
+  bytes integer not null,
+  retried integer not null,
+  claimed_at_ms integer,
+  claim_token integer,
+  worker text,
+  parked integer not null,
+  cancel_requested_at_ms integer
+);
+
+CREATE INDEX messages_due on messages (due_at_ms, key) where claim_token is null and parked = 0;
+
+CREATE INDEX messages_parked on messages (origin, due_at_ms, key) where claim_token is null and parked = 1;
+
+CREATE INDEX messages_claimed on messages (key) where claim_token is not null;
+
+CREATE TABLE contents (
+  key integer primary key,
+  project_id integer not null,
+  id text not null,
+  url text not null,
+  origin text not null,
+  path text not null,
+  method text not null,
+  header text,
+  created_at_ms integer not null,
+  not_before_ms integer not null,
+  caller_ip text,
+  topic_name text,
+  queue_name text,
+  schedule_id text,
+  flow_control_key text,
+  labels text,
+  settings text not null,
+  body blob
+);
+
+CREATE TABLE logs (
+  project_id integer not null,
+  at_ms integer not null,
+  seq integer not null,
+  message_key integer not null,
+  state integer not null,
+  primary key (project_id, at_ms, seq)
+) without rowid;
+
+CREATE INDEX logs_message on logs (message_key);
+
+CREATE TABLE log_details (
+  seq integer primary key,
+  error text,
+  next_delivery_at_ms integer,
+  response_status integer,
+  response_header text,
+  response_body blob
+);
+
+CREATE TABLE dead (
+  project_id integer not null,
+  failed_at_ms integer not null,
+  key integer not null,
+  retried integer not null,
+  response_status integer not null,
+  response_header text,
+  response_body blob,
+  primary key (project_id, failed_at_ms, key)
+);
+
+CREATE INDEX dead_key on dead (key);
+
+CREATE TABLE deduplications (
+  project_id integer not null,
+  hash text not null,
+  message_id text not null,
+  expires_at_ms integer not null,
+  primary key (project_id, hash)
+) without rowid;
+
+CREATE INDEX deduplications_expiry on deduplications (expires_at_ms);
+
+CREATE TABLE projects (
+  id integer primary key,
+  name text not null unique,
+  signing_current text not null,
+  signing_next text not null,
+  created_at_ms integer not null
+);
+
+CREATE TABLE tokens (
+  hash text primary key,
+  project_id integer not null,
+  scope text not null,
+  created_at_ms integer not null
+);
+
+CREATE TABLE numbers (
+  name text primary key,
+  next integer not null
+);

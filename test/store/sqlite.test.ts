@@ -1,0 +1,314 @@
+/** The embedded store: the specification in both of its forms, and what only a file can get wrong. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, existsSync, mkdtempSync, openSync, rmSync, statSync, writeSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import type { Store } from '../../src/engine/stores.ts';
+import { createStore } from '../../src/store/create.ts';
+import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
+import { StoreInUse } from '../../src/store/drivers/sqlite/lock.ts';
+import { openInlineSqliteStore, openSqliteStore, type SqliteStore } from '../../src/store/drivers/sqlite/open.ts';
+import { MIGRATIONS, type Migration, migrate, SchemaTooNew } from '../../src/store/migrations/index.ts';
+import { storeConformance } from './conformance/index.ts';
+import { delivered, PROJECT, settlement, T0, World } from './conformance/world.ts';
+
+const folders: string[] = [];
+afterEach(() => {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+});
+
+function newPath(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'waypost-store-'));
+  folders.push(folder);
+  return join(folder, 'waypost.db');
+}
+
+/**
+ * Starting threads takes a fifth of a second, so one store serves all cases of a suite, emptied when a case closes
+ * it. What it remembers between them are only numbers that nobody may get again.
+ */
+function openShared(): () => Promise<Store> {
+  const folder = mkdtempSync(join(tmpdir(), 'waypost-store-'));
+  const path = join(folder, 'waypost.db');
+  let shared: SqliteStore | undefined;
+  afterAll(async () => {
+    await shared?.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return async () => {
+    shared ??= await openSqliteStore({ path, onFatal });
+    return new Proxy(shared, {
+      get: (store, name) => {
+        if (name === 'close') return async () => empty(path);
+        const member: unknown = Reflect.get(store, name);
+        return typeof member === 'function' ? member.bind(store) : member;
+      },
+    });
+  };
+}
+
+function empty(path: string): void {
+  const db = new DatabaseSync(path);
+  const tables = db.prepare("select name from sqlite_schema where type = 'table'").all() as { name: string }[];
+  for (const { name } of tables) {
+    if (name !== 'numbers' && name !== 'migrations') db.exec(`delete from ${name}`);
+  }
+  db.close();
+}
+
+const onFatal = (error: Error) => {
+  throw error;
+};
+
+storeConformance('inline SQLite in memory', () => openInlineSqliteStore({ path: ':memory:', onFatal }));
+storeConformance('threaded SQLite in a file', openShared());
+
+describe('threaded SQLite in memory', () => {
+  it('reads on the connection that writes', async () => {
+    const world = await World.open(() => openSqliteStore({ path: ':memory:', onFatal }));
+    const message = await world.accept();
+    expect(await world.find(message)).toEqual(message);
+    await world.store.close();
+  });
+});
+
+describe('durability', () => {
+  it('runs with a write-ahead log and full synchronisation, read back from the connection (P1)', async () => {
+    const driver = new SqliteDriver({ path: newPath() });
+    expect(driver.pragma('journal_mode')).toBe('wal');
+    expect(driver.pragma('synchronous')).toBe(2);
+    expect(driver.pragma('wal_autocheckpoint')).toBe(0);
+    await driver.close();
+  });
+
+  it('keeps what was acknowledged when the process is gone without a close', async () => {
+    const path = newPath();
+    const first = await World.open(() => openInlineSqliteStore({ path, onFatal }));
+    const { message: running } = await first.acceptClaimed();
+    const waiting = await first.accept({ notBeforeMs: T0 + 5 });
+    const done = await first.acceptClaimed();
+    await first.store.settle(settlement(done.message, done.claimToken, delivered()));
+
+    const second = await World.open(() => openInlineSqliteStore({ path, onFatal }));
+    expect(second.number()).toBeGreaterThan(done.message.key);
+    expect(await second.store.releaseAll(T0 + 5)).toBe(1);
+    const { claimed } = await second.claim({}, T0 + 5);
+    expect(claimed.map(({ message }) => message)).toEqual([running, waiting]);
+    expect(await second.statesOf(done.message)).toEqual(['CREATED', 'ACTIVE', 'DELIVERED']);
+    await second.store.close();
+    await first.store.close();
+  });
+
+  it('is usable at once after its writer was killed in the midst of writing', async () => {
+    const path = newPath();
+    const script = new URL('./fixtures/write-for-ever.ts', import.meta.url).pathname;
+    const child = spawn(process.execPath, [script, path], { stdio: ['ignore', 'pipe', 'inherit'] });
+    let written = '';
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      written += text;
+      if (written.length > 20_000) child.kill('SIGKILL');
+    });
+    await once(child, 'close');
+    const acknowledged = written.split('\n').slice(0, -1);
+    expect(acknowledged.length).toBeGreaterThan(100);
+
+    const store = await openSqliteStore({ path, onFatal });
+    for (const id of [acknowledged[0], acknowledged[50], acknowledged.at(-1)]) {
+      expect(await store.find(PROJECT, id ?? '', 0)).toMatchObject({ id });
+    }
+    const page = await store.listLogs(PROJECT, {}, { count: 1_000_000, order: 'latestFirst' });
+    const stored = new Set(page.items.map(({ message }) => message.id));
+    expect(acknowledged.filter((id) => !stored.has(id))).toEqual([]);
+    await store.close();
+    const db = new DatabaseSync(path);
+    expect(db.prepare('pragma integrity_check').get()).toEqual({ integrity_check: 'ok' });
+    db.close();
+  });
+
+  it('keeps the write-ahead log small under a stream of writes', async () => {
+    const path = newPath();
+    const world = await World.open(() => openInlineSqliteStore({ path, onFatal }));
+    const store = world.store as SqliteStore;
+    let largest = 0;
+    for (let round = 0; round < 60; round++) {
+      await store.accept(
+        Array.from({ length: 10 }, () => world.message({ body: new Uint8Array(60_000) })),
+        T0,
+      );
+      largest = Math.max(largest, store.stats().walBytes);
+    }
+    expect(store.stats().fileBytes).toBeGreaterThan(20_000_000);
+    expect(largest).toBeLessThan(16_000_000);
+    await store.close();
+  });
+});
+
+describe('group commit', () => {
+  it('puts commands that come during a commit into the next one, and keeps to its limit', async () => {
+    const world = await World.open(() => openSqliteStore({ path: newPath(), onFatal, batch: { rowsMax: 50 } }));
+    const store = world.store as SqliteStore;
+    const before = store.stats();
+    await Promise.all(Array.from({ length: 200 }, () => store.accept([world.message()], T0)));
+    const after = store.stats();
+    expect(after.commands - before.commands).toBe(200);
+    expect(after.batches - before.batches).toBe(4);
+    await store.close();
+  });
+
+  it('finishes what it was asked before it closes, and refuses what comes after', async () => {
+    const path = newPath();
+    const world = await World.open(() => openSqliteStore({ path, onFatal }));
+    const message = world.message();
+    const accepted = world.store.accept([message], T0);
+    await world.store.close();
+    expect(await accepted).toEqual([{ kind: 'accepted' }]);
+    await expect(world.store.accept([world.message()], T0)).rejects.toMatchObject({ name: 'StoreUnavailable' });
+    await expect(world.find(message.message)).rejects.toMatchObject({ name: 'StoreUnavailable' });
+    const again = await openSqliteStore({ path, onFatal });
+    expect(await again.find(PROJECT, message.message.id, 0)).toEqual(message.message);
+    await again.close();
+  });
+});
+
+describe('one server a file', () => {
+  it('refuses a second one, naming the process that has it, and lets it in after a close', async () => {
+    const path = newPath();
+    const first = await openSqliteStore({ path, onFatal });
+    const second = openSqliteStore({ path, onFatal });
+    await expect(second).rejects.toThrow(StoreInUse);
+    await expect(second).rejects.toThrow(`process ${process.pid}, running since 2`);
+    await first.ping();
+    await first.close();
+    const third = await openSqliteStore({ path, onFatal });
+    await third.close();
+    expect(existsSync(`${path}.owner`)).toBe(false);
+  });
+
+  it('refuses a second process as well, and has nothing to clean up after a kill', async () => {
+    const path = newPath();
+    const script = new URL('./fixtures/write-for-ever.ts', import.meta.url).pathname;
+    const child = spawn(process.execPath, [script, path], { stdio: ['ignore', 'pipe', 'inherit'] });
+    await once(child.stdout, 'data');
+    await expect(openSqliteStore({ path, onFatal })).rejects.toThrow(`process ${child.pid}, running since`);
+    child.kill('SIGKILL');
+    await once(child, 'close');
+    const store = await openSqliteStore({ path, onFatal });
+    await store.close();
+  });
+});
+
+describe('migrations', () => {
+  const migration = (number: number, breaking: boolean): Migration => ({
+    number,
+    name: `step ${number}`,
+    breaking,
+    statements: () => [`create table step_${number} (id integer)`],
+  });
+
+  it('make the schema of schema.sql', async () => {
+    const path = newPath();
+    const driver = new SqliteDriver({ path });
+    await migrate(driver);
+    const rows = await driver.read((queries) =>
+      queries.query<{ sql: string }>('select sql from sqlite_schema where sql is not null order by rowid'),
+    );
+    await driver.close();
+    const schema = rows.map(({ sql }) => `${sql};\n`).join('\n');
+    await expect(schema).toMatchFileSnapshot('./schema.sql');
+  });
+
+  it('are applied once each', async () => {
+    const driver = new SqliteDriver({ path: newPath() });
+    await migrate(driver, [migration(1, true)]);
+    await migrate(driver, [migration(1, true), migration(2, false)]);
+    await migrate(driver, [migration(1, true), migration(2, false)]);
+    await driver.close();
+  });
+
+  it('let an older program work on a newer schema unless it broke with the older one', async () => {
+    const driver = new SqliteDriver({ path: newPath() });
+    await migrate(driver, [migration(1, true), migration(2, false)]);
+    await expect(migrate(driver, [migration(1, true)])).resolves.toBeUndefined();
+    await migrate(driver, [migration(1, true), migration(2, false), migration(3, true)]);
+    await expect(migrate(driver, [migration(1, true)])).rejects.toThrow(SchemaTooNew);
+    await driver.close();
+  });
+
+  it('refuse over a thread with the same words', async () => {
+    const path = newPath();
+    const driver = new SqliteDriver({ path });
+    await migrate(driver, [...MIGRATIONS, migration(9_999, true)]);
+    await driver.close();
+    const opening = openSqliteStore({ path, onFatal });
+    await expect(opening).rejects.toMatchObject({ name: 'SchemaTooNew' });
+    await expect(opening).rejects.toThrow(/newer Waypost \(migration "step 9999"\)/);
+  });
+});
+
+describe('a database that fails', () => {
+  it('is never written again, and says so once', async () => {
+    const path = newPath();
+    const before = await World.open(() => openInlineSqliteStore({ path, onFatal }));
+    await before.store.accept(
+      Array.from({ length: 500 }, () => before.message()),
+      T0,
+    );
+    await before.store.close();
+
+    const fatal: Error[] = [];
+    const world = await World.open(() => openInlineSqliteStore({ path, onFatal: (error) => fatal.push(error) }));
+    overwriteAfter(path, 8 * 4096);
+    const answers = await Promise.allSettled([world.claim({ limit: 500 }), world.accept()]);
+    expect(answers.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    await expect(world.accept()).rejects.toMatchObject({ name: 'StoreUnavailable' });
+    expect(fatal.map(({ name }) => name)).toEqual(['StoreFatal']);
+    await world.store.close();
+  });
+
+  it('is refused at the start when it is no database at all', async () => {
+    const path = newPath();
+    writeSync(openSync(path, 'w'), 'this is not a database, however long one looks at it'.repeat(100));
+    await expect(openSqliteStore({ path, onFatal })).rejects.toMatchObject({ name: 'StoreFatal' });
+  });
+
+  it('answers StoreUnavailable while it is full, saving nothing, and goes on when there is room again', async () => {
+    const driver = new SqliteDriver({ path: newPath() });
+    await migrate(driver);
+    const world = await World.open(async () => createStore(driver));
+    const kept = await world.accept();
+    const setPagesMax = (pages: number) => driver.transaction((tx) => tx.query(`pragma max_page_count = ${pages}`));
+    await setPagesMax(40);
+    const news = world.message({ body: new Uint8Array(300_000) });
+    await expect(world.store.accept([news], T0)).rejects.toMatchObject({ name: 'StoreUnavailable' });
+    expect(await world.find(news.message)).toBeUndefined();
+    await setPagesMax(1_000_000);
+    expect(await world.store.accept([news], T0)).toEqual([{ kind: 'accepted' }]);
+    expect(await world.find(news.message)).toEqual(news.message);
+    expect(await world.statesOf(kept)).toEqual(['CREATED']);
+    await world.store.close();
+  });
+
+  it('answers StoreUnavailable when another process holds the write lock too long', async () => {
+    const path = newPath();
+    const driver = new SqliteDriver({ path, busyTimeoutMs: 10 });
+    await migrate(driver);
+    const world = await World.open(async () => createStore(driver));
+    const other = new DatabaseSync(path);
+    other.exec('begin immediate');
+    await expect(world.accept()).rejects.toMatchObject({ name: 'StoreUnavailable' });
+    other.exec('rollback');
+    other.close();
+    expect(await world.accept()).toBeDefined();
+    await world.store.close();
+  });
+});
+
+/** Destroys the pages behind `offset`, as a failing disk would. */
+function overwriteAfter(path: string, offset: number): void {
+  const file = openSync(path, 'r+');
+  writeSync(file, new Uint8Array(statSync(path).size - offset).fill(0xa5), 0, undefined, offset);
+  closeSync(file);
+}
