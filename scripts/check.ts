@@ -1,0 +1,38 @@
+/** `npm run check`: everything that can be said about the sources without running them. `.ci/run` runs the same. */
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { findForbiddenWords } from './forbidden-words.ts';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+
+const checks: { name: string; run: () => string }[] = [
+  { name: 'types', run: () => tool('tsc', ['--noEmit', '-p', '.']) },
+  // Formatting, lint, the bans on bare clocks, timers and randomness, the import directions, and no sleep in a test.
+  {
+    name: 'lint, formatting, import directions',
+    run: () => tool('biome', ['check', '--error-on-warnings', '--max-diagnostics=200', '.']),
+  },
+  { name: 'unused files, exports and packages', run: () => tool('knip', []) },
+  { name: 'no words of unfinished work', run: () => findForbiddenWords(root).join('\n') },
+];
+
+let failed = 0;
+for (const check of checks) {
+  const problems = check.run();
+  console.log(`${problems === '' ? 'ok  ' : 'FAIL'} ${check.name}`);
+  if (problems === '') continue;
+  failed += 1;
+  console.log(problems);
+}
+process.exitCode = failed === 0 ? 0 : 1;
+
+/** What the tool said, or nothing when it was content. */
+function tool(name: string, args: string[]): string {
+  const { status, stdout, stderr, error } = spawnSync(`${root}node_modules/.bin/${name}`, args, {
+    cwd: root,
+    encoding: 'utf8',
+    shell: process.platform === 'win32', // where the programs of packages are .cmd files
+  });
+  if (error !== undefined) throw error;
+  return status === 0 ? '' : `${stdout}${stderr}`.trim() || `${name} ended with ${status}`;
+}

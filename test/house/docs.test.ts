@@ -1,0 +1,42 @@
+/** Do the documents speak of what is there? Settings, scripts, files. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { isSecret, variableOf } from '../../src/config/setting.ts';
+import { listSettings } from '../../src/config/table.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+const documents = [
+  ...readdirSync(root).filter((name) => name.endsWith('.md')),
+  ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' }).map((name) => join('docs', name)),
+].filter((name) => name.endsWith('.md'));
+
+describe.each(documents)('%s', (name) => {
+  const text = readFileSync(join(root, name), 'utf8');
+
+  it('names only settings that there are', () => {
+    const known = new Set(listSettings().flatMap(({ name: setting }) => variableOf(setting)));
+    for (const { name: setting, setting: row } of listSettings()) {
+      if (isSecret(row)) known.add(`${variableOf(setting)}_FILE`);
+    }
+    const named = [...text.matchAll(/\bWAYPOST_[A-Z_]+[A-Z]\b(?!\*)/g)].map(([variable]) => variable);
+    expect(named.filter((variable) => !known.has(variable))).toEqual([]);
+  });
+
+  it('names only scripts that there are', () => {
+    const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+      scripts: Record<string, string>;
+    };
+    const named = [...text.matchAll(/\bnpm run ([a-z-]+)/g)].map(([, script = '']) => script);
+    expect(named.filter((script) => scripts[script] === undefined)).toEqual([]);
+  });
+
+  it('links only to files that there are', () => {
+    const links = [...text.matchAll(/\]\(([^)\s#]+)(?:#[^)]*)?\)/g)].map(([, link = '']) => link);
+    const own = links.filter((link) => !/^[a-z]+:/.test(link));
+    const missing = own.filter((link) => !existsSync(join(root, dirname(name), link)));
+    expect(missing.map((link) => relative(root, join(root, link)))).toEqual([]);
+  });
+});

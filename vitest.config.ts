@@ -1,0 +1,12 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    include: ['test/**/*.test.ts'],
+    // A test that waits for this long hangs: the slowest kind here spawns real processes.
+    testTimeout: 30_000,
+    hookTimeout: 30_000,
+    // A failure is never run again: what fails once is a finding.
+    retry: 0,
+  },
+});
