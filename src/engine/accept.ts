@@ -1,0 +1,67 @@
+/** What rows a publish means: a message with its key and id, where it stands, the events that tell of it. */
+import { contentHash, explicitHash } from '../protocol/deduplication.ts';
+import { mintMessageId } from '../protocol/ids.ts';
+import type { PublishCommand } from './commands.ts';
+import type { LogEvent, Message, MessageKey, Millis, NewMessage, ProjectId, Standing } from './model.ts';
+import type { Randomness } from './ports.ts';
+
+export interface AcceptContext {
+  projectId: ProjectId;
+  nowMs: Millis;
+  randomness: Randomness;
+  deduplicationWindowMs: Millis;
+}
+
+/** The message of `command`, under a key nobody else has. */
+export function newMessageOf(command: PublishCommand, key: MessageKey, context: AcceptContext): Message {
+  const { options } = command;
+  const message: Message = {
+    key,
+    id: mintMessageId(key, (count) => context.randomness.bytes(count)),
+    projectId: context.projectId,
+    url: command.url,
+    origin: originOf(command.url),
+    method: options.method,
+    header: options.header,
+    body: command.body,
+    createdAtMs: context.nowMs,
+    notBeforeMs: options.notBeforeMs ?? context.nowMs + (options.delayMs ?? 0),
+    settings: options.settings,
+  };
+  if (command.callerIp !== undefined) message.callerIp = command.callerIp;
+  return message;
+}
+
+/** CREATED; with the planned time when it is delayed; and ACTIVE when it goes out at once (messaging.md 6.3). */
+export function firstEvents(message: Message, standing: Standing): LogEvent[] {
+  const atMs = message.createdAtMs;
+  if (message.notBeforeMs > atMs) {
+    return [{ atMs, state: 'CREATED', detail: { nextDeliveryTimeMs: message.notBeforeMs } }];
+  }
+  const created: LogEvent = { atMs, state: 'CREATED' };
+  return standing.kind === 'claimed' ? [created, { atMs, state: 'ACTIVE' }] : [created];
+}
+
+/** The reservation that keeps a second publish with the same id, or the same content, from becoming a message. */
+export function deduplicationOf(command: PublishCommand, context: AcceptContext): NewMessage['deduplication'] {
+  const wish = command.options.deduplication;
+  if (!wish) return undefined;
+  const hash =
+    wish.by === 'id'
+      ? explicitHash(wish.id)
+      : contentHash({ destination: command.url, body: command.body, header: command.options.explicitHeader });
+  return { hash, expiresAtMs: context.nowMs + context.deduplicationWindowMs };
+}
+
+const ORIGINS_KEPT = 1_000;
+const originByUrl = new Map<string, string>();
+
+/** `new URL(url).origin`, remembered for the few destinations that most messages go to. */
+function originOf(url: string): string {
+  const known = originByUrl.get(url);
+  if (known !== undefined) return known;
+  const { origin } = new URL(url);
+  if (originByUrl.size >= ORIGINS_KEPT) originByUrl.clear();
+  originByUrl.set(url, origin);
+  return origin;
+}

@@ -1,0 +1,51 @@
+/** What `api` asks of the engine: checked, typed, with defaults filled in. */
+import type { PublishOptions } from '../protocol/settings.ts';
+import type { Explanation } from './explain.ts';
+import type { Message, MessageId, Millis, ProjectId } from './model.ts';
+import type { AttributeFilter, DeadFilter, DeadMessage, LogEntry, LogFilter, Page, PageRequest } from './stores.ts';
+
+/** One message to be published. */
+export interface PublishCommand {
+  url: string;
+  body: Uint8Array;
+  callerIp?: string;
+  options: PublishOptions;
+}
+
+export interface Published {
+  messageId: MessageId;
+  url: string;
+  /** True when an earlier message with the same deduplication id stands for this one. */
+  deduplicated: boolean;
+}
+
+export interface Engine {
+  /** Accepts all or none; resolves after the commit (P1), in the order given. */
+  publish(projectId: ProjectId, commands: PublishCommand[]): Promise<Published[]>;
+  findMessage(projectId: ProjectId, id: MessageId): Promise<Message | undefined>;
+  /** Why an unfinished message waits (P14); `undefined` once it is finished. */
+  explainMessage(projectId: ProjectId, id: MessageId): Promise<Explanation | undefined>;
+  cancelMessages(projectId: ProjectId, ids: MessageId[]): Promise<number>;
+  /** Cancels up to `count` matching messages, all when absent, in pieces that do not stall the store. */
+  cancelMatching(projectId: ProjectId, filter: AttributeFilter, count?: number): Promise<number>;
+
+  listDead(projectId: ProjectId, filter: DeadFilter, page: PageRequest): Promise<Page<DeadMessage>>;
+  findDead(projectId: ProjectId, dlqId: string): Promise<DeadMessage | undefined>;
+  deleteDead(projectId: ProjectId, dlqIds: string[]): Promise<number>;
+  /** Publishes each entry anew and removes it; `undefined`, with nothing done, when one of them is gone. */
+  retryDead(projectId: ProjectId, dlqIds: string[], override?: DeadRetryOverride): Promise<MessageId[] | undefined>;
+
+  listLogs(projectId: ProjectId, filter: LogFilter, page: PageRequest): Promise<Page<LogEntry>>;
+
+  /** Resolves once the store answers; rejects when it does not. */
+  ping(): Promise<void>;
+  /** Stops claiming, lets running attempts finish up to `limitMs`, then gives the rest back uncounted. Idempotent. */
+  drain(limitMs: Millis): Promise<void>;
+}
+
+/** What a DLQ retry may replace of the stored message (messaging.md 17, item 4). */
+export interface DeadRetryOverride {
+  maxRetries?: number;
+  retryDelayExpression?: string;
+  timeoutMs?: number;
+}

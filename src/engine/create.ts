@@ -1,0 +1,210 @@
+/** Puts the engine together: recovery first, then its loops, then it takes commands. */
+import { ApiError } from '../protocol/errors.ts';
+import { type AcceptContext, deduplicationOf, firstEvents, newMessageOf } from './accept.ts';
+import type { DeadRetryOverride, Engine, PublishCommand, Published } from './commands.ts';
+import { Dispatcher } from './dispatcher.ts';
+import { type Explanation, explain } from './explain.ts';
+import { RetentionLoop } from './loops/retention.ts';
+import type { Message, MessageId, Millis, NewMessage, ProjectId, Standing, WorkerId } from './model.ts';
+import { Numbers } from './numbers.ts';
+import type { Clock, Delivery, EventLog, Randomness } from './ports.ts';
+import { succeed } from './revive.ts';
+import type { EngineSettings } from './settings.ts';
+import type { Accepted, AttributeFilter, Store } from './stores.ts';
+
+export interface EngineDeps {
+  store: Store;
+  clock: Clock;
+  randomness: Randomness;
+  delivery: Delivery;
+  log: EventLog;
+  settings: EngineSettings;
+  worker: WorkerId;
+}
+
+/** Messages cancelled in one transaction; between two of them others have their turn. */
+const CANCEL_PIECE = 500;
+
+/** Gives back what a crashed predecessor had in flight (P7) and starts delivering. Throws `StoreUnavailable`. */
+export async function createEngine(deps: EngineDeps): Promise<Engine> {
+  const released = await deps.store.releaseAll(deps.clock.nowMs());
+  if (released > 0) deps.log.info('recovered', { count: released });
+  const numbers = new Numbers(deps.store);
+  const dispatcher = new Dispatcher({ ...deps, numbers }, await deps.store.parkedOrigins());
+  const retention = new RetentionLoop(deps.store, deps.clock, deps.log, deps.settings);
+  dispatcher.wake();
+  retention.start();
+  return new RunningEngine(deps, numbers, dispatcher, retention);
+}
+
+class RunningEngine implements Engine {
+  readonly #deps: EngineDeps;
+  readonly #numbers: Numbers;
+  readonly #dispatcher: Dispatcher;
+  readonly #retention: RetentionLoop;
+  #acceptsWaiting = 0;
+  #draining: Promise<void> | undefined;
+
+  readonly listDead: Engine['listDead'];
+  readonly findDead: Engine['findDead'];
+  readonly deleteDead: Engine['deleteDead'];
+  readonly listLogs: Engine['listLogs'];
+  readonly ping: Engine['ping'];
+
+  constructor(deps: EngineDeps, numbers: Numbers, dispatcher: Dispatcher, retention: RetentionLoop) {
+    this.#deps = deps;
+    this.#numbers = numbers;
+    this.#dispatcher = dispatcher;
+    this.#retention = retention;
+    const { store } = deps;
+    this.listDead = store.listDead.bind(store);
+    this.findDead = store.findDead.bind(store);
+    this.deleteDead = store.deleteDead.bind(store);
+    this.listLogs = store.listLogs.bind(store);
+    this.ping = store.ping.bind(store);
+  }
+
+  async publish(projectId: ProjectId, commands: PublishCommand[]): Promise<Published[]> {
+    if (commands.length === 0) return [];
+    const firstKey = await this.#takeNumbers(commands.length);
+    const context = this.#acceptContext(projectId);
+    const messages = commands.map((command, index) => newMessageOf(command, firstKey + index, context));
+    const news = await this.#place(messages);
+    commands.forEach((command, index) => {
+      const deduplication = deduplicationOf(command, context);
+      const entry = news[index];
+      if (deduplication && entry) entry.deduplication = deduplication;
+    });
+    const accepted = await this.#admit(news, () => this.#deps.store.accept(news, context.nowMs));
+    return news.map(({ message }, index) => publishedAs(message, accepted[index]));
+  }
+
+  findMessage(projectId: ProjectId, id: MessageId): Promise<Message | undefined> {
+    const { store, clock, settings } = this.#deps;
+    return store.find(projectId, id, clock.nowMs() - settings.deliveredGraceMs);
+  }
+
+  async explainMessage(projectId: ProjectId, id: MessageId): Promise<Explanation | undefined> {
+    const { store, clock } = this.#deps;
+    const live = await store.standingOf(projectId, id);
+    return live && explain(live, clock.nowMs());
+  }
+
+  cancelMessages(projectId: ProjectId, ids: MessageId[]): Promise<number> {
+    return this.#deps.store.cancelById(projectId, ids, this.#deps.clock.nowMs());
+  }
+
+  async cancelMatching(projectId: ProjectId, filter: AttributeFilter, count = Infinity): Promise<number> {
+    const { store, clock } = this.#deps;
+    let cancelled = 0;
+    while (cancelled < count) {
+      const limit = Math.min(CANCEL_PIECE, count - cancelled);
+      const piece = await store.cancelMatching(projectId, filter, limit, clock.nowMs());
+      cancelled += piece;
+      if (piece < limit) break;
+    }
+    return cancelled;
+  }
+
+  async retryDead(
+    projectId: ProjectId,
+    dlqIds: string[],
+    override: DeadRetryOverride = {},
+  ): Promise<MessageId[] | undefined> {
+    const { store } = this.#deps;
+    const wanted = [...new Set(dlqIds)];
+    const dead = await store.findDeadMany(projectId, wanted);
+    if (dead.length < wanted.length) return undefined;
+    if (dead.length === 0) return [];
+    const byId = new Map(dead.map((entry) => [entry.dlqId, entry]));
+    const inOrder = wanted.flatMap((dlqId) => byId.get(dlqId) ?? []);
+    const firstKey = await this.#takeNumbers(inOrder.length);
+    const context = this.#acceptContext(projectId);
+    const successors = await this.#place(
+      inOrder.map((entry, index) => succeed(entry, firstKey + index, override, context)),
+    );
+    const revivals = successors.map((successor, index) => ({ dlqId: inOrder[index]?.dlqId ?? '', successor }));
+    const saved = await this.#admit(successors, async () => {
+      const outcome = await store.reviveDead(projectId, revivals);
+      return outcome === 'saved' ? successors.map((): Accepted => ({ kind: 'accepted' })) : [];
+    });
+    return saved.length === 0 ? undefined : successors.map(({ message }) => message.id);
+  }
+
+  drain(limitMs: Millis): Promise<void> {
+    this.#draining ??= Promise.all([this.#dispatcher.drain(limitMs), this.#retention.stop()]).then(() => undefined);
+    return this.#draining;
+  }
+
+  #acceptContext(projectId: ProjectId): AcceptContext {
+    const { clock, randomness, settings } = this.#deps;
+    const { deduplicationWindowMs } = settings;
+    return { projectId, nowMs: clock.nowMs(), randomness, deduplicationWindowMs };
+  }
+
+  async #takeNumbers(count: number): Promise<number> {
+    const first = this.#numbers.take(count);
+    return typeof first === 'number' ? first : await first;
+  }
+
+  /** Decides where each message will stand, reserving a place for those that can go out at once. */
+  async #place(messages: Message[]): Promise<NewMessage[]> {
+    const firstToken = await this.#takeNumbers(messages.length);
+    return messages.map((message, index) => {
+      const standing = this.#standingOf(message, firstToken + index);
+      return { message, standing, events: firstEvents(message, standing) };
+    });
+  }
+
+  #standingOf(message: Message, claimToken: number): Standing {
+    const dueAtMs = message.notBeforeMs;
+    if (dueAtMs > message.createdAtMs) return { kind: 'waiting', dueAtMs };
+    switch (this.#dispatcher.tryReserve(message.origin, message.body.length)) {
+      case 'reserved':
+        return { kind: 'claimed', claimToken };
+      case 'parked':
+        return { kind: 'parked', dueAtMs };
+      case 'none':
+        return { kind: 'waiting', dueAtMs };
+    }
+  }
+
+  /** Saves `news` and sets going what came through; gives back the places of what did not. */
+  async #admit(news: NewMessage[], save: () => Promise<Accepted[]>): Promise<Accepted[]> {
+    let accepted: Accepted[] = [];
+    this.#acceptsWaiting += 1;
+    try {
+      if (this.#draining !== undefined) throw new ApiError('unavailable', 'the server is shutting down');
+      if (this.#acceptsWaiting > this.#deps.settings.acceptsWaitingMax) {
+        throw new ApiError('unavailable', 'too many messages are waiting to be stored, try again shortly');
+      }
+      accepted = await save();
+    } finally {
+      this.#acceptsWaiting -= 1;
+      news.forEach((entry, index) => {
+        this.#setGoing(entry, accepted[index]?.kind === 'accepted');
+      });
+    }
+    return accepted;
+  }
+
+  #setGoing({ message, standing }: NewMessage, isAccepted: boolean): void {
+    if (standing.kind === 'claimed') {
+      if (!isAccepted) return this.#dispatcher.giveBack(message.origin, message.body.length);
+      const { claimToken } = standing;
+      return this.#dispatcher.start({ message, retried: 0, claimToken, claimedAtMs: message.createdAtMs });
+    }
+    if (!isAccepted) return;
+    if (standing.kind === 'parked') this.#dispatcher.noteParked(message.origin);
+    else this.#dispatcher.noteDue(standing.dueAtMs);
+  }
+}
+
+function publishedAs(message: Message, accepted: Accepted | undefined): Published {
+  const isDuplicate = accepted?.kind === 'duplicate';
+  return {
+    messageId: isDuplicate ? accepted.messageId : message.id,
+    url: message.url,
+    deduplicated: isDuplicate,
+  };
+}

@@ -1,0 +1,265 @@
+/**
+ * Brings due messages and free places together: claims what is due, makes the attempts, has their outcomes settled.
+ *
+ * It sleeps until the earliest due time it knows of and asks the store nothing meanwhile (P12). Whatever makes a
+ * message due earlier, or frees a place while some are waiting for one, wakes it.
+ */
+import { decide } from './decide.ts';
+import { InFlight } from './in-flight.ts';
+import type { Claimed, ClaimToken, Message, MessageKey, Millis, WorkerId } from './model.ts';
+import type { Numbers } from './numbers.ts';
+import type { Clock, Delivery, EventLog, Timer } from './ports.ts';
+import type { EngineSettings } from './settings.ts';
+import { type ClaimAnswer, type MessageStore, StoreUnavailable } from './stores.ts';
+
+/** Messages a single claim may take: keeps its transaction short enough not to delay publishes. */
+const CLAIM_MAX = 128;
+/** Origins asked for in one claim; the others' turn comes with the next. */
+const UNPARK_MAX = 64;
+/** Timers are set no further ahead, so that a machine that slept or whose clock was set is noticed soon. */
+const SLEEP_MAX_MS = 30_000;
+/** Pause after the store refused: 100 ms, doubling up to 5 s. */
+const STORE_RETRY_MS = { first: 100, max: 5_000 };
+
+interface DispatcherDeps {
+  store: Pick<MessageStore, 'claim' | 'settle' | 'release'>;
+  numbers: Numbers;
+  clock: Clock;
+  delivery: Delivery;
+  log: EventLog;
+  settings: EngineSettings;
+  worker: WorkerId;
+}
+
+/** What a claim is to look for. */
+interface ClaimWish {
+  /** Whether to look at the due index. */
+  due: boolean;
+  /** Origins whose lines have their turn. */
+  unpark: string[];
+  /** Origins with a line whose turn is next. */
+  passedOver: string[];
+}
+
+export class Dispatcher {
+  readonly #deps: DispatcherDeps;
+  readonly #inFlight: InFlight;
+  /** Origins whose messages wait in the store for a place, in the order in which their turn comes. */
+  readonly #parkedOrigins: Set<string>;
+  readonly #abort = new AbortController();
+
+  #nextDueAtMs: Millis = 0; // unknown at start: look at once
+  #timer: { atMs: Millis; handle: Timer } | undefined;
+  #claiming = false;
+  /** What was heard of while a claim was under way, and may be newer than its answer. */
+  #heardWhileClaiming: { dueAtMs: Millis; parked: Set<string> } = { dueAtMs: Infinity, parked: new Set() };
+  #turnOfDue = true;
+  #draining = false;
+  #whenIdle: (() => void)[] = [];
+
+  constructor(deps: DispatcherDeps, parkedOrigins: string[]) {
+    this.#deps = deps;
+    this.#inFlight = new InFlight(deps.settings);
+    this.#parkedOrigins = new Set(parkedOrigins);
+  }
+
+  get draining(): boolean {
+    return this.#draining;
+  }
+
+  /**
+   * A place for a message that is about to be accepted and is due at once: `'reserved'` (now call `start` or
+   * `giveBack`), `'parked'` when its origin has its share, `'none'` when the worker is full.
+   */
+  tryReserve(origin: string, bytes: number): 'reserved' | 'parked' | 'none' {
+    if (this.#draining || !this.#inFlight.hasSpace(bytes)) return 'none';
+    // Those who wait in the origin's line go first.
+    if (this.#parkedOrigins.has(origin) || this.#inFlight.roomOf(origin) === 0) return 'parked';
+    this.#inFlight.enter(origin, bytes);
+    return 'reserved';
+  }
+
+  giveBack(origin: string, bytes: number): void {
+    this.#inFlight.leave(origin, bytes);
+    this.#placeBecameFree();
+  }
+
+  /** Makes the attempt of a message that is claimed under a reserved place. */
+  start(claimed: Claimed): void {
+    void this.#attempt(claimed);
+  }
+
+  /** A message was saved that is due at `dueAtMs`. */
+  noteDue(dueAtMs: Millis): void {
+    this.#heardWhileClaiming.dueAtMs = Math.min(this.#heardWhileClaiming.dueAtMs, dueAtMs);
+    this.#nextDueAtMs = Math.min(this.#nextDueAtMs, dueAtMs);
+    this.wake();
+  }
+
+  /** A message was saved into the line of its origin. */
+  noteParked(origin: string): void {
+    this.#heardWhileClaiming.parked.add(origin);
+    this.#parkedOrigins.add(origin);
+    this.wake();
+  }
+
+  /** Claims if there is something to claim and room for it; otherwise sets the timer for when there will be. */
+  wake(): void {
+    if (this.#claiming || this.#draining) return;
+    const { clock } = this.#deps;
+    const nowMs = clock.nowMs();
+    const due = this.#nextDueAtMs <= nowMs;
+    const unpark = this.#originsWithRoom();
+    const full = this.#inFlight.freePlaces <= 0 || this.#inFlight.freeBytes <= 0;
+    if (full || (!due && unpark.length === 0)) {
+      if (!due) this.#sleepUntil(this.#nextDueAtMs);
+      return; // a full worker is woken by the next free place
+    }
+    // One free place at a time would go to the lines for ever: they and what is newly due take turns.
+    if (due && unpark.length > 0) this.#turnOfDue = !this.#turnOfDue;
+    if (due && this.#turnOfDue) void this.#claim({ due, unpark: [], passedOver: unpark });
+    else void this.#claim({ due, unpark, passedOver: [] });
+  }
+
+  /** Stops claiming; resolves when no attempt is left. After `limitMs` those still running are given back. */
+  async drain(limitMs: Millis): Promise<void> {
+    this.#draining = true;
+    this.#timer?.handle.cancel();
+    const limit = this.#deps.clock.startTimer(limitMs, () => this.#abort.abort());
+    while (this.#inFlight.count > 0 || this.#claiming) {
+      await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
+    }
+    limit.cancel();
+  }
+
+  #originsWithRoom(): string[] {
+    const origins: string[] = [];
+    for (const origin of this.#parkedOrigins) {
+      if (this.#inFlight.roomOf(origin) > 0) origins.push(origin);
+      if (origins.length === UNPARK_MAX) break;
+    }
+    return origins;
+  }
+
+  #sleepUntil(atMs: Millis): void {
+    if (atMs === Infinity || this.#timer?.atMs === atMs) return;
+    this.#timer?.handle.cancel();
+    const delayMs = Math.min(Math.max(0, atMs - this.#deps.clock.nowMs()), SLEEP_MAX_MS);
+    const handle = this.#deps.clock.startTimer(delayMs, () => {
+      this.#timer = undefined;
+      this.wake();
+    });
+    this.#timer = { atMs, handle };
+  }
+
+  async #claim(wish: ClaimWish): Promise<void> {
+    this.#claiming = true;
+    this.#heardWhileClaiming = { dueAtMs: Infinity, parked: new Set() };
+    let pauseMs = 0;
+    try {
+      this.#take(await this.#askForClaim(wish), wish.unpark);
+    } catch (error) {
+      // Nothing was claimed, so the same is due as before.
+      if (!(error instanceof StoreUnavailable)) throw error;
+      this.#deps.log.warn('claim_failed', { reason: error.message });
+      pauseMs = STORE_RETRY_MS.max;
+    } finally {
+      this.#inFlight.endOffer();
+      this.#claiming = false;
+    }
+    if (this.#draining) this.#tellIfIdle();
+    else if (pauseMs > 0) this.#deps.clock.startTimer(pauseMs, () => this.wake());
+    else this.wake();
+  }
+
+  async #askForClaim({ due, unpark, passedOver }: ClaimWish): Promise<ClaimAnswer> {
+    const { store, numbers, clock, worker } = this.#deps;
+    const { places, bytes, roomByOrigin, defaultRoom } = this.#inFlight.offer(CLAIM_MAX);
+    // Who waits in an origin's line goes first: what is newly due for it joins the line.
+    for (const origin of passedOver) roomByOrigin[origin] = 0;
+    const firstToken: ClaimToken = await numbers.take(places);
+    return await store.claim(
+      { worker, firstToken, limit: places, bytesMax: bytes, roomByOrigin, defaultRoom, due, unpark },
+      clock.nowMs(),
+    );
+  }
+
+  #take(answer: ClaimAnswer, unpark: string[]): void {
+    this.#nextDueAtMs = Math.min(answer.nextDueAtMs ?? Infinity, this.#heardWhileClaiming.dueAtMs);
+    const served = new Set(answer.claimed.map(({ message }) => message.origin));
+    const emptied = new Set(answer.emptied);
+    for (const origin of unpark) {
+      if (!served.has(origin) && !emptied.has(origin)) continue; // still first in the row
+      this.#parkedOrigins.delete(origin);
+      // It was served and still waits: to the end of the row, so that every origin gets its turn.
+      if (!emptied.has(origin)) this.#parkedOrigins.add(origin);
+    }
+    for (const origin of answer.parked) this.#parkedOrigins.add(origin);
+    for (const origin of this.#heardWhileClaiming.parked) this.#parkedOrigins.add(origin);
+    for (const claimed of answer.claimed) {
+      this.#inFlight.enter(claimed.message.origin, claimed.message.body.length);
+      this.start(claimed);
+    }
+  }
+
+  /** The life of one attempt. */
+  async #attempt(claimed: Claimed): Promise<void> {
+    const { delivery, clock } = this.#deps;
+    const { message } = claimed;
+    const outcome = await delivery.attempt(claimed, this.#abort.signal);
+    const decision = decide(claimed, outcome, clock.nowMs());
+    if (decision.kind === 'release') {
+      await this.#untilSaved(message, () => this.#release(message.key, claimed.claimToken));
+    } else {
+      const { settlement } = decision;
+      const saved = await this.#untilSaved(message, () => this.#deps.store.settle(settlement));
+      if (saved === 'saved' && settlement.change.next.kind === 'waiting') this.noteDue(settlement.change.next.dueAtMs);
+    }
+    this.giveBack(message.origin, message.body.length);
+  }
+
+  #release(key: MessageKey, claimToken: ClaimToken): Promise<void> {
+    return this.#deps.store.release([{ key, claimToken }], this.#deps.clock.nowMs());
+  }
+
+  /**
+   * Repeats `save` until the store takes it: an outcome that is known must not be lost because the disk was full for
+   * a while. When the shutdown's limit passes meanwhile, the message stays claimed and goes out again at the next start.
+   */
+  async #untilSaved<T>(message: Message, save: () => Promise<T>): Promise<T | undefined> {
+    for (let pauseMs = STORE_RETRY_MS.first; ; pauseMs = Math.min(pauseMs * 2, STORE_RETRY_MS.max)) {
+      try {
+        return await save();
+      } catch (error) {
+        if (!(error instanceof StoreUnavailable)) throw error;
+        this.#deps.log.warn('settle_failed', { messageId: message.id, reason: error.message });
+        if (this.#abort.signal.aborted) return undefined;
+        await this.#pauseUnlessAborted(pauseMs);
+      }
+    }
+  }
+
+  /** Waits for `pauseMs`, or less when the shutdown's limit passes meanwhile. */
+  async #pauseUnlessAborted(pauseMs: Millis): Promise<void> {
+    const { signal } = this.#abort;
+    let goOn = () => {};
+    const pause = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    const timer = this.#deps.clock.startTimer(pauseMs, goOn);
+    signal.addEventListener('abort', goOn);
+    await pause;
+    signal.removeEventListener('abort', goOn);
+    timer.cancel();
+  }
+
+  #placeBecameFree(): void {
+    if (this.#draining) this.#tellIfIdle();
+    else this.wake();
+  }
+
+  #tellIfIdle(): void {
+    if (this.#inFlight.count > 0 || this.#claiming) return;
+    for (const resolve of this.#whenIdle.splice(0)) resolve();
+  }
+}

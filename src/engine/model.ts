@@ -1,0 +1,138 @@
+/**
+ * The engine's words: a message, its attempt, what an attempt became, and what of it is saved.
+ * Names follow the table of words in docs/architecture.md.
+ */
+import type { HeaderMap, HttpMethod, MessageSettings } from '../protocol/settings.ts';
+
+/** Unix time or a span, in milliseconds. */
+export type Millis = number;
+/** Orders messages and is part of their id: the store's only key for a message. A safe integer. */
+export type MessageKey = number;
+/** `msg_…` (messaging.md 3.3). */
+export type MessageId = string;
+/** Internal number of a project; the wire shows its name. */
+export type ProjectId = number;
+/** Unique for ever among all claims of all workers (P6). A safe integer. */
+export type ClaimToken = number;
+export type WorkerId = string;
+
+/** What was published. Never changes. */
+export interface Message {
+  key: MessageKey;
+  id: MessageId;
+  projectId: ProjectId;
+  /** The accepted destination, verbatim. */
+  url: string;
+  /** Scheme, host and port of `url`, as `new URL(url).origin` writes it: whom the fair share is counted for. */
+  origin: string;
+  method: HttpMethod;
+  header: HeaderMap;
+  body: Uint8Array;
+  createdAtMs: Millis;
+  notBeforeMs: Millis;
+  callerIp?: string;
+  settings: MessageSettings;
+}
+
+/** A message whose attempt belongs to one worker. Enters by accept or claim; leaves by settle or release. */
+export interface Claimed {
+  message: Message;
+  /** Retries already made; what `Upstash-Retried` says. */
+  retried: number;
+  claimToken: ClaimToken;
+  /** When the claim was made, and so when ACTIVE was logged: no later event of the message may be earlier. */
+  claimedAtMs: Millis;
+}
+
+/** Why no usable answer came. */
+export type UnreachableReason =
+  | 'blocked' // the address guard refused the address
+  | 'dns'
+  | 'refused'
+  | 'tls'
+  | 'reset'
+  | 'timeout'
+  | 'malformed' // what came back is not HTTP, or breaks its limits
+  | 'unsendable'; // the request itself cannot be expressed in HTTP: repeating it cannot help
+
+/** What one HTTP request came to. */
+export type Outcome =
+  | { kind: 'answered'; status: number; header: HeaderMap; body: Uint8Array }
+  /** `error` names the class of failure and never an internal address. */
+  | { kind: 'unreachable'; reason: UnreachableReason; error: string }
+  /** Our own shutdown cut the attempt: not the endpoint's failure, so not counted. */
+  | { kind: 'interrupted' };
+
+/** The states that logs show (messaging.md 6.1). */
+export type LogState =
+  | 'CREATED'
+  | 'ACTIVE'
+  | 'DELIVERED'
+  | 'ERROR'
+  | 'RETRY'
+  | 'FAILED'
+  | 'CANCEL_REQUESTED'
+  | 'CANCELED';
+
+/** What an ERROR, RETRY or delayed CREATED says beside its state. */
+export interface LogDetail {
+  error?: string;
+  nextDeliveryTimeMs?: Millis;
+  /** Present when there was an answer. */
+  response?: { status: number; header: HeaderMap; body: Uint8Array };
+}
+
+/** One state change, appended in the transaction that makes it (P3). */
+export interface LogEvent {
+  atMs: Millis;
+  state: LogState;
+  detail?: LogDetail;
+}
+
+/** Where a message stands when it is not in flight. */
+export type Standing =
+  /** In the due index until `dueAtMs`. */
+  | { kind: 'waiting'; dueAtMs: Millis }
+  /** Due, but its origin already has its share of attempts: out of the due index, in the origin's own line. */
+  | { kind: 'parked'; dueAtMs: Millis }
+  /** Written as already claimed by the worker that accepted it. */
+  | { kind: 'claimed'; claimToken: ClaimToken };
+
+/** A message on its way into the store. */
+export interface NewMessage {
+  message: Message;
+  standing: Standing;
+  events: LogEvent[];
+  /** Reserved in the same transaction; when it is taken already, no message is made (P: one message a deduplication id). */
+  deduplication?: { hash: string; expiresAtMs: Millis };
+}
+
+/** What becomes of a message when its attempt is settled. */
+export interface Change {
+  next:
+    | { kind: 'finished' }
+    | { kind: 'waiting'; dueAtMs: Millis; retried: number };
+  events: LogEvent[];
+  /** Set exactly when the message is dead. */
+  burial?: Burial;
+}
+
+/** What the DLQ keeps beside the message itself (messaging.md 17). */
+export interface Burial {
+  failedAtMs: Millis;
+  retried: number;
+  /** 0 without an answer. */
+  responseStatus: number;
+  responseHeader?: HeaderMap;
+  responseBody: Uint8Array;
+}
+
+/** The outcome of one attempt, decided and ready to be saved in one transaction. */
+export interface Settlement {
+  key: MessageKey;
+  projectId: ProjectId;
+  claimToken: ClaimToken;
+  change: Change;
+  /** Saved instead of `change` when a cancel was recorded while the attempt ran (messaging.md 6.3, row 8). */
+  changeIfCancelRequested?: Change;
+}

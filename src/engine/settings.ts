@@ -1,0 +1,21 @@
+/** The engine's share of the settings table in `config`; each default is explained there. */
+import type { Millis } from './model.ts';
+
+export interface EngineSettings {
+  /** Attempts in flight at most, over all origins. */
+  inFlightMax: number;
+  /** Attempts in flight at most to one origin. */
+  inFlightPerOriginMax: number;
+  /** Body bytes of messages in flight at most. */
+  inFlightBytesMax: number;
+  /** How long a deduplication id is remembered. */
+  deduplicationWindowMs: Millis;
+  /** How long a delivered message can still be fetched by id. */
+  deliveredGraceMs: Millis;
+  logRetentionMs: Millis;
+  dlqRetentionMs: Millis;
+  /** Pause between two rounds of dropping what is past its time. */
+  retentionIntervalMs: Millis;
+  /** Accepts waiting for their commit at most; more are answered 503. */
+  acceptsWaitingMax: number;
+}

@@ -1,0 +1,214 @@
+/**
+ * What the engine asks of a store, one small interface a noun. Every method is one transaction (reads: one
+ * snapshot), is given `nowMs` where time matters, and reads no clock. A promise that resolves says that the
+ * change is durable (P1). All throw `StoreUnavailable` when nothing was written and the caller may try again.
+ */
+import type {
+  Burial,
+  ClaimToken,
+  Claimed,
+  LogState,
+  Message,
+  MessageId,
+  MessageKey,
+  Millis,
+  NewMessage,
+  ProjectId,
+  Settlement,
+  LogDetail,
+  WorkerId,
+} from './model.ts';
+
+/** The store could not write now (disk full, busy, closing); nothing of the command was saved. */
+export class StoreUnavailable extends Error {
+  constructor(reason: string, options?: ErrorOptions) {
+    super(reason, options);
+    this.name = 'StoreUnavailable';
+  }
+}
+
+export type Accepted = { kind: 'accepted' } | { kind: 'duplicate'; messageId: MessageId };
+
+export interface ClaimRequest {
+  worker: WorkerId;
+  /** Claims made in this transaction get `firstToken`, `firstToken + 1`, …; the caller owns `limit` of them. */
+  firstToken: ClaimToken;
+  /** No more than this many messages, parked ones included. */
+  limit: number;
+  /** No more than this many body bytes, but always at least one message. */
+  bytesMax: number;
+  /** How many more attempts each busy origin may have; `defaultRoom` for an origin not named here. */
+  roomByOrigin: Record<string, number>;
+  defaultRoom: number;
+  /** Whether to look at the due index at all; false when only parked messages are asked for. */
+  due: boolean;
+  /** Origins whose parked messages may go now, served before the due index, each up to its room. */
+  unpark: string[];
+}
+
+export interface ClaimAnswer {
+  /** Sorted by due time, then key. */
+  claimed: Claimed[];
+  /** Origins that now have parked messages because this claim found them full. */
+  parked: string[];
+  /** Those of `unpark` that have no due parked message left. */
+  emptied: string[];
+  /** Due time of the earliest message still in the due index; may be in the past when `limit` was reached. */
+  nextDueAtMs: Millis | undefined;
+}
+
+/** Which messages a bulk action means: several values of one name are alternatives, names narrow each other (messaging.md 21). */
+export interface AttributeFilter {
+  url?: string[];
+  host?: string[];
+  path?: string[];
+  topicName?: string[];
+  queueName?: string[];
+  scheduleId?: string[];
+  label?: string[];
+  flowControlKey?: string[];
+  callerIp?: string[];
+  fromMs?: Millis;
+  toMs?: Millis;
+}
+
+/** An unfinished message and what it waits for. */
+export interface LiveMessage {
+  message: Message;
+  retried: number;
+  standing:
+    | { kind: 'waiting'; dueAtMs: Millis }
+    | { kind: 'parked'; dueAtMs: Millis }
+    | { kind: 'claimed'; claimedAtMs: Millis };
+  cancelRequested: boolean;
+}
+
+export interface MessageStore {
+  /** Saves all or none of `messages`; answers in their order. A duplicate saves nothing and names the first message. */
+  accept(messages: NewMessage[], nowMs: Millis): Promise<Accepted[]>;
+  /** Claims due messages, each under a token that no earlier claim had. */
+  claim(request: ClaimRequest, nowMs: Millis): Promise<ClaimAnswer>;
+  /** Saves a decision. Answers 'stale', having written nothing, once the message was claimed anew or is gone (P6). */
+  settle(settlement: Settlement): Promise<'saved' | 'stale'>;
+  /** Gives claims back uncounted, due at once: our shutdown is not the endpoint's failure. Stale ones are skipped. */
+  release(claims: { key: MessageKey; claimToken: ClaimToken }[], nowMs: Millis): Promise<void>;
+  /** Gives back what every worker of an earlier process held (P7, embedded). Returns how many. */
+  releaseAll(nowMs: Millis): Promise<number>;
+  /** Origins with parked messages: what a starting worker must know. */
+  parkedOrigins(): Promise<string[]>;
+  /** An unfinished message, or one delivered at `deliveredSinceMs` or later (messaging.md 1.5). */
+  find(projectId: ProjectId, id: MessageId, deliveredSinceMs: Millis): Promise<Message | undefined>;
+  /** Where an unfinished message stands, for P14. `undefined` once it is finished. */
+  standingOf(projectId: ProjectId, id: MessageId): Promise<LiveMessage | undefined>;
+  /**
+   * Cancels waiting messages at once and marks those in flight (messaging.md 6.3, rows 7 and 8).
+   * Returns how many were cancelled or marked; one that was marked before counts only in `cancelById`.
+   */
+  cancelById(projectId: ProjectId, ids: MessageId[], nowMs: Millis): Promise<number>;
+  /** As above for up to `limit` matching messages, oldest first; already marked ones are passed over. */
+  cancelMatching(projectId: ProjectId, filter: AttributeFilter, limit: number, nowMs: Millis): Promise<number>;
+  /**
+   * The first of `count` consecutive numbers that nobody else gets, ever: for keys and claim tokens. Both come
+   * from one sequence, so that neither repeats across restarts.
+   */
+  reserveNumbers(count: number): Promise<number>;
+}
+
+/** A dead message as the DLQ shows it. */
+export interface DeadMessage {
+  /** `<failed ms>-<key>`: sorts by failure time. */
+  dlqId: string;
+  message: Message;
+  burial: Burial;
+}
+
+export interface DeadFilter extends AttributeFilter {
+  messageId?: string[];
+  responseStatus?: number[];
+}
+
+export interface PageRequest {
+  /** Opaque position after the last item of the page before. */
+  cursor?: string;
+  count: number;
+  order: 'latestFirst' | 'earliestFirst';
+}
+
+export interface Page<T> {
+  items: T[];
+  /** Absent on the last page. */
+  cursor?: string;
+}
+
+export interface DeadMessageStore {
+  listDead(projectId: ProjectId, filter: DeadFilter, page: PageRequest): Promise<Page<DeadMessage>>;
+  findDead(projectId: ProjectId, dlqId: string): Promise<DeadMessage | undefined>;
+  findDeadMany(projectId: ProjectId, dlqIds: string[]): Promise<DeadMessage[]>;
+  /** Returns how many existed. */
+  deleteDead(projectId: ProjectId, dlqIds: string[]): Promise<number>;
+  /** Removes the entries and saves their successors in one transaction, or, when one is gone, changes nothing. */
+  reviveDead(projectId: ProjectId, revivals: { dlqId: string; successor: NewMessage }[]): Promise<'saved' | 'missing'>;
+}
+
+export interface LogEntry {
+  atMs: Millis;
+  state: LogState;
+  message: Message;
+  detail?: LogDetail;
+}
+
+export interface LogFilter extends AttributeFilter {
+  /** Up to 1,000 ids; unknown ones match nothing. */
+  messageId?: string[];
+  state?: LogState[];
+}
+
+export interface LogStore {
+  listLogs(projectId: ProjectId, filter: LogFilter, page: PageRequest): Promise<Page<LogEntry>>;
+}
+
+export interface Project {
+  projectId: ProjectId;
+  /** `UserID` of the project's tokens. */
+  name: string;
+}
+
+export type TokenScope = 'full' | 'read-only';
+
+export interface ProjectStore {
+  /** Creates the project or finds it by name. `signingKeys` are kept only when it is new. They come sealed. */
+  ensureProject(name: string, signingKeys: SealedKeys, nowMs: Millis): Promise<Project>;
+  listProjects(): Promise<Project[]>;
+  /** `tokenHash`: SHA-256 of the whole token, base64url. Adding one that exists changes nothing. */
+  addToken(projectId: ProjectId, tokenHash: string, scope: TokenScope, nowMs: Millis): Promise<void>;
+  listTokens(): Promise<{ projectId: ProjectId; tokenHash: string; scope: TokenScope }[]>;
+  signingKeys(projectId: ProjectId): Promise<SealedKeys>;
+  /** Replaces the pair only while it still is `expected`; answers what is in force afterwards. */
+  replaceSigningKeys(projectId: ProjectId, expected: SealedKeys, next: SealedKeys): Promise<SealedKeys>;
+}
+
+/** Signing keys as they lie in the store: encrypted by `config`'s encryption key. Opaque to the store. */
+export interface SealedKeys {
+  current: string;
+  next: string;
+}
+
+export interface RetentionStore {
+  /**
+   * Drops a bounded piece (at most about `rowsMax` rows) of what is past its time. Call again at once while it
+   * answers true.
+   */
+  dropExpired(limits: { logsBeforeMs: Millis; deadBeforeMs: Millis; nowMs: Millis; rowsMax: number }): Promise<boolean>;
+}
+
+/** What a store is to the composition root. */
+export interface Store
+  extends MessageStore,
+    DeadMessageStore,
+    LogStore,
+    ProjectStore,
+    RetentionStore {
+  /** Resolves when the store answers; rejects when it does not. For `/readyz`. */
+  ping(): Promise<void>;
+  close(): Promise<void>;
+}
