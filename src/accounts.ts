@@ -1,0 +1,108 @@
+/** Who may call, and what do their deliveries get signed with? The store's answer, kept in memory. */
+import type { Accounts, Caller, SigningKeys } from './api/accounts.ts';
+import { seal, unseal } from './config/sealing.ts';
+import type { ProjectId } from './engine/model.ts';
+import type { ProjectStore, SealedKeys, TokenScope } from './engine/stores.ts';
+import { mintSigningKey } from './protocol/ids.ts';
+
+/** What turns signing keys into what the store keeps, and back. */
+export interface Sealer {
+  encryptionKey: Uint8Array;
+  randomBytes: (count: number) => Uint8Array;
+}
+
+export function sealKeys(keys: SigningKeys, { encryptionKey, randomBytes }: Sealer): SealedKeys {
+  return {
+    current: seal(keys.current, encryptionKey, randomBytes),
+    next: seal(keys.next, encryptionKey, randomBytes),
+  };
+}
+
+/** Throws `SealBroken` when they were sealed with another encryption key. */
+export function unsealKeys(sealed: SealedKeys, { encryptionKey }: Sealer): SigningKeys {
+  return { current: unseal(sealed.current, encryptionKey), next: unseal(sealed.next, encryptionKey) };
+}
+
+/** A pair that nobody has yet. */
+export function mintSigningKeys(randomBytes: (count: number) => Uint8Array): SigningKeys {
+  return { current: mintSigningKey(randomBytes), next: mintSigningKey(randomBytes) };
+}
+
+interface KeyPair {
+  sealed: SealedKeys;
+  keys: SigningKeys;
+}
+
+export class StoredAccounts implements Accounts {
+  readonly #store: ProjectStore;
+  readonly #sealer: Sealer;
+  readonly #callerByTokenHash = new Map<string, Caller>();
+  readonly #pairByProject = new Map<ProjectId, KeyPair>();
+  /** The last rotation of each project: the next one builds on what it left. */
+  readonly #rotations = new Map<ProjectId, Promise<SigningKeys>>();
+
+  private constructor(store: ProjectStore, sealer: Sealer) {
+    this.#store = store;
+    this.#sealer = sealer;
+  }
+
+  /** Reads all tokens and keys. Throws `SealBroken` when the encryption key is not the one of this store. */
+  static async open(store: ProjectStore, sealer: Sealer): Promise<StoredAccounts> {
+    const accounts = new StoredAccounts(store, sealer);
+    for (const { projectId } of await store.listProjects()) {
+      accounts.#remember(projectId, await store.signingKeys(projectId));
+    }
+    for (const { projectId, tokenHash, scope } of await store.listTokens()) accounts.admit(tokenHash, projectId, scope);
+    return accounts;
+  }
+
+  /** Lets a token in for as long as this process lives, without saving it. */
+  admit(tokenHash: string, projectId: ProjectId, scope: TokenScope): void {
+    this.#callerByTokenHash.set(tokenHash, { projectId, scope });
+  }
+
+  /** Looked up by a hash of what the caller sent, so the time it takes says nothing about any token. */
+  authenticate(tokenHash: string): Caller | undefined {
+    return this.#callerByTokenHash.get(tokenHash);
+  }
+
+  async signingKeys(projectId: ProjectId): Promise<SigningKeys> {
+    return this.signingKeysNow(projectId);
+  }
+
+  /** As above, at once: a delivery asks at every attempt. */
+  signingKeysNow(projectId: ProjectId): SigningKeys {
+    return this.#pairOf(projectId).keys;
+  }
+
+  rotate(projectId: ProjectId): Promise<SigningKeys> {
+    // After the one before, however that ended: two at once must move the keys on twice.
+    const before = this.#rotations.get(projectId)?.catch(() => undefined) ?? Promise.resolve();
+    const rotation = before.then(() => this.#rotateNow(projectId));
+    this.#rotations.set(projectId, rotation);
+    return rotation;
+  }
+
+  async #rotateNow(projectId: ProjectId): Promise<SigningKeys> {
+    while (true) {
+      const { sealed, keys } = this.#pairOf(projectId);
+      const next = sealKeys({ current: keys.next, next: mintSigningKey(this.#sealer.randomBytes) }, this.#sealer);
+      const inForce = await this.#store.replaceSigningKeys(projectId, sealed, next);
+      const pair = this.#remember(projectId, inForce);
+      // Otherwise another process rotated meanwhile: go on from there.
+      if (inForce.current === next.current && inForce.next === next.next) return pair.keys;
+    }
+  }
+
+  #remember(projectId: ProjectId, sealed: SealedKeys): KeyPair {
+    const pair = { sealed, keys: Object.freeze(unsealKeys(sealed, this.#sealer)) };
+    this.#pairByProject.set(projectId, pair);
+    return pair;
+  }
+
+  #pairOf(projectId: ProjectId): KeyPair {
+    const pair = this.#pairByProject.get(projectId);
+    if (pair === undefined) throw new Error(`there is no project ${projectId}`);
+    return pair;
+  }
+}

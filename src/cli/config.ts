@@ -1,0 +1,20 @@
+/** What is in force, and is it right? */
+import { describeConfig, settingsHelp } from '../config/page.ts';
+import { parseConfig } from '../config/parse.ts';
+import { type Command, EXIT, takeSwitch } from './command.ts';
+
+export const config: Command = {
+  summary: 'print the settings that are in force, without the secrets',
+  help: () =>
+    `Usage: waypost config [--dev] [options]
+
+Prints every setting as "waypost serve" would see it, or with --dev as "waypost dev" would.
+Ends with ${EXIT.usage} and says what is wrong when a setting is.
+
+${settingsHelp(false)}`,
+  async run(args, terminal) {
+    const { given: dev, rest } = takeSwitch(args, '--dev');
+    terminal.print(describeConfig(parseConfig(terminal.env, rest, { dev })));
+    return EXIT.ok;
+  },
+};

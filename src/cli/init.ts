@@ -1,0 +1,40 @@
+/** `waypost init`: makes what `waypost serve` needs and shows the token, once. */
+import { settingsHelp } from '../config/page.ts';
+import { parseConfig } from '../config/parse.ts';
+import { initialise } from '../initialise.ts';
+import { CannotStart } from '../open-store.ts';
+import { type Command, CommandFailed, EXIT, takeSwitch, takeValue } from './command.ts';
+
+export const init: Command = {
+  summary: 'prepare a data folder for "waypost serve": encryption key, project, token, signing keys',
+  help: () =>
+    `Usage: waypost init [--project <name>] [--add-token] [options]
+
+Makes the data folder, the encryption key, and a project with a token and signing keys, and prints them. The token is
+kept as a hash only: it cannot be shown again. No server may be running on the data folder.
+
+  --project <name>
+      Name of the project, which is also the user id inside its token. [default]
+  --add-token
+      Make one more token for a project that has one already.
+
+${settingsHelp(false)}`,
+  async run(args, terminal) {
+    const { given: addToken, rest } = takeSwitch(args, '--add-token');
+    const { value: project = 'default', rest: settings } = takeValue(rest, '--project');
+    const config = parseConfig(terminal.env, settings);
+    if (config.memory)
+      throw new CommandFailed('init writes to the data folder: it cannot go with --memory', EXIT.usage);
+    try {
+      const { token, signingKeys } = await initialise(config, { project, addToken });
+      terminal.complain('The token is shown only now. Keep these lines where your app and nobody else reads them:\n\n');
+      terminal.print(
+        `QSTASH_TOKEN=${token}\nQSTASH_CURRENT_SIGNING_KEY=${signingKeys.current}\nQSTASH_NEXT_SIGNING_KEY=${signingKeys.next}\n`,
+      );
+      return EXIT.ok;
+    } catch (error) {
+      if (error instanceof CannotStart) throw new CommandFailed(error.message);
+      throw error;
+    }
+  },
+};

@@ -1,0 +1,71 @@
+/** How does a server live from start to end in this process? Start, announce, drain at a signal, exit code. */
+import type { Config } from '../config/table.ts';
+import type { EventLog } from '../engine/ports.ts';
+import { CannotStart } from '../open-store.ts';
+import { type Credentials, type RunningServer, startServer } from '../server.ts';
+import { createEventLog } from '../telemetry/event-log.ts';
+import { CommandFailed, EXIT, type Terminal } from './command.ts';
+import { readVersion } from './version.ts';
+
+interface RunOptions {
+  credentials: Credentials;
+  /** What people read once the server listens. Left out of JSON logs, which say the same in the event `listening`. */
+  announce?: (server: RunningServer) => string;
+}
+
+const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
+const SIGNAL_NUMBER = { SIGTERM: 15, SIGINT: 2 };
+
+/** Resolves to the exit code once the server has ended. */
+export async function runServer(config: Config, terminal: Terminal, options: RunOptions): Promise<number> {
+  const isForPeople = terminal.isInteractive || options.announce !== undefined;
+  const format = config.logFormat === 'auto' ? (isForPeople ? 'pretty' : 'json') : config.logFormat;
+  const log = createEventLog({ format, level: config.logLevel, color: terminal.color, write: terminal.print });
+  // What nobody caught is a defect: end, and let the next start recover from what is on disk.
+  process.once('uncaughtException', (error) => endAtOnce(log, 'defect', error));
+  const server = await start(config, log, options.credentials);
+  if (format === 'pretty' && options.announce) terminal.print(options.announce(server));
+  log.info('listening', { url: server.url, pid: process.pid, version: readVersion() });
+  return untilSignalled(server, log, config.drainLimitMs);
+}
+
+async function start(config: Config, log: EventLog, credentials: Credentials): Promise<RunningServer> {
+  try {
+    return await startServer(config, { log, credentials, onFatal: (error) => endAtOnce(log, 'store_failed', error) });
+  } catch (error) {
+    if (error instanceof CannotStart) throw new CommandFailed(error.message);
+    throw error;
+  }
+}
+
+/** The store or the process can no longer be trusted: what is said from now on might be untrue, so nothing is said. */
+function endAtOnce(log: EventLog, event: 'store_failed' | 'defect', error: Error): void {
+  log.error(event, { error: error.stack ?? error.message });
+  process.exit(EXIT.fatal);
+}
+
+/** The first signal drains; a second one ends the process where it stands, which the next start recovers from. */
+async function untilSignalled(server: RunningServer, log: EventLog, limitMs: number): Promise<number> {
+  const signal = await nextSignal();
+  void nextSignal().then((second) => {
+    log.warn('stopped_at_once', { signal: second });
+    process.exit(128 + SIGNAL_NUMBER[second]);
+  });
+  log.info('draining', { signal, limitMs });
+  await server.stop(limitMs);
+  log.info('stopped');
+  return EXIT.ok;
+}
+
+function nextSignal(): Promise<(typeof SIGNALS)[number]> {
+  return new Promise((resolve) => {
+    const listeners = SIGNALS.map((signal) => {
+      const listener = () => {
+        for (const [name, each] of listeners) process.removeListener(name, each);
+        resolve(signal);
+      };
+      process.on(signal, listener);
+      return [signal, listener] as const;
+    });
+  });
+}

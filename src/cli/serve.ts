@@ -1,0 +1,22 @@
+/** `waypost serve`: the server for production. */
+import { settingsHelp } from '../config/page.ts';
+import { parseConfig } from '../config/parse.ts';
+import { type Command, CommandFailed, EXIT } from './command.ts';
+import { runServer } from './run-server.ts';
+
+export const serve: Command = {
+  summary: 'start the server, with credentials of its own ("waypost init" makes them)',
+  help: () =>
+    `Usage: waypost serve [options]
+
+Starts the server on a data folder that "waypost init" has prepared. Private destinations are refused unless
+--allow-destinations names them.
+
+${settingsHelp(false)}`,
+  async run(args, terminal) {
+    const config = parseConfig(terminal.env, args);
+    if (config.memory)
+      throw new CommandFailed('serve keeps what it accepts: --memory is for "waypost dev"', EXIT.usage);
+    return runServer(config, terminal, { credentials: 'own' });
+  },
+};

@@ -1,0 +1,40 @@
+/** Where does the encryption key come from? The setting, or a file in the data folder that only its owner can read. */
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ENCRYPTION_KEY_BYTES } from './sealing.ts';
+import type { Config } from './table.ts';
+
+type KeySettings = Pick<Config, 'encryptionKey' | 'dataDir'>;
+
+/** The file of the key when the setting does not give one. */
+export function encryptionKeyFile(dataDir: string): string {
+  return join(dataDir, 'encryption.key');
+}
+
+/** The key, or undefined when there is none yet. Throws when what is there is no key. */
+export function readEncryptionKey({ encryptionKey, dataDir }: KeySettings): Uint8Array | undefined {
+  if (encryptionKey !== '') return Buffer.from(encryptionKey, 'base64');
+  const file = encryptionKeyFile(dataDir);
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+  const key = Buffer.from(text.trim(), 'base64');
+  if (key.length !== ENCRYPTION_KEY_BYTES)
+    throw new Error(`${file} does not hold ${ENCRYPTION_KEY_BYTES} bytes in base64`);
+  return key;
+}
+
+/** The key that is there, or a new one, kept in the data folder (made when missing) for the next start. */
+export function ensureEncryptionKey(settings: KeySettings, randomBytes: (count: number) => Uint8Array): Uint8Array {
+  const present = readEncryptionKey(settings);
+  if (present !== undefined) return present;
+  const key = Buffer.from(randomBytes(ENCRYPTION_KEY_BYTES));
+  mkdirSync(settings.dataDir, { recursive: true, mode: 0o700 });
+  // `wx`: of two that start at once, one fails rather than overwriting the key that the other already uses.
+  writeFileSync(encryptionKeyFile(settings.dataDir), `${key.toString('base64')}\n`, { mode: 0o600, flag: 'wx' });
+  return key;
+}

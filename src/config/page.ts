@@ -1,0 +1,100 @@
+/** How do people read the table? As `--help`, as docs/settings.md, and as what is in force now. */
+import { defaultOf } from './parse.ts';
+import { flagOf, isSecret, type Setting, type SettingValue, variableOf } from './setting.ts';
+import { type Config, listSettings } from './table.ts';
+import { formatBytes, formatDuration } from './units.ts';
+
+/** A value as it would be given. */
+function format(setting: Setting, value: SettingValue): string {
+  if (typeof value === 'object') return value.length === 0 ? 'none' : value.join(',');
+  if (typeof value !== 'number') return String(value);
+  if (setting.type === 'bytes') return formatBytes(value);
+  return setting.type === 'duration' ? formatDuration(value) : String(value);
+}
+
+/** The options part of `waypost dev --help` and `waypost serve --help`. */
+export function settingsHelp(dev: boolean): string {
+  const lines: string[] = [];
+  let group = '';
+  for (const { name, setting } of listSettings()) {
+    if (setting.group !== group) lines.push('', `${setting.group}:`);
+    group = setting.group;
+    const value = format(setting, defaultOf(setting, dev));
+    const hint = value === '' ? '' : ` [${value}]`;
+    lines.push(`  ${flagOf(name)}${argumentOf(setting)}`, `      ${setting.meaning}${hint}`);
+  }
+  return `${lines.join('\n').trimStart()}\n`;
+}
+
+function argumentOf(setting: Setting): string {
+  switch (setting.type) {
+    case 'integer':
+      return ' <number>';
+    case 'choice':
+      return ` <${setting.choices.join('|')}>`;
+    case 'boolean':
+      return '';
+    case 'bytes':
+    case 'duration':
+    case 'list':
+    case 'text':
+      return ` <${setting.type === 'bytes' ? 'size' : setting.type}>`;
+  }
+}
+
+/** The whole of docs/settings.md. A test compares the two; `npm run settings` writes the file. */
+export function settingsPage(): string {
+  const lines = [
+    '# Settings',
+    '',
+    'Every setting is a flag of `waypost dev` and `waypost serve` and an environment variable. The flag wins. An empty',
+    'variable counts as not set. `waypost config` prints what is in force, without the secrets.',
+    '',
+    'Durations: `30s`, `10m`, `12h`, `14d`, `1d12h`, `250ms`, or a number of seconds. Sizes: `65536`, `64KiB`, `1MiB`, or',
+    '`1MB` for a million bytes. Lists: separated by commas; `none` for the empty one. Flags that are true by default are',
+    'turned off by `--no-<name>`.',
+    '',
+    'A secret can be put into a file: `WAYPOST_ENCRYPTION_KEY_FILE=/run/secrets/key` reads it from there.',
+    '',
+    'This page is made from `src/config/table.ts` by `npm run settings`.',
+  ];
+  let group = '';
+  for (const { name, setting } of listSettings()) {
+    if (setting.group !== group) {
+      lines.push(
+        '',
+        `## ${setting.group}`,
+        '',
+        '| Variable | Flag | Type | Default | Meaning |',
+        '|---|---|---|---|---|',
+      );
+    }
+    group = setting.group;
+    const alias = setting.alias === undefined ? '' : ` or \`${setting.alias}\``;
+    lines.push(
+      `| \`${variableOf(name)}\`${alias} | \`${flagOf(name)}\` | ${typeOf(setting)} | ${defaultText(setting)} | ${setting.meaning} |`,
+    );
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+function typeOf(setting: Setting): string {
+  if (setting.type === 'choice') return setting.choices.join(', ');
+  if (!('min' in setting)) return isSecret(setting) ? 'text, secret' : setting.type;
+  return `${setting.type}, ${format(setting, setting.min)} to ${format(setting, setting.max)}`;
+}
+
+function defaultText(setting: Setting): string {
+  const value = format(setting, setting.default);
+  if (!('defaultInDev' in setting) || setting.defaultInDev === undefined) return value === '' ? '' : `\`${value}\``;
+  return `\`${value}\`; in \`waypost dev\`: \`${format(setting, setting.defaultInDev)}\``;
+}
+
+/** `WAYPOST_PORT=8080`, a line each; a secret shows only whether it is set. */
+export function describeConfig(config: Config): string {
+  const lines = listSettings().map(({ name, setting }) => {
+    const value = isSecret(setting) ? (config[name] === '' ? '' : '(secret, set)') : format(setting, config[name]);
+    return `${variableOf(name)}=${value}`;
+  });
+  return `${lines.join('\n')}\n`;
+}

@@ -1,0 +1,174 @@
+/** What is in force? Flags before variables before defaults; every problem is reported, not only the first. */
+import { readFileSync } from 'node:fs';
+import { parseDurationMs } from '../protocol/durations.ts';
+import { flagOf, isSecret, type Setting, type SettingValue, variableOf } from './setting.ts';
+import { type Config, listSettings, type SettingName } from './table.ts';
+import { formatBytes, formatDuration, parseBytes } from './units.ts';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface ParseOptions {
+  /** The command is `dev`, for which some defaults are more open. */
+  dev?: boolean;
+  /** Reads what a `…_FILE` variable names. */
+  readFile?: (path: string) => string;
+}
+
+/** All that is wrong with what was given, one sentence each. */
+export class ConfigError extends Error {
+  readonly problems: readonly string[];
+
+  constructor(problems: readonly string[]) {
+    super(problems.join('\n'));
+    this.name = 'ConfigError';
+    this.problems = problems;
+  }
+}
+
+/** Reads `args` (`--port 8080`, `--port=8080`, `--memory`, `--no-verify-tls`) and `env`. Throws `ConfigError`. */
+export function parseConfig(env: Environment, args: readonly string[], options: ParseOptions = {}): Config {
+  const problems: string[] = [];
+  const flags = readFlags(args, problems);
+  const values: Partial<Record<SettingName, SettingValue>> = {};
+  for (const { name, setting } of listSettings()) {
+    const given = flags.get(name) ?? readVariable(name, setting, env, options.readFile ?? readTextFile, problems);
+    values[name] = given === undefined ? defaultOf(setting, options.dev ?? false) : read(setting, given, problems);
+  }
+  if (problems.length > 0) throw new ConfigError(problems);
+  return Object.freeze(values as unknown as Config);
+}
+
+interface Given {
+  text: string;
+  /** How the caller named it: what a problem is reported under. */
+  as: string;
+}
+
+/** What `flag` says, by setting; complains about every argument that belongs to none. */
+function readFlags(args: readonly string[], problems: string[]): Map<SettingName, Given> {
+  const byFlag = new Map(listSettings().map((row) => [flagOf(row.name), row]));
+  const given = new Map<SettingName, Given>();
+  const rest = [...args];
+  for (let arg = rest.shift(); arg !== undefined; arg = rest.shift()) {
+    const [, flag = arg, inline] = /^(--[^=]+)=(.*)$/s.exec(arg) ?? [];
+    const negated = byFlag.get(flag.replace(/^--no-/, '--'));
+    const row = byFlag.get(flag) ?? (negated?.setting.type === 'boolean' ? negated : undefined);
+    if (row === undefined) {
+      problems.push(arg.startsWith('--') ? `${flag}: there is no such option` : `${arg}: not expected here`);
+      continue;
+    }
+    if (given.has(row.name)) problems.push(`${flag}: given more than once`);
+    if (row.setting.type === 'boolean') {
+      const text = inline ?? 'true';
+      given.set(row.name, { text: flag === flagOf(row.name) ? text : opposite(text), as: flag });
+    } else {
+      const text = inline ?? rest.shift();
+      if (text === undefined) problems.push(`${flag}: needs a value`);
+      else given.set(row.name, { text, as: flag });
+    }
+  }
+  return given;
+}
+
+function opposite(text: string): string {
+  return text === 'true' ? 'false' : text === 'false' ? 'true' : text;
+}
+
+function readVariable(
+  name: SettingName,
+  setting: Setting,
+  env: Environment,
+  readFile: (path: string) => string,
+  problems: string[],
+): Given | undefined {
+  const variable = variableOf(name);
+  const own = valueIn(env, variable);
+  const file = isSecret(setting) ? valueIn(env, `${variable}_FILE`) : undefined;
+  if (own !== undefined && file !== undefined) problems.push(`${variable}: given together with ${variable}_FILE`);
+  if (own !== undefined) return { text: own, as: variable };
+  if (file !== undefined) return readSecret(`${variable}_FILE`, file, readFile, problems);
+  const conventional = setting.alias === undefined ? undefined : valueIn(env, setting.alias);
+  return conventional === undefined ? undefined : { text: conventional, as: setting.alias ?? variable };
+}
+
+function valueIn(env: Environment, variable: string): string | undefined {
+  const value = env[variable]?.trim();
+  // Empty means not set: compose files write variables that way. And a Kubernetes service named "waypost" puts
+  // WAYPOST_PORT=tcp://… into every pod beside it.
+  return value === '' || value?.startsWith('tcp://') ? undefined : value;
+}
+
+function readSecret(
+  variable: string,
+  path: string,
+  readFile: (path: string) => string,
+  problems: string[],
+): Given | undefined {
+  try {
+    return { text: readFile(path).trim(), as: variable };
+  } catch (error) {
+    problems.push(`${variable}: cannot read ${path} (${(error as NodeJS.ErrnoException).code ?? 'failed'})`);
+    return undefined;
+  }
+}
+
+function readTextFile(path: string): string {
+  return readFileSync(path, 'utf8');
+}
+
+/** The default of `setting`; `dev` has its own where it is meant to be more open. */
+export function defaultOf(setting: Setting, dev: boolean): SettingValue {
+  const value = dev && 'defaultInDev' in setting ? (setting.defaultInDev ?? setting.default) : setting.default;
+  return Array.isArray(value) ? Object.freeze([...value]) : value;
+}
+
+/** `given` as the setting's type. A secret's text never gets into a problem. */
+function read(setting: Setting, given: Given, problems: string[]): SettingValue {
+  const value = understand(setting, given.text);
+  if (typeof value !== 'object' || Array.isArray(value)) return value as SettingValue;
+  const seen = isSecret(setting) ? 'this value' : JSON.stringify(given.text.slice(0, 100));
+  problems.push(`${given.as}: ${(value as Refusal).must}, not ${seen}`);
+  return setting.default;
+}
+
+interface Refusal {
+  must: string;
+}
+
+function understand(setting: Setting, text: string): SettingValue | Refusal {
+  switch (setting.type) {
+    case 'integer':
+      return within(setting, /^\d+$/.test(text) ? Number(text) : undefined, String, 'a whole number');
+    case 'bytes':
+      return within(setting, parseBytes(text), formatBytes, 'a size (65536, 64KiB)');
+    case 'duration':
+      return within(setting, parseDurationMs(text), formatDuration, 'a duration (30, 30s, 10m)');
+    case 'boolean':
+      if (['true', '1', 'yes', 'on'].includes(text)) return true;
+      if (['false', '0', 'no', 'off'].includes(text)) return false;
+      return { must: 'must be true or false' };
+    case 'choice':
+      return setting.choices.includes(text) ? text : { must: `must be one of ${setting.choices.join(', ')}` };
+    case 'list':
+      return readList(text);
+    case 'text':
+      return setting.pattern === undefined || setting.pattern.test(text) ? text : { must: setting.rule };
+  }
+}
+
+function within(
+  { min, max }: { min: number; max: number },
+  value: number | undefined,
+  format: (value: number) => string,
+  kind: string,
+): number | Refusal {
+  if (value !== undefined && value >= min && value <= max) return value;
+  return { must: `must be ${kind} from ${format(min)} to ${format(max)}` };
+}
+
+/** `none` is the list with nothing in it, where leaving the variable empty would bring the default back. */
+function readList(text: string): readonly string[] {
+  if (text === 'none') return Object.freeze([]);
+  const items = text.split(',').map((item) => item.trim());
+  return Object.freeze(items.filter((item) => item !== ''));
+}

@@ -1,0 +1,43 @@
+/**
+ * How do signing keys lie in the database? Encrypted (AES-256-GCM), so that a stolen copy of it cannot sign.
+ *
+ * A sealed text is `v1.` and the base64url of nonce (12 bytes), ciphertext and tag (16 bytes). Pure: the caller brings
+ * the key and the randomness.
+ */
+import { createCipheriv, createDecipheriv } from 'node:crypto';
+
+export const ENCRYPTION_KEY_BYTES = 32;
+
+const VERSION = 'v1.';
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+
+/** The sealed text was made with another key, or was changed. */
+export class SealBroken extends Error {
+  constructor() {
+    super('cannot decrypt the signing keys: the encryption key is not the one they were encrypted with');
+    this.name = 'SealBroken';
+  }
+}
+
+/** Encrypts `text`. A fresh nonce each time: equal texts do not look equal. */
+export function seal(text: string, key: Uint8Array, randomBytes: (count: number) => Uint8Array): string {
+  const nonce = randomBytes(NONCE_BYTES);
+  const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
+  const sealed = Buffer.concat([nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]);
+  return VERSION + sealed.toString('base64url');
+}
+
+/** The text that was sealed. Throws `SealBroken`. */
+export function unseal(sealed: string, key: Uint8Array): string {
+  const bytes = Buffer.from(sealed.slice(VERSION.length), 'base64url');
+  if (!sealed.startsWith(VERSION) || bytes.length < NONCE_BYTES + TAG_BYTES) throw new SealBroken();
+  const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES });
+  decipher.setAuthTag(bytes.subarray(bytes.length - TAG_BYTES));
+  try {
+    const text = decipher.update(bytes.subarray(NONCE_BYTES, bytes.length - TAG_BYTES));
+    return Buffer.concat([text, decipher.final()]).toString('utf8');
+  } catch {
+    throw new SealBroken(); // the tag does not fit
+  }
+}

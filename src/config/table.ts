@@ -1,0 +1,347 @@
+/**
+ * Every setting, once. From this table come the parser, `--help`, docs/settings.md and what `waypost config` prints.
+ * A default says why where the number is not obvious.
+ */
+import type { Setting, ValueOf } from './setting.ts';
+
+const MIB = 1024 ** 2;
+const GIB = 1024 ** 3;
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+export const SETTINGS = {
+  host: {
+    group: 'Server',
+    type: 'text',
+    default: '127.0.0.1',
+    meaning: 'Address to listen on; 0.0.0.0 or :: for all.',
+  },
+  port: {
+    group: 'Server',
+    type: 'integer',
+    default: 8080,
+    min: 0,
+    max: 65_535,
+    alias: 'PORT',
+    meaning: 'Port to listen on; 0 takes a free one.',
+  },
+  dataDir: {
+    group: 'Server',
+    type: 'text',
+    default: '.waypost',
+    meaning: 'Folder of the database and of the encryption key.',
+  },
+  memory: {
+    group: 'Server',
+    type: 'boolean',
+    default: false,
+    meaning: 'Keep everything in memory: nothing survives the end of the process.',
+  },
+  databaseUrl: {
+    group: 'Server',
+    type: 'text',
+    default: '',
+    secret: true,
+    alias: 'DATABASE_URL',
+    pattern: /^sqlite:./,
+    rule: 'must be sqlite:<path>; other databases are not supported yet',
+    meaning: 'Database to use, as sqlite:<path>; empty: waypost.db in the data folder.',
+  },
+  encryptionKey: {
+    group: 'Server',
+    type: 'text',
+    default: '',
+    secret: true,
+    pattern: /^[A-Za-z0-9+/]{43}=$/,
+    rule: 'must be 32 bytes in base64 (openssl rand -base64 32)',
+    meaning:
+      'Key that signing keys are encrypted with in the database, 32 bytes in base64; empty: encryption.key in the data folder.',
+  },
+  region: {
+    group: 'Server',
+    type: 'text',
+    default: '',
+    meaning: 'Region label sent with each delivery; empty: the header is left out.',
+  },
+  trustedProxies: {
+    group: 'Server',
+    type: 'list',
+    default: [],
+    meaning: "Addresses and CIDRs of proxies whose X-Forwarded-For is believed when a caller's address is recorded.",
+  },
+  proxyHeaders: {
+    group: 'Server',
+    type: 'list',
+    default: ['x-forwarded-*', 'x-real-ip', 'forwarded', 'via'],
+    meaning: 'Headers added by your own proxies: not passed on when a publish forwards all of its headers.',
+  },
+  drainLimitMs: {
+    group: 'Server',
+    type: 'duration',
+    default: 10 * SECOND, // what container platforms leave before they kill
+    min: 0,
+    max: HOUR,
+    meaning:
+      'How long a shutdown waits for running attempts; those cut off are made again at the next start, uncounted.',
+  },
+
+  messageBytesMax: {
+    group: 'Requests',
+    type: 'bytes',
+    default: MIB,
+    min: 1,
+    max: 100 * MIB,
+    meaning: 'Size of the body of one message; larger ones are refused with 413.',
+  },
+  batchBytesMax: {
+    group: 'Requests',
+    type: 'bytes',
+    default: 100 * MIB,
+    min: 1,
+    max: GIB,
+    meaning: 'Size of one batch request.',
+  },
+  batchItemsMax: {
+    group: 'Requests',
+    type: 'integer',
+    default: 1000,
+    min: 1,
+    max: 100_000,
+    meaning: 'Messages in one batch request.',
+  },
+  requestMemoryBytesMax: {
+    group: 'Requests',
+    type: 'bytes',
+    default: 256 * MIB,
+    min: MIB,
+    max: 64 * GIB,
+    meaning: 'Request bodies held in memory at a time; requests beyond it are answered 503.',
+  },
+  headerBytesMax: {
+    group: 'Requests',
+    type: 'bytes',
+    default: 64 * 1024,
+    min: 1024,
+    max: MIB,
+    meaning: 'Size of all headers of one request together; more is refused with 431.',
+  },
+  connectionsMax: {
+    group: 'Requests',
+    type: 'integer',
+    default: 10_000,
+    min: 1,
+    max: 1_000_000,
+    meaning: 'Open connections of callers.',
+  },
+  headersTimeoutMs: {
+    group: 'Requests',
+    type: 'duration',
+    default: 10 * SECOND, // a human typing is slower, a mobile link is not
+    min: SECOND,
+    max: HOUR,
+    meaning: 'Time for a caller to send the headers of a request.',
+  },
+  requestTimeoutMs: {
+    group: 'Requests',
+    type: 'duration',
+    default: MINUTE,
+    min: SECOND,
+    max: DAY,
+    meaning: 'Time for a caller to send a whole request.',
+  },
+  keepAliveTimeoutMs: {
+    group: 'Requests',
+    type: 'duration',
+    default: 75 * SECOND, // longer than common balancers keep theirs, so that they close first and never hit a closed one
+    min: SECOND,
+    max: DAY,
+    meaning: 'How long an idle connection of a caller is kept open.',
+  },
+  acceptsWaitingMax: {
+    group: 'Requests',
+    type: 'integer',
+    default: 10_000,
+    min: 1,
+    max: 1_000_000,
+    meaning: 'Publishes waiting for their commit at a time; more are answered 503.',
+  },
+  logsPageDefault: {
+    group: 'Requests',
+    type: 'integer',
+    default: 100,
+    min: 1,
+    max: 1000,
+    meaning: 'Entries on a page of logs when the request names no count.',
+  },
+
+  retriesDefault: {
+    group: 'Messages',
+    type: 'integer',
+    default: 3,
+    min: 0,
+    max: 999,
+    meaning: 'Retries after the first attempt of a message that does not say how many.',
+  },
+  retriesMax: {
+    group: 'Messages',
+    type: 'integer',
+    default: 999,
+    min: 0,
+    max: 100_000,
+    meaning: 'Retries that a message may ask for.',
+  },
+  delayMaxMs: {
+    group: 'Messages',
+    type: 'duration',
+    default: 365 * DAY,
+    min: 0,
+    max: 3650 * DAY,
+    meaning: 'How far ahead a message may be delayed.',
+  },
+  timeoutMaxMs: {
+    group: 'Messages',
+    type: 'duration',
+    default: 2 * HOUR,
+    min: SECOND,
+    max: DAY,
+    meaning: 'Time for one attempt, and for those of messages that do not name a shorter one.',
+  },
+  deduplicationWindowMs: {
+    group: 'Messages',
+    type: 'duration',
+    default: 10 * MINUTE,
+    min: 0,
+    max: 30 * DAY,
+    meaning: 'How long a deduplication id is remembered.',
+  },
+
+  allowDestinations: {
+    group: 'Delivery',
+    type: 'list',
+    default: [],
+    defaultInDev: ['loopback'],
+    meaning:
+      'Private destinations that are allowed: loopback, host names (*.suffix for all below), addresses, CIDRs; all: everything, metadata services included.',
+  },
+  resolveAtPublish: {
+    group: 'Delivery',
+    type: 'choice',
+    choices: ['auto', 'yes', 'no'],
+    default: 'auto',
+    meaning: 'Refuse a publish whose host name cannot be resolved; auto: only while no private destination is allowed.',
+  },
+  verifyTls: {
+    group: 'Delivery',
+    type: 'boolean',
+    default: true,
+    meaning: "Check endpoints' TLS certificates.",
+  },
+  inFlightMax: {
+    group: 'Delivery',
+    type: 'integer',
+    default: 2048,
+    min: 1,
+    max: 1_000_000,
+    meaning: 'Attempts in flight at a time.',
+  },
+  inFlightPerOriginMax: {
+    group: 'Delivery',
+    type: 'integer',
+    default: 256, // an eighth of all: eight hung endpoints leave nothing to others only when all eight are full
+    min: 1,
+    max: 1_000_000,
+    meaning: 'Attempts in flight to one origin at a time, so that a slow one leaves room for the others.',
+  },
+  inFlightBytesMax: {
+    group: 'Delivery',
+    type: 'bytes',
+    default: 256 * MIB,
+    min: MIB,
+    max: 64 * GIB,
+    meaning: 'Body bytes of messages in flight at a time.',
+  },
+  originsMax: {
+    group: 'Delivery',
+    type: 'integer',
+    default: 1024,
+    min: 1,
+    max: 100_000,
+    meaning: 'Origins to which connections are kept open; the longest unused one gives way.',
+  },
+  responseBytesMax: {
+    group: 'Delivery',
+    type: 'bytes',
+    default: MIB,
+    min: 0,
+    max: 100 * MIB,
+    meaning: "How much of an endpoint's answer is read and kept.",
+  },
+  responseHeaderBytesMax: {
+    group: 'Delivery',
+    type: 'bytes',
+    default: 64 * 1024,
+    min: 1024,
+    max: MIB,
+    meaning: "Size of all headers of an endpoint's answer; an answer with more counts as malformed.",
+  },
+
+  deliveredGraceMs: {
+    group: 'Keeping',
+    type: 'duration',
+    default: 5 * SECOND,
+    min: 0,
+    max: DAY,
+    meaning: 'How long a delivered message can still be fetched by its id.',
+  },
+  logRetentionMs: {
+    group: 'Keeping',
+    type: 'duration',
+    default: 14 * DAY,
+    min: MINUTE,
+    max: 3650 * DAY,
+    meaning: 'How long logs are kept.',
+  },
+  dlqRetentionMs: {
+    group: 'Keeping',
+    type: 'duration',
+    default: 7 * DAY,
+    min: MINUTE,
+    max: 3650 * DAY,
+    meaning: 'How long dead messages are kept.',
+  },
+  retentionIntervalMs: {
+    group: 'Keeping',
+    type: 'duration',
+    default: MINUTE,
+    min: SECOND,
+    max: DAY,
+    meaning: 'Pause between two rounds of dropping what is past its time.',
+  },
+
+  logFormat: {
+    group: 'Logging',
+    type: 'choice',
+    choices: ['auto', 'json', 'pretty'],
+    default: 'auto',
+    meaning: "Form of the server's own log; auto: pretty on a terminal and in waypost dev, else JSON.",
+  },
+  logLevel: {
+    group: 'Logging',
+    type: 'choice',
+    choices: ['info', 'warn', 'error', 'silent'],
+    default: 'info',
+    meaning: "The least important events that the server's own log shows.",
+  },
+} as const satisfies Record<string, Setting>;
+
+export type SettingName = keyof typeof SETTINGS;
+
+/** What is in force: parsed once, frozen. A function gets what it needs of it, not all of it. */
+export type Config = { readonly [Name in SettingName]: ValueOf<(typeof SETTINGS)[Name]> };
+
+/** The rows in order. */
+export function listSettings(): { name: SettingName; setting: Setting }[] {
+  return Object.entries(SETTINGS).map(([name, setting]) => ({ name: name as SettingName, setting }));
+}

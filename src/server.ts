@@ -1,0 +1,281 @@
+/** The composition root: the only file that knows all parts, and the order in which they start and end. */
+import { hostname } from 'node:os';
+import type { FastifyInstance } from 'fastify';
+import { type Sealer, StoredAccounts, sealKeys } from './accounts.ts';
+import type { SigningKeys } from './api/accounts.ts';
+import { createApi } from './api/app.ts';
+import type { CheckDestination } from './api/route.ts';
+import { DEVELOPMENT_ACCOUNTS, isDevelopmentToken } from './config/development.ts';
+import { SealBroken } from './config/sealing.ts';
+import type { Config } from './config/table.ts';
+import { AddressGuard, type AddressPolicy, parseAddressPolicy } from './delivery/address-guard.ts';
+import { createDelivery, type DeliveryOptions } from './delivery/delivery.ts';
+import { checkDestination, DestinationCheck, type DestinationVerdict } from './delivery/destination-check.ts';
+import { systemResolver } from './delivery/resolver.ts';
+import { selfTest } from './delivery/self-test.ts';
+import type { Engine } from './engine/commands.ts';
+import { createEngine } from './engine/create.ts';
+import type { Millis } from './engine/model.ts';
+import type { Delivery, EventLog, Randomness } from './engine/ports.ts';
+import type { Store } from './engine/stores.ts';
+import { CannotStart, messageOf, openSealer, openStore } from './open-store.ts';
+import { randomBase58 } from './protocol/ids.ts';
+import { hashToken } from './protocol/token.ts';
+import { createSystemRandomness, systemClock } from './system.ts';
+
+/** `development`: the published ones, never saved. `own`: those that `waypost init` has saved. */
+export type Credentials = 'development' | 'own';
+
+export interface ServerOptions {
+  log: EventLog;
+  credentials: Credentials;
+  /** The store cannot be trusted any more: end the process, at once, with a code that tells. */
+  onFatal: (error: Error) => void;
+}
+
+export interface RunningServer {
+  /** `http://<address>:<port>`, as bound. */
+  url: string;
+  /** What the first development account uses; present with `development` credentials. */
+  development?: DevelopmentAccess;
+  /**
+   * Takes no more messages, gives running attempts up to `limitMs`, then closes everything. What was cut off is made
+   * again at the next start. Idempotent.
+   */
+  stop(limitMs: Millis): Promise<void>;
+}
+
+export interface DevelopmentAccess {
+  token: string;
+  /** Those in force: published ones until somebody rotates them. */
+  signingKeys: SigningKeys;
+}
+
+/** Callers whose requests still run when everything else has ended get this long to read their answers. */
+const LAST_ANSWERS_MS = 1000;
+
+/** How long a name that resolved well is not looked up again when a message is published to it. */
+const NAMES_GOOD_MS = 60_000;
+const NAMES_MAX = 10_000;
+
+/** Resolves once the server answers. Throws `CannotStart` for what the operator can mend. */
+export async function startServer(config: Config, options: ServerOptions): Promise<RunningServer> {
+  const opened: { close(): Promise<unknown> }[] = [];
+  try {
+    return await start(config, options, opened);
+  } catch (error) {
+    for (const part of opened.reverse()) await part.close();
+    throw error;
+  }
+}
+
+/** Puts every part that must be closed into `opened`, in the order in which it starts. */
+async function start(
+  config: Config,
+  { log, credentials, onFatal }: ServerOptions,
+  opened: { close(): Promise<unknown> }[],
+): Promise<RunningServer> {
+  const randomness = createSystemRandomness();
+  const addresses = addressPolicyOf(config);
+  const store = await openStore(config, { onFatal, create: credentials === 'development' });
+  opened.push(store);
+  await checkTokens(store, credentials);
+  const sealer = openSealer(config, randomness, { create: credentials === 'development' });
+  const accounts = await openAccounts(store, sealer, credentials);
+
+  const delivery = await openDelivery(config, { addresses, randomness, accounts, log });
+  opened.push(delivery);
+  const worker = `${hostname()}-${process.pid}-${randomBase58(8, sealer.randomBytes)}`;
+  const engine = await createEngine({ store, clock: systemClock, randomness, delivery, log, settings: config, worker });
+  opened.push({ close: () => engine.drain(0) });
+
+  let ready = false;
+  const app = makeApi(config, { engine, accounts, log, addresses, isReady: () => ready });
+  opened.push(app);
+  const url = await listen(app, config);
+  ready = true;
+  let stopping: Promise<void> | undefined;
+  return {
+    url,
+    ...(credentials === 'development' ? { development: developmentAccess(accounts) } : {}),
+    stop: (limitMs) => {
+      ready = false; // balancers see it at /readyz while running attempts end
+      stopping ??= end({ engine, app, delivery, store }, limitMs);
+      return stopping;
+    },
+  };
+}
+
+async function end(
+  { engine, app, delivery, store }: { engine: Engine; app: FastifyInstance; delivery: Delivery; store: Store },
+  limitMs: Millis,
+): Promise<void> {
+  await engine.drain(limitMs);
+  const impatience = systemClock.startTimer(LAST_ANSWERS_MS, () => app.server.closeAllConnections());
+  await app.close();
+  impatience.cancel();
+  await delivery.close();
+  await store.close();
+}
+
+/** Throws `CannotStart` when the store does not go with the credentials that are asked for. */
+async function checkTokens(store: Store, credentials: Credentials): Promise<void> {
+  const tokens = await store.listTokens();
+  switch (credentials) {
+    case 'development':
+      if (tokens.length === 0) return;
+      throw new CannotStart('this data folder has tokens of its own: use "waypost serve", or another --data-dir');
+    case 'own':
+      if (tokens.length === 0) throw new CannotStart('there is no token yet: run "waypost init" first');
+      if (!tokens.some(({ tokenHash }) => isDevelopmentToken(tokenHash))) return;
+      throw new CannotStart('the database holds a published development token: everybody knows it');
+  }
+}
+
+/** Throws `CannotStart` when the encryption key is not the one of this store. */
+async function openAccounts(store: Store, sealer: Sealer, credentials: Credentials): Promise<StoredAccounts> {
+  try {
+    return await (credentials === 'own' ? StoredAccounts.open(store, sealer) : openDevelopmentAccounts(store, sealer));
+  } catch (error) {
+    if (error instanceof SealBroken) throw new CannotStart(error.message, { cause: error });
+    throw error;
+  }
+}
+
+/** The published tokens live in memory only, so that a data folder from development opens no door in production. */
+async function openDevelopmentAccounts(store: Store, sealer: Sealer): Promise<StoredAccounts> {
+  const nowMs = systemClock.nowMs();
+  const admissions: { tokenHash: string; projectId: number }[] = [];
+  for (const { name, token, signingKeys } of DEVELOPMENT_ACCOUNTS) {
+    const { projectId } = await store.ensureProject(name, sealKeys(signingKeys, sealer), nowMs);
+    admissions.push({ tokenHash: hashToken(token), projectId });
+  }
+  const accounts = await StoredAccounts.open(store, sealer);
+  for (const { tokenHash, projectId } of admissions) accounts.admit(tokenHash, projectId, 'full');
+  return accounts;
+}
+
+function developmentAccess(accounts: StoredAccounts): DevelopmentAccess {
+  const [{ token }] = DEVELOPMENT_ACCOUNTS;
+  const caller = accounts.authenticate(hashToken(token));
+  if (caller === undefined) throw new Error('the first development account has no access');
+  return { token, signingKeys: accounts.signingKeysNow(caller.projectId) };
+}
+
+interface DeliveryNeeds {
+  addresses: AddressPolicy;
+  randomness: Randomness;
+  accounts: StoredAccounts;
+  log: EventLog;
+}
+
+/** Built only after a delivery with the same options has refused what it must. */
+async function openDelivery(
+  config: Config,
+  { addresses, randomness, accounts, log }: DeliveryNeeds,
+): Promise<Delivery> {
+  const options: DeliveryOptions = {
+    clock: systemClock,
+    randomness,
+    signingKey: (projectId) => accounts.signingKeysNow(projectId).current,
+    addresses,
+    timeoutMsMax: config.timeoutMaxMs,
+    responseBytesMax: config.responseBytesMax,
+    responseHeaderBytesMax: config.responseHeaderBytesMax,
+    connectionsPerOriginMax: config.inFlightPerOriginMax, // an attempt has a connection to itself
+    originsMax: config.originsMax,
+    verifyTls: config.verifyTls,
+    ...(config.region === '' ? {} : { region: config.region }),
+  };
+  await selfTest(options);
+  if (addresses.kind === 'all') log.warn('all_destinations_allowed', { setting: 'WAYPOST_ALLOW_DESTINATIONS' });
+  if (!config.verifyTls) log.warn('tls_not_verified', { setting: 'WAYPOST_VERIFY_TLS' });
+  return createDelivery(options);
+}
+
+function addressPolicyOf({ allowDestinations }: Config): AddressPolicy {
+  try {
+    return parseAddressPolicy(allowDestinations.join(','));
+  } catch (error) {
+    throw new CannotStart(messageOf(error), { cause: error });
+  }
+}
+
+interface ApiNeeds {
+  engine: Engine;
+  accounts: StoredAccounts;
+  log: EventLog;
+  addresses: AddressPolicy;
+  isReady: () => boolean;
+}
+
+function makeApi(config: Config, { engine, accounts, log, addresses, isReady }: ApiNeeds): FastifyInstance {
+  try {
+    return createApi({
+      engine,
+      accounts,
+      clock: systemClock,
+      log,
+      checkDestination: destinationCheckOf(config, addresses),
+      quotas: {
+        retriesDefault: config.retriesDefault,
+        retriesMax: config.retriesMax,
+        delayMsMax: config.delayMaxMs,
+        timeoutMsMax: config.timeoutMaxMs,
+      },
+      limits: config,
+      proxyHeaders: config.proxyHeaders,
+      logsPageDefault: config.logsPageDefault,
+      trustedProxies: config.trustedProxies,
+      isReady,
+    });
+  } catch (error) {
+    if (error instanceof TypeError)
+      throw new CannotStart(`WAYPOST_TRUSTED_PROXIES: ${error.message}`, { cause: error });
+    throw error;
+  }
+}
+
+/** What publishes are told at once (messaging.md 5.2). The guard itself stands where deliveries connect. */
+function destinationCheckOf({ resolveAtPublish }: Config, addresses: AddressPolicy): CheckDestination {
+  const guard = new AddressGuard(addresses);
+  const resolves = resolveAtPublish === 'auto' ? addresses.kind === 'deny' : resolveAtPublish === 'yes';
+  if (!resolves) return (url) => refusalOf(checkDestination(url, guard));
+  const check = new DestinationCheck({
+    guard,
+    resolver: systemResolver,
+    namesMax: NAMES_MAX,
+    rememberMs: NAMES_GOOD_MS,
+  });
+  return (url) => {
+    const verdict = check.check(url, systemClock.nowMs());
+    return verdict instanceof Promise ? verdict.then(refusalOf) : refusalOf(verdict);
+  };
+}
+
+function refusalOf(verdict: DestinationVerdict): string | undefined {
+  switch (verdict.kind) {
+    case 'ok':
+      return undefined;
+    case 'blocked':
+      return `${verdict.reason} (${verdict.remedy})`;
+    case 'unresolvable':
+      return verdict.reason;
+  }
+}
+
+async function listen(app: FastifyInstance, { host, port }: Config): Promise<string> {
+  try {
+    await app.listen({ host, port });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EADDRINUSE') {
+      throw new CannotStart(`port ${port} on ${host} is in use: choose another with --port or PORT`, { cause: error });
+    }
+    if (code !== undefined) throw new CannotStart(`cannot listen on ${host}, port ${port} (${code})`, { cause: error });
+    throw error;
+  }
+  const address = app.server.address();
+  if (address === null || typeof address === 'string') throw new Error('the server listens on no port');
+  return `http://${address.family === 'IPv6' ? `[${address.address}]` : address.address}:${address.port}`;
+}

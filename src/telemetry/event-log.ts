@@ -1,0 +1,85 @@
+/** How does the server tell its operator what happens? One line an event: JSON, or for people on a terminal. */
+import { pino } from 'pino';
+import type { EventLog } from '../engine/ports.ts';
+import { prettyLine } from './pretty.ts';
+
+export interface EventLogOptions {
+  format: 'json' | 'pretty';
+  level: 'info' | 'warn' | 'error' | 'silent';
+  /** For `pretty` only. */
+  color: boolean;
+  /** Takes whole lines. */
+  write: (line: string) => void;
+}
+
+/**
+ * What may be said about an event. Anything else is dropped here, so that a body, a token or a whole URL that somebody
+ * hands over by mistake does not end up in a log file.
+ */
+export const FIELDS_ALLOWED: ReadonlySet<string> = new Set([
+  'address',
+  'attempts',
+  'bytes',
+  'code',
+  'count',
+  'dataDir',
+  'durationMs',
+  'error',
+  'inFlight',
+  'kind',
+  'limitMs',
+  'messageId',
+  'messages',
+  'origin',
+  'path',
+  'pid',
+  'port',
+  'project',
+  'reason',
+  'retried',
+  'route',
+  'seed',
+  'setting',
+  'stack',
+  'signal',
+  'status',
+  'url',
+  'version',
+  'waiting',
+  'worker',
+]);
+
+/** Longer texts are cut: an error may quote what a stranger sent. */
+const TEXT_LENGTH_MAX = 2000;
+
+type Fields = Record<string, string | number | boolean>;
+
+export function createEventLog(options: EventLogOptions): EventLog {
+  const logger = pino(
+    {
+      level: options.level,
+      base: null,
+      timestamp: () => `,"time":"${new Date().toISOString()}"`,
+      formatters: { level: (level) => ({ level }) },
+    },
+    {
+      write: (line: string) =>
+        options.write(options.format === 'json' ? line : prettyLine(JSON.parse(line), options.color)),
+    },
+  );
+  return {
+    info: (event, fields) => logger.info({ event, ...allowed(fields) }),
+    warn: (event, fields) => logger.warn({ event, ...allowed(fields) }),
+    error: (event, fields) => logger.error({ event, ...allowed(fields) }),
+  };
+}
+
+function allowed(fields: Fields = {}): Fields {
+  const kept: Fields = {};
+  for (const [name, value] of Object.entries(fields)) {
+    if (!FIELDS_ALLOWED.has(name)) continue;
+    kept[name] =
+      typeof value === 'string' && value.length > TEXT_LENGTH_MAX ? `${value.slice(0, TEXT_LENGTH_MAX)}…` : value;
+  }
+  return kept;
+}

@@ -1,0 +1,123 @@
+/** The command line as its users meet it. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { runWaypost } from '../support/waypost-process.ts';
+
+describe('waypost', () => {
+  let folder: string;
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'waypost-cli-'));
+  });
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  it('lists its commands', async () => {
+    const { code, stdout } = await runWaypost(['--help']);
+    expect(code).toBe(0);
+    for (const name of ['dev', 'serve', 'init', 'config', 'version']) expect(stdout).toContain(`\n  ${name} `);
+  });
+
+  it('explains itself and fails when no command is given', async () => {
+    const { code, stdout } = await runWaypost([]);
+    expect(code).toBe(2);
+    expect(stdout).toContain('Usage: waypost <command>');
+  });
+
+  it('prints its version', async () => {
+    expect((await runWaypost(['--version'])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+  });
+
+  it('says that there is no such command', async () => {
+    const { code, stderr } = await runWaypost(['sevre']);
+    expect(code).toBe(2);
+    expect(stderr).toBe('waypost: there is no command "sevre"; see waypost --help\n');
+  });
+
+  it('shows the help of a command instead of running it', async () => {
+    const { code, stdout } = await runWaypost(['dev', '--port', 'x', '--help']);
+    expect(code).toBe(0);
+    expect(stdout).toContain('--in-flight-max <number>');
+  });
+
+  it('prints the settings in force without secrets', async () => {
+    const key = Buffer.alloc(32).toString('base64');
+    const { code, stdout } = await runWaypost(['config', '--dev', '--port', '1234'], { WAYPOST_ENCRYPTION_KEY: key });
+    expect(code).toBe(0);
+    expect(stdout).toContain('WAYPOST_PORT=1234\n');
+    expect(stdout).toContain('WAYPOST_ALLOW_DESTINATIONS=loopback\n');
+    expect(stdout).toContain('WAYPOST_ENCRYPTION_KEY=(secret, set)\n');
+    expect(stdout).not.toContain(key);
+  });
+
+  it('reports every wrong setting, one line each', async () => {
+    const { code, stderr } = await runWaypost(['serve', '--colour'], { PORT: 'http' });
+    expect(code).toBe(2);
+    expect(stderr.split('\n')).toEqual([
+      'waypost: --colour: there is no such option',
+      'waypost: PORT: must be a whole number from 0 to 65535, not "http"',
+      '',
+    ]);
+  });
+
+  it.each(['0.0.0.0', '::', '192.168.1.5', '127.0.0.1.example.com'])(
+    'refuses to offer the published credentials on %s',
+    async (host) => {
+      const { code, stderr } = await runWaypost(['dev', '--memory', '--port', '0', '--host', host]);
+      expect(code).toBe(2);
+      expect(stderr).toContain(`dev listens on loopback addresses only, not on ${host}`);
+    },
+  );
+
+  it.each([
+    ['--allow-destinations=10.0.0.0/99', 'WAYPOST_ALLOW_DESTINATIONS'],
+    ['--trusted-proxies=proxy', 'WAYPOST_TRUSTED_PROXIES'],
+    ['--host=256.1.1.1', 'dev listens on loopback addresses only'],
+  ])('says in one line what is wrong with %s', async (flag, complaint) => {
+    const { code, stderr } = await runWaypost(['dev', '--memory', '--port', '0', flag]);
+    expect(code).toBeGreaterThan(0);
+    expect(stderr).toContain(complaint);
+    expect(stderr.trimEnd().split('\n')).toHaveLength(1);
+  });
+
+  it('refuses to serve before init', async () => {
+    const { code, stdout, stderr } = await runWaypost(['serve', '--port', '0', '--data-dir', folder]);
+    expect(code).toBe(1);
+    expect(stderr).toContain('run "waypost init" first');
+    expect(stdout).toBe('');
+  });
+
+  it('refuses to serve from memory', async () => {
+    expect((await runWaypost(['serve', '--port', '0', '--memory'])).code).toBe(2);
+  });
+
+  it('makes a token once, and another only when asked to', async () => {
+    const first = await runWaypost(['init', '--data-dir', folder]);
+    expect(first.code).toBe(0);
+    expect(first.stdout).toMatch(
+      /^QSTASH_TOKEN=\S+\nQSTASH_CURRENT_SIGNING_KEY=sig_\w{28}\nQSTASH_NEXT_SIGNING_KEY=sig_\w{28}\n$/,
+    );
+    const again = await runWaypost(['init', '--data-dir', folder]);
+    expect(again.code).toBe(1);
+    expect(again.stderr).toContain('has a token already');
+    const added = await runWaypost(['init', '--data-dir', folder, '--add-token']);
+    expect(added.code).toBe(0);
+    const [firstToken, ...firstKeys] = first.stdout.split('\n');
+    const [addedToken, ...addedKeys] = added.stdout.split('\n');
+    expect(addedToken).not.toBe(firstToken);
+    expect(addedKeys).toEqual(firstKeys);
+  });
+
+  it('puts the project into the token, as clients decode it', async () => {
+    const { stdout } = await runWaypost(['init', '--data-dir', folder, '--project', 'shop']);
+    const token = /^QSTASH_TOKEN=(.*)$/m.exec(stdout)?.[1] ?? '';
+    const { UserID, Password } = JSON.parse(Buffer.from(token, 'base64').toString('utf8'));
+    expect(UserID).toBe('shop');
+    expect(Buffer.from(Password, 'base64url')).toHaveLength(32);
+  });
+
+  it.each(['defaultUser', 'a b', ''])('refuses the project name %j', async (project) => {
+    expect((await runWaypost(['init', '--data-dir', folder, '--project', project])).code).toBe(1);
+  });
+});

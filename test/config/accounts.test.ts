@@ -1,0 +1,99 @@
+import { randomBytes } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { mintSigningKeys, type Sealer, StoredAccounts, sealKeys } from '../../src/accounts.ts';
+import { DEVELOPMENT_ACCOUNTS, isDevelopmentToken } from '../../src/config/development.ts';
+import { SealBroken } from '../../src/config/sealing.ts';
+import type { Store } from '../../src/engine/stores.ts';
+import { hashToken, userIdOfToken } from '../../src/protocol/token.ts';
+import { openInlineSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
+
+const sealer: Sealer = { encryptionKey: randomBytes(32), randomBytes };
+
+describe('stored accounts', () => {
+  let store: Store;
+
+  beforeEach(async () => {
+    const onFatal = (error: Error) => {
+      throw error;
+    };
+    store = await openInlineSqliteStore({ path: ':memory:', onFatal });
+  });
+  afterEach(() => store.close());
+
+  async function createProject(name: string) {
+    const keys = mintSigningKeys(randomBytes);
+    const { projectId } = await store.ensureProject(name, sealKeys(keys, sealer), 1);
+    return { projectId, keys };
+  }
+
+  it('know the tokens and keys that the store keeps', async () => {
+    const { projectId, keys } = await createProject('shop');
+    await store.addToken(projectId, hashToken('full token'), 'full', 1);
+    await store.addToken(projectId, hashToken('reading token'), 'read-only', 1);
+    const accounts = await StoredAccounts.open(store, sealer);
+    expect(accounts.authenticate(hashToken('full token'))).toEqual({ projectId, scope: 'full' });
+    expect(accounts.authenticate(hashToken('reading token'))).toEqual({ projectId, scope: 'read-only' });
+    expect(accounts.authenticate(hashToken('another'))).toBeUndefined();
+    expect(await accounts.signingKeys(projectId)).toEqual(keys);
+  });
+
+  it('keep no signing key readable in the store', async () => {
+    const { projectId, keys } = await createProject('shop');
+    const sealed = await store.signingKeys(projectId);
+    expect(JSON.stringify(sealed)).not.toContain(keys.current);
+    expect(JSON.stringify(sealed)).not.toContain(keys.next);
+  });
+
+  it('move the keys on at a rotation, at once and for the next start', async () => {
+    const { projectId, keys } = await createProject('shop');
+    const accounts = await StoredAccounts.open(store, sealer);
+    const rotated = await accounts.rotate(projectId);
+    expect(rotated.current).toBe(keys.next);
+    expect(rotated.next).toMatch(/^sig_\w{28}$/);
+    expect(accounts.signingKeysNow(projectId)).toEqual(rotated);
+    expect(await (await StoredAccounts.open(store, sealer)).signingKeys(projectId)).toEqual(rotated);
+  });
+
+  it('move the keys on twice when two rotate at once', async () => {
+    const { projectId, keys } = await createProject('shop');
+    const accounts = await StoredAccounts.open(store, sealer);
+    const [first, second] = await Promise.all([accounts.rotate(projectId), accounts.rotate(projectId)]);
+    expect(first?.current).toBe(keys.next);
+    expect(second?.current).toBe(first?.next);
+  });
+
+  it('go on from what another process rotated to meanwhile', async () => {
+    const { projectId, keys } = await createProject('shop');
+    const mine = await StoredAccounts.open(store, sealer);
+    const theirs = await StoredAccounts.open(store, sealer);
+    const first = await theirs.rotate(projectId);
+    const second = await mine.rotate(projectId);
+    expect(first.current).toBe(keys.next);
+    expect(second.current).toBe(first.next);
+  });
+
+  it('refuse another encryption key', async () => {
+    await createProject('shop');
+    await expect(StoredAccounts.open(store, { ...sealer, encryptionKey: randomBytes(32) })).rejects.toThrow(SealBroken);
+  });
+});
+
+describe('the development accounts', () => {
+  it('have the published tokens', () => {
+    expect(DEVELOPMENT_ACCOUNTS.map(({ token }) => token)).toEqual([
+      'eyJVc2VySUQiOiJkZWZhdWx0VXNlciIsIlBhc3N3b3JkIjoiZGVmYXVsdFBhc3N3b3JkIn0=',
+      'eyJVc2VySUQiOiJ0ZXN0VXNlcjEiLCJQYXNzd29yZCI6InRlc3RQYXNzd29yZCJ9',
+      'eyJVc2VySUQiOiJ0ZXN0VXNlcjIiLCJQYXNzd29yZCI6InRlc3RQYXNzd29yZCJ9',
+      'eyJVc2VySUQiOiJ0ZXN0VXNlcjMiLCJQYXNzd29yZCI6InRlc3RQYXNzd29yZCJ9',
+    ]);
+  });
+
+  it('are named like the users in their tokens', () => {
+    for (const { name, token } of DEVELOPMENT_ACCOUNTS) expect(userIdOfToken(token)).toBe(name);
+  });
+
+  it('are recognised by the hash of their token', () => {
+    expect(isDevelopmentToken(hashToken(DEVELOPMENT_ACCOUNTS[0].token))).toBe(true);
+    expect(isDevelopmentToken(hashToken('own token'))).toBe(false);
+  });
+});

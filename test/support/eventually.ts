@@ -1,0 +1,23 @@
+/** How does a test wait for something that another process or the network will do? */
+import { setTimeout } from 'node:timers/promises';
+
+/**
+ * Resolves to the first value of `look` that is not undefined, null or false. Rejects after `withinMs`, saying what was
+ * waited for. For the world outside this process only: inside it, wait for a signal or drive the simulated clock.
+ */
+export async function eventually<T>(
+  what: string | (() => string),
+  look: () => T | Promise<T>,
+  withinMs = 10_000,
+): Promise<Exclude<T, undefined | null | false>> {
+  const deadlineMs = Date.now() + withinMs;
+  while (true) {
+    const value = await look();
+    if (value !== undefined && value !== null && value !== false) {
+      return value as Exclude<T, undefined | null | false>;
+    }
+    if (Date.now() > deadlineMs)
+      throw new Error(`waited ${withinMs} ms in vain for ${typeof what === 'string' ? what : what()}`);
+    await setTimeout(5);
+  }
+}

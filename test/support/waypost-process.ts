@@ -1,0 +1,73 @@
+/** How does a test run the command line as its users do: as a process of its own, ended by its own id? */
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import type { Readable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { eventually } from './eventually.ts';
+
+const MAIN = fileURLToPath(new URL('../../bin/waypost.js', import.meta.url));
+
+export interface Ended {
+  code: number | null;
+  signal: NodeJS.Signals | null;
+  stdout: string;
+  stderr: string;
+}
+
+export class WaypostProcess {
+  readonly #child: ChildProcessByStdio<null, Readable, Readable>;
+  readonly #closed: Promise<[number | null, NodeJS.Signals | null]>;
+  stdout = '';
+  stderr = '';
+
+  /** `env` replaces the whole environment, so that a setting of the developer's own shell changes no test. */
+  constructor(args: readonly string[], env: Record<string, string> = {}) {
+    this.#child = spawn(process.execPath, [MAIN, ...args], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { PATH: process.env['PATH'] ?? '', ...env },
+    });
+    this.#child.stdout.on('data', (chunk: Buffer) => {
+      this.stdout += chunk.toString('utf8');
+    });
+    this.#child.stderr.on('data', (chunk: Buffer) => {
+      this.stderr += chunk.toString('utf8');
+    });
+    this.#closed = once(this.#child, 'close') as Promise<[number | null, NodeJS.Signals | null]>;
+  }
+
+  /** The events of the JSON log so far. */
+  events(): Record<string, unknown>[] {
+    const lines = this.stdout.split('\n').filter((line) => line.startsWith('{"level"'));
+    return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+  }
+
+  /** Where it listens, once it says so in its JSON log. */
+  async url(): Promise<string> {
+    const event = await eventually(
+      () => `the server to listen; it said: ${this.stdout}${this.stderr}`,
+      () => this.events().find(({ event: name }) => name === 'listening') ?? this.#child.exitCode !== null,
+    );
+    if (event === true) throw new Error(`the server ended instead of listening: ${this.stderr}`);
+    return String(event['url']);
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  async ended(): Promise<Ended> {
+    const [code, signal] = await this.#closed;
+    return { code, signal, stdout: this.stdout, stderr: this.stderr };
+  }
+
+  /** For the end of a test: whatever it does, it is gone afterwards. */
+  async kill(): Promise<void> {
+    this.#child.kill('SIGKILL');
+    await this.#closed;
+  }
+}
+
+/** Runs a command that ends by itself. */
+export function runWaypost(args: readonly string[], env: Record<string, string> = {}): Promise<Ended> {
+  return new WaypostProcess(args, env).ended();
+}
