@@ -30,6 +30,14 @@ export type Reads = {
 
 export type ReadMethod = keyof Reads;
 
+/** Those that may look at many rows or carry many bodies; the others look up a row or two. */
+export const LONG_READS: ReadonlySet<ReadMethod> = new Set<ReadMethod>([
+  'findCandidates',
+  'listDead',
+  'deadAt',
+  'listLogs',
+]);
+
 /** Runs one read on its own snapshot. */
 export function runRead<M extends ReadMethod>(
   driver: Driver,

@@ -9,11 +9,6 @@ export interface ThreadOptions {
   role: 'writer' | 'reader';
 }
 
-/** To a reader, before any request: the writer is ready, so the file is there and has the schema. */
-export interface OpenNow {
-  kind: 'open';
-}
-
 export type Request =
   | { id: number; kind: 'batch'; commands: readonly WriteCommand[] }
   | { id: number; kind: 'read'; method: ReadMethod; args: Reads[ReadMethod]['args'] }

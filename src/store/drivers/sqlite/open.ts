@@ -5,9 +5,11 @@ import type { Store } from '../../../engine/stores.ts';
 import { createStore } from '../../create.ts';
 import { GroupCommit, type GroupCommitOptions } from '../../group-commit.ts';
 import { migrate } from '../../migrations/index.ts';
+import { LONG_READS } from '../../reads.ts';
 import { SqlStore } from '../../store.ts';
 import { SqliteDriver, walBytes } from './driver.ts';
 import { type FileLock, lockFile } from './lock.ts';
+import type { ThreadOptions } from './messages.ts';
 import { DatabaseThread } from './thread.ts';
 
 export interface SqliteStoreOptions {
@@ -35,9 +37,9 @@ export interface StoreStats {
 export type SqliteStore = Store & { stats(): StoreStats };
 
 /**
- * A store whose database lives in threads of its own: one that writes, one that reads so that long lists never stall
- * writing. Throws `StoreInUse` when another server has the file, and an error named `SchemaTooNew` when a newer
- * program has changed it.
+ * A store whose database lives in threads of its own: one that writes and looks single rows up, and one for lists, so
+ * that these never stall writing. Throws `StoreInUse` when another server has the file, and an error named
+ * `SchemaTooNew` when a newer program has changed it.
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<SqliteStore> {
   const inMemory = options.path === ':memory:';
@@ -58,16 +60,21 @@ async function openThreads(
 ): Promise<SqliteStore> {
   let commits: GroupCommit | undefined;
   const fail = (error: Error): void => (commits ? commits.fail(error) : onFatal(error));
-  const [writer, reader] = await startThreads(path, fail);
+  const writer = await DatabaseThread.start({ path, role: 'writer' }, fail);
+  // A database in memory belongs to its connection, so there the writer does everything.
+  const lister = path === ':memory:' ? undefined : new LateThread({ path, role: 'reader' }, fail);
   const queue = new GroupCommit({ flush: (commands) => writer.run(commands), onFatal, ...batch });
   commits = queue;
   const store = new SqlStore({
     write: (method, args) => queue.run(method, args),
-    read: (method, args) => reader.read(method, args),
+    read: async (method, args) => {
+      const thread = lister && LONG_READS.has(method) ? await lister.thread() : writer;
+      return thread.read(method, args);
+    },
     counts: () => queue.counts,
     close: async () => {
       await queue.close();
-      if (reader !== writer) await reader.close();
+      await lister?.close();
       await writer.close();
       lock?.release();
     },
@@ -75,25 +82,25 @@ async function openThreads(
   return withStats(store, path);
 }
 
-/** The writer and the reader; in memory they are one, since a database there belongs to its connection. */
-async function startThreads(
-  path: string,
-  fail: (error: Error) => void,
-): Promise<[writer: DatabaseThread, reader: DatabaseThread]> {
-  const starting = DatabaseThread.start({ path, role: 'writer' }, fail);
-  if (path === ':memory:') {
-    const both = await starting.ready();
-    return [both, both];
+/** A thread that is started when it is first needed: many servers never list anything, and a thread costs 15 MiB. */
+class LateThread {
+  readonly #options: ThreadOptions;
+  readonly #onFatal: (error: Error) => void;
+  #started: Promise<DatabaseThread> | undefined;
+
+  constructor(options: ThreadOptions, onFatal: (error: Error) => void) {
+    this.#options = options;
+    this.#onFatal = onFatal;
   }
-  // Side by side: most of a thread's start is loading its code.
-  const startingReader = DatabaseThread.start({ path, role: 'reader' }, fail);
-  try {
-    const writer = await starting.ready();
-    startingReader.openNow();
-    return [writer, await startingReader.ready()];
-  } catch (error) {
-    await Promise.all([starting.abandon(), startingReader.abandon()]);
-    throw error;
+
+  thread(): Promise<DatabaseThread> {
+    this.#started ??= DatabaseThread.start(this.#options, this.#onFatal);
+    return this.#started;
+  }
+
+  async close(): Promise<void> {
+    const thread = await this.#started;
+    await thread?.close();
   }
 }
 

@@ -4,21 +4,11 @@ import { StoreUnavailable } from '../../../engine/stores.ts';
 import type { WriteCommand, WriteResult } from '../../batch.ts';
 import { StoreFatal } from '../../driver.ts';
 import type { ReadMethod, Reads } from '../../reads.ts';
-import type { OpenNow, Reply, Request, ThreadOptions } from './messages.ts';
+import type { Reply, Request, ThreadOptions } from './messages.ts';
 
 interface Pending {
   resolve: (value: never) => void;
   reject: (error: Error) => void;
-}
-
-/** A thread that loads its code, or opens its database. */
-export interface StartingThread {
-  /** Lets a reader open the file, which the writer has made by now. */
-  openNow(): void;
-  /** Resolves when the database is open; rejects, with the reason the thread gave, when it cannot be used. */
-  ready(): Promise<DatabaseThread>;
-  /** Ends it at once. */
-  abandon(): Promise<void>;
 }
 
 type WithoutId<R> = R extends { id: number } ? Omit<R, 'id'> : never;
@@ -36,20 +26,11 @@ export class DatabaseThread {
     this.#onFatal = onFatal;
   }
 
-  static start(options: ThreadOptions, onFatal: (error: Error) => void): StartingThread {
+  /** Resolves when the database is open; rejects, with the reason the thread gave, when it cannot be used. */
+  static async start(options: ThreadOptions, onFatal: (error: Error) => void): Promise<DatabaseThread> {
     // The sources run as .ts, the published package as .js.
     const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
     const worker = new Worker(new URL(`./worker.${extension}`, import.meta.url), { workerData: options });
-    return {
-      openNow: () => worker.postMessage({ kind: 'open' } satisfies OpenNow),
-      ready: () => DatabaseThread.#whenReady(worker, onFatal),
-      abandon: async () => {
-        await worker.terminate();
-      },
-    };
-  }
-
-  static async #whenReady(worker: Worker, onFatal: (error: Error) => void): Promise<DatabaseThread> {
     const first = await new Promise<Reply>((resolve, reject) => {
       worker.once('message', resolve);
       worker.once('error', reject);

@@ -1,5 +1,4 @@
 /** Entry of a database thread: an fsync, or a list over many rows, must not stop the server's event loop. */
-import { once } from 'node:events';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { StoreUnavailable } from '../../../engine/stores.ts';
 import { BatchRunner } from '../../batch.ts';
@@ -15,8 +14,6 @@ async function serve(port: MessagePort, { path, role }: ThreadOptions): Promise<
   const reply = (message: Reply): void => port.postMessage(message);
   let driver: SqliteDriver;
   try {
-    // A reader starts beside the writer, so it can only open the file once it is asked to: the writer makes it.
-    if (role === 'reader') await once(port, 'message');
     driver = new SqliteDriver({ path, readOnly: role === 'reader' });
     if (role === 'writer') await migrate(driver);
   } catch (error) {
