@@ -1,0 +1,21 @@
+/** Who may call, and with which keys a project's deliveries are signed (messaging.md 2, 10.3). Implemented over the store. */
+import type { ProjectId } from '../engine/model.ts';
+import type { TokenScope } from '../engine/stores.ts';
+
+export interface Caller {
+  projectId: ProjectId;
+  scope: TokenScope;
+}
+
+export interface SigningKeys {
+  current: string;
+  next: string;
+}
+
+export interface Accounts {
+  /** `tokenHash`: SHA-256 of the whole token, base64url. Answers from memory, since it runs on every request. */
+  authenticate(tokenHash: string): Caller | undefined;
+  signingKeys(projectId: ProjectId): Promise<SigningKeys>;
+  /** `current` becomes the former `next`, `next` is new; resolves once that is durable. */
+  rotate(projectId: ProjectId): Promise<SigningKeys>;
+}

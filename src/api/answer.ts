@@ -1,0 +1,59 @@
+/** What a handler gives back: a status and, mostly, JSON. Every refusal becomes `{"error"}` here (messaging.md 1.3). */
+import type { EventLog } from '../engine/ports.ts';
+import { StoreUnavailable } from '../engine/stores.ts';
+import { ApiError } from '../protocol/errors.ts';
+
+export interface Answer {
+  status: number;
+  /** JSON text; `''` for the answers that the contract calls "200, no body". */
+  json: string;
+  headers?: Record<string, string>;
+}
+
+/** Long enough for a flush to end or a full disk to be seen again; short enough that nobody gives up meanwhile. */
+const RETRY_AFTER_S = 1;
+
+export const NO_BODY: Answer = { status: 200, json: '' };
+
+/** `value` as JSON. Throws when it cannot be expressed, which is a fault of ours. */
+export function answer(status: number, value: unknown): Answer {
+  return { status, json: JSON.stringify(value) };
+}
+
+/** A refusal in the form that all clients parse. */
+export function refusal(status: number, error: string, headers?: Record<string, string>): Answer {
+  const refused: Answer = { status, json: JSON.stringify({ error }) };
+  if (headers) refused.headers = headers;
+  return refused;
+}
+
+/**
+ * The answer to what a handler threw. A caller's mistake is named; a store that cannot write asks the caller to
+ * come back; everything else is ours, is logged, and is told to nobody (messaging.md 25).
+ */
+export function answerToError(error: unknown, log: EventLog, where: string): Answer {
+  if (error instanceof ApiError) {
+    return error.status === 503
+      ? refusal(503, error.message, { 'retry-after': String(RETRY_AFTER_S) })
+      : refusal(error.status, error.message);
+  }
+  if (error instanceof StoreUnavailable) {
+    log.warn('store_unavailable', { route: where, reason: error.message });
+    return refusal(503, 'the store cannot take the request now, try again shortly', {
+      'retry-after': String(RETRY_AFTER_S),
+    });
+  }
+  // The stack names our own source lines and no request data; messages of unknown errors may quote input, so they stay out.
+  log.error('request_failed', { route: where, kind: kindOf(error), stack: stackFrames(error) });
+  return refusal(500, 'internal server error');
+}
+
+function kindOf(error: unknown): string {
+  return error instanceof Error ? error.name : typeof error;
+}
+
+function stackFrames(error: unknown): string {
+  if (!(error instanceof Error) || error.stack === undefined) return '';
+  const frames = error.stack.split('\n').filter((line) => line.startsWith('    at '));
+  return frames.slice(0, 8).join('\n');
+}

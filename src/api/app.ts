@@ -1,0 +1,165 @@
+/**
+ * The HTTP server: Fastify around the route table. Every request takes the same steps: find the route on the raw
+ * target, admit the caller, call the handler, write its answer.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
+import { ApiError } from '../protocol/errors.ts';
+import { type Answer, answerToError, refusal } from './answer.ts';
+import { authenticate, authorize } from './authentication.ts';
+import { BodyBudget } from './body-budget.ts';
+import { type CallerIpReader, callerIpReader } from './caller-ip.ts';
+import { answerClientError } from './connection-errors.ts';
+import { type ApiLimits, HEADER_LINES_MAX, REQUESTS_PER_SOCKET_MAX, TARGET_BYTES_MAX } from './limits.ts';
+import { CallerGone, RequestBody } from './request-body.ts';
+import { respond } from './respond.ts';
+import type { Services } from './route.ts';
+import { createRoutes, type Match, RouteFinder } from './routes.ts';
+
+export interface ApiOptions extends Services {
+  /** Addresses and CIDRs of proxies whose `X-Forwarded-For` is believed. */
+  trustedProxies: readonly string[];
+}
+
+const MATCH = Symbol('match');
+type MatchedMessage = IncomingMessage & { [MATCH]?: Match };
+
+/** Makes the server, without listening. Throws a `TypeError` that names a wrong entry of `trustedProxies`. */
+export function createApi(options: ApiOptions): FastifyInstance {
+  const routes = createRoutes(options);
+  const finder = new RouteFinder(routes);
+  const app = fastify({
+    logger: false,
+    exposeHeadRoutes: false,
+    // Requests on open connections are still answered while the server closes; the engine says when it takes no more.
+    return503OnClosing: false,
+    http: serverOptions(options.limits),
+    requestTimeout: options.limits.requestTimeoutMs,
+    keepAliveTimeout: options.limits.keepAliveTimeoutMs,
+    // A socket on which nothing moves for longer than any request may take is dead.
+    connectionTimeout: options.limits.requestTimeoutMs * 2,
+    maxRequestsPerSocket: REQUESTS_PER_SOCKET_MAX,
+    clientErrorHandler: answerClientError,
+    // The raw target is read once, here. Fastify's router then sees a fixed text for each route, so that nothing in
+    // it can decode, clean or refuse what callers embed in their paths.
+    rewriteUrl: (request) => {
+      const match = finder.find(request.url ?? '/', request.method ?? '');
+      (request as MatchedMessage)[MATCH] = match;
+      return match.routes.get(request.method ?? '')?.path ?? '/';
+    },
+  });
+  harden(app, options.limits);
+
+  const edge = new Edge(options);
+  const handler = ({ raw }: FastifyRequest, reply: FastifyReply): void => {
+    // The answer is written past Fastify: it is JSON text already, and its content type is to stay as it is.
+    reply.hijack();
+    void edge.serve(raw, reply.raw);
+  };
+  for (const { method, path } of routes) app.route({ method, url: path, handler });
+  app.setNotFoundHandler(handler);
+  return app;
+}
+
+/** The same steps for each request. */
+class Edge {
+  readonly #options: ApiOptions;
+  readonly #budget: BodyBudget;
+  readonly #callerIp: CallerIpReader;
+
+  constructor(options: ApiOptions) {
+    this.#options = options;
+    this.#budget = new BodyBudget(options.limits.requestMemoryBytesMax);
+    this.#callerIp = callerIpReader(options.trustedProxies);
+  }
+
+  /** Never rejects. */
+  async serve(request: MatchedMessage, response: ServerResponse): Promise<void> {
+    const { clock, log } = this.#options;
+    const body = new RequestBody(request, response, this.#budget);
+    const match = request[MATCH];
+    try {
+      if (!match) throw new Error('a request came by without its route');
+      respond(request, response, await this.#answer(request, match, body), clock);
+    } catch (error) {
+      // Nobody is left to be answered, or half an answer is out already.
+      if (error instanceof CallerGone || response.headersSent) {
+        response.destroy();
+        return;
+      }
+      const where = match?.routes.get(request.method ?? '')?.path ?? 'unknown';
+      respond(request, response, answerToError(error, log, where), clock);
+    } finally {
+      body.release();
+    }
+  }
+
+  #answer(request: IncomingMessage, match: Match, body: RequestBody): Answer | Promise<Answer> {
+    const { method = '', headers, rawHeaders } = request;
+    checkHead(request, this.#options.limits);
+    const route = match.routes.get(method);
+    let projectId = 0;
+    let isTokenInHeader = false;
+    if (match.isProtected) {
+      const admission = authenticate(this.#options.accounts, headers.authorization, match.rawQuery);
+      authorize(admission.caller, method, route?.access);
+      projectId = admission.caller.projectId;
+      isTokenInHeader = admission.isTokenInHeader;
+    }
+    if (!route) return noRoute(match);
+    const forwardedFor = headers['x-forwarded-for'];
+    const callerIp = this.#callerIp(request.socket.remoteAddress, forwardedFor as string | undefined);
+    const { id, rawDestination, rawQuery } = match;
+    return route.handle({ projectId, id, rawDestination, rawQuery, rawHeaders, isTokenInHeader, callerIp, body });
+  }
+}
+
+function noRoute({ routes }: Match): Answer {
+  if (routes.size === 0) return refusal(404, 'not found');
+  return refusal(405, 'Method Not Allowed', { allow: [...routes.keys()].join(', ') });
+}
+
+/** What Node does not check itself, or would answer without JSON (messaging.md 20.2). Throws `ApiError`. */
+function checkHead({ rawHeaders, headers, httpVersion }: IncomingMessage, { headerBytesMax }: ApiLimits): void {
+  let bytes = 0;
+  for (const text of rawHeaders) bytes += text.length;
+  if (bytes > headerBytesMax || rawHeaders.length > 2 * HEADER_LINES_MAX) {
+    const limit = `at most ${headerBytesMax} bytes in ${HEADER_LINES_MAX} lines`;
+    throw new ApiError('headers_too_large', `request headers too large: ${limit}`);
+  }
+  if (headers.host === undefined && httpVersion === '1.1') {
+    throw new ApiError('invalid_request', 'the Host header is missing');
+  }
+}
+
+function serverOptions(limits: ApiLimits) {
+  return {
+    // Node counts the request line and the headers together.
+    maxHeaderSize: TARGET_BYTES_MAX + limits.headerBytesMax + 4 * HEADER_LINES_MAX,
+    headersTimeout: limits.headersTimeoutMs,
+    // How often both time-outs are looked at.
+    connectionsCheckingInterval: Math.min(2_000, limits.headersTimeoutMs),
+    requireHostHeader: false,
+    insecureHTTPParser: false,
+  };
+}
+
+function harden(app: FastifyInstance, limits: ApiLimits): void {
+  // Bodies are read by the handlers, which know their limits; to Fastify no method has one, so no content type is
+  // parsed, refused or asked for.
+  for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
+    app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
+  }
+  const { server } = app;
+  server.maxHeadersCount = HEADER_LINES_MAX + 1;
+  server.maxConnections = limits.connectionsMax;
+  // Without these listeners Node would tell every caller to send its body, and answer other expectations without JSON.
+  server.on('checkContinue', (request, response) => server.emit('request', request, response));
+  server.on('checkExpectation', (request, response) => {
+    const json = JSON.stringify({ error: 'the expectation in the Expect header cannot be met' });
+    const length = Buffer.byteLength(json);
+    response.writeHead(417, { 'content-type': 'application/json', 'content-length': length, connection: 'close' });
+    response.end(json);
+    request.resume();
+  });
+}

@@ -1,0 +1,52 @@
+/** Who calls? The token comes in the query or in `Authorization`; the query decides (messaging.md 2.1). */
+import { ApiError } from '../protocol/errors.ts';
+import { formDecode } from '../protocol/percent-encoding.ts';
+import { splitQuery } from '../protocol/request-target.ts';
+import { hashToken } from '../protocol/token.ts';
+import type { Accounts, Caller } from './accounts.ts';
+import type { Access } from './route.ts';
+
+/** Longer than any token; what is longer is not worth hashing. */
+const TOKEN_LENGTH_MAX = 4096;
+
+export interface Admission {
+  caller: Caller;
+  isTokenInHeader: boolean;
+}
+
+/** Throws `ApiError` 401 without a valid token. The token is compared only as a hash and kept nowhere. */
+export function authenticate(accounts: Accounts, authorization: string | undefined, rawQuery: string): Admission {
+  const fromQuery = tokenInQuery(rawQuery);
+  const token = fromQuery ?? bearerToken(authorization);
+  if (token === undefined || token === '' || token.length > TOKEN_LENGTH_MAX) throw unauthenticated();
+  const caller = accounts.authenticate(hashToken(token));
+  if (!caller) throw unauthenticated();
+  return { caller, isTokenInHeader: fromQuery === undefined };
+}
+
+/** Throws `ApiError` 403 when the token is read-only and the route is not. `undefined`: there is no such route. */
+export function authorize(caller: Caller, method: string, access: Access | undefined): void {
+  if (caller.scope === 'full') return;
+  const isAllowed = access === undefined ? method === 'GET' : access !== 'full';
+  if (!isAllowed) throw new ApiError('forbidden', 'read-only token cannot perform this operation');
+}
+
+function tokenInQuery(rawQuery: string): string | undefined {
+  // Most requests end here. The name may be escaped in part, so a percent sign sends them the long way.
+  if (!/qstash|%/i.test(rawQuery)) return undefined;
+  for (const piece of rawQuery.split('&')) {
+    const [rawName = ''] = piece.split('=', 1);
+    // Only the piece itself is read: what is wrong elsewhere in the query is told to callers who are known.
+    if (formDecode(rawName)?.toLowerCase() === 'qstash_token') return splitQuery(piece).token;
+  }
+  return undefined;
+}
+
+/** The scheme's name in any letter case, blanks around the token trimmed. */
+function bearerToken(authorization: string | undefined): string | undefined {
+  return authorization === undefined ? undefined : /^\s*bearer\s+(\S+)\s*$/i.exec(authorization)?.[1];
+}
+
+function unauthenticated(): ApiError {
+  return new ApiError('unauthenticated', 'unable to authenticate: invalid token');
+}

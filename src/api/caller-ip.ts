@@ -1,0 +1,69 @@
+/** Which address called? Behind trusted proxies the right-most untrusted one (messaging.md 7.5). */
+import ipaddr from 'ipaddr.js';
+import { memo } from '../protocol/memo.ts';
+
+type Address = ReturnType<typeof ipaddr.process>;
+type Cidr = [Address, number];
+
+export type CallerIpReader = (peer: string | undefined, forwardedFor: string | undefined) => string | undefined;
+
+/**
+ * A reader that believes `X-Forwarded-For` as far as it was written by `trustedProxies` (addresses or CIDRs).
+ * Throws a `TypeError` naming an entry that is neither.
+ */
+export function callerIpReader(trustedProxies: readonly string[]): CallerIpReader {
+  const trusted = trustedProxies.map(parseCidr);
+  return (peer, forwardedFor) => {
+    const address = peer === undefined ? undefined : parseAddress(peer);
+    if (!address) return undefined;
+    if (forwardedFor === undefined || !isTrusted(address, trusted)) return textOf(address);
+    return textOf(firstUntrusted(address, forwardedFor, trusted));
+  };
+}
+
+/** Walks from the proxy next to us outwards. What is not an address was not written by a proxy we trust, so it ends the walk. */
+function firstUntrusted(peer: Address, forwardedFor: string, trusted: readonly Cidr[]): Address {
+  const hops = forwardedFor.split(',');
+  let nearest = peer;
+  for (const hop of hops.reverse()) {
+    const address = parseAddress(withoutPort(hop.trim()));
+    if (!address) return nearest;
+    nearest = address;
+    if (!isTrusted(address, trusted)) return address;
+  }
+  return nearest;
+}
+
+function isTrusted(address: Address, trusted: readonly Cidr[]): boolean {
+  return trusted.some(([network, bits]) => network.kind() === address.kind() && address.match(network, bits));
+}
+
+/** Some proxies append the port: `203.0.113.7:5123`, `[2001:db8::1]:5123`. */
+function withoutPort(text: string): string {
+  const bracketed = /^\[([^\]]*)\](?::\d+)?$/.exec(text)?.[1];
+  if (bracketed !== undefined) return bracketed;
+  return /^([0-9.]+):\d+$/.exec(text)?.[1] ?? text;
+}
+
+/**
+ * An IPv4 address that came mapped into IPv6 is IPv4. A zone (`%eth0`) is the machine's own business. The same few
+ * peers come with nearly every request, so their addresses are remembered.
+ */
+const parseAddress: (text: string) => Address | undefined = memo((text) => {
+  const [address = ''] = text.split('%');
+  if (ipaddr.IPv4.isValidFourPartDecimal(address) || ipaddr.IPv6.isValid(address)) return ipaddr.process(address);
+  return undefined;
+});
+
+function parseCidr(text: string): Cidr {
+  const [base = '', bits] = text.split('/');
+  const address = parseAddress(base.trim());
+  const bitsMax = address?.kind() === 'ipv4' ? 32 : 128;
+  const length = bits === undefined ? bitsMax : /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN;
+  if (!address || !(length <= bitsMax)) throw new TypeError(`not an address or CIDR: ${text}`);
+  return [address, length];
+}
+
+function textOf(address: Address): string {
+  return address.toString();
+}

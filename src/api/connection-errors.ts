@@ -1,0 +1,23 @@
+/** Answers what never became a request (malformed, too large, too slow) in the form of all errors, and closes. */
+import type { Socket } from 'node:net';
+
+const ANSWER_BY_CODE: ReadonlyMap<string, readonly [status: string, error: string]> = new Map([
+  ['HPE_HEADER_OVERFLOW', ['431 Request Header Fields Too Large', 'request line and headers are too large']],
+  ['HPE_CHUNK_EXTENSIONS_OVERFLOW', ['413 Payload Too Large', 'chunk extensions are too large']],
+  ['ERR_HTTP_REQUEST_TIMEOUT', ['408 Request Timeout', 'the request did not arrive in time']],
+]);
+
+const MALFORMED = ['400 Bad Request', 'malformed HTTP request'] as const;
+
+/** For the server's `clientError` event. */
+export function answerClientError(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || socket.destroyed || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const [status, text] = ANSWER_BY_CODE.get(error.code ?? '') ?? MALFORMED;
+  const json = JSON.stringify({ error: text });
+  const head = `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(json)}`;
+  // No lingering here: whoever sends this is not speaking HTTP, or not fast enough to be waited for.
+  socket.end(`${head}\r\nconnection: close\r\n\r\n${json}`, () => socket.destroy());
+}

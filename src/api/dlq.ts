@@ -1,0 +1,177 @@
+/** The dead letter queue: list, read, delete and retry its entries (messaging.md 17, 22.24 to 22.29). */
+import type { DeadRetryOverride } from '../engine/commands.ts';
+import type { ProjectId } from '../engine/model.ts';
+import type { DeadMessage, Page } from '../engine/stores.ts';
+import { ApiError } from '../protocol/errors.ts';
+import { type Answer, answer, NO_BODY } from './answer.ts';
+import { type Amount, type Filters, readFilters } from './filters.ts';
+import { readJson } from './json-body.ts';
+import { PAGE_BODY_BYTES_MAX, SMALL_JSON_LIMIT } from './limits.ts';
+import { readRetryOverride } from './retry-override.ts';
+import type { Call, Route, Services } from './route.ts';
+import { DeadListSchema, DeadMessageSchema, DeletedSchema, RetriedManySchema, RetriedSchema } from './schemas.ts';
+import { deadMessageView } from './views.ts';
+
+const AMOUNT: Amount = { countDefault: 100, countMax: 100, isLowered: true };
+
+/** How often a bulk retry looks again when entries vanish between choosing and retrying them. */
+const RETRY_ROUNDS = 5;
+
+export function dlqRoutes(services: Services): Route[] {
+  const { engine } = services;
+
+  async function list({ projectId, rawQuery }: Call): Promise<Answer> {
+    const filters = readFilters('dlqList', rawQuery, undefined, AMOUNT);
+    const page = filters.ids ? { items: await findAll(projectId, filters.ids) } : await select(projectId, filters);
+    return answer(200, { messages: page.items.map(deadMessageView), cursor: page.cursor });
+  }
+
+  async function get({ projectId, id }: Call): Promise<Answer> {
+    const dead = await engine.findDead(projectId, id);
+    if (!dead) throw notFound(id);
+    return answer(200, deadMessageView(dead));
+  }
+
+  async function deleteOne({ projectId, id }: Call): Promise<Answer> {
+    if ((await engine.deleteDead(projectId, [id])) === 0) throw notFound(id);
+    return NO_BODY;
+  }
+
+  async function deleteMany(call: Call): Promise<Answer> {
+    const { projectId } = call;
+    const filters = await readBulk(call);
+    if (filters.ids) return answer(200, { deleted: await engine.deleteDead(projectId, filters.ids) });
+    const page = await select(projectId, filters);
+    return answer(200, { deleted: await engine.deleteDead(projectId, idsOf(page)), cursor: page.cursor });
+  }
+
+  async function retryOne({ projectId, id, rawHeaders }: Call): Promise<Answer> {
+    const messageIds = await engine.retryDead(projectId, [id], readRetryOverride(rawHeaders, services));
+    const [messageId] = messageIds ?? [];
+    if (messageId === undefined) throw notFound(id);
+    return answer(201, { messageId });
+  }
+
+  async function retryMany(call: Call): Promise<Answer> {
+    const override = readRetryOverride(call.rawHeaders, services);
+    const filters = await readBulk(call);
+    const { messageIds, cursor } = filters.ids
+      ? { messageIds: await retryAll(call.projectId, filters.ids, override), cursor: undefined }
+      : await retryMatching(call.projectId, filters, override);
+    return answer(201, { cursor: cursor ?? '', responses: messageIds.map((messageId) => ({ messageId })) });
+  }
+
+  /** All or none, so that a caller who named an entry learns that it is gone (messaging.md 22.29). */
+  async function retryAll(projectId: ProjectId, ids: string[], override: DeadRetryOverride): Promise<string[]> {
+    if (ids.length === 0) return [];
+    const messageIds = await engine.retryDead(projectId, ids, override);
+    if (!messageIds)
+      throw new ApiError('not_found', `dlq message not found: at least one of ${ids.length} ids is gone`);
+    return messageIds;
+  }
+
+  async function retryMatching(
+    projectId: ProjectId,
+    filters: Filters,
+    override: DeadRetryOverride,
+  ): Promise<{ messageIds: string[]; cursor?: string | undefined }> {
+    for (let round = 0; round < RETRY_ROUNDS; round += 1) {
+      const page = await select(projectId, filters);
+      const messageIds = page.items.length === 0 ? [] : await engine.retryDead(projectId, idsOf(page), override);
+      if (messageIds) return { messageIds, cursor: page.cursor };
+    }
+    throw new ApiError('unavailable', 'the chosen entries are being changed by others, try again shortly');
+  }
+
+  function select(projectId: ProjectId, { attributes, count = AMOUNT.countMax, cursor, order }: Filters) {
+    const request = cursor === undefined ? { count, order } : { count, order, cursor };
+    return engine.listDead(projectId, attributes, request);
+  }
+
+  /** Newest first, like every list of the DLQ. */
+  async function findAll(projectId: ProjectId, ids: string[]): Promise<DeadMessage[]> {
+    const found: DeadMessage[] = [];
+    let bytes = 0;
+    for (const id of ids) {
+      const dead = await engine.findDead(projectId, id);
+      if (!dead) continue;
+      found.push(dead);
+      bytes += bodyBytesOf(dead);
+      if (bytes > PAGE_BODY_BYTES_MAX) {
+        throw new ApiError('invalid_query', 'invalid query parameter dlqIds: too much for one answer, ask for fewer');
+      }
+    }
+    return found.sort(newestFirst);
+  }
+
+  return [
+    {
+      method: 'GET',
+      path: '/v2/dlq',
+      access: 'read',
+      summary: 'Lists dead messages, newest first.',
+      answers: { 200: DeadListSchema },
+      handle: list,
+    },
+    {
+      method: 'DELETE',
+      path: '/v2/dlq',
+      access: 'full',
+      summary: 'Deletes the dead messages that match filters, all without a filter.',
+      answers: { 200: DeletedSchema },
+      handle: deleteMany,
+    },
+    {
+      method: 'POST',
+      path: '/v2/dlq/retry',
+      access: 'full',
+      summary: 'Publishes the dead messages that match filters anew.',
+      answers: { 201: RetriedManySchema },
+      handle: retryMany,
+    },
+    {
+      method: 'POST',
+      path: '/v2/dlq/retry/:dlqId',
+      access: 'full',
+      summary: 'Publishes a dead message anew and removes it from the DLQ.',
+      answers: { 201: RetriedSchema },
+      handle: retryOne,
+    },
+    {
+      method: 'GET',
+      path: '/v2/dlq/:dlqId',
+      access: 'read',
+      summary: 'Reads a dead message.',
+      answers: { 200: DeadMessageSchema },
+      handle: get,
+    },
+    {
+      method: 'DELETE',
+      path: '/v2/dlq/:dlqId',
+      access: 'full',
+      summary: 'Deletes a dead message.',
+      answers: { 200: undefined },
+      handle: deleteOne,
+    },
+  ];
+}
+
+async function readBulk({ body, rawQuery }: Call): Promise<Filters> {
+  return readFilters('dlqBulk', rawQuery, await readJson(body, SMALL_JSON_LIMIT), AMOUNT);
+}
+
+function idsOf(page: Page<DeadMessage>): string[] {
+  return page.items.map(({ dlqId }) => dlqId);
+}
+
+function bodyBytesOf({ message, burial }: DeadMessage): number {
+  return message.body.length + burial.responseBody.length;
+}
+
+function newestFirst(a: DeadMessage, b: DeadMessage): number {
+  return b.burial.failedAtMs - a.burial.failedAtMs || b.message.key - a.message.key;
+}
+
+function notFound(dlqId: string): ApiError {
+  return new ApiError('not_found', `dlq message ${dlqId} not found`);
+}

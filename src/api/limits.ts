@@ -1,0 +1,43 @@
+/** Bounds of the HTTP interface. `config` names each as a setting and explains its default. */
+export interface ApiLimits {
+  /** Body of one message; the setting that a 413 names. */
+  messageBytesMax: number;
+  /** Body of one batch request. */
+  batchBytesMax: number;
+  batchItemsMax: number;
+  /** Bodies held in memory over all requests; more are answered 503. */
+  requestMemoryBytesMax: number;
+  /** Names and values of all request headers together (messaging.md 20.2). */
+  headerBytesMax: number;
+  connectionsMax: number;
+  /** From the first byte of a request to the end of its headers. */
+  headersTimeoutMs: number;
+  /** From the first byte of a request to the end of its body. */
+  requestTimeoutMs: number;
+  /** An idle connection is closed after this time. */
+  keepAliveTimeoutMs: number;
+}
+
+/** The request line is accepted up to this size, since clients put long id lists into the query (messaging.md 20.2). */
+export const TARGET_BYTES_MAX = 64 * 1024;
+
+/** More header lines than this are refused: Node would drop the rest without a word. */
+export const HEADER_LINES_MAX = 1_000;
+
+/** A connection is closed after this many requests, so that a balancer spreads long-lived callers anew. */
+export const REQUESTS_PER_SOCKET_MAX = 10_000;
+
+/** JSON bodies of filters and of other small requests. */
+const SMALL_JSON_BYTES_MAX = 256 * 1024;
+
+/** Ids that one request may name (`messageIds`, `dlqIds`). */
+export const IDS_MAX = 1000;
+
+/** Different values of one filter: each costs time on every row that is looked at. */
+export const FILTER_VALUES_MAX = 100;
+
+/** Bodies in an answer about named DLQ ids, which has no cursor; pages of a list are cut by the store (P10). */
+export const PAGE_BODY_BYTES_MAX = 16 * 1024 * 1024;
+
+/** The limit of every JSON body except a batch. */
+export const SMALL_JSON_LIMIT = { bytesMax: SMALL_JSON_BYTES_MAX, setting: 'the limit of this endpoint' } as const;

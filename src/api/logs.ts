@@ -1,0 +1,54 @@
+/** Lists what happened to messages (messaging.md 18.2, 22.39). */
+import type { Answer } from './answer.ts';
+import { type Amount, readFilters } from './filters.ts';
+import type { Call, Route, Services } from './route.ts';
+import { EventsSchema, LogsSchema } from './schemas.ts';
+import { logEntryView } from './views.ts';
+
+const COUNT_MAX = 1000;
+
+export function logRoutes({ engine, logsPageDefault }: Services): Route[] {
+  const countDefault = Math.min(logsPageDefault, COUNT_MAX);
+  const amount: Amount = { countDefault, countMax: COUNT_MAX, isLowered: true };
+
+  async function list({ projectId, rawQuery }: Call): Promise<{ entries: string; cursor: string }> {
+    const { ids, attributes, count = countDefault, cursor, order } = readFilters('logs', rawQuery, undefined, amount);
+    const filter = ids ? { messageId: ids } : attributes;
+    const request = cursor === undefined ? { count, order } : { count, order, cursor };
+    const page = await engine.listLogs(projectId, filter, request);
+    return {
+      entries: JSON.stringify(page.items.map(logEntryView)),
+      cursor: page.cursor === undefined ? '' : `"cursor":${JSON.stringify(page.cursor)},`,
+    };
+  }
+
+  async function events(call: Call): Promise<Answer> {
+    const { entries, cursor } = await list(call);
+    return { status: 200, json: `{${cursor}"events":${entries}}` };
+  }
+
+  /** The same entries under both names, since clients of this path read either; written once. */
+  async function logs(call: Call): Promise<Answer> {
+    const { entries, cursor } = await list(call);
+    return { status: 200, json: `{${cursor}"logs":${entries},"events":${entries}}` };
+  }
+
+  return [
+    {
+      method: 'GET',
+      path: '/v2/logs',
+      access: 'read',
+      summary: 'Lists log entries, newest first.',
+      answers: { 200: LogsSchema },
+      handle: logs,
+    },
+    {
+      method: 'GET',
+      path: '/v2/events',
+      access: 'read',
+      summary: 'Lists log entries, newest first, in the shape that the client libraries read.',
+      answers: { 200: EventsSchema },
+      handle: events,
+    },
+  ];
+}

@@ -1,0 +1,67 @@
+/** Reads and cancels messages (messaging.md 22.4 to 22.6). */
+import { ApiError } from '../protocol/errors.ts';
+import { type Answer, answer } from './answer.ts';
+import { type Amount, type Filters, readFilters } from './filters.ts';
+import { readJson } from './json-body.ts';
+import { SMALL_JSON_LIMIT } from './limits.ts';
+import type { Call, Route, Services } from './route.ts';
+import { CancelledSchema, MessageSchema } from './schemas.ts';
+import { messageView } from './views.ts';
+
+/** Without `count` everything that matches; with it, up to 500 (messaging.md 21.4). */
+const CANCEL_AMOUNT: Amount = { countMax: 500, isLowered: false };
+
+export function messageRoutes({ engine }: Services): Route[] {
+  async function get({ projectId, id }: Call): Promise<Answer> {
+    const message = await engine.findMessage(projectId, id);
+    if (!message) throw notFound(id);
+    return answer(200, messageView(message));
+  }
+
+  async function cancelOne({ projectId, id }: Call): Promise<Answer> {
+    const cancelled = await engine.cancelMessages(projectId, [id]);
+    if (cancelled === 0) throw notFound(id);
+    return answer(200, { cancelled });
+  }
+
+  async function cancelMany({ projectId, rawQuery, body }: Call): Promise<Answer> {
+    const given = await readJson(body, SMALL_JSON_LIMIT);
+    const filters = readFilters('cancel', rawQuery, given, CANCEL_AMOUNT);
+    return answer(200, { cancelled: await cancel(projectId, filters) });
+  }
+
+  function cancel(projectId: number, { ids, attributes, count }: Filters): Promise<number> {
+    return ids ? engine.cancelMessages(projectId, ids) : engine.cancelMatching(projectId, attributes, count);
+  }
+
+  return [
+    {
+      method: 'GET',
+      path: '/v2/messages/:messageId',
+      access: 'read',
+      summary: 'Reads a message that is not finished, or was delivered a moment ago.',
+      answers: { 200: MessageSchema },
+      handle: get,
+    },
+    {
+      method: 'DELETE',
+      path: '/v2/messages/:messageId',
+      access: 'full',
+      summary: 'Cancels a message.',
+      answers: { 200: CancelledSchema },
+      handle: cancelOne,
+    },
+    {
+      method: 'DELETE',
+      path: '/v2/messages',
+      access: 'full',
+      summary: 'Cancels the messages that match filters, all without a filter.',
+      answers: { 200: CancelledSchema },
+      handle: cancelMany,
+    },
+  ];
+}
+
+function notFound(id: string): ApiError {
+  return new ApiError('not_found', `message ${id} not found`);
+}

@@ -1,0 +1,52 @@
+/** The parameters of a list or bulk action, from the query string and from a JSON body (messaging.md 1.2, 21.3). */
+import { ApiError } from '../protocol/errors.ts';
+import { queryNames, queryValues } from '../protocol/request-target.ts';
+
+export interface ParameterValue {
+  /** Never contains `''`: empty elements are dropped (messaging.md 1.2, item 4). */
+  values: string[];
+  from: 'query' | 'body';
+}
+
+export type Parameters = Map<string, ParameterValue>;
+
+/** Filters whose values may contain commas, so that several of them are written by repeating the name. */
+const UNSPLIT: ReadonlySet<string> = new Set(['url', 'path', 'cursor']);
+
+/**
+ * The parameters that `isWanted` says yes to, as text; the query wins name by name. `isWanted` may throw to refuse
+ * a name. Throws `ApiError` 400 on a malformed escape and on a body of the wrong shape.
+ */
+export function readParameters(rawQuery: string, body: unknown, isWanted: (name: string) => boolean): Parameters {
+  const parameters: Parameters = new Map();
+  for (const name of queryNames(rawQuery)) {
+    if (name === '' || name.toLowerCase() === 'qstash_token' || !isWanted(name)) continue;
+    const values = queryValues(rawQuery, name, { splitCommas: !UNSPLIT.has(name) });
+    parameters.set(name, { values, from: 'query' });
+  }
+  for (const [name, value] of bodyMembers(body)) {
+    if (!isWanted(name) || parameters.has(name)) continue;
+    parameters.set(name, { values: memberTexts(name, value).filter((text) => text !== ''), from: 'body' });
+  }
+  return parameters;
+}
+
+function bodyMembers(body: unknown): [string, unknown][] {
+  if (body === undefined || body === null) return [];
+  if (typeof body !== 'object' || Array.isArray(body)) throw invalidBody('an object of filters is needed');
+  return Object.entries(body).filter(([, value]) => value !== undefined && value !== null);
+}
+
+/** A text, a number, or an array of them. */
+function memberTexts(name: string, value: unknown): string[] {
+  const elements: unknown[] = Array.isArray(value) ? value : [value];
+  return elements.map((element) => {
+    if (typeof element === 'string') return element;
+    if (typeof element === 'number' && Number.isFinite(element)) return String(element);
+    throw invalidBody(`${name} must be a text, a number, or an array of them`);
+  });
+}
+
+function invalidBody(reason: string): ApiError {
+  return new ApiError('invalid_body', `invalid request body: ${reason}`);
+}

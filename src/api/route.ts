@@ -1,0 +1,67 @@
+/** What a route is, and what its handler is given. Handlers know neither Fastify nor sockets. */
+import type { TSchema } from '@sinclair/typebox';
+import type { Engine } from '../engine/commands.ts';
+import type { ProjectId } from '../engine/model.ts';
+import type { Clock, EventLog } from '../engine/ports.ts';
+import type { Quotas } from '../protocol/options.ts';
+import type { Accounts } from './accounts.ts';
+import type { Answer } from './answer.ts';
+import type { ApiLimits } from './limits.ts';
+import type { RequestBody } from './request-body.ts';
+
+export type RouteMethod = 'GET' | 'POST' | 'DELETE';
+
+/**
+ * Who may call: anybody; any token; only a full one. Every mutating route needs `full`, and so do the signing keys,
+ * since they would let their reader forge deliveries (messaging.md 2.2).
+ */
+export type Access = 'public' | 'read' | 'full';
+
+export interface Route {
+  method: RouteMethod;
+  /** Fixed words, at most one `:parameter`, or a final `*` for an embedded destination. */
+  path: string;
+  access: Access;
+  /** One sentence for the interface document. */
+  summary: string;
+  /** Shape of each successful answer; `undefined` for "200, no body". */
+  answers: Record<number, TSchema | undefined>;
+  handle: (call: Call) => Answer | Promise<Answer>;
+}
+
+/** One request that was admitted. */
+export interface Call {
+  /** 0 on public routes. */
+  projectId: ProjectId;
+  /** The `:parameter` of the path, percent-decoded once. */
+  id: string;
+  /** The text after `/v2/publish/`, as it came. */
+  rawDestination: string;
+  /** The text after the first `?`, as it came. */
+  rawQuery: string;
+  /** Name, value, name, value, … as they came. */
+  rawHeaders: readonly string[];
+  /** True when `Authorization` carried our token, which then must not be forwarded (messaging.md 4.5). */
+  isTokenInHeader: boolean;
+  callerIp: string | undefined;
+  body: RequestBody;
+}
+
+/** Why a URL is refused as a destination, as the end of a sentence; `undefined`: it is allowed. */
+export type CheckDestination = (url: URL) => undefined | string | Promise<undefined | string>;
+
+/** What the handlers work with. */
+export interface Services {
+  engine: Engine;
+  accounts: Accounts;
+  clock: Clock;
+  log: EventLog;
+  checkDestination: CheckDestination;
+  quotas: Quotas;
+  limits: Readonly<ApiLimits>;
+  /** Names of headers that the operator's reverse proxy adds, never forwarded in blanket mode; `X-Forwarded-*` style. */
+  proxyHeaders: readonly string[];
+  /** Log entries in a page when the caller names no `count`; at most 1,000. */
+  logsPageDefault: number;
+  isReady: () => boolean;
+}

@@ -1,0 +1,65 @@
+/** Every route, and which of them a request target means (messaging.md 1.1, 28). */
+import { percentDecode } from '../protocol/percent-encoding.ts';
+import { readTarget } from '../protocol/request-target.ts';
+import { batchRoutes } from './batch.ts';
+import { dlqRoutes } from './dlq.ts';
+import { healthRoutes } from './health.ts';
+import { keyRoutes } from './keys.ts';
+import { logRoutes } from './logs.ts';
+import { messageRoutes } from './messages.ts';
+import { publishRoutes } from './publish.ts';
+import type { Route, Services } from './route.ts';
+
+/** The route table. Access checks, the interface document and their tests are made from it. */
+export function createRoutes(services: Services): Route[] {
+  return [
+    ...publishRoutes(services),
+    ...batchRoutes(services),
+    ...messageRoutes(services),
+    ...dlqRoutes(services),
+    ...logRoutes(services),
+    ...keyRoutes(services),
+    ...healthRoutes(services),
+  ];
+}
+
+/** What a request target names. */
+export interface Match {
+  /** By method; empty when no route has this path. */
+  routes: ReadonlyMap<string, Route>;
+  id: string;
+  rawDestination: string;
+  rawQuery: string;
+  /** False on health routes and on what lies outside the interface, where no token is asked for. */
+  isProtected: boolean;
+}
+
+const NO_ROUTES: ReadonlyMap<string, Route> = new Map();
+
+/** Finds the routes of a raw request target; never throws, whatever the target. */
+export class RouteFinder {
+  /** By path, with the last segment as `*` where it is a parameter. */
+  readonly #byPath = new Map<string, Map<string, Route>>();
+
+  constructor(routes: readonly Route[]) {
+    for (const route of routes) {
+      const key = route.path.replace(/\/:\w+$/, '/*').replace(/^\/v2\/publish\/\*$/, '/v2/publish');
+      const methods = this.#byPath.get(key) ?? new Map<string, Route>();
+      methods.set(route.method, route);
+      this.#byPath.set(key, methods);
+    }
+  }
+
+  find(rawTarget: string, method: string): Match {
+    const { routePath, rawDestination = '', rawQuery } = readTarget(rawTarget, method);
+    const isProtected = routePath === '/v2' || routePath.startsWith('/v2/');
+    const fixed = this.#byPath.get(routePath);
+    if (fixed) return { routes: fixed, id: '', rawDestination, rawQuery, isProtected };
+    const lastSlash = routePath.lastIndexOf('/');
+    const rawId = routePath.slice(lastSlash + 1);
+    const routes = rawId === '' ? undefined : this.#byPath.get(`${routePath.slice(0, lastSlash)}/*`);
+    // An id with a malformed escape is simply one that nobody has.
+    const id = routes ? (percentDecode(rawId) ?? rawId) : '';
+    return { routes: routes ?? NO_ROUTES, id, rawDestination, rawQuery, isProtected };
+  }
+}

@@ -1,0 +1,142 @@
+/**
+ * How messages, DLQ entries and log entries look on the wire (messaging.md 17, 18.1, 22.4). What is not set is absent:
+ * `JSON.stringify` drops `undefined`. Where clients read different spellings of one field, both are there and equal.
+ */
+import type { LogDetail, Message } from '../engine/model.ts';
+import type { DeadMessage, LogEntry } from '../engine/stores.ts';
+import { base64OfBytes, textOrBase64 } from '../protocol/bodies.ts';
+import { redactedText, redactHeaderMap } from '../protocol/redaction.ts';
+import type { FlowControl, HeaderMap, MessageSettings } from '../protocol/settings.ts';
+
+type View = Record<string, unknown>;
+
+/** The object of messaging.md 22.4. */
+export function messageView(message: Message): View {
+  const { settings } = message;
+  const callbacks = callbackHeaderMaps(settings);
+  return {
+    messageId: message.id,
+    ...destinationView(message),
+    method: message.method,
+    header: headerView(message.header, settings),
+    ...bodyView(message),
+    maxRetries: settings.maxRetries,
+    notBefore: message.notBeforeMs,
+    createdAt: message.createdAtMs,
+    callback: settings.callback?.url,
+    callbackHeader: callbacks.callback,
+    failureCallback: settings.failureCallback?.url,
+    failureCallbackHeader: callbacks.failureCallback,
+    queueName: settings.queueName,
+    scheduleId: settings.scheduleId,
+    ...callerIpView(message),
+    ...labelView(settings),
+    ...flowControlView(settings.flowControl),
+    retryDelayExpression: settings.retryDelayExpression,
+    timeout: settings.timeoutMs,
+  };
+}
+
+/** The message's object and what the last attempt came to (messaging.md 17). */
+export function deadMessageView({ dlqId, message, burial }: DeadMessage): View {
+  const body = textOrBase64(burial.responseBody);
+  return {
+    ...messageView(message),
+    dlqId,
+    responseStatus: burial.responseStatus,
+    responseHeader: burial.responseHeader && nonEmpty(burial.responseHeader),
+    responseBody: body && 'text' in body ? body.text : undefined,
+    responseBodyBase64: body && 'base64' in body ? body.base64 : undefined,
+  };
+}
+
+/** One state change with a copy of the message's attributes (messaging.md 18.1). */
+export function logEntryView({ atMs, state, message, detail }: LogEntry): View {
+  const { settings } = message;
+  const callbacks = callbackHeaderMaps(settings);
+  return {
+    time: atMs,
+    messageId: message.id,
+    state,
+    ...destinationView(message),
+    method: message.method,
+    maxRetries: settings.maxRetries,
+    header: headerView(message.header, settings),
+    body: message.body.length === 0 ? undefined : loggedBody(message),
+    ...detailView(detail),
+    scheduleId: settings.scheduleId,
+    queueName: settings.queueName,
+    timeout: settings.timeoutMs,
+    callback: settings.callback?.url,
+    callbackHeaders: callbacks.callback,
+    failureCallback: settings.failureCallback?.url,
+    failureCallbackHeaders: callbacks.failureCallback,
+    retryDelayExpression: settings.retryDelayExpression,
+    retryDelayExpr: settings.retryDelayExpression,
+    ...labelView(settings),
+    ...flowControlView(settings.flowControl),
+    ...callerIpView(message),
+  };
+}
+
+function destinationView({ url, settings }: Message): View {
+  return { url, topicName: settings.topicName, endpointName: settings.endpointName };
+}
+
+function headerView(header: HeaderMap, settings: MessageSettings): HeaderMap | undefined {
+  return nonEmpty(redactHeaderMap(header, settings.redact));
+}
+
+/** Header redaction follows into the callbacks' maps (messaging.md 19, item 3). */
+function callbackHeaderMaps(settings: MessageSettings): Record<'callback' | 'failureCallback', HeaderMap | undefined> {
+  const { callback, failureCallback } = settings;
+  return {
+    callback: callback && headerView(callback.header, settings),
+    failureCallback: failureCallback && headerView(failureCallback.header, settings),
+  };
+}
+
+function nonEmpty(map: HeaderMap): HeaderMap | undefined {
+  for (const _name in map) return map;
+  return undefined;
+}
+
+function bodyView({ body, settings }: Message): View {
+  if (body.length > 0 && settings.redact?.body) return { body: redactedText(body) };
+  const shown = textOrBase64(body);
+  if (!shown) return {};
+  return 'text' in shown ? { body: shown.text } : { bodyBase64: shown.base64 };
+}
+
+/** Log entries always carry base64, of the redacted text too. */
+function loggedBody({ body, settings }: Message): string {
+  return base64OfBytes(settings.redact?.body ? new TextEncoder().encode(redactedText(body)) : body);
+}
+
+function detailView(detail: LogDetail | undefined): View {
+  if (!detail) return {};
+  const { error, nextDeliveryTimeMs, response } = detail;
+  return {
+    error,
+    nextDeliveryTime: nextDeliveryTimeMs,
+    responseStatus: response?.status,
+    responseBody: response && response.body.length > 0 ? base64OfBytes(response.body) : undefined,
+    responseHeaders: response?.header,
+    responseHeader: response?.header,
+  };
+}
+
+function callerIpView({ callerIp }: Message): View {
+  return { callerIP: callerIp, callerIp };
+}
+
+function labelView({ labels }: MessageSettings): View {
+  return labels && labels.length > 0 ? { label: labels[0], labels } : {};
+}
+
+/** messaging.md 16.3: limits only where given, the period with every key. */
+function flowControlView(flowControl: FlowControl | undefined): View {
+  if (!flowControl) return {};
+  const { key, parallelism, rate, periodS } = flowControl;
+  return { flowControlKey: key, parallelism, rate, period: periodS };
+}

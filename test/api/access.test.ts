@@ -1,0 +1,143 @@
+/** Who may do what: made from the route table, so that a new route is covered by being there. */
+import { Value } from '@sinclair/typebox/value';
+import type { InjectOptions } from 'fastify';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Route } from '../../src/api/route.ts';
+import { OTHER_TOKEN, openWorld, READ_ONLY_TOKEN, TOKEN, type World } from './support/world.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await openWorld();
+});
+afterAll(() => world.close());
+
+const table = await (async () => {
+  const probe = await openWorld();
+  await probe.close();
+  return probe.routes;
+})();
+const named = table.map((route): [string, Route] => [`${route.method} ${route.path}`, route]);
+const isProtected = ([, { access }]: [string, Route]): boolean => access !== 'public';
+
+function requestFor(route: Route, id = 'msg_unknown'): InjectOptions {
+  const url = route.path.replace(/:\w+$/, id).replace('*', 'https://example.com/x');
+  const request: InjectOptions = { method: route.method, url };
+  if (route.path === '/v2/batch') request.payload = '[{"destination":"https://example.com/x"}]';
+  return request;
+}
+
+describe.each(named.filter(isProtected))('%s', (_name, route) => {
+  it('answers 401 with JSON when no token is given (messaging 29.1)', async () => {
+    const reply = await world.ask({ ...requestFor(route), headers: { authorization: '' } });
+    expect(reply.status).toBe(401);
+    expect(reply.json.error).toBe('unable to authenticate: invalid token');
+  });
+
+  it('answers 401 to a wrong token (messaging 29.2)', async () => {
+    for (const authorization of ['Bearer nope', TOKEN, `Basic ${TOKEN}`, `Bearer ${TOKEN}x`, 'Bearer']) {
+      const reply = await world.ask({ ...requestFor(route), headers: { authorization } });
+      expect([reply.status, reply.json.error]).toEqual([401, 'unable to authenticate: invalid token']);
+    }
+  });
+
+  it('lets a token in the query decide, whatever Authorization says (messaging 2.1, 29.3)', async () => {
+    const request = requestFor(route);
+    const withToken = (token: string): InjectOptions => ({ ...request, url: `${request.url}?qstash_token=${token}` });
+    const good = await world.ask({ ...withToken(encodeURIComponent(TOKEN)), headers: { authorization: 'Basic x' } });
+    expect(good.status).not.toBe(401);
+    const bad = await world.ask(withToken('nope'));
+    expect(bad.status).toBe(401);
+  });
+
+  it('lets a read-only token do what its access says and nothing else (messaging 2.2, 29.9)', async () => {
+    const before = await world.countStored();
+    const reply = await world.ask({ ...requestFor(route), headers: { authorization: `Bearer ${READ_ONLY_TOKEN}` } });
+    if (route.access === 'read') expect(reply.status).not.toBe(403);
+    else expect([reply.status, reply.json.error]).toEqual([403, 'read-only token cannot perform this operation']);
+    expect(await world.countStored()).toBe(before);
+  });
+});
+
+describe.each(named)('%s', (_name, route) => {
+  it('answers other methods on its path with 405 and says which are allowed', async () => {
+    const request = requestFor(route);
+    const reply = await world.ask({ ...request, method: 'PATCH' });
+    expect([reply.status, reply.json.error]).toEqual([405, 'Method Not Allowed']);
+    expect(reply.headers['allow']).toContain(route.method);
+  });
+});
+
+it('gives every mutating route and the signing keys to full tokens only', () => {
+  for (const { method, path, access } of table) {
+    if (access === 'public') expect(path).toMatch(/^\/(healthz|readyz)$/);
+    else expect(access).toBe(method === 'GET' && path !== '/v2/keys' ? 'read' : 'full');
+  }
+});
+
+it('keeps the projects apart (messaging 29.10)', async () => {
+  const messageId = await world.publish('https://slow.example/apart', { 'upstash-delay': '1h' });
+  const dlqId = await world.bury('https://fail.example/apart');
+  const before = await world.countStored();
+  const headers = { authorization: `Bearer ${OTHER_TOKEN}` };
+  for (const route of table.filter(({ path }) => path.includes(':'))) {
+    const id = route.path.includes('dlq') ? dlqId : messageId;
+    const reply = await world.ask({ ...requestFor(route, id), headers });
+    expect([route.method, route.path, reply.status]).toEqual([route.method, route.path, 404]);
+  }
+  const ids = `messageIds=${messageId}`;
+  const cancelled = await world.ask({ method: 'DELETE', url: `/v2/messages?${ids}`, headers });
+  const cancelledAll = await world.ask({ method: 'DELETE', url: '/v2/messages', headers });
+  const deleted = await world.ask({ method: 'DELETE', url: `/v2/dlq?dlqIds=${dlqId}`, headers });
+  const retried = await world.ask({ method: 'POST', url: `/v2/dlq/retry?dlqIds=${dlqId}`, headers });
+  const logs = await world.ask({ method: 'GET', url: `/v2/logs?${ids}`, headers });
+  const dead = await world.ask({ method: 'GET', url: `/v2/dlq?dlqIds=${dlqId}`, headers });
+  expect([cancelled.json.cancelled, cancelledAll.json.cancelled, deleted.json.deleted]).toEqual([0, 0, 0]);
+  expect([retried.status, logs.json.logs, dead.json.messages]).toEqual([404, [], []]);
+  expect(await world.countStored()).toBe(before);
+});
+
+it('asks for the token before it tells which routes exist, and looks at the scope before the route', async () => {
+  const unknown = { method: 'POST', url: '/v2/nothing/here' } as const;
+  const statuses: [number, string][] = [];
+  for (const token of ['nope', READ_ONLY_TOKEN, TOKEN]) {
+    const reply = await world.ask({ ...unknown, headers: { authorization: `Bearer ${token}` } });
+    statuses.push([reply.status, reply.json.error]);
+  }
+  expect(statuses).toEqual([
+    [401, 'unable to authenticate: invalid token'],
+    [403, 'read-only token cannot perform this operation'],
+    [404, 'not found'],
+  ]);
+});
+
+it.each(['bearer  TOKEN', 'BEARER TOKEN', 'Bearer TOKEN  '])('accepts the authorization %j', async (form) => {
+  const authorization = form.replace('TOKEN', TOKEN);
+  const reply = await world.ask({ method: 'GET', url: '/v2/logs', headers: { authorization } });
+  expect(reply.status).toBe(200);
+});
+
+it('keeps = and + of a token in the query, escaped or not', async () => {
+  for (const token of [READ_ONLY_TOKEN, encodeURIComponent(READ_ONLY_TOKEN)]) {
+    for (const name of ['qstash_token', 'QSTASH%5Ftoken']) {
+      const reply = await world.ask({
+        method: 'GET',
+        url: `/v2/logs?${name}=${token}`,
+        headers: { authorization: '' },
+      });
+      expect(reply.status).toBe(200);
+    }
+  }
+});
+
+it('answers in the shape that the route table promises', async () => {
+  await world.bury('https://fail.example/shape', { 'upstash-label': 'a,b', 'upstash-forward-x': 'y' });
+  for (const [name, route] of named) {
+    const reply = await world.ask(requestFor(route));
+    if (reply.status >= 400) continue;
+    const schema = route.answers[reply.status];
+    const problems = schema
+      ? [...Value.Errors(schema, reply.json)].map(({ path, message }) => `${path} ${message}`)
+      : [];
+    expect({ name, problems }).toEqual({ name, problems: [] });
+  }
+});

@@ -1,0 +1,86 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Json, LIMITS, openWorld, type Reply, type World } from './support/world.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await openWorld();
+});
+afterAll(() => world.close());
+
+const URL = 'https://slow.example/x';
+
+function batch(items: unknown): Promise<Reply> {
+  const payload = typeof items === 'string' ? items : JSON.stringify(items);
+  return world.ask({ method: 'POST', url: '/v2/batch', payload });
+}
+
+describe('a batch', () => {
+  it('answers one element an item, in order, with an error in the place of an unknown group (messaging 29.109)', async () => {
+    const items = [
+      { destination: `${URL}?1`, headers: { 'Upstash-Delay': '1h' }, body: 'one' },
+      { destination: 'nope' },
+      { destination: `${URL}?2`, headers: { 'upstash-forward-a': ['1', '2'], 'upstash-delay': '1h' }, unknown: 1 },
+      { destination: URL, headers: null, body: null, queue: '' },
+    ];
+    const { status, json } = await batch(items);
+    expect(status).toBe(200);
+    expect(json.map((element: Json) => element.url ?? element.error)).toEqual([
+      `${URL}?1`,
+      'topic nope not found',
+      `${URL}?2`,
+      URL,
+    ]);
+    const first = await world.ask({ method: 'GET', url: `/v2/messages/${json[0].messageId}` });
+    const third = await world.ask({ method: 'GET', url: `/v2/messages/${json[2].messageId}` });
+    expect([first.json.body, third.json.header]).toEqual(['one', { A: ['1', '2'] }]);
+  });
+
+  it('makes one message of two equal deduplication ids', async () => {
+    const item = { destination: URL, headers: { 'upstash-deduplication-id': 'batch' } };
+    const { status, json } = await batch([item, item]);
+    expect([status, json[1]]).toEqual([200, { ...json[0], deduplicated: true }]);
+  });
+
+  it('may be empty', async () => {
+    const { status, json } = await batch([]);
+    expect([status, json]).toEqual([200, []]);
+  });
+
+  it('does not apply the headers of the request itself to its items', async () => {
+    const payload = JSON.stringify([{ destination: URL }]);
+    const headers = { 'upstash-retries': 'many', 'upstash-cron': '* * * * *', 'content-type': 'text/plain' };
+    const reply = await world.ask({ method: 'POST', url: '/v2/batch', payload, headers });
+    expect(reply.status).toBe(200);
+  });
+});
+
+describe('a batch creates nothing when one item is wrong (messaging 29.110):', () => {
+  const good = { destination: URL };
+  it.each<[string, unknown, number, RegExp]>([
+    ['no JSON', '[{', 400, /^invalid request body: not valid JSON/],
+    ['no array', { destination: URL }, 400, /^invalid request body: an array/],
+    ['nothing', '', 400, /^invalid request body: an array/],
+    ['no object', [good, 1], 400, /an object is needed \(item 1\)$/],
+    ['no destination', [good, {}], 400, /^a non-empty destination must be provided \(item 1\)$/],
+    ['a number as body', [{ ...good, body: 1 }], 400, /body must be a string \(item 0\)$/],
+    ['wrong headers', [{ ...good, headers: { a: 1 } }], 400, /headers: a must be a string/],
+    ['a wrong header', [good, { ...good, headers: { 'upstash-retries': 'x' } }], 400, /Upstash-Retries.*\(item 1\)$/],
+    ['a long delay', [good, { ...good, headers: { 'upstash-delay': '999d' } }], 412, /^quota maxDelay exceeded/],
+    ['a queue', [good, { ...good, queue: 'q' }], 400, /^queue is not available in this version \(item 1\)$/],
+    ['a callback', [good, { ...good, headers: { 'upstash-callback': URL } }], 400, /Upstash-Callback is not available/],
+    [
+      'a loopback address',
+      [good, { destination: 'http://127.0.0.1/' }],
+      400,
+      /loopback address: 127.0.0.1 \(item 1\)$/,
+    ],
+    ['a large body', [good, { ...good, body: 'x'.repeat(LIMITS.messageBytesMax + 1) }], 413, /message_bytes_max/],
+    ['too many', Array.from({ length: 101 }, () => good), 400, /at most 100 items \(batch_items_max\), got 101$/],
+    ['too much', 'x'.repeat(LIMITS.batchBytesMax + 1), 413, /batch_bytes_max/],
+  ])('%s', async (_name, items, status, error) => {
+    const before = await world.countStored();
+    const reply = await batch(items);
+    expect([reply.status, reply.json.error]).toEqual([status, expect.stringMatching(error)]);
+    expect(await world.countStored()).toBe(before);
+  });
+});

@@ -1,0 +1,153 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Json, openWorld, type Reply, type World } from './support/world.ts';
+
+let world: World;
+beforeEach(async () => {
+  world = await openWorld();
+});
+afterEach(() => world.close());
+
+const dlqIdsOf = ({ json }: Reply): string[] => json.messages.map(({ dlqId }: Json) => dlqId);
+const list = (query = ''): Promise<Reply> => world.ask({ method: 'GET', url: `/v2/dlq${query}` });
+const retry = (query = '', payload = ''): Promise<Reply> =>
+  world.ask({ method: 'POST', url: `/v2/dlq/retry${query}`, payload });
+const remove = (query = '', payload = ''): Promise<Reply> =>
+  world.ask({ method: 'DELETE', url: `/v2/dlq${query}`, payload });
+
+async function buryMany(count: number): Promise<string[]> {
+  const ids: string[] = [];
+  for (let i = 0; i < count; i += 1)
+    ids.push(await world.bury(`https://fail.example/${i}`, { 'upstash-label': `l${i % 2}` }));
+  return ids;
+}
+
+describe('the dead letter queue', () => {
+  it('shows a dead message with what its endpoint answered (messaging 29.129)', async () => {
+    const dlqId = await world.bury('https://fail.example/x');
+    const { json } = await world.ask({ method: 'GET', url: `/v2/dlq/${dlqId}` });
+    expect(json).toMatchObject({
+      dlqId,
+      messageId: expect.stringMatching(/^msg_/),
+      url: 'https://fail.example/x',
+      responseStatus: 500,
+      responseHeader: { 'Content-Type': ['text/plain'] },
+      responseBody: 'broken',
+    });
+    expect((await list()).json).toEqual({ messages: [json] });
+  });
+
+  it('is listed newest first, page by page, each entry once', async () => {
+    const buried = await buryMany(5);
+    const seen: string[] = [];
+    let query = '?count=2';
+    for (;;) {
+      const page = await list(query);
+      seen.push(...dlqIdsOf(page));
+      if (page.json.cursor === undefined) break;
+      query = `?count=2&cursor=${page.json.cursor}`;
+    }
+    expect(seen).toEqual(buried.toReversed());
+    expect(dlqIdsOf(await list('?order=earliestFirst'))).toEqual(buried);
+  });
+
+  it('is filtered by several values (messaging 29.130)', async () => {
+    const [a = '', b = '', c = ''] = await buryMany(3);
+    expect(dlqIdsOf(await list('?label=l0'))).toEqual([c, a]);
+    expect(dlqIdsOf(await list('?url=https://fail.example/0&url=https://fail.example/1'))).toEqual([b, a]);
+    expect(dlqIdsOf(await list('?responseStatus=404,500&label=l1'))).toEqual([b]);
+    expect(dlqIdsOf(await list('?responseStatus=999'))).toEqual([]);
+    expect(dlqIdsOf(await list(`?dlqIds=${a},${c},1-1&label=l1&count=1`))).toEqual([c, a]);
+    expect(dlqIdsOf(await list('?host=nobody.example&anything=1&api=x'))).toEqual([c, b, a]);
+  });
+
+  it.each(['?count=0', '?count=x', '?order=sideways', '?cursor=what', '?responseStatus=5xx'])(
+    'refuses %s',
+    async (query) => {
+      expect((await list(query)).status).toBe(400);
+    },
+  );
+});
+
+describe('deleting dead messages', () => {
+  it('deletes one, once (messaging 29.131)', async () => {
+    const dlqId = await world.bury('https://fail.example/x');
+    const first = await world.ask({ method: 'DELETE', url: `/v2/dlq/${dlqId}` });
+    const second = await world.ask({ method: 'DELETE', url: `/v2/dlq/${dlqId}` });
+    expect([first.status, first.text, second.status, second.json.error]).toEqual([
+      200,
+      '',
+      404,
+      `dlq message ${dlqId} not found`,
+    ]);
+  });
+
+  it('counts the ids that exist, from query or body (messaging 29.132)', async () => {
+    const [a, b, c] = await buryMany(3);
+    expect((await remove(`?dlqIds=${a},1-1`)).json).toEqual({ deleted: 1 });
+    expect((await remove('', JSON.stringify({ dlqIds: [b, a] }))).json).toEqual({ deleted: 1 });
+    expect((await remove('', JSON.stringify({ dlqIds: [] }))).json).toEqual({ deleted: 0 });
+    expect(dlqIdsOf(await list())).toEqual([c]);
+  });
+
+  it('takes filters and an amount, and says when there may be more (messaging 29.134)', async () => {
+    await buryMany(4);
+    const first = await remove('?label=l0&count=1');
+    expect(first.json).toEqual({ deleted: 1, cursor: expect.any(String) });
+    expect((await remove(`?label=l0&cursor=${first.json.cursor}`)).json).toEqual({ deleted: 1 });
+    expect((await remove()).json).toEqual({ deleted: 2 });
+  });
+
+  it.each(['?lable=x', '?host=fail.example', '?path=/0', '?order=earliestFirst', '?messageIds=x', '?groupBy=x'])(
+    'refuses %s and deletes nothing (messaging 29.133)',
+    async (query) => {
+      const dlqId = await world.bury('https://fail.example/0');
+      for (const reply of [await remove(query), await retry(query)]) expect(reply.status).toBe(400);
+      expect(dlqIdsOf(await list())).toEqual([dlqId]);
+    },
+  );
+});
+
+describe('retrying dead messages', () => {
+  it('publishes one anew and removes it (messaging 29.135)', async () => {
+    const dlqId = await world.bury('https://fail.example/x', { 'upstash-redact-fields': 'body' });
+    const { status, json } = await retry(`/${dlqId}`);
+    expect([status, json]).toEqual([201, { messageId: expect.stringMatching(/^msg_/) }]);
+    expect((await world.ask({ method: 'GET', url: `/v2/dlq/${dlqId}` })).status).toBe(404);
+    expect((await retry(`/${dlqId}`)).json).toEqual({ error: `dlq message ${dlqId} not found` });
+  });
+
+  it('lets config headers of the request replace stored values, and no others', async () => {
+    const dlqId = await world.bury('https://fail.example/x', { 'upstash-timeout': '7s' });
+    const headers = { 'upstash-retries': '5', 'upstash-method': 'PUT' };
+    const { json } = await world.ask({ method: 'POST', url: `/v2/dlq/retry/${dlqId}`, headers });
+    const logs = await world.ask({ method: 'GET', url: `/v2/logs?messageId=${json.messageId}` });
+    expect(logs.json.logs[0]).toMatchObject({ maxRetries: 5, timeout: 7000, method: 'POST' });
+    const wrong = await world.ask({ method: 'POST', url: '/v2/dlq/retry', headers: { 'upstash-retries': 'x' } });
+    expect(wrong.status).toBe(400);
+  });
+
+  it('retries many, with an empty cursor at the end (messaging 29.136)', async () => {
+    const [a, b] = await buryMany(3);
+    const byId = await retry('', JSON.stringify({ dlqIds: [a, b] }));
+    expect([byId.status, byId.json.cursor, byId.json.responses.length]).toEqual([201, '', 2]);
+    const one = await retry('?count=1&url=https://fail.example/2');
+    expect(one.json).toEqual({ cursor: '', responses: [{ messageId: expect.stringMatching(/^msg_/) }] });
+  });
+
+  it('says when there may be more', async () => {
+    await buryMany(2);
+    const { json } = await retry('?count=1');
+    expect([json.responses.length, typeof json.cursor, json.cursor !== '']).toEqual([1, 'string', true]);
+  });
+
+  it('answers an empty list when nothing matches (messaging 29.137)', async () => {
+    const { status, json } = await retry('?label=nobody');
+    expect([status, json]).toEqual([201, { cursor: '', responses: [] }]);
+  });
+
+  it('retries none of several ids when one is gone (messaging 22.29)', async () => {
+    const dlqId = await world.bury('https://fail.example/x');
+    expect((await retry(`?dlqIds=${dlqId},1-1`)).status).toBe(404);
+    expect(dlqIdsOf(await list())).toEqual([dlqId]);
+  });
+});

@@ -1,0 +1,89 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { StoreUnavailable } from '../../src/engine/stores.ts';
+import { openWorld, TOKEN, type World } from './support/world.ts';
+
+let world: World;
+afterEach(() => world.close());
+
+describe('signing keys', () => {
+  it('are read, and rotated on both paths (messaging 29.120)', async () => {
+    world = await openWorld();
+    const read = await world.ask({ method: 'GET', url: '/v2/keys' });
+    const rotated = await world.ask({ method: 'POST', url: '/v2/keys/rotate' });
+    const again = await world.ask({ method: 'POST', url: '/v2/rotate' });
+    expect([read.json, rotated.json, again.json]).toEqual([
+      { current: 'sig_1', next: 'sig_2' },
+      { current: 'sig_2', next: 'sig_new1' },
+      { current: 'sig_new1', next: 'sig_new2' },
+    ]);
+    expect((await world.ask({ method: 'GET', url: '/V2/Keys//' })).json).toEqual(again.json);
+  });
+});
+
+describe('health', () => {
+  it('needs no token', async () => {
+    world = await openWorld();
+    const headers = { authorization: '' };
+    const alive = await world.ask({ method: 'GET', url: '/healthz', headers });
+    const ready = await world.ask({ method: 'GET', url: '/readyz', headers });
+    expect([alive.status, ready.status]).toEqual([200, 200]);
+  });
+
+  it('is not ready while the server starts or shuts down', async () => {
+    world = await openWorld({ isReady: () => false });
+    expect((await world.ask({ method: 'GET', url: '/readyz' })).status).toBe(503);
+    expect((await world.ask({ method: 'GET', url: '/healthz' })).status).toBe(200);
+  });
+
+  it('is not ready when the store does not answer', async () => {
+    world = await openWorld();
+    world.engine.ping = () => Promise.reject(new StoreUnavailable('gone'));
+    await world.app.close();
+    const { engine } = world;
+    const failing = await openWorld({ engine });
+    expect((await failing.ask({ method: 'GET', url: '/readyz' })).status).toBe(503);
+    await failing.close();
+  });
+});
+
+describe('trouble behind the interface', () => {
+  it('is 503 with Retry-After when the store cannot write', async () => {
+    world = await openWorld();
+    world.engine.publish = () => Promise.reject(new StoreUnavailable('disk full at /secret/path'));
+    const reply = await world.ask({ method: 'POST', url: '/v2/publish/https://slow.example/' });
+    expect([reply.status, reply.headers['retry-after']]).toEqual([503, '1']);
+    expect(reply.text).not.toContain('secret');
+  });
+
+  it('is 503 with Retry-After while the engine drains', async () => {
+    world = await openWorld();
+    await world.engine.drain(0);
+    const reply = await world.ask({ method: 'POST', url: '/v2/publish/https://slow.example/' });
+    expect([reply.status, reply.headers['retry-after']]).toEqual([503, '1']);
+  });
+
+  it('is 500 without a word about it when it was not expected, and is logged without the request', async () => {
+    world = await openWorld();
+    world.engine.publish = () => Promise.reject(new Error('canary-in-an-error'));
+    const url = '/v2/publish/https://slow.example/canary-in-a-url?upstash-forward-x=canary-in-a-header';
+    const reply = await world.ask({ method: 'POST', url, payload: 'canary-in-a-body' });
+    expect([reply.status, reply.text]).toEqual([500, '{"error":"internal server error"}']);
+    const [line] = world.logLines.filter(({ event }) => event === 'request_failed');
+    expect(line?.fields).toMatchObject({ route: '/v2/publish/*', kind: 'Error' });
+    expect(JSON.stringify(world.logLines)).not.toMatch(/canary/);
+    expect(JSON.stringify(world.logLines)).not.toContain(TOKEN);
+  });
+
+  it('repeats no token and no body in an error (reliability scenario 35)', async () => {
+    world = await openWorld();
+    const headers = { authorization: 'Bearer canary-token' };
+    const texts = [
+      await world.ask({ method: 'GET', url: '/v2/logs', headers }),
+      await world.ask({ method: 'GET', url: '/v2/logs?qstash_token=canary-token' }),
+      await world.ask({ method: 'POST', url: '/v2/batch', payload: '[{"body":"canary-body"' }),
+      await world.ask({ method: 'POST', url: '/v2/batch', payload: '[{"body":"canary-body"}]' }),
+      await world.ask({ method: 'POST', url: '/v2/publish/nowhere', payload: 'canary-body' }),
+    ].map(({ text }) => text);
+    expect([...texts, JSON.stringify(world.logLines)].join()).not.toContain('canary');
+  });
+});

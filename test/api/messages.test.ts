@@ -1,0 +1,109 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Json, openWorld, type Reply, type World } from './support/world.ts';
+
+let world: World;
+beforeEach(async () => {
+  world = await openWorld();
+});
+afterEach(() => world.close());
+
+const LATER = { 'upstash-delay': '1h' };
+
+function cancel(query: string, body?: unknown): Promise<Reply> {
+  const payload = body === undefined ? '' : JSON.stringify(body);
+  return world.ask({ method: 'DELETE', url: `/v2/messages${query}`, payload });
+}
+
+describe('cancelling one message', () => {
+  it('answers {"cancelled":1}; the message is then unknown (messaging 29.89, 29.90)', async () => {
+    const id = await world.publish('https://slow.example/', LATER);
+    const first = await cancel(`/${id}`);
+    const second = await cancel(`/${id}`);
+    expect([first.status, first.json]).toEqual([200, { cancelled: 1 }]);
+    expect([second.status, second.json.error]).toEqual([404, `message ${id} not found`]);
+    const logs = await world.ask({ method: 'GET', url: `/v2/logs?messageId=${id}` });
+    expect(logs.json.logs.map(({ state }: Json) => state)).toEqual(['CANCELED', 'CANCEL_REQUESTED', 'CREATED']);
+  });
+
+  it('answers 404 for an id that nobody knows (messaging 29.91)', async () => {
+    expect((await cancel('/msg_unknown')).status).toBe(404);
+  });
+
+  it('may be asked twice while the attempt is running', async () => {
+    const id = await world.publish('https://slow.example/');
+    for (let time = 0; time < 2; time += 1) expect((await cancel(`/${id}`)).json).toEqual({ cancelled: 1 });
+  });
+});
+
+describe('cancelling many messages', () => {
+  it('counts only the ids that exist, from query or body (messaging 29.92, 29.93)', async () => {
+    const ids: string[] = [];
+    for (let i = 0; i < 5; i += 1) ids.push(await world.publish('https://slow.example/', LATER));
+    const [a, b, c, d, e] = ids;
+    expect((await cancel(`?messageIds=${a},msg_nope&messageIds=${b}`)).json).toEqual({ cancelled: 2 });
+    expect((await cancel('', { messageIds: [c, 'msg_nope'] })).json).toEqual({ cancelled: 1 });
+    expect((await cancel('', { messageIds: d })).json).toEqual({ cancelled: 1 });
+    expect((await cancel(`?messageIds=${e}&count=0&url=other`)).json).toEqual({ cancelled: 1 });
+  });
+
+  it('combines values of a name by or, names by and (messaging 29.94)', async () => {
+    for (const label of ['a', 'a,b', 'c'])
+      await world.publish('https://slow.example/1', { ...LATER, 'upstash-label': label });
+    await world.publish('https://slow.example/2', { ...LATER, 'upstash-label': 'a' });
+    const narrow = '?label=b&label=c&url=https://slow.example/1';
+    expect((await cancel(narrow)).json).toEqual({ cancelled: 2 });
+    expect((await cancel('?label=a&count=1')).json).toEqual({ cancelled: 1 });
+    expect(
+      (await cancel('?host=SLOW.example&path=/2')).json.cancelled + (await cancel('?label=a')).json.cancelled,
+    ).toBe(1);
+  });
+
+  it('lets the query win over the body, name by name (messaging 21.3)', async () => {
+    await world.publish('https://slow.example/', { ...LATER, 'upstash-label': 'a' });
+    expect((await cancel('?label=b', { label: 'a' })).json).toEqual({ cancelled: 0 });
+    expect((await cancel('?callerIp=9.9.9.9', { label: 'a' })).json).toEqual({ cancelled: 0 });
+    expect((await cancel('?label=a', { label: 'b' })).json).toEqual({ cancelled: 1 });
+  });
+
+  it.each([
+    ['no filter', '', undefined],
+    ['a trailing slash', '/', undefined],
+    ['an empty object', '', {}],
+    ['no message ids', '', { messageIds: [] }],
+  ])('means everything with %s (messaging 21.5)', async (_name, query, body) => {
+    for (let i = 0; i < 3; i += 1) await world.publish('https://slow.example/', LATER);
+    expect((await cancel(query, body)).json).toEqual({ cancelled: 3 });
+  });
+
+  it.each([
+    ['?lable=a', undefined, 'unknown query parameter lable'],
+    ['', { lable: 'a' }, 'unknown query parameter lable'],
+    ['?state=CREATED', undefined, 'unknown query parameter state'],
+    ['?messageId=x', undefined, 'unknown query parameter messageId'],
+    ['?cursor=1-1', undefined, 'unknown query parameter cursor'],
+    ['?count=0', undefined, 'invalid query parameter count: a number from 1 to 500 is needed'],
+    ['?count=501', undefined, 'invalid query parameter count: a number from 1 to 500 is needed'],
+    ['?count=-1', undefined, 'invalid query parameter count: a whole number is needed'],
+    ['?fromDate=yesterday', undefined, 'invalid query parameter fromDate: a whole number is needed'],
+    ['?label=', undefined, 'invalid query parameter label: it has no value, and leaving it out would widen the action'],
+    ['?messageIds=', undefined, 'invalid query parameter messageIds: it has no value'],
+    ['?label=%zz', undefined, 'invalid query parameter label: malformed escape'],
+    ['', { label: { a: 1 } }, 'invalid request body: label must be a text, a number, or an array of them'],
+    [
+      `?label=${Array.from({ length: 101 }, (_, i) => i)}`,
+      undefined,
+      'invalid query parameter label: at most 100 values are possible, got 101',
+    ],
+    ['', ['msg_1'], 'invalid request body: an object of filters is needed'],
+    [
+      '',
+      { messageIds: Array.from({ length: 1001 }, (_, i) => `msg_${i}`) },
+      'invalid query parameter messageIds: at most 1000 values are possible, got 1001',
+    ],
+  ])('refuses %s %j and cancels nothing', async (query, body, error) => {
+    const id = await world.publish('https://slow.example/', LATER);
+    const reply = await cancel(query, body);
+    expect([reply.status, reply.json.error]).toEqual([400, error]);
+    expect((await world.ask({ method: 'GET', url: `/v2/messages/${id}` })).status).toBe(200);
+  });
+});

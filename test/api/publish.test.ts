@@ -1,0 +1,172 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Json, LIMITS, openWorld, type Reply, TOKEN, type World } from './support/world.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await openWorld();
+});
+afterAll(() => world.close());
+
+/** Publishes with a delay, so that the message can be looked at. */
+async function publishLater(
+  path: string,
+  headers: Record<string, string> = {},
+  payload: string | Buffer = '',
+): Promise<Json> {
+  const reply = await post(path, { 'upstash-delay': '1h', ...headers }, payload);
+  expect(reply.status, reply.text).toBe(200);
+  return message(reply.json.messageId);
+}
+
+async function message(id: string): Promise<Json> {
+  const reply = await world.ask({ method: 'GET', url: `/v2/messages/${id}` });
+  expect(reply.status, reply.text).toBe(200);
+  return reply.json;
+}
+
+function post(path: string, headers: Record<string, string> = {}, payload: string | Buffer = ''): Promise<Reply> {
+  return world.ask({ method: 'POST', url: `/v2/publish/${path}`, headers, payload });
+}
+
+async function expectRefused(reply: Promise<Reply>, status: number, error: string | RegExp): Promise<void> {
+  const before = await world.countStored();
+  const { status: got, json } = await reply;
+  expect([got, json.error]).toEqual([status, expect.stringMatching(error)]);
+  expect(await world.countStored()).toBe(before);
+}
+
+describe('a publish', () => {
+  it('answers 200 with an id and the url, and no deduplicated key (messaging 29.22, 29.23)', async () => {
+    const { status, json } = await post('https://slow.example/a?b=c');
+    expect(status).toBe(200);
+    expect(json).toEqual({ messageId: expect.stringMatching(/^msg_/), url: 'https://slow.example/a?b=c' });
+  });
+
+  it('can be read at once, with exactly what was given (messaging 29.24 to 29.27, 29.30 to 29.33)', async () => {
+    const shown = await publishLater('https://slow.example/', {
+      'upstash-retries': '0',
+      'upstash-forward-x-MY-key': 'v',
+    });
+    expect(shown).toEqual({
+      messageId: expect.stringMatching(/^msg_/),
+      url: 'https://slow.example/',
+      method: 'POST',
+      header: { 'X-My-Key': ['v'] },
+      maxRetries: 0,
+      createdAt: expect.any(Number),
+      notBefore: shown.createdAt + 3_600_000,
+      callerIP: '127.0.0.1',
+      callerIp: '127.0.0.1',
+    });
+    const plain = await publishLater('https://slow.example/', { 'content-type': 'text/x' });
+    expect([plain.maxRetries, plain.header]).toEqual([3, { 'Content-Type': ['text/x'] }]);
+  });
+
+  it('shows a text as body and bytes as base64, never both (messaging 29.32)', async () => {
+    const text = await publishLater('https://slow.example/', {}, 'grüße');
+    const bytes = await publishLater('https://slow.example/', {}, Buffer.from([0xff, 0]));
+    expect([text.body, text.bodyBase64]).toEqual(['grüße', undefined]);
+    expect([bytes.body, bytes.bodyBase64]).toEqual([undefined, '/wA=']);
+  });
+
+  it('takes options from both dialects, header before query (messaging 4.1, 0.3)', async () => {
+    const path = 'https://slow.example/q?x=1&upstash-retries=7&upstash-method=put&y=%20&qstash_token={token}';
+    const shown = await publishLater(path.replace('{token}', encodeURIComponent(TOKEN)), { 'waypost-retries': '2' });
+    expect([shown.url, shown.maxRetries, shown.method]).toEqual(['https://slow.example/q?x=1&y=%20', 2, 'PUT']);
+  });
+
+  it('shows labels, timeout and retry expression (messaging 29.35, 29.57)', async () => {
+    const headers = { 'upstash-label': 'a, b', 'upstash-timeout': '5s', 'upstash-retry-delay': '1000 * (1 + retried)' };
+    expect(await publishLater('https://slow.example/', headers)).toMatchObject({
+      label: 'a',
+      labels: ['a', 'b'],
+      timeout: 5000,
+      retryDelayExpression: '1000 * (1 + retried)',
+    });
+  });
+
+  it('hides what is to be redacted (messaging 29.148, 29.149)', async () => {
+    const headers = {
+      'upstash-redact-fields': 'body,header[x-key]',
+      'upstash-forward-x-key': 'k',
+      'upstash-forward-y': 'z',
+    };
+    const shown = await publishLater('https://slow.example/', headers, 'secret');
+    expect(shown.body).toMatch(/^REDACTED:[0-9a-f]{64}$/);
+    expect(shown.header).toEqual({ 'X-Key': [expect.stringMatching(/^REDACTED:/)], Y: ['z'] });
+    const logs = await world.ask({ method: 'GET', url: `/v2/logs?messageId=${shown.messageId}` });
+    expect(Buffer.from(logs.json.logs[0].body, 'base64').toString()).toBe(shown.body);
+  });
+
+  it('answers a duplicate with 202 and the first id (messaging 29.78)', async () => {
+    const first = await post('https://slow.example/', { 'upstash-deduplication-id': 'one' });
+    const before = await world.countStored();
+    const second = await post('https://slow.example/', { 'upstash-deduplication-id': 'one' });
+    expect([second.status, second.json]).toEqual([202, { ...first.json, deduplicated: true }]);
+    expect(await world.countStored()).toBe(before);
+  });
+
+  it('takes a destination that is escaped as a whole (messaging 29.13)', async () => {
+    const shown = await publishLater(encodeURIComponent('https://slow.example/a?b=c&d=e'));
+    expect(shown.url).toBe('https://slow.example/a?b=c&d=e');
+  });
+
+  it('forwards all headers on request, but not the token (messaging 29.45)', async () => {
+    const { header } = await publishLater('https://slow.example/', {
+      'upstash-header-forward': 'True',
+      'x-plain': 'p',
+      'x-forwarded-host': 'proxy',
+    });
+    expect(header).toMatchObject({ 'X-Plain': ['p'] });
+    expect(Object.keys(header)).not.toContain('Authorization');
+    expect(Object.keys(header)).not.toContain('X-Forwarded-Host');
+  });
+});
+
+describe('a publish is refused, and stores nothing, with', () => {
+  it.each<[string, number, string | RegExp]>([
+    ['', 400, 'a non-empty destination must be provided'],
+    ['example.com/x', 400, 'invalid destination url: endpoint has invalid scheme, add http:// or https://'],
+    ['ftp://example.com', 400, /^invalid destination url: /],
+    ['https://', 400, /^invalid destination url: /],
+    ['https://example.com:99999/', 400, /^invalid destination url: /],
+    ['http://127.0.0.1:1/', 400, 'invalid destination url: endpoint resolves to a loopback address: 127.0.0.1'],
+    ['no-such-group', 404, 'topic no-such-group not found'],
+    ['https://slow.example/?upstash-retries=%zz', 400, /upstash-retries/],
+  ])('the destination %j (messaging 29.17 to 29.21)', async (path, status, error) => {
+    await expectRefused(post(path), status, error);
+  });
+
+  it.each<[string, string, number, RegExp]>([
+    ['upstash-retries', 'many', 400, /Upstash-Retries/],
+    ['upstash-retries', '1000', 412, /^quota maxRetries exceeded, current limit: 999$/],
+    ['upstash-delay', 'abc', 400, /Upstash-Delay/],
+    ['upstash-delay', '400d', 412, /^quota maxDelay exceeded, current limit: 31536000$/],
+    ['upstash-method', 'BREW', 400, /Upstash-Method/],
+    ['upstash-deduplication-id', 'a:b', 400, /^DeduplicationId cannot contain ':'$/],
+    ['upstash-forward-transfer-encoding', 'x', 400, /Upstash-Forward-Transfer-Encoding/],
+    ['upstash-callback', 'https://example.com/cb', 400, /^Upstash-Callback is not available in this version$/],
+    ['upstash-failure-callback', 'https://example.com', 400, /^Upstash-Failure-Callback is not available/],
+    ['upstash-cron', '* * * * *', 400, /^Upstash-Cron is not available in this version$/],
+    ['waypost-cron', '* * * * *', 400, /^Waypost-Cron is not available in this version$/],
+    ['upstash-workflow-runid', 'wfr_1', 400, /workflow-runid is not available in this version$/i],
+  ])('%s: %s', async (name, value, status, error) => {
+    await expectRefused(post('https://slow.example/', { [name]: value }), status, error);
+  });
+
+  it('flow control, until it is there', async () => {
+    const headers = { 'upstash-flow-control-key': 'k', 'upstash-flow-control-value': 'rate=1' };
+    await expectRefused(post('https://slow.example/', headers), 400, /^Upstash-Flow-Control-Key is not available/);
+  });
+
+  it('a body above the limit (messaging 29.36)', async () => {
+    const error = `request body too large: message_bytes_max is ${LIMITS.messageBytesMax} bytes`;
+    await expectRefused(post('https://slow.example/', {}, Buffer.alloc(LIMITS.messageBytesMax + 1)), 413, error);
+    expect((await post('https://slow.example/', {}, Buffer.alloc(LIMITS.messageBytesMax))).status).toBe(200);
+  });
+});
+
+it('answers 404 with the id for a message that nobody knows (messaging 29.37)', async () => {
+  const reply = await world.ask({ method: 'GET', url: '/v2/messages/msg_x%2Fy' });
+  expect([reply.status, reply.json.error]).toEqual([404, 'message msg_x/y not found']);
+});

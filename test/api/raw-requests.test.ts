@@ -1,0 +1,245 @@
+/** What only bytes on a socket can say: odd targets, odd framing, slow and oversize requests (messaging 1.1, reliability 4.3). */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { exchange, parseAnswer, RawConnection } from './support/raw-http.ts';
+import { LIMITS, openWorld, TOKEN, type World } from './support/world.ts';
+
+let world: World;
+let port: number;
+beforeAll(async () => {
+  world = await openWorld({ limits: { ...LIMITS, headersTimeoutMs: 200, requestTimeoutMs: 300 } });
+  ({ port } = await world.listen());
+});
+afterAll(() => world.close());
+
+const HEAD = `Host: waypost\r\nAuthorization: Bearer ${TOKEN}\r\n`;
+const CLOSE = 'Connection: close\r\n';
+
+async function post(
+  target: string,
+  more = '',
+  body = '',
+): Promise<{ status: number; json: { url?: string; error?: string } }> {
+  const length = more.includes('Transfer-Encoding') ? '' : `Content-Length: ${body.length}\r\n`;
+  const { status, text } = await exchange(
+    port,
+    `POST ${target} HTTP/1.1\r\n${HEAD}${CLOSE}${length}${more}\r\n${body}`,
+  );
+  return { status, json: JSON.parse(text) };
+}
+
+describe('the request target is read raw (messaging 29.8, 29.12, 29.14, 29.15, 29.20)', () => {
+  it.each([
+    ['https://slow.example/a//b/../c/./d', 'https://slow.example/a//b/../c/./d'],
+    ['https://slow.example/a%2Fb%20c', 'https://slow.example/a%2Fb%20c'],
+    ['https://slow.example/a/', 'https://slow.example/a/'],
+    ['https://slow.example', 'https://slow.example'],
+    ['https:/slow.example/one-slash', 'https://slow.example/one-slash'],
+    ['HTTPS://Slow.Example/Case', 'HTTPS://Slow.Example/Case'],
+    ['https://slow.example/?b=2&a=1&b=2&c=%zz', 'https://slow.example/?b=2&a=1&b=2&c=%zz'],
+    ['https://slow.example/?a=1&QSTASH_TOKEN={token}&upstash-retries=1', 'https://slow.example/?a=1'],
+    ['https://slow.example/v2/publish/https://other.example', 'https://slow.example/v2/publish/https://other.example'],
+    ['https://slow.example/%zz', 'https://slow.example/%zz'],
+  ])('%s', async (destination, url) => {
+    const target = destination.replace('{token}', encodeURIComponent(TOKEN));
+    for (const start of [
+      '/v2/publish/',
+      '/V2/Publish/',
+      'http://waypost/v2/publish/',
+      'http://evil.example:81/v2/publish/',
+    ]) {
+      const { status, json } = await post(start + target);
+      expect([status, json.url]).toEqual([200, url]);
+    }
+  });
+
+  it.each(['/v2/publish', '/v2/publish/', '/v2/publish/?a=b'])('says that %s has no destination', async (target) => {
+    const { status, json } = await post(target);
+    expect([status, json.error]).toEqual([400, 'a non-empty destination must be provided']);
+  });
+
+  it.each([
+    '/',
+    '//',
+    '/v2',
+    '/v2/',
+    '/v2//messages',
+    '/v2/messages/a/b',
+    '/v2/%6cogs',
+    '*',
+    '/%',
+    '/v2/publishing/x',
+    'x',
+  ])('answers 404 or 400 for %s, never a redirect', async (target) => {
+    const { status, json } = await post(target);
+    expect([404, 400]).toContain(status);
+    expect(json.error).toMatch(/./);
+  });
+
+  it('finds routes in any letter case and with trailing slashes (messaging 29.5, 29.6)', async () => {
+    for (const target of ['/v2/logs', '/V2/LOGS', '/v2/logs///', '/v2/logs/?count=1', 'http://x/v2/logs/']) {
+      const { status } = await exchange(port, `GET ${target} HTTP/1.1\r\n${HEAD}${CLOSE}\r\n`);
+      expect(status).toBe(200);
+    }
+  });
+
+  it('takes malformed escapes for an id that nobody has', async () => {
+    const { status, text } = await exchange(port, `GET /v2/messages/%zz%ff HTTP/1.1\r\n${HEAD}${CLOSE}\r\n`);
+    expect([status, text]).toEqual([404, '{"error":"message %zz%ff not found"}']);
+  });
+
+  it('accepts a request line of 64 KiB, and refuses a much longer one with 431 (messaging 20.2)', async () => {
+    const ids = Array.from({ length: 1_000 }, (_, i) => `msg_${'x'.repeat(55)}${i}`).join(',');
+    const long = await exchange(port, `GET /v2/logs?messageIds=${ids} HTTP/1.1\r\n${HEAD}${CLOSE}\r\n`);
+    expect([ids.length > 60_000, long.status]).toEqual([true, 200]);
+    const many = await exchange(port, `GET /v2/logs?label=${'a,'.repeat(30_000)}b HTTP/1.1\r\n${HEAD}${CLOSE}\r\n`);
+    expect(many.status).toBe(200);
+    const tooLong = await exchange(port, `GET /v2/logs?label=${'x'.repeat(200_000)} HTTP/1.1\r\n${HEAD}${CLOSE}\r\n`);
+    expect([tooLong.status, JSON.parse(tooLong.text).error]).toEqual([431, 'request line and headers are too large']);
+  });
+});
+
+describe('request bodies', () => {
+  const target = '/v2/publish/https://slow.example/body?upstash-delay=1h';
+
+  it('may be chunked, of any content type, on any method that reads one', async () => {
+    const chunked = 'Transfer-Encoding: chunked\r\nContent-Type: ;;;nonsense\r\n';
+    const { status } = await post(target, chunked, '3\r\nabc\r\n2;ext=1\r\nde\r\n0\r\n\r\n');
+    expect(status).toBe(200);
+    const body = '{"messageIds":["msg_nope"]}';
+    const request = `DELETE /v2/messages HTTP/1.1\r\n${HEAD}${CLOSE}Content-Length: ${body.length}\r\n\r\n${body}`;
+    expect((await exchange(port, request)).text).toBe('{"cancelled":0}');
+  });
+
+  it('are asked for with 100 Continue only when they are wanted', async () => {
+    const wanted = new RawConnection(port);
+    wanted.send(`POST ${target} HTTP/1.1\r\n${HEAD}${CLOSE}Content-Length: 2\r\nExpect: 100-continue\r\n\r\n`);
+    await wanted.until((received) => received.includes('\r\n\r\n'));
+    expect(wanted.received).toBe('HTTP/1.1 100 Continue\r\n\r\n');
+    wanted.send('ok');
+    await wanted.closed;
+    expect(wanted.received).toContain('HTTP/1.1 200 OK');
+
+    const tooMuch = `Content-Length: ${LIMITS.messageBytesMax + 1}\r\nExpect: 100-continue\r\n`;
+    const refused = await exchange(port, `POST ${target} HTTP/1.1\r\n${HEAD}${tooMuch}\r\n`);
+    expect([refused.status, refused.headers.toLowerCase().includes('connection: close')]).toEqual([413, true]);
+
+    const unknown = await exchange(
+      port,
+      `POST ${target} HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n`,
+    );
+    expect(unknown.status).toBe(401);
+    const odd = await exchange(port, `POST ${target} HTTP/1.1\r\n${HEAD}Content-Length: 2\r\nExpect: tea\r\n\r\n`);
+    expect([odd.status, JSON.parse(odd.text).error]).toEqual([417, expect.any(String)]);
+  });
+
+  it('that are too large and chunked are answered while they are still being sent, and end the connection', async () => {
+    const before = await world.countStored();
+    const connection = new RawConnection(port);
+    connection.send(`POST ${target} HTTP/1.1\r\n${HEAD}Transfer-Encoding: chunked\r\n\r\n`);
+    const chunk = Buffer.from(`8000\r\n${'x'.repeat(0x8000)}\r\n`);
+    for (let sent = 0; sent <= LIMITS.messageBytesMax; sent += 0x8000) connection.send(chunk);
+    await connection.until((received) => received.includes('}'));
+    const { status, text } = parseAnswer(connection.received);
+    expect([status, JSON.parse(text).error]).toEqual([413, expect.stringContaining('message_bytes_max')]);
+    connection.send('0\r\n\r\n');
+    await connection.closed;
+    expect(await world.countStored()).toBe(before);
+  });
+
+  it('that are too large do not cost their sender the answer, however much it goes on sending', async () => {
+    const connection = new RawConnection(port);
+    const size = 8 * 1024 * 1024;
+    connection.send(`POST ${target} HTTP/1.1\r\n${HEAD}Content-Length: ${size}\r\n\r\n`);
+    await connection.until((received) => received.includes('}'));
+    for (let sent = 0; sent < size; sent += 0x10000) connection.send(Buffer.alloc(0x10000));
+    await connection.closed;
+    expect([connection.error, parseAnswer(connection.received).status]).toEqual([undefined, 413]);
+  });
+
+  it('that nobody reads do not hurt the next request on the connection', async () => {
+    const connection = new RawConnection(port);
+    const wrong = `POST /v2/nothing HTTP/1.1\r\n${HEAD}Content-Length: 5\r\n\r\nhello`;
+    connection.send(`${wrong}GET /healthz HTTP/1.1\r\n${HEAD}${CLOSE}\r\n`);
+    await connection.closed;
+    expect(connection.received.match(/HTTP\/1\.1 (\d+)/g)).toEqual(['HTTP/1.1 404', 'HTTP/1.1 200']);
+  });
+
+  it('that break off leave nothing behind', async () => {
+    const before = await world.countStored();
+    const connection = new RawConnection(port);
+    connection.send(`POST ${target} HTTP/1.1\r\n${HEAD}Content-Length: 500\r\n\r\nhalf`);
+    connection.socket.end();
+    await connection.closed;
+    expect(await world.countStored()).toBe(before);
+    expect((await post(target)).status).toBe(200);
+  });
+
+  it('are never inflated', async () => {
+    const { status } = await post(target, 'Content-Encoding: gzip\r\n', 'not gzip');
+    expect(status).toBe(200);
+  });
+});
+
+describe('what is not a proper request', () => {
+  it.each([
+    ['no HTTP', 'hello\r\n\r\n', 400],
+    ['a missing Host', 'GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n', 400],
+    [
+      'two framings',
+      `POST /v2/batch HTTP/1.1\r\n${HEAD}Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+      400,
+    ],
+    ['two lengths', `POST /v2/batch HTTP/1.1\r\n${HEAD}Content-Length: 3\r\nContent-Length: 4\r\n\r\nabc`, 400],
+    ['a blank before the colon', `GET /healthz HTTP/1.1\r\nHost : x\r\n\r\n`, 400],
+    ['headers above 64 KiB', `GET /healthz HTTP/1.1\r\n${HEAD}${CLOSE}X: ${'x'.repeat(66_000)}\r\n\r\n`, 431],
+    ['more than a thousand headers', `GET /healthz HTTP/1.1\r\n${HEAD}${CLOSE}${'a:b\r\n'.repeat(1_200)}\r\n`, 431],
+    ['a header that takes its time', `GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: `, 408],
+    ['a body that takes its time', `POST /v2/batch HTTP/1.1\r\n${HEAD}Content-Length: 10\r\n\r\n[`, 408],
+  ])('%s is answered with JSON and the connection is closed', async (_name, bytes, status) => {
+    const answer = await exchange(port, bytes);
+    expect([answer.status, JSON.parse(answer.text).error]).toEqual([status, expect.stringMatching(/./)]);
+  });
+
+  it('keeps a header named __proto__ harmless', async () => {
+    const more = '__proto__: x\r\nconstructor: y\r\nUpstash-Header-Forward: true\r\n';
+    expect((await post('/v2/publish/https://slow.example/', more)).status).toBe(200);
+  });
+});
+
+it('answers 503 with Retry-After when too many bodies are in memory (reliability scenario 33)', async () => {
+  const tight = await openWorld({ limits: { ...LIMITS, requestMemoryBytesMax: 50_000 } });
+  const { port: tightPort } = await tight.listen();
+  const holder = new RawConnection(tightPort);
+  const head = `POST /v2/publish/https://slow.example/ HTTP/1.1\r\n${HEAD}`;
+  holder.send(`${head}${CLOSE}Content-Length: 40000\r\nExpect: 100-continue\r\n\r\n`);
+  await holder.until((received) => received.includes('100 Continue'));
+  const second = await exchange(tightPort, `${head}${CLOSE}Content-Length: 20000\r\n\r\n${'x'.repeat(20_000)}`);
+  expect([second.status, /retry-after: 1/i.test(second.headers)]).toEqual([503, true]);
+  holder.send('x'.repeat(40_000));
+  await holder.closed;
+  expect(holder.received).toContain('HTTP/1.1 200 OK');
+  const third = await exchange(tightPort, `${head}${CLOSE}Content-Length: 20000\r\n\r\n${'x'.repeat(20_000)}`);
+  expect(third.status).toBe(200);
+  await tight.close();
+});
+
+it('bears a caller that leaves before its answer', async () => {
+  const patient = await openWorld();
+  const { port: patientPort } = await patient.listen();
+  const { engine } = patient;
+  const find = engine.findMessage.bind(engine);
+  const connection = new RawConnection(patientPort);
+  const asked = new Promise<void>((resolve) => {
+    engine.findMessage = async (projectId, id) => {
+      connection.destroy();
+      await connection.closed;
+      resolve();
+      return find(projectId, id);
+    };
+  });
+  connection.send(`GET /v2/messages/msg_x HTTP/1.1\r\n${HEAD}\r\n`);
+  await asked;
+  const { status } = await exchange(patientPort, `GET /healthz HTTP/1.1\r\n${HEAD}${CLOSE}\r\n`);
+  expect([status, patient.logLines]).toEqual([200, []]);
+  await patient.close();
+});

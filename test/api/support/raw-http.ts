@@ -1,0 +1,63 @@
+/** Bytes in, bytes out: for requests that no HTTP client would send. */
+import { connect, type Socket } from 'node:net';
+
+export interface RawAnswer {
+  status: number;
+  headers: string;
+  text: string;
+}
+
+/** A connection to the server and everything that came back over it. */
+export class RawConnection {
+  readonly socket: Socket;
+  received = '';
+  /** Code of the socket's error, when there was one. */
+  error: string | undefined;
+  /** Resolves once the server has closed. */
+  readonly closed: Promise<void>;
+
+  constructor(port: number) {
+    this.socket = connect(port, '127.0.0.1');
+    this.socket.setEncoding('latin1');
+    this.socket.on('data', (text: string) => {
+      this.received += text;
+    });
+    this.socket.on('error', ({ code }: NodeJS.ErrnoException) => {
+      this.error = code;
+    });
+    this.closed = new Promise((resolve) => this.socket.on('close', () => resolve()));
+  }
+
+  send(text: string | Buffer): void {
+    this.socket.write(typeof text === 'string' ? Buffer.from(text, 'latin1') : text);
+  }
+
+  /** Resolves once what came back satisfies `isEnough`, or the server has closed. */
+  async until(isEnough: (received: string) => boolean): Promise<string> {
+    while (!isEnough(this.received) && !this.socket.closed) {
+      await new Promise<void>((resolve) => {
+        this.socket.once('data', () => resolve());
+        this.socket.once('close', () => resolve());
+      });
+    }
+    return this.received;
+  }
+
+  destroy(): void {
+    this.socket.destroy();
+  }
+}
+
+/** Sends one request as it stands, asks for the connection to be closed after it, and answers what came back. */
+export async function exchange(port: number, request: string | Buffer): Promise<RawAnswer> {
+  const connection = new RawConnection(port);
+  connection.send(request);
+  await connection.closed;
+  return parseAnswer(connection.received);
+}
+
+export function parseAnswer(received: string): RawAnswer {
+  const headEnd = received.indexOf('\r\n\r\n');
+  const head = received.slice(0, headEnd);
+  return { status: Number(head.slice(9, 12)), headers: head, text: received.slice(headEnd + 4) };
+}

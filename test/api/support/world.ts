@@ -1,0 +1,263 @@
+/** The whole interface over a real engine and an in-memory store; only the endpoints are made up. */
+import type { AddressInfo } from 'node:net';
+import { Value } from '@sinclair/typebox/value';
+import type { FastifyInstance, InjectOptions } from 'fastify';
+import { expect } from 'vitest';
+import type { Accounts, Caller, SigningKeys } from '../../../src/api/accounts.ts';
+import { type ApiOptions, createApi } from '../../../src/api/app.ts';
+import type { ApiLimits } from '../../../src/api/limits.ts';
+import type { Route } from '../../../src/api/route.ts';
+import { createRoutes } from '../../../src/api/routes.ts';
+import { ErrorSchema } from '../../../src/api/schemas.ts';
+import type { Engine } from '../../../src/engine/commands.ts';
+import { createEngine } from '../../../src/engine/create.ts';
+import type { Outcome, ProjectId } from '../../../src/engine/model.ts';
+import type { Delivery, EventLog } from '../../../src/engine/ports.ts';
+import type { EngineSettings } from '../../../src/engine/settings.ts';
+import type { Page, PageRequest } from '../../../src/engine/stores.ts';
+import { newHeaderMap } from '../../../src/protocol/headers.ts';
+import { hashToken } from '../../../src/protocol/token.ts';
+import { openInlineSqliteStore } from '../../../src/store/drivers/sqlite/open.ts';
+import { createSystemRandomness, systemClock } from '../../../src/system.ts';
+
+export const TOKEN = 'eyJVc2VySUQiOiJkZWZhdWx0VXNlciIsIlBhc3N3b3JkIjoiZGVmYXVsdFBhc3N3b3JkIn0=';
+export const READ_ONLY_TOKEN = 'read+only/token==';
+export const OTHER_TOKEN = 'token-of-another-project';
+
+export const LIMITS: ApiLimits = {
+  messageBytesMax: 100_000,
+  batchBytesMax: 1_000_000,
+  batchItemsMax: 100,
+  requestMemoryBytesMax: 2_000_000,
+  headerBytesMax: 64 * 1024,
+  connectionsMax: 500,
+  headersTimeoutMs: 10_000,
+  requestTimeoutMs: 60_000,
+  keepAliveTimeoutMs: 75_000,
+};
+
+const DAY_MS = 86_400_000;
+
+const ENGINE_SETTINGS: EngineSettings = {
+  inFlightMax: 100,
+  inFlightPerOriginMax: 50,
+  inFlightBytesMax: 10_000_000,
+  deduplicationWindowMs: 600_000,
+  deliveredGraceMs: 5_000,
+  logRetentionMs: DAY_MS,
+  dlqRetentionMs: DAY_MS,
+  retentionIntervalMs: DAY_MS,
+  acceptsWaitingMax: 1_000,
+};
+
+export interface LogLine {
+  event: string;
+  fields: Record<string, unknown>;
+}
+
+export interface World {
+  app: FastifyInstance;
+  routes: Route[];
+  engine: Engine;
+  /** What the server told its operator. */
+  logLines: LogLine[];
+  /** Asks as the full token's owner, unless the request brings its own `authorization`. */
+  ask(request: InjectOptions): Promise<Reply>;
+  /** Publishes and answers the message's id. */
+  publish(url: string, headers?: Record<string, string>, body?: string | Buffer): Promise<string>;
+  /** Publishes a message that dies at once and answers its DLQ id. */
+  bury(url: string, headers?: Record<string, string>): Promise<string>;
+  /** Messages, log entries and dead messages that exist in the first project. */
+  countStored(): Promise<number>;
+  /** Listens on a free port of 127.0.0.1. */
+  listen(): Promise<{ port: number; url: string }>;
+  close(): Promise<void>;
+}
+
+export interface Reply {
+  status: number;
+  headers: Record<string, string | string[] | number | undefined>;
+  text: string;
+  /** Parsed body; `undefined` without one. */
+  json: Json;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look into answers whose shape is what they assert
+export type Json = any;
+
+/** Endpoints by host: `ok` answers 200, `fail` 500, everything else waits until it is interrupted. */
+const ENDPOINTS: Delivery = {
+  attempt({ message }, signal) {
+    const host = new URL(message.url).hostname;
+    if (host.startsWith('ok.')) return Promise.resolve(answered(200, 'fine'));
+    if (host.startsWith('fail.')) return Promise.resolve(answered(500, 'broken'));
+    return new Promise((resolve) => {
+      const interrupt = (): void => resolve({ kind: 'interrupted' });
+      if (signal.aborted) interrupt();
+      signal.addEventListener('abort', interrupt);
+    });
+  },
+  close: () => Promise.resolve(),
+};
+
+function answered(status: number, body: string): Outcome {
+  const header = newHeaderMap();
+  header['Content-Type'] = ['text/plain'];
+  return { kind: 'answered', status, header, body: Buffer.from(body) };
+}
+
+export async function openWorld(changes: Partial<ApiOptions> = {}): Promise<World> {
+  const logLines: LogLine[] = [];
+  const log = recordingLog(logLines);
+  const store = await openInlineSqliteStore({
+    path: ':memory:',
+    onFatal: (error) => {
+      throw error;
+    },
+  });
+  const sealed = { current: 'sealed', next: 'sealed' };
+  const { projectId: first } = await store.ensureProject('first', sealed, systemClock.nowMs());
+  const { projectId: second } = await store.ensureProject('second', sealed, systemClock.nowMs());
+  const randomness = createSystemRandomness();
+  const deps = { store, clock: systemClock, randomness, delivery: ENDPOINTS, log, worker: 'test' };
+  const engine = await createEngine({ ...deps, settings: ENGINE_SETTINGS });
+  const options: ApiOptions = {
+    engine,
+    accounts: new MemoryAccounts(first, second),
+    clock: systemClock,
+    log,
+    checkDestination: (url) =>
+      url.hostname === '127.0.0.1' ? 'endpoint resolves to a loopback address: 127.0.0.1' : undefined,
+    quotas: { retriesDefault: 3, retriesMax: 999, delayMsMax: 365 * DAY_MS, timeoutMsMax: 7_200_000 },
+    limits: LIMITS,
+    proxyHeaders: ['x-forwarded-*', 'x-real-ip', 'forwarded', 'via'],
+    trustedProxies: [],
+    logsPageDefault: 100,
+    isReady: () => true,
+    ...changes,
+  };
+  const app = createApi(options);
+  const world: World = {
+    app,
+    routes: createRoutes(options),
+    engine,
+    logLines,
+    ask: (request) => ask(app, request),
+    publish: (url, headers, body) => publish(app, url, headers, body),
+    bury: async (url, headers) => {
+      const messageId = await publish(app, url, { ...headers, 'upstash-retries': '0' });
+      return deadIdOf(app, messageId);
+    },
+    countStored: () => countStored(engine, first),
+    listen: async () => {
+      await app.listen({ host: '127.0.0.1', port: 0 });
+      const { port } = app.server.address() as AddressInfo;
+      return { port, url: `http://127.0.0.1:${port}` };
+    },
+    close: async () => {
+      app.server.closeAllConnections();
+      await app.close();
+      await engine.drain(0);
+      await store.close();
+    },
+  };
+  return world;
+}
+
+async function ask(app: FastifyInstance, request: InjectOptions): Promise<Reply> {
+  const headers = { authorization: `Bearer ${TOKEN}`, ...request.headers };
+  const response = await app.inject({ ...request, headers });
+  const { statusCode: status, body: text } = response;
+  const reply: Reply = {
+    status,
+    headers: response.headers,
+    text,
+    json: text === '' ? undefined : JSON.parse(text),
+  };
+  expectWellFormed(reply);
+  return reply;
+}
+
+/** What holds for every answer (messaging.md 1.3, 29.7, 29.8). */
+function expectWellFormed({ status, headers, text, json }: Reply): void {
+  expect(status < 300 || status > 399, `a redirect: ${status}`).toBe(true);
+  if (text !== '') expect(headers['content-type']).toBe('application/json');
+  if (status >= 400) expect(Value.Check(ErrorSchema, json), `not an error object: ${text}`).toBe(true);
+}
+
+async function publish(
+  app: FastifyInstance,
+  url: string,
+  headers: Record<string, string> = {},
+  payload: string | Buffer = '',
+): Promise<string> {
+  const reply = await ask(app, { method: 'POST', url: `/v2/publish/${url}`, headers, payload });
+  expect(reply.status, reply.text).toBe(200);
+  return reply.json.messageId;
+}
+
+/** Waits until the message is dead; the made-up endpoints answer within a few turns of the event loop. */
+async function deadIdOf(app: FastifyInstance, messageId: string): Promise<string> {
+  for (let turn = 0; turn < 1_000; turn += 1) {
+    const { json } = await ask(app, { method: 'GET', url: `/v2/dlq?messageId=${messageId}` });
+    const dlqId: string | undefined = json.messages[0]?.dlqId;
+    if (dlqId !== undefined) return dlqId;
+  }
+  throw new Error(`message ${messageId} did not die`);
+}
+
+async function countStored(engine: Engine, projectId: ProjectId): Promise<number> {
+  const logs = await countAll((page) => engine.listLogs(projectId, {}, page));
+  const dead = await countAll((page) => engine.listDead(projectId, {}, page));
+  return logs + dead;
+}
+
+async function countAll(list: (page: PageRequest) => Promise<Page<unknown>>): Promise<number> {
+  const all = { count: 1_000, order: 'latestFirst' } as const;
+  let { items, cursor } = await list(all);
+  let count = items.length;
+  while (cursor !== undefined) {
+    ({ items, cursor } = await list({ ...all, cursor }));
+    count += items.length;
+  }
+  return count;
+}
+
+class MemoryAccounts implements Accounts {
+  readonly #callers: ReadonlyMap<string, Caller>;
+  readonly #keys = new Map<ProjectId, SigningKeys>();
+  #rotations = 0;
+
+  constructor(first: ProjectId, second: ProjectId) {
+    this.#callers = new Map<string, Caller>([
+      [hashToken(TOKEN), { projectId: first, scope: 'full' }],
+      [hashToken(READ_ONLY_TOKEN), { projectId: first, scope: 'read-only' }],
+      [hashToken(OTHER_TOKEN), { projectId: second, scope: 'full' }],
+    ]);
+    for (const projectId of [first, second]) this.#keys.set(projectId, { current: 'sig_1', next: 'sig_2' });
+  }
+
+  authenticate(tokenHash: string): Caller | undefined {
+    return this.#callers.get(tokenHash);
+  }
+
+  signingKeys(projectId: ProjectId): Promise<SigningKeys> {
+    const keys = this.#keys.get(projectId);
+    return keys ? Promise.resolve(keys) : Promise.reject(new Error('no such project'));
+  }
+
+  async rotate(projectId: ProjectId): Promise<SigningKeys> {
+    const { next } = await this.signingKeys(projectId);
+    this.#rotations += 1;
+    const keys = { current: next, next: `sig_new${this.#rotations}` };
+    this.#keys.set(projectId, keys);
+    return keys;
+  }
+}
+
+function recordingLog(lines: LogLine[]): EventLog {
+  const record = (event: string, fields: Record<string, unknown> = {}): void => {
+    lines.push({ event, fields });
+  };
+  return { info: record, warn: record, error: record };
+}
