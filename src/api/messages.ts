@@ -5,8 +5,8 @@ import { type Amount, type Filters, readFilters } from './filters.ts';
 import { readJson } from './json-body.ts';
 import { SMALL_JSON_LIMIT } from './limits.ts';
 import type { Call, Route, Services } from './route.ts';
-import { CancelledSchema, MessageSchema } from './schemas.ts';
-import { messageView } from './views.ts';
+import { CancelledSchema, ExplanationSchema, MessageSchema } from './schemas.ts';
+import { explanationView, messageView } from './views.ts';
 
 /** Without `count` everything that matches; with it, up to 500 (messaging.md 21.4). */
 const CANCEL_AMOUNT: Amount = { countMax: 500, isLowered: false };
@@ -16,6 +16,12 @@ export function messageRoutes({ engine }: Services): Route[] {
     const message = await engine.findMessage(projectId, id);
     if (!message) throw notFound(id);
     return answer(200, messageView(message));
+  }
+
+  async function explain({ projectId, id }: Call): Promise<Answer> {
+    const explanation = await engine.explainMessage(projectId, id);
+    if (!explanation) throw notFound(id);
+    return answer(200, explanationView(explanation));
   }
 
   async function cancelOne({ projectId, id }: Call): Promise<Answer> {
@@ -42,6 +48,14 @@ export function messageRoutes({ engine }: Services): Route[] {
       summary: 'Reads a message that is not finished, or was delivered a moment ago.',
       answers: { 200: MessageSchema },
       handle: get,
+    },
+    {
+      method: 'GET',
+      path: '/v2/messages/:messageId/explain',
+      access: 'read',
+      summary: 'Says why a message that is not finished waits.',
+      answers: { 200: ExplanationSchema },
+      handle: explain,
     },
     {
       method: 'DELETE',

@@ -38,12 +38,12 @@ const NO_ROUTES: ReadonlyMap<string, Route> = new Map();
 
 /** Finds the routes of a raw request target; never throws, whatever the target. */
 export class RouteFinder {
-  /** By path, with the last segment as `*` where it is a parameter. */
+  /** By path, with `*` in place of its parameter. */
   readonly #byPath = new Map<string, Map<string, Route>>();
 
   constructor(routes: readonly Route[]) {
     for (const route of routes) {
-      const key = route.path.replace(/\/:\w+$/, '/*').replace(/^\/v2\/publish\/\*$/, '/v2/publish');
+      const key = route.path.replace(/:\w+/, '*').replace(/^\/v2\/publish\/\*$/, '/v2/publish');
       const methods = this.#byPath.get(key) ?? new Map<string, Route>();
       methods.set(route.method, route);
       this.#byPath.set(key, methods);
@@ -55,11 +55,20 @@ export class RouteFinder {
     const isProtected = routePath === '/v2' || routePath.startsWith('/v2/');
     const fixed = this.#byPath.get(routePath);
     if (fixed) return { routes: fixed, id: '', rawDestination, rawQuery, isProtected };
-    const lastSlash = routePath.lastIndexOf('/');
-    const rawId = routePath.slice(lastSlash + 1);
-    const routes = rawId === '' ? undefined : this.#byPath.get(`${routePath.slice(0, lastSlash)}/*`);
+    const { routes = NO_ROUTES, rawId } = this.#withParameter(routePath);
     // An id with a malformed escape is simply one that nobody has.
-    const id = routes ? (percentDecode(rawId) ?? rawId) : '';
-    return { routes: routes ?? NO_ROUTES, id, rawDestination, rawQuery, isProtected };
+    return { routes, id: percentDecode(rawId) ?? rawId, rawDestination, rawQuery, isProtected };
+  }
+
+  /** The parameter is the last segment or the one before it: `/v2/messages/{id}`, `/v2/messages/{id}/explain`. */
+  #withParameter(routePath: string): { routes?: ReadonlyMap<string, Route>; rawId: string } {
+    const segments = routePath.split('/');
+    for (const at of [segments.length - 1, segments.length - 2]) {
+      const rawId = segments[at];
+      if (rawId === undefined || rawId === '') continue;
+      const routes = this.#byPath.get(segments.with(at, '*').join('/'));
+      if (routes) return { routes, rawId };
+    }
+    return { rawId: '' };
   }
 }

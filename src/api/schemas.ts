@@ -53,6 +53,16 @@ const message = {
 export const ErrorSchema = exactly({ error: Text });
 export const MessageSchema = exactly(message);
 
+export const ExplanationSchema = exactly({
+  reason: Type.Union(
+    ['delayed', 'retrying', 'due', 'endpoint_busy', 'attempting', 'cancelling'].map((name) => Type.Literal(name)),
+  ),
+  explanation: Text,
+  retried: Type.Integer({ minimum: 0 }),
+  since: Type.Optional(Ms),
+  due: Type.Optional(Ms),
+});
+
 export const DeadMessageSchema = exactly({
   ...message,
   dlqId: Text,

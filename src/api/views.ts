@@ -2,6 +2,7 @@
  * How messages, DLQ entries and log entries look on the wire (messaging.md 17, 18.1, 22.4). What is not set is absent:
  * `JSON.stringify` drops `undefined`. Where clients read different spellings of one field, both are there and equal.
  */
+import type { Explanation } from '../engine/explain.ts';
 import type { LogDetail, Message } from '../engine/model.ts';
 import type { DeadMessage, LogEntry } from '../engine/stores.ts';
 import { base64OfBytes, textOrBase64 } from '../protocol/bodies.ts';
@@ -35,6 +36,11 @@ export function messageView(message: Message): View {
     retryDelayExpression: settings.retryDelayExpression,
     timeout: settings.timeoutMs,
   };
+}
+
+/** Our own addition: why a message waits, in one sentence and in fields. */
+export function explanationView({ reason, sentence, retried, sinceMs, dueAtMs }: Explanation): View {
+  return { reason, explanation: sentence, retried, since: sinceMs, due: dueAtMs };
 }
 
 /** The message's object and what the last attempt came to (messaging.md 17). */

@@ -21,7 +21,7 @@ export interface RequestTarget {
 /** Routes with their fixed words; `*` stands for a name or an id. Those with a destination are read before. */
 const ROUTES = [
   '/v2/batch',
-  '/v2/messages/*',
+  '/v2/messages/*/explain',
   '/v2/queues/*/pause',
   '/v2/queues/*/resume',
   '/v2/schedules/*/pause',

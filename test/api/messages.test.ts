@@ -107,3 +107,27 @@ describe('cancelling many messages', () => {
     expect((await world.ask({ method: 'GET', url: `/v2/messages/${id}` })).status).toBe(200);
   });
 });
+
+describe('explaining why a message waits (P14)', () => {
+  const explain = (id: string): Promise<Reply> => world.ask({ method: 'GET', url: `/v2/Messages/${id}/Explain/` });
+
+  it('says until when a delayed message is put off', async () => {
+    const reply = await explain(await world.publish('https://slow.example/', LATER));
+    expect(reply.status).toBe(200);
+    expect(reply.json).toMatchObject({ reason: 'delayed', retried: 0, due: expect.any(Number) });
+    expect(reply.json.explanation).toMatch(/^Is delayed until \d{4}-/);
+  });
+
+  it('says since when a message is being attempted, and that its cancel waits for the end', async () => {
+    const id = await world.publish('https://slow.example/');
+    expect((await explain(id)).json).toMatchObject({ reason: 'attempting', since: expect.any(Number) });
+    await cancel(`/${id}`);
+    expect((await explain(id)).json).toMatchObject({ reason: 'cancelling' });
+  });
+
+  it('answers 404 once it is finished', async () => {
+    const id = await world.publish('https://slow.example/', LATER);
+    await cancel(`/${id}`);
+    expect((await explain(id)).status).toBe(404);
+  });
+});

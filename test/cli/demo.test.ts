@@ -1,0 +1,18 @@
+import { expect, it } from 'vitest';
+import { runWaypost } from '../support/waypost-process.ts';
+
+it('shows how messages live, and ends with 0 when each ended as it should', async () => {
+  const { code, stdout, stderr } = await runWaypost(['demo'], { NO_COLOR: '1' });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  const states = (title: string): string[] =>
+    [...stdout.matchAll(/^ {2}\S+ {2}(.{24}) {2}(\w+)/gm)].flatMap(([, name = '', state = '']) =>
+      name.trim() === title ? [state] : [],
+    );
+  expect(states('at once')).toEqual(['CREATED', 'ACTIVE', 'DELIVERED']);
+  expect(states('delayed by 2 s')).toEqual(['CREATED', 'ACTIVE', 'DELIVERED']);
+  expect(states('batch, 3 of 3')).toEqual(['CREATED', 'ACTIVE', 'DELIVERED']);
+  const failure = ['ACTIVE', 'ERROR', 'RETRY'];
+  expect(states('fails twice')).toEqual(['CREATED', ...failure, ...failure, 'ACTIVE', 'DELIVERED']);
+  expect(states('never succeeds')).toEqual(['CREATED', ...failure, 'ACTIVE', 'ERROR', 'FAILED']);
+  expect(states('retried from the DLQ')).toEqual(['CREATED', 'ACTIVE', 'DELIVERED']);
+});
