@@ -1,0 +1,171 @@
+/**
+ * What a large backlog costs: delayed messages are stored by the million, and at each level the server's memory and
+ * the speed of a publish are taken; then its idle CPU with all of them stored, and its start with them on disk.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Agent, request } from 'undici';
+import { cpuSeconds, type ListeningProcess, residentMebibytes } from './child-process.ts';
+import { publishPaced } from './load.ts';
+import { type Receiver, startReceiver } from './receiver-process.ts';
+import { arrivalDelaysMs, quantile } from './statistics.ts';
+import { DEVELOPMENT_TOKEN, startWaypost } from './waypost-process.ts';
+
+export interface BacklogOptions {
+  /** Memory and latency are taken with nothing stored, and whenever that many messages are. Ascending. */
+  levels: number[];
+  /** Messages in one batch request. */
+  batchMessages: number;
+  /** Publishes at each level, at a fixed 500 a second; they are delivered at once. */
+  probeMessages: number;
+  /** How long the server is left alone before its memory or its idle CPU is taken. */
+  quietMs: number;
+  /** How long the idle server is watched. */
+  idleSeconds: number;
+  onLevel?: (level: BacklogLevel) => void;
+}
+
+export const DEFAULT_BACKLOG = { batchMessages: 500, probeMessages: 5_000, quietMs: 2_000, idleSeconds: 10 };
+
+export interface BacklogLevel {
+  stored: number;
+  /** After a quiet moment, before the probe. */
+  residentMebibytes: number;
+  publishP50Ms: number;
+  publishP99Ms: number;
+  arrivalP50Ms: number;
+  arrivalP99Ms: number;
+  /** Probe messages that never arrived. */
+  missing: number;
+}
+
+export interface BacklogReport {
+  levels: BacklogLevel[];
+  /** How fast the backlog was accepted, without the probes. */
+  acceptedPerSecond: number;
+  /** Resident memory of a server that was just started on an empty folder. */
+  idleEmptyMebibytes: number;
+  /** CPU use of the idle server with everything stored, in percent of one core. */
+  idleCpuPercent: number;
+  /** From the spawn to the line that says where it listens. */
+  startEmptyMs: number;
+  /** As above, on the stored messages; then the first 200 of /readyz. */
+  startStoredMs: number;
+  readyStoredMs: number;
+}
+
+const PROBE_PER_SECOND = 500;
+const BATCHES_UNDER_WAY = 4;
+// Longer than any run of this benchmark, shorter than any limit on delays.
+const DELAY = '6d';
+
+export async function measureBacklog(options: BacklogOptions): Promise<BacklogReport> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'waypost-backlog-'));
+  const receiver = await startReceiver();
+  let server = await startWaypost({ dataDir });
+  try {
+    const startEmptyMs = server.startMs;
+    await sleep(options.quietMs);
+    const idleEmptyMebibytes = residentMebibytes(server.pid);
+    // Compiled code and open connections first, or the empty store would look slower than the full one.
+    await probe(server, receiver, 0, options.probeMessages);
+    const levels: BacklogLevel[] = [];
+    let stored = 0;
+    let acceptingMs = 0;
+    for (const level of [0, ...options.levels]) {
+      acceptingMs += await store(server, `${receiver.url}/`, level - stored, options.batchMessages);
+      stored = level;
+      await sleep(options.quietMs);
+      const measured = await probe(server, receiver, stored, options.probeMessages);
+      levels.push(measured);
+      options.onLevel?.(measured);
+    }
+    await sleep(options.quietMs);
+    const cpuBefore = cpuSeconds(server.pid);
+    await sleep(options.idleSeconds * 1_000);
+    const idleCpuPercent = ((cpuSeconds(server.pid) - cpuBefore) / options.idleSeconds) * 100;
+
+    await server.end('SIGTERM');
+    const restartedAt = performance.now();
+    server = await startWaypost({ dataDir, startLimitMs: 120_000 });
+    const startStoredMs = server.startMs;
+    await untilReady(server);
+    return {
+      levels,
+      acceptedPerSecond: acceptingMs === 0 ? 0 : stored / (acceptingMs / 1_000),
+      idleEmptyMebibytes,
+      idleCpuPercent,
+      startEmptyMs,
+      startStoredMs,
+      readyStoredMs: performance.now() - restartedAt,
+    };
+  } finally {
+    await server.end('SIGTERM');
+    await receiver.end();
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+
+async function probe(
+  server: ListeningProcess,
+  receiver: Receiver,
+  stored: number,
+  messages: number,
+): Promise<BacklogLevel> {
+  const resident = residentMebibytes(server.pid);
+  await receiver.expect(messages);
+  const target = { url: server.url, token: DEVELOPMENT_TOKEN, destination: `${receiver.url}/` };
+  const published = await publishPaced(target, messages, PROBE_PER_SECOND);
+  await receiver.complete(60_000);
+  const arrived = await receiver.report();
+  const delaysMs = arrivalDelaysMs(published.sentNs, arrived.arrivalsNs);
+  return {
+    stored,
+    residentMebibytes: resident,
+    publishP50Ms: quantile(published.publishMs, 0.5),
+    publishP99Ms: quantile(published.publishMs, 0.99),
+    arrivalP50Ms: quantile(delaysMs, 0.5),
+    arrivalP99Ms: quantile(delaysMs, 0.99),
+    missing: messages - arrived.distinct,
+  };
+}
+
+/** Publishes `count` delayed messages of 200 bytes in batches; returns the milliseconds it took. */
+async function store(server: ListeningProcess, destination: string, count: number, batch: number): Promise<number> {
+  const startedAt = performance.now();
+  const agent = new Agent({ connections: BATCHES_UNDER_WAY });
+  let left = count;
+  const item = {
+    destination,
+    headers: { 'Upstash-Delay': DELAY, 'Content-Type': 'text/plain' },
+    body: 'x'.repeat(200),
+  };
+  const storeSome = async () => {
+    while (left > 0) {
+      const size = Math.min(batch, left);
+      left -= size;
+      const answer = await request(`${server.url}/v2/batch`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${DEVELOPMENT_TOKEN}`, 'content-type': 'application/json' },
+        body: JSON.stringify(Array.from({ length: size }, () => item)),
+        dispatcher: agent,
+      });
+      const text = await answer.body.text();
+      if (answer.statusCode !== 200) throw new Error(`batch refused: ${answer.statusCode} ${text.slice(0, 300)}`);
+    }
+  };
+  await Promise.all(Array.from({ length: BATCHES_UNDER_WAY }, storeSome));
+  await agent.close();
+  return performance.now() - startedAt;
+}
+
+async function untilReady(server: ListeningProcess): Promise<void> {
+  for (;;) {
+    const answer = await request(`${server.url}/readyz`);
+    await answer.body.dump();
+    if (answer.statusCode === 200) return;
+    await sleep(2);
+  }
+}

@@ -1,0 +1,117 @@
+/**
+ * Starts a Node program as a process of its own, waits until it says where it listens, reads what it costs, and
+ * ends it by its own process id. Used by the benchmarks and by the tests that kill the real server.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+
+export interface Exit {
+  code: number | null;
+  signal: NodeJS.Signals | null;
+}
+
+export interface ListeningProcess {
+  url: string;
+  pid: number;
+  /** From the spawn to the line that says where it listens. */
+  startMs: number;
+  /** Resolves once the process has ended, whatever ended it. */
+  exited: Promise<Exit>;
+  /** Sends `signal` to this process alone and resolves once it has ended. */
+  end(signal: NodeJS.Signals): Promise<Exit>;
+  /** The last lines it wrote, for the message of a failure. */
+  output(): string;
+}
+
+export interface StartOptions {
+  /** Added to this process's own environment. */
+  env?: Record<string, string>;
+  /** How long the start may take; the process is killed after that. */
+  startLimitMs?: number;
+}
+
+// Enough to see why a start failed, little enough to keep while a million lines go by.
+const OUTPUT_LINES_KEPT = 60;
+
+/** Runs `node <argv>`; rejects with what the process wrote when it ends, or stays silent, before it listens. */
+export async function startListening(argv: string[], options: StartOptions = {}): Promise<ListeningProcess> {
+  const startedAt = performance.now();
+  const child = spawn(process.execPath, argv, {
+    env: { ...process.env, ...options.env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const lines: string[] = [];
+  const exited = new Promise<Exit>((resolve) => {
+    child.once('exit', (code, signal) => resolve({ code, signal }));
+  });
+  const output = () => lines.join('\n');
+  const url = await listeningUrl(child, lines, exited, options.startLimitMs ?? 30_000);
+  const pid = child.pid;
+  if (pid === undefined) throw new Error('a process that listens has no id');
+  return {
+    url,
+    pid,
+    startMs: performance.now() - startedAt,
+    exited,
+    output,
+    end: (signal) => {
+      child.kill(signal);
+      return exited;
+    },
+  };
+}
+
+/** Reads both streams for the process's whole life, so that it never waits for a full pipe. */
+function listeningUrl(child: ChildProcess, lines: string[], exited: Promise<Exit>, limitMs: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const limit = setTimeout(() => {
+      child.kill('SIGKILL');
+      reject(new Error(`not listening after ${limitMs} ms:\n${lines.join('\n')}`));
+    }, limitMs);
+    for (const stream of [child.stdout, child.stderr]) {
+      if (stream === null) continue;
+      createInterface({ input: stream }).on('line', (line) => {
+        lines.push(line);
+        if (lines.length > OUTPUT_LINES_KEPT) lines.shift();
+        const url = announcedUrl(line);
+        if (url === undefined) return;
+        clearTimeout(limit);
+        resolve(url);
+      });
+    }
+    child.once('error', reject);
+    void exited.then(({ code, signal }) => {
+      clearTimeout(limit);
+      reject(new Error(`ended before it listened (code ${code}, signal ${signal}):\n${lines.join('\n')}`));
+    });
+  });
+}
+
+function announcedUrl(line: string): string | undefined {
+  if (!line.includes('"listening"')) return undefined;
+  try {
+    const entry = JSON.parse(line) as { event?: unknown; url?: unknown };
+    return entry.event === 'listening' && typeof entry.url === 'string' ? entry.url : undefined;
+  } catch {
+    return undefined; // a line of text that happens to hold the word
+  }
+}
+
+// What `getconf CLK_TCK` says on every Linux that Node runs on.
+const CLOCK_TICKS_PER_SECOND = 100;
+
+/** User and system CPU time of all threads of `pid` since it started, in seconds. */
+export function cpuSeconds(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+  // The program's name stands in parentheses and may hold blanks: count fields after it.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS_PER_SECOND;
+}
+
+/** Resident memory of `pid` now, in MiB. */
+export function residentMebibytes(pid: number): number {
+  const match = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'));
+  if (match === null) throw new Error(`no resident memory known for process ${pid}`);
+  return Number(match[1]) / 1024;
+}

@@ -1,0 +1,158 @@
+/**
+ * The load generator: publishes numbered messages of 200 bytes over keep-alive connections, one at a time on each.
+ * Bare sockets and prepared requests, because it shares the machine with what it measures.
+ */
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { RequestSplitter } from './request-splitter.ts';
+
+export const CONNECTIONS = 64;
+const BODY_BYTES = 200;
+const NUMBER_DIGITS = 10;
+
+export interface LoadTarget {
+  /** Where the server listens. */
+  url: string;
+  token: string;
+  /** Where the messages are to be delivered. */
+  destination: string;
+  /** Options of the messages, as publish headers. */
+  headers?: Record<string, string>;
+}
+
+export interface LoadResult {
+  /** CLOCK_MONOTONIC before the first publish. */
+  startedNs: bigint;
+  /** By message number: CLOCK_MONOTONIC when the message was due to be published, also if no connection was free. */
+  sentNs: BigUint64Array;
+  /** By message number: from then until the answer was read. */
+  publishMs: Float64Array;
+}
+
+/** Publishes `messages` as fast as the answers come. Rejects when an answer is not 2xx or a connection breaks. */
+export function publishAll(target: LoadTarget, messages: number): Promise<LoadResult> {
+  return run(target, messages, undefined);
+}
+
+/** Publishes `messages` at a fixed rate, whatever the server does: what cannot be sent in time waits, and its time runs. */
+export function publishPaced(target: LoadTarget, messages: number, perSecond: number): Promise<LoadResult> {
+  return run(target, messages, perSecond);
+}
+
+async function run(target: LoadTarget, messages: number, perSecond: number | undefined): Promise<LoadResult> {
+  const connections = await Promise.all(
+    Array.from({ length: Math.min(CONNECTIONS, Math.max(1, messages)) }, () => Publisher.open(target)),
+  );
+  const sentNs = new BigUint64Array(messages);
+  const publishMs = new Float64Array(messages);
+  const startedNs = process.hrtime.bigint();
+  try {
+    await new Promise<void>((resolve, reject) => {
+      const idle = [...connections];
+      let due = perSecond === undefined ? messages : 0;
+      let sent = 0;
+      let answered = 0;
+      const pump = () => {
+        while (sent < due && idle.length > 0) {
+          if (perSecond === undefined) sentNs[sent] = process.hrtime.bigint();
+          idle.pop()?.publish(sent);
+          sent += 1;
+        }
+      };
+      for (const connection of connections) {
+        connection.onFailure = reject;
+        connection.onAnswer = (messageNumber) => {
+          publishMs[messageNumber] = Number(process.hrtime.bigint() - (sentNs[messageNumber] ?? 0n)) / 1e6;
+          answered += 1;
+          if (answered === messages) resolve();
+          idle.push(connection);
+          pump();
+        };
+      }
+      if (messages === 0) resolve();
+      else if (perSecond === undefined) pump();
+      else
+        pace(messages, perSecond, (dueNow) => {
+          const now = process.hrtime.bigint();
+          for (; due < dueNow; due += 1) sentNs[due] = now;
+          pump();
+        });
+    });
+  } finally {
+    for (const connection of connections) connection.close();
+  }
+  return { startedNs, sentNs, publishMs };
+}
+
+/** Says, about once a millisecond, how many messages ought to have been sent by now. */
+function pace(messages: number, perSecond: number, onDue: (due: number) => void): void {
+  const startMs = performance.now();
+  const timer = setInterval(() => {
+    const due = Math.min(messages, Math.floor(((performance.now() - startMs) / 1000) * perSecond) + 1);
+    onDue(due);
+    if (due === messages) clearInterval(timer);
+  }, 1);
+}
+
+class Publisher {
+  onAnswer: (messageNumber: number) => void = () => undefined;
+  onFailure: (error: Error) => void = () => undefined;
+  readonly #socket: Socket;
+  readonly #request: Buffer;
+  readonly #numberAt: number;
+  #current = -1;
+
+  /** Use `open`. */
+  constructor(socket: Socket, target: LoadTarget) {
+    this.#socket = socket;
+    const head = requestHead(target);
+    this.#numberAt = head.length;
+    this.#request = Buffer.from(head + 'x'.repeat(BODY_BYTES), 'latin1');
+    const splitter = new RequestSplitter((buffer, _bodyStart, bodyEnd, headStart) => {
+      // 'HTTP/1.1 2': the tenth byte is the class of the status.
+      if (buffer[headStart + 9] !== 0x32) {
+        this.#fail(
+          new Error(`publish refused: ${buffer.toString('latin1', headStart, Math.min(bodyEnd, headStart + 600))}`),
+        );
+      } else this.onAnswer(this.#current);
+    });
+    socket.on('data', (chunk: Buffer) => splitter.push(chunk));
+    socket.on('error', (error) => this.#fail(error));
+    socket.on('end', () => this.#fail(new Error('the server closed a connection under load')));
+  }
+
+  static async open(target: LoadTarget): Promise<Publisher> {
+    const { hostname, port } = new URL(target.url);
+    const socket = connect({ host: hostname, port: Number(port), noDelay: true });
+    await once(socket, 'connect');
+    return new Publisher(socket, target);
+  }
+
+  /** The one before must have been answered: the request's bytes are reused. */
+  publish(messageNumber: number): void {
+    this.#current = messageNumber;
+    this.#request.write(String(messageNumber).padStart(NUMBER_DIGITS, '0'), this.#numberAt, 'latin1');
+    this.#socket.write(this.#request);
+  }
+
+  close(): void {
+    this.onFailure = () => undefined;
+    this.#socket.destroy();
+  }
+
+  #fail(error: Error): void {
+    this.onFailure(error);
+  }
+}
+
+function requestHead(target: LoadTarget): string {
+  const headers: Record<string, string> = {
+    Host: new URL(target.url).host,
+    Authorization: `Bearer ${target.token}`,
+    'Content-Type': 'text/plain',
+    'Content-Length': String(BODY_BYTES),
+    ...target.headers,
+  };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `POST /v2/publish/${target.destination} HTTP/1.1\r\n${lines.join('')}\r\n`;
+}

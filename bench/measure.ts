@@ -1,0 +1,87 @@
+/** What one running server is measured by: a burst until all is delivered, and a steady 500 messages a second. */
+import { cpuSeconds, type ListeningProcess, residentMebibytes } from './child-process.ts';
+import { type LoadTarget, publishAll, publishPaced } from './load.ts';
+import type { Receiver } from './receiver-process.ts';
+import { arrivalDelaysMs, quantile } from './statistics.ts';
+
+export interface Measurement {
+  /** Messages a second, from the first publish to the last arrival. */
+  throughputPerSecond: number;
+  /** In the burst, with 64 publishes under way. */
+  publishP50Ms: number;
+  publishP99Ms: number;
+  /** At the steady rate. */
+  steadyPublishP50Ms: number;
+  steadyPublishP99Ms: number;
+  /** From publish to arrival at the steady rate. */
+  arrivalP50Ms: number;
+  arrivalP99Ms: number;
+  /** User and system time of the server's process for 1,000 messages of the burst, in seconds. */
+  cpuSecondsPerThousand: number;
+  residentMebibytes: number;
+  /** Messages that never arrived, of all that were published. Anything but 0 makes the other figures worthless. */
+  missing: number;
+  /** Arrivals beyond the first. */
+  repeated: number;
+}
+
+export interface Workload {
+  /** Messages of the burst. */
+  messages: number;
+  /** Messages of a burst before it that is not measured: compiled code and open connections. */
+  warmUpMessages: number;
+  steadyPerSecond: number;
+  steadySeconds: number;
+  /** How long after the last publish the last arrival may come. */
+  deliveryLimitMs: number;
+}
+
+/** What `npm run bench` does in each round. */
+export const DEFAULT_WORKLOAD: Workload = {
+  messages: 20_000,
+  warmUpMessages: 10_000,
+  steadyPerSecond: 500,
+  steadySeconds: 5,
+  deliveryLimitMs: 60_000,
+};
+
+export async function measure(
+  server: ListeningProcess,
+  receiver: Receiver,
+  target: LoadTarget,
+  workload: Workload,
+): Promise<Measurement> {
+  await receiver.expect(workload.warmUpMessages);
+  await publishAll(target, workload.warmUpMessages);
+  const warmedUp = await receiver.complete(workload.deliveryLimitMs);
+  if (!warmedUp) throw new Error(`the warm-up was not delivered; the server wrote:\n${server.output()}`);
+
+  await receiver.expect(workload.messages);
+  const cpuBefore = cpuSeconds(server.pid);
+  const burst = await publishAll(target, workload.messages);
+  await receiver.complete(workload.deliveryLimitMs);
+  const cpuAfter = cpuSeconds(server.pid);
+  const resident = residentMebibytes(server.pid);
+  const arrived = await receiver.report();
+
+  const steadyMessages = Math.round(workload.steadyPerSecond * workload.steadySeconds);
+  await receiver.expect(steadyMessages);
+  const steady = await publishPaced(target, steadyMessages, workload.steadyPerSecond);
+  await receiver.complete(workload.deliveryLimitMs);
+  const steadyArrived = await receiver.report();
+  const delaysMs = arrivalDelaysMs(steady.sentNs, steadyArrived.arrivalsNs);
+
+  return {
+    throughputPerSecond: workload.messages / (Number(arrived.lastArrivalNs - burst.startedNs) / 1e9),
+    publishP50Ms: quantile(burst.publishMs, 0.5),
+    publishP99Ms: quantile(burst.publishMs, 0.99),
+    steadyPublishP50Ms: quantile(steady.publishMs, 0.5),
+    steadyPublishP99Ms: quantile(steady.publishMs, 0.99),
+    arrivalP50Ms: quantile(delaysMs, 0.5),
+    arrivalP99Ms: quantile(delaysMs, 0.99),
+    cpuSecondsPerThousand: ((cpuAfter - cpuBefore) / workload.messages) * 1000,
+    residentMebibytes: resident,
+    missing: workload.messages - arrived.distinct + (steadyMessages - steadyArrived.distinct),
+    repeated: arrived.repeated + steadyArrived.repeated,
+  };
+}

@@ -1,0 +1,85 @@
+/** The parent's side of the receiver process: start it, tell it how many messages to expect, read what arrived. */
+import { fork } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+
+export type ReceiverCommand = { kind: 'expect'; messages: number } | { kind: 'report' };
+
+export interface Arrivals {
+  /** Messages that arrived at least once, of those expected. */
+  distinct: number;
+  /** Arrivals beyond the first of each message. */
+  repeated: number;
+  /** Arrivals with a number that nobody published. */
+  unexpected: number;
+  /** CLOCK_MONOTONIC of the last first arrival. */
+  lastArrivalNs: bigint;
+  /** By message number; 0 for one that has not arrived. */
+  arrivalsNs: BigUint64Array;
+}
+
+export type ReceiverEvent =
+  | { kind: 'listening'; port: number }
+  | { kind: 'ready' }
+  | { kind: 'complete' }
+  | ({ kind: 'report' } & Arrivals);
+
+export interface Receiver {
+  url: string;
+  /** Forgets everything and counts anew, from number 0 to `messages` - 1. */
+  expect(messages: number): Promise<void>;
+  /** Resolves with true once all expected messages arrived, or with false after `limitMs`. */
+  complete(limitMs: number): Promise<boolean>;
+  report(): Promise<Arrivals>;
+  end(): Promise<void>;
+}
+
+export async function startReceiver(): Promise<Receiver> {
+  const child = fork(fileURLToPath(new URL('./receiver.ts', import.meta.url)), { serialization: 'advanced' });
+  const exited = new Promise<void>((resolve) => {
+    child.once('exit', () => resolve());
+  });
+  const waiting = new Map<ReceiverEvent['kind'], (event: ReceiverEvent) => void>();
+  let isComplete = false;
+  child.on('message', (event: ReceiverEvent) => {
+    if (event.kind === 'complete') isComplete = true;
+    waiting.get(event.kind)?.(event);
+    waiting.delete(event.kind);
+  });
+  const next = <K extends ReceiverEvent['kind']>(kind: K) =>
+    new Promise<Extract<ReceiverEvent, { kind: K }>>((resolve) => {
+      waiting.set(kind, (event) => resolve(event as Extract<ReceiverEvent, { kind: K }>));
+    });
+
+  const { port } = await next('listening');
+  return {
+    url: `http://127.0.0.1:${port}`,
+    async expect(messages) {
+      isComplete = false;
+      const ready = next('ready');
+      child.send({ kind: 'expect', messages } satisfies ReceiverCommand);
+      await ready;
+    },
+    complete(limitMs) {
+      if (isComplete) return Promise.resolve(true);
+      return new Promise((resolve) => {
+        const limit = setTimeout(() => {
+          waiting.delete('complete');
+          resolve(false);
+        }, limitMs);
+        waiting.set('complete', () => {
+          clearTimeout(limit);
+          resolve(true);
+        });
+      });
+    },
+    report() {
+      const report = next('report');
+      child.send({ kind: 'report' } satisfies ReceiverCommand);
+      return report;
+    },
+    async end() {
+      child.disconnect();
+      await exited;
+    },
+  };
+}

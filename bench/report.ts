@@ -1,0 +1,70 @@
+/** Prints what was measured: a table for people. */
+import type { BacklogLevel, BacklogReport } from './backlog.ts';
+import type { Comparison } from './comparison.ts';
+import type { Measurement } from './measure.ts';
+
+const ROWS: { name: keyof Measurement; label: string; digits: number }[] = [
+  { name: 'throughputPerSecond', label: 'delivered a second', digits: 0 },
+  { name: 'publishP50Ms', label: 'publish p50, 64 under way, ms', digits: 2 },
+  { name: 'publishP99Ms', label: 'publish p99, 64 under way, ms', digits: 2 },
+  { name: 'steadyPublishP50Ms', label: 'publish p50 at 500/s, ms', digits: 2 },
+  { name: 'steadyPublishP99Ms', label: 'publish p99 at 500/s, ms', digits: 2 },
+  { name: 'arrivalP50Ms', label: 'publish to arrival p50 at 500/s, ms', digits: 2 },
+  { name: 'arrivalP99Ms', label: 'publish to arrival p99 at 500/s, ms', digits: 2 },
+  { name: 'cpuSecondsPerThousand', label: 'CPU seconds per 1,000 messages', digits: 3 },
+  { name: 'residentMebibytes', label: 'RSS after the burst, MiB', digits: 0 },
+  { name: 'missing', label: 'never arrived', digits: 0 },
+  { name: 'repeated', label: 'arrived again', digits: 0 },
+];
+
+export function comparisonTable(comparison: Comparison): string {
+  const { relay, waypost, ratio } = comparison;
+  const rows = ROWS.map(({ name, label, digits }) => [
+    label,
+    relay[name].toFixed(digits),
+    waypost[name].toFixed(digits),
+    name === 'missing' || name === 'repeated' ? '-' : ratio[name].toFixed(2),
+  ]);
+  const delay = comparison.fsyncDelayMs > 0 ? `, ${comparison.fsyncDelayMs} ms added to each fsync of Waypost` : '';
+  return table(`medians of ${comparison.rounds} rounds${delay}`, ['', 'null relay', 'Waypost', 'ratio'], rows);
+}
+
+/** One line while the rounds run. */
+export function roundLine(name: string, round: number, measured: Measurement): string {
+  const throughput = measured.throughputPerSecond.toFixed(0);
+  const missing = measured.missing === 0 ? '' : `, ${measured.missing} MISSING`;
+  return `round ${round} ${name}: ${throughput}/s, publish to arrival p50 ${measured.arrivalP50Ms.toFixed(2)} ms${missing}`;
+}
+
+export function levelLine(level: BacklogLevel): string {
+  return (
+    `${level.stored} stored: RSS ${level.residentMebibytes.toFixed(0)} MiB, ` +
+    `publish p50 ${level.publishP50Ms.toFixed(2)} ms, p99 ${level.publishP99Ms.toFixed(2)} ms`
+  );
+}
+
+export function backlogTable(report: BacklogReport): string {
+  const rows = report.levels.map((level) => [
+    String(level.stored),
+    level.residentMebibytes.toFixed(0),
+    ...[level.publishP50Ms, level.publishP99Ms, level.arrivalP50Ms, level.arrivalP99Ms].map((ms) => ms.toFixed(2)),
+    String(level.missing),
+  ]);
+  const columns = ['stored', 'RSS MiB', 'publish p50', 'p99 ms', 'arrival p50', 'p99 ms', 'missing'];
+  return [
+    table('by number of delayed messages stored', columns, rows),
+    `accepted a second, in batches:        ${report.acceptedPerSecond.toFixed(0)}`,
+    `idle CPU with all stored:             ${report.idleCpuPercent.toFixed(2)} %`,
+    `idle RSS of an empty server:          ${report.idleEmptyMebibytes.toFixed(0)} MiB`,
+    `start to listening, empty:            ${report.startEmptyMs.toFixed(0)} ms`,
+    `start to listening, all stored:       ${report.startStoredMs.toFixed(0)} ms`,
+    `start to ready, all stored:           ${report.readyStoredMs.toFixed(0)} ms`,
+  ].join('\n');
+}
+
+function table(title: string, columns: string[], rows: string[][]): string {
+  const widths = columns.map((column, i) => Math.max(column.length, ...rows.map((row) => row[i]?.length ?? 0)));
+  const line = (cells: string[]) =>
+    cells.map((cell, i) => (i === 0 ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0))).join('  ');
+  return [`${title}:`, line(columns), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n');
+}

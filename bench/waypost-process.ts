@@ -1,0 +1,20 @@
+/** Starts the real Waypost server on a data folder, as an operator would. */
+import { fileURLToPath } from 'node:url';
+import { type ListeningProcess, type StartOptions, startListening } from './child-process.ts';
+
+/** The published development token (messaging.md 2.3). */
+export const DEVELOPMENT_TOKEN = 'eyJVc2VySUQiOiJkZWZhdWx0VXNlciIsIlBhc3N3b3JkIjoiZGVmYXVsdFBhc3N3b3JkIn0=';
+
+const CLI = fileURLToPath(new URL('../bin/waypost.js', import.meta.url));
+
+export interface WaypostOptions extends StartOptions {
+  dataDir: string;
+  /** Settings of the server's own table, as flags. */
+  flags?: string[];
+}
+
+/** `waypost dev` on a free port of 127.0.0.1: development credentials, loopback destinations allowed. */
+export function startWaypost(options: WaypostOptions): Promise<ListeningProcess> {
+  const { dataDir, flags = [], ...start } = options;
+  return startListening([CLI, 'dev', '--port', '0', '--data-dir', dataDir, '--log-format', 'json', ...flags], start);
+}

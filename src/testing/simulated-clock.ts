@@ -1,0 +1,123 @@
+/**
+ * Time that passes only when a test says so, in which the order of everything is fixed (P15).
+ *
+ * Two times, as on a real machine: `elapsedMs` only grows and drives the timers; `nowMs()` is the wall clock, which
+ * `jumpBy` sets forward or back without any timer noticing.
+ */
+import { setImmediate as afterMicrotasks } from 'node:timers';
+import type { Millis } from '../engine/model.ts';
+import type { Clock, Timer } from '../engine/ports.ts';
+
+interface PendingTimer {
+  atMs: Millis;
+  task: () => void;
+}
+
+/** 2026-01-01T00:00:00Z: a time like any other, so that sums with it look like real ones. */
+const START_MS = Date.UTC(2026, 0, 1);
+
+export class SimulatedClock implements Clock {
+  #elapsedMs: Millis = 0;
+  #wallStartMs: Millis;
+  /** Sorted by time, then by insertion; the next one is the last element. */
+  readonly #timers: PendingTimer[] = [];
+
+  constructor(startMs: Millis = START_MS) {
+    this.#wallStartMs = startMs;
+  }
+
+  nowMs(): Millis {
+    return this.#wallStartMs + this.#elapsedMs;
+  }
+
+  /** Time since the start, whatever the wall clock was set to meanwhile. */
+  get elapsedMs(): Millis {
+    return this.#elapsedMs;
+  }
+
+  /** `elapsedMs` at which the next timer fires; `undefined` without any. */
+  get nextTimerAtMs(): Millis | undefined {
+    return this.#timers.at(-1)?.atMs;
+  }
+
+  startTimer(delayMs: Millis, task: () => void): Timer {
+    const timer: PendingTimer = { atMs: this.#elapsedMs + Math.max(0, Math.ceil(delayMs)), task };
+    this.#timers.splice(this.#placeOf(timer.atMs), 0, timer);
+    return {
+      cancel: () => {
+        const index = this.#timers.indexOf(timer);
+        if (index >= 0) this.#timers.splice(index, 1);
+      },
+    };
+  }
+
+  /** Resolves once `delayMs` have passed. */
+  delay(delayMs: Millis): Promise<void> {
+    return new Promise((resolve) => {
+      this.startTimer(delayMs, resolve);
+    });
+  }
+
+  /** Sets the wall clock forward, or back when negative. */
+  jumpBy(ms: Millis): void {
+    this.#wallStartMs += ms;
+  }
+
+  /** Lets everything finish that needs no time to pass. */
+  settled(): Promise<void> {
+    return new Promise((resolve) => {
+      afterMicrotasks(resolve);
+    });
+  }
+
+  /** Lets `ms` pass; runs what falls due on the way, each timer after all that the one before has set off. */
+  advanceBy(ms: Millis): Promise<void> {
+    return this.advanceTo(this.#elapsedMs + ms);
+  }
+
+  /** As `advanceBy`, up to the moment when `elapsedMs` is `elapsedMs`. */
+  async advanceTo(elapsedMs: Millis): Promise<void> {
+    await this.settled();
+    while (await this.#runNext(elapsedMs));
+    this.#elapsedMs = Math.max(this.#elapsedMs, elapsedMs);
+  }
+
+  /** Lets time pass until `done` says so, asked after each timer. Answers false when `limitMs` passed first or nothing is left. */
+  async runUntil(done: () => boolean, limitMs: Millis): Promise<boolean> {
+    const untilMs = this.#elapsedMs + limitMs;
+    await this.settled();
+    while (!done()) {
+      if (!(await this.#runNext(untilMs))) return false;
+    }
+    return true;
+  }
+
+  /** Lets time pass until no timer is left. Throws when there still is one after `limitMs`. */
+  async runUntilIdle(limitMs: Millis): Promise<void> {
+    await this.runUntil(() => false, limitMs);
+    if (this.#timers.length > 0) throw new Error(`timers are still pending after ${limitMs} ms`);
+  }
+
+  async #runNext(untilMs: Millis): Promise<boolean> {
+    const timer = this.#timers.at(-1);
+    if (!timer || timer.atMs > untilMs) return false;
+    this.#timers.pop();
+    this.#elapsedMs = timer.atMs;
+    timer.task();
+    await this.settled();
+    return true;
+  }
+
+  /** Where a timer for `atMs` belongs: after (that is, below) all that fire at the same time or earlier. */
+  #placeOf(atMs: Millis): number {
+    let low = 0;
+    let high = this.#timers.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const other = this.#timers[middle];
+      if (other !== undefined && other.atMs > atMs) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}

@@ -1,0 +1,63 @@
+/**
+ * A client of the real server over real sockets that never forgets which answers it did not get. Each call ends as
+ * `ok` (2xx), as `refused` (any other status) or as `unknown`: the server may have been killed before or after it wrote.
+ */
+import { Agent, request } from 'undici';
+import { DEVELOPMENT_TOKEN } from '../../bench/waypost-process.ts';
+
+export type Reply =
+  | { kind: 'ok' | 'refused'; status: number; json: unknown; retryAfter: string | undefined }
+  | { kind: 'unknown' };
+
+export class Client {
+  readonly #agent = new Agent({ connections: 32, keepAliveTimeout: 1_000 });
+  readonly #url: string;
+
+  constructor(url: string) {
+    this.#url = url;
+  }
+
+  async call(
+    method: 'GET' | 'POST' | 'DELETE',
+    path: string,
+    headers: Record<string, string> = {},
+    body = '',
+  ): Promise<Reply> {
+    try {
+      const answer = await request(`${this.#url}${path}`, {
+        method,
+        headers: { authorization: `Bearer ${DEVELOPMENT_TOKEN}`, ...headers },
+        body: body === '' ? null : body,
+        dispatcher: this.#agent,
+        headersTimeout: 20_000,
+        bodyTimeout: 20_000,
+      });
+      const text = await answer.body.text();
+      const retryAfter = answer.headers['retry-after'];
+      return {
+        kind: answer.statusCode >= 200 && answer.statusCode < 300 ? 'ok' : 'refused',
+        status: answer.statusCode,
+        json: text === '' ? undefined : JSON.parse(text),
+        retryAfter: typeof retryAfter === 'string' ? retryAfter : undefined,
+      };
+    } catch {
+      return { kind: 'unknown' }; // refused, reset, cut in the middle of the answer: all that a kill can do
+    }
+  }
+
+  publish(destination: string, tag: string, headers: Record<string, string> = {}): Promise<Reply> {
+    return this.call('POST', `/v2/publish/${destination}`, { 'content-type': 'text/plain', ...headers }, tag);
+  }
+
+  close(): Promise<void> {
+    return this.#agent.destroy();
+  }
+}
+
+/** The `messageId` of a publish's answer. Throws when it has none: then it is no answer to a publish. */
+export function messageIdOf(json: unknown): string {
+  if (typeof json === 'object' && json !== null && 'messageId' in json && typeof json.messageId === 'string') {
+    return json.messageId;
+  }
+  throw new Error(`no messageId in ${JSON.stringify(json)}`);
+}

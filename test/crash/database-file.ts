@@ -1,0 +1,26 @@
+/** The embedded database of a data folder, opened behind the server's back once it has ended. */
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+
+/** Undefined when nothing was written; throws when there are several. */
+export function databaseName(dataDir: string): string | undefined {
+  const names = readdirSync(dataDir).filter((name) => name.endsWith('.db'));
+  if (names.length > 1) throw new Error(`expected one database in ${dataDir}: ${names.join(', ')}`);
+  return names[0];
+}
+
+/** What `PRAGMA integrity_check` says of the folder's database: `['ok']` for a sound one, nothing without one. */
+export function integrity(dataDir: string): string[] {
+  const name = databaseName(dataDir);
+  if (name === undefined) return [];
+  const database = new DatabaseSync(join(dataDir, name));
+  try {
+    return database
+      .prepare('pragma integrity_check')
+      .all()
+      .map((row) => String(row['integrity_check']));
+  } finally {
+    database.close();
+  }
+}

@@ -1,0 +1,35 @@
+/** Asks a quiet server what it says about every message: its DLQ and its logs, page by page. */
+import type { Client } from './client.ts';
+import type { FinalView } from './ledger.ts';
+
+const ENDINGS = new Set(['DELIVERED', 'FAILED', 'CANCELED']);
+
+export async function readFinalView(client: Client): Promise<FinalView> {
+  const dead = new Set<string>();
+  for await (const { messageId } of pages<{ messageId: string }>(client, '/v2/dlq?count=100', 'messages')) {
+    dead.add(messageId);
+  }
+  const endings = new Map<string, string[]>();
+  const path = '/v2/events?count=1000&order=earliestFirst';
+  for await (const { messageId, state } of pages<{ messageId: string; state: string }>(client, path, 'events')) {
+    if (!ENDINGS.has(state)) continue;
+    const states = endings.get(messageId);
+    if (states === undefined) endings.set(messageId, [state]);
+    else states.push(state);
+  }
+  return { dead, endings };
+}
+
+async function* pages<T>(client: Client, path: string, member: string): AsyncGenerator<T> {
+  let cursor: string | undefined;
+  do {
+    const reply = await client.call(
+      'GET',
+      cursor === undefined ? path : `${path}&cursor=${encodeURIComponent(cursor)}`,
+    );
+    if (reply.kind !== 'ok') throw new Error(`GET ${path}: ${JSON.stringify(reply)}`);
+    const page = reply.json as Record<string, T[]> & { cursor?: string };
+    yield* page[member] ?? [];
+    cursor = page.cursor;
+  } while (cursor !== undefined);
+}

@@ -1,0 +1,186 @@
+/** The rules of messaging.md 6.3, 7.3, 8 and 17 as tables: what an attempt's outcome makes of its message. */
+import { describe, expect, test } from 'vitest';
+import { decide } from '../../src/engine/decide.ts';
+import type { Claimed, Outcome, Settlement } from '../../src/engine/model.ts';
+import type { HeaderMap, MessageSettings } from '../../src/protocol/settings.ts';
+import { answered, claimed, message, NOW_MS } from './fixtures.ts';
+
+const NON_RETRYABLE: HeaderMap = { 'Upstash-Nonretryable-Error': ['true'] };
+
+function settlementOf(of: Claimed, outcome: Outcome, nowMs = NOW_MS): Settlement {
+  const decision = decide(of, outcome, nowMs);
+  if (decision.kind !== 'settle') throw new Error(`decided to ${decision.kind}`);
+  return decision.settlement;
+}
+
+function claimedWith(settings: Partial<MessageSettings>, retried = 0): Claimed {
+  return claimed({ message: message({ settings: { dialect: 'upstash', maxRetries: 3, ...settings } }), retried });
+}
+
+/** `delivered`, `dead`, or the wait before the retry in milliseconds. */
+function verdict(of: Claimed, outcome: Outcome, nowMs = NOW_MS): string | number {
+  const { change } = settlementOf(of, outcome, nowMs);
+  if (change.next.kind === 'waiting') return change.next.dueAtMs - nowMs;
+  return change.burial ? 'dead' : 'delivered';
+}
+
+function states(settlement: Settlement): string[] {
+  return settlement.change.events.map(({ state }) => state);
+}
+
+describe('what an answer means', () => {
+  test.for([
+    ['200 delivers', 200, {}, 'delivered'],
+    ['204 delivers', 204, {}, 'delivered'],
+    ['299 delivers', 299, {}, 'delivered'],
+    ['199 is a failure', 199, {}, 12_000],
+    ['300 is a failure', 300, {}, 12_000],
+    ['a redirect is a failure and is not followed', 302, { Location: ['https://b.example/'] }, 12_000],
+    ['404 is a failure that is retried', 404, {}, 12_000],
+    ['500 is a failure that is retried', 500, {}, 12_000],
+    ['489 alone is an ordinary failure', 489, {}, 12_000],
+    ['489 with the header is final', 489, NON_RETRYABLE, 'dead'],
+    ['489 with the header in our own dialect is final', 489, { 'Waypost-Nonretryable-Error': ['true'] }, 'dead'],
+    ['the value is read whatever its case', 489, { 'Upstash-Nonretryable-Error': [' TRUE '] }, 'dead'],
+    ['489 with another value is an ordinary failure', 489, { 'Upstash-Nonretryable-Error': ['false'] }, 12_000],
+    ['the header with another status means nothing', 500, NON_RETRYABLE, 12_000],
+    ['the header on a success means nothing', 200, NON_RETRYABLE, 'delivered'],
+  ] as const)('%s', ([, status, header, expected]) => {
+    expect(verdict(claimed(), answered(status, header as unknown as HeaderMap))).toBe(expected);
+  });
+});
+
+describe('how many retries there are', () => {
+  test.for([
+    ['none are allowed', 0, 0, 'dead'],
+    ['the first of one', 1, 0, 12_000],
+    ['the only one is used up', 1, 1, 'dead'],
+    ['the last of three', 3, 2, 1_808_000],
+    ['all three are used up', 3, 3, 'dead'],
+    ['more were made than are allowed now', 1, 5, 'dead'],
+  ] as const)('when %s', ([, maxRetries, retried, expected]) => {
+    expect(verdict(claimedWith({ maxRetries }, retried), answered(500))).toBe(expected);
+  });
+
+  test('each retry is counted', () => {
+    const { change } = settlementOf(claimedWith({}, 1), answered(500));
+    expect(change.next).toEqual({ kind: 'waiting', dueAtMs: NOW_MS + 148_000, retried: 2 });
+  });
+});
+
+describe('how long the wait before a retry is', () => {
+  test.for([
+    ['the default back-off before the first retry', undefined, 0, {}, 12_000],
+    ['the default back-off before the second', undefined, 1, {}, 148_000],
+    ['the default back-off is at most a day', undefined, 8, {}, 86_400_000],
+    ['the publisher’s expression instead of the default', '1000 * (1 + retried)', 2, {}, 3_000],
+    ['an expression without a finite result falls back to the default', '1 / retried', 0, {}, 12_000],
+    ['a negative result means at once', '0 - 5', 0, {}, 0],
+    ['Retry-After in seconds before the expression', '1000', 0, { 'Retry-After': ['7'] }, 7_000],
+    ['Retry-After: 0 means at once', undefined, 0, { 'Retry-After': ['0'] }, 0],
+    ['a date counts from now', undefined, 0, { 'Retry-After': ['Thu, 01 Jan 2026 00:01:00 GMT'] }, 60_000],
+    ['a date in the past means at once', undefined, 0, { 'Retry-After': ['Wed, 31 Dec 2025 00:00:00 GMT'] }, 0],
+    ['a duration as Go writes it', undefined, 0, { 'X-Ratelimit-Reset': ['6m5s'] }, 365_000],
+    ['the first usable header of the family', '1', 0, { 'Retry-After': ['soon'], 'X-Ratelimit-Reset': ['3'] }, 3_000],
+    ['a wish of more than a day is no wish', '500', 0, { 'Retry-After': ['86401'] }, 500],
+    ['an epoch time is no wish', undefined, 0, { 'X-Ratelimit-Reset': ['1767225600'] }, 12_000],
+  ] as const)('%s', ([, expression, retried, header, expected]) => {
+    const settings = expression === undefined ? {} : { retryDelayExpression: expression };
+    const of = claimedWith({ ...settings, maxRetries: 10 }, retried);
+    expect(verdict(of, answered(429, header as unknown as HeaderMap))).toBe(expected);
+  });
+
+  test('the wait of an unanswered attempt is the publisher’s, for nobody asked for another', () => {
+    const outcome: Outcome = { kind: 'unreachable', reason: 'timeout', error: 'timed out' };
+    expect(verdict(claimedWith({ retryDelayExpression: '250' }), outcome)).toBe(250);
+  });
+});
+
+describe('what no answer means', () => {
+  test.for(['blocked', 'dns', 'refused', 'tls', 'reset', 'timeout', 'malformed'] as const)(
+    'an attempt that failed by %s is retried',
+    (reason) => {
+      expect(verdict(claimed(), { kind: 'unreachable', reason, error: reason })).toBe(12_000);
+    },
+  );
+
+  test('a request that cannot be expressed in HTTP is never repeated', () => {
+    expect(verdict(claimed(), { kind: 'unreachable', reason: 'unsendable', error: 'bad header' })).toBe('dead');
+  });
+
+  test('our own shutdown counts for nothing', () => {
+    expect(decide(claimed(), { kind: 'interrupted' }, NOW_MS)).toEqual({ kind: 'release' });
+  });
+});
+
+describe('what the logs and the DLQ are told', () => {
+  test('a delivery is one entry and no burial', () => {
+    const { change } = settlementOf(claimed(), answered(200));
+    expect(change).toEqual({ next: { kind: 'finished' }, events: [{ atMs: NOW_MS, state: 'DELIVERED' }] });
+  });
+
+  test('a failure with retries left is ERROR with the answer, then RETRY, both with the planned time', () => {
+    const answer: Outcome = { kind: 'answered', status: 503, header: { Via: ['x'] }, body: Uint8Array.of(1, 2) };
+    const { change } = settlementOf(claimed(), answer);
+    const nextDeliveryTimeMs = NOW_MS + 12_000;
+    const response = { status: 503, header: { Via: ['x'] }, body: Uint8Array.of(1, 2) };
+    expect(change.events).toEqual([
+      { atMs: NOW_MS, state: 'ERROR', detail: { error: expect.stringContaining('503'), nextDeliveryTimeMs, response } },
+      { atMs: NOW_MS, state: 'RETRY', detail: { nextDeliveryTimeMs } },
+    ]);
+    expect(change.burial).toBeUndefined();
+  });
+
+  test('the last failure is ERROR, FAILED and a burial with the answer', () => {
+    const answer: Outcome = { kind: 'answered', status: 500, header: { Via: ['x'] }, body: Uint8Array.of(9) };
+    const settlement = settlementOf(claimedWith({ maxRetries: 2 }, 2), answer, NOW_MS + 5);
+    expect(states(settlement)).toEqual(['ERROR', 'FAILED']);
+    expect(settlement.change.burial).toEqual({
+      failedAtMs: NOW_MS + 5,
+      retried: 2,
+      responseStatus: 500,
+      responseHeader: { Via: ['x'] },
+      responseBody: Uint8Array.of(9),
+    });
+  });
+
+  test('a burial without an answer has status 0 and the error as its body', () => {
+    const outcome: Outcome = { kind: 'unreachable', reason: 'refused', error: 'connection refused' };
+    const { change } = settlementOf(claimedWith({ maxRetries: 0 }), outcome);
+    expect(change.burial).toEqual({
+      failedAtMs: NOW_MS,
+      retried: 0,
+      responseStatus: 0,
+      responseBody: new TextEncoder().encode('connection refused'),
+    });
+    expect(change.events[0]?.detail).toEqual({ error: 'connection refused' });
+  });
+
+  test('a failure with retries left ends as CANCELED when a cancel came meanwhile', () => {
+    const alternative = settlementOf(claimed(), answered(500)).changeIfCancelRequested;
+    expect(alternative?.next).toEqual({ kind: 'finished' });
+    expect(alternative?.events.map(({ state }) => state)).toEqual(['ERROR', 'CANCELED']);
+    expect(alternative?.events[0]?.detail?.nextDeliveryTimeMs).toBeUndefined();
+    expect(alternative?.burial).toBeUndefined();
+  });
+
+  test.for([
+    ['a delivery', claimed(), answered(200)],
+    ['a final failure', claimedWith({ maxRetries: 0 }), answered(500)],
+  ] as const)('%s stays what it is when a cancel came meanwhile', ([, of, outcome]) => {
+    expect(settlementOf(of, outcome).changeIfCancelRequested).toBeUndefined();
+  });
+
+  test('the settlement names the claim that it belongs to', () => {
+    const of = claimed({ message: message({ key: 42, projectId: 3 }), claimToken: 99 });
+    expect(settlementOf(of, answered(200))).toMatchObject({ key: 42, projectId: 3, claimToken: 99 });
+  });
+});
+
+describe('a clock that was set back while the attempt ran', () => {
+  test('does not put the outcome before the attempt', () => {
+    const settlement = settlementOf(claimed(), answered(500), NOW_MS - 3_600_000);
+    expect(settlement.change.events.map(({ atMs }) => atMs)).toEqual([NOW_MS, NOW_MS]);
+    expect(settlement.change.next).toEqual({ kind: 'waiting', dueAtMs: NOW_MS + 12_000, retried: 1 });
+  });
+});

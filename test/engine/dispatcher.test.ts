@@ -1,0 +1,372 @@
+/** When does the dispatcher ask the store, whom does it serve first, and what does it do while the store refuses? */
+import { describe, expect, test } from 'vitest';
+import { Dispatcher } from '../../src/engine/dispatcher.ts';
+import type { Message } from '../../src/engine/model.ts';
+import { Numbers } from '../../src/engine/numbers.ts';
+import type { EngineSettings } from '../../src/engine/settings.ts';
+import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
+import { type Reply, SimulatedNetwork } from '../../src/testing/simulated-network.ts';
+import { FakeStore } from './fake-store.ts';
+import { message, NOW_MS } from './fixtures.ts';
+
+const SETTINGS: EngineSettings = {
+  inFlightMax: 10,
+  inFlightPerOriginMax: 4,
+  inFlightBytesMax: 1_000_000,
+  deduplicationWindowMs: 600_000,
+  deliveredGraceMs: 5_000,
+  logRetentionMs: 1e9,
+  dlqRetentionMs: 1e9,
+  retentionIntervalMs: 1e9,
+  acceptsWaitingMax: 100,
+};
+
+interface Bench {
+  clock: SimulatedClock;
+  store: FakeStore;
+  network: SimulatedNetwork;
+  dispatcher: Dispatcher;
+  warnings: string[];
+  /** Keys in the order in which they were sent. */
+  sent: () => number[];
+}
+
+/** A dispatcher over a fake store; endpoints answer 200 after 10 ms. Call `dispatcher.wake()` to start it. */
+function bench(options: { settings?: Partial<EngineSettings>; parkedOrigins?: string[] } = {}): Bench {
+  const clock = new SimulatedClock(NOW_MS);
+  const store = new FakeStore();
+  const network = new SimulatedNetwork(clock, { travelMs: () => 0, timeoutMs: 3_600_000 });
+  for (const origin of ['https://a.example', 'https://b.example', 'https://c.example', 'https://d.example']) {
+    setReply(network, origin, { kind: 'answer', status: 200, afterMs: 10 });
+  }
+  const warnings: string[] = [];
+  const log = { info: () => {}, warn: (event: string) => void warnings.push(event), error: () => {} };
+  const settings = { ...SETTINGS, ...options.settings };
+  const numbers = new Numbers(store);
+  const deps = { store, numbers, clock, delivery: network.connect(), log, settings, worker: 'worker-1' };
+  const dispatcher = new Dispatcher(deps, options.parkedOrigins ?? []);
+  const sent = () => network.attempts.map(({ messageId }) => Number(messageId.slice('msg_'.length)));
+  return { clock, store, network, dispatcher, warnings, sent };
+}
+
+function setReply(network: SimulatedNetwork, origin: string, reply: Reply): void {
+  network.setEndpoint(origin, () => reply);
+}
+
+function to(letter: string, key: number, changes: Partial<Message> = {}): Message {
+  const origin = `https://${letter}.example`;
+  return message({ key, origin, url: `${origin}/hook`, ...changes });
+}
+
+describe('when it asks the store', () => {
+  test('once at the start, and then not before something is due', async () => {
+    const { clock, store, dispatcher, sent } = bench();
+    store.add(to('a', 1, { notBeforeMs: NOW_MS + 600_000 }));
+    dispatcher.wake();
+    await clock.advanceBy(599_999);
+    expect(store.claims.length).toBe(1);
+    await clock.advanceBy(1);
+    expect(sent()).toEqual([1]);
+    expect(store.claims.length).toBe(2);
+  });
+
+  test('never again while there is nothing at all', async () => {
+    const { clock, store, dispatcher } = bench();
+    dispatcher.wake();
+    await clock.advanceBy(86_400_000);
+    expect(store.claims.length).toBe(1);
+    expect(clock.nextTimerAtMs).toBeUndefined();
+  });
+
+  test('earlier, when a message is saved that is due earlier', async () => {
+    const { clock, store, dispatcher, sent } = bench();
+    store.add(to('a', 1, { notBeforeMs: NOW_MS + 600_000 }));
+    dispatcher.wake();
+    await clock.advanceBy(1_000);
+    store.add(to('a', 2, { notBeforeMs: NOW_MS + 5_000 }));
+    dispatcher.noteDue(NOW_MS + 5_000);
+    await clock.advanceTo(4_999);
+    expect(sent()).toEqual([]);
+    await clock.advanceTo(5_000);
+    expect(sent()).toEqual([2]);
+    await clock.advanceTo(600_000);
+    expect(sent()).toEqual([2, 1]);
+  });
+
+  test('again at once, when a message became due while it was asking', async () => {
+    const { clock, store, dispatcher, sent } = bench();
+    store.beforeWrite = () => clock.delay(5);
+    dispatcher.wake();
+    await clock.advanceBy(9);
+    dispatcher.noteDue(NOW_MS);
+    await clock.advanceBy(1);
+    store.add(to('a', 1)); // too late for the claim that is being answered
+    await clock.advanceBy(20);
+    expect(sent()).toEqual([1]);
+  });
+
+  test('again at once, when a message came into a line while that was being emptied', async () => {
+    const { clock, store, dispatcher, sent } = bench({ parkedOrigins: ['https://a.example'] });
+    store.beforeWrite = () => clock.delay(5);
+    dispatcher.wake();
+    await clock.advanceBy(9);
+    dispatcher.noteParked('https://a.example');
+    await clock.advanceBy(1);
+    store.add(to('a', 1), { parked: true }); // too late for the claim that is being answered
+    await clock.advanceBy(20);
+    expect(sent()).toEqual([1]);
+  });
+
+  test('within half a minute after the wall clock was set forward', async () => {
+    const { clock, store, dispatcher, sent } = bench();
+    store.add(to('a', 1, { notBeforeMs: NOW_MS + 3_600_000 }));
+    dispatcher.wake();
+    await clock.advanceBy(1_000);
+    clock.jumpBy(3_600_000);
+    await clock.advanceBy(30_000);
+    expect(sent()).toEqual([1]);
+  });
+
+  test('not before its time by the wall clock, when that was set back', async () => {
+    const { clock, store, dispatcher, sent } = bench();
+    store.add(to('a', 1, { notBeforeMs: NOW_MS + 60_000 }));
+    dispatcher.wake();
+    await clock.advanceBy(1_000);
+    clock.jumpBy(-3_600_000);
+    await clock.advanceBy(3_658_999);
+    expect(sent()).toEqual([]);
+    await clock.advanceBy(1);
+    expect(sent()).toEqual([1]);
+  });
+
+  test('not while it is full, and for no more than there is room', async () => {
+    const { clock, store, network, dispatcher } = bench({ settings: { inFlightMax: 2, inFlightPerOriginMax: 2 } });
+    for (const letter of ['a', 'b']) setReply(network, `https://${letter}.example`, { kind: 'silence' });
+    for (const [index, letter] of ['a', 'b', 'a', 'b'].entries()) store.add(to(letter, index + 1));
+    dispatcher.wake();
+    await clock.advanceBy(1_000);
+    const asked = store.claims.length;
+    expect(network.attempts.length).toBe(2);
+    await clock.advanceBy(60_000);
+    expect(store.claims.length).toBe(asked);
+  });
+});
+
+describe('P9: the limits', () => {
+  test('hold also for messages that are accepted while a claim is under way', async () => {
+    const { clock, store, network, dispatcher } = bench({ settings: { inFlightMax: 6, inFlightPerOriginMax: 6 } });
+    for (const letter of ['a', 'b']) setReply(network, `https://${letter}.example`, { kind: 'silence' });
+    for (let key = 1; key <= 6; key += 1) store.add(to('a', key));
+    store.beforeWrite = () => clock.delay(5);
+    dispatcher.wake();
+    await clock.advanceBy(7);
+    let reserved = 0;
+    while (dispatcher.tryReserve('https://b.example', 0) === 'reserved') reserved += 1;
+    await clock.advanceBy(1_000);
+    expect(reserved).toBeGreaterThan(0);
+    expect(network.attempts.length + reserved).toBeLessThanOrEqual(6);
+  });
+
+  test('a message goes into the line of its origin when others already wait there', async () => {
+    const { clock, store, dispatcher } = bench({ parkedOrigins: ['https://a.example'] });
+    store.add(to('a', 1), { parked: true });
+    expect(dispatcher.tryReserve('https://a.example', 0)).toBe('parked');
+    dispatcher.wake();
+    await clock.advanceBy(100);
+    expect(dispatcher.tryReserve('https://a.example', 0)).toBe('reserved');
+  });
+
+  test('a place that was reserved in vain is given to one who waits', async () => {
+    const { clock, store, dispatcher, sent } = bench({ settings: { inFlightMax: 1 } });
+    expect(dispatcher.tryReserve('https://a.example', 0)).toBe('reserved');
+    store.add(to('b', 1));
+    dispatcher.noteDue(NOW_MS);
+    await clock.advanceBy(1_000);
+    expect(sent()).toEqual([]);
+    dispatcher.giveBack('https://a.example', 0);
+    await clock.advanceBy(1_000);
+    expect(sent()).toEqual([1]);
+  });
+
+  test('origins that hang take nothing from one that does not', async () => {
+    const { clock, store, network, dispatcher } = bench();
+    for (const letter of ['a', 'b', 'c']) setReply(network, `https://${letter}.example`, { kind: 'silence' });
+    for (let key = 1; key <= 60; key += 1) store.add(to('abc'.charAt(key % 3), key));
+    dispatcher.wake();
+    await clock.advanceBy(1_000);
+    for (let key = 100; key < 120; key += 1) {
+      store.add(to('d', key));
+      dispatcher.noteDue(NOW_MS);
+    }
+    await clock.advanceBy(500);
+    expect(network.attempts.filter(({ origin }) => origin === 'https://d.example').length).toBe(20);
+  });
+
+  test('lines take turns, one place at a time', async () => {
+    const origins = ['https://a.example', 'https://b.example', 'https://c.example'];
+    const { clock, store, dispatcher, sent } = bench({ settings: { inFlightMax: 1 }, parkedOrigins: origins });
+    for (let key = 1; key <= 9; key += 1) store.add(to('abc'.charAt(Math.floor((key - 1) / 3)), key), { parked: true });
+    dispatcher.wake();
+    await clock.advanceBy(1_000);
+    expect(sent()).toEqual([1, 4, 7, 2, 5, 8, 3, 6, 9]);
+  });
+
+  test('what is newly due has its turn, however long the lines are', async () => {
+    const { clock, store, dispatcher, sent } = bench({
+      settings: { inFlightMax: 1 },
+      parkedOrigins: ['https://a.example', 'https://b.example'],
+    });
+    for (let key = 1; key <= 20; key += 1) store.add(to('ab'.charAt(key % 2), key), { parked: true });
+    store.add(to('d', 100));
+    store.add(to('d', 101));
+    dispatcher.wake();
+    await clock.advanceBy(60);
+    expect(sent()).toContain(100);
+    expect(sent()).toContain(101);
+  });
+
+  test('a message that finds its origin full waits in line and follows when there is room', async () => {
+    const { clock, store, network, dispatcher } = bench({ settings: { inFlightPerOriginMax: 1 } });
+    for (let key = 1; key <= 5; key += 1) store.add(to('a', key));
+    dispatcher.wake();
+    await clock.advanceBy(5);
+    expect(network.attempts.length).toBe(1);
+    expect([...store.rows.values()].filter(({ parked }) => parked).length).toBe(4);
+    await clock.advanceBy(1_000);
+    expect(network.attempts.length).toBe(5);
+    expect(store.rows.size).toBe(0);
+  });
+});
+
+describe('while the store refuses', () => {
+  test('an outcome is kept and saved as soon as the store takes it, and the message is not sent again', async () => {
+    const { clock, store, network, dispatcher, warnings } = bench();
+    store.add(to('a', 1));
+    dispatcher.wake();
+    await clock.advanceBy(5);
+    store.refuses = true;
+    await clock.advanceBy(60_000);
+    // 100 ms, doubled each time up to 5 s: 0.1, 0.3, 0.7, 1.5, 3.1, 6.3, then every 5 s.
+    expect(store.refusals).toBe(17);
+    expect(warnings).toContain('settle_failed');
+    store.refuses = false;
+    await clock.advanceBy(5_000);
+    expect(store.rows.size).toBe(0);
+    expect(network.attempts.length).toBe(1);
+  });
+
+  test('a claim is tried again every five seconds, not at once', async () => {
+    const { clock, store, dispatcher, sent, warnings } = bench();
+    store.add(to('a', 1));
+    store.refuses = true;
+    dispatcher.wake();
+    await clock.advanceBy(14_999);
+    expect(store.refusals).toBe(3);
+    expect(warnings).toEqual(['claim_failed', 'claim_failed', 'claim_failed']);
+    store.refuses = false;
+    await clock.advanceBy(1);
+    expect(sent()).toEqual([1]);
+  });
+});
+
+describe('a result', () => {
+  test('of an attempt that was claimed anew frees the place and nothing else', async () => {
+    const { clock, store, dispatcher } = bench({ settings: { inFlightMax: 1 } });
+    store.add(to('a', 1));
+    dispatcher.wake();
+    await clock.advanceBy(5);
+    const row = store.rows.get(1);
+    if (row) row.claimToken = 999_999;
+    await clock.advanceBy(100);
+    expect(store.rows.has(1)).toBe(true);
+    expect(dispatcher.tryReserve('https://a.example', 0)).toBe('reserved');
+  });
+
+  test('that calls for a retry brings the message back at its time', async () => {
+    const { clock, store, network, dispatcher } = bench();
+    setReply(network, 'https://a.example', { kind: 'answer', status: 500, afterMs: 10 });
+    store.add(to('a', 1));
+    dispatcher.wake();
+    await clock.advanceBy(12_009);
+    expect(network.attempts.length).toBe(1);
+    await clock.advanceBy(1);
+    expect(network.attempts.map(({ retried }) => retried)).toEqual([0, 1]);
+  });
+});
+
+describe('a drain', () => {
+  test('waits for what is running, claims nothing more, and saves the outcomes', async () => {
+    const { clock, store, network, dispatcher } = bench();
+    setReply(network, 'https://a.example', { kind: 'answer', status: 200, afterMs: 3_000 });
+    store.add(to('a', 1));
+    dispatcher.wake();
+    await clock.advanceBy(5);
+    let drainedAtMs: number | undefined;
+    const drained = dispatcher.drain(10_000).then(() => {
+      drainedAtMs = clock.elapsedMs;
+    });
+    store.add(to('a', 2));
+    dispatcher.noteDue(NOW_MS);
+    await clock.advanceBy(20_000);
+    await drained;
+    expect(drainedAtMs).toBe(3_000);
+    expect([...store.rows.keys()]).toEqual([2]);
+    expect(network.attempts.length).toBe(1);
+    expect(dispatcher.tryReserve('https://a.example', 0)).toBe('none');
+  });
+
+  test('gives back uncounted what still runs at its limit', async () => {
+    const { clock, store, network, dispatcher } = bench();
+    setReply(network, 'https://a.example', { kind: 'silence' });
+    store.add(to('a', 1));
+    dispatcher.wake();
+    await clock.advanceBy(5);
+    const drained = dispatcher.drain(10_000);
+    await clock.advanceBy(9_999);
+    expect(store.released).toEqual([]);
+    await clock.advanceBy(1);
+    await drained;
+    expect(store.released).toEqual([1]);
+    expect(store.rows.get(1)?.retried).toBe(0);
+    expect(store.settlements).toEqual([]);
+  });
+
+  test('sends nothing that a claim brings after its limit', async () => {
+    const { clock, store, network, dispatcher } = bench();
+    store.add(to('a', 1));
+    store.beforeWrite = () => clock.delay(100);
+    dispatcher.wake();
+    await clock.advanceBy(150);
+    const drained = dispatcher.drain(0);
+    await clock.advanceBy(1_000);
+    await drained;
+    expect(network.attempts).toEqual([]);
+    expect(store.released).toEqual([1]);
+  });
+
+  test('ends at its limit although the store refuses', async () => {
+    const { clock, store, dispatcher } = bench();
+    store.add(to('a', 1));
+    dispatcher.wake();
+    await clock.advanceBy(5);
+    store.refuses = true;
+    await clock.advanceBy(4_000);
+    let drainedAtMs: number | undefined;
+    const drained = dispatcher.drain(1_000).then(() => {
+      drainedAtMs = clock.elapsedMs;
+    });
+    await clock.advanceBy(60_000);
+    await drained;
+    expect(drainedAtMs).toBe(5_005);
+    expect(store.rows.get(1)?.claimToken).toBeDefined(); // goes out again at the next start
+  });
+
+  test('of an idle dispatcher ends at once and leaves no timer', async () => {
+    const { clock, store, dispatcher } = bench();
+    store.add(to('a', 1, { notBeforeMs: NOW_MS + 60_000 }));
+    dispatcher.wake();
+    await clock.advanceBy(5);
+    await dispatcher.drain(10_000);
+    expect(clock.nextTimerAtMs).toBeUndefined();
+  });
+});

@@ -1,0 +1,281 @@
+/** What the engine makes of commands, over a real store in memory, with time and network simulated. */
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Engine, PublishCommand } from '../../src/engine/commands.ts';
+import { createEngine } from '../../src/engine/create.ts';
+import type { LogState } from '../../src/engine/model.ts';
+import type { EngineSettings } from '../../src/engine/settings.ts';
+import { type Store, StoreUnavailable } from '../../src/engine/stores.ts';
+import { ApiError } from '../../src/protocol/errors.ts';
+import { SeededRandom } from '../../src/testing/seeded-random.ts';
+import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
+import { SimulatedNetwork } from '../../src/testing/simulated-network.ts';
+import { openDatabase, storeOver } from '../simulation/database.ts';
+import { NOW_MS } from './fixtures.ts';
+
+const PROJECT = 1;
+const ORIGIN = 'https://a.example';
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+const SETTINGS: EngineSettings = {
+  inFlightMax: 10,
+  inFlightPerOriginMax: 10,
+  inFlightBytesMax: 1_000_000,
+  deduplicationWindowMs: 600_000,
+  deliveredGraceMs: 5_000,
+  logRetentionMs: DAY_MS,
+  dlqRetentionMs: 2 * DAY_MS,
+  retentionIntervalMs: HOUR_MS,
+  acceptsWaitingMax: 3,
+};
+
+interface Bench {
+  clock: SimulatedClock;
+  store: Store;
+  network: SimulatedNetwork;
+  engine: Engine;
+}
+
+/** An engine whose one endpoint answers with `status` after 10 ms. */
+async function bench(options: { settings?: Partial<EngineSettings>; status?: number } = {}): Promise<Bench> {
+  const driver = await openDatabase();
+  onTestFinished(() => driver.close());
+  const store = storeOver(driver);
+  const clock = new SimulatedClock(NOW_MS);
+  const network = new SimulatedNetwork(clock, { travelMs: () => 0, timeoutMs: 60_000 });
+  network.setEndpoint(ORIGIN, () => ({ kind: 'answer', status: options.status ?? 200, afterMs: 10 }));
+  const log = { info: () => {}, warn: () => {}, error: () => {} };
+  const settings = { ...SETTINGS, ...options.settings };
+  const randomness = new SeededRandom(1);
+  const deps = { store, clock, randomness, delivery: network.connect(), log, settings, worker: 'worker-1' };
+  return { clock, store, network, engine: await createEngine(deps) };
+}
+
+function command(changes: Partial<PublishCommand['options']> = {}): PublishCommand {
+  const settings = { dialect: 'upstash' as const, maxRetries: 0 };
+  const options = { method: 'POST' as const, header: {}, explicitHeader: {}, settings, ...changes };
+  return { url: `${ORIGIN}/hook`, body: new Uint8Array(), options };
+}
+
+async function statesOf({ engine }: Bench, id: string): Promise<LogState[]> {
+  const page = await engine.listLogs(PROJECT, { messageId: [id] }, { count: 100, order: 'earliestFirst' });
+  return page.items.map(({ state }) => state);
+}
+
+describe('publishing', () => {
+  test('answers once the message is saved, in the order given', async () => {
+    const { engine, store } = await bench();
+    const published = await engine.publish(PROJECT, [command(), command({ delayMs: 1_000 }), command()]);
+    const saved = await Promise.all(published.map(({ messageId }) => store.find(PROJECT, messageId, NOW_MS)));
+    expect(saved.map((message) => message?.notBeforeMs)).toEqual([NOW_MS, NOW_MS + 1_000, NOW_MS]);
+    const keys = saved.map((message) => message?.key ?? 0);
+    expect(keys).toEqual(keys.toSorted((a, b) => a - b));
+    expect(published.every(({ deduplicated }) => !deduplicated)).toBe(true);
+  });
+
+  test('of nothing answers nothing', async () => {
+    const { engine } = await bench();
+    await expect(engine.publish(PROJECT, [])).resolves.toEqual([]);
+  });
+
+  test('logs CREATED and ACTIVE when the message goes out at once, and only CREATED when it is delayed', async () => {
+    const world = await bench();
+    const [now, later] = await world.engine.publish(PROJECT, [command(), command({ delayMs: 60_000 })]);
+    expect(await statesOf(world, now?.messageId ?? '')).toEqual(['CREATED', 'ACTIVE']);
+    expect(await statesOf(world, later?.messageId ?? '')).toEqual(['CREATED']);
+  });
+
+  test('a time that is past means at once', async () => {
+    const { engine, network } = await bench();
+    await engine.publish(PROJECT, [command({ notBeforeMs: NOW_MS - 1 })]);
+    expect(network.attempts.length).toBe(1);
+  });
+
+  test('twins in one batch are one message, and the second one’s place is free again', async () => {
+    const { engine, network, clock } = await bench({ settings: { inFlightMax: 3 } });
+    const twin = command({ deduplication: { by: 'id', id: 'x' } });
+    const [first, second] = await engine.publish(PROJECT, [twin, twin]);
+    expect(second).toEqual({ messageId: first?.messageId, url: twin.url, deduplicated: true });
+    await engine.publish(PROJECT, [command()]);
+    expect(network.attempts.length).toBe(2);
+    await clock.advanceBy(1_000);
+    expect(network.attempts.length).toBe(2);
+  });
+
+  test('is refused when too many wait for their commit, and what was refused is not saved', async () => {
+    const { engine, clock, network } = await bench();
+    const publishing = Array.from({ length: 5 }, () => engine.publish(PROJECT, [command()]));
+    const results = await Promise.allSettled(publishing);
+    expect(results.map(({ status }) => status)).toEqual([
+      'fulfilled',
+      'fulfilled',
+      'fulfilled',
+      'rejected',
+      'rejected',
+    ]);
+    const [refusal] = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
+    expect(refusal).toBeInstanceOf(ApiError);
+    expect(refusal).toMatchObject({ code: 'unavailable', status: 503 });
+    await clock.advanceBy(1_000);
+    expect(network.attempts.length).toBe(3);
+  });
+});
+
+describe('reading a message', () => {
+  test('works for a while after its delivery, and then no more', async () => {
+    const { engine, clock } = await bench();
+    const [published] = await engine.publish(PROJECT, [command()]);
+    const id = published?.messageId ?? '';
+    await clock.advanceBy(5_000);
+    expect((await engine.findMessage(PROJECT, id))?.id).toBe(id);
+    await clock.advanceBy(20);
+    expect(await engine.findMessage(PROJECT, id)).toBeUndefined();
+  });
+
+  test('of another project finds nothing', async () => {
+    const { engine } = await bench();
+    const [published] = await engine.publish(PROJECT, [command({ delayMs: HOUR_MS })]);
+    expect(await engine.findMessage(PROJECT + 1, published?.messageId ?? '')).toBeUndefined();
+  });
+});
+
+describe('cancelling in bulk', () => {
+  const labelled = (label: string) =>
+    command({ delayMs: HOUR_MS, settings: { dialect: 'upstash', maxRetries: 0, labels: [label] } });
+
+  test('takes all that match, however many, and nothing else', async () => {
+    const { engine, clock, network } = await bench();
+    for (let batch = 0; batch < 12; batch += 1) {
+      await engine.publish(
+        PROJECT,
+        Array.from({ length: 100 }, () => labelled('red')),
+      );
+    }
+    await engine.publish(PROJECT, [labelled('green')]);
+    await expect(engine.cancelMatching(PROJECT, { label: ['red'] })).resolves.toBe(1_200);
+    await expect(engine.cancelMatching(PROJECT, { label: ['red'] })).resolves.toBe(0);
+    await clock.advanceBy(2 * HOUR_MS);
+    expect(network.attempts.length).toBe(1);
+  });
+
+  test('takes no more than was asked for', async () => {
+    const { engine } = await bench();
+    await engine.publish(
+      PROJECT,
+      Array.from({ length: 700 }, () => labelled('red')),
+    );
+    await expect(engine.cancelMatching(PROJECT, {}, 600)).resolves.toBe(600);
+    await expect(engine.cancelMatching(PROJECT, {})).resolves.toBe(100);
+  });
+});
+
+describe('retrying from the DLQ', () => {
+  async function withDead(count: number): Promise<Bench & { dlqIds: string[] }> {
+    const world = await bench({ status: 500 });
+    await world.engine.publish(
+      PROJECT,
+      Array.from({ length: count }, () => command()),
+    );
+    await world.clock.advanceBy(1_000);
+    const page = await world.engine.listDead(PROJECT, {}, { count: 100, order: 'earliestFirst' });
+    return { ...world, dlqIds: page.items.map(({ dlqId }) => dlqId) };
+  }
+
+  test('publishes a new message with the same content and no delay, and removes the entry', async () => {
+    const { engine, clock, network, dlqIds } = await withDead(1);
+    network.setEndpoint(ORIGIN, () => ({ kind: 'answer', status: 200, afterMs: 10 }));
+    const [id = ''] = (await engine.retryDead(PROJECT, dlqIds)) ?? [];
+    const successor = await engine.findMessage(PROJECT, id);
+    expect(successor).toMatchObject({ url: `${ORIGIN}/hook`, createdAtMs: clock.nowMs(), notBeforeMs: clock.nowMs() });
+    await clock.advanceBy(1_000);
+    expect(network.attempts.map(({ messageId, retried }) => [messageId === id, retried])).toEqual([
+      [false, 0],
+      [true, 0],
+    ]);
+    expect((await engine.listDead(PROJECT, {}, { count: 10, order: 'latestFirst' })).items).toEqual([]);
+  });
+
+  test('does nothing at all when one of the entries is gone', async () => {
+    const { engine, network, dlqIds } = await withDead(2);
+    await engine.deleteDead(PROJECT, dlqIds.slice(0, 1));
+    await expect(engine.retryDead(PROJECT, dlqIds)).resolves.toBeUndefined();
+    expect(network.attempts.length).toBe(2);
+    expect((await engine.listDead(PROJECT, {}, { count: 10, order: 'latestFirst' })).items.length).toBe(1);
+  });
+
+  test('takes an entry that is named twice once', async () => {
+    const { engine, dlqIds } = await withDead(1);
+    const ids = await engine.retryDead(PROJECT, [...dlqIds, ...dlqIds]);
+    expect(ids?.length).toBe(1);
+  });
+
+  test('of two that want the same entry one gets it', async () => {
+    const { engine, dlqIds } = await withDead(1);
+    const answers = await Promise.all([engine.retryDead(PROJECT, dlqIds), engine.retryDead(PROJECT, dlqIds)]);
+    expect(answers.map((ids) => ids?.length)).toEqual([1, undefined]);
+  });
+
+  test('replaces what the caller replaces', async () => {
+    const { engine, dlqIds } = await withDead(1);
+    const [id = ''] = (await engine.retryDead(PROJECT, dlqIds, { maxRetries: 5, timeoutMs: 100 })) ?? [];
+    expect((await engine.findMessage(PROJECT, id))?.settings).toMatchObject({ maxRetries: 5, timeoutMs: 100 });
+  });
+});
+
+describe('a shutdown', () => {
+  test('refuses new messages, saves none of them, and ends once', async () => {
+    const { engine, clock, network } = await bench();
+    const drained = engine.drain(1_000);
+    expect(engine.drain(5_000)).toBe(drained);
+    await expect(engine.publish(PROJECT, [command()])).rejects.toMatchObject({ code: 'unavailable' });
+    await clock.advanceBy(10);
+    await drained;
+    expect(network.attempts).toEqual([]);
+    expect((await engine.listLogs(PROJECT, {}, { count: 10, order: 'latestFirst' })).items).toEqual([]);
+  });
+
+  test('sees through a message that was accepted just before it', async () => {
+    const world = await bench();
+    const publishing = world.engine.publish(PROJECT, [command()]);
+    await Promise.resolve();
+    const [published] = await publishing;
+    const drained = world.engine.drain(10_000);
+    await world.clock.advanceBy(100);
+    await drained;
+    expect(await statesOf(world, published?.messageId ?? '')).toEqual(['CREATED', 'ACTIVE', 'DELIVERED']);
+  });
+});
+
+describe('P13: retention', () => {
+  test('drops logs and dead messages when their time is over, not before', async () => {
+    const { engine, clock } = await bench({ status: 500 });
+    await engine.publish(PROJECT, [command()]);
+    const counts = async () => {
+      const page = { count: 10, order: 'latestFirst' as const };
+      const [logs, dead] = [await engine.listLogs(PROJECT, {}, page), await engine.listDead(PROJECT, {}, page)];
+      return [logs.items.length, dead.items.length];
+    };
+    await clock.advanceBy(DAY_MS);
+    expect(await counts()).toEqual([4, 1]);
+    await clock.advanceBy(2 * HOUR_MS);
+    expect(await counts()).toEqual([0, 1]);
+    await clock.advanceBy(DAY_MS);
+    expect(await counts()).toEqual([0, 0]);
+  });
+
+  test('goes on in the next round when the store refuses', async () => {
+    const { engine, clock, store } = await bench();
+    await engine.publish(PROJECT, [command()]);
+    const dropExpired = store.dropExpired.bind(store);
+    let refused = 0;
+    store.dropExpired = async (limits) => {
+      refused += 1;
+      if (refused <= 30) throw new StoreUnavailable('the disk is full');
+      return await dropExpired(limits);
+    };
+    await clock.advanceBy(30 * HOUR_MS);
+    expect((await engine.listLogs(PROJECT, {}, { count: 10, order: 'latestFirst' })).items.length).toBe(3);
+    await clock.advanceBy(2 * HOUR_MS);
+    expect((await engine.listLogs(PROJECT, {}, { count: 10, order: 'latestFirst' })).items).toEqual([]);
+  });
+});

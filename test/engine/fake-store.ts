@@ -1,0 +1,105 @@
+/** As much of a store as the dispatcher sees, in memory, with switches for a test to make it slow or refuse. */
+import type { Claimed, ClaimToken, Message, MessageKey, Millis, Settlement } from '../../src/engine/model.ts';
+import { type ClaimAnswer, type ClaimRequest, type MessageStore, StoreUnavailable } from '../../src/engine/stores.ts';
+
+interface Row {
+  message: Message;
+  retried: number;
+  dueAtMs: Millis;
+  parked: boolean;
+  claimToken?: ClaimToken;
+}
+
+type DispatcherStore = Pick<MessageStore, 'claim' | 'settle' | 'release' | 'reserveNumbers'>;
+
+export class FakeStore implements DispatcherStore {
+  readonly rows = new Map<MessageKey, Row>();
+  readonly claims: ClaimRequest[] = [];
+  readonly settlements: Settlement[] = [];
+  readonly released: MessageKey[] = [];
+  /** Awaited before each write is made. */
+  beforeWrite: () => Promise<void> = () => Promise.resolve();
+  /** Refuses every write while true. */
+  refuses = false;
+  refusals = 0;
+  #next = 1;
+
+  add(message: Message, standing: { dueAtMs?: Millis; parked?: boolean; claimToken?: ClaimToken } = {}): void {
+    const { dueAtMs = message.notBeforeMs, parked = false } = standing;
+    this.rows.set(message.key, { retried: 0, parked, ...standing, message, dueAtMs });
+  }
+
+  async reserveNumbers(count: number): Promise<number> {
+    await this.#write();
+    const first = this.#next;
+    this.#next += count;
+    return first;
+  }
+
+  async claim(request: ClaimRequest, nowMs: Millis): Promise<ClaimAnswer> {
+    await this.#write();
+    this.claims.push(request);
+    const claimed: Claimed[] = [];
+    const roomLeft = new Map<string, number>();
+    const roomOf = (origin: string) => roomLeft.get(origin) ?? request.roomByOrigin[origin] ?? request.defaultRoom;
+    const take = (row: Row): boolean => {
+      const { origin } = row.message;
+      if (claimed.length === request.limit || roomOf(origin) === 0) return false;
+      roomLeft.set(origin, roomOf(origin) - 1);
+      const claimToken = request.firstToken + claimed.length;
+      Object.assign(row, { claimToken, parked: false });
+      claimed.push({ message: row.message, retried: row.retried, claimToken, claimedAtMs: nowMs });
+      return true;
+    };
+    for (const origin of request.unpark) for (const row of this.#parkedAt(origin)) take(row);
+    const parked = new Set<string>();
+    for (const row of request.due ? this.#waiting() : []) {
+      if (row.dueAtMs > nowMs || claimed.length === request.limit || take(row)) continue;
+      row.parked = true;
+      parked.add(row.message.origin);
+    }
+    return {
+      claimed,
+      parked: [...parked],
+      emptied: request.unpark.filter((origin) => this.#parkedAt(origin).length === 0),
+      nextDueAtMs: this.#waiting()[0]?.dueAtMs,
+    };
+  }
+
+  async settle(settlement: Settlement): Promise<'saved' | 'stale'> {
+    await this.#write();
+    this.settlements.push(settlement);
+    const row = this.rows.get(settlement.key);
+    if (row?.claimToken !== settlement.claimToken) return 'stale';
+    const { next } = settlement.change;
+    this.rows.delete(settlement.key);
+    if (next.kind === 'waiting') this.rows.set(settlement.key, { message: row.message, parked: false, ...next });
+    return 'saved';
+  }
+
+  async release(claims: { key: MessageKey; claimToken: ClaimToken }[], nowMs: Millis): Promise<void> {
+    await this.#write();
+    for (const { key, claimToken } of claims) {
+      const row = this.rows.get(key);
+      if (row?.claimToken !== claimToken) continue;
+      this.rows.set(key, { message: row.message, retried: row.retried, dueAtMs: nowMs, parked: false });
+      this.released.push(key);
+    }
+  }
+
+  async #write(): Promise<void> {
+    await this.beforeWrite();
+    if (!this.refuses) return;
+    this.refusals += 1;
+    throw new StoreUnavailable('the disk is full');
+  }
+
+  #waiting(): Row[] {
+    const rows = [...this.rows.values()].filter((row) => row.claimToken === undefined && !row.parked);
+    return rows.toSorted((a, b) => a.dueAtMs - b.dueAtMs || a.message.key - b.message.key);
+  }
+
+  #parkedAt(origin: string): Row[] {
+    return [...this.rows.values()].filter((row) => row.parked && row.message.origin === origin);
+  }
+}

@@ -1,0 +1,85 @@
+/** A server whose storage is going to fail, a ledger, and endpoints: what every test of this folder starts with. */
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { ListeningProcess } from '../../bench/child-process.ts';
+import { startWaypost } from '../../bench/waypost-process.ts';
+import { Client, messageIdOf, type Reply } from '../crash/client.ts';
+import { type Endpoints, openEndpoints } from '../crash/endpoints.ts';
+import { readFinalView } from '../crash/final-view.ts';
+import { Ledger, type Verdict } from '../crash/ledger.ts';
+import { untilSettled } from '../crash/settling.ts';
+
+export class FaultyRun {
+  readonly folder: string;
+  readonly dataDir: string;
+  readonly ledger = new Ledger();
+  readonly endpoints: Endpoints;
+  readonly #env: Record<string, string>;
+  #server: ListeningProcess | undefined;
+  #client: Client | undefined;
+  #published = 0;
+
+  /** Use `prepare`. */
+  constructor(folder: string, endpoints: Endpoints, ledger: Ledger, env: Record<string, string>) {
+    this.folder = folder;
+    this.dataDir = join(folder, 'data');
+    this.endpoints = endpoints;
+    this.ledger = ledger;
+    this.#env = env;
+    mkdirSync(this.dataDir);
+  }
+
+  static async prepare(env: (folder: string) => Record<string, string> = () => ({})): Promise<FaultyRun> {
+    const folder = mkdtempSync(join(tmpdir(), 'waypost-fault-'));
+    const ledger = new Ledger();
+    return new FaultyRun(folder, await openEndpoints(ledger), ledger, env(folder));
+  }
+
+  async start(): Promise<ListeningProcess> {
+    this.#server = await startWaypost({ dataDir: this.dataDir, env: this.#env });
+    await this.#client?.close();
+    this.#client = new Client(this.#server.url);
+    return this.#server;
+  }
+
+  client(): Client {
+    if (this.#client === undefined) throw new Error('the server was not started');
+    return this.#client;
+  }
+
+  /** Publishes one message of `bytes` bytes or a little more; the ledger learns what is known of it. */
+  async publish(headers: Record<string, string> = {}, bytes = 0): Promise<Reply> {
+    this.#published += 1;
+    const tag = `${this.#published} ${'x'.repeat(bytes)}`;
+    this.ledger.attempted(tag);
+    const reply = await this.client().publish(this.endpoints.ok, tag, headers);
+    if (reply.kind === 'ok') this.ledger.acked(tag, messageIdOf(reply.json));
+    else if (reply.kind === 'unknown') this.ledger.unknown(tag);
+    return reply;
+  }
+
+  /** Publishes `count` messages that must be accepted, every third of them half a second late. */
+  async publishAccepted(count: number): Promise<void> {
+    for (let i = 0; i < count; i += 1) {
+      const reply = await this.publish(i % 3 === 0 ? { 'Upstash-Delay': '0.5s' } : {});
+      if (reply.kind !== 'ok') throw new Error(`not accepted: ${JSON.stringify(reply)}\n${this.#server?.output()}`);
+    }
+  }
+
+  /** After the fault is gone: every acknowledged message must come to its end. */
+  async verdict(): Promise<Verdict & { unsettled: string[] }> {
+    const unsettled = await untilSettled(this.ledger, this.client());
+    return { ...this.ledger.judge(await readFinalView(this.client())), unsettled };
+  }
+
+  async close(): Promise<void> {
+    await this.#server?.end('SIGKILL');
+    await this.#client?.close();
+    await this.endpoints.close();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** A verdict in which nothing is wrong, whatever was repeated because of a restart. */
+export const SOUND = { lost: [], unexpected: [], unexplained: [], notEndedOnce: [], unsettled: [] };

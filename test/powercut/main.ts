@@ -1,0 +1,46 @@
+/**
+ * `npm run powercut`: records the real server's writes and syncs once, then cuts the power at random moments of the
+ * recording. No acknowledged message may be gone, and no file may be damaged. Then the same with a disk that does not
+ * keep the syncs of the write-ahead log, where losses must show: else the test would prove nothing.
+ */
+import { parseArgs } from 'node:util';
+import { shimObstacle } from '../../bench/preload/build.ts';
+import { recordRun } from './record.ts';
+import { type CutReport, replayCuts } from './replay.ts';
+
+const { values } = parseArgs({
+  options: {
+    cuts: { type: 'string', default: '1000' },
+    messages: { type: 'string', default: '2000' },
+    seed: { type: 'string', default: String(process.pid) },
+  },
+});
+
+const obstacle = shimObstacle();
+if (obstacle !== undefined) {
+  process.stderr.write(`the power cut test cannot run here: ${obstacle}\n`);
+  process.exit(2);
+}
+
+const seed = Number(values.seed);
+const recording = await recordRun(Number(values.messages), seed);
+process.stdout.write(
+  `seed ${seed}: ${recording.acknowledged} messages acknowledged, ${recording.records.length} operations recorded\n`,
+);
+const kept = replayCuts(recording, Number(values.cuts), seed);
+print('syncs kept', kept);
+const ignored = replayCuts(recording, Math.ceil(Number(values.cuts) / 10), seed, {
+  ignoreSync: (file) => file.endsWith('-wal'),
+});
+print('syncs of the write-ahead log ignored (must lose)', ignored);
+
+const isSound = kept.cutsWithLoss + kept.cutsWithCorruption + kept.cutsWithTornMessages === 0;
+if (!isSound || ignored.cutsWithLoss === 0) process.exitCode = 1;
+
+function print(title: string, report: CutReport): void {
+  const { cuts, cutsWithLoss, lostMessages, cutsWithCorruption, cutsWithTornMessages, firstFinding } = report;
+  process.stdout.write(
+    `${title}: ${cuts} cuts, ${cutsWithLoss} with loss (${lostMessages} messages), ${cutsWithCorruption} corrupt, ` +
+      `${cutsWithTornMessages} with contradictions${firstFinding === undefined ? '' : `\n  first: ${firstFinding}`}\n`,
+  );
+}

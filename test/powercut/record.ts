@@ -1,0 +1,97 @@
+/** Runs the real server under load with the recorder between it and its files, and returns what was recorded. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { buildShim } from '../../bench/preload/build.ts';
+import { startWaypost } from '../../bench/waypost-process.ts';
+import { Client, messageIdOf } from '../crash/client.ts';
+import { databaseName } from '../crash/database-file.ts';
+import { seededRandom } from '../crash/random.ts';
+import { type DiskRecord, openAcknowledgements, readRecordLog } from './record-log.ts';
+
+export interface Recording {
+  records: DiskRecord[];
+  /** The database's name among the recorded files. */
+  databaseFile: string;
+  acknowledged: number;
+}
+
+// Enough publishes under way that commits are made of several.
+const CLIENTS = 16;
+
+/** Publishes at least `messages` messages: delivered at once, delayed, dead, in batches. */
+export async function recordRun(messages: number, seed: number): Promise<Recording> {
+  const folder = mkdtempSync(join(tmpdir(), 'waypost-powercut-'));
+  const dataDir = join(folder, 'data');
+  const logPath = join(folder, 'record.log');
+  const acknowledge = openAcknowledgements(logPath);
+  const shim = buildShim(new URL('./recorder.c', import.meta.url));
+  const endpoint = await openEndpoint();
+  try {
+    const server = await startWaypost({
+      dataDir,
+      env: { ...shim.env, WAYPOST_RECORD_LOG: logPath, WAYPOST_RECORD_PREFIX: `${dataDir}/` },
+    });
+    const client = new Client(server.url);
+    const random = seededRandom(seed);
+    let acknowledged = 0;
+    const work = async () => {
+      while (acknowledged < messages) {
+        const ids = await publishSome(client, endpoint.url, random.between(1, 100));
+        for (const id of ids) acknowledge(id);
+        acknowledged += ids.length;
+      }
+    };
+    try {
+      await Promise.all(Array.from({ length: CLIENTS }, work));
+    } finally {
+      await client.close();
+      // As sudden as the power cut: an orderly end would sync and tidy up what the replay is about.
+      await server.end('SIGKILL');
+    }
+    const databaseFile = databaseName(dataDir);
+    if (databaseFile === undefined) throw new Error('the server made no database');
+    return { records: readRecordLog(logPath), databaseFile, acknowledged };
+  } finally {
+    await endpoint.close();
+    shim.remove();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function publishSome(client: Client, endpoint: string, dice: number): Promise<string[]> {
+  if (dice <= 10) {
+    const items = Array.from({ length: 5 }, () => ({ destination: `${endpoint}/ok`, body: 'one of five' }));
+    const reply = await client.call('POST', '/v2/batch', { 'content-type': 'application/json' }, JSON.stringify(items));
+    if (reply.kind !== 'ok') throw new Error(`a batch was not accepted: ${JSON.stringify(reply)}`);
+    return (reply.json as unknown[]).map(messageIdOf);
+  }
+  const reply =
+    dice <= 30
+      ? await client.publish(`${endpoint}/ok`, 'later', { 'Upstash-Delay': '1h' })
+      : dice <= 40
+        ? await client.publish(`${endpoint}/dead`, 'dies', { 'Upstash-Retries': '0' })
+        : await client.publish(`${endpoint}/ok`, 'now');
+  if (reply.kind !== 'ok') throw new Error(`a publish was not accepted: ${JSON.stringify(reply)}`);
+  return [messageIdOf(reply.json)];
+}
+
+async function openEndpoint(): Promise<{ url: string; close: () => Promise<void> }> {
+  const server = createServer((request, response) => {
+    request.resume();
+    request.on('end', () => response.writeHead(request.url === '/ok' ? 200 : 500).end());
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}

@@ -1,0 +1,58 @@
+/** Reads a database file without the server: which messages it holds, and whether their parts agree (P2, P3). */
+import { DatabaseSync } from 'node:sqlite';
+import { codeOfLogState } from '../../src/store/sql/rows.ts';
+
+export interface StoredMessages {
+  /** Messages that wait or are in flight, are dead, or have an ending in their logs. */
+  accountedFor: Set<string>;
+  /** Messages whose parts contradict each other: halves of a transaction. */
+  torn: string[];
+  integrity: string[];
+}
+
+interface Row {
+  id: string;
+  unfinished: number;
+  dead: number;
+  created: number;
+  endings: number;
+  failures: number;
+}
+
+/** Throws when SQLite cannot open the file at all. */
+export function readStoredMessages(path: string): StoredMessages {
+  const database = new DatabaseSync(path);
+  try {
+    const integrity = database
+      .prepare('pragma integrity_check')
+      .all()
+      .map((row) => String(row['integrity_check']));
+    const stored: StoredMessages = { accountedFor: new Set(), torn: [], integrity };
+    // A cut before the first migration was committed leaves a sound and empty file.
+    const schema = database.prepare("select count(*) as n from sqlite_schema where name = 'contents'").get();
+    if (schema?.['n'] === 0) return stored;
+    for (const row of database.prepare(QUERY).all() as unknown as Row[]) {
+      const isFinished = row.endings === 1;
+      const agrees =
+        row.created === 1 && row.endings <= 1 && row.unfinished === (isFinished ? 0 : 1) && row.dead === row.failures;
+      if (agrees) stored.accountedFor.add(row.id);
+      else stored.torn.push(JSON.stringify(row));
+    }
+    return stored;
+  } finally {
+    database.close();
+  }
+}
+
+const [created, delivered, failed, canceled] = (['CREATED', 'DELIVERED', 'FAILED', 'CANCELED'] as const).map(
+  codeOfLogState,
+);
+
+const QUERY = `select contents.id as id,
+  (select count(*) from messages where messages.key = contents.key) as unfinished,
+  (select count(*) from dead where dead.key = contents.key) as dead,
+  coalesce(sum(logs.state = ${created}), 0) as created,
+  coalesce(sum(logs.state in (${delivered}, ${failed}, ${canceled})), 0) as endings,
+  coalesce(sum(logs.state = ${failed}), 0) as failures
+from contents left join logs on logs.message_key = contents.key
+group by contents.key`;

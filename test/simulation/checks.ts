@@ -1,0 +1,266 @@
+/** Were the promises of docs/architecture.md kept? Asked once the healed world has come to rest. */
+import type { MessageId } from '../../src/engine/model.ts';
+import type { DeadMessage, LogEntry } from '../../src/engine/stores.ts';
+import type { Attempt } from '../../src/testing/simulated-network.ts';
+import { HEALTHY_ORIGIN } from './endpoints.ts';
+import { type History, historiesOf } from './histories.ts';
+import { type Call, type Publish, refOf } from './ledger.ts';
+import { BODY_BYTES_MAX, type World } from './world.ts';
+
+/** What is left when the world is at rest. */
+export interface Remains {
+  logs: LogEntry[];
+  dead: DeadMessage[];
+  unfinished: MessageId[];
+}
+
+interface Evidence {
+  world: World;
+  remains: Remains;
+  histories: Map<MessageId, History>;
+  attemptsById: Map<MessageId, Attempt[]>;
+}
+
+export function checkAll(world: World, remains: Remains): void {
+  const histories = historiesOf(remains.logs);
+  const attemptsById = groupBy(world.network.attempts, (attempt) => attempt.messageId);
+  const evidence: Evidence = { world, remains, histories, attemptsById };
+  checkAcknowledged(evidence);
+  checkNotAcknowledged(evidence);
+  checkEndings(evidence);
+  checkAttempts(evidence);
+  checkDead(evidence);
+  checkCancels(evidence);
+  checkDeduplication(evidence);
+  checkPromptness(evidence);
+}
+
+/** P1: what the client was told is accepted is in the store. */
+function checkAcknowledged({ world, histories }: Evidence): void {
+  for (const id of world.ledger.knownIds()) {
+    if (!histories.has(id)) world.violate('P1', 'an accepted message is not in the store', id);
+  }
+}
+
+/** What was refused does not exist; of what nobody knows, a batch exists as a whole or not at all. */
+function checkNotAcknowledged({ world, histories }: Evidence): void {
+  const known = new Set(world.ledger.knownIds());
+  const callByRef = new Map<number, Publish & Call>();
+  for (const call of world.ledger.publishes) for (const { ref } of call.items) callByRef.set(ref, call);
+  const idsByRef = groupBy([...histories.values()], ({ message }) => refOf(message.body));
+
+  for (const [ref, all] of idsByRef) {
+    const unheard = all.filter(({ message }) => !known.has(message.id));
+    const call = callByRef.get(ref);
+    const unknownPublishes = call?.fortune === 'unknown' ? 1 : 0;
+    const unknownRevivals = unknownRevivalsOf(world, all);
+    const [extra] = unheard.slice(unknownPublishes + unknownRevivals);
+    if (extra) world.violate('P2', 'a message exists that no client can have published', extra.message.id);
+  }
+  for (const call of world.ledger.publishes) {
+    if (call.fortune !== 'unknown') continue;
+    const plain = call.items.filter(({ command }) => !command.options.deduplication);
+    const saved = plain.filter(({ ref }) => idsByRef.has(ref)).length;
+    if (saved > 0 && saved < plain.length) world.violate('P3', `${saved} of ${plain.length} of a batch were saved`);
+  }
+}
+
+function unknownRevivalsOf({ ledger }: World, all: History[]): number {
+  const keys = new Set(all.map(({ message }) => String(message.key)));
+  const calls = ledger.deadCalls.filter(({ action, fortune }) => action === 'retry' && fortune === 'unknown');
+  return calls.flatMap(({ dlqIds }) => dlqIds).filter((dlqId) => keys.has(dlqId.split('-')[1] ?? '')).length;
+}
+
+/** C created, A active, D delivered, E error, R retry, F failed, Q cancel requested, X cancelled (messaging.md 6.2, 6.3). */
+const LEGAL = /^C(A+ER)*(A*QX|A+D|A+EF|A+Q(D|EF|EX|X))$/;
+
+/** P2: every message ends exactly once, by a way that the contract knows. */
+function checkEndings({ world, remains, histories }: Evidence): void {
+  for (const id of remains.unfinished) world.violate('P2', 'a message never ends', id);
+  const unfinished = new Set(remains.unfinished);
+  for (const { message, letters } of histories.values()) {
+    if (!unfinished.has(message.id) && !LEGAL.test(letters)) {
+      world.violate('P2', `the logs tell of ${letters}`, message.id);
+    }
+  }
+}
+
+/** Each attempt is logged, counted and in time; a repeated one is explained by the end of a process. */
+function checkAttempts({ world, histories, attemptsById }: Evidence): void {
+  for (const [id, attempts] of attemptsById) {
+    const history = histories.get(id);
+    if (!history) {
+      world.violate('P1', 'a message was sent that is not in the store', id);
+      continue;
+    }
+    checkCounting(world, history, attempts);
+    for (const [retried, repeated] of groupBy(attempts, (attempt) => attempt.retried)) {
+      const round = history.rounds[retried];
+      if (!round || round.activeCount < repeated.length) {
+        world.violate('P3', `${repeated.length} attempts with retried ${retried} are not all in the logs`, id);
+        continue;
+      }
+      const [first] = repeated;
+      if (!first || round.activeCount > 1 || first.sentAtMs >= round.dueAtMs) continue;
+      // What was due before the clock was set back stays due.
+      const startedAt = world.startOf.get(first)?.at ?? 0;
+      if (world.jumps.some(({ at, fromMs }) => at <= startedAt && fromMs >= round.dueAtMs)) continue;
+      world.violate('P2', `an attempt was made ${round.dueAtMs - first.sentAtMs} ms too early`, id);
+    }
+  }
+}
+
+function checkCounting(world: World, { message }: History, attempts: Attempt[]): void {
+  let before: Attempt | undefined;
+  for (const attempt of attempts) {
+    const expected = before === undefined ? 0 : before.retried + 1;
+    const isRepeated = before !== undefined && attempt.retried === before.retried;
+    if (before && isRepeated && !hasEnding(world, before, attempt)) {
+      world.violate('P2', `retried ${attempt.retried} was sent twice though no process ended`, message.id);
+    } else if (!isRepeated && attempt.retried !== expected && !(before === undefined && attempt.retried === 0)) {
+      world.violate('P2', `retried ${attempt.retried} was sent instead of ${expected}`, message.id);
+    }
+    if (attempt.retried > message.settings.maxRetries) {
+      world.violate('P2', `retried ${attempt.retried} of at most ${message.settings.maxRetries}`, message.id);
+    }
+    before = attempt;
+  }
+}
+
+/** Whether a process ended between the starts of two attempts. */
+function hasEnding(world: World, first: Attempt, second: Attempt): boolean {
+  const from = world.startOf.get(first)?.at ?? 0;
+  const to = world.startOf.get(second)?.at ?? 0;
+  return world.endings.some((at) => at >= from && at <= to);
+}
+
+/** P3: what the logs say of an ending, the endpoints and the DLQ say too. */
+function checkDead({ world, remains, histories, attemptsById }: Evidence): void {
+  const deadByKey = new Map(remains.dead.map((entry) => [entry.message.key, entry]));
+  const calls = groupBy(
+    world.ledger.deadCalls.flatMap((call) => call.dlqIds.map((dlqId) => ({ dlqId, call }))),
+    ({ dlqId }) => dlqId.split('-')[1] ?? '',
+  );
+  for (const { message, letters } of histories.values()) {
+    const { id, key, settings } = message;
+    const attempts = attemptsById.get(id) ?? [];
+    const last = attempts.at(-1);
+    if (letters.endsWith('D') && !attempts.some(({ reply }) => reply?.kind === 'answer' && reply.status < 300)) {
+      world.violate('P3', 'logged as delivered, but no endpoint answered so', id);
+    }
+    const isDead = deadByKey.has(key);
+    if (!letters.endsWith('F')) {
+      if (isDead) world.violate('P3', `in the DLQ, but the logs tell of ${letters}`, id);
+      continue;
+    }
+    if (last && last.retried < settings.maxRetries && !forbidsRetry(last)) {
+      world.violate('P2', `dead after ${last.retried} of ${settings.maxRetries} retries`, id);
+    }
+    const actions = (calls.get(String(key)) ?? []).map(({ call }) => call);
+    const removed = actions.filter(({ fortune, missing }) => fortune === 'acked' && !missing).length > 0;
+    const isOpen = actions.some(({ fortune }) => fortune === 'unknown');
+    if (isDead && removed) world.violate('P3', 'still in the DLQ after it was retried or deleted', id);
+    if (!isDead && !removed && !isOpen) world.violate('P3', 'failed, but not in the DLQ', id);
+    const retries = actions.filter(({ action, ids }) => action === 'retry' && ids);
+    if (retries.length > 1) world.violate('P2', `retried ${retries.length} times from the DLQ`, id);
+  }
+}
+
+function forbidsRetry({ reply }: Attempt): boolean {
+  if (reply?.kind === 'unsendable') return true;
+  return reply?.kind === 'answer' && reply.status === 489 && reply.header !== undefined;
+}
+
+/** P2: only what was asked for is cancelled, and what was cancelled is not sent any more. */
+function checkCancels({ world, histories, attemptsById }: Evidence): void {
+  const { cancels } = world.ledger;
+  const askedIds = new Set(cancels.filter(({ fortune }) => fortune !== 'rejected').flatMap(({ ids }) => ids ?? []));
+  // A bulk cancel works in pieces: one that was refused may have done some of them.
+  const askedLabels = new Set(cancels.flatMap(({ label }) => label ?? []));
+  for (const { message, letters } of histories.values()) {
+    const isAsked = askedIds.has(message.id) || message.settings.labels?.some((label) => askedLabels.has(label));
+    if (letters.includes('Q') && !isAsked) world.violate('P2', 'cancelled, though nobody asked for it', message.id);
+  }
+  for (const { ids = [], fortune, endedAtMs } of cancels) {
+    if (fortune !== 'acked') continue;
+    for (const id of ids) {
+      // A claim that was committed together with the cancel, but before it, starts at the same moment.
+      const late = (attemptsById.get(id) ?? []).find((attempt) => (world.startOf.get(attempt)?.atMs ?? 0) > endedAtMs);
+      if (late) world.violate('P2', 'sent after its cancel was confirmed', id);
+    }
+  }
+}
+
+/** P3: one message an id in the window, and a duplicate is answered with a message that exists. */
+function checkDeduplication({ world, histories }: Evidence): void {
+  const items = world.ledger.publishes.flatMap(({ items }) => items);
+  const idByRef = new Map(
+    items.flatMap(({ ref, command }) => {
+      const wish = command.options.deduplication;
+      return wish?.by === 'id' ? [[ref, wish.id] as const] : [];
+    }),
+  );
+  const dedupIdOf = (history: History | undefined) => history && idByRef.get(refOf(history.message.body));
+  for (const { ref, id, deduplicated } of items) {
+    if (id === undefined || !deduplicated) continue;
+    const twin = dedupIdOf(histories.get(id));
+    if (twin === undefined) world.violate('P3', 'a duplicate stands for a message that does not exist', id);
+    else if (twin !== idByRef.get(ref)) world.violate('P2', 'a message was taken for the duplicate of another', id);
+  }
+  const revived = new Set(world.ledger.deadCalls.flatMap(({ ids }) => ids ?? []));
+  const firsts = [...histories.values()].filter((history) => dedupIdOf(history) !== undefined);
+  const published = firsts.filter(({ message }) => !revived.has(message.id) && !isSuccessor(message, firsts));
+  for (const twins of groupBy(published, (history) => dedupIdOf(history) ?? '').values()) {
+    twins.sort((a, b) => a.message.key - b.message.key);
+    for (const [index, { message }] of twins.entries()) {
+      const before = twins[index - 1]?.message;
+      if (!before) continue;
+      const expiresAtMs = before.createdAtMs + world.settings.deduplicationWindowMs;
+      // When the clock was ahead for a while, the window may have ended then.
+      if (message.createdAtMs < expiresAtMs && !world.jumps.some(({ fromMs }) => fromMs >= expiresAtMs)) {
+        world.violate('P3', 'two messages with one deduplication id in its window', message.id);
+      }
+    }
+  }
+}
+
+/** Whether `message` came from a DLQ retry that nobody heard of: it repeats the `ref` of an older one. */
+function isSuccessor({ body, key }: { body: Uint8Array; key: number }, all: History[]): boolean {
+  return all.some(({ message }) => message.key < key && refOf(message.body) === refOf(body));
+}
+
+/** Slower than any pause that the simulated world itself makes. */
+const PROMPT_MS = 5_000;
+/** After a crash, a refusal or a set clock, work may have to be caught up with. */
+const AFTERMATH_MS = 60_000;
+
+/** P9: in quiet times a healthy endpoint's messages go out promptly, whatever the others do. */
+function checkPromptness({ world, attemptsById }: Evidence): void {
+  // With room for only a few messages each of the slow endpoints may hold one, and then nothing is left to share.
+  if (world.settings.inFlightBytesMax < 16 * BODY_BYTES_MAX) return;
+  for (const { items, fortune, endedAtMs } of world.ledger.publishes) {
+    if (fortune !== 'acked') continue;
+    for (const { id, deduplicated, command } of items) {
+      const isAtOnce = command.options.delayMs === undefined && command.options.notBeforeMs === undefined;
+      if (id === undefined || deduplicated || !isAtOnce || !command.url.startsWith(HEALTHY_ORIGIN)) continue;
+      const first = attemptsById.get(id)?.[0];
+      const startedAtMs = first && world.startOf.get(first)?.atMs;
+      if (startedAtMs === undefined || startedAtMs - endedAtMs <= PROMPT_MS) continue;
+      const isDisturbed = world.disturbances.some((atMs) => atMs >= endedAtMs - AFTERMATH_MS && atMs <= startedAtMs);
+      if (!isDisturbed) {
+        world.violate('P9', `a healthy endpoint's message went out ${startedAtMs - endedAtMs} ms late`, id);
+      }
+    }
+  }
+}
+
+function groupBy<T, K>(items: Iterable<T>, keyOf: (item: T) => K): Map<K, T[]> {
+  const groups = new Map<K, T[]>();
+  for (const item of items) {
+    const key = keyOf(item);
+    const group = groups.get(key);
+    if (group) group.push(item);
+    else groups.set(key, [item]);
+  }
+  return groups;
+}

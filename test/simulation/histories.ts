@@ -1,0 +1,46 @@
+/** What the logs tell of each message. */
+import type { LogState, Message, MessageId, Millis } from '../../src/engine/model.ts';
+import type { LogEntry } from '../../src/engine/stores.ts';
+
+/** The attempts between two RETRY entries: one, and one more for each that was cut off by the end of its process. */
+export interface Round {
+  /** Earliest time of its first attempt. */
+  dueAtMs: Millis;
+  activeCount: number;
+}
+
+export interface History {
+  message: Message;
+  /** One letter a log entry, in order. */
+  letters: string;
+  /** By the number of retries made before. */
+  rounds: Round[];
+}
+
+const LETTERS: Record<LogState, string> = {
+  CREATED: 'C',
+  ACTIVE: 'A',
+  DELIVERED: 'D',
+  ERROR: 'E',
+  RETRY: 'R',
+  FAILED: 'F',
+  CANCEL_REQUESTED: 'Q',
+  CANCELED: 'X',
+};
+
+/** `logs` come earliest first. */
+export function historiesOf(logs: readonly LogEntry[]): Map<MessageId, History> {
+  const histories = new Map<MessageId, History>();
+  for (const { message, state, detail } of logs) {
+    let history = histories.get(message.id);
+    if (!history) {
+      history = { message, letters: '', rounds: [{ dueAtMs: message.notBeforeMs, activeCount: 0 }] };
+      histories.set(message.id, history);
+    }
+    history.letters += LETTERS[state];
+    const round = history.rounds.at(-1);
+    if (state === 'ACTIVE' && round) round.activeCount += 1;
+    if (state === 'RETRY') history.rounds.push({ dueAtMs: detail?.nextDeliveryTimeMs ?? Infinity, activeCount: 0 });
+  }
+  return histories;
+}

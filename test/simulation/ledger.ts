@@ -1,0 +1,94 @@
+/** What the clients asked for and what they heard, kept outside of everything that can crash. */
+import type { DeadRetryOverride, PublishCommand } from '../../src/engine/commands.ts';
+import type { MessageId, Millis } from '../../src/engine/model.ts';
+
+/**
+ * `acked`: the server said yes. `rejected`: it said no. `unknown`: it died before it answered, so that either may be
+ * true.
+ */
+export type Fortune = 'pending' | 'acked' | 'rejected' | 'unknown';
+
+export interface Call {
+  fortune: Fortune;
+  /** Position in the trace, and elapsed time, when the answer was heard. */
+  endedAt: number;
+  endedAtMs: Millis;
+}
+
+export interface Publish {
+  /** Each command's body says its `ref`, which finds it again in logs and deliveries. */
+  items: { ref: number; command: PublishCommand; id?: MessageId; deduplicated?: boolean }[];
+}
+
+/** Which messages a cancel was asked for: by id, or all with a label. */
+export interface Cancel {
+  ids?: MessageId[];
+  label?: string;
+}
+
+export interface DeadAction {
+  action: 'delete' | 'retry';
+  dlqIds: string[];
+  override?: DeadRetryOverride;
+  /** Answer of an acked retry. */
+  ids?: MessageId[];
+  /** Answer of an acked retry when an entry was gone: nothing was done. */
+  missing?: boolean;
+}
+
+export class Ledger {
+  readonly publishes: (Publish & Call)[] = [];
+  readonly cancels: (Cancel & Call)[] = [];
+  readonly deadCalls: (DeadAction & Call)[] = [];
+  readonly #pending = new Set<Call>();
+  #refs = 0;
+
+  nextRef(): number {
+    this.#refs += 1;
+    return this.#refs;
+  }
+
+  /** Notes a call that is now under way. */
+  begin<T extends object>(list: (T & Call)[], asked: T): T & Call {
+    const call: T & Call = { ...asked, fortune: 'pending', endedAt: 0, endedAtMs: 0 };
+    list.push(call);
+    this.#pending.add(call);
+    return call;
+  }
+
+  /** Notes the answer; ignored when the caller had given up already. Answers whether it counted. */
+  end(call: Call, fortune: 'acked' | 'rejected', at: number, atMs: Millis): boolean {
+    if (!this.#pending.delete(call)) return false;
+    call.fortune = fortune;
+    call.endedAt = at;
+    call.endedAtMs = atMs;
+    return true;
+  }
+
+  /** The server is gone: whoever still waits will never know. */
+  giveUp(at: number, atMs: Millis): void {
+    for (const call of this.#pending) {
+      call.fortune = 'unknown';
+      call.endedAt = at;
+      call.endedAtMs = atMs;
+    }
+    this.#pending.clear();
+  }
+
+  /** Ids of all messages that some client knows to exist. */
+  knownIds(): MessageId[] {
+    const published = this.publishes.flatMap((call) => (call.fortune === 'acked' ? call.items : []));
+    const revived = this.deadCalls.flatMap((call) => call.ids ?? []);
+    return [...published.flatMap((item) => (item.id && !item.deduplicated ? [item.id] : [])), ...revived];
+  }
+}
+
+/** The `ref` in a body made by `bodyOf`. */
+export function refOf(body: Uint8Array): number {
+  return Number(new TextDecoder().decode(body).split(' ')[0]);
+}
+
+/** A body of about `bytes` bytes that says `ref`. */
+export function bodyOf(ref: number, bytes: number): Uint8Array {
+  return new TextEncoder().encode(`${ref} `.padEnd(bytes, '.'));
+}

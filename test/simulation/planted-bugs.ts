@@ -1,0 +1,200 @@
+/**
+ * Bugs that queues of this kind have had, put between the engine and its store, so that a test can prove that the
+ * simulation would catch each.
+ */
+import type { Claimed, ClaimToken, MessageId, MessageKey, Millis, NewMessage } from '../../src/engine/model.ts';
+import type { Accepted, Store } from '../../src/engine/stores.ts';
+import type { Sabotage } from './world.ts';
+
+export interface PlantedBug {
+  /** The promise that must be named. */
+  promise: string;
+  sabotage: () => Sabotage;
+}
+
+export const PLANTED_BUGS: Record<string, PlantedBug> = {
+  'a settle does not check the claim token': { promise: 'P6', sabotage: withoutTokenCheck },
+  'a publish is acknowledged before its commit': { promise: 'P1', sabotage: () => altered(acknowledgedTooEarly) },
+  'a retry is not saved': { promise: 'P2', sabotage: () => altered(forgettingRetries) },
+  'a retry is saved without its count': { promise: 'P2', sabotage: () => altered(uncountedRetries) },
+  'a message that goes out at once is not logged as active': {
+    promise: 'P2',
+    sabotage: () => altered(withoutActiveEntry),
+  },
+  'a delivered message is logged by nobody': { promise: 'P2', sabotage: () => altered(withoutTerminalEntry) },
+  'a dead message never reaches the DLQ': { promise: 'P3', sabotage: () => altered(withoutBurial) },
+  'the deduplication id is reserved, but not with its message': { promise: 'P3', sabotage: reservingApart },
+  'the messages of a full origin are forgotten': { promise: 'P2', sabotage: () => altered(forgettingParked) },
+  'a place is never given back': { promise: 'P2', sabotage: () => altered(losingPlaces) },
+  'a restart does not give back what was in flight': { promise: 'P7', sabotage: () => altered(withoutRecovery) },
+  'a claim ignores the room that origins have left': { promise: 'P9', sabotage: () => altered(ignoringRoom) },
+  'a claim is made before the message is due': { promise: 'P2', sabotage: () => altered(claimingEarly) },
+  'the store is polled while nothing is due': { promise: 'P12', sabotage: () => altered(pollingStore) },
+  'retention drops nothing': { promise: 'P13', sabotage: () => altered(withoutRetention) },
+};
+
+/** What is left out falls through to the store itself. */
+function altered(alter: (store: Store) => Partial<Store>): Sabotage {
+  return { store: (store) => override(store, alter(store)) };
+}
+
+function override(store: Store, methods: Partial<Store>): Store {
+  return new Proxy(store, {
+    get: (target, name) => {
+      const method = methods[name as keyof Store] ?? target[name as keyof Store];
+      return typeof method === 'function' ? method.bind(target) : method;
+    },
+  });
+}
+
+/** Every settle comes with the token that the store wants to see. It knows them by watching all claims. */
+function withoutTokenCheck(): Sabotage {
+  const tokens = new Map<MessageKey, ClaimToken>();
+  const watchNews = (news: NewMessage[]) => {
+    for (const { message, standing } of news)
+      if (standing.kind === 'claimed') tokens.set(message.key, standing.claimToken);
+  };
+  const watchClaims = (claims: Claimed[]) => {
+    for (const { message, claimToken } of claims) tokens.set(message.key, claimToken);
+  };
+  return altered((store) => ({
+    accept: async (messages, nowMs) => {
+      const accepted = await store.accept(messages, nowMs);
+      watchNews(messages);
+      return accepted;
+    },
+    claim: async (request, nowMs) => {
+      const answer = await store.claim(request, nowMs);
+      watchClaims(answer.claimed);
+      return answer;
+    },
+    settle: (settlement) =>
+      store.settle({ ...settlement, claimToken: tokens.get(settlement.key) ?? settlement.claimToken }),
+  }));
+}
+
+function acknowledgedTooEarly(store: Store): Partial<Store> {
+  return {
+    accept: async (messages, nowMs) => {
+      store.accept(messages, nowMs).catch(() => {}); // whoever was told yes will not hear of the refusal
+      return messages.map(() => ({ kind: 'accepted' }));
+    },
+  };
+}
+
+function forgettingRetries(store: Store): Partial<Store> {
+  return {
+    settle: (settlement) =>
+      store.settle({ ...settlement, change: { ...settlement.change, next: { kind: 'finished' } } }),
+  };
+}
+
+function uncountedRetries(store: Store): Partial<Store> {
+  return {
+    settle: (settlement) => {
+      const { change } = settlement;
+      if (change.next.kind !== 'waiting') return store.settle(settlement);
+      const next = { ...change.next, retried: change.next.retried - 1 };
+      return store.settle({ ...settlement, change: { ...change, next } });
+    },
+  };
+}
+
+function withoutActiveEntry(store: Store): Partial<Store> {
+  return {
+    accept: (messages, nowMs) =>
+      store.accept(
+        messages.map((message) => ({ ...message, events: message.events.slice(0, 1) })),
+        nowMs,
+      ),
+  };
+}
+
+function withoutTerminalEntry(store: Store): Partial<Store> {
+  return {
+    settle: (settlement) => {
+      const isFinished = settlement.change.next.kind === 'finished' && !settlement.change.burial;
+      return store.settle(isFinished ? { ...settlement, change: { ...settlement.change, events: [] } } : settlement);
+    },
+  };
+}
+
+function withoutBurial(store: Store): Partial<Store> {
+  return {
+    settle: (settlement) => {
+      const { next, events } = settlement.change;
+      return store.settle({ ...settlement, change: { next, events } });
+    },
+  };
+}
+
+/** One transaction reserves the id, the next one saves the message: what comes between them is seen. */
+function reservingApart(): Sabotage {
+  const reserved = new Map<string, { messageId: MessageId; expiresAtMs: Millis }>();
+  return altered((store) => ({
+    accept: async (messages, nowMs) => {
+      const duplicates = messages.map(({ message, deduplication }): Accepted | undefined => {
+        if (!deduplication) return undefined;
+        const first = reserved.get(deduplication.hash);
+        if (first && first.expiresAtMs > nowMs) return { kind: 'duplicate', messageId: first.messageId };
+        reserved.set(deduplication.hash, { messageId: message.id, expiresAtMs: deduplication.expiresAtMs });
+        return undefined;
+      });
+      const news = messages.filter((_, index) => duplicates[index] === undefined);
+      await store.accept(
+        news.map(({ message, standing, events }) => ({ message, standing, events })),
+        nowMs,
+      );
+      return duplicates.map((duplicate) => duplicate ?? { kind: 'accepted' });
+    },
+  }));
+}
+
+/** A message that finds its origin full is put where nobody looks for it. */
+function forgettingParked(store: Store): Partial<Store> {
+  return {
+    parkedOrigins: async () => [],
+    claim: async (request, nowMs) => {
+      const answer = await store.claim({ ...request, unpark: [] }, nowMs);
+      return { ...answer, parked: [], emptied: request.unpark };
+    },
+  };
+}
+
+/** Every third message's worker waits for ever to hear that its result was saved. */
+function losingPlaces(store: Store): Partial<Store> {
+  return {
+    settle: async (settlement) => {
+      const answer = await store.settle(settlement);
+      return settlement.key % 3 === 0 ? await new Promise(() => {}) : answer;
+    },
+  };
+}
+
+function withoutRecovery(): Partial<Store> {
+  return { releaseAll: async () => 0 };
+}
+
+function ignoringRoom(store: Store): Partial<Store> {
+  return {
+    claim: (request, nowMs) => store.claim({ ...request, roomByOrigin: {}, defaultRoom: request.limit }, nowMs),
+  };
+}
+
+function claimingEarly(store: Store): Partial<Store> {
+  return { claim: (request, nowMs) => store.claim(request, nowMs + 30_000) };
+}
+
+/** The store always says that something is due soon. */
+function pollingStore(store: Store): Partial<Store> {
+  return {
+    claim: async (request, nowMs) => {
+      const answer = await store.claim(request, nowMs);
+      return { ...answer, nextDueAtMs: Math.min(answer.nextDueAtMs ?? Infinity, nowMs + 60_000) };
+    },
+  };
+}
+
+function withoutRetention(): Partial<Store> {
+  return { dropExpired: async () => false };
+}

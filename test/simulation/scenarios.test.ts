@@ -1,0 +1,201 @@
+/** Single stories in the simulated world, each about one thing that random runs meet only now and then. */
+import { expect, onTestFinished, test } from 'vitest';
+import type { PublishCommand } from '../../src/engine/commands.ts';
+import type { EngineSettings } from '../../src/engine/settings.ts';
+import { StoreUnavailable } from '../../src/engine/stores.ts';
+import { SeededRandom } from '../../src/testing/seeded-random.ts';
+import type { Attempt } from '../../src/testing/simulated-network.ts';
+import { openDatabase } from './database.ts';
+import { historiesOf } from './histories.ts';
+import { PROJECT, World } from './world.ts';
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+const SETTINGS: EngineSettings = {
+  inFlightMax: 50,
+  inFlightPerOriginMax: 10,
+  inFlightBytesMax: 10_000_000,
+  deduplicationWindowMs: 600_000,
+  deliveredGraceMs: 5_000,
+  logRetentionMs: 7 * DAY_MS,
+  dlqRetentionMs: 7 * DAY_MS,
+  retentionIntervalMs: DAY_MS,
+  acceptsWaitingMax: 10_000,
+};
+
+/** A world without faults, with its server running. */
+async function runningWorld(settings: Partial<EngineSettings> = {}): Promise<World> {
+  const driver = await openDatabase();
+  onTestFinished(() => driver.close());
+  const world = new World({ random: new SeededRandom(1), driver, settings: { ...SETTINGS, ...settings } });
+  void world.start();
+  await world.clock.runUntil(() => world.engine !== undefined, 1_000);
+  return world;
+}
+
+function command(origin: string, changes: Partial<PublishCommand['options']> = {}, maxRetries = 3): PublishCommand {
+  const options = { method: 'POST' as const, header: {}, explicitHeader: {}, ...changes };
+  return {
+    url: `${origin}/hook`,
+    body: new Uint8Array(),
+    options: { settings: { dialect: 'upstash', maxRetries, retryDelayExpression: '1000' }, ...options },
+  };
+}
+
+async function publish(world: World, commands: PublishCommand[]): Promise<string[]> {
+  const engine = world.engine;
+  if (!engine) throw new Error('the server is down');
+  let ids: string[] | undefined;
+  const publishing = engine.publish(PROJECT, commands).then((published) => {
+    ids = published.map(({ messageId }) => messageId);
+  });
+  publishing.catch(() => {}); // heard below, when time has passed
+  await world.clock.runUntil(() => ids !== undefined, 60_000);
+  await publishing;
+  return ids ?? [];
+}
+
+function answering(world: World, origin: string, status: number, afterMs: number): void {
+  world.network.setEndpoint(origin, () => ({ kind: 'answer', status, afterMs }));
+}
+
+async function lettersOf(world: World, id: string): Promise<string | undefined> {
+  const page = await world.store?.listLogs(PROJECT, { messageId: [id] }, { count: 100, order: 'earliestFirst' });
+  return historiesOf(page?.items ?? []).get(id)?.letters;
+}
+
+function retriedOf(attempts: Attempt[], id: string): number[] {
+  return attempts.filter(({ messageId }) => messageId === id).map(({ retried }) => retried);
+}
+
+test('P7: an answer that arrives as the process dies is repeated once, with the same id and the same count', async () => {
+  const world = await runningWorld();
+  answering(world, 'https://a.example', 200, 500);
+  const [id = ''] = await publish(world, [command('https://a.example')]);
+  await world.clock.advanceBy(300);
+  world.crash('while the endpoint answers');
+  await world.clock.advanceBy(60_000);
+  expect(retriedOf(world.network.attempts, id)).toEqual([0, 0]);
+  expect(await lettersOf(world, id)).toBe('CAAD');
+});
+
+test('an answer after our time limit counts as a failure: the endpoint sees the message again, as a retry', async () => {
+  const world = await runningWorld();
+  answering(world, 'https://a.example', 200, 5_000);
+  const settings = { dialect: 'upstash' as const, maxRetries: 1, retryDelayExpression: '0', timeoutMs: 2_000 };
+  const [id = ''] = await publish(world, [command('https://a.example', { settings })]);
+  await world.clock.advanceBy(60_000);
+  expect(retriedOf(world.network.attempts, id)).toEqual([0, 1]);
+  expect(await lettersOf(world, id)).toBe('CAERAEF');
+});
+
+test('a shutdown under load loses nothing and counts nothing against those that it cuts off', async () => {
+  const world = await runningWorld();
+  answering(world, 'https://quick.example', 200, 50);
+  world.network.setEndpoint('https://slow.example', () => ({ kind: 'answer', status: 200, afterMs: 20_000 }));
+  const origins = ['https://quick.example', 'https://slow.example'];
+  const commands = Array.from({ length: 60 }, (_, index) => command(origins[index % 2] ?? ''));
+  const ids = await publish(world, commands);
+  await world.clock.advanceBy(10);
+  void world.shutDown(1_000);
+  await world.clock.advanceBy(2 * 60_000 + 30_000);
+  const letters = await Promise.all(ids.map((id) => lettersOf(world, id)));
+  expect(letters.filter((each) => each === 'CAD').length).toBe(50);
+  expect(letters.filter((each) => each === 'CAAD').length).toBe(10);
+  expect(world.network.attempts.every(({ retried }) => retried === 0)).toBe(true);
+});
+
+test('a refused publish leaves nothing behind', async () => {
+  const world = await runningWorld();
+  world.makeUnavailable(10_000);
+  await expect(publish(world, [command('https://a.example')])).rejects.toThrow(StoreUnavailable);
+  await world.clock.advanceBy(60_000);
+  expect(await world.look('select * from messages')).toEqual([]);
+  expect(await world.look('select * from contents')).toEqual([]);
+  expect(world.network.attempts).toEqual([]);
+});
+
+test('P9: a thousand messages to a dead endpoint cost its neighbour nothing, and the store little', async () => {
+  const world = await runningWorld();
+  world.network.setEndpoint('https://dead.example', () => ({ kind: 'silence' }));
+  answering(world, 'https://healthy.example', 200, 20);
+  const settings = { dialect: 'upstash' as const, maxRetries: 2, retryDelayExpression: '1000', timeoutMs: 5_000 };
+  const dead = Array.from({ length: 1_000 }, () => command('https://dead.example', { settings }));
+  await publish(world, dead);
+  const waits: number[] = [];
+  for (let minute = 0; minute < 60; minute += 1) {
+    const publishedAtMs = world.clock.elapsedMs;
+    const [id = ''] = await publish(world, [command('https://healthy.example')]);
+    await world.clock.advanceBy(60_000);
+    const first = world.network.attempts.find(({ messageId }) => messageId === id);
+    waits.push((first ? (world.startOf.get(first)?.atMs ?? Infinity) : Infinity) - publishedAtMs);
+  }
+  expect(Math.max(...waits)).toBeLessThan(50);
+  // For each attempt at most a settle, a claim of what is newly due and one from the line, and a few more in all.
+  expect(world.driverCalls).toBeLessThan(3 * world.network.attempts.length + 500);
+});
+
+test('a backlog that falls due at once goes out oldest first, within the limits, and all of it', async () => {
+  const world = await runningWorld();
+  answering(world, 'https://a.example', 200, 5);
+  const ids: string[] = [];
+  for (let batch = 0; batch < 20; batch += 1) {
+    ids.push(
+      ...(await publish(
+        world,
+        Array.from({ length: 100 }, () => command('https://a.example', { delayMs: HOUR_MS })),
+      )),
+    );
+  }
+  await world.clock.advanceBy(2 * HOUR_MS);
+  expect(world.violations).toEqual([]);
+  expect(world.network.attempts.map(({ messageId }) => messageId)).toEqual(ids);
+});
+
+test('a wall clock that is set forward by an hour sends what is due by it, and no timer is lost', async () => {
+  const world = await runningWorld();
+  answering(world, 'https://a.example', 200, 5);
+  const [soon = '', later = ''] = await publish(world, [
+    command('https://a.example', { delayMs: HOUR_MS / 2 }),
+    command('https://a.example', { delayMs: 2 * HOUR_MS }),
+  ]);
+  world.jumpClock(HOUR_MS);
+  await world.clock.advanceBy(60_000);
+  expect([await lettersOf(world, soon), await lettersOf(world, later)]).toEqual(['CAD', 'C']);
+  await world.clock.advanceBy(HOUR_MS);
+  expect(await lettersOf(world, later)).toBe('CAD');
+});
+
+test('logs of a message stay in order though the wall clock is set back in the middle of its attempt', async () => {
+  const world = await runningWorld();
+  answering(world, 'https://a.example', 500, 1_000);
+  const [id = ''] = await publish(world, [command('https://a.example', {}, 1)]);
+  await world.clock.advanceBy(500);
+  world.jumpClock(-HOUR_MS);
+  await world.clock.advanceBy(2 * HOUR_MS);
+  expect(await lettersOf(world, id)).toBe('CAERAEF');
+});
+
+test('P6: the result of a dead process changes nothing, before and after the message was claimed anew', async () => {
+  const world = await runningWorld();
+  answering(world, 'https://a.example', 200, 10_000);
+  const [id = ''] = await publish(world, [command('https://a.example')]);
+  await world.clock.advanceBy(100);
+  world.crash('with one attempt running');
+  const [orphan] = world.orphans;
+  await world.clock.runUntil(() => world.network.attempts.length === 2, 60_000);
+  const answers: string[] = [];
+  const settling = world.store?.settle({
+    key: orphan?.message.key ?? 0,
+    projectId: PROJECT,
+    claimToken: orphan?.claimToken ?? 0,
+    change: { next: { kind: 'finished' }, events: [{ atMs: world.clock.nowMs(), state: 'DELIVERED' }] },
+  });
+  void settling?.then((answer) => answers.push(answer));
+  await world.clock.advanceBy(1_000);
+  expect(answers).toEqual(['stale']);
+  expect(await lettersOf(world, id)).toBe('CAA');
+  await world.clock.advanceBy(60_000);
+  expect(await lettersOf(world, id)).toBe('CAAD');
+});

@@ -1,0 +1,173 @@
+/**
+ * One run of the simulated world from one seed: faults first, then it is healed and must come to rest with every
+ * promise kept.
+ */
+import type { Millis } from '../../src/engine/model.ts';
+import type { EngineSettings } from '../../src/engine/settings.ts';
+import type { DeadMessage, LogEntry, Page, PageRequest } from '../../src/engine/stores.ts';
+import type { Driver } from '../../src/store/driver.ts';
+import { SeededRandom } from '../../src/testing/seeded-random.ts';
+import { checkAll, type Remains } from './checks.ts';
+import { openDatabase, storeOver } from './database.ts';
+import { Workload } from './workload.ts';
+import { BODY_BYTES_MAX, PROJECT, type Sabotage, type Violation, World } from './world.ts';
+
+export interface SimulationOptions {
+  seed: number;
+  /** Things that clients and faults do before the world is healed. */
+  steps: number;
+  sabotage?: Sabotage;
+}
+
+export interface SimulationReport {
+  seed: number;
+  violations: Violation[];
+  /** The last trace lines about the message of the first violation. */
+  evidence: string[];
+  /** All that happened, a line each. */
+  trace: readonly string[];
+  /** Of all that happened: equal seeds have equal digests. */
+  digest: string;
+  counts: Record<string, number>;
+}
+
+const SECOND_MS = 1_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+/** Five default back-offs add up to more than two days, and the clock may have been set back by hours. */
+const REST_WITHIN_MS = 6 * DAY_MS;
+
+export async function simulate({ seed, steps, sabotage = {} }: SimulationOptions): Promise<SimulationReport> {
+  const random = new SeededRandom(seed);
+  const driver = await openDatabase();
+  const world = new World({ random, driver, settings: drawSettings(random), sabotage });
+  const workload = new Workload(world, random);
+  await faultyPhase(world, workload, random, steps);
+  await healingPhase(world, workload);
+  if (await comesToRest(world)) await checkIdle(world);
+  checkAll(world, await remainsOf(world, driver));
+  await checkStorage(world);
+  return reportOf(seed, world);
+}
+
+/** Limits so small that they are met all the time. */
+function drawSettings(random: SeededRandom): EngineSettings {
+  return {
+    inFlightMax: random.int(8, 16),
+    inFlightPerOriginMax: random.int(1, 5),
+    inFlightBytesMax: random.chance(0.7) ? random.int(16, 32) * BODY_BYTES_MAX : random.int(1, 4) * BODY_BYTES_MAX,
+    deduplicationWindowMs: 10 * 60 * SECOND_MS,
+    deliveredGraceMs: 5 * SECOND_MS,
+    logRetentionMs: 10 * DAY_MS,
+    dlqRetentionMs: 10 * DAY_MS,
+    retentionIntervalMs: HOUR_MS,
+    acceptsWaitingMax: random.int(20, 200),
+  };
+}
+
+async function faultyPhase(world: World, workload: Workload, random: SeededRandom, steps: number): Promise<void> {
+  void world.start();
+  await world.clock.runUntil(() => world.engine !== undefined, SECOND_MS);
+  world.faults = {
+    crashPerTransaction: random.choose([0, 0.002, 0.02]),
+    crashPerOutcome: random.choose([0, 0.01]),
+    commitMsMax: random.choose([0, 5, 50]),
+  };
+  for (let step = 0; step < steps; step += 1) {
+    workload.step();
+    await world.clock.advanceBy(workload.pauseMs());
+  }
+}
+
+/** Heals the world, then kills the server once more and looks whether what it had in flight goes out again (P7). */
+async function healingPhase(world: World, workload: Workload): Promise<void> {
+  world.heal();
+  workload.heal();
+  await world.clock.runUntil(() => world.engine !== undefined, 60 * SECOND_MS);
+  void workload.burst();
+  await world.clock.advanceBy(20);
+  world.crash('to see what comes back');
+  const owned = await world.look<{ id: string }>(
+    `select c.id from messages m join contents c on c.key = m.key
+     where m.claim_token is not null and m.cancel_requested_at_ms is null`,
+  );
+  const crashedAt = world.trace.length;
+  await world.clock.runUntil(() => world.engine !== undefined, 60 * SECOND_MS);
+  await world.clock.advanceBy(RECOVERY_MS);
+  const seen = world.network.attempts.filter((attempt) => (world.startOf.get(attempt)?.at ?? 0) >= crashedAt);
+  const sent = new Set(seen.map((attempt) => attempt.messageId));
+  for (const { id } of owned) {
+    if (!sent.has(id)) world.violate('P7', 'in flight when the process died, and not sent again', id);
+  }
+}
+
+/** Enough for a full line of messages behind the smallest limits. */
+const RECOVERY_MS: Millis = 60 * SECOND_MS;
+
+async function comesToRest(world: World): Promise<boolean> {
+  for (let leftMs = REST_WITHIN_MS; leftMs > 0; leftMs -= HOUR_MS) {
+    if ((await unfinishedIds(world)).length === 0) return true;
+    await world.clock.advanceBy(HOUR_MS);
+  }
+  return false;
+}
+
+async function unfinishedIds(world: World): Promise<string[]> {
+  const rows = await world.look<{ id: string }>('select c.id from messages m join contents c on c.key = m.key');
+  return rows.map(({ id }) => id);
+}
+
+/** P12: with nothing due, nothing is asked of the store. */
+async function checkIdle(world: World): Promise<void> {
+  await world.clock.advanceBy(60 * SECOND_MS);
+  const before = world.driverCalls;
+  await world.clock.advanceBy(HOUR_MS - SECOND_MS);
+  // One round of retention at most falls into an hour less a second.
+  const calls = world.driverCalls - before;
+  if (calls > RETENTION_ROUND_CALLS) world.violate('P12', `${calls} calls to the store in an idle hour`);
+}
+
+const RETENTION_ROUND_CALLS = 1;
+
+async function remainsOf(world: World, driver: Driver): Promise<Remains> {
+  const store = storeOver(driver);
+  const logs = await all<LogEntry>((page) => store.listLogs(PROJECT, {}, page));
+  const dead = await all<DeadMessage>((page) => store.listDead(PROJECT, {}, page));
+  return { logs, dead, unfinished: await unfinishedIds(world) };
+}
+
+async function all<T>(list: (page: PageRequest) => Promise<Page<T>>): Promise<T[]> {
+  const { items } = await list({ count: 1_000_000, order: 'earliestFirst' });
+  return items;
+}
+
+/** P13: after the retention times nothing is left. */
+async function checkStorage(world: World): Promise<void> {
+  await world.clock.advanceBy(DAY_MS);
+  world.clock.jumpBy(10 * DAY_MS);
+  await world.clock.advanceBy(2 * HOUR_MS);
+  for (const table of ['messages', 'contents', 'logs', 'log_details', 'dead', 'deduplications']) {
+    const rows = await world.look<{ count: number }>(`select count(*) as count from ${table}`);
+    const count = rows[0]?.count ?? 0;
+    if (count > 0) world.violate('P13', `${count} rows are left in ${table}`);
+  }
+}
+
+function reportOf(seed: number, world: World): SimulationReport {
+  const { violations, trace, network, counts, ledger } = world;
+  const about = violations[0]?.messageId;
+  const evidence = trace.about(about ?? '', 30);
+  return {
+    seed,
+    violations,
+    evidence,
+    trace: trace.lines,
+    digest: trace.digest(),
+    counts: {
+      ...counts,
+      jumps: world.jumps.length,
+      publishes: ledger.publishes.length,
+      attempts: network.attempts.length,
+    },
+  };
+}

@@ -1,0 +1,313 @@
+/** What the clients do, and what goes wrong meanwhile, all drawn by lot. */
+import type { PublishCommand } from '../../src/engine/commands.ts';
+import { decide } from '../../src/engine/decide.ts';
+import type { Millis } from '../../src/engine/model.ts';
+import type { LogEntry, PageRequest } from '../../src/engine/stores.ts';
+import type { SeededRandom } from '../../src/testing/seeded-random.ts';
+import { HEALTHY_ORIGIN, healthy, MOODY_ORIGINS, moody } from './endpoints.ts';
+import { bodyOf } from './ledger.ts';
+import { BODY_BYTES_MAX, PROJECT, type World } from './world.ts';
+
+/** How often each thing is done, relative to the others. */
+const STEP_WEIGHTS = {
+  publishOne: 40,
+  publishBatch: 12,
+  burst: 4,
+  cancelById: 8,
+  cancelByLabel: 3,
+  retryDead: 8,
+  deleteDead: 4,
+  pageLogs: 3,
+  pageDead: 2,
+  changeMood: 10,
+  jumpClock: 2,
+  makeUnavailable: 2,
+  crash: 4,
+  shutDown: 3,
+  lateResult: 8,
+};
+
+const LABELS = ['red', 'green', 'blue'];
+const RETRY_DELAYS = ['0', '1000', '1000 * (1 + retried)', 'pow(2, retried) * 500', '1 / (1 - retried) * 1000'];
+const HOUR_MS = 3_600_000;
+
+export class Workload {
+  readonly #world: World;
+  readonly #random: SeededRandom;
+
+  constructor(world: World, random: SeededRandom) {
+    this.#world = world;
+    this.#random = random.fork();
+    this.#setMoods();
+  }
+
+  /** Does one thing. The calls it makes go on while time passes. */
+  step(): void {
+    const step = this.#random.weighted(STEP_WEIGHTS);
+    void this[`${step}`]();
+  }
+
+  /** From now on all endpoints answer well. */
+  heal(): void {
+    for (const origin of MOODY_ORIGINS) this.#world.network.setEndpoint(origin, healthy(this.#random.fork()));
+  }
+
+  /** The workload's pause between two steps: often short, so that things meet. */
+  pauseMs(): Millis {
+    return this.#random.chance(0.7) ? this.#random.int(0, 50) : this.#random.int(50, 15_000);
+  }
+
+  publishOne(): Promise<void> {
+    return this.#publish([this.#command()]);
+  }
+
+  publishBatch(): Promise<void> {
+    return this.#publish(Array.from({ length: this.#random.int(2, 12) }, () => this.#command()));
+  }
+
+  /** More to one origin than it may have in flight. */
+  async burst(): Promise<void> {
+    const url = this.#url();
+    const count = this.#random.int(5, 25);
+    await Promise.all(Array.from({ length: count }, () => this.#publish([this.#command({ url, atOnce: true })])));
+  }
+
+  async cancelById(): Promise<void> {
+    const { engine, ledger } = this.#world;
+    const known = ledger.knownIds();
+    if (!engine || known.length === 0) return;
+    // Mostly young messages: the others have ended.
+    const young = known.slice(-20);
+    const ids = [...new Set(Array.from({ length: this.#random.int(1, 4) }, () => this.#random.choose(young)))];
+    const call = ledger.begin(ledger.cancels, { ids });
+    await this.#world.call(
+      call,
+      `cancel of ${ids.join(' ')}`,
+      () => engine.cancelMessages(PROJECT, ids),
+      (count) => {
+        if (count > ids.length) this.#world.violate('P2', `${count} of ${ids.length} messages were cancelled`);
+      },
+    );
+  }
+
+  async cancelByLabel(): Promise<void> {
+    const { engine, ledger } = this.#world;
+    if (!engine) return;
+    const label = this.#random.choose(LABELS);
+    const count = this.#random.chance(0.5) ? this.#random.int(1, 5) : undefined;
+    const call = ledger.begin(ledger.cancels, { label });
+    await this.#world.call(
+      call,
+      `cancel of ${label} messages`,
+      () => engine.cancelMatching(PROJECT, { label: [label] }, count),
+      (cancelled) => {
+        if (cancelled > (count ?? Infinity)) this.#world.violate('P2', `${cancelled} messages cancelled, not ${count}`);
+      },
+    );
+  }
+
+  retryDead(): Promise<void> {
+    return this.#actOnDead('retry');
+  }
+
+  deleteDead(): Promise<void> {
+    return this.#actOnDead('delete');
+  }
+
+  /** Pages through all logs while they are being written: nothing that was there is skipped, nothing comes twice. */
+  async pageLogs(): Promise<void> {
+    const store = this.#world.store;
+    if (!store) return;
+    const order = this.#random.choose(['latestFirst', 'earliestFirst'] as const);
+    const list = (page: PageRequest) => store.listLogs(PROJECT, {}, page);
+    const before = (await list({ count: 100_000, order })).items.map(nameOf);
+    const paged = (await this.#pages(list, order)).map(nameOf);
+    const after = (await list({ count: 100_000, order })).items.map(nameOf);
+    this.#compare('log entry', before, paged, after);
+  }
+
+  async pageDead(): Promise<void> {
+    const store = this.#world.store;
+    if (!store) return;
+    const order = this.#random.choose(['latestFirst', 'earliestFirst'] as const);
+    const list = (page: PageRequest) => store.listDead(PROJECT, {}, page);
+    const before = (await list({ count: 100_000, order })).items.map((entry) => entry.dlqId);
+    const paged = (await this.#pages(list, order)).map((entry) => entry.dlqId);
+    const after = (await list({ count: 100_000, order })).items.map((entry) => entry.dlqId);
+    // Entries may be retried or deleted meanwhile.
+    const stayed = before.filter((dlqId) => after.includes(dlqId));
+    this.#compare('DLQ entry', stayed, paged, [
+      ...before,
+      ...after.filter((dlqId) => !before.includes(dlqId)),
+      ...paged,
+    ]);
+  }
+
+  changeMood(): void {
+    this.#setMood(this.#random.choose(MOODY_ORIGINS));
+  }
+
+  jumpClock(): void {
+    this.#world.jumpClock(this.#random.int(-HOUR_MS, HOUR_MS));
+  }
+
+  makeUnavailable(): void {
+    this.#world.makeUnavailable(this.#random.int(50, 15_000));
+  }
+
+  crash(): void {
+    this.#world.crash('by the workload');
+  }
+
+  shutDown(): Promise<void> {
+    return this.#world.shutDown(this.#random.choose([0, 100, 5_000, 30_000]));
+  }
+
+  /** The result of an attempt whose process died arrives all the same: it must change nothing (P6). */
+  async lateResult(): Promise<void> {
+    const { store, orphans, clock } = this.#world;
+    if (!store || orphans.length === 0) return;
+    const orphan = this.#random.choose(orphans);
+    const status = this.#random.choose([200, 500]);
+    const decision = decide(orphan, { kind: 'answered', status, header: {}, body: new Uint8Array() }, clock.nowMs());
+    if (decision.kind !== 'settle') return;
+    const { settlement } = decision;
+    const { id } = orphan.message;
+    await this.#world.call(
+      this.#world.ledger.begin([], {}),
+      `late result ${id}`,
+      () => store.settle(settlement),
+      (answer) => {
+        if (answer !== 'stale') this.#world.violate('P6', 'a result from a dead process was saved', id);
+      },
+    );
+  }
+
+  async #publish(commands: PublishCommand[]): Promise<void> {
+    const { engine, ledger } = this.#world;
+    if (!engine) return;
+    const items = commands.map((command) => {
+      const ref = ledger.nextRef();
+      return { ref, command: { ...command, body: bodyOf(ref, this.#random.int(8, BODY_BYTES_MAX)) } };
+    });
+    const call = ledger.begin(ledger.publishes, { items });
+    await this.#world.call(
+      call,
+      `publish of ${items.map((item) => item.ref).join(' ')}`,
+      () =>
+        engine.publish(
+          PROJECT,
+          items.map((item) => item.command),
+        ),
+      (published) => {
+        call.items = items.map((item, index) => {
+          const answer = published[index];
+          if (!answer) return item;
+          this.#world.trace.add(`published ${answer.messageId} as ${item.ref}`);
+          return { ...item, id: answer.messageId, deduplicated: answer.deduplicated };
+        });
+      },
+    );
+  }
+
+  async #actOnDead(action: 'retry' | 'delete'): Promise<void> {
+    const { engine, ledger } = this.#world;
+    if (!engine) return;
+    const list = await engine.listDead(PROJECT, {}, { count: 100, order: 'latestFirst' });
+    if (list.items.length === 0 || this.#world.engine !== engine) return;
+    const draws = Array.from({ length: this.#random.int(1, 3) }, () => this.#random.choose(list.items).dlqId);
+    const dlqIds = [...new Set(draws)];
+    const call = ledger.begin(ledger.deadCalls, { action, dlqIds });
+    if (action === 'delete') {
+      return await this.#world.call(
+        call,
+        `delete of ${dlqIds.join(' ')}`,
+        () => engine.deleteDead(PROJECT, dlqIds),
+        () => {},
+      );
+    }
+    const override = this.#random.chance(0.3) ? { maxRetries: 1 } : {};
+    call.override = override;
+    await this.#world.call(
+      call,
+      `retry of ${dlqIds.join(' ')}`,
+      () => engine.retryDead(PROJECT, dlqIds, override),
+      (ids) => {
+        if (ids) call.ids = ids;
+        else call.missing = true;
+      },
+    );
+  }
+
+  #command(wish: { url?: string; atOnce?: boolean } = {}): PublishCommand {
+    const random = this.#random;
+    const settings: PublishCommand['options']['settings'] = {
+      dialect: 'upstash',
+      maxRetries: random.int(0, 5),
+      labels: random.chance(0.3) ? [random.choose(LABELS)] : [],
+    };
+    if (random.chance(0.9)) settings.retryDelayExpression = random.choose(RETRY_DELAYS);
+    if (random.chance(0.3)) settings.timeoutMs = random.int(100, 20_000);
+    const options: PublishCommand['options'] = { method: 'POST', header: {}, explicitHeader: {}, settings };
+    if (!wish.atOnce && random.chance(0.25)) options.delayMs = random.int(1, 60_000);
+    else if (!wish.atOnce && random.chance(0.1)) {
+      options.notBeforeMs = this.#world.clock.nowMs() + random.int(-60_000, 120_000);
+    }
+    if (random.chance(0.15)) options.deduplication = { by: 'id', id: `twin-${random.int(1, 6)}` };
+    return { url: wish.url ?? this.#url(), body: new Uint8Array(), options };
+  }
+
+  #url(): string {
+    const origin = this.#random.chance(0.3) ? HEALTHY_ORIGIN : this.#random.choose(MOODY_ORIGINS);
+    return `${origin}/hook`;
+  }
+
+  #setMoods(): void {
+    this.#world.network.setEndpoint(HEALTHY_ORIGIN, healthy(this.#random.fork()));
+    for (const origin of MOODY_ORIGINS) this.#setMood(origin);
+  }
+
+  #setMood(origin: string): void {
+    const { mood, endpoint } = moody(this.#random, this.#world.clock);
+    this.#world.trace.add(`${origin} is ${mood}`);
+    this.#world.network.setEndpoint(origin, endpoint);
+  }
+
+  async #pages<T>(
+    list: (page: PageRequest) => Promise<{ items: T[]; cursor?: string }>,
+    order: PageRequest['order'],
+  ): Promise<T[]> {
+    const items: T[] = [];
+    const count = this.#random.int(3, 60);
+    let page: PageRequest = { count, order };
+    for (;;) {
+      const answer = await list(page);
+      items.push(...answer.items);
+      if (answer.cursor === undefined) return items;
+      page = { count, order, cursor: answer.cursor };
+      await this.#world.clock.delay(this.#random.int(0, 20));
+    }
+  }
+
+  #compare(what: string, before: string[], paged: string[], after: string[]): void {
+    const [had, got, have] = [before, paged, after].map(countEach) as [Counts, Counts, Counts];
+    for (const [name, count] of had) {
+      if ((got.get(name) ?? 0) < count) this.#world.violate('P3', `paging skipped the ${what} ${name}`);
+    }
+    for (const [name, count] of got) {
+      if (count > (have.get(name) ?? 0)) this.#world.violate('P3', `paging repeated the ${what} ${name}`);
+    }
+  }
+}
+
+type Counts = Map<string, number>;
+
+function countEach(names: string[]): Counts {
+  const counts: Counts = new Map();
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return counts;
+}
+
+function nameOf({ message, state, atMs }: LogEntry): string {
+  return `${message.id} ${state} ${atMs}`;
+}
