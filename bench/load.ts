@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { RequestSplitter } from './request-splitter.ts';
 
-export const CONNECTIONS = 64;
+const CONNECTIONS = 64;
 const BODY_BYTES = 200;
 const NUMBER_DIGITS = 10;
 

@@ -20,7 +20,7 @@ const STATUS_AT = 9;
 const DIGIT_ONE = 0x31;
 
 /** An answer's head, or what came in place of one, passed its limit. */
-export class AnswerHeadTooLarge extends Error {
+class AnswerHeadTooLarge extends Error {
   readonly code = 'WAYPOST_HEAD_TOO_LARGE';
 
   constructor() {

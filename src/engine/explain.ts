@@ -42,7 +42,8 @@ function explainAttempt({ cancelRequested, retried }: LiveMessage, sinceMs: Mill
 
 function explainDueTime(dueAtMs: Millis, retried: number, nowMs: Millis): Pick<Explanation, 'reason' | 'sentence'> {
   const due = new Date(dueAtMs).toISOString();
-  if (dueAtMs <= nowMs) return { reason: 'due', sentence: `Is due since ${due} and goes out as soon as a worker has room.` };
+  if (dueAtMs <= nowMs)
+    return { reason: 'due', sentence: `Is due since ${due} and goes out as soon as a worker has room.` };
   if (retried > 0) return { reason: 'retrying', sentence: `Waits for retry ${retried}, planned for ${due}.` };
   return { reason: 'delayed', sentence: `Is delayed until ${due}, as its publisher asked.` };
 }

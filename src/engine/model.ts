@@ -109,9 +109,7 @@ export interface NewMessage {
 
 /** What becomes of a message when its attempt is settled. */
 export interface Change {
-  next:
-    | { kind: 'finished' }
-    | { kind: 'waiting'; dueAtMs: Millis; retried: number };
+  next: { kind: 'finished' } | { kind: 'waiting'; dueAtMs: Millis; retried: number };
   events: LogEvent[];
   /** Set exactly when the message is dead. */
   burial?: Burial;

@@ -5,8 +5,9 @@
  */
 import type {
   Burial,
-  ClaimToken,
   Claimed,
+  ClaimToken,
+  LogDetail,
   LogState,
   Message,
   MessageId,
@@ -15,7 +16,6 @@ import type {
   NewMessage,
   ProjectId,
   Settlement,
-  LogDetail,
   WorkerId,
 } from './model.ts';
 
@@ -202,12 +202,7 @@ export interface RetentionStore {
 }
 
 /** What a store is to the composition root. */
-export interface Store
-  extends MessageStore,
-    DeadMessageStore,
-    LogStore,
-    ProjectStore,
-    RetentionStore {
+export interface Store extends MessageStore, DeadMessageStore, LogStore, ProjectStore, RetentionStore {
   /** Resolves when the store answers; rejects when it does not. For `/readyz`. */
   ping(): Promise<void>;
   close(): Promise<void>;

@@ -72,7 +72,9 @@ async function runShell({ code }: Example): Promise<{ stdout: string }> {
 /** The example with the addresses of this test in place of the usual ones. */
 function pointed(code: string): string {
   const { port } = endpoint.address() as AddressInfo;
-  return code.replaceAll('http://127.0.0.1:8080', serverUrl).replaceAll('http://127.0.0.1:3000', `http://127.0.0.1:${port}`);
+  return code
+    .replaceAll('http://127.0.0.1:8080', serverUrl)
+    .replaceAll('http://127.0.0.1:3000', `http://127.0.0.1:${port}`);
 }
 
 function environment(): NodeJS.ProcessEnv {
