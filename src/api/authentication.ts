@@ -1,10 +1,14 @@
 /** Who calls? The token comes in the query or in `Authorization`; the query decides (messaging.md 2.1). */
 import { ApiError } from '../protocol/errors.ts';
+import { memo } from '../protocol/memo.ts';
 import { formDecode } from '../protocol/percent-encoding.ts';
 import { splitQuery } from '../protocol/request-target.ts';
 import { hashToken } from '../protocol/token.ts';
 import type { Accounts, Caller } from './accounts.ts';
 import type { Access } from './route.ts';
+
+/** The same few tokens come with every request. What is remembered grants nothing: the hash is looked up each time. */
+const hashOf = memo(hashToken);
 
 /** Longer than any token; what is longer is not worth hashing. */
 const TOKEN_LENGTH_MAX = 4096;
@@ -14,12 +18,12 @@ export interface Admission {
   isTokenInHeader: boolean;
 }
 
-/** Throws `ApiError` 401 without a valid token. The token is compared only as a hash and kept nowhere. */
+/** Throws `ApiError` 401 without a valid token. The token is compared only as a hash. */
 export function authenticate(accounts: Accounts, authorization: string | undefined, rawQuery: string): Admission {
   const fromQuery = tokenInQuery(rawQuery);
   const token = fromQuery ?? bearerToken(authorization);
   if (token === undefined || token === '' || token.length > TOKEN_LENGTH_MAX) throw unauthenticated();
-  const caller = accounts.authenticate(hashToken(token));
+  const caller = accounts.authenticate(hashOf(token));
   if (!caller) throw unauthenticated();
   return { caller, isTokenInHeader: fromQuery === undefined };
 }

@@ -14,10 +14,12 @@ export type CallerIpReader = (peer: string | undefined, forwardedFor: string | u
 export function callerIpReader(trustedProxies: readonly string[]): CallerIpReader {
   const trusted = trustedProxies.map(parseCidr);
   return (peer, forwardedFor) => {
-    const address = peer === undefined ? undefined : parseAddress(peer);
+    if (peer === undefined) return undefined;
+    if (forwardedFor === undefined) return canonicalText(peer);
+    const address = parseAddress(peer);
     if (!address) return undefined;
-    if (forwardedFor === undefined || !isTrusted(address, trusted)) return textOf(address);
-    return textOf(firstUntrusted(address, forwardedFor, trusted));
+    const caller = isTrusted(address, trusted) ? firstUntrusted(address, forwardedFor, trusted) : address;
+    return caller.toString();
   };
 }
 
@@ -55,6 +57,8 @@ const parseAddress: (text: string) => Address | undefined = memo((text) => {
   return undefined;
 });
 
+const canonicalText: (text: string) => string | undefined = memo((text) => parseAddress(text)?.toString());
+
 function parseCidr(text: string): Cidr {
   const [base = '', bits] = text.split('/');
   const address = parseAddress(base.trim());
@@ -62,8 +66,4 @@ function parseCidr(text: string): Cidr {
   const length = bits === undefined ? bitsMax : /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN;
   if (!address || !(length <= bitsMax)) throw new TypeError(`not an address or CIDR: ${text}`);
   return [address, length];
-}
-
-function textOf(address: Address): string {
-  return address.toString();
 }

@@ -6,6 +6,7 @@
  */
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
+import { memo } from '../protocol/memo.ts';
 
 /** The setting that opens more destinations; every refusal names it. */
 export const ALLOW_SETTING = 'WAYPOST_ALLOW_DESTINATIONS';
@@ -55,6 +56,9 @@ const IPV6_CLASSES = networks([
   ['reserved', '3fff::/20', '5f00::/16', '::ffff:0:0:0/96'],
 ]);
 
+/** Most messages go to a few addresses. */
+const readJudged = memo((text: string) => unmapped(readAddress(text)));
+
 /** Decides about single addresses under one policy; compiled once, consulted at each connect. */
 export class AddressGuard {
   readonly policy: AddressPolicy;
@@ -72,7 +76,7 @@ export class AddressGuard {
   refusal(address: string, hostname: string): AddressClass | undefined {
     if (this.policy.kind === 'all') return undefined;
     if (isIP(address) === 0) return 'reserved';
-    return this.#refusalOf(unmapped(readAddress(address)), hostname);
+    return this.#refusalOf(readJudged(address), hostname);
   }
 
   #refusalOf(address: Address, hostname: string): AddressClass | undefined {

@@ -126,7 +126,7 @@ class HttpDelivery implements Delivery {
       body: Buffer.isBuffer(body) ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength),
       timeoutMs: Math.min(settings.timeoutMs ?? timeoutMsMax, timeoutMsMax),
       answerBytesMax: responseBytesMax,
-      keepSuccessBody: settings.callback !== undefined,
+      keepSuccess: settings.callback !== undefined,
     };
     const exchange = new Exchange(request, this.#ports, (outcome) => {
       this.#inFlight -= 1;

@@ -28,8 +28,8 @@ export interface ExchangeRequest {
   /** From now to the last byte of the answer. */
   timeoutMs: Millis;
   answerBytesMax: number;
-  /** Whether the body of a 2xx answer will be wanted (messaging.md 7.3 item 1). It is read in any case. */
-  keepSuccessBody: boolean;
+  /** Whether a 2xx answer's headers and body will be wanted (messaging.md 7.3 item 1). They are read in any case. */
+  keepSuccess: boolean;
 }
 
 export interface ExchangePorts {
@@ -107,8 +107,9 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee {
     }
     this.#connection?.headRead();
     this.#status = status;
-    this.#rawHeaders = controller.rawHeaders;
-    this.#body = new AnswerBody(this.#request.answerBytesMax, this.#request.keepSuccessBody || status > 299);
+    const keep = this.#request.keepSuccess || status > 299;
+    this.#rawHeaders = keep ? controller.rawHeaders : undefined;
+    this.#body = new AnswerBody(this.#request.answerBytesMax, keep);
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, piece: Uint8Array): void {

@@ -1,6 +1,7 @@
 /** What rows a publish means: a message with its key and id, where it stands, the events that tell of it. */
 import { contentHash, explicitHash } from '../protocol/deduplication.ts';
 import { mintMessageId } from '../protocol/ids.ts';
+import { memo } from '../protocol/memo.ts';
 import type { PublishCommand } from './commands.ts';
 import type { LogEvent, Message, MessageKey, Millis, NewMessage, ProjectId, Standing } from './model.ts';
 import type { Randomness } from './ports.ts';
@@ -53,15 +54,5 @@ export function deduplicationOf(command: PublishCommand, context: AcceptContext)
   return { hash, expiresAtMs: context.nowMs + context.deduplicationWindowMs };
 }
 
-const ORIGINS_KEPT = 1_000;
-const originByUrl = new Map<string, string>();
-
-/** `new URL(url).origin`, remembered for the few destinations that most messages go to. */
-function originOf(url: string): string {
-  const known = originByUrl.get(url);
-  if (known !== undefined) return known;
-  const { origin } = new URL(url);
-  if (originByUrl.size >= ORIGINS_KEPT) originByUrl.clear();
-  originByUrl.set(url, origin);
-  return origin;
-}
+/** Most messages go to a few destinations. */
+const originOf = memo((url) => new URL(url).origin);

@@ -1,4 +1,5 @@
 import { ApiError } from './errors.ts';
+import { memo } from './memo.ts';
 import { isName } from './names.ts';
 import { percentDecode, textOfWire } from './percent-encoding.ts';
 
@@ -65,8 +66,8 @@ export function checkUrl(url: string): URL {
 
 const WRONG_SCHEME = 'endpoint has invalid scheme, add http:// or https://';
 
-/** The parsed URL, or the reason why it cannot be called. */
-export function parseUrl(url: string): URL | string {
+/** The parsed URL, or the reason why it cannot be called. The same few are asked for again and again: do not change it. */
+export const parseUrl: (url: string) => URL | string = memo((url) => {
   const scheme = SCHEME.exec(url);
   if (scheme === null) return WRONG_SCHEME;
   if (url.length > URL_LENGTH_MAX) return `endpoint is longer than ${URL_LENGTH_MAX} characters`;
@@ -78,4 +79,4 @@ export function parseUrl(url: string): URL | string {
   if (parsed === null) return 'endpoint has an invalid host or port';
   if (parsed.port === '0') return 'endpoint has an invalid host or port';
   return parsed;
-}
+});
