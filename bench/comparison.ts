@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type ListeningProcess, startListening } from './child-process.ts';
+import type { LoadTarget, Peers } from './load.ts';
 import { type Measurement, measure, type Workload } from './measure.ts';
 import { buildSlowFsync } from './preload/build.ts';
 import { type Receiver, startReceiver } from './receiver-process.ts';
@@ -11,6 +12,7 @@ import { median } from './statistics.ts';
 import { DEVELOPMENT_TOKEN, startWaypost } from './waypost-process.ts';
 
 export interface Comparison {
+  peers: Peers;
   relay: Measurement;
   waypost: Measurement;
   /** Waypost's figure divided by the relay's. */
@@ -20,6 +22,7 @@ export interface Comparison {
 }
 
 export interface ComparisonOptions {
+  peers: Peers;
   rounds: number;
   workload: Workload;
   /** Added to each fsync of Waypost; the relay has none. */
@@ -30,7 +33,7 @@ export interface ComparisonOptions {
 const RELAY = fileURLToPath(new URL('./null-relay.ts', import.meta.url));
 
 export async function compare(options: ComparisonOptions): Promise<Comparison> {
-  const receiver = await startReceiver();
+  const receiver = await startReceiver(options.peers);
   const measured = { relay: [] as Measurement[], waypost: [] as Measurement[] };
   try {
     for (let round = 1; round <= options.rounds; round += 1) {
@@ -50,13 +53,14 @@ export async function compare(options: ComparisonOptions): Promise<Comparison> {
     relay,
     waypost,
     ratio,
+    peers: options.peers,
     rounds: options.rounds,
     fsyncDelayMs: options.fsyncDelayMs,
   };
 }
 
 async function runRelay(receiver: Receiver, options: ComparisonOptions): Promise<Measurement> {
-  return measureAndEnd(await startListening([RELAY]), receiver, options.workload);
+  return measureAndEnd(await startListening([RELAY]), receiver, options);
 }
 
 async function runWaypost(receiver: Receiver, options: ComparisonOptions): Promise<Measurement> {
@@ -64,16 +68,20 @@ async function runWaypost(receiver: Receiver, options: ComparisonOptions): Promi
   const shim = options.fsyncDelayMs > 0 ? buildSlowFsync(options.fsyncDelayMs) : undefined;
   try {
     const server = await startWaypost({ dataDir, env: shim?.env ?? {} });
-    return await measureAndEnd(server, receiver, options.workload);
+    return await measureAndEnd(server, receiver, options);
   } finally {
     shim?.remove();
     rmSync(dataDir, { recursive: true, force: true });
   }
 }
 
-async function measureAndEnd(server: ListeningProcess, receiver: Receiver, workload: Workload): Promise<Measurement> {
+async function measureAndEnd(
+  server: ListeningProcess,
+  receiver: Receiver,
+  { peers, workload }: ComparisonOptions,
+): Promise<Measurement> {
   try {
-    const target = { url: server.url, token: DEVELOPMENT_TOKEN, destination: `${receiver.url}/` };
+    const target: LoadTarget = { peers, url: server.url, token: DEVELOPMENT_TOKEN, destination: `${receiver.url}/` };
     return await measure(server, receiver, target, workload);
   } finally {
     await server.end('SIGTERM');

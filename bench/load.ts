@@ -1,16 +1,22 @@
-/**
- * The load generator: publishes numbered messages of 200 bytes over keep-alive connections, one at a time on each.
- * Bare sockets and prepared requests, because it shares the machine with what it measures.
- */
+/** The load generator: publishes numbered messages of 200 bytes over 64 keep-alive connections, one at a time on each. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { Pool } from 'undici';
 import { RequestSplitter } from './request-splitter.ts';
 
 const CONNECTIONS = 64;
 const BODY_BYTES = 200;
 const NUMBER_DIGITS = 10;
 
+/**
+ * Who publishes and who receives, on the same two cores as what is measured. `ordinary`: an HTTP client and an HTTP
+ * server as applications have them. `bare`: sockets that know just enough HTTP, which leave nearly all of the machine
+ * to the server under test and so show how fast that alone can be.
+ */
+export type Peers = 'ordinary' | 'bare';
+
 export interface LoadTarget {
+  peers: Peers;
   /** Where the server listens. */
   url: string;
   token: string;
@@ -40,8 +46,10 @@ export function publishPaced(target: LoadTarget, messages: number, perSecond: nu
 }
 
 async function run(target: LoadTarget, messages: number, perSecond: number | undefined): Promise<LoadResult> {
-  const connections = await Promise.all(
-    Array.from({ length: Math.min(CONNECTIONS, Math.max(1, messages)) }, () => Publisher.open(target)),
+  const open: () => Promise<Publisher> =
+    target.peers === 'bare' ? () => BarePublisher.open(target) : () => OrdinaryPublisher.open(target);
+  const connections: Publisher[] = await Promise.all(
+    Array.from({ length: Math.min(CONNECTIONS, Math.max(1, messages)) }, open),
   );
   const sentNs = new BigUint64Array(messages);
   const publishMs = new Float64Array(messages);
@@ -94,7 +102,57 @@ function pace(messages: number, perSecond: number, onDue: (due: number) => void)
   }, 1);
 }
 
-class Publisher {
+/** One connection, with one publish under way at a time. */
+interface Publisher {
+  onAnswer: (messageNumber: number) => void;
+  onFailure: (error: Error) => void;
+  publish(messageNumber: number): void;
+  close(): void;
+}
+
+class OrdinaryPublisher implements Publisher {
+  onAnswer: (messageNumber: number) => void = () => undefined;
+  onFailure: (error: Error) => void = () => undefined;
+  readonly #pool: Pool;
+  readonly #path: string;
+  readonly #headers: Record<string, string>;
+
+  private constructor(target: LoadTarget) {
+    const { origin } = new URL(target.url);
+    this.#pool = new Pool(origin, { connections: 1, pipelining: 1 });
+    this.#path = pathOf(target);
+    this.#headers = headersOf(target);
+  }
+
+  static async open(target: LoadTarget): Promise<OrdinaryPublisher> {
+    return new OrdinaryPublisher(target);
+  }
+
+  publish(messageNumber: number): void {
+    this.#send(messageNumber).then(
+      () => this.onAnswer(messageNumber),
+      (error: Error) => this.onFailure(error),
+    );
+  }
+
+  async #send(messageNumber: number): Promise<void> {
+    const answer = await this.#pool.request({
+      path: this.#path,
+      method: 'POST',
+      headers: this.#headers,
+      body: String(messageNumber).padStart(NUMBER_DIGITS, '0').padEnd(BODY_BYTES, 'x'),
+    });
+    const text = await answer.body.text();
+    if (answer.statusCode > 299) throw new Error(`publish refused: ${answer.statusCode} ${text}`);
+  }
+
+  close(): void {
+    this.onFailure = () => undefined;
+    void this.#pool.destroy();
+  }
+}
+
+class BarePublisher implements Publisher {
   onAnswer: (messageNumber: number) => void = () => undefined;
   onFailure: (error: Error) => void = () => undefined;
   readonly #socket: Socket;
@@ -121,11 +179,11 @@ class Publisher {
     socket.on('end', () => this.#fail(new Error('the server closed a connection under load')));
   }
 
-  static async open(target: LoadTarget): Promise<Publisher> {
+  static async open(target: LoadTarget): Promise<BarePublisher> {
     const { hostname, port } = new URL(target.url);
     const socket = connect({ host: hostname, port: Number(port), noDelay: true });
     await once(socket, 'connect');
-    return new Publisher(socket, target);
+    return new BarePublisher(socket, target);
   }
 
   /** The one before must have been answered: the request's bytes are reused. */
@@ -145,14 +203,16 @@ class Publisher {
   }
 }
 
+function headersOf(target: LoadTarget): Record<string, string> {
+  return { Authorization: `Bearer ${target.token}`, 'Content-Type': 'text/plain', ...target.headers };
+}
+
+function pathOf(target: LoadTarget): string {
+  return `/v2/publish/${target.destination}`;
+}
+
 function requestHead(target: LoadTarget): string {
-  const headers: Record<string, string> = {
-    Host: new URL(target.url).host,
-    Authorization: `Bearer ${target.token}`,
-    'Content-Type': 'text/plain',
-    'Content-Length': String(BODY_BYTES),
-    ...target.headers,
-  };
+  const headers = { Host: new URL(target.url).host, 'Content-Length': String(BODY_BYTES), ...headersOf(target) };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  return `POST /v2/publish/${target.destination} HTTP/1.1\r\n${lines.join('')}\r\n`;
+  return `POST ${pathOf(target)} HTTP/1.1\r\n${lines.join('')}\r\n`;
 }

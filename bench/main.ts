@@ -5,6 +5,7 @@
 import { parseArgs } from 'node:util';
 import { DEFAULT_BACKLOG, measureBacklog } from './backlog.ts';
 import { compare } from './comparison.ts';
+import type { Peers } from './load.ts';
 import { DEFAULT_WORKLOAD } from './measure.ts';
 import { backlogTable, comparisonTable, levelLine, roundLine } from './report.ts';
 
@@ -12,6 +13,7 @@ const HELP = `npm run bench -- [options]            Waypost beside the null rela
   --rounds <n>           rounds of each, medians are reported (3)
   --messages <n>         messages of a burst (${DEFAULT_WORKLOAD.messages})
   --seconds <n>          seconds at 500 messages a second (${DEFAULT_WORKLOAD.steadySeconds})
+  --peers <kind>         ordinary HTTP client and endpoint (ordinary), or bare sockets (bare)
   --fsync-delay <n>ms    added to each fsync of Waypost (0ms); needs a C compiler
 npm run bench -- backlog [options]    delayed messages stored
   --messages <n>         how many (1000000); also measured at 0 and at a tenth
@@ -25,6 +27,7 @@ const { values, positionals } = parseArgs({
     rounds: { type: 'string' },
     messages: { type: 'string' },
     seconds: { type: 'string' },
+    peers: { type: 'string', default: 'ordinary' },
     'fsync-delay': { type: 'string' },
     json: { type: 'boolean' },
     help: { type: 'boolean' },
@@ -47,9 +50,16 @@ function fsyncDelayMs(): number {
   return Number(match[1]) / (match[2] === 'us' ? 1_000 : 1);
 }
 
+function peers(): Peers {
+  const text = values.peers;
+  if (text !== 'ordinary' && text !== 'bare') throw new Error(`--peers must be ordinary or bare, got "${text}"`);
+  return text;
+}
+
 async function runComparison(): Promise<void> {
   const messages = count('messages', DEFAULT_WORKLOAD.messages);
   const comparison = await compare({
+    peers: peers(),
     rounds: count('rounds', 3),
     fsyncDelayMs: fsyncDelayMs(),
     workload: {

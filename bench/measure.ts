@@ -38,7 +38,7 @@ export interface Workload {
 
 /** What `npm run bench` does in each round. */
 export const DEFAULT_WORKLOAD: Workload = {
-  messages: 20_000,
+  messages: 30_000,
   warmUpMessages: 10_000,
   steadyPerSecond: 500,
   steadySeconds: 5,

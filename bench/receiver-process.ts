@@ -1,6 +1,7 @@
 /** The parent's side of the receiver process: start it, tell it how many messages to expect, read what arrived. */
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import type { Peers } from './load.ts';
 
 export type ReceiverCommand = { kind: 'expect'; messages: number } | { kind: 'report' };
 
@@ -33,8 +34,9 @@ export interface Receiver {
   end(): Promise<void>;
 }
 
-export async function startReceiver(): Promise<Receiver> {
-  const child = fork(fileURLToPath(new URL('./receiver.ts', import.meta.url)), { serialization: 'advanced' });
+export async function startReceiver(peers: Peers): Promise<Receiver> {
+  const program = fileURLToPath(new URL('./receiver.ts', import.meta.url));
+  const child = fork(program, [peers], { serialization: 'advanced' });
   const exited = new Promise<void>((resolve) => {
     child.once('exit', () => resolve());
   });

@@ -1,9 +1,9 @@
 /**
- * The endpoint of the benchmarks, as cheap as an endpoint can be, for it shares the machine with what is measured:
- * a bare socket server that knows just enough HTTP. Each body starts with the message's number in ten digits; the
- * receiver counts who arrived, how often, and when (CLOCK_MONOTONIC, which all processes of a machine share).
- * A process of its own, spoken to over its IPC channel: see `receiver-process.ts`.
+ * The endpoint of the benchmarks: `node bench/receiver.ts ordinary|bare` (see `Peers`). Each body starts with the
+ * message's number in ten digits; the receiver counts who arrived, how often, and when (CLOCK_MONOTONIC, which all
+ * processes of a machine share). A process of its own, spoken to over its IPC channel: see `receiver-process.ts`.
  */
+import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
 
 import type { AddressInfo } from 'node:net';
 import { createServer, type Socket } from 'node:net';
@@ -34,10 +34,23 @@ function arrived(messageNumber: number): void {
   if (distinct === expected) send({ kind: 'complete' });
 }
 
-function serve(socket: Socket): void {
+function serveOrdinarily(request: IncomingMessage, response: ServerResponse): void {
+  const chunks: Buffer[] = [];
+  request.on('data', (chunk: Buffer) => chunks.push(chunk));
+  request.on('end', () => {
+    arrived(numberIn(Buffer.concat(chunks)));
+    response.end();
+  });
+}
+
+function numberIn(body: Buffer): number {
+  return body.length >= 10 ? Number(body.toString('latin1', 0, 10)) : Number.NaN;
+}
+
+function serveBarely(socket: Socket): void {
   socket.setNoDelay(true);
   const splitter = new RequestSplitter((buffer, bodyStart, bodyEnd) => {
-    arrived(bodyEnd - bodyStart >= 10 ? Number(buffer.toString('latin1', bodyStart, bodyStart + 10)) : Number.NaN);
+    arrived(numberIn(buffer.subarray(bodyStart, bodyEnd)));
     socket.write(OK);
   });
   socket.on('data', (chunk: Buffer) => splitter.push(chunk));
@@ -64,7 +77,7 @@ process.on('message', (command: ReceiverCommand) => {
 });
 process.once('disconnect', () => process.exit(0));
 
-const server = createServer(serve);
+const server = process.argv[2] === 'bare' ? createServer(serveBarely) : createHttpServer(serveOrdinarily);
 server.listen(0, '127.0.0.1', 1024, () => {
   send({ kind: 'listening', port: (server.address() as AddressInfo).port });
 });

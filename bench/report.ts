@@ -26,7 +26,8 @@ export function comparisonTable(comparison: Comparison): string {
     name === 'missing' || name === 'repeated' ? '-' : ratio[name].toFixed(2),
   ]);
   const delay = comparison.fsyncDelayMs > 0 ? `, ${comparison.fsyncDelayMs} ms added to each fsync of Waypost` : '';
-  return table(`medians of ${comparison.rounds} rounds${delay}`, ['', 'null relay', 'Waypost', 'ratio'], rows);
+  const title = `medians of ${comparison.rounds} rounds, ${comparison.peers} client and endpoint${delay}`;
+  return table(title, ['', 'null relay', 'Waypost', 'ratio'], rows);
 }
 
 /** One line while the rounds run. */

@@ -5,6 +5,8 @@ import { type ListeningProcess, type StartOptions, startListening } from './chil
 /** The published development token (messaging.md 2.3). */
 export const DEVELOPMENT_TOKEN = 'eyJVc2VySUQiOiJkZWZhdWx0VXNlciIsIlBhc3N3b3JkIjoiZGVmYXVsdFBhc3N3b3JkIn0=';
 
+/** As the command's first line and `npm start` have it. */
+const HEAP = '--max-semi-space-size=8';
 const CLI = fileURLToPath(new URL('../bin/waypost.js', import.meta.url));
 
 export interface WaypostOptions extends StartOptions {
@@ -16,5 +18,8 @@ export interface WaypostOptions extends StartOptions {
 /** `waypost dev` on a free port of 127.0.0.1: development credentials, loopback destinations allowed. */
 export function startWaypost(options: WaypostOptions): Promise<ListeningProcess> {
   const { dataDir, flags = [], ...start } = options;
-  return startListening([CLI, 'dev', '--port', '0', '--data-dir', dataDir, '--log-format', 'json', ...flags], start);
+  return startListening(
+    [HEAP, CLI, 'dev', '--port', '0', '--data-dir', dataDir, '--log-format', 'json', ...flags],
+    start,
+  );
 }

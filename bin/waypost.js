@@ -1,4 +1,6 @@
-#!/usr/bin/env node
+#!/usr/bin/env -S node --max-semi-space-size=8
+// The young generation of the heap is kept small: it would otherwise grow to 100 MiB under load and stay there.
+//
 // The command. A published package holds compiled files in dist/, because Node does not strip types below node_modules;
 // a checkout has none and runs its sources.
 import { existsSync } from 'node:fs';

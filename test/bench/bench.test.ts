@@ -15,37 +15,42 @@ function expectPositive(figures: Record<string, number>): void {
 }
 
 describe('npm run bench', () => {
-  it('sees every message of the relay and of Waypost arrive, once, and reports each figure', {
-    timeout: 60_000,
-  }, async () => {
-    const rounds: string[] = [];
-    const comparison = await compare({
-      rounds: 1,
-      fsyncDelayMs: 0,
-      workload: TINY,
-      onRound: (name) => rounds.push(name),
-    });
-    expect(rounds).toEqual(['relay', 'waypost']);
-    for (const { missing, repeated, cpuSecondsPerThousand, ...figures } of [comparison.relay, comparison.waypost]) {
-      expect({ missing, repeated }).toEqual({ missing: 0, repeated: 0 });
-      // Counted in ticks of 10 ms: so short a run may cost none.
-      expect(cpuSecondsPerThousand).toBeGreaterThanOrEqual(0);
-      expectPositive(figures);
-    }
-    expect(comparison.ratio.throughputPerSecond).toBeCloseTo(
-      comparison.waypost.throughputPerSecond / comparison.relay.throughputPerSecond,
-    );
-    const table = comparisonTable(comparison);
-    for (const label of ['delivered a second', 'publish to arrival p50', 'CPU seconds', 'RSS']) {
-      expect(table).toContain(label);
-    }
-  });
+  it.each(['ordinary', 'bare'] as const)(
+    'sees every message of the relay and of Waypost arrive, once, between %s peers',
+    {
+      timeout: 60_000,
+    },
+    async (peers) => {
+      const rounds: string[] = [];
+      const comparison = await compare({
+        peers,
+        rounds: 1,
+        fsyncDelayMs: 0,
+        workload: TINY,
+        onRound: (name) => rounds.push(name),
+      });
+      expect(rounds).toEqual(['relay', 'waypost']);
+      for (const { missing, repeated, cpuSecondsPerThousand, ...figures } of [comparison.relay, comparison.waypost]) {
+        expect({ missing, repeated }).toEqual({ missing: 0, repeated: 0 });
+        // Counted in ticks of 10 ms: so short a run may cost none.
+        expect(cpuSecondsPerThousand).toBeGreaterThanOrEqual(0);
+        expectPositive(figures);
+      }
+      expect(comparison.ratio.throughputPerSecond).toBeCloseTo(
+        comparison.waypost.throughputPerSecond / comparison.relay.throughputPerSecond,
+      );
+      const table = comparisonTable(comparison);
+      for (const label of ['delivered a second', 'publish to arrival p50', 'CPU seconds', 'RSS']) {
+        expect(table).toContain(label);
+      }
+    },
+  );
 
   it.skipIf(shimObstacle() !== undefined)(
     'delivers everything, too, when each sync takes a millisecond longer',
     { timeout: 60_000 },
     async () => {
-      const comparison = await compare({ rounds: 1, fsyncDelayMs: 1, workload: TINY });
+      const comparison = await compare({ peers: 'bare', rounds: 1, fsyncDelayMs: 1, workload: TINY });
       expect(comparison.waypost).toMatchObject({ missing: 0, repeated: 0 });
       expect(comparisonTable(comparison)).toContain('1 ms added to each fsync');
     },

@@ -29,7 +29,7 @@ const TRUNCATE_TIMEOUT_MS = 20;
 /** Statements kept prepared; texts are fixed but for combinations of filters. */
 const STATEMENTS_MAX = 256;
 /** Written since the last checkpoint when the next is due: the usual thousand pages. */
-const CHECKPOINT_BYTES = 4 * 1024 * 1024;
+const CHECKPOINT_BYTES = 16 * 1024 * 1024;
 /** Pages that a small transaction touches, as bytes of the WAL. */
 const WAL_BYTES_PER_COMMIT = 24 * 1024;
 /** Size to which a WAL that grew beyond it, because of a long reader or a burst, is cut again. */
