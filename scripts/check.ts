@@ -2,16 +2,18 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { findForbiddenWords } from './forbidden-words.ts';
+import { findWrongImports } from './import-directions.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
 const checks: { name: string; run: () => string }[] = [
   { name: 'types', run: () => tool('tsc', ['--noEmit', '-p', '.']) },
-  // Formatting, lint, the bans on bare clocks, timers and randomness, the import directions, and no sleep in a test.
+  // With the bans on bare clocks, timers and randomness, and on sleeping in a test.
   {
-    name: 'lint, formatting, import directions',
+    name: 'lint, formatting',
     run: () => tool('biome', ['check', '--error-on-warnings', '--max-diagnostics=200', '.']),
   },
+  { name: 'import directions', run: () => findWrongImports(root).join('\n') },
   { name: 'unused files, exports and packages', run: () => tool('knip', []) },
   { name: 'no words of unfinished work', run: () => findForbiddenWords(root).join('\n') },
 ];

@@ -16,15 +16,19 @@ if (!isInstalled()) {
   install();
 }
 
-/** Compares versions, not file times: `npm ci` empties node_modules, so it must not run without need. */
+/**
+ * Compares versions, not file times: `npm ci` empties node_modules, so it must not run without need. Optional packages
+ * may be missing, since most are for other platforms, but not be there in another version.
+ */
 function isInstalled() {
   const wanted = readPackages('package-lock.json');
   const present = readPackages('node_modules/.package-lock.json');
   if (wanted === undefined) throw new Error('package-lock.json is missing or is not JSON');
   if (present === undefined) return false;
-  return Object.entries(wanted).every(
-    ([path, { version, optional }]) => path === '' || optional === true || present[path]?.version === version,
-  );
+  return Object.entries(wanted).every(([path, { version, optional }]) => {
+    const there = present[path];
+    return path === '' || (there === undefined ? optional === true : there.version === version);
+  });
 }
 
 /** @param {string} file */
@@ -37,8 +41,9 @@ function readPackages(file) {
 }
 
 function install() {
-  // Development packages always: Node 24 is one of them, also where NODE_ENV says production.
-  const args = ['ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error'];
+  // Development packages always, also where NODE_ENV says production: Node 24 is one of them. Some of their programs
+  // come as optional packages, one a platform.
+  const args = ['ci', '--include=dev', '--include=optional', '--no-audit', '--no-fund', '--loglevel=error'];
   const npm = process.env.npm_execpath;
   const options = { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] };
   const { status, error } =

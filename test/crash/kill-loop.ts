@@ -9,13 +9,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import type { Exit, ListeningProcess } from '../../bench/child-process.ts';
 import { startWaypost } from '../../bench/waypost-process.ts';
+import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { Client } from './client.ts';
 import { integrity } from './database-file.ts';
 import { type Endpoints, openEndpoints } from './endpoints.ts';
 import { readFinalView } from './final-view.ts';
 import { Ledger, type Verdict } from './ledger.ts';
 import { type MixedLoad, runMixedLoad } from './mixed-load.ts';
-import { seededRandom } from './random.ts';
 import { untilSettled } from './settling.ts';
 
 export interface KillLoopOptions {
@@ -57,14 +57,14 @@ export async function runKillLoop(options: KillLoopOptions): Promise<KillLoopRep
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-crash-'));
   const ledger = new Ledger();
   const endpoints = await openEndpoints(ledger);
-  const random = seededRandom(options.seed);
+  const random = new SeededRandom(options.seed);
   const load = { ledger, endpoints, random, workers: WORKERS };
   let server: ListeningProcess | undefined;
   try {
     const exits: Exit[] = [];
     for (let kill = 0; kill < options.kills; kill += 1) {
       server = await startWaypost({ dataDir, flags });
-      exits.push(await endUnderLoad(server, load, random.between(LIFE_MS.min, LIFE_MS.max), options.signal));
+      exits.push(await endUnderLoad(server, load, random.int(LIFE_MS.min, LIFE_MS.max), options.signal));
       await endpoints.nextIncarnation();
     }
     const restartedAt = performance.now();

@@ -3,15 +3,15 @@
  * cancel, and retry from the DLQ. Everything goes into the ledger, so that a kill may come at any moment.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { type Client, messageIdOf, type Reply } from './client.ts';
 import type { Endpoints } from './endpoints.ts';
 import type { Ledger } from './ledger.ts';
-import type { Random } from './random.ts';
 
 export interface MixedLoad {
   ledger: Ledger;
   endpoints: Endpoints;
-  random: Random;
+  random: SeededRandom;
   /** How many operations are under way at any time. */
   workers: number;
 }
@@ -33,7 +33,7 @@ export async function runMixedLoad(load: MixedLoad, client: Client, signal: Abor
   const work = async () => {
     while (!signal.aborted) {
       await someOperation(load, client, cancellable);
-      await sleep(load.random.between(1, 6));
+      await sleep(load.random.int(1, 6));
     }
   };
   await Promise.all(Array.from({ length: load.workers }, work));
@@ -41,10 +41,10 @@ export async function runMixedLoad(load: MixedLoad, client: Client, signal: Abor
 
 async function someOperation(load: MixedLoad, client: Client, cancellable: string[]): Promise<void> {
   const { endpoints, random } = load;
-  const dice = random.between(1, 100);
+  const dice = random.int(1, 100);
   if (dice <= 45) await publish(load, client, endpoints.ok);
   else if (dice <= 62) {
-    const id = await publish(load, client, endpoints.ok, { 'Upstash-Delay': `0.${random.between(1, 6)}s` });
+    const id = await publish(load, client, endpoints.ok, { 'Upstash-Delay': `0.${random.int(1, 6)}s` });
     if (id !== undefined) cancellable.push(id);
   } else if (dice <= 72) await publishBatch(load, client);
   else if (dice <= 85) await publish(load, client, endpoints.flaky, FAST_RETRIES);
@@ -66,7 +66,7 @@ async function publish(
 }
 
 async function publishBatch(load: MixedLoad, client: Client): Promise<void> {
-  const tags = Array.from({ length: load.random.between(2, 8) }, newTag);
+  const tags = Array.from({ length: load.random.int(2, 8) }, newTag);
   for (const tag of tags) load.ledger.attempted(tag);
   const items = tags.map((tag) => ({ destination: load.endpoints.ok, body: tag }));
   const reply = await client.call('POST', '/v2/batch', { 'content-type': 'application/json' }, JSON.stringify(items));
@@ -99,7 +99,7 @@ async function retryOneDead(load: MixedLoad, client: Client): Promise<void> {
   const listed = await client.call('GET', '/v2/dlq?count=20');
   if (listed.kind !== 'ok') return;
   const { messages } = listed.json as { messages: { dlqId: string; messageId: string; body: string }[] };
-  const entry = messages[load.random.between(0, messages.length - 1)];
+  const entry = messages[load.random.int(0, messages.length - 1)];
   if (entry === undefined) return;
   load.endpoints.revive(entry.body);
   const reply = await client.call('POST', `/v2/dlq/retry/${entry.dlqId}`);

@@ -3,8 +3,7 @@ import { rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { buildShim, type Shim, shimObstacle } from '../../bench/preload/build.ts';
-import { FaultyRun, SOUND } from './faulty-run.ts';
+import { describeBrokenDisk, FaultyRun, SOUND } from './faulty-run.ts';
 
 /** The server may go on or end; either way it must serve again once there is space, without anybody's help. */
 async function recover(run: FaultyRun, ended: Promise<unknown>): Promise<void> {
@@ -16,23 +15,11 @@ async function recover(run: FaultyRun, ended: Promise<unknown>): Promise<void> {
   await run.publishAccepted(3);
 }
 
-const obstacle = shimObstacle();
-
-describe.skipIf(obstacle !== undefined)(`a full disk${obstacle === undefined ? '' : ` (skipped: ${obstacle})`}`, () => {
-  let shim: Shim;
-  let run: FaultyRun;
-  beforeEach(async () => {
-    shim = buildShim(new URL('./broken-disk.c', import.meta.url));
-    run = await FaultyRun.prepare((folder) => ({ ...shim.env, WAYPOST_FAULTS: folder }));
-  });
-  afterEach(async () => {
-    await run.close();
-    shim.remove();
-  });
-
+describeBrokenDisk('a full disk', (prepared) => {
   it('answers publishes with 503 and Retry-After, and loses nothing that was acknowledged', {
     timeout: 60_000,
   }, async () => {
+    const run = prepared();
     const server = await run.start();
     await run.publishAccepted(30);
     const fault = join(run.folder, 'disk-full');

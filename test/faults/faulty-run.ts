@@ -2,7 +2,9 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { afterEach, beforeEach, describe } from 'vitest';
 import type { ListeningProcess } from '../../bench/child-process.ts';
+import { buildShim, type Shim, shimObstacle } from '../../bench/preload/build.ts';
 import { startWaypost } from '../../bench/waypost-process.ts';
 import { Client, messageIdOf, type Reply } from '../crash/client.ts';
 import { type Endpoints, openEndpoints } from '../crash/endpoints.ts';
@@ -79,6 +81,24 @@ export class FaultyRun {
     await this.endpoints.close();
     rmSync(this.folder, { recursive: true, force: true });
   }
+}
+
+/** Declares tests of a server whose disk breaks while a file lies in `run().folder`: which ones, broken-disk.c says. */
+export function describeBrokenDisk(title: string, declare: (run: () => FaultyRun) => void): void {
+  const obstacle = shimObstacle();
+  describe.skipIf(obstacle !== undefined)(`${title}${obstacle === undefined ? '' : ` (skipped: ${obstacle})`}`, () => {
+    let shim: Shim;
+    let run: FaultyRun;
+    beforeEach(async () => {
+      shim = buildShim(new URL('./broken-disk.c', import.meta.url));
+      run = await FaultyRun.prepare((folder) => ({ ...shim.env, WAYPOST_FAULTS: folder }));
+    });
+    afterEach(async () => {
+      await run.close();
+      shim.remove();
+    });
+    declare(() => run);
+  });
 }
 
 /** A verdict in which nothing is wrong, whatever was repeated because of a restart. */

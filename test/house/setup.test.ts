@@ -72,6 +72,12 @@ describe('scripts/setup.mjs', () => {
     expect(run(wanted, { 'node_modules/a': { version: '1.2.3' } }).asked).toBeUndefined();
   });
 
+  it('installs when an optional package is there in another version', () => {
+    const wanted = { ...locked, 'node_modules/b': { version: '1.2.3', optional: true } };
+    const present = { 'node_modules/a': { version: '1.2.3' }, 'node_modules/b': { version: '1.2.2' } };
+    expect(run(wanted, present).asked).toMatch(/^ci /);
+  });
+
   it('fails when the installation fails', () => {
     const { status, stderr } = run(locked, undefined, 3);
     expect(status).toBe(3);

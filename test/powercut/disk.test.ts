@@ -1,6 +1,7 @@
+import assert from 'node:assert/strict';
 import { describe, expect, it } from 'vitest';
-import { type Random, seededRandom } from '../crash/random.ts';
-import { ForgetfulDisk } from './disk.ts';
+import { SeededRandom } from '../../src/testing/seeded-random.ts';
+import { type Chance, ForgetfulDisk } from './disk.ts';
 import type { DiskRecord } from './record-log.ts';
 
 const written = (file: string, offset: number, text: string): DiskRecord => ({
@@ -11,15 +12,15 @@ const written = (file: string, offset: number, text: string): DiskRecord => ({
 });
 
 /** Always the mode named here; within 'some' and 'torn', every second piece survives. */
-function always(mode: string): Random {
+function always(mode: string): Chance {
   let isOddCall = false;
   return {
-    between: (_min, max) => max,
+    int: (_min, max) => max,
     chance: () => {
       isOddCall = !isOddCall;
       return isOddCall;
     },
-    pick: <T>(items: readonly [T, ...T[]]) => items.find((item) => item === mode) ?? items[0],
+    choose: <T>(items: readonly T[]) => items.find((item) => item === mode) ?? assert.fail(`there is no mode ${mode}`),
   };
 }
 
@@ -29,7 +30,8 @@ describe('a disk that forgets', () => {
     for (const record of [written('db', 0, 'old'), written('db', 3, '!'), { op: 'sync', file: 'db' } as const]) {
       disk.play(record);
     }
-    for (let seed = 0; seed < 50; seed += 1) expect(disk.cut(seededRandom(seed)).get('db')?.toString()).toBe('old!');
+    for (let seed = 0; seed < 50; seed += 1)
+      expect(disk.cut(new SeededRandom(seed)).get('db')?.toString()).toBe('old!');
   });
 
   it('may lose or keep what was written since', () => {
@@ -63,7 +65,7 @@ describe('a disk that forgets', () => {
     disk.play({ op: 'write', file: 'db', offset: 256, data: Buffer.alloc(1_280, 'y') });
     const sectors = new Set<string>();
     for (let seed = 0; seed < 1_000; seed += 1) {
-      const content = disk.cut(seededRandom(seed)).get('db')?.toString() ?? '';
+      const content = disk.cut(new SeededRandom(seed)).get('db')?.toString() ?? '';
       expect(content).toHaveLength(2_048);
       for (const [from, to] of [
         [0, 256],

@@ -2,8 +2,11 @@
  * A disk that forgets: what was synced stays, what was not synced survives in part when the power goes. Each file's
  * sync is its own, and directory entries are taken as written at once: the model proves bugs, not their absence.
  */
-import type { Random } from '../crash/random.ts';
+import type { SeededRandom } from '../../src/testing/seeded-random.ts';
 import type { DiskRecord } from './record-log.ts';
+
+/** What a power cut draws from. */
+export type Chance = Pick<SeededRandom, 'int' | 'chance' | 'choose'>;
 
 type Change = Extract<DiskRecord, { op: 'write' | 'truncate' }>;
 
@@ -82,7 +85,7 @@ export class ForgetfulDisk {
   }
 
   /** What a power cut now leaves of each file. The disk itself is not changed. */
-  cut(random: Random): Map<string, Buffer> {
+  cut(random: Chance): Map<string, Buffer> {
     const left = new Map<string, Buffer>();
     for (const [name, { durable, unsynced }] of this.#files) {
       const image = new FileImage(Buffer.from(durable.content()));
@@ -94,10 +97,10 @@ export class ForgetfulDisk {
 }
 
 /** Of what was not synced: nothing, everything, everything up to a point, some writes, or some sectors of each. */
-function surviveInPart(image: FileImage, unsynced: Change[], random: Random): void {
-  const mode = random.pick(['nothing', 'everything', 'prefix', 'some', 'torn'] as const);
+function surviveInPart(image: FileImage, unsynced: Change[], random: Chance): void {
+  const mode = random.choose(['nothing', 'everything', 'prefix', 'some', 'torn'] as const);
   if (mode === 'nothing') return;
-  const prefix = mode === 'prefix' ? random.between(0, unsynced.length) : unsynced.length;
+  const prefix = mode === 'prefix' ? random.int(0, unsynced.length) : unsynced.length;
   for (const change of unsynced.slice(0, prefix)) {
     if (mode === 'some' && random.chance(0.5)) continue;
     if (mode === 'torn' && change.op === 'write') tear(image, change.offset, change.data, random);
@@ -105,7 +108,7 @@ function surviveInPart(image: FileImage, unsynced: Change[], random: Random): vo
   }
 }
 
-function tear(image: FileImage, offset: number, data: Buffer, random: Random): void {
+function tear(image: FileImage, offset: number, data: Buffer, random: Chance): void {
   for (let at = 0; at < data.length; at += SECTOR_BYTES - ((offset + at) % SECTOR_BYTES)) {
     const end = at + SECTOR_BYTES - ((offset + at) % SECTOR_BYTES);
     if (random.chance(0.5)) image.write(offset + at, data.subarray(at, end));

@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildShim } from '../../bench/preload/build.ts';
 import { startWaypost } from '../../bench/waypost-process.ts';
+import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { Client, messageIdOf } from '../crash/client.ts';
 import { databaseName } from '../crash/database-file.ts';
-import { seededRandom } from '../crash/random.ts';
 import { type DiskRecord, openAcknowledgements, readRecordLog } from './record-log.ts';
 
 export interface Recording {
@@ -35,11 +35,11 @@ export async function recordRun(messages: number, seed: number): Promise<Recordi
       env: { ...shim.env, WAYPOST_RECORD_LOG: logPath, WAYPOST_RECORD_PREFIX: `${dataDir}/` },
     });
     const client = new Client(server.url);
-    const random = seededRandom(seed);
+    const random = new SeededRandom(seed);
     let acknowledged = 0;
     const work = async () => {
       while (acknowledged < messages) {
-        const ids = await publishSome(client, endpoint.url, random.between(1, 100));
+        const ids = await publishSome(client, endpoint.url, random.int(1, 100));
         for (const id of ids) acknowledge(id);
         acknowledged += ids.length;
       }

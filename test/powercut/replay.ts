@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Random, seededRandom } from '../crash/random.ts';
+import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { type DiskOptions, ForgetfulDisk } from './disk.ts';
 import type { Recording } from './record.ts';
 import { readStoredMessages } from './stored-messages.ts';
@@ -22,8 +22,8 @@ export interface CutReport {
 }
 
 export function replayCuts(recording: Recording, cuts: number, seed: number, options: DiskOptions = {}): CutReport {
-  const random = seededRandom(seed);
-  const moments = Array.from({ length: cuts }, () => random.between(1, recording.records.length)).sort((a, b) => a - b);
+  const random = new SeededRandom(seed);
+  const moments = Array.from({ length: cuts }, () => random.int(1, recording.records.length)).sort((a, b) => a - b);
   const disk = new ForgetfulDisk(options);
   const acknowledged: string[] = [];
   const report: CutReport = {
@@ -51,7 +51,7 @@ function lookAfterCut(
   disk: ForgetfulDisk,
   databaseFile: string,
   acknowledged: string[],
-  random: Random,
+  random: SeededRandom,
   report: CutReport,
 ): string | undefined {
   const folder = mkdtempSync(join(tmpdir(), 'waypost-cut-'));

@@ -1,0 +1,88 @@
+/** Which import goes against the direction of the layers (docs/architecture.md)? The table is the whole rule. */
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Node, parseSync, Visitor } from 'oxc-parser';
+
+/**
+ * What each part of src may import besides itself: other parts, packages, modules of Node. Anything else is refused, so
+ * a new folder needs a row, and a layer that does no input or output cannot begin to.
+ */
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  protocol: ['node:buffer', 'node:crypto'],
+  engine: ['protocol', 'node:crypto'],
+  store: ['engine', 'protocol', 'node:fs', 'node:path', 'node:sqlite', 'node:worker_threads'],
+  delivery: ['engine', 'protocol', 'undici', 'ipaddr.js', 'node:dns', 'node:net'],
+  api: ['engine', 'protocol', 'fastify', '@sinclair/typebox', 'ipaddr.js', 'node:http', 'node:net'],
+  config: ['engine', 'protocol', 'node:crypto', 'node:fs', 'node:path'],
+  telemetry: ['engine', 'pino'],
+  testing: ['engine', 'protocol', 'node:timers'],
+  // The files that put the parts together.
+  'system.ts': ['engine', 'node:crypto'],
+  'accounts.ts': ['api', 'config', 'engine', 'protocol'],
+  'open-store.ts': ['accounts.ts', 'system.ts', 'config', 'engine', 'store', 'node:fs', 'node:path'],
+  'initialise.ts': ['accounts.ts', 'open-store.ts', 'system.ts', 'api', 'config', 'engine', 'protocol'],
+  'server.ts': [
+    ...['accounts.ts', 'open-store.ts', 'system.ts', 'api', 'config', 'delivery', 'engine', 'protocol'],
+    ...['fastify', 'node:os'],
+  ],
+  cli: ['server.ts', 'initialise.ts', 'open-store.ts', 'config', 'engine', 'telemetry', 'node:*', '@upstash/qstash'],
+};
+
+/** `<file>:<line>: <what is wrong>` of each import below `root`/src that the table does not allow. */
+export function findWrongImports(root: string): string[] {
+  return globSync('src/**/*.ts', { cwd: root })
+    .toSorted()
+    .flatMap((file) => {
+      const part = partOf(file);
+      const allowed = part === undefined ? undefined : MAY_IMPORT[part];
+      if (allowed === undefined) return [`${file}: src/${part} has no row in scripts/import-directions.ts`];
+      return readImports(join(root, file)).flatMap(({ line, target }) => {
+        const wanted = wantedBy(file, target);
+        if (wanted === part || allowed.some((name) => name === wanted || (name === 'node:*' && isBuiltin(wanted)))) {
+          return [];
+        }
+        return [`${file}:${line}: ${part} may not import ${wanted}, only ${allowed.join(', ')}`];
+      });
+    });
+}
+
+interface Import {
+  line: number;
+  target: string;
+}
+
+/** Every way to name another module: import, export from, import() and the type import('…'). */
+function readImports(path: string): Import[] {
+  const source = readFileSync(path, 'utf8');
+  const { program, errors } = parseSync(path, source);
+  if (errors[0] !== undefined) throw new Error(`${path}: ${errors[0].message}`);
+  const imports: Import[] = [];
+  const note = ({ start, source: target }: { start: number; source: Node | null }) => {
+    if (target === null) return; // an export of something declared here
+    const name = target.type === 'Literal' && typeof target.value === 'string' ? target.value : 'what is computed';
+    imports.push({ line: source.slice(0, start).split('\n').length, target: name });
+  };
+  new Visitor({
+    ImportDeclaration: note,
+    ExportNamedDeclaration: note,
+    ExportAllDeclaration: note,
+    ImportExpression: note,
+    TSImportType: note,
+  }).visit(program);
+  return imports;
+}
+
+/** The row of the table that `target` belongs to, seen from `file`: a part of src, a package or a module of Node. */
+function wantedBy(file: string, target: string): string {
+  if (!target.startsWith('.')) return target;
+  const path = join(file, '..', target).replaceAll('\\', '/');
+  return partOf(path) ?? path;
+}
+
+function partOf(path: string): string | undefined {
+  return /^src[\\/]([^\\/]+)/.exec(path)?.[1];
+}
+
+function isBuiltin(name: string): boolean {
+  return name.startsWith('node:');
+}
