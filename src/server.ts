@@ -181,6 +181,7 @@ async function openDelivery(
     addresses,
     timeoutMsMax: config.timeoutMaxMs,
     responseBytesMax: config.responseBytesMax,
+    responseMemoryBytesMax: config.inFlightBytesMax,
     responseHeaderBytesMax: config.responseHeaderBytesMax,
     connectionsPerOriginMax: config.inFlightPerOriginMax, // an attempt has a connection to itself
     originsMax: config.originsMax,

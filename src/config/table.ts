@@ -260,7 +260,7 @@ export const SETTINGS = {
     default: 256 * MIB,
     min: MIB,
     max: 64 * GIB,
-    meaning: 'Body bytes of messages in flight at a time.',
+    meaning: 'Body bytes of messages in flight at a time, and as many of the answers to them.',
   },
   originsMax: {
     group: 'Delivery',

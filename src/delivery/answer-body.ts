@@ -1,6 +1,9 @@
 /** How much of an answer is read, and what is kept of it? (messaging.md 7.6) */
+import type { AnswerMemory } from './answer-memory.ts';
 
 const EMPTY = new Uint8Array(0);
+/** What every answer may have without asking: more than most are long, and little for each attempt in flight. */
+const BYTES_GRANTED = 16 * 1024;
 
 /**
  * Counts an answer's bytes up to a limit and keeps them if someone will want them. Pieces are copied together as
@@ -9,41 +12,65 @@ const EMPTY = new Uint8Array(0);
 export class AnswerBody {
   readonly #bytesMax: number;
   readonly #keep: boolean;
+  readonly #memory: AnswerMemory;
+  #bytesTaken = 0;
   #bytesRead = 0;
   #kept: Uint8Array = EMPTY;
   #keptLength = 0;
 
-  constructor(bytesMax: number, keep: boolean) {
+  constructor(bytesMax: number, keep: boolean, memory: AnswerMemory) {
     this.#bytesMax = bytesMax;
     this.#keep = keep;
+    this.#memory = memory;
   }
 
-  /** False once the limit is passed: the rest is not wanted. */
+  /** Whether `release` must be called. */
+  get holdsMemory(): boolean {
+    return this.#bytesTaken > 0;
+  }
+
+  /** False once the limit is passed, or no memory is left for more: the rest is not wanted. */
   add(piece: Uint8Array): boolean {
     const room = this.#bytesMax - this.#bytesRead;
     this.#bytesRead += piece.length;
-    if (this.#keep) this.#append(piece.length > room ? piece.subarray(0, room) : piece);
-    return piece.length <= room;
+    const wanted = piece.length > room ? piece.subarray(0, room) : piece;
+    return (!this.#keep || this.#append(wanted)) && piece.length <= room;
+  }
+
+  /** Gives the memory back, once nobody needs the bytes any more. */
+  release(): void {
+    this.#memory.giveBack(this.#bytesTaken);
+    this.#bytesTaken = 0;
   }
 
   bytes(): Uint8Array {
     return this.#kept.length === this.#keptLength ? this.#kept : this.#kept.slice(0, this.#keptLength);
   }
 
-  #append(piece: Uint8Array): void {
+  #append(piece: Uint8Array): boolean {
     if (this.#keptLength === 0) {
       // A copy, since the piece is a view into a socket's buffer, which would be kept (and sent to threads) whole.
       this.#kept = new Uint8Array(piece);
       this.#keptLength = piece.length;
-      return;
+      return true;
     }
     const needed = this.#keptLength + piece.length;
-    if (needed > this.#kept.length) {
-      const grown = new Uint8Array(Math.min(Math.max(needed, 2 * this.#keptLength, 1_024), this.#bytesMax));
-      grown.set(this.#kept.subarray(0, this.#keptLength));
-      this.#kept = grown;
-    }
+    if (needed > this.#kept.length && !this.#grow(needed)) return false;
     this.#kept.set(piece, this.#keptLength);
     this.#keptLength = needed;
+    return true;
+  }
+
+  #grow(needed: number): boolean {
+    const capacity = Math.min(Math.max(needed, 2 * this.#keptLength, 1_024), this.#bytesMax);
+    const wanted = Math.max(0, capacity - BYTES_GRANTED) - this.#bytesTaken;
+    if (wanted > 0) {
+      if (!this.#memory.tryTake(wanted, this.#bytesTaken)) return false;
+      this.#bytesTaken += wanted;
+    }
+    const grown = new Uint8Array(capacity);
+    grown.set(this.#kept.subarray(0, this.#keptLength));
+    this.#kept = grown;
+    return true;
   }
 }

@@ -5,6 +5,7 @@ import { mintJwtId, type RandomBytes } from '../protocol/ids.ts';
 import { memo } from '../protocol/memo.ts';
 import { signDelivery } from '../protocol/signature.ts';
 import { type AddressClass, AddressGuard, type AddressPolicy, literalAddress } from './address-guard.ts';
+import { AnswerMemory } from './answer-memory.ts';
 import { createConnector } from './connector.ts';
 import { type Destination, readDestination } from './destination.ts';
 import { Exchange, type ExchangePorts, type ExchangeRequest } from './exchange.ts';
@@ -25,6 +26,8 @@ export interface DeliveryOptions {
   timeoutMsMax: Millis;
   /** How much of an answer's body is read; what follows is cut off. */
   responseBytesMax: number;
+  /** Answers' bodies in memory at a time, over all attempts; one that finds no room is cut off earlier. */
+  responseMemoryBytesMax: number;
   responseHeaderBytesMax: number;
   connectionsPerOriginMax: number;
   originsMax: number;
@@ -81,7 +84,8 @@ class HttpDelivery implements Delivery {
     const onResend = () => {
       this.#resent += 1;
     };
-    this.#ports = { clock: options.clock, origins: this.#origins, onResend };
+    const answerMemory = new AnswerMemory(options.responseMemoryBytesMax);
+    this.#ports = { clock: options.clock, origins: this.#origins, answerMemory, onResend };
   }
 
   attempt(claimed: Claimed, signal: AbortSignal): Promise<Outcome> {

@@ -93,7 +93,10 @@ function blockedAt(refused: AddressClass, address: string, hostname?: string): D
   const text = `endpoint resolves to ${withArticle(refused)} address`;
   // What a name of an inner zone resolves to is not told to publishers; loopback, and what they wrote, is no secret.
   const mayShow = hostname === undefined || addressClassOf(address) === 'loopback';
-  const remedy = `allow it with ${ALLOW_SETTING}=${hostname ?? address}`;
+  const isListable = refused !== 'metadata' && refused !== 'link-local';
+  const remedy = isListable
+    ? `allow it with ${ALLOW_SETTING}=${hostname ?? address}`
+    : `only ${ALLOW_SETTING}=all would allow it`;
   return { kind: 'blocked', reason: mayShow ? `${text}: ${address}` : text, remedy };
 }
 

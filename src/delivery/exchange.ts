@@ -10,6 +10,7 @@ import type { Clock, Timer } from '../engine/ports.ts';
 import { headerMapFromRaw } from '../protocol/headers.ts';
 import type { HttpMethod } from '../protocol/settings.ts';
 import { AnswerBody } from './answer-body.ts';
+import type { AnswerMemory } from './answer-memory.ts';
 import type { Destination } from './destination.ts';
 import type { Connection, Lessee, Origins } from './origins.ts';
 import { isHangUp, type Progress, timedOut, tooManyInterimAnswers, unreachable, unsendable } from './outcome.ts';
@@ -35,6 +36,7 @@ export interface ExchangeRequest {
 export interface ExchangePorts {
   clock: Clock;
   origins: Origins;
+  answerMemory: AnswerMemory;
   /** Hears of each request that was repeated after a hang-up. */
   onResend(): void;
 }
@@ -109,7 +111,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee {
     this.#status = status;
     const keep = this.#request.keepSuccess || status > 299;
     this.#rawHeaders = keep ? controller.rawHeaders : undefined;
-    this.#body = new AnswerBody(this.#request.answerBytesMax, keep);
+    this.#body = new AnswerBody(this.#request.answerBytesMax, keep, this.#ports.answerMemory);
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, piece: Uint8Array): void {
@@ -169,12 +171,15 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee {
   #end(outcome: Outcome): void {
     this.#ended = true;
     this.#deadline?.cancel();
+    if (outcome.kind !== 'answered') this.#body?.release();
     this.#settle(outcome);
   }
 
   #answered(body: AnswerBody): Outcome {
     const header = headerMapFromRaw(latin1Lines(this.#rawHeaders));
-    return { kind: 'answered', status: this.#status, header, body: body.bytes() };
+    const answered: Outcome = { kind: 'answered', status: this.#status, header, body: body.bytes() };
+    if (body.holdsMemory) answered.release = () => body.release();
+    return answered;
   }
 
   #progress(): Progress {

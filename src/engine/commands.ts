@@ -1,5 +1,5 @@
 /** What `api` asks of the engine: checked, typed, with defaults filled in. */
-import type { PublishOptions } from '../protocol/settings.ts';
+import type { HeaderMap, HttpMethod, PublishOptions, Redaction } from '../protocol/settings.ts';
 import type { Explanation } from './explain.ts';
 import type { Message, MessageId, Millis, ProjectId } from './model.ts';
 import type { AttributeFilter, DeadFilter, DeadMessage, LogEntry, LogFilter, Page, PageRequest } from './stores.ts';
@@ -32,7 +32,10 @@ export interface Engine {
   listDead(projectId: ProjectId, filter: DeadFilter, page: PageRequest): Promise<Page<DeadMessage>>;
   findDead(projectId: ProjectId, dlqId: string): Promise<DeadMessage | undefined>;
   deleteDead(projectId: ProjectId, dlqIds: string[]): Promise<number>;
-  /** Publishes each entry anew and removes it; `undefined`, with nothing done, when one of them is gone. */
+  /**
+   * Publishes each entry anew and removes it, in the order given; `undefined`, with nothing done, when one of them does
+   * not exist. More than 16 go in pieces, and a piece of which one goes away meanwhile is left as it is.
+   */
   retryDead(projectId: ProjectId, dlqIds: string[], override?: DeadRetryOverride): Promise<MessageId[] | undefined>;
 
   listLogs(projectId: ProjectId, filter: LogFilter, page: PageRequest): Promise<Page<LogEntry>>;
@@ -45,6 +48,15 @@ export interface Engine {
 
 /** What a DLQ retry may replace of the stored message (messaging.md 17, item 4). */
 export interface DeadRetryOverride {
+  method?: HttpMethod;
+  /** Added to the stored headers; of a name that both have, this one stays. */
+  header?: HeaderMap;
+  labels?: string[];
+  /** Added to the stored redaction, which nobody can take back (messaging.md 19, item 6). */
+  redact?: Redaction;
+  /** As in `PublishOptions`; without either the successor is due at once. */
+  delayMs?: Millis;
+  notBeforeMs?: Millis;
   maxRetries?: number;
   retryDelayExpression?: string;
   timeoutMs?: number;

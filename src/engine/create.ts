@@ -22,6 +22,9 @@ export interface EngineDeps {
   worker: WorkerId;
 }
 
+/** Dead messages revived in one transaction: their bodies are in memory together. */
+const RETRY_PIECE = 16;
+
 /** Messages cancelled in one transaction; between two of them others have their turn. */
 const CANCEL_PIECE = 500;
 
@@ -111,13 +114,25 @@ class RunningEngine implements Engine {
     dlqIds: string[],
     override: DeadRetryOverride = {},
   ): Promise<MessageId[] | undefined> {
-    const { store } = this.#deps;
     const wanted = [...new Set(dlqIds)];
-    const dead = await store.findDeadMany(projectId, wanted);
-    if (dead.length < wanted.length) return undefined;
-    if (dead.length === 0) return [];
+    if ((await this.#deps.store.countDead(projectId, wanted)) < wanted.length) return undefined;
+    const messageIds: MessageId[] = [];
+    for (let at = 0; at < wanted.length; at += RETRY_PIECE) {
+      const piece = await this.#revive(projectId, wanted.slice(at, at + RETRY_PIECE), override);
+      // Gone since it was counted: somebody else retried or deleted it.
+      if (piece === undefined && messageIds.length === 0) return undefined;
+      messageIds.push(...(piece ?? []));
+    }
+    return messageIds;
+  }
+
+  /** Publishes all entries anew, or, when one of them is gone, none. */
+  async #revive(projectId: ProjectId, dlqIds: string[], override: DeadRetryOverride): Promise<MessageId[] | undefined> {
+    const { store } = this.#deps;
+    const dead = await store.findDeadMany(projectId, dlqIds);
+    if (dead.length < dlqIds.length) return undefined;
     const byId = new Map(dead.map((entry) => [entry.dlqId, entry]));
-    const inOrder = wanted.flatMap((dlqId) => byId.get(dlqId) ?? []);
+    const inOrder = dlqIds.flatMap((dlqId) => byId.get(dlqId) ?? []);
     const firstKey = await this.#takeNumbers(inOrder.length);
     const context = this.#acceptContext(projectId);
     const successors = await this.#place(

@@ -69,12 +69,13 @@ export class Dispatcher {
 
   /**
    * A place for a message that is about to be accepted and is due at once: `'reserved'` (now call `start` or
-   * `giveBack`), `'parked'` when its origin has its share, `'none'` when the worker is full.
+   * `giveBack`), `'parked'` when the worker is full, its origin has its share or others wait in its line, `'none'`
+   * when nothing is delivered any more.
    */
   tryReserve(origin: string, bytes: number): 'reserved' | 'parked' | 'none' {
-    if (this.#draining || !this.#inFlight.hasSpace(bytes)) return 'none';
-    // Those who wait in the origin's line go first.
-    if (this.#parkedOrigins.has(origin) || this.#inFlight.roomOf(origin) === 0) return 'parked';
+    if (this.#draining) return 'none';
+    const isFirst = !this.#parkedOrigins.has(origin);
+    if (!isFirst || !this.#inFlight.hasSpace(bytes) || this.#inFlight.roomOf(origin) === 0) return 'parked';
     this.#inFlight.enter(origin, bytes);
     return 'reserved';
   }
@@ -109,8 +110,8 @@ export class Dispatcher {
     const { clock } = this.#deps;
     const nowMs = clock.nowMs();
     const due = this.#nextDueAtMs <= nowMs;
-    const unpark = this.#originsWithRoom();
     const full = this.#inFlight.freePlaces <= 0 || this.#inFlight.freeBytes <= 0;
+    const unpark = full ? [] : this.#linesToServe();
     if (full || (!due && unpark.length === 0)) {
       if (!due) this.#sleepUntil(this.#nextDueAtMs);
       return; // a full worker is woken by the next free place
@@ -132,13 +133,22 @@ export class Dispatcher {
     limit.cancel();
   }
 
-  #originsWithRoom(): string[] {
-    const origins: string[] = [];
+  /**
+   * The lines of those origins that have the fewest attempts in flight, and of these who waited for longest. By turns
+   * alone an endpoint that answers at once would get one place a round, like those that keep theirs until they time
+   * out (P9). Costs no more steps than there are attempts in flight, however many lines there are.
+   */
+  #linesToServe(): string[] {
+    const idle: string[] = [];
+    const busy: { origin: string; count: number }[] = [];
     for (const origin of this.#parkedOrigins) {
-      if (this.#inFlight.roomOf(origin) > 0) origins.push(origin);
-      if (origins.length === UNPARK_MAX) break;
+      const count = this.#inFlight.countOf(origin);
+      if (count === 0) idle.push(origin);
+      else if (this.#inFlight.roomOf(origin) > 0) busy.push({ origin, count });
+      if (idle.length === UNPARK_MAX) return idle;
     }
-    return origins;
+    busy.sort((a, b) => a.count - b.count);
+    return [...idle, ...busy.slice(0, UNPARK_MAX - idle.length).map(({ origin }) => origin)];
   }
 
   #sleepUntil(atMs: Millis): void {
@@ -207,6 +217,8 @@ export class Dispatcher {
     const { delivery, clock } = this.#deps;
     const { message } = claimed;
     const outcome = await delivery.attempt(claimed, this.#abort.signal);
+    if (outcome.kind === 'answered') this.#inFlight.noteAnswer(message.origin);
+    else if (outcome.kind === 'unreachable') this.#inFlight.noteNoAnswer(message.origin);
     const decision = decide(claimed, outcome, clock.nowMs());
     if (decision.kind === 'release') {
       await this.#untilSaved(message, () => this.#release(message.key, claimed.claimToken));
@@ -215,6 +227,7 @@ export class Dispatcher {
       const saved = await this.#untilSaved(message, () => this.#deps.store.settle(settlement));
       if (saved === 'saved' && settlement.change.next.kind === 'waiting') this.noteDue(settlement.change.next.dueAtMs);
     }
+    if (outcome.kind === 'answered') outcome.release?.();
     this.giveBack(message.origin, message.body.length);
   }
 

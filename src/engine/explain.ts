@@ -22,7 +22,7 @@ export function explain(live: LiveMessage, nowMs: Millis): Explanation {
     case 'parked':
       return {
         reason: 'endpoint_busy',
-        sentence: `Waits in line because ${message.origin} already has its share of the attempts in flight.`,
+        sentence: `Waits in the line of ${message.origin} until one of its attempts in flight ends or there is room for another.`,
         dueAtMs: standing.dueAtMs,
         retried,
       };

@@ -5,14 +5,22 @@
  * than there are free bytes, and fewer attempts than its own maximum. So one slow origin alone never takes the last
  * place or the last byte, a thousand slow ones shrink to a few places each, and a newcomer finds room (the dynamic
  * threshold of shared-memory switches).
+ *
+ * An origin whose attempts end without an answer is given less and less of its maximum, and more again with each
+ * answer: those that hang hold few places for as long as they hang, and the rest stays free for everyone else.
  */
 import type { EngineSettings } from './settings.ts';
+
+/** Attempts in flight that even an origin may have which never answers: one that comes back is to be noticed soon. */
+const UNANSWERED_COUNT_MAX = 4;
+/** Origins remembered for not answering, the latest: all of them together fill the places once. */
+const UNANSWERED_ORIGINS_MAX = 512;
 
 /** What is set aside for one claim until its answer is in. */
 export interface Offer {
   places: number;
   bytes: number;
-  /** Room of every origin that has less of it than one with nothing in flight, whose room is `defaultRoom`. */
+  /** Room of every origin that has too little of it to take all `places`; that of all others is `defaultRoom`. */
   roomByOrigin: Record<string, number>;
   defaultRoom: number;
 }
@@ -22,6 +30,8 @@ export class InFlight {
   readonly #countPerOriginMax: number;
   readonly #bytesMax: number;
   readonly #shareByOrigin = new Map<string, { count: number; bytes: number }>();
+  /** Attempts at a time for those that have less than the maximum, because attempts ended without an answer. */
+  readonly #reducedMaxByOrigin = new Map<string, number>();
   #count = 0;
   #bytes = 0;
   #offer: Offer | undefined;
@@ -45,12 +55,16 @@ export class InFlight {
     return this.#bytesMax - this.#bytes - (this.#offer?.bytes ?? 0);
   }
 
+  countOf(origin: string): number {
+    return this.#shareByOrigin.get(origin)?.count ?? 0;
+  }
+
   /** How many more attempts `origin` may start now. */
   roomOf(origin: string): number {
     const share = this.#shareByOrigin.get(origin);
     if (share && share.bytes >= this.freeBytes) return 0;
     const count = share?.count ?? 0;
-    return Math.max(0, Math.min(this.#countPerOriginMax - this.#offeredTo(origin), this.freePlaces) - count);
+    return Math.max(0, Math.min(this.#maxOf(origin) - this.#offeredTo(origin), this.freePlaces) - count);
   }
 
   /**
@@ -58,10 +72,16 @@ export class InFlight {
    * accepted before the claim is answered: together they never exceed a limit. The odd place is the claim's.
    */
   offer(placesMax: number): Offer {
+    const places = Math.min(placesMax, half(this.freePlaces));
     const roomByOrigin: Record<string, number> = Object.create(null);
-    for (const origin of this.#shareByOrigin.keys()) roomByOrigin[origin] = half(this.roomOf(origin));
+    for (const origins of [this.#shareByOrigin, this.#reducedMaxByOrigin]) {
+      for (const origin of origins.keys()) {
+        const room = half(this.roomOf(origin));
+        if (room < places) roomByOrigin[origin] = room;
+      }
+    }
     this.#offer = {
-      places: Math.min(placesMax, half(this.freePlaces)),
+      places,
       bytes: half(this.freeBytes),
       roomByOrigin,
       defaultRoom: half(Math.min(this.#countPerOriginMax, this.freePlaces)),
@@ -100,6 +120,29 @@ export class InFlight {
     share.count -= 1;
     share.bytes -= bytes;
     if (share.count === 0) this.#shareByOrigin.delete(origin);
+  }
+
+  /** An attempt ended with an answer, whatever that said: one more at a time, until the maximum is reached again. */
+  noteAnswer(origin: string): void {
+    const reduced = this.#reducedMaxByOrigin.get(origin);
+    if (reduced === undefined) return;
+    if (reduced + 1 < this.#countPerOriginMax) this.#reducedMaxByOrigin.set(origin, reduced + 1);
+    else this.#reducedMaxByOrigin.delete(origin);
+  }
+
+  /** An attempt ended without an answer: half as many at a time. */
+  noteNoAnswer(origin: string): void {
+    const max = this.#maxOf(origin);
+    if (max <= UNANSWERED_COUNT_MAX) return;
+    const [oldest] = this.#reducedMaxByOrigin.keys();
+    if (this.#reducedMaxByOrigin.size >= UNANSWERED_ORIGINS_MAX && oldest !== undefined) {
+      this.#reducedMaxByOrigin.delete(oldest);
+    }
+    this.#reducedMaxByOrigin.set(origin, Math.max(UNANSWERED_COUNT_MAX, Math.floor(max / 2)));
+  }
+
+  #maxOf(origin: string): number {
+    return this.#reducedMaxByOrigin.get(origin) ?? this.#countPerOriginMax;
   }
 
   #offeredTo(origin: string): number {

@@ -57,7 +57,14 @@ export type UnreachableReason =
 
 /** What one HTTP request came to. */
 export type Outcome =
-  | { kind: 'answered'; status: number; header: HeaderMap; body: Uint8Array }
+  | {
+      kind: 'answered';
+      status: number;
+      header: HeaderMap;
+      body: Uint8Array;
+      /** Present when other answers may wait for this one's memory: to be called once the outcome is saved. */
+      release?(): void;
+    }
   /** `error` names the class of failure and never an internal address. */
   | { kind: 'unreachable'; reason: UnreachableReason; error: string }
   /** Our own shutdown cut the attempt: not the endpoint's failure, so not counted. */
@@ -93,7 +100,7 @@ export interface LogEvent {
 export type Standing =
   /** In the due index until `dueAtMs`. */
   | { kind: 'waiting'; dueAtMs: Millis }
-  /** Due, but its origin already has its share of attempts: out of the due index, in the origin's own line. */
+  /** Due, but its origin has its share of attempts or the worker is full: out of the due index, in the origin's line. */
   | { kind: 'parked'; dueAtMs: Millis }
   /** Written as already claimed by the worker that accepted it. */
   | { kind: 'claimed'; claimToken: ClaimToken };

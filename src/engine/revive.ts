@@ -1,5 +1,7 @@
 /** What a dead message becomes when it is retried from the DLQ: a new message (messaging.md 17, items 3 and 4). */
+import { newHeaderMap } from '../protocol/headers.ts';
 import { mintMessageId } from '../protocol/ids.ts';
+import { joinRedactions } from '../protocol/redaction.ts';
 import type { AcceptContext } from './accept.ts';
 import type { DeadRetryOverride } from './commands.ts';
 import type { Message, MessageKey } from './model.ts';
@@ -7,17 +9,23 @@ import type { DeadMessage } from './stores.ts';
 
 /** The successor of `dead`: everything as published, but its own id, no delay, and what the caller replaces. */
 export function succeed(
-  dead: DeadMessage,
+  { message }: DeadMessage,
   key: MessageKey,
-  override: DeadRetryOverride,
+  { method, header, redact, delayMs, notBeforeMs, ...settings }: DeadRetryOverride,
   { nowMs, randomness }: AcceptContext,
 ): Message {
   return {
-    ...dead.message,
+    ...message,
     key,
     id: mintMessageId(key, (count) => randomness.bytes(count)),
+    method: method ?? message.method,
+    header: header ? Object.assign(newHeaderMap(), message.header, header) : message.header,
     createdAtMs: nowMs,
-    notBeforeMs: nowMs,
-    settings: { ...dead.message.settings, ...override },
+    notBeforeMs: notBeforeMs ?? nowMs + (delayMs ?? 0),
+    settings: {
+      ...message.settings,
+      ...settings,
+      ...(redact && { redact: joinRedactions(message.settings.redact, redact) }),
+    },
   };
 }

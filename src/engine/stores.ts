@@ -49,7 +49,7 @@ export interface ClaimRequest {
 export interface ClaimAnswer {
   /** Sorted by due time, then key. */
   claimed: Claimed[];
-  /** Origins that now have parked messages because this claim found them full. */
+  /** Origins that now have parked messages because this claim found them, or the worker, full. */
   parked: string[];
   /** Those of `unpark` that have no due parked message left. */
   emptied: string[];
@@ -144,6 +144,8 @@ export interface DeadMessageStore {
   listDead(projectId: ProjectId, filter: DeadFilter, page: PageRequest): Promise<Page<DeadMessage>>;
   findDead(projectId: ProjectId, dlqId: string): Promise<DeadMessage | undefined>;
   findDeadMany(projectId: ProjectId, dlqIds: string[]): Promise<DeadMessage[]>;
+  /** How many of them exist. */
+  countDead(projectId: ProjectId, dlqIds: string[]): Promise<number>;
   /** Returns how many existed. */
   deleteDead(projectId: ProjectId, dlqIds: string[]): Promise<number>;
   /** Removes the entries and saves their successors in one transaction, or, when one is gone, changes nothing. */

@@ -10,8 +10,8 @@ export interface CreateStoreOptions {
   onFatal?: (error: Error) => void;
   /** Upkeep of the database after each batch. When it throws, that is fatal, but what was committed stays so. */
   afterBatch?: () => void;
-  /** Limits of one transaction; see `GroupCommitOptions`. */
-  batch?: Pick<GroupCommitOptions, 'rowsMax' | 'bytesMax'>;
+  /** What goes into one transaction; see `GroupCommitOptions`. */
+  batch?: Pick<GroupCommitOptions, 'rowsMax' | 'bytesMax' | 'endOfTurn'>;
 }
 
 /**

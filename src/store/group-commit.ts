@@ -1,16 +1,22 @@
 /**
- * The queue in front of the writer. The first command goes at once; those that come while its transaction is being
- * committed form the next one. So an idle store adds no delay, a busy one shares its fsyncs, and nothing waits for
- * a timer.
+ * The queue in front of the writer. What comes in one turn of the event loop goes together; what comes while a
+ * transaction is being committed forms the next one. So an idle store adds no delay, a busy one shares its fsyncs, and
+ * nothing waits for a timer.
  */
 import { StoreUnavailable } from '../engine/stores.ts';
 import type { WriteCommand, WriteMethod, WriteResult, Writes } from './batch.ts';
+import type { StoredEvent } from './sql/rows.ts';
 
 export interface GroupCommitOptions {
   /** Commits a batch; one result per command. Rejects only when the store must not be used any more. */
   flush: (commands: readonly WriteCommand[]) => Promise<WriteResult[]>;
   /** Told once, when `flush` rejected. Everything that waits, and all that comes later, is refused. */
   onFatal: (error: Error) => void;
+  /**
+   * Resolves when the event loop has handed out what it has. Without it, the first of 64 requests that arrive together
+   * is committed alone, and the 63 others wait for that. Default: the end of the microtasks.
+   */
+  endOfTurn?: () => Promise<void>;
   /** Rows of one batch at most; one command alone may be larger. Default 200: longer flushes stall the rest. */
   rowsMax?: number;
   /** Body bytes of one batch at most; one command alone may be larger. */
@@ -31,6 +37,7 @@ interface Waiting {
 export class GroupCommit {
   readonly #flush: GroupCommitOptions['flush'];
   readonly #onFatal: GroupCommitOptions['onFatal'];
+  readonly #endOfTurn: () => Promise<void>;
   readonly #rowsMax: number;
   readonly #bytesMax: number;
   #waiting: Waiting[] = [];
@@ -42,9 +49,10 @@ export class GroupCommit {
   #batches = 0;
   #commands = 0;
 
-  constructor({ flush, onFatal, rowsMax = ROWS_MAX, bytesMax = BYTES_MAX }: GroupCommitOptions) {
+  constructor({ flush, onFatal, endOfTurn, rowsMax = ROWS_MAX, bytesMax = BYTES_MAX }: GroupCommitOptions) {
     this.#flush = flush;
     this.#onFatal = onFatal;
+    this.#endOfTurn = endOfTurn ?? (() => Promise.resolve());
     this.#rowsMax = rowsMax;
     this.#bytesMax = bytesMax;
   }
@@ -87,8 +95,8 @@ export class GroupCommit {
 
   async #flushAll(): Promise<void> {
     this.#flushing = true;
-    // Commands of the same turn go together with the first one.
-    await Promise.resolve();
+    await this.#endOfTurn();
+    // Without another pause: the writer has the next batch while this thread is busy with the answers of the last.
     while (this.#waiting.length > 0) {
       const batch = this.#takeBatch();
       try {
@@ -138,6 +146,8 @@ function weigh(command: WriteCommand): { rows: number; bytes: number } {
         rows: command.args.revivals.length,
         bytes: bodyBytes(command.args.revivals.map(({ successor }) => successor)),
       };
+    case 'settle':
+      return { rows: 1, bytes: answerBytes(command.args.change.events) };
     case 'claim':
       return { rows: command.args.request.limit, bytes: 0 };
     case 'release':
@@ -151,6 +161,14 @@ function weigh(command: WriteCommand): { rows: number; bytes: number } {
     default:
       return { rows: 1, bytes: 0 };
   }
+}
+
+/** The endpoint's answer is the last value of an event's detail; a burial holds the same bytes. */
+function answerBytes(events: readonly StoredEvent[]): number {
+  return events.reduce((sum, [, , detail]) => {
+    const body = detail?.at(-1);
+    return sum + (body instanceof Uint8Array ? body.byteLength : 0);
+  }, 0);
 }
 
 function bodyBytes(messages: readonly { content: readonly unknown[] }[]): number {

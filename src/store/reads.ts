@@ -1,7 +1,7 @@
 /** What is read without taking part in a transaction of the writer. All of it is plain data. */
 import type { Driver, Queries } from './driver.ts';
 import { parkedOrigins } from './sql/claim.ts';
-import { deadAt, listDead } from './sql/dead.ts';
+import { countDead, deadAt, listDead } from './sql/dead.ts';
 import { find, findCandidates, findLive } from './sql/find.ts';
 import { listLogs } from './sql/logs.ts';
 import type { Position } from './sql/page.ts';
@@ -12,6 +12,7 @@ const READS = {
   findLive,
   findCandidates,
   parkedOrigins: (queries: Queries, _args: Record<never, never>) => parkedOrigins(queries),
+  countDead,
   listDead,
   deadAt: (queries: Queries, args: { projectId: number; places: Position[] }) =>
     deadAt(queries, args.projectId, args.places),

@@ -178,6 +178,11 @@ export class SqlStore implements Store {
     return decodeDead(rows, contents);
   }
 
+  async countDead(projectId: ProjectId, dlqIds: string[]): Promise<number> {
+    const places = placesOf(dlqIds);
+    return places.length === 0 ? 0 : this.#connection.read('countDead', { projectId, places });
+  }
+
   async deleteDead(projectId: ProjectId, dlqIds: string[]): Promise<number> {
     const places = placesOf(dlqIds);
     if (places.length === 0) return 0;

@@ -2,6 +2,7 @@
 import { connect } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { AnswerBody } from '../../src/delivery/answer-body.ts';
+import { AnswerMemory } from '../../src/delivery/answer-memory.ts';
 import type { Clock } from '../../src/engine/ports.ts';
 import { claimOf, openDelivery, realClock, reasonOf, startEndpoint, startTcp, untouched } from './support.ts';
 
@@ -150,6 +151,7 @@ it('closing interrupts what is under way, closes every socket and attempts nothi
 });
 
 describe('the body of an answer', () => {
+  const PLENTY = new AnswerMemory(1_000_000);
   const piece = (length: number) => new Uint8Array(length).fill(length);
 
   it.each([
@@ -159,15 +161,31 @@ describe('the body of an answer', () => {
     [[50], 11, 11, false],
     [Array.from({ length: 5_000 }, () => 1), 4_000, 4_000, false],
   ])('is kept up to the limit (%#)', (lengths, bytesMax, kept, complete) => {
-    const body = new AnswerBody(bytesMax, true);
+    const body = new AnswerBody(bytesMax, true, PLENTY);
     const wanted = lengths.every((length) => body.add(piece(length)));
     expect(wanted).toBe(complete);
     const all = lengths.flatMap((length) => [...piece(length)]);
     expect([...body.bytes()]).toEqual(all.slice(0, kept));
   });
 
+  it('is cut off when others fill the memory, and leaves something to a newcomer', () => {
+    const memory = new AnswerMemory(1_000_000);
+    const grow = () => {
+      const body = new AnswerBody(1_000_000, true, memory);
+      for (let pieces = 0; pieces < 500 && body.add(piece(2_000)); pieces += 1);
+      return body;
+    };
+    const bodies = Array.from({ length: 50 }, grow);
+    const lengths = bodies.map((body) => body.bytes().length);
+    expect(lengths.reduce((sum, length) => sum + length)).toBeLessThan(1_000_000 + 50 * 16 * 1024);
+    expect(lengths[0]).toBeLessThan(600_000);
+    expect(Math.min(...lengths)).toBeGreaterThan(8_000);
+    for (const body of bodies) body.release();
+    expect(grow().bytes().length).toBe(lengths[0]);
+  });
+
   it('is only counted when nobody wants it', () => {
-    const body = new AnswerBody(5, false);
+    const body = new AnswerBody(5, false, PLENTY);
     expect([body.add(piece(4)), body.add(piece(4))]).toEqual([true, false]);
     expect(body.bytes().length).toBe(0);
   });

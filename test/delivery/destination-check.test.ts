@@ -40,6 +40,11 @@ describe('a literal host', () => {
   });
 });
 
+it('does not advise to list an address that no list opens', () => {
+  const verdict = checkDestination(new URL('http://169.254.169.254/'), new AddressGuard({ kind: 'deny' }));
+  expect(verdict).toHaveProperty('remedy', 'only WAYPOST_ALLOW_DESTINATIONS=all would allow it');
+});
+
 describe('a name', () => {
   it('is refused when it resolves to loopback, in the words of the hosted service', async () => {
     const { check } = checkWith('', () => [{ address: '::1', family: 6 }]);

@@ -49,6 +49,7 @@ export function deliveryOptions(changes: Partial<DeliveryOptions> = {}): Deliver
     addresses: LOOPBACK_ALLOWED,
     timeoutMsMax: 5_000,
     responseBytesMax: 64 * 1024,
+    responseMemoryBytesMax: 16 * 1024 * 1024,
     responseHeaderBytesMax: 16 * 1024,
     connectionsPerOriginMax: 8,
     originsMax: 100,

@@ -211,6 +211,20 @@ describe('P9: the limits', () => {
     expect(sent()).toEqual([1, 4, 7, 2, 5, 8, 3, 6, 9]);
   });
 
+  test('an endpoint that answers at once does not wait for its turn among many slow ones', async () => {
+    const slow = Array.from({ length: 60 }, (_, nth) => `https://slow-${nth}.example`);
+    const settings = { inFlightMax: 128, inFlightPerOriginMax: 64 };
+    const { clock, store, network, dispatcher } = bench({ settings, parkedOrigins: [...slow, 'https://d.example'] });
+    for (const [nth, origin] of slow.entries()) {
+      setReply(network, origin, { kind: 'answer', status: 200, afterMs: 1_000 });
+      for (let key = 0; key < 20; key += 1) store.add(message({ key: nth * 20 + key, origin }), { parked: true });
+    }
+    for (let key = 10_000; key < 10_100; key += 1) store.add(to('d', key), { parked: true });
+    dispatcher.wake();
+    await clock.advanceBy(4_000);
+    expect(network.attempts.filter(({ origin }) => origin === 'https://d.example').length).toBe(100);
+  });
+
   test('what is newly due has its turn, however long the lines are', async () => {
     const { clock, store, dispatcher, sent } = bench({
       settings: { inFlightMax: 1 },

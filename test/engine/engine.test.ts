@@ -203,6 +203,16 @@ describe('retrying from the DLQ', () => {
     expect((await engine.listDead(PROJECT, {}, { count: 10, order: 'latestFirst' })).items.length).toBe(1);
   });
 
+  test('takes more entries than go into one transaction, and none when one of them never existed', async () => {
+    const { engine, dlqIds } = await withDead(40);
+    const left = async () => (await engine.listDead(PROJECT, {}, { count: 100, order: 'latestFirst' })).items.length;
+    await expect(engine.retryDead(PROJECT, [...dlqIds, '1-1'])).resolves.toBeUndefined();
+    expect(await left()).toBe(40);
+    const ids = (await engine.retryDead(PROJECT, dlqIds)) ?? [];
+    expect(new Set(ids).size).toBe(40);
+    expect(await left()).toBe(0);
+  });
+
   test('takes an entry that is named twice once', async () => {
     const { engine, dlqIds } = await withDead(1);
     const ids = await engine.retryDead(PROJECT, [...dlqIds, ...dlqIds]);

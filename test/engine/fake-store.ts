@@ -54,7 +54,7 @@ export class FakeStore implements DispatcherStore {
     for (const origin of request.unpark) for (const row of this.#parkedAt(origin)) take(row);
     const parked = new Set<string>();
     for (const row of request.due ? this.#waiting() : []) {
-      if (row.dueAtMs > nowMs || claimed.length === request.limit || take(row)) continue;
+      if (row.dueAtMs > nowMs || take(row)) continue;
       row.parked = true;
       parked.add(row.message.origin);
     }

@@ -43,6 +43,39 @@ test('many slow origins together leave a place for a newcomer', () => {
   expect(inFlight.roomOf('newcomer')).toBeGreaterThan(0);
 });
 
+describe('an origin whose attempts end without an answer', () => {
+  const limits = { inFlightMax: 1_000, inFlightPerOriginMax: 64, inFlightBytesMax: 1_000 };
+
+  test('has half as much room each time, but never none', () => {
+    const inFlight = new InFlight(limits);
+    const rooms = Array.from({ length: 6 }, () => {
+      inFlight.noteNoAnswer('a');
+      return inFlight.roomOf('a');
+    });
+    expect(rooms).toEqual([32, 16, 8, 4, 4, 4]);
+    expect(inFlight.roomOf('b')).toBe(64);
+    expect(inFlight.offer(10).roomByOrigin).toEqual({ a: 2 });
+  });
+
+  test('has all of it again after as many answers', () => {
+    const inFlight = new InFlight(limits);
+    for (let failures = 0; failures < 9; failures += 1) inFlight.noteNoAnswer('a');
+    for (let answers = 0; answers < 59; answers += 1) inFlight.noteAnswer('a');
+    expect(inFlight.roomOf('a')).toBe(63);
+    inFlight.noteAnswer('a');
+    inFlight.noteAnswer('a');
+    expect(inFlight.roomOf('a')).toBe(64);
+  });
+
+  test('is remembered only while there are few of them', () => {
+    const inFlight = new InFlight(limits);
+    for (let nth = 0; nth < 10_000; nth += 1) inFlight.noteNoAnswer(`dead-${nth}`);
+    expect(Object.keys(inFlight.offer(128).roomByOrigin).length).toBeLessThan(1_000);
+    inFlight.endOffer();
+    expect([inFlight.roomOf('dead-0'), inFlight.roomOf('dead-9999')]).toEqual([64, 32]);
+  });
+});
+
 test('a message larger than all bytes goes out when it is alone, and only then', () => {
   const inFlight = new InFlight(LIMITS);
   expect(inFlight.hasSpace(5_000)).toBe(true);

@@ -141,7 +141,7 @@ describe('durability', () => {
       largest = Math.max(largest, store.stats().walBytes);
     }
     expect(store.stats().fileBytes).toBeGreaterThan(20_000_000);
-    expect(largest).toBeLessThan(16_000_000);
+    expect(largest).toBeLessThan(24_000_000);
     await store.close();
   });
 });

@@ -6,6 +6,8 @@ import { CONTENT_FIELDS, type ContentRow, codeOfLogState } from './rows.ts';
 
 /** Due messages looked at in one transaction: what a window full of messages for one full origin may cost. */
 const EXAMINED_MAX = 500;
+/** Due messages looked at for the sake of few places: what does not get one leaves the due index for its origin's line. */
+const WINDOW_MIN = 128;
 
 export interface ClaimArgs {
   request: ClaimRequest;
@@ -113,13 +115,17 @@ async function unpark(queries: Queries, origins: readonly string[], selection: S
   return emptied;
 }
 
-/** Takes due messages in due order; returns those that are due but whose origin has no room. */
+/**
+ * Takes due messages in due order; returns those that were looked at and got no place, because their origin has its
+ * share or the worker is full. They must not stay where they are: a crowd that a few origins have piled up would stand
+ * before everyone else, and shrink by no more than a few places at a time (P9).
+ */
 async function takeDue(queries: Queries, nowMs: number, selection: Selection): Promise<Candidate[]> {
   const overfull: Candidate[] = [];
   let examined = 0;
   let last = { due_at_ms: -1, key: -1 };
   while (!selection.isFull && examined < EXAMINED_MAX) {
-    const size = Math.min(EXAMINED_MAX - examined, Math.max(selection.messagesLeft, 64));
+    const size = Math.min(EXAMINED_MAX - examined, Math.max(selection.messagesLeft, WINDOW_MIN));
     const candidates = await queries.query<Candidate>(
       `select key, origin, due_at_ms, bytes from messages
        where claim_token is null and parked = 0 and due_at_ms <= ? and (due_at_ms, key) > (?, ?)
@@ -127,9 +133,7 @@ async function takeDue(queries: Queries, nowMs: number, selection: Selection): P
       [nowMs, last.due_at_ms, last.key, size],
     );
     for (const candidate of candidates) {
-      if (selection.isFull) break;
-      if (selection.roomOf(candidate.origin) === 0) overfull.push(candidate);
-      else if (!selection.take(candidate)) break;
+      if (selection.roomOf(candidate.origin) === 0 || !selection.take(candidate)) overfull.push(candidate);
       last = candidate;
     }
     examined += candidates.length;

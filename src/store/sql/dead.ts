@@ -54,6 +54,19 @@ export async function deadAt(
   return { rows, contents: await contentsOf(queries, rows) };
 }
 
+/** How many of `wanted` exist, without a look at what they hold. */
+export async function countDead(
+  queries: Queries,
+  { projectId, places: wanted }: { projectId: ProjectId; places: readonly Position[] },
+): Promise<number> {
+  const found = await queries.query<Position>(
+    'select d.failed_at_ms as "timeMs", d.key as n from dead d where d.key in (??) and d.project_id = ?',
+    [wanted.map(({ n }) => n), projectId],
+  );
+  const timeByKey = new Map(found.map(({ n, timeMs }) => [n, timeMs]));
+  return wanted.filter(({ n, timeMs }) => timeByKey.get(n) === timeMs).length;
+}
+
 type Place = Position & { message_key: number };
 
 async function places(queries: Queries, args: ListDeadArgs): Promise<PageRows<Place>> {

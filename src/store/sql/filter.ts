@@ -26,9 +26,11 @@ export function contentConditions(filter: AttributeFilter): Conditions {
   among('c.caller_ip', filter.callerIp);
   if (filter.label) {
     // Case-sensitive in both databases and without wildcards, unlike `like`.
-    const anyOf = filter.label.map(() => "replace(c.labels, ?, '') <> c.labels");
+    // No label has a comma; looked for all the same, `a,b` would find a message that is labelled a and b.
+    const labels = filter.label.filter((label) => !label.includes(','));
+    const anyOf = labels.map(() => "replace(c.labels, ?, '') <> c.labels");
     conditions.texts.push(anyOf.length > 0 ? `(${anyOf.join(' or ')})` : '1 = 0');
-    conditions.params.push(...filter.label.map((label) => `,${label},`));
+    conditions.params.push(...labels.map((label) => `,${label},`));
   }
   return conditions;
 }

@@ -83,6 +83,7 @@ export function cancelConformance(open: OpenStore): void {
       [{ label: ['b'] }, 'two'],
       [{ label: ['ab', 'b'] }, 'both'],
       [{ label: ['%', ','] }, 'none'],
+      [{ label: ['a,ab'] }, 'none'],
       [{ label: [] }, 'none'],
       [{ queueName: ['q'] }, 'one'],
       [{ flowControlKey: ['k'] }, 'one'],

@@ -26,8 +26,8 @@ export function claimConformance(open: OpenStore): void {
   });
 
   it('gives a message to one claim only', async () => {
-    const messages = await Promise.all(Array.from({ length: 20 }, () => world().accept()));
-    const answers = await Promise.all(Array.from({ length: 5 }, () => world().claim({ limit: 7 })));
+    const messages = await Promise.all(Array.from({ length: 20 }, () => world().accept({ url: A })));
+    const answers = await Promise.all(Array.from({ length: 5 }, () => world().claim({ limit: 7, unpark: [A] })));
     const keys = answers.flatMap(keysOf);
     expect(keys.toSorted((a, b) => a - b)).toEqual(messages.map(({ key }) => key));
     const tokens = answers.flatMap(({ claimed }) => claimed.map(({ claimToken }) => claimToken));
@@ -35,21 +35,34 @@ export function claimConformance(open: OpenStore): void {
   });
 
   it('claims no more than asked for, and says that more is due', async () => {
-    for (let index = 0; index < 5; index++) await world().accept();
+    const messages = Array.from({ length: 400 }, () => world().message({ url: A }));
+    await world().store.accept(messages, T0);
     const answer = await world().claim({ limit: 3 });
     expect(answer.claimed).toHaveLength(3);
     expect(answer.nextDueAtMs).toBe(T0);
     expect((await world().claim({ limit: 0 })).claimed).toEqual([]);
   });
 
+  it('parks what it looked at in vain, so that a crowd does not wait in everybody’s way for a few places', async () => {
+    const crowd = Array.from({ length: 300 }, () => world().message({ url: A }));
+    await world().store.accept(crowd, T0);
+    const other = await world().accept({ url: B, notBeforeMs: T0 + 1 });
+    const first = await world().claim({ limit: 1 }, T0 + 1);
+    expect(first).toMatchObject({ parked: [A], nextDueAtMs: T0 });
+    expect(first.claimed).toHaveLength(1);
+    for (let claims = 0; claims < 2; claims += 1) await world().claim({ limit: 1 }, T0 + 1);
+    expect(await world().store.parkedOrigins()).toEqual([A, B]);
+    expect(keysOf(await world().claim({ limit: 1, due: false, unpark: [B] }, T0 + 1))).toEqual([other.key]);
+  });
+
   it('claims no more bytes than asked for, in order, but always one message', async () => {
-    const large = await world().accept({ body: new Uint8Array(100) });
-    const small = await world().accept({ body: new Uint8Array(10) });
-    const large2 = await world().accept({ body: new Uint8Array(100) });
-    const small2 = await world().accept({ body: new Uint8Array(10) });
+    const large = await world().accept({ url: A, body: new Uint8Array(100) });
+    const small = await world().accept({ url: A, body: new Uint8Array(10) });
+    const large2 = await world().accept({ url: A, body: new Uint8Array(100) });
+    const small2 = await world().accept({ url: A, body: new Uint8Array(10) });
     expect(keysOf(await world().claim({ bytesMax: 50 }))).toEqual([large.key]);
-    expect(keysOf(await world().claim({ bytesMax: 50 }))).toEqual([small.key]);
-    expect(keysOf(await world().claim({ bytesMax: 110 }))).toEqual([large2.key, small2.key]);
+    expect(keysOf(await world().claim({ bytesMax: 50, unpark: [A] }))).toEqual([small.key]);
+    expect(keysOf(await world().claim({ bytesMax: 110, unpark: [A] }))).toEqual([large2.key, small2.key]);
   });
 
   it('parks what is due for a full origin, so that it stands in nobody’s way', async () => {

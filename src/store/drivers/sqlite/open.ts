@@ -20,8 +20,8 @@ export interface SqliteStoreOptions {
    * non-zero code: recovery reads what is on disk. All commands are refused with `StoreUnavailable` from then on.
    */
   onFatal: (error: Error) => void;
-  /** Limits of one transaction; see `GroupCommitOptions`. */
-  batch?: Pick<GroupCommitOptions, 'rowsMax' | 'bytesMax'>;
+  /** What goes into one transaction; see `GroupCommitOptions`. */
+  batch?: Pick<GroupCommitOptions, 'rowsMax' | 'bytesMax' | 'endOfTurn'>;
 }
 
 export interface StoreStats {
