@@ -3,6 +3,7 @@ import { mintSigningKeys, sealKeys, unsealKeys } from './accounts.ts';
 import type { SigningKeys } from './api/accounts.ts';
 import { DEVELOPMENT_ACCOUNTS } from './config/development.ts';
 import type { Config } from './config/table.ts';
+import type { TokenScope } from './engine/stores.ts';
 import { CannotStart, openSealer, openStore } from './open-store.ts';
 import { isName } from './protocol/names.ts';
 import { hashToken, mintToken } from './protocol/token.ts';
@@ -20,7 +21,7 @@ export interface Initialised {
 /** Throws `CannotStart` when the project has a token and `addToken` does not ask for another. */
 export async function initialise(
   config: Config,
-  { project: name, addToken }: { project: string; addToken: boolean },
+  { project: name, addToken, scope }: { project: string; addToken: boolean; scope: TokenScope },
 ): Promise<Initialised> {
   if (!isName(name))
     throw new CannotStart(`"${name}" cannot be a project's name: letters, digits, "-", "_" and "." can`);
@@ -45,7 +46,7 @@ export async function initialise(
     const signingKeys = unsealKeys(await store.signingKeys(projectId), sealer);
     const secret = Buffer.from(randomness.bytes(TOKEN_SECRET_BYTES)).toString('base64url');
     const token = mintToken(name, secret);
-    await store.addToken(projectId, hashToken(token), 'full', nowMs);
+    await store.addToken(projectId, hashToken(token), scope, nowMs);
     return { token, signingKeys };
   } catch (error) {
     throw failure ?? error;

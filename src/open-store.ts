@@ -9,6 +9,7 @@ import type { Randomness } from './engine/ports.ts';
 import type { Store } from './engine/stores.ts';
 import { StoreInUse } from './store/drivers/sqlite/lock.ts';
 import { openSqliteStore } from './store/drivers/sqlite/open.ts';
+import { endOfTurn } from './system.ts';
 
 /** Something outside the program keeps it from starting. The message is for the operator, in one line. */
 export class CannotStart extends Error {
@@ -35,7 +36,7 @@ export async function openStore(
   }
   try {
     if (path !== ':memory:') mkdirSync(dirname(resolve(path)), { recursive: true, mode: 0o700 });
-    return await openSqliteStore({ path, onFatal });
+    return await openSqliteStore({ path, onFatal, batch: { endOfTurn } });
   } catch (error) {
     if (error instanceof StoreInUse) throw new CannotStart(error.message, { cause: error });
     throw new CannotStart(`cannot open the database ${path}: ${messageOf(error)}`, { cause: error });

@@ -1,4 +1,4 @@
-/** The real clock and the real chance: the only file besides the composition root where they are taken from. */
+/** The real clock, event loop and chance: the only file besides the composition root where they are taken from. */
 import { randomFillSync } from 'node:crypto';
 import type { Clock, Randomness } from './engine/ports.ts';
 
@@ -19,6 +19,11 @@ export const systemClock: Clock = {
     return { cancel: () => clearTimeout(timer) };
   },
 };
+
+/** When every socket that had something to say in this turn of the event loop was heard. */
+export function endOfTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
 
 /** Bytes drawn at a time: one call to the kernel for some hundred ids. */
 const POOL_BYTES = 8192;

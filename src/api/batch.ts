@@ -6,6 +6,7 @@ import { itemRawHeaders, readPublishOptions } from '../protocol/options.ts';
 import type { Answer } from './answer.ts';
 import { checkAddress, groupNotFound } from './destinations.ts';
 import { readJson } from './json-body.ts';
+import { VALUES_PER_ITEM_MAX } from './limits.ts';
 import { messageLimit, publishedJson } from './publish.ts';
 import { bodyTooLarge } from './request-body.ts';
 import type { Call, Route, Services } from './route.ts';
@@ -17,7 +18,11 @@ type Item = { kind: 'message'; command: PublishCommand } | { kind: 'refused'; er
 
 export function batchRoutes(services: Services): Route[] {
   const { engine, checkDestination, clock, quotas, proxyHeaders, limits } = services;
-  const batchLimit = { bytesMax: limits.batchBytesMax, setting: 'batch_bytes_max' };
+  const batchLimit = {
+    bytesMax: limits.batchBytesMax,
+    setting: 'batch_bytes_max',
+    valuesMax: limits.batchItemsMax * VALUES_PER_ITEM_MAX,
+  };
   const itemLimit = messageLimit(limits.messageBytesMax);
 
   async function publishAll(call: Call): Promise<Answer> {

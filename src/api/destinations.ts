@@ -3,9 +3,13 @@ import { checkUrl } from '../protocol/destination.ts';
 import { ApiError } from '../protocol/errors.ts';
 import type { CheckDestination } from './route.ts';
 
-/** Throws `ApiError` 400 with the reason. */
-export async function checkAddress(url: string, check: CheckDestination): Promise<void> {
-  const reason = await check(checkUrl(url));
+/** Throws `ApiError` 400 with the reason: at once, or later through a promise when names have to be looked up. */
+export function checkAddress(url: string, check: CheckDestination): undefined | Promise<void> {
+  const reason = check(checkUrl(url));
+  return reason instanceof Promise ? reason.then(refuse) : refuse(reason);
+}
+
+function refuse(reason: string | undefined): undefined {
   if (reason !== undefined) throw new ApiError('invalid_destination', `invalid destination url: ${reason}`);
 }
 

@@ -39,5 +39,12 @@ export const FILTER_VALUES_MAX = 100;
 /** Bodies in an answer about named DLQ ids, which has no cursor; pages of a list are cut by the store (P10). */
 export const PAGE_BODY_BYTES_MAX = 16 * 1024 * 1024;
 
+/** JSON values that a batch may hold for each message it may have: its members, its headers and what they list. */
+export const VALUES_PER_ITEM_MAX = 1_000;
+
 /** The limit of every JSON body except a batch. */
-export const SMALL_JSON_LIMIT = { bytesMax: SMALL_JSON_BYTES_MAX, setting: 'the limit of this endpoint' } as const;
+export const SMALL_JSON_LIMIT = {
+  bytesMax: SMALL_JSON_BYTES_MAX,
+  setting: 'the limit of this endpoint',
+  valuesMax: SMALL_JSON_BYTES_MAX,
+} as const;

@@ -26,7 +26,7 @@ export function readParameters(rawQuery: string, body: unknown, isWanted: (name:
   }
   for (const [name, value] of bodyMembers(body)) {
     if (!isWanted(name) || parameters.has(name)) continue;
-    parameters.set(name, { values: memberTexts(name, value).filter((text) => text !== ''), from: 'body' });
+    parameters.set(name, { values: memberTexts(name, value), from: 'body' });
   }
   return parameters;
 }
@@ -34,13 +34,18 @@ export function readParameters(rawQuery: string, body: unknown, isWanted: (name:
 function bodyMembers(body: unknown): [string, unknown][] {
   if (body === undefined || body === null) return [];
   if (typeof body !== 'object' || Array.isArray(body)) throw invalidBody('an object of filters is needed');
-  return Object.entries(body).filter(([, value]) => value !== undefined && value !== null);
+  return Object.entries(body);
 }
 
-/** A text, a number, or an array of them. */
+/**
+ * A text, a number, or an array of them; null is an empty array, which is how Go writes one. An empty text is refused
+ * and not dropped, so that `[""]` never comes to mean what `[]` means.
+ */
 function memberTexts(name: string, value: unknown): string[] {
+  if (value === null) return [];
   const elements: unknown[] = Array.isArray(value) ? value : [value];
   return elements.map((element) => {
+    if (element === '') throw invalidBody(`${name} must not hold an empty text`);
     if (typeof element === 'string') return element;
     if (typeof element === 'number' && Number.isFinite(element)) return String(element);
     throw invalidBody(`${name} must be a text, a number, or an array of them`);

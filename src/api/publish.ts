@@ -18,6 +18,9 @@ export function publishRoutes(services: Services): Route[] {
     const { rawHeaders, projectId, callerIp, isTokenInHeader } = call;
     const query = splitQuery(call.rawQuery);
     const destination = readDestination(call.rawDestination, query.rest);
+    // The destination before the headers, and both before the body is asked for (messaging.md 25).
+    const lookUp = destination.kind === 'url' ? checkAddress(destination.url, checkDestination) : undefined;
+    if (lookUp !== undefined) await lookUp;
     const input = { rawHeaders, queryConfig: query.config, tokenInQuery: !isTokenInHeader, proxyHeaders };
     const options = readPublishOptions(input, 'publish', quotas, clock.nowMs());
     refuseUnavailable(options, rawHeaders, query.config);
@@ -25,7 +28,6 @@ export function publishRoutes(services: Services): Route[] {
 
     const { url } = destination;
     const body = await call.body.read(bodyLimit);
-    await checkAddress(url, checkDestination);
     const command: PublishCommand = { url, body, options };
     if (callerIp !== undefined) command.callerIp = callerIp;
     const [published] = await engine.publish(projectId, [command]);
@@ -47,7 +49,7 @@ export function publishRoutes(services: Services): Route[] {
 
 /** The limit of one message's body, wherever the message comes from. */
 export function messageLimit(bytesMax: number): BodyLimit {
-  return { bytesMax, setting: 'message_bytes_max' };
+  return { bytesMax, setting: 'message_bytes_max', quota: 'maxMessageSize' };
 }
 
 /** The object of 22.1. Ids are plain ASCII without quotes, so only the URL needs escaping. */

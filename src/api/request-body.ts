@@ -10,6 +10,8 @@ import type { BodyBudget } from './body-budget.ts';
 export interface BodyLimit {
   bytesMax: number;
   setting: string;
+  /** Where the contract has a name for this limit: the refusal then has the hosted service's words (messaging.md 20.1). */
+  quota?: string;
   /** Memory that each byte stands for in the budget: 2 where the body is parsed, so that bytes and text both count. */
   memoryPerByte?: number;
 }
@@ -23,6 +25,9 @@ export class CallerGone extends Error {
 }
 
 const EMPTY = new Uint8Array(0);
+const NOTHING = Buffer.alloc(0);
+/** Bytes set aside at first for a body whose length was not announced. */
+const CAPACITY_MIN = 4096;
 
 export class RequestBody {
   readonly #request: IncomingMessage;
@@ -53,7 +58,7 @@ export class RequestBody {
     }
     // Only now is the caller told to go on, so that a refused body is never sent.
     if (expectsContinue(this.#request)) this.#response.writeContinue();
-    return this.#collect(limit, declaredBytes !== undefined);
+    return this.#collect(limit, declaredBytes);
   }
 
   /** Gives the memory back. Call it once the bytes are no longer needed; calling it again does nothing. */
@@ -62,27 +67,43 @@ export class RequestBody {
     this.#bytesTaken = 0;
   }
 
-  #collect(limit: BodyLimit, isPaidFor: boolean): Promise<Uint8Array> {
+  /**
+   * Pieces are copied together as they come: each would otherwise cost a few hundred bytes of its own, so that a
+   * caller who sends one byte at a time could take hundreds of times the memory that the budget counts.
+   */
+  #collect(limit: BodyLimit, declaredBytes: number | undefined): Promise<Uint8Array> {
     const request = this.#request;
-    const { memoryPerByte = 1 } = limit;
+    const { bytesMax, memoryPerByte = 1 } = limit;
     return new Promise((resolve, reject) => {
-      const chunks: Buffer[] = [];
+      // Gone while something else was awaited: `close` has been, and nothing else would come.
+      if (request.destroyed) {
+        reject(new CallerGone());
+        return;
+      }
+      // In memory of its own and of just its size: a view of a larger buffer would go to other threads whole.
+      let kept = declaredBytes === undefined ? NOTHING : Buffer.allocUnsafeSlow(declaredBytes);
       let bytes = 0;
       const stop = (): void => {
         request.off('data', onData);
         request.off('end', onEnd);
         request.off('close', onClose);
       };
+      /** Makes room for `needed` bytes, or says why not. */
+      const grow = (needed: number): ApiError | undefined => {
+        if (needed > bytesMax) return bodyTooLarge(limit);
+        const capacity = Math.min(Math.max(needed, 2 * kept.length, CAPACITY_MIN), bytesMax);
+        const refused = this.#tryTake((capacity - kept.length) * memoryPerByte);
+        if (refused !== undefined) return refused;
+        const grown = Buffer.allocUnsafeSlow(capacity);
+        kept.copy(grown, 0, 0, bytes);
+        kept = grown;
+        return undefined;
+      };
       const onData = (chunk: Buffer): void => {
-        bytes += chunk.length;
-        const refused =
-          bytes > limit.bytesMax
-            ? bodyTooLarge(limit)
-            : isPaidFor
-              ? undefined
-              : this.#tryTake(chunk.length * memoryPerByte);
+        const needed = bytes + chunk.length;
+        const refused = needed > kept.length ? grow(needed) : undefined;
         if (refused === undefined) {
-          chunks.push(chunk);
+          bytes += chunk.copy(kept, bytes);
           return;
         }
         stop();
@@ -91,7 +112,7 @@ export class RequestBody {
       };
       const onEnd = (): void => {
         stop();
-        resolve(exactCopy(chunks, bytes));
+        resolve(bytes === kept.length ? kept : exactCopy(kept, bytes));
       };
       const onClose = (): void => {
         stop();
@@ -117,15 +138,17 @@ export function expectsContinue(request: IncomingMessage): boolean {
   return request.headers.expect?.toLowerCase() === '100-continue';
 }
 
-/** In memory of its own: a chunk is a view of the socket's 64 KiB buffer, and would keep all of it alive. */
-function exactCopy(chunks: readonly Buffer[], bytes: number): Uint8Array {
+function exactCopy(from: Buffer, bytes: number): Uint8Array {
   const copy = Buffer.allocUnsafeSlow(bytes);
-  let at = 0;
-  for (const chunk of chunks) at += chunk.copy(copy, at);
+  from.copy(copy, 0, 0, bytes);
   return copy;
 }
 
-/** 413, naming the setting (messaging.md 20.2). */
-export function bodyTooLarge({ bytesMax, setting }: BodyLimit): ApiError {
-  return new ApiError('body_too_large', `request body too large: ${setting} is ${bytesMax} bytes`);
+/** 413, naming the quota or the setting (messaging.md 20.2, 25). */
+export function bodyTooLarge({ bytesMax, setting, quota }: BodyLimit): ApiError {
+  const text =
+    quota === undefined
+      ? `request body too large: ${setting} is ${bytesMax} bytes`
+      : `quota ${quota} exceeded, current limit: ${bytesMax}`;
+  return new ApiError('body_too_large', text);
 }

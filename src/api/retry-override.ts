@@ -1,22 +1,57 @@
 /** What the headers of a DLQ retry replace of the stored message (messaging.md 17, item 4). */
 import type { DeadRetryOverride } from '../engine/commands.ts';
+import { hasConfigPrefix, readConfigName } from '../protocol/config-names.ts';
+import { ApiError } from '../protocol/errors.ts';
+import { trimBlanks } from '../protocol/headers.ts';
 import { readPublishOptions } from '../protocol/options.ts';
 import type { Services } from './route.ts';
+import { refuseUnavailable } from './unavailable-features.ts';
 
-/** Stands in for the default number of retries, so that "not given" can be told from any number. */
-const NOT_GIVEN = -1;
+/** A retry is asked for on purpose, so nothing of it is ever a duplicate; dropped in silence, these would mislead. */
+const NOT_FOR_RETRIES = ['deduplication-id', 'content-based-deduplication'];
 
-/** Reads `Upstash-Retries`, `-Retry-Delay` and `-Timeout`; the other options keep their stored values. Throws `ApiError`. */
+/** Reads the config headers; an option that is not there keeps its stored value. Throws `ApiError`. */
 export function readRetryOverride(
   rawHeaders: readonly string[],
   { quotas, clock }: Pick<Services, 'quotas' | 'clock'>,
 ): DeadRetryOverride {
-  const input = { rawHeaders, queryConfig: [], tokenInQuery: false, proxyHeaders: [] };
-  const asked = { ...quotas, retriesDefault: NOT_GIVEN };
-  const { settings } = readPublishOptions(input, 'publish', asked, clock.nowMs());
+  const { given, configHeaders } = configOf(rawHeaders);
   const override: DeadRetryOverride = {};
-  if (settings.maxRetries !== NOT_GIVEN) override.maxRetries = settings.maxRetries;
+  if (given.size === 0) return override;
+  const input = { rawHeaders: configHeaders, queryConfig: [], tokenInQuery: false, proxyHeaders: [] };
+  const options = readPublishOptions(input, 'publish', quotas, clock.nowMs());
+  refuseUnavailable(options, configHeaders, []);
+  for (const option of NOT_FOR_RETRIES) {
+    const header = given.get(option);
+    if (header !== undefined) throw new ApiError('invalid_header', `${header} is not supported for DLQ retries`);
+  }
+  const { method, explicitHeader, settings, delayMs, notBeforeMs } = options;
+  if (given.has('method')) override.method = method;
+  if (given.has('forward')) override.header = explicitHeader;
+  if (given.has('retries')) override.maxRetries = settings.maxRetries;
   if (settings.retryDelayExpression !== undefined) override.retryDelayExpression = settings.retryDelayExpression;
   if (settings.timeoutMs !== undefined) override.timeoutMs = settings.timeoutMs;
+  if (settings.labels !== undefined) override.labels = settings.labels;
+  if (settings.redact !== undefined) override.redact = settings.redact;
+  if (delayMs !== undefined) override.delayMs = delayMs;
+  if (notBeforeMs !== undefined) override.notBeforeMs = notBeforeMs;
   return override;
+}
+
+/**
+ * The message's own options that are given, with the header of each, and the config headers alone: what else the
+ * request has, its content type among it, is about the request, whose body means nothing here (messaging.md 22.28).
+ */
+function configOf(rawHeaders: readonly string[]): { given: Map<string, string>; configHeaders: string[] } {
+  const given = new Map<string, string>();
+  const configHeaders: string[] = [];
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] ?? '';
+    const value = rawHeaders[i + 1] ?? '';
+    if (!hasConfigPrefix(name) || trimBlanks(value) === '') continue;
+    const { path, option, display } = readConfigName(name);
+    configHeaders.push(name, value);
+    given.set([...path, option].join('-'), display);
+  }
+  return { given, configHeaders };
 }

@@ -8,7 +8,7 @@ import { type Command, CommandFailed, EXIT, takeSwitch, takeValue } from './comm
 export const init: Command = {
   summary: 'prepare a data folder for "waypost serve": encryption key, project, token, signing keys',
   help: () =>
-    `Usage: waypost init [--project <name>] [--add-token] [options]
+    `Usage: waypost init [--project <name>] [--add-token] [--read-only] [options]
 
 Makes the data folder, the encryption key, and a project with a token and signing keys, and prints them. The token is
 kept as a hash only: it cannot be shown again. No server may be running on the data folder.
@@ -17,20 +17,31 @@ kept as a hash only: it cannot be shown again. No server may be running on the d
       Name of the project, which is also the user id inside its token. [default]
   --add-token
       Make one more token for a project that has one already.
+  --read-only
+      Let the token read messages, logs and the DLQ, and neither change anything nor read the signing keys.
 
 ${settingsHelp(false)}`,
   async run(args, terminal) {
-    const { given: addToken, rest } = takeSwitch(args, '--add-token');
+    const { given: addToken, rest: afterAdd } = takeSwitch(args, '--add-token');
+    const { given: isReadOnly, rest } = takeSwitch(afterAdd, '--read-only');
     const { value: project = 'default', rest: settings } = takeValue(rest, '--project');
     const config = parseConfig(terminal.env, settings);
     if (config.memory)
       throw new CommandFailed('init writes to the data folder: it cannot go with --memory', EXIT.usage);
     try {
-      const { token, signingKeys } = await initialise(config, { project, addToken });
+      const { token, signingKeys } = await initialise(config, {
+        project,
+        addToken,
+        scope: isReadOnly ? 'read-only' : 'full',
+      });
       terminal.complain('The token is shown only now. Keep these lines where your app and nobody else reads them:\n\n');
-      terminal.print(
-        `QSTASH_TOKEN=${token}\nQSTASH_CURRENT_SIGNING_KEY=${signingKeys.current}\nQSTASH_NEXT_SIGNING_KEY=${signingKeys.next}\n`,
-      );
+      terminal.print(`QSTASH_TOKEN=${token}\n`);
+      // Whoever may only read is not told how to sign.
+      if (!isReadOnly) {
+        terminal.print(
+          `QSTASH_CURRENT_SIGNING_KEY=${signingKeys.current}\nQSTASH_NEXT_SIGNING_KEY=${signingKeys.next}\n`,
+        );
+      }
       return EXIT.ok;
     } catch (error) {
       if (error instanceof CannotStart) throw new CommandFailed(error.message);

@@ -27,6 +27,16 @@ export function parseRedaction(text: string, header = 'Upstash-Redact-Fields'): 
   return { body, headers: all ? 'all' : [...names] };
 }
 
+/** Hides what either of the two hides. */
+export function joinRedactions(a: Redaction | undefined, b: Redaction): Redaction {
+  if (a === undefined) return b;
+  const isAll = a.headers === 'all' || b.headers === 'all';
+  return {
+    body: a.body || b.body,
+    headers: isAll ? 'all' : [...new Set([...a.headers, ...b.headers])],
+  };
+}
+
 /** What views show instead of `bytes`: `REDACTED:` and their SHA-256 in lower-case hex. */
 export function redactedText(bytes: Uint8Array): string {
   return `REDACTED:${hash('sha256', bytes, 'hex')}`;

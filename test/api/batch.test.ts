@@ -74,7 +74,12 @@ describe('a batch creates nothing when one item is wrong (messaging 29.110):', (
       400,
       /loopback address: 127.0.0.1 \(item 1\)$/,
     ],
-    ['a large body', [good, { ...good, body: 'x'.repeat(LIMITS.messageBytesMax + 1) }], 413, /message_bytes_max/],
+    [
+      'a large body',
+      [good, { ...good, body: 'x'.repeat(LIMITS.messageBytesMax + 1) }],
+      413,
+      /^quota maxMessageSize exceeded/,
+    ],
     ['too many', Array.from({ length: 101 }, () => good), 400, /at most 100 items \(batch_items_max\), got 101$/],
     ['too much', 'x'.repeat(LIMITS.batchBytesMax + 1), 413, /batch_bytes_max/],
   ])('%s', async (_name, items, status, error) => {

@@ -97,6 +97,13 @@ describe('deleting dead messages', () => {
     expect((await remove()).json).toEqual({ deleted: 2 });
   });
 
+  it.each([{ dlqIds: [] }, { dlqIds: null }])('deletes and retries nothing for %j (messaging 21.5)', async (body) => {
+    const dlqId = await world.bury('https://fail.example/0');
+    expect((await remove('', JSON.stringify(body))).json).toEqual({ deleted: 0 });
+    expect((await retry('', JSON.stringify(body))).json).toEqual({ cursor: '', responses: [] });
+    expect(dlqIdsOf(await list())).toEqual([dlqId]);
+  });
+
   it.each(['?lable=x', '?host=fail.example', '?path=/0', '?order=earliestFirst', '?messageIds=x', '?groupBy=x'])(
     'refuses %s and deletes nothing (messaging 29.133)',
     async (query) => {
@@ -108,6 +115,10 @@ describe('deleting dead messages', () => {
 });
 
 describe('retrying dead messages', () => {
+  async function retryWith(dlqId: string, headers: Record<string, string>): Promise<Json> {
+    return (await world.ask({ method: 'POST', url: `/v2/dlq/retry/${dlqId}`, headers })).json;
+  }
+
   it('publishes one anew and removes it (messaging 29.135)', async () => {
     const dlqId = await world.bury('https://fail.example/x', { 'upstash-redact-fields': 'body' });
     const { status, json } = await retry(`/${dlqId}`);
@@ -116,14 +127,50 @@ describe('retrying dead messages', () => {
     expect((await retry(`/${dlqId}`)).json).toEqual({ error: `dlq message ${dlqId} not found` });
   });
 
-  it('lets config headers of the request replace stored values, and no others', async () => {
-    const dlqId = await world.bury('https://fail.example/x', { 'upstash-timeout': '7s' });
-    const headers = { 'upstash-retries': '5', 'upstash-method': 'PUT' };
-    const { json } = await world.ask({ method: 'POST', url: `/v2/dlq/retry/${dlqId}`, headers });
+  it('lets config headers of the request replace stored values (messaging 17, item 4)', async () => {
+    const stored = {
+      'upstash-timeout': '7s',
+      'upstash-label': 'a',
+      'upstash-forward-x': '1',
+      'upstash-forward-y': '1',
+    };
+    const dlqId = await world.bury('https://fail.example/x', { ...stored, 'content-type': 'text/x' });
+    const json = await retryWith(dlqId, {
+      'upstash-retries': '5',
+      'upstash-method': 'PUT',
+      'upstash-label': 'b,c',
+      'upstash-forward-y': '2',
+      'upstash-delay': '1h',
+      'content-type': 'application/x-www-form-urlencoded',
+    });
+    const message = await world.ask({ method: 'GET', url: `/v2/messages/${json.messageId}` });
+    expect(message.json).toMatchObject({ maxRetries: 5, timeout: 7000, method: 'PUT', labels: ['b', 'c'] });
+    expect(message.json.header).toEqual({ X: ['1'], Y: ['2'], 'Content-Type': ['text/x'] });
+    expect(message.json.notBefore - message.json.createdAt).toBe(3_600_000);
+  });
+
+  it('keeps what the request does not name, its method and redaction among it', async () => {
+    const stored = { 'upstash-method': 'PUT', 'upstash-retry-delay': '7', 'upstash-forward-k': 'secret' };
+    const dlqId = await world.bury('https://fail.example/x', { ...stored, 'upstash-redact-fields': 'header[K]' });
+    const json = await retryWith(dlqId, { 'upstash-redact-fields': 'header[X]', 'upstash-forward-x': '1' });
     const logs = await world.ask({ method: 'GET', url: `/v2/logs?messageId=${json.messageId}` });
-    expect(logs.json.logs[0]).toMatchObject({ maxRetries: 5, timeout: 7000, method: 'POST' });
-    const wrong = await world.ask({ method: 'POST', url: '/v2/dlq/retry', headers: { 'upstash-retries': 'x' } });
-    expect(wrong.status).toBe(400);
+    expect(logs.json.logs[0]).toMatchObject({ maxRetries: 0, method: 'PUT', retryDelayExpression: '7' });
+    const hidden = [expect.stringMatching(/^REDACTED:/)];
+    expect(logs.json.logs[0].header).toEqual({ K: hidden, X: hidden });
+  });
+
+  it.each([
+    ['upstash-retries', 'x'],
+    ['upstash-deduplication-id', 'x'],
+    ['upstash-callback', 'https://callback.example'],
+  ])('refuses %s: %s, and retries nothing', async (name, value) => {
+    const dlqId = await world.bury('https://fail.example/x');
+    for (const path of ['', `/${dlqId}`]) {
+      const url = `/v2/dlq/retry${path}`;
+      const { status, json } = await world.ask({ method: 'POST', url, headers: { [name]: value } });
+      expect([status, json.error.toLowerCase()]).toEqual([400, expect.stringContaining(name)]);
+    }
+    expect(dlqIdsOf(await list())).toEqual([dlqId]);
   });
 
   it('retries many, with an empty cursor at the end (messaging 29.136)', async () => {

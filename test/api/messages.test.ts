@@ -70,6 +70,7 @@ describe('cancelling many messages', () => {
     ['a trailing slash', '/', undefined],
     ['an empty object', '', {}],
     ['no message ids', '', { messageIds: [] }],
+    ["Go's spelling of no message ids", '', { messageIds: null }],
   ])('means everything with %s (messaging 21.5)', async (_name, query, body) => {
     for (let i = 0; i < 3; i += 1) await world.publish('https://slow.example/', LATER);
     expect((await cancel(query, body)).json).toEqual({ cancelled: 3 });
@@ -88,6 +89,9 @@ describe('cancelling many messages', () => {
     ['?label=', undefined, 'invalid query parameter label: it has no value, and leaving it out would widen the action'],
     ['?messageIds=', undefined, 'invalid query parameter messageIds: it has no value'],
     ['?label=%zz', undefined, 'invalid query parameter label: malformed escape'],
+    ['', { messageIds: [''] }, 'invalid request body: messageIds must not hold an empty text'],
+    ['', { label: ['a', ''] }, 'invalid request body: label must not hold an empty text'],
+    ['', { label: null }, 'invalid query parameter label: it has no value, and leaving it out would widen the action'],
     ['', { label: { a: 1 } }, 'invalid request body: label must be a text, a number, or an array of them'],
     [
       `?label=${Array.from({ length: 101 }, (_, i) => i)}`,

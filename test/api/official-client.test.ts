@@ -81,6 +81,6 @@ it('is told what is wrong', async () => {
     'quota maxRetries exceeded, current limit: 999',
   );
   await expect(client.publish({ url: 'https://slow.example/', body: 'x'.repeat(2_000_000) })).rejects.toThrow(
-    'message_bytes_max',
+    'quota maxMessageSize exceeded',
   );
 });

@@ -154,13 +154,21 @@ describe('a publish is refused, and stores nothing, with', () => {
     await expectRefused(post('https://slow.example/', { [name]: value }), status, error);
   });
 
+  it('several things wrong, of which the destination is told before the headers (messaging 25)', async () => {
+    const headers = { 'upstash-retries': 'many' };
+    await expectRefused(post('http://127.0.0.1:1/', headers), 400, /loopback/);
+    await expectRefused(post('no-such-group', headers), 400, /Upstash-Retries/);
+    const tooLarge = Buffer.alloc(LIMITS.messageBytesMax + 1);
+    await expectRefused(post('https://slow.example/', headers, tooLarge), 400, /Upstash-Retries/);
+  });
+
   it('flow control, until it is there', async () => {
     const headers = { 'upstash-flow-control-key': 'k', 'upstash-flow-control-value': 'rate=1' };
     await expectRefused(post('https://slow.example/', headers), 400, /^Upstash-Flow-Control-Key is not available/);
   });
 
   it('a body above the limit (messaging 29.36)', async () => {
-    const error = `request body too large: message_bytes_max is ${LIMITS.messageBytesMax} bytes`;
+    const error = `quota maxMessageSize exceeded, current limit: ${LIMITS.messageBytesMax}`;
     await expectRefused(post('https://slow.example/', {}, Buffer.alloc(LIMITS.messageBytesMax + 1)), 413, error);
     expect((await post('https://slow.example/', {}, Buffer.alloc(LIMITS.messageBytesMax))).status).toBe(200);
   });

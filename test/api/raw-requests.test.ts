@@ -140,7 +140,7 @@ describe('request bodies', () => {
     for (let sent = 0; sent <= LIMITS.messageBytesMax; sent += 0x8000) connection.send(chunk);
     await connection.until((received) => received.includes('}'));
     const { status, text } = parseAnswer(connection.received);
-    expect([status, JSON.parse(text).error]).toEqual([413, expect.stringContaining('message_bytes_max')]);
+    expect([status, JSON.parse(text).error]).toEqual([413, expect.stringContaining('quota maxMessageSize exceeded')]);
     connection.send('0\r\n\r\n');
     await connection.closed;
     expect(await world.countStored()).toBe(before);
@@ -242,4 +242,32 @@ it('bears a caller that leaves before its answer', async () => {
   const { status } = await exchange(patientPort, `GET /healthz HTTP/1.1\r\n${HEAD}${CLOSE}\r\n`);
   expect([status, patient.logLines]).toEqual([200, []]);
   await patient.close();
+});
+
+it('holds no memory for a caller that leaves while its destination is looked up', async () => {
+  const left = Promise.withResolvers<void>();
+  const lookUps = [
+    async () => {
+      leaver.destroy();
+      await leaver.closed;
+      // Once another request is answered, the server has seen the first one's end.
+      await exchange(busyPort, `GET /healthz HTTP/1.1\r\n${HEAD}${CLOSE}\r\n`);
+      left.resolve();
+    },
+  ];
+  const busy = await openWorld({
+    limits: { ...LIMITS, requestMemoryBytesMax: 50_000 },
+    checkDestination: async () => {
+      await lookUps.shift()?.();
+      return undefined;
+    },
+  });
+  const { port: busyPort } = await busy.listen();
+  const leaver = new RawConnection(busyPort);
+  const head = `POST /v2/publish/https://slow.example/ HTTP/1.1\r\n${HEAD}Content-Length: 40000\r\n`;
+  leaver.send(`${head}\r\nhalf`);
+  await left.promise;
+  const { status } = await exchange(busyPort, `${head}${CLOSE}\r\n${'x'.repeat(40_000)}`);
+  expect(status).toBe(200);
+  await busy.close();
 });

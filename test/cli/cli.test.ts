@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { runWaypost } from '../support/waypost-process.ts';
+import { runWaypost, WaypostProcess } from '../support/waypost-process.ts';
 
 describe('waypost', () => {
   let folder: string;
@@ -107,6 +107,27 @@ describe('waypost', () => {
     const [addedToken, ...addedKeys] = added.stdout.split('\n');
     expect(addedToken).not.toBe(firstToken);
     expect(addedKeys).toEqual(firstKeys);
+  });
+
+  it('makes a token that only reads, and shows no signing keys with it (messaging 2.2)', async () => {
+    const full = await runWaypost(['init', '--data-dir', folder]);
+    const { code, stdout } = await runWaypost(['init', '--data-dir', folder, '--add-token', '--read-only']);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^QSTASH_TOKEN=\S+\n$/);
+    const server = new WaypostProcess(['serve', '--port', '0', '--data-dir', folder, '--log-format', 'json']);
+    try {
+      const url = await server.url();
+      const ask = (output: string, method: string, path: string) => {
+        const token = /^QSTASH_TOKEN=(.*)$/m.exec(output)?.[1];
+        return fetch(`${url}${path}`, { method, headers: { authorization: `Bearer ${token}` } });
+      };
+      expect((await ask(stdout, 'GET', '/v2/logs')).status).toBe(200);
+      expect((await ask(stdout, 'GET', '/v2/keys')).status).toBe(403);
+      expect((await ask(stdout, 'DELETE', '/v2/messages')).status).toBe(403);
+      expect((await ask(full.stdout, 'DELETE', '/v2/messages')).status).toBe(200);
+    } finally {
+      await server.kill();
+    }
   });
 
   it('puts the project into the token, as clients decode it', async () => {
