@@ -18,7 +18,7 @@ const CLAIM_MAX = 128;
 const UNPARK_MAX = 64;
 /** Timers are set no further ahead, so that a machine that slept or whose clock was set is noticed soon. */
 const SLEEP_MAX_MS = 30_000;
-/** Pause after the store refused: 100 ms, doubling up to 5 s. */
+/** Pause after the store refused a settle: 100 ms, doubling up to 5 s. A claim, which nobody waits for, waits 5 s. */
 const STORE_RETRY_MS = { first: 100, max: 5_000 };
 
 interface DispatcherDeps {
