@@ -5,6 +5,7 @@ import { CannotStart } from '../open-store.ts';
 import { type Credentials, type RunningServer, startServer } from '../server.ts';
 import { createEventLog } from '../telemetry/event-log.ts';
 import { CommandFailed, EXIT, type Terminal } from './command.ts';
+import { nodeWarning } from './node-version.ts';
 import { readVersion } from './version.ts';
 
 interface RunOptions {
@@ -24,6 +25,9 @@ export async function runServer(config: Config, terminal: Terminal, options: Run
   // What nobody caught is a defect: end, and let the next start recover from what is on disk.
   process.once('uncaughtException', (error) => endAtOnce(log, 'defect', error));
   const server = await start(config, log, options.credentials);
+  // In development the endpoints are one's own.
+  const warning = options.credentials === 'own' ? nodeWarning(process.versions.node) : undefined;
+  if (warning !== undefined) log.warn('node_outdated', { reason: warning });
   if (format === 'pretty' && options.announce) terminal.print(options.announce(server));
   log.info('listening', { url: server.url, pid: process.pid, version: readVersion() });
   return untilSignalled(server, log, config.drainLimitMs);

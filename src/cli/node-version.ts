@@ -1,0 +1,19 @@
+/** Is the Node that runs this safe to deliver with? */
+
+/** First version without faults that a hostile endpoint could use: Brotli and DNS parsing, TLS address checks. */
+const SAFE_VERSION = '24.22.1';
+
+/** What to tell the operator about `version` (`24.21.0`), or nothing when it is recent enough. */
+export function nodeWarning(version: string): string | undefined {
+  if (!isOlder(version, SAFE_VERSION)) return undefined;
+  return `Node ${version} has known faults that a hostile endpoint could use: run ${SAFE_VERSION} or newer`;
+}
+
+function isOlder(version: string, floor: string): boolean {
+  const [have, need] = [version, floor].map((text) => text.split('.').map((part) => Number.parseInt(part, 10)));
+  for (const [at, least] of (need ?? []).entries()) {
+    const part = have?.[at] ?? 0;
+    if (part !== least) return part < least;
+  }
+  return false;
+}
