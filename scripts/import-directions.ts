@@ -12,7 +12,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   engine: ['protocol', 'node:crypto'],
   store: ['engine', 'protocol', 'node:fs', 'node:path', 'node:sqlite', 'node:worker_threads'],
   delivery: ['engine', 'protocol', 'undici', 'ipaddr.js', 'node:dns', 'node:net'],
-  api: ['engine', 'protocol', 'fastify', '@sinclair/typebox', 'ipaddr.js', 'node:http', 'node:net'],
+  api: ['engine', 'protocol', 'fastify', '@sinclair/typebox', 'ipaddr.js', 'node:crypto', 'node:http', 'node:net'],
   config: ['engine', 'protocol', 'node:crypto', 'node:fs', 'node:path'],
   telemetry: ['engine', 'pino'],
   testing: ['engine', 'protocol', 'node:timers'],

@@ -7,6 +7,8 @@ export interface Answer {
   status: number;
   /** JSON text; `''` for the answers that the contract calls "200, no body". */
   json: string;
+  /** A page for people to read, in place of `json`. */
+  html?: string;
   headers?: Record<string, string>;
 }
 

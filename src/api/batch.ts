@@ -10,7 +10,7 @@ import { VALUES_PER_ITEM_MAX } from './limits.ts';
 import { messageLimit, publishedJson } from './publish.ts';
 import { bodyTooLarge } from './request-body.ts';
 import type { Call, Route, Services } from './route.ts';
-import { BatchSchema } from './schemas.ts';
+import { BatchItemsSchema, BatchSchema } from './schemas.ts';
 import { refuseQueue, refuseUnavailable } from './unavailable-features.ts';
 
 /** An item that passed validation: a message, or a refusal that concerns only its own place in the answer. */
@@ -86,6 +86,8 @@ export function batchRoutes(services: Services): Route[] {
       path: '/v2/batch',
       access: 'full',
       summary: 'Publishes several messages in one request.',
+      takes: { body: BatchItemsSchema },
+      refusals: [412],
       answers: { 200: BatchSchema },
       handle: publishAll,
     },

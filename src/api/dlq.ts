@@ -4,6 +4,7 @@ import type { ProjectId } from '../engine/model.ts';
 import type { DeadMessage, Page } from '../engine/stores.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { type Answer, answer, NO_BODY } from './answer.ts';
+import { RETRY_HEADERS } from './config-headers.ts';
 import { type Amount, type Filters, readFilters } from './filters.ts';
 import { readJson } from './json-body.ts';
 import { PAGE_BODY_BYTES_MAX, SMALL_JSON_LIMIT } from './limits.ts';
@@ -104,12 +105,14 @@ export function dlqRoutes(services: Services): Route[] {
     return found.sort(newestFirst);
   }
 
+  const bulk = { use: 'dlqBulk', amount: AMOUNT } as const;
   return [
     {
       method: 'GET',
       path: '/v2/dlq',
       access: 'read',
       summary: 'Lists dead messages, newest first.',
+      takes: { filters: { use: 'dlqList', amount: AMOUNT } },
       answers: { 200: DeadListSchema },
       handle: list,
     },
@@ -118,6 +121,7 @@ export function dlqRoutes(services: Services): Route[] {
       path: '/v2/dlq',
       access: 'full',
       summary: 'Deletes the dead messages that match filters, all without a filter.',
+      takes: { filters: bulk },
       answers: { 200: DeletedSchema },
       handle: deleteMany,
     },
@@ -126,6 +130,8 @@ export function dlqRoutes(services: Services): Route[] {
       path: '/v2/dlq/retry',
       access: 'full',
       summary: 'Publishes the dead messages that match filters anew.',
+      takes: { filters: bulk, configHeaders: RETRY_HEADERS },
+      refusals: [404],
       answers: { 201: RetriedManySchema },
       handle: retryMany,
     },
@@ -134,6 +140,7 @@ export function dlqRoutes(services: Services): Route[] {
       path: '/v2/dlq/retry/:dlqId',
       access: 'full',
       summary: 'Publishes a dead message anew and removes it from the DLQ.',
+      takes: { configHeaders: RETRY_HEADERS },
       answers: { 201: RetriedSchema },
       handle: retryOne,
     },

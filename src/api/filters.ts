@@ -51,6 +51,11 @@ const FILTER_TABLE: readonly FilterRow[] = [
 
 const ROW_BY_NAME: ReadonlyMap<string, FilterRow> = new Map(FILTER_TABLE.map((entry) => [entry.name, entry]));
 
+/** The filters that a request of `use` may hold, in the order of the table. */
+export function filterNames(use: FilterUse): string[] {
+  return FILTER_TABLE.filter((entry) => entry[use] === 'read').map(({ name }) => name);
+}
+
 /** How much one request may ask for (messaging.md 21.4, 22.24, 22.39). */
 export interface Amount {
   /** Without `count`; absent: everything. */
@@ -196,9 +201,11 @@ const STATES_BY_NAME: ReadonlyMap<string, readonly LogState[]> = new Map<string,
   ['IN_PROGRESS', ['ACTIVE', 'RETRY', 'ERROR']],
 ]);
 
+export const STATE_NAMES: readonly string[] = [...STATES_BY_NAME.keys()];
+
 function readState(text: string): readonly LogState[] {
   const states = STATES_BY_NAME.get(text);
-  if (!states) throw invalid('state', `one of ${[...STATES_BY_NAME.keys()].join(', ')} is needed`);
+  if (!states) throw invalid('state', `one of ${STATE_NAMES.join(', ')} is needed`);
   return states;
 }
 

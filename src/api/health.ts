@@ -30,6 +30,7 @@ export function healthRoutes({ engine, isReady, log }: Services): Route[] {
       path: '/readyz',
       access: 'public',
       summary: 'Answers 200 while requests can be served, else 503.',
+      refusals: [503],
       answers: { 200: HealthSchema },
       handle: ready,
     },

@@ -33,12 +33,14 @@ export function logRoutes({ engine, logsPageDefault }: Services): Route[] {
     return { status: 200, json: `{${cursor}"logs":${entries},"events":${entries}}` };
   }
 
+  const takes = { filters: { use: 'logs', amount } } as const;
   return [
     {
       method: 'GET',
       path: '/v2/logs',
       access: 'read',
       summary: 'Lists log entries, newest first.',
+      takes,
       answers: { 200: LogsSchema },
       handle: logs,
     },
@@ -47,6 +49,7 @@ export function logRoutes({ engine, logsPageDefault }: Services): Route[] {
       path: '/v2/events',
       access: 'read',
       summary: 'Lists log entries, newest first, in the shape that the client libraries read.',
+      takes,
       answers: { 200: EventsSchema },
       handle: events,
     },

@@ -70,6 +70,7 @@ export function messageRoutes({ engine }: Services): Route[] {
       path: '/v2/messages',
       access: 'full',
       summary: 'Cancels the messages that match filters, all without a filter.',
+      takes: { filters: { use: 'cancel', amount: CANCEL_AMOUNT } },
       answers: { 200: CancelledSchema },
       handle: cancelMany,
     },

@@ -4,6 +4,7 @@ import { readDestination } from '../protocol/destination.ts';
 import { readPublishOptions } from '../protocol/options.ts';
 import { splitQuery } from '../protocol/request-target.ts';
 import type { Answer } from './answer.ts';
+import { PUBLISH_HEADERS } from './config-headers.ts';
 import { checkAddress, groupNotFound } from './destinations.ts';
 import type { BodyLimit } from './request-body.ts';
 import type { Call, Route, Services } from './route.ts';
@@ -41,6 +42,8 @@ export function publishRoutes(services: Services): Route[] {
       path: '/v2/publish/*',
       access: 'full',
       summary: 'Publishes a message to the URL in the path.',
+      takes: { configHeaders: PUBLISH_HEADERS, body: 'bytes' },
+      refusals: [404],
       answers: { 200: PublishedSchema, 202: PublishedSchema },
       handle: publish,
     },

@@ -12,17 +12,19 @@ const LINGER_BYTES_MAX = 16 * 1024 * 1024;
 
 /** Writes `given` as the whole answer. The connection stays open unless too much of the request is still to come. */
 export function respond(request: IncomingMessage, response: ServerResponse, given: Answer, clock: Clock): void {
-  const { status, json, headers } = given;
+  const { status, json, html, headers } = given;
+  const text = html ?? json;
+  const contentType = html === undefined ? 'application/json' : 'text/html; charset=utf-8';
   const isLeft = isBodyLeft(request);
   response.writeHead(status, {
     ...headers,
-    ...(json === '' ? undefined : { 'content-type': 'application/json' }),
-    'content-length': Buffer.byteLength(json),
+    ...(text === '' ? undefined : { 'content-type': contentType }),
+    'content-length': Buffer.byteLength(text),
     ...(isLeft ? { connection: 'close' } : undefined),
   });
   // A caller that still waits to be told to go on has sent nothing, so there is nothing to linger for.
-  if (isLeft && !isAwaitingContinue(request)) closeAfter(request, response, json, clock);
-  else response.end(json);
+  if (isLeft && !isAwaitingContinue(request)) closeAfter(request, response, text, clock);
+  else response.end(text);
 }
 
 /** True when more is to come than is worth reading only to keep the connection. */
@@ -43,7 +45,7 @@ function isAwaitingContinue(request: IncomingMessage): boolean {
  * Answers at once, but closes only when the caller has stopped sending or has had its chance to: a socket that is
  * closed while data arrives is reset, and the reset would take the answer away from a caller still busy sending.
  */
-function closeAfter(request: IncomingMessage, response: ServerResponse, json: string, clock: Clock): void {
+function closeAfter(request: IncomingMessage, response: ServerResponse, text: string, clock: Clock): void {
   let bytes = 0;
   let isOver = false;
   const finish = (): void => {
@@ -59,7 +61,7 @@ function closeAfter(request: IncomingMessage, response: ServerResponse, json: st
     if (bytes > LINGER_BYTES_MAX) finish();
   };
   const timer = clock.startTimer(LINGER_MS, finish);
-  response.write(json);
+  response.write(text);
   request.on('data', drop);
   request.once('end', finish);
   request.once('close', finish);

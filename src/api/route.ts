@@ -6,6 +6,8 @@ import type { Clock, EventLog } from '../engine/ports.ts';
 import type { Quotas } from '../protocol/options.ts';
 import type { Accounts } from './accounts.ts';
 import type { Answer } from './answer.ts';
+import type { ConfigHeader } from './config-headers.ts';
+import type { Amount, FilterUse } from './filters.ts';
 import type { ApiLimits } from './limits.ts';
 import type { RequestBody } from './request-body.ts';
 
@@ -24,9 +26,22 @@ export interface Route {
   access: Access;
   /** One sentence for the interface document. */
   summary: string;
-  /** Shape of each successful answer; `undefined` for "200, no body". */
+  /** What a request holds besides path and token; absent: nothing that is read. */
+  takes?: Takes;
+  /** Statuses of refusals that do not follow from `access`, `path` and `takes`. */
+  refusals?: readonly number[];
+  /** Shape of each successful answer; `undefined` for "200, no body". A text with `contentMediaType` is sent as it is. */
   answers: Record<number, TSchema | undefined>;
   handle: (call: Call) => Answer | Promise<Answer>;
+}
+
+/** What a request may hold, for the interface document: the handlers read and check it themselves. */
+export interface Takes {
+  /** Filters in the query; bulk actions read them from a JSON object in the body too (messaging.md 21.3). */
+  filters?: { use: FilterUse; amount: Amount };
+  configHeaders?: readonly ConfigHeader[];
+  /** A JSON body of this shape, or bytes of any content type. */
+  body?: TSchema | 'bytes';
 }
 
 /** One request that was admitted. */

@@ -3,6 +3,7 @@ import { percentDecode } from '../protocol/percent-encoding.ts';
 import { readTarget } from '../protocol/request-target.ts';
 import { batchRoutes } from './batch.ts';
 import { dlqRoutes } from './dlq.ts';
+import { documentRoutes } from './document.ts';
 import { healthRoutes } from './health.ts';
 import { keyRoutes } from './keys.ts';
 import { logRoutes } from './logs.ts';
@@ -12,7 +13,7 @@ import type { Route, Services } from './route.ts';
 
 /** The route table. Access checks, the interface document and their tests are made from it. */
 export function createRoutes(services: Services): Route[] {
-  return [
+  const routes = [
     ...publishRoutes(services),
     ...batchRoutes(services),
     ...messageRoutes(services),
@@ -21,6 +22,7 @@ export function createRoutes(services: Services): Route[] {
     ...keyRoutes(services),
     ...healthRoutes(services),
   ];
+  return [...routes, ...documentRoutes(routes)];
 }
 
 /** What a request target names. */

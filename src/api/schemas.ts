@@ -3,23 +3,30 @@ import { type TProperties, Type } from '@sinclair/typebox';
 
 const Ms = Type.Integer({ minimum: 0, description: 'Unix time in milliseconds' });
 const Text = Type.String({ minLength: 1 });
-const HeaderMapSchema = Type.Record(Type.String(), Type.Array(Type.String(), { minItems: 1 }));
-const Method = Type.Union(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].map((name) => Type.Literal(name)));
+const HeaderMapSchema = Type.Record(Type.String(), Type.Array(Type.String(), { minItems: 1 }), {
+  $id: 'HeaderMap',
+  description: 'Canonical header name to its values.',
+});
+export const MethodSchema = Type.Union(
+  ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].map((name) => Type.Literal(name)),
+  { $id: 'Method', examples: ['POST'] },
+);
 const State = Type.Union(
   ['CREATED', 'ACTIVE', 'DELIVERED', 'ERROR', 'RETRY', 'FAILED', 'CANCEL_REQUESTED', 'CANCELED'].map((name) =>
     Type.Literal(name),
   ),
+  { $id: 'State' },
 );
 
-/** An object with exactly these members: one that nobody documented is a mistake. */
-function exactly<T extends TProperties>(members: T) {
-  return Type.Object(members, { additionalProperties: false });
+/** An object with exactly these members: one that nobody documented is a mistake. With an `$id` it is written once in the document. */
+function exactly<T extends TProperties>(members: T, $id?: string) {
+  return Type.Object(members, { additionalProperties: false, ...($id === undefined ? undefined : { $id }) });
 }
 
 const attributes = {
   messageId: Type.String({ pattern: '^msg_' }),
   url: Text,
-  method: Method,
+  method: MethodSchema,
   maxRetries: Type.Integer({ minimum: 0 }),
   header: Type.Optional(HeaderMapSchema),
   topicName: Type.Optional(Text),
@@ -50,55 +57,67 @@ const message = {
   failureCallbackHeader: Type.Optional(HeaderMapSchema),
 };
 
-export const ErrorSchema = exactly({ error: Text });
-export const MessageSchema = exactly(message);
+export const ErrorSchema = exactly({ error: Text }, 'Error');
+export const MessageSchema = exactly(message, 'Message');
 
-export const ExplanationSchema = exactly({
-  reason: Type.Union(
-    ['delayed', 'retrying', 'due', 'endpoint_busy', 'attempting', 'cancelling'].map((name) => Type.Literal(name)),
-  ),
-  explanation: Text,
-  retried: Type.Integer({ minimum: 0 }),
-  since: Type.Optional(Ms),
-  due: Type.Optional(Ms),
-});
+export const ExplanationSchema = exactly(
+  {
+    reason: Type.Union(
+      ['delayed', 'retrying', 'due', 'endpoint_busy', 'attempting', 'cancelling'].map((name) => Type.Literal(name)),
+    ),
+    explanation: Text,
+    retried: Type.Integer({ minimum: 0 }),
+    since: Type.Optional(Ms),
+    due: Type.Optional(Ms),
+  },
+  'Explanation',
+);
 
-export const DeadMessageSchema = exactly({
-  ...message,
-  dlqId: Text,
-  responseStatus: Type.Integer({ minimum: 0 }),
-  responseHeader: Type.Optional(HeaderMapSchema),
-  responseBody: Type.Optional(Text),
-  responseBodyBase64: Type.Optional(Text),
-});
+export const DeadMessageSchema = exactly(
+  {
+    ...message,
+    dlqId: Text,
+    responseStatus: Type.Integer({ minimum: 0 }),
+    responseHeader: Type.Optional(HeaderMapSchema),
+    responseBody: Type.Optional(Text),
+    responseBodyBase64: Type.Optional(Text),
+  },
+  'DeadMessage',
+);
 
-export const LogEntrySchema = exactly({
-  ...attributes,
-  time: Ms,
-  state: State,
-  body: Type.Optional(Text),
-  error: Type.Optional(Text),
-  nextDeliveryTime: Type.Optional(Ms),
-  responseStatus: Type.Optional(Type.Integer()),
-  responseBody: Type.Optional(Text),
-  responseHeaders: Type.Optional(Type.Record(Type.String(), Type.Array(Type.String()))),
-  responseHeader: Type.Optional(Type.Record(Type.String(), Type.Array(Type.String()))),
-  callbackHeaders: Type.Optional(HeaderMapSchema),
-  failureCallbackHeaders: Type.Optional(HeaderMapSchema),
-  retryDelayExpr: Type.Optional(Text),
-});
+export const LogEntrySchema = exactly(
+  {
+    ...attributes,
+    time: Ms,
+    state: State,
+    body: Type.Optional(Text),
+    error: Type.Optional(Text),
+    nextDeliveryTime: Type.Optional(Ms),
+    responseStatus: Type.Optional(Type.Integer()),
+    responseBody: Type.Optional(Text),
+    responseHeaders: Type.Optional(Type.Record(Type.String(), Type.Array(Type.String()))),
+    responseHeader: Type.Optional(Type.Record(Type.String(), Type.Array(Type.String()))),
+    callbackHeaders: Type.Optional(HeaderMapSchema),
+    failureCallbackHeaders: Type.Optional(HeaderMapSchema),
+    retryDelayExpr: Type.Optional(Text),
+  },
+  'LogEntry',
+);
 
-export const PublishedSchema = exactly({
-  messageId: attributes.messageId,
-  url: Text,
-  deduplicated: Type.Optional(Type.Literal(true)),
-});
+export const PublishedSchema = exactly(
+  {
+    messageId: attributes.messageId,
+    url: Text,
+    deduplicated: Type.Optional(Type.Literal(true)),
+  },
+  'Published',
+);
 
 export const BatchSchema = Type.Array(Type.Union([PublishedSchema, ErrorSchema]));
-export const CancelledSchema = exactly({ cancelled: Type.Integer({ minimum: 0 }) });
+export const CancelledSchema = exactly({ cancelled: Type.Integer({ minimum: 0 }) }, 'Cancelled');
 export const DeadListSchema = exactly({ messages: Type.Array(DeadMessageSchema), cursor: Type.Optional(Text) });
 export const DeletedSchema = exactly({ deleted: Type.Integer({ minimum: 0 }), cursor: Type.Optional(Text) });
-export const RetriedSchema = exactly({ messageId: attributes.messageId });
+export const RetriedSchema = exactly({ messageId: attributes.messageId }, 'Retried');
 export const RetriedManySchema = exactly({ cursor: Type.String(), responses: Type.Array(RetriedSchema) });
 export const EventsSchema = exactly({ cursor: Type.Optional(Text), events: Type.Array(LogEntrySchema) });
 export const LogsSchema = exactly({
@@ -106,5 +125,24 @@ export const LogsSchema = exactly({
   logs: Type.Array(LogEntrySchema),
   events: Type.Array(LogEntrySchema),
 });
-export const SigningKeysSchema = exactly({ current: Text, next: Text });
-export const HealthSchema = exactly({ status: Text });
+export const SigningKeysSchema = exactly({ current: Text, next: Text }, 'SigningKeys');
+export const HealthSchema = exactly({ status: Text }, 'Health');
+
+/** The body of a batch (messaging.md 22.3); members that nobody knows are ignored. */
+export const BatchItemsSchema = Type.Array(
+  Type.Object(
+    {
+      destination: Type.String({ description: 'URL to deliver to, nothing of it escaped' }),
+      body: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+      headers: Type.Optional(
+        Type.Union([Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())])), Type.Null()], {
+          description: 'what a publish of this item alone would have as request headers',
+        }),
+      ),
+    },
+    { $id: 'BatchItem' },
+  ),
+);
+
+export const DocumentSchema = Type.Object({ openapi: Type.String() }, { description: 'An OpenAPI document' });
+export const PageSchema = Type.String({ contentMediaType: 'text/html' });

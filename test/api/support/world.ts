@@ -78,7 +78,7 @@ export interface Reply {
   status: number;
   headers: Record<string, string | string[] | number | undefined>;
   text: string;
-  /** Parsed body; `undefined` without one. */
+  /** Parsed body; `undefined` without one, and for a page. */
   json: Json;
 }
 
@@ -172,7 +172,7 @@ async function ask(app: FastifyInstance, request: InjectOptions): Promise<Reply>
     status,
     headers: response.headers,
     text,
-    json: text === '' ? undefined : JSON.parse(text),
+    json: text === '' || isPage(response.headers) ? undefined : JSON.parse(text),
   };
   expectWellFormed(reply);
   return reply;
@@ -181,8 +181,12 @@ async function ask(app: FastifyInstance, request: InjectOptions): Promise<Reply>
 /** What holds for every answer (messaging.md 1.3, 29.7, 29.8). */
 function expectWellFormed({ status, headers, text, json }: Reply): void {
   expect(status < 300 || status > 399, `a redirect: ${status}`).toBe(true);
-  if (text !== '') expect(headers['content-type']).toBe('application/json');
+  if (text !== '' && !isPage(headers)) expect(headers['content-type']).toBe('application/json');
   if (status >= 400) expect(Value.Check(ErrorSchema, json), `not an error object: ${text}`).toBe(true);
+}
+
+function isPage(headers: Reply['headers']): boolean {
+  return headers['content-type'] === 'text/html; charset=utf-8';
 }
 
 async function publish(

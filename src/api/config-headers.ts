@@ -1,0 +1,74 @@
+/**
+ * The config headers of a message, as the interface document shows them (messaging.md 4.2). `protocol/options.ts` reads
+ * and checks them; a test holds this table against what it reads.
+ */
+import { type TSchema, Type } from '@sinclair/typebox';
+import { MethodSchema } from './schemas.ts';
+
+export interface ConfigHeader {
+  /** In the spelling of the official clients; each is read with the prefix `Waypost-` too. */
+  name: string;
+  meaning: string;
+  /** With at least one example that is accepted. */
+  schema: TSchema;
+}
+
+const DECIMAL = '\\d+(\\.\\d+)?';
+const Duration = Type.String({
+  $id: 'Duration',
+  description: 'Numbers with the units ms, s, m, h and d, or a bare number of seconds.',
+  pattern: `^(${DECIMAL}|(${DECIMAL}(ms|s|m|h|d))+)$`,
+  examples: ['30s', '1d10h30m'],
+});
+const Flag = Type.Union([Type.Literal('true'), Type.Literal('false')], { examples: ['true'] });
+
+function header(name: string, meaning: string, schema: TSchema): ConfigHeader {
+  return { name, meaning, schema };
+}
+
+/** What means something for a message that is published again, too. */
+const OF_EVERY_MESSAGE: readonly ConfigHeader[] = [
+  header('Upstash-Method', 'Method of the delivery; POST without it.', MethodSchema),
+  header('Upstash-Delay', 'Earliest delivery, counted from now.', Duration),
+  header(
+    'Upstash-Not-Before',
+    'Earliest delivery as a Unix time in seconds; wins over the delay.',
+    Type.Integer({ minimum: 0, examples: [1_767_225_600] }),
+  ),
+  header('Upstash-Retries', 'Attempts after the first one.', Type.Integer({ minimum: 0, examples: [5] })),
+  header(
+    'Upstash-Retry-Delay',
+    'Milliseconds before a retry, as an expression of the retries made so far.',
+    Type.String({ examples: ['1000 * (1 + retried)'] }),
+  ),
+  header('Upstash-Timeout', 'Limit of one attempt, more than 0.', Duration),
+  header(
+    'Upstash-Label',
+    'Labels to find the message by, separated by commas.',
+    Type.String({ examples: ['welcome'] }),
+  ),
+  header(
+    'Upstash-Redact-Fields',
+    'What logs show only as a hash: body, headers or header[Name], separated by commas.',
+    Type.String({ examples: ['body, header[Authorization]'] }),
+  ),
+];
+
+/** Read by a publish. */
+export const PUBLISH_HEADERS: readonly ConfigHeader[] = [
+  ...OF_EVERY_MESSAGE,
+  header(
+    'Upstash-Deduplication-Id',
+    'A second publish with this id makes no second message for a while.',
+    Type.String({ maxLength: 255, pattern: '^[^:]*$', examples: ['order-42'] }),
+  ),
+  header(
+    'Upstash-Content-Based-Deduplication',
+    'The same by destination, body and forwarded headers, when it is true.',
+    Flag,
+  ),
+  header('Upstash-Header-Forward', 'Delivers the other headers of this request too, when it is true.', Flag),
+];
+
+/** Read by a DLQ retry: each replaces what the dead message had (messaging.md 17, item 4). */
+export const RETRY_HEADERS: readonly ConfigHeader[] = OF_EVERY_MESSAGE;

@@ -1,0 +1,194 @@
+/** The interface document as one HTML page that needs nothing else: no script, no font, no other request. */
+import type { Content, JsonSchema, OpenApiDocument, Operation, Parameter } from './openapi.ts';
+
+/** Exported for its hash in the content security policy. */
+export const DOCS_STYLE = `
+:root { color-scheme: light dark; --line: light-dark(#d8dce2, #3a4049); --soft: light-dark(#f4f6f8, #1f2329);
+  --quiet: light-dark(#57606a, #9aa4b0); --accent: light-dark(#0b57d0, #8ab4f8); }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 1rem 1.25rem 4rem; max-width: 62rem; font: 1rem/1.5 system-ui, sans-serif;
+  background: light-dark(#fff, #16191d); color: light-dark(#1f2328, #e6e9ed); }
+a { color: var(--accent); }
+h2 { margin-top: 2.5rem; border-bottom: 1px solid var(--line); }
+h4 { margin: 1rem 0 .25rem; }
+nav ul { padding: 0; display: flex; flex-wrap: wrap; gap: .25rem 1rem; list-style: none; }
+code { font: .875em/1.4 ui-monospace, monospace; overflow-wrap: anywhere; }
+details { margin: .5rem 0; border: 1px solid var(--line); border-radius: .375rem; }
+summary { padding: .5rem .75rem; background: var(--soft); cursor: pointer; border-radius: .375rem; }
+details > div { padding: .25rem .75rem .75rem; scroll-margin-top: 3.5rem; }
+.method { display: inline-block; min-width: 4.5em; font-weight: 700; }
+.quiet { color: var(--quiet); }
+table { width: 100%; border-collapse: collapse; }
+th, td { padding: .25rem .75rem .25rem 0; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
+.scroll { overflow-x: auto; }
+`;
+
+/** Text that is HTML already; everything else is escaped where it is put in. */
+class Html {
+  readonly text: string;
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+type Part = string | Html | readonly Part[];
+
+export function docsPage({ info, tags, paths, components }: OpenApiDocument): string {
+  const operations = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
+  );
+  const sections = tags.map(({ name }) => {
+    const own = operations.filter(({ operation }) => operation.tags.includes(name));
+    const parts = own.map(({ path, method, operation }) =>
+      operationPart(path, method, operation, components.responses),
+    );
+    return html`<section><h2 id="${slug(name)}">${name}</h2>${parts}</section>`;
+  });
+  const schemas = Object.entries(components.schemas).map(([name, schema]) => schemaPart(name, schema));
+  const links = [...tags.map(({ name }) => name), 'Shapes'].map(
+    (name) => html`<li><a href="#${slug(name)}">${name}</a></li>`,
+  );
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${info.title}: the interface</title>
+<style>${new Html(DOCS_STYLE)}</style>
+</head>
+<body>
+<header><h1>${info.title}</h1><p>${prose(info.description)}</p>
+<p>The token comes in the header <code>Authorization: Bearer</code> or in the query as <code>qstash_token</code>.
+For programs: <a href="openapi.json">openapi.json</a>.</p>
+<nav><ul>${links}</ul></nav></header>
+<main>${sections}<section><h2 id="${slug('Shapes')}">Shapes</h2>${schemas}</section></main>
+</body>
+</html>
+`.text;
+}
+
+/** The id is inside, so that a link to it opens the section. */
+function operationPart(
+  path: string,
+  method: string,
+  { operationId, summary, description, parameters = [], requestBody, responses }: Operation,
+  refusals: OpenApiDocument['components']['responses'],
+): Html {
+  const places = (['path', 'query', 'header'] as const).map((place) =>
+    parametersPart(
+      place,
+      parameters.filter((parameter) => parameter.in === place),
+    ),
+  );
+  const body =
+    requestBody === undefined
+      ? ''
+      : html`<h4>Body</h4><div>${requestBody.description ?? ''} ${contentPart(requestBody.content)}</div>`;
+  const answers = Object.entries(responses).map(([status, given]) => {
+    const response = '$ref' in given ? refusals[lastWord(given.$ref)] : given;
+    const content = '$ref' in given || response?.content === undefined ? '' : contentPart(response.content);
+    return html`<tr><td><code>${status}</code></td><td>${prose(response?.description ?? '')} ${content}</td></tr>`;
+  });
+  return html`<details><summary><code><span class="method">${method.toUpperCase()}</span>${path}</code>
+<span class="quiet">${summary}</span></summary><div id="${operationId}"><p>${prose(description)}</p>${places}${body}
+<h4>Answers</h4><table>${answers}</table></div></details>
+`;
+}
+
+function parametersPart(place: Parameter['in'], parameters: readonly Parameter[]): Part {
+  if (parameters.length === 0) return '';
+  const rows = parameters.map(
+    ({ name, description, schema }) =>
+      html`<tr><td><code>${name}</code></td><td>${typePart(schema)}</td><td>${description}</td></tr>`,
+  );
+  const title = { path: 'In the path', query: 'In the query', header: 'Headers' }[place];
+  return html`<h4>${title}</h4><div class="scroll"><table>${rows}</table></div>`;
+}
+
+function contentPart(content: Content): Part {
+  return Object.entries(content).map(([type, { schema }]) =>
+    schema === undefined ? 'Bytes of any content type.' : html`<code>${type}</code>: ${typePart(schema)}`,
+  );
+}
+
+function schemaPart(name: string, schema: JsonSchema): Html {
+  const members = membersOf(schema);
+  const description = textOf(schema['description']);
+  const content =
+    members.length === 0
+      ? html`<div>${typePart(schema)}</div><p>${description}</p>`
+      : html`<p>${description}</p><div class="scroll"><table>${members}</table></div>`;
+  return html`<details><summary><code>${name}</code></summary><div id="shape-${name}">${content}</div></details>
+`;
+}
+
+function membersOf(schema: JsonSchema): Html[] {
+  const required = Array.isArray(schema['required']) ? schema['required'] : [];
+  return Object.entries(schemasIn(schema['properties'])).map(([name, member]) => {
+    const when = required.includes(name) ? '' : 'optional';
+    return html`<tr><td><code>${name}</code></td><td>${typePart(member)}</td><td>${textOf(member['description'])}</td>
+<td class="quiet">${when}</td></tr>`;
+  });
+}
+
+/** A schema in a few words. */
+function typePart(schema: JsonSchema): Part {
+  const { $ref, enum: words, const: constant, anyOf, items, patternProperties, properties, type, examples } = schema;
+  if (typeof $ref === 'string') return html`<a href="#shape-${lastWord($ref)}">${lastWord($ref)}</a>`;
+  if (Array.isArray(words))
+    return separated(
+      words.map((word) => html`<code>${String(word)}</code>`),
+      ', ',
+    );
+  if (constant !== undefined) return html`<code>${JSON.stringify(constant)}</code>`;
+  if (Array.isArray(anyOf))
+    return separated(
+      anyOf.map((choice: JsonSchema) => typePart(choice)),
+      ' or ',
+    );
+  if (items !== undefined) return ['array of ', typePart(items as JsonSchema)];
+  if (properties !== undefined) {
+    const rows = membersOf(schema);
+    return html`<div class="scroll"><table>${rows}</table></div>`;
+  }
+  const [values] = Object.values(schemasIn(patternProperties));
+  if (values !== undefined) return ['object of ', typePart(values)];
+  const [example] = Array.isArray(examples) ? examples : [];
+  const shown = example === undefined ? '' : html`, such as <code>${String(example)}</code>`;
+  return [textOf(type), shown];
+}
+
+function schemasIn(value: unknown): Record<string, JsonSchema> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, JsonSchema>) : {};
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
+
+function separated(parts: readonly Part[], separator: string): Part {
+  return parts.flatMap((part, index) => (index === 0 ? [part] : [separator, part]));
+}
+
+/** Words between backticks become code. */
+function prose(text: string): Part {
+  return text.split('`').map((piece, index) => (index % 2 === 1 ? html`<code>${piece}</code>` : piece));
+}
+
+function slug(name: string): string {
+  return name.toLowerCase().replaceAll(/\W+/g, '-');
+}
+
+function lastWord(reference: string): string {
+  return reference.slice(reference.lastIndexOf('/') + 1);
+}
+
+function html(texts: TemplateStringsArray, ...parts: Part[]): Html {
+  return new Html(texts.map((text, index) => text + written(parts[index] ?? '')).join(''));
+}
+
+function written(part: Part): string {
+  if (part instanceof Html) return part.text;
+  if (typeof part !== 'string') return part.map(written).join('');
+  return part.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
+}

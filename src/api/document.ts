@@ -1,0 +1,48 @@
+/** The interface document and the page to read it on; both need no token, since they say nothing about anybody. */
+import { hash } from 'node:crypto';
+import { answer } from './answer.ts';
+import { DOCS_STYLE, docsPage } from './docs-page.ts';
+import { writeOpenApi } from './openapi.ts';
+import type { Route } from './route.ts';
+import { DocumentSchema, PageSchema } from './schemas.ts';
+
+/** Nothing but the page's own style: no script, no request to anywhere. */
+const PAGE_HEADERS = {
+  'content-security-policy': [
+    `default-src 'none'; style-src 'sha256-${hash('sha256', DOCS_STYLE, 'base64')}'`,
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  ].join('; '),
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+};
+
+/** `others` are all other routes of the interface. Both texts are made when somebody first asks for them. */
+export function documentRoutes(others: readonly Route[]): Route[] {
+  const readDocument = once(() => writeOpenApi([...others, ...routes]));
+  const readJson = once(() => answer(200, readDocument()));
+  const readPage = once(() => docsPage(readDocument()));
+  const routes: Route[] = [
+    {
+      method: 'GET',
+      path: '/openapi.json',
+      access: 'public',
+      summary: 'This interface as an OpenAPI document.',
+      answers: { 200: DocumentSchema },
+      handle: () => readJson(),
+    },
+    {
+      method: 'GET',
+      path: '/docs',
+      access: 'public',
+      summary: 'The same as a page to read.',
+      answers: { 200: PageSchema },
+      handle: () => ({ status: 200, json: '', html: readPage(), headers: PAGE_HEADERS }),
+    },
+  ];
+  return routes;
+}
+
+function once<T extends object | string>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => (made ??= make());
+}

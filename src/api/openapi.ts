@@ -1,0 +1,296 @@
+/**
+ * The interface as an OpenAPI 3.1 document, made from the route table: a new route is in it by being there. What the
+ * document says of answers are the very schemas that tests hold the answers against.
+ */
+import type { TSchema } from '@sinclair/typebox';
+import { filterShapes } from './filter-shapes.ts';
+import type { Route } from './route.ts';
+import { ErrorSchema } from './schemas.ts';
+
+/** A schema as plain JSON. */
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
+export interface OpenApiDocument {
+  openapi: '3.1.0';
+  info: { title: string; version: string; description: string; license: { name: string; identifier: string } };
+  servers: { url: string }[];
+  tags: { name: string }[];
+  /** By path and method in lower case. */
+  paths: Record<string, Record<string, Operation>>;
+  components: {
+    schemas: Record<string, JsonSchema>;
+    /** The refusals, by `refusalName`. */
+    responses: Record<string, Response>;
+    securitySchemes: Record<string, JsonSchema>;
+  };
+}
+
+export interface Operation {
+  operationId: string;
+  tags: string[];
+  summary: string;
+  description: string;
+  security: Record<string, string[]>[];
+  parameters?: Parameter[];
+  requestBody?: { description?: string; required?: boolean; content: Content };
+  /** By status. */
+  responses: Record<string, Response | { $ref: string }>;
+}
+
+export interface Parameter {
+  name: string;
+  in: 'path' | 'query' | 'header';
+  description: string;
+  required?: true;
+  schema: JsonSchema;
+}
+
+export interface Response {
+  description: string;
+  headers?: Record<string, { description: string; schema: JsonSchema }>;
+  content?: Content;
+}
+
+/** By media type; absent schema: any bytes. */
+export type Content = Record<string, { schema?: JsonSchema }>;
+
+/** The interface that the paths below `/v2` name; which release serves it says `waypost version`. */
+const INTERFACE_VERSION = '2';
+
+const DESCRIPTION = [
+  'A message queue that delivers over HTTP. A publish that is answered with a 2xx is on disk.',
+  'Any request can also be refused with 400 when it is not well-formed HTTP, 405 when the path has no such method, 417,',
+  '431 when its headers are too large, and 500. Every refusal is an object with the member `error`.',
+].join(' ');
+
+/** By the first words of a path behind `/v2`; a path that is not below `/v2` belongs to the server itself. */
+const SECTIONS: Readonly<Record<string, string>> = {
+  publish: 'Publish',
+  batch: 'Publish',
+  messages: 'Messages',
+  dlq: 'Dead letter queue',
+  logs: 'Logs',
+  events: 'Logs',
+  keys: 'Signing keys',
+  rotate: 'Signing keys',
+};
+
+/** The only 202 that there is (messaging.md 11). */
+const DUPLICATE = 'A duplicate: nothing new was made, and this is the earlier message.';
+
+const REFUSALS: Readonly<Record<number, string>> = {
+  400: 'Something in the request is wrong; the error names it and the rule.',
+  401: 'No token, or one that nobody has.',
+  403: 'The token is read-only.',
+  404: 'What the request names is not there.',
+  412: 'A quota is exceeded; the error names it and its limit.',
+  413: 'The body is too large.',
+  503: 'The server cannot take the request now; ask again after `Retry-After`.',
+};
+
+/** Writes the document. Depends on nothing but `routes`; the order of its parts is that of the table. */
+export function writeOpenApi(routes: readonly Route[]): OpenApiDocument {
+  const schemas = new SchemaWriter();
+  const paths: OpenApiDocument['paths'] = {};
+  const refusals = new Set<number>();
+  for (const route of routes) {
+    const path = pathOf(route);
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, schemas) };
+    for (const status of refusalsOf(route)) refusals.add(status);
+  }
+  const responses = [...refusals]
+    .sort((a, b) => a - b)
+    .map((status) => [refusalName(status), refusal(status, schemas)]);
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Waypost',
+      version: INTERFACE_VERSION,
+      description: DESCRIPTION,
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: '/' }],
+    tags: [...new Set(routes.map(sectionOf))].map((name) => ({ name })),
+    paths,
+    components: {
+      schemas: schemas.named(),
+      responses: Object.fromEntries(responses),
+      securitySchemes: {
+        bearer: { type: 'http', scheme: 'bearer', description: 'The token in the header Authorization.' },
+        qstashToken: {
+          type: 'apiKey',
+          in: 'query',
+          name: 'qstash_token',
+          description: 'The token in the query; it decides when both are there.',
+        },
+      },
+    },
+  };
+}
+
+/** `/v2/messages/:messageId` as `/v2/messages/{messageId}`, the embedded destination as `{destination}`. */
+export function pathOf({ path }: Pick<Route, 'path'>): string {
+  return path.replace(/:(\w+)/g, '{$1}').replace(/\*$/, '{destination}');
+}
+
+function operation(route: Route, schemas: SchemaWriter): Operation {
+  const { access, answers, summary } = route;
+  const parameters = parametersOf(route, schemas);
+  const requestBody = bodyOf(route, schemas);
+  const succeeded = Object.entries(answers).map(([status, schema]) => [status, success(status, schema, schemas)]);
+  const refused = refusalsOf(route).map((status) => [
+    String(status),
+    { $ref: `#/components/responses/${refusalName(status)}` },
+  ]);
+  return {
+    operationId: operationIdOf(route),
+    tags: [sectionOf(route)],
+    summary,
+    description: descriptionOf(route),
+    security: access === 'public' ? [] : [{ bearer: [] }, { qstashToken: [] }],
+    ...(parameters.length > 0 ? { parameters } : undefined),
+    ...(requestBody === undefined ? undefined : { requestBody }),
+    responses: Object.fromEntries([...succeeded, ...refused]),
+  };
+}
+
+/** `getMessagesMessageIdExplain`: ugly and stable. */
+function operationIdOf({ method, path }: Route): string {
+  const words = pathOf({ path }).match(/\w+/g) ?? [];
+  const named = words.filter((word) => word !== 'v2').map((word) => word[0]?.toUpperCase() + word.slice(1));
+  return method.toLowerCase() + named.join('');
+}
+
+function sectionOf({ path }: Route): string {
+  const [, version, word = ''] = path.split('/');
+  return version === 'v2' ? (SECTIONS[word] ?? word) : 'Server';
+}
+
+function descriptionOf({ access, path, takes = {} }: Route): string {
+  const sentences = [
+    { public: 'Needs no token.', read: 'A read-only token is enough.', full: 'Needs a full token.' }[access],
+  ];
+  if (takes.configHeaders) {
+    sentences.push('Each header may begin with `Waypost-` in place of `Upstash-`.');
+    sentences.push('`Upstash-Forward-<Name>` is delivered as the header `<Name>`.');
+  }
+  if (path.endsWith('*')) {
+    sentences.push('The destination and its query follow unescaped; one that is escaped as a whole is understood too.');
+    sentences.push('Each config header can also be given as a parameter of the query, which is not delivered then.');
+  }
+  if (takes.filters) sentences.push('A filter with several values takes any of them: repeat its name.');
+  return sentences.join(' ');
+}
+
+/** The statuses that this route can refuse with, besides those that every route can. */
+function refusalsOf({ access, path, takes = {}, refusals = [] }: Route): number[] {
+  const found = new Set(refusals);
+  if (access !== 'public') found.add(401).add(503); // whoever is known is served from the store
+  if (access === 'full') found.add(403);
+  if (path.includes(':')) found.add(404);
+  if (Object.keys(takes).length > 0) found.add(400);
+  if (takes.configHeaders) found.add(412);
+  if (takes.body || takesFilterBody(takes)) found.add(413);
+  return [...found].sort((a, b) => a - b);
+}
+
+function takesFilterBody({ filters }: NonNullable<Route['takes']>): boolean {
+  return filters?.use === 'cancel' || filters?.use === 'dlqBulk';
+}
+
+function parametersOf({ path, takes = {} }: Route, schemas: SchemaWriter): Parameter[] {
+  const inPath = [...pathOf({ path }).matchAll(/\{(\w+)\}/g)].map(([, name = '']): Parameter => {
+    const description = name === 'destination' ? 'URL to deliver to.' : `The ${name}, as an answer gave it.`;
+    return { name, in: 'path', description, required: true, schema: { type: 'string' } };
+  });
+  const { filters, configHeaders = [] } = takes;
+  const inQuery = filters ? filterShapes(filters.use, filters.amount) : [];
+  const described = ({ name, meaning, schema }: { name: string; meaning: string; schema: TSchema }) => ({
+    name,
+    description: meaning,
+    schema: schemas.write(schema),
+  });
+  return [
+    ...inPath,
+    ...inQuery.map((shape): Parameter => ({ in: 'query', ...described(shape) })),
+    ...configHeaders.map((header): Parameter => ({ in: 'header', ...described(header) })),
+  ];
+}
+
+function bodyOf({ takes = {} }: Route, schemas: SchemaWriter): Operation['requestBody'] {
+  const { body, filters } = takes;
+  if (body === 'bytes') return { description: 'Delivered byte for byte.', content: { '*/*': {} } };
+  if (body) return { required: true, content: { 'application/json': { schema: schemas.write(body) } } };
+  if (!filters || !takesFilterBody(takes)) return undefined;
+  const shapes = filterShapes(filters.use, filters.amount);
+  const properties = Object.fromEntries(shapes.map(({ name, schema }) => [name, memberOf(schemas.write(schema))]));
+  const schema = { type: 'object', properties, additionalProperties: false };
+  return {
+    description: 'The filters may also come here; where both name one, the query wins.',
+    content: { 'application/json': { schema } },
+  };
+}
+
+/** In JSON a filter of several values may be one value without an array around it. */
+function memberOf(schema: JsonSchema): JsonSchema {
+  return schema['type'] === 'array' ? { anyOf: [schema['items'], schema] } : schema;
+}
+
+function success(status: string, schema: TSchema | undefined, schemas: SchemaWriter): Response {
+  if (!schema) return { description: 'Done; no body.' };
+  const mediaType: unknown = schema['contentMediaType'];
+  const type = typeof mediaType === 'string' ? mediaType : 'application/json';
+  return {
+    description: status === '202' ? DUPLICATE : 'Done.',
+    content: { [type]: { schema: schemas.write(schema) } },
+  };
+}
+
+function refusal(status: number, schemas: SchemaWriter): Response {
+  const content: Content = { 'application/json': { schema: schemas.write(ErrorSchema) } };
+  const description = REFUSALS[status] ?? 'The request is refused.';
+  if (status !== 503) return { description, content };
+  const retryAfter = { description: 'Seconds; not in answers of /readyz.', schema: { type: 'integer' } };
+  return { description, headers: { 'Retry-After': retryAfter }, content };
+}
+
+function refusalName(status: number): string {
+  return `Refused${status}`;
+}
+
+/** Turns TypeBox schemas into plain JSON; those with an `$id` are written once, and referred to. */
+class SchemaWriter {
+  readonly #named = new Map<string, JsonSchema>();
+
+  write(schema: TSchema): JsonSchema {
+    return this.#plain(schema) as JsonSchema;
+  }
+
+  /** Everything that was referred to, by name. */
+  named(): Record<string, JsonSchema> {
+    return Object.fromEntries([...this.#named].sort(([a], [b]) => (a < b ? -1 : 1)));
+  }
+
+  #plain(value: unknown): unknown {
+    if (Array.isArray(value)) return value.map((element) => this.#plain(element));
+    if (typeof value !== 'object' || value === null) return value;
+    const { $id, ...members } = value as Record<string, unknown>;
+    if (typeof $id !== 'string') return this.#members(members);
+    if (!this.#named.has($id)) this.#named.set($id, this.#members(members));
+    return { $ref: `#/components/schemas/${$id}` };
+  }
+
+  /** Symbols, which are TypeBox's own, stay behind. A choice of words becomes what other tools expect of one. */
+  #members(members: Record<string, unknown>): JsonSchema {
+    const { anyOf, ...others } = members;
+    const words = wordsOf(anyOf);
+    const all = words === undefined ? members : { type: 'string', enum: words, ...others };
+    return Object.fromEntries(Object.entries(all).map(([name, value]) => [name, this.#plain(value)]));
+  }
+}
+
+function wordsOf(anyOf: unknown): string[] | undefined {
+  if (!Array.isArray(anyOf)) return undefined;
+  const words = anyOf.map((choice: { const?: unknown }) => choice.const);
+  return words.every((word) => typeof word === 'string') ? words : undefined;
+}

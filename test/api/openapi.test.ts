@@ -1,0 +1,317 @@
+/** The interface document: is it whole, does it stand by itself, and is it true? `openapi.json` beside this file is the golden copy. */
+import { hash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { TSchema } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { PUBLISH_HEADERS, RETRY_HEADERS } from '../../src/api/config-headers.ts';
+import { type FilterShape, filterShapes } from '../../src/api/filter-shapes.ts';
+import { type FilterUse, readFilters } from '../../src/api/filters.ts';
+import { type JsonSchema, type OpenApiDocument, pathOf } from '../../src/api/openapi.ts';
+import { readPublishOptions } from '../../src/protocol/options.ts';
+import { openWorld, type Reply, type World } from './support/world.ts';
+
+let world: World;
+let reply: Reply;
+let document: OpenApiDocument;
+beforeAll(async () => {
+  world = await openWorld();
+  reply = await world.ask({ method: 'GET', url: '/openapi.json', headers: { authorization: '' } });
+  document = reply.json;
+});
+afterAll(() => world.close());
+
+function operations() {
+  return Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
+  );
+}
+
+describe('the document', () => {
+  it('is the golden copy (after a wanted change: npm test -- test/api/openapi.test.ts --update)', async () => {
+    await expect(`${JSON.stringify(document, null, 2)}\n`).toMatchFileSnapshot('openapi.json');
+  });
+
+  it('has every route of the table and no other', () => {
+    const documented = operations().map(({ method, path }) => `${method} ${path}`);
+    expect(documented.toSorted()).toEqual(world.routes.map((route) => `${route.method} ${pathOf(route)}`).toSorted());
+  });
+
+  it('asks for a token exactly where the server does', () => {
+    for (const route of world.routes) {
+      const { security, responses } = operationOf(pathOf(route), route.method);
+      expect([pathOf(route), security.length, '401' in responses, '403' in responses]).toEqual([
+        pathOf(route),
+        route.access === 'public' ? 0 : 2,
+        route.access !== 'public',
+        route.access === 'full',
+      ]);
+    }
+  });
+
+  it('gives each operation an id of its own', () => {
+    const ids = operations().map(({ operation }) => operation.operationId);
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  it('declares each parameter once, and every one of its path', () => {
+    for (const { path, operation } of operations()) {
+      const names = (operation.parameters ?? []).map((parameter) => `${parameter.in} ${parameter.name}`);
+      expect(new Set(names).size, path).toBe(names.length);
+      const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => `path ${name}`);
+      expect(names.filter((name) => name.startsWith('path '))).toEqual(inPath);
+    }
+  });
+
+  it('refers only to what is in it, and has no component that nothing refers to', () => {
+    const references = new Set(referencesIn(document));
+    const components = ['schemas', 'responses'] as const;
+    const there = components.flatMap((kind) =>
+      Object.keys(document.components[kind]).map((name) => `#/components/${kind}/${name}`),
+    );
+    expect([...references].toSorted()).toEqual(there.toSorted());
+  });
+
+  it('describes answers with the schemas that answers are held against', () => {
+    for (const route of world.routes) {
+      const { responses } = operationOf(pathOf(route), route.method);
+      const succeeded = Object.keys(responses).filter((status) => status < '400');
+      expect(succeeded).toEqual(Object.keys(route.answers));
+      for (const status of succeeded) {
+        const response = responses[status];
+        const content = response && 'content' in response ? response.content : undefined;
+        const [written] = Object.values(content ?? {});
+        const schema = route.answers[Number(status)];
+        expect(withoutReferences(written?.schema)).toEqual(schema && plain(schema));
+      }
+    }
+  });
+
+  it('holds only JSON Schema of the draft that OpenAPI 3.1 names', () => {
+    const schemas = schemasOf(document);
+    expect(schemas.length).toBeGreaterThan(50);
+    expect(schemas.flatMap(faultsOf)).toEqual([]);
+  });
+
+  it('names each refusal that a test of the interface meets', async () => {
+    const long = 'x'.repeat(200_000);
+    const met = [
+      await refusedWith('POST', '/v2/publish/{destination}', '/v2/publish/nowhere', {}),
+      await refusedWith('POST', '/v2/publish/{destination}', '/v2/publish/ftp://x.example', {}),
+      await refusedWith('POST', '/v2/publish/{destination}', '/v2/publish/https://x.example', {
+        'upstash-retries': '1000',
+      }),
+      await refusedWith('POST', '/v2/publish/{destination}', '/v2/publish/https://x.example', {}, long),
+      await refusedWith('DELETE', '/v2/messages', '/v2/messages?nothing=1', {}),
+      await refusedWith('DELETE', '/v2/messages', '/v2/messages', {}, `"${'x'.repeat(300_000)}"`),
+      await refusedWith('GET', '/v2/logs', '/v2/logs?count=x', {}),
+      await refusedWith('POST', '/v2/dlq/retry', '/v2/dlq/retry?dlqIds=1-1', {}),
+      await refusedWith('POST', '/v2/dlq/retry/{dlqId}', '/v2/dlq/retry/1-1', { 'upstash-retries': '1000' }),
+    ];
+    expect(met).toEqual([404, 400, 412, 413, 400, 413, 400, 404, 412]);
+  });
+});
+
+describe('config headers', () => {
+  /** What `protocol/options.ts` reads and this version refuses (unavailable-features.ts), with what belongs to it. */
+  const UNAVAILABLE = ['cron', 'flow-control-key', 'flow-control-value', 'queue-name', 'schedule-id'];
+
+  it('are those that a publish reads', () => {
+    const source = readFileSync(new URL('../../src/protocol/options.ts', import.meta.url), 'utf8');
+    const read = [...source.matchAll(/options\.get\('([a-z-]+)'\)/g)].map(([, option = '']) => option);
+    const documented = PUBLISH_HEADERS.map(({ name }) => name.replace('Upstash-', '').toLowerCase());
+    expect([...documented, ...UNAVAILABLE].toSorted()).toEqual([...new Set(read)].toSorted());
+  });
+
+  it.each(PUBLISH_HEADERS.map((header) => ({ name: header.name, header })))(
+    '$name is accepted with its examples, which fit its schema',
+    ({ header: { name, schema } }) => {
+      const examples: unknown[] = schema['examples'] ?? [];
+      expect(examples).not.toEqual([]);
+      for (const example of examples) {
+        expect(Value.Check(schema, example)).toBe(true);
+        const rawHeaders = [name, String(example)];
+        const input = { rawHeaders, queryConfig: [], tokenInQuery: false, proxyHeaders: [] };
+        const quotas = { retriesDefault: 3, retriesMax: 0, delayMsMax: 0, timeoutMsMax: 0 };
+        expect(() => readPublishOptions(input, 'publish', quotas, 0)).not.toThrow();
+      }
+    },
+  );
+
+  it.each(RETRY_HEADERS.map(({ name, schema }) => [name, String(schema['examples'][0])]))(
+    '%s is accepted by a DLQ retry',
+    async (name, value) => {
+      const dlqId = await world.bury('https://fail.example/documented');
+      const headers = { [name ?? '']: value };
+      expect((await world.ask({ method: 'POST', url: `/v2/dlq/retry/${dlqId}`, headers })).status).toBe(201);
+    },
+  );
+});
+
+describe('filters', () => {
+  const AMOUNT = { countMax: 10, isLowered: false };
+
+  it.each<FilterUse>(['cancel', 'dlqList', 'dlqBulk', 'logs'])('of %s are accepted with a value that fits', (use) => {
+    for (const shape of filterShapes(use, AMOUNT)) {
+      const query = `${shape.name}=${encodeURIComponent(String(fitting(shape)))}`;
+      expect(() => readFilters(use, query, undefined, AMOUNT), query).not.toThrow();
+    }
+  });
+
+  function fitting({ schema }: FilterShape): unknown {
+    const { anyOf, items = schema }: TSchema = schema;
+    const choices: TSchema[] = anyOf ?? items['anyOf'] ?? [];
+    return choices[0]?.['const'] ?? (items['type'] === 'integer' ? 1 : 'text');
+  }
+
+  it('each have a sentence of their own', () => {
+    for (const use of ['cancel', 'dlqList', 'dlqBulk', 'logs'] as const) {
+      const meanings = filterShapes(use, AMOUNT).map(({ meaning }) => meaning);
+      expect(new Set(meanings).size).toBe(meanings.length);
+      expect(meanings).not.toContain('One of these values.');
+    }
+  });
+});
+
+describe('the page', () => {
+  it('has every operation and every shape, and asks the network for nothing', async () => {
+    const { status, headers, text } = await world.ask({ method: 'GET', url: '/docs', headers: { authorization: '' } });
+    expect([status, headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
+    for (const { path, operation } of operations()) {
+      expect(text).toContain(`id="${operation.operationId}"`);
+      expect(text).toContain(path);
+    }
+    for (const name of Object.keys(document.components.schemas)) expect(text).toContain(`id="shape-${name}"`);
+    expect(text).not.toMatch(/<script|<link|<img|@import|url\(|https?:\/\//);
+  });
+
+  it('links only to what is on it', async () => {
+    const { text } = await world.ask({ method: 'GET', url: '/docs' });
+    const ids = [...text.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id);
+    const links = [...text.matchAll(/href="#([^"]+)"/g)].map(([, id]) => id);
+    expect(new Set(ids).size).toBe(ids.length);
+    expect(links.filter((link) => !ids.includes(link))).toEqual([]);
+  });
+
+  it('closes every element where it has to', async () => {
+    const { text } = await world.ask({ method: 'GET', url: '/docs' });
+    const open: string[] = [];
+    for (const [, slash, name = ''] of text.matchAll(/<(\/?)([a-z][a-z0-9]*)/g)) {
+      if (name === 'meta') continue;
+      if (slash === '/') expect(open.pop()).toBe(name);
+      // A paragraph ends where a block begins, whatever closes it later.
+      else if (name === 'div' || name === 'table') expect(open).not.toContain('p');
+      if (slash === '') open.push(name);
+    }
+    expect(open).toEqual([]);
+  });
+
+  it('allows the browser its own style and nothing else', async () => {
+    const { headers, text } = await world.ask({ method: 'GET', url: '/docs' });
+    const style = /<style>([\s\S]*)<\/style>/.exec(text)?.[1] ?? '';
+    const policy = String(headers['content-security-policy']);
+    expect(policy).toContain("default-src 'none'");
+    expect(policy).toContain(`style-src 'sha256-${hash('sha256', style, 'base64')}'`);
+  });
+
+  it('escapes what it shows', async () => {
+    const { text } = await world.ask({ method: 'GET', url: '/docs' });
+    expect(text).toContain('Upstash-Forward-&lt;Name&gt;');
+    expect(text).not.toContain('<Name>');
+  });
+});
+
+function operationOf(path: string, method: string) {
+  const operation = document.paths[path]?.[method.toLowerCase()];
+  if (!operation) throw new Error(`${method} ${path} is not in the document`);
+  return operation;
+}
+
+/** The status of a refusal, once it is seen to be in the document. */
+async function refusedWith(
+  method: 'GET' | 'POST' | 'DELETE',
+  path: string,
+  url: string,
+  headers: Record<string, string>,
+  payload = '',
+): Promise<number> {
+  const { status } = await world.ask({ method, url, headers, payload });
+  expect(Object.keys(operationOf(path, method).responses)).toContain(String(status));
+  return status;
+}
+
+function referencesIn(value: unknown): string[] {
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([name, member]) => (name === '$ref' ? [String(member)] : referencesIn(member)));
+}
+
+/** The schema with what it refers to in place of each reference, and choices of words as TypeBox has them. */
+function withoutReferences(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutReferences);
+  if (typeof value !== 'object' || value === null) return value;
+  const { $ref, enum: words, ...others } = value as Record<string, unknown>;
+  if (typeof $ref === 'string') return withoutReferences(document.components.schemas[$ref.split('/').at(-1) ?? '']);
+  const members = Object.fromEntries(Object.entries(others).map(([name, member]) => [name, withoutReferences(member)]));
+  if (!Array.isArray(words)) return members;
+  const { type: _, ...rest } = members;
+  return { ...rest, anyOf: words.map((word) => ({ const: word, type: 'string' })) };
+}
+
+/** As JSON, without the names under which schemas are written once. */
+function plain(schema: TSchema): unknown {
+  return JSON.parse(JSON.stringify(schema), (_name, value) => {
+    if (typeof value !== 'object' || value === null) return value;
+    const { $id: _, ...members } = value;
+    return Array.isArray(value) ? value : members;
+  });
+}
+
+function schemasOf({ components }: OpenApiDocument): JsonSchema[] {
+  const inOperations = operations().flatMap(({ operation: { parameters = [], requestBody, responses } }) => [
+    ...parameters.map(({ schema }) => schema),
+    ...Object.values(requestBody?.content ?? {}).map(({ schema }) => schema),
+    ...Object.values(responses).flatMap((response) =>
+      'content' in response ? Object.values(response.content ?? {}).map(({ schema }) => schema) : [],
+    ),
+  ]);
+  return [...inOperations, ...Object.values(components.schemas)].filter((schema) => schema !== undefined);
+}
+
+const isText = (value: unknown): boolean => typeof value === 'string';
+const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && Number(value) >= 0;
+const isSchemas = (value: unknown): string[] => Object.values(value as Record<string, JsonSchema>).flatMap(faultsOf);
+
+/** The keywords in use and what each must hold: true, or the faults of the schemas in it. */
+const KEYWORDS: Readonly<Record<string, (value: unknown, schema: JsonSchema) => boolean | string[]>> = {
+  $ref: isText,
+  description: isText,
+  contentMediaType: isText,
+  default: (value, { enum: words, type }) =>
+    Array.isArray(words) ? words.includes(value) : type === 'integer' && Number.isSafeInteger(value),
+  examples: Array.isArray,
+  const: () => true,
+  type: (value) => ['object', 'array', 'string', 'integer', 'boolean', 'null'].includes(String(value)),
+  enum: (value) => Array.isArray(value) && new Set(value).size === value.length && value.length > 0,
+  pattern: (value) => new RegExp(String(value), 'u') instanceof RegExp,
+  minimum: Number.isFinite,
+  maximum: Number.isFinite,
+  minLength: isCount,
+  maxLength: isCount,
+  minItems: isCount,
+  maxItems: isCount,
+  items: (value) => faultsOf(value as JsonSchema),
+  anyOf: (value) => Array.isArray(value) && isSchemas(value),
+  properties: isSchemas,
+  patternProperties: isSchemas,
+  additionalProperties: (value) => typeof value === 'boolean' || faultsOf(value as JsonSchema),
+  required: (value, { properties = {} }) =>
+    Array.isArray(value) && value.every((name) => Object.hasOwn(properties as object, name)),
+};
+
+function faultsOf(schema: JsonSchema): string[] {
+  return Object.entries(schema).flatMap(([keyword, value]) => {
+    const verdict = KEYWORDS[keyword]?.(value, schema) ?? false;
+    if (Array.isArray(verdict)) return verdict;
+    return verdict ? [] : [`${keyword}: ${JSON.stringify(value)}`];
+  });
+}
