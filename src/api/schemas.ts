@@ -88,13 +88,24 @@ export const LogEntrySchema = exactly({
   retryDelayExpr: Type.Optional(Text),
 });
 
-export const PublishedSchema = exactly({
+const PublishedSchema = exactly({
   messageId: attributes.messageId,
   url: Text,
   deduplicated: Type.Optional(Type.Literal(true)),
 });
 
-export const BatchSchema = Type.Array(Type.Union([PublishedSchema, ErrorSchema]));
+/** One element for each endpoint of the URL group. */
+const PublishedToGroupSchema = Type.Array(PublishedSchema, { minItems: 1 });
+export const PublishSchema = Type.Union([PublishedSchema, PublishedToGroupSchema]);
+export const BatchSchema = Type.Array(Type.Union([PublishedSchema, PublishedToGroupSchema, ErrorSchema]));
+export const UrlGroupSchema = exactly({
+  name: Text,
+  createdAt: Ms,
+  updatedAt: Ms,
+  endpoints: Type.Array(exactly({ url: Text, name: Type.Optional(Text) }), { minItems: 1 }),
+  headers: Type.Optional(HeaderMapSchema),
+});
+export const UrlGroupListSchema = Type.Array(UrlGroupSchema);
 export const CancelledSchema = exactly({ cancelled: Type.Integer({ minimum: 0 }) });
 export const DeadListSchema = exactly({ messages: Type.Array(DeadMessageSchema), cursor: Type.Optional(Text) });
 export const DeletedSchema = exactly({ deleted: Type.Integer({ minimum: 0 }), cursor: Type.Optional(Text) });
