@@ -109,6 +109,12 @@ describe('URL groups', () => {
     expect((await world.ask({ method: 'GET', url: '/v2/topics', ...OTHER })).json).toEqual([]);
     expect((await world.ask({ method: 'GET', url: '/v2/topics/a', ...OTHER })).status).toBe(404);
     expect((await world.ask({ method: 'POST', url: '/v2/publish/a', ...OTHER })).status).toBe(404);
+    const payload = { endpoints: [A], headers: {} };
+    const foreign = (method: 'DELETE' | 'PATCH', url: string) => world.ask({ method, url, payload, ...OTHER });
+    expect((await foreign('PATCH', '/v2/topics/a')).status).toBe(404);
+    expect((await foreign('DELETE', '/v2/topics/a/endpoints')).status).toBe(404);
+    expect((await foreign('DELETE', '/v2/topics/a')).status).toBe(200);
+    expect((await list()).json).toEqual(json);
   });
 
   it('are deleted, also when they do not exist, and their messages go on (messaging 22.23)', async () => {
@@ -146,6 +152,18 @@ describe('a publish to a URL group', () => {
     expect(cancelled.json).toEqual({ cancelled: 2 });
   });
 
+  it('is delivered to each endpoint', async () => {
+    await add('g', [{ url: 'https://ok.example/1' }, { url: 'https://ok.example/2' }]);
+    await publish('g');
+    const find = () => world.ask({ method: 'GET', url: '/v2/logs?topicName=g&state=DELIVERED' });
+    let found = await find();
+    for (let turn = 0; turn < 1_000 && found.json.logs.length < 2; turn += 1) found = await find();
+    expect(found.json.logs.map(({ url }: Json) => url).sort()).toEqual([
+      'https://ok.example/1',
+      'https://ok.example/2',
+    ]);
+  });
+
   it('answers an array for one endpoint too', async () => {
     await add('g', [A]);
     expect((await publish('g')).json).toEqual([{ messageId: expect.stringMatching(/^msg_/), url: A.url }]);
@@ -164,7 +182,11 @@ describe('a publish to a URL group', () => {
     const find = () => world.ask({ method: 'GET', url: `/v2/dlq?topicName=g&messageId=${json[0].messageId}` });
     let found = await find();
     for (let turn = 0; turn < 1_000 && found.json.messages.length === 0; turn += 1) found = await find();
-    expect(found.json.messages).toMatchObject([{ topicName: 'g', endpointName: 'x' }]);
+    const [dead] = found.json.messages;
+    expect(dead).toMatchObject({ topicName: 'g', endpointName: 'x' });
+    const retry = await world.ask({ method: 'POST', url: `/v2/dlq/retry/${dead.dlqId}` });
+    const { json: logs } = await world.ask({ method: 'GET', url: `/v2/logs?messageId=${retry.json.messageId}` });
+    expect(logs.logs.at(-1)).toMatchObject({ state: 'CREATED', topicName: 'g', endpointName: 'x' });
   });
 
   it.each([
