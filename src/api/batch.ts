@@ -1,20 +1,43 @@
 /** Takes many messages at once: all that are valid, or none (messaging.md 22.3). */
 import type { PublishCommand, Published } from '../engine/commands.ts';
-import { readDestinationText } from '../protocol/destination.ts';
+import type { Millis, ProjectId } from '../engine/model.ts';
+import type { UrlGroup } from '../engine/url-groups.ts';
+import { type Destination, readDestinationText } from '../protocol/destination.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { itemRawHeaders, readPublishOptions } from '../protocol/options.ts';
 import type { Answer } from './answer.ts';
-import { checkAddress, groupNotFound } from './destinations.ts';
+import { checkAddress, checkEndpoints, groupNotFound } from './destinations.ts';
+import { GroupBudget, groupCommands } from './group-publish.ts';
 import { readJson } from './json-body.ts';
 import { VALUES_PER_ITEM_MAX } from './limits.ts';
-import { messageLimit, publishedJson } from './publish.ts';
+import { messageLimit, publishedJson, publishedListJson } from './publish.ts';
 import { bodyTooLarge } from './request-body.ts';
 import type { Call, Route, Services } from './route.ts';
 import { BatchItemsSchema, BatchSchema } from './schemas.ts';
 import { refuseQueue, refuseUnavailable } from './unavailable-features.ts';
 
-/** An item that passed validation: a message, or a refusal that concerns only its own place in the answer. */
-type Item = { kind: 'message'; command: PublishCommand } | { kind: 'refused'; error: string };
+/** An item whose members have the right types. */
+interface Given {
+  destination: Destination;
+  body: string;
+  queue: string;
+  rawHeaders: string[];
+}
+
+/** What is the same for all items of a request. */
+interface ItemContext {
+  /** By name. */
+  groups: ReadonlyMap<string, UrlGroup>;
+  budget: GroupBudget;
+  nowMs: Millis;
+  callerIp: string | undefined;
+}
+
+/** An item that passed validation: one message, those of a group, or a refusal that concerns only its own place. */
+type Item =
+  | { kind: 'message'; commands: [PublishCommand] }
+  | { kind: 'group'; group: UrlGroup; commands: PublishCommand[] }
+  | { kind: 'refused'; error: string; commands: [] };
 
 export function batchRoutes(services: Services): Route[] {
   const { engine, checkDestination, clock, quotas, proxyHeaders, limits } = services;
@@ -26,25 +49,25 @@ export function batchRoutes(services: Services): Route[] {
   const itemLimit = messageLimit(limits.messageBytesMax);
 
   async function publishAll(call: Call): Promise<Answer> {
-    const given = itemsOf(await readJson(call.body, batchLimit));
-    const nowMs = clock.nowMs();
-    const items = given.map((item, index) => {
-      try {
-        return readItem(item, nowMs, call.callerIp);
-      } catch (error) {
-        throw atItem(index, error);
-      }
-    });
-    const commands = items.flatMap((item) => (item.kind === 'message' ? [item.command] : []));
+    const given = itemsOf(await readJson(call.body, batchLimit)).map((item, index) => at(index, () => shapeOf(item)));
+    const groups = await findGroups(call.projectId, given);
+    const context: ItemContext = {
+      groups,
+      budget: new GroupBudget(limits),
+      nowMs: clock.nowMs(),
+      callerIp: call.callerIp,
+    };
+    const items = given.map((item, index) => at(index, () => readItem(item, context)));
+    const commands = items.flatMap((item): PublishCommand[] => item.commands);
     await Promise.all(items.map(checkItem));
     const published = await engine.publish(call.projectId, commands);
     return { status: 200, json: answerJson(items, published) };
   }
 
   async function checkItem(item: Item, index: number): Promise<void> {
-    if (item.kind === 'refused') return;
     try {
-      await checkAddress(item.command.url, checkDestination);
+      if (item.kind === 'message') await checkAddress(item.commands[0].url, checkDestination);
+      else if (item.kind === 'group') await checkEndpoints(item.group.endpoints, checkDestination);
     } catch (error) {
       throw atItem(index, error);
     }
@@ -58,26 +81,28 @@ export function batchRoutes(services: Services): Route[] {
     return body;
   }
 
-  function readItem(item: unknown, nowMs: number, callerIp: string | undefined): Item {
-    if (typeof item !== 'object' || item === null || Array.isArray(item)) throw invalidBody('an object is needed');
-    const members = item as Record<string, unknown>;
-    const destinationText = textMember(members, 'destination');
-    const bodyText = textMember(members, 'body');
-    const queue = textMember(members, 'queue');
-    const rawHeaders = itemRawHeaders(members.headers);
+  /** The groups that exist of those that are named, by name. */
+  async function findGroups(projectId: ProjectId, given: readonly Given[]): Promise<Map<string, UrlGroup>> {
+    const names = new Set(given.flatMap(({ destination }) => (destination.kind === 'group' ? [destination.name] : [])));
+    const found = await Promise.all([...names].map((name) => engine.findUrlGroup(projectId, name)));
+    return new Map(found.flatMap((group) => (group ? [[group.name, group]] : [])));
+  }
 
-    const destination = readDestinationText(destinationText);
+  function readItem({ destination, body: text, queue, rawHeaders }: Given, context: ItemContext): Item {
+    const { groups, budget, nowMs, callerIp } = context;
+    const group = destination.kind === 'group' ? groups.get(destination.name) : undefined;
     // The outer request's headers and token are not the item's: its own Authorization is there to be forwarded.
-    const input = { rawHeaders, queryConfig: [], tokenInQuery: true, proxyHeaders };
+    const input = { rawHeaders, queryConfig: [], tokenInQuery: true, proxyHeaders, groupDefaults: group?.headers };
     const options = readPublishOptions(input, queue === '' ? 'publish' : 'enqueue', quotas, nowMs);
     refuseQueue(queue);
     refuseUnavailable(options, rawHeaders, []);
-    const body = Buffer.from(bodyText, 'utf8');
+    const body = Buffer.from(text, 'utf8');
     if (body.length > itemLimit.bytesMax) throw bodyTooLarge(itemLimit);
-    if (destination.kind === 'group') return { kind: 'refused', error: groupNotFound(destination.name).message };
-    const command: PublishCommand = { url: destination.url, body, options };
-    if (callerIp !== undefined) command.callerIp = callerIp;
-    return { kind: 'message', command };
+    const shared: Omit<PublishCommand, 'url'> = { body, options };
+    if (callerIp !== undefined) shared.callerIp = callerIp;
+    if (destination.kind === 'url') return { kind: 'message', commands: [{ ...shared, url: destination.url }] };
+    if (group) return { kind: 'group', group, commands: groupCommands(group, shared, budget) };
+    return { kind: 'refused', error: groupNotFound(destination.name).message, commands: [] };
   }
 
   return [
@@ -94,14 +119,27 @@ export function batchRoutes(services: Services): Route[] {
   ];
 }
 
+function shapeOf(item: unknown): Given {
+  if (typeof item !== 'object' || item === null || Array.isArray(item)) throw invalidBody('an object is needed');
+  const members = item as Record<string, unknown>;
+  const destinationText = textMember(members, 'destination');
+  const body = textMember(members, 'body');
+  const queue = textMember(members, 'queue');
+  const rawHeaders = itemRawHeaders(members['headers']);
+  return { destination: readDestinationText(destinationText), body, queue, rawHeaders };
+}
+
 function answerJson(items: readonly Item[], published: readonly Published[]): string {
   let next = 0;
   const parts = items.map((item) => {
     if (item.kind === 'refused') return JSON.stringify({ error: item.error });
-    const answered = published[next];
-    next += 1;
-    if (!answered) throw new Error('the engine answered fewer messages than it was given');
-    return publishedJson(answered);
+    const answered = published.slice(next, next + item.commands.length);
+    next += item.commands.length;
+    const [first] = answered;
+    if (!first || answered.length < item.commands.length) {
+      throw new Error('the engine answered fewer messages than it was given');
+    }
+    return item.kind === 'group' ? publishedListJson(answered) : publishedJson(first);
   });
   return `[${parts.join(',')}]`;
 }
@@ -112,6 +150,15 @@ function textMember(members: Record<string, unknown>, name: string): string {
   if (value === undefined || value === null) return '';
   if (typeof value !== 'string') throw invalidBody(`${name} must be a string`);
   return value;
+}
+
+/** What `read` answers; its refusal says which item it was about. */
+function at<T>(index: number, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw atItem(index, error);
+  }
 }
 
 /** The same refusal, saying which item it was about, counting from 0. */

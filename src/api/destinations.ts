@@ -1,12 +1,28 @@
 /** May this destination be called, as far as can be told at publish time (messaging.md 5.2)? */
+import type { Endpoint } from '../engine/url-groups.ts';
 import { checkUrl } from '../protocol/destination.ts';
 import { ApiError } from '../protocol/errors.ts';
+import { shown } from '../protocol/headers.ts';
 import type { CheckDestination } from './route.ts';
 
 /** Throws `ApiError` 400 with the reason: at once, or later through a promise when names have to be looked up. */
 export function checkAddress(url: string, check: CheckDestination): undefined | Promise<void> {
   const reason = check(checkUrl(url));
   return reason instanceof Promise ? reason.then(refuse) : refuse(reason);
+}
+
+/** The same for each endpoint; the error names the one that is refused. */
+export async function checkEndpoints(endpoints: readonly Endpoint[], check: CheckDestination): Promise<void> {
+  await Promise.all(
+    endpoints.map(async ({ url, name }) => {
+      try {
+        await checkAddress(url, check);
+      } catch (error) {
+        if (!(error instanceof ApiError)) throw error;
+        throw new ApiError(error.code, `${error.message} (endpoint ${shown(name ?? url)})`);
+      }
+    }),
+  );
 }
 
 function refuse(reason: string | undefined): undefined {

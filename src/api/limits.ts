@@ -16,6 +16,10 @@ export interface ApiLimits {
   requestTimeoutMs: number;
   /** An idle connection is closed after this time. */
   keepAliveTimeoutMs: number;
+  /** URL groups of a project; 0: unlimited (messaging.md 20.1, as the next). */
+  urlGroupsMax: number;
+  /** Endpoints of one URL group; 0: unlimited. */
+  urlGroupEndpointsMax: number;
 }
 
 /** The request line is accepted up to this size, since clients put long id lists into the query (messaging.md 20.2). */
@@ -32,6 +36,12 @@ const SMALL_JSON_BYTES_MAX = 256 * 1024;
 
 /** Ids that one request may name (`messageIds`, `dlqIds`). */
 export const IDS_MAX = 1000;
+
+/** Endpoints that one request may add to a URL group or remove from it: each is looked for among all of the group. */
+export const ENDPOINTS_PER_REQUEST_MAX = 1000;
+
+/** Messages that one request may make once its URL groups are resolved, unless `batchItemsMax` is more. */
+export const MESSAGES_PER_REQUEST_MAX = 10_000;
 
 /** Different values of one filter: each costs time on every row that is looked at. */
 export const FILTER_VALUES_MAX = 100;

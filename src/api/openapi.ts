@@ -69,6 +69,7 @@ const SECTIONS: Readonly<Record<string, string>> = {
   batch: 'Publish',
   messages: 'Messages',
   dlq: 'Dead letter queue',
+  topics: 'URL groups',
   logs: 'Logs',
   events: 'Logs',
   keys: 'Signing keys',

@@ -1,33 +1,34 @@
-/** Takes one message (messaging.md 22.1). The hot path of the whole interface. */
+/** Takes one message, or one for each endpoint of a URL group (messaging.md 22.1). The hot path of the whole interface. */
 import type { PublishCommand, Published } from '../engine/commands.ts';
 import { readDestination } from '../protocol/destination.ts';
 import { readPublishOptions } from '../protocol/options.ts';
-import { splitQuery } from '../protocol/request-target.ts';
+import { type SplitQuery, splitQuery } from '../protocol/request-target.ts';
+import type { HeaderMap, PublishOptions } from '../protocol/settings.ts';
 import type { Answer } from './answer.ts';
 import { PUBLISH_HEADERS } from './config-headers.ts';
-import { checkAddress, groupNotFound } from './destinations.ts';
+import { checkAddress, checkEndpoints, groupNotFound } from './destinations.ts';
+import { GroupBudget, groupCommands } from './group-publish.ts';
 import type { BodyLimit } from './request-body.ts';
 import type { Call, Route, Services } from './route.ts';
-import { PublishedSchema } from './schemas.ts';
+import { PublishSchema } from './schemas.ts';
 import { refuseUnavailable } from './unavailable-features.ts';
+
+type QueryConfig = SplitQuery['config'];
 
 export function publishRoutes(services: Services): Route[] {
   const { engine, checkDestination, clock, quotas, proxyHeaders, limits } = services;
   const bodyLimit = messageLimit(limits.messageBytesMax);
 
   async function publish(call: Call): Promise<Answer> {
-    const { rawHeaders, projectId, callerIp, isTokenInHeader } = call;
+    const { projectId, callerIp } = call;
     const query = splitQuery(call.rawQuery);
     const destination = readDestination(call.rawDestination, query.rest);
     // The destination before the headers, and both before the body is asked for (messaging.md 25).
-    const lookUp = destination.kind === 'url' ? checkAddress(destination.url, checkDestination) : undefined;
-    if (lookUp !== undefined) await lookUp;
-    const input = { rawHeaders, queryConfig: query.config, tokenInQuery: !isTokenInHeader, proxyHeaders };
-    const options = readPublishOptions(input, 'publish', quotas, clock.nowMs());
-    refuseUnavailable(options, rawHeaders, query.config);
-    if (destination.kind === 'group') throw groupNotFound(destination.name);
-
+    if (destination.kind === 'group') return publishToGroup(call, destination.name, query.config);
     const { url } = destination;
+    const lookUp = checkAddress(url, checkDestination);
+    if (lookUp !== undefined) await lookUp;
+    const options = readOptions(call, query.config);
     const body = await call.body.read(bodyLimit);
     const command: PublishCommand = { url, body, options };
     if (callerIp !== undefined) command.callerIp = callerIp;
@@ -36,15 +37,36 @@ export function publishRoutes(services: Services): Route[] {
     return { status: published.deduplicated ? 202 : 200, json: publishedJson(published) };
   }
 
+  async function publishToGroup(call: Call, name: string, queryConfig: QueryConfig): Promise<Answer> {
+    const { projectId, callerIp } = call;
+    const group = await engine.findUrlGroup(projectId, name);
+    if (group) await checkEndpoints(group.endpoints, checkDestination);
+    const options = readOptions(call, queryConfig, group?.headers);
+    if (!group) throw groupNotFound(name);
+    const shared: Omit<PublishCommand, 'url'> = { body: await call.body.read(bodyLimit), options };
+    if (callerIp !== undefined) shared.callerIp = callerIp;
+    const published = await engine.publish(projectId, groupCommands(group, shared, new GroupBudget(limits)));
+    const isRepeated = published.every(({ deduplicated }) => deduplicated);
+    return { status: isRepeated ? 202 : 200, json: publishedListJson(published) };
+  }
+
+  function readOptions(call: Call, queryConfig: QueryConfig, groupDefaults?: HeaderMap): PublishOptions {
+    const { rawHeaders, isTokenInHeader } = call;
+    const input = { rawHeaders, queryConfig, tokenInQuery: !isTokenInHeader, proxyHeaders, groupDefaults };
+    const options = readPublishOptions(input, 'publish', quotas, clock.nowMs());
+    refuseUnavailable(options, rawHeaders, queryConfig);
+    return options;
+  }
+
   return [
     {
       method: 'POST',
       path: '/v2/publish/*',
       access: 'full',
-      summary: 'Publishes a message to the URL in the path.',
+      summary: 'Publishes a message to the URL, or to the URL group, in the path.',
       takes: { configHeaders: PUBLISH_HEADERS, body: 'bytes' },
       refusals: [404],
-      answers: { 200: PublishedSchema, 202: PublishedSchema },
+      answers: { 200: PublishSchema, 202: PublishSchema },
       handle: publish,
     },
   ];
@@ -59,4 +81,9 @@ export function messageLimit(bytesMax: number): BodyLimit {
 export function publishedJson({ messageId, url, deduplicated }: Published): string {
   const end = deduplicated ? ',"deduplicated":true}' : '}';
   return `{"messageId":"${messageId}","url":${JSON.stringify(url)}${end}`;
+}
+
+/** The answer for a URL group: a bare array in the order of its endpoints, also for one (messaging.md 5.3). */
+export function publishedListJson(published: readonly Published[]): string {
+  return `[${published.map(publishedJson).join(',')}]`;
 }

@@ -11,7 +11,7 @@ import type { Amount, FilterUse } from './filters.ts';
 import type { ApiLimits } from './limits.ts';
 import type { RequestBody } from './request-body.ts';
 
-export type RouteMethod = 'GET' | 'POST' | 'DELETE';
+export type RouteMethod = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
 /**
  * Who may call: anybody; any token; only a full one. Every mutating route needs `full`, and so do the signing keys,

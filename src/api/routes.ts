@@ -10,6 +10,7 @@ import { logRoutes } from './logs.ts';
 import { messageRoutes } from './messages.ts';
 import { publishRoutes } from './publish.ts';
 import type { Route, Services } from './route.ts';
+import { urlGroupRoutes } from './url-groups.ts';
 
 /** The route table. Access checks, the interface document and their tests are made from it. */
 export function createRoutes(services: Services): Route[] {
@@ -19,6 +20,7 @@ export function createRoutes(services: Services): Route[] {
     ...messageRoutes(services),
     ...dlqRoutes(services),
     ...logRoutes(services),
+    ...urlGroupRoutes(services),
     ...keyRoutes(services),
     ...healthRoutes(services),
   ];

@@ -104,7 +104,7 @@ export const LogEntrySchema = exactly(
   'LogEntry',
 );
 
-export const PublishedSchema = exactly(
+const PublishedSchema = exactly(
   {
     messageId: attributes.messageId,
     url: Text,
@@ -113,7 +113,29 @@ export const PublishedSchema = exactly(
   'Published',
 );
 
-export const BatchSchema = Type.Array(Type.Union([PublishedSchema, ErrorSchema]));
+/** One element for each endpoint of the URL group. */
+const PublishedToGroupSchema = Type.Array(PublishedSchema, { minItems: 1 });
+export const PublishSchema = Type.Union([PublishedSchema, PublishedToGroupSchema]);
+export const BatchSchema = Type.Array(Type.Union([PublishedSchema, PublishedToGroupSchema, ErrorSchema]));
+export const UrlGroupSchema = exactly(
+  {
+    name: Text,
+    createdAt: Ms,
+    updatedAt: Ms,
+    endpoints: Type.Array(exactly({ url: Text, name: Type.Optional(Text) }), { minItems: 1 }),
+    headers: Type.Optional(HeaderMapSchema),
+  },
+  'UrlGroup',
+);
+export const UrlGroupListSchema = Type.Array(UrlGroupSchema);
+
+const Selectors = Type.Array(Type.Object({ url: Type.Optional(Text), name: Type.Optional(Text) }), { minItems: 1 });
+/** What adding and removing endpoints take (messaging.md 22.18, 22.19). */
+export const EndpointsSchema = Type.Object({ endpoints: Selectors });
+/** What setting default headers takes (messaging.md 22.20). */
+export const GroupHeadersSchema = Type.Object({
+  headers: Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())])),
+});
 export const CancelledSchema = exactly({ cancelled: Type.Integer({ minimum: 0 }) }, 'Cancelled');
 export const DeadListSchema = exactly({ messages: Type.Array(DeadMessageSchema), cursor: Type.Optional(Text) });
 export const DeletedSchema = exactly({ deleted: Type.Integer({ minimum: 0 }), cursor: Type.Optional(Text) });

@@ -216,6 +216,22 @@ export const SETTINGS = {
     max: 30 * DAY,
     meaning: 'How long a deduplication id is remembered.',
   },
+  urlGroupsMax: {
+    group: 'Messages',
+    type: 'integer',
+    default: 100,
+    min: 0,
+    max: 1_000_000,
+    meaning: 'URL groups that a project may have; 0: any number.',
+  },
+  urlGroupEndpointsMax: {
+    group: 'Messages',
+    type: 'integer',
+    default: 100, // a publish to the group makes and saves this many messages at once
+    min: 0,
+    max: 100_000,
+    meaning: 'Endpoints that a URL group may have; 0: any number.',
+  },
 
   allowDestinations: {
     group: 'Delivery',

@@ -47,11 +47,21 @@ export function firstEvents(message: Message, standing: Standing): LogEvent[] {
 export function deduplicationOf(command: PublishCommand, context: AcceptContext): NewMessage['deduplication'] {
   const wish = command.options.deduplication;
   if (!wish) return undefined;
-  const hash =
-    wish.by === 'id'
-      ? explicitHash(wish.id)
-      : contentHash({ destination: command.url, body: command.body, header: command.options.explicitHeader });
+  const hash = wish.by === 'id' ? explicitHash(wish.id, endpointUrlOf(command)) : contentHashOf(command);
   return { hash, expiresAtMs: context.nowMs + context.deduplicationWindowMs };
+}
+
+function contentHashOf(command: PublishCommand): string {
+  const { url, body, options } = command;
+  const destination = options.settings.topicName ?? url;
+  const endpointUrl = endpointUrlOf(command);
+  const content = { destination, body, header: options.explicitHeader };
+  return contentHash(endpointUrl === undefined ? content : { ...content, endpointUrl });
+}
+
+/** Each endpoint of a URL group is checked for itself (messaging.md 11, item 6). */
+function endpointUrlOf({ url, options }: PublishCommand): string | undefined {
+  return options.settings.topicName === undefined ? undefined : url;
 }
 
 /** Most messages go to a few destinations. */

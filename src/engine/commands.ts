@@ -3,8 +3,9 @@ import type { HeaderMap, HttpMethod, PublishOptions, Redaction } from '../protoc
 import type { Explanation } from './explain.ts';
 import type { Message, MessageId, Millis, ProjectId } from './model.ts';
 import type { AttributeFilter, DeadFilter, DeadMessage, LogEntry, LogFilter, Page, PageRequest } from './stores.ts';
+import type { Endpoint, EndpointSelector, UrlGroup, UrlGroupLimits } from './url-groups.ts';
 
-/** One message to be published. */
+/** One message to be published; to a URL group, there is one for each endpoint, which names it in its settings. */
 export interface PublishCommand {
   url: string;
   body: Uint8Array;
@@ -39,6 +40,22 @@ export interface Engine {
   retryDead(projectId: ProjectId, dlqIds: string[], override?: DeadRetryOverride): Promise<MessageId[] | undefined>;
 
   listLogs(projectId: ProjectId, filter: LogFilter, page: PageRequest): Promise<Page<LogEntry>>;
+
+  /** What the limits refuse changes nothing (messaging.md 22.18). */
+  addEndpoints(
+    projectId: ProjectId,
+    name: string,
+    endpoints: Endpoint[],
+    limits: UrlGroupLimits,
+  ): Promise<'saved' | 'tooManyGroups' | 'tooManyEndpoints'>;
+  /** With its last endpoint the group goes. */
+  removeEndpoints(projectId: ProjectId, name: string, selectors: EndpointSelector[]): Promise<'saved' | 'missing'>;
+  /** Replaces the group's default headers, which the caller has checked; an empty map clears them. */
+  setGroupHeaders(projectId: ProjectId, name: string, headers: HeaderMap): Promise<'saved' | 'missing'>;
+  deleteUrlGroup(projectId: ProjectId, name: string): Promise<void>;
+  findUrlGroup(projectId: ProjectId, name: string): Promise<UrlGroup | undefined>;
+  /** Ordered by name. */
+  listUrlGroups(projectId: ProjectId): Promise<UrlGroup[]>;
 
   /** Resolves once the store answers; rejects when it does not. */
   ping(): Promise<void>;

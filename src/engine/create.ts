@@ -1,5 +1,6 @@
 /** Puts the engine together: recovery first, then its loops, then it takes commands. */
 import { ApiError } from '../protocol/errors.ts';
+import type { HeaderMap } from '../protocol/settings.ts';
 import { type AcceptContext, deduplicationOf, firstEvents, newMessageOf } from './accept.ts';
 import type { DeadRetryOverride, Engine, PublishCommand, Published } from './commands.ts';
 import { Dispatcher } from './dispatcher.ts';
@@ -11,6 +12,7 @@ import type { Clock, Delivery, EventLog, Randomness } from './ports.ts';
 import { succeed } from './revive.ts';
 import type { EngineSettings } from './settings.ts';
 import type { Accepted, AttributeFilter, Store } from './stores.ts';
+import type { Endpoint, EndpointSelector, UrlGroupLimits } from './url-groups.ts';
 
 export interface EngineDeps {
   store: Store;
@@ -52,6 +54,9 @@ class RunningEngine implements Engine {
   readonly findDead: Engine['findDead'];
   readonly deleteDead: Engine['deleteDead'];
   readonly listLogs: Engine['listLogs'];
+  readonly deleteUrlGroup: Engine['deleteUrlGroup'];
+  readonly findUrlGroup: Engine['findUrlGroup'];
+  readonly listUrlGroups: Engine['listUrlGroups'];
   readonly ping: Engine['ping'];
 
   constructor(deps: EngineDeps, numbers: Numbers, dispatcher: Dispatcher, retention: RetentionLoop) {
@@ -64,6 +69,9 @@ class RunningEngine implements Engine {
     this.findDead = store.findDead.bind(store);
     this.deleteDead = store.deleteDead.bind(store);
     this.listLogs = store.listLogs.bind(store);
+    this.deleteUrlGroup = store.deleteUrlGroup.bind(store);
+    this.findUrlGroup = store.findUrlGroup.bind(store);
+    this.listUrlGroups = store.listUrlGroups.bind(store);
     this.ping = store.ping.bind(store);
   }
 
@@ -144,6 +152,26 @@ class RunningEngine implements Engine {
       return outcome === 'saved' ? successors.map((): Accepted => ({ kind: 'accepted' })) : [];
     });
     return saved.length === 0 ? undefined : successors.map(({ message }) => message.id);
+  }
+
+  addEndpoints(
+    projectId: ProjectId,
+    name: string,
+    endpoints: Endpoint[],
+    limits: UrlGroupLimits,
+  ): Promise<'saved' | 'tooManyGroups' | 'tooManyEndpoints'> {
+    const { store, clock } = this.#deps;
+    return store.addEndpoints(projectId, name, endpoints, limits, clock.nowMs());
+  }
+
+  removeEndpoints(projectId: ProjectId, name: string, selectors: EndpointSelector[]): Promise<'saved' | 'missing'> {
+    const { store, clock } = this.#deps;
+    return store.removeEndpoints(projectId, name, selectors, clock.nowMs());
+  }
+
+  setGroupHeaders(projectId: ProjectId, name: string, headers: HeaderMap): Promise<'saved' | 'missing'> {
+    const { store, clock } = this.#deps;
+    return store.setGroupHeaders(projectId, name, headers, clock.nowMs());
   }
 
   drain(limitMs: Millis): Promise<void> {

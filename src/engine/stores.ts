@@ -3,6 +3,7 @@
  * snapshot), is given `nowMs` where time matters, and reads no clock. A promise that resolves says that the
  * change is durable (P1). All throw `StoreUnavailable` when nothing was written and the caller may try again.
  */
+import type { HeaderMap } from '../protocol/settings.ts';
 import type {
   Burial,
   Claimed,
@@ -18,6 +19,7 @@ import type {
   Settlement,
   WorkerId,
 } from './model.ts';
+import type { Endpoint, EndpointSelector, UrlGroup, UrlGroupLimits } from './url-groups.ts';
 
 /** The store could not write now (disk full, busy, closing); nothing of the command was saved. */
 export class StoreUnavailable extends Error {
@@ -195,6 +197,34 @@ export interface SealedKeys {
   next: string;
 }
 
+export interface UrlGroupStore {
+  /**
+   * Adds or updates endpoints by the rule of `withEndpoints`, making the group when it is missing. Past a limit it changes
+   * nothing and answers which; what adds neither a group nor an endpoint is never refused.
+   */
+  addEndpoints(
+    projectId: ProjectId,
+    name: string,
+    endpoints: Endpoint[],
+    limits: UrlGroupLimits,
+    nowMs: Millis,
+  ): Promise<'saved' | 'tooManyGroups' | 'tooManyEndpoints'>;
+  /** Selectors that match nothing are skipped; with its last endpoint the group goes, default headers included. */
+  removeEndpoints(
+    projectId: ProjectId,
+    name: string,
+    selectors: EndpointSelector[],
+    nowMs: Millis,
+  ): Promise<'saved' | 'missing'>;
+  /** Replaces the default headers; an empty map clears them. */
+  setGroupHeaders(projectId: ProjectId, name: string, headers: HeaderMap, nowMs: Millis): Promise<'saved' | 'missing'>;
+  /** Deleting one that does not exist changes nothing. */
+  deleteUrlGroup(projectId: ProjectId, name: string): Promise<void>;
+  findUrlGroup(projectId: ProjectId, name: string): Promise<UrlGroup | undefined>;
+  /** Ordered by name. */
+  listUrlGroups(projectId: ProjectId): Promise<UrlGroup[]>;
+}
+
 export interface RetentionStore {
   /**
    * Drops a bounded piece (at most about `rowsMax` rows) of what is past its time. Call again at once while it
@@ -204,7 +234,7 @@ export interface RetentionStore {
 }
 
 /** What a store is to the composition root. */
-export interface Store extends MessageStore, DeadMessageStore, LogStore, ProjectStore, RetentionStore {
+export interface Store extends MessageStore, DeadMessageStore, LogStore, ProjectStore, UrlGroupStore, RetentionStore {
   /** Resolves when the store answers; rejects when it does not. For `/readyz`. */
   ping(): Promise<void>;
   close(): Promise<void>;

@@ -12,6 +12,7 @@ import { release, releaseAll } from './sql/release.ts';
 import { dropExpired } from './sql/retention.ts';
 import type { StoredSettlement } from './sql/rows.ts';
 import { settleAll } from './sql/settle.ts';
+import { addEndpoints, deleteUrlGroup, removeEndpoints, setGroupHeaders } from './sql/url-groups.ts';
 
 /** Commands that run one after the other. `accept` and `settle` are merged instead. */
 const SINGLE = {
@@ -25,6 +26,10 @@ const SINGLE = {
   ensureProject,
   addToken,
   replaceSigningKeys,
+  addEndpoints,
+  removeEndpoints,
+  setGroupHeaders,
+  deleteUrlGroup,
   dropExpired,
   ping: async (_context: WriteContext, _args: Record<never, never>): Promise<null> => null,
 };

@@ -156,6 +156,8 @@ function weigh(command: WriteCommand): { rows: number; bytes: number } {
       return { rows: command.args.keys.length, bytes: 0 };
     case 'deleteDead':
       return { rows: command.args.places.length, bytes: 0 };
+    case 'addEndpoints':
+      return { rows: command.args.endpoints.length, bytes: 0 };
     case 'dropExpired':
       return { rows: command.args.rowsMax, bytes: 0 };
     default:

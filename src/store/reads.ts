@@ -6,6 +6,7 @@ import { find, findCandidates, findLive } from './sql/find.ts';
 import { listLogs } from './sql/logs.ts';
 import type { Position } from './sql/page.ts';
 import { listProjects, listTokens, signingKeys } from './sql/projects.ts';
+import { findUrlGroup, listUrlGroups } from './sql/url-groups.ts';
 
 const READS = {
   find,
@@ -20,6 +21,8 @@ const READS = {
   listProjects: (queries: Queries, _args: Record<never, never>) => listProjects(queries),
   listTokens: (queries: Queries, _args: Record<never, never>) => listTokens(queries),
   signingKeys,
+  findUrlGroup,
+  listUrlGroups,
   ping: (queries: Queries, _args: Record<never, never>) => queries.query('select 1 as one'),
 };
 
@@ -37,6 +40,7 @@ export const LONG_READS: ReadonlySet<ReadMethod> = new Set<ReadMethod>([
   'listDead',
   'deadAt',
   'listLogs',
+  'listUrlGroups',
 ]);
 
 /** Runs one read on its own snapshot. */

@@ -30,9 +30,11 @@ import type {
   Store,
   TokenScope,
 } from '../engine/stores.ts';
+import type { Endpoint, EndpointSelector, UrlGroup, UrlGroupLimits } from '../engine/url-groups.ts';
 import { decodeCursor, encodeCursor } from '../protocol/cursor.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { keyOfMessageId } from '../protocol/ids.ts';
+import type { HeaderMap } from '../protocol/settings.ts';
 import type { WriteMethod, Writes } from './batch.ts';
 import type { ReadMethod, Reads } from './reads.ts';
 import type { DeadRow } from './sql/dead.ts';
@@ -43,11 +45,14 @@ import {
   codeOfLogState,
   decodeBurial,
   decodeDetail,
+  decodeHeader,
   decodeMessage,
+  encodeHeader,
   encodeNewMessage,
   encodeSettlement,
   logStateOf,
 } from './sql/rows.ts';
+import type { UrlGroupRow } from './sql/url-groups.ts';
 
 /** Windows of a list that one page may look through for rows that match (`WINDOW` in sql/page.ts rows each). */
 const WINDOWS_MAX = 50;
@@ -252,6 +257,42 @@ export class SqlStore implements Store {
     return this.#connection.write('replaceSigningKeys', { projectId, expected, next });
   }
 
+  addEndpoints(
+    projectId: ProjectId,
+    name: string,
+    endpoints: Endpoint[],
+    limits: UrlGroupLimits,
+    nowMs: Millis,
+  ): Promise<'saved' | 'tooManyGroups' | 'tooManyEndpoints'> {
+    return this.#connection.write('addEndpoints', { projectId, name, endpoints, limits, nowMs });
+  }
+
+  removeEndpoints(
+    projectId: ProjectId,
+    name: string,
+    selectors: EndpointSelector[],
+    nowMs: Millis,
+  ): Promise<'saved' | 'missing'> {
+    return this.#connection.write('removeEndpoints', { projectId, name, selectors, nowMs });
+  }
+
+  setGroupHeaders(projectId: ProjectId, name: string, headers: HeaderMap, nowMs: Millis): Promise<'saved' | 'missing'> {
+    return this.#connection.write('setGroupHeaders', { projectId, name, headers: encodeHeader(headers), nowMs });
+  }
+
+  async deleteUrlGroup(projectId: ProjectId, name: string): Promise<void> {
+    await this.#connection.write('deleteUrlGroup', { projectId, name });
+  }
+
+  async findUrlGroup(projectId: ProjectId, name: string): Promise<UrlGroup | undefined> {
+    const row = await this.#connection.read('findUrlGroup', { projectId, name });
+    return row === null ? undefined : decodeUrlGroup(row);
+  }
+
+  async listUrlGroups(projectId: ProjectId): Promise<UrlGroup[]> {
+    return (await this.#connection.read('listUrlGroups', { projectId })).map(decodeUrlGroup);
+  }
+
   dropExpired(limits: {
     logsBeforeMs: Millis;
     deadBeforeMs: Millis;
@@ -332,6 +373,17 @@ function decodeLive(row: LiveRow): LiveMessage {
     standing: row.claimed_at_ms === null ? waiting : { kind: 'claimed', claimedAtMs: row.claimed_at_ms },
     cancelRequested: row.cancel_requested_at_ms !== null,
   };
+}
+
+function decodeUrlGroup(row: UrlGroupRow): UrlGroup {
+  const group: UrlGroup = {
+    name: row.name,
+    createdAtMs: row.created_at_ms,
+    updatedAtMs: row.updated_at_ms,
+    endpoints: row.endpoints,
+  };
+  if (row.headers !== null) group.headers = decodeHeader(row.headers);
+  return group;
 }
 
 function decodeMessages(contents: readonly ContentRow[]): Map<MessageKey, Message> {

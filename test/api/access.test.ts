@@ -61,7 +61,7 @@ describe.each(named.filter(isProtected))('%s', (_name, route) => {
 describe.each(named)('%s', (_name, route) => {
   it('answers other methods on its path with 405 and says which are allowed', async () => {
     const request = requestFor(route);
-    const reply = await world.ask({ ...request, method: 'PATCH' });
+    const reply = await world.ask({ ...request, method: 'PUT' });
     expect([reply.status, reply.json.error]).toEqual([405, 'Method Not Allowed']);
     expect(reply.headers['allow']).toContain(route.method);
   });
@@ -79,7 +79,8 @@ it('keeps the projects apart (messaging 29.10)', async () => {
   const dlqId = await world.bury('https://fail.example/apart');
   const before = await world.countStored();
   const headers = { authorization: `Bearer ${OTHER_TOKEN}` };
-  for (const route of table.filter(({ path }) => path.includes(':'))) {
+  // The names of URL groups are each project's own: test/api/url-groups.test.ts.
+  for (const route of table.filter(({ path }) => path.includes(':') && !path.startsWith('/v2/topics'))) {
     const id = route.path.includes('dlq') ? dlqId : messageId;
     const reply = await world.ask({ ...requestFor(route, id), headers });
     expect([route.method, route.path, reply.status]).toEqual([route.method, route.path, 404]);

@@ -14,7 +14,7 @@ afterAll(() => world.close());
 
 const PATHS = [
   '/v2/publish/', '/v2/batch', '/v2/messages', '/v2/messages/', '/v2/dlq', '/v2/dlq/', '/v2/dlq/retry', '/v2/dlq/retry/',
-  '/v2/logs', '/v2/events', '/v2/keys', '/v2/enqueue/q/', '/v2/schedules/', '/healthz', '/', '//', 'http://h', '*',
+  '/v2/logs', '/v2/events', '/v2/keys', '/v2/topics', '/v2/topics/', '/v2/enqueue/q/', '/v2/schedules/', '/healthz', '/', '//', 'http://h', '*',
 ]; // biome-ignore format: a list of starting points
 const WORDS = [
   'https://slow.example/x', 'http:/h', 'https://[::1', 'https://a b', 'http://h:0/', '%2F', '%', '%ff', '..', '//', '?', '&', '=', '#', ';', '\x80\xff',
@@ -33,6 +33,7 @@ const TARGETS = [
   ['POST', '/v2/publish/https://slow.example/'], ['POST', '/v2/batch'], ['GET', '/v2/messages/msg_1'], ['DELETE', '/v2/messages/msg_1'],
   ['DELETE', '/v2/messages'], ['GET', '/v2/dlq'], ['GET', '/v2/dlq/1-1'], ['DELETE', '/v2/dlq'], ['DELETE', '/v2/dlq/1-1'],
   ['POST', '/v2/dlq/retry'], ['POST', '/v2/dlq/retry/1-1'], ['GET', '/v2/logs'], ['GET', '/v2/events'],
+  ['POST', '/v2/publish/g'], ['GET', '/v2/topics/g'], ['PATCH', '/v2/topics/g'], ['POST', '/v2/topics/g/endpoints'], ['DELETE', '/v2/topics/g/endpoints'],
 ] as const;
 // biome-ignore format: a list of starting points
 const NAMES = [

@@ -84,3 +84,31 @@ it('is told what is wrong', async () => {
     'quota maxMessageSize exceeded',
   );
 });
+
+it('makes, changes and removes URL groups, and publishes to them', async () => {
+  const first = { url: 'https://slow.example/1', name: 'one' };
+  const second = { url: 'https://slow.example/2' };
+  await client.urlGroups.addEndpoints({ name: 'group', endpoints: [first, second] });
+  const group = await client.urlGroups.get('group');
+  expect(group).toMatchObject({ name: 'group', endpoints: [first, second] });
+  expect(await client.urlGroups.list()).toEqual([group]);
+  const published = await client.publishJSON({ urlGroup: 'group', body: { hello: 'all' }, delay: 60 });
+  expect(published.map(({ url }) => url)).toEqual([first.url, second.url]);
+  expect(await client.messages.get(published[0]?.messageId ?? '')).toMatchObject({
+    topicName: 'group',
+    urlGroup: 'group',
+    endpointName: 'one',
+  });
+  const batch = await client.batchJSON([
+    { urlGroup: 'group', body: 1, delay: 60 },
+    { url: first.url, delay: 60 },
+  ]);
+  expect(batch).toMatchObject([[{ url: first.url }, { url: second.url }], { url: first.url }]);
+  expect(await client.messages.cancel({ filter: { urlGroup: 'group' } })).toEqual({ cancelled: 4 });
+  await client.urlGroups.removeEndpoints({ name: 'group', endpoints: [{ name: 'one' }] });
+  expect((await client.urlGroups.get('group')).endpoints).toEqual([second]);
+  await client.urlGroups.delete('group');
+  await client.urlGroups.delete('group');
+  await expect(client.urlGroups.get('group')).rejects.toThrow('topic group not found');
+  await expect(client.publishJSON({ urlGroup: 'group', body: 1 })).rejects.toThrow('topic group not found');
+});

@@ -91,6 +91,22 @@ describe('publishing', () => {
     expect(network.attempts.length).toBe(1);
   });
 
+  test.each([
+    ['an id', { by: 'id' as const, id: 'x' }],
+    ['the content', { by: 'content' as const }],
+  ])('endpoints of a URL group are deduplicated by %s one by one, apart from other publishes', async (_by, wish) => {
+    const { engine } = await bench();
+    const to = (path: string, topicName?: string) => {
+      const settings = { dialect: 'upstash' as const, maxRetries: 0, ...(topicName ? { topicName } : {}) };
+      return { ...command({ deduplication: wish, settings }), url: `${ORIGIN}${path}` };
+    };
+    const first = await engine.publish(PROJECT, [to('/1', 'g'), to('/2', 'g'), to('/1')]);
+    expect(first.map(({ deduplicated }) => deduplicated)).toEqual([false, false, false]);
+    const again = await engine.publish(PROJECT, [to('/1', 'g'), to('/3', 'g')]);
+    expect(again.map(({ deduplicated }) => deduplicated)).toEqual([true, false]);
+    expect(again[0]?.messageId).toBe(first[0]?.messageId);
+  });
+
   test('twins in one batch are one message, and the second one’s place is free again', async () => {
     const { engine, network, clock } = await bench({ settings: { inFlightMax: 3 } });
     const twin = command({ deduplication: { by: 'id', id: 'x' } });

@@ -80,6 +80,13 @@ async function useEverything(world: World): Promise<void> {
   await store.findDead(PROJECT, first ?? '');
   await store.reviveDead(PROJECT, [{ dlqId: first ?? '', successor: world.message() }]);
   await store.deleteDead(PROJECT, [second ?? '']);
+  const endpoints = [{ url: 'https://example.com/' }];
+  await store.addEndpoints(PROJECT, 'g', endpoints, { groupsMax: 1, endpointsMax: 1 }, T0);
+  await store.setGroupHeaders(PROJECT, 'g', { 'Upstash-Retries': ['1'] }, T0);
+  await store.findUrlGroup(PROJECT, 'g');
+  await store.listUrlGroups(PROJECT);
+  await store.removeEndpoints(PROJECT, 'g', endpoints, T0);
+  await store.deleteUrlGroup(PROJECT, 'g');
   await world.bury(T0);
   await store.dropExpired({ logsBeforeMs: T0 + 1, deadBeforeMs: T0 + 1, nowMs: T0 + 1, rowsMax: 1_000 });
 }
@@ -102,7 +109,10 @@ it('goes by a key or an index wherever a table may be large', async () => {
       .replace(' for update skip locked', '');
     const steps = db.prepare(`explain query plan ${sql}`).all() as { detail: string }[];
     for (const { detail } of steps) {
-      const large = /^SCAN (messages|contents|logs|dead|deduplications|log_details|[mcdl])\b/.test(detail);
+      const large =
+        /^SCAN (messages|contents|logs|dead|deduplications|log_details|url_groups|url_group_endpoints|[mcdl])\b/.test(
+          detail,
+        );
       if (large && !isBounded(detail)) scans.push(`${detail}: ${text}`);
     }
   }

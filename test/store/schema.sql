@@ -103,3 +103,21 @@ CREATE TABLE numbers (
   name text primary key,
   next integer not null
 );
+
+CREATE TABLE url_groups (
+  project_id integer not null,
+  name text not null,
+  created_at_ms integer not null,
+  updated_at_ms integer not null,
+  headers text,
+  primary key (project_id, name)
+) without rowid;
+
+CREATE TABLE url_group_endpoints (
+  project_id integer not null,
+  group_name text not null,
+  position integer not null,
+  url text not null,
+  name text,
+  primary key (project_id, group_name, position)
+) without rowid;

@@ -1,6 +1,7 @@
 /** Brings a database to this program's schema, or refuses one that a newer program has changed too much. */
 import type { Driver, SqlDialect } from '../driver.ts';
 import { messages } from './001-messages.ts';
+import { urlGroups } from './002-url-groups.ts';
 
 /** One numbered step. Never edited once released: a change is another step. */
 export interface Migration {
@@ -14,7 +15,7 @@ export interface Migration {
   statements(dialect: SqlDialect): string[];
 }
 
-export const MIGRATIONS: readonly Migration[] = [messages];
+export const MIGRATIONS: readonly Migration[] = [messages, urlGroups];
 
 /** The database was written by a newer Waypost in a way that this one cannot work with. */
 export class SchemaTooNew extends Error {

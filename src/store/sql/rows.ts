@@ -237,7 +237,7 @@ function encodeBurial(burial: Burial): SqlValue[] {
   ];
 }
 
-function encodeHeader(header: HeaderMap): string | null {
+export function encodeHeader(header: HeaderMap): string | null {
   for (const _name in header) return JSON.stringify(header);
   return null;
 }
@@ -276,7 +276,7 @@ export function decodeMessage(row: ContentRow): Message {
 }
 
 /** A header map has no prototype (settings.ts), which neither JSON nor a thread boundary keeps. */
-function decodeHeader(text: string | null): HeaderMap {
+export function decodeHeader(text: string | null): HeaderMap {
   return text === null ? withoutPrototype({}) : withoutPrototype(JSON.parse(text) as HeaderMap);
 }
 

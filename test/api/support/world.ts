@@ -34,6 +34,8 @@ export const LIMITS: ApiLimits = {
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 60_000,
   keepAliveTimeoutMs: 75_000,
+  urlGroupsMax: 5,
+  urlGroupEndpointsMax: 4,
 };
 
 const DAY_MS = 86_400_000;

@@ -9,6 +9,7 @@ import { logsConformance } from './logs.ts';
 import { projectsConformance } from './projects.ts';
 import { retentionConformance } from './retention.ts';
 import { settleConformance } from './settle.ts';
+import { urlGroupsConformance } from './url-groups.ts';
 import type { OpenStore } from './world.ts';
 
 /** `open` gives an empty store with the schema; it is closed by the suite. */
@@ -21,6 +22,7 @@ export function storeConformance(name: string, open: () => Promise<Store>): void
     ['dead', deadConformance],
     ['logs', logsConformance],
     ['projects', projectsConformance],
+    ['URL groups', urlGroupsConformance],
     ['retention', retentionConformance],
   ];
   describe(`${name} store`, () => {

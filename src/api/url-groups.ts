@@ -1,0 +1,198 @@
+/** URL groups: their endpoints and their default headers (messaging.md 13, 22.18 to 22.23). */
+import type { Endpoint, EndpointSelector, UrlGroup } from '../engine/url-groups.ts';
+import { hasConfigPrefix } from '../protocol/config-names.ts';
+import { withoutFragment } from '../protocol/destination.ts';
+import { ApiError, invalidHeader, quotaExceeded } from '../protocol/errors.ts';
+import { headerMapFromRaw, trimBlanks } from '../protocol/headers.ts';
+import { checkName } from '../protocol/names.ts';
+import { itemRawHeaders, readPublishOptions } from '../protocol/options.ts';
+import type { HeaderMap } from '../protocol/settings.ts';
+import { type Answer, answer, NO_BODY } from './answer.ts';
+import { checkEndpoints, groupNotFound } from './destinations.ts';
+import { readJson } from './json-body.ts';
+import { ENDPOINTS_PER_REQUEST_MAX, SMALL_JSON_LIMIT } from './limits.ts';
+import type { Call, Route, Services } from './route.ts';
+import { EndpointsSchema, GroupHeadersSchema, UrlGroupListSchema, UrlGroupSchema } from './schemas.ts';
+import { refuseUnavailable } from './unavailable-features.ts';
+
+const ENDPOINT_NAME_LENGTH_MAX = 255;
+
+export function urlGroupRoutes(services: Services): Route[] {
+  const { engine, checkDestination, clock, quotas, limits } = services;
+  const groupLimits = { groupsMax: limits.urlGroupsMax, endpointsMax: limits.urlGroupEndpointsMax };
+
+  async function add({ projectId, id: name, body }: Call): Promise<Answer> {
+    checkName('topic name', name);
+    const endpoints = selectorsOf(await readJson(body, SMALL_JSON_LIMIT)).map(endpointOf);
+    await checkEndpoints(endpoints, checkDestination);
+    switch (await engine.addEndpoints(projectId, name, endpoints, groupLimits)) {
+      case 'saved':
+        return NO_BODY;
+      case 'tooManyGroups':
+        throw quotaExceeded('maxTopics', groupLimits.groupsMax);
+      case 'tooManyEndpoints':
+        throw quotaExceeded('maxEndpoints', groupLimits.endpointsMax);
+    }
+  }
+
+  async function remove({ projectId, id: name, body }: Call): Promise<Answer> {
+    checkName('topic name', name);
+    const selectors = selectorsOf(await readJson(body, SMALL_JSON_LIMIT));
+    if ((await engine.removeEndpoints(projectId, name, selectors)) === 'missing') throw groupNotFound(name);
+    return NO_BODY;
+  }
+
+  async function setHeaders({ projectId, id: name, body }: Call): Promise<Answer> {
+    checkName('topic name', name);
+    const headers = readDefaults(await readJson(body, SMALL_JSON_LIMIT));
+    if ((await engine.setGroupHeaders(projectId, name, headers)) === 'missing') throw groupNotFound(name);
+    return NO_BODY;
+  }
+
+  /** Checked as a publish would check them, so that no publish fails on them later. */
+  function readDefaults(body: unknown): HeaderMap {
+    const given = membersOf(body)['headers'];
+    if (given === undefined || given === null) throw invalidBody('headers: an object of headers is needed');
+    const rawHeaders = withoutEmpty(itemRawHeaders(given));
+    for (let i = 0; i < rawHeaders.length; i += 2) refuseForeign(rawHeaders[i] ?? '');
+    if (rawHeaders.join('').length > limits.headerBytesMax) {
+      throw invalidBody(`headers: at most ${limits.headerBytesMax} bytes (header_bytes_max)`);
+    }
+    const input = { rawHeaders, queryConfig: [], tokenInQuery: false, proxyHeaders: [] };
+    refuseUnavailable(readPublishOptions(input, 'publish', quotas, clock.nowMs()), rawHeaders, []);
+    return headerMapFromRaw(rawHeaders);
+  }
+
+  async function list({ projectId }: Call): Promise<Answer> {
+    return answer(200, (await engine.listUrlGroups(projectId)).map(groupView));
+  }
+
+  async function get({ projectId, id: name }: Call): Promise<Answer> {
+    checkName('topic name', name);
+    const group = await engine.findUrlGroup(projectId, name);
+    if (!group) throw groupNotFound(name);
+    return answer(200, groupView(group));
+  }
+
+  async function drop({ projectId, id: name }: Call): Promise<Answer> {
+    checkName('topic name', name);
+    await engine.deleteUrlGroup(projectId, name);
+    return NO_BODY;
+  }
+
+  const endpointsPath = '/v2/topics/:name/endpoints';
+  const groupPath = '/v2/topics/:name';
+  const withoutBody = { access: 'full', answers: { 200: undefined } } as const;
+  return [
+    {
+      ...withoutBody,
+      method: 'POST',
+      path: endpointsPath,
+      summary: 'Adds or updates endpoints of a URL group, making it when it is missing.',
+      takes: { body: EndpointsSchema },
+      refusals: [412],
+      handle: add,
+    },
+    {
+      ...withoutBody,
+      method: 'DELETE',
+      path: endpointsPath,
+      summary: 'Removes endpoints from a URL group, and the group with the last one.',
+      takes: { body: EndpointsSchema },
+      handle: remove,
+    },
+    {
+      ...withoutBody,
+      method: 'PATCH',
+      path: groupPath,
+      summary: 'Replaces the default headers of a URL group.',
+      takes: { body: GroupHeadersSchema },
+      refusals: [412],
+      handle: setHeaders,
+    },
+    { ...withoutBody, method: 'DELETE', path: groupPath, summary: 'Deletes a URL group.', handle: drop },
+    {
+      method: 'GET',
+      path: groupPath,
+      access: 'read',
+      summary: 'Reads one URL group.',
+      answers: { 200: UrlGroupSchema },
+      handle: get,
+    },
+    {
+      method: 'GET',
+      path: '/v2/topics',
+      access: 'read',
+      summary: 'Lists the URL groups by name.',
+      answers: { 200: UrlGroupListSchema },
+      handle: list,
+    },
+  ];
+}
+
+function groupView({ name, createdAtMs, updatedAtMs, endpoints, headers }: UrlGroup) {
+  return { name, createdAt: createdAtMs, updatedAt: updatedAtMs, endpoints, headers };
+}
+
+/** The elements of `endpoints`, each with a URL, a name or both. Throws `invalid_body` (400). */
+function selectorsOf(body: unknown): EndpointSelector[] {
+  const { endpoints } = membersOf(body);
+  if (!Array.isArray(endpoints) || endpoints.length === 0) throw invalidBody('a non-empty array endpoints is needed');
+  if (endpoints.length > ENDPOINTS_PER_REQUEST_MAX) {
+    throw invalidBody(`at most ${ENDPOINTS_PER_REQUEST_MAX} endpoints, got ${endpoints.length}`);
+  }
+  return endpoints.map((element: unknown, index) => selectorOf(element, `endpoints[${index}]`));
+}
+
+function selectorOf(element: unknown, where: string): EndpointSelector {
+  const { url, name } = membersOf(element, where);
+  const selector: EndpointSelector = {};
+  const urlText = textOf(url, `${where}.url`);
+  const nameText = textOf(name, `${where}.name`);
+  if (urlText !== '') selector.url = withoutFragment(urlText);
+  if (nameText !== '') selector.name = nameText;
+  if (nameText.length > ENDPOINT_NAME_LENGTH_MAX) {
+    throw invalidBody(`${where}.name: at most ${ENDPOINT_NAME_LENGTH_MAX} characters are allowed`);
+  }
+  // What no database keeps as it is would never be found again.
+  if (!nameText.isWellFormed() || nameText.includes('\0')) throw invalidBody(`${where}.name: not a valid text`);
+  if (urlText === '' && nameText === '') throw invalidBody(`${where} needs a url or a name`);
+  return selector;
+}
+
+function endpointOf({ url, name }: EndpointSelector, index: number): Endpoint {
+  if (url === undefined) throw invalidBody(`endpoints[${index}].url is missing`);
+  return name === undefined ? { url } : { url, name };
+}
+
+/** Absent and null are empty. */
+function textOf(value: unknown, where: string): string {
+  if (value === undefined || value === null) return '';
+  if (typeof value !== 'string') throw invalidBody(`${where} must be a string`);
+  return value;
+}
+
+function membersOf(value: unknown, where = 'an object'): Record<string, unknown> {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+  throw invalidBody(where === 'an object' ? 'an object is needed' : `${where} must be an object`);
+}
+
+/** An empty value counts as absent, as it does in a request. */
+function withoutEmpty(rawHeaders: readonly string[]): string[] {
+  const kept: string[] = [];
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const value = trimBlanks(rawHeaders[i + 1] ?? '');
+    if (value !== '') kept.push(rawHeaders[i] ?? '', value);
+  }
+  return kept;
+}
+
+/** What is no config header would have no effect on any message. */
+function refuseForeign(name: string): void {
+  if (hasConfigPrefix(name) || name.toLowerCase() === 'content-type') return;
+  throw invalidHeader(name, 'only Content-Type and headers that begin with Upstash- or Waypost- can be defaults');
+}
+
+function invalidBody(reason: string): ApiError {
+  return new ApiError('invalid_body', `invalid request body: ${reason}`);
+}

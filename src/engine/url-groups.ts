@@ -1,0 +1,57 @@
+/** URL groups: named lists of endpoints that are published to as one (messaging.md 13). */
+import type { HeaderMap } from '../protocol/settings.ts';
+import type { Millis } from './model.ts';
+
+export interface Endpoint {
+  url: string;
+  /** Free text, unique in its group. */
+  name?: string;
+}
+
+/** Exists while it has an endpoint. */
+export interface UrlGroup {
+  name: string;
+  createdAtMs: Millis;
+  updatedAtMs: Millis;
+  /** In the order in which they were added. */
+  endpoints: Endpoint[];
+  /** Default config headers of every message that is published to the group; absent: none. */
+  headers?: HeaderMap;
+}
+
+/** Which endpoints to remove: those that have all that is given, which is a name, a URL or both. */
+export interface EndpointSelector {
+  url?: string;
+  name?: string;
+}
+
+/** Quotas that refuse growth only; 0 means unlimited (messaging.md 20.1). */
+export interface UrlGroupLimits {
+  groupsMax: number;
+  endpointsMax: number;
+}
+
+/**
+ * `endpoints` after `given` were added one after the other: a known name gets the URL, else a known URL gets the name,
+ * if there is one, else the endpoint is new (messaging.md 13, item 3).
+ */
+export function withEndpoints(endpoints: readonly Endpoint[], given: readonly Endpoint[]): Endpoint[] {
+  const result = endpoints.map((endpoint) => ({ ...endpoint }));
+  for (const { url, name } of given) {
+    const sameName = name === undefined ? undefined : result.find((endpoint) => endpoint.name === name);
+    const sameUrl = result.find((endpoint) => endpoint.url === url);
+    if (sameName) sameName.url = url;
+    else if (!sameUrl) result.push(name === undefined ? { url } : { url, name });
+    else if (name !== undefined) sameUrl.name = name;
+  }
+  return result;
+}
+
+/** `endpoints` without those that a selector means (messaging.md 22.19). */
+export function withoutEndpoints(endpoints: readonly Endpoint[], selectors: readonly EndpointSelector[]): Endpoint[] {
+  return endpoints.filter((endpoint) => !selectors.some((selector) => means(selector, endpoint)));
+}
+
+function means({ url, name }: EndpointSelector, endpoint: Endpoint): boolean {
+  return (url === undefined || url === endpoint.url) && (name === undefined || name === endpoint.name);
+}
