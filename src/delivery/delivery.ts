@@ -12,7 +12,6 @@ import { Exchange, type ExchangePorts, type ExchangeRequest } from './exchange.t
 import { Interruptions } from './interruption.ts';
 import { Origins } from './origins.ts';
 import { blocked, unsendable } from './outcome.ts';
-import { randomPool } from './random-pool.ts';
 import { requestHead } from './request-head.ts';
 import { joiningResolver, type Resolver, systemResolver } from './resolver.ts';
 
@@ -69,7 +68,7 @@ class HttpDelivery implements Delivery {
   constructor(options: DeliveryOptions) {
     this.#options = options;
     this.#guard = new AddressGuard(options.addresses);
-    this.#random = randomPool(options.randomness);
+    this.#random = (count) => options.randomness.bytes(count);
     this.#literalVerdict = memo((hostname) => {
       const literal = literalAddress(hostname);
       return { refused: literal === undefined ? undefined : this.#guard.refusal(literal, literal) };

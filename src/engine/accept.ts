@@ -13,8 +13,17 @@ export interface AcceptContext {
   deduplicationWindowMs: Millis;
 }
 
-/** The message of `command`, under a key nobody else has. */
-export function newMessageOf(command: PublishCommand, key: MessageKey, context: AcceptContext): Message {
+/** What is known of a message before it has a place to stand. */
+export type Draft = Pick<NewMessage, 'message' | 'deduplication'>;
+
+/** The message of `command`, under a key nobody else has, and what keeps it from being made twice. */
+export function draftOf(command: PublishCommand, key: MessageKey, context: AcceptContext): Draft {
+  const message = newMessageOf(command, key, context);
+  const deduplication = deduplicationOf(command, context);
+  return deduplication ? { message, deduplication } : { message };
+}
+
+function newMessageOf(command: PublishCommand, key: MessageKey, context: AcceptContext): Message {
   const { options } = command;
   const message: Message = {
     key,
@@ -44,7 +53,7 @@ export function firstEvents(message: Message, standing: Standing): LogEvent[] {
 }
 
 /** The reservation that keeps a second publish with the same id, or the same content, from becoming a message. */
-export function deduplicationOf(command: PublishCommand, context: AcceptContext): NewMessage['deduplication'] {
+function deduplicationOf(command: PublishCommand, context: AcceptContext): NewMessage['deduplication'] {
   const wish = command.options.deduplication;
   if (!wish) return undefined;
   const hash = wish.by === 'id' ? explicitHash(wish.id, endpointUrlOf(command)) : contentHashOf(command);

@@ -1,7 +1,7 @@
 /** Puts the engine together: recovery first, then its loops, then it takes commands. */
 import { ApiError } from '../protocol/errors.ts';
 import type { HeaderMap } from '../protocol/settings.ts';
-import { type AcceptContext, deduplicationOf, firstEvents, newMessageOf } from './accept.ts';
+import { type AcceptContext, type Draft, draftOf, firstEvents } from './accept.ts';
 import type { DeadRetryOverride, Engine, PublishCommand, Published } from './commands.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { type Explanation, explain } from './explain.ts';
@@ -79,13 +79,7 @@ class RunningEngine implements Engine {
     if (commands.length === 0) return [];
     const firstKey = await this.#takeNumbers(commands.length);
     const context = this.#acceptContext(projectId);
-    const messages = commands.map((command, index) => newMessageOf(command, firstKey + index, context));
-    const news = await this.#place(messages);
-    commands.forEach((command, index) => {
-      const deduplication = deduplicationOf(command, context);
-      const entry = news[index];
-      if (deduplication && entry) entry.deduplication = deduplication;
-    });
+    const news = await this.#place(commands.map((command, index) => draftOf(command, firstKey + index, context)));
     const accepted = await this.#admit(news, () => this.#deps.store.accept(news, context.nowMs));
     return news.map(({ message }, index) => publishedAs(message, accepted[index]));
   }
@@ -139,14 +133,12 @@ class RunningEngine implements Engine {
     const { store } = this.#deps;
     const dead = await store.findDeadMany(projectId, dlqIds);
     if (dead.length < dlqIds.length) return undefined;
-    const byId = new Map(dead.map((entry) => [entry.dlqId, entry]));
-    const inOrder = dlqIds.flatMap((dlqId) => byId.get(dlqId) ?? []);
-    const firstKey = await this.#takeNumbers(inOrder.length);
+    const firstKey = await this.#takeNumbers(dead.length);
     const context = this.#acceptContext(projectId);
     const successors = await this.#place(
-      inOrder.map((entry, index) => succeed(entry, firstKey + index, override, context)),
+      dead.map((entry, index) => ({ message: succeed(entry, firstKey + index, override, context) })),
     );
-    const revivals = successors.map((successor, index) => ({ dlqId: inOrder[index]?.dlqId ?? '', successor }));
+    const revivals = successors.map((successor, index) => ({ dlqId: dlqIds[index] ?? '', successor }));
     const saved = await this.#admit(successors, async () => {
       const outcome = await store.reviveDead(projectId, revivals);
       return outcome === 'saved' ? successors.map((): Accepted => ({ kind: 'accepted' })) : [];
@@ -191,11 +183,11 @@ class RunningEngine implements Engine {
   }
 
   /** Decides where each message will stand, reserving a place for those that can go out at once. */
-  async #place(messages: Message[]): Promise<NewMessage[]> {
-    const firstToken = await this.#takeNumbers(messages.length);
-    return messages.map((message, index) => {
-      const standing = this.#standingOf(message, firstToken + index);
-      return { message, standing, events: firstEvents(message, standing) };
+  async #place(drafts: Draft[]): Promise<NewMessage[]> {
+    const firstToken = await this.#takeNumbers(drafts.length);
+    return drafts.map((draft, index) => {
+      const standing = this.#standingOf(draft.message, firstToken + index);
+      return { ...draft, standing, events: firstEvents(draft.message, standing) };
     });
   }
 

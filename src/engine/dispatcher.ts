@@ -63,10 +63,6 @@ export class Dispatcher {
     this.#parkedOrigins = new Set(parkedOrigins);
   }
 
-  get draining(): boolean {
-    return this.#draining;
-  }
-
   /**
    * A place for a message that is about to be accepted and is due at once: `'reserved'` (now call `start` or
    * `giveBack`), `'parked'` when the worker is full, its origin has its share or others wait in its line, `'none'`

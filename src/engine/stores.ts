@@ -145,6 +145,7 @@ export interface Page<T> {
 export interface DeadMessageStore {
   listDead(projectId: ProjectId, filter: DeadFilter, page: PageRequest): Promise<Page<DeadMessage>>;
   findDead(projectId: ProjectId, dlqId: string): Promise<DeadMessage | undefined>;
+  /** Those that exist, in the order of `dlqIds`. */
   findDeadMany(projectId: ProjectId, dlqIds: string[]): Promise<DeadMessage[]>;
   /** How many of them exist. */
   countDead(projectId: ProjectId, dlqIds: string[]): Promise<number>;

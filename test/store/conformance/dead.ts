@@ -22,6 +22,8 @@ export function deadConformance(open: OpenStore): void {
     const a = await world().bury(T0 + 1);
     const b = await world().bury(T0 + 2);
     const wrong = [`${T0}-${a.message.key}`, `0${a.dlqId}`, `${a.message.key}`, 'x', ''];
+    expect(await world().store.countDead(PROJECT, [b.dlqId, ...wrong, a.dlqId])).toBe(2);
+    expect(await world().store.countDead(OTHER_PROJECT, [a.dlqId])).toBe(0);
     const found = await world().store.findDeadMany(PROJECT, [b.dlqId, ...wrong, a.dlqId]);
     expect(found.map(({ dlqId }) => dlqId)).toEqual([b.dlqId, a.dlqId]);
     expect(await world().store.findDead(OTHER_PROJECT, a.dlqId)).toBeUndefined();
