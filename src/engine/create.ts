@@ -1,13 +1,14 @@
 /** Puts the engine together: recovery first, then its loops, then it takes commands. */
 import { ApiError } from '../protocol/errors.ts';
 import type { HeaderMap } from '../protocol/settings.ts';
-import { type AcceptContext, type Draft, draftOf, firstEvents } from './accept.ts';
+import { type AcceptContext, type Draft, draftOf } from './accept.ts';
 import type { DeadRetryOverride, Engine, PublishCommand, Published } from './commands.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { type Explanation, explain } from './explain.ts';
 import { RetentionLoop } from './loops/retention.ts';
-import type { Message, MessageId, Millis, NewMessage, ProjectId, Standing, WorkerId } from './model.ts';
+import type { Message, MessageId, Millis, NewMessage, ProjectId, WorkerId } from './model.ts';
 import { Numbers } from './numbers.ts';
+import { place, setGoing } from './placement.ts';
 import type { Clock, Delivery, EventLog, Randomness } from './ports.ts';
 import { succeed } from './revive.ts';
 import type { EngineSettings } from './settings.ts';
@@ -185,23 +186,7 @@ class RunningEngine implements Engine {
   /** Decides where each message will stand, reserving a place for those that can go out at once. */
   async #place(drafts: Draft[]): Promise<NewMessage[]> {
     const firstToken = await this.#takeNumbers(drafts.length);
-    return drafts.map((draft, index) => {
-      const standing = this.#standingOf(draft.message, firstToken + index);
-      return { ...draft, standing, events: firstEvents(draft.message, standing) };
-    });
-  }
-
-  #standingOf(message: Message, claimToken: number): Standing {
-    const dueAtMs = message.notBeforeMs;
-    if (dueAtMs > message.createdAtMs) return { kind: 'waiting', dueAtMs };
-    switch (this.#dispatcher.tryReserve(message.origin, message.body.length)) {
-      case 'reserved':
-        return { kind: 'claimed', claimToken };
-      case 'parked':
-        return { kind: 'parked', dueAtMs };
-      case 'none':
-        return { kind: 'waiting', dueAtMs };
-    }
+    return drafts.map((draft, index) => place(draft, firstToken + index, this.#dispatcher));
   }
 
   /** Saves `news` and sets going what came through; gives back the places of what did not. */
@@ -217,21 +202,10 @@ class RunningEngine implements Engine {
     } finally {
       this.#acceptsWaiting -= 1;
       news.forEach((entry, index) => {
-        this.#setGoing(entry, accepted[index]?.kind === 'accepted');
+        setGoing(entry, accepted[index]?.kind === 'accepted', this.#dispatcher);
       });
     }
     return accepted;
-  }
-
-  #setGoing({ message, standing }: NewMessage, isAccepted: boolean): void {
-    if (standing.kind === 'claimed') {
-      if (!isAccepted) return this.#dispatcher.giveBack(message.origin, message.body.length);
-      const { claimToken } = standing;
-      return this.#dispatcher.start({ message, retried: 0, claimToken, claimedAtMs: message.createdAtMs });
-    }
-    if (!isAccepted) return;
-    if (standing.kind === 'parked') this.#dispatcher.noteParked(message.origin);
-    else this.#dispatcher.noteDue(standing.dueAtMs);
   }
 }
 
