@@ -4,11 +4,13 @@
  * It sleeps until the earliest due time it knows of and asks the store nothing meanwhile (P12). Whatever makes a
  * message due earlier, or frees a place while some are waiting for one, wakes it.
  */
-import { decide } from './decide.ts';
+import { mintMessageId } from '../protocol/ids.ts';
+import { type Decision, decide } from './decide.ts';
 import { InFlight } from './in-flight.ts';
-import type { Claimed, ClaimToken, Message, MessageKey, Millis, WorkerId } from './model.ts';
+import type { Claimed, ClaimToken, FollowUp, Message, MessageKey, Millis, NewMessage, WorkerId } from './model.ts';
 import type { Numbers } from './numbers.ts';
-import type { Clock, Delivery, EventLog, Timer } from './ports.ts';
+import { type Places, place, setGoing } from './placement.ts';
+import type { Clock, Delivery, EventLog, Randomness, Timer } from './ports.ts';
 import type { EngineSettings } from './settings.ts';
 import { type ClaimAnswer, type MessageStore, StoreUnavailable } from './stores.ts';
 
@@ -25,6 +27,7 @@ interface DispatcherDeps {
   store: Pick<MessageStore, 'claim' | 'settle' | 'release'>;
   numbers: Numbers;
   clock: Clock;
+  randomness: Randomness;
   delivery: Delivery;
   log: EventLog;
   settings: EngineSettings;
@@ -41,7 +44,7 @@ interface ClaimWish {
   passedOver: string[];
 }
 
-export class Dispatcher {
+export class Dispatcher implements Places {
   readonly #deps: DispatcherDeps;
   readonly #inFlight: InFlight;
   /** Origins whose messages wait in the store for a place, in the order in which their turn comes. */
@@ -219,12 +222,33 @@ export class Dispatcher {
     if (decision.kind === 'release') {
       await this.#untilSaved(message, () => this.#release(message.key, claimed.claimToken));
     } else {
-      const { settlement } = decision;
-      const saved = await this.#untilSaved(message, () => this.#deps.store.settle(settlement));
-      if (saved === 'saved' && settlement.change.next.kind === 'waiting') this.noteDue(settlement.change.next.dueAtMs);
+      await this.#settle(message, decision);
     }
     if (outcome.kind === 'answered') outcome.release?.();
     this.giveBack(message.origin, message.body.length);
+  }
+
+  /** Saves what was decided together with the messages that follow from it, and sets those going. */
+  async #settle(message: Message, decision: Extract<Decision, { kind: 'settle' }>): Promise<void> {
+    const { settlement, follows } = decision;
+    const news = await this.#untilSaved(message, () => this.#placeAll(follows));
+    if (!news) return;
+    const change = news.length === 0 ? settlement.change : { ...settlement.change, follows: news };
+    const answer = await this.#untilSaved(message, () => this.#deps.store.settle({ ...settlement, change }));
+    for (const entry of news) setGoing(entry, answer === 'saved', this);
+    if (answer === 'saved' && change.next.kind === 'waiting') this.noteDue(change.next.dueAtMs);
+  }
+
+  /** Each with a key, an id and a place, as a publish has them. Throws `StoreUnavailable`, with no place taken. */
+  async #placeAll(follows: FollowUp[]): Promise<NewMessage[]> {
+    if (follows.length === 0) return [];
+    const { numbers, randomness } = this.#deps;
+    const firstKey = await numbers.take(2 * follows.length);
+    return follows.map((followUp, index) => {
+      const key = firstKey + index;
+      const id = mintMessageId(key, (count) => randomness.bytes(count));
+      return place({ message: { ...followUp, key, id } }, key + follows.length, this);
+    });
   }
 
   #release(key: MessageKey, claimToken: ClaimToken): Promise<void> {

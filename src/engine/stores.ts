@@ -31,6 +31,12 @@ export class StoreUnavailable extends Error {
 
 export type Accepted = { kind: 'accepted' } | { kind: 'duplicate'; messageId: MessageId };
 
+/**
+ * `saved`: the change, and what follows from it, is in the store. `cancelled`: `changeIfCancelRequested` is, in its
+ * place. `stale`: nothing was written, because the message was claimed anew or is gone (P6).
+ */
+export type Settled = 'saved' | 'cancelled' | 'stale';
+
 export interface ClaimRequest {
   worker: WorkerId;
   /** Claims made in this transaction get `firstToken`, `firstToken + 1`, …; the caller owns `limit` of them. */
@@ -90,8 +96,8 @@ export interface MessageStore {
   accept(messages: NewMessage[], nowMs: Millis): Promise<Accepted[]>;
   /** Claims due messages, each under a token that no earlier claim had. */
   claim(request: ClaimRequest, nowMs: Millis): Promise<ClaimAnswer>;
-  /** Saves a decision. Answers 'stale', having written nothing, once the message was claimed anew or is gone (P6). */
-  settle(settlement: Settlement): Promise<'saved' | 'stale'>;
+  /** Saves a decision and the messages that follow from it (P3). */
+  settle(settlement: Settlement): Promise<Settled>;
   /** Gives claims back uncounted, due at once: our shutdown is not the endpoint's failure. Stale ones are skipped. */
   release(claims: { key: MessageKey; claimToken: ClaimToken }[], nowMs: Millis): Promise<void>;
   /** Gives back what every worker of an earlier process held (P7, embedded). Returns how many. */

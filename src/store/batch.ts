@@ -1,5 +1,5 @@
 /** How do the commands of many callers become one transaction, and each still gets its own answer? */
-import { StoreUnavailable } from '../engine/stores.ts';
+import { type Settled, StoreUnavailable } from '../engine/stores.ts';
 import { type Driver, StoreFatal } from './driver.ts';
 import { type AcceptAnswer, type AcceptArgs, acceptAll } from './sql/accept.ts';
 import { cancel } from './sql/cancel.ts';
@@ -39,7 +39,7 @@ type Single = typeof SINGLE;
 /** What each command is given and answers. All of it is plain data that can pass to another thread. */
 export type Writes = {
   accept: { args: AcceptArgs; answer: AcceptAnswer };
-  settle: { args: StoredSettlement; answer: 'saved' | 'stale' };
+  settle: { args: StoredSettlement; answer: Settled };
 } & { [M in keyof Single]: { args: Parameters<Single[M]>[1]; answer: Awaited<ReturnType<Single[M]>> } };
 
 export type WriteMethod = keyof Writes;

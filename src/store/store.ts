@@ -27,11 +27,12 @@ import type {
   PageRequest,
   Project,
   SealedKeys,
+  Settled,
   Store,
   TokenScope,
 } from '../engine/stores.ts';
 import type { Endpoint, EndpointSelector, UrlGroup, UrlGroupLimits } from '../engine/url-groups.ts';
-import { decodeCursor, encodeCursor } from '../protocol/cursor.ts';
+import { decodeCursor, dlqIdOf, encodeCursor } from '../protocol/cursor.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { keyOfMessageId } from '../protocol/ids.ts';
 import type { HeaderMap } from '../protocol/settings.ts';
@@ -98,7 +99,7 @@ export class SqlStore implements Store {
     };
   }
 
-  settle(settlement: Settlement): Promise<'saved' | 'stale'> {
+  settle(settlement: Settlement): Promise<Settled> {
     return this.#connection.write('settle', encodeSettlement(settlement));
   }
 
@@ -361,7 +362,7 @@ function placesOf(dlqIds: readonly string[]): Position[] {
 /** A DLQ id has the form of a cursor; anything else, other spellings of the same numbers included, names no entry. */
 function placeOf(dlqId: string): Position | undefined {
   const place = decodeCursor(dlqId);
-  if (place?.n === undefined || encodeCursor(place.ms, place.n) !== dlqId) return undefined;
+  if (place?.n === undefined || dlqIdOf(place.ms, place.n) !== dlqId) return undefined;
   return { timeMs: place.ms, n: place.n };
 }
 
@@ -399,7 +400,7 @@ function messageOf(messageByKey: Map<MessageKey, Message>, key: MessageKey): Mes
 function decodeDead(rows: readonly DeadRow[], contents: readonly ContentRow[]): DeadMessage[] {
   const messageByKey = decodeMessages(contents);
   return rows.map((row) => ({
-    dlqId: encodeCursor(row.timeMs, row.n),
+    dlqId: dlqIdOf(row.timeMs, row.n),
     message: messageOf(messageByKey, row.n),
     burial: decodeBurial(row),
   }));

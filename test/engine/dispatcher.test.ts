@@ -4,6 +4,7 @@ import { Dispatcher } from '../../src/engine/dispatcher.ts';
 import type { Message } from '../../src/engine/model.ts';
 import { Numbers } from '../../src/engine/numbers.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
+import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
 import { type Reply, SimulatedNetwork } from '../../src/testing/simulated-network.ts';
 import { FakeStore } from './fake-store.ts';
@@ -43,7 +44,8 @@ function bench(options: { settings?: Partial<EngineSettings>; parkedOrigins?: st
   const log = { info: () => {}, warn: (event: string) => void warnings.push(event), error: () => {} };
   const settings = { ...SETTINGS, ...options.settings };
   const numbers = new Numbers(store);
-  const deps = { store, numbers, clock, delivery: network.connect(), log, settings, worker: 'worker-1' };
+  const randomness = new SeededRandom(1);
+  const deps = { store, numbers, clock, randomness, delivery: network.connect(), log, settings, worker: 'worker-1' };
   const dispatcher = new Dispatcher(deps, options.parkedOrigins ?? []);
   const sent = () => network.attempts.map(({ messageId }) => Number(messageId.slice('msg_'.length)));
   return { clock, store, network, dispatcher, warnings, sent };
