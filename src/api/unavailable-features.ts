@@ -3,7 +3,7 @@
  * worse than refusing it, so it is refused, in this one place.
  */
 import { ApiError } from '../protocol/errors.ts';
-import type { PublishOptions } from '../protocol/settings.ts';
+import type { CallbackSettings, PublishOptions } from '../protocol/settings.ts';
 
 interface Feature {
   /** Without the dialect's prefix. */
@@ -12,9 +12,9 @@ interface Feature {
 }
 
 const FEATURES: readonly Feature[] = [
-  { header: 'Callback', isAskedFor: ({ settings }) => settings.callback !== undefined },
-  { header: 'Failure-Callback', isAskedFor: ({ settings }) => settings.failureCallback !== undefined },
   { header: 'Flow-Control-Key', isAskedFor: ({ settings }) => settings.flowControl !== undefined },
+  { header: 'Callback-Flow-Control-Key', isAskedFor: ({ settings }) => isLimited(settings.callback) },
+  { header: 'Failure-Callback-Flow-Control-Key', isAskedFor: ({ settings }) => isLimited(settings.failureCallback) },
   { header: 'Cron', isAskedFor: ({ cron }) => cron !== undefined },
 ];
 
@@ -35,6 +35,12 @@ export function refuseUnavailable(
   }
   for (let i = 0; i < rawHeaders.length; i += 2) refuseWorkflow(rawHeaders[i] ?? '');
   for (const [name] of queryConfig) refuseWorkflow(name);
+}
+
+/** Whether a callback, or one of its own callbacks, has flow control. */
+function isLimited(callback: CallbackSettings | undefined): boolean {
+  if (callback === undefined) return false;
+  return callback.flowControl !== undefined || isLimited(callback.callback) || isLimited(callback.failureCallback);
 }
 
 function refuseWorkflow(name: string): void {

@@ -119,8 +119,22 @@ describe('config headers', () => {
   it('are those that a publish reads', () => {
     const source = readFileSync(new URL('../../src/protocol/options.ts', import.meta.url), 'utf8');
     const read = [...source.matchAll(/options\.get\('([a-z-]+)'\)/g)].map(([, option = '']) => option);
-    const documented = PUBLISH_HEADERS.map(({ name }) => name.replace('Upstash-', '').toLowerCase());
+    const documented = optionsOf('upstash-').filter((option) => !option.includes('callback'));
     expect([...documented, ...UNAVAILABLE].toSorted()).toEqual([...new Set(read)].toSorted());
+  });
+
+  it.each(['callback', 'failure-callback'])('of a %s are those of a message that a callback may have', (kind) => {
+    expect(optionsOf('upstash-')).toContain(kind);
+    const options = optionsOf(`upstash-${kind}-`);
+    const refused = [
+      'delay',
+      'not-before',
+      'deduplication-id',
+      'content-based-deduplication',
+      'header-forward', // a callback has no incoming headers
+    ];
+    const own = optionsOf('upstash-').filter((option) => !option.includes('callback'));
+    expect([...options, ...refused].toSorted()).toEqual(own.toSorted());
   });
 
   it.each(PUBLISH_HEADERS.map((header) => ({ name: header.name, header })))(
@@ -182,7 +196,7 @@ describe('the page', () => {
       expect(text).toContain(path);
     }
     for (const name of Object.keys(document.components.schemas)) expect(text).toContain(`id="shape-${name}"`);
-    expect(text).not.toMatch(/<script|<link|<img|@import|url\(|https?:\/\//);
+    expect(text).not.toMatch(/<script|<link|<img|@import|url\(|(?:src|href)="?https?:/);
   });
 
   it('links only to what is on it', async () => {
@@ -225,6 +239,12 @@ function operationOf(path: string, method: string) {
   const operation = document.paths[path]?.[method.toLowerCase()];
   if (!operation) throw new Error(`${method} ${path} is not in the document`);
   return operation;
+}
+
+/** What follows `prefix` in the names of the headers of a publish, lower-case. */
+function optionsOf(prefix: string): string[] {
+  const names = PUBLISH_HEADERS.map(({ name }) => name.toLowerCase());
+  return names.filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length));
 }
 
 /** The status of a refusal, once it is seen to be in the document. */
