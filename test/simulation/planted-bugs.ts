@@ -30,6 +30,9 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
   'a claim ignores the room that origins have left': { promise: 'P9', sabotage: () => altered(ignoringRoom) },
   'a claim is made before the message is due': { promise: 'P2', sabotage: () => altered(claimingEarly) },
   'the store is polled while nothing is due': { promise: 'P12', sabotage: () => altered(pollingStore) },
+  'callbacks are forgotten': { promise: 'P3', sabotage: () => altered(forgettingCallbacks) },
+  'callbacks are saved though their settle is stale': { promise: 'P3', sabotage: () => altered(callbacksOfStale) },
+  'callbacks are saved in a transaction of their own': { promise: 'P3', sabotage: () => altered(savingCallbacksApart) },
   'retention drops nothing': { promise: 'P13', sabotage: () => altered(withoutRetention) },
 };
 
@@ -68,8 +71,10 @@ function withoutTokenCheck(): Sabotage {
       watchClaims(answer.claimed);
       return answer;
     },
-    settle: (settlement) =>
-      store.settle({ ...settlement, claimToken: tokens.get(settlement.key) ?? settlement.claimToken }),
+    settle: (settlement) => {
+      watchNews(settlement.change.follows ?? []);
+      return store.settle({ ...settlement, claimToken: tokens.get(settlement.key) ?? settlement.claimToken });
+    },
   }));
 }
 
@@ -122,8 +127,40 @@ function withoutTerminalEntry(store: Store): Partial<Store> {
 function withoutBurial(store: Store): Partial<Store> {
   return {
     settle: (settlement) => {
-      const { next, events } = settlement.change;
-      return store.settle({ ...settlement, change: { next, events } });
+      const { burial: _, ...change } = settlement.change;
+      return store.settle({ ...settlement, change });
+    },
+  };
+}
+
+function forgettingCallbacks(store: Store): Partial<Store> {
+  return {
+    settle: (settlement) => {
+      const { follows: _, ...change } = settlement.change;
+      return store.settle({ ...settlement, change });
+    },
+  };
+}
+
+function callbacksOfStale(store: Store): Partial<Store> {
+  return {
+    settle: async (settlement) => {
+      const answer = await store.settle(settlement);
+      const { follows = [] } = settlement.change;
+      if (answer === 'stale' && follows.length > 0) await store.accept(follows, 0);
+      return answer;
+    },
+  };
+}
+
+/** What comes between the two transactions is seen: a crash leaves an attempt of which nobody is told. */
+function savingCallbacksApart(store: Store): Partial<Store> {
+  return {
+    settle: async (settlement) => {
+      const { follows = [], ...change } = settlement.change;
+      const answer = await store.settle({ ...settlement, change });
+      if (answer === 'saved' && follows.length > 0) await store.accept(follows, 0);
+      return answer;
     },
   };
 }
