@@ -2,8 +2,7 @@
  * Which callback messages follow from an attempt, and what do they say (messaging.md 9)? Pure, like `decide`, which
  * asks here. A callback is a message like any other: with attempts, logs and a DLQ entry of its own.
  */
-import { Buffer } from 'node:buffer';
-import { base64BytesOf } from '../protocol/bodies.ts';
+import { type CallbackReport, encodeCallbackPayload } from '../protocol/callback-payload.ts';
 import { dlqIdOf } from '../protocol/cursor.ts';
 import { newHeaderMap } from '../protocol/headers.ts';
 import { joinRedactions } from '../protocol/redaction.ts';
@@ -24,24 +23,24 @@ export function callbacksOf(claimed: Claimed, ended: Ended, change: Change, atMs
   const { burial } = change;
   const isFailureTold = failureCallback !== undefined && burial !== undefined;
   if (!callback && !isFailureTold) return [];
-  const report = new Report(claimed, ended);
+  const report = reportOf(claimed, ended);
   const follows: FollowUp[] = [];
-  if (callback) follows.push(callbackOf(message, callback, report.toJson(), atMs));
+  if (callback) follows.push(callbackOf(message, callback, report, atMs));
   if (isFailureTold) {
     const dlqId = dlqIdOf(burial.failedAtMs, message.key);
-    follows.push(callbackOf(message, failureCallback, report.toJson({ dlqId }), atMs));
+    follows.push(callbackOf(message, failureCallback, { ...report, dlqId }, atMs));
   }
   return follows;
 }
 
-function callbackOf(source: Message, callback: CallbackSettings, body: Uint8Array, atMs: Millis): FollowUp {
+function callbackOf(source: Message, callback: CallbackSettings, report: CallbackReport, atMs: Millis): FollowUp {
   const followUp: FollowUp = {
     projectId: source.projectId,
     url: callback.url,
     origin: originOf(callback.url),
     method: callback.method,
     header: withContentType(callback.header),
-    body,
+    body: encodeCallbackPayload(report),
     createdAtMs: atMs,
     notBeforeMs: atMs,
     settings: settingsOf(source.settings, callback),
@@ -79,39 +78,27 @@ function inheritedRedaction(redact: Redaction | undefined): Redaction | undefine
   return { body: true, headers: redact.headers };
 }
 
-/** The payload of messaging.md 9.3, the same for both kinds of callback but for what each adds. */
-class Report {
-  readonly #rest: Record<string, unknown>;
-  readonly #body: Uint8Array;
-  readonly #sourceBody: Uint8Array;
+function reportOf({ message, retried }: Claimed, ended: Ended): CallbackReport {
+  const { settings } = message;
+  return {
+    ...answerOf(ended),
+    retried,
+    maxRetries: settings.maxRetries,
+    sourceMessageId: message.id,
+    topicName: settings.topicName,
+    endpointName: settings.endpointName,
+    url: message.url,
+    method: message.method,
+    sourceHeader: message.header,
+    sourceBody: message.body,
+    notBefore: message.notBeforeMs,
+    createdAt: message.createdAtMs,
+    scheduleId: settings.scheduleId,
+    callerIP: message.callerIp,
+  };
+}
 
-  constructor({ message, retried }: Claimed, ended: Ended) {
-    const isAnswered = ended.kind === 'answered';
-    const { settings } = message;
-    this.#body = base64BytesOf(isAnswered ? ended.body : new TextEncoder().encode(ended.error));
-    this.#sourceBody = base64BytesOf(message.body);
-    this.#rest = {
-      status: isAnswered ? ended.status : 0,
-      header: isAnswered ? ended.header : {},
-      retried,
-      maxRetries: settings.maxRetries,
-      sourceMessageId: message.id,
-      topicName: settings.topicName,
-      endpointName: settings.endpointName,
-      url: message.url,
-      method: message.method,
-      sourceHeader: message.header,
-      notBefore: message.notBeforeMs,
-      createdAt: message.createdAtMs,
-      scheduleId: settings.scheduleId,
-      callerIP: message.callerIp,
-    };
-  }
-
-  /** Put together as bytes: the two bodies can be longer than any string may be. */
-  toJson(extra: { dlqId?: string } = {}): Uint8Array {
-    const rest = JSON.stringify({ ...this.#rest, ...extra });
-    const pieces = ['{"body":"', this.#body, '","sourceBody":"', this.#sourceBody, `",${rest.slice(1)}`];
-    return Buffer.concat(pieces.map((piece) => (typeof piece === 'string' ? Buffer.from(piece) : piece)));
-  }
+function answerOf(ended: Ended): Pick<CallbackReport, 'status' | 'header' | 'body'> {
+  if (ended.kind === 'unreachable') return { status: 0, header: {}, body: new TextEncoder().encode(ended.error) };
+  return { status: ended.status, header: ended.header, body: ended.body };
 }

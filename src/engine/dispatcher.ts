@@ -7,7 +7,17 @@
 import { mintMessageId } from '../protocol/ids.ts';
 import { type Decision, decide } from './decide.ts';
 import { InFlight } from './in-flight.ts';
-import type { Claimed, ClaimToken, FollowUp, Message, MessageKey, Millis, NewMessage, WorkerId } from './model.ts';
+import type {
+  Claimed,
+  ClaimToken,
+  FollowUp,
+  Message,
+  MessageKey,
+  Millis,
+  NewMessage,
+  Settlement,
+  WorkerId,
+} from './model.ts';
 import type { Numbers } from './numbers.ts';
 import { type Places, place, setGoing } from './placement.ts';
 import type { Clock, Delivery, EventLog, Randomness, Timer } from './ports.ts';
@@ -231,17 +241,17 @@ export class Dispatcher implements Places {
   /** Saves what was decided together with the messages that follow from it, and sets those going. */
   async #settle(message: Message, decision: Extract<Decision, { kind: 'settle' }>): Promise<void> {
     const { settlement, follows } = decision;
-    const news = await this.#untilSaved(message, () => this.#placeAll(follows));
+    const { next } = settlement.change;
+    const news = follows.length === 0 ? [] : await this.#untilSaved(message, () => this.#placeAll(follows));
     if (!news) return;
-    const change = news.length === 0 ? settlement.change : { ...settlement.change, follows: news };
-    const answer = await this.#untilSaved(message, () => this.#deps.store.settle({ ...settlement, change }));
+    const whole = news.length === 0 ? settlement : withFollows(settlement, news);
+    const answer = await this.#untilSaved(message, () => this.#deps.store.settle(whole));
     for (const entry of news) setGoing(entry, answer === 'saved', this);
-    if (answer === 'saved' && change.next.kind === 'waiting') this.noteDue(change.next.dueAtMs);
+    if (answer === 'saved' && next.kind === 'waiting') this.noteDue(next.dueAtMs);
   }
 
   /** Each with a key, an id and a place, as a publish has them. Throws `StoreUnavailable`, with no place taken. */
   async #placeAll(follows: FollowUp[]): Promise<NewMessage[]> {
-    if (follows.length === 0) return [];
     const { numbers, randomness } = this.#deps;
     const firstKey = await numbers.take(2 * follows.length);
     return follows.map((followUp, index) => {
@@ -295,4 +305,8 @@ export class Dispatcher implements Places {
     if (this.#inFlight.count > 0 || this.#claiming) return;
     for (const resolve of this.#whenIdle.splice(0)) resolve();
   }
+}
+
+function withFollows(settlement: Settlement, follows: NewMessage[]): Settlement {
+  return { ...settlement, change: { ...settlement.change, follows } };
 }
