@@ -3,7 +3,7 @@
  * worse than refusing it, so it is refused, in this one place.
  */
 import { ApiError } from '../protocol/errors.ts';
-import type { CallbackSettings, PublishOptions } from '../protocol/settings.ts';
+import type { PublishOptions } from '../protocol/settings.ts';
 
 interface Feature {
   /** Without the dialect's prefix. */
@@ -11,12 +11,7 @@ interface Feature {
   isAskedFor: (options: PublishOptions) => boolean;
 }
 
-const FEATURES: readonly Feature[] = [
-  { header: 'Flow-Control-Key', isAskedFor: ({ settings }) => settings.flowControl !== undefined },
-  { header: 'Callback-Flow-Control-Key', isAskedFor: ({ settings }) => isLimited(settings.callback) },
-  { header: 'Failure-Callback-Flow-Control-Key', isAskedFor: ({ settings }) => isLimited(settings.failureCallback) },
-  { header: 'Cron', isAskedFor: ({ cron }) => cron !== undefined },
-];
+const FEATURES: readonly Feature[] = [{ header: 'Cron', isAskedFor: ({ cron }) => cron !== undefined }];
 
 const WORKFLOW_HEADER = /^(?:upstash|waypost)-workflow-/i;
 
@@ -37,20 +32,9 @@ export function refuseUnavailable(
   for (const [name] of queryConfig) refuseWorkflow(name);
 }
 
-/** Whether a callback, or one of its own callbacks, has flow control. */
-function isLimited(callback: CallbackSettings | undefined): boolean {
-  if (callback === undefined) return false;
-  return callback.flowControl !== undefined || isLimited(callback.callback) || isLimited(callback.failureCallback);
-}
-
 function refuseWorkflow(name: string): void {
   // The length spares nearly all names the expression.
   if (name.length > 17 && WORKFLOW_HEADER.test(name)) throw notAvailable(name);
-}
-
-/** Throws `ApiError` 400 when a batch item names a queue. */
-export function refuseQueue(queue: string): void {
-  if (queue !== '') throw new ApiError('invalid_request', 'queue is not available in this version');
 }
 
 function notAvailable(header: string): ApiError {

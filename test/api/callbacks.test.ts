@@ -264,15 +264,4 @@ describe('a callback is refused', () => {
     const { status, json } = await send('POST', '/v2/publish/https://ok.example/', undefined, headers);
     expect([status, json.error]).toEqual([412, 'quota maxRetries exceeded, current limit: 999']);
   });
-
-  it('with flow control, as long as there is none, at every level', async () => {
-    for (const path of ['callback', 'failure-callback', 'callback-callback']) {
-      const prefix = `upstash-${path}`;
-      const urls = { 'upstash-callback': CALLBACK, [prefix]: CALLBACK };
-      const limits = { [`${prefix}-flow-control-key`]: 'k', [`${prefix}-flow-control-value`]: 'rate=1' };
-      const headers = { ...urls, ...limits };
-      const { status, json } = await send('POST', '/v2/publish/https://ok.example/', undefined, headers);
-      expect([status, json.error]).toEqual([400, expect.stringMatching(/Flow-Control-Key is not available/)]);
-    }
-  });
 });

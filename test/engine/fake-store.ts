@@ -90,15 +90,15 @@ export class FakeStore implements DispatcherStore {
     this.settlements.push(settlement);
     this.offered.push(...(settlement.change.follows ?? []));
     const row = this.rows.get(settlement.key);
-    if (row?.claimToken !== settlement.claimToken) return 'stale';
+    if (row?.claimToken !== settlement.claimToken) return { kind: 'stale' };
     const alternative = this.cancelRequested.has(settlement.key) ? settlement.changeIfCancelRequested : undefined;
-    const { next, follows = [] } = alternative ?? settlement.change;
+    const { next, follows } = alternative ?? settlement.change;
     this.rows.delete(settlement.key);
     if (next.kind === 'waiting') this.rows.set(settlement.key, { message: row.message, parked: false, ...next });
-    for (const { message, standing } of follows) {
+    for (const { message, standing } of follows ?? []) {
       this.add(message, standing.kind === 'parked' ? { dueAtMs: standing.dueAtMs, parked: true } : standing);
     }
-    return alternative ? 'cancelled' : 'saved';
+    return { kind: 'saved', ...(follows && { follows: follows.map(({ standing }) => standing.kind) }) };
   }
 
   async release(claims: { key: MessageKey; claimToken: ClaimToken }[], nowMs: Millis): Promise<void> {

@@ -183,10 +183,10 @@ export class Workload {
       async () => {
         const firstKey = await store.reserveNumbers(2 * follows.length + 1);
         const change = { ...settlement.change, follows: follows.map((each, nth) => waiting(each, firstKey + nth)) };
-        return await store.settle({ ...settlement, change });
+        return await store.settle({ ...settlement, change }, clock.nowMs());
       },
       (answer) => {
-        if (answer !== 'stale') this.#world.violate('P6', 'a result from a dead process was saved', id);
+        if (answer.kind !== 'stale') this.#world.violate('P6', 'a result from a dead process was saved', id);
       },
     );
   }
@@ -212,7 +212,7 @@ export class Workload {
       (published) => {
         call.items = items.map((item, index) => {
           const answer = published[index];
-          if (!answer) return item;
+          if (!answer || answer === 'tooManyQueues') return item;
           this.#world.trace.add(`published ${answer.messageId} as ${item.ref}`);
           return { ...item, id: answer.messageId, deduplicated: answer.deduplicated };
         });
