@@ -114,7 +114,7 @@ describe('the document', () => {
 
 describe('config headers', () => {
   /** What `protocol/options.ts` reads and this version refuses (unavailable-features.ts), with what belongs to it. */
-  const UNAVAILABLE = ['cron', 'flow-control-key', 'flow-control-value', 'queue-name', 'schedule-id'];
+  const UNAVAILABLE = ['cron', 'queue-name', 'schedule-id'];
 
   it('are those that a publish reads', () => {
     const source = readFileSync(new URL('../../src/protocol/options.ts', import.meta.url), 'utf8');
@@ -144,7 +144,7 @@ describe('config headers', () => {
       expect(examples).not.toEqual([]);
       for (const example of examples) {
         expect(Value.Check(schema, example)).toBe(true);
-        const rawHeaders = [name, String(example)];
+        const rawHeaders = Object.entries(complete(name, String(example))).flat();
         const input = { rawHeaders, queryConfig: [], tokenInQuery: false, proxyHeaders: [] };
         const quotas = { retriesDefault: 3, retriesMax: 0, delayMsMax: 0, timeoutMsMax: 0 };
         expect(() => readPublishOptions(input, 'publish', quotas, 0)).not.toThrow();
@@ -152,11 +152,11 @@ describe('config headers', () => {
     },
   );
 
-  it.each(RETRY_HEADERS.map(({ name, schema }) => [name, String(schema['examples'][0])]))(
+  it.each(RETRY_HEADERS.map(({ name, schema }): [string, string] => [name, String(schema['examples'][0])]))(
     '%s is accepted by a DLQ retry',
     async (name, value) => {
       const dlqId = await world.bury('https://fail.example/documented');
-      const headers = { [name ?? '']: value };
+      const headers = complete(name, value);
       expect((await world.ask({ method: 'POST', url: `/v2/dlq/retry/${dlqId}`, headers })).status).toBe(201);
     },
   );
@@ -245,6 +245,13 @@ function operationOf(path: string, method: string) {
 function optionsOf(prefix: string): string[] {
   const names = PUBLISH_HEADERS.map(({ name }) => name.toLowerCase());
   return names.filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length));
+}
+
+/** The header, with the one that it cannot be without. */
+function complete(name: string, value: string): Record<string, string> {
+  const missing = name.endsWith('-Key') ? name.replace(/Key$/, 'Value') : name.replace(/Value$/, 'Key');
+  const example: unknown = PUBLISH_HEADERS.find((header) => header.name === missing)?.schema['examples'][0];
+  return { [missing]: String(example), [name]: value };
 }
 
 /** The status of a refusal, once it is seen to be in the document. */
