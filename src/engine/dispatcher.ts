@@ -271,7 +271,7 @@ export class Dispatcher implements Places {
     const { store, clock } = this.#deps;
     const news = follows.length === 0 ? [] : await this.#untilSaved(message, () => this.#placeAll(follows));
     if (!news) return undefined;
-    const succession = await this.#successionOf(message);
+    const succession = await this.#untilSaved(message, () => this.#successionOf(message));
     const whole = news.length === 0 ? settlement : withFollows(settlement, news);
     const settled = await this.#untilSaved(message, () => store.settle(whole, clock.nowMs(), succession));
     const standings = settled?.kind === 'saved' ? settled.follows : undefined;

@@ -26,6 +26,7 @@ export interface Bench {
   store: FakeStore;
   network: SimulatedNetwork;
   dispatcher: Dispatcher;
+  numbers: Numbers;
   warnings: string[];
   /** Keys in the order in which they were sent. */
   sent: () => number[];
@@ -47,7 +48,7 @@ export function bench(options: { settings?: Partial<EngineSettings>; parkedOrigi
   const deps = { store, numbers, clock, randomness, delivery: network.connect(), log, settings, worker: 'worker-1' };
   const dispatcher = new Dispatcher(deps, options.parkedOrigins ?? []);
   const sent = () => network.attempts.map(({ messageId }) => Number(messageId.slice('msg_'.length)));
-  return { clock, store, network, dispatcher, warnings, sent };
+  return { clock, store, network, dispatcher, numbers, warnings, sent };
 }
 
 export function setReply(network: SimulatedNetwork, origin: string, reply: Reply): void {

@@ -7,6 +7,7 @@ import { type Bench, bench, setReply, to } from './dispatcher-bench.ts';
 import { NOW_MS } from './fixtures.ts';
 
 const callback = { url: 'https://b.example/done', method: 'POST' as const, header: {} };
+const flowControl = { key: 'k', rate: 1, periodS: 1 };
 const failureCallback = { ...callback, url: 'https://c.example/failed' };
 
 /** A message to `a` whose attempts are told to `b`, and its death to `c`. */
@@ -16,6 +17,16 @@ function told(key: number, settings: Partial<MessageSettings> = {}): Message {
 
 function attemptsTo({ network }: Bench, letter: string) {
   return network.attempts.filter(({ origin }) => origin === `https://${letter}.example`);
+}
+
+/** Takes the numbers that are at hand, so that the next one has to be fetched. */
+async function useUp({ numbers }: Bench): Promise<void> {
+  for (;;) {
+    const next = numbers.take(1);
+    if (typeof next === 'number') continue;
+    await expect(next).rejects.toThrow('the disk is full');
+    return;
+  }
 }
 
 /** The standings in which the follow-ups came to the store. */
@@ -141,6 +152,24 @@ describe('a settle that does not save what follows', () => {
     expect(it.store.offered).toHaveLength(1);
     expect(attemptsTo(it, 'b')).toHaveLength(1);
     expect(it.store.rows.size).toBe(0);
+  });
+
+  test.for([
+    ['the callback', told(1), 1],
+    ['the next of the lane', to('a', 1, { settings: { dialect: 'upstash', maxRetries: 0, flowControl } }), 0],
+  ] as const)('because the store has no numbers for %s, comes later', async ([, message, callbacks]) => {
+    const it = bench();
+    it.store.add(message);
+    it.dispatcher.wake();
+    await it.clock.advanceBy(5);
+    it.store.refuses = true;
+    await useUp(it);
+    await it.clock.advanceBy(60_000);
+    expect(it.warnings).toContain('settle_failed');
+    it.store.refuses = false;
+    await it.clock.advanceBy(6_000);
+    expect(it.store.rows.size).toBe(0);
+    expect(attemptsTo(it, 'b')).toHaveLength(callbacks);
   });
 
   test('because the shutdown’s limit passes first, leaves the source claimed and holds up nobody', async () => {
