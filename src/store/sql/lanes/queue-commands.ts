@@ -102,13 +102,14 @@ async function letGo(
 
 /** The queue is gone at once; `emptyQueue` is to follow. Null: there is none. */
 export async function deleteQueue(
-  { tx }: WriteContext,
+  context: WriteContext,
   { projectId, name, nowMs }: QueuePlace & { nowMs: number },
 ): Promise<number | null> {
-  const queue = await idOf(tx, { projectId, name });
+  const queue = await idOf(context.tx, { projectId, name });
   if (!queue) return null;
-  // Paused, so that none of its messages starts while they are cancelled in pieces.
-  await tx.run('update queues set deleted = 1, paused = 1, updated_at_ms = ? where project_id = ? and id = ?', [
+  // Paused, so that none of its messages starts while they are cancelled in pieces, or after a crash between two of them.
+  await hold(context, queue);
+  await context.tx.run('update queues set deleted = 1, paused = 1, updated_at_ms = ? where project_id = ? and id = ?', [
     nowMs,
     projectId,
     queue.queueId,
