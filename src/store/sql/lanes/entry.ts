@@ -98,7 +98,7 @@ export class Entry {
       }
     }
     if (!isProposed) return message[MESSAGE_AT.line] === LINE.origin ? 'parked' : 'waiting';
-    if (this.#gate.roomOf(projectId) === 0) return hold(message, LINE.project);
+    if (this.#gate.roomOf(projectId) === 0 || this.#gate.hasHeld(projectId)) return hold(message, LINE.project);
     lane?.start(this.#nowMs);
     this.#gate.start(projectId);
     return 'claimed';
