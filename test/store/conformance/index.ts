@@ -1,11 +1,11 @@
 /** What every store must do. A store joins with one call; a case that it cannot pass is skipped with its reason. */
 import { describe } from 'vitest';
-import type { Store } from '../../../src/engine/stores.ts';
 import { acceptConformance } from './accept.ts';
 import { cancelConformance } from './cancel.ts';
 import { claimConformance } from './claim.ts';
 import { deadConformance } from './dead.ts';
 import { followsConformance } from './follows.ts';
+import { lanesConformance } from './lanes.ts';
 import { logsConformance } from './logs.ts';
 import { projectsConformance } from './projects.ts';
 import { retentionConformance } from './retention.ts';
@@ -14,13 +14,14 @@ import { urlGroupsConformance } from './url-groups.ts';
 import type { OpenStore } from './world.ts';
 
 /** `open` gives an empty store with the schema; it is closed by the suite. */
-export function storeConformance(name: string, open: () => Promise<Store>): void {
+export function storeConformance(name: string, open: OpenStore): void {
   const nouns: [noun: string, cases: (open: OpenStore) => void][] = [
     ['accept', acceptConformance],
     ['claim', claimConformance],
     ['settle', settleConformance],
     ['follow-ups', followsConformance],
     ['cancel', cancelConformance],
+    ['lanes', lanesConformance],
     ['dead', deadConformance],
     ['logs', logsConformance],
     ['projects', projectsConformance],
