@@ -82,7 +82,7 @@ const DUPLICATE = 'A duplicate: nothing new was made, and this is the earlier me
 const REFUSALS: Readonly<Record<number, string>> = {
   400: 'Something in the request is wrong; the error names it and the rule.',
   401: 'No token, or one that nobody has.',
-  403: 'The token is read-only.',
+  403: 'The scope of the token is not enough.',
   404: 'What the request names is not there.',
   412: 'A quota is exceeded; the error names it and its limit.',
   413: 'The body is too large.',
@@ -169,7 +169,12 @@ function sectionOf({ path }: Route): string {
 
 function descriptionOf({ access, path, takes = {} }: Route): string {
   const sentences = [
-    { public: 'Needs no token.', read: 'A read-only token is enough.', full: 'Needs a full token.' }[access],
+    {
+      public: 'Needs no token.',
+      read: 'A read-only token is enough.',
+      publish: 'A publish-only token is enough.',
+      full: 'Needs a full token.',
+    }[access],
   ];
   if (takes.configHeaders) {
     sentences.push('Each header may begin with `Waypost-` in place of `Upstash-`.');
@@ -187,7 +192,7 @@ function descriptionOf({ access, path, takes = {} }: Route): string {
 function refusalsOf({ access, path, takes = {}, refusals = [] }: Route): number[] {
   const found = new Set(refusals);
   if (access !== 'public') found.add(401).add(503); // whoever is known is served from the store
-  if (access === 'full') found.add(403);
+  if (access !== 'public') found.add(403); // some scope is not enough for it
   if (path.includes(':')) found.add(404);
   if (Object.keys(takes).length > 0) found.add(400);
   if (takes.configHeaders) found.add(412);

@@ -62,7 +62,7 @@ export function publishRoutes(services: Services): Route[] {
     {
       method: 'POST',
       path: '/v2/publish/*',
-      access: 'full',
+      access: 'publish',
       summary: 'Publishes a message to the URL, or to the URL group, in the path.',
       takes: { configHeaders: PUBLISH_HEADERS, body: 'bytes' },
       refusals: [404],

@@ -178,7 +178,8 @@ export interface Project {
   name: string;
 }
 
-export type TokenScope = 'full' | 'read-only';
+/** `publish-only` may publish, enqueue and send batches; `read-only` may read, signing keys excepted (messaging.md 2.2). */
+export type TokenScope = 'full' | 'publish-only' | 'read-only';
 
 export interface ProjectStore {
   /** Creates the project or finds it by name. `signingKeys` are kept only when it is new. They come sealed. */

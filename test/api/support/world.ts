@@ -22,6 +22,7 @@ import { createSystemRandomness, systemClock } from '../../../src/system.ts';
 
 export const TOKEN = 'eyJVc2VySUQiOiJkZWZhdWx0VXNlciIsIlBhc3N3b3JkIjoiZGVmYXVsdFBhc3N3b3JkIn0=';
 export const READ_ONLY_TOKEN = 'read+only/token==';
+export const PUBLISH_ONLY_TOKEN = 'publish-only-token';
 export const OTHER_TOKEN = 'token-of-another-project';
 
 export const LIMITS: ApiLimits = {
@@ -238,6 +239,7 @@ class MemoryAccounts implements Accounts {
     this.#callers = new Map<string, Caller>([
       [hashToken(TOKEN), { projectId: first, scope: 'full' }],
       [hashToken(READ_ONLY_TOKEN), { projectId: first, scope: 'read-only' }],
+      [hashToken(PUBLISH_ONLY_TOKEN), { projectId: first, scope: 'publish-only' }],
       [hashToken(OTHER_TOKEN), { projectId: second, scope: 'full' }],
     ]);
     for (const projectId of [first, second]) this.#keys.set(projectId, { current: 'sig_1', next: 'sig_2' });
