@@ -112,6 +112,8 @@ export interface NewMessage {
   events: LogEvent[];
   /** Reserved in the same transaction; when it is taken already, no message is made (P: one message a deduplication id). */
   deduplication?: { hash: string; expiresAtMs: Millis };
+  /** Adds it to its project's messages of the day (UTC) that it was created on (messaging.md 20.3). */
+  isCounted?: boolean;
 }
 
 /** What becomes of a message when its attempt is settled. */

@@ -29,7 +29,11 @@ export class StoreUnavailable extends Error {
   }
 }
 
-export type Accepted = { kind: 'accepted' } | { kind: 'duplicate'; messageId: MessageId };
+export type Accepted =
+  | { kind: 'accepted' }
+  | { kind: 'duplicate'; messageId: MessageId }
+  /** Its whole command is refused: the project has only `remaining` messages left today. */
+  | { kind: 'overDayLimit'; remaining: number };
 
 export interface ClaimRequest {
   worker: WorkerId;
@@ -86,8 +90,12 @@ export interface LiveMessage {
 }
 
 export interface MessageStore {
-  /** Saves all or none of `messages`; answers in their order. A duplicate saves nothing and names the first message. */
-  accept(messages: NewMessage[], nowMs: Millis): Promise<Accepted[]>;
+  /**
+   * Saves all or none of `messages`, which are of one project; answers in their order. A duplicate saves nothing and names
+   * the first message. With `messagesPerDayMax`, more messages than the day has left are refused as a whole, duplicates
+   * among them included; only those that are saved and `isCounted` use the day up.
+   */
+  accept(messages: NewMessage[], nowMs: Millis, messagesPerDayMax?: number): Promise<Accepted[]>;
   /** Claims due messages, each under a token that no earlier claim had. */
   claim(request: ClaimRequest, nowMs: Millis): Promise<ClaimAnswer>;
   /** Saves a decision. Answers 'stale', having written nothing, once the message was claimed anew or is gone (P6). */
@@ -176,18 +184,35 @@ export interface Project {
   projectId: ProjectId;
   /** `UserID` of the project's tokens. */
   name: string;
+  createdAtMs: Millis;
 }
 
 /** `publish-only` may publish, enqueue and send batches; `read-only` may read, signing keys excepted (messaging.md 2.2). */
 export type TokenScope = 'full' | 'publish-only' | 'read-only';
 
+export interface Token {
+  /** SHA-256 of the whole token, base64url: the token itself is kept nowhere. */
+  tokenHash: string;
+  projectId: ProjectId;
+  scope: TokenScope;
+  /** What its owner calls it. */
+  name?: string;
+  createdAtMs: Millis;
+  /** To the hour or so; absent: never. */
+  lastUsedAtMs?: Millis;
+}
+
 export interface ProjectStore {
   /** Creates the project or finds it by name. `signingKeys` are kept only when it is new. They come sealed. */
   ensureProject(name: string, signingKeys: SealedKeys, nowMs: Millis): Promise<Project>;
   listProjects(): Promise<Project[]>;
-  /** `tokenHash`: SHA-256 of the whole token, base64url. Adding one that exists changes nothing. */
-  addToken(projectId: ProjectId, tokenHash: string, scope: TokenScope, nowMs: Millis): Promise<void>;
-  listTokens(): Promise<{ projectId: ProjectId; tokenHash: string; scope: TokenScope }[]>;
+  /** Adding one that exists changes nothing. */
+  addToken(token: Token): Promise<void>;
+  /** By project, then in the order in which they were made. */
+  listTokens(): Promise<Token[]>;
+  /** False when there is no such token. */
+  removeToken(tokenHash: string): Promise<boolean>;
+  noteTokenUse(tokenHash: string, nowMs: Millis): Promise<void>;
   signingKeys(projectId: ProjectId): Promise<SealedKeys>;
   /** Replaces the pair only while it still is `expected`; answers what is in force afterwards. */
   replaceSigningKeys(projectId: ProjectId, expected: SealedKeys, next: SealedKeys): Promise<SealedKeys>;

@@ -7,7 +7,7 @@ import { claim } from './sql/claim.ts';
 import { deleteDead, reviveDead } from './sql/dead.ts';
 import { LogWriter, type WriteContext } from './sql/log-writer.ts';
 import { reserve } from './sql/numbers.ts';
-import { addToken, ensureProject, replaceSigningKeys } from './sql/projects.ts';
+import { addToken, ensureProject, noteTokenUse, removeToken, replaceSigningKeys } from './sql/projects.ts';
 import { release, releaseAll } from './sql/release.ts';
 import { dropExpired } from './sql/retention.ts';
 import type { StoredSettlement } from './sql/rows.ts';
@@ -25,6 +25,8 @@ const SINGLE = {
   reviveDead,
   ensureProject,
   addToken,
+  removeToken,
+  noteTokenUse,
   replaceSigningKeys,
   addEndpoints,
   removeEndpoints,

@@ -28,7 +28,7 @@ import type {
   Project,
   SealedKeys,
   Store,
-  TokenScope,
+  Token,
 } from '../engine/stores.ts';
 import type { Endpoint, EndpointSelector, UrlGroup, UrlGroupLimits } from '../engine/url-groups.ts';
 import { decodeCursor, encodeCursor } from '../protocol/cursor.ts';
@@ -76,8 +76,14 @@ export class SqlStore implements Store {
     this.#connection = connection;
   }
 
-  async accept(messages: NewMessage[], nowMs: Millis): Promise<Accepted[]> {
-    const answer = await this.#connection.write('accept', { messages: messages.map(encodeNewMessage), nowMs });
+  async accept(messages: NewMessage[], nowMs: Millis, messagesPerDayMax?: number): Promise<Accepted[]> {
+    const args: Writes['accept']['args'] = { messages: messages.map(encodeNewMessage), nowMs };
+    if (messagesPerDayMax !== undefined) args.messagesPerDayMax = messagesPerDayMax;
+    const answer = await this.#connection.write('accept', args);
+    if (!Array.isArray(answer)) {
+      const { remaining } = answer;
+      return messages.map(() => ({ kind: 'overDayLimit', remaining }));
+    }
     return answer.map((first) => (first === null ? { kind: 'accepted' } : { kind: 'duplicate', messageId: first }));
   }
 
@@ -241,12 +247,20 @@ export class SqlStore implements Store {
     return this.#connection.read('listProjects', {});
   }
 
-  addToken(projectId: ProjectId, tokenHash: string, scope: TokenScope, nowMs: Millis): Promise<void> {
-    return this.#connection.write('addToken', { projectId, tokenHash, scope, nowMs });
+  addToken(token: Token): Promise<void> {
+    return this.#connection.write('addToken', token);
   }
 
-  listTokens(): Promise<{ projectId: ProjectId; tokenHash: string; scope: TokenScope }[]> {
+  listTokens(): Promise<Token[]> {
     return this.#connection.read('listTokens', {});
+  }
+
+  removeToken(tokenHash: string): Promise<boolean> {
+    return this.#connection.write('removeToken', { tokenHash });
+  }
+
+  async noteTokenUse(tokenHash: string, nowMs: Millis): Promise<void> {
+    await this.#connection.write('noteTokenUse', { tokenHash, nowMs });
   }
 
   signingKeys(projectId: ProjectId): Promise<SealedKeys> {

@@ -97,7 +97,7 @@ CREATE TABLE tokens (
   project_id integer not null,
   scope text not null,
   created_at_ms integer not null
-);
+, name text, last_used_at_ms integer);
 
 CREATE TABLE numbers (
   name text primary key,
@@ -120,4 +120,11 @@ CREATE TABLE url_group_endpoints (
   url text not null,
   name text,
   primary key (project_id, group_name, position)
+) without rowid;
+
+CREATE TABLE message_counts (
+  project_id integer not null,
+  day integer not null,
+  messages integer not null,
+  primary key (project_id, day)
 ) without rowid;

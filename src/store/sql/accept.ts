@@ -2,27 +2,36 @@
 import type { MessageId } from '../../engine/model.ts';
 import type { Transaction } from '../driver.ts';
 import type { WriteContext } from './log-writer.ts';
+import { countMessages, DayBudgets } from './message-counts.ts';
 import { CONTENT_COLUMNS, MESSAGE_COLUMNS, type StoredNewMessage } from './rows.ts';
 
 export interface AcceptArgs {
   messages: StoredNewMessage[];
   nowMs: number;
+  messagesPerDayMax?: number;
 }
 
-/** One answer a message: the id of the message that stands for it already, or null when it was saved. */
-export type AcceptAnswer = (MessageId | null)[];
+/**
+ * One answer a message: the id of the message that stands for it already, or null when it was saved. Or what the day has
+ * left, when that is less than the command has messages.
+ */
+export type AcceptAnswer = (MessageId | null)[] | { remaining: number };
 
 /** Saves the messages of all `commands`, each of them all or none, in a handful of statements. */
 export async function acceptAll(context: WriteContext, commands: readonly AcceptArgs[]): Promise<AcceptAnswer[]> {
   const reservations = await Reservations.read(context.tx, commands);
+  const budgets = await DayBudgets.read(context.tx, commands);
   const saved: StoredNewMessage[] = [];
-  const answers = commands.map(({ messages, nowMs }) =>
-    messages.map((message) => {
-      const first = reservations.firstOrReserve(message, nowMs);
+  const answers = commands.map((command): AcceptAnswer => {
+    const room = budgets.take(command);
+    if (room !== 'taken') return room;
+    return command.messages.map((message) => {
+      const first = reservations.firstOrReserve(message, command.nowMs);
       if (first === null) saved.push(message);
+      else budgets.giveBack(command);
       return first;
-    }),
-  );
+    });
+  });
   await reservations.write(context.tx);
   await insertMessages(context, saved);
   return answers;
@@ -30,6 +39,7 @@ export async function acceptAll(context: WriteContext, commands: readonly Accept
 
 export async function insertMessages({ tx, logs }: WriteContext, messages: readonly StoredNewMessage[]): Promise<void> {
   if (messages.length === 0) return;
+  await countMessages(tx, messages);
   await tx.insertMany(
     'messages',
     MESSAGE_COLUMNS,

@@ -90,6 +90,8 @@ export const BURIAL_COLUMNS = [
   'response_body',
 ] as const;
 
+const DAY_MS = 86_400_000;
+
 /** Time, state code, and the values of `DETAIL_COLUMNS` where there are any. */
 export type StoredEvent = [atMs: number, state: number, detail?: SqlValue[]];
 
@@ -100,6 +102,8 @@ export interface StoredNewMessage {
   content: SqlValue[];
   events: StoredEvent[];
   deduplication?: { hash: string; expiresAtMs: number };
+  /** Day of the Unix time to whose messages it is added; absent: to none. */
+  countedDay?: number;
 }
 
 export interface StoredChange {
@@ -154,7 +158,13 @@ export interface BurialRow {
   response_body: Uint8Array | null;
 }
 
-export function encodeNewMessage({ message, standing, events, deduplication }: NewMessage): StoredNewMessage {
+export function encodeNewMessage({
+  message,
+  standing,
+  events,
+  deduplication,
+  isCounted,
+}: NewMessage): StoredNewMessage {
   const { key, projectId, origin, settings } = message;
   const claimed = standing.kind === 'claimed';
   const lastEventAtMs = events.reduce((latest, event) => Math.max(latest, event.atMs), message.createdAtMs);
@@ -193,6 +203,7 @@ export function encodeNewMessage({ message, standing, events, deduplication }: N
     events: events.map(encodeEvent),
   };
   if (deduplication) stored.deduplication = deduplication;
+  if (isCounted) stored.countedDay = Math.floor(message.createdAtMs / DAY_MS);
   return stored;
 }
 
