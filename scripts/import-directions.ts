@@ -18,14 +18,22 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   testing: ['engine', 'protocol', 'node:timers'],
   // The files that put the parts together.
   'system.ts': ['engine', 'node:crypto'],
+  administration: [
+    ...['accounts.ts', 'api', 'config', 'engine', 'protocol', '@sinclair/typebox', '@sinclair/typebox/value'],
+    ...['node:fs', 'node:net', 'node:path'],
+  ],
   'accounts.ts': ['api', 'config', 'engine', 'protocol'],
   'open-store.ts': ['accounts.ts', 'system.ts', 'config', 'engine', 'store', 'node:fs', 'node:path'],
-  'initialise.ts': ['accounts.ts', 'open-store.ts', 'system.ts', 'api', 'config', 'engine', 'protocol'],
+  'initialise.ts': ['open-store.ts', 'system.ts', 'administration', 'api', 'config', 'engine'],
+  'administer.ts': ['open-store.ts', 'system.ts', 'administration', 'config', 'store'],
   'server.ts': [
-    ...['accounts.ts', 'open-store.ts', 'system.ts', 'api', 'config', 'delivery', 'engine', 'protocol'],
-    ...['fastify', 'node:os'],
+    ...['accounts.ts', 'open-store.ts', 'system.ts', 'administration', 'api', 'config', 'delivery', 'engine'],
+    ...['protocol', 'fastify', 'node:os'],
   ],
-  cli: ['server.ts', 'initialise.ts', 'open-store.ts', 'config', 'engine', 'telemetry', 'node:*', '@upstash/qstash'],
+  cli: [
+    ...['server.ts', 'initialise.ts', 'administer.ts', 'open-store.ts', 'administration', 'config', 'engine'],
+    ...['telemetry', 'node:*', '@upstash/qstash'],
+  ],
 };
 
 /** `<file>:<line>: <what is wrong>` of each import below `root`/src that the table does not allow. */
