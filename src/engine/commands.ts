@@ -21,7 +21,10 @@ export interface Published {
 }
 
 export interface Engine {
-  /** Accepts all or none; resolves after the commit (P1), in the order given. */
+  /**
+   * Accepts all or none; resolves after the commit (P1), in the order given. Throws `RateLimited` (429) when the project's
+   * messages of the day do not suffice.
+   */
   publish(projectId: ProjectId, commands: PublishCommand[]): Promise<Published[]>;
   findMessage(projectId: ProjectId, id: MessageId): Promise<Message | undefined>;
   /** Why an unfinished message waits (P14); `undefined` once it is finished. */

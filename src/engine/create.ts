@@ -1,5 +1,6 @@
 /** Puts the engine together: recovery first, then its loops, then it takes commands. */
 import { ApiError } from '../protocol/errors.ts';
+import { dailyLimitReached } from '../protocol/rate-limits.ts';
 import type { HeaderMap } from '../protocol/settings.ts';
 import { type AcceptContext, type Draft, draftOf, firstEvents } from './accept.ts';
 import type { DeadRetryOverride, Engine, PublishCommand, Published } from './commands.ts';
@@ -80,7 +81,13 @@ class RunningEngine implements Engine {
     const firstKey = await this.#takeNumbers(commands.length);
     const context = this.#acceptContext(projectId);
     const news = await this.#place(commands.map((command, index) => draftOf(command, firstKey + index, context)));
-    const accepted = await this.#admit(news, () => this.#deps.store.accept(news, context.nowMs));
+    const { store, settings } = this.#deps;
+    const perDayMax = settings.messagesPerDayMax === 0 ? undefined : settings.messagesPerDayMax;
+    const accepted = await this.#admit(news, () => store.accept(news, context.nowMs, perDayMax));
+    const [first] = accepted;
+    if (first?.kind === 'overDayLimit') {
+      throw dailyLimitReached(settings.messagesPerDayMax, first.remaining, context.nowMs);
+    }
     return news.map(({ message }, index) => publishedAs(message, accepted[index]));
   }
 
@@ -187,7 +194,8 @@ class RunningEngine implements Engine {
     const firstToken = await this.#takeNumbers(drafts.length);
     return drafts.map((draft, index) => {
       const standing = this.#standingOf(draft.message, firstToken + index);
-      return { ...draft, standing, events: firstEvents(draft.message, standing) };
+      const isCounted = this.#deps.settings.messagesPerDayMax > 0;
+      return { ...draft, standing, events: firstEvents(draft.message, standing), isCounted };
     });
   }
 

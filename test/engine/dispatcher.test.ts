@@ -18,6 +18,7 @@ const SETTINGS: EngineSettings = {
   logRetentionMs: 1e9,
   dlqRetentionMs: 1e9,
   retentionIntervalMs: 1e9,
+  messagesPerDayMax: 0,
   acceptsWaitingMax: 100,
 };
 

@@ -26,6 +26,7 @@ const SETTINGS: EngineSettings = {
   logRetentionMs: DAY_MS,
   dlqRetentionMs: 2 * DAY_MS,
   retentionIntervalMs: HOUR_MS,
+  messagesPerDayMax: 0,
   acceptsWaitingMax: 3,
 };
 

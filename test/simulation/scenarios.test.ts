@@ -21,6 +21,7 @@ const SETTINGS: EngineSettings = {
   logRetentionMs: 7 * DAY_MS,
   dlqRetentionMs: 7 * DAY_MS,
   retentionIntervalMs: DAY_MS,
+  messagesPerDayMax: 0,
   acceptsWaitingMax: 10_000,
 };
 

@@ -35,6 +35,7 @@ export const LIMITS: ApiLimits = {
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 60_000,
   keepAliveTimeoutMs: 75_000,
+  requestsPerSecondMax: 0,
   urlGroupsMax: 5,
   urlGroupEndpointsMax: 4,
 };
@@ -50,6 +51,7 @@ const ENGINE_SETTINGS: EngineSettings = {
   logRetentionMs: DAY_MS,
   dlqRetentionMs: DAY_MS,
   retentionIntervalMs: DAY_MS,
+  messagesPerDayMax: 0,
   acceptsWaitingMax: 1_000,
 };
 
@@ -109,7 +111,12 @@ function answered(status: number, body: string): Outcome {
   return { kind: 'answered', status, header, body: Buffer.from(body) };
 }
 
-export async function openWorld(changes: Partial<ApiOptions> = {}): Promise<World> {
+/** `settings` are those of the engine; a `clock` among the changes is the engine's too. */
+export async function openWorld(
+  changes: Partial<ApiOptions> = {},
+  settings: Partial<EngineSettings> = {},
+): Promise<World> {
+  const clock = changes.clock ?? systemClock;
   const logLines: LogLine[] = [];
   const log = recordingLog(logLines);
   const store = await openInlineSqliteStore({
@@ -119,15 +126,15 @@ export async function openWorld(changes: Partial<ApiOptions> = {}): Promise<Worl
     },
   });
   const sealed = { current: 'sealed', next: 'sealed' };
-  const { projectId: first } = await store.ensureProject('first', sealed, systemClock.nowMs());
-  const { projectId: second } = await store.ensureProject('second', sealed, systemClock.nowMs());
+  const { projectId: first } = await store.ensureProject('first', sealed, clock.nowMs());
+  const { projectId: second } = await store.ensureProject('second', sealed, clock.nowMs());
   const randomness = createSystemRandomness();
-  const deps = { store, clock: systemClock, randomness, delivery: ENDPOINTS, log, worker: 'test' };
-  const engine = await createEngine({ ...deps, settings: ENGINE_SETTINGS });
+  const deps = { store, clock, randomness, delivery: ENDPOINTS, log, worker: 'test' };
+  const engine = await createEngine({ ...deps, settings: { ...ENGINE_SETTINGS, ...settings } });
   const options: ApiOptions = {
     engine,
     accounts: new MemoryAccounts(first, second),
-    clock: systemClock,
+    clock,
     log,
     checkDestination: (url) =>
       url.hostname === '127.0.0.1' ? 'endpoint resolves to a loopback address: 127.0.0.1' : undefined,
