@@ -1,0 +1,73 @@
+/**
+ * Things that routes name, made in a project that others must not reach. A new kind of thing needs a maker here, and a
+ * new route with a JSON body an example of one: without, the test of isolation fails and says so.
+ */
+import { expect } from 'vitest';
+import type { Route } from '../../../src/api/route.ts';
+import { TOKEN, type World } from './world.ts';
+
+/** What the things of one project are called. */
+export type Ids = Readonly<Record<string, string>>;
+
+/** In URLs, headers, bodies and labels of everything that the owner has; in no name or id. */
+export const CANARY = 'canary3f9c';
+
+type Maker = (world: World) => Promise<string>;
+
+/** By the word behind `/v2/`: makes one thing and answers its id or name. It must stay as it is when nobody touches it. */
+const MAKERS: Readonly<Record<string, Maker>> = {
+  messages: (world) =>
+    world.publish(`https://ok.example/${CANARY}`, {
+      'upstash-delay': '1h',
+      'upstash-label': CANARY,
+      'upstash-forward-x-secret': CANARY,
+    }),
+  /** What keeps a second publish from becoming a message; no route names it, but publishes do. */
+  deduplication: async (world) => {
+    await world.publish('https://ok.example/', { 'upstash-delay': '1h', 'upstash-deduplication-id': 'own-order' });
+    return 'own-order';
+  },
+  dlq: (world) => world.bury(`https://fail.example/${CANARY}`),
+  topics: async (world) => {
+    const endpoints = [{ url: `https://ok.example/${CANARY}`, name: CANARY }];
+    await made(world, 'POST', '/v2/topics/own-group/endpoints', { endpoints });
+    return 'own-group';
+  },
+};
+
+/** By route: a body that it accepts, of the thing called `id` where it names one. */
+const BODIES: Readonly<Record<string, (ids: Ids) => unknown>> = {
+  'POST /v2/batch': (ids) => [{ destination: ids['topics'] }],
+  'POST /v2/topics/:name/endpoints': () => ({ endpoints: [{ url: 'https://ok.example/new' }] }),
+  'DELETE /v2/topics/:name/endpoints': () => ({ endpoints: [{ url: `https://ok.example/${CANARY}` }] }),
+  'PATCH /v2/topics/:name': () => ({ headers: { 'Upstash-Retries': '1' } }),
+};
+
+/** Makes one of everything for the owner of the full token. */
+export async function furnish(world: World): Promise<Ids> {
+  const ids: Record<string, string> = {};
+  for (const [word, make] of Object.entries(MAKERS)) ids[word] = await make(world);
+  return ids;
+}
+
+/** The kind of thing that the parameter of a route names. Throws when nothing here makes one. */
+export function kindOf({ path }: Route): string | undefined {
+  const word = path.split('/')[2]?.toLowerCase() ?? '';
+  if (!path.includes(':')) return undefined;
+  if (word in MAKERS) return word;
+  throw new Error(`${path} names something: give test/api/support/belongings.ts a maker for "${word}"`);
+}
+
+/** The JSON body that a route needs; `undefined` when it needs none. Throws when there is no example of it. */
+export function bodyOf({ method, path, takes }: Route, ids: Ids): string | undefined {
+  const example = BODIES[`${method} ${path}`];
+  if (example) return JSON.stringify(example(ids));
+  if (takes?.body === undefined || takes.body === 'bytes') return undefined;
+  throw new Error(`${method} ${path} takes a body: give test/api/support/belongings.ts an example`);
+}
+
+async function made(world: World, method: 'POST' | 'PATCH', url: string, payload: unknown): Promise<void> {
+  const headers = { authorization: `Bearer ${TOKEN}` };
+  const reply = await world.ask({ method, url, headers, payload: JSON.stringify(payload) });
+  expect(reply.status, reply.text).toBe(200);
+}
