@@ -18,20 +18,20 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   testing: ['engine', 'protocol', 'node:timers'],
   // The files that put the parts together.
   'system.ts': ['engine', 'node:crypto'],
-  administration: [
+  operator: [
     ...['accounts.ts', 'api', 'config', 'engine', 'protocol', '@sinclair/typebox', '@sinclair/typebox/value'],
     ...['node:fs', 'node:net', 'node:path'],
   ],
   'accounts.ts': ['api', 'config', 'engine', 'protocol'],
   'open-store.ts': ['accounts.ts', 'system.ts', 'config', 'engine', 'store', 'node:fs', 'node:path'],
-  'initialise.ts': ['open-store.ts', 'system.ts', 'administration', 'api', 'config', 'engine'],
-  'administer.ts': ['open-store.ts', 'system.ts', 'administration', 'config', 'store'],
+  'initialise.ts': ['open-store.ts', 'system.ts', 'operator', 'api', 'config', 'engine'],
+  'administer.ts': ['open-store.ts', 'system.ts', 'operator', 'config', 'store'],
   'server.ts': [
-    ...['accounts.ts', 'open-store.ts', 'system.ts', 'administration', 'api', 'config', 'delivery', 'engine'],
+    ...['accounts.ts', 'open-store.ts', 'system.ts', 'operator', 'api', 'config', 'delivery', 'engine'],
     ...['protocol', 'fastify', 'node:os'],
   ],
   cli: [
-    ...['server.ts', 'initialise.ts', 'administer.ts', 'open-store.ts', 'administration', 'config', 'engine'],
+    ...['server.ts', 'initialise.ts', 'administer.ts', 'open-store.ts', 'operator', 'config', 'engine'],
     ...['telemetry', 'node:*', '@upstash/qstash'],
   ],
 };

@@ -1,10 +1,11 @@
 /** Where do the operator's commands run? In the server that has the database open, or here when there is none. */
-import { NobodyListens, RemoteAdministration } from './administration/ask.ts';
-import { type Administration, Refused } from './administration/commands.ts';
-import { socketPathOf } from './administration/socket-path.ts';
-import { StoredAdministration } from './administration/stored.ts';
+
 import type { Config } from './config/table.ts';
 import { CannotStart, databasePath, openSealer, openStore } from './open-store.ts';
+import { NobodyListens, RemoteAdministration } from './operator/ask.ts';
+import { type Administration, Refused } from './operator/commands.ts';
+import { socketPathOf } from './operator/socket-path.ts';
+import { StoredAdministration } from './operator/stored.ts';
 import { StoreInUse } from './store/drivers/sqlite/lock.ts';
 import { createSystemRandomness, systemClock } from './system.ts';
 

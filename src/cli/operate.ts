@@ -1,9 +1,9 @@
 /** How does a command act on projects and tokens, and tell what came of it? */
 
 import { administer } from '../administer.ts';
-import type { Administration } from '../administration/commands.ts';
 import { parseConfig } from '../config/parse.ts';
 import { CannotStart } from '../open-store.ts';
+import type { Administration } from '../operator/commands.ts';
 import { CommandFailed, EXIT, type Terminal } from './command.ts';
 
 /** `settings`: what is left of the command line. Throws `ConfigError` and `CommandFailed`. */

@@ -1,7 +1,8 @@
 /** `waypost tokens`: lists, makes and revokes tokens, also while a server runs. */
-import type { CreateTokenRequest, TokenEntry } from '../administration/commands.ts';
+
 import { settingsHelp } from '../config/page.ts';
 import type { TokenScope } from '../engine/stores.ts';
+import type { CreateTokenRequest, TokenEntry } from '../operator/commands.ts';
 import { columns, minuteOf, timeOf } from './columns.ts';
 import { type Command, CommandFailed, EXIT, type Terminal, takeSwitch, takeValue, takeWord } from './command.ts';
 import { operate, printJson, required, unknownAction } from './operate.ts';

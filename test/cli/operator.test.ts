@@ -1,5 +1,5 @@
 /** Projects and tokens as an operator meets them: with a server running and without. */
-import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -224,6 +224,20 @@ it('a development server keeps its accounts as they are', async () => {
   const { code, stderr } = await operate('projects', 'create', 'shop');
   expect(code).toBe(1);
   expect(stderr).toMatch(/is in use by process \d+.*; it takes no commands, as a development server does not\n$/);
+});
+
+it('the commands of docs/projects.md work as they stand', async () => {
+  await operate('init');
+  await serve();
+  const page = readFileSync(new URL('../../docs/projects.md', import.meta.url), 'utf8');
+  const lines = [...page.matchAll(/^npx waypost (.*)$/gm)].map(([, line = '']) => line);
+  expect(lines.length).toBeGreaterThan(4);
+  for (const line of lines) {
+    const [first] = await asked<TokenView[]>('tokens');
+    const args = [...line.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, word]) => quoted ?? word ?? '');
+    const { code, stderr } = await operate(...args.map((arg) => (arg.startsWith('tok_') ? (first?.id ?? '') : arg)));
+    expect([line, code], stderr).toEqual([line, 0]);
+  }
 });
 
 it('there is nothing to work on before init', async () => {

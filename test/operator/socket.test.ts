@@ -5,12 +5,12 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { NobodyListens, RemoteAdministration } from '../../src/administration/ask.ts';
-import { listenForOperator, type OperatorSocket } from '../../src/administration/listen.ts';
-import { socketPathOf, unusablePath } from '../../src/administration/socket-path.ts';
-import { StoredAdministration } from '../../src/administration/stored.ts';
 import type { EventLog } from '../../src/engine/ports.ts';
 import type { Store } from '../../src/engine/stores.ts';
+import { NobodyListens, RemoteAdministration } from '../../src/operator/ask.ts';
+import { listenForOperator, type OperatorSocket } from '../../src/operator/listen.ts';
+import { socketPathOf, unusablePath } from '../../src/operator/socket-path.ts';
+import { StoredAdministration } from '../../src/operator/stored.ts';
 import { openInlineSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
 import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
 
