@@ -15,24 +15,34 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   api: ['engine', 'protocol', 'fastify', '@sinclair/typebox', 'ipaddr.js', 'node:crypto', 'node:http', 'node:net'],
   config: ['engine', 'protocol', 'node:crypto', 'node:fs', 'node:path'],
   telemetry: ['engine', 'pino'],
-  testing: ['engine', 'protocol', 'node:timers'],
-  // The files that put the parts together.
-  'system.ts': ['engine', 'node:crypto'],
   operator: [
     ...['accounts.ts', 'api', 'config', 'engine', 'protocol', '@sinclair/typebox', '@sinclair/typebox/value'],
     ...['node:fs', 'node:net', 'node:path'],
   ],
+  testing: ['engine', 'protocol', 'node:timers'],
+  // The files that put the parts together.
+  'system.ts': ['engine', 'node:crypto'],
   'accounts.ts': ['api', 'config', 'engine', 'protocol'],
   'open-store.ts': ['accounts.ts', 'system.ts', 'config', 'engine', 'store', 'node:fs', 'node:path'],
   'initialise.ts': ['open-store.ts', 'system.ts', 'operator', 'api', 'config', 'engine'],
   'administer.ts': ['open-store.ts', 'system.ts', 'operator', 'config', 'store'],
+  'examine.ts': ['open-store.ts', 'config', 'store', 'node:fs'],
   'server.ts': [
     ...['accounts.ts', 'open-store.ts', 'system.ts', 'operator', 'api', 'config', 'delivery', 'engine'],
     ...['protocol', 'fastify', 'node:os'],
   ],
   cli: [
-    ...['server.ts', 'initialise.ts', 'administer.ts', 'open-store.ts', 'operator', 'config', 'engine'],
-    ...['telemetry', 'node:*', '@upstash/qstash'],
+    'server.ts',
+    'initialise.ts',
+    'administer.ts',
+    'examine.ts',
+    'open-store.ts',
+    'operator',
+    'config',
+    'engine',
+    'telemetry',
+    'node:*',
+    '@upstash/qstash',
   ],
 };
 

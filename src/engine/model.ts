@@ -108,12 +108,12 @@ export type Standing =
 /** A message on its way into the store. */
 export interface NewMessage {
   message: Message;
+  /** As its sender proposes; a lane of it may hold it back. */
   standing: Standing;
+  /** Without ACTIVE, which the store adds when the message really goes out. */
   events: LogEvent[];
   /** Reserved in the same transaction; when it is taken already, no message is made (P: one message a deduplication id). */
   deduplication?: { hash: string; expiresAtMs: Millis };
-  /** Adds it to its project's messages of the day (UTC) that it was created on (messaging.md 20.3). */
-  isCounted?: boolean;
 }
 
 /** What becomes of a message when its attempt is settled. */

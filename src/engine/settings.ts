@@ -16,8 +16,6 @@ export interface EngineSettings {
   dlqRetentionMs: Millis;
   /** Pause between two rounds of dropping what is past its time. */
   retentionIntervalMs: Millis;
-  /** Messages that a project may have on one day (UTC); 0: any number (messaging.md 20.3). */
-  messagesPerDayMax: number;
   /** Accepts waiting for their commit at most; more are answered 503. */
   acceptsWaitingMax: number;
 }

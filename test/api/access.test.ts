@@ -3,7 +3,7 @@ import { Value } from '@sinclair/typebox/value';
 import type { InjectOptions } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Route } from '../../src/api/route.ts';
-import { OTHER_TOKEN, openWorld, PUBLISH_ONLY_TOKEN, READ_ONLY_TOKEN, TOKEN, type World } from './support/world.ts';
+import { openWorld, PUBLISH_ONLY_TOKEN, READ_ONLY_TOKEN, TOKEN, type World } from './support/world.ts';
 
 let world: World;
 beforeAll(async () => {
@@ -77,29 +77,6 @@ it('gives what changes something and the signing keys to full tokens only, publi
     return method === 'GET' && path !== '/v2/keys' ? 'read' : 'full';
   };
   for (const { method, path, access } of table) expect([path, access]).toEqual([path, expected(method, path)]);
-});
-
-it('keeps the projects apart (messaging 29.10)', async () => {
-  const messageId = await world.publish('https://slow.example/apart', { 'upstash-delay': '1h' });
-  const dlqId = await world.bury('https://fail.example/apart');
-  const before = await world.countStored();
-  const headers = { authorization: `Bearer ${OTHER_TOKEN}` };
-  // The names of URL groups are each project's own: test/api/url-groups.test.ts.
-  for (const route of table.filter(({ path }) => path.includes(':') && !path.startsWith('/v2/topics'))) {
-    const id = route.path.includes('dlq') ? dlqId : messageId;
-    const reply = await world.ask({ ...requestFor(route, id), headers });
-    expect([route.method, route.path, reply.status]).toEqual([route.method, route.path, 404]);
-  }
-  const ids = `messageIds=${messageId}`;
-  const cancelled = await world.ask({ method: 'DELETE', url: `/v2/messages?${ids}`, headers });
-  const cancelledAll = await world.ask({ method: 'DELETE', url: '/v2/messages', headers });
-  const deleted = await world.ask({ method: 'DELETE', url: `/v2/dlq?dlqIds=${dlqId}`, headers });
-  const retried = await world.ask({ method: 'POST', url: `/v2/dlq/retry?dlqIds=${dlqId}`, headers });
-  const logs = await world.ask({ method: 'GET', url: `/v2/logs?${ids}`, headers });
-  const dead = await world.ask({ method: 'GET', url: `/v2/dlq?dlqIds=${dlqId}`, headers });
-  expect([cancelled.json.cancelled, cancelledAll.json.cancelled, deleted.json.deleted]).toEqual([0, 0, 0]);
-  expect([retried.status, logs.json.logs, dead.json.messages]).toEqual([404, [], []]);
-  expect(await world.countStored()).toBe(before);
 });
 
 it('asks for the token before it tells which routes exist, and looks at the scope before the route', async () => {

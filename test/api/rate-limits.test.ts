@@ -30,7 +30,7 @@ function limitHeaders({ headers }: Reply): Record<string, unknown> {
 
 describe('messages of a day', () => {
   const open = async (messagesPerDayMax: number) => {
-    world = await openWorld({ clock }, { messagesPerDayMax });
+    world = await openWorld({ clock }, { limits: { messagesPerDayMax } });
   };
 
   it('are refused beyond the limit, with the headers of a daily limit and no other (messaging 29.151)', async () => {
@@ -106,7 +106,10 @@ describe('messages of a day', () => {
   });
 
   it('cost the refused no place among the attempts in flight', async () => {
-    world = await openWorld({ clock }, { messagesPerDayMax: 1, inFlightMax: 1, inFlightPerOriginMax: 1 });
+    world = await openWorld(
+      { clock },
+      { limits: { messagesPerDayMax: 1 }, settings: { inFlightMax: 1, inFlightPerOriginMax: 1 } },
+    );
     const atOnce = () => world.ask({ method: 'POST', url: '/v2/publish/https://slow.example/' });
     await publish(world);
     expect((await atOnce()).status).toBe(429);

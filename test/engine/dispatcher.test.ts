@@ -18,7 +18,6 @@ const SETTINGS: EngineSettings = {
   logRetentionMs: 1e9,
   dlqRetentionMs: 1e9,
   retentionIntervalMs: 1e9,
-  messagesPerDayMax: 0,
   acceptsWaitingMax: 100,
 };
 

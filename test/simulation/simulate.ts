@@ -61,7 +61,6 @@ function drawSettings(random: SeededRandom): EngineSettings {
     logRetentionMs: 10 * DAY_MS,
     dlqRetentionMs: 10 * DAY_MS,
     retentionIntervalMs: HOUR_MS,
-    messagesPerDayMax: 0,
     acceptsWaitingMax: random.int(20, 200),
   };
 }

@@ -14,7 +14,10 @@ export const CANARY = 'canary3f9c';
 
 type Maker = (world: World) => Promise<string>;
 
-/** By the word behind `/v2/`: makes one thing and answers its id or name. It must stay as it is when nobody touches it. */
+/** Words for which the thing that is named has another one. */
+const KINDS: Readonly<Record<string, string>> = { enqueue: 'queues' };
+
+/** By the word behind `/v2/`, in lower case: makes one thing and answers its id or name. It must stay as it is when nobody touches it. */
 const MAKERS: Readonly<Record<string, Maker>> = {
   messages: (world) =>
     world.publish(`https://ok.example/${CANARY}`, {
@@ -28,6 +31,18 @@ const MAKERS: Readonly<Record<string, Maker>> = {
     return 'own-order';
   },
   dlq: (world) => world.bury(`https://fail.example/${CANARY}`),
+  queues: async (world) => {
+    const payload = CANARY;
+    const reply = await world.ask({ method: 'POST', url: '/v2/enqueue/own-queue/https://ok.example/', payload });
+    expect(reply.status, reply.text).toBe(200);
+    await delivered(world, reply.json.messageId);
+    return 'own-queue';
+  },
+  flowcontrol: async (world) => {
+    const limits = { 'upstash-flow-control-key': 'own-key', 'upstash-flow-control-value': 'parallelism=3' };
+    await world.publish(`https://ok.example/${CANARY}`, { 'upstash-delay': '1h', ...limits });
+    return 'own-key';
+  },
   topics: async (world) => {
     const endpoints = [{ url: `https://ok.example/${CANARY}`, name: CANARY }];
     await made(world, 'POST', '/v2/topics/own-group/endpoints', { endpoints });
@@ -52,10 +67,11 @@ export async function furnish(world: World): Promise<Ids> {
 
 /** The kind of thing that the parameter of a route names. Throws when nothing here makes one. */
 export function kindOf({ path }: Route): string | undefined {
-  const word = path.split('/')[2]?.toLowerCase() ?? '';
   if (!path.includes(':')) return undefined;
-  if (word in MAKERS) return word;
-  throw new Error(`${path} names something: give test/api/support/belongings.ts a maker for "${word}"`);
+  const word = path.split('/')[2]?.toLowerCase() ?? '';
+  const kind = KINDS[word] ?? word;
+  if (kind in MAKERS) return kind;
+  throw new Error(`${path} names something: give test/api/support/belongings.ts a maker for "${kind}"`);
 }
 
 /** The JSON body that a route needs; `undefined` when it needs none. Throws when there is no example of it. */
@@ -64,6 +80,15 @@ export function bodyOf({ method, path, takes }: Route, ids: Ids): string | undef
   if (example) return JSON.stringify(example(ids));
   if (takes?.body === undefined || takes.body === 'bytes') return undefined;
   throw new Error(`${method} ${path} takes a body: give test/api/support/belongings.ts an example`);
+}
+
+/** Waits until the message is delivered; the made-up endpoints answer within a few turns of the event loop. */
+async function delivered(world: World, messageId: string): Promise<void> {
+  for (let turn = 0; turn < 1_000; turn += 1) {
+    const { json } = await world.ask({ method: 'GET', url: `/v2/logs?messageId=${messageId}&state=DELIVERED` });
+    if (json.logs.length > 0) return;
+  }
+  throw new Error(`message ${messageId} was not delivered`);
 }
 
 async function made(world: World, method: 'POST' | 'PATCH', url: string, payload: unknown): Promise<void> {

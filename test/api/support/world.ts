@@ -14,7 +14,7 @@ import { createEngine } from '../../../src/engine/create.ts';
 import type { Outcome, ProjectId } from '../../../src/engine/model.ts';
 import type { Delivery, EventLog } from '../../../src/engine/ports.ts';
 import type { EngineSettings } from '../../../src/engine/settings.ts';
-import type { Page, PageRequest } from '../../../src/engine/stores.ts';
+import type { LaneLimits, Page, PageRequest } from '../../../src/engine/stores.ts';
 import { newHeaderMap } from '../../../src/protocol/headers.ts';
 import { hashToken } from '../../../src/protocol/token.ts';
 import { openInlineSqliteStore } from '../../../src/store/drivers/sqlite/open.ts';
@@ -36,6 +36,8 @@ export const LIMITS: ApiLimits = {
   requestTimeoutMs: 60_000,
   keepAliveTimeoutMs: 75_000,
   requestsPerSecondMax: 0,
+  queuesMax: 5,
+  queueParallelismMax: 10,
   urlGroupsMax: 5,
   urlGroupEndpointsMax: 4,
 };
@@ -51,7 +53,6 @@ const ENGINE_SETTINGS: EngineSettings = {
   logRetentionMs: DAY_MS,
   dlqRetentionMs: DAY_MS,
   retentionIntervalMs: DAY_MS,
-  messagesPerDayMax: 0,
   acceptsWaitingMax: 1_000,
 };
 
@@ -111,16 +112,20 @@ function answered(status: number, body: string): Outcome {
   return { kind: 'answered', status, header, body: Buffer.from(body) };
 }
 
-/** `settings` are those of the engine; a `clock` among the changes is the engine's too. */
-export async function openWorld(
-  changes: Partial<ApiOptions> = {},
-  settings: Partial<EngineSettings> = {},
-): Promise<World> {
+/** What lies behind the interface, where a test wants it otherwise. */
+interface Behind {
+  settings?: Partial<EngineSettings>;
+  limits?: Partial<LaneLimits>;
+}
+
+/** A `clock` among the changes is the engine's too. */
+export async function openWorld(changes: Partial<ApiOptions> = {}, behind: Behind = {}): Promise<World> {
   const clock = changes.clock ?? systemClock;
   const logLines: LogLine[] = [];
   const log = recordingLog(logLines);
   const store = await openInlineSqliteStore({
     path: ':memory:',
+    limits: { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0, ...behind.limits },
     onFatal: (error) => {
       throw error;
     },
@@ -130,7 +135,7 @@ export async function openWorld(
   const { projectId: second } = await store.ensureProject('second', sealed, clock.nowMs());
   const randomness = createSystemRandomness();
   const deps = { store, clock, randomness, delivery: ENDPOINTS, log, worker: 'test' };
-  const engine = await createEngine({ ...deps, settings: { ...ENGINE_SETTINGS, ...settings } });
+  const engine = await createEngine({ ...deps, settings: { ...ENGINE_SETTINGS, ...behind.settings } });
   const options: ApiOptions = {
     engine,
     accounts: new MemoryAccounts(first, second),

@@ -6,7 +6,6 @@ import { cancelConformance } from './cancel.ts';
 import { claimConformance } from './claim.ts';
 import { deadConformance } from './dead.ts';
 import { logsConformance } from './logs.ts';
-import { messageCountsConformance } from './message-counts.ts';
 import { projectsConformance } from './projects.ts';
 import { retentionConformance } from './retention.ts';
 import { settleConformance } from './settle.ts';
@@ -22,7 +21,6 @@ export function storeConformance(name: string, open: () => Promise<Store>): void
     ['cancel', cancelConformance],
     ['dead', deadConformance],
     ['logs', logsConformance],
-    ['message counts', messageCountsConformance],
     ['projects', projectsConformance],
     ['URL groups', urlGroupsConformance],
     ['retention', retentionConformance],
