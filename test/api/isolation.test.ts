@@ -23,7 +23,7 @@ let ids: Ids;
 beforeEach(async () => {
   // Time stands still, so that the owner's view changes only when somebody changes it; what they change has a new time.
   const clock = new SimulatedClock();
-  world = await openWorld({ clock, limits: { ...LIMITS, urlGroupsMax: 2 } });
+  world = await openWorld({ limits: { ...LIMITS, urlGroupsMax: 2 } }, { clock });
   ids = await furnish(world);
   clock.jumpBy(60_000);
 });

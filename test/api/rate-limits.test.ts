@@ -30,7 +30,7 @@ function limitHeaders({ headers }: Reply): Record<string, unknown> {
 
 describe('messages of a day', () => {
   const open = async (messagesPerDayMax: number) => {
-    world = await openWorld({ clock }, { limits: { messagesPerDayMax } });
+    world = await openWorld({}, { clock, messagesPerDayMax });
   };
 
   it('are refused beyond the limit, with the headers of a daily limit and no other (messaging 29.151)', async () => {
@@ -106,10 +106,7 @@ describe('messages of a day', () => {
   });
 
   it('cost the refused no place among the attempts in flight', async () => {
-    world = await openWorld(
-      { clock },
-      { limits: { messagesPerDayMax: 1 }, settings: { inFlightMax: 1, inFlightPerOriginMax: 1 } },
-    );
+    world = await openWorld({}, { clock, messagesPerDayMax: 1, settings: { inFlightMax: 1, inFlightPerOriginMax: 1 } });
     const atOnce = () => world.ask({ method: 'POST', url: '/v2/publish/https://slow.example/' });
     await publish(world);
     expect((await atOnce()).status).toBe(429);
@@ -146,7 +143,7 @@ describe('messages of a day', () => {
 
 describe('requests of a second', () => {
   const open = async (requestsPerSecondMax: number) => {
-    world = await openWorld({ clock, limits: { ...LIMITS, requestsPerSecondMax } });
+    world = await openWorld({ limits: { ...LIMITS, requestsPerSecondMax } }, { clock });
   };
 
   it('are refused beyond the limit, with the headers of a burst limit and no other (messaging 29.151)', async () => {
@@ -207,7 +204,7 @@ describe('requests of a second', () => {
 });
 
 it('neither limit is there unless it is set', async () => {
-  world = await openWorld({ clock });
+  world = await openWorld({}, { clock });
   const statuses = new Set<number>();
   for (let request = 0; request < 200; request += 1) {
     statuses.add((await publish(world)).status).add((await read(world)).status);

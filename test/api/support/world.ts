@@ -12,9 +12,9 @@ import { ErrorSchema } from '../../../src/api/schemas.ts';
 import type { Engine } from '../../../src/engine/commands.ts';
 import { createEngine } from '../../../src/engine/create.ts';
 import type { Outcome, ProjectId } from '../../../src/engine/model.ts';
-import type { Delivery, EventLog } from '../../../src/engine/ports.ts';
+import type { Clock, Delivery, EventLog } from '../../../src/engine/ports.ts';
 import type { EngineSettings } from '../../../src/engine/settings.ts';
-import type { LaneLimits, Page, PageRequest } from '../../../src/engine/stores.ts';
+import type { Page, PageRequest } from '../../../src/engine/stores.ts';
 import { newHeaderMap } from '../../../src/protocol/headers.ts';
 import { hashToken } from '../../../src/protocol/token.ts';
 import { openInlineSqliteStore } from '../../../src/store/drivers/sqlite/open.ts';
@@ -112,20 +112,22 @@ function answered(status: number, body: string): Outcome {
   return { kind: 'answered', status, header, body: Buffer.from(body) };
 }
 
-/** What lies behind the interface, where a test wants it otherwise. */
-interface Behind {
-  settings?: Partial<EngineSettings>;
-  limits?: Partial<LaneLimits>;
+/** What a world stands on; the real clock and the endpoints above, unless a test brings its own, which it closes. */
+interface Ground {
+  clock: Clock;
+  delivery: Delivery;
+  settings: Partial<EngineSettings>;
+  /** 0: any number. */
+  messagesPerDayMax: number;
 }
 
-/** A `clock` among the changes is the engine's too. */
-export async function openWorld(changes: Partial<ApiOptions> = {}, behind: Behind = {}): Promise<World> {
-  const clock = changes.clock ?? systemClock;
+export async function openWorld(changes: Partial<ApiOptions> = {}, ground: Partial<Ground> = {}): Promise<World> {
+  const { clock = systemClock, delivery = ENDPOINTS, messagesPerDayMax = 0 } = ground;
   const logLines: LogLine[] = [];
   const log = recordingLog(logLines);
   const store = await openInlineSqliteStore({
     path: ':memory:',
-    limits: { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0, ...behind.limits },
+    limits: { queuesMax: 0, parallelismMax: 0, messagesPerDayMax },
     onFatal: (error) => {
       throw error;
     },
@@ -134,8 +136,8 @@ export async function openWorld(changes: Partial<ApiOptions> = {}, behind: Behin
   const { projectId: first } = await store.ensureProject('first', sealed, clock.nowMs());
   const { projectId: second } = await store.ensureProject('second', sealed, clock.nowMs());
   const randomness = createSystemRandomness();
-  const deps = { store, clock, randomness, delivery: ENDPOINTS, log, worker: 'test' };
-  const engine = await createEngine({ ...deps, settings: { ...ENGINE_SETTINGS, ...behind.settings } });
+  const deps = { store, clock, randomness, delivery, log, worker: 'test' };
+  const engine = await createEngine({ ...deps, settings: { ...ENGINE_SETTINGS, ...ground.settings } });
   const options: ApiOptions = {
     engine,
     accounts: new MemoryAccounts(first, second),
