@@ -5,10 +5,11 @@
  */
 import type { InjectOptions } from 'fastify';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { ConfigHeader } from '../../src/api/config-headers.ts';
 import { filterShapes } from '../../src/api/filter-shapes.ts';
 import type { Route } from '../../src/api/route.ts';
 import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
-import { bodyOf, CANARY, furnish, type Ids, kindOf } from './support/belongings.ts';
+import { bodyOf, CANARY, furnish, type Ids, kindOf, queryOf } from './support/belongings.ts';
 import { LIMITS, OTHER_TOKEN, openWorld, type Reply, TOKEN, type World } from './support/world.ts';
 
 const table = await (async () => {
@@ -81,19 +82,29 @@ function requestsFor(route: Route, things: Ids): InjectOptions[] {
   const kind = kindOf(route);
   const base = path.replace(/:\w+/, encodeURIComponent(kind === undefined ? '' : (things[kind] ?? '')));
   const payload = bodyOf(route, things);
-  const isDeduplicated = takes?.configHeaders?.some(({ name }) => name === 'Upstash-Deduplication-Id');
-  const headers = isDeduplicated ? { 'upstash-deduplication-id': things['deduplication'] } : {};
+  const headers = takes?.configHeaders ? configHeaders(takes.configHeaders, things) : {};
   const request = (url: string): InjectOptions => ({ method, url, headers, ...(payload ? { payload } : {}) });
   const urls = path.endsWith('*')
     ? [base.replace('*', 'https://ok.example/'), base.replace('*', things['topics'] ?? '')]
     : [base];
-  if (!takes?.filters) return urls.map(request);
+  if (!takes?.filters) return urls.map((url) => request(`${url}?${queryOf(route)}`));
   const filters = new Set(filterShapes(takes.filters.use, takes.filters.amount).map(({ name }) => name));
   const naming = [
     ...(filters.has('messageIds') ? [`messageIds=${things['messages']}`] : []),
     ...(filters.has('dlqIds') ? [`dlqIds=${things['dlq']}`] : []),
   ];
   return [...urls, `${base}?label=${CANARY}`, ...naming.map((filter) => `${base}?${filter}`)].map(request);
+}
+
+/** The config headers that name something, as far as the route reads them. */
+function configHeaders(known: readonly ConfigHeader[], things: Ids): Record<string, string> {
+  const naming: Record<string, string> = {
+    'Upstash-Deduplication-Id': things['deduplication'] ?? '',
+    'Upstash-Flow-Control-Key': things['flowcontrol'] ?? '',
+    'Upstash-Flow-Control-Value': 'parallelism=1',
+  };
+  const names = new Set(known.map(({ name }) => name));
+  return Object.fromEntries(Object.entries(naming).filter(([name]) => names.has(name)));
 }
 
 /** Everything that the owner can read, by path. */

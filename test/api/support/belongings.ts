@@ -55,7 +55,14 @@ const BODIES: Readonly<Record<string, (ids: Ids) => unknown>> = {
   'POST /v2/batch': (ids) => [{ destination: ids['topics'] }],
   'POST /v2/topics/:name/endpoints': () => ({ endpoints: [{ url: 'https://ok.example/new' }] }),
   'DELETE /v2/topics/:name/endpoints': () => ({ endpoints: [{ url: `https://ok.example/${CANARY}` }] }),
+  'POST /v2/queues': (ids) => ({ queueName: ids['queues'], parallelism: 2 }),
   'PATCH /v2/topics/:name': () => ({ headers: { 'Upstash-Retries': '1' } }),
+};
+
+/** By route: a query that it needs. */
+const QUERIES: Readonly<Record<string, string>> = {
+  'POST /v2/flowControl/:flowControlKey/pin': 'parallelism=1',
+  'POST /v2/flowControl/:flowControlKey/unpin': 'parallelism=true',
 };
 
 /** Makes one of everything for the owner of the full token. */
@@ -72,6 +79,11 @@ export function kindOf({ path }: Route): string | undefined {
   const kind = KINDS[word] ?? word;
   if (kind in MAKERS) return kind;
   throw new Error(`${path} names something: give test/api/support/belongings.ts a maker for "${kind}"`);
+}
+
+/** The query that a route needs, or an empty one. */
+export function queryOf({ method, path }: Route): string {
+  return QUERIES[`${method} ${path}`] ?? '';
 }
 
 /** The JSON body that a route needs; `undefined` when it needs none. Throws when there is no example of it. */
