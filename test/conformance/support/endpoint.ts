@@ -21,7 +21,7 @@ export interface Reply {
   /** Default: 200. */
   status?: number;
   headers?: http.OutgoingHttpHeaders;
-  body?: string;
+  body?: string | Buffer;
 }
 
 export class Endpoint {

@@ -45,9 +45,9 @@ export async function tryStatements(sections: readonly Section[]): Promise<void>
   const missing = await missingFeatures();
   for (const { title, statements } of sections) {
     describe.concurrent(title, () => {
-      for (const { id, text, test, needs = [], flags = [] } of statements) {
-        if (test === undefined) continue;
+      for (const { id, text, test, planned, needs = [], flags = [] } of statements) {
         it(`${id} ${text}`, async ({ skip, onTestFinished }) => {
+          if (test === undefined) return skip(planned);
           const lacking = needs.filter((feature) => missing.has(feature));
           if (lacking.length > 0) skip(`not there yet: ${lacking.join(', ')}`);
           const server = await Subject.open({ flags });
