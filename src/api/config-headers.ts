@@ -48,6 +48,16 @@ const OF_EVERY_MESSAGE: readonly ConfigHeader[] = [
     Type.String({ examples: ['welcome'] }),
   ),
   header(
+    'Upstash-Flow-Control-Key',
+    'Groups messages that share limits; needs the value header.',
+    Type.String({ maxLength: 255, pattern: '^[A-Za-z0-9_.-]+$', examples: ['crm'] }),
+  ),
+  header(
+    'Upstash-Flow-Control-Value',
+    'Limits of the key: attempts in flight (parallelism), attempts started (rate) a period.',
+    Type.String({ examples: ['parallelism=3, rate=10, period=1m'] }),
+  ),
+  header(
     'Upstash-Redact-Fields',
     'What logs show only as a hash: body, headers or header[Name], separated by commas.',
     Type.String({ examples: ['body, header[Authorization]'] }),
@@ -69,6 +79,11 @@ export const PUBLISH_HEADERS: readonly ConfigHeader[] = [
   ),
   header('Upstash-Header-Forward', 'Delivers the other headers of this request too, when it is true.', Flag),
 ];
+
+/** Read by an enqueue: a queue decides itself when its messages go out (messaging.md 12, item 7). */
+export const ENQUEUE_HEADERS: readonly ConfigHeader[] = PUBLISH_HEADERS.filter(
+  ({ name }) => name !== 'Upstash-Delay' && name !== 'Upstash-Not-Before',
+);
 
 /** Read by a DLQ retry: each replaces what the dead message had (messaging.md 17, item 4). */
 export const RETRY_HEADERS: readonly ConfigHeader[] = OF_EVERY_MESSAGE;

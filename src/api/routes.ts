@@ -47,7 +47,8 @@ export class RouteFinder {
 
   constructor(routes: readonly Route[]) {
     for (const route of routes) {
-      const key = route.path.replace(/:\w+/, '*').replace(/^\/v2\/publish\/\*$/, '/v2/publish');
+      // The destination at the end of a path is read apart from it.
+      const key = route.path.replace(/\/\*$/, '').replace(/:\w+/, '*');
       const methods = this.#byPath.get(key) ?? new Map<string, Route>();
       methods.set(route.method, route);
       this.#byPath.set(key, methods);

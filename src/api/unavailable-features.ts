@@ -14,7 +14,6 @@ interface Feature {
 const FEATURES: readonly Feature[] = [
   { header: 'Callback', isAskedFor: ({ settings }) => settings.callback !== undefined },
   { header: 'Failure-Callback', isAskedFor: ({ settings }) => settings.failureCallback !== undefined },
-  { header: 'Flow-Control-Key', isAskedFor: ({ settings }) => settings.flowControl !== undefined },
   { header: 'Cron', isAskedFor: ({ cron }) => cron !== undefined },
 ];
 
@@ -40,11 +39,6 @@ export function refuseUnavailable(
 function refuseWorkflow(name: string): void {
   // The length spares nearly all names the expression.
   if (name.length > 17 && WORKFLOW_HEADER.test(name)) throw notAvailable(name);
-}
-
-/** Throws `ApiError` 400 when a batch item names a queue. */
-export function refuseQueue(queue: string): void {
-  if (queue !== '') throw new ApiError('invalid_request', 'queue is not available in this version');
 }
 
 function notAvailable(header: string): ApiError {

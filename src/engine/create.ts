@@ -2,16 +2,17 @@
 import { ApiError } from '../protocol/errors.ts';
 import type { HeaderMap } from '../protocol/settings.ts';
 import { type AcceptContext, type Draft, draftOf, firstEvents } from './accept.ts';
-import type { DeadRetryOverride, Engine, PublishCommand, Published } from './commands.ts';
+import type { DeadRetryOverride, Engine, PublishCommand, PublishOutcome } from './commands.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { type Explanation, explain } from './explain.ts';
+import type { FlowKey, FlowPin } from './lanes.ts';
 import { RetentionLoop } from './loops/retention.ts';
 import type { Message, MessageId, Millis, NewMessage, ProjectId, Standing, WorkerId } from './model.ts';
 import { Numbers } from './numbers.ts';
 import type { Clock, Delivery, EventLog, Randomness } from './ports.ts';
 import { succeed } from './revive.ts';
 import type { EngineSettings } from './settings.ts';
-import type { Accepted, AttributeFilter, Store } from './stores.ts';
+import type { Accepted, AttributeFilter, FlowKeyStore, QueueStore, Store } from './stores.ts';
 import type { Endpoint, EndpointSelector, UrlGroupLimits } from './url-groups.ts';
 
 export interface EngineDeps {
@@ -36,6 +37,7 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   if (released > 0) deps.log.info('recovered', { count: released });
   const numbers = new Numbers(deps.store);
   const dispatcher = new Dispatcher({ ...deps, numbers }, await deps.store.parkedOrigins());
+  deps.store.onDue((dueAtMs) => dispatcher.noteDue(dueAtMs));
   const retention = new RetentionLoop(deps.store, deps.clock, deps.log, deps.settings);
   dispatcher.wake();
   retention.start();
@@ -56,6 +58,9 @@ class RunningEngine implements Engine {
   readonly listLogs: Engine['listLogs'];
   readonly deleteUrlGroup: Engine['deleteUrlGroup'];
   readonly findUrlGroup: Engine['findUrlGroup'];
+  readonly findQueue: Engine['findQueue'];
+  readonly listQueues: Engine['listQueues'];
+  readonly countInFlight: Engine['countInFlight'];
   readonly listUrlGroups: Engine['listUrlGroups'];
   readonly ping: Engine['ping'];
 
@@ -71,11 +76,14 @@ class RunningEngine implements Engine {
     this.listLogs = store.listLogs.bind(store);
     this.deleteUrlGroup = store.deleteUrlGroup.bind(store);
     this.findUrlGroup = store.findUrlGroup.bind(store);
+    this.findQueue = store.findQueue.bind(store);
+    this.listQueues = store.listQueues.bind(store);
+    this.countInFlight = store.countInFlight.bind(store);
     this.listUrlGroups = store.listUrlGroups.bind(store);
     this.ping = store.ping.bind(store);
   }
 
-  async publish(projectId: ProjectId, commands: PublishCommand[]): Promise<Published[]> {
+  async publish(projectId: ProjectId, commands: PublishCommand[]): Promise<PublishOutcome[]> {
     if (commands.length === 0) return [];
     const firstKey = await this.#takeNumbers(commands.length);
     const context = this.#acceptContext(projectId);
@@ -91,7 +99,7 @@ class RunningEngine implements Engine {
 
   async explainMessage(projectId: ProjectId, id: MessageId): Promise<Explanation | undefined> {
     const { store, clock } = this.#deps;
-    const live = await store.standingOf(projectId, id);
+    const live = await store.standingOf(projectId, id, clock.nowMs());
     return live && explain(live, clock.nowMs());
   }
 
@@ -140,8 +148,8 @@ class RunningEngine implements Engine {
     );
     const revivals = successors.map((successor, index) => ({ dlqId: dlqIds[index] ?? '', successor }));
     const saved = await this.#admit(successors, async () => {
-      const outcome = await store.reviveDead(projectId, revivals);
-      return outcome === 'saved' ? successors.map((): Accepted => ({ kind: 'accepted' })) : [];
+      const outcome = await store.reviveDead(projectId, revivals, context.nowMs);
+      return outcome === 'missing' ? [] : outcome.map((standing): Accepted => ({ kind: 'accepted', standing }));
     });
     return saved.length === 0 ? undefined : successors.map(({ message }) => message.id);
   }
@@ -166,6 +174,44 @@ class RunningEngine implements Engine {
     return store.setGroupHeaders(projectId, name, headers, clock.nowMs());
   }
 
+  saveQueue(projectId: ProjectId, queue: Parameters<QueueStore['saveQueue']>[1]): Promise<'saved' | 'tooManyQueues'> {
+    return this.#deps.store.saveQueue(projectId, queue, this.#deps.clock.nowMs());
+  }
+
+  setQueuePaused(projectId: ProjectId, name: string, isPaused: boolean): Promise<'saved' | 'missing'> {
+    return this.#deps.store.setQueuePaused(projectId, name, isPaused, this.#deps.clock.nowMs());
+  }
+
+  async deleteQueue(projectId: ProjectId, name: string): Promise<void> {
+    const { store, clock } = this.#deps;
+    const queue = await store.deleteQueue(projectId, name, clock.nowMs());
+    while (queue && (await store.emptyQueue(queue, CANCEL_PIECE, clock.nowMs())));
+  }
+
+  setKeyPaused(projectId: ProjectId, key: string, isPaused: boolean): Promise<void> {
+    return this.#deps.store.setKeyPaused(projectId, key, isPaused, this.#deps.clock.nowMs());
+  }
+
+  pinKey(projectId: ProjectId, key: string, pin: FlowPin): Promise<void> {
+    return this.#deps.store.pinKey(projectId, key, pin, this.#deps.clock.nowMs());
+  }
+
+  unpinKey(projectId: ProjectId, key: string, parts: Parameters<FlowKeyStore['unpinKey']>[2]): Promise<void> {
+    return this.#deps.store.unpinKey(projectId, key, parts, this.#deps.clock.nowMs());
+  }
+
+  resetKeyRate(projectId: ProjectId, key: string): Promise<void> {
+    return this.#deps.store.resetKeyRate(projectId, key, this.#deps.clock.nowMs());
+  }
+
+  findKey(projectId: ProjectId, key: string): Promise<FlowKey | undefined> {
+    return this.#deps.store.findKey(projectId, key, this.#deps.clock.nowMs());
+  }
+
+  listKeys(projectId: ProjectId, filter: Parameters<FlowKeyStore['listKeys']>[1]): Promise<FlowKey[]> {
+    return this.#deps.store.listKeys(projectId, filter, this.#deps.clock.nowMs());
+  }
+
   drain(limitMs: Millis): Promise<void> {
     this.#draining ??= Promise.all([this.#dispatcher.drain(limitMs), this.#retention.stop()]).then(() => undefined);
     return this.#draining;
@@ -187,7 +233,7 @@ class RunningEngine implements Engine {
     const firstToken = await this.#takeNumbers(drafts.length);
     return drafts.map((draft, index) => {
       const standing = this.#standingOf(draft.message, firstToken + index);
-      return { ...draft, standing, events: firstEvents(draft.message, standing) };
+      return { ...draft, standing, events: firstEvents(draft.message) };
     });
   }
 
@@ -217,25 +263,27 @@ class RunningEngine implements Engine {
     } finally {
       this.#acceptsWaiting -= 1;
       news.forEach((entry, index) => {
-        this.#setGoing(entry, accepted[index]?.kind === 'accepted');
+        this.#setGoing(entry, accepted[index]);
       });
     }
     return accepted;
   }
 
-  #setGoing({ message, standing }: NewMessage, isAccepted: boolean): void {
-    if (standing.kind === 'claimed') {
-      if (!isAccepted) return this.#dispatcher.giveBack(message.origin, message.body.length);
-      const { claimToken } = standing;
+  /** What a lane holds back needs nobody: the store tells when it lets it go. */
+  #setGoing({ message, standing: proposed }: NewMessage, accepted: Accepted | undefined): void {
+    const standing = accepted?.kind === 'accepted' ? accepted.standing : undefined;
+    if (proposed.kind === 'claimed') {
+      if (standing !== 'claimed') return this.#dispatcher.giveBack(message.origin, message.body.length);
+      const { claimToken } = proposed;
       return this.#dispatcher.start({ message, retried: 0, claimToken, claimedAtMs: message.createdAtMs });
     }
-    if (!isAccepted) return;
-    if (standing.kind === 'parked') this.#dispatcher.noteParked(message.origin);
-    else this.#dispatcher.noteDue(standing.dueAtMs);
+    if (standing === 'parked') this.#dispatcher.noteParked(message.origin);
+    else if (standing === 'waiting') this.#dispatcher.noteDue(proposed.dueAtMs);
   }
 }
 
-function publishedAs(message: Message, accepted: Accepted | undefined): Published {
+function publishedAs(message: Message, accepted: Accepted | undefined): PublishOutcome {
+  if (accepted?.kind === 'tooManyQueues') return 'tooManyQueues';
   const isDuplicate = accepted?.kind === 'duplicate';
   return {
     messageId: isDuplicate ? accepted.messageId : message.id,

@@ -10,7 +10,7 @@ import type { Claimed, ClaimToken, Message, MessageKey, Millis, WorkerId } from 
 import type { Numbers } from './numbers.ts';
 import type { Clock, Delivery, EventLog, Timer } from './ports.ts';
 import type { EngineSettings } from './settings.ts';
-import { type ClaimAnswer, type MessageStore, StoreUnavailable } from './stores.ts';
+import { type ClaimAnswer, type MessageStore, type Settled, StoreUnavailable, type Succession } from './stores.ts';
 
 /** Messages a single claim may take: keeps its transaction short enough not to delay publishes. */
 const CLAIM_MAX = 128;
@@ -18,6 +18,8 @@ const CLAIM_MAX = 128;
 const UNPARK_MAX = 64;
 /** Timers are set no further ahead, so that a machine that slept or whose clock was set is noticed soon. */
 const SLEEP_MAX_MS = 30_000;
+/** Body bytes that a lane's next message may have when it takes the place of a smaller one. */
+const SUCCESSOR_BYTES_MAX = 16 * 1024;
 /** Pause after the store refused a settle: 100 ms, doubling up to 5 s. A claim, which nobody waits for, waits 5 s. */
 const STORE_RETRY_MS = { first: 100, max: 5_000 };
 
@@ -54,6 +56,7 @@ export class Dispatcher {
   /** What was heard of while a claim was under way, and may be newer than its answer. */
   #heardWhileClaiming: { dueAtMs: Millis; parked: Set<string> } = { dueAtMs: Infinity, parked: new Set() };
   #turnOfDue = true;
+  #lanesFirst = false;
   #draining = false;
   #whenIdle: (() => void)[] = [];
 
@@ -184,8 +187,10 @@ export class Dispatcher {
     // Who waits in an origin's line goes first: what is newly due for it joins the line.
     for (const origin of passedOver) roomByOrigin[origin] = 0;
     const firstToken: ClaimToken = await numbers.take(places);
+    if (due) this.#lanesFirst = !this.#lanesFirst;
+    const lanesFirst = this.#lanesFirst;
     return await store.claim(
-      { worker, firstToken, limit: places, bytesMax: bytes, roomByOrigin, defaultRoom, due, unpark },
+      { worker, firstToken, limit: places, bytesMax: bytes, roomByOrigin, defaultRoom, due, lanesFirst, unpark },
       clock.nowMs(),
     );
   }
@@ -216,15 +221,37 @@ export class Dispatcher {
     if (outcome.kind === 'answered') this.#inFlight.noteAnswer(message.origin);
     else if (outcome.kind === 'unreachable') this.#inFlight.noteNoAnswer(message.origin);
     const decision = decide(claimed, outcome, clock.nowMs());
+    let settled: Settled | undefined;
     if (decision.kind === 'release') {
       await this.#untilSaved(message, () => this.#release(message.key, claimed.claimToken));
     } else {
       const { settlement } = decision;
-      const saved = await this.#untilSaved(message, () => this.#deps.store.settle(settlement));
-      if (saved === 'saved' && settlement.change.next.kind === 'waiting') this.noteDue(settlement.change.next.dueAtMs);
+      const succession = await this.#successionOf(message);
+      settled = await this.#untilSaved(message, () => this.#deps.store.settle(settlement, clock.nowMs(), succession));
+      const { next } = settlement.change;
+      if (settled?.kind === 'saved' && next.kind === 'waiting') this.noteDue(next.dueAtMs);
     }
     if (outcome.kind === 'answered') outcome.release?.();
-    this.giveBack(message.origin, message.body.length);
+    if (settled?.kind === 'saved' && settled.next) this.#handOver(message, settled.next);
+    else this.giveBack(message.origin, message.body.length);
+  }
+
+  /**
+   * The place of `message` for the next one of its lane, which spares that a trip to the store. Not while others wait in
+   * the line of the origin: a lane that always has a next one would keep them from their turn.
+   */
+  async #successionOf({ origin, body, settings }: Message): Promise<Succession | undefined> {
+    const isInLane = settings.queueName !== undefined || settings.flowControl !== undefined;
+    if (!isInLane || this.#draining || this.#parkedOrigins.has(origin)) return undefined;
+    const claimToken = await this.#deps.numbers.take(1);
+    return { worker: this.#deps.worker, claimToken, bytesMax: Math.max(body.length, SUCCESSOR_BYTES_MAX) };
+  }
+
+  #handOver(message: Message, next: Claimed): void {
+    this.#inFlight.leave(message.origin, message.body.length);
+    this.#inFlight.enter(next.message.origin, next.message.body.length);
+    this.start(next);
+    this.#placeBecameFree();
   }
 
   #release(key: MessageKey, claimToken: ClaimToken): Promise<void> {

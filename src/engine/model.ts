@@ -108,7 +108,9 @@ export type Standing =
 /** A message on its way into the store. */
 export interface NewMessage {
   message: Message;
+  /** As its sender proposes; a lane of it may hold it back. */
   standing: Standing;
+  /** Without ACTIVE, which the store adds when the message really goes out. */
   events: LogEvent[];
   /** Reserved in the same transaction; when it is taken already, no message is made (P: one message a deduplication id). */
   deduplication?: { hash: string; expiresAtMs: Millis };

@@ -1,6 +1,12 @@
 /** As much of a store as the dispatcher sees, in memory, with switches for a test to make it slow or refuse. */
 import type { Claimed, ClaimToken, Message, MessageKey, Millis, Settlement } from '../../src/engine/model.ts';
-import { type ClaimAnswer, type ClaimRequest, type MessageStore, StoreUnavailable } from '../../src/engine/stores.ts';
+import {
+  type ClaimAnswer,
+  type ClaimRequest,
+  type MessageStore,
+  type Settled,
+  StoreUnavailable,
+} from '../../src/engine/stores.ts';
 
 interface Row {
   message: Message;
@@ -66,15 +72,15 @@ export class FakeStore implements DispatcherStore {
     };
   }
 
-  async settle(settlement: Settlement): Promise<'saved' | 'stale'> {
+  async settle(settlement: Settlement): Promise<Settled> {
     await this.#write();
     this.settlements.push(settlement);
     const row = this.rows.get(settlement.key);
-    if (row?.claimToken !== settlement.claimToken) return 'stale';
+    if (row?.claimToken !== settlement.claimToken) return { kind: 'stale' };
     const { next } = settlement.change;
     this.rows.delete(settlement.key);
     if (next.kind === 'waiting') this.rows.set(settlement.key, { message: row.message, parked: false, ...next });
-    return 'saved';
+    return { kind: 'saved' };
   }
 
   async release(claims: { key: MessageKey; claimToken: ClaimToken }[], nowMs: Millis): Promise<void> {

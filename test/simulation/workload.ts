@@ -176,9 +176,9 @@ export class Workload {
     await this.#world.call(
       this.#world.ledger.begin([], {}),
       `late result ${id}`,
-      () => store.settle(settlement),
+      () => store.settle(settlement, clock.nowMs()),
       (answer) => {
-        if (answer !== 'stale') this.#world.violate('P6', 'a result from a dead process was saved', id);
+        if (answer.kind !== 'stale') this.#world.violate('P6', 'a result from a dead process was saved', id);
       },
     );
   }
@@ -202,7 +202,7 @@ export class Workload {
       (published) => {
         call.items = items.map((item, index) => {
           const answer = published[index];
-          if (!answer) return item;
+          if (!answer || answer === 'tooManyQueues') return item;
           this.#world.trace.add(`published ${answer.messageId} as ${item.ref}`);
           return { ...item, id: answer.messageId, deduplicated: answer.deduplicated };
         });

@@ -34,6 +34,8 @@ export const LIMITS: ApiLimits = {
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 60_000,
   keepAliveTimeoutMs: 75_000,
+  queuesMax: 5,
+  queueParallelismMax: 10,
   urlGroupsMax: 5,
   urlGroupEndpointsMax: 4,
 };
