@@ -13,7 +13,7 @@ import { Subject } from './support/subject.ts';
 const OUT_OF_SCOPE = /^(chat|workflow)\b/;
 
 const FEATURE_OF_RESOURCE: Record<string, Feature> = {
-  flowControl: 'flow control',
+  flowControl: 'flow-control keys',
   queue: 'queues',
   schedules: 'schedules',
 };
@@ -175,7 +175,7 @@ describe('the newest official client', () => {
   });
 
   it('limits, pins and pauses flow-control keys', async (context) => {
-    needs(context, 'flow control');
+    needs(context, 'flow-control keys');
     await client.flowControl.pause('key');
     await client.publish({
       url: server.destination('/limited'),

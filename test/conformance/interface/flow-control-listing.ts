@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import { type Section, statement } from '../support/statement.ts';
 import type { Subject } from '../support/subject.ts';
 
-const NEEDS = { needs: ['flow control'] } as const;
+const NEEDS = { needs: ['flow control', 'flow-control keys'] } as const;
 
 function publish(server: Subject, to: string, key: string): Promise<string> {
   return server.publish(to, { 'Upstash-Flow-Control-Key': key, 'Upstash-Flow-Control-Value': 'parallelism=1' });

@@ -3,7 +3,8 @@ import { expect } from 'vitest';
 import { type Section, statement } from '../support/statement.ts';
 import type { Subject } from '../support/subject.ts';
 
-const NEEDS = { needs: ['flow control'] } as const;
+const LIMITS = { needs: ['flow control'] } as const;
+const KEYS = { needs: ['flow control', 'flow-control keys'] } as const;
 
 function limited(value: string): Record<string, string> {
   return { 'Upstash-Flow-Control-Key': 'key', 'Upstash-Flow-Control-Value': value };
@@ -32,7 +33,7 @@ export const flowControl: Section = {
         release();
         await server.endpoint.arrival('/b');
       },
-      NEEDS,
+      LIMITS,
     ),
 
     statement(
@@ -49,7 +50,7 @@ export const flowControl: Section = {
           await server.endpoint.arrival('/a', nth);
         }
       },
-      NEEDS,
+      LIMITS,
     ),
 
     statement(
@@ -64,7 +65,7 @@ export const flowControl: Section = {
         await server.endpoint.arrival('/a', 2);
         expect(await server.get('/v2/flowControl/key')).toMatchObject({ waitListSize: 1, parallelismCount: 1 });
       },
-      NEEDS,
+      KEYS,
     ),
 
     statement(
@@ -80,7 +81,7 @@ export const flowControl: Section = {
           period: 5403,
         });
       },
-      NEEDS,
+      LIMITS,
     ),
 
     statement(
@@ -94,7 +95,7 @@ export const flowControl: Section = {
           'Upstash-Flow-Control-Value should be either rate=X or parallelism=Y, or both as comma-separated values',
         );
       },
-      NEEDS,
+      LIMITS,
     ),
 
     statement(
@@ -110,7 +111,7 @@ export const flowControl: Section = {
         await server.endpoint.arrival('/a');
         expect((await server.get('/v2/flowControl/key')).isPaused).toBe(false);
       },
-      NEEDS,
+      KEYS,
     ),
 
     statement(
@@ -127,7 +128,7 @@ export const flowControl: Section = {
         await server.publish('/a', { 'Upstash-Delay': '1h', ...limited('parallelism=7,rate=9,period=3s') });
         expect(await server.get(key)).toMatchObject({ ...pinned, parallelismMax: 7, isPinnedParallelism: false });
       },
-      NEEDS,
+      KEYS,
     ),
 
     statement(
@@ -140,7 +141,7 @@ export const flowControl: Section = {
         await server.post('/v2/flowControl/key/resetRate');
         expect((await server.get('/v2/flowControl/key')).rateCount).toBe(0);
       },
-      NEEDS,
+      KEYS,
     ),
 
     statement(
@@ -163,7 +164,7 @@ export const flowControl: Section = {
         });
         expect((await server.ask('GET', '/v2/flowControl/unknown')).status).toBe(404);
       },
-      NEEDS,
+      KEYS,
     ),
 
     statement(
@@ -176,7 +177,7 @@ export const flowControl: Section = {
         const answer = await server.get('/v2/globalParallelism');
         expect(answer).toEqual({ parallelismMax: expect.any(Number), parallelismCount: 1 });
       },
-      NEEDS,
+      KEYS,
     ),
   ],
 };

@@ -130,7 +130,7 @@ export const transport: Section = {
         expect(await server.get('/v2/events', other)).toEqual({ events: [] });
         expect(await server.get('/v2/keys', other)).not.toEqual(await server.get('/v2/keys'));
       },
-      { needs: ['queues', 'schedules', 'flow control'] },
+      { needs: ['queues', 'schedules', 'flow-control keys'] },
     ),
 
     statement('M11', 'Telemetry headers of the clients are taken and go nowhere.', async (server) => {

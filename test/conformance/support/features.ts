@@ -12,6 +12,7 @@ const PROBES = {
   schedules: async (server) => (await server.ask('GET', '/v2/schedules')).status !== 404,
   'flow control': (server) =>
     accepts(server, { 'Upstash-Flow-Control-Key': 'k', 'Upstash-Flow-Control-Value': 'rate=1' }),
+  'flow-control keys': async (server) => (await server.ask('GET', '/v2/flowControl')).status !== 404,
   callbacks: (server) => accepts(server, { 'Upstash-Callback': `${server.endpoint.origin}/callback` }),
   'rate limits': () => Promise.resolve(listSettings().some(({ name }) => /PerDayMax$/.test(name))),
 } satisfies Record<string, Probe>;
