@@ -1,6 +1,7 @@
 /** Does docs/conformance.md say what the statements and their tests say, and is no statement missing? */
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { CLIENTS } from './clients/index.ts';
 import { INTERFACE } from './interface/index.ts';
 import { MESSAGING } from './messaging/index.ts';
 import { conformanceDocument, type Part } from './support/document.ts';
@@ -21,7 +22,14 @@ const PARTS: readonly Part[] = [
     about: '`interface.md` numbers nothing; its statements have numbers of our own.',
     sections: INTERFACE,
   },
+  {
+    title: 'Clients',
+    about: 'From `messaging.md`, sections 0.3 and 23.',
+    sections: CLIENTS,
+  },
 ];
+
+const SECTIONS: readonly Section[] = PARTS.flatMap(({ sections }) => sections);
 
 function idsOf(sections: readonly Section[]): string[] {
   return sections.flatMap(({ statements }) => statements.map(({ id }) => id));
@@ -34,16 +42,18 @@ function numbered(prefix: string, length: number): string[] {
 describe('the statements', () => {
   it('are those of the checklist, each once, in order', () => {
     expect(idsOf(MESSAGING)).toEqual(numbered('M', CHECKLIST_LENGTH));
-    const ids = idsOf(INTERFACE);
-    expect(ids).toEqual(numbered('I', ids.length));
+    for (const [prefix, sections] of Object.entries({ I: INTERFACE, C: CLIENTS })) {
+      const ids = idsOf(sections);
+      expect(ids).toEqual(numbered(prefix, ids.length));
+    }
   });
 
-  it.each([...MESSAGING, ...INTERFACE])('have a test, or say what they wait for: $title', ({ statements }) => {
+  it.each(SECTIONS)('have a test, or say what they wait for: $title', ({ statements }) => {
     const unproven = statements.filter(({ test, planned }) => (test === undefined) === (planned === undefined));
     expect(unproven.map(({ id }) => id)).toEqual([]);
   });
 
-  it.each([...MESSAGING, ...INTERFACE])('are sentences: $title', ({ statements }) => {
+  it.each(SECTIONS)('are sentences: $title', ({ statements }) => {
     for (const { text } of statements) expect(text).toMatch(/^[^|]+\.$/);
   });
 });

@@ -37,6 +37,8 @@ const OTHER_DEVIATIONS = `## Deviations that no statement covers
   without a word ([why](decisions/004-headers-that-cannot-be-forwarded-are-refused.md)).
 - A request that finds no room in memory, or whose commit waits in too long a line, is answered 503 with \`Retry-After\`;
   the contract knows no such answer, and clients repeat the request.
+- What one request may name is bounded: 1000 ids, 100 values of a filter, 1000 items of a batch unless a setting says
+  otherwise. More is 400, never a part of what was asked for.
 - The default sizes and counts are those of [settings.md](settings.md), not those of the hosted service.
 `;
 

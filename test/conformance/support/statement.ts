@@ -4,7 +4,7 @@ import { type Feature, missingFeatures } from './features.ts';
 import { Subject } from './subject.ts';
 
 export interface Statement {
-  /** `M12`: number 12 of messaging.md section 29. `I3`: of interface.md, which numbers nothing itself. */
+  /** `M12`: number 12 of messaging.md section 29. `I3`, `C1`: of what the contract does not number itself. */
   id: string;
   /** What must hold, in one sentence of our own. */
   text: string;

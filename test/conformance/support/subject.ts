@@ -113,7 +113,7 @@ export class Subject {
     return this.#expectOk('GET', target, question);
   }
 
-  /** As `ask` with POST, for what must work: answers the parsed body. A body that is no text goes out as JSON. */
+  /** As `ask` with POST, for what must work: answers the parsed body. `json`, when given, is the body. */
   async post(target: string, json?: Json, question: Question = {}): Promise<Json> {
     const body = json === undefined ? question.body : JSON.stringify(json);
     return this.#expectOk('POST', target, { ...question, ...(body === undefined ? {} : { body }) });
