@@ -5,8 +5,9 @@ import type { Subject } from '../support/subject.ts';
 
 const NEEDS = { needs: ['flow control', 'flow-control keys'] } as const;
 
-function publish(server: Subject, to: string, key: string): Promise<string> {
-  return server.publish(to, { 'Upstash-Flow-Control-Key': key, 'Upstash-Flow-Control-Value': 'parallelism=1' });
+function publish(server: Subject, to: string, key: string, headers: Record<string, string> = {}): Promise<string> {
+  const flowControl = { 'Upstash-Flow-Control-Key': key, 'Upstash-Flow-Control-Value': 'parallelism=1' };
+  return server.publish(to, { ...flowControl, ...headers });
 }
 
 export const flowControlListing: Section = {
@@ -17,7 +18,7 @@ export const flowControlListing: Section = {
       'The keys are listed in an object, as flowControls, with and without the slash at the end.',
       async (server) => {
         expect(await server.get('/v2/flowControl/')).toEqual({ flowControls: [] });
-        await publish(server, '/a', 'key');
+        await publish(server, '/a', 'key', { 'Upstash-Delay': '1h' });
         const list = await server.get('/v2/flowControl/');
         expect(list.flowControls).toHaveLength(1);
         expect(list.flowControls[0].flowControlKey).toBe('key');
