@@ -110,7 +110,8 @@ function answered(status: number, body: string): Outcome {
   return { kind: 'answered', status, header, body: Buffer.from(body) };
 }
 
-export async function openWorld(changes: Partial<ApiOptions> = {}): Promise<World> {
+/** `delivery` takes the place of the made-up endpoints; it is closed by whoever made it. */
+export async function openWorld(changes: Partial<ApiOptions> = {}, delivery: Delivery = ENDPOINTS): Promise<World> {
   const logLines: LogLine[] = [];
   const log = recordingLog(logLines);
   const store = await openInlineSqliteStore({
@@ -123,7 +124,7 @@ export async function openWorld(changes: Partial<ApiOptions> = {}): Promise<Worl
   const { projectId: first } = await store.ensureProject('first', sealed, systemClock.nowMs());
   const { projectId: second } = await store.ensureProject('second', sealed, systemClock.nowMs());
   const randomness = createSystemRandomness();
-  const deps = { store, clock: systemClock, randomness, delivery: ENDPOINTS, log, worker: 'test' };
+  const deps = { store, clock: systemClock, randomness, delivery, log, worker: 'test' };
   const engine = await createEngine({ ...deps, settings: ENGINE_SETTINGS });
   const options: ApiOptions = {
     engine,
