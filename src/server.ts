@@ -16,7 +16,7 @@ import { selfTest } from './delivery/self-test.ts';
 import type { Engine } from './engine/commands.ts';
 import { createEngine } from './engine/create.ts';
 import type { Millis } from './engine/model.ts';
-import type { Delivery, EventLog, Randomness } from './engine/ports.ts';
+import type { Clock, Delivery, EventLog, Randomness } from './engine/ports.ts';
 import type { Store } from './engine/stores.ts';
 import { CannotStart, databasePath, messageOf, openSealer, openStore } from './open-store.ts';
 import { listenForOperator, type OperatorSocket } from './operator/listen.ts';
@@ -34,6 +34,8 @@ export interface ServerOptions {
   credentials: Credentials;
   /** The store cannot be trusted any more: end the process, at once, with a code that tells. */
   onFatal: (error: Error) => void;
+  /** Default: the machine's. A test holds it still, so that days pass while HTTP stays real. */
+  clock?: Clock;
 }
 
 export interface RunningServer {
@@ -75,7 +77,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
 /** Puts every part that must be closed into `opened`, in the order in which it starts. */
 async function start(
   config: Config,
-  { log, credentials, onFatal }: ServerOptions,
+  { log, credentials, onFatal, clock = systemClock }: ServerOptions,
   opened: { close(): Promise<unknown> }[],
 ): Promise<RunningServer> {
   const randomness = createSystemRandomness();
@@ -86,17 +88,17 @@ async function start(
   const sealer = openSealer(config, randomness, { create: credentials === 'development' });
   const accounts = await openAccounts(store, sealer, credentials);
 
-  const delivery = await openDelivery(config, { addresses, randomness, accounts, log });
+  const delivery = await openDelivery(config, { addresses, clock, randomness, accounts, log });
   opened.push(delivery);
   const worker = `${hostname()}-${process.pid}-${randomBase58(8, sealer.randomBytes)}`;
-  const engine = await createEngine({ store, clock: systemClock, randomness, delivery, log, settings: config, worker });
+  const engine = await createEngine({ store, clock, randomness, delivery, log, settings: config, worker });
   opened.push({ close: () => engine.drain(0) });
   const operatorSocket =
     credentials === 'own' ? await openOperatorSocket(config, { store, accounts, sealer, randomness, log }) : undefined;
   if (operatorSocket) opened.push(operatorSocket);
 
   let ready = false;
-  const app = makeApi(config, { engine, accounts, log, addresses, isReady: () => ready });
+  const app = makeApi(config, { engine, accounts, clock, log, addresses, isReady: () => ready });
   opened.push(app);
   const url = await listen(app, config);
   ready = true;
@@ -211,6 +213,7 @@ async function openOperatorSocket(
 
 interface DeliveryNeeds {
   addresses: AddressPolicy;
+  clock: Clock;
   randomness: Randomness;
   accounts: StoredAccounts;
   log: EventLog;
@@ -219,10 +222,10 @@ interface DeliveryNeeds {
 /** Built only after a delivery with the same options has refused what it must. */
 async function openDelivery(
   config: Config,
-  { addresses, randomness, accounts, log }: DeliveryNeeds,
+  { addresses, clock, randomness, accounts, log }: DeliveryNeeds,
 ): Promise<Delivery> {
   const options: DeliveryOptions = {
-    clock: systemClock,
+    clock,
     randomness,
     signingKey: (projectId) => accounts.signingKeysNow(projectId).current,
     addresses,
@@ -252,19 +255,20 @@ function addressPolicyOf({ allowDestinations }: Config): AddressPolicy {
 interface ApiNeeds {
   engine: Engine;
   accounts: StoredAccounts;
+  clock: Clock;
   log: EventLog;
   addresses: AddressPolicy;
   isReady: () => boolean;
 }
 
-function makeApi(config: Config, { engine, accounts, log, addresses, isReady }: ApiNeeds): FastifyInstance {
+function makeApi(config: Config, { engine, accounts, clock, log, addresses, isReady }: ApiNeeds): FastifyInstance {
   try {
     return createApi({
       engine,
       accounts,
-      clock: systemClock,
+      clock,
       log,
-      checkDestination: destinationCheckOf(config, addresses),
+      checkDestination: destinationCheckOf(config, addresses, clock),
       quotas: {
         retriesDefault: config.retriesDefault,
         retriesMax: config.retriesMax,
@@ -285,7 +289,7 @@ function makeApi(config: Config, { engine, accounts, log, addresses, isReady }: 
 }
 
 /** What publishes are told at once (messaging.md 5.2). The guard itself stands where deliveries connect. */
-function destinationCheckOf({ resolveAtPublish }: Config, addresses: AddressPolicy): CheckDestination {
+function destinationCheckOf({ resolveAtPublish }: Config, addresses: AddressPolicy, clock: Clock): CheckDestination {
   const guard = new AddressGuard(addresses);
   const resolves = resolveAtPublish === 'auto' ? addresses.kind === 'deny' : resolveAtPublish === 'yes';
   if (!resolves) return (url) => refusalOf(checkDestination(url, guard));
@@ -296,7 +300,7 @@ function destinationCheckOf({ resolveAtPublish }: Config, addresses: AddressPoli
     rememberMs: NAMES_GOOD_MS,
   });
   return (url) => {
-    const verdict = check.check(url, systemClock.nowMs());
+    const verdict = check.check(url, clock.nowMs());
     return verdict instanceof Promise ? verdict.then(refusalOf) : refusalOf(verdict);
   };
 }
