@@ -33,6 +33,7 @@ export function readRetryOverride(
   if (settings.timeoutMs !== undefined) override.timeoutMs = settings.timeoutMs;
   if (settings.labels !== undefined) override.labels = settings.labels;
   if (settings.redact !== undefined) override.redact = settings.redact;
+  if (settings.flowControl !== undefined) override.flowControl = settings.flowControl;
   if (delayMs !== undefined) override.delayMs = delayMs;
   if (notBeforeMs !== undefined) override.notBeforeMs = notBeforeMs;
   return override;

@@ -1,5 +1,5 @@
 /** What `api` asks of the engine: checked, typed, with defaults filled in. */
-import type { HeaderMap, HttpMethod, PublishOptions, Redaction } from '../protocol/settings.ts';
+import type { FlowControl, HeaderMap, HttpMethod, PublishOptions, Redaction } from '../protocol/settings.ts';
 import type { Explanation } from './explain.ts';
 import type { FlowKey, FlowPin, Queue } from './lanes.ts';
 import type { Message, MessageId, Millis, ProjectId } from './model.ts';
@@ -106,4 +106,6 @@ export interface DeadRetryOverride {
   maxRetries?: number;
   retryDelayExpression?: string;
   timeoutMs?: number;
+  /** Key and limits together. */
+  flowControl?: FlowControl;
 }
