@@ -20,7 +20,7 @@ const named = table.map((route): [string, Route] => [`${route.method} ${route.pa
 const isProtected = ([, { access }]: [string, Route]): boolean => access !== 'public';
 
 function requestFor(route: Route, id = 'msg_unknown'): InjectOptions {
-  const url = route.path.replace(/:\w+$/, id).replace('*', 'https://example.com/x');
+  const url = route.path.replace(/:\w+/, id).replace('*', 'https://example.com/x');
   const request: InjectOptions = { method: route.method, url };
   if (route.path === '/v2/batch') request.payload = '[{"destination":"https://example.com/x"}]';
   return request;
@@ -79,8 +79,7 @@ it('keeps the projects apart (messaging 29.10)', async () => {
   const dlqId = await world.bury('https://fail.example/apart');
   const before = await world.countStored();
   const headers = { authorization: `Bearer ${OTHER_TOKEN}` };
-  // The names of URL groups are each project's own: test/api/url-groups.test.ts.
-  for (const route of table.filter(({ path }) => path.includes(':') && !path.startsWith('/v2/topics'))) {
+  for (const route of table.filter(({ path }) => path.includes(':') && !isNamedByCaller(path))) {
     const id = route.path.includes('dlq') ? dlqId : messageId;
     const reply = await world.ask({ ...requestFor(route, id), headers });
     expect([route.method, route.path, reply.status]).toEqual([route.method, route.path, 404]);
@@ -96,6 +95,11 @@ it('keeps the projects apart (messaging 29.10)', async () => {
   expect([retried.status, logs.json.logs, dead.json.messages]).toEqual([404, [], []]);
   expect(await world.countStored()).toBe(before);
 });
+
+/** Each project has names of its own; that they are apart is tried where each kind of name is tested. */
+function isNamedByCaller(path: string): boolean {
+  return ['topics', 'queues', 'enqueue', 'flowControl'].includes(path.split('/')[2] ?? '');
+}
 
 it('asks for the token before it tells which routes exist, and looks at the scope before the route', async () => {
   const unknown = { method: 'POST', url: '/v2/nothing/here' } as const;

@@ -5,9 +5,10 @@ import type { TSchema } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PUBLISH_HEADERS, RETRY_HEADERS } from '../../src/api/config-headers.ts';
-import { type FilterShape, filterShapes } from '../../src/api/filter-shapes.ts';
+import { filterShapes } from '../../src/api/filter-shapes.ts';
 import { type FilterUse, readFilters } from '../../src/api/filters.ts';
 import { type JsonSchema, type OpenApiDocument, pathOf } from '../../src/api/openapi.ts';
+import type { QueryParameter } from '../../src/api/route.ts';
 import { readPublishOptions } from '../../src/protocol/options.ts';
 import { openWorld, type Reply, type World } from './support/world.ts';
 
@@ -114,7 +115,7 @@ describe('the document', () => {
 
 describe('config headers', () => {
   /** What `protocol/options.ts` reads and this version refuses (unavailable-features.ts), with what belongs to it. */
-  const UNAVAILABLE = ['cron', 'flow-control-key', 'flow-control-value', 'queue-name', 'schedule-id'];
+  const UNAVAILABLE = ['cron', 'queue-name', 'schedule-id'];
 
   it('are those that a publish reads', () => {
     const source = readFileSync(new URL('../../src/protocol/options.ts', import.meta.url), 'utf8');
@@ -130,7 +131,7 @@ describe('config headers', () => {
       expect(examples).not.toEqual([]);
       for (const example of examples) {
         expect(Value.Check(schema, example)).toBe(true);
-        const rawHeaders = [name, String(example)];
+        const rawHeaders = Object.entries(withPartner(name, String(example))).flat();
         const input = { rawHeaders, queryConfig: [], tokenInQuery: false, proxyHeaders: [] };
         const quotas = { retriesDefault: 3, retriesMax: 0, delayMsMax: 0, timeoutMsMax: 0 };
         expect(() => readPublishOptions(input, 'publish', quotas, 0)).not.toThrow();
@@ -142,11 +143,20 @@ describe('config headers', () => {
     '%s is accepted by a DLQ retry',
     async (name, value) => {
       const dlqId = await world.bury('https://fail.example/documented');
-      const headers = { [name ?? '']: value };
+      const headers = withPartner(name ?? '', value ?? '');
       expect((await world.ask({ method: 'POST', url: `/v2/dlq/retry/${dlqId}`, headers })).status).toBe(201);
     },
   );
 });
+
+/** The header with its example, and the other one that it cannot be without. */
+function withPartner(name: string, value: string): Record<string, string> {
+  const partners: Record<string, Record<string, string>> = {
+    'Upstash-Flow-Control-Key': { 'Upstash-Flow-Control-Value': 'rate=1' },
+    'Upstash-Flow-Control-Value': { 'Upstash-Flow-Control-Key': 'crm' },
+  };
+  return { ...partners[name], [name]: value };
+}
 
 describe('filters', () => {
   const AMOUNT = { countMax: 10, isLowered: false };
@@ -158,7 +168,7 @@ describe('filters', () => {
     }
   });
 
-  function fitting({ schema }: FilterShape): unknown {
+  function fitting({ schema }: QueryParameter): unknown {
     const { anyOf, items = schema }: TSchema = schema;
     const choices: TSchema[] = anyOf ?? items['anyOf'] ?? [];
     return choices[0]?.['const'] ?? (items['type'] === 'integer' ? 1 : 'text');

@@ -12,7 +12,7 @@ import { ErrorSchema } from '../../../src/api/schemas.ts';
 import type { Engine } from '../../../src/engine/commands.ts';
 import { createEngine } from '../../../src/engine/create.ts';
 import type { Outcome, ProjectId } from '../../../src/engine/model.ts';
-import type { Delivery, EventLog } from '../../../src/engine/ports.ts';
+import type { Clock, Delivery, EventLog, Randomness } from '../../../src/engine/ports.ts';
 import type { EngineSettings } from '../../../src/engine/settings.ts';
 import type { Page, PageRequest } from '../../../src/engine/stores.ts';
 import { newHeaderMap } from '../../../src/protocol/headers.ts';
@@ -36,6 +36,7 @@ export const LIMITS: ApiLimits = {
   keepAliveTimeoutMs: 75_000,
   queuesMax: 5,
   queueParallelismMax: 10,
+  parallelismMax: 0,
   urlGroupsMax: 5,
   urlGroupEndpointsMax: 4,
 };
@@ -110,7 +111,16 @@ function answered(status: number, body: string): Outcome {
   return { kind: 'answered', status, header, body: Buffer.from(body) };
 }
 
-export async function openWorld(changes: Partial<ApiOptions> = {}): Promise<World> {
+/** What a world stands on; the real clock and the endpoints above, unless a test brings its own. */
+export interface Ground {
+  clock: Clock;
+  randomness: Randomness;
+  delivery: Delivery;
+}
+
+export async function openWorld(changes: Partial<ApiOptions> = {}, ground: Partial<Ground> = {}): Promise<World> {
+  const { clock = systemClock, randomness = createSystemRandomness(), delivery = ENDPOINTS } = ground;
+  const limits = changes.limits ?? LIMITS;
   const logLines: LogLine[] = [];
   const log = recordingLog(logLines);
   const store = await openInlineSqliteStore({
@@ -118,22 +128,22 @@ export async function openWorld(changes: Partial<ApiOptions> = {}): Promise<Worl
     onFatal: (error) => {
       throw error;
     },
+    limits,
   });
   const sealed = { current: 'sealed', next: 'sealed' };
-  const { projectId: first } = await store.ensureProject('first', sealed, systemClock.nowMs());
-  const { projectId: second } = await store.ensureProject('second', sealed, systemClock.nowMs());
-  const randomness = createSystemRandomness();
-  const deps = { store, clock: systemClock, randomness, delivery: ENDPOINTS, log, worker: 'test' };
+  const { projectId: first } = await store.ensureProject('first', sealed, clock.nowMs());
+  const { projectId: second } = await store.ensureProject('second', sealed, clock.nowMs());
+  const deps = { store, clock, randomness, delivery, log, worker: 'test' };
   const engine = await createEngine({ ...deps, settings: ENGINE_SETTINGS });
   const options: ApiOptions = {
     engine,
     accounts: new MemoryAccounts(first, second),
-    clock: systemClock,
+    clock,
     log,
     checkDestination: (url) =>
       url.hostname === '127.0.0.1' ? 'endpoint resolves to a loopback address: 127.0.0.1' : undefined,
     quotas: { retriesDefault: 3, retriesMax: 999, delayMsMax: 365 * DAY_MS, timeoutMsMax: 7_200_000 },
-    limits: LIMITS,
+    limits,
     proxyHeaders: ['x-forwarded-*', 'x-real-ip', 'forwarded', 'via'],
     trustedProxies: [],
     logsPageDefault: 100,
