@@ -50,7 +50,7 @@ export function flowControlRoutes({ engine, limits }: Services): Route[] {
     const last = shown.at(-1);
     return answer(200, {
       flowControls: shown.map(flowKeyView),
-      cursor: last && found.length > count ? cursorAfter(last) : undefined,
+      cursor: last && found.length > count ? cursorAfter(last.key) : undefined,
     });
   }
 
@@ -187,13 +187,13 @@ function checkKey(key: string): void {
 }
 
 /** Opaque to callers; what it names need not exist any more. */
-function cursorAfter({ key }: FlowKey): string {
+function cursorAfter(key: string): string {
   return Buffer.from(key).toString('base64url');
 }
 
 function keyOfCursor(cursor: string): string {
   const key = Buffer.from(cursor, 'base64url').toString();
-  if (!isName(key)) throw invalidParameter('cursor', 'take it from the answer before');
+  if (!isName(key) || cursorAfter(key) !== cursor) throw invalidParameter('cursor', 'take it from the answer before');
   return key;
 }
 

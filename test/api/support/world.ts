@@ -72,7 +72,7 @@ export interface World {
   publish(url: string, headers?: Record<string, string>, body?: string | Buffer): Promise<string>;
   /** Publishes a message that dies at once and answers its DLQ id. */
   bury(url: string, headers?: Record<string, string>): Promise<string>;
-  /** Messages, log entries and dead messages that exist in the first project. */
+  /** Log entries, dead messages, queues and flow-control keys that exist in the first project. */
   countStored(): Promise<number>;
   /** Listens on a free port of 127.0.0.1. */
   listen(): Promise<{ port: number; url: string }>;
@@ -227,7 +227,9 @@ async function deadIdOf(app: FastifyInstance, messageId: string): Promise<string
 async function countStored(engine: Engine, projectId: ProjectId): Promise<number> {
   const logs = await countAll((page) => engine.listLogs(projectId, {}, page));
   const dead = await countAll((page) => engine.listDead(projectId, {}, page));
-  return logs + dead;
+  const queues = await engine.listQueues(projectId);
+  const keys = await engine.listKeys(projectId, { search: '', after: '', count: 1_000 });
+  return logs + dead + queues.length + keys.length;
 }
 
 async function countAll(list: (page: PageRequest) => Promise<Page<unknown>>): Promise<number> {
