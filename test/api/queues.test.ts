@@ -341,6 +341,16 @@ describe('messages of a queue', () => {
     expect(world.starts()).toEqual(['a@0', 'b@1', 'c@5', 'a@15', 'd@16']);
   });
 
+  it('hold the line until their time when they are retried with a delay', async () => {
+    await enqueue('q', to('a', 1, 500), { 'upstash-retries': '0' });
+    await pass(5);
+    const [dead] = (await world.get('dlq')).json.messages;
+    await world.post(`dlq/retry/${dead.dlqId}`, undefined, { 'upstash-delay': '10s' });
+    await enqueue('q', to('b'));
+    await pass(30);
+    expect(world.starts()).toEqual(['a@0', 'a@15', 'b@16']);
+  });
+
   it('keep their slot while they wait for their flow-control key (messaging 14.8)', async () => {
     const limited = { 'upstash-flow-control-key': 'k', 'upstash-flow-control-value': 'parallelism=1' };
     await world.publish(to('free', 10), limited);
