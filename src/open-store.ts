@@ -20,7 +20,7 @@ export class CannotStart extends Error {
 }
 
 /** Path of the SQLite file, or `:memory:`. */
-function databasePath({ memory, databaseUrl, dataDir }: Config): string {
+export function databasePath({ memory, databaseUrl, dataDir }: Config): string {
   if (memory) return ':memory:';
   return databaseUrl === '' ? join(dataDir, 'waypost.db') : databaseUrl.slice('sqlite:'.length);
 }

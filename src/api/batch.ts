@@ -7,7 +7,7 @@ import { ApiError, quotaExceeded } from '../protocol/errors.ts';
 import { checkName } from '../protocol/names.ts';
 import { itemRawHeaders, readPublishOptions } from '../protocol/options.ts';
 import type { Answer } from './answer.ts';
-import { checkAddress, checkEndpoints, groupNotFound } from './destinations.ts';
+import { checkAddress, checkCallbacks, checkEndpoints, groupNotFound } from './destinations.ts';
 import { GroupBudget, groupCommands } from './group-publish.ts';
 import { readJson } from './json-body.ts';
 import { VALUES_PER_ITEM_MAX } from './limits.ts';
@@ -69,6 +69,8 @@ export function batchRoutes(services: Services): Route[] {
     try {
       if (item.kind === 'message') await checkAddress(item.commands[0].url, checkDestination);
       else if (item.kind === 'group') await checkEndpoints(item.group.endpoints, checkDestination);
+      const [first] = item.commands; // the options of a group's messages differ in nothing that is checked
+      if (first) await checkCallbacks(first.options.settings, checkDestination);
     } catch (error) {
       throw atItem(index, error);
     }

@@ -26,15 +26,9 @@ function header(name: string, meaning: string, schema: TSchema): ConfigHeader {
   return { name, meaning, schema };
 }
 
-/** What means something for a message that is published again, too. */
-const OF_EVERY_MESSAGE: readonly ConfigHeader[] = [
+/** What means something for every delivery, a callback's too. */
+const OF_EVERY_DELIVERY: readonly ConfigHeader[] = [
   header('Upstash-Method', 'Method of the delivery; POST without it.', MethodSchema),
-  header('Upstash-Delay', 'Earliest delivery, counted from now.', Duration),
-  header(
-    'Upstash-Not-Before',
-    'Earliest delivery as a Unix time in seconds; wins over the delay.',
-    Type.Integer({ minimum: 0, examples: [1_767_225_600] }),
-  ),
   header('Upstash-Retries', 'Attempts after the first one.', Type.Integer({ minimum: 0, examples: [5] })),
   header(
     'Upstash-Retry-Delay',
@@ -62,6 +56,32 @@ const OF_EVERY_MESSAGE: readonly ConfigHeader[] = [
     'What logs show only as a hash: body, headers or header[Name], separated by commas.',
     Type.String({ examples: ['body, header[Authorization]'] }),
   ),
+];
+
+/** The URL of a callback and the options of the message that it will become (messaging.md 9.4). */
+function ofCallback(kind: 'Callback' | 'Failure-Callback', url: string): ConfigHeader[] {
+  const options = OF_EVERY_DELIVERY.map(({ name, meaning, schema }) =>
+    header(
+      name.replace('Upstash-', `Upstash-${kind}-`),
+      `Of the ${kind.toLowerCase().replace('-', ' ')}. ${meaning}`,
+      schema,
+    ),
+  );
+  const schema = Type.String({ pattern: '^[Hh][Tt][Tt][Pp][Ss]?://', examples: ['https://example.com/done'] });
+  return [header(`Upstash-${kind}`, url, schema), ...options];
+}
+
+/** What means something for a message that is published again, too. */
+const OF_EVERY_MESSAGE: readonly ConfigHeader[] = [
+  ...OF_EVERY_DELIVERY,
+  header('Upstash-Delay', 'Earliest delivery, counted from now.', Duration),
+  header(
+    'Upstash-Not-Before',
+    'Earliest delivery as a Unix time in seconds; wins over the delay.',
+    Type.Integer({ minimum: 0, examples: [1_767_225_600] }),
+  ),
+  ...ofCallback('Callback', 'URL that is told of every attempt, and of its answer.'),
+  ...ofCallback('Failure-Callback', 'URL that is told once when the message is dead.'),
 ];
 
 /** Read by a publish. */

@@ -12,7 +12,7 @@ import { type SplitQuery, splitQuery } from '../protocol/request-target.ts';
 import type { HeaderMap, PublishOptions } from '../protocol/settings.ts';
 import type { Answer } from './answer.ts';
 import { ENQUEUE_HEADERS, PUBLISH_HEADERS } from './config-headers.ts';
-import { checkAddress, checkEndpoints, groupNotFound } from './destinations.ts';
+import { checkAddress, checkCallbacks, checkEndpoints, groupNotFound } from './destinations.ts';
 import { GroupBudget, groupCommands } from './group-publish.ts';
 import type { BodyLimit } from './request-body.ts';
 import type { Call, Route, Services } from './route.ts';
@@ -40,6 +40,8 @@ export function publishRoutes(services: Services): Route[] {
     const lookUp = checkAddress(url, checkDestination);
     if (lookUp !== undefined) await lookUp;
     const options = readOptions(call, query.config, queueName);
+    const callbackLookUp = checkCallbacks(options.settings, checkDestination);
+    if (callbackLookUp !== undefined) await callbackLookUp;
     const body = await call.body.read(bodyLimit);
     const command: PublishCommand = { url, body, options };
     if (callerIp !== undefined) command.callerIp = callerIp;
@@ -58,6 +60,7 @@ export function publishRoutes(services: Services): Route[] {
     const group = await engine.findUrlGroup(projectId, name);
     if (group) await checkEndpoints(group.endpoints, checkDestination);
     const options = readOptions(call, queryConfig, queueName, group?.headers);
+    await checkCallbacks(options.settings, checkDestination);
     if (!group) throw groupNotFound(name);
     const shared: Omit<PublishCommand, 'url'> = { body: await call.body.read(bodyLimit), options };
     if (callerIp !== undefined) shared.callerIp = callerIp;

@@ -4,17 +4,18 @@ import { hasConfigPrefix, readConfigName } from '../protocol/config-names.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { trimBlanks } from '../protocol/headers.ts';
 import { readPublishOptions } from '../protocol/options.ts';
+import { checkCallbacks } from './destinations.ts';
 import type { Services } from './route.ts';
 import { refuseUnavailable } from './unavailable-features.ts';
 
 /** A retry is asked for on purpose, so nothing of it is ever a duplicate; dropped in silence, these would mislead. */
 const NOT_FOR_RETRIES = ['deduplication-id', 'content-based-deduplication'];
 
-/** Reads the config headers; an option that is not there keeps its stored value. Throws `ApiError`. */
-export function readRetryOverride(
+/** Reads the config headers; an option that is not there keeps its stored value. Rejects with `ApiError`. */
+export async function readRetryOverride(
   rawHeaders: readonly string[],
-  { quotas, clock }: Pick<Services, 'quotas' | 'clock'>,
-): DeadRetryOverride {
+  { quotas, clock, checkDestination }: Pick<Services, 'quotas' | 'clock' | 'checkDestination'>,
+): Promise<DeadRetryOverride> {
   const { given, configHeaders } = configOf(rawHeaders);
   const override: DeadRetryOverride = {};
   if (given.size === 0) return override;
@@ -25,6 +26,7 @@ export function readRetryOverride(
     const header = given.get(option);
     if (header !== undefined) throw new ApiError('invalid_header', `${header} is not supported for DLQ retries`);
   }
+  await checkCallbacks(options.settings, checkDestination);
   const { method, explicitHeader, settings, delayMs, notBeforeMs } = options;
   if (given.has('method')) override.method = method;
   if (given.has('forward')) override.header = explicitHeader;
@@ -34,6 +36,8 @@ export function readRetryOverride(
   if (settings.labels !== undefined) override.labels = settings.labels;
   if (settings.redact !== undefined) override.redact = settings.redact;
   if (settings.flowControl !== undefined) override.flowControl = settings.flowControl;
+  if (settings.callback !== undefined) override.callback = settings.callback;
+  if (settings.failureCallback !== undefined) override.failureCallback = settings.failureCallback;
   if (delayMs !== undefined) override.delayMs = delayMs;
   if (notBeforeMs !== undefined) override.notBeforeMs = notBeforeMs;
   return override;

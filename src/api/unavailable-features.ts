@@ -11,11 +11,7 @@ interface Feature {
   isAskedFor: (options: PublishOptions) => boolean;
 }
 
-const FEATURES: readonly Feature[] = [
-  { header: 'Callback', isAskedFor: ({ settings }) => settings.callback !== undefined },
-  { header: 'Failure-Callback', isAskedFor: ({ settings }) => settings.failureCallback !== undefined },
-  { header: 'Cron', isAskedFor: ({ cron }) => cron !== undefined },
-];
+const FEATURES: readonly Feature[] = [{ header: 'Cron', isAskedFor: ({ cron }) => cron !== undefined }];
 
 const WORKFLOW_HEADER = /^(?:upstash|waypost)-workflow-/i;
 

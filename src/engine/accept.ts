@@ -72,5 +72,5 @@ function endpointUrlOf({ url, options }: PublishCommand): string | undefined {
   return options.settings.topicName === undefined ? undefined : url;
 }
 
-/** Most messages go to a few destinations. */
-const originOf = memo((url) => new URL(url).origin);
+/** `Message.origin` of an accepted URL. Most messages go to a few destinations. */
+export const originOf: (url: string) => string = memo((url) => new URL(url).origin);

@@ -1,18 +1,19 @@
 /** Puts the engine together: recovery first, then its loops, then it takes commands. */
 import { ApiError } from '../protocol/errors.ts';
 import type { HeaderMap } from '../protocol/settings.ts';
-import { type AcceptContext, type Draft, draftOf, firstEvents } from './accept.ts';
+import { type AcceptContext, type Draft, draftOf } from './accept.ts';
 import type { DeadRetryOverride, Engine, PublishCommand, PublishOutcome } from './commands.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { type Explanation, explain } from './explain.ts';
 import type { FlowKey, FlowPin } from './lanes.ts';
 import { RetentionLoop } from './loops/retention.ts';
-import type { Message, MessageId, Millis, NewMessage, ProjectId, Standing, WorkerId } from './model.ts';
+import type { Message, MessageId, Millis, NewMessage, ProjectId, WorkerId } from './model.ts';
 import { Numbers } from './numbers.ts';
+import { place, setGoing } from './placement.ts';
 import type { Clock, Delivery, EventLog, Randomness } from './ports.ts';
 import { succeed } from './revive.ts';
 import type { EngineSettings } from './settings.ts';
-import type { Accepted, AttributeFilter, FlowKeyStore, QueueStore, Store } from './stores.ts';
+import type { Accepted, AcceptedStanding, AttributeFilter, FlowKeyStore, QueueStore, Store } from './stores.ts';
 import type { Endpoint, EndpointSelector, UrlGroupLimits } from './url-groups.ts';
 
 export interface EngineDeps {
@@ -231,23 +232,7 @@ class RunningEngine implements Engine {
   /** Decides where each message will stand, reserving a place for those that can go out at once. */
   async #place(drafts: Draft[]): Promise<NewMessage[]> {
     const firstToken = await this.#takeNumbers(drafts.length);
-    return drafts.map((draft, index) => {
-      const standing = this.#standingOf(draft.message, firstToken + index);
-      return { ...draft, standing, events: firstEvents(draft.message) };
-    });
-  }
-
-  #standingOf(message: Message, claimToken: number): Standing {
-    const dueAtMs = message.notBeforeMs;
-    if (dueAtMs > message.createdAtMs) return { kind: 'waiting', dueAtMs };
-    switch (this.#dispatcher.tryReserve(message.origin, message.body.length)) {
-      case 'reserved':
-        return { kind: 'claimed', claimToken };
-      case 'parked':
-        return { kind: 'parked', dueAtMs };
-      case 'none':
-        return { kind: 'waiting', dueAtMs };
-    }
+    return drafts.map((draft, index) => place(draft, firstToken + index, this.#dispatcher));
   }
 
   /** Saves `news` and sets going what came through; gives back the places of what did not. */
@@ -263,23 +248,15 @@ class RunningEngine implements Engine {
     } finally {
       this.#acceptsWaiting -= 1;
       news.forEach((entry, index) => {
-        this.#setGoing(entry, accepted[index]);
+        setGoing(entry, standingOf(accepted[index]), this.#dispatcher);
       });
     }
     return accepted;
   }
+}
 
-  /** What a lane holds back needs nobody: the store tells when it lets it go. */
-  #setGoing({ message, standing: proposed }: NewMessage, accepted: Accepted | undefined): void {
-    const standing = accepted?.kind === 'accepted' ? accepted.standing : undefined;
-    if (proposed.kind === 'claimed') {
-      if (standing !== 'claimed') return this.#dispatcher.giveBack(message.origin, message.body.length);
-      const { claimToken } = proposed;
-      return this.#dispatcher.start({ message, retried: 0, claimToken, claimedAtMs: message.createdAtMs });
-    }
-    if (standing === 'parked') this.#dispatcher.noteParked(message.origin);
-    else if (standing === 'waiting') this.#dispatcher.noteDue(proposed.dueAtMs);
-  }
+function standingOf(accepted: Accepted | undefined): AcceptedStanding | undefined {
+  return accepted?.kind === 'accepted' ? accepted.standing : undefined;
 }
 
 function publishedAs(message: Message, accepted: Accepted | undefined): PublishOutcome {

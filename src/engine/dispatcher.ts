@@ -4,11 +4,23 @@
  * It sleeps until the earliest due time it knows of and asks the store nothing meanwhile (P12). Whatever makes a
  * message due earlier, or frees a place while some are waiting for one, wakes it.
  */
-import { decide } from './decide.ts';
+import { mintMessageId } from '../protocol/ids.ts';
+import { type Decision, decide } from './decide.ts';
 import { InFlight } from './in-flight.ts';
-import type { Claimed, ClaimToken, Message, MessageKey, Millis, WorkerId } from './model.ts';
+import type {
+  Claimed,
+  ClaimToken,
+  FollowUp,
+  Message,
+  MessageKey,
+  Millis,
+  NewMessage,
+  Settlement,
+  WorkerId,
+} from './model.ts';
 import type { Numbers } from './numbers.ts';
-import type { Clock, Delivery, EventLog, Timer } from './ports.ts';
+import { type Places, place, setGoing } from './placement.ts';
+import type { Clock, Delivery, EventLog, Randomness, Timer } from './ports.ts';
 import type { EngineSettings } from './settings.ts';
 import { type ClaimAnswer, type MessageStore, type Settled, StoreUnavailable, type Succession } from './stores.ts';
 
@@ -27,6 +39,7 @@ interface DispatcherDeps {
   store: Pick<MessageStore, 'claim' | 'settle' | 'release'>;
   numbers: Numbers;
   clock: Clock;
+  randomness: Randomness;
   delivery: Delivery;
   log: EventLog;
   settings: EngineSettings;
@@ -43,7 +56,7 @@ interface ClaimWish {
   passedOver: string[];
 }
 
-export class Dispatcher {
+export class Dispatcher implements Places {
   readonly #deps: DispatcherDeps;
   readonly #inFlight: InFlight;
   /** Origins whose messages wait in the store for a place, in the order in which their turn comes. */
@@ -225,11 +238,7 @@ export class Dispatcher {
     if (decision.kind === 'release') {
       await this.#untilSaved(message, () => this.#release(message.key, claimed.claimToken));
     } else {
-      const { settlement } = decision;
-      const succession = await this.#successionOf(message);
-      settled = await this.#untilSaved(message, () => this.#deps.store.settle(settlement, clock.nowMs(), succession));
-      const { next } = settlement.change;
-      if (settled?.kind === 'saved' && next.kind === 'waiting') this.noteDue(next.dueAtMs);
+      settled = await this.#settle(message, decision);
     }
     if (outcome.kind === 'answered') outcome.release?.();
     if (settled?.kind === 'saved' && settled.next) this.#handOver(message, settled.next);
@@ -237,12 +246,13 @@ export class Dispatcher {
   }
 
   /**
-   * The place of `message` for the next one of its lane, which spares that a trip to the store. Not while others wait in
-   * the line of the origin: a lane that always has a next one would keep them from their turn.
+   * The place of `message` for the next one of its lane, which spares that a trip to the store. Not while others wait for
+   * a place, with the origin or at all: a lane that always has a next one would keep them from their turn.
    */
   async #successionOf({ origin, body, settings }: Message): Promise<Succession | undefined> {
     const isInLane = settings.queueName !== undefined || settings.flowControl !== undefined;
-    if (!isInLane || this.#draining || this.#parkedOrigins.has(origin)) return undefined;
+    const isWaitedFor = this.#parkedOrigins.has(origin) || !this.#inFlight.hasSpace(body.length);
+    if (!isInLane || isWaitedFor || this.#draining) return undefined;
     const claimToken = await this.#deps.numbers.take(1);
     return { worker: this.#deps.worker, claimToken, bytesMax: Math.max(body.length, SUCCESSOR_BYTES_MAX) };
   }
@@ -252,6 +262,37 @@ export class Dispatcher {
     this.#inFlight.enter(next.message.origin, next.message.body.length);
     this.start(next);
     this.#placeBecameFree();
+  }
+
+  /** Saves what was decided together with the messages that follow from it, and sets those going. */
+  async #settle(
+    message: Message,
+    { settlement, follows }: Extract<Decision, { kind: 'settle' }>,
+  ): Promise<Settled | undefined> {
+    const { store, clock } = this.#deps;
+    const news = follows.length === 0 ? [] : await this.#untilSaved(message, () => this.#placeAll(follows));
+    if (!news) return undefined;
+    const succession = await this.#untilSaved(message, () => this.#successionOf(message));
+    const whole = news.length === 0 ? settlement : withFollows(settlement, news);
+    const settled = await this.#untilSaved(message, () => store.settle(whole, clock.nowMs(), succession));
+    const standings = settled?.kind === 'saved' ? settled.follows : undefined;
+    news.forEach((entry, index) => {
+      setGoing(entry, standings?.[index], this);
+    });
+    const { next } = settlement.change;
+    if (settled?.kind === 'saved' && next.kind === 'waiting') this.noteDue(next.dueAtMs);
+    return settled;
+  }
+
+  /** Each with a key, an id and a place, as a publish has them. Throws `StoreUnavailable`, with no place taken. */
+  async #placeAll(follows: FollowUp[]): Promise<NewMessage[]> {
+    const { numbers, randomness } = this.#deps;
+    const firstKey = await numbers.take(2 * follows.length);
+    return follows.map((followUp, index) => {
+      const key = firstKey + index;
+      const id = mintMessageId(key, (count) => randomness.bytes(count));
+      return place({ message: { ...followUp, key, id } }, key + follows.length, this);
+    });
   }
 
   #release(key: MessageKey, claimToken: ClaimToken): Promise<void> {
@@ -298,4 +339,8 @@ export class Dispatcher {
     if (this.#inFlight.count > 0 || this.#claiming) return;
     for (const resolve of this.#whenIdle.splice(0)) resolve();
   }
+}
+
+function withFollows(settlement: Settlement, follows: NewMessage[]): Settlement {
+  return { ...settlement, change: { ...settlement.change, follows } };
 }

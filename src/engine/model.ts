@@ -116,12 +116,17 @@ export interface NewMessage {
   deduplication?: { hash: string; expiresAtMs: Millis };
 }
 
+/** A message that follows from an attempt, before it has a key, an id and a place. */
+export type FollowUp = Omit<Message, 'key' | 'id'>;
+
 /** What becomes of a message when its attempt is settled. */
 export interface Change {
   next: { kind: 'finished' } | { kind: 'waiting'; dueAtMs: Millis; retried: number };
   events: LogEvent[];
   /** Set exactly when the message is dead. */
   burial?: Burial;
+  /** Messages that begin to exist with this change and never without it (P3): callbacks. */
+  follows?: NewMessage[];
 }
 
 /** What the DLQ keeps beside the message itself (messaging.md 17). */

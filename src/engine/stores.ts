@@ -58,8 +58,12 @@ export interface Succession {
 export type Settled =
   /** The message was claimed anew or is gone; nothing was written (P6). */
   | { kind: 'stale' }
-  /** `next`: the lane's next message, claimed in the same transaction under the token of the succession. */
-  | { kind: 'saved'; next?: Claimed };
+  /**
+   * `next`: the lane's next message, claimed in the same transaction under the token of the succession. `follows`: where
+   * each message of `change.follows` stands, in their order; absent when there is none, or when a cancel took the place
+   * of `change`.
+   */
+  | { kind: 'saved'; next?: Claimed; follows?: AcceptedStanding[] };
 
 export interface ClaimRequest {
   worker: WorkerId;
@@ -131,7 +135,7 @@ export interface MessageStore {
   accept(messages: NewMessage[], nowMs: Millis): Promise<Accepted[]>;
   /** Claims due messages, each under a token that no earlier claim had. */
   claim(request: ClaimRequest, nowMs: Millis): Promise<ClaimAnswer>;
-  /** Saves a decision, frees the slots that its message held, and lets the next one have `succession`. */
+  /** Saves a decision with what follows from it, frees the slots that its message held, and lets the next one have `succession`. */
   settle(settlement: Settlement, nowMs: Millis, succession?: Succession): Promise<Settled>;
   /** Gives claims back uncounted, due at once: our shutdown is not the endpoint's failure. Stale ones are skipped. */
   release(claims: { key: MessageKey; claimToken: ClaimToken }[], nowMs: Millis): Promise<void>;

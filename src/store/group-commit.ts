@@ -153,8 +153,10 @@ function weigh(command: WriteCommand): { rows: number; bytes: number } {
         rows: command.args.revivals.length,
         bytes: bodyBytes(command.args.revivals.map(({ successor }) => successor)),
       };
-    case 'settle':
-      return { rows: 1, bytes: answerBytes(command.args.settlement.change.events) };
+    case 'settle': {
+      const { events, follows = [] } = command.args.settlement.change;
+      return { rows: 1 + follows.length, bytes: answerBytes(events) + bodyBytes(follows) };
+    }
     case 'claim':
       return { rows: command.args.request.limit, bytes: 0 };
     case 'release':

@@ -37,7 +37,7 @@ import type {
   TokenScope,
 } from '../engine/stores.ts';
 import type { Endpoint, EndpointSelector, UrlGroup, UrlGroupLimits } from '../engine/url-groups.ts';
-import { decodeCursor, encodeCursor } from '../protocol/cursor.ts';
+import { decodeCursor, dlqIdOf, encodeCursor } from '../protocol/cursor.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { keyOfMessageId } from '../protocol/ids.ts';
 import type { HeaderMap } from '../protocol/settings.ts';
@@ -116,8 +116,11 @@ export class SqlStore implements Store {
     const args: Writes['settle']['args'] = { settlement: encodeSettlement(settlement), limits: this.#limits, nowMs };
     if (succession) args.succession = succession;
     const answer = await this.#connection.write('settle', args);
-    if (answer.kind === 'stale' || answer.next === null) return { kind: answer.kind };
-    return { kind: 'saved', next: decodeClaimed(answer.next) };
+    if (answer.kind === 'stale') return answer;
+    const settled: Settled = { kind: 'saved' };
+    if (answer.next) settled.next = decodeClaimed(answer.next);
+    if (answer.follows) settled.follows = answer.follows;
+    return settled;
   }
 
   release(claims: { key: MessageKey; claimToken: ClaimToken }[], nowMs: Millis): Promise<void> {
@@ -465,7 +468,7 @@ function placesOf(dlqIds: readonly string[]): Position[] {
 /** A DLQ id has the form of a cursor; anything else, other spellings of the same numbers included, names no entry. */
 function placeOf(dlqId: string): Position | undefined {
   const place = decodeCursor(dlqId);
-  if (place?.n === undefined || encodeCursor(place.ms, place.n) !== dlqId) return undefined;
+  if (place?.n === undefined || dlqIdOf(place.ms, place.n) !== dlqId) return undefined;
   return { timeMs: place.ms, n: place.n };
 }
 
@@ -493,7 +496,7 @@ function messageOf(messageByKey: Map<MessageKey, Message>, key: MessageKey): Mes
 function decodeDead(rows: readonly DeadRow[], contents: readonly ContentRow[]): DeadMessage[] {
   const messageByKey = decodeMessages(contents);
   return rows.map((row) => ({
-    dlqId: encodeCursor(row.timeMs, row.n),
+    dlqId: dlqIdOf(row.timeMs, row.n),
     message: messageOf(messageByKey, row.n),
     burial: decodeBurial(row),
   }));

@@ -27,6 +27,9 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
   'a claim ignores the room that origins have left': { promise: 'P9', sabotage: () => altered(ignoringRoom) },
   'a claim is made before the message is due': { promise: 'P2', sabotage: () => altered(claimingEarly) },
   'the store is polled while nothing is due': { promise: 'P12', sabotage: () => altered(pollingStore) },
+  'callbacks are forgotten': { promise: 'P3', sabotage: () => altered(forgettingCallbacks) },
+  'callbacks are saved though their settle is stale': { promise: 'P3', sabotage: () => altered(callbacksOfStale) },
+  'callbacks are saved in a transaction of their own': { promise: 'P3', sabotage: () => altered(savingCallbacksApart) },
   'retention drops nothing': { promise: 'P13', sabotage: () => altered(withoutRetention) },
 };
 
@@ -65,12 +68,11 @@ function withoutTokenCheck(): Sabotage {
       watchClaims(answer.claimed);
       return answer;
     },
-    settle: (settlement, nowMs, succession) =>
-      store.settle(
-        { ...settlement, claimToken: tokens.get(settlement.key) ?? settlement.claimToken },
-        nowMs,
-        succession,
-      ),
+    settle: (settlement, nowMs, succession) => {
+      watchNews(settlement.change.follows ?? []);
+      const claimToken = tokens.get(settlement.key) ?? settlement.claimToken;
+      return store.settle({ ...settlement, claimToken }, nowMs, succession);
+    },
   }));
 }
 
@@ -132,8 +134,44 @@ function withoutTerminalEntry(store: Store): Partial<Store> {
 function withoutBurial(store: Store): Partial<Store> {
   return {
     settle: (settlement, nowMs, succession) => {
-      const { next, events } = settlement.change;
-      return store.settle({ ...settlement, change: { next, events } }, nowMs, succession);
+      const { burial: _, ...change } = settlement.change;
+      return store.settle({ ...settlement, change }, nowMs, succession);
+    },
+  };
+}
+
+/** The worker is told that they were saved as it wished. */
+function forgettingCallbacks(store: Store): Partial<Store> {
+  return {
+    settle: async (settlement, nowMs, succession) => {
+      const { follows, ...change } = settlement.change;
+      const answer = await store.settle({ ...settlement, change }, nowMs, succession);
+      if (answer.kind !== 'saved' || !follows) return answer;
+      return { ...answer, follows: follows.map(({ standing }) => standing.kind) };
+    },
+  };
+}
+
+function callbacksOfStale(store: Store): Partial<Store> {
+  return {
+    settle: async (settlement, nowMs, succession) => {
+      const answer = await store.settle(settlement, nowMs, succession);
+      const { follows = [] } = settlement.change;
+      if (answer.kind === 'stale' && follows.length > 0) await store.accept(follows, nowMs);
+      return answer;
+    },
+  };
+}
+
+/** What comes between the two transactions is seen: a crash leaves an attempt of which nobody is told. */
+function savingCallbacksApart(store: Store): Partial<Store> {
+  return {
+    settle: async (settlement, nowMs, succession) => {
+      const { follows = [], ...change } = settlement.change;
+      const answer = await store.settle({ ...settlement, change }, nowMs, succession);
+      if (answer.kind === 'stale' || follows.length === 0) return answer;
+      const accepted = await store.accept(follows, nowMs);
+      return { ...answer, follows: accepted.flatMap((each) => (each.kind === 'accepted' ? [each.standing] : [])) };
     },
   };
 }

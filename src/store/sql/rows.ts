@@ -126,6 +126,7 @@ export interface StoredChange {
   events: StoredEvent[];
   /** Values of `BURIAL_COLUMNS`. */
   burial?: SqlValue[];
+  follows?: StoredNewMessage[];
 }
 
 export interface StoredSettlement {
@@ -227,10 +228,11 @@ export function encodeSettlement(settlement: Settlement): StoredSettlement {
   return stored;
 }
 
-function encodeChange({ next, events, burial }: Change): StoredChange {
+function encodeChange({ next, events, burial, follows }: Change): StoredChange {
   const stored: StoredChange = { events: events.map(encodeEvent) };
   if (next.kind === 'waiting') stored.waiting = { dueAtMs: next.dueAtMs, retried: next.retried };
   if (burial) stored.burial = encodeBurial(burial);
+  if (follows) stored.follows = follows.map(encodeNewMessage);
   return stored;
 }
 

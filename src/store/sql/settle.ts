@@ -1,14 +1,16 @@
 /** What does the outcome of an attempt change, provided that the attempt still owns its message? */
 import type { LaneLimits } from '../../engine/stores.ts';
 import type { SqlValue } from '../driver.ts';
+import { insertMessages } from './accept.ts';
 import type { ClaimedRow } from './claim.ts';
+import type { EntryStanding } from './lanes/entry.ts';
 import { goOn } from './lanes/go-on.ts';
 import { LINE, lineBehindQueue } from './lanes/lines.ts';
 import { ProjectGate } from './lanes/project-gate.ts';
 import { type QueueRef, queuesById } from './lanes/queue-lanes.ts';
 import { succeedAll, type Vacancy } from './lanes/succession.ts';
 import type { MessageEvents, WriteContext } from './log-writer.ts';
-import { BURIAL_COLUMNS, type StoredChange, type StoredSettlement } from './rows.ts';
+import { BURIAL_COLUMNS, MESSAGE_AT, type StoredChange, type StoredNewMessage, type StoredSettlement } from './rows.ts';
 
 export interface SettleArgs {
   settlement: StoredSettlement;
@@ -21,8 +23,8 @@ export interface SettleArgs {
 export type SettleAnswer =
   /** The claim token is no longer the message's; nothing was written (P6). */
   | { kind: 'stale' }
-  /** `next` was claimed under the token of `succession`. */
-  | { kind: 'saved'; next: ClaimedRow | null };
+  /** `next` was claimed under the token of `succession`; `follows` says where each of the change's messages stands. */
+  | { kind: 'saved'; next: ClaimedRow | null; follows: EntryStanding[] | null };
 
 interface OwnerRow {
   key: number;
@@ -48,10 +50,13 @@ export async function settleAll(context: WriteContext, commands: readonly Settle
   const savedByCommand = await findSaved(context, commands);
   const saved = [...savedByCommand.values()];
   await writeAll(context, saved);
+  const followsByCommand = await insertFollows(context, saved);
   const nextByCommand = await letOthersGoOn(context, saved);
-  return commands.map((command) =>
-    savedByCommand.has(command) ? { kind: 'saved', next: nextByCommand.get(command) ?? null } : { kind: 'stale' },
-  );
+  return commands.map((command) => {
+    if (!savedByCommand.has(command)) return { kind: 'stale' };
+    const next = nextByCommand.get(command) ?? null;
+    return { kind: 'saved', next, follows: followsByCommand.get(command) ?? null };
+  });
 }
 
 async function findSaved({ tx }: WriteContext, commands: readonly SettleArgs[]): Promise<Map<SettleArgs, Saved>> {
@@ -125,6 +130,43 @@ export function lineToWaitIn(
 ): number {
   const isHeld = queue_id !== null && queue_slot === key && pausedQueues.has(queue_id);
   return isHeld ? LINE.queue : lineBehindQueue(flow_key);
+}
+
+/**
+ * The messages that follow enter like published ones, and those of a queue's message share its slot: the next one has its
+ * turn when they have ended (messaging.md 9.5). Nothing follows from a change that a cancel has overruled.
+ */
+async function insertFollows(
+  context: WriteContext,
+  saved: readonly Saved[],
+): Promise<ReadonlyMap<SettleArgs, EntryStanding[]>> {
+  const standingsByCommand = new Map<SettleArgs, EntryStanding[]>();
+  const parents = saved.flatMap(({ args, owner, change }) =>
+    (change.follows ?? []).map((message) => ({ args, message: withSlotOf(owner, message) })),
+  );
+  const [first] = parents;
+  if (!first) return standingsByCommand;
+  const nowMs = parents.reduce((latest, { args }) => Math.max(latest, args.nowMs), first.args.nowMs);
+  const standings = await insertMessages(
+    context,
+    parents.map(({ message }) => message),
+    { limits: first.args.limits, nowMs },
+  );
+  for (const [index, { args }] of parents.entries()) {
+    const standing = standings[index];
+    if (standing === undefined) throw new Error('a message that follows was not saved');
+    standingsByCommand.set(args, [...(standingsByCommand.get(args) ?? []), standing]);
+  }
+  return standingsByCommand;
+}
+
+/** Only its own slot: what tells of a callback keeps nobody waiting. */
+function withSlotOf({ key, queue_id, queue_slot }: OwnerRow, follow: StoredNewMessage): StoredNewMessage {
+  if (queue_id === null || queue_slot !== key) return follow;
+  const message = [...follow.message];
+  message[MESSAGE_AT.queue_id] = queue_id;
+  message[MESSAGE_AT.queue_slot] = queue_slot;
+  return { ...follow, message };
 }
 
 async function letOthersGoOn(

@@ -111,7 +111,7 @@ function answered(status: number, body: string): Outcome {
   return { kind: 'answered', status, header, body: Buffer.from(body) };
 }
 
-/** What a world stands on; the real clock and the endpoints above, unless a test brings its own. */
+/** What a world stands on; the real clock and the endpoints above, unless a test brings its own, which it closes. */
 export interface Ground {
   clock: Clock;
   randomness: Randomness;
