@@ -351,6 +351,23 @@ describe('messages of a queue', () => {
     expect(world.starts()).toEqual(['a@0', 'a@15', 'b@16']);
   });
 
+  it('let the next one start when their callback has ended too (messaging 29.98, 9.5)', async () => {
+    const callback = to('callback', 5, 500);
+    const headers = {
+      'upstash-callback': callback,
+      'upstash-callback-retries': '1',
+      'upstash-callback-retry-delay': '1000',
+    };
+    await enqueue('q', to('a'), headers);
+    await enqueue('q', to('b', 1, 500), { 'upstash-retries': '0', 'upstash-failure-callback': to('failure', 3) });
+    await enqueue('q', to('c'));
+    await pass(2);
+    expect(await lag('q')).toBe(2);
+    await pass(60);
+    expect(world.starts()).toEqual(['a@0', 'callback@1', 'callback@7', 'b@12', 'failure@13', 'c@16']);
+    expect(await lag('q')).toBe(0);
+  });
+
   it('keep their slot while they wait for their flow-control key (messaging 14.8)', async () => {
     const limited = { 'upstash-flow-control-key': 'k', 'upstash-flow-control-value': 'parallelism=1' };
     await world.publish(to('free', 10), limited);
