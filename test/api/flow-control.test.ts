@@ -124,6 +124,21 @@ describe('messages of a key', () => {
     expect(await keyOf('crowded')).toMatchObject({ waitListSize: 420, parallelismCount: 40 });
   });
 
+  it('wait no longer than their own limits for an endpoint that others of their key wait for (issue 3)', async () => {
+    for (let n = 0; n < 50; n += 1) await world.publish(to('slow', 100));
+    const items = [...Array(99).fill('crowd'), 'last'].map((name) => ({
+      destination: to(name),
+      headers: limited('crowded', 'parallelism=1'),
+    }));
+    await world.post('batch', items);
+    await pass(1);
+    expect(await keyOf('crowded')).toMatchObject({ waitListSize: 99, parallelismCount: 0 });
+    await publishAll('small', 'parallelism=1', names('x'));
+    await pass(300);
+    const started = world.starts();
+    expect([started.find((start) => start.startsWith('x')), started.at(-1)]).toEqual(['x@100', 'last@199']);
+  });
+
   it('are served key by key in turn', async () => {
     for (const key of ['one', 'two', 'three']) await act(key, 'pause');
     for (const key of ['one', 'two', 'three']) {
@@ -424,12 +439,13 @@ describe('global parallelism', () => {
     await world.close();
     world = await openTimedWorld({ limits: { ...LIMITS, parallelismMax: 2 } });
     for (const name of ['a', 'b', 'c']) await world.publish(to(name, 10));
-    const [held = ''] = await publishAll('k', 'parallelism=5', [to('d', 10)]);
+    const [held = ''] = await publishAll('k', 'parallelism=1', [to('d', 5), to('e', 5)]);
     await world.post(`publish/${to('foreign')}`, undefined, OTHER);
     await pass(1);
     expect((await world.get('globalParallelism')).json).toEqual({ parallelismMax: 2, parallelismCount: 2 });
     expect(await explain(held)).toMatchObject({ reason: 'parallelism' });
+    expect(await keyOf('k')).toMatchObject({ waitListSize: 1, parallelismCount: 0 });
     await pass(60);
-    expect(world.starts()).toEqual(['a@0', 'b@0', 'foreign@0', 'c@10', 'd@10']);
+    expect(world.starts()).toEqual(['a@0', 'b@0', 'foreign@0', 'c@10', 'd@10', 'e@15']);
   });
 });
