@@ -8,6 +8,7 @@ import { ApiError } from '../protocol/errors.ts';
 import { type Answer, answerToError, refusal } from './answer.ts';
 import { authenticate, authorize } from './authentication.ts';
 import { BodyBudget } from './body-budget.ts';
+import { BurstLimit } from './burst-limit.ts';
 import { type CallerIpReader, callerIpReader } from './caller-ip.ts';
 import { answerClientError } from './connection-errors.ts';
 import { type ApiLimits, HEADER_LINES_MAX, REQUESTS_PER_SOCKET_MAX, TARGET_BYTES_MAX } from './limits.ts';
@@ -66,11 +67,13 @@ class Edge {
   readonly #options: ApiOptions;
   readonly #budget: BodyBudget;
   readonly #callerIp: CallerIpReader;
+  readonly #burst: BurstLimit;
 
   constructor(options: ApiOptions) {
     this.#options = options;
     this.#budget = new BodyBudget(options.limits.requestMemoryBytesMax);
     this.#callerIp = callerIpReader(options.trustedProxies);
+    this.#burst = new BurstLimit(options.limits.requestsPerSecondMax);
   }
 
   /** Never rejects. */
@@ -105,6 +108,7 @@ class Edge {
       authorize(admission.caller, method, route?.access);
       projectId = admission.caller.projectId;
       isTokenInHeader = admission.isTokenInHeader;
+      if (route?.access !== 'publish') this.#burst.take(projectId, this.#options.clock.nowMs());
     }
     if (!route) return noRoute(match);
     const forwardedFor = headers['x-forwarded-for'];

@@ -14,10 +14,11 @@ import type { RequestBody } from './request-body.ts';
 export type RouteMethod = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
 /**
- * Who may call: anybody; any token; only a full one. Every mutating route needs `full`, and so do the signing keys,
- * since they would let their reader forge deliveries (messaging.md 2.2).
+ * Who may call: anybody; a token that reads; one that publishes; only a full one, which may do all of it. What is made
+ * to last, such as a schedule, needs `full` like all that changes something, and so do the signing keys, since they
+ * would let their reader forge deliveries (messaging.md 2.2).
  */
-export type Access = 'public' | 'read' | 'full';
+export type Access = 'public' | 'read' | 'publish' | 'full';
 
 export interface Route {
   method: RouteMethod;

@@ -91,7 +91,7 @@ CREATE TABLE tokens (
   project_id integer not null,
   scope text not null,
   created_at_ms integer not null
-);
+, name text, last_used_at_ms integer);
 
 CREATE TABLE numbers (
   name text primary key,
@@ -172,3 +172,10 @@ CREATE TABLE flow_keys (
 CREATE INDEX flow_keys_wake on flow_keys (wake_at_ms, project_id, key) where wake_at_ms is not null;
 
 CREATE INDEX flow_keys_used on flow_keys (used_at_ms);
+
+CREATE TABLE message_counts (
+  project_id integer not null,
+  day integer not null,
+  messages integer not null,
+  primary key (project_id, day)
+) without rowid;

@@ -22,6 +22,7 @@ import { createSystemRandomness, systemClock } from '../../../src/system.ts';
 
 export const TOKEN = 'eyJVc2VySUQiOiJkZWZhdWx0VXNlciIsIlBhc3N3b3JkIjoiZGVmYXVsdFBhc3N3b3JkIn0=';
 export const READ_ONLY_TOKEN = 'read+only/token==';
+export const PUBLISH_ONLY_TOKEN = 'publish-only-token';
 export const OTHER_TOKEN = 'token-of-another-project';
 
 export const LIMITS: ApiLimits = {
@@ -34,6 +35,7 @@ export const LIMITS: ApiLimits = {
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 60_000,
   keepAliveTimeoutMs: 75_000,
+  requestsPerSecondMax: 0,
   queuesMax: 5,
   queueParallelismMax: 10,
   parallelismMax: 0,
@@ -112,29 +114,33 @@ function answered(status: number, body: string): Outcome {
 }
 
 /** What a world stands on; the real clock and the endpoints above, unless a test brings its own, which it closes. */
-export interface Ground {
+interface Ground {
   clock: Clock;
   randomness: Randomness;
   delivery: Delivery;
+  settings: Partial<EngineSettings>;
+  /** 0: any number. */
+  messagesPerDayMax: number;
 }
 
 export async function openWorld(changes: Partial<ApiOptions> = {}, ground: Partial<Ground> = {}): Promise<World> {
   const { clock = systemClock, randomness = createSystemRandomness(), delivery = ENDPOINTS } = ground;
+  const { messagesPerDayMax = 0 } = ground;
   const limits = changes.limits ?? LIMITS;
   const logLines: LogLine[] = [];
   const log = recordingLog(logLines);
   const store = await openInlineSqliteStore({
     path: ':memory:',
+    limits: { queuesMax: limits.queuesMax, parallelismMax: limits.parallelismMax, messagesPerDayMax },
     onFatal: (error) => {
       throw error;
     },
-    limits,
   });
   const sealed = { current: 'sealed', next: 'sealed' };
   const { projectId: first } = await store.ensureProject('first', sealed, clock.nowMs());
   const { projectId: second } = await store.ensureProject('second', sealed, clock.nowMs());
   const deps = { store, clock, randomness, delivery, log, worker: 'test' };
-  const engine = await createEngine({ ...deps, settings: ENGINE_SETTINGS });
+  const engine = await createEngine({ ...deps, settings: { ...ENGINE_SETTINGS, ...ground.settings } });
   const options: ApiOptions = {
     engine,
     accounts: new MemoryAccounts(first, second),
@@ -252,6 +258,7 @@ class MemoryAccounts implements Accounts {
     this.#callers = new Map<string, Caller>([
       [hashToken(TOKEN), { projectId: first, scope: 'full' }],
       [hashToken(READ_ONLY_TOKEN), { projectId: first, scope: 'read-only' }],
+      [hashToken(PUBLISH_ONLY_TOKEN), { projectId: first, scope: 'publish-only' }],
       [hashToken(OTHER_TOKEN), { projectId: second, scope: 'full' }],
     ]);
     for (const projectId of [first, second]) this.#keys.set(projectId, { current: 'sig_1', next: 'sig_2' });
