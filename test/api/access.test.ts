@@ -20,7 +20,7 @@ const named = table.map((route): [string, Route] => [`${route.method} ${route.pa
 const isProtected = ([, { access }]: [string, Route]): boolean => access !== 'public';
 
 function requestFor(route: Route, id = 'msg_unknown'): InjectOptions {
-  const url = route.path.replace(/:\w+$/, id).replace('*', 'https://example.com/x');
+  const url = route.path.replace(/:\w+/, id).replace('*', 'https://example.com/x');
   const request: InjectOptions = { method: route.method, url };
   if (route.path === '/v2/batch') request.payload = '[{"destination":"https://example.com/x"}]';
   return request;
