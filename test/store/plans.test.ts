@@ -159,6 +159,40 @@ it('goes by a key or an index wherever a table may be large', async () => {
   expect(scans).toEqual([]);
 });
 
+it('counts who holds the slots of a lane without walking those who wait', async () => {
+  const driver = new RecordingDriver(new SqliteDriver({ path: ':memory:' }));
+  await migrate(driver);
+  driver.texts.clear();
+  const world = await World.open(async () => createStore(driver));
+  await useLanes(world);
+  await world.store.close();
+  const db = new DatabaseSync(':memory:');
+  const dialect = { bigint: 'integer', smallint: 'integer', bytes: 'blob', clustered: ' without rowid' };
+  for (const statement of MIGRATIONS.flatMap((migration) => migration.statements(dialect))) db.exec(statement);
+  const holders = [
+    [
+      '(select count(*) from messages m where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is not null)',
+      'messages_flow_slots',
+    ],
+    [
+      '(select count(*) from messages m where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line in (1, 4))',
+      'messages_flow_let_go',
+    ],
+    [
+      '(select count(distinct m.queue_slot) from messages m where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null)',
+      'messages_queue_slots',
+    ],
+  ] as const;
+  for (const [part, index] of holders) {
+    const users = [...driver.texts].filter((text) => text.replaceAll(/\s+/g, ' ').includes(part));
+    expect(users, part).not.toEqual([]);
+    const from = part.includes('q.id') ? 'queues q' : 'flow_keys f';
+    const steps = db.prepare(`explain query plan select ${part} from ${from}`).all() as { detail: string }[];
+    expect(steps.map(({ detail }) => detail).join('\n')).toMatch(new RegExp(`USING (COVERING )?INDEX ${index} `));
+  }
+  db.close();
+});
+
 /** These indexes hold only what is in flight, are walked in order up to a limit, or once at a start (held). */
 function isBounded(detail: string): boolean {
   return /USING (COVERING )?INDEX (messages_(claimed|due|held)|queues_deleted|flow_keys_wake)$/.test(detail);
