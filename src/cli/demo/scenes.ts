@@ -17,6 +17,9 @@ export async function play(stage: Stage): Promise<void> {
   const doomed = await publishAll(stage);
   await retryFromDlq(stage, doomed);
   await tellOfAnswer(stage);
+  await publishToGroup(stage);
+  await waitInQueue(stage);
+  await limitRate(stage);
 }
 
 /** Returns the id of the message that must end in the DLQ. */
@@ -71,4 +74,45 @@ async function tellOfAnswer({ client, receiver, narrator, write }: Stage): Promi
   await narrator.until({ [told.messageId]: 'DELIVERED' }, LIMIT_MS);
   const { status, body } = JSON.parse(atob(told.body)) as { status: number; body: string };
   write(`\nThe callback said: status ${status}, answer "${atob(body).trim()}".`);
+}
+
+async function publishToGroup({ client, receiver, narrator, write }: Stage): Promise<void> {
+  write('\nPublishing once to a URL group of two endpoints: a message for each.\n');
+  const name = 'subscribers';
+  await client.urlGroups.addEndpoints({
+    name,
+    endpoints: [
+      { name: 'mail', url: `${receiver.url}/mail` },
+      { name: 'stock', url: `${receiver.url}/stock` },
+    ],
+  });
+  const published = await client.publishJSON({ urlGroup: name, body: { order: 42 } });
+  const [mail, stock] = published.map(({ messageId }) => messageId);
+  narrator.follow('group, to mail', mail ?? '');
+  narrator.follow('group, to stock', stock ?? '');
+  await narrator.until(Object.fromEntries(published.map(({ messageId }) => [messageId, 'DELIVERED'])), LIMIT_MS);
+}
+
+async function waitInQueue({ client, receiver, narrator, write }: Stage): Promise<void> {
+  write('\nEnqueueing three: each goes out when the one before it has ended.\n');
+  const queue = client.queue({ queueName: 'orders' });
+  const ids: string[] = [];
+  for (const number of [1, 2, 3]) {
+    const { messageId } = await queue.enqueueJSON({ url: `${receiver.url}/slow/${number}`, body: { number } });
+    narrator.follow(`queue, ${number} of 3`, messageId);
+    ids.push(messageId);
+  }
+  await narrator.until(Object.fromEntries(ids.map((id) => [id, 'DELIVERED'])), LIMIT_MS);
+}
+
+async function limitRate({ client, receiver, narrator, write }: Stage): Promise<void> {
+  write('\nPublishing four under a flow-control key: two may start in each second.\n');
+  const flowControl = { key: 'mail-provider', rate: 2, period: '1s' } as const;
+  const ids: string[] = [];
+  for (const number of [1, 2, 3, 4]) {
+    const { messageId } = await client.publishJSON({ url: `${receiver.url}/mail`, body: { number }, flowControl });
+    narrator.follow(`two a second, ${number} of 4`, messageId);
+    ids.push(messageId);
+  }
+  await narrator.until(Object.fromEntries(ids.map((id) => [id, 'DELIVERED'])), LIMIT_MS);
 }
