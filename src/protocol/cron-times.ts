@@ -17,15 +17,15 @@ const YEARS_AHEAD = 41;
 const OFFSET_MS_MAX = 15 * HOUR_MS;
 
 /**
- * The first time after `afterMs` (Unix ms), `undefined` when there is none. An interval counts from `anchorMs`, a time
- * at which it was due or began; without it from `afterMs`.
+ * The first time after `afterMs` (Unix ms), `undefined` when there is none. An interval counts from `anchorMs`, one of
+ * its times or its beginning, and has no earlier ones; without it from `afterMs`.
  *
  * Of local times that a zone's clocks skip there is no occurrence, of those that they show twice only the first
  * (messaging.md 15.2).
  */
 export function nextCronTime(cron: Cron, afterMs: number, anchorMs = afterMs): number | undefined {
   if (cron.kind === 'calendar') return nextCalendarTime(cron, afterMs);
-  const steps = Math.max(1, Math.floor((afterMs - anchorMs) / cron.everyMs) + 1);
+  const steps = Math.max(0, Math.floor((afterMs - anchorMs) / cron.everyMs) + 1);
   const nextMs = anchorMs + steps * cron.everyMs;
   return nextMs - afterMs <= YEARS_AHEAD * 366 * DAY_MS ? nextMs : undefined;
 }

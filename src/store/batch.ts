@@ -11,6 +11,7 @@ import { addToken, ensureProject, replaceSigningKeys } from './sql/projects.ts';
 import { release, releaseAll } from './sql/release.ts';
 import { dropExpired } from './sql/retention.ts';
 import type { StoredSettlement } from './sql/rows.ts';
+import { changeSchedules, deleteSchedule, saveSchedule } from './sql/schedules.ts';
 import { settleAll } from './sql/settle.ts';
 import { addEndpoints, deleteUrlGroup, removeEndpoints, setGroupHeaders } from './sql/url-groups.ts';
 
@@ -30,6 +31,9 @@ const SINGLE = {
   removeEndpoints,
   setGroupHeaders,
   deleteUrlGroup,
+  saveSchedule,
+  changeSchedules,
+  deleteSchedule,
   dropExpired,
   ping: async (_context: WriteContext, _args: Record<never, never>): Promise<null> => null,
 };

@@ -6,6 +6,7 @@ import { find, findCandidates, findLive } from './sql/find.ts';
 import { listLogs } from './sql/logs.ts';
 import type { Position } from './sql/page.ts';
 import { listProjects, listTokens, signingKeys } from './sql/projects.ts';
+import { dueSchedules, findSchedule, listSchedules } from './sql/schedules.ts';
 import { findUrlGroup, listUrlGroups } from './sql/url-groups.ts';
 
 const READS = {
@@ -23,6 +24,9 @@ const READS = {
   signingKeys,
   findUrlGroup,
   listUrlGroups,
+  findSchedule,
+  listSchedules,
+  dueSchedules,
   ping: (queries: Queries, _args: Record<never, never>) => queries.query('select 1 as one'),
 };
 
@@ -41,6 +45,7 @@ export const LONG_READS: ReadonlySet<ReadMethod> = new Set<ReadMethod>([
   'deadAt',
   'listLogs',
   'listUrlGroups',
+  'listSchedules',
 ]);
 
 /** Runs one read on its own snapshot. */

@@ -13,6 +13,7 @@ import type {
   ProjectId,
   Settlement,
 } from '../engine/model.ts';
+import type { Schedule, ScheduleChange } from '../engine/schedules.ts';
 import type {
   Accepted,
   AttributeFilter,
@@ -20,12 +21,14 @@ import type {
   ClaimRequest,
   DeadFilter,
   DeadMessage,
+  DueSchedule,
   LiveMessage,
   LogEntry,
   LogFilter,
   Page,
   PageRequest,
   Project,
+  ScheduleView,
   SealedKeys,
   Store,
   TokenScope,
@@ -52,6 +55,7 @@ import {
   encodeSettlement,
   logStateOf,
 } from './sql/rows.ts';
+import { decodeSchedule, decodeScheduleViews, encodeSchedule, encodeScheduleChange } from './sql/schedule-rows.ts';
 import type { UrlGroupRow } from './sql/url-groups.ts';
 
 /** Windows of a list that one page may look through for rows that match (`WINDOW` in sql/page.ts rows each). */
@@ -291,6 +295,47 @@ export class SqlStore implements Store {
 
   async listUrlGroups(projectId: ProjectId): Promise<UrlGroup[]> {
     return (await this.#connection.read('listUrlGroups', { projectId })).map(decodeUrlGroup);
+  }
+
+  saveSchedule(
+    schedule: Schedule,
+    fromVersion: number | undefined,
+    schedulesMax: number,
+  ): Promise<'saved' | 'stale' | 'tooMany'> {
+    return this.#connection.write('saveSchedule', {
+      schedule: encodeSchedule(schedule),
+      fromVersion: fromVersion ?? null,
+      schedulesMax,
+    });
+  }
+
+  changeSchedules(changes: ScheduleChange[], nowMs: Millis): Promise<('saved' | 'stale')[]> {
+    return this.#connection.write('changeSchedules', { changes: changes.map(encodeScheduleChange), nowMs });
+  }
+
+  async deleteSchedule(projectId: ProjectId, id: string): Promise<void> {
+    await this.#connection.write('deleteSchedule', { projectId, id });
+  }
+
+  async findSchedule(projectId: ProjectId, id: string): Promise<ScheduleView | undefined> {
+    const [view] = decodeScheduleViews(await this.#connection.read('findSchedule', { projectId, id }));
+    return view;
+  }
+
+  async listSchedules(projectId: ProjectId): Promise<ScheduleView[]> {
+    return decodeScheduleViews(await this.#connection.read('listSchedules', { projectId }));
+  }
+
+  async dueSchedules(request: {
+    nowMs: Millis;
+    limit: number;
+    bytesMax: number;
+  }): Promise<{ due: DueSchedule[]; nextAtMs: Millis | undefined }> {
+    const { due, nextAtMs } = await this.#connection.read('dueSchedules', request);
+    return {
+      due: due.map((row) => ({ schedule: decodeSchedule(row), isBusy: row.busy === 1 })),
+      nextAtMs: nextAtMs ?? undefined,
+    };
   }
 
   dropExpired(limits: {
