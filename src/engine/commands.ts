@@ -2,7 +2,17 @@
 import type { HeaderMap, HttpMethod, PublishOptions, Redaction } from '../protocol/settings.ts';
 import type { Explanation } from './explain.ts';
 import type { Message, MessageId, Millis, ProjectId } from './model.ts';
-import type { AttributeFilter, DeadFilter, DeadMessage, LogEntry, LogFilter, Page, PageRequest } from './stores.ts';
+import type { ScheduleCommand } from './schedule-commands.ts';
+import type {
+  AttributeFilter,
+  DeadFilter,
+  DeadMessage,
+  LogEntry,
+  LogFilter,
+  Page,
+  PageRequest,
+  ScheduleView,
+} from './stores.ts';
 import type { Endpoint, EndpointSelector, UrlGroup, UrlGroupLimits } from './url-groups.ts';
 
 /** One message to be published; to a URL group, there is one for each endpoint, which names it in its settings. */
@@ -56,6 +66,20 @@ export interface Engine {
   findUrlGroup(projectId: ProjectId, name: string): Promise<UrlGroup | undefined>;
   /** Ordered by name. */
   listUrlGroups(projectId: ProjectId): Promise<UrlGroup[]>;
+
+  /** Replaces all of a schedule with the same id, except its pause and what its triggers so far left (messaging.md 15.3). */
+  createSchedule(
+    projectId: ProjectId,
+    command: ScheduleCommand,
+    schedulesMax: number,
+  ): Promise<{ scheduleId: string } | 'tooMany'>;
+  /** Messages that it made go on. */
+  deleteSchedule(projectId: ProjectId, id: string): Promise<void>;
+  /** Times that pass during a pause are not made up for. */
+  setSchedulePaused(projectId: ProjectId, id: string, isPaused: boolean): Promise<'saved' | 'missing'>;
+  findSchedule(projectId: ProjectId, id: string): Promise<ScheduleView | undefined>;
+  /** Ordered by creation; bodies as `ScheduleStore` says. */
+  listSchedules(projectId: ProjectId): Promise<ScheduleView[]>;
 
   /** Resolves once the store answers; rejects when it does not. */
   ping(): Promise<void>;
