@@ -41,6 +41,8 @@ class Bench {
   /** Where in its next transaction a process dies. */
   crash: CrashPoint = 'none';
   crashAtStatement = 1;
+  /** What a transaction takes: time in which others see the state before. */
+  commitMs = 0;
   #workers = 0;
 
   private constructor(driver: Driver) {
@@ -67,7 +69,7 @@ class Bench {
       nextFate: () => {
         const { crash, crashAtStatement } = this;
         this.crash = 'none';
-        return { commitMs: 0, answerMs: 0, unavailable: false, crash, crashAtStatement };
+        return { commitMs: this.commitMs, answerMs: 0, unavailable: false, crash, crashAtStatement };
       },
       crash: die,
     });
@@ -204,6 +206,7 @@ test('each time makes one message however many workers there are', async () => {
   for (const worker of workers) {
     for (let index = 0; index < 20; index += 1) await create(worker, command({ scheduleId: `s${index}` }));
   }
+  bench.commitMs = 3;
   await bench.clock.advanceBy(25 * MINUTE_MS);
   expect(await bench.triggers()).toEqual([...Array(20).fill(10), ...Array(20).fill(20)]);
 });
@@ -317,6 +320,7 @@ test('a schedule that is overwritten, paused or deleted at its very time makes o
     },
   ];
   for (let index = 0; index < 12; index += 1) await create(process, command({ scheduleId: `s${index}` }));
+  bench.commitMs = 3;
   await bench.clock.advanceBy(10 * MINUTE_MS - 1);
   const running = Array.from({ length: 12 }, async (_, index) => {
     await bench.clock.delay(index % 3 === 0 ? 0 : 1);
