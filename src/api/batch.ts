@@ -9,10 +9,11 @@ import type { Answer } from './answer.ts';
 import { checkAddress, checkEndpoints, groupNotFound } from './destinations.ts';
 import { GroupBudget, groupCommands } from './group-publish.ts';
 import { readJson } from './json-body.ts';
-import { VALUES_PER_ITEM_MAX } from './limits.ts';
-import { messageLimit, publishedJson, publishedListJson } from './publish.ts';
+import { messageLimit, VALUES_PER_ITEM_MAX } from './limits.ts';
+import { publishedJson, publishedListJson } from './publish.ts';
 import { bodyTooLarge } from './request-body.ts';
 import type { Call, Route, Services } from './route.ts';
+import { refuseCron } from './schedule-creation.ts';
 import { BatchItemsSchema, BatchSchema } from './schemas.ts';
 import { refuseQueue, refuseUnavailable } from './unavailable-features.ts';
 
@@ -96,6 +97,7 @@ export function batchRoutes(services: Services): Route[] {
     const options = readPublishOptions(input, queue === '' ? 'publish' : 'enqueue', quotas, nowMs);
     refuseQueue(queue);
     refuseUnavailable(options, rawHeaders, []);
+    refuseCron(options, 'in a batch');
     const body = Buffer.from(text, 'utf8');
     if (body.length > itemLimit.bytesMax) throw bodyTooLarge(itemLimit);
     const shared: Omit<PublishCommand, 'url'> = { body, options };

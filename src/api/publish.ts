@@ -8,8 +8,9 @@ import type { Answer } from './answer.ts';
 import { PUBLISH_HEADERS } from './config-headers.ts';
 import { checkAddress, checkEndpoints, groupNotFound } from './destinations.ts';
 import { GroupBudget, groupCommands } from './group-publish.ts';
-import type { BodyLimit } from './request-body.ts';
+import { messageLimit } from './limits.ts';
 import type { Call, Route, Services } from './route.ts';
+import { scheduleCreation } from './schedule-creation.ts';
 import { PublishSchema } from './schemas.ts';
 import { refuseUnavailable } from './unavailable-features.ts';
 
@@ -18,6 +19,7 @@ type QueryConfig = SplitQuery['config'];
 export function publishRoutes(services: Services): Route[] {
   const { engine, checkDestination, clock, quotas, proxyHeaders, limits } = services;
   const bodyLimit = messageLimit(limits.messageBytesMax);
+  const createSchedule = scheduleCreation(services);
 
   async function publish(call: Call): Promise<Answer> {
     const { projectId, callerIp } = call;
@@ -29,6 +31,7 @@ export function publishRoutes(services: Services): Route[] {
     const lookUp = checkAddress(url, checkDestination);
     if (lookUp !== undefined) await lookUp;
     const options = readOptions(call, query.config);
+    if (options.cron !== undefined) return createSchedule(call, destination, query.config);
     const body = await call.body.read(bodyLimit);
     const command: PublishCommand = { url, body, options };
     if (callerIp !== undefined) command.callerIp = callerIp;
@@ -42,6 +45,8 @@ export function publishRoutes(services: Services): Route[] {
     const group = await engine.findUrlGroup(projectId, name);
     if (group) await checkEndpoints(group.endpoints, checkDestination);
     const options = readOptions(call, queryConfig, group?.headers);
+    // A group that is missing now may be there when the schedule is due.
+    if (options.cron !== undefined) return createSchedule(call, { kind: 'group', name }, queryConfig);
     if (!group) throw groupNotFound(name);
     const shared: Omit<PublishCommand, 'url'> = { body: await call.body.read(bodyLimit), options };
     if (callerIp !== undefined) shared.callerIp = callerIp;
@@ -63,18 +68,14 @@ export function publishRoutes(services: Services): Route[] {
       method: 'POST',
       path: '/v2/publish/*',
       access: 'full',
-      summary: 'Publishes a message to the URL, or to the URL group, in the path.',
+      summary:
+        'Publishes a message to the URL, or to the URL group, in the path; with a cron expression, creates a schedule.',
       takes: { configHeaders: PUBLISH_HEADERS, body: 'bytes' },
       refusals: [404],
       answers: { 200: PublishSchema, 202: PublishSchema },
       handle: publish,
     },
   ];
-}
-
-/** The limit of one message's body, wherever the message comes from. */
-export function messageLimit(bytesMax: number): BodyLimit {
-  return { bytesMax, setting: 'message_bytes_max', quota: 'maxMessageSize' };
 }
 
 /** The object of 22.1. Ids are plain ASCII without quotes, so only the URL needs escaping. */

@@ -10,6 +10,7 @@ import { logRoutes } from './logs.ts';
 import { messageRoutes } from './messages.ts';
 import { publishRoutes } from './publish.ts';
 import type { Route, Services } from './route.ts';
+import { scheduleRoutes } from './schedules.ts';
 import { urlGroupRoutes } from './url-groups.ts';
 
 /** The route table. Access checks, the interface document and their tests are made from it. */
@@ -21,6 +22,7 @@ export function createRoutes(services: Services): Route[] {
     ...dlqRoutes(services),
     ...logRoutes(services),
     ...urlGroupRoutes(services),
+    ...scheduleRoutes(services),
     ...keyRoutes(services),
     ...healthRoutes(services),
   ];
@@ -42,12 +44,12 @@ const NO_ROUTES: ReadonlyMap<string, Route> = new Map();
 
 /** Finds the routes of a raw request target; never throws, whatever the target. */
 export class RouteFinder {
-  /** By path, with `*` in place of its parameter. */
+  /** By path, with `*` in place of its parameter, and without its destination. */
   readonly #byPath = new Map<string, Map<string, Route>>();
 
   constructor(routes: readonly Route[]) {
     for (const route of routes) {
-      const key = route.path.replace(/:\w+/, '*').replace(/^\/v2\/publish\/\*$/, '/v2/publish');
+      const key = route.path.replace(/\/\*$/, '').replace(/:\w+/, '*');
       const methods = this.#byPath.get(key) ?? new Map<string, Route>();
       methods.set(route.method, route);
       this.#byPath.set(key, methods);

@@ -15,7 +15,6 @@ const FEATURES: readonly Feature[] = [
   { header: 'Callback', isAskedFor: ({ settings }) => settings.callback !== undefined },
   { header: 'Failure-Callback', isAskedFor: ({ settings }) => settings.failureCallback !== undefined },
   { header: 'Flow-Control-Key', isAskedFor: ({ settings }) => settings.flowControl !== undefined },
-  { header: 'Cron', isAskedFor: ({ cron }) => cron !== undefined },
 ];
 
 const WORKFLOW_HEADER = /^(?:upstash|waypost)-workflow-/i;

@@ -12,6 +12,7 @@ import { checkEndpoints, groupNotFound } from './destinations.ts';
 import { readJson } from './json-body.ts';
 import { ENDPOINTS_PER_REQUEST_MAX, SMALL_JSON_LIMIT } from './limits.ts';
 import type { Call, Route, Services } from './route.ts';
+import { refuseCron } from './schedule-creation.ts';
 import { EndpointsSchema, GroupHeadersSchema, UrlGroupListSchema, UrlGroupSchema } from './schemas.ts';
 import { refuseUnavailable } from './unavailable-features.ts';
 
@@ -59,7 +60,9 @@ export function urlGroupRoutes(services: Services): Route[] {
       throw invalidBody(`headers: at most ${limits.headerBytesMax} bytes (header_bytes_max)`);
     }
     const input = { rawHeaders, queryConfig: [], tokenInQuery: false, proxyHeaders: [] };
-    refuseUnavailable(readPublishOptions(input, 'publish', quotas, clock.nowMs()), rawHeaders, []);
+    const options = readPublishOptions(input, 'publish', quotas, clock.nowMs());
+    refuseUnavailable(options, rawHeaders, []);
+    refuseCron(options, 'as a default of a URL group');
     return headerMapFromRaw(rawHeaders);
   }
 

@@ -147,8 +147,7 @@ describe('a publish is refused, and stores nothing, with', () => {
     ['upstash-forward-transfer-encoding', 'x', 400, /Upstash-Forward-Transfer-Encoding/],
     ['upstash-callback', 'https://example.com/cb', 400, /^Upstash-Callback is not available in this version$/],
     ['upstash-failure-callback', 'https://example.com', 400, /^Upstash-Failure-Callback is not available/],
-    ['upstash-cron', '* * * * *', 400, /^Upstash-Cron is not available in this version$/],
-    ['waypost-cron', '* * * * *', 400, /^Waypost-Cron is not available in this version$/],
+    ['upstash-cron', '* * * *', 400, /^Invalid cron expression expected exactly 5 fields, found 4/],
     ['upstash-workflow-runid', 'wfr_1', 400, /workflow-runid is not available in this version$/i],
   ])('%s: %s', async (name, value, status, error) => {
     await expectRefused(post('https://slow.example/', { [name]: value }), status, error);

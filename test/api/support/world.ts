@@ -36,6 +36,7 @@ export const LIMITS: ApiLimits = {
   keepAliveTimeoutMs: 75_000,
   urlGroupsMax: 5,
   urlGroupEndpointsMax: 4,
+  schedulesMax: 5,
 };
 
 const DAY_MS = 86_400_000;
@@ -121,12 +122,13 @@ export async function openWorld(changes: Partial<ApiOptions> = {}): Promise<Worl
   const { projectId: first } = await store.ensureProject('first', sealed, systemClock.nowMs());
   const { projectId: second } = await store.ensureProject('second', sealed, systemClock.nowMs());
   const randomness = createSystemRandomness();
-  const deps = { store, clock: systemClock, randomness, delivery: ENDPOINTS, log, worker: 'test' };
+  const { clock = systemClock } = changes;
+  const deps = { store, clock, randomness, delivery: ENDPOINTS, log, worker: 'test' };
   const engine = await createEngine({ ...deps, settings: ENGINE_SETTINGS });
   const options: ApiOptions = {
     engine,
     accounts: new MemoryAccounts(first, second),
-    clock: systemClock,
+    clock,
     log,
     checkDestination: (url) =>
       url.hostname === '127.0.0.1' ? 'endpoint resolves to a loopback address: 127.0.0.1' : undefined,
