@@ -7,7 +7,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Agent, request } from 'undici';
+import { request } from 'undici';
+import { delayedItem, storeInBatches } from './batches.ts';
 import { cpuSeconds, type ListeningProcess, residentMebibytes } from './child-process.ts';
 import { type LoadTarget, publishPaced } from './load.ts';
 import { type Receiver, startReceiver } from './receiver-process.ts';
@@ -60,9 +61,6 @@ export interface BacklogReport {
 const PROBE_PER_SECOND = 500;
 /** At each level; medians are reported. */
 const PROBES = 3;
-const BATCHES_UNDER_WAY = 4;
-// Longer than any run of this benchmark, shorter than any limit on delays.
-const DELAY = '6d';
 
 export async function measureBacklog(options: BacklogOptions): Promise<BacklogReport> {
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-backlog-'));
@@ -78,7 +76,12 @@ export async function measureBacklog(options: BacklogOptions): Promise<BacklogRe
     let stored = 0;
     let acceptingMs = 0;
     for (const level of [0, ...options.levels]) {
-      acceptingMs += await store(server, `${receiver.url}/`, level - stored, options.batchMessages);
+      acceptingMs += await storeInBatches(
+        server,
+        level - stored,
+        () => delayedItem(`${receiver.url}/`),
+        options.batchMessages,
+      );
       stored = level;
       // What was stored is on its way from the page cache to the disk: that is the bench's load, not the probe's.
       execFileSync('sync');
@@ -156,35 +159,6 @@ async function probe(
     arrivalP99Ms: quantile(delaysMs, 0.99),
     missing: messages - arrived.distinct,
   };
-}
-
-/** Publishes `count` delayed messages of 200 bytes in batches; returns the milliseconds it took. */
-async function store(server: ListeningProcess, destination: string, count: number, batch: number): Promise<number> {
-  const startedAt = performance.now();
-  const agent = new Agent({ connections: BATCHES_UNDER_WAY });
-  let left = count;
-  const item = {
-    destination,
-    headers: { 'Upstash-Delay': DELAY, 'Content-Type': 'text/plain' },
-    body: 'x'.repeat(200),
-  };
-  const storeSome = async () => {
-    while (left > 0) {
-      const size = Math.min(batch, left);
-      left -= size;
-      const answer = await request(`${server.url}/v2/batch`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${DEVELOPMENT_TOKEN}`, 'content-type': 'application/json' },
-        body: JSON.stringify(Array.from({ length: size }, () => item)),
-        dispatcher: agent,
-      });
-      const text = await answer.body.text();
-      if (answer.statusCode !== 200) throw new Error(`batch refused: ${answer.statusCode} ${text.slice(0, 300)}`);
-    }
-  };
-  await Promise.all(Array.from({ length: BATCHES_UNDER_WAY }, storeSome));
-  await agent.close();
-  return performance.now() - startedAt;
 }
 
 async function untilReady(server: ListeningProcess): Promise<void> {

@@ -22,6 +22,8 @@ export interface LoadTarget {
   token: string;
   /** Where the messages are to be delivered. */
   destination: string;
+  /** The queue to put the messages into; absent: none. */
+  queue?: string;
   /** Options of the messages, as publish headers. */
   headers?: Record<string, string>;
 }
@@ -208,7 +210,8 @@ function headersOf(target: LoadTarget): Record<string, string> {
 }
 
 function pathOf(target: LoadTarget): string {
-  return `/v2/publish/${target.destination}`;
+  const { queue, destination } = target;
+  return queue === undefined ? `/v2/publish/${destination}` : `/v2/enqueue/${queue}/${destination}`;
 }
 
 function requestHead(target: LoadTarget): string {

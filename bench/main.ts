@@ -1,13 +1,15 @@
 /**
  * `npm run bench`: how fast Waypost is, always beside a null relay on the same machine in the same minutes.
- * `npm run bench -- backlog`: what a million stored messages cost. What the figures mean: docs/performance.md.
+ * `npm run bench -- backlog`: what a million stored messages cost. `npm run bench -- lanes`: queues, flow control, schedules.
+ * What the figures mean: docs/performance.md.
  */
 import { parseArgs } from 'node:util';
 import { DEFAULT_BACKLOG, measureBacklog } from './backlog.ts';
 import { compare } from './comparison.ts';
+import { DEFAULT_LANES, measureLanes } from './lanes.ts';
 import type { Peers } from './load.ts';
 import { DEFAULT_WORKLOAD } from './measure.ts';
-import { backlogTable, comparisonTable, levelLine, roundLine } from './report.ts';
+import { backlogTable, comparisonTable, figureLine, levelLine, roundLine } from './report.ts';
 
 const HELP = `npm run bench -- [options]            Waypost beside the null relay
   --rounds <n>           rounds of each, medians are reported (3)
@@ -17,7 +19,9 @@ const HELP = `npm run bench -- [options]            Waypost beside the null rela
   --fsync-delay <n>ms    added to each fsync of Waypost (0ms); needs a C compiler
 npm run bench -- backlog [options]    delayed messages stored
   --messages <n>         how many (1000000); also measured at 0 and at a tenth
-both
+npm run bench -- lanes [options]      queues, flow-control keys, schedules, a bulk cancel
+  --messages <n>         messages to cancel at once (1000000)
+all
   --json                 the report as JSON on standard output, progress on standard error
 `;
 
@@ -85,9 +89,20 @@ async function runBacklog(): Promise<void> {
   if (report.levels.some((level) => level.missing > 0)) process.exitCode = 1;
 }
 
+async function runLanes(): Promise<void> {
+  const figures = await measureLanes({
+    ...DEFAULT_LANES,
+    cancelledMessages: count('messages', DEFAULT_LANES.cancelledMessages),
+    onFigure: (figure) => progress(figureLine(figure)),
+  });
+  process.stdout.write(`${values.json ? JSON.stringify(figures) : figures.map(figureLine).join('\n')}\n`);
+  if (figures.some(({ unit, value }) => unit === 'messages' && value !== 0)) process.exitCode = 1;
+}
+
 if (values.help) process.stdout.write(HELP);
 else if (positionals.length === 0) await runComparison();
 else if (positionals.length === 1 && positionals[0] === 'backlog') await runBacklog();
+else if (positionals.length === 1 && positionals[0] === 'lanes') await runLanes();
 else {
   process.stderr.write(HELP);
   process.exitCode = 2;

@@ -1,6 +1,7 @@
 /** Prints what was measured: a table for people. */
 import type { BacklogLevel, BacklogReport } from './backlog.ts';
 import type { Comparison } from './comparison.ts';
+import type { Figure } from './lanes.ts';
 import type { Measurement } from './measure.ts';
 
 const ROWS: { name: keyof Measurement; label: string; digits: number }[] = [
@@ -61,6 +62,17 @@ export function backlogTable(report: BacklogReport): string {
     `start to listening, all stored:       ${report.startStoredMs.toFixed(0)} ms`,
     `start to ready, all stored:           ${report.readyStoredMs.toFixed(0)} ms`,
   ].join('\n');
+}
+
+export function figureLine({ name, value, unit, beside }: Figure): string {
+  const amount = `${name}: ${value.toFixed(digitsOf(value))} ${unit}`;
+  if (!beside) return amount;
+  const ratio = (value / beside.value).toFixed(2);
+  return `${amount}; ${beside.name}: ${beside.value.toFixed(digitsOf(beside.value))}; ratio ${ratio}`;
+}
+
+function digitsOf(value: number): number {
+  return value >= 100 || Number.isInteger(value) ? 0 : 2;
 }
 
 function table(title: string, columns: string[], rows: string[][]): string {

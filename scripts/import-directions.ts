@@ -21,11 +21,22 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'accounts.ts': ['api', 'config', 'engine', 'protocol'],
   'open-store.ts': ['accounts.ts', 'system.ts', 'config', 'engine', 'store', 'node:fs', 'node:path'],
   'initialise.ts': ['accounts.ts', 'open-store.ts', 'system.ts', 'api', 'config', 'engine', 'protocol'],
+  'examine.ts': ['open-store.ts', 'config', 'store', 'node:fs'],
   'server.ts': [
     ...['accounts.ts', 'open-store.ts', 'system.ts', 'api', 'config', 'delivery', 'engine', 'protocol'],
     ...['fastify', 'node:os'],
   ],
-  cli: ['server.ts', 'initialise.ts', 'open-store.ts', 'config', 'engine', 'telemetry', 'node:*', '@upstash/qstash'],
+  cli: [
+    'server.ts',
+    'initialise.ts',
+    'examine.ts',
+    'open-store.ts',
+    'config',
+    'engine',
+    'telemetry',
+    'node:*',
+    '@upstash/qstash',
+  ],
 };
 
 /** `<file>:<line>: <what is wrong>` of each import below `root`/src that the table does not allow. */

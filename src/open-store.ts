@@ -20,7 +20,7 @@ export class CannotStart extends Error {
 }
 
 /** Path of the SQLite file, or `:memory:`. */
-function databasePath({ memory, databaseUrl, dataDir }: Config): string {
+export function databasePath({ memory, databaseUrl, dataDir }: Config): string {
   if (memory) return ':memory:';
   return databaseUrl === '' ? join(dataDir, 'waypost.db') : databaseUrl.slice('sqlite:'.length);
 }
@@ -36,7 +36,8 @@ export async function openStore(
   }
   try {
     if (path !== ':memory:') mkdirSync(dirname(resolve(path)), { recursive: true, mode: 0o700 });
-    return await openSqliteStore({ path, onFatal, batch: { endOfTurn } });
+    const { queuesMax, parallelismMax } = config;
+    return await openSqliteStore({ path, onFatal, limits: { queuesMax, parallelismMax }, batch: { endOfTurn } });
   } catch (error) {
     if (error instanceof StoreInUse) throw new CannotStart(error.message, { cause: error });
     throw new CannotStart(`cannot open the database ${path}: ${messageOf(error)}`, { cause: error });

@@ -1,12 +1,13 @@
 /** Takes many messages at once: all that are valid, or none (messaging.md 22.3). */
-import type { PublishCommand, Published } from '../engine/commands.ts';
+import type { PublishCommand, PublishOutcome } from '../engine/commands.ts';
 import type { Millis, ProjectId } from '../engine/model.ts';
 import type { UrlGroup } from '../engine/url-groups.ts';
 import { type Destination, readDestinationText } from '../protocol/destination.ts';
-import { ApiError } from '../protocol/errors.ts';
+import { ApiError, quotaExceeded } from '../protocol/errors.ts';
+import { checkName } from '../protocol/names.ts';
 import { itemRawHeaders, readPublishOptions } from '../protocol/options.ts';
 import type { Answer } from './answer.ts';
-import { checkAddress, checkEndpoints, groupNotFound } from './destinations.ts';
+import { checkAddress, checkCallbacks, checkEndpoints, groupNotFound } from './destinations.ts';
 import { GroupBudget, groupCommands } from './group-publish.ts';
 import { readJson } from './json-body.ts';
 import { messageLimit, VALUES_PER_ITEM_MAX } from './limits.ts';
@@ -15,7 +16,7 @@ import { bodyTooLarge } from './request-body.ts';
 import type { Call, Route, Services } from './route.ts';
 import { refuseCron } from './schedule-creation.ts';
 import { BatchItemsSchema, BatchSchema } from './schemas.ts';
-import { refuseQueue, refuseUnavailable } from './unavailable-features.ts';
+import { refuseUnavailable } from './unavailable-features.ts';
 
 /** An item whose members have the right types. */
 interface Given {
@@ -61,14 +62,16 @@ export function batchRoutes(services: Services): Route[] {
     const items = given.map((item, index) => at(index, () => readItem(item, context)));
     const commands = items.flatMap((item): PublishCommand[] => item.commands);
     await Promise.all(items.map(checkItem));
-    const published = await engine.publish(call.projectId, commands);
-    return { status: 200, json: answerJson(items, published) };
+    const outcomes = await engine.publish(call.projectId, commands);
+    return { status: 200, json: answerJson(items, outcomes, limits.queuesMax) };
   }
 
   async function checkItem(item: Item, index: number): Promise<void> {
     try {
       if (item.kind === 'message') await checkAddress(item.commands[0].url, checkDestination);
       else if (item.kind === 'group') await checkEndpoints(item.group.endpoints, checkDestination);
+      const [first] = item.commands; // the options of a group's messages differ in nothing that is checked
+      if (first) await checkCallbacks(first.options.settings, checkDestination);
     } catch (error) {
       throw atItem(index, error);
     }
@@ -95,9 +98,10 @@ export function batchRoutes(services: Services): Route[] {
     // The outer request's headers and token are not the item's: its own Authorization is there to be forwarded.
     const input = { rawHeaders, queryConfig: [], tokenInQuery: true, proxyHeaders, groupDefaults: group?.headers };
     const options = readPublishOptions(input, queue === '' ? 'publish' : 'enqueue', quotas, nowMs);
-    refuseQueue(queue);
-    refuseUnavailable(options, rawHeaders, []);
+    if (queue !== '') checkName('queue name', queue);
+    refuseUnavailable(rawHeaders, []);
     refuseCron(options, 'in a batch');
+    if (queue !== '') options.settings.queueName = queue;
     const body = Buffer.from(text, 'utf8');
     if (body.length > itemLimit.bytesMax) throw bodyTooLarge(itemLimit);
     const shared: Omit<PublishCommand, 'url'> = { body, options };
@@ -131,12 +135,17 @@ function shapeOf(item: unknown): Given {
   return { destination: readDestinationText(destinationText), body, queue, rawHeaders };
 }
 
-function answerJson(items: readonly Item[], published: readonly Published[]): string {
+function answerJson(items: readonly Item[], outcomes: readonly PublishOutcome[], queuesMax: number): string {
   let next = 0;
   const parts = items.map((item) => {
     if (item.kind === 'refused') return JSON.stringify({ error: item.error });
-    const answered = published.slice(next, next + item.commands.length);
+    const ofItem = outcomes.slice(next, next + item.commands.length);
     next += item.commands.length;
+    const answered = ofItem.filter((outcome) => outcome !== 'tooManyQueues');
+    // All of an item go into the same queue: it is refused as a whole, and the others are not (messaging.md 22.3).
+    if (ofItem.includes('tooManyQueues')) {
+      return JSON.stringify({ error: quotaExceeded('maxQueues', queuesMax).message });
+    }
     const [first] = answered;
     if (!first || answered.length < item.commands.length) {
       throw new Error('the engine answered fewer messages than it was given');

@@ -45,10 +45,9 @@ const HEADER_FORWARD = header(
   Flag,
 );
 
-/** What means something for a message that is published again, too, and again and again. */
-const OF_EVERY_MESSAGE: readonly ConfigHeader[] = [
+/** What means something for every delivery, a callback's too. */
+const OF_EVERY_DELIVERY: readonly ConfigHeader[] = [
   header('Upstash-Method', 'Method of the delivery; POST without it.', MethodSchema),
-  header('Upstash-Delay', 'Earliest delivery, counted from now; with a schedule, from each trigger.', Duration),
   header('Upstash-Retries', 'Attempts after the first one.', Type.Integer({ minimum: 0, examples: [5] })),
   header(
     'Upstash-Retry-Delay',
@@ -62,10 +61,41 @@ const OF_EVERY_MESSAGE: readonly ConfigHeader[] = [
     Type.String({ examples: ['welcome'] }),
   ),
   header(
+    'Upstash-Flow-Control-Key',
+    'Groups messages that share limits; needs the value header.',
+    Type.String({ maxLength: 255, pattern: '^[A-Za-z0-9_.-]+$', examples: ['crm'] }),
+  ),
+  header(
+    'Upstash-Flow-Control-Value',
+    'Limits of the key: attempts in flight (parallelism), attempts started (rate) a period.',
+    Type.String({ examples: ['parallelism=3, rate=10, period=1m'] }),
+  ),
+  header(
     'Upstash-Redact-Fields',
     'What logs show only as a hash: body, headers or header[Name], separated by commas.',
     Type.String({ examples: ['body, header[Authorization]'] }),
   ),
+];
+
+/** The URL of a callback and the options of the message that it will become (messaging.md 9.4). */
+function ofCallback(kind: 'Callback' | 'Failure-Callback', url: string): ConfigHeader[] {
+  const options = OF_EVERY_DELIVERY.map(({ name, meaning, schema }) =>
+    header(
+      name.replace('Upstash-', `Upstash-${kind}-`),
+      `Of the ${kind.toLowerCase().replace('-', ' ')}. ${meaning}`,
+      schema,
+    ),
+  );
+  const schema = Type.String({ pattern: '^[Hh][Tt][Tt][Pp][Ss]?://', examples: ['https://example.com/done'] });
+  return [header(`Upstash-${kind}`, url, schema), ...options];
+}
+
+/** What means something for a message that is published again, too, and again and again. */
+const OF_EVERY_MESSAGE: readonly ConfigHeader[] = [
+  ...OF_EVERY_DELIVERY,
+  header('Upstash-Delay', 'Earliest delivery, counted from now; with a schedule, from each trigger.', Duration),
+  ...ofCallback('Callback', 'URL that is told of every attempt, and of its answer.'),
+  ...ofCallback('Failure-Callback', 'URL that is told once when the message is dead.'),
 ];
 
 const Name = { maxLength: 255, pattern: '^[A-Za-z0-9_.-]+$' };
@@ -119,6 +149,11 @@ export const PUBLISH_HEADERS: readonly ConfigHeader[] = [
   HEADER_FORWARD,
   ...OF_A_SCHEDULE,
 ];
+
+/** Read by an enqueue: a queue decides itself when its messages go out (messaging.md 12, item 7). */
+export const ENQUEUE_HEADERS: readonly ConfigHeader[] = PUBLISH_HEADERS.filter(
+  (known) => known.name !== 'Upstash-Delay' && known !== NOT_BEFORE && !OF_A_SCHEDULE.includes(known),
+);
 
 /** Read by a DLQ retry: each replaces what the dead message had (messaging.md 17, item 4). */
 export const RETRY_HEADERS: readonly ConfigHeader[] = [...OF_EVERY_MESSAGE, NOT_BEFORE];

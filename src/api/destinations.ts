@@ -1,8 +1,10 @@
 /** May this destination be called, as far as can be told at publish time (messaging.md 5.2)? */
 import type { Endpoint } from '../engine/url-groups.ts';
 import { checkUrl } from '../protocol/destination.ts';
-import { ApiError } from '../protocol/errors.ts';
+import { prefixOf } from '../protocol/dialect.ts';
+import { ApiError, invalidHeader } from '../protocol/errors.ts';
 import { shown } from '../protocol/headers.ts';
+import type { CallbackSettings, MessageSettings } from '../protocol/settings.ts';
 import type { CheckDestination } from './route.ts';
 
 /** Throws `ApiError` 400 with the reason: at once, or later through a promise when names have to be looked up. */
@@ -23,6 +25,33 @@ export async function checkEndpoints(endpoints: readonly Endpoint[], check: Chec
       }
     }),
   );
+}
+
+/**
+ * The same for the callbacks that a message will send, and for theirs; the error names the header (messaging.md 4.2).
+ * To be asked wherever options of messages are read, also those that are kept for messages to come.
+ */
+export function checkCallbacks(settings: MessageSettings, check: CheckDestination): undefined | Promise<void> {
+  // Nearly every message has none, and a publish must not wait for that.
+  if (settings.callback === undefined && settings.failureCallback === undefined) return undefined;
+  return checkCallbacksOf(settings, prefixOf(settings.dialect), check);
+}
+
+async function checkCallbacksOf(
+  { callback, failureCallback }: Pick<MessageSettings, 'callback' | 'failureCallback'>,
+  header: string,
+  check: CheckDestination,
+): Promise<void> {
+  await Promise.all([
+    callback && checkCallback(callback, `${header}-Callback`, check),
+    failureCallback && checkCallback(failureCallback, `${header}-Failure-Callback`, check),
+  ]);
+}
+
+async function checkCallback(callback: CallbackSettings, header: string, check: CheckDestination): Promise<void> {
+  const reason = await check(checkUrl(callback.url));
+  if (reason !== undefined) throw invalidHeader(header, reason);
+  await checkCallbacksOf(callback, header, check);
 }
 
 function refuse(reason: string | undefined): undefined {

@@ -47,14 +47,14 @@ export function dlqRoutes(services: Services): Route[] {
   }
 
   async function retryOne({ projectId, id, rawHeaders }: Call): Promise<Answer> {
-    const messageIds = await engine.retryDead(projectId, [id], readRetryOverride(rawHeaders, services));
+    const messageIds = await engine.retryDead(projectId, [id], await readRetryOverride(rawHeaders, services));
     const [messageId] = messageIds ?? [];
     if (messageId === undefined) throw notFound(id);
     return answer(201, { messageId });
   }
 
   async function retryMany(call: Call): Promise<Answer> {
-    const override = readRetryOverride(call.rawHeaders, services);
+    const override = await readRetryOverride(call.rawHeaders, services);
     const filters = await readBulk(call);
     const { messageIds, cursor } = filters.ids
       ? { messageIds: await retryAll(call.projectId, filters.ids, override), cursor: undefined }

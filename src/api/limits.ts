@@ -18,6 +18,10 @@ export interface ApiLimits {
   keepAliveTimeoutMs: number;
   /** URL groups of a project; 0: unlimited (messaging.md 20.1, as the next). */
   urlGroupsMax: number;
+  /** Queues of a project; 0: unlimited. */
+  queuesMax: number;
+  /** Parallelism of one queue; 0: unlimited. */
+  queueParallelismMax: number;
   /** Endpoints of one URL group; 0: unlimited. */
   urlGroupEndpointsMax: number;
   /** Schedules of a project; 0: unlimited. */

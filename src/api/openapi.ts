@@ -174,6 +174,12 @@ function descriptionOf({ access, path, takes = {} }: Route): string {
   if (takes.configHeaders) {
     sentences.push('Each header may begin with `Waypost-` in place of `Upstash-`.');
     sentences.push('`Upstash-Forward-<Name>` is delivered as the header `<Name>`.');
+    sentences.push(
+      'A callback has the options of a message, with `Upstash-Callback-` in place of `Upstash-`: headers to',
+    );
+    sentences.push(
+      'forward, and callbacks of its own, to three levels. Without retries of its own it has the message’s.',
+    );
   }
   if (path.endsWith('*')) {
     sentences.push('The destination and its query follow unescaped; one that is escaped as a whole is understood too.');

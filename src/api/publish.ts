@@ -1,12 +1,18 @@
-/** Takes one message, or one for each endpoint of a URL group (messaging.md 22.1). The hot path of the whole interface. */
+/**
+ * Takes one message, or one for each endpoint of a URL group, into a queue or not (messaging.md 22.1, 22.2). The hot path
+ * of the whole interface.
+ */
 import type { PublishCommand, Published } from '../engine/commands.ts';
+import type { ProjectId } from '../engine/model.ts';
 import { readDestination } from '../protocol/destination.ts';
+import { quotaExceeded } from '../protocol/errors.ts';
+import { checkName } from '../protocol/names.ts';
 import { readPublishOptions } from '../protocol/options.ts';
 import { type SplitQuery, splitQuery } from '../protocol/request-target.ts';
 import type { HeaderMap, PublishOptions } from '../protocol/settings.ts';
 import type { Answer } from './answer.ts';
-import { PUBLISH_HEADERS } from './config-headers.ts';
-import { checkAddress, checkEndpoints, groupNotFound } from './destinations.ts';
+import { ENQUEUE_HEADERS, PUBLISH_HEADERS } from './config-headers.ts';
+import { checkAddress, checkCallbacks, checkEndpoints, groupNotFound } from './destinations.ts';
 import { GroupBudget, groupCommands } from './group-publish.ts';
 import { messageLimit } from './limits.ts';
 import type { Call, Route, Services } from './route.ts';
@@ -21,45 +27,73 @@ export function publishRoutes(services: Services): Route[] {
   const bodyLimit = messageLimit(limits.messageBytesMax);
   const createSchedule = scheduleCreation(services);
 
-  async function publish(call: Call): Promise<Answer> {
+  async function enqueue(call: Call): Promise<Answer> {
+    checkName('queue name', call.id);
+    return publish(call, call.id);
+  }
+
+  async function publish(call: Call, queueName?: string): Promise<Answer> {
     const { projectId, callerIp } = call;
     const query = splitQuery(call.rawQuery);
     const destination = readDestination(call.rawDestination, query.rest);
     // The destination before the headers, and both before the body is asked for (messaging.md 25).
-    if (destination.kind === 'group') return publishToGroup(call, destination.name, query.config);
+    if (destination.kind === 'group') return publishToGroup(call, destination.name, query.config, queueName);
     const { url } = destination;
     const lookUp = checkAddress(url, checkDestination);
     if (lookUp !== undefined) await lookUp;
-    const options = readOptions(call, query.config);
+    const options = readOptions(call, query.config, queueName);
     if (options.cron !== undefined) return createSchedule(call, destination, query.config);
+    const callbackLookUp = checkCallbacks(options.settings, checkDestination);
+    if (callbackLookUp !== undefined) await callbackLookUp;
     const body = await call.body.read(bodyLimit);
     const command: PublishCommand = { url, body, options };
     if (callerIp !== undefined) command.callerIp = callerIp;
-    const [published] = await engine.publish(projectId, [command]);
+    const [published] = await publishAll(projectId, [command]);
     if (!published) throw new Error('the engine answered a publish with nothing');
     return { status: published.deduplicated ? 202 : 200, json: publishedJson(published) };
   }
 
-  async function publishToGroup(call: Call, name: string, queryConfig: QueryConfig): Promise<Answer> {
+  async function publishToGroup(
+    call: Call,
+    name: string,
+    queryConfig: QueryConfig,
+    queueName: string | undefined,
+  ): Promise<Answer> {
     const { projectId, callerIp } = call;
     const group = await engine.findUrlGroup(projectId, name);
     if (group) await checkEndpoints(group.endpoints, checkDestination);
-    const options = readOptions(call, queryConfig, group?.headers);
+    const options = readOptions(call, queryConfig, queueName, group?.headers);
     // A group that is missing now may be there when the schedule is due.
     if (options.cron !== undefined) return createSchedule(call, { kind: 'group', name }, queryConfig);
+    await checkCallbacks(options.settings, checkDestination);
     if (!group) throw groupNotFound(name);
     const shared: Omit<PublishCommand, 'url'> = { body: await call.body.read(bodyLimit), options };
     if (callerIp !== undefined) shared.callerIp = callerIp;
-    const published = await engine.publish(projectId, groupCommands(group, shared, new GroupBudget(limits)));
+    const published = await publishAll(projectId, groupCommands(group, shared, new GroupBudget(limits)));
     const isRepeated = published.every(({ deduplicated }) => deduplicated);
     return { status: isRepeated ? 202 : 200, json: publishedListJson(published) };
   }
 
-  function readOptions(call: Call, queryConfig: QueryConfig, groupDefaults?: HeaderMap): PublishOptions {
+  async function publishAll(projectId: ProjectId, commands: PublishCommand[]): Promise<Published[]> {
+    const outcomes = await engine.publish(projectId, commands);
+    return outcomes.map((outcome) => {
+      if (outcome === 'tooManyQueues') throw quotaExceeded('maxQueues', limits.queuesMax);
+      return outcome;
+    });
+  }
+
+  function readOptions(
+    call: Call,
+    queryConfig: QueryConfig,
+    queueName: string | undefined,
+    groupDefaults?: HeaderMap,
+  ): PublishOptions {
     const { rawHeaders, isTokenInHeader } = call;
     const input = { rawHeaders, queryConfig, tokenInQuery: !isTokenInHeader, proxyHeaders, groupDefaults };
-    const options = readPublishOptions(input, 'publish', quotas, clock.nowMs());
-    refuseUnavailable(options, rawHeaders, queryConfig);
+    const context = queueName === undefined ? 'publish' : 'enqueue';
+    const options = readPublishOptions(input, context, quotas, clock.nowMs());
+    refuseUnavailable(rawHeaders, queryConfig);
+    if (queueName !== undefined) options.settings.queueName = queueName;
     return options;
   }
 
@@ -73,7 +107,17 @@ export function publishRoutes(services: Services): Route[] {
       takes: { configHeaders: PUBLISH_HEADERS, body: 'bytes' },
       refusals: [404],
       answers: { 200: PublishSchema, 202: PublishSchema },
-      handle: publish,
+      handle: (call) => publish(call),
+    },
+    {
+      method: 'POST',
+      path: '/v2/enqueue/:queueName/*',
+      access: 'full',
+      summary: 'Puts a message for the URL, or one for each endpoint of the URL group, in the path into a queue.',
+      takes: { configHeaders: ENQUEUE_HEADERS, body: 'bytes' },
+      refusals: [404, 412],
+      answers: { 200: PublishSchema, 202: PublishSchema },
+      handle: enqueue,
     },
   ];
 }

@@ -4,27 +4,29 @@ import { hasConfigPrefix, readConfigName } from '../protocol/config-names.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { trimBlanks } from '../protocol/headers.ts';
 import { readPublishOptions } from '../protocol/options.ts';
+import { checkCallbacks } from './destinations.ts';
 import type { Services } from './route.ts';
 import { refuseUnavailable } from './unavailable-features.ts';
 
 /** A retry is asked for on purpose, so nothing of it is ever a duplicate; dropped in silence, these would mislead. */
 const NOT_FOR_RETRIES = ['deduplication-id', 'content-based-deduplication'];
 
-/** Reads the config headers; an option that is not there keeps its stored value. Throws `ApiError`. */
-export function readRetryOverride(
+/** Reads the config headers; an option that is not there keeps its stored value. Rejects with `ApiError`. */
+export async function readRetryOverride(
   rawHeaders: readonly string[],
-  { quotas, clock }: Pick<Services, 'quotas' | 'clock'>,
-): DeadRetryOverride {
+  { quotas, clock, checkDestination }: Pick<Services, 'quotas' | 'clock' | 'checkDestination'>,
+): Promise<DeadRetryOverride> {
   const { given, configHeaders } = configOf(rawHeaders);
   const override: DeadRetryOverride = {};
   if (given.size === 0) return override;
   const input = { rawHeaders: configHeaders, queryConfig: [], tokenInQuery: false, proxyHeaders: [] };
   const options = readPublishOptions(input, 'publish', quotas, clock.nowMs());
-  refuseUnavailable(options, configHeaders, []);
+  refuseUnavailable(configHeaders, []);
   for (const option of NOT_FOR_RETRIES) {
     const header = given.get(option);
     if (header !== undefined) throw new ApiError('invalid_header', `${header} is not supported for DLQ retries`);
   }
+  await checkCallbacks(options.settings, checkDestination);
   const { method, explicitHeader, settings, delayMs, notBeforeMs } = options;
   if (given.has('method')) override.method = method;
   if (given.has('forward')) override.header = explicitHeader;
@@ -33,6 +35,8 @@ export function readRetryOverride(
   if (settings.timeoutMs !== undefined) override.timeoutMs = settings.timeoutMs;
   if (settings.labels !== undefined) override.labels = settings.labels;
   if (settings.redact !== undefined) override.redact = settings.redact;
+  if (settings.callback !== undefined) override.callback = settings.callback;
+  if (settings.failureCallback !== undefined) override.failureCallback = settings.failureCallback;
   if (delayMs !== undefined) override.delayMs = delayMs;
   if (notBeforeMs !== undefined) override.notBeforeMs = notBeforeMs;
   return override;

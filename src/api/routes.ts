@@ -49,6 +49,7 @@ export class RouteFinder {
 
   constructor(routes: readonly Route[]) {
     for (const route of routes) {
+      // The destination at the end of a path is read apart from it.
       const key = route.path.replace(/\/\*$/, '').replace(/:\w+/, '*');
       const methods = this.#byPath.get(key) ?? new Map<string, Route>();
       methods.set(route.method, route);

@@ -8,7 +8,7 @@ import type { SplitQuery } from '../protocol/request-target.ts';
 import type { PublishOptions } from '../protocol/settings.ts';
 import { keepHeaders } from '../protocol/trigger-options.ts';
 import { type Answer, answer } from './answer.ts';
-import { checkAddress } from './destinations.ts';
+import { checkAddress, checkCallbacks } from './destinations.ts';
 import { messageLimit } from './limits.ts';
 import type { Call, Services } from './route.ts';
 import { refuseUnavailable } from './unavailable-features.ts';
@@ -26,7 +26,8 @@ export function scheduleCreation(services: Services): CreateSchedule {
     const input = { rawHeaders, queryConfig, tokenInQuery: !isTokenInHeader, proxyHeaders };
     const { cron, ...options } = readPublishOptions(input, 'schedule', quotas, clock.nowMs());
     if (cron === undefined) throw new Error('a schedule was read without its expression');
-    refuseUnavailable(options, rawHeaders, queryConfig);
+    refuseUnavailable(rawHeaders, queryConfig);
+    await checkCallbacks(options.settings, checkDestination);
     const body = await call.body.read(bodyLimit);
     const command: ScheduleCommand = { destination, body, options: { ...options, cron } };
     if (callerIp !== undefined) command.callerIp = callerIp;

@@ -8,7 +8,7 @@ import { checkName } from '../protocol/names.ts';
 import { itemRawHeaders, readPublishOptions } from '../protocol/options.ts';
 import type { HeaderMap } from '../protocol/settings.ts';
 import { type Answer, answer, NO_BODY } from './answer.ts';
-import { checkEndpoints, groupNotFound } from './destinations.ts';
+import { checkCallbacks, checkEndpoints, groupNotFound } from './destinations.ts';
 import { readJson } from './json-body.ts';
 import { ENDPOINTS_PER_REQUEST_MAX, SMALL_JSON_LIMIT } from './limits.ts';
 import type { Call, Route, Services } from './route.ts';
@@ -45,13 +45,13 @@ export function urlGroupRoutes(services: Services): Route[] {
 
   async function setHeaders({ projectId, id: name, body }: Call): Promise<Answer> {
     checkName('topic name', name);
-    const headers = readDefaults(await readJson(body, SMALL_JSON_LIMIT));
+    const headers = await readDefaults(await readJson(body, SMALL_JSON_LIMIT));
     if ((await engine.setGroupHeaders(projectId, name, headers)) === 'missing') throw groupNotFound(name);
     return NO_BODY;
   }
 
   /** Checked as a publish would check them, so that no publish fails on them later. */
-  function readDefaults(body: unknown): HeaderMap {
+  async function readDefaults(body: unknown): Promise<HeaderMap> {
     const given = membersOf(body)['headers'];
     if (given === undefined || given === null) throw invalidBody('headers: an object of headers is needed');
     const rawHeaders = withoutEmpty(itemRawHeaders(given));
@@ -61,8 +61,9 @@ export function urlGroupRoutes(services: Services): Route[] {
     }
     const input = { rawHeaders, queryConfig: [], tokenInQuery: false, proxyHeaders: [] };
     const options = readPublishOptions(input, 'publish', quotas, clock.nowMs());
-    refuseUnavailable(options, rawHeaders, []);
+    refuseUnavailable(rawHeaders, []);
     refuseCron(options, 'as a default of a URL group');
+    await checkCallbacks(options.settings, checkDestination);
     return headerMapFromRaw(rawHeaders);
   }
 

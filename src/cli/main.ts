@@ -8,6 +8,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   dev: async () => (await import('./dev.ts')).dev,
   serve: async () => (await import('./serve.ts')).serve,
   init: async () => (await import('./init.ts')).init,
+  doctor: async () => (await import('./doctor.ts')).doctor,
   config: async () => (await import('./config.ts')).config,
   demo: async () => (await import('./demo.ts')).demo,
   version: async () => (await import('./version.ts')).version,

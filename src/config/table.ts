@@ -216,6 +216,30 @@ export const SETTINGS = {
     max: 30 * DAY,
     meaning: 'How long a deduplication id is remembered.',
   },
+  queuesMax: {
+    group: 'Messages',
+    type: 'integer',
+    default: 100,
+    min: 0,
+    max: 1_000_000,
+    meaning: 'Queues that a project may have; 0: any number.',
+  },
+  queueParallelismMax: {
+    group: 'Messages',
+    type: 'integer',
+    default: 100,
+    min: 0,
+    max: 1_000_000,
+    meaning: 'Parallelism that a queue may have; 0: any.',
+  },
+  parallelismMax: {
+    group: 'Messages',
+    type: 'integer',
+    default: 0, // the machine is your own: in_flight_max bounds it, and shares it fairly between endpoints
+    min: 0,
+    max: 1_000_000,
+    meaning: 'Attempts in flight that a project may have, with or without a queue or flow-control key; 0: any number.',
+  },
   urlGroupsMax: {
     group: 'Messages',
     type: 'integer',

@@ -3,7 +3,7 @@ import { contentHash, explicitHash } from '../protocol/deduplication.ts';
 import { mintMessageId } from '../protocol/ids.ts';
 import { memo } from '../protocol/memo.ts';
 import type { PublishCommand } from './commands.ts';
-import type { LogEvent, Message, MessageKey, Millis, NewMessage, ProjectId, Standing } from './model.ts';
+import type { LogEvent, Message, MessageKey, Millis, NewMessage, ProjectId } from './model.ts';
 import type { Randomness } from './ports.ts';
 
 export interface AcceptContext {
@@ -42,14 +42,13 @@ function newMessageOf(command: PublishCommand, key: MessageKey, context: AcceptC
   return message;
 }
 
-/** CREATED; with the planned time when it is delayed; and ACTIVE when it goes out at once (messaging.md 6.3). */
-export function firstEvents(message: Message, standing: Standing): LogEvent[] {
+/** CREATED, with the planned time when it is delayed (messaging.md 6.3). */
+export function firstEvents(message: Message): LogEvent[] {
   const atMs = message.createdAtMs;
   if (message.notBeforeMs > atMs) {
     return [{ atMs, state: 'CREATED', detail: { nextDeliveryTimeMs: message.notBeforeMs } }];
   }
-  const created: LogEvent = { atMs, state: 'CREATED' };
-  return standing.kind === 'claimed' ? [created, { atMs, state: 'ACTIVE' }] : [created];
+  return [{ atMs, state: 'CREATED' }];
 }
 
 /** The reservation that keeps a second publish with the same id, or the same content, from becoming a message. */
@@ -73,5 +72,5 @@ function endpointUrlOf({ url, options }: PublishCommand): string | undefined {
   return options.settings.topicName === undefined ? undefined : url;
 }
 
-/** Most messages go to a few destinations. */
-const originOf = memo((url) => new URL(url).origin);
+/** `Message.origin` of an accepted URL. Most messages go to a few destinations. */
+export const originOf: (url: string) => string = memo((url) => new URL(url).origin);

@@ -1,6 +1,7 @@
 /** What `api` asks of the engine: checked, typed, with defaults filled in. */
-import type { HeaderMap, HttpMethod, PublishOptions, Redaction } from '../protocol/settings.ts';
+import type { CallbackSettings, HeaderMap, HttpMethod, PublishOptions, Redaction } from '../protocol/settings.ts';
 import type { Explanation } from './explain.ts';
+import type { FlowKey, FlowPin, Queue } from './lanes.ts';
 import type { Message, MessageId, Millis, ProjectId } from './model.ts';
 import type { ScheduleCommand } from './schedule-commands.ts';
 import type {
@@ -30,9 +31,12 @@ export interface Published {
   deduplicated: boolean;
 }
 
+/** `tooManyQueues`: its queue does not exist, and the project has as many as it may; nothing was made. */
+export type PublishOutcome = Published | 'tooManyQueues';
+
 export interface Engine {
-  /** Accepts all or none; resolves after the commit (P1), in the order given. */
-  publish(projectId: ProjectId, commands: PublishCommand[]): Promise<Published[]>;
+  /** Accepts all that nothing is wrong with, or none; resolves after the commit (P1), in the order given. */
+  publish(projectId: ProjectId, commands: PublishCommand[]): Promise<PublishOutcome[]>;
   findMessage(projectId: ProjectId, id: MessageId): Promise<Message | undefined>;
   /** Why an unfinished message waits (P14); `undefined` once it is finished. */
   explainMessage(projectId: ProjectId, id: MessageId): Promise<Explanation | undefined>;
@@ -81,6 +85,31 @@ export interface Engine {
   /** Ordered by creation; bodies as `ScheduleStore` says. */
   listSchedules(projectId: ProjectId): Promise<ScheduleView[]>;
 
+  /** Makes a queue or replaces its settings; what exists is never refused. */
+  saveQueue(
+    projectId: ProjectId,
+    queue: { name: string; parallelism: number; isPaused: boolean },
+  ): Promise<'saved' | 'tooManyQueues'>;
+  setQueuePaused(projectId: ProjectId, name: string, isPaused: boolean): Promise<'saved' | 'missing'>;
+  /** Cancels the queue's messages, in pieces that do not stall the store (messaging.md 14.7). */
+  deleteQueue(projectId: ProjectId, name: string): Promise<void>;
+  findQueue(projectId: ProjectId, name: string): Promise<Queue | undefined>;
+  /** Ordered by name. */
+  listQueues(projectId: ProjectId): Promise<Queue[]>;
+
+  /** Pausing makes the key if need be; resuming one that does not exist changes nothing. */
+  setKeyPaused(projectId: ProjectId, key: string, isPaused: boolean): Promise<void>;
+  /** Makes the key if need be. */
+  pinKey(projectId: ProjectId, key: string, pin: FlowPin): Promise<void>;
+  /** The last values stay in force until the next message sets new ones. */
+  unpinKey(projectId: ProjectId, key: string, parts: { parallelism: boolean; rate: boolean }): Promise<void>;
+  resetKeyRate(projectId: ProjectId, key: string): Promise<void>;
+  findKey(projectId: ProjectId, key: string): Promise<FlowKey | undefined>;
+  /** Ordered by key: up to `count` of those after `after` that contain `search`. */
+  listKeys(projectId: ProjectId, filter: { search: string; after: string; count: number }): Promise<FlowKey[]>;
+  /** Attempts of the project in flight. */
+  countInFlight(projectId: ProjectId): Promise<number>;
+
   /** Resolves once the store answers; rejects when it does not. */
   ping(): Promise<void>;
   /** Stops claiming, lets running attempts finish up to `limitMs`, then gives the rest back uncounted. Idempotent. */
@@ -101,4 +130,7 @@ export interface DeadRetryOverride {
   maxRetries?: number;
   retryDelayExpression?: string;
   timeoutMs?: number;
+  /** Each takes the place of the stored one, options and all. */
+  callback?: CallbackSettings;
+  failureCallback?: CallbackSettings;
 }

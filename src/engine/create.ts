@@ -1,19 +1,21 @@
 /** Puts the engine together: recovery first, then its loops, then it takes commands. */
 import { ApiError } from '../protocol/errors.ts';
 import type { HeaderMap } from '../protocol/settings.ts';
-import { type AcceptContext, type Draft, draftOf, firstEvents } from './accept.ts';
-import type { DeadRetryOverride, Engine, PublishCommand, Published } from './commands.ts';
+import { type AcceptContext, type Draft, draftOf } from './accept.ts';
+import type { DeadRetryOverride, Engine, PublishCommand, PublishOutcome } from './commands.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { type Explanation, explain } from './explain.ts';
+import type { FlowKey, FlowPin } from './lanes.ts';
 import { RetentionLoop } from './loops/retention.ts';
 import { ScheduleLoop } from './loops/schedules.ts';
-import type { Message, MessageId, Millis, NewMessage, ProjectId, Standing, WorkerId } from './model.ts';
+import type { Message, MessageId, Millis, NewMessage, ProjectId, WorkerId } from './model.ts';
 import { Numbers } from './numbers.ts';
+import { place, setGoing } from './placement.ts';
 import type { Clock, Delivery, EventLog, Randomness } from './ports.ts';
 import { succeed } from './revive.ts';
 import { ScheduleCommands } from './schedule-commands.ts';
 import type { EngineSettings } from './settings.ts';
-import type { Accepted, AttributeFilter, Store } from './stores.ts';
+import type { Accepted, AcceptedStanding, AttributeFilter, FlowKeyStore, QueueStore, Store } from './stores.ts';
 import type { Endpoint, EndpointSelector, UrlGroupLimits } from './url-groups.ts';
 
 export interface EngineDeps {
@@ -38,6 +40,7 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   if (released > 0) deps.log.info('recovered', { count: released });
   const numbers = new Numbers(deps.store);
   const dispatcher = new Dispatcher({ ...deps, numbers }, await deps.store.parkedOrigins());
+  deps.store.onDue((dueAtMs) => dispatcher.noteDue(dueAtMs));
   const retention = new RetentionLoop(deps.store, deps.clock, deps.log, deps.settings);
   dispatcher.wake();
   retention.start();
@@ -61,6 +64,9 @@ class RunningEngine implements Engine {
   readonly listLogs: Engine['listLogs'];
   readonly deleteUrlGroup: Engine['deleteUrlGroup'];
   readonly findUrlGroup: Engine['findUrlGroup'];
+  readonly findQueue: Engine['findQueue'];
+  readonly listQueues: Engine['listQueues'];
+  readonly countInFlight: Engine['countInFlight'];
   readonly listUrlGroups: Engine['listUrlGroups'];
   readonly createSchedule: Engine['createSchedule'];
   readonly setSchedulePaused: Engine['setSchedulePaused'];
@@ -81,6 +87,9 @@ class RunningEngine implements Engine {
     this.listLogs = store.listLogs.bind(store);
     this.deleteUrlGroup = store.deleteUrlGroup.bind(store);
     this.findUrlGroup = store.findUrlGroup.bind(store);
+    this.findQueue = store.findQueue.bind(store);
+    this.listQueues = store.listQueues.bind(store);
+    this.countInFlight = store.countInFlight.bind(store);
     this.listUrlGroups = store.listUrlGroups.bind(store);
     this.deleteSchedule = store.deleteSchedule.bind(store);
     this.findSchedule = store.findSchedule.bind(store);
@@ -89,9 +98,8 @@ class RunningEngine implements Engine {
     this.#schedules = new ScheduleLoop({
       ...deps,
       numbers,
+      places: dispatcher,
       acceptContext: (projectId) => this.#acceptContext(projectId),
-      place: (drafts) => this.#place(drafts),
-      setGoing: (message, isSaved) => this.#setGoing(message, isSaved),
     });
     const commands = new ScheduleCommands({ ...deps, numbers, noteNext: (atMs) => this.#schedules.noteNext(atMs) });
     this.createSchedule = commands.create.bind(commands);
@@ -103,7 +111,7 @@ class RunningEngine implements Engine {
     this.#schedules.wake();
   }
 
-  async publish(projectId: ProjectId, commands: PublishCommand[]): Promise<Published[]> {
+  async publish(projectId: ProjectId, commands: PublishCommand[]): Promise<PublishOutcome[]> {
     if (commands.length === 0) return [];
     const firstKey = await this.#takeNumbers(commands.length);
     const context = this.#acceptContext(projectId);
@@ -119,7 +127,7 @@ class RunningEngine implements Engine {
 
   async explainMessage(projectId: ProjectId, id: MessageId): Promise<Explanation | undefined> {
     const { store, clock } = this.#deps;
-    const live = await store.standingOf(projectId, id);
+    const live = await store.standingOf(projectId, id, clock.nowMs());
     return live && explain(live, clock.nowMs());
   }
 
@@ -168,8 +176,8 @@ class RunningEngine implements Engine {
     );
     const revivals = successors.map((successor, index) => ({ dlqId: dlqIds[index] ?? '', successor }));
     const saved = await this.#admit(successors, async () => {
-      const outcome = await store.reviveDead(projectId, revivals);
-      return outcome === 'saved' ? successors.map((): Accepted => ({ kind: 'accepted' })) : [];
+      const outcome = await store.reviveDead(projectId, revivals, context.nowMs);
+      return outcome === 'missing' ? [] : outcome.map((standing): Accepted => ({ kind: 'accepted', standing }));
     });
     return saved.length === 0 ? undefined : successors.map(({ message }) => message.id);
   }
@@ -192,6 +200,44 @@ class RunningEngine implements Engine {
   setGroupHeaders(projectId: ProjectId, name: string, headers: HeaderMap): Promise<'saved' | 'missing'> {
     const { store, clock } = this.#deps;
     return store.setGroupHeaders(projectId, name, headers, clock.nowMs());
+  }
+
+  saveQueue(projectId: ProjectId, queue: Parameters<QueueStore['saveQueue']>[1]): Promise<'saved' | 'tooManyQueues'> {
+    return this.#deps.store.saveQueue(projectId, queue, this.#deps.clock.nowMs());
+  }
+
+  setQueuePaused(projectId: ProjectId, name: string, isPaused: boolean): Promise<'saved' | 'missing'> {
+    return this.#deps.store.setQueuePaused(projectId, name, isPaused, this.#deps.clock.nowMs());
+  }
+
+  async deleteQueue(projectId: ProjectId, name: string): Promise<void> {
+    const { store, clock } = this.#deps;
+    const queue = await store.deleteQueue(projectId, name, clock.nowMs());
+    while (queue && (await store.emptyQueue(queue, CANCEL_PIECE, clock.nowMs())));
+  }
+
+  setKeyPaused(projectId: ProjectId, key: string, isPaused: boolean): Promise<void> {
+    return this.#deps.store.setKeyPaused(projectId, key, isPaused, this.#deps.clock.nowMs());
+  }
+
+  pinKey(projectId: ProjectId, key: string, pin: FlowPin): Promise<void> {
+    return this.#deps.store.pinKey(projectId, key, pin, this.#deps.clock.nowMs());
+  }
+
+  unpinKey(projectId: ProjectId, key: string, parts: Parameters<FlowKeyStore['unpinKey']>[2]): Promise<void> {
+    return this.#deps.store.unpinKey(projectId, key, parts, this.#deps.clock.nowMs());
+  }
+
+  resetKeyRate(projectId: ProjectId, key: string): Promise<void> {
+    return this.#deps.store.resetKeyRate(projectId, key, this.#deps.clock.nowMs());
+  }
+
+  findKey(projectId: ProjectId, key: string): Promise<FlowKey | undefined> {
+    return this.#deps.store.findKey(projectId, key, this.#deps.clock.nowMs());
+  }
+
+  listKeys(projectId: ProjectId, filter: Parameters<FlowKeyStore['listKeys']>[1]): Promise<FlowKey[]> {
+    return this.#deps.store.listKeys(projectId, filter, this.#deps.clock.nowMs());
   }
 
   drain(limitMs: Millis): Promise<void> {
@@ -217,23 +263,7 @@ class RunningEngine implements Engine {
   /** Decides where each message will stand, reserving a place for those that can go out at once. */
   async #place(drafts: Draft[]): Promise<NewMessage[]> {
     const firstToken = await this.#takeNumbers(drafts.length);
-    return drafts.map((draft, index) => {
-      const standing = this.#standingOf(draft.message, firstToken + index);
-      return { ...draft, standing, events: firstEvents(draft.message, standing) };
-    });
-  }
-
-  #standingOf(message: Message, claimToken: number): Standing {
-    const dueAtMs = message.notBeforeMs;
-    if (dueAtMs > message.createdAtMs) return { kind: 'waiting', dueAtMs };
-    switch (this.#dispatcher.tryReserve(message.origin, message.body.length)) {
-      case 'reserved':
-        return { kind: 'claimed', claimToken };
-      case 'parked':
-        return { kind: 'parked', dueAtMs };
-      case 'none':
-        return { kind: 'waiting', dueAtMs };
-    }
+    return drafts.map((draft, index) => place(draft, firstToken + index, this.#dispatcher));
   }
 
   /** Saves `news` and sets going what came through; gives back the places of what did not. */
@@ -249,25 +279,19 @@ class RunningEngine implements Engine {
     } finally {
       this.#acceptsWaiting -= 1;
       news.forEach((entry, index) => {
-        this.#setGoing(entry, accepted[index]?.kind === 'accepted');
+        setGoing(entry, standingOf(accepted[index]), this.#dispatcher);
       });
     }
     return accepted;
   }
-
-  #setGoing({ message, standing }: NewMessage, isAccepted: boolean): void {
-    if (standing.kind === 'claimed') {
-      if (!isAccepted) return this.#dispatcher.giveBack(message.origin, message.body.length);
-      const { claimToken } = standing;
-      return this.#dispatcher.start({ message, retried: 0, claimToken, claimedAtMs: message.createdAtMs });
-    }
-    if (!isAccepted) return;
-    if (standing.kind === 'parked') this.#dispatcher.noteParked(message.origin);
-    else this.#dispatcher.noteDue(standing.dueAtMs);
-  }
 }
 
-function publishedAs(message: Message, accepted: Accepted | undefined): Published {
+function standingOf(accepted: Accepted | undefined): AcceptedStanding | undefined {
+  return accepted?.kind === 'accepted' ? accepted.standing : undefined;
+}
+
+function publishedAs(message: Message, accepted: Accepted | undefined): PublishOutcome {
+  if (accepted?.kind === 'tooManyQueues') return 'tooManyQueues';
   const isDuplicate = accepted?.kind === 'duplicate';
   return {
     messageId: isDuplicate ? accepted.messageId : message.id,

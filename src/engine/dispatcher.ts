@@ -4,13 +4,25 @@
  * It sleeps until the earliest due time it knows of and asks the store nothing meanwhile (P12). Whatever makes a
  * message due earlier, or frees a place while some are waiting for one, wakes it.
  */
-import { decide } from './decide.ts';
+import { mintMessageId } from '../protocol/ids.ts';
+import { type Decision, decide } from './decide.ts';
 import { InFlight } from './in-flight.ts';
-import type { Claimed, ClaimToken, Message, MessageKey, Millis, WorkerId } from './model.ts';
+import type {
+  Claimed,
+  ClaimToken,
+  FollowUp,
+  Message,
+  MessageKey,
+  Millis,
+  NewMessage,
+  Settlement,
+  WorkerId,
+} from './model.ts';
 import type { Numbers } from './numbers.ts';
-import type { Clock, Delivery, EventLog, Timer } from './ports.ts';
+import { type Places, place, setGoing } from './placement.ts';
+import type { Clock, Delivery, EventLog, Randomness, Timer } from './ports.ts';
 import type { EngineSettings } from './settings.ts';
-import { type ClaimAnswer, type MessageStore, StoreUnavailable } from './stores.ts';
+import { type ClaimAnswer, type MessageStore, type Settled, StoreUnavailable, type Succession } from './stores.ts';
 
 /** Messages a single claim may take: keeps its transaction short enough not to delay publishes. */
 const CLAIM_MAX = 128;
@@ -18,6 +30,8 @@ const CLAIM_MAX = 128;
 const UNPARK_MAX = 64;
 /** Timers are set no further ahead, so that a machine that slept or whose clock was set is noticed soon. */
 const SLEEP_MAX_MS = 30_000;
+/** Body bytes that a lane's next message may have when it takes the place of a smaller one. */
+const SUCCESSOR_BYTES_MAX = 16 * 1024;
 /** Pause after the store refused a settle: 100 ms, doubling up to 5 s. A claim, which nobody waits for, waits 5 s. */
 const STORE_RETRY_MS = { first: 100, max: 5_000 };
 
@@ -25,6 +39,7 @@ interface DispatcherDeps {
   store: Pick<MessageStore, 'claim' | 'settle' | 'release'>;
   numbers: Numbers;
   clock: Clock;
+  randomness: Randomness;
   delivery: Delivery;
   log: EventLog;
   settings: EngineSettings;
@@ -41,7 +56,7 @@ interface ClaimWish {
   passedOver: string[];
 }
 
-export class Dispatcher {
+export class Dispatcher implements Places {
   readonly #deps: DispatcherDeps;
   readonly #inFlight: InFlight;
   /** Origins whose messages wait in the store for a place, in the order in which their turn comes. */
@@ -54,6 +69,7 @@ export class Dispatcher {
   /** What was heard of while a claim was under way, and may be newer than its answer. */
   #heardWhileClaiming: { dueAtMs: Millis; parked: Set<string> } = { dueAtMs: Infinity, parked: new Set() };
   #turnOfDue = true;
+  #lanesFirst = false;
   #draining = false;
   #whenIdle: (() => void)[] = [];
 
@@ -184,8 +200,10 @@ export class Dispatcher {
     // Who waits in an origin's line goes first: what is newly due for it joins the line.
     for (const origin of passedOver) roomByOrigin[origin] = 0;
     const firstToken: ClaimToken = await numbers.take(places);
+    if (due) this.#lanesFirst = !this.#lanesFirst;
+    const lanesFirst = this.#lanesFirst;
     return await store.claim(
-      { worker, firstToken, limit: places, bytesMax: bytes, roomByOrigin, defaultRoom, due, unpark },
+      { worker, firstToken, limit: places, bytesMax: bytes, roomByOrigin, defaultRoom, due, lanesFirst, unpark },
       clock.nowMs(),
     );
   }
@@ -216,15 +234,64 @@ export class Dispatcher {
     if (outcome.kind === 'answered') this.#inFlight.noteAnswer(message.origin);
     else if (outcome.kind === 'unreachable') this.#inFlight.noteNoAnswer(message.origin);
     const decision = decide(claimed, outcome, clock.nowMs());
+    let settled: Settled | undefined;
     if (decision.kind === 'release') {
       await this.#untilSaved(message, () => this.#release(message.key, claimed.claimToken));
     } else {
-      const { settlement } = decision;
-      const saved = await this.#untilSaved(message, () => this.#deps.store.settle(settlement));
-      if (saved === 'saved' && settlement.change.next.kind === 'waiting') this.noteDue(settlement.change.next.dueAtMs);
+      settled = await this.#settle(message, decision);
     }
     if (outcome.kind === 'answered') outcome.release?.();
-    this.giveBack(message.origin, message.body.length);
+    if (settled?.kind === 'saved' && settled.next) this.#handOver(message, settled.next);
+    else this.giveBack(message.origin, message.body.length);
+  }
+
+  /**
+   * The place of `message` for the next one of its lane, which spares that a trip to the store. Not while others wait in
+   * the line of the origin: a lane that always has a next one would keep them from their turn.
+   */
+  async #successionOf({ origin, body, settings }: Message): Promise<Succession | undefined> {
+    const isInLane = settings.queueName !== undefined || settings.flowControl !== undefined;
+    if (!isInLane || this.#draining || this.#parkedOrigins.has(origin)) return undefined;
+    const claimToken = await this.#deps.numbers.take(1);
+    return { worker: this.#deps.worker, claimToken, bytesMax: Math.max(body.length, SUCCESSOR_BYTES_MAX) };
+  }
+
+  #handOver(message: Message, next: Claimed): void {
+    this.#inFlight.leave(message.origin, message.body.length);
+    this.#inFlight.enter(next.message.origin, next.message.body.length);
+    this.start(next);
+    this.#placeBecameFree();
+  }
+
+  /** Saves what was decided together with the messages that follow from it, and sets those going. */
+  async #settle(
+    message: Message,
+    { settlement, follows }: Extract<Decision, { kind: 'settle' }>,
+  ): Promise<Settled | undefined> {
+    const { store, clock } = this.#deps;
+    const news = follows.length === 0 ? [] : await this.#untilSaved(message, () => this.#placeAll(follows));
+    if (!news) return undefined;
+    const succession = await this.#untilSaved(message, () => this.#successionOf(message));
+    const whole = news.length === 0 ? settlement : withFollows(settlement, news);
+    const settled = await this.#untilSaved(message, () => store.settle(whole, clock.nowMs(), succession));
+    const standings = settled?.kind === 'saved' ? settled.follows : undefined;
+    news.forEach((entry, index) => {
+      setGoing(entry, standings?.[index], this);
+    });
+    const { next } = settlement.change;
+    if (settled?.kind === 'saved' && next.kind === 'waiting') this.noteDue(next.dueAtMs);
+    return settled;
+  }
+
+  /** Each with a key, an id and a place, as a publish has them. Throws `StoreUnavailable`, with no place taken. */
+  async #placeAll(follows: FollowUp[]): Promise<NewMessage[]> {
+    const { numbers, randomness } = this.#deps;
+    const firstKey = await numbers.take(2 * follows.length);
+    return follows.map((followUp, index) => {
+      const key = firstKey + index;
+      const id = mintMessageId(key, (count) => randomness.bytes(count));
+      return place({ message: { ...followUp, key, id } }, key + follows.length, this);
+    });
   }
 
   #release(key: MessageKey, claimToken: ClaimToken): Promise<void> {
@@ -271,4 +338,8 @@ export class Dispatcher {
     if (this.#inFlight.count > 0 || this.#claiming) return;
     for (const resolve of this.#whenIdle.splice(0)) resolve();
   }
+}
+
+function withFollows(settlement: Settlement, follows: NewMessage[]): Settlement {
+  return { ...settlement, change: { ...settlement.change, follows } };
 }

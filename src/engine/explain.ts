@@ -1,9 +1,24 @@
 /** Why an unfinished message waits, in one sentence and in fields (P14). Pure. */
+import type { FlowKey } from './lanes.ts';
+import { startsLeft } from './lanes.ts';
 import type { Millis } from './model.ts';
 import type { LiveMessage } from './stores.ts';
 
 export interface Explanation {
-  reason: 'delayed' | 'retrying' | 'due' | 'endpoint_busy' | 'attempting' | 'cancelling';
+  reason:
+    | 'delayed'
+    | 'retrying'
+    | 'due'
+    | 'endpoint_busy'
+    | 'queued'
+    | 'queue_paused'
+    | 'key_paused'
+    | 'key_full'
+    | 'key_rate'
+    | 'key_turn'
+    | 'parallelism'
+    | 'attempting'
+    | 'cancelling';
   sentence: string;
   /** When the attempt began, for `attempting` and `cancelling`. */
   sinceMs?: Millis;
@@ -11,10 +26,20 @@ export interface Explanation {
   dueAtMs?: Millis;
   /** Retries already made. */
   retried: number;
+  queueName?: string;
+  /** Messages of its queue that go before it, for `queued`. */
+  ahead?: number;
+  flowControlKey?: string;
 }
+
+type Reason = Omit<Explanation, 'retried'>;
 
 /** Says what `live` waits for at `nowMs`. */
 export function explain(live: LiveMessage, nowMs: Millis): Explanation {
+  return { ...reasonOf(live, nowMs), retried: live.retried };
+}
+
+function reasonOf(live: LiveMessage, nowMs: Millis): Reason {
   const { standing, retried, message } = live;
   switch (standing.kind) {
     case 'claimed':
@@ -24,26 +49,67 @@ export function explain(live: LiveMessage, nowMs: Millis): Explanation {
         reason: 'endpoint_busy',
         sentence: `Waits in the line of ${message.origin} until one of its attempts in flight ends or there is room for another.`,
         dueAtMs: standing.dueAtMs,
-        retried,
       };
     case 'waiting':
-      return { ...explainDueTime(standing.dueAtMs, retried, nowMs), dueAtMs: standing.dueAtMs, retried };
+      return { ...explainDueTime(standing.dueAtMs, retried, nowMs), dueAtMs: standing.dueAtMs };
+    case 'queued':
+      return { ...explainQueue(live, standing), dueAtMs: standing.dueAtMs };
+    case 'listed': {
+      const isReady = standing.dueAtMs <= nowMs;
+      const reason = isReady ? explainKey(standing.key, nowMs) : explainDueTime(standing.dueAtMs, retried, nowMs);
+      return { ...reason, dueAtMs: standing.dueAtMs, flowControlKey: standing.key.key };
+    }
+    case 'held':
+      return {
+        reason: 'parallelism',
+        sentence: 'Waits until an attempt in flight ends: its project has as many as it may (parallelism_max).',
+        dueAtMs: standing.dueAtMs,
+      };
   }
 }
 
-function explainAttempt({ cancelRequested, retried }: LiveMessage, sinceMs: Millis): Explanation {
+function explainAttempt({ cancelRequested }: LiveMessage, sinceMs: Millis): Reason {
   const since = new Date(sinceMs).toISOString();
-  if (!cancelRequested) {
-    return { reason: 'attempting', sentence: `Is being attempted since ${since}.`, sinceMs, retried };
-  }
+  if (!cancelRequested) return { reason: 'attempting', sentence: `Is being attempted since ${since}.`, sinceMs };
   const sentence = `A cancel was asked for while it is being attempted (since ${since}); it will not be retried.`;
-  return { reason: 'cancelling', sentence, sinceMs, retried };
+  return { reason: 'cancelling', sentence, sinceMs };
 }
 
-function explainDueTime(dueAtMs: Millis, retried: number, nowMs: Millis): Pick<Explanation, 'reason' | 'sentence'> {
+function explainDueTime(dueAtMs: Millis, retried: number, nowMs: Millis): Reason {
   const due = new Date(dueAtMs).toISOString();
   if (dueAtMs <= nowMs)
     return { reason: 'due', sentence: `Is due since ${due} and goes out as soon as a worker has room.` };
   if (retried > 0) return { reason: 'retrying', sentence: `Waits for retry ${retried}, planned for ${due}.` };
   return { reason: 'delayed', sentence: `Is delayed until ${due}, as its publisher asked.` };
+}
+
+function explainQueue(
+  { message }: LiveMessage,
+  { isPaused, hasSlot, ahead, parallelism }: Extract<LiveMessage['standing'], { kind: 'queued' }>,
+): Reason {
+  const queueName = message.settings.queueName ?? '';
+  const before = ahead === 1 ? '1 message' : `${ahead} messages`;
+  if (isPaused) {
+    const position = hasSlot ? 'it was started' : `${before} before it`;
+    return { reason: 'queue_paused', sentence: `Its queue ${queueName} is paused; ${position}.`, queueName, ahead };
+  }
+  const sentence = `Waits in queue ${queueName} behind ${before}; the queue works on ${parallelism} at a time.`;
+  return { reason: 'queued', sentence, queueName, ahead };
+}
+
+function explainKey(key: FlowKey, nowMs: Millis): Reason {
+  const name = `flow-control key ${key.key}`;
+  if (key.isPaused) return { reason: 'key_paused', sentence: `The ${name} is paused.` };
+  if (key.parallelism !== undefined && key.inFlight >= key.parallelism) {
+    const sentence = `The ${name} has ${key.inFlight} of ${key.parallelism} attempts in flight; ${key.waitListSize} wait.`;
+    return { reason: 'key_full', sentence };
+  }
+  const { rate, periodS, rateCount, periodStartedAtMs: startedAtMs } = key;
+  const window = { rate: rate ?? null, periodS, startedAtMs: startedAtMs ?? null, count: rateCount };
+  if (startedAtMs !== undefined && startsLeft(window, nowMs) === 0) {
+    const end = new Date(startedAtMs + periodS * 1000).toISOString();
+    const sentence = `The ${name} has started ${rateCount} of ${rate} attempts in its period, which ends ${end}.`;
+    return { reason: 'key_rate', sentence };
+  }
+  return { reason: 'key_turn', sentence: `The ${name} has room; its messages go out when its turn comes.` };
 }

@@ -108,11 +108,16 @@ export type Standing =
 /** A message on its way into the store. */
 export interface NewMessage {
   message: Message;
+  /** As its sender proposes; a lane of it may hold it back. */
   standing: Standing;
+  /** Without ACTIVE, which the store adds when the message really goes out. */
   events: LogEvent[];
   /** Reserved in the same transaction; when it is taken already, no message is made (P: one message a deduplication id). */
   deduplication?: { hash: string; expiresAtMs: Millis };
 }
+
+/** A message that follows from an attempt, before it has a key, an id and a place. */
+export type FollowUp = Omit<Message, 'key' | 'id'>;
 
 /** What becomes of a message when its attempt is settled. */
 export interface Change {
@@ -120,6 +125,8 @@ export interface Change {
   events: LogEvent[];
   /** Set exactly when the message is dead. */
   burial?: Burial;
+  /** Messages that begin to exist with this change and never without it (P3): callbacks. */
+  follows?: NewMessage[];
 }
 
 /** What the DLQ keeps beside the message itself (messaging.md 17). */

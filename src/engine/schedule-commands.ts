@@ -75,7 +75,7 @@ export class ScheduleCommands {
       const standing: ScheduleStanding = { ...before, version, isPaused, nextAtMs };
       const change = { key, fromVersion: before.version, standing, messages: [] };
       const [answer] = await store.changeSchedules([change], nowMs);
-      if (answer !== 'saved') continue;
+      if (answer === undefined || answer === 'stale') continue;
       if (!isPaused) noteNext(nextAtMs);
       return 'saved';
     }

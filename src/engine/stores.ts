@@ -4,6 +4,7 @@
  * change is durable (P1). All throw `StoreUnavailable` when nothing was written and the caller may try again.
  */
 import type { HeaderMap } from '../protocol/settings.ts';
+import type { FlowKey, FlowPin, Queue } from './lanes.ts';
 import type {
   Burial,
   Claimed,
@@ -17,6 +18,7 @@ import type {
   NewMessage,
   ProjectId,
   Settlement,
+  Standing,
   WorkerId,
 } from './model.ts';
 import type { Schedule, ScheduleChange, TriggeredMessage } from './schedules.ts';
@@ -30,7 +32,39 @@ export class StoreUnavailable extends Error {
   }
 }
 
-export type Accepted = { kind: 'accepted' } | { kind: 'duplicate'; messageId: MessageId };
+/** `held`: a lane has the message and lets it go by itself; otherwise it stands as was proposed. */
+export type AcceptedStanding = Standing['kind'] | 'held';
+
+export type Accepted =
+  | { kind: 'accepted'; standing: AcceptedStanding }
+  | { kind: 'duplicate'; messageId: MessageId }
+  /** Its queue does not exist, and the project has as many as it may. */
+  | { kind: 'tooManyQueues' };
+
+/** What a store enforces on its own, for every project alike; 0 means unlimited (messaging.md 20.1). */
+export interface LaneLimits {
+  queuesMax: number;
+  /** Attempts in flight at most, with or without a lane (messaging.md 16.8). */
+  parallelismMax: number;
+}
+
+/** The place of a settled message, for the next one of its lane. */
+export interface Succession {
+  worker: WorkerId;
+  claimToken: ClaimToken;
+  /** Body bytes at most. */
+  bytesMax: number;
+}
+
+export type Settled =
+  /** The message was claimed anew or is gone; nothing was written (P6). */
+  | { kind: 'stale' }
+  /**
+   * `next`: the lane's next message, claimed in the same transaction under the token of the succession. `follows`: where
+   * each message of `change.follows` stands, in their order; absent when there is none, or when a cancel took the place
+   * of `change`.
+   */
+  | { kind: 'saved'; next?: Claimed; follows?: AcceptedStanding[] };
 
 export interface ClaimRequest {
   worker: WorkerId;
@@ -43,8 +77,10 @@ export interface ClaimRequest {
   /** How many more attempts each busy origin may have; `defaultRoom` for an origin not named here. */
   roomByOrigin: Record<string, number>;
   defaultRoom: number;
-  /** Whether to look at the due index at all; false when only parked messages are asked for. */
+  /** Whether to look at the due index and the keys' wait lists at all; false when only parked messages are asked for. */
   due: boolean;
+  /** Which of these two comes first: where places are few they take turns. */
+  lanesFirst: boolean;
   /** Origins whose parked messages may go now, served before the due index, each up to its room. */
   unpark: string[];
 }
@@ -56,7 +92,7 @@ export interface ClaimAnswer {
   parked: string[];
   /** Those of `unpark` that have no due parked message left. */
   emptied: string[];
-  /** Due time of the earliest message still in the due index; may be in the past when `limit` was reached. */
+  /** When the due index or a key's wait list has something next; may be in the past when `limit` was reached. */
   nextDueAtMs: Millis | undefined;
 }
 
@@ -82,17 +118,26 @@ export interface LiveMessage {
   standing:
     | { kind: 'waiting'; dueAtMs: Millis }
     | { kind: 'parked'; dueAtMs: Millis }
-    | { kind: 'claimed'; claimedAtMs: Millis };
+    | { kind: 'claimed'; claimedAtMs: Millis }
+    /** In its queue's line, behind `ahead` others; with a slot it was started, and the queue is paused. */
+    | { kind: 'queued'; dueAtMs: Millis; isPaused: boolean; hasSlot: boolean; ahead: number; parallelism: number }
+    /** On the wait list of its flow-control key. */
+    | { kind: 'listed'; dueAtMs: Millis; key: FlowKey }
+    /** Its project has as many attempts in flight as it may. */
+    | { kind: 'held'; dueAtMs: Millis };
   cancelRequested: boolean;
 }
 
 export interface MessageStore {
-  /** Saves all or none of `messages`; answers in their order. A duplicate saves nothing and names the first message. */
+  /**
+   * Saves `messages`; answers in their order. A duplicate saves nothing and names the first message; one whose queue
+   * would be one too many saves nothing either. All others are saved together or not at all.
+   */
   accept(messages: NewMessage[], nowMs: Millis): Promise<Accepted[]>;
   /** Claims due messages, each under a token that no earlier claim had. */
   claim(request: ClaimRequest, nowMs: Millis): Promise<ClaimAnswer>;
-  /** Saves a decision. Answers 'stale', having written nothing, once the message was claimed anew or is gone (P6). */
-  settle(settlement: Settlement): Promise<'saved' | 'stale'>;
+  /** Saves a decision with what follows from it, frees the slots that its message held, and lets the next one have `succession`. */
+  settle(settlement: Settlement, nowMs: Millis, succession?: Succession): Promise<Settled>;
   /** Gives claims back uncounted, due at once: our shutdown is not the endpoint's failure. Stale ones are skipped. */
   release(claims: { key: MessageKey; claimToken: ClaimToken }[], nowMs: Millis): Promise<void>;
   /** Gives back what every worker of an earlier process held (P7, embedded). Returns how many. */
@@ -102,7 +147,7 @@ export interface MessageStore {
   /** An unfinished message, or one delivered at `deliveredSinceMs` or later (messaging.md 1.5). */
   find(projectId: ProjectId, id: MessageId, deliveredSinceMs: Millis): Promise<Message | undefined>;
   /** Where an unfinished message stands, for P14. `undefined` once it is finished. */
-  standingOf(projectId: ProjectId, id: MessageId): Promise<LiveMessage | undefined>;
+  standingOf(projectId: ProjectId, id: MessageId, nowMs: Millis): Promise<LiveMessage | undefined>;
   /**
    * Cancels waiting messages at once and marks those in flight (messaging.md 6.3, rows 7 and 8).
    * Returns how many were cancelled or marked; one that was marked before counts only in `cancelById`.
@@ -153,7 +198,11 @@ export interface DeadMessageStore {
   /** Returns how many existed. */
   deleteDead(projectId: ProjectId, dlqIds: string[]): Promise<number>;
   /** Removes the entries and saves their successors in one transaction, or, when one is gone, changes nothing. */
-  reviveDead(projectId: ProjectId, revivals: { dlqId: string; successor: NewMessage }[]): Promise<'saved' | 'missing'>;
+  reviveDead(
+    projectId: ProjectId,
+    revivals: { dlqId: string; successor: NewMessage }[],
+    nowMs: Millis,
+  ): Promise<AcceptedStanding[] | 'missing'>;
 }
 
 export interface LogEntry {
@@ -251,8 +300,11 @@ export interface ScheduleStore {
     fromVersion: number | undefined,
     schedulesMax: number,
   ): Promise<'saved' | 'stale' | 'tooMany'>;
-  /** Makes each change, with its messages, or nothing of it: when the schedule is gone or has another version by now. */
-  changeSchedules(changes: ScheduleChange[], nowMs: Millis): Promise<('saved' | 'stale')[]>;
+  /**
+   * Makes each change and answers where its messages stand, or `'stale'`, with nothing of it done, when the schedule is
+   * gone or has another version by now. A queue that is missing is made (messaging.md 22.13).
+   */
+  changeSchedules(changes: ScheduleChange[], nowMs: Millis): Promise<(AcceptedStanding[] | 'stale')[]>;
   /** Deleting one that does not exist changes nothing. */
   deleteSchedule(projectId: ProjectId, id: string): Promise<void>;
   findSchedule(projectId: ProjectId, id: string): Promise<ScheduleView | undefined>;
@@ -274,7 +326,62 @@ export interface RetentionStore {
    * Drops a bounded piece (at most about `rowsMax` rows) of what is past its time. Call again at once while it
    * answers true.
    */
-  dropExpired(limits: { logsBeforeMs: Millis; deadBeforeMs: Millis; nowMs: Millis; rowsMax: number }): Promise<boolean>;
+  dropExpired(limits: {
+    logsBeforeMs: Millis;
+    deadBeforeMs: Millis;
+    /** Flow-control keys that were used last before. */
+    keysUsedBeforeMs: Millis;
+    nowMs: Millis;
+    rowsMax: number;
+  }): Promise<boolean>;
+}
+
+export interface QueueStore {
+  /** Makes a queue or replaces its settings; what exists is never refused. */
+  saveQueue(
+    projectId: ProjectId,
+    queue: { name: string; parallelism: number; isPaused: boolean },
+    nowMs: Millis,
+  ): Promise<'saved' | 'tooManyQueues'>;
+  setQueuePaused(projectId: ProjectId, name: string, isPaused: boolean, nowMs: Millis): Promise<'saved' | 'missing'>;
+  /**
+   * The queue is gone at once; its messages are to be cancelled with `emptyQueue`. `undefined`: there is none. What a
+   * crash leaves of it goes with `dropExpired`.
+   */
+  deleteQueue(projectId: ProjectId, name: string, nowMs: Millis): Promise<DeletedQueue | undefined>;
+  /** Cancels a piece of the messages of a deleted queue; answers whether more may be left. */
+  emptyQueue(queue: DeletedQueue, count: number, nowMs: Millis): Promise<boolean>;
+  findQueue(projectId: ProjectId, name: string): Promise<Queue | undefined>;
+  /** Ordered by name. */
+  listQueues(projectId: ProjectId): Promise<Queue[]>;
+}
+
+export interface DeletedQueue {
+  projectId: ProjectId;
+  queueId: number;
+}
+
+export interface FlowKeyStore {
+  /** Pausing makes the key if need be; resuming one that does not exist changes nothing. */
+  setKeyPaused(projectId: ProjectId, key: string, isPaused: boolean, nowMs: Millis): Promise<void>;
+  /** Makes the key if need be. */
+  pinKey(projectId: ProjectId, key: string, pin: FlowPin, nowMs: Millis): Promise<void>;
+  unpinKey(
+    projectId: ProjectId,
+    key: string,
+    parts: { parallelism: boolean; rate: boolean },
+    nowMs: Millis,
+  ): Promise<void>;
+  resetKeyRate(projectId: ProjectId, key: string, nowMs: Millis): Promise<void>;
+  findKey(projectId: ProjectId, key: string, nowMs: Millis): Promise<FlowKey | undefined>;
+  /** Ordered by key: those after `after` that contain `search`. */
+  listKeys(
+    projectId: ProjectId,
+    filter: { search: string; after: string; count: number },
+    nowMs: Millis,
+  ): Promise<FlowKey[]>;
+  /** Attempts of the project in flight, of all workers. */
+  countInFlight(projectId: ProjectId): Promise<number>;
 }
 
 /** What a store is to the composition root. */
@@ -285,7 +392,11 @@ export interface Store
     ProjectStore,
     UrlGroupStore,
     ScheduleStore,
+    QueueStore,
+    FlowKeyStore,
     RetentionStore {
+  /** From now on `listener` is told when a lane lets messages go that nobody was told of: the earliest time they are due. */
+  onDue(listener: (dueAtMs: Millis) => void): void;
   /** Resolves when the store answers; rejects when it does not. For `/readyz`. */
   ping(): Promise<void>;
   close(): Promise<void>;

@@ -15,6 +15,19 @@ export function base64OfBytes(bytes: Uint8Array): string {
   return viewOf(bytes).toString('base64');
 }
 
+/** A multiple of 3, so that only the last piece is padded. */
+const PIECE_BYTES = 3 * 1024 * 1024;
+
+/** The letters of `base64OfBytes` as ASCII bytes, made in pieces: there is no limit to how long a body may be. */
+export function base64BytesOf(bytes: Uint8Array): Uint8Array {
+  const ascii = Buffer.allocUnsafe(4 * Math.ceil(bytes.length / 3));
+  let written = 0;
+  for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
+    written += ascii.write(base64OfBytes(bytes.subarray(at, at + PIECE_BYTES)), written, 'latin1');
+  }
+  return ascii;
+}
+
 function viewOf(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

@@ -7,9 +7,14 @@ export interface Cursor {
 
 const CURSOR = /^(\d{1,16})(?:-(\d{1,16}))?$/;
 
-/** `<unix ms>-<n>`; also the form of DLQ ids (messaging.md 3.3). */
+/** `<unix ms>-<n>`. */
 export function encodeCursor(ms: number, n: number): string {
   return `${ms}-${n}`;
+}
+
+/** The DLQ id of the message `key` that failed at `failedAtMs` (messaging.md 3.3); `decodeCursor` reads it. */
+export function dlqIdOf(failedAtMs: number, key: number): string {
+  return encodeCursor(failedAtMs, key);
 }
 
 /** Reads what `encodeCursor` wrote, or a plain Unix time in ms; `undefined` for anything else. */

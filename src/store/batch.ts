@@ -5,14 +5,16 @@ import { type AcceptAnswer, type AcceptArgs, acceptAll } from './sql/accept.ts';
 import { cancel } from './sql/cancel.ts';
 import { claim } from './sql/claim.ts';
 import { deleteDead, reviveDead } from './sql/dead.ts';
+import { DueTimes } from './sql/due-times.ts';
+import { pinKey, resetKeyRate, setKeyPaused, unpinKey } from './sql/lanes/flow-commands.ts';
+import { deleteQueue, emptyQueue, saveQueue, setQueuePaused } from './sql/lanes/queue-commands.ts';
 import { LogWriter, type WriteContext } from './sql/log-writer.ts';
 import { reserve } from './sql/numbers.ts';
 import { addToken, ensureProject, replaceSigningKeys } from './sql/projects.ts';
 import { release, releaseAll } from './sql/release.ts';
 import { dropExpired } from './sql/retention.ts';
-import type { StoredSettlement } from './sql/rows.ts';
 import { changeSchedules, deleteSchedule, saveSchedule } from './sql/schedules.ts';
-import { settleAll } from './sql/settle.ts';
+import { type SettleAnswer, type SettleArgs, settleAll } from './sql/settle.ts';
 import { addEndpoints, deleteUrlGroup, removeEndpoints, setGroupHeaders } from './sql/url-groups.ts';
 
 /** Commands that run one after the other. `accept` and `settle` are merged instead. */
@@ -34,6 +36,14 @@ const SINGLE = {
   saveSchedule,
   changeSchedules,
   deleteSchedule,
+  saveQueue,
+  setQueuePaused,
+  deleteQueue,
+  emptyQueue,
+  setKeyPaused,
+  pinKey,
+  unpinKey,
+  resetKeyRate,
   dropExpired,
   ping: async (_context: WriteContext, _args: Record<never, never>): Promise<null> => null,
 };
@@ -43,7 +53,7 @@ type Single = typeof SINGLE;
 /** What each command is given and answers. All of it is plain data that can pass to another thread. */
 export type Writes = {
   accept: { args: AcceptArgs; answer: AcceptAnswer };
-  settle: { args: StoredSettlement; answer: 'saved' | 'stale' };
+  settle: { args: SettleArgs; answer: SettleAnswer };
 } & { [M in keyof Single]: { args: Parameters<Single[M]>[1]; answer: Awaited<ReturnType<Single[M]>> } };
 
 export type WriteMethod = keyof Writes;
@@ -58,6 +68,14 @@ export type WriteResult =
   /** This very command cannot be saved. */
   | { kind: 'rejected'; reason: string };
 
+/** What became of a batch. */
+export interface BatchOutcome {
+  /** One result per command. */
+  results: WriteResult[];
+  /** The earliest time at which a lane that the batch has touched lets something go; null: none does by itself. */
+  dueAtMs: number | null;
+}
+
 /** Runs commands on one database, a batch at a time. */
 export class BatchRunner {
   readonly #driver: Driver;
@@ -67,31 +85,42 @@ export class BatchRunner {
     this.#driver = driver;
   }
 
-  /** One result per command, after the commit. Throws only `StoreFatal`. */
-  async run(commands: readonly WriteCommand[]): Promise<WriteResult[]> {
+  /** Resolves after the commit. Throws only `StoreFatal`. */
+  async run(commands: readonly WriteCommand[]): Promise<BatchOutcome> {
+    const due = new DueTimes();
     try {
-      return await this.#driver.transaction((tx) => runAll({ tx, logs: this.#logs }, commands));
+      const results = await this.#driver.transaction((tx) => runAll({ tx, logs: this.#logs, due }, commands));
+      return { results, dueAtMs: due.earliestMs };
     } catch (error) {
       this.#logs.forget();
       if (error instanceof StoreFatal) throw error;
       const reason = error instanceof Error ? error.message : String(error);
-      if (error instanceof StoreUnavailable) return commands.map(() => ({ kind: 'unavailable', reason }));
-      if (commands.length === 1) return [{ kind: 'rejected', reason }];
+      if (error instanceof StoreUnavailable) return nothingDone(commands.map(() => ({ kind: 'unavailable', reason })));
+      if (commands.length === 1) return nothingDone([{ kind: 'rejected', reason }]);
       return this.#runEach(commands);
     }
   }
 
   /** One of them is at fault: each gets a transaction of its own, so that only that one fails. */
-  async #runEach(commands: readonly WriteCommand[]): Promise<WriteResult[]> {
+  async #runEach(commands: readonly WriteCommand[]): Promise<BatchOutcome> {
     const results: WriteResult[] = [];
-    for (const command of commands) results.push(...(await this.run([command])));
-    return results;
+    const due = new DueTimes();
+    for (const command of commands) {
+      const outcome = await this.run([command]);
+      results.push(...outcome.results);
+      if (outcome.dueAtMs !== null) due.note(outcome.dueAtMs);
+    }
+    return { results, dueAtMs: due.earliestMs };
   }
+}
+
+function nothingDone(results: WriteResult[]): BatchOutcome {
+  return { results, dueAtMs: null };
 }
 
 async function runAll(context: WriteContext, commands: readonly WriteCommand[]): Promise<WriteResult[]> {
   const accepts: AcceptArgs[] = [];
-  const settlements: StoredSettlement[] = [];
+  const settlements: SettleArgs[] = [];
   for (const command of commands) {
     if (command.method === 'accept') accepts.push(command.args);
     else if (command.method === 'settle') settlements.push(command.args);
@@ -105,7 +134,7 @@ async function runAll(context: WriteContext, commands: readonly WriteCommand[]):
     if (command.method === 'accept') {
       results.push({ kind: 'answer', answer: accepted[nextAccepted++] ?? [] });
     } else if (command.method === 'settle') {
-      results.push({ kind: 'answer', answer: settled[nextSettled++] ?? 'stale' });
+      results.push({ kind: 'answer', answer: settled[nextSettled++] ?? { kind: 'stale' } });
     } else {
       results.push({ kind: 'answer', answer: await runSingle(context, command) });
     }

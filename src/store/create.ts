@@ -1,15 +1,18 @@
 /** The store over one driver in the caller's own thread. */
+import type { LaneLimits } from '../engine/stores.ts';
 import { BatchRunner } from './batch.ts';
 import type { Driver } from './driver.ts';
 import { GroupCommit, type GroupCommitOptions } from './group-commit.ts';
 import { runRead } from './reads.ts';
-import { SqlStore } from './store.ts';
+import { type Connection, SqlStore } from './store.ts';
 
 export interface CreateStoreOptions {
   /** Told once when the database cannot be trusted any more; all commands are refused from then on. */
   onFatal?: (error: Error) => void;
   /** Upkeep of the database after each batch. When it throws, that is fatal, but what was committed stays so. */
   afterBatch?: () => void;
+  /** Default: none. */
+  limits?: LaneLimits;
   /** What goes into one transaction; see `GroupCommitOptions`. */
   batch?: Pick<GroupCommitOptions, 'rowsMax' | 'bytesMax' | 'endOfTurn'>;
 }
@@ -22,24 +25,26 @@ export function createStore(driver: Driver, options: CreateStoreOptions = {}): S
   const runner = new BatchRunner(driver);
   const commits: GroupCommit = new GroupCommit({
     flush: async (commands) => {
-      const results = await runner.run(commands);
+      const outcome = await runner.run(commands);
       try {
         options.afterBatch?.();
       } catch (error) {
         commits.fail(error instanceof Error ? error : new Error(String(error)));
       }
-      return results;
+      return outcome;
     },
     onFatal: options.onFatal ?? (() => {}),
     ...options.batch,
   });
-  return new SqlStore({
+  const connection: Connection = {
     write: (method, args) => commits.run(method, args),
     read: (method, args) => runRead(driver, method, args),
+    listen: (listener) => commits.listen(listener),
     counts: () => commits.counts,
     close: async () => {
       await commits.close();
       await driver.close();
     },
-  });
+  };
+  return new SqlStore(connection, options.limits);
 }

@@ -12,7 +12,7 @@ export type SqlParam = SqlValue | readonly SqlValue[];
 export interface Queries {
   /**
    * Rows of one statement. Parameters are `?`, a list is `in (??)`. The text must be fixed, never assembled from
-   * values. A claim says `for update skip locked`; a database with a single writer leaves that out.
+   * values. What locks rows says `for update`, a claim `skip locked` too; a database with a single writer leaves that out.
    */
   query<Row extends object>(text: string, params?: readonly SqlParam[]): Promise<Row[]>;
 }

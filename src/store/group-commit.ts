@@ -4,12 +4,12 @@
  * nothing waits for a timer.
  */
 import { StoreUnavailable } from '../engine/stores.ts';
-import type { WriteCommand, WriteMethod, WriteResult, Writes } from './batch.ts';
+import type { BatchOutcome, WriteCommand, WriteMethod, WriteResult, Writes } from './batch.ts';
 import type { StoredEvent } from './sql/rows.ts';
 
 export interface GroupCommitOptions {
   /** Commits a batch; one result per command. Rejects only when the store must not be used any more. */
-  flush: (commands: readonly WriteCommand[]) => Promise<WriteResult[]>;
+  flush: (commands: readonly WriteCommand[]) => Promise<BatchOutcome>;
   /** Told once, when `flush` rejected. Everything that waits, and all that comes later, is refused. */
   onFatal: (error: Error) => void;
   /**
@@ -40,6 +40,7 @@ export class GroupCommit {
   readonly #endOfTurn: () => Promise<void>;
   readonly #rowsMax: number;
   readonly #bytesMax: number;
+  #onDue: (dueAtMs: number) => void = () => {};
   #waiting: Waiting[] = [];
   #flushing = false;
   /** Why new commands are refused. */
@@ -60,6 +61,11 @@ export class GroupCommit {
   /** Batches committed, commands in them, commands that wait. */
   get counts(): { batches: number; commands: number; waiting: number } {
     return { batches: this.#batches, commands: this.#commands, waiting: this.#waiting.length };
+  }
+
+  /** From now on `listener` is told when a batch let something go that nobody asked for: the earliest time it is due. */
+  listen(listener: (dueAtMs: number) => void): void {
+    this.#onDue = listener;
   }
 
   /** Resolves after the commit. Rejects with `StoreUnavailable` when nothing was saved and trying again may help. */
@@ -100,7 +106,8 @@ export class GroupCommit {
     while (this.#waiting.length > 0) {
       const batch = this.#takeBatch();
       try {
-        const results = await this.#flush(batch.map(({ command }) => command));
+        const { results, dueAtMs } = await this.#flush(batch.map(({ command }) => command));
+        if (dueAtMs !== null) this.#onDue(dueAtMs);
         this.#batches += 1;
         this.#commands += batch.length;
         for (const [index, waiting] of batch.entries()) settleCaller(waiting, results[index]);
@@ -152,8 +159,10 @@ function weigh(command: WriteCommand): { rows: number; bytes: number } {
     }
     case 'saveSchedule':
       return { rows: 2, bytes: bodyBytes([{ content: command.args.schedule.plan }]) };
-    case 'settle':
-      return { rows: 1, bytes: answerBytes(command.args.change.events) };
+    case 'settle': {
+      const { events, follows = [] } = command.args.settlement.change;
+      return { rows: 1 + follows.length, bytes: answerBytes(events) + bodyBytes(follows) };
+    }
     case 'claim':
       return { rows: command.args.request.limit, bytes: 0 };
     case 'release':
@@ -162,6 +171,8 @@ function weigh(command: WriteCommand): { rows: number; bytes: number } {
       return { rows: command.args.keys.length, bytes: 0 };
     case 'deleteDead':
       return { rows: command.args.places.length, bytes: 0 };
+    case 'emptyQueue':
+      return { rows: command.args.count, bytes: 0 };
     case 'addEndpoints':
       return { rows: command.args.endpoints.length, bytes: 0 };
     case 'dropExpired':

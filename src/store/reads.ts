@@ -3,6 +3,9 @@ import type { Driver, Queries } from './driver.ts';
 import { parkedOrigins } from './sql/claim.ts';
 import { countDead, deadAt, listDead } from './sql/dead.ts';
 import { find, findCandidates, findLive } from './sql/find.ts';
+import { findKey, listKeys } from './sql/lanes/flow-commands.ts';
+import { countInFlight } from './sql/lanes/project-gate.ts';
+import { findQueue, listQueues } from './sql/lanes/queue-commands.ts';
 import { listLogs } from './sql/logs.ts';
 import type { Position } from './sql/page.ts';
 import { listProjects, listTokens, signingKeys } from './sql/projects.ts';
@@ -27,6 +30,11 @@ const READS = {
   findSchedule,
   listSchedules,
   dueSchedules,
+  findQueue,
+  listQueues,
+  findKey,
+  listKeys,
+  countInFlight: (queries: Queries, args: { projectId: number }) => countInFlight(queries, args.projectId),
   ping: (queries: Queries, _args: Record<never, never>) => queries.query('select 1 as one'),
 };
 
@@ -46,6 +54,9 @@ export const LONG_READS: ReadonlySet<ReadMethod> = new Set<ReadMethod>([
   'listLogs',
   'listUrlGroups',
   'listSchedules',
+  'listQueues',
+  'findKey',
+  'listKeys',
 ]);
 
 /** Runs one read on its own snapshot. */

@@ -2,8 +2,9 @@
  * The engine's `Store` over a queue of commands and a reader. Everything here runs in the caller's thread: values
  * are encoded before they go to the database's thread and decoded when they come back.
  */
+
+import type { FlowKey, FlowPin, Queue } from '../engine/lanes.ts';
 import type {
-  Claimed,
   ClaimToken,
   Message,
   MessageId,
@@ -16,12 +17,15 @@ import type {
 import type { Schedule, ScheduleChange } from '../engine/schedules.ts';
 import type {
   Accepted,
+  AcceptedStanding,
   AttributeFilter,
   ClaimAnswer,
   ClaimRequest,
   DeadFilter,
   DeadMessage,
+  DeletedQueue,
   DueSchedule,
+  LaneLimits,
   LiveMessage,
   LogEntry,
   LogFilter,
@@ -30,18 +34,20 @@ import type {
   Project,
   ScheduleView,
   SealedKeys,
+  Settled,
   Store,
+  Succession,
   TokenScope,
 } from '../engine/stores.ts';
 import type { Endpoint, EndpointSelector, UrlGroup, UrlGroupLimits } from '../engine/url-groups.ts';
-import { decodeCursor, encodeCursor } from '../protocol/cursor.ts';
+import { decodeCursor, dlqIdOf, encodeCursor } from '../protocol/cursor.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { keyOfMessageId } from '../protocol/ids.ts';
 import type { HeaderMap } from '../protocol/settings.ts';
 import type { WriteMethod, Writes } from './batch.ts';
+import { decodeAccepted, decodeClaimed, decodeFlowKey, decodeLive, decodeQueue } from './decode-lanes.ts';
 import type { ReadMethod, Reads } from './reads.ts';
 import type { DeadRow } from './sql/dead.ts';
-import type { LiveRow } from './sql/find.ts';
 import type { PageRows, Position, Slice } from './sql/page.ts';
 import {
   type ContentRow,
@@ -61,6 +67,8 @@ import type { UrlGroupRow } from './sql/url-groups.ts';
 /** Windows of a list that one page may look through for rows that match (`WINDOW` in sql/page.ts rows each). */
 const WINDOWS_MAX = 50;
 
+const UNLIMITED: LaneLimits = { queuesMax: 0, parallelismMax: 0 };
+
 /** Bytes of bodies on one page: it ends early rather than take the memory of a thousand large bodies. */
 const PAGE_BYTES_MAX = 16 * 1024 * 1024;
 
@@ -68,6 +76,8 @@ const PAGE_BYTES_MAX = 16 * 1024 * 1024;
 export interface Connection {
   write<M extends WriteMethod>(method: M, args: Writes[M]['args']): Promise<Writes[M]['answer']>;
   read<M extends ReadMethod>(method: M, args: Reads[M]['args']): Promise<Reads[M]['answer']>;
+  /** From now on `listener` is told when a lane lets messages go that nobody was told of. */
+  listen(listener: (dueAtMs: Millis) => void): void;
   /** Batches committed, commands in them, commands that wait. */
   counts(): { batches: number; commands: number; waiting: number };
   close(): Promise<void>;
@@ -75,43 +85,54 @@ export interface Connection {
 
 export class SqlStore implements Store {
   readonly #connection: Connection;
+  readonly #limits: LaneLimits;
 
-  constructor(connection: Connection) {
+  constructor(connection: Connection, limits: LaneLimits = UNLIMITED) {
     this.#connection = connection;
+    this.#limits = limits;
+  }
+
+  onDue(listener: (dueAtMs: Millis) => void): void {
+    this.#connection.listen(listener);
   }
 
   async accept(messages: NewMessage[], nowMs: Millis): Promise<Accepted[]> {
-    const answer = await this.#connection.write('accept', { messages: messages.map(encodeNewMessage), nowMs });
-    return answer.map((first) => (first === null ? { kind: 'accepted' } : { kind: 'duplicate', messageId: first }));
+    const limits = this.#limits;
+    const answer = await this.#connection.write('accept', { messages: messages.map(encodeNewMessage), limits, nowMs });
+    return answer.map(decodeAccepted);
   }
 
   async claim(request: ClaimRequest, nowMs: Millis): Promise<ClaimAnswer> {
-    const { claimed, parked, emptied, nextDueAtMs } = await this.#connection.write('claim', { request, nowMs });
+    const { claimed, parked, emptied, nextDueAtMs } = await this.#connection.write('claim', {
+      request,
+      limits: this.#limits,
+      nowMs,
+    });
     return {
-      claimed: claimed.map(
-        (row): Claimed => ({
-          message: decodeMessage(row),
-          retried: row.retried,
-          claimToken: row.claim_token,
-          claimedAtMs: row.claimed_at_ms,
-        }),
-      ),
+      claimed: claimed.map(decodeClaimed),
       parked,
       emptied,
       nextDueAtMs: nextDueAtMs ?? undefined,
     };
   }
 
-  settle(settlement: Settlement): Promise<'saved' | 'stale'> {
-    return this.#connection.write('settle', encodeSettlement(settlement));
+  async settle(settlement: Settlement, nowMs: Millis, succession?: Succession): Promise<Settled> {
+    const args: Writes['settle']['args'] = { settlement: encodeSettlement(settlement), limits: this.#limits, nowMs };
+    if (succession) args.succession = succession;
+    const answer = await this.#connection.write('settle', args);
+    if (answer.kind === 'stale') return answer;
+    const settled: Settled = { kind: 'saved' };
+    if (answer.next) settled.next = decodeClaimed(answer.next);
+    if (answer.follows) settled.follows = answer.follows;
+    return settled;
   }
 
   release(claims: { key: MessageKey; claimToken: ClaimToken }[], nowMs: Millis): Promise<void> {
-    return this.#connection.write('release', { claims, nowMs });
+    return this.#connection.write('release', { claims, limits: this.#limits, nowMs });
   }
 
   releaseAll(nowMs: Millis): Promise<number> {
-    return this.#connection.write('releaseAll', { nowMs });
+    return this.#connection.write('releaseAll', { limits: this.#limits, nowMs });
   }
 
   parkedOrigins(): Promise<string[]> {
@@ -125,17 +146,24 @@ export class SqlStore implements Store {
     return row === null ? undefined : decodeMessage(row);
   }
 
-  async standingOf(projectId: ProjectId, id: MessageId): Promise<LiveMessage | undefined> {
+  async standingOf(projectId: ProjectId, id: MessageId, nowMs: Millis): Promise<LiveMessage | undefined> {
     const key = keyOfMessageId(id);
     if (key === undefined) return undefined;
-    const row = await this.#connection.read('findLive', { projectId, key, id });
-    return row === null ? undefined : decodeLive(row);
+    const rows = await this.#connection.read('findLive', { projectId, key, id, nowMs });
+    return rows === null ? undefined : decodeLive(rows, nowMs);
   }
 
   async cancelById(projectId: ProjectId, ids: MessageId[], nowMs: Millis): Promise<number> {
     const keys = keysOf(ids);
     if (keys.length === 0) return 0;
-    return this.#connection.write('cancel', { projectId, keys, ids, countMarked: true, nowMs });
+    return this.#connection.write('cancel', {
+      projectId,
+      keys,
+      ids,
+      countMarked: true,
+      limits: this.#limits,
+      nowMs,
+    });
   }
 
   /** Looks for candidates beside the writer and cancels those that still stand, so that a search stalls nobody. */
@@ -149,7 +177,13 @@ export class SqlStore implements Store {
         args,
       );
       if (keys.length > 0) {
-        cancelled += await this.#connection.write('cancel', { projectId, keys, countMarked: false, nowMs });
+        cancelled += await this.#connection.write('cancel', {
+          projectId,
+          keys,
+          countMarked: false,
+          limits: this.#limits,
+          nowMs,
+        });
       }
       afterKey = nextAfterKey;
     }
@@ -201,14 +235,15 @@ export class SqlStore implements Store {
   async reviveDead(
     projectId: ProjectId,
     revivals: { dlqId: string; successor: NewMessage }[],
-  ): Promise<'saved' | 'missing'> {
+    nowMs: Millis,
+  ): Promise<AcceptedStanding[] | 'missing'> {
     const stored: Writes['reviveDead']['args']['revivals'] = [];
     for (const { dlqId, successor } of revivals) {
       const place = placeOf(dlqId);
       if (!place) return 'missing';
       stored.push({ place, successor: encodeNewMessage(successor) });
     }
-    return this.#connection.write('reviveDead', { projectId, revivals: stored });
+    return this.#connection.write('reviveDead', { projectId, revivals: stored, limits: this.#limits, nowMs });
   }
 
   async listLogs(projectId: ProjectId, filter: LogFilter, page: PageRequest): Promise<Page<LogEntry>> {
@@ -309,8 +344,9 @@ export class SqlStore implements Store {
     });
   }
 
-  changeSchedules(changes: ScheduleChange[], nowMs: Millis): Promise<('saved' | 'stale')[]> {
-    return this.#connection.write('changeSchedules', { changes: changes.map(encodeScheduleChange), nowMs });
+  changeSchedules(changes: ScheduleChange[], nowMs: Millis): Promise<(AcceptedStanding[] | 'stale')[]> {
+    const stored = changes.map(encodeScheduleChange);
+    return this.#connection.write('changeSchedules', { changes: stored, limits: this.#limits, nowMs });
   }
 
   async deleteSchedule(projectId: ProjectId, id: string): Promise<void> {
@@ -338,13 +374,85 @@ export class SqlStore implements Store {
     };
   }
 
-  dropExpired(limits: {
+  saveQueue(
+    projectId: ProjectId,
+    { name, parallelism, isPaused }: { name: string; parallelism: number; isPaused: boolean },
+    nowMs: Millis,
+  ): Promise<'saved' | 'tooManyQueues'> {
+    const settings = { name, parallelism, paused: isPaused };
+    return this.#connection.write('saveQueue', { projectId, ...settings, limits: this.#limits, nowMs });
+  }
+
+  setQueuePaused(projectId: ProjectId, name: string, isPaused: boolean, nowMs: Millis): Promise<'saved' | 'missing'> {
+    const limits = this.#limits;
+    return this.#connection.write('setQueuePaused', { projectId, name, paused: isPaused, limits, nowMs });
+  }
+
+  async deleteQueue(projectId: ProjectId, name: string, nowMs: Millis): Promise<DeletedQueue | undefined> {
+    const queueId = await this.#connection.write('deleteQueue', { projectId, name, nowMs });
+    return queueId === null ? undefined : { projectId, queueId };
+  }
+
+  emptyQueue(queue: DeletedQueue, count: number, nowMs: Millis): Promise<boolean> {
+    return this.#connection.write('emptyQueue', { ...queue, count, limits: this.#limits, nowMs });
+  }
+
+  async findQueue(projectId: ProjectId, name: string): Promise<Queue | undefined> {
+    const row = await this.#connection.read('findQueue', { projectId, name });
+    return row === null ? undefined : decodeQueue(row);
+  }
+
+  async listQueues(projectId: ProjectId): Promise<Queue[]> {
+    return (await this.#connection.read('listQueues', { projectId })).map(decodeQueue);
+  }
+
+  async setKeyPaused(projectId: ProjectId, key: string, isPaused: boolean, nowMs: Millis): Promise<void> {
+    await this.#connection.write('setKeyPaused', { projectId, key, paused: isPaused, nowMs });
+  }
+
+  async pinKey(projectId: ProjectId, key: string, pin: FlowPin, nowMs: Millis): Promise<void> {
+    await this.#connection.write('pinKey', { projectId, key, pin, nowMs });
+  }
+
+  async unpinKey(
+    projectId: ProjectId,
+    key: string,
+    parts: { parallelism: boolean; rate: boolean },
+    nowMs: Millis,
+  ): Promise<void> {
+    await this.#connection.write('unpinKey', { projectId, key, ...parts, nowMs });
+  }
+
+  async resetKeyRate(projectId: ProjectId, key: string, nowMs: Millis): Promise<void> {
+    await this.#connection.write('resetKeyRate', { projectId, key, nowMs });
+  }
+
+  async findKey(projectId: ProjectId, key: string, nowMs: Millis): Promise<FlowKey | undefined> {
+    const row = await this.#connection.read('findKey', { projectId, key, nowMs });
+    return row === null ? undefined : decodeFlowKey(row, nowMs);
+  }
+
+  async listKeys(
+    projectId: ProjectId,
+    filter: { search: string; after: string; count: number },
+    nowMs: Millis,
+  ): Promise<FlowKey[]> {
+    const rows = await this.#connection.read('listKeys', { projectId, ...filter, nowMs });
+    return rows.map((row) => decodeFlowKey(row, nowMs));
+  }
+
+  countInFlight(projectId: ProjectId): Promise<number> {
+    return this.#connection.read('countInFlight', { projectId });
+  }
+
+  dropExpired(bounds: {
     logsBeforeMs: Millis;
     deadBeforeMs: Millis;
+    keysUsedBeforeMs: Millis;
     nowMs: Millis;
     rowsMax: number;
   }): Promise<boolean> {
-    return this.#connection.write('dropExpired', limits);
+    return this.#connection.write('dropExpired', { ...bounds, limits: this.#limits });
   }
 
   async ping(): Promise<void> {
@@ -406,18 +514,8 @@ function placesOf(dlqIds: readonly string[]): Position[] {
 /** A DLQ id has the form of a cursor; anything else, other spellings of the same numbers included, names no entry. */
 function placeOf(dlqId: string): Position | undefined {
   const place = decodeCursor(dlqId);
-  if (place?.n === undefined || encodeCursor(place.ms, place.n) !== dlqId) return undefined;
+  if (place?.n === undefined || dlqIdOf(place.ms, place.n) !== dlqId) return undefined;
   return { timeMs: place.ms, n: place.n };
-}
-
-function decodeLive(row: LiveRow): LiveMessage {
-  const waiting = { kind: row.parked === 1 ? ('parked' as const) : ('waiting' as const), dueAtMs: row.due_at_ms };
-  return {
-    message: decodeMessage(row),
-    retried: row.retried,
-    standing: row.claimed_at_ms === null ? waiting : { kind: 'claimed', claimedAtMs: row.claimed_at_ms },
-    cancelRequested: row.cancel_requested_at_ms !== null,
-  };
 }
 
 function decodeUrlGroup(row: UrlGroupRow): UrlGroup {
@@ -444,7 +542,7 @@ function messageOf(messageByKey: Map<MessageKey, Message>, key: MessageKey): Mes
 function decodeDead(rows: readonly DeadRow[], contents: readonly ContentRow[]): DeadMessage[] {
   const messageByKey = decodeMessages(contents);
   return rows.map((row) => ({
-    dlqId: encodeCursor(row.timeMs, row.n),
+    dlqId: dlqIdOf(row.timeMs, row.n),
     message: messageOf(messageByKey, row.n),
     burial: decodeBurial(row),
   }));

@@ -67,7 +67,12 @@ describe('a batch creates nothing when one item is wrong (messaging 29.110):', (
     ['a wrong header', [good, { ...good, headers: { 'upstash-retries': 'x' } }], 400, /Upstash-Retries.*\(item 1\)$/],
     ['a long delay', [good, { ...good, headers: { 'upstash-delay': '999d' } }], 412, /^quota maxDelay exceeded/],
     ['a queue', [good, { ...good, queue: 'q' }], 400, /^queue is not available in this version \(item 1\)$/],
-    ['a callback', [good, { ...good, headers: { 'upstash-callback': URL } }], 400, /Upstash-Callback is not available/],
+    [
+      'a callback to a loopback address',
+      [good, { ...good, headers: { 'upstash-callback': 'http://127.0.0.1/' } }],
+      400,
+      /^invalid Upstash-Callback: endpoint resolves to a loopback address: 127.0.0.1 \(item 1\)$/,
+    ],
     [
       'a loopback address',
       [good, { destination: 'http://127.0.0.1/' }],

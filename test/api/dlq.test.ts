@@ -162,7 +162,8 @@ describe('retrying dead messages', () => {
   it.each([
     ['upstash-retries', 'x'],
     ['upstash-deduplication-id', 'x'],
-    ['upstash-callback', 'https://callback.example'],
+    ['upstash-callback', 'http://127.0.0.1/'],
+    ['upstash-failure-callback-retries', 'x'],
   ])('refuses %s: %s, and retries nothing', async (name, value) => {
     const dlqId = await world.bury('https://fail.example/x');
     for (const path of ['', `/${dlqId}`]) {

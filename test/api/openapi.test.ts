@@ -113,14 +113,27 @@ describe('the document', () => {
 });
 
 describe('config headers', () => {
-  /** What `protocol/options.ts` reads and this version refuses (unavailable-features.ts), with what belongs to it. */
-  const UNAVAILABLE = ['flow-control-key', 'flow-control-value'];
-
   it('are those that a publish reads', () => {
     const source = readFileSync(new URL('../../src/protocol/options.ts', import.meta.url), 'utf8');
     const read = [...source.matchAll(/options\.get\('([a-z-]+)'\)/g)].map(([, option = '']) => option);
-    const documented = PUBLISH_HEADERS.map(({ name }) => name.replace(/^\w+-/, '').toLowerCase());
-    expect([...documented, ...UNAVAILABLE].toSorted()).toEqual([...new Set(read)].toSorted());
+    const own = optionsOf('upstash-').filter((option) => !option.includes('callback'));
+    const documented = [...own, ...optionsOf('waypost-')];
+    expect(documented.toSorted()).toEqual([...new Set(read)].toSorted());
+  });
+
+  it.each(['callback', 'failure-callback'])('of a %s are those of a message that a callback may have', (kind) => {
+    expect(optionsOf('upstash-')).toContain(kind);
+    const options = optionsOf(`upstash-${kind}-`);
+    const refused = [
+      'delay',
+      'not-before',
+      'deduplication-id',
+      'content-based-deduplication',
+      'header-forward', // a callback has no incoming headers
+      ...['cron', 'schedule-id', 'queue-name'],
+    ];
+    const own = optionsOf('upstash-').filter((option) => !option.includes('callback'));
+    expect([...options, ...refused].toSorted()).toEqual(own.toSorted());
   });
 
   it.each(PUBLISH_HEADERS.map((header) => ({ name: header.name, header })))(
@@ -130,7 +143,7 @@ describe('config headers', () => {
       expect(examples).not.toEqual([]);
       for (const example of examples) {
         expect(Value.Check(schema, example)).toBe(true);
-        const rawHeaders = [name, String(example)];
+        const rawHeaders = Object.entries(complete(name, String(example))).flat();
         const input = { rawHeaders, queryConfig: [], tokenInQuery: false, proxyHeaders: [] };
         const quotas = { retriesDefault: 3, retriesMax: 0, delayMsMax: 0, timeoutMsMax: 0 };
         expect(() => readPublishOptions(input, 'publish', quotas, 0)).not.toThrow();
@@ -138,11 +151,11 @@ describe('config headers', () => {
     },
   );
 
-  it.each(RETRY_HEADERS.map(({ name, schema }) => [name, String(schema['examples'][0])]))(
+  it.each(RETRY_HEADERS.map(({ name, schema }): [string, string] => [name, String(schema['examples'][0])]))(
     '%s is accepted by a DLQ retry',
     async (name, value) => {
       const dlqId = await world.bury('https://fail.example/documented');
-      const headers = { [name ?? '']: value };
+      const headers = complete(name, value);
       expect((await world.ask({ method: 'POST', url: `/v2/dlq/retry/${dlqId}`, headers })).status).toBe(201);
     },
   );
@@ -182,7 +195,7 @@ describe('the page', () => {
       expect(text).toContain(path);
     }
     for (const name of Object.keys(document.components.schemas)) expect(text).toContain(`id="shape-${name}"`);
-    expect(text).not.toMatch(/<script|<link|<img|@import|url\(|https?:\/\//);
+    expect(text).not.toMatch(/<script|<link|<img|@import|url\(|(?:src|href)="?https?:/);
   });
 
   it('links only to what is on it', async () => {
@@ -225,6 +238,19 @@ function operationOf(path: string, method: string) {
   const operation = document.paths[path]?.[method.toLowerCase()];
   if (!operation) throw new Error(`${method} ${path} is not in the document`);
   return operation;
+}
+
+/** What follows `prefix` in the names of the headers of a publish, lower-case. */
+function optionsOf(prefix: string): string[] {
+  const names = PUBLISH_HEADERS.map(({ name }) => name.toLowerCase());
+  return names.filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length));
+}
+
+/** The header, with the one that it cannot be without. */
+function complete(name: string, value: string): Record<string, string> {
+  const missing = name.endsWith('-Key') ? name.replace(/Key$/, 'Value') : name.replace(/Value$/, 'Key');
+  const example: unknown = PUBLISH_HEADERS.find((header) => header.name === missing)?.schema['examples'][0];
+  return { [missing]: String(example), [name]: value };
 }
 
 /** The status of a refusal, once it is seen to be in the document. */

@@ -145,8 +145,8 @@ describe('a publish is refused, and stores nothing, with', () => {
     ['upstash-method', 'BREW', 400, /Upstash-Method/],
     ['upstash-deduplication-id', 'a:b', 400, /^DeduplicationId cannot contain ':'$/],
     ['upstash-forward-transfer-encoding', 'x', 400, /Upstash-Forward-Transfer-Encoding/],
-    ['upstash-callback', 'https://example.com/cb', 400, /^Upstash-Callback is not available in this version$/],
-    ['upstash-failure-callback', 'https://example.com', 400, /^Upstash-Failure-Callback is not available/],
+    ['upstash-callback', 'nowhere', 400, /^invalid Upstash-Callback: endpoint has invalid scheme/],
+    ['upstash-failure-callback-delay', '1s', 400, /^Upstash-Failure-Callback-Delay is not supported$/],
     ['upstash-cron', '* * * *', 400, /^Invalid cron expression expected exactly 5 fields, found 4/],
     ['upstash-workflow-runid', 'wfr_1', 400, /workflow-runid is not available in this version$/i],
   ])('%s: %s', async (name, value, status, error) => {

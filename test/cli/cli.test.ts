@@ -51,6 +51,25 @@ describe('waypost', () => {
     expect(stdout).not.toContain(key);
   });
 
+  it('finds nothing wrong in the store of a running server, nor in that of a stopped one', async () => {
+    const server = new WaypostProcess(['dev', '--port', '0', '--data-dir', folder, '--log-format', 'json']);
+    await server.url();
+    const live = await runWaypost(['doctor', '--data-dir', folder]);
+    expect([live.code, live.stderr]).toEqual([0, '']);
+    expect(live.stdout).toContain('ok    Every unfinished message has its content.\n');
+    server.signal('SIGTERM');
+    await server.ended();
+    const stopped = await runWaypost(['doctor', '--json', '--data-dir', folder]);
+    expect(stopped.code).toBe(0);
+    expect(JSON.parse(stopped.stdout)).toMatchObject({ isSound: true, census: { unfinished: 0, queues: 0 } });
+  });
+
+  it('says that there is no store to examine', async () => {
+    const { code, stderr } = await runWaypost(['doctor', '--data-dir', join(folder, 'none')]);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^waypost: there is no database .*\n$/);
+  });
+
   it('reports every wrong setting, one line each', async () => {
     const { code, stderr } = await runWaypost(['serve', '--colour'], { PORT: 'http' });
     expect(code).toBe(2);

@@ -15,4 +15,6 @@ it('shows how messages live, and ends with 0 when each ended as it should', asyn
   expect(states('fails twice')).toEqual(['CREATED', ...failure, ...failure, 'ACTIVE', 'DELIVERED']);
   expect(states('never succeeds')).toEqual(['CREATED', ...failure, 'ACTIVE', 'ERROR', 'FAILED']);
   expect(states('retried from the DLQ')).toEqual(['CREATED', 'ACTIVE', 'DELIVERED']);
+  expect(states('the callback')).toEqual(['CREATED', 'ACTIVE', 'DELIVERED']);
+  expect(stdout).toContain('The callback said: status 200, answer "thank you".');
 });

@@ -1,62 +1,7 @@
 /** When does the dispatcher ask the store, whom does it serve first, and what does it do while the store refuses? */
 import { describe, expect, test } from 'vitest';
-import { Dispatcher } from '../../src/engine/dispatcher.ts';
-import type { Message } from '../../src/engine/model.ts';
-import { Numbers } from '../../src/engine/numbers.ts';
-import type { EngineSettings } from '../../src/engine/settings.ts';
-import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
-import { type Reply, SimulatedNetwork } from '../../src/testing/simulated-network.ts';
-import { FakeStore } from './fake-store.ts';
+import { bench, setReply, to } from './dispatcher-bench.ts';
 import { message, NOW_MS } from './fixtures.ts';
-
-const SETTINGS: EngineSettings = {
-  inFlightMax: 10,
-  inFlightPerOriginMax: 4,
-  inFlightBytesMax: 1_000_000,
-  deduplicationWindowMs: 600_000,
-  deliveredGraceMs: 5_000,
-  logRetentionMs: 1e9,
-  dlqRetentionMs: 1e9,
-  retentionIntervalMs: 1e9,
-  acceptsWaitingMax: 100,
-};
-
-interface Bench {
-  clock: SimulatedClock;
-  store: FakeStore;
-  network: SimulatedNetwork;
-  dispatcher: Dispatcher;
-  warnings: string[];
-  /** Keys in the order in which they were sent. */
-  sent: () => number[];
-}
-
-/** A dispatcher over a fake store; endpoints answer 200 after 10 ms. Call `dispatcher.wake()` to start it. */
-function bench(options: { settings?: Partial<EngineSettings>; parkedOrigins?: string[] } = {}): Bench {
-  const clock = new SimulatedClock(NOW_MS);
-  const store = new FakeStore();
-  const network = new SimulatedNetwork(clock, { travelMs: () => 0, timeoutMs: 3_600_000 });
-  for (const origin of ['https://a.example', 'https://b.example', 'https://c.example', 'https://d.example']) {
-    setReply(network, origin, { kind: 'answer', status: 200, afterMs: 10 });
-  }
-  const warnings: string[] = [];
-  const log = { info: () => {}, warn: (event: string) => void warnings.push(event), error: () => {} };
-  const settings = { ...SETTINGS, ...options.settings };
-  const numbers = new Numbers(store);
-  const deps = { store, numbers, clock, delivery: network.connect(), log, settings, worker: 'worker-1' };
-  const dispatcher = new Dispatcher(deps, options.parkedOrigins ?? []);
-  const sent = () => network.attempts.map(({ messageId }) => Number(messageId.slice('msg_'.length)));
-  return { clock, store, network, dispatcher, warnings, sent };
-}
-
-function setReply(network: SimulatedNetwork, origin: string, reply: Reply): void {
-  network.setEndpoint(origin, () => reply);
-}
-
-function to(letter: string, key: number, changes: Partial<Message> = {}): Message {
-  const origin = `https://${letter}.example`;
-  return message({ key, origin, url: `${origin}/hook`, ...changes });
-}
 
 describe('when it asks the store', () => {
   test('once at the start, and then not before something is due', async () => {

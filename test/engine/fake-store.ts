@@ -1,6 +1,20 @@
 /** As much of a store as the dispatcher sees, in memory, with switches for a test to make it slow or refuse. */
-import type { Claimed, ClaimToken, Message, MessageKey, Millis, Settlement } from '../../src/engine/model.ts';
-import { type ClaimAnswer, type ClaimRequest, type MessageStore, StoreUnavailable } from '../../src/engine/stores.ts';
+import type {
+  Claimed,
+  ClaimToken,
+  Message,
+  MessageKey,
+  Millis,
+  NewMessage,
+  Settlement,
+} from '../../src/engine/model.ts';
+import {
+  type ClaimAnswer,
+  type ClaimRequest,
+  type MessageStore,
+  type Settled,
+  StoreUnavailable,
+} from '../../src/engine/stores.ts';
 
 interface Row {
   message: Message;
@@ -17,6 +31,9 @@ export class FakeStore implements DispatcherStore {
   readonly claims: ClaimRequest[] = [];
   readonly settlements: Settlement[] = [];
   readonly released: MessageKey[] = [];
+  /** Messages that follow from settlements, saved or not, in order. */
+  readonly offered: NewMessage[] = [];
+  readonly cancelRequested = new Set<MessageKey>();
   /** Awaited before each write is made. */
   beforeWrite: () => Promise<void> = () => Promise.resolve();
   /** Refuses every write while true. */
@@ -26,7 +43,9 @@ export class FakeStore implements DispatcherStore {
 
   add(message: Message, standing: { dueAtMs?: Millis; parked?: boolean; claimToken?: ClaimToken } = {}): void {
     const { dueAtMs = message.notBeforeMs, parked = false } = standing;
-    this.rows.set(message.key, { retried: 0, parked, ...standing, message, dueAtMs });
+    const row: Row = { message, retried: 0, dueAtMs, parked };
+    if (standing.claimToken !== undefined) row.claimToken = standing.claimToken;
+    this.rows.set(message.key, row);
   }
 
   async reserveNumbers(count: number): Promise<number> {
@@ -66,15 +85,20 @@ export class FakeStore implements DispatcherStore {
     };
   }
 
-  async settle(settlement: Settlement): Promise<'saved' | 'stale'> {
+  async settle(settlement: Settlement): Promise<Settled> {
     await this.#write();
     this.settlements.push(settlement);
+    this.offered.push(...(settlement.change.follows ?? []));
     const row = this.rows.get(settlement.key);
-    if (row?.claimToken !== settlement.claimToken) return 'stale';
-    const { next } = settlement.change;
+    if (row?.claimToken !== settlement.claimToken) return { kind: 'stale' };
+    const alternative = this.cancelRequested.has(settlement.key) ? settlement.changeIfCancelRequested : undefined;
+    const { next, follows } = alternative ?? settlement.change;
     this.rows.delete(settlement.key);
     if (next.kind === 'waiting') this.rows.set(settlement.key, { message: row.message, parked: false, ...next });
-    return 'saved';
+    for (const { message, standing } of follows ?? []) {
+      this.add(message, standing.kind === 'parked' ? { dueAtMs: standing.dueAtMs, parked: true } : standing);
+    }
+    return { kind: 'saved', ...(follows && { follows: follows.map(({ standing }) => standing.kind) }) };
   }
 
   async release(claims: { key: MessageKey; claimToken: ClaimToken }[], nowMs: Millis): Promise<void> {

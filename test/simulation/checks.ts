@@ -2,9 +2,11 @@
 import type { MessageId } from '../../src/engine/model.ts';
 import type { DeadMessage, LogEntry } from '../../src/engine/stores.ts';
 import type { Attempt } from '../../src/testing/simulated-network.ts';
+import { checkCallbacks } from './callback-checks.ts';
 import { HEALTHY_ORIGIN } from './endpoints.ts';
+import { groupBy } from './group-by.ts';
 import { type History, historiesOf } from './histories.ts';
-import { type Call, type Publish, refOf } from './ledger.ts';
+import { type Call, isCallback, type Publish, refOf } from './ledger.ts';
 import { BODY_BYTES_MAX, type World } from './world.ts';
 
 /** What is left when the world is at rest. */
@@ -32,6 +34,7 @@ export function checkAll(world: World, remains: Remains): void {
   checkDead(evidence);
   checkCancels(evidence);
   checkDeduplication(evidence);
+  checkCallbacks(world, remains.dead, histories);
   checkPromptness(evidence);
 }
 
@@ -47,7 +50,8 @@ function checkNotAcknowledged({ world, histories }: Evidence): void {
   const known = new Set(world.ledger.knownIds());
   const callByRef = new Map<number, Publish & Call>();
   for (const call of world.ledger.publishes) for (const { ref } of call.items) callByRef.set(ref, call);
-  const idsByRef = groupBy([...histories.values()], ({ message }) => refOf(message.body));
+  const published = [...histories.values()].filter(({ message }) => !isCallback(message.body));
+  const idsByRef = groupBy(published, ({ message }) => refOf(message.body));
 
   for (const [ref, all] of idsByRef) {
     const unheard = all.filter(({ message }) => !known.has(message.id));
@@ -252,15 +256,4 @@ function checkPromptness({ world, attemptsById }: Evidence): void {
       }
     }
   }
-}
-
-function groupBy<T, K>(items: Iterable<T>, keyOf: (item: T) => K): Map<K, T[]> {
-  const groups = new Map<K, T[]>();
-  for (const item of items) {
-    const key = keyOf(item);
-    const group = groups.get(key);
-    if (group) group.push(item);
-    else groups.set(key, [item]);
-  }
-  return groups;
 }

@@ -28,6 +28,7 @@ export function storeOver(driver: Driver): Store {
     write: (method, args) => commits.run(method, args),
     read: (method, args) => runRead(driver, method, args),
     close: () => commits.close(),
+    listen: (listener) => commits.listen(listener),
     counts: () => commits.counts,
   });
 }

@@ -88,6 +88,11 @@ export function refOf(body: Uint8Array): number {
   return Number(new TextDecoder().decode(body).split(' ')[0]);
 }
 
+/** Whether a body is a callback's: clients publish none that looks like one. */
+export function isCallback(body: Uint8Array): boolean {
+  return body[0] === '{'.charCodeAt(0);
+}
+
 /** A body of about `bytes` bytes that says `ref`. */
 export function bodyOf(ref: number, bytes: number): Uint8Array {
   return new TextEncoder().encode(`${ref} `.padEnd(bytes, '.'));

@@ -17,10 +17,7 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
   'a publish is acknowledged before its commit': { promise: 'P1', sabotage: () => altered(acknowledgedTooEarly) },
   'a retry is not saved': { promise: 'P2', sabotage: () => altered(forgettingRetries) },
   'a retry is saved without its count': { promise: 'P2', sabotage: () => altered(uncountedRetries) },
-  'a message that goes out at once is not logged as active': {
-    promise: 'P2',
-    sabotage: () => altered(withoutActiveEntry),
-  },
+  'a message goes out that the store keeps waiting': { promise: 'P2', sabotage: () => altered(startingWhatWaits) },
   'a delivered message is logged by nobody': { promise: 'P2', sabotage: () => altered(withoutTerminalEntry) },
   'a dead message never reaches the DLQ': { promise: 'P3', sabotage: () => altered(withoutBurial) },
   'the deduplication id is reserved, but not with its message': { promise: 'P3', sabotage: reservingApart },
@@ -30,6 +27,9 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
   'a claim ignores the room that origins have left': { promise: 'P9', sabotage: () => altered(ignoringRoom) },
   'a claim is made before the message is due': { promise: 'P2', sabotage: () => altered(claimingEarly) },
   'the store is polled while nothing is due': { promise: 'P12', sabotage: () => altered(pollingStore) },
+  'callbacks are forgotten': { promise: 'P3', sabotage: () => altered(forgettingCallbacks) },
+  'callbacks are saved though their settle is stale': { promise: 'P3', sabotage: () => altered(callbacksOfStale) },
+  'callbacks are saved in a transaction of their own': { promise: 'P3', sabotage: () => altered(savingCallbacksApart) },
   'retention drops nothing': { promise: 'P13', sabotage: () => altered(withoutRetention) },
 };
 
@@ -68,8 +68,11 @@ function withoutTokenCheck(): Sabotage {
       watchClaims(answer.claimed);
       return answer;
     },
-    settle: (settlement) =>
-      store.settle({ ...settlement, claimToken: tokens.get(settlement.key) ?? settlement.claimToken }),
+    settle: (settlement, nowMs, succession) => {
+      watchNews(settlement.change.follows ?? []);
+      const claimToken = tokens.get(settlement.key) ?? settlement.claimToken;
+      return store.settle({ ...settlement, claimToken }, nowMs, succession);
+    },
   }));
 }
 
@@ -77,53 +80,98 @@ function acknowledgedTooEarly(store: Store): Partial<Store> {
   return {
     accept: async (messages, nowMs) => {
       store.accept(messages, nowMs).catch(() => {}); // whoever was told yes will not hear of the refusal
-      return messages.map(() => ({ kind: 'accepted' }));
+      return messages.map(({ standing }) => ({ kind: 'accepted', standing: standing.kind }));
     },
   };
 }
 
 function forgettingRetries(store: Store): Partial<Store> {
   return {
-    settle: (settlement) =>
-      store.settle({ ...settlement, change: { ...settlement.change, next: { kind: 'finished' } } }),
+    settle: (settlement, nowMs, succession) =>
+      store.settle({ ...settlement, change: { ...settlement.change, next: { kind: 'finished' } } }, nowMs, succession),
   };
 }
 
 function uncountedRetries(store: Store): Partial<Store> {
   return {
-    settle: (settlement) => {
+    settle: (settlement, nowMs, succession) => {
       const { change } = settlement;
-      if (change.next.kind !== 'waiting') return store.settle(settlement);
+      if (change.next.kind !== 'waiting') return store.settle(settlement, nowMs, succession);
       const next = { ...change.next, retried: change.next.retried - 1 };
-      return store.settle({ ...settlement, change: { ...change, next } });
+      return store.settle({ ...settlement, change: { ...change, next } }, nowMs, succession);
     },
   };
 }
 
-function withoutActiveEntry(store: Store): Partial<Store> {
+/** What a lane or a race has kept back goes out all the same. */
+function startingWhatWaits(store: Store): Partial<Store> {
   return {
-    accept: (messages, nowMs) =>
-      store.accept(
-        messages.map((message) => ({ ...message, events: message.events.slice(0, 1) })),
-        nowMs,
-      ),
+    accept: async (messages, nowMs) => {
+      const kept = messages.map((news): NewMessage => {
+        const isKept = news.standing.kind === 'claimed' && news.message.key % 5 === 0;
+        return isKept ? { ...news, standing: { kind: 'waiting', dueAtMs: news.message.createdAtMs } } : news;
+      });
+      const accepted = await store.accept(kept, nowMs);
+      return accepted.map((answer, index) =>
+        answer.kind === 'accepted'
+          ? { ...answer, standing: messages[index]?.standing.kind ?? answer.standing }
+          : answer,
+      );
+    },
   };
 }
 
 function withoutTerminalEntry(store: Store): Partial<Store> {
   return {
-    settle: (settlement) => {
+    settle: (settlement, nowMs, succession) => {
       const isFinished = settlement.change.next.kind === 'finished' && !settlement.change.burial;
-      return store.settle(isFinished ? { ...settlement, change: { ...settlement.change, events: [] } } : settlement);
+      const change = isFinished ? { ...settlement.change, events: [] } : settlement.change;
+      return store.settle({ ...settlement, change }, nowMs, succession);
     },
   };
 }
 
 function withoutBurial(store: Store): Partial<Store> {
   return {
-    settle: (settlement) => {
-      const { next, events } = settlement.change;
-      return store.settle({ ...settlement, change: { next, events } });
+    settle: (settlement, nowMs, succession) => {
+      const { burial: _, ...change } = settlement.change;
+      return store.settle({ ...settlement, change }, nowMs, succession);
+    },
+  };
+}
+
+/** The worker is told that they were saved as it wished. */
+function forgettingCallbacks(store: Store): Partial<Store> {
+  return {
+    settle: async (settlement, nowMs, succession) => {
+      const { follows, ...change } = settlement.change;
+      const answer = await store.settle({ ...settlement, change }, nowMs, succession);
+      if (answer.kind !== 'saved' || !follows) return answer;
+      return { ...answer, follows: follows.map(({ standing }) => standing.kind) };
+    },
+  };
+}
+
+function callbacksOfStale(store: Store): Partial<Store> {
+  return {
+    settle: async (settlement, nowMs, succession) => {
+      const answer = await store.settle(settlement, nowMs, succession);
+      const { follows = [] } = settlement.change;
+      if (answer.kind === 'stale' && follows.length > 0) await store.accept(follows, nowMs);
+      return answer;
+    },
+  };
+}
+
+/** What comes between the two transactions is seen: a crash leaves an attempt of which nobody is told. */
+function savingCallbacksApart(store: Store): Partial<Store> {
+  return {
+    settle: async (settlement, nowMs, succession) => {
+      const { follows = [], ...change } = settlement.change;
+      const answer = await store.settle({ ...settlement, change }, nowMs, succession);
+      if (answer.kind === 'stale' || follows.length === 0) return answer;
+      const accepted = await store.accept(follows, nowMs);
+      return { ...answer, follows: accepted.flatMap((each) => (each.kind === 'accepted' ? [each.standing] : [])) };
     },
   };
 }
@@ -141,11 +189,11 @@ function reservingApart(): Sabotage {
         return undefined;
       });
       const news = messages.filter((_, index) => duplicates[index] === undefined);
-      await store.accept(
+      const accepted = await store.accept(
         news.map(({ message, standing, events }) => ({ message, standing, events })),
         nowMs,
       );
-      return duplicates.map((duplicate) => duplicate ?? { kind: 'accepted' });
+      return duplicates.map((duplicate) => duplicate ?? accepted.shift() ?? { kind: 'tooManyQueues' });
     },
   }));
 }
@@ -164,8 +212,8 @@ function forgettingParked(store: Store): Partial<Store> {
 /** Every third message's worker waits for ever to hear that its result was saved. */
 function losingPlaces(store: Store): Partial<Store> {
   return {
-    settle: async (settlement) => {
-      const answer = await store.settle(settlement);
+    settle: async (settlement, nowMs, succession) => {
+      const answer = await store.settle(settlement, nowMs, succession);
       return settlement.key % 3 === 0 ? await new Promise(() => {}) : answer;
     },
   };

@@ -1,8 +1,9 @@
 /** Single stories in the simulated world, each about one thing that random runs meet only now and then. */
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import type { PublishCommand } from '../../src/engine/commands.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
 import { StoreUnavailable } from '../../src/engine/stores.ts';
+import type { CallbackSettings, MessageSettings } from '../../src/protocol/settings.ts';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import type { Attempt } from '../../src/testing/simulated-network.ts';
 import { openDatabase } from './database.ts';
@@ -48,7 +49,7 @@ async function publish(world: World, commands: PublishCommand[]): Promise<string
   if (!engine) throw new Error('the server is down');
   let ids: string[] | undefined;
   const publishing = engine.publish(PROJECT, commands).then((published) => {
-    ids = published.map(({ messageId }) => messageId);
+    ids = published.flatMap((outcome) => (outcome === 'tooManyQueues' ? [] : [outcome.messageId]));
   });
   publishing.catch(() => {}); // heard below, when time has passed
   await world.clock.runUntil(() => ids !== undefined, 60_000);
@@ -186,16 +187,86 @@ test('P6: the result of a dead process changes nothing, before and after the mes
   const [orphan] = world.orphans;
   await world.clock.runUntil(() => world.network.attempts.length === 2, 60_000);
   const answers: string[] = [];
-  const settling = world.store?.settle({
-    key: orphan?.message.key ?? 0,
-    projectId: PROJECT,
-    claimToken: orphan?.claimToken ?? 0,
-    change: { next: { kind: 'finished' }, events: [{ atMs: world.clock.nowMs(), state: 'DELIVERED' }] },
-  });
-  void settling?.then((answer) => answers.push(answer));
+  const nowMs = world.clock.nowMs();
+  const settling = world.store?.settle(
+    {
+      key: orphan?.message.key ?? 0,
+      projectId: PROJECT,
+      claimToken: orphan?.claimToken ?? 0,
+      change: { next: { kind: 'finished' }, events: [{ atMs: nowMs, state: 'DELIVERED' }] },
+    },
+    nowMs,
+  );
+  void settling?.then(({ kind }) => answers.push(kind));
   await world.clock.advanceBy(1_000);
   expect(answers).toEqual(['stale']);
   expect(await lettersOf(world, id)).toBe('CAA');
   await world.clock.advanceBy(60_000);
   expect(await lettersOf(world, id)).toBe('CAAD');
+});
+
+describe('callback chains (reliability.md, scenario 41)', () => {
+  const to = (name: string): CallbackSettings => ({ url: `https://${name}.example/`, method: 'POST', header: {} });
+
+  async function publishTold(world: World, settings: Partial<MessageSettings>): Promise<string> {
+    const full = { dialect: 'upstash' as const, maxRetries: 0, ...settings };
+    const [id = ''] = await publish(world, [command('https://a.example', { settings: full })]);
+    return id;
+  }
+
+  /** What the logs tell of the messages to each callback, in order of their creation. */
+  async function toldAt(world: World, name: string): Promise<string[]> {
+    const filter = { url: [to(name).url] };
+    const page = await world.store?.listLogs(PROJECT, filter, { count: 1_000, order: 'earliestFirst' });
+    return [...historiesOf(page?.items ?? []).values()].map(({ letters }) => letters);
+  }
+
+  test('a callback whose endpoint is down is retried by itself, dies by itself, and its source stays delivered', async () => {
+    const world = await runningWorld();
+    answering(world, 'https://a.example', 200, 10);
+    answering(world, 'https://down.example', 503, 10);
+    const id = await publishTold(world, { callback: { ...to('down'), maxRetries: 2, retryDelayExpression: '1000' } });
+    await world.clock.advanceBy(60_000);
+    expect(await lettersOf(world, id)).toBe('CAD');
+    expect(retriedOf(world.network.attempts, id)).toEqual([0]);
+    expect(await toldAt(world, 'down')).toEqual(['CAERAERAEF']);
+    const dead = await world.store?.listDead(PROJECT, {}, { count: 10, order: 'latestFirst' });
+    expect(dead?.items.map(({ message }) => message.url)).toEqual([to('down').url]);
+  });
+
+  test('a callback of a callback of a callback is told of each attempt before it, and then it ends', async () => {
+    const world = await runningWorld();
+    for (const name of ['a', 'third']) answering(world, `https://${name}.example`, 200, 10);
+    for (const name of ['first', 'second']) answering(world, `https://${name}.example`, 500, 10);
+    const once = { maxRetries: 1, retryDelayExpression: '1000' };
+    const second = { ...to('second'), ...once, callback: { ...to('third'), ...once } };
+    await publishTold(world, { callback: { ...to('first'), ...once, callback: second } });
+    await world.clock.advanceBy(DAY_MS);
+    expect(await toldAt(world, 'first')).toEqual(['CAERAEF']);
+    expect(await toldAt(world, 'second')).toEqual(['CAERAEF', 'CAERAEF']);
+    expect(await toldAt(world, 'third')).toEqual(['CAD', 'CAD', 'CAD', 'CAD']);
+    expect(await world.look('select key from messages')).toEqual([]);
+  });
+
+  test('the failure callback of a dead message that dies as well tells its own failure callback, once', async () => {
+    const world = await runningWorld();
+    for (const name of ['a', 'first']) answering(world, `https://${name}.example`, 500, 10);
+    answering(world, 'https://last.example', 200, 10);
+    const id = await publishTold(world, { failureCallback: { ...to('first'), failureCallback: to('last') } });
+    await world.clock.advanceBy(DAY_MS);
+    expect([await lettersOf(world, id), await toldAt(world, 'first'), await toldAt(world, 'last')]).toEqual([
+      'CAEF',
+      ['CAEF'],
+      ['CAD'],
+    ]);
+  });
+
+  test('a message that tells its own destination ends after the levels that were given', async () => {
+    const world = await runningWorld();
+    answering(world, 'https://a.example', 200, 10);
+    const deep = { ...to('a'), callback: { ...to('a'), callback: to('a') } };
+    await publishTold(world, { callback: deep });
+    await world.clock.advanceBy(DAY_MS);
+    expect(world.network.attempts.length).toBe(4);
+  });
 });

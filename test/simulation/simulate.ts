@@ -168,6 +168,8 @@ function reportOf(seed: number, world: World): SimulationReport {
       jumps: world.jumps.length,
       publishes: ledger.publishes.length,
       attempts: network.attempts.length,
+      callbackAttempts: network.attempts.filter(({ url }) => url.endsWith('?callback')).length,
+      failureCallbackAttempts: network.attempts.filter(({ url }) => url.endsWith('?failureCallback')).length,
     },
   };
 }

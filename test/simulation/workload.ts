@@ -1,8 +1,10 @@
 /** What the clients do, and what goes wrong meanwhile, all drawn by lot. */
 import type { PublishCommand } from '../../src/engine/commands.ts';
 import { decide } from '../../src/engine/decide.ts';
-import type { Millis } from '../../src/engine/model.ts';
+import type { FollowUp, MessageKey, Millis, NewMessage } from '../../src/engine/model.ts';
 import type { LogEntry, PageRequest } from '../../src/engine/stores.ts';
+import { mintMessageId } from '../../src/protocol/ids.ts';
+import type { CallbackSettings } from '../../src/protocol/settings.ts';
 import type { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { HEALTHY_ORIGIN, healthy, MOODY_ORIGINS, moody } from './endpoints.ts';
 import { bodyOf } from './ledger.ts';
@@ -30,6 +32,8 @@ const STEP_WEIGHTS = {
 const LABELS = ['red', 'green', 'blue'];
 const RETRY_DELAYS = ['0', '1000', '1000 * (1 + retried)', 'pow(2, retried) * 500', '1 / (1 - retried) * 1000'];
 const HOUR_MS = 3_600_000;
+/** Callbacks repeat the body of their source, each time a third longer: at the third level they are no longer than others. */
+const TOLD_BODY_BYTES_MAX = 150;
 
 export class Workload {
   readonly #world: World;
@@ -171,14 +175,18 @@ export class Workload {
     const status = this.#random.choose([200, 500]);
     const decision = decide(orphan, { kind: 'answered', status, header: {}, body: new Uint8Array() }, clock.nowMs());
     if (decision.kind !== 'settle') return;
-    const { settlement } = decision;
+    const { settlement, follows } = decision;
     const { id } = orphan.message;
     await this.#world.call(
       this.#world.ledger.begin([], {}),
       `late result ${id}`,
-      () => store.settle(settlement),
+      async () => {
+        const firstKey = await store.reserveNumbers(2 * follows.length + 1);
+        const change = { ...settlement.change, follows: follows.map((each, nth) => waiting(each, firstKey + nth)) };
+        return await store.settle({ ...settlement, change }, clock.nowMs());
+      },
       (answer) => {
-        if (answer !== 'stale') this.#world.violate('P6', 'a result from a dead process was saved', id);
+        if (answer.kind !== 'stale') this.#world.violate('P6', 'a result from a dead process was saved', id);
       },
     );
   }
@@ -188,7 +196,9 @@ export class Workload {
     if (!engine) return;
     const items = commands.map((command) => {
       const ref = ledger.nextRef();
-      return { ref, command: { ...command, body: bodyOf(ref, this.#random.int(8, BODY_BYTES_MAX)) } };
+      const { callback, failureCallback } = command.options.settings;
+      const bytesMax = callback || failureCallback ? TOLD_BODY_BYTES_MAX : BODY_BYTES_MAX;
+      return { ref, command: { ...command, body: bodyOf(ref, this.#random.int(8, bytesMax)) } };
     });
     const call = ledger.begin(ledger.publishes, { items });
     await this.#world.call(
@@ -202,7 +212,7 @@ export class Workload {
       (published) => {
         call.items = items.map((item, index) => {
           const answer = published[index];
-          if (!answer) return item;
+          if (!answer || answer === 'tooManyQueues') return item;
           this.#world.trace.add(`published ${answer.messageId} as ${item.ref}`);
           return { ...item, id: answer.messageId, deduplicated: answer.deduplicated };
         });
@@ -248,6 +258,7 @@ export class Workload {
     };
     if (random.chance(0.9)) settings.retryDelayExpression = random.choose(RETRY_DELAYS);
     if (random.chance(0.3)) settings.timeoutMs = random.int(100, 20_000);
+    Object.assign(settings, this.#callbacks(1));
     const options: PublishCommand['options'] = { method: 'POST', header: {}, explicitHeader: {}, settings };
     if (!wish.atOnce && random.chance(0.25)) options.delayMs = random.int(1, 60_000);
     else if (!wish.atOnce && random.chance(0.1)) {
@@ -255,6 +266,23 @@ export class Workload {
     }
     if (random.chance(0.15)) options.deduplication = { by: 'id', id: `twin-${random.int(1, 6)}` };
     return { url: wish.url ?? this.#url(), body: new Uint8Array(), options };
+  }
+
+  /** Often none; callbacks of callbacks down to the third level. */
+  #callbacks(depth: number): Pick<CallbackSettings, 'callback' | 'failureCallback'> {
+    const random = this.#random;
+    const callbacks: Pick<CallbackSettings, 'callback' | 'failureCallback'> = {};
+    if (depth > 3) return callbacks;
+    for (const kind of ['callback', 'failureCallback'] as const) {
+      if (!random.chance(0.2)) continue;
+      const url = `${this.#url()}?${kind}`;
+      const settings: CallbackSettings = { url, method: 'POST', header: {}, ...this.#callbacks(depth + 1) };
+      if (random.chance(0.7)) settings.maxRetries = random.int(0, 2);
+      if (random.chance(0.9)) settings.retryDelayExpression = random.choose(RETRY_DELAYS);
+      if (random.chance(0.2)) settings.labels = [random.choose(LABELS)];
+      callbacks[kind] = settings;
+    }
+    return callbacks;
   }
 
   #url(): string {
@@ -298,6 +326,13 @@ export class Workload {
       if (count > (have.get(name) ?? 0)) this.#world.violate('P3', `paging repeated the ${what} ${name}`);
     }
   }
+}
+
+/** A message that followed from the result of a dead process, were that result saved. */
+function waiting(followUp: FollowUp, key: MessageKey): NewMessage {
+  const message = { ...followUp, key, id: mintMessageId(key, (count) => new Uint8Array(count)) };
+  const events = [{ atMs: message.createdAtMs, state: 'CREATED' as const }];
+  return { message, standing: { kind: 'waiting', dueAtMs: message.notBeforeMs }, events };
 }
 
 type Counts = Map<string, number>;

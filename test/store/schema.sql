@@ -10,15 +10,9 @@ CREATE TABLE messages (
   claimed_at_ms integer,
   claim_token integer,
   worker text,
-  parked integer not null,
+  line integer not null,
   cancel_requested_at_ms integer
-);
-
-CREATE INDEX messages_due on messages (due_at_ms, key) where claim_token is null and parked = 0;
-
-CREATE INDEX messages_parked on messages (origin, due_at_ms, key) where claim_token is null and parked = 1;
-
-CREATE INDEX messages_claimed on messages (key) where claim_token is not null;
+, queue_id integer, queue_position integer, queue_slot integer, flow_key text);
 
 CREATE TABLE contents (
   key integer primary key,
@@ -121,6 +115,61 @@ CREATE TABLE url_group_endpoints (
   name text,
   primary key (project_id, group_name, position)
 ) without rowid;
+
+CREATE INDEX messages_due on messages (due_at_ms, key) where claim_token is null and line = 0;
+
+CREATE INDEX messages_parked on messages (origin, due_at_ms, key) where claim_token is null and line = 1;
+
+CREATE INDEX messages_flow on messages (project_id, flow_key, due_at_ms, key) where claim_token is null and line = 2;
+
+CREATE INDEX messages_queued on messages (project_id, queue_id, queue_position) where claim_token is null and line = 3;
+
+CREATE INDEX messages_held on messages (project_id, due_at_ms, key) where claim_token is null and line = 4;
+
+CREATE INDEX messages_claimed on messages (project_id, key) where claim_token is not null;
+
+CREATE INDEX messages_flow_slots on messages (project_id, flow_key) where claim_token is not null and flow_key is not null;
+
+CREATE INDEX messages_flow_keys on messages (project_id, flow_key) where flow_key is not null;
+
+CREATE INDEX messages_queue_slots on messages (project_id, queue_id, queue_slot) where queue_slot is not null;
+
+CREATE TABLE queues (
+  project_id integer not null,
+  id integer not null,
+  name text not null,
+  parallelism integer not null,
+  paused integer not null,
+  next_position integer not null,
+  created_at_ms integer not null,
+  updated_at_ms integer not null,
+  deleted integer not null,
+  primary key (project_id, id)
+);
+
+CREATE UNIQUE INDEX queues_name on queues (project_id, name) where deleted = 0;
+
+CREATE INDEX queues_deleted on queues (project_id, id) where deleted = 1;
+
+CREATE TABLE flow_keys (
+  project_id integer not null,
+  key text not null,
+  parallelism integer,
+  rate integer,
+  period_s integer not null,
+  parallelism_pinned integer not null,
+  rate_pinned integer not null,
+  paused integer not null,
+  window_started_at_ms integer,
+  window_count integer not null,
+  used_at_ms integer not null,
+  wake_at_ms integer,
+  primary key (project_id, key)
+) without rowid;
+
+CREATE INDEX flow_keys_wake on flow_keys (wake_at_ms, project_id, key) where wake_at_ms is not null;
+
+CREATE INDEX flow_keys_used on flow_keys (used_at_ms);
 
 CREATE TABLE schedules (
   key integer primary key,

@@ -16,6 +16,7 @@ export interface Stage {
 export async function play(stage: Stage): Promise<void> {
   const doomed = await publishAll(stage);
   await retryFromDlq(stage, doomed);
+  await tellOfAnswer(stage);
 }
 
 /** Returns the id of the message that must end in the DLQ. */
@@ -54,4 +55,20 @@ async function retryFromDlq({ client, receiver, narrator, write }: Stage, doomed
   if (!revived) throw new Error('the dead letter queue gave nothing back');
   narrator.follow('retried from the DLQ', revived.messageId);
   await narrator.until({ [revived.messageId]: 'DELIVERED' }, LIMIT_MS);
+}
+
+async function tellOfAnswer({ client, receiver, narrator, write }: Stage): Promise<void> {
+  write('\nPublishing one whose answer is brought to another endpoint: a callback.\n');
+  const callback = `${receiver.url}/answers`;
+  const { messageId } = await client.publish({ url: `${receiver.url}/work`, body: 'order 42', callback });
+  narrator.follow('has a callback', messageId);
+  await narrator.until({ [messageId]: 'DELIVERED' }, LIMIT_MS);
+  // It was saved together with the delivery, so it is there by now.
+  const { logs } = await client.logs({ filter: { url: callback } });
+  const told = logs[0];
+  if (!told?.body) throw new Error('the callback was not sent');
+  narrator.follow('the callback', told.messageId);
+  await narrator.until({ [told.messageId]: 'DELIVERED' }, LIMIT_MS);
+  const { status, body } = JSON.parse(atob(told.body)) as { status: number; body: string };
+  write(`\nThe callback said: status ${status}, answer "${atob(body).trim()}".`);
 }

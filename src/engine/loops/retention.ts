@@ -6,6 +6,9 @@ import { type RetentionStore, StoreUnavailable } from '../stores.ts';
 /** Rows dropped in one transaction: a few milliseconds of work. */
 const PIECE_ROWS = 500;
 
+/** A day after its last use a flow-control key is forgotten (messaging.md 16.9), which is kept to the hour. */
+const KEYS_REMEMBERED_MS = 25 * 3_600_000;
+
 type RetentionSettings = Pick<EngineSettings, 'logRetentionMs' | 'dlqRetentionMs' | 'retentionIntervalMs'>;
 
 export class RetentionLoop {
@@ -52,6 +55,7 @@ export class RetentionLoop {
     return this.#store.dropExpired({
       logsBeforeMs: nowMs - this.#settings.logRetentionMs,
       deadBeforeMs: nowMs - this.#settings.dlqRetentionMs,
+      keysUsedBeforeMs: nowMs - KEYS_REMEMBERED_MS,
       nowMs,
       rowsMax: PIECE_ROWS,
     });

@@ -9,6 +9,7 @@ import { type AcceptContext, type Draft, draftOf } from '../accept.ts';
 import type { PublishCommand } from '../commands.ts';
 import type { Millis, NewMessage, ProjectId } from '../model.ts';
 import type { Numbers } from '../numbers.ts';
+import { type Places, place, setGoing } from '../placement.ts';
 import type { Clock, EventLog, Timer } from '../ports.ts';
 import {
   neverAgain,
@@ -19,7 +20,13 @@ import {
   type Trigger,
   triggerOf,
 } from '../schedules.ts';
-import { type DueSchedule, type ScheduleStore, StoreUnavailable, type UrlGroupStore } from '../stores.ts';
+import {
+  type AcceptedStanding,
+  type DueSchedule,
+  type ScheduleStore,
+  StoreUnavailable,
+  type UrlGroupStore,
+} from '../stores.ts';
 import type { UrlGroup } from '../url-groups.ts';
 
 /** Schedules looked at together, and the bytes of their bodies. */
@@ -40,10 +47,7 @@ export interface ScheduleLoopDeps {
   numbers: Numbers;
   /** What messages are accepted with now. */
   acceptContext: (projectId: ProjectId) => AcceptContext;
-  /** Gives each message a place to stand, reserving one in flight where there is room. */
-  place: (drafts: Draft[]) => Promise<NewMessage[]>;
-  /** Called for each placed message: it was saved and goes on, or was not, and its place is given back. */
-  setGoing: (message: NewMessage, isSaved: boolean) => void;
+  places: Places;
 }
 
 /** What is made of one due schedule: its next standing, and the messages on the way there. */
@@ -164,18 +168,23 @@ export class ScheduleLoop {
   }
 
   async #take(steps: Step[]): Promise<void> {
-    const { store, clock, numbers, place, setGoing } = this.#deps;
+    const { store, clock, numbers, places } = this.#deps;
     const count = steps.reduce((sum, { commands }) => sum + commands.length, 0);
-    const firstKey = await numbers.take(count + steps.length);
+    const firstKey = await numbers.take(2 * count + steps.length);
+    const firstToken = firstKey + count;
     const nowMs = clock.nowMs();
-    const placed = await place(this.#draftsOf(steps, firstKey));
-    const changes = changesOf(steps, { placed, firstKey, firstVersion: firstKey + count, nowMs });
-    let answers: ('saved' | 'stale')[] = [];
+    const drafts = this.#draftsOf(steps, firstKey);
+    const placed = drafts.map((draft, index) => place(draft, firstToken + index, places));
+    const changes = changesOf(steps, { placed, firstKey, firstVersion: firstToken + count, nowMs });
+    let answers: (AcceptedStanding[] | 'stale')[] = [];
     try {
       answers = await store.changeSchedules(changes, nowMs);
     } finally {
       changes.forEach(({ messages }, index) => {
-        for (const message of messages) setGoing(message, answers[index] === 'saved');
+        const answer = answers[index] ?? 'stale';
+        messages.forEach((message, at) => {
+          setGoing(message, answer === 'stale' ? undefined : answer[at], places);
+        });
       });
     }
   }

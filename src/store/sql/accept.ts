@@ -1,54 +1,64 @@
 /** How do published messages enter the store, each at most once per deduplication id? */
 import type { MessageId } from '../../engine/model.ts';
+import type { LaneLimits } from '../../engine/stores.ts';
 import type { Transaction } from '../driver.ts';
+import { Entry, type EntryStanding } from './lanes/entry.ts';
 import type { WriteContext } from './log-writer.ts';
-import { CONTENT_COLUMNS, MESSAGE_COLUMNS, type StoredNewMessage } from './rows.ts';
+import { CONTENT_AT, MESSAGE_AT, type StoredNewMessage } from './rows.ts';
 
 export interface AcceptArgs {
   messages: StoredNewMessage[];
+  limits: LaneLimits;
   nowMs: number;
 }
 
-/** One answer a message: the id of the message that stands for it already, or null when it was saved. */
-export type AcceptAnswer = (MessageId | null)[];
+/** What became of one message. */
+export type AcceptedAs = EntryStanding | { duplicateOf: MessageId } | 'tooManyQueues';
 
-/** Saves the messages of all `commands`, each of them all or none, in a handful of statements. */
+export type AcceptAnswer = AcceptedAs[];
+
+/** Saves the messages of all `commands` in a handful of statements, but those that exist already or need one queue too many. */
 export async function acceptAll(context: WriteContext, commands: readonly AcceptArgs[]): Promise<AcceptAnswer[]> {
+  const [first] = commands;
+  if (!first) return [];
   const reservations = await Reservations.read(context.tx, commands);
+  const nowMs = commands.reduce((latest, command) => Math.max(latest, command.nowMs), first.nowMs);
+  const entry = new Entry(context, first.limits, nowMs);
+  await entry.loadQueues(commands.flatMap(({ messages }) => messages));
   const saved: StoredNewMessage[] = [];
-  const answers = commands.map(({ messages, nowMs }) =>
-    messages.map((message) => {
-      const first = reservations.firstOrReserve(message, nowMs);
-      if (first === null) saved.push(message);
-      return first;
-    }),
-  );
+  const answers: AcceptAnswer[] = [];
+  for (const { messages, nowMs: acceptedAtMs } of commands) {
+    const answer: AcceptAnswer = [];
+    for (const message of messages) {
+      const duplicateOf = reservations.holderOf(message, acceptedAtMs);
+      if (duplicateOf !== null) {
+        answer.push({ duplicateOf });
+      } else if (await entry.hasQueue(message)) {
+        reservations.reserve(message);
+        saved.push(message);
+        answer.push('waiting'); // until it is known
+      } else {
+        answer.push('tooManyQueues');
+      }
+    }
+    answers.push(answer);
+  }
   await reservations.write(context.tx);
-  await insertMessages(context, saved);
-  return answers;
+  const standings = await entry.insert(saved);
+  let next = 0;
+  return answers.map((answer) => answer.map((as) => (as === 'waiting' ? (standings[next++] ?? as) : as)));
 }
 
-export async function insertMessages({ tx, logs }: WriteContext, messages: readonly StoredNewMessage[]): Promise<void> {
-  if (messages.length === 0) return;
-  await tx.insertMany(
-    'messages',
-    MESSAGE_COLUMNS,
-    messages.map(({ message }) => message),
-  );
-  await tx.insertMany(
-    'contents',
-    CONTENT_COLUMNS,
-    messages.map(({ content }) => content),
-  );
-  await logs.append(
-    tx,
-    messages.map(({ message, events }) => ({
-      key: message[0] as number,
-      projectId: message[1] as number,
-      events,
-      floorMs: 0,
-    })),
-  );
+/** Saves messages that nothing refuses; a queue that is missing is made, whatever the project's limit. */
+export async function insertMessages(
+  context: WriteContext,
+  messages: readonly StoredNewMessage[],
+  { limits, nowMs }: { limits: LaneLimits; nowMs: number },
+): Promise<EntryStanding[]> {
+  const entry = new Entry(context, limits, nowMs);
+  await entry.loadQueues(messages);
+  for (const message of messages) await entry.hasQueue(message, 0);
+  return entry.insert(messages);
 }
 
 /** Which deduplication ids are taken, in the store and by what came before in the same batch. */
@@ -65,7 +75,7 @@ class Reservations {
     for (const { messages } of commands) {
       for (const { message, deduplication } of messages) {
         if (!deduplication) continue;
-        const projectId = message[1] as number;
+        const projectId = message[MESSAGE_AT.project_id] as number;
         const hashes = hashesByProject.get(projectId);
         if (hashes) hashes.push(deduplication.hash);
         else hashesByProject.set(projectId, [deduplication.hash]);
@@ -84,19 +94,22 @@ class Reservations {
     return new Reservations(taken);
   }
 
-  /** The message that has the id at `nowMs`; otherwise null, and `message` has it from now on. */
-  firstOrReserve({ message, content, deduplication }: StoredNewMessage, nowMs: number): MessageId | null {
+  /** The message that has the id of `message` at `nowMs`; null when nobody has. */
+  holderOf({ message, deduplication }: StoredNewMessage, nowMs: number): MessageId | null {
     if (!deduplication) return null;
-    const { hash, expiresAtMs } = deduplication;
-    const projectId = message[1] as number;
-    const name = `${projectId} ${hash}`;
-    const holder = this.#taken.get(name);
+    const holder = this.#taken.get(`${message[MESSAGE_AT.project_id]} ${deduplication.hash}`);
     // The window ends with its last millisecond; it is not extended by duplicates (messaging.md 11, item 4).
-    if (holder && holder.expiresAtMs > nowMs) return holder.messageId;
-    const messageId = content[2] as MessageId;
-    this.#taken.set(name, { messageId, expiresAtMs });
-    this.#added.set(name, [projectId, hash, messageId, expiresAtMs]);
-    return null;
+    return holder && holder.expiresAtMs > nowMs ? holder.messageId : null;
+  }
+
+  /** From now on `message` has its id. */
+  reserve({ message, content, deduplication }: StoredNewMessage): void {
+    if (!deduplication) return;
+    const { hash, expiresAtMs } = deduplication;
+    const projectId = message[MESSAGE_AT.project_id] as number;
+    const messageId = content[CONTENT_AT.id] as MessageId;
+    this.#taken.set(`${projectId} ${hash}`, { messageId, expiresAtMs });
+    this.#added.set(`${projectId} ${hash}`, [projectId, hash, messageId, expiresAtMs]);
   }
 
   async write(tx: Transaction): Promise<void> {

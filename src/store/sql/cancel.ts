@@ -1,5 +1,8 @@
 /** What does a cancel do to a message that waits, and to one that is in flight (messaging.md 6.3, rows 7 and 8)? */
 import type { MessageId, MessageKey, ProjectId } from '../../engine/model.ts';
+import type { LaneLimits } from '../../engine/stores.ts';
+import { goOn } from './lanes/go-on.ts';
+import { ProjectGate } from './lanes/project-gate.ts';
 import { lastEventTimes, type WriteContext } from './log-writer.ts';
 import { codeOfLogState, type StoredEvent } from './rows.ts';
 
@@ -10,6 +13,7 @@ export interface CancelArgs {
   ids?: MessageId[];
   /** Whether a message in flight that was marked before counts again. */
   countMarked: boolean;
+  limits: LaneLimits;
   nowMs: number;
 }
 
@@ -19,13 +23,15 @@ interface StandingRow {
   id: string;
   claim_token: number | null;
   cancel_requested_at_ms: number | null;
+  queue_id: number | null;
+  queue_slot: number | null;
 }
 
 /** Returns how many were cancelled or marked. */
 export async function cancel(context: WriteContext, args: CancelArgs): Promise<number> {
-  const { projectId, keys, ids, countMarked, nowMs } = args;
+  const { projectId, keys, ids, countMarked, limits, nowMs } = args;
   const found = await context.tx.query<StandingRow>(
-    `select m.key, m.project_id, c.id, m.claim_token, m.cancel_requested_at_ms
+    `select m.key, m.project_id, c.id, m.claim_token, m.cancel_requested_at_ms, m.queue_id, m.queue_slot
      from messages m join contents c on c.key = m.key where m.key in (??) order by m.key`,
     [keys],
   );
@@ -34,18 +40,19 @@ export async function cancel(context: WriteContext, args: CancelArgs): Promise<n
   const waiting = rows.filter((row) => row.claim_token === null);
   const inFlight = rows.filter((row) => row.claim_token !== null);
   const unmarked = inFlight.filter((row) => row.cancel_requested_at_ms === null);
-  await cancelAtOnce(context, waiting, nowMs);
+  await cancelAtOnce(context, waiting, { limits, nowMs });
   await mark(context, unmarked, nowMs);
   return waiting.length + (countMarked ? inFlight.length : unmarked.length);
 }
 
 /** Removes messages that nobody owns; CANCEL_REQUESTED is not repeated for one that was marked in flight. */
 export async function cancelAtOnce(
-  { tx, logs }: WriteContext,
-  rows: readonly Pick<StandingRow, 'key' | 'project_id' | 'cancel_requested_at_ms'>[],
-  nowMs: number,
+  context: WriteContext,
+  rows: readonly Pick<StandingRow, 'key' | 'project_id' | 'cancel_requested_at_ms' | 'queue_id' | 'queue_slot'>[],
+  { limits, nowMs }: { limits: LaneLimits; nowMs: number },
 ): Promise<void> {
   if (rows.length === 0) return;
+  const { tx, logs } = context;
   const keys = rows.map(({ key }) => key);
   const floors = await lastEventTimes(tx, keys);
   await tx.run('delete from messages where key in (??)', [keys]);
@@ -60,6 +67,12 @@ export async function cancelAtOnce(
       floorMs: floors.get(row.key) ?? 0,
     })),
   );
+  const queues = rows.flatMap(({ project_id, queue_id, queue_slot }) =>
+    queue_id === null || queue_slot === null ? [] : [{ projectId: project_id, queueId: queue_id }],
+  );
+  if (queues.length === 0) return;
+  const gate = new ProjectGate(tx, limits.parallelismMax);
+  await goOn(context, { queues, flowKeys: [], projects: [] }, { gate, nowMs });
 }
 
 async function mark({ tx, logs }: WriteContext, rows: readonly StandingRow[], nowMs: number): Promise<void> {

@@ -1,6 +1,9 @@
-/** Which due messages does a worker get, and which wait in the line of their busy origin? */
-import type { ClaimRequest } from '../../engine/stores.ts';
-import type { Queries, SqlValue } from '../driver.ts';
+/** Which messages does a worker get, and which wait in the line of their busy origin? */
+import type { ClaimRequest, LaneLimits } from '../../engine/stores.ts';
+import type { Queries, SqlValue, Transaction } from '../driver.ts';
+import { FlowLanes, nextWakeAtMs, wokenLanes } from './lanes/flow-lanes.ts';
+import { LINE } from './lanes/lines.ts';
+import { ProjectGate } from './lanes/project-gate.ts';
 import { lastEventTimes, type WriteContext } from './log-writer.ts';
 import { CONTENT_FIELDS, type ContentRow, codeOfLogState } from './rows.ts';
 
@@ -8,9 +11,12 @@ import { CONTENT_FIELDS, type ContentRow, codeOfLogState } from './rows.ts';
 const EXAMINED_MAX = 500;
 /** Due messages looked at for the sake of few places: what does not get one leaves the due index for its origin's line. */
 const WINDOW_MIN = 128;
+/** Flow-control keys that have their turn in one transaction; the others' comes with the next. */
+const LANES_MAX = 64;
 
 export interface ClaimArgs {
   request: ClaimRequest;
+  limits: LaneLimits;
   nowMs: number;
 }
 
@@ -27,39 +33,50 @@ export interface ClaimRows {
   nextDueAtMs: number | null;
 }
 
-interface Candidate {
+export interface Candidate {
   key: number;
+  project_id: number;
   origin: string;
   due_at_ms: number;
   bytes: number;
+  flow_key: string | null;
 }
 
-export async function claim(context: WriteContext, { request, nowMs }: ClaimArgs): Promise<ClaimRows> {
-  const selection = new Selection(request);
-  const emptied = await unpark(context.tx, request.unpark, selection);
-  const overfull = request.due ? await takeDue(context.tx, nowMs, selection) : [];
-  if (overfull.length > 0) {
-    await context.tx.run('update messages set parked = 1 where key in (??)', [overfull.map(({ key }) => key)]);
-  }
-  const claimed = await own(context, selection.taken, request, nowMs);
-  return {
-    claimed,
-    parked: [...new Set(overfull.map(({ origin }) => origin))],
-    emptied,
-    nextDueAtMs: await nextDueAtMs(context.tx),
-  };
+export const CANDIDATE_FIELDS = 'key, project_id, origin, due_at_ms, bytes, flow_key';
+
+export async function claim(context: WriteContext, { request, limits, nowMs }: ClaimArgs): Promise<ClaimRows> {
+  const { tx } = context;
+  const round = new Round(tx, request, limits, nowMs);
+  const emptied = await unpark(round, request.unpark);
+  if (request.due && request.lanesFirst) await serveLanes(round);
+  if (request.due) await takeDue(round);
+  if (request.due && !request.lanesFirst) await serveLanes(round);
+  await round.sendBack();
+  const claimed = await own(context, round.taken, request.worker, nowMs);
+  await round.flows.save(context.due);
+  return { claimed, parked: round.parked, emptied, nextDueAtMs: await nextDueAtMs(tx) };
 }
 
-/** What was chosen so far, and what the request still has room for. */
-class Selection {
-  readonly taken: Candidate[] = [];
+/** What was chosen so far in one claim, and what the request, the keys and the projects still have room for. */
+class Round {
+  readonly tx: Transaction;
+  readonly nowMs: number;
+  readonly flows: FlowLanes;
+  readonly taken: (Candidate & { claimToken: number })[] = [];
+  readonly #gate: ProjectGate;
   readonly #request: ClaimRequest;
   readonly #roomLeft = new Map<string, number>();
+  readonly #toOrigin: Candidate[] = [];
+  readonly #toLane: [key: number, line: number][] = [];
   #bytes = 0;
   #bytesReached = false;
 
-  constructor(request: ClaimRequest) {
+  constructor(tx: Transaction, request: ClaimRequest, limits: LaneLimits, nowMs: number) {
+    this.tx = tx;
+    this.nowMs = nowMs;
     this.#request = request;
+    this.flows = new FlowLanes(tx, nowMs);
+    this.#gate = new ProjectGate(tx, limits.parallelismMax);
   }
 
   get isFull(): boolean {
@@ -70,6 +87,11 @@ class Selection {
     return this.#request.limit - this.taken.length;
   }
 
+  /** Origins that messages wait for in a line since this round. */
+  get parked(): string[] {
+    return [...new Set(this.#toOrigin.map(({ origin }) => origin))];
+  }
+
   roomOf(origin: string): number {
     const known = this.#roomLeft.get(origin);
     if (known !== undefined) return known;
@@ -77,8 +99,40 @@ class Selection {
     return Math.max(0, Object.hasOwn(roomByOrigin, origin) ? (roomByOrigin[origin] ?? 0) : defaultRoom);
   }
 
-  /** Says whether `candidate` fits. Once the bytes are used up nothing more does, or small ones would overtake for ever. */
-  take(candidate: Candidate): boolean {
+  /** Counts what the projects of `candidates` have in flight. */
+  async load(candidates: readonly Candidate[]): Promise<void> {
+    await this.#gate.load(candidates.map(({ project_id }) => project_id));
+  }
+
+  /** A candidate of the due index or of a key that has room: it is taken or goes into the line of its origin or project. */
+  takeOrPark(candidate: Candidate): void {
+    if (this.#gate.roomOf(candidate.project_id) === 0) this.#toLane.push([candidate.key, LINE.project]);
+    else if (this.roomOf(candidate.origin) === 0 || !this.#take(candidate)) this.#toOrigin.push(candidate);
+  }
+
+  /** A candidate from the line of its origin, which has room: false when it stays there, because the worker is full. */
+  takeOrSendBack(candidate: Candidate): boolean {
+    const { key, project_id, flow_key } = candidate;
+    const lane = flow_key === null ? undefined : this.flows.find(project_id, flow_key);
+    if (this.#gate.roomOf(project_id) === 0) {
+      this.#toLane.push([key, LINE.project]);
+      return true;
+    }
+    if (lane && lane.startsLeft(this.nowMs) === 0) {
+      this.#toLane.push([key, LINE.flow]);
+      return true;
+    }
+    return this.#take(candidate);
+  }
+
+  /** Writes who goes into which line. */
+  async sendBack(): Promise<void> {
+    const moves: SqlValue[][] = [...this.#toOrigin.map(({ key }) => [key, LINE.origin]), ...this.#toLane];
+    if (moves.length > 0) await this.tx.updateMany('messages', 'key', ['line'], moves);
+  }
+
+  /** Once the bytes are used up nothing more fits, or small messages would overtake large ones for ever. */
+  #take(candidate: Candidate): boolean {
     if (this.isFull) return false;
     if (this.taken.length > 0 && this.#bytes + candidate.bytes > this.#request.bytesMax) {
       this.#bytesReached = true;
@@ -86,73 +140,115 @@ class Selection {
     }
     this.#bytes += candidate.bytes;
     this.#roomLeft.set(candidate.origin, this.roomOf(candidate.origin) - 1);
-    this.taken.push(candidate);
+    this.taken.push({ ...candidate, claimToken: this.#request.firstToken + this.taken.length });
+    this.#gate.start(candidate.project_id);
+    if (candidate.flow_key !== null) this.flows.find(candidate.project_id, candidate.flow_key)?.start(this.nowMs);
     return true;
   }
 }
 
 /** Takes parked messages of each origin up to its room; returns the origins that have none left. */
-async function unpark(queries: Queries, origins: readonly string[], selection: Selection): Promise<string[]> {
+async function unpark(round: Round, origins: readonly string[]): Promise<string[]> {
   const emptied: string[] = [];
   for (const origin of origins) {
-    if (selection.isFull) break;
-    const room = Math.min(selection.roomOf(origin), selection.messagesLeft);
+    if (round.isFull) break;
+    const room = Math.min(round.roomOf(origin), round.messagesLeft);
     // They were due when they were parked; a clock that was set back since must not lock them up.
-    const candidates = await queries.query<Candidate>(
-      `select key, origin, due_at_ms, bytes from messages
-       where origin = ? and claim_token is null and parked = 1
+    const candidates = await round.tx.query<Candidate>(
+      `select ${CANDIDATE_FIELDS} from messages
+       where origin = ? and claim_token is null and line = 1
        order by due_at_ms, key limit ? for update skip locked`,
       [origin, room + 1],
     );
-    let taken = 0;
-    while (taken < room && taken < candidates.length) {
-      const candidate = candidates[taken];
-      if (!candidate || !selection.take(candidate)) break;
-      taken += 1;
+    await loadGates(round, candidates);
+    const takenBefore = round.taken.length;
+    let gone = 0;
+    for (const candidate of candidates) {
+      if (round.taken.length - takenBefore === room || !round.takeOrSendBack(candidate)) break;
+      gone += 1;
     }
-    if (taken === candidates.length) emptied.push(origin);
+    if (gone === candidates.length && gone <= room) emptied.push(origin);
   }
   return emptied;
 }
 
+async function loadGates(round: Round, candidates: readonly Candidate[]): Promise<void> {
+  const refs = candidates.flatMap(({ project_id, flow_key }) =>
+    flow_key === null ? [] : [{ projectId: project_id, key: flow_key }],
+  );
+  if (refs.length > 0) await round.flows.load(refs);
+  await round.load(candidates);
+}
+
 /**
- * Takes due messages in due order; returns those that were looked at and got no place, because their origin has its
- * share or the worker is full. They must not stay where they are: a crowd that a few origins have piled up would stand
- * before everyone else, and shrink by no more than a few places at a time (P9).
+ * Takes due messages in due order. Those that were looked at and got no place, because their origin has its share or the
+ * worker is full, do not stay where they are: a crowd that a few origins have piled up would stand before everyone else,
+ * and shrink by no more than a few places at a time (P9).
  */
-async function takeDue(queries: Queries, nowMs: number, selection: Selection): Promise<Candidate[]> {
-  const overfull: Candidate[] = [];
+async function takeDue(round: Round): Promise<void> {
   let examined = 0;
   let last = { due_at_ms: -1, key: -1 };
-  while (!selection.isFull && examined < EXAMINED_MAX) {
-    const size = Math.min(EXAMINED_MAX - examined, Math.max(selection.messagesLeft, WINDOW_MIN));
-    const candidates = await queries.query<Candidate>(
-      `select key, origin, due_at_ms, bytes from messages
-       where claim_token is null and parked = 0 and due_at_ms <= ? and (due_at_ms, key) > (?, ?)
+  while (!round.isFull && examined < EXAMINED_MAX) {
+    const size = Math.min(EXAMINED_MAX - examined, Math.max(round.messagesLeft, WINDOW_MIN));
+    const candidates = await round.tx.query<Candidate>(
+      `select ${CANDIDATE_FIELDS} from messages
+       where claim_token is null and line = 0 and due_at_ms <= ? and (due_at_ms, key) > (?, ?)
        order by due_at_ms, key limit ? for update skip locked`,
-      [nowMs, last.due_at_ms, last.key, size],
+      [round.nowMs, last.due_at_ms, last.key, size],
     );
+    await round.load(candidates);
     for (const candidate of candidates) {
-      if (selection.roomOf(candidate.origin) === 0 || !selection.take(candidate)) overfull.push(candidate);
+      round.takeOrPark(candidate);
       last = candidate;
     }
     examined += candidates.length;
     if (candidates.length < size) break;
   }
-  return overfull;
 }
 
-/** Writes the claims and their ACTIVE events, and reads what is to be sent. */
-async function own(
+/**
+ * Serves the wait lists of flow-control keys in turn, each with no more than its share of the places: a key with a
+ * hundred thousand waiting messages delays no other.
+ */
+async function serveLanes(round: Round): Promise<void> {
+  if (round.isFull) return;
+  const rows = await wokenLanes(round.tx, round.nowMs, LANES_MAX);
+  for (const [index, row] of rows.entries()) {
+    if (round.isFull) return;
+    const lane = round.flows.find(row.project_id, row.key) ?? round.flows.add(row);
+    const share = Math.ceil(round.messagesLeft / (rows.length - index));
+    const room = Math.min(share, lane.startsLeft(round.nowMs));
+    round.flows.markServed(lane);
+    if (room === 0) continue;
+    const candidates = await round.tx.query<Candidate>(
+      `select ${CANDIDATE_FIELDS} from messages
+       where project_id = ? and flow_key = ? and claim_token is null and line = 2 and due_at_ms <= ?
+       order by due_at_ms, key limit ? for update skip locked`,
+      [row.project_id, row.key, round.nowMs, room],
+    );
+    await round.load(candidates);
+    for (const candidate of candidates) {
+      if (round.isFull) break; // it stays first in the list of its key
+      round.takeOrPark(candidate);
+    }
+  }
+}
+
+/** A message that is to be claimed, under a token that nobody had. */
+export interface Taken {
+  key: number;
+  due_at_ms: number;
+  claimToken: number;
+}
+
+/** Writes the claims and their ACTIVE events, and reads what is to be sent; sorted by due time, then key. */
+export async function own(
   { tx, logs }: WriteContext,
-  taken: Candidate[],
-  request: ClaimRequest,
+  taken: readonly Taken[],
+  worker: string,
   nowMs: number,
 ): Promise<ClaimedRow[]> {
   if (taken.length === 0) return [];
-  // The caller owns just `limit` tokens: one claim more could repeat a token and break P6.
-  if (taken.length > request.limit)
-    throw new Error(`claimed ${taken.length} messages where ${request.limit} were asked for`);
   const inOrder = taken.toSorted((a, b) => a.due_at_ms - b.due_at_ms || a.key - b.key);
   const keys = inOrder.map(({ key }) => key);
   const rows = await tx.query<ContentRow & { retried: number }>(
@@ -161,20 +257,20 @@ async function own(
   );
   const rowByKey = new Map(rows.map((row) => [row.key, row]));
   const lastEventAtMs = await lastEventTimes(tx, keys);
-  const claimed = keys.map((key, index) => {
+  const claimed = inOrder.map(({ key, claimToken }) => {
     const row = rowByKey.get(key);
     if (!row) throw new Error(`message ${key} has no content`);
     return {
       ...row,
-      claim_token: request.firstToken + index,
+      claim_token: claimToken,
       claimed_at_ms: Math.max(nowMs, row.created_at_ms, lastEventAtMs.get(key) ?? 0),
     };
   });
   await tx.updateMany(
     'messages',
     'key',
-    ['claim_token', 'claimed_at_ms', 'worker', 'parked'],
-    claimed.map((row): SqlValue[] => [row.key, row.claim_token, row.claimed_at_ms, request.worker, 0]),
+    ['claim_token', 'claimed_at_ms', 'worker', 'line'],
+    claimed.map((row): SqlValue[] => [row.key, row.claim_token, row.claimed_at_ms, worker, LINE.due]),
   );
   const active = codeOfLogState('ACTIVE');
   await logs.append(
@@ -189,11 +285,14 @@ async function own(
   return claimed;
 }
 
+/** When the due index or a flow-control key has something next. */
 async function nextDueAtMs(queries: Queries): Promise<number | null> {
   const [row] = await queries.query<{ due_at_ms: number }>(
-    'select due_at_ms from messages where claim_token is null and parked = 0 order by due_at_ms, key limit 1',
+    'select due_at_ms from messages where claim_token is null and line = 0 order by due_at_ms, key limit 1',
   );
-  return row?.due_at_ms ?? null;
+  const wakeAtMs = await nextWakeAtMs(queries);
+  if (!row) return wakeAtMs;
+  return wakeAtMs === null ? row.due_at_ms : Math.min(row.due_at_ms, wakeAtMs);
 }
 
 /** Origins with parked messages: one step of the index each, however many messages wait there. */
@@ -202,7 +301,7 @@ export async function parkedOrigins(queries: Queries): Promise<string[]> {
   let last = '';
   while (true) {
     const [row] = await queries.query<{ origin: string }>(
-      'select origin from messages where claim_token is null and parked = 1 and origin > ? order by origin limit 1',
+      'select origin from messages where claim_token is null and line = 1 and origin > ? order by origin limit 1',
       [last],
     );
     if (!row) return origins;

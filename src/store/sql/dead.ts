@@ -1,9 +1,10 @@
 /** What lies in the DLQ, and how does it leave (messaging.md 17)? */
 import type { MessageId, MessageKey, ProjectId } from '../../engine/model.ts';
-import type { AttributeFilter } from '../../engine/stores.ts';
+import type { AttributeFilter, LaneLimits } from '../../engine/stores.ts';
 import type { Queries, SqlParam, Transaction } from '../driver.ts';
 import { insertMessages } from './accept.ts';
 import { contentConditions } from './filter.ts';
+import type { EntryStanding } from './lanes/entry.ts';
 import type { WriteContext } from './log-writer.ts';
 import { contentsOf, cutByBytes, cutPage, type PageRows, type Position, type Slice, sliceSql, WINDOW } from './page.ts';
 import { dropUnreferencedContents } from './retention.ts';
@@ -139,9 +140,12 @@ export async function deleteDead({ tx }: WriteContext, { projectId, places: want
 export interface ReviveDeadArgs {
   projectId: ProjectId;
   revivals: { place: Position; successor: StoredNewMessage }[];
+  limits: LaneLimits;
+  nowMs: number;
 }
 
-export async function reviveDead(context: WriteContext, args: ReviveDeadArgs): Promise<'saved' | 'missing'> {
+/** Where each successor stands, or that an entry is gone and nothing was done. */
+export async function reviveDead(context: WriteContext, args: ReviveDeadArgs): Promise<EntryStanding[] | 'missing'> {
   const keys = await existing(
     context.tx,
     args.projectId,
@@ -149,11 +153,11 @@ export async function reviveDead(context: WriteContext, args: ReviveDeadArgs): P
   );
   if (keys.length < args.revivals.length) return 'missing';
   await remove(context.tx, keys);
-  await insertMessages(
+  return insertMessages(
     context,
     args.revivals.map(({ successor }) => successor),
+    args,
   );
-  return 'saved';
 }
 
 async function existing(tx: Transaction, projectId: ProjectId, wanted: readonly Position[]): Promise<number[]> {

@@ -3,6 +3,8 @@ import type { MessageId, MessageKey, ProjectId } from '../../engine/model.ts';
 import type { AttributeFilter } from '../../engine/stores.ts';
 import type { Queries, SqlParam } from '../driver.ts';
 import { contentConditions } from './filter.ts';
+import { type FlowKeyView, findKey } from './lanes/flow-commands.ts';
+import { LINE } from './lanes/lines.ts';
 import { CONTENT_FIELDS, type ContentRow, codeOfLogState } from './rows.ts';
 
 export interface FindArgs {
@@ -27,23 +29,55 @@ export async function find(queries: Queries, args: FindArgs): Promise<ContentRow
 export interface LiveRow extends ContentRow {
   retried: number;
   due_at_ms: number;
-  parked: number;
+  line: number;
+  queue_id: number | null;
+  queue_position: number | null;
+  queue_slot: number | null;
+  flow_key: string | null;
   claimed_at_ms: number | null;
   cancel_requested_at_ms: number | null;
+}
+
+/** An unfinished message, and the lane whose line it waits in. */
+export interface LiveRows {
+  message: LiveRow;
+  queue?: { parallelism: number; paused: number; ahead: number };
+  key?: FlowKeyView;
 }
 
 /** An unfinished message with what it waits for. */
 export async function findLive(
   queries: Queries,
-  args: { projectId: ProjectId; key: MessageKey; id: MessageId },
-): Promise<LiveRow | null> {
-  const [row] = await queries.query<LiveRow>(
-    `select ${CONTENT_FIELDS}, m.retried, m.due_at_ms, m.parked, m.claimed_at_ms, m.cancel_requested_at_ms
+  args: { projectId: ProjectId; key: MessageKey; id: MessageId; nowMs: number },
+): Promise<LiveRows | null> {
+  const [message] = await queries.query<LiveRow>(
+    `select ${CONTENT_FIELDS}, m.retried, m.due_at_ms, m.line, m.queue_id, m.queue_position, m.queue_slot, m.flow_key,
+       m.claimed_at_ms, m.cancel_requested_at_ms
      from messages m join contents c on c.key = m.key
      where m.key = ? and m.project_id = ? and c.id = ?`,
     [args.key, args.projectId, args.id],
   );
-  return row ?? null;
+  if (!message) return null;
+  const { line, flow_key, claimed_at_ms } = message;
+  if (claimed_at_ms !== null) return { message };
+  if (line === LINE.queue) return { message, ...(await queueBefore(queries, message)) };
+  if (line !== LINE.flow || flow_key === null) return { message };
+  const key = await findKey(queries, { projectId: args.projectId, key: flow_key, nowMs: args.nowMs });
+  return key ? { message, key } : { message };
+}
+
+async function queueBefore(queries: Queries, message: LiveRow): Promise<Pick<LiveRows, 'queue'>> {
+  const [queue] = await queries.query<{ parallelism: number; paused: number; ahead: number }>(
+    `select q.parallelism, q.paused,
+       (select count(*) from messages m
+        where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = 3
+          and m.queue_slot is null and m.queue_position < ?)
+       + (select count(distinct m.queue_slot) from messages m
+        where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null and m.queue_slot <> ?) as ahead
+     from queues q where q.project_id = ? and q.id = ?`,
+    [message.queue_position, message.key, message.project_id, message.queue_id],
+  );
+  return queue ? { queue } : {};
 }
 
 /** Messages looked at in one snapshot. */

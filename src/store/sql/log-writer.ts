@@ -1,5 +1,6 @@
 /** How do log events become rows whose order is the order of their transactions? */
 import type { SqlValue, Transaction } from '../driver.ts';
+import type { DueTimes } from './due-times.ts';
 import { reserve } from './numbers.ts';
 import { DETAIL_COLUMNS, type StoredEvent } from './rows.ts';
 
@@ -65,8 +66,10 @@ export async function lastEventTimes(tx: Transaction, keys: readonly number[]): 
   return new Map(rows.map((row) => [row.message_key, row.at_ms]));
 }
 
-/** What a command needs to write: the transaction it is part of, and the writer of log entries. */
+/** What a command needs to write: the transaction it is part of, and what collects for all of its commands. */
 export interface WriteContext {
   tx: Transaction;
   logs: LogWriter;
+  /** What the transaction makes due besides what its commands asked for. */
+  due: DueTimes;
 }

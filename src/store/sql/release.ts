@@ -1,53 +1,103 @@
 /** What becomes of claims whose attempt will never report: the worker drains, or its process died? */
 import type { ClaimToken, MessageKey } from '../../engine/model.ts';
+import type { LaneLimits } from '../../engine/stores.ts';
 import type { SqlValue } from '../driver.ts';
 import { cancelAtOnce } from './cancel.ts';
+import { goOn } from './lanes/go-on.ts';
+import { LINE } from './lanes/lines.ts';
+import { ProjectGate } from './lanes/project-gate.ts';
 import type { WriteContext } from './log-writer.ts';
+import { lineToWaitIn, pausedQueuesOf } from './settle.ts';
 
 interface ClaimRow {
   key: number;
   project_id: number;
   claim_token: number;
   cancel_requested_at_ms: number | null;
+  queue_id: number | null;
+  queue_slot: number | null;
+  flow_key: string | null;
 }
+
+const CLAIM_FIELDS = 'key, project_id, claim_token, cancel_requested_at_ms, queue_id, queue_slot, flow_key';
 
 export interface ReleaseArgs {
   claims: { key: MessageKey; claimToken: ClaimToken }[];
+  limits: LaneLimits;
   nowMs: number;
 }
 
-export async function release(context: WriteContext, { claims, nowMs }: ReleaseArgs): Promise<void> {
+export async function release(context: WriteContext, { claims, limits, nowMs }: ReleaseArgs): Promise<void> {
   const tokens = new Map(claims.map(({ key, claimToken }) => [key, claimToken]));
   const rows = await context.tx.query<ClaimRow>(
-    'select key, project_id, claim_token, cancel_requested_at_ms from messages where key in (??) and claim_token is not null',
+    `select ${CLAIM_FIELDS} from messages where key in (??) and claim_token is not null`,
     [[...tokens.keys()]],
   );
   await giveBack(
     context,
     rows.filter((row) => tokens.get(row.key) === row.claim_token),
-    nowMs,
+    { limits, nowMs },
   );
 }
 
 /** Reads only the index of claimed messages: a million that wait cost a start nothing. */
-export async function releaseAll(context: WriteContext, { nowMs }: { nowMs: number }): Promise<number> {
+export async function releaseAll(
+  context: WriteContext,
+  { limits, nowMs }: { limits: LaneLimits; nowMs: number },
+): Promise<number> {
   const rows = await context.tx.query<ClaimRow>(
-    'select key, project_id, claim_token, cancel_requested_at_ms from messages where claim_token is not null order by key',
+    `select ${CLAIM_FIELDS} from messages where claim_token is not null order by project_id, key`,
   );
-  await giveBack(context, rows, nowMs);
+  await giveBack(context, rows, { limits, nowMs });
+  await letHeldGoOn(context, { limits, nowMs });
   return rows.length;
 }
 
-/** Due at once; a message that was to be cancelled waits now, so its cancel takes effect (messaging.md 6.3, row 7). */
-async function giveBack(context: WriteContext, rows: readonly ClaimRow[], nowMs: number): Promise<void> {
-  const cancelled = rows.filter((row) => row.cancel_requested_at_ms !== null);
-  if (cancelled.length > 0) await cancelAtOnce(context, cancelled, nowMs);
-  const kept = rows.filter((row) => row.cancel_requested_at_ms === null);
-  if (kept.length === 0) return;
-  await context.tx.updateMany(
-    'messages',
-    'key',
-    ['due_at_ms', 'claimed_at_ms', 'claim_token', 'worker', 'parked'],
-    kept.map((row): SqlValue[] => [row.key, nowMs, null, null, null, 0]),
+/** The limit of projects may have been raised or taken away since they were held. */
+async function letHeldGoOn(
+  context: WriteContext,
+  { limits, nowMs }: { limits: LaneLimits; nowMs: number },
+): Promise<void> {
+  const held = await context.tx.query<{ project_id: number; flow_key: string | null }>(
+    'select distinct project_id, flow_key from messages where claim_token is null and line = 4',
   );
+  if (held.length === 0) return;
+  if (limits.parallelismMax === 0) {
+    await context.tx.run(
+      `update messages set line = case when flow_key is null then ${LINE.due} else ${LINE.flow} end
+       where claim_token is null and line = ${LINE.project}`,
+    );
+  }
+  const flowKeys = held.flatMap(({ project_id, flow_key }) =>
+    flow_key === null ? [] : [{ projectId: project_id, key: flow_key }],
+  );
+  const projects = new Set(held.map(({ project_id }) => project_id));
+  const gate = new ProjectGate(context.tx, limits.parallelismMax);
+  await goOn(context, { queues: [], flowKeys, projects }, { gate, nowMs });
+}
+
+/** Due at once; a message that was to be cancelled waits now, so its cancel takes effect (messaging.md 6.3, row 7). */
+async function giveBack(
+  context: WriteContext,
+  rows: readonly ClaimRow[],
+  { limits, nowMs }: { limits: LaneLimits; nowMs: number },
+): Promise<void> {
+  const cancelled = rows.filter((row) => row.cancel_requested_at_ms !== null);
+  if (cancelled.length > 0) await cancelAtOnce(context, cancelled, { limits, nowMs });
+  const kept = rows.filter((row) => row.cancel_requested_at_ms === null);
+  const pausedQueues = await pausedQueuesOf(context.tx, kept);
+  if (kept.length > 0) {
+    await context.tx.updateMany(
+      'messages',
+      'key',
+      ['due_at_ms', 'claimed_at_ms', 'claim_token', 'worker', 'line'],
+      kept.map((row): SqlValue[] => [row.key, nowMs, null, null, null, lineToWaitIn(row, pausedQueues)]),
+    );
+    context.due.note(nowMs);
+  }
+  const flowKeys = rows.flatMap(({ project_id, flow_key }) =>
+    flow_key === null ? [] : [{ projectId: project_id, key: flow_key }],
+  );
+  const freed = { queues: [], flowKeys, projects: new Set(rows.map(({ project_id }) => project_id)) };
+  await goOn(context, freed, { gate: new ProjectGate(context.tx, limits.parallelismMax), nowMs });
 }

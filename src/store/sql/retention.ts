@@ -1,20 +1,37 @@
 /** How does what is past its time leave the store, in pieces that stall nobody (P13)? */
+import type { LaneLimits } from '../../engine/stores.ts';
 import type { Transaction } from '../driver.ts';
+import { dropUnusedKeys } from './lanes/flow-commands.ts';
+import { deletedQueues, emptyQueue } from './lanes/queue-commands.ts';
 import type { WriteContext } from './log-writer.ts';
 
 export interface DropExpiredArgs {
   logsBeforeMs: number;
   deadBeforeMs: number;
+  keysUsedBeforeMs: number;
+  limits: LaneLimits;
   nowMs: number;
   rowsMax: number;
 }
 
+/** Deleted queues looked at in one piece. */
+const QUEUES_MAX = 16;
+
 /** Drops up to about `rowsMax` rows; answers whether more may be left. */
-export async function dropExpired({ tx }: WriteContext, args: DropExpiredArgs): Promise<boolean> {
+export async function dropExpired(context: WriteContext, args: DropExpiredArgs): Promise<boolean> {
+  const { tx } = context;
   let budget = args.rowsMax;
+  // Their deletion was cut off by a crash, or they wait for attempts in flight.
+  for (const { project_id, id } of await deletedQueues(tx, QUEUES_MAX)) {
+    const queue = { projectId: project_id, queueId: id };
+    if (await emptyQueue(context, { ...queue, ...args, count: args.rowsMax })) return true;
+  }
   budget -= await dropLogs(tx, args.logsBeforeMs, budget);
   if (budget > 0) budget -= await dropDead(tx, args.deadBeforeMs, budget);
   if (budget > 0) budget -= await dropDeduplications(tx, args.nowMs, budget);
+  if (budget > 0) {
+    budget -= await dropUnusedKeys(context, { usedBeforeMs: args.keysUsedBeforeMs, rowsMax: budget });
+  }
   return budget <= 0;
 }
 

@@ -13,8 +13,9 @@ import type {
   NewMessage,
   Settlement,
 } from '../../engine/model.ts';
-import type { CallbackSettings, HeaderMap, HttpMethod, MessageSettings } from '../../protocol/settings.ts';
+import type { CallbackSettings, FlowControl, HeaderMap, HttpMethod, MessageSettings } from '../../protocol/settings.ts';
 import type { SqlValue } from '../driver.ts';
+import { LINE } from './lanes/lines.ts';
 
 /** Written numbers: never change one, only add. */
 const LOG_STATE_CODES: Record<LogState, number> = {
@@ -49,8 +50,19 @@ export const MESSAGE_COLUMNS = [
   'retried',
   'claimed_at_ms',
   'claim_token',
-  'parked',
+  'line',
+  'queue_id',
+  'queue_position',
+  'queue_slot',
+  'flow_key',
 ] as const;
+
+/** Where each of `MESSAGE_COLUMNS` lies in a row. */
+export const MESSAGE_AT = placesOf(MESSAGE_COLUMNS);
+
+function placesOf<Column extends string>(columns: readonly Column[]): Record<Column, number> {
+  return Object.fromEntries(columns.map((column, index) => [column, index])) as Record<Column, number>;
+}
 
 /** The body comes last, so that reading the columns before it never walks its overflow pages. */
 export const CONTENT_COLUMNS = [
@@ -73,6 +85,9 @@ export const CONTENT_COLUMNS = [
   'settings',
   'body',
 ] as const;
+
+/** Where each of `CONTENT_COLUMNS` lies in a row. */
+export const CONTENT_AT = placesOf(CONTENT_COLUMNS);
 
 export const DETAIL_COLUMNS = [
   'error',
@@ -98,8 +113,11 @@ export interface StoredNewMessage {
   message: SqlValue[];
   /** Values of `CONTENT_COLUMNS`. */
   content: SqlValue[];
+  /** Without ACTIVE, which is written when the message really goes out. */
   events: StoredEvent[];
   deduplication?: { hash: string; expiresAtMs: number };
+  queueName?: string;
+  flow?: FlowControl;
 }
 
 export interface StoredChange {
@@ -108,6 +126,7 @@ export interface StoredChange {
   events: StoredEvent[];
   /** Values of `BURIAL_COLUMNS`. */
   burial?: SqlValue[];
+  follows?: StoredNewMessage[];
 }
 
 export interface StoredSettlement {
@@ -168,7 +187,11 @@ export function encodeNewMessage({ message, standing, events, deduplication }: N
       0,
       claimed ? lastEventAtMs : null,
       claimed ? standing.claimToken : null,
-      standing.kind === 'parked' ? 1 : 0,
+      standing.kind === 'parked' ? LINE.origin : LINE.due,
+      null,
+      null,
+      null,
+      settings.flowControl?.key ?? null,
     ],
     content: [
       key,
@@ -193,6 +216,8 @@ export function encodeNewMessage({ message, standing, events, deduplication }: N
     events: events.map(encodeEvent),
   };
   if (deduplication) stored.deduplication = deduplication;
+  if (settings.queueName !== undefined) stored.queueName = settings.queueName;
+  if (settings.flowControl !== undefined) stored.flow = settings.flowControl;
   return stored;
 }
 
@@ -203,10 +228,11 @@ export function encodeSettlement(settlement: Settlement): StoredSettlement {
   return stored;
 }
 
-function encodeChange({ next, events, burial }: Change): StoredChange {
+function encodeChange({ next, events, burial, follows }: Change): StoredChange {
   const stored: StoredChange = { events: events.map(encodeEvent) };
   if (next.kind === 'waiting') stored.waiting = { dueAtMs: next.dueAtMs, retried: next.retried };
   if (burial) stored.burial = encodeBurial(burial);
+  if (follows) stored.follows = follows.map(encodeNewMessage);
   return stored;
 }
 

@@ -1,7 +1,9 @@
 /** Which schedules are there, which are due, and how does one move on together with the messages of its triggers? */
 import type { ProjectId } from '../../engine/model.ts';
+import type { LaneLimits } from '../../engine/stores.ts';
 import type { Queries, SqlValue, Transaction } from '../driver.ts';
 import { insertMessages } from './accept.ts';
+import type { EntryStanding } from './lanes/entry.ts';
 import type { WriteContext } from './log-writer.ts';
 import { codeOfLogState } from './rows.ts';
 import {
@@ -52,14 +54,18 @@ export async function saveSchedule(
 
 export interface ChangeSchedulesArgs {
   changes: StoredScheduleChange[];
+  limits: LaneLimits;
   nowMs: number;
 }
 
-/** In a handful of statements, whatever their number: thousands may be due in the same minute. */
+/**
+ * Where the messages of each change stand, or that it was not made. In a handful of statements, whatever their number:
+ * thousands may be due in the same minute.
+ */
 export async function changeSchedules(
   context: WriteContext,
-  { changes }: ChangeSchedulesArgs,
-): Promise<('saved' | 'stale')[]> {
+  { changes, limits, nowMs }: ChangeSchedulesArgs,
+): Promise<(EntryStanding[] | 'stale')[]> {
   const rows = await context.tx.query<{ key: number; version: number }>(
     'select key, version from schedules where key in (??)',
     [changes.map(({ key }) => key)],
@@ -74,12 +80,18 @@ export async function changeSchedules(
     const values = saved.map(({ key, standing }): SqlValue[] => [key, ...standing]);
     await context.tx.updateMany('schedules', 'key', STANDING_COLUMNS, values);
   }
-  await insertMessages(
+  const standings = await insertMessages(
     context,
     saved.flatMap(({ messages }) => messages),
+    { limits, nowMs },
   );
   const isSaved = new Set(saved);
-  return changes.map((change) => (isSaved.has(change) ? 'saved' : 'stale'));
+  let taken = 0;
+  return changes.map((change) => {
+    if (!isSaved.has(change)) return 'stale';
+    taken += change.messages.length;
+    return standings.slice(taken - change.messages.length, taken);
+  });
 }
 
 export async function deleteSchedule({ tx }: WriteContext, { projectId, id }: SchedulePlace): Promise<null> {

@@ -1,58 +1,200 @@
 /** What does the outcome of an attempt change, provided that the attempt still owns its message? */
+import type { LaneLimits } from '../../engine/stores.ts';
 import type { SqlValue } from '../driver.ts';
+import { insertMessages } from './accept.ts';
+import type { ClaimedRow } from './claim.ts';
+import type { EntryStanding } from './lanes/entry.ts';
+import { goOn } from './lanes/go-on.ts';
+import { LINE, lineBehindQueue } from './lanes/lines.ts';
+import { ProjectGate } from './lanes/project-gate.ts';
+import { type QueueRef, queuesById } from './lanes/queue-lanes.ts';
+import { succeedAll, type Vacancy } from './lanes/succession.ts';
 import type { MessageEvents, WriteContext } from './log-writer.ts';
-import { BURIAL_COLUMNS, type StoredSettlement } from './rows.ts';
+import { BURIAL_COLUMNS, type StoredChange, type StoredSettlement } from './rows.ts';
+
+export interface SettleArgs {
+  settlement: StoredSettlement;
+  limits: LaneLimits;
+  nowMs: number;
+  /** The place that becomes free may be used by the next message of the same lane. */
+  succession?: { worker: string; claimToken: number; bytesMax: number };
+}
+
+export type SettleAnswer =
+  /** The claim token is no longer the message's; nothing was written (P6). */
+  | { kind: 'stale' }
+  /** `next` was claimed under the token of `succession`; `follows` says where each of the change's messages stands. */
+  | { kind: 'saved'; next: ClaimedRow | null; follows: EntryStanding[] | null };
 
 interface OwnerRow {
   key: number;
   project_id: number;
+  origin: string;
   claim_token: number | null;
   claimed_at_ms: number | null;
   cancel_requested_at_ms: number | null;
+  queue_id: number | null;
+  queue_slot: number | null;
+  flow_key: string | null;
 }
 
-/** Saves all settlements whose token is still their message's; says of each whether it was (P6). */
-export async function settleAll(
-  { tx, logs }: WriteContext,
-  settlements: readonly StoredSettlement[],
-): Promise<('saved' | 'stale')[]> {
+/** A settlement that still owns its message. */
+interface Saved {
+  args: SettleArgs;
+  owner: OwnerRow;
+  change: StoredChange;
+}
+
+/** Saves all settlements whose token is still their message's. */
+export async function settleAll(context: WriteContext, commands: readonly SettleArgs[]): Promise<SettleAnswer[]> {
+  const savedByCommand = await findSaved(context, commands);
+  const saved = [...savedByCommand.values()];
+  await writeAll(context, saved);
+  const followsByCommand = await insertFollows(context, saved);
+  const nextByCommand = await letOthersGoOn(context, saved);
+  return commands.map((command) => {
+    if (!savedByCommand.has(command)) return { kind: 'stale' };
+    const next = nextByCommand.get(command) ?? null;
+    return { kind: 'saved', next, follows: followsByCommand.get(command) ?? null };
+  });
+}
+
+async function findSaved({ tx }: WriteContext, commands: readonly SettleArgs[]): Promise<Map<SettleArgs, Saved>> {
   const rows = await tx.query<OwnerRow>(
-    'select key, project_id, claim_token, claimed_at_ms, cancel_requested_at_ms from messages where key in (??)',
-    [settlements.map(({ key }) => key)],
+    `select key, project_id, origin, claim_token, claimed_at_ms, cancel_requested_at_ms, queue_id, queue_slot, flow_key
+     from messages where key in (??)`,
+    [commands.map(({ settlement }) => settlement.key)],
   );
   const owners = new Map(rows.map((row) => [row.key, row]));
+  const saved = new Map<SettleArgs, Saved>();
+  for (const args of commands) {
+    const { key, projectId, claimToken, change, changeIfCancelRequested } = args.settlement;
+    const owner = owners.get(key);
+    if (!owner || owner.project_id !== projectId || owner.claim_token !== claimToken) continue;
+    owners.delete(key); // the same result sent twice in one batch is stale the second time
+    const isCancelled = owner.cancel_requested_at_ms !== null;
+    saved.set(args, { args, owner, change: isCancelled ? (changeIfCancelRequested ?? change) : change });
+  }
+  return saved;
+}
 
+async function writeAll({ tx, logs }: WriteContext, saved: readonly Saved[]): Promise<void> {
+  const pausedQueues = await pausedQueuesOf(
+    tx,
+    saved.filter(({ change }) => change.waiting).map(({ owner }) => owner),
+  );
   const finished: number[] = [];
   const waiting: SqlValue[][] = [];
   const dead: SqlValue[][] = [];
   const events: MessageEvents[] = [];
-  const answers = settlements.map((settlement) => {
-    const { key, projectId, claimToken } = settlement;
-    const owner = owners.get(key);
-    if (!owner || owner.project_id !== projectId || owner.claim_token !== claimToken) return 'stale';
-    owners.delete(key); // the same result sent twice in one batch is stale the second time
-    const change =
-      owner.cancel_requested_at_ms === null
-        ? settlement.change
-        : (settlement.changeIfCancelRequested ?? settlement.change);
-    if (change.waiting) waiting.push([key, change.waiting.dueAtMs, change.waiting.retried, null, null, null, 0]);
-    else finished.push(key);
+  for (const { owner, change } of saved) {
+    const { key, project_id: projectId } = owner;
+    if (change.waiting) {
+      const { dueAtMs, retried } = change.waiting;
+      waiting.push([key, dueAtMs, retried, null, null, null, lineToWaitIn(owner, pausedQueues)]);
+    } else {
+      finished.push(key);
+    }
     if (change.burial) dead.push([projectId, key, ...change.burial]);
     const floorMs = Math.max(owner.claimed_at_ms ?? 0, owner.cancel_requested_at_ms ?? 0);
     events.push({ projectId, key, events: change.events, floorMs });
-    return 'saved';
-  });
-
+  }
   if (finished.length > 0) await tx.run('delete from messages where key in (??)', [finished]);
   if (waiting.length > 0) {
     await tx.updateMany(
       'messages',
       'key',
-      ['due_at_ms', 'retried', 'claimed_at_ms', 'claim_token', 'worker', 'parked'],
+      ['due_at_ms', 'retried', 'claimed_at_ms', 'claim_token', 'worker', 'line'],
       waiting,
     );
   }
   if (dead.length > 0) await tx.insertMany('dead', ['project_id', 'key', ...BURIAL_COLUMNS], dead);
   await logs.append(tx, events);
-  return answers;
+}
+
+/** The ids of those queues of `owners` that are paused. */
+export async function pausedQueuesOf(
+  tx: WriteContext['tx'],
+  owners: readonly Pick<OwnerRow, 'project_id' | 'queue_id'>[],
+): Promise<ReadonlySet<number>> {
+  const refs = owners.flatMap(queueRefOf);
+  if (refs.length === 0) return new Set();
+  const queues = await queuesById(tx, refs);
+  return new Set([...queues.values()].filter(({ paused }) => paused === 1).map(({ id }) => id));
+}
+
+/** Where a message that was started waits on. A queue's own message stays with it while it is paused (messaging.md 14.4). */
+export function lineToWaitIn(
+  { key, queue_id, queue_slot, flow_key }: Pick<OwnerRow, 'key' | 'queue_id' | 'queue_slot' | 'flow_key'>,
+  pausedQueues: ReadonlySet<number>,
+): number {
+  const isHeld = queue_id !== null && queue_slot === key && pausedQueues.has(queue_id);
+  return isHeld ? LINE.queue : lineBehindQueue(flow_key);
+}
+
+/** The messages that follow enter like published ones. Nothing follows from a change that a cancel has overruled. */
+async function insertFollows(
+  context: WriteContext,
+  saved: readonly Saved[],
+): Promise<ReadonlyMap<SettleArgs, EntryStanding[]>> {
+  const standingsByCommand = new Map<SettleArgs, EntryStanding[]>();
+  const parents = saved.flatMap(({ args, change }) => (change.follows ?? []).map((message) => ({ args, message })));
+  const [first] = parents;
+  if (!first) return standingsByCommand;
+  const nowMs = parents.reduce((latest, { args }) => Math.max(latest, args.nowMs), first.args.nowMs);
+  const standings = await insertMessages(
+    context,
+    parents.map(({ message }) => message),
+    { limits: first.args.limits, nowMs },
+  );
+  for (const [index, { args }] of parents.entries()) {
+    const standing = standings[index];
+    if (standing === undefined) throw new Error('a message that follows was not saved');
+    standingsByCommand.set(args, [...(standingsByCommand.get(args) ?? []), standing]);
+  }
+  return standingsByCommand;
+}
+
+async function letOthersGoOn(
+  context: WriteContext,
+  saved: readonly Saved[],
+): Promise<ReadonlyMap<SettleArgs, ClaimedRow>> {
+  const nextByCommand = new Map<SettleArgs, ClaimedRow>();
+  const [first] = saved;
+  const isLimited = (first?.args.limits.parallelismMax ?? 0) > 0;
+  const inLanes = isLimited ? saved : saved.filter(({ owner }) => owner.queue_id !== null || owner.flow_key !== null);
+  if (!first || inLanes.length === 0) return nextByCommand;
+  const nowMs = saved.reduce((latest, { args }) => Math.max(latest, args.nowMs), first.args.nowMs);
+  const gate = new ProjectGate(context.tx, first.args.limits.parallelismMax);
+  const freed = {
+    queues: inLanes.filter(({ change }) => !change.waiting).flatMap(({ owner }) => queueRefOf(owner)),
+    flowKeys: inLanes.flatMap(({ owner: { project_id, flow_key } }) =>
+      flow_key === null ? [] : [{ projectId: project_id, key: flow_key }],
+    ),
+    projects: new Set(inLanes.map(({ owner }) => owner.project_id)),
+  };
+  await goOn(context, freed, { gate, nowMs }, async (letGo) => {
+    const vacancies = inLanes.flatMap(({ args, owner }) => vacancyOf(args, owner));
+    if (vacancies.length === 0) return new Set();
+    await gate.load(freed.projects);
+    const worker = vacancies[0]?.worker ?? '';
+    const heirs = await succeedAll(context, vacancies, letGo, { worker, nowMs });
+    for (const [index, { command }] of vacancies.entries()) {
+      const heir = heirs[index];
+      if (heir) nextByCommand.set(command, heir);
+    }
+    return new Set(heirs.flatMap((heir) => (heir ? [heir.key] : [])));
+  });
+  return nextByCommand;
+}
+
+function vacancyOf(args: SettleArgs, owner: OwnerRow): (Vacancy & { command: SettleArgs; worker: string })[] {
+  if (!args.succession) return [];
+  const { worker, claimToken, bytesMax } = args.succession;
+  const { project_id: projectId, origin, queue_id: queueId, flow_key: flowKey } = owner;
+  return [{ command: args, worker, projectId, origin, bytesMax, claimToken, queueId, flowKey }];
+}
+
+function queueRefOf({ project_id, queue_id }: Pick<OwnerRow, 'project_id' | 'queue_id'>): QueueRef[] {
+  return queue_id === null ? [] : [{ projectId: project_id, queueId: queue_id }];
 }

@@ -34,6 +34,8 @@ export const LIMITS: ApiLimits = {
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 60_000,
   keepAliveTimeoutMs: 75_000,
+  queuesMax: 5,
+  queueParallelismMax: 10,
   urlGroupsMax: 5,
   urlGroupEndpointsMax: 4,
   schedulesMax: 5,
@@ -109,7 +111,8 @@ function answered(status: number, body: string): Outcome {
   return { kind: 'answered', status, header, body: Buffer.from(body) };
 }
 
-export async function openWorld(changes: Partial<ApiOptions> = {}): Promise<World> {
+/** `delivery` takes the place of the made-up endpoints; it is closed by whoever made it. */
+export async function openWorld(changes: Partial<ApiOptions> = {}, delivery: Delivery = ENDPOINTS): Promise<World> {
   const logLines: LogLine[] = [];
   const log = recordingLog(logLines);
   const store = await openInlineSqliteStore({
@@ -123,7 +126,7 @@ export async function openWorld(changes: Partial<ApiOptions> = {}): Promise<Worl
   const { projectId: second } = await store.ensureProject('second', sealed, systemClock.nowMs());
   const randomness = createSystemRandomness();
   const { clock = systemClock } = changes;
-  const deps = { store, clock, randomness, delivery: ENDPOINTS, log, worker: 'test' };
+  const deps = { store, clock, randomness, delivery, log, worker: 'test' };
   const engine = await createEngine({ ...deps, settings: ENGINE_SETTINGS });
   const options: ApiOptions = {
     engine,

@@ -9,7 +9,7 @@ export function cancelConformance(open: OpenStore): void {
     const delayed = await world().accept({ notBeforeMs: T0 + 9_000 });
     const parked = await world().accept({ standing: { kind: 'parked', dueAtMs: T0 } });
     const { message: failed, claimToken } = await world().acceptClaimed();
-    await world().store.settle(settlement(failed, claimToken, retrying(T0, T0 + 1_000, 1)));
+    await world().store.settle(settlement(failed, claimToken, retrying(T0, T0 + 1_000, 1)), T0);
     expect(await world().store.cancelById(PROJECT, [delayed.id, parked.id, failed.id], T0 + 1)).toBe(3);
     for (const message of [delayed, parked, failed]) expect(await world().find(message)).toBeUndefined();
     expect(await world().statesOf(delayed)).toEqual(cancelled);
@@ -28,7 +28,7 @@ export function cancelConformance(open: OpenStore): void {
   it('skips ids that are unknown, finished, cancelled or another project’s', async () => {
     const theirs = await world().accept({ projectId: OTHER_PROJECT });
     const { message: done, claimToken } = await world().acceptClaimed();
-    await world().store.settle(settlement(done, claimToken, delivered()));
+    await world().store.settle(settlement(done, claimToken, delivered()), T0);
     const gone = await world().accept();
     await world().store.cancelById(PROJECT, [gone.id], T0);
     const other = world().message().message;

@@ -127,7 +127,7 @@ export function claimConformance(open: OpenStore): void {
 
   it('never puts ACTIVE before an earlier event of the message, whatever the clock says', async () => {
     const { message, claimToken } = await world().acceptClaimed();
-    await world().store.settle(settlement(message, claimToken, retrying(T0 + 1_000, T0 - 5_000, 1)));
+    await world().store.settle(settlement(message, claimToken, retrying(T0 + 1_000, T0 - 5_000, 1)), T0);
     const [claimed] = (await world().claim({}, T0 - 4_000)).claimed;
     expect(claimed).toMatchObject({ claimedAtMs: T0 + 1_000, retried: 1 });
     const times = (await world().logsOf(message)).map(({ atMs }) => atMs);
@@ -144,7 +144,9 @@ export function claimConformance(open: OpenStore): void {
       ],
       T0 + 50,
     );
-    expect(await world().store.settle(settlement(message, claimToken, delivered(T0 + 50)))).toBe('stale');
+    expect(await world().store.settle(settlement(message, claimToken, delivered(T0 + 50)), T0)).toMatchObject({
+      kind: 'stale',
+    });
     const answer = await world().claim({}, T0 + 50);
     expect(answer.claimed.map((claimed) => [claimed.message.key, claimed.retried])).toEqual([[message.key, 0]]);
     expect(await world().statesOf(message)).toEqual(['CREATED', 'ACTIVE', 'ACTIVE']);

@@ -71,7 +71,7 @@ export function deadConformance(open: OpenStore): void {
     const a = await world().bury(T0 + 1);
     const b = await world().bury(T0 + 2);
     const revivals = [a, b].map(({ dlqId }) => ({ dlqId, successor: world().message() }));
-    expect(await world().store.reviveDead(PROJECT, revivals)).toBe('saved');
+    expect(await world().store.reviveDead(PROJECT, revivals, T0)).toEqual(['waiting', 'waiting']);
     expect(await list()).toEqual([]);
     for (const { successor } of revivals) {
       expect(await world().find(successor.message)).toEqual(successor.message);
@@ -84,20 +84,20 @@ export function deadConformance(open: OpenStore): void {
     const b = await world().bury(T0 + 2);
     await world().store.deleteDead(PROJECT, [b.dlqId]);
     const revivals = [a, b].map(({ dlqId }) => ({ dlqId, successor: world().message() }));
-    expect(await world().store.reviveDead(PROJECT, revivals)).toBe('missing');
+    expect(await world().store.reviveDead(PROJECT, revivals, T0)).toBe('missing');
     expect(await list()).toEqual([a.dlqId]);
     for (const { successor } of revivals) expect(await world().find(successor.message)).toBeUndefined();
     const foreign = [{ dlqId: a.dlqId, successor: world().message({ projectId: OTHER_PROJECT }) }];
-    expect(await world().store.reviveDead(OTHER_PROJECT, foreign)).toBe('missing');
+    expect(await world().store.reviveDead(OTHER_PROJECT, foreign, T0)).toBe('missing');
   });
 
   it('lets one of two concurrent revivals of an entry win', async () => {
     const { dlqId } = await world().bury(T0 + 1);
     const successors = [world().message(), world().message()];
     const answers = await Promise.all(
-      successors.map((successor) => world().store.reviveDead(PROJECT, [{ dlqId, successor }])),
+      successors.map((successor) => world().store.reviveDead(PROJECT, [{ dlqId, successor }], T0)),
     );
-    expect(answers.toSorted()).toEqual(['missing', 'saved']);
+    expect(answers.toSorted()).toEqual(['missing', ['waiting']]);
     const found = await Promise.all(successors.map(({ message }) => world().find(message)));
     expect(found.filter((message) => message !== undefined)).toHaveLength(1);
   });

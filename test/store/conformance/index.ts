@@ -5,6 +5,7 @@ import { acceptConformance } from './accept.ts';
 import { cancelConformance } from './cancel.ts';
 import { claimConformance } from './claim.ts';
 import { deadConformance } from './dead.ts';
+import { followsConformance } from './follows.ts';
 import { logsConformance } from './logs.ts';
 import { projectsConformance } from './projects.ts';
 import { retentionConformance } from './retention.ts';
@@ -19,6 +20,7 @@ export function storeConformance(name: string, open: () => Promise<Store>): void
     ['accept', acceptConformance],
     ['claim', claimConformance],
     ['settle', settleConformance],
+    ['follow-ups', followsConformance],
     ['cancel', cancelConformance],
     ['dead', deadConformance],
     ['logs', logsConformance],

@@ -31,7 +31,7 @@ export function logsConformance(open: OpenStore): void {
   it('lists by time, then by the order in which things happened, both ways', async () => {
     const { message: a, claimToken } = await world().acceptClaimed({ createdAtMs: T0 + 5 });
     const b = await world().accept({ createdAtMs: T0 });
-    await world().store.settle(settlement(a, claimToken, delivered(T0 + 5)));
+    await world().store.settle(settlement(a, claimToken, delivered(T0 + 5)), T0);
     const expected = [`${b.key} CREATED`, `${a.key} CREATED`, `${a.key} ACTIVE`, `${a.key} DELIVERED`];
     expect(await walk({}, 'earliestFirst', 100)).toEqual(expected);
     expect(await walk({}, 'latestFirst', 100)).toEqual(expected.toReversed());
@@ -81,7 +81,7 @@ export function logsConformance(open: OpenStore): void {
   it('filters by message, state, time and attributes, page by page', async () => {
     const labelled = await world().accept({ createdAtMs: T0 + 1, settings: { labels: ['x'] } });
     const { message: done, claimToken } = await world().acceptClaimed({ createdAtMs: T0 + 2 });
-    await world().store.settle(settlement(done, claimToken, delivered(T0 + 3)));
+    await world().store.settle(settlement(done, claimToken, delivered(T0 + 3)), T0);
     expect(await walk({ messageId: [done.id] }, 'latestFirst', 2)).toEqual([
       `${done.key} DELIVERED`,
       `${done.key} ACTIVE`,

@@ -11,6 +11,7 @@ export function retentionConformance(open: OpenStore): void {
       more = await world().store.dropExpired({
         logsBeforeMs: limits.logs ?? 0,
         deadBeforeMs: limits.dead ?? 0,
+        keysUsedBeforeMs: 0,
         nowMs: limits.now ?? 0,
         rowsMax: limits.rowsMax ?? 1_000,
       });
@@ -25,7 +26,7 @@ export function retentionConformance(open: OpenStore): void {
   it('drops log entries older than the limit, in every project, and no others', async () => {
     for (const projectId of [PROJECT, OTHER_PROJECT]) {
       const { message, claimToken } = await world().acceptClaimed({ projectId });
-      await world().store.settle(settlement(message, claimToken, delivered(T0 + 10)));
+      await world().store.settle(settlement(message, claimToken, delivered(T0 + 10)), T0);
     }
     await drop({ logs: T0 + 10 });
     for (const projectId of [PROJECT, OTHER_PROJECT]) expect(await listAll(projectId)).toEqual([[10, 'DELIVERED']]);
@@ -62,7 +63,7 @@ export function retentionConformance(open: OpenStore): void {
 
   it('forgets what was published once nothing refers to it: after a delivery, a cancel, a deleted DLQ entry', async () => {
     const { message: sent, claimToken } = await world().acceptClaimed();
-    await world().store.settle(settlement(sent, claimToken, delivered()));
+    await world().store.settle(settlement(sent, claimToken, delivered()), T0);
     const cancelled = await world().accept();
     await world().store.cancelById(PROJECT, [cancelled.id], T0);
     const early = await world().bury(T0);
@@ -82,6 +83,6 @@ export function retentionConformance(open: OpenStore): void {
     expect(await world().store.accept([second], T0 + 9)).toMatchObject([{ kind: 'duplicate' }]);
     await drop({ now: T0 + 10 });
     // With a clock set back, only the row itself could still tell.
-    expect(await world().store.accept([second], T0 + 9)).toEqual([{ kind: 'accepted' }]);
+    expect(await world().store.accept([second], T0 + 9)).toMatchObject([{ kind: 'accepted' }]);
   });
 }

@@ -69,11 +69,10 @@ export class World {
     };
     const stands = standing ?? { kind: 'waiting', dueAtMs: message.notBeforeMs };
     const created: LogEvent = { atMs: createdAtMs, state: 'CREATED' };
-    const active: LogEvent = { atMs: createdAtMs, state: 'ACTIVE' };
     const news: NewMessage = {
       message,
       standing: stands,
-      events: events ?? (stands.kind === 'claimed' ? [created, active] : [created]),
+      events: events ?? [created],
     };
     if (deduplication) news.deduplication = deduplication;
     return news;
@@ -100,8 +99,8 @@ export class World {
     status = 500,
   ): Promise<{ message: Message; dlqId: string }> {
     const { message, claimToken } = await this.acceptClaimed({ createdAtMs: failedAtMs, ...options });
-    const answer = await this.store.settle(settlement(message, claimToken, buried(failedAtMs, status)));
-    if (answer !== 'saved') throw new Error('the burial was stale');
+    const answer = await this.store.settle(settlement(message, claimToken, buried(failedAtMs, status)), T0);
+    if (answer.kind !== 'saved') throw new Error('the burial was stale');
     return { message, dlqId: `${failedAtMs}-${message.key}` };
   }
 
@@ -118,6 +117,7 @@ export class World {
         roomByOrigin: {},
         defaultRoom: 100,
         due: true,
+        lanesFirst: false,
         unpark: [],
         ...request,
       },

@@ -240,7 +240,9 @@ export function walBytes(path: string): number {
 
 /** Lists become one JSON parameter; rows need no locks where there is one writer. */
 function toSqlite(text: string): string {
-  return text.replaceAll('in (??)', 'in (select value from json_each(?))').replace(/ for update skip locked$/, '');
+  return text
+    .replaceAll('in (??)', 'in (select value from json_each(?))')
+    .replace(/ for update(?: of \w+)?(?: skip locked)?$/, '');
 }
 
 function bound(param: SqlParam): SqlValue {

@@ -1,5 +1,5 @@
 /** What the server's thread and a database thread say to each other: one message each way per flush or read. */
-import type { WriteCommand, WriteResult } from '../../batch.ts';
+import type { BatchOutcome, WriteCommand } from '../../batch.ts';
 import type { ReadMethod, Reads } from '../../reads.ts';
 
 /** What a database thread is started with. */
@@ -19,7 +19,7 @@ export type Reply =
   | { kind: 'ready' }
   /** Instead of it: the database cannot be used, with the error's own name. */
   | { kind: 'refused'; name: string; reason: string }
-  | { kind: 'results'; id: number; results: WriteResult[] }
+  | { kind: 'outcome'; id: number; outcome: BatchOutcome }
   | { kind: 'answer'; id: number; answer: Reads[ReadMethod]['answer'] }
   | { kind: 'failed'; id: number; failure: 'unavailable' | 'rejected'; reason: string }
   | { kind: 'closed'; id: number }

@@ -1,12 +1,12 @@
 /** Opens the embedded store: over threads for a server, in the caller's own thread for a simulation. */
 import { mkdirSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import type { Store } from '../../../engine/stores.ts';
+import type { LaneLimits, Store } from '../../../engine/stores.ts';
 import { createStore } from '../../create.ts';
 import { GroupCommit, type GroupCommitOptions } from '../../group-commit.ts';
 import { migrate } from '../../migrations/index.ts';
 import { LONG_READS } from '../../reads.ts';
-import { SqlStore } from '../../store.ts';
+import { type Connection, SqlStore } from '../../store.ts';
 import { SqliteDriver, walBytes } from './driver.ts';
 import { type FileLock, lockFile } from './lock.ts';
 import type { ThreadOptions } from './messages.ts';
@@ -20,6 +20,8 @@ export interface SqliteStoreOptions {
    * non-zero code: recovery reads what is on disk. All commands are refused with `StoreUnavailable` from then on.
    */
   onFatal: (error: Error) => void;
+  /** Default: none. */
+  limits?: LaneLimits;
   /** What goes into one transaction; see `GroupCommitOptions`. */
   batch?: Pick<GroupCommitOptions, 'rowsMax' | 'bytesMax' | 'endOfTurn'>;
 }
@@ -56,7 +58,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
 async function openThreads(
   path: string,
   lock: FileLock | undefined,
-  { onFatal, batch }: SqliteStoreOptions,
+  { onFatal, limits, batch }: SqliteStoreOptions,
 ): Promise<SqliteStore> {
   let commits: GroupCommit | undefined;
   const fail = (error: Error): void => (commits ? commits.fail(error) : onFatal(error));
@@ -65,12 +67,13 @@ async function openThreads(
   const lister = path === ':memory:' ? undefined : new LateThread({ path, role: 'reader' }, fail);
   const queue = new GroupCommit({ flush: (commands) => writer.run(commands), onFatal, ...batch });
   commits = queue;
-  const store = new SqlStore({
+  const connection: Connection = {
     write: (method, args) => queue.run(method, args),
     read: async (method, args) => {
       const thread = lister && LONG_READS.has(method) ? await lister.thread() : writer;
       return thread.read(method, args);
     },
+    listen: (listener) => queue.listen(listener),
     counts: () => queue.counts,
     close: async () => {
       await queue.close();
@@ -78,8 +81,8 @@ async function openThreads(
       await writer.close();
       lock?.release();
     },
-  });
-  return withStats(store, path);
+  };
+  return withStats(new SqlStore(connection, limits), path);
 }
 
 /** A thread that is started when it is first needed: many servers never list anything, and a thread costs 15 MiB. */
@@ -108,10 +111,20 @@ class LateThread {
  * The same store in the caller's thread, for simulations and tests. Only one may have a file at a time; no lock
  * sees to it.
  */
-export async function openInlineSqliteStore({ path, onFatal, batch }: SqliteStoreOptions): Promise<SqliteStore> {
+export async function openInlineSqliteStore({
+  path,
+  onFatal,
+  limits,
+  batch,
+}: SqliteStoreOptions): Promise<SqliteStore> {
   const driver = new SqliteDriver({ path });
   await migrate(driver);
-  const store = createStore(driver, { onFatal, afterBatch: () => driver.maintain(), ...(batch ? { batch } : {}) });
+  const store = createStore(driver, {
+    onFatal,
+    afterBatch: () => driver.maintain(),
+    ...(limits ? { limits } : {}),
+    ...(batch ? { batch } : {}),
+  });
   return withStats(store, path);
 }
 

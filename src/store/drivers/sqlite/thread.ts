@@ -1,7 +1,7 @@
 /** The server's end of a database thread. */
 import { Worker } from 'node:worker_threads';
 import { StoreUnavailable } from '../../../engine/stores.ts';
-import type { WriteCommand, WriteResult } from '../../batch.ts';
+import type { BatchOutcome, WriteCommand } from '../../batch.ts';
 import { StoreFatal } from '../../driver.ts';
 import type { ReadMethod, Reads } from '../../reads.ts';
 import type { Reply, Request, ThreadOptions } from './messages.ts';
@@ -48,7 +48,7 @@ export class DatabaseThread {
     return thread;
   }
 
-  run(commands: readonly WriteCommand[]): Promise<WriteResult[]> {
+  run(commands: readonly WriteCommand[]): Promise<BatchOutcome> {
     return this.#ask({ kind: 'batch', commands });
   }
 
@@ -84,7 +84,7 @@ export class DatabaseThread {
     if (reply.kind === 'ready' || reply.kind === 'refused') return;
     const pending = this.#pending.get(reply.id);
     this.#pending.delete(reply.id);
-    if (reply.kind === 'results') pending?.resolve(reply.results as never);
+    if (reply.kind === 'outcome') pending?.resolve(reply.outcome as never);
     else if (reply.kind === 'answer') pending?.resolve(reply.answer as never);
     else if (reply.kind === 'closed') pending?.resolve(undefined as never);
     else if (reply.failure === 'unavailable') pending?.reject(new StoreUnavailable(reply.reason));

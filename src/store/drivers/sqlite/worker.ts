@@ -26,7 +26,7 @@ async function serve(port: MessagePort, { path, role }: ThreadOptions): Promise<
   async function answer(request: Request): Promise<void> {
     switch (request.kind) {
       case 'batch':
-        reply({ kind: 'results', id: request.id, results: await runner.run(request.commands) });
+        reply({ kind: 'outcome', id: request.id, outcome: await runner.run(request.commands) });
         // After the answer, so that nobody waits for it but the next batch.
         driver.maintain();
         return;

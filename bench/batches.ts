@@ -1,0 +1,55 @@
+/** Brings many messages into a server quickly: batch requests, a few at a time. */
+import { Agent, request } from 'undici';
+import type { ListeningProcess } from './child-process.ts';
+import { DEVELOPMENT_TOKEN } from './waypost-process.ts';
+
+const BATCHES_UNDER_WAY = 4;
+const BATCH_MESSAGES = 500;
+// Longer than any run of a benchmark, shorter than any limit on delays.
+const DELAY = '6d';
+
+/** An item of a batch request (messaging.md 22.3). */
+export interface BatchItem {
+  destination: string;
+  headers: Record<string, string>;
+  body: string;
+  queue?: string;
+}
+
+/** 200 bytes that nothing will be done with. */
+export function delayedItem(destination: string): BatchItem {
+  return {
+    destination,
+    headers: { 'Upstash-Delay': DELAY, 'Content-Type': 'text/plain' },
+    body: 'x'.repeat(200),
+  };
+}
+
+/** Publishes `count` items; returns the milliseconds it took. Throws when a batch is refused. */
+export async function storeInBatches(
+  server: ListeningProcess,
+  count: number,
+  itemOf: (index: number) => BatchItem,
+  batchMessages = BATCH_MESSAGES,
+): Promise<number> {
+  const startedAt = performance.now();
+  const agent = new Agent({ connections: BATCHES_UNDER_WAY });
+  let next = 0;
+  const storeSome = async () => {
+    while (next < count) {
+      const first = next;
+      next = Math.min(count, first + batchMessages);
+      const answer = await request(`${server.url}/v2/batch`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${DEVELOPMENT_TOKEN}`, 'content-type': 'application/json' },
+        body: JSON.stringify(Array.from({ length: next - first }, (_, index) => itemOf(first + index))),
+        dispatcher: agent,
+      });
+      const text = await answer.body.text();
+      if (answer.statusCode !== 200) throw new Error(`batch refused: ${answer.statusCode} ${text.slice(0, 300)}`);
+    }
+  };
+  await Promise.all(Array.from({ length: BATCHES_UNDER_WAY }, storeSome));
+  await agent.close();
+  return performance.now() - startedAt;
+}

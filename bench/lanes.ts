@@ -1,0 +1,291 @@
+/**
+ * What queues, flow-control keys and schedules cost, and whether those that are held back delay anybody else. Each figure
+ * stands beside the same measurement on an idle server, or beside its bound, in the same run.
+ */
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { request } from 'undici';
+import { delayedItem, storeInBatches } from './batches.ts';
+import { type ListeningProcess, residentMebibytes } from './child-process.ts';
+import { type LoadResult, type LoadTarget, publishAll, publishPaced } from './load.ts';
+import { type Receiver, startReceiver } from './receiver-process.ts';
+import { arrivalDelaysMs, quantile } from './statistics.ts';
+import { DEVELOPMENT_TOKEN, startWaypost } from './waypost-process.ts';
+
+export interface LanesOptions {
+  /** Messages through a queue that works on one at a time. */
+  queueMessages: number;
+  /** Due messages of a paused key. */
+  blockedMessages: number;
+  /** Messages that measure latency, at a fixed rate. */
+  probeMessages: number;
+  keys: number;
+  queues: number;
+  /** Schedules that fire in the same minute. */
+  schedules: number;
+  /** Delayed messages that one request cancels. */
+  cancelledMessages: number;
+  /** How long the server is left alone before its memory is taken. */
+  quietMs: number;
+  onFigure?: (figure: Figure) => void;
+}
+
+export const DEFAULT_LANES: LanesOptions = {
+  queueMessages: 5_000,
+  blockedMessages: 50_000,
+  probeMessages: 1_000,
+  keys: 100_000,
+  queues: 10_000,
+  schedules: 10_000,
+  cancelledMessages: 1_000_000,
+  quietMs: 3_000,
+};
+
+export interface Figure {
+  name: string;
+  value: number;
+  unit: 'messages/s' | 'ms' | 's' | 'MiB' | 'messages';
+  /** What it is held against, measured in the same run. */
+  beside?: { name: string; value: number };
+}
+
+const PROBES_PER_SECOND = 200;
+const LISTINGS = 200;
+
+export async function measureLanes(options: LanesOptions): Promise<Figure[]> {
+  const figures: Figure[] = [];
+  const note = (figure: Figure) => {
+    figures.push(figure);
+    options.onFigure?.(figure);
+  };
+  const receiver = await startReceiver('ordinary');
+  try {
+    for (const measure of [measureQueue, measureBlocked, measureMany, measureSchedules, measureCancel]) {
+      await withServer(async (server) => {
+        for (const figure of await measure(server, receiver, options)) note(figure);
+      });
+    }
+  } finally {
+    await receiver.end();
+  }
+  return figures;
+}
+
+/** A server of its own for each measurement, so that none finds what another left. */
+async function withServer(use: (server: ListeningProcess) => Promise<void>): Promise<void> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'waypost-lanes-'));
+  const server = await startWaypost({
+    dataDir,
+    flags: ['--queues-max', '0', '--schedules-max', '0', '--drain-limit', '0s'],
+  });
+  try {
+    await use(server);
+  } finally {
+    await server.end('SIGTERM');
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+
+type Measure = (server: ListeningProcess, receiver: Receiver, options: LanesOptions) => Promise<Figure[]>;
+
+/** One message after the other: each waits for the answer, and the commit, of the one before. */
+const measureQueue: Measure = async (server, receiver, { queueMessages }) => {
+  await deliverAll(receiver, target(server, receiver), queueMessages); // compiled code and open connections first
+  const queue = await deliverAll(receiver, { ...target(server, receiver), queue: 'line' }, queueMessages);
+  const free = await deliverAll(receiver, target(server, receiver), queueMessages);
+  return [
+    {
+      name: 'queue of parallelism 1',
+      value: queue,
+      unit: 'messages/s',
+      beside: { name: 'the same messages without a queue', value: free },
+    },
+  ];
+};
+
+/** Messages of a paused key, and of one that is full, become due in front of those of a healthy one. */
+const measureBlocked: Measure = async (server, receiver, { blockedMessages, probeMessages }) => {
+  const healthy = { ...target(server, receiver), headers: flowControl('healthy', 'parallelism=100') };
+  await probe(receiver, healthy, probeMessages);
+  const idle = await probe(receiver, healthy, probeMessages);
+  await call(server, 'POST', '/v2/flowControl/paused/pause');
+  const dueAtS = Math.ceil(Date.now() / 1_000) + Math.ceil(blockedMessages / 2_000) + 5;
+  for (const [key, limit] of [
+    ['paused', 'parallelism=10'],
+    ['full', 'rate=1, period=7d'],
+  ] as const) {
+    await storeInBatches(server, blockedMessages / 2, () => ({
+      destination: `${receiver.url}/`,
+      headers: { ...flowControl(key, limit), 'Upstash-Not-Before': String(dueAtS) },
+      body: 'x'.repeat(200),
+    }));
+  }
+  await sleep(Math.max(0, dueAtS * 1_000 - Date.now()));
+  const blocked = await probe(receiver, healthy, probeMessages);
+  return [
+    {
+      name: `p99 of a healthy key, ${blockedMessages} due messages of closed ones before it`,
+      value: blocked.arrivalP99Ms,
+      unit: 'ms',
+      beside: { name: 'idle', value: idle.arrivalP99Ms },
+    },
+    { name: 'probes that never arrived', value: idle.missing + blocked.missing, unit: 'messages' },
+  ];
+};
+
+/** Keys and queues by the thousand. */
+const measureMany: Measure = async (server, receiver, { keys, queues, quietMs }) => {
+  await storeInBatches(server, 10_000, () => ({ ...plainItem(receiver), headers: {} }));
+  await sleep(quietMs);
+  const before = residentMebibytes(server.pid);
+  await storeInBatches(server, keys, (index) => ({
+    ...plainItem(receiver),
+    headers: flowControl(`key-${index}`, 'parallelism=1'),
+  }));
+  await storeInBatches(server, queues, (index) => ({ ...plainItem(receiver), queue: `queue-${index}` }));
+  execFileSync('sync');
+  await sleep(quietMs);
+  const after = residentMebibytes(server.pid);
+  const keyPage = await listingMs(server, '/v2/flowControl?count=1000');
+  const queuePage = await listingMs(server, '/v2/queues');
+  return [
+    { name: `RSS more with ${keys} keys and ${queues} queues`, value: after - before, unit: 'MiB' },
+    { name: 'p99 of a page of 1,000 keys', value: keyPage, unit: 'ms' },
+    { name: `p99 of the list of all ${queues} queues`, value: queuePage, unit: 'ms' },
+  ];
+};
+
+/** All fire in the same minute: how long after its begin has the last message arrived? */
+const measureSchedules: Measure = async (server, receiver, { schedules }) => {
+  await receiver.expect(schedules);
+  const minuteMs = minuteAfterCreating(schedules);
+  const minute = new Date(minuteMs);
+  const cron = `${minute.getUTCMinutes()} ${minute.getUTCHours()} * * *`;
+  let next = 0;
+  const create = async () => {
+    while (next < schedules) {
+      const body = String(next++).padStart(10, '0').padEnd(200, 'x');
+      await call(server, 'POST', `/v2/schedules/${receiver.url}/`, { 'Upstash-Cron': cron }, body);
+    }
+  };
+  await Promise.all(Array.from({ length: 16 }, create));
+  if (Date.now() > minuteMs) throw new Error('creating the schedules took longer than expected');
+  await receiver.complete(minuteMs - Date.now() + 60_000);
+  const { distinct, repeated, lastArrivalNs } = await receiver.report();
+  const sinceArrivalMs = Number(process.hrtime.bigint() - lastArrivalNs) / 1e6;
+  return [
+    {
+      name: `${schedules} schedules of one minute: until the last message arrived`,
+      value: (Date.now() - sinceArrivalMs - minuteMs) / 1_000,
+      unit: 's',
+    },
+    { name: 'messages missing or twice', value: schedules - distinct + repeated, unit: 'messages' },
+  ];
+};
+
+/** One request cancels everything while others publish. */
+const measureCancel: Measure = async (server, receiver, { cancelledMessages, probeMessages, quietMs }) => {
+  const free = target(server, receiver);
+  await probe(receiver, free, probeMessages);
+  const idle = await probe(receiver, free, probeMessages);
+  await storeInBatches(server, cancelledMessages, () => delayedItem(`${receiver.url}/`));
+  execFileSync('sync');
+  await sleep(quietMs);
+  const startedAt = performance.now();
+  let tookMs: number | undefined;
+  const cancelling = call(server, 'DELETE', '/v2/messages').then((text) => {
+    tookMs = performance.now() - startedAt;
+    return (JSON.parse(text) as { cancelled: number }).cancelled;
+  });
+  const publishMs: number[] = [];
+  while (tookMs === undefined) publishMs.push(...(await probe(receiver, free, probeMessages)).publishMs);
+  const cancelled = await cancelling;
+  return [
+    {
+      name: `publish p99 while ${cancelled} messages are cancelled`,
+      value: quantile(publishMs, 0.99),
+      unit: 'ms',
+      beside: { name: 'idle', value: quantile(idle.publishMs, 0.99) },
+    },
+    { name: 'the cancel took', value: tookMs / 1_000, unit: 's' },
+  ];
+};
+
+function target(server: ListeningProcess, receiver: Receiver): LoadTarget {
+  return { peers: 'ordinary', url: server.url, token: DEVELOPMENT_TOKEN, destination: `${receiver.url}/` };
+}
+
+function flowControl(key: string, value: string): Record<string, string> {
+  return { 'Upstash-Flow-Control-Key': key, 'Upstash-Flow-Control-Value': value };
+}
+
+function plainItem(receiver: Receiver) {
+  return { destination: `${receiver.url}/`, headers: {}, body: 'x'.repeat(200) };
+}
+
+/** Publishes as fast as the answers come; returns how many arrived a second, from the first publish to the last arrival. */
+async function deliverAll(receiver: Receiver, to: LoadTarget, messages: number): Promise<number> {
+  await receiver.expect(messages);
+  const published = await publishAll(to, messages);
+  if (!(await receiver.complete(120_000))) throw new Error('not all messages arrived');
+  const { lastArrivalNs } = await receiver.report();
+  return messages / (Number(lastArrivalNs - published.startedNs) / 1e9);
+}
+
+interface Probe {
+  arrivalP99Ms: number;
+  publishMs: number[];
+  missing: number;
+}
+
+async function probe(receiver: Receiver, to: LoadTarget, messages: number): Promise<Probe> {
+  await receiver.expect(messages);
+  const published: LoadResult = await publishPaced(to, messages, PROBES_PER_SECOND);
+  await receiver.complete(60_000);
+  const arrived = await receiver.report();
+  return {
+    arrivalP99Ms: quantile(arrivalDelaysMs(published.sentNs, arrived.arrivalsNs), 0.99),
+    publishMs: [...published.publishMs],
+    missing: messages - arrived.distinct,
+  };
+}
+
+async function listingMs(server: ListeningProcess, path: string): Promise<number> {
+  await call(server, 'GET', path); // the thread that lists is started by the first list
+  const times: number[] = [];
+  for (let i = 0; i < LISTINGS; i += 1) {
+    const startedAt = performance.now();
+    await call(server, 'GET', path);
+    times.push(performance.now() - startedAt);
+  }
+  return quantile(times, 0.99);
+}
+
+/** A whole minute far enough ahead to make that many schedules before it. */
+function minuteAfterCreating(schedules: number): number {
+  const readyMs = Date.now() + 2_000 + schedules * 4;
+  return Math.ceil(readyMs / 60_000) * 60_000;
+}
+
+/** The body of the answer. Throws when it is no success. */
+async function call(
+  server: ListeningProcess,
+  method: 'GET' | 'POST' | 'DELETE',
+  path: string,
+  headers: Record<string, string> = {},
+  body: string | null = null,
+): Promise<string> {
+  const answer = await request(`${server.url}${path}`, {
+    method,
+    headers: { authorization: `Bearer ${DEVELOPMENT_TOKEN}`, ...headers },
+    body,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  });
+  const text = await answer.body.text();
+  if (answer.statusCode > 299) throw new Error(`${method} ${path}: ${answer.statusCode} ${text.slice(0, 300)}`);
+  return text;
+}

@@ -1,0 +1,49 @@
+/** `waypost doctor`: is everything in the store as it must be? */
+import { settingsHelp } from '../config/page.ts';
+import { parseConfig } from '../config/parse.ts';
+import { type Examination, examineStore } from '../examine.ts';
+import { CannotStart } from '../open-store.ts';
+import { type Command, CommandFailed, EXIT, takeSwitch } from './command.ts';
+
+export const doctor: Command = {
+  summary: 'check that a store is sound, while its server runs or not',
+  help: () =>
+    `Usage: waypost doctor [--json] [options]
+
+Reads the database and checks what must hold between its rows: that nothing is orphaned, that no queue or flow-control
+key holds a message back without a reason. Changes nothing. Ends with ${EXIT.failed} when something is wrong.
+
+  --json
+      Print the findings as one JSON object.
+
+${settingsHelp(false)}`,
+  async run(args, terminal) {
+    const { given: asJson, rest } = takeSwitch(args, '--json');
+    const examination = await examined(parseConfig(terminal.env, rest));
+    const isSound = examination.findings.every(({ offenders }) => offenders.length === 0);
+    terminal.print(asJson ? `${JSON.stringify({ isSound, ...examination })}\n` : report(examination));
+    return isSound ? EXIT.ok : EXIT.failed;
+  },
+};
+
+async function examined(config: Parameters<typeof examineStore>[0]): Promise<Examination> {
+  try {
+    return await examineStore(config);
+  } catch (error) {
+    if (error instanceof CannotStart) throw new CommandFailed(error.message);
+    throw error;
+  }
+}
+
+function report({ census, findings }: Examination): string {
+  const { unfinished, inFlight, dead, queues, flowKeys } = census;
+  const lines = [
+    `${unfinished} unfinished messages (${inFlight} in flight), ${dead} dead, ${queues} queues, ${flowKeys} flow-control keys`,
+    '',
+  ];
+  for (const { statement, offenders } of findings) {
+    lines.push(`${offenders.length === 0 ? 'ok  ' : 'FAIL'}  ${statement}`);
+    for (const name of offenders) lines.push(`        ${name}`);
+  }
+  return `${lines.join('\n')}\n`;
+}

@@ -1,0 +1,39 @@
+/** What does a callback say (messaging.md 9.3)? */
+import { Buffer } from 'node:buffer';
+import { base64BytesOf } from './bodies.ts';
+import type { HeaderMap, HttpMethod } from './settings.ts';
+
+/** One attempt and the message that it was made for. The names are those of the wire; times are Unix milliseconds. */
+export interface CallbackReport {
+  /** 0 without an answer; then `header` is empty and `body` says why there was none. */
+  status: number;
+  header: HeaderMap;
+  body: Uint8Array;
+  /** Retries made before this attempt. */
+  retried: number;
+  maxRetries: number;
+  /** In a failure callback: the entry that the DLQ has for the source. */
+  dlqId?: string | undefined;
+  sourceMessageId: string;
+  topicName?: string | undefined;
+  endpointName?: string | undefined;
+  url: string;
+  method: HttpMethod;
+  sourceHeader: HeaderMap;
+  sourceBody: Uint8Array;
+  notBefore: number;
+  createdAt: number;
+  scheduleId?: string | undefined;
+  callerIP?: string | undefined;
+}
+
+/** The report as JSON. Put together as bytes, since the two bodies can be longer than any string may be. */
+export function encodeCallbackPayload({ body, sourceBody, ...rest }: CallbackReport): Uint8Array {
+  return Buffer.concat([
+    Buffer.from('{"body":"'),
+    base64BytesOf(body),
+    Buffer.from('","sourceBody":"'),
+    base64BytesOf(sourceBody),
+    Buffer.from(`",${JSON.stringify(rest).slice(1)}`),
+  ]);
+}

@@ -1,0 +1,132 @@
+/**
+ * What must hold between the rows of a database at rest as well as under a running server, whose every transaction
+ * leaves it so? Each invariant is a query that finds the rows that break it. `waypost doctor` asks them.
+ */
+import type { Queries } from '../driver.ts';
+
+export interface Invariant {
+  /** A sentence that is true of a sound database. */
+  statement: string;
+  /** Finds up to `?` rows that break it, each with a text that names it. */
+  offenders: string;
+}
+
+/** Not every slow query is worth asking twice: each walks one table or one partial index once. */
+export const INVARIANTS: readonly Invariant[] = [
+  {
+    statement: 'Every unfinished message has its content.',
+    offenders: `select 'message ' || m.key as name from messages m
+      where not exists (select 1 from contents c where c.key = m.key) limit ?`,
+  },
+  {
+    statement: 'Every DLQ entry has its content.',
+    offenders: `select 'DLQ entry ' || d.failed_at_ms || '-' || d.key as name from dead d
+      where not exists (select 1 from contents c where c.key = d.key) limit ?`,
+  },
+  {
+    statement: 'Every log entry has the content it tells of.',
+    offenders: `select 'log entry ' || l.seq as name from logs l
+      where not exists (select 1 from contents c where c.key = l.message_key) limit ?`,
+  },
+  {
+    statement: 'Every content is referred to by a message, a DLQ entry or a log entry.',
+    offenders: `select 'content ' || c.id as name from contents c
+      where not exists (select 1 from messages m where m.key = c.key)
+        and not exists (select 1 from dead d where d.key = c.key)
+        and not exists (select 1 from logs l where l.message_key = c.key) limit ?`,
+  },
+  {
+    statement: 'Every message belongs to a project that exists.',
+    offenders: `select 'message ' || m.key as name from messages m
+      where not exists (select 1 from projects p where p.id = m.project_id) limit ?`,
+  },
+  {
+    statement: 'A message is claimed with a token and a time, or not at all.',
+    offenders: `select 'message ' || m.key as name from messages m
+      where (m.claim_token is null) <> (m.claimed_at_ms is null) limit ?`,
+  },
+  {
+    statement: 'No claim token is used twice.',
+    offenders: `select 'claim token ' || m.claim_token as name from messages m
+      where m.claim_token is not null group by m.claim_token having count(*) > 1 limit ?`,
+  },
+  {
+    statement: 'No message is both unfinished and dead.',
+    offenders: `select 'message ' || d.key as name from dead d
+      where exists (select 1 from messages m where m.key = d.key) limit ?`,
+  },
+  {
+    statement: 'Every message that waits in the line of a queue has a queue.',
+    offenders: `select 'message ' || m.key as name from messages m
+      where m.claim_token is null and m.line = 3
+        and not exists (select 1 from queues q where q.project_id = m.project_id and q.id = m.queue_id) limit ?`,
+  },
+  {
+    statement: 'No queue holds a message back while it has a free slot.',
+    offenders: `select 'queue ' || q.name as name from queues q
+      where q.paused = 0 and q.deleted = 0
+        and exists (select 1 from messages m
+          where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = 3)
+        and (select count(distinct m.queue_slot) from messages m
+          where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null) < q.parallelism
+      limit ?`,
+  },
+  {
+    statement: 'Every message that waits for a flow-control key has one.',
+    offenders: `select 'message ' || m.key as name from messages m
+      where m.claim_token is null and m.line = 2
+        and not exists (select 1 from flow_keys f where f.project_id = m.project_id and f.key = m.flow_key) limit ?`,
+  },
+  {
+    statement: 'Every flow-control key that may start a message has a time at which it does.',
+    offenders: `select 'flow-control key ' || f.key as name from flow_keys f
+      where f.paused = 0 and f.wake_at_ms is null
+        and exists (select 1 from messages m
+          where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = 2)
+        and (f.parallelism is null or (select count(*) from messages m
+          where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is not null) < f.parallelism)
+      limit ?`,
+  },
+];
+
+/** How many rows of each are named. */
+const NAMED_MAX = 10;
+
+export interface Finding {
+  statement: string;
+  /** Names of rows that break it, the first of them; empty: it holds. */
+  offenders: string[];
+}
+
+/** One finding for each invariant, all from one snapshot. */
+export async function examine(queries: Queries): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  for (const { statement, offenders } of INVARIANTS) {
+    const rows = await queries.query<{ name: string }>(offenders, [NAMED_MAX]);
+    findings.push({ statement, offenders: rows.map(({ name }) => name) });
+  }
+  return findings;
+}
+
+/** What a person wants to know of a store before anything else. */
+export interface Census {
+  unfinished: number;
+  inFlight: number;
+  dead: number;
+  queues: number;
+  flowKeys: number;
+}
+
+export async function takeCensus(queries: Queries): Promise<Census> {
+  const count = async (text: string): Promise<number> => {
+    const [row] = await queries.query<{ count: number }>(text);
+    return row?.count ?? 0;
+  };
+  return {
+    unfinished: await count('select count(*) as count from messages'),
+    inFlight: await count('select count(*) as count from messages where claim_token is not null'),
+    dead: await count('select count(*) as count from dead'),
+    queues: await count('select count(*) as count from queues where deleted = 0'),
+    flowKeys: await count('select count(*) as count from flow_keys'),
+  };
+}

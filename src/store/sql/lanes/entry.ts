@@ -1,0 +1,124 @@
+/**
+ * Where does a new message stand: does it go out as its sender proposed, or do its queue, its flow-control key or its
+ * project make it wait? Decided in the transaction that saves it, since only there is known who holds the slots.
+ */
+import type { LaneLimits } from '../../../engine/stores.ts';
+import type { MessageEvents, WriteContext } from '../log-writer.ts';
+import { CONTENT_COLUMNS, codeOfLogState, MESSAGE_AT, MESSAGE_COLUMNS, type StoredNewMessage } from '../rows.ts';
+import { FlowLanes } from './flow-lanes.ts';
+import { LINE } from './lines.ts';
+import { ProjectGate } from './project-gate.ts';
+import { QueueLanes } from './queue-lanes.ts';
+
+/** `held`: a lane has it, and will let it go by itself. The others are as proposed. */
+export type EntryStanding = 'claimed' | 'parked' | 'waiting' | 'held';
+
+export class Entry {
+  readonly #context: WriteContext;
+  readonly #limits: LaneLimits;
+  readonly #nowMs: number;
+  readonly #queues: QueueLanes;
+  readonly #flows: FlowLanes;
+  readonly #gate: ProjectGate;
+
+  constructor(context: WriteContext, limits: LaneLimits, nowMs: number) {
+    this.#context = context;
+    this.#limits = limits;
+    this.#nowMs = nowMs;
+    this.#queues = new QueueLanes(context.tx);
+    this.#flows = new FlowLanes(context.tx, nowMs);
+    this.#gate = new ProjectGate(context.tx, limits.parallelismMax);
+  }
+
+  /** Loads the queues that `messages` name. */
+  async loadQueues(messages: readonly StoredNewMessage[]): Promise<void> {
+    const refs = messages.flatMap(({ message, queueName }) =>
+      queueName === undefined ? [] : [{ projectId: message[MESSAGE_AT.project_id] as number, name: queueName }],
+    );
+    if (refs.length > 0) await this.#queues.load(refs);
+  }
+
+  /** Makes the queue of a message if it is missing; false when the project may have no more (messaging.md 22.2). */
+  async hasQueue({ message, queueName }: StoredNewMessage, queuesMax = this.#limits.queuesMax): Promise<boolean> {
+    if (queueName === undefined) return true;
+    const projectId = message[MESSAGE_AT.project_id] as number;
+    if (this.#queues.find(projectId, queueName)) return true;
+    return (await this.#queues.create(projectId, queueName, queuesMax, this.#nowMs)) !== undefined;
+  }
+
+  /** Saves `messages`, whose queues are loaded, in a handful of statements; says where each of them stands. */
+  async insert(messages: readonly StoredNewMessage[]): Promise<EntryStanding[]> {
+    if (messages.length === 0) return [];
+    const { tx, logs, due } = this.#context;
+    await this.#loadLimits(messages);
+    const standings = messages.map((message) => this.#place(message));
+    await this.#queues.save();
+    await tx.insertMany(
+      'messages',
+      MESSAGE_COLUMNS,
+      messages.map(({ message }) => message),
+    );
+    await tx.insertMany(
+      'contents',
+      CONTENT_COLUMNS,
+      messages.map(({ content }) => content),
+    );
+    await logs.append(tx, messages.map(eventsOf));
+    await this.#flows.save(due);
+    return standings;
+  }
+
+  async #loadLimits(messages: readonly StoredNewMessage[]): Promise<void> {
+    const refs = messages.flatMap(({ message, flow }) =>
+      flow === undefined ? [] : [{ projectId: message[MESSAGE_AT.project_id] as number, key: flow.key }],
+    );
+    if (refs.length > 0) await this.#flows.loadOrCreate(refs);
+    await this.#gate.load(messages.map(({ message }) => message[MESSAGE_AT.project_id] as number));
+  }
+
+  /** The gates in order: the queue, the key, the project. One that is closed has the message from then on. */
+  #place({ message, queueName, flow }: StoredNewMessage): EntryStanding {
+    const projectId = message[MESSAGE_AT.project_id] as number;
+    const isReady = (message[MESSAGE_AT.due_at_ms] as number) <= this.#nowMs;
+    const isProposed = message[MESSAGE_AT.claim_token] !== null;
+    const lane = flow && this.#flows.find(projectId, flow.key);
+    if (flow) lane?.follow(flow, this.#nowMs);
+    const queue = queueName === undefined ? undefined : this.#queues.find(projectId, queueName);
+    if (queue) {
+      const { position, hasSlot } = queue.enter();
+      message[MESSAGE_AT.queue_id] = queue.id;
+      message[MESSAGE_AT.queue_position] = position;
+      if (!hasSlot) return hold(message, LINE.queue);
+      message[MESSAGE_AT.queue_slot] = message[MESSAGE_AT.key] ?? null;
+    }
+    if (lane) {
+      if (!isProposed || lane.hasWaiting(this.#nowMs) || lane.startsLeft(this.#nowMs) === 0) {
+        if (isReady) lane.noteWaiting();
+        return hold(message, LINE.flow);
+      }
+    }
+    if (!isProposed) return message[MESSAGE_AT.line] === LINE.origin ? 'parked' : 'waiting';
+    if (this.#gate.roomOf(projectId) === 0) return hold(message, LINE.project);
+    lane?.start(this.#nowMs);
+    this.#gate.start(projectId);
+    return 'claimed';
+  }
+}
+
+function hold(message: StoredNewMessage['message'], line: number): 'held' {
+  message[MESSAGE_AT.claim_token] = null;
+  message[MESSAGE_AT.claimed_at_ms] = null;
+  message[MESSAGE_AT.line] = line;
+  return 'held';
+}
+
+/** The events its sender gave, and ACTIVE if it goes out at once. */
+function eventsOf({ message, events }: StoredNewMessage): MessageEvents {
+  const claimedAtMs = message[MESSAGE_AT.claimed_at_ms] as number | null;
+  return {
+    key: message[MESSAGE_AT.key] as number,
+    projectId: message[MESSAGE_AT.project_id] as number,
+    events: claimedAtMs === null ? events : [...events, [claimedAtMs, codeOfLogState('ACTIVE')]],
+    floorMs: 0,
+  };
+}

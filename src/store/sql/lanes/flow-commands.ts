@@ -1,0 +1,118 @@
+/** What can be done with a flow-control key as a whole (messaging.md 16.6, 16.7, 22.30 to 22.36)? */
+import type { FlowPin } from '../../../engine/lanes.ts';
+import type { ProjectId } from '../../../engine/model.ts';
+import type { Queries } from '../../driver.ts';
+import type { WriteContext } from '../log-writer.ts';
+import { type FlowKeyRow, FlowLanes, type FlowRef } from './flow-lanes.ts';
+
+type At<Args> = Args & FlowRef & { nowMs: number };
+
+/** A key that nobody used yet can be paused; resuming it changes nothing. */
+export async function setKeyPaused(context: WriteContext, args: At<{ paused: boolean }>): Promise<null> {
+  return change(context, args, { create: args.paused }, () => ({ paused: args.paused ? 1 : 0 }));
+}
+
+/** A pinned rate begins with a fresh period. */
+export async function pinKey(context: WriteContext, args: At<{ pin: FlowPin }>): Promise<null> {
+  const { parallelism, rate, periodS } = args.pin;
+  return change(context, args, { create: true }, (row) => ({
+    ...(parallelism === undefined ? {} : { parallelism, parallelism_pinned: 1 }),
+    ...(rate === undefined ? {} : { rate, period_s: periodS ?? row.period_s, rate_pinned: 1, ...NO_WINDOW }),
+  }));
+}
+
+/** The last values stay in force until the next message sets new ones. */
+export async function unpinKey(
+  context: WriteContext,
+  args: At<{ parallelism: boolean; rate: boolean }>,
+): Promise<null> {
+  return change(context, args, { create: false }, () => ({
+    ...(args.parallelism ? { parallelism_pinned: 0 } : {}),
+    ...(args.rate ? { rate_pinned: 0 } : {}),
+  }));
+}
+
+/** Now is the start of the next period. */
+export async function resetKeyRate(context: WriteContext, args: At<object>): Promise<null> {
+  return change(context, args, { create: false }, () => ({ window_started_at_ms: args.nowMs, window_count: 0 }));
+}
+
+const NO_WINDOW = { window_started_at_ms: null, window_count: 0 };
+
+async function change(
+  { tx, due }: WriteContext,
+  { projectId, key, nowMs }: At<object>,
+  { create }: { create: boolean },
+  valuesOf: (row: FlowKeyRow) => Partial<FlowKeyRow>,
+): Promise<null> {
+  const flows = new FlowLanes(tx, nowMs);
+  await (create ? flows.loadOrCreate([{ projectId, key }]) : flows.load([{ projectId, key }]));
+  const lane = flows.find(projectId, key);
+  if (!lane) return null;
+  lane.change({ ...valuesOf(lane.row), used_at_ms: nowMs });
+  await flows.save(due);
+  return null;
+}
+
+export interface FlowKeyView extends FlowKeyRow {
+  in_flight: number;
+  wait_list_size: number;
+}
+
+const VIEW_FIELDS = `f.project_id, f.key, f.parallelism, f.rate, f.period_s, f.parallelism_pinned, f.rate_pinned, f.paused,
+  f.window_started_at_ms, f.window_count, f.used_at_ms, f.wake_at_ms,
+  (select count(*) from messages m
+   where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is not null) as in_flight,
+  (select count(*) from messages m
+   where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = 2
+     and m.due_at_ms <= ?) as wait_list_size`;
+
+export async function findKey(
+  queries: Queries,
+  { projectId, key, nowMs }: FlowRef & { nowMs: number },
+): Promise<FlowKeyView | null> {
+  const [row] = await queries.query<FlowKeyView>(
+    `select ${VIEW_FIELDS} from flow_keys f where f.project_id = ? and f.key = ?`,
+    [nowMs, projectId, key],
+  );
+  return row ?? null;
+}
+
+export interface ListKeysArgs {
+  projectId: ProjectId;
+  /** Part of the key's name, case-sensitive; empty: all. */
+  search: string;
+  /** Only keys after this one. */
+  after: string;
+  count: number;
+  nowMs: number;
+}
+
+/** Ordered by key. */
+export function listKeys(queries: Queries, args: ListKeysArgs): Promise<FlowKeyView[]> {
+  const { projectId, search, after, count, nowMs } = args;
+  // Case-sensitive in both databases and without wildcards, unlike `like`.
+  return queries.query<FlowKeyView>(
+    `select ${VIEW_FIELDS} from flow_keys f
+     where f.project_id = ? and f.key > ? and (? = '' or replace(f.key, ?, '') <> f.key) order by f.key limit ?`,
+    [nowMs, projectId, after, search, search, count],
+  );
+}
+
+/** Drops keys that nobody used since, that no message names and nobody has set anything for. Returns how many. */
+export async function dropUnusedKeys(
+  { tx }: WriteContext,
+  { usedBeforeMs, rowsMax }: { usedBeforeMs: number; rowsMax: number },
+): Promise<number> {
+  const rows = await tx.query<{ project_id: number; key: string }>(
+    `select f.project_id, f.key from flow_keys f
+     where f.used_at_ms < ? and f.paused = 0 and f.parallelism_pinned = 0 and f.rate_pinned = 0
+       and not exists (select 1 from messages m where m.project_id = f.project_id and m.flow_key = f.key)
+     order by f.used_at_ms limit ?`,
+    [usedBeforeMs, rowsMax],
+  );
+  for (const { project_id, key } of rows) {
+    await tx.run('delete from flow_keys where project_id = ? and key = ?', [project_id, key]);
+  }
+  return rows.length;
+}

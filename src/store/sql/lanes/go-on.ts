@@ -1,0 +1,43 @@
+/** What may go on now that slots became free: the next in a queue, in the line of a project, in the list of a key? */
+import type { ProjectId } from '../../../engine/model.ts';
+import type { WriteContext } from '../log-writer.ts';
+import { FlowLanes, type FlowRef } from './flow-lanes.ts';
+import { type ProjectGate, releaseHeld } from './project-gate.ts';
+import { advance, type QueueHead, type QueueRef, queuesById } from './queue-lanes.ts';
+
+/** Lanes that may have a slot more than before. */
+export interface Freed {
+  queues: readonly QueueRef[];
+  flowKeys: readonly FlowRef[];
+  projects: Iterable<ProjectId>;
+}
+
+/** What was let go, before it is known when the keys are to be served: the chance to claim some of it at once. */
+export interface LetGo {
+  heads: readonly QueueHead[];
+  flows: FlowLanes;
+  gate: ProjectGate;
+}
+
+/** Lets go what may, and notes when it is due. `claimSome` answers which messages it has claimed meanwhile. */
+export async function goOn(
+  context: WriteContext,
+  freed: Freed,
+  { gate, nowMs }: { gate: ProjectGate; nowMs: number },
+  claimSome: (letGo: LetGo) => Promise<ReadonlySet<number>> = async () => new Set(),
+): Promise<void> {
+  const { tx, due } = context;
+  const heads = freed.queues.length > 0 ? await advance(tx, (await queuesById(tx, freed.queues)).values()) : [];
+  const released = await releaseHeld(tx, gate, freed.projects);
+  const flows = new FlowLanes(tx, nowMs);
+  const onTheirWay = [...heads, ...released];
+  const refs = onTheirWay.flatMap(({ project_id, flow_key }) =>
+    flow_key === null ? [] : [{ projectId: project_id, key: flow_key }],
+  );
+  await flows.load([...freed.flowKeys, ...refs]);
+  const claimed = await claimSome({ heads, flows, gate });
+  for (const { key, due_at_ms, flow_key } of onTheirWay) {
+    if (flow_key === null && !claimed.has(key)) due.note(due_at_ms);
+  }
+  await flows.save(due);
+}

@@ -1,0 +1,201 @@
+/** What can be done with a queue as a whole (messaging.md 14, 22.7 to 22.12)? */
+import type { ProjectId } from '../../../engine/model.ts';
+import type { LaneLimits } from '../../../engine/stores.ts';
+import type { Queries } from '../../driver.ts';
+import { cancel } from '../cancel.ts';
+import type { WriteContext } from '../log-writer.ts';
+import { type Freed, goOn } from './go-on.ts';
+import { LINE } from './lines.ts';
+import { ProjectGate } from './project-gate.ts';
+import { countQueues, insertQueue, type QueueRef } from './queue-lanes.ts';
+
+interface QueuePlace {
+  projectId: ProjectId;
+  name: string;
+}
+
+export interface SaveQueueArgs extends QueuePlace {
+  parallelism: number;
+  paused: boolean;
+  limits: LaneLimits;
+  nowMs: number;
+}
+
+/** Makes the queue or replaces its settings. Past the limit none is made; what exists is never refused. */
+export async function saveQueue(context: WriteContext, args: SaveQueueArgs): Promise<'saved' | 'tooManyQueues'> {
+  const { projectId, parallelism, paused, limits, nowMs } = args;
+  const queue = await idOf(context.tx, args);
+  if (!queue) {
+    const { queuesMax } = limits;
+    if (queuesMax > 0 && (await countQueues(context.tx, projectId)) >= queuesMax) return 'tooManyQueues';
+    await insertQueue(context.tx, args);
+    return 'saved';
+  }
+  await context.tx.run('update queues set parallelism = ?, updated_at_ms = ? where project_id = ? and id = ?', [
+    parallelism,
+    nowMs,
+    projectId,
+    queue.queueId,
+  ]);
+  await setPaused(context, queue, args);
+  // A higher parallelism takes effect at once.
+  if (!paused) await goOn(context, { ...NOTHING, queues: [queue] }, gateAndTime(context, args));
+  return 'saved';
+}
+
+export async function setQueuePaused(
+  context: WriteContext,
+  args: QueuePlace & { paused: boolean; limits: LaneLimits; nowMs: number },
+): Promise<'saved' | 'missing'> {
+  const queue = await idOf(context.tx, args);
+  if (!queue) return 'missing';
+  await setPaused(context, queue, args);
+  return 'saved';
+}
+
+/** Writes nothing when it is so already. */
+async function setPaused(
+  context: WriteContext,
+  queue: QueueRef,
+  args: { paused: boolean; limits: LaneLimits; nowMs: number },
+): Promise<void> {
+  const { projectId, queueId } = queue;
+  const changed = await context.tx.run(
+    'update queues set paused = ?, updated_at_ms = ? where project_id = ? and id = ? and paused <> ?',
+    [args.paused ? 1 : 0, args.nowMs, projectId, queueId, args.paused ? 1 : 0],
+  );
+  if (changed === 0) return;
+  if (args.paused) await hold(context, queue);
+  else await letGo(context, queue, args);
+}
+
+/** Messages that were started wait with the queue; those being attempted join them when they need a retry. */
+async function hold({ tx }: WriteContext, { projectId, queueId }: QueueRef): Promise<void> {
+  await tx.run(
+    `update messages set line = ${LINE.queue}
+     where project_id = ? and queue_id = ? and queue_slot = key and claim_token is null`,
+    [projectId, queueId],
+  );
+}
+
+/** From the earliest unfinished message on: first those that were started (messaging.md 14.4). */
+async function letGo(
+  context: WriteContext,
+  queue: QueueRef,
+  { limits, nowMs }: { limits: LaneLimits; nowMs: number },
+): Promise<void> {
+  const { projectId, queueId } = queue;
+  const started = await context.tx.query<{ due_at_ms: number; flow_key: string | null }>(
+    `select due_at_ms, flow_key from messages
+     where project_id = ? and queue_id = ? and queue_slot = key and claim_token is null and line = 3`,
+    [projectId, queueId],
+  );
+  await context.tx.run(
+    `update messages set line = case when flow_key is null then ${LINE.due} else ${LINE.flow} end
+     where project_id = ? and queue_id = ? and queue_slot = key and claim_token is null and line = ${LINE.queue}`,
+    [projectId, queueId],
+  );
+  for (const { due_at_ms, flow_key } of started) if (flow_key === null) context.due.note(due_at_ms);
+  const flowKeys = started.flatMap(({ flow_key }) => (flow_key === null ? [] : [{ projectId, key: flow_key }]));
+  await goOn(context, { queues: [queue], flowKeys, projects: [] }, gateAndTime(context, { limits, nowMs }));
+}
+
+/** The queue is gone at once; `emptyQueue` is to follow. Null: there is none. */
+export async function deleteQueue(
+  { tx }: WriteContext,
+  { projectId, name, nowMs }: QueuePlace & { nowMs: number },
+): Promise<number | null> {
+  const queue = await idOf(tx, { projectId, name });
+  if (!queue) return null;
+  // Paused, so that none of its messages starts while they are cancelled in pieces.
+  await tx.run('update queues set deleted = 1, paused = 1, updated_at_ms = ? where project_id = ? and id = ?', [
+    nowMs,
+    projectId,
+    queue.queueId,
+  ]);
+  return queue.queueId;
+}
+
+/**
+ * Cancels up to `count` messages of a deleted queue, as if each had been cancelled for itself, and forgets the queue with
+ * its last one. Answers whether it should be called again at once.
+ */
+export async function emptyQueue(
+  context: WriteContext,
+  { projectId, queueId, count, limits, nowMs }: QueueRef & { count: number; limits: LaneLimits; nowMs: number },
+): Promise<boolean> {
+  const { tx } = context;
+  const rows = await tx.query<{ key: number }>(
+    `select key from messages where project_id = ? and queue_id = ? and claim_token is null and line = 3
+     order by queue_position limit ?`,
+    [projectId, queueId, count],
+  );
+  const started = await tx.query<{ key: number }>(
+    `select key from messages
+     where project_id = ? and queue_id = ? and queue_slot = key and cancel_requested_at_ms is null limit ?`,
+    [projectId, queueId, count],
+  );
+  const keys = [...new Set([...rows, ...started].map(({ key }) => key))];
+  if (keys.length > 0) await cancel(context, { projectId, keys, countMarked: false, limits, nowMs });
+  if (rows.length === count || started.length === count) return true;
+  await tx.run(
+    `delete from queues where project_id = ? and id = ? and deleted = 1
+       and not exists (select 1 from messages m where m.project_id = queues.project_id and m.queue_id = queues.id and m.claim_token is null and m.line = 3)
+       and not exists (select 1 from messages m where m.project_id = queues.project_id and m.queue_id = queues.id and m.queue_slot is not null)`,
+    [projectId, queueId],
+  );
+  return false;
+}
+
+/** Deleted queues that still have messages: their deletion was cut off, or waits for attempts in flight. */
+export function deletedQueues(queries: Queries, limit: number): Promise<{ project_id: number; id: number }[]> {
+  return queries.query('select project_id, id from queues where deleted = 1 order by project_id, id limit ?', [limit]);
+}
+
+export interface QueueRow {
+  name: string;
+  parallelism: number;
+  paused: number;
+  created_at_ms: number;
+  updated_at_ms: number;
+  lag: number;
+}
+
+/** Those that wait for a slot, and those that have one: callbacks hold theirs under the key of another message. */
+const QUEUE_FIELDS = `q.name, q.parallelism, q.paused, q.created_at_ms, q.updated_at_ms,
+  (select count(*) from messages m
+   where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = 3 and m.queue_slot is null)
+  + (select count(*) from messages m
+   where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null and m.queue_slot = m.key) as lag`;
+
+export async function findQueue(queries: Queries, { projectId, name }: QueuePlace): Promise<QueueRow | null> {
+  const [row] = await queries.query<QueueRow>(
+    `select ${QUEUE_FIELDS} from queues q where q.project_id = ? and q.deleted = 0 and q.name = ?`,
+    [projectId, name],
+  );
+  return row ?? null;
+}
+
+export function listQueues(queries: Queries, { projectId }: { projectId: ProjectId }): Promise<QueueRow[]> {
+  return queries.query<QueueRow>(
+    `select ${QUEUE_FIELDS} from queues q where q.project_id = ? and q.deleted = 0 order by q.name`,
+    [projectId],
+  );
+}
+
+async function idOf(queries: Queries, { projectId, name }: QueuePlace): Promise<QueueRef | undefined> {
+  const [row] = await queries.query<{ id: number }>(
+    'select id from queues where project_id = ? and deleted = 0 and name = ? for update',
+    [projectId, name],
+  );
+  return row && { projectId, queueId: row.id };
+}
+
+const NOTHING: Freed = { queues: [], flowKeys: [], projects: [] };
+
+function gateAndTime(
+  { tx }: WriteContext,
+  { limits, nowMs }: { limits: LaneLimits; nowMs: number },
+): { gate: ProjectGate; nowMs: number } {
+  return { gate: new ProjectGate(tx, limits.parallelismMax), nowMs };
+}

@@ -1,0 +1,208 @@
+/**
+ * Whose turn is it in a queue? A message that has its turn holds one of the queue's slots until it is finished and its
+ * callbacks are too (messaging.md 14.1, 9.5). Slots are not counted up and down: they are the messages that name one.
+ */
+import type { ProjectId } from '../../../engine/model.ts';
+import type { Queries, SqlValue, Transaction } from '../../driver.ts';
+import { reserve } from '../numbers.ts';
+import { lineBehindQueue } from './lines.ts';
+
+export interface QueueRef {
+  projectId: ProjectId;
+  queueId: number;
+}
+
+export interface QueueStandingRow {
+  project_id: number;
+  id: number;
+  name: string;
+  parallelism: number;
+  paused: number;
+  next_position: number;
+  slots_taken: number;
+  first_position: number | null;
+}
+
+/** The fields of a queue with its slots and the first message that waits for one, from `queues q`. */
+const STANDING_FIELDS = `q.project_id, q.id, q.name, q.parallelism, q.paused, q.next_position,
+  (select count(distinct m.queue_slot) from messages m
+   where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null) as slots_taken,
+  (select m.queue_position from messages m
+   where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = 3 and m.queue_slot is null
+   order by m.queue_position limit 1) as first_position`;
+
+/** One queue within the transaction that adds messages to it. */
+export class QueueLane {
+  readonly id: number;
+  readonly projectId: ProjectId;
+  #row: QueueStandingRow;
+  #hasWaiting: boolean;
+
+  constructor(row: QueueStandingRow) {
+    this.id = row.id;
+    this.projectId = row.project_id;
+    this.#row = { ...row };
+    this.#hasWaiting = row.first_position !== null;
+  }
+
+  get nextPosition(): number {
+    return this.#row.next_position;
+  }
+
+  /** Gives the next message its position, and a slot if it need not wait for one. */
+  enter(): { position: number; hasSlot: boolean } {
+    const position = this.#row.next_position;
+    this.#row.next_position += 1;
+    const { paused, slots_taken, parallelism } = this.#row;
+    const hasSlot = paused === 0 && !this.#hasWaiting && slots_taken < parallelism;
+    if (hasSlot) this.#row.slots_taken += 1;
+    else this.#hasWaiting = true;
+    return { position, hasSlot };
+  }
+}
+
+/** The queues of a transaction that adds messages to them, by name. */
+export class QueueLanes {
+  readonly #tx: Transaction;
+  readonly #lanes = new Map<string, QueueLane>();
+  readonly #countByProject = new Map<ProjectId, number>();
+
+  constructor(tx: Transaction) {
+    this.#tx = tx;
+  }
+
+  async load(refs: readonly { projectId: ProjectId; name: string }[]): Promise<void> {
+    const namesByProject = new Map<ProjectId, Set<string>>();
+    for (const { projectId, name } of refs) {
+      const names = namesByProject.get(projectId) ?? new Set();
+      namesByProject.set(projectId, names.add(name));
+    }
+    for (const [projectId, names] of namesByProject) {
+      const rows = await this.#tx.query<QueueStandingRow>(
+        `select ${STANDING_FIELDS} from queues q where q.project_id = ? and q.deleted = 0 and q.name in (??)
+         order by q.name for update of q`,
+        [projectId, [...names]],
+      );
+      for (const row of rows) this.#lanes.set(nameOf(projectId, row.name), new QueueLane(row));
+    }
+  }
+
+  find(projectId: ProjectId, name: string): QueueLane | undefined {
+    return this.#lanes.get(nameOf(projectId, name));
+  }
+
+  /** A missing queue, made with parallelism 1; undefined when the project has `queuesMax` already (0: unlimited). */
+  async create(projectId: ProjectId, name: string, queuesMax: number, nowMs: number): Promise<QueueLane | undefined> {
+    if (queuesMax > 0) {
+      const count = this.#countByProject.get(projectId) ?? (await countQueues(this.#tx, projectId));
+      if (count >= queuesMax) return undefined;
+      this.#countByProject.set(projectId, count + 1);
+    }
+    const id = await insertQueue(this.#tx, { projectId, name, parallelism: 1, paused: false, nowMs });
+    const lane = new QueueLane({
+      project_id: projectId,
+      id,
+      name,
+      parallelism: 1,
+      paused: 0,
+      next_position: 1,
+      slots_taken: 0,
+      first_position: null,
+    });
+    this.#lanes.set(nameOf(projectId, name), lane);
+    return lane;
+  }
+
+  async save(): Promise<void> {
+    for (const { projectId, id, nextPosition } of this.#lanes.values()) {
+      await this.#tx.run('update queues set next_position = ? where project_id = ? and id = ?', [
+        nextPosition,
+        projectId,
+        id,
+      ]);
+    }
+  }
+}
+
+export async function countQueues(queries: Queries, projectId: ProjectId): Promise<number> {
+  const [row] = await queries.query<{ count: number }>(
+    'select count(*) as count from queues where project_id = ? and deleted = 0',
+    [projectId],
+  );
+  return row?.count ?? 0;
+}
+
+export interface NewQueue {
+  projectId: ProjectId;
+  name: string;
+  parallelism: number;
+  paused: boolean;
+  nowMs: number;
+}
+
+export async function insertQueue(tx: Transaction, queue: NewQueue): Promise<number> {
+  const { projectId, name, parallelism, paused, nowMs } = queue;
+  const id = await reserve(tx, 'queues', 1);
+  await tx.insertMany(
+    'queues',
+    ['project_id', 'id', 'name', 'parallelism', 'paused', 'next_position', 'created_at_ms', 'updated_at_ms', 'deleted'],
+    [[projectId, id, name, parallelism, paused ? 1 : 0, 1, nowMs, nowMs, 0]],
+  );
+  return id;
+}
+
+/** A message that a queue lets start now: it holds a slot and goes on to where it waits for its time. */
+export interface QueueHead {
+  key: number;
+  project_id: number;
+  queue_id: number;
+  origin: string;
+  due_at_ms: number;
+  bytes: number;
+  flow_key: string | null;
+}
+
+/** The queues among `refs`, with who holds their slots. */
+export async function queuesById(tx: Transaction, refs: readonly QueueRef[]): Promise<Map<number, QueueStandingRow>> {
+  const found = new Map<number, QueueStandingRow>();
+  const idsByProject = new Map<ProjectId, Set<number>>();
+  for (const { projectId, queueId } of refs) {
+    idsByProject.set(projectId, (idsByProject.get(projectId) ?? new Set()).add(queueId));
+  }
+  for (const [projectId, ids] of idsByProject) {
+    const rows = await tx.query<QueueStandingRow>(
+      `select ${STANDING_FIELDS} from queues q where q.project_id = ? and q.id in (??) order by q.id for update of q`,
+      [projectId, [...ids]],
+    );
+    for (const row of rows) found.set(row.id, row);
+  }
+  return found;
+}
+
+/** Gives free slots to those who have waited for longest; returns them. A paused queue gives none. */
+export async function advance(tx: Transaction, queues: Iterable<QueueStandingRow>): Promise<QueueHead[]> {
+  const heads: QueueHead[] = [];
+  for (const { project_id, id, parallelism, paused, slots_taken, first_position } of queues) {
+    const free = parallelism - slots_taken;
+    if (paused === 1 || free <= 0 || first_position === null) continue;
+    heads.push(
+      ...(await tx.query<QueueHead>(
+        `select key, project_id, queue_id, origin, due_at_ms, bytes, flow_key from messages
+         where project_id = ? and queue_id = ? and claim_token is null and line = 3 and queue_slot is null
+         order by queue_position limit ?`,
+        [project_id, id, free],
+      )),
+    );
+  }
+  await tx.updateMany(
+    'messages',
+    'key',
+    ['queue_slot', 'line'],
+    heads.map((head): SqlValue[] => [head.key, head.key, lineBehindQueue(head.flow_key)]),
+  );
+  return heads;
+}
+
+function nameOf(projectId: ProjectId, name: string): string {
+  return `${projectId} ${name}`;
+}

@@ -1,0 +1,188 @@
+/** What does the dispatcher do with the messages that follow from an attempt? */
+import { describe, expect, test } from 'vitest';
+import type { Message } from '../../src/engine/model.ts';
+import { keyOfMessageId } from '../../src/protocol/ids.ts';
+import type { MessageSettings } from '../../src/protocol/settings.ts';
+import { type Bench, bench, setReply, to } from './dispatcher-bench.ts';
+import { NOW_MS } from './fixtures.ts';
+
+const callback = { url: 'https://b.example/done', method: 'POST' as const, header: {} };
+const flowControl = { key: 'k', rate: 1, periodS: 1 };
+const failureCallback = { ...callback, url: 'https://c.example/failed' };
+
+/** A message to `a` whose attempts are told to `b`, and its death to `c`. */
+function told(key: number, settings: Partial<MessageSettings> = {}): Message {
+  return to('a', key, { settings: { dialect: 'upstash', maxRetries: 0, callback, failureCallback, ...settings } });
+}
+
+function attemptsTo({ network }: Bench, letter: string) {
+  return network.attempts.filter(({ origin }) => origin === `https://${letter}.example`);
+}
+
+/** Takes the numbers that are at hand, so that the next one has to be fetched. */
+async function useUp({ numbers }: Bench): Promise<void> {
+  for (;;) {
+    const next = numbers.take(1);
+    if (typeof next === 'number') continue;
+    await expect(next).rejects.toThrow('the disk is full');
+    return;
+  }
+}
+
+/** The standings in which the follow-ups came to the store. */
+function standings({ store }: Bench): string[] {
+  return store.offered.map(({ message, standing }) => `${new URL(message.url).pathname} ${standing.kind}`);
+}
+
+describe('a message that follows from an attempt', () => {
+  test('comes to the store with the settle, claimed already, and goes out without a claim', async () => {
+    const it = bench();
+    it.store.add(told(1));
+    it.dispatcher.wake();
+    await it.clock.advanceBy(5);
+    const claimsBefore = it.store.claims.length;
+    await it.clock.advanceBy(6);
+    expect(standings(it)).toEqual(['/done claimed']);
+    expect(it.store.settlements[0]?.change.follows).toHaveLength(1);
+    expect(it.store.offered[0]?.events.map(({ state }) => state)).toEqual(['CREATED']);
+    expect(attemptsTo(it, 'b')).toMatchObject([{ retried: 0, sentAtMs: NOW_MS + 10 }]);
+    await it.clock.advanceBy(1_000);
+    expect(it.store.claims.length).toBe(claimsBefore);
+    expect(it.store.rows.size).toBe(0);
+  });
+
+  test('has a key, an id that carries it and a claim token, none of which anybody else has', async () => {
+    const it = bench();
+    setReply(it.network, 'https://a.example', { kind: 'answer', status: 500, afterMs: 10 });
+    it.store.add(told(1_000_000));
+    it.store.add(told(1_000_001));
+    it.dispatcher.wake();
+    await it.clock.advanceBy(1_000);
+    const numbers = it.store.offered.flatMap(({ message, standing }) => {
+      expect(keyOfMessageId(message.id)).toBe(message.key);
+      return standing.kind === 'claimed' ? [message.key, standing.claimToken] : [message.key];
+    });
+    const given = [...numbers, ...it.store.settlements.map(({ claimToken }) => claimToken)];
+    expect(numbers).toHaveLength(8);
+    expect(given.length - new Set(given).size).toBe(4); // the claims of the follow-ups, settled in turn
+  });
+
+  test('takes no numbers and changes nothing of a settle when there is none', async () => {
+    const it = bench();
+    it.store.add(to('a', 1));
+    it.dispatcher.wake();
+    await it.clock.advanceBy(1_000);
+    expect(it.store.settlements[0]?.change).not.toHaveProperty('follows');
+  });
+
+  test('waits in the line of its origin when that has its share', async () => {
+    const it = bench({ settings: { inFlightPerOriginMax: 1 } });
+    setReply(it.network, 'https://b.example', { kind: 'answer', status: 200, afterMs: 1_000 });
+    it.store.add(to('b', 1));
+    it.store.add(told(2));
+    it.dispatcher.wake();
+    await it.clock.advanceBy(50);
+    expect(standings(it)).toEqual(['/done parked']);
+    await it.clock.advanceBy(1_000);
+    expect(attemptsTo(it, 'b')).toHaveLength(2);
+  });
+
+  test('waits in line when its source has the only place there is, and follows it', async () => {
+    const it = bench({ settings: { inFlightMax: 1 } });
+    it.store.add(told(1));
+    it.dispatcher.wake();
+    await it.clock.advanceBy(11);
+    expect(standings(it)).toEqual(['/done parked']);
+    await it.clock.advanceBy(1_000);
+    expect(attemptsTo(it, 'b')).toHaveLength(1);
+    expect(it.store.rows.size).toBe(0);
+  });
+
+  test('is saved as waiting by a dispatcher that drains, and not sent', async () => {
+    const it = bench();
+    it.store.add(told(1));
+    it.dispatcher.wake();
+    await it.clock.advanceBy(5);
+    const drained = it.dispatcher.drain(10_000);
+    await it.clock.advanceBy(20_000);
+    await drained;
+    expect(standings(it)).toEqual(['/done waiting']);
+    expect(it.store.rows.size).toBe(1);
+    expect(attemptsTo(it, 'b')).toEqual([]);
+  });
+});
+
+describe('a settle that does not save what follows', () => {
+  test('because it is stale, sends nothing and gives the places back', async () => {
+    const it = bench({ settings: { inFlightMax: 3 } });
+    it.store.add(told(1));
+    it.dispatcher.wake();
+    await it.clock.advanceBy(5);
+    const row = it.store.rows.get(1);
+    if (row) row.claimToken = 999_999;
+    await it.clock.advanceBy(1_000);
+    expect(standings(it)).toEqual(['/done claimed']);
+    expect(attemptsTo(it, 'b')).toEqual([]);
+    await it.dispatcher.drain(0); // ends only when no place is taken
+  });
+
+  test('because a cancel takes effect, sends nothing and gives the places back', async () => {
+    const it = bench();
+    setReply(it.network, 'https://a.example', { kind: 'answer', status: 500, afterMs: 10 });
+    it.store.add(told(1, { maxRetries: 3 }));
+    it.store.cancelRequested.add(1);
+    it.dispatcher.wake();
+    await it.clock.advanceBy(60_000);
+    expect(standings(it)).toEqual(['/done claimed']);
+    expect(it.store.rows.size).toBe(0);
+    expect(attemptsTo(it, 'b')).toEqual([]);
+    await it.dispatcher.drain(0);
+  });
+
+  test('because the store refuses, is repeated with the very same messages until it is taken', async () => {
+    const it = bench();
+    it.store.add(told(1));
+    it.dispatcher.wake();
+    await it.clock.advanceBy(5);
+    it.store.refuses = true;
+    await it.clock.advanceBy(60_000);
+    expect(attemptsTo(it, 'b')).toEqual([]);
+    it.store.refuses = false;
+    await it.clock.advanceBy(6_000);
+    expect(it.store.offered).toHaveLength(1);
+    expect(attemptsTo(it, 'b')).toHaveLength(1);
+    expect(it.store.rows.size).toBe(0);
+  });
+
+  test.for([
+    ['the callback', told(1), 1],
+    ['the next of the lane', to('a', 1, { settings: { dialect: 'upstash', maxRetries: 0, flowControl } }), 0],
+  ] as const)('because the store has no numbers for %s, comes later', async ([, message, callbacks]) => {
+    const it = bench();
+    it.store.add(message);
+    it.dispatcher.wake();
+    await it.clock.advanceBy(5);
+    it.store.refuses = true;
+    await useUp(it);
+    await it.clock.advanceBy(60_000);
+    expect(it.warnings).toContain('settle_failed');
+    it.store.refuses = false;
+    await it.clock.advanceBy(6_000);
+    expect(it.store.rows.size).toBe(0);
+    expect(attemptsTo(it, 'b')).toHaveLength(callbacks);
+  });
+
+  test('because the shutdown’s limit passes first, leaves the source claimed and holds up nobody', async () => {
+    const it = bench();
+    it.store.add(told(1));
+    it.dispatcher.wake();
+    await it.clock.advanceBy(5);
+    it.store.refuses = true;
+    await it.clock.advanceBy(1_000);
+    const drained = it.dispatcher.drain(1_000);
+    await it.clock.advanceBy(60_000);
+    await drained;
+    expect(it.store.rows.get(1)?.claimToken).toBeDefined();
+    expect(attemptsTo(it, 'b')).toEqual([]);
+  });
+});

@@ -1,0 +1,103 @@
+/** P3: is there one callback for each attempt that is recorded, one failure callback for each death, and no other? */
+import type { Message, MessageId } from '../../src/engine/model.ts';
+import type { DeadMessage } from '../../src/engine/stores.ts';
+import { groupBy } from './group-by.ts';
+import type { History } from './histories.ts';
+import { isCallback } from './ledger.ts';
+import type { World } from './world.ts';
+
+interface Payload {
+  sourceMessageId: MessageId;
+  retried: number;
+  status: number;
+  /** In failure callbacks alone. */
+  dlqId?: string;
+}
+
+/** An attempt of which somebody is to be told. */
+interface Telling {
+  kind: 'callback' | 'failureCallback';
+  retried: number;
+  isDelivered: boolean;
+}
+
+interface Callback {
+  message: Message;
+  payload: Payload;
+}
+
+export function checkCallbacks(world: World, dead: DeadMessage[], histories: Map<MessageId, History>): void {
+  const callbacks: Callback[] = [];
+  for (const { message } of histories.values()) {
+    if (isCallback(message.body)) callbacks.push({ message, payload: payloadOf(message) });
+  }
+  const callbacksByTelling = groupBy(callbacks, ({ payload }) =>
+    nameOf(payload.sourceMessageId, payload.dlqId === undefined ? 'callback' : 'failureCallback', payload.retried),
+  );
+  for (const { message: source, letters } of histories.values()) {
+    for (const telling of tellingsOf(source, letters)) {
+      const name = nameOf(source.id, telling.kind, telling.retried);
+      checkTold(world, source, telling, callbacksByTelling.get(name) ?? []);
+      callbacksByTelling.delete(name);
+    }
+  }
+  for (const [stray] of callbacksByTelling.values()) {
+    if (stray) world.violate('P3', 'a callback tells of an attempt that is not recorded', stray.message.id);
+  }
+  checkDlqIds(world, dead, callbacks);
+}
+
+/** All that a message's logs say its callbacks must tell. Of a failure that a cancel ended nobody is told. */
+function tellingsOf({ settings }: Message, letters: string): Telling[] {
+  const tellings: Telling[] = [];
+  let retried = 0;
+  for (const [at, letter] of [...letters].entries()) {
+    const isDelivered = letter === 'D';
+    const isToldFailure = letter === 'E' && letters[at + 1] !== 'X';
+    if (settings.callback && (isDelivered || isToldFailure)) tellings.push({ kind: 'callback', retried, isDelivered });
+    if (settings.failureCallback && letter === 'F') {
+      tellings.push({ kind: 'failureCallback', retried, isDelivered: false });
+    }
+    if (letter === 'R') retried += 1;
+  }
+  return tellings;
+}
+
+function checkTold(world: World, source: Message, { kind, isDelivered }: Telling, told: Callback[]): void {
+  const [first] = told.toSorted((a, b) => a.message.key - b.message.key);
+  if (!first) return world.violate('P3', `an attempt is recorded without its ${kind}`, source.id);
+  const { message, payload } = first;
+  const status = payload.status >= 200 && payload.status <= 299;
+  if (status !== isDelivered) world.violate('P3', `a ${kind} tells of status ${payload.status}`, message.id);
+  if (message.url !== source.settings[kind]?.url) world.violate('P3', `a ${kind} goes to ${message.url}`, message.id);
+  const revivals = revivalsOf(world, told);
+  if (told.length > 1 + revivals) {
+    world.violate('P3', `${told.length} times the same ${kind}, of which ${revivals} from the DLQ`, message.id);
+  }
+}
+
+/** How many of the callbacks may come from the retry of another one of them. */
+function revivalsOf({ ledger }: World, told: Callback[]): number {
+  const keys = new Set(told.map(({ message }) => String(message.key)));
+  const retries = ledger.deadCalls.filter(
+    ({ action, fortune, missing }) => action === 'retry' && !missing && (fortune === 'acked' || fortune === 'unknown'),
+  );
+  return retries.flatMap(({ dlqIds }) => dlqIds).filter((dlqId) => keys.has(dlqId.split('-')[1] ?? '')).length;
+}
+
+/** The DLQ id in a failure callback is that of an entry, unless somebody asked for that entry's removal. */
+function checkDlqIds(world: World, dead: DeadMessage[], callbacks: Callback[]): void {
+  const known = new Set([...dead.map(({ dlqId }) => dlqId), ...world.ledger.deadCalls.flatMap(({ dlqIds }) => dlqIds)]);
+  for (const { message, payload } of callbacks) {
+    if (payload.dlqId === undefined || known.has(payload.dlqId)) continue;
+    world.violate('P3', `a failure callback names ${payload.dlqId}, which is not in the DLQ`, message.id);
+  }
+}
+
+function payloadOf({ body }: Message): Payload {
+  return JSON.parse(new TextDecoder().decode(body)) as Payload;
+}
+
+function nameOf(sourceId: MessageId, kind: Telling['kind'], retried: number): string {
+  return `${sourceId} ${kind} ${retried}`;
+}

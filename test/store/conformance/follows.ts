@@ -1,0 +1,127 @@
+import { expect, it } from 'vitest';
+import type { Change, NewMessage } from '../../../src/engine/model.ts';
+import { buried, bytes, delivered, eachWorld, type OpenStore, PROJECT, retrying, settlement, T0 } from './world.ts';
+
+/** Messages that follow from an attempt exist exactly when its settle was saved (P3). */
+export function followsConformance(open: OpenStore): void {
+  const world = eachWorld(open);
+
+  /** One that goes out at once, one in the line of its origin, one that is due and waits. */
+  function threeFollows(): [NewMessage, NewMessage, NewMessage] {
+    return [
+      world().message({ standing: { kind: 'claimed', claimToken: world().number() }, body: bytes('told') }),
+      world().message({ standing: { kind: 'parked', dueAtMs: T0 } }),
+      world().message({ url: 'https://other.example/cb' }),
+    ];
+  }
+
+  it('saves what follows with the change, each as it stands', async () => {
+    const { message, claimToken } = await world().acceptClaimed();
+    const follows = threeFollows();
+    const answer = await world().store.settle(settlement(message, claimToken, { ...delivered(T0), follows }), T0);
+    expect(answer).toEqual({ kind: 'saved', follows: ['claimed', 'parked', 'waiting'] });
+    const [atOnce, inLine, due] = follows;
+    expect(await world().find(atOnce.message)).toEqual(atOnce.message);
+    expect(await world().statesOf(atOnce.message)).toEqual(['CREATED', 'ACTIVE']);
+    expect(await world().store.parkedOrigins()).toEqual([inLine.message.origin]);
+    expect((await world().claim()).claimed.map((claimed) => claimed.message)).toEqual([due.message]);
+    const { claimed } = await world().claim({ due: false, unpark: [inLine.message.origin] });
+    expect(claimed.map((each) => each.message)).toEqual([inLine.message]);
+  });
+
+  it.each<[string, () => Change]>([
+    ['a retry', () => retrying(T0, T0 + 1_000, 1)],
+    ['a burial', () => buried(T0)],
+  ])('saves what follows with %s', async (_name, change) => {
+    const { message, claimToken } = await world().acceptClaimed();
+    const follows = threeFollows();
+    await world().store.settle(settlement(message, claimToken, { ...change(), follows }), T0);
+    for (const followUp of follows) expect(await world().find(followUp.message)).toEqual(followUp.message);
+  });
+
+  it('settles a message that followed under the token that it was saved with', async () => {
+    const { message, claimToken } = await world().acceptClaimed();
+    const followToken = world().number();
+    const followUp = world().message({ standing: { kind: 'claimed', claimToken: followToken } });
+    await world().store.settle(settlement(message, claimToken, { ...delivered(T0), follows: [followUp] }), T0);
+    const settled = await world().store.settle(settlement(followUp.message, followToken, delivered(T0 + 1)), T0);
+    expect(settled).toEqual({ kind: 'saved' });
+    expect(await world().statesOf(followUp.message)).toEqual(['CREATED', 'ACTIVE', 'DELIVERED']);
+  });
+
+  it('lets a message that followed wait for its flow-control key, and go when that has room', async () => {
+    const { message, claimToken } = await world().acceptClaimed();
+    const settings = { flowControl: { key: 'k', parallelism: 1, periodS: 1 } };
+    const [first, second] = [world().number(), world().number()].map((token) =>
+      world().message({ standing: { kind: 'claimed', claimToken: token }, settings }),
+    ) as [NewMessage, NewMessage];
+    const change = { ...delivered(T0), follows: [first, second] };
+    const answer = await world().store.settle(settlement(message, claimToken, change), T0);
+    expect(answer).toEqual({ kind: 'saved', follows: ['claimed', 'held'] });
+    expect((await world().claim()).claimed).toEqual([]);
+    const firstToken = first.standing.kind === 'claimed' ? first.standing.claimToken : -1;
+    await world().store.settle(settlement(first.message, firstToken, delivered(T0)), T0);
+    expect((await world().claim()).claimed.map((claimed) => claimed.message)).toEqual([second.message]);
+  });
+
+  it('logs the ending of a message before the beginning of what follows from it', async () => {
+    const { message, claimToken } = await world().acceptClaimed();
+    const followUp = world().message();
+    await world().store.settle(settlement(message, claimToken, { ...delivered(T0), follows: [followUp] }), T0);
+    const { items } = await world().store.listLogs(PROJECT, {}, { count: 10, order: 'earliestFirst' });
+    expect(items.map((entry) => [entry.message.id, entry.state])).toEqual([
+      [message.id, 'CREATED'],
+      [message.id, 'ACTIVE'],
+      [message.id, 'DELIVERED'],
+      [followUp.message.id, 'CREATED'],
+    ]);
+  });
+
+  it('saves nothing that follows from a stale result (P6)', async () => {
+    const { message, claimToken } = await world().acceptClaimed();
+    await world().store.release([{ key: message.key, claimToken }], T0);
+    await world().claim();
+    const follows = threeFollows();
+    const answer = await world().store.settle(settlement(message, claimToken, { ...delivered(T0), follows }), T0);
+    expect(answer).toEqual({ kind: 'stale' });
+    for (const followUp of follows) {
+      expect(await world().find(followUp.message)).toBeUndefined();
+      expect(await world().logsOf(followUp.message)).toEqual([]);
+    }
+  });
+
+  it('saves what follows once, when one result is sent twice', async () => {
+    const { message, claimToken } = await world().acceptClaimed();
+    const [first, second] = [world().message(), world().message()];
+    const answers = await Promise.all(
+      [first, second].map((followUp) =>
+        world().store.settle(settlement(message, claimToken, { ...delivered(T0), follows: [followUp] }), T0),
+      ),
+    );
+    expect(answers).toEqual([{ kind: 'saved', follows: ['waiting'] }, { kind: 'stale' }]);
+    expect([await world().find(first.message), await world().find(second.message)]).toEqual([first.message, undefined]);
+  });
+
+  it('saves nothing that follows when a cancel takes effect, and says so by naming none', async () => {
+    const { message, claimToken } = await world().acceptClaimed();
+    await world().store.cancelById(PROJECT, [message.id], T0);
+    const change = { ...retrying(T0, T0 + 1_000, 1), follows: threeFollows() };
+    const changeIfCancelRequested: Change = { next: { kind: 'finished' }, events: [{ atMs: T0, state: 'CANCELED' }] };
+    const answer = await world().store.settle(
+      { ...settlement(message, claimToken, change), changeIfCancelRequested },
+      T0,
+    );
+    expect(answer).toEqual({ kind: 'saved' });
+    for (const followUp of change.follows) expect(await world().find(followUp.message)).toBeUndefined();
+  });
+
+  it('saves what follows from a delivery although a cancel was asked for', async () => {
+    const { message, claimToken } = await world().acceptClaimed();
+    await world().store.cancelById(PROJECT, [message.id], T0);
+    const follows = threeFollows();
+    expect(
+      await world().store.settle(settlement(message, claimToken, { ...delivered(T0), follows }), T0),
+    ).toMatchObject({ kind: 'saved' });
+    for (const followUp of follows) expect(await world().find(followUp.message)).toEqual(followUp.message);
+  });
+}

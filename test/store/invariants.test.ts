@@ -1,0 +1,95 @@
+/** What `waypost doctor` asks of a store: a sound one passes, and each invariant finds the row that breaks it. */
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
+import { openInlineSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
+import { examine, INVARIANTS } from '../../src/store/sql/invariants.ts';
+import { T0, World } from './conformance/world.ts';
+
+/** What breaks each invariant of a store that holds one of everything, and the name that is found. */
+const DAMAGE: Record<string, { sql: string; found: RegExp }> = {
+  'Every unfinished message has its content.': {
+    sql: 'delete from contents where key in (select key from messages where line = 0 and claim_token is null)',
+    found: /^message \d+$/,
+  },
+  'Every DLQ entry has its content.': {
+    sql: 'delete from contents where key in (select key from dead)',
+    found: /^DLQ entry \d+-\d+$/,
+  },
+  'Every log entry has the content it tells of.': {
+    sql: 'delete from contents where key in (select key from dead)',
+    found: /^log entry \d+$/,
+  },
+  'Every content is referred to by a message, a DLQ entry or a log entry.': {
+    sql: 'delete from logs; delete from dead',
+    found: /^content msg_/,
+  },
+  'Every message belongs to a project that exists.': {
+    sql: 'update messages set project_id = 99 where claim_token is not null',
+    found: /^message \d+$/,
+  },
+  'A message is claimed with a token and a time, or not at all.': {
+    sql: 'update messages set claimed_at_ms = null where claim_token is not null',
+    found: /^message \d+$/,
+  },
+  'No claim token is used twice.': { sql: 'update messages set claim_token = 7', found: /^claim token 7$/ },
+  'No message is both unfinished and dead.': {
+    sql: 'update dead set key = (select min(key) from messages)',
+    found: /^message \d+$/,
+  },
+  'Every message that waits in the line of a queue has a queue.': { sql: 'delete from queues', found: /^message \d+$/ },
+  'No queue holds a message back while it has a free slot.': {
+    sql: 'update messages set queue_slot = null, queue_id = null where queue_slot is not null',
+    found: /^queue line$/,
+  },
+  'Every message that waits for a flow-control key has one.': { sql: 'delete from flow_keys', found: /^message \d+$/ },
+  'Every flow-control key that may start a message has a time at which it does.': {
+    sql: 'update flow_keys set wake_at_ms = null, parallelism = null',
+    found: /^flow-control key key$/,
+  },
+};
+
+let folder: string;
+let path: string;
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'waypost-doctor-'));
+  path = join(folder, 'waypost.db');
+  const world = await World.open(() => openInlineSqliteStore({ path, onFatal: (error) => expect.fail(error.message) }));
+  await world.store.ensureProject('p', { current: '', next: '' }, T0);
+  await world.accept();
+  await world.bury(T0);
+  await world.acceptClaimed({ settings: { queueName: 'line' } });
+  await world.accept({ settings: { queueName: 'line' } });
+  const flowControl = { key: 'key', parallelism: 1, periodS: 1 };
+  await world.acceptClaimed({ settings: { flowControl } });
+  await world.accept({ settings: { flowControl } });
+  await world.store.close();
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+async function findings(): Promise<Map<string, string[]>> {
+  const driver = new SqliteDriver({ path, readOnly: true });
+  const found = await driver.read(examine);
+  await driver.close();
+  return new Map(found.map(({ statement, offenders }) => [statement, offenders]));
+}
+
+describe('the invariants of a store', () => {
+  it('hold of one that only the store has written', async () => {
+    expect([...(await findings()).values()].flat()).toEqual([]);
+  });
+
+  it.each(INVARIANTS.map(({ statement }) => statement))('find what breaks this: %s', async (statement) => {
+    const damage = DAMAGE[statement];
+    if (!damage) throw new Error('no damage is known that breaks it');
+    const db = new DatabaseSync(path);
+    db.exec(damage.sql);
+    db.close();
+    expect((await findings()).get(statement)?.[0]).toMatch(damage.found);
+  });
+});
