@@ -246,12 +246,13 @@ export class Dispatcher implements Places {
   }
 
   /**
-   * The place of `message` for the next one of its lane, which spares that a trip to the store. Not while others wait in
-   * the line of the origin: a lane that always has a next one would keep them from their turn.
+   * The place of `message` for the next one of its lane, which spares that a trip to the store. Not while others wait for
+   * a place, with the origin or at all: a lane that always has a next one would keep them from their turn.
    */
   async #successionOf({ origin, body, settings }: Message): Promise<Succession | undefined> {
     const isInLane = settings.queueName !== undefined || settings.flowControl !== undefined;
-    if (!isInLane || this.#draining || this.#parkedOrigins.has(origin)) return undefined;
+    const isWaitedFor = this.#parkedOrigins.has(origin) || !this.#inFlight.hasSpace(body.length);
+    if (!isInLane || isWaitedFor || this.#draining) return undefined;
     const claimToken = await this.#deps.numbers.take(1);
     return { worker: this.#deps.worker, claimToken, bytesMax: Math.max(body.length, SUCCESSOR_BYTES_MAX) };
   }

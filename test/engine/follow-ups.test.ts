@@ -172,17 +172,24 @@ describe('a settle that does not save what follows', () => {
     expect(attemptsTo(it, 'b')).toHaveLength(callbacks);
   });
 
-  test('because the shutdown’s limit passes first, leaves the source claimed and holds up nobody', async () => {
-    const it = bench();
-    it.store.add(told(1));
-    it.dispatcher.wake();
-    await it.clock.advanceBy(5);
-    it.store.refuses = true;
-    await it.clock.advanceBy(1_000);
-    const drained = it.dispatcher.drain(1_000);
-    await it.clock.advanceBy(60_000);
-    await drained;
-    expect(it.store.rows.get(1)?.claimToken).toBeDefined();
-    expect(attemptsTo(it, 'b')).toEqual([]);
-  });
+  test.for([
+    ['with numbers at hand', false],
+    ['without numbers', true],
+  ] as const)(
+    'because the shutdown’s limit passes first, %s, leaves the source claimed and holds up nobody',
+    async ([, hasUsedUp]) => {
+      const it = bench();
+      it.store.add(told(1));
+      it.dispatcher.wake();
+      await it.clock.advanceBy(5);
+      it.store.refuses = true;
+      if (hasUsedUp) await useUp(it);
+      await it.clock.advanceBy(1_000);
+      const drained = it.dispatcher.drain(1_000);
+      await it.clock.advanceBy(60_000);
+      await drained;
+      expect(it.store.rows.get(1)?.claimToken).toBeDefined();
+      expect(attemptsTo(it, 'b')).toEqual([]);
+    },
+  );
 });

@@ -158,6 +158,23 @@ describe('group commit', () => {
     await store.close();
   });
 
+  it('counts the messages that follow from a settle, and their bodies', async () => {
+    for (const batch of [{ rowsMax: 30 }, { bytesMax: 10_000 }]) {
+      const world = await World.open(() => openSqliteStore({ path: newPath(), onFatal, batch }));
+      const store = world.store as SqliteStore;
+      const claims = await Promise.all(Array.from({ length: 20 }, () => world.acceptClaimed()));
+      const before = store.stats();
+      await Promise.all(
+        claims.map(({ message, claimToken }) => {
+          const follows = [world.message({ body: new Uint8Array(1_000) }), world.message()];
+          return store.settle(settlement(message, claimToken, { ...delivered(), follows }), T0);
+        }),
+      );
+      expect(store.stats().batches - before.batches).toBe(2);
+      await store.close();
+    }
+  });
+
   it('finishes what it was asked before it closes, and refuses what comes after', async () => {
     const path = newPath();
     const world = await World.open(() => openSqliteStore({ path, onFatal }));

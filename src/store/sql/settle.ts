@@ -10,7 +10,7 @@ import { ProjectGate } from './lanes/project-gate.ts';
 import { type QueueRef, queuesById } from './lanes/queue-lanes.ts';
 import { succeedAll, type Vacancy } from './lanes/succession.ts';
 import type { MessageEvents, WriteContext } from './log-writer.ts';
-import { BURIAL_COLUMNS, type StoredChange, type StoredSettlement } from './rows.ts';
+import { BURIAL_COLUMNS, MESSAGE_AT, type StoredChange, type StoredNewMessage, type StoredSettlement } from './rows.ts';
 
 export interface SettleArgs {
   settlement: StoredSettlement;
@@ -132,13 +132,18 @@ export function lineToWaitIn(
   return isHeld ? LINE.queue : lineBehindQueue(flow_key);
 }
 
-/** The messages that follow enter like published ones. Nothing follows from a change that a cancel has overruled. */
+/**
+ * The messages that follow enter like published ones, and those of a queue's message share its slot: the next one has its
+ * turn when they have ended (messaging.md 9.5). Nothing follows from a change that a cancel has overruled.
+ */
 async function insertFollows(
   context: WriteContext,
   saved: readonly Saved[],
 ): Promise<ReadonlyMap<SettleArgs, EntryStanding[]>> {
   const standingsByCommand = new Map<SettleArgs, EntryStanding[]>();
-  const parents = saved.flatMap(({ args, change }) => (change.follows ?? []).map((message) => ({ args, message })));
+  const parents = saved.flatMap(({ args, owner, change }) =>
+    (change.follows ?? []).map((message) => ({ args, message: withSlotOf(owner, message) })),
+  );
   const [first] = parents;
   if (!first) return standingsByCommand;
   const nowMs = parents.reduce((latest, { args }) => Math.max(latest, args.nowMs), first.args.nowMs);
@@ -153,6 +158,15 @@ async function insertFollows(
     standingsByCommand.set(args, [...(standingsByCommand.get(args) ?? []), standing]);
   }
   return standingsByCommand;
+}
+
+/** Only its own slot: what tells of a callback keeps nobody waiting. */
+function withSlotOf({ key, queue_id, queue_slot }: OwnerRow, follow: StoredNewMessage): StoredNewMessage {
+  if (queue_id === null || queue_slot !== key) return follow;
+  const message = [...follow.message];
+  message[MESSAGE_AT.queue_id] = queue_id;
+  message[MESSAGE_AT.queue_slot] = queue_slot;
+  return { ...follow, message };
 }
 
 async function letOthersGoOn(

@@ -64,6 +64,38 @@ export function followsConformance(open: OpenStore): void {
     expect((await world().claim()).claimed.map((claimed) => claimed.message)).toEqual([second.message]);
   });
 
+  it('keeps the turn of a queue until the callbacks of its message have ended, however often they are retried', async () => {
+    const settings = { queueName: 'q' };
+    const { message, claimToken } = await world().acceptClaimed({ settings });
+    const second = await world().accept({ settings });
+    const tokens = [world().number(), world().number()] as const;
+    const follows = tokens.map((token) => world().message({ standing: { kind: 'claimed', claimToken: token } }));
+    const [callback, failureCallback] = follows as [NewMessage, NewMessage];
+    await world().store.settle(settlement(message, claimToken, { ...buried(T0), follows }), T0);
+    expect((await world().claim()).claimed).toEqual([]);
+    expect(await world().store.findQueue(PROJECT, 'q')).toMatchObject({ lag: 1 });
+    await world().store.settle(settlement(callback.message, tokens[0], delivered(T0 + 1)), T0 + 1);
+    const retry = settlement(failureCallback.message, tokens[1], retrying(T0 + 1, T0 + 50, 1));
+    await world().store.settle(retry, T0 + 1);
+    expect((await world().claim({}, T0 + 49)).claimed).toEqual([]);
+    const [again] = (await world().claim({}, T0 + 50)).claimed;
+    await world().store.settle(
+      settlement(failureCallback.message, again?.claimToken ?? -1, delivered(T0 + 51)),
+      T0 + 51,
+    );
+    expect((await world().claim({}, T0 + 51)).claimed.map((claimed) => claimed.message)).toEqual([second]);
+  });
+
+  it('lets the queue go on when the callback that it waits for is cancelled', async () => {
+    const settings = { queueName: 'q' };
+    const { message, claimToken } = await world().acceptClaimed({ settings });
+    const second = await world().accept({ settings });
+    const callback = world().message({ standing: { kind: 'waiting', dueAtMs: T0 + 1_000 } });
+    await world().store.settle(settlement(message, claimToken, { ...delivered(T0), follows: [callback] }), T0);
+    expect(await world().store.cancelById(PROJECT, [callback.message.id], T0 + 1)).toBe(1);
+    expect((await world().claim({}, T0 + 1)).claimed.map((claimed) => claimed.message)).toEqual([second]);
+  });
+
   it('logs the ending of a message before the beginning of what follows from it', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     const followUp = world().message();
