@@ -15,11 +15,6 @@ export interface Queue {
   lag: number;
 }
 
-/** Quotas that refuse growth only; 0 means unlimited (messaging.md 20.1). */
-export interface QueueLimits {
-  queuesMax: number;
-}
-
 /** A flow-control key as it stands (messaging.md 22.30). */
 export interface FlowKey {
   key: string;

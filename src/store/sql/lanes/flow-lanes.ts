@@ -42,7 +42,7 @@ const FLOW_KEY_FIELDS =
   'f.project_id, f.key, f.parallelism, f.rate, f.period_s, f.parallelism_pinned, f.rate_pinned, f.paused, f.window_started_at_ms, f.window_count, f.used_at_ms, f.wake_at_ms';
 
 /** The fields of a key with its holders and its first waiting message, from `flow_keys f`. */
-export const STANDING_FIELDS = `${FLOW_KEY_FIELDS},
+const STANDING_FIELDS = `${FLOW_KEY_FIELDS},
   (select count(*) from messages m
    where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is not null) as in_flight,
   (select m.due_at_ms from messages m
