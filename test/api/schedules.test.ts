@@ -167,6 +167,13 @@ describe('what is refused', () => {
     ['a wrong destination', 'ftp://x', cron, 400, /^invalid destination url/],
     ['a private address', 'http://127.0.0.1/', cron, 400, /loopback/],
     ['a wrong id', OK, { ...cron, 'upstash-schedule-id': 'a/b' }, 400, /^invalid schedule id a\/b/],
+    [
+      'a private callback',
+      OK,
+      { ...cron, 'upstash-callback': 'http://127.0.0.1/' },
+      400,
+      /^invalid Upstash-Callback: .*loopback/,
+    ],
     ['a wrong queue', OK, { ...cron, 'upstash-queue-name': 'a b' }, 400, /^invalid queue name a b/],
     ['a time', OK, { ...cron, 'upstash-not-before': '1' }, 400, 'Upstash-Not-Before is not supported for schedules'],
     ['a wrong policy', OK, { ...cron, 'waypost-schedule-overlap': 'x' }, 400, /^invalid Waypost-Schedule-Overlap/],
@@ -341,6 +348,25 @@ describe('a schedule that is due', () => {
     });
     expect(first.header).not.toHaveProperty('Authorization');
     expect(second).toMatchObject({ url: `${SLOW}/2`, topicName: 'g', body: 'hello' });
+  });
+
+  it('enqueues to its queue, made when it is missing, and counts for its key (messaging 14, 16.4)', async () => {
+    const headers = {
+      'upstash-queue-name': 'q',
+      'upstash-flow-control-key': 'k',
+      'upstash-flow-control-value': 'parallelism=3, period=1m',
+      'upstash-callback': 'https://ok.example/called',
+    };
+    const id = await create(SLOW, headers);
+    expect(await shown(id)).toMatchObject({
+      ...{ queueName: 'q', flowControlKey: 'k', parallelism: 3, period: 60 },
+      callback: 'https://ok.example/called',
+    });
+    await clock.advanceBy(20 * MINUTE_MS);
+    const messages = await lastMessages(id);
+    expect(messages).toMatchObject([{ queueName: 'q', flowControlKey: 'k', parallelism: 3, scheduleId: id }]);
+    expect(await world.engine.findQueue(1, 'q')).toMatchObject({ parallelism: 1, lag: 2 });
+    expect(await world.engine.findKey(1, 'k')).toMatchObject({ parallelism: 3 });
   });
 
   it('can be found by its messages in logs and bulk actions', async () => {

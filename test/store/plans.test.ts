@@ -106,7 +106,7 @@ async function useEverything(world: World): Promise<void> {
   await store.saveSchedule(schedule, undefined, 1);
   await store.dueSchedules({ nowMs: T0 - 1, limit: 1, bytesMax: 1 });
   await store.dueSchedules({ nowMs: T0, limit: 1, bytesMax: 1 });
-  const messages = [world.message()];
+  const messages = [world.message({ notBeforeMs: T0 + 60_000 })];
   await store.changeSchedules([{ key: schedule.key, fromVersion: 1, standing: schedule.standing, messages }], T0);
   await store.findSchedule(PROJECT, 's');
   await store.listSchedules(PROJECT);
