@@ -115,7 +115,7 @@ export function batchRoutes(services: Services): Route[] {
     {
       method: 'POST',
       path: '/v2/batch',
-      access: 'full',
+      access: 'publish',
       summary: 'Publishes several messages in one request.',
       takes: { body: BatchItemsSchema },
       refusals: [412],

@@ -16,6 +16,8 @@ export interface ApiLimits {
   requestTimeoutMs: number;
   /** An idle connection is closed after this time. */
   keepAliveTimeoutMs: number;
+  /** Requests of a project in one second, publishing excepted; 0: any number (messaging.md 20.3). */
+  requestsPerSecondMax: number;
   /** URL groups of a project; 0: unlimited (messaging.md 20.1, as the next). */
   urlGroupsMax: number;
   /** Queues of a project; 0: unlimited. */

@@ -101,7 +101,7 @@ export function publishRoutes(services: Services): Route[] {
     {
       method: 'POST',
       path: '/v2/publish/*',
-      access: 'full',
+      access: 'publish',
       summary:
         'Publishes a message to the URL, or to the URL group, in the path; with a cron expression, creates a schedule.',
       takes: { configHeaders: PUBLISH_HEADERS, body: 'bytes' },
@@ -112,7 +112,7 @@ export function publishRoutes(services: Services): Route[] {
     {
       method: 'POST',
       path: '/v2/enqueue/:queueName/*',
-      access: 'full',
+      access: 'publish',
       summary: 'Puts a message for the URL, or one for each endpoint of the URL group, in the path into a queue.',
       takes: { configHeaders: ENQUEUE_HEADERS, body: 'bytes' },
       refusals: [404, 412],

@@ -8,6 +8,7 @@ import type { SplitQuery } from '../protocol/request-target.ts';
 import type { PublishOptions } from '../protocol/settings.ts';
 import { keepHeaders } from '../protocol/trigger-options.ts';
 import { type Answer, answer } from './answer.ts';
+import { authorizeFully } from './authentication.ts';
 import { checkAddress, checkCallbacks } from './destinations.ts';
 import { messageLimit } from './limits.ts';
 import type { Call, Services } from './route.ts';
@@ -21,6 +22,8 @@ export function scheduleCreation(services: Services): CreateSchedule {
 
   return async (call, destination, queryConfig) => {
     const { projectId, callerIp, rawHeaders, isTokenInHeader } = call;
+    // On the path of publishes a token may come along that only publishes; a schedule could replace somebody's own.
+    authorizeFully(call.scope);
     // A URL group need not exist yet: its endpoints are those of the moment of each trigger (15.3).
     if (destination.kind === 'url') await checkAddress(destination.url, checkDestination);
     const input = { rawHeaders, queryConfig, tokenInQuery: !isTokenInHeader, proxyHeaders };

@@ -35,7 +35,10 @@ export interface Published {
 export type PublishOutcome = Published | 'tooManyQueues';
 
 export interface Engine {
-  /** Accepts all that nothing is wrong with, or none; resolves after the commit (P1), in the order given. */
+  /**
+   * Accepts all that nothing is wrong with, or none; resolves after the commit (P1), in the order given. Throws
+   * `RateLimited` (429), having accepted nothing, when the project has fewer messages left today.
+   */
   publish(projectId: ProjectId, commands: PublishCommand[]): Promise<PublishOutcome[]>;
   findMessage(projectId: ProjectId, id: MessageId): Promise<Message | undefined>;
   /** Why an unfinished message waits (P14); `undefined` once it is finished. */

@@ -1,5 +1,6 @@
 /** Puts the engine together: recovery first, then its loops, then it takes commands. */
 import { ApiError } from '../protocol/errors.ts';
+import { dailyLimitReached } from '../protocol/rate-limits.ts';
 import type { HeaderMap } from '../protocol/settings.ts';
 import { type AcceptContext, type Draft, draftOf } from './accept.ts';
 import type { DeadRetryOverride, Engine, PublishCommand, PublishOutcome } from './commands.ts';
@@ -117,6 +118,8 @@ class RunningEngine implements Engine {
     const context = this.#acceptContext(projectId);
     const news = await this.#place(commands.map((command, index) => draftOf(command, firstKey + index, context)));
     const accepted = await this.#admit(news, () => this.#deps.store.accept(news, context.nowMs));
+    const [first] = accepted;
+    if (first?.kind === 'overDayLimit') throw dailyLimitReached(first.limit, first.remaining, context.nowMs);
     return news.map(({ message }, index) => publishedAs(message, accepted[index]));
   }
 

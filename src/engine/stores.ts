@@ -39,13 +39,17 @@ export type Accepted =
   | { kind: 'accepted'; standing: AcceptedStanding }
   | { kind: 'duplicate'; messageId: MessageId }
   /** Its queue does not exist, and the project has as many as it may. */
-  | { kind: 'tooManyQueues' };
+  | { kind: 'tooManyQueues' }
+  /** All messages of its publish are refused: they are more than the `remaining` ones that its project has left today. */
+  | { kind: 'overDayLimit'; limit: number; remaining: number };
 
 /** What a store enforces on its own, for every project alike; 0 means unlimited (messaging.md 20.1). */
 export interface LaneLimits {
   queuesMax: number;
   /** Attempts in flight at most, with or without a lane (messaging.md 16.8). */
   parallelismMax: number;
+  /** Messages of a project on one day (UTC). A publish beyond it is refused; what else becomes a message only counts. */
+  messagesPerDayMax: number;
 }
 
 /** The place of a settled message, for the next one of its lane. */
@@ -131,7 +135,8 @@ export interface LiveMessage {
 export interface MessageStore {
   /**
    * Saves `messages`; answers in their order. A duplicate saves nothing and names the first message; one whose queue
-   * would be one too many saves nothing either. All others are saved together or not at all.
+   * would be one too many saves nothing either. All others are saved together or not at all. They are of one project: when
+   * it has fewer left today than they are, duplicates included, nothing is saved; only what is saved uses the day up.
    */
   accept(messages: NewMessage[], nowMs: Millis): Promise<Accepted[]>;
   /** Claims due messages, each under a token that no earlier claim had. */
@@ -226,17 +231,35 @@ export interface Project {
   projectId: ProjectId;
   /** `UserID` of the project's tokens. */
   name: string;
+  createdAtMs: Millis;
 }
 
-export type TokenScope = 'full' | 'read-only';
+/** `publish-only` may publish, enqueue and send batches; `read-only` may read, signing keys excepted (messaging.md 2.2). */
+export type TokenScope = 'full' | 'publish-only' | 'read-only';
+
+export interface Token {
+  /** SHA-256 of the whole token, base64url: the token itself is kept nowhere. */
+  tokenHash: string;
+  projectId: ProjectId;
+  scope: TokenScope;
+  /** What its owner calls it. */
+  name?: string;
+  createdAtMs: Millis;
+  /** To the hour or so; absent: never. */
+  lastUsedAtMs?: Millis;
+}
 
 export interface ProjectStore {
   /** Creates the project or finds it by name. `signingKeys` are kept only when it is new. They come sealed. */
   ensureProject(name: string, signingKeys: SealedKeys, nowMs: Millis): Promise<Project>;
   listProjects(): Promise<Project[]>;
-  /** `tokenHash`: SHA-256 of the whole token, base64url. Adding one that exists changes nothing. */
-  addToken(projectId: ProjectId, tokenHash: string, scope: TokenScope, nowMs: Millis): Promise<void>;
-  listTokens(): Promise<{ projectId: ProjectId; tokenHash: string; scope: TokenScope }[]>;
+  /** Adding one that exists changes nothing. */
+  addToken(token: Token): Promise<void>;
+  /** By project, then in the order in which they were made. */
+  listTokens(): Promise<Token[]>;
+  /** False when there is no such token. */
+  removeToken(tokenHash: string): Promise<boolean>;
+  noteTokenUse(tokenHash: string, nowMs: Millis): Promise<void>;
   signingKeys(projectId: ProjectId): Promise<SealedKeys>;
   /** Replaces the pair only while it still is `expected`; answers what is in force afterwards. */
   replaceSigningKeys(projectId: ProjectId, expected: SealedKeys, next: SealedKeys): Promise<SealedKeys>;

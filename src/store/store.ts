@@ -37,7 +37,7 @@ import type {
   Settled,
   Store,
   Succession,
-  TokenScope,
+  Token,
 } from '../engine/stores.ts';
 import type { Endpoint, EndpointSelector, UrlGroup, UrlGroupLimits } from '../engine/url-groups.ts';
 import { decodeCursor, dlqIdOf, encodeCursor } from '../protocol/cursor.ts';
@@ -67,7 +67,7 @@ import type { UrlGroupRow } from './sql/url-groups.ts';
 /** Windows of a list that one page may look through for rows that match (`WINDOW` in sql/page.ts rows each). */
 const WINDOWS_MAX = 50;
 
-const UNLIMITED: LaneLimits = { queuesMax: 0, parallelismMax: 0 };
+const UNLIMITED: LaneLimits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0 };
 
 /** Bytes of bodies on one page: it ends early rather than take the memory of a thousand large bodies. */
 const PAGE_BYTES_MAX = 16 * 1024 * 1024;
@@ -280,12 +280,20 @@ export class SqlStore implements Store {
     return this.#connection.read('listProjects', {});
   }
 
-  addToken(projectId: ProjectId, tokenHash: string, scope: TokenScope, nowMs: Millis): Promise<void> {
-    return this.#connection.write('addToken', { projectId, tokenHash, scope, nowMs });
+  addToken(token: Token): Promise<void> {
+    return this.#connection.write('addToken', token);
   }
 
-  listTokens(): Promise<{ projectId: ProjectId; tokenHash: string; scope: TokenScope }[]> {
+  listTokens(): Promise<Token[]> {
     return this.#connection.read('listTokens', {});
+  }
+
+  removeToken(tokenHash: string): Promise<boolean> {
+    return this.#connection.write('removeToken', { tokenHash });
+  }
+
+  async noteTokenUse(tokenHash: string, nowMs: Millis): Promise<void> {
+    await this.#connection.write('noteTokenUse', { tokenHash, nowMs });
   }
 
   signingKeys(projectId: ProjectId): Promise<SealedKeys> {

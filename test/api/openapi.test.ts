@@ -44,7 +44,7 @@ describe('the document', () => {
         pathOf(route),
         route.access === 'public' ? 0 : 2,
         route.access !== 'public',
-        route.access === 'full',
+        route.access !== 'public',
       ]);
     }
   });

@@ -3,7 +3,15 @@ import { Value } from '@sinclair/typebox/value';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ScheduleListSchema, ScheduleSchema } from '../../src/api/schemas.ts';
 import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
-import { LIMITS, OTHER_TOKEN, openWorld, READ_ONLY_TOKEN, type Reply, type World } from './support/world.ts';
+import {
+  LIMITS,
+  OTHER_TOKEN,
+  openWorld,
+  PUBLISH_ONLY_TOKEN,
+  READ_ONLY_TOKEN,
+  type Reply,
+  type World,
+} from './support/world.ts';
 
 const OK = 'https://ok.example/hook';
 const SLOW = 'https://slow.example/hook';
@@ -14,7 +22,7 @@ let world: World;
 let clock: SimulatedClock;
 beforeEach(async () => {
   clock = new SimulatedClock();
-  world = await openWorld({ clock });
+  world = await openWorld({}, { clock });
 });
 afterEach(async () => {
   const drained = world.engine.drain(0);
@@ -113,6 +121,14 @@ describe('a created schedule', () => {
       expect(await shown(json.scheduleId)).toMatchObject({ destination: to, cron: '@hourly', body: 'x' });
     }
     expect(await world.countStored()).toBe(0);
+  });
+
+  it('is not made with a token that only publishes, on whichever path', async () => {
+    const headers = { authorization: `Bearer ${PUBLISH_ONLY_TOKEN}`, 'upstash-cron': '@hourly' };
+    for (const path of [`/v2/schedules/${OK}`, `/v2/publish/${OK}`, '/v2/publish/g']) {
+      const refused = world.ask({ method: 'POST', url: path, headers });
+      await expectRefused(refused, 403, 'publish-only token cannot perform this operation');
+    }
   });
 
   it('is a schedule when a URL ends like an action (messaging 29.126)', async () => {

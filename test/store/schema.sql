@@ -91,7 +91,7 @@ CREATE TABLE tokens (
   project_id integer not null,
   scope text not null,
   created_at_ms integer not null
-);
+, name text, last_used_at_ms integer);
 
 CREATE TABLE numbers (
   name text primary key,
@@ -206,3 +206,10 @@ CREATE TABLE schedule_plans (
   kept text,
   body blob
 );
+
+CREATE TABLE message_counts (
+  project_id integer not null,
+  day integer not null,
+  messages integer not null,
+  primary key (project_id, day)
+) without rowid;

@@ -12,7 +12,7 @@ import { ErrorSchema } from '../../../src/api/schemas.ts';
 import type { Engine } from '../../../src/engine/commands.ts';
 import { createEngine } from '../../../src/engine/create.ts';
 import type { Outcome, ProjectId } from '../../../src/engine/model.ts';
-import type { Delivery, EventLog } from '../../../src/engine/ports.ts';
+import type { Clock, Delivery, EventLog } from '../../../src/engine/ports.ts';
 import type { EngineSettings } from '../../../src/engine/settings.ts';
 import type { Page, PageRequest } from '../../../src/engine/stores.ts';
 import { newHeaderMap } from '../../../src/protocol/headers.ts';
@@ -22,6 +22,7 @@ import { createSystemRandomness, systemClock } from '../../../src/system.ts';
 
 export const TOKEN = 'eyJVc2VySUQiOiJkZWZhdWx0VXNlciIsIlBhc3N3b3JkIjoiZGVmYXVsdFBhc3N3b3JkIn0=';
 export const READ_ONLY_TOKEN = 'read+only/token==';
+export const PUBLISH_ONLY_TOKEN = 'publish-only-token';
 export const OTHER_TOKEN = 'token-of-another-project';
 
 export const LIMITS: ApiLimits = {
@@ -34,6 +35,7 @@ export const LIMITS: ApiLimits = {
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 60_000,
   keepAliveTimeoutMs: 75_000,
+  requestsPerSecondMax: 0,
   queuesMax: 5,
   queueParallelismMax: 10,
   urlGroupsMax: 5,
@@ -111,23 +113,32 @@ function answered(status: number, body: string): Outcome {
   return { kind: 'answered', status, header, body: Buffer.from(body) };
 }
 
-/** `delivery` takes the place of the made-up endpoints; it is closed by whoever made it. */
-export async function openWorld(changes: Partial<ApiOptions> = {}, delivery: Delivery = ENDPOINTS): Promise<World> {
+/** What a world stands on; the real clock and the endpoints above, unless a test brings its own, which it closes. */
+interface Ground {
+  clock: Clock;
+  delivery: Delivery;
+  settings: Partial<EngineSettings>;
+  /** 0: any number. */
+  messagesPerDayMax: number;
+}
+
+export async function openWorld(changes: Partial<ApiOptions> = {}, ground: Partial<Ground> = {}): Promise<World> {
+  const { clock = systemClock, delivery = ENDPOINTS, messagesPerDayMax = 0 } = ground;
   const logLines: LogLine[] = [];
   const log = recordingLog(logLines);
   const store = await openInlineSqliteStore({
     path: ':memory:',
+    limits: { queuesMax: 0, parallelismMax: 0, messagesPerDayMax },
     onFatal: (error) => {
       throw error;
     },
   });
   const sealed = { current: 'sealed', next: 'sealed' };
-  const { projectId: first } = await store.ensureProject('first', sealed, systemClock.nowMs());
-  const { projectId: second } = await store.ensureProject('second', sealed, systemClock.nowMs());
+  const { projectId: first } = await store.ensureProject('first', sealed, clock.nowMs());
+  const { projectId: second } = await store.ensureProject('second', sealed, clock.nowMs());
   const randomness = createSystemRandomness();
-  const { clock = systemClock } = changes;
   const deps = { store, clock, randomness, delivery, log, worker: 'test' };
-  const engine = await createEngine({ ...deps, settings: ENGINE_SETTINGS });
+  const engine = await createEngine({ ...deps, settings: { ...ENGINE_SETTINGS, ...ground.settings } });
   const options: ApiOptions = {
     engine,
     accounts: new MemoryAccounts(first, second),
@@ -243,6 +254,7 @@ class MemoryAccounts implements Accounts {
     this.#callers = new Map<string, Caller>([
       [hashToken(TOKEN), { projectId: first, scope: 'full' }],
       [hashToken(READ_ONLY_TOKEN), { projectId: first, scope: 'read-only' }],
+      [hashToken(PUBLISH_ONLY_TOKEN), { projectId: first, scope: 'publish-only' }],
       [hashToken(OTHER_TOKEN), { projectId: second, scope: 'full' }],
     ]);
     for (const projectId of [first, second]) this.#keys.set(projectId, { current: 'sig_1', next: 'sig_2' });

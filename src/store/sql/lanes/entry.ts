@@ -4,6 +4,7 @@
  */
 import type { LaneLimits } from '../../../engine/stores.ts';
 import type { MessageEvents, WriteContext } from '../log-writer.ts';
+import { countMessages } from '../message-counts.ts';
 import { CONTENT_COLUMNS, codeOfLogState, MESSAGE_AT, MESSAGE_COLUMNS, type StoredNewMessage } from '../rows.ts';
 import { FlowLanes } from './flow-lanes.ts';
 import { LINE } from './lines.ts';
@@ -53,6 +54,7 @@ export class Entry {
     await this.#loadLimits(messages);
     const standings = messages.map((message) => this.#place(message));
     await this.#queues.save();
+    if (this.#limits.messagesPerDayMax > 0) await countMessages(tx, messages);
     await tx.insertMany(
       'messages',
       MESSAGE_COLUMNS,
