@@ -24,6 +24,8 @@ export interface ApiLimits {
   queuesMax: number;
   /** Parallelism of one queue; 0: unlimited. */
   queueParallelismMax: number;
+  /** Attempts of a project in flight, which the store enforces; 0: unlimited. */
+  parallelismMax: number;
   /** Endpoints of one URL group; 0: unlimited. */
   urlGroupEndpointsMax: number;
   /** Schedules of a project; 0: unlimited. */
@@ -41,6 +43,9 @@ export const REQUESTS_PER_SOCKET_MAX = 10_000;
 
 /** JSON bodies of filters and of other small requests. */
 const SMALL_JSON_BYTES_MAX = 256 * 1024;
+
+/** Flow-control keys in one answer: a project may have any number of them (P10). */
+export const FLOW_KEYS_PAGE_MAX = 1000;
 
 /** Ids that one request may name (`messageIds`, `dlqIds`). */
 export const IDS_MAX = 1000;

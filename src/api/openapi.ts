@@ -66,10 +66,14 @@ const DESCRIPTION = [
 /** By the first words of a path behind `/v2`; a path that is not below `/v2` belongs to the server itself. */
 const SECTIONS: Readonly<Record<string, string>> = {
   publish: 'Publish',
+  enqueue: 'Publish',
   batch: 'Publish',
   messages: 'Messages',
   dlq: 'Dead letter queue',
   topics: 'URL groups',
+  queues: 'Queues',
+  flowControl: 'Flow control',
+  globalParallelism: 'Flow control',
   logs: 'Logs',
   events: 'Logs',
   keys: 'Signing keys',
@@ -233,8 +237,8 @@ function parametersOf({ path, takes = {} }: Route, schemas: SchemaWriter): Param
     const description = name === 'destination' ? 'URL to deliver to.' : `The ${name}, as an answer gave it.`;
     return { name, in: 'path', description, required: true, schema: { type: 'string' } };
   });
-  const { filters, configHeaders = [] } = takes;
-  const inQuery = filters ? filterShapes(filters.use, filters.amount) : [];
+  const { filters, query = [], configHeaders = [] } = takes;
+  const inQuery = filters ? [...filterShapes(filters.use, filters.amount), ...query] : query;
   const described = ({ name, meaning, schema }: { name: string; meaning: string; schema: TSchema }) => ({
     name,
     description: meaning,

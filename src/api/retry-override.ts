@@ -35,6 +35,7 @@ export async function readRetryOverride(
   if (settings.timeoutMs !== undefined) override.timeoutMs = settings.timeoutMs;
   if (settings.labels !== undefined) override.labels = settings.labels;
   if (settings.redact !== undefined) override.redact = settings.redact;
+  if (settings.flowControl !== undefined) override.flowControl = settings.flowControl;
   if (settings.callback !== undefined) override.callback = settings.callback;
   if (settings.failureCallback !== undefined) override.failureCallback = settings.failureCallback;
   if (delayMs !== undefined) override.delayMs = delayMs;

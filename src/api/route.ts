@@ -41,9 +41,18 @@ export interface Route {
 export interface Takes {
   /** Filters in the query; bulk actions read them from a JSON object in the body too (messaging.md 21.3). */
   filters?: { use: FilterUse; amount: Amount };
+  /** Parameters of the query besides filters. */
+  query?: readonly QueryParameter[];
   configHeaders?: readonly ConfigHeader[];
   /** A JSON body of this shape, or bytes of any content type. */
   body?: TSchema | 'bytes';
+}
+
+/** A parameter of the query as the interface document shows it. */
+export interface QueryParameter {
+  name: string;
+  meaning: string;
+  schema: TSchema;
 }
 
 /** One request that was admitted. */

@@ -1,5 +1,12 @@
 /** What `api` asks of the engine: checked, typed, with defaults filled in. */
-import type { CallbackSettings, HeaderMap, HttpMethod, PublishOptions, Redaction } from '../protocol/settings.ts';
+import type {
+  CallbackSettings,
+  FlowControl,
+  HeaderMap,
+  HttpMethod,
+  PublishOptions,
+  Redaction,
+} from '../protocol/settings.ts';
 import type { Explanation } from './explain.ts';
 import type { FlowKey, FlowPin, Queue } from './lanes.ts';
 import type { Message, MessageId, Millis, ProjectId } from './model.ts';
@@ -133,6 +140,8 @@ export interface DeadRetryOverride {
   maxRetries?: number;
   retryDelayExpression?: string;
   timeoutMs?: number;
+  /** Key and limits together. */
+  flowControl?: FlowControl;
   /** Each takes the place of the stored one, options and all. */
   callback?: CallbackSettings;
   failureCallback?: CallbackSettings;

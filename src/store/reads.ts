@@ -46,14 +46,16 @@ export type Reads = {
 
 export type ReadMethod = keyof Reads;
 
-/** Those that may look at many rows or carry many bodies; the others look up a row or two. */
+/** Those that may look at many rows, were it only to count who waits, or carry many bodies; the others look up a row or two. */
 export const LONG_READS: ReadonlySet<ReadMethod> = new Set<ReadMethod>([
   'findCandidates',
+  'findLive',
   'listDead',
   'deadAt',
   'listLogs',
   'listUrlGroups',
   'listSchedules',
+  'findQueue',
   'listQueues',
   'findKey',
   'listKeys',

@@ -5,9 +5,10 @@ import type { TSchema } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PUBLISH_HEADERS, RETRY_HEADERS } from '../../src/api/config-headers.ts';
-import { type FilterShape, filterShapes } from '../../src/api/filter-shapes.ts';
+import { filterShapes } from '../../src/api/filter-shapes.ts';
 import { type FilterUse, readFilters } from '../../src/api/filters.ts';
 import { type JsonSchema, type OpenApiDocument, pathOf } from '../../src/api/openapi.ts';
+import type { QueryParameter } from '../../src/api/route.ts';
 import { readPublishOptions } from '../../src/protocol/options.ts';
 import { openWorld, type Reply, type World } from './support/world.ts';
 
@@ -171,7 +172,7 @@ describe('filters', () => {
     }
   });
 
-  function fitting({ schema }: FilterShape): unknown {
+  function fitting({ schema }: QueryParameter): unknown {
     const { anyOf, items = schema }: TSchema = schema;
     const choices: TSchema[] = anyOf ?? items['anyOf'] ?? [];
     return choices[0]?.['const'] ?? (items['type'] === 'integer' ? 1 : 'text');

@@ -34,6 +34,7 @@ let endpointUrl: string;
 const tokens: string[] = [];
 const signingKeys: string[] = [];
 let encryptionKey: string;
+const servers: WaypostProcess[] = [];
 /** What the server processes said, and what callers were refused with. */
 let said = '';
 const refusals: string[] = [];
@@ -51,6 +52,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
+  for (const server of servers) await server.kill();
   endpoint.closeAllConnections();
   await new Promise((resolve) => endpoint.close(resolve));
   rmSync(folder, { recursive: true, force: true });
@@ -128,9 +130,12 @@ async function makeTrouble(): Promise<void> {
   }
 }
 
+/** Whatever goes wrong, it is ended with the tests. */
 function startServer(...args: string[]): WaypostProcess {
   const common = ['--port', '0', '--data-dir', folder, '--log-format', 'json', '--allow-destinations', 'loopback'];
-  return new WaypostProcess(['serve', ...common, ...args]);
+  const server = new WaypostProcess(['serve', ...common, ...args]);
+  servers.push(server);
+  return server;
 }
 
 /** Requests that are refused for every reason there is. */

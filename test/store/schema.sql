@@ -130,6 +130,8 @@ CREATE INDEX messages_claimed on messages (project_id, key) where claim_token is
 
 CREATE INDEX messages_flow_slots on messages (project_id, flow_key) where claim_token is not null and flow_key is not null;
 
+CREATE INDEX messages_flow_let_go on messages (project_id, flow_key) where claim_token is null and line in (1, 4) and flow_key is not null;
+
 CREATE INDEX messages_flow_keys on messages (project_id, flow_key) where flow_key is not null;
 
 CREATE INDEX messages_queue_slots on messages (project_id, queue_id, queue_slot) where queue_slot is not null;

@@ -12,7 +12,7 @@ import { ErrorSchema } from '../../../src/api/schemas.ts';
 import type { Engine } from '../../../src/engine/commands.ts';
 import { createEngine } from '../../../src/engine/create.ts';
 import type { Outcome, ProjectId } from '../../../src/engine/model.ts';
-import type { Clock, Delivery, EventLog } from '../../../src/engine/ports.ts';
+import type { Clock, Delivery, EventLog, Randomness } from '../../../src/engine/ports.ts';
 import type { EngineSettings } from '../../../src/engine/settings.ts';
 import type { Page, PageRequest } from '../../../src/engine/stores.ts';
 import { newHeaderMap } from '../../../src/protocol/headers.ts';
@@ -38,6 +38,7 @@ export const LIMITS: ApiLimits = {
   requestsPerSecondMax: 0,
   queuesMax: 5,
   queueParallelismMax: 10,
+  parallelismMax: 0,
   urlGroupsMax: 5,
   urlGroupEndpointsMax: 4,
   schedulesMax: 5,
@@ -74,7 +75,7 @@ export interface World {
   publish(url: string, headers?: Record<string, string>, body?: string | Buffer): Promise<string>;
   /** Publishes a message that dies at once and answers its DLQ id. */
   bury(url: string, headers?: Record<string, string>): Promise<string>;
-  /** Messages, log entries and dead messages that exist in the first project. */
+  /** Log entries, dead messages, queues and flow-control keys that exist in the first project. */
   countStored(): Promise<number>;
   /** Listens on a free port of 127.0.0.1. */
   listen(): Promise<{ port: number; url: string }>;
@@ -116,6 +117,7 @@ function answered(status: number, body: string): Outcome {
 /** What a world stands on; the real clock and the endpoints above, unless a test brings its own, which it closes. */
 interface Ground {
   clock: Clock;
+  randomness: Randomness;
   delivery: Delivery;
   settings: Partial<EngineSettings>;
   /** 0: any number. */
@@ -123,12 +125,14 @@ interface Ground {
 }
 
 export async function openWorld(changes: Partial<ApiOptions> = {}, ground: Partial<Ground> = {}): Promise<World> {
-  const { clock = systemClock, delivery = ENDPOINTS, messagesPerDayMax = 0 } = ground;
+  const { clock = systemClock, randomness = createSystemRandomness(), delivery = ENDPOINTS } = ground;
+  const { messagesPerDayMax = 0 } = ground;
+  const limits = changes.limits ?? LIMITS;
   const logLines: LogLine[] = [];
   const log = recordingLog(logLines);
   const store = await openInlineSqliteStore({
     path: ':memory:',
-    limits: { queuesMax: 0, parallelismMax: 0, messagesPerDayMax },
+    limits: { queuesMax: limits.queuesMax, parallelismMax: limits.parallelismMax, messagesPerDayMax },
     onFatal: (error) => {
       throw error;
     },
@@ -136,7 +140,6 @@ export async function openWorld(changes: Partial<ApiOptions> = {}, ground: Parti
   const sealed = { current: 'sealed', next: 'sealed' };
   const { projectId: first } = await store.ensureProject('first', sealed, clock.nowMs());
   const { projectId: second } = await store.ensureProject('second', sealed, clock.nowMs());
-  const randomness = createSystemRandomness();
   const deps = { store, clock, randomness, delivery, log, worker: 'test' };
   const engine = await createEngine({ ...deps, settings: { ...ENGINE_SETTINGS, ...ground.settings } });
   const options: ApiOptions = {
@@ -147,7 +150,7 @@ export async function openWorld(changes: Partial<ApiOptions> = {}, ground: Parti
     checkDestination: (url) =>
       url.hostname === '127.0.0.1' ? 'endpoint resolves to a loopback address: 127.0.0.1' : undefined,
     quotas: { retriesDefault: 3, retriesMax: 999, delayMsMax: 365 * DAY_MS, timeoutMsMax: 7_200_000 },
-    limits: LIMITS,
+    limits,
     proxyHeaders: ['x-forwarded-*', 'x-real-ip', 'forwarded', 'via'],
     trustedProxies: [],
     logsPageDefault: 100,
@@ -231,7 +234,9 @@ async function deadIdOf(app: FastifyInstance, messageId: string): Promise<string
 async function countStored(engine: Engine, projectId: ProjectId): Promise<number> {
   const logs = await countAll((page) => engine.listLogs(projectId, {}, page));
   const dead = await countAll((page) => engine.listDead(projectId, {}, page));
-  return logs + dead;
+  const queues = await engine.listQueues(projectId);
+  const keys = await engine.listKeys(projectId, { search: '', after: '', count: 1_000 });
+  return logs + dead + queues.length + keys.length;
 }
 
 async function countAll(list: (page: PageRequest) => Promise<Page<unknown>>): Promise<number> {

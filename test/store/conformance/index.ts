@@ -6,6 +6,7 @@ import { cancelConformance } from './cancel.ts';
 import { claimConformance } from './claim.ts';
 import { deadConformance } from './dead.ts';
 import { followsConformance } from './follows.ts';
+import { lanesConformance } from './lanes.ts';
 import { logsConformance } from './logs.ts';
 import { projectsConformance } from './projects.ts';
 import { retentionConformance } from './retention.ts';
@@ -23,6 +24,7 @@ export function storeConformance(name: string, open: () => Promise<Store>): void
     ['follow-ups', followsConformance],
     ['cancel', cancelConformance],
     ['dead', deadConformance],
+    ['lanes', lanesConformance],
     ['logs', logsConformance],
     ['projects', projectsConformance],
     ['URL groups', urlGroupsConformance],

@@ -94,13 +94,16 @@ export class Entry {
       message[MESSAGE_AT.queue_slot] = message[MESSAGE_AT.key] ?? null;
     }
     if (lane) {
-      if (!isProposed || lane.hasWaiting(this.#nowMs) || lane.startsLeft(this.#nowMs) === 0) {
+      if (!isProposed || lane.hasWaiting(this.#nowMs) || lane.goesLeft(this.#nowMs) === 0) {
         if (isReady) lane.noteWaiting();
         return hold(message, LINE.flow);
       }
     }
     if (!isProposed) return message[MESSAGE_AT.line] === LINE.origin ? 'parked' : 'waiting';
-    if (this.#gate.roomOf(projectId) === 0) return hold(message, LINE.project);
+    if (this.#gate.roomOf(projectId) === 0) {
+      lane?.letGo();
+      return hold(message, LINE.project);
+    }
     lane?.start(this.#nowMs);
     this.#gate.start(projectId);
     return 'claimed';
