@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
+import type { TokenScope } from '../engine/stores.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { type Answer, answerToError, refusal } from './answer.ts';
 import { authenticate, authorize } from './authentication.ts';
@@ -102,11 +103,12 @@ class Edge {
     checkHead(request, this.#options.limits);
     const route = match.routes.get(method);
     let projectId = 0;
+    let scope: TokenScope | undefined;
     let isTokenInHeader = false;
     if (match.isProtected) {
       const admission = authenticate(this.#options.accounts, headers.authorization, match.rawQuery);
       authorize(admission.caller, method, route?.access);
-      projectId = admission.caller.projectId;
+      ({ projectId, scope } = admission.caller);
       isTokenInHeader = admission.isTokenInHeader;
       if (route?.access !== 'publish') this.#burst.take(projectId, this.#options.clock.nowMs());
     }
@@ -114,7 +116,8 @@ class Edge {
     const forwardedFor = headers['x-forwarded-for'];
     const callerIp = this.#callerIp(request.socket.remoteAddress, forwardedFor as string | undefined);
     const { id, rawDestination, rawQuery } = match;
-    return route.handle({ projectId, id, rawDestination, rawQuery, rawHeaders, isTokenInHeader, callerIp, body });
+    const sent = { id, rawDestination, rawQuery, rawHeaders, body };
+    return route.handle({ projectId, scope, isTokenInHeader, callerIp, ...sent });
   }
 }
 

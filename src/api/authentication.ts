@@ -40,9 +40,16 @@ const ADMITTED: Readonly<Record<TokenScope, readonly Access[]>> = {
 export function authorize({ scope }: Caller, method: string, access: Access | undefined): void {
   // Whoever may read is told which routes there are not; to others every path but their own looks alike.
   const wanted = access ?? (method === 'GET' ? 'read' : 'full');
-  if (!ADMITTED[scope].includes(wanted)) {
-    throw new ApiError('forbidden', `${scope} token cannot perform this operation`);
-  }
+  if (!ADMITTED[scope].includes(wanted)) throw forbidden(scope);
+}
+
+/** Throws `ApiError` 403 unless the token is a full one: where a request turns out to want more than its route says. */
+export function authorizeFully(scope: TokenScope | undefined): void {
+  if (scope !== 'full') throw forbidden(scope ?? 'no');
+}
+
+function forbidden(scope: string): ApiError {
+  return new ApiError('forbidden', `${scope} token cannot perform this operation`);
 }
 
 function tokenInQuery(rawQuery: string): string | undefined {

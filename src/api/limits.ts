@@ -28,6 +28,8 @@ export interface ApiLimits {
   parallelismMax: number;
   /** Endpoints of one URL group; 0: unlimited. */
   urlGroupEndpointsMax: number;
+  /** Schedules of a project; 0: unlimited. */
+  schedulesMax: number;
 }
 
 /** The request line is accepted up to this size, since clients put long id lists into the query (messaging.md 20.2). */
@@ -62,6 +64,11 @@ export const PAGE_BODY_BYTES_MAX = 16 * 1024 * 1024;
 
 /** JSON values that a batch may hold for each message it may have: its members, its headers and what they list. */
 export const VALUES_PER_ITEM_MAX = 1_000;
+
+/** The limit of one message's body, wherever the message comes from. */
+export function messageLimit(bytesMax: number) {
+  return { bytesMax, setting: 'message_bytes_max', quota: 'maxMessageSize' };
+}
 
 /** The limit of every JSON body except a batch. */
 export const SMALL_JSON_LIMIT = {

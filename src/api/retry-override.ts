@@ -21,7 +21,7 @@ export async function readRetryOverride(
   if (given.size === 0) return override;
   const input = { rawHeaders: configHeaders, queryConfig: [], tokenInQuery: false, proxyHeaders: [] };
   const options = readPublishOptions(input, 'publish', quotas, clock.nowMs());
-  refuseUnavailable(options, configHeaders, []);
+  refuseUnavailable(configHeaders, []);
   for (const option of NOT_FOR_RETRIES) {
     const header = given.get(option);
     if (header !== undefined) throw new ApiError('invalid_header', `${header} is not supported for DLQ retries`);

@@ -3,6 +3,7 @@ import type { TSchema } from '@sinclair/typebox';
 import type { Engine } from '../engine/commands.ts';
 import type { ProjectId } from '../engine/model.ts';
 import type { Clock, EventLog } from '../engine/ports.ts';
+import type { TokenScope } from '../engine/stores.ts';
 import type { Quotas } from '../protocol/options.ts';
 import type { Accounts } from './accounts.ts';
 import type { Answer } from './answer.ts';
@@ -58,6 +59,8 @@ export interface QueryParameter {
 export interface Call {
   /** 0 on public routes. */
   projectId: ProjectId;
+  /** What the token admits its bearer to; `undefined` on public routes. */
+  scope: TokenScope | undefined;
   /** The `:parameter` of the path, percent-decoded once. */
   id: string;
   /** The text after `/v2/publish/`, as it came. */

@@ -12,6 +12,7 @@ import { messageRoutes } from './messages.ts';
 import { publishRoutes } from './publish.ts';
 import { queueRoutes } from './queues.ts';
 import type { Route, Services } from './route.ts';
+import { scheduleRoutes } from './schedules.ts';
 import { urlGroupRoutes } from './url-groups.ts';
 
 /** The route table. Access checks, the interface document and their tests are made from it. */
@@ -23,6 +24,7 @@ export function createRoutes(services: Services): Route[] {
     ...dlqRoutes(services),
     ...logRoutes(services),
     ...urlGroupRoutes(services),
+    ...scheduleRoutes(services),
     ...queueRoutes(services),
     ...flowControlRoutes(services),
     ...keyRoutes(services),
@@ -46,7 +48,7 @@ const NO_ROUTES: ReadonlyMap<string, Route> = new Map();
 
 /** Finds the routes of a raw request target; never throws, whatever the target. */
 export class RouteFinder {
-  /** By path, with `*` in place of its parameter. */
+  /** By path, with `*` in place of its parameter, and without its destination. */
   readonly #byPath = new Map<string, Map<string, Route>>();
 
   constructor(routes: readonly Route[]) {

@@ -134,7 +134,8 @@ const PublishedSchema = exactly(
 
 /** One element for each endpoint of the URL group. */
 const PublishedToGroupSchema = Type.Array(PublishedSchema, { minItems: 1 });
-export const PublishSchema = Type.Union([PublishedSchema, PublishedToGroupSchema]);
+export const ScheduleCreatedSchema = exactly({ scheduleId: Text }, 'ScheduleCreated');
+export const PublishSchema = Type.Union([PublishedSchema, PublishedToGroupSchema, ScheduleCreatedSchema]);
 export const BatchSchema = Type.Array(Type.Union([PublishedSchema, PublishedToGroupSchema, ErrorSchema]));
 export const UrlGroupSchema = exactly(
   {
@@ -147,6 +148,38 @@ export const UrlGroupSchema = exactly(
   'UrlGroup',
 );
 export const UrlGroupListSchema = Type.Array(UrlGroupSchema);
+
+const { messageId: _id, url: _url, maxRetries, topicName: _topic, endpointName: _endpoint, ...scheduled } = attributes;
+export const ScheduleSchema = exactly(
+  {
+    ...scheduled,
+    scheduleId: Text,
+    cron: Text,
+    createdAt: Ms,
+    destination: Type.String({ minLength: 1, description: 'URL, or name of a URL group' }),
+    body: Type.Optional(Text),
+    bodyBase64: Type.Optional(Text),
+    retries: maxRetries,
+    delay: Type.Optional(Type.Integer({ minimum: 0, description: 'seconds' })),
+    callbackHeader: Type.Optional(HeaderMapSchema),
+    failureCallbackHeader: Type.Optional(HeaderMapSchema),
+    catchUp: Type.Optional(Type.Union([Type.Literal('skip'), Type.Literal('one'), Type.Literal('all')])),
+    overlap: Type.Optional(Type.Union([Type.Literal('allow'), Type.Literal('skip')])),
+    isPaused: Type.Boolean(),
+    nextScheduleTime: Ms,
+    lastScheduleTime: Type.Optional(Ms),
+    lastScheduleStates: Type.Optional(
+      Type.Record(
+        Type.String(),
+        Type.Union([Type.Literal('IN_PROGRESS'), Type.Literal('SUCCESS'), Type.Literal('FAIL')]),
+        { description: 'by message id, those of the latest trigger' },
+      ),
+    ),
+    error: Type.Optional(Type.String({ minLength: 1, description: 'why the latest trigger made no message' })),
+  },
+  'Schedule',
+);
+export const ScheduleListSchema = Type.Array(ScheduleSchema);
 
 const Selectors = Type.Array(Type.Object({ url: Type.Optional(Text), name: Type.Optional(Text) }), { minItems: 1 });
 /** What adding and removing endpoints take (messaging.md 22.18, 22.19). */

@@ -274,6 +274,14 @@ export const SETTINGS = {
     max: 100_000,
     meaning: 'Endpoints that a URL group may have; 0: any number.',
   },
+  schedulesMax: {
+    group: 'Messages',
+    type: 'integer',
+    default: 1000,
+    min: 0,
+    max: 1_000_000,
+    meaning: 'Schedules that a project may have; 0: any number.',
+  },
 
   allowDestinations: {
     group: 'Delivery',

@@ -21,6 +21,7 @@ import type {
   Standing,
   WorkerId,
 } from './model.ts';
+import type { Schedule, ScheduleChange, TriggeredMessage } from './schedules.ts';
 import type { Endpoint, EndpointSelector, UrlGroup, UrlGroupLimits } from './url-groups.ts';
 
 /** The store could not write now (disk full, busy, closing); nothing of the command was saved. */
@@ -298,6 +299,51 @@ export interface UrlGroupStore {
   listUrlGroups(projectId: ProjectId): Promise<UrlGroup[]>;
 }
 
+/** A schedule that is due. */
+export interface DueSchedule {
+  schedule: Schedule;
+  /** Whether a message of the latest trigger is unfinished. Only looked at for those that do not overlap. */
+  isBusy: boolean;
+}
+
+export interface ScheduleView {
+  schedule: Schedule;
+  /** Those of the latest trigger of which something is known still, in the order of its endpoints. */
+  lastMessages: TriggeredMessage[];
+}
+
+export interface ScheduleStore {
+  /**
+   * Creates the schedule, or replaces all of the one that has its key. `fromVersion` is that one's version; `'stale'`,
+   * with nothing written, when it has another by now, or exists though none was expected. At `schedulesMax` schedules of
+   * the project (0: any number) no more are created.
+   */
+  saveSchedule(
+    schedule: Schedule,
+    fromVersion: number | undefined,
+    schedulesMax: number,
+  ): Promise<'saved' | 'stale' | 'tooMany'>;
+  /**
+   * Makes each change and answers where its messages stand, or `'stale'`, with nothing of it done, when the schedule is
+   * gone or has another version by now. A queue that is missing is made (messaging.md 22.13).
+   */
+  changeSchedules(changes: ScheduleChange[], nowMs: Millis): Promise<(AcceptedStanding[] | 'stale')[]>;
+  /** Deleting one that does not exist changes nothing. */
+  deleteSchedule(projectId: ProjectId, id: string): Promise<void>;
+  findSchedule(projectId: ProjectId, id: string): Promise<ScheduleView | undefined>;
+  /** Ordered by creation. Together they hold up to 16 MiB of bodies: those of the rest are left empty. */
+  listSchedules(projectId: ProjectId): Promise<ScheduleView[]>;
+  /**
+   * Up to `limit` schedules that are due, earliest first, with up to about `bytesMax` bytes, but at least one; and, when
+   * there is none, the earliest time at which one will be.
+   */
+  dueSchedules(request: {
+    nowMs: Millis;
+    limit: number;
+    bytesMax: number;
+  }): Promise<{ due: DueSchedule[]; nextAtMs: Millis | undefined }>;
+}
+
 export interface RetentionStore {
   /**
    * Drops a bounded piece (at most about `rowsMax` rows) of what is past its time. Call again at once while it
@@ -368,6 +414,7 @@ export interface Store
     LogStore,
     ProjectStore,
     UrlGroupStore,
+    ScheduleStore,
     QueueStore,
     FlowKeyStore,
     RetentionStore {

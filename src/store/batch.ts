@@ -13,6 +13,7 @@ import { reserve } from './sql/numbers.ts';
 import { addToken, ensureProject, noteTokenUse, removeToken, replaceSigningKeys } from './sql/projects.ts';
 import { release, releaseAll } from './sql/release.ts';
 import { dropExpired } from './sql/retention.ts';
+import { changeSchedules, deleteSchedule, saveSchedule } from './sql/schedules.ts';
 import { type SettleAnswer, type SettleArgs, settleAll } from './sql/settle.ts';
 import { addEndpoints, deleteUrlGroup, removeEndpoints, setGroupHeaders } from './sql/url-groups.ts';
 
@@ -34,6 +35,9 @@ const SINGLE = {
   removeEndpoints,
   setGroupHeaders,
   deleteUrlGroup,
+  saveSchedule,
+  changeSchedules,
+  deleteSchedule,
   saveQueue,
   setQueuePaused,
   deleteQueue,

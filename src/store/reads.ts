@@ -9,6 +9,7 @@ import { findQueue, listQueues } from './sql/lanes/queue-commands.ts';
 import { listLogs } from './sql/logs.ts';
 import type { Position } from './sql/page.ts';
 import { listProjects, listTokens, signingKeys } from './sql/projects.ts';
+import { dueSchedules, findSchedule, listSchedules } from './sql/schedules.ts';
 import { findUrlGroup, listUrlGroups } from './sql/url-groups.ts';
 
 const READS = {
@@ -26,6 +27,9 @@ const READS = {
   signingKeys,
   findUrlGroup,
   listUrlGroups,
+  findSchedule,
+  listSchedules,
+  dueSchedules,
   findQueue,
   listQueues,
   findKey,
@@ -50,6 +54,7 @@ export const LONG_READS: ReadonlySet<ReadMethod> = new Set<ReadMethod>([
   'deadAt',
   'listLogs',
   'listUrlGroups',
+  'listSchedules',
   'findQueue',
   'listQueues',
   'findKey',

@@ -14,6 +14,7 @@ import type {
   ProjectId,
   Settlement,
 } from '../engine/model.ts';
+import type { Schedule, ScheduleChange } from '../engine/schedules.ts';
 import type {
   Accepted,
   AcceptedStanding,
@@ -23,6 +24,7 @@ import type {
   DeadFilter,
   DeadMessage,
   DeletedQueue,
+  DueSchedule,
   LaneLimits,
   LiveMessage,
   LogEntry,
@@ -30,6 +32,7 @@ import type {
   Page,
   PageRequest,
   Project,
+  ScheduleView,
   SealedKeys,
   Settled,
   Store,
@@ -58,6 +61,7 @@ import {
   encodeSettlement,
   logStateOf,
 } from './sql/rows.ts';
+import { decodeSchedule, decodeScheduleViews, encodeSchedule, encodeScheduleChange } from './sql/schedule-rows.ts';
 import type { UrlGroupRow } from './sql/url-groups.ts';
 
 /** Windows of a list that one page may look through for rows that match (`WINDOW` in sql/page.ts rows each). */
@@ -334,6 +338,48 @@ export class SqlStore implements Store {
 
   async listUrlGroups(projectId: ProjectId): Promise<UrlGroup[]> {
     return (await this.#connection.read('listUrlGroups', { projectId })).map(decodeUrlGroup);
+  }
+
+  saveSchedule(
+    schedule: Schedule,
+    fromVersion: number | undefined,
+    schedulesMax: number,
+  ): Promise<'saved' | 'stale' | 'tooMany'> {
+    return this.#connection.write('saveSchedule', {
+      schedule: encodeSchedule(schedule),
+      fromVersion: fromVersion ?? null,
+      schedulesMax,
+    });
+  }
+
+  changeSchedules(changes: ScheduleChange[], nowMs: Millis): Promise<(AcceptedStanding[] | 'stale')[]> {
+    const stored = changes.map(encodeScheduleChange);
+    return this.#connection.write('changeSchedules', { changes: stored, limits: this.#limits, nowMs });
+  }
+
+  async deleteSchedule(projectId: ProjectId, id: string): Promise<void> {
+    await this.#connection.write('deleteSchedule', { projectId, id });
+  }
+
+  async findSchedule(projectId: ProjectId, id: string): Promise<ScheduleView | undefined> {
+    const [view] = decodeScheduleViews(await this.#connection.read('findSchedule', { projectId, id }));
+    return view;
+  }
+
+  async listSchedules(projectId: ProjectId): Promise<ScheduleView[]> {
+    return decodeScheduleViews(await this.#connection.read('listSchedules', { projectId }));
+  }
+
+  async dueSchedules(request: {
+    nowMs: Millis;
+    limit: number;
+    bytesMax: number;
+  }): Promise<{ due: DueSchedule[]; nextAtMs: Millis | undefined }> {
+    const { due, nextAtMs } = await this.#connection.read('dueSchedules', request);
+    return {
+      due: due.map((row) => ({ schedule: decodeSchedule(row), isBusy: row.busy === 1 })),
+      nextAtMs: nextAtMs ?? undefined,
+    };
   }
 
   saveQueue(

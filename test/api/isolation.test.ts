@@ -39,7 +39,7 @@ describe.each(named)('%s', (_name, route) => {
       const ofOwner = await ask(OTHER_TOKEN, request);
       expect(withoutIds(ofOwner, ids), request.url as string).toEqual(withoutIds(ofNobody, strange));
       expect(ofOwner.text).not.toContain(CANARY);
-      const asked = `${request.url}${request.payload}`;
+      const asked = `${request.url}${request.payload}${Object.values(request.headers ?? {}).join(' ')}`;
       for (const id of Object.values(ids)) if (!asked.includes(id)) expect(ofOwner.text).not.toContain(id);
       expect(await ownersView(), `after ${request.url}`).toEqual(before);
     }
@@ -102,6 +102,8 @@ function configHeaders(known: readonly ConfigHeader[], things: Ids): Record<stri
     'Upstash-Deduplication-Id': things['deduplication'] ?? '',
     'Upstash-Flow-Control-Key': things['flowcontrol'] ?? '',
     'Upstash-Flow-Control-Value': 'parallelism=1',
+    'Upstash-Schedule-Id': things['schedules'] ?? '',
+    'Upstash-Queue-Name': things['queues'] ?? '',
   };
   const names = new Set(known.map(({ name }) => name));
   return Object.fromEntries(Object.entries(naming).filter(([name]) => names.has(name)));

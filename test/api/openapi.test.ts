@@ -114,14 +114,12 @@ describe('the document', () => {
 });
 
 describe('config headers', () => {
-  /** What `protocol/options.ts` reads and this version refuses (unavailable-features.ts), with what belongs to it. */
-  const UNAVAILABLE = ['cron', 'queue-name', 'schedule-id'];
-
   it('are those that a publish reads', () => {
     const source = readFileSync(new URL('../../src/protocol/options.ts', import.meta.url), 'utf8');
     const read = [...source.matchAll(/options\.get\('([a-z-]+)'\)/g)].map(([, option = '']) => option);
-    const documented = optionsOf('upstash-').filter((option) => !option.includes('callback'));
-    expect([...documented, ...UNAVAILABLE].toSorted()).toEqual([...new Set(read)].toSorted());
+    const own = optionsOf('upstash-').filter((option) => !option.includes('callback'));
+    const documented = [...own, ...optionsOf('waypost-')];
+    expect(documented.toSorted()).toEqual([...new Set(read)].toSorted());
   });
 
   it.each(['callback', 'failure-callback'])('of a %s are those of a message that a callback may have', (kind) => {
@@ -133,6 +131,7 @@ describe('config headers', () => {
       'deduplication-id',
       'content-based-deduplication',
       'header-forward', // a callback has no incoming headers
+      ...['cron', 'schedule-id', 'queue-name'],
     ];
     const own = optionsOf('upstash-').filter((option) => !option.includes('callback'));
     expect([...options, ...refused].toSorted()).toEqual(own.toSorted());

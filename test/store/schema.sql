@@ -173,6 +173,42 @@ CREATE INDEX flow_keys_wake on flow_keys (wake_at_ms, project_id, key) where wak
 
 CREATE INDEX flow_keys_used on flow_keys (used_at_ms);
 
+CREATE TABLE schedules (
+  key integer primary key,
+  project_id integer not null,
+  id text not null,
+  created_at_ms integer not null,
+  bytes integer not null,
+  version integer not null,
+  paused integer not null,
+  next_at_ms integer not null,
+  passed_until_ms integer,
+  last_at_ms integer,
+  last_message_key integer,
+  last_message_count integer,
+  error text
+);
+
+CREATE UNIQUE INDEX schedules_id on schedules (project_id, id);
+
+CREATE INDEX schedules_due on schedules (next_at_ms, key) where paused = 0;
+
+CREATE TABLE schedule_plans (
+  key integer primary key,
+  cron text not null,
+  destination text not null,
+  is_group integer not null,
+  method text not null,
+  header text,
+  settings text not null,
+  delay_ms integer,
+  caller_ip text,
+  catch_up text,
+  overlap text,
+  kept text,
+  body blob
+);
+
 CREATE TABLE message_counts (
   project_id integer not null,
   day integer not null,

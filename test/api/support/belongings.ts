@@ -48,6 +48,16 @@ const MAKERS: Readonly<Record<string, Maker>> = {
     await made(world, 'POST', '/v2/topics/own-group/endpoints', { endpoints });
     return 'own-group';
   },
+  schedules: async (world) => {
+    const headers = {
+      ...{ 'upstash-cron': '@yearly', 'upstash-schedule-id': 'own-schedule', 'upstash-queue-name': 'own-queue' },
+      ...{ 'upstash-label': CANARY, 'upstash-forward-x-secret': CANARY },
+    };
+    const url = `/v2/schedules/https://ok.example/${CANARY}`;
+    const reply = await world.ask({ method: 'POST', url, headers, payload: CANARY });
+    expect(reply.status, reply.text).toBe(200);
+    return 'own-schedule';
+  },
 };
 
 /** By route: a body that it accepts, of the thing called `id` where it names one. */
@@ -63,6 +73,7 @@ const BODIES: Readonly<Record<string, (ids: Ids) => unknown>> = {
 const QUERIES: Readonly<Record<string, string>> = {
   'POST /v2/flowControl/:flowControlKey/pin': 'parallelism=1',
   'POST /v2/flowControl/:flowControlKey/unpin': 'parallelism=true',
+  'POST /v2/schedules/*': 'upstash-cron=%40yearly',
 };
 
 /** Makes one of everything for the owner of the full token. */

@@ -41,6 +41,7 @@ export const LIMITS: ApiLimits = {
   parallelismMax: 0,
   urlGroupsMax: 5,
   urlGroupEndpointsMax: 4,
+  schedulesMax: 5,
 };
 
 const DAY_MS = 86_400_000;

@@ -10,6 +10,7 @@ import { lanesConformance } from './lanes.ts';
 import { logsConformance } from './logs.ts';
 import { projectsConformance } from './projects.ts';
 import { retentionConformance } from './retention.ts';
+import { schedulesConformance } from './schedules.ts';
 import { settleConformance } from './settle.ts';
 import { urlGroupsConformance } from './url-groups.ts';
 import type { OpenStore } from './world.ts';
@@ -27,6 +28,7 @@ export function storeConformance(name: string, open: () => Promise<Store>): void
     ['logs', logsConformance],
     ['projects', projectsConformance],
     ['URL groups', urlGroupsConformance],
+    ['schedules', schedulesConformance],
     ['retention', retentionConformance],
   ];
   describe(`${name} store`, () => {
