@@ -33,6 +33,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   cli: [
     'server.ts',
+    'system.ts',
     'initialise.ts',
     'administer.ts',
     'examine.ts',

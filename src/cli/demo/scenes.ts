@@ -1,9 +1,11 @@
 /** What the demo publishes, with the official client, and what must become of each message. */
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@upstash/qstash';
 import type { Narrator } from './narrator.ts';
 import type { DemoReceiver } from './receiver.ts';
 
 const LIMIT_MS = 30_000;
+const POLL_MS = 200;
 
 export interface Stage {
   client: Client;
@@ -14,12 +16,24 @@ export interface Stage {
 
 /** Plays all scenes; rejects when a message does not end as it should. */
 export async function play(stage: Stage): Promise<void> {
+  const scheduleId = await scheduleEachMinute(stage);
   const doomed = await publishAll(stage);
   await retryFromDlq(stage, doomed);
   await tellOfAnswer(stage);
   await publishToGroup(stage);
   await waitInQueue(stage);
   await limitRate(stage);
+  await seeSchedule(stage, scheduleId);
+}
+
+async function scheduleEachMinute({ client, receiver, write }: Stage): Promise<string> {
+  const { scheduleId } = await client.schedules.create({ destination: `${receiver.url}/report`, cron: '* * * * *' });
+  const { nextScheduleTime } = await client.schedules.get(scheduleId);
+  const next = new Date(nextScheduleTime ?? 0).toISOString().slice(11, 16);
+  write(
+    `\nA schedule for every minute is made; the next one begins at ${next}, by the demo's clock, which is a little fast.`,
+  );
+  return scheduleId;
 }
 
 /** Returns the id of the message that must end in the DLQ. */
@@ -74,6 +88,24 @@ async function tellOfAnswer({ client, receiver, narrator, write }: Stage): Promi
   await narrator.until({ [told.messageId]: 'DELIVERED' }, LIMIT_MS);
   const { status, body } = JSON.parse(atob(told.body)) as { status: number; body: string };
   write(`\nThe callback said: status ${status}, answer "${atob(body).trim()}".`);
+}
+
+async function seeSchedule({ client, narrator, write }: Stage, scheduleId: string): Promise<void> {
+  write('\nThe schedule made a message when the minute began.\n');
+  const messageId = await firstMessageOf(client, scheduleId);
+  narrator.follow('by the schedule', messageId);
+  await narrator.until({ [messageId]: 'DELIVERED' }, LIMIT_MS);
+  await client.schedules.delete(scheduleId);
+}
+
+async function firstMessageOf(client: Client, scheduleId: string): Promise<string> {
+  for (let waitedMs = 0; waitedMs < LIMIT_MS; waitedMs += POLL_MS) {
+    const { logs } = await client.logs({ filter: { scheduleId } });
+    const first = logs.at(-1);
+    if (first) return first.messageId;
+    await delay(POLL_MS);
+  }
+  throw new Error('the schedule made no message');
 }
 
 async function publishToGroup({ client, receiver, narrator, write }: Stage): Promise<void> {
