@@ -1,8 +1,9 @@
 /** Who may call, and what do their deliveries get signed with? The store's answer, kept in memory. */
 import type { Accounts, Caller, SigningKeys } from './api/accounts.ts';
 import { seal, unseal } from './config/sealing.ts';
-import type { ProjectId } from './engine/model.ts';
-import type { ProjectStore, SealedKeys, TokenScope } from './engine/stores.ts';
+import type { Millis, ProjectId } from './engine/model.ts';
+import type { Clock } from './engine/ports.ts';
+import type { ProjectStore, SealedKeys, Token, TokenScope } from './engine/stores.ts';
 import { mintSigningKey } from './protocol/ids.ts';
 
 /** What turns signing keys into what the store keeps, and back. */
@@ -33,37 +34,65 @@ interface KeyPair {
   keys: SigningKeys;
 }
 
+interface Admitted {
+  caller: Caller;
+  /** Absent: the token is not in the store, so its use is not noted there either. */
+  useNotedAtMs?: Millis;
+}
+
+/** Close enough to tell which tokens nobody uses any more, and a write so rare that it costs nothing. */
+const USE_NOTED_EVERY_MS = 3_600_000;
+
 export class StoredAccounts implements Accounts {
   readonly #store: ProjectStore;
   readonly #sealer: Sealer;
-  readonly #callerByTokenHash = new Map<string, Caller>();
+  readonly #clock: Clock;
+  readonly #admittedByTokenHash = new Map<string, Admitted>();
   readonly #pairByProject = new Map<ProjectId, KeyPair>();
   /** The last rotation of each project: the next one builds on what it left. */
   readonly #rotations = new Map<ProjectId, Promise<SigningKeys>>();
 
-  private constructor(store: ProjectStore, sealer: Sealer) {
+  private constructor(store: ProjectStore, sealer: Sealer, clock: Clock) {
     this.#store = store;
     this.#sealer = sealer;
+    this.#clock = clock;
   }
 
   /** Reads all tokens and keys. Throws `SealBroken` when the encryption key is not the one of this store. */
-  static async open(store: ProjectStore, sealer: Sealer): Promise<StoredAccounts> {
-    const accounts = new StoredAccounts(store, sealer);
+  static async open(store: ProjectStore, sealer: Sealer, clock: Clock): Promise<StoredAccounts> {
+    const accounts = new StoredAccounts(store, sealer, clock);
     for (const { projectId } of await store.listProjects()) {
-      accounts.#remember(projectId, await store.signingKeys(projectId));
+      accounts.learnProject(projectId, await store.signingKeys(projectId));
     }
-    for (const { projectId, tokenHash, scope } of await store.listTokens()) accounts.admit(tokenHash, projectId, scope);
+    for (const token of await store.listTokens()) accounts.admitStored(token);
     return accounts;
+  }
+
+  /** A project that the store has. Throws `SealBroken` when its keys were sealed with another encryption key. */
+  learnProject(projectId: ProjectId, sealed: SealedKeys): void {
+    this.#remember(projectId, sealed);
+  }
+
+  /** Lets a token in that the store has. */
+  admitStored({ tokenHash, projectId, scope, lastUsedAtMs = -Infinity }: Token): void {
+    this.#admittedByTokenHash.set(tokenHash, { caller: { projectId, scope }, useNotedAtMs: lastUsedAtMs });
   }
 
   /** Lets a token in for as long as this process lives, without saving it. */
   admit(tokenHash: string, projectId: ProjectId, scope: TokenScope): void {
-    this.#callerByTokenHash.set(tokenHash, { projectId, scope });
+    this.#admittedByTokenHash.set(tokenHash, { caller: { projectId, scope } });
+  }
+
+  /** From now on nobody gets in with it. */
+  forget(tokenHash: string): void {
+    this.#admittedByTokenHash.delete(tokenHash);
   }
 
   /** Looked up by a hash of what the caller sent, so the time it takes says nothing about any token. */
   authenticate(tokenHash: string): Caller | undefined {
-    return this.#callerByTokenHash.get(tokenHash);
+    const admitted = this.#admittedByTokenHash.get(tokenHash);
+    if (admitted?.useNotedAtMs !== undefined) this.#noteUse(tokenHash, admitted, admitted.useNotedAtMs);
+    return admitted?.caller;
   }
 
   async signingKeys(projectId: ProjectId): Promise<SigningKeys> {
@@ -81,6 +110,15 @@ export class StoredAccounts implements Accounts {
     const rotation = before.then(() => this.#rotateNow(projectId));
     this.#rotations.set(projectId, rotation);
     return rotation;
+  }
+
+  /** Beside the request that used the token, which does not wait for it. */
+  #noteUse(tokenHash: string, admitted: Admitted, notedAtMs: Millis): void {
+    const nowMs = this.#clock.nowMs();
+    if (nowMs - notedAtMs < USE_NOTED_EVERY_MS) return;
+    admitted.useNotedAtMs = nowMs;
+    // A store that cannot write now: the next hour is noted again, and whoever calls is told by what the call does.
+    this.#store.noteTokenUse(tokenHash, nowMs).catch(() => {});
   }
 
   async #rotateNow(projectId: ProjectId): Promise<SigningKeys> {

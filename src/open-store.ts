@@ -36,8 +36,9 @@ export async function openStore(
   }
   try {
     if (path !== ':memory:') mkdirSync(dirname(resolve(path)), { recursive: true, mode: 0o700 });
-    const { queuesMax, parallelismMax } = config;
-    return await openSqliteStore({ path, onFatal, limits: { queuesMax, parallelismMax }, batch: { endOfTurn } });
+    const { queuesMax, parallelismMax, messagesPerDayMax } = config;
+    const limits = { queuesMax, parallelismMax, messagesPerDayMax };
+    return await openSqliteStore({ path, onFatal, limits, batch: { endOfTurn } });
   } catch (error) {
     if (error instanceof StoreInUse) throw new CannotStart(error.message, { cause: error });
     throw new CannotStart(`cannot open the database ${path}: ${messageOf(error)}`, { cause: error });

@@ -5,7 +5,7 @@ import { type Sealer, StoredAccounts, sealKeys } from './accounts.ts';
 import type { SigningKeys } from './api/accounts.ts';
 import { createApi } from './api/app.ts';
 import type { CheckDestination } from './api/route.ts';
-import { DEVELOPMENT_ACCOUNTS, isDevelopmentToken } from './config/development.ts';
+import { DEVELOPMENT_ACCOUNTS, isDevelopmentProject, isDevelopmentToken } from './config/development.ts';
 import { SealBroken } from './config/sealing.ts';
 import type { Config } from './config/table.ts';
 import { AddressGuard, type AddressPolicy, parseAddressPolicy } from './delivery/address-guard.ts';
@@ -16,9 +16,12 @@ import { selfTest } from './delivery/self-test.ts';
 import type { Engine } from './engine/commands.ts';
 import { createEngine } from './engine/create.ts';
 import type { Millis } from './engine/model.ts';
-import type { Delivery, EventLog, Randomness } from './engine/ports.ts';
+import type { Clock, Delivery, EventLog, Randomness } from './engine/ports.ts';
 import type { Store } from './engine/stores.ts';
-import { CannotStart, messageOf, openSealer, openStore } from './open-store.ts';
+import { CannotStart, databasePath, messageOf, openSealer, openStore } from './open-store.ts';
+import { listenForOperator, type OperatorSocket } from './operator/listen.ts';
+import { socketPathOf } from './operator/socket-path.ts';
+import { StoredAdministration } from './operator/stored.ts';
 import { randomBase58 } from './protocol/ids.ts';
 import { hashToken } from './protocol/token.ts';
 import { createSystemRandomness, systemClock } from './system.ts';
@@ -31,6 +34,8 @@ export interface ServerOptions {
   credentials: Credentials;
   /** The store cannot be trusted any more: end the process, at once, with a code that tells. */
   onFatal: (error: Error) => void;
+  /** Default: the machine's. A test holds it still, so that days pass while HTTP stays real. */
+  clock?: Clock;
 }
 
 export interface RunningServer {
@@ -72,25 +77,28 @@ export async function startServer(config: Config, options: ServerOptions): Promi
 /** Puts every part that must be closed into `opened`, in the order in which it starts. */
 async function start(
   config: Config,
-  { log, credentials, onFatal }: ServerOptions,
+  { log, credentials, onFatal, clock = systemClock }: ServerOptions,
   opened: { close(): Promise<unknown> }[],
 ): Promise<RunningServer> {
   const randomness = createSystemRandomness();
   const addresses = addressPolicyOf(config);
   const store = await openStore(config, { onFatal, create: credentials === 'development' });
   opened.push(store);
-  await checkTokens(store, credentials);
+  await checkTokens(store, credentials, log);
   const sealer = openSealer(config, randomness, { create: credentials === 'development' });
   const accounts = await openAccounts(store, sealer, credentials);
 
-  const delivery = await openDelivery(config, { addresses, randomness, accounts, log });
+  const delivery = await openDelivery(config, { addresses, clock, randomness, accounts, log });
   opened.push(delivery);
   const worker = `${hostname()}-${process.pid}-${randomBase58(8, sealer.randomBytes)}`;
-  const engine = await createEngine({ store, clock: systemClock, randomness, delivery, log, settings: config, worker });
+  const engine = await createEngine({ store, clock, randomness, delivery, log, settings: config, worker });
   opened.push({ close: () => engine.drain(0) });
+  const operatorSocket =
+    credentials === 'own' ? await openOperatorSocket(config, { store, accounts, sealer, randomness, log }) : undefined;
+  if (operatorSocket) opened.push(operatorSocket);
 
   let ready = false;
-  const app = makeApi(config, { engine, accounts, log, addresses, isReady: () => ready });
+  const app = makeApi(config, { engine, accounts, clock, log, addresses, isReady: () => ready });
   opened.push(app);
   const url = await listen(app, config);
   ready = true;
@@ -100,33 +108,44 @@ async function start(
     ...(credentials === 'development' ? { development: developmentAccess(accounts) } : {}),
     stop: (limitMs) => {
       ready = false; // balancers see it at /readyz while running attempts end
-      stopping ??= end({ engine, app, delivery, store }, limitMs);
+      stopping ??= end({ engine, app, operatorSocket, delivery, store }, limitMs);
       return stopping;
     },
   };
 }
 
-async function end(
-  { engine, app, delivery, store }: { engine: Engine; app: FastifyInstance; delivery: Delivery; store: Store },
-  limitMs: Millis,
-): Promise<void> {
+interface Parts {
+  engine: Engine;
+  app: FastifyInstance;
+  operatorSocket: OperatorSocket | undefined;
+  delivery: Delivery;
+  store: Store;
+}
+
+async function end({ engine, app, operatorSocket, delivery, store }: Parts, limitMs: Millis): Promise<void> {
   await engine.drain(limitMs);
   const impatience = systemClock.startTimer(LAST_ANSWERS_MS, () => app.server.closeAllConnections());
   await app.close();
   impatience.cancel();
+  await operatorSocket?.close();
   await delivery.close();
   await store.close();
 }
 
 /** Throws `CannotStart` when the store does not go with the credentials that are asked for. */
-async function checkTokens(store: Store, credentials: Credentials): Promise<void> {
-  const tokens = await store.listTokens();
+async function checkTokens(store: Store, credentials: Credentials, log: EventLog): Promise<void> {
+  const [tokens, projects] = await Promise.all([store.listTokens(), store.listProjects()]);
   switch (credentials) {
     case 'development':
       if (tokens.length === 0) return;
       throw new CannotStart('this data folder has tokens of its own: use "waypost serve", or another --data-dir');
     case 'own':
-      if (tokens.length === 0) throw new CannotStart('there is no token yet: run "waypost init" first');
+      // A folder from development has projects too, but none of its own.
+      if (projects.every(({ name }) => isDevelopmentProject(name))) {
+        throw new CannotStart('there is no token yet: run "waypost init" first');
+      }
+      // All of them were revoked: what was accepted is still to be delivered.
+      if (tokens.length === 0) log.warn('no_tokens', { reason: 'nobody can call; "waypost tokens create" makes one' });
       if (!tokens.some(({ tokenHash }) => isDevelopmentToken(tokenHash))) return;
       throw new CannotStart('the database holds a published development token: everybody knows it');
   }
@@ -135,7 +154,9 @@ async function checkTokens(store: Store, credentials: Credentials): Promise<void
 /** Throws `CannotStart` when the encryption key is not the one of this store. */
 async function openAccounts(store: Store, sealer: Sealer, credentials: Credentials): Promise<StoredAccounts> {
   try {
-    return await (credentials === 'own' ? StoredAccounts.open(store, sealer) : openDevelopmentAccounts(store, sealer));
+    return await (credentials === 'own'
+      ? StoredAccounts.open(store, sealer, systemClock)
+      : openDevelopmentAccounts(store, sealer));
   } catch (error) {
     if (error instanceof SealBroken) throw new CannotStart(error.message, { cause: error });
     throw error;
@@ -150,7 +171,7 @@ async function openDevelopmentAccounts(store: Store, sealer: Sealer): Promise<St
     const { projectId } = await store.ensureProject(name, sealKeys(signingKeys, sealer), nowMs);
     admissions.push({ tokenHash: hashToken(token), projectId });
   }
-  const accounts = await StoredAccounts.open(store, sealer);
+  const accounts = await StoredAccounts.open(store, sealer, systemClock);
   for (const { tokenHash, projectId } of admissions) accounts.admit(tokenHash, projectId, 'full');
   return accounts;
 }
@@ -162,8 +183,37 @@ function developmentAccess(accounts: StoredAccounts): DevelopmentAccess {
   return { token, signingKeys: accounts.signingKeysNow(caller.projectId) };
 }
 
+interface OperatorNeeds {
+  store: Store;
+  accounts: StoredAccounts;
+  sealer: Sealer;
+  randomness: Randomness;
+  log: EventLog;
+}
+
+/** A server serves without it too: then its operator stops it to change projects and tokens. */
+async function openOperatorSocket(
+  config: Config,
+  { store, accounts, sealer, randomness, log }: OperatorNeeds,
+): Promise<OperatorSocket | undefined> {
+  const administration = new StoredAdministration({
+    store,
+    clock: systemClock,
+    randomness,
+    sealer: () => sealer,
+    accounts,
+  });
+  try {
+    return await listenForOperator(socketPathOf(databasePath(config)), administration, log);
+  } catch (error) {
+    log.warn('no_operator_socket', { reason: messageOf(error) });
+    return undefined;
+  }
+}
+
 interface DeliveryNeeds {
   addresses: AddressPolicy;
+  clock: Clock;
   randomness: Randomness;
   accounts: StoredAccounts;
   log: EventLog;
@@ -172,10 +222,10 @@ interface DeliveryNeeds {
 /** Built only after a delivery with the same options has refused what it must. */
 async function openDelivery(
   config: Config,
-  { addresses, randomness, accounts, log }: DeliveryNeeds,
+  { addresses, clock, randomness, accounts, log }: DeliveryNeeds,
 ): Promise<Delivery> {
   const options: DeliveryOptions = {
-    clock: systemClock,
+    clock,
     randomness,
     signingKey: (projectId) => accounts.signingKeysNow(projectId).current,
     addresses,
@@ -205,19 +255,20 @@ function addressPolicyOf({ allowDestinations }: Config): AddressPolicy {
 interface ApiNeeds {
   engine: Engine;
   accounts: StoredAccounts;
+  clock: Clock;
   log: EventLog;
   addresses: AddressPolicy;
   isReady: () => boolean;
 }
 
-function makeApi(config: Config, { engine, accounts, log, addresses, isReady }: ApiNeeds): FastifyInstance {
+function makeApi(config: Config, { engine, accounts, clock, log, addresses, isReady }: ApiNeeds): FastifyInstance {
   try {
     return createApi({
       engine,
       accounts,
-      clock: systemClock,
+      clock,
       log,
-      checkDestination: destinationCheckOf(config, addresses),
+      checkDestination: destinationCheckOf(config, addresses, clock),
       quotas: {
         retriesDefault: config.retriesDefault,
         retriesMax: config.retriesMax,
@@ -238,7 +289,7 @@ function makeApi(config: Config, { engine, accounts, log, addresses, isReady }: 
 }
 
 /** What publishes are told at once (messaging.md 5.2). The guard itself stands where deliveries connect. */
-function destinationCheckOf({ resolveAtPublish }: Config, addresses: AddressPolicy): CheckDestination {
+function destinationCheckOf({ resolveAtPublish }: Config, addresses: AddressPolicy, clock: Clock): CheckDestination {
   const guard = new AddressGuard(addresses);
   const resolves = resolveAtPublish === 'auto' ? addresses.kind === 'deny' : resolveAtPublish === 'yes';
   if (!resolves) return (url) => refusalOf(checkDestination(url, guard));
@@ -249,7 +300,7 @@ function destinationCheckOf({ resolveAtPublish }: Config, addresses: AddressPoli
     rememberMs: NAMES_GOOD_MS,
   });
   return (url) => {
-    const verdict = check.check(url, systemClock.nowMs());
+    const verdict = check.check(url, clock.nowMs());
     return verdict instanceof Promise ? verdict.then(refusalOf) : refusalOf(verdict);
   };
 }

@@ -2,6 +2,7 @@
 import type { EventLog } from '../engine/ports.ts';
 import { StoreUnavailable } from '../engine/stores.ts';
 import { ApiError } from '../protocol/errors.ts';
+import { RateLimited } from '../protocol/rate-limits.ts';
 
 export interface Answer {
   status: number;
@@ -9,7 +10,7 @@ export interface Answer {
   json: string;
   /** A page for people to read, in place of `json`. */
   html?: string;
-  headers?: Record<string, string>;
+  headers?: Readonly<Record<string, string>>;
 }
 
 /** Long enough for a flush to end or a full disk to be seen again; short enough that nobody gives up meanwhile. */
@@ -23,7 +24,7 @@ export function answer(status: number, value: unknown): Answer {
 }
 
 /** A refusal in the form that all clients parse. */
-export function refusal(status: number, error: string, headers?: Record<string, string>): Answer {
+export function refusal(status: number, error: string, headers?: Answer['headers']): Answer {
   const refused: Answer = { status, json: JSON.stringify({ error }) };
   if (headers) refused.headers = headers;
   return refused;
@@ -35,6 +36,7 @@ export function refusal(status: number, error: string, headers?: Record<string, 
  */
 export function answerToError(error: unknown, log: EventLog, where: string): Answer {
   if (error instanceof ApiError) {
+    if (error instanceof RateLimited) return refusal(error.status, error.message, error.headers);
     return error.status === 503
       ? refusal(503, error.message, { 'retry-after': String(RETRY_AFTER_S) })
       : refusal(error.status, error.message);

@@ -4,10 +4,12 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
+import type { TokenScope } from '../engine/stores.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { type Answer, answerToError, refusal } from './answer.ts';
 import { authenticate, authorize } from './authentication.ts';
 import { BodyBudget } from './body-budget.ts';
+import { BurstLimit } from './burst-limit.ts';
 import { type CallerIpReader, callerIpReader } from './caller-ip.ts';
 import { answerClientError } from './connection-errors.ts';
 import { type ApiLimits, HEADER_LINES_MAX, REQUESTS_PER_SOCKET_MAX, TARGET_BYTES_MAX } from './limits.ts';
@@ -66,11 +68,13 @@ class Edge {
   readonly #options: ApiOptions;
   readonly #budget: BodyBudget;
   readonly #callerIp: CallerIpReader;
+  readonly #burst: BurstLimit;
 
   constructor(options: ApiOptions) {
     this.#options = options;
     this.#budget = new BodyBudget(options.limits.requestMemoryBytesMax);
     this.#callerIp = callerIpReader(options.trustedProxies);
+    this.#burst = new BurstLimit(options.limits.requestsPerSecondMax);
   }
 
   /** Never rejects. */
@@ -99,18 +103,21 @@ class Edge {
     checkHead(request, this.#options.limits);
     const route = match.routes.get(method);
     let projectId = 0;
+    let scope: TokenScope | undefined;
     let isTokenInHeader = false;
     if (match.isProtected) {
       const admission = authenticate(this.#options.accounts, headers.authorization, match.rawQuery);
       authorize(admission.caller, method, route?.access);
-      projectId = admission.caller.projectId;
+      ({ projectId, scope } = admission.caller);
       isTokenInHeader = admission.isTokenInHeader;
+      if (route?.access !== 'publish') this.#burst.take(projectId, this.#options.clock.nowMs());
     }
     if (!route) return noRoute(match);
     const forwardedFor = headers['x-forwarded-for'];
     const callerIp = this.#callerIp(request.socket.remoteAddress, forwardedFor as string | undefined);
     const { id, rawDestination, rawQuery } = match;
-    return route.handle({ projectId, id, rawDestination, rawQuery, rawHeaders, isTokenInHeader, callerIp, body });
+    const sent = { id, rawDestination, rawQuery, rawHeaders, body };
+    return route.handle({ projectId, scope, isTokenInHeader, callerIp, ...sent });
   }
 }
 

@@ -1,4 +1,5 @@
 /** Who calls? The token comes in the query or in `Authorization`; the query decides (messaging.md 2.1). */
+import type { TokenScope } from '../engine/stores.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { memo } from '../protocol/memo.ts';
 import { formDecode } from '../protocol/percent-encoding.ts';
@@ -28,11 +29,27 @@ export function authenticate(accounts: Accounts, authorization: string | undefin
   return { caller, isTokenInHeader: fromQuery === undefined };
 }
 
-/** Throws `ApiError` 403 when the token is read-only and the route is not. `undefined`: there is no such route. */
-export function authorize(caller: Caller, method: string, access: Access | undefined): void {
-  if (caller.scope === 'full') return;
-  const isAllowed = access === undefined ? method === 'GET' : access !== 'full';
-  if (!isAllowed) throw new ApiError('forbidden', 'read-only token cannot perform this operation');
+/** What a token of each scope is admitted to. */
+const ADMITTED: Readonly<Record<TokenScope, readonly Access[]>> = {
+  full: ['public', 'read', 'publish', 'full'],
+  'read-only': ['public', 'read'],
+  'publish-only': ['public', 'publish'],
+};
+
+/** Throws `ApiError` 403 when the scope of the token is not enough. `undefined`: there is no such route. */
+export function authorize({ scope }: Caller, method: string, access: Access | undefined): void {
+  // Whoever may read is told which routes there are not; to others every path but their own looks alike.
+  const wanted = access ?? (method === 'GET' ? 'read' : 'full');
+  if (!ADMITTED[scope].includes(wanted)) throw forbidden(scope);
+}
+
+/** Throws `ApiError` 403 unless the token is a full one: where a request turns out to want more than its route says. */
+export function authorizeFully(scope: TokenScope | undefined): void {
+  if (scope !== 'full') throw forbidden(scope ?? 'no');
+}
+
+function forbidden(scope: string): ApiError {
+  return new ApiError('forbidden', `${scope} token cannot perform this operation`);
 }
 
 function tokenInQuery(rawQuery: string): string | undefined {

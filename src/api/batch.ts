@@ -10,10 +10,11 @@ import type { Answer } from './answer.ts';
 import { checkAddress, checkCallbacks, checkEndpoints, groupNotFound } from './destinations.ts';
 import { GroupBudget, groupCommands } from './group-publish.ts';
 import { readJson } from './json-body.ts';
-import { VALUES_PER_ITEM_MAX } from './limits.ts';
-import { messageLimit, publishedJson, publishedListJson } from './publish.ts';
+import { messageLimit, VALUES_PER_ITEM_MAX } from './limits.ts';
+import { publishedJson, publishedListJson } from './publish.ts';
 import { bodyTooLarge } from './request-body.ts';
 import type { Call, Route, Services } from './route.ts';
+import { refuseCron } from './schedule-creation.ts';
 import { BatchItemsSchema, BatchSchema } from './schemas.ts';
 import { refuseUnavailable } from './unavailable-features.ts';
 
@@ -98,7 +99,8 @@ export function batchRoutes(services: Services): Route[] {
     const input = { rawHeaders, queryConfig: [], tokenInQuery: true, proxyHeaders, groupDefaults: group?.headers };
     const options = readPublishOptions(input, queue === '' ? 'publish' : 'enqueue', quotas, nowMs);
     if (queue !== '') checkName('queue name', queue);
-    refuseUnavailable(options, rawHeaders, []);
+    refuseUnavailable(rawHeaders, []);
+    refuseCron(options, 'in a batch');
     if (queue !== '') options.settings.queueName = queue;
     const body = Buffer.from(text, 'utf8');
     if (body.length > itemLimit.bytesMax) throw bodyTooLarge(itemLimit);
@@ -113,7 +115,7 @@ export function batchRoutes(services: Services): Route[] {
     {
       method: 'POST',
       path: '/v2/batch',
-      access: 'full',
+      access: 'publish',
       summary: 'Publishes several messages in one request.',
       takes: { body: BatchItemsSchema },
       refusals: [412],

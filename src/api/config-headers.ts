@@ -22,9 +22,28 @@ const Duration = Type.String({
 });
 const Flag = Type.Union([Type.Literal('true'), Type.Literal('false')], { examples: ['true'] });
 
+function words(...all: string[]): TSchema {
+  return Type.Union(
+    all.map((word) => Type.Literal(word)),
+    { examples: all },
+  );
+}
+
 function header(name: string, meaning: string, schema: TSchema): ConfigHeader {
   return { name, meaning, schema };
 }
+
+const NOT_BEFORE = header(
+  'Upstash-Not-Before',
+  'Earliest delivery as a Unix time in seconds; wins over the delay.',
+  Type.Integer({ minimum: 0, examples: [1_767_225_600] }),
+);
+
+const HEADER_FORWARD = header(
+  'Upstash-Header-Forward',
+  'Delivers the other headers of this request too, when it is true.',
+  Flag,
+);
 
 /** What means something for every delivery, a callback's too. */
 const OF_EVERY_DELIVERY: readonly ConfigHeader[] = [
@@ -71,22 +90,52 @@ function ofCallback(kind: 'Callback' | 'Failure-Callback', url: string): ConfigH
   return [header(`Upstash-${kind}`, url, schema), ...options];
 }
 
-/** What means something for a message that is published again, too. */
+/** What means something for a message that is published again, too, and again and again. */
 const OF_EVERY_MESSAGE: readonly ConfigHeader[] = [
   ...OF_EVERY_DELIVERY,
-  header('Upstash-Delay', 'Earliest delivery, counted from now.', Duration),
-  header(
-    'Upstash-Not-Before',
-    'Earliest delivery as a Unix time in seconds; wins over the delay.',
-    Type.Integer({ minimum: 0, examples: [1_767_225_600] }),
-  ),
+  header('Upstash-Delay', 'Earliest delivery, counted from now; with a schedule, from each trigger.', Duration),
   ...ofCallback('Callback', 'URL that is told of every attempt, and of its answer.'),
   ...ofCallback('Failure-Callback', 'URL that is told once when the message is dead.'),
 ];
 
+const Name = { maxLength: 255, pattern: '^[A-Za-z0-9_.-]+$' };
+
+/** What makes a publish a schedule creation, and the others mean something only beside it. */
+const OF_A_SCHEDULE: readonly ConfigHeader[] = [
+  header(
+    'Upstash-Cron',
+    'Creates a schedule with these times: five fields, a macro or @every, in UTC or the zone of a prefix CRON_TZ=.',
+    Type.String({ examples: ['*/15 * * * *', 'CRON_TZ=Europe/Berlin 30 7 * * MON-FRI', '@every 90m'] }),
+  ),
+  header(
+    'Upstash-Schedule-Id',
+    'Id of the schedule; one with this id is replaced.',
+    Type.String({ ...Name, examples: ['nightly-report'] }),
+  ),
+  header(
+    'Upstash-Queue-Name',
+    'Queue that the messages of the schedule are enqueued to.',
+    Type.String({ ...Name, examples: ['reports'] }),
+  ),
+  header(
+    'Waypost-Schedule-Catch-Up',
+    'What becomes of times that passed while the server was down: no message, one for all of them, or one each; one without it.',
+    words('skip', 'one', 'all'),
+  ),
+  header(
+    'Waypost-Schedule-Overlap',
+    'Whether the schedule is triggered while a message of the trigger before is unfinished; allow without it.',
+    words('allow', 'skip'),
+  ),
+];
+
+/** Read by the creation of a schedule. */
+export const SCHEDULE_HEADERS: readonly ConfigHeader[] = [...OF_A_SCHEDULE, ...OF_EVERY_MESSAGE, HEADER_FORWARD];
+
 /** Read by a publish. */
 export const PUBLISH_HEADERS: readonly ConfigHeader[] = [
   ...OF_EVERY_MESSAGE,
+  NOT_BEFORE,
   header(
     'Upstash-Deduplication-Id',
     'A second publish with this id makes no second message for a while.',
@@ -97,13 +146,14 @@ export const PUBLISH_HEADERS: readonly ConfigHeader[] = [
     'The same by destination, body and forwarded headers, when it is true.',
     Flag,
   ),
-  header('Upstash-Header-Forward', 'Delivers the other headers of this request too, when it is true.', Flag),
+  HEADER_FORWARD,
+  ...OF_A_SCHEDULE,
 ];
 
 /** Read by an enqueue: a queue decides itself when its messages go out (messaging.md 12, item 7). */
 export const ENQUEUE_HEADERS: readonly ConfigHeader[] = PUBLISH_HEADERS.filter(
-  ({ name }) => name !== 'Upstash-Delay' && name !== 'Upstash-Not-Before',
+  (known) => known.name !== 'Upstash-Delay' && known !== NOT_BEFORE && !OF_A_SCHEDULE.includes(known),
 );
 
 /** Read by a DLQ retry: each replaces what the dead message had (messaging.md 17, item 4). */
-export const RETRY_HEADERS: readonly ConfigHeader[] = OF_EVERY_MESSAGE;
+export const RETRY_HEADERS: readonly ConfigHeader[] = [...OF_EVERY_MESSAGE, NOT_BEFORE];

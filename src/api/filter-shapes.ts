@@ -2,26 +2,21 @@
 import { type TSchema, Type } from '@sinclair/typebox';
 import { type Amount, type FilterUse, filterNames, STATE_NAMES } from './filters.ts';
 import { FILTER_VALUES_MAX, IDS_MAX } from './limits.ts';
-
-export interface FilterShape {
-  name: string;
-  meaning: string;
-  schema: TSchema;
-}
+import type { QueryParameter } from './route.ts';
 
 /** What a request of `use` may hold, in the order of the table in `filters.ts`. */
-export function filterShapes(use: FilterUse, amount: Amount): FilterShape[] {
+export function filterShapes(use: FilterUse, amount: Amount): QueryParameter[] {
   return filterNames(use).map((name) => shapeOf(name, amount));
 }
 
-function shapeOf(name: string, amount: Amount): FilterShape {
+function shapeOf(name: string, amount: Amount): QueryParameter {
   if (name === 'count') return countShape(amount);
   const known = SHAPES[name];
   // A new row of the table is in the document before anybody has written a sentence about it.
   return { name, meaning: known?.meaning ?? 'One of these values.', schema: known?.schema ?? several(Type.String()) };
 }
 
-function countShape({ countDefault, countMax, isLowered }: Amount): FilterShape {
+function countShape({ countDefault, countMax, isLowered }: Amount): QueryParameter {
   const schema = Type.Integer({
     minimum: 1,
     ...(isLowered ? undefined : { maximum: countMax }),

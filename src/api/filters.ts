@@ -6,7 +6,14 @@ import type { LogState } from '../engine/model.ts';
 import type { DeadFilter, LogFilter } from '../engine/stores.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { FILTER_VALUES_MAX, IDS_MAX } from './limits.ts';
-import { type Parameters, type ParameterValue, readParameters } from './parameters.ts';
+import {
+  invalidParameter,
+  type Parameters,
+  type ParameterValue,
+  readParameters,
+  singleValue,
+  wholeNumber,
+} from './parameters.ts';
 
 export type FilterUse = 'cancel' | 'dlqList' | 'dlqBulk' | 'logs';
 
@@ -117,7 +124,7 @@ function isRead(use: FilterUse, name: string): boolean {
 function dropEmpty(use: FilterUse, known: Parameters): void {
   for (const [name, { values }] of known) {
     if (values.length > 0 || name === 'messageIds' || name === 'dlqIds') continue;
-    if (isBulk(use)) throw invalid(name, 'it has no value, and leaving it out would widen the action');
+    if (isBulk(use)) throw invalidParameter(name, 'it has no value, and leaving it out would widen the action');
     known.delete(name);
   }
 }
@@ -132,7 +139,7 @@ function readIds(use: FilterUse, known: Parameters): string[] | undefined {
   const given = known.get(name);
   if (!given) return undefined;
   if (given.values.length === 0 && name === 'messageIds') {
-    if (given.from === 'query' && isBulk(use)) throw invalid(name, 'it has no value');
+    if (given.from === 'query' && isBulk(use)) throw invalidParameter(name, 'it has no value');
     return undefined;
   }
   return different(name, given, IDS_MAX);
@@ -141,7 +148,8 @@ function readIds(use: FilterUse, known: Parameters): string[] | undefined {
 /** Repeated values mean nothing more. Throws when more than `valuesMax` are left. */
 function different(name: string, { values }: ParameterValue, valuesMax: number): string[] {
   const once = [...new Set(values)];
-  if (once.length > valuesMax) throw invalid(name, `at most ${valuesMax} values are possible, got ${once.length}`);
+  if (once.length > valuesMax)
+    throw invalidParameter(name, `at most ${valuesMax} values are possible, got ${once.length}`);
   return once;
 }
 
@@ -156,7 +164,7 @@ function readAttributes(known: Parameters, into: Filters['attributes']): void {
   });
   if (callerIps.length > 0) into.callerIp = callerIps;
   const messageId = known.get('messageId');
-  if (messageId) into.messageId = [single('messageId', messageId)];
+  if (messageId) into.messageId = [singleValue('messageId', messageId)];
   const states = known.get('state');
   if (states) into.state = [...new Set(states.values.flatMap(readState))];
   const statuses = known.get('responseStatus');
@@ -165,31 +173,31 @@ function readAttributes(known: Parameters, into: Filters['attributes']): void {
     into.responseStatus = texts.map((text) => wholeNumber('responseStatus', text));
   }
   const from = known.get('fromDate');
-  if (from) into.fromMs = wholeNumber('fromDate', single('fromDate', from));
+  if (from) into.fromMs = wholeNumber('fromDate', singleValue('fromDate', from));
   const to = known.get('toDate');
-  if (to) into.toMs = wholeNumber('toDate', single('toDate', to));
+  if (to) into.toMs = wholeNumber('toDate', singleValue('toDate', to));
 }
 
 function readPaging(known: Parameters, amount: Amount, into: Filters): void {
   const count = known.get('count');
-  if (count) into.count = readCount(single('count', count), amount);
+  if (count) into.count = readCount(singleValue('count', count), amount);
   else if (amount.countDefault !== undefined) into.count = amount.countDefault;
   const cursor = known.get('cursor');
-  if (cursor) into.cursor = single('cursor', cursor);
+  if (cursor) into.cursor = singleValue('cursor', cursor);
   const order = known.get('order');
-  if (order) into.order = readOrder(single('order', order));
+  if (order) into.order = readOrder(singleValue('order', order));
 }
 
 function readCount(text: string, { countMax, isLowered }: Amount): number {
   const count = wholeNumber('count', text);
   if (count === 0 || (count > countMax && !isLowered))
-    throw invalid('count', `a number from 1 to ${countMax} is needed`);
+    throw invalidParameter('count', `a number from 1 to ${countMax} is needed`);
   return Math.min(count, countMax);
 }
 
 function readOrder(text: string): Filters['order'] {
   if (text === 'earliestFirst' || text === 'latestFirst') return text;
-  throw invalid('order', 'earliestFirst or latestFirst is needed');
+  throw invalidParameter('order', 'earliestFirst or latestFirst is needed');
 }
 
 /** The names that the `state` filter takes; two of them are spelled or grouped differently in entries (messaging.md 6.1). */
@@ -205,25 +213,8 @@ export const STATE_NAMES: readonly string[] = [...STATES_BY_NAME.keys()];
 
 function readState(text: string): readonly LogState[] {
   const states = STATES_BY_NAME.get(text);
-  if (!states) throw invalid('state', `one of ${STATE_NAMES.join(', ')} is needed`);
+  if (!states) throw invalidParameter('state', `one of ${STATE_NAMES.join(', ')} is needed`);
   return states;
-}
-
-function single(name: string, { values }: ParameterValue): string {
-  const [first = '', second] = values;
-  if (second !== undefined) throw invalid(name, 'only one value is possible');
-  return first;
-}
-
-/** Base-10 without sign (messaging.md 1.2, item 6). */
-function wholeNumber(name: string, text: string): number {
-  const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
-  if (!Number.isSafeInteger(value)) throw invalid(name, 'a whole number is needed');
-  return value;
-}
-
-function invalid(name: string, reason: string): ApiError {
-  return new ApiError('invalid_query', `invalid query parameter ${name}: ${reason}`);
 }
 
 /** A name as it came may be of any length; the error text repeats no more than helps. */

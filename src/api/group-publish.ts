@@ -1,6 +1,6 @@
 /** What does a publish to a URL group become? One message for each endpoint, as the group is now (messaging.md 5.3). */
 import type { PublishCommand } from '../engine/commands.ts';
-import type { UrlGroup } from '../engine/url-groups.ts';
+import { publishesToGroup, type UrlGroup } from '../engine/url-groups.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { type ApiLimits, MESSAGES_PER_REQUEST_MAX } from './limits.ts';
 
@@ -35,11 +35,7 @@ export function groupCommands(
   budget: GroupBudget,
 ): PublishCommand[] {
   budget.take(group.endpoints.length, shared.body.length);
-  return group.endpoints.map(({ url, name }) => {
-    const settings = { ...shared.options.settings, topicName: group.name };
-    if (name !== undefined) settings.endpointName = name;
-    return { ...shared, url, options: { ...shared.options, settings } };
-  });
+  return publishesToGroup(group, shared);
 }
 
 function tooMuch(limit: string): ApiError {

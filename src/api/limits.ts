@@ -16,14 +16,20 @@ export interface ApiLimits {
   requestTimeoutMs: number;
   /** An idle connection is closed after this time. */
   keepAliveTimeoutMs: number;
+  /** Requests of a project in one second, publishing excepted; 0: any number (messaging.md 20.3). */
+  requestsPerSecondMax: number;
   /** URL groups of a project; 0: unlimited (messaging.md 20.1, as the next). */
   urlGroupsMax: number;
   /** Queues of a project; 0: unlimited. */
   queuesMax: number;
   /** Parallelism of one queue; 0: unlimited. */
   queueParallelismMax: number;
+  /** Attempts of a project in flight, which the store enforces; 0: unlimited. */
+  parallelismMax: number;
   /** Endpoints of one URL group; 0: unlimited. */
   urlGroupEndpointsMax: number;
+  /** Schedules of a project; 0: unlimited. */
+  schedulesMax: number;
 }
 
 /** The request line is accepted up to this size, since clients put long id lists into the query (messaging.md 20.2). */
@@ -37,6 +43,9 @@ export const REQUESTS_PER_SOCKET_MAX = 10_000;
 
 /** JSON bodies of filters and of other small requests. */
 const SMALL_JSON_BYTES_MAX = 256 * 1024;
+
+/** Flow-control keys in one answer: a project may have any number of them (P10). */
+export const FLOW_KEYS_PAGE_MAX = 1000;
 
 /** Ids that one request may name (`messageIds`, `dlqIds`). */
 export const IDS_MAX = 1000;
@@ -55,6 +64,11 @@ export const PAGE_BODY_BYTES_MAX = 16 * 1024 * 1024;
 
 /** JSON values that a batch may hold for each message it may have: its members, its headers and what they list. */
 export const VALUES_PER_ITEM_MAX = 1_000;
+
+/** The limit of one message's body, wherever the message comes from. */
+export function messageLimit(bytesMax: number) {
+  return { bytesMax, setting: 'message_bytes_max', quota: 'maxMessageSize' };
+}
 
 /** The limit of every JSON body except a batch. */
 export const SMALL_JSON_LIMIT = {

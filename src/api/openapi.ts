@@ -66,10 +66,14 @@ const DESCRIPTION = [
 /** By the first words of a path behind `/v2`; a path that is not below `/v2` belongs to the server itself. */
 const SECTIONS: Readonly<Record<string, string>> = {
   publish: 'Publish',
+  enqueue: 'Publish',
   batch: 'Publish',
   messages: 'Messages',
   dlq: 'Dead letter queue',
   topics: 'URL groups',
+  queues: 'Queues',
+  flowControl: 'Flow control',
+  globalParallelism: 'Flow control',
   logs: 'Logs',
   events: 'Logs',
   keys: 'Signing keys',
@@ -82,11 +86,29 @@ const DUPLICATE = 'A duplicate: nothing new was made, and this is the earlier me
 const REFUSALS: Readonly<Record<number, string>> = {
   400: 'Something in the request is wrong; the error names it and the rule.',
   401: 'No token, or one that nobody has.',
-  403: 'The token is read-only.',
+  403: 'The scope of the token is not enough.',
   404: 'What the request names is not there.',
   412: 'A quota is exceeded; the error names it and its limit.',
   413: 'The body is too large.',
+  429: 'Too many messages today, or too many requests in this second; the headers say which, and until when.',
   503: 'The server cannot take the request now; ask again after `Retry-After`.',
+};
+
+const integerHeader = (description: string) => ({ description, schema: { type: 'integer' } });
+
+/** The headers that a refusal has besides those of every answer. */
+const REFUSAL_HEADERS: Readonly<Record<number, Response['headers']>> = {
+  429: Object.fromEntries(
+    [
+      { prefix: 'RateLimit', kind: 'messages of a day' },
+      { prefix: 'Burst-RateLimit', kind: 'requests of a second' },
+    ].flatMap(({ prefix, kind }) => [
+      [`${prefix}-Limit`, integerHeader(`Only where the ${kind} are used up: how many there are.`)],
+      [`${prefix}-Remaining`, integerHeader('How many are left; the request needs more.')],
+      [`${prefix}-Reset`, integerHeader('When there are more, in Unix seconds.')],
+    ]),
+  ),
+  503: { 'Retry-After': integerHeader('Seconds; not in answers of /readyz.') },
 };
 
 /** Writes the document. Depends on nothing but `routes`; the order of its parts is that of the table. */
@@ -169,7 +191,12 @@ function sectionOf({ path }: Route): string {
 
 function descriptionOf({ access, path, takes = {} }: Route): string {
   const sentences = [
-    { public: 'Needs no token.', read: 'A read-only token is enough.', full: 'Needs a full token.' }[access],
+    {
+      public: 'Needs no token.',
+      read: 'A read-only token is enough.',
+      publish: 'A publish-only token is enough.',
+      full: 'Needs a full token.',
+    }[access],
   ];
   if (takes.configHeaders) {
     sentences.push('Each header may begin with `Waypost-` in place of `Upstash-`.');
@@ -192,8 +219,8 @@ function descriptionOf({ access, path, takes = {} }: Route): string {
 /** The statuses that this route can refuse with, besides those that every route can. */
 function refusalsOf({ access, path, takes = {}, refusals = [] }: Route): number[] {
   const found = new Set(refusals);
-  if (access !== 'public') found.add(401).add(503); // whoever is known is served from the store
-  if (access === 'full') found.add(403);
+  if (access !== 'public') found.add(401).add(429).add(503); // whoever is known is counted, and served from the store
+  if (access !== 'public') found.add(403); // some scope is not enough for it
   if (path.includes(':')) found.add(404);
   if (Object.keys(takes).length > 0) found.add(400);
   if (takes.configHeaders) found.add(412);
@@ -210,8 +237,8 @@ function parametersOf({ path, takes = {} }: Route, schemas: SchemaWriter): Param
     const description = name === 'destination' ? 'URL to deliver to.' : `The ${name}, as an answer gave it.`;
     return { name, in: 'path', description, required: true, schema: { type: 'string' } };
   });
-  const { filters, configHeaders = [] } = takes;
-  const inQuery = filters ? filterShapes(filters.use, filters.amount) : [];
+  const { filters, query = [], configHeaders = [] } = takes;
+  const inQuery = filters ? [...filterShapes(filters.use, filters.amount), ...query] : query;
   const described = ({ name, meaning, schema }: { name: string; meaning: string; schema: TSchema }) => ({
     name,
     description: meaning,
@@ -256,9 +283,8 @@ function success(status: string, schema: TSchema | undefined, schemas: SchemaWri
 function refusal(status: number, schemas: SchemaWriter): Response {
   const content: Content = { 'application/json': { schema: schemas.write(ErrorSchema) } };
   const description = REFUSALS[status] ?? 'The request is refused.';
-  if (status !== 503) return { description, content };
-  const retryAfter = { description: 'Seconds; not in answers of /readyz.', schema: { type: 'integer' } };
-  return { description, headers: { 'Retry-After': retryAfter }, content };
+  const headers = REFUSAL_HEADERS[status];
+  return headers ? { description, headers, content } : { description, content };
 }
 
 function refusalName(status: number): string {

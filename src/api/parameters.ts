@@ -1,4 +1,4 @@
-/** The parameters of a list or bulk action, from the query string and from a JSON body (messaging.md 1.2, 21.3). */
+/** The parameters of a list or an action, from the query string and, for some, from a JSON body (messaging.md 1.2, 21.3). */
 import { ApiError } from '../protocol/errors.ts';
 import { queryNames, queryValues } from '../protocol/request-target.ts';
 
@@ -29,6 +29,25 @@ export function readParameters(rawQuery: string, body: unknown, isWanted: (name:
     parameters.set(name, { values: memberTexts(name, value), from: 'body' });
   }
   return parameters;
+}
+
+/** Its only value; `''` when it has none. Throws `ApiError` 400 when it has several. */
+export function singleValue(name: string, { values }: ParameterValue): string {
+  const [first = '', second] = values;
+  if (second !== undefined) throw invalidParameter(name, 'only one value is possible');
+  return first;
+}
+
+/** Base-10 without sign (messaging.md 1.2, item 6). */
+export function wholeNumber(name: string, text: string): number {
+  const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
+  if (!Number.isSafeInteger(value)) throw invalidParameter(name, 'a whole number is needed');
+  return value;
+}
+
+/** `invalid query parameter <name>: <reason>` (messaging.md 25). */
+export function invalidParameter(name: string, reason: string): ApiError {
+  return new ApiError('invalid_query', `invalid query parameter ${name}: ${reason}`);
 }
 
 function bodyMembers(body: unknown): [string, unknown][] {

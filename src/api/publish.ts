@@ -14,8 +14,9 @@ import type { Answer } from './answer.ts';
 import { ENQUEUE_HEADERS, PUBLISH_HEADERS } from './config-headers.ts';
 import { checkAddress, checkCallbacks, checkEndpoints, groupNotFound } from './destinations.ts';
 import { GroupBudget, groupCommands } from './group-publish.ts';
-import type { BodyLimit } from './request-body.ts';
+import { messageLimit } from './limits.ts';
 import type { Call, Route, Services } from './route.ts';
+import { scheduleCreation } from './schedule-creation.ts';
 import { PublishSchema } from './schemas.ts';
 import { refuseUnavailable } from './unavailable-features.ts';
 
@@ -24,6 +25,7 @@ type QueryConfig = SplitQuery['config'];
 export function publishRoutes(services: Services): Route[] {
   const { engine, checkDestination, clock, quotas, proxyHeaders, limits } = services;
   const bodyLimit = messageLimit(limits.messageBytesMax);
+  const createSchedule = scheduleCreation(services);
 
   async function enqueue(call: Call): Promise<Answer> {
     checkName('queue name', call.id);
@@ -40,6 +42,7 @@ export function publishRoutes(services: Services): Route[] {
     const lookUp = checkAddress(url, checkDestination);
     if (lookUp !== undefined) await lookUp;
     const options = readOptions(call, query.config, queueName);
+    if (options.cron !== undefined) return createSchedule(call, destination, query.config);
     const callbackLookUp = checkCallbacks(options.settings, checkDestination);
     if (callbackLookUp !== undefined) await callbackLookUp;
     const body = await call.body.read(bodyLimit);
@@ -60,6 +63,8 @@ export function publishRoutes(services: Services): Route[] {
     const group = await engine.findUrlGroup(projectId, name);
     if (group) await checkEndpoints(group.endpoints, checkDestination);
     const options = readOptions(call, queryConfig, queueName, group?.headers);
+    // A group that is missing now may be there when the schedule is due.
+    if (options.cron !== undefined) return createSchedule(call, { kind: 'group', name }, queryConfig);
     await checkCallbacks(options.settings, checkDestination);
     if (!group) throw groupNotFound(name);
     const shared: Omit<PublishCommand, 'url'> = { body: await call.body.read(bodyLimit), options };
@@ -87,7 +92,7 @@ export function publishRoutes(services: Services): Route[] {
     const input = { rawHeaders, queryConfig, tokenInQuery: !isTokenInHeader, proxyHeaders, groupDefaults };
     const context = queueName === undefined ? 'publish' : 'enqueue';
     const options = readPublishOptions(input, context, quotas, clock.nowMs());
-    refuseUnavailable(options, rawHeaders, queryConfig);
+    refuseUnavailable(rawHeaders, queryConfig);
     if (queueName !== undefined) options.settings.queueName = queueName;
     return options;
   }
@@ -96,8 +101,9 @@ export function publishRoutes(services: Services): Route[] {
     {
       method: 'POST',
       path: '/v2/publish/*',
-      access: 'full',
-      summary: 'Publishes a message to the URL, or to the URL group, in the path.',
+      access: 'publish',
+      summary:
+        'Publishes a message to the URL, or to the URL group, in the path; with a cron expression, creates a schedule.',
       takes: { configHeaders: PUBLISH_HEADERS, body: 'bytes' },
       refusals: [404],
       answers: { 200: PublishSchema, 202: PublishSchema },
@@ -106,7 +112,7 @@ export function publishRoutes(services: Services): Route[] {
     {
       method: 'POST',
       path: '/v2/enqueue/:queueName/*',
-      access: 'full',
+      access: 'publish',
       summary: 'Puts a message for the URL, or one for each endpoint of the URL group, in the path into a queue.',
       takes: { configHeaders: ENQUEUE_HEADERS, body: 'bytes' },
       refusals: [404, 412],
@@ -114,11 +120,6 @@ export function publishRoutes(services: Services): Route[] {
       handle: enqueue,
     },
   ];
-}
-
-/** The limit of one message's body, wherever the message comes from. */
-export function messageLimit(bytesMax: number): BodyLimit {
-  return { bytesMax, setting: 'message_bytes_max', quota: 'maxMessageSize' };
 }
 
 /** The object of 22.1. Ids are plain ASCII without quotes, so only the URL needs escaping. */

@@ -21,7 +21,7 @@ export async function readRetryOverride(
   if (given.size === 0) return override;
   const input = { rawHeaders: configHeaders, queryConfig: [], tokenInQuery: false, proxyHeaders: [] };
   const options = readPublishOptions(input, 'publish', quotas, clock.nowMs());
-  refuseUnavailable(options, configHeaders, []);
+  refuseUnavailable(configHeaders, []);
   for (const option of NOT_FOR_RETRIES) {
     const header = given.get(option);
     if (header !== undefined) throw new ApiError('invalid_header', `${header} is not supported for DLQ retries`);
@@ -35,6 +35,7 @@ export async function readRetryOverride(
   if (settings.timeoutMs !== undefined) override.timeoutMs = settings.timeoutMs;
   if (settings.labels !== undefined) override.labels = settings.labels;
   if (settings.redact !== undefined) override.redact = settings.redact;
+  if (settings.flowControl !== undefined) override.flowControl = settings.flowControl;
   if (settings.callback !== undefined) override.callback = settings.callback;
   if (settings.failureCallback !== undefined) override.failureCallback = settings.failureCallback;
   if (delayMs !== undefined) override.delayMs = delayMs;

@@ -3,6 +3,7 @@ import type { TSchema } from '@sinclair/typebox';
 import type { Engine } from '../engine/commands.ts';
 import type { ProjectId } from '../engine/model.ts';
 import type { Clock, EventLog } from '../engine/ports.ts';
+import type { TokenScope } from '../engine/stores.ts';
 import type { Quotas } from '../protocol/options.ts';
 import type { Accounts } from './accounts.ts';
 import type { Answer } from './answer.ts';
@@ -14,10 +15,11 @@ import type { RequestBody } from './request-body.ts';
 export type RouteMethod = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
 /**
- * Who may call: anybody; any token; only a full one. Every mutating route needs `full`, and so do the signing keys,
- * since they would let their reader forge deliveries (messaging.md 2.2).
+ * Who may call: anybody; a token that reads; one that publishes; only a full one, which may do all of it. What is made
+ * to last, such as a schedule, needs `full` like all that changes something, and so do the signing keys, since they
+ * would let their reader forge deliveries (messaging.md 2.2).
  */
-export type Access = 'public' | 'read' | 'full';
+export type Access = 'public' | 'read' | 'publish' | 'full';
 
 export interface Route {
   method: RouteMethod;
@@ -39,15 +41,26 @@ export interface Route {
 export interface Takes {
   /** Filters in the query; bulk actions read them from a JSON object in the body too (messaging.md 21.3). */
   filters?: { use: FilterUse; amount: Amount };
+  /** Parameters of the query besides filters. */
+  query?: readonly QueryParameter[];
   configHeaders?: readonly ConfigHeader[];
   /** A JSON body of this shape, or bytes of any content type. */
   body?: TSchema | 'bytes';
+}
+
+/** A parameter of the query as the interface document shows it. */
+export interface QueryParameter {
+  name: string;
+  meaning: string;
+  schema: TSchema;
 }
 
 /** One request that was admitted. */
 export interface Call {
   /** 0 on public routes. */
   projectId: ProjectId;
+  /** What the token admits its bearer to; `undefined` on public routes. */
+  scope: TokenScope | undefined;
   /** The `:parameter` of the path, percent-decoded once. */
   id: string;
   /** The text after `/v2/publish/`, as it came. */

@@ -3,6 +3,8 @@ import { type TProperties, Type } from '@sinclair/typebox';
 
 const Ms = Type.Integer({ minimum: 0, description: 'Unix time in milliseconds' });
 const Text = Type.String({ minLength: 1 });
+const Name = Type.String({ maxLength: 255, pattern: '^[A-Za-z0-9_.-]+$' });
+const AtLeastOne = Type.Integer({ minimum: 1 });
 const HeaderMapSchema = Type.Record(Type.String(), Type.Array(Type.String(), { minItems: 1 }), {
   $id: 'HeaderMap',
   description: 'Canonical header name to its values.',
@@ -63,12 +65,29 @@ export const MessageSchema = exactly(message, 'Message');
 export const ExplanationSchema = exactly(
   {
     reason: Type.Union(
-      ['delayed', 'retrying', 'due', 'endpoint_busy', 'attempting', 'cancelling'].map((name) => Type.Literal(name)),
+      [
+        'delayed',
+        'retrying',
+        'due',
+        'endpoint_busy',
+        'queued',
+        'queue_paused',
+        'key_paused',
+        'key_full',
+        'key_rate',
+        'key_turn',
+        'parallelism',
+        'attempting',
+        'cancelling',
+      ].map((name) => Type.Literal(name)),
     ),
     explanation: Text,
     retried: Type.Integer({ minimum: 0 }),
     since: Type.Optional(Ms),
     due: Type.Optional(Ms),
+    queueName: Type.Optional(Text),
+    ahead: Type.Optional(Type.Integer({ minimum: 0, description: 'messages of its queue that go before it' })),
+    flowControlKey: Type.Optional(Text),
   },
   'Explanation',
 );
@@ -115,7 +134,8 @@ const PublishedSchema = exactly(
 
 /** One element for each endpoint of the URL group. */
 const PublishedToGroupSchema = Type.Array(PublishedSchema, { minItems: 1 });
-export const PublishSchema = Type.Union([PublishedSchema, PublishedToGroupSchema]);
+export const ScheduleCreatedSchema = exactly({ scheduleId: Text }, 'ScheduleCreated');
+export const PublishSchema = Type.Union([PublishedSchema, PublishedToGroupSchema, ScheduleCreatedSchema]);
 export const BatchSchema = Type.Array(Type.Union([PublishedSchema, PublishedToGroupSchema, ErrorSchema]));
 export const UrlGroupSchema = exactly(
   {
@@ -129,6 +149,38 @@ export const UrlGroupSchema = exactly(
 );
 export const UrlGroupListSchema = Type.Array(UrlGroupSchema);
 
+const { messageId: _id, url: _url, maxRetries, topicName: _topic, endpointName: _endpoint, ...scheduled } = attributes;
+export const ScheduleSchema = exactly(
+  {
+    ...scheduled,
+    scheduleId: Text,
+    cron: Text,
+    createdAt: Ms,
+    destination: Type.String({ minLength: 1, description: 'URL, or name of a URL group' }),
+    body: Type.Optional(Text),
+    bodyBase64: Type.Optional(Text),
+    retries: maxRetries,
+    delay: Type.Optional(Type.Integer({ minimum: 0, description: 'seconds' })),
+    callbackHeader: Type.Optional(HeaderMapSchema),
+    failureCallbackHeader: Type.Optional(HeaderMapSchema),
+    catchUp: Type.Optional(Type.Union([Type.Literal('skip'), Type.Literal('one'), Type.Literal('all')])),
+    overlap: Type.Optional(Type.Union([Type.Literal('allow'), Type.Literal('skip')])),
+    isPaused: Type.Boolean(),
+    nextScheduleTime: Ms,
+    lastScheduleTime: Type.Optional(Ms),
+    lastScheduleStates: Type.Optional(
+      Type.Record(
+        Type.String(),
+        Type.Union([Type.Literal('IN_PROGRESS'), Type.Literal('SUCCESS'), Type.Literal('FAIL')]),
+        { description: 'by message id, those of the latest trigger' },
+      ),
+    ),
+    error: Type.Optional(Type.String({ minLength: 1, description: 'why the latest trigger made no message' })),
+  },
+  'Schedule',
+);
+export const ScheduleListSchema = Type.Array(ScheduleSchema);
+
 const Selectors = Type.Array(Type.Object({ url: Type.Optional(Text), name: Type.Optional(Text) }), { minItems: 1 });
 /** What adding and removing endpoints take (messaging.md 22.18, 22.19). */
 export const EndpointsSchema = Type.Object({ endpoints: Selectors });
@@ -136,6 +188,47 @@ export const EndpointsSchema = Type.Object({ endpoints: Selectors });
 export const GroupHeadersSchema = Type.Object({
   headers: Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())])),
 });
+
+export const QueueSchema = exactly(
+  {
+    name: Text,
+    createdAt: Ms,
+    updatedAt: Ms,
+    parallelism: AtLeastOne,
+    paused: Type.Boolean(),
+    lag: Type.Integer({ minimum: 0, description: 'messages that are not finished, running ones included' }),
+  },
+  'Queue',
+);
+export const QueueListSchema = Type.Array(QueueSchema);
+/** What making or updating a queue takes (messaging.md 22.7). */
+export const QueueSettingsSchema = Type.Object({
+  queueName: Name,
+  parallelism: Type.Optional(Type.Integer({ minimum: 1, default: 1 })),
+  paused: Type.Optional(Type.Boolean({ description: 'false without it' })),
+});
+
+const Limit = Type.Integer({ minimum: 0, description: '0: not limited' });
+const Count = Type.Integer({ minimum: 0 });
+export const FlowKeySchema = exactly(
+  {
+    flowControlKey: Text,
+    waitListSize: Count,
+    parallelismMax: Limit,
+    parallelismCount: Count,
+    rateMax: Limit,
+    rateCount: Count,
+    ratePeriod: Type.Integer({ minimum: 0, description: 'seconds; 0 without a rate' }),
+    ratePeriodStart: Type.Integer({ minimum: 0, description: 'Unix time in seconds; 0 before the first period' }),
+    isPaused: Type.Boolean(),
+    isPinnedParallelism: Type.Boolean(),
+    isPinnedRate: Type.Boolean(),
+  },
+  'FlowControlKey',
+);
+export const FlowKeyListSchema = exactly({ flowControls: Type.Array(FlowKeySchema), cursor: Type.Optional(Text) });
+export const GlobalParallelismSchema = exactly({ parallelismMax: Limit, parallelismCount: Count }, 'GlobalParallelism');
+
 export const CancelledSchema = exactly({ cancelled: Type.Integer({ minimum: 0 }) }, 'Cancelled');
 export const DeadListSchema = exactly({ messages: Type.Array(DeadMessageSchema), cursor: Type.Optional(Text) });
 export const DeletedSchema = exactly({ deleted: Type.Integer({ minimum: 0 }), cursor: Type.Optional(Text) });
@@ -160,6 +253,9 @@ export const BatchItemsSchema = Type.Array(
         Type.Union([Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())])), Type.Null()], {
           description: 'what a publish of this item alone would have as request headers',
         }),
+      ),
+      queue: Type.Optional(
+        Type.Union([Type.String(), Type.Null()], { description: 'name of the queue to put the message into' }),
       ),
     },
     { $id: 'BatchItem' },

@@ -3,31 +3,17 @@
  * worse than refusing it, so it is refused, in this one place.
  */
 import { ApiError } from '../protocol/errors.ts';
-import type { PublishOptions } from '../protocol/settings.ts';
-
-interface Feature {
-  /** Without the dialect's prefix. */
-  header: string;
-  isAskedFor: (options: PublishOptions) => boolean;
-}
-
-const FEATURES: readonly Feature[] = [{ header: 'Cron', isAskedFor: ({ cron }) => cron !== undefined }];
 
 const WORKFLOW_HEADER = /^(?:upstash|waypost)-workflow-/i;
 
 /**
- * Throws `ApiError` 400 that names the header of the first option this version cannot honour. `rawHeaders` are names
- * and values in turn, `queryConfig` the config parameters of the query.
+ * Throws `ApiError` 400 that names the first header this version cannot honour. `rawHeaders` are names and values in
+ * turn, `queryConfig` the config parameters of the query.
  */
 export function refuseUnavailable(
-  options: PublishOptions,
   rawHeaders: readonly string[],
   queryConfig: readonly (readonly [string, string])[],
 ): void {
-  const prefix = options.settings.dialect === 'upstash' ? 'Upstash' : 'Waypost';
-  for (const { header, isAskedFor } of FEATURES) {
-    if (isAskedFor(options)) throw notAvailable(`${prefix}-${header}`);
-  }
   for (let i = 0; i < rawHeaders.length; i += 2) refuseWorkflow(rawHeaders[i] ?? '');
   for (const [name] of queryConfig) refuseWorkflow(name);
 }

@@ -1,10 +1,11 @@
 /**
- * How messages, DLQ entries and log entries look on the wire (messaging.md 17, 18.1, 22.4). What is not set is absent:
+ * How messages, DLQ entries, log entries and schedules look on the wire (messaging.md 15.1, 17, 18.1, 22.4). What is not set is absent:
  * `JSON.stringify` drops `undefined`. Where clients read different spellings of one field, both are there and equal.
  */
 import type { Explanation } from '../engine/explain.ts';
 import type { LogDetail, Message } from '../engine/model.ts';
-import type { DeadMessage, LogEntry } from '../engine/stores.ts';
+import type { TriggeredState } from '../engine/schedules.ts';
+import type { DeadMessage, LogEntry, ScheduleView } from '../engine/stores.ts';
 import { base64OfBytes, textOrBase64 } from '../protocol/bodies.ts';
 import { redactedText, redactHeaderMap } from '../protocol/redaction.ts';
 import type { FlowControl, HeaderMap, MessageSettings } from '../protocol/settings.ts';
@@ -39,8 +40,10 @@ export function messageView(message: Message): View {
 }
 
 /** Our own addition: why a message waits, in one sentence and in fields. */
-export function explanationView({ reason, sentence, retried, sinceMs, dueAtMs }: Explanation): View {
-  return { reason, explanation: sentence, retried, since: sinceMs, due: dueAtMs };
+export function explanationView({ sentence, sinceMs, dueAtMs, ...fields }: Explanation): View {
+  const { reason, retried, queueName, ahead, flowControlKey } = fields;
+  const lane = { queueName, ahead, flowControlKey };
+  return { reason, explanation: sentence, retried, since: sinceMs, due: dueAtMs, ...lane };
 }
 
 /** The message's object and what the last attempt came to (messaging.md 17). */
@@ -85,6 +88,50 @@ export function logEntryView({ atMs, state, message, detail }: LogEntry): View {
   };
 }
 
+const SCHEDULE_STATES: Record<TriggeredState, string> = {
+  unfinished: 'IN_PROGRESS',
+  delivered: 'SUCCESS',
+  failed: 'FAIL',
+};
+
+/** The object of messaging.md 15.1. */
+export function scheduleView({ schedule, lastMessages }: ScheduleView): View {
+  const { id, createdAtMs, plan, standing } = schedule;
+  const { settings, destination } = plan;
+  const callbacks = callbackHeaderMaps(settings);
+  const lastStates = Object.fromEntries(
+    lastMessages.map(({ messageId, state }) => [messageId, SCHEDULE_STATES[state]]),
+  );
+  return {
+    scheduleId: id,
+    cron: plan.cron,
+    createdAt: createdAtMs,
+    destination: destination.kind === 'url' ? destination.url : destination.name,
+    method: plan.method,
+    header: headerView(plan.header, settings),
+    ...bodyView(plan),
+    retries: settings.maxRetries,
+    delay: plan.delayMs === undefined ? undefined : Math.ceil(plan.delayMs / 1000),
+    timeout: settings.timeoutMs,
+    callback: settings.callback?.url,
+    callbackHeader: callbacks.callback,
+    failureCallback: settings.failureCallback?.url,
+    failureCallbackHeader: callbacks.failureCallback,
+    queueName: settings.queueName,
+    ...callerIpView(plan),
+    ...labelView(settings),
+    ...flowControlView(settings.flowControl),
+    retryDelayExpression: settings.retryDelayExpression,
+    catchUp: plan.catchUp,
+    overlap: plan.overlap,
+    isPaused: standing.isPaused,
+    nextScheduleTime: standing.nextAtMs,
+    lastScheduleTime: standing.lastTrigger?.atMs,
+    lastScheduleStates: standing.lastTrigger && lastStates,
+    error: standing.error,
+  };
+}
+
 function destinationView({ url, settings }: Message): View {
   return { url, topicName: settings.topicName, endpointName: settings.endpointName };
 }
@@ -107,7 +154,7 @@ function nonEmpty(map: HeaderMap): HeaderMap | undefined {
   return undefined;
 }
 
-function bodyView({ body, settings }: Message): View {
+function bodyView({ body, settings }: Pick<Message, 'body' | 'settings'>): View {
   if (body.length > 0 && settings.redact?.body) return { body: redactedText(body) };
   const shown = textOrBase64(body);
   if (!shown) return {};
@@ -132,7 +179,7 @@ function detailView(detail: LogDetail | undefined): View {
   };
 }
 
-function callerIpView({ callerIp }: Message): View {
+function callerIpView({ callerIp }: Pick<Message, 'callerIp'>): View {
   return { callerIP: callerIp, callerIp };
 }
 

@@ -42,6 +42,12 @@ export class CommandFailed extends Error {
   }
 }
 
+/** The first argument when it is a word, as an action or a name is, and the others. */
+export function takeWord(args: readonly string[]): { word: string | undefined; rest: readonly string[] } {
+  const [word, ...rest] = args;
+  return word === undefined || word.startsWith('--') ? { word: undefined, rest: args } : { word, rest };
+}
+
 /** Takes `--name` out of the arguments that are not settings. */
 export function takeSwitch(args: readonly string[], flag: string): { given: boolean; rest: string[] } {
   return { given: args.includes(flag), rest: args.filter((arg) => arg !== flag) };

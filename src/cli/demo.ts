@@ -3,9 +3,15 @@
 import { DEVELOPMENT_ACCOUNTS } from '../config/development.ts';
 import { settingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
+import type { Clock } from '../engine/ports.ts';
 import { startServer } from '../server.ts';
+import { systemClock } from '../system.ts';
 import { createEventLog } from '../telemetry/event-log.ts';
 import { type Command, CommandFailed, EXIT, type Terminal } from './command.ts';
+
+const MINUTE_MS = 60_000;
+/** About what the scenes before the schedule take. */
+const UNTIL_MINUTE_MS = 8_000;
 
 export const demo: Command = {
   summary: 'watch a few messages live their lives, then end',
@@ -24,7 +30,8 @@ ${settingsHelp(true)}`,
     const { startReceiver } = await import('./demo/receiver.ts');
     const { play } = await import('./demo/scenes.ts');
 
-    const server = await startServer(config, { log, credentials: 'development', onFatal: fail });
+    const clock = shortlyBeforeMinute(systemClock);
+    const server = await startServer(config, { log, credentials: 'development', onFatal: fail, clock });
     const receiver = await startReceiver();
     const client = new Client({ baseUrl: server.url, token: DEVELOPMENT_ACCOUNTS[0].token });
     const write = (line: string): void => terminal.print(`${line}\n`);
@@ -49,6 +56,12 @@ async function loadClient(): Promise<typeof import('@upstash/qstash')> {
   } catch {
     throw new CommandFailed('the demo publishes with the official client: npm install @upstash/qstash');
   }
+}
+
+/** `clock` put forward by less than a minute, so that nobody has to wait long for the next minute to begin. */
+function shortlyBeforeMinute(clock: Clock): Clock {
+  const aheadMs = MINUTE_MS - UNTIL_MINUTE_MS - (clock.nowMs() % MINUTE_MS);
+  return { ...clock, nowMs: () => clock.nowMs() + Math.max(0, aheadMs) };
 }
 
 function fail(error: Error): never {

@@ -11,7 +11,8 @@ export const init: Command = {
     `Usage: waypost init [--project <name>] [--add-token] [--read-only] [options]
 
 Makes the data folder, the encryption key, and a project with a token and signing keys, and prints them. The token is
-kept as a hash only: it cannot be shown again. No server may be running on the data folder.
+kept as a hash only: it cannot be shown again. No server may be running on the data folder; while one is, "waypost
+projects" and "waypost tokens" make more of both.
 
   --project <name>
       Name of the project, which is also the user id inside its token. [default]

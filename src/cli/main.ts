@@ -8,6 +8,8 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   dev: async () => (await import('./dev.ts')).dev,
   serve: async () => (await import('./serve.ts')).serve,
   init: async () => (await import('./init.ts')).init,
+  projects: async () => (await import('./projects.ts')).projects,
+  tokens: async () => (await import('./tokens.ts')).tokens,
   doctor: async () => (await import('./doctor.ts')).doctor,
   config: async () => (await import('./config.ts')).config,
   demo: async () => (await import('./demo.ts')).demo,

@@ -31,6 +31,11 @@ export const DEVELOPMENT_ACCOUNTS: readonly [DevelopmentAccount, ...DevelopmentA
   },
 ];
 
+/** Whether a project of this name belongs to `waypost dev`. */
+export function isDevelopmentProject(name: string): boolean {
+  return DEVELOPMENT_ACCOUNTS.some((account) => account.name === name);
+}
+
 /** Whether a token known by its hash is one that everybody knows. */
 export function isDevelopmentToken(tokenHash: string): boolean {
   return DEVELOPMENT_ACCOUNTS.some(({ token }) => hashToken(token) === tokenHash);

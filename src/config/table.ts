@@ -167,6 +167,24 @@ export const SETTINGS = {
     max: 1_000_000,
     meaning: 'Publishes waiting for their commit at a time; more are answered 503.',
   },
+  requestsPerSecondMax: {
+    group: 'Requests',
+    type: 'integer',
+    default: 0,
+    min: 0,
+    max: 1_000_000,
+    meaning:
+      'Requests of a project in one second, publish, enqueue and batch excepted; more are answered 429; 0: any number.',
+  },
+  messagesPerDayMax: {
+    group: 'Requests',
+    type: 'integer',
+    default: 0,
+    min: 0,
+    max: 1_000_000_000_000,
+    meaning:
+      'Messages of a project on one day (UTC), callbacks and the like included; publishes beyond it are answered 429; 0: any number.',
+  },
   logsPageDefault: {
     group: 'Requests',
     type: 'integer',
@@ -255,6 +273,14 @@ export const SETTINGS = {
     min: 0,
     max: 100_000,
     meaning: 'Endpoints that a URL group may have; 0: any number.',
+  },
+  schedulesMax: {
+    group: 'Messages',
+    type: 'integer',
+    default: 1000,
+    min: 0,
+    max: 1_000_000,
+    meaning: 'Schedules that a project may have; 0: any number.',
   },
 
   allowDestinations: {

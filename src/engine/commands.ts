@@ -1,9 +1,26 @@
 /** What `api` asks of the engine: checked, typed, with defaults filled in. */
-import type { CallbackSettings, HeaderMap, HttpMethod, PublishOptions, Redaction } from '../protocol/settings.ts';
+import type {
+  CallbackSettings,
+  FlowControl,
+  HeaderMap,
+  HttpMethod,
+  PublishOptions,
+  Redaction,
+} from '../protocol/settings.ts';
 import type { Explanation } from './explain.ts';
 import type { FlowKey, FlowPin, Queue } from './lanes.ts';
 import type { Message, MessageId, Millis, ProjectId } from './model.ts';
-import type { AttributeFilter, DeadFilter, DeadMessage, LogEntry, LogFilter, Page, PageRequest } from './stores.ts';
+import type { ScheduleCommand } from './schedule-commands.ts';
+import type {
+  AttributeFilter,
+  DeadFilter,
+  DeadMessage,
+  LogEntry,
+  LogFilter,
+  Page,
+  PageRequest,
+  ScheduleView,
+} from './stores.ts';
 import type { Endpoint, EndpointSelector, UrlGroup, UrlGroupLimits } from './url-groups.ts';
 
 /** One message to be published; to a URL group, there is one for each endpoint, which names it in its settings. */
@@ -25,7 +42,10 @@ export interface Published {
 export type PublishOutcome = Published | 'tooManyQueues';
 
 export interface Engine {
-  /** Accepts all that nothing is wrong with, or none; resolves after the commit (P1), in the order given. */
+  /**
+   * Accepts all that nothing is wrong with, or none; resolves after the commit (P1), in the order given. Throws
+   * `RateLimited` (429), having accepted nothing, when the project has fewer messages left today.
+   */
   publish(projectId: ProjectId, commands: PublishCommand[]): Promise<PublishOutcome[]>;
   findMessage(projectId: ProjectId, id: MessageId): Promise<Message | undefined>;
   /** Why an unfinished message waits (P14); `undefined` once it is finished. */
@@ -60,6 +80,20 @@ export interface Engine {
   findUrlGroup(projectId: ProjectId, name: string): Promise<UrlGroup | undefined>;
   /** Ordered by name. */
   listUrlGroups(projectId: ProjectId): Promise<UrlGroup[]>;
+
+  /** Replaces all of a schedule with the same id, except its pause and what its triggers so far left (messaging.md 15.3). */
+  createSchedule(
+    projectId: ProjectId,
+    command: ScheduleCommand,
+    schedulesMax: number,
+  ): Promise<{ scheduleId: string } | 'tooMany'>;
+  /** Messages that it made go on. */
+  deleteSchedule(projectId: ProjectId, id: string): Promise<void>;
+  /** Times that pass during a pause are not made up for. */
+  setSchedulePaused(projectId: ProjectId, id: string, isPaused: boolean): Promise<'saved' | 'missing'>;
+  findSchedule(projectId: ProjectId, id: string): Promise<ScheduleView | undefined>;
+  /** Ordered by creation; bodies as `ScheduleStore` says. */
+  listSchedules(projectId: ProjectId): Promise<ScheduleView[]>;
 
   /** Makes a queue or replaces its settings; what exists is never refused. */
   saveQueue(
@@ -106,6 +140,8 @@ export interface DeadRetryOverride {
   maxRetries?: number;
   retryDelayExpression?: string;
   timeoutMs?: number;
+  /** Key and limits together. */
+  flowControl?: FlowControl;
   /** Each takes the place of the stored one, options and all. */
   callback?: CallbackSettings;
   failureCallback?: CallbackSettings;

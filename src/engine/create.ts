@@ -1,5 +1,6 @@
 /** Puts the engine together: recovery first, then its loops, then it takes commands. */
 import { ApiError } from '../protocol/errors.ts';
+import { dailyLimitReached } from '../protocol/rate-limits.ts';
 import type { HeaderMap } from '../protocol/settings.ts';
 import { type AcceptContext, type Draft, draftOf } from './accept.ts';
 import type { DeadRetryOverride, Engine, PublishCommand, PublishOutcome } from './commands.ts';
@@ -7,11 +8,13 @@ import { Dispatcher } from './dispatcher.ts';
 import { type Explanation, explain } from './explain.ts';
 import type { FlowKey, FlowPin } from './lanes.ts';
 import { RetentionLoop } from './loops/retention.ts';
+import { ScheduleLoop } from './loops/schedules.ts';
 import type { Message, MessageId, Millis, NewMessage, ProjectId, WorkerId } from './model.ts';
 import { Numbers } from './numbers.ts';
 import { place, setGoing } from './placement.ts';
 import type { Clock, Delivery, EventLog, Randomness } from './ports.ts';
 import { succeed } from './revive.ts';
+import { ScheduleCommands } from './schedule-commands.ts';
 import type { EngineSettings } from './settings.ts';
 import type { Accepted, AcceptedStanding, AttributeFilter, FlowKeyStore, QueueStore, Store } from './stores.ts';
 import type { Endpoint, EndpointSelector, UrlGroupLimits } from './url-groups.ts';
@@ -42,7 +45,9 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   const retention = new RetentionLoop(deps.store, deps.clock, deps.log, deps.settings);
   dispatcher.wake();
   retention.start();
-  return new RunningEngine(deps, numbers, dispatcher, retention);
+  const engine = new RunningEngine(deps, numbers, dispatcher, retention);
+  engine.startSchedules();
+  return engine;
 }
 
 class RunningEngine implements Engine {
@@ -50,6 +55,7 @@ class RunningEngine implements Engine {
   readonly #numbers: Numbers;
   readonly #dispatcher: Dispatcher;
   readonly #retention: RetentionLoop;
+  readonly #schedules: ScheduleLoop;
   #acceptsWaiting = 0;
   #draining: Promise<void> | undefined;
 
@@ -63,6 +69,11 @@ class RunningEngine implements Engine {
   readonly listQueues: Engine['listQueues'];
   readonly countInFlight: Engine['countInFlight'];
   readonly listUrlGroups: Engine['listUrlGroups'];
+  readonly createSchedule: Engine['createSchedule'];
+  readonly setSchedulePaused: Engine['setSchedulePaused'];
+  readonly deleteSchedule: Engine['deleteSchedule'];
+  readonly findSchedule: Engine['findSchedule'];
+  readonly listSchedules: Engine['listSchedules'];
   readonly ping: Engine['ping'];
 
   constructor(deps: EngineDeps, numbers: Numbers, dispatcher: Dispatcher, retention: RetentionLoop) {
@@ -81,7 +92,24 @@ class RunningEngine implements Engine {
     this.listQueues = store.listQueues.bind(store);
     this.countInFlight = store.countInFlight.bind(store);
     this.listUrlGroups = store.listUrlGroups.bind(store);
+    this.deleteSchedule = store.deleteSchedule.bind(store);
+    this.findSchedule = store.findSchedule.bind(store);
+    this.listSchedules = store.listSchedules.bind(store);
     this.ping = store.ping.bind(store);
+    this.#schedules = new ScheduleLoop({
+      ...deps,
+      numbers,
+      places: dispatcher,
+      acceptContext: (projectId) => this.#acceptContext(projectId),
+    });
+    const commands = new ScheduleCommands({ ...deps, numbers, noteNext: (atMs) => this.#schedules.noteNext(atMs) });
+    this.createSchedule = commands.create.bind(commands);
+    this.setSchedulePaused = commands.setPaused.bind(commands);
+  }
+
+  /** Triggers what has become due since the last process ended, and goes on from there. */
+  startSchedules(): void {
+    this.#schedules.wake();
   }
 
   async publish(projectId: ProjectId, commands: PublishCommand[]): Promise<PublishOutcome[]> {
@@ -90,6 +118,8 @@ class RunningEngine implements Engine {
     const context = this.#acceptContext(projectId);
     const news = await this.#place(commands.map((command, index) => draftOf(command, firstKey + index, context)));
     const accepted = await this.#admit(news, () => this.#deps.store.accept(news, context.nowMs));
+    const [first] = accepted;
+    if (first?.kind === 'overDayLimit') throw dailyLimitReached(first.limit, first.remaining, context.nowMs);
     return news.map(({ message }, index) => publishedAs(message, accepted[index]));
   }
 
@@ -214,7 +244,11 @@ class RunningEngine implements Engine {
   }
 
   drain(limitMs: Millis): Promise<void> {
-    this.#draining ??= Promise.all([this.#dispatcher.drain(limitMs), this.#retention.stop()]).then(() => undefined);
+    this.#draining ??= Promise.all([
+      this.#dispatcher.drain(limitMs),
+      this.#retention.stop(),
+      this.#schedules.stop(),
+    ]).then(() => undefined);
     return this.#draining;
   }
 

@@ -80,15 +80,18 @@ export interface FlowStanding {
   parallelism: number | null;
   isPaused: boolean;
   inFlight: number;
+  /** Messages that left the wait list and wait for their origin or their project: they start before the next ones. */
+  letGo: number;
   /** When the first of those that wait becomes ready; `null`: nobody waits. */
   firstReadyAtMs: Millis | null;
 }
 
 /** When the first waiting message may start; `null` when something else must happen before: then that sets it anew. */
 export function nextStartAtMs(standing: FlowStanding, nowMs: Millis): Millis | null {
-  const { window, parallelism, isPaused, inFlight, firstReadyAtMs } = standing;
+  const { window, parallelism, isPaused, inFlight, letGo, firstReadyAtMs } = standing;
   if (firstReadyAtMs === null || isPaused) return null;
-  if (parallelism !== null && inFlight >= parallelism) return null;
-  if (startsLeft(window, nowMs) > 0) return firstReadyAtMs;
+  if (parallelism !== null && inFlight + letGo >= parallelism) return null;
+  const left = startsLeft(window, nowMs);
+  if (left > 0) return left > letGo ? firstReadyAtMs : null;
   return Math.max(firstReadyAtMs, (window.startedAtMs ?? nowMs) + window.periodS * 1000);
 }

@@ -21,6 +21,7 @@ import type {
   Standing,
   WorkerId,
 } from './model.ts';
+import type { Schedule, ScheduleChange, TriggeredMessage } from './schedules.ts';
 import type { Endpoint, EndpointSelector, UrlGroup, UrlGroupLimits } from './url-groups.ts';
 
 /** The store could not write now (disk full, busy, closing); nothing of the command was saved. */
@@ -38,13 +39,17 @@ export type Accepted =
   | { kind: 'accepted'; standing: AcceptedStanding }
   | { kind: 'duplicate'; messageId: MessageId }
   /** Its queue does not exist, and the project has as many as it may. */
-  | { kind: 'tooManyQueues' };
+  | { kind: 'tooManyQueues' }
+  /** All messages of its publish are refused: they are more than the `remaining` ones that its project has left today. */
+  | { kind: 'overDayLimit'; limit: number; remaining: number };
 
 /** What a store enforces on its own, for every project alike; 0 means unlimited (messaging.md 20.1). */
 export interface LaneLimits {
   queuesMax: number;
   /** Attempts in flight at most, with or without a lane (messaging.md 16.8). */
   parallelismMax: number;
+  /** Messages of a project on one day (UTC). A publish beyond it is refused; what else becomes a message only counts. */
+  messagesPerDayMax: number;
 }
 
 /** The place of a settled message, for the next one of its lane. */
@@ -130,7 +135,8 @@ export interface LiveMessage {
 export interface MessageStore {
   /**
    * Saves `messages`; answers in their order. A duplicate saves nothing and names the first message; one whose queue
-   * would be one too many saves nothing either. All others are saved together or not at all.
+   * would be one too many saves nothing either. All others are saved together or not at all. They are of one project: when
+   * it has fewer left today than they are, duplicates included, nothing is saved; only what is saved uses the day up.
    */
   accept(messages: NewMessage[], nowMs: Millis): Promise<Accepted[]>;
   /** Claims due messages, each under a token that no earlier claim had. */
@@ -225,17 +231,35 @@ export interface Project {
   projectId: ProjectId;
   /** `UserID` of the project's tokens. */
   name: string;
+  createdAtMs: Millis;
 }
 
-export type TokenScope = 'full' | 'read-only';
+/** `publish-only` may publish, enqueue and send batches; `read-only` may read, signing keys excepted (messaging.md 2.2). */
+export type TokenScope = 'full' | 'publish-only' | 'read-only';
+
+export interface Token {
+  /** SHA-256 of the whole token, base64url: the token itself is kept nowhere. */
+  tokenHash: string;
+  projectId: ProjectId;
+  scope: TokenScope;
+  /** What its owner calls it. */
+  name?: string;
+  createdAtMs: Millis;
+  /** To the hour or so; absent: never. */
+  lastUsedAtMs?: Millis;
+}
 
 export interface ProjectStore {
   /** Creates the project or finds it by name. `signingKeys` are kept only when it is new. They come sealed. */
   ensureProject(name: string, signingKeys: SealedKeys, nowMs: Millis): Promise<Project>;
   listProjects(): Promise<Project[]>;
-  /** `tokenHash`: SHA-256 of the whole token, base64url. Adding one that exists changes nothing. */
-  addToken(projectId: ProjectId, tokenHash: string, scope: TokenScope, nowMs: Millis): Promise<void>;
-  listTokens(): Promise<{ projectId: ProjectId; tokenHash: string; scope: TokenScope }[]>;
+  /** Adding one that exists changes nothing. */
+  addToken(token: Token): Promise<void>;
+  /** By project, then in the order in which they were made. */
+  listTokens(): Promise<Token[]>;
+  /** False when there is no such token. */
+  removeToken(tokenHash: string): Promise<boolean>;
+  noteTokenUse(tokenHash: string, nowMs: Millis): Promise<void>;
   signingKeys(projectId: ProjectId): Promise<SealedKeys>;
   /** Replaces the pair only while it still is `expected`; answers what is in force afterwards. */
   replaceSigningKeys(projectId: ProjectId, expected: SealedKeys, next: SealedKeys): Promise<SealedKeys>;
@@ -273,6 +297,51 @@ export interface UrlGroupStore {
   findUrlGroup(projectId: ProjectId, name: string): Promise<UrlGroup | undefined>;
   /** Ordered by name. */
   listUrlGroups(projectId: ProjectId): Promise<UrlGroup[]>;
+}
+
+/** A schedule that is due. */
+export interface DueSchedule {
+  schedule: Schedule;
+  /** Whether a message of the latest trigger is unfinished. Only looked at for those that do not overlap. */
+  isBusy: boolean;
+}
+
+export interface ScheduleView {
+  schedule: Schedule;
+  /** Those of the latest trigger of which something is known still, in the order of its endpoints. */
+  lastMessages: TriggeredMessage[];
+}
+
+export interface ScheduleStore {
+  /**
+   * Creates the schedule, or replaces all of the one that has its key. `fromVersion` is that one's version; `'stale'`,
+   * with nothing written, when it has another by now, or exists though none was expected. At `schedulesMax` schedules of
+   * the project (0: any number) no more are created.
+   */
+  saveSchedule(
+    schedule: Schedule,
+    fromVersion: number | undefined,
+    schedulesMax: number,
+  ): Promise<'saved' | 'stale' | 'tooMany'>;
+  /**
+   * Makes each change and answers where its messages stand, or `'stale'`, with nothing of it done, when the schedule is
+   * gone or has another version by now. A queue that is missing is made (messaging.md 22.13).
+   */
+  changeSchedules(changes: ScheduleChange[], nowMs: Millis): Promise<(AcceptedStanding[] | 'stale')[]>;
+  /** Deleting one that does not exist changes nothing. */
+  deleteSchedule(projectId: ProjectId, id: string): Promise<void>;
+  findSchedule(projectId: ProjectId, id: string): Promise<ScheduleView | undefined>;
+  /** Ordered by creation. Together they hold up to 16 MiB of bodies: those of the rest are left empty. */
+  listSchedules(projectId: ProjectId): Promise<ScheduleView[]>;
+  /**
+   * Up to `limit` schedules that are due, earliest first, with up to about `bytesMax` bytes, but at least one; and, when
+   * there is none, the earliest time at which one will be.
+   */
+  dueSchedules(request: {
+    nowMs: Millis;
+    limit: number;
+    bytesMax: number;
+  }): Promise<{ due: DueSchedule[]; nextAtMs: Millis | undefined }>;
 }
 
 export interface RetentionStore {
@@ -345,6 +414,7 @@ export interface Store
     LogStore,
     ProjectStore,
     UrlGroupStore,
+    ScheduleStore,
     QueueStore,
     FlowKeyStore,
     RetentionStore {

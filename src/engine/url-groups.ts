@@ -1,5 +1,6 @@
 /** URL groups: named lists of endpoints that are published to as one (messaging.md 13). */
 import type { HeaderMap } from '../protocol/settings.ts';
+import type { PublishCommand } from './commands.ts';
 import type { Millis } from './model.ts';
 
 export interface Endpoint {
@@ -50,6 +51,15 @@ export function withEndpoints(endpoints: readonly Endpoint[], given: readonly En
 /** `endpoints` without those that a selector means (messaging.md 22.19). */
 export function withoutEndpoints(endpoints: readonly Endpoint[], selectors: readonly EndpointSelector[]): Endpoint[] {
   return endpoints.filter((endpoint) => !selectors.some((selector) => means(selector, endpoint)));
+}
+
+/** `shared` once for each endpoint, in their order (messaging.md 5.3). */
+export function publishesToGroup(group: UrlGroup, shared: Omit<PublishCommand, 'url'>): PublishCommand[] {
+  return group.endpoints.map(({ url, name }) => {
+    const settings = { ...shared.options.settings, topicName: group.name };
+    if (name !== undefined) settings.endpointName = name;
+    return { ...shared, url, options: { ...shared.options, settings } };
+  });
 }
 
 function means({ url, name }: EndpointSelector, endpoint: Endpoint): boolean {

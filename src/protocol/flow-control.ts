@@ -5,7 +5,8 @@ import { checkName } from './names.ts';
 import type { FlowControl } from './settings.ts';
 
 const PERIOD_DEFAULT_S = 1;
-const PERIOD_MAX_S = 7 * 86_400;
+/** The longest period that a rate can count for (messaging.md 16.2). */
+export const PERIOD_MAX_S = 7 * 86_400;
 
 /**
  * Reads `Upstash-Flow-Control-Key` and `-Value` (messaging.md 16.2). `valueHeader` and `keyHeader` are the headers'

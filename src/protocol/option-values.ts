@@ -85,6 +85,15 @@ export function deduplicationIdOf(given: Given | undefined): string | undefined 
   throw invalidHeader(given.header, `longer than ${DEDUPLICATION_ID_LENGTH_MAX} characters`);
 }
 
+/** One of `words`, in any letter case. */
+export function wordOf<Word extends string>(given: Given | undefined, words: readonly Word[]): Word | undefined {
+  if (given === undefined) return undefined;
+  const word = words.find((known) => known === given.value.toLowerCase());
+  if (word !== undefined) return word;
+  const choice = `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;
+  throw invalidHeader(given.header, `must be ${choice}, not ${shown(given.value)}`);
+}
+
 /** The URL of a callback: a URL by the same rules as a destination, never a group. */
 export function callbackUrlOf(given: Given): string {
   const url = withoutFragment(textOfWire(given.value));

@@ -1,5 +1,6 @@
 import type { CallbackKind } from './config-names.ts';
 import { collectConfiguration, type Given, type OptionsInput, type Scope } from './config-scopes.ts';
+import { checkCron } from './cron-times.ts';
 import { ApiError, invalidHeader, quotaExceeded } from './errors.ts';
 import { parseFlowControl } from './flow-control.ts';
 import { explicitHeaders, forwardedHeaders, withAllHeaders } from './forwarding.ts';
@@ -16,6 +17,7 @@ import {
   notBeforeOf,
   timeoutOf,
   wholeNumberOf,
+  wordOf,
 } from './option-values.ts';
 import { parseRedaction } from './redaction.ts';
 import type { CallbackSettings, Deduplication, FlowControl, MessageSettings, PublishOptions } from './settings.ts';
@@ -97,7 +99,7 @@ class OptionsReader {
       read.delayMs = delayMs;
     }
     if (deduplication !== undefined) read.deduplication = deduplication;
-    if (kind === 'schedule') readSchedule(scope, read);
+    if (kind === 'schedule') readSchedule(scope, read, this.#nowMs);
     if (this.#exceeded !== undefined) throw this.#exceeded;
     return read;
   }
@@ -209,9 +211,9 @@ function flowControlOf(key: Given | undefined, value: Given | undefined): FlowCo
   return parseFlowControl(key.value, value.value, value.header, key.header);
 }
 
-function readSchedule({ options }: Scope, read: PublishOptions): void {
-  // A missing expression is reported as an empty one by whoever reads it (15.2).
-  read.cron = options.get('cron')?.value ?? '';
+function readSchedule({ options }: Scope, read: PublishOptions, nowMs: number): void {
+  // A missing expression is reported as an empty one (15.2).
+  read.cron = checkCron(options.get('cron')?.value ?? '', nowMs);
   const scheduleId = options.get('schedule-id');
   if (scheduleId !== undefined) {
     checkName('schedule id', scheduleId.value, scheduleId.header);
@@ -222,6 +224,10 @@ function readSchedule({ options }: Scope, read: PublishOptions): void {
     checkName('queue name', queueName.value, queueName.header);
     read.scheduleQueueName = queueName.value;
   }
+  const catchUp = wordOf(options.get('schedule-catch-up'), ['skip', 'one', 'all']);
+  if (catchUp !== undefined) read.scheduleCatchUp = catchUp;
+  const overlap = wordOf(options.get('schedule-overlap'), ['allow', 'skip']);
+  if (overlap !== undefined) read.scheduleOverlap = overlap;
 }
 
 /**

@@ -63,6 +63,12 @@ export interface MessageSettings {
 /** How a publish asks not to be made twice (messaging.md 11). */
 export type Deduplication = { by: 'id'; id: string } | { by: 'content' };
 
+/** What becomes of a schedule's times that passed while nothing could be triggered: nothing, one message, or one each. */
+export type ScheduleCatchUp = 'skip' | 'one' | 'all';
+
+/** Whether a schedule is triggered while a message of the trigger before is unfinished. */
+export type ScheduleOverlap = 'allow' | 'skip';
+
 /** The outcome of reading the config headers of one publish (messaging.md 4). */
 export interface PublishOptions {
   method: HttpMethod;
@@ -75,8 +81,10 @@ export interface PublishOptions {
   delayMs?: number;
   notBeforeMs?: number;
   deduplication?: Deduplication;
-  /** Present when the publish is really a schedule creation. */
+  /** Present when the publish is really a schedule creation: valid, and with a time to come. */
   cron?: string;
   scheduleId?: string;
   scheduleQueueName?: string;
+  scheduleCatchUp?: ScheduleCatchUp;
+  scheduleOverlap?: ScheduleOverlap;
 }

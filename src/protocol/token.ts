@@ -14,6 +14,17 @@ export function hashToken(token: string): string {
   return hash('sha256', token, 'base64url');
 }
 
+/** 64 bits: enough to tell tokens apart, and nothing that helps to find one. */
+const ID_BYTES = 8;
+
+/**
+ * What a token is called where it must not be shown: `tok_` and the beginning of its hash in hex. Whoever finds a token
+ * can tell which one it is: `printf %s "$TOKEN" | sha256sum`.
+ */
+export function tokenIdOf(tokenHash: string): string {
+  return `tok_${Buffer.from(tokenHash, 'base64url').toString('hex', 0, ID_BYTES)}`;
+}
+
 /** The `UserID` inside a token; `undefined` when it has none. Says nothing about whether the token is valid. */
 export function userIdOfToken(token: string): string | undefined {
   try {

@@ -10,9 +10,10 @@ import { pinKey, resetKeyRate, setKeyPaused, unpinKey } from './sql/lanes/flow-c
 import { deleteQueue, emptyQueue, saveQueue, setQueuePaused } from './sql/lanes/queue-commands.ts';
 import { LogWriter, type WriteContext } from './sql/log-writer.ts';
 import { reserve } from './sql/numbers.ts';
-import { addToken, ensureProject, replaceSigningKeys } from './sql/projects.ts';
+import { addToken, ensureProject, noteTokenUse, removeToken, replaceSigningKeys } from './sql/projects.ts';
 import { release, releaseAll } from './sql/release.ts';
 import { dropExpired } from './sql/retention.ts';
+import { changeSchedules, deleteSchedule, saveSchedule } from './sql/schedules.ts';
 import { type SettleAnswer, type SettleArgs, settleAll } from './sql/settle.ts';
 import { addEndpoints, deleteUrlGroup, removeEndpoints, setGroupHeaders } from './sql/url-groups.ts';
 
@@ -27,11 +28,16 @@ const SINGLE = {
   reviveDead,
   ensureProject,
   addToken,
+  removeToken,
+  noteTokenUse,
   replaceSigningKeys,
   addEndpoints,
   removeEndpoints,
   setGroupHeaders,
   deleteUrlGroup,
+  saveSchedule,
+  changeSchedules,
+  deleteSchedule,
   saveQueue,
   setQueuePaused,
   deleteQueue,

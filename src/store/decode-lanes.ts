@@ -12,8 +12,9 @@ import { decodeMessage } from './sql/rows.ts';
 
 export function decodeAccepted(as: AcceptedAs): Accepted {
   if (as === 'tooManyQueues') return { kind: 'tooManyQueues' };
-  if (typeof as === 'object') return { kind: 'duplicate', messageId: as.duplicateOf };
-  return { kind: 'accepted', standing: as };
+  if (typeof as === 'string') return { kind: 'accepted', standing: as };
+  if ('duplicateOf' in as) return { kind: 'duplicate', messageId: as.duplicateOf };
+  return { kind: 'overDayLimit', ...as };
 }
 
 export function decodeClaimed(row: ClaimedRow): Claimed {

@@ -153,6 +153,12 @@ function weigh(command: WriteCommand): { rows: number; bytes: number } {
         rows: command.args.revivals.length,
         bytes: bodyBytes(command.args.revivals.map(({ successor }) => successor)),
       };
+    case 'changeSchedules': {
+      const messages = command.args.changes.flatMap((change) => change.messages);
+      return { rows: command.args.changes.length + messages.length, bytes: bodyBytes(messages) };
+    }
+    case 'saveSchedule':
+      return { rows: 2, bytes: bodyBytes([{ content: command.args.schedule.plan }]) };
     case 'settle': {
       const { events, follows = [] } = command.args.settlement.change;
       return { rows: 1 + follows.length, bytes: answerBytes(events) + bodyBytes(follows) };

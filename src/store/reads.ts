@@ -9,6 +9,7 @@ import { findQueue, listQueues } from './sql/lanes/queue-commands.ts';
 import { listLogs } from './sql/logs.ts';
 import type { Position } from './sql/page.ts';
 import { listProjects, listTokens, signingKeys } from './sql/projects.ts';
+import { dueSchedules, findSchedule, listSchedules } from './sql/schedules.ts';
 import { findUrlGroup, listUrlGroups } from './sql/url-groups.ts';
 
 const READS = {
@@ -26,6 +27,9 @@ const READS = {
   signingKeys,
   findUrlGroup,
   listUrlGroups,
+  findSchedule,
+  listSchedules,
+  dueSchedules,
   findQueue,
   listQueues,
   findKey,
@@ -42,13 +46,16 @@ export type Reads = {
 
 export type ReadMethod = keyof Reads;
 
-/** Those that may look at many rows or carry many bodies; the others look up a row or two. */
+/** Those that may look at many rows, were it only to count who waits, or carry many bodies; the others look up a row or two. */
 export const LONG_READS: ReadonlySet<ReadMethod> = new Set<ReadMethod>([
   'findCandidates',
+  'findLive',
   'listDead',
   'deadAt',
   'listLogs',
   'listUrlGroups',
+  'listSchedules',
+  'findQueue',
   'listQueues',
   'findKey',
   'listKeys',

@@ -14,6 +14,7 @@ import type {
   ProjectId,
   Settlement,
 } from '../engine/model.ts';
+import type { Schedule, ScheduleChange } from '../engine/schedules.ts';
 import type {
   Accepted,
   AcceptedStanding,
@@ -23,6 +24,7 @@ import type {
   DeadFilter,
   DeadMessage,
   DeletedQueue,
+  DueSchedule,
   LaneLimits,
   LiveMessage,
   LogEntry,
@@ -30,11 +32,12 @@ import type {
   Page,
   PageRequest,
   Project,
+  ScheduleView,
   SealedKeys,
   Settled,
   Store,
   Succession,
-  TokenScope,
+  Token,
 } from '../engine/stores.ts';
 import type { Endpoint, EndpointSelector, UrlGroup, UrlGroupLimits } from '../engine/url-groups.ts';
 import { decodeCursor, dlqIdOf, encodeCursor } from '../protocol/cursor.ts';
@@ -58,12 +61,13 @@ import {
   encodeSettlement,
   logStateOf,
 } from './sql/rows.ts';
+import { decodeSchedule, decodeScheduleViews, encodeSchedule, encodeScheduleChange } from './sql/schedule-rows.ts';
 import type { UrlGroupRow } from './sql/url-groups.ts';
 
 /** Windows of a list that one page may look through for rows that match (`WINDOW` in sql/page.ts rows each). */
 const WINDOWS_MAX = 50;
 
-const UNLIMITED: LaneLimits = { queuesMax: 0, parallelismMax: 0 };
+const UNLIMITED: LaneLimits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0 };
 
 /** Bytes of bodies on one page: it ends early rather than take the memory of a thousand large bodies. */
 const PAGE_BYTES_MAX = 16 * 1024 * 1024;
@@ -276,12 +280,20 @@ export class SqlStore implements Store {
     return this.#connection.read('listProjects', {});
   }
 
-  addToken(projectId: ProjectId, tokenHash: string, scope: TokenScope, nowMs: Millis): Promise<void> {
-    return this.#connection.write('addToken', { projectId, tokenHash, scope, nowMs });
+  addToken(token: Token): Promise<void> {
+    return this.#connection.write('addToken', token);
   }
 
-  listTokens(): Promise<{ projectId: ProjectId; tokenHash: string; scope: TokenScope }[]> {
+  listTokens(): Promise<Token[]> {
     return this.#connection.read('listTokens', {});
+  }
+
+  removeToken(tokenHash: string): Promise<boolean> {
+    return this.#connection.write('removeToken', { tokenHash });
+  }
+
+  async noteTokenUse(tokenHash: string, nowMs: Millis): Promise<void> {
+    await this.#connection.write('noteTokenUse', { tokenHash, nowMs });
   }
 
   signingKeys(projectId: ProjectId): Promise<SealedKeys> {
@@ -328,6 +340,48 @@ export class SqlStore implements Store {
     return (await this.#connection.read('listUrlGroups', { projectId })).map(decodeUrlGroup);
   }
 
+  saveSchedule(
+    schedule: Schedule,
+    fromVersion: number | undefined,
+    schedulesMax: number,
+  ): Promise<'saved' | 'stale' | 'tooMany'> {
+    return this.#connection.write('saveSchedule', {
+      schedule: encodeSchedule(schedule),
+      fromVersion: fromVersion ?? null,
+      schedulesMax,
+    });
+  }
+
+  changeSchedules(changes: ScheduleChange[], nowMs: Millis): Promise<(AcceptedStanding[] | 'stale')[]> {
+    const stored = changes.map(encodeScheduleChange);
+    return this.#connection.write('changeSchedules', { changes: stored, limits: this.#limits, nowMs });
+  }
+
+  async deleteSchedule(projectId: ProjectId, id: string): Promise<void> {
+    await this.#connection.write('deleteSchedule', { projectId, id });
+  }
+
+  async findSchedule(projectId: ProjectId, id: string): Promise<ScheduleView | undefined> {
+    const [view] = decodeScheduleViews(await this.#connection.read('findSchedule', { projectId, id }));
+    return view;
+  }
+
+  async listSchedules(projectId: ProjectId): Promise<ScheduleView[]> {
+    return decodeScheduleViews(await this.#connection.read('listSchedules', { projectId }));
+  }
+
+  async dueSchedules(request: {
+    nowMs: Millis;
+    limit: number;
+    bytesMax: number;
+  }): Promise<{ due: DueSchedule[]; nextAtMs: Millis | undefined }> {
+    const { due, nextAtMs } = await this.#connection.read('dueSchedules', request);
+    return {
+      due: due.map((row) => ({ schedule: decodeSchedule(row), isBusy: row.busy === 1 })),
+      nextAtMs: nextAtMs ?? undefined,
+    };
+  }
+
   saveQueue(
     projectId: ProjectId,
     { name, parallelism, isPaused }: { name: string; parallelism: number; isPaused: boolean },
@@ -343,7 +397,7 @@ export class SqlStore implements Store {
   }
 
   async deleteQueue(projectId: ProjectId, name: string, nowMs: Millis): Promise<DeletedQueue | undefined> {
-    const queueId = await this.#connection.write('deleteQueue', { projectId, name, nowMs });
+    const queueId = await this.#connection.write('deleteQueue', { projectId, name, limits: this.#limits, nowMs });
     return queueId === null ? undefined : { projectId, queueId };
   }
 

@@ -3,7 +3,7 @@ import { Value } from '@sinclair/typebox/value';
 import type { InjectOptions } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Route } from '../../src/api/route.ts';
-import { OTHER_TOKEN, openWorld, READ_ONLY_TOKEN, TOKEN, type World } from './support/world.ts';
+import { openWorld, PUBLISH_ONLY_TOKEN, READ_ONLY_TOKEN, TOKEN, type World } from './support/world.ts';
 
 let world: World;
 beforeAll(async () => {
@@ -20,8 +20,9 @@ const named = table.map((route): [string, Route] => [`${route.method} ${route.pa
 const isProtected = ([, { access }]: [string, Route]): boolean => access !== 'public';
 
 function requestFor(route: Route, id = 'msg_unknown'): InjectOptions {
-  const url = route.path.replace(/:\w+$/, id).replace('*', 'https://example.com/x');
+  const url = route.path.replace(/:\w+/, id).replace('*', 'https://example.com/x');
   const request: InjectOptions = { method: route.method, url };
+  if (route.path === '/v2/schedules/*') request.headers = { 'upstash-cron': '@daily' };
   if (route.path === '/v2/batch') request.payload = '[{"destination":"https://example.com/x"}]';
   return request;
 }
@@ -49,16 +50,20 @@ describe.each(named.filter(isProtected))('%s', (_name, route) => {
     expect(bad.status).toBe(401);
   });
 
-  it('lets a read-only token do what its access says and nothing else (messaging 2.2, 29.9)', async () => {
+  it.each([
+    ['read-only', READ_ONLY_TOKEN, 'read'],
+    ['publish-only', PUBLISH_ONLY_TOKEN, 'publish'],
+  ])('lets a %s token do what its access says and nothing else (messaging 2.2, 29.9)', async (scope, token, access) => {
     const before = await world.countStored();
-    const reply = await world.ask({ ...requestFor(route), headers: { authorization: `Bearer ${READ_ONLY_TOKEN}` } });
-    if (route.access === 'read') expect(reply.status).not.toBe(403);
-    else expect([reply.status, reply.json.error]).toEqual([403, 'read-only token cannot perform this operation']);
+    const reply = await world.ask({ ...requestFor(route), headers: { authorization: `Bearer ${token}` } });
+    if (route.access === access) return expect(reply.status).not.toBe(403);
+    expect([reply.status, reply.json.error]).toEqual([403, `${scope} token cannot perform this operation`]);
     expect(await world.countStored()).toBe(before);
   });
 });
 
-describe.each(named)('%s', (_name, route) => {
+// Behind /v2/schedules/ there is a destination only in what is posted; to other methods it is an id, and has no slash.
+describe.each(named.filter(([, { path }]) => path !== '/v2/schedules/*'))('%s', (_name, route) => {
   it('answers other methods on its path with 405 and says which are allowed', async () => {
     const request = requestFor(route);
     const reply = await world.ask({ ...request, method: 'PUT' });
@@ -67,46 +72,26 @@ describe.each(named)('%s', (_name, route) => {
   });
 });
 
-it('gives every mutating route and the signing keys to full tokens only', () => {
-  for (const { method, path, access } of table) {
-    if (access === 'public') expect(path).toMatch(/^\/(healthz|readyz|openapi\.json|docs)$/);
-    else expect(access).toBe(method === 'GET' && path !== '/v2/keys' ? 'read' : 'full');
-  }
-});
-
-it('keeps the projects apart (messaging 29.10)', async () => {
-  const messageId = await world.publish('https://slow.example/apart', { 'upstash-delay': '1h' });
-  const dlqId = await world.bury('https://fail.example/apart');
-  const before = await world.countStored();
-  const headers = { authorization: `Bearer ${OTHER_TOKEN}` };
-  // The names of URL groups are each project's own: test/api/url-groups.test.ts.
-  for (const route of table.filter(({ path }) => path.includes(':') && !path.startsWith('/v2/topics'))) {
-    const id = route.path.includes('dlq') ? dlqId : messageId;
-    const reply = await world.ask({ ...requestFor(route, id), headers });
-    expect([route.method, route.path, reply.status]).toEqual([route.method, route.path, 404]);
-  }
-  const ids = `messageIds=${messageId}`;
-  const cancelled = await world.ask({ method: 'DELETE', url: `/v2/messages?${ids}`, headers });
-  const cancelledAll = await world.ask({ method: 'DELETE', url: '/v2/messages', headers });
-  const deleted = await world.ask({ method: 'DELETE', url: `/v2/dlq?dlqIds=${dlqId}`, headers });
-  const retried = await world.ask({ method: 'POST', url: `/v2/dlq/retry?dlqIds=${dlqId}`, headers });
-  const logs = await world.ask({ method: 'GET', url: `/v2/logs?${ids}`, headers });
-  const dead = await world.ask({ method: 'GET', url: `/v2/dlq?dlqIds=${dlqId}`, headers });
-  expect([cancelled.json.cancelled, cancelledAll.json.cancelled, deleted.json.deleted]).toEqual([0, 0, 0]);
-  expect([retried.status, logs.json.logs, dead.json.messages]).toEqual([404, [], []]);
-  expect(await world.countStored()).toBe(before);
+it('gives what changes something and the signing keys to full tokens only, publishing excepted', () => {
+  const expected = (method: string, path: string): string => {
+    if (/^\/(healthz|readyz|openapi\.json|docs)$/.test(path)) return 'public';
+    if (/^\/v2\/(publish|enqueue|batch)(\/|$)/.test(path)) return 'publish';
+    return method === 'GET' && path !== '/v2/keys' ? 'read' : 'full';
+  };
+  for (const { method, path, access } of table) expect([path, access]).toEqual([path, expected(method, path)]);
 });
 
 it('asks for the token before it tells which routes exist, and looks at the scope before the route', async () => {
   const unknown = { method: 'POST', url: '/v2/nothing/here' } as const;
   const statuses: [number, string][] = [];
-  for (const token of ['nope', READ_ONLY_TOKEN, TOKEN]) {
+  for (const token of ['nope', READ_ONLY_TOKEN, PUBLISH_ONLY_TOKEN, TOKEN]) {
     const reply = await world.ask({ ...unknown, headers: { authorization: `Bearer ${token}` } });
     statuses.push([reply.status, reply.json.error]);
   }
   expect(statuses).toEqual([
     [401, 'unable to authenticate: invalid token'],
     [403, 'read-only token cannot perform this operation'],
+    [403, 'publish-only token cannot perform this operation'],
     [404, 'not found'],
   ]);
 });

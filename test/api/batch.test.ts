@@ -66,7 +66,14 @@ describe('a batch creates nothing when one item is wrong (messaging 29.110):', (
     ['wrong headers', [{ ...good, headers: { a: 1 } }], 400, /headers: a must be a string/],
     ['a wrong header', [good, { ...good, headers: { 'upstash-retries': 'x' } }], 400, /Upstash-Retries.*\(item 1\)$/],
     ['a long delay', [good, { ...good, headers: { 'upstash-delay': '999d' } }], 412, /^quota maxDelay exceeded/],
-    ['a queue', [good, { ...good, queue: 'q' }], 400, /^queue is not available in this version \(item 1\)$/],
+    ['a wrong queue name', [good, { ...good, queue: 'q/1' }], 400, /^invalid queue name q\/1: only .* \(item 1\)$/],
+    ['a number as queue', [{ ...good, queue: 1 }], 400, /queue must be a string \(item 0\)$/],
+    [
+      'a delay in a queue (messaging 29.88)',
+      [good, { ...good, queue: 'q', headers: { 'upstash-delay': '1s' } }],
+      400,
+      /^Upstash-Delay is not supported for queues \(item 1\)$/,
+    ],
     [
       'a callback to a loopback address',
       [good, { ...good, headers: { 'upstash-callback': 'http://127.0.0.1/' } }],

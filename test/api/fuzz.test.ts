@@ -14,18 +14,20 @@ afterAll(() => world.close());
 
 const PATHS = [
   '/v2/publish/', '/v2/batch', '/v2/messages', '/v2/messages/', '/v2/dlq', '/v2/dlq/', '/v2/dlq/retry', '/v2/dlq/retry/',
-  '/v2/logs', '/v2/events', '/v2/keys', '/v2/topics', '/v2/topics/', '/v2/enqueue/q/', '/v2/schedules/', '/healthz', '/', '//', 'http://h', '*',
+  '/v2/logs', '/v2/events', '/v2/keys', '/v2/topics', '/v2/topics/', '/v2/enqueue/q/', '/v2/enqueue/', '/v2/schedules', '/v2/schedules/',
+  '/v2/queues', '/v2/queues/', '/v2/flowControl', '/v2/flowControl/', '/v2/flowcontrol//pin', '/v2/globalParallelism', '/healthz', '/', '//', 'http://h', '*',
 ]; // biome-ignore format: a list of starting points
 const WORDS = [
   'https://slow.example/x', 'http:/h', 'https://[::1', 'https://a b', 'http://h:0/', '%2F', '%', '%ff', '..', '//', '?', '&', '=', '#', ';', '\x80\xff',
   'msg_1', '1-1', '0', '-1', '9'.repeat(20), 'true', 'upstash-retries', 'upstash-delay', 'qstash_token', 'messageIds', 'dlqIds',
-  'count', 'cursor', 'fromDate', 'state', 'label', 'url', '__proto__', 'constructor', 'toString', '1h', 'a,b', 'body', 'header[',
+  'count', 'cursor', 'fromDate', 'state', 'label', 'url', '__proto__', 'constructor', 'toString', '1h', 'a,b', 'body', 'header[', 'parallelism=1', 'rate=2,period=1s', 'k',
+  '* * * * *', '@daily', '0 0 30 2 *', 'CRON_TZ=Asia/Tokyo', 'queueName', 'parallelism', 'paused', 'pause', 'resume', 'pin', 'unpin', 'resetRate',
 ]; // biome-ignore format: a list of starting points
 const HEADERS = [
   'Upstash-Method', 'Upstash-Retries', 'Upstash-Delay', 'Upstash-Not-Before', 'Upstash-Timeout', 'Upstash-Retry-Delay',
   'Upstash-Deduplication-Id', 'Upstash-Content-Based-Deduplication', 'Upstash-Label', 'Upstash-Redact-Fields', 'Upstash-Callback',
   'Upstash-Callback-Callback-Callback-Retries', 'Upstash-Forward-X', 'Upstash-Forward-', 'Upstash-Forward-Te', 'Upstash-Header-Forward',
-  'Upstash-Flow-Control-Key', 'Upstash-Cron', 'Waypost-Retries', 'Content-Type', 'X-Forwarded-For', 'Cookie', '__proto__', 'Accept-Version', 'Upgrade',
+  'Upstash-Flow-Control-Key', 'Upstash-Flow-Control-Value', 'Upstash-Cron', 'Upstash-Schedule-Id', 'Waypost-Schedule-Catch-Up', 'Waypost-Retries', 'Content-Type', 'X-Forwarded-For', 'Cookie', '__proto__', 'Accept-Version', 'Upgrade',
 ]; // biome-ignore format: a list of starting points
 
 // biome-ignore format: a list of starting points
@@ -34,11 +36,18 @@ const TARGETS = [
   ['DELETE', '/v2/messages'], ['GET', '/v2/dlq'], ['GET', '/v2/dlq/1-1'], ['DELETE', '/v2/dlq'], ['DELETE', '/v2/dlq/1-1'],
   ['POST', '/v2/dlq/retry'], ['POST', '/v2/dlq/retry/1-1'], ['GET', '/v2/logs'], ['GET', '/v2/events'],
   ['POST', '/v2/publish/g'], ['GET', '/v2/topics/g'], ['PATCH', '/v2/topics/g'], ['POST', '/v2/topics/g/endpoints'], ['DELETE', '/v2/topics/g/endpoints'],
+  ['POST', '/v2/schedules/https://slow.example/'], ['POST', '/v2/schedules/g'], ['GET', '/v2/schedules'], ['GET', '/v2/schedules/s'],
+  ['DELETE', '/v2/schedules/s'], ['PATCH', '/v2/schedules/s/pause'], ['POST', '/v2/schedules/s/resume'],
+  ['POST', '/v2/enqueue/q/https://slow.example/'], ['POST', '/v2/queues'], ['GET', '/v2/queues'], ['GET', '/v2/queues/q'], ['DELETE', '/v2/queues/q'],
+  ['POST', '/v2/queues/q/pause'], ['POST', '/v2/queues/q/resume'], ['GET', '/v2/flowControl'], ['GET', '/v2/flowControl/k'],
+  ['POST', '/v2/flowControl/k/pause'], ['POST', '/v2/flowControl/k/resume'], ['POST', '/v2/flowControl/k/pin'], ['POST', '/v2/flowControl/k/unpin'],
+  ['POST', '/v2/flowControl/k/resetRate'], ['POST', '/v2/flowControl/k/reset'], ['GET', '/v2/globalParallelism'],
 ] as const;
 // biome-ignore format: a list of starting points
 const NAMES = [
   'upstash-retries', 'upstash-delay', 'upstash-label', 'Upstash-Forward-X', 'label', 'url', 'count', 'cursor', 'order', 'state',
-  'fromDate', 'messageId', 'messageIds', 'dlqIds', 'responseStatus', 'callerIp', 'host', 'other',
+  'fromDate', 'messageId', 'messageIds', 'dlqIds', 'responseStatus', 'callerIp', 'host', 'other', 'queueName', 'flowControlKey',
+  'search', 'parallelism', 'rate', 'period', 'upstash-flow-control-key', 'upstash-flow-control-value',
 ];
 
 const word = fc.oneof(
@@ -72,12 +81,22 @@ const batchItem = fc.record(
   { destination: word, headers: fc.dictionary(fc.constantFrom(...HEADERS), word), body: word, queue: word },
   { requiredKeys: [] },
 );
+const queueSettings = fc.record(
+  {
+    queueName: word,
+    parallelism: fc.oneof(word, fc.integer(), fc.constant(null)),
+    paused: fc.oneof(word, fc.boolean()),
+  },
+  { requiredKeys: [] },
+);
 const filters = fc.dictionary(word, fc.oneof(word, fc.array(word, { maxLength: 3 }), fc.integer(), json), {
   maxKeys: 3,
 });
 const body = fc.oneof(
   fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes)),
-  fc.oneof(json, fc.array(batchItem, { maxLength: 3 }), filters).map((value) => Buffer.from(JSON.stringify(value))),
+  fc
+    .oneof(json, fc.array(batchItem, { maxLength: 3 }), filters, queueSettings)
+    .map((value) => Buffer.from(JSON.stringify(value))),
 );
 const token = fc.constantFrom(...Array(8).fill(TOKEN), READ_ONLY_TOKEN, 'nope');
 

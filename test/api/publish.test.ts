@@ -147,8 +147,7 @@ describe('a publish is refused, and stores nothing, with', () => {
     ['upstash-forward-transfer-encoding', 'x', 400, /Upstash-Forward-Transfer-Encoding/],
     ['upstash-callback', 'nowhere', 400, /^invalid Upstash-Callback: endpoint has invalid scheme/],
     ['upstash-failure-callback-delay', '1s', 400, /^Upstash-Failure-Callback-Delay is not supported$/],
-    ['upstash-cron', '* * * * *', 400, /^Upstash-Cron is not available in this version$/],
-    ['waypost-cron', '* * * * *', 400, /^Waypost-Cron is not available in this version$/],
+    ['upstash-cron', '* * * *', 400, /^Invalid cron expression expected exactly 5 fields, found 4/],
     ['upstash-workflow-runid', 'wfr_1', 400, /workflow-runid is not available in this version$/i],
   ])('%s: %s', async (name, value, status, error) => {
     await expectRefused(post('https://slow.example/', { [name]: value }), status, error);
@@ -162,9 +161,26 @@ describe('a publish is refused, and stores nothing, with', () => {
     await expectRefused(post('https://slow.example/', headers, tooLarge), 400, /Upstash-Retries/);
   });
 
-  it('flow control, until it is there', async () => {
-    const headers = { 'upstash-flow-control-key': 'k', 'upstash-flow-control-value': 'rate=1' };
-    await expectRefused(post('https://slow.example/', headers), 400, /^Upstash-Flow-Control-Key is not available/);
+  it.each<[string, Record<string, string>, RegExp]>([
+    ['a key without limits', { key: 'k' }, /^invalid Upstash-Flow-Control-Key: needs Upstash-Flow-Control-Value/],
+    [
+      'limits without a key',
+      { value: 'rate=1' },
+      /^invalid Upstash-Flow-Control-Value: needs Upstash-Flow-Control-Key/,
+    ],
+    ['a wrong key', { key: 'a b', value: 'rate=1' }, /^invalid flow control key a b: .*Upstash-Flow-Control-Key/],
+    [
+      'a period alone (messaging 29.142)',
+      { key: 'k', value: 'period=1m' },
+      /^Upstash-Flow-Control-Value should be either rate=X or parallelism=Y, or both as comma-separated values$/,
+    ],
+    ['a rate of 0', { key: 'k', value: 'rate=0' }, /^invalid Upstash-Flow-Control-Value: rate must be a whole number/],
+    ['a long period', { key: 'k', value: 'rate=1,period=8d' }, /^invalid Upstash-Flow-Control-Value: period must be/],
+  ])('flow control that is wrong: %s', async (_name, given, error) => {
+    const headers = Object.fromEntries(
+      Object.entries(given).map(([name, value]) => [`upstash-flow-control-${name}`, value]),
+    );
+    await expectRefused(post('https://slow.example/', headers), 400, error);
   });
 
   it('a body above the limit (messaging 29.36)', async () => {

@@ -288,7 +288,7 @@ describe('default headers of a URL group', () => {
     ['a wrong value', { 'Upstash-Retries': 'x' }, 400, /^invalid Upstash-Retries/],
     ['too much', { 'Upstash-Retries': '1000' }, 412, /^quota maxRetries exceeded/],
     ['what is no config header', { 'X-Mine': '1' }, 400, /^invalid X-Mine: only Content-Type and headers/],
-    ['what is not there yet', { 'Upstash-Cron': '* * * * *' }, 400, /^Upstash-Cron is not available/],
+    ['what would make schedules', { 'Upstash-Cron': '@daily' }, 400, /^Upstash-Cron is not supported as a default/],
     ['a refused callback', { 'Upstash-Callback': 'http://127.0.0.1/' }, 400, /^invalid Upstash-Callback: .*loopback/],
     ['a header of the connection', { 'Upstash-Forward-Te': 'x' }, 400, /^invalid Upstash-Forward-Te/],
     ['long ones', { 'Upstash-Forward-X': 'x'.repeat(65_536) }, 400, /\(header_bytes_max\)$/],

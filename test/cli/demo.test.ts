@@ -16,5 +16,20 @@ it('shows how messages live, and ends with 0 when each ended as it should', asyn
   expect(states('never succeeds')).toEqual(['CREATED', ...failure, 'ACTIVE', 'ERROR', 'FAILED']);
   expect(states('retried from the DLQ')).toEqual(['CREATED', 'ACTIVE', 'DELIVERED']);
   expect(states('the callback')).toEqual(['CREATED', 'ACTIVE', 'DELIVERED']);
+  for (const title of [
+    'by the schedule',
+    'group, to mail',
+    'group, to stock',
+    'queue, 3 of 3',
+    'two a second, 4 of 4',
+  ]) {
+    expect(states(title), title).toEqual(['CREATED', 'ACTIVE', 'DELIVERED']);
+  }
+  const line = [...stdout.matchAll(/(queue, \d of 3) +(ACTIVE|DELIVERED)/g)].map(
+    ([, title, state]) => `${title} ${state}`,
+  );
+  expect(line).toEqual(
+    [1, 2, 3].flatMap((number) => [`queue, ${number} of 3 ACTIVE`, `queue, ${number} of 3 DELIVERED`]),
+  );
   expect(stdout).toContain('The callback said: status 200, answer "thank you".');
 });

@@ -109,6 +109,28 @@ describe('a server process', () => {
     expect(await answer.json()).toEqual(keys);
   });
 
+  it('keeps to the limits that are set, to that of a day over a kill too', async () => {
+    const startLimited = () => startDev('--messages-per-day-max', '2', '--requests-per-second-max', '3');
+    const statusOf = async (server: WaypostProcess, method: string, path: string): Promise<number> =>
+      (
+        await fetch(`${await server.url()}${path}`, {
+          method,
+          headers: { ...bearer(DEV_TOKEN), 'upstash-delay': '1h' },
+        })
+      ).status;
+    const first = startLimited();
+    expect(await statusOf(first, 'POST', '/v2/publish/http://127.0.0.1:9/')).toBe(200);
+    await first.kill();
+    const second = startLimited();
+    const statuses: number[] = [];
+    for (let publish = 0; publish < 2; publish += 1) {
+      statuses.push(await statusOf(second, 'POST', '/v2/publish/http://127.0.0.1:9/'));
+    }
+    expect(statuses).toEqual([200, 429]);
+    const reads = await Promise.all(Array.from({ length: 12 }, () => statusOf(second, 'GET', '/v2/keys')));
+    expect(new Set(reads)).toEqual(new Set([200, 429]));
+  });
+
   it('refuses the folder that another server uses, and says who', async () => {
     const first = startDev();
     await first.url();

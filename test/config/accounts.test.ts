@@ -3,10 +3,12 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { mintSigningKeys, type Sealer, StoredAccounts, sealKeys } from '../../src/accounts.ts';
 import { DEVELOPMENT_ACCOUNTS, isDevelopmentToken } from '../../src/config/development.ts';
 import { SealBroken } from '../../src/config/sealing.ts';
-import type { Store } from '../../src/engine/stores.ts';
+import { type Store, StoreUnavailable } from '../../src/engine/stores.ts';
 import { hashToken, userIdOfToken } from '../../src/protocol/token.ts';
 import { openInlineSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
+import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
 
+const clock = new SimulatedClock();
 const sealer: Sealer = { encryptionKey: randomBytes(32), randomBytes };
 
 describe('stored accounts', () => {
@@ -28,13 +30,52 @@ describe('stored accounts', () => {
 
   it('know the tokens and keys that the store keeps', async () => {
     const { projectId, keys } = await createProject('shop');
-    await store.addToken(projectId, hashToken('full token'), 'full', 1);
-    await store.addToken(projectId, hashToken('reading token'), 'read-only', 1);
-    const accounts = await StoredAccounts.open(store, sealer);
+    await store.addToken({ tokenHash: hashToken('full token'), projectId, scope: 'full', createdAtMs: 1 });
+    await store.addToken({ tokenHash: hashToken('reading token'), projectId, scope: 'read-only', createdAtMs: 1 });
+    const accounts = await StoredAccounts.open(store, sealer, clock);
     expect(accounts.authenticate(hashToken('full token'))).toEqual({ projectId, scope: 'full' });
     expect(accounts.authenticate(hashToken('reading token'))).toEqual({ projectId, scope: 'read-only' });
     expect(accounts.authenticate(hashToken('another'))).toBeUndefined();
     expect(await accounts.signingKeys(projectId)).toEqual(keys);
+  });
+
+  it('let a token in as soon as it is made, and no more once it is revoked', async () => {
+    const { projectId } = await createProject('shop');
+    const accounts = await StoredAccounts.open(store, sealer, clock);
+    accounts.admitStored({ tokenHash: 'hash', projectId, scope: 'publish-only', createdAtMs: 1 });
+    expect(accounts.authenticate('hash')).toEqual({ projectId, scope: 'publish-only' });
+    accounts.forget('hash');
+    expect(accounts.authenticate('hash')).toBeUndefined();
+  });
+
+  it('note the use of a token once an hour', async () => {
+    const { projectId } = await createProject('shop');
+    await store.addToken({ tokenHash: 'hash', projectId, scope: 'full', createdAtMs: 1 });
+    const noted: number[] = [];
+    const noteTokenUse = store.noteTokenUse.bind(store);
+    store.noteTokenUse = (tokenHash, nowMs) => {
+      noted.push(nowMs);
+      return noteTokenUse(tokenHash, nowMs);
+    };
+    const hours = new SimulatedClock();
+    const startMs = hours.nowMs();
+    const accounts = await StoredAccounts.open(store, sealer, hours);
+    for (const jumpMs of [0, 1, 3_599_998, 1, 1]) {
+      hours.jumpBy(jumpMs);
+      accounts.authenticate('hash');
+      accounts.authenticate('unknown');
+    }
+    expect(noted).toEqual([startMs, startMs + 3_600_000]);
+    await store.ping();
+    expect(await store.listTokens()).toMatchObject([{ lastUsedAtMs: startMs + 3_600_000 }]);
+  });
+
+  it('let callers in although the use of their token cannot be noted', async () => {
+    const { projectId } = await createProject('shop');
+    await store.addToken({ tokenHash: 'hash', projectId, scope: 'full', createdAtMs: 1 });
+    store.noteTokenUse = () => Promise.reject(new StoreUnavailable('disk full'));
+    const accounts = await StoredAccounts.open(store, sealer, clock);
+    expect(accounts.authenticate('hash')).toEqual({ projectId, scope: 'full' });
   });
 
   it('keep no signing key readable in the store', async () => {
@@ -46,17 +87,17 @@ describe('stored accounts', () => {
 
   it('move the keys on at a rotation, at once and for the next start', async () => {
     const { projectId, keys } = await createProject('shop');
-    const accounts = await StoredAccounts.open(store, sealer);
+    const accounts = await StoredAccounts.open(store, sealer, clock);
     const rotated = await accounts.rotate(projectId);
     expect(rotated.current).toBe(keys.next);
     expect(rotated.next).toMatch(/^sig_\w{28}$/);
     expect(accounts.signingKeysNow(projectId)).toEqual(rotated);
-    expect(await (await StoredAccounts.open(store, sealer)).signingKeys(projectId)).toEqual(rotated);
+    expect(await (await StoredAccounts.open(store, sealer, clock)).signingKeys(projectId)).toEqual(rotated);
   });
 
   it('move the keys on twice when two rotate at once', async () => {
     const { projectId, keys } = await createProject('shop');
-    const accounts = await StoredAccounts.open(store, sealer);
+    const accounts = await StoredAccounts.open(store, sealer, clock);
     const [first, second] = await Promise.all([accounts.rotate(projectId), accounts.rotate(projectId)]);
     expect(first?.current).toBe(keys.next);
     expect(second?.current).toBe(first?.next);
@@ -64,8 +105,8 @@ describe('stored accounts', () => {
 
   it('go on from what another process rotated to meanwhile', async () => {
     const { projectId, keys } = await createProject('shop');
-    const mine = await StoredAccounts.open(store, sealer);
-    const theirs = await StoredAccounts.open(store, sealer);
+    const mine = await StoredAccounts.open(store, sealer, clock);
+    const theirs = await StoredAccounts.open(store, sealer, clock);
     const first = await theirs.rotate(projectId);
     const second = await mine.rotate(projectId);
     expect(first.current).toBe(keys.next);
@@ -74,7 +115,9 @@ describe('stored accounts', () => {
 
   it('refuse another encryption key', async () => {
     await createProject('shop');
-    await expect(StoredAccounts.open(store, { ...sealer, encryptionKey: randomBytes(32) })).rejects.toThrow(SealBroken);
+    await expect(StoredAccounts.open(store, { ...sealer, encryptionKey: randomBytes(32) }, clock)).rejects.toThrow(
+      SealBroken,
+    );
   });
 });
 

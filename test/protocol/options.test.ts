@@ -229,7 +229,7 @@ describe('delay and not-before', () => {
   });
 
   it('shift schedules only by a delay', () => {
-    expect(read(['Upstash-Delay', '1'], { context: 'schedule' }).delayMs).toBe(1000);
+    expect(read(['Upstash-Delay', '1', 'Upstash-Cron', '@daily'], { context: 'schedule' }).delayMs).toBe(1000);
     expect(messageOf(['Upstash-Not-Before', '1'], { context: 'schedule' })).toBe(
       'Upstash-Not-Before is not supported for schedules',
     );
@@ -247,8 +247,30 @@ describe('a schedule', () => {
     }
   });
 
-  it('without an expression has an empty one, for the reader of expressions to refuse (121)', () => {
-    expect(read([], { context: 'schedule' }).cron).toBe('');
+  it('is refused without an expression, and with one that is wrong or never comes (121)', () => {
+    const cron = (value: string) => messageOf(['Upstash-Cron', value], { context: 'schedule' });
+    expect(messageOf([], { context: 'schedule' })).toBe('Invalid cron expression empty spec string');
+    expect(cron(' ')).toBe('Invalid cron expression empty spec string');
+    expect(cron('* * * *')).toBe('Invalid cron expression expected exactly 5 fields, found 4: [* * * *]');
+    expect(cron('0 0 30 2 *')).toBe('Invalid cron expression it never comes');
+  });
+
+  it('says what to do about times that passed and triggers that overlap', () => {
+    const rawHeaders = [
+      'Upstash-Cron',
+      '@daily',
+      'Waypost-Schedule-Catch-Up',
+      'All',
+      'Waypost-Schedule-Overlap',
+      'skip',
+    ];
+    expect(read(rawHeaders)).toMatchObject({ scheduleCatchUp: 'all', scheduleOverlap: 'skip' });
+    expect(messageOf(['Upstash-Cron', '@daily', 'Waypost-Schedule-Catch-Up', 'two'])).toBe(
+      'invalid Waypost-Schedule-Catch-Up: must be skip, one or all, not "two"',
+    );
+    expect(messageOf(['Upstash-Cron', '@daily', 'Waypost-Schedule-Overlap', 'maybe'])).toBe(
+      'invalid Waypost-Schedule-Overlap: must be allow or skip, not "maybe"',
+    );
   });
 
   it('needs names that are names', () => {

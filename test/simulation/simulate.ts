@@ -71,6 +71,7 @@ function drawLimits(random: SeededRandom): LaneLimits {
   return {
     queuesMax: random.chance(0.2) ? 2 : 0,
     parallelismMax: random.chance(0.3) ? random.int(1, 6) : 0,
+    messagesPerDayMax: 0,
   };
 }
 

@@ -1,6 +1,7 @@
 /** No statement may walk a table whose size is the backlog's: each must go by a key or an index. */
 import { DatabaseSync } from 'node:sqlite';
 import { expect, it } from 'vitest';
+import type { Schedule } from '../../src/engine/schedules.ts';
 import { createStore } from '../../src/store/create.ts';
 import type { Driver, Queries } from '../../src/store/driver.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
@@ -87,6 +88,29 @@ async function useEverything(world: World): Promise<void> {
   await store.listUrlGroups(PROJECT);
   await store.removeEndpoints(PROJECT, 'g', endpoints, T0);
   await store.deleteUrlGroup(PROJECT, 'g');
+  const schedule: Schedule = {
+    key: world.number(),
+    projectId: PROJECT,
+    id: 's',
+    createdAtMs: T0,
+    plan: {
+      cron: '* * * * *',
+      destination: { kind: 'url', url: 'https://example.com/' },
+      method: 'POST',
+      header: {},
+      body: new Uint8Array(),
+      settings: waiting.settings,
+    },
+    standing: { version: 1, isPaused: false, nextAtMs: T0 },
+  };
+  await store.saveSchedule(schedule, undefined, 1);
+  await store.dueSchedules({ nowMs: T0 - 1, limit: 1, bytesMax: 1 });
+  await store.dueSchedules({ nowMs: T0, limit: 1, bytesMax: 1 });
+  const messages = [world.message({ notBeforeMs: T0 + 60_000 })];
+  await store.changeSchedules([{ key: schedule.key, fromVersion: 1, standing: schedule.standing, messages }], T0);
+  await store.findSchedule(PROJECT, 's');
+  await store.listSchedules(PROJECT);
+  await store.deleteSchedule(PROJECT, 's');
   await useLanes(world);
   await world.bury(T0);
   await store.dropExpired({
@@ -131,7 +155,9 @@ it('goes by a key or an index wherever a table may be large', async () => {
   const driver = new RecordingDriver(new SqliteDriver({ path: ':memory:' }));
   await migrate(driver);
   driver.texts.clear();
-  const world = await World.open(async () => createStore(driver, { limits: { queuesMax: 5, parallelismMax: 5 } }));
+  const world = await World.open(async () =>
+    createStore(driver, { limits: { queuesMax: 5, parallelismMax: 5, messagesPerDayMax: 1000 } }),
+  );
   await useEverything(world);
   await world.store.close();
 
@@ -146,7 +172,7 @@ it('goes by a key or an index wherever a table may be large', async () => {
     const steps = db.prepare(`explain query plan ${sql}`).all() as { detail: string }[];
     for (const { detail } of steps) {
       const large =
-        /^SCAN (messages|contents|logs|dead|deduplications|log_details|url_groups|url_group_endpoints|queues|flow_keys|[mcdlqf])\b/.test(
+        /^SCAN (messages|contents|logs|dead|deduplications|log_details|url_groups|url_group_endpoints|schedules|schedule_plans|queues|flow_keys|message_counts|[mcdlsqfp])\b/.test(
           detail,
         );
       if (large && !isBounded(detail)) scans.push(`${detail}: ${text}`);
@@ -157,7 +183,43 @@ it('goes by a key or an index wherever a table may be large', async () => {
   expect(scans).toEqual([]);
 });
 
+it('counts who holds the slots of a lane without walking those who wait', async () => {
+  const driver = new RecordingDriver(new SqliteDriver({ path: ':memory:' }));
+  await migrate(driver);
+  driver.texts.clear();
+  const world = await World.open(async () => createStore(driver));
+  await useLanes(world);
+  await world.store.close();
+  const db = new DatabaseSync(':memory:');
+  const dialect = { bigint: 'integer', smallint: 'integer', bytes: 'blob', clustered: ' without rowid' };
+  for (const statement of MIGRATIONS.flatMap((migration) => migration.statements(dialect))) db.exec(statement);
+  const holders = [
+    [
+      '(select count(*) from messages m where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is not null)',
+      'messages_flow_slots',
+    ],
+    [
+      '(select count(*) from messages m where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line in (1, 4))',
+      'messages_flow_let_go',
+    ],
+    [
+      '(select count(distinct m.queue_slot) from messages m where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null)',
+      'messages_queue_slots',
+    ],
+  ] as const;
+  for (const [part, index] of holders) {
+    const users = [...driver.texts].filter((text) => text.replaceAll(/\s+/g, ' ').includes(part));
+    expect(users, part).not.toEqual([]);
+    const from = part.includes('q.id') ? 'queues q' : 'flow_keys f';
+    const steps = db.prepare(`explain query plan select ${part} from ${from}`).all() as { detail: string }[];
+    expect(steps.map(({ detail }) => detail).join('\n')).toMatch(new RegExp(`USING (COVERING )?INDEX ${index} `));
+  }
+  db.close();
+});
+
 /** These indexes hold only what is in flight, are walked in order up to a limit, or once at a start (held). */
 function isBounded(detail: string): boolean {
-  return /USING (COVERING )?INDEX (messages_(claimed|due|held)|queues_deleted|flow_keys_wake)$/.test(detail);
+  return /USING (COVERING )?INDEX (messages_(claimed|due|held)|queues_deleted|schedules_due|flow_keys_wake)$/.test(
+    detail,
+  );
 }

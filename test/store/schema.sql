@@ -91,7 +91,7 @@ CREATE TABLE tokens (
   project_id integer not null,
   scope text not null,
   created_at_ms integer not null
-);
+, name text, last_used_at_ms integer);
 
 CREATE TABLE numbers (
   name text primary key,
@@ -130,7 +130,9 @@ CREATE INDEX messages_claimed on messages (project_id, key) where claim_token is
 
 CREATE INDEX messages_flow_slots on messages (project_id, flow_key) where claim_token is not null and flow_key is not null;
 
-CREATE INDEX messages_flow_keys on messages (project_id, flow_key) where flow_key is not null;
+CREATE INDEX messages_flow_let_go on messages (project_id, flow_key) where claim_token is null and line in (1, 4) and flow_key is not null;
+
+CREATE INDEX messages_flow_queued on messages (project_id, flow_key) where claim_token is null and line = 3 and flow_key is not null;
 
 CREATE INDEX messages_queue_slots on messages (project_id, queue_id, queue_slot) where queue_slot is not null;
 
@@ -170,3 +172,46 @@ CREATE TABLE flow_keys (
 CREATE INDEX flow_keys_wake on flow_keys (wake_at_ms, project_id, key) where wake_at_ms is not null;
 
 CREATE INDEX flow_keys_used on flow_keys (used_at_ms);
+
+CREATE TABLE schedules (
+  key integer primary key,
+  project_id integer not null,
+  id text not null,
+  created_at_ms integer not null,
+  bytes integer not null,
+  version integer not null,
+  paused integer not null,
+  next_at_ms integer not null,
+  passed_until_ms integer,
+  last_at_ms integer,
+  last_message_key integer,
+  last_message_count integer,
+  error text
+);
+
+CREATE UNIQUE INDEX schedules_id on schedules (project_id, id);
+
+CREATE INDEX schedules_due on schedules (next_at_ms, key) where paused = 0;
+
+CREATE TABLE schedule_plans (
+  key integer primary key,
+  cron text not null,
+  destination text not null,
+  is_group integer not null,
+  method text not null,
+  header text,
+  settings text not null,
+  delay_ms integer,
+  caller_ip text,
+  catch_up text,
+  overlap text,
+  kept text,
+  body blob
+);
+
+CREATE TABLE message_counts (
+  project_id integer not null,
+  day integer not null,
+  messages integer not null,
+  primary key (project_id, day)
+) without rowid;

@@ -9,6 +9,8 @@ export interface DemoReceiver {
   close(): Promise<void>;
 }
 
+const SLOW_MS = 150;
+
 /** Listens on a free port of 127.0.0.1. */
 export async function startReceiver(): Promise<DemoReceiver> {
   let broken = true;
@@ -20,7 +22,12 @@ export async function startReceiver(): Promise<DemoReceiver> {
       const attempt = (attemptsByMessage.get(messageId) ?? 0) + 1;
       attemptsByMessage.set(messageId, attempt);
       const status = statusFor(request.url ?? '/', attempt, broken);
-      response.writeHead(status, { 'content-type': 'text/plain' }).end(status === 200 ? 'thank you\n' : 'not now\n');
+      const answer = (): void => {
+        response.writeHead(status, { 'content-type': 'text/plain' }).end(status === 200 ? 'thank you\n' : 'not now\n');
+      };
+      // Slow enough to see that the next of a queue waits.
+      if (request.url?.startsWith('/slow/')) setTimeout(answer, SLOW_MS);
+      else answer();
     });
   });
   await listen(server);

@@ -1,9 +1,11 @@
 /** What the demo publishes, with the official client, and what must become of each message. */
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@upstash/qstash';
 import type { Narrator } from './narrator.ts';
 import type { DemoReceiver } from './receiver.ts';
 
 const LIMIT_MS = 30_000;
+const POLL_MS = 200;
 
 export interface Stage {
   client: Client;
@@ -14,9 +16,24 @@ export interface Stage {
 
 /** Plays all scenes; rejects when a message does not end as it should. */
 export async function play(stage: Stage): Promise<void> {
+  const scheduleId = await scheduleEachMinute(stage);
   const doomed = await publishAll(stage);
   await retryFromDlq(stage, doomed);
   await tellOfAnswer(stage);
+  await publishToGroup(stage);
+  await waitInQueue(stage);
+  await limitRate(stage);
+  await seeSchedule(stage, scheduleId);
+}
+
+async function scheduleEachMinute({ client, receiver, write }: Stage): Promise<string> {
+  const { scheduleId } = await client.schedules.create({ destination: `${receiver.url}/report`, cron: '* * * * *' });
+  const { nextScheduleTime } = await client.schedules.get(scheduleId);
+  const next = new Date(nextScheduleTime ?? 0).toISOString().slice(11, 16);
+  write(
+    `\nA schedule for every minute is made; the next one begins at ${next}, by the demo's clock, which is a little fast.`,
+  );
+  return scheduleId;
 }
 
 /** Returns the id of the message that must end in the DLQ. */
@@ -71,4 +88,63 @@ async function tellOfAnswer({ client, receiver, narrator, write }: Stage): Promi
   await narrator.until({ [told.messageId]: 'DELIVERED' }, LIMIT_MS);
   const { status, body } = JSON.parse(atob(told.body)) as { status: number; body: string };
   write(`\nThe callback said: status ${status}, answer "${atob(body).trim()}".`);
+}
+
+async function seeSchedule({ client, narrator, write }: Stage, scheduleId: string): Promise<void> {
+  write('\nThe schedule made a message when the minute began.\n');
+  const messageId = await firstMessageOf(client, scheduleId);
+  narrator.follow('by the schedule', messageId);
+  await narrator.until({ [messageId]: 'DELIVERED' }, LIMIT_MS);
+  await client.schedules.delete(scheduleId);
+}
+
+async function firstMessageOf(client: Client, scheduleId: string): Promise<string> {
+  for (let waitedMs = 0; waitedMs < LIMIT_MS; waitedMs += POLL_MS) {
+    const { logs } = await client.logs({ filter: { scheduleId } });
+    const first = logs.at(-1);
+    if (first) return first.messageId;
+    await delay(POLL_MS);
+  }
+  throw new Error('the schedule made no message');
+}
+
+async function publishToGroup({ client, receiver, narrator, write }: Stage): Promise<void> {
+  write('\nPublishing once to a URL group of two endpoints: a message for each.\n');
+  const name = 'subscribers';
+  await client.urlGroups.addEndpoints({
+    name,
+    endpoints: [
+      { name: 'mail', url: `${receiver.url}/mail` },
+      { name: 'stock', url: `${receiver.url}/stock` },
+    ],
+  });
+  const published = await client.publishJSON({ urlGroup: name, body: { order: 42 } });
+  const [mail, stock] = published.map(({ messageId }) => messageId);
+  narrator.follow('group, to mail', mail ?? '');
+  narrator.follow('group, to stock', stock ?? '');
+  await narrator.until(Object.fromEntries(published.map(({ messageId }) => [messageId, 'DELIVERED'])), LIMIT_MS);
+}
+
+async function waitInQueue({ client, receiver, narrator, write }: Stage): Promise<void> {
+  write('\nEnqueueing three: each goes out when the one before it has ended.\n');
+  const queue = client.queue({ queueName: 'orders' });
+  const ids: string[] = [];
+  for (const number of [1, 2, 3]) {
+    const { messageId } = await queue.enqueueJSON({ url: `${receiver.url}/slow/${number}`, body: { number } });
+    narrator.follow(`queue, ${number} of 3`, messageId);
+    ids.push(messageId);
+  }
+  await narrator.until(Object.fromEntries(ids.map((id) => [id, 'DELIVERED'])), LIMIT_MS);
+}
+
+async function limitRate({ client, receiver, narrator, write }: Stage): Promise<void> {
+  write('\nPublishing four under a flow-control key: two may start in each second.\n');
+  const flowControl = { key: 'mail-provider', rate: 2, period: '1s' } as const;
+  const ids: string[] = [];
+  for (const number of [1, 2, 3, 4]) {
+    const { messageId } = await client.publishJSON({ url: `${receiver.url}/mail`, body: { number }, flowControl });
+    narrator.follow(`two a second, ${number} of 4`, messageId);
+    ids.push(messageId);
+  }
+  await narrator.until(Object.fromEntries(ids.map((id) => [id, 'DELIVERED'])), LIMIT_MS);
 }

@@ -32,8 +32,11 @@ export const lanes: Migration = {
     // Who holds a slot is derived from these three, never counted up and down (P4).
     'create index messages_claimed on messages (project_id, key) where claim_token is not null',
     'create index messages_flow_slots on messages (project_id, flow_key) where claim_token is not null and flow_key is not null',
-    // A key is not forgotten while a message names it, wherever that waits.
-    'create index messages_flow_keys on messages (project_id, flow_key) where flow_key is not null',
+    // Those that a key has let go and that wait for their origin or project: they will hold its next slots.
+    'create index messages_flow_let_go on messages (project_id, flow_key) where claim_token is null and line in (1, 4) and flow_key is not null',
+    // With the two above and `messages_flow`, wherever a message of a key waits: one index for all of them would be
+    // taken for the counts as well, and then each would walk the whole wait list.
+    'create index messages_flow_queued on messages (project_id, flow_key) where claim_token is null and line = 3 and flow_key is not null',
     'create index messages_queue_slots on messages (project_id, queue_id, queue_slot) where queue_slot is not null',
 
     `create table queues (

@@ -3,6 +3,8 @@ import type { Driver, SqlDialect } from '../driver.ts';
 import { messages } from './001-messages.ts';
 import { urlGroups } from './002-url-groups.ts';
 import { lanes } from './003-lanes.ts';
+import { schedules } from './004-schedules.ts';
+import { tokens } from './005-tokens.ts';
 
 /** One numbered step. Never edited once released: a change is another step. */
 export interface Migration {
@@ -16,7 +18,7 @@ export interface Migration {
   statements(dialect: SqlDialect): string[];
 }
 
-export const MIGRATIONS: readonly Migration[] = [messages, urlGroups, lanes];
+export const MIGRATIONS: readonly Migration[] = [messages, urlGroups, lanes, schedules, tokens];
 
 /** The database was written by a newer Waypost in a way that this one cannot work with. */
 export class SchemaTooNew extends Error {

@@ -4,6 +4,7 @@ import type { LaneLimits } from '../../engine/stores.ts';
 import type { Transaction } from '../driver.ts';
 import { Entry, type EntryStanding } from './lanes/entry.ts';
 import type { WriteContext } from './log-writer.ts';
+import { DayBudgets, type OverDayLimit } from './message-counts.ts';
 import { CONTENT_AT, MESSAGE_AT, type StoredNewMessage } from './rows.ts';
 
 export interface AcceptArgs {
@@ -13,7 +14,7 @@ export interface AcceptArgs {
 }
 
 /** What became of one message. */
-export type AcceptedAs = EntryStanding | { duplicateOf: MessageId } | 'tooManyQueues';
+export type AcceptedAs = EntryStanding | { duplicateOf: MessageId } | 'tooManyQueues' | OverDayLimit;
 
 export type AcceptAnswer = AcceptedAs[];
 
@@ -25,19 +26,25 @@ export async function acceptAll(context: WriteContext, commands: readonly Accept
   const nowMs = commands.reduce((latest, command) => Math.max(latest, command.nowMs), first.nowMs);
   const entry = new Entry(context, first.limits, nowMs);
   await entry.loadQueues(commands.flatMap(({ messages }) => messages));
+  const budgets = await DayBudgets.read(context.tx, commands);
   const saved: StoredNewMessage[] = [];
   const answers: AcceptAnswer[] = [];
-  for (const { messages, nowMs: acceptedAtMs } of commands) {
+  for (const command of commands) {
     const answer: AcceptAnswer = [];
-    for (const message of messages) {
-      const duplicateOf = reservations.holderOf(message, acceptedAtMs);
-      if (duplicateOf !== null) {
+    const room = budgets.take(command);
+    for (const message of command.messages) {
+      const duplicateOf = reservations.holderOf(message, command.nowMs);
+      if (room !== 'taken') {
+        answer.push(room);
+      } else if (duplicateOf !== null) {
+        budgets.giveBack(message);
         answer.push({ duplicateOf });
       } else if (await entry.hasQueue(message)) {
         reservations.reserve(message);
         saved.push(message);
         answer.push('waiting'); // until it is known
       } else {
+        budgets.giveBack(message);
         answer.push('tooManyQueues');
       }
     }

@@ -2,6 +2,7 @@
 import type { MessageId, MessageKey, ProjectId } from '../../engine/model.ts';
 import type { LaneLimits } from '../../engine/stores.ts';
 import { goOn } from './lanes/go-on.ts';
+import { LINE } from './lanes/lines.ts';
 import { ProjectGate } from './lanes/project-gate.ts';
 import { lastEventTimes, type WriteContext } from './log-writer.ts';
 import { codeOfLogState, type StoredEvent } from './rows.ts';
@@ -25,13 +26,15 @@ interface StandingRow {
   cancel_requested_at_ms: number | null;
   queue_id: number | null;
   queue_slot: number | null;
+  flow_key: string | null;
+  line: number;
 }
 
 /** Returns how many were cancelled or marked. */
 export async function cancel(context: WriteContext, args: CancelArgs): Promise<number> {
   const { projectId, keys, ids, countMarked, limits, nowMs } = args;
   const found = await context.tx.query<StandingRow>(
-    `select m.key, m.project_id, c.id, m.claim_token, m.cancel_requested_at_ms, m.queue_id, m.queue_slot
+    `select m.key, m.project_id, c.id, m.claim_token, m.cancel_requested_at_ms, m.queue_id, m.queue_slot, m.flow_key, m.line
      from messages m join contents c on c.key = m.key where m.key in (??) order by m.key`,
     [keys],
   );
@@ -48,7 +51,7 @@ export async function cancel(context: WriteContext, args: CancelArgs): Promise<n
 /** Removes messages that nobody owns; CANCEL_REQUESTED is not repeated for one that was marked in flight. */
 export async function cancelAtOnce(
   context: WriteContext,
-  rows: readonly Pick<StandingRow, 'key' | 'project_id' | 'cancel_requested_at_ms' | 'queue_id' | 'queue_slot'>[],
+  rows: readonly Omit<StandingRow, 'id' | 'claim_token'>[],
   { limits, nowMs }: { limits: LaneLimits; nowMs: number },
 ): Promise<void> {
   if (rows.length === 0) return;
@@ -70,9 +73,15 @@ export async function cancelAtOnce(
   const queues = rows.flatMap(({ project_id, queue_id, queue_slot }) =>
     queue_id === null || queue_slot === null ? [] : [{ projectId: project_id, queueId: queue_id }],
   );
-  if (queues.length === 0) return;
+  // One that its key had let go makes room for the next of the key.
+  const flowKeys = rows.flatMap(({ project_id, flow_key, line }) =>
+    flow_key !== null && (line === LINE.origin || line === LINE.project)
+      ? [{ projectId: project_id, key: flow_key }]
+      : [],
+  );
+  if (queues.length === 0 && flowKeys.length === 0) return;
   const gate = new ProjectGate(tx, limits.parallelismMax);
-  await goOn(context, { queues, flowKeys: [], projects: [] }, { gate, nowMs });
+  await goOn(context, { queues, flowKeys, projects: [] }, { gate, nowMs });
 }
 
 async function mark({ tx, logs }: WriteContext, rows: readonly StandingRow[], nowMs: number): Promise<void> {

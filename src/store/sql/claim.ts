@@ -1,7 +1,7 @@
 /** Which messages does a worker get, and which wait in the line of their busy origin? */
 import type { ClaimRequest, LaneLimits } from '../../engine/stores.ts';
 import type { Queries, SqlValue, Transaction } from '../driver.ts';
-import { FlowLanes, nextWakeAtMs, wokenLanes } from './lanes/flow-lanes.ts';
+import { type FlowLane, FlowLanes, nextWakeAtMs, wokenLanes } from './lanes/flow-lanes.ts';
 import { LINE } from './lanes/lines.ts';
 import { ProjectGate, projectsWithHeld, releaseHeld } from './lanes/project-gate.ts';
 import { lastEventTimes, type WriteContext } from './log-writer.ts';
@@ -128,22 +128,27 @@ class Round {
   /** A candidate of the due index or of a key that has room: it is taken or goes into the line of its origin or project. */
   takeOrPark(candidate: Candidate): void {
     if (this.#gate.roomOf(candidate.project_id) === 0) this.#toLane.push([candidate.key, LINE.project]);
-    else if (this.roomOf(candidate.origin) === 0 || !this.#take(candidate)) this.#toOrigin.push(candidate);
+    else if (this.roomOf(candidate.origin) > 0 && this.#take(candidate)) return;
+    else this.#toOrigin.push(candidate);
+    this.#laneOf(candidate)?.letGo();
   }
 
   /** A candidate from the line of its origin, which has room: false when it stays there, because the worker is full. */
   takeOrSendBack(candidate: Candidate): boolean {
-    const { key, project_id, flow_key } = candidate;
-    const lane = flow_key === null ? undefined : this.flows.find(project_id, flow_key);
+    const { key, project_id } = candidate;
+    const lane = this.#laneOf(candidate);
     if (this.#gate.roomOf(project_id) === 0) {
       this.#toLane.push([key, LINE.project]);
       return true;
     }
     if (lane && lane.startsLeft(this.nowMs) === 0) {
       this.#toLane.push([key, LINE.flow]);
+      lane.takeBack();
       return true;
     }
-    return this.#take(candidate);
+    if (!this.#take(candidate)) return false;
+    lane?.takeBack();
+    return true;
   }
 
   /** Writes who goes into which line. */
@@ -163,8 +168,12 @@ class Round {
     this.#roomLeft.set(candidate.origin, this.roomOf(candidate.origin) - 1);
     this.taken.push({ ...candidate, claimToken: this.#request.firstToken + this.taken.length });
     this.#gate.start(candidate.project_id);
-    if (candidate.flow_key !== null) this.flows.find(candidate.project_id, candidate.flow_key)?.start(this.nowMs);
+    this.#laneOf(candidate)?.start(this.nowMs);
     return true;
+  }
+
+  #laneOf({ project_id, flow_key }: Candidate): FlowLane | undefined {
+    return flow_key === null ? undefined : this.flows.find(project_id, flow_key);
   }
 }
 
@@ -238,7 +247,7 @@ async function serveLanes(round: Round): Promise<void> {
     if (round.isFull) return;
     const lane = round.flows.find(row.project_id, row.key) ?? round.flows.add(row);
     const share = Math.ceil(round.messagesLeft / (rows.length - index));
-    const room = Math.min(share, lane.startsLeft(round.nowMs));
+    const room = Math.min(share, lane.goesLeft(round.nowMs));
     round.flows.markServed(lane);
     if (room === 0) continue;
     const candidates = await round.tx.query<Candidate>(

@@ -84,7 +84,10 @@ export const INVARIANTS: readonly Invariant[] = [
         and exists (select 1 from messages m
           where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = 2)
         and (f.parallelism is null or (select count(*) from messages m
-          where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is not null) < f.parallelism)
+          where m.project_id = f.project_id and m.flow_key = f.key
+            and (m.claim_token is not null or m.line in (1, 4))) < f.parallelism)
+        and (f.rate is null or not exists (select 1 from messages m
+          where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line in (1, 4)))
       limit ?`,
   },
 ];

@@ -1,6 +1,6 @@
 /** Who may use the store, and what do they sign with? */
 import type { ProjectId } from '../../engine/model.ts';
-import type { Project, SealedKeys, TokenScope } from '../../engine/stores.ts';
+import type { Project, SealedKeys, Token, TokenScope } from '../../engine/stores.ts';
 import type { Queries } from '../driver.ts';
 import type { WriteContext } from './log-writer.ts';
 
@@ -10,6 +10,8 @@ export interface EnsureProjectArgs {
   nowMs: number;
 }
 
+const PROJECT_FIELDS = 'id as "projectId", name, created_at_ms as "createdAtMs"';
+
 export async function ensureProject({ tx }: WriteContext, args: EnsureProjectArgs): Promise<Project> {
   const { name, signingKeys, nowMs } = args;
   await tx.run(
@@ -18,37 +20,57 @@ export async function ensureProject({ tx }: WriteContext, args: EnsureProjectArg
      on conflict (name) do nothing`,
     [name, signingKeys.current, signingKeys.next, nowMs],
   );
-  const [row] = await tx.query<{ id: number }>('select id from projects where name = ?', [name]);
+  const [row] = await tx.query<Project>(`select ${PROJECT_FIELDS} from projects where name = ?`, [name]);
   if (!row) throw new Error(`project ${name} was not saved`);
-  return { projectId: row.id, name };
+  return row;
 }
 
-export async function listProjects(queries: Queries): Promise<Project[]> {
-  const rows = await queries.query<{ id: number; name: string }>('select id, name from projects order by id');
-  return rows.map((row) => ({ projectId: row.id, name: row.name }));
+export function listProjects(queries: Queries): Promise<Project[]> {
+  return queries.query<Project>(`select ${PROJECT_FIELDS} from projects order by id`);
 }
 
-export interface AddTokenArgs {
-  projectId: ProjectId;
-  tokenHash: string;
-  scope: TokenScope;
-  nowMs: number;
-}
-
-export async function addToken({ tx }: WriteContext, args: AddTokenArgs): Promise<void> {
+export async function addToken({ tx }: WriteContext, token: Token): Promise<void> {
   await tx.run(
-    'insert into tokens (hash, project_id, scope, created_at_ms) values (?, ?, ?, ?) on conflict (hash) do nothing',
-    [args.tokenHash, args.projectId, args.scope, args.nowMs],
+    `insert into tokens (hash, project_id, scope, name, created_at_ms, last_used_at_ms) values (?, ?, ?, ?, ?, ?)
+     on conflict (hash) do nothing`,
+    [token.tokenHash, token.projectId, token.scope, token.name ?? null, token.createdAtMs, token.lastUsedAtMs ?? null],
   );
 }
 
-export async function listTokens(
-  queries: Queries,
-): Promise<{ projectId: ProjectId; tokenHash: string; scope: TokenScope }[]> {
-  const rows = await queries.query<{ hash: string; project_id: number; scope: TokenScope }>(
-    'select hash, project_id, scope from tokens order by project_id, hash',
+interface TokenRow {
+  hash: string;
+  project_id: ProjectId;
+  scope: TokenScope;
+  name: string | null;
+  created_at_ms: number;
+  last_used_at_ms: number | null;
+}
+
+export async function listTokens(queries: Queries): Promise<Token[]> {
+  const rows = await queries.query<TokenRow>(
+    `select hash, project_id, scope, name, created_at_ms, last_used_at_ms from tokens
+     order by project_id, created_at_ms, hash`,
   );
-  return rows.map((row) => ({ projectId: row.project_id, tokenHash: row.hash, scope: row.scope }));
+  return rows.map((row) => ({
+    tokenHash: row.hash,
+    projectId: row.project_id,
+    scope: row.scope,
+    ...(row.name === null ? {} : { name: row.name }),
+    createdAtMs: row.created_at_ms,
+    ...(row.last_used_at_ms === null ? {} : { lastUsedAtMs: row.last_used_at_ms }),
+  }));
+}
+
+export async function removeToken({ tx }: WriteContext, { tokenHash }: { tokenHash: string }): Promise<boolean> {
+  return (await tx.run('delete from tokens where hash = ?', [tokenHash])) > 0;
+}
+
+export async function noteTokenUse(
+  { tx }: WriteContext,
+  { tokenHash, nowMs }: { tokenHash: string; nowMs: number },
+): Promise<null> {
+  await tx.run('update tokens set last_used_at_ms = ? where hash = ?', [nowMs, tokenHash]);
+  return null;
 }
 
 export async function signingKeys(queries: Queries, { projectId }: { projectId: ProjectId }): Promise<SealedKeys> {

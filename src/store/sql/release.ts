@@ -17,9 +17,10 @@ interface ClaimRow {
   queue_id: number | null;
   queue_slot: number | null;
   flow_key: string | null;
+  line: number;
 }
 
-const CLAIM_FIELDS = 'key, project_id, claim_token, cancel_requested_at_ms, queue_id, queue_slot, flow_key';
+const CLAIM_FIELDS = 'key, project_id, claim_token, cancel_requested_at_ms, queue_id, queue_slot, flow_key, line';
 
 export interface ReleaseArgs {
   claims: { key: MessageKey; claimToken: ClaimToken }[];

@@ -269,7 +269,7 @@ export function encodeHeader(header: HeaderMap): string | null {
 }
 
 /** Exactly these bytes: passing a view of a larger buffer to another thread would copy the whole buffer. */
-function encodeBytes(bytes: Uint8Array): Uint8Array | null {
+export function encodeBytes(bytes: Uint8Array): Uint8Array | null {
   if (bytes.byteLength === 0) return null;
   return bytes.byteLength === bytes.buffer.byteLength ? bytes : new Uint8Array(bytes);
 }
@@ -310,7 +310,7 @@ function withoutPrototype(header: HeaderMap): HeaderMap {
   return Object.assign(Object.create(null) as HeaderMap, header);
 }
 
-function decodeSettings(text: string): MessageSettings {
+export function decodeSettings(text: string): MessageSettings {
   const settings = JSON.parse(text) as MessageSettings;
   restoreCallbackHeaders(settings);
   return settings;

@@ -12,7 +12,7 @@ import { ErrorSchema } from '../../../src/api/schemas.ts';
 import type { Engine } from '../../../src/engine/commands.ts';
 import { createEngine } from '../../../src/engine/create.ts';
 import type { Outcome, ProjectId } from '../../../src/engine/model.ts';
-import type { Delivery, EventLog } from '../../../src/engine/ports.ts';
+import type { Clock, Delivery, EventLog, Randomness } from '../../../src/engine/ports.ts';
 import type { EngineSettings } from '../../../src/engine/settings.ts';
 import type { Page, PageRequest } from '../../../src/engine/stores.ts';
 import { newHeaderMap } from '../../../src/protocol/headers.ts';
@@ -22,6 +22,7 @@ import { createSystemRandomness, systemClock } from '../../../src/system.ts';
 
 export const TOKEN = 'eyJVc2VySUQiOiJkZWZhdWx0VXNlciIsIlBhc3N3b3JkIjoiZGVmYXVsdFBhc3N3b3JkIn0=';
 export const READ_ONLY_TOKEN = 'read+only/token==';
+export const PUBLISH_ONLY_TOKEN = 'publish-only-token';
 export const OTHER_TOKEN = 'token-of-another-project';
 
 export const LIMITS: ApiLimits = {
@@ -34,10 +35,13 @@ export const LIMITS: ApiLimits = {
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 60_000,
   keepAliveTimeoutMs: 75_000,
+  requestsPerSecondMax: 0,
   queuesMax: 5,
   queueParallelismMax: 10,
+  parallelismMax: 0,
   urlGroupsMax: 5,
   urlGroupEndpointsMax: 4,
+  schedulesMax: 5,
 };
 
 const DAY_MS = 86_400_000;
@@ -71,7 +75,7 @@ export interface World {
   publish(url: string, headers?: Record<string, string>, body?: string | Buffer): Promise<string>;
   /** Publishes a message that dies at once and answers its DLQ id. */
   bury(url: string, headers?: Record<string, string>): Promise<string>;
-  /** Messages, log entries and dead messages that exist in the first project. */
+  /** Log entries, dead messages, queues and flow-control keys that exist in the first project. */
   countStored(): Promise<number>;
   /** Listens on a free port of 127.0.0.1. */
   listen(): Promise<{ port: number; url: string }>;
@@ -110,31 +114,43 @@ function answered(status: number, body: string): Outcome {
   return { kind: 'answered', status, header, body: Buffer.from(body) };
 }
 
-/** `delivery` takes the place of the made-up endpoints; it is closed by whoever made it. */
-export async function openWorld(changes: Partial<ApiOptions> = {}, delivery: Delivery = ENDPOINTS): Promise<World> {
+/** What a world stands on; the real clock and the endpoints above, unless a test brings its own, which it closes. */
+interface Ground {
+  clock: Clock;
+  randomness: Randomness;
+  delivery: Delivery;
+  settings: Partial<EngineSettings>;
+  /** 0: any number. */
+  messagesPerDayMax: number;
+}
+
+export async function openWorld(changes: Partial<ApiOptions> = {}, ground: Partial<Ground> = {}): Promise<World> {
+  const { clock = systemClock, randomness = createSystemRandomness(), delivery = ENDPOINTS } = ground;
+  const { messagesPerDayMax = 0 } = ground;
+  const limits = changes.limits ?? LIMITS;
   const logLines: LogLine[] = [];
   const log = recordingLog(logLines);
   const store = await openInlineSqliteStore({
     path: ':memory:',
+    limits: { queuesMax: limits.queuesMax, parallelismMax: limits.parallelismMax, messagesPerDayMax },
     onFatal: (error) => {
       throw error;
     },
   });
   const sealed = { current: 'sealed', next: 'sealed' };
-  const { projectId: first } = await store.ensureProject('first', sealed, systemClock.nowMs());
-  const { projectId: second } = await store.ensureProject('second', sealed, systemClock.nowMs());
-  const randomness = createSystemRandomness();
-  const deps = { store, clock: systemClock, randomness, delivery, log, worker: 'test' };
-  const engine = await createEngine({ ...deps, settings: ENGINE_SETTINGS });
+  const { projectId: first } = await store.ensureProject('first', sealed, clock.nowMs());
+  const { projectId: second } = await store.ensureProject('second', sealed, clock.nowMs());
+  const deps = { store, clock, randomness, delivery, log, worker: 'test' };
+  const engine = await createEngine({ ...deps, settings: { ...ENGINE_SETTINGS, ...ground.settings } });
   const options: ApiOptions = {
     engine,
     accounts: new MemoryAccounts(first, second),
-    clock: systemClock,
+    clock,
     log,
     checkDestination: (url) =>
       url.hostname === '127.0.0.1' ? 'endpoint resolves to a loopback address: 127.0.0.1' : undefined,
     quotas: { retriesDefault: 3, retriesMax: 999, delayMsMax: 365 * DAY_MS, timeoutMsMax: 7_200_000 },
-    limits: LIMITS,
+    limits,
     proxyHeaders: ['x-forwarded-*', 'x-real-ip', 'forwarded', 'via'],
     trustedProxies: [],
     logsPageDefault: 100,
@@ -218,7 +234,9 @@ async function deadIdOf(app: FastifyInstance, messageId: string): Promise<string
 async function countStored(engine: Engine, projectId: ProjectId): Promise<number> {
   const logs = await countAll((page) => engine.listLogs(projectId, {}, page));
   const dead = await countAll((page) => engine.listDead(projectId, {}, page));
-  return logs + dead;
+  const queues = await engine.listQueues(projectId);
+  const keys = await engine.listKeys(projectId, { search: '', after: '', count: 1_000 });
+  return logs + dead + queues.length + keys.length;
 }
 
 async function countAll(list: (page: PageRequest) => Promise<Page<unknown>>): Promise<number> {
@@ -241,6 +259,7 @@ class MemoryAccounts implements Accounts {
     this.#callers = new Map<string, Caller>([
       [hashToken(TOKEN), { projectId: first, scope: 'full' }],
       [hashToken(READ_ONLY_TOKEN), { projectId: first, scope: 'read-only' }],
+      [hashToken(PUBLISH_ONLY_TOKEN), { projectId: first, scope: 'publish-only' }],
       [hashToken(OTHER_TOKEN), { projectId: second, scope: 'full' }],
     ]);
     for (const projectId of [first, second]) this.#keys.set(projectId, { current: 'sig_1', next: 'sig_2' });

@@ -1,6 +1,7 @@
 /** What every store must do. A store joins with one call; a case that it cannot pass is skipped with its reason. */
 import { describe } from 'vitest';
 import { acceptConformance } from './accept.ts';
+import { busyOriginsConformance } from './busy-origins.ts';
 import { cancelConformance } from './cancel.ts';
 import { claimConformance } from './claim.ts';
 import { deadConformance } from './dead.ts';
@@ -9,6 +10,7 @@ import { lanesConformance } from './lanes.ts';
 import { logsConformance } from './logs.ts';
 import { projectsConformance } from './projects.ts';
 import { retentionConformance } from './retention.ts';
+import { schedulesConformance } from './schedules.ts';
 import { settleConformance } from './settle.ts';
 import { urlGroupsConformance } from './url-groups.ts';
 import type { OpenStore } from './world.ts';
@@ -21,11 +23,13 @@ export function storeConformance(name: string, open: OpenStore): void {
     ['settle', settleConformance],
     ['follow-ups', followsConformance],
     ['cancel', cancelConformance],
-    ['lanes', lanesConformance],
     ['dead', deadConformance],
+    ['lanes', lanesConformance],
+    ['keys at busy origins', busyOriginsConformance],
     ['logs', logsConformance],
     ['projects', projectsConformance],
     ['URL groups', urlGroupsConformance],
+    ['schedules', schedulesConformance],
     ['retention', retentionConformance],
   ];
   describe(`${name} store`, () => {

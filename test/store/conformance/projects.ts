@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import type { Token } from '../../../src/engine/stores.ts';
 import { eachWorld, type OpenStore, T0 } from './world.ts';
 
 export function projectsConformance(open: OpenStore): void {
@@ -19,13 +20,24 @@ export function projectsConformance(open: OpenStore): void {
 
   it('keeps tokens by their hash; adding one that exists changes nothing', async () => {
     const { projectId } = await world().store.ensureProject('p', keys('k'), T0);
-    await world().store.addToken(projectId, 'hash-a', 'full', T0);
-    await world().store.addToken(projectId, 'hash-b', 'read-only', T0);
-    await world().store.addToken(projectId + 1, 'hash-a', 'read-only', T0);
-    expect(await world().store.listTokens()).toEqual([
-      { projectId, tokenHash: 'hash-a', scope: 'full' },
-      { projectId, tokenHash: 'hash-b', scope: 'read-only' },
-    ]);
+    const first: Token = { projectId, tokenHash: 'hash-b', scope: 'full', createdAtMs: T0 };
+    const second: Token = { projectId, tokenHash: 'hash-a', scope: 'read-only', name: 'of Anna', createdAtMs: T0 + 1 };
+    await world().store.addToken(second);
+    await world().store.addToken(first);
+    await world().store.addToken({ ...second, projectId: projectId + 1, scope: 'full' });
+    expect(await world().store.listTokens()).toEqual([first, second]);
+  });
+
+  it('remembers when a token was last used, and forgets tokens that are removed', async () => {
+    const { projectId } = await world().store.ensureProject('p', keys('k'), T0);
+    const token: Token = { projectId, tokenHash: 'hash', scope: 'publish-only', createdAtMs: T0 };
+    await world().store.addToken(token);
+    await world().store.noteTokenUse('hash', T0 + 5);
+    await world().store.noteTokenUse('unknown', T0 + 6);
+    expect(await world().store.listTokens()).toEqual([{ ...token, lastUsedAtMs: T0 + 5 }]);
+    expect(await world().store.removeToken('hash')).toBe(true);
+    expect(await world().store.removeToken('hash')).toBe(false);
+    expect(await world().store.listTokens()).toEqual([]);
   });
 
   it('replaces signing keys only while they are those expected', async () => {

@@ -4,6 +4,7 @@
  */
 import type { LaneLimits } from '../../../engine/stores.ts';
 import type { MessageEvents, WriteContext } from '../log-writer.ts';
+import { countMessages } from '../message-counts.ts';
 import { CONTENT_COLUMNS, codeOfLogState, MESSAGE_AT, MESSAGE_COLUMNS, type StoredNewMessage } from '../rows.ts';
 import { FlowLanes } from './flow-lanes.ts';
 import { LINE } from './lines.ts';
@@ -53,6 +54,7 @@ export class Entry {
     await this.#loadLimits(messages);
     const standings = messages.map((message) => this.#place(message));
     await this.#queues.save();
+    if (this.#limits.messagesPerDayMax > 0) await countMessages(tx, messages);
     await tx.insertMany(
       'messages',
       MESSAGE_COLUMNS,
@@ -92,13 +94,16 @@ export class Entry {
       message[MESSAGE_AT.queue_slot] = message[MESSAGE_AT.key] ?? null;
     }
     if (lane) {
-      if (!isProposed || lane.hasWaiting(this.#nowMs) || lane.startsLeft(this.#nowMs) === 0) {
+      if (!isProposed || lane.hasWaiting(this.#nowMs) || lane.goesLeft(this.#nowMs) === 0) {
         if (isReady) lane.noteWaiting();
         return hold(message, LINE.flow);
       }
     }
     if (!isProposed) return message[MESSAGE_AT.line] === LINE.origin ? 'parked' : 'waiting';
-    if (this.#gate.roomOf(projectId) === 0 || this.#gate.hasHeld(projectId)) return hold(message, LINE.project);
+    if (this.#gate.roomOf(projectId) === 0 || this.#gate.hasHeld(projectId)) {
+      lane?.letGo();
+      return hold(message, LINE.project);
+    }
     lane?.start(this.#nowMs);
     this.#gate.start(projectId);
     return 'claimed';

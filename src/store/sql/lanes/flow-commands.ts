@@ -107,7 +107,14 @@ export async function dropUnusedKeys(
   const rows = await tx.query<{ project_id: number; key: string }>(
     `select f.project_id, f.key from flow_keys f
      where f.used_at_ms < ? and f.paused = 0 and f.parallelism_pinned = 0 and f.rate_pinned = 0
-       and not exists (select 1 from messages m where m.project_id = f.project_id and m.flow_key = f.key)
+       and not exists (select 1 from messages m
+         where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is not null)
+       and not exists (select 1 from messages m
+         where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = 2)
+       and not exists (select 1 from messages m
+         where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line in (1, 4))
+       and not exists (select 1 from messages m
+         where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = 3)
      order by f.used_at_ms limit ?`,
     [usedBeforeMs, rowsMax],
   );

@@ -32,6 +32,7 @@ export interface FlowKeyRow {
 
 interface StandingRow extends FlowKeyRow {
   in_flight: number;
+  let_go: number;
   first_ready_at_ms: number | null;
 }
 
@@ -41,10 +42,15 @@ const USED_STEP_MS = 3_600_000;
 const FLOW_KEY_FIELDS =
   'f.project_id, f.key, f.parallelism, f.rate, f.period_s, f.parallelism_pinned, f.rate_pinned, f.paused, f.window_started_at_ms, f.window_count, f.used_at_ms, f.wake_at_ms';
 
-/** The fields of a key with its holders and its first waiting message, from `flow_keys f`. */
+/**
+ * The fields of a key with its holders, those that went on from its wait list to that of their origin or project, and its
+ * first waiting message, from `flow_keys f`.
+ */
 const STANDING_FIELDS = `${FLOW_KEY_FIELDS},
   (select count(*) from messages m
    where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is not null) as in_flight,
+  (select count(*) from messages m
+   where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line in (1, 4)) as let_go,
   (select m.due_at_ms from messages m
    where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = 2
    order by m.due_at_ms, m.key limit 1) as first_ready_at_ms`;
@@ -65,13 +71,16 @@ const NEW_KEY: Omit<FlowKeyRow, 'project_id' | 'key' | 'used_at_ms'> = {
 export class FlowLane {
   readonly row: FlowKeyRow;
   #inFlight: number;
+  /** They may start before the others, so a busy origin gets no more of a key than the key could have in flight. */
+  #letGo: number;
   /** When the first of those that wait becomes, or became, ready. */
   #firstReadyAtMs: number;
   #isChanged = false;
 
-  constructor({ in_flight, first_ready_at_ms, ...row }: StandingRow) {
+  constructor({ in_flight, let_go, first_ready_at_ms, ...row }: StandingRow) {
     this.row = row;
     this.#inFlight = in_flight;
+    this.#letGo = let_go;
     this.#firstReadyAtMs = first_ready_at_ms ?? Infinity;
   }
 
@@ -100,6 +109,21 @@ export class FlowLane {
     const { parallelism } = this.row;
     const slotsLeft = parallelism === null ? Infinity : Math.max(0, parallelism - this.#inFlight);
     return Math.min(slotsLeft, startsLeft(this.window, nowMs));
+  }
+
+  /** How many more messages may leave the wait list. */
+  goesLeft(nowMs: number): number {
+    return Math.max(0, this.startsLeft(nowMs) - this.#letGo);
+  }
+
+  /** A message that could start has to wait for its origin or its project. */
+  letGo(): void {
+    this.#letGo += 1;
+  }
+
+  /** A message that was let go starts, or is back in the wait list. */
+  takeBack(): void {
+    this.#letGo -= 1;
   }
 
   /** One more attempt starts: it holds a slot and counts for the rate. */
@@ -153,7 +177,7 @@ export class FlowLanes {
     }
     if (created.length === 0) return;
     await this.#tx.insertMany('flow_keys', COLUMNS, created.map(valuesOf));
-    for (const row of created) this.add({ ...row, in_flight: 0, first_ready_at_ms: null });
+    for (const row of created) this.add({ ...row, in_flight: 0, let_go: 0, first_ready_at_ms: null });
   }
 
   add(row: StandingRow): FlowLane {
@@ -187,7 +211,7 @@ export class FlowLanes {
   }
 
   /** A key that has its turn already keeps its place in the row of keys; one that just had it goes to the end. */
-  #wakeAtMs(lane: FlowLane, { in_flight, first_ready_at_ms }: StandingRow): number | null {
+  #wakeAtMs(lane: FlowLane, { in_flight, let_go, first_ready_at_ms }: StandingRow): number | null {
     const { parallelism, paused, wake_at_ms } = lane.row;
     const nextMs = nextStartAtMs(
       {
@@ -195,6 +219,7 @@ export class FlowLanes {
         parallelism,
         isPaused: paused === 1,
         inFlight: in_flight,
+        letGo: let_go,
         firstReadyAtMs: first_ready_at_ms,
       },
       this.#nowMs,

@@ -65,17 +65,29 @@ async function setPaused(
     [args.paused ? 1 : 0, args.nowMs, projectId, queueId, args.paused ? 1 : 0],
   );
   if (changed === 0) return;
-  if (args.paused) await hold(context, queue);
+  if (args.paused) await hold(context, queue, args);
   else await letGo(context, queue, args);
 }
 
 /** Messages that were started wait with the queue; those being attempted join them when they need a retry. */
-async function hold({ tx }: WriteContext, { projectId, queueId }: QueueRef): Promise<void> {
-  await tx.run(
+async function hold(
+  context: WriteContext,
+  queue: QueueRef,
+  { limits, nowMs }: { limits: LaneLimits; nowMs: number },
+): Promise<void> {
+  const { projectId, queueId } = queue;
+  const started = await context.tx.query<{ flow_key: string }>(
+    `select distinct flow_key from messages
+     where project_id = ? and queue_id = ? and queue_slot = key and claim_token is null and flow_key is not null`,
+    [projectId, queueId],
+  );
+  await context.tx.run(
     `update messages set line = ${LINE.queue}
      where project_id = ? and queue_id = ? and queue_slot = key and claim_token is null`,
     [projectId, queueId],
   );
+  const flowKeys = started.map(({ flow_key }) => ({ projectId, key: flow_key }));
+  await goOn(context, { ...NOTHING, flowKeys }, gateAndTime(context, { limits, nowMs }));
 }
 
 /** From the earliest unfinished message on: first those that were started (messaging.md 14.4). */
@@ -103,12 +115,12 @@ async function letGo(
 /** The queue is gone at once; `emptyQueue` is to follow. Null: there is none. */
 export async function deleteQueue(
   context: WriteContext,
-  { projectId, name, nowMs }: QueuePlace & { nowMs: number },
+  { projectId, name, limits, nowMs }: QueuePlace & { limits: LaneLimits; nowMs: number },
 ): Promise<number | null> {
   const queue = await idOf(context.tx, { projectId, name });
   if (!queue) return null;
   // Paused, so that none of its messages starts while they are cancelled in pieces, or after a crash between two of them.
-  await hold(context, queue);
+  await hold(context, queue, { limits, nowMs });
   await context.tx.run('update queues set deleted = 1, paused = 1, updated_at_ms = ? where project_id = ? and id = ?', [
     nowMs,
     projectId,

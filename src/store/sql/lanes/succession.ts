@@ -68,7 +68,7 @@ class WaitLists {
 
   /** The first that is ready, if the key lets it start and the vacancy is one for it. */
   async firstOf(lane: FlowLane, vacancy: Vacancy): Promise<Candidate | undefined> {
-    if (!lane.hasWaiting(this.#nowMs) || lane.startsLeft(this.#nowMs) === 0) return undefined;
+    if (!lane.hasWaiting(this.#nowMs) || lane.goesLeft(this.#nowMs) === 0) return undefined;
     const taken = this.#takenOf.get(lane) ?? 0;
     const [first] = await this.#context.tx.query<Candidate>(
       `select ${CANDIDATE_FIELDS} from messages

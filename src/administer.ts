@@ -1,0 +1,58 @@
+/** Where do the operator's commands run? In the server that has the database open, or here when there is none. */
+
+import type { Config } from './config/table.ts';
+import { CannotStart, databasePath, openSealer, openStore } from './open-store.ts';
+import { NobodyListens, RemoteAdministration } from './operator/ask.ts';
+import { type Administration, Refused } from './operator/commands.ts';
+import { socketPathOf } from './operator/socket-path.ts';
+import { StoredAdministration } from './operator/stored.ts';
+import { StoreInUse } from './store/drivers/sqlite/lock.ts';
+import { createSystemRandomness, systemClock } from './system.ts';
+
+/** A server that starts, or another command, has the database open and takes no commands yet, or is done in a moment. */
+const TRIES = 30;
+const BETWEEN_TRIES_MS = 100;
+
+/** What `work` answers, which asks for one thing: it may begin anew. Throws `CannotStart` with what the operator must know. */
+export async function administer<T>(config: Config, work: (on: Administration) => Promise<T>): Promise<T> {
+  const remote = new RemoteAdministration(socketPathOf(databasePath(config)));
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await work(remote);
+    } catch (error) {
+      if (error instanceof Refused) throw new CannotStart(error.message, { cause: error });
+      if (!(error instanceof NobodyListens)) throw error;
+    }
+    try {
+      return await workHere(config, work);
+    } catch (error) {
+      if (error instanceof Refused) throw new CannotStart(error.message, { cause: error });
+      if (!(error instanceof CannotStart && error.cause instanceof StoreInUse)) throw error;
+      if (tries < TRIES) await pause(BETWEEN_TRIES_MS);
+      else throw new CannotStart(`${error.message}; it takes no commands, as a development server does not`);
+    }
+  }
+}
+
+async function workHere<T>(config: Config, work: (on: Administration) => Promise<T>): Promise<T> {
+  const randomness = createSystemRandomness();
+  let failure: Error | undefined;
+  const onFatal = (error: Error) => {
+    failure = error;
+  };
+  const store = await openStore(config, { onFatal, create: false });
+  try {
+    const sealer = () => openSealer(config, randomness, { create: false });
+    return await work(new StoredAdministration({ store, clock: systemClock, randomness, sealer }));
+  } catch (error) {
+    throw failure ?? error;
+  } finally {
+    await store.close();
+  }
+}
+
+function pause(delayMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    systemClock.startTimer(delayMs, resolve);
+  });
+}

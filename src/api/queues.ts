@@ -1,0 +1,149 @@
+/** Queues: their settings, their pause and their end (messaging.md 14, 22.7 to 22.12). */
+import type { Queue } from '../engine/lanes.ts';
+import type { ProjectId } from '../engine/model.ts';
+import { ApiError, quotaExceeded } from '../protocol/errors.ts';
+import { checkName } from '../protocol/names.ts';
+import { type Answer, answer, NO_BODY } from './answer.ts';
+import { readJson } from './json-body.ts';
+import { SMALL_JSON_LIMIT } from './limits.ts';
+import type { Call, Route, Services } from './route.ts';
+import { QueueListSchema, QueueSchema, QueueSettingsSchema } from './schemas.ts';
+
+const PARALLELISM_DEFAULT = 1;
+
+interface QueueSettings {
+  name: string;
+  parallelism: number;
+  isPaused: boolean;
+}
+
+export function queueRoutes({ engine, limits }: Services): Route[] {
+  const { queuesMax, queueParallelismMax } = limits;
+
+  async function save({ projectId, body }: Call): Promise<Answer> {
+    const settings = settingsOf(await readJson(body, SMALL_JSON_LIMIT));
+    await checkParallelism(projectId, settings);
+    if ((await engine.saveQueue(projectId, settings)) === 'tooManyQueues') throw quotaExceeded('maxQueues', queuesMax);
+    return NO_BODY;
+  }
+
+  /** The quota refuses only growth: a queue from before it was lowered can still be saved as it is (messaging.md 20.1). */
+  async function checkParallelism(projectId: ProjectId, { name, parallelism }: QueueSettings): Promise<void> {
+    if (queueParallelismMax === 0 || parallelism <= queueParallelismMax) return;
+    const queue = await engine.findQueue(projectId, name);
+    if (!queue || queue.parallelism < parallelism) throw quotaExceeded('maxQueueParallelism', queueParallelismMax);
+  }
+
+  async function list({ projectId }: Call): Promise<Answer> {
+    return answer(200, (await engine.listQueues(projectId)).map(queueView));
+  }
+
+  async function get({ projectId, id: name }: Call): Promise<Answer> {
+    checkName('queue name', name);
+    const queue = await engine.findQueue(projectId, name);
+    if (!queue) throw notFound(name);
+    return answer(200, queueView(queue));
+  }
+
+  async function drop({ projectId, id: name }: Call): Promise<Answer> {
+    checkName('queue name', name);
+    await engine.deleteQueue(projectId, name);
+    return NO_BODY;
+  }
+
+  async function setPaused({ projectId, id: name }: Call, isPaused: boolean): Promise<Answer> {
+    checkName('queue name', name);
+    if ((await engine.setQueuePaused(projectId, name, isPaused)) === 'missing') throw notFound(name);
+    return NO_BODY;
+  }
+
+  const queuePath = '/v2/queues/:queueName';
+  const withoutBody = { access: 'full', answers: { 200: undefined } } as const;
+  const named = { refusals: [400] } as const;
+  return [
+    {
+      ...withoutBody,
+      method: 'POST',
+      path: '/v2/queues',
+      summary: 'Makes a queue or replaces its settings; what is not given becomes what it is in a new queue.',
+      takes: { body: QueueSettingsSchema },
+      refusals: [412],
+      handle: save,
+    },
+    {
+      method: 'GET',
+      path: '/v2/queues',
+      access: 'read',
+      summary: 'Lists the queues by name.',
+      answers: { 200: QueueListSchema },
+      handle: list,
+    },
+    {
+      ...named,
+      method: 'GET',
+      path: queuePath,
+      access: 'read',
+      summary: 'Reads one queue.',
+      answers: { 200: QueueSchema },
+      handle: get,
+    },
+    {
+      ...withoutBody,
+      ...named,
+      method: 'DELETE',
+      path: queuePath,
+      summary: 'Deletes a queue, if it exists, and cancels its messages.',
+      handle: drop,
+    },
+    {
+      ...withoutBody,
+      ...named,
+      method: 'POST',
+      path: `${queuePath}/pause`,
+      summary: 'Pauses a queue: it goes on to take messages, and starts none.',
+      handle: (call) => setPaused(call, true),
+    },
+    {
+      ...withoutBody,
+      ...named,
+      method: 'POST',
+      path: `${queuePath}/resume`,
+      summary: 'Lets a paused queue go on, from the earliest message that was not delivered.',
+      handle: (call) => setPaused(call, false),
+    },
+  ];
+}
+
+/** All six members are always there: clients require them (messaging.md 14, item 9). */
+function queueView({ name, createdAtMs, updatedAtMs, parallelism, isPaused, lag }: Queue) {
+  return { name, createdAt: createdAtMs, updatedAt: updatedAtMs, parallelism, paused: isPaused, lag };
+}
+
+/** An update replaces both settings, so what is absent or null takes its default (messaging.md 22.7). Throws 400. */
+function settingsOf(body: unknown): QueueSettings {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) throw invalidBody('an object is needed');
+  const { queueName, parallelism, paused } = body as Record<string, unknown>;
+  if (typeof queueName !== 'string') throw invalidBody('queueName must be a string');
+  checkName('queue name', queueName);
+  return { name: queueName, parallelism: parallelismOf(parallelism), isPaused: pausedOf(paused) };
+}
+
+function parallelismOf(value: unknown): number {
+  if (value === undefined || value === null) return PARALLELISM_DEFAULT;
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 1) return value;
+  throw invalidBody('parallelism must be a whole number of at least 1');
+}
+
+function pausedOf(value: unknown): boolean {
+  if (value === undefined || value === null) return false;
+  if (typeof value === 'boolean') return value;
+  throw invalidBody('paused must be true or false');
+}
+
+function invalidBody(reason: string): ApiError {
+  return new ApiError('invalid_body', `invalid request body: ${reason}`);
+}
+
+function notFound(name: string): ApiError {
+  return new ApiError('not_found', `queue ${name} not found`);
+}

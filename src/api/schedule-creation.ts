@@ -1,0 +1,48 @@
+/** Creates a schedule, or replaces the one with its id: on the path of schedules and of publishes alike (messaging.md 4.2, 22.13). */
+import type { ScheduleCommand } from '../engine/schedule-commands.ts';
+import type { Destination } from '../protocol/destination.ts';
+import { prefixOf } from '../protocol/dialect.ts';
+import { ApiError, quotaExceeded } from '../protocol/errors.ts';
+import { readPublishOptions } from '../protocol/options.ts';
+import type { SplitQuery } from '../protocol/request-target.ts';
+import type { PublishOptions } from '../protocol/settings.ts';
+import { keepHeaders } from '../protocol/trigger-options.ts';
+import { type Answer, answer } from './answer.ts';
+import { authorizeFully } from './authentication.ts';
+import { checkAddress, checkCallbacks } from './destinations.ts';
+import { messageLimit } from './limits.ts';
+import type { Call, Services } from './route.ts';
+import { refuseUnavailable } from './unavailable-features.ts';
+
+type CreateSchedule = (call: Call, destination: Destination, queryConfig: SplitQuery['config']) => Promise<Answer>;
+
+export function scheduleCreation(services: Services): CreateSchedule {
+  const { engine, checkDestination, clock, quotas, proxyHeaders, limits } = services;
+  const bodyLimit = messageLimit(limits.messageBytesMax);
+
+  return async (call, destination, queryConfig) => {
+    const { projectId, callerIp, rawHeaders, isTokenInHeader } = call;
+    // On the path of publishes a token may come along that only publishes; a schedule could replace somebody's own.
+    authorizeFully(call.scope);
+    // A URL group need not exist yet: its endpoints are those of the moment of each trigger (15.3).
+    if (destination.kind === 'url') await checkAddress(destination.url, checkDestination);
+    const input = { rawHeaders, queryConfig, tokenInQuery: !isTokenInHeader, proxyHeaders };
+    const { cron, ...options } = readPublishOptions(input, 'schedule', quotas, clock.nowMs());
+    if (cron === undefined) throw new Error('a schedule was read without its expression');
+    refuseUnavailable(rawHeaders, queryConfig);
+    await checkCallbacks(options.settings, checkDestination);
+    const body = await call.body.read(bodyLimit);
+    const command: ScheduleCommand = { destination, body, options: { ...options, cron } };
+    if (callerIp !== undefined) command.callerIp = callerIp;
+    if (destination.kind === 'group') command.kept = keepHeaders(input);
+    const created = await engine.createSchedule(projectId, command, limits.schedulesMax);
+    if (created === 'tooMany') throw quotaExceeded('maxSchedules', limits.schedulesMax);
+    return answer(200, created);
+  };
+}
+
+/** Throws `ApiError` 400 for a cron expression `where` none can be. */
+export function refuseCron({ cron, settings }: PublishOptions, where: string): void {
+  if (cron === undefined) return;
+  throw new ApiError('invalid_header', `${prefixOf(settings.dialect)}-Cron is not supported ${where}`);
+}

@@ -1,0 +1,88 @@
+/** Schedules: created, read, paused, resumed and deleted (messaging.md 15, 22.13 to 22.17). */
+import { readDestination } from '../protocol/destination.ts';
+import { ApiError } from '../protocol/errors.ts';
+import { splitQuery } from '../protocol/request-target.ts';
+import { type Answer, answer, NO_BODY } from './answer.ts';
+import { SCHEDULE_HEADERS } from './config-headers.ts';
+import type { Call, Route, RouteMethod, Services } from './route.ts';
+import { scheduleCreation } from './schedule-creation.ts';
+import { ScheduleCreatedSchema, ScheduleListSchema, ScheduleSchema } from './schemas.ts';
+import { scheduleView } from './views.ts';
+
+export function scheduleRoutes(services: Services): Route[] {
+  const { engine } = services;
+  const createSchedule = scheduleCreation(services);
+
+  function create(call: Call): Promise<Answer> {
+    const query = splitQuery(call.rawQuery);
+    return createSchedule(call, readDestination(call.rawDestination, query.rest), query.config);
+  }
+
+  async function list({ projectId }: Call): Promise<Answer> {
+    return answer(200, (await engine.listSchedules(projectId)).map(scheduleView));
+  }
+
+  async function get({ projectId, id }: Call): Promise<Answer> {
+    const view = await engine.findSchedule(projectId, id);
+    if (!view) throw notFound(id);
+    return answer(200, scheduleView(view));
+  }
+
+  async function drop({ projectId, id }: Call): Promise<Answer> {
+    await engine.deleteSchedule(projectId, id);
+    return NO_BODY;
+  }
+
+  /** The official clients say PATCH, the hosted service's own document says POST. */
+  function pauseRoutes(word: 'pause' | 'resume', summary: string): Route[] {
+    const handle = async ({ projectId, id }: Call): Promise<Answer> => {
+      if ((await engine.setSchedulePaused(projectId, id, word === 'pause')) === 'missing') throw notFound(id);
+      return NO_BODY;
+    };
+    const path = `/v2/schedules/:scheduleId/${word}`;
+    const methods: RouteMethod[] = ['PATCH', 'POST'];
+    return methods.map((method) => ({ method, path, access: 'full', summary, answers: { 200: undefined }, handle }));
+  }
+
+  return [
+    {
+      method: 'POST',
+      path: '/v2/schedules/*',
+      access: 'full',
+      summary: 'Creates a schedule for the URL, or the URL group, in the path, or replaces the one with its id.',
+      takes: { configHeaders: SCHEDULE_HEADERS, body: 'bytes' },
+      answers: { 200: ScheduleCreatedSchema },
+      handle: create,
+    },
+    {
+      method: 'GET',
+      path: '/v2/schedules',
+      access: 'read',
+      summary: 'Lists the schedules by their creation. Bodies after the first 16 MiB are left out.',
+      answers: { 200: ScheduleListSchema },
+      handle: list,
+    },
+    {
+      method: 'GET',
+      path: '/v2/schedules/:scheduleId',
+      access: 'read',
+      summary: 'Reads one schedule.',
+      answers: { 200: ScheduleSchema },
+      handle: get,
+    },
+    {
+      method: 'DELETE',
+      path: '/v2/schedules/:scheduleId',
+      access: 'full',
+      summary: 'Deletes a schedule; messages that it made go on.',
+      answers: { 200: undefined },
+      handle: drop,
+    },
+    ...pauseRoutes('pause', 'Pauses a schedule: its times pass without a message.'),
+    ...pauseRoutes('resume', 'Resumes a schedule at its next time.'),
+  ];
+}
+
+function notFound(id: string): ApiError {
+  return new ApiError('not_found', `schedule ${id} not found`);
+}

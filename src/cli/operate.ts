@@ -1,0 +1,38 @@
+/** How does a command act on projects and tokens, and tell what came of it? */
+
+import { administer } from '../administer.ts';
+import { parseConfig } from '../config/parse.ts';
+import { CannotStart } from '../open-store.ts';
+import type { Administration } from '../operator/commands.ts';
+import { CommandFailed, EXIT, type Terminal } from './command.ts';
+
+/** `settings`: what is left of the command line. Throws `ConfigError` and `CommandFailed`. */
+export async function operate<T>(
+  settings: readonly string[],
+  { env }: Terminal,
+  work: (on: Administration) => Promise<T>,
+): Promise<T> {
+  const config = parseConfig(env, settings);
+  if (config.memory) throw new CommandFailed('a server with --memory has no data folder to work on', EXIT.usage);
+  try {
+    return await administer(config, work);
+  } catch (error) {
+    if (error instanceof CannotStart) throw new CommandFailed(error.message);
+    throw error;
+  }
+}
+
+export function printJson(terminal: Terminal, value: unknown): void {
+  terminal.print(`${JSON.stringify(value, null, 2)}\n`);
+}
+
+/** Throws `CommandFailed` for an action that there is not. */
+export function unknownAction(command: string, action: string): never {
+  throw new CommandFailed(`${command}: there is no "${action}"; see waypost ${command} --help`, EXIT.usage);
+}
+
+/** Throws `CommandFailed` when a required part of the command line is missing. */
+export function required(value: string | undefined, what: string): string {
+  if (value === undefined || value === '') throw new CommandFailed(`${what} is missing`, EXIT.usage);
+  return value;
+}

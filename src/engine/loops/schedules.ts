@@ -1,0 +1,271 @@
+/**
+ * Triggers schedules when they are due. Each moves on to its next time in the transaction that saves its messages, and
+ * only if nobody changed it meanwhile: so each time makes its messages once, whatever crashes and however many workers.
+ *
+ * It sleeps until the earliest time it knows of and asks the store nothing meanwhile (P12).
+ */
+import { ApiError } from '../../protocol/errors.ts';
+import { type AcceptContext, type Draft, draftOf } from '../accept.ts';
+import type { PublishCommand } from '../commands.ts';
+import type { Millis, NewMessage, ProjectId } from '../model.ts';
+import type { Numbers } from '../numbers.ts';
+import { type Places, place, setGoing } from '../placement.ts';
+import type { Clock, EventLog, Timer } from '../ports.ts';
+import {
+  neverAgain,
+  publishesOf,
+  type Schedule,
+  type ScheduleChange,
+  type ScheduleStanding,
+  type Trigger,
+  triggerOf,
+} from '../schedules.ts';
+import {
+  type AcceptedStanding,
+  type DueSchedule,
+  type ScheduleStore,
+  StoreUnavailable,
+  type UrlGroupStore,
+} from '../stores.ts';
+import type { UrlGroup } from '../url-groups.ts';
+
+/** Schedules looked at together, and the bytes of their bodies. */
+const PIECE = { limit: 200, bytesMax: 4 * 1024 * 1024 };
+/** Messages saved in one transaction, and their bytes, unless a single trigger makes more: none may stall publishes. */
+const SAVED_TOGETHER = { messages: 200, bytes: 4 * 1024 * 1024 };
+/** What a single trigger of a URL group may make; the same that a publish to it may. */
+const TRIGGER_MAX = { messages: 10_000, bytes: 100 * 1024 * 1024 };
+/** Timers are set no further ahead, so that a machine that slept or whose clock was set is noticed soon. */
+const SLEEP_MAX_MS = 30_000;
+/** Pause after the store could not be read or written. */
+const STORE_RETRY_MS = 1_000;
+
+export interface ScheduleLoopDeps {
+  store: Pick<ScheduleStore, 'dueSchedules' | 'changeSchedules'> & Pick<UrlGroupStore, 'findUrlGroup'>;
+  clock: Clock;
+  log: EventLog;
+  numbers: Numbers;
+  /** What messages are accepted with now. */
+  acceptContext: (projectId: ProjectId) => AcceptContext;
+  places: Places;
+}
+
+/** What is made of one due schedule: its next standing, and the messages on the way there. */
+interface Step {
+  schedule: Schedule;
+  trigger: Trigger;
+  commands: PublishCommand[];
+  error?: string;
+}
+
+export class ScheduleLoop {
+  readonly #deps: ScheduleLoopDeps;
+  #nextAtMs: Millis = 0; // unknown at start: look at once
+  /** The earliest time that was heard of while a round was under way, and may be newer than what it read. */
+  #heardAtMs: Millis = Infinity;
+  #timer: { atMs: Millis; handle: Timer } | undefined;
+  #round: Promise<void> | undefined;
+  #stopped = false;
+
+  constructor(deps: ScheduleLoopDeps) {
+    this.#deps = deps;
+  }
+
+  /** Triggers what is due, or sets the timer for when something will be. */
+  wake(): void {
+    if (this.#round !== undefined || this.#stopped) return;
+    if (this.#nextAtMs > this.#deps.clock.nowMs()) return this.#sleepUntil(this.#nextAtMs);
+    this.#round = this.#triggerAll().then((pauseMs) => {
+      this.#round = undefined;
+      if (pauseMs === 0) this.wake();
+      else if (!this.#stopped) this.#setTimer(this.#nextAtMs, pauseMs);
+    });
+  }
+
+  /** A schedule was saved whose next time is `atMs`. */
+  noteNext(atMs: Millis): void {
+    this.#heardAtMs = Math.min(this.#heardAtMs, atMs);
+    this.#nextAtMs = Math.min(this.#nextAtMs, atMs);
+    this.wake();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#timer?.handle.cancel();
+    await this.#round;
+  }
+
+  #sleepUntil(atMs: Millis): void {
+    if (atMs === Infinity || this.#timer?.atMs === atMs) return;
+    this.#setTimer(atMs, Math.min(atMs - this.#deps.clock.nowMs(), SLEEP_MAX_MS));
+  }
+
+  #setTimer(atMs: Millis, delayMs: Millis): void {
+    this.#timer?.handle.cancel();
+    const handle = this.#deps.clock.startTimer(delayMs, () => {
+      this.#timer = undefined;
+      this.wake();
+    });
+    this.#timer = { atMs, handle };
+  }
+
+  /** Piece by piece, until nothing is due. Answers how long to wait before the next look, because the store failed. */
+  async #triggerAll(): Promise<Millis> {
+    try {
+      while (!this.#stopped && (await this.#triggerPiece()));
+      return 0;
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+      this.#deps.log.warn('schedules_failed', { reason: error.message }); // what was not saved is due still
+      return STORE_RETRY_MS;
+    }
+  }
+
+  /** Answers false when nothing is due. */
+  async #triggerPiece(): Promise<boolean> {
+    const { store, clock } = this.#deps;
+    this.#heardAtMs = Infinity;
+    const { due, nextAtMs } = await store.dueSchedules({ nowMs: clock.nowMs(), ...PIECE });
+    if (due.length === 0) {
+      this.#nextAtMs = Math.min(nextAtMs ?? Infinity, this.#heardAtMs);
+      return false;
+    }
+    const groups = await this.#groupsOf(due);
+    for (const steps of together(due.map((one) => this.#stepOf(one, groups)))) await this.#take(steps);
+    return true;
+  }
+
+  /** The groups that exist of those that the schedules name, as they are now. */
+  async #groupsOf(due: readonly DueSchedule[]): Promise<Map<string, UrlGroup>> {
+    const groups = new Map<string, UrlGroup>();
+    for (const { schedule } of due) {
+      const { destination } = schedule.plan;
+      if (destination.kind !== 'group' || groups.has(groupKey(schedule.projectId, destination.name))) continue;
+      const group = await this.#deps.store.findUrlGroup(schedule.projectId, destination.name);
+      if (group) groups.set(groupKey(schedule.projectId, destination.name), group);
+    }
+    return groups;
+  }
+
+  #stepOf({ schedule, isBusy }: DueSchedule, groups: ReadonlyMap<string, UrlGroup>): Step {
+    const nowMs = this.#deps.clock.nowMs();
+    const { destination, body } = schedule.plan;
+    const group = destination.kind === 'group' ? groups.get(groupKey(schedule.projectId, destination.name)) : undefined;
+    const once = orError(() => withinLimits(publishesOf(schedule, group, nowMs), schedule));
+    const messages = once.made?.length ?? 0;
+    const timesMax = Math.min(
+      Math.floor(SAVED_TOGETHER.messages / Math.max(1, messages)),
+      Math.floor(SAVED_TOGETHER.bytes / Math.max(1, messages * body.length)),
+    );
+    const decided = orError(() => triggerOf(schedule, { isBusy, nowMs, timesMax: Math.max(1, timesMax) }));
+    if (decided.made === undefined) {
+      return { schedule, trigger: neverAgain(nowMs), commands: [], error: decided.error };
+    }
+    const trigger = decided.made;
+    const commands = Array.from({ length: trigger.times }, () => once.made ?? []).flat();
+    const isTriedInVain = once.made === undefined && trigger.times > 0;
+    return isTriedInVain ? { schedule, trigger, commands, error: once.error } : { schedule, trigger, commands };
+  }
+
+  async #take(steps: Step[]): Promise<void> {
+    const { store, clock, numbers, places } = this.#deps;
+    const count = steps.reduce((sum, { commands }) => sum + commands.length, 0);
+    const firstKey = await numbers.take(2 * count + steps.length);
+    const firstToken = firstKey + count;
+    const nowMs = clock.nowMs();
+    const drafts = this.#draftsOf(steps, firstKey);
+    const placed = drafts.map((draft, index) => place(draft, firstToken + index, places));
+    const changes = changesOf(steps, { placed, firstKey, firstVersion: firstToken + count, nowMs });
+    let answers: (AcceptedStanding[] | 'stale')[] = [];
+    try {
+      answers = await store.changeSchedules(changes, nowMs);
+    } finally {
+      changes.forEach(({ messages }, index) => {
+        const answer = answers[index] ?? 'stale';
+        messages.forEach((message, at) => {
+          setGoing(message, answer === 'stale' ? undefined : answer[at], places);
+        });
+      });
+    }
+  }
+
+  #draftsOf(steps: readonly Step[], firstKey: number): Draft[] {
+    const commands = steps.flatMap((step) => step.commands.map((command) => ({ command, step })));
+    return commands.map(({ command, step }, index) =>
+      draftOf(command, firstKey + index, this.#deps.acceptContext(step.schedule.projectId)),
+    );
+  }
+}
+
+/** Each schedule's next standing, with its own of `placed`, whose keys count from `firstKey`. */
+function changesOf(
+  steps: readonly Step[],
+  saved: { placed: readonly NewMessage[]; firstKey: number; firstVersion: number; nowMs: Millis },
+): ScheduleChange[] {
+  let taken = 0;
+  return steps.map(({ schedule, trigger, commands, error }, index) => {
+    const { key, standing } = schedule;
+    const next: ScheduleStanding = {
+      ...standing,
+      version: saved.firstVersion + index,
+      nextAtMs: trigger.nextAtMs,
+      passedUntilMs: trigger.passedUntilMs,
+    };
+    if (trigger.times > 0) {
+      const messages = commands.length / trigger.times;
+      const firstKey = saved.firstKey + taken + commands.length - messages;
+      next.lastTrigger = { atMs: saved.nowMs, firstKey, messages };
+      delete next.error;
+    }
+    if (error !== undefined) next.error = error;
+    const messages = saved.placed.slice(taken, taken + commands.length);
+    taken += commands.length;
+    return { key, fromVersion: standing.version, standing: next, messages };
+  });
+}
+
+/** What `make` makes, or why it is refused: for the schedule to show, since nobody waits for an answer. */
+function orError<T>(make: () => T): { made: T } | { made: undefined; error: string } {
+  try {
+    return { made: make() };
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    return { made: undefined, error: error.message };
+  }
+}
+
+function withinLimits(commands: PublishCommand[], { plan }: Schedule): PublishCommand[] {
+  const { messages, bytes } = TRIGGER_MAX;
+  if (commands.length <= messages && commands.length * plan.body.length <= Math.max(bytes, plan.body.length)) {
+    return commands;
+  }
+  throw new ApiError(
+    'invalid_request',
+    `a trigger may make at most ${messages} messages with ${bytes} bytes of bodies`,
+  );
+}
+
+/** `steps` in order, as many together as may be saved together. */
+function* together(steps: readonly Step[]): Generator<Step[]> {
+  let batch: Step[] = [];
+  let messages = 0;
+  let bytes = 0;
+  for (const step of steps) {
+    const { length } = step.commands;
+    const size = length * step.schedule.plan.body.length;
+    if (batch.length > 0 && (messages + length > SAVED_TOGETHER.messages || bytes + size > SAVED_TOGETHER.bytes)) {
+      yield batch;
+      batch = [];
+      messages = 0;
+      bytes = 0;
+    }
+    batch.push(step);
+    messages += length;
+    bytes += size;
+  }
+  if (batch.length > 0) yield batch;
+}
+
+function groupKey(projectId: ProjectId, name: string): string {
+  return `${projectId} ${name}`;
+}

@@ -1,0 +1,107 @@
+/** Creates, overwrites, pauses and resumes schedules (messaging.md 15.3, 15.4, 22.13, 22.17). */
+import type { Destination } from '../protocol/destination.ts';
+import { mintScheduleId } from '../protocol/ids.ts';
+import type { MessageSettings, PublishOptions } from '../protocol/settings.ts';
+import type { KeptHeaders } from '../protocol/trigger-options.ts';
+import type { Millis, ProjectId } from './model.ts';
+import type { Numbers } from './numbers.ts';
+import type { Clock, Randomness } from './ports.ts';
+import { firstTimeOf, type Schedule, type SchedulePlan, type ScheduleStanding } from './schedules.ts';
+import type { ScheduleStore } from './stores.ts';
+
+/** A schedule to be created, or to replace the one with its id. */
+export interface ScheduleCommand {
+  destination: Destination;
+  body: Uint8Array;
+  callerIp?: string;
+  /** `cron` is valid; `scheduleId` is minted when it is absent. */
+  options: PublishOptions & { cron: string };
+  /** With a URL group. */
+  kept?: KeptHeaders;
+}
+
+interface ScheduleCommandsDeps {
+  store: Pick<ScheduleStore, 'saveSchedule' | 'changeSchedules' | 'findSchedule'>;
+  clock: Clock;
+  randomness: Randomness;
+  numbers: Numbers;
+  /** Told the next time of each schedule that was saved. */
+  noteNext: (atMs: Millis) => void;
+}
+
+export class ScheduleCommands {
+  readonly #deps: ScheduleCommandsDeps;
+
+  constructor(deps: ScheduleCommandsDeps) {
+    this.#deps = deps;
+  }
+
+  async create(
+    projectId: ProjectId,
+    command: ScheduleCommand,
+    schedulesMax: number,
+  ): Promise<{ scheduleId: string } | 'tooMany'> {
+    const { store, clock, randomness, numbers, noteNext } = this.#deps;
+    const id = command.options.scheduleId ?? mintScheduleId((count) => randomness.bytes(count));
+    const plan = planOf(command, id);
+    // Again only when somebody else changed the schedule between the look and the write.
+    while (true) {
+      const before = command.options.scheduleId && (await store.findSchedule(projectId, id))?.schedule;
+      const firstNumber = await numbers.take(2);
+      const nowMs = clock.nowMs();
+      const standing = standingAfter(before ? before.standing : undefined, plan.cron, firstNumber, nowMs);
+      const schedule: Schedule = before
+        ? { ...before, plan, standing }
+        : { key: firstNumber + 1, projectId, id, createdAtMs: nowMs, plan, standing };
+      const answer = await store.saveSchedule(schedule, before ? before.standing.version : undefined, schedulesMax);
+      if (answer === 'tooMany') return 'tooMany';
+      if (answer === 'stale') continue;
+      if (!standing.isPaused) noteNext(standing.nextAtMs);
+      return { scheduleId: id };
+    }
+  }
+
+  /** Does nothing to a schedule that is as it is to be. */
+  async setPaused(projectId: ProjectId, id: string, isPaused: boolean): Promise<'saved' | 'missing'> {
+    const { store, clock, numbers, noteNext } = this.#deps;
+    while (true) {
+      const schedule = (await store.findSchedule(projectId, id))?.schedule;
+      if (!schedule) return 'missing';
+      const { key, plan, standing: before } = schedule;
+      if (before.isPaused === isPaused) return 'saved';
+      const version = await numbers.take(1);
+      const nowMs = clock.nowMs();
+      const nextAtMs = isPaused ? before.nextAtMs : firstTimeOf(plan.cron, before.passedUntilMs, nowMs);
+      const standing: ScheduleStanding = { ...before, version, isPaused, nextAtMs };
+      const change = { key, fromVersion: before.version, standing, messages: [] };
+      const [answer] = await store.changeSchedules([change], nowMs);
+      if (answer === undefined || answer === 'stale') continue;
+      if (!isPaused) noteNext(nextAtMs);
+      return 'saved';
+    }
+  }
+}
+
+function planOf({ destination, body, callerIp, options, kept }: ScheduleCommand, scheduleId: string): SchedulePlan {
+  const { cron, method, header, delayMs, scheduleQueueName, scheduleCatchUp, scheduleOverlap } = options;
+  const settings: MessageSettings = { ...options.settings, scheduleId };
+  if (scheduleQueueName !== undefined) settings.queueName = scheduleQueueName;
+  const plan: SchedulePlan = { cron, destination, method, header, body, settings };
+  if (delayMs !== undefined) plan.delayMs = delayMs;
+  if (callerIp !== undefined) plan.callerIp = callerIp;
+  if (scheduleCatchUp !== undefined) plan.catchUp = scheduleCatchUp;
+  if (scheduleOverlap !== undefined) plan.overlap = scheduleOverlap;
+  if (kept !== undefined) plan.kept = kept;
+  return plan;
+}
+
+/** Overwriting keeps the pause and what is known of the triggers so far (messaging.md 15.3). */
+function standingAfter(
+  before: ScheduleStanding | undefined,
+  cron: string,
+  version: number,
+  nowMs: Millis,
+): ScheduleStanding {
+  const nextAtMs = firstTimeOf(cron, before?.passedUntilMs, nowMs);
+  return { isPaused: false, ...before, version, nextAtMs };
+}

@@ -1,0 +1,92 @@
+/** Asks the running server to carry out the operator's commands. */
+import { connect } from 'node:net';
+import {
+  type Administration,
+  type CreatedProject,
+  type CreatedToken,
+  type CreateTokenRequest,
+  type ProjectEntry,
+  Refused,
+  type TokenEntry,
+} from './commands.ts';
+import { unusablePath } from './socket-path.ts';
+import { type CommandName, LINE_BYTES_MAX, readAnswer } from './wire.ts';
+
+/** Longer than a server with a slow disk takes, shorter than an operator's patience. */
+const ANSWER_MS = 30_000;
+
+/** Nobody listens at the socket. */
+export class NobodyListens extends Error {
+  constructor(options?: ErrorOptions) {
+    super('no server listens for the operator', options);
+    this.name = 'NobodyListens';
+  }
+}
+
+/** Every method throws `NobodyListens`, having done nothing, besides what `Administration` says. */
+export class RemoteAdministration implements Administration {
+  readonly #path: string;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  listProjects(): Promise<ProjectEntry[]> {
+    return this.#ask('listProjects', {});
+  }
+
+  createProject(request: { name: string }): Promise<CreatedProject> {
+    return this.#ask('createProject', request);
+  }
+
+  listTokens(request: { project?: string }): Promise<TokenEntry[]> {
+    return this.#ask('listTokens', request);
+  }
+
+  createToken(request: CreateTokenRequest): Promise<CreatedToken> {
+    return this.#ask('createToken', request);
+  }
+
+  revokeToken(request: { id: string }): Promise<TokenEntry> {
+    return this.#ask('revokeToken', request);
+  }
+
+  /** `Answer` is taken at the server's word: it is the same program, behind a socket that only its owner can make. */
+  async #ask<Answer>(command: CommandName, request: unknown): Promise<Answer> {
+    const line = JSON.stringify({ command, request });
+    if (Buffer.byteLength(line) >= LINE_BYTES_MAX) throw new Refused('this is too long for a command');
+    const given = readAnswer(await exchange(this.#path, line));
+    if (given === undefined) throw new Refused('the running server gave no answer that makes sense');
+    if ('answer' in given) return given.answer as Answer;
+    throw new Refused('refused' in given ? given.refused : given.failed);
+  }
+}
+
+/** Sends one line and resolves to all that comes back. */
+function exchange(path: string, line: string): Promise<string> {
+  if (unusablePath(path) !== undefined) return Promise.reject(new NobodyListens());
+  return new Promise((resolve, reject) => {
+    let text = '';
+    let isConnected = false;
+    const socket = connect(path, () => {
+      isConnected = true;
+      socket.write(`${line}\n`);
+    });
+    socket.setEncoding('utf8');
+    socket.setTimeout(ANSWER_MS, () => socket.destroy(new Refused('the running server does not answer')));
+    socket.on('data', (chunk: string) => {
+      text += chunk;
+    });
+    socket.once('error', (error: NodeJS.ErrnoException) => reject(explain(error, isConnected)));
+    socket.once('close', () => resolve(text));
+  });
+}
+
+function explain(error: NodeJS.ErrnoException, isConnected: boolean): Error {
+  if (error instanceof Refused) return error;
+  // Once connected, the server may have heard the command: asking elsewhere could do it twice.
+  if (isConnected) return new Refused(`the running server was cut off (${error.code}): look whether it was done`);
+  // Left behind by a server that was killed, or not there at all.
+  if (['ENOENT', 'ENOTDIR', 'ECONNREFUSED'].includes(error.code ?? '')) return new NobodyListens({ cause: error });
+  return new Refused(`cannot ask the running server (${error.code}): run this as the user that it runs as`);
+}

@@ -1,0 +1,71 @@
+/** How is an operator's command put into a line of JSON, and its answer? */
+import { type Static, Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import { type Administration, Refused } from './commands.ts';
+
+export type CommandName = keyof Administration;
+
+/** Longer lines are refused: what an operator types is short. */
+export const LINE_BYTES_MAX = 64 * 1024;
+
+const Scope = Type.Union([Type.Literal('full'), Type.Literal('publish-only'), Type.Literal('read-only')]);
+
+/** What each command is given. Rules about names are kept where the commands are carried out. */
+const REQUESTS = {
+  listProjects: Type.Object({}),
+  createProject: Type.Object({ name: Type.String() }),
+  listTokens: Type.Object({ project: Type.Optional(Type.String()) }),
+  createToken: Type.Object({ project: Type.String(), scope: Scope, name: Type.Optional(Type.String()) }),
+  revokeToken: Type.Object({ id: Type.String() }),
+};
+
+const Line = Type.Object({
+  command: Type.Union(Object.keys(REQUESTS).map((name) => Type.Literal(name))),
+  request: Type.Unknown(),
+});
+
+/** `failed`: the server could not, and the operator finds the reason in its log. */
+const Answer = Type.Union([
+  Type.Object({ answer: Type.Unknown() }),
+  Type.Object({ refused: Type.String() }),
+  Type.Object({ failed: Type.String() }),
+]);
+
+export type AnswerLine = Static<typeof Answer>;
+
+export interface CommandLine {
+  command: CommandName;
+  request: unknown;
+}
+
+/** Throws `Refused` for what is no command, such as one that only a later version knows. */
+export function readCommand(line: string): CommandLine {
+  const given = parse(line);
+  if (!Value.Check(Line, given)) throw new Refused('the running server does not know this command');
+  const command = given.command as CommandName;
+  if (!Value.Check(REQUESTS[command], given.request)) {
+    throw new Refused('the running server does not understand this command');
+  }
+  return { command, request: given.request };
+}
+
+/** Carries out a command that `readCommand` has read. */
+export function runCommand(administration: Administration, { command, request }: CommandLine): Promise<unknown> {
+  // TypeScript cannot see that the command and its request belong together once they are looked up by name.
+  const method = administration[command] as (request: unknown) => Promise<unknown>;
+  return method.call(administration, request);
+}
+
+/** `undefined`: not an answer of a Waypost. */
+export function readAnswer(line: string): AnswerLine | undefined {
+  const given = parse(line);
+  return Value.Check(Answer, given) ? given : undefined;
+}
+
+function parse(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined; // Not JSON, so none of what either side expects.
+  }
+}

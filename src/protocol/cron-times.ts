@@ -1,0 +1,98 @@
+/** When does a cron expression mean next? */
+import { type CalendarCron, type Cron, invalidCron, parseCron } from './cron.ts';
+import { trimBlanks } from './headers.ts';
+import type { TimeZone } from './time-zone.ts';
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+/**
+ * How far ahead is looked. 29 February falls on a given weekday every 28 years, or after 40 when a century without leap
+ * day lies between: what does not come in this time never does.
+ */
+const YEARS_AHEAD = 41;
+
+/** No zone is further from UTC, which is what a local time can be off by while its offset is unknown. */
+const OFFSET_MS_MAX = 15 * HOUR_MS;
+
+/**
+ * The first time after `afterMs` (Unix ms), `undefined` when there is none. An interval counts from `anchorMs`, one of
+ * its times or its beginning, and has no earlier ones; without it from `afterMs`.
+ *
+ * Of local times that a zone's clocks skip there is no occurrence, of those that they show twice only the first
+ * (messaging.md 15.2).
+ */
+export function nextCronTime(cron: Cron, afterMs: number, anchorMs = afterMs): number | undefined {
+  if (cron.kind === 'calendar') return nextCalendarTime(cron, afterMs);
+  const steps = Math.max(0, Math.floor((afterMs - anchorMs) / cron.everyMs) + 1);
+  const nextMs = anchorMs + steps * cron.everyMs;
+  return nextMs - afterMs <= YEARS_AHEAD * 366 * DAY_MS ? nextMs : undefined;
+}
+
+/** `text`, trimmed. Throws `invalid_header` (400), `Invalid cron expression …`, also for one that never comes. */
+export function checkCron(text: string, nowMs: number): string {
+  const cron = parseCron(text);
+  if (nextCronTime(cron, nowMs) === undefined) throw invalidCron('it never comes');
+  return trimBlanks(text);
+}
+
+function nextCalendarTime(cron: CalendarCron, afterMs: number): number | undefined {
+  // Local times are counted as if they were UTC.
+  const localAfterMs = afterMs + cron.zone.offsetMsAt(afterMs);
+  for (const dayMs of matchingDays(cron, localAfterMs)) {
+    const offsets = offsetsAround(dayMs, cron.zone);
+    for (const hour of cron.hours) {
+      const hourMs = dayMs + hour * HOUR_MS;
+      if (hourMs + HOUR_MS <= localAfterMs) continue;
+      for (const minute of cron.minutes) {
+        const localMs = hourMs + minute * MINUTE_MS;
+        if (localMs <= localAfterMs) continue;
+        const timeMs = firstTimeOf(localMs, offsets, cron.zone);
+        if (timeMs !== undefined && timeMs > afterMs) return timeMs;
+      }
+    }
+  }
+  return undefined;
+}
+
+/** Local midnights of the days that fit, from that of `fromMs` on. */
+function* matchingDays(cron: CalendarCron, fromMs: number): Generator<number> {
+  const from = new Date(fromMs);
+  const lastYear = from.getUTCFullYear() + YEARS_AHEAD;
+  let firstDay = from.getUTCDate();
+  for (let month = from.getUTCMonth(), year = from.getUTCFullYear(); year <= lastYear; firstDay = 1, month += 1) {
+    if (month === 12) {
+      month = 0;
+      year += 1;
+    }
+    if (!cron.months.has(month + 1)) continue;
+    const monthEndMs = Date.UTC(year, month + 1, 1);
+    for (let day = firstDay, dayMs = Date.UTC(year, month, day); dayMs < monthEndMs; day += 1, dayMs += DAY_MS) {
+      if (fitsDay(cron, day, new Date(dayMs).getUTCDay())) yield dayMs;
+    }
+  }
+}
+
+function fitsDay({ daysOfMonth, daysOfWeek, needsBothDays }: CalendarCron, day: number, weekday: number): boolean {
+  const fitsMonth = daysOfMonth.has(day);
+  const fitsWeek = daysOfWeek.has(weekday);
+  return needsBothDays ? fitsMonth && fitsWeek : fitsMonth || fitsWeek;
+}
+
+/** The offsets that a local day may have: one, or those before and after its clocks are set, the larger first. */
+function offsetsAround(dayMs: number, zone: TimeZone): number[] {
+  const before = zone.offsetMsAt(dayMs - OFFSET_MS_MAX);
+  const after = zone.offsetMsAt(dayMs + DAY_MS + OFFSET_MS_MAX);
+  return before === after ? [before] : [Math.max(before, after), Math.min(before, after)];
+}
+
+/** When the clocks show `localMs` for the first time; `undefined` when they skip it. A larger offset means an earlier time. */
+function firstTimeOf(localMs: number, offsets: readonly number[], zone: TimeZone): number | undefined {
+  const [only] = offsets;
+  if (only !== undefined && offsets.length === 1) return localMs - only;
+  for (const offset of offsets) {
+    if (zone.offsetMsAt(localMs - offset) === offset) return localMs - offset;
+  }
+  return undefined;
+}

@@ -1,0 +1,39 @@
+/** How is a caller told that it asked for too much (messaging.md 20.3)? Clients tell the two kinds by their headers. */
+import { ApiError } from './errors.ts';
+
+const SECOND_MS = 1000;
+const DAY_MS = 86_400 * SECOND_MS;
+
+/** 429, with the headers that say which limit it was and when to come back. */
+export class RateLimited extends ApiError {
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(message: string, headers: Readonly<Record<string, string>>) {
+    super('rate_limited', message);
+    this.name = 'RateLimited';
+    this.headers = headers;
+  }
+}
+
+/** The project's messages of this day are used up, or too few of them are left for the request. */
+export function dailyLimitReached(limit: number, remaining: number, nowMs: number): RateLimited {
+  return new RateLimited('Exceeded daily rate limit', headersOf('RateLimit', limit, remaining, endOf(DAY_MS, nowMs)));
+}
+
+/** The project's requests of this second are used up. */
+export function burstLimitReached(limit: number, nowMs: number): RateLimited {
+  return new RateLimited('Exceeded burst rate limit', headersOf('Burst-RateLimit', limit, 0, endOf(SECOND_MS, nowMs)));
+}
+
+/** Unix seconds of the end of the window that `nowMs` is in. Days are those of UTC, as Unix time has no leap seconds. */
+function endOf(windowMs: number, nowMs: number): number {
+  return ((Math.floor(nowMs / windowMs) + 1) * windowMs) / SECOND_MS;
+}
+
+function headersOf(prefix: string, limit: number, remaining: number, resetAtS: number): Record<string, string> {
+  return {
+    [`${prefix}-Limit`]: String(limit),
+    [`${prefix}-Remaining`]: String(remaining),
+    [`${prefix}-Reset`]: String(resetAtS),
+  };
+}

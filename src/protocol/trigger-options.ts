@@ -1,0 +1,70 @@
+/**
+ * A schedule to a URL group is published with the group's default headers of the moment it is triggered, below those
+ * of its own creation (messaging.md 4.1, 13.4). So what the creation brought along is kept, and read anew each time.
+ */
+import { hasConfigPrefix, readConfigName } from './config-names.ts';
+import type { OptionsInput } from './config-scopes.ts';
+import { withAllHeaders } from './forwarding.ts';
+import { newHeaderMap } from './headers.ts';
+import { readPublishOptions } from './options.ts';
+import type { HeaderMap, PublishOptions } from './settings.ts';
+
+/** Headers of a creation: config headers, and all that blanket forwarding could pass on. No token is among them. */
+export interface KeptHeaders {
+  /** Names and values in turn. */
+  rawHeaders: string[];
+  queryConfig: [name: string, value: string][];
+}
+
+/** What configures the schedule itself, or means nothing for its messages. */
+const OF_THE_SCHEDULE: ReadonlySet<string> = new Set([
+  'cron',
+  'schedule-id',
+  'queue-name',
+  'schedule-catch-up',
+  'schedule-overlap',
+  'deduplication-id',
+  'content-based-deduplication',
+]);
+
+/** Quotas were met when the schedule was created and when the group's headers were set. */
+const NO_QUOTAS = { retriesMax: 0, delayMsMax: 0, timeoutMsMax: 0 };
+
+export function keepHeaders(input: OptionsInput): KeptHeaders {
+  const kept: KeptHeaders = { rawHeaders: [], queryConfig: [] };
+  const { rawHeaders } = input;
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] ?? '';
+    const value = rawHeaders[i + 1] ?? '';
+    if (isOfTheMessages(name) || name.toLowerCase() === 'content-type') kept.rawHeaders.push(name, value);
+  }
+  for (const [name, values] of Object.entries(withAllHeaders(newHeaderMap(), input))) {
+    if (name === 'Content-Type') continue;
+    for (const value of values) kept.rawHeaders.push(name, value);
+  }
+  for (const [name, value] of input.queryConfig) if (isOfTheMessages(name)) kept.queryConfig.push([name, value]);
+  return kept;
+}
+
+/**
+ * The options of the messages of one trigger. `own` are those of the creation alone. Throws `ApiError` when the group's
+ * headers do not go together with them.
+ */
+export function readTriggerOptions(
+  { rawHeaders, queryConfig }: KeptHeaders,
+  groupDefaults: HeaderMap,
+  { own, nowMs }: { own: Pick<PublishOptions, 'settings'>; nowMs: number },
+): PublishOptions {
+  const { dialect, maxRetries } = own.settings;
+  // An Authorization header among those that were kept is the caller's own.
+  const input: OptionsInput = { rawHeaders, queryConfig, tokenInQuery: true, proxyHeaders: [], groupDefaults };
+  const read = readPublishOptions(input, 'publish', { ...NO_QUOTAS, retriesDefault: maxRetries }, nowMs);
+  const { deduplication: _ignored, ...options } = read; // produced messages are never deduplicated (11, item 8)
+  return { ...options, settings: { ...options.settings, dialect } };
+}
+
+function isOfTheMessages(name: string): boolean {
+  if (!hasConfigPrefix(name)) return false;
+  const { path, option } = readConfigName(name);
+  return path.length > 0 || !OF_THE_SCHEDULE.has(option);
+}

@@ -1,0 +1,206 @@
+/** Which schedules are there, which are due, and how does one move on together with the messages of its triggers? */
+import type { ProjectId } from '../../engine/model.ts';
+import type { LaneLimits } from '../../engine/stores.ts';
+import type { Queries, SqlValue, Transaction } from '../driver.ts';
+import { insertMessages } from './accept.ts';
+import type { EntryStanding } from './lanes/entry.ts';
+import type { WriteContext } from './log-writer.ts';
+import { codeOfLogState } from './rows.ts';
+import {
+  PLAN_COLUMNS,
+  SCHEDULE_COLUMNS,
+  type ScheduleRow,
+  type ScheduleViewRows,
+  STANDING_COLUMNS,
+  type StoredSchedule,
+  type StoredScheduleChange,
+  type TriggeredRow,
+} from './schedule-rows.ts';
+
+/** Bytes of bodies in one list. */
+const LIST_BODY_BYTES_MAX = 16 * 1024 * 1024;
+
+const STANDING_FIELDS = `s.key, s.project_id, s.id, s.created_at_ms, ${STANDING_COLUMNS.map((name) => `s.${name}`).join(', ')}`;
+const PLAN_FIELDS_WITHOUT_BODY = PLAN_COLUMNS.slice(1, -1)
+  .map((name) => `p.${name}`)
+  .join(', ');
+
+interface SchedulePlace {
+  projectId: ProjectId;
+  id: string;
+}
+
+export interface SaveScheduleArgs {
+  schedule: StoredSchedule;
+  fromVersion: number | null;
+  schedulesMax: number;
+}
+
+export async function saveSchedule(
+  { tx }: WriteContext,
+  { schedule, fromVersion, schedulesMax }: SaveScheduleArgs,
+): Promise<'saved' | 'stale' | 'tooMany'> {
+  const [present] = await tx.query<{ key: number; version: number }>(
+    'select key, version from schedules where project_id = ? and id = ?',
+    [schedule.projectId, schedule.id],
+  );
+  if ((present?.version ?? null) !== fromVersion) return 'stale';
+  if (present) await remove(tx, present.key);
+  else if (schedulesMax > 0 && (await countSchedules(tx, schedule.projectId)) >= schedulesMax) return 'tooMany';
+  await tx.insertMany('schedules', SCHEDULE_COLUMNS, [schedule.row]);
+  await tx.insertMany('schedule_plans', PLAN_COLUMNS, [schedule.plan]);
+  return 'saved';
+}
+
+export interface ChangeSchedulesArgs {
+  changes: StoredScheduleChange[];
+  limits: LaneLimits;
+  nowMs: number;
+}
+
+/**
+ * Where the messages of each change stand, or that it was not made. In a handful of statements, whatever their number:
+ * thousands may be due in the same minute.
+ */
+export async function changeSchedules(
+  context: WriteContext,
+  { changes, limits, nowMs }: ChangeSchedulesArgs,
+): Promise<(EntryStanding[] | 'stale')[]> {
+  const rows = await context.tx.query<{ key: number; version: number }>(
+    'select key, version from schedules where key in (??)',
+    [changes.map(({ key }) => key)],
+  );
+  const versionByKey = new Map(rows.map(({ key, version }) => [key, version]));
+  const saved = changes.filter(({ key, fromVersion }) => {
+    if (versionByKey.get(key) !== fromVersion) return false;
+    versionByKey.delete(key); // of two changes of one schedule in a command only the first can have seen it
+    return true;
+  });
+  if (saved.length > 0) {
+    const values = saved.map(({ key, standing }): SqlValue[] => [key, ...standing]);
+    await context.tx.updateMany('schedules', 'key', STANDING_COLUMNS, values);
+  }
+  const standings = await insertMessages(
+    context,
+    saved.flatMap(({ messages }) => messages),
+    { limits, nowMs },
+  );
+  const isSaved = new Set(saved);
+  let taken = 0;
+  return changes.map((change) => {
+    if (!isSaved.has(change)) return 'stale';
+    taken += change.messages.length;
+    return standings.slice(taken - change.messages.length, taken);
+  });
+}
+
+export async function deleteSchedule({ tx }: WriteContext, { projectId, id }: SchedulePlace): Promise<null> {
+  const [present] = await tx.query<{ key: number }>('select key from schedules where project_id = ? and id = ?', [
+    projectId,
+    id,
+  ]);
+  if (present) await remove(tx, present.key);
+  return null;
+}
+
+export async function findSchedule(queries: Queries, { projectId, id }: SchedulePlace): Promise<ScheduleViewRows> {
+  const rows = await queries.query<ScheduleRow>(
+    `select ${STANDING_FIELDS}, ${PLAN_FIELDS_WITHOUT_BODY}, p.body from schedules s join schedule_plans p on p.key = s.key
+     where s.project_id = ? and s.id = ?`,
+    [projectId, id],
+  );
+  const lastMessages = await queries.query<TriggeredRow>(
+    `${LAST_MESSAGES} where s.project_id = ? and s.id = ? order by s.key, c.key`,
+    [codeOfLogState('DELIVERED'), projectId, id],
+  );
+  return { rows, lastMessages };
+}
+
+/** Ordered by creation; bodies only up to the limit of a list. */
+export async function listSchedules(
+  queries: Queries,
+  { projectId }: { projectId: ProjectId },
+): Promise<ScheduleViewRows> {
+  const plain = await queries.query<Omit<ScheduleRow, 'body'> & { bytes: number }>(
+    `select ${STANDING_FIELDS}, s.bytes, ${PLAN_FIELDS_WITHOUT_BODY} from schedules s join schedule_plans p on p.key = s.key
+     where s.project_id = ? order by s.created_at_ms, s.key`,
+    [projectId],
+  );
+  const shown = withinBytes(plain, LIST_BODY_BYTES_MAX);
+  const bodies = await bodiesOf(queries, shown);
+  const lastMessages = await queries.query<TriggeredRow>(
+    `${LAST_MESSAGES} where s.project_id = ? order by s.key, c.key`,
+    [codeOfLogState('DELIVERED'), projectId],
+  );
+  return { rows: plain.map((row) => ({ ...row, body: bodies.get(row.key) ?? null })), lastMessages };
+}
+
+/** The messages of the latest trigger have consecutive keys, and a content for as long as something is known of them. */
+const LAST_MESSAGES = `select s.key as schedule_key, c.id as message_id,
+  case when exists (select 1 from messages m where m.key = c.key) then 1 else 0 end as unfinished,
+  case when exists (select 1 from logs l where l.message_key = c.key and l.state = ?) then 1 else 0 end as delivered
+from schedules s join contents c on c.key >= s.last_message_key and c.key < s.last_message_key + s.last_message_count`;
+
+export interface DueRows {
+  due: (ScheduleRow & { busy: number })[];
+  nextAtMs: number | null;
+}
+
+export async function dueSchedules(
+  queries: Queries,
+  { nowMs, limit, bytesMax }: { nowMs: number; limit: number; bytesMax: number },
+): Promise<DueRows> {
+  const candidates = await queries.query<{ key: number; bytes: number }>(
+    'select key, bytes from schedules where paused = 0 and next_at_ms <= ? order by next_at_ms, key limit ?',
+    [nowMs, limit],
+  );
+  const [first] = candidates;
+  if (!first) return { due: [], nextAtMs: await nextTime(queries) };
+  const fitting = withinBytes(candidates, bytesMax);
+  const due = await queries.query<DueRows['due'][number]>(
+    `select ${STANDING_FIELDS}, ${PLAN_FIELDS_WITHOUT_BODY}, p.body,
+       case when p.overlap = 'skip' and exists (select 1 from messages m
+         where m.key >= s.last_message_key and m.key < s.last_message_key + s.last_message_count) then 1 else 0 end as busy
+     from schedules s join schedule_plans p on p.key = s.key
+     where s.key in (??) order by s.next_at_ms, s.key`,
+    [(fitting.length > 0 ? fitting : [first]).map(({ key }) => key)],
+  );
+  return { due, nextAtMs: null };
+}
+
+async function nextTime(queries: Queries): Promise<number | null> {
+  const [row] = await queries.query<{ next_at_ms: number }>(
+    'select next_at_ms from schedules where paused = 0 order by next_at_ms, key limit 1',
+  );
+  return row?.next_at_ms ?? null;
+}
+
+/** Those from the first on that have no more than `bytesMax` bytes together. */
+function withinBytes<Row extends { bytes: number }>(rows: readonly Row[], bytesMax: number): Row[] {
+  let bytes = 0;
+  return rows.filter((row) => {
+    bytes += row.bytes;
+    return bytes <= bytesMax;
+  });
+}
+
+async function bodiesOf(queries: Queries, rows: readonly { key: number }[]): Promise<Map<number, Uint8Array | null>> {
+  const bodies = await queries.query<{ key: number; body: Uint8Array | null }>(
+    'select key, body from schedule_plans where key in (??)',
+    [rows.map(({ key }) => key)],
+  );
+  return new Map(bodies.map(({ key, body }) => [key, body]));
+}
+
+async function countSchedules(queries: Queries, projectId: ProjectId): Promise<number> {
+  const [row] = await queries.query<{ schedules: number }>(
+    'select count(*) as schedules from schedules where project_id = ?',
+    [projectId],
+  );
+  return row?.schedules ?? 0;
+}
+
+async function remove(tx: Transaction, key: number): Promise<void> {
+  await tx.run('delete from schedules where key = ?', [key]);
+  await tx.run('delete from schedule_plans where key = ?', [key]);
+}

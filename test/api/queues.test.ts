@@ -1,0 +1,390 @@
+/** Queues over the whole interface, on simulated time (messaging.md 14, 22.2, 22.7 to 22.12). */
+import { Value } from '@sinclair/typebox/value';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ExplanationSchema, QueueListSchema, QueueSchema } from '../../src/api/schemas.ts';
+import { openTimedWorld, type TimedWorld, to } from './support/timed-world.ts';
+import { type Json, LIMITS, OTHER_TOKEN, type Reply } from './support/world.ts';
+
+let world: TimedWorld;
+beforeEach(async () => {
+  world = await openTimedWorld();
+});
+afterEach(() => world.close());
+
+const SECOND = 1_000;
+const OTHER = { authorization: `Bearer ${OTHER_TOKEN}` };
+
+async function enqueue(queue: string, url: string, headers: Record<string, string> = {}): Promise<string> {
+  const reply = await world.post(`enqueue/${queue}/${url}`, undefined, headers);
+  expect(reply.status, reply.text).toBe(200);
+  return reply.json.messageId;
+}
+
+async function enqueueAll(queue: string, names: string[], headers: Record<string, string> = {}): Promise<string[]> {
+  const ids: string[] = [];
+  for (const name of names) ids.push(await enqueue(queue, to(name), headers));
+  return ids;
+}
+
+async function upsert(queueName: string, settings: Json = {}): Promise<void> {
+  const reply = await world.post('queues', { queueName, ...settings });
+  expect([reply.status, reply.text]).toEqual([200, '']);
+}
+
+const pause = (name: string) => world.post(`queues/${name}/pause`);
+const resume = (name: string) => world.post(`queues/${name}/resume`);
+const drop = (name: string): Promise<Reply> => world.ask({ method: 'DELETE', url: `/v2/queues/${name}` });
+const queue = async (name: string): Promise<Json> => (await world.get(`queues/${name}`)).json;
+const lag = async (name: string): Promise<number> => (await queue(name)).lag;
+const explain = async (id: string): Promise<Json> => {
+  const { json } = await world.get(`messages/${id}/explain`);
+  expect(Value.Check(ExplanationSchema, json)).toBe(true);
+  return json;
+};
+const statesOf = async (id: string): Promise<string[]> =>
+  (await world.get(`logs?messageId=${id}&order=earliestFirst`)).json.logs.map(({ state }: Json) => state);
+const pass = (seconds: number): Promise<void> => world.clock.advanceBy(seconds * SECOND);
+
+describe('a queue', () => {
+  it('is made by its first message, with parallelism 1 and all six fields (messaging 29.96, 29.101)', async () => {
+    await enqueue('q', to('a'));
+    const { status, json } = await world.get('queues/q');
+    expect([status, json]).toEqual([
+      200,
+      { name: 'q', createdAt: expect.any(Number), updatedAt: json.createdAt, parallelism: 1, paused: false, lag: 1 },
+    ]);
+    expect(Value.Check(QueueSchema, json)).toBe(true);
+  });
+
+  it('keeps its settings whatever is enqueued (messaging 29.104)', async () => {
+    await upsert('q', { parallelism: 3, paused: true });
+    await enqueue('q', to('a'));
+    await world.post('batch', [{ destination: to('b'), queue: 'q' }]);
+    expect(await queue('q')).toMatchObject({ parallelism: 3, paused: true, lag: 2 });
+  });
+
+  it('gets its defaults for what an update leaves out (messaging 22.7)', async () => {
+    await upsert('q', { parallelism: 3, paused: true });
+    const { createdAt } = await queue('q');
+    await pass(5);
+    await upsert('q', { parallelism: null, paused: null, unknown: 1 });
+    const changed = await queue('q');
+    expect(changed).toMatchObject({ createdAt, parallelism: 1, paused: false });
+    expect(changed.updatedAt - createdAt).toBe(5 * SECOND);
+  });
+
+  it.each<[string, unknown, RegExp]>([
+    ['nothing', undefined, /^invalid request body: an object is needed/],
+    ['no JSON', '{', /^invalid request body: not valid JSON/],
+    ['an array', [], /^invalid request body: an object is needed/],
+    ['no name', { parallelism: 1 }, /queueName must be a string/],
+    ['a number as name', { queueName: 1 }, /queueName must be a string/],
+    ['an empty name', { queueName: '' }, /^invalid queue name : only letters/],
+    ['a blank in the name (messaging 29.102)', { queueName: 'a b' }, /^invalid queue name a b: only letters/],
+    ['a slash in the name', { queueName: 'a/b' }, /^invalid queue name a\/b: only letters/],
+    ['a long name', { queueName: 'x'.repeat(256) }, /at most 255 characters/],
+    ['parallelism 0', { queueName: 'q', parallelism: 0 }, /parallelism must be a whole number of at least 1$/],
+    ['half a parallelism', { queueName: 'q', parallelism: 1.5 }, /parallelism must be a whole number/],
+    ['a text as parallelism', { queueName: 'q', parallelism: '2' }, /parallelism must be a whole number/],
+    ['a text as pause', { queueName: 'q', paused: 'true' }, /paused must be true or false$/],
+  ])('is not made of %s', async (_name, body, error) => {
+    const reply = await world.post('queues', body);
+    expect([reply.status, reply.json.error]).toEqual([400, expect.stringMatching(error)]);
+    expect((await world.get('queues')).json).toEqual([]);
+  });
+
+  it.each([
+    ['GET', 'a%20b'],
+    ['DELETE', 'a%2Fb'],
+    ['POST', 'a%20b/pause'],
+    ['POST', '/pause'],
+    ['POST', 'a%20b/resume'],
+  ] as const)('is not found under a wrong name: %s %s', async (method, path) => {
+    const reply = await world.ask({ method, url: `/v2/queues/${path}` });
+    expect([reply.status, reply.json.error]).toEqual([400, expect.stringMatching(/^invalid queue name/)]);
+  });
+
+  it('that nobody made is not there to be read, paused or resumed, and can be deleted (messaging 29.103)', async () => {
+    for (const reply of [await world.get('queues/q'), await pause('q'), await resume('q')]) {
+      expect([reply.status, reply.json.error]).toEqual([404, 'queue q not found']);
+    }
+    expect(await drop('q')).toMatchObject({ status: 200, text: '' });
+  });
+
+  it('is one more than a project may have, however it would come to be (messaging 20.1, 22.2, 22.3)', async () => {
+    const error = `quota maxQueues exceeded, current limit: ${LIMITS.queuesMax}`;
+    for (let n = 0; n < LIMITS.queuesMax; n += 1) await upsert(`q${n}`);
+    const tooMany = [await world.post('queues', { queueName: 'q' }), await world.post(`enqueue/q/${to('a')}`)];
+    for (const reply of tooMany) expect([reply.status, reply.json.error]).toEqual([412, error]);
+    const batch = [
+      { destination: to('b'), queue: 'q' },
+      { destination: to('c'), queue: 'q0' },
+    ];
+    const { status, json } = await world.post('batch', batch);
+    expect([status, json[0], json[1].messageId]).toEqual([200, { error }, expect.stringMatching(/^msg_/)]);
+    await upsert('q0', { parallelism: 2 });
+    expect((await world.get('queues')).json.map(({ name }: Json) => name)).toEqual(['q0', 'q1', 'q2', 'q3', 'q4']);
+  });
+
+  it('has no more parallelism than the quota, which refuses growth only', async () => {
+    const tooMuch = await world.post('queues', { queueName: 'q', parallelism: 11 });
+    expect([tooMuch.status, tooMuch.json.error]).toEqual([
+      412,
+      'quota maxQueueParallelism exceeded, current limit: 10',
+    ]);
+    expect((await world.get('queues/q')).status).toBe(404);
+    await upsert('q', { parallelism: 10 });
+    // As if the quota had been lowered since.
+    await world.engine.saveQueue(1, { name: 'q', parallelism: 20, isPaused: true });
+    await upsert('q', { parallelism: 20 });
+    expect((await world.post('queues', { queueName: 'q', parallelism: 21 })).status).toBe(412);
+    expect(await queue('q')).toMatchObject({ parallelism: 20, paused: false });
+  });
+
+  it('is not made by a message that is a duplicate, nor by one that is refused (messaging 22.2)', async () => {
+    const headers = { 'upstash-deduplication-id': 'once' };
+    await world.publish(to('a'), headers);
+    const duplicate = await world.post(`enqueue/q/${to('a')}`, undefined, headers);
+    expect([duplicate.status, duplicate.json.deduplicated]).toEqual([202, true]);
+    for (const option of ['upstash-delay', 'upstash-not-before']) {
+      const reply = await world.post(`enqueue/q/${to('a')}`, undefined, { [option]: '5' });
+      expect([reply.status, reply.json.error]).toEqual([400, expect.stringMatching(/is not supported for queues$/)]);
+    }
+    for (const path of ['enqueue/q', 'enqueue/q/']) {
+      const reply = await world.post(path);
+      expect([reply.status, reply.json.error]).toEqual([400, 'a non-empty destination must be provided']);
+    }
+    expect((await world.get('queues')).json).toEqual([]);
+  });
+
+  it('belongs to one project; another may have one of the same name (messaging 29.10)', async () => {
+    await upsert('q', { parallelism: 2, paused: true });
+    const foreign = (method: 'GET' | 'DELETE' | 'POST', path: string) =>
+      world.ask({ method, url: `/v2/queues${path}`, headers: OTHER });
+    expect((await foreign('GET', '')).json).toEqual([]);
+    expect((await foreign('GET', '/q')).status).toBe(404);
+    expect((await foreign('POST', '/q/resume')).status).toBe(404);
+    expect((await foreign('DELETE', '/q')).status).toBe(200);
+    await world.post(`enqueue/q/${to('a')}`, undefined, OTHER);
+    expect((await foreign('GET', '/q')).json).toMatchObject({ parallelism: 1, lag: 1 });
+    expect(await queue('q')).toMatchObject({ parallelism: 2, paused: true, lag: 0 });
+  });
+
+  it('is listed by name, with and without the slash at the end', async () => {
+    await upsert('b');
+    await upsert('a');
+    for (const path of ['queues', 'queues/', 'Queues']) {
+      const { json } = await world.get(path);
+      expect(json.map(({ name }: Json) => name)).toEqual(['a', 'b']);
+      expect(Value.Check(QueueListSchema, json)).toBe(true);
+    }
+  });
+});
+
+describe('messages of a queue', () => {
+  it('go out one after the other, in the order of acceptance, retries included (messaging 29.97)', async () => {
+    const retries = { 'upstash-retries': '2', 'upstash-retry-delay': '10000' };
+    const first = await enqueue('q', to('a', 1, 500), retries);
+    const others = await enqueueAll('q', ['b', 'c']);
+    await pass(5);
+    expect(await explain(others[1] ?? '')).toMatchObject({
+      reason: 'queued',
+      explanation: 'Waits in queue q behind 2 messages; the queue works on 1 at a time.',
+      queueName: 'q',
+      ahead: 2,
+    });
+    await pass(60);
+    expect(world.starts()).toEqual(['a@0', 'a@11', 'a@22', 'b@23', 'c@24']);
+    expect(await statesOf(first)).toEqual(
+      'CREATED ACTIVE ERROR RETRY ACTIVE ERROR RETRY ACTIVE ERROR FAILED'.split(' '),
+    );
+    expect(await lag('q')).toBe(0);
+  });
+
+  it('run two at a time and never three with parallelism 2 (messaging 29.99)', async () => {
+    await upsert('q', { parallelism: 2 });
+    for (const [name, seconds] of [['a', 5], ['b', 1], ['c', 1], ['d', 1]] as const) {
+      await enqueue('q', to(name, seconds));
+    } // biome-ignore format: a table
+    await pass(10);
+    expect(world.starts()).toEqual(['a@0', 'b@0', 'c@1', 'd@2']);
+    expect(world.mostRunning()).toBe(2);
+  });
+
+  it('start at once when the parallelism is raised, and run on when it is lowered (messaging 14.2)', async () => {
+    for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) await enqueue('q', to(name, 10));
+    await pass(1);
+    await upsert('q', { parallelism: 3 });
+    await pass(1);
+    expect(world.starts()).toEqual(['a@0', 'b@1', 'c@1']);
+    await upsert('q', { parallelism: 1 });
+    await pass(60);
+    expect(world.starts()).toEqual(['a@0', 'b@1', 'c@1', 'd@11', 'e@21', 'f@31']);
+  });
+
+  it('wait while it is paused, and go out in order when it is resumed (messaging 29.100, interface.md)', async () => {
+    await upsert('q', { paused: true });
+    const [first = ''] = await enqueueAll('q', ['a', 'b']);
+    await enqueue('q', to('c'));
+    await pass(60);
+    expect([await lag('q'), world.starts()]).toEqual([3, []]);
+    expect(await explain(first)).toMatchObject({ reason: 'queue_paused', queueName: 'q', ahead: 0 });
+    for (let n = 0; n < 2; n += 1) expect(await resume('q')).toMatchObject({ status: 200, text: '' });
+    await pass(10);
+    expect(world.starts()).toEqual(['a@60', 'b@61', 'c@62']);
+  });
+
+  it('finish their attempt when it is paused, and are not retried before it goes on (messaging 14.4)', async () => {
+    await enqueue('q', to('a', 2, 500), { 'upstash-retries': '1', 'upstash-retry-delay': '1000' });
+    await enqueue('q', to('b'));
+    await pass(1);
+    for (let n = 0; n < 2; n += 1) expect(await pause('q')).toMatchObject({ status: 200, text: '' });
+    expect(await queue('q')).toMatchObject({ paused: true, lag: 2 });
+    await pass(60);
+    expect([world.running(), world.starts()]).toEqual([0, ['a@0']]);
+    await resume('q');
+    await pass(10);
+    expect(world.starts()).toEqual(['a@0', 'a@61', 'b@63']);
+  });
+
+  it('that wait for a retry when it is paused keep their turn', async () => {
+    await enqueue('q', to('a', 1, 500), { 'upstash-retries': '1', 'upstash-retry-delay': '30000' });
+    await enqueue('q', to('b'));
+    await pass(5);
+    await pause('q');
+    await pass(5);
+    await resume('q');
+    await pass(60);
+    expect(world.starts()).toEqual(['a@0', 'a@31', 'b@32']);
+  });
+
+  it('go when they are deleted with it: waiting ones at once, running ones after their attempt (messaging 14.7)', async () => {
+    const running = await enqueue('q', to('a', 10, 500), { 'upstash-retries': '3', 'upstash-retry-delay': '1000' });
+    const waiting = await enqueueAll('q', ['b', 'c']);
+    await pass(1);
+    expect(await drop('q')).toMatchObject({ status: 200, text: '' });
+    expect((await world.get('queues/q')).status).toBe(404);
+    for (const id of waiting) {
+      expect((await world.get(`messages/${id}`)).status).toBe(404);
+      expect(await statesOf(id)).toEqual(['CREATED', 'CANCEL_REQUESTED', 'CANCELED']);
+    }
+    await enqueue('q', to('d'));
+    expect(await queue('q')).toMatchObject({ parallelism: 1, lag: 1 });
+    await pass(30);
+    expect(world.starts()).toEqual(['a@0', 'd@1']);
+    expect((await statesOf(running)).at(-1)).toBe('CANCELED');
+    expect((await world.get('dlq')).json.messages).toEqual([]);
+    expect(await lag('q')).toBe(0);
+  });
+
+  it('that are many are all gone when it is deleted', async () => {
+    await upsert('q', { paused: true });
+    for (let n = 0; n < 12; n += 1) {
+      await world.post('batch', Array(100).fill({ destination: to('x'), queue: 'q' }));
+    }
+    expect(await lag('q')).toBe(1_200);
+    await drop('q');
+    expect((await world.ask({ method: 'DELETE', url: '/v2/messages' })).json).toEqual({ cancelled: 0 });
+    await pass(10);
+    expect(world.starts()).toEqual([]);
+  });
+
+  it('make room for the next when they are cancelled, waiting or started', async () => {
+    const headers = { 'upstash-retries': '1', 'upstash-retry-delay': '1000000' };
+    const head = await enqueue('q', to('a', 1, 500), headers);
+    const [second = ''] = await enqueueAll('q', ['b', 'c']);
+    await pass(5);
+    const cancel = (id: string) => world.ask({ method: 'DELETE', url: `/v2/messages/${id}` });
+    expect((await cancel(second)).json).toEqual({ cancelled: 1 });
+    expect((await cancel(head)).json).toEqual({ cancelled: 1 });
+    await pass(5);
+    expect(world.starts()).toEqual(['a@0', 'c@5']);
+    expect(await lag('q')).toBe(0);
+  });
+
+  it('to a URL group are one for each endpoint, in their order (messaging 14.6)', async () => {
+    const endpoints = ['a', 'b', 'c'].map((name) => ({ url: to(name) }));
+    await world.post('topics/g/endpoints', { endpoints });
+    const { status, json } = await world.post('enqueue/q/g');
+    expect([status, json.length, await lag('q')]).toEqual([200, 3, 3]);
+    await pass(10);
+    expect(world.starts()).toEqual(['a@0', 'b@1', 'c@2']);
+    const unknown = await world.post('enqueue/other/nobody');
+    expect([unknown.status, unknown.json.error]).toEqual([404, 'topic nobody not found']);
+    expect((await world.get('queues/other')).status).toBe(404);
+  });
+
+  it('come in the order of their batch, and others of it do not wait (messaging 29.111)', async () => {
+    const items = [
+      { destination: to('a'), queue: 'q' },
+      { destination: to('b'), queue: 'q' },
+      { destination: to('free') },
+      { destination: to('c'), queue: 'q' },
+      { destination: to('other'), queue: 'r' },
+      { destination: to('null'), queue: null },
+    ];
+    expect((await world.post('batch', items)).status).toBe(200);
+    await pass(10);
+    expect(world.starts().toSorted()).toEqual(['a@0', 'b@1', 'c@2', 'free@0', 'null@0', 'other@0']);
+  });
+
+  it('that die make room, and go to the end when they are retried from the DLQ (messaging 17)', async () => {
+    await enqueue('q', to('a', 1, 500), { 'upstash-retries': '0' });
+    await enqueue('q', to('b'));
+    await pass(5);
+    const [dead] = (await world.get('dlq?queueName=q')).json.messages;
+    expect(dead).toMatchObject({ queueName: 'q', url: to('a', 1, 500) });
+    await enqueue('q', to('c', 10));
+    expect((await world.post(`dlq/retry/${dead.dlqId}`)).status).toBe(201);
+    await enqueue('q', to('d'));
+    await pass(30);
+    expect(world.starts()).toEqual(['a@0', 'b@1', 'c@5', 'a@15', 'd@16']);
+  });
+
+  it('hold the line until their time when they are retried with a delay', async () => {
+    await enqueue('q', to('a', 1, 500), { 'upstash-retries': '0' });
+    await pass(5);
+    const [dead] = (await world.get('dlq')).json.messages;
+    await world.post(`dlq/retry/${dead.dlqId}`, undefined, { 'upstash-delay': '10s' });
+    await enqueue('q', to('b'));
+    await pass(30);
+    expect(world.starts()).toEqual(['a@0', 'a@15', 'b@16']);
+  });
+
+  it('let the next one start when their callback has ended too (messaging 29.98, 9.5)', async () => {
+    const callback = to('callback', 5, 500);
+    const headers = {
+      'upstash-callback': callback,
+      'upstash-callback-retries': '1',
+      'upstash-callback-retry-delay': '1000',
+    };
+    await enqueue('q', to('a'), headers);
+    await enqueue('q', to('b', 1, 500), { 'upstash-retries': '0', 'upstash-failure-callback': to('failure', 3) });
+    await enqueue('q', to('c'));
+    await pass(2);
+    expect(await lag('q')).toBe(2);
+    await pass(60);
+    expect(world.starts()).toEqual(['a@0', 'callback@1', 'callback@7', 'b@12', 'failure@13', 'c@16']);
+    expect(await lag('q')).toBe(0);
+  });
+
+  it('keep their slot while they wait for their flow-control key (messaging 14.8)', async () => {
+    const limited = { 'upstash-flow-control-key': 'k', 'upstash-flow-control-value': 'parallelism=1' };
+    await world.publish(to('free', 10), limited);
+    const head = await enqueue('q', to('a'), limited);
+    await enqueue('q', to('b'));
+    await pass(5);
+    expect(await explain(head)).toMatchObject({ reason: 'key_full', flowControlKey: 'k' });
+    await pass(60);
+    expect(world.starts()).toEqual(['free@0', 'a@10', 'b@11']);
+  });
+
+  it('say which queue they are of, wherever they are shown, and are found by it', async () => {
+    const id = await enqueue('q', to('a', 1, 500), { 'upstash-retries': '0' });
+    await world.publish(to('b'));
+    expect((await world.get(`messages/${id}`)).json.queueName).toBe('q');
+    await pass(5);
+    const { logs } = (await world.get('logs?queueName=q')).json;
+    expect(logs.map(({ messageId, queueName }: Json) => [messageId, queueName])).toEqual(Array(4).fill([id, 'q']));
+  });
+});

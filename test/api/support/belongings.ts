@@ -1,0 +1,121 @@
+/**
+ * Things that routes name, made in a project that others must not reach. A new kind of thing needs a maker here, and a
+ * new route with a JSON body an example of one: without, the test of isolation fails and says so.
+ */
+import { expect } from 'vitest';
+import type { Route } from '../../../src/api/route.ts';
+import { TOKEN, type World } from './world.ts';
+
+/** What the things of one project are called. */
+export type Ids = Readonly<Record<string, string>>;
+
+/** In URLs, headers, bodies and labels of everything that the owner has; in no name or id. */
+export const CANARY = 'canary3f9c';
+
+type Maker = (world: World) => Promise<string>;
+
+/** Words for which the thing that is named has another one. */
+const KINDS: Readonly<Record<string, string>> = { enqueue: 'queues' };
+
+/** By the word behind `/v2/`, in lower case: makes one thing and answers its id or name. It must stay as it is when nobody touches it. */
+const MAKERS: Readonly<Record<string, Maker>> = {
+  messages: (world) =>
+    world.publish(`https://ok.example/${CANARY}`, {
+      'upstash-delay': '1h',
+      'upstash-label': CANARY,
+      'upstash-forward-x-secret': CANARY,
+    }),
+  /** What keeps a second publish from becoming a message; no route names it, but publishes do. */
+  deduplication: async (world) => {
+    await world.publish('https://ok.example/', { 'upstash-delay': '1h', 'upstash-deduplication-id': 'own-order' });
+    return 'own-order';
+  },
+  dlq: (world) => world.bury(`https://fail.example/${CANARY}`),
+  queues: async (world) => {
+    const payload = CANARY;
+    const reply = await world.ask({ method: 'POST', url: '/v2/enqueue/own-queue/https://ok.example/', payload });
+    expect(reply.status, reply.text).toBe(200);
+    await delivered(world, reply.json.messageId);
+    return 'own-queue';
+  },
+  flowcontrol: async (world) => {
+    const limits = { 'upstash-flow-control-key': 'own-key', 'upstash-flow-control-value': 'parallelism=3' };
+    await world.publish(`https://ok.example/${CANARY}`, { 'upstash-delay': '1h', ...limits });
+    return 'own-key';
+  },
+  topics: async (world) => {
+    const endpoints = [{ url: `https://ok.example/${CANARY}`, name: CANARY }];
+    await made(world, 'POST', '/v2/topics/own-group/endpoints', { endpoints });
+    return 'own-group';
+  },
+  schedules: async (world) => {
+    const headers = {
+      ...{ 'upstash-cron': '@yearly', 'upstash-schedule-id': 'own-schedule', 'upstash-queue-name': 'own-queue' },
+      ...{ 'upstash-label': CANARY, 'upstash-forward-x-secret': CANARY },
+    };
+    const url = `/v2/schedules/https://ok.example/${CANARY}`;
+    const reply = await world.ask({ method: 'POST', url, headers, payload: CANARY });
+    expect(reply.status, reply.text).toBe(200);
+    return 'own-schedule';
+  },
+};
+
+/** By route: a body that it accepts, of the thing called `id` where it names one. */
+const BODIES: Readonly<Record<string, (ids: Ids) => unknown>> = {
+  'POST /v2/batch': (ids) => [{ destination: ids['topics'] }],
+  'POST /v2/topics/:name/endpoints': () => ({ endpoints: [{ url: 'https://ok.example/new' }] }),
+  'DELETE /v2/topics/:name/endpoints': () => ({ endpoints: [{ url: `https://ok.example/${CANARY}` }] }),
+  'POST /v2/queues': (ids) => ({ queueName: ids['queues'], parallelism: 2 }),
+  'PATCH /v2/topics/:name': () => ({ headers: { 'Upstash-Retries': '1' } }),
+};
+
+/** By route: a query that it needs. */
+const QUERIES: Readonly<Record<string, string>> = {
+  'POST /v2/flowControl/:flowControlKey/pin': 'parallelism=1',
+  'POST /v2/flowControl/:flowControlKey/unpin': 'parallelism=true',
+  'POST /v2/schedules/*': 'upstash-cron=%40yearly',
+};
+
+/** Makes one of everything for the owner of the full token. */
+export async function furnish(world: World): Promise<Ids> {
+  const ids: Record<string, string> = {};
+  for (const [word, make] of Object.entries(MAKERS)) ids[word] = await make(world);
+  return ids;
+}
+
+/** The kind of thing that the parameter of a route names. Throws when nothing here makes one. */
+export function kindOf({ path }: Route): string | undefined {
+  if (!path.includes(':')) return undefined;
+  const word = path.split('/')[2]?.toLowerCase() ?? '';
+  const kind = KINDS[word] ?? word;
+  if (kind in MAKERS) return kind;
+  throw new Error(`${path} names something: give test/api/support/belongings.ts a maker for "${kind}"`);
+}
+
+/** The query that a route needs, or an empty one. */
+export function queryOf({ method, path }: Route): string {
+  return QUERIES[`${method} ${path}`] ?? '';
+}
+
+/** The JSON body that a route needs; `undefined` when it needs none. Throws when there is no example of it. */
+export function bodyOf({ method, path, takes }: Route, ids: Ids): string | undefined {
+  const example = BODIES[`${method} ${path}`];
+  if (example) return JSON.stringify(example(ids));
+  if (takes?.body === undefined || takes.body === 'bytes') return undefined;
+  throw new Error(`${method} ${path} takes a body: give test/api/support/belongings.ts an example`);
+}
+
+/** Waits until the message is delivered; the made-up endpoints answer within a few turns of the event loop. */
+async function delivered(world: World, messageId: string): Promise<void> {
+  for (let turn = 0; turn < 1_000; turn += 1) {
+    const { json } = await world.ask({ method: 'GET', url: `/v2/logs?messageId=${messageId}&state=DELIVERED` });
+    if (json.logs.length > 0) return;
+  }
+  throw new Error(`message ${messageId} was not delivered`);
+}
+
+async function made(world: World, method: 'POST' | 'PATCH', url: string, payload: unknown): Promise<void> {
+  const headers = { authorization: `Bearer ${TOKEN}` };
+  const reply = await world.ask({ method, url, headers, payload: JSON.stringify(payload) });
+  expect(reply.status, reply.text).toBe(200);
+}

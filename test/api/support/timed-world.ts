@@ -1,0 +1,87 @@
+/**
+ * The interface over simulated time and endpoints: an hour passes when a test says so, and every attempt is on record.
+ *
+ * The path of a destination says how it answers: `https://work.example/500/2000/name` with 500 after 2 s. `name` is what
+ * the record calls it.
+ */
+import type { ApiOptions } from '../../../src/api/app.ts';
+import { SeededRandom } from '../../../src/testing/seeded-random.ts';
+import { SimulatedClock } from '../../../src/testing/simulated-clock.ts';
+import { type Attempt, type Endpoint, SimulatedNetwork } from '../../../src/testing/simulated-network.ts';
+import { openWorld, type Reply, type World } from './world.ts';
+
+export interface TimedWorld extends World {
+  clock: SimulatedClock;
+  /** Every attempt so far as `name@second`, counted from the start of the test. */
+  starts(): string[];
+  /** How many attempts are running. */
+  running(): number;
+  /** The most that ran at a time so far. */
+  mostRunning(): number;
+  post(path: string, body?: unknown, headers?: Record<string, string>): Promise<Reply>;
+  get(path: string): Promise<Reply>;
+}
+
+const ORIGINS = ['https://work.example', 'https://other.example'];
+
+export async function openTimedWorld(changes: Partial<ApiOptions> = {}): Promise<TimedWorld> {
+  const clock = new SimulatedClock();
+  const startMs = clock.nowMs();
+  const network = new SimulatedNetwork(clock, { travelMs: () => 0, timeoutMs: 3_600_000 });
+  for (const origin of ORIGINS) network.setEndpoint(origin, answerByPath);
+  let mostRunning = 0;
+  network.onAttempt = () => {
+    mostRunning = Math.max(mostRunning, running(network));
+  };
+  const ground = { clock, randomness: new SeededRandom(1), delivery: network.connect() };
+  const world = await openWorld(changes, ground);
+  const { close } = world;
+  return Object.assign(world, {
+    close: () => closeInTime(close, clock),
+    clock,
+    starts: () => network.attempts.map(({ url, sentAtMs }) => `${nameOf(url)}@${(sentAtMs - startMs) / 1000}`),
+    running: () => running(network),
+    mostRunning: () => mostRunning,
+    post: (path: string, body: unknown = undefined, headers: Record<string, string> = {}) =>
+      world.ask({ method: 'POST', url: `/v2/${path}`, headers, ...payloadOf(body) }),
+    get: (path: string) => world.ask({ method: 'GET', url: `/v2/${path}` }),
+  });
+}
+
+/** A destination that answers with `status` after `seconds`. */
+export function to(name: string, seconds = 1, status = 200): string {
+  return `${ORIGINS[0]}/${status}/${seconds * 1000}/${name}`;
+}
+
+/** The same on another host. */
+export function toOther(name: string, seconds = 1, status = 200): string {
+  return to(name, seconds, status).replace(ORIGINS[0] ?? '', ORIGINS[1] ?? '');
+}
+
+const answerByPath: Endpoint = ({ url }) => {
+  const [, status, afterMs] = new URL(url).pathname.split('/');
+  return { kind: 'answer', status: Number(status), afterMs: Number(afterMs) };
+};
+
+/** Attempts that are cut off need a moment, which passes only here. */
+async function closeInTime(close: () => Promise<void>, clock: SimulatedClock): Promise<void> {
+  let isClosed = false;
+  const closing = close().finally(() => {
+    isClosed = true;
+  });
+  while (!isClosed) await clock.advanceBy(1);
+  await closing;
+}
+
+function nameOf(url: string): string {
+  return new URL(url).pathname.split('/').at(-1) ?? '';
+}
+
+function running({ attempts }: { attempts: readonly Attempt[] }): number {
+  return attempts.filter(({ outcome }) => outcome === undefined).length;
+}
+
+function payloadOf(body: unknown): { payload?: string } {
+  if (body === undefined) return {};
+  return { payload: typeof body === 'string' ? body : JSON.stringify(body) };
+}

@@ -1,0 +1,64 @@
+/** Does docs/conformance.md say what the statements and their tests say, and is no statement missing? */
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { CLIENTS } from './clients/index.ts';
+import { INTERFACE } from './interface/index.ts';
+import { MESSAGING } from './messaging/index.ts';
+import { conformanceDocument, type Part } from './support/document.ts';
+import { missingFeatures } from './support/features.ts';
+import type { Section } from './support/statement.ts';
+
+/** Statements in section 29 of messaging.md. */
+const CHECKLIST_LENGTH = 151;
+
+const PARTS: readonly Part[] = [
+  {
+    title: 'Messaging checklist',
+    about: 'M1 to M151 are the statements of `messaging.md`, section 29, under their numbers there.',
+    sections: MESSAGING,
+  },
+  {
+    title: 'Interface',
+    about: '`interface.md` numbers nothing; its statements have numbers of our own.',
+    sections: INTERFACE,
+  },
+  {
+    title: 'Clients',
+    about: 'From `messaging.md`, sections 0.3 and 23.',
+    sections: CLIENTS,
+  },
+];
+
+const SECTIONS: readonly Section[] = PARTS.flatMap(({ sections }) => sections);
+
+function idsOf(sections: readonly Section[]): string[] {
+  return sections.flatMap(({ statements }) => statements.map(({ id }) => id));
+}
+
+function numbered(prefix: string, length: number): string[] {
+  return Array.from({ length }, (_, index) => `${prefix}${index + 1}`);
+}
+
+describe('the statements', () => {
+  it('are those of the checklist, each once, in order', () => {
+    expect(idsOf(MESSAGING)).toEqual(numbered('M', CHECKLIST_LENGTH));
+    for (const [prefix, sections] of Object.entries({ I: INTERFACE, C: CLIENTS })) {
+      const ids = idsOf(sections);
+      expect(ids).toEqual(numbered(prefix, ids.length));
+    }
+  });
+
+  it.each(SECTIONS)('have a test, or say what they wait for: $title', ({ statements }) => {
+    const unproven = statements.filter(({ test, planned }) => (test === undefined) === (planned === undefined));
+    expect(unproven.map(({ id }) => id)).toEqual([]);
+  });
+
+  it.each(SECTIONS)('are sentences: $title', ({ statements }) => {
+    for (const { text } of statements) expect(text).toMatch(/^[^|]+\.$/);
+  });
+});
+
+it('docs/conformance.md is made of the statements (--update writes it)', async () => {
+  const page = join(import.meta.dirname, '../../docs/conformance.md');
+  await expect(conformanceDocument(PARTS, await missingFeatures())).toMatchFileSnapshot(page);
+});

@@ -1,0 +1,5 @@
+/** The sections of interface.md, statement by statement: resume, DLQ get, flow-control listing, paging limits, errors. */
+import { INTERFACE } from './interface/index.ts';
+import { tryStatements } from './support/statement.ts';
+
+await tryStatements(INTERFACE);

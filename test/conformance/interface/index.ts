@@ -1,0 +1,10 @@
+/** The sections of interface.md, which has no numbers of its own. */
+import type { Section } from '../support/statement.ts';
+import { access } from './access.ts';
+import { deadLetter } from './dead-letter.ts';
+import { flowControlListing } from './flow-control-listing.ts';
+import { paging } from './paging.ts';
+import { queueResume } from './queue-resume.ts';
+import { workflows } from './workflows.ts';
+
+export const INTERFACE: readonly Section[] = [queueResume, deadLetter, flowControlListing, paging, access, workflows];

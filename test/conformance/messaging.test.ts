@@ -1,0 +1,5 @@
+/** The conformance checklist of messaging.md section 29, statement by statement, over HTTP against a whole server. */
+import { MESSAGING } from './messaging/index.ts';
+import { tryStatements } from './support/statement.ts';
+
+await tryStatements(MESSAGING);

@@ -1,0 +1,37 @@
+/** The sections of the checklist, in its order. */
+import type { Section } from '../support/statement.ts';
+import { callbacks } from './callbacks.ts';
+import { cancel } from './cancel.ts';
+import { deadLetters } from './dead-letters.ts';
+import { deduplication } from './deduplication.ts';
+import { delivery } from './delivery.ts';
+import { destinations } from './destinations.ts';
+import { flowControl } from './flow-control.ts';
+import { groups } from './groups.ts';
+import { limits } from './limits.ts';
+import { logs } from './logs.ts';
+import { publish } from './publish.ts';
+import { queues } from './queues.ts';
+import { retries } from './retries.ts';
+import { schedules } from './schedules.ts';
+import { signatures } from './signatures.ts';
+import { transport } from './transport.ts';
+
+export const MESSAGING: readonly Section[] = [
+  transport,
+  destinations,
+  publish,
+  delivery,
+  retries,
+  logs,
+  deduplication,
+  cancel,
+  queues,
+  groups,
+  callbacks,
+  signatures,
+  schedules,
+  deadLetters,
+  flowControl,
+  limits,
+];

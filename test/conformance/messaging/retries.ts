@@ -1,0 +1,138 @@
+/** messaging.md 29, 51 to 64: when is a failed message tried again? */
+import { expect } from 'vitest';
+import type { Millis } from '../../../src/engine/model.ts';
+import type { Reply } from '../support/endpoint.ts';
+import { type Section, statement } from '../support/statement.ts';
+import type { Subject } from '../support/subject.ts';
+
+interface Failure {
+  headers?: Record<string, string>;
+  reply?: Reply;
+  /** How many retries to wait for. */
+  retries?: number;
+}
+
+/** Publishes to an endpoint that fails, and answers how long after each failure the next attempt was planned. */
+async function delays(server: Subject, { headers = {}, reply = {}, retries = 1 }: Failure): Promise<Millis[]> {
+  const path = server.endpoint.newPath();
+  server.endpoint.replies(path, { status: 500, ...reply });
+  const id = await server.publish(path, { 'Upstash-Retries': String(retries), ...headers });
+  const delays: Millis[] = [];
+  for (let nth = 1; nth <= retries; nth += 1) {
+    const { time, nextDeliveryTime } = await server.retryPlanned(id, nth);
+    delays.push(nextDeliveryTime - time);
+    server.clock.advanceTo(nextDeliveryTime);
+    const attempt = await server.endpoint.arrival(path, nth + 1);
+    expect(attempt.atMs).toBe(nextDeliveryTime);
+  }
+  return delays;
+}
+
+const DEFAULT_S = [12, 148, 1808, 22_026, 86_400];
+
+export const retries: Section = {
+  title: 'Retries',
+  statements: [
+    statement('M51', 'By default the first retry starts 12 s after the failure.', async (server) => {
+      server.endpoint.replies('/a', { status: 500 });
+      await server.retryPlanned(await server.publish('/a'));
+      server.clock.advance(11_000);
+      await server.quiet();
+      expect(server.endpoint.to('/a')).toHaveLength(1);
+      server.clock.advance(2_000);
+      await server.endpoint.arrival('/a', 2);
+    }),
+
+    statement('M52', 'By default retries wait 12, 148, 1808, 22026 and 86400 s.', async (server) => {
+      const waits = await delays(server, { retries: 5 });
+      for (const [index, waitMs] of waits.entries()) {
+        expect(Math.abs(waitMs / 1000 - (DEFAULT_S[index] ?? 0)), `retry ${index + 1}`).toBeLessThan(1);
+      }
+    }),
+
+    statement('M53', 'A constant expression gives the same delay before every retry.', async (server) => {
+      const headers = { 'Upstash-Retry-Delay': '1000' };
+      expect(await delays(server, { headers, retries: 3 })).toEqual([1000, 1000, 1000]);
+    }),
+
+    statement('M54', 'An expression may count on the retries that were made.', async (server) => {
+      const headers = { 'Upstash-Retry-Delay': '1000 * (1 + retried)' };
+      expect(await delays(server, { headers, retries: 3 })).toEqual([1000, 2000, 3000]);
+    }),
+
+    statement('M55', 'Every function of the expressions is there.', async (server) => {
+      const milliseconds = {
+        'pow(2, retried) * 1000': 1000,
+        'max(1, 2000, retried)': 2000,
+        'min(500, 1000)': 500,
+        'sqrt(10000)': 100,
+        'abs(0 - 300)': 300,
+        'exp(retried) * 7': 7,
+        'floor(1.9)': 1,
+        'ceil(1.1)': 2,
+        'round(2.5)': 3,
+      };
+      for (const [expression, delayMs] of Object.entries(milliseconds)) {
+        expect(await delays(server, { headers: { 'Upstash-Retry-Delay': expression } }), expression).toEqual([delayMs]);
+      }
+    }),
+
+    statement('M56', 'A malformed expression is 400, and the text names the header.', async (server) => {
+      for (const expression of ['1000 *', 'pow(1)', 'unknown(1)', 'RETRIED']) {
+        const headers = { 'Upstash-Retry-Delay': expression };
+        const { status, json } = await server.ask('POST', `/v2/publish/${server.destination('/a')}`, { headers });
+        expect(status, expression).toBe(400);
+        expect(json.error).toContain('Upstash-Retry-Delay');
+      }
+    }),
+
+    statement('M57', 'The expression is shown as it was sent.', async (server) => {
+      const headers = { 'Upstash-Delay': '1h', 'Upstash-Retry-Delay': '1000*  retried' };
+      const id = await server.publish('/a', headers);
+      expect((await server.get(`/v2/messages/${id}`)).retryDelayExpression).toBe('1000*  retried');
+    }),
+
+    statement('M58', 'Retry-After: 0 is an immediate retry.', async (server) => {
+      server.endpoint.replies('/a', { status: 503, headers: { 'Retry-After': '0' } }, { status: 200 });
+      const id = await server.publish('/a');
+      expect((await server.finished(id)).at(-1)).toBe('DELIVERED'); // no time has passed
+    }),
+
+    statement('M59', 'Retry-After may be seconds, a duration or a date.', async (server) => {
+      const after = (value: string): Failure => ({ reply: { headers: { 'Retry-After': value } } });
+      expect(await delays(server, after('5'))).toEqual([5000]);
+      expect(await delays(server, after('5s'))).toEqual([5000]);
+      const [untilDate = 0] = await delays(server, after(new Date(server.clock.nowMs() + 5000).toUTCString()));
+      expect(untilDate).toBeGreaterThan(3999); // a date has whole seconds
+      expect(untilDate).toBeLessThanOrEqual(5000);
+    }),
+
+    statement('M60', 'The three rate limit headers work like Retry-After.', async (server) => {
+      for (const name of ['X-RateLimit-Reset', 'X-RateLimit-Reset-Requests', 'X-RateLimit-Reset-Tokens']) {
+        expect(await delays(server, { reply: { headers: { [name]: '1m5s' } } }), name).toEqual([65_000]);
+      }
+    }),
+
+    statement('M61', 'A Retry-After beyond a day is ignored.', async (server) => {
+      expect(await delays(server, { reply: { headers: { 'Retry-After': '172800' } } })).toEqual([12_000]);
+    }),
+
+    statement('M62', 'Status 489 with the header of its kind ends in the DLQ after one attempt.', async (server) => {
+      server.endpoint.replies('/a', { status: 489, headers: { 'Upstash-NonRetryable-Error': 'true' } });
+      const id = await server.publish('/a');
+      expect(await server.finished(id)).toEqual(['CREATED', 'ACTIVE', 'ERROR', 'FAILED']);
+      expect((await server.buried(id)).responseStatus).toBe(489);
+    }),
+
+    statement('M63', 'Status 489 alone is retried.', async (server) => {
+      expect(await delays(server, { reply: { status: 489 } })).toEqual([12_000]);
+    }),
+
+    statement('M64', 'A message that always fails is tried once more often than it has retries.', async (server) => {
+      server.endpoint.replies('/a', { status: 500 });
+      const id = await server.publish('/a', { 'Upstash-Retries': '2', 'Upstash-Retry-Delay': '0' });
+      expect((await server.finished(id)).at(-1)).toBe('FAILED');
+      expect(server.endpoint.to('/a')).toHaveLength(3);
+    }),
+  ],
+};

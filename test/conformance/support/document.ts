@@ -1,0 +1,68 @@
+/** Makes docs/conformance.md from the statements. That a statement without a remark passes is what its test sees to. */
+import type { Feature } from './features.ts';
+import type { Section, Statement } from './statement.ts';
+
+export interface Part {
+  /** What the statements are numbered after. */
+  title: string;
+  about: string;
+  sections: readonly Section[];
+}
+
+/** `missing`: the features that the server does not have yet. */
+export function conformanceDocument(parts: readonly Part[], missing: ReadonlySet<Feature>): string {
+  const all = parts.flatMap(({ sections }) => sections.flatMap(({ statements }) => statements));
+  const results = all.map((statement) => resultOf(statement, missing));
+  const count = (kind: Result['kind']): number => results.filter((result) => result.kind === kind).length;
+  return `# Conformance
+
+What the interface promises, statement by statement, and what Waypost does. Each statement is tried over HTTP on a whole
+server by the test of its number in \`test/conformance\`, in every \`npm test\`; this page is made by those tests and cannot
+differ from them (\`npm test -- test/conformance/document.test.ts --update\` writes it anew). The words are ours.
+
+| Result | Statements |
+|---|---|
+| holds | ${count('holds')} |
+| deviates, with a reason | ${count('deviates')} |
+| not yet | ${count('not yet')} |
+
+${parts.map((part) => partText(part, missing)).join('\n')}
+${OTHER_DEVIATIONS}`;
+}
+
+/** Where we chose differently from the contract in what its checklist does not number. */
+const OTHER_DEVIATIONS = `## Deviations that no statement covers
+
+- Headers that HTTP cannot carry on are refused with 400 when they are to be forwarded; the contract would drop them
+  without a word ([why](decisions/004-headers-that-cannot-be-forwarded-are-refused.md)).
+- A request that finds no room in memory, or whose commit waits in too long a line, is answered 503 with \`Retry-After\`;
+  the contract knows no such answer, and clients repeat the request.
+- What one request may name is bounded: 1000 ids, 100 values of a filter, 1000 items of a batch unless a setting says
+  otherwise. More is 400, never a part of what was asked for.
+- The default sizes and counts are those of [settings.md](settings.md), not those of the hosted service.
+`;
+
+function partText({ title, about, sections }: Part, missing: ReadonlySet<Feature>): string {
+  const tables = sections.map((section) => `### ${section.title}\n\n${tableOf(section, missing)}`);
+  return `## ${title}\n\n${about}\n\n${tables.join('\n')}`;
+}
+
+function tableOf({ statements }: Section, missing: ReadonlySet<Feature>): string {
+  const rows = statements.map((statement) => {
+    const { kind, remark } = resultOf(statement, missing);
+    return `| ${statement.id} | ${statement.text} | ${remark === undefined ? kind : `**${kind}**: ${remark}`} |\n`;
+  });
+  return `| | Statement | Result |\n|---|---|---|\n${rows.join('')}`;
+}
+
+interface Result {
+  kind: 'holds' | 'deviates' | 'not yet';
+  remark?: string;
+}
+
+function resultOf({ needs = [], planned, deviation }: Statement, missing: ReadonlySet<Feature>): Result {
+  const lacking = needs.filter((feature) => missing.has(feature));
+  if (lacking.length > 0) return { kind: 'not yet', remark: `needs ${lacking.join(', ')}` };
+  if (planned !== undefined) return { kind: 'not yet', remark: planned };
+  return deviation === undefined ? { kind: 'holds' } : { kind: 'deviates', remark: deviation };
+}

@@ -1,0 +1,62 @@
+/** Which methods of a client were called? Wraps it, so that a test can prove that it left none out. */
+
+type Method = (...args: never[]) => unknown;
+
+export class Driven<C extends object> {
+  readonly client: C;
+  readonly #called = new Set<string>();
+  /** By the prefix of their methods' names: the client, and what its methods gave out. */
+  readonly #given = new Map<string, object>();
+
+  constructor(client: C) {
+    this.#given.set('', client);
+    this.client = this.#watch(client, '');
+  }
+
+  /** All methods of the client and of its resources, as `dlq.retry`, that were not called; `ignored` ones apart. */
+  missed(ignored: (name: string) => boolean = () => false): string[] {
+    const names = [...this.#given].flatMap(([prefix, object]) => methodsOf(object, prefix));
+    return names.filter((name) => !this.#called.has(name) && !ignored(name));
+  }
+
+  #watch<T extends object>(target: T, prefix: string): T {
+    return new Proxy(target, {
+      get: (object, key) => {
+        const value: unknown = Reflect.get(object, key, object);
+        if (typeof key === 'symbol' || !isPublic(object, key)) return value;
+        if (typeof value === 'function') return this.#method(value as Method, object, `${prefix}${key}`);
+        return isResource(value) ? this.#watch(value, `${prefix}${key}.`) : value;
+      },
+    });
+  }
+
+  #method(method: Method, object: object, name: string): Method {
+    return (...args) => {
+      this.#called.add(name);
+      const result = method.apply(object, args);
+      if (!isResource(result)) return result;
+      this.#given.set(`${name}.`, result);
+      return this.#watch(result, `${name}.`);
+    };
+  }
+}
+
+/** What the class of `object` has, in contrast to its fields. */
+function isPublic(object: object, key: string): boolean {
+  return key !== 'constructor' && Object.hasOwn(Object.getPrototypeOf(object), key);
+}
+
+/** An object of one of the client's own classes, that is no promise of an answer. */
+function isResource(value: unknown): value is object {
+  if (typeof value !== 'object' || value === null || value instanceof Promise) return false;
+  return Object.getPrototypeOf(value) !== Object.prototype;
+}
+
+function methodsOf(object: object, prefix: string): string[] {
+  const names = Object.getOwnPropertyNames(Object.getPrototypeOf(object)).filter((name) => name !== 'constructor');
+  return names.flatMap((name) => {
+    const value: unknown = Reflect.get(object, name);
+    if (typeof value === 'function') return [`${prefix}${name}`];
+    return isResource(value) ? methodsOf(value, `${prefix}${name}.`) : [];
+  });
+}

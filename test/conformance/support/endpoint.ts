@@ -1,0 +1,102 @@
+/** An endpoint on loopback: notes what it is sent, and answers as a statement has told it to. */
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Millis } from '../../../src/engine/model.ts';
+import type { Clock } from '../../../src/engine/ports.ts';
+import { eventually } from '../../support/eventually.ts';
+
+export interface Received {
+  method: string;
+  /** Path and query, byte for byte. */
+  target: string;
+  path: string;
+  /** Names in lower case. */
+  headers: http.IncomingHttpHeaders;
+  body: Buffer;
+  /** By the server's clock. */
+  atMs: Millis;
+}
+
+export interface Reply {
+  /** Default: 200. */
+  status?: number;
+  headers?: http.OutgoingHttpHeaders;
+  body?: string | Buffer;
+}
+
+export class Endpoint {
+  readonly #server: http.Server;
+  readonly #clock: Clock;
+  readonly #received: Received[] = [];
+  readonly #repliesByPath = new Map<string, Reply[]>();
+  readonly #heldByPath = new Map<string, http.ServerResponse[]>();
+  origin = '';
+  #paths = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#server = http.createServer((request, response) => {
+      const pieces: Buffer[] = [];
+      request.on('data', (piece: Buffer) => pieces.push(piece));
+      request.on('end', () => this.#take(request, response, Buffer.concat(pieces)));
+    });
+  }
+
+  async open(): Promise<void> {
+    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
+    this.origin = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  /** A path that nothing was sent to yet. */
+  newPath(): string {
+    this.#paths += 1;
+    return `/path-${this.#paths}`;
+  }
+
+  /** The nth request to `path` gets the nth reply, those after the last one get the last. Without any: 200, empty. */
+  replies(path: string, ...replies: Reply[]): void {
+    this.#repliesByPath.set(path, replies);
+  }
+
+  /** Requests to `path` get no answer until the function that comes back is called; it answers the oldest one, 200. */
+  hold(path: string): () => void {
+    const held: http.ServerResponse[] = [];
+    this.#heldByPath.set(path, held);
+    return () => {
+      const response = held.shift();
+      if (response === undefined) throw new Error(`no request to ${path} is waiting`);
+      response.end();
+    };
+  }
+
+  /** What came to `path` so far, in order. */
+  to(path: string): Received[] {
+    return this.#received.filter((received) => received.path === path);
+  }
+
+  /** Resolves to the `nth` request to `path` (from 1) once it is there. */
+  arrival(path: string, nth = 1): Promise<Received> {
+    return eventually(
+      () => `request ${nth} to ${path}; there are ${this.to(path).length}`,
+      () => this.to(path)[nth - 1],
+    );
+  }
+
+  async close(): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  #take({ method = '', url: target = '', headers }: http.IncomingMessage, response: http.ServerResponse, body: Buffer) {
+    const path = target.split('?', 1)[0] ?? target;
+    this.#received.push({ method, target, path, headers, body, atMs: this.#clock.nowMs() });
+    const held = this.#heldByPath.get(path);
+    if (held !== undefined) {
+      held.push(response);
+      return;
+    }
+    const replies = this.#repliesByPath.get(path) ?? [];
+    const reply = replies[Math.min(this.to(path).length, replies.length) - 1] ?? {};
+    response.writeHead(reply.status ?? 200, reply.headers).end(reply.body);
+  }
+}

@@ -1,0 +1,60 @@
+/** What is a statement of the contract, and how is it tried? One test each, on a server of its own. */
+import { describe, it } from 'vitest';
+import { type Feature, missingFeatures } from './features.ts';
+import { Subject } from './subject.ts';
+
+export interface Statement {
+  /** `M12`: number 12 of messaging.md section 29. `I3`, `C1`: of what the contract does not number itself. */
+  id: string;
+  /** What must hold, in one sentence of our own. */
+  text: string;
+  /** Tries it on a fresh server. Absent while nothing of it exists; `planned` then says what it waits for. */
+  test?: (server: Subject) => Promise<void>;
+  /** Without these there is nothing to try: the test is skipped for as long as the server does not know them. */
+  needs?: readonly Feature[];
+  /** Settings that the server of this test needs, as flags. */
+  flags?: readonly string[];
+  /** Where we do something else than the contract says, and why; the test shows what we do. Markdown. */
+  deviation?: string;
+  planned?: string;
+}
+
+export interface Section {
+  title: string;
+  statements: readonly Statement[];
+}
+
+type Terms = Pick<Statement, 'needs' | 'flags' | 'deviation'>;
+
+export function statement(
+  id: string,
+  text: string,
+  test: (server: Subject) => Promise<void>,
+  terms: Terms = {},
+): Statement {
+  return { id, text, test, ...terms };
+}
+
+/** A statement about what the server does not have yet. */
+export function planned(id: string, text: string, reason: string): Statement {
+  return { id, text, planned: reason };
+}
+
+/** Registers the tests. They share nothing, so that they run side by side. */
+export async function tryStatements(sections: readonly Section[]): Promise<void> {
+  const missing = await missingFeatures();
+  for (const { title, statements } of sections) {
+    describe.concurrent(title, () => {
+      for (const { id, text, test, planned, needs = [], flags = [] } of statements) {
+        it(`${id} ${text}`, async ({ skip, onTestFinished }) => {
+          if (test === undefined) return skip(planned);
+          const lacking = needs.filter((feature) => missing.has(feature));
+          if (lacking.length > 0) skip(`not there yet: ${lacking.join(', ')}`);
+          const server = await Subject.open({ flags });
+          onTestFinished(() => server.close());
+          await test(server);
+        });
+      }
+    });
+  }
+}

@@ -1,0 +1,234 @@
+/** What statements are tried on: a whole server on a port of its own, an endpoint, and a clock that is held. */
+import http from 'node:http';
+import { fileURLToPath } from 'node:url';
+import { Value } from '@sinclair/typebox/value';
+import { expect } from 'vitest';
+import { ErrorSchema } from '../../../src/api/schemas.ts';
+import { DEVELOPMENT_ACCOUNTS } from '../../../src/config/development.ts';
+import { parseConfig } from '../../../src/config/parse.ts';
+import type { EventLog } from '../../../src/engine/ports.ts';
+import { type Credentials, type RunningServer, startServer } from '../../../src/server.ts';
+import { eventually } from '../../support/eventually.ts';
+import { Endpoint } from './endpoint.ts';
+import { HeldClock } from './held-clock.ts';
+
+// As bin/waypost.js does: the threads of a hundred servers would otherwise strip the same sources of their types.
+process.env['NODE_COMPILE_CACHE'] ??= fileURLToPath(new URL('../../../node_modules/.cache/waypost', import.meta.url));
+
+// biome-ignore lint/suspicious/noExplicitAny: statements look into answers whose shape is what they assert
+export type Json = any;
+
+export interface Answer {
+  status: number;
+  headers: http.IncomingHttpHeaders;
+  text: string;
+  /** Parsed body; `undefined` without one. */
+  json: Json;
+}
+
+export interface Question {
+  headers?: Record<string, string | string[]>;
+  body?: string | Buffer;
+  /** Sent as `Authorization: Bearer`; `null`: none. Default: the first account's. */
+  token?: string | null;
+}
+
+export interface SubjectOptions {
+  /** Settings, as flags of `waypost dev`. */
+  flags?: readonly string[];
+  /** Default: in memory. */
+  dataDir?: string;
+  credentials?: Credentials;
+  token?: string;
+}
+
+/** A second account, which must never see anything of the first. */
+export const OTHER_TOKEN = DEVELOPMENT_ACCOUNTS[1]?.token ?? '';
+
+const FINISHED: ReadonlySet<string> = new Set(['DELIVERED', 'FAILED', 'CANCELED']);
+
+const SILENT: EventLog = { info: () => {}, warn: () => {}, error: () => {} };
+
+export class Subject {
+  readonly clock = new HeldClock();
+  readonly endpoint = new Endpoint(this.clock);
+  readonly token: string;
+  readonly #agent = new http.Agent({ keepAlive: true });
+  readonly #options: SubjectOptions;
+  #server: RunningServer | undefined;
+
+  private constructor(options: SubjectOptions) {
+    this.#options = options;
+    this.token = options.token ?? DEVELOPMENT_ACCOUNTS[0].token;
+  }
+
+  static async open(options: SubjectOptions = {}): Promise<Subject> {
+    const subject = new Subject(options);
+    await subject.endpoint.open();
+    await subject.#start();
+    return subject;
+  }
+
+  async #start(): Promise<void> {
+    const { flags = [], dataDir, credentials = 'development' } = this.#options;
+    const place = dataDir === undefined ? ['--memory'] : ['--data-dir', dataDir];
+    const config = parseConfig({}, ['--port', '0', ...place, ...flags], { dev: true });
+    const onFatal = (error: Error): never => {
+      throw error;
+    };
+    this.#server = await startServer(config, { log: SILENT, credentials, onFatal, clock: this.clock });
+  }
+
+  /** `http://127.0.0.1:<port>` of the server. */
+  get url(): string {
+    if (this.#server === undefined) throw new Error('the server is not running');
+    return this.#server.url;
+  }
+
+  async close(): Promise<void> {
+    this.#agent.destroy();
+    await this.#server?.stop(0);
+    await this.endpoint.close();
+  }
+
+  /**
+   * Sends one request; `target` goes out byte for byte. What must hold for every answer is checked on the way: no
+   * redirect, JSON with its content type, an error object with every status from 400 on (messaging.md 1.3).
+   */
+  async ask(
+    method: string,
+    target: string,
+    { headers = {}, body, token = this.token }: Question = {},
+  ): Promise<Answer> {
+    const authorization = token === null ? {} : { authorization: `Bearer ${token}` };
+    const answer = await this.#exchange(method, target, { ...authorization, ...headers }, body);
+    expect(answer.status < 300 || answer.status > 399, `a redirect: ${answer.status}`).toBe(true);
+    if (answer.text !== '') expect(answer.headers['content-type']).toBe('application/json');
+    if (answer.status >= 400) expect(Value.Check(ErrorSchema, answer.json), answer.text).toBe(true);
+    return answer;
+  }
+
+  /** As `ask` with GET, for what must be there: answers the parsed body. */
+  async get(target: string, question?: Question): Promise<Json> {
+    return this.#expectOk('GET', target, question);
+  }
+
+  /** As `ask` with POST, for what must work: answers the parsed body. `json`, when given, is the body. */
+  async post(target: string, json?: Json, question: Question = {}): Promise<Json> {
+    const body = json === undefined ? question.body : JSON.stringify(json);
+    return this.#expectOk('POST', target, { ...question, ...(body === undefined ? {} : { body }) });
+  }
+
+  async delete(target: string, json?: Json): Promise<Json> {
+    return this.#expectOk('DELETE', target, json === undefined ? {} : { body: JSON.stringify(json) });
+  }
+
+  /** Publishes to `path` of the endpoint, or to a destination of any other kind, and answers the message's id. */
+  async publish(to: string, headers: Record<string, string> = {}, body: string | Buffer = ''): Promise<string> {
+    return (await this.#expectOk('POST', `/v2/publish/${this.destination(to)}`, { headers, body })).messageId;
+  }
+
+  async enqueue(queue: string, to: string, headers: Record<string, string> = {}): Promise<string> {
+    return (await this.#expectOk('POST', `/v2/enqueue/${queue}/${this.destination(to)}`, { headers })).messageId;
+  }
+
+  /** A path of the endpoint as an URL; everything else as it is. */
+  destination(to: string): string {
+    return to.startsWith('/') ? `${this.endpoint.origin}${to}` : to;
+  }
+
+  /** The message's log entries, oldest first. */
+  async logs(messageId: string): Promise<Json[]> {
+    return (await this.get(`/v2/logs?messageId=${messageId}&order=earliestFirst`)).logs;
+  }
+
+  /** The states in the message's log, oldest first. */
+  async states(messageId: string): Promise<string[]> {
+    return (await this.logs(messageId)).map(({ state }) => state);
+  }
+
+  /** Resolves to the states in the message's log once they end with `state`. */
+  reached(messageId: string, state: string): Promise<string[]> {
+    let states: string[] = [];
+    return eventually(
+      () => `${state} after ${states.join(', ')}`,
+      async () => {
+        states = await this.states(messageId);
+        return states.at(-1) === state && states;
+      },
+    );
+  }
+
+  /** Resolves to the states in the message's log once nothing more will follow. */
+  finished(messageId: string): Promise<string[]> {
+    return eventually(`the end of ${messageId}`, async () => {
+      const states = await this.states(messageId);
+      return FINISHED.has(states.at(-1) ?? '') && states;
+    });
+  }
+
+  /** Resolves to the newest entry once it says that the message waits for its `nth` retry (from 1). */
+  retryPlanned(messageId: string, nth = 1): Promise<Json> {
+    return eventually(`retry ${nth} of ${messageId}`, async () => {
+      const entries = await this.logs(messageId);
+      const last = entries.at(-1);
+      return entries.filter(({ state }) => state === 'RETRY').length === nth && last?.state === 'RETRY' && last;
+    });
+  }
+
+  /** Publishes a message that fails for good, and answers its entry in the DLQ. */
+  async bury(path: string, headers: Record<string, string> = {}, body: string | Buffer = ''): Promise<Json> {
+    this.endpoint.replies(path, { status: 500, body: 'broken' });
+    return this.buried(await this.publish(path, { 'Upstash-Retries': '0', ...headers }, body));
+  }
+
+  /** Resolves to the DLQ entry of a message once it has failed for good. */
+  buried(messageId: string): Promise<Json> {
+    return eventually(`the DLQ entry of ${messageId}`, async () => {
+      return (await this.get(`/v2/dlq?messageId=${messageId}`)).messages[0];
+    });
+  }
+
+  /**
+   * Resolves once what is due has started: messages are published after it, and arrive. A claim of what was due reaches
+   * the store before them.
+   */
+  async quiet(): Promise<void> {
+    for (let nth = 1; nth <= 2; nth += 1) {
+      const before = this.endpoint.to('/witness').length;
+      await this.publish('/witness');
+      await this.endpoint.arrival('/witness', before + 1);
+    }
+  }
+
+  async #expectOk(method: string, target: string, question?: Question): Promise<Json> {
+    const answer = await this.ask(method, target, question);
+    expect(answer.status < 300, `${method} ${target}: ${answer.status} ${answer.text}`).toBe(true);
+    return answer.json;
+  }
+
+  #exchange(
+    method: string,
+    path: string,
+    headers: http.OutgoingHttpHeaders,
+    body: string | Buffer = '',
+  ): Promise<Answer> {
+    const { hostname, port } = new URL(this.url);
+    return new Promise((resolve, reject) => {
+      // A length, as clients send it: Node would otherwise send the body of a DELETE without any framing.
+      const sized = { ...headers, 'content-length': Buffer.byteLength(body) };
+      const request = http.request({ hostname, port, method, path, headers: sized, agent: this.#agent }, (response) => {
+        const pieces: Buffer[] = [];
+        response.on('data', (piece: Buffer) => pieces.push(piece));
+        response.on('error', reject);
+        response.on('end', () => {
+          const text = Buffer.concat(pieces).toString();
+          const json = text === '' ? undefined : JSON.parse(text);
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, text, json });
+        });
+      });
+      request.on('error', reject);
+      request.end(body);
+    });
+  }
+}

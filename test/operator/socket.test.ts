@@ -1,0 +1,106 @@
+/** The operator's socket: what goes over it, and what it makes of those who do not speak its language. */
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import type { EventLog } from '../../src/engine/ports.ts';
+import type { Store } from '../../src/engine/stores.ts';
+import { NobodyListens, RemoteAdministration } from '../../src/operator/ask.ts';
+import { listenForOperator, type OperatorSocket } from '../../src/operator/listen.ts';
+import { socketPathOf, unusablePath } from '../../src/operator/socket-path.ts';
+import { StoredAdministration } from '../../src/operator/stored.ts';
+import { openInlineSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
+import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
+
+let folder: string;
+let path: string;
+let store: Store;
+let socket: OperatorSocket;
+let remote: RemoteAdministration;
+let logged: string[];
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'waypost-socket-'));
+  path = socketPathOf(join(folder, 'waypost.db'));
+  store = await openInlineSqliteStore({
+    path: ':memory:',
+    onFatal: (error) => {
+      throw error;
+    },
+  });
+  const administration = new StoredAdministration({
+    store,
+    clock: new SimulatedClock(),
+    randomness: { bytes: randomBytes },
+    sealer: () => ({ encryptionKey: Buffer.alloc(32), randomBytes }),
+  });
+  logged = [];
+  const note: EventLog['info'] = (event, fields) => logged.push(`${event} ${JSON.stringify(fields)}`);
+  socket = await listenForOperator(path, administration, { info: note, warn: note, error: note });
+  remote = new RemoteAdministration(path);
+});
+afterEach(async () => {
+  await socket.close();
+  await store.close();
+  rmSync(folder, { recursive: true });
+});
+
+/** What the server says to bytes that are sent as they are. */
+function say(text: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let answer = '';
+    const client = connect(path, () => client.write(text));
+    client.on('data', (chunk) => {
+      answer += chunk.toString();
+    });
+    client.once('error', reject);
+    client.once('close', () => resolve(answer));
+  });
+}
+
+it('carries commands, their answers and their refusals', async () => {
+  await remote.createProject({ name: 'shop' });
+  const { token, ...entry } = await remote.createToken({ project: 'shop', scope: 'read-only' });
+  expect(await remote.listTokens({ project: 'shop' })).toEqual([entry]);
+  await expect(remote.listTokens({ project: 'none' })).rejects.toThrow('there is no project "none"');
+  expect(await remote.revokeToken({ id: entry.id })).toEqual(entry);
+  expect(logged.join()).not.toContain(token);
+  expect(logged).toHaveLength(4);
+});
+
+it('makes one of two projects of the same name that are asked for at once', async () => {
+  const outcomes = await Promise.allSettled([1, 2, 3].map(() => remote.createProject({ name: 'shop' })));
+  expect(outcomes.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected', 'rejected']);
+});
+
+it.each([
+  ['no JSON', 'hello\n'],
+  ['no object', '[]\n'],
+  ['an unknown command', '{"command":"dropEverything","request":{}}\n'],
+  ['a name that every object has', '{"command":"constructor","request":{}}\n'],
+  ['a request of another shape', '{"command":"revokeToken","request":{"id":7}}\n'],
+  ['a line without an end', 'x'.repeat(100_000)],
+])('refuses %s and goes on', async (_what, text) => {
+  expect(JSON.parse(await say(text))).toHaveProperty('refused');
+  expect(await remote.listProjects()).toEqual([]);
+});
+
+it('tells nobody but its log why a command failed', async () => {
+  store.listProjects = () => Promise.reject(new Error('the secret reason'));
+  await expect(remote.listProjects()).rejects.toThrow('the server could not do it; its log says why');
+  expect(logged.join()).toContain('the secret reason');
+  expect(await remote.listTokens({}).catch((error: Error) => error.message)).toContain('its log says why');
+});
+
+it('is not there once it is closed, and says so to whoever asks', async () => {
+  await socket.close();
+  await expect(remote.listProjects()).rejects.toThrow(NobodyListens);
+});
+
+it('is not offered where its path would be cut off', async () => {
+  const long = join(folder, 'x'.repeat(120), 'socket');
+  expect(unusablePath(long)).toContain('longer than 103 bytes');
+  await expect(new RemoteAdministration(long).listProjects()).rejects.toThrow(NobodyListens);
+});

@@ -1,0 +1,299 @@
+import { expect, it } from 'vitest';
+import type { NewMessage } from '../../../src/engine/model.ts';
+import type { Schedule, ScheduleChange, SchedulePlan, ScheduleStanding } from '../../../src/engine/schedules.ts';
+import {
+  buried,
+  bytes,
+  delivered,
+  eachWorld,
+  type OpenStore,
+  OTHER_PROJECT,
+  PROJECT,
+  settlement,
+  T0,
+} from './world.ts';
+
+interface ScheduleOptions {
+  id?: string;
+  projectId?: number;
+  createdAtMs?: number;
+  plan?: Partial<SchedulePlan>;
+  standing?: Partial<ScheduleStanding>;
+}
+
+const MINUTE_MS = 60_000;
+/** Everything that a plan may hold. */
+const FULL_PLAN: SchedulePlan = {
+  cron: 'CRON_TZ=Asia/Tokyo 0 4 * * *',
+  destination: { kind: 'group', name: 'g' },
+  method: 'PUT',
+  header: { 'Content-Type': ['text/plain'], X: ['1', '2'] },
+  body: bytes('hello'),
+  settings: {
+    dialect: 'waypost',
+    maxRetries: 5,
+    scheduleId: 'full',
+    queueName: 'q',
+    labels: ['a', 'b'],
+    callback: { url: 'https://c.example/', method: 'POST', header: { Y: ['z'] } },
+  },
+  delayMs: 30_000,
+  callerIp: '10.0.0.1',
+  catchUp: 'all',
+  overlap: 'skip',
+  kept: { rawHeaders: ['Upstash-Retries', '5'], queryConfig: [['upstash-label', 'a,b']] },
+};
+
+export function schedulesConformance(open: OpenStore): void {
+  const world = eachWorld(open);
+  const store = () => world().store;
+
+  function schedule({
+    id = 's',
+    projectId = PROJECT,
+    createdAtMs = T0,
+    plan,
+    standing,
+  }: ScheduleOptions = {}): Schedule {
+    return {
+      key: world().number(),
+      projectId,
+      id,
+      createdAtMs,
+      plan: {
+        cron: '* * * * *',
+        destination: { kind: 'url', url: 'https://example.com/hook' },
+        method: 'POST',
+        header: {},
+        body: new Uint8Array(0),
+        settings: { dialect: 'upstash', maxRetries: 3, scheduleId: id },
+        ...plan,
+      },
+      standing: { version: world().number(), isPaused: false, nextAtMs: T0, ...standing },
+    };
+  }
+
+  async function save(options: ScheduleOptions = {}): Promise<Schedule> {
+    const made = schedule(options);
+    expect(await store().saveSchedule(made, undefined, 0)).toBe('saved');
+    return made;
+  }
+
+  function change(of: Schedule, standing: Partial<ScheduleStanding> = {}, messages: NewMessage[] = []): ScheduleChange {
+    const next = { ...of.standing, version: world().number(), ...standing };
+    return { key: of.key, fromVersion: of.standing.version, standing: next, messages };
+  }
+
+  /** Moves on by a minute with `count` messages. */
+  function trigger(of: Schedule, count = 1): { change: ScheduleChange; messages: NewMessage[] } {
+    const messages = Array.from({ length: count }, () => world().message({ settings: { scheduleId: of.id } }));
+    const lastTrigger = { atMs: T0, firstKey: messages[0]?.message.key ?? 0, messages: count };
+    return { change: change(of, { nextAtMs: T0 + MINUTE_MS, passedUntilMs: T0, lastTrigger }, messages), messages };
+  }
+
+  const find = async (id: string, projectId = PROJECT) => (await store().findSchedule(projectId, id))?.schedule;
+  const due = async (nowMs = T0, limit = 10, bytesMax = 1e6) => store().dueSchedules({ nowMs, limit, bytesMax });
+  const dueIds = async (nowMs = T0, limit = 10, bytesMax = 1e6) =>
+    (await due(nowMs, limit, bytesMax)).due.map((one) => one.schedule.id);
+
+  it('keeps a schedule as it was given', async () => {
+    const full = await save({
+      id: 'full',
+      plan: FULL_PLAN,
+      standing: {
+        isPaused: true,
+        passedUntilMs: T0 - 1,
+        lastTrigger: { atMs: T0 - 1, firstKey: 1, messages: 0 },
+        error: 'topic g not found',
+      },
+    });
+    const plain = await save({ id: 'plain' });
+    expect(await store().findSchedule(PROJECT, 'full')).toEqual({ schedule: full, lastMessages: [] });
+    expect(await find('plain')).toEqual(plain);
+    expect(await find('Full')).toBeUndefined();
+    expect(await find('full', OTHER_PROJECT)).toBeUndefined();
+  });
+
+  it('replaces all of a schedule whose version is the one that was seen, and nothing otherwise', async () => {
+    const before = await save({ plan: FULL_PLAN });
+    const after: Schedule = { ...schedule({ createdAtMs: before.createdAtMs }), key: before.key };
+    expect(await store().saveSchedule(after, undefined, 0)).toBe('stale');
+    expect(await store().saveSchedule(after, before.standing.version + 1_000_000, 0)).toBe('stale');
+    expect(await find('s')).toEqual(before);
+    expect(await store().saveSchedule(after, before.standing.version, 0)).toBe('saved');
+    expect(await find('s')).toEqual(after);
+    expect(await store().saveSchedule(schedule({ id: 'gone' }), 7, 0)).toBe('stale');
+    expect(await store().listSchedules(PROJECT)).toHaveLength(1);
+  });
+
+  it('refuses one more than a project may have, and only there', async () => {
+    const first = await save({ id: 'a' });
+    expect(await store().saveSchedule(schedule({ id: 'b' }), undefined, 1)).toBe('tooMany');
+    expect(await find('b')).toBeUndefined();
+    const again = { ...schedule({ id: 'a' }), key: first.key };
+    expect(await store().saveSchedule(again, first.standing.version, 1)).toBe('saved');
+    expect(await store().saveSchedule(schedule({ id: 'b', projectId: OTHER_PROJECT }), undefined, 1)).toBe('saved');
+  });
+
+  it('moves a schedule on together with its messages', async () => {
+    const before = await save();
+    const { change: moved, messages } = trigger(before, 2);
+    expect(await store().changeSchedules([moved], T0)).toEqual([['waiting', 'waiting']]);
+    expect((await find('s'))?.standing).toEqual(moved.standing);
+    for (const { message } of messages) {
+      expect(await world().find(message)).toEqual(message);
+      expect(await world().statesOf(message)).toEqual(['CREATED']);
+    }
+  });
+
+  it.each([
+    ['moved on', (before: Schedule) => store().changeSchedules([trigger(before).change], T0)],
+    ['paused', (before: Schedule) => store().changeSchedules([change(before, { isPaused: true })], T0)],
+    [
+      'overwritten',
+      (before: Schedule) => store().saveSchedule({ ...schedule(), key: before.key }, before.standing.version, 0),
+    ],
+    ['deleted', (before: Schedule) => store().deleteSchedule(PROJECT, before.id)],
+    [
+      'deleted and made again',
+      async (before: Schedule) => {
+        await store().deleteSchedule(PROJECT, before.id);
+        await save();
+      },
+    ],
+  ])('makes no message for a schedule that was %s meanwhile', async (_what, meanwhile) => {
+    const before = await save();
+    const { change: late, messages } = trigger(before);
+    await meanwhile(before);
+    const between = await store().findSchedule(PROJECT, 's');
+    expect(await store().changeSchedules([late], T0)).toEqual(['stale']);
+    expect(await store().findSchedule(PROJECT, 's')).toEqual(between);
+    for (const { message } of messages) expect(await world().find(message)).toBeUndefined();
+  });
+
+  it('makes each time of many schedules once, however often it is asked to at the same moment', async () => {
+    const all = await Promise.all(Array.from({ length: 30 }, (_, index) => save({ id: `s${index}` })));
+    const attempts = [0, 1, 2].map(() => all.map((one) => trigger(one)));
+    const answers = await Promise.all(
+      attempts.map((changes) =>
+        store().changeSchedules(
+          changes.map((attempt) => attempt.change),
+          T0,
+        ),
+      ),
+    );
+    expect(answers.flat().filter((answer) => answer !== 'stale')).toHaveLength(30);
+    const made = await Promise.all(attempts.flat().map(({ messages: [one] }) => one && world().find(one.message)));
+    expect(made.filter((message) => message !== undefined)).toHaveLength(30);
+  });
+
+  it('makes only the first of two changes that one command has for a schedule', async () => {
+    const before = await save();
+    expect(await store().changeSchedules([trigger(before).change, trigger(before).change], T0)).toEqual([
+      ['waiting'],
+      'stale',
+    ]);
+  });
+
+  it('finds those that are due, earliest first, and otherwise when the next will be', async () => {
+    await save({ id: 'later', standing: { nextAtMs: T0 + 5 } });
+    await save({ id: 'second', standing: { nextAtMs: T0 } });
+    await save({ id: 'paused', standing: { nextAtMs: T0 - 9, isPaused: true } });
+    await save({ id: 'first', standing: { nextAtMs: T0 - 5 }, projectId: OTHER_PROJECT });
+    expect(await due(T0 - 6)).toEqual({ due: [], nextAtMs: T0 - 5 });
+    expect(await dueIds(T0)).toEqual(['first', 'second']);
+    expect(await dueIds(T0, 1)).toEqual(['first']);
+    expect(await dueIds(T0 + 5)).toEqual(['first', 'second', 'later']);
+    for (const id of ['second', 'later']) await store().deleteSchedule(PROJECT, id);
+    await store().deleteSchedule(OTHER_PROJECT, 'first');
+    expect(await due(T0 + 99)).toEqual({ due: [], nextAtMs: undefined });
+  });
+
+  it('hands out due schedules by their bytes, but always one', async () => {
+    for (const id of ['a', 'b', 'c']) await save({ id, plan: { body: new Uint8Array(10_000).fill(7) } });
+    expect(await dueIds(T0, 10, 25_000)).toEqual(['a', 'b']);
+    expect(await dueIds(T0, 10, 1)).toEqual(['a']);
+    expect((await due(T0, 10, 1)).due[0]?.schedule.plan.body).toEqual(new Uint8Array(10_000).fill(7));
+  });
+
+  it('says of those that do not overlap whether a message of the latest trigger is unfinished', async () => {
+    const before = await save({ plan: { overlap: 'skip' } });
+    const isBusy = async () => (await due(T0 + MINUTE_MS)).due.map((one) => one.isBusy);
+    expect(await isBusy()).toEqual([false]);
+    const messages = [world().message(), world().message()];
+    const [first] = messages;
+    const lastTrigger = { atMs: T0, firstKey: first?.message.key ?? 0, messages: 2 };
+    await store().changeSchedules([change(before, { lastTrigger }, messages)], T0);
+    for (const { message } of messages) {
+      expect(await isBusy()).toEqual([true]);
+      await store().cancelById(PROJECT, [message.id], T0);
+    }
+    expect(await isBusy()).toEqual([false]);
+  });
+
+  it('says how the messages of the latest trigger ended, and of no others', async () => {
+    const before = await save();
+    const early = world().message();
+    const lastOf = (messages: NewMessage[]) => ({
+      atMs: T0,
+      firstKey: messages[0]?.message.key ?? 0,
+      messages: messages.length,
+    });
+    const first = change(before, { lastTrigger: lastOf([early]) }, [early]);
+    await store().changeSchedules([first], T0);
+    const tokens = [0, 1, 2, 3].map(() => world().number());
+    const messages = tokens.map((claimToken) => world().message({ standing: { kind: 'claimed', claimToken } }));
+    const second = {
+      ...change(before, { lastTrigger: lastOf(messages) }, messages),
+      fromVersion: first.standing.version,
+    };
+    expect(await store().changeSchedules([second], T0)).toEqual([messages.map(() => 'claimed')]);
+    const ends = [delivered(T0 + 1), buried(T0 + 1), undefined, delivered(T0 + 2)];
+    for (const [index, end] of ends.entries()) {
+      const message = messages[index]?.message;
+      if (message && end) await store().settle(settlement(message, tokens[index] ?? 0, end), T0);
+    }
+    const states = ['delivered', 'failed', 'unfinished', 'delivered'];
+    const expected = messages.map(({ message }, index) => ({ messageId: message.id, state: states[index] }));
+    expect((await store().findSchedule(PROJECT, 's'))?.lastMessages).toEqual(expected);
+    expect((await store().listSchedules(PROJECT)).map(({ lastMessages }) => lastMessages)).toEqual([expected]);
+    await store().dropExpired({
+      logsBeforeMs: T0 + 2,
+      deadBeforeMs: T0 + 2,
+      keysUsedBeforeMs: 0,
+      nowMs: T0 + 2,
+      rowsMax: 1_000,
+    });
+    expect((await store().findSchedule(PROJECT, 's'))?.lastMessages).toEqual(expected.slice(2));
+  });
+
+  it('lists the schedules of one project in the order of their creation', async () => {
+    await save({ id: 'b', createdAtMs: T0 + 1 });
+    await save({ id: 'c', createdAtMs: T0 + 2, plan: FULL_PLAN });
+    await save({ id: 'a', createdAtMs: T0 + 2 });
+    await save({ id: 'x', projectId: OTHER_PROJECT });
+    const listed = await store().listSchedules(PROJECT);
+    expect(listed.map((view) => view.schedule.id)).toEqual(['b', 'c', 'a']);
+    expect(listed[1]?.schedule).toEqual(await find('c'));
+  });
+
+  it('lists no more bodies than fit into memory', async () => {
+    const body = new Uint8Array(7 * 1024 * 1024).fill(1);
+    for (const id of ['a', 'b', 'c']) await save({ id, plan: { body } });
+    const listed = await store().listSchedules(PROJECT);
+    expect(listed.map((view) => view.schedule.plan.body.length)).toEqual([body.length, body.length, 0]);
+    expect((await find('c'))?.plan.body.length).toBe(body.length);
+  });
+
+  it('deletes one schedule and leaves its messages', async () => {
+    const before = await save();
+    await save({ id: 's', projectId: OTHER_PROJECT });
+    const { change: moved, messages } = trigger(before);
+    await store().changeSchedules([moved], T0);
+    await store().deleteSchedule(PROJECT, 's');
+    await store().deleteSchedule(PROJECT, 's');
+    expect(await find('s')).toBeUndefined();
+    expect(await find('s', OTHER_PROJECT)).toBeDefined();
+    for (const { message } of messages) expect(await world().find(message)).toEqual(message);
+  });
+}

@@ -1,0 +1,109 @@
+/** The limit of messages a day, as the store keeps it. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, expect, it } from 'vitest';
+import type { Accepted } from '../../src/engine/stores.ts';
+import { openInlineSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
+import { type MessageOptions, OTHER_PROJECT, T0, World } from './conformance/world.ts';
+
+const DAY_MS = 86_400_000;
+const MIDNIGHT = (Math.floor(T0 / DAY_MS) + 1) * DAY_MS;
+
+let world: World;
+afterEach(() => world.store.close());
+
+async function open(messagesPerDayMax: number, path = ':memory:'): Promise<void> {
+  const limits = { queuesMax: 1, parallelismMax: 0, messagesPerDayMax };
+  const onFatal = (error: Error) => {
+    throw error;
+  };
+  world = await World.open(() => openInlineSqliteStore({ path, onFatal, limits }));
+}
+
+/** A publish of `count` messages. */
+function publish(count: number, options: MessageOptions = {}): Promise<Accepted[]> {
+  const news = Array.from({ length: count }, () => world.message(options));
+  return world.store.accept(news, options.createdAtMs ?? T0);
+}
+
+/** The same, as what became of each message. */
+async function kinds(count: number, options: MessageOptions = {}): Promise<string[]> {
+  return (await publish(count, options)).map(({ kind }) => kind);
+}
+
+it('takes messages up to the limit of a day, and refuses a publish that goes over it as a whole', async () => {
+  await open(3);
+  expect(await kinds(2)).toEqual(['accepted', 'accepted']);
+  const refused: Accepted = { kind: 'overDayLimit', limit: 3, remaining: 1 };
+  expect(await publish(2)).toEqual([refused, refused]);
+  expect(await kinds(1)).toEqual(['accepted']);
+  expect(await publish(1)).toEqual([{ kind: 'overDayLimit', limit: 3, remaining: 0 }]);
+});
+
+it('saves nothing of what it refuses, its deduplication id included', async () => {
+  await open(1);
+  const deduplication = { hash: 'h', expiresAtMs: T0 + 2 * DAY_MS };
+  await publish(1);
+  const refused = world.message({ deduplication });
+  expect(await world.store.accept([refused], T0)).toMatchObject([{ kind: 'overDayLimit' }]);
+  expect(await world.find(refused.message)).toBeUndefined();
+  expect(await world.statesOf(refused.message)).toEqual([]);
+  expect(await kinds(1, { deduplication, createdAtMs: T0 + DAY_MS })).toEqual(['accepted']);
+});
+
+it('never goes over the limit, however many publish at once', async () => {
+  await open(25);
+  const answers = await Promise.all(Array.from({ length: 40 }, (_, index) => publish(1 + (index % 3))));
+  expect(answers.flat().filter(({ kind }) => kind === 'accepted')).toHaveLength(25);
+});
+
+it('goes on counting after a restart', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'waypost-counts-'));
+  const path = join(folder, 'waypost.db');
+  try {
+    await open(3, path);
+    await publish(2);
+    await world.store.close();
+    await open(3, path);
+    expect(await kinds(1)).toEqual(['accepted']);
+    expect(await kinds(1)).toEqual(['overDayLimit']);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+it('counts each project for itself', async () => {
+  await open(1);
+  expect(await kinds(1)).toEqual(['accepted']);
+  expect(await kinds(1, { projectId: OTHER_PROJECT })).toEqual(['accepted']);
+  expect(await kinds(1)).toEqual(['overDayLimit']);
+});
+
+it('begins anew at midnight UTC, and not with the last millisecond of the day', async () => {
+  await open(1);
+  expect(await kinds(1)).toEqual(['accepted']);
+  expect(await kinds(1, { createdAtMs: MIDNIGHT - 1 })).toEqual(['overDayLimit']);
+  expect(await kinds(1, { createdAtMs: MIDNIGHT })).toEqual(['accepted']);
+  expect(await kinds(1, { createdAtMs: MIDNIGHT + 1 })).toEqual(['overDayLimit']);
+});
+
+it('does not count what becomes no message: duplicates, and what needs a queue too many', async () => {
+  await open(3);
+  const deduplication = { hash: 'h', expiresAtMs: T0 + 1000 };
+  expect(await kinds(1, { deduplication })).toEqual(['accepted']);
+  expect(await kinds(2, { deduplication })).toEqual(['duplicate', 'duplicate']);
+  expect(await kinds(1, { settings: { queueName: 'first' } })).toEqual(['accepted']);
+  expect(await kinds(1, { settings: { queueName: 'second' } })).toEqual(['tooManyQueues']);
+  expect(await kinds(1)).toEqual(['accepted']);
+  expect(await kinds(1)).toEqual(['overDayLimit']);
+});
+
+it('counts what is made of a dead message, and never refuses it', async () => {
+  await open(2);
+  const { dlqId, message } = await world.bury(T0);
+  await publish(1);
+  const successor = world.message({ url: message.url });
+  expect(await world.store.reviveDead(message.projectId, [{ dlqId, successor }], T0)).toEqual(['waiting']);
+  expect(await publish(1)).toEqual([{ kind: 'overDayLimit', limit: 2, remaining: 0 }]);
+});
