@@ -2,4 +2,4 @@
 import { CLIENTS } from './clients/index.ts';
 import { tryStatements } from './support/statement.ts';
 
-await tryStatements(CLIENTS);
+tryStatements(CLIENTS);

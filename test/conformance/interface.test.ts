@@ -2,4 +2,4 @@
 import { INTERFACE } from './interface/index.ts';
 import { tryStatements } from './support/statement.ts';
 
-await tryStatements(INTERFACE);
+tryStatements(INTERFACE);

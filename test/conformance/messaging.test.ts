@@ -2,4 +2,4 @@
 import { MESSAGING } from './messaging/index.ts';
 import { tryStatements } from './support/statement.ts';
 
-await tryStatements(MESSAGING);
+tryStatements(MESSAGING);

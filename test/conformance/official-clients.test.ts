@@ -6,28 +6,13 @@ import * as newestPackage from '@upstash/qstash';
 import * as oldestPackage from 'qstash-oldest';
 import { afterAll, beforeAll, describe, expect, it, type TestContext } from 'vitest';
 import { Driven } from './support/driven.ts';
-import { type Feature, missingFeatures } from './support/features.ts';
 import { Subject } from './support/subject.ts';
 
 /** Out of the contract's scope (messaging.md 27). */
 const OUT_OF_SCOPE = /^(chat|workflow)\b/;
 
-const FEATURE_OF_RESOURCE: Record<string, Feature> = {
-  flowControl: 'flow-control keys',
-  queue: 'queues',
-  schedules: 'schedules',
-};
-
-const missing = await missingFeatures();
-
-/** Skips the test while the server lacks what it is about. */
-function needs({ skip }: TestContext, feature: Feature): void {
-  if (missing.has(feature)) skip(`not there yet: ${feature}`);
-}
-
 function isIgnored(method: string): boolean {
-  const feature = FEATURE_OF_RESOURCE[method.split('.')[0] ?? ''];
-  return OUT_OF_SCOPE.test(method) || (feature !== undefined && missing.has(feature));
+  return OUT_OF_SCOPE.test(method);
 }
 
 const HOUR = { delay: 3600 };
@@ -140,8 +125,7 @@ describe('the newest official client', () => {
     await expect(groups.get(name)).rejects.toThrow(`topic ${name} not found`);
   });
 
-  it('makes, fills, pauses and removes queues', async (context) => {
-    needs(context, 'queues');
+  it('makes, fills, pauses and removes queues', async () => {
     const queue = client.queue({ queueName: 'queue' });
     await queue.upsert({ parallelism: 2 });
     await queue.pause();
@@ -155,8 +139,7 @@ describe('the newest official client', () => {
     await expect(queue.get()).rejects.toThrow('not found');
   });
 
-  it('makes, pauses and removes schedules', async (context) => {
-    needs(context, 'schedules');
+  it('makes, pauses and removes schedules', async () => {
     const { scheduleId } = await client.schedules.create({
       destination: server.destination('/scheduled'),
       cron: '* * * * *',
@@ -174,8 +157,7 @@ describe('the newest official client', () => {
     await expect(client.schedules.get(scheduleId)).rejects.toThrow('not found');
   });
 
-  it('limits, pins and pauses flow-control keys', async (context) => {
-    needs(context, 'flow-control keys');
+  it('limits, pins and pauses flow-control keys', async () => {
     await client.flowControl.pause('key');
     await client.publish({
       url: server.destination('/limited'),
@@ -265,8 +247,7 @@ describe('the oldest official client', () => {
     await expect(client.topics.get('group')).rejects.toThrow('topic group not found');
   });
 
-  it('makes and removes schedules', async (context) => {
-    needs(context, 'schedules');
+  it('makes and removes schedules', async () => {
     const destination = server.destination('/scheduled');
     const { scheduleId } = await client.schedules.create({ destination, cron: '* * * * *', retries: 1 });
     expect(await client.schedules.get(scheduleId)).toMatchObject({ destination, cron: '* * * * *', retries: 1 });

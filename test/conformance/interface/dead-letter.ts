@@ -43,47 +43,32 @@ export const deadLetter: Section = {
       expect(await server.get(`/v2/dlq/${dlqId}`)).toMatchObject({ topicName: 'group', endpointName: 'first' });
     }),
 
-    statement(
-      'I10',
-      'callback and failureCallback are the URLs that were given.',
-      async (server) => {
-        const { dlqId } = await server.bury('/a', {
-          'Upstash-Callback': server.destination('/callback'),
-          'Upstash-Failure-Callback': server.destination('/failure'),
-        });
-        expect(await server.get(`/v2/dlq/${dlqId}`)).toMatchObject({
-          callback: server.destination('/callback'),
-          failureCallback: server.destination('/failure'),
-        });
-      },
-      { needs: ['callbacks'] },
-    ),
+    statement('I10', 'callback and failureCallback are the URLs that were given.', async (server) => {
+      const { dlqId } = await server.bury('/a', {
+        'Upstash-Callback': server.destination('/callback'),
+        'Upstash-Failure-Callback': server.destination('/failure'),
+      });
+      expect(await server.get(`/v2/dlq/${dlqId}`)).toMatchObject({
+        callback: server.destination('/callback'),
+        failureCallback: server.destination('/failure'),
+      });
+    }),
 
-    statement(
-      'I11',
-      'scheduleId is that of the schedule.',
-      async (server) => {
-        server.endpoint.replies('/a', { status: 500 });
-        const headers = { 'Upstash-Cron': '* * * * *', 'Upstash-Schedule-Id': 'mine', 'Upstash-Retries': '0' };
-        await server.post(`/v2/schedules/${server.destination('/a')}`, undefined, { headers });
-        server.clock.advance(60_000);
-        const received = await server.endpoint.arrival('/a');
-        const { dlqId } = await server.buried(String(received.headers['upstash-message-id']));
-        expect((await server.get(`/v2/dlq/${dlqId}`)).scheduleId).toBe('mine');
-      },
-      { needs: ['schedules'] },
-    ),
+    statement('I11', 'scheduleId is that of the schedule.', async (server) => {
+      server.endpoint.replies('/a', { status: 500 });
+      const headers = { 'Upstash-Cron': '* * * * *', 'Upstash-Schedule-Id': 'mine', 'Upstash-Retries': '0' };
+      await server.post(`/v2/schedules/${server.destination('/a')}`, undefined, { headers });
+      server.clock.advance(60_000);
+      const received = await server.endpoint.arrival('/a');
+      const { dlqId } = await server.buried(String(received.headers['upstash-message-id']));
+      expect((await server.get(`/v2/dlq/${dlqId}`)).scheduleId).toBe('mine');
+    }),
 
-    statement(
-      'I12',
-      'queueName is that of the queue.',
-      async (server) => {
-        server.endpoint.replies('/a', { status: 500 });
-        const { dlqId } = await server.buried(await server.enqueue('queue', '/a', { 'Upstash-Retries': '0' }));
-        expect((await server.get(`/v2/dlq/${dlqId}`)).queueName).toBe('queue');
-      },
-      { needs: ['queues'] },
-    ),
+    statement('I12', 'queueName is that of the queue.', async (server) => {
+      server.endpoint.replies('/a', { status: 500 });
+      const { dlqId } = await server.buried(await server.enqueue('queue', '/a', { 'Upstash-Retries': '0' }));
+      expect((await server.get(`/v2/dlq/${dlqId}`)).queueName).toBe('queue');
+    }),
 
     statement('I13', "callerIP is the publisher's address.", async (server) => {
       const { dlqId } = await server.bury('/a');

@@ -3,8 +3,6 @@ import { expect } from 'vitest';
 import { type Section, statement } from '../support/statement.ts';
 import type { Subject } from '../support/subject.ts';
 
-const NEEDS = { needs: ['flow control', 'flow-control keys'] } as const;
-
 function publish(server: Subject, to: string, key: string, headers: Record<string, string> = {}): Promise<string> {
   const flowControl = { 'Upstash-Flow-Control-Key': key, 'Upstash-Flow-Control-Value': 'parallelism=1' };
   return server.publish(to, { ...flowControl, ...headers });
@@ -24,33 +22,27 @@ export const flowControlListing: Section = {
         expect(list.flowControls[0].flowControlKey).toBe('key');
         expect(await server.get('/v2/flowControl')).toEqual(list);
       },
-      NEEDS,
     ),
 
-    statement(
-      'I18',
-      'waitListSize counts the messages that wait for the parallelism of their key.',
-      async (server) => {
-        const release = server.endpoint.hold('/a');
-        for (let nth = 1; nth <= 3; nth += 1) await publish(server, '/a', 'busy');
-        await publish(server, '/b', 'idle');
-        await server.endpoint.arrival('/a');
-        await server.endpoint.arrival('/b');
-        const sizes = async (): Promise<Record<string, number>> => {
-          const { flowControls } = await server.get('/v2/flowControl/');
-          return Object.fromEntries(
-            flowControls.map(({ flowControlKey, waitListSize }: Record<string, unknown>) => [
-              flowControlKey,
-              waitListSize,
-            ]),
-          );
-        };
-        expect(await sizes()).toEqual({ busy: 2, idle: 0 });
-        release();
-        await server.endpoint.arrival('/a', 2);
-        expect(await sizes()).toEqual({ busy: 1, idle: 0 });
-      },
-      NEEDS,
-    ),
+    statement('I18', 'waitListSize counts the messages that wait for the parallelism of their key.', async (server) => {
+      const release = server.endpoint.hold('/a');
+      for (let nth = 1; nth <= 3; nth += 1) await publish(server, '/a', 'busy');
+      await publish(server, '/b', 'idle');
+      await server.endpoint.arrival('/a');
+      await server.endpoint.arrival('/b');
+      const sizes = async (): Promise<Record<string, number>> => {
+        const { flowControls } = await server.get('/v2/flowControl/');
+        return Object.fromEntries(
+          flowControls.map(({ flowControlKey, waitListSize }: Record<string, unknown>) => [
+            flowControlKey,
+            waitListSize,
+          ]),
+        );
+      };
+      expect(await sizes()).toEqual({ busy: 2, idle: 0 });
+      release();
+      await server.endpoint.arrival('/a', 2);
+      expect(await sizes()).toEqual({ busy: 1, idle: 0 });
+    }),
   ],
 };

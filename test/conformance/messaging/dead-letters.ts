@@ -23,33 +23,28 @@ export const deadLetters: Section = {
       });
     }),
 
-    statement(
-      'M130',
-      'Every filter of the DLQ finds its entries; several values are alternatives.',
-      async (server) => {
-        const a = await server.bury('/a', { 'Upstash-Label': 'la' });
-        const b = await server.bury('/b', { 'Upstash-Label': 'lb' });
-        const flowControl = { 'Upstash-Flow-Control-Key': 'key', 'Upstash-Flow-Control-Value': 'parallelism=9' };
-        const limited = await server.bury('/limited', flowControl);
-        server.endpoint.replies('/group', { status: 404 });
-        await server.post('/v2/topics/group/endpoints', { endpoints: [{ url: server.destination('/group') }] });
-        const headers = { 'Upstash-Retries': '0' };
-        const [{ messageId }] = await server.post('/v2/publish/group', undefined, { headers });
-        const ofGroup = await server.buried(messageId);
+    statement('M130', 'Every filter of the DLQ finds its entries; several values are alternatives.', async (server) => {
+      const a = await server.bury('/a', { 'Upstash-Label': 'la' });
+      const b = await server.bury('/b', { 'Upstash-Label': 'lb' });
+      const flowControl = { 'Upstash-Flow-Control-Key': 'key', 'Upstash-Flow-Control-Value': 'parallelism=9' };
+      const limited = await server.bury('/limited', flowControl);
+      server.endpoint.replies('/group', { status: 404 });
+      await server.post('/v2/topics/group/endpoints', { endpoints: [{ url: server.destination('/group') }] });
+      const headers = { 'Upstash-Retries': '0' };
+      const [{ messageId }] = await server.post('/v2/publish/group', undefined, { headers });
+      const ofGroup = await server.buried(messageId);
 
-        const url = encodeURIComponent(server.destination('/b'));
-        expect(await listed(server, `messageId=${a.messageId}`)).toEqual([a.dlqId]);
-        expect(await listed(server, `url=${url}`)).toEqual([b.dlqId]);
-        expect(await listed(server, 'label=la')).toEqual([a.dlqId]);
-        expect(await listed(server, 'label=la&label=lb')).toEqual([a.dlqId, b.dlqId].sort());
-        expect(await listed(server, 'topicName=group')).toEqual([ofGroup.dlqId]);
-        expect(await listed(server, 'flowControlKey=key')).toEqual([limited.dlqId]);
-        expect(await listed(server, 'responseStatus=404')).toEqual([ofGroup.dlqId]);
-        expect(await listed(server, 'responseStatus=404,500')).toHaveLength(4);
-        expect(await listed(server, 'responseStatus=999')).toEqual([]);
-      },
-      { needs: ['flow control'] },
-    ),
+      const url = encodeURIComponent(server.destination('/b'));
+      expect(await listed(server, `messageId=${a.messageId}`)).toEqual([a.dlqId]);
+      expect(await listed(server, `url=${url}`)).toEqual([b.dlqId]);
+      expect(await listed(server, 'label=la')).toEqual([a.dlqId]);
+      expect(await listed(server, 'label=la&label=lb')).toEqual([a.dlqId, b.dlqId].sort());
+      expect(await listed(server, 'topicName=group')).toEqual([ofGroup.dlqId]);
+      expect(await listed(server, 'flowControlKey=key')).toEqual([limited.dlqId]);
+      expect(await listed(server, 'responseStatus=404')).toEqual([ofGroup.dlqId]);
+      expect(await listed(server, 'responseStatus=404,500')).toHaveLength(4);
+      expect(await listed(server, 'responseStatus=999')).toEqual([]);
+    }),
 
     statement('M131', 'An entry can be deleted once; then it is 404.', async (server) => {
       const { dlqId } = await server.bury('/a');

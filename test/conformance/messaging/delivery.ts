@@ -80,7 +80,6 @@ export const delivery: Section = {
         expect([plain?.headers[topic], plain?.headers[schedule]]).toEqual([undefined, undefined]);
         expect([ofSchedule?.headers[topic], ofSchedule?.headers[schedule]]).toEqual([undefined, 'mine']);
       },
-      { needs: ['schedules'] },
     ),
 
     statement('M48', "The delivery names the publisher's address.", async (server) => {

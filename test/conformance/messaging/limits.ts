@@ -13,24 +13,19 @@ const SECRET = { 'Upstash-Redact-Fields': 'body' };
 export const limits: Section = {
   title: 'Redaction and limits',
   statements: [
-    statement(
-      'M148',
-      'A redacted body is shown nowhere but as a hash, and is delivered as it is.',
-      async (server) => {
-        const headers = { ...SECRET, 'Upstash-Cron': '0 0 1 1 *', 'Upstash-Schedule-Id': 'mine' };
-        await server.post(`/v2/schedules/${server.destination('/a')}`, undefined, { headers, body: 'secret' });
-        const waiting = await server.publish('/a', { ...SECRET, 'Upstash-Delay': '1h' }, 'secret');
-        const dead = await server.bury('/dead', SECRET, 'secret');
-        expect((await server.get(`/v2/messages/${waiting}`)).body).toBe(redacted('secret'));
-        expect((await server.get('/v2/schedules/mine')).body).toBe(redacted('secret'));
-        expect(dead.body).toBe(redacted('secret'));
-        for (const { body } of await server.logs(waiting)) {
-          expect(Buffer.from(body, 'base64').toString()).toBe(redacted('secret'));
-        }
-        expect((await server.endpoint.arrival('/dead')).body.toString()).toBe('secret');
-      },
-      { needs: ['schedules'] },
-    ),
+    statement('M148', 'A redacted body is shown nowhere but as a hash, and is delivered as it is.', async (server) => {
+      const headers = { ...SECRET, 'Upstash-Cron': '0 0 1 1 *', 'Upstash-Schedule-Id': 'mine' };
+      await server.post(`/v2/schedules/${server.destination('/a')}`, undefined, { headers, body: 'secret' });
+      const waiting = await server.publish('/a', { ...SECRET, 'Upstash-Delay': '1h' }, 'secret');
+      const dead = await server.bury('/dead', SECRET, 'secret');
+      expect((await server.get(`/v2/messages/${waiting}`)).body).toBe(redacted('secret'));
+      expect((await server.get('/v2/schedules/mine')).body).toBe(redacted('secret'));
+      expect(dead.body).toBe(redacted('secret'));
+      for (const { body } of await server.logs(waiting)) {
+        expect(Buffer.from(body, 'base64').toString()).toBe(redacted('secret'));
+      }
+      expect((await server.endpoint.arrival('/dead')).body.toString()).toBe('secret');
+    }),
 
     statement('M149', 'One header can be redacted, or all of them under either name.', async (server) => {
       const headerOf = async (fields: string): Promise<Json> => {
@@ -76,7 +71,7 @@ export const limits: Section = {
         expect(Number(burst.headers['burst-ratelimit-reset'])).toBeGreaterThan(server.clock.nowMs() / 1000);
         expect(burst.headers).not.toHaveProperty('ratelimit-limit');
       },
-      { needs: ['rate limits'], flags: ['--messages-per-day-max', '1', '--requests-per-second-max', '1'] },
+      { flags: ['--messages-per-day-max', '1', '--requests-per-second-max', '1'] },
     ),
   ],
 };

@@ -68,41 +68,36 @@ export const logs: Section = {
       expect(visited).toEqual(ids.reverse());
     }),
 
-    statement(
-      'M71',
-      'Every filter finds its entries and no others.',
-      async (server) => {
-        await server.post('/v2/topics/group/endpoints', { endpoints: [{ url: server.destination('/group') }] });
-        const schedule = { 'Upstash-Cron': '* * * * *', 'Upstash-Schedule-Id': 'mine' };
-        await server.post(`/v2/schedules/${server.destination('/schedule')}`, undefined, { headers: schedule });
-        server.clock.advance(60_000);
-        const { headers } = await server.endpoint.arrival('/schedule');
-        const scheduled = String(headers['upstash-message-id']);
-        await server.finished(scheduled);
-        await server.delete('/v2/schedules/mine');
+    statement('M71', 'Every filter finds its entries and no others.', async (server) => {
+      await server.post('/v2/topics/group/endpoints', { endpoints: [{ url: server.destination('/group') }] });
+      const schedule = { 'Upstash-Cron': '* * * * *', 'Upstash-Schedule-Id': 'mine' };
+      await server.post(`/v2/schedules/${server.destination('/schedule')}`, undefined, { headers: schedule });
+      server.clock.advance(60_000);
+      const { headers } = await server.endpoint.arrival('/schedule');
+      const scheduled = String(headers['upstash-message-id']);
+      await server.finished(scheduled);
+      await server.delete('/v2/schedules/mine');
 
-        const plain = await server.publish('http://127.0.0.2:9/plain', DELAYED);
-        const labelled = await server.publish('/labelled', { ...DELAYED, 'Upstash-Label': 'mark' });
-        const flowControl = { 'Upstash-Flow-Control-Key': 'key', 'Upstash-Flow-Control-Value': 'rate=5' };
-        const limited = await server.publish('/limited', { ...DELAYED, ...flowControl });
-        const [{ messageId: ofGroup }] = await server.post('/v2/publish/group', undefined, { headers: DELAYED });
-        await server.post('/v2/queues', { queueName: 'queue', paused: true });
-        const queued = await server.enqueue('queue', '/queued');
+      const plain = await server.publish('http://127.0.0.2:9/plain', DELAYED);
+      const labelled = await server.publish('/labelled', { ...DELAYED, 'Upstash-Label': 'mark' });
+      const flowControl = { 'Upstash-Flow-Control-Key': 'key', 'Upstash-Flow-Control-Value': 'rate=5' };
+      const limited = await server.publish('/limited', { ...DELAYED, ...flowControl });
+      const [{ messageId: ofGroup }] = await server.post('/v2/publish/group', undefined, { headers: DELAYED });
+      await server.post('/v2/queues', { queueName: 'queue', paused: true });
+      const queued = await server.enqueue('queue', '/queued');
 
-        expect(await listed(server, 'state=DELIVERED')).toEqual([scheduled]);
-        expect(await listed(server, `messageId=${plain}`)).toEqual([plain]);
-        expect(await listed(server, `messageIds=${plain},${labelled}`)).toEqual([plain, labelled].sort());
-        expect(await listed(server, `url=${encodeURIComponent(server.destination('/limited'))}`)).toEqual([limited]);
-        expect(await listed(server, 'host=127.0.0.2:9')).toEqual([plain]);
-        expect(await listed(server, 'path=/labelled')).toEqual([labelled]);
-        expect(await listed(server, 'label=mark')).toEqual([labelled]);
-        expect(await listed(server, 'queueName=queue')).toEqual([queued]);
-        expect(await listed(server, 'topicName=group')).toEqual([ofGroup]);
-        expect(await listed(server, 'scheduleId=mine')).toEqual([scheduled]);
-        expect(await listed(server, 'flowControlKey=key')).toEqual([limited]);
-      },
-      { needs: ['queues', 'schedules', 'flow control'] },
-    ),
+      expect(await listed(server, 'state=DELIVERED')).toEqual([scheduled]);
+      expect(await listed(server, `messageId=${plain}`)).toEqual([plain]);
+      expect(await listed(server, `messageIds=${plain},${labelled}`)).toEqual([plain, labelled].sort());
+      expect(await listed(server, `url=${encodeURIComponent(server.destination('/limited'))}`)).toEqual([limited]);
+      expect(await listed(server, 'host=127.0.0.2:9')).toEqual([plain]);
+      expect(await listed(server, 'path=/labelled')).toEqual([labelled]);
+      expect(await listed(server, 'label=mark')).toEqual([labelled]);
+      expect(await listed(server, 'queueName=queue')).toEqual([queued]);
+      expect(await listed(server, 'topicName=group')).toEqual([ofGroup]);
+      expect(await listed(server, 'scheduleId=mine')).toEqual([scheduled]);
+      expect(await listed(server, 'flowControlKey=key')).toEqual([limited]);
+    }),
 
     statement('M72', 'Several labels mean any of them, in either spelling of the query.', async (server) => {
       const a = await server.publish('/a', { ...DELAYED, 'Upstash-Label': 'a' });

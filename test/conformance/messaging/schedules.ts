@@ -18,18 +18,13 @@ async function make(server: Subject, headers: Record<string, string> = {}, to = 
 export const schedules: Section = {
   title: 'Schedules',
   statements: [
-    statement(
-      'M121',
-      'A missing or a malformed cron expression is 400 with the documented text.',
-      async (server) => {
-        for (const headers of [{}, { 'Upstash-Cron': '61 * * * *' }, { 'Upstash-Cron': '* * * *' }]) {
-          const { status, json } = await ask(server, headers);
-          expect(status).toBe(400);
-          expect(json.error).toMatch(/^Invalid cron expression ./);
-        }
-      },
-      { needs: ['schedules'] },
-    ),
+    statement('M121', 'A missing or a malformed cron expression is 400 with the documented text.', async (server) => {
+      for (const headers of [{}, { 'Upstash-Cron': '61 * * * *' }, { 'Upstash-Cron': '* * * *' }]) {
+        const { status, json } = await ask(server, headers);
+        expect(status).toBe(400);
+        expect(json.error).toMatch(/^Invalid cron expression ./);
+      }
+    }),
 
     statement(
       'M122',
@@ -43,36 +38,25 @@ export const schedules: Section = {
         expect(untilThenMs).toBeGreaterThan(0);
         expect(untilThenMs).toBeLessThanOrEqual(25 * 3_600_000);
       },
-      { needs: ['schedules'] },
     ),
 
-    statement(
-      'M123',
-      'A schedule under an id that exists replaces all of it, body included.',
-      async (server) => {
-        const headers = { 'Upstash-Schedule-Id': 'mine' };
-        await make(server, { ...headers, 'Upstash-Label': 'old', 'Upstash-Retries': '7' }, '/old', 'old body');
-        await make(server, { ...headers, 'Upstash-Cron': '0 5 * * *' }, '/new');
-        const [schedule, ...others] = await server.get('/v2/schedules');
-        expect(others).toEqual([]);
-        expect(schedule).toMatchObject({ scheduleId: 'mine', cron: '0 5 * * *', retries: 3 });
-        expect(schedule.destination).toBe(server.destination('/new'));
-        for (const name of ['body', 'label', 'labels']) expect(schedule, name).not.toHaveProperty(name);
-      },
-      { needs: ['schedules'] },
-    ),
+    statement('M123', 'A schedule under an id that exists replaces all of it, body included.', async (server) => {
+      const headers = { 'Upstash-Schedule-Id': 'mine' };
+      await make(server, { ...headers, 'Upstash-Label': 'old', 'Upstash-Retries': '7' }, '/old', 'old body');
+      await make(server, { ...headers, 'Upstash-Cron': '0 5 * * *' }, '/new');
+      const [schedule, ...others] = await server.get('/v2/schedules');
+      expect(others).toEqual([]);
+      expect(schedule).toMatchObject({ scheduleId: 'mine', cron: '0 5 * * *', retries: 3 });
+      expect(schedule.destination).toBe(server.destination('/new'));
+      for (const name of ['body', 'label', 'labels']) expect(schedule, name).not.toHaveProperty(name);
+    }),
 
-    statement(
-      'M124',
-      'Blanks around a cron expression are not kept.',
-      async (server) => {
-        const cron = encodeURIComponent('  */5 * * * *  ');
-        const target = `/v2/schedules/${server.destination('/a')}?upstash-cron=${cron}`;
-        const { scheduleId } = await server.post(target);
-        expect((await server.get(`/v2/schedules/${scheduleId}`)).cron).toBe('*/5 * * * *');
-      },
-      { needs: ['schedules'] },
-    ),
+    statement('M124', 'Blanks around a cron expression are not kept.', async (server) => {
+      const cron = encodeURIComponent('  */5 * * * *  ');
+      const target = `/v2/schedules/${server.destination('/a')}?upstash-cron=${cron}`;
+      const { scheduleId } = await server.post(target);
+      expect((await server.get(`/v2/schedules/${scheduleId}`)).cron).toBe('*/5 * * * *');
+    }),
 
     statement(
       'M125',
@@ -91,46 +75,35 @@ export const schedules: Section = {
           }
         }
       },
-      { needs: ['schedules'] },
     ),
 
-    statement(
-      'M126',
-      'A destination that ends in /pause is a destination.',
-      async (server) => {
-        const id = await make(server, {}, '/pause');
-        expect(await server.get(`/v2/schedules/${id}`)).toMatchObject({
-          destination: server.destination('/pause'),
-          isPaused: false,
-        });
-      },
-      { needs: ['schedules'] },
-    ),
+    statement('M126', 'A destination that ends in /pause is a destination.', async (server) => {
+      const id = await make(server, {}, '/pause');
+      expect(await server.get(`/v2/schedules/${id}`)).toMatchObject({
+        destination: server.destination('/pause'),
+        isPaused: false,
+      });
+    }),
 
-    statement(
-      'M127',
-      'A schedule that is due makes a message, and shows what became of it.',
-      async (server) => {
-        const id = await make(server, {}, '/a', 'hello');
-        const { nextScheduleTime } = await server.get(`/v2/schedules/${id}`);
-        server.clock.advanceTo(nextScheduleTime - 1);
-        await server.quiet();
-        expect(server.endpoint.to('/a')).toEqual([]);
-        server.clock.advanceTo(nextScheduleTime);
-        const { headers, body } = await server.endpoint.arrival('/a');
-        expect([headers['upstash-schedule-id'], body.toString()]).toEqual([id, 'hello']);
-        const messageId = String(headers['upstash-message-id']);
-        await server.finished(messageId);
-        expect((await server.logs(messageId))[0].scheduleId).toBe(id);
-        const schedule = await eventually('the end of the message', async () => {
-          const now = await server.get(`/v2/schedules/${id}`);
-          return now.lastScheduleStates?.[messageId] === 'SUCCESS' && now;
-        });
-        expect(schedule.lastScheduleTime).toBe(nextScheduleTime);
-        expect(schedule.nextScheduleTime).toBe(nextScheduleTime + 60_000);
-      },
-      { needs: ['schedules'] },
-    ),
+    statement('M127', 'A schedule that is due makes a message, and shows what became of it.', async (server) => {
+      const id = await make(server, {}, '/a', 'hello');
+      const { nextScheduleTime } = await server.get(`/v2/schedules/${id}`);
+      server.clock.advanceTo(nextScheduleTime - 1);
+      await server.quiet();
+      expect(server.endpoint.to('/a')).toEqual([]);
+      server.clock.advanceTo(nextScheduleTime);
+      const { headers, body } = await server.endpoint.arrival('/a');
+      expect([headers['upstash-schedule-id'], body.toString()]).toEqual([id, 'hello']);
+      const messageId = String(headers['upstash-message-id']);
+      await server.finished(messageId);
+      expect((await server.logs(messageId))[0].scheduleId).toBe(id);
+      const schedule = await eventually('the end of the message', async () => {
+        const now = await server.get(`/v2/schedules/${id}`);
+        return now.lastScheduleStates?.[messageId] === 'SUCCESS' && now;
+      });
+      expect(schedule.lastScheduleTime).toBe(nextScheduleTime);
+      expect(schedule.nextScheduleTime).toBe(nextScheduleTime + 60_000);
+    }),
 
     statement(
       'M128',
@@ -142,7 +115,7 @@ export const schedules: Section = {
         await make(server, { 'Upstash-Schedule-Id': 'mine', 'Upstash-Retries': '5' });
         expect((await server.get('/v2/schedules/mine')).retries).toBe(5);
       },
-      { needs: ['schedules'], flags: ['--schedules-max', '1'] },
+      { flags: ['--schedules-max', '1'] },
     ),
   ],
 };

@@ -40,29 +40,19 @@ export const transport: Section = {
       expect((await server.endpoint.arrival('/a', 2)).target).toBe('/a?b=c&d=e');
     }),
 
-    statement(
-      'M5',
-      'A trailing slash on a list changes nothing.',
-      async (server) => {
-        await server.post('/v2/queues', { queueName: 'one' });
-        const list = await server.get('/v2/queues');
-        expect(list).toHaveLength(1);
-        expect(await server.get('/v2/queues/')).toEqual(list);
-      },
-      { needs: ['queues'] },
-    ),
+    statement('M5', 'A trailing slash on a list changes nothing.', async (server) => {
+      await server.post('/v2/queues', { queueName: 'one' });
+      const list = await server.get('/v2/queues');
+      expect(list).toHaveLength(1);
+      expect(await server.get('/v2/queues/')).toEqual(list);
+    }),
 
-    statement(
-      'M6',
-      'The fixed words of a path may be written in any case.',
-      async (server) => {
-        const headers = { 'Upstash-Cron': '0 0 1 1 *' };
-        const { scheduleId } = await server.post(`/v2/Schedules/${server.destination('/a')}`, undefined, { headers });
-        expect((await server.get(`/v2/Schedules/${scheduleId}`)).scheduleId).toBe(scheduleId);
-        expect((await server.get(`/v2/schedules/${scheduleId}`)).scheduleId).toBe(scheduleId);
-      },
-      { needs: ['schedules'] },
-    ),
+    statement('M6', 'The fixed words of a path may be written in any case.', async (server) => {
+      const headers = { 'Upstash-Cron': '0 0 1 1 *' };
+      const { scheduleId } = await server.post(`/v2/Schedules/${server.destination('/a')}`, undefined, { headers });
+      expect((await server.get(`/v2/Schedules/${scheduleId}`)).scheduleId).toBe(scheduleId);
+      expect((await server.get(`/v2/schedules/${scheduleId}`)).scheduleId).toBe(scheduleId);
+    }),
 
     statement('M7', 'Every refusal is JSON with an error text.', async (server) => {
       // What each answer must look like is checked by `ask`.
@@ -105,33 +95,27 @@ export const transport: Section = {
       }
     }),
 
-    statement(
-      'M10',
-      'What one account has, another one does not see.',
-      async (server) => {
-        const flowControl = { 'Upstash-Flow-Control-Key': 'key', 'Upstash-Flow-Control-Value': 'parallelism=1' };
-        const waiting = await server.publish('/waiting', { 'Upstash-Delay': '1h', ...flowControl });
-        const { dlqId } = await server.bury('/dead');
-        await server.post('/v2/queues', { queueName: 'queue' });
-        await server.post('/v2/topics/group/endpoints', { endpoints: [{ url: server.destination('/a') }] });
-        const headers = { 'Upstash-Cron': '0 0 1 1 *', 'Upstash-Schedule-Id': 'mine' };
-        await server.post(`/v2/schedules/${server.destination('/a')}`, undefined, { headers });
+    statement('M10', 'What one account has, another one does not see.', async (server) => {
+      const flowControl = { 'Upstash-Flow-Control-Key': 'key', 'Upstash-Flow-Control-Value': 'parallelism=1' };
+      const waiting = await server.publish('/waiting', { 'Upstash-Delay': '1h', ...flowControl });
+      const { dlqId } = await server.bury('/dead');
+      await server.post('/v2/queues', { queueName: 'queue' });
+      await server.post('/v2/topics/group/endpoints', { endpoints: [{ url: server.destination('/a') }] });
+      const headers = { 'Upstash-Cron': '0 0 1 1 *', 'Upstash-Schedule-Id': 'mine' };
+      await server.post(`/v2/schedules/${server.destination('/a')}`, undefined, { headers });
 
-        const other = { token: OTHER_TOKEN };
-        const single = ['queues/queue', 'topics/group', 'schedules/mine', 'flowControl/key'];
-        for (const target of [...single, `messages/${waiting}`, `dlq/${dlqId}`]) {
-          expect((await server.ask('GET', `/v2/${target}`)).status, target).toBe(200);
-          expect((await server.ask('GET', `/v2/${target}`, other)).status, target).toBe(404);
-        }
-        for (const list of ['queues', 'topics', 'schedules'])
-          expect(await server.get(`/v2/${list}`, other)).toEqual([]);
-        expect(await server.get('/v2/flowControl', other)).toEqual({ flowControls: [] });
-        expect(await server.get('/v2/dlq', other)).toEqual({ messages: [] });
-        expect(await server.get('/v2/events', other)).toEqual({ events: [] });
-        expect(await server.get('/v2/keys', other)).not.toEqual(await server.get('/v2/keys'));
-      },
-      { needs: ['queues', 'schedules', 'flow-control keys'] },
-    ),
+      const other = { token: OTHER_TOKEN };
+      const single = ['queues/queue', 'topics/group', 'schedules/mine', 'flowControl/key'];
+      for (const target of [...single, `messages/${waiting}`, `dlq/${dlqId}`]) {
+        expect((await server.ask('GET', `/v2/${target}`)).status, target).toBe(200);
+        expect((await server.ask('GET', `/v2/${target}`, other)).status, target).toBe(404);
+      }
+      for (const list of ['queues', 'topics', 'schedules']) expect(await server.get(`/v2/${list}`, other)).toEqual([]);
+      expect(await server.get('/v2/flowControl', other)).toEqual({ flowControls: [] });
+      expect(await server.get('/v2/dlq', other)).toEqual({ messages: [] });
+      expect(await server.get('/v2/events', other)).toEqual({ events: [] });
+      expect(await server.get('/v2/keys', other)).not.toEqual(await server.get('/v2/keys'));
+    }),
 
     statement('M11', 'Telemetry headers of the clients are taken and go nowhere.', async (server) => {
       const names = ['Sdk', 'Platform', 'Runtime'].map((name) => `Upstash-Telemetry-${name}`);

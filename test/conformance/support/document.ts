@@ -1,5 +1,4 @@
 /** Makes docs/conformance.md from the statements. That a statement without a remark passes is what its test sees to. */
-import type { Feature } from './features.ts';
 import type { Section, Statement } from './statement.ts';
 
 export interface Part {
@@ -9,10 +8,9 @@ export interface Part {
   sections: readonly Section[];
 }
 
-/** `missing`: the features that the server does not have yet. */
-export function conformanceDocument(parts: readonly Part[], missing: ReadonlySet<Feature>): string {
+export function conformanceDocument(parts: readonly Part[]): string {
   const all = parts.flatMap(({ sections }) => sections.flatMap(({ statements }) => statements));
-  const results = all.map((statement) => resultOf(statement, missing));
+  const results = all.map((statement) => resultOf(statement));
   const count = (kind: Result['kind']): number => results.filter((result) => result.kind === kind).length;
   return `# Conformance
 
@@ -26,7 +24,7 @@ differ from them (\`npm test -- test/conformance/document.test.ts --update\` wri
 | deviates, with a reason | ${count('deviates')} |
 | not yet | ${count('not yet')} |
 
-${parts.map((part) => partText(part, missing)).join('\n')}
+${parts.map((part) => partText(part)).join('\n')}
 ${OTHER_DEVIATIONS}`;
 }
 
@@ -42,14 +40,14 @@ const OTHER_DEVIATIONS = `## Deviations that no statement covers
 - The default sizes and counts are those of [settings.md](settings.md), not those of the hosted service.
 `;
 
-function partText({ title, about, sections }: Part, missing: ReadonlySet<Feature>): string {
-  const tables = sections.map((section) => `### ${section.title}\n\n${tableOf(section, missing)}`);
+function partText({ title, about, sections }: Part): string {
+  const tables = sections.map((section) => `### ${section.title}\n\n${tableOf(section)}`);
   return `## ${title}\n\n${about}\n\n${tables.join('\n')}`;
 }
 
-function tableOf({ statements }: Section, missing: ReadonlySet<Feature>): string {
+function tableOf({ statements }: Section): string {
   const rows = statements.map((statement) => {
-    const { kind, remark } = resultOf(statement, missing);
+    const { kind, remark } = resultOf(statement);
     return `| ${statement.id} | ${statement.text} | ${remark === undefined ? kind : `**${kind}**: ${remark}`} |\n`;
   });
   return `| | Statement | Result |\n|---|---|---|\n${rows.join('')}`;
@@ -60,9 +58,7 @@ interface Result {
   remark?: string;
 }
 
-function resultOf({ needs = [], planned, deviation }: Statement, missing: ReadonlySet<Feature>): Result {
-  const lacking = needs.filter((feature) => missing.has(feature));
-  if (lacking.length > 0) return { kind: 'not yet', remark: `needs ${lacking.join(', ')}` };
+function resultOf({ planned, deviation }: Statement): Result {
   if (planned !== undefined) return { kind: 'not yet', remark: planned };
   return deviation === undefined ? { kind: 'holds' } : { kind: 'deviates', remark: deviation };
 }

@@ -1,6 +1,5 @@
 /** What is a statement of the contract, and how is it tried? One test each, on a server of its own. */
 import { describe, it } from 'vitest';
-import { type Feature, missingFeatures } from './features.ts';
 import { Subject } from './subject.ts';
 
 export interface Statement {
@@ -10,8 +9,6 @@ export interface Statement {
   text: string;
   /** Tries it on a fresh server. Absent while nothing of it exists; `planned` then says what it waits for. */
   test?: (server: Subject) => Promise<void>;
-  /** Without these there is nothing to try: the test is skipped for as long as the server does not know them. */
-  needs?: readonly Feature[];
   /** Settings that the server of this test needs, as flags. */
   flags?: readonly string[];
   /** Where we do something else than the contract says, and why; the test shows what we do. Markdown. */
@@ -24,7 +21,7 @@ export interface Section {
   statements: readonly Statement[];
 }
 
-type Terms = Pick<Statement, 'needs' | 'flags' | 'deviation'>;
+type Terms = Pick<Statement, 'flags' | 'deviation'>;
 
 export function statement(
   id: string,
@@ -41,15 +38,12 @@ export function planned(id: string, text: string, reason: string): Statement {
 }
 
 /** Registers the tests. They share nothing, so that they run side by side. */
-export async function tryStatements(sections: readonly Section[]): Promise<void> {
-  const missing = await missingFeatures();
+export function tryStatements(sections: readonly Section[]): void {
   for (const { title, statements } of sections) {
     describe.concurrent(title, () => {
-      for (const { id, text, test, planned, needs = [], flags = [] } of statements) {
+      for (const { id, text, test, planned, flags = [] } of statements) {
         it(`${id} ${text}`, async ({ skip, onTestFinished }) => {
           if (test === undefined) return skip(planned);
-          const lacking = needs.filter((feature) => missing.has(feature));
-          if (lacking.length > 0) skip(`not there yet: ${lacking.join(', ')}`);
           const server = await Subject.open({ flags });
           onTestFinished(() => server.close());
           await test(server);
