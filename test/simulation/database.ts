@@ -1,5 +1,5 @@
 /** The simulated world's database, and the store that one process has over its own connection to it. */
-import type { LaneLimits, Store } from '../../src/engine/stores.ts';
+import type { Store, StoreLimits } from '../../src/engine/stores.ts';
 import { BatchRunner } from '../../src/store/batch.ts';
 import type { Driver } from '../../src/store/driver.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
@@ -17,7 +17,7 @@ export async function openDatabase(): Promise<Driver> {
 }
 
 /** The store as production has it, group commit included, over `driver`. */
-export function storeOver(driver: Driver, limits?: LaneLimits): Store {
+export function storeOver(driver: Driver, limits?: StoreLimits): Store {
   const runner = new BatchRunner(driver);
   const commits = new GroupCommit({
     flush: (commands) => runner.run(commands),

@@ -4,7 +4,7 @@
  */
 import type { Millis } from '../../src/engine/model.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
-import type { DeadMessage, LaneLimits, LogEntry, Page, PageRequest } from '../../src/engine/stores.ts';
+import type { DeadMessage, LogEntry, Page, PageRequest, StoreLimits } from '../../src/engine/stores.ts';
 import type { Driver } from '../../src/store/driver.ts';
 import { logStateOf } from '../../src/store/sql/rows.ts';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';
@@ -67,7 +67,7 @@ function drawSettings(random: SeededRandom): EngineSettings {
 }
 
 /** Mostly none: what is held by its project is held by nothing else. */
-function drawLimits(random: SeededRandom): LaneLimits {
+function drawLimits(random: SeededRandom): StoreLimits {
   return {
     queuesMax: random.chance(0.2) ? 2 : 0,
     parallelismMax: random.chance(0.3) ? random.int(1, 6) : 0,

@@ -8,7 +8,7 @@ import { createEngine } from '../../src/engine/create.ts';
 import type { Claimed, MessageId, Millis } from '../../src/engine/model.ts';
 import type { Clock, Timer } from '../../src/engine/ports.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
-import { type LaneLimits, type Store, StoreUnavailable } from '../../src/engine/stores.ts';
+import { type Store, type StoreLimits, StoreUnavailable } from '../../src/engine/stores.ts';
 import { ApiError } from '../../src/protocol/errors.ts';
 import type { Driver, Queries } from '../../src/store/driver.ts';
 import type { SeededRandom } from '../../src/testing/seeded-random.ts';
@@ -36,7 +36,7 @@ export interface WorldDeps {
   driver: Driver;
   settings: EngineSettings;
   /** Default: none. */
-  limits?: LaneLimits;
+  limits?: StoreLimits;
   sabotage?: Sabotage;
 }
 
@@ -68,7 +68,7 @@ interface Process {
   isDead: boolean;
 }
 
-const NO_LIMITS: LaneLimits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0 };
+const NO_LIMITS: StoreLimits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0 };
 
 export const PROJECT = 1;
 /** Of the largest message. */
@@ -90,7 +90,7 @@ export class World {
   readonly orphans: Claimed[] = [];
   readonly counts = { crashes: 0, drains: 0, starts: 0 };
   readonly settings: EngineSettings;
-  readonly limits: LaneLimits;
+  readonly limits: StoreLimits;
   /** What was in flight when each attempt started, itself included. */
   readonly starts: Start[] = [];
   /** Each time the wall clock was set: the position in the trace, the elapsed time, and what it showed before. */

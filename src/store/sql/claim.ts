@@ -1,5 +1,5 @@
 /** Which messages does a worker get, and which wait in the line of their busy origin? */
-import type { ClaimRequest, LaneLimits } from '../../engine/stores.ts';
+import type { ClaimRequest, StoreLimits } from '../../engine/stores.ts';
 import type { Queries, SqlValue, Transaction } from '../driver.ts';
 import { type FlowLane, FlowLanes, nextWakeAtMs, wokenLanes } from './lanes/flow-lanes.ts';
 import { LINE } from './lanes/lines.ts';
@@ -16,7 +16,7 @@ const LANES_MAX = 64;
 
 export interface ClaimArgs {
   request: ClaimRequest;
-  limits: LaneLimits;
+  limits: StoreLimits;
   nowMs: number;
 }
 
@@ -73,7 +73,7 @@ class Round {
   #bytes = 0;
   #bytesReached = false;
 
-  constructor(tx: Transaction, request: ClaimRequest, limits: LaneLimits, nowMs: number) {
+  constructor(tx: Transaction, request: ClaimRequest, limits: StoreLimits, nowMs: number) {
     this.tx = tx;
     this.nowMs = nowMs;
     this.#request = request;
