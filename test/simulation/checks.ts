@@ -10,6 +10,7 @@ import { groupBy } from './group-by.ts';
 import { type History, historiesOf } from './histories.ts';
 import { checkLanes } from './lanes-checks.ts';
 import { type Call, isCallback, type Publish, refOf } from './ledger.ts';
+import { checkSchedules } from './schedule-checks.ts';
 import { BODY_BYTES_MAX, type World } from './world.ts';
 
 /** What is left when the world is at rest. */
@@ -42,6 +43,7 @@ export function checkAll(world: World, remains: Remains): void {
   checkCallbacks(world, remains.dead, histories);
   checkPromptness(evidence);
   checkLanes(evidence);
+  checkSchedules(evidence);
 }
 
 /** P1: what the client was told is accepted is in the store. */
@@ -56,7 +58,9 @@ function checkNotAcknowledged({ world, histories }: Evidence): void {
   const known = new Set(world.ledger.knownIds());
   const callByRef = new Map<number, Publish & Call>();
   for (const call of world.ledger.publishes) for (const { ref } of call.items) callByRef.set(ref, call);
-  const published = [...histories.values()].filter(({ message }) => !isCallback(message.body));
+  const published = [...histories.values()].filter(
+    ({ message }) => !isCallback(message.body) && message.settings.scheduleId === undefined,
+  );
   const idsByRef = groupBy(published, ({ message }) => refOf(message.body));
 
   for (const [ref, all] of idsByRef) {
