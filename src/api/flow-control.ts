@@ -6,7 +6,7 @@ import { PERIOD_MAX_S } from '../protocol/flow-control.ts';
 import { checkName, isName } from '../protocol/names.ts';
 import { type Answer, answer, NO_BODY } from './answer.ts';
 import { FLOW_KEYS_PAGE_MAX } from './limits.ts';
-import { invalidParameter, type Parameters, readParameters, singleValue, wholeNumber } from './parameters.ts';
+import { countOf, invalidParameter, type Parameters, readQuery, textOf } from './parameters.ts';
 import type { Call, QueryParameter, Route, Services } from './route.ts';
 import { FlowKeyListSchema, FlowKeySchema, GlobalParallelismSchema } from './schemas.ts';
 
@@ -211,25 +211,6 @@ function pinOf(query: Parameters): FlowPin {
     ...(rate === undefined ? undefined : { rate }),
     ...(periodS === undefined ? undefined : { periodS }),
   };
-}
-
-function readQuery(rawQuery: string, known: readonly QueryParameter[]): Parameters {
-  return readParameters(rawQuery, undefined, (name) => known.some((parameter) => parameter.name === name));
-}
-
-/** `undefined` when it is not there. An empty one is there, and mostly wrong. */
-function textOf(query: Parameters, name: string): string | undefined {
-  const given = query.get(name);
-  return given && singleValue(name, given);
-}
-
-function countOf(query: Parameters, name: string, max = Number.MAX_SAFE_INTEGER): number | undefined {
-  const text = textOf(query, name);
-  if (text === undefined) return undefined;
-  const count = wholeNumber(name, text);
-  if (count >= 1 && count <= max) return count;
-  const range = max === Number.MAX_SAFE_INTEGER ? 'a number of at least 1' : `a number from 1 to ${max}`;
-  throw invalidParameter(name, `${range} is needed`);
 }
 
 /** In any letter case, since one of the official clients writes `True` (messaging.md 23). */

@@ -45,6 +45,27 @@ export function wholeNumber(name: string, text: string): number {
   return value;
 }
 
+/** The `known` parameters of a query; unknown ones are ignored, as they are on all reads (messaging.md 1.2, item 5). */
+export function readQuery(rawQuery: string, known: readonly { name: string }[]): Parameters {
+  return readParameters(rawQuery, undefined, (name) => known.some((parameter) => parameter.name === name));
+}
+
+/** `undefined` when it is not there. An empty one is there, and mostly wrong. */
+export function textOf(query: Parameters, name: string): string | undefined {
+  const given = query.get(name);
+  return given && singleValue(name, given);
+}
+
+/** From 1 to `max`; `undefined` when it is not there. */
+export function countOf(query: Parameters, name: string, max = Number.MAX_SAFE_INTEGER): number | undefined {
+  const text = textOf(query, name);
+  if (text === undefined) return undefined;
+  const count = wholeNumber(name, text);
+  if (count >= 1 && count <= max) return count;
+  const range = max === Number.MAX_SAFE_INTEGER ? 'a number of at least 1' : `a number from 1 to ${max}`;
+  throw invalidParameter(name, `${range} is needed`);
+}
+
 /** `invalid query parameter <name>: <reason>` (messaging.md 25). */
 export function invalidParameter(name: string, reason: string): ApiError {
   return new ApiError('invalid_query', `invalid query parameter ${name}: ${reason}`);

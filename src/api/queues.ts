@@ -1,4 +1,5 @@
 /** Queues: their settings, their pause and their end (messaging.md 14, 22.7 to 22.12). */
+import { Type } from '@sinclair/typebox';
 import type { Queue } from '../engine/lanes.ts';
 import type { ProjectId } from '../engine/model.ts';
 import { ApiError, quotaExceeded } from '../protocol/errors.ts';
@@ -6,10 +7,17 @@ import { checkName } from '../protocol/names.ts';
 import { type Answer, answer, NO_BODY } from './answer.ts';
 import { readJson } from './json-body.ts';
 import { SMALL_JSON_LIMIT } from './limits.ts';
-import type { Call, Route, Services } from './route.ts';
+import { countOf, readQuery, textOf } from './parameters.ts';
+import type { Call, QueryParameter, Route, Services } from './route.ts';
 import { QueueListSchema, QueueSchema, QueueSettingsSchema } from './schemas.ts';
 
 const PARALLELISM_DEFAULT = 1;
+
+/** Beyond the contract, whose answer is a bare array: where there are many, the last name of one page leads to the next. */
+const LIST_QUERY = [
+  { name: 'after', meaning: 'Only queues whose names come after this one.', schema: Type.String() },
+  { name: 'count', meaning: 'How many at most; without it, all.', schema: Type.Integer({ minimum: 1 }) },
+] as const satisfies QueryParameter[];
 
 interface QueueSettings {
   name: string;
@@ -34,8 +42,14 @@ export function queueRoutes({ engine, limits }: Services): Route[] {
     if (!queue || queue.parallelism < parallelism) throw quotaExceeded('maxQueueParallelism', queueParallelismMax);
   }
 
-  async function list({ projectId }: Call): Promise<Answer> {
-    return answer(200, (await engine.listQueues(projectId)).map(queueView));
+  async function list({ projectId, rawQuery }: Call): Promise<Answer> {
+    const query = readQuery(rawQuery, LIST_QUERY);
+    const page: { after?: string; count?: number } = {};
+    const after = textOf(query, 'after');
+    if (after !== undefined) page.after = after;
+    const count = countOf(query, 'count');
+    if (count !== undefined) page.count = count;
+    return answer(200, (await engine.listQueues(projectId, page)).map(queueView));
   }
 
   async function get({ projectId, id: name }: Call): Promise<Answer> {
@@ -75,6 +89,7 @@ export function queueRoutes({ engine, limits }: Services): Route[] {
       path: '/v2/queues',
       access: 'read',
       summary: 'Lists the queues by name.',
+      takes: { query: LIST_QUERY },
       answers: { 200: QueueListSchema },
       handle: list,
     },

@@ -104,8 +104,8 @@ export interface Engine {
   /** Cancels the queue's messages, in pieces that do not stall the store (messaging.md 14.7). */
   deleteQueue(projectId: ProjectId, name: string): Promise<void>;
   findQueue(projectId: ProjectId, name: string): Promise<Queue | undefined>;
-  /** Ordered by name. */
-  listQueues(projectId: ProjectId): Promise<Queue[]>;
+  /** Ordered by name: up to `count` (all) of those after `after`. */
+  listQueues(projectId: ProjectId, page?: { after?: string; count?: number }): Promise<Queue[]>;
 
   /** Pausing makes the key if need be; resuming one that does not exist changes nothing. */
   setKeyPaused(projectId: ProjectId, key: string, isPaused: boolean): Promise<void>;

@@ -22,7 +22,7 @@ import type { Numbers } from './numbers.ts';
 import { type Places, place, setGoing } from './placement.ts';
 import type { Clock, Delivery, EventLog, Randomness, Timer } from './ports.ts';
 import type { EngineSettings } from './settings.ts';
-import { type ClaimAnswer, type MessageStore, type Settled, StoreUnavailable, type Succession } from './stores.ts';
+import { type ClaimAnswer, type MessageStore, StoreUnavailable, type Succession } from './stores.ts';
 
 /** Messages a single claim may take: keeps its transaction short enough not to delay publishes. */
 const CLAIM_MAX = 128;
@@ -122,7 +122,7 @@ export class Dispatcher implements Places {
     const { clock } = this.#deps;
     const nowMs = clock.nowMs();
     const due = this.#nextDueAtMs <= nowMs;
-    const full = this.#inFlight.freePlaces <= 0 || this.#inFlight.freeBytes <= 0;
+    const full = this.#inFlight.isFull;
     const unpark = full ? [] : this.#linesToServe();
     if (full || (!due && unpark.length === 0)) {
       if (!due) this.#sleepUntil(this.#nextDueAtMs);
@@ -234,15 +234,13 @@ export class Dispatcher implements Places {
     if (outcome.kind === 'answered') this.#inFlight.noteAnswer(message.origin);
     else if (outcome.kind === 'unreachable') this.#inFlight.noteNoAnswer(message.origin);
     const decision = decide(claimed, outcome, clock.nowMs());
-    let settled: Settled | undefined;
     if (decision.kind === 'release') {
       await this.#untilSaved(message, () => this.#release(message.key, claimed.claimToken));
+      this.giveBack(message.origin, message.body.length);
     } else {
-      settled = await this.#settle(message, decision);
+      await this.#settle(message, decision);
     }
     if (outcome.kind === 'answered') outcome.release?.();
-    if (settled?.kind === 'saved' && settled.next) this.#handOver(message, settled.next);
-    else this.giveBack(message.origin, message.body.length);
   }
 
   /**
@@ -254,7 +252,8 @@ export class Dispatcher implements Places {
     const isWaitedFor = this.#parkedOrigins.has(origin) || !this.#inFlight.hasSpace(body.length);
     if (!isInLane || isWaitedFor || this.#draining) return undefined;
     const claimToken = await this.#deps.numbers.take(1);
-    return { worker: this.#deps.worker, claimToken, bytesMax: Math.max(body.length, SUCCESSOR_BYTES_MAX) };
+    const bytesSetAside = this.#inFlight.setAside(SUCCESSOR_BYTES_MAX - body.length);
+    return { worker: this.#deps.worker, claimToken, bytesMax: body.length + bytesSetAside };
   }
 
   #handOver(message: Message, next: Claimed): void {
@@ -264,14 +263,11 @@ export class Dispatcher implements Places {
     this.#placeBecameFree();
   }
 
-  /** Saves what was decided together with the messages that follow from it, and sets those going. */
-  async #settle(
-    message: Message,
-    { settlement, follows }: Extract<Decision, { kind: 'settle' }>,
-  ): Promise<Settled | undefined> {
+  /** Saves what was decided together with the messages that follow from it, sets those going, and leaves the place. */
+  async #settle(message: Message, { settlement, follows }: Extract<Decision, { kind: 'settle' }>): Promise<void> {
     const { store, clock } = this.#deps;
     const news = follows.length === 0 ? [] : await this.#untilSaved(message, () => this.#placeAll(follows));
-    if (!news) return undefined;
+    if (!news) return this.giveBack(message.origin, message.body.length);
     const succession = await this.#untilSaved(message, () => this.#successionOf(message));
     const whole = news.length === 0 ? settlement : withFollows(settlement, news);
     const settled = await this.#untilSaved(message, () => store.settle(whole, clock.nowMs(), succession));
@@ -281,7 +277,9 @@ export class Dispatcher implements Places {
     });
     const { next } = settlement.change;
     if (settled?.kind === 'saved' && next.kind === 'waiting') this.noteDue(next.dueAtMs);
-    return settled;
+    if (succession) this.#inFlight.putBack(succession.bytesMax - message.body.length);
+    if (settled?.kind === 'saved' && settled.next) this.#handOver(message, settled.next);
+    else this.giveBack(message.origin, message.body.length);
   }
 
   /** Each with a key, an id and a place, as a publish has them. Throws `StoreUnavailable`, with no place taken. */

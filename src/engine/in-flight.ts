@@ -46,6 +46,11 @@ export class InFlight {
     return this.#count;
   }
 
+  /** Whether there is no place, or no byte, for another one. */
+  get isFull(): boolean {
+    return this.freePlaces <= 0 || this.freeBytes <= 0;
+  }
+
   get freePlaces(): number {
     return this.#countMax - this.#count - (this.#offer?.places ?? 0);
   }
@@ -92,6 +97,18 @@ export class InFlight {
   /** The claim is answered: what it took has entered or is about to. */
   endOffer(): void {
     this.#offer = undefined;
+  }
+
+  /** Sets up to `bytesMax` bytes aside, beside those of the messages in flight; returns how many. */
+  setAside(bytesMax: number): number {
+    const bytes = Math.max(0, Math.min(bytesMax, this.freeBytes));
+    this.#bytes += bytes;
+    return bytes;
+  }
+
+  /** Gives back what `setAside` returned. */
+  putBack(bytes: number): void {
+    this.#bytes -= bytes;
   }
 
   /** Whether one more message of `bytes` fits beside the others. One always fits when nothing is in flight. */

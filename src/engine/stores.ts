@@ -44,7 +44,7 @@ export type Accepted =
   | { kind: 'overDayLimit'; limit: number; remaining: number };
 
 /** What a store enforces on its own, for every project alike; 0 means unlimited (messaging.md 20.1). */
-export interface LaneLimits {
+export interface StoreLimits {
   queuesMax: number;
   /** Attempts in flight at most, with or without a lane (messaging.md 16.8). */
   parallelismMax: number;
@@ -375,8 +375,8 @@ export interface QueueStore {
   /** Cancels a piece of the messages of a deleted queue; answers whether more may be left. */
   emptyQueue(queue: DeletedQueue, count: number, nowMs: Millis): Promise<boolean>;
   findQueue(projectId: ProjectId, name: string): Promise<Queue | undefined>;
-  /** Ordered by name. */
-  listQueues(projectId: ProjectId): Promise<Queue[]>;
+  /** Ordered by name: up to `count` (all) of those after `after`. */
+  listQueues(projectId: ProjectId, page?: { after?: string; count?: number }): Promise<Queue[]>;
 }
 
 export interface DeletedQueue {

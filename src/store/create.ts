@@ -1,5 +1,5 @@
 /** The store over one driver in the caller's own thread. */
-import type { LaneLimits } from '../engine/stores.ts';
+import type { StoreLimits } from '../engine/stores.ts';
 import { BatchRunner } from './batch.ts';
 import type { Driver } from './driver.ts';
 import { GroupCommit, type GroupCommitOptions } from './group-commit.ts';
@@ -12,7 +12,7 @@ export interface CreateStoreOptions {
   /** Upkeep of the database after each batch. When it throws, that is fatal, but what was committed stays so. */
   afterBatch?: () => void;
   /** Default: none. */
-  limits?: LaneLimits;
+  limits?: StoreLimits;
   /** What goes into one transaction; see `GroupCommitOptions`. */
   batch?: Pick<GroupCommitOptions, 'rowsMax' | 'bytesMax' | 'endOfTurn'>;
 }

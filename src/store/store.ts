@@ -25,7 +25,6 @@ import type {
   DeadMessage,
   DeletedQueue,
   DueSchedule,
-  LaneLimits,
   LiveMessage,
   LogEntry,
   LogFilter,
@@ -36,6 +35,7 @@ import type {
   SealedKeys,
   Settled,
   Store,
+  StoreLimits,
   Succession,
   Token,
 } from '../engine/stores.ts';
@@ -67,7 +67,7 @@ import type { UrlGroupRow } from './sql/url-groups.ts';
 /** Windows of a list that one page may look through for rows that match (`WINDOW` in sql/page.ts rows each). */
 const WINDOWS_MAX = 50;
 
-const UNLIMITED: LaneLimits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0 };
+const UNLIMITED: StoreLimits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0 };
 
 /** Bytes of bodies on one page: it ends early rather than take the memory of a thousand large bodies. */
 const PAGE_BYTES_MAX = 16 * 1024 * 1024;
@@ -85,9 +85,9 @@ export interface Connection {
 
 export class SqlStore implements Store {
   readonly #connection: Connection;
-  readonly #limits: LaneLimits;
+  readonly #limits: StoreLimits;
 
-  constructor(connection: Connection, limits: LaneLimits = UNLIMITED) {
+  constructor(connection: Connection, limits: StoreLimits = UNLIMITED) {
     this.#connection = connection;
     this.#limits = limits;
   }
@@ -397,7 +397,7 @@ export class SqlStore implements Store {
   }
 
   async deleteQueue(projectId: ProjectId, name: string, nowMs: Millis): Promise<DeletedQueue | undefined> {
-    const queueId = await this.#connection.write('deleteQueue', { projectId, name, nowMs });
+    const queueId = await this.#connection.write('deleteQueue', { projectId, name, limits: this.#limits, nowMs });
     return queueId === null ? undefined : { projectId, queueId };
   }
 
@@ -410,8 +410,11 @@ export class SqlStore implements Store {
     return row === null ? undefined : decodeQueue(row);
   }
 
-  async listQueues(projectId: ProjectId): Promise<Queue[]> {
-    return (await this.#connection.read('listQueues', { projectId })).map(decodeQueue);
+  async listQueues(
+    projectId: ProjectId,
+    { after = '', count = Number.MAX_SAFE_INTEGER }: { after?: string; count?: number } = {},
+  ): Promise<Queue[]> {
+    return (await this.#connection.read('listQueues', { projectId, after, count })).map(decodeQueue);
   }
 
   async setKeyPaused(projectId: ProjectId, key: string, isPaused: boolean, nowMs: Millis): Promise<void> {

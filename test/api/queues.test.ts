@@ -179,6 +179,15 @@ describe('a queue', () => {
       expect(Value.Check(QueueListSchema, json)).toBe(true);
     }
   });
+
+  it('is listed page by page, each after the last name of the one before', async () => {
+    for (const name of ['a', 'b', 'c']) await upsert(name);
+    const names = async (query: string) => (await world.get(`queues?${query}`)).json.map(({ name }: Json) => name);
+    expect(await names('count=2')).toEqual(['a', 'b']);
+    expect(await names('count=2&after=b')).toEqual(['c']);
+    expect(await names('after=c')).toEqual([]);
+    expect((await world.get('queues?count=0')).status).toBe(400);
+  });
 });
 
 describe('messages of a queue', () => {

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { measureBacklog } from '../../bench/backlog.ts';
 import { compare } from '../../bench/comparison.ts';
+import { measureLanes } from '../../bench/lanes.ts';
 import { DEFAULT_WORKLOAD } from '../../bench/measure.ts';
 import { shimObstacle } from '../../bench/preload/build.ts';
-import { backlogTable, comparisonTable } from '../../bench/report.ts';
+import { backlogTable, comparisonTable, figureLine } from '../../bench/report.ts';
 
 // Tiny counts: these tests ask whether the benchmarks count right, never how fast anything is.
 const TINY = { ...DEFAULT_WORKLOAD, messages: 200, warmUpMessages: 50, steadyPerSecond: 200, steadySeconds: 0.5 };
@@ -55,6 +56,30 @@ describe('npm run bench', () => {
       expect(comparisonTable(comparison)).toContain('1 ms added to each fsync');
     },
   );
+});
+
+describe('npm run bench -- lanes', () => {
+  it('delivers what it measures, once, and compares each figure with one of the same run', {
+    timeout: 60_000,
+  }, async () => {
+    const figures = await measureLanes({
+      ...{ queueMessages: 30, blockedMessages: 40, probeMessages: 40, keys: 20, queues: 5 },
+      ...{ schedules: 0, cancelledMessages: 200, quietMs: 100 },
+    });
+    for (const { unit, value, beside } of figures) {
+      if (unit === 'messages') expect(value).toBe(0);
+      if (beside) expectPositive({ value, beside: beside.value });
+    }
+    const lines = figures.map(figureLine).join('\n');
+    for (const text of [
+      'queue of parallelism 1',
+      'due messages of closed ones',
+      'while 200 messages are cancelled',
+      'RSS',
+    ]) {
+      expect(lines).toContain(text);
+    }
+  });
 });
 
 describe('npm run bench -- backlog', () => {

@@ -191,3 +191,14 @@ test('when all have ended, everything is free again', () => {
     }),
   );
 });
+
+test('bytes set aside are nobody else’s until they are put back, and never more than are free', () => {
+  const inFlight = new InFlight(LIMITS);
+  inFlight.enter('a', 700);
+  expect(inFlight.setAside(200)).toBe(200);
+  expect([inFlight.freeBytes, inFlight.hasSpace(150), inFlight.isFull]).toEqual([100, false, false]);
+  expect(inFlight.setAside(200)).toBe(100);
+  expect([inFlight.isFull, inFlight.setAside(1), inFlight.setAside(-5)]).toEqual([true, 0, 0]);
+  inFlight.putBack(300);
+  expect(inFlight.freeBytes).toBe(300);
+});

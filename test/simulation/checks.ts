@@ -1,11 +1,14 @@
 /** Were the promises of docs/architecture.md kept? Asked once the healed world has come to rest. */
-import type { MessageId } from '../../src/engine/model.ts';
+import type { PublishCommand } from '../../src/engine/commands.ts';
+import type { LogState, MessageId } from '../../src/engine/model.ts';
 import type { DeadMessage, LogEntry } from '../../src/engine/stores.ts';
 import type { Attempt } from '../../src/testing/simulated-network.ts';
 import { checkCallbacks } from './callback-checks.ts';
+import { isQuietSince, PROMPT_MS } from './disturbances.ts';
 import { HEALTHY_ORIGIN } from './endpoints.ts';
 import { groupBy } from './group-by.ts';
 import { type History, historiesOf } from './histories.ts';
+import { checkLanes } from './lanes-checks.ts';
 import { type Call, isCallback, type Publish, refOf } from './ledger.ts';
 import { BODY_BYTES_MAX, type World } from './world.ts';
 
@@ -14,9 +17,11 @@ export interface Remains {
   logs: LogEntry[];
   dead: DeadMessage[];
   unfinished: MessageId[];
+  /** All state changes in the order in which they were saved, whatever the clock said. */
+  changes: { id: MessageId; state: LogState }[];
 }
 
-interface Evidence {
+export interface Evidence {
   world: World;
   remains: Remains;
   histories: Map<MessageId, History>;
@@ -36,6 +41,7 @@ export function checkAll(world: World, remains: Remains): void {
   checkDeduplication(evidence);
   checkCallbacks(world, remains.dead, histories);
   checkPromptness(evidence);
+  checkLanes(evidence);
 }
 
 /** P1: what the client was told is accepted is in the store. */
@@ -63,10 +69,15 @@ function checkNotAcknowledged({ world, histories }: Evidence): void {
   }
   for (const call of world.ledger.publishes) {
     if (call.fortune !== 'unknown') continue;
-    const plain = call.items.filter(({ command }) => !command.options.deduplication);
+    const plain = call.items.filter(({ command }) => !command.options.deduplication && !mayBeRefused(world, command));
     const saved = plain.filter(({ ref }) => idsByRef.has(ref)).length;
     if (saved > 0 && saved < plain.length) world.violate('P3', `${saved} of ${plain.length} of a batch were saved`);
   }
+}
+
+/** A message whose queue may have been one too many is left out of its batch. */
+function mayBeRefused({ limits }: World, { options }: PublishCommand): boolean {
+  return limits.queuesMax > 0 && options.settings.queueName !== undefined;
 }
 
 function unknownRevivalsOf({ ledger }: World, all: History[]): number {
@@ -181,8 +192,15 @@ function checkCancels({ world, histories, attemptsById }: Evidence): void {
   const askedIds = new Set(cancels.filter(({ fortune }) => fortune !== 'rejected').flatMap(({ ids }) => ids ?? []));
   // A bulk cancel works in pieces: one that was refused may have done some of them.
   const askedLabels = new Set(cancels.flatMap(({ label }) => label ?? []));
+  // So does the deletion of a queue.
+  const deletions = world.ledger.queueCalls.filter(({ action }) => action === 'delete');
+  const deletedQueues = new Set(deletions.map(({ queueName }) => queueName));
   for (const { message, letters } of histories.values()) {
-    const isAsked = askedIds.has(message.id) || message.settings.labels?.some((label) => askedLabels.has(label));
+    const { labels, queueName } = message.settings;
+    const isAsked =
+      askedIds.has(message.id) ||
+      labels?.some((label) => askedLabels.has(label)) ||
+      (queueName !== undefined && deletedQueues.has(queueName));
     if (letters.includes('Q') && !isAsked) world.violate('P2', 'cancelled, though nobody asked for it', message.id);
   }
   for (const { ids = [], fortune, endedAtMs } of cancels) {
@@ -233,25 +251,22 @@ function isSuccessor({ body, key }: { body: Uint8Array; key: number }, all: Hist
   return all.some(({ message }) => message.key < key && refOf(message.body) === refOf(body));
 }
 
-/** Slower than any pause that the simulated world itself makes. */
-const PROMPT_MS = 5_000;
-/** After a crash, a refusal or a set clock, work may have to be caught up with. */
-const AFTERMATH_MS = 60_000;
-
 /** P9: in quiet times a healthy endpoint's messages go out promptly, whatever the others do. */
 function checkPromptness({ world, attemptsById }: Evidence): void {
   // With room for only a few messages each of the slow endpoints may hold one, and then nothing is left to share.
-  if (world.settings.inFlightBytesMax < 16 * BODY_BYTES_MAX) return;
+  if (world.settings.inFlightBytesMax < 16 * BODY_BYTES_MAX || world.limits.parallelismMax > 0) return;
   for (const { items, fortune, endedAtMs } of world.ledger.publishes) {
     if (fortune !== 'acked') continue;
     for (const { id, deduplicated, command } of items) {
+      const { queueName, flowControl } = command.options.settings;
+      const isInLane = queueName !== undefined || flowControl !== undefined;
       const isAtOnce = command.options.delayMs === undefined && command.options.notBeforeMs === undefined;
-      if (id === undefined || deduplicated || !isAtOnce || !command.url.startsWith(HEALTHY_ORIGIN)) continue;
+      if (id === undefined || deduplicated || isInLane || !isAtOnce || !command.url.startsWith(HEALTHY_ORIGIN))
+        continue;
       const first = attemptsById.get(id)?.[0];
       const startedAtMs = first && world.startOf.get(first)?.atMs;
       if (startedAtMs === undefined || startedAtMs - endedAtMs <= PROMPT_MS) continue;
-      const isDisturbed = world.disturbances.some((atMs) => atMs >= endedAtMs - AFTERMATH_MS && atMs <= startedAtMs);
-      if (!isDisturbed) {
+      if (isQuietSince(world, endedAtMs, startedAtMs)) {
         world.violate('P9', `a healthy endpoint's message went out ${startedAtMs - endedAtMs} ms late`, id);
       }
     }

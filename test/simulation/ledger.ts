@@ -1,5 +1,6 @@
 /** What the clients asked for and what they heard, kept outside of everything that can crash. */
 import type { DeadRetryOverride, PublishCommand } from '../../src/engine/commands.ts';
+import type { FlowPin } from '../../src/engine/lanes.ts';
 import type { MessageId, Millis } from '../../src/engine/model.ts';
 
 /**
@@ -10,14 +11,16 @@ export type Fortune = 'pending' | 'acked' | 'rejected' | 'unknown';
 
 export interface Call {
   fortune: Fortune;
+  /** Elapsed time when it was made. */
+  begunAtMs: Millis;
   /** Position in the trace, and elapsed time, when the answer was heard. */
   endedAt: number;
   endedAtMs: Millis;
 }
 
 export interface Publish {
-  /** Each command's body says its `ref`, which finds it again in logs and deliveries. */
-  items: { ref: number; command: PublishCommand; id?: MessageId; deduplicated?: boolean }[];
+  /** Each command's body says its `ref`, which finds it again in logs and deliveries. Refused: one queue too many. */
+  items: { ref: number; command: PublishCommand; id?: MessageId; deduplicated?: boolean; refused?: boolean }[];
 }
 
 /** Which messages a cancel was asked for: by id, or all with a label. */
@@ -36,12 +39,36 @@ export interface DeadAction {
   missing?: boolean;
 }
 
+/** What was done to a queue as a whole. */
+export type QueueAction = (
+  | { action: 'save'; parallelism: number; isPaused: boolean }
+  | { action: 'pause' | 'resume' | 'delete' }
+) & {
+  queueName: string;
+  /** Of an acked one: false when there was no such queue, or none could be made. */
+  wasDone?: boolean;
+};
+
+/** What was done to a flow-control key as a whole. */
+export type KeyAction =
+  | { action: 'pause' | 'resume' | 'reset'; key: string }
+  | { action: 'pin'; key: string; pin: FlowPin }
+  | { action: 'unpin'; key: string; parallelism: boolean; rate: boolean };
+
 export class Ledger {
   readonly publishes: (Publish & Call)[] = [];
   readonly cancels: (Cancel & Call)[] = [];
   readonly deadCalls: (DeadAction & Call)[] = [];
+  readonly queueCalls: (QueueAction & Call)[] = [];
+  readonly keyCalls: (KeyAction & Call)[] = [];
+  readonly #elapsedMs: () => Millis;
   readonly #pending = new Set<Call>();
   #refs = 0;
+
+  /** `elapsedMs` says how much time has passed. */
+  constructor(elapsedMs: () => Millis) {
+    this.#elapsedMs = elapsedMs;
+  }
 
   nextRef(): number {
     this.#refs += 1;
@@ -50,7 +77,8 @@ export class Ledger {
 
   /** Notes a call that is now under way. */
   begin<T extends object>(list: (T & Call)[], asked: T): T & Call {
-    const call: T & Call = { ...asked, fortune: 'pending', endedAt: 0, endedAtMs: 0 };
+    const begunAtMs = this.#elapsedMs();
+    const call: T & Call = { ...asked, fortune: 'pending', begunAtMs, endedAt: 0, endedAtMs: Infinity };
     list.push(call);
     this.#pending.add(call);
     return call;

@@ -34,7 +34,7 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
 };
 
 /** What is left out falls through to the store itself. */
-function altered(alter: (store: Store) => Partial<Store>): Sabotage {
+export function altered(alter: (store: Store) => Partial<Store>): Sabotage {
   return { store: (store) => override(store, alter(store)) };
 }
 

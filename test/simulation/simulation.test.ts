@@ -1,4 +1,4 @@
-/** P1, P2, P3, P6, P7, P9, P12, P13 and P15, on many seeds. A failing one: `npm run simulate -- --seed <n>`. */
+/** P1 to P7, P9 and P12 to P15, on many seeds. A failing one: `npm run simulate -- --seed <n>`. */
 import { describe, expect, test } from 'vitest';
 import { simulate } from './simulate.ts';
 

@@ -7,6 +7,8 @@ import { mintMessageId } from '../../src/protocol/ids.ts';
 import type { CallbackSettings } from '../../src/protocol/settings.ts';
 import type { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { HEALTHY_ORIGIN, healthy, MOODY_ORIGINS, moody } from './endpoints.ts';
+import { inspect } from './inspection.ts';
+import { LaneWorkload } from './lanes-workload.ts';
 import { bodyOf } from './ledger.ts';
 import { BODY_BYTES_MAX, PROJECT, type World } from './world.ts';
 
@@ -27,6 +29,8 @@ const STEP_WEIGHTS = {
   crash: 4,
   shutDown: 3,
   lateResult: 8,
+  lane: 16,
+  inspect: 6,
 };
 
 const LABELS = ['red', 'green', 'blue'];
@@ -38,10 +42,12 @@ const TOLD_BODY_BYTES_MAX = 150;
 export class Workload {
   readonly #world: World;
   readonly #random: SeededRandom;
+  readonly #lanes: LaneWorkload;
 
   constructor(world: World, random: SeededRandom) {
     this.#world = world;
     this.#random = random.fork();
+    this.#lanes = new LaneWorkload(world, this.#random);
     this.#setMoods();
   }
 
@@ -54,6 +60,19 @@ export class Workload {
   /** From now on all endpoints answer well. */
   heal(): void {
     for (const origin of MOODY_ORIGINS) this.#world.network.setEndpoint(origin, healthy(this.#random.fork()));
+  }
+
+  /** Opens every lane that somebody has closed. */
+  openLanes(): Promise<void> {
+    return this.#lanes.openAll();
+  }
+
+  lane(): void {
+    this.#lanes.step();
+  }
+
+  inspect(): Promise<void> {
+    return inspect(this.#world);
   }
 
   /** The workload's pause between two steps: often short, so that things meet. */
@@ -72,8 +91,11 @@ export class Workload {
   /** More to one origin than it may have in flight. */
   async burst(): Promise<void> {
     const url = this.#url();
+    const lanes = this.#lanes.lanesOfMessage();
     const count = this.#random.int(5, 25);
-    await Promise.all(Array.from({ length: count }, () => this.#publish([this.#command({ url, atOnce: true })])));
+    await Promise.all(
+      Array.from({ length: count }, () => this.#publish([this.#command({ url, lanes, atOnce: true })])),
+    );
   }
 
   async cancelById(): Promise<void> {
@@ -212,7 +234,7 @@ export class Workload {
       (published) => {
         call.items = items.map((item, index) => {
           const answer = published[index];
-          if (!answer || answer === 'tooManyQueues') return item;
+          if (!answer || answer === 'tooManyQueues') return { ...item, refused: true };
           this.#world.trace.add(`published ${answer.messageId} as ${item.ref}`);
           return { ...item, id: answer.messageId, deduplicated: answer.deduplicated };
         });
@@ -249,19 +271,22 @@ export class Workload {
     );
   }
 
-  #command(wish: { url?: string; atOnce?: boolean } = {}): PublishCommand {
+  #command(wish: { url?: string; lanes?: Lanes; atOnce?: boolean } = {}): PublishCommand {
     const random = this.#random;
     const settings: PublishCommand['options']['settings'] = {
       dialect: 'upstash',
       maxRetries: random.int(0, 5),
       labels: random.chance(0.3) ? [random.choose(LABELS)] : [],
+      ...(wish.lanes ?? this.#lanes.lanesOfMessage()),
     };
     if (random.chance(0.9)) settings.retryDelayExpression = random.choose(RETRY_DELAYS);
     if (random.chance(0.3)) settings.timeoutMs = random.int(100, 20_000);
     Object.assign(settings, this.#callbacks(1));
     const options: PublishCommand['options'] = { method: 'POST', header: {}, explicitHeader: {}, settings };
-    if (!wish.atOnce && random.chance(0.25)) options.delayMs = random.int(1, 60_000);
-    else if (!wish.atOnce && random.chance(0.1)) {
+    // An enqueue states no delay (messaging.md 12, item 7).
+    const isAtOnce = wish.atOnce || settings.queueName !== undefined;
+    if (!isAtOnce && random.chance(0.25)) options.delayMs = random.int(1, 60_000);
+    else if (!isAtOnce && random.chance(0.1)) {
       options.notBeforeMs = this.#world.clock.nowMs() + random.int(-60_000, 120_000);
     }
     if (random.chance(0.15)) options.deduplication = { by: 'id', id: `twin-${random.int(1, 6)}` };
@@ -334,6 +359,7 @@ function waiting(followUp: FollowUp, key: MessageKey): NewMessage {
   const events = [{ atMs: message.createdAtMs, state: 'CREATED' as const }];
   return { message, standing: { kind: 'waiting', dueAtMs: message.notBeforeMs }, events };
 }
+type Lanes = Pick<PublishCommand['options']['settings'], 'queueName' | 'flowControl'>;
 
 type Counts = Map<string, number>;
 

@@ -8,9 +8,9 @@ import { createEngine } from '../../src/engine/create.ts';
 import type { Claimed, MessageId, Millis } from '../../src/engine/model.ts';
 import type { Clock, Timer } from '../../src/engine/ports.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
-import { type Store, StoreUnavailable } from '../../src/engine/stores.ts';
+import { type Store, type StoreLimits, StoreUnavailable } from '../../src/engine/stores.ts';
 import { ApiError } from '../../src/protocol/errors.ts';
-import type { Driver } from '../../src/store/driver.ts';
+import type { Driver, Queries } from '../../src/store/driver.ts';
 import type { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
 import { type Attempt, SimulatedNetwork, type SimulatedSender } from '../../src/testing/simulated-network.ts';
@@ -35,7 +35,17 @@ export interface WorldDeps {
   random: SeededRandom;
   driver: Driver;
   settings: EngineSettings;
+  /** Default: none. */
+  limits?: StoreLimits;
   sabotage?: Sabotage;
+}
+
+/** The start of one attempt, as the network saw it. */
+export interface Start {
+  attempt: Attempt;
+  atMs: Millis;
+  /** What its process had in flight at that moment, this one included. */
+  running: Claimed[];
 }
 
 /** How likely each kind of fault is, a transaction. All zero: the world is healed. */
@@ -58,6 +68,8 @@ interface Process {
   isDead: boolean;
 }
 
+const NO_LIMITS: StoreLimits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0 };
+
 export const PROJECT = 1;
 /** Of the largest message. */
 export const BODY_BYTES_MAX = 2_500;
@@ -65,7 +77,7 @@ export const BODY_BYTES_MAX = 2_500;
 export class World {
   readonly clock = new SimulatedClock();
   readonly trace = new Trace();
-  readonly ledger = new Ledger();
+  readonly ledger = new Ledger(() => this.clock.elapsedMs);
   readonly network: SimulatedNetwork;
   readonly violations: Violation[] = [];
   /** Position in the trace, and elapsed time, at which each attempt started. */
@@ -78,8 +90,11 @@ export class World {
   readonly orphans: Claimed[] = [];
   readonly counts = { crashes: 0, drains: 0, starts: 0 };
   readonly settings: EngineSettings;
-  /** Each time the wall clock was set: the position in the trace, and what it showed before. */
-  readonly jumps: { at: number; fromMs: Millis }[] = [];
+  readonly limits: StoreLimits;
+  /** What was in flight when each attempt started, itself included. */
+  readonly starts: Start[] = [];
+  /** Each time the wall clock was set: the position in the trace, the elapsed time, and what it showed before. */
+  readonly jumps: { at: number; atMs: Millis; fromMs: Millis }[] = [];
   faults: Faults = NO_FAULTS;
   #unavailableUntilMs: Millis = 0;
   readonly #random: SeededRandom;
@@ -88,11 +103,12 @@ export class World {
   #process: Process | undefined;
   #starting = false;
 
-  constructor({ random, driver, settings, sabotage = {} }: WorldDeps) {
+  constructor({ random, driver, settings, limits = NO_LIMITS, sabotage = {} }: WorldDeps) {
     this.#random = random.fork();
     this.#driver = driver;
     this.#sabotage = sabotage;
     this.settings = settings;
+    this.limits = limits;
     const travel = random.fork();
     this.network = new SimulatedNetwork(this.clock, { travelMs: () => travel.int(1, 30), timeoutMs: 60_000 });
     this.network.onAttempt = (attempt) => this.#observe(attempt);
@@ -154,7 +170,7 @@ export class World {
   }
 
   jumpClock(ms: Millis): void {
-    this.jumps.push({ at: this.trace.length, fromMs: this.clock.nowMs() });
+    this.jumps.push({ at: this.trace.length, atMs: this.clock.elapsedMs, fromMs: this.clock.nowMs() });
     this.#note(`wall clock set by ${ms} ms`);
     this.clock.jumpBy(ms);
   }
@@ -190,7 +206,12 @@ export class World {
 
   /** Runs `work` on the database itself, whatever state the server is in. */
   look<Row extends object>(text: string): Promise<Row[]> {
-    return this.#driver.read((queries) => queries.query<Row>(text));
+    return this.lookWith((queries) => queries.query<Row>(text));
+  }
+
+  /** As `look`, for several questions to one snapshot. */
+  lookWith<T>(work: (queries: Queries) => Promise<T>): Promise<T> {
+    return this.#driver.read(work);
   }
 
   async #tryStart(): Promise<boolean> {
@@ -219,7 +240,7 @@ export class World {
       nextFate: () => this.#nextFate(),
       crash: (where) => this.crash(`${where} of a transaction`),
     });
-    const store = (this.#sabotage.store ?? ((same) => same))(storeOver(driver));
+    const store = (this.#sabotage.store ?? ((same) => same))(storeOver(driver, this.limits));
     return { number: sender.number, driver, store, sender, clock, isDead: false };
   }
 
@@ -276,7 +297,9 @@ export class World {
     }
     this.startOf.set(attempt, { at: this.trace.length, atMs: this.clock.elapsedMs });
     this.trace.add(`${this.clock.elapsedMs} attempt started ${about} ${attempt.url}`);
-    if (sender && attempt.sender === sender.number) this.#checkLimits([...sender.running.keys()], attempt);
+    if (!sender || attempt.sender !== sender.number) return;
+    this.starts.push({ attempt, atMs: this.clock.elapsedMs, running: [...sender.running.values()] });
+    this.#checkLimits([...sender.running.keys()], attempt);
   }
 
   /** P9: the share of an origin, and of all, is bounded at every moment. */

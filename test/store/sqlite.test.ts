@@ -6,14 +6,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
-import type { Store } from '../../src/engine/stores.ts';
 import { createStore } from '../../src/store/create.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { StoreInUse } from '../../src/store/drivers/sqlite/lock.ts';
 import { openInlineSqliteStore, openSqliteStore, type SqliteStore } from '../../src/store/drivers/sqlite/open.ts';
 import { MIGRATIONS, type Migration, migrate, SchemaTooNew } from '../../src/store/migrations/index.ts';
 import { storeConformance } from './conformance/index.ts';
-import { delivered, PROJECT, settlement, T0, World } from './conformance/world.ts';
+import { delivered, type OpenStore, PROJECT, settlement, T0, World } from './conformance/world.ts';
 
 const folders: string[] = [];
 afterEach(() => {
@@ -28,9 +27,9 @@ function newPath(): string {
 
 /**
  * Starting threads takes a fifth of a second, so one store serves all cases of a suite, emptied when a case closes
- * it. What it remembers between them are only numbers that nobody may get again.
+ * it. What it remembers between them are only numbers that nobody may get again. Cases with limits have their own.
  */
-function openShared(): () => Promise<Store> {
+function openShared(): OpenStore {
   const folder = mkdtempSync(join(tmpdir(), 'waypost-store-'));
   const path = join(folder, 'waypost.db');
   let shared: SqliteStore | undefined;
@@ -38,7 +37,8 @@ function openShared(): () => Promise<Store> {
     await shared?.close();
     rmSync(folder, { recursive: true, force: true });
   });
-  return async () => {
+  return async (limits) => {
+    if (limits) return openSqliteStore({ path: ':memory:', onFatal, limits });
     shared ??= await openSqliteStore({ path, onFatal });
     return new Proxy(shared, {
       get: (store, name) => {
@@ -63,7 +63,9 @@ const onFatal = (error: Error) => {
   throw error;
 };
 
-storeConformance('inline SQLite in memory', () => openInlineSqliteStore({ path: ':memory:', onFatal }));
+storeConformance('inline SQLite in memory', (limits) =>
+  openInlineSqliteStore({ path: ':memory:', onFatal, ...(limits && { limits }) }),
+);
 storeConformance('threaded SQLite in a file', openShared());
 
 describe('threaded SQLite in memory', () => {

@@ -1,6 +1,6 @@
 /** How do published messages enter the store, each at most once per deduplication id? */
 import type { MessageId } from '../../engine/model.ts';
-import type { LaneLimits } from '../../engine/stores.ts';
+import type { StoreLimits } from '../../engine/stores.ts';
 import type { Transaction } from '../driver.ts';
 import { Entry, type EntryStanding } from './lanes/entry.ts';
 import type { WriteContext } from './log-writer.ts';
@@ -9,7 +9,7 @@ import { CONTENT_AT, MESSAGE_AT, type StoredNewMessage } from './rows.ts';
 
 export interface AcceptArgs {
   messages: StoredNewMessage[];
-  limits: LaneLimits;
+  limits: StoreLimits;
   nowMs: number;
 }
 
@@ -60,7 +60,7 @@ export async function acceptAll(context: WriteContext, commands: readonly Accept
 export async function insertMessages(
   context: WriteContext,
   messages: readonly StoredNewMessage[],
-  { limits, nowMs }: { limits: LaneLimits; nowMs: number },
+  { limits, nowMs }: { limits: StoreLimits; nowMs: number },
 ): Promise<EntryStanding[]> {
   const entry = new Entry(context, limits, nowMs);
   await entry.loadQueues(messages);

@@ -1,6 +1,6 @@
 /** What does a cancel do to a message that waits, and to one that is in flight (messaging.md 6.3, rows 7 and 8)? */
 import type { MessageId, MessageKey, ProjectId } from '../../engine/model.ts';
-import type { LaneLimits } from '../../engine/stores.ts';
+import type { StoreLimits } from '../../engine/stores.ts';
 import { goOn } from './lanes/go-on.ts';
 import { LINE } from './lanes/lines.ts';
 import { ProjectGate } from './lanes/project-gate.ts';
@@ -14,7 +14,7 @@ export interface CancelArgs {
   ids?: MessageId[];
   /** Whether a message in flight that was marked before counts again. */
   countMarked: boolean;
-  limits: LaneLimits;
+  limits: StoreLimits;
   nowMs: number;
 }
 
@@ -52,7 +52,7 @@ export async function cancel(context: WriteContext, args: CancelArgs): Promise<n
 export async function cancelAtOnce(
   context: WriteContext,
   rows: readonly Omit<StandingRow, 'id' | 'claim_token'>[],
-  { limits, nowMs }: { limits: LaneLimits; nowMs: number },
+  { limits, nowMs }: { limits: StoreLimits; nowMs: number },
 ): Promise<void> {
   if (rows.length === 0) return;
   const { tx, logs } = context;

@@ -1,9 +1,9 @@
 /** Which messages does a worker get, and which wait in the line of their busy origin? */
-import type { ClaimRequest, LaneLimits } from '../../engine/stores.ts';
+import type { ClaimRequest, StoreLimits } from '../../engine/stores.ts';
 import type { Queries, SqlValue, Transaction } from '../driver.ts';
 import { type FlowLane, FlowLanes, nextWakeAtMs, wokenLanes } from './lanes/flow-lanes.ts';
 import { LINE } from './lanes/lines.ts';
-import { ProjectGate } from './lanes/project-gate.ts';
+import { ProjectGate, projectsWithHeld, releaseHeld } from './lanes/project-gate.ts';
 import { lastEventTimes, type WriteContext } from './log-writer.ts';
 import { CONTENT_FIELDS, type ContentRow, codeOfLogState } from './rows.ts';
 
@@ -16,7 +16,7 @@ const LANES_MAX = 64;
 
 export interface ClaimArgs {
   request: ClaimRequest;
-  limits: LaneLimits;
+  limits: StoreLimits;
   nowMs: number;
 }
 
@@ -47,6 +47,7 @@ export const CANDIDATE_FIELDS = 'key, project_id, origin, due_at_ms, bytes, flow
 export async function claim(context: WriteContext, { request, limits, nowMs }: ClaimArgs): Promise<ClaimRows> {
   const { tx } = context;
   const round = new Round(tx, request, limits, nowMs);
+  if (request.due) await round.goOnWithHeld();
   const emptied = await unpark(round, request.unpark);
   if (request.due && request.lanesFirst) await serveLanes(round);
   if (request.due) await takeDue(round);
@@ -54,7 +55,8 @@ export async function claim(context: WriteContext, { request, limits, nowMs }: C
   await round.sendBack();
   const claimed = await own(context, round.taken, request.worker, nowMs);
   await round.flows.save(context.due);
-  return { claimed, parked: round.parked, emptied, nextDueAtMs: await nextDueAtMs(tx) };
+  const nextMs = (await round.hasHeldWithRoom()) ? nowMs : await nextDueAtMs(tx);
+  return { claimed, parked: round.parked, emptied, nextDueAtMs: nextMs };
 }
 
 /** What was chosen so far in one claim, and what the request, the keys and the projects still have room for. */
@@ -71,7 +73,7 @@ class Round {
   #bytes = 0;
   #bytesReached = false;
 
-  constructor(tx: Transaction, request: ClaimRequest, limits: LaneLimits, nowMs: number) {
+  constructor(tx: Transaction, request: ClaimRequest, limits: StoreLimits, nowMs: number) {
     this.tx = tx;
     this.nowMs = nowMs;
     this.#request = request;
@@ -102,6 +104,25 @@ class Round {
   /** Counts what the projects of `candidates` have in flight. */
   async load(candidates: readonly Candidate[]): Promise<void> {
     await this.#gate.load(candidates.map(({ project_id }) => project_id));
+  }
+
+  /** Sends messages on from the lines of those projects that have room: what went before may have been held up elsewhere. */
+  async goOnWithHeld(): Promise<void> {
+    if (!this.#gate.isLimited) return;
+    const released = await releaseHeld(this.tx, this.#gate, await projectsWithHeld(this.tx));
+    await this.flows.load(
+      released.flatMap(({ project_id, flow_key }) =>
+        flow_key === null ? [] : [{ projectId: project_id, key: flow_key }],
+      ),
+    );
+  }
+
+  /** Whether a project has room left and messages that wait for it. */
+  async hasHeldWithRoom(): Promise<boolean> {
+    if (!this.#gate.isLimited) return false;
+    const projectIds = await projectsWithHeld(this.tx);
+    await this.#gate.load(projectIds);
+    return projectIds.some((projectId) => this.#gate.roomOf(projectId) > 0);
   }
 
   /** A candidate of the due index or of a key that has room: it is taken or goes into the line of its origin or project. */

@@ -1,6 +1,6 @@
 /** What lies in the DLQ, and how does it leave (messaging.md 17)? */
 import type { MessageId, MessageKey, ProjectId } from '../../engine/model.ts';
-import type { AttributeFilter, LaneLimits } from '../../engine/stores.ts';
+import type { AttributeFilter, StoreLimits } from '../../engine/stores.ts';
 import type { Queries, SqlParam, Transaction } from '../driver.ts';
 import { insertMessages } from './accept.ts';
 import { contentConditions } from './filter.ts';
@@ -140,7 +140,7 @@ export async function deleteDead({ tx }: WriteContext, { projectId, places: want
 export interface ReviveDeadArgs {
   projectId: ProjectId;
   revivals: { place: Position; successor: StoredNewMessage }[];
-  limits: LaneLimits;
+  limits: StoreLimits;
   nowMs: number;
 }
 

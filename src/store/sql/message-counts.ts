@@ -1,6 +1,6 @@
 /** How many messages did a project have today, and may it have more (messaging.md 20.3)? */
 import type { ProjectId } from '../../engine/model.ts';
-import type { LaneLimits } from '../../engine/stores.ts';
+import type { StoreLimits } from '../../engine/stores.ts';
 import type { Transaction } from '../driver.ts';
 import { CONTENT_AT, MESSAGE_AT, type StoredNewMessage } from './rows.ts';
 
@@ -14,7 +14,7 @@ export interface OverDayLimit {
 
 interface Publish {
   messages: readonly StoredNewMessage[];
-  limits: LaneLimits;
+  limits: StoreLimits;
 }
 
 /** A project's day. */

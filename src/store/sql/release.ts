@@ -1,6 +1,6 @@
 /** What becomes of claims whose attempt will never report: the worker drains, or its process died? */
 import type { ClaimToken, MessageKey } from '../../engine/model.ts';
-import type { LaneLimits } from '../../engine/stores.ts';
+import type { StoreLimits } from '../../engine/stores.ts';
 import type { SqlValue } from '../driver.ts';
 import { cancelAtOnce } from './cancel.ts';
 import { goOn } from './lanes/go-on.ts';
@@ -24,7 +24,7 @@ const CLAIM_FIELDS = 'key, project_id, claim_token, cancel_requested_at_ms, queu
 
 export interface ReleaseArgs {
   claims: { key: MessageKey; claimToken: ClaimToken }[];
-  limits: LaneLimits;
+  limits: StoreLimits;
   nowMs: number;
 }
 
@@ -44,7 +44,7 @@ export async function release(context: WriteContext, { claims, limits, nowMs }: 
 /** Reads only the index of claimed messages: a million that wait cost a start nothing. */
 export async function releaseAll(
   context: WriteContext,
-  { limits, nowMs }: { limits: LaneLimits; nowMs: number },
+  { limits, nowMs }: { limits: StoreLimits; nowMs: number },
 ): Promise<number> {
   const rows = await context.tx.query<ClaimRow>(
     `select ${CLAIM_FIELDS} from messages where claim_token is not null order by project_id, key`,
@@ -57,7 +57,7 @@ export async function releaseAll(
 /** The limit of projects may have been raised or taken away since they were held. */
 async function letHeldGoOn(
   context: WriteContext,
-  { limits, nowMs }: { limits: LaneLimits; nowMs: number },
+  { limits, nowMs }: { limits: StoreLimits; nowMs: number },
 ): Promise<void> {
   const held = await context.tx.query<{ project_id: number; flow_key: string | null }>(
     'select distinct project_id, flow_key from messages where claim_token is null and line = 4',
@@ -81,7 +81,7 @@ async function letHeldGoOn(
 async function giveBack(
   context: WriteContext,
   rows: readonly ClaimRow[],
-  { limits, nowMs }: { limits: LaneLimits; nowMs: number },
+  { limits, nowMs }: { limits: StoreLimits; nowMs: number },
 ): Promise<void> {
   const cancelled = rows.filter((row) => row.cancel_requested_at_ms !== null);
   if (cancelled.length > 0) await cancelAtOnce(context, cancelled, { limits, nowMs });

@@ -1,5 +1,5 @@
 /** How does what is past its time leave the store, in pieces that stall nobody (P13)? */
-import type { LaneLimits } from '../../engine/stores.ts';
+import type { StoreLimits } from '../../engine/stores.ts';
 import type { Transaction } from '../driver.ts';
 import { dropUnusedKeys } from './lanes/flow-commands.ts';
 import { deletedQueues, emptyQueue } from './lanes/queue-commands.ts';
@@ -9,7 +9,7 @@ export interface DropExpiredArgs {
   logsBeforeMs: number;
   deadBeforeMs: number;
   keysUsedBeforeMs: number;
-  limits: LaneLimits;
+  limits: StoreLimits;
   nowMs: number;
   rowsMax: number;
 }

@@ -1,6 +1,6 @@
 /** Which schedules are there, which are due, and how does one move on together with the messages of its triggers? */
 import type { ProjectId } from '../../engine/model.ts';
-import type { LaneLimits } from '../../engine/stores.ts';
+import type { StoreLimits } from '../../engine/stores.ts';
 import type { Queries, SqlValue, Transaction } from '../driver.ts';
 import { insertMessages } from './accept.ts';
 import type { EntryStanding } from './lanes/entry.ts';
@@ -54,7 +54,7 @@ export async function saveSchedule(
 
 export interface ChangeSchedulesArgs {
   changes: StoredScheduleChange[];
-  limits: LaneLimits;
+  limits: StoreLimits;
   nowMs: number;
 }
 

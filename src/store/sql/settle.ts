@@ -1,5 +1,5 @@
 /** What does the outcome of an attempt change, provided that the attempt still owns its message? */
-import type { LaneLimits } from '../../engine/stores.ts';
+import type { StoreLimits } from '../../engine/stores.ts';
 import type { SqlValue } from '../driver.ts';
 import { insertMessages } from './accept.ts';
 import type { ClaimedRow } from './claim.ts';
@@ -14,7 +14,7 @@ import { BURIAL_COLUMNS, MESSAGE_AT, type StoredChange, type StoredNewMessage, t
 
 export interface SettleArgs {
   settlement: StoredSettlement;
-  limits: LaneLimits;
+  limits: StoreLimits;
   nowMs: number;
   /** The place that becomes free may be used by the next message of the same lane. */
   succession?: { worker: string; claimToken: number; bytesMax: number };

@@ -1,7 +1,7 @@
 /** What every store must do. A store joins with one call; a case that it cannot pass is skipped with its reason. */
 import { describe } from 'vitest';
-import type { Store } from '../../../src/engine/stores.ts';
 import { acceptConformance } from './accept.ts';
+import { busyOriginsConformance } from './busy-origins.ts';
 import { cancelConformance } from './cancel.ts';
 import { claimConformance } from './claim.ts';
 import { deadConformance } from './dead.ts';
@@ -16,7 +16,7 @@ import { urlGroupsConformance } from './url-groups.ts';
 import type { OpenStore } from './world.ts';
 
 /** `open` gives an empty store with the schema; it is closed by the suite. */
-export function storeConformance(name: string, open: () => Promise<Store>): void {
+export function storeConformance(name: string, open: OpenStore): void {
   const nouns: [noun: string, cases: (open: OpenStore) => void][] = [
     ['accept', acceptConformance],
     ['claim', claimConformance],
@@ -25,6 +25,7 @@ export function storeConformance(name: string, open: () => Promise<Store>): void
     ['cancel', cancelConformance],
     ['dead', deadConformance],
     ['lanes', lanesConformance],
+    ['keys at busy origins', busyOriginsConformance],
     ['logs', logsConformance],
     ['projects', projectsConformance],
     ['URL groups', urlGroupsConformance],

@@ -1,98 +1,457 @@
-import { expect, it } from 'vitest';
-import type { Message } from '../../../src/engine/model.ts';
+import { describe, expect, it } from 'vitest';
 import type { FlowControl } from '../../../src/protocol/settings.ts';
-import { delivered, eachWorld, type OpenStore, PROJECT, settlement, T0, type World } from './world.ts';
+import {
+  buried,
+  delivered,
+  eachWorld,
+  type MessageOptions,
+  type OpenStore,
+  OTHER_PROJECT,
+  PROJECT,
+  retrying,
+  settlement,
+  T0,
+} from './world.ts';
 
 const A = 'https://a.example';
 const B = 'https://b.example';
 
-/** Messages of flow-control keys whose endpoints are busy: how they get by with two lines to wait in. */
 export function lanesConformance(open: OpenStore): void {
+  describe('queues', () => queueCases(open));
+  describe('flow-control keys', () => keyCases(open));
+  describe('the line of a project', () => projectCases(open));
+}
+
+type Claims = { claimed: { message: { key: number } }[] };
+const keysOf = ({ claimed }: Claims): number[] => claimed.map(({ message }) => message.key);
+
+function queueCases(open: OpenStore): void {
   const world = eachWorld(open);
+  const inQueue = (options: MessageOptions = {}) => ({ ...options, settings: { queueName: 'q', ...options.settings } });
+  const save = (parallelism: number, isPaused = false) =>
+    world().store.saveQueue(PROJECT, { name: 'q', parallelism, isPaused }, T0);
+  const queue = () => world().store.findQueue(PROJECT, 'q');
+  const succession = (bytesMax = 1_000) => ({ worker: 'w1', claimToken: world().number(), bytesMax });
+  const standingOf = async (id: string, nowMs = T0) => (await world().store.standingOf(PROJECT, id, nowMs))?.standing;
 
-  function acceptMany(count: number, flowControl: FlowControl, url = A): Promise<Message[]> {
-    return Promise.all(Array.from({ length: count }, () => world().accept({ url, settings: { flowControl } })));
-  }
-
-  it('lets no more of a key wait for a busy origin than could be in flight, and asks for no further claim', async () => {
-    await acceptMany(20, { key: 'k', parallelism: 3, periodS: 1 });
-    const { claimed, parked, nextDueAtMs } = await world().claim({ roomByOrigin: { [A]: 1 } });
-    expect([claimed.length, parked, nextDueAtMs]).toEqual([1, [A], undefined]);
-    expect(await keyOf(world(), 'k')).toMatchObject({ inFlight: 1, waitListSize: 17 });
-    await world().claim({ roomByOrigin: { [A]: 0 } });
-    expect(await keyOf(world(), 'k')).toMatchObject({ inFlight: 1, waitListSize: 17 });
+  it('is made by its first message, with parallelism 1', async () => {
+    await world().accept(inQueue());
+    expect(await queue()).toEqual({
+      name: 'q',
+      createdAtMs: T0,
+      updatedAtMs: T0,
+      parallelism: 1,
+      isPaused: false,
+      lag: 1,
+    });
   });
 
-  it('counts those that wait for their origin against the rate too, also in the next period', async () => {
-    await acceptMany(20, { key: 'k', rate: 2, periodS: 60 });
-    for (const nowMs of [T0, T0 + 60_000, T0 + 120_000]) {
-      const answer = await world().claim({ roomByOrigin: { [A]: 0 } }, nowMs);
-      expect([answer.claimed.length, answer.nextDueAtMs]).toEqual([0, undefined]);
-    }
-    expect(await world().store.findKey(PROJECT, 'k', T0 + 120_000)).toMatchObject({ waitListSize: 18, rateCount: 0 });
-    const answer = await world().claim({ due: false, unpark: [A] }, T0 + 120_000);
-    expect([answer.claimed.length, answer.nextDueAtMs]).toEqual([2, T0 + 180_000]);
-  });
-
-  it('starts no new message of a key before those that wait for their origin', async () => {
-    const flowControl = { key: 'k', parallelism: 1, periodS: 1 };
-    await acceptMany(1, flowControl);
-    await world().claim({ roomByOrigin: { [A]: 0 } });
-    const standing = { kind: 'claimed', claimToken: world().number() } as const;
-    const late = world().message({ url: B, settings: { flowControl }, standing });
-    expect(await world().store.accept([late], T0)).toEqual([{ kind: 'accepted', standing: 'held' }]);
-    expect(await keyOf(world(), 'k')).toMatchObject({ inFlight: 0, waitListSize: 1 });
-  });
-
-  it('goes on with the next of a key when one that waits for its origin starts and ends', async () => {
-    const [first, second] = await acceptMany(3, { key: 'k', parallelism: 1, periodS: 1 });
-    await world().claim({ roomByOrigin: { [A]: 0 } });
-    const { claimed } = await world().claim({ unpark: [A] });
-    expect(claimed.map(({ message }) => message.key)).toEqual([first?.key]);
-    const { message, claimToken } = claimed[0] ?? { message: first as Message, claimToken: 0 };
-    await world().store.settle(settlement(message, claimToken, delivered()), T0);
+  it('starts one message at a time in order of acceptance, whatever their senders propose (P5)', async () => {
+    const { message: first, claimToken } = await world().acceptClaimed(inQueue());
+    const { message: second } = await world().acceptClaimed(inQueue());
+    const third = await world().accept(inQueue());
+    expect(await world().statesOf(second)).toEqual(['CREATED']);
+    expect(keysOf(await world().claim())).toEqual([]);
+    await world().store.settle(settlement(first, claimToken, delivered()), T0);
     const next = await world().claim();
-    expect(next.claimed.map((claim) => claim.message.key)).toEqual([second?.key]);
+    expect(keysOf(next)).toEqual([second.key]);
+    expect(keysOf(await world().claim())).toEqual([]);
+    await world().store.settle(settlement(second, next.claimed[0]?.claimToken ?? -1, delivered()), T0);
+    expect(keysOf(await world().claim())).toEqual([third.key]);
   });
 
-  it('goes on with the next of a key when one that waits for its origin is cancelled', async () => {
-    const [first] = await acceptMany(1, { key: 'k', parallelism: 1, periodS: 1 });
-    const [second] = await acceptMany(1, { key: 'k', parallelism: 1, periodS: 1 }, B);
-    expect((await world().claim({ roomByOrigin: { [A]: 0 } })).claimed).toEqual([]);
-    const due: number[] = [];
-    world().store.onDue((dueAtMs) => due.push(dueAtMs));
-    expect(await world().store.cancelById(PROJECT, [first?.id ?? ''], T0)).toBe(1);
-    expect(due).toEqual([T0]);
-    expect((await world().claim()).claimed.map(({ message }) => message.key)).toEqual([second?.key]);
+  it('keeps its slot while a message waits for its retry, and gives it away once that is dead (P5)', async () => {
+    const { message, claimToken } = await world().acceptClaimed(inQueue());
+    const behind = await world().accept(inQueue());
+    await world().store.settle(settlement(message, claimToken, retrying(T0, T0 + 1_000, 1)), T0);
+    expect(keysOf(await world().claim({}, T0 + 999))).toEqual([]);
+    const [again] = (await world().claim({}, T0 + 1_000)).claimed;
+    expect(again?.message.key).toBe(message.key);
+    await world().store.settle(settlement(message, again?.claimToken ?? -1, buried(T0 + 2_000)), T0 + 2_000);
+    expect(keysOf(await world().claim({}, T0 + 2_000))).toEqual([behind.key]);
   });
 
-  it('goes on with the next of a key when the queue of one that waits for its origin is paused', async () => {
-    const flowControl = { key: 'k', parallelism: 1, periodS: 1 };
-    const inQueue = await world().accept({ url: A, settings: { flowControl, queueName: 'q' } });
-    const [other] = await acceptMany(1, flowControl, B);
-    await world().claim({ roomByOrigin: { [A]: 0 } });
-    await world().store.setQueuePaused(PROJECT, 'q', true, T0);
-    const { claimed } = await world().claim();
-    expect(claimed.map(({ message }) => message.key)).toEqual([other?.key]);
+  it('works on as many as it may, more once that is raised, and lets what runs finish when it is lowered', async () => {
+    await save(2);
+    const messages = [];
+    for (let index = 0; index < 5; index += 1) messages.push(await world().accept(inQueue()));
+    const keys = messages.map(({ key }) => key);
+    const first = await world().claim();
+    expect(keysOf(first)).toEqual(keys.slice(0, 2));
+    await save(3);
+    expect(keysOf(await world().claim())).toEqual(keys.slice(2, 3));
+    await save(1);
+    for (const { message, claimToken } of first.claimed) {
+      await world().store.settle(settlement(message, claimToken, delivered()), T0);
+    }
+    expect(keysOf(await world().claim())).toEqual([]);
+  });
+
+  it('counts unfinished messages, running ones included', async () => {
+    const { message, claimToken } = await world().acceptClaimed(inQueue());
+    await world().accept(inQueue());
+    await world().accept(inQueue({ projectId: OTHER_PROJECT }));
+    expect((await queue())?.lag).toBe(2);
+    await world().store.settle(settlement(message, claimToken, retrying(T0, T0 + 1_000, 1)), T0);
+    expect((await queue())?.lag).toBe(2);
+    await world().store.cancelById(PROJECT, [message.id], T0);
+    expect((await queue())?.lag).toBe(1);
+  });
+
+  it('starts nothing while it is paused, no retry either, and goes on with the earliest unfinished message', async () => {
+    const { message: first, claimToken } = await world().acceptClaimed(inQueue());
+    expect(await world().store.setQueuePaused(PROJECT, 'q', true, T0)).toBe('saved');
+    const { message: second } = await world().acceptClaimed(inQueue());
+    await world().store.settle(settlement(first, claimToken, retrying(T0, T0 + 10, 1)), T0);
+    expect(keysOf(await world().claim({}, T0 + 100))).toEqual([]);
+    expect(await standingOf(first.id)).toMatchObject({ kind: 'queued', isPaused: true, hasSlot: true, ahead: 0 });
+    expect(await standingOf(second.id)).toMatchObject({ kind: 'queued', isPaused: true, hasSlot: false, ahead: 1 });
+    await world().store.setQueuePaused(PROJECT, 'q', false, T0 + 200);
+    expect(keysOf(await world().claim({}, T0 + 200))).toEqual([first.key]);
+  });
+
+  it('tells of what it lets go, when it is resumed and when a slot becomes free', async () => {
+    const heard: number[] = [];
+    world().store.onDue((dueAtMs) => heard.push(dueAtMs));
+    const { message, claimToken } = await world().acceptClaimed(inQueue());
+    await world().accept(inQueue({ createdAtMs: T0 + 5 }));
+    expect(heard).toEqual([]);
+    await world().store.settle(settlement(message, claimToken, delivered()), T0 + 9);
+    expect(heard).toEqual([T0 + 5]);
+    await world().store.setQueuePaused(PROJECT, 'q', true, T0 + 9);
+    expect(heard).toHaveLength(1);
+    await world().store.setQueuePaused(PROJECT, 'q', false, T0 + 9);
+    expect(heard).toEqual([T0 + 5, T0 + 5]);
+  });
+
+  it('gives the slot of a cancelled message to the next one', async () => {
+    await save(1, true);
+    const [first, second, third] = [
+      await world().accept(inQueue()),
+      await world().accept(inQueue()),
+      await world().accept(inQueue()),
+    ];
     await world().store.setQueuePaused(PROJECT, 'q', false, T0);
-    const { message, claimToken } = claimed[0] ?? { message: inQueue, claimToken: 0 };
-    await world().store.settle(settlement(message, claimToken, delivered()), T0);
-    expect((await world().claim()).claimed.map((claim) => claim.message.key)).toEqual([inQueue.key]);
+    await world().store.cancelById(PROJECT, [first.id], T0);
+    await world().store.cancelById(PROJECT, [third.id], T0);
+    expect(keysOf(await world().claim())).toEqual([second.key]);
   });
 
-  it('holds back what waits for its origin when its key is paused, and starts it when that goes on', async () => {
-    const [first] = await acceptMany(3, { key: 'k', parallelism: 2, periodS: 1 });
-    await world().claim({ roomByOrigin: { [A]: 0 } });
-    await world().store.setKeyPaused(PROJECT, 'k', true, T0);
-    expect(await world().claim({ unpark: [A] })).toMatchObject({ claimed: [], emptied: [A] });
-    expect(await keyOf(world(), 'k')).toMatchObject({ isPaused: true, waitListSize: 3 });
-    await world().store.setKeyPaused(PROJECT, 'k', false, T0);
-    const { claimed } = await world().claim();
-    expect(claimed.map(({ message }) => message.key)[0]).toBe(first?.key);
-    expect(claimed).toHaveLength(2);
+  it('keeps the slot of a message that was given back (P7)', async () => {
+    const { message } = await world().acceptClaimed(inQueue());
+    await world().accept(inQueue());
+    await world().store.releaseAll(T0 + 10);
+    expect(keysOf(await world().claim({}, T0 + 10))).toEqual([message.key]);
+  });
+
+  it('hands the place of a settled message to the next one in the same transaction, if it fits there', async () => {
+    const { message: first, claimToken } = await world().acceptClaimed(inQueue({ url: A }));
+    const second = await world().accept(inQueue({ url: A }));
+    const elsewhere = await world().accept(inQueue({ url: B }));
+    const taken = succession();
+    const answer = await world().store.settle(settlement(first, claimToken, delivered()), T0 + 3, taken);
+    expect(answer).toEqual({
+      kind: 'saved',
+      next: { message: second, retried: 0, claimToken: taken.claimToken, claimedAtMs: T0 + 3 },
+    });
+    expect(await world().statesOf(second)).toEqual(['CREATED', 'ACTIVE']);
+    const toOther = settlement(second, taken.claimToken, delivered());
+    expect(await world().store.settle(toOther, T0 + 4, succession())).toEqual({ kind: 'saved' });
+    expect(keysOf(await world().claim({}, T0 + 4))).toEqual([elsewhere.key]);
+  });
+
+  it('hands no place to a message that is larger than the place', async () => {
+    const { message, claimToken } = await world().acceptClaimed(inQueue());
+    const large = await world().accept(inQueue({ body: new Uint8Array(1_001) }));
+    expect(await world().store.settle(settlement(message, claimToken, delivered()), T0, succession())).toEqual({
+      kind: 'saved',
+    });
+    expect(keysOf(await world().claim())).toEqual([large.key]);
+  });
+
+  it('is gone when it is deleted: its messages are cancelled in pieces, and a new one of its name is another', async () => {
+    const { message: running } = await world().acceptClaimed(inQueue());
+    const waiting = [await world().accept(inQueue()), await world().accept(inQueue()), await world().accept(inQueue())];
+    const deleted = await world().store.deleteQueue(PROJECT, 'q', T0);
+    if (!deleted) throw new Error('there was no queue');
+    expect(await queue()).toBeUndefined();
+    expect(await world().store.deleteQueue(PROJECT, 'q', T0)).toBeUndefined();
+    const { message: fresh } = await world().acceptClaimed(inQueue());
+    let pieces = 0;
+    while (await world().store.emptyQueue(deleted, 2, T0)) pieces += 1;
+    expect(pieces).toBe(1);
+    for (const message of waiting) {
+      expect(await world().statesOf(message)).toEqual(['CREATED', 'CANCEL_REQUESTED', 'CANCELED']);
+    }
+    expect(await world().statesOf(running)).toEqual(['CREATED', 'ACTIVE', 'CANCEL_REQUESTED']);
+    expect(await world().statesOf(fresh)).toEqual(['CREATED', 'ACTIVE']);
+    expect((await queue())?.lag).toBe(1);
+  });
+
+  it('starts nothing of a deleted queue that was never emptied, not even what had been started', async () => {
+    const { message, claimToken } = await world().acceptClaimed(inQueue());
+    await world().store.settle(settlement(message, claimToken, retrying(T0, T0 + 10, 1)), T0);
+    await world().accept(inQueue());
+    await world().store.deleteQueue(PROJECT, 'q', T0 + 1);
+    expect(keysOf(await world().claim({}, T0 + 100))).toEqual([]);
+    const expiry = { logsBeforeMs: 0, deadBeforeMs: 0, keysUsedBeforeMs: 0, nowMs: T0 + 100, rowsMax: 100 };
+    await world().store.dropExpired(expiry);
+    expect((await world().statesOf(message)).at(-1)).toBe('CANCELED');
+  });
+
+  it('refuses the queue that would be one too many, but no message of those that exist', async () => {
+    const limited = await open({ queuesMax: 1, parallelismMax: 0, messagesPerDayMax: 0 });
+    try {
+      const named = (queueName: string) => world().message({ settings: { queueName } });
+      const kindsOf = async (names: string[]) => (await limited.accept(names.map(named), T0)).map(({ kind }) => kind);
+      expect(await kindsOf(['q', 'other', 'q'])).toEqual(['accepted', 'tooManyQueues', 'accepted']);
+      expect(await limited.saveQueue(PROJECT, { name: 'other', parallelism: 1, isPaused: false }, T0)).toBe(
+        'tooManyQueues',
+      );
+      expect((await limited.listQueues(PROJECT)).map(({ name }) => name)).toEqual(['q']);
+    } finally {
+      await limited.close();
+    }
   });
 }
 
-function keyOf(world: World, key: string) {
-  return world.store.findKey(PROJECT, key, T0);
+function keyCases(open: OpenStore): void {
+  const world = eachWorld(open);
+  const limited = (limits: Partial<FlowControl>, options: MessageOptions = {}): MessageOptions => ({
+    ...options,
+    settings: { flowControl: { key: 'k', periodS: 1, ...limits }, ...options.settings },
+  });
+  const key = (nowMs = T0) => world().store.findKey(PROJECT, 'k', nowMs);
+  const accept = async (count: number, limits: Partial<FlowControl>) => {
+    const keys: number[] = [];
+    for (let index = 0; index < count; index += 1) keys.push((await world().accept(limited(limits))).key);
+    return keys;
+  };
+
+  it('has no more attempts in flight than it may, across accept and claim (P4)', async () => {
+    const { message, claimToken } = await world().acceptClaimed(limited({ parallelism: 2 }));
+    const waiting = await accept(3, { parallelism: 2 });
+    expect(keysOf(await world().claim())).toEqual(waiting.slice(0, 1));
+    expect(keysOf(await world().claim())).toEqual([]);
+    expect(await key()).toMatchObject({ parallelism: 2, inFlight: 2, waitListSize: 2 });
+    await world().store.settle(settlement(message, claimToken, retrying(T0, T0 + 10, 1)), T0);
+    expect(keysOf(await world().claim())).toEqual(waiting.slice(1, 2));
+  });
+
+  it('starts no more in a period than its rate, retries included, and says when the next may start', async () => {
+    const { message, claimToken } = await world().acceptClaimed(limited({ rate: 2, periodS: 10 }));
+    await world().store.settle(settlement(message, claimToken, retrying(T0 + 1, T0 + 2, 1)), T0 + 1);
+    expect(keysOf(await world().claim({}, T0 + 2))).toEqual([message.key]);
+    const [next] = await accept(1, { rate: 2, periodS: 10 });
+    const full = await world().claim({}, T0 + 9_999);
+    expect(keysOf(full)).toEqual([]);
+    expect(full.nextDueAtMs).toBe(T0 + 10_000);
+    expect(await key(T0 + 9_999)).toMatchObject({ rate: 2, rateCount: 2, periodStartedAtMs: T0 });
+    expect(keysOf(await world().claim({}, T0 + 10_000))).toEqual([next]);
+    expect(await key(T0 + 10_000)).toMatchObject({ rateCount: 1, periodStartedAtMs: T0 + 10_000 });
+  });
+
+  it('begins a window with the first start after the one before has ended', async () => {
+    await world().acceptClaimed(limited({ rate: 1, periodS: 10 }));
+    await world().acceptClaimed(limited({ rate: 1, periodS: 10 }, { createdAtMs: T0 + 25_000 }));
+    expect(await key(T0 + 25_000)).toMatchObject({ rateCount: 1, periodStartedAtMs: T0 + 25_000 });
+  });
+
+  it('sends a new message behind those that wait', async () => {
+    const waiting = await accept(1, { parallelism: 1 });
+    const { message: late } = await world().acceptClaimed(limited({ parallelism: 1 }));
+    expect(await world().statesOf(late)).toEqual(['CREATED']);
+    expect(keysOf(await world().claim())).toEqual(waiting);
+  });
+
+  it('follows the limits of the latest message; what that does not mention is unlimited', async () => {
+    await accept(2, { parallelism: 1, rate: 1, periodS: 5 });
+    await accept(1, { parallelism: 3 });
+    expect(await key()).toMatchObject({ parallelism: 3, periodS: 1 });
+    expect((await key())?.rate).toBeUndefined();
+    expect((await world().claim()).claimed).toHaveLength(3);
+  });
+
+  it('lets no message change what is pinned, and starts the next period when a rate is pinned', async () => {
+    await world().acceptClaimed(limited({ rate: 1, periodS: 60 }));
+    await accept(3, { rate: 1, periodS: 60 });
+    await world().store.pinKey(PROJECT, 'k', { rate: 2, periodS: 30 }, T0);
+    await accept(1, { rate: 9, parallelism: 7 });
+    expect(await key()).toMatchObject({ rate: 2, periodS: 30, parallelism: 7, isRatePinned: true, rateCount: 0 });
+    expect((await world().claim()).claimed).toHaveLength(2);
+    await world().store.unpinKey(PROJECT, 'k', { parallelism: false, rate: true }, T0);
+    expect(await key()).toMatchObject({ rate: 2, isRatePinned: false });
+    await accept(1, { rate: 9 });
+    expect(await key()).toMatchObject({ rate: 9, isRatePinned: false });
+  });
+
+  it('starts nothing while it is paused, and goes on under its limits', async () => {
+    await world().store.setKeyPaused(PROJECT, 'k', true, T0);
+    const { message } = await world().acceptClaimed(limited({ parallelism: 1 }));
+    await accept(1, { parallelism: 1 });
+    expect(keysOf(await world().claim({}, T0 + 60_000))).toEqual([]);
+    expect(await key()).toMatchObject({ isPaused: true, waitListSize: 2, inFlight: 0 });
+    await world().store.setKeyPaused(PROJECT, 'k', false, T0 + 60_000);
+    expect(keysOf(await world().claim({}, T0 + 60_000))).toEqual([message.key]);
+  });
+
+  it('makes now the start of its period when its rate is reset', async () => {
+    await world().acceptClaimed(limited({ rate: 1, periodS: 60 }));
+    const waiting = await accept(1, { rate: 1, periodS: 60 });
+    expect(keysOf(await world().claim({}, T0 + 5_000))).toEqual([]);
+    await world().store.resetKeyRate(PROJECT, 'k', T0 + 5_000);
+    expect(await key(T0 + 5_000)).toMatchObject({ rateCount: 0, periodStartedAtMs: T0 + 5_000 });
+    expect(keysOf(await world().claim({}, T0 + 5_000))).toEqual(waiting);
+  });
+
+  it('tells when the first of those that wait may start, and nobody when something else must happen first', async () => {
+    const heard: number[] = [];
+    world().store.onDue((dueAtMs) => heard.push(dueAtMs));
+    await world().accept(limited({ rate: 1, periodS: 10 }, { notBeforeMs: T0 + 500 }));
+    expect(heard).toEqual([T0 + 500]);
+    expect((await world().claim({}, T0 + 500)).claimed).toHaveLength(1);
+    await accept(1, { parallelism: 1 });
+    expect(heard).toHaveLength(1);
+    await accept(1, { rate: 1, periodS: 10, parallelism: 2 });
+    expect(heard.at(-1)).toBe(T0 + 500 + 10_000);
+  });
+
+  it('serves a delayed message of a key when its time comes, and not before', async () => {
+    const delayed = await world().accept(limited({ parallelism: 1 }, { notBeforeMs: T0 + 1_000 }));
+    const early = await world().claim({}, T0 + 999);
+    expect([keysOf(early), early.nextDueAtMs]).toEqual([[], T0 + 1_000]);
+    expect(await key(T0 + 999)).toMatchObject({ waitListSize: 0 });
+    expect(await key(T0 + 1_000)).toMatchObject({ waitListSize: 1 });
+    expect(keysOf(await world().claim({}, T0 + 1_000))).toEqual([delayed.key]);
+  });
+
+  it('gives each key its share, so that a crowd of one delays no other', async () => {
+    const crowd = Array.from({ length: 300 }, () => world().message(limited({ parallelism: 200 })));
+    await world().store.accept(crowd, T0);
+    const other = await world().accept({ settings: { flowControl: { key: 'other', parallelism: 1, periodS: 1 } } });
+    const answer = await world().claim({ limit: 10 });
+    expect(keysOf(answer)).toEqual([...crowd.slice(0, 5).map(({ message }) => message.key), other.key]);
+    expect(answer.nextDueAtMs).toBe(T0);
+  });
+
+  it('counts one that was given back no longer, and holds it to the limits again', async () => {
+    const { message } = await world().acceptClaimed(limited({ parallelism: 1, rate: 1, periodS: 10 }));
+    await world().store.releaseAll(T0 + 5);
+    expect(await key(T0 + 5)).toMatchObject({ inFlight: 0, waitListSize: 1, rateCount: 1 });
+    expect(keysOf(await world().claim({}, T0 + 5))).toEqual([]);
+    expect(keysOf(await world().claim({}, T0 + 10_000))).toEqual([message.key]);
+  });
+
+  it('ends a window that lies further ahead than a period, since the clock must have been set back', async () => {
+    await world().acceptClaimed(limited({ rate: 1, periodS: 10 }));
+    const { message } = await world().acceptClaimed(limited({ rate: 1, periodS: 10 }, { createdAtMs: T0 - 3_600_000 }));
+    expect(await world().statesOf(message)).toEqual(['CREATED', 'ACTIVE']);
+  });
+
+  it('takes part in a queue: a head that waits for its key keeps its slot', async () => {
+    await world().store.setKeyPaused(PROJECT, 'k', true, T0);
+    const head = await world().accept(limited({ parallelism: 1 }, { settings: { queueName: 'q' } }));
+    await world().accept({ settings: { queueName: 'q' } });
+    expect(keysOf(await world().claim())).toEqual([]);
+    await world().store.setKeyPaused(PROJECT, 'k', false, T0);
+    expect(keysOf(await world().claim())).toEqual([head.key]);
+  });
+
+  it('sends one back to its list that found the origin full, if the key is full when there is room', async () => {
+    const [first, second] = await accept(2, { parallelism: 2 });
+    expect((await world().claim({ defaultRoom: 0 })).parked).toEqual(['https://example.com']);
+    await world().store.pinKey(PROJECT, 'k', { parallelism: 1 }, T0);
+    const unparked = await world().claim({ due: false, unpark: ['https://example.com'] });
+    expect(keysOf(unparked)).toEqual([first]);
+    expect(unparked.emptied).toEqual(['https://example.com']);
+    expect(await key()).toMatchObject({ inFlight: 1, waitListSize: 1 });
+    const [claimed] = unparked.claimed;
+    if (claimed) await world().store.settle(settlement(claimed.message, claimed.claimToken, delivered()), T0);
+    expect(keysOf(await world().claim())).toEqual([second]);
+  });
+
+  it('lists keys by name, those that contain what is searched for, each project its own', async () => {
+    const flows = ['beta', 'alpha', 'alphabet'].map((name) => ({ key: name, parallelism: 1, periodS: 1 }));
+    for (const flowControl of flows) await world().accept({ settings: { flowControl } });
+    await world().accept({ projectId: OTHER_PROJECT, settings: { flowControl: { key: 'al', rate: 1, periodS: 1 } } });
+    const list = async (search: string, after = '', count = 10) =>
+      (await world().store.listKeys(PROJECT, { search, after, count }, T0)).map((each) => each.key);
+    expect(await list('')).toEqual(['alpha', 'alphabet', 'beta']);
+    expect(await list('lpha', 'alpha')).toEqual(['alphabet']);
+    expect(await list('', '', 2)).toEqual(['alpha', 'alphabet']);
+    expect(await list('%')).toEqual([]);
+  });
+
+  it('is forgotten once nobody has used it for long, unless it has messages or somebody has set something', async () => {
+    const { message, claimToken } = await world().acceptClaimed(limited({ parallelism: 1 }));
+    await world().store.setKeyPaused(PROJECT, 'paused', true, T0);
+    await world().store.pinKey(PROJECT, 'pinned', { parallelism: 1 }, T0);
+    const names = async () => {
+      const limits = { logsBeforeMs: 0, deadBeforeMs: 0, keysUsedBeforeMs: T0 + 1, nowMs: T0 + 1, rowsMax: 100 };
+      await world().store.dropExpired(limits);
+      return (await world().store.listKeys(PROJECT, { search: '', after: '', count: 10 }, T0)).map((each) => each.key);
+    };
+    expect(await names()).toEqual(['k', 'paused', 'pinned']);
+    await world().store.settle(settlement(message, claimToken, delivered()), T0);
+    expect(await names()).toEqual(['paused', 'pinned']);
+  });
+}
+
+function projectCases(open: OpenStore): void {
+  const world = eachWorld(() => open({ queuesMax: 0, parallelismMax: 1, messagesPerDayMax: 0 }));
+
+  it('holds what a project may not start, each project for itself, and says how many are in flight', async () => {
+    await world().acceptClaimed();
+    const { message: held } = await world().acceptClaimed();
+    const { message: theirs } = await world().acceptClaimed({ projectId: OTHER_PROJECT });
+    expect(await world().statesOf(held)).toEqual(['CREATED']);
+    expect(await world().statesOf(theirs)).toEqual(['CREATED', 'ACTIVE']);
+    expect(await world().store.countInFlight(PROJECT)).toBe(1);
+    expect((await world().store.standingOf(PROJECT, held.id, T0))?.standing.kind).toBe('held');
+  });
+
+  it('sends the first of those that wait on when an attempt ends, and new ones behind them', async () => {
+    const { message, claimToken } = await world().acceptClaimed();
+    const [{ message: second }, { message: third }] = [await world().acceptClaimed(), await world().acceptClaimed()];
+    await world().store.settle(settlement(message, claimToken, delivered()), T0 + 1);
+    const { message: late } = await world().acceptClaimed({ createdAtMs: T0 + 1 });
+    expect(await world().statesOf(late)).toEqual(['CREATED']);
+    const [claimed] = (await world().claim({}, T0 + 1)).claimed;
+    expect(claimed?.message.key).toBe(second.key);
+    await world().store.settle(settlement(second, claimed?.claimToken ?? -1, delivered()), T0 + 2);
+    expect(keysOf(await world().claim({}, T0 + 2))).toEqual([third.key]);
+  });
+
+  it('goes on with the next when the one it sent on is cancelled before it starts', async () => {
+    const { message, claimToken } = await world().acceptClaimed();
+    const [{ message: second }, { message: third }] = [await world().acceptClaimed(), await world().acceptClaimed()];
+    await world().store.settle(settlement(message, claimToken, delivered()), T0);
+    await world().store.cancelById(PROJECT, [second.id], T0);
+    expect(keysOf(await world().claim())).toEqual([third.key]);
+  });
+
+  it('goes on with the next when the one it sent on finds its key closed, and wakes who is to claim it', async () => {
+    const flowControl = { key: 'k', parallelism: 1, periodS: 1 };
+    const { message, claimToken } = await world().acceptClaimed();
+    const { message: second } = await world().acceptClaimed({ settings: { flowControl } });
+    const { message: third } = await world().acceptClaimed();
+    await world().store.setKeyPaused(PROJECT, 'k', true, T0);
+    const heard: number[] = [];
+    world().store.onDue((dueAtMs) => heard.push(dueAtMs));
+    await world().store.settle(settlement(message, claimToken, delivered()), T0 + 1);
+    expect(heard).toEqual([T0 + 1]);
+    expect((await world().store.standingOf(PROJECT, second.id, T0))?.standing.kind).toBe('listed');
+    expect(keysOf(await world().claim({}, T0 + 1))).toEqual([third.key]);
+  });
+
+  it('gives no place away within a lane while others of the project wait', async () => {
+    const flowControl = { key: 'k', parallelism: 1, periodS: 1 };
+    const { message, claimToken } = await world().acceptClaimed({ settings: { flowControl } });
+    const { message: other } = await world().acceptClaimed();
+    await world().acceptClaimed({ settings: { flowControl } });
+    const succession = { worker: 'w1', claimToken: world().number(), bytesMax: 1_000 };
+    const answer = await world().store.settle(settlement(message, claimToken, delivered()), T0, succession);
+    expect(answer).toEqual({ kind: 'saved' });
+    expect(keysOf(await world().claim())).toEqual([other.key]);
+  });
 }

@@ -10,11 +10,12 @@ import type {
   Settlement,
   Standing,
 } from '../../../src/engine/model.ts';
-import type { ClaimAnswer, ClaimRequest, LogEntry, Store } from '../../../src/engine/stores.ts';
+import type { ClaimAnswer, ClaimRequest, LogEntry, Store, StoreLimits } from '../../../src/engine/stores.ts';
 import { mintMessageId } from '../../../src/protocol/ids.ts';
 import type { MessageSettings } from '../../../src/protocol/settings.ts';
 
-export type OpenStore = () => Promise<Store>;
+/** Without limits unless some are given. */
+export type OpenStore = (limits?: StoreLimits) => Promise<Store>;
 
 export const T0 = 1_800_000_000_000;
 export const PROJECT = 1;

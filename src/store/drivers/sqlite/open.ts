@@ -1,7 +1,7 @@
 /** Opens the embedded store: over threads for a server, in the caller's own thread for a simulation. */
 import { mkdirSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import type { LaneLimits, Store } from '../../../engine/stores.ts';
+import type { Store, StoreLimits } from '../../../engine/stores.ts';
 import { createStore } from '../../create.ts';
 import { GroupCommit, type GroupCommitOptions } from '../../group-commit.ts';
 import { migrate } from '../../migrations/index.ts';
@@ -21,7 +21,7 @@ export interface SqliteStoreOptions {
    */
   onFatal: (error: Error) => void;
   /** Default: none. */
-  limits?: LaneLimits;
+  limits?: StoreLimits;
   /** What goes into one transaction; see `GroupCommitOptions`. */
   batch?: Pick<GroupCommitOptions, 'rowsMax' | 'bytesMax' | 'endOfTurn'>;
 }

@@ -2,7 +2,7 @@
  * Where does a new message stand: does it go out as its sender proposed, or do its queue, its flow-control key or its
  * project make it wait? Decided in the transaction that saves it, since only there is known who holds the slots.
  */
-import type { LaneLimits } from '../../../engine/stores.ts';
+import type { StoreLimits } from '../../../engine/stores.ts';
 import type { MessageEvents, WriteContext } from '../log-writer.ts';
 import { countMessages } from '../message-counts.ts';
 import { CONTENT_COLUMNS, codeOfLogState, MESSAGE_AT, MESSAGE_COLUMNS, type StoredNewMessage } from '../rows.ts';
@@ -16,13 +16,13 @@ export type EntryStanding = 'claimed' | 'parked' | 'waiting' | 'held';
 
 export class Entry {
   readonly #context: WriteContext;
-  readonly #limits: LaneLimits;
+  readonly #limits: StoreLimits;
   readonly #nowMs: number;
   readonly #queues: QueueLanes;
   readonly #flows: FlowLanes;
   readonly #gate: ProjectGate;
 
-  constructor(context: WriteContext, limits: LaneLimits, nowMs: number) {
+  constructor(context: WriteContext, limits: StoreLimits, nowMs: number) {
     this.#context = context;
     this.#limits = limits;
     this.#nowMs = nowMs;
@@ -100,7 +100,7 @@ export class Entry {
       }
     }
     if (!isProposed) return message[MESSAGE_AT.line] === LINE.origin ? 'parked' : 'waiting';
-    if (this.#gate.roomOf(projectId) === 0) {
+    if (this.#gate.roomOf(projectId) === 0 || this.#gate.hasHeld(projectId)) {
       lane?.letGo();
       return hold(message, LINE.project);
     }

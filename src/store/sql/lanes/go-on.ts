@@ -15,6 +15,8 @@ export interface Freed {
 /** What was let go, before it is known when the keys are to be served: the chance to claim some of it at once. */
 export interface LetGo {
   heads: readonly QueueHead[];
+  /** Projects whose line has sent messages on, which go before all others of theirs. */
+  projectsWithLine: ReadonlySet<ProjectId>;
   flows: FlowLanes;
   gate: ProjectGate;
 }
@@ -35,9 +37,11 @@ export async function goOn(
     flow_key === null ? [] : [{ projectId: project_id, key: flow_key }],
   );
   await flows.load([...freed.flowKeys, ...refs]);
-  const claimed = await claimSome({ heads, flows, gate });
+  const projectsWithLine = new Set(released.map(({ project_id }) => project_id));
+  const claimed = await claimSome({ heads, projectsWithLine, flows, gate });
   for (const { key, due_at_ms, flow_key } of onTheirWay) {
     if (flow_key === null && !claimed.has(key)) due.note(due_at_ms);
   }
+  if (released.length > 0) due.note(nowMs);
   await flows.save(due);
 }

@@ -1,4 +1,10 @@
-/** May a project start another attempt, when all its attempts together are limited (messaging.md 16.8)? */
+/**
+ * May a project start another attempt, when all its attempts together are limited (messaging.md 16.8)?
+ *
+ * What it may not start waits in its line. Whatever lowers the number of attempts sends the first of them on, and makes
+ * a claim due; the claim sends on more as long as there is room, since those before may have found another lane closed.
+ * So room that is left beside a line always has a claim that is due.
+ */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
 import { lineBehindQueue } from './lines.ts';
@@ -11,6 +17,7 @@ export class ProjectGate {
   /** 0: not limited. */
   readonly #parallelismMax: number;
   readonly #inFlight = new Map<ProjectId, number>();
+  readonly #projectsWithHeld = new Set<ProjectId>();
 
   constructor(queries: Queries, parallelismMax: number) {
     this.#queries = queries;
@@ -27,6 +34,7 @@ export class ProjectGate {
     for (const projectId of new Set(projectIds)) {
       if (this.#inFlight.has(projectId)) continue;
       this.#inFlight.set(projectId, await countInFlight(this.#queries, projectId));
+      if (await isHeld(this.#queries, projectId)) this.#projectsWithHeld.add(projectId);
     }
   }
 
@@ -36,6 +44,11 @@ export class ProjectGate {
     const inFlight = this.#inFlight.get(projectId);
     if (inFlight === undefined) throw new Error(`the attempts of project ${projectId} were not counted`);
     return Math.max(0, this.#parallelismMax - inFlight);
+  }
+
+  /** Whether messages wait for the project's attempts in flight: another one goes behind them. */
+  hasHeld(projectId: ProjectId): boolean {
+    return this.#projectsWithHeld.has(projectId);
   }
 
   start(projectId: ProjectId): void {
@@ -50,6 +63,29 @@ export async function countInFlight(queries: Queries, projectId: ProjectId): Pro
     [projectId],
   );
   return row?.count ?? 0;
+}
+
+async function isHeld(queries: Queries, projectId: ProjectId): Promise<boolean> {
+  const rows = await queries.query(
+    'select key from messages where project_id = ? and claim_token is null and line = 4 limit 1',
+    [projectId],
+  );
+  return rows.length > 0;
+}
+
+/** Projects in whose line messages wait: one step of the index each, however many they are. */
+export async function projectsWithHeld(queries: Queries): Promise<ProjectId[]> {
+  const projectIds: ProjectId[] = [];
+  let last = -1;
+  while (true) {
+    const [row] = await queries.query<{ project_id: number }>(
+      'select project_id from messages where claim_token is null and line = 4 and project_id > ? order by project_id limit 1',
+      [last],
+    );
+    if (!row) return projectIds;
+    projectIds.push(row.project_id);
+    last = row.project_id;
+  }
 }
 
 /** Messages that left the line of their project because it may start attempts again. */

@@ -1,6 +1,6 @@
 /** What can be done with a queue as a whole (messaging.md 14, 22.7 to 22.12)? */
 import type { ProjectId } from '../../../engine/model.ts';
-import type { LaneLimits } from '../../../engine/stores.ts';
+import type { StoreLimits } from '../../../engine/stores.ts';
 import type { Queries } from '../../driver.ts';
 import { cancel } from '../cancel.ts';
 import type { WriteContext } from '../log-writer.ts';
@@ -17,7 +17,7 @@ interface QueuePlace {
 export interface SaveQueueArgs extends QueuePlace {
   parallelism: number;
   paused: boolean;
-  limits: LaneLimits;
+  limits: StoreLimits;
   nowMs: number;
 }
 
@@ -45,7 +45,7 @@ export async function saveQueue(context: WriteContext, args: SaveQueueArgs): Pro
 
 export async function setQueuePaused(
   context: WriteContext,
-  args: QueuePlace & { paused: boolean; limits: LaneLimits; nowMs: number },
+  args: QueuePlace & { paused: boolean; limits: StoreLimits; nowMs: number },
 ): Promise<'saved' | 'missing'> {
   const queue = await idOf(context.tx, args);
   if (!queue) return 'missing';
@@ -57,7 +57,7 @@ export async function setQueuePaused(
 async function setPaused(
   context: WriteContext,
   queue: QueueRef,
-  args: { paused: boolean; limits: LaneLimits; nowMs: number },
+  args: { paused: boolean; limits: StoreLimits; nowMs: number },
 ): Promise<void> {
   const { projectId, queueId } = queue;
   const changed = await context.tx.run(
@@ -73,7 +73,7 @@ async function setPaused(
 async function hold(
   context: WriteContext,
   queue: QueueRef,
-  { limits, nowMs }: { limits: LaneLimits; nowMs: number },
+  { limits, nowMs }: { limits: StoreLimits; nowMs: number },
 ): Promise<void> {
   const { projectId, queueId } = queue;
   const started = await context.tx.query<{ flow_key: string }>(
@@ -94,7 +94,7 @@ async function hold(
 async function letGo(
   context: WriteContext,
   queue: QueueRef,
-  { limits, nowMs }: { limits: LaneLimits; nowMs: number },
+  { limits, nowMs }: { limits: StoreLimits; nowMs: number },
 ): Promise<void> {
   const { projectId, queueId } = queue;
   const started = await context.tx.query<{ due_at_ms: number; flow_key: string | null }>(
@@ -114,13 +114,14 @@ async function letGo(
 
 /** The queue is gone at once; `emptyQueue` is to follow. Null: there is none. */
 export async function deleteQueue(
-  { tx }: WriteContext,
-  { projectId, name, nowMs }: QueuePlace & { nowMs: number },
+  context: WriteContext,
+  { projectId, name, limits, nowMs }: QueuePlace & { limits: StoreLimits; nowMs: number },
 ): Promise<number | null> {
-  const queue = await idOf(tx, { projectId, name });
+  const queue = await idOf(context.tx, { projectId, name });
   if (!queue) return null;
-  // Paused, so that none of its messages starts while they are cancelled in pieces.
-  await tx.run('update queues set deleted = 1, paused = 1, updated_at_ms = ? where project_id = ? and id = ?', [
+  // Paused, so that none of its messages starts while they are cancelled in pieces, or after a crash between two of them.
+  await hold(context, queue, { limits, nowMs });
+  await context.tx.run('update queues set deleted = 1, paused = 1, updated_at_ms = ? where project_id = ? and id = ?', [
     nowMs,
     projectId,
     queue.queueId,
@@ -134,7 +135,7 @@ export async function deleteQueue(
  */
 export async function emptyQueue(
   context: WriteContext,
-  { projectId, queueId, count, limits, nowMs }: QueueRef & { count: number; limits: LaneLimits; nowMs: number },
+  { projectId, queueId, count, limits, nowMs }: QueueRef & { count: number; limits: StoreLimits; nowMs: number },
 ): Promise<boolean> {
   const { tx } = context;
   const rows = await tx.query<{ key: number }>(
@@ -188,10 +189,18 @@ export async function findQueue(queries: Queries, { projectId, name }: QueuePlac
   return row ?? null;
 }
 
-export function listQueues(queries: Queries, { projectId }: { projectId: ProjectId }): Promise<QueueRow[]> {
+export interface ListQueuesArgs {
+  projectId: ProjectId;
+  after: string;
+  count: number;
+}
+
+/** Ordered by name. */
+export function listQueues(queries: Queries, { projectId, after, count }: ListQueuesArgs): Promise<QueueRow[]> {
   return queries.query<QueueRow>(
-    `select ${QUEUE_FIELDS} from queues q where q.project_id = ? and q.deleted = 0 order by q.name`,
-    [projectId],
+    `select ${QUEUE_FIELDS} from queues q where q.project_id = ? and q.deleted = 0 and q.name > ?
+     order by q.name limit ?`,
+    [projectId, after, count],
   );
 }
 
@@ -207,7 +216,7 @@ const NOTHING: Freed = { queues: [], flowKeys: [], projects: [] };
 
 function gateAndTime(
   { tx }: WriteContext,
-  { limits, nowMs }: { limits: LaneLimits; nowMs: number },
+  { limits, nowMs }: { limits: StoreLimits; nowMs: number },
 ): { gate: ProjectGate; nowMs: number } {
   return { gate: new ProjectGate(tx, limits.parallelismMax), nowMs };
 }

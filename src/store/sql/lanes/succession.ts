@@ -30,7 +30,7 @@ export async function succeedAll(
   const seen = new Set<number>();
   for (const vacancy of vacancies) {
     const { projectId, queueId, flowKey } = vacancy;
-    if (letGo.gate.roomOf(projectId) === 0) continue;
+    if (letGo.projectsWithLine.has(projectId) || letGo.gate.roomOf(projectId) === 0) continue;
     const lane = flowKey === null ? undefined : letGo.flows.find(projectId, flowKey);
     const inQueue = letGo.heads.find(
       (head) =>

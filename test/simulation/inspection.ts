@@ -1,0 +1,85 @@
+/** Is the database sound, and does everything that waits have a reason? Asked in the middle of a run. */
+import { explain } from '../../src/engine/explain.ts';
+import { decodeFlowKey, decodeLive, decodeQueue } from '../../src/store/decode-lanes.ts';
+import type { Queries } from '../../src/store/driver.ts';
+import { findLive } from '../../src/store/sql/find.ts';
+import { examine } from '../../src/store/sql/invariants.ts';
+import { listKeys } from '../../src/store/sql/lanes/flow-commands.ts';
+import { listQueues } from '../../src/store/sql/lanes/queue-commands.ts';
+import { isQuietSince, PROMPT_MS } from './disturbances.ts';
+import { HEALTHY_ORIGIN } from './endpoints.ts';
+import { BODY_BYTES_MAX, PROJECT, type World } from './world.ts';
+
+export async function inspect(world: World): Promise<void> {
+  await world.lookWith(async (queries) => {
+    for (const { statement, offenders } of await examine(queries)) {
+      if (offenders.length > 0) world.violate('P3', `${statement} But: ${offenders.join(', ')}`);
+    }
+    await compareCounts(world, queries);
+    await askForReasons(world, queries);
+    await lookForOverdue(world, queries);
+  });
+}
+
+/** What the lists say of a lane is what the rows say, counted in another way. */
+async function compareCounts(world: World, queries: Queries): Promise<void> {
+  for (const row of await listQueues(queries, { projectId: PROJECT, after: '', count: 1_000 })) {
+    const { name, lag } = decodeQueue(row);
+    const [counted] = await queries.query<{ count: number }>(
+      `select count(*) as count from messages m join contents c on c.key = m.key join queues q on q.id = m.queue_id
+       where q.deleted = 0 and c.queue_name = ? and q.name = c.queue_name`,
+      [name],
+    );
+    if (lag !== counted?.count) world.violate('P4', `queue ${name} says ${lag} of ${counted?.count} messages`);
+  }
+  const nowMs = world.clock.nowMs();
+  const keys = await listKeys(queries, { projectId: PROJECT, search: '', after: '', count: 100, nowMs });
+  for (const key of keys.map((row) => decodeFlowKey(row, nowMs))) {
+    const rows = await queries.query<{ claim_token: number | null; line: number; due_at_ms: number }>(
+      'select claim_token, line, due_at_ms from messages m join contents c on c.key = m.key where c.flow_control_key = ?',
+      [key.key],
+    );
+    const inFlight = rows.filter((row) => row.claim_token !== null).length;
+    const waiting = rows.filter((row) => row.claim_token === null && row.line === 2 && row.due_at_ms <= nowMs).length;
+    if (key.inFlight !== inFlight) world.violate('P4', `key ${key.key} says ${key.inFlight} of ${inFlight} in flight`);
+    if (key.waitListSize !== waiting) {
+      world.violate('P4', `key ${key.key} says ${key.waitListSize} of ${waiting} waiting`);
+    }
+  }
+}
+
+/** P14: each unfinished message is told a reason that can be true. */
+async function askForReasons(world: World, queries: Queries): Promise<void> {
+  const nowMs = world.clock.nowMs();
+  const rows = await queries.query<{ key: number; id: string }>(
+    'select c.key, c.id from messages m join contents c on c.key = m.key',
+  );
+  for (const { key, id } of rows) {
+    const live = await findLive(queries, { projectId: PROJECT, key, id, nowMs });
+    if (!live) {
+      world.violate('P14', 'nothing is known of an unfinished message', id);
+      continue;
+    }
+    const { reason, sentence, ahead = 0 } = explain(decodeLive(live, nowMs), nowMs);
+    const parallelism = live.queue?.parallelism ?? 1;
+    if (reason === 'queued' && ahead < parallelism) {
+      world.violate('P14', `waits without a reason: "${sentence}"`, id);
+    }
+  }
+}
+
+/** Nothing that may start waits for longer than a moment, when the world is quiet and there is room. */
+async function lookForOverdue(world: World, queries: Queries): Promise<void> {
+  if (world.settings.inFlightBytesMax < 16 * BODY_BYTES_MAX || !world.engine) return;
+  if (!isQuietSince(world, world.clock.elapsedMs - PROMPT_MS)) return;
+  const overdueAtMs = world.clock.nowMs() - PROMPT_MS;
+  const overdue = await queries.query<{ id: string; line: number }>(
+    `select c.id, m.line from messages m join contents c on c.key = m.key
+       left join flow_keys f on f.project_id = m.project_id and f.key = m.flow_key
+     where m.claim_token is null and m.origin = ? and m.due_at_ms <= ?
+       and (m.line = 0 or (m.line = 2 and f.wake_at_ms <= ?))`,
+    [HEALTHY_ORIGIN, overdueAtMs, overdueAtMs],
+  );
+  for (const { id, line } of overdue)
+    world.violate('P9', `nothing holds it in line ${line}, and it does not start`, id);
+}

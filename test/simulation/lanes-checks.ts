@@ -1,0 +1,337 @@
+/** Did queues, flow-control keys and the project's limit hold what they promise (P4, P5)? */
+import type { Claimed, Message, MessageId, Millis } from '../../src/engine/model.ts';
+import type { FlowControl } from '../../src/protocol/settings.ts';
+import type { Evidence } from './checks.ts';
+import { PARALLELISMS_BY_QUEUE } from './lanes-workload.ts';
+import { isCallback, refOf } from './ledger.ts';
+import { type Change, changeOf, initially, possibleValues } from './settings-in-force.ts';
+import type { Start, World } from './world.ts';
+
+export function checkLanes(evidence: Evidence): void {
+  checkProject(evidence);
+  checkKeys(evidence);
+  checkQueues(evidence);
+  checkOrder(evidence);
+  checkBatches(evidence);
+  checkDeletions(evidence);
+}
+
+/** P4: all attempts of a project together are no more than it may have. */
+function checkProject({ world }: Evidence): void {
+  const { parallelismMax } = world.limits;
+  if (parallelismMax === 0) return;
+  for (const { attempt, running } of world.starts) {
+    if (running.length > parallelismMax) {
+      world.violate(
+        'P4',
+        `${running.length} of ${parallelismMax} attempts of the project in flight`,
+        attempt.messageId,
+      );
+    }
+  }
+}
+
+/** P4: no key has more attempts in flight, or starts more in its windows, than it may; a paused one starts none. */
+function checkKeys(evidence: Evidence): void {
+  const { world } = evidence;
+  const startsByKey = new Map<string, Start[]>();
+  for (const start of world.starts) {
+    const key = claimedOf(start)?.message.settings.flowControl?.key;
+    if (key !== undefined) startsByKey.set(key, [...(startsByKey.get(key) ?? []), start]);
+  }
+  for (const [key, starts] of startsByKey) {
+    checkKeyParallelism(world, key, starts, limitChanges(evidence, key, 'parallelism'));
+    checkKeyRate(world, key, starts, limitChanges(evidence, key, 'rate'));
+    checkKeyPause(world, key, starts);
+  }
+}
+
+function checkKeyParallelism(world: World, key: string, starts: Start[], changes: Change<KeyLimits>[]): void {
+  for (const { attempt, atMs, running } of starts) {
+    const inFlight = running.filter(({ message }) => message.settings.flowControl?.key === key).length;
+    const parallelism = Math.max(...possibleValues(changes, atMs).map((limits) => limits.parallelism));
+    if (inFlight > parallelism) {
+      world.violate('P4', `${inFlight} of ${parallelism} attempts of key ${key} in flight`, attempt.messageId);
+    }
+  }
+}
+
+/** How long before an attempt is seen its key may have counted it. */
+const START_LAG_MS: Millis = 500;
+
+/**
+ * Windows follow each other, and nobody outside knows when one begins. But a stretch that is shorter than `n` of them
+ * touches no more than `n + 1`.
+ */
+function checkKeyRate(world: World, key: string, starts: Start[], changes: Change<KeyLimits>[]): void {
+  for (const [first, { attempt, atMs: fromMs }] of starts.entries()) {
+    for (const windows of [1, 2, 4]) {
+      const { rate, periodMs } = loosest(
+        possibleValues(changes, fromMs - START_LAG_MS, fromMs + windows * PERIOD_MS_MAX),
+      );
+      const untilMs = fromMs + windows * periodMs - START_LAG_MS;
+      if (rate === Infinity || hasNewWindow(world, key, fromMs - START_LAG_MS, untilMs)) continue;
+      const within = starts.slice(first).filter(({ atMs }) => atMs < untilMs).length;
+      if (within > (windows + 1) * rate) {
+        const text = `${within} starts of key ${key} in less than ${windows} periods of ${rate}`;
+        world.violate('P4', text, attempt.messageId);
+      }
+    }
+  }
+}
+
+/** The longest that the workload draws. */
+const PERIOD_MS_MAX: Millis = 20_000;
+
+/** Whether something other than time may have ended a window. */
+function hasNewWindow({ jumps, ledger }: World, key: string, fromMs: Millis, toMs: Millis): boolean {
+  if (jumps.some(({ atMs }) => atMs >= fromMs && atMs <= toMs)) return true;
+  const renewals = ledger.keyCalls.filter((call) => call.key === key && ['pin', 'reset'].includes(call.action));
+  return renewals.some(({ begunAtMs, endedAtMs }) => begunAtMs <= toMs && endedAtMs >= fromMs);
+}
+
+function checkKeyPause(world: World, key: string, starts: Start[]): void {
+  const changes = world.ledger.keyCalls
+    .filter((call) => call.key === key && (call.action === 'pause' || call.action === 'resume'))
+    .flatMap((call) => changeOf(call, call.action === 'pause') ?? []);
+  for (const { attempt, atMs } of starts) {
+    if (!possibleValues([initially(false), ...changes], atMs).includes(false)) {
+      world.violate('P4', `started although its key ${key} was paused`, attempt.messageId);
+    }
+  }
+}
+
+interface KeyLimits {
+  /** Infinity: not limited. */
+  parallelism: number;
+  rate: number;
+  periodMs: Millis;
+}
+
+function loosest(limits: readonly KeyLimits[]): KeyLimits {
+  return {
+    parallelism: Math.max(...limits.map(({ parallelism }) => parallelism)),
+    rate: Math.max(...limits.map(({ rate }) => rate)),
+    periodMs: Math.min(...limits.map(({ periodMs }) => periodMs)),
+  };
+}
+
+type Part = 'parallelism' | 'rate';
+
+/** What may have set `part` of the limits of `key`: its messages, and pins, under which messages set nothing. */
+function limitChanges(evidence: Evidence, key: string, part: Part): Change<KeyLimits>[] {
+  const { keyCalls } = evidence.world.ledger;
+  const pins = keyCalls.flatMap((call) => {
+    if (call.action !== 'pin' || call.key !== key || call.pin[part] === undefined) return [];
+    return changeOf(call, limitsOf({ key, periodS: 1, ...call.pin })) ?? [];
+  });
+  const unpins = keyCalls.flatMap((call) =>
+    call.action === 'unpin' && call.key === key && call[part] ? (changeOf(call, null) ?? []) : [],
+  );
+  const byMessages = messageLimits(evidence, key).flatMap((change) => {
+    const before = pins.filter((pin) => pin.begunAtMs <= change.endedAtMs);
+    const isSurelyPinned = before.some(
+      (pin) =>
+        pin.isCertain &&
+        pin.endedAtMs < change.begunAtMs &&
+        !unpins.some((unpin) => unpin.endedAtMs >= pin.begunAtMs && unpin.begunAtMs <= change.endedAtMs),
+    );
+    if (isSurelyPinned) return [];
+    const isSurelyUnpinned = before.every((pin) =>
+      unpins.some((unpin) => unpin.isCertain && unpin.begunAtMs > pin.endedAtMs && unpin.endedAtMs < change.begunAtMs),
+    );
+    return [{ ...change, isCertain: change.isCertain && isSurelyUnpinned }];
+  });
+  return [...pins, ...byMessages];
+}
+
+function messageLimits({ world, histories }: Evidence, key: string): Change<KeyLimits>[] {
+  const published = world.ledger.publishes.flatMap((call) =>
+    call.items.flatMap(({ command, deduplicated, refused }) => {
+      const { flowControl } = command.options.settings;
+      if (flowControl?.key !== key || deduplicated || refused) return [];
+      return changeOf(call, limitsOf(flowControl)) ?? [];
+    }),
+  );
+  const flowByKey = new Map([...histories.values()].map(({ message }) => [message.key, message.settings.flowControl]));
+  const revived = world.ledger.deadCalls.flatMap((call) =>
+    call.dlqIds.flatMap((dlqId) => {
+      const flowControl = flowByKey.get(Number(dlqId.split('-')[1]));
+      if (call.action !== 'retry' || flowControl?.key !== key || call.missing) return [];
+      return changeOf(call, limitsOf(flowControl)) ?? [];
+    }),
+  );
+  return [...published, ...revived];
+}
+
+function limitsOf({ parallelism = Infinity, rate = Infinity, periodS }: FlowControl): KeyLimits {
+  return { parallelism, rate, periodMs: periodS * 1000 };
+}
+
+/** P4: no queue works on more messages at a time than it may, and a paused one starts none. */
+function checkQueues(evidence: Evidence): void {
+  const { world } = evidence;
+  const births = birthsOf(evidence);
+  for (const start of world.starts) {
+    const { attempt, atMs, running } = start;
+    const queueName = claimedOf(start)?.message.settings.queueName;
+    if (queueName === undefined) continue;
+    const changes = queueChanges(world, queueName);
+    if (possibleValues(changes, atMs).every(({ isPaused }) => isPaused)) {
+      world.violate('P5', `started although its queue ${queueName} was paused`, attempt.messageId);
+    }
+    const inFlight = running.filter(
+      ({ message }) =>
+        message.settings.queueName === queueName && !isOfDeletedQueue(world, queueName, births.get(message.id), atMs),
+    );
+    // What was started under a higher parallelism finishes, retries included.
+    const oldestMs = Math.min(atMs, ...inFlight.map(({ message }) => births.get(message.id)?.begunAtMs ?? atMs));
+    const parallelism = Math.max(...possibleValues(changes, oldestMs, atMs).map((queue) => queue.parallelism));
+    if (inFlight.length > parallelism) {
+      const text = `${inFlight.length} of ${parallelism} messages of queue ${queueName} in flight`;
+      world.violate('P4', text, attempt.messageId);
+    }
+  }
+}
+
+function queueChanges({ ledger }: World, queueName: string): Change<{ parallelism: number; isPaused: boolean }>[] {
+  const fresh = initially({ parallelism: 1, isPaused: false });
+  const calls = ledger.queueCalls.filter((call) => call.queueName === queueName && call.wasDone !== false);
+  // A pause leaves the parallelism as it was.
+  const parallelism = Math.max(...(PARALLELISMS_BY_QUEUE[queueName] ?? []));
+  const changes = calls.flatMap((call) => {
+    if (call.action === 'delete') return changeOf(call, fresh.value) ?? [];
+    if (call.action === 'save') return changeOf(call, { parallelism: call.parallelism, isPaused: call.isPaused }) ?? [];
+    return changeOf(call, { parallelism, isPaused: call.action === 'pause' }) ?? [];
+  });
+  return [fresh, ...changes];
+}
+
+/**
+ * P5: with parallelism 1 first attempts follow the order of acceptance, and a started message holds the line until it and
+ * its callbacks have ended.
+ */
+function checkOrder(evidence: Evidence): void {
+  const { world, histories, remains } = evidence;
+  const births = birthsOf(evidence);
+  const sources = callbackSources(evidence);
+  for (const [queueName, parallelisms] of Object.entries(PARALLELISMS_BY_QUEUE)) {
+    const parallelism = Math.max(...parallelisms);
+    /** Messages and their callbacks that are started and unfinished, each with the one whose slot it has. */
+    const open = new Map<MessageId, MessageId>();
+    const started = new Set<MessageId>();
+    const acceptedAt = new Map<MessageId, number>();
+    let latestStarted = -1;
+    for (const [index, { id, state }] of remains.changes.entries()) {
+      if (TERMINAL.has(state)) open.delete(id);
+      const source = sources.get(id);
+      if (source?.settings.queueName === queueName && state === 'CREATED') open.set(id, source.id);
+      if (histories.get(id)?.message.settings.queueName !== queueName) continue;
+      if (state === 'CREATED') acceptedAt.set(id, index);
+      if (state !== 'ACTIVE') continue;
+      open.set(id, id);
+      const bornMs = births.get(id)?.endedAtMs ?? Infinity;
+      const holders = new Set(open.values());
+      for (const each of holders) {
+        if (isOfDeletedQueue(world, queueName, births.get(each), bornMs)) holders.delete(each);
+      }
+      if (holders.size > parallelism) {
+        const text = `${holders.size} messages of queue ${queueName} are started and unfinished`;
+        world.violate(parallelism === 1 ? 'P5' : 'P4', text, id);
+      }
+      const at = acceptedAt.get(id) ?? -1;
+      if (parallelism === 1 && !started.has(id) && at < latestStarted) {
+        world.violate('P5', `started after one that queue ${queueName} had accepted later`, id);
+      }
+      started.add(id);
+      latestStarted = Math.max(latestStarted, at);
+    }
+  }
+}
+
+/** The message that each callback tells of; a callback that came from the DLQ holds no slot. */
+function callbackSources({ world, histories }: Evidence): Map<MessageId, Message> {
+  const revived = new Set(world.ledger.deadCalls.flatMap(({ ids }) => ids ?? []));
+  const sources = new Map<MessageId, Message>();
+  const told = new Set<string>();
+  const oldestFirst = [...histories.values()].toSorted((a, b) => a.message.key - b.message.key);
+  for (const { message } of oldestFirst) {
+    if (!isCallback(message.body) || revived.has(message.id)) continue;
+    const text = new TextDecoder().decode(message.body);
+    const source = histories.get((JSON.parse(text) as { sourceMessageId: MessageId }).sourceMessageId);
+    // The same body again: it was retried by somebody who heard no answer.
+    if (source && !told.has(text)) sources.set(message.id, source.message);
+    told.add(text);
+  }
+  return sources;
+}
+
+/** P5: the messages of one batch enter their queue in its order (messaging.md 14, item 10). */
+function checkBatches({ world, remains }: Evidence): void {
+  const acceptedAt = new Map<MessageId, number>();
+  for (const [index, { id, state }] of remains.changes.entries()) if (state === 'CREATED') acceptedAt.set(id, index);
+  for (const { items, fortune } of world.ledger.publishes) {
+    if (fortune !== 'acked') continue;
+    const enqueued = items.filter(({ command, deduplicated }) => command.options.settings.queueName && !deduplicated);
+    for (const [index, { id = '' }] of enqueued.entries()) {
+      const before = acceptedAt.get(enqueued[index - 1]?.id ?? '') ?? -1;
+      if ((acceptedAt.get(id) ?? Infinity) < before) world.violate('P5', 'was enqueued before one ahead of it', id);
+    }
+  }
+}
+
+const TERMINAL: ReadonlySet<string> = new Set(['DELIVERED', 'FAILED', 'CANCELED']);
+
+/** P2: nothing of a deleted queue starts after its deletion was confirmed. */
+function checkDeletions(evidence: Evidence): void {
+  const { world, attemptsById, histories } = evidence;
+  const births = birthsOf(evidence);
+  for (const { action, queueName, fortune, begunAtMs, endedAtMs } of world.ledger.queueCalls) {
+    if (action !== 'delete' || fortune !== 'acked') continue;
+    for (const { message } of histories.values()) {
+      if (message.settings.queueName !== queueName || (births.get(message.id)?.endedAtMs ?? Infinity) >= begunAtMs)
+        continue;
+      const late = attemptsById.get(message.id)?.find((attempt) => (world.startOf.get(attempt)?.atMs ?? 0) > endedAtMs);
+      if (late) world.violate('P2', 'sent after its queue was deleted', message.id);
+    }
+  }
+}
+
+interface Birth {
+  begunAtMs: Millis;
+  endedAtMs: Millis;
+}
+
+/** When each message was accepted, as nearly as its client knows. */
+function birthsOf({ world, histories }: Evidence): Map<MessageId, Birth> {
+  const births = new Map<MessageId, Birth>();
+  const callByRef = new Map(
+    world.ledger.publishes.flatMap((call) => call.items.map(({ ref }) => [ref, call] as const)),
+  );
+  const published = new Set(world.ledger.publishes.flatMap(({ items }) => items.flatMap(({ id }) => id ?? [])));
+  const revivals = new Map(world.ledger.deadCalls.flatMap((call) => (call.ids ?? []).map((id) => [id, call] as const)));
+  for (const { message } of histories.values()) {
+    const call = revivals.get(message.id) ?? callByRef.get(refOf(message.body));
+    // A successor that nobody heard of was made at some time after its first.
+    const isKnown = revivals.has(message.id) || published.has(message.id);
+    if (call) births.set(message.id, { begunAtMs: call.begunAtMs, endedAtMs: isKnown ? call.endedAtMs : Infinity });
+  }
+  return births;
+}
+
+/** Whether a deletion may have come between the birth of a message and `atMs`, so that it may be of an earlier queue. */
+function isOfDeletedQueue({ ledger }: World, queueName: string, birth: Birth | undefined, atMs: Millis): boolean {
+  if (!birth) return true;
+  return ledger.queueCalls.some(
+    (call) =>
+      call.action === 'delete' &&
+      call.queueName === queueName &&
+      call.fortune !== 'rejected' &&
+      call.begunAtMs <= atMs &&
+      call.endedAtMs >= birth.begunAtMs,
+  );
+}
+
+function claimedOf({ attempt, running }: Start): Claimed | undefined {
+  return running.find(({ claimToken }) => claimToken === attempt.claimToken);
+}

@@ -1,0 +1,122 @@
+/** Bugs that queues, limits and pauses have had elsewhere, put between the engine and its store as in `planted-bugs.ts`. */
+import type { Message, NewMessage, Settlement } from '../../src/engine/model.ts';
+import type { Store } from '../../src/engine/stores.ts';
+import { altered, type PlantedBug } from './planted-bugs.ts';
+import { PROJECT, type Sabotage } from './world.ts';
+
+export const LANE_BUGS: Record<string, PlantedBug> = {
+  'a queue lets the next one go while a retry is pending': { promise: 'P5', sabotage: () => atRetry(withOneMoreSlot) },
+  'a slot of a queue is freed twice': { promise: 'P5', sabotage: () => atEnd(withOneMoreSlot) },
+  'a slot of a queue is never freed': { promise: 'P2', sabotage: () => atEnd(withoutSlots) },
+  'a batch is enqueued backwards': { promise: 'P5', sabotage: () => altered(enqueuedBackwards) },
+  'a paused queue goes on': { promise: 'P5', sabotage: () => altered(withoutQueuePause) },
+  'a deleted queue goes on': { promise: 'P2', sabotage: () => altered(withoutDeletion) },
+  'the next one of a lane is claimed and not started': { promise: 'P2', sabotage: () => altered(forgettingSuccessors) },
+  'what a lane lets go wakes nobody': { promise: 'P2', sabotage: () => altered(withoutWakeUps) },
+  'a key has one more in flight than it may': { promise: 'P4', sabotage: () => altered(withOneMoreInFlight) },
+  'the rate does not count retries': { promise: 'P4', sabotage: () => atRetry(withFreshWindow) },
+  'a paused key goes on': { promise: 'P4', sabotage: () => altered(withoutKeyPause) },
+  'a pin changes nothing': { promise: 'P4', sabotage: () => altered(withoutPins) },
+};
+
+type AfterSettle = (store: Store, message: Message, nowMs: number) => Promise<void>;
+
+function atRetry(then: AfterSettle): Sabotage {
+  return afterSettle(({ change }) => change.next.kind === 'waiting', then);
+}
+
+function atEnd(then: AfterSettle): Sabotage {
+  return afterSettle(({ change }) => change.next.kind === 'finished', then);
+}
+
+function afterSettle(isMeant: (settlement: Settlement) => boolean, then: AfterSettle): Sabotage {
+  return altered((store) => {
+    const messages = new Map<number, Message>();
+    return {
+      accept: (news, nowMs) => {
+        for (const { message } of news) messages.set(message.key, message);
+        return store.accept(news, nowMs);
+      },
+      settle: async (settlement, nowMs, succession) => {
+        const answer = await store.settle(settlement, nowMs, succession);
+        const message = messages.get(settlement.key);
+        if (message && answer.kind === 'saved' && isMeant(settlement)) await then(store, message, nowMs);
+        return answer;
+      },
+    };
+  });
+}
+
+/** The next one gets a slot beside those that are taken. */
+async function withOneMoreSlot(store: Store, { settings }: Message, nowMs: number): Promise<void> {
+  const queue = settings.queueName === undefined ? undefined : await store.findQueue(PROJECT, settings.queueName);
+  if (!queue) return;
+  await store.saveQueue(PROJECT, { ...queue, parallelism: queue.parallelism + 1 }, nowMs);
+  await store.saveQueue(PROJECT, queue, nowMs);
+}
+
+async function withoutSlots(store: Store, { settings }: Message, nowMs: number): Promise<void> {
+  if (settings.queueName === undefined) return;
+  await store.saveQueue(PROJECT, { name: settings.queueName, parallelism: 0, isPaused: false }, nowMs);
+}
+
+async function withFreshWindow(store: Store, { settings }: Message, nowMs: number): Promise<void> {
+  if (settings.flowControl) await store.resetKeyRate(PROJECT, settings.flowControl.key, nowMs);
+}
+
+function enqueuedBackwards(store: Store): Partial<Store> {
+  return {
+    accept: async (messages, nowMs) => (await store.accept(messages.toReversed(), nowMs)).toReversed(),
+  };
+}
+
+function withoutQueuePause(store: Store): Partial<Store> {
+  return {
+    setQueuePaused: async (projectId, name, isPaused, nowMs) =>
+      isPaused ? 'saved' : await store.setQueuePaused(projectId, name, isPaused, nowMs),
+  };
+}
+
+function withoutDeletion(): Partial<Store> {
+  return { deleteQueue: async () => undefined };
+}
+
+function forgettingSuccessors(store: Store): Partial<Store> {
+  return {
+    settle: async (settlement, nowMs, succession) => {
+      const answer = await store.settle(settlement, nowMs, succession);
+      if (answer.kind === 'stale') return answer;
+      const { next: _next, ...rest } = answer;
+      return rest;
+    },
+  };
+}
+
+function withoutWakeUps(): Partial<Store> {
+  return { onDue: () => {} };
+}
+
+function withOneMoreInFlight(store: Store): Partial<Store> {
+  const loosened = (news: NewMessage): NewMessage => {
+    const { flowControl } = news.message.settings;
+    if (flowControl?.parallelism === undefined) return news;
+    const settings = {
+      ...news.message.settings,
+      flowControl: { ...flowControl, parallelism: flowControl.parallelism + 1 },
+    };
+    return { ...news, message: { ...news.message, settings } };
+  };
+  return { accept: (messages, nowMs) => store.accept(messages.map(loosened), nowMs) };
+}
+
+function withoutKeyPause(store: Store): Partial<Store> {
+  return {
+    setKeyPaused: async (projectId, key, isPaused, nowMs) => {
+      if (!isPaused) await store.setKeyPaused(projectId, key, isPaused, nowMs);
+    },
+  };
+}
+
+function withoutPins(): Partial<Store> {
+  return { pinKey: async () => {} };
+}

@@ -1,0 +1,172 @@
+/** What the clients do with queues and flow-control keys: which lanes their messages name, and what befalls the lanes. */
+import type { Engine } from '../../src/engine/commands.ts';
+import type { FlowPin } from '../../src/engine/lanes.ts';
+import type { FlowControl, MessageSettings } from '../../src/protocol/settings.ts';
+import type { SeededRandom } from '../../src/testing/seeded-random.ts';
+import type { KeyAction, QueueAction } from './ledger.ts';
+import { PROJECT, type World } from './world.ts';
+
+/** Each queue with the parallelisms that it may be given. */
+export const PARALLELISMS_BY_QUEUE: Readonly<Record<string, readonly number[]>> = {
+  'one-by-one': [1],
+  'two-at-a-time': [2],
+  changing: [1, 2, 3],
+};
+const QUEUES = Object.keys(PARALLELISMS_BY_QUEUE);
+
+/** The limits that all messages of a key state, or that each message draws its own. */
+const LIMITS_BY_KEY: Readonly<Record<string, Omit<FlowControl, 'key'> | 'drawn'>> = {
+  slots: { parallelism: 2, periodS: 1 },
+  rate: { rate: 2, periodS: 5 },
+  both: { parallelism: 1, rate: 3, periodS: 10 },
+  changing: 'drawn',
+  pinned: 'drawn',
+};
+const KEYS = Object.keys(LIMITS_BY_KEY);
+/** The only key that is pinned, unpinned and reset: what the others allow is known better. */
+const PINNED_KEY = 'pinned';
+
+const UNPINNED_PARTS = [
+  { parallelism: true, rate: false },
+  { parallelism: false, rate: true },
+  { parallelism: true, rate: true },
+];
+
+const STEP_WEIGHTS = {
+  saveQueue: 5,
+  pauseQueue: 4,
+  resumeQueue: 6,
+  deleteQueue: 2,
+  pauseKey: 3,
+  resumeKey: 5,
+  pinKey: 3,
+  unpinKey: 2,
+  resetKeyRate: 2,
+};
+
+export class LaneWorkload {
+  readonly #world: World;
+  readonly #random: SeededRandom;
+  /** How many of the messages are in a lane. */
+  readonly #share: number;
+
+  constructor(world: World, random: SeededRandom) {
+    this.#world = world;
+    this.#random = random.fork();
+    this.#share = this.#random.choose([0.1, 0.4, 0.9]);
+  }
+
+  step(): void {
+    const step = this.#random.weighted(STEP_WEIGHTS);
+    void this[`${step}`]();
+  }
+
+  /** The lanes of one message; none of them, as the lot falls. */
+  lanesOfMessage(): Pick<MessageSettings, 'queueName' | 'flowControl'> {
+    const random = this.#random;
+    if (!random.chance(this.#share)) return {};
+    const lanes: Pick<MessageSettings, 'queueName' | 'flowControl'> = {};
+    if (random.chance(0.6)) lanes.queueName = random.choose(QUEUES);
+    if (lanes.queueName === undefined || random.chance(0.4)) lanes.flowControl = this.#limits(random.choose(KEYS));
+    return lanes;
+  }
+
+  /** Opens every lane that somebody has closed. Resolves when all of them are. */
+  async openAll(): Promise<void> {
+    for (const queueName of QUEUES) await this.resumeQueue(queueName);
+    for (const key of KEYS) await this.resumeKey(key);
+    await this.unpinKey({ parallelism: true, rate: true });
+  }
+
+  saveQueue(): Promise<void> {
+    const queueName = this.#random.choose(QUEUES);
+    const parallelism = this.#random.choose(PARALLELISMS_BY_QUEUE[queueName] ?? []);
+    const isPaused = this.#random.chance(0.1);
+    return this.#callQueue({ action: 'save', queueName, parallelism, isPaused }, (engine) =>
+      engine.saveQueue(PROJECT, { name: queueName, parallelism, isPaused }),
+    );
+  }
+
+  pauseQueue(): Promise<void> {
+    const queueName = this.#random.choose(QUEUES);
+    return this.#callQueue({ action: 'pause', queueName }, (engine) => engine.setQueuePaused(PROJECT, queueName, true));
+  }
+
+  resumeQueue(queueName = this.#random.choose(QUEUES)): Promise<void> {
+    return this.#callQueue({ action: 'resume', queueName }, (engine) =>
+      engine.setQueuePaused(PROJECT, queueName, false),
+    );
+  }
+
+  deleteQueue(): Promise<void> {
+    const queueName = this.#random.choose(QUEUES);
+    return this.#callQueue({ action: 'delete', queueName }, async (engine) => {
+      await engine.deleteQueue(PROJECT, queueName);
+      return 'saved';
+    });
+  }
+
+  pauseKey(): Promise<void> {
+    const key = this.#random.choose(KEYS);
+    return this.#callKey({ action: 'pause', key }, (engine) => engine.setKeyPaused(PROJECT, key, true));
+  }
+
+  resumeKey(key = this.#random.choose(KEYS)): Promise<void> {
+    return this.#callKey({ action: 'resume', key }, (engine) => engine.setKeyPaused(PROJECT, key, false));
+  }
+
+  pinKey(): Promise<void> {
+    const { parallelism, rate, periodS } = this.#limits(PINNED_KEY);
+    const pin: FlowPin = {};
+    if (parallelism !== undefined) pin.parallelism = parallelism;
+    if (rate !== undefined) Object.assign(pin, { rate, periodS });
+    return this.#callKey({ action: 'pin', key: PINNED_KEY, pin }, (engine) => engine.pinKey(PROJECT, PINNED_KEY, pin));
+  }
+
+  unpinKey(parts = this.#random.choose(UNPINNED_PARTS)): Promise<void> {
+    return this.#callKey({ action: 'unpin', key: PINNED_KEY, ...parts }, (engine) =>
+      engine.unpinKey(PROJECT, PINNED_KEY, parts),
+    );
+  }
+
+  resetKeyRate(): Promise<void> {
+    return this.#callKey({ action: 'reset', key: PINNED_KEY }, (engine) => engine.resetKeyRate(PROJECT, PINNED_KEY));
+  }
+
+  #limits(key: string): FlowControl {
+    const limits = LIMITS_BY_KEY[key];
+    if (limits !== undefined && limits !== 'drawn') return { key, ...limits };
+    const random = this.#random;
+    const drawn: FlowControl = { key, periodS: random.int(1, 20) };
+    const kind = random.choose(['parallelism', 'rate', 'both']);
+    if (kind !== 'rate') drawn.parallelism = random.int(1, 3);
+    if (kind !== 'parallelism') drawn.rate = random.int(1, 5);
+    return drawn;
+  }
+
+  async #callQueue(asked: QueueAction, action: (engine: Engine) => Promise<string>): Promise<void> {
+    const { engine, ledger } = this.#world;
+    if (!engine) return;
+    const call = ledger.begin(ledger.queueCalls, asked);
+    await this.#world.call(
+      call,
+      `${asked.action} of queue ${asked.queueName}`,
+      () => action(engine),
+      (answer) => {
+        call.wasDone = answer === 'saved';
+      },
+    );
+  }
+
+  async #callKey(asked: KeyAction, action: (engine: Engine) => Promise<void>): Promise<void> {
+    const { engine, ledger } = this.#world;
+    if (!engine) return;
+    const call = ledger.begin(ledger.keyCalls, asked);
+    await this.#world.call(
+      call,
+      `${asked.action} of key ${asked.key}`,
+      () => action(engine),
+      () => {},
+    );
+  }
+}

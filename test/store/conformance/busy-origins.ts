@@ -1,0 +1,98 @@
+import { expect, it } from 'vitest';
+import type { Message } from '../../../src/engine/model.ts';
+import type { FlowControl } from '../../../src/protocol/settings.ts';
+import { delivered, eachWorld, type OpenStore, PROJECT, settlement, T0, type World } from './world.ts';
+
+const A = 'https://a.example';
+const B = 'https://b.example';
+
+/** Messages of flow-control keys whose endpoints are busy: how they get by with two lines to wait in. */
+export function busyOriginsConformance(open: OpenStore): void {
+  const world = eachWorld(open);
+
+  function acceptMany(count: number, flowControl: FlowControl, url = A): Promise<Message[]> {
+    return Promise.all(Array.from({ length: count }, () => world().accept({ url, settings: { flowControl } })));
+  }
+
+  it('lets no more of a key wait for a busy origin than could be in flight, and asks for no further claim', async () => {
+    await acceptMany(20, { key: 'k', parallelism: 3, periodS: 1 });
+    const { claimed, parked, nextDueAtMs } = await world().claim({ roomByOrigin: { [A]: 1 } });
+    expect([claimed.length, parked, nextDueAtMs]).toEqual([1, [A], undefined]);
+    expect(await keyOf(world(), 'k')).toMatchObject({ inFlight: 1, waitListSize: 17 });
+    await world().claim({ roomByOrigin: { [A]: 0 } });
+    expect(await keyOf(world(), 'k')).toMatchObject({ inFlight: 1, waitListSize: 17 });
+  });
+
+  it('counts those that wait for their origin against the rate too, also in the next period', async () => {
+    await acceptMany(20, { key: 'k', rate: 2, periodS: 60 });
+    for (const nowMs of [T0, T0 + 60_000, T0 + 120_000]) {
+      const answer = await world().claim({ roomByOrigin: { [A]: 0 } }, nowMs);
+      expect([answer.claimed.length, answer.nextDueAtMs]).toEqual([0, undefined]);
+    }
+    expect(await world().store.findKey(PROJECT, 'k', T0 + 120_000)).toMatchObject({ waitListSize: 18, rateCount: 0 });
+    const answer = await world().claim({ due: false, unpark: [A] }, T0 + 120_000);
+    expect([answer.claimed.length, answer.nextDueAtMs]).toEqual([2, T0 + 180_000]);
+  });
+
+  it('starts no new message of a key before those that wait for their origin', async () => {
+    const flowControl = { key: 'k', parallelism: 1, periodS: 1 };
+    await acceptMany(1, flowControl);
+    await world().claim({ roomByOrigin: { [A]: 0 } });
+    const standing = { kind: 'claimed', claimToken: world().number() } as const;
+    const late = world().message({ url: B, settings: { flowControl }, standing });
+    expect(await world().store.accept([late], T0)).toEqual([{ kind: 'accepted', standing: 'held' }]);
+    expect(await keyOf(world(), 'k')).toMatchObject({ inFlight: 0, waitListSize: 1 });
+  });
+
+  it('goes on with the next of a key when one that waits for its origin starts and ends', async () => {
+    const [first, second] = await acceptMany(3, { key: 'k', parallelism: 1, periodS: 1 });
+    await world().claim({ roomByOrigin: { [A]: 0 } });
+    const { claimed } = await world().claim({ unpark: [A] });
+    expect(claimed.map(({ message }) => message.key)).toEqual([first?.key]);
+    const { message, claimToken } = claimed[0] ?? { message: first as Message, claimToken: 0 };
+    await world().store.settle(settlement(message, claimToken, delivered()), T0);
+    const next = await world().claim();
+    expect(next.claimed.map((claim) => claim.message.key)).toEqual([second?.key]);
+  });
+
+  it('goes on with the next of a key when one that waits for its origin is cancelled', async () => {
+    const [first] = await acceptMany(1, { key: 'k', parallelism: 1, periodS: 1 });
+    const [second] = await acceptMany(1, { key: 'k', parallelism: 1, periodS: 1 }, B);
+    expect((await world().claim({ roomByOrigin: { [A]: 0 } })).claimed).toEqual([]);
+    const due: number[] = [];
+    world().store.onDue((dueAtMs) => due.push(dueAtMs));
+    expect(await world().store.cancelById(PROJECT, [first?.id ?? ''], T0)).toBe(1);
+    expect(due).toEqual([T0]);
+    expect((await world().claim()).claimed.map(({ message }) => message.key)).toEqual([second?.key]);
+  });
+
+  it('goes on with the next of a key when the queue of one that waits for its origin is paused', async () => {
+    const flowControl = { key: 'k', parallelism: 1, periodS: 1 };
+    const inQueue = await world().accept({ url: A, settings: { flowControl, queueName: 'q' } });
+    const [other] = await acceptMany(1, flowControl, B);
+    await world().claim({ roomByOrigin: { [A]: 0 } });
+    await world().store.setQueuePaused(PROJECT, 'q', true, T0);
+    const { claimed } = await world().claim();
+    expect(claimed.map(({ message }) => message.key)).toEqual([other?.key]);
+    await world().store.setQueuePaused(PROJECT, 'q', false, T0);
+    const { message, claimToken } = claimed[0] ?? { message: inQueue, claimToken: 0 };
+    await world().store.settle(settlement(message, claimToken, delivered()), T0);
+    expect((await world().claim()).claimed.map((claim) => claim.message.key)).toEqual([inQueue.key]);
+  });
+
+  it('holds back what waits for its origin when its key is paused, and starts it when that goes on', async () => {
+    const [first] = await acceptMany(3, { key: 'k', parallelism: 2, periodS: 1 });
+    await world().claim({ roomByOrigin: { [A]: 0 } });
+    await world().store.setKeyPaused(PROJECT, 'k', true, T0);
+    expect(await world().claim({ unpark: [A] })).toMatchObject({ claimed: [], emptied: [A] });
+    expect(await keyOf(world(), 'k')).toMatchObject({ isPaused: true, waitListSize: 3 });
+    await world().store.setKeyPaused(PROJECT, 'k', false, T0);
+    const { claimed } = await world().claim();
+    expect(claimed.map(({ message }) => message.key)[0]).toBe(first?.key);
+    expect(claimed).toHaveLength(2);
+  });
+}
+
+function keyOf(world: World, key: string) {
+  return world.store.findKey(PROJECT, key, T0);
+}
