@@ -5,8 +5,8 @@ import { readFinalView } from './final-view.ts';
 import type { Ledger } from './ledger.ts';
 
 // What piled up in a queue goes out one by one, retries and callbacks included, and what a rate allows only so many in a
-// second: some seconds each. The rest is for long loops and a busy machine.
-const LIMIT_MS = 60_000;
+// second: some seconds each. Shorter than a minute, after which retention would tidy up what nobody else does.
+const LIMIT_MS = 40_000;
 
 /** Resolves with those messages, acknowledged or logged, that had no ending in the logs in time: none, if all is well. */
 export async function untilSettled(ledger: Ledger, client: Client, limitMs = LIMIT_MS): Promise<string[]> {
