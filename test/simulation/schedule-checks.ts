@@ -198,7 +198,10 @@ function checkRegular(world: World, story: ScheduleStory, { wall, endings }: Kno
     const made = story.triggers.filter((each) => each.begunAtMs >= atMs && each.begunAtMs <= atMs + PROMPT_MS);
     const times = made.reduce((sum, { timesByUrl }) => sum + Math.max(...timesByUrl.values()), 0);
     if (times === 1) continue;
-    if (times === 0 && (mayHaveNoEndpoint(world, plan, atMs) || mayBeBusy(story, plan, { atMs, timeMs, endings }))) {
+    if (
+      times === 0 &&
+      (mayHaveNoEndpoint(world, plan, atMs) || mayBeBusy(world, story, { plan, atMs, timeMs, endings }))
+    ) {
       continue;
     }
     const text = `schedule ${story.scheduleId} was triggered ${times} times for ${new Date(timeMs).toISOString()}`;
@@ -351,11 +354,13 @@ function mayHaveNoEndpoint({ ledger }: World, { command }: PlanInForce, fromMs: 
 
 /** Whether the schedule does not overlap, and a message of its trigger before may not have ended at a time. */
 function mayBeBusy(
+  { jumps }: World,
   { triggers }: ScheduleStory,
-  { command }: PlanInForce,
-  { atMs, timeMs, endings }: { atMs: Millis; timeMs: Millis; endings: Endings },
+  { plan, atMs, timeMs, endings }: { plan: PlanInForce; atMs: Millis; timeMs: Millis; endings: Endings },
 ): boolean {
-  if (command.options.scheduleOverlap !== 'skip') return false;
+  if (plan.command.options.scheduleOverlap !== 'skip') return false;
+  // Once the clock was set, the time at which a message ended says nothing any more.
+  if (jumps.some((jump) => jump.atMs > atMs)) return true;
   const before = triggers.findLast(({ begunAtMs }) => begunAtMs < atMs);
   return (before?.messages ?? []).some(({ id }) => (endings.endedAtWallMs.get(id) ?? Infinity) >= timeMs);
 }
