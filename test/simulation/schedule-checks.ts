@@ -140,11 +140,13 @@ function checkOnce(world: World, { scheduleId, calls, triggers }: ScheduleStory,
     const { begunAtMs, plan, messages } = trigger;
     const decidedAtMs = begunAtMs - DECIDED_BEFORE_MS;
     const before = triggers[index - 1];
+    // What was triggered stays known, however often somebody touches the schedule meanwhile.
+    const knownMs = passedMs;
     for (const call of calls) {
       if (call.begunAtMs > begunAtMs || call.endedAtMs < (before?.begunAtMs ?? 0)) continue;
       const sinceMs = wall.lowest(call.begunAtMs, Math.min(call.endedAtMs, begunAtMs));
       if (call.action === 'delete') passedMs = -Infinity;
-      else if (sinceMs < passedMs - SET_BACK_MS_MAX) passedMs = sinceMs;
+      else if (sinceMs < knownMs - SET_BACK_MS_MAX) passedMs = Math.min(passedMs, sinceMs);
     }
     const period = periodOf(plan.command.options.cron);
     if (period.kind === 'interval') {
@@ -227,15 +229,17 @@ function surelyDue(
 }
 
 /** A clock time up to which the schedule may have had its times already, or wait for none. */
-function passedBefore({ calls }: ScheduleStory, atMs: Millis, wall: WallClock): Millis {
+function passedBefore(story: ScheduleStory, atMs: Millis, wall: WallClock): Millis {
   let passedMs = -Infinity;
   let sinceMs: Millis = 0;
   let isGone = true;
-  for (const { action, fortune, begunAtMs, endedAtMs } of calls) {
+  for (const { action, fortune, begunAtMs, endedAtMs } of story.calls) {
     if (begunAtMs >= atMs) break;
     const highestMs = Math.max(passedMs, wall.highest(sinceMs, Math.min(endedAtMs, atMs)));
     const nowMs = wall.highest(begunAtMs, Math.min(endedAtMs, atMs));
-    if (fortune !== 'acked' || action === 'pause') passedMs = highestMs;
+    // Resuming an active schedule changes nothing.
+    const isIdle = action === 'resume' && certainState(story, begunAtMs - 1, begunAtMs - 1) !== 'paused';
+    if (fortune !== 'acked' || action === 'pause' || isIdle) passedMs = highestMs;
     else if (action === 'create' && isGone) passedMs = nowMs;
     else if (action !== 'delete') passedMs = Math.max(nowMs, Math.min(highestMs, nowMs + SET_BACK_MS_MAX));
     isGone = fortune === 'acked' ? action === 'delete' : isGone && action !== 'create';
