@@ -71,6 +71,7 @@ const SECTIONS: Readonly<Record<string, string>> = {
   messages: 'Messages',
   dlq: 'Dead letter queue',
   topics: 'URL groups',
+  schedules: 'Schedules',
   queues: 'Queues',
   flowControl: 'Flow control',
   globalParallelism: 'Flow control',

@@ -69,6 +69,10 @@ describe('the document', () => {
     expect(templates).toHaveLength(new Set(templates).size);
   });
 
+  it('names its sections as people would', () => {
+    for (const { name } of document.tags) expect(name).toMatch(/^[A-Z]/);
+  });
+
   it('refers only to what is in it, and has no component that nothing refers to', () => {
     const references = new Set(referencesIn(document));
     const components = ['schemas', 'responses'] as const;
