@@ -25,6 +25,15 @@ describe('waypost', () => {
     expect(stdout).toContain('Usage: waypost <command>');
   });
 
+  it.each(['20.20.2', '22.18.0'])('says in one line that Node %s is too old for it', async (version) => {
+    const pretend = `Object.defineProperty(process,'versions',{value:{node:'${version}'}})`;
+    const { code, stdout, stderr } = await runWaypost(['--version'], {
+      NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(pretend)}`,
+    });
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toMatch(new RegExp(`^waypost: Node ${version} is too old, 22.19 or newer is needed.*\\n$`));
+  });
+
   it('prints its version', async () => {
     expect((await runWaypost(['--version'])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
   });
