@@ -146,8 +146,9 @@ describe('a queue', () => {
     await world.publish(to('a'), headers);
     const duplicate = await world.post(`enqueue/q/${to('a')}`, undefined, headers);
     expect([duplicate.status, duplicate.json.deduplicated]).toEqual([202, true]);
-    for (const option of ['upstash-delay', 'upstash-not-before']) {
-      const reply = await world.post(`enqueue/q/${to('a')}`, undefined, { [option]: '5' });
+    const refused = { 'upstash-delay': '5', 'upstash-not-before': '5', 'upstash-cron': '@daily' };
+    for (const [option, value] of Object.entries(refused)) {
+      const reply = await world.post(`enqueue/q/${to('a')}`, undefined, { [option]: value });
       expect([reply.status, reply.json.error]).toEqual([400, expect.stringMatching(/is not supported for queues$/)]);
     }
     for (const path of ['enqueue/q', 'enqueue/q/']) {
