@@ -50,6 +50,16 @@ describe('waypost', () => {
     expect(stdout).toContain('--in-flight-max <number>');
   });
 
+  it.each(['init', 'projects', 'tokens', 'doctor'])(
+    'shows in the help of %s only what it can make use of',
+    async (name) => {
+      const { stdout } = await runWaypost([name, '--help']);
+      expect(stdout).toContain('--data-dir <text>');
+      expect(stdout).not.toContain('--in-flight-max');
+      expect(stdout.split('\n').length).toBeLessThan(40);
+    },
+  );
+
   it('prints the settings in force without secrets', async () => {
     const key = Buffer.alloc(32).toString('base64');
     const { code, stdout } = await runWaypost(['config', '--dev', '--port', '1234'], { WAYPOST_ENCRYPTION_KEY: key });
