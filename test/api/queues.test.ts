@@ -79,7 +79,7 @@ describe('a queue', () => {
     ['an array', [], /^invalid request body: an object is needed/],
     ['no name', { parallelism: 1 }, /queueName must be a string/],
     ['a number as name', { queueName: 1 }, /queueName must be a string/],
-    ['an empty name', { queueName: '' }, /^invalid queue name : only letters/],
+    ['an empty name', { queueName: '' }, /^invalid queue name: it must not be empty/],
     ['a blank in the name (messaging 29.102)', { queueName: 'a b' }, /^invalid queue name a b: only letters/],
     ['a slash in the name', { queueName: 'a/b' }, /^invalid queue name a\/b: only letters/],
     ['a long name', { queueName: 'x'.repeat(256) }, /at most 255 characters/],
