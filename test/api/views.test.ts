@@ -96,8 +96,8 @@ describe('views', () => {
   });
 
   it('hide in the header map of a callback what the callback itself hides (messaging 19)', () => {
-    const callback = { ...EVERYTHING.callback, redact: { body: false, headers: ['B'] } };
-    const message = messageWith({ ...EVERYTHING, callback });
+    const own = { ...callback('https://example.com/cb'), redact: { body: false, headers: ['B'] } };
+    const message = messageWith({ ...EVERYTHING, callback: own });
     const hidden = { B: [expect.stringMatching(/^REDACTED:/)] };
     expect(shown(messageView(message))).toMatchObject({ callbackHeader: hidden, failureCallbackHeader: { B: ['b'] } });
     expect(shown(logEntryView({ atMs: 5, state: 'CREATED', message }))).toMatchObject({ callbackHeaders: hidden });
