@@ -199,6 +199,21 @@ function queueCases(open: OpenStore): void {
     expect((await world().statesOf(message)).at(-1)).toBe('CANCELED');
   });
 
+  it('empties a deleted queue although many others wait for attempts in flight', async () => {
+    for (let nth = 0; nth < 40; nth += 1) {
+      await world().acceptClaimed({ settings: { queueName: `busy-${nth}` } });
+      await world().store.deleteQueue(PROJECT, `busy-${nth}`, T0);
+    }
+    await world().acceptClaimed(inQueue());
+    const waiting = await world().accept(inQueue());
+    await world().store.deleteQueue(PROJECT, 'q', T0);
+    const expiry = { logsBeforeMs: 0, deadBeforeMs: 0, keysUsedBeforeMs: 0, nowMs: T0, rowsMax: 100 };
+    let pieces = 0;
+    while (await world().store.dropExpired(expiry)) pieces += 1;
+    expect((await world().statesOf(waiting)).at(-1)).toBe('CANCELED');
+    expect(pieces).toBeLessThan(10);
+  });
+
   it('refuses the queue that would be one too many, but no message of those that exist', async () => {
     const limited = await open({ queuesMax: 1, parallelismMax: 0, messagesPerDayMax: 0 });
     try {
