@@ -32,7 +32,8 @@ export async function dropExpired(context: WriteContext, args: DropExpiredArgs):
   if (budget > 0) budget -= await dropDead(tx, args.deadBeforeMs, budget);
   if (budget > 0) budget -= await dropDeduplications(tx, args.nowMs, budget);
   if (budget > 0) {
-    budget -= await dropUnusedKeys(context, { usedBeforeMs: args.keysUsedBeforeMs, rowsMax: budget });
+    const { keysUsedBeforeMs: usedBeforeMs, nowMs } = args;
+    budget -= await dropUnusedKeys(context, { usedBeforeMs, nowMs, rowsMax: budget });
   }
   return budget <= 0;
 }

@@ -397,18 +397,34 @@ function keyCases(open: OpenStore): void {
     expect(await list('%')).toEqual([]);
   });
 
+  it('is looked at for being forgotten in pieces, and again only a day later when it is still in use', async () => {
+    for (let nth = 0; nth < 25; nth += 1) await world().store.pinKey(PROJECT, `pinned-${nth}`, { parallelism: 1 }, T0);
+    await world().store.setKeyPaused(PROJECT, 'old', true, T0 + 1);
+    await world().store.setKeyPaused(PROJECT, 'old', false, T0 + 1);
+    const expiry = { logsBeforeMs: 0, deadBeforeMs: 0, keysUsedBeforeMs: T0 + 2, nowMs: T0 + 100, rowsMax: 10 };
+    const pieces = async () => {
+      let count = 1;
+      while (await world().store.dropExpired(expiry)) count += 1;
+      return count;
+    };
+    expect([await pieces(), await pieces()]).toEqual([3, 1]);
+    expect(await world().store.findKey(PROJECT, 'old', T0)).toBeUndefined();
+    expect(await world().store.findKey(PROJECT, 'pinned-24', T0)).toBeDefined();
+  });
+
   it('is forgotten once nobody has used it for long, unless it has messages or somebody has set something', async () => {
     const { message, claimToken } = await world().acceptClaimed(limited({ parallelism: 1 }));
     await world().store.setKeyPaused(PROJECT, 'paused', true, T0);
     await world().store.pinKey(PROJECT, 'pinned', { parallelism: 1 }, T0);
-    const names = async () => {
-      const limits = { logsBeforeMs: 0, deadBeforeMs: 0, keysUsedBeforeMs: T0 + 1, nowMs: T0 + 1, rowsMax: 100 };
+    const names = async (nowMs: number) => {
+      const limits = { logsBeforeMs: 0, deadBeforeMs: 0, keysUsedBeforeMs: nowMs, nowMs, rowsMax: 100 };
       await world().store.dropExpired(limits);
       return (await world().store.listKeys(PROJECT, { search: '', after: '', count: 10 }, T0)).map((each) => each.key);
     };
-    expect(await names()).toEqual(['k', 'paused', 'pinned']);
+    expect(await names(T0 + 1)).toEqual(['k', 'paused', 'pinned']);
     await world().store.settle(settlement(message, claimToken, delivered()), T0);
-    expect(await names()).toEqual(['paused', 'pinned']);
+    expect(await names(T0 + 1)).toEqual(['k', 'paused', 'pinned']);
+    expect(await names(T0 + 2)).toEqual(['paused', 'pinned']);
   });
 }
 
