@@ -15,6 +15,7 @@ import {
 
 const A = 'https://a.example';
 const B = 'https://b.example';
+const BUSY = 'https://example.com';
 
 export function lanesConformance(open: OpenStore): void {
   describe('queues', () => queueCases(open));
@@ -383,6 +384,15 @@ function keyCases(open: OpenStore): void {
     const [claimed] = unparked.claimed;
     if (claimed) await world().store.settle(settlement(claimed.message, claimed.claimToken, delivered()), T0);
     expect(keysOf(await world().claim())).toEqual([second]);
+  });
+
+  it('with many slots goes on elsewhere however many of it wait for one busy endpoint', async () => {
+    const settings = limited({ parallelism: 1_500 }).settings;
+    const crowd = Array.from({ length: 1_600 }, () => world().message({ settings }));
+    await world().store.accept(crowd, T0);
+    for (let round = 0; round < 20; round += 1) await world().claim({ limit: 100, roomByOrigin: { [BUSY]: 0 } });
+    const { message } = await world().acceptClaimed({ settings, url: `${A}/hook` });
+    expect(await world().statesOf(message)).toEqual(['CREATED', 'ACTIVE']);
   });
 
   it('lists keys by name, those that contain what is searched for, each project its own', async () => {
