@@ -2,6 +2,8 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { parseConfig } from '../../src/config/parse.ts';
+import { examineStore } from '../../src/examine.ts';
 
 /** Undefined when nothing was written; throws when there are several. */
 export function databaseName(dataDir: string): string | undefined {
@@ -23,4 +25,11 @@ export function integrity(dataDir: string): string[] {
   } finally {
     database.close();
   }
+}
+
+/** What `waypost doctor` finds wrong with the folder's database, in words; nothing without one. */
+export async function findingsOfDoctor(dataDir: string): Promise<string[]> {
+  if (databaseName(dataDir) === undefined) return [];
+  const { findings } = await examineStore(parseConfig({}, ['--data-dir', dataDir]));
+  return findings.flatMap(({ statement, offenders }) => offenders.map((name) => `${name} breaks "${statement}"`));
 }

@@ -1,19 +1,30 @@
 /**
  * The endpoints of a crash test: one that succeeds, one that fails first, one that is dead until the message was
- * retried from the DLQ. Every arrival goes into the ledger under the incarnation of the server that sent it.
+ * retried from the DLQ; and the same for callbacks. Every arrival goes into the books under the incarnation of the server
+ * that sent it.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Ledger } from './ledger.ts';
+import type { Books } from './books.ts';
+import { isLastTelling, type Telling } from './callback-book.ts';
+import type { Arrival } from './ledger.ts';
 
 export interface Endpoints {
   /** Answers 200 a few milliseconds later. */
   ok: string;
+  /** The same, at another address. */
+  alsoOk: string;
   /** Answers 500 to the first two attempts of a message, then 200. */
   flaky: string;
   /** Answers 500 until `revive` was called for the message's tag. */
   dead: string;
+  /** Takes callbacks. */
+  told: string;
+  /** Takes callbacks at the second attempt. */
+  toldTwice: string;
+  /** Takes no callback. */
+  neverTold: string;
   revive(tag: string): void;
   /** To be called once the sender has ended: waits until its last bytes were read, then counts a new incarnation. */
   nextIncarnation(): Promise<void>;
@@ -24,10 +35,11 @@ export interface Endpoints {
 // Long enough that a kill often falls between the endpoint's work and its answer.
 const WORK_MS = 3;
 const FAILURES_OF_FLAKY = 2;
+const FAILURES_OF_TOLD_TWICE = 1;
 // The kernel closes a killed process's connections at once; the rest is for a busy machine.
 const SENDER_GONE_LIMIT_MS = 10_000;
 
-export async function openEndpoints(ledger: Ledger): Promise<Endpoints> {
+export async function openEndpoints({ ledger, callbacks, lanes }: Books): Promise<Endpoints> {
   const revived = new Set<string>();
   const sockets = new Set<Socket>();
   let incarnation = 0;
@@ -40,23 +52,49 @@ export async function openEndpoints(ledger: Ledger): Promise<Endpoints> {
     } catch {
       return;
     }
-    const tag = Buffer.concat(chunks).toString();
+    const body = Buffer.concat(chunks).toString();
+    const path = request.url ?? '';
     const retried = Number(request.headers['upstash-retried']);
     const messageId = String(request.headers['upstash-message-id']);
-    const status = statusFor(request.url ?? '', tag, retried);
-    ledger.arrived({ tag, messageId, retried, incarnation, status });
+    const attempt = { messageId, retried, incarnation, status: statusFor(path, body, retried) };
+    const answered = path.startsWith('/told') ? hear(body, attempt) : take({ tag: body, ...attempt });
     await sleep(WORK_MS);
-    response.writeHead(status).end();
+    answered();
+    response.writeHead(attempt.status).end();
   }
 
-  function statusFor(path: string, tag: string, retried: number): number {
+  /** Returns what is to be noted when the answer is written. */
+  function take(attempt: Arrival): () => void {
+    ledger.arrived(attempt);
+    lanes.note({ kind: 'arrived', attempt, atMs: performance.now() });
+    return () => lanes.note({ kind: 'answered', attempt });
+  }
+
+  function hear(body: string, attempt: Omit<Arrival, 'tag'>): () => void {
+    const { sourceMessageId, retried, dlqId } = JSON.parse(body) as Payload;
+    const kind = dlqId === undefined ? 'callback' : 'failureCallback';
+    const telling: Telling = { kind, sourceId: sourceMessageId, sourceRetried: retried, ...attempt };
+    callbacks.told(telling);
+    const isCallbackOver = kind === 'callback' && isLastTelling(telling);
+    return () => {
+      if (isCallbackOver) lanes.note({ kind: 'told', sourceId: sourceMessageId, sourceRetried: retried });
+    };
+  }
+
+  function statusFor(path: string, body: string, retried: number): number {
     switch (path) {
       case '/ok':
+      case '/also-ok':
+      case '/told':
         return 200;
       case '/flaky':
         return retried < FAILURES_OF_FLAKY ? 500 : 200;
       case '/dead':
-        return revived.has(tag) ? 200 : 500;
+        return revived.has(body) ? 200 : 500;
+      case '/told-twice':
+        return retried < FAILURES_OF_TOLD_TWICE ? 500 : 200;
+      case '/told-never':
+        return 500;
       default:
         return 404;
     }
@@ -75,8 +113,12 @@ export async function openEndpoints(ledger: Ledger): Promise<Endpoints> {
 
   return {
     ok: url('/ok'),
+    alsoOk: url('/also-ok'),
     flaky: url('/flaky'),
     dead: url('/dead'),
+    told: url('/told'),
+    toldTwice: url('/told-twice'),
+    neverTold: url('/told-never'),
     revive: (tag) => void revived.add(tag),
     async nextIncarnation() {
       // Connections still waiting to be accepted first, then the end of every one of them.
@@ -94,4 +136,11 @@ export async function openEndpoints(ledger: Ledger): Promise<Endpoints> {
         server.closeAllConnections();
       }),
   };
+}
+
+/** Of a callback's body (messaging.md 9.3), what the books need. */
+interface Payload {
+  sourceMessageId: string;
+  retried: number;
+  dlqId?: string;
 }

@@ -3,6 +3,7 @@ import type { Client } from './client.ts';
 import type { FinalView } from './ledger.ts';
 
 const ENDINGS = new Set(['DELIVERED', 'FAILED', 'CANCELED']);
+const OUTCOMES = new Set(['DELIVERED', 'ERROR']);
 
 export async function readFinalView(client: Client): Promise<FinalView> {
   const dead = new Set<string>();
@@ -10,14 +11,16 @@ export async function readFinalView(client: Client): Promise<FinalView> {
     dead.add(messageId);
   }
   const endings = new Map<string, string[]>();
+  const attempts = new Map<string, number>();
   const path = '/v2/events?count=1000&order=earliestFirst';
   for await (const { messageId, state } of pages<{ messageId: string; state: string }>(client, path, 'events')) {
+    attempts.set(messageId, (attempts.get(messageId) ?? 0) + (OUTCOMES.has(state) ? 1 : 0));
     if (!ENDINGS.has(state)) continue;
     const states = endings.get(messageId);
     if (states === undefined) endings.set(messageId, [state]);
     else states.push(state);
   }
-  return { dead, endings };
+  return { dead, endings, attempts };
 }
 
 async function* pages<T>(client: Client, path: string, member: string): AsyncGenerator<T> {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type FinalView, Ledger } from './ledger.ts';
 
-const nothing: FinalView = { dead: new Set(), endings: new Map() };
+const nothing: FinalView = { dead: new Set(), endings: new Map(), attempts: new Map() };
 const ended = (...states: string[]): FinalView => ({ ...nothing, endings: new Map([['msg_1', states]]) });
 const arrival = { tag: 'a', messageId: 'msg_1', retried: 0, incarnation: 0, status: 200 };
 

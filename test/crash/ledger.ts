@@ -5,6 +5,7 @@
  * Each publish carries a tag in its body. One tag may come to have several message ids: a retry from the DLQ makes a
  * new message with the same body. An operation whose answer never came is *unknown* and may have gone either way.
  */
+import { type Repetitions, repetitionsOf } from './repetitions.ts';
 
 export interface Arrival {
   tag: string;
@@ -39,9 +40,11 @@ export interface FinalView {
   dead: Set<string>;
   /** By message id: those of its logged states that end a message (DELIVERED, FAILED, CANCELED), in their order. */
   endings: Map<string, string[]>;
+  /** By message id, for all that the logs know: attempts whose outcome is logged. */
+  attempts: Map<string, number>;
 }
 
-export interface Verdict {
+export interface Verdict extends Repetitions {
   acked: number;
   unknown: number;
   delivered: number;
@@ -49,12 +52,8 @@ export interface Verdict {
   lost: string[];
   /** Arrived although nobody published it, or under an id that nobody was given. */
   unexpected: string[];
-  /** The same attempt of the same message arrived twice from one incarnation: no crash explains it. */
-  unexplained: string[];
   /** Acknowledged messages whose logs do not show exactly one ending (P2). */
   notEndedOnce: string[];
-  /** Attempts that arrived again after a crash: allowed. */
-  repeatedAfterCrash: number;
 }
 
 export class Ledger {
@@ -71,13 +70,19 @@ export class Ledger {
     this.#id(messageId, tag);
   }
 
-  unknown(tag: string): void {
-    this.#tag(tag).unknown += 1;
+  /** Of a publish to a group, as many messages as it may have made. */
+  unknown(tag: string, count = 1): void {
+    this.#tag(tag).unknown += count;
   }
 
   cancelAsked(messageId: string): void {
     const record = this.#ids.get(messageId);
     if (record !== undefined) record.cancelAsked = true;
+  }
+
+  /** As `cancelAsked`, for all that was acknowledged for `tag`. */
+  cancelOfAllAsked(tag: string): void {
+    for (const messageId of this.#tag(tag).acked) this.cancelAsked(messageId);
   }
 
   /** The entry of `messageId` was retried or may have been. What it became is reported by `acked` or `unknown`. */
@@ -87,7 +92,8 @@ export class Ledger {
 
   arrived(arrival: Arrival): void {
     this.#arrivals.push(arrival);
-    if (arrival.status >= 200 && arrival.status < 300) this.#id(arrival.messageId, arrival.tag).delivered = true;
+    const record = this.#id(arrival.messageId, arrival.tag);
+    if (arrival.status >= 200 && arrival.status < 300) record.delivered = true;
   }
 
   arrivals(): readonly Arrival[] {
@@ -97,6 +103,11 @@ export class Ledger {
   /** All ids the server acknowledged. */
   acknowledged(): string[] {
     return [...this.#tags.values()].flatMap((record) => [...record.acked]);
+  }
+
+  /** The tags of all messages that anybody knows, by their ids. */
+  tags(): Map<string, string> {
+    return new Map([...this.#ids].map(([id, { tag }]) => [id, tag]));
   }
 
   judge(view: FinalView): Verdict {
@@ -111,7 +122,7 @@ export class Ledger {
       notEndedOnce: acked
         .filter((id) => view.endings.get(id)?.length !== 1)
         .map((id) => `${id}: ${view.endings.get(id)?.join(', ') ?? 'no ending'}`),
-      ...this.#repetitions(),
+      ...repetitionsOf(this.#arrivals),
     };
   }
 
@@ -138,24 +149,6 @@ export class Ledger {
       if (ids.size > this.#tag(tag).unknown) unexpected.push(`"${tag}" arrived as ${[...ids].join(', ')}`);
     }
     return unexpected;
-  }
-
-  #repetitions(): Pick<Verdict, 'unexplained' | 'repeatedAfterCrash'> {
-    const incarnationsByAttempt = new Map<string, number[]>();
-    for (const { messageId, retried, incarnation } of this.#arrivals) {
-      const attempt = `${messageId} retried ${retried}`;
-      const seen = incarnationsByAttempt.get(attempt);
-      if (seen === undefined) incarnationsByAttempt.set(attempt, [incarnation]);
-      else seen.push(incarnation);
-    }
-    const unexplained: string[] = [];
-    let repeatedAfterCrash = 0;
-    for (const [attempt, incarnations] of incarnationsByAttempt) {
-      const distinct = new Set(incarnations).size;
-      if (distinct < incarnations.length) unexplained.push(`${attempt} in incarnations ${incarnations.join(', ')}`);
-      repeatedAfterCrash += distinct - 1;
-    }
-    return { unexplained, repeatedAfterCrash };
   }
 
   #isDelivered(id: string): boolean {

@@ -1,34 +1,51 @@
 /**
- * What users do to a server all at once: publish now and later, in batches, to endpoints that fail first or for ever,
- * cancel, and retry from the DLQ. Everything goes into the ledger, so that a kill may come at any moment.
+ * What users do to a server all at once: publish now and later, in batches, to groups, to endpoints that fail first or
+ * for ever, ask to be told, cancel, and retry from the DLQ. All of it goes into the books, so that a kill may come any time.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { SeededRandom } from '../../src/testing/seeded-random.ts';
-import { type Client, messageIdOf, type Reply } from './client.ts';
+import type { Books } from './books.ts';
+import { CALLBACK_RETRIES, type CallbackKind } from './callback-book.ts';
+import { type Client, messageIdOf } from './client.ts';
 import type { Endpoints } from './endpoints.ts';
-import type { Ledger } from './ledger.ts';
+import { newTag, publishBatch, publishTagged, recordAnswer } from './publishing.ts';
 
-export interface MixedLoad {
-  ledger: Ledger;
+export interface Load {
+  books: Books;
   endpoints: Endpoints;
   random: SeededRandom;
-  /** How many operations are under way at any time. */
+  /** How many operations of the mixed load are under way at any time. */
   workers: number;
 }
 
 // Milliseconds; the real back-off starts at 12 s, longer than this whole test.
-const FAST_RETRIES = { 'Upstash-Retries': '3', 'Upstash-Retry-Delay': '30' };
-const DIES_SOON = { 'Upstash-Retries': '1', 'Upstash-Retry-Delay': '20' };
+export const FAST_RETRIES = { 'Upstash-Retries': '3', 'Upstash-Retry-Delay': '30' };
+export const DIES_SOON = { 'Upstash-Retries': '1', 'Upstash-Retry-Delay': '20' };
 
-/** Tags are unique in the process, across all incarnations of the server. */
-let tagsGiven = 0;
-function newTag(): string {
-  tagsGiven += 1;
-  return `tag-${String(tagsGiven).padStart(6, '0')}`;
+/** Of a hundred operations. */
+const WEIGHTS = {
+  now: 34,
+  later: 15,
+  batch: 9,
+  flaky: 10,
+  dead: 7,
+  told: 12,
+  group: 5,
+  changeGroup: 1,
+  cancel: 4,
+  retryDead: 3,
+};
+
+const GROUP = 'everyone';
+
+/** Makes the group: it exists in all incarnations, with one endpoint or two. */
+export async function prepareMixedLoad({ endpoints }: Load, client: Client): Promise<void> {
+  const reply = await changeEndpoints(client, 'POST', [endpoints.ok, endpoints.alsoOk]);
+  if (reply !== 'ok') throw new Error(`the group was not made: ${reply}`);
 }
 
 /** Runs until `signal` aborts, then until the last operation under way has its answer or has lost its connection. */
-export async function runMixedLoad(load: MixedLoad, client: Client, signal: AbortSignal): Promise<void> {
+export async function runMixedLoad(load: Load, client: Client, signal: AbortSignal): Promise<void> {
   const cancellable: string[] = [];
   const work = async () => {
     while (!signal.aborted) {
@@ -39,72 +56,100 @@ export async function runMixedLoad(load: MixedLoad, client: Client, signal: Abor
   await Promise.all(Array.from({ length: load.workers }, work));
 }
 
-async function someOperation(load: MixedLoad, client: Client, cancellable: string[]): Promise<void> {
+async function someOperation(load: Load, client: Client, cancellable: string[]): Promise<void> {
   const { endpoints, random } = load;
-  const dice = random.int(1, 100);
-  if (dice <= 45) await publish(load, client, endpoints.ok);
-  else if (dice <= 62) {
-    const id = await publish(load, client, endpoints.ok, { 'Upstash-Delay': `0.${random.int(1, 6)}s` });
-    if (id !== undefined) cancellable.push(id);
-  } else if (dice <= 72) await publishBatch(load, client);
-  else if (dice <= 85) await publish(load, client, endpoints.flaky, FAST_RETRIES);
-  else if (dice <= 93) await publish(load, client, endpoints.dead, DIES_SOON);
-  else if (dice <= 97) await cancel(load, client, cancellable);
-  else await retryOneDead(load, client);
+  switch (random.weighted(WEIGHTS)) {
+    case 'now':
+      return void (await publish(load, client, endpoints.ok));
+    case 'later': {
+      const id = await publish(load, client, endpoints.ok, { 'Upstash-Delay': `0.${random.int(1, 6)}s` });
+      if (id !== undefined) cancellable.push(id);
+      return;
+    }
+    case 'batch': {
+      const tags = Array.from({ length: random.int(2, 8) }, newTag);
+      return publishBatch(load.books.ledger, client, tags, (body) => ({ destination: endpoints.ok, body }));
+    }
+    case 'flaky':
+      return void (await publish(load, client, endpoints.flaky, FAST_RETRIES));
+    case 'dead':
+      return void (await publish(load, client, endpoints.dead, DIES_SOON));
+    case 'told':
+      return publishTold(load, client);
+    case 'group':
+      return publishToGroup(load, client);
+    case 'changeGroup':
+      return void (await changeEndpoints(client, random.chance(0.5) ? 'POST' : 'DELETE', [endpoints.alsoOk]));
+    case 'cancel':
+      return cancel(load, client, cancellable);
+    case 'retryDead':
+      return retryOneDead(load, client);
+  }
 }
 
-async function publish(
-  load: MixedLoad,
+function publish(
+  { books }: Load,
   client: Client,
   destination: string,
   headers: Record<string, string> = {},
 ): Promise<string | undefined> {
+  return publishTagged(books.ledger, client, { path: `/v2/publish/${destination}`, headers });
+}
+
+async function publishTold({ books, endpoints, random }: Load, client: Client): Promise<void> {
+  const [destination, retries] = random.choose([
+    [endpoints.ok, {}],
+    [endpoints.flaky, FAST_RETRIES],
+    [endpoints.dead, DIES_SOON],
+  ] as const);
+  const kinds = random.choose<CallbackKind[]>([['callback'], ['failureCallback'], ['callback', 'failureCallback']]);
+  const urls = [endpoints.told, endpoints.toldTwice, endpoints.neverTold];
+  const headers = kinds.map((kind) => callbackHeaders(kind, random.choose(urls)));
+  const post = { path: `/v2/publish/${destination}`, headers: Object.assign({ ...retries }, ...headers) };
+  await publishTagged(books.ledger, client, post, (tag) => books.callbacks.asked(tag, kinds));
+}
+
+/** What makes `url` hear of a message, with retries that fit into a test. */
+export function callbackHeaders(kind: CallbackKind, url: string): Record<string, string> {
+  const name = kind === 'callback' ? 'Upstash-Callback' : 'Upstash-Failure-Callback';
+  return { [name]: url, [`${name}-Retries`]: String(CALLBACK_RETRIES), [`${name}-Retry-Delay`]: '20' };
+}
+
+async function publishToGroup({ books: { ledger } }: Load, client: Client): Promise<void> {
   const tag = newTag();
-  load.ledger.attempted(tag);
-  const reply = await client.publish(destination, tag, headers);
-  return record(load.ledger, tag, reply, reply.kind === 'ok' ? reply.json : undefined);
+  ledger.attempted(tag);
+  const reply = await client.call('POST', `/v2/publish/${GROUP}`, { 'content-type': 'text/plain' }, tag);
+  if (reply.kind === 'ok') for (const answer of reply.json as unknown[]) ledger.acked(tag, messageIdOf(answer));
+  else if (reply.kind === 'unknown') ledger.unknown(tag, 2);
+  else recordAnswer(ledger, tag, reply, undefined);
 }
 
-async function publishBatch(load: MixedLoad, client: Client): Promise<void> {
-  const tags = Array.from({ length: load.random.int(2, 8) }, newTag);
-  for (const tag of tags) load.ledger.attempted(tag);
-  const items = tags.map((tag) => ({ destination: load.endpoints.ok, body: tag }));
-  const reply = await client.call('POST', '/v2/batch', { 'content-type': 'application/json' }, JSON.stringify(items));
-  const answers = reply.kind === 'ok' && Array.isArray(reply.json) ? reply.json : [];
-  tags.forEach((tag, i) => void record(load.ledger, tag, reply, answers[i]));
+async function changeEndpoints(client: Client, method: 'POST' | 'DELETE', urls: string[]): Promise<string> {
+  const endpoints = urls.map((url) => ({ url }));
+  const headers = { 'content-type': 'application/json' };
+  const reply = await client.call(method, `/v2/topics/${GROUP}/endpoints`, headers, JSON.stringify({ endpoints }));
+  return reply.kind === 'refused' ? JSON.stringify(reply.json) : reply.kind;
 }
 
-/** Nothing in this load is refused by the contract: any other answer than 2xx or 503 is a finding. */
-function record(ledger: Ledger, tag: string, reply: Reply, answer: unknown): string | undefined {
-  if (reply.kind === 'ok') {
-    const id = messageIdOf(answer);
-    ledger.acked(tag, id);
-    return id;
-  }
-  if (reply.kind === 'unknown') ledger.unknown(tag);
-  else if (reply.status !== 503)
-    throw new Error(`a publish was answered ${reply.status} ${JSON.stringify(reply.json)}`);
-  return undefined;
-}
-
-async function cancel(load: MixedLoad, client: Client, cancellable: string[]): Promise<void> {
+async function cancel({ books }: Load, client: Client, cancellable: string[]): Promise<void> {
   const id = cancellable.pop();
   if (id === undefined) return;
   const reply = await client.call('DELETE', `/v2/messages/${id}`);
   // 404: delivered in the meantime.
-  if (reply.kind === 'unknown' || reply.kind === 'ok') load.ledger.cancelAsked(id);
+  if (reply.kind === 'unknown' || reply.kind === 'ok') books.ledger.cancelAsked(id);
 }
 
-async function retryOneDead(load: MixedLoad, client: Client): Promise<void> {
-  const listed = await client.call('GET', '/v2/dlq?count=20');
+async function retryOneDead({ books: { ledger }, endpoints, random }: Load, client: Client): Promise<void> {
+  // Not the callbacks that nobody took: they stay, to be found at the end.
+  const listed = await client.call('GET', `/v2/dlq?count=20&url=${encodeURIComponent(endpoints.dead)}`);
   if (listed.kind !== 'ok') return;
   const { messages } = listed.json as { messages: { dlqId: string; messageId: string; body: string }[] };
-  const entry = messages[load.random.int(0, messages.length - 1)];
+  const entry = messages[random.int(0, messages.length - 1)];
   if (entry === undefined) return;
-  load.endpoints.revive(entry.body);
+  endpoints.revive(entry.body);
   const reply = await client.call('POST', `/v2/dlq/retry/${entry.dlqId}`);
   if (reply.kind === 'refused') return; // another worker was faster: 404
-  load.ledger.takenFromDlq(entry.messageId, entry.body);
-  if (reply.kind === 'ok') load.ledger.acked(entry.body, messageIdOf(reply.json));
-  else load.ledger.unknown(entry.body);
+  ledger.takenFromDlq(entry.messageId, entry.body);
+  if (reply.kind === 'ok') ledger.acked(entry.body, messageIdOf(reply.json));
+  else ledger.unknown(entry.body);
 }

@@ -1,19 +1,50 @@
-/** Waits for a server that is left in peace to bring every acknowledged message to its end. */
+/** Waits for a server that is left in peace to bring every message to its end, and asks whether its lanes are empty. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from './client.ts';
 import { readFinalView } from './final-view.ts';
 import type { Ledger } from './ledger.ts';
 
-// The longest chain after a fault: a delay of 0.6 s and three retries of 30 ms; the rest is for a busy machine.
-const LIMIT_MS = 20_000;
+// What piled up in a queue goes out one by one, retries and callbacks included, and what a rate allows only so many in a
+// second: some seconds each. Shorter than a minute, after which retention would tidy up what nobody else does.
+const LIMIT_MS = 40_000;
 
-/** Resolves with those acknowledged messages that had no ending in the logs in time: none, if all is well. */
+/** Resolves with those messages, acknowledged or logged, that had no ending in the logs in time: none, if all is well. */
 export async function untilSettled(ledger: Ledger, client: Client, limitMs = LIMIT_MS): Promise<string[]> {
   const limit = performance.now() + limitMs;
   for (;;) {
-    const { endings } = await readFinalView(client);
-    const open = ledger.acknowledged().filter((id) => !endings.has(id));
+    const { endings, attempts } = await readFinalView(client);
+    const known = new Set([...ledger.acknowledged(), ...attempts.keys()]);
+    const open = [...known].filter((id) => !endings.has(id));
     if (open.length === 0 || performance.now() > limit) return open;
     await sleep(250);
   }
+}
+
+interface QueueView {
+  name: string;
+  lag: number;
+}
+
+interface KeyView {
+  flowControlKey: string;
+  waitListSize: number;
+  parallelismCount: number;
+}
+
+/** Queues and keys that say they have work, although every message has ended: none, if no slot leaked. */
+export async function busyLanes(client: Client): Promise<string[]> {
+  const queues = (await answerOf(client, '/v2/queues')) as QueueView[];
+  const { flowControls } = (await answerOf(client, '/v2/flowControl')) as { flowControls: KeyView[] };
+  return [
+    ...queues.filter(({ lag }) => lag > 0).map(({ name, lag }) => `queue ${name}: lag ${lag}`),
+    ...flowControls
+      .filter(({ waitListSize, parallelismCount }) => waitListSize + parallelismCount > 0)
+      .map((key) => `key ${key.flowControlKey}: ${key.waitListSize} wait, ${key.parallelismCount} in flight`),
+  ];
+}
+
+async function answerOf(client: Client, path: string): Promise<unknown> {
+  const reply = await client.call('GET', path);
+  if (reply.kind !== 'ok') throw new Error(`GET ${path}: ${JSON.stringify(reply)}`);
+  return reply.json;
 }

@@ -10,6 +10,7 @@ import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
 import { SimulatedNetwork } from '../../src/testing/simulated-network.ts';
 import { openDatabase, storeOver } from '../simulation/database.ts';
+import { World } from '../store/conformance/world.ts';
 import { NOW_MS } from './fixtures.ts';
 
 const PROJECT = 1;
@@ -37,10 +38,13 @@ interface Bench {
 }
 
 /** An engine whose one endpoint answers with `status` after 10 ms. */
-async function bench(options: { settings?: Partial<EngineSettings>; status?: number } = {}): Promise<Bench> {
+async function bench(
+  options: { settings?: Partial<EngineSettings>; status?: number; prepare?: (store: Store) => Promise<unknown> } = {},
+): Promise<Bench> {
   const driver = await openDatabase();
   onTestFinished(() => driver.close());
   const store = storeOver(driver);
+  await options.prepare?.(store);
   const clock = new SimulatedClock(NOW_MS);
   const network = new SimulatedNetwork(clock, { travelMs: () => 0, timeoutMs: 60_000 });
   network.setEndpoint(ORIGIN, () => ({ kind: 'answer', status: options.status ?? 200, afterMs: 10 }));
@@ -295,6 +299,22 @@ describe('P13: retention', () => {
     expect(await counts()).toEqual([0, 0]);
   });
 
+  test('finishes the deletion of a queue that a crash has cut off as soon as it starts', async () => {
+    const left: string[] = [];
+    const prepare = async (store: Store) => {
+      const world = await World.open(async () => store);
+      for (let index = 0; index < 3; index += 1) {
+        left.push((await world.accept({ settings: { queueName: 'line' }, createdAtMs: NOW_MS })).id);
+      }
+      await store.deleteQueue(PROJECT, 'line', NOW_MS); // and then the process is killed
+    };
+    const world = await bench({ prepare });
+    await world.clock.advanceBy(1);
+    const cancelled = ['CREATED', 'CANCEL_REQUESTED', 'CANCELED'];
+    expect(await Promise.all(left.map((id) => statesOf(world, id)))).toEqual([cancelled, cancelled, cancelled]);
+    expect(world.network.attempts).toEqual([]);
+  });
+
   test('goes on in the next round when the store refuses', async () => {
     const { engine, clock, store } = await bench();
     await publish(engine, [command()]);
@@ -302,7 +322,7 @@ describe('P13: retention', () => {
     let refused = 0;
     store.dropExpired = async (limits) => {
       refused += 1;
-      if (refused <= 30) throw new StoreUnavailable('the disk is full');
+      if (refused <= 31) throw new StoreUnavailable('the disk is full');
       return await dropExpired(limits);
     };
     await clock.advanceBy(30 * HOUR_MS);

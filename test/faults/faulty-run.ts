@@ -6,16 +6,17 @@ import { afterEach, beforeEach, describe } from 'vitest';
 import type { ListeningProcess } from '../../bench/child-process.ts';
 import { buildShim, type Shim, shimObstacle } from '../../bench/preload/build.ts';
 import { startWaypost } from '../../bench/waypost-process.ts';
+import { openBooks } from '../crash/books.ts';
 import { Client, messageIdOf, type Reply } from '../crash/client.ts';
 import { type Endpoints, openEndpoints } from '../crash/endpoints.ts';
 import { readFinalView } from '../crash/final-view.ts';
-import { Ledger, type Verdict } from '../crash/ledger.ts';
+import type { Ledger, Verdict } from '../crash/ledger.ts';
 import { untilSettled } from '../crash/settling.ts';
 
 export class FaultyRun {
   readonly folder: string;
   readonly dataDir: string;
-  readonly ledger = new Ledger();
+  readonly ledger: Ledger;
   readonly endpoints: Endpoints;
   readonly #env: Record<string, string>;
   #server: ListeningProcess | undefined;
@@ -34,8 +35,8 @@ export class FaultyRun {
 
   static async prepare(env: (folder: string) => Record<string, string> = () => ({})): Promise<FaultyRun> {
     const folder = mkdtempSync(join(tmpdir(), 'waypost-fault-'));
-    const ledger = new Ledger();
-    return new FaultyRun(folder, await openEndpoints(ledger), ledger, env(folder));
+    const books = openBooks();
+    return new FaultyRun(folder, await openEndpoints(books), books.ledger, env(folder));
   }
 
   async start(): Promise<ListeningProcess> {

@@ -27,20 +27,21 @@ const recording = await recordRun(Number(values.messages), seed);
 process.stdout.write(
   `seed ${seed}: ${recording.acknowledged} messages acknowledged, ${recording.records.length} operations recorded\n`,
 );
-const kept = replayCuts(recording, Number(values.cuts), seed);
+const kept = await replayCuts(recording, Number(values.cuts), seed);
 print('syncs kept', kept);
-const ignored = replayCuts(recording, Math.ceil(Number(values.cuts) / 10), seed, {
+const ignored = await replayCuts(recording, Math.ceil(Number(values.cuts) / 10), seed, {
   ignoreSync: (file) => file.endsWith('-wal'),
 });
 print('syncs of the write-ahead log ignored (must lose)', ignored);
 
-const isSound = kept.cutsWithLoss + kept.cutsWithCorruption + kept.cutsWithTornMessages === 0;
+const isSound = kept.cutsWithLoss + kept.cutsWithCorruption + kept.cutsWithTornMessages + kept.cutsWithFindings === 0;
 if (!isSound || ignored.cutsWithLoss === 0) process.exitCode = 1;
 
 function print(title: string, report: CutReport): void {
-  const { cuts, cutsWithLoss, lostMessages, cutsWithCorruption, cutsWithTornMessages, firstFinding } = report;
+  const { cuts, cutsWithLoss, lostMessages, cutsWithCorruption, cutsWithTornMessages, cutsWithFindings, firstFinding } =
+    report;
   process.stdout.write(
     `${title}: ${cuts} cuts, ${cutsWithLoss} with loss (${lostMessages} messages), ${cutsWithCorruption} corrupt, ` +
-      `${cutsWithTornMessages} with contradictions${firstFinding === undefined ? '' : `\n  first: ${firstFinding}`}\n`,
+      `${cutsWithTornMessages} with contradictions, ${cutsWithFindings} with findings of the doctor${firstFinding === undefined ? '' : `\n  first: ${firstFinding}`}\n`,
   );
 }

@@ -18,10 +18,14 @@ export interface Recording {
   acknowledged: number;
 }
 
+const FEW_AT_A_TIME = {
+  'Upstash-Flow-Control-Key': 'few',
+  'Upstash-Flow-Control-Value': 'parallelism=2, rate=50, period=1s',
+};
 // Enough publishes under way that commits are made of several.
 const CLIENTS = 16;
 
-/** Publishes at least `messages` messages: delivered at once, delayed, dead, in batches. */
+/** Publishes at least `messages` messages: delivered at once, delayed, dead, in batches, in lanes, with callbacks. */
 export async function recordRun(messages: number, seed: number): Promise<Recording> {
   const folder = mkdtempSync(join(tmpdir(), 'waypost-powercut-'));
   const dataDir = join(folder, 'data');
@@ -68,14 +72,20 @@ async function publishSome(client: Client, endpoint: string, dice: number): Prom
     if (reply.kind !== 'ok') throw new Error(`a batch was not accepted: ${JSON.stringify(reply)}`);
     return (reply.json as unknown[]).map(messageIdOf);
   }
-  const reply =
-    dice <= 30
-      ? await client.publish(`${endpoint}/ok`, 'later', { 'Upstash-Delay': '1h' })
-      : dice <= 40
-        ? await client.publish(`${endpoint}/dead`, 'dies', { 'Upstash-Retries': '0' })
-        : await client.publish(`${endpoint}/ok`, 'now');
+  const [path, headers] = requestOf(dice, endpoint);
+  const reply = await client.call('POST', path, { 'content-type': 'text/plain', ...headers }, 'one alone');
   if (reply.kind !== 'ok') throw new Error(`a publish was not accepted: ${JSON.stringify(reply)}`);
   return [messageIdOf(reply.json)];
+}
+
+function requestOf(dice: number, endpoint: string): [path: string, headers: Record<string, string>] {
+  if (dice <= 16) return [`/v2/enqueue/line/${endpoint}/ok`, {}];
+  if (dice <= 30) return [`/v2/publish/${endpoint}/ok`, { 'Upstash-Delay': '1h' }];
+  if (dice <= 40) {
+    const isTold = { 'Upstash-Failure-Callback': `${endpoint}/ok` };
+    return [`/v2/publish/${endpoint}/dead`, { 'Upstash-Retries': '0', ...isTold }];
+  }
+  return [`/v2/publish/${endpoint}/ok`, dice <= 50 ? FEW_AT_A_TIME : {}];
 }
 
 async function openEndpoint(): Promise<{ url: string; close: () => Promise<void> }> {

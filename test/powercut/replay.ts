@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';
+import { findingsOfDoctor } from '../crash/database-file.ts';
 import { type DiskOptions, ForgetfulDisk } from './disk.ts';
 import type { Recording } from './record.ts';
 import { readStoredMessages } from './stored-messages.ts';
@@ -17,11 +18,18 @@ export interface CutReport {
   cutsWithCorruption: number;
   /** Cuts after which a message's row, logs and DLQ entry contradicted each other. */
   cutsWithTornMessages: number;
+  /** Cuts after which `waypost doctor` found something wrong. */
+  cutsWithFindings: number;
   /** What went wrong first, in words. */
   firstFinding: string | undefined;
 }
 
-export function replayCuts(recording: Recording, cuts: number, seed: number, options: DiskOptions = {}): CutReport {
+export async function replayCuts(
+  recording: Recording,
+  cuts: number,
+  seed: number,
+  options: DiskOptions = {},
+): Promise<CutReport> {
   const random = new SeededRandom(seed);
   const moments = Array.from({ length: cuts }, () => random.int(1, recording.records.length)).sort((a, b) => a - b);
   const disk = new ForgetfulDisk(options);
@@ -32,6 +40,7 @@ export function replayCuts(recording: Recording, cuts: number, seed: number, opt
     lostMessages: 0,
     cutsWithCorruption: 0,
     cutsWithTornMessages: 0,
+    cutsWithFindings: 0,
     firstFinding: undefined,
   };
   let played = 0;
@@ -41,19 +50,19 @@ export function replayCuts(recording: Recording, cuts: number, seed: number, opt
       if (record.op === 'acknowledged') acknowledged.push(record.messageId);
     }
     played = moment;
-    const finding = lookAfterCut(disk, recording.databaseFile, acknowledged, random, report);
+    const finding = await lookAfterCut(disk, recording.databaseFile, acknowledged, random, report);
     if (finding !== undefined) report.firstFinding ??= `cut after record ${moment}: ${finding}`;
   }
   return report;
 }
 
-function lookAfterCut(
+async function lookAfterCut(
   disk: ForgetfulDisk,
   databaseFile: string,
   acknowledged: string[],
   random: SeededRandom,
   report: CutReport,
-): string | undefined {
+): Promise<string | undefined> {
   const folder = mkdtempSync(join(tmpdir(), 'waypost-cut-'));
   try {
     for (const [name, content] of disk.cut(random)) writeFileSync(join(folder, name), content);
@@ -66,8 +75,10 @@ function lookAfterCut(
     const lost = acknowledged.filter((id) => !stored.accountedFor.has(id));
     if (lost.length > 0) report.cutsWithLoss += 1;
     report.lostMessages += lost.length;
+    const findings = stored.isMigrated ? await findingsOfDoctor(folder) : [];
+    if (findings.length > 0) report.cutsWithFindings += 1;
     if (lost.length > 0) return `${lost.length} of ${acknowledged.length} acknowledged messages lost, first ${lost[0]}`;
-    return stored.torn.length > 0 ? `contradiction: ${stored.torn[0]}` : undefined;
+    return stored.torn.length > 0 ? `contradiction: ${stored.torn[0]}` : findings[0];
   } catch (error) {
     // SQLite refuses a file that is not one: "file is not a database", "database disk image is malformed".
     report.cutsWithCorruption += 1;

@@ -8,6 +8,8 @@ export interface StoredMessages {
   /** Messages whose parts contradict each other: halves of a transaction. */
   torn: string[];
   integrity: string[];
+  /** False before the tables were made. */
+  isMigrated: boolean;
 }
 
 interface Row {
@@ -27,10 +29,11 @@ export function readStoredMessages(path: string): StoredMessages {
       .prepare('pragma integrity_check')
       .all()
       .map((row) => String(row['integrity_check']));
-    const stored: StoredMessages = { accountedFor: new Set(), torn: [], integrity };
-    // A cut before the first migration was committed leaves a sound and empty file.
+    // A cut before the migrations, one transaction, were committed leaves a sound and empty file.
     const schema = database.prepare("select count(*) as n from sqlite_schema where name = 'contents'").get();
-    if (schema?.['n'] === 0) return stored;
+    const isMigrated = schema?.['n'] !== 0;
+    const stored: StoredMessages = { accountedFor: new Set(), torn: [], integrity, isMigrated };
+    if (!isMigrated) return stored;
     for (const row of database.prepare(QUERY).all() as unknown as Row[]) {
       const isFinished = row.endings === 1;
       const agrees =

@@ -27,18 +27,23 @@ export class RetentionLoop {
     this.#settings = settings;
   }
 
+  /** The first round is at once: it goes on with what a crash has cut off, such as the deletion of a queue. */
   start(): void {
-    this.#timer = this.#clock.startTimer(this.#settings.retentionIntervalMs, () => {
-      this.#round = this.#dropAll().then(() => {
-        if (!this.#stopped) this.start();
-      });
-    });
+    this.#startIn(0);
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#timer?.cancel();
     await this.#round;
+  }
+
+  #startIn(delayMs: number): void {
+    this.#timer = this.#clock.startTimer(delayMs, () => {
+      this.#round = this.#dropAll().then(() => {
+        if (!this.#stopped) this.#startIn(this.#settings.retentionIntervalMs);
+      });
+    });
   }
 
   async #dropAll(): Promise<void> {

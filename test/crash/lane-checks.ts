@@ -1,0 +1,200 @@
+/**
+ * Did the lanes keep their limits and their order (P4, P5), as the endpoints saw it? An endpoint sees an attempt later
+ * than the server starts it and its answer earlier than the server hears it, so it never sees more at a time than there was.
+ */
+import type { Entrant, Lane, LaneEvent } from './lane-book.ts';
+import type { Arrival } from './ledger.ts';
+
+export interface LaneVerdict {
+  /** First attempts of a queue that came before those of earlier messages. */
+  outOfOrder: string[];
+  /** Starts of a message in a queue, or of an attempt of a key, for which there was no slot. */
+  overParallelism: string[];
+  /** Starts of a key that no sequence of periods allows. */
+  overRate: string[];
+  /** Attempts of a paused lane, or of a deleted queue, from a server that was started after. */
+  notHeldBack: string[];
+  /** By lane: most messages or attempts at a time. What never came near its limit has proved little. */
+  most: Record<string, number>;
+}
+
+export function judgeLanes(lanes: readonly Lane[], events: readonly LaneEvent[]): LaneVerdict {
+  const entrants = new Map<string, Entrant>();
+  for (const event of events) if (event.kind === 'entered') entrants.set(event.entrant.tag, event.entrant);
+  const verdict: LaneVerdict = { outOfOrder: [], overParallelism: [], overRate: [], notHeldBack: [], most: {} };
+  for (const lane of lanes) {
+    const isOf = ({ tag }: Arrival) => entrants.get(tag)?.lanes.includes(lane) === true;
+    const arrivals = events.flatMap((event) => (event.kind === 'arrived' && isOf(event.attempt) ? [event] : []));
+    const { parallelism, rate, periodMs } = lane;
+    if (lane.kind === 'queue' && parallelism !== undefined) {
+      const order = [...entrants.keys()];
+      const tags = [...new Set(arrivals.map(({ attempt }) => attempt.tag))];
+      verdict.outOfOrder.push(...overtakers(tags, order, parallelism).map((tag) => `${lane.name}: ${tag}`));
+    }
+    if (parallelism !== undefined) {
+      const counter = lane.kind === 'queue' ? new StartedMessages(entrants) : new RunningAttempts();
+      const most = countStarts(events, isOf, counter, (started, { messageId, retried }) => {
+        if (started > parallelism) {
+          verdict.overParallelism.push(`${lane.name}: ${messageId} retried ${retried} as number ${started}`);
+        }
+      });
+      verdict.most[lane.name] = most;
+    }
+    if (rate !== undefined && periodMs !== undefined) {
+      const excess = excessStarts(
+        arrivals.map(({ atMs }) => atMs),
+        rate,
+        periodMs,
+      );
+      if (excess > 0) verdict.overRate.push(`${lane.name}: ${excess} starts too many`);
+    }
+    verdict.notHeldBack.push(...notHeldBack(events, lane, entrants));
+  }
+  return verdict;
+}
+
+/**
+ * Those of `tags` (in the order of their first attempts) that `parallelism` or more earlier ones followed. Up to
+ * `parallelism` messages start without waiting for each other, and may pass each other on their way to the endpoint.
+ */
+function overtakers(tags: readonly string[], order: readonly string[], parallelism: number): string[] {
+  const positions = new Map(order.map((tag, position) => [tag, position]));
+  const sequence = tags.map((tag) => positions.get(tag) ?? -1);
+  return tags.filter((_, at) => {
+    const own = sequence[at] ?? -1;
+    return sequence.slice(at + 1).filter((later) => later < own).length >= parallelism;
+  });
+}
+
+interface StartCounter {
+  /** Returns how many hold a slot now. */
+  start(attempt: Arrival): number;
+  end(attempt: Arrival): void;
+  told(sourceId: string, sourceRetried: number): void;
+}
+
+function countStarts(
+  events: readonly LaneEvent[],
+  isOf: (attempt: Arrival) => boolean,
+  counter: StartCounter,
+  onStart: (started: number, attempt: Arrival) => void,
+): number {
+  let most = 0;
+  for (const event of events) {
+    if (event.kind === 'told') counter.told(event.sourceId, event.sourceRetried);
+    else if (event.kind === 'answered' && isOf(event.attempt)) counter.end(event.attempt);
+    else if (event.kind === 'arrived' && isOf(event.attempt)) {
+      const started = counter.start(event.attempt);
+      onStart(started, event.attempt);
+      most = Math.max(most, started);
+    }
+  }
+  return most;
+}
+
+/**
+ * The messages of a queue that were started and are not finished (messaging.md 14.1). Whose last attempt was answered
+ * just before a kill seems finished here and is not; it will be started again, which only makes the count too small.
+ */
+class StartedMessages implements StartCounter {
+  readonly #entrants: ReadonlyMap<string, Entrant>;
+  /** By message: what must still be told before it is finished; `delivery` while attempts of its own may follow. */
+  readonly #open = new Map<string, Set<number | 'delivery'>>();
+
+  constructor(entrants: ReadonlyMap<string, Entrant>) {
+    this.#entrants = entrants;
+  }
+
+  start({ messageId }: Arrival): number {
+    const open = this.#open.get(messageId) ?? new Set();
+    this.#open.set(messageId, open.add('delivery'));
+    return this.#open.size;
+  }
+
+  end({ tag, messageId, retried, status }: Arrival): void {
+    const entrant = this.#entrants.get(tag);
+    const open = this.#open.get(messageId);
+    if (!entrant || !open) return;
+    if (entrant.hasCallback) open.add(retried);
+    if (status < 300 || retried >= entrant.maxRetries) this.#close(messageId, 'delivery');
+  }
+
+  told(sourceId: string, sourceRetried: number): void {
+    this.#close(sourceId, sourceRetried);
+  }
+
+  #close(messageId: string, what: number | 'delivery'): void {
+    const open = this.#open.get(messageId);
+    open?.delete(what);
+    if (open?.size === 0) this.#open.delete(messageId);
+  }
+}
+
+/** The attempts of a key that run (messaging.md 16.5); those of a server that was killed hold no slot any more. */
+class RunningAttempts implements StartCounter {
+  readonly #running = new Map<number, Set<Arrival>>();
+
+  start(attempt: Arrival): number {
+    const running = this.#running.get(attempt.incarnation) ?? new Set();
+    this.#running.set(attempt.incarnation, running.add(attempt));
+    return running.size;
+  }
+
+  end(attempt: Arrival): void {
+    this.#running.get(attempt.incarnation)?.delete(attempt);
+  }
+
+  told(): void {}
+}
+
+/**
+ * How many starts more than fixed windows allow, in the worst stretch of time. A stretch touches one window more than it
+ * is long, and one more because attempts take different times to arrive.
+ */
+function excessStarts(startsMs: readonly number[], rate: number, periodMs: number): number {
+  let worst = 0;
+  for (const [first, fromMs] of startsMs.entries()) {
+    for (let last = first; last < startsMs.length; last += 1) {
+      const windows = Math.floor(((startsMs[last] ?? fromMs) - fromMs) / periodMs) + 3;
+      worst = Math.max(worst, last - first + 1 - rate * windows);
+    }
+  }
+  return worst;
+}
+
+/** What was claimed before a pause may still be on its way. A server that starts later knows of the pause. */
+function notHeldBack(events: readonly LaneEvent[], lane: Lane, entrants: ReadonlyMap<string, Entrant>): string[] {
+  const strays: string[] = [];
+  const condemnedIn = new Map<string, number>();
+  const entered = new Set<string>();
+  let pausedIn: number | undefined;
+  for (const event of events) {
+    switch (event.kind) {
+      case 'entered':
+        if (event.entrant.lanes.includes(lane)) entered.add(event.entrant.tag);
+        break;
+      case 'paused':
+        if (event.lane === lane) pausedIn = event.incarnation;
+        break;
+      case 'resumed':
+        if (event.lane === lane) pausedIn = undefined;
+        break;
+      case 'deleted':
+        if (event.lane !== lane) break;
+        for (const tag of entered) condemnedIn.set(tag, event.incarnation);
+        entered.clear();
+        break;
+      case 'arrived': {
+        const { tag, messageId, incarnation } = event.attempt;
+        if (entrants.get(tag)?.lanes.includes(lane) !== true) break;
+        if (incarnation > (pausedIn ?? Infinity)) strays.push(`${lane.name} was paused: ${messageId}`);
+        if (incarnation > (condemnedIn.get(tag) ?? Infinity)) strays.push(`${lane.name} was deleted: ${messageId}`);
+        break;
+      }
+      case 'answered':
+      case 'told':
+        break;
+    }
+  }
+  return strays;
+}

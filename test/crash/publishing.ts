@@ -1,0 +1,61 @@
+/** Publishes under a tag of its own, and what the ledger learns of the answer, whatever it is. */
+import { type Client, messageIdOf, type Reply } from './client.ts';
+import type { Ledger } from './ledger.ts';
+
+/** Tags are unique in the process, across all incarnations of the server. */
+let tagsGiven = 0;
+export function newTag(): string {
+  tagsGiven += 1;
+  return `tag-${String(tagsGiven).padStart(6, '0')}`;
+}
+
+/** A publish, enqueue or batch: the headers and the body say what; `path` is that of the request. */
+export interface Post {
+  path: string;
+  headers?: Record<string, string>;
+}
+
+/**
+ * Sends a new tag as the body of one message; returns its id once it is acknowledged. `onTag` hears the tag before the
+ * request goes out, since its message may arrive before its answer.
+ */
+export async function publishTagged(
+  ledger: Ledger,
+  client: Client,
+  { path, headers = {} }: Post,
+  onTag: (tag: string) => void = () => {},
+): Promise<string | undefined> {
+  const tag = newTag();
+  ledger.attempted(tag);
+  onTag(tag);
+  const reply = await client.call('POST', path, { 'content-type': 'text/plain', ...headers }, tag);
+  return recordAnswer(ledger, tag, reply, reply.kind === 'ok' ? reply.json : undefined);
+}
+
+/** Nothing in these loads is refused by the contract: any other answer than 2xx or 503 is a finding. */
+export function recordAnswer(ledger: Ledger, tag: string, reply: Reply, answer: unknown): string | undefined {
+  if (reply.kind === 'ok') {
+    const id = messageIdOf(answer);
+    ledger.acked(tag, id);
+    return id;
+  }
+  if (reply.kind === 'unknown') ledger.unknown(tag);
+  else if (reply.status !== 503) {
+    throw new Error(`a publish was answered ${reply.status} ${JSON.stringify(reply.json)}`);
+  }
+  return undefined;
+}
+
+/** Items of a batch, one tag each, in their order. */
+export async function publishBatch(
+  ledger: Ledger,
+  client: Client,
+  tags: readonly string[],
+  itemOf: (tag: string) => object,
+): Promise<void> {
+  for (const tag of tags) ledger.attempted(tag);
+  const body = JSON.stringify(tags.map(itemOf));
+  const reply = await client.call('POST', '/v2/batch', { 'content-type': 'application/json' }, body);
+  const answers = reply.kind === 'ok' && Array.isArray(reply.json) ? reply.json : [];
+  tags.forEach((tag, index) => void recordAnswer(ledger, tag, reply, answers[index]));
+}

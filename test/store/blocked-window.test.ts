@@ -1,0 +1,187 @@
+/**
+ * What do a claim and a publish cost while a crowd waits that may not start (P9)? No clock is asked: they must read as many
+ * rows, and about as many pages of the file, as if there were hardly anyone.
+ */
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createStore } from '../../src/store/create.ts';
+import type { Driver, Queries } from '../../src/store/driver.ts';
+import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
+import { migrate } from '../../src/store/migrations/index.ts';
+import { type MessageOptions, PROJECT, T0, World } from './conformance/world.ts';
+
+const CROWD = 50_000;
+/** What a claim costs with so few of them is what it has to cost. */
+const FEW = 500;
+const HEALTHY = 100;
+const PAGE_BYTES = 4_096;
+/** Of the page cache: enough for what a claim looks at, and a tenth of the index in which the crowd waits. */
+const CACHED_PAGES = 64;
+
+const LIMITED = { key: 'key', parallelism: 1, periodS: 1 };
+
+interface Blocked {
+  title: string;
+  /** Which lane the crowd waits in. */
+  crowd: MessageOptions['settings'];
+  block(world: World): Promise<unknown>;
+}
+
+const BLOCKED: Blocked[] = [
+  {
+    title: 'a paused key',
+    crowd: { flowControl: LIMITED },
+    block: ({ store }) => store.setKeyPaused(PROJECT, LIMITED.key, true, T0),
+  },
+  {
+    title: 'a key whose slots are taken',
+    crowd: { flowControl: LIMITED },
+    block: async (world) => expect((await world.claim()).claimed).toHaveLength(1),
+  },
+  {
+    title: 'a key that has spent its rate',
+    crowd: { flowControl: LIMITED },
+    block: async (world) => {
+      await world.store.pinKey(PROJECT, LIMITED.key, { parallelism: 10, rate: 1, periodS: 3_600 }, T0);
+      expect((await world.claim()).claimed).toHaveLength(1);
+    },
+  },
+  {
+    title: 'a paused queue',
+    crowd: { queueName: 'queue' },
+    block: ({ store }) => store.setQueuePaused(PROJECT, 'queue', true, T0),
+  },
+  {
+    title: 'a queue whose slot is taken',
+    crowd: { queueName: 'queue' },
+    block: async (world) => expect((await world.claim()).claimed).toHaveLength(1),
+  },
+];
+
+const CASES = BLOCKED.map((blocked) => [blocked.title, blocked] as const);
+
+/** Counts the rows that queries answer with. */
+class CountingDriver implements Driver {
+  rows = 0;
+  readonly dialect;
+  readonly #inner: Driver;
+
+  constructor(inner: Driver) {
+    this.#inner = inner;
+    this.dialect = inner.dialect;
+  }
+
+  transaction: Driver['transaction'] = (work) =>
+    this.#inner.transaction((tx) => work({ ...tx, query: this.#counted(tx) }));
+
+  read: Driver['read'] = (work) => this.#inner.read((queries) => work({ query: this.#counted(queries) }));
+
+  close(): Promise<void> {
+    return this.#inner.close();
+  }
+
+  #counted(queries: Queries): Queries['query'] {
+    return async <Row extends object>(...args: Parameters<Queries['query']>) => {
+      const rows = await queries.query<Row>(...args);
+      this.rows += rows.length;
+      return rows;
+    };
+  }
+}
+
+let folder: string;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'waypost-blocked-'));
+  for (const { crowd } of BLOCKED) {
+    for (const count of [FEW, CROWD]) await buildTemplate(pathOf(crowd, count), crowd, count);
+  }
+}, 120_000);
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+function pathOf(crowd: Blocked['crowd'], count: number): string {
+  return join(folder, `${crowd?.queueName ?? crowd?.flowControl?.key}-${count}.db`);
+}
+
+async function buildTemplate(path: string, settings: Blocked['crowd'], count: number): Promise<void> {
+  if (existsSync(path)) return;
+  const driver = new SqliteDriver({ path });
+  await migrate(driver);
+  const world = await World.open(async () => createStore(driver));
+  const step = 500;
+  for (let from = 0; from < count; from += step) {
+    const news = Array.from({ length: step }, () => world.message({ settings: { ...settings } }));
+    await world.store.accept(news, T0);
+  }
+  await world.store.close();
+}
+
+interface Cost {
+  rows: number;
+  pages: number;
+}
+
+/** What `work` costs beside a crowd of `count`, once `prepare` is done. */
+async function costOf(
+  { crowd, block }: Blocked,
+  count: number,
+  work: (world: World) => Promise<unknown>,
+  prepare: (world: World) => Promise<unknown> = async () => {},
+): Promise<Cost> {
+  const path = join(folder, 'open.db');
+  rmSync(path, { force: true });
+  copyFileSync(pathOf(crowd, count), path);
+  const sqlite = new SqliteDriver({ path });
+  const driver = new CountingDriver(sqlite);
+  const world = await World.open(async () => createStore(driver));
+  try {
+    await block(world);
+    await prepare(world);
+    sqlite.pragma(`cache_size = ${CACHED_PAGES}`);
+    const [rowsBefore, bytesBefore] = [driver.rows, bytesRead()];
+    await work(world);
+    return { rows: driver.rows - rowsBefore, pages: Math.ceil((bytesRead() - bytesBefore) / PAGE_BYTES) };
+  } finally {
+    await world.store.close();
+  }
+}
+
+/** Half of them in a key of their own. */
+async function acceptHealthy(world: World): Promise<void> {
+  const flowControl = { key: 'healthy', parallelism: HEALTHY, periodS: 1 };
+  for (let index = 0; index < HEALTHY; index += 1) {
+    await world.accept(index % 2 === 0 ? { settings: { flowControl } } : {});
+  }
+}
+
+async function claimHealthy(world: World): Promise<void> {
+  const { claimed } = await world.claim({ limit: 2 * HEALTHY, defaultRoom: 2 * HEALTHY });
+  expect(claimed).toHaveLength(HEALTHY);
+}
+
+/** What this thread has read so far, the page cache of the system included; 0 where the kernel does not say. */
+function bytesRead(): number {
+  const account = '/proc/thread-self/io';
+  return existsSync(account) ? Number(/^rchar: (\d+)$/m.exec(readFileSync(account, 'latin1'))?.[1]) : 0;
+}
+
+describe(`P9: beside ${CROWD} messages of`, () => {
+  it.each(CASES)('%s, a claim of others reads no more than beside a few', async (_title, blocked) => {
+    const few = await costOf(blocked, FEW, claimHealthy, acceptHealthy);
+    const crowded = await costOf(blocked, CROWD, claimHealthy, acceptHealthy);
+    expect(few.rows).toBeGreaterThanOrEqual(HEALTHY);
+    expect(few.rows).toBeLessThan(10 * HEALTHY);
+    expect(crowded.rows).toBe(few.rows);
+    expect(crowded.pages).toBeLessThanOrEqual(few.pages + CACHED_PAGES);
+  });
+
+  it.each(CASES)('%s, one more of them is accepted without looking at the others', async (_title, blocked) => {
+    const join = (world: World) => world.accept({ settings: { ...blocked.crowd } });
+    const few = await costOf(blocked, FEW, join);
+    const crowded = await costOf(blocked, CROWD, join);
+    expect(crowded.rows).toBe(few.rows);
+    expect(crowded.pages).toBeLessThanOrEqual(few.pages + CACHED_PAGES);
+  });
+});
