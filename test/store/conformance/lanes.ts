@@ -387,11 +387,10 @@ function keyCases(open: OpenStore): void {
   });
 
   it('with many slots goes on elsewhere however many of it wait for one busy endpoint', async () => {
-    const settings = limited({ parallelism: 1_500 }).settings;
-    const crowd = Array.from({ length: 1_600 }, () => world().message({ settings }));
+    const crowd = Array.from({ length: 1_600 }, () => world().message(limited({ parallelism: 1_500 })));
     await world().store.accept(crowd, T0);
     for (let round = 0; round < 20; round += 1) await world().claim({ limit: 100, roomByOrigin: { [BUSY]: 0 } });
-    const { message } = await world().acceptClaimed({ settings, url: `${A}/hook` });
+    const { message } = await world().acceptClaimed(limited({ parallelism: 1_500 }, { url: `${A}/hook` }));
     expect(await world().statesOf(message)).toEqual(['CREATED', 'ACTIVE']);
   });
 
