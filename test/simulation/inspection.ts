@@ -6,8 +6,11 @@ import { findLive } from '../../src/store/sql/find.ts';
 import { examine } from '../../src/store/sql/invariants.ts';
 import { listKeys } from '../../src/store/sql/lanes/flow-commands.ts';
 import { listQueues } from '../../src/store/sql/lanes/queue-commands.ts';
+import { decodeScheduleViews } from '../../src/store/sql/schedule-rows.ts';
+import { listSchedules } from '../../src/store/sql/schedules.ts';
 import { isQuietSince, PROMPT_MS } from './disturbances.ts';
 import { HEALTHY_ORIGIN } from './endpoints.ts';
+import { triggersByMessage } from './schedule-stories.ts';
 import { BODY_BYTES_MAX, PROJECT, type World } from './world.ts';
 
 export async function inspect(world: World): Promise<void> {
@@ -18,6 +21,7 @@ export async function inspect(world: World): Promise<void> {
     await compareCounts(world, queries);
     await askForReasons(world, queries);
     await lookForOverdue(world, queries);
+    await compareTriggers(world, queries);
   });
 }
 
@@ -44,6 +48,34 @@ async function compareCounts(world: World, queries: Queries): Promise<void> {
     if (key.inFlight !== inFlight) world.violate('P4', `key ${key.key} says ${key.inFlight} of ${inFlight} in flight`);
     if (key.waitListSize !== waiting) {
       world.violate('P4', `key ${key.key} says ${key.waitListSize} of ${waiting} waiting`);
+    }
+  }
+}
+
+/** P16: the latest trigger of which a schedule knows is the latest that made messages, and these are all of them. */
+async function compareTriggers(world: World, queries: Queries): Promise<void> {
+  const triggers = triggersByMessage(world.ledger);
+  for (const { schedule } of decodeScheduleViews(await listSchedules(queries, { projectId: PROJECT }))) {
+    const { id, key, standing } = schedule;
+    // What has a smaller key than the schedule is of a namesake that was deleted.
+    const rows = await queries.query<{ key: number; id: string; created_at_ms: number }>(
+      'select key, id, created_at_ms from contents where schedule_id = ? and key > ? order by key',
+      [id, key],
+    );
+    const made = rows.filter((row) => triggers.has(row.id));
+    const { atMs, firstKey, messages } = standing.lastTrigger ?? { atMs: 0, firstKey: 0, messages: 0 };
+    const latest = made.filter((row) => row.key >= firstKey);
+    const isTold = latest.every((row, index) => row.key === firstKey + index && row.created_at_ms === atMs);
+    if (messages !== (standing.lastTrigger ? latest.length : made.length) || !isTold) {
+      world.violate(
+        'P16',
+        `schedule ${id} tells of ${messages} messages, and has made ${latest.length}`,
+        latest[0]?.id,
+      );
+    }
+    const isInVain = standing.lastTrigger !== undefined && messages === 0;
+    if (isInVain !== (standing.error !== undefined)) {
+      world.violate('P16', `schedule ${id} tells of ${messages} messages and of the error ${standing.error}`);
     }
   }
 }

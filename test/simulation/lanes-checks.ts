@@ -4,6 +4,7 @@ import type { FlowControl } from '../../src/protocol/settings.ts';
 import type { Evidence } from './checks.ts';
 import { PARALLELISMS_BY_QUEUE } from './lanes-workload.ts';
 import { isCallback, refOf } from './ledger.ts';
+import { triggersByMessage } from './schedule-stories.ts';
 import { type Change, changeOf, initially, possibleValues } from './settings-in-force.ts';
 import type { Start, World } from './world.ts';
 
@@ -161,7 +162,13 @@ function messageLimits({ world, histories }: Evidence, key: string): Change<KeyL
       return changeOf(call, limitsOf(flowControl)) ?? [];
     }),
   );
-  return [...published, ...revived];
+  const triggered = world.ledger.triggers.flatMap((trigger) =>
+    trigger.messages.flatMap(({ settings: { flowControl } }) => {
+      if (flowControl?.key !== key || trigger.isStale) return [];
+      return changeOf(trigger, limitsOf(flowControl)) ?? [];
+    }),
+  );
+  return [...published, ...revived, ...triggered];
 }
 
 function limitsOf({ parallelism = Infinity, rate = Infinity, periodS }: FlowControl): KeyLimits {
@@ -310,8 +317,18 @@ function birthsOf({ world, histories }: Evidence): Map<MessageId, Birth> {
   );
   const published = new Set(world.ledger.publishes.flatMap(({ items }) => items.flatMap(({ id }) => id ?? [])));
   const revivals = new Map(world.ledger.deadCalls.flatMap((call) => (call.ids ?? []).map((id) => [id, call] as const)));
+  const triggers = triggersByMessage(world.ledger);
+  const createdByRef = new Map(
+    world.ledger.scheduleCalls.flatMap((call) => (call.action === 'create' ? [[call.ref, call] as const] : [])),
+  );
   for (const { message } of histories.values()) {
-    const call = revivals.get(message.id) ?? callByRef.get(refOf(message.body));
+    const trigger = triggers.get(message.id);
+    if (trigger) {
+      births.set(message.id, trigger);
+      continue;
+    }
+    const call =
+      revivals.get(message.id) ?? callByRef.get(refOf(message.body)) ?? createdByRef.get(refOf(message.body));
     // A successor that nobody heard of was made at some time after its first.
     const isKnown = revivals.has(message.id) || published.has(message.id);
     if (call) births.set(message.id, { begunAtMs: call.begunAtMs, endedAtMs: isKnown ? call.endedAtMs : Infinity });

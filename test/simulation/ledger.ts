@@ -1,7 +1,8 @@
 /** What the clients asked for and what they heard, kept outside of everything that can crash. */
 import type { DeadRetryOverride, PublishCommand } from '../../src/engine/commands.ts';
 import type { FlowPin } from '../../src/engine/lanes.ts';
-import type { MessageId, Millis } from '../../src/engine/model.ts';
+import type { Message, MessageId, Millis } from '../../src/engine/model.ts';
+import type { ScheduleCommand } from '../../src/engine/schedule-commands.ts';
 
 /**
  * `acked`: the server said yes. `rejected`: it said no. `unknown`: it died before it answered, so that either may be
@@ -55,12 +56,48 @@ export type KeyAction =
   | { action: 'pin'; key: string; pin: FlowPin }
   | { action: 'unpin'; key: string; parallelism: boolean; rate: boolean };
 
+/** What was done to a schedule. Its messages' bodies say the `ref` of the command that planned them. */
+export type ScheduleAction = (
+  | { action: 'create'; ref: number; command: ScheduleCommand }
+  | { action: 'pause' | 'resume' | 'delete' }
+) & {
+  scheduleId: string;
+  /** Of an acked one: false when there was no such schedule. */
+  wasDone?: boolean;
+};
+
+/** What was done to the endpoints of a URL group: one client does it all, a call after the other. */
+export interface GroupAction {
+  action: 'add' | 'remove' | 'delete';
+  groupName: string;
+  urls: string[];
+}
+
+/** A publish to a URL group: of which endpoints it made messages, having read the group between the two times. */
+export interface GroupPublish {
+  groupName: string;
+  urls: string[];
+  begunAtMs: Millis;
+  readAtMs: Millis;
+}
+
+/** A schedule's way on to its next time, as the engine asked its store for it: with these messages, in this order. */
+export interface Trigger {
+  messages: Message[];
+  /** Of an acked one. */
+  isStale?: boolean;
+}
+
 export class Ledger {
   readonly publishes: (Publish & Call)[] = [];
   readonly cancels: (Cancel & Call)[] = [];
   readonly deadCalls: (DeadAction & Call)[] = [];
   readonly queueCalls: (QueueAction & Call)[] = [];
   readonly keyCalls: (KeyAction & Call)[] = [];
+  readonly scheduleCalls: (ScheduleAction & Call)[] = [];
+  readonly groupCalls: (GroupAction & Call)[] = [];
+  readonly groupPublishes: GroupPublish[] = [];
+  readonly triggers: (Trigger & Call)[] = [];
   readonly #elapsedMs: () => Millis;
   readonly #pending = new Set<Call>();
   #refs = 0;

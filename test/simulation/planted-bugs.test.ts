@@ -2,16 +2,20 @@
 import { expect, test } from 'vitest';
 import { LANE_BUGS } from './lanes-planted-bugs.ts';
 import { PLANTED_BUGS } from './planted-bugs.ts';
+import { SCHEDULE_BUGS } from './schedule-planted-bugs.ts';
 import { simulate } from './simulate.ts';
 
 /** All are found by the first few seeds; this many leaves room for a change of the workload. */
 const SEEDS_MAX = 40;
 
-test.for(Object.entries({ ...PLANTED_BUGS, ...LANE_BUGS }))('catches that %s', async ([, { promise, sabotage }]) => {
-  const broken: string[] = [];
-  for (let seed = 1; seed <= SEEDS_MAX && !broken.includes(promise); seed += 1) {
-    const { violations } = await simulate({ seed, steps: 150, sabotage: sabotage() });
-    broken.push(...violations.map((violation) => violation.promise));
-  }
-  expect(broken).toContain(promise);
-});
+test.for(Object.entries({ ...PLANTED_BUGS, ...LANE_BUGS, ...SCHEDULE_BUGS }))(
+  'catches that %s',
+  async ([, { promise, sabotage }]) => {
+    const broken: string[] = [];
+    for (let seed = 1; seed <= SEEDS_MAX && !broken.includes(promise); seed += 1) {
+      const { violations } = await simulate({ seed, steps: 150, sabotage: sabotage() });
+      broken.push(...violations.map((violation) => violation.promise));
+    }
+    expect(broken).toContain(promise);
+  },
+);

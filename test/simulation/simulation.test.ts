@@ -1,4 +1,4 @@
-/** P1 to P7, P9 and P12 to P15, on many seeds. A failing one: `npm run simulate -- --seed <n>`. */
+/** P1 to P7, P9 and P12 to P16, on many seeds. A failing one: `npm run simulate -- --seed <n>`. */
 import { describe, expect, test } from 'vitest';
 import { simulate } from './simulate.ts';
 

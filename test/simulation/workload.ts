@@ -3,13 +3,16 @@ import type { PublishCommand } from '../../src/engine/commands.ts';
 import { decide } from '../../src/engine/decide.ts';
 import type { FollowUp, MessageKey, Millis, NewMessage } from '../../src/engine/model.ts';
 import type { LogEntry, PageRequest } from '../../src/engine/stores.ts';
+import { publishesToGroup } from '../../src/engine/url-groups.ts';
 import { mintMessageId } from '../../src/protocol/ids.ts';
 import type { CallbackSettings } from '../../src/protocol/settings.ts';
 import type { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { HEALTHY_ORIGIN, healthy, MOODY_ORIGINS, moody } from './endpoints.ts';
+import { GROUPS, GroupWorkload } from './group-workload.ts';
 import { inspect } from './inspection.ts';
 import { LaneWorkload } from './lanes-workload.ts';
 import { bodyOf } from './ledger.ts';
+import { ScheduleWorkload } from './schedule-workload.ts';
 import { BODY_BYTES_MAX, PROJECT, type World } from './world.ts';
 
 /** How often each thing is done, relative to the others. */
@@ -30,6 +33,9 @@ const STEP_WEIGHTS = {
   shutDown: 3,
   lateResult: 8,
   lane: 16,
+  schedule: 14,
+  group: 8,
+  publishToGroup: 8,
   inspect: 6,
 };
 
@@ -43,11 +49,15 @@ export class Workload {
   readonly #world: World;
   readonly #random: SeededRandom;
   readonly #lanes: LaneWorkload;
+  readonly #groups: GroupWorkload;
+  readonly schedules: ScheduleWorkload;
 
   constructor(world: World, random: SeededRandom) {
     this.#world = world;
     this.#random = random.fork();
     this.#lanes = new LaneWorkload(world, this.#random);
+    this.#groups = new GroupWorkload(world, this.#random);
+    this.schedules = new ScheduleWorkload(world, this.#random, () => this.#command());
     this.#setMoods();
   }
 
@@ -71,12 +81,21 @@ export class Workload {
     this.#lanes.step();
   }
 
+  schedule(): void {
+    this.schedules.step();
+  }
+
+  group(): void {
+    this.#groups.step();
+  }
+
   inspect(): Promise<void> {
     return inspect(this.#world);
   }
 
-  /** The workload's pause between two steps: often short, so that things meet. */
+  /** The workload's pause between two steps: often short, so that things meet; seldom so long that all is quiet again. */
   pauseMs(): Millis {
+    if (this.#random.chance(0.03)) return this.#random.int(60_000, 240_000);
     return this.#random.chance(0.7) ? this.#random.int(0, 50) : this.#random.int(50, 15_000);
   }
 
@@ -86,6 +105,26 @@ export class Workload {
 
   publishBatch(): Promise<void> {
     return this.#publish(Array.from({ length: this.#random.int(2, 12) }, () => this.#command()));
+  }
+
+  /** One message for each endpoint that the group has, together. */
+  async publishToGroup(): Promise<void> {
+    const { engine, ledger, clock } = this.#world;
+    if (!engine) return;
+    const groupName = this.#random.choose(GROUPS);
+    const { url: _, body, options } = this.#command();
+    const { deduplication: __, ...shared } = options;
+    const begunAtMs = clock.elapsedMs;
+    const group = await engine.findUrlGroup(PROJECT, groupName);
+    if (!group || this.#world.engine !== engine) return;
+    const commands = publishesToGroup(group, { body, options: shared });
+    ledger.groupPublishes.push({
+      groupName,
+      urls: commands.map(({ url }) => url),
+      begunAtMs,
+      readAtMs: clock.elapsedMs,
+    });
+    await this.#publish(commands);
   }
 
   /** More to one origin than it may have in flight. */

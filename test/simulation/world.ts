@@ -240,8 +240,38 @@ export class World {
       nextFate: () => this.#nextFate(),
       crash: (where) => this.crash(`${where} of a transaction`),
     });
-    const store = (this.#sabotage.store ?? ((same) => same))(storeOver(driver, this.limits));
+    const store = this.#witnessed((this.#sabotage.store ?? ((same) => same))(storeOver(driver, this.limits)));
     return { number: sender.number, driver, store, sender, clock, isDead: false };
+  }
+
+  /** `store`, with a note in the ledger of each trigger that it is asked to save. */
+  #witnessed(store: Store): Store {
+    const { ledger, trace, clock } = this;
+    const changeSchedules: Store['changeSchedules'] = async (changes, nowMs) => {
+      const triggers = changes.map(({ messages }) =>
+        messages.length === 0
+          ? undefined
+          : ledger.begin(ledger.triggers, { messages: messages.map(({ message }) => message) }),
+      );
+      const end = (fortune: 'acked' | 'rejected') => {
+        for (const trigger of triggers) if (trigger) ledger.end(trigger, fortune, trace.length, clock.elapsedMs);
+      };
+      try {
+        const answers = await store.changeSchedules(changes, nowMs);
+        for (const [index, trigger] of triggers.entries()) if (trigger) trigger.isStale = answers[index] === 'stale';
+        end('acked');
+        return answers;
+      } catch (error) {
+        end('rejected');
+        throw error;
+      }
+    };
+    return new Proxy(store, {
+      get: (target, name) => {
+        const member = name === 'changeSchedules' ? changeSchedules : target[name as keyof Store];
+        return typeof member === 'function' ? member.bind(target) : member;
+      },
+    });
   }
 
   #startEngine({ store, clock, sender, number }: Process): Promise<Engine> {

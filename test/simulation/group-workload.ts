@@ -1,0 +1,93 @@
+/** What the owner of the URL groups does with them, and which endpoints a group may have had at some time. */
+import type { Engine } from '../../src/engine/commands.ts';
+import type { Millis } from '../../src/engine/model.ts';
+import type { Endpoint } from '../../src/engine/url-groups.ts';
+import type { SeededRandom } from '../../src/testing/seeded-random.ts';
+import { HEALTHY_ORIGIN, MOODY_ORIGINS } from './endpoints.ts';
+import type { Call, GroupAction } from './ledger.ts';
+import { PROJECT, type World } from './world.ts';
+
+export const GROUPS = ['all', 'some'];
+
+/** Every endpoint that a group may have; half of them have a name. */
+const ENDPOINTS: readonly Endpoint[] = [HEALTHY_ORIGIN, ...MOODY_ORIGINS].map((origin, index) => {
+  const url = `${origin}/group`;
+  return index % 2 === 0 ? { url } : { url, name: `endpoint-${index}` };
+});
+
+const NO_LIMITS = { groupsMax: 0, endpointsMax: 0 };
+
+const STEP_WEIGHTS = { add: 6, remove: 3, delete: 1 };
+
+export class GroupWorkload {
+  readonly #world: World;
+  readonly #random: SeededRandom;
+
+  constructor(world: World, random: SeededRandom) {
+    this.#world = world;
+    this.#random = random.fork();
+  }
+
+  step(): void {
+    const groupName = this.#random.choose(GROUPS);
+    // Who makes two changes at a time cannot know which came first.
+    const { groupCalls } = this.#world.ledger;
+    if (groupCalls.some((call) => call.groupName === groupName && call.fortune === 'pending')) return;
+    const action = this.#random.weighted(STEP_WEIGHTS);
+    const chosen = Array.from({ length: this.#random.int(1, 3) }, () => this.#random.choose(ENDPOINTS));
+    void this.#call({ action, groupName, urls: chosen.map(({ url }) => url) }, (engine) => {
+      if (action === 'add') return engine.addEndpoints(PROJECT, groupName, chosen, NO_LIMITS);
+      if (action === 'remove') {
+        const selectors = chosen.map(({ url, name }) => (name === undefined ? { url } : { name }));
+        return engine.removeEndpoints(PROJECT, groupName, selectors);
+      }
+      return engine.deleteUrlGroup(PROJECT, groupName);
+    });
+  }
+
+  async #call(asked: GroupAction, action: (engine: Engine) => Promise<unknown>): Promise<void> {
+    const { engine, ledger } = this.#world;
+    if (!engine) return;
+    const call = ledger.begin(ledger.groupCalls, asked);
+    await this.#world.call(
+      call,
+      `${asked.action} ${asked.urls.join(' ')} of group ${asked.groupName}`,
+      () => action(engine),
+      () => {},
+    );
+  }
+}
+
+/**
+ * Sets of URLs, each as a sorted text, of which one was the group's at each moment from `fromMs` to `toMs`. Whose change
+ * was not answered by a server that died knows of both.
+ */
+export function possibleGroups(
+  calls: readonly (GroupAction & Call)[],
+  groupName: string,
+  [fromMs, toMs]: readonly [Millis, Millis],
+): Set<string> {
+  let states = new Set(['']);
+  const possible = new Set(states);
+  for (const call of calls) {
+    if (call.groupName !== groupName || call.fortune === 'rejected') continue;
+    if (call.begunAtMs > toMs) break;
+    const after = new Set([...states].map((state) => changed(state, call)));
+    states = call.fortune === 'acked' ? after : new Set([...states, ...after]);
+    if (call.endedAtMs < fromMs) possible.clear();
+    for (const state of states) possible.add(state);
+  }
+  return possible;
+}
+
+function changed(state: string, { action, urls }: GroupAction): string {
+  const before = state === '' ? [] : state.split(' ');
+  if (action === 'delete') return '';
+  if (action === 'add') return textOfUrls([...before, ...urls]);
+  return textOfUrls(before.filter((url) => !urls.includes(url)));
+}
+
+/** A set of URLs as `possibleGroups` writes it. */
+export function textOfUrls(urls: readonly string[]): string {
+  return [...new Set(urls)].sort().join(' ');
+}

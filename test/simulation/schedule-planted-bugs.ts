@@ -1,0 +1,168 @@
+/** Bugs that schedules have had elsewhere, put between the engine and its store as in `planted-bugs.ts`. */
+import type { ScheduleChange } from '../../src/engine/schedules.ts';
+import type { AcceptedStanding, Store } from '../../src/engine/stores.ts';
+import type { UrlGroup } from '../../src/engine/url-groups.ts';
+import { altered, type PlantedBug } from './planted-bugs.ts';
+import { PROJECT, type Sabotage } from './world.ts';
+
+export const SCHEDULE_BUGS: Record<string, PlantedBug> = {
+  'a schedule moves on without its messages': { promise: 'P16', sabotage: () => altered(movingOnAlone) },
+  'messages are made while the schedule stays where it is': { promise: 'P16', sabotage: () => altered(stayingBehind) },
+  'messages are made before the schedule moves on': { promise: 'P16', sabotage: () => altered(movingOnLater) },
+  'a schedule moves on whatever its version': { promise: 'P16', sabotage: () => altered(withoutVersions) },
+  'a paused schedule is triggered': { promise: 'P16', sabotage: () => altered(withoutPause) },
+  'a deleted schedule is triggered': { promise: 'P16', sabotage: () => altered(withoutDeletion) },
+  'a crash makes the schedules forget what they missed': { promise: 'P16', sabotage: () => altered(forgettingMissed) },
+  'every time that was missed is made up for': { promise: 'P16', sabotage: () => altered(makingUpForEach) },
+  'nobody asks whether the trigger before has ended': { promise: 'P16', sabotage: () => altered(neverBusy) },
+  'a group is published to as it once was': { promise: 'P16', sabotage: rememberingGroups },
+  'the last endpoint of a group gets nothing': { promise: 'P16', sabotage: () => altered(withoutLastEndpoint) },
+};
+
+type Answers = (AcceptedStanding[] | 'stale')[];
+
+/** The engine is told that its messages were saved as it wished. */
+function movingOnAlone(store: Store): Partial<Store> {
+  return {
+    changeSchedules: async (changes, nowMs) => {
+      const answers = await store.changeSchedules(
+        changes.map((change) => ({ ...change, messages: [] })),
+        nowMs,
+      );
+      return answers.map((answer, index) =>
+        answer === 'stale' ? answer : (changes[index]?.messages ?? []).map(({ standing }) => standing.kind),
+      );
+    },
+  };
+}
+
+/** Every other time, or it would be triggered without end. */
+function stayingBehind(store: Store): Partial<Store> {
+  const stayed = new Set<number>();
+  return {
+    changeSchedules: async (changes, nowMs) => {
+      const { due } = await store.dueSchedules({ nowMs, limit: 1_000, bytesMax: 1_000_000 });
+      const before = new Map(due.map(({ schedule }) => [schedule.key, schedule.standing.nextAtMs]));
+      const stay = (change: ScheduleChange): ScheduleChange => {
+        const nextAtMs = before.get(change.key);
+        if (nextAtMs === undefined || change.messages.length === 0 || stayed.delete(change.key)) return change;
+        stayed.add(change.key);
+        return { ...change, standing: { ...change.standing, nextAtMs } };
+      };
+      return await store.changeSchedules(changes.map(stay), nowMs);
+    },
+  };
+}
+
+/** In a transaction of their own. */
+function movingOnLater(store: Store): Partial<Store> {
+  return {
+    changeSchedules: async (changes, nowMs): Promise<Answers> => {
+      const answers: Answers = [];
+      for (const change of changes) {
+        const accepted = change.messages.length > 0 ? await store.accept(change.messages, nowMs) : [];
+        const [moved] = await store.changeSchedules([{ ...change, messages: [] }], nowMs);
+        const standings = accepted.map((each) => (each.kind === 'accepted' ? each.standing : 'held'));
+        answers.push(moved === 'stale' ? 'stale' : standings);
+      }
+      return answers;
+    },
+  };
+}
+
+/** And its trigger takes its time, so that others change the schedule between the look and the write. */
+function withoutVersions(store: Store): Partial<Store> {
+  return {
+    dueSchedules: async (request) => {
+      const answer = await store.dueSchedules(request);
+      for (let pause = 0; pause < 5; pause += 1) await store.reserveNumbers(1);
+      return answer;
+    },
+    changeSchedules: async (changes, nowMs) => {
+      const views = await store.listSchedules(PROJECT);
+      const versions = new Map(views.map(({ schedule }) => [schedule.key, schedule.standing.version]));
+      return await store.changeSchedules(
+        changes.map((change) => ({ ...change, fromVersion: versions.get(change.key) ?? change.fromVersion })),
+        nowMs,
+      );
+    },
+  };
+}
+
+function withoutPause(store: Store): Partial<Store> {
+  return {
+    changeSchedules: (changes, nowMs) =>
+      store.changeSchedules(
+        changes.map((change) => ({ ...change, standing: { ...change.standing, isPaused: false } })),
+        nowMs,
+      ),
+  };
+}
+
+/** It is only out of sight. */
+function withoutDeletion(): Partial<Store> {
+  return { deleteSchedule: async () => {} };
+}
+
+/** What was due before the process started is passed over. */
+function forgettingMissed(store: Store): Partial<Store> {
+  let startedAtMs: number | undefined;
+  return {
+    releaseAll: (nowMs) => {
+      startedAtMs = nowMs;
+      return store.releaseAll(nowMs);
+    },
+    changeSchedules: async (changes, nowMs): Promise<Answers> => {
+      const isStarting = startedAtMs !== undefined && nowMs < startedAtMs + 1_000;
+      if (!isStarting) return await store.changeSchedules(changes, nowMs);
+      const passed = changes.map((change) => {
+        const { lastTrigger: _, ...standing } = change.standing;
+        return change.messages.length > 0 ? { ...change, standing, messages: [] } : change;
+      });
+      const answers = await store.changeSchedules(passed, nowMs);
+      return answers.map(() => 'stale');
+    },
+  };
+}
+
+function makingUpForEach(store: Store): Partial<Store> {
+  return {
+    dueSchedules: async (request) => {
+      const answer = await store.dueSchedules(request);
+      const due = answer.due.map(({ schedule, isBusy }) => {
+        const plan = { ...schedule.plan, catchUp: 'all' as const };
+        return { schedule: { ...schedule, plan }, isBusy };
+      });
+      return { ...answer, due };
+    },
+  };
+}
+
+function neverBusy(store: Store): Partial<Store> {
+  return {
+    dueSchedules: async (request) => {
+      const answer = await store.dueSchedules(request);
+      return { ...answer, due: answer.due.map(({ schedule }) => ({ schedule, isBusy: false })) };
+    },
+  };
+}
+
+function rememberingGroups(): Sabotage {
+  const known = new Map<string, UrlGroup | undefined>();
+  return altered((store) => ({
+    findUrlGroup: async (projectId, name) => {
+      const group = known.get(name) ?? (await store.findUrlGroup(projectId, name));
+      known.set(name, group);
+      return group;
+    },
+  }));
+}
+
+function withoutLastEndpoint(store: Store): Partial<Store> {
+  return {
+    findUrlGroup: async (projectId, name) => {
+      const group = await store.findUrlGroup(projectId, name);
+      return group && { ...group, endpoints: group.endpoints.slice(0, -1) };
+    },
+  };
+}

@@ -1,0 +1,54 @@
+/** What the wall clock has shown, which can be set, against the time that has passed, which only grows. */
+import type { Millis } from '../../src/engine/model.ts';
+import type { World } from './world.ts';
+
+/** A stretch in which nobody set the clock: it shows `elapsed + offsetMs`. */
+interface Stretch {
+  fromMs: Millis;
+  toMs: Millis;
+  offsetMs: Millis;
+}
+
+export class WallClock {
+  readonly #stretches: Stretch[];
+
+  /** Knows the settings of the clock up to now. */
+  constructor({ jumps, clock }: Pick<World, 'jumps' | 'clock'>) {
+    const ends = [...jumps, { atMs: clock.elapsedMs, fromMs: clock.nowMs() }];
+    this.#stretches = ends.map(({ atMs, fromMs }, index) => ({
+      fromMs: ends[index - 1]?.atMs ?? 0,
+      toMs: index < jumps.length ? atMs : Infinity,
+      offsetMs: fromMs - atMs,
+    }));
+  }
+
+  /** The latest that it showed between two elapsed times. */
+  highest(fromMs: Millis, toMs: Millis): Millis {
+    return Math.max(...this.#within(fromMs, toMs).map((stretch) => Math.min(toMs, stretch.toMs) + stretch.offsetMs));
+  }
+
+  /** The earliest that it showed between two elapsed times. */
+  lowest(fromMs: Millis, toMs: Millis): Millis {
+    return Math.min(
+      ...this.#within(fromMs, toMs).map((stretch) => Math.max(fromMs, stretch.fromMs) + stretch.offsetMs),
+    );
+  }
+
+  /** The elapsed times, within `fromMs` to `toMs`, at which it showed a multiple of `everyMs`, each with what it showed. */
+  multiples(everyMs: Millis, fromMs: Millis, toMs: Millis): { atMs: Millis; timeMs: Millis }[] {
+    return this.#within(fromMs, toMs).flatMap(({ offsetMs, ...stretch }) => {
+      const found: { atMs: Millis; timeMs: Millis }[] = [];
+      const beginMs = Math.max(fromMs, stretch.fromMs);
+      const endMs = Math.min(toMs, stretch.toMs);
+      const firstMs = Math.ceil((beginMs + offsetMs) / everyMs) * everyMs;
+      for (let timeMs = firstMs; timeMs - offsetMs <= endMs; timeMs += everyMs) {
+        found.push({ atMs: timeMs - offsetMs, timeMs });
+      }
+      return found;
+    });
+  }
+
+  #within(fromMs: Millis, toMs: Millis): Stretch[] {
+    return this.#stretches.filter((stretch) => stretch.fromMs <= toMs && stretch.toMs >= fromMs);
+  }
+}
