@@ -7,6 +7,15 @@ import { existsSync } from 'node:fs';
 import module from 'node:module';
 import { fileURLToPath } from 'node:url';
 
+// As in package.json. Older ones fail in ways that say nothing of the reason, so this comes before all that they do not know.
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+if (major < 22 || (major === 22 && minor < 19)) {
+  process.stderr.write(
+    `waypost: Node ${process.versions.node} is too old, 22.19 or newer is needed; in a checkout "npx waypost" brings one along\n`,
+  );
+  process.exit(1);
+}
+
 const compiled = new URL('../dist/cli/main.js', import.meta.url);
 if (existsSync(compiled)) {
   await import(compiled.href);

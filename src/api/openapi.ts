@@ -71,6 +71,7 @@ const SECTIONS: Readonly<Record<string, string>> = {
   messages: 'Messages',
   dlq: 'Dead letter queue',
   topics: 'URL groups',
+  schedules: 'Schedules',
   queues: 'Queues',
   flowControl: 'Flow control',
   globalParallelism: 'Flow control',
@@ -78,6 +79,17 @@ const SECTIONS: Readonly<Record<string, string>> = {
   events: 'Logs',
   keys: 'Signing keys',
   rotate: 'Signing keys',
+};
+
+const SCHEDULES_PATH = '/v2/schedules/{destinationOrScheduleId}';
+
+/**
+ * To OpenAPI, paths that differ in nothing but the name of a parameter are the same, and only one of them may be there. Ours
+ * differ in their methods too, so they share one path; each operation says what its parameter is.
+ */
+const SHARED_PATHS: Readonly<Record<string, string>> = {
+  '/v2/schedules/*': SCHEDULES_PATH,
+  '/v2/schedules/:scheduleId': SCHEDULES_PATH,
 };
 
 /** The only 202 that there is (messaging.md 11). */
@@ -153,6 +165,11 @@ export function writeOpenApi(routes: readonly Route[]): OpenApiDocument {
 
 /** `/v2/messages/:messageId` as `/v2/messages/{messageId}`, the embedded destination as `{destination}`. */
 export function pathOf({ path }: Pick<Route, 'path'>): string {
+  return SHARED_PATHS[path] ?? ownPathOf(path);
+}
+
+/** The same, whatever other routes there are. */
+function ownPathOf(path: string): string {
   return path.replace(/:(\w+)/g, '{$1}').replace(/\*$/, '{destination}');
 }
 
@@ -179,7 +196,7 @@ function operation(route: Route, schemas: SchemaWriter): Operation {
 
 /** `getMessagesMessageIdExplain`: ugly and stable. */
 function operationIdOf({ method, path }: Route): string {
-  const words = pathOf({ path }).match(/\w+/g) ?? [];
+  const words = ownPathOf(path).match(/\w+/g) ?? [];
   const named = words.filter((word) => word !== 'v2').map((word) => word[0]?.toUpperCase() + word.slice(1));
   return method.toLowerCase() + named.join('');
 }
@@ -233,8 +250,11 @@ function takesFilterBody({ filters }: NonNullable<Route['takes']>): boolean {
 }
 
 function parametersOf({ path, takes = {} }: Route, schemas: SchemaWriter): Parameter[] {
-  const inPath = [...pathOf({ path }).matchAll(/\{(\w+)\}/g)].map(([, name = '']): Parameter => {
-    const description = name === 'destination' ? 'URL to deliver to.' : `The ${name}, as an answer gave it.`;
+  const ownNames = parameterNames(ownPathOf(path));
+  const inPath = parameterNames(pathOf({ path })).map((name, at): Parameter => {
+    const meant = ownNames[at];
+    const description =
+      meant === 'destination' ? 'URL, or name of the URL group, to deliver to.' : `The ${meant}, as an answer gave it.`;
     return { name, in: 'path', description, required: true, schema: { type: 'string' } };
   });
   const { filters, query = [], configHeaders = [] } = takes;
@@ -249,6 +269,10 @@ function parametersOf({ path, takes = {} }: Route, schemas: SchemaWriter): Param
     ...inQuery.map((shape): Parameter => ({ in: 'query', ...described(shape) })),
     ...configHeaders.map((header): Parameter => ({ in: 'header', ...described(header) })),
   ];
+}
+
+function parameterNames(path: string): string[] {
+  return [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
 }
 
 function bodyOf({ takes = {} }: Route, schemas: SchemaWriter): Operation['requestBody'] {

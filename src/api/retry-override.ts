@@ -8,8 +8,8 @@ import { checkCallbacks } from './destinations.ts';
 import type { Services } from './route.ts';
 import { refuseUnavailable } from './unavailable-features.ts';
 
-/** A retry is asked for on purpose, so nothing of it is ever a duplicate; dropped in silence, these would mislead. */
-const NOT_FOR_RETRIES = ['deduplication-id', 'content-based-deduplication'];
+/** A retry is asked for on purpose, once, so nothing of it is ever a duplicate; dropped in silence, these would mislead. */
+const NOT_FOR_RETRIES = ['deduplication-id', 'content-based-deduplication', 'cron'];
 
 /** Reads the config headers; an option that is not there keeps its stored value. Rejects with `ApiError`. */
 export async function readRetryOverride(

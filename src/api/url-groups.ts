@@ -6,6 +6,7 @@ import { ApiError, invalidHeader, quotaExceeded } from '../protocol/errors.ts';
 import { headerMapFromRaw, trimBlanks } from '../protocol/headers.ts';
 import { checkName } from '../protocol/names.ts';
 import { itemRawHeaders, readPublishOptions } from '../protocol/options.ts';
+import { redactDefaults } from '../protocol/redaction.ts';
 import type { HeaderMap } from '../protocol/settings.ts';
 import { type Answer, answer, NO_BODY } from './answer.ts';
 import { checkCallbacks, checkEndpoints, groupNotFound } from './destinations.ts';
@@ -135,7 +136,8 @@ export function urlGroupRoutes(services: Services): Route[] {
 }
 
 function groupView({ name, createdAtMs, updatedAtMs, endpoints, headers }: UrlGroup) {
-  return { name, createdAt: createdAtMs, updatedAt: updatedAtMs, endpoints, headers };
+  const shownHeaders = headers && redactDefaults(headers);
+  return { name, createdAt: createdAtMs, updatedAt: updatedAtMs, endpoints, headers: shownHeaders };
 }
 
 /** The elements of `endpoints`, each with a URL, a name or both. Throws `invalid_body` (400). */

@@ -7,8 +7,8 @@ import type { LogDetail, Message } from '../engine/model.ts';
 import type { TriggeredState } from '../engine/schedules.ts';
 import type { DeadMessage, LogEntry, ScheduleView } from '../engine/stores.ts';
 import { base64OfBytes, textOrBase64 } from '../protocol/bodies.ts';
-import { redactedText, redactHeaderMap } from '../protocol/redaction.ts';
-import type { FlowControl, HeaderMap, MessageSettings } from '../protocol/settings.ts';
+import { joinRedactions, redactedText, redactHeaderMap } from '../protocol/redaction.ts';
+import type { CallbackSettings, FlowControl, HeaderMap, MessageSettings } from '../protocol/settings.ts';
 
 type View = Record<string, unknown>;
 
@@ -140,13 +140,18 @@ function headerView(header: HeaderMap, settings: MessageSettings): HeaderMap | u
   return nonEmpty(redactHeaderMap(header, settings.redact));
 }
 
-/** Header redaction follows into the callbacks' maps (messaging.md 19, item 3). */
+/** Header redaction follows into the callbacks' maps (messaging.md 19, item 3), beside what a callback itself hides. */
 function callbackHeaderMaps(settings: MessageSettings): Record<'callback' | 'failureCallback', HeaderMap | undefined> {
   const { callback, failureCallback } = settings;
   return {
-    callback: callback && headerView(callback.header, settings),
-    failureCallback: failureCallback && headerView(failureCallback.header, settings),
+    callback: callback && callbackHeaderView(callback, settings),
+    failureCallback: failureCallback && callbackHeaderView(failureCallback, settings),
   };
+}
+
+function callbackHeaderView({ header, redact }: CallbackSettings, settings: MessageSettings): HeaderMap | undefined {
+  const joined = redact ? joinRedactions(settings.redact, redact) : settings.redact;
+  return nonEmpty(redactHeaderMap(header, joined));
 }
 
 function nonEmpty(map: HeaderMap): HeaderMap | undefined {

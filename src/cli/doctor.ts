@@ -1,5 +1,5 @@
 /** `waypost doctor`: is everything in the store as it must be? */
-import { settingsHelp } from '../config/page.ts';
+import { storeSettingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
 import { type Examination, examineStore } from '../examine.ts';
 import { CannotStart } from '../open-store.ts';
@@ -15,8 +15,7 @@ key holds a message back without a reason. Changes nothing. Ends with ${EXIT.fai
 
   --json
       Print the findings as one JSON object.
-
-${settingsHelp(false)}`,
+${storeSettingsHelp()}`,
   async run(args, terminal) {
     const { given: asJson, rest } = takeSwitch(args, '--json');
     const examination = await examined(parseConfig(terminal.env, rest));

@@ -1,5 +1,5 @@
 /** `waypost init`: makes what `waypost serve` needs and shows the token, once. */
-import { settingsHelp } from '../config/page.ts';
+import { storeSettingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
 import { initialise } from '../initialise.ts';
 import { CannotStart } from '../open-store.ts';
@@ -20,8 +20,7 @@ projects" and "waypost tokens" make more of both.
       Make one more token for a project that has one already.
   --read-only
       Let the token read messages, logs and the DLQ, and neither change anything nor read the signing keys.
-
-${settingsHelp(false)}`,
+${storeSettingsHelp()}`,
   async run(args, terminal) {
     const { given: addToken, rest: afterAdd } = takeSwitch(args, '--add-token');
     const { given: isReadOnly, rest } = takeSwitch(afterAdd, '--read-only');

@@ -1,5 +1,5 @@
 /** `waypost projects`: lists and makes projects, also while a server runs. */
-import { settingsHelp } from '../config/page.ts';
+import { storeSettingsHelp } from '../config/page.ts';
 import { columns, minuteOf, timeOf } from './columns.ts';
 import { type Command, EXIT, type Terminal, takeSwitch, takeWord } from './command.ts';
 import { operate, printJson, required, unknownAction } from './operate.ts';
@@ -20,8 +20,7 @@ folder, whether a server runs on it or not.
       makes the token to publish with.
   --json
       Print JSON.
-
-${settingsHelp(false)}`,
+${storeSettingsHelp()}`,
   async run(args, terminal) {
     const { given: json, rest: afterJson } = takeSwitch(args, '--json');
     const { word: action = 'list', rest } = takeWord(afterJson);

@@ -1,6 +1,6 @@
 /** `waypost tokens`: lists, makes and revokes tokens, also while a server runs. */
 
-import { settingsHelp } from '../config/page.ts';
+import { storeSettingsHelp } from '../config/page.ts';
 import type { TokenScope } from '../engine/stores.ts';
 import type { CreateTokenRequest, TokenEntry } from '../operator/commands.ts';
 import { columns, minuteOf, timeOf } from './columns.ts';
@@ -32,8 +32,7 @@ Works on the data folder, whether a server runs on it or not.
       What to call the token in lists, such as who has it.
   --json
       Print JSON.
-
-${settingsHelp(false)}`,
+${storeSettingsHelp()}`,
   async run(args, terminal) {
     const { given: json, rest: afterJson } = takeSwitch(args, '--json');
     const { word: action = 'list', rest } = takeWord(afterJson);

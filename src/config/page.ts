@@ -1,7 +1,7 @@
 /** How do people read the table? As `--help`, as docs/settings.md, and as what is in force now. */
 import { defaultOf } from './parse.ts';
 import { flagOf, isSecret, type Setting, type SettingValue, variableOf } from './setting.ts';
-import { type Config, listSettings } from './table.ts';
+import { type Config, listSettings, type SettingName } from './table.ts';
 import { formatBytes, formatDuration } from './units.ts';
 
 /** A value as it would be given. */
@@ -12,6 +12,9 @@ function format(setting: Setting, value: SettingValue): string {
   return setting.type === 'duration' ? formatDuration(value) : String(value);
 }
 
+/** What says which store is meant, and how to read it. */
+const STORE_SETTINGS: readonly SettingName[] = ['dataDir', 'databaseUrl', 'encryptionKey'];
+
 /** The options part of `waypost dev --help` and `waypost serve --help`. */
 export function settingsHelp(dev: boolean): string {
   const lines: string[] = [];
@@ -19,11 +22,23 @@ export function settingsHelp(dev: boolean): string {
   for (const { name, setting } of listSettings()) {
     if (setting.group !== group) lines.push('', `${setting.group}:`);
     group = setting.group;
-    const value = format(setting, defaultOf(setting, dev));
-    const hint = value === '' ? '' : ` [${value}]`;
-    lines.push(`  ${flagOf(name)}${argumentOf(setting)}`, `      ${setting.meaning}${hint}`);
+    lines.push(...helpOf(name, setting, dev));
   }
   return `${lines.join('\n').trimStart()}\n`;
+}
+
+/** The options part of the help of commands that work on a store and serve nothing. */
+export function storeSettingsHelp(): string {
+  const lines = listSettings()
+    .filter(({ name }) => STORE_SETTINGS.includes(name))
+    .flatMap(({ name, setting }) => helpOf(name, setting, false));
+  return `${lines.join('\n')}\n\nThe other settings of "waypost serve" are taken too, and mean nothing here.\n`;
+}
+
+function helpOf(name: SettingName, setting: Setting, dev: boolean): string[] {
+  const value = format(setting, defaultOf(setting, dev));
+  const hint = value === '' ? '' : ` [${value}]`;
+  return [`  ${flagOf(name)}${argumentOf(setting)}`, `      ${setting.meaning}${hint}`];
 }
 
 function argumentOf(setting: Setting): string {

@@ -247,7 +247,7 @@ export const SETTINGS = {
     type: 'integer',
     default: 100,
     min: 0,
-    max: 1_000_000,
+    max: 10_000, // a pause or a resume moves all that were started in one transaction
     meaning: 'Parallelism that a queue may have; 0: any.',
   },
   parallelismMax: {

@@ -245,12 +245,13 @@ export class Dispatcher implements Places {
 
   /**
    * The place of `message` for the next one of its lane, which spares that a trip to the store. Not while others wait for
-   * a place, with the origin or at all: a lane that always has a next one would keep them from their turn.
+   * a place, with the origin or at all: a lane that always has a next one would keep them from their turn. Nor when the
+   * origin is to have fewer attempts than it has: so one that stopped answering loses its places, in a lane or not (P9).
    */
   async #successionOf({ origin, body, settings }: Message): Promise<Succession | undefined> {
     const isInLane = settings.queueName !== undefined || settings.flowControl !== undefined;
     const isWaitedFor = this.#parkedOrigins.has(origin) || !this.#inFlight.hasSpace(body.length);
-    if (!isInLane || isWaitedFor || this.#draining) return undefined;
+    if (!isInLane || isWaitedFor || this.#draining || !this.#inFlight.mayGoOn(origin, body.length)) return undefined;
     const claimToken = await this.#deps.numbers.take(1);
     const bytesSetAside = this.#inFlight.setAside(SUCCESSOR_BYTES_MAX - body.length);
     return { worker: this.#deps.worker, claimToken, bytesMax: body.length + bytesSetAside };

@@ -66,10 +66,12 @@ export class InFlight {
 
   /** How many more attempts `origin` may start now. */
   roomOf(origin: string): number {
-    const share = this.#shareByOrigin.get(origin);
-    if (share && share.bytes >= this.freeBytes) return 0;
-    const count = share?.count ?? 0;
-    return Math.max(0, Math.min(this.#maxOf(origin) - this.#offeredTo(origin), this.freePlaces) - count);
+    return this.#roomBeside(origin, { count: 0, bytes: 0 });
+  }
+
+  /** Whether `origin` may start another attempt in the place of one of `bytes` that ends; not when it is to have fewer. */
+  mayGoOn(origin: string, bytes: number): boolean {
+    return this.#roomBeside(origin, { count: 1, bytes }) > 0;
   }
 
   /**
@@ -156,6 +158,15 @@ export class InFlight {
       this.#reducedMaxByOrigin.delete(oldest);
     }
     this.#reducedMaxByOrigin.set(origin, Math.max(UNANSWERED_COUNT_MAX, Math.floor(max / 2)));
+  }
+
+  /** How many more attempts `origin` might start if those of `ended`, which are its own, were over. */
+  #roomBeside(origin: string, ended: { count: number; bytes: number }): number {
+    const share = this.#shareByOrigin.get(origin);
+    const count = (share?.count ?? 0) - ended.count;
+    const freePlaces = this.freePlaces + ended.count;
+    if (share && count > 0 && share.bytes - ended.bytes >= this.freeBytes + ended.bytes) return 0;
+    return Math.max(0, Math.min(this.#maxOf(origin) - this.#offeredTo(origin), freePlaces) - count);
   }
 
   #maxOf(origin: string): number {

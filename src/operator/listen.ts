@@ -1,5 +1,5 @@
 /** Takes the operator's commands over a socket in the data folder, one after the other (docs/decisions/010). */
-import { chmodSync, mkdirSync, rmSync } from 'node:fs';
+import { chmodSync, lstatSync, mkdirSync, rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { dirname } from 'node:path';
 import type { EventLog } from '../engine/ports.ts';
@@ -29,12 +29,19 @@ export async function listenForOperator(
   if (reason !== undefined) throw new Error(reason);
   const folder = dirname(path);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
+  // Beside a database in a folder that others write to, one of them may have been here first.
+  if (!isOwnFolder(folder)) throw new Error(`${folder} is not a folder of this user`);
   chmodSync(folder, 0o700); // one that was there before
   rmSync(path, { force: true });
   const listener = new OperatorListener(administration, log);
   await listener.listen(path);
   chmodSync(path, 0o600);
   return { close: () => listener.close() };
+}
+
+function isOwnFolder(path: string): boolean {
+  const found = lstatSync(path);
+  return found.isDirectory() && found.uid === process.getuid?.();
 }
 
 class OperatorListener {

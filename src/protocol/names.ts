@@ -24,5 +24,6 @@ export function checkName(kind: NameKind, name: string, header?: string): void {
     ? `at most ${LENGTH_MAX} characters are allowed`
     : 'only letters, digits, hyphen, period and underscore are allowed';
   const where = header === undefined ? '' : ` (${header})`;
+  if (name === '') throw new ApiError('invalid_name', `invalid ${kind}: it must not be empty${where}`);
   throw new ApiError('invalid_name', `invalid ${kind} ${value}: ${rule}${where}`);
 }

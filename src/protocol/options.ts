@@ -82,6 +82,8 @@ class OptionsReader {
     if (kind === 'enqueue') refuse(delay, ' for queues');
     const delayMs = durationOf(delay);
     if (kind === 'enqueue') refuse(notBefore, ' for queues');
+    // Dropped in silence, it would deliver once what was meant to come again and again.
+    if (kind === 'enqueue') refuse(options.get('cron'), ' for queues');
     if (kind === 'schedule') refuse(notBefore, ' for schedules');
     const notBeforeMs = notBeforeOf(notBefore);
     // Produced messages are never deduplicated (11, item 8).

@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer';
 import { hash } from 'node:crypto';
+import { hasConfigPrefix, readConfigName } from './config-names.ts';
 import { invalidHeader } from './errors.ts';
 import { canonicalHeaderName, isHeaderName, newHeaderMap, shown } from './headers.ts';
 import type { HeaderMap, Redaction } from './settings.ts';
@@ -42,15 +43,40 @@ export function redactedText(bytes: Uint8Array): string {
   return `REDACTED:${hash('sha256', bytes, 'hex')}`;
 }
 
+/**
+ * Config headers that are kept as defaults, as views show them: a header to be forwarded is hidden when a message made with
+ * them would hide it, since whoever may read them may read the message. Without `Redact-Fields` among them, `map` itself.
+ */
+export function redactDefaults(map: HeaderMap): HeaderMap {
+  let redaction: Redaction | undefined;
+  for (const [name, [fields]] of Object.entries(map)) {
+    if (fields === undefined || !hasConfigPrefix(name) || readConfigName(name).option !== 'redact-fields') continue;
+    redaction = joinRedactions(redaction, parseRedaction(fields, name));
+  }
+  if (redaction === undefined) return map;
+  const shownMap = newHeaderMap();
+  for (const [name, values] of Object.entries(map)) {
+    const delivered = hasConfigPrefix(name) ? readConfigName(name).forwardedName : name;
+    shownMap[name] = delivered !== '' && hides(redaction, delivered) ? values.map(redactedHeader) : values;
+  }
+  return shownMap;
+}
+
 /** `map` as views show it: each hidden value replaced separately, names kept. Without a redaction, `map` itself. */
 export function redactHeaderMap(map: HeaderMap, redaction: Redaction | undefined): HeaderMap {
   if (redaction === undefined || redaction.headers.length === 0) return map;
-  const { headers } = redaction;
   const redacted = newHeaderMap();
   for (const [name, values] of Object.entries(map)) {
-    const hidden = headers === 'all' || headers.includes(name);
-    // Header values are Latin-1 text: one character is one byte on the wire.
-    redacted[name] = hidden ? values.map((value) => redactedText(Buffer.from(value, 'latin1'))) : values;
+    redacted[name] = hides(redaction, name) ? values.map(redactedHeader) : values;
   }
   return redacted;
+}
+
+function hides({ headers }: Redaction, name: string): boolean {
+  return headers === 'all' || headers.includes(name);
+}
+
+/** Header values are Latin-1 text: one character is one byte on the wire. */
+function redactedHeader(value: string): string {
+  return redactedText(Buffer.from(value, 'latin1'));
 }

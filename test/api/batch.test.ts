@@ -75,6 +75,12 @@ describe('a batch creates nothing when one item is wrong (messaging 29.110):', (
       /^Upstash-Delay is not supported for queues \(item 1\)$/,
     ],
     [
+      'a cron expression in a queue',
+      [good, { ...good, queue: 'q', headers: { 'upstash-cron': '@daily' } }],
+      400,
+      /^Upstash-Cron is not supported for queues \(item 1\)$/,
+    ],
+    [
       'a callback to a loopback address',
       [good, { ...good, headers: { 'upstash-callback': 'http://127.0.0.1/' } }],
       400,

@@ -162,6 +162,7 @@ describe('retrying dead messages', () => {
   it.each([
     ['upstash-retries', 'x'],
     ['upstash-deduplication-id', 'x'],
+    ['upstash-cron', '@daily'],
     ['upstash-callback', 'http://127.0.0.1/'],
     ['upstash-failure-callback-retries', 'x'],
   ])('refuses %s: %s, and retries nothing', async (name, value) => {

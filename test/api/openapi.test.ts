@@ -64,6 +64,15 @@ describe('the document', () => {
     }
   });
 
+  it('has no two paths that differ in nothing but the names of their parameters, as OpenAPI asks', () => {
+    const templates = Object.keys(document.paths).map((path) => path.replace(/\{\w+\}/g, '{}'));
+    expect(templates).toHaveLength(new Set(templates).size);
+  });
+
+  it('names its sections as people would', () => {
+    for (const { name } of document.tags) expect(name).toMatch(/^[A-Z]/);
+  });
+
   it('refers only to what is in it, and has no component that nothing refers to', () => {
     const references = new Set(referencesIn(document));
     const components = ['schemas', 'responses'] as const;

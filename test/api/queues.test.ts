@@ -79,7 +79,7 @@ describe('a queue', () => {
     ['an array', [], /^invalid request body: an object is needed/],
     ['no name', { parallelism: 1 }, /queueName must be a string/],
     ['a number as name', { queueName: 1 }, /queueName must be a string/],
-    ['an empty name', { queueName: '' }, /^invalid queue name : only letters/],
+    ['an empty name', { queueName: '' }, /^invalid queue name: it must not be empty/],
     ['a blank in the name (messaging 29.102)', { queueName: 'a b' }, /^invalid queue name a b: only letters/],
     ['a slash in the name', { queueName: 'a/b' }, /^invalid queue name a\/b: only letters/],
     ['a long name', { queueName: 'x'.repeat(256) }, /at most 255 characters/],
@@ -146,8 +146,9 @@ describe('a queue', () => {
     await world.publish(to('a'), headers);
     const duplicate = await world.post(`enqueue/q/${to('a')}`, undefined, headers);
     expect([duplicate.status, duplicate.json.deduplicated]).toEqual([202, true]);
-    for (const option of ['upstash-delay', 'upstash-not-before']) {
-      const reply = await world.post(`enqueue/q/${to('a')}`, undefined, { [option]: '5' });
+    const refused = { 'upstash-delay': '5', 'upstash-not-before': '5', 'upstash-cron': '@daily' };
+    for (const [option, value] of Object.entries(refused)) {
+      const reply = await world.post(`enqueue/q/${to('a')}`, undefined, { [option]: value });
       expect([reply.status, reply.json.error]).toEqual([400, expect.stringMatching(/is not supported for queues$/)]);
     }
     for (const path of ['enqueue/q', 'enqueue/q/']) {

@@ -238,6 +238,35 @@ describe('a publish to a URL group', () => {
 });
 
 describe('default headers of a URL group', () => {
+  it('show what they redact as its messages would, to every token (messaging 2.2, 19)', async () => {
+    await add('g', [A]);
+    await setHeaders('g', {
+      'Upstash-Redact-Fields': 'header[authorization]',
+      'Upstash-Forward-Authorization': 'Bearer secret',
+      'Upstash-Forward-X': 'open',
+      'Upstash-Callback': 'https://slow.example/told',
+      'Upstash-Callback-Forward-Authorization': ['Bearer secret'],
+    });
+    const hidden = [expect.stringMatching(/^REDACTED:[0-9a-f]{64}$/)];
+    for (const { headers } of [(await get('g')).json, (await list()).json[0]]) {
+      expect(headers).toEqual({
+        'Upstash-Redact-Fields': ['header[authorization]'],
+        'Upstash-Forward-Authorization': hidden,
+        'Upstash-Forward-X': ['open'],
+        'Upstash-Callback': ['https://slow.example/told'],
+        'Upstash-Callback-Forward-Authorization': hidden,
+      });
+    }
+    await setHeaders('g', {
+      'Upstash-Redact-Fields': 'headers',
+      'Content-Type': 'text/x-secret',
+      'Upstash-Retries': '1',
+    });
+    expect((await get('g')).json.headers).toMatchObject({ 'Content-Type': hidden, 'Upstash-Retries': ['1'] });
+    const [{ messageId }] = (await publish('g')).json;
+    expect((await message(messageId)).header).toEqual({ 'Content-Type': hidden });
+  });
+
   it('apply to every publish and lose against the request (messaging 29.108)', async () => {
     await add('g', [A]);
     const headers = {

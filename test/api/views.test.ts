@@ -95,6 +95,14 @@ describe('views', () => {
     expect([...Value.Errors(DeadMessageSchema, view)]).toEqual([]);
   });
 
+  it('hide in the header map of a callback what the callback itself hides (messaging 19)', () => {
+    const own = { ...callback('https://example.com/cb'), redact: { body: false, headers: ['B'] } };
+    const message = messageWith({ ...EVERYTHING, callback: own });
+    const hidden = { B: [expect.stringMatching(/^REDACTED:/)] };
+    expect(shown(messageView(message))).toMatchObject({ callbackHeader: hidden, failureCallbackHeader: { B: ['b'] } });
+    expect(shown(logEntryView({ atMs: 5, state: 'CREATED', message }))).toMatchObject({ callbackHeaders: hidden });
+  });
+
   it('show bytes that are not text as base64, and an empty body not at all, also when it is redacted', () => {
     const redact = { body: true, headers: [] };
     expect(shown(messageView(messageWith({ redact }, '')))).not.toHaveProperty('body');

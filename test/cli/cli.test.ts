@@ -25,6 +25,15 @@ describe('waypost', () => {
     expect(stdout).toContain('Usage: waypost <command>');
   });
 
+  it.each(['20.20.2', '22.18.0'])('says in one line that Node %s is too old for it', async (version) => {
+    const pretend = `Object.defineProperty(process,'versions',{value:{node:'${version}'}})`;
+    const { code, stdout, stderr } = await runWaypost(['--version'], {
+      NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(pretend)}`,
+    });
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toMatch(new RegExp(`^waypost: Node ${version} is too old, 22.19 or newer is needed.*\\n$`));
+  });
+
   it('prints its version', async () => {
     expect((await runWaypost(['--version'])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
   });
@@ -40,6 +49,16 @@ describe('waypost', () => {
     expect(code).toBe(0);
     expect(stdout).toContain('--in-flight-max <number>');
   });
+
+  it.each(['init', 'projects', 'tokens', 'doctor'])(
+    'shows in the help of %s only what it can make use of',
+    async (name) => {
+      const { stdout } = await runWaypost([name, '--help']);
+      expect(stdout).toContain('--data-dir <text>');
+      expect(stdout).not.toContain('--in-flight-max');
+      expect(stdout.split('\n').length).toBeLessThan(40);
+    },
+  );
 
   it('prints the settings in force without secrets', async () => {
     const key = Buffer.alloc(32).toString('base64');

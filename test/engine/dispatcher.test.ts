@@ -1,5 +1,7 @@
 /** When does the dispatcher ask the store, whom does it serve first, and what does it do while the store refuses? */
 import { describe, expect, test } from 'vitest';
+import type { Settlement } from '../../src/engine/model.ts';
+import type { Succession } from '../../src/engine/stores.ts';
 import { bench, setReply, to } from './dispatcher-bench.ts';
 import { message, NOW_MS } from './fixtures.ts';
 
@@ -182,6 +184,26 @@ describe('P9: the limits', () => {
     await clock.advanceBy(60);
     expect(sent()).toContain(100);
     expect(sent()).toContain(101);
+  });
+
+  test('hands no place on within a lane whose endpoint stopped answering and has more than its share', async () => {
+    const settings = { inFlightMax: 100, inFlightPerOriginMax: 16 };
+    const { clock, store, network, dispatcher } = bench({ settings });
+    const offered: boolean[] = [];
+    const settle = store.settle.bind(store);
+    store.settle = (settlement: Settlement, _nowMs?: number, succession?: Succession) => {
+      offered.push(succession !== undefined);
+      return settle(settlement);
+    };
+    setReply(network, 'https://a.example', { kind: 'reset', afterMs: 10 });
+    const flowControl = { key: 'k', parallelism: 16, periodS: 1 };
+    const lane = { dialect: 'upstash', maxRetries: 3, flowControl } as const;
+    for (let key = 1; key <= 16; key += 1) store.add(to('a', key, { settings: lane }));
+    dispatcher.wake();
+    await clock.advanceBy(100);
+    expect(offered).toHaveLength(16);
+    // As many as an endpoint may have that never answers.
+    expect(offered.filter((isOffered) => isOffered).length).toBeLessThanOrEqual(4);
   });
 
   test('a message that finds its origin full waits in line and follows when there is room', async () => {

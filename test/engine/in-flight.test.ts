@@ -57,6 +57,16 @@ describe('an origin whose attempts end without an answer', () => {
     expect(inFlight.offer(10).roomByOrigin).toEqual({ a: 2 });
   });
 
+  test('may start nothing in the place of what ends until it has no more than its room', () => {
+    const inFlight = new InFlight(limits);
+    for (let nth = 0; nth < 6; nth += 1) inFlight.enter('a', 10);
+    expect(inFlight.mayGoOn('a', 10)).toBe(true);
+    for (let nth = 0; nth < 6; nth += 1) inFlight.noteNoAnswer('a');
+    expect(inFlight.mayGoOn('a', 10)).toBe(false);
+    for (let nth = 0; nth < 2; nth += 1) inFlight.leave('a', 10);
+    expect([inFlight.roomOf('a'), inFlight.mayGoOn('a', 10)]).toEqual([0, true]);
+  });
+
   test('has all of it again after as many answers', () => {
     const inFlight = new InFlight(limits);
     for (let failures = 0; failures < 9; failures += 1) inFlight.noteNoAnswer('a');

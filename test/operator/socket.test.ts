@@ -1,9 +1,9 @@
 /** The operator's socket: what goes over it, and what it makes of those who do not speak its language. */
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { EventLog } from '../../src/engine/ports.ts';
 import type { Store } from '../../src/engine/stores.ts';
@@ -17,6 +17,7 @@ import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
 let folder: string;
 let path: string;
 let store: Store;
+let administration: StoredAdministration;
 let socket: OperatorSocket;
 let remote: RemoteAdministration;
 let logged: string[];
@@ -30,7 +31,7 @@ beforeEach(async () => {
       throw error;
     },
   });
-  const administration = new StoredAdministration({
+  administration = new StoredAdministration({
     store,
     clock: new SimulatedClock(),
     randomness: { bytes: randomBytes },
@@ -97,6 +98,19 @@ it('tells nobody but its log why a command failed', async () => {
 it('is not there once it is closed, and says so to whoever asks', async () => {
   await socket.close();
   await expect(remote.listProjects()).rejects.toThrow(NobodyListens);
+});
+
+it('is not offered in a folder that somebody made a link of, and leaves alone what the link leads to', async () => {
+  const elsewhere = join(folder, 'elsewhere');
+  mkdirSync(elsewhere);
+  chmodSync(elsewhere, 0o755);
+  writeFileSync(join(elsewhere, 'socket'), 'not ours');
+  const linked = socketPathOf(join(folder, 'other.db'));
+  symlinkSync(elsewhere, dirname(linked));
+  const log: EventLog = { info: () => {}, warn: () => {}, error: () => {} };
+  await expect(listenForOperator(linked, administration, log)).rejects.toThrow('is not a folder of this user');
+  expect(statSync(elsewhere).mode & 0o777).toBe(0o755);
+  expect(existsSync(join(elsewhere, 'socket'))).toBe(true);
 });
 
 it('is not offered where its path would be cut off', async () => {

@@ -281,9 +281,11 @@ describe('a schedule', () => {
     expect(messageOf([...cron, 'Upstash-Queue-Name', 'a b'])).toMatch(/^invalid queue name a b: .*Upstash-Queue-Name/);
   });
 
-  it('is what its headers make of a publish, and nothing of an enqueue', () => {
+  it('is what its headers make of a publish, and is refused on an enqueue', () => {
     expect(read(['Upstash-Schedule-Id', 'a/b', 'Upstash-Queue-Name', '?'])).toEqual(read([]));
-    expect(read(['Upstash-Cron', '* * * * *'], { context: 'enqueue' })).toEqual(read([]));
+    expect(() => read(['Upstash-Cron', '* * * * *'], { context: 'enqueue' })).toThrow(
+      'Upstash-Cron is not supported for queues',
+    );
   });
 });
 

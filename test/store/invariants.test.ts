@@ -5,10 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Schedule } from '../../src/engine/schedules.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { openInlineSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
 import { examine, INVARIANTS } from '../../src/store/sql/invariants.ts';
-import { T0, World } from './conformance/world.ts';
+import { PROJECT, T0, World } from './conformance/world.ts';
 
 /** What breaks each invariant of a store that holds one of everything, and the name that is found. */
 const DAMAGE: Record<string, { sql: string; found: RegExp }> = {
@@ -51,6 +52,12 @@ const DAMAGE: Record<string, { sql: string; found: RegExp }> = {
     sql: 'update flow_keys set wake_at_ms = null, parallelism = null',
     found: /^flow-control key key$/,
   },
+  'Every schedule has a plan of what it publishes.': { sql: 'delete from schedule_plans', found: /^schedule nightly$/ },
+  'Every plan belongs to a schedule.': { sql: 'delete from schedules', found: /^plan \d+$/ },
+  'Every endpoint belongs to a URL group, and every URL group has one.': {
+    sql: 'delete from url_group_endpoints',
+    found: /^URL group news$/,
+  },
 };
 
 let folder: string;
@@ -68,6 +75,19 @@ beforeEach(async () => {
   const flowControl = { key: 'key', parallelism: 1, periodS: 1 };
   await world.acceptClaimed({ settings: { flowControl } });
   await world.accept({ settings: { flowControl } });
+  const unlimited = { groupsMax: 0, endpointsMax: 0 };
+  await world.store.addEndpoints(PROJECT, 'news', [{ url: 'https://example.com/news' }], unlimited, T0);
+  const plan: Schedule['plan'] = {
+    cron: '@daily',
+    destination: { kind: 'url', url: 'https://example.com/hook' },
+    method: 'POST',
+    header: {},
+    body: new Uint8Array(0),
+    settings: { dialect: 'upstash', maxRetries: 3, scheduleId: 'nightly' },
+  };
+  const standing = { version: world.number(), isPaused: false, nextAtMs: T0 };
+  const schedule = { key: world.number(), projectId: PROJECT, id: 'nightly', createdAtMs: T0, plan, standing };
+  await world.store.saveSchedule(schedule, undefined, 0);
   await world.store.close();
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));

@@ -199,7 +199,7 @@ it('counts who holds the slots of a lane without walking those who wait', async 
       'messages_flow_slots',
     ],
     [
-      '(select count(*) from messages m where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line in (1, 4))',
+      '(select count(*) from (select 1 from messages m where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line in (1, 4) limit 1000) as counted)',
       'messages_flow_let_go',
     ],
     [

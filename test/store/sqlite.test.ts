@@ -1,9 +1,19 @@
 /** The embedded store: the specification in both of its forms, and what only a file can get wrong. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, existsSync, mkdtempSync, openSync, rmSync, statSync, writeSync } from 'node:fs';
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { createStore } from '../../src/store/create.ts';
@@ -193,6 +203,18 @@ describe('group commit', () => {
 });
 
 describe('one server a file', () => {
+  it('makes files that only their owner can read, whatever the folder', async () => {
+    const path = newPath();
+    chmodSync(dirname(path), 0o755);
+    const store = await openSqliteStore({ path, onFatal });
+    const modes = readdirSync(dirname(path)).map((name) => [name, statSync(join(dirname(path), name)).mode & 0o077]);
+    await store.close();
+    expect(modes.map(([name]) => name)).toEqual(
+      expect.arrayContaining(['waypost.db', 'waypost.db-wal', 'waypost.db.lock']),
+    );
+    expect(modes.filter(([, forOthers]) => forOthers !== 0)).toEqual([]);
+  });
+
   it('refuses a second one, naming the process that has it, and lets it in after a close', async () => {
     const path = newPath();
     const first = await openSqliteStore({ path, onFatal });

@@ -90,6 +90,25 @@ export const INVARIANTS: readonly Invariant[] = [
           where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line in (1, 4)))
       limit ?`,
   },
+  {
+    statement: 'Every schedule has a plan of what it publishes.',
+    offenders: `select 'schedule ' || s.id as name from schedules s
+      where not exists (select 1 from schedule_plans p where p.key = s.key) limit ?`,
+  },
+  {
+    statement: 'Every plan belongs to a schedule.',
+    offenders: `select 'plan ' || p.key as name from schedule_plans p
+      where not exists (select 1 from schedules s where s.key = p.key) limit ?`,
+  },
+  {
+    statement: 'Every endpoint belongs to a URL group, and every URL group has one.',
+    offenders: `select 'URL group ' || g.name as name from url_groups g
+      where not exists (select 1 from url_group_endpoints e
+        where e.project_id = g.project_id and e.group_name = g.name)
+      union all select 'URL group ' || e.group_name as name from url_group_endpoints e
+      where not exists (select 1 from url_groups g
+        where g.project_id = e.project_id and g.name = e.group_name) limit ?`,
+  },
 ];
 
 /** How many rows of each are named. */

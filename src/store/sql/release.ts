@@ -3,9 +3,10 @@ import type { ClaimToken, MessageKey } from '../../engine/model.ts';
 import type { StoreLimits } from '../../engine/stores.ts';
 import type { SqlValue } from '../driver.ts';
 import { cancelAtOnce } from './cancel.ts';
+import type { FlowRef } from './lanes/flow-lanes.ts';
 import { goOn } from './lanes/go-on.ts';
 import { LINE } from './lanes/lines.ts';
-import { ProjectGate } from './lanes/project-gate.ts';
+import { ProjectGate, projectsWithHeld } from './lanes/project-gate.ts';
 import type { WriteContext } from './log-writer.ts';
 import { lineToWaitIn, pausedQueuesOf } from './settle.ts';
 
@@ -59,22 +60,24 @@ async function letHeldGoOn(
   context: WriteContext,
   { limits, nowMs }: { limits: StoreLimits; nowMs: number },
 ): Promise<void> {
-  const held = await context.tx.query<{ project_id: number; flow_key: string | null }>(
-    'select distinct project_id, flow_key from messages where claim_token is null and line = 4',
-  );
-  if (held.length === 0) return;
-  if (limits.parallelismMax === 0) {
-    await context.tx.run(
-      `update messages set line = case when flow_key is null then ${LINE.due} else ${LINE.flow} end
-       where claim_token is null and line = ${LINE.project}`,
-    );
-  }
-  const flowKeys = held.flatMap(({ project_id, flow_key }) =>
-    flow_key === null ? [] : [{ projectId: project_id, key: flow_key }],
-  );
-  const projects = new Set(held.map(({ project_id }) => project_id));
   const gate = new ProjectGate(context.tx, limits.parallelismMax);
+  const projects = await projectsWithHeld(context.tx);
+  if (projects.length === 0) return;
+  const flowKeys = gate.isLimited ? [] : await sendAllOn(context);
   await goOn(context, { queues: [], flowKeys, projects }, { gate, nowMs });
+}
+
+/** Ends the lines of all projects; returns the keys of those that stood there. */
+async function sendAllOn({ tx }: WriteContext): Promise<FlowRef[]> {
+  const keys = await tx.query<{ project_id: number; flow_key: string }>(
+    `select distinct project_id, flow_key from messages
+     where claim_token is null and line = 4 and flow_key is not null`,
+  );
+  await tx.run(
+    `update messages set line = case when flow_key is null then ${LINE.due} else ${LINE.flow} end
+     where claim_token is null and line = ${LINE.project}`,
+  );
+  return keys.map(({ project_id, flow_key }) => ({ projectId: project_id, key: flow_key }));
 }
 
 /** Due at once; a message that was to be cancelled waits now, so its cancel takes effect (messaging.md 6.3, row 7). */

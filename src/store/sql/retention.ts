@@ -21,16 +21,19 @@ const QUEUES_MAX = 16;
 export async function dropExpired(context: WriteContext, args: DropExpiredArgs): Promise<boolean> {
   const { tx } = context;
   let budget = args.rowsMax;
-  // Their deletion was cut off by a crash, or they wait for attempts in flight.
-  for (const { project_id, id } of await deletedQueues(tx, QUEUES_MAX)) {
+  // Their deletion was cut off by a crash, or the last of their attempts in flight has ended.
+  const queues = await deletedQueues(tx, QUEUES_MAX);
+  for (const { project_id, id } of queues) {
     const queue = { projectId: project_id, queueId: id };
     if (await emptyQueue(context, { ...queue, ...args, count: args.rowsMax })) return true;
   }
+  if (queues.length === QUEUES_MAX) return true;
   budget -= await dropLogs(tx, args.logsBeforeMs, budget);
   if (budget > 0) budget -= await dropDead(tx, args.deadBeforeMs, budget);
   if (budget > 0) budget -= await dropDeduplications(tx, args.nowMs, budget);
   if (budget > 0) {
-    budget -= await dropUnusedKeys(context, { usedBeforeMs: args.keysUsedBeforeMs, rowsMax: budget });
+    const { keysUsedBeforeMs: usedBeforeMs, nowMs } = args;
+    budget -= await dropUnusedKeys(context, { usedBeforeMs, nowMs, rowsMax: budget });
   }
   return budget <= 0;
 }

@@ -15,6 +15,7 @@ import {
 
 const A = 'https://a.example';
 const B = 'https://b.example';
+const BUSY = 'https://example.com';
 
 export function lanesConformance(open: OpenStore): void {
   describe('queues', () => queueCases(open));
@@ -199,6 +200,21 @@ function queueCases(open: OpenStore): void {
     expect((await world().statesOf(message)).at(-1)).toBe('CANCELED');
   });
 
+  it('empties a deleted queue although many others wait for attempts in flight', async () => {
+    for (let nth = 0; nth < 40; nth += 1) {
+      await world().acceptClaimed({ settings: { queueName: `busy-${nth}` } });
+      await world().store.deleteQueue(PROJECT, `busy-${nth}`, T0);
+    }
+    await world().acceptClaimed(inQueue());
+    const waiting = await world().accept(inQueue());
+    await world().store.deleteQueue(PROJECT, 'q', T0);
+    const expiry = { logsBeforeMs: 0, deadBeforeMs: 0, keysUsedBeforeMs: 0, nowMs: T0, rowsMax: 100 };
+    let pieces = 0;
+    while (await world().store.dropExpired(expiry)) pieces += 1;
+    expect((await world().statesOf(waiting)).at(-1)).toBe('CANCELED');
+    expect(pieces).toBeLessThan(10);
+  });
+
   it('refuses the queue that would be one too many, but no message of those that exist', async () => {
     const limited = await open({ queuesMax: 1, parallelismMax: 0, messagesPerDayMax: 0 });
     try {
@@ -370,6 +386,14 @@ function keyCases(open: OpenStore): void {
     expect(keysOf(await world().claim())).toEqual([second]);
   });
 
+  it('with many slots goes on elsewhere however many of it wait for one busy endpoint', async () => {
+    const crowd = Array.from({ length: 1_600 }, () => world().message(limited({ parallelism: 1_500 })));
+    await world().store.accept(crowd, T0);
+    for (let round = 0; round < 20; round += 1) await world().claim({ limit: 100, roomByOrigin: { [BUSY]: 0 } });
+    const { message } = await world().acceptClaimed(limited({ parallelism: 1_500 }, { url: `${A}/hook` }));
+    expect(await world().statesOf(message)).toEqual(['CREATED', 'ACTIVE']);
+  });
+
   it('lists keys by name, those that contain what is searched for, each project its own', async () => {
     const flows = ['beta', 'alpha', 'alphabet'].map((name) => ({ key: name, parallelism: 1, periodS: 1 }));
     for (const flowControl of flows) await world().accept({ settings: { flowControl } });
@@ -382,18 +406,34 @@ function keyCases(open: OpenStore): void {
     expect(await list('%')).toEqual([]);
   });
 
+  it('is looked at for being forgotten in pieces, and again only a day later when it is still in use', async () => {
+    for (let nth = 0; nth < 25; nth += 1) await world().store.pinKey(PROJECT, `pinned-${nth}`, { parallelism: 1 }, T0);
+    await world().store.setKeyPaused(PROJECT, 'old', true, T0 + 1);
+    await world().store.setKeyPaused(PROJECT, 'old', false, T0 + 1);
+    const expiry = { logsBeforeMs: 0, deadBeforeMs: 0, keysUsedBeforeMs: T0 + 2, nowMs: T0 + 100, rowsMax: 10 };
+    const pieces = async () => {
+      let count = 1;
+      while (await world().store.dropExpired(expiry)) count += 1;
+      return count;
+    };
+    expect([await pieces(), await pieces()]).toEqual([3, 1]);
+    expect(await world().store.findKey(PROJECT, 'old', T0)).toBeUndefined();
+    expect(await world().store.findKey(PROJECT, 'pinned-24', T0)).toBeDefined();
+  });
+
   it('is forgotten once nobody has used it for long, unless it has messages or somebody has set something', async () => {
     const { message, claimToken } = await world().acceptClaimed(limited({ parallelism: 1 }));
     await world().store.setKeyPaused(PROJECT, 'paused', true, T0);
     await world().store.pinKey(PROJECT, 'pinned', { parallelism: 1 }, T0);
-    const names = async () => {
-      const limits = { logsBeforeMs: 0, deadBeforeMs: 0, keysUsedBeforeMs: T0 + 1, nowMs: T0 + 1, rowsMax: 100 };
+    const names = async (nowMs: number) => {
+      const limits = { logsBeforeMs: 0, deadBeforeMs: 0, keysUsedBeforeMs: nowMs, nowMs, rowsMax: 100 };
       await world().store.dropExpired(limits);
       return (await world().store.listKeys(PROJECT, { search: '', after: '', count: 10 }, T0)).map((each) => each.key);
     };
-    expect(await names()).toEqual(['k', 'paused', 'pinned']);
+    expect(await names(T0 + 1)).toEqual(['k', 'paused', 'pinned']);
     await world().store.settle(settlement(message, claimToken, delivered()), T0);
-    expect(await names()).toEqual(['paused', 'pinned']);
+    expect(await names(T0 + 1)).toEqual(['k', 'paused', 'pinned']);
+    expect(await names(T0 + 2)).toEqual(['paused', 'pinned']);
   });
 }
 

@@ -29,7 +29,7 @@ export function lockFile(path: string): FileLock {
     if (isBusy(error)) throw new StoreInUse(path, describeOwner(`${path}.owner`));
     throw error;
   }
-  writeFileSync(`${path}.owner`, `${process.pid}\n`);
+  writeFileSync(`${path}.owner`, `${process.pid}\n`, { mode: 0o600 });
   return {
     release: () => {
       rmSync(`${path}.owner`, { force: true });

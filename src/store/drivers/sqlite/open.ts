@@ -1,5 +1,5 @@
 /** Opens the embedded store: over threads for a server, in the caller's own thread for a simulation. */
-import { mkdirSync, realpathSync, statSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { Store, StoreLimits } from '../../../engine/stores.ts';
 import { createStore } from '../../create.ts';
@@ -46,6 +46,7 @@ export type SqliteStore = Store & { stats(): StoreStats };
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<SqliteStore> {
   const inMemory = options.path === ':memory:';
   const path = inMemory ? options.path : canonical(options.path);
+  if (!inMemory) for (const file of [path, `${path}.lock`]) createForOwner(file);
   const lock = inMemory ? undefined : lockFile(path);
   try {
     return await openThreads(path, lock, options);
@@ -137,6 +138,19 @@ function withStats(store: SqlStore, path: string): SqliteStore {
       walBytes: inMemory ? 0 : walBytes(path),
     }),
   });
+}
+
+/**
+ * Messages hold secrets of those who publish, and SQLite would make a file that everybody can read; its write-ahead log
+ * gets the mode of the database. A file that exists keeps its mode, which its owner has chosen, and is not even opened:
+ * closing it would drop the lock that this process may have on it.
+ */
+function createForOwner(path: string): void {
+  try {
+    closeSync(openSync(path, 'wx', 0o600));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
 }
 
 /** One name per file, so that two ways to write its path meet in one lock. */

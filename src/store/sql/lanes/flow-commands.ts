@@ -99,27 +99,39 @@ export function listKeys(queries: Queries, args: ListKeysArgs): Promise<FlowKeyV
   );
 }
 
-/** Drops keys that nobody used since, that no message names and nobody has set anything for. Returns how many. */
+/**
+ * Looks at up to `rowsMax` keys that nobody used since, and drops those that no message names and nobody has set anything
+ * for. The others count as used now: a hundred thousand pinned keys are looked at once a day, not in each piece. Returns
+ * how many it looked at.
+ */
 export async function dropUnusedKeys(
   { tx }: WriteContext,
-  { usedBeforeMs, rowsMax }: { usedBeforeMs: number; rowsMax: number },
+  { usedBeforeMs, nowMs, rowsMax }: { usedBeforeMs: number; nowMs: number; rowsMax: number },
 ): Promise<number> {
-  const rows = await tx.query<{ project_id: number; key: string }>(
-    `select f.project_id, f.key from flow_keys f
-     where f.used_at_ms < ? and f.paused = 0 and f.parallelism_pinned = 0 and f.rate_pinned = 0
-       and not exists (select 1 from messages m
-         where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is not null)
-       and not exists (select 1 from messages m
-         where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = 2)
-       and not exists (select 1 from messages m
-         where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line in (1, 4))
-       and not exists (select 1 from messages m
-         where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = 3)
-     order by f.used_at_ms limit ?`,
+  const rows = await tx.query<FlowRow>(
+    `select f.project_id, f.key,
+       case when f.paused = 1 or f.parallelism_pinned = 1 or f.rate_pinned = 1
+         or exists (select 1 from messages m
+           where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is not null)
+         or exists (select 1 from messages m
+           where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = 2)
+         or exists (select 1 from messages m
+           where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line in (1, 4))
+         or exists (select 1 from messages m
+           where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = 3)
+       then 1 else 0 end as in_use
+     from flow_keys f where f.used_at_ms < ? order by f.used_at_ms limit ?`,
     [usedBeforeMs, rowsMax],
   );
-  for (const { project_id, key } of rows) {
-    await tx.run('delete from flow_keys where project_id = ? and key = ?', [project_id, key]);
+  for (const { project_id, key, in_use } of rows) {
+    if (in_use === 0) await tx.run('delete from flow_keys where project_id = ? and key = ?', [project_id, key]);
+    else await tx.run('update flow_keys set used_at_ms = ? where project_id = ? and key = ?', [nowMs, project_id, key]);
   }
   return rows.length;
+}
+
+interface FlowRow {
+  project_id: number;
+  key: string;
+  in_use: number;
 }

@@ -36,6 +36,12 @@ interface StandingRow extends FlowKeyRow {
   first_ready_at_ms: number | null;
 }
 
+/**
+ * Messages let go that are counted at most, so that touching a key costs the same however many of it wait for a dead
+ * endpoint. A key that may start more lets more than these go, which wait with their origin then, as others do.
+ */
+const LET_GO_COUNTED_MAX = 1_000;
+
 /** How coarsely the last use of a key is kept: it is there to forget keys after a day. */
 const USED_STEP_MS = 3_600_000;
 
@@ -49,8 +55,9 @@ const FLOW_KEY_FIELDS =
 const STANDING_FIELDS = `${FLOW_KEY_FIELDS},
   (select count(*) from messages m
    where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is not null) as in_flight,
-  (select count(*) from messages m
-   where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line in (1, 4)) as let_go,
+  (select count(*) from (select 1 from messages m
+     where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line in (1, 4)
+     limit ${LET_GO_COUNTED_MAX}) as counted) as let_go,
   (select m.due_at_ms from messages m
    where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = 2
    order by m.due_at_ms, m.key limit 1) as first_ready_at_ms`;

@@ -160,9 +160,22 @@ export async function emptyQueue(
   return false;
 }
 
-/** Deleted queues that still have messages: their deletion was cut off, or waits for attempts in flight. */
+/**
+ * Deleted queues with messages to be cancelled, because their deletion was cut off, or with none left. Those that only
+ * wait for attempts in flight, or for callbacks, are passed over: however many they are, they keep no other waiting.
+ */
 export function deletedQueues(queries: Queries, limit: number): Promise<{ project_id: number; id: number }[]> {
-  return queries.query('select project_id, id from queues where deleted = 1 order by project_id, id limit ?', [limit]);
+  return queries.query(
+    `select q.project_id, q.id from queues q where q.deleted = 1 and (
+       exists (select 1 from messages m
+         where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = 3)
+       or exists (select 1 from messages m
+         where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot = m.key and m.cancel_requested_at_ms is null)
+       or not exists (select 1 from messages m
+         where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null))
+     order by q.project_id, q.id limit ?`,
+    [limit],
+  );
 }
 
 export interface QueueRow {

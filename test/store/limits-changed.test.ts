@@ -1,0 +1,47 @@
+/** What becomes of messages that a project's limit held when the next start has another one? */
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import type { Store } from '../../src/engine/stores.ts';
+import { createStore } from '../../src/store/create.ts';
+import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
+import { migrate } from '../../src/store/migrations/index.ts';
+import { PROJECT, T0, World } from './conformance/world.ts';
+
+const IN_LANE = { settings: { flowControl: { key: 'k', parallelism: 10, periodS: 1 } } };
+
+let driver: SqliteDriver;
+beforeEach(async () => {
+  driver = new SqliteDriver({ path: ':memory:' });
+  await migrate(driver);
+});
+afterEach(() => driver.close());
+
+/** The store of the next start, on the same database. */
+const startWith = (parallelismMax: number): Store =>
+  createStore(driver, { limits: { queuesMax: 0, parallelismMax, messagesPerDayMax: 0 } });
+
+/** Four messages of which one may start; the last has a flow-control key. Returns the keys of those held, sorted. */
+async function hold(world: World): Promise<number[]> {
+  await world.acceptClaimed();
+  const held = [await world.acceptClaimed(), await world.acceptClaimed(), await world.acceptClaimed(IN_LANE)];
+  expect((await world.claim()).claimed).toEqual([]);
+  return held.map(({ message }) => message.key).sort((a, b) => a - b);
+}
+
+const keysOf = (claimed: { message: { key: number } }[]): number[] =>
+  claimed.map(({ message }) => message.key).sort((a, b) => a - b);
+
+it('all of them go on when there is no limit any more', async () => {
+  const held = await hold(await World.open(async () => startWith(1)));
+  const next = await World.open(async () => startWith(0));
+  expect(await next.store.releaseAll(T0)).toBe(1);
+  expect(keysOf((await next.claim()).claimed)).toEqual(expect.arrayContaining(held));
+});
+
+it('as many more go on as a higher limit has room for', async () => {
+  await hold(await World.open(async () => startWith(1)));
+  const next = await World.open(async () => startWith(3));
+  await next.store.releaseAll(T0);
+  let claimed = 0;
+  for (let round = 0; round < 3; round += 1) claimed += (await next.claim()).claimed.length;
+  expect([claimed, await next.store.countInFlight(PROJECT)]).toEqual([3, 3]);
+});
