@@ -32,8 +32,11 @@ export interface EngineDeps {
 /** Dead messages revived in one transaction: their bodies are in memory together. */
 const RETRY_PIECE = 16;
 
-/** Messages cancelled in one transaction, about a millisecond of work; between two of them others have their turn. */
-const CANCEL_PIECE = 50;
+/** Messages looked for at a time. */
+const CANCEL_PIECE = 500;
+
+/** Messages of a deleted queue that are cancelled in one transaction; between two of them others have their turn. */
+const EMPTY_PIECE = 50;
 
 /** Gives back what a crashed predecessor had in flight (P7) and starts delivering. Throws `StoreUnavailable`. */
 export async function createEngine(deps: EngineDeps): Promise<Engine> {
@@ -216,7 +219,7 @@ class RunningEngine implements Engine {
   async deleteQueue(projectId: ProjectId, name: string): Promise<void> {
     const { store, clock } = this.#deps;
     const queue = await store.deleteQueue(projectId, name, clock.nowMs());
-    while (queue && (await store.emptyQueue(queue, CANCEL_PIECE, clock.nowMs())));
+    while (queue && (await store.emptyQueue(queue, EMPTY_PIECE, clock.nowMs())));
   }
 
   setKeyPaused(projectId: ProjectId, key: string, isPaused: boolean): Promise<void> {
