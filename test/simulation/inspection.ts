@@ -100,7 +100,10 @@ async function askForReasons(world: World, queries: Queries): Promise<void> {
   }
 }
 
-/** Nothing that may start waits for longer than a moment, when the world is quiet and there is room. */
+/**
+ * Nothing that may start waits for longer than a moment, when the world is quiet and there is room. Of a message of a
+ * queue nobody can say since when it may: its turn may just have come.
+ */
 async function lookForOverdue(world: World, queries: Queries): Promise<void> {
   if (world.settings.inFlightBytesMax < 16 * BODY_BYTES_MAX || !world.engine) return;
   if (!isQuietSince(world, world.clock.elapsedMs - PROMPT_MS)) return;
@@ -109,7 +112,7 @@ async function lookForOverdue(world: World, queries: Queries): Promise<void> {
     `select c.id, m.line from messages m join contents c on c.key = m.key
        left join flow_keys f on f.project_id = m.project_id and f.key = m.flow_key
      where m.claim_token is null and m.origin = ? and m.due_at_ms <= ?
-       and (m.line = 0 or (m.line = 2 and f.wake_at_ms <= ?))`,
+       and m.queue_id is null and (m.line = 0 or (m.line = 2 and f.wake_at_ms <= ?))`,
     [HEALTHY_ORIGIN, overdueAtMs, overdueAtMs],
   );
   for (const { id, line } of overdue)
