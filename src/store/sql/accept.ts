@@ -2,6 +2,7 @@
 import type { MessageId } from '../../engine/model.ts';
 import type { StoreLimits } from '../../engine/stores.ts';
 import type { Transaction } from '../driver.ts';
+import { byProject } from './by-project.ts';
 import { Entry, type EntryStanding } from './lanes/entry.ts';
 import type { WriteContext } from './log-writer.ts';
 import { DayBudgets, type OverDayLimit } from './message-counts.ts';
@@ -78,18 +79,13 @@ class Reservations {
   }
 
   static async read(tx: Transaction, commands: readonly AcceptArgs[]): Promise<Reservations> {
-    const hashesByProject = new Map<number, string[]>();
-    for (const { messages } of commands) {
-      for (const { message, deduplication } of messages) {
-        if (!deduplication) continue;
-        const projectId = message[MESSAGE_AT.project_id] as number;
-        const hashes = hashesByProject.get(projectId);
-        if (hashes) hashes.push(deduplication.hash);
-        else hashesByProject.set(projectId, [deduplication.hash]);
-      }
-    }
+    const wanted = commands.flatMap(({ messages }) =>
+      messages.flatMap(({ message, deduplication }) =>
+        deduplication ? [{ projectId: message[MESSAGE_AT.project_id] as number, hash: deduplication.hash }] : [],
+      ),
+    );
     const taken = new Map<string, { messageId: MessageId; expiresAtMs: number }>();
-    for (const [projectId, hashes] of hashesByProject) {
+    for (const [projectId, hashes] of byProject(wanted, ({ hash }) => hash)) {
       const rows = await tx.query<{ hash: string; message_id: string; expires_at_ms: number }>(
         'select hash, message_id, expires_at_ms from deduplications where project_id = ? and hash in (??)',
         [projectId, hashes],

@@ -1,9 +1,9 @@
 /** What does a cancel do to a message that waits, and to one that is in flight (messaging.md 6.3, rows 7 and 8)? */
 import type { MessageId, MessageKey, ProjectId } from '../../engine/model.ts';
 import type { StoreLimits } from '../../engine/stores.ts';
+import { flowRefsOf } from './lanes/flow-lanes.ts';
 import { goOn } from './lanes/go-on.ts';
 import { LINE } from './lanes/lines.ts';
-import { ProjectGate } from './lanes/project-gate.ts';
 import { lastEventTimes, type WriteContext } from './log-writer.ts';
 import { codeOfLogState, type StoredEvent } from './rows.ts';
 
@@ -74,14 +74,9 @@ export async function cancelAtOnce(
     queue_id === null || queue_slot === null ? [] : [{ projectId: project_id, queueId: queue_id }],
   );
   // One that its key had let go makes room for the next of the key.
-  const flowKeys = rows.flatMap(({ project_id, flow_key, line }) =>
-    flow_key !== null && (line === LINE.origin || line === LINE.project)
-      ? [{ projectId: project_id, key: flow_key }]
-      : [],
-  );
+  const flowKeys = flowRefsOf(rows.filter(({ line }) => line === LINE.origin || line === LINE.project));
   if (queues.length === 0 && flowKeys.length === 0) return;
-  const gate = new ProjectGate(tx, limits.parallelismMax);
-  await goOn(context, { queues, flowKeys, projects: [] }, { gate, nowMs });
+  await goOn(context, { queues, flowKeys }, { limits, nowMs });
 }
 
 async function mark({ tx, logs }: WriteContext, rows: readonly StandingRow[], nowMs: number): Promise<void> {

@@ -1,7 +1,7 @@
 /** Which messages does a worker get, and which wait in the line of their busy origin? */
 import type { ClaimRequest, StoreLimits } from '../../engine/stores.ts';
 import type { Queries, SqlValue, Transaction } from '../driver.ts';
-import { type FlowLane, FlowLanes, nextWakeAtMs, wokenLanes } from './lanes/flow-lanes.ts';
+import { type FlowLane, FlowLanes, flowRefsOf, nextWakeAtMs, wokenLanes } from './lanes/flow-lanes.ts';
 import { LINE } from './lanes/lines.ts';
 import { ProjectGate, projectsWithHeld, releaseHeld } from './lanes/project-gate.ts';
 import { lastEventTimes, type WriteContext } from './log-writer.ts';
@@ -110,11 +110,7 @@ class Round {
   async goOnWithHeld(): Promise<void> {
     if (!this.#gate.isLimited) return;
     const released = await releaseHeld(this.tx, this.#gate, await projectsWithHeld(this.tx));
-    await this.flows.load(
-      released.flatMap(({ project_id, flow_key }) =>
-        flow_key === null ? [] : [{ projectId: project_id, key: flow_key }],
-      ),
-    );
+    await this.flows.load(flowRefsOf(released));
   }
 
   /** Whether a project has room left and messages that wait for it. */
@@ -190,7 +186,8 @@ async function unpark(round: Round, origins: readonly string[]): Promise<string[
        order by due_at_ms, key limit ? for update skip locked`,
       [origin, room + 1],
     );
-    await loadGates(round, candidates);
+    await round.flows.load(flowRefsOf(candidates));
+    await round.load(candidates);
     const takenBefore = round.taken.length;
     let gone = 0;
     for (const candidate of candidates) {
@@ -200,14 +197,6 @@ async function unpark(round: Round, origins: readonly string[]): Promise<string[
     if (gone === candidates.length && gone <= room) emptied.push(origin);
   }
   return emptied;
-}
-
-async function loadGates(round: Round, candidates: readonly Candidate[]): Promise<void> {
-  const refs = candidates.flatMap(({ project_id, flow_key }) =>
-    flow_key === null ? [] : [{ projectId: project_id, key: flow_key }],
-  );
-  if (refs.length > 0) await round.flows.load(refs);
-  await round.load(candidates);
 }
 
 /**

@@ -4,9 +4,10 @@ import type { StoreLimits } from '../../engine/stores.ts';
 import type { SqlValue } from '../driver.ts';
 import { cancelAtOnce } from './cancel.ts';
 import type { FlowRef } from './lanes/flow-lanes.ts';
+import { flowRefsOf } from './lanes/flow-lanes.ts';
 import { goOn } from './lanes/go-on.ts';
 import { LINE } from './lanes/lines.ts';
-import { ProjectGate, projectsWithHeld } from './lanes/project-gate.ts';
+import { projectsWithHeld } from './lanes/project-gate.ts';
 import type { WriteContext } from './log-writer.ts';
 import { lineToWaitIn, pausedQueuesOf } from './settle.ts';
 
@@ -60,11 +61,10 @@ async function letHeldGoOn(
   context: WriteContext,
   { limits, nowMs }: { limits: StoreLimits; nowMs: number },
 ): Promise<void> {
-  const gate = new ProjectGate(context.tx, limits.parallelismMax);
   const projects = await projectsWithHeld(context.tx);
   if (projects.length === 0) return;
-  const flowKeys = gate.isLimited ? [] : await sendAllOn(context);
-  await goOn(context, { queues: [], flowKeys, projects }, { gate, nowMs });
+  const flowKeys = limits.parallelismMax > 0 ? [] : await sendAllOn(context);
+  await goOn(context, { flowKeys, projects }, { limits, nowMs });
 }
 
 /** Ends the lines of all projects; returns the keys of those that stood there. */
@@ -99,9 +99,6 @@ async function giveBack(
     );
     context.due.note(nowMs);
   }
-  const flowKeys = rows.flatMap(({ project_id, flow_key }) =>
-    flow_key === null ? [] : [{ projectId: project_id, key: flow_key }],
-  );
-  const freed = { queues: [], flowKeys, projects: new Set(rows.map(({ project_id }) => project_id)) };
-  await goOn(context, freed, { gate: new ProjectGate(context.tx, limits.parallelismMax), nowMs });
+  const projects = new Set(rows.map(({ project_id }) => project_id));
+  await goOn(context, { flowKeys: flowRefsOf(rows), projects }, { limits, nowMs });
 }

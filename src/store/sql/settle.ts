@@ -4,9 +4,9 @@ import type { SqlValue } from '../driver.ts';
 import { insertMessages } from './accept.ts';
 import type { ClaimedRow } from './claim.ts';
 import type { EntryStanding } from './lanes/entry.ts';
+import { flowRefsOf } from './lanes/flow-lanes.ts';
 import { goOn } from './lanes/go-on.ts';
 import { LINE, lineBehindQueue } from './lanes/lines.ts';
-import { ProjectGate } from './lanes/project-gate.ts';
 import { type QueueRef, queuesById } from './lanes/queue-lanes.ts';
 import { succeedAll, type Vacancy } from './lanes/succession.ts';
 import type { MessageEvents, WriteContext } from './log-writer.ts';
@@ -179,18 +179,15 @@ async function letOthersGoOn(
   const inLanes = isLimited ? saved : saved.filter(({ owner }) => owner.queue_id !== null || owner.flow_key !== null);
   if (!first || inLanes.length === 0) return nextByCommand;
   const nowMs = saved.reduce((latest, { args }) => Math.max(latest, args.nowMs), first.args.nowMs);
-  const gate = new ProjectGate(context.tx, first.args.limits.parallelismMax);
   const freed = {
     queues: inLanes.filter(({ change }) => !change.waiting).flatMap(({ owner }) => queueRefOf(owner)),
-    flowKeys: inLanes.flatMap(({ owner: { project_id, flow_key } }) =>
-      flow_key === null ? [] : [{ projectId: project_id, key: flow_key }],
-    ),
+    flowKeys: flowRefsOf(inLanes.map(({ owner }) => owner)),
     projects: new Set(inLanes.map(({ owner }) => owner.project_id)),
   };
-  await goOn(context, freed, { gate, nowMs }, async (letGo) => {
+  await goOn(context, freed, { limits: first.args.limits, nowMs }, async (letGo) => {
     const vacancies = inLanes.flatMap(({ args, owner }) => vacancyOf(args, owner));
     if (vacancies.length === 0) return new Set();
-    await gate.load(freed.projects);
+    await letGo.gate.load(freed.projects);
     const worker = vacancies[0]?.worker ?? '';
     const heirs = await succeedAll(context, vacancies, letGo, { worker, nowMs });
     for (const [index, { command }] of vacancies.entries()) {

@@ -8,11 +8,19 @@ import { countStart, nextStartAtMs, type RateWindow, startsLeft } from '../../..
 import type { ProjectId } from '../../../engine/model.ts';
 import type { FlowControl } from '../../../protocol/settings.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
+import { byProject } from '../by-project.ts';
 import type { DueTimes } from '../due-times.ts';
 
 export interface FlowRef {
   projectId: ProjectId;
   key: string;
+}
+
+/** The keys of those messages that have one. */
+export function flowRefsOf(rows: readonly { project_id: number; flow_key: string | null }[]): FlowRef[] {
+  return rows.flatMap(({ project_id, flow_key }) =>
+    flow_key === null ? [] : [{ projectId: project_id, key: flow_key }],
+  );
 }
 
 export interface FlowKeyRow {
@@ -206,7 +214,7 @@ export class FlowLanes {
   async save(due: DueTimes): Promise<void> {
     const lanes = [...this.#lanes.values()];
     const refs = lanes.map(({ row }) => ({ projectId: row.project_id, key: row.key }));
-    for (const [projectId, keys] of keysByProject(refs)) {
+    for (const [projectId, keys] of byProject(refs, ({ key }) => key)) {
       for (const fresh of await standings(this.#tx, projectId, keys)) {
         const lane = this.find(projectId, fresh.key);
         if (!lane) continue;
@@ -237,7 +245,8 @@ export class FlowLanes {
   }
 
   #missing(refs: readonly FlowRef[]): Map<ProjectId, string[]> {
-    return keysByProject(refs.filter(({ projectId, key }) => !this.#lanes.has(nameOf(projectId, key))));
+    const missing = refs.filter(({ projectId, key }) => !this.#lanes.has(nameOf(projectId, key)));
+    return byProject(missing, ({ key }) => key);
   }
 }
 
@@ -291,16 +300,6 @@ function update(tx: Transaction, row: FlowKeyRow): Promise<number> {
      where project_id = ? and key = ?`,
     [...valuesOf(row).slice(2), row.project_id, row.key],
   );
-}
-
-function keysByProject(refs: readonly FlowRef[]): Map<ProjectId, string[]> {
-  const sets = new Map<ProjectId, Set<string>>();
-  for (const { projectId, key } of refs) {
-    const keys = sets.get(projectId);
-    if (keys) keys.add(key);
-    else sets.set(projectId, new Set([key]));
-  }
-  return new Map([...sets].map(([projectId, keys]) => [projectId, [...keys]]));
 }
 
 function nameOf(projectId: ProjectId, key: string): string {

@@ -1,15 +1,16 @@
 /** What may go on now that slots became free: the next in a queue, in the line of a project, in the list of a key? */
 import type { ProjectId } from '../../../engine/model.ts';
+import type { StoreLimits } from '../../../engine/stores.ts';
 import type { WriteContext } from '../log-writer.ts';
-import { FlowLanes, type FlowRef } from './flow-lanes.ts';
-import { type ProjectGate, releaseHeld } from './project-gate.ts';
+import { FlowLanes, type FlowRef, flowRefsOf } from './flow-lanes.ts';
+import { ProjectGate, releaseHeld } from './project-gate.ts';
 import { advance, type QueueHead, type QueueRef, queuesById } from './queue-lanes.ts';
 
 /** Lanes that may have a slot more than before. */
 export interface Freed {
-  queues: readonly QueueRef[];
-  flowKeys: readonly FlowRef[];
-  projects: Iterable<ProjectId>;
+  queues?: readonly QueueRef[];
+  flowKeys?: readonly FlowRef[];
+  projects?: Iterable<ProjectId>;
 }
 
 /** What was let go, before it is known when the keys are to be served: the chance to claim some of it at once. */
@@ -25,18 +26,16 @@ export interface LetGo {
 export async function goOn(
   context: WriteContext,
   freed: Freed,
-  { gate, nowMs }: { gate: ProjectGate; nowMs: number },
+  { limits, nowMs }: { limits: StoreLimits; nowMs: number },
   claimSome: (letGo: LetGo) => Promise<ReadonlySet<number>> = async () => new Set(),
 ): Promise<void> {
   const { tx, due } = context;
-  const heads = freed.queues.length > 0 ? await advance(tx, (await queuesById(tx, freed.queues)).values()) : [];
-  const released = await releaseHeld(tx, gate, freed.projects);
+  const gate = new ProjectGate(tx, limits.parallelismMax);
+  const heads = await advance(tx, (await queuesById(tx, freed.queues ?? [])).values());
+  const released = await releaseHeld(tx, gate, freed.projects ?? []);
   const flows = new FlowLanes(tx, nowMs);
   const onTheirWay = [...heads, ...released];
-  const refs = onTheirWay.flatMap(({ project_id, flow_key }) =>
-    flow_key === null ? [] : [{ projectId: project_id, key: flow_key }],
-  );
-  await flows.load([...freed.flowKeys, ...refs]);
+  await flows.load([...(freed.flowKeys ?? []), ...flowRefsOf(onTheirWay)]);
   const projectsWithLine = new Set(released.map(({ project_id }) => project_id));
   const claimed = await claimSome({ heads, projectsWithLine, flows, gate });
   for (const { key, due_at_ms, flow_key } of onTheirWay) {

@@ -4,9 +4,9 @@ import type { StoreLimits } from '../../../engine/stores.ts';
 import type { Queries } from '../../driver.ts';
 import { cancel } from '../cancel.ts';
 import type { WriteContext } from '../log-writer.ts';
-import { type Freed, goOn } from './go-on.ts';
+import { flowRefsOf } from './flow-lanes.ts';
+import { goOn } from './go-on.ts';
 import { LINE } from './lines.ts';
-import { ProjectGate } from './project-gate.ts';
 import { countQueues, insertQueue, type QueueRef } from './queue-lanes.ts';
 
 interface QueuePlace {
@@ -39,7 +39,7 @@ export async function saveQueue(context: WriteContext, args: SaveQueueArgs): Pro
   ]);
   await setPaused(context, queue, args);
   // A higher parallelism takes effect at once.
-  if (!paused) await goOn(context, { ...NOTHING, queues: [queue] }, gateAndTime(context, args));
+  if (!paused) await goOn(context, { queues: [queue] }, args);
   return 'saved';
 }
 
@@ -87,7 +87,7 @@ async function hold(
     [projectId, queueId],
   );
   const flowKeys = started.map(({ flow_key }) => ({ projectId, key: flow_key }));
-  await goOn(context, { ...NOTHING, flowKeys }, gateAndTime(context, { limits, nowMs }));
+  await goOn(context, { flowKeys }, { limits, nowMs });
 }
 
 /** From the earliest unfinished message on: first those that were started (messaging.md 14.4). */
@@ -97,8 +97,8 @@ async function letGo(
   { limits, nowMs }: { limits: StoreLimits; nowMs: number },
 ): Promise<void> {
   const { projectId, queueId } = queue;
-  const started = await context.tx.query<{ due_at_ms: number; flow_key: string | null }>(
-    `select due_at_ms, flow_key from messages
+  const started = await context.tx.query<{ project_id: number; due_at_ms: number; flow_key: string | null }>(
+    `select project_id, due_at_ms, flow_key from messages
      where project_id = ? and queue_id = ? and queue_slot = key and claim_token is null and line = 3`,
     [projectId, queueId],
   );
@@ -108,8 +108,7 @@ async function letGo(
     [projectId, queueId],
   );
   for (const { due_at_ms, flow_key } of started) if (flow_key === null) context.due.note(due_at_ms);
-  const flowKeys = started.flatMap(({ flow_key }) => (flow_key === null ? [] : [{ projectId, key: flow_key }]));
-  await goOn(context, { queues: [queue], flowKeys, projects: [] }, gateAndTime(context, { limits, nowMs }));
+  await goOn(context, { queues: [queue], flowKeys: flowRefsOf(started) }, { limits, nowMs });
 }
 
 /** The queue is gone at once; `emptyQueue` is to follow. Null: there is none. */
@@ -223,13 +222,4 @@ async function idOf(queries: Queries, { projectId, name }: QueuePlace): Promise<
     [projectId, name],
   );
   return row && { projectId, queueId: row.id };
-}
-
-const NOTHING: Freed = { queues: [], flowKeys: [], projects: [] };
-
-function gateAndTime(
-  { tx }: WriteContext,
-  { limits, nowMs }: { limits: StoreLimits; nowMs: number },
-): { gate: ProjectGate; nowMs: number } {
-  return { gate: new ProjectGate(tx, limits.parallelismMax), nowMs };
 }

@@ -4,6 +4,7 @@
  */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
+import { byProject } from '../by-project.ts';
 import { reserve } from '../numbers.ts';
 import { lineBehindQueue } from './lines.ts';
 
@@ -72,16 +73,11 @@ export class QueueLanes {
   }
 
   async load(refs: readonly { projectId: ProjectId; name: string }[]): Promise<void> {
-    const namesByProject = new Map<ProjectId, Set<string>>();
-    for (const { projectId, name } of refs) {
-      const names = namesByProject.get(projectId) ?? new Set();
-      namesByProject.set(projectId, names.add(name));
-    }
-    for (const [projectId, names] of namesByProject) {
+    for (const [projectId, names] of byProject(refs, ({ name }) => name)) {
       const rows = await this.#tx.query<QueueStandingRow>(
         `select ${STANDING_FIELDS} from queues q where q.project_id = ? and q.deleted = 0 and q.name in (??)
          order by q.name for update of q`,
-        [projectId, [...names]],
+        [projectId, names],
       );
       for (const row of rows) this.#lanes.set(nameOf(projectId, row.name), new QueueLane(row));
     }
@@ -165,14 +161,10 @@ export interface QueueHead {
 /** The queues among `refs`, with who holds their slots. */
 export async function queuesById(tx: Transaction, refs: readonly QueueRef[]): Promise<Map<number, QueueStandingRow>> {
   const found = new Map<number, QueueStandingRow>();
-  const idsByProject = new Map<ProjectId, Set<number>>();
-  for (const { projectId, queueId } of refs) {
-    idsByProject.set(projectId, (idsByProject.get(projectId) ?? new Set()).add(queueId));
-  }
-  for (const [projectId, ids] of idsByProject) {
+  for (const [projectId, ids] of byProject(refs, ({ queueId }) => queueId)) {
     const rows = await tx.query<QueueStandingRow>(
       `select ${STANDING_FIELDS} from queues q where q.project_id = ? and q.id in (??) order by q.id for update of q`,
-      [projectId, [...ids]],
+      [projectId, ids],
     );
     for (const row of rows) found.set(row.id, row);
   }
