@@ -3,6 +3,7 @@
  * Names follow the table of words in docs/architecture.md.
  */
 import type { HeaderMap, HttpMethod, MessageSettings } from '../protocol/settings.ts';
+import type { EndState, RunConfig, RunKey } from '../workflow/model.ts';
 
 /** Unix time or a span, in milliseconds. */
 export type Millis = number;
@@ -40,8 +41,18 @@ export interface Claimed {
   /** Retries already made; what `Upstash-Retried` says. */
   retried: number;
   claimToken: ClaimToken;
+  /** Where it stands in the journal of its run; absent: it is in none. */
+  journal?: JournalPlace;
   /** When the claim was made, and so when ACTIVE was logged: no later event of the message may be earlier. */
   claimedAtMs: Millis;
+}
+
+/** A message's place in the journal of its run. */
+export interface JournalPlace {
+  /** What is delivered are the entries up to this one. */
+  position: number;
+  /** Bytes of the delivered body; 0 when the endpoint is to fetch it (workflow.md 8.3). */
+  bytes: number;
 }
 
 /** Why no usable answer came. */
@@ -114,7 +125,62 @@ export interface NewMessage {
   events: LogEvent[];
   /** Reserved in the same transaction; when it is taken already, no message is made (P: one message a deduplication id). */
   deduplication?: { hash: string; expiresAtMs: Millis };
+  /** Its place in the journal of the run that it belongs to, taken in the same transaction. */
+  entry?: NewEntry;
+  /** The run that begins with it; `entry` is the run's first. */
+  run?: NewRun;
 }
+
+/** What an entry of a journal is. Waits and invocations are no messages: their results are. */
+export type EntryKind = 'initial' | 'step' | 'plan' | 'toCallback' | 'fromCallback' | 'stepConfig' | 'wait' | 'invoke';
+
+/** An entry for the journal of a run, made only once for each of the run's slots (P8). */
+export interface NewEntry {
+  runKey: RunKey;
+  kind: EntryKind;
+  /** What of the run it records, such as the result of step 3: one entry each. Made by `workflow/slots.ts`. */
+  slot: string;
+  /** Bytes that it adds to a delivered body; 0 for what deliveries do not show. */
+  bytes: number;
+  /** A delivered body of more bytes is left to be fetched; absent: never (workflow.md 8.3). */
+  lazyAboveBytes?: number;
+  /** The version of the run that it was made for; absent: it fits any. */
+  runVersion?: number;
+}
+
+/** A run on its way into the store; its key is that of its first message. */
+export interface NewRun {
+  id: string;
+  url: string;
+  createdAtMs: Millis;
+  config: RunConfig;
+  /** A run of the same id that has been asked to make its library known takes the message for its first instead. */
+  isBySdk?: true;
+  /** The invocation in the parent's journal that waits for this run (workflow.md 14.8). */
+  invoker?: NewRecord;
+}
+
+/** An entry that is no message: a wait or an invocation. Its content is kept like a message's, and is never sent. */
+export interface NewRecord {
+  message: Message;
+  entry: NewEntry;
+}
+
+/** How a run ends, in one transaction with what follows from it (workflow.md 12). */
+export interface RunEnding {
+  runKey: RunKey;
+  /** The version of the run that `follows` was made for. */
+  runVersion: number;
+  state: EndState;
+  atMs: Millis;
+  /** What the run returned; only with RUN_SUCCESS. */
+  response?: Uint8Array;
+  /** The message that tells of the failure; only with RUN_FAILED. */
+  failureCallbackKey?: MessageKey;
+}
+
+/** How a failure callback stands (workflow.md 13.3); `none`: the workflow has no failure function (13.4). */
+export type FailureCallbackState = 'inProgress' | 'success' | 'fail' | 'canceled' | 'none';
 
 /** A message that follows from an attempt, before it has a key, an id and a place. */
 export type FollowUp = Omit<Message, 'key' | 'id'>;
@@ -127,6 +193,10 @@ export interface Change {
   burial?: Burial;
   /** Messages that begin to exist with this change and never without it (P3): callbacks. */
   follows?: NewMessage[];
+  /** The run that ends with it: its message has failed for good. */
+  ending?: RunEnding;
+  /** What has become of the failure callback that the message is. */
+  failureCallback?: FailureCallbackState;
 }
 
 /** What the DLQ keeps beside the message itself (messaging.md 17). */

@@ -1,0 +1,63 @@
+/** What `api` asks of the engine about workflow runs: checked, typed, with defaults filled in. */
+import type { HeaderMap, ResultPart } from '../protocol/settings.ts';
+import type { JournalEntry } from '../workflow/model.ts';
+import type { MessageId, Millis, ProjectId } from './model.ts';
+import type { Waiter } from './run-stores.ts';
+
+/** A wait that a run asks for (workflow.md 14.6). */
+export interface WaitCommand {
+  runId: string;
+  /** Which incarnation of the run, where the sender says so. */
+  createdAtMs?: Millis;
+  eventId: string;
+  /** As it was sent. */
+  timeout: string;
+  timeoutMs: Millis;
+  /** The step, verbatim, and its ids. */
+  step: Uint8Array;
+  /** As read from the headers of the request and from `timeoutHeaders`, before the run's configuration is applied. */
+  notified: ResultPart;
+  timedOut: ResultPart;
+  headers: HeaderMap;
+  timeoutHeaders: HeaderMap;
+  timeoutBody?: string;
+  callerIp?: string;
+}
+
+/** What a notification did for one run (workflow.md 14.7). */
+export interface Notified {
+  /** Absent when the notification was saved for a later wait. */
+  waiter?: Waiter;
+  messageId?: MessageId;
+  runId: string;
+  runCreatedAtMs: Millis;
+}
+
+export interface WaiterCommands {
+  /** Throws `ApiError`: 400 when the run is over. */
+  wait(projectId: ProjectId, command: WaitCommand): Promise<{ messageId: MessageId; deduplicated: boolean }>;
+  /** Wakes all that wait for the event; empty when nobody does. */
+  notify(projectId: ProjectId, eventId: string, body: Uint8Array): Promise<Notified[]>;
+  /**
+   * Wakes the waiters of one run, or with `oldestOnly` one of them; is saved for its next wait when there is none.
+   * `undefined`: no such run is active. Throws `ApiError` 412 when too much is saved for it.
+   */
+  notifyRun(
+    projectId: ProjectId,
+    runId: string,
+    eventId: string,
+    body: Uint8Array,
+    options: { oldestOnly: boolean },
+  ): Promise<Notified | undefined>;
+  /** Up to 1,000, in order of registration. */
+  listWaiters(projectId: ProjectId, eventId: string): Promise<Waiter[]>;
+}
+
+export interface RunCommands {
+  /** Succeeds whatever the run's state: what has ended, or is of another `createdAtMs`, stays as it is (workflow.md 12.1). */
+  completeRun(projectId: ProjectId, runId: string, response: Uint8Array, createdAtMs?: Millis): Promise<void>;
+  /** False when no such run is active (workflow.md 12.2). */
+  cancelRun(projectId: ProjectId, runId: string, createdAtMs?: Millis): Promise<boolean>;
+  /** All of the journal that deliveries show; `undefined` when no such run is active. */
+  readJournal(projectId: ProjectId, runId: string): Promise<JournalEntry[] | undefined>;
+}
