@@ -6,6 +6,10 @@ import { parseUrl } from '../protocol/destination.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { itemRawHeaders, type Quotas, readPublishOptions } from '../protocol/options.ts';
 import { readStep } from '../workflow/steps.ts';
+import { parseJson } from './json-body.ts';
+
+/** The payload is one of them, however large: the others are headers and the members of a step. */
+const VALUES_MAX = 10_000;
 
 export interface InvocationBody {
   payload: Uint8Array;
@@ -49,12 +53,7 @@ function read(body: Uint8Array, quotas: Quotas, nowMs: Millis): InvocationBody {
 }
 
 function membersOf(body: Uint8Array): Record<string, unknown> {
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8'));
-  } catch {
-    throw new ApiError('unprocessable', 'invalid request body: JSON is needed for an invocation');
-  }
+  const parsed = parseJson(body, VALUES_MAX);
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) throw invalid('body', 'an object');
   return parsed as Record<string, unknown>;
 }
