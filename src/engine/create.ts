@@ -9,15 +9,18 @@ import { type Explanation, explain } from './explain.ts';
 import type { FlowKey, FlowPin } from './lanes.ts';
 import { RetentionLoop } from './loops/retention.ts';
 import { ScheduleLoop } from './loops/schedules.ts';
-import type { Message, MessageId, Millis, NewMessage, ProjectId, WorkerId } from './model.ts';
+import type { FollowUp, Message, MessageId, Millis, NewMessage, ProjectId, WorkerId } from './model.ts';
 import { Numbers } from './numbers.ts';
 import { place, setGoing } from './placement.ts';
 import type { Clock, Delivery, EventLog, Randomness } from './ports.ts';
 import { succeed } from './revive.ts';
 import { ActiveRuns } from './runs/active-runs.ts';
+import { RunCanceller } from './runs/cancel-many.ts';
 import { RunCommands } from './runs/commands.ts';
+import { DeadRuns } from './runs/dead-runs.ts';
 import { JournalBodies } from './runs/journal-bodies.ts';
-import { RunPublisher } from './runs/publish.ts';
+import type { DraftContext } from './runs/drafts.ts';
+import { type Intake, RunPublisher } from './runs/publish.ts';
 import { ScheduleCommands } from './schedule-commands.ts';
 import type { EngineSettings } from './settings.ts';
 import type { Accepted, AttributeFilter, FlowKeyStore, QueueStore, Saved, Store } from './stores.ts';
@@ -94,6 +97,15 @@ class RunningEngine implements Engine {
   readonly completeRun: Engine['completeRun'];
   readonly cancelRun: Engine['cancelRun'];
   readonly readJournal: Engine['readJournal'];
+  readonly listDeadRuns: Engine['listDeadRuns'];
+  readonly findDeadRuns: Engine['findDeadRuns'];
+  readonly deleteDeadRuns: Engine['deleteDeadRuns'];
+  readonly cancelRuns: Engine['cancelRuns'];
+  readonly cancelRunsMatching: Engine['cancelRunsMatching'];
+  readonly resumeRun: Engine['resumeRun'];
+  readonly restartRun: Engine['restartRun'];
+  readonly repeatFailureCallback: Engine['repeatFailureCallback'];
+  readonly cancelFailureCallback: Engine['cancelFailureCallback'];
   readonly ping: Engine['ping'];
 
   constructor(deps: EngineDeps, { numbers, dispatcher, retention, bodies }: Parts) {
@@ -126,30 +138,38 @@ class RunningEngine implements Engine {
     this.createSchedule = commands.create.bind(commands);
     this.setSchedulePaused = commands.setPaused.bind(commands);
     const active = new ActiveRuns(store);
-    this.#runs = new RunPublisher({
-      store,
-      active,
-      bodies,
-      intake: {
-        takeNumbers: (count) => this.#takeNumbers(count),
-        place: (drafts) => this.#place(drafts),
-        admit: (news, save) => this.#admit(news, save),
-      },
-      contextOf: (projectId) => ({
-        ...this.#acceptContext(projectId),
-        lazyAboveBytes: deps.settings.lazyAboveBytes,
-      }),
+    const intake: Intake = {
+      takeNumbers: (count) => this.#takeNumbers(count),
+      place: (drafts) => this.#place(drafts),
+      admit: (news, save) => this.#admit(news, save),
+    };
+    const contextOf = (projectId: ProjectId): DraftContext => ({
+      ...this.#acceptContext(projectId),
+      lazyAboveBytes: deps.settings.lazyAboveBytes,
     });
-    const runs = new RunCommands({
+    this.#runs = new RunPublisher({ store, active, bodies, intake, contextOf });
+    const ending = {
       ...deps,
       active,
       bodies,
       places: dispatcher,
-      placeFollowUps: (follows) => dispatcher.placeFollowUps(follows),
-    });
+      placeFollowUps: (follows: FollowUp[]) => dispatcher.placeFollowUps(follows),
+    };
+    const runs = new RunCommands(ending);
     this.completeRun = runs.completeRun.bind(runs);
     this.cancelRun = runs.cancelRun.bind(runs);
     this.readJournal = runs.readJournal.bind(runs);
+    const canceller = new RunCanceller(ending);
+    this.cancelRuns = canceller.cancelRuns.bind(canceller);
+    this.cancelRunsMatching = canceller.cancelRunsMatching.bind(canceller);
+    const dead = new DeadRuns({ store, intake, contextOf, noteDeadline: () => undefined });
+    this.listDeadRuns = store.listDeadRuns.bind(store);
+    this.findDeadRuns = store.findDeadRuns.bind(store);
+    this.deleteDeadRuns = store.deleteDeadRuns.bind(store);
+    this.resumeRun = dead.resumeRun.bind(dead);
+    this.restartRun = dead.restartRun.bind(dead);
+    this.repeatFailureCallback = dead.repeatFailureCallback.bind(dead);
+    this.cancelFailureCallback = dead.cancelFailureCallback.bind(dead);
   }
 
   /** Triggers what has become due since the last process ended, and goes on from there. */

@@ -4,6 +4,7 @@
  * change is durable (P1). All throw `StoreUnavailable` when nothing was written and the caller may try again.
  */
 import type { HeaderMap } from '../protocol/settings.ts';
+import type { DeadRunStore } from './dead-runs.ts';
 import type { FlowKey, FlowPin, Queue } from './lanes.ts';
 import type {
   Burial,
@@ -434,6 +435,7 @@ export interface FlowKeyStore {
 export interface Store
   extends MessageStore,
     RunStore,
+    DeadRunStore,
     DeadMessageStore,
     LogStore,
     ProjectStore,
