@@ -77,6 +77,7 @@ const SECTIONS: Readonly<Record<string, string>> = {
   globalParallelism: 'Flow control',
   logs: 'Logs',
   events: 'Logs',
+  workflows: 'Workflows',
   keys: 'Signing keys',
   rotate: 'Signing keys',
 };

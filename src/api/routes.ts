@@ -12,6 +12,8 @@ import { messageRoutes } from './messages.ts';
 import { publishRoutes } from './publish.ts';
 import { queueRoutes } from './queues.ts';
 import type { Route, Services } from './route.ts';
+import { runDlqRoutes } from './run-dlq.ts';
+import { runRoutes } from './runs.ts';
 import { scheduleRoutes } from './schedules.ts';
 import { urlGroupRoutes } from './url-groups.ts';
 
@@ -27,6 +29,8 @@ export function createRoutes(services: Services): Route[] {
     ...scheduleRoutes(services),
     ...queueRoutes(services),
     ...flowControlRoutes(services),
+    ...runRoutes(services),
+    ...runDlqRoutes(services),
     ...keyRoutes(services),
     ...healthRoutes(services),
   ];

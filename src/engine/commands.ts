@@ -9,7 +9,7 @@ import type {
   ResultPart,
   WorkflowFeature,
 } from '../protocol/settings.ts';
-import type { DeadRunCommands } from "./dead-runs.ts";
+import type { DeadRunCommands } from './dead-runs.ts';
 import type { Explanation } from './explain.ts';
 import type { FlowKey, FlowPin, Queue } from './lanes.ts';
 import type { Message, MessageId, Millis, ProjectId } from './model.ts';

@@ -36,10 +36,7 @@ export interface FailureCallback {
 
 /** Which runs are meant, by what they were triggered with; times are those of their beginning. */
 export interface RunFilter
-  extends Pick<
-    AttributeFilter,
-    'url' | 'host' | 'path' | 'label' | 'flowControlKey' | 'callerIp' | 'fromMs' | 'toMs'
-  > {
+  extends Pick<AttributeFilter, 'url' | 'host' | 'path' | 'label' | 'flowControlKey' | 'callerIp' | 'fromMs' | 'toMs'> {
   /** What their URL begins with. */
   urlPrefix?: string[];
 }
@@ -124,7 +121,9 @@ export interface DeadRunStore {
 
 /** What a resumed or restarted run has other than the failed one (workflow.md 21.2). */
 export interface RunOverride
-  extends Partial<Pick<RunConfig, 'maxRetries' | 'retryDelayExpression' | 'flowControl' | 'labels' | 'failureCallback'>> {
+  extends Partial<
+    Pick<RunConfig, 'maxRetries' | 'retryDelayExpression' | 'flowControl' | 'labels' | 'failureCallback'>
+  > {
   /** Only for a single run; absent: the server makes one. */
   runId?: string;
   delayMs?: Millis;

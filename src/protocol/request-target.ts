@@ -38,6 +38,12 @@ const ROUTES = [
   '/v2/globalparallelism',
   '/v2/keys/rotate',
   '/v2/rotate',
+  '/v2/workflows/runs/*',
+  '/v2/workflows/dlq/resume/*',
+  '/v2/workflows/dlq/restart/*',
+  '/v2/workflows/dlq/callback/*',
+  '/v2/workflows/dlq/delete/*',
+  '/v2/workflows/dlq/*',
   '/v2/logs',
   '/v2/events',
 ];

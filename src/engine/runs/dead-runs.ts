@@ -27,10 +27,7 @@ export interface DeadRunDeps {
   noteDeadline(atMs: Millis): void;
 }
 
-type Commands = Pick<
-  DeadRunCommands,
-  'resumeRun' | 'restartRun' | 'repeatFailureCallback' | 'cancelFailureCallback'
->;
+type Commands = Pick<DeadRunCommands, 'resumeRun' | 'restartRun' | 'repeatFailureCallback' | 'cancelFailureCallback'>;
 
 /** What of the failed run's journal the new one begins with, and what of it is begun again. */
 type Choose = (journal: readonly OutlinedEntry[]) => Pick<Remains, 'journal' | 'unfinished'>;
@@ -109,11 +106,7 @@ export class DeadRuns implements Commands {
     return { runId: revival.run.id, createdAtMs: revival.run.createdAtMs };
   }
 
-  async #remainsOf(
-    projectId: ProjectId,
-    dlqId: string,
-    choose: Choose,
-  ): Promise<Remains | 'missing' | 'unknown'> {
+  async #remainsOf(projectId: ProjectId, dlqId: string, choose: Choose): Promise<Remains | 'missing' | 'unknown'> {
     const { store } = this.#deps;
     const [dead] = await store.findDeadRuns(projectId, [dlqId]);
     if (!dead) return 'missing';
@@ -127,10 +120,7 @@ export class DeadRuns implements Commands {
   }
 
   /** `undefined` when one of them is gone. */
-  async #messages(
-    projectId: ProjectId,
-    keys: MessageKey[],
-  ): Promise<ReadonlyMap<MessageKey, Message> | undefined> {
+  async #messages(projectId: ProjectId, keys: MessageKey[]): Promise<ReadonlyMap<MessageKey, Message> | undefined> {
     const found = await this.#deps.store.findRecords(projectId, keys);
     return found.length < keys.length ? undefined : new Map(found.map((message) => [message.key, message]));
   }

@@ -196,7 +196,9 @@ function moved(old: Message, key: MessageKey, { head, config, override, context 
   const isCall = old.settings.run?.callType === 'toCallback';
   const { callback, ...settings } = settingsIn(old.settings, head);
   const own = config.isKept || isCall ? settings : { ...settings, ...changesOf(override) };
-  const made = isCall ? { header: old.header, settings: own } : configured({ header: old.header, settings: own }, config);
+  const made = isCall
+    ? { header: old.header, settings: own }
+    : configured({ header: old.header, settings: own }, config);
   return {
     ...old,
     ...made,
