@@ -99,8 +99,9 @@ export function readCancelWish(rawQuery: string, body: unknown): CancelWish {
     const values = textsOf(given, name);
     if (values) filter[name] = values;
   }
+  const attribute = isExact(given) ? 'url' : 'urlPrefix';
   const urls = textsOf(given, 'workflowUrl');
-  if (urls) filter[isExact(given) ? 'url' : 'urlPrefix'] = urls;
+  if (urls) filter[attribute] = urls;
   const count = given.get('count');
   if (count) return { filter, count: readCount(singleValue('count', count), CANCEL_COUNT) };
   return body === undefined ? { filter, count: CANCEL_COUNT.countDefault ?? Infinity } : { filter };
