@@ -111,6 +111,7 @@ class OptionsReader {
     if (kind === 'enqueue') refuse(notBefore, ' for queues');
     // Dropped in silence, it would deliver once what was meant to come again and again.
     if (kind === 'enqueue') refuse(options.get('cron'), ' for queues');
+    if (kind === 'trigger') refuse(options.get('cron'), ' for triggers');
     if (kind === 'schedule') refuse(notBefore, ' for schedules');
     const notBeforeMs = notBeforeOf(notBefore);
     // Produced messages are never deduplicated (11, item 8), and a run knows its own (workflow.md 4.5, 4.6).
