@@ -15,7 +15,8 @@ export function withInvocation(command: PublishCommand, quotas: Quotas, nowMs: M
   if (run?.kind !== 'start' || !run.isInvoke) return command;
   const body = parseJson(command.body, VALUES_PER_ITEM_MAX);
   const { payload, ...invocation } = readInvocation(body, settings.dialect, quotas, nowMs);
-  return { ...command, body: payload, invocation };
+  // The library that invokes is the one that will be told, and says the same of itself in both places.
+  return { ...command, body: payload, invocation: { ...invocation, features: run.features } };
 }
 
 /** Throws `ApiError` 400 for a message of a workflow `where` none can be. */
