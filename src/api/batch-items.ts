@@ -15,13 +15,17 @@ export interface GivenItem {
   rawHeaders: string[];
 }
 
-/**
- * Reads the array and has it handled. Throws `ApiError`: 400, saying which item it is about, or 422 when a running workflow
- * is among the senders, which would take a 400 for the end of its run (workflow.md 4.7).
- */
+/** What is read, and by which limits. */
+interface Items {
+  body: RequestBody;
+  limits: Pick<ApiLimits, 'batchBytesMax' | 'batchItemsMax'>;
+  /** Whether a running workflow may be their sender, which would take a 400 for the end of its run (workflow.md 4.7). */
+  mayContinueRun: boolean;
+}
+
+/** Reads the array and has it handled. Throws `ApiError` 400, or 422, saying which item it is about. */
 export async function handleItems<T>(
-  body: RequestBody,
-  limits: Pick<ApiLimits, 'batchBytesMax' | 'batchItemsMax'>,
+  { body, limits, mayContinueRun }: Items,
   handle: (given: GivenItem[]) => Promise<T>,
 ): Promise<T> {
   const limit: JsonLimit = {
@@ -34,7 +38,7 @@ export async function handleItems<T>(
     const items = itemsOf(parsed, limits.batchItemsMax);
     return await handle(items.map((item, index) => at(index, () => shapeOf(item))));
   } catch (error) {
-    throw isAnySentByRun(parsed) ? refusedInRun(error) : error;
+    throw mayContinueRun && isAnySentByRun(parsed) ? refusedInRun(error) : error;
   }
 }
 

@@ -38,7 +38,7 @@ export function batchRoutes(services: Services): Route[] {
   const itemLimit = messageLimit(limits.messageBytesMax);
 
   function publishAll({ projectId, callerIp, body }: Call): Promise<Answer> {
-    return handleItems(body, limits, async (given) => {
+    return handleItems({ body, limits, mayContinueRun: true }, async (given) => {
       const groups = await findGroups(projectId, given);
       const context: ItemContext = { groups, budget: new GroupBudget(limits), nowMs: clock.nowMs(), callerIp };
       const items = given.map((item, index) => at(index, () => readItem(item, context)));
@@ -98,7 +98,7 @@ export function batchRoutes(services: Services): Route[] {
       access: 'publish',
       summary: 'Publishes several messages in one request.',
       takes: { body: BatchItemsSchema },
-      refusals: [412],
+      refusals: [412, 422],
       answers: { 200: BatchSchema },
       handle: publishAll,
     },

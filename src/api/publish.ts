@@ -122,7 +122,7 @@ export function publishRoutes(services: Services): Route[] {
       summary:
         'Publishes a message to the URL, or to the URL group, in the path; with a cron expression, creates a schedule.',
       takes: { configHeaders: PUBLISH_HEADERS, body: 'bytes' },
-      refusals: [404],
+      refusals: [404, 422],
       answers: { 200: PublishSchema, 202: PublishSchema },
       handle: (call) => publish(call),
     },

@@ -43,7 +43,7 @@ export function triggerRoutes(services: Services): Route[] {
   }
 
   function triggerAll({ body, projectId, callerIp }: Call): Promise<Answer> {
-    return handleItems(body, limits, async (given) => {
+    return handleItems({ body, limits, mayContinueRun: false }, async (given) => {
       const nowMs = clock.nowMs();
       const commands = given.map((item, index) => at(index, () => readItem(item, callerIp, nowMs)));
       await Promise.all(commands.map(checkCommand));
@@ -91,7 +91,6 @@ export function triggerRoutes(services: Services): Route[] {
       access: 'publish',
       summary: 'Starts a run of the workflow at the URL in the path; the body is its payload.',
       takes: { configHeaders: TRIGGER_HEADERS, body: 'bytes' },
-      refusals: [412],
       answers: { 200: TriggeredSchema },
       handle: trigger,
     },

@@ -71,7 +71,8 @@ export function readPublishOptions(
   try {
     return new OptionsReader(quotas, nowMs).read(input, context);
   } catch (error) {
-    throw context === 'result' || isSentByRun(input) ? refusedInRun(error) : error;
+    const isOfRun = context === 'result' || (context !== 'trigger' && isSentByRun(input));
+    throw isOfRun ? refusedInRun(error) : error;
   }
 }
 
