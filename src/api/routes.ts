@@ -15,6 +15,7 @@ import type { Route, Services } from './route.ts';
 import { runDlqRoutes } from './run-dlq.ts';
 import { runRoutes } from './runs.ts';
 import { scheduleRoutes } from './schedules.ts';
+import { triggerRoutes } from './triggers.ts';
 import { urlGroupRoutes } from './url-groups.ts';
 
 /** The route table. Access checks, the interface document and their tests are made from it. */
@@ -22,6 +23,7 @@ export function createRoutes(services: Services): Route[] {
   const routes = [
     ...publishRoutes(services),
     ...batchRoutes(services),
+    ...triggerRoutes(services),
     ...messageRoutes(services),
     ...dlqRoutes(services),
     ...logRoutes(services),

@@ -145,7 +145,7 @@ class RunningEngine implements Engine {
     };
     const contextOf = (projectId: ProjectId): DraftContext => ({
       ...this.#acceptContext(projectId),
-      lazyAboveBytes: deps.settings.lazyAboveBytes,
+      lazyAboveBytes: deps.settings.lazyFetchBytes,
     });
     this.#runs = new RunPublisher({ store, active, bodies, intake, contextOf });
     const ending = {

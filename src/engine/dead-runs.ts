@@ -19,7 +19,7 @@ import type { AttributeFilter, Page, PageRequest, Saved } from './stores.ts';
 /** A run that has failed, as the DLQ shows it. */
 export interface DeadRun {
   dlqId: string;
-  run: Run;
+  run: FailedRunHead;
   /** The one that failed for good; without its body, which is a step of the run. */
   message: Message;
   burial: Burial;
@@ -27,6 +27,9 @@ export interface DeadRun {
   payload: Uint8Array;
   failureCallback?: FailureCallback;
 }
+
+/** What it takes to start a run again. */
+export type FailedRunHead = Pick<Run, 'key' | 'projectId' | 'id' | 'url' | 'createdAtMs' | 'config'>;
 
 /** How telling of the failure stands, and what was answered last. */
 export interface FailureCallback {

@@ -9,6 +9,9 @@ import { findQueue, listQueues } from './sql/lanes/queue-commands.ts';
 import { listLogs } from './sql/logs.ts';
 import type { Position } from './sql/page.ts';
 import { listProjects, listTokens, signingKeys } from './sql/projects.ts';
+import { activeRunKeys } from './sql/runs/active.ts';
+import { deadRunsAt, findFailureCallback, listDeadRuns, outlineJournal } from './sql/runs/dead-runs.ts';
+import { findActiveRun, findRecords, findRun, readJournal } from './sql/runs/find.ts';
 import { dueSchedules, findSchedule, listSchedules } from './sql/schedules.ts';
 import { findUrlGroup, listUrlGroups } from './sql/url-groups.ts';
 
@@ -25,11 +28,20 @@ const READS = {
   listProjects: (queries: Queries, _args: Record<never, never>) => listProjects(queries),
   listTokens: (queries: Queries, _args: Record<never, never>) => listTokens(queries),
   signingKeys,
+  activeRunKeys,
+  listDeadRuns,
+  deadRunsAt,
+  findFailureCallback,
+  outlineJournal,
   findUrlGroup,
   listUrlGroups,
   findSchedule,
   listSchedules,
   dueSchedules,
+  findActiveRun,
+  findRun,
+  findRecords,
+  readJournal,
   findQueue,
   listQueues,
   findKey,
@@ -53,8 +65,13 @@ export const LONG_READS: ReadonlySet<ReadMethod> = new Set<ReadMethod>([
   'listDead',
   'deadAt',
   'listLogs',
+  'activeRunKeys',
+  'listDeadRuns',
+  'deadRunsAt',
+  'outlineJournal',
   'listUrlGroups',
   'listSchedules',
+  'readJournal',
   'findQueue',
   'listQueues',
   'findKey',

@@ -3,6 +3,7 @@
  * are encoded before they go to the database's thread and decoded when they come back.
  */
 
+import type { DeadRun, DeadRunFilter, OutlinedEntry, Revival, RevivedAs, RunFilter } from '../engine/dead-runs.ts';
 import type { FlowKey, FlowPin, Queue } from '../engine/lanes.ts';
 import type {
   ClaimToken,
@@ -12,8 +13,10 @@ import type {
   Millis,
   NewMessage,
   ProjectId,
+  RunEnding,
   Settlement,
 } from '../engine/model.ts';
+import type { EndedAs } from '../engine/run-stores.ts';
 import type { Schedule, ScheduleChange } from '../engine/schedules.ts';
 import type {
   Accepted,
@@ -31,6 +34,7 @@ import type {
   Page,
   PageRequest,
   Project,
+  Saved,
   ScheduleView,
   SealedKeys,
   Settled,
@@ -44,8 +48,10 @@ import { decodeCursor, dlqIdOf, encodeCursor } from '../protocol/cursor.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { keyOfMessageId } from '../protocol/ids.ts';
 import type { HeaderMap } from '../protocol/settings.ts';
+import type { JournalEntry, Run, RunKey } from '../workflow/model.ts';
 import type { WriteMethod, Writes } from './batch.ts';
-import { decodeAccepted, decodeClaimed, decodeFlowKey, decodeLive, decodeQueue } from './decode-lanes.ts';
+import { decodeDeadRuns, decodeOutline, decodeRevived, encodeRevival } from './dead-run-codec.ts';
+import { decodeAccepted, decodeClaimed, decodeFlowKey, decodeLive, decodeQueue, decodeSaved } from './decode-lanes.ts';
 import type { ReadMethod, Reads } from './reads.ts';
 import type { DeadRow } from './sql/dead.ts';
 import type { PageRows, Position, Slice } from './sql/page.ts';
@@ -61,13 +67,15 @@ import {
   encodeSettlement,
   logStateOf,
 } from './sql/rows.ts';
+import { encodeEnding } from './sql/runs/ending-rows.ts';
+import { decodeJournalEntry, decodeRun, FAILURE_STATE } from './sql/runs/run-rows.ts';
 import { decodeSchedule, decodeScheduleViews, encodeSchedule, encodeScheduleChange } from './sql/schedule-rows.ts';
 import type { UrlGroupRow } from './sql/url-groups.ts';
 
 /** Windows of a list that one page may look through for rows that match (`WINDOW` in sql/page.ts rows each). */
 const WINDOWS_MAX = 50;
 
-const UNLIMITED: StoreLimits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0 };
+const UNLIMITED: StoreLimits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0, journalBytesMax: 0 };
 
 /** Messages cancelled in one transaction, about a millisecond of work: publishes wait for no more of them. */
 const CANCELLED_TOGETHER = 50;
@@ -123,11 +131,48 @@ export class SqlStore implements Store {
     const args: Writes['settle']['args'] = { settlement: encodeSettlement(settlement), limits: this.#limits, nowMs };
     if (succession) args.succession = succession;
     const answer = await this.#connection.write('settle', args);
-    if (answer.kind === 'stale') return answer;
+    if (answer.kind !== 'saved') return answer;
     const settled: Settled = { kind: 'saved' };
     if (answer.next) settled.next = decodeClaimed(answer.next);
-    if (answer.follows) settled.follows = answer.follows;
+    if (answer.follows) settled.follows = answer.follows.map(decodeSaved);
     return settled;
+  }
+
+  async findActiveRun(projectId: ProjectId, id: string): Promise<Run | undefined> {
+    const row = await this.#connection.read('findActiveRun', { projectId, id });
+    return row === null ? undefined : decodeRun(row);
+  }
+
+  async findRun(projectId: ProjectId, key: RunKey): Promise<Run | undefined> {
+    const row = await this.#connection.read('findRun', { projectId, key });
+    return row === null ? undefined : decodeRun(row);
+  }
+
+  async readJournal(
+    runKey: RunKey,
+    { afterPosition = -1, toPosition = Number.MAX_SAFE_INTEGER }: { afterPosition?: number; toPosition?: number } = {},
+  ): Promise<JournalEntry[]> {
+    const rows = await this.#connection.read('readJournal', { runKey, afterPosition, toPosition });
+    return rows.map(decodeJournalEntry);
+  }
+
+  async findRecords(projectId: ProjectId, keys: MessageKey[]): Promise<Message[]> {
+    if (keys.length === 0) return [];
+    return (await this.#connection.read('findRecords', { projectId, keys })).map(decodeMessage);
+  }
+
+  async endRuns(endings: { ending: RunEnding; follows: NewMessage[] }[], nowMs: Millis): Promise<EndedAs[]> {
+    const answers = await this.#connection.write('endRuns', {
+      endings: endings.map(({ ending, follows }) => ({
+        ending: encodeEnding(ending),
+        follows: follows.map(encodeNewMessage),
+      })),
+      limits: this.#limits,
+      nowMs,
+    });
+    return answers.map((answer) =>
+      answer.kind === 'ended' ? { kind: 'ended', follows: answer.follows.map(decodeSaved) } : answer,
+    );
   }
 
   release(claims: { key: MessageKey; claimToken: ClaimToken }[], nowMs: Millis): Promise<void> {
@@ -273,6 +318,80 @@ export class SqlStore implements Store {
       });
       return { ...rest, items };
     });
+  }
+
+  activeRunKeys(
+    projectId: ProjectId,
+    filter: RunFilter,
+    { afterKey, limit }: { afterKey: RunKey; limit: number },
+  ): Promise<{ keys: RunKey[]; nextAfterKey?: RunKey }> {
+    return this.#connection.read('activeRunKeys', { projectId, filter, afterKey, limit });
+  }
+
+  async listDeadRuns(projectId: ProjectId, filter: DeadRunFilter, page: PageRequest): Promise<Page<DeadRun>> {
+    const { failureCallback, fromMs: _from, toMs: _to, ...attributes } = filter;
+    return this.#readPage(filter, page, async (slice) => {
+      const read = await this.#connection.read('listDeadRuns', {
+        projectId,
+        filter: attributes,
+        slice,
+        ...(failureCallback && { failureStates: failureCallback.map((state) => FAILURE_STATE[state]) }),
+      });
+      const { rows: _rows, contents: _contents, answers: _answers, ...rest } = read;
+      return { ...rest, items: decodeDeadRuns(read) };
+    });
+  }
+
+  async findDeadRuns(projectId: ProjectId, dlqIds: string[]): Promise<DeadRun[]> {
+    const places = placesOf(dlqIds);
+    if (places.length === 0) return [];
+    return decodeDeadRuns(await this.#connection.read('deadRunsAt', { projectId, places }));
+  }
+
+  async deleteDeadRuns(projectId: ProjectId, dlqIds: string[]): Promise<number> {
+    const places = placesOf(dlqIds);
+    if (places.length === 0) return 0;
+    return this.#connection.write('deleteDeadRuns', { projectId, places });
+  }
+
+  async outlineJournal(runKey: RunKey): Promise<OutlinedEntry[]> {
+    return (await this.#connection.read('outlineJournal', { runKey })).map(decodeOutline);
+  }
+
+  async reviveRun(revival: Revival, nowMs: Millis): Promise<RevivedAs> {
+    const place = placeOf(revival.dlqId);
+    if (!place) return { kind: 'missing' };
+    const args = { ...encodeRevival(revival), place, limits: this.#limits, nowMs };
+    return decodeRevived(await this.#connection.write('reviveRun', args));
+  }
+
+  async findFailureCallback(projectId: ProjectId, dlqId: string): Promise<Message | undefined> {
+    const place = placeOf(dlqId);
+    const row = place && (await this.#connection.read('findFailureCallback', { projectId, place }));
+    return row ? decodeMessage(row) : undefined;
+  }
+
+  async repeatFailureCallback(
+    projectId: ProjectId,
+    dlqId: string,
+    message: NewMessage,
+    nowMs: Millis,
+  ): Promise<Saved | 'missing' | 'notFailed'> {
+    const place = placeOf(dlqId);
+    if (!place) return 'missing';
+    const args = { projectId, place, message: encodeNewMessage(message), limits: this.#limits, nowMs };
+    const answer = await this.#connection.write('repeatFailureCallback', args);
+    return answer === 'missing' || answer === 'notFailed' ? answer : { standing: answer };
+  }
+
+  async cancelFailureCallback(
+    projectId: ProjectId,
+    dlqId: string,
+    nowMs: Millis,
+  ): Promise<'canceled' | 'missing' | 'notInProgress'> {
+    const place = placeOf(dlqId);
+    if (!place) return 'missing';
+    return this.#connection.write('cancelFailureCallback', { projectId, place, limits: this.#limits, nowMs });
   }
 
   ensureProject(name: string, signingKeys: SealedKeys, nowMs: Millis): Promise<Project> {

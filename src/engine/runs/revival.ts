@@ -7,16 +7,16 @@ import { mintMessageId, mintRunId, type RandomBytes } from '../../protocol/ids.t
 import type { CallType, HeaderMap, MessageSettings, ResultPart, RunPart } from '../../protocol/settings.ts';
 import { configured, configuredCallback } from '../../workflow/configuration.ts';
 import { entryBytesOf } from '../../workflow/journal.ts';
-import type { Run, RunConfig, RunKey } from '../../workflow/model.ts';
+import type { RunConfig, RunKey } from '../../workflow/model.ts';
 import type { Draft } from '../accept.ts';
-import type { OutlinedEntry, Revival, RevivedEntry, RunOverride } from '../dead-runs.ts';
+import type { FailedRunHead, OutlinedEntry, Revival, RevivedEntry, RunOverride } from '../dead-runs.ts';
 import type { EntryKind, Message, MessageKey, Millis, NewEntry, NewRun } from '../model.ts';
 import { entryOf } from './entries.ts';
 
 /** What is left of a failed run. */
 export interface Remains {
   dlqId: string;
-  run: Run;
+  run: FailedRunHead;
   /** In order; the first is what the run began with. */
   journal: readonly OutlinedEntry[];
   /** What is begun again: sent, waited for, invoked. */
@@ -29,7 +29,7 @@ export interface Remains {
 
 /** What a run began with. */
 export interface Beginning {
-  run: Run;
+  run: FailedRunHead;
   initial: Message;
 }
 

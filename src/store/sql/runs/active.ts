@@ -34,7 +34,8 @@ export async function activeRunKeys(queries: Queries, args: ActiveRunKeysArgs): 
   const found = await queries.query<{ key: number }>(
     `select w.key from
        (select key, project_id, state, created_at_ms from runs where key > ? order by key limit ?) w
-       join contents c on c.key = w.key
+       join journal j on j.run_key = w.key and j.position = 0
+       join contents c on c.key = j.key
      where ${['w.project_id = ?', 'w.state = 1', ...texts].join(' and ')}
      order by w.key limit ?`,
     [afterKey, WINDOW, projectId, ...params, limit],
@@ -49,7 +50,7 @@ export async function activeRunKeys(queries: Queries, args: ActiveRunKeysArgs): 
   return end ? { keys, nextAfterKey: end.key } : { keys };
 }
 
-/** What a run was triggered with, over the content `c` of its first message. */
+/** What a run was triggered with, over the content `c` of the first entry of its journal. */
 export function runConditions(filter: RunFilter): Conditions {
   const { urlPrefix, ...attributes } = filter;
   const conditions = contentConditions(attributes);

@@ -2,6 +2,8 @@
 import type { DeadRunFilter } from '../../../engine/dead-runs.ts';
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries, SqlParam } from '../../driver.ts';
+import { removeDead } from '../dead.ts';
+import type { WriteContext } from '../log-writer.ts';
 import { cutByBytes, cutPage, type PageRows, type Position, type Slice, sliceSql, WINDOW } from '../page.ts';
 import {
   type BurialRow,
@@ -70,11 +72,11 @@ async function places(queries: Queries, { projectId, filter, failureStates, slic
   const range = ['project_id = ?', 'run_key is not null', ...texts].join(' and ');
   const order = `order by failed_at_ms ${direction}, key ${direction}`;
   const rows = await queries.query<Place>(
-    `select w.failed_at_ms as "timeMs", w.key as n, coalesce(j.key, w.run_key) as message_key
+    `select w.failed_at_ms as "timeMs", w.key as n, c.key as message_key
      from (select failed_at_ms, key, run_key, response_status from dead where ${range} ${order} limit ?) w
      join runs r on r.key = w.run_key
-     join contents c on c.key = r.key
-     left join journal j on j.run_key = r.key and j.position = 0
+     join journal j on j.run_key = r.key and j.position = 0
+     join contents c on c.key = j.key
      ${isFiltered ? `where ${conditions.texts.join(' and ')}` : ''}
      order by w.failed_at_ms ${direction}, w.key ${direction} limit ?`,
     [projectId, ...params, window, ...conditions.params, slice.count + 1],
@@ -99,8 +101,8 @@ export async function deadRunsAt(
        p.body as payload
      from dead d
      join runs r on r.key = d.run_key
-     left join journal j on j.run_key = r.key and j.position = 0
-     left join contents p on p.key = j.key
+     join journal j on j.run_key = r.key and j.position = 0
+     join contents p on p.key = j.key
      where d.key in (??) and d.project_id = ?`,
     [wanted.map(({ n }) => n), projectId],
   );
@@ -165,4 +167,19 @@ export function outlineJournal(queries: Queries, { runKey }: { runKey: number })
      from journal j join contents c on c.key = j.key where j.run_key = ? order by j.position`,
     [runKey],
   );
+}
+
+/** Returns how many existed. */
+export async function deleteDeadRuns(
+  { tx }: WriteContext,
+  { projectId, places: wanted }: { projectId: ProjectId; places: Position[] },
+): Promise<number> {
+  const rows = await tx.query<Position>(
+    'select failed_at_ms as "timeMs", key as n from dead where key in (??) and project_id = ? and run_key is not null',
+    [wanted.map(({ n }) => n), projectId],
+  );
+  const timeByKey = new Map(wanted.map(({ n, timeMs }) => [n, timeMs]));
+  const keys = rows.filter(({ n, timeMs }) => timeByKey.get(n) === timeMs).map(({ n }) => n);
+  await removeDead(tx, keys);
+  return keys.length;
 }
