@@ -77,6 +77,10 @@ const SECTIONS: Readonly<Record<string, string>> = {
   globalParallelism: 'Flow control',
   logs: 'Logs',
   events: 'Logs',
+  wait: 'Workflow events',
+  notify: 'Workflow events',
+  waiters: 'Workflow events',
+  workflows: 'Workflows',
   keys: 'Signing keys',
   rotate: 'Signing keys',
 };
@@ -102,6 +106,7 @@ const REFUSALS: Readonly<Record<number, string>> = {
   404: 'What the request names is not there.',
   412: 'A quota is exceeded; the error names it and its limit.',
   413: 'The body is too large.',
+  422: 'What would be 400 elsewhere, which here would say that the workflow run is over.',
   429: 'Too many messages today, or too many requests in this second; the headers say which, and until when.',
   503: 'The server cannot take the request now; ask again after `Retry-After`.',
 };

@@ -6,6 +6,7 @@ import { dlqRoutes } from './dlq.ts';
 import { documentRoutes } from './document.ts';
 import { flowControlRoutes } from './flow-control.ts';
 import { healthRoutes } from './health.ts';
+import { hookRoutes } from './hooks.ts';
 import { keyRoutes } from './keys.ts';
 import { logRoutes } from './logs.ts';
 import { messageRoutes } from './messages.ts';
@@ -14,6 +15,7 @@ import { queueRoutes } from './queues.ts';
 import type { Route, Services } from './route.ts';
 import { scheduleRoutes } from './schedules.ts';
 import { urlGroupRoutes } from './url-groups.ts';
+import { waiterRoutes } from './waiters.ts';
 
 /** The route table. Access checks, the interface document and their tests are made from it. */
 export function createRoutes(services: Services): Route[] {
@@ -27,6 +29,8 @@ export function createRoutes(services: Services): Route[] {
     ...scheduleRoutes(services),
     ...queueRoutes(services),
     ...flowControlRoutes(services),
+    ...waiterRoutes(services),
+    ...hookRoutes(services),
     ...keyRoutes(services),
     ...healthRoutes(services),
   ];

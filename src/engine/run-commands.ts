@@ -4,12 +4,6 @@ import type { JournalEntry } from '../workflow/model.ts';
 import type { MessageId, Millis, ProjectId } from './model.ts';
 import type { Waiter } from './run-stores.ts';
 
-/** The message for a result as it was asked for, before the configuration of the run is applied. */
-export interface ResultWish extends ResultPart {
-  /** What its receiver can do. */
-  features: WorkflowFeature[];
-}
-
 /** A wait that a run asks for (workflow.md 14.6). */
 export interface WaitCommand {
   runId: string;
@@ -22,8 +16,11 @@ export interface WaitCommand {
   /** The step, its members as they were sent. */
   step: Uint8Array;
   stepId: number;
-  notified: ResultWish;
-  timedOut: ResultWish;
+  /** What the receiver of its result can do. */
+  features: WorkflowFeature[];
+  /** As they were asked for, before the configuration of the run is applied. */
+  notified: ResultPart;
+  timedOut: ResultPart;
   /** Header maps as the list of waiters shows them. */
   headers: HeaderMap;
   timeoutHeaders: HeaderMap;

@@ -90,7 +90,6 @@ export interface WaiterStore {
     eventId: string,
     mail: Mail,
     mailMax: number,
-    nowMs: Millis,
   ): Promise<'saved' | 'over' | 'waited' | 'tooMuch'>;
   /** Waiters whose deadline has come, earliest first, as many as `listWaiters` would; and when there is none, the earliest deadline. */
   dueWaiters(request: { nowMs: Millis; limit: number }): Promise<{ due: Waiter[]; nextAtMs: Millis | undefined }>;

@@ -1,11 +1,11 @@
 /** What does the journal of a run keep of a wait until it has ended? */
 import { newHeaderMap } from '../../protocol/headers.ts';
-import type { MessageSettings, ResultPart, WaitPart } from '../../protocol/settings.ts';
+import type { MessageSettings, ResultPart, RunPart, WaitPart } from '../../protocol/settings.ts';
 import { configured, withHeaders } from '../../workflow/configuration.ts';
 import type { Run } from '../../workflow/model.ts';
 import { originOf } from '../accept.ts';
 import type { Message, Millis } from '../model.ts';
-import type { ResultWish, WaitCommand } from '../run-commands.ts';
+import type { WaitCommand } from '../run-commands.ts';
 import type { NewWaiter } from '../run-stores.ts';
 import { partOf } from './drafts.ts';
 
@@ -18,13 +18,14 @@ export function waiterOf(
 ): NewWaiter {
   const { eventId, timeout, timeoutMs, timeoutBody } = command;
   const deadlineMs = nowMs + timeoutMs;
-  const notified = resultPartOf(command.notified, run);
+  const part = partOf(run, 'step', command.features);
+  const notified = resultPartOf(command.notified, run, part);
   const wait: WaitPart = {
     eventId,
     timeout,
     deadlineMs,
     notified,
-    timedOut: resultPartOf(command.timedOut, run),
+    timedOut: resultPartOf(command.timedOut, run, part),
     headers: command.headers,
     timeoutHeaders: command.timeoutHeaders,
   };
@@ -32,7 +33,7 @@ export function waiterOf(
   const settings: MessageSettings = {
     dialect: notified.settings.dialect,
     maxRetries: notified.settings.maxRetries,
-    run: partOf(run, 'step', command.notified.features),
+    run: part,
     wait,
   };
   if (run.config.redact) settings.redact = run.config.redact;
@@ -61,14 +62,14 @@ export function waiterOf(
 }
 
 /** The message as it will be delivered: what the run fixes is applied now, since it does not change any more. */
-function resultPartOf({ features, ...wish }: ResultWish, run: Run): ResultPart {
+function resultPartOf(wish: ResultPart, { config }: Run, run: RunPart): ResultPart {
   const { callback: _callback, ...own } = wish.settings;
-  const { header, settings } = configured({ header: wish.header, settings: own }, run.config);
+  const { header, settings } = configured({ header: wish.header, settings: own }, config);
   const json = newHeaderMap();
   json['Content-Type'] = ['application/json'];
   return {
     url: wish.url,
     header: withHeaders(json, header),
-    settings: { ...settings, run: partOf(run, 'step', features) },
+    settings: { ...settings, run },
   };
 }

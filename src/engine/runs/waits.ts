@@ -154,9 +154,9 @@ export class RunWaits implements WaiterCommands {
 
   /** Saves an event for the next wait. False: the run has changed meanwhile. Throws `ApiError` 412. */
   async #save({ projectId, key, id }: Run, eventId: string, body: Uint8Array): Promise<boolean> {
-    const { store, numbers, active, clock } = this.#deps;
+    const { store, numbers, active } = this.#deps;
     const mail: Mail = { key: await numbers.take(1), body };
-    const saved = await store.saveMail(projectId, key, eventId, mail, MAIL_MAX, clock.nowMs());
+    const saved = await store.saveMail(projectId, key, eventId, mail, MAIL_MAX);
     if (saved === 'tooMuch') throw quotaExceeded('maxSavedNotifications', MAIL_MAX);
     if (saved === 'over') active.forget(projectId, id);
     return saved === 'saved';
