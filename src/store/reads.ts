@@ -11,6 +11,8 @@ import type { Position } from './sql/page.ts';
 import { listProjects, listTokens, signingKeys } from './sql/projects.ts';
 import { dueSchedules, findSchedule, listSchedules } from './sql/schedules.ts';
 import { findUrlGroup, listUrlGroups } from './sql/url-groups.ts';
+import { nextMail } from './sql/waiters/mail.ts';
+import { dueWaiters, listWaiters } from './sql/waiters/waiters.ts';
 
 const READS = {
   find,
@@ -30,6 +32,9 @@ const READS = {
   findSchedule,
   listSchedules,
   dueSchedules,
+  nextMail,
+  listWaiters,
+  dueWaiters,
   findQueue,
   listQueues,
   findKey,
@@ -55,6 +60,7 @@ export const LONG_READS: ReadonlySet<ReadMethod> = new Set<ReadMethod>([
   'listLogs',
   'listUrlGroups',
   'listSchedules',
+  'listWaiters',
   'findQueue',
   'listQueues',
   'findKey',
