@@ -13,7 +13,7 @@ import type {
   NewMessage,
   Settlement,
 } from '../../engine/model.ts';
-import type { CallbackSettings, FlowControl, HeaderMap, HttpMethod, MessageSettings } from '../../protocol/settings.ts';
+import type { CallbackSettings, FlowControl, HeaderMap, HttpMethod, MessageSettings, ResultPart } from '../../protocol/settings.ts';
 import type { SqlValue } from '../driver.ts';
 import { LINE } from './lanes/lines.ts';
 
@@ -313,7 +313,20 @@ function withoutPrototype(header: HeaderMap): HeaderMap {
 export function decodeSettings(text: string): MessageSettings {
   const settings = JSON.parse(text) as MessageSettings;
   restoreCallbackHeaders(settings);
+  const { wait, invoke } = settings;
+  if (wait) {
+    wait.headers = withoutPrototype(wait.headers);
+    wait.timeoutHeaders = withoutPrototype(wait.timeoutHeaders);
+    restoreResultHeaders(wait.notified);
+    restoreResultHeaders(wait.timedOut);
+  }
+  if (invoke) restoreResultHeaders(invoke.result);
   return settings;
+}
+
+function restoreResultHeaders(result: ResultPart): void {
+  result.header = withoutPrototype(result.header);
+  restoreCallbackHeaders(result.settings);
 }
 
 function restoreCallbackHeaders(settings: Pick<CallbackSettings, 'callback' | 'failureCallback'>): void {
