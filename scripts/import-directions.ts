@@ -9,10 +9,11 @@ import { type Node, parseSync, Visitor } from 'oxc-parser';
  */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   protocol: ['node:buffer', 'node:crypto'],
-  engine: ['protocol', 'node:crypto'],
-  store: ['engine', 'protocol', 'node:fs', 'node:path', 'node:sqlite', 'node:worker_threads'],
-  delivery: ['engine', 'protocol', 'undici', 'ipaddr.js', 'node:dns', 'node:net'],
-  api: ['engine', 'protocol', 'fastify', '@sinclair/typebox', 'ipaddr.js', 'node:crypto', 'node:http', 'node:net'],
+  workflow: ['protocol', 'node:buffer'],
+  engine: ['workflow', 'protocol', 'node:crypto'],
+  store: ['engine', 'workflow', 'protocol', 'node:fs', 'node:path', 'node:sqlite', 'node:worker_threads'],
+  delivery: ['engine', 'workflow', 'protocol', 'undici', 'ipaddr.js', 'node:dns', 'node:net'],
+  api: ['engine', 'workflow', 'protocol', 'fastify', '@sinclair/typebox', 'ipaddr.js', 'node:crypto', 'node:http', 'node:net'],
   config: ['engine', 'protocol', 'node:crypto', 'node:fs', 'node:path'],
   telemetry: ['engine', 'pino'],
   operator: [

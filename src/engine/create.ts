@@ -3,7 +3,7 @@ import { ApiError } from '../protocol/errors.ts';
 import { dailyLimitReached } from '../protocol/rate-limits.ts';
 import type { HeaderMap } from '../protocol/settings.ts';
 import { type AcceptContext, type Draft, draftOf } from './accept.ts';
-import type { DeadRetryOverride, Engine, PublishCommand, PublishOutcome } from './commands.ts';
+import type { DeadRetryOverride, Engine, PublishCommand, Published, PublishOutcome } from './commands.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { type Explanation, explain } from './explain.ts';
 import type { FlowKey, FlowPin } from './lanes.ts';
@@ -14,9 +14,13 @@ import { Numbers } from './numbers.ts';
 import { place, setGoing } from './placement.ts';
 import type { Clock, Delivery, EventLog, Randomness } from './ports.ts';
 import { succeed } from './revive.ts';
+import { ActiveRuns } from './runs/active-runs.ts';
+import { RunCommands } from './runs/commands.ts';
+import { JournalBodies } from './runs/journal-bodies.ts';
+import { RunPublisher } from './runs/publish.ts';
 import { ScheduleCommands } from './schedule-commands.ts';
 import type { EngineSettings } from './settings.ts';
-import type { Accepted, AcceptedStanding, AttributeFilter, FlowKeyStore, QueueStore, Store } from './stores.ts';
+import type { Accepted, AttributeFilter, FlowKeyStore, QueueStore, Saved, Store } from './stores.ts';
 import type { Endpoint, EndpointSelector, UrlGroupLimits } from './url-groups.ts';
 
 export interface EngineDeps {
@@ -43,14 +47,23 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   const released = await deps.store.releaseAll(deps.clock.nowMs());
   if (released > 0) deps.log.info('recovered', { count: released });
   const numbers = new Numbers(deps.store);
-  const dispatcher = new Dispatcher({ ...deps, numbers }, await deps.store.parkedOrigins());
+  const bodies = new JournalBodies(deps.store);
+  const dispatcher = new Dispatcher({ ...deps, numbers, bodies }, await deps.store.parkedOrigins());
   deps.store.onDue((dueAtMs) => dispatcher.noteDue(dueAtMs));
   const retention = new RetentionLoop(deps.store, deps.clock, deps.log, deps.settings);
   dispatcher.wake();
   retention.start();
-  const engine = new RunningEngine(deps, numbers, dispatcher, retention);
+  const engine = new RunningEngine(deps, { numbers, dispatcher, retention, bodies });
   engine.startSchedules();
   return engine;
+}
+
+/** What is made before the engine, because it recovers what a predecessor left. */
+interface Parts {
+  numbers: Numbers;
+  dispatcher: Dispatcher;
+  retention: RetentionLoop;
+  bodies: JournalBodies;
 }
 
 class RunningEngine implements Engine {
@@ -59,6 +72,7 @@ class RunningEngine implements Engine {
   readonly #dispatcher: Dispatcher;
   readonly #retention: RetentionLoop;
   readonly #schedules: ScheduleLoop;
+  readonly #runs: RunPublisher;
   #acceptsWaiting = 0;
   #draining: Promise<void> | undefined;
 
@@ -77,9 +91,12 @@ class RunningEngine implements Engine {
   readonly deleteSchedule: Engine['deleteSchedule'];
   readonly findSchedule: Engine['findSchedule'];
   readonly listSchedules: Engine['listSchedules'];
+  readonly completeRun: Engine['completeRun'];
+  readonly cancelRun: Engine['cancelRun'];
+  readonly readJournal: Engine['readJournal'];
   readonly ping: Engine['ping'];
 
-  constructor(deps: EngineDeps, numbers: Numbers, dispatcher: Dispatcher, retention: RetentionLoop) {
+  constructor(deps: EngineDeps, { numbers, dispatcher, retention, bodies }: Parts) {
     this.#deps = deps;
     this.#numbers = numbers;
     this.#dispatcher = dispatcher;
@@ -108,6 +125,31 @@ class RunningEngine implements Engine {
     const commands = new ScheduleCommands({ ...deps, numbers, noteNext: (atMs) => this.#schedules.noteNext(atMs) });
     this.createSchedule = commands.create.bind(commands);
     this.setSchedulePaused = commands.setPaused.bind(commands);
+    const active = new ActiveRuns(store);
+    this.#runs = new RunPublisher({
+      store,
+      active,
+      bodies,
+      intake: {
+        takeNumbers: (count) => this.#takeNumbers(count),
+        place: (drafts) => this.#place(drafts),
+        admit: (news, save) => this.#admit(news, save),
+      },
+      contextOf: (projectId) => ({
+        ...this.#acceptContext(projectId),
+        lazyAboveBytes: deps.settings.lazyAboveBytes,
+      }),
+    });
+    const runs = new RunCommands({
+      ...deps,
+      active,
+      bodies,
+      places: dispatcher,
+      placeFollowUps: (follows) => dispatcher.placeFollowUps(follows),
+    });
+    this.completeRun = runs.completeRun.bind(runs);
+    this.cancelRun = runs.cancelRun.bind(runs);
+    this.readJournal = runs.readJournal.bind(runs);
   }
 
   /** Triggers what has become due since the last process ended, and goes on from there. */
@@ -117,13 +159,22 @@ class RunningEngine implements Engine {
 
   async publish(projectId: ProjectId, commands: PublishCommand[]): Promise<PublishOutcome[]> {
     if (commands.length === 0) return [];
+    const { news, accepted, context } = await this.#save(projectId, commands);
+    const [first] = accepted;
+    if (first?.kind === 'overDayLimit') throw dailyLimitReached(first.limit, first.remaining, context.nowMs);
+    return news.map((entry, index) => publishedAs(entry, accepted[index]));
+  }
+
+  async #save(
+    projectId: ProjectId,
+    commands: PublishCommand[],
+  ): Promise<{ news: NewMessage[]; accepted: Accepted[]; context: AcceptContext }> {
+    if (commands.some(({ options }) => options.run)) return this.#runs.publish(projectId, commands);
     const firstKey = await this.#takeNumbers(commands.length);
     const context = this.#acceptContext(projectId);
     const news = await this.#place(commands.map((command, index) => draftOf(command, firstKey + index, context)));
     const accepted = await this.#admit(news, () => this.#deps.store.accept(news, context.nowMs));
-    const [first] = accepted;
-    if (first?.kind === 'overDayLimit') throw dailyLimitReached(first.limit, first.remaining, context.nowMs);
-    return news.map(({ message }, index) => publishedAs(message, accepted[index]));
+    return { news, accepted, context };
   }
 
   findMessage(projectId: ProjectId, id: MessageId): Promise<Message | undefined> {
@@ -285,23 +336,26 @@ class RunningEngine implements Engine {
     } finally {
       this.#acceptsWaiting -= 1;
       news.forEach((entry, index) => {
-        setGoing(entry, standingOf(accepted[index]), this.#dispatcher);
+        setGoing(entry, savedOf(accepted[index]), this.#dispatcher);
       });
     }
     return accepted;
   }
 }
 
-function standingOf(accepted: Accepted | undefined): AcceptedStanding | undefined {
-  return accepted?.kind === 'accepted' ? accepted.standing : undefined;
+function savedOf(accepted: Accepted | undefined): Saved | undefined {
+  return accepted?.kind === 'accepted' ? accepted : undefined;
 }
 
-function publishedAs(message: Message, accepted: Accepted | undefined): PublishOutcome {
+function publishedAs({ message, run }: NewMessage, accepted: Accepted | undefined): PublishOutcome {
   if (accepted?.kind === 'tooManyQueues') return 'tooManyQueues';
   const isDuplicate = accepted?.kind === 'duplicate';
-  return {
+  const published: Published = {
     messageId: isDuplicate ? accepted.messageId : message.id,
     url: message.url,
     deduplicated: isDuplicate,
   };
+  const begun = isDuplicate ? accepted.run : run;
+  if (begun) published.run = { id: begun.id, createdAtMs: begun.createdAtMs };
+  return published;
 }

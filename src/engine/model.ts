@@ -45,6 +45,8 @@ export interface Claimed {
   claimToken: ClaimToken;
   /** Where it stands in the journal of its run; absent: it is in none. */
   journal?: JournalPlace;
+  /** What is sent in place of the message's own body: the journal of its run. */
+  deliveredBody?: Uint8Array;
   /** When the claim was made, and so when ACTIVE was logged: no later event of the message may be earlier. */
   claimedAtMs: Millis;
 }
@@ -181,8 +183,11 @@ export interface RunEnding {
 /** How a failure callback stands (workflow.md 13.3); `none`: the workflow has no failure function (13.4). */
 export type FailureCallbackState = 'inProgress' | 'success' | 'fail' | 'canceled' | 'none';
 
-/** A message that follows from an attempt, before it has a key, an id and a place. */
-export type FollowUp = Omit<Message, 'key' | 'id'>;
+/** A message that follows from something else, before it has a key, an id and a place. */
+export interface FollowUp extends Omit<Message, 'key' | 'id'> {
+  /** Where it enters the journal of a run, if it does. */
+  entry?: Pick<NewEntry, 'runKey' | 'kind' | 'slot'>;
+}
 
 /** What becomes of a message when its attempt is settled. */
 export interface Change {

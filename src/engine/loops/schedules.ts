@@ -183,7 +183,8 @@ export class ScheduleLoop {
       changes.forEach(({ messages }, index) => {
         const answer = answers[index] ?? 'stale';
         messages.forEach((message, at) => {
-          setGoing(message, answer === 'stale' ? undefined : answer[at], places);
+          const standing = answer === 'stale' ? undefined : answer[at];
+          setGoing(message, standing && { standing }, places);
         });
       });
     }

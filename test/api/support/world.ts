@@ -56,6 +56,7 @@ const ENGINE_SETTINGS: EngineSettings = {
   dlqRetentionMs: DAY_MS,
   retentionIntervalMs: DAY_MS,
   acceptsWaitingMax: 1_000,
+  lazyAboveBytes: 3 * 1024 * 1024,
 };
 
 export interface LogLine {

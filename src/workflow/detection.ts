@@ -1,0 +1,28 @@
+/** Does an endpoint that answered with success speak the workflow protocol (workflow.md 5.3, 6.1)? */
+import type { HeaderMap, RunPart } from '../protocol/settings.ts';
+
+const NOT_A_WORKFLOW =
+  'detected a non-workflow destination for trigger/invoke. make sure you are sending the request to the correct endpoint';
+const TOO_OLD = 'trigger rest api is only usable with sdk versions after v1.0.0 major version';
+
+/**
+ * Why the answer to the first message of a run shows that nobody there will carry it on, in the words that clients know;
+ * `undefined` when somebody does. Only asked of 2xx answers.
+ */
+export function detectionError({ init, isRest, features }: RunPart, answer: HeaderMap): string | undefined {
+  if (init === undefined) return undefined;
+  const speaksProtocol = has(answer, 'Workflow-Sdk-Version');
+  // A library of before 1.0 serves a run that was triggered this way as well, so it is let through.
+  if (isRest) return speaksProtocol || has(answer, 'Workflow-Sdk') ? undefined : TOO_OLD;
+  return features.includes('WF_DetectTrigger') && !speaksProtocol ? NOT_A_WORKFLOW : undefined;
+}
+
+/** Whether the workflow says that it has no failure function (workflow.md 13.4). */
+export function hasNoFailureFunction(answer: HeaderMap): boolean {
+  return has(answer, 'Workflow-Failure-Callback-Notfound');
+}
+
+/** With either prefix, whatever the dialect of the message (workflow.md 1 item 5). */
+function has(answer: HeaderMap, name: string): boolean {
+  return answer[`Upstash-${name}`] !== undefined || answer[`Waypost-${name}`] !== undefined;
+}
