@@ -22,6 +22,7 @@ import type {
   Standing,
   WorkerId,
 } from './model.ts';
+import type { RunLogStore } from './run-log-store.ts';
 import type { RunStore } from './run-stores.ts';
 import type { Schedule, ScheduleChange, TriggeredMessage } from './schedules.ts';
 import type { Endpoint, EndpointSelector, UrlGroup, UrlGroupLimits } from './url-groups.ts';
@@ -436,6 +437,7 @@ export interface Store
     RunStore,
     DeadMessageStore,
     LogStore,
+    RunLogStore,
     ProjectStore,
     UrlGroupStore,
     ScheduleStore,

@@ -9,6 +9,8 @@ import { findQueue, listQueues } from './sql/lanes/queue-commands.ts';
 import { listLogs } from './sql/logs.ts';
 import type { Position } from './sql/page.ts';
 import { listProjects, listTokens, signingKeys } from './sql/projects.ts';
+import { listHistories } from './sql/runs/run-histories.ts';
+import { listRunEvents } from './sql/runs/run-logs.ts';
 import { dueSchedules, findSchedule, listSchedules } from './sql/schedules.ts';
 import { findUrlGroup, listUrlGroups } from './sql/url-groups.ts';
 
@@ -22,6 +24,8 @@ const READS = {
   deadAt: (queries: Queries, args: { projectId: number; places: Position[] }) =>
     deadAt(queries, args.projectId, args.places),
   listLogs,
+  listRunEvents,
+  listHistories,
   listProjects: (queries: Queries, _args: Record<never, never>) => listProjects(queries),
   listTokens: (queries: Queries, _args: Record<never, never>) => listTokens(queries),
   signingKeys,
@@ -53,6 +57,8 @@ export const LONG_READS: ReadonlySet<ReadMethod> = new Set<ReadMethod>([
   'listDead',
   'deadAt',
   'listLogs',
+  'listRunEvents',
+  'listHistories',
   'listUrlGroups',
   'listSchedules',
   'findQueue',

@@ -6,6 +6,7 @@
 import type { FlowKey, FlowPin, Queue } from '../engine/lanes.ts';
 import type {
   ClaimToken,
+  LogState,
   Message,
   MessageId,
   MessageKey,
@@ -14,6 +15,7 @@ import type {
   ProjectId,
   Settlement,
 } from '../engine/model.ts';
+import type { RunEvent, RunEventFilter, RunFilter, RunLogState } from '../engine/run-log-store.ts';
 import type { Schedule, ScheduleChange } from '../engine/schedules.ts';
 import type {
   Accepted,
@@ -44,8 +46,10 @@ import { decodeCursor, dlqIdOf, encodeCursor } from '../protocol/cursor.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { keyOfMessageId } from '../protocol/ids.ts';
 import type { HeaderMap } from '../protocol/settings.ts';
+import type { RunHistory } from '../workflow/history.ts';
 import type { WriteMethod, Writes } from './batch.ts';
 import { decodeAccepted, decodeClaimed, decodeFlowKey, decodeLive, decodeQueue } from './decode-lanes.ts';
+import { decodeHistories, decodeRunEvents } from './decode-run-logs.ts';
 import type { ReadMethod, Reads } from './reads.ts';
 import type { DeadRow } from './sql/dead.ts';
 import type { PageRows, Position, Slice } from './sql/page.ts';
@@ -61,6 +65,7 @@ import {
   encodeSettlement,
   logStateOf,
 } from './sql/rows.ts';
+import { isRunLogState, RUN_LOG_STATE_CODES, RUN_STATE_CODES } from './sql/runs/codes.ts';
 import { decodeSchedule, decodeScheduleViews, encodeSchedule, encodeScheduleChange } from './sql/schedule-rows.ts';
 import type { UrlGroupRow } from './sql/url-groups.ts';
 
@@ -272,6 +277,44 @@ export class SqlStore implements Store {
         return detail ? { ...entry, detail } : entry;
       });
       return { ...rest, items };
+    });
+  }
+
+  async listRunEvents(projectId: ProjectId, filter: RunEventFilter, page: PageRequest): Promise<Page<RunEvent>> {
+    const { messageId, state, fromMs: _from, toMs: _to, ...attributes } = filter;
+    const messages = messageId && { ids: messageId, keys: keysOf(messageId) };
+    return this.#readPage(filter, page, async (slice) => {
+      const rows = await this.#connection.read('listRunEvents', {
+        projectId,
+        filter: attributes,
+        slice,
+        ...(messages && { messages }),
+        ...(state && { states: state.map(codeOfAnyLogState) }),
+      });
+      const { next, windowEnd, bytes } = rows;
+      return { items: decodeRunEvents(rows), bytes, ...(next && { next }), ...(windowEnd && { windowEnd }) };
+    });
+  }
+
+  async listRunHistories(
+    projectId: ProjectId,
+    filter: RunFilter,
+    page: PageRequest,
+    bodyBytesMax?: number,
+  ): Promise<Page<RunHistory>> {
+    const { messageId, state, fromMs: _from, toMs: _to, ...attributes } = filter;
+    const messages = messageId && { ids: messageId, keys: keysOf(messageId) };
+    return this.#readPage(filter, page, async (slice) => {
+      const rows = await this.#connection.read('listHistories', {
+        projectId,
+        filter: attributes,
+        slice,
+        ...(messages && { messages }),
+        ...(state && { states: state.map((name) => RUN_STATE_CODES[name]) }),
+        ...(bodyBytesMax !== undefined && { bodyBytesMax }),
+      });
+      const { next, windowEnd, bytes } = rows;
+      return { items: decodeHistories(rows), bytes, ...(next && { next }), ...(windowEnd && { windowEnd }) };
     });
   }
 
@@ -505,6 +548,11 @@ export class SqlStore implements Store {
     }
     return after ? { items, cursor: encodeCursor(after.timeMs, after.n) } : { items };
   }
+}
+
+/** Events of messages and of runs are in one table. */
+function codeOfAnyLogState(state: LogState | RunLogState): number {
+  return isRunLogState(state) ? RUN_LOG_STATE_CODES[state] : codeOfLogState(state);
 }
 
 /** A plain time means the whole millisecond: latest first goes on with it, earliest first begins with it. */

@@ -3,6 +3,7 @@ import { Buffer } from 'node:buffer';
 import { parseDurationMs } from '../protocol/durations.ts';
 import type { CallType, HeaderMap, Redaction } from '../protocol/settings.ts';
 import type { Answered, KnownMessage } from './history.ts';
+import { jsonOf, readStep, stepIdOfCall } from './steps.ts';
 
 export interface StepInfo {
   /** 0 without one: the initial step, and what is no step. */
@@ -187,7 +188,7 @@ function callResultOf({ header, body }: KnownMessage): Partial<StepInfo> {
 function stepOfCall(header: HeaderMap): Partial<StepInfo> {
   const named = (name: string) => header[`Upstash-Workflow-${name}`]?.[0] ?? header[`Waypost-Workflow-${name}`]?.[0];
   const info: Partial<StepInfo> = {
-    stepId: countOf(Number(named('Stepid'))) ?? 0,
+    stepId: stepIdOfCall(header) ?? 0,
     stepType: named('Steptype') ?? 'Call',
   };
   const stepName = named('Stepname');
@@ -212,18 +213,15 @@ function countOf(value: unknown): number | undefined {
 
 /** The members of a JSON object; none when the bytes are anything else. */
 function objectOf(bytes: Uint8Array): Record<string, unknown> {
-  try {
-    const parsed: unknown = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'));
-    return typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)
-      ? (parsed as Record<string, unknown>)
-      : {};
-  } catch {
-    return {}; // expected: bodies are whatever was published
-  }
+  const parsed = jsonOf(bytes);
+  const isObject = typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed);
+  return isObject ? (parsed as Record<string, unknown>) : {};
 }
 
-/** How the result of a wait or an invocation is looked for among the records of its run. */
-export function recordSlotOf({ stepType, stepId }: Pick<StepInfo, 'stepType' | 'stepId'>): string | undefined {
-  if (WAITS.has(stepType)) return `w${stepId}`;
-  return stepType === 'Invoke' ? `i${stepId}` : undefined;
+/** Where in its run's journal the wait or the invocation is of which `body` is the result; `undefined` for other steps. */
+export function recordSlotOf(body: Uint8Array): string | undefined {
+  const step = readStep(body);
+  if (step === undefined || step.stepId === 0) return undefined;
+  if (WAITS.has(step.stepType)) return `w${step.stepId}`;
+  return step.stepType === 'Invoke' ? `i${step.stepId}` : undefined;
 }

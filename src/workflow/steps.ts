@@ -70,7 +70,8 @@ function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
-function jsonOf(body: Uint8Array): unknown {
+/** The JSON value in a body; `undefined` when it holds none. */
+export function jsonOf(body: Uint8Array): unknown {
   try {
     return JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8'));
   } catch {
