@@ -7,6 +7,7 @@ import type {
   PublishOptions,
   Redaction,
   ResultPart,
+  WorkflowFeature,
 } from '../protocol/settings.ts';
 import type { Explanation } from './explain.ts';
 import type { FlowKey, FlowPin, Queue } from './lanes.ts';
@@ -42,8 +43,9 @@ export interface Invocation {
   createdAtMs?: Millis;
   /** The step, verbatim. */
   step: Uint8Array;
-  /** The message for the result, as read from what was sent. */
+  /** The message for the result, as read from what was sent, and what its receiver can do. */
   result: ResultPart;
+  features: WorkflowFeature[];
 }
 
 export interface Published {

@@ -3,7 +3,7 @@ import { Buffer } from 'node:buffer';
 import { parseDurationMs } from '../protocol/durations.ts';
 import type { CallType, HeaderMap, Redaction } from '../protocol/settings.ts';
 import type { Answered, KnownMessage } from './history.ts';
-import { jsonOf, readStep, stepIdOfCall } from './steps.ts';
+import { readStep, stepIdOfCall } from './steps.ts';
 
 export interface StepInfo {
   /** 0 without one: the initial step, and what is no step. */
@@ -213,9 +213,13 @@ function countOf(value: unknown): number | undefined {
 
 /** The members of a JSON object; none when the bytes are anything else. */
 function objectOf(bytes: Uint8Array): Record<string, unknown> {
-  const parsed = jsonOf(bytes);
-  const isObject = typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed);
-  return isObject ? (parsed as Record<string, unknown>) : {};
+  try {
+    const parsed: unknown = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'));
+    const isObject = typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed);
+    return isObject ? (parsed as Record<string, unknown>) : {};
+  } catch {
+    return {}; // expected: bodies are whatever was published
+  }
 }
 
 /** Where in its run's journal the wait or the invocation is of which `body` is the result; `undefined` for other steps. */

@@ -128,7 +128,7 @@ export function partOf(run: Run, callType: CallType, features: WorkflowFeature[]
 
 /** What the parent's journal keeps of an invocation until the child has ended. */
 function recordOf(
-  { step, result }: Invocation,
+  { step, result, features }: Invocation,
   parent: Run,
   child: Message,
   key: MessageKey,
@@ -137,7 +137,6 @@ function recordOf(
   const stepId = readStep(step)?.stepId;
   if (stepId === undefined)
     throw new ApiError('unprocessable', 'invalid request body: step.stepId: a number is needed');
-  const { features } = result.settings.run ?? parent.config;
   const delivered = configured(result, parent.config);
   const settings: MessageSettings = {
     dialect: result.settings.dialect,
