@@ -17,6 +17,7 @@ import { succeed } from './revive.ts';
 import { ActiveRuns } from './runs/active-runs.ts';
 import { RunCommands } from './runs/commands.ts';
 import { JournalBodies } from './runs/journal-bodies.ts';
+import { RunLogs } from './runs/logs.ts';
 import { RunPublisher } from './runs/publish.ts';
 import { ScheduleCommands } from './schedule-commands.ts';
 import type { EngineSettings } from './settings.ts';
@@ -94,6 +95,9 @@ class RunningEngine implements Engine {
   readonly completeRun: Engine['completeRun'];
   readonly cancelRun: Engine['cancelRun'];
   readonly readJournal: Engine['readJournal'];
+  readonly listRunEvents: Engine['listRunEvents'];
+  readonly listRuns: Engine['listRuns'];
+  readonly explainRun: Engine['explainRun'];
   readonly ping: Engine['ping'];
 
   constructor(deps: EngineDeps, { numbers, dispatcher, retention, bodies }: Parts) {
@@ -147,6 +151,10 @@ class RunningEngine implements Engine {
       places: dispatcher,
       placeFollowUps: (follows) => dispatcher.placeFollowUps(follows),
     });
+    const logs = new RunLogs(store, deps.clock);
+    this.listRunEvents = logs.listRunEvents.bind(logs);
+    this.listRuns = logs.listRuns.bind(logs);
+    this.explainRun = logs.explainRun.bind(logs);
     this.completeRun = runs.completeRun.bind(runs);
     this.cancelRun = runs.cancelRun.bind(runs);
     this.readJournal = runs.readJournal.bind(runs);
