@@ -150,10 +150,11 @@ function readSleep({ sleepFor, sleepUntil }: Record<string, unknown>, info: Part
 }
 
 function readWait({ waitEventId, waitTimeout, timeout }: Record<string, unknown>, info: Partial<StepInfo>): void {
-  if (typeof waitEventId !== 'string') return;
-  info.wait = { eventId: waitEventId };
-  if (typeof timeout === 'string') info.wait.timeout = timeout;
-  if (waitTimeout === true) info.wait.isTimeout = true;
+  const wait: WaitInfo = {};
+  if (typeof waitEventId === 'string') wait.eventId = waitEventId;
+  if (typeof timeout === 'string') wait.timeout = timeout;
+  if (waitTimeout === true) wait.isTimeout = true;
+  if (waitEventId !== undefined || waitTimeout !== undefined) info.wait = wait;
 }
 
 const WAITS: ReadonlySet<string | undefined> = new Set(['Wait', 'WaitForWebhook']);
