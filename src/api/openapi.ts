@@ -75,6 +75,7 @@ const SECTIONS: Readonly<Record<string, string>> = {
   queues: 'Queues',
   flowControl: 'Flow control',
   globalParallelism: 'Flow control',
+  workflows: 'Workflows',
   logs: 'Logs',
   events: 'Logs',
   keys: 'Signing keys',
