@@ -10,9 +10,9 @@ import { countOf, invalidParameter, type Parameters, readQuery, textOf, wholeNum
 import type { QueryParameter } from './route.ts';
 
 /** Runs on one page of the grouped view (workflow.md 17.3). */
-export const RUNS_MAX = 10;
+const RUNS_MAX = 10;
 /** Events on one page of the flat view. */
-export const EVENTS_MAX = 1000;
+const EVENTS_MAX = 1000;
 
 const RUN_STATES = ['RUN_STARTED', 'RUN_SUCCESS', 'RUN_FAILED', 'RUN_CANCELED'] as const satisfies RunState[];
 const STEP_STATES = [
