@@ -14,6 +14,7 @@ import { queueRoutes } from './queues.ts';
 import type { Route, Services } from './route.ts';
 import { runLogRoutes } from './run-logs.ts';
 import { scheduleRoutes } from './schedules.ts';
+import { triggerRoutes } from './triggers.ts';
 import { urlGroupRoutes } from './url-groups.ts';
 
 /** The route table. Access checks, the interface document and their tests are made from it. */
@@ -21,6 +22,7 @@ export function createRoutes(services: Services): Route[] {
   const routes = [
     ...publishRoutes(services),
     ...batchRoutes(services),
+    ...triggerRoutes(services),
     ...messageRoutes(services),
     ...dlqRoutes(services),
     ...logRoutes(services),

@@ -1,11 +1,8 @@
 /** What the engine asks of a store about the logs of workflow runs; the rules of `stores.ts` hold. */
 import type { KnownMessage, KnownRun, RunHistory } from '../workflow/history.ts';
-import type { EndState, RunState } from '../workflow/model.ts';
-import type { LogDetail, LogState, MessageId, Millis, ProjectId } from './model.ts';
+import type { RunState } from '../workflow/model.ts';
+import type { LogDetail, LogState, MessageId, Millis, ProjectId, RunLogState } from './model.ts';
 import type { Page, PageRequest } from './stores.ts';
-
-/** What happens to a run and not to a message of it (workflow.md 19.1). */
-export type RunLogState = 'RUN_STARTED' | EndState | 'WAITER_ADDED' | 'INVOKED';
 
 /** Several values of one name are alternatives, names narrow each other (workflow.md 17.3). */
 export interface RunAttributes {

@@ -3,12 +3,11 @@ import type { Message } from '../engine/model.ts';
 import type { RunEvent } from '../engine/run-log-store.ts';
 import { dlqIdOf } from '../protocol/cursor.ts';
 import type { Course, FailureFunction, HistoryEntry, KnownRun, RunHistory } from '../workflow/history.ts';
-import type { RunConfig } from '../workflow/model.ts';
-import { type ContentRow, type DetailRow, decodeDetail, decodeMessage, logStateOf } from './sql/rows.ts';
-import { entryKindOf, failureStateOf, RUN_LOG_STATE_CODES, runLogStateOf, runStateOf } from './sql/runs/codes.ts';
+import { anyLogStateOf, type ContentRow, type DetailRow, decodeDetail, decodeMessage, logStateOf } from './sql/rows.ts';
+import type { InvokerRow, KnownRunRow } from './sql/runs/known-runs.ts';
 import type { CourseRow, HistoryRows, JournalRow } from './sql/runs/run-histories.ts';
-import type { RunLogRow, RunLogRows } from './sql/runs/run-logs.ts';
-import type { InvokerRow, KnownRunRow } from './sql/runs/run-rows.ts';
+import { isOfRun, type RunLogRow, type RunLogRows } from './sql/runs/run-logs.ts';
+import { decodeConfig, entryKindOf, failureStateOf, runStateOf } from './sql/runs/run-rows.ts';
 
 /** Without those of a run that is gone and of which no message is kept. */
 export function decodeRunEvents(rows: RunLogRows): RunEvent[] {
@@ -23,10 +22,10 @@ export function decodeRunEvents(rows: RunLogRows): RunEvent[] {
     // The log of a failure callback may outlive the run.
     const run = known ? aboutEvent(known, row) : message?.settings.run;
     if (!run) return [];
-    const runState = runLogStateOf(row.state);
-    if (runState) return { atMs: row.timeMs, state: runState, run };
+    const event: RunEvent = { atMs: row.timeMs, state: anyLogStateOf(row.state), run };
+    if (isOfRun(row)) return event;
     if (!message) return [];
-    const event: RunEvent = { atMs: row.timeMs, state: logStateOf(row.state), run, message };
+    event.message = message;
     const slot = rows.slotByKey.get(row.message_key);
     const record = slot === undefined ? undefined : recordByPlace.get(placeOf(row.run_key, slot));
     const child = record?.settings.invoke && childByKey.get(record.settings.invoke.runKey);
@@ -43,14 +42,15 @@ function placeOf(runKey: number, slot: string): string {
 }
 
 /** Who began it is told where it begins, what came of it where it ends. */
-function aboutEvent({ callerIp, invoker, response, dlqId, ...run }: KnownRun, { state }: RunLogRow): RunEvent['run'] {
+function aboutEvent({ callerIp, invoker, response, dlqId, ...run }: KnownRun, row: RunLogRow): RunEvent['run'] {
+  const state = anyLogStateOf(row.state);
   const shown: RunEvent['run'] = run;
-  if (state === RUN_LOG_STATE_CODES.RUN_STARTED) {
+  if (state === 'RUN_STARTED') {
     if (callerIp !== undefined) shown.callerIp = callerIp;
     if (invoker) shown.invoker = invoker;
   }
-  if (state === RUN_LOG_STATE_CODES.RUN_SUCCESS && response) shown.response = response;
-  if (state === RUN_LOG_STATE_CODES.RUN_FAILED && dlqId !== undefined) shown.dlqId = dlqId;
+  if (state === 'RUN_SUCCESS' && response) shown.response = response;
+  if (state === 'RUN_FAILED' && dlqId !== undefined) shown.dlqId = dlqId;
   return shown;
 }
 
@@ -157,7 +157,7 @@ function decodeRun(row: KnownRunRow, response: Uint8Array | null): KnownRun {
     url: row.url,
     createdAtMs: row.created_at_ms,
     state: runStateOf(row.state),
-    config: JSON.parse(row.config) as RunConfig,
+    config: decodeConfig(row.config),
   };
   if (row.completed_at_ms !== null) run.completedAtMs = row.completed_at_ms;
   if (response !== null) run.response = response;

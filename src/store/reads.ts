@@ -9,6 +9,7 @@ import { findQueue, listQueues } from './sql/lanes/queue-commands.ts';
 import { listLogs } from './sql/logs.ts';
 import type { Position } from './sql/page.ts';
 import { listProjects, listTokens, signingKeys } from './sql/projects.ts';
+import { findActiveRun, findRecords, findRun, readJournal } from './sql/runs/find.ts';
 import { listHistories } from './sql/runs/run-histories.ts';
 import { listRunEvents } from './sql/runs/run-logs.ts';
 import { dueSchedules, findSchedule, listSchedules } from './sql/schedules.ts';
@@ -34,6 +35,10 @@ const READS = {
   findSchedule,
   listSchedules,
   dueSchedules,
+  findActiveRun,
+  findRun,
+  findRecords,
+  readJournal,
   findQueue,
   listQueues,
   findKey,
@@ -61,6 +66,7 @@ export const LONG_READS: ReadonlySet<ReadMethod> = new Set<ReadMethod>([
   'listHistories',
   'listUrlGroups',
   'listSchedules',
+  'readJournal',
   'findQueue',
   'listQueues',
   'findKey',

@@ -6,16 +6,17 @@
 import type { FlowKey, FlowPin, Queue } from '../engine/lanes.ts';
 import type {
   ClaimToken,
-  LogState,
   Message,
   MessageId,
   MessageKey,
   Millis,
   NewMessage,
   ProjectId,
+  RunEnding,
   Settlement,
 } from '../engine/model.ts';
-import type { RunEvent, RunEventFilter, RunFilter, RunLogState } from '../engine/run-log-store.ts';
+import type { RunEvent, RunEventFilter, RunFilter } from '../engine/run-log-store.ts';
+import type { EndedAs } from '../engine/run-stores.ts';
 import type { Schedule, ScheduleChange } from '../engine/schedules.ts';
 import type {
   Accepted,
@@ -47,8 +48,9 @@ import { ApiError } from '../protocol/errors.ts';
 import { keyOfMessageId } from '../protocol/ids.ts';
 import type { HeaderMap } from '../protocol/settings.ts';
 import type { RunHistory } from '../workflow/history.ts';
+import type { JournalEntry, Run, RunKey } from '../workflow/model.ts';
 import type { WriteMethod, Writes } from './batch.ts';
-import { decodeAccepted, decodeClaimed, decodeFlowKey, decodeLive, decodeQueue } from './decode-lanes.ts';
+import { decodeAccepted, decodeClaimed, decodeFlowKey, decodeLive, decodeQueue, decodeSaved } from './decode-lanes.ts';
 import { decodeHistories, decodeRunEvents } from './decode-run-logs.ts';
 import type { ReadMethod, Reads } from './reads.ts';
 import type { DeadRow } from './sql/dead.ts';
@@ -65,14 +67,15 @@ import {
   encodeSettlement,
   logStateOf,
 } from './sql/rows.ts';
-import { isRunLogState, RUN_LOG_STATE_CODES, RUN_STATE_CODES } from './sql/runs/codes.ts';
+import { encodeEnding } from './sql/runs/ending-rows.ts';
+import { decodeJournalEntry, decodeRun, RUN_STATE } from './sql/runs/run-rows.ts';
 import { decodeSchedule, decodeScheduleViews, encodeSchedule, encodeScheduleChange } from './sql/schedule-rows.ts';
 import type { UrlGroupRow } from './sql/url-groups.ts';
 
 /** Windows of a list that one page may look through for rows that match (`WINDOW` in sql/page.ts rows each). */
 const WINDOWS_MAX = 50;
 
-const UNLIMITED: StoreLimits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0 };
+const UNLIMITED: StoreLimits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0, journalBytesMax: 0 };
 
 /** Messages cancelled in one transaction, about a millisecond of work: publishes wait for no more of them. */
 const CANCELLED_TOGETHER = 50;
@@ -128,11 +131,48 @@ export class SqlStore implements Store {
     const args: Writes['settle']['args'] = { settlement: encodeSettlement(settlement), limits: this.#limits, nowMs };
     if (succession) args.succession = succession;
     const answer = await this.#connection.write('settle', args);
-    if (answer.kind === 'stale') return answer;
+    if (answer.kind !== 'saved') return answer;
     const settled: Settled = { kind: 'saved' };
     if (answer.next) settled.next = decodeClaimed(answer.next);
-    if (answer.follows) settled.follows = answer.follows;
+    if (answer.follows) settled.follows = answer.follows.map(decodeSaved);
     return settled;
+  }
+
+  async findActiveRun(projectId: ProjectId, id: string): Promise<Run | undefined> {
+    const row = await this.#connection.read('findActiveRun', { projectId, id });
+    return row === null ? undefined : decodeRun(row);
+  }
+
+  async findRun(projectId: ProjectId, key: RunKey): Promise<Run | undefined> {
+    const row = await this.#connection.read('findRun', { projectId, key });
+    return row === null ? undefined : decodeRun(row);
+  }
+
+  async readJournal(
+    runKey: RunKey,
+    { afterPosition = -1, toPosition = Number.MAX_SAFE_INTEGER }: { afterPosition?: number; toPosition?: number } = {},
+  ): Promise<JournalEntry[]> {
+    const rows = await this.#connection.read('readJournal', { runKey, afterPosition, toPosition });
+    return rows.map(decodeJournalEntry);
+  }
+
+  async findRecords(projectId: ProjectId, keys: MessageKey[]): Promise<Message[]> {
+    if (keys.length === 0) return [];
+    return (await this.#connection.read('findRecords', { projectId, keys })).map(decodeMessage);
+  }
+
+  async endRuns(endings: { ending: RunEnding; follows: NewMessage[] }[], nowMs: Millis): Promise<EndedAs[]> {
+    const answers = await this.#connection.write('endRuns', {
+      endings: endings.map(({ ending, follows }) => ({
+        ending: encodeEnding(ending),
+        follows: follows.map(encodeNewMessage),
+      })),
+      limits: this.#limits,
+      nowMs,
+    });
+    return answers.map((answer) =>
+      answer.kind === 'ended' ? { kind: 'ended', follows: answer.follows.map(decodeSaved) } : answer,
+    );
   }
 
   release(claims: { key: MessageKey; claimToken: ClaimToken }[], nowMs: Millis): Promise<void> {
@@ -289,7 +329,7 @@ export class SqlStore implements Store {
         filter: attributes,
         slice,
         ...(messages && { messages }),
-        ...(state && { states: state.map(codeOfAnyLogState) }),
+        ...(state && { states: state.map(codeOfLogState) }),
       });
       const { next, windowEnd, bytes } = rows;
       return { items: decodeRunEvents(rows), bytes, ...(next && { next }), ...(windowEnd && { windowEnd }) };
@@ -310,7 +350,7 @@ export class SqlStore implements Store {
         filter: attributes,
         slice,
         ...(messages && { messages }),
-        ...(state && { states: state.map((name) => RUN_STATE_CODES[name]) }),
+        ...(state && { states: state.map((name) => RUN_STATE[name]) }),
         ...(bodyBytesMax !== undefined && { bodyBytesMax }),
       });
       const { next, windowEnd, bytes } = rows;
@@ -548,11 +588,6 @@ export class SqlStore implements Store {
     }
     return after ? { items, cursor: encodeCursor(after.timeMs, after.n) } : { items };
   }
-}
-
-/** Events of messages and of runs are in one table. */
-function codeOfAnyLogState(state: LogState | RunLogState): number {
-  return isRunLogState(state) ? RUN_LOG_STATE_CODES[state] : codeOfLogState(state);
 }
 
 /** A plain time means the whole millisecond: latest first goes on with it, earliest first begins with it. */

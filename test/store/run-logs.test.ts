@@ -1,21 +1,15 @@
 /** What the logs of runs are read from (workflow.md 17.3, 18): the rows themselves, whoever wrote them. */
 import { Buffer } from 'node:buffer';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { LogState, Message } from '../../src/engine/model.ts';
-import type { RunEventFilter, RunFilter, RunLogState } from '../../src/engine/run-log-store.ts';
+import type { LogState, Message, RunLogState } from '../../src/engine/model.ts';
+import type { RunEventFilter, RunFilter } from '../../src/engine/run-log-store.ts';
 import { mintMessageId } from '../../src/protocol/ids.ts';
 import type { MessageSettings, RunPart } from '../../src/protocol/settings.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
-import { runs as runsMigration } from '../../src/store/migrations/006-runs.ts';
-import { MIGRATIONS, migrate } from '../../src/store/migrations/index.ts';
+import { migrate } from '../../src/store/migrations/index.ts';
 import { runRead } from '../../src/store/reads.ts';
 import { CONTENT_COLUMNS, codeOfLogState, encodeNewMessage } from '../../src/store/sql/rows.ts';
-import {
-  ENTRY_KIND_CODES,
-  isRunLogState,
-  RUN_LOG_STATE_CODES,
-  RUN_STATE_CODES,
-} from '../../src/store/sql/runs/codes.ts';
+import { ENTRY_KIND, RUN_STATE } from '../../src/store/sql/runs/run-rows.ts';
 import { type Connection, SqlStore } from '../../src/store/store.ts';
 import type { RunHistory } from '../../src/workflow/history.ts';
 import type { EntryKind, RunConfig, RunState } from '../../src/workflow/model.ts';
@@ -30,7 +24,7 @@ let seq = 0;
 
 beforeEach(async () => {
   driver = new SqliteDriver({ path: ':memory:' });
-  await migrate(driver, [...MIGRATIONS.filter(({ number }) => number !== 6), runsMigration]);
+  await migrate(driver);
   const connection: Pick<Connection, 'read'> = { read: (method, args) => runRead(driver, method, args) };
   store = new SqlStore(connection as Connection);
   seq = 0;
@@ -73,7 +67,7 @@ async function begin(key: number, options: RunOptions = {}): Promise<RunPart> {
     ...options.config,
   };
   await insert('runs', {
-    ...{ key, project_id: projectId, id, url, created_at_ms: createdAtMs, state: RUN_STATE_CODES[state] },
+    ...{ key, project_id: projectId, id, url, created_at_ms: createdAtMs, state: RUN_STATE[state] },
     ...{ version: 1, config: JSON.stringify(config), entries: 0, journal_bytes: 100 },
     ...{ completed_at_ms: state === 'RUN_STARTED' ? null : createdAtMs + 1000 },
   });
@@ -98,7 +92,7 @@ async function append(
     queries.query<{ n: number }>('select count(*) as n from journal where run_key = ?', [run.key]),
   );
   await insert('journal', {
-    ...{ run_key: run.key, position: row?.n ?? 0, kind: ENTRY_KIND_CODES[kind], key, slot, at_ms: T0 },
+    ...{ run_key: run.key, position: row?.n ?? 0, kind: ENTRY_KIND[kind], key, slot, at_ms: T0 },
   });
 }
 
@@ -134,7 +128,7 @@ async function log(
   detail?: Record<string, string | number | Uint8Array>,
 ): Promise<void> {
   seq += 1;
-  const code = isRunLogState(state) ? RUN_LOG_STATE_CODES[state] : codeOfLogState(state);
+  const code = codeOfLogState(state);
   await insert('logs', { project_id: PROJECT, at_ms: atMs, seq, message_key: key, state: code, run_key: runKey });
   if (detail) await insert('log_details', { seq, ...detail });
 }

@@ -2,7 +2,7 @@
 import type { MessageSettings } from '../../../protocol/settings.ts';
 import type { Queries } from '../../driver.ts';
 import { CONTENT_FIELDS, type ContentRow } from '../rows.ts';
-import { affordable } from './run-rows.ts';
+import { affordable } from './known-runs.ts';
 
 /** An entry of a journal with its content. */
 export interface RecordRow extends ContentRow {

@@ -7,8 +7,6 @@ import type { Conditions } from '../filter.ts';
 import { cutBySizes, cutPage, type PageRows, type Position, type Slice, sliceSql, WINDOW } from '../page.ts';
 import { CONTENT_FIELDS, type ContentRow, codeOfLogState, DETAIL_COLUMNS, type DetailRow } from '../rows.ts';
 import { childrenOf } from './children.ts';
-import { ENTRY_KIND_CODES } from './codes.ts';
-import { runConditions } from './run-filter.ts';
 import {
   affordable,
   type InvokerRow,
@@ -17,7 +15,9 @@ import {
   knownRuns,
   type ResponseRow,
   responsesOf,
-} from './run-rows.ts';
+} from './known-runs.ts';
+import { runConditions } from './run-filter.ts';
+import { ENTRY_KIND } from './run-rows.ts';
 
 export interface ListHistoriesArgs {
   projectId: ProjectId;
@@ -84,7 +84,7 @@ export async function listHistories(queries: Queries, args: ListHistoriesArgs): 
     'select seq, at_ms, message_key, state from logs where run_key in (??) and state in (??) order by seq',
     [keys, COURSE_STATES],
   );
-  const records = journal.filter(({ kind }) => kind === ENTRY_KIND_CODES.invoke);
+  const records = journal.filter(({ kind }) => kind === ENTRY_KIND.invoke);
   return {
     ...page,
     runs,

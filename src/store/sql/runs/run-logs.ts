@@ -14,11 +14,17 @@ import {
   sliceSql,
   WINDOW,
 } from '../page.ts';
-import { type ContentRow, DETAIL_COLUMNS, type DetailRow } from '../rows.ts';
+import { type ContentRow, codeOfLogState, DETAIL_COLUMNS, type DetailRow } from '../rows.ts';
 import { childrenOf, type RecordRow, recordsIn } from './children.ts';
-import { RUN_LOG_STATE_CODES } from './codes.ts';
+import {
+  type InvokerRow,
+  invokersOf,
+  type KnownRunRow,
+  knownRuns,
+  type ResponseRow,
+  responsesOf,
+} from './known-runs.ts';
 import { runConditions, selectRuns } from './run-filter.ts';
-import { type InvokerRow, invokersOf, type KnownRunRow, knownRuns, type ResponseRow, responsesOf } from './run-rows.ts';
 
 export interface ListRunEventsArgs {
   projectId: ProjectId;
@@ -31,8 +37,8 @@ export interface ListRunEventsArgs {
 }
 
 /** From here on a state code is one of a run, whose event names its first message (migration 006). */
-const RUN_STATES_FROM = RUN_LOG_STATE_CODES.RUN_STARTED;
-const { RUN_SUCCESS } = RUN_LOG_STATE_CODES;
+const RUN_STATES_FROM = codeOfLogState('RUN_STARTED');
+const RUN_SUCCESS = codeOfLogState('RUN_SUCCESS');
 
 /** Bytes of payloads of invoked runs that are read even for a page that is full. */
 const CHILD_BYTES_MIN = 1024 * 1024;
@@ -41,6 +47,11 @@ export interface RunLogRow extends Position {
   run_key: number;
   message_key: number;
   state: number;
+}
+
+/** Whether the event is one of the run and not of a message of it. */
+export function isOfRun({ state }: RunLogRow): boolean {
+  return state >= RUN_STATES_FROM;
 }
 
 export interface RunLogRows extends PageRows<RunLogRow> {
