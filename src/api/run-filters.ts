@@ -1,6 +1,6 @@
 /** Which workflow runs does a request mean? The filters of the bulk cancel and of the DLQ of runs (workflow.md 17.2, 21.2). */
 import { type TSchema, Type } from '@sinclair/typebox';
-import type { DeadRunFilter, RunFilter } from '../engine/dead-runs.ts';
+import type { ActiveRunFilter, DeadRunFilter } from '../engine/dead-runs.ts';
 import type { FailureCallbackState } from '../engine/model.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { type Amount, different, readCount, shown } from './filters.ts';
@@ -85,7 +85,7 @@ export function deadParameters({ countDefault, countMax }: Amount): readonly Que
 }
 
 /** The runs that a bulk cancel means. */
-export type CancelWish = { ids: string[] } | { filter: RunFilter; count?: number };
+export type CancelWish = { ids: string[] } | { filter: ActiveRunFilter; count?: number };
 
 const CANCEL_COUNT: Amount = { countDefault: 100, countMax: Number.MAX_SAFE_INTEGER, isLowered: true };
 
@@ -94,7 +94,7 @@ export function readCancelWish(rawQuery: string, body: unknown): CancelWish {
   const given = read(rawQuery, body, CANCEL_PARAMETERS, 'bulk');
   const ids = idsOf(given, 'workflowRunIds');
   if (ids) return { ids };
-  const filter: RunFilter = attributesOf(given);
+  const filter: ActiveRunFilter = attributesOf(given);
   for (const name of ['host', 'path'] as const) {
     const values = textsOf(given, name);
     if (values) filter[name] = values;
@@ -166,8 +166,8 @@ function isIdList(name: string): boolean {
   return name === 'workflowRunIds' || name === 'dlqIds';
 }
 
-function attributesOf(given: Parameters): RunFilter & DeadRunFilter {
-  const filter: RunFilter & DeadRunFilter = {};
+function attributesOf(given: Parameters): ActiveRunFilter & DeadRunFilter {
+  const filter: ActiveRunFilter & DeadRunFilter = {};
   for (const name of ['label', 'flowControlKey'] as const) {
     const values = textsOf(given, name);
     if (values) filter[name] = values;

@@ -9,18 +9,13 @@ import { type Explanation, explain } from './explain.ts';
 import type { FlowKey, FlowPin } from './lanes.ts';
 import { RetentionLoop } from './loops/retention.ts';
 import { ScheduleLoop } from './loops/schedules.ts';
-import type { FollowUp, Message, MessageId, Millis, NewMessage, ProjectId, WorkerId } from './model.ts';
+import type { Message, MessageId, Millis, NewMessage, ProjectId, WorkerId } from './model.ts';
 import { Numbers } from './numbers.ts';
 import { place, setGoing } from './placement.ts';
 import type { Clock, Delivery, EventLog, Randomness } from './ports.ts';
 import { succeed } from './revive.ts';
-import { ActiveRuns } from './runs/active-runs.ts';
-import { RunCanceller } from './runs/cancel-many.ts';
-import { RunCommands } from './runs/commands.ts';
-import { DeadRuns } from './runs/dead-runs.ts';
-import type { DraftContext } from './runs/drafts.ts';
 import { JournalBodies } from './runs/journal-bodies.ts';
-import { type Intake, RunPublisher } from './runs/publish.ts';
+import { type WorkflowCommands, Workflows } from './runs/workflows.ts';
 import { ScheduleCommands } from './schedule-commands.ts';
 import type { EngineSettings } from './settings.ts';
 import type { Accepted, AttributeFilter, FlowKeyStore, QueueStore, Saved, Store } from './stores.ts';
@@ -57,8 +52,8 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   dispatcher.wake();
   retention.start();
   const engine = new RunningEngine(deps, { numbers, dispatcher, retention, bodies });
-  engine.startSchedules();
-  return engine;
+  engine.startLoops();
+  return Object.assign(engine, engine.workflows.commands);
 }
 
 /** What is made before the engine, because it recovers what a predecessor left. */
@@ -69,13 +64,14 @@ interface Parts {
   bodies: JournalBodies;
 }
 
-class RunningEngine implements Engine {
+class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
+  /** What clients ask about runs is answered there. */
+  readonly workflows: Workflows;
   readonly #deps: EngineDeps;
   readonly #numbers: Numbers;
   readonly #dispatcher: Dispatcher;
   readonly #retention: RetentionLoop;
   readonly #schedules: ScheduleLoop;
-  readonly #runs: RunPublisher;
   #acceptsWaiting = 0;
   #draining: Promise<void> | undefined;
 
@@ -94,18 +90,6 @@ class RunningEngine implements Engine {
   readonly deleteSchedule: Engine['deleteSchedule'];
   readonly findSchedule: Engine['findSchedule'];
   readonly listSchedules: Engine['listSchedules'];
-  readonly completeRun: Engine['completeRun'];
-  readonly cancelRun: Engine['cancelRun'];
-  readonly readJournal: Engine['readJournal'];
-  readonly listDeadRuns: Engine['listDeadRuns'];
-  readonly findDeadRuns: Engine['findDeadRuns'];
-  readonly deleteDeadRuns: Engine['deleteDeadRuns'];
-  readonly cancelRuns: Engine['cancelRuns'];
-  readonly cancelRunsMatching: Engine['cancelRunsMatching'];
-  readonly resumeRun: Engine['resumeRun'];
-  readonly restartRun: Engine['restartRun'];
-  readonly repeatFailureCallback: Engine['repeatFailureCallback'];
-  readonly cancelFailureCallback: Engine['cancelFailureCallback'];
   readonly ping: Engine['ping'];
 
   constructor(deps: EngineDeps, { numbers, dispatcher, retention, bodies }: Parts) {
@@ -137,44 +121,28 @@ class RunningEngine implements Engine {
     const commands = new ScheduleCommands({ ...deps, numbers, noteNext: (atMs) => this.#schedules.noteNext(atMs) });
     this.createSchedule = commands.create.bind(commands);
     this.setSchedulePaused = commands.setPaused.bind(commands);
-    const active = new ActiveRuns(store);
-    const intake: Intake = {
-      takeNumbers: (count) => this.#takeNumbers(count),
-      place: (drafts) => this.#place(drafts),
-      admit: (news, save) => this.#admit(news, save),
-    };
-    const contextOf = (projectId: ProjectId): DraftContext => ({
-      ...this.#acceptContext(projectId),
-      lazyAboveBytes: deps.settings.lazyFetchBytes,
-    });
-    this.#runs = new RunPublisher({ store, active, bodies, intake, contextOf });
-    const ending = {
+    this.workflows = new Workflows({
       ...deps,
-      active,
+      numbers,
       bodies,
       places: dispatcher,
-      placeFollowUps: (follows: FollowUp[]) => dispatcher.placeFollowUps(follows),
-    };
-    const runs = new RunCommands(ending);
-    this.completeRun = runs.completeRun.bind(runs);
-    this.cancelRun = runs.cancelRun.bind(runs);
-    this.readJournal = runs.readJournal.bind(runs);
-    const canceller = new RunCanceller(ending);
-    this.cancelRuns = canceller.cancelRuns.bind(canceller);
-    this.cancelRunsMatching = canceller.cancelRunsMatching.bind(canceller);
-    const dead = new DeadRuns({ store, intake, contextOf, noteDeadline: () => undefined });
-    this.listDeadRuns = store.listDeadRuns.bind(store);
-    this.findDeadRuns = store.findDeadRuns.bind(store);
-    this.deleteDeadRuns = store.deleteDeadRuns.bind(store);
-    this.resumeRun = dead.resumeRun.bind(dead);
-    this.restartRun = dead.restartRun.bind(dead);
-    this.repeatFailureCallback = dead.repeatFailureCallback.bind(dead);
-    this.cancelFailureCallback = dead.cancelFailureCallback.bind(dead);
+      placeFollowUps: (follows) => dispatcher.placeFollowUps(follows),
+      intake: {
+        takeNumbers: (count) => this.#takeNumbers(count),
+        place: (drafts) => this.#place(drafts),
+        admit: (news, save) => this.#admit(news, save),
+      },
+      contextOf: (projectId) => ({
+        ...this.#acceptContext(projectId),
+        lazyAboveBytes: deps.settings.lazyFetchBytes,
+      }),
+    });
   }
 
-  /** Triggers what has become due since the last process ended, and goes on from there. */
-  startSchedules(): void {
+  /** Does what has become due since the last process ended, and goes on from there. */
+  startLoops(): void {
     this.#schedules.wake();
+    this.workflows.waiters.wake();
   }
 
   async publish(projectId: ProjectId, commands: PublishCommand[]): Promise<PublishOutcome[]> {
@@ -189,7 +157,7 @@ class RunningEngine implements Engine {
     projectId: ProjectId,
     commands: PublishCommand[],
   ): Promise<{ news: NewMessage[]; accepted: Accepted[]; context: AcceptContext }> {
-    if (commands.some(({ options }) => options.run)) return this.#runs.publish(projectId, commands);
+    if (commands.some(({ options }) => options.run)) return this.workflows.publisher.publish(projectId, commands);
     const firstKey = await this.#takeNumbers(commands.length);
     const context = this.#acceptContext(projectId);
     const news = await this.#place(commands.map((command, index) => draftOf(command, firstKey + index, context)));
@@ -322,6 +290,7 @@ class RunningEngine implements Engine {
       this.#dispatcher.drain(limitMs),
       this.#retention.stop(),
       this.#schedules.stop(),
+      this.workflows.waiters.stop(),
     ]).then(() => undefined);
     return this.#draining;
   }

@@ -38,14 +38,14 @@ export interface FailureCallback {
 }
 
 /** Which runs are meant, by what they were triggered with; times are those of their beginning. */
-export interface RunFilter
+export interface ActiveRunFilter
   extends Pick<AttributeFilter, 'url' | 'host' | 'path' | 'label' | 'flowControlKey' | 'callerIp' | 'fromMs' | 'toMs'> {
   /** What their URL begins with. */
   urlPrefix?: string[];
 }
 
 /** The same of failed runs; times are those of their failure. */
-export interface DeadRunFilter extends Omit<RunFilter, 'urlPrefix'> {
+export interface DeadRunFilter extends Omit<ActiveRunFilter, 'urlPrefix'> {
   runId?: string;
   runCreatedAtMs?: Millis;
   failureCallback?: FailureCallbackState[];
@@ -93,7 +93,7 @@ export interface DeadRunStore {
   /** Keys of active runs that match, oldest first, of those after `afterKey`; `nextAfterKey`: there may be more. */
   activeRunKeys(
     projectId: ProjectId,
-    filter: RunFilter,
+    filter: ActiveRunFilter,
     page: { afterKey: RunKey; limit: number },
   ): Promise<{ keys: RunKey[]; nextAfterKey?: RunKey }>;
   listDeadRuns(projectId: ProjectId, filter: DeadRunFilter, page: PageRequest): Promise<Page<DeadRun>>;
@@ -153,7 +153,7 @@ export interface DeadRunCommands {
   /** Cancels active runs by their ids; returns how many were active. */
   cancelRuns(projectId: ProjectId, runIds: string[]): Promise<number>;
   /** Cancels up to `count` active runs that match, oldest first, all when absent. */
-  cancelRunsMatching(projectId: ProjectId, filter: RunFilter, count?: number): Promise<number>;
+  cancelRunsMatching(projectId: ProjectId, filter: ActiveRunFilter, count?: number): Promise<number>;
   /** Goes on where the run stopped: what it recorded is not done again (workflow.md 21.3). */
   resumeRun(projectId: ProjectId, dlqId: string, override: RunOverride): Promise<StartedRun | NotRevived>;
   /** Begins anew with the same payload and configuration (workflow.md 21.4). */

@@ -12,7 +12,7 @@ import {
   encodeRecord,
   encodeRun,
   entryKindOf,
-  failureCallbackStateOf,
+  failureStateOf,
 } from './sql/runs/run-rows.ts';
 
 export function decodeDeadRuns({ rows, contents, answers }: DeadRunRows): DeadRun[] {
@@ -51,7 +51,7 @@ function failureCallbackOf(
 ): FailureCallback | undefined {
   if (key === null || state === null) return undefined;
   const answer = answerByKey.get(key);
-  return { state: failureCallbackStateOf(state), ...(answer && { answer }) };
+  return { state: failureStateOf(state), ...(answer && { answer }) };
 }
 
 export function decodeOutline(row: OutlineRow): OutlinedEntry {

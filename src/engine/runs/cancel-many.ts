@@ -1,6 +1,6 @@
 /** Cancels many runs, each with what follows for its parents, in pieces that do not stall the store (workflow.md 17.2). */
 import type { Run, RunKey } from '../../workflow/model.ts';
-import type { DeadRunCommands, DeadRunStore, RunFilter } from '../dead-runs.ts';
+import type { ActiveRunFilter, DeadRunCommands, DeadRunStore } from '../dead-runs.ts';
 import type { FollowUp, NewMessage, ProjectId, RunEnding } from '../model.ts';
 import { setGoing } from '../placement.ts';
 import type { RunStore } from '../run-stores.ts';
@@ -28,7 +28,7 @@ export class RunCanceller implements Pick<DeadRunCommands, 'cancelRuns' | 'cance
     return this.#cancelAll(runIds, (id) => store.findActiveRun(projectId, id));
   }
 
-  async cancelRunsMatching(projectId: ProjectId, filter: RunFilter, count = Infinity): Promise<number> {
+  async cancelRunsMatching(projectId: ProjectId, filter: ActiveRunFilter, count = Infinity): Promise<number> {
     const { store } = this.#deps;
     let cancelled = 0;
     let afterKey: RunKey | undefined = -1;

@@ -1,5 +1,5 @@
 /** Which active runs does a bulk cancel mean (workflow.md 17.2)? */
-import type { RunFilter } from '../../../engine/dead-runs.ts';
+import type { ActiveRunFilter } from '../../../engine/dead-runs.ts';
 import type { ProjectId } from '../../../engine/model.ts';
 import type { RunKey } from '../../../workflow/model.ts';
 import type { Queries } from '../../driver.ts';
@@ -8,7 +8,7 @@ import { WINDOW } from '../page.ts';
 
 export interface ActiveRunKeysArgs {
   projectId: ProjectId;
-  filter: RunFilter;
+  filter: ActiveRunFilter;
   afterKey: RunKey;
   limit: number;
 }
@@ -51,7 +51,7 @@ export async function activeRunKeys(queries: Queries, args: ActiveRunKeysArgs): 
 }
 
 /** What a run was triggered with, over the content `c` of the first entry of its journal. */
-export function runConditions(filter: RunFilter): Conditions {
+export function runConditions(filter: ActiveRunFilter): Conditions {
   const { urlPrefix, ...attributes } = filter;
   const conditions = contentConditions(attributes);
   if (urlPrefix) {

@@ -17,14 +17,6 @@ export const ENTRY_KIND: Readonly<Record<EntryKind, number>> = {
   invoke: 8,
 };
 
-const ENTRY_KINDS = new Map(Object.entries(ENTRY_KIND).map(([kind, code]) => [code, kind as EntryKind]));
-
-export function entryKindOf(code: number): EntryKind {
-  const kind = ENTRY_KINDS.get(code);
-  if (kind === undefined) throw new Error(`unknown kind ${code} of a journal entry in the store`);
-  return kind;
-}
-
 /** What deliveries show of an entry's kind; the others they do not show. */
 const CALL_TYPES: ReadonlyMap<number, CallType> = new Map<number, CallType>([
   [ENTRY_KIND.initial, 'step'],
@@ -50,14 +42,6 @@ export const RUN_STATE: Readonly<Record<RunState, number>> = {
   RUN_CANCELED: 4,
 };
 
-const RUN_STATES = new Map(Object.entries(RUN_STATE).map(([state, code]) => [code, state as RunState]));
-
-export function runStateOf(code: number): RunState {
-  const state = RUN_STATES.get(code);
-  if (state === undefined) throw new Error(`unknown run state ${code} in the store`);
-  return state;
-}
-
 export const FAILURE_STATE: Readonly<Record<FailureCallbackState, number>> = {
   inProgress: 1,
   success: 2,
@@ -66,14 +50,30 @@ export const FAILURE_STATE: Readonly<Record<FailureCallbackState, number>> = {
   none: 5,
 };
 
-const FAILURE_STATES = new Map(
-  Object.entries(FAILURE_STATE).map(([state, code]) => [code, state as FailureCallbackState]),
-);
+const ENTRY_KINDS = byCode(ENTRY_KIND);
+const RUN_STATES = byCode(RUN_STATE);
+const FAILURE_STATES = byCode(FAILURE_STATE);
 
-export function failureCallbackStateOf(code: number): FailureCallbackState {
-  const state = FAILURE_STATES.get(code);
-  if (state === undefined) throw new Error(`unknown state ${code} of a failure callback in the store`);
-  return state;
+export function entryKindOf(code: number): EntryKind {
+  return nameOf('kind of entry', code, ENTRY_KINDS);
+}
+
+export function runStateOf(code: number): RunState {
+  return nameOf('run state', code, RUN_STATES);
+}
+
+export function failureStateOf(code: number): FailureCallbackState {
+  return nameOf('state of a failure callback', code, FAILURE_STATES);
+}
+
+function byCode<Name extends string>(codes: Readonly<Record<Name, number>>): Map<number, Name> {
+  return new Map(Object.entries<number>(codes).map(([name, code]) => [code, name as Name]));
+}
+
+function nameOf<Name>(what: string, code: number, names: ReadonlyMap<number, Name>): Name {
+  const name = names.get(code);
+  if (name === undefined) throw new Error(`unknown ${what} ${code} in the store`);
+  return name;
 }
 
 /** Version of a run that has just begun. */
