@@ -58,11 +58,22 @@ const MAKERS: Readonly<Record<string, Maker>> = {
     expect(reply.status, reply.text).toBe(200);
     return 'own-schedule';
   },
+  workflows: async (world) => {
+    await world.publish(`https://ok.example/${CANARY}`, {
+      ...{ 'upstash-workflow-init': 'true', 'upstash-workflow-runid': 'wfr_own-run' },
+      ...{ 'upstash-workflow-url': `https://ok.example/${CANARY}`, 'upstash-delay': '1h' },
+      ...{ 'upstash-label': CANARY, 'upstash-forward-x-secret': CANARY },
+    });
+    return 'wfr_own-run';
+  },
 };
 
 /** By route: a body that it accepts, of the thing called `id` where it names one. */
 const BODIES: Readonly<Record<string, (ids: Ids) => unknown>> = {
   'POST /v2/batch': (ids) => [{ destination: ids['topics'] }],
+  'POST /v2/batch/trigger': (ids) => [
+    { destination: 'https://ok.example/', headers: { 'Upstash-Workflow-RunId': ids['workflows'] } },
+  ],
   'POST /v2/topics/:name/endpoints': () => ({ endpoints: [{ url: 'https://ok.example/new' }] }),
   'DELETE /v2/topics/:name/endpoints': () => ({ endpoints: [{ url: `https://ok.example/${CANARY}` }] }),
   'POST /v2/queues': (ids) => ({ queueName: ids['queues'], parallelism: 2 }),
