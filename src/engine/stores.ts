@@ -23,7 +23,7 @@ import type {
   WorkerId,
 } from './model.ts';
 import type { RunLogStore } from './run-log-store.ts';
-import type { RunStore } from './run-stores.ts';
+import type { RunStore, WaiterStore } from './run-stores.ts';
 import type { Schedule, ScheduleChange, TriggeredMessage } from './schedules.ts';
 import type { Endpoint, EndpointSelector, UrlGroup, UrlGroupLimits } from './url-groups.ts';
 
@@ -435,6 +435,7 @@ export interface FlowKeyStore {
 export interface Store
   extends MessageStore,
     RunStore,
+    WaiterStore,
     DeadMessageStore,
     LogStore,
     RunLogStore,

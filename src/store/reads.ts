@@ -14,6 +14,8 @@ import { listHistories } from './sql/runs/run-histories.ts';
 import { listRunEvents } from './sql/runs/run-logs.ts';
 import { dueSchedules, findSchedule, listSchedules } from './sql/schedules.ts';
 import { findUrlGroup, listUrlGroups } from './sql/url-groups.ts';
+import { nextMail } from './sql/waiters/mail.ts';
+import { dueWaiters, listWaiters } from './sql/waiters/waiters.ts';
 
 const READS = {
   find,
@@ -39,6 +41,9 @@ const READS = {
   findRun,
   findRecords,
   readJournal,
+  nextMail,
+  listWaiters,
+  dueWaiters,
   findQueue,
   listQueues,
   findKey,
@@ -67,6 +72,7 @@ export const LONG_READS: ReadonlySet<ReadMethod> = new Set<ReadMethod>([
   'listUrlGroups',
   'listSchedules',
   'readJournal',
+  'listWaiters',
   'findQueue',
   'listQueues',
   'findKey',
