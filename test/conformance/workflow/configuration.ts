@@ -1,7 +1,16 @@
 /** workflow.md 26, 41 to 48: what does the trigger fix for all of its run (section 7)? */
 import { expect } from 'vitest';
 import { type Section, statement } from '../support/statement.ts';
-import { BROKEN, DONE, OLD_FEATURES, runStep, start, startAndDeliver, waitStep } from '../support/workflow.ts';
+import {
+  BROKEN,
+  DONE,
+  OLD_FEATURES,
+  prefixed,
+  runStep,
+  start,
+  startAndDeliver,
+  waitStep,
+} from '../support/workflow.ts';
 
 const USER = { 'X-User': 'u', 'X-Tenant': 't' };
 /** As they arrive. */
@@ -51,6 +60,10 @@ export const configuration: Section = {
       const { headers } = await server.endpoint.arrival('/third');
       expect(headers['x-call']).toBe('call');
       for (const name of Object.keys(headers)) expect(name).not.toMatch(/^(upstash-(workflow|label)|x-user|x-tenant)/);
+      // What the user writes themself is sent, also when it looks like a mark of ours.
+      const marks = { 'upstash-workflow-is-failure': 'true', 'upstash-workflow-callback': 'true' };
+      await run.call('/forged', { stepId: 2, headers: prefixed('upstash-forward-', marks) });
+      expect((await server.endpoint.arrival('/forged')).headers).toMatchObject(marks);
     }),
 
     statement('W44', 'The result of a call has no version, though the trigger forwarded one.', async (server) => {

@@ -164,6 +164,10 @@ export const failures: Section = {
       await fail(server, { path: '/empty', failureUrl: server.destination('/failure-2'), payload: '' });
       const empty = await failureOf(server, '/failure-2');
       expect(empty).toMatchObject({ body: '', sourceBody: '', header: expect.any(Object) });
+      const failureUrl = server.destination('/failure-3');
+      const nobody = await fail(server, { id: 'wfr_nobody', path: 'http://127.0.0.1:1/nobody', failureUrl });
+      const unanswered = { status: 0, header: {}, body: '', url: nobody.url, workflowRunId: 'wfr_nobody' };
+      expect(await failureOf(server, '/failure-3')).toMatchObject(unanswered);
     }),
 
     statement(
@@ -255,6 +259,13 @@ export const failures: Section = {
         await run.lastDelivery(1);
         await run.reached(end === 'finish' ? 'RUN_SUCCESS' : 'RUN_CANCELED');
       }
+      const answer = server.endpoint.hold('/third');
+      const caller = await startAndDeliver(server);
+      await caller.call('/third');
+      await server.endpoint.arrival('/third');
+      await caller.cancel();
+      answer({ body: 'too late' });
+      await caller.lastDelivery(1);
     }),
   ],
 };

@@ -4,16 +4,7 @@ import { expect } from 'vitest';
 import { signatureOf } from '../support/signature.ts';
 import { type Section, statement } from '../support/statement.ts';
 import type { Json, Subject } from '../support/subject.ts';
-import {
-  BROKEN,
-  base64,
-  DONE,
-  deliveryOf,
-  prefixed,
-  start,
-  startAndDeliver,
-  triggerItem,
-} from '../support/workflow.ts';
+import { base64, DONE, deliveryOf, prefixed, start, startAndDeliver, triggerItem } from '../support/workflow.ts';
 
 function initHeaders(server: Subject, id: string, path: string): Record<string, string> {
   return {
@@ -265,13 +256,23 @@ export const starting: Section = {
         'upstash-workflow-init': 'false',
         'upstash-workflow-createdat': '1',
         'upstash-schedule-id': 'scd_old',
+        'upstash-workflow-sdk-version': '1',
+        host: 'old.example',
+        connection: 'close',
+        'keep-alive': 'timeout=1',
+        'content-length': '999',
+        'transfer-encoding': 'chunked',
+        'content-type': 'text/old',
+        'proxy-authorization': 'old',
       };
       const run = await start(server, { id: 'wfr_x', headers: prefixed('upstash-forward-', incoming) });
-      server.endpoint.replies(run.path, BROKEN, DONE);
-      const { headers } = await run.delivery(1);
+      const { headers, texts } = await run.delivery(1);
       const signature = signatureOf(await run.delivery(1));
       expect(signature.isSignedWith((await server.get('/v2/keys')).current)).toBe(true);
+      expect(texts).toEqual(['{"a":1}']);
       expect(headers).toMatchObject({
+        host: new URL(run.url).host,
+        'content-type': 'application/json',
         'upstash-message-id': run.messageId,
         'upstash-retried': '0',
         'upstash-caller-ip': '127.0.0.1',
@@ -280,7 +281,7 @@ export const starting: Section = {
         'upstash-workflow-init': 'true',
         'upstash-workflow-createdat': String(server.clock.nowMs()),
       });
-      expect(headers).not.toHaveProperty('upstash-schedule-id');
+      for (const name of ['upstash-schedule-id', 'proxy-authorization']) expect(headers).not.toHaveProperty(name);
     }),
   ],
 };
