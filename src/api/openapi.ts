@@ -78,6 +78,10 @@ const SECTIONS: Readonly<Record<string, string>> = {
   globalParallelism: 'Flow control',
   logs: 'Logs',
   events: 'Logs',
+  wait: 'Workflow events',
+  notify: 'Workflow events',
+  waiters: 'Workflow events',
+  workflows: 'Workflows',
   keys: 'Signing keys',
   rotate: 'Signing keys',
 };

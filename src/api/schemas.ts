@@ -229,6 +229,45 @@ export const FlowKeySchema = exactly(
 export const FlowKeyListSchema = exactly({ flowControls: Type.Array(FlowKeySchema), cursor: Type.Optional(Text) });
 export const GlobalParallelismSchema = exactly({ parallelismMax: Limit, parallelismCount: Count }, 'GlobalParallelism');
 
+const Seconds = Type.Integer({ minimum: 0, description: 'Unix time in seconds' });
+const RunId = Type.String({ minLength: 1, description: 'id of a workflow run' });
+const WaiterSchema = exactly(
+  {
+    url: Text,
+    headers: HeaderMapSchema,
+    deadline: Seconds,
+    timeoutUrl: Text,
+    timeoutBody: Type.Optional(Type.String({ minLength: 1, description: 'base64' })),
+    timeoutHeaders: HeaderMapSchema,
+  },
+  'Waiter',
+);
+export const WaiterListSchema = Type.Array(WaiterSchema);
+/** Without a waiter the notification was saved for the next wait of the run (workflow.md 14.7). */
+export const NotifiedSchema = exactly(
+  {
+    waiter: Type.Optional(WaiterSchema),
+    messageId: Type.Optional(attributes.messageId),
+    workflowRunId: RunId,
+    workflowCreatedAt: Ms,
+  },
+  'Notified',
+);
+export const NotifiedListSchema = Type.Array(NotifiedSchema);
+export const WaitingSchema = exactly(
+  { messageId: attributes.messageId, deduplicated: Type.Optional(Type.Literal(true)) },
+  'Waiting',
+);
+/** What a wait takes (workflow.md 14.6). */
+export const WaitSchema = Type.Object({
+  url: Type.Optional(Text),
+  timeout: Type.Optional(Type.Union([Type.String(), Type.Number()], { description: 'a duration; 7d without it' })),
+  timeoutUrl: Type.Optional(Text),
+  timeoutHeaders: Type.Optional(Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())]))),
+  timeoutBody: Type.Optional(Type.String({ description: 'base64' })),
+  step: Type.Object({ stepId: AtLeastOne }),
+});
+
 export const CancelledSchema = exactly({ cancelled: Type.Integer({ minimum: 0 }) }, 'Cancelled');
 export const DeadListSchema = exactly({ messages: Type.Array(DeadMessageSchema), cursor: Type.Optional(Text) });
 export const DeletedSchema = exactly({ deleted: Type.Integer({ minimum: 0 }), cursor: Type.Optional(Text) });

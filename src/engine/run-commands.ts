@@ -1,5 +1,5 @@
 /** What `api` asks of the engine about workflow runs: checked, typed, with defaults filled in. */
-import type { HeaderMap, ResultPart } from '../protocol/settings.ts';
+import type { HeaderMap, ResultPart, WorkflowFeature } from '../protocol/settings.ts';
 import type { JournalEntry } from '../workflow/model.ts';
 import type { MessageId, Millis, ProjectId } from './model.ts';
 import type { Waiter } from './run-stores.ts';
@@ -13,13 +13,18 @@ export interface WaitCommand {
   /** As it was sent. */
   timeout: string;
   timeoutMs: Millis;
-  /** The step, verbatim, and its ids. */
+  /** The step, its members as they were sent. */
   step: Uint8Array;
-  /** As read from the headers of the request and from `timeoutHeaders`, before the run's configuration is applied. */
+  stepId: number;
+  /** What the receiver of its result can do. */
+  features: WorkflowFeature[];
+  /** As they were asked for, before the configuration of the run is applied. */
   notified: ResultPart;
   timedOut: ResultPart;
+  /** Header maps as the list of waiters shows them. */
   headers: HeaderMap;
   timeoutHeaders: HeaderMap;
+  /** Base64. */
   timeoutBody?: string;
   callerIp?: string;
 }
@@ -34,13 +39,19 @@ export interface Notified {
 }
 
 export interface WaiterCommands {
-  /** Throws `ApiError`: 400 when the run is over. */
-  wait(projectId: ProjectId, command: WaitCommand): Promise<{ messageId: MessageId; deduplicated: boolean }>;
-  /** Wakes all that wait for the event; empty when nobody does. */
-  notify(projectId: ProjectId, eventId: string, body: Uint8Array): Promise<Notified[]>;
   /**
-   * Wakes the waiters of one run, or with `oldestOnly` one of them; is saved for its next wait when there is none.
-   * `undefined`: no such run is active. Throws `ApiError` 412 when too much is saved for it.
+   * Registers the wait, or ends it at once with what was saved for it. The id is that of the wait. Throws `ApiError` 400
+   * when the run is over.
+   */
+  wait(projectId: ProjectId, command: WaitCommand): Promise<{ messageId: MessageId; deduplicated: boolean }>;
+  /**
+   * Wakes all that wait for the event when it is called. There may be any number of them, so `tell` is told piece by piece,
+   * once each is saved.
+   */
+  notify(projectId: ProjectId, eventId: string, body: Uint8Array, tell: (piece: Notified[]) => void): Promise<void>;
+  /**
+   * Wakes all waiters of one run, or with `oldestOnly` one of them; is saved for its next wait when there is none. Answers
+   * for the first. `undefined`: no such run is active. Throws `ApiError` 412 when too much is saved for it.
    */
   notifyRun(
     projectId: ProjectId,
@@ -49,7 +60,7 @@ export interface WaiterCommands {
     body: Uint8Array,
     options: { oldestOnly: boolean },
   ): Promise<Notified | undefined>;
-  /** Up to 1,000, in order of registration. */
+  /** Up to 1,000 in order of registration, and fewer when what they were registered with is large. */
   listWaiters(projectId: ProjectId, eventId: string): Promise<Waiter[]>;
 }
 

@@ -22,7 +22,7 @@ import type {
   Standing,
   WorkerId,
 } from './model.ts';
-import type { RunStore } from './run-stores.ts';
+import type { RunStore, WaiterStore } from './run-stores.ts';
 import type { Schedule, ScheduleChange, TriggeredMessage } from './schedules.ts';
 import type { Endpoint, EndpointSelector, UrlGroup, UrlGroupLimits } from './url-groups.ts';
 
@@ -434,6 +434,7 @@ export interface FlowKeyStore {
 export interface Store
   extends MessageStore,
     RunStore,
+    WaiterStore,
     DeadMessageStore,
     LogStore,
     ProjectStore,

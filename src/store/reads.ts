@@ -12,6 +12,8 @@ import { listProjects, listTokens, signingKeys } from './sql/projects.ts';
 import { findActiveRun, findRecords, findRun, readJournal } from './sql/runs/find.ts';
 import { dueSchedules, findSchedule, listSchedules } from './sql/schedules.ts';
 import { findUrlGroup, listUrlGroups } from './sql/url-groups.ts';
+import { nextMail } from './sql/waiters/mail.ts';
+import { dueWaiters, listWaiters } from './sql/waiters/waiters.ts';
 
 const READS = {
   find,
@@ -35,6 +37,9 @@ const READS = {
   findRun,
   findRecords,
   readJournal,
+  nextMail,
+  listWaiters,
+  dueWaiters,
   findQueue,
   listQueues,
   findKey,
@@ -61,6 +66,7 @@ export const LONG_READS: ReadonlySet<ReadMethod> = new Set<ReadMethod>([
   'listUrlGroups',
   'listSchedules',
   'readJournal',
+  'listWaiters',
   'findQueue',
   'listQueues',
   'findKey',

@@ -14,7 +14,14 @@ import type {
   RunLogState,
   Settlement,
 } from '../../engine/model.ts';
-import type { CallbackSettings, FlowControl, HeaderMap, HttpMethod, MessageSettings } from '../../protocol/settings.ts';
+import type {
+  CallbackSettings,
+  FlowControl,
+  HeaderMap,
+  HttpMethod,
+  MessageSettings,
+  ResultPart,
+} from '../../protocol/settings.ts';
 import type { SqlValue } from '../driver.ts';
 import { LINE } from './lanes/lines.ts';
 import { encodeEnding, type StoredEnding } from './runs/ending-rows.ts';
@@ -349,12 +356,19 @@ export function decodeSettings(text: string): MessageSettings {
   const settings = JSON.parse(text) as MessageSettings;
   restoreCallbackHeaders(settings);
   const { wait, invoke } = settings;
-  for (const result of [wait?.notified, wait?.timedOut, invoke?.result]) {
-    if (!result) continue;
-    result.header = withoutPrototype(result.header);
-    restoreCallbackHeaders(result.settings);
+  if (wait) {
+    wait.headers = withoutPrototype(wait.headers);
+    wait.timeoutHeaders = withoutPrototype(wait.timeoutHeaders);
+    restoreResultHeaders(wait.notified);
+    restoreResultHeaders(wait.timedOut);
   }
+  if (invoke) restoreResultHeaders(invoke.result);
   return settings;
+}
+
+function restoreResultHeaders(result: ResultPart): void {
+  result.header = withoutPrototype(result.header);
+  restoreCallbackHeaders(result.settings);
 }
 
 export function restoreCallback(callback: CallbackSettings): void {
