@@ -84,7 +84,7 @@ export const dialects: Section = {
       const failure = deliveryOf(await server.endpoint.arrival('/failure'));
       expectOwnPrefix(failure);
       expect(failure.headers['waypost-workflow-failure-callback']).toBe('true');
-      const body = JSON.stringify({ url });
+      const body = JSON.stringify({ ...wait, step: waitStep(7) });
       expect((await server.ask('POST', '/v2/wait/e', { headers: step, body })).status).toBe(400);
     }),
   ],
