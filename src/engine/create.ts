@@ -18,6 +18,7 @@ import { succeed } from './revive.ts';
 import { ActiveRuns } from './runs/active-runs.ts';
 import { RunCommands } from './runs/commands.ts';
 import { JournalBodies } from './runs/journal-bodies.ts';
+import { RunLogs } from './runs/logs.ts';
 import { RunPublisher } from './runs/publish.ts';
 import { RunWaits } from './runs/waits.ts';
 import { ScheduleCommands } from './schedule-commands.ts';
@@ -101,6 +102,9 @@ class RunningEngine implements Engine {
   readonly notify: Engine['notify'];
   readonly notifyRun: Engine['notifyRun'];
   readonly listWaiters: Engine['listWaiters'];
+  readonly listRunEvents: Engine['listRunEvents'];
+  readonly listRuns: Engine['listRuns'];
+  readonly explainRun: Engine['explainRun'];
   readonly ping: Engine['ping'];
 
   constructor(deps: EngineDeps, { numbers, dispatcher, retention, bodies }: Parts) {
@@ -152,6 +156,10 @@ class RunningEngine implements Engine {
       placeFollowUps: (follows: FollowUp[]) => dispatcher.placeFollowUps(follows),
     };
     const runs = new RunCommands({ ...deps, ...follow, active, bodies });
+    const logs = new RunLogs(store, deps.clock);
+    this.listRunEvents = logs.listRunEvents.bind(logs);
+    this.listRuns = logs.listRuns.bind(logs);
+    this.explainRun = logs.explainRun.bind(logs);
     this.completeRun = runs.completeRun.bind(runs);
     this.cancelRun = runs.cancelRun.bind(runs);
     this.readJournal = runs.readJournal.bind(runs);

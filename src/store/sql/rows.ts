@@ -45,13 +45,21 @@ const LOG_STATE_CODES: Record<LogState | RunLogState, number> = {
   INVOKED: 14,
 };
 
-const LOG_STATES = new Map(Object.entries(LOG_STATE_CODES).map(([state, code]) => [code, state as LogState]));
+const LOG_STATES = new Map(
+  Object.entries(LOG_STATE_CODES).map(([state, code]) => [code, state as LogState | RunLogState]),
+);
 
 export function codeOfLogState(state: LogState | RunLogState): number {
   return LOG_STATE_CODES[state];
 }
 
+/** Of an event of a message. */
 export function logStateOf(code: number): LogState {
+  return anyLogStateOf(code) as LogState;
+}
+
+/** Of an event of a message or of a run. */
+export function anyLogStateOf(code: number): LogState | RunLogState {
   const state = LOG_STATES.get(code);
   if (state === undefined) throw new Error(`unknown log state ${code} in the store`);
   return state;
