@@ -96,8 +96,8 @@ export const starting: Section = {
     }),
 
     statement('W9', 'Of two inits in a batch, only the one of an active run is deduplicated.', async (server) => {
+      for (const path of ['/old', '/new']) server.endpoint.replies(path, DONE);
       await startAndDeliver(server, { id: 'wfr_old', path: '/old' });
-      server.endpoint.replies('/new', DONE);
       const items = [
         triggerItem(server, { id: 'wfr_old', path: '/old' }),
         triggerItem(server, { id: 'wfr_new', path: '/new' }),

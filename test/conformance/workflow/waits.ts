@@ -148,13 +148,16 @@ export const waits: Section = {
     statement('W88', 'Whoever has ended waits for nothing.', async (server) => {
       const canceled = await startAndDeliver(server);
       const finished = await startAndDeliver(server);
-      const failed = await startAndDeliver(server, { headers: { 'upstash-retries': '0' } });
+      const failed = await startAndDeliver(server, {
+        headers: { 'upstash-retries': '0' },
+        failureUrl: server.destination('/failure'),
+      });
       const runs = [canceled, finished, failed];
       for (const run of runs) await run.wait('e');
       expect(await waiters(server, 'e')).toHaveLength(3);
       await canceled.cancel();
       await finished.finish();
-      server.endpoint.replies(failed.path, BROKEN, DONE);
+      server.endpoint.replies(failed.path, BROKEN);
       await failed.step({ stepId: 2, stepName: 'b', stepType: 'Run', out: '1', concurrent: 1 });
       await failed.logged('RUN_FAILED');
       expect(await waiters(server, 'e')).toEqual([]);
