@@ -8,6 +8,7 @@ import { mintMessageId } from '../protocol/ids.ts';
 import { type Decision, decide } from './decide.ts';
 import { InFlight } from './in-flight.ts';
 import type {
+  Change,
   Claimed,
   ClaimToken,
   FollowUp,
@@ -386,7 +387,11 @@ export class Dispatcher implements Places {
 }
 
 function withFollows(settlement: Settlement, follows: NewMessage[]): Settlement {
-  return { ...settlement, change: { ...settlement.change, follows } };
+  const change: Change = { ...settlement.change, follows };
+  // The run that has failed remembers who was told; only now that message has a key.
+  const told = follows.find(({ message }) => message.settings.run?.callType === 'failureCall');
+  if (change.ending && told) change.ending = { ...change.ending, failureCallbackKey: told.message.key };
+  return { ...settlement, change };
 }
 
 /** Bytes that a message has in memory while its attempt runs, about. */
