@@ -247,6 +247,14 @@ export class Run {
     });
   }
 
+  /** Resolves to the run as the grouped view shows it once its failure callback is in `state`. */
+  told(state: string): Promise<Json> {
+    return eventually(`${state} of the failure callback of ${this.id}`, async () => {
+      const run = await this.shown();
+      return run?.failureFunction?.state === state && run;
+    });
+  }
+
   /** Resolves to its entry in the DLQ once it has failed. */
   buried(): Promise<Json> {
     return eventually(`the DLQ entry of ${this.id}`, async () => {

@@ -35,9 +35,8 @@ export const deadLetters: Section = {
         failureUrl: server.destination('/failure'),
         headers: { 'upstash-label': 'l' },
       });
-      await expect
-        .poll(async () => (await run.buried()).failureCallbackInfo)
-        .toMatchObject({ state: 'CALLBACK_SUCCESS', responseStatus: 200, responseBody: 'told' });
+      await run.told('CALLBACK_SUCCESS');
+      const info = { state: 'CALLBACK_SUCCESS', responseStatus: 200, responseBody: 'told' };
       const list = await server.get(DLQ);
       const [entry] = list.messages;
       expect(list).toEqual({ messages: [entry] });
@@ -57,6 +56,7 @@ export const deadLetters: Section = {
         responseHeader: { 'X-Answer': ['a'] },
         responseBody: 'broken',
         failureCallback: server.destination('/failure'),
+        failureCallbackInfo: info,
         failureFunctionState: 'CALLBACK_SUCCESS',
         label: 'l',
         labels: ['l'],
@@ -136,14 +136,14 @@ export const deadLetters: Section = {
         failureUrl: server.destination('/failure'),
         headers: { 'upstash-failure-callback-retries': '0' },
       });
-      const state = async (): Promise<string> => (await run.buried()).failureFunctionState;
-      await expect.poll(state).toBe('CALLBACK_FAIL');
-      const { dlqId } = await run.buried();
+      await run.told('CALLBACK_FAIL');
+      const { dlqId, failureFunctionState } = await run.buried();
+      expect(failureFunctionState).toBe('CALLBACK_FAIL');
       const { status, json } = await server.ask('POST', `${DLQ}/callback/${dlqId}`);
       expect([status, json]).toEqual([200, { workflowRunId: run.id, workflowCreatedAt: server.clock.nowMs() }]);
       const again = deliveryOf(await server.endpoint.arrival('/failure', 2));
       expect(JSON.parse(again.body.toString())).toMatchObject({ status: 500, workflowRunId: run.id, dlqId });
-      await expect.poll(state).toBe('CALLBACK_SUCCESS');
+      await run.told('CALLBACK_SUCCESS');
       expect((await server.ask('POST', `${DLQ}/callback/${dlqId}`)).status).toBe(400);
       expect((await server.ask('POST', `${DLQ}/callback/1-1`)).status).toBe(404);
     }),

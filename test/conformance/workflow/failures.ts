@@ -1,6 +1,7 @@
 /** workflow.md 26, 49 to 62: what becomes of a delivery that fails, and of its run (sections 10 to 13)? */
 import { expect } from 'vitest';
 import type { Millis } from '../../../src/engine/model.ts';
+import { eventually } from '../../support/eventually.ts';
 import type { Reply } from '../support/endpoint.ts';
 import { type Section, statement } from '../support/statement.ts';
 import type { Json, Subject } from '../support/subject.ts';
@@ -50,13 +51,6 @@ async function failByRest(server: Subject): Promise<Run> {
 /** The one failure callback to `path`, parsed. */
 async function failureOf(server: Subject, path = '/failure'): Promise<Json> {
   return JSON.parse((await server.endpoint.arrival(path)).body.toString());
-}
-
-function failureState(run: Run, state: string): Promise<Json> {
-  return expect
-    .poll(async () => (await run.shown()).failureFunction?.state)
-    .toBe(state)
-    .then(() => run.shown());
 }
 
 export const failures: Section = {
@@ -202,10 +196,10 @@ export const failures: Section = {
         failureUrl: server.destination('/failure'),
         headers: { 'upstash-failure-callback-retries': '1', 'upstash-failure-callback-retry-delay': '1000' },
       });
-      await failureState(run, 'CALLBACK_INPROGRESS');
-      await expect.poll(async () => (await run.shown()).failureFunction.errors?.length).toBe(1);
+      await run.told('CALLBACK_INPROGRESS');
+      await eventually('its failed attempt', async () => (await run.shown()).failureFunction.errors?.length === 1);
       server.clock.advance(1000);
-      const shown = await failureState(run, 'CALLBACK_FAIL');
+      const shown = await run.told('CALLBACK_FAIL');
       expect(shown.workflowState).toBe('RUN_FAILED');
       await server.quiet();
       expect(server.endpoint.to('/failure')).toHaveLength(2);
@@ -214,7 +208,7 @@ export const failures: Section = {
     statement('W60', 'When it succeeds, that is recorded with the answer; with none defined, not.', async (server) => {
       server.endpoint.replies('/failure', { body: '{"result":"told"}' });
       const run = await fail(server, { failureUrl: server.destination('/failure') });
-      const { failureFunction } = await failureState(run, 'CALLBACK_SUCCESS');
+      const { failureFunction } = await run.told('CALLBACK_SUCCESS');
       expect(failureFunction).toMatchObject({
         messageId: expect.stringMatching(/^msg_/),
         url: server.destination('/failure'),
@@ -231,7 +225,7 @@ export const failures: Section = {
       );
       const silent = await fail(server, { path });
       await silent.delivery(2);
-      await expect.poll(async () => (await silent.shown()).failureFunction).toBeUndefined();
+      await eventually('its answer', async () => (await silent.shown()).failureFunction === undefined);
     }),
 
     statement('W61', 'More retries of a step than the server allows are 412.', async (server) => {
