@@ -8,7 +8,6 @@ import { mintMessageId } from '../protocol/ids.ts';
 import { type Decision, decide } from './decide.ts';
 import { InFlight } from './in-flight.ts';
 import type {
-  Change,
   Claimed,
   ClaimToken,
   FollowUp,
@@ -386,12 +385,12 @@ export class Dispatcher implements Places {
   }
 }
 
+/** A run that fails is told by which of them its failure is told. */
 function withFollows(settlement: Settlement, follows: NewMessage[]): Settlement {
-  const change: Change = { ...settlement.change, follows };
-  // The run that has failed remembers who was told; only now that message has a key.
+  const { change } = settlement;
   const told = follows.find(({ message }) => message.settings.run?.callType === 'failureCall');
-  if (change.ending && told) change.ending = { ...change.ending, failureCallbackKey: told.message.key };
-  return { ...settlement, change };
+  const ending = change.ending && told && { ...change.ending, failureCallbackKey: told.message.key };
+  return { ...settlement, change: { ...change, follows, ...(ending && { ending }) } };
 }
 
 /** Bytes that a message has in memory while its attempt runs, about. */
