@@ -105,8 +105,8 @@ export class WorkflowEndpoint {
       // Both mean that there is nothing left to do, or nothing to be done now.
       if (error instanceof RunIsOver) return answerOf(200, afterMs);
       if (error instanceof NoAnswer) return answerOf(500, afterMs);
-      if (!(error instanceof StepThrew)) throw error;
-      if (!error.isFinal) return answerOf(500, afterMs);
+      if (!(error instanceof StepThrew)) this.#deps.notes.noteUnreadable(delivery, error);
+      if (!(error instanceof StepThrew) || !error.isFinal) return answerOf(500, afterMs);
       const reply = answerOf(489, afterMs);
       return { ...reply, header: { ...reply.header, 'Upstash-Nonretryable-Error': ['true'] } };
     }
