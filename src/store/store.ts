@@ -54,6 +54,7 @@ import type { WriteMethod, Writes } from './batch.ts';
 import { decodeAccepted, decodeClaimed, decodeFlowKey, decodeLive, decodeQueue, decodeSaved } from './decode-lanes.ts';
 import { decodeHistories, decodeRunEvents } from './decode-run-logs.ts';
 import type { ReadMethod, Reads } from './reads.ts';
+import { decodeHeader, encodeBytes, encodeHeader } from './sql/content-rows.ts';
 import type { DeadRow } from './sql/dead.ts';
 import type { PageRows, Position, Slice } from './sql/page.ts';
 import {
@@ -61,10 +62,7 @@ import {
   codeOfLogState,
   decodeBurial,
   decodeDetail,
-  decodeHeader,
   decodeMessage,
-  encodeBytes,
-  encodeHeader,
   encodeNewMessage,
   encodeSettlement,
   logStateOf,
