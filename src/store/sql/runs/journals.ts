@@ -4,12 +4,12 @@
  */
 import type { JournalPlace, RunLogState } from '../../../engine/model.ts';
 import type { RunConfig } from '../../../workflow/model.ts';
+import { FIRST_VERSION } from '../../../workflow/model.ts';
 import type { SqlValue } from '../../driver.ts';
 import type { WriteContext } from '../log-writer.ts';
 import { CONTENT_AT, CONTENT_COLUMNS, codeOfLogState, MESSAGE_AT, type StoredNewMessage } from '../rows.ts';
 import {
   ENTRY_KIND,
-  FIRST_VERSION,
   isDeliveredWithJournal,
   RUN_FIELDS,
   RUN_STATE,
