@@ -85,8 +85,10 @@ export class WorkflowWorkload {
   async trigger(program = this.programs.draw()): Promise<void> {
     const random = this.#random;
     this.#runs += 1;
-    const runId = random.chance(0.15) ? `order-${random.int(1, 3)}` : `run-${this.#runs}`;
-    const url = `${random.choose(ORIGINS)}/${random.chance(0.8) ? 'today' : 'before'}`;
+    const generation = random.chance(0.8) ? 'today' : 'before';
+    const isRepeated = generation === 'today' && random.chance(0.2);
+    const runId = isRepeated ? `order-${random.int(1, 3)}` : `run-${this.#runs}`;
+    const url = `${random.choose(ORIGINS)}/${generation}`;
     const context: RunContext = { runId, createdAtMs: 0, url, user: `user-${random.int(1, 9)}`, invokeCount: 0 };
     const attempts: Record<string, string> = {
       'upstash-retries': String(random.int(1, 5)),
