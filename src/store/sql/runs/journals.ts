@@ -18,7 +18,7 @@ import {
 } from './run-rows.ts';
 
 /** Why a message, and with it all of its publish, is refused. */
-export type RunRefusal = 'runOver' | 'runChanged' | { journalFull: number };
+export type RunRefusal = 'runOver' | 'runChanged' | { runTooEarly: number } | { journalFull: number };
 
 /** What stands for a message already. */
 export interface Taken {
@@ -43,6 +43,8 @@ export class Journals {
   readonly #bytesMax: number;
   readonly #runs = new Map<number, KnownRun>();
   readonly #activeById = new Map<string, KnownRun>();
+  /** When the latest run of an id began, as far as one that is to begin now would not be later. */
+  readonly #latestById = new Map<string, number>();
   /** Ids of the messages that have a slot, as far as it was asked for. */
   readonly #slots = new Map<string, string>();
   readonly #entries: SqlValue[][] = [];
@@ -78,14 +80,17 @@ export class Journals {
   /** Why the messages of a publish may not be saved; `undefined`: they may. */
   refusalOf(messages: readonly StoredNewMessage[]): RunRefusal | undefined {
     const added = new Map<number, number>();
-    for (const message of messages) {
-      const { entry, run } = message;
+    for (const { message, entry, run } of messages) {
       if (!entry) continue;
       if (run?.invoker) {
         const refusal = this.#refusalOfEntry(run.invoker.entry, added);
         if (refusal) return refusal;
       }
-      if (run && !run.isBySdk) continue;
+      if (run && !run.isBySdk) {
+        const refusal = this.#refusalOfStart(nameOf(message[MESSAGE_AT.project_id] as number, run.id), run.createdAtMs);
+        if (refusal) return refusal;
+        continue;
+      }
       const refusal = this.#refusalOfEntry(entry, added);
       if (refusal) return refusal;
     }
@@ -250,16 +255,26 @@ export class Journals {
       await this.#loadSlots(tx, runKeys, [...new Set(entries.map(({ slot }) => slot))]);
     }
     const starts = messages.flatMap(({ message, run }) =>
-      run && !run.isBySdk ? [{ projectId: message[MESSAGE_AT.project_id] as number, id: run.id }] : [],
+      run && !run.isBySdk
+        ? [{ projectId: message[MESSAGE_AT.project_id] as number, id: run.id, createdAtMs: run.createdAtMs }]
+        : [],
     );
     for (const projectId of new Set(starts.map((start) => start.projectId))) {
-      const ids = starts.filter((start) => start.projectId === projectId).map(({ id }) => id);
+      const ofProject = starts.filter((start) => start.projectId === projectId);
+      const ids = [...new Set(ofProject.map(({ id }) => id))];
       this.#know(
         await tx.query<KnownRow>(
           `select ${KNOWN_FIELDS} ${KNOWN_FROM} where r.project_id = ? and r.id in (??) and r.state = 1 for update`,
-          [projectId, [...new Set(ids)]],
+          [projectId, ids],
         ),
       );
+      const fromMs = ofProject.reduce((least, { createdAtMs }) => Math.min(least, createdAtMs), Infinity);
+      const latest = await tx.query<{ id: string; latest_ms: number }>(
+        `select id, max(created_at_ms) as latest_ms from runs
+         where project_id = ? and id in (??) and created_at_ms >= ? group by id`,
+        [projectId, ids, fromMs],
+      );
+      for (const { id, latest_ms: latestMs } of latest) this.#latestById.set(nameOf(projectId, id), latestMs);
     }
   }
 
@@ -279,6 +294,13 @@ export class Journals {
       [runKeys, slots],
     );
     for (const { run_key: runKey, slot, id } of rows) this.#slots.set(slotName({ runKey, slot }), id);
+  }
+
+  /** Runs of one id are told apart by when they began. */
+  #refusalOfStart(name: string, createdAtMs: number): RunRefusal | undefined {
+    const latestMs = this.#latestById.get(name);
+    if (latestMs === undefined || latestMs < createdAtMs || this.#activeById.has(name)) return undefined;
+    return { runTooEarly: latestMs };
   }
 
   #refusalOfEntry(entry: StoredEntry, added: Map<number, number>): RunRefusal | undefined {
