@@ -13,6 +13,7 @@ import { publishRoutes } from './publish.ts';
 import { queueRoutes } from './queues.ts';
 import type { Route, Services } from './route.ts';
 import { scheduleRoutes } from './schedules.ts';
+import { triggerRoutes } from './triggers.ts';
 import { urlGroupRoutes } from './url-groups.ts';
 
 /** The route table. Access checks, the interface document and their tests are made from it. */
@@ -20,6 +21,7 @@ export function createRoutes(services: Services): Route[] {
   const routes = [
     ...publishRoutes(services),
     ...batchRoutes(services),
+    ...triggerRoutes(services),
     ...messageRoutes(services),
     ...dlqRoutes(services),
     ...logRoutes(services),

@@ -137,7 +137,7 @@ class RunningEngine implements Engine {
       },
       contextOf: (projectId) => ({
         ...this.#acceptContext(projectId),
-        lazyAboveBytes: deps.settings.lazyAboveBytes,
+        lazyAboveBytes: deps.settings.lazyFetchBytes,
       }),
     });
     const runs = new RunCommands({

@@ -52,6 +52,11 @@ export function quotaExceeded(quota: string, limit: number): ApiError {
   return new ApiError('quota_exceeded', `quota ${quota} exceeded, current limit: ${limit}`);
 }
 
+/** The answer to an append that names no run (workflow.md 4.4, item 1): there is none that could go on. */
+export function runIdMissing(): ApiError {
+  return new ApiError('run_over', 'failed to publish to url: a Workflow-RunId header must be provided');
+}
+
 /** The answer to what is meant for a workflow run that is over (workflow.md 4.4); clients know the text, article and all. */
 export function runOver(): ApiError {
   return new ApiError('run_over', 'failed to publish to url: can not append to a a cancelled workflow');

@@ -126,8 +126,6 @@ export interface RunAppend {
   runId: string;
   /** Which incarnation of the run the sender belongs to, where it says so. */
   createdAtMs?: number;
-  /** `Workflow-Url`: where the run is served; the destination is another one for a call. */
-  url: string;
   callType: 'step' | 'toCallback' | 'stepConfig';
   features: WorkflowFeature[];
 }

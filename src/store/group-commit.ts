@@ -163,6 +163,10 @@ function weigh(command: WriteCommand): { rows: number; bytes: number } {
       const { events, follows = [] } = command.args.settlement.change;
       return { rows: 1 + follows.length, bytes: answerBytes(events) + bodyBytes(follows) };
     }
+    case 'endRuns': {
+      const follows = command.args.endings.flatMap((end) => end.follows);
+      return { rows: command.args.endings.length + follows.length, bytes: bodyBytes(follows) };
+    }
     case 'claim':
       return { rows: command.args.request.limit, bytes: 0 };
     case 'release':

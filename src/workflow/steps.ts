@@ -1,7 +1,7 @@
 /** Which step of its run does a message carry, and which slot of the journal is that step's (P8)? */
-import { Buffer } from 'node:buffer';
 import { contentHash } from '../protocol/deduplication.ts';
 import type { CallType, HeaderMap } from '../protocol/settings.ts';
+import { scalarMembers } from './scalar-members.ts';
 
 /** The step in a body, as far as it concerns us; the rest is the client library's (workflow.md 8.2). */
 export interface Step {
@@ -14,11 +14,16 @@ export interface Step {
   targetStep?: number;
 }
 
-/** Reads a published step; `undefined` when the body holds none. Members of another type than expected are left out. */
+const MEMBERS: ReadonlySet<string> = new Set(['stepId', 'stepName', 'stepType', 'concurrent', 'targetStep']);
+
+/**
+ * Reads a published step; `undefined` when the body holds none. Members of another type than expected are left out. What a
+ * step returned may be large and of any shape, so it is passed over and never taken apart.
+ */
 export function readStep(body: Uint8Array): Step | undefined {
-  const parsed = jsonOf(body);
-  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) return undefined;
-  const { stepId, stepName, stepType, concurrent, targetStep } = parsed as Record<string, unknown>;
+  const members = scalarMembers(body, MEMBERS);
+  if (!members) return undefined;
+  const { stepId, stepName, stepType, concurrent, targetStep } = members;
   if (!isCount(stepId)) return undefined;
   const step: Step = { stepId };
   if (typeof stepName === 'string') step.stepName = stepName;
@@ -68,12 +73,4 @@ export function stepIdOfCall(header: HeaderMap): number | undefined {
 
 function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
-}
-
-function jsonOf(body: Uint8Array): unknown {
-  try {
-    return JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8'));
-  } catch {
-    return undefined; // expected: bodies are whatever was published
-  }
 }
