@@ -13,7 +13,17 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   engine: ['workflow', 'protocol', 'node:crypto'],
   store: ['engine', 'workflow', 'protocol', 'node:fs', 'node:path', 'node:sqlite', 'node:worker_threads'],
   delivery: ['engine', 'workflow', 'protocol', 'undici', 'ipaddr.js', 'node:dns', 'node:net'],
-  api: ['engine', 'workflow', 'protocol', 'fastify', '@sinclair/typebox', 'ipaddr.js', 'node:crypto', 'node:http', 'node:net'],
+  api: [
+    'engine',
+    'workflow',
+    'protocol',
+    'fastify',
+    '@sinclair/typebox',
+    'ipaddr.js',
+    'node:crypto',
+    'node:http',
+    'node:net',
+  ],
   config: ['engine', 'protocol', 'node:crypto', 'node:fs', 'node:path'],
   telemetry: ['engine', 'pino'],
   operator: [

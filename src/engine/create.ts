@@ -9,7 +9,8 @@ import { type Explanation, explain } from './explain.ts';
 import type { FlowKey, FlowPin } from './lanes.ts';
 import { RetentionLoop } from './loops/retention.ts';
 import { ScheduleLoop } from './loops/schedules.ts';
-import type { Message, MessageId, Millis, NewMessage, ProjectId, WorkerId } from './model.ts';
+import { WaiterLoop } from './loops/waiters.ts';
+import type { FollowUp, Message, MessageId, Millis, NewMessage, ProjectId, WorkerId } from './model.ts';
 import { Numbers } from './numbers.ts';
 import { place, setGoing } from './placement.ts';
 import type { Clock, Delivery, EventLog, Randomness } from './ports.ts';
@@ -17,7 +18,9 @@ import { succeed } from './revive.ts';
 import { ActiveRuns } from './runs/active-runs.ts';
 import { RunCommands } from './runs/commands.ts';
 import { JournalBodies } from './runs/journal-bodies.ts';
+import { RunLogs } from './runs/logs.ts';
 import { RunPublisher } from './runs/publish.ts';
+import { RunWaits } from './runs/waits.ts';
 import { ScheduleCommands } from './schedule-commands.ts';
 import type { EngineSettings } from './settings.ts';
 import type { Accepted, AttributeFilter, FlowKeyStore, QueueStore, Saved, Store } from './stores.ts';
@@ -54,7 +57,7 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   dispatcher.wake();
   retention.start();
   const engine = new RunningEngine(deps, { numbers, dispatcher, retention, bodies });
-  engine.startSchedules();
+  engine.startLoops();
   return engine;
 }
 
@@ -72,6 +75,7 @@ class RunningEngine implements Engine {
   readonly #dispatcher: Dispatcher;
   readonly #retention: RetentionLoop;
   readonly #schedules: ScheduleLoop;
+  readonly #waiters: WaiterLoop;
   readonly #runs: RunPublisher;
   #acceptsWaiting = 0;
   #draining: Promise<void> | undefined;
@@ -94,6 +98,13 @@ class RunningEngine implements Engine {
   readonly completeRun: Engine['completeRun'];
   readonly cancelRun: Engine['cancelRun'];
   readonly readJournal: Engine['readJournal'];
+  readonly wait: Engine['wait'];
+  readonly notify: Engine['notify'];
+  readonly notifyRun: Engine['notifyRun'];
+  readonly listWaiters: Engine['listWaiters'];
+  readonly listRunEvents: Engine['listRunEvents'];
+  readonly listRuns: Engine['listRuns'];
+  readonly explainRun: Engine['explainRun'];
   readonly ping: Engine['ping'];
 
   constructor(deps: EngineDeps, { numbers, dispatcher, retention, bodies }: Parts) {
@@ -140,21 +151,31 @@ class RunningEngine implements Engine {
         lazyAboveBytes: deps.settings.lazyFetchBytes,
       }),
     });
-    const runs = new RunCommands({
-      ...deps,
-      active,
-      bodies,
+    const follow = {
       places: dispatcher,
-      placeFollowUps: (follows) => dispatcher.placeFollowUps(follows),
-    });
+      placeFollowUps: (follows: FollowUp[]) => dispatcher.placeFollowUps(follows),
+    };
+    const runs = new RunCommands({ ...deps, ...follow, active, bodies });
+    const logs = new RunLogs(store, deps.clock);
+    this.listRunEvents = logs.listRunEvents.bind(logs);
+    this.listRuns = logs.listRuns.bind(logs);
+    this.explainRun = logs.explainRun.bind(logs);
     this.completeRun = runs.completeRun.bind(runs);
     this.cancelRun = runs.cancelRun.bind(runs);
     this.readJournal = runs.readJournal.bind(runs);
+    this.#waiters = new WaiterLoop({ ...deps, ...follow });
+    const noteDeadline = (atMs: Millis): void => this.#waiters.noteDeadline(atMs);
+    const waits = new RunWaits({ ...deps, ...follow, active, numbers, noteDeadline });
+    this.wait = waits.wait.bind(waits);
+    this.notify = waits.notify.bind(waits);
+    this.notifyRun = waits.notifyRun.bind(waits);
+    this.listWaiters = waits.listWaiters.bind(waits);
   }
 
-  /** Triggers what has become due since the last process ended, and goes on from there. */
-  startSchedules(): void {
+  /** Does what has become due since the last process ended, and goes on from there. */
+  startLoops(): void {
     this.#schedules.wake();
+    this.#waiters.wake();
   }
 
   async publish(projectId: ProjectId, commands: PublishCommand[]): Promise<PublishOutcome[]> {
@@ -302,6 +323,7 @@ class RunningEngine implements Engine {
       this.#dispatcher.drain(limitMs),
       this.#retention.stop(),
       this.#schedules.stop(),
+      this.#waiters.stop(),
     ]).then(() => undefined);
     return this.#draining;
   }

@@ -1,8 +1,13 @@
 /** What `api` asks of the engine about workflow runs: checked, typed, with defaults filled in. */
-import type { HeaderMap, ResultPart } from '../protocol/settings.ts';
+import type { HeaderMap, ResultPart, WorkflowFeature } from '../protocol/settings.ts';
 import type { JournalEntry } from '../workflow/model.ts';
+import type { StepState } from '../workflow/records.ts';
+import type { RunLog } from '../workflow/run-log.ts';
 import type { MessageId, Millis, ProjectId } from './model.ts';
+import type { RunEvent, RunEventFilter, RunFilter } from './run-log-store.ts';
 import type { Waiter } from './run-stores.ts';
+import type { RunExplanation } from './runs/explain.ts';
+import type { Page, PageRequest } from './stores.ts';
 
 /** A wait that a run asks for (workflow.md 14.6). */
 export interface WaitCommand {
@@ -13,13 +18,18 @@ export interface WaitCommand {
   /** As it was sent. */
   timeout: string;
   timeoutMs: Millis;
-  /** The step, verbatim, and its ids. */
+  /** The step, its members as they were sent. */
   step: Uint8Array;
-  /** As read from the headers of the request and from `timeoutHeaders`, before the run's configuration is applied. */
+  stepId: number;
+  /** What the receiver of its result can do. */
+  features: WorkflowFeature[];
+  /** As they were asked for, before the configuration of the run is applied. */
   notified: ResultPart;
   timedOut: ResultPart;
+  /** Header maps as the list of waiters shows them. */
   headers: HeaderMap;
   timeoutHeaders: HeaderMap;
+  /** Base64. */
   timeoutBody?: string;
   callerIp?: string;
 }
@@ -34,13 +44,19 @@ export interface Notified {
 }
 
 export interface WaiterCommands {
-  /** Throws `ApiError`: 400 when the run is over. */
-  wait(projectId: ProjectId, command: WaitCommand): Promise<{ messageId: MessageId; deduplicated: boolean }>;
-  /** Wakes all that wait for the event; empty when nobody does. */
-  notify(projectId: ProjectId, eventId: string, body: Uint8Array): Promise<Notified[]>;
   /**
-   * Wakes the waiters of one run, or with `oldestOnly` one of them; is saved for its next wait when there is none.
-   * `undefined`: no such run is active. Throws `ApiError` 412 when too much is saved for it.
+   * Registers the wait, or ends it at once with what was saved for it. The id is that of the wait. Throws `ApiError` 400
+   * when the run is over.
+   */
+  wait(projectId: ProjectId, command: WaitCommand): Promise<{ messageId: MessageId; deduplicated: boolean }>;
+  /**
+   * Wakes all that wait for the event when it is called. There may be any number of them, so `tell` is told piece by piece,
+   * once each is saved.
+   */
+  notify(projectId: ProjectId, eventId: string, body: Uint8Array, tell: (piece: Notified[]) => void): Promise<void>;
+  /**
+   * Wakes all waiters of one run, or with `oldestOnly` one of them; is saved for its next wait when there is none. Answers
+   * for the first. `undefined`: no such run is active. Throws `ApiError` 412 when too much is saved for it.
    */
   notifyRun(
     projectId: ProjectId,
@@ -49,7 +65,7 @@ export interface WaiterCommands {
     body: Uint8Array,
     options: { oldestOnly: boolean },
   ): Promise<Notified | undefined>;
-  /** Up to 1,000, in order of registration. */
+  /** Up to 1,000 in order of registration, and fewer when what they were registered with is large. */
   listWaiters(projectId: ProjectId, eventId: string): Promise<Waiter[]>;
 }
 
@@ -60,4 +76,21 @@ export interface RunCommands {
   cancelRun(projectId: ProjectId, runId: string, createdAtMs?: Millis): Promise<boolean>;
   /** All of the journal that deliveries show; `undefined` when no such run is active. */
   readJournal(projectId: ProjectId, runId: string): Promise<JournalEntry[] | undefined>;
+}
+
+export interface RunLogCommands {
+  /** What happened to runs and to their messages, event by event (workflow.md 18.2). */
+  listRunEvents(projectId: ProjectId, filter: RunEventFilter, page: PageRequest): Promise<Page<RunEvent>>;
+  /**
+   * Runs with their steps (workflow.md 18.1), newest first; with `stepState` those that have a step in one of them. With
+   * `bodyBytesMax` bodies may come cut to one byte more. A page may be a short one, though more follows.
+   */
+  listRuns(
+    projectId: ProjectId,
+    filter: RunFilter & { stepState?: StepState[] },
+    page: PageRequest,
+    bodyBytesMax?: number,
+  ): Promise<Page<RunLog>>;
+  /** Why a run does not go on (P14); `undefined` when no such run is active. */
+  explainRun(projectId: ProjectId, runId: string): Promise<RunExplanation | undefined>;
 }

@@ -69,13 +69,16 @@ export interface WaiterStore {
     taken: { mailKey: number; result: NewMessage } | undefined,
     nowMs: Millis,
   ): Promise<Waiting>;
-  /** In order of registration; those of one run when `runKey` is given. */
+  /**
+   * In order of registration; those of one run when `runKey` is given. Up to `count`, and up to about 4 MiB of what they
+   * were registered with, but at least one while there is one.
+   */
   listWaiters(
     projectId: ProjectId,
     eventId: string,
     page: { runKey?: RunKey; afterKey?: MessageKey; count: number },
   ): Promise<Waiter[]>;
-  /** Removes each waiter that still is registered and saves its result; `'gone'` for the others. */
+  /** Removes each waiter that still is registered and saves its result; `'gone'`, with nothing of it done, for the others. */
   resolveWaiters(
     resolutions: { waiterKey: MessageKey; result: NewMessage }[],
     nowMs: Millis,
@@ -87,8 +90,7 @@ export interface WaiterStore {
     eventId: string,
     mail: Mail,
     mailMax: number,
-    nowMs: Millis,
   ): Promise<'saved' | 'over' | 'waited' | 'tooMuch'>;
-  /** Waiters whose deadline has come, earliest first; and when there is none, the earliest deadline. */
+  /** Waiters whose deadline has come, earliest first, as many as `listWaiters` would; and when there is none, the earliest deadline. */
   dueWaiters(request: { nowMs: Millis; limit: number }): Promise<{ due: Waiter[]; nextAtMs: Millis | undefined }>;
 }

@@ -22,7 +22,8 @@ import type {
   Standing,
   WorkerId,
 } from './model.ts';
-import type { RunStore } from './run-stores.ts';
+import type { RunLogStore } from './run-log-store.ts';
+import type { RunStore, WaiterStore } from './run-stores.ts';
 import type { Schedule, ScheduleChange, TriggeredMessage } from './schedules.ts';
 import type { Endpoint, EndpointSelector, UrlGroup, UrlGroupLimits } from './url-groups.ts';
 
@@ -434,8 +435,10 @@ export interface FlowKeyStore {
 export interface Store
   extends MessageStore,
     RunStore,
+    WaiterStore,
     DeadMessageStore,
     LogStore,
+    RunLogStore,
     ProjectStore,
     UrlGroupStore,
     ScheduleStore,

@@ -36,10 +36,18 @@ const ROUTES = [
   '/v2/flowcontrol/*/resetrate',
   '/v2/flowcontrol/*/reset',
   '/v2/globalparallelism',
+  '/v2/wait/*',
+  '/v2/notify/*/*',
+  '/v2/waiters/*',
+  '/v2/workflows/hooks/*/*/*',
   '/v2/keys/rotate',
   '/v2/rotate',
   '/v2/logs',
   '/v2/events',
+  '/v2/workflows/logs',
+  '/v2/workflows/events',
+  '/v2/workflows/messagelogs',
+  '/v2/workflows/runs/*/explain',
 ];
 
 /** The words that may follow at one point of a path; `*` among them when an id may. */
@@ -60,7 +68,7 @@ for (const route of ROUTES) {
 
 /** Splits a raw request target, in origin-form or absolute-form. Only a POST to `/v2/schedules/…` carries a destination. */
 export function readTarget(rawTarget: string, method = 'POST'): RequestTarget {
-  const target = rawTarget.startsWith('/') ? rawTarget : originFormOf(rawTarget);
+  const target = pathAndQueryOf(rawTarget);
   const queryAt = target.indexOf('?');
   const path = queryAt < 0 ? target : target.slice(0, queryAt);
   const rawQuery = queryAt < 0 ? '' : target.slice(queryAt + 1);
@@ -82,6 +90,11 @@ export function readTarget(rawTarget: string, method = 'POST'): RequestTarget {
     return { routePath: '/v2/schedules', rawDestination: path.slice('/v2/schedules/'.length), rawQuery };
   }
   return { routePath: routePathOf(path), rawDestination: undefined, rawQuery };
+}
+
+/** The raw target as it is in origin-form: path and query. */
+export function pathAndQueryOf(rawTarget: string): string {
+  return rawTarget.startsWith('/') ? rawTarget : originFormOf(rawTarget);
 }
 
 /** `http://host/path` to `/path`. What is neither form (`*`, `host:443`) stays as it is and matches no route. */

@@ -17,6 +17,9 @@ import { type EndRunsAnswer, type EndRunsArgs, endAll } from './sql/runs/end.ts'
 import { changeSchedules, deleteSchedule, saveSchedule } from './sql/schedules.ts';
 import { type SettleAnswer, type SettleArgs, settleAll } from './sql/settle.ts';
 import { addEndpoints, deleteUrlGroup, removeEndpoints, setGroupHeaders } from './sql/url-groups.ts';
+import { saveMail } from './sql/waiters/mail.ts';
+import { addWaiter } from './sql/waiters/register.ts';
+import { resolveWaiters } from './sql/waiters/waiters.ts';
 
 /** Commands that run one after the other. `accept`, `settle` and `endRuns` are merged instead. */
 const SINGLE = {
@@ -39,6 +42,9 @@ const SINGLE = {
   saveSchedule,
   changeSchedules,
   deleteSchedule,
+  addWaiter,
+  resolveWaiters,
+  saveMail,
   saveQueue,
   setQueuePaused,
   deleteQueue,

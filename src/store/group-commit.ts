@@ -157,6 +157,16 @@ function weigh(command: WriteCommand): { rows: number; bytes: number } {
       const messages = command.args.changes.flatMap((change) => change.messages);
       return { rows: command.args.changes.length + messages.length, bytes: bodyBytes(messages) };
     }
+    case 'resolveWaiters': {
+      const results = command.args.resolutions.map(({ result }) => result);
+      return { rows: results.length, bytes: bodyBytes(results) };
+    }
+    case 'addWaiter': {
+      const { wait, taken } = command.args;
+      return { rows: 2, bytes: bodyBytes(taken ? [wait, taken.result] : [wait]) };
+    }
+    case 'saveMail':
+      return { rows: 1, bytes: command.args.body?.byteLength ?? 0 };
     case 'saveSchedule':
       return { rows: 2, bytes: bodyBytes([{ content: command.args.schedule.plan }]) };
     case 'settle': {

@@ -10,8 +10,12 @@ import { listLogs } from './sql/logs.ts';
 import type { Position } from './sql/page.ts';
 import { listProjects, listTokens, signingKeys } from './sql/projects.ts';
 import { findActiveRun, findRecords, findRun, readJournal } from './sql/runs/find.ts';
+import { listHistories } from './sql/runs/run-histories.ts';
+import { listRunEvents } from './sql/runs/run-logs.ts';
 import { dueSchedules, findSchedule, listSchedules } from './sql/schedules.ts';
 import { findUrlGroup, listUrlGroups } from './sql/url-groups.ts';
+import { nextMail } from './sql/waiters/mail.ts';
+import { dueWaiters, listWaiters } from './sql/waiters/waiters.ts';
 
 const READS = {
   find,
@@ -23,6 +27,8 @@ const READS = {
   deadAt: (queries: Queries, args: { projectId: number; places: Position[] }) =>
     deadAt(queries, args.projectId, args.places),
   listLogs,
+  listRunEvents,
+  listHistories,
   listProjects: (queries: Queries, _args: Record<never, never>) => listProjects(queries),
   listTokens: (queries: Queries, _args: Record<never, never>) => listTokens(queries),
   signingKeys,
@@ -35,6 +41,9 @@ const READS = {
   findRun,
   findRecords,
   readJournal,
+  nextMail,
+  listWaiters,
+  dueWaiters,
   findQueue,
   listQueues,
   findKey,
@@ -58,9 +67,12 @@ export const LONG_READS: ReadonlySet<ReadMethod> = new Set<ReadMethod>([
   'listDead',
   'deadAt',
   'listLogs',
+  'listRunEvents',
+  'listHistories',
   'listUrlGroups',
   'listSchedules',
   'readJournal',
+  'listWaiters',
   'findQueue',
   'listQueues',
   'findKey',

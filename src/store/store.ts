@@ -15,7 +15,8 @@ import type {
   RunEnding,
   Settlement,
 } from '../engine/model.ts';
-import type { EndedAs } from '../engine/run-stores.ts';
+import type { RunEvent, RunEventFilter, RunFilter } from '../engine/run-log-store.ts';
+import type { EndedAs, Mail, NewWaiter, Waiter, Waiting } from '../engine/run-stores.ts';
 import type { Schedule, ScheduleChange } from '../engine/schedules.ts';
 import type {
   Accepted,
@@ -33,6 +34,7 @@ import type {
   Page,
   PageRequest,
   Project,
+  Saved,
   ScheduleView,
   SealedKeys,
   Settled,
@@ -46,9 +48,11 @@ import { decodeCursor, dlqIdOf, encodeCursor } from '../protocol/cursor.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { keyOfMessageId } from '../protocol/ids.ts';
 import type { HeaderMap } from '../protocol/settings.ts';
+import type { RunHistory } from '../workflow/history.ts';
 import type { JournalEntry, Run, RunKey } from '../workflow/model.ts';
 import type { WriteMethod, Writes } from './batch.ts';
 import { decodeAccepted, decodeClaimed, decodeFlowKey, decodeLive, decodeQueue, decodeSaved } from './decode-lanes.ts';
+import { decodeHistories, decodeRunEvents } from './decode-run-logs.ts';
 import type { ReadMethod, Reads } from './reads.ts';
 import type { DeadRow } from './sql/dead.ts';
 import type { PageRows, Position, Slice } from './sql/page.ts';
@@ -59,15 +63,17 @@ import {
   decodeDetail,
   decodeHeader,
   decodeMessage,
+  encodeBytes,
   encodeHeader,
   encodeNewMessage,
   encodeSettlement,
   logStateOf,
 } from './sql/rows.ts';
 import { encodeEnding } from './sql/runs/ending-rows.ts';
-import { decodeJournalEntry, decodeRun } from './sql/runs/run-rows.ts';
+import { decodeJournalEntry, decodeRun, RUN_STATE } from './sql/runs/run-rows.ts';
 import { decodeSchedule, decodeScheduleViews, encodeSchedule, encodeScheduleChange } from './sql/schedule-rows.ts';
 import type { UrlGroupRow } from './sql/url-groups.ts';
+import { decodeMail, decodeWaiter, encodeWait } from './waiter-codec.ts';
 
 /** Windows of a list that one page may look through for rows that match (`WINDOW` in sql/page.ts rows each). */
 const WINDOWS_MAX = 50;
@@ -317,6 +323,44 @@ export class SqlStore implements Store {
     });
   }
 
+  async listRunEvents(projectId: ProjectId, filter: RunEventFilter, page: PageRequest): Promise<Page<RunEvent>> {
+    const { messageId, state, fromMs: _from, toMs: _to, ...attributes } = filter;
+    const messages = messageId && { ids: messageId, keys: keysOf(messageId) };
+    return this.#readPage(filter, page, async (slice) => {
+      const rows = await this.#connection.read('listRunEvents', {
+        projectId,
+        filter: attributes,
+        slice,
+        ...(messages && { messages }),
+        ...(state && { states: state.map(codeOfLogState) }),
+      });
+      const { next, windowEnd, bytes } = rows;
+      return { items: decodeRunEvents(rows), bytes, ...(next && { next }), ...(windowEnd && { windowEnd }) };
+    });
+  }
+
+  async listRunHistories(
+    projectId: ProjectId,
+    filter: RunFilter,
+    page: PageRequest,
+    bodyBytesMax?: number,
+  ): Promise<Page<RunHistory>> {
+    const { messageId, state, fromMs: _from, toMs: _to, ...attributes } = filter;
+    const messages = messageId && { ids: messageId, keys: keysOf(messageId) };
+    return this.#readPage(filter, page, async (slice) => {
+      const rows = await this.#connection.read('listHistories', {
+        projectId,
+        filter: attributes,
+        slice,
+        ...(messages && { messages }),
+        ...(state && { states: state.map((name) => RUN_STATE[name]) }),
+        ...(bodyBytesMax !== undefined && { bodyBytesMax }),
+      });
+      const { next, windowEnd, bytes } = rows;
+      return { items: decodeHistories(rows), bytes, ...(next && { next }), ...(windowEnd && { windowEnd }) };
+    });
+  }
+
   ensureProject(name: string, signingKeys: SealedKeys, nowMs: Millis): Promise<Project> {
     return this.#connection.write('ensureProject', { name, signingKeys, nowMs });
   }
@@ -425,6 +469,65 @@ export class SqlStore implements Store {
       due: due.map((row) => ({ schedule: decodeSchedule(row), isBusy: row.busy === 1 })),
       nextAtMs: nextAtMs ?? undefined,
     };
+  }
+
+  async nextMail(runKey: RunKey, eventId: string): Promise<Mail | undefined> {
+    const row = await this.#connection.read('nextMail', { runKey, eventId });
+    return row === null ? undefined : decodeMail(row);
+  }
+
+  async addWaiter(
+    waiter: NewWaiter,
+    taken: { mailKey: number; result: NewMessage } | undefined,
+    nowMs: Millis,
+  ): Promise<Waiting> {
+    const answer = await this.#connection.write('addWaiter', {
+      wait: encodeWait(waiter),
+      taken: taken ? { mailKey: taken.mailKey, result: encodeNewMessage(taken.result) } : null,
+      limits: this.#limits,
+      nowMs,
+    });
+    return answer.kind === 'answered' ? { kind: 'answered', saved: decodeSaved(answer.saved) } : answer;
+  }
+
+  async listWaiters(
+    projectId: ProjectId,
+    eventId: string,
+    { runKey = null, afterKey = -1, count }: { runKey?: RunKey | null; afterKey?: MessageKey; count: number },
+  ): Promise<Waiter[]> {
+    const rows = await this.#connection.read('listWaiters', { projectId, eventId, runKey, afterKey, count });
+    return rows.map(decodeWaiter);
+  }
+
+  async resolveWaiters(
+    resolutions: { waiterKey: MessageKey; result: NewMessage }[],
+    nowMs: Millis,
+  ): Promise<(Saved | 'gone')[]> {
+    const answers = await this.#connection.write('resolveWaiters', {
+      resolutions: resolutions.map(({ waiterKey, result }) => ({ waiterKey, result: encodeNewMessage(result) })),
+      limits: this.#limits,
+      nowMs,
+    });
+    return answers.map((saved) => (saved === null ? 'gone' : decodeSaved(saved)));
+  }
+
+  saveMail(
+    projectId: ProjectId,
+    runKey: RunKey,
+    eventId: string,
+    { key, body }: Mail,
+    mailMax: number,
+  ): Promise<'saved' | 'over' | 'waited' | 'tooMuch'> {
+    const mail = { projectId, runKey, eventId, key, body: encodeBytes(body), mailMax };
+    return this.#connection.write('saveMail', mail);
+  }
+
+  async dueWaiters(request: {
+    nowMs: Millis;
+    limit: number;
+  }): Promise<{ due: Waiter[]; nextAtMs: Millis | undefined }> {
+    const { due, nextAtMs } = await this.#connection.read('dueWaiters', request);
+    return { due: due.map(decodeWaiter), nextAtMs: nextAtMs ?? undefined };
   }
 
   saveQueue(

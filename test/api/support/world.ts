@@ -258,6 +258,7 @@ async function countAll(list: (page: PageRequest) => Promise<Page<unknown>>): Pr
 
 class MemoryAccounts implements Accounts {
   readonly #callers: ReadonlyMap<string, Caller>;
+  readonly #projects: ReadonlyMap<string, ProjectId>;
   readonly #keys = new Map<ProjectId, SigningKeys>();
   #rotations = 0;
 
@@ -268,11 +269,19 @@ class MemoryAccounts implements Accounts {
       [hashToken(PUBLISH_ONLY_TOKEN), { projectId: first, scope: 'publish-only' }],
       [hashToken(OTHER_TOKEN), { projectId: second, scope: 'full' }],
     ]);
+    this.#projects = new Map([
+      ['first', first],
+      ['second', second],
+    ]);
     for (const projectId of [first, second]) this.#keys.set(projectId, { current: 'sig_1', next: 'sig_2' });
   }
 
   authenticate(tokenHash: string): Caller | undefined {
     return this.#callers.get(tokenHash);
+  }
+
+  projectNamed(name: string): ProjectId | undefined {
+    return this.#projects.get(name);
   }
 
   signingKeys(projectId: ProjectId): Promise<SigningKeys> {

@@ -13,6 +13,7 @@ import { retentionConformance } from './retention.ts';
 import { schedulesConformance } from './schedules.ts';
 import { settleConformance } from './settle.ts';
 import { urlGroupsConformance } from './url-groups.ts';
+import { waitersConformance } from './waiters.ts';
 import type { OpenStore } from './world.ts';
 
 /** `open` gives an empty store with the schema; it is closed by the suite. */
@@ -30,6 +31,7 @@ export function storeConformance(name: string, open: OpenStore): void {
     ['projects', projectsConformance],
     ['URL groups', urlGroupsConformance],
     ['schedules', schedulesConformance],
+    ['waiters', waitersConformance],
     ['retention', retentionConformance],
   ];
   describe(`${name} store`, () => {
