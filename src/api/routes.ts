@@ -13,7 +13,9 @@ import { messageRoutes } from './messages.ts';
 import { publishRoutes } from './publish.ts';
 import { queueRoutes } from './queues.ts';
 import type { Route, Services } from './route.ts';
+import { runDlqRoutes } from './run-dlq.ts';
 import { runLogRoutes } from './run-logs.ts';
+import { runRoutes } from './runs.ts';
 import { scheduleRoutes } from './schedules.ts';
 import { triggerRoutes } from './triggers.ts';
 import { urlGroupRoutes } from './url-groups.ts';
@@ -33,6 +35,8 @@ export function createRoutes(services: Services): Route[] {
     ...scheduleRoutes(services),
     ...queueRoutes(services),
     ...flowControlRoutes(services),
+    ...runRoutes(services),
+    ...runDlqRoutes(services),
     ...waiterRoutes(services),
     ...hookRoutes(services),
     ...keyRoutes(services),

@@ -385,8 +385,12 @@ export class Dispatcher implements Places {
   }
 }
 
+/** A run that fails is told by which of them its failure is told. */
 function withFollows(settlement: Settlement, follows: NewMessage[]): Settlement {
-  return { ...settlement, change: { ...settlement.change, follows } };
+  const { change } = settlement;
+  const told = follows.find(({ message }) => message.settings.run?.callType === 'failureCall');
+  const ending = change.ending && told && { ...change.ending, failureCallbackKey: told.message.key };
+  return { ...settlement, change: { ...change, follows, ...(ending && { ending }) } };
 }
 
 /** Bytes that a message has in memory while its attempt runs, about. */

@@ -4,6 +4,7 @@
  * change is durable (P1). All throw `StoreUnavailable` when nothing was written and the caller may try again.
  */
 import type { HeaderMap } from '../protocol/settings.ts';
+import type { DeadRunStore } from './dead-runs.ts';
 import type { FlowKey, FlowPin, Queue } from './lanes.ts';
 import type {
   Burial,
@@ -435,6 +436,7 @@ export interface FlowKeyStore {
 export interface Store
   extends MessageStore,
     RunStore,
+    DeadRunStore,
     WaiterStore,
     DeadMessageStore,
     LogStore,

@@ -10,6 +10,7 @@ import type {
   RunStart,
   WorkflowFeature,
 } from '../../protocol/settings.ts';
+import { keepsTriggerConfiguration } from '../../protocol/workflow/generations.ts';
 import { configured, configuredCallback, redactedLike, runConfigOf } from '../../workflow/configuration.ts';
 import type { Run } from '../../workflow/model.ts';
 import { readStep, slotOf } from '../../workflow/steps.ts';
@@ -73,7 +74,7 @@ export function draftOfAdoption(
   const config = {
     ...run.config,
     features: start.features,
-    isKept: run.config.isKept || start.features.includes('WF_TriggerOnConfig'),
+    isKept: run.config.isKept || keepsTriggerConfiguration(start.features),
     isUnknownSdk: false,
   };
   const published = newMessageOf(command, key, context);

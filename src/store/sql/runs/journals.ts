@@ -70,6 +70,11 @@ export class Journals {
     return journals;
   }
 
+  /** For runs that begin with what others have recorded. */
+  static empty(context: WriteContext): Journals {
+    return new Journals(context, 0);
+  }
+
   /** Why the messages of a publish may not be saved; `undefined`: they may. */
   refusalOf(messages: readonly StoredNewMessage[]): RunRefusal | undefined {
     const added = new Map<number, number>();
@@ -144,14 +149,46 @@ export class Journals {
     return { position, bytes: sent };
   }
 
-  /** An entry that is no message: its content is saved here as well. */
-  record(record: StoredRecord, event: RunLogState): void {
+  /** An entry that is no message: its content is saved here as well. Without `event` the log is not told of it. */
+  record(record: StoredRecord, event?: RunLogState): void {
     const known = this.#runs.get(record.entry.runKey);
     if (!known) throw new Error(`run ${record.entry.runKey} is not known`);
     this.#records.push(record);
     this.#enterKey(known, record.entry, record.key, record.createdAtMs);
     this.#slots.set(slotName(record.entry), record.content[CONTENT_AT.id] as string);
+    if (event === undefined) return;
     this.#events.push({ projectId: known.project_id, runKey: known.key, state: event, atMs: record.createdAtMs });
+  }
+
+  /** An entry whose content another journal has too. */
+  share(key: number, entry: StoredEntry): void {
+    const known = this.#runs.get(entry.runKey);
+    if (!known) throw new Error(`run ${entry.runKey} is not known`);
+    this.#enterKey(known, entry, key, known.created_at_ms);
+  }
+
+  /** A run begins whose first entry is still to come. */
+  begin(run: Pick<KnownRun, 'key' | 'project_id' | 'id' | 'url' | 'created_at_ms' | 'config' | 'message_id'>): void {
+    const begun: KnownRun = {
+      ...run,
+      state: RUN_STATE.RUN_STARTED,
+      version: FIRST_VERSION,
+      entries: 0,
+      journal_bytes: 0,
+      isNew: true,
+      isChanged: true,
+    };
+    this.#runs.set(begun.key, begun);
+    this.#activeById.set(nameOf(begun.project_id, begun.id), begun);
+  }
+
+  /** The invocation waits for the end of a run. */
+  awaitEnd(runKey: number, { key, entry }: StoredRecord): void {
+    this.#invocations.push([runKey, key, entry.runKey]);
+  }
+
+  logStart(run: { projectId: number; runKey: number; atMs: number }): void {
+    this.#events.push({ ...run, state: 'RUN_STARTED' });
   }
 
   /** An invocation of a run that runs already: it waits for the end of that one (workflow.md 14.8). */
@@ -266,36 +303,23 @@ export class Journals {
     return { messageId: run?.message_id ?? '', run: null };
   }
 
-  #begin(stored: StoredNewMessage, entry: StoredEntry): void {
-    const { message, content, run } = stored;
+  #begin({ message, content, run }: StoredNewMessage, { runKey }: StoredEntry): void {
     if (!run) return;
-    const begun: KnownRun = {
-      key: entry.runKey,
-      project_id: message[MESSAGE_AT.project_id] as number,
+    const projectId = message[MESSAGE_AT.project_id] as number;
+    this.begin({
+      key: runKey,
+      project_id: projectId,
       id: run.id,
       url: run.url,
       created_at_ms: run.createdAtMs,
-      state: RUN_STATE.RUN_STARTED,
-      version: FIRST_VERSION,
       config: run.config,
-      entries: 0,
-      journal_bytes: 0,
       message_id: content[CONTENT_AT.id] as string,
-      isNew: true,
-      isChanged: true,
-    };
-    this.#runs.set(begun.key, begun);
-    this.#activeById.set(nameOf(begun.project_id, begun.id), begun);
+    });
     if (run.invoker) {
       this.record(run.invoker, 'INVOKED');
-      this.#invocations.push([begun.key, run.invoker.key, run.invoker.entry.runKey]);
+      this.awaitEnd(runKey, run.invoker);
     }
-    this.#events.push({
-      projectId: begun.project_id,
-      runKey: begun.key,
-      state: 'RUN_STARTED',
-      atMs: begun.created_at_ms,
-    });
+    this.logStart({ projectId, runKey, atMs: run.createdAtMs });
   }
 
   /** The message takes the place of the run's first, in the words of the library that has made itself known. */
