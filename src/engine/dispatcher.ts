@@ -8,6 +8,7 @@ import { mintMessageId } from '../protocol/ids.ts';
 import { type Decision, decide } from './decide.ts';
 import { InFlight } from './in-flight.ts';
 import type {
+  Change,
   Claimed,
   ClaimToken,
   FollowUp,
@@ -385,12 +386,12 @@ export class Dispatcher implements Places {
   }
 }
 
-/** A run that fails is told by which of them its failure is told. */
+/** With its key, the message that tells of the failure of a run is known as that of the run. */
 function withFollows(settlement: Settlement, follows: NewMessage[]): Settlement {
-  const { change } = settlement;
+  const change: Change = { ...settlement.change, follows };
   const told = follows.find(({ message }) => message.settings.run?.callType === 'failureCall');
-  const ending = change.ending && told && { ...change.ending, failureCallbackKey: told.message.key };
-  return { ...settlement, change: { ...change, follows, ...(ending && { ending }) } };
+  if (change.ending && told) change.ending = { ...change.ending, failureCallbackKey: told.message.key };
+  return { ...settlement, change };
 }
 
 /** Bytes that a message has in memory while its attempt runs, about. */

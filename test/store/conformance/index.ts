@@ -10,6 +10,7 @@ import { lanesConformance } from './lanes.ts';
 import { logsConformance } from './logs.ts';
 import { projectsConformance } from './projects.ts';
 import { retentionConformance } from './retention.ts';
+import { runLogsConformance } from './run-logs.ts';
 import { schedulesConformance } from './schedules.ts';
 import { settleConformance } from './settle.ts';
 import { urlGroupsConformance } from './url-groups.ts';
@@ -32,6 +33,7 @@ export function storeConformance(name: string, open: OpenStore): void {
     ['URL groups', urlGroupsConformance],
     ['schedules', schedulesConformance],
     ['waiters', waitersConformance],
+    ['logs of runs', runLogsConformance],
     ['retention', retentionConformance],
   ];
   describe(`${name} store`, () => {
