@@ -39,9 +39,9 @@ export class Journals {
   readonly #bytesMax: number;
   readonly #runs = new Map<number, KnownRun>();
   readonly #activeById = new Map<string, KnownRun>();
+  readonly #slots = new TakenSlots();
   /** When the latest run of an id began, as far as one that is to begin now would not be later. */
   readonly #latestById = new Map<string, number>();
-  readonly #slots = new TakenSlots();
   readonly #entries: SqlValue[][] = [];
   readonly #records: StoredRecord[] = [];
   readonly #invocations: SqlValue[][] = [];
@@ -75,11 +75,9 @@ export class Journals {
   /** Why the messages of a publish may not be saved; `undefined`: they may. What is there already is no reason. */
   refusalOf(messages: readonly StoredNewMessage[]): RunRefusal | undefined {
     const added = new Map<number, number>();
-    for (const message of messages) {
-      const { entry, run } = message;
+    for (const { message, entry, run } of messages) {
       if (!entry) continue;
-      const refusal = run ? this.#refusalOfRun(message, entry) : this.#refusalOf(entry, added);
-      const refused = refusal ?? (run?.invoker ? this.#refusalOf(run.invoker.entry, added) : undefined);
+      const refused = this.#refusalOfOne(message, entry, run, added);
       if (refused) return refused;
     }
     return undefined;
@@ -279,12 +277,23 @@ export class Journals {
     }
   }
 
-  /** Runs of one id are told apart by when they began. */
-  #refusalOfRun({ message, run }: StoredNewMessage, entry: StoredEntry): RunRefusal | undefined {
-    if (!run || run.isBySdk) return this.#refusalOfAdoption(entry);
+  #refusalOfOne(
+    message: StoredNewMessage['message'],
+    entry: StoredEntry,
+    run: StoredNewMessage['run'],
+    added: Map<number, number>,
+  ): RunRefusal | undefined {
+    if (!run) return this.#refusalOf(entry, added);
+    if (run.isBySdk) return this.#refusalOfAdoption(entry);
     const name = nameOf(message[MESSAGE_AT.project_id] as number, run.id);
+    const refusal = this.#refusalOfStart(name, run.createdAtMs);
+    return refusal ?? (run.invoker ? this.#refusalOf(run.invoker.entry, added) : undefined);
+  }
+
+  /** Runs of one id are told apart by when they began. */
+  #refusalOfStart(name: string, createdAtMs: number): RunRefusal | undefined {
     const latestMs = this.#latestById.get(name);
-    if (latestMs === undefined || latestMs < run.createdAtMs || this.#activeById.has(name)) return undefined;
+    if (latestMs === undefined || latestMs < createdAtMs || this.#activeById.has(name)) return undefined;
     return { runTooEarly: latestMs };
   }
 
