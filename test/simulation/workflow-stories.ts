@@ -2,13 +2,8 @@
 import type { EntryKind, LogState, MessageId, MessageKey, Millis, RunLogState } from '../../src/engine/model.ts';
 import type { LogEntry } from '../../src/engine/stores.ts';
 import type { MessageSettings } from '../../src/protocol/settings.ts';
-import {
-  CONTENT_FIELDS,
-  type ContentRow,
-  decodeMessage,
-  decodeSettings,
-  logStateOf,
-} from '../../src/store/sql/rows.ts';
+import { decodeSettings } from '../../src/store/sql/content-rows.ts';
+import { CONTENT_FIELDS, type ContentRow, decodeMessage, logStateOf } from '../../src/store/sql/rows.ts';
 import { ENTRY_KIND, runStateOf } from '../../src/store/sql/runs/run-rows.ts';
 import type { RunConfig, RunKey, RunState } from '../../src/workflow/model.ts';
 import { groupBy } from './group-by.ts';
