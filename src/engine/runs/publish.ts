@@ -48,8 +48,9 @@ export class RunPublisher {
     commands: PublishCommand[],
   ): Promise<{ news: NewMessage[]; accepted: Accepted[]; context: DraftContext }> {
     const { store, active, bodies, intake, contextOf } = this.#deps;
+    let runsAfterMs = 0;
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
-      const context = contextOf(projectId);
+      const context = { ...contextOf(projectId), runsAfterMs };
       const { drafts, remembered } = await this.#draft(commands, context);
       const news = await intake.place(drafts);
       const accepted = await intake.admit(news, async () => {
@@ -61,10 +62,9 @@ export class RunPublisher {
         }
         return saved;
       });
-      const refusal = accepted.find(
-        ({ kind }) => kind === 'runChanged' || kind === 'runOver' || kind === 'journalFull',
-      );
+      const refusal = accepted.find(isRefused);
       if (refusal?.kind === 'journalFull') throw quotaExceeded('maxJournalSize', refusal.limit);
+      if (refusal?.kind === 'runTooEarly') runsAfterMs = Math.max(runsAfterMs, refusal.latestMs);
       // What was read just now is over indeed.
       if (refusal?.kind === 'runOver' && remembered.length === 0) throw runOver();
       if (!refusal) return { news, accepted, context };
@@ -122,6 +122,13 @@ export class RunPublisher {
     if (!run || !isOf(run, createdAtMs)) throw runOver();
     return run;
   }
+}
+
+type Refused = Extract<Accepted, { kind: 'runChanged' | 'runOver' | 'runTooEarly' | 'journalFull' }>;
+
+function isRefused(accepted: Accepted): accepted is Refused {
+  const { kind } = accepted;
+  return kind === 'runChanged' || kind === 'runOver' || kind === 'runTooEarly' || kind === 'journalFull';
 }
 
 /** Whether `run` is the incarnation that is meant; senders that do not know it say nothing, or 0. */

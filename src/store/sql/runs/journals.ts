@@ -20,7 +20,7 @@ import {
 import { type Taken, TakenSlots } from './taken-slots.ts';
 
 /** Why a message, and with it all of its publish, is refused. */
-export type RunRefusal = 'runOver' | 'runChanged' | { journalFull: number };
+export type RunRefusal = 'runOver' | 'runChanged' | { runTooEarly: number } | { journalFull: number };
 
 interface KnownRun extends RunRow {
   journal_bytes: number;
@@ -40,6 +40,8 @@ export class Journals {
   readonly #runs = new Map<number, KnownRun>();
   readonly #activeById = new Map<string, KnownRun>();
   readonly #slots = new TakenSlots();
+  /** When the latest run of an id began, as far as one that is to begin now would not be later. */
+  readonly #latestById = new Map<string, number>();
   readonly #entries: SqlValue[][] = [];
   readonly #records: StoredRecord[] = [];
   readonly #invocations: SqlValue[][] = [];
@@ -73,10 +75,9 @@ export class Journals {
   /** Why the messages of a publish may not be saved; `undefined`: they may. What is there already is no reason. */
   refusalOf(messages: readonly StoredNewMessage[]): RunRefusal | undefined {
     const added = new Map<number, number>();
-    for (const { entry, run } of messages) {
+    for (const { message, entry, run } of messages) {
       if (!entry) continue;
-      const refusal = run?.isBySdk ? this.#refusalOfAdoption(entry) : run ? undefined : this.#refusalOf(entry, added);
-      const refused = refusal ?? (run?.invoker ? this.#refusalOf(run.invoker.entry, added) : undefined);
+      const refused = this.#refusalOfOne(message, entry, run, added);
       if (refused) return refused;
     }
     return undefined;
@@ -244,16 +245,26 @@ export class Journals {
       await this.#slots.load(tx, entries);
     }
     const starts = messages.flatMap(({ message, run }) =>
-      run && !run.isBySdk ? [{ projectId: message[MESSAGE_AT.project_id] as number, id: run.id }] : [],
+      run && !run.isBySdk
+        ? [{ projectId: message[MESSAGE_AT.project_id] as number, id: run.id, createdAtMs: run.createdAtMs }]
+        : [],
     );
     for (const projectId of new Set(starts.map((start) => start.projectId))) {
-      const ids = starts.filter((start) => start.projectId === projectId).map(({ id }) => id);
+      const ofProject = starts.filter((start) => start.projectId === projectId);
+      const ids = [...new Set(ofProject.map(({ id }) => id))];
       this.#know(
         await tx.query<KnownRow>(
           `select ${KNOWN_FIELDS} ${KNOWN_FROM} where r.project_id = ? and r.id in (??) and r.state = 1 for update of r`,
-          [projectId, [...new Set(ids)]],
+          [projectId, ids],
         ),
       );
+      const fromMs = ofProject.reduce((least, { createdAtMs }) => Math.min(least, createdAtMs), Infinity);
+      const latest = await tx.query<{ id: string; latest_ms: number }>(
+        `select id, max(created_at_ms) as latest_ms from runs
+         where project_id = ? and id in (??) and created_at_ms >= ? group by id`,
+        [projectId, ids, fromMs],
+      );
+      for (const { id, latest_ms: latestMs } of latest) this.#latestById.set(nameOf(projectId, id), latestMs);
     }
   }
 
@@ -264,6 +275,26 @@ export class Journals {
       this.#runs.set(run.key, run);
       if (run.state === RUN_STATE.RUN_STARTED) this.#activeById.set(nameOf(run.project_id, run.id), run);
     }
+  }
+
+  #refusalOfOne(
+    message: StoredNewMessage['message'],
+    entry: StoredEntry,
+    run: StoredNewMessage['run'],
+    added: Map<number, number>,
+  ): RunRefusal | undefined {
+    if (!run) return this.#refusalOf(entry, added);
+    if (run.isBySdk) return this.#refusalOfAdoption(entry);
+    const name = nameOf(message[MESSAGE_AT.project_id] as number, run.id);
+    const refusal = this.#refusalOfStart(name, run.createdAtMs);
+    return refusal ?? (run.invoker ? this.#refusalOf(run.invoker.entry, added) : undefined);
+  }
+
+  /** Runs of one id are told apart by when they began. */
+  #refusalOfStart(name: string, createdAtMs: number): RunRefusal | undefined {
+    const latestMs = this.#latestById.get(name);
+    if (latestMs === undefined || latestMs < createdAtMs || this.#activeById.has(name)) return undefined;
+    return { runTooEarly: latestMs };
   }
 
   #refusalOf(entry: StoredEntry, added: Map<number, number>): RunRefusal | undefined {
