@@ -119,7 +119,7 @@ class Edge {
     const forwardedFor = headers['x-forwarded-for'];
     const callerIp = this.#callerIp(request.socket.remoteAddress, forwardedFor as string | undefined);
     const { ids, rawDestination, rawQuery } = match;
-    const calledUrl = (): CalledUrl => this.#calledUrl(request);
+    const calledUrl = (): CalledUrl => this.#calledUrl(request, match.rawTarget);
     const sent = { method, ids, id: ids[0] ?? '', rawDestination, rawQuery, rawHeaders, calledUrl, body };
     return route.handle({ projectId, scope, isTokenInHeader, callerIp, ...sent });
   }

@@ -18,7 +18,7 @@ export async function readJson(body: RequestBody, limit: JsonLimit): Promise<unk
   return bytes.length === 0 ? undefined : parseJson(bytes, limit.valuesMax);
 }
 
-/** The same for bytes that were read. */
+/** The same for bytes that are there already. */
 export function parseJson(bytes: Uint8Array, valuesMax: number): unknown {
   if (holdsMoreThan(valuesMax, bytes)) {
     throw new ApiError('invalid_body', `invalid request body: at most ${valuesMax} JSON values are accepted`);

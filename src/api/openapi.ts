@@ -66,6 +66,7 @@ const DESCRIPTION = [
 /** By the first words of a path behind `/v2`; a path that is not below `/v2` belongs to the server itself. */
 const SECTIONS: Readonly<Record<string, string>> = {
   publish: 'Publish',
+  trigger: 'Publish',
   enqueue: 'Publish',
   batch: 'Publish',
   messages: 'Messages',
@@ -106,7 +107,7 @@ const REFUSALS: Readonly<Record<number, string>> = {
   404: 'What the request names is not there.',
   412: 'A quota is exceeded; the error names it and its limit.',
   413: 'The body is too large.',
-  422: 'What would be 400 elsewhere, which here would say that the workflow run is over.',
+  422: 'As 400, in what a running workflow sends: to its library a 400 says that the run is over.',
   429: 'Too many messages today, or too many requests in this second; the headers say which, and until when.',
   503: 'The server cannot take the request now; ask again after `Retry-After`.',
 };
@@ -258,8 +259,7 @@ function parametersOf({ path, takes = {} }: Route, schemas: SchemaWriter): Param
   const ownNames = parameterNames(ownPathOf(path));
   const inPath = parameterNames(pathOf({ path })).map((name, at): Parameter => {
     const meant = ownNames[at];
-    const description =
-      meant === 'destination' ? 'URL, or name of the URL group, to deliver to.' : `The ${meant}, as an answer gave it.`;
+    const description = meant === 'destination' ? destinationOf(path) : `The ${meant}, as an answer gave it.`;
     return { name, in: 'path', description, required: true, schema: { type: 'string' } };
   });
   const { filters, query = [], configHeaders = [] } = takes;
@@ -274,6 +274,10 @@ function parametersOf({ path, takes = {} }: Route, schemas: SchemaWriter): Param
     ...inQuery.map((shape): Parameter => ({ in: 'query', ...described(shape) })),
     ...configHeaders.map((header): Parameter => ({ in: 'header', ...described(header) })),
   ];
+}
+
+function destinationOf(path: string): string {
+  return path.startsWith('/v2/trigger/') ? 'URL of the workflow.' : 'URL, or name of the URL group, to deliver to.';
 }
 
 function parameterNames(path: string): string[] {

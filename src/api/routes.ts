@@ -14,6 +14,7 @@ import { publishRoutes } from './publish.ts';
 import { queueRoutes } from './queues.ts';
 import type { Route, Services } from './route.ts';
 import { scheduleRoutes } from './schedules.ts';
+import { triggerRoutes } from './triggers.ts';
 import { urlGroupRoutes } from './url-groups.ts';
 import { waiterRoutes } from './waiters.ts';
 
@@ -22,6 +23,7 @@ export function createRoutes(services: Services): Route[] {
   const routes = [
     ...publishRoutes(services),
     ...batchRoutes(services),
+    ...triggerRoutes(services),
     ...messageRoutes(services),
     ...dlqRoutes(services),
     ...logRoutes(services),
@@ -39,6 +41,8 @@ export function createRoutes(services: Services): Route[] {
 
 /** What a request target names. */
 export interface Match {
+  /** As it came: what is routed on has taken its place in the request. */
+  rawTarget: string;
   /** By method; empty when no route has this path. */
   routes: ReadonlyMap<string, Route>;
   /** What stands for the parameters of the path, in order. */
@@ -85,7 +89,7 @@ export class RouteFinder {
     const isProtected = isOfInterface && !isPublic(routes);
     // An id with a malformed escape is simply one that nobody has.
     const ids = rawIds.map((rawId) => percentDecode(rawId) ?? rawId);
-    return { routes, ids, rawDestination, rawQuery, isProtected };
+    return { rawTarget, routes, ids, rawDestination, rawQuery, isProtected };
   }
 
   #withParameters(routePath: string): { routes?: Routes; rawIds?: string[] } {

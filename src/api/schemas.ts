@@ -283,16 +283,20 @@ export const SigningKeysSchema = exactly({ current: Text, next: Text }, 'Signing
 export const HealthSchema = exactly({ status: Text }, 'Health');
 
 /** The body of a batch (messaging.md 22.3); members that nobody knows are ignored. */
+const itemMembers = {
+  body: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+  headers: Type.Optional(
+    Type.Union([Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())])), Type.Null()], {
+      description: 'what a request for this item alone would have as headers',
+    }),
+  ),
+};
+
 export const BatchItemsSchema = Type.Array(
   Type.Object(
     {
       destination: Type.String({ description: 'URL to deliver to, nothing of it escaped' }),
-      body: Type.Optional(Type.Union([Type.String(), Type.Null()])),
-      headers: Type.Optional(
-        Type.Union([Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())])), Type.Null()], {
-          description: 'what a publish of this item alone would have as request headers',
-        }),
-      ),
+      ...itemMembers,
       queue: Type.Optional(
         Type.Union([Type.String(), Type.Null()], { description: 'name of the queue to put the message into' }),
       ),
@@ -300,6 +304,17 @@ export const BatchItemsSchema = Type.Array(
     { $id: 'BatchItem' },
   ),
 );
+
+export const TriggerItemsSchema = Type.Array(
+  Type.Object(
+    { destination: Type.String({ description: 'URL of the workflow, nothing of it escaped' }), ...itemMembers },
+    { $id: 'TriggerItem' },
+  ),
+);
+
+const triggered = { workflowRunId: Text, workflowCreatedAt: Ms };
+export const TriggeredSchema = exactly({ ...triggered, deduplicated: Type.Optional(Type.Literal(true)) }, 'Triggered');
+export const TriggeredListSchema = Type.Array(exactly({ ...triggered, deduplicated: Type.Boolean() }, 'TriggeredItem'));
 
 export const DocumentSchema = Type.Object({ openapi: Type.String() }, { description: 'An OpenAPI document' });
 export const PageSchema = Type.String({ contentMediaType: 'text/html' });

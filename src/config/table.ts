@@ -185,6 +185,15 @@ export const SETTINGS = {
     meaning:
       'Messages of a project on one day (UTC), callbacks and the like included; publishes beyond it are answered 429; 0: any number.',
   },
+  journalBytesMax: {
+    group: 'Requests',
+    type: 'bytes',
+    default: 50 * MIB,
+    min: 0,
+    max: 1024 * MIB,
+    meaning:
+      'Size of the journal of one workflow run, as a delivery shows it; a step beyond it is refused with 412, and the run fails; 0: any size.',
+  },
   logsPageDefault: {
     group: 'Requests',
     type: 'integer',
@@ -360,6 +369,15 @@ export const SETTINGS = {
     min: 0,
     max: DAY,
     meaning: 'How long a delivered message can still be fetched by its id.',
+  },
+  lazyFetchBytes: {
+    group: 'Delivery',
+    type: 'bytes',
+    default: 3 * MIB,
+    min: 0,
+    max: 100 * MIB,
+    meaning:
+      'A larger journal of a workflow run is not sent but left to be fetched, by endpoints whose library can do that.',
   },
   logRetentionMs: {
     group: 'Keeping',

@@ -144,7 +144,7 @@ class RunningEngine implements Engine {
       },
       contextOf: (projectId) => ({
         ...this.#acceptContext(projectId),
-        lazyAboveBytes: deps.settings.lazyAboveBytes,
+        lazyAboveBytes: deps.settings.lazyFetchBytes,
       }),
     });
     const follow = {

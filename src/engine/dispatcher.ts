@@ -335,7 +335,7 @@ export class Dispatcher implements Places {
     return follows.map((followUp, index) => {
       const key = firstKey + index;
       const id = mintMessageId(key, (count) => randomness.bytes(count));
-      return place(draftOfFollowUp(followUp, { key, id }, settings.lazyAboveBytes), key + follows.length, this);
+      return place(draftOfFollowUp(followUp, { key, id }, settings.lazyFetchBytes), key + follows.length, this);
     });
   }
 

@@ -3,7 +3,7 @@
  * Names follow the table of words in docs/architecture.md.
  */
 import type { HeaderMap, HttpMethod, MessageSettings } from '../protocol/settings.ts';
-import type { EndState, RunConfig, RunKey } from '../workflow/model.ts';
+import type { EndState, RunConfig, RunKey, RunState } from '../workflow/model.ts';
 
 /** Unix time or a span, in milliseconds. */
 export type Millis = number;
@@ -93,6 +93,9 @@ export type LogState =
   | 'FAILED'
   | 'CANCEL_REQUESTED'
   | 'CANCELED';
+
+/** What happens to a run, in logs beside what happens to its messages (workflow.md 19.1). */
+export type RunLogState = RunState | 'WAITER_ADDED' | 'INVOKED';
 
 /** What an ERROR, RETRY or delayed CREATED says beside its state. */
 export interface LogDetail {

@@ -19,5 +19,5 @@ export interface EngineSettings {
   /** Accepts waiting for their commit at most; more are answered 503. */
   acceptsWaitingMax: number;
   /** Delivered bodies of more bytes are left to be fetched, where the endpoint can do that (workflow.md 8.3). */
-  lazyAboveBytes: number;
+  lazyFetchBytes: number;
 }

@@ -71,7 +71,8 @@ export function readPublishOptions(
   try {
     return new OptionsReader(quotas, nowMs).read(input, context);
   } catch (error) {
-    throw context === 'result' || isSentByRun(input) ? refusedInRun(error) : error;
+    const isOfRun = context === 'result' || (context !== 'trigger' && isSentByRun(input));
+    throw isOfRun ? refusedInRun(error) : error;
   }
 }
 
@@ -111,6 +112,7 @@ class OptionsReader {
     if (kind === 'enqueue') refuse(notBefore, ' for queues');
     // Dropped in silence, it would deliver once what was meant to come again and again.
     if (kind === 'enqueue') refuse(options.get('cron'), ' for queues');
+    if (kind === 'trigger') refuse(options.get('cron'), ' for triggers');
     if (kind === 'schedule') refuse(notBefore, ' for schedules');
     const notBeforeMs = notBeforeOf(notBefore);
     // Produced messages are never deduplicated (11, item 8), and a run knows its own (workflow.md 4.5, 4.6).

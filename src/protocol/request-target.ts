@@ -9,7 +9,7 @@ import { formDecode, percentDecode } from './percent-encoding.ts';
 export interface RequestTarget {
   /**
    * What to route on: fixed words in lower case, without query and trailing slashes; names and ids as they were sent, not decoded.
-   * `/v2/publish`, `/v2/enqueue/{queue}` and `/v2/schedules` for the routes that end in a destination.
+   * `/v2/publish`, `/v2/trigger`, `/v2/enqueue/{queue}` and `/v2/schedules` for the routes that end in a destination.
    */
   routePath: string;
   /** Raw text behind the route; `''` when it is missing. `undefined` on routes without a destination. */
@@ -20,7 +20,7 @@ export interface RequestTarget {
 
 /** Routes with their fixed words; `*` stands for a name or an id. Those with a destination are read before. */
 const ROUTES = [
-  '/v2/batch',
+  '/v2/batch/trigger',
   '/v2/messages/*/explain',
   '/v2/queues/*/pause',
   '/v2/queues/*/resume',
@@ -71,6 +71,9 @@ export function readTarget(rawTarget: string, method = 'POST'): RequestTarget {
 
   if (isAt(path, 0, '/v2/publish')) {
     return { routePath: '/v2/publish', rawDestination: path.slice('/v2/publish/'.length), rawQuery };
+  }
+  if (isAt(path, 0, '/v2/trigger')) {
+    return { routePath: '/v2/trigger', rawDestination: path.slice('/v2/trigger/'.length), rawQuery };
   }
   if (isAt(path, 0, '/v2/enqueue')) {
     const queueStart = '/v2/enqueue/'.length;

@@ -163,7 +163,7 @@ function weigh(command: WriteCommand): { rows: number; bytes: number } {
     }
     case 'addWaiter': {
       const { wait, taken } = command.args;
-      return { rows: 2, bytes: bodyBytes(taken ? [wait, taken.result] : [wait]) };
+      return { rows: 2, bytes: bodyBytes(taken ? [wait.record, taken.result] : [wait.record]) };
     }
     case 'saveMail':
       return { rows: 1, bytes: command.args.body?.byteLength ?? 0 };
@@ -172,6 +172,10 @@ function weigh(command: WriteCommand): { rows: number; bytes: number } {
     case 'settle': {
       const { events, follows = [] } = command.args.settlement.change;
       return { rows: 1 + follows.length, bytes: answerBytes(events) + bodyBytes(follows) };
+    }
+    case 'endRuns': {
+      const follows = command.args.endings.flatMap((end) => end.follows);
+      return { rows: command.args.endings.length + follows.length, bytes: bodyBytes(follows) };
     }
     case 'claim':
       return { rows: command.args.request.limit, bytes: 0 };

@@ -9,6 +9,7 @@ import { findQueue, listQueues } from './sql/lanes/queue-commands.ts';
 import { listLogs } from './sql/logs.ts';
 import type { Position } from './sql/page.ts';
 import { listProjects, listTokens, signingKeys } from './sql/projects.ts';
+import { findActiveRun, findRecords, findRun, readJournal } from './sql/runs/find.ts';
 import { dueSchedules, findSchedule, listSchedules } from './sql/schedules.ts';
 import { findUrlGroup, listUrlGroups } from './sql/url-groups.ts';
 import { nextMail } from './sql/waiters/mail.ts';
@@ -32,6 +33,10 @@ const READS = {
   findSchedule,
   listSchedules,
   dueSchedules,
+  findActiveRun,
+  findRun,
+  findRecords,
+  readJournal,
   nextMail,
   listWaiters,
   dueWaiters,
@@ -60,6 +65,7 @@ export const LONG_READS: ReadonlySet<ReadMethod> = new Set<ReadMethod>([
   'listLogs',
   'listUrlGroups',
   'listSchedules',
+  'readJournal',
   'listWaiters',
   'findQueue',
   'listQueues',

@@ -12,9 +12,10 @@ import type {
   Millis,
   NewMessage,
   ProjectId,
+  RunEnding,
   Settlement,
 } from '../engine/model.ts';
-import type { Mail, NewWaiter, Waiter, Waiting } from '../engine/run-stores.ts';
+import type { EndedAs, Mail, NewWaiter, Waiter, Waiting } from '../engine/run-stores.ts';
 import type { Schedule, ScheduleChange } from '../engine/schedules.ts';
 import type {
   Accepted,
@@ -46,9 +47,9 @@ import { decodeCursor, dlqIdOf, encodeCursor } from '../protocol/cursor.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { keyOfMessageId } from '../protocol/ids.ts';
 import type { HeaderMap } from '../protocol/settings.ts';
-import type { RunKey } from '../workflow/model.ts';
+import type { JournalEntry, Run, RunKey } from '../workflow/model.ts';
 import type { WriteMethod, Writes } from './batch.ts';
-import { decodeAccepted, decodeClaimed, decodeFlowKey, decodeLive, decodeQueue } from './decode-lanes.ts';
+import { decodeAccepted, decodeClaimed, decodeFlowKey, decodeLive, decodeQueue, decodeSaved } from './decode-lanes.ts';
 import type { ReadMethod, Reads } from './reads.ts';
 import type { DeadRow } from './sql/dead.ts';
 import type { PageRows, Position, Slice } from './sql/page.ts';
@@ -65,14 +66,16 @@ import {
   encodeSettlement,
   logStateOf,
 } from './sql/rows.ts';
+import { encodeEnding } from './sql/runs/ending-rows.ts';
+import { decodeJournalEntry, decodeRun } from './sql/runs/run-rows.ts';
 import { decodeSchedule, decodeScheduleViews, encodeSchedule, encodeScheduleChange } from './sql/schedule-rows.ts';
 import type { UrlGroupRow } from './sql/url-groups.ts';
-import { decodeMail, decodeWaiter, encodeWait } from './waiter-codec.ts';
+import { decodeMail, decodeWaiter, decodeWaiting, encodeWait } from './waiter-codec.ts';
 
 /** Windows of a list that one page may look through for rows that match (`WINDOW` in sql/page.ts rows each). */
 const WINDOWS_MAX = 50;
 
-const UNLIMITED: StoreLimits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0 };
+const UNLIMITED: StoreLimits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0, journalBytesMax: 0 };
 
 /** Messages cancelled in one transaction, about a millisecond of work: publishes wait for no more of them. */
 const CANCELLED_TOGETHER = 50;
@@ -128,11 +131,48 @@ export class SqlStore implements Store {
     const args: Writes['settle']['args'] = { settlement: encodeSettlement(settlement), limits: this.#limits, nowMs };
     if (succession) args.succession = succession;
     const answer = await this.#connection.write('settle', args);
-    if (answer.kind === 'stale') return answer;
+    if (answer.kind !== 'saved') return answer;
     const settled: Settled = { kind: 'saved' };
     if (answer.next) settled.next = decodeClaimed(answer.next);
-    if (answer.follows) settled.follows = answer.follows;
+    if (answer.follows) settled.follows = answer.follows.map(decodeSaved);
     return settled;
+  }
+
+  async findActiveRun(projectId: ProjectId, id: string): Promise<Run | undefined> {
+    const row = await this.#connection.read('findActiveRun', { projectId, id });
+    return row === null ? undefined : decodeRun(row);
+  }
+
+  async findRun(projectId: ProjectId, key: RunKey): Promise<Run | undefined> {
+    const row = await this.#connection.read('findRun', { projectId, key });
+    return row === null ? undefined : decodeRun(row);
+  }
+
+  async readJournal(
+    runKey: RunKey,
+    { afterPosition = -1, toPosition = Number.MAX_SAFE_INTEGER }: { afterPosition?: number; toPosition?: number } = {},
+  ): Promise<JournalEntry[]> {
+    const rows = await this.#connection.read('readJournal', { runKey, afterPosition, toPosition });
+    return rows.map(decodeJournalEntry);
+  }
+
+  async findRecords(projectId: ProjectId, keys: MessageKey[]): Promise<Message[]> {
+    if (keys.length === 0) return [];
+    return (await this.#connection.read('findRecords', { projectId, keys })).map(decodeMessage);
+  }
+
+  async endRuns(endings: { ending: RunEnding; follows: NewMessage[] }[], nowMs: Millis): Promise<EndedAs[]> {
+    const answers = await this.#connection.write('endRuns', {
+      endings: endings.map(({ ending, follows }) => ({
+        ending: encodeEnding(ending),
+        follows: follows.map(encodeNewMessage),
+      })),
+      limits: this.#limits,
+      nowMs,
+    });
+    return answers.map((answer) =>
+      answer.kind === 'ended' ? { kind: 'ended', follows: answer.follows.map(decodeSaved) } : answer,
+    );
   }
 
   release(claims: { key: MessageKey; claimToken: ClaimToken }[], nowMs: Millis): Promise<void> {
@@ -395,17 +435,18 @@ export class SqlStore implements Store {
     return row === null ? undefined : decodeMail(row);
   }
 
-  addWaiter(
+  async addWaiter(
     waiter: NewWaiter,
     taken: { mailKey: number; result: NewMessage } | undefined,
     nowMs: Millis,
   ): Promise<Waiting> {
-    return this.#connection.write('addWaiter', {
+    const answer = await this.#connection.write('addWaiter', {
       wait: encodeWait(waiter),
       taken: taken ? { mailKey: taken.mailKey, result: encodeNewMessage(taken.result) } : null,
       limits: this.#limits,
       nowMs,
     });
+    return decodeWaiting(answer);
   }
 
   async listWaiters(
@@ -426,7 +467,7 @@ export class SqlStore implements Store {
       limits: this.#limits,
       nowMs,
     });
-    return answers.map((saved) => saved ?? 'gone');
+    return answers.map((saved) => (saved === null ? 'gone' : decodeSaved(saved)));
   }
 
   saveMail(

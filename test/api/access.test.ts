@@ -23,7 +23,7 @@ function requestFor(route: Route, id = 'msg_unknown'): InjectOptions {
   const url = route.path.replace(/:\w+/, id).replace('*', 'https://example.com/x');
   const request: InjectOptions = { method: route.method, url };
   if (route.path === '/v2/schedules/*') request.headers = { 'upstash-cron': '@daily' };
-  if (route.path === '/v2/batch') request.payload = '[{"destination":"https://example.com/x"}]';
+  if (/^\/v2\/batch(\/|$)/.test(route.path)) request.payload = '[{"destination":"https://example.com/x"}]';
   return request;
 }
 
@@ -75,7 +75,7 @@ describe.each(named.filter(([, { path }]) => path !== '/v2/schedules/*'))('%s', 
 it('gives what changes something and the signing keys to full tokens only, publishing excepted', () => {
   const expected = (method: string, path: string): string => {
     if (/^\/(healthz|readyz|openapi\.json|docs)$/.test(path)) return 'public';
-    if (/^\/v2\/(publish|enqueue|batch)(\/|$)/.test(path)) return 'publish';
+    if (/^\/v2\/(publish|enqueue|batch|trigger)(\/|$)/.test(path)) return 'publish';
     return method === 'GET' && path !== '/v2/keys' ? 'read' : 'full';
   };
   for (const { method, path, access } of table) expect([path, access]).toEqual([path, expected(method, path)]);

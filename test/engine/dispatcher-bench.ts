@@ -20,7 +20,7 @@ const SETTINGS: EngineSettings = {
   dlqRetentionMs: 1e9,
   retentionIntervalMs: 1e9,
   acceptsWaitingMax: 100,
-  lazyAboveBytes: 3 * 1024 * 1024,
+  lazyFetchBytes: 3 * 1024 * 1024,
 };
 
 export interface Bench {

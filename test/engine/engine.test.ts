@@ -28,7 +28,7 @@ const SETTINGS: EngineSettings = {
   dlqRetentionMs: 2 * DAY_MS,
   retentionIntervalMs: HOUR_MS,
   acceptsWaitingMax: 3,
-  lazyAboveBytes: 3 * 1024 * 1024,
+  lazyFetchBytes: 3 * 1024 * 1024,
 };
 
 interface Bench {

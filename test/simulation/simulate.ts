@@ -65,6 +65,7 @@ function drawSettings(random: SeededRandom): EngineSettings {
     dlqRetentionMs: 10 * DAY_MS,
     retentionIntervalMs: HOUR_MS,
     acceptsWaitingMax: random.int(20, 200),
+    lazyFetchBytes: 3 * 1024 * 1024,
   };
 }
 
@@ -74,6 +75,7 @@ function drawLimits(random: SeededRandom): StoreLimits {
     queuesMax: random.chance(0.2) ? 2 : 0,
     parallelismMax: random.chance(0.3) ? random.int(1, 6) : 0,
     messagesPerDayMax: 0,
+    journalBytesMax: 0,
   };
 }
 

@@ -68,7 +68,7 @@ interface Process {
   isDead: boolean;
 }
 
-const NO_LIMITS: StoreLimits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0 };
+const NO_LIMITS: StoreLimits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0, journalBytesMax: 0 };
 
 export const PROJECT = 1;
 /** Of the largest message. */

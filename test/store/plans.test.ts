@@ -156,7 +156,7 @@ it('goes by a key or an index wherever a table may be large', async () => {
   await migrate(driver);
   driver.texts.clear();
   const world = await World.open(async () =>
-    createStore(driver, { limits: { queuesMax: 5, parallelismMax: 5, messagesPerDayMax: 1000 } }),
+    createStore(driver, { limits: { queuesMax: 5, parallelismMax: 5, messagesPerDayMax: 1000, journalBytesMax: 0 } }),
   );
   await useEverything(world);
   await world.store.close();

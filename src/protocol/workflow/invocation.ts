@@ -36,7 +36,7 @@ function read(body: unknown, dialect: Dialect, quotas: Quotas, nowMs: number): I
   if (payload !== null && typeof payload !== 'string') throw invalid('body must be a string');
   if (typeof workflowRunId !== 'string' || workflowRunId === '') throw invalid('workflowRunId must be a string');
   if (typeof workflowUrl !== 'string') throw invalid('workflowUrl must be a string');
-  if (!isObject(step)) throw invalid('step must be an object');
+  if (!isObject(step) || !isStepId(step['stepId'])) throw invalid('step must be an object with a stepId of at least 1');
   const url = withoutFragment(workflowUrl);
   const parsed = parseUrl(url);
   if (typeof parsed === 'string') throw invalid(`workflowUrl: ${parsed}`);
@@ -51,6 +51,10 @@ function read(body: unknown, dialect: Dialect, quotas: Quotas, nowMs: number): I
     invocation.createdAtMs = Number(workflowRunCreatedAt);
   }
   return invocation;
+}
+
+function isStepId(value: unknown): boolean {
+  return Number.isSafeInteger(value) && Number(value) > 0;
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -71,7 +71,7 @@ function readAppend(scope: Scope, dialect: Dialect): RunAppend {
   // Libraries send 0 or no number when they have not been told it.
   const createdAtMs = Number(options.get('workflow-createdat')?.value);
   if (Number.isSafeInteger(createdAtMs) && createdAtMs > 0) append.createdAtMs = createdAtMs;
-  if (append.callType === 'toCallback' && !options.has('callback')) {
+  if (append.callType === 'toCallback' && options.get('callback') === undefined) {
     throw invalidHeader(`${prefixOf(dialect)}-Callback`, 'a call needs the URL that its result goes to');
   }
   return append;

@@ -16,6 +16,8 @@ export interface DropExpiredArgs {
 
 /** Deleted queues looked at in one piece. */
 const QUEUES_MAX = 16;
+/** Ended runs looked at in one piece. */
+const RUNS_MAX = 100;
 
 /** Drops up to about `rowsMax` rows; answers whether more may be left. */
 export async function dropExpired(context: WriteContext, args: DropExpiredArgs): Promise<boolean> {
@@ -29,6 +31,7 @@ export async function dropExpired(context: WriteContext, args: DropExpiredArgs):
   }
   if (queues.length === QUEUES_MAX) return true;
   budget -= await dropLogs(tx, args.logsBeforeMs, budget);
+  if (budget > 0) budget -= await dropRuns(tx, args.logsBeforeMs, budget);
   if (budget > 0) budget -= await dropDead(tx, args.deadBeforeMs, budget);
   if (budget > 0) budget -= await dropDeduplications(tx, args.nowMs, budget);
   if (budget > 0) {
@@ -36,6 +39,37 @@ export async function dropExpired(context: WriteContext, args: DropExpiredArgs):
     budget -= await dropUnusedKeys(context, { usedBeforeMs, nowMs, rowsMax: budget });
   }
   return budget <= 0;
+}
+
+/**
+ * Runs that ended before the oldest log entry, with their journals; not those that the DLQ may still be asked to resume.
+ * A journal goes in pieces, the run with its last one.
+ */
+async function dropRuns(tx: Transaction, beforeMs: number, rowsMax: number): Promise<number> {
+  const runs = await tx.query<{ key: number; entries: number }>(
+    `select r.key, r.entries from runs r
+     where r.completed_at_ms is not null and r.completed_at_ms < ?
+       and not exists (select 1 from dead d where d.key = r.dead_key)
+     order by r.completed_at_ms, r.key limit ?`,
+    [beforeMs, Math.min(rowsMax, RUNS_MAX)],
+  );
+  let dropped = 0;
+  for (const { key } of runs) {
+    if (dropped >= rowsMax) break;
+    const entries = await tx.query<{ position: number; key: number }>(
+      'select position, key from journal where run_key = ? order by position desc limit ?',
+      [key, rowsMax - dropped],
+    );
+    const first = entries.at(-1);
+    if (first) await tx.run('delete from journal where run_key = ? and position >= ?', [key, first.position]);
+    if (!first || first.position === 0) {
+      await tx.run('delete from invocations where run_key = ?', [key]);
+      await tx.run('delete from runs where key = ?', [key]);
+    }
+    await dropUnreferencedContents(tx, [key, ...entries.map((entry) => entry.key)]);
+    dropped += 1 + entries.length;
+  }
+  return dropped;
 }
 
 /**
@@ -47,7 +81,8 @@ export async function dropUnreferencedContents(tx: Transaction, keys: readonly n
     `delete from contents where key in (??)
        and not exists (select 1 from messages m where m.key = contents.key)
        and not exists (select 1 from logs l where l.message_key = contents.key)
-       and not exists (select 1 from dead d where d.key = contents.key)`,
+       and not exists (select 1 from dead d where d.key = contents.key)
+       and not exists (select 1 from journal j where j.key = contents.key)`,
     [keys],
   );
 }

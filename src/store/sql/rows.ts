@@ -11,14 +11,17 @@ import type {
   Message,
   MessageId,
   NewMessage,
+  RunLogState,
   Settlement,
 } from '../../engine/model.ts';
-import type { CallbackSettings, FlowControl, HeaderMap, HttpMethod, MessageSettings, ResultPart } from '../../protocol/settings.ts';
+import type { CallbackSettings, FlowControl, HeaderMap, HttpMethod, MessageSettings } from '../../protocol/settings.ts';
 import type { SqlValue } from '../driver.ts';
 import { LINE } from './lanes/lines.ts';
+import { encodeEnding, type StoredEnding } from './runs/ending-rows.ts';
+import { encodeEntry, encodeRun, FAILURE_STATE, type StoredEntry, type StoredRun } from './runs/run-rows.ts';
 
 /** Written numbers: never change one, only add. */
-const LOG_STATE_CODES: Record<LogState, number> = {
+const LOG_STATE_CODES: Record<LogState | RunLogState, number> = {
   CREATED: 1,
   ACTIVE: 2,
   DELIVERED: 3,
@@ -27,11 +30,17 @@ const LOG_STATE_CODES: Record<LogState, number> = {
   FAILED: 6,
   CANCEL_REQUESTED: 7,
   CANCELED: 8,
+  RUN_STARTED: 9,
+  RUN_SUCCESS: 10,
+  RUN_FAILED: 11,
+  RUN_CANCELED: 12,
+  WAITER_ADDED: 13,
+  INVOKED: 14,
 };
 
 const LOG_STATES = new Map(Object.entries(LOG_STATE_CODES).map(([state, code]) => [code, state as LogState]));
 
-export function codeOfLogState(state: LogState): number {
+export function codeOfLogState(state: LogState | RunLogState): number {
   return LOG_STATE_CODES[state];
 }
 
@@ -55,6 +64,8 @@ export const MESSAGE_COLUMNS = [
   'queue_position',
   'queue_slot',
   'flow_key',
+  'run_key',
+  'journal_position',
 ] as const;
 
 /** Where each of `MESSAGE_COLUMNS` lies in a row. */
@@ -118,6 +129,8 @@ export interface StoredNewMessage {
   deduplication?: { hash: string; expiresAtMs: number };
   queueName?: string;
   flow?: FlowControl;
+  entry?: StoredEntry;
+  run?: StoredRun;
 }
 
 export interface StoredChange {
@@ -127,6 +140,9 @@ export interface StoredChange {
   /** Values of `BURIAL_COLUMNS`. */
   burial?: SqlValue[];
   follows?: StoredNewMessage[];
+  ending?: StoredEnding;
+  /** Code of the state of the failure callback that the message is. */
+  failureState?: number;
 }
 
 export interface StoredSettlement {
@@ -173,7 +189,14 @@ export interface BurialRow {
   response_body: Uint8Array | null;
 }
 
-export function encodeNewMessage({ message, standing, events, deduplication }: NewMessage): StoredNewMessage {
+export function encodeNewMessage({
+  message,
+  standing,
+  events,
+  deduplication,
+  entry,
+  run,
+}: NewMessage): StoredNewMessage {
   const { key, projectId, origin, settings } = message;
   const claimed = standing.kind === 'claimed';
   const lastEventAtMs = events.reduce((latest, event) => Math.max(latest, event.atMs), message.createdAtMs);
@@ -192,33 +215,43 @@ export function encodeNewMessage({ message, standing, events, deduplication }: N
       null,
       null,
       settings.flowControl?.key ?? null,
+      settings.run?.key ?? null,
+      null,
     ],
-    content: [
-      key,
-      projectId,
-      message.id,
-      message.url,
-      origin,
-      pathOf(message.url),
-      message.method,
-      encodeHeader(message.header),
-      message.createdAtMs,
-      message.notBeforeMs,
-      message.callerIp ?? null,
-      settings.topicName ?? null,
-      settings.queueName ?? null,
-      settings.scheduleId ?? null,
-      settings.flowControl?.key ?? null,
-      settings.labels?.length ? `,${settings.labels.join(',')},` : null,
-      JSON.stringify(settings),
-      encodeBytes(message.body),
-    ],
+    content: encodeContent(message),
     events: events.map(encodeEvent),
   };
   if (deduplication) stored.deduplication = deduplication;
   if (settings.queueName !== undefined) stored.queueName = settings.queueName;
   if (settings.flowControl !== undefined) stored.flow = settings.flowControl;
+  if (entry) stored.entry = encodeEntry(entry);
+  if (run) stored.run = encodeRun(run);
   return stored;
+}
+
+/** Values of `CONTENT_COLUMNS`. */
+export function encodeContent(message: Message): SqlValue[] {
+  const { settings } = message;
+  return [
+    message.key,
+    message.projectId,
+    message.id,
+    message.url,
+    message.origin,
+    pathOf(message.url),
+    message.method,
+    encodeHeader(message.header),
+    message.createdAtMs,
+    message.notBeforeMs,
+    message.callerIp ?? null,
+    settings.topicName ?? null,
+    settings.queueName ?? null,
+    settings.scheduleId ?? null,
+    settings.flowControl?.key ?? null,
+    settings.labels?.length ? `,${settings.labels.join(',')},` : null,
+    JSON.stringify(settings),
+    encodeBytes(message.body),
+  ];
 }
 
 export function encodeSettlement(settlement: Settlement): StoredSettlement {
@@ -228,11 +261,13 @@ export function encodeSettlement(settlement: Settlement): StoredSettlement {
   return stored;
 }
 
-function encodeChange({ next, events, burial, follows }: Change): StoredChange {
+function encodeChange({ next, events, burial, follows, ending, failureCallback }: Change): StoredChange {
   const stored: StoredChange = { events: events.map(encodeEvent) };
   if (next.kind === 'waiting') stored.waiting = { dueAtMs: next.dueAtMs, retried: next.retried };
   if (burial) stored.burial = encodeBurial(burial);
   if (follows) stored.follows = follows.map(encodeNewMessage);
+  if (ending) stored.ending = encodeEnding(ending);
+  if (failureCallback) stored.failureState = FAILURE_STATE[failureCallback];
   return stored;
 }
 
@@ -306,7 +341,7 @@ export function decodeHeader(text: string | null): HeaderMap {
   return text === null ? withoutPrototype({}) : withoutPrototype(JSON.parse(text) as HeaderMap);
 }
 
-function withoutPrototype(header: HeaderMap): HeaderMap {
+export function withoutPrototype(header: HeaderMap): HeaderMap {
   return Object.assign(Object.create(null) as HeaderMap, header);
 }
 
@@ -317,23 +352,23 @@ export function decodeSettings(text: string): MessageSettings {
   if (wait) {
     wait.headers = withoutPrototype(wait.headers);
     wait.timeoutHeaders = withoutPrototype(wait.timeoutHeaders);
-    restoreResultHeaders(wait.notified);
-    restoreResultHeaders(wait.timedOut);
   }
-  if (invoke) restoreResultHeaders(invoke.result);
+  for (const result of [wait?.notified, wait?.timedOut, invoke?.result]) {
+    if (!result) continue;
+    result.header = withoutPrototype(result.header);
+    restoreCallbackHeaders(result.settings);
+  }
   return settings;
 }
 
-function restoreResultHeaders(result: ResultPart): void {
-  result.header = withoutPrototype(result.header);
-  restoreCallbackHeaders(result.settings);
+export function restoreCallback(callback: CallbackSettings): void {
+  callback.header = withoutPrototype(callback.header);
+  restoreCallbackHeaders(callback);
 }
 
 function restoreCallbackHeaders(settings: Pick<CallbackSettings, 'callback' | 'failureCallback'>): void {
   for (const callback of [settings.callback, settings.failureCallback]) {
-    if (!callback) continue;
-    callback.header = withoutPrototype(callback.header);
-    restoreCallbackHeaders(callback);
+    if (callback) restoreCallback(callback);
   }
 }
 

@@ -56,7 +56,7 @@ const ENGINE_SETTINGS: EngineSettings = {
   dlqRetentionMs: DAY_MS,
   retentionIntervalMs: DAY_MS,
   acceptsWaitingMax: 1_000,
-  lazyAboveBytes: 3 * 1024 * 1024,
+  lazyFetchBytes: 3 * 1024 * 1024,
 };
 
 export interface LogLine {
@@ -133,7 +133,12 @@ export async function openWorld(changes: Partial<ApiOptions> = {}, ground: Parti
   const log = recordingLog(logLines);
   const store = await openInlineSqliteStore({
     path: ':memory:',
-    limits: { queuesMax: limits.queuesMax, parallelismMax: limits.parallelismMax, messagesPerDayMax },
+    limits: {
+      queuesMax: limits.queuesMax,
+      parallelismMax: limits.parallelismMax,
+      messagesPerDayMax,
+      journalBytesMax: 0,
+    },
     onFatal: (error) => {
       throw error;
     },

@@ -1,7 +1,7 @@
 /** Who waits for which event, which waits have come to their deadline, and what ends a wait? */
 import type { StoreLimits } from '../../../engine/stores.ts';
 import type { Queries } from '../../driver.ts';
-import { insertMessages } from '../accept.ts';
+import { insertMessages, type SavedAs } from '../accept.ts';
 import type { WriteContext } from '../log-writer.ts';
 import { CONTENT_FIELDS, type ContentRow, type StoredNewMessage } from '../rows.ts';
 
@@ -96,7 +96,7 @@ export interface ResolveWaitersArgs {
 export async function resolveWaiters(
   context: WriteContext,
   { resolutions, limits, nowMs }: ResolveWaitersArgs,
-): Promise<(Awaited<ReturnType<typeof insertMessages>>[number] | null)[]> {
+): Promise<(SavedAs | null)[]> {
   const { tx } = context;
   const rows = await tx.query<{ key: number }>('select key from waiters where key in (??)', [
     resolutions.map(({ waiterKey }) => waiterKey),
@@ -111,5 +111,5 @@ export async function resolveWaiters(
     { limits, nowMs },
   );
   let next = 0;
-  return isResolved.map((resolved) => (resolved ? (saved[next++] ?? null) : null));
+  return isResolved.map((resolved) => (resolved ? (saved[next++] ?? 'dropped') : null));
 }
