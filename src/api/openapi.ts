@@ -58,7 +58,7 @@ export type Content = Record<string, { schema?: JsonSchema }>;
 const INTERFACE_VERSION = '2';
 
 const DESCRIPTION = [
-  'A message queue that delivers over HTTP. A publish that is answered with a 2xx is on disk.',
+  'A message queue and a service for durable workflows that deliver over HTTP. A publish that is answered with a 2xx is on disk.',
   'Any request can also be refused with 400 when it is not well-formed HTTP, 405 when the path has no such method, 417,',
   '431 when its headers are too large, and 500. Every refusal is an object with the member `error`.',
 ].join(' ');
@@ -78,10 +78,10 @@ const SECTIONS: Readonly<Record<string, string>> = {
   globalParallelism: 'Flow control',
   logs: 'Logs',
   events: 'Logs',
-  wait: 'Workflow events',
-  notify: 'Workflow events',
-  waiters: 'Workflow events',
   workflows: 'Workflows',
+  wait: 'Workflows',
+  notify: 'Workflows',
+  waiters: 'Workflows',
   keys: 'Signing keys',
   rotate: 'Signing keys',
 };

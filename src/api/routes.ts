@@ -13,6 +13,7 @@ import { messageRoutes } from './messages.ts';
 import { publishRoutes } from './publish.ts';
 import { queueRoutes } from './queues.ts';
 import type { Route, Services } from './route.ts';
+import { runLogRoutes } from './run-logs.ts';
 import { scheduleRoutes } from './schedules.ts';
 import { triggerRoutes } from './triggers.ts';
 import { urlGroupRoutes } from './url-groups.ts';
@@ -27,6 +28,7 @@ export function createRoutes(services: Services): Route[] {
     ...messageRoutes(services),
     ...dlqRoutes(services),
     ...logRoutes(services),
+    ...runLogRoutes(services),
     ...urlGroupRoutes(services),
     ...scheduleRoutes(services),
     ...queueRoutes(services),

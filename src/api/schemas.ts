@@ -1,11 +1,11 @@
 /** The shapes of answers (messaging.md 17, 18, 22). They make the interface document, and tests hold each answer against them. */
 import { type TProperties, Type } from '@sinclair/typebox';
 
-const Ms = Type.Integer({ minimum: 0, description: 'Unix time in milliseconds' });
-const Text = Type.String({ minLength: 1 });
+export const Ms = Type.Integer({ minimum: 0, description: 'Unix time in milliseconds' });
+export const Text = Type.String({ minLength: 1 });
 const Name = Type.String({ maxLength: 255, pattern: '^[A-Za-z0-9_.-]+$' });
 const AtLeastOne = Type.Integer({ minimum: 1 });
-const HeaderMapSchema = Type.Record(Type.String(), Type.Array(Type.String(), { minItems: 1 }), {
+export const HeaderMapSchema = Type.Record(Type.String(), Type.Array(Type.String(), { minItems: 1 }), {
   $id: 'HeaderMap',
   description: 'Canonical header name to its values.',
 });
@@ -21,7 +21,7 @@ const State = Type.Union(
 );
 
 /** An object with exactly these members: one that nobody documented is a mistake. With an `$id` it is written once in the document. */
-function exactly<T extends TProperties>(members: T, $id?: string) {
+export function exactly<T extends TProperties>(members: T, $id?: string) {
   return Type.Object(members, { additionalProperties: false, ...($id === undefined ? undefined : { $id }) });
 }
 

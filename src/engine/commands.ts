@@ -12,7 +12,7 @@ import type {
 import type { Explanation } from './explain.ts';
 import type { FlowKey, FlowPin, Queue } from './lanes.ts';
 import type { Message, MessageId, Millis, ProjectId } from './model.ts';
-import type { RunCommands, WaiterCommands } from './run-commands.ts';
+import type { WorkflowCommands } from './runs/workflows.ts';
 import type { ScheduleCommand } from './schedule-commands.ts';
 import type {
   AttributeFilter,
@@ -60,7 +60,7 @@ export interface Published {
 /** `tooManyQueues`: its queue does not exist, and the project has as many as it may; nothing was made. */
 export type PublishOutcome = Published | 'tooManyQueues';
 
-export interface Engine extends RunCommands, WaiterCommands {
+export interface Engine extends WorkflowCommands {
   /**
    * Accepts all that nothing is wrong with, or none; resolves after the commit (P1), in the order given. Throws, having
    * accepted nothing, `RateLimited` (429) when the project has fewer messages left today, and `ApiError` when a run

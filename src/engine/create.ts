@@ -9,17 +9,13 @@ import { type Explanation, explain } from './explain.ts';
 import type { FlowKey, FlowPin } from './lanes.ts';
 import { RetentionLoop } from './loops/retention.ts';
 import { ScheduleLoop } from './loops/schedules.ts';
-import { WaiterLoop } from './loops/waiters.ts';
-import type { FollowUp, Message, MessageId, Millis, NewMessage, ProjectId, WorkerId } from './model.ts';
+import type { Message, MessageId, Millis, NewMessage, ProjectId, WorkerId } from './model.ts';
 import { Numbers } from './numbers.ts';
 import { place, setGoing } from './placement.ts';
 import type { Clock, Delivery, EventLog, Randomness } from './ports.ts';
 import { succeed } from './revive.ts';
-import { ActiveRuns } from './runs/active-runs.ts';
-import { RunCommands } from './runs/commands.ts';
 import { JournalBodies } from './runs/journal-bodies.ts';
-import { RunPublisher } from './runs/publish.ts';
-import { RunWaits } from './runs/waits.ts';
+import { type WorkflowCommands, Workflows } from './runs/workflows.ts';
 import { ScheduleCommands } from './schedule-commands.ts';
 import type { EngineSettings } from './settings.ts';
 import type { Accepted, AttributeFilter, FlowKeyStore, QueueStore, Saved, Store } from './stores.ts';
@@ -57,7 +53,7 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   retention.start();
   const engine = new RunningEngine(deps, { numbers, dispatcher, retention, bodies });
   engine.startLoops();
-  return engine;
+  return Object.assign(engine, engine.workflows.commands);
 }
 
 /** What is made before the engine, because it recovers what a predecessor left. */
@@ -68,14 +64,14 @@ interface Parts {
   bodies: JournalBodies;
 }
 
-class RunningEngine implements Engine {
+class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
+  /** What clients ask about runs is answered there. */
+  readonly workflows: Workflows;
   readonly #deps: EngineDeps;
   readonly #numbers: Numbers;
   readonly #dispatcher: Dispatcher;
   readonly #retention: RetentionLoop;
   readonly #schedules: ScheduleLoop;
-  readonly #waiters: WaiterLoop;
-  readonly #runs: RunPublisher;
   #acceptsWaiting = 0;
   #draining: Promise<void> | undefined;
 
@@ -94,13 +90,6 @@ class RunningEngine implements Engine {
   readonly deleteSchedule: Engine['deleteSchedule'];
   readonly findSchedule: Engine['findSchedule'];
   readonly listSchedules: Engine['listSchedules'];
-  readonly completeRun: Engine['completeRun'];
-  readonly cancelRun: Engine['cancelRun'];
-  readonly readJournal: Engine['readJournal'];
-  readonly wait: Engine['wait'];
-  readonly notify: Engine['notify'];
-  readonly notifyRun: Engine['notifyRun'];
-  readonly listWaiters: Engine['listWaiters'];
   readonly ping: Engine['ping'];
 
   constructor(deps: EngineDeps, { numbers, dispatcher, retention, bodies }: Parts) {
@@ -132,11 +121,12 @@ class RunningEngine implements Engine {
     const commands = new ScheduleCommands({ ...deps, numbers, noteNext: (atMs) => this.#schedules.noteNext(atMs) });
     this.createSchedule = commands.create.bind(commands);
     this.setSchedulePaused = commands.setPaused.bind(commands);
-    const active = new ActiveRuns(store);
-    this.#runs = new RunPublisher({
-      store,
-      active,
+    this.workflows = new Workflows({
+      ...deps,
+      numbers,
       bodies,
+      places: dispatcher,
+      placeFollowUps: (follows) => dispatcher.placeFollowUps(follows),
       intake: {
         takeNumbers: (count) => this.#takeNumbers(count),
         place: (drafts) => this.#place(drafts),
@@ -147,27 +137,12 @@ class RunningEngine implements Engine {
         lazyAboveBytes: deps.settings.lazyFetchBytes,
       }),
     });
-    const follow = {
-      places: dispatcher,
-      placeFollowUps: (follows: FollowUp[]) => dispatcher.placeFollowUps(follows),
-    };
-    const runs = new RunCommands({ ...deps, ...follow, active, bodies });
-    this.completeRun = runs.completeRun.bind(runs);
-    this.cancelRun = runs.cancelRun.bind(runs);
-    this.readJournal = runs.readJournal.bind(runs);
-    this.#waiters = new WaiterLoop({ ...deps, ...follow });
-    const noteDeadline = (atMs: Millis): void => this.#waiters.noteDeadline(atMs);
-    const waits = new RunWaits({ ...deps, ...follow, active, numbers, noteDeadline });
-    this.wait = waits.wait.bind(waits);
-    this.notify = waits.notify.bind(waits);
-    this.notifyRun = waits.notifyRun.bind(waits);
-    this.listWaiters = waits.listWaiters.bind(waits);
   }
 
   /** Does what has become due since the last process ended, and goes on from there. */
   startLoops(): void {
     this.#schedules.wake();
-    this.#waiters.wake();
+    this.workflows.waiters.wake();
   }
 
   async publish(projectId: ProjectId, commands: PublishCommand[]): Promise<PublishOutcome[]> {
@@ -182,7 +157,7 @@ class RunningEngine implements Engine {
     projectId: ProjectId,
     commands: PublishCommand[],
   ): Promise<{ news: NewMessage[]; accepted: Accepted[]; context: AcceptContext }> {
-    if (commands.some(({ options }) => options.run)) return this.#runs.publish(projectId, commands);
+    if (commands.some(({ options }) => options.run)) return this.workflows.publisher.publish(projectId, commands);
     const firstKey = await this.#takeNumbers(commands.length);
     const context = this.#acceptContext(projectId);
     const news = await this.#place(commands.map((command, index) => draftOf(command, firstKey + index, context)));
@@ -315,7 +290,7 @@ class RunningEngine implements Engine {
       this.#dispatcher.drain(limitMs),
       this.#retention.stop(),
       this.#schedules.stop(),
-      this.#waiters.stop(),
+      this.workflows.waiters.stop(),
     ]).then(() => undefined);
     return this.#draining;
   }

@@ -3,7 +3,9 @@
  * Names follow the table of words in docs/architecture.md.
  */
 import type { HeaderMap, HttpMethod, MessageSettings } from '../protocol/settings.ts';
-import type { EndState, RunConfig, RunKey, RunState } from '../workflow/model.ts';
+import type { EndState, EntryKind, RunConfig, RunKey, RunState } from '../workflow/model.ts';
+
+export type { EntryKind };
 
 /** Unix time or a span, in milliseconds. */
 export type Millis = number;
@@ -135,9 +137,6 @@ export interface NewMessage {
   /** The run that begins with it; `entry` is the run's first. */
   run?: NewRun;
 }
-
-/** What an entry of a journal is. Waits and invocations are no messages: their results are. */
-export type EntryKind = 'initial' | 'step' | 'plan' | 'toCallback' | 'fromCallback' | 'stepConfig' | 'wait' | 'invoke';
 
 /** An entry for the journal of a run, made only once for each of the run's slots (P8). */
 export interface NewEntry {

@@ -1,8 +1,13 @@
 /** What `api` asks of the engine about workflow runs: checked, typed, with defaults filled in. */
 import type { HeaderMap, ResultPart, WorkflowFeature } from '../protocol/settings.ts';
 import type { JournalEntry } from '../workflow/model.ts';
+import type { StepState } from '../workflow/records.ts';
+import type { RunLog } from '../workflow/run-log.ts';
 import type { MessageId, Millis, ProjectId } from './model.ts';
+import type { RunEvent, RunEventFilter, RunFilter } from './run-log-store.ts';
 import type { Waiter } from './run-stores.ts';
+import type { RunExplanation } from './runs/explain.ts';
+import type { Page, PageRequest } from './stores.ts';
 
 /** A wait that a run asks for (workflow.md 14.6). */
 export interface WaitCommand {
@@ -71,4 +76,21 @@ export interface RunCommands {
   cancelRun(projectId: ProjectId, runId: string, createdAtMs?: Millis): Promise<boolean>;
   /** All of the journal that deliveries show; `undefined` when no such run is active. */
   readJournal(projectId: ProjectId, runId: string): Promise<JournalEntry[] | undefined>;
+}
+
+export interface RunLogCommands {
+  /** What happened to runs and to their messages, event by event (workflow.md 18.2). */
+  listRunEvents(projectId: ProjectId, filter: RunEventFilter, page: PageRequest): Promise<Page<RunEvent>>;
+  /**
+   * Runs with their steps (workflow.md 18.1), newest first; with `stepState` those that have a step in one of them. With
+   * `bodyBytesMax` bodies may come cut to one byte more. A page may be a short one, though more follows.
+   */
+  listRuns(
+    projectId: ProjectId,
+    filter: RunFilter & { stepState?: StepState[] },
+    page: PageRequest,
+    bodyBytesMax?: number,
+  ): Promise<Page<RunLog>>;
+  /** Why a run does not go on (P14); `undefined` when no such run is active. */
+  explainRun(projectId: ProjectId, runId: string): Promise<RunExplanation | undefined>;
 }

@@ -22,6 +22,7 @@ import type {
   Standing,
   WorkerId,
 } from './model.ts';
+import type { RunLogStore } from './run-log-store.ts';
 import type { RunStore, WaiterStore } from './run-stores.ts';
 import type { Schedule, ScheduleChange, TriggeredMessage } from './schedules.ts';
 import type { Endpoint, EndpointSelector, UrlGroup, UrlGroupLimits } from './url-groups.ts';
@@ -437,6 +438,7 @@ export interface Store
     WaiterStore,
     DeadMessageStore,
     LogStore,
+    RunLogStore,
     ProjectStore,
     UrlGroupStore,
     ScheduleStore,

@@ -44,6 +44,10 @@ const ROUTES = [
   '/v2/rotate',
   '/v2/logs',
   '/v2/events',
+  '/v2/workflows/logs',
+  '/v2/workflows/events',
+  '/v2/workflows/messagelogs',
+  '/v2/workflows/runs/*/explain',
 ];
 
 /** The words that may follow at one point of a path; `*` among them when an id may. */

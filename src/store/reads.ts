@@ -10,6 +10,8 @@ import { listLogs } from './sql/logs.ts';
 import type { Position } from './sql/page.ts';
 import { listProjects, listTokens, signingKeys } from './sql/projects.ts';
 import { findActiveRun, findRecords, findRun, readJournal } from './sql/runs/find.ts';
+import { listHistories } from './sql/runs/run-histories.ts';
+import { listRunEvents } from './sql/runs/run-logs.ts';
 import { dueSchedules, findSchedule, listSchedules } from './sql/schedules.ts';
 import { findUrlGroup, listUrlGroups } from './sql/url-groups.ts';
 import { nextMail } from './sql/waiters/mail.ts';
@@ -25,6 +27,8 @@ const READS = {
   deadAt: (queries: Queries, args: { projectId: number; places: Position[] }) =>
     deadAt(queries, args.projectId, args.places),
   listLogs,
+  listRunEvents,
+  listHistories,
   listProjects: (queries: Queries, _args: Record<never, never>) => listProjects(queries),
   listTokens: (queries: Queries, _args: Record<never, never>) => listTokens(queries),
   signingKeys,
@@ -63,6 +67,8 @@ export const LONG_READS: ReadonlySet<ReadMethod> = new Set<ReadMethod>([
   'listDead',
   'deadAt',
   'listLogs',
+  'listRunEvents',
+  'listHistories',
   'listUrlGroups',
   'listSchedules',
   'readJournal',

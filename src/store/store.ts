@@ -15,6 +15,7 @@ import type {
   RunEnding,
   Settlement,
 } from '../engine/model.ts';
+import type { RunEvent, RunEventFilter, RunFilter } from '../engine/run-log-store.ts';
 import type { EndedAs, Mail, NewWaiter, Waiter, Waiting } from '../engine/run-stores.ts';
 import type { Schedule, ScheduleChange } from '../engine/schedules.ts';
 import type {
@@ -47,9 +48,11 @@ import { decodeCursor, dlqIdOf, encodeCursor } from '../protocol/cursor.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { keyOfMessageId } from '../protocol/ids.ts';
 import type { HeaderMap } from '../protocol/settings.ts';
+import type { RunHistory } from '../workflow/history.ts';
 import type { JournalEntry, Run, RunKey } from '../workflow/model.ts';
 import type { WriteMethod, Writes } from './batch.ts';
 import { decodeAccepted, decodeClaimed, decodeFlowKey, decodeLive, decodeQueue, decodeSaved } from './decode-lanes.ts';
+import { decodeHistories, decodeRunEvents } from './decode-run-logs.ts';
 import type { ReadMethod, Reads } from './reads.ts';
 import type { DeadRow } from './sql/dead.ts';
 import type { PageRows, Position, Slice } from './sql/page.ts';
@@ -67,7 +70,7 @@ import {
   logStateOf,
 } from './sql/rows.ts';
 import { encodeEnding } from './sql/runs/ending-rows.ts';
-import { decodeJournalEntry, decodeRun } from './sql/runs/run-rows.ts';
+import { decodeJournalEntry, decodeRun, RUN_STATE } from './sql/runs/run-rows.ts';
 import { decodeSchedule, decodeScheduleViews, encodeSchedule, encodeScheduleChange } from './sql/schedule-rows.ts';
 import type { UrlGroupRow } from './sql/url-groups.ts';
 import { decodeMail, decodeWaiter, decodeWaiting, encodeWait } from './waiter-codec.ts';
@@ -317,6 +320,44 @@ export class SqlStore implements Store {
         return detail ? { ...entry, detail } : entry;
       });
       return { ...rest, items };
+    });
+  }
+
+  async listRunEvents(projectId: ProjectId, filter: RunEventFilter, page: PageRequest): Promise<Page<RunEvent>> {
+    const { messageId, state, fromMs: _from, toMs: _to, ...attributes } = filter;
+    const messages = messageId && { ids: messageId, keys: keysOf(messageId) };
+    return this.#readPage(filter, page, async (slice) => {
+      const rows = await this.#connection.read('listRunEvents', {
+        projectId,
+        filter: attributes,
+        slice,
+        ...(messages && { messages }),
+        ...(state && { states: state.map(codeOfLogState) }),
+      });
+      const { next, windowEnd, bytes } = rows;
+      return { items: decodeRunEvents(rows), bytes, ...(next && { next }), ...(windowEnd && { windowEnd }) };
+    });
+  }
+
+  async listRunHistories(
+    projectId: ProjectId,
+    filter: RunFilter,
+    page: PageRequest,
+    bodyBytesMax?: number,
+  ): Promise<Page<RunHistory>> {
+    const { messageId, state, fromMs: _from, toMs: _to, ...attributes } = filter;
+    const messages = messageId && { ids: messageId, keys: keysOf(messageId) };
+    return this.#readPage(filter, page, async (slice) => {
+      const rows = await this.#connection.read('listHistories', {
+        projectId,
+        filter: attributes,
+        slice,
+        ...(messages && { messages }),
+        ...(state && { states: state.map((name) => RUN_STATE[name]) }),
+        ...(bodyBytesMax !== undefined && { bodyBytesMax }),
+      });
+      const { next, windowEnd, bytes } = rows;
+      return { items: decodeHistories(rows), bytes, ...(next && { next }), ...(windowEnd && { windowEnd }) };
     });
   }
 

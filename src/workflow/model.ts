@@ -15,6 +15,9 @@ export type RunKey = number;
 export type RunState = 'RUN_STARTED' | EndState;
 export type EndState = 'RUN_SUCCESS' | 'RUN_FAILED' | 'RUN_CANCELED';
 
+/** What an entry of a journal is. Waits and invocations are no messages: their results are. */
+export type EntryKind = 'initial' | 'step' | 'plan' | 'toCallback' | 'fromCallback' | 'stepConfig' | 'wait' | 'invoke';
+
 /** What is fixed when a run begins (workflow.md 7). */
 export interface RunConfig {
   dialect: Dialect;

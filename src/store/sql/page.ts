@@ -82,9 +82,18 @@ export async function cutByBytes<Row extends Position & { message_key: number }>
     [distinctKeys(page.rows)],
   );
   const sizeByKey = new Map(sizes.map((row) => [row.key, row.bytes ?? 0]));
+  return cutBySizes(page, (row) => sizeByKey.get(row.message_key) ?? 0, bytesMax);
+}
+
+/** Ends the page before `sizeOf` its rows together is more than `bytesMax`; always leaves one row. */
+export function cutBySizes<Row extends Position>(
+  page: PageRows<Row>,
+  sizeOf: (row: Row) => number,
+  bytesMax: number,
+): PageRows<Row> & { bytes: number } {
   let bytes = 0;
   for (const [index, row] of page.rows.entries()) {
-    const size = sizeByKey.get(row.message_key) ?? 0;
+    const size = sizeOf(row);
     const before = page.rows[index - 1];
     if (bytes + size > bytesMax && before) {
       return { rows: page.rows.slice(0, index), next: positionOf(before), bytes };

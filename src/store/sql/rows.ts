@@ -14,7 +14,14 @@ import type {
   RunLogState,
   Settlement,
 } from '../../engine/model.ts';
-import type { CallbackSettings, FlowControl, HeaderMap, HttpMethod, MessageSettings } from '../../protocol/settings.ts';
+import type {
+  CallbackSettings,
+  FlowControl,
+  HeaderMap,
+  HttpMethod,
+  MessageSettings,
+  ResultPart,
+} from '../../protocol/settings.ts';
 import type { SqlValue } from '../driver.ts';
 import { LINE } from './lanes/lines.ts';
 import { encodeEnding, type StoredEnding } from './runs/ending-rows.ts';
@@ -38,13 +45,21 @@ const LOG_STATE_CODES: Record<LogState | RunLogState, number> = {
   INVOKED: 14,
 };
 
-const LOG_STATES = new Map(Object.entries(LOG_STATE_CODES).map(([state, code]) => [code, state as LogState]));
+const LOG_STATES = new Map(
+  Object.entries(LOG_STATE_CODES).map(([state, code]) => [code, state as LogState | RunLogState]),
+);
 
 export function codeOfLogState(state: LogState | RunLogState): number {
   return LOG_STATE_CODES[state];
 }
 
+/** Of an event of a message. */
 export function logStateOf(code: number): LogState {
+  return anyLogStateOf(code) as LogState;
+}
+
+/** Of an event of a message or of a run. */
+export function anyLogStateOf(code: number): LogState | RunLogState {
   const state = LOG_STATES.get(code);
   if (state === undefined) throw new Error(`unknown log state ${code} in the store`);
   return state;
@@ -352,13 +367,16 @@ export function decodeSettings(text: string): MessageSettings {
   if (wait) {
     wait.headers = withoutPrototype(wait.headers);
     wait.timeoutHeaders = withoutPrototype(wait.timeoutHeaders);
+    restoreResultHeaders(wait.notified);
+    restoreResultHeaders(wait.timedOut);
   }
-  for (const result of [wait?.notified, wait?.timedOut, invoke?.result]) {
-    if (!result) continue;
-    result.header = withoutPrototype(result.header);
-    restoreCallbackHeaders(result.settings);
-  }
+  if (invoke) restoreResultHeaders(invoke.result);
   return settings;
+}
+
+function restoreResultHeaders(result: ResultPart): void {
+  result.header = withoutPrototype(result.header);
+  restoreCallbackHeaders(result.settings);
 }
 
 export function restoreCallback(callback: CallbackSettings): void {

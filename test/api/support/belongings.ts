@@ -71,6 +71,14 @@ const MAKERS: Readonly<Record<string, Maker>> = {
     expect(reply.status, reply.text).toBe(200);
     return 'own-schedule';
   },
+  workflows: async (world) => {
+    await world.publish(`https://ok.example/${CANARY}`, {
+      ...{ 'upstash-workflow-init': 'true', 'upstash-workflow-runid': 'wfr_own-run' },
+      ...{ 'upstash-workflow-url': `https://ok.example/${CANARY}`, 'upstash-delay': '1h' },
+      ...{ 'upstash-label': CANARY, 'upstash-forward-x-secret': CANARY },
+    });
+    return 'wfr_own-run';
+  },
 };
 
 /** By parameter, where the word behind `/v2/` does not say of what it is the name. */

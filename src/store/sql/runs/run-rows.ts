@@ -42,14 +42,6 @@ export const RUN_STATE: Readonly<Record<RunState, number>> = {
   RUN_CANCELED: 4,
 };
 
-const RUN_STATES = new Map(Object.entries(RUN_STATE).map(([state, code]) => [code, state as RunState]));
-
-export function runStateOf(code: number): RunState {
-  const state = RUN_STATES.get(code);
-  if (state === undefined) throw new Error(`unknown run state ${code} in the store`);
-  return state;
-}
-
 export const FAILURE_STATE: Readonly<Record<FailureCallbackState, number>> = {
   inProgress: 1,
   success: 2,
@@ -57,6 +49,32 @@ export const FAILURE_STATE: Readonly<Record<FailureCallbackState, number>> = {
   canceled: 4,
   none: 5,
 };
+
+const ENTRY_KINDS = byCode(ENTRY_KIND);
+const RUN_STATES = byCode(RUN_STATE);
+const FAILURE_STATES = byCode(FAILURE_STATE);
+
+export function entryKindOf(code: number): EntryKind {
+  return nameOf('kind of entry', code, ENTRY_KINDS);
+}
+
+export function runStateOf(code: number): RunState {
+  return nameOf('run state', code, RUN_STATES);
+}
+
+export function failureStateOf(code: number): FailureCallbackState {
+  return nameOf('state of a failure callback', code, FAILURE_STATES);
+}
+
+function byCode<Name extends string>(codes: Readonly<Record<Name, number>>): Map<number, Name> {
+  return new Map(Object.entries<number>(codes).map(([name, code]) => [code, name as Name]));
+}
+
+function nameOf<Name>(what: string, code: number, names: ReadonlyMap<number, Name>): Name {
+  const name = names.get(code);
+  if (name === undefined) throw new Error(`unknown ${what} ${code} in the store`);
+  return name;
+}
 
 /** Version of a run that has just begun. */
 export const FIRST_VERSION = 1;
