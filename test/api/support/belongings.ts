@@ -87,6 +87,7 @@ const KINDS_OF_PARAMETERS: Readonly<Record<string, string>> = { eventId: 'waiter
 /** By route: a body that it accepts, of the thing called `id` where it names one. */
 const BODIES: Readonly<Record<string, (ids: Ids) => unknown>> = {
   'POST /v2/batch': (ids) => [{ destination: ids['topics'] }],
+  'POST /v2/batch/trigger': () => [{ destination: 'https://ok.example/' }],
   'POST /v2/topics/:name/endpoints': () => ({ endpoints: [{ url: 'https://ok.example/new' }] }),
   'DELETE /v2/topics/:name/endpoints': () => ({ endpoints: [{ url: `https://ok.example/${CANARY}` }] }),
   'POST /v2/queues': (ids) => ({ queueName: ids['queues'], parallelism: 2 }),
