@@ -5,8 +5,8 @@ import { textOfWire } from '../protocol/percent-encoding.ts';
 import { pathAndQueryOf } from '../protocol/request-target.ts';
 import type { CalledUrl } from './route.ts';
 
-/** Throws `ApiError` 400 when what the request says is no URL that could be called. `rawTarget` is the target as it came. */
-export type CalledUrlReader = (request: IncomingMessage, rawTarget: string) => CalledUrl;
+/** Throws `ApiError` 400 when what the request says is no URL that could be called. */
+export type CalledUrlReader = (request: Pick<IncomingMessage, 'headers' | 'socket'>, rawTarget: string) => CalledUrl;
 
 /** A reader that believes `X-Forwarded-Proto` and `X-Forwarded-Host` when the peer is a trusted proxy. */
 export function calledUrlReader(isTrusted: (peer: string) => boolean): CalledUrlReader {

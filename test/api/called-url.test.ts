@@ -5,10 +5,10 @@ import { trustedProxies } from '../../src/api/caller-ip.ts';
 import type { CalledUrl } from '../../src/api/route.ts';
 import { ApiError } from '../../src/protocol/errors.ts';
 
-const reader = calledUrlReader(trustedProxies(['10.0.0.0/8']));
+const readUrl = calledUrlReader(trustedProxies(['10.0.0.0/8']));
 
-function read(target: string, headers: Record<string, string>, remoteAddress = '192.0.2.1'): CalledUrl {
-  return reader({ headers, socket: { remoteAddress } } as unknown as IncomingMessage, target);
+function read(rawTarget: string, headers: Record<string, string>, remoteAddress = '192.0.2.1'): CalledUrl {
+  return readUrl({ headers, socket: { remoteAddress } } as unknown as IncomingMessage, rawTarget);
 }
 
 describe('the URL that was called (workflow.md 14.9)', () => {

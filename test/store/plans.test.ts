@@ -1,7 +1,10 @@
 /** No statement may walk a table whose size is the backlog's: each must go by a key or an index. */
 import { DatabaseSync } from 'node:sqlite';
 import { expect, it } from 'vitest';
+import type { RunFilter } from '../../src/engine/run-log-store.ts';
 import type { Schedule } from '../../src/engine/schedules.ts';
+import type { Store } from '../../src/engine/stores.ts';
+import { mintMessageId } from '../../src/protocol/ids.ts';
 import { createStore } from '../../src/store/create.ts';
 import type { Driver, Queries } from '../../src/store/driver.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
@@ -77,6 +80,7 @@ async function useEverything(world: World): Promise<void> {
       }
     }
   }
+  await readRunLogs(store);
   const [first, second] = dead.map(({ dlqId }) => dlqId);
   await store.findDead(PROJECT, first ?? '');
   await store.reviveDead(PROJECT, [{ dlqId: first ?? '', successor: world.message() }], T0);
@@ -112,6 +116,7 @@ async function useEverything(world: World): Promise<void> {
   await store.listSchedules(PROJECT);
   await store.deleteSchedule(PROJECT, 's');
   await useLanes(world);
+  await useDeadRuns(world);
   await world.bury(T0);
   await store.dropExpired({
     logsBeforeMs: T0 + 1,
@@ -120,6 +125,42 @@ async function useEverything(world: World): Promise<void> {
     nowMs: T0 + 1,
     rowsMax: 1_000,
   });
+}
+
+async function readRunLogs(store: Store): Promise<void> {
+  const page = { count: 5, order: 'latestFirst', cursor: `${T0}-5` } as const;
+  const filters: RunFilter[] = [
+    ...[{}, { runId: ['a'] }, { runCreatedAtMs: T0 }, { label: ['x'], state: ['RUN_FAILED'] } satisfies RunFilter],
+    ...[{ runs: [{ id: 'a', createdAtMs: T0 }] }, { fromMs: T0, toMs: T0 }],
+    { messageId: [mintMessageId(1, (count) => new Uint8Array(count))], runUrl: ['u'] },
+  ];
+  for (const { runs, state, ...filter } of filters) {
+    await store.listRunHistories(PROJECT, { ...filter, ...(runs && { runs }), ...(state && { state }) }, page);
+    await store.listRunHistories(PROJECT, filter, page, 10);
+    await store.listRunEvents(PROJECT, filter, page);
+    await store.listRunEvents(PROJECT, { ...filter, state: ['RUN_FAILED'] }, page);
+  }
+}
+
+async function useDeadRuns(world: World): Promise<void> {
+  const { store } = world;
+  const dlqId = `${T0}-1`;
+  const filters = [{}, { label: ['x'], failureCallback: ['fail' as const] }, { runId: 'r', fromMs: T0, toMs: T0 }];
+  for (const order of ['latestFirst', 'earliestFirst'] as const) {
+    for (const filter of filters) {
+      for (const cursor of [undefined, `${T0}-5`]) {
+        const page = cursor === undefined ? { count: 5, order } : { count: 5, order, cursor };
+        await store.listDeadRuns(PROJECT, filter, page);
+      }
+    }
+  }
+  await store.findDeadRuns(PROJECT, [dlqId]);
+  await store.deleteDeadRuns(PROJECT, [dlqId]);
+  await store.outlineJournal(1);
+  await store.activeRunKeys(PROJECT, { urlPrefix: ['https://a'], fromMs: T0, toMs: T0 }, { afterKey: -1, limit: 5 });
+  await store.findFailureCallback(PROJECT, dlqId);
+  await store.repeatFailureCallback(PROJECT, dlqId, world.message(), T0);
+  await store.cancelFailureCallback(PROJECT, dlqId, T0);
 }
 
 async function useLanes(world: World): Promise<void> {
@@ -172,7 +213,7 @@ it('goes by a key or an index wherever a table may be large', async () => {
     const steps = db.prepare(`explain query plan ${sql}`).all() as { detail: string }[];
     for (const { detail } of steps) {
       const large =
-        /^SCAN (messages|contents|logs|dead|deduplications|log_details|url_groups|url_group_endpoints|schedules|schedule_plans|queues|flow_keys|message_counts|[mcdlsqfp])\b/.test(
+        /^SCAN (messages|contents|logs|dead|deduplications|log_details|url_groups|url_group_endpoints|schedules|schedule_plans|queues|flow_keys|message_counts|runs|journal|invocations|waiters|mail|[mcdlsqfprji])\b/.test(
           detail,
         );
       if (large && !isBounded(detail)) scans.push(`${detail}: ${text}`);

@@ -48,10 +48,6 @@ const MAKERS: Readonly<Record<string, Maker>> = {
     await made(world, 'POST', '/v2/topics/own-group/endpoints', { endpoints });
     return 'own-group';
   },
-  runs: async (world) => {
-    await begin(world, 'wfr_own');
-    return 'wfr_own';
-  },
   waiters: async (world) => {
     await begin(world, 'wfr_waiting');
     const step = { stepId: 1, stepName: CANARY, stepType: 'Wait', concurrent: 1 };
@@ -82,12 +78,14 @@ const MAKERS: Readonly<Record<string, Maker>> = {
 };
 
 /** By parameter, where the word behind `/v2/` does not say of what it is the name. */
-const KINDS_OF_PARAMETERS: Readonly<Record<string, string>> = { eventId: 'waiters', workflowRunId: 'runs' };
+const KINDS_OF_PARAMETERS: Readonly<Record<string, string>> = { eventId: 'waiters', workflowRunId: 'workflows' };
 
 /** By route: a body that it accepts, of the thing called `id` where it names one. */
 const BODIES: Readonly<Record<string, (ids: Ids) => unknown>> = {
   'POST /v2/batch': (ids) => [{ destination: ids['topics'] }],
-  'POST /v2/batch/trigger': () => [{ destination: 'https://ok.example/' }],
+  'POST /v2/batch/trigger': (ids) => [
+    { destination: 'https://ok.example/', headers: { 'Upstash-Workflow-RunId': ids['workflows'] } },
+  ],
   'POST /v2/topics/:name/endpoints': () => ({ endpoints: [{ url: 'https://ok.example/new' }] }),
   'DELETE /v2/topics/:name/endpoints': () => ({ endpoints: [{ url: `https://ok.example/${CANARY}` }] }),
   'POST /v2/queues': (ids) => ({ queueName: ids['queues'], parallelism: 2 }),
@@ -100,7 +98,7 @@ const QUERIES: Readonly<Record<string, (ids: Ids) => string>> = {
   'POST /v2/flowControl/:flowControlKey/pin': () => 'parallelism=1',
   'POST /v2/flowControl/:flowControlKey/unpin': () => 'parallelism=true',
   'POST /v2/schedules/*': () => 'upstash-cron=%40yearly',
-  'POST /v2/wait/:eventId': (ids) => `upstash-workflow-init=false&upstash-workflow-runid=${ids['runs']}`,
+  'POST /v2/wait/:eventId': (ids) => `upstash-workflow-init=false&upstash-workflow-runid=${ids['workflows']}`,
 };
 
 /** Makes one of everything for the owner of the full token. */

@@ -5,11 +5,13 @@ import { busyOriginsConformance } from './busy-origins.ts';
 import { cancelConformance } from './cancel.ts';
 import { claimConformance } from './claim.ts';
 import { deadConformance } from './dead.ts';
+import { deadRunsConformance } from './dead-runs.ts';
 import { followsConformance } from './follows.ts';
 import { lanesConformance } from './lanes.ts';
 import { logsConformance } from './logs.ts';
 import { projectsConformance } from './projects.ts';
 import { retentionConformance } from './retention.ts';
+import { runLogsConformance } from './run-logs.ts';
 import { schedulesConformance } from './schedules.ts';
 import { settleConformance } from './settle.ts';
 import { urlGroupsConformance } from './url-groups.ts';
@@ -25,6 +27,7 @@ export function storeConformance(name: string, open: OpenStore): void {
     ['follow-ups', followsConformance],
     ['cancel', cancelConformance],
     ['dead', deadConformance],
+    ['dead runs', deadRunsConformance],
     ['lanes', lanesConformance],
     ['keys at busy origins', busyOriginsConformance],
     ['logs', logsConformance],
@@ -32,6 +35,7 @@ export function storeConformance(name: string, open: OpenStore): void {
     ['URL groups', urlGroupsConformance],
     ['schedules', schedulesConformance],
     ['waiters', waitersConformance],
+    ['logs of runs', runLogsConformance],
     ['retention', retentionConformance],
   ];
   describe(`${name} store`, () => {
