@@ -63,6 +63,7 @@ import { decodeDeadRuns, decodeOutline, decodeRevived, encodeRevival } from './d
 import { decodeAccepted, decodeClaimed, decodeFlowKey, decodeLive, decodeQueue, decodeSaved } from './decode-lanes.ts';
 import { decodeHistories, decodeRunEvents } from './decode-run-logs.ts';
 import type { ReadMethod, Reads } from './reads.ts';
+import { decodeHeader, encodeBytes, encodeHeader } from './sql/content-rows.ts';
 import type { DeadRow } from './sql/dead.ts';
 import type { PageRows, Position, Slice } from './sql/page.ts';
 import {
@@ -70,10 +71,7 @@ import {
   codeOfLogState,
   decodeBurial,
   decodeDetail,
-  decodeHeader,
   decodeMessage,
-  encodeBytes,
-  encodeHeader,
   encodeNewMessage,
   encodeSettlement,
   logStateOf,

@@ -1,7 +1,8 @@
 /** How waits and waiters become rows and back; in the caller's thread, like all of it. */
 import type { Mail, NewWaiter, Waiter } from '../engine/run-stores.ts';
 import { readStep, slotOfResult } from '../workflow/steps.ts';
-import { decodeMessage, encodeContent } from './sql/rows.ts';
+import { encodeContent } from './sql/content-rows.ts';
+import { decodeMessage } from './sql/rows.ts';
 import type { MailRow } from './sql/waiters/mail.ts';
 import type { StoredWait } from './sql/waiters/register.ts';
 import type { WaiterRow } from './sql/waiters/waiters.ts';

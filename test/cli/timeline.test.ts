@@ -65,7 +65,7 @@ describe('the timeline of a run', () => {
         '   ✓  nap          SleepFor  SUCCESS   13:05:09.124  for 1m 30s',
         '│  ✓  fetch        Call      SUCCESS   13:05:09.125  GET https://api.example/, answered 404',
         '│  –  paid         Wait      CANCELED  13:05:09.125  event order-1',
-        '   ✗  (next step)            FAILED                  2 failed of 2 attempts, 500 Internal Server Error',
+        '   ✗  (next step)            FAILED                  2 of 2 attempts failed, 500 Internal Server Error',
         '',
       ].join('\n'),
     );
@@ -85,7 +85,7 @@ describe('the timeline of a run', () => {
     const text = shown(run);
     expect(text).toContain('began 2026-01-31 13:05 UTC, for 1m 5s');
     expect(text).toMatch(/paid .* event e, until 2026-01-31 14:05:09\n/);
-    expect(text).toMatch(/again .* 1 failed of 4 attempts, no, again at 2026-01-31 14:05:09\n/);
+    expect(text).toMatch(/again .* 1 of 4 attempts failed, no, again at 2026-01-31 14:05:09\n/);
     expect(text).toMatch(/child .* run wfr_c\n/);
     expect(text).toMatch(/over .* event e, timed out\n/);
     expect(text).toMatch(/dawn .* until 2026-01-31 14:05:09\n/);
@@ -93,9 +93,9 @@ describe('the timeline of a run', () => {
 
   it('colours marks and nothing else, and lets no name steer the terminal', () => {
     const run = runOf({ steps: sequential({ stepName: '\u001B[2Jevil\u202E', state: 'STEP_SUCCESS' }) });
-    expect(shown(run, true).match(/\u001B\[/g)).toHaveLength(4);
+    expect(shown(run, true).split('\u001B[')).toHaveLength(1 + 4);
     expect(shown(run, true)).toContain('\u001B[32m✓\u001B[0m');
-    expect(shown(run)).not.toMatch(/[\u001B\u202E]/);
+    for (const steering of ['\u001B', '\u202E']) expect(shown(run)).not.toContain(steering);
   });
 
   it('is one row in a list, where the next step does not count', () => {

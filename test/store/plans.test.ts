@@ -116,6 +116,7 @@ async function useEverything(world: World): Promise<void> {
   await store.listSchedules(PROJECT);
   await store.deleteSchedule(PROJECT, 's');
   await useLanes(world);
+  await useDeadRuns(world);
   await world.bury(T0);
   await store.dropExpired({
     logsBeforeMs: T0 + 1,
@@ -139,6 +140,27 @@ async function readRunLogs(store: Store): Promise<void> {
     await store.listRunEvents(PROJECT, filter, page);
     await store.listRunEvents(PROJECT, { ...filter, state: ['RUN_FAILED'] }, page);
   }
+}
+
+async function useDeadRuns(world: World): Promise<void> {
+  const { store } = world;
+  const dlqId = `${T0}-1`;
+  const filters = [{}, { label: ['x'], failureCallback: ['fail' as const] }, { runId: 'r', fromMs: T0, toMs: T0 }];
+  for (const order of ['latestFirst', 'earliestFirst'] as const) {
+    for (const filter of filters) {
+      for (const cursor of [undefined, `${T0}-5`]) {
+        const page = cursor === undefined ? { count: 5, order } : { count: 5, order, cursor };
+        await store.listDeadRuns(PROJECT, filter, page);
+      }
+    }
+  }
+  await store.findDeadRuns(PROJECT, [dlqId]);
+  await store.deleteDeadRuns(PROJECT, [dlqId]);
+  await store.outlineJournal(1);
+  await store.activeRunKeys(PROJECT, { urlPrefix: ['https://a'], fromMs: T0, toMs: T0 }, { afterKey: -1, limit: 5 });
+  await store.findFailureCallback(PROJECT, dlqId);
+  await store.repeatFailureCallback(PROJECT, dlqId, world.message(), T0);
+  await store.cancelFailureCallback(PROJECT, dlqId, T0);
 }
 
 async function useLanes(world: World): Promise<void> {

@@ -135,7 +135,7 @@ function detailOf(step: StepView): string {
   if (step.sleepUntil !== undefined) words.push(`until ${secondOf(step.sleepUntil)}`);
   if (step.invokedWorkflowRunId !== undefined) words.push(`run ${plain(step.invokedWorkflowRunId)}`);
   if (errors.length > 0) {
-    words.push(`${errors.length} failed of ${Math.max(errors.length, (retries ?? 0) + 1)} attempts`);
+    words.push(`${errors.length} of ${Math.max(errors.length, (retries ?? 0) + 1)} attempts failed`);
     if (last?.error !== undefined) words.push(plain(last.error));
   }
   if (step.state === 'STEP_RETRY' && nextDeliveryTime !== undefined)

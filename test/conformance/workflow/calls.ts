@@ -158,22 +158,17 @@ export const calls: Section = {
       expect(server.endpoint.to('/elsewhere')).toEqual([]);
     }),
 
-    statement(
-      'W79',
-      'A large result is left to be fetched, under the id of its delivery.',
-      async (server) => {
-        const body = 'x'.repeat(4 * 1024 * 1024);
-        server.endpoint.replies('/third', { body });
-        const run = await startAndDeliver(server);
-        await run.call('/third');
-        const delivery = await run.delivery(2);
-        expect([delivery.body.length, delivery.headers['upstash-workflow-callback']]).toEqual([0, 'true']);
-        const entry = (await run.journal()).find(({ messageId }) => messageId === delivery.messageId);
-        expect(entry?.callType).toBe('fromCallback');
-        expect(fromBase64(JSON.parse(entry?.text ?? '{}').body) === body).toBe(true);
-      },
-      { flags: ['--response-bytes-max', '8MiB'] },
-    ),
+    statement('W79', 'A large result is left to be fetched, under the id of its delivery.', async (server) => {
+      const body = 'x'.repeat(4 * 1024 * 1024);
+      server.endpoint.replies('/third', { body });
+      const run = await startAndDeliver(server);
+      await run.call('/third');
+      const delivery = await run.delivery(2);
+      expect([delivery.body.length, delivery.headers['upstash-workflow-callback']]).toEqual([0, 'true']);
+      const entry = (await run.journal()).find(({ messageId }) => messageId === delivery.messageId);
+      expect(entry?.callType).toBe('fromCallback');
+      expect(fromBase64(JSON.parse(entry?.text ?? '{}').body) === body).toBe(true);
+    }),
 
     statement('W80', 'A result that cannot be delivered fails the run.', async (server) => {
       const run = await startAndDeliver(server, {

@@ -1,6 +1,7 @@
 /** workflow.md 26, 102 to 105: runs that have failed, and what may be shown of them (sections 16.3, 21). */
 import { createHash } from 'node:crypto';
 import { expect } from 'vitest';
+import { eventually } from '../../support/eventually.ts';
 import { type Section, statement } from '../support/statement.ts';
 import type { Json } from '../support/subject.ts';
 import {
@@ -146,6 +147,19 @@ export const deadLetters: Section = {
       await run.told('CALLBACK_SUCCESS');
       expect((await server.ask('POST', `${DLQ}/callback/${dlqId}`)).status).toBe(400);
       expect((await server.ask('POST', `${DLQ}/callback/1-1`)).status).toBe(404);
+      expect((await server.ask('DELETE', `${DLQ}/callback/${dlqId}`)).status).toBe(400);
+      server.endpoint.replies('/closed', { status: 503 });
+      const other = await fail(server, {
+        failureUrl: server.destination('/closed'),
+        headers: { 'upstash-failure-callback-retries': '1' },
+      });
+      await other.told('CALLBACK_INPROGRESS');
+      const { dlqId: otherId } = await other.buried();
+      expect((await server.ask('POST', `${DLQ}/callback/${otherId}`)).status).toBe(400);
+      await server.endpoint.arrival('/closed');
+      await eventually('its failed attempt', async () => (await other.shown()).failureFunction.errors?.length === 1);
+      expect((await server.ask('DELETE', `${DLQ}/callback/${otherId}`)).status).toBe(200);
+      await other.told('CALLBACK_CANCELED');
     }),
 
     statement('W105', 'Redacted bodies are hidden in logs and in the DLQ, and are delivered.', async (server) => {

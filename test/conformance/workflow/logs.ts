@@ -59,6 +59,23 @@ export const logs: Section = {
       expect(await server.get(`${LOGS}?workflowRunId=${ids[3]}`)).toEqual(
         await server.get(`/v2/workflows/events?groupBy=workflowRunId&workflowRunId=${ids[3]}`),
       );
+      const labelled = await start(server, { headers: { 'upstash-label': 'l' } });
+      await labelled.delivery(1);
+      await labelled.finish('"done"');
+      const filters = {
+        'label=l': [labelled.id],
+        'state=RUN_SUCCESS': [labelled.id],
+        [`workflowUrl=${encodeURIComponent(labelled.url)}`]: [labelled.id],
+        [`messageId=${labelled.messageId}`]: [labelled.id],
+        [`fromDate=${server.clock.nowMs()}`]: [labelled.id],
+        [`workflowRuns=${labelled.id}@${await labelled.createdAtMs()}&label=other`]: [labelled.id],
+        [`label=l&state=RUN_FAILED`]: [],
+      };
+      for (const [filter, found] of Object.entries(filters)) {
+        expect(idsOf(await server.get(`${LOGS}?${filter}`)), filter).toEqual(found);
+      }
+      const [trimmed] = (await server.get(`${LOGS}?label=l&trimBody=0`)).runs;
+      expect([trimmed.workflowRunResponse ?? '', trimmed.steps[0].steps[0].out ?? '']).toEqual(['', '']);
       for (const bad of ['count=0', 'cursor=?', 'state=RUN_AWAY', 'workflowUrl=wf']) {
         expect((await server.ask('GET', `${LOGS}?${bad}`)).status, bad).toBe(400);
       }

@@ -133,12 +133,17 @@ export const starting: Section = {
       expect(one.runs.map((run: Json) => run.workflowState)).toEqual(['RUN_SUCCESS']);
     }),
 
-    statement('W12', 'A run id without the prefix is taken as it is.', async (server) => {
+    statement('W12', 'A run id without the prefix is taken as it is; without any, one is made.', async (server) => {
       for (const id of ['order-17', 'wfr-x', 'wfr_wfr_x']) {
         const run = await start(server, { id });
         expect((await run.delivery(1)).headers['upstash-workflow-runid']).toBe(id);
         expect(await run.journal()).toHaveLength(1);
       }
+      server.endpoint.replies('/wf', DONE);
+      const { 'Upstash-Workflow-RunId': _id, ...anonymous } = initHeaders(server, '', '/wf');
+      await server.publish('/wf', anonymous);
+      const { headers } = await server.endpoint.arrival('/wf');
+      expect(headers['upstash-workflow-runid']).toMatch(/^wfr_.{15,}/);
     }),
 
     statement('W13', 'A publish with init headers starts a run like a batch.', async (server) => {

@@ -5,6 +5,7 @@ import { busyOriginsConformance } from './busy-origins.ts';
 import { cancelConformance } from './cancel.ts';
 import { claimConformance } from './claim.ts';
 import { deadConformance } from './dead.ts';
+import { deadRunsConformance } from './dead-runs.ts';
 import { followsConformance } from './follows.ts';
 import { lanesConformance } from './lanes.ts';
 import { logsConformance } from './logs.ts';
@@ -26,6 +27,7 @@ export function storeConformance(name: string, open: OpenStore): void {
     ['follow-ups', followsConformance],
     ['cancel', cancelConformance],
     ['dead', deadConformance],
+    ['dead runs', deadRunsConformance],
     ['lanes', lanesConformance],
     ['keys at busy origins', busyOriginsConformance],
     ['logs', logsConformance],

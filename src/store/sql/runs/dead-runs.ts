@@ -132,9 +132,9 @@ function contentsWithoutBodies(queries: Queries, keys: readonly number[]): Promi
 
 function answersOf(queries: Queries, keys: readonly number[]): Promise<(DetailRow & { message_key: number })[]> {
   return queries.query(
-    `select l.message_key, ${DETAIL_COLUMNS.map((column) => `d.${column}`).join(', ')}
-     from (select message_key, max(seq) as seq from logs where message_key in (??) and state in (?, ?) group by message_key) l
-     join log_details d on d.seq = l.seq`,
+    `select latest.message_key, ${DETAIL_COLUMNS.map((column) => `d.${column}`).join(', ')}
+     from (select message_key, max(seq) as seq from logs where message_key in (??) and state in (?, ?) group by message_key) latest
+     join log_details d on d.seq = latest.seq`,
     [keys, codeOfLogState('DELIVERED'), codeOfLogState('ERROR')],
   );
 }

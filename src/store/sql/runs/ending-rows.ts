@@ -1,6 +1,6 @@
 /** How the end of a run is written. */
 import type { RunEnding } from '../../../engine/model.ts';
-import { encodeBytes } from '../rows.ts';
+import { encodeBytes } from '../content-rows.ts';
 import { RUN_STATE } from './run-rows.ts';
 
 export interface StoredEnding {

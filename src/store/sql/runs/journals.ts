@@ -2,13 +2,14 @@
  * How do messages enter the journals of their runs: each slot once, in the order in which they come, and only while the run
  * is active (P8)? One of these for a batch of commands: what comes first in the batch counts for what follows.
  */
-import type { JournalPlace, MessageId, RunLogState } from '../../../engine/model.ts';
-import type { SqlValue, Transaction } from '../../driver.ts';
+import type { JournalPlace, RunLogState } from '../../../engine/model.ts';
+import type { RunConfig } from '../../../workflow/model.ts';
+import { FIRST_VERSION } from '../../../workflow/model.ts';
+import type { SqlValue } from '../../driver.ts';
 import type { WriteContext } from '../log-writer.ts';
 import { CONTENT_AT, CONTENT_COLUMNS, codeOfLogState, MESSAGE_AT, type StoredNewMessage } from '../rows.ts';
 import {
   ENTRY_KIND,
-  FIRST_VERSION,
   isDeliveredWithJournal,
   RUN_FIELDS,
   RUN_STATE,
@@ -16,15 +17,10 @@ import {
   type StoredEntry,
   type StoredRecord,
 } from './run-rows.ts';
+import { type Taken, TakenSlots } from './taken-slots.ts';
 
 /** Why a message, and with it all of its publish, is refused. */
-export type RunRefusal = 'runOver' | 'runChanged' | { journalFull: number };
-
-/** What stands for a message already. */
-export interface Taken {
-  messageId: MessageId;
-  run: { id: string; createdAtMs: number } | null;
-}
+export type RunRefusal = 'runOver' | 'runChanged' | { runTooEarly: number } | { journalFull: number };
 
 interface KnownRun extends RunRow {
   journal_bytes: number;
@@ -43,8 +39,9 @@ export class Journals {
   readonly #bytesMax: number;
   readonly #runs = new Map<number, KnownRun>();
   readonly #activeById = new Map<string, KnownRun>();
-  /** Ids of the messages that have a slot, as far as it was asked for. */
-  readonly #slots = new Map<string, string>();
+  readonly #slots = new TakenSlots();
+  /** When the latest run of an id began, as far as one that is to begin now would not be later. */
+  readonly #latestById = new Map<string, number>();
   readonly #entries: SqlValue[][] = [];
   readonly #records: StoredRecord[] = [];
   readonly #invocations: SqlValue[][] = [];
@@ -75,19 +72,13 @@ export class Journals {
     return new Journals(context, 0);
   }
 
-  /** Why the messages of a publish may not be saved; `undefined`: they may. */
+  /** Why the messages of a publish may not be saved; `undefined`: they may. What is there already is no reason. */
   refusalOf(messages: readonly StoredNewMessage[]): RunRefusal | undefined {
     const added = new Map<number, number>();
-    for (const message of messages) {
-      const { entry, run } = message;
+    for (const { message, entry, run } of messages) {
       if (!entry) continue;
-      if (run?.invoker) {
-        const refusal = this.#refusalOfEntry(run.invoker.entry, added);
-        if (refusal) return refusal;
-      }
-      if (run && !run.isBySdk) continue;
-      const refusal = this.#refusalOfEntry(entry, added);
-      if (refusal) return refusal;
+      const refused = this.#refusalOfOne(message, entry, run, added);
+      if (refused) return refused;
     }
     return undefined;
   }
@@ -95,18 +86,22 @@ export class Journals {
   /** What `message` would repeat; `undefined`: nothing. */
   takenBy({ message, entry, run }: StoredNewMessage): Taken | undefined {
     if (!entry) return undefined;
-    if (run?.isBySdk) return this.#advanced(entry.runKey);
-    if (!run) return this.#holderOf(entry);
-    const invoked = run.invoker && this.#holderOf(run.invoker.entry);
+    if (!run) return this.#slots.holderOf(entry);
+    if (run.isBySdk) {
+      const adopting = this.#runs.get(entry.runKey);
+      return adopting && !awaitsLibrary(adopting) ? beginningOf(adopting) : undefined;
+    }
+    const invoked = run.invoker && this.#slots.holderOf(run.invoker.entry);
     if (invoked) return invoked;
     const active = this.#activeById.get(nameOf(message[MESSAGE_AT.project_id] as number, run.id));
-    return active && { messageId: active.message_id, run: { id: active.id, createdAtMs: active.created_at_ms } };
+    return active && beginningOf(active);
   }
 
   /** Whether a message that follows from something else still has its place in its journal. */
-  takes({ entry }: StoredNewMessage): boolean {
+  takes({ message, entry, run }: StoredNewMessage): boolean {
     if (!entry) return true;
-    return this.#runs.get(entry.runKey)?.state === RUN_STATE.RUN_STARTED && !this.#slots.has(slotName(entry));
+    if (run) return !this.#activeById.has(nameOf(message[MESSAGE_AT.project_id] as number, run.id));
+    return this.#runs.get(entry.runKey)?.state === RUN_STATE.RUN_STARTED && !this.#slots.holderOf(entry);
   }
 
   /**
@@ -114,8 +109,9 @@ export class Journals {
    * (workflow.md 12.3 item 6). Saves its content and its entry.
    */
   async keepForLog({ content, message, entry }: StoredNewMessage): Promise<void> {
-    const run = entry && this.#runs.get(entry.runKey);
-    if (!run || run.state !== RUN_STATE.RUN_FAILED || this.#slots.has(slotName(entry))) return;
+    if (!entry) return;
+    const run = this.#runs.get(entry.runKey);
+    if (run?.state !== RUN_STATE.RUN_FAILED || !entry.slot.startsWith('s') || this.#slots.holderOf(entry)) return;
     const { tx } = this.#context;
     const [invocation] = await tx.query('select 1 as one from journal where run_key = ? and slot = ? and kind = ?', [
       run.key,
@@ -126,7 +122,7 @@ export class Journals {
     const createdAtMs = content[CONTENT_AT.created_at_ms] as number;
     this.#records.push({ content, key: message[MESSAGE_AT.key] as number, createdAtMs, entry });
     this.#enterKey(run, entry, message[MESSAGE_AT.key] as number, createdAtMs);
-    this.#slots.set(slotName(entry), content[CONTENT_AT.id] as string);
+    this.#slots.take(entry, { messageId: content[CONTENT_AT.id] as string, run: null });
   }
 
   /** Gives `message` its place; it begins its run if it has one with it. */
@@ -145,7 +141,7 @@ export class Journals {
     message[MESSAGE_AT.run_key] = known.key;
     message[MESSAGE_AT.journal_position] = position;
     message[MESSAGE_AT.bytes] = sent;
-    this.#slots.set(slotName(entry), content[CONTENT_AT.id] as string);
+    this.#slots.take(entry, { messageId: content[CONTENT_AT.id] as string, run: null });
     return { position, bytes: sent };
   }
 
@@ -155,7 +151,7 @@ export class Journals {
     if (!known) throw new Error(`run ${record.entry.runKey} is not known`);
     this.#records.push(record);
     this.#enterKey(known, record.entry, record.key, record.createdAtMs);
-    this.#slots.set(slotName(record.entry), record.content[CONTENT_AT.id] as string);
+    this.#slots.take(record.entry, { messageId: record.content[CONTENT_AT.id] as string, run: null });
     if (event === undefined) return;
     this.#events.push({ projectId: known.project_id, runKey: known.key, state: event, atMs: record.createdAtMs });
   }
@@ -193,11 +189,10 @@ export class Journals {
 
   /** An invocation of a run that runs already: it waits for the end of that one (workflow.md 14.8). */
   linkToActive({ message, run }: StoredNewMessage): void {
-    if (!run?.invoker || this.#holderOf(run.invoker.entry)) return;
+    if (!run?.invoker || this.#slots.holderOf(run.invoker.entry)) return;
     const active = this.#activeById.get(nameOf(message[MESSAGE_AT.project_id] as number, run.id));
     if (!active) return;
-    this.record(pointedAt(run.invoker, active), 'INVOKED');
-    this.#invocations.push([active.key, run.invoker.key, run.invoker.entry.runKey]);
+    this.#invoke(pointedAt(run.invoker, active), active);
     active.version += 1;
     active.isChanged = true;
   }
@@ -245,21 +240,31 @@ export class Journals {
     if (entries.length > 0) {
       const runKeys = [...new Set(entries.map(({ runKey }) => runKey))];
       this.#know(
-        await tx.query<KnownRow>(`select ${KNOWN_FIELDS} ${KNOWN_FROM} where r.key in (??) for update`, [runKeys]),
+        await tx.query<KnownRow>(`select ${KNOWN_FIELDS} ${KNOWN_FROM} where r.key in (??) for update of r`, [runKeys]),
       );
-      await this.#loadSlots(tx, runKeys, [...new Set(entries.map(({ slot }) => slot))]);
+      await this.#slots.load(tx, entries);
     }
     const starts = messages.flatMap(({ message, run }) =>
-      run && !run.isBySdk ? [{ projectId: message[MESSAGE_AT.project_id] as number, id: run.id }] : [],
+      run && !run.isBySdk
+        ? [{ projectId: message[MESSAGE_AT.project_id] as number, id: run.id, createdAtMs: run.createdAtMs }]
+        : [],
     );
     for (const projectId of new Set(starts.map((start) => start.projectId))) {
-      const ids = starts.filter((start) => start.projectId === projectId).map(({ id }) => id);
+      const ofProject = starts.filter((start) => start.projectId === projectId);
+      const ids = [...new Set(ofProject.map(({ id }) => id))];
       this.#know(
         await tx.query<KnownRow>(
-          `select ${KNOWN_FIELDS} ${KNOWN_FROM} where r.project_id = ? and r.id in (??) and r.state = 1 for update`,
-          [projectId, [...new Set(ids)]],
+          `select ${KNOWN_FIELDS} ${KNOWN_FROM} where r.project_id = ? and r.id in (??) and r.state = 1 for update of r`,
+          [projectId, ids],
         ),
       );
+      const fromMs = ofProject.reduce((least, { createdAtMs }) => Math.min(least, createdAtMs), Infinity);
+      const latest = await tx.query<{ id: string; latest_ms: number }>(
+        `select id, max(created_at_ms) as latest_ms from runs
+         where project_id = ? and id in (??) and created_at_ms >= ? group by id`,
+        [projectId, ids, fromMs],
+      );
+      for (const { id, latest_ms: latestMs } of latest) this.#latestById.set(nameOf(projectId, id), latestMs);
     }
   }
 
@@ -272,18 +277,30 @@ export class Journals {
     }
   }
 
-  async #loadSlots(tx: Transaction, runKeys: readonly number[], slots: readonly string[]): Promise<void> {
-    const rows = await tx.query<{ run_key: number; slot: string; id: string }>(
-      `select j.run_key, j.slot, c.id from journal j join contents c on c.key = j.key
-       where j.run_key in (??) and j.slot in (??)`,
-      [runKeys, slots],
-    );
-    for (const { run_key: runKey, slot, id } of rows) this.#slots.set(slotName({ runKey, slot }), id);
+  #refusalOfOne(
+    message: StoredNewMessage['message'],
+    entry: StoredEntry,
+    run: StoredNewMessage['run'],
+    added: Map<number, number>,
+  ): RunRefusal | undefined {
+    if (!run) return this.#refusalOf(entry, added);
+    if (run.isBySdk) return this.#refusalOfAdoption(entry);
+    const name = nameOf(message[MESSAGE_AT.project_id] as number, run.id);
+    const refusal = this.#refusalOfStart(name, run.createdAtMs);
+    return refusal ?? (run.invoker ? this.#refusalOf(run.invoker.entry, added) : undefined);
   }
 
-  #refusalOfEntry(entry: StoredEntry, added: Map<number, number>): RunRefusal | undefined {
+  /** Runs of one id are told apart by when they began. */
+  #refusalOfStart(name: string, createdAtMs: number): RunRefusal | undefined {
+    const latestMs = this.#latestById.get(name);
+    if (latestMs === undefined || latestMs < createdAtMs || this.#activeById.has(name)) return undefined;
+    return { runTooEarly: latestMs };
+  }
+
+  #refusalOf(entry: StoredEntry, added: Map<number, number>): RunRefusal | undefined {
     const run = this.#runs.get(entry.runKey);
     if (run?.state !== RUN_STATE.RUN_STARTED) return 'runOver';
+    if (this.#slots.holderOf(entry)) return undefined;
     if (entry.runVersion !== null && entry.runVersion !== run.version) return 'runChanged';
     const bytes = (added.get(run.key) ?? 0) + entry.bytes;
     added.set(run.key, bytes);
@@ -291,16 +308,10 @@ export class Journals {
     return undefined;
   }
 
-  #holderOf(entry: StoredEntry): Taken | undefined {
-    const messageId = this.#slots.get(slotName(entry));
-    return messageId === undefined ? undefined : { messageId: messageId as MessageId, run: null };
-  }
-
-  /** A run that is past its first entry needs no library to make itself known. */
-  #advanced(runKey: number): Taken | undefined {
-    const run = this.#runs.get(runKey);
-    if (run?.entries === 1) return undefined;
-    return { messageId: run?.message_id ?? '', run: null };
+  #refusalOfAdoption(entry: StoredEntry): RunRefusal | undefined {
+    const run = this.#runs.get(entry.runKey);
+    if (run?.state !== RUN_STATE.RUN_STARTED) return 'runOver';
+    return awaitsLibrary(run) && entry.runVersion !== run.version ? 'runChanged' : undefined;
   }
 
   #begin({ message, content, run }: StoredNewMessage, { runKey }: StoredEntry): void {
@@ -315,11 +326,16 @@ export class Journals {
       config: run.config,
       message_id: content[CONTENT_AT.id] as string,
     });
-    if (run.invoker) {
-      this.record(run.invoker, 'INVOKED');
-      this.awaitEnd(runKey, run.invoker);
-    }
+    const begun = this.#runs.get(runKey);
+    if (run.invoker && begun) this.#invoke(run.invoker, begun);
     this.logStart({ projectId, runKey, atMs: run.createdAtMs });
+  }
+
+  /** The parent's record of an invocation, and that it waits for the end of `child`. */
+  #invoke(record: StoredRecord, child: KnownRun): void {
+    this.record(record, 'INVOKED');
+    this.#slots.take(record.entry, beginningOf(child));
+    this.awaitEnd(child.key, record);
   }
 
   /** The message takes the place of the run's first, in the words of the library that has made itself known. */
@@ -383,6 +399,11 @@ function nameOf(projectId: number, id: string): string {
   return `${projectId} ${id}`;
 }
 
-function slotName({ runKey, slot }: Pick<StoredEntry, 'runKey' | 'slot'>): string {
-  return `${runKey} ${slot}`;
+function beginningOf({ message_id: messageId, id, created_at_ms: createdAtMs }: KnownRun): Taken {
+  return { messageId, run: { id, createdAtMs } };
+}
+
+/** Whether the library behind a run's URL is still to make itself known: the run has not gone past its first entry. */
+function awaitsLibrary({ config, entries }: KnownRun): boolean {
+  return entries === 1 && (JSON.parse(config) as RunConfig).isUnknownSdk;
 }

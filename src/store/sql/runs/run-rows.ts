@@ -3,7 +3,7 @@ import type { EntryKind, FailureCallbackState, NewEntry, NewRecord, NewRun } fro
 import type { CallType } from '../../../protocol/settings.ts';
 import type { JournalEntry, Run, RunConfig, RunState } from '../../../workflow/model.ts';
 import type { SqlValue } from '../../driver.ts';
-import { encodeContent, restoreCallback, withoutPrototype } from '../rows.ts';
+import { encodeContent, restoreCallback, withoutPrototype } from '../content-rows.ts';
 
 /** Written numbers: never change one, only add. */
 export const ENTRY_KIND: Readonly<Record<EntryKind, number>> = {
@@ -75,9 +75,6 @@ function nameOf<Name>(what: string, code: number, names: ReadonlyMap<number, Nam
   if (name === undefined) throw new Error(`unknown ${what} ${code} in the store`);
   return name;
 }
-
-/** Version of a run that has just begun. */
-export const FIRST_VERSION = 1;
 
 export interface StoredEntry {
   runKey: number;
