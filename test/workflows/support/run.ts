@@ -92,7 +92,7 @@ export class Run {
 }
 
 /** A line for each group: `Run a: STEP_SUCCESS`, those of a parallel one in brackets, `next: STEP_RETRY (2 errors)`. */
-export function groupsOf({ steps }: WorkflowRunLog): string[] {
+function groupsOf({ steps }: WorkflowRunLog): string[] {
   return steps.map((group) => {
     const lines = (group.steps as Json[]).map((step) => {
       const errors = step.errors === undefined ? '' : ` (${step.errors.length} errors)`;
