@@ -10,6 +10,8 @@ import { lanesConformance } from './lanes.ts';
 import { logsConformance } from './logs.ts';
 import { projectsConformance } from './projects.ts';
 import { retentionConformance } from './retention.ts';
+import { runEndingsConformance } from './run-endings.ts';
+import { runsConformance } from './runs.ts';
 import { schedulesConformance } from './schedules.ts';
 import { settleConformance } from './settle.ts';
 import { urlGroupsConformance } from './url-groups.ts';
@@ -32,6 +34,8 @@ export function storeConformance(name: string, open: OpenStore): void {
     ['URL groups', urlGroupsConformance],
     ['schedules', schedulesConformance],
     ['waiters', waitersConformance],
+    ['runs', runsConformance],
+    ['ends of runs', runEndingsConformance],
     ['retention', retentionConformance],
   ];
   describe(`${name} store`, () => {
