@@ -1,12 +1,12 @@
 /** What the cases about runs share: runs, entries for their journals, and short ways to look at what became of them. */
-import type { EntryKind, Message, NewEntry, NewMessage, NewRecord, RunEnding } from '../../../src/engine/model.ts';
+import type { Message, NewEntry, NewMessage, NewRecord, RunEnding } from '../../../src/engine/model.ts';
 import type { NewWaiter } from '../../../src/engine/run-stores.ts';
 import type { Accepted, StoreLimits } from '../../../src/engine/stores.ts';
 import type { CallType, RunPart } from '../../../src/protocol/settings.ts';
 import type { Run, RunConfig } from '../../../src/workflow/model.ts';
 import { bytes, type MessageOptions, PROJECT, T0, type World } from './world.ts';
 
-export const WORKFLOW_URL = 'https://app.example/wf';
+const WORKFLOW_URL = 'https://app.example/wf';
 export const NO_LIMITS: StoreLimits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0, journalBytesMax: 0 };
 
 export interface BeginningOptions extends MessageOptions {
@@ -121,13 +121,9 @@ export async function runLogOf(world: World, id = 'r', projectId = PROJECT): Pro
   return items.map(({ state, message }) => (message ? `${state} ${message.key}` : state));
 }
 
-export function partOf({ settings: { run } }: Message): RunPart {
+function partOf({ settings: { run } }: Message): RunPart {
   if (!run) throw new Error('the message is of no run');
   return run;
-}
-
-export function isShown(kind: EntryKind): boolean {
-  return kind !== 'wait' && kind !== 'invoke';
 }
 
 function configOf(config: Partial<RunConfig> = {}): RunConfig {
