@@ -118,8 +118,8 @@ class Edge {
     if (!route) return noRoute(match);
     const forwardedFor = headers['x-forwarded-for'];
     const callerIp = this.#callerIp(request.socket.remoteAddress, forwardedFor as string | undefined);
-    const { ids, rawDestination, rawQuery } = match;
-    const calledUrl = (): CalledUrl => this.#calledUrl(request);
+    const { ids, rawTarget, rawDestination, rawQuery } = match;
+    const calledUrl = (): CalledUrl => this.#calledUrl(request, rawTarget);
     const sent = { method, ids, id: ids[0] ?? '', rawDestination, rawQuery, rawHeaders, calledUrl, body };
     return route.handle({ projectId, scope, isTokenInHeader, callerIp, ...sent });
   }

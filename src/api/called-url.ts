@@ -6,19 +6,18 @@ import { pathAndQueryOf } from '../protocol/request-target.ts';
 import type { CalledUrl } from './route.ts';
 
 /** Throws `ApiError` 400 when what the request says is no URL that could be called. */
-export type CalledUrlReader = (request: IncomingMessage) => CalledUrl;
+export type CalledUrlReader = (request: Pick<IncomingMessage, 'headers' | 'socket'>, rawTarget: string) => CalledUrl;
 
 /** A reader that believes `X-Forwarded-Proto` and `X-Forwarded-Host` when the peer is a trusted proxy. */
 export function calledUrlReader(isTrusted: (peer: string) => boolean): CalledUrlReader {
-  return (request) => {
-    const { headers, socket } = request;
+  return ({ headers, socket }, rawTarget) => {
     const isForwarded = socket.remoteAddress !== undefined && isTrusted(socket.remoteAddress);
     const forwarded = (name: string): string | undefined => (isForwarded ? firstOf(headers[name]) : undefined);
     const called: CalledUrl = {
       // Behind the proxy, which ends the encryption, there is none.
       proto: forwarded('x-forwarded-proto')?.toLowerCase() === 'https' ? 'https' : 'http',
       host: forwarded('x-forwarded-host') ?? headers.host ?? '',
-      url: textOfWire(pathAndQueryOf(request.url ?? '/')),
+      url: textOfWire(pathAndQueryOf(rawTarget)),
     };
     if (!isCallable(called)) throw new ApiError('invalid_request', 'the Host header does not name a host');
     return called;

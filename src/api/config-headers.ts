@@ -209,3 +209,20 @@ export const TRIGGER_HEADERS: readonly ConfigHeader[] = [
 
 /** Read by a DLQ retry: each replaces what the dead message had (messaging.md 17, item 4). */
 export const RETRY_HEADERS: readonly ConfigHeader[] = [...OF_EVERY_MESSAGE, NOT_BEFORE];
+
+const FIXED_BY_A_TRIGGER = /^Upstash-(Retries|Retry-Delay|Delay|Label|Flow-Control-(Key|Value)|Failure-Callback.*)$/;
+
+/** Read by the resume and the restart of a failed run: each replaces what the run was triggered with (workflow.md 21.2). */
+export const RUN_OVERRIDE_HEADERS: readonly ConfigHeader[] = RETRY_HEADERS.filter(
+  (known) => FIXED_BY_A_TRIGGER.test(known.name) || known === NOT_BEFORE,
+);
+
+/** The same for a single run. */
+export const SINGLE_RUN_OVERRIDE_HEADERS: readonly ConfigHeader[] = [
+  ...RUN_OVERRIDE_HEADERS,
+  header(
+    'Upstash-Workflow-RunId',
+    'Id of the new run; a random one without it.',
+    Type.String({ examples: ['wfr_again'] }),
+  ),
+];

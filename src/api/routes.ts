@@ -13,7 +13,9 @@ import { messageRoutes } from './messages.ts';
 import { publishRoutes } from './publish.ts';
 import { queueRoutes } from './queues.ts';
 import type { Route, Services } from './route.ts';
+import { runDlqRoutes } from './run-dlq.ts';
 import { runLogRoutes } from './run-logs.ts';
+import { runRoutes } from './runs.ts';
 import { scheduleRoutes } from './schedules.ts';
 import { triggerRoutes } from './triggers.ts';
 import { urlGroupRoutes } from './url-groups.ts';
@@ -33,6 +35,8 @@ export function createRoutes(services: Services): Route[] {
     ...scheduleRoutes(services),
     ...queueRoutes(services),
     ...flowControlRoutes(services),
+    ...runRoutes(services),
+    ...runDlqRoutes(services),
     ...waiterRoutes(services),
     ...hookRoutes(services),
     ...keyRoutes(services),
@@ -47,6 +51,8 @@ export interface Match {
   routes: ReadonlyMap<string, Route>;
   /** What stands for the parameters of the path, in order. */
   ids: string[];
+  /** All of the target, as it came: the request itself has another one from then on. */
+  rawTarget: string;
   rawDestination: string;
   rawQuery: string;
   /** False on public routes and on what lies outside the interface, where no token is asked for. */
@@ -89,7 +95,7 @@ export class RouteFinder {
     const isProtected = isOfInterface && !isPublic(routes);
     // An id with a malformed escape is simply one that nobody has.
     const ids = rawIds.map((rawId) => percentDecode(rawId) ?? rawId);
-    return { routes, ids, rawDestination, rawQuery, isProtected };
+    return { routes, ids, rawTarget, rawDestination, rawQuery, isProtected };
   }
 
   #withParameters(routePath: string): { routes?: Routes; rawIds?: string[] } {

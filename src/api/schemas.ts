@@ -49,7 +49,7 @@ const attributes = {
   timeout: Type.Optional(Type.Integer({ minimum: 1, description: 'milliseconds' })),
 };
 
-const message = {
+export const message = {
   ...attributes,
   notBefore: Ms,
   createdAt: Ms,

@@ -90,7 +90,7 @@ export const SETTINGS = {
   messageBytesMax: {
     group: 'Requests',
     type: 'bytes',
-    default: MIB,
+    default: 10 * MIB,
     min: 1,
     max: 100 * MIB,
     meaning: 'Size of the body of one message; larger ones are refused with 413.',
@@ -351,7 +351,8 @@ export const SETTINGS = {
     default: MIB,
     min: 0,
     max: 100 * MIB,
-    meaning: "How much of an endpoint's answer is read and kept.",
+    meaning:
+      "How much of an endpoint's answer is read and kept; in workflows, where answers are results, as much as a message may have, if that is more.",
   },
   responseHeaderBytesMax: {
     group: 'Delivery',

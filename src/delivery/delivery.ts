@@ -27,6 +27,8 @@ export interface DeliveryOptions {
   timeoutMsMax: Millis;
   /** How much of an answer's body is read; what follows is cut off. */
   responseBytesMax: number;
+  /** The same for messages of a workflow run, where an answer is a result. Default: as above. */
+  runResponseBytesMax?: number;
   /** Answers' bodies in memory at a time, over all attempts; one that finds no room is cut off earlier. */
   responseMemoryBytesMax: number;
   responseHeaderBytesMax: number;
@@ -124,14 +126,14 @@ class HttpDelivery implements Delivery {
   ): void {
     const { method, settings } = claimed.message;
     const body = bodyOf(claimed);
-    const { timeoutMsMax, responseBytesMax } = this.#options;
+    const { timeoutMsMax, responseBytesMax, runResponseBytesMax = responseBytesMax } = this.#options;
     const request: ExchangeRequest = {
       destination,
       method,
       buildHead: () => this.#signedHead(claimed, destination.authorization),
       body: Buffer.isBuffer(body) ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength),
       timeoutMs: Math.min(settings.timeoutMs ?? timeoutMsMax, timeoutMsMax),
-      answerBytesMax: responseBytesMax,
+      answerBytesMax: settings.run ? runResponseBytesMax : responseBytesMax,
       keepSuccess: needsAnswer(settings),
     };
     const exchange = new Exchange(request, this.#ports, (outcome) => {

@@ -8,6 +8,7 @@ import { mintMessageId } from '../protocol/ids.ts';
 import { type Decision, decide } from './decide.ts';
 import { InFlight } from './in-flight.ts';
 import type {
+  Change,
   Claimed,
   ClaimToken,
   FollowUp,
@@ -385,8 +386,12 @@ export class Dispatcher implements Places {
   }
 }
 
+/** With its key, the message that tells of the failure of a run is known as that of the run. */
 function withFollows(settlement: Settlement, follows: NewMessage[]): Settlement {
-  return { ...settlement, change: { ...settlement.change, follows } };
+  const change: Change = { ...settlement.change, follows };
+  const told = follows.find(({ message }) => message.settings.run?.callType === 'failureCall');
+  if (change.ending && told) change.ending = { ...change.ending, failureCallbackKey: told.message.key };
+  return { ...settlement, change };
 }
 
 /** Bytes that a message has in memory while its attempt runs, about. */

@@ -4,6 +4,7 @@
  * change is durable (P1). All throw `StoreUnavailable` when nothing was written and the caller may try again.
  */
 import type { HeaderMap } from '../protocol/settings.ts';
+import type { DeadRunStore } from './dead-runs.ts';
 import type { FlowKey, FlowPin, Queue } from './lanes.ts';
 import type {
   Burial,
@@ -56,6 +57,8 @@ export type Accepted =
   | { kind: 'runOver' }
   /** Nothing of its publish was saved: a run of it is not as was supposed, and is to be read again. */
   | { kind: 'runChanged' }
+  /** Nothing of its publish was saved: a run of it is to begin after `latestMs`, when the one before with its id began. */
+  | { kind: 'runTooEarly'; latestMs: Millis }
   /** All messages of its publish are refused: the journal of a run would be too long. */
   | { kind: 'journalFull'; limit: number }
   /** Its queue does not exist, and the project has as many as it may. */
@@ -435,6 +438,7 @@ export interface FlowKeyStore {
 export interface Store
   extends MessageStore,
     RunStore,
+    DeadRunStore,
     WaiterStore,
     DeadMessageStore,
     LogStore,

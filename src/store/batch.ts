@@ -13,7 +13,10 @@ import { reserve } from './sql/numbers.ts';
 import { addToken, ensureProject, noteTokenUse, removeToken, replaceSigningKeys } from './sql/projects.ts';
 import { release, releaseAll } from './sql/release.ts';
 import { dropExpired } from './sql/retention.ts';
+import { deleteDeadRuns } from './sql/runs/dead-runs.ts';
 import { type EndRunsAnswer, type EndRunsArgs, endAll } from './sql/runs/end.ts';
+import { cancelFailureCallback, repeatFailureCallback } from './sql/runs/failure-callbacks.ts';
+import { reviveRun } from './sql/runs/revive.ts';
 import { changeSchedules, deleteSchedule, saveSchedule } from './sql/schedules.ts';
 import { type SettleAnswer, type SettleArgs, settleAll } from './sql/settle.ts';
 import { addEndpoints, deleteUrlGroup, removeEndpoints, setGroupHeaders } from './sql/url-groups.ts';
@@ -30,6 +33,10 @@ const SINGLE = {
   reserveNumbers: ({ tx }: WriteContext, { count }: { count: number }) => reserve(tx, 'keys and tokens', count),
   deleteDead,
   reviveDead,
+  deleteDeadRuns,
+  reviveRun,
+  repeatFailureCallback,
+  cancelFailureCallback,
   ensureProject,
   addToken,
   removeToken,

@@ -14,6 +14,7 @@ export function decodeAccepted(as: AcceptedAs): Accepted {
   if (as === 'tooManyQueues' || as === 'runOver' || as === 'runChanged') return { kind: as };
   if (typeof as === 'string') return { kind: 'accepted', standing: as };
   if ('standing' in as) return { kind: 'accepted', ...as };
+  if ('runTooEarly' in as) return { kind: 'runTooEarly', latestMs: as.runTooEarly };
   if ('journalFull' in as) return { kind: 'journalFull', limit: as.journalFull };
   if ('limit' in as) return { kind: 'overDayLimit', ...as };
   const { messageId, run } = as.duplicateOf;

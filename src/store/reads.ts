@@ -9,6 +9,8 @@ import { findQueue, listQueues } from './sql/lanes/queue-commands.ts';
 import { listLogs } from './sql/logs.ts';
 import type { Position } from './sql/page.ts';
 import { listProjects, listTokens, signingKeys } from './sql/projects.ts';
+import { activeRunKeys } from './sql/runs/active.ts';
+import { deadRunsAt, findFailureCallback, listDeadRuns, outlineJournal } from './sql/runs/dead-runs.ts';
 import { findActiveRun, findRecords, findRun, readJournal } from './sql/runs/find.ts';
 import { listHistories } from './sql/runs/run-histories.ts';
 import { listRunEvents } from './sql/runs/run-logs.ts';
@@ -32,6 +34,11 @@ const READS = {
   listProjects: (queries: Queries, _args: Record<never, never>) => listProjects(queries),
   listTokens: (queries: Queries, _args: Record<never, never>) => listTokens(queries),
   signingKeys,
+  activeRunKeys,
+  listDeadRuns,
+  deadRunsAt,
+  findFailureCallback,
+  outlineJournal,
   findUrlGroup,
   listUrlGroups,
   findSchedule,
@@ -67,6 +74,10 @@ export const LONG_READS: ReadonlySet<ReadMethod> = new Set<ReadMethod>([
   'listDead',
   'deadAt',
   'listLogs',
+  'activeRunKeys',
+  'listDeadRuns',
+  'deadRunsAt',
+  'outlineJournal',
   'listRunEvents',
   'listHistories',
   'listUrlGroups',

@@ -3,6 +3,14 @@
  * are encoded before they go to the database's thread and decoded when they come back.
  */
 
+import type {
+  ActiveRunFilter,
+  DeadRun,
+  DeadRunFilter,
+  OutlinedEntry,
+  Revival,
+  RevivedAs,
+} from '../engine/dead-runs.ts';
 import type { FlowKey, FlowPin, Queue } from '../engine/lanes.ts';
 import type {
   ClaimToken,
@@ -51,6 +59,7 @@ import type { HeaderMap } from '../protocol/settings.ts';
 import type { RunHistory } from '../workflow/history.ts';
 import type { JournalEntry, Run, RunKey } from '../workflow/model.ts';
 import type { WriteMethod, Writes } from './batch.ts';
+import { decodeDeadRuns, decodeOutline, decodeRevived, encodeRevival } from './dead-run-codec.ts';
 import { decodeAccepted, decodeClaimed, decodeFlowKey, decodeLive, decodeQueue, decodeSaved } from './decode-lanes.ts';
 import { decodeHistories, decodeRunEvents } from './decode-run-logs.ts';
 import type { ReadMethod, Reads } from './reads.ts';
@@ -68,7 +77,7 @@ import {
   logStateOf,
 } from './sql/rows.ts';
 import { encodeEnding } from './sql/runs/ending-rows.ts';
-import { decodeJournalEntry, decodeRun, RUN_STATE } from './sql/runs/run-rows.ts';
+import { decodeJournalEntry, decodeRun, FAILURE_STATE, RUN_STATE } from './sql/runs/run-rows.ts';
 import { decodeSchedule, decodeScheduleViews, encodeSchedule, encodeScheduleChange } from './sql/schedule-rows.ts';
 import type { UrlGroupRow } from './sql/url-groups.ts';
 import { decodeMail, decodeWaiter, encodeWait } from './waiter-codec.ts';
@@ -319,6 +328,80 @@ export class SqlStore implements Store {
       });
       return { ...rest, items };
     });
+  }
+
+  activeRunKeys(
+    projectId: ProjectId,
+    filter: ActiveRunFilter,
+    { afterKey, limit }: { afterKey: RunKey; limit: number },
+  ): Promise<{ keys: RunKey[]; nextAfterKey?: RunKey }> {
+    return this.#connection.read('activeRunKeys', { projectId, filter, afterKey, limit });
+  }
+
+  async listDeadRuns(projectId: ProjectId, filter: DeadRunFilter, page: PageRequest): Promise<Page<DeadRun>> {
+    const { failureCallback, fromMs: _from, toMs: _to, ...attributes } = filter;
+    return this.#readPage(filter, page, async (slice) => {
+      const read = await this.#connection.read('listDeadRuns', {
+        projectId,
+        filter: attributes,
+        slice,
+        ...(failureCallback && { failureStates: failureCallback.map((state) => FAILURE_STATE[state]) }),
+      });
+      const { rows: _rows, contents: _contents, answers: _answers, ...rest } = read;
+      return { ...rest, items: decodeDeadRuns(read) };
+    });
+  }
+
+  async findDeadRuns(projectId: ProjectId, dlqIds: string[]): Promise<DeadRun[]> {
+    const places = placesOf(dlqIds);
+    if (places.length === 0) return [];
+    return decodeDeadRuns(await this.#connection.read('deadRunsAt', { projectId, places }));
+  }
+
+  async deleteDeadRuns(projectId: ProjectId, dlqIds: string[]): Promise<number> {
+    const places = placesOf(dlqIds);
+    if (places.length === 0) return 0;
+    return this.#connection.write('deleteDeadRuns', { projectId, places });
+  }
+
+  async outlineJournal(runKey: RunKey): Promise<OutlinedEntry[]> {
+    return (await this.#connection.read('outlineJournal', { runKey })).map(decodeOutline);
+  }
+
+  async reviveRun(revival: Revival, nowMs: Millis): Promise<RevivedAs> {
+    const place = placeOf(revival.dlqId);
+    if (!place) return { kind: 'missing' };
+    const args = { ...encodeRevival(revival), place, limits: this.#limits, nowMs };
+    return decodeRevived(await this.#connection.write('reviveRun', args));
+  }
+
+  async findFailureCallback(projectId: ProjectId, dlqId: string): Promise<Message | undefined> {
+    const place = placeOf(dlqId);
+    const row = place && (await this.#connection.read('findFailureCallback', { projectId, place }));
+    return row ? decodeMessage(row) : undefined;
+  }
+
+  async repeatFailureCallback(
+    projectId: ProjectId,
+    dlqId: string,
+    message: NewMessage,
+    nowMs: Millis,
+  ): Promise<Saved | 'missing' | 'notFailed'> {
+    const place = placeOf(dlqId);
+    if (!place) return 'missing';
+    const args = { projectId, place, message: encodeNewMessage(message), limits: this.#limits, nowMs };
+    const answer = await this.#connection.write('repeatFailureCallback', args);
+    return answer === 'missing' || answer === 'notFailed' ? answer : { standing: answer };
+  }
+
+  async cancelFailureCallback(
+    projectId: ProjectId,
+    dlqId: string,
+    nowMs: Millis,
+  ): Promise<'canceled' | 'missing' | 'notInProgress'> {
+    const place = placeOf(dlqId);
+    if (!place) return 'missing';
+    return this.#connection.write('cancelFailureCallback', { projectId, place, limits: this.#limits, nowMs });
   }
 
   async listRunEvents(projectId: ProjectId, filter: RunEventFilter, page: PageRequest): Promise<Page<RunEvent>> {

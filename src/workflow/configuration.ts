@@ -9,11 +9,12 @@ import type {
   PublishOptions,
   RunStart,
 } from '../protocol/settings.ts';
+import { keepsTriggerConfiguration } from '../protocol/workflow/generations.ts';
 import type { RunConfig } from './model.ts';
 
 /** Reads the configuration from the message that begins the run; `url` is where the run is served. */
 export function runConfigOf({ header, settings }: PublishOptions, start: RunStart, url: string): RunConfig {
-  const isKept = start.isRest || start.features.includes('WF_TriggerOnConfig');
+  const isKept = start.isRest || keepsTriggerConfiguration(start.features);
   const { maxRetries, retryDelayExpression, flowControl, labels, redact } = settings;
   const config: RunConfig = {
     dialect: settings.dialect,

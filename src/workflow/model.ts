@@ -38,6 +38,9 @@ export interface RunConfig {
   failureCallback?: CallbackSettings;
 }
 
+/** Version of a run that has just begun. */
+export const FIRST_VERSION = 1;
+
 /** A run as the engine decides by it. */
 export interface Run {
   key: RunKey;

@@ -84,9 +84,8 @@ function requestsFor(route: Route, things: Ids): InjectOptions[] {
   const payload = bodyOf(route, things);
   const headers = takes?.configHeaders ? configHeaders(takes.configHeaders, things) : {};
   const request = (url: string): InjectOptions => ({ method, url, headers, ...(payload ? { payload } : {}) });
-  const urls = path.endsWith('*')
-    ? [base.replace('*', 'https://ok.example/'), base.replace('*', things['topics'] ?? '')]
-    : [base];
+  const destinations = ['https://ok.example/', ...(path.startsWith('/v2/trigger/') ? [] : [things['topics'] ?? ''])];
+  const urls = path.endsWith('*') ? destinations.map((destination) => base.replace('*', destination)) : [base];
   if (!takes?.filters) return urls.map((url) => request(`${url}?${queryOf(route)}`));
   const filters = new Set(filterShapes(takes.filters.use, takes.filters.amount).map(({ name }) => name));
   const naming = [
@@ -104,6 +103,7 @@ function configHeaders(known: readonly ConfigHeader[], things: Ids): Record<stri
     'Upstash-Flow-Control-Value': 'parallelism=1',
     'Upstash-Schedule-Id': things['schedules'] ?? '',
     'Upstash-Queue-Name': things['queues'] ?? '',
+    'Upstash-Workflow-RunId': things['workflows'] ?? '',
   };
   const names = new Set(known.map(({ name }) => name));
   return Object.fromEntries(Object.entries(naming).filter(([name]) => names.has(name)));
@@ -133,7 +133,7 @@ function otherThan(id: string): string {
 /** What two answers must have in common: all but the names that were asked for and what is made anew each time. */
 function withoutIds({ status, text }: Reply, asked: Ids): [number, string] {
   const named = Object.values(asked).reduce((rest, id) => rest.replaceAll(id, '<id>'), text);
-  return [status, named.replace(/\b(msg|scd|sig)_\w+/g, '<new>')];
+  return [status, named.replace(/\b(msg|scd|sig|wfr)_[\w-]+/g, '<new>')];
 }
 
 function pairs<T>(left: readonly T[], right: readonly T[]): [T, T][] {

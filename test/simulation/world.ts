@@ -204,6 +204,13 @@ export class World {
     }
   }
 
+  /** What somebody asks of the server. Throws `ProcessDied` when none runs, or when it ends before it has answered. */
+  request<T>(action: (engine: Engine) => Promise<T>): Promise<T> {
+    const process = this.#process;
+    if (!process?.engine) return Promise.reject(new ProcessDied());
+    return Promise.race([action(process.engine), process.clock.death]);
+  }
+
   /** Runs `work` on the database itself, whatever state the server is in. */
   look<Row extends object>(text: string): Promise<Row[]> {
     return this.lookWith((queries) => queries.query<Row>(text));
@@ -352,7 +359,8 @@ export class World {
   }
 }
 
-class ProcessDied extends Error {}
+/** The server is gone, and with it the answer. */
+export class ProcessDied extends Error {}
 
 /** The clock of one process: with it, its timers end. */
 class MortalClock implements Clock {

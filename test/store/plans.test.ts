@@ -1,7 +1,10 @@
 /** No statement may walk a table whose size is the backlog's: each must go by a key or an index. */
 import { DatabaseSync } from 'node:sqlite';
 import { expect, it } from 'vitest';
+import type { RunFilter } from '../../src/engine/run-log-store.ts';
 import type { Schedule } from '../../src/engine/schedules.ts';
+import type { Store } from '../../src/engine/stores.ts';
+import { mintMessageId } from '../../src/protocol/ids.ts';
 import { createStore } from '../../src/store/create.ts';
 import type { Driver, Queries } from '../../src/store/driver.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
@@ -78,6 +81,7 @@ async function useEverything(world: World): Promise<void> {
       }
     }
   }
+  await readRunLogs(store);
   const [first, second] = dead.map(({ dlqId }) => dlqId);
   await store.findDead(PROJECT, first ?? '');
   await store.reviveDead(PROJECT, [{ dlqId: first ?? '', successor: world.message() }], T0);
@@ -114,6 +118,7 @@ async function useEverything(world: World): Promise<void> {
   await store.deleteSchedule(PROJECT, 's');
   await useLanes(world);
   await useRuns(world);
+  await useDeadRuns(world);
   await world.bury(T0);
   await store.dropExpired({
     logsBeforeMs: T0 + 1,
@@ -156,6 +161,42 @@ async function useRuns(world: World): Promise<void> {
   const late = appended(world, first, { entry: { slot: 's7' } });
   await store.endRuns([{ ending: ending(others[0] ?? first), follows: [late] }], T0);
   await store.endRuns([{ ending: ending(others[1] ?? first, { state: 'RUN_CANCELED' }), follows: [] }], T0);
+}
+
+async function readRunLogs(store: Store): Promise<void> {
+  const page = { count: 5, order: 'latestFirst', cursor: `${T0}-5` } as const;
+  const filters: RunFilter[] = [
+    ...[{}, { runId: ['a'] }, { runCreatedAtMs: T0 }, { label: ['x'], state: ['RUN_FAILED'] } satisfies RunFilter],
+    ...[{ runs: [{ id: 'a', createdAtMs: T0 }] }, { fromMs: T0, toMs: T0 }],
+    { messageId: [mintMessageId(1, (count) => new Uint8Array(count))], runUrl: ['u'] },
+  ];
+  for (const { runs, state, ...filter } of filters) {
+    await store.listRunHistories(PROJECT, { ...filter, ...(runs && { runs }), ...(state && { state }) }, page);
+    await store.listRunHistories(PROJECT, filter, page, 10);
+    await store.listRunEvents(PROJECT, filter, page);
+    await store.listRunEvents(PROJECT, { ...filter, state: ['RUN_FAILED'] }, page);
+  }
+}
+
+async function useDeadRuns(world: World): Promise<void> {
+  const { store } = world;
+  const dlqId = `${T0}-1`;
+  const filters = [{}, { label: ['x'], failureCallback: ['fail' as const] }, { runId: 'r', fromMs: T0, toMs: T0 }];
+  for (const order of ['latestFirst', 'earliestFirst'] as const) {
+    for (const filter of filters) {
+      for (const cursor of [undefined, `${T0}-5`]) {
+        const page = cursor === undefined ? { count: 5, order } : { count: 5, order, cursor };
+        await store.listDeadRuns(PROJECT, filter, page);
+      }
+    }
+  }
+  await store.findDeadRuns(PROJECT, [dlqId]);
+  await store.deleteDeadRuns(PROJECT, [dlqId]);
+  await store.outlineJournal(1);
+  await store.activeRunKeys(PROJECT, { urlPrefix: ['https://a'], fromMs: T0, toMs: T0 }, { afterKey: -1, limit: 5 });
+  await store.findFailureCallback(PROJECT, dlqId);
+  await store.repeatFailureCallback(PROJECT, dlqId, world.message(), T0);
+  await store.cancelFailureCallback(PROJECT, dlqId, T0);
 }
 
 async function useLanes(world: World): Promise<void> {

@@ -1,12 +1,11 @@
 /** What does a workflow learn of a call that it made (workflow.md 14.5)? */
 import { encodeCallbackPayload } from '../../protocol/callback-payload.ts';
 import type { MessageSettings } from '../../protocol/settings.ts';
+import { RETRIES_DEFAULT } from '../../protocol/workflow/generations.ts';
 import { originOf } from '../accept.ts';
 import { type Ended, reportOf, withContentType } from '../callbacks.ts';
 import type { Claimed, FollowUp, Millis } from '../model.ts';
 
-/** Retries of a result that does not say (workflow.md 11). */
-const RETRIES_DEFAULT = 3;
 const STATUS_OF_TIMEOUT = 504;
 const STATUS_OF_NO_ANSWER = 502;
 

@@ -10,17 +10,20 @@ import type {
   RunStart,
   WorkflowFeature,
 } from '../../protocol/settings.ts';
+import { keepsTriggerConfiguration } from '../../protocol/workflow/generations.ts';
 import { configured, configuredCallback, redactedLike, runConfigOf } from '../../workflow/configuration.ts';
 import type { Run } from '../../workflow/model.ts';
 import { readStep, slotOf } from '../../workflow/steps.ts';
 import { type AcceptContext, type Draft, newMessageOf, originOf } from '../accept.ts';
 import type { Invocation, PublishCommand } from '../commands.ts';
-import type { Message, MessageKey, NewRecord, NewRun } from '../model.ts';
+import type { Message, MessageKey, Millis, NewRecord, NewRun } from '../model.ts';
 import { entryOf } from './entries.ts';
 
 /** What every draft needs beside its command. */
 export interface DraftContext extends AcceptContext {
   lazyAboveBytes: number;
+  /** Runs that begin have to be later than this, to be told from those of the same id. */
+  runsAfterMs?: Millis;
 }
 
 /** The keys of a message and of a record that may go with it. */
@@ -43,7 +46,7 @@ export function draftOfStart(
   const part: RunPart = {
     key,
     id: start.runId ?? mintRunId(random),
-    createdAtMs: published.createdAtMs,
+    createdAtMs: Math.max(published.createdAtMs, (context.runsAfterMs ?? 0) + 1),
     url: command.url,
     callType: 'step',
     init: start.isUnknownSdk ? 'unknown' : 'known',
@@ -73,7 +76,7 @@ export function draftOfAdoption(
   const config = {
     ...run.config,
     features: start.features,
-    isKept: run.config.isKept || start.features.includes('WF_TriggerOnConfig'),
+    isKept: run.config.isKept || keepsTriggerConfiguration(start.features),
     isUnknownSdk: false,
   };
   const published = newMessageOf(command, key, context);

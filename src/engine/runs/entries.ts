@@ -1,4 +1,5 @@
 /** A message on its way into the journal of a run. */
+import { fetchesLazily } from '../../protocol/workflow/generations.ts';
 import { entryBytesOf } from '../../workflow/journal.ts';
 import type { Draft } from '../accept.ts';
 import type { FollowUp, Message, NewEntry } from '../model.ts';
@@ -11,7 +12,7 @@ export function entryOf(
 ): NewEntry {
   const { run } = message.settings;
   const entry: NewEntry = { ...place, bytes: entryBytesOf(message.body.length, run?.callType) };
-  if (run?.features.includes('LazyFetch')) entry.lazyAboveBytes = lazyAboveBytes;
+  if (run && fetchesLazily(run.features)) entry.lazyAboveBytes = lazyAboveBytes;
   return entry;
 }
 

@@ -4,6 +4,7 @@ import { dlqIdOf } from '../../protocol/cursor.ts';
 import { prefixOf } from '../../protocol/dialect.ts';
 import { newHeaderMap } from '../../protocol/headers.ts';
 import type { CallbackSettings, HeaderMap, MessageSettings, RunPart } from '../../protocol/settings.ts';
+import { wantsPayloadOnly } from '../../protocol/workflow/generations.ts';
 import { withHeaders } from '../../workflow/configuration.ts';
 import type { Run } from '../../workflow/model.ts';
 import { originOf } from '../accept.ts';
@@ -50,7 +51,7 @@ async function failureCallbackOf(
 ): Promise<FollowUp> {
   const { message } = claimed;
   const features = callback.features ?? run.config.features;
-  const showsPayload = features.includes('InitialBody');
+  const showsPayload = wantsPayloadOnly(features);
   const [initial] = showsPayload ? await store.readJournal(run.key, { toPosition: 0 }) : [];
   const report = reportOf(claimed, ended);
   const body = encodeCallbackPayload({

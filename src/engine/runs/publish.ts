@@ -1,6 +1,6 @@
 /** Publishes that begin or continue workflow runs: read what they are for, make them, save them if it still is so. */
 import { ApiError, quotaExceeded, runOver } from '../../protocol/errors.ts';
-import type { Run } from '../../workflow/model.ts';
+import { FIRST_VERSION, type Run } from '../../workflow/model.ts';
 import { type Draft, draftOf } from '../accept.ts';
 import type { PublishCommand } from '../commands.ts';
 import type { NewMessage, ProjectId } from '../model.ts';
@@ -48,20 +48,23 @@ export class RunPublisher {
     commands: PublishCommand[],
   ): Promise<{ news: NewMessage[]; accepted: Accepted[]; context: DraftContext }> {
     const { store, active, bodies, intake, contextOf } = this.#deps;
+    let runsAfterMs = 0;
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
-      const context = contextOf(projectId);
+      const context = { ...contextOf(projectId), runsAfterMs };
       const { drafts, remembered } = await this.#draft(commands, context);
       const news = await intake.place(drafts);
       const accepted = await intake.admit(news, async () => {
         const saved = await store.accept(news, context.nowMs);
         // Before anything goes out: the first delivery may ask for the journal at once.
-        for (const [index, entry] of news.entries()) noteEntry(bodies, entry, saved[index]);
+        for (const [index, entry] of news.entries()) {
+          noteEntry(bodies, entry, saved[index]);
+          noteRun(active, entry, saved[index]);
+        }
         return saved;
       });
-      const refusal = accepted.find(
-        ({ kind }) => kind === 'runChanged' || kind === 'runOver' || kind === 'journalFull',
-      );
+      const refusal = accepted.find(isRefused);
       if (refusal?.kind === 'journalFull') throw quotaExceeded('maxJournalSize', refusal.limit);
+      if (refusal?.kind === 'runTooEarly') runsAfterMs = Math.max(runsAfterMs, refusal.latestMs);
       // What was read just now is over indeed.
       if (refusal?.kind === 'runOver' && remembered.length === 0) throw runOver();
       if (!refusal) return { news, accepted, context };
@@ -121,9 +124,38 @@ export class RunPublisher {
   }
 }
 
+type Refused = Extract<Accepted, { kind: 'runChanged' | 'runOver' | 'runTooEarly' | 'journalFull' }>;
+
+function isRefused(accepted: Accepted): accepted is Refused {
+  const { kind } = accepted;
+  return kind === 'runChanged' || kind === 'runOver' || kind === 'runTooEarly' || kind === 'journalFull';
+}
+
 /** Whether `run` is the incarnation that is meant; senders that do not know it say nothing, or 0. */
 export function isOf(run: Run, createdAtMs: number | undefined): boolean {
   return !createdAtMs || run.createdAtMs === createdAtMs;
+}
+
+/** Its first step comes soon, and need not ask the store for what it was begun with. */
+function noteRun(active: ActiveRuns, { message, run }: NewMessage, accepted: Accepted | undefined): void {
+  if (!run || accepted?.kind !== 'accepted') return;
+  const { id, url, createdAtMs, config, isBySdk, invoker } = run;
+  if (isBySdk) return active.forget(message.projectId, id);
+  const begun: Run = {
+    key: message.key,
+    projectId: message.projectId,
+    id,
+    url,
+    createdAtMs,
+    state: 'RUN_STARTED',
+    version: FIRST_VERSION,
+    config,
+    entries: 1,
+    messageId: message.id,
+    invokers: invoker ? [invoker.message.key] : [],
+  };
+  if (message.callerIp !== undefined) begun.callerIp = message.callerIp;
+  active.note(begun);
 }
 
 function noteEntry(bodies: JournalBodies, { message, entry, run }: NewMessage, accepted: Accepted | undefined): void {

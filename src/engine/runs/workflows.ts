@@ -1,4 +1,5 @@
 /** Puts together what the engine does with workflow runs, and what of it clients may ask for. */
+import type { DeadRunCommands } from '../dead-runs.ts';
 import { WaiterLoop } from '../loops/waiters.ts';
 import type { FollowUp, Millis, NewMessage, ProjectId } from '../model.ts';
 import type { Numbers } from '../numbers.ts';
@@ -8,7 +9,9 @@ import type { RunCommands as EndAndRead, RunLogCommands, WaiterCommands } from '
 import type { EngineSettings } from '../settings.ts';
 import type { Store } from '../stores.ts';
 import { ActiveRuns } from './active-runs.ts';
+import { RunCanceller } from './cancel-many.ts';
 import { RunCommands } from './commands.ts';
+import { DeadRuns } from './dead-runs.ts';
 import type { DraftContext } from './drafts.ts';
 import type { JournalBodies } from './journal-bodies.ts';
 import { RunLogs } from './logs.ts';
@@ -16,7 +19,7 @@ import { type Intake, RunPublisher } from './publish.ts';
 import { RunWaits } from './waits.ts';
 
 /** What the engine answers about runs, beside publishing into them. */
-export interface WorkflowCommands extends EndAndRead, RunLogCommands, WaiterCommands {}
+export interface WorkflowCommands extends EndAndRead, RunLogCommands, WaiterCommands, DeadRunCommands {}
 
 export interface WorkflowDeps {
   store: Store;
@@ -47,6 +50,8 @@ export class Workflows {
     const runs = new RunCommands({ ...deps, active });
     const waits = new RunWaits({ ...deps, active, noteDeadline });
     const logs = new RunLogs(store, clock);
+    const canceller = new RunCanceller({ ...deps, active });
+    const dead = new DeadRuns({ ...deps, noteDeadline });
     this.commands = {
       completeRun: runs.completeRun.bind(runs),
       cancelRun: runs.cancelRun.bind(runs),
@@ -58,6 +63,15 @@ export class Workflows {
       listRunEvents: logs.listRunEvents.bind(logs),
       listRuns: logs.listRuns.bind(logs),
       explainRun: logs.explainRun.bind(logs),
+      cancelRuns: canceller.cancelRuns.bind(canceller),
+      cancelRunsMatching: canceller.cancelRunsMatching.bind(canceller),
+      listDeadRuns: store.listDeadRuns.bind(store),
+      findDeadRuns: store.findDeadRuns.bind(store),
+      deleteDeadRuns: store.deleteDeadRuns.bind(store),
+      resumeRun: dead.resumeRun.bind(dead),
+      restartRun: dead.restartRun.bind(dead),
+      repeatFailureCallback: dead.repeatFailureCallback.bind(dead),
+      cancelFailureCallback: dead.cancelFailureCallback.bind(dead),
     };
   }
 }

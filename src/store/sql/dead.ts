@@ -144,7 +144,7 @@ export interface DeleteDeadArgs {
 /** Returns how many existed. */
 export async function deleteDead({ tx }: WriteContext, { projectId, places: wanted }: DeleteDeadArgs): Promise<number> {
   const keys = await existing(tx, projectId, wanted);
-  await remove(tx, keys);
+  await removeDead(tx, keys);
   return keys.length;
 }
 
@@ -163,7 +163,7 @@ export async function reviveDead(context: WriteContext, args: ReviveDeadArgs): P
     args.revivals.map(({ place }) => place),
   );
   if (keys.length < args.revivals.length) return 'missing';
-  await remove(context.tx, keys);
+  await removeDead(context.tx, keys);
   return insertPlain(
     context,
     args.revivals.map(({ successor }) => successor),
@@ -180,7 +180,7 @@ async function existing(tx: Transaction, projectId: ProjectId, wanted: readonly 
   return rows.filter((row) => timeByKey.get(row.key) === row.failed_at_ms).map((row) => row.key);
 }
 
-async function remove(tx: Transaction, keys: readonly number[]): Promise<void> {
+export async function removeDead(tx: Transaction, keys: readonly number[]): Promise<void> {
   if (keys.length === 0) return;
   await tx.run('delete from dead where key in (??)', [keys]);
   await dropUnreferencedContents(tx, keys);

@@ -71,6 +71,9 @@ const MAKERS: Readonly<Record<string, Maker>> = {
 /** By route: a body that it accepts, of the thing called `id` where it names one. */
 const BODIES: Readonly<Record<string, (ids: Ids) => unknown>> = {
   'POST /v2/batch': (ids) => [{ destination: ids['topics'] }],
+  'POST /v2/batch/trigger': (ids) => [
+    { destination: 'https://ok.example/', headers: { 'Upstash-Workflow-RunId': ids['workflows'] } },
+  ],
   'POST /v2/topics/:name/endpoints': () => ({ endpoints: [{ url: 'https://ok.example/new' }] }),
   'DELETE /v2/topics/:name/endpoints': () => ({ endpoints: [{ url: `https://ok.example/${CANARY}` }] }),
   'POST /v2/queues': (ids) => ({ queueName: ids['queues'], parallelism: 2 }),

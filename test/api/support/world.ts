@@ -16,7 +16,7 @@ import type { Clock, Delivery, EventLog, Randomness } from '../../../src/engine/
 import type { EngineSettings } from '../../../src/engine/settings.ts';
 import type { Page, PageRequest } from '../../../src/engine/stores.ts';
 import { newHeaderMap } from '../../../src/protocol/headers.ts';
-import { hashToken } from '../../../src/protocol/token.ts';
+import { hashToken, userIdOfToken } from '../../../src/protocol/token.ts';
 import { openInlineSqliteStore } from '../../../src/store/drivers/sqlite/open.ts';
 import { createSystemRandomness, systemClock } from '../../../src/system.ts';
 
@@ -271,6 +271,8 @@ class MemoryAccounts implements Accounts {
     ]);
     this.#projects = new Map([
       ['first', first],
+      // By what the libraries read from the token, and put into the URLs of webhooks.
+      [userIdOfToken(TOKEN) ?? '', first],
       ['second', second],
     ]);
     for (const projectId of [first, second]) this.#keys.set(projectId, { current: 'sig_1', next: 'sig_2' });

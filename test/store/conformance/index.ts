@@ -5,12 +5,14 @@ import { busyOriginsConformance } from './busy-origins.ts';
 import { cancelConformance } from './cancel.ts';
 import { claimConformance } from './claim.ts';
 import { deadConformance } from './dead.ts';
+import { deadRunsConformance } from './dead-runs.ts';
 import { followsConformance } from './follows.ts';
 import { lanesConformance } from './lanes.ts';
 import { logsConformance } from './logs.ts';
 import { projectsConformance } from './projects.ts';
 import { retentionConformance } from './retention.ts';
 import { runEndingsConformance } from './run-endings.ts';
+import { runLogsConformance } from './run-logs.ts';
 import { runsConformance } from './runs.ts';
 import { schedulesConformance } from './schedules.ts';
 import { settleConformance } from './settle.ts';
@@ -27,6 +29,7 @@ export function storeConformance(name: string, open: OpenStore): void {
     ['follow-ups', followsConformance],
     ['cancel', cancelConformance],
     ['dead', deadConformance],
+    ['dead runs', deadRunsConformance],
     ['lanes', lanesConformance],
     ['keys at busy origins', busyOriginsConformance],
     ['logs', logsConformance],
@@ -36,6 +39,7 @@ export function storeConformance(name: string, open: OpenStore): void {
     ['waiters', waitersConformance],
     ['runs', runsConformance],
     ['ends of runs', runEndingsConformance],
+    ['logs of runs', runLogsConformance],
     ['retention', retentionConformance],
   ];
   describe(`${name} store`, () => {

@@ -284,9 +284,10 @@ export function runEndingsConformance(open: OpenStore): void {
 
   it('lets a run of the same id begin in the publish after it', async () => {
     const first = await begin(world());
-    const [ended, [begun]] = await Promise.all([end(first), world().store.accept([beginning(world())], T0)]);
+    const next = beginning(world(), { createdAtMs: T0 + 1 });
+    const [ended, [begun]] = await Promise.all([end(first), world().store.accept([next], T0)]);
     // Saved together, publishes come first.
     expect([ended?.kind, begun?.kind]).toEqual(['ended', 'duplicate']);
-    expect((await world().store.accept([beginning(world())], T0))[0]?.kind).toBe('accepted');
+    expect((await world().store.accept([next], T0))[0]?.kind).toBe('accepted');
   });
 }

@@ -76,6 +76,19 @@ export function runsConformance(open: OpenStore): void {
       expect(await activeRun(world())).toMatchObject({ key: second.key, createdAtMs: T0 + 5 });
       expect(await world().store.findRun(PROJECT, first.key)).toMatchObject({ state: 'RUN_SUCCESS' });
     });
+
+    it('is refused, with all of its publish, when it is not later than that of the run before', async () => {
+      const first = await begin(world(), { createdAtMs: T0 + 5 });
+      await world().store.endRuns([{ ending: ending(first), follows: [] }], T0);
+      const other = beginning(world(), { id: 'other', createdAtMs: T0 + 5 });
+      const refusal = { kind: 'runTooEarly', latestMs: T0 + 5 };
+      expect(await accept([other, beginning(world(), { createdAtMs: T0 + 5 })])).toEqual([refusal, refusal]);
+      expect(await world().store.findActiveRun(PROJECT, 'other')).toBeUndefined();
+      expect(await accept([other, beginning(world(), { createdAtMs: T0 + 6 })])).toMatchObject([
+        { kind: 'accepted' },
+        { kind: 'accepted' },
+      ]);
+    });
   });
 
   describe('an entry', () => {
@@ -295,7 +308,7 @@ export function runsConformance(open: OpenStore): void {
       await append(world(), advanced);
       expect(await accept([secondPhase(advanced)])).toMatchObject([{ kind: 'duplicate', messageId: advanced.id }]);
       await world().store.endRuns([{ ending: ending(advanced), follows: [] }], T0);
-      const known = await begin(world());
+      const known = await begin(world(), { createdAtMs: T0 + 1 });
       expect(await accept([secondPhase(known)])).toMatchObject([{ kind: 'duplicate', messageId: known.id }]);
     });
 

@@ -4,12 +4,12 @@
  */
 import type { JournalPlace, RunLogState } from '../../../engine/model.ts';
 import type { RunConfig } from '../../../workflow/model.ts';
+import { FIRST_VERSION } from '../../../workflow/model.ts';
 import type { SqlValue } from '../../driver.ts';
 import type { WriteContext } from '../log-writer.ts';
 import { CONTENT_AT, CONTENT_COLUMNS, codeOfLogState, MESSAGE_AT, type StoredNewMessage } from '../rows.ts';
 import {
   ENTRY_KIND,
-  FIRST_VERSION,
   isDeliveredWithJournal,
   RUN_FIELDS,
   RUN_STATE,
@@ -20,7 +20,7 @@ import {
 import { type Taken, TakenSlots } from './taken-slots.ts';
 
 /** Why a message, and with it all of its publish, is refused. */
-export type RunRefusal = 'runOver' | 'runChanged' | { journalFull: number };
+export type RunRefusal = 'runOver' | 'runChanged' | { runTooEarly: number } | { journalFull: number };
 
 interface KnownRun extends RunRow {
   journal_bytes: number;
@@ -40,6 +40,8 @@ export class Journals {
   readonly #runs = new Map<number, KnownRun>();
   readonly #activeById = new Map<string, KnownRun>();
   readonly #slots = new TakenSlots();
+  /** When the latest run of an id began, as far as one that is to begin now would not be later. */
+  readonly #latestById = new Map<string, number>();
   readonly #entries: SqlValue[][] = [];
   readonly #records: StoredRecord[] = [];
   readonly #invocations: SqlValue[][] = [];
@@ -65,13 +67,17 @@ export class Journals {
     return journals;
   }
 
+  /** For runs that begin with what others have recorded. */
+  static empty(context: WriteContext): Journals {
+    return new Journals(context, 0);
+  }
+
   /** Why the messages of a publish may not be saved; `undefined`: they may. What is there already is no reason. */
   refusalOf(messages: readonly StoredNewMessage[]): RunRefusal | undefined {
     const added = new Map<number, number>();
-    for (const { entry, run } of messages) {
+    for (const { message, entry, run } of messages) {
       if (!entry) continue;
-      const refusal = run?.isBySdk ? this.#refusalOfAdoption(entry) : run ? undefined : this.#refusalOf(entry, added);
-      const refused = refusal ?? (run?.invoker ? this.#refusalOf(run.invoker.entry, added) : undefined);
+      const refused = this.#refusalOfOne(message, entry, run, added);
       if (refused) return refused;
     }
     return undefined;
@@ -139,6 +145,48 @@ export class Journals {
     return { position, bytes: sent };
   }
 
+  /** An entry that is no message: its content is saved here as well. Without `event` the log is not told of it. */
+  record(record: StoredRecord, event?: RunLogState): void {
+    const known = this.#runs.get(record.entry.runKey);
+    if (!known) throw new Error(`run ${record.entry.runKey} is not known`);
+    this.#records.push(record);
+    this.#enterKey(known, record.entry, record.key, record.createdAtMs);
+    this.#slots.take(record.entry, { messageId: record.content[CONTENT_AT.id] as string, run: null });
+    if (event === undefined) return;
+    this.#events.push({ projectId: known.project_id, runKey: known.key, state: event, atMs: record.createdAtMs });
+  }
+
+  /** An entry whose content another journal has too. */
+  share(key: number, entry: StoredEntry): void {
+    const known = this.#runs.get(entry.runKey);
+    if (!known) throw new Error(`run ${entry.runKey} is not known`);
+    this.#enterKey(known, entry, key, known.created_at_ms);
+  }
+
+  /** A run begins whose first entry is still to come. */
+  begin(run: Pick<KnownRun, 'key' | 'project_id' | 'id' | 'url' | 'created_at_ms' | 'config' | 'message_id'>): void {
+    const begun: KnownRun = {
+      ...run,
+      state: RUN_STATE.RUN_STARTED,
+      version: FIRST_VERSION,
+      entries: 0,
+      journal_bytes: 0,
+      isNew: true,
+      isChanged: true,
+    };
+    this.#runs.set(begun.key, begun);
+    this.#activeById.set(nameOf(begun.project_id, begun.id), begun);
+  }
+
+  /** The invocation waits for the end of a run. */
+  awaitEnd(runKey: number, { key, entry }: StoredRecord): void {
+    this.#invocations.push([runKey, key, entry.runKey]);
+  }
+
+  logStart(run: { projectId: number; runKey: number; atMs: number }): void {
+    this.#events.push({ ...run, state: 'RUN_STARTED' });
+  }
+
   /** An invocation of a run that runs already: it waits for the end of that one (workflow.md 14.8). */
   linkToActive({ message, run }: StoredNewMessage): void {
     if (!run?.invoker || this.#slots.holderOf(run.invoker.entry)) return;
@@ -197,16 +245,26 @@ export class Journals {
       await this.#slots.load(tx, entries);
     }
     const starts = messages.flatMap(({ message, run }) =>
-      run && !run.isBySdk ? [{ projectId: message[MESSAGE_AT.project_id] as number, id: run.id }] : [],
+      run && !run.isBySdk
+        ? [{ projectId: message[MESSAGE_AT.project_id] as number, id: run.id, createdAtMs: run.createdAtMs }]
+        : [],
     );
     for (const projectId of new Set(starts.map((start) => start.projectId))) {
-      const ids = starts.filter((start) => start.projectId === projectId).map(({ id }) => id);
+      const ofProject = starts.filter((start) => start.projectId === projectId);
+      const ids = [...new Set(ofProject.map(({ id }) => id))];
       this.#know(
         await tx.query<KnownRow>(
           `select ${KNOWN_FIELDS} ${KNOWN_FROM} where r.project_id = ? and r.id in (??) and r.state = 1 for update of r`,
-          [projectId, [...new Set(ids)]],
+          [projectId, ids],
         ),
       );
+      const fromMs = ofProject.reduce((least, { createdAtMs }) => Math.min(least, createdAtMs), Infinity);
+      const latest = await tx.query<{ id: string; latest_ms: number }>(
+        `select id, max(created_at_ms) as latest_ms from runs
+         where project_id = ? and id in (??) and created_at_ms >= ? group by id`,
+        [projectId, ids, fromMs],
+      );
+      for (const { id, latest_ms: latestMs } of latest) this.#latestById.set(nameOf(projectId, id), latestMs);
     }
   }
 
@@ -217,6 +275,26 @@ export class Journals {
       this.#runs.set(run.key, run);
       if (run.state === RUN_STATE.RUN_STARTED) this.#activeById.set(nameOf(run.project_id, run.id), run);
     }
+  }
+
+  #refusalOfOne(
+    message: StoredNewMessage['message'],
+    entry: StoredEntry,
+    run: StoredNewMessage['run'],
+    added: Map<number, number>,
+  ): RunRefusal | undefined {
+    if (!run) return this.#refusalOf(entry, added);
+    if (run.isBySdk) return this.#refusalOfAdoption(entry);
+    const name = nameOf(message[MESSAGE_AT.project_id] as number, run.id);
+    const refusal = this.#refusalOfStart(name, run.createdAtMs);
+    return refusal ?? (run.invoker ? this.#refusalOf(run.invoker.entry, added) : undefined);
+  }
+
+  /** Runs of one id are told apart by when they began. */
+  #refusalOfStart(name: string, createdAtMs: number): RunRefusal | undefined {
+    const latestMs = this.#latestById.get(name);
+    if (latestMs === undefined || latestMs < createdAtMs || this.#activeById.has(name)) return undefined;
+    return { runTooEarly: latestMs };
   }
 
   #refusalOf(entry: StoredEntry, added: Map<number, number>): RunRefusal | undefined {
@@ -236,45 +314,28 @@ export class Journals {
     return awaitsLibrary(run) && entry.runVersion !== run.version ? 'runChanged' : undefined;
   }
 
-  #begin(stored: StoredNewMessage, entry: StoredEntry): void {
-    const { message, content, run } = stored;
+  #begin({ message, content, run }: StoredNewMessage, { runKey }: StoredEntry): void {
     if (!run) return;
-    const begun: KnownRun = {
-      key: entry.runKey,
-      project_id: message[MESSAGE_AT.project_id] as number,
+    const projectId = message[MESSAGE_AT.project_id] as number;
+    this.begin({
+      key: runKey,
+      project_id: projectId,
       id: run.id,
       url: run.url,
       created_at_ms: run.createdAtMs,
-      state: RUN_STATE.RUN_STARTED,
-      version: FIRST_VERSION,
       config: run.config,
-      entries: 0,
-      journal_bytes: 0,
       message_id: content[CONTENT_AT.id] as string,
-      isNew: true,
-      isChanged: true,
-    };
-    this.#runs.set(begun.key, begun);
-    this.#activeById.set(nameOf(begun.project_id, begun.id), begun);
-    if (run.invoker) this.#invoke(run.invoker, begun);
-    this.#events.push({
-      projectId: begun.project_id,
-      runKey: begun.key,
-      state: 'RUN_STARTED',
-      atMs: begun.created_at_ms,
     });
+    const begun = this.#runs.get(runKey);
+    if (run.invoker && begun) this.#invoke(run.invoker, begun);
+    this.logStart({ projectId, runKey, atMs: run.createdAtMs });
   }
 
   /** The parent's record of an invocation, and that it waits for the end of `child`. */
   #invoke(record: StoredRecord, child: KnownRun): void {
-    const { entry, key, createdAtMs } = record;
-    const parent = this.#runs.get(entry.runKey);
-    if (!parent) throw new Error(`run ${entry.runKey} is not known`);
-    this.#records.push(record);
-    this.#enterKey(parent, entry, key, createdAtMs);
-    this.#slots.take(entry, beginningOf(child));
-    this.#events.push({ projectId: parent.project_id, runKey: parent.key, state: 'INVOKED', atMs: createdAtMs });
-    this.#invocations.push([child.key, key, parent.key]);
+    this.record(record, 'INVOKED');
+    this.#slots.take(record.entry, beginningOf(child));
+    this.awaitEnd(child.key, record);
   }
 
   /** The message takes the place of the run's first, in the words of the library that has made itself known. */

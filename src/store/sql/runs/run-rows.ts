@@ -76,9 +76,6 @@ function nameOf<Name>(what: string, code: number, names: ReadonlyMap<number, Nam
   return name;
 }
 
-/** Version of a run that has just begun. */
-export const FIRST_VERSION = 1;
-
 export interface StoredEntry {
   runKey: number;
   kind: number;

@@ -1,0 +1,105 @@
+/** The workflows of the simulated world: small programs drawn by lot, and what each is to come to. */
+import type { SeededRandom } from '../../src/testing/seeded-random.ts';
+
+/** A step, with all that decides what becomes of it. */
+export type Step =
+  /** Answers `value`, the first `throws` times it is executed with an error; `isFinal`: with one that forbids retries. */
+  | { kind: 'run'; value: number; throws: number; isFinal: boolean; padding: number }
+  | { kind: 'sleep'; seconds: number; isUntil: boolean }
+  /** To somebody who answers the first `failures` attempts with an error, or not at all. */
+  | { kind: 'call'; ref: number; failures: number; retries: number; isSilent: boolean; padding: number }
+  | { kind: 'wait'; eventId: string; timeoutS: number }
+  /** Tells all who wait for the event, or saves it for a wait of its own run. */
+  | { kind: 'notify'; eventId: string; isToSelf: boolean }
+  /** `sharedId`: others may invoke a run of that id at the same time, and one of them begins it. */
+  | { kind: 'invoke'; program: Program; sharedId?: string };
+
+/** Steps one after the other, or next to each other. */
+export type Part = Step | { kind: 'group'; branches: Step[] };
+
+export interface Program {
+  name: string;
+  parts: Part[];
+  end: 'returns' | 'fails' | 'cancels itself';
+}
+
+export const EVENT_IDS = ['paid', 'shipped', 'called-back'];
+
+const STEP_WEIGHTS = { run: 40, sleep: 14, call: 16, wait: 16, notify: 10, invoke: 12 };
+const INVOKE_DEPTH_MAX = 2;
+
+export class ProgramLibrary {
+  readonly #random: SeededRandom;
+  readonly #programs = new Map<string, Program>();
+  #refs = 0;
+
+  constructor(random: SeededRandom) {
+    this.#random = random.fork();
+  }
+
+  find(name: string): Program {
+    const program = this.#programs.get(name);
+    if (!program) throw new Error(`there is no program ${name}`);
+    return program;
+  }
+
+  draw(depth = 0): Program {
+    const random = this.#random;
+    const count = random.int(depth === 0 ? 1 : 0, depth === 0 ? 5 : 2);
+    const parts = Array.from({ length: count }, (): Part => {
+      if (!random.chance(0.25)) return this.#step(depth);
+      return { kind: 'group', branches: Array.from({ length: random.int(2, 4) }, () => this.#step(depth)) };
+    });
+    const end = random.weighted({ returns: 88, fails: 7, 'cancels itself': 5 });
+    const program: Program = { name: `program-${this.#programs.size + 1}`, parts, end };
+    this.#programs.set(program.name, program);
+    return program;
+  }
+
+  #step(depth: number): Step {
+    const random = this.#random;
+    const kind = random.weighted(STEP_WEIGHTS);
+    switch (kind) {
+      case 'sleep':
+        return { kind, seconds: random.int(0, 30), isUntil: random.chance(0.3) };
+      case 'call': {
+        this.#refs += 1;
+        const isSilent = random.chance(0.2);
+        const failures = random.choose([0, 0, 1, 2]);
+        return { kind, ref: this.#refs, failures, retries: random.int(0, 2), isSilent, padding: this.#padding() };
+      }
+      case 'wait':
+        return { kind, eventId: random.choose(EVENT_IDS), timeoutS: random.choose([1, 5, 20, 90]) };
+      case 'notify':
+        return { kind, eventId: random.choose(EVENT_IDS), isToSelf: random.chance(0.6) };
+      case 'invoke':
+        if (depth < INVOKE_DEPTH_MAX) return this.#invocation(depth);
+        break;
+    }
+    const throws = random.choose([0, 0, 0, 1, 2]);
+    const isFinal = throws > 0 && random.chance(0.15);
+    return { kind: 'run', value: random.int(0, 999), throws, isFinal, padding: this.#padding() };
+  }
+
+  #invocation(depth: number): Step {
+    const random = this.#random;
+    if (!random.chance(0.15)) return { kind: 'invoke', program: this.draw(depth + 1) };
+    const sharedId = `shared-${random.int(1, 2)}`;
+    const name = `program-of-${sharedId}`;
+    const program = this.#programs.get(name) ?? { ...this.draw(INVOKE_DEPTH_MAX), name };
+    this.#programs.set(name, program);
+    return { kind: 'invoke', program, sharedId };
+  }
+
+  /** Mostly none; sometimes so much that what is delivered has to be fetched. */
+  #padding(): number {
+    return this.#random.chance(0.2) ? this.#random.int(100, 1_500) : 0;
+  }
+}
+
+/** The steps of a program, each with the id that its result has; those of one group follow each other. */
+export function stepsOf({ parts }: Program): { step: Step; stepId: number }[] {
+  return parts
+    .flatMap((part) => (part.kind === 'group' ? part.branches : [part]))
+    .map((step, index) => ({ step, stepId: index + 1 }));
+}

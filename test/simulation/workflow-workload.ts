@@ -1,0 +1,168 @@
+/** What the clients of workflows do, and what goes wrong meanwhile, all drawn by lot. */
+import type { Millis } from '../../src/engine/model.ts';
+import type { SeededRandom } from '../../src/testing/seeded-random.ts';
+import { WorkflowClient } from './workflow-client.ts';
+import { answerCall, CALLED_ORIGIN, WorkflowEndpoint } from './workflow-endpoint.ts';
+import { type RunContext, triggerHeaders } from './workflow-headers.ts';
+import { inspectRuns } from './workflow-inspection.ts';
+import { WorkflowNotes } from './workflow-notes.ts';
+import { EVENT_IDS, ProgramLibrary } from './workflow-programs.ts';
+import type { World } from './world.ts';
+
+/** How often each thing is done, relative to the others. */
+const STEP_WEIGHTS = {
+  trigger: 30,
+  notify: 14,
+  notifyRun: 10,
+  cancel: 4,
+  changeMood: 8,
+  crash: 5,
+  shutDown: 3,
+  makeUnavailable: 3,
+  jumpClock: 1,
+  inspect: 6,
+};
+
+const ORIGINS = [1, 2, 3].map((number) => `https://flows-${number}.example`);
+
+export class WorkflowWorkload {
+  readonly notes = new WorkflowNotes();
+  readonly programs: ProgramLibrary;
+  readonly #world: World;
+  readonly #random: SeededRandom;
+  readonly #client: WorkflowClient;
+  readonly #endpoints: WorkflowEndpoint[];
+  /** Most worlds keep their clocks, so that times can be judged. */
+  readonly #hasJumps: boolean;
+  #runs = 0;
+
+  constructor(world: World, random: SeededRandom) {
+    this.#world = world;
+    this.#random = random.fork();
+    this.#client = new WorkflowClient(world, this.#random);
+    this.programs = new ProgramLibrary(this.#random);
+    this.#hasJumps = this.#random.chance(0.2);
+    const { notes, programs } = this;
+    const deps = { world, random: this.#random, client: this.#client, programs, notes };
+    this.#endpoints = ORIGINS.map((origin) => {
+      const endpoint = new WorkflowEndpoint(deps);
+      world.network.setEndpoint(origin, endpoint.answer);
+      return endpoint;
+    });
+    world.network.setEndpoint(CALLED_ORIGIN, answerCall);
+    for (const endpoint of this.#endpoints) endpoint.changeMood();
+    this.#client.faults = this.#random.choose([
+      { late: 0, twice: 0, lost: 0 },
+      { late: 0.05, twice: 0.05, lost: 0.05 },
+      { late: 0.2, twice: 0.2, lost: 0.2 },
+    ]);
+  }
+
+  /** Does one thing. The requests it makes go on while time passes. */
+  step(): void {
+    void this[`${this.#random.weighted(STEP_WEIGHTS)}`]();
+  }
+
+  pauseMs(): Millis {
+    return this.#random.chance(0.6) ? this.#random.int(0, 100) : this.#random.int(100, 12_000);
+  }
+
+  /** From now on all endpoints answer, and each request is heard. */
+  heal(): void {
+    for (const endpoint of this.#endpoints) endpoint.changeMood('fine');
+    this.#client.faults = { late: 0, twice: 0, lost: 0 };
+  }
+
+  async trigger(): Promise<void> {
+    const random = this.#random;
+    this.#runs += 1;
+    const runId = random.chance(0.15) ? `order-${random.int(1, 3)}` : `run-${this.#runs}`;
+    const url = `${random.choose(ORIGINS)}/${random.chance(0.8) ? 'today' : 'before'}`;
+    const context: RunContext = { runId, createdAtMs: 0, url, user: `user-${random.int(1, 9)}`, invokeCount: 0 };
+    const attempts: Record<string, string> = {
+      'upstash-retries': String(random.int(1, 5)),
+      'upstash-retry-delay': random.choose(['0', '1000', '2000 * (1 + retried)']),
+    };
+    if (random.chance(0.2)) attempts['upstash-delay'] = `${random.int(1, 20)}s`;
+    if (random.chance(0.15)) {
+      attempts['upstash-flow-control-key'] = 'shared';
+      attempts['upstash-flow-control-value'] = `parallelism=${random.int(1, 3)}`;
+    }
+    const program = this.programs.draw();
+    const note = this.notes.trigger(runId, program, this.#client.request());
+    const headers = triggerHeaders(context, attempts);
+    const item = { destination: url, headers, body: JSON.stringify({ program: program.name }) };
+    const [published] = await orNothing(this.#client.batch([item], note.request), []);
+    if (!published) return;
+    note.messageId = published.messageId;
+    if (published.run) note.createdAtMs = published.run.createdAtMs;
+  }
+
+  async notify(): Promise<void> {
+    const { event, eventId, request } = this.notes.notify(
+      this.#random.choose(EVENT_IDS),
+      undefined,
+      this.#client.request(),
+    );
+    await orNothing(this.#client.notify(eventId, event, request), undefined);
+  }
+
+  /** Mostly a run that has just begun, which may be before it waits. */
+  async notifyRun(): Promise<void> {
+    const run = this.#someRun();
+    if (!run) return;
+    const notification = this.notes.notify(this.#random.choose(EVENT_IDS), run, this.#client.request());
+    const { event, eventId, request } = notification;
+    const notified = await orNothing(this.#client.notifyRun(run.runId, eventId, event, request), undefined);
+    notification.isSaved = notified?.runCreatedAtMs === run.createdAtMs && notified.waiter === undefined;
+  }
+
+  async cancel(): Promise<void> {
+    const run = this.#someRun();
+    if (!run) return;
+    const createdAtMs = this.#random.chance(0.5) ? run.createdAtMs : undefined;
+    const request = this.notes.ending('cancel', run.runId, this.#client.request(), createdAtMs);
+    await orNothing(this.#client.cancel(run.runId, createdAtMs, request), false);
+  }
+
+  changeMood(): void {
+    const index = this.#random.int(0, this.#endpoints.length - 1);
+    this.#world.trace.add(`${ORIGINS[index]} is ${this.#endpoints[index]?.changeMood()}`);
+  }
+
+  crash(): void {
+    this.#world.crash('by the workload');
+  }
+
+  shutDown(): Promise<void> {
+    return this.#world.shutDown(this.#random.choose([0, 100, 5_000]));
+  }
+
+  makeUnavailable(): void {
+    this.#world.makeUnavailable(this.#random.int(50, 8_000));
+  }
+
+  jumpClock(): void {
+    if (this.#hasJumps) this.#world.jumpClock(this.#random.int(-120_000, 120_000));
+  }
+
+  inspect(): Promise<void> {
+    return inspectRuns(this.#world);
+  }
+
+  #someRun(): { runId: string; createdAtMs: Millis } | undefined {
+    const known = this.notes.triggers
+      .flatMap(({ runId, createdAtMs }) => (createdAtMs === undefined ? [] : [{ runId, createdAtMs }]))
+      .slice(-8);
+    return known.length === 0 ? undefined : this.#random.choose(known);
+  }
+}
+
+/** Nobody answered, or not as was hoped: what that means is found out by looking at what was done. */
+async function orNothing<T>(answer: Promise<T>, otherwise: T): Promise<T> {
+  try {
+    return await answer;
+  } catch {
+    return otherwise;
+  }
+}

@@ -1,0 +1,18 @@
+/** A test with a server and an app of its own, which are closed behind it; then nothing may have gone wrong unnoticed. */
+import { test } from 'vitest';
+import { Service } from './service.ts';
+
+interface Ground {
+  /** Settings of the server, as flags. */
+  flags: readonly string[];
+  service: Service;
+}
+
+export const scenario = test.extend<Ground>({
+  flags: [],
+  service: async ({ flags }, use) => {
+    const service = await Service.open(flags);
+    await use(service);
+    await service.close();
+  },
+});
