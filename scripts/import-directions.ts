@@ -10,7 +10,7 @@ import { type Node, parseSync, Visitor } from 'oxc-parser';
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   protocol: ['node:buffer', 'node:crypto'],
   workflow: ['protocol', 'node:buffer'],
-  engine: ['workflow', 'protocol', 'node:crypto'],
+  engine: ['workflow', 'protocol', 'node:buffer', 'node:crypto'],
   store: ['engine', 'workflow', 'protocol', 'node:fs', 'node:path', 'node:sqlite', 'node:worker_threads'],
   delivery: ['engine', 'workflow', 'protocol', 'undici', 'ipaddr.js', 'node:dns', 'node:net'],
   api: [
@@ -55,6 +55,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'telemetry',
     'node:*',
     '@upstash/qstash',
+    '@upstash/workflow',
+    '@upstash/workflow/cloudflare',
   ],
 };
 

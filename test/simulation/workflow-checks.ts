@@ -45,6 +45,7 @@ export async function checkWorkflows(world: World, notes: WorkflowNotes, program
   };
   for (const story of stories) {
     checkCounts(evidence, story);
+    checkOnce(evidence, story);
     checkEnd(evidence, story);
     checkFailure(evidence, story);
     checkResult(evidence, story);
@@ -75,6 +76,26 @@ function checkCounts({ world }: WorkflowEvidence, { entries, entryCount, happeni
     const count = happenings.filter((happening) => happening.state === state).length;
     if (count !== expected) world.violate('P3', `run ${id} has ${count} times ${state}, not ${expected}`);
   }
+}
+
+/** P8: each thing that a step can do is in the journal once, whatever its entry is called there. */
+function checkOnce({ world }: WorkflowEvidence, { id, entries }: RunStory): void {
+  for (const [name, same] of groupBy(entries, nameOf)) {
+    if (same.length > 1) world.violate('P8', `run ${id} has ${same.length} times ${name}`, same[1]?.messageId);
+  }
+}
+
+/** What an entry records. */
+function nameOf({ kind, body, settings }: Entry): string {
+  if (kind === 'initial') return kind;
+  if (kind === 'fromCallback') return `an answer of ${(JSON.parse(textOf(body)) as CalledMessage).sourceMessageId}`;
+  if (kind === 'toCallback') return `a call of step ${settings.callback?.header['Upstash-Workflow-Stepid']?.[0]}`;
+  const { stepId, targetStep = 0 } = JSON.parse(textOf(body)) as RecordedStep;
+  return stepId === 0 ? `the plan of step ${targetStep}` : `the ${kind} of step ${stepId}`;
+}
+
+interface CalledMessage {
+  sourceMessageId: MessageId;
 }
 
 /** P14: each run ends. P2: once, as somebody asked for it, and nothing of it goes out afterwards. */
@@ -206,6 +227,9 @@ function checkDelivered({ world, notes, stories, storyByKey }: WorkflowEvidence)
     const story = stories.find(({ id, createdAtMs }) => id === delivery.runId && createdAtMs === delivery.createdAtMs);
     compareEntries(world, (story && shown.get(story.key)) ?? [], entries, delivery.messageId);
   }
+  for (const { delivery, error } of notes.unreadable) {
+    world.violate('P8', `the endpoint could make nothing of what was delivered: ${String(error)}`, delivery.messageId);
+  }
   for (const { runId, messageId } of notes.missing) {
     // By its id a later run is read once the own one has ended.
     const hasNamesake = [...storyByKey.values()].filter(({ id }) => id === runId).length > 1;
@@ -259,6 +283,8 @@ function checkAcknowledged({ world, notes, stories }: WorkflowEvidence): void {
   }
   for (const { runId, createdAtMs, request } of notes.endings) {
     if (request.fortune !== 'acked' || createdAtMs === undefined) continue;
+    const story = stories.find((each) => each.id === runId && each.createdAtMs === createdAtMs);
+    if (story && !story.end) world.violate('P1', `the end of run ${runId} was confirmed, and it goes on`);
     const late = world.starts.find(({ attempt, atMs }) => {
       const { run } = attempt.claimed.message.settings;
       const isOfRun = run?.id === runId && run.createdAtMs === createdAtMs && run.callType !== 'failureCall';

@@ -5,7 +5,14 @@
 import type { SeededRandom } from '../../src/testing/seeded-random.ts';
 import type { Attempt, Endpoint, Reply } from '../../src/testing/simulated-network.ts';
 import { NoAnswer, RunIsOver, type WorkflowClient } from './workflow-client.ts';
-import { callHeaders, contextOf, type RunContext, stepHeaders, triggerHeaders } from './workflow-headers.ts';
+import {
+  callHeaders,
+  contextOf,
+  isOfBefore,
+  type RunContext,
+  stepHeaders,
+  triggerHeaders,
+} from './workflow-headers.ts';
 import {
   type DeliveredEntry,
   type Delivery,
@@ -105,8 +112,8 @@ export class WorkflowEndpoint {
       // Both mean that there is nothing left to do, or nothing to be done now.
       if (error instanceof RunIsOver) return answerOf(200, afterMs);
       if (error instanceof NoAnswer) return answerOf(500, afterMs);
-      if (!(error instanceof StepThrew)) throw error;
-      if (!error.isFinal) return answerOf(500, afterMs);
+      if (!(error instanceof StepThrew)) this.#deps.notes.noteUnreadable(delivery, error);
+      if (!(error instanceof StepThrew) || !error.isFinal) return answerOf(500, afterMs);
       const reply = answerOf(489, afterMs);
       return { ...reply, header: { ...reply.header, 'Upstash-Nonretryable-Error': ['true'] } };
     }
@@ -261,7 +268,7 @@ export class WorkflowEndpoint {
     const { event, request } = notification;
     if (isToSelf) {
       const notified = await client.notifyRun(context.runId, eventId, event, request);
-      notification.isSaved = notified !== undefined && notified.waiter === undefined;
+      notification.isSaved = notified?.runCreatedAtMs === context.createdAtMs && notified.waiter === undefined;
     } else {
       await client.notify(eventId, event, request);
     }
@@ -272,7 +279,8 @@ export class WorkflowEndpoint {
     const { client } = this.#deps;
     const { stepId, concurrent } = task;
     // Who invokes it again takes another id.
-    const runId = step.sharedId ?? `child-${this.#random.int(1, 1e9)}`;
+    const sharedId = isOfBefore(context.url) ? undefined : step.sharedId;
+    const runId = sharedId ?? `child-${this.#random.int(1, 1e9)}`;
     const child = { ...context, runId, invokeCount: context.invokeCount + 1 };
     const attempts = { 'upstash-retries': '4', 'upstash-retry-delay': '1000', 'upstash-workflow-invoke': 'true' };
     const lines = Object.entries(stepHeaders(context)).map(([name, value]) => [name, [value]]);

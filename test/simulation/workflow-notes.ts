@@ -54,6 +54,8 @@ export class WorkflowNotes {
   readonly fetched: { delivery: Delivery; entries: DeliveredEntry[] }[] = [];
   /** Fetched for entries that they do not have. */
   readonly missing: Delivery[] = [];
+  /** Of which the endpoint could make nothing. */
+  readonly unreadable: { delivery: Delivery; error: unknown }[] = [];
 
   trigger(runId: string, program: Program, request: Request): Trigger {
     const trigger = { runId, program, request };
@@ -88,5 +90,9 @@ export class WorkflowNotes {
 
   missFetched(delivery: Delivery): void {
     this.missing.push(delivery);
+  }
+
+  noteUnreadable(delivery: Delivery, error: unknown): void {
+    this.unreadable.push({ delivery, error });
   }
 }

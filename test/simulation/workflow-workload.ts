@@ -12,6 +12,7 @@ import type { World } from './world.ts';
 /** How often each thing is done, relative to the others. */
 const STEP_WEIGHTS = {
   trigger: 30,
+  gather: 4,
   notify: 14,
   notifyRun: 10,
   cancel: 4,
@@ -73,11 +74,21 @@ export class WorkflowWorkload {
     this.#client.faults = { late: 0, twice: 0, lost: 0 };
   }
 
-  async trigger(): Promise<void> {
+  /** Several runs wait for one event, which then comes. */
+  gather(): void {
+    const { clock } = this.#world;
+    const eventId = this.#random.choose(EVENT_IDS);
+    for (let nth = this.#random.int(2, 4); nth > 0; nth -= 1) void this.trigger(this.programs.drawWaiting(eventId));
+    clock.startTimer(this.#random.int(1_000, 20_000), () => void this.notify(eventId));
+  }
+
+  async trigger(program = this.programs.draw()): Promise<void> {
     const random = this.#random;
     this.#runs += 1;
-    const runId = random.chance(0.15) ? `order-${random.int(1, 3)}` : `run-${this.#runs}`;
-    const url = `${random.choose(ORIGINS)}/${random.chance(0.8) ? 'today' : 'before'}`;
+    const generation = random.chance(0.8) ? 'today' : 'before';
+    const isRepeated = generation === 'today' && random.chance(0.2);
+    const runId = isRepeated ? `order-${random.int(1, 3)}` : `run-${this.#runs}`;
+    const url = `${random.choose(ORIGINS)}/${generation}`;
     const context: RunContext = { runId, createdAtMs: 0, url, user: `user-${random.int(1, 9)}`, invokeCount: 0 };
     const attempts: Record<string, string> = {
       'upstash-retries': String(random.int(1, 5)),
@@ -88,7 +99,6 @@ export class WorkflowWorkload {
       attempts['upstash-flow-control-key'] = 'shared';
       attempts['upstash-flow-control-value'] = `parallelism=${random.int(1, 3)}`;
     }
-    const program = this.programs.draw();
     const note = this.notes.trigger(runId, program, this.#client.request());
     const headers = triggerHeaders(context, attempts);
     const item = { destination: url, headers, body: JSON.stringify({ program: program.name }) };
@@ -98,12 +108,8 @@ export class WorkflowWorkload {
     if (published.run) note.createdAtMs = published.run.createdAtMs;
   }
 
-  async notify(): Promise<void> {
-    const { event, eventId, request } = this.notes.notify(
-      this.#random.choose(EVENT_IDS),
-      undefined,
-      this.#client.request(),
-    );
+  async notify(eventId = this.#random.choose(EVENT_IDS)): Promise<void> {
+    const { event, request } = this.notes.notify(eventId, undefined, this.#client.request());
     await orNothing(this.#client.notify(eventId, event, request), undefined);
   }
 
