@@ -66,6 +66,10 @@ const MAKERS: Readonly<Record<string, Maker>> = {
     });
     return 'wfr_own-run';
   },
+  /** A run in the DLQ, whose failure callback has failed as well. */
+  deadRuns: (world) => buryRun(world, 'wfr_own-dead', { retries: 0, state: 'CALLBACK_FAIL' }),
+  /** One whose failure callback will be tried again. */
+  tellingRuns: (world) => buryRun(world, 'wfr_own-telling', { retries: 3, state: 'CALLBACK_INPROGRESS' }),
 };
 
 /** By route: a body that it accepts, of the thing called `id` where it names one. */
@@ -95,8 +99,11 @@ export async function furnish(world: World): Promise<Ids> {
 }
 
 /** The kind of thing that the parameter of a route names. Throws when nothing here makes one. */
-export function kindOf({ path }: Route): string | undefined {
+export function kindOf({ method, path }: Route): string | undefined {
   if (!path.includes(':')) return undefined;
+  if (path.startsWith('/v2/workflows/dlq/')) {
+    return method === 'DELETE' && path.includes('/callback/') ? 'tellingRuns' : 'deadRuns';
+  }
   const word = path.split('/')[2]?.toLowerCase() ?? '';
   const kind = KINDS[word] ?? word;
   if (kind in MAKERS) return kind;
@@ -123,6 +130,27 @@ async function delivered(world: World, messageId: string): Promise<void> {
     if (json.logs.length > 0) return;
   }
   throw new Error(`message ${messageId} was not delivered`);
+}
+
+/** Fails a run and answers its DLQ id once its failure callback, which fails too, has come to `state`. */
+async function buryRun(
+  world: World,
+  runId: string,
+  { retries, state }: { retries: number; state: string },
+): Promise<string> {
+  const url = `https://fail.example/${CANARY}`;
+  await world.publish(url, {
+    ...{ 'upstash-workflow-init': 'true', 'upstash-workflow-runid': runId, 'upstash-workflow-url': url },
+    ...{ 'upstash-retries': '0', 'upstash-failure-callback': url, 'upstash-label': CANARY },
+    'upstash-failure-callback-retries': String(retries),
+  });
+  for (let turn = 0; turn < 1_000; turn += 1) {
+    const query = `workflowRunId=${runId}&failureFunctionState=${state}`;
+    const { json } = await world.ask({ method: 'GET', url: `/v2/workflows/dlq?${query}` });
+    // Its answer is there once it was tried.
+    if (json.messages[0]?.failureCallbackInfo.responseStatus !== undefined) return json.messages[0].dlqId;
+  }
+  throw new Error(`the run ${runId} did not fail`);
 }
 
 async function made(world: World, method: 'POST' | 'PATCH', url: string, payload: unknown): Promise<void> {

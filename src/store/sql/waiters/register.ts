@@ -78,7 +78,9 @@ async function registeredBefore(
   { runKey, slot, resultSlot }: StoredWait,
 ): Promise<MessageId | undefined> {
   const rows = await tx.query<{ slot: string; id: string }>(
-    'select j.slot, c.id from journal j join contents c on c.key = j.key where j.run_key = ? and j.slot in (??)',
+    // The order keeps the planner from walking the whole journal instead of its slots.
+    `select j.slot, c.id from journal j join contents c on c.key = j.key where j.run_key = ? and j.slot in (??)
+     order by j.run_key, j.slot`,
     [runKey, [slot, resultSlot]],
   );
   return (rows.find((row) => row.slot === slot) ?? rows[0])?.id;
