@@ -113,10 +113,10 @@ export async function furnish(world: World): Promise<Ids> {
 }
 
 /** The path of a route with the names of `ids` in place of its parameters. Throws when nothing here makes one. */
-export function pathOf(route: Route, ids: Ids): string {
-  return route.path.replace(/:(\w+)/g, (_, parameter: string) =>
-    encodeURIComponent(ids[kindOf(route, parameter)] ?? ''),
-  );
+export function pathOf({ method, path }: Route, ids: Ids): string {
+  return path.replace(/:(\w+)/g, (_, parameter: string) => {
+    return encodeURIComponent(ids[kindOf(method, path, parameter)] ?? '');
+  });
 }
 
 /** Whether a route names something. */
@@ -124,8 +124,8 @@ export function isNaming({ path }: Route): boolean {
   return path.includes(':');
 }
 
-/** The kind of thing that a parameter of a route names. */
-function kindOf({ method, path }: Route, parameter: string): string {
+/** The kind of thing that a parameter of a path names. */
+function kindOf(method: string, path: string, parameter: string): string {
   if (path.startsWith('/v2/workflows/dlq/')) {
     return method === 'DELETE' && path.includes('/callback/') ? 'tellingRuns' : 'deadRuns';
   }
@@ -177,8 +177,7 @@ async function buryRun(
   await world.publish(url, {
     ...{ 'upstash-workflow-init': 'true', 'upstash-workflow-runid': runId, 'upstash-workflow-url': url },
     ...{ 'upstash-retries': '0', 'upstash-failure-callback': url, 'upstash-label': CANARY },
-    // Nothing of it is to happen by itself while a test looks.
-    ...{ 'upstash-failure-callback-retries': String(retries), 'upstash-failure-callback-retry-delay': '86400000' },
+    'upstash-failure-callback-retries': String(retries),
   });
   for (let turn = 0; turn < 1_000; turn += 1) {
     const query = `workflowRunId=${runId}&failureFunctionState=${state}`;
