@@ -62,7 +62,7 @@ export function eventOf(tag: string): string {
   return `event-${tag.replaceAll('/', '-')}`;
 }
 
-export const PROGRAMS: Record<ProgramName, Program> = {
+const PROGRAMS: Record<ProgramName, Program> = {
   /** One step after the other. */
   sequence: {
     async run(context) {
