@@ -80,7 +80,7 @@ import { encodeEnding } from './sql/runs/ending-rows.ts';
 import { decodeJournalEntry, decodeRun, FAILURE_STATE, RUN_STATE } from './sql/runs/run-rows.ts';
 import { decodeSchedule, decodeScheduleViews, encodeSchedule, encodeScheduleChange } from './sql/schedule-rows.ts';
 import type { UrlGroupRow } from './sql/url-groups.ts';
-import { decodeMail, decodeWaiter, encodeWait } from './waiter-codec.ts';
+import { decodeMail, decodeWaiter, decodeWaiting, encodeWait } from './waiter-codec.ts';
 
 /** Windows of a list that one page may look through for rows that match (`WINDOW` in sql/page.ts rows each). */
 const WINDOWS_MAX = 50;
@@ -568,7 +568,7 @@ export class SqlStore implements Store {
       limits: this.#limits,
       nowMs,
     });
-    return answer.kind === 'answered' ? { kind: 'answered', saved: decodeSaved(answer.saved) } : answer;
+    return decodeWaiting(answer);
   }
 
   async listWaiters(

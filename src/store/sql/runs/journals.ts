@@ -22,6 +22,9 @@ import { type Taken, TakenSlots } from './taken-slots.ts';
 /** Why a message, and with it all of its publish, is refused. */
 export type RunRefusal = 'runOver' | 'runChanged' | { runTooEarly: number } | { journalFull: number };
 
+/** What is looked at of a message before it is saved. */
+export type ForRun = Pick<StoredNewMessage, 'message' | 'entry' | 'run'>;
+
 interface KnownRun extends RunRow {
   journal_bytes: number;
   /** Id of its first message. */
@@ -57,7 +60,7 @@ export class Journals {
   /** Knows the runs and slots that `messages` are for; `undefined` when they are for none, and nothing was asked. */
   static async load(
     context: WriteContext,
-    messages: readonly Pick<StoredNewMessage, 'message' | 'entry' | 'run'>[],
+    messages: readonly ForRun[],
     bytesMax: number,
   ): Promise<Journals | undefined> {
     const inRuns = messages.filter(({ entry }) => entry !== undefined);
@@ -73,7 +76,7 @@ export class Journals {
   }
 
   /** Why the messages of a publish may not be saved; `undefined`: they may. What is there already is no reason. */
-  refusalOf(messages: readonly StoredNewMessage[]): RunRefusal | undefined {
+  refusalOf(messages: readonly ForRun[]): RunRefusal | undefined {
     const added = new Map<number, number>();
     for (const { message, entry, run } of messages) {
       if (!entry) continue;
@@ -84,7 +87,7 @@ export class Journals {
   }
 
   /** What `message` would repeat; `undefined`: nothing. */
-  takenBy({ message, entry, run }: StoredNewMessage): Taken | undefined {
+  takenBy({ message, entry, run }: ForRun): Taken | undefined {
     if (!entry) return undefined;
     if (!run) return this.#slots.holderOf(entry);
     if (run.isBySdk) {
@@ -231,7 +234,7 @@ export class Journals {
     await logs.append(tx, this.#events.map(eventOfRun));
   }
 
-  async #load(messages: readonly Pick<StoredNewMessage, 'message' | 'entry' | 'run'>[]): Promise<void> {
+  async #load(messages: readonly ForRun[]): Promise<void> {
     const { tx } = this.#context;
     const entries = messages.flatMap(({ entry, run }) => {
       const appended = run && !run.isBySdk ? [] : entry ? [entry] : [];
