@@ -31,7 +31,6 @@ ${settingsHelp(true)}`,
     const { startReceiver } = await import('./demo/receiver.ts');
     const { play } = await import('./demo/scenes.ts');
     const { startWorkflowApp } = await import('./demo/workflow-app.ts');
-    const { playWorkflows } = await import('./demo/workflow-scenes.ts');
 
     const clock = shortlyBeforeMinute(systemClock);
     const server = await startServer(config, { log, credentials: 'development', onFatal: fail, clock });
@@ -44,9 +43,9 @@ ${settingsHelp(true)}`,
     const write = (line: string): void => terminal.print(`${line}\n`);
     write(`Waypost listens on ${server.url}, the endpoint on ${receiver.url}.`);
     try {
-      await play({ client, receiver, narrator: new Narrator(client, write, color), write });
-      await playWorkflows({ client: workflows, app, write, color });
-      write('Every message and every run ended as it should.');
+      const narrator = new Narrator(client, write, color);
+      await play({ client, receiver, narrator, write, workflows: { client: workflows, app, color } });
+      write('\nEvery message and every run ended as it should.');
       return EXIT.ok;
     } catch (error) {
       return tellFailure(error, terminal);

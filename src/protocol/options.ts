@@ -31,7 +31,7 @@ import type {
   RunWish,
 } from './settings.ts';
 import { withoutMarks, workflowHeaders } from './workflow/forwarded-headers.ts';
-import { PROTOCOL_VERSION, RETRIES_DEFAULT } from './workflow/generations.ts';
+import { fetchesCallResults, PROTOCOL_VERSION, RETRIES_DEFAULT } from './workflow/generations.ts';
 import { isSentByRun, refusedInRun } from './workflow/refusals.ts';
 import { featuresOf, readRunWish, readTriggerWish } from './workflow/run-wish.ts';
 
@@ -134,7 +134,7 @@ class OptionsReader {
     if (kind === 'schedule') readSchedule(scope, read, this.#nowMs);
     if (kind === 'trigger') read.run = readTriggerWish(scope);
     else if (kind !== 'result' && this.#isOfWorkflow) read.run = readRunWish(scope, dialect);
-    if (this.#isOfWorkflow) asMessageOfRun(read, read.run);
+    if (this.#isOfWorkflow) asMessageOfRun(read, read.run, options.get('telemetry-sdk')?.value);
     if (this.#exceeded !== undefined) throw this.#exceeded;
     return read;
   }
@@ -223,8 +223,15 @@ class OptionsReader {
   }
 }
 
-/** Leaves in the headers what a message of a run may carry; `run` is `undefined` for a result. */
-function asMessageOfRun(read: PublishOptions, run: RunWish | undefined): void {
+/**
+ * Leaves in the headers what a message of a run may carry; `run` is `undefined` for a result. `library` is what its sender
+ * calls itself.
+ */
+function asMessageOfRun(read: PublishOptions, run: RunWish | undefined, library: string | undefined): void {
+  const { callback } = read.settings;
+  if (callback?.features && !fetchesCallResults(library)) {
+    callback.features = callback.features.filter((feature) => feature !== 'LazyFetch');
+  }
   read.header = withoutMarks(read.header, run?.kind === 'append' ? run.callType : 'step');
   // A client that triggers over REST does not speak the protocol; the library behind the URL does.
   if (run?.kind === 'start' && run.isRest) {

@@ -82,6 +82,8 @@ function requestsFor(route: Route, things: Ids): InjectOptions[] {
   const base = pathOf(route, things);
   const payload = bodyOf(route, things);
   const headers = takes?.configHeaders ? configHeaders(takes.configHeaders, things) : {};
+  // The name of a run that is active is refused.
+  if (path.startsWith('/v2/workflows/dlq/')) delete headers['Upstash-Workflow-RunId'];
   const request = (url: string): InjectOptions => ({ method, url, headers, ...(payload ? { payload } : {}) });
   const destinations = ['https://ok.example/', ...(path.startsWith('/v2/trigger/') ? [] : [things['topics'] ?? ''])];
   const urls = path.endsWith('*') ? destinations.map((destination) => base.replace('*', destination)) : [base];

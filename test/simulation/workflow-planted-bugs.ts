@@ -23,6 +23,7 @@ export const WORKFLOW_BUGS: Record<string, PlantedBug> = {
   'a notification that is saved is lost': { promise: 'P17', sabotage: () => altered(losingMail) },
   'the latest of what was saved is taken first': { promise: 'P17', sabotage: () => altered(latestMailFirst) },
   'what the trigger fixed is not with later messages': { promise: 'P17', sabotage: () => altered(withoutUserHeaders) },
+  'a run that is resumed begins anew': { promise: 'P8', sabotage: () => altered(resumingFromScratch) },
   'runs are kept for ever': { promise: 'P13', sabotage: () => altered(withoutRetentionOfRuns) },
 };
 
@@ -229,6 +230,10 @@ function withoutUserHeaders(store: Store): Partial<Store> {
         nowMs,
       ),
   };
+}
+
+function resumingFromScratch(store: Store): Partial<Store> {
+  return { outlineJournal: async (runKey) => (await store.outlineJournal(runKey)).slice(0, 1) };
 }
 
 function withoutRetentionOfRuns(store: Store): Partial<Store> {

@@ -7,7 +7,7 @@ import { type RunContext, triggerHeaders } from './workflow-headers.ts';
 import { inspectRuns } from './workflow-inspection.ts';
 import { WorkflowNotes } from './workflow-notes.ts';
 import { EVENT_IDS, ProgramLibrary } from './workflow-programs.ts';
-import type { World } from './world.ts';
+import { PROJECT, type World } from './world.ts';
 
 /** How often each thing is done, relative to the others. */
 const STEP_WEIGHTS = {
@@ -16,6 +16,7 @@ const STEP_WEIGHTS = {
   notify: 14,
   notifyRun: 10,
   cancel: 4,
+  revive: 5,
   changeMood: 8,
   crash: 5,
   shutDown: 3,
@@ -131,6 +132,29 @@ export class WorkflowWorkload {
     await orNothing(this.#client.cancel(run.runId, createdAtMs, request), false);
   }
 
+  async revive(): Promise<void> {
+    const dlqIds = await this.#deadRuns();
+    if (dlqIds.length > 0) await this.#revive(this.#random.choose(dlqIds));
+  }
+
+  /** All that have failed so far are begun again. */
+  async reviveAll(): Promise<void> {
+    for (const dlqId of await this.#deadRuns()) await this.#revive(dlqId);
+  }
+
+  async #deadRuns(): Promise<string[]> {
+    const page = await this.#world.store?.listDeadRuns(PROJECT, {}, { count: 100, order: 'latestFirst' });
+    return page?.items.map(({ dlqId }) => dlqId) ?? [];
+  }
+
+  async #revive(dlqId: string): Promise<void> {
+    const how = this.#random.choose(['resumeRun', 'resumeRun', 'restartRun'] as const);
+    const override = this.#random.chance(0.3) ? { maxRetries: 5 } : {};
+    const revival = this.notes.revive(how, dlqId, this.#client.request());
+    const started = await orNothing(this.#client.revive(how, dlqId, override, revival.request), undefined);
+    if (started) revival.started = started;
+  }
+
   changeMood(): void {
     const index = this.#random.int(0, this.#endpoints.length - 1);
     this.#world.trace.add(`${ORIGINS[index]} is ${this.#endpoints[index]?.changeMood()}`);
@@ -157,9 +181,11 @@ export class WorkflowWorkload {
   }
 
   #someRun(): { runId: string; createdAtMs: Millis } | undefined {
-    const known = this.notes.triggers
+    const begun = this.notes.triggers
       .flatMap(({ runId, createdAtMs }) => (createdAtMs === undefined ? [] : [{ runId, createdAtMs }]))
       .slice(-8);
+    const revived = this.notes.revivals.flatMap(({ started = [] }) => started).slice(-2);
+    const known = [...begun, ...revived];
     return known.length === 0 ? undefined : this.#random.choose(known);
   }
 }

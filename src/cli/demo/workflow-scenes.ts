@@ -36,19 +36,19 @@ async function takeEveryStep({ client, app, write, color }: WorkflowStage): Prom
 
   const ended = await runOnceIn('RUN_SUCCESS', client, order.workflowRunId);
   write(timeline(ended, color));
-  write(`It returned: ${String(ended.workflowRunResponse)}\n`);
-  write('The one that waited for its arrival:\n');
+  write(`\nIt returned: ${String(ended.workflowRunResponse)}`);
+  write('\nThe one that waited for its arrival:\n');
   write(timeline(await runOnceIn('RUN_SUCCESS', client, letter.workflowRunId), color));
 }
 
 async function resumeFailedRun({ client, app, write, color }: WorkflowStage): Promise<void> {
-  write('Triggering one whose second step fails for good.\n');
+  write('\nTriggering one whose second step fails for good.\n');
   const { workflowRunId } = await client.trigger({ url: `${app.url}/refund`, body: ORDER });
   const failed = await runOnceIn('RUN_FAILED', client, workflowRunId);
   write(timeline(failed, color));
   if (failed.dlqId === undefined) throw new Error('the run that failed is not in the dead letter queue');
   app.openBank();
-  write(`What was wrong is repaired; resuming ${failed.dlqId}. The first step keeps its result.\n`);
+  write(`\nWhat was wrong is repaired; resuming ${failed.dlqId}. The first step keeps its result.\n`);
   const resumed = await client.dlq.resume({ dlqId: failed.dlqId });
   write(timeline(await runOnceIn('RUN_SUCCESS', client, resumed.workflowRunId), color));
 }
@@ -71,6 +71,6 @@ async function until<T>(otherwise: string, ask: () => Promise<T | undefined>): P
 }
 
 function timeline(run: Run, color: boolean): string {
-  const lines = timelineOf(run, { nowMs: run.workflowRunCreatedAt, color }).split('\n');
+  const lines = timelineOf(run, { nowMs: run.workflowRunCreatedAt, color }).trimEnd().split('\n');
   return lines.map((line) => (line === '' ? '' : `  ${line}`)).join('\n');
 }

@@ -75,6 +75,10 @@ const MAKERS: Readonly<Record<string, Maker>> = {
     });
     return 'wfr_own-run';
   },
+  /** A run in the DLQ, whose failure callback has failed as well. */
+  deadRuns: (world) => buryRun(world, 'wfr_own-dead', { retries: 0, state: 'CALLBACK_FAIL' }),
+  /** One whose failure callback will be tried again. */
+  tellingRuns: (world) => buryRun(world, 'wfr_own-telling', { retries: 3, state: 'CALLBACK_INPROGRESS' }),
 };
 
 /** By parameter, where the word behind `/v2/` does not say of what it is the name. */
@@ -109,8 +113,10 @@ export async function furnish(world: World): Promise<Ids> {
 }
 
 /** The path of a route with the names of `ids` in place of its parameters. Throws when nothing here makes one. */
-export function pathOf({ path }: Route, ids: Ids): string {
-  return path.replace(/:(\w+)/g, (_, parameter: string) => encodeURIComponent(ids[kindOf(path, parameter)] ?? ''));
+export function pathOf(route: Route, ids: Ids): string {
+  return route.path.replace(/:(\w+)/g, (_, parameter: string) =>
+    encodeURIComponent(ids[kindOf(route, parameter)] ?? ''),
+  );
 }
 
 /** Whether a route names something. */
@@ -119,7 +125,10 @@ export function isNaming({ path }: Route): boolean {
 }
 
 /** The kind of thing that a parameter of a path names. */
-function kindOf(path: string, parameter: string): string {
+function kindOf({ method, path }: Route, parameter: string): string {
+  if (path.startsWith('/v2/workflows/dlq/')) {
+    return method === 'DELETE' && path.includes('/callback/') ? 'tellingRuns' : 'deadRuns';
+  }
   const word = path.split('/')[2]?.toLowerCase() ?? '';
   const kind = KINDS_OF_PARAMETERS[parameter] ?? KINDS[word] ?? word;
   if (kind in MAKERS) return kind;
@@ -156,6 +165,29 @@ async function delivered(world: World, messageId: string): Promise<void> {
     if (json.logs.length > 0) return;
   }
   throw new Error(`message ${messageId} was not delivered`);
+}
+
+/** Fails a run and answers its DLQ id once its failure callback, which fails too, has come to `state`. */
+async function buryRun(
+  world: World,
+  runId: string,
+  { retries, state }: { retries: number; state: string },
+): Promise<string> {
+  const url = `https://fail.example/${CANARY}`;
+  await world.publish(url, {
+    ...{ 'upstash-workflow-init': 'true', 'upstash-workflow-runid': runId, 'upstash-workflow-url': url },
+    ...{ 'upstash-retries': '0', 'upstash-failure-callback': url, 'upstash-label': CANARY },
+    'upstash-failure-callback-retries': String(retries),
+    // Longer than the time that passes before somebody else comes.
+    'upstash-failure-callback-retry-delay': '3600000',
+  });
+  for (let turn = 0; turn < 1_000; turn += 1) {
+    const query = `workflowRunId=${runId}&failureFunctionState=${state}`;
+    const { json } = await world.ask({ method: 'GET', url: `/v2/workflows/dlq?${query}` });
+    // Its answer is there once it was tried.
+    if (json.messages[0]?.failureCallbackInfo.responseStatus !== undefined) return json.messages[0].dlqId;
+  }
+  throw new Error(`the run ${runId} did not fail`);
 }
 
 async function made(world: World, method: 'POST' | 'PATCH', url: string, payload: unknown): Promise<void> {

@@ -7,8 +7,10 @@ import { type JournalRow, RUN_FIELDS, type RunRow, SHOWN_KINDS, type WholeRunRow
 
 type FoundRow = RunRow & { message_id: string; caller_ip: string | null };
 
-const FOUND = `select ${RUN_FIELDS}, c.id as message_id, c.caller_ip
-  from runs r join journal j on j.run_key = r.key and j.position = 0 join contents c on c.key = j.key`;
+/** The first message may have taken the place of the trigger's, which still is the one that somebody called with. */
+const FOUND = `select ${RUN_FIELDS}, c.id as message_id, t.caller_ip
+  from runs r join journal j on j.run_key = r.key and j.position = 0 join contents c on c.key = j.key
+  join contents t on t.key = r.key`;
 
 export async function findActiveRun(
   queries: Queries,
