@@ -313,7 +313,7 @@ it('looks slots of journals up without walking the journals', async () => {
     expect(details).toContainEqual(expect.stringMatching(/INDEX journal_slot \(run_key=\? AND slot=\?\)/));
   }
   db.close();
-  expect(lookups).toHaveLength(3);
+  expect(lookups).toHaveLength(2);
 });
 
 function isBounded(detail: string): boolean {

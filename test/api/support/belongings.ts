@@ -113,10 +113,10 @@ export async function furnish(world: World): Promise<Ids> {
 }
 
 /** The path of a route with the names of `ids` in place of its parameters. Throws when nothing here makes one. */
-export function pathOf(route: Route, ids: Ids): string {
-  return route.path.replace(/:(\w+)/g, (_, parameter: string) =>
-    encodeURIComponent(ids[kindOf(route, parameter)] ?? ''),
-  );
+export function pathOf({ method, path }: Route, ids: Ids): string {
+  return path.replace(/:(\w+)/g, (_, parameter: string) => {
+    return encodeURIComponent(ids[kindOf(method, path, parameter)] ?? '');
+  });
 }
 
 /** Whether a route names something. */
@@ -125,7 +125,7 @@ export function isNaming({ path }: Route): boolean {
 }
 
 /** The kind of thing that a parameter of a path names. */
-function kindOf({ method, path }: Route, parameter: string): string {
+function kindOf(method: string, path: string, parameter: string): string {
   if (path.startsWith('/v2/workflows/dlq/')) {
     return method === 'DELETE' && path.includes('/callback/') ? 'tellingRuns' : 'deadRuns';
   }
@@ -178,8 +178,6 @@ async function buryRun(
     ...{ 'upstash-workflow-init': 'true', 'upstash-workflow-runid': runId, 'upstash-workflow-url': url },
     ...{ 'upstash-retries': '0', 'upstash-failure-callback': url, 'upstash-label': CANARY },
     'upstash-failure-callback-retries': String(retries),
-    // Longer than the time that passes before somebody else comes.
-    'upstash-failure-callback-retry-delay': '3600000',
   });
   for (let turn = 0; turn < 1_000; turn += 1) {
     const query = `workflowRunId=${runId}&failureFunctionState=${state}`;
