@@ -177,9 +177,8 @@ async function buryRun(
   await world.publish(url, {
     ...{ 'upstash-workflow-init': 'true', 'upstash-workflow-runid': runId, 'upstash-workflow-url': url },
     ...{ 'upstash-retries': '0', 'upstash-failure-callback': url, 'upstash-label': CANARY },
-    'upstash-failure-callback-retries': String(retries),
-    // Longer than the time that passes before somebody else comes.
-    'upstash-failure-callback-retry-delay': '3600000',
+    // Nothing of it is to happen by itself while a test looks.
+    ...{ 'upstash-failure-callback-retries': String(retries), 'upstash-failure-callback-retry-delay': '86400000' },
   });
   for (let turn = 0; turn < 1_000; turn += 1) {
     const query = `workflowRunId=${runId}&failureFunctionState=${state}`;
