@@ -9,10 +9,21 @@ import { type Node, parseSync, Visitor } from 'oxc-parser';
  */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   protocol: ['node:buffer', 'node:crypto'],
-  engine: ['protocol', 'node:crypto'],
-  store: ['engine', 'protocol', 'node:fs', 'node:path', 'node:sqlite', 'node:worker_threads'],
-  delivery: ['engine', 'protocol', 'undici', 'ipaddr.js', 'node:dns', 'node:net'],
-  api: ['engine', 'protocol', 'fastify', '@sinclair/typebox', 'ipaddr.js', 'node:crypto', 'node:http', 'node:net'],
+  workflow: ['protocol', 'node:buffer'],
+  engine: ['workflow', 'protocol', 'node:buffer', 'node:crypto'],
+  store: ['engine', 'workflow', 'protocol', 'node:fs', 'node:path', 'node:sqlite', 'node:worker_threads'],
+  delivery: ['engine', 'workflow', 'protocol', 'undici', 'ipaddr.js', 'node:dns', 'node:net'],
+  api: [
+    'engine',
+    'workflow',
+    'protocol',
+    'fastify',
+    '@sinclair/typebox',
+    'ipaddr.js',
+    'node:crypto',
+    'node:http',
+    'node:net',
+  ],
   config: ['engine', 'protocol', 'node:crypto', 'node:fs', 'node:path'],
   telemetry: ['engine', 'pino'],
   operator: [
@@ -44,6 +55,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'telemetry',
     'node:*',
     '@upstash/qstash',
+    '@upstash/workflow',
+    '@upstash/workflow/cloudflare',
   ],
 };
 

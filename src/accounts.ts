@@ -3,7 +3,7 @@ import type { Accounts, Caller, SigningKeys } from './api/accounts.ts';
 import { seal, unseal } from './config/sealing.ts';
 import type { Millis, ProjectId } from './engine/model.ts';
 import type { Clock } from './engine/ports.ts';
-import type { ProjectStore, SealedKeys, Token, TokenScope } from './engine/stores.ts';
+import type { Project, ProjectStore, SealedKeys, Token, TokenScope } from './engine/stores.ts';
 import { mintSigningKey } from './protocol/ids.ts';
 
 /** What turns signing keys into what the store keeps, and back. */
@@ -48,6 +48,7 @@ export class StoredAccounts implements Accounts {
   readonly #sealer: Sealer;
   readonly #clock: Clock;
   readonly #admittedByTokenHash = new Map<string, Admitted>();
+  readonly #projectByName = new Map<string, ProjectId>();
   readonly #pairByProject = new Map<ProjectId, KeyPair>();
   /** The last rotation of each project: the next one builds on what it left. */
   readonly #rotations = new Map<ProjectId, Promise<SigningKeys>>();
@@ -61,15 +62,16 @@ export class StoredAccounts implements Accounts {
   /** Reads all tokens and keys. Throws `SealBroken` when the encryption key is not the one of this store. */
   static async open(store: ProjectStore, sealer: Sealer, clock: Clock): Promise<StoredAccounts> {
     const accounts = new StoredAccounts(store, sealer, clock);
-    for (const { projectId } of await store.listProjects()) {
-      accounts.learnProject(projectId, await store.signingKeys(projectId));
+    for (const project of await store.listProjects()) {
+      accounts.learnProject(project, await store.signingKeys(project.projectId));
     }
     for (const token of await store.listTokens()) accounts.admitStored(token);
     return accounts;
   }
 
   /** A project that the store has. Throws `SealBroken` when its keys were sealed with another encryption key. */
-  learnProject(projectId: ProjectId, sealed: SealedKeys): void {
+  learnProject({ projectId, name }: Pick<Project, 'projectId' | 'name'>, sealed: SealedKeys): void {
+    this.#projectByName.set(name, projectId);
     this.#remember(projectId, sealed);
   }
 
@@ -93,6 +95,10 @@ export class StoredAccounts implements Accounts {
     const admitted = this.#admittedByTokenHash.get(tokenHash);
     if (admitted?.useNotedAtMs !== undefined) this.#noteUse(tokenHash, admitted, admitted.useNotedAtMs);
     return admitted?.caller;
+  }
+
+  projectNamed(name: string): ProjectId | undefined {
+    return this.#projectByName.get(name);
   }
 
   async signingKeys(projectId: ProjectId): Promise<SigningKeys> {

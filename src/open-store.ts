@@ -36,8 +36,8 @@ export async function openStore(
   }
   try {
     if (path !== ':memory:') mkdirSync(dirname(resolve(path)), { recursive: true, mode: 0o700 });
-    const { queuesMax, parallelismMax, messagesPerDayMax } = config;
-    const limits = { queuesMax, parallelismMax, messagesPerDayMax };
+    const { queuesMax, parallelismMax, messagesPerDayMax, journalBytesMax } = config;
+    const limits = { queuesMax, parallelismMax, messagesPerDayMax, journalBytesMax };
     return await openSqliteStore({ path, onFatal, limits, batch: { endOfTurn } });
   } catch (error) {
     if (error instanceof StoreInUse) throw new CannotStart(error.message, { cause: error });

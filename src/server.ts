@@ -231,6 +231,8 @@ async function openDelivery(
     addresses,
     timeoutMsMax: config.timeoutMaxMs,
     responseBytesMax: config.responseBytesMax,
+    // What a call answers becomes a message, so it may be as large as one.
+    runResponseBytesMax: Math.max(config.responseBytesMax, config.messageBytesMax),
     responseMemoryBytesMax: config.inFlightBytesMax,
     responseHeaderBytesMax: config.responseHeaderBytesMax,
     connectionsPerOriginMax: config.inFlightPerOriginMax, // an attempt has a connection to itself

@@ -15,6 +15,8 @@ export interface SigningKeys {
 export interface Accounts {
   /** `tokenHash`: SHA-256 of the whole token, base64url. Answers from memory, since it runs on every request. */
   authenticate(tokenHash: string): Caller | undefined;
+  /** The project of that name, which is the `UserID` in its tokens. */
+  projectNamed(name: string): ProjectId | undefined;
   signingKeys(projectId: ProjectId): Promise<SigningKeys>;
   /** `current` becomes the former `next`, `next` is new; resolves once that is durable. */
   rotate(projectId: ProjectId): Promise<SigningKeys>;

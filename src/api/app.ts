@@ -10,12 +10,13 @@ import { type Answer, answerToError, refusal } from './answer.ts';
 import { authenticate, authorize } from './authentication.ts';
 import { BodyBudget } from './body-budget.ts';
 import { BurstLimit } from './burst-limit.ts';
-import { type CallerIpReader, callerIpReader } from './caller-ip.ts';
+import { type CalledUrlReader, calledUrlReader } from './called-url.ts';
+import { type CallerIpReader, callerIpReader, trustedProxies } from './caller-ip.ts';
 import { answerClientError } from './connection-errors.ts';
 import { type ApiLimits, HEADER_LINES_MAX, REQUESTS_PER_SOCKET_MAX, TARGET_BYTES_MAX } from './limits.ts';
 import { CallerGone, RequestBody } from './request-body.ts';
 import { respond } from './respond.ts';
-import type { Services } from './route.ts';
+import type { CalledUrl, Services } from './route.ts';
 import { createRoutes, type Match, RouteFinder } from './routes.ts';
 
 export interface ApiOptions extends Services {
@@ -68,12 +69,14 @@ class Edge {
   readonly #options: ApiOptions;
   readonly #budget: BodyBudget;
   readonly #callerIp: CallerIpReader;
+  readonly #calledUrl: CalledUrlReader;
   readonly #burst: BurstLimit;
 
   constructor(options: ApiOptions) {
     this.#options = options;
     this.#budget = new BodyBudget(options.limits.requestMemoryBytesMax);
     this.#callerIp = callerIpReader(options.trustedProxies);
+    this.#calledUrl = calledUrlReader(trustedProxies(options.trustedProxies));
     this.#burst = new BurstLimit(options.limits.requestsPerSecondMax);
   }
 
@@ -115,8 +118,9 @@ class Edge {
     if (!route) return noRoute(match);
     const forwardedFor = headers['x-forwarded-for'];
     const callerIp = this.#callerIp(request.socket.remoteAddress, forwardedFor as string | undefined);
-    const { id, rawDestination, rawQuery } = match;
-    const sent = { id, rawDestination, rawQuery, rawHeaders, body };
+    const { ids, rawTarget, rawDestination, rawQuery } = match;
+    const calledUrl = (): CalledUrl => this.#calledUrl(request, rawTarget);
+    const sent = { method, ids, id: ids[0] ?? '', rawDestination, rawQuery, rawHeaders, calledUrl, body };
     return route.handle({ projectId, scope, isTokenInHeader, callerIp, ...sent });
   }
 }

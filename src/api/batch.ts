@@ -2,29 +2,21 @@
 import type { PublishCommand, PublishOutcome } from '../engine/commands.ts';
 import type { Millis, ProjectId } from '../engine/model.ts';
 import type { UrlGroup } from '../engine/url-groups.ts';
-import { type Destination, readDestinationText } from '../protocol/destination.ts';
-import { ApiError, quotaExceeded } from '../protocol/errors.ts';
+import { quotaExceeded } from '../protocol/errors.ts';
 import { checkName } from '../protocol/names.ts';
-import { itemRawHeaders, readPublishOptions } from '../protocol/options.ts';
+import { readPublishOptions } from '../protocol/options.ts';
+import { isSentByRun } from '../protocol/workflow/refusals.ts';
 import type { Answer } from './answer.ts';
+import { at, atItem, type GivenItem, handleItems } from './batch-items.ts';
 import { checkAddress, checkCallbacks, checkEndpoints, groupNotFound } from './destinations.ts';
 import { GroupBudget, groupCommands } from './group-publish.ts';
-import { readJson } from './json-body.ts';
-import { messageLimit, VALUES_PER_ITEM_MAX } from './limits.ts';
+import { messageLimit } from './limits.ts';
 import { publishedJson, publishedListJson } from './publish.ts';
 import { bodyTooLarge } from './request-body.ts';
 import type { Call, Route, Services } from './route.ts';
+import { refuseRun, withInvocation } from './run-publish.ts';
 import { refuseCron } from './schedule-creation.ts';
 import { BatchItemsSchema, BatchSchema } from './schemas.ts';
-import { refuseUnavailable } from './unavailable-features.ts';
-
-/** An item whose members have the right types. */
-interface Given {
-  destination: Destination;
-  body: string;
-  queue: string;
-  rawHeaders: string[];
-}
 
 /** What is the same for all items of a request. */
 interface ItemContext {
@@ -37,36 +29,29 @@ interface ItemContext {
 
 /** An item that passed validation: one message, those of a group, or a refusal that concerns only its own place. */
 type Item =
-  | { kind: 'message'; commands: [PublishCommand] }
+  | { kind: 'message'; isSentByRun: boolean; commands: [PublishCommand] }
   | { kind: 'group'; group: UrlGroup; commands: PublishCommand[] }
   | { kind: 'refused'; error: string; commands: [] };
 
 export function batchRoutes(services: Services): Route[] {
   const { engine, checkDestination, clock, quotas, proxyHeaders, limits } = services;
-  const batchLimit = {
-    bytesMax: limits.batchBytesMax,
-    setting: 'batch_bytes_max',
-    valuesMax: limits.batchItemsMax * VALUES_PER_ITEM_MAX,
-  };
   const itemLimit = messageLimit(limits.messageBytesMax);
 
-  async function publishAll(call: Call): Promise<Answer> {
-    const given = itemsOf(await readJson(call.body, batchLimit)).map((item, index) => at(index, () => shapeOf(item)));
-    const groups = await findGroups(call.projectId, given);
-    const context: ItemContext = {
-      groups,
-      budget: new GroupBudget(limits),
-      nowMs: clock.nowMs(),
-      callerIp: call.callerIp,
-    };
-    const items = given.map((item, index) => at(index, () => readItem(item, context)));
-    const commands = items.flatMap((item): PublishCommand[] => item.commands);
-    await Promise.all(items.map(checkItem));
-    const outcomes = await engine.publish(call.projectId, commands);
-    return { status: 200, json: answerJson(items, outcomes, limits.queuesMax) };
+  function publishAll({ projectId, callerIp, body }: Call): Promise<Answer> {
+    return handleItems({ body, limits, mayContinueRun: true }, async (given) => {
+      const groups = await findGroups(projectId, given);
+      const context: ItemContext = { groups, budget: new GroupBudget(limits), nowMs: clock.nowMs(), callerIp };
+      const items = given.map((item, index) => at(index, () => readItem(item, context)));
+      const commands = items.flatMap((item): PublishCommand[] => item.commands);
+      await Promise.all(items.map(checkItem));
+      const outcomes = await engine.publish(projectId, commands);
+      return { status: 200, json: answerJson(items, outcomes, limits.queuesMax) };
+    });
   }
 
   async function checkItem(item: Item, index: number): Promise<void> {
+    // What a running workflow calls that may not be called fails when it is called, as all else that goes wrong then.
+    if (item.kind === 'message' && item.isSentByRun) return;
     try {
       if (item.kind === 'message') await checkAddress(item.commands[0].url, checkDestination);
       else if (item.kind === 'group') await checkEndpoints(item.group.endpoints, checkDestination);
@@ -77,36 +62,31 @@ export function batchRoutes(services: Services): Route[] {
     }
   }
 
-  function itemsOf(body: unknown): unknown[] {
-    if (!Array.isArray(body)) throw invalidBody('an array of messages is needed');
-    if (body.length > limits.batchItemsMax) {
-      throw invalidBody(`at most ${limits.batchItemsMax} items (batch_items_max), got ${body.length}`);
-    }
-    return body;
-  }
-
   /** The groups that exist of those that are named, by name. */
-  async function findGroups(projectId: ProjectId, given: readonly Given[]): Promise<Map<string, UrlGroup>> {
+  async function findGroups(projectId: ProjectId, given: readonly GivenItem[]): Promise<Map<string, UrlGroup>> {
     const names = new Set(given.flatMap(({ destination }) => (destination.kind === 'group' ? [destination.name] : [])));
     const found = await Promise.all([...names].map((name) => engine.findUrlGroup(projectId, name)));
     return new Map(found.flatMap((group) => (group ? [[group.name, group]] : [])));
   }
 
-  function readItem({ destination, body: text, queue, rawHeaders }: Given, context: ItemContext): Item {
+  function readItem({ destination, body: text, queue, rawHeaders }: GivenItem, context: ItemContext): Item {
     const { groups, budget, nowMs, callerIp } = context;
     const group = destination.kind === 'group' ? groups.get(destination.name) : undefined;
     // The outer request's headers and token are not the item's: its own Authorization is there to be forwarded.
     const input = { rawHeaders, queryConfig: [], tokenInQuery: true, proxyHeaders, groupDefaults: group?.headers };
     const options = readPublishOptions(input, queue === '' ? 'publish' : 'enqueue', quotas, nowMs);
     if (queue !== '') checkName('queue name', queue);
-    refuseUnavailable(rawHeaders, []);
     refuseCron(options, 'in a batch');
+    if (destination.kind === 'group') refuseRun(options, 'for URL groups');
     if (queue !== '') options.settings.queueName = queue;
     const body = Buffer.from(text, 'utf8');
     if (body.length > itemLimit.bytesMax) throw bodyTooLarge(itemLimit);
     const shared: Omit<PublishCommand, 'url'> = { body, options };
     if (callerIp !== undefined) shared.callerIp = callerIp;
-    if (destination.kind === 'url') return { kind: 'message', commands: [{ ...shared, url: destination.url }] };
+    if (destination.kind === 'url') {
+      const command = withInvocation({ ...shared, url: destination.url }, quotas, nowMs);
+      return { kind: 'message', isSentByRun: isSentByRun(input), commands: [command] };
+    }
     if (group) return { kind: 'group', group, commands: groupCommands(group, shared, budget) };
     return { kind: 'refused', error: groupNotFound(destination.name).message, commands: [] };
   }
@@ -118,21 +98,11 @@ export function batchRoutes(services: Services): Route[] {
       access: 'publish',
       summary: 'Publishes several messages in one request.',
       takes: { body: BatchItemsSchema },
-      refusals: [412],
+      refusals: [412, 422],
       answers: { 200: BatchSchema },
       handle: publishAll,
     },
   ];
-}
-
-function shapeOf(item: unknown): Given {
-  if (typeof item !== 'object' || item === null || Array.isArray(item)) throw invalidBody('an object is needed');
-  const members = item as Record<string, unknown>;
-  const destinationText = textMember(members, 'destination');
-  const body = textMember(members, 'body');
-  const queue = textMember(members, 'queue');
-  const rawHeaders = itemRawHeaders(members['headers']);
-  return { destination: readDestinationText(destinationText), body, queue, rawHeaders };
 }
 
 function answerJson(items: readonly Item[], outcomes: readonly PublishOutcome[], queuesMax: number): string {
@@ -153,30 +123,4 @@ function answerJson(items: readonly Item[], outcomes: readonly PublishOutcome[],
     return item.kind === 'group' ? publishedListJson(answered) : publishedJson(first);
   });
   return `[${parts.join(',')}]`;
-}
-
-/** A text; absent and null are empty. */
-function textMember(members: Record<string, unknown>, name: string): string {
-  const value = Object.hasOwn(members, name) ? members[name] : undefined;
-  if (value === undefined || value === null) return '';
-  if (typeof value !== 'string') throw invalidBody(`${name} must be a string`);
-  return value;
-}
-
-/** What `read` answers; its refusal says which item it was about. */
-function at<T>(index: number, read: () => T): T {
-  try {
-    return read();
-  } catch (error) {
-    throw atItem(index, error);
-  }
-}
-
-/** The same refusal, saying which item it was about, counting from 0. */
-function atItem(index: number, error: unknown): unknown {
-  return error instanceof ApiError ? new ApiError(error.code, `${error.message} (item ${index})`) : error;
-}
-
-function invalidBody(reason: string): ApiError {
-  return new ApiError('invalid_body', `invalid request body: ${reason}`);
 }

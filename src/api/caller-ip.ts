@@ -23,6 +23,15 @@ export function callerIpReader(trustedProxies: readonly string[]): CallerIpReade
   };
 }
 
+/** Whether an address is one of `proxies` (addresses or CIDRs). Throws like `callerIpReader`. */
+export function trustedProxies(proxies: readonly string[]): (peer: string) => boolean {
+  const trusted = proxies.map(parseCidr);
+  return (peer) => {
+    const address = parseAddress(peer);
+    return address !== undefined && isTrusted(address, trusted);
+  };
+}
+
 /** Walks from the proxy next to us outwards. What is not an address was not written by a proxy we trust, so it ends the walk. */
 function firstUntrusted(peer: Address, forwardedFor: string, trusted: readonly Cidr[]): Address {
   const hops = forwardedFor.split(',');

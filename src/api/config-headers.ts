@@ -129,6 +129,48 @@ const OF_A_SCHEDULE: readonly ConfigHeader[] = [
   ),
 ];
 
+const RUN_ID = header(
+  'Upstash-Workflow-RunId',
+  'Id of the workflow run; one is made for a run that begins without it.',
+  Type.String({ maxLength: 1_024, examples: ['wfr_order-42'] }),
+);
+
+/** What makes a message one of a workflow run; the libraries send it, and the others mean something only beside the first. */
+const OF_A_RUN: readonly ConfigHeader[] = [
+  header('Upstash-Workflow-Init', 'Begins a workflow run when it is true, and continues one when it is false.', Flag),
+  RUN_ID,
+  header(
+    'Upstash-Workflow-CallType',
+    'What continues the run: a step, a call to somebody else, or settings of a step.',
+    words('step', 'toCallback', 'stepConfig'),
+  ),
+  header(
+    'Upstash-Workflow-CreatedAt',
+    'When the run began, in milliseconds: tells it from an earlier one with the same id.',
+    Type.Integer({ minimum: 0, examples: [1_767_225_600_000] }),
+  ),
+  header(
+    'Upstash-Workflow-Invoke',
+    'The body tells which step of which run waits for this one, when it is true.',
+    Flag,
+  ),
+  header(
+    'Upstash-Workflow-Trigger-By-Sdk',
+    'The library behind the URL makes itself known to a run that was triggered, when it is true.',
+    Flag,
+  ),
+  header(
+    'Upstash-Workflow-Unknown-Sdk',
+    'The first delivery of the run asks which library serves the URL.',
+    words('true'),
+  ),
+  header(
+    'Upstash-Feature-Set',
+    'What the library that receives the message can do, separated by commas.',
+    Type.String({ examples: ['LazyFetch,InitialBody'] }),
+  ),
+];
+
 /** Read by the creation of a schedule. */
 export const SCHEDULE_HEADERS: readonly ConfigHeader[] = [...OF_A_SCHEDULE, ...OF_EVERY_MESSAGE, HEADER_FORWARD];
 
@@ -148,12 +190,39 @@ export const PUBLISH_HEADERS: readonly ConfigHeader[] = [
   ),
   HEADER_FORWARD,
   ...OF_A_SCHEDULE,
+  ...OF_A_RUN,
 ];
 
 /** Read by an enqueue: a queue decides itself when its messages go out (messaging.md 12, item 7). */
 export const ENQUEUE_HEADERS: readonly ConfigHeader[] = PUBLISH_HEADERS.filter(
-  (known) => known.name !== 'Upstash-Delay' && known !== NOT_BEFORE && !OF_A_SCHEDULE.includes(known),
+  (known) => known.name !== 'Upstash-Delay' && known !== NOT_BEFORE && ![...OF_A_SCHEDULE, ...OF_A_RUN].includes(known),
 );
+
+/** Read by the trigger of a workflow run, which speaks the rest of the workflow protocol itself. */
+export const TRIGGER_HEADERS: readonly ConfigHeader[] = [
+  RUN_ID,
+  ...OF_EVERY_MESSAGE.filter(({ name }) => !name.startsWith('Upstash-Callback')),
+  NOT_BEFORE,
+  HEADER_FORWARD,
+  ...OF_A_RUN.filter(({ name }) => name === 'Upstash-Workflow-Unknown-Sdk'),
+];
 
 /** Read by a DLQ retry: each replaces what the dead message had (messaging.md 17, item 4). */
 export const RETRY_HEADERS: readonly ConfigHeader[] = [...OF_EVERY_MESSAGE, NOT_BEFORE];
+
+const FIXED_BY_A_TRIGGER = /^Upstash-(Retries|Retry-Delay|Delay|Label|Flow-Control-(Key|Value)|Failure-Callback.*)$/;
+
+/** Read by the resume and the restart of a failed run: each replaces what the run was triggered with (workflow.md 21.2). */
+export const RUN_OVERRIDE_HEADERS: readonly ConfigHeader[] = RETRY_HEADERS.filter(
+  (known) => FIXED_BY_A_TRIGGER.test(known.name) || known === NOT_BEFORE,
+);
+
+/** The same for a single run. */
+export const SINGLE_RUN_OVERRIDE_HEADERS: readonly ConfigHeader[] = [
+  ...RUN_OVERRIDE_HEADERS,
+  header(
+    'Upstash-Workflow-RunId',
+    'Id of the new run; a random one without it.',
+    Type.String({ examples: ['wfr_again'] }),
+  ),
+];

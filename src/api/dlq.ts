@@ -1,4 +1,5 @@
 /** The dead letter queue: list, read, delete and retry its entries (messaging.md 17, 22.24 to 22.29). */
+import { Type } from '@sinclair/typebox';
 import type { DeadRetryOverride } from '../engine/commands.ts';
 import type { ProjectId } from '../engine/model.ts';
 import type { DeadMessage, Page } from '../engine/stores.ts';
@@ -8,10 +9,19 @@ import { RETRY_HEADERS } from './config-headers.ts';
 import { type Amount, type Filters, readFilters } from './filters.ts';
 import { readJson } from './json-body.ts';
 import { PAGE_BODY_BYTES_MAX, SMALL_JSON_LIMIT } from './limits.ts';
+import { readQuery, textOf } from './parameters.ts';
 import { readRetryOverride } from './retry-override.ts';
 import type { Call, Route, Services } from './route.ts';
+import { listDeadRuns } from './run-dlq.ts';
+import { DeadRunListSchema, DeadRunSchema } from './run-schemas.ts';
 import { DeadListSchema, DeadMessageSchema, DeletedSchema, RetriedManySchema, RetriedSchema } from './schemas.ts';
-import { deadMessageView } from './views.ts';
+import { deadMessageView, deadRunView } from './views.ts';
+
+const SOURCE = {
+  name: 'source',
+  meaning: 'workflow: lists workflow runs that have failed, by the filters of /v2/workflows/dlq.',
+  schema: Type.Literal('workflow'),
+};
 
 const AMOUNT: Amount = { countDefault: 100, countMax: 100, isLowered: true };
 
@@ -21,7 +31,9 @@ const RETRY_ROUNDS = 5;
 export function dlqRoutes(services: Services): Route[] {
   const { engine } = services;
 
-  async function list({ projectId, rawQuery }: Call): Promise<Answer> {
+  async function list(call: Call): Promise<Answer> {
+    const { projectId, rawQuery } = call;
+    if (textOf(readQuery(rawQuery, [SOURCE]), SOURCE.name) === 'workflow') return listDeadRuns(engine, call);
     const filters = readFilters('dlqList', rawQuery, undefined, AMOUNT);
     const page = filters.ids ? { items: await findAll(projectId, filters.ids) } : await select(projectId, filters);
     return answer(200, { messages: page.items.map(deadMessageView), cursor: page.cursor });
@@ -29,8 +41,11 @@ export function dlqRoutes(services: Services): Route[] {
 
   async function get({ projectId, id }: Call): Promise<Answer> {
     const dead = await engine.findDead(projectId, id);
-    if (!dead) throw notFound(id);
-    return answer(200, deadMessageView(dead));
+    if (dead) return answer(200, deadMessageView(dead));
+    // Whoever has an id need not know which of the two lists it is from.
+    const [run] = await engine.findDeadRuns(projectId, [id]);
+    if (!run) throw notFound(id);
+    return answer(200, deadRunView(run));
   }
 
   async function deleteOne({ projectId, id }: Call): Promise<Answer> {
@@ -112,8 +127,8 @@ export function dlqRoutes(services: Services): Route[] {
       path: '/v2/dlq',
       access: 'read',
       summary: 'Lists dead messages, newest first.',
-      takes: { filters: { use: 'dlqList', amount: AMOUNT } },
-      answers: { 200: DeadListSchema },
+      takes: { filters: { use: 'dlqList', amount: AMOUNT }, query: [SOURCE] },
+      answers: { 200: Type.Union([DeadListSchema, DeadRunListSchema]) },
       handle: list,
     },
     {
@@ -149,7 +164,7 @@ export function dlqRoutes(services: Services): Route[] {
       path: '/v2/dlq/:dlqId',
       access: 'read',
       summary: 'Reads a dead message.',
-      answers: { 200: DeadMessageSchema },
+      answers: { 200: Type.Union([DeadMessageSchema, DeadRunSchema]) },
       handle: get,
     },
     {

@@ -146,7 +146,7 @@ function readIds(use: FilterUse, known: Parameters): string[] | undefined {
 }
 
 /** Repeated values mean nothing more. Throws when more than `valuesMax` are left. */
-function different(name: string, { values }: ParameterValue, valuesMax: number): string[] {
+export function different(name: string, { values }: ParameterValue, valuesMax: number): string[] {
   const once = [...new Set(values)];
   if (once.length > valuesMax)
     throw invalidParameter(name, `at most ${valuesMax} values are possible, got ${once.length}`);
@@ -188,7 +188,7 @@ function readPaging(known: Parameters, amount: Amount, into: Filters): void {
   if (order) into.order = readOrder(singleValue('order', order));
 }
 
-function readCount(text: string, { countMax, isLowered }: Amount): number {
+export function readCount(text: string, { countMax, isLowered }: Amount): number {
   const count = wholeNumber('count', text);
   if (count === 0 || (count > countMax && !isLowered))
     throw invalidParameter('count', `a number from 1 to ${countMax} is needed`);
@@ -218,6 +218,6 @@ function readState(text: string): readonly LogState[] {
 }
 
 /** A name as it came may be of any length; the error text repeats no more than helps. */
-function shown(name: string): string {
+export function shown(name: string): string {
   return name.length <= 64 ? name : `${name.slice(0, 64)}…`;
 }

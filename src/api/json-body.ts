@@ -15,9 +15,13 @@ export interface JsonLimit extends BodyLimit {
 /** The parsed body, `undefined` when there is none. Throws `ApiError` 400 when it is not JSON or holds too many values. */
 export async function readJson(body: RequestBody, limit: JsonLimit): Promise<unknown> {
   const bytes = await body.read({ ...limit, memoryPerByte: 2 });
-  if (bytes.length === 0) return undefined;
-  if (holdsMoreThan(limit.valuesMax, bytes)) {
-    throw new ApiError('invalid_body', `invalid request body: at most ${limit.valuesMax} JSON values are accepted`);
+  return bytes.length === 0 ? undefined : parseJson(bytes, limit.valuesMax);
+}
+
+/** The same for bytes that are there already. */
+export function parseJson(bytes: Uint8Array, valuesMax: number): unknown {
+  if (holdsMoreThan(valuesMax, bytes)) {
+    throw new ApiError('invalid_body', `invalid request body: at most ${valuesMax} JSON values are accepted`);
   }
   try {
     return JSON.parse(UTF8.decode(bytes));

@@ -58,7 +58,7 @@ export type Content = Record<string, { schema?: JsonSchema }>;
 const INTERFACE_VERSION = '2';
 
 const DESCRIPTION = [
-  'A message queue that delivers over HTTP. A publish that is answered with a 2xx is on disk.',
+  'A message queue and a service for durable workflows that deliver over HTTP. A publish that is answered with a 2xx is on disk.',
   'Any request can also be refused with 400 when it is not well-formed HTTP, 405 when the path has no such method, 417,',
   '431 when its headers are too large, and 500. Every refusal is an object with the member `error`.',
 ].join(' ');
@@ -66,6 +66,7 @@ const DESCRIPTION = [
 /** By the first words of a path behind `/v2`; a path that is not below `/v2` belongs to the server itself. */
 const SECTIONS: Readonly<Record<string, string>> = {
   publish: 'Publish',
+  trigger: 'Publish',
   enqueue: 'Publish',
   batch: 'Publish',
   messages: 'Messages',
@@ -77,6 +78,10 @@ const SECTIONS: Readonly<Record<string, string>> = {
   globalParallelism: 'Flow control',
   logs: 'Logs',
   events: 'Logs',
+  workflows: 'Workflows',
+  wait: 'Workflows',
+  notify: 'Workflows',
+  waiters: 'Workflows',
   keys: 'Signing keys',
   rotate: 'Signing keys',
 };
@@ -102,6 +107,7 @@ const REFUSALS: Readonly<Record<number, string>> = {
   404: 'What the request names is not there.',
   412: 'A quota is exceeded; the error names it and its limit.',
   413: 'The body is too large.',
+  422: 'As 400, in what a running workflow sends: to its library a 400 says that the run is over.',
   429: 'Too many messages today, or too many requests in this second; the headers say which, and until when.',
   503: 'The server cannot take the request now; ask again after `Retry-After`.',
 };
@@ -253,8 +259,7 @@ function parametersOf({ path, takes = {} }: Route, schemas: SchemaWriter): Param
   const ownNames = parameterNames(ownPathOf(path));
   const inPath = parameterNames(pathOf({ path })).map((name, at): Parameter => {
     const meant = ownNames[at];
-    const description =
-      meant === 'destination' ? 'URL, or name of the URL group, to deliver to.' : `The ${meant}, as an answer gave it.`;
+    const description = meant === 'destination' ? destinationOf(path) : `The ${meant}, as an answer gave it.`;
     return { name, in: 'path', description, required: true, schema: { type: 'string' } };
   });
   const { filters, query = [], configHeaders = [] } = takes;
@@ -269,6 +274,10 @@ function parametersOf({ path, takes = {} }: Route, schemas: SchemaWriter): Param
     ...inQuery.map((shape): Parameter => ({ in: 'query', ...described(shape) })),
     ...configHeaders.map((header): Parameter => ({ in: 'header', ...described(header) })),
   ];
+}
+
+function destinationOf(path: string): string {
+  return path.startsWith('/v2/trigger/') ? 'URL of the workflow.' : 'URL, or name of the URL group, to deliver to.';
 }
 
 function parameterNames(path: string): string[] {

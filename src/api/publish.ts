@@ -10,17 +10,24 @@ import { checkName } from '../protocol/names.ts';
 import { readPublishOptions } from '../protocol/options.ts';
 import { type SplitQuery, splitQuery } from '../protocol/request-target.ts';
 import type { HeaderMap, PublishOptions } from '../protocol/settings.ts';
+import { isSentByRun, refusedInRun } from '../protocol/workflow/refusals.ts';
 import type { Answer } from './answer.ts';
 import { ENQUEUE_HEADERS, PUBLISH_HEADERS } from './config-headers.ts';
 import { checkAddress, checkCallbacks, checkEndpoints, groupNotFound } from './destinations.ts';
 import { GroupBudget, groupCommands } from './group-publish.ts';
 import { messageLimit } from './limits.ts';
 import type { Call, Route, Services } from './route.ts';
+import { refuseRun, withInvocation } from './run-publish.ts';
 import { scheduleCreation } from './schedule-creation.ts';
 import { PublishSchema } from './schemas.ts';
-import { refuseUnavailable } from './unavailable-features.ts';
 
 type QueryConfig = SplitQuery['config'];
+
+interface Kind {
+  queueName: string | undefined;
+  /** A running workflow sends it. */
+  isOfRun: boolean;
+}
 
 export function publishRoutes(services: Services): Route[] {
   const { engine, checkDestination, clock, quotas, proxyHeaders, limits } = services;
@@ -33,22 +40,32 @@ export function publishRoutes(services: Services): Route[] {
   }
 
   async function publish(call: Call, queueName?: string): Promise<Answer> {
-    const { projectId, callerIp } = call;
     const query = splitQuery(call.rawQuery);
+    const isOfRun = isSentByRun({ rawHeaders: call.rawHeaders, queryConfig: query.config });
+    try {
+      return await publishTo(call, query, { queueName, isOfRun });
+    } catch (error) {
+      throw isOfRun ? refusedInRun(error) : error;
+    }
+  }
+
+  async function publishTo(call: Call, query: SplitQuery, { queueName, isOfRun }: Kind): Promise<Answer> {
+    const { projectId, callerIp } = call;
     const destination = readDestination(call.rawDestination, query.rest);
     // The destination before the headers, and both before the body is asked for (messaging.md 25).
     if (destination.kind === 'group') return publishToGroup(call, destination.name, query.config, queueName);
     const { url } = destination;
-    const lookUp = checkAddress(url, checkDestination);
+    // What a running workflow calls that may not be called fails when it is called, as all else that goes wrong then.
+    const lookUp = isOfRun ? undefined : checkAddress(url, checkDestination);
     if (lookUp !== undefined) await lookUp;
     const options = readOptions(call, query.config, queueName);
     if (options.cron !== undefined) return createSchedule(call, destination, query.config);
-    const callbackLookUp = checkCallbacks(options.settings, checkDestination);
+    const callbackLookUp = isOfRun ? undefined : checkCallbacks(options.settings, checkDestination);
     if (callbackLookUp !== undefined) await callbackLookUp;
     const body = await call.body.read(bodyLimit);
     const command: PublishCommand = { url, body, options };
     if (callerIp !== undefined) command.callerIp = callerIp;
-    const [published] = await publishAll(projectId, [command]);
+    const [published] = await publishAll(projectId, [withInvocation(command, quotas, clock.nowMs())]);
     if (!published) throw new Error('the engine answered a publish with nothing');
     return { status: published.deduplicated ? 202 : 200, json: publishedJson(published) };
   }
@@ -63,6 +80,7 @@ export function publishRoutes(services: Services): Route[] {
     const group = await engine.findUrlGroup(projectId, name);
     if (group) await checkEndpoints(group.endpoints, checkDestination);
     const options = readOptions(call, queryConfig, queueName, group?.headers);
+    refuseRun(options, 'for URL groups');
     // A group that is missing now may be there when the schedule is due.
     if (options.cron !== undefined) return createSchedule(call, { kind: 'group', name }, queryConfig);
     await checkCallbacks(options.settings, checkDestination);
@@ -92,7 +110,6 @@ export function publishRoutes(services: Services): Route[] {
     const input = { rawHeaders, queryConfig, tokenInQuery: !isTokenInHeader, proxyHeaders, groupDefaults };
     const context = queueName === undefined ? 'publish' : 'enqueue';
     const options = readPublishOptions(input, context, quotas, clock.nowMs());
-    refuseUnavailable(rawHeaders, queryConfig);
     if (queueName !== undefined) options.settings.queueName = queueName;
     return options;
   }
@@ -105,7 +122,7 @@ export function publishRoutes(services: Services): Route[] {
       summary:
         'Publishes a message to the URL, or to the URL group, in the path; with a cron expression, creates a schedule.',
       takes: { configHeaders: PUBLISH_HEADERS, body: 'bytes' },
-      refusals: [404],
+      refusals: [404, 422],
       answers: { 200: PublishSchema, 202: PublishSchema },
       handle: (call) => publish(call),
     },

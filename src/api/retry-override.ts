@@ -6,10 +6,9 @@ import { trimBlanks } from '../protocol/headers.ts';
 import { readPublishOptions } from '../protocol/options.ts';
 import { checkCallbacks } from './destinations.ts';
 import type { Services } from './route.ts';
-import { refuseUnavailable } from './unavailable-features.ts';
 
 /** A retry is asked for on purpose, once, so nothing of it is ever a duplicate; dropped in silence, these would mislead. */
-const NOT_FOR_RETRIES = ['deduplication-id', 'content-based-deduplication', 'cron'];
+const NOT_FOR_RETRIES = ['deduplication-id', 'content-based-deduplication', 'cron', 'workflow-init'];
 
 /** Reads the config headers; an option that is not there keeps its stored value. Rejects with `ApiError`. */
 export async function readRetryOverride(
@@ -21,7 +20,6 @@ export async function readRetryOverride(
   if (given.size === 0) return override;
   const input = { rawHeaders: configHeaders, queryConfig: [], tokenInQuery: false, proxyHeaders: [] };
   const options = readPublishOptions(input, 'publish', quotas, clock.nowMs());
-  refuseUnavailable(configHeaders, []);
   for (const option of NOT_FOR_RETRIES) {
     const header = given.get(option);
     if (header !== undefined) throw new ApiError('invalid_header', `${header} is not supported for DLQ retries`);

@@ -12,7 +12,7 @@ import type { Amount, FilterUse } from './filters.ts';
 import type { ApiLimits } from './limits.ts';
 import type { RequestBody } from './request-body.ts';
 
-export type RouteMethod = 'GET' | 'POST' | 'PATCH' | 'DELETE';
+export type RouteMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS';
 
 /**
  * Who may call: anybody; a token that reads; one that publishes; only a full one, which may do all of it. What is made
@@ -23,7 +23,7 @@ export type Access = 'public' | 'read' | 'publish' | 'full';
 
 export interface Route {
   method: RouteMethod;
-  /** Fixed words, at most one `:parameter`, or a final `*` for an embedded destination. */
+  /** Fixed words and `:parameters`, or a final `*` for an embedded destination. */
   path: string;
   access: Access;
   /** One sentence for the interface document. */
@@ -61,7 +61,10 @@ export interface Call {
   projectId: ProjectId;
   /** What the token admits its bearer to; `undefined` on public routes. */
   scope: TokenScope | undefined;
-  /** The `:parameter` of the path, percent-decoded once. */
+  method: string;
+  /** The `:parameters` of the path in order, percent-decoded once. */
+  ids: readonly string[];
+  /** The first of them; `''` on paths without. */
   id: string;
   /** The text after `/v2/publish/`, as it came. */
   rawDestination: string;
@@ -72,7 +75,18 @@ export interface Call {
   /** True when `Authorization` carried our token, which then must not be forwarded (messaging.md 4.5). */
   isTokenInHeader: boolean;
   callerIp: string | undefined;
+  /** The address that the request was sent to, as its caller wrote it. Throws `ApiError` 400 when that is no address. */
+  calledUrl: () => CalledUrl;
   body: RequestBody;
+}
+
+/** The parts of a URL that was called; `<proto>://<host><url>` is valid. */
+export interface CalledUrl {
+  proto: 'http' | 'https';
+  /** With the port, where there is one. */
+  host: string;
+  /** Path and query. */
+  url: string;
 }
 
 /** Why a URL is refused as a destination, as the end of a sentence; `undefined`: it is allowed. */

@@ -12,7 +12,6 @@ import { authorizeFully } from './authentication.ts';
 import { checkAddress, checkCallbacks } from './destinations.ts';
 import { messageLimit } from './limits.ts';
 import type { Call, Services } from './route.ts';
-import { refuseUnavailable } from './unavailable-features.ts';
 
 type CreateSchedule = (call: Call, destination: Destination, queryConfig: SplitQuery['config']) => Promise<Answer>;
 
@@ -29,7 +28,6 @@ export function scheduleCreation(services: Services): CreateSchedule {
     const input = { rawHeaders, queryConfig, tokenInQuery: !isTokenInHeader, proxyHeaders };
     const { cron, ...options } = readPublishOptions(input, 'schedule', quotas, clock.nowMs());
     if (cron === undefined) throw new Error('a schedule was read without its expression');
-    refuseUnavailable(rawHeaders, queryConfig);
     await checkCallbacks(options.settings, checkDestination);
     const body = await call.body.read(bodyLimit);
     const command: ScheduleCommand = { destination, body, options: { ...options, cron } };

@@ -1,11 +1,11 @@
 /** The shapes of answers (messaging.md 17, 18, 22). They make the interface document, and tests hold each answer against them. */
 import { type TProperties, Type } from '@sinclair/typebox';
 
-const Ms = Type.Integer({ minimum: 0, description: 'Unix time in milliseconds' });
-const Text = Type.String({ minLength: 1 });
+export const Ms = Type.Integer({ minimum: 0, description: 'Unix time in milliseconds' });
+export const Text = Type.String({ minLength: 1 });
 const Name = Type.String({ maxLength: 255, pattern: '^[A-Za-z0-9_.-]+$' });
 const AtLeastOne = Type.Integer({ minimum: 1 });
-const HeaderMapSchema = Type.Record(Type.String(), Type.Array(Type.String(), { minItems: 1 }), {
+export const HeaderMapSchema = Type.Record(Type.String(), Type.Array(Type.String(), { minItems: 1 }), {
   $id: 'HeaderMap',
   description: 'Canonical header name to its values.',
 });
@@ -21,7 +21,7 @@ const State = Type.Union(
 );
 
 /** An object with exactly these members: one that nobody documented is a mistake. With an `$id` it is written once in the document. */
-function exactly<T extends TProperties>(members: T, $id?: string) {
+export function exactly<T extends TProperties>(members: T, $id?: string) {
   return Type.Object(members, { additionalProperties: false, ...($id === undefined ? undefined : { $id }) });
 }
 
@@ -49,7 +49,7 @@ const attributes = {
   timeout: Type.Optional(Type.Integer({ minimum: 1, description: 'milliseconds' })),
 };
 
-const message = {
+export const message = {
   ...attributes,
   notBefore: Ms,
   createdAt: Ms,
@@ -229,6 +229,45 @@ export const FlowKeySchema = exactly(
 export const FlowKeyListSchema = exactly({ flowControls: Type.Array(FlowKeySchema), cursor: Type.Optional(Text) });
 export const GlobalParallelismSchema = exactly({ parallelismMax: Limit, parallelismCount: Count }, 'GlobalParallelism');
 
+const Seconds = Type.Integer({ minimum: 0, description: 'Unix time in seconds' });
+const RunId = Type.String({ minLength: 1, description: 'id of a workflow run' });
+const WaiterSchema = exactly(
+  {
+    url: Text,
+    headers: HeaderMapSchema,
+    deadline: Seconds,
+    timeoutUrl: Text,
+    timeoutBody: Type.Optional(Type.String({ minLength: 1, description: 'base64' })),
+    timeoutHeaders: HeaderMapSchema,
+  },
+  'Waiter',
+);
+export const WaiterListSchema = Type.Array(WaiterSchema);
+/** Without a waiter the notification was saved for the next wait of the run (workflow.md 14.7). */
+export const NotifiedSchema = exactly(
+  {
+    waiter: Type.Optional(WaiterSchema),
+    messageId: Type.Optional(attributes.messageId),
+    workflowRunId: RunId,
+    workflowCreatedAt: Ms,
+  },
+  'Notified',
+);
+export const NotifiedListSchema = Type.Array(NotifiedSchema);
+export const WaitingSchema = exactly(
+  { messageId: attributes.messageId, deduplicated: Type.Optional(Type.Literal(true)) },
+  'Waiting',
+);
+/** What a wait takes (workflow.md 14.6). */
+export const WaitSchema = Type.Object({
+  url: Type.Optional(Text),
+  timeout: Type.Optional(Type.String({ description: 'a duration; 7d without it', examples: ['20s'] })),
+  timeoutUrl: Type.Optional(Text),
+  timeoutHeaders: Type.Optional(Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())]))),
+  timeoutBody: Type.Optional(Type.String({ description: 'base64' })),
+  step: Type.Object({ stepId: AtLeastOne }),
+});
+
 export const CancelledSchema = exactly({ cancelled: Type.Integer({ minimum: 0 }) }, 'Cancelled');
 export const DeadListSchema = exactly({ messages: Type.Array(DeadMessageSchema), cursor: Type.Optional(Text) });
 export const DeletedSchema = exactly({ deleted: Type.Integer({ minimum: 0 }), cursor: Type.Optional(Text) });
@@ -244,16 +283,20 @@ export const SigningKeysSchema = exactly({ current: Text, next: Text }, 'Signing
 export const HealthSchema = exactly({ status: Text }, 'Health');
 
 /** The body of a batch (messaging.md 22.3); members that nobody knows are ignored. */
+const itemMembers = {
+  body: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+  headers: Type.Optional(
+    Type.Union([Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())])), Type.Null()], {
+      description: 'what a request for this item alone would have as headers',
+    }),
+  ),
+};
+
 export const BatchItemsSchema = Type.Array(
   Type.Object(
     {
       destination: Type.String({ description: 'URL to deliver to, nothing of it escaped' }),
-      body: Type.Optional(Type.Union([Type.String(), Type.Null()])),
-      headers: Type.Optional(
-        Type.Union([Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())])), Type.Null()], {
-          description: 'what a publish of this item alone would have as request headers',
-        }),
-      ),
+      ...itemMembers,
       queue: Type.Optional(
         Type.Union([Type.String(), Type.Null()], { description: 'name of the queue to put the message into' }),
       ),
@@ -261,6 +304,17 @@ export const BatchItemsSchema = Type.Array(
     { $id: 'BatchItem' },
   ),
 );
+
+export const TriggerItemsSchema = Type.Array(
+  Type.Object(
+    { destination: Type.String({ description: 'URL of the workflow, nothing of it escaped' }), ...itemMembers },
+    { $id: 'TriggerItem' },
+  ),
+);
+
+const triggered = { workflowRunId: Text, workflowCreatedAt: Ms };
+export const TriggeredSchema = exactly({ ...triggered, deduplicated: Type.Optional(Type.Literal(true)) }, 'Triggered');
+export const TriggeredListSchema = Type.Array(exactly({ ...triggered, deduplicated: Type.Boolean() }, 'TriggeredItem'));
 
 export const DocumentSchema = Type.Object({ openapi: Type.String() }, { description: 'An OpenAPI document' });
 export const PageSchema = Type.String({ contentMediaType: 'text/html' });

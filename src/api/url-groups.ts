@@ -13,9 +13,9 @@ import { checkCallbacks, checkEndpoints, groupNotFound } from './destinations.ts
 import { readJson } from './json-body.ts';
 import { ENDPOINTS_PER_REQUEST_MAX, SMALL_JSON_LIMIT } from './limits.ts';
 import type { Call, Route, Services } from './route.ts';
+import { refuseRun } from './run-publish.ts';
 import { refuseCron } from './schedule-creation.ts';
 import { EndpointsSchema, GroupHeadersSchema, UrlGroupListSchema, UrlGroupSchema } from './schemas.ts';
-import { refuseUnavailable } from './unavailable-features.ts';
 
 const ENDPOINT_NAME_LENGTH_MAX = 255;
 
@@ -62,8 +62,8 @@ export function urlGroupRoutes(services: Services): Route[] {
     }
     const input = { rawHeaders, queryConfig: [], tokenInQuery: false, proxyHeaders: [] };
     const options = readPublishOptions(input, 'publish', quotas, clock.nowMs());
-    refuseUnavailable(rawHeaders, []);
     refuseCron(options, 'as a default of a URL group');
+    refuseRun(options, 'as a default of a URL group');
     await checkCallbacks(options.settings, checkDestination);
     return headerMapFromRaw(rawHeaders);
   }

@@ -2,13 +2,15 @@
  * How messages, DLQ entries, log entries and schedules look on the wire (messaging.md 15.1, 17, 18.1, 22.4). What is not set is absent:
  * `JSON.stringify` drops `undefined`. Where clients read different spellings of one field, both are there and equal.
  */
+
+import type { DeadRun, FailureCallback } from '../engine/dead-runs.ts';
 import type { Explanation } from '../engine/explain.ts';
-import type { LogDetail, Message } from '../engine/model.ts';
+import type { FailureCallbackState, LogDetail, Message } from '../engine/model.ts';
 import type { TriggeredState } from '../engine/schedules.ts';
 import type { DeadMessage, LogEntry, ScheduleView } from '../engine/stores.ts';
 import { base64OfBytes, textOrBase64 } from '../protocol/bodies.ts';
 import { joinRedactions, redactedText, redactHeaderMap } from '../protocol/redaction.ts';
-import type { CallbackSettings, FlowControl, HeaderMap, MessageSettings } from '../protocol/settings.ts';
+import type { CallbackSettings, FlowControl, HeaderMap, MessageSettings, Redaction } from '../protocol/settings.ts';
 
 type View = Record<string, unknown>;
 
@@ -57,6 +59,58 @@ export function deadMessageView({ dlqId, message, burial }: DeadMessage): View {
     responseBody: body && 'text' in body ? body.text : undefined,
     responseBodyBase64: body && 'base64' in body ? body.base64 : undefined,
   };
+}
+
+const FAILURE_CALLBACK_STATES: Record<FailureCallbackState, string | undefined> = {
+  inProgress: 'CALLBACK_INPROGRESS',
+  success: 'CALLBACK_SUCCESS',
+  fail: 'CALLBACK_FAIL',
+  canceled: 'CALLBACK_CANCELED',
+  none: undefined,
+};
+
+/** A run that has failed: the message it failed with, with the payload of the run for its body (workflow.md 21.1). */
+export function deadRunView({ dlqId, run, message, burial, payload, failureCallback }: DeadRun): View {
+  const { labels, flowControl, redact } = run.config;
+  const callback = run.config.isKept ? run.config.failureCallback : message.settings.failureCallback;
+  const settings: MessageSettings = {
+    ...message.settings,
+    ...(labels && { labels }),
+    ...(flowControl && { flowControl }),
+    ...(redact && { redact }),
+    ...(callback && { failureCallback: callback }),
+  };
+  const state = failureCallback && FAILURE_CALLBACK_STATES[failureCallback.state];
+  return {
+    ...messageView({ ...message, body: payload, settings }),
+    dlqId,
+    workflowRunId: run.id,
+    workflowUrl: run.url,
+    workflowCreatedAt: run.createdAtMs,
+    responseStatus: burial.responseStatus,
+    responseHeader: burial.responseHeader && nonEmpty(burial.responseHeader),
+    ...responseBodyView(burial.responseBody, redact),
+    failureCallbackInfo: state && failureCallbackInfo(state, failureCallback?.answer, redact),
+    failureFunctionState: state,
+  };
+}
+
+function failureCallbackInfo(state: string, answered: FailureCallback['answer'], redact: Redaction | undefined): View {
+  const shown = answered && responseBodyView(answered.body, redact);
+  return {
+    state,
+    responseStatus: answered?.status,
+    responseBody: shown && ('responseBody' in shown ? shown['responseBody'] : shown['responseBodyBase64']),
+    responseHeaders: answered && nonEmpty(answered.header),
+  };
+}
+
+/** What a step or a failure function answered belongs to the run, and is hidden with it (workflow.md 16.3). */
+function responseBodyView(body: Uint8Array, redact: Redaction | undefined): View {
+  if (body.length > 0 && redact?.body) return { responseBody: redactedText(body) };
+  const shown = textOrBase64(body);
+  if (!shown) return {};
+  return 'text' in shown ? { responseBody: shown.text } : { responseBodyBase64: shown.base64 };
 }
 
 /** One state change with a copy of the message's attributes (messaging.md 18.1). */

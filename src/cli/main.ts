@@ -10,6 +10,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   init: async () => (await import('./init.ts')).init,
   projects: async () => (await import('./projects.ts')).projects,
   tokens: async () => (await import('./tokens.ts')).tokens,
+  runs: async () => (await import('./runs.ts')).runs,
   doctor: async () => (await import('./doctor.ts')).doctor,
   config: async () => (await import('./config.ts')).config,
   demo: async () => (await import('./demo.ts')).demo,

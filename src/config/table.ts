@@ -90,7 +90,7 @@ export const SETTINGS = {
   messageBytesMax: {
     group: 'Requests',
     type: 'bytes',
-    default: MIB,
+    default: 10 * MIB,
     min: 1,
     max: 100 * MIB,
     meaning: 'Size of the body of one message; larger ones are refused with 413.',
@@ -184,6 +184,15 @@ export const SETTINGS = {
     max: 1_000_000_000_000,
     meaning:
       'Messages of a project on one day (UTC), callbacks and the like included; publishes beyond it are answered 429; 0: any number.',
+  },
+  journalBytesMax: {
+    group: 'Requests',
+    type: 'bytes',
+    default: 50 * MIB,
+    min: 0,
+    max: 1024 * MIB,
+    meaning:
+      'Size of the journal of one workflow run, as a delivery shows it; a step beyond it is refused with 412, and the run fails; 0: any size.',
   },
   logsPageDefault: {
     group: 'Requests',
@@ -342,7 +351,8 @@ export const SETTINGS = {
     default: MIB,
     min: 0,
     max: 100 * MIB,
-    meaning: "How much of an endpoint's answer is read and kept.",
+    meaning:
+      "How much of an endpoint's answer is read and kept; in workflows, where answers are results, as much as a message may have, if that is more.",
   },
   responseHeaderBytesMax: {
     group: 'Delivery',
@@ -351,6 +361,15 @@ export const SETTINGS = {
     min: 1024,
     max: MIB,
     meaning: "Size of all headers of an endpoint's answer; an answer with more counts as malformed.",
+  },
+  lazyFetchBytes: {
+    group: 'Delivery',
+    type: 'bytes',
+    default: 3 * MIB,
+    min: 0,
+    max: 100 * MIB,
+    meaning:
+      'A larger journal of a workflow run is not sent but left to be fetched, by endpoints whose library can do that.',
   },
 
   deliveredGraceMs: {

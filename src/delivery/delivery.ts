@@ -3,7 +3,9 @@ import type { Claimed, Millis, Outcome, ProjectId } from '../engine/model.ts';
 import type { Clock, Delivery, Randomness } from '../engine/ports.ts';
 import { mintJwtId, type RandomBytes } from '../protocol/ids.ts';
 import { memo } from '../protocol/memo.ts';
+import type { MessageSettings } from '../protocol/settings.ts';
 import { signDelivery } from '../protocol/signature.ts';
+import { isDetecting } from '../workflow/detection.ts';
 import { type AddressClass, AddressGuard, type AddressPolicy, literalAddress } from './address-guard.ts';
 import { AnswerMemory } from './answer-memory.ts';
 import { createConnector } from './connector.ts';
@@ -25,6 +27,8 @@ export interface DeliveryOptions {
   timeoutMsMax: Millis;
   /** How much of an answer's body is read; what follows is cut off. */
   responseBytesMax: number;
+  /** The same for messages of a workflow run, where an answer is a result. Default: as above. */
+  runResponseBytesMax?: number;
   /** Answers' bodies in memory at a time, over all attempts; one that finds no room is cut off earlier. */
   responseMemoryBytesMax: number;
   responseHeaderBytesMax: number;
@@ -120,16 +124,17 @@ class HttpDelivery implements Delivery {
     signal: AbortSignal,
     resolve: (outcome: Outcome) => void,
   ): void {
-    const { method, settings, body } = claimed.message;
-    const { timeoutMsMax, responseBytesMax } = this.#options;
+    const { method, settings } = claimed.message;
+    const body = bodyOf(claimed);
+    const { timeoutMsMax, responseBytesMax, runResponseBytesMax = responseBytesMax } = this.#options;
     const request: ExchangeRequest = {
       destination,
       method,
       buildHead: () => this.#signedHead(claimed, destination.authorization),
       body: Buffer.isBuffer(body) ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength),
       timeoutMs: Math.min(settings.timeoutMs ?? timeoutMsMax, timeoutMsMax),
-      answerBytesMax: responseBytesMax,
-      keepSuccess: settings.callback !== undefined,
+      answerBytesMax: settings.run ? runResponseBytesMax : responseBytesMax,
+      keepSuccess: needsAnswer(settings),
     };
     const exchange = new Exchange(request, this.#ports, (outcome) => {
       this.#inFlight -= 1;
@@ -146,7 +151,7 @@ class HttpDelivery implements Delivery {
     const { message } = claimed;
     const signature = signDelivery({
       url: message.url,
-      body: message.body,
+      body: bodyOf(claimed),
       signingKey: this.#options.signingKey(message.projectId),
       nowS: Math.floor(this.#options.clock.nowMs() / 1_000),
       jwtId: mintJwtId(this.#random),
@@ -154,4 +159,15 @@ class HttpDelivery implements Delivery {
     });
     return requestHead({ claimed, signature, authorization, region: this.#options.region });
   }
+}
+
+/** What is sent: of a workflow message mostly the journal up to it (workflow.md 8.1). */
+function bodyOf({ message, deliveredBody }: Claimed): Uint8Array {
+  return deliveredBody ?? message.body;
+}
+
+/** Whether somebody will want to know what a success said: a callback, or the log of a run (workflow.md 6.1, 13). */
+function needsAnswer({ callback, run }: MessageSettings): boolean {
+  if (callback !== undefined) return true;
+  return run !== undefined && (run.callType === 'failureCall' || isDetecting(run));
 }

@@ -1,7 +1,8 @@
-/** Which headers does a delivery carry? (messaging.md 7.2) */
+/** Which headers does a delivery carry? (messaging.md 7.2, workflow.md 9) */
 import type { Claimed } from '../engine/model.ts';
 import { deliveryHeaderName, userAgent } from '../protocol/dialect.ts';
 import type { Dialect } from '../protocol/settings.ts';
+import { addWorkflowHeaders, isLeftOut } from './workflow-head.ts';
 
 /** Names are joined once, not per attempt. */
 interface HeadNames {
@@ -54,12 +55,13 @@ export function requestHead({ claimed, signature, authorization, region }: HeadI
   if (settings.scheduleId !== undefined) added.push(names.scheduleId, settings.scheduleId);
   if (message.callerIp !== undefined) added.push(names.callerIp, message.callerIp);
   if (region !== undefined) added.push(names.region, region);
+  addWorkflowHeaders(added, settings);
 
   const head: string[] = [];
   let hasUserAgent = false;
   let hasAuthorization = false;
   for (const name of Object.keys(message.header)) {
-    if (isAdded(added, name)) continue;
+    if (isAdded(added, name) || (settings.run !== undefined && isLeftOut(settings.run, name))) continue;
     if (name === 'User-Agent') hasUserAgent = true;
     else if (name === 'Authorization') hasAuthorization = true;
     for (const value of message.header[name] ?? []) head.push(name, value);

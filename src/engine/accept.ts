@@ -14,7 +14,7 @@ export interface AcceptContext {
 }
 
 /** What is known of a message before it has a place to stand. */
-export type Draft = Pick<NewMessage, 'message' | 'deduplication'>;
+export type Draft = Pick<NewMessage, 'message' | 'deduplication' | 'entry' | 'run'>;
 
 /** The message of `command`, under a key nobody else has, and what keeps it from being made twice. */
 export function draftOf(command: PublishCommand, key: MessageKey, context: AcceptContext): Draft {
@@ -23,7 +23,8 @@ export function draftOf(command: PublishCommand, key: MessageKey, context: Accep
   return deduplication ? { message, deduplication } : { message };
 }
 
-function newMessageOf(command: PublishCommand, key: MessageKey, context: AcceptContext): Message {
+/** The message as it was published. */
+export function newMessageOf(command: PublishCommand, key: MessageKey, context: AcceptContext): Message {
   const { options } = command;
   const message: Message = {
     key,

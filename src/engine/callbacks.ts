@@ -49,8 +49,8 @@ function callbackOf(source: Message, callback: CallbackSettings, report: Callbac
   return followUp;
 }
 
-/** One that is forwarded to the callback stays (messaging.md 9.4). */
-function withContentType(header: HeaderMap): HeaderMap {
+/** `application/json`, unless another one is forwarded to the callback (messaging.md 9.4). */
+export function withContentType(header: HeaderMap): HeaderMap {
   const map = Object.assign(newHeaderMap(), header);
   map['Content-Type'] ??= ['application/json'];
   return map;
@@ -58,7 +58,7 @@ function withContentType(header: HeaderMap): HeaderMap {
 
 /** Of the source only its dialect, its number of retries and its secrets are inherited (messaging.md 9.4, 19.4). */
 function settingsOf(source: MessageSettings, callback: CallbackSettings): MessageSettings {
-  const { url: _url, method: _method, header: _header, ...own } = callback;
+  const { url: _url, method: _method, header: _header, features: _features, ...own } = callback;
   const settings: MessageSettings = {
     ...own,
     dialect: source.dialect,
@@ -78,7 +78,8 @@ function inheritedRedaction(redact: Redaction | undefined): Redaction | undefine
   return { body: true, headers: redact.headers };
 }
 
-function reportOf({ message, retried }: Claimed, ended: Ended): CallbackReport {
+/** What a callback says of an attempt. */
+export function reportOf({ message, retried }: Pick<Claimed, 'message' | 'retried'>, ended: Ended): CallbackReport {
   const { settings } = message;
   return {
     ...answerOf(ended),

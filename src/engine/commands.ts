@@ -6,10 +6,13 @@ import type {
   HttpMethod,
   PublishOptions,
   Redaction,
+  ResultPart,
+  WorkflowFeature,
 } from '../protocol/settings.ts';
 import type { Explanation } from './explain.ts';
 import type { FlowKey, FlowPin, Queue } from './lanes.ts';
 import type { Message, MessageId, Millis, ProjectId } from './model.ts';
+import type { WorkflowCommands } from './runs/workflows.ts';
 import type { ScheduleCommand } from './schedule-commands.ts';
 import type {
   AttributeFilter,
@@ -29,11 +32,27 @@ export interface PublishCommand {
   body: Uint8Array;
   callerIp?: string;
   options: PublishOptions;
+  /** Present when the run that it starts is invoked by another: then the body is the payload. */
+  invocation?: Invocation;
+}
+
+/** Which step of which run waits for the run that is started (workflow.md 14.8). */
+export interface Invocation {
+  runId: string;
+  /** Which incarnation of the run, where the sender says so. */
+  createdAtMs?: Millis;
+  /** The step, verbatim. */
+  step: Uint8Array;
+  /** The message for the result, as read from what was sent, and what its receiver can do. */
+  result: ResultPart;
+  features: WorkflowFeature[];
 }
 
 export interface Published {
   messageId: MessageId;
   url: string;
+  /** The run that was started, or runs already. */
+  run?: { id: string; createdAtMs: Millis };
   /** True when an earlier message with the same deduplication id stands for this one. */
   deduplicated: boolean;
 }
@@ -41,10 +60,11 @@ export interface Published {
 /** `tooManyQueues`: its queue does not exist, and the project has as many as it may; nothing was made. */
 export type PublishOutcome = Published | 'tooManyQueues';
 
-export interface Engine {
+export interface Engine extends WorkflowCommands {
   /**
-   * Accepts all that nothing is wrong with, or none; resolves after the commit (P1), in the order given. Throws
-   * `RateLimited` (429), having accepted nothing, when the project has fewer messages left today.
+   * Accepts all that nothing is wrong with, or none; resolves after the commit (P1), in the order given. Throws, having
+   * accepted nothing, `RateLimited` (429) when the project has fewer messages left today, and `ApiError` when a run
+   * that a message is for is over (400) or its journal would be too long (412).
    */
   publish(projectId: ProjectId, commands: PublishCommand[]): Promise<PublishOutcome[]>;
   findMessage(projectId: ProjectId, id: MessageId): Promise<Message | undefined>;

@@ -3,7 +3,7 @@ import { ApiError } from '../protocol/errors.ts';
 import { dailyLimitReached } from '../protocol/rate-limits.ts';
 import type { HeaderMap } from '../protocol/settings.ts';
 import { type AcceptContext, type Draft, draftOf } from './accept.ts';
-import type { DeadRetryOverride, Engine, PublishCommand, PublishOutcome } from './commands.ts';
+import type { DeadRetryOverride, Engine, PublishCommand, Published, PublishOutcome } from './commands.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { type Explanation, explain } from './explain.ts';
 import type { FlowKey, FlowPin } from './lanes.ts';
@@ -14,9 +14,11 @@ import { Numbers } from './numbers.ts';
 import { place, setGoing } from './placement.ts';
 import type { Clock, Delivery, EventLog, Randomness } from './ports.ts';
 import { succeed } from './revive.ts';
+import { JournalBodies } from './runs/journal-bodies.ts';
+import { type WorkflowCommands, Workflows } from './runs/workflows.ts';
 import { ScheduleCommands } from './schedule-commands.ts';
 import type { EngineSettings } from './settings.ts';
-import type { Accepted, AcceptedStanding, AttributeFilter, FlowKeyStore, QueueStore, Store } from './stores.ts';
+import type { Accepted, AttributeFilter, FlowKeyStore, QueueStore, Saved, Store } from './stores.ts';
 import type { Endpoint, EndpointSelector, UrlGroupLimits } from './url-groups.ts';
 
 export interface EngineDeps {
@@ -43,17 +45,28 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   const released = await deps.store.releaseAll(deps.clock.nowMs());
   if (released > 0) deps.log.info('recovered', { count: released });
   const numbers = new Numbers(deps.store);
-  const dispatcher = new Dispatcher({ ...deps, numbers }, await deps.store.parkedOrigins());
+  const bodies = new JournalBodies(deps.store);
+  const dispatcher = new Dispatcher({ ...deps, numbers, bodies }, await deps.store.parkedOrigins());
   deps.store.onDue((dueAtMs) => dispatcher.noteDue(dueAtMs));
   const retention = new RetentionLoop(deps.store, deps.clock, deps.log, deps.settings);
   dispatcher.wake();
   retention.start();
-  const engine = new RunningEngine(deps, numbers, dispatcher, retention);
-  engine.startSchedules();
-  return engine;
+  const engine = new RunningEngine(deps, { numbers, dispatcher, retention, bodies });
+  engine.startLoops();
+  return Object.assign(engine, engine.workflows.commands);
 }
 
-class RunningEngine implements Engine {
+/** What is made before the engine, because it recovers what a predecessor left. */
+interface Parts {
+  numbers: Numbers;
+  dispatcher: Dispatcher;
+  retention: RetentionLoop;
+  bodies: JournalBodies;
+}
+
+class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
+  /** What clients ask about runs is answered there. */
+  readonly workflows: Workflows;
   readonly #deps: EngineDeps;
   readonly #numbers: Numbers;
   readonly #dispatcher: Dispatcher;
@@ -79,7 +92,7 @@ class RunningEngine implements Engine {
   readonly listSchedules: Engine['listSchedules'];
   readonly ping: Engine['ping'];
 
-  constructor(deps: EngineDeps, numbers: Numbers, dispatcher: Dispatcher, retention: RetentionLoop) {
+  constructor(deps: EngineDeps, { numbers, dispatcher, retention, bodies }: Parts) {
     this.#deps = deps;
     this.#numbers = numbers;
     this.#dispatcher = dispatcher;
@@ -108,22 +121,48 @@ class RunningEngine implements Engine {
     const commands = new ScheduleCommands({ ...deps, numbers, noteNext: (atMs) => this.#schedules.noteNext(atMs) });
     this.createSchedule = commands.create.bind(commands);
     this.setSchedulePaused = commands.setPaused.bind(commands);
+    this.workflows = new Workflows({
+      ...deps,
+      numbers,
+      bodies,
+      places: dispatcher,
+      placeFollowUps: (follows) => dispatcher.placeFollowUps(follows),
+      intake: {
+        takeNumbers: (count) => this.#takeNumbers(count),
+        place: (drafts) => this.#place(drafts),
+        admit: (news, save) => this.#admit(news, save),
+      },
+      contextOf: (projectId) => ({
+        ...this.#acceptContext(projectId),
+        lazyAboveBytes: deps.settings.lazyFetchBytes,
+      }),
+    });
   }
 
-  /** Triggers what has become due since the last process ended, and goes on from there. */
-  startSchedules(): void {
+  /** Does what has become due since the last process ended, and goes on from there. */
+  startLoops(): void {
     this.#schedules.wake();
+    this.workflows.waiters.wake();
   }
 
   async publish(projectId: ProjectId, commands: PublishCommand[]): Promise<PublishOutcome[]> {
     if (commands.length === 0) return [];
+    const { news, accepted, context } = await this.#save(projectId, commands);
+    const [first] = accepted;
+    if (first?.kind === 'overDayLimit') throw dailyLimitReached(first.limit, first.remaining, context.nowMs);
+    return news.map((entry, index) => publishedAs(entry, accepted[index]));
+  }
+
+  async #save(
+    projectId: ProjectId,
+    commands: PublishCommand[],
+  ): Promise<{ news: NewMessage[]; accepted: Accepted[]; context: AcceptContext }> {
+    if (commands.some(({ options }) => options.run)) return this.workflows.publisher.publish(projectId, commands);
     const firstKey = await this.#takeNumbers(commands.length);
     const context = this.#acceptContext(projectId);
     const news = await this.#place(commands.map((command, index) => draftOf(command, firstKey + index, context)));
     const accepted = await this.#admit(news, () => this.#deps.store.accept(news, context.nowMs));
-    const [first] = accepted;
-    if (first?.kind === 'overDayLimit') throw dailyLimitReached(first.limit, first.remaining, context.nowMs);
-    return news.map(({ message }, index) => publishedAs(message, accepted[index]));
+    return { news, accepted, context };
   }
 
   findMessage(projectId: ProjectId, id: MessageId): Promise<Message | undefined> {
@@ -251,6 +290,7 @@ class RunningEngine implements Engine {
       this.#dispatcher.drain(limitMs),
       this.#retention.stop(),
       this.#schedules.stop(),
+      this.workflows.waiters.stop(),
     ]).then(() => undefined);
     return this.#draining;
   }
@@ -285,23 +325,26 @@ class RunningEngine implements Engine {
     } finally {
       this.#acceptsWaiting -= 1;
       news.forEach((entry, index) => {
-        setGoing(entry, standingOf(accepted[index]), this.#dispatcher);
+        setGoing(entry, savedOf(accepted[index]), this.#dispatcher);
       });
     }
     return accepted;
   }
 }
 
-function standingOf(accepted: Accepted | undefined): AcceptedStanding | undefined {
-  return accepted?.kind === 'accepted' ? accepted.standing : undefined;
+function savedOf(accepted: Accepted | undefined): Saved | undefined {
+  return accepted?.kind === 'accepted' ? accepted : undefined;
 }
 
-function publishedAs(message: Message, accepted: Accepted | undefined): PublishOutcome {
+function publishedAs({ message, run }: NewMessage, accepted: Accepted | undefined): PublishOutcome {
   if (accepted?.kind === 'tooManyQueues') return 'tooManyQueues';
   const isDuplicate = accepted?.kind === 'duplicate';
-  return {
+  const published: Published = {
     messageId: isDuplicate ? accepted.messageId : message.id,
     url: message.url,
     deduplicated: isDuplicate,
   };
+  const begun = isDuplicate ? accepted.run : run;
+  if (begun) published.run = { id: begun.id, createdAtMs: begun.createdAtMs };
+  return published;
 }

@@ -6,14 +6,27 @@ import { defaultBackOffMs } from '../protocol/back-off.ts';
 import { parseDelayExpression, retryDelayMs } from '../protocol/delay-expression.ts';
 import { retryAfterMs } from '../protocol/retry-after.ts';
 import type { HeaderMap } from '../protocol/settings.ts';
+import { detectionError, hasNoFailureFunction } from '../workflow/detection.ts';
 import { callbacksOf, type Ended } from './callbacks.ts';
 import type { Burial, Change, Claimed, FollowUp, LogDetail, LogEvent, Millis, Outcome, Settlement } from './model.ts';
+import { callResultsOf } from './runs/call-results.ts';
 
 export type Decision =
   /** `follows` is to be saved as `settlement.change.follows`, once each has a key, an id and a place. */
-  | { kind: 'settle'; settlement: Settlement; follows: FollowUp[] }
+  | { kind: 'settle'; settlement: Settlement; follows: FollowUp[]; failsRun?: FailedRun }
   /** Nothing is recorded: the attempt is as if it had not been made. */
   | { kind: 'release' };
+
+/** With its message the run has failed: what that means is found out with the run at hand (`runs/failures.ts`). */
+export interface FailedRun {
+  ended: Ended;
+  atMs: Millis;
+  /** In place of the change, when the run turns out to be over. */
+  changeIfOver: Change;
+}
+
+type Settling = Extract<Decision, { kind: 'settle' }>;
+type Answered = Extract<Ended, { kind: 'answered' }>;
 
 /** Decides what `outcome` makes of the message. `nowMs` is the end of the attempt. */
 export function decide(claimed: Claimed, outcome: Outcome, nowMs: Millis): Decision {
@@ -33,12 +46,30 @@ function isSuccess(status: number): boolean {
   return status >= 200 && status <= 299;
 }
 
-function delivered(claimed: Claimed, answer: Ended, atMs: Millis): Decision {
-  return settle(claimed, answer, atMs, { next: { kind: 'finished' }, events: [{ atMs, state: 'DELIVERED' }] });
+function delivered(claimed: Claimed, answer: Answered, atMs: Millis): Decision {
+  const { run } = claimed.message.settings;
+  const error = run && detectionError(run, answer.header);
+  if (error !== undefined) return bury(claimed, answer, atMs, error);
+  const change: Change = { next: { kind: 'finished' }, events: [{ atMs, state: 'DELIVERED' }] };
+  if (run?.callType === 'failureCall') {
+    // What a failure function returned is shown with its run.
+    change.events = [{ atMs, state: 'DELIVERED', detail: { response: responseOf(answer) } }];
+    change.failureCallback = hasNoFailureFunction(answer.header) ? 'none' : 'success';
+  }
+  return settle(claimed, answer, atMs, change);
 }
 
 function retryOrBury(claimed: Claimed, failure: Ended, atMs: Millis): Decision {
-  return canRetry(claimed, failure) ? retry(claimed, failure, atMs) : bury(claimed, failure, atMs);
+  if (canRetry(claimed, failure)) return retry(claimed, failure, atMs);
+  switch (claimed.message.settings.run?.callType) {
+    // The workflow is told of it, and goes on (workflow.md 12.3).
+    case 'toCallback':
+      return giveUp(claimed, failure, atMs, {});
+    case 'failureCall':
+      return giveUp(claimed, failure, atMs, { failureCallback: 'fail' });
+    default:
+      return bury(claimed, failure, atMs);
+  }
 }
 
 function canRetry(claimed: Claimed, failure: Ended): boolean {
@@ -66,13 +97,7 @@ function retry(claimed: Claimed, failure: Ended, atMs: Millis): Decision {
       next: { kind: 'waiting', dueAtMs, retried: claimed.retried + 1 },
       events: [error, { atMs, state: 'RETRY', detail: { nextDeliveryTimeMs: dueAtMs } }],
     },
-    {
-      next: { kind: 'finished' },
-      events: [
-        { atMs, state: 'ERROR', detail: describe(failure) },
-        { atMs, state: 'CANCELED' },
-      ],
-    },
+    cancelled(failure, atMs),
   );
 }
 
@@ -85,15 +110,39 @@ function delayBeforeRetryMs(claimed: Claimed, failure: Ended, nowMs: Millis): Mi
   return computed ?? defaultBackOffMs(claimed.retried + 1);
 }
 
-function bury(claimed: Claimed, failure: Ended, atMs: Millis): Decision {
-  return settle(claimed, failure, atMs, {
+/** Of a run it takes the run with it. `error` says what is wrong with an answer that is none of failure. */
+function bury(claimed: Claimed, failure: Ended, atMs: Millis, error?: string): Decision {
+  const change: Change = {
     next: { kind: 'finished' },
     events: [
-      { atMs, state: 'ERROR', detail: describe(failure) },
+      { atMs, state: 'ERROR', detail: { ...describe(failure), ...(error !== undefined && { error }) } },
       { atMs, state: 'FAILED' },
     ],
     burial: burialOf(claimed, failure, atMs),
-  });
+  };
+  if (!claimed.message.settings.run) return settle(claimed, failure, atMs, change);
+  const changeIfOver = cancelled(failure, atMs);
+  return { ...settle(claimed, failure, atMs, change, changeIfOver), failsRun: { ended: failure, atMs, changeIfOver } };
+}
+
+/** Failed for good, and nobody finds it in the DLQ. */
+function giveUp(claimed: Claimed, failure: Ended, atMs: Millis, more: Pick<Change, 'failureCallback'>): Decision {
+  const events: LogEvent[] = [
+    { atMs, state: 'ERROR', detail: describe(failure) },
+    { atMs, state: 'FAILED' },
+  ];
+  return settle(claimed, failure, atMs, { next: { kind: 'finished' }, events, ...more }, cancelled(failure, atMs));
+}
+
+/** What an attempt makes of a message that was cancelled meanwhile, when it did not succeed. */
+function cancelled(failure: Ended, atMs: Millis): Change {
+  return {
+    next: { kind: 'finished' },
+    events: [
+      { atMs, state: 'ERROR', detail: describe(failure) },
+      { atMs, state: 'CANCELED' },
+    ],
+  };
 }
 
 function burialOf(claimed: Claimed, failure: Ended, failedAtMs: Millis): Burial {
@@ -106,8 +155,11 @@ function burialOf(claimed: Claimed, failure: Ended, failedAtMs: Millis): Burial 
 
 function describe(failure: Ended): LogDetail {
   if (failure.kind === 'unreachable') return { error: failure.error };
-  const { status, header, body } = failure;
-  return { error: `the endpoint answered with status ${status}`, response: { status, header, body } };
+  return { error: `the endpoint answered with status ${failure.status}`, response: responseOf(failure) };
+}
+
+function responseOf({ status, header, body }: Answered): NonNullable<LogDetail['response']> {
+  return { status, header, body };
 }
 
 /** Nothing follows from a change that is made because of a cancel (messaging.md 6.3, row 7). */
@@ -117,9 +169,17 @@ function settle(
   atMs: Millis,
   change: Change,
   changeIfCancelRequested?: Change,
-): Decision {
+): Settling {
   const { key, projectId } = claimed.message;
   const settlement: Settlement = { key, projectId, claimToken: claimed.claimToken, change };
   if (changeIfCancelRequested) settlement.changeIfCancelRequested = changeIfCancelRequested;
-  return { kind: 'settle', settlement, follows: callbacksOf(claimed, ended, change, atMs) };
+  return { kind: 'settle', settlement, follows: followsOf(claimed, ended, change, atMs) };
+}
+
+/** A message of a run that is to be tried again tells nobody of it. */
+function followsOf(claimed: Claimed, ended: Ended, change: Change, atMs: Millis): FollowUp[] {
+  const { run } = claimed.message.settings;
+  if (!run) return callbacksOf(claimed, ended, change, atMs);
+  const isEnd = change.next.kind === 'finished' && run.callType === 'toCallback';
+  return isEnd ? callResultsOf(claimed, ended, atMs) : [];
 }

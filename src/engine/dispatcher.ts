@@ -8,6 +8,7 @@ import { mintMessageId } from '../protocol/ids.ts';
 import { type Decision, decide } from './decide.ts';
 import { InFlight } from './in-flight.ts';
 import type {
+  Change,
   Claimed,
   ClaimToken,
   FollowUp,
@@ -15,14 +16,19 @@ import type {
   MessageKey,
   Millis,
   NewMessage,
+  Outcome,
   Settlement,
   WorkerId,
 } from './model.ts';
 import type { Numbers } from './numbers.ts';
 import { type Places, place, setGoing } from './placement.ts';
 import type { Clock, Delivery, EventLog, Randomness, Timer } from './ports.ts';
+import type { RunStore } from './run-stores.ts';
+import { draftOfFollowUp } from './runs/entries.ts';
+import { failRun } from './runs/failures.ts';
+import type { JournalBodies } from './runs/journal-bodies.ts';
 import type { EngineSettings } from './settings.ts';
-import { type ClaimAnswer, type MessageStore, StoreUnavailable, type Succession } from './stores.ts';
+import { type ClaimAnswer, type MessageStore, type Settled, StoreUnavailable, type Succession } from './stores.ts';
 
 /** Messages a single claim may take: keeps its transaction short enough not to delay publishes. */
 const CLAIM_MAX = 128;
@@ -36,7 +42,8 @@ const SUCCESSOR_BYTES_MAX = 16 * 1024;
 const STORE_RETRY_MS = { first: 100, max: 5_000 };
 
 interface DispatcherDeps {
-  store: Pick<MessageStore, 'claim' | 'settle' | 'release'>;
+  store: Pick<MessageStore, 'claim' | 'settle' | 'release'> & Pick<RunStore, 'findRun' | 'findRecords' | 'readJournal'>;
+  bodies: JournalBodies;
   numbers: Numbers;
   clock: Clock;
   randomness: Randomness;
@@ -45,6 +52,8 @@ interface DispatcherDeps {
   settings: EngineSettings;
   worker: WorkerId;
 }
+
+type Settling = Extract<Decision, { kind: 'settle' }>;
 
 /** What a claim is to look for. */
 interface ClaimWish {
@@ -97,8 +106,14 @@ export class Dispatcher implements Places {
     this.#placeBecameFree();
   }
 
-  /** Makes the attempt of a message that is claimed under a reserved place. */
+  /** Makes the attempt of a message that is claimed under a reserved place, for which only its own body was counted. */
   start(claimed: Claimed): void {
+    const { origin, body } = claimed.message;
+    const bytes = bytesOf(claimed);
+    if (bytes !== body.length) {
+      this.#inFlight.leave(origin, body.length);
+      this.#inFlight.enter(origin, bytes);
+    }
     void this.#attempt(claimed);
   }
 
@@ -221,26 +236,37 @@ export class Dispatcher implements Places {
     for (const origin of answer.parked) this.#parkedOrigins.add(origin);
     for (const origin of this.#heardWhileClaiming.parked) this.#parkedOrigins.add(origin);
     for (const claimed of answer.claimed) {
-      this.#inFlight.enter(claimed.message.origin, claimed.message.body.length);
-      this.start(claimed);
+      this.#inFlight.enter(claimed.message.origin, bytesOf(claimed));
+      void this.#attempt(claimed);
     }
   }
 
   /** The life of one attempt. */
   async #attempt(claimed: Claimed): Promise<void> {
-    const { delivery, clock } = this.#deps;
+    const { clock } = this.#deps;
     const { message } = claimed;
-    const outcome = await delivery.attempt(claimed, this.#abort.signal);
+    const outcome = await this.#deliver(claimed);
     if (outcome.kind === 'answered') this.#inFlight.noteAnswer(message.origin);
     else if (outcome.kind === 'unreachable') this.#inFlight.noteNoAnswer(message.origin);
     const decision = decide(claimed, outcome, clock.nowMs());
     if (decision.kind === 'release') {
       await this.#untilSaved(message, () => this.#release(message.key, claimed.claimToken));
-      this.giveBack(message.origin, message.body.length);
+      this.giveBack(message.origin, bytesOf(claimed));
     } else {
-      await this.#settle(message, decision);
+      await this.#settle(claimed, decision);
     }
     if (outcome.kind === 'answered') outcome.release?.();
+  }
+
+  /** With the journal in place of the body, where the message is a step of a run. */
+  async #deliver(claimed: Claimed): Promise<Outcome> {
+    const { delivery, bodies } = this.#deps;
+    const { signal } = this.#abort;
+    if (!claimed.journal) return delivery.attempt(claimed, signal);
+    const built = await this.#untilSaved(claimed.message, async () => ({ body: await bodies.bodyOf(claimed) }));
+    if (!built) return { kind: 'interrupted' };
+    if (built.body) claimed.deliveredBody = built.body;
+    return delivery.attempt(claimed, signal);
   }
 
   /**
@@ -248,49 +274,69 @@ export class Dispatcher implements Places {
    * a place, with the origin or at all: a lane that always has a next one would keep them from their turn. Nor when the
    * origin is to have fewer attempts than it has: so one that stopped answering loses its places, in a lane or not (P9).
    */
-  async #successionOf({ origin, body, settings }: Message): Promise<Succession | undefined> {
+  async #successionOf(claimed: Claimed): Promise<Succession | undefined> {
+    const { origin, settings } = claimed.message;
+    const bytes = bytesOf(claimed);
     const isInLane = settings.queueName !== undefined || settings.flowControl !== undefined;
-    const isWaitedFor = this.#parkedOrigins.has(origin) || !this.#inFlight.hasSpace(body.length);
-    if (!isInLane || isWaitedFor || this.#draining || !this.#inFlight.mayGoOn(origin, body.length)) return undefined;
+    const isWaitedFor = this.#parkedOrigins.has(origin) || !this.#inFlight.hasSpace(bytes);
+    if (!isInLane || isWaitedFor || this.#draining || !this.#inFlight.mayGoOn(origin, bytes)) return undefined;
     const claimToken = await this.#deps.numbers.take(1);
-    const bytesSetAside = this.#inFlight.setAside(SUCCESSOR_BYTES_MAX - body.length);
-    return { worker: this.#deps.worker, claimToken, bytesMax: body.length + bytesSetAside };
+    const bytesSetAside = this.#inFlight.setAside(SUCCESSOR_BYTES_MAX - bytes);
+    return { worker: this.#deps.worker, claimToken, bytesMax: bytes + bytesSetAside };
   }
 
-  #handOver(message: Message, next: Claimed): void {
-    this.#inFlight.leave(message.origin, message.body.length);
-    this.#inFlight.enter(next.message.origin, next.message.body.length);
-    this.start(next);
+  #handOver(done: Claimed, next: Claimed): void {
+    this.#inFlight.leave(done.message.origin, bytesOf(done));
+    this.#inFlight.enter(next.message.origin, bytesOf(next));
+    void this.#attempt(next);
     this.#placeBecameFree();
   }
 
   /** Saves what was decided together with the messages that follow from it, sets those going, and leaves the place. */
-  async #settle(message: Message, { settlement, follows }: Extract<Decision, { kind: 'settle' }>): Promise<void> {
+  async #settle(claimed: Claimed, decision: Settling): Promise<void> {
+    const { message } = claimed;
+    const succession = await this.#untilSaved(message, () => this.#successionOf(claimed));
+    const settled = await this.#save(claimed, decision, succession);
+    if (succession) this.#inFlight.putBack(succession.bytesMax - bytesOf(claimed));
+    if (settled?.kind === 'saved' && settled.next) this.#handOver(claimed, settled.next);
+    else this.giveBack(message.origin, bytesOf(claimed));
+  }
+
+  /** `undefined`: the shutdown's limit passed before the store took it. */
+  async #save(claimed: Claimed, decided: Settling, succession: Succession | undefined): Promise<Settled | undefined> {
     const { store, clock } = this.#deps;
-    const news = follows.length === 0 ? [] : await this.#untilSaved(message, () => this.#placeAll(follows));
-    if (!news) return this.giveBack(message.origin, message.body.length);
-    const succession = await this.#untilSaved(message, () => this.#successionOf(message));
-    const whole = news.length === 0 ? settlement : withFollows(settlement, news);
-    const settled = await this.#untilSaved(message, () => store.settle(whole, clock.nowMs(), succession));
-    const standings = settled?.kind === 'saved' ? settled.follows : undefined;
-    news.forEach((entry, index) => {
-      setGoing(entry, standings?.[index], this);
-    });
-    const { next } = settlement.change;
-    if (settled?.kind === 'saved' && next.kind === 'waiting') this.noteDue(next.dueAtMs);
-    if (succession) this.#inFlight.putBack(succession.bytesMax - message.body.length);
-    if (settled?.kind === 'saved' && settled.next) this.#handOver(message, settled.next);
-    else this.giveBack(message.origin, message.body.length);
+    const { message } = claimed;
+    while (true) {
+      const { failsRun } = decided;
+      // What a failure means for the run is asked each time: it is of the run as it is then.
+      const decision = failsRun
+        ? await this.#untilSaved(message, () => failRun(store, claimed, { ...decided, failsRun }))
+        : decided;
+      if (!decision) return undefined;
+      const { settlement, follows } = decision;
+      const news = follows.length === 0 ? [] : await this.#untilSaved(message, () => this.placeFollowUps(follows));
+      if (!news) return undefined;
+      const whole = news.length === 0 ? settlement : withFollows(settlement, news);
+      const settled = await this.#untilSaved(message, () => store.settle(whole, clock.nowMs(), succession));
+      const saved = settled?.kind === 'saved' ? settled.follows : undefined;
+      news.forEach((entry, index) => {
+        setGoing(entry, saved?.[index], this);
+      });
+      if (settled?.kind === 'runChanged') continue;
+      const { next } = settlement.change;
+      if (settled?.kind === 'saved' && next.kind === 'waiting') this.noteDue(next.dueAtMs);
+      return settled;
+    }
   }
 
   /** Each with a key, an id and a place, as a publish has them. Throws `StoreUnavailable`, with no place taken. */
-  async #placeAll(follows: FollowUp[]): Promise<NewMessage[]> {
-    const { numbers, randomness } = this.#deps;
+  async placeFollowUps(follows: FollowUp[]): Promise<NewMessage[]> {
+    const { numbers, randomness, settings } = this.#deps;
     const firstKey = await numbers.take(2 * follows.length);
     return follows.map((followUp, index) => {
       const key = firstKey + index;
       const id = mintMessageId(key, (count) => randomness.bytes(count));
-      return place({ message: { ...followUp, key, id } }, key + follows.length, this);
+      return place(draftOfFollowUp(followUp, { key, id }, settings.lazyFetchBytes), key + follows.length, this);
     });
   }
 
@@ -340,6 +386,15 @@ export class Dispatcher implements Places {
   }
 }
 
+/** With its key, the message that tells of the failure of a run is known as that of the run. */
 function withFollows(settlement: Settlement, follows: NewMessage[]): Settlement {
-  return { ...settlement, change: { ...settlement.change, follows } };
+  const change: Change = { ...settlement.change, follows };
+  const told = follows.find(({ message }) => message.settings.run?.callType === 'failureCall');
+  if (change.ending && told) change.ending = { ...change.ending, failureCallbackKey: told.message.key };
+  return { ...settlement, change };
+}
+
+/** Bytes that a message has in memory while its attempt runs, about. */
+function bytesOf({ message, journal }: Claimed): number {
+  return journal?.bytes ?? message.body.length;
 }

@@ -3,6 +3,9 @@
  * Names follow the table of words in docs/architecture.md.
  */
 import type { HeaderMap, HttpMethod, MessageSettings } from '../protocol/settings.ts';
+import type { EndState, EntryKind, RunConfig, RunKey, RunState } from '../workflow/model.ts';
+
+export type { EntryKind };
 
 /** Unix time or a span, in milliseconds. */
 export type Millis = number;
@@ -40,8 +43,20 @@ export interface Claimed {
   /** Retries already made; what `Upstash-Retried` says. */
   retried: number;
   claimToken: ClaimToken;
+  /** Where it stands in the journal of its run; absent: it is in none. */
+  journal?: JournalPlace;
+  /** What is sent in place of the message's own body: the journal of its run. */
+  deliveredBody?: Uint8Array;
   /** When the claim was made, and so when ACTIVE was logged: no later event of the message may be earlier. */
   claimedAtMs: Millis;
+}
+
+/** A message's place in the journal of its run. */
+export interface JournalPlace {
+  /** What is delivered are the entries up to this one. */
+  position: number;
+  /** Bytes of the delivered body; 0 when the endpoint is to fetch it (workflow.md 8.3). */
+  bytes: number;
 }
 
 /** Why no usable answer came. */
@@ -81,6 +96,9 @@ export type LogState =
   | 'CANCEL_REQUESTED'
   | 'CANCELED';
 
+/** What happens to a run, in logs beside what happens to its messages (workflow.md 19.1). */
+export type RunLogState = RunState | 'WAITER_ADDED' | 'INVOKED';
+
 /** What an ERROR, RETRY or delayed CREATED says beside its state. */
 export interface LogDetail {
   error?: string;
@@ -114,10 +132,65 @@ export interface NewMessage {
   events: LogEvent[];
   /** Reserved in the same transaction; when it is taken already, no message is made (P: one message a deduplication id). */
   deduplication?: { hash: string; expiresAtMs: Millis };
+  /** Its place in the journal of the run that it belongs to, taken in the same transaction. */
+  entry?: NewEntry;
+  /** The run that begins with it; `entry` is the run's first. */
+  run?: NewRun;
 }
 
-/** A message that follows from an attempt, before it has a key, an id and a place. */
-export type FollowUp = Omit<Message, 'key' | 'id'>;
+/** An entry for the journal of a run, made only once for each of the run's slots (P8). */
+export interface NewEntry {
+  runKey: RunKey;
+  kind: EntryKind;
+  /** What of the run it records, such as the result of step 3: one entry each. Made by `workflow/steps.ts`. */
+  slot: string;
+  /** Bytes that it adds to a delivered body; 0 for what deliveries do not show. */
+  bytes: number;
+  /** A delivered body of more bytes is left to be fetched; absent: never (workflow.md 8.3). */
+  lazyAboveBytes?: number;
+  /** The version of the run that it was made for; absent: it fits any. */
+  runVersion?: number;
+}
+
+/** A run on its way into the store; its key is that of its first message. */
+export interface NewRun {
+  id: string;
+  url: string;
+  createdAtMs: Millis;
+  config: RunConfig;
+  /** A run of the same id that has been asked to make its library known takes the message for its first instead. */
+  isBySdk?: true;
+  /** The invocation in the parent's journal that waits for this run (workflow.md 14.8). */
+  invoker?: NewRecord;
+}
+
+/** An entry that is no message: a wait or an invocation. Its content is kept like a message's, and is never sent. */
+export interface NewRecord {
+  message: Message;
+  entry: NewEntry;
+}
+
+/** How a run ends, in one transaction with what follows from it (workflow.md 12). */
+export interface RunEnding {
+  runKey: RunKey;
+  /** The version of the run that `follows` was made for. */
+  runVersion: number;
+  state: EndState;
+  atMs: Millis;
+  /** What the run returned; only with RUN_SUCCESS. */
+  response?: Uint8Array;
+  /** The message that tells of the failure; only with RUN_FAILED. */
+  failureCallbackKey?: MessageKey;
+}
+
+/** How a failure callback stands (workflow.md 13.3); `none`: the workflow has no failure function (13.4). */
+export type FailureCallbackState = 'inProgress' | 'success' | 'fail' | 'canceled' | 'none';
+
+/** A message that follows from something else, before it has a key, an id and a place. */
+export interface FollowUp extends Omit<Message, 'key' | 'id'> {
+  /** Where it enters the journal of a run, if it does. */
+  entry?: Pick<NewEntry, 'runKey' | 'kind' | 'slot'>;
+}
 
 /** What becomes of a message when its attempt is settled. */
 export interface Change {
@@ -127,6 +200,10 @@ export interface Change {
   burial?: Burial;
   /** Messages that begin to exist with this change and never without it (P3): callbacks. */
   follows?: NewMessage[];
+  /** The run that ends with it: its message has failed for good. */
+  ending?: RunEnding;
+  /** What has become of the failure callback that the message is. */
+  failureCallback?: FailureCallbackState;
 }
 
 /** What the DLQ keeps beside the message itself (messaging.md 17). */

@@ -1,12 +1,13 @@
 /** Where does a new message stand, and what is set going once it is saved? One answer for all that make messages. */
 import { type Draft, firstEvents } from './accept.ts';
 import type { Claimed, ClaimToken, Message, Millis, NewMessage, Standing } from './model.ts';
-import type { AcceptedStanding } from './stores.ts';
+import type { Saved } from './stores.ts';
 
 /** The places for attempts, as far as a new message takes part in them; the dispatcher has them. */
 export interface Places {
   tryReserve(origin: string, bytes: number): 'reserved' | 'parked' | 'none';
   giveBack(origin: string, bytes: number): void;
+  /** Makes the attempt of a message for which a place was reserved. */
   start(claimed: Claimed): void;
   noteDue(dueAtMs: Millis): void;
   noteParked(origin: string): void;
@@ -32,17 +33,25 @@ function standingOf(message: Message, claimToken: ClaimToken, places: Places): S
 }
 
 /**
- * Starts what the store saved as claimed and tells of what waits; `saved` is where it stands there, `undefined` when it
- * was not saved. A reserved place that is not used goes back. What a lane holds back needs nobody: the store tells when
+ * Starts what the store saved as claimed and tells of what waits; `saved` is how it was saved, `undefined` when it
+ * was not. A reserved place that is not used goes back. What a lane holds back needs nobody: the store tells when
  * it lets it go.
  */
-export function setGoing(news: NewMessage, saved: AcceptedStanding | undefined, places: Places): void {
+export function setGoing(news: NewMessage, saved: Saved | undefined, places: Places): void {
   const { message, standing: proposed } = news;
   if (proposed.kind === 'claimed') {
-    if (saved !== 'claimed') return places.giveBack(message.origin, message.body.length);
-    const { claimToken } = proposed;
-    return places.start({ message, retried: 0, claimToken, claimedAtMs: message.createdAtMs });
+    if (saved?.standing !== 'claimed') return places.giveBack(message.origin, message.body.length);
+    const claimed: Claimed = {
+      message,
+      retried: 0,
+      claimToken: proposed.claimToken,
+      claimedAtMs: message.createdAtMs,
+    };
+    if (saved.journal) claimed.journal = saved.journal;
+    // What the endpoint fetches by itself need not stay in memory meanwhile.
+    if (saved.journal?.bytes === 0) claimed.message = { ...message, body: new Uint8Array(0) };
+    return places.start(claimed);
   }
-  if (saved === 'parked') places.noteParked(message.origin);
-  else if (saved === 'waiting') places.noteDue(proposed.dueAtMs);
+  if (saved?.standing === 'parked') places.noteParked(message.origin);
+  else if (saved?.standing === 'waiting') places.noteDue(proposed.dueAtMs);
 }

@@ -18,4 +18,6 @@ export interface EngineSettings {
   retentionIntervalMs: Millis;
   /** Accepts waiting for their commit at most; more are answered 503. */
   acceptsWaitingMax: number;
+  /** Delivered bodies of more bytes are left to be fetched, where the endpoint can do that (workflow.md 8.3). */
+  lazyFetchBytes: number;
 }

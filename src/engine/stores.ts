@@ -4,11 +4,13 @@
  * change is durable (P1). All throw `StoreUnavailable` when nothing was written and the caller may try again.
  */
 import type { HeaderMap } from '../protocol/settings.ts';
+import type { DeadRunStore } from './dead-runs.ts';
 import type { FlowKey, FlowPin, Queue } from './lanes.ts';
 import type {
   Burial,
   Claimed,
   ClaimToken,
+  JournalPlace,
   LogDetail,
   LogState,
   Message,
@@ -21,6 +23,8 @@ import type {
   Standing,
   WorkerId,
 } from './model.ts';
+import type { RunLogStore } from './run-log-store.ts';
+import type { RunStore, WaiterStore } from './run-stores.ts';
 import type { Schedule, ScheduleChange, TriggeredMessage } from './schedules.ts';
 import type { Endpoint, EndpointSelector, UrlGroup, UrlGroupLimits } from './url-groups.ts';
 
@@ -32,12 +36,31 @@ export class StoreUnavailable extends Error {
   }
 }
 
-/** `held`: a lane has the message and lets it go by itself; otherwise it stands as was proposed. */
-export type AcceptedStanding = Standing['kind'] | 'held';
+/**
+ * `held`: a lane has the message and lets it go by itself; `dropped`: it was for the journal of a run that is over, and was
+ * not saved; otherwise it stands as was proposed.
+ */
+export type AcceptedStanding = Standing['kind'] | 'held' | 'dropped';
+
+/** How a message was saved. */
+export interface Saved {
+  standing: AcceptedStanding;
+  /** Present when it entered the journal of a run. */
+  journal?: JournalPlace;
+}
 
 export type Accepted =
-  | { kind: 'accepted'; standing: AcceptedStanding }
-  | { kind: 'duplicate'; messageId: MessageId }
+  | ({ kind: 'accepted' } & Saved)
+  /** A message, or an entry of its run's journal, stands for it already; or the run that it was to begin, which is named. */
+  | { kind: 'duplicate'; messageId: MessageId; run?: { id: string; createdAtMs: Millis } }
+  /** All messages of its publish are refused: the run of one of them is over. */
+  | { kind: 'runOver' }
+  /** Nothing of its publish was saved: a run of it is not as was supposed, and is to be read again. */
+  | { kind: 'runChanged' }
+  /** Nothing of its publish was saved: a run of it is to begin after `latestMs`, when the one before with its id began. */
+  | { kind: 'runTooEarly'; latestMs: Millis }
+  /** All messages of its publish are refused: the journal of a run would be too long. */
+  | { kind: 'journalFull'; limit: number }
   /** Its queue does not exist, and the project has as many as it may. */
   | { kind: 'tooManyQueues' }
   /** All messages of its publish are refused: they are more than the `remaining` ones that its project has left today. */
@@ -50,6 +73,8 @@ export interface StoreLimits {
   parallelismMax: number;
   /** Messages of a project on one day (UTC). A publish beyond it is refused; what else becomes a message only counts. */
   messagesPerDayMax: number;
+  /** Bytes of a run's journal as deliveries show it; more is refused. */
+  journalBytesMax: number;
 }
 
 /** The place of a settled message, for the next one of its lane. */
@@ -63,12 +88,14 @@ export interface Succession {
 export type Settled =
   /** The message was claimed anew or is gone; nothing was written (P6). */
   | { kind: 'stale' }
+  /** The run that was to end with it is not as was supposed; nothing was written: read the run again. */
+  | { kind: 'runChanged' }
   /**
    * `next`: the lane's next message, claimed in the same transaction under the token of the succession. `follows`: where
    * each message of `change.follows` stands, in their order; absent when there is none, or when a cancel took the place
    * of `change`.
    */
-  | { kind: 'saved'; next?: Claimed; follows?: AcceptedStanding[] };
+  | { kind: 'saved'; next?: Claimed; follows?: Saved[] };
 
 export interface ClaimRequest {
   worker: WorkerId;
@@ -410,8 +437,12 @@ export interface FlowKeyStore {
 /** What a store is to the composition root. */
 export interface Store
   extends MessageStore,
+    RunStore,
+    DeadRunStore,
+    WaiterStore,
     DeadMessageStore,
     LogStore,
+    RunLogStore,
     ProjectStore,
     UrlGroupStore,
     ScheduleStore,

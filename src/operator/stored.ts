@@ -1,7 +1,6 @@
 /** Carries out what the operator asks for, on an open store. */
 import { mintSigningKeys, type Sealer, sealKeys, unsealKeys } from '../accounts.ts';
 import { isDevelopmentProject } from '../config/development.ts';
-import type { ProjectId } from '../engine/model.ts';
 import type { Clock, Randomness } from '../engine/ports.ts';
 import type { Project, ProjectStore, SealedKeys, Token } from '../engine/stores.ts';
 import { isName } from '../protocol/names.ts';
@@ -18,7 +17,7 @@ import {
 
 /** Who must hear of a change before it is reported as done: what a running server keeps in memory. */
 export interface AccountsInMemory {
-  learnProject(projectId: ProjectId, sealed: SealedKeys): void;
+  learnProject(project: Pick<Project, 'projectId' | 'name'>, sealed: SealedKeys): void;
   admitStored(token: Token): void;
   forget(tokenHash: string): void;
 }
@@ -69,7 +68,7 @@ export class StoredAdministration implements Administration {
     const minted = sealKeys(mintSigningKeys(sealer.randomBytes), sealer);
     const { projectId } = await store.ensureProject(name, minted, clock.nowMs());
     const sealed = await store.signingKeys(projectId);
-    accounts?.learnProject(projectId, sealed);
+    accounts?.learnProject({ projectId, name }, sealed);
     return { name, signingKeys: unsealKeys(sealed, sealer) };
   }
 

@@ -10,6 +10,19 @@ export function textOrBase64(bytes: Uint8Array): { text: string } | { base64: st
   return isUtf8(bytes) ? { text: viewOf(bytes).toString('utf8') } : { base64: base64OfBytes(bytes) };
 }
 
+/** A character of UTF-8 has at most so many bytes. */
+const CHARACTER_BYTES_MAX = 4;
+
+/** The first `bytesMax` bytes, without the character that ends beyond them, as text; as base64 when they are none. */
+export function bodyText(bytes: Uint8Array, bytesMax = bytes.length): string {
+  if (bytes.length <= bytesMax) return isUtf8(bytes) ? viewOf(bytes).toString('utf8') : base64OfBytes(bytes);
+  for (let cut = 0; cut < CHARACTER_BYTES_MAX; cut++) {
+    const piece = bytes.subarray(0, Math.max(0, bytesMax - cut));
+    if (isUtf8(piece)) return viewOf(piece).toString('utf8');
+  }
+  return base64OfBytes(bytes.subarray(0, bytesMax));
+}
+
 /** Standard padded base64; `''` for no bytes. */
 export function base64OfBytes(bytes: Uint8Array): string {
   return viewOf(bytes).toString('base64');

@@ -25,6 +25,9 @@ export interface CallbackReport {
   createdAt: number;
   scheduleId?: string | undefined;
   callerIP?: string | undefined;
+  /** When it tells of the failure of a run (workflow.md 13.2). */
+  workflowRunId?: string | undefined;
+  workflowCreatedAt?: number | undefined;
 }
 
 /** The report as JSON. Put together as bytes, since the two bodies can be longer than any string may be. */

@@ -14,6 +14,8 @@ export interface OptionsInput {
   proxyHeaders: readonly string[];
   /** Default headers of the URL group that is published to (messaging.md 13, item 4). */
   groupDefaults?: HeaderMap | undefined;
+  /** Whom failures are told when there are options for that and no URL: of a workflow that is triggered, its own. */
+  failureUrl?: string;
 }
 
 /** One option's value and the name by which the caller knows it. */
@@ -84,8 +86,13 @@ class Collector {
     }
     const config = readConfigName(name);
     const value = trimBlanks(sent);
-    // Telemetry says something about the client, not about the message; an empty value counts as absent.
-    if (value === '' || config.option.startsWith('telemetry-')) return;
+    if (value === '') return; // counts as absent
+    if (config.option.startsWith('telemetry-')) {
+      // It says something about the client, not about the message, and so nothing of the dialect either.
+      if (config.option === 'telemetry-sdk')
+        keepBest(this.#scope.options, config.option, { value, header: config.display, rank: source });
+      return;
+    }
     if (source !== FROM_GROUP) {
       if (config.dialect === 'upstash') this.#sawUpstash = true;
       else this.#sawWaypost = true;
@@ -93,6 +100,8 @@ class Collector {
     const scope = this.#scopeOf(config);
     const rank = source + (config.dialect === 'upstash' ? 0 : 1);
     if (config.option === 'forward') forward(scope, config, value, rank);
+    else if (config.option === 'feature-set')
+      keepAll(scope.options, config.option, { value, header: config.display, rank });
     else keepBest(scope.options, config.option, { value, header: config.display, rank });
   }
 
@@ -124,6 +133,13 @@ function newScope(firstHeader: string): Scope {
 function keepBest(options: Map<string, Ranked<Given>>, option: string, given: Ranked<Given>): void {
   const known = options.get(option);
   if (known === undefined || given.rank < known.rank) options.set(option, given);
+}
+
+/** All of the best rank stay, as one list: some clients write each element on a line of its own (workflow.md 4.2). */
+function keepAll(options: Map<string, Ranked<Given>>, option: string, given: Ranked<Given>): void {
+  const known = options.get(option);
+  if (known !== undefined && known.rank === given.rank) known.value += `,${given.value}`;
+  else keepBest(options, option, given);
 }
 
 /** All values of the best rank stay: several lines of one name are several values. */

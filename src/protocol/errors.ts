@@ -24,11 +24,15 @@ const STATUS_BY_CODE = {
   invalid_body: 400,
   invalid_name: 400,
   invalid_request: 400,
+  /** Means nothing else to a workflow library, which then stops quietly (workflow.md 4.7). */
+  run_over: 400,
   unauthenticated: 401,
   forbidden: 403,
   not_found: 404,
   method_not_allowed: 405,
   quota_exceeded: 412,
+  /** What would be 400 elsewhere, in a request of a workflow that runs (workflow.md 4.7). */
+  unprocessable: 422,
   body_too_large: 413,
   headers_too_large: 431,
   rate_limited: 429,
@@ -46,4 +50,14 @@ export function invalidHeader(header: string, reason: string): ApiError {
 /** `quota <name> exceeded, current limit: <n>` (messaging.md 20.1). */
 export function quotaExceeded(quota: string, limit: number): ApiError {
   return new ApiError('quota_exceeded', `quota ${quota} exceeded, current limit: ${limit}`);
+}
+
+/** The answer to an append that names no run (workflow.md 4.4, item 1): there is none that could go on. */
+export function runIdMissing(): ApiError {
+  return new ApiError('run_over', 'failed to publish to url: a Workflow-RunId header must be provided');
+}
+
+/** The answer to what is meant for a workflow run that is over (workflow.md 4.4); clients know the text, article and all. */
+export function runOver(): ApiError {
+  return new ApiError('run_over', 'failed to publish to url: can not append to a a cancelled workflow');
 }

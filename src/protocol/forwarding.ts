@@ -27,14 +27,16 @@ export function forwardedHeaders(scope: Scope): HeaderMap {
   return map;
 }
 
-/** The above with `Content-Type`, unless that was forwarded itself (messaging.md 4.4, items 3 and 4). */
-export function explicitHeaders({ scope, contentType }: Configuration): HeaderMap {
+/**
+ * `forwarded`, of the message's own scope, with `Content-Type`, unless that was forwarded itself (messaging.md 4.4, items
+ * 3 and 4).
+ */
+export function explicitHeaders({ contentType }: Configuration, forwarded: HeaderMap): HeaderMap {
   if (contentType !== undefined && !isHeaderValue(contentType.value)) {
     throw invalidHeader(contentType.header, UNSENDABLE_VALUE);
   }
-  const map = forwardedHeaders(scope);
-  if (contentType !== undefined) map['Content-Type'] ??= [contentType.value];
-  return map;
+  if (contentType !== undefined) forwarded['Content-Type'] ??= [contentType.value];
+  return forwarded;
 }
 
 /**

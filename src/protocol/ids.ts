@@ -74,6 +74,11 @@ export function mintScheduleId(random: RandomBytes): string {
   return `scd_${randomBase58(OTHER_DIGITS, random)}`;
 }
 
+/** `wfr_…`, for a workflow run that nobody has named (workflow.md 2). */
+export function mintRunId(random: RandomBytes): string {
+  return `wfr_${randomBase58(21, random)}`;
+}
+
 /** Fills `digits` from `start` to `end`. A remainder of the byte alone would favour the first digits of the alphabet. */
 function fillRandom(digits: Uint8Array, start: number, end: number, random: RandomBytes): void {
   let at = start;

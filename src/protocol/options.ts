@@ -1,6 +1,7 @@
 import type { CallbackKind } from './config-names.ts';
 import { collectConfiguration, type Given, type OptionsInput, type Scope } from './config-scopes.ts';
 import { checkCron } from './cron-times.ts';
+import { prefixOf } from './dialect.ts';
 import { ApiError, invalidHeader, quotaExceeded } from './errors.ts';
 import { parseFlowControl } from './flow-control.ts';
 import { explicitHeaders, forwardedHeaders, withAllHeaders } from './forwarding.ts';
@@ -20,7 +21,19 @@ import {
   wordOf,
 } from './option-values.ts';
 import { parseRedaction } from './redaction.ts';
-import type { CallbackSettings, Deduplication, FlowControl, MessageSettings, PublishOptions } from './settings.ts';
+import type {
+  CallbackSettings,
+  Deduplication,
+  FlowControl,
+  HeaderMap,
+  MessageSettings,
+  PublishOptions,
+  RunWish,
+} from './settings.ts';
+import { withoutMarks, workflowHeaders } from './workflow/forwarded-headers.ts';
+import { fetchesCallResults, PROTOCOL_VERSION, RETRIES_DEFAULT } from './workflow/generations.ts';
+import { isSentByRun, refusedInRun } from './workflow/refusals.ts';
+import { featuresOf, readRunWish, readTriggerWish } from './workflow/run-wish.ts';
 
 export type { OptionsInput } from './config-scopes.ts';
 
@@ -35,15 +48,19 @@ export interface Quotas {
   timeoutMsMax: number;
 }
 
-/** How the request came in. A publish with a cron expression is read as a schedule (messaging.md 4.2). */
-export type OptionsContext = 'publish' | 'enqueue' | 'schedule';
+/**
+ * How the request came in. A publish with a cron expression is read as a schedule (messaging.md 4.2). A trigger begins a
+ * workflow run (workflow.md 5.2); a result is a message that a run has asked for (14.6, 14.8).
+ */
+export type OptionsContext = 'publish' | 'enqueue' | 'schedule' | 'trigger' | 'result';
 
 const CALLBACK_DEPTH_MAX = 3;
 
 /**
  * Reads everything that configures one message: request headers over query parameters over group defaults, in both
  * dialects (messaging.md 4, 9.4). Throws the first problem in the order of 4.2: 400 naming the header as the caller
- * knows it, and 412 for an exceeded quota only when nothing else is wrong (25). `nowMs` is the time of acceptance.
+ * knows it, and 412 for an exceeded quota only when nothing else is wrong (25). What a running workflow sends is never
+ * refused with 400 but when its run is over (workflow.md 4.7). `nowMs` is the time of acceptance.
  */
 export function readPublishOptions(
   input: OptionsInput,
@@ -51,13 +68,20 @@ export function readPublishOptions(
   quotas: Quotas,
   nowMs: number,
 ): PublishOptions {
-  return new OptionsReader(quotas, nowMs).read(input, context);
+  try {
+    return new OptionsReader(quotas, nowMs).read(input, context);
+  } catch (error) {
+    const isOfRun = context === 'result' || (context !== 'trigger' && isSentByRun(input));
+    throw isOfRun ? refusedInRun(error) : error;
+  }
 }
 
 class OptionsReader {
   readonly #quotas: Quotas;
   readonly #nowMs: number;
   #exceeded: ApiError | undefined;
+  /** Workflow messages, and their callbacks, have defaults and headers of their own. */
+  #isOfWorkflow = false;
 
   constructor(quotas: Quotas, nowMs: number) {
     this.#quotas = quotas;
@@ -70,12 +94,16 @@ class OptionsReader {
     const { scope, dialect } = configuration;
     const { options } = scope;
     const kind = context === 'publish' && options.has('cron') ? 'schedule' : context;
+    if (kind === 'enqueue') refuse(options.get('workflow-init'), ' for queues');
+    if (kind === 'schedule') refuse(options.get('workflow-init'), ' for schedules');
+    this.#isOfWorkflow = kind === 'trigger' || kind === 'result' || options.has('workflow-init');
 
     const method = methodOf(options.get('method'));
-    const explicitHeader = explicitHeaders(configuration);
+    const explicitHeader = explicitHeaders(configuration, this.#headersOf(scope));
     const takesAll = booleanOf(options.get('header-forward'));
     const header = takesAll ? withAllHeaders(explicitHeader, input) : explicitHeader;
-    const settings: MessageSettings = { dialect, maxRetries: this.#quotas.retriesDefault };
+    const retriesDefault = this.#isOfWorkflow ? RETRIES_DEFAULT : this.#quotas.retriesDefault;
+    const settings: MessageSettings = { dialect, maxRetries: retriesDefault };
     this.#readAttempts(scope, settings);
     const delay = options.get('delay');
     const notBefore = options.get('not-before');
@@ -84,11 +112,13 @@ class OptionsReader {
     if (kind === 'enqueue') refuse(notBefore, ' for queues');
     // Dropped in silence, it would deliver once what was meant to come again and again.
     if (kind === 'enqueue') refuse(options.get('cron'), ' for queues');
+    if (kind === 'trigger') refuse(options.get('cron'), ' for triggers');
     if (kind === 'schedule') refuse(notBefore, ' for schedules');
     const notBeforeMs = notBeforeOf(notBefore);
-    // Produced messages are never deduplicated (11, item 8).
-    const deduplication = kind === 'schedule' ? undefined : deduplicationOf(scope);
-    this.#readCallbacks(scope, settings, 1);
+    // Produced messages are never deduplicated (11, item 8), and a run knows its own (workflow.md 4.5, 4.6).
+    const isAsSent = kind === 'schedule' || this.#isOfWorkflow;
+    const deduplication = isAsSent ? undefined : deduplicationOf(scope);
+    this.#readCallbacks(scope, settings, 1, input.failureUrl);
     readPresentation(scope, settings);
 
     const read: PublishOptions = { method, header, explicitHeader, settings };
@@ -102,6 +132,9 @@ class OptionsReader {
     }
     if (deduplication !== undefined) read.deduplication = deduplication;
     if (kind === 'schedule') readSchedule(scope, read, this.#nowMs);
+    if (kind === 'trigger') read.run = readTriggerWish(scope);
+    else if (kind !== 'result' && this.#isOfWorkflow) read.run = readRunWish(scope, dialect);
+    if (this.#isOfWorkflow) asMessageOfRun(read, read.run, options.get('telemetry-sdk')?.value);
     if (this.#exceeded !== undefined) throw this.#exceeded;
     return read;
   }
@@ -127,16 +160,26 @@ class OptionsReader {
     if (retryDelayExpression !== undefined) settings.retryDelayExpression = retryDelayExpression;
   }
 
+  /** Those to forward with the message, published or callback. */
+  #headersOf(scope: Scope): HeaderMap {
+    return this.#isOfWorkflow ? workflowHeaders(scope) : forwardedHeaders(scope);
+  }
+
   /** `depth` counts from 1 for the callbacks of the published message. */
-  #readCallbacks(scope: Scope, settings: Pick<CallbackSettings, 'callback' | 'failureCallback'>, depth: number): void {
+  #readCallbacks(
+    scope: Scope,
+    settings: Pick<CallbackSettings, 'callback' | 'failureCallback'>,
+    depth: number,
+    failureUrl?: string,
+  ): void {
     const callback = this.#readCallback(scope, 'callback', depth);
     if (callback !== undefined) settings.callback = callback;
-    const failureCallback = this.#readCallback(scope, 'failure-callback', depth);
+    const failureCallback = this.#readCallback(scope, 'failure-callback', depth, failureUrl);
     if (failureCallback !== undefined) settings.failureCallback = failureCallback;
   }
 
-  /** Options without the URL of their callback are checked all the same, and then have no effect. */
-  #readCallback(parent: Scope, kind: CallbackKind, depth: number): CallbackSettings | undefined {
+  /** Options without the URL of their callback, and without one for that case, are checked all the same, and have no effect. */
+  #readCallback(parent: Scope, kind: CallbackKind, depth: number, urlDefault?: string): CallbackSettings | undefined {
     const given = parent.options.get(kind);
     const scope = parent.callbacks[kind];
     if (given === undefined && scope === undefined) return undefined;
@@ -146,21 +189,25 @@ class OptionsReader {
         `callbacks of callbacks end after ${CALLBACK_DEPTH_MAX} levels`,
       );
     }
-    const url = given === undefined ? '' : callbackUrlOf(given);
-    const settings: CallbackSettings = { url, method: 'POST', header: newHeaderMap() };
+    const url = given === undefined ? urlDefault : callbackUrlOf(given);
+    const settings: CallbackSettings = { url: url ?? '', method: 'POST', header: newHeaderMap() };
     if (scope !== undefined) this.#readCallbackOptions(scope, settings, depth);
-    return given === undefined ? undefined : settings;
+    return url === undefined ? undefined : settings;
   }
 
   #readCallbackOptions(scope: Scope, settings: CallbackSettings, depth: number): void {
     const { options } = scope;
     settings.method = methodOf(options.get('method'));
-    settings.header = forwardedHeaders(scope);
+    settings.header = this.#headersOf(scope);
     this.#readAttempts(scope, settings);
-    refuse(options.get('delay'), '');
-    refuse(options.get('not-before'), '');
+    if (!this.#isOfWorkflow) {
+      refuse(options.get('delay'), '');
+      refuse(options.get('not-before'), '');
+    }
     this.#readCallbacks(scope, settings, depth + 1);
     readPresentation(scope, settings);
+    const features = this.#isOfWorkflow ? featuresOf(scope) : undefined;
+    if (features !== undefined) settings.features = features;
   }
 
   #checkHorizon(delayMs: number, given: Given | undefined): void {
@@ -173,6 +220,22 @@ class OptionsReader {
   /** Remembers the first exceeded quota: quotas are reported after everything that is wrong with the request itself. */
   #exceed(quota: string, limit: number): void {
     this.#exceeded ??= quotaExceeded(quota, limit);
+  }
+}
+
+/**
+ * Leaves in the headers what a message of a run may carry; `run` is `undefined` for a result. `library` is what its sender
+ * calls itself.
+ */
+function asMessageOfRun(read: PublishOptions, run: RunWish | undefined, library: string | undefined): void {
+  const { callback } = read.settings;
+  if (callback?.features && !fetchesCallResults(library)) {
+    callback.features = callback.features.filter((feature) => feature !== 'LazyFetch');
+  }
+  read.header = withoutMarks(read.header, run?.kind === 'append' ? run.callType : 'step');
+  // A client that triggers over REST does not speak the protocol; the library behind the URL does.
+  if (run?.kind === 'start' && run.isRest) {
+    read.header[`${prefixOf(read.settings.dialect)}-Workflow-Sdk-Version`] = [PROTOCOL_VERSION];
   }
 }
 

@@ -53,6 +53,11 @@ export function redactDefaults(map: HeaderMap): HeaderMap {
     if (fields === undefined || !hasConfigPrefix(name) || readConfigName(name).option !== 'redact-fields') continue;
     redaction = joinRedactions(redaction, parseRedaction(fields, name));
   }
+  return redactConfigHeaders(map, redaction);
+}
+
+/** Config headers as views show them when messages made with them hide what `redaction` says; without one, `map` itself. */
+export function redactConfigHeaders(map: HeaderMap, redaction: Redaction | undefined): HeaderMap {
   if (redaction === undefined) return map;
   const shownMap = newHeaderMap();
   for (const [name, values] of Object.entries(map)) {

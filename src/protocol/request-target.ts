@@ -9,7 +9,7 @@ import { formDecode, percentDecode } from './percent-encoding.ts';
 export interface RequestTarget {
   /**
    * What to route on: fixed words in lower case, without query and trailing slashes; names and ids as they were sent, not decoded.
-   * `/v2/publish`, `/v2/enqueue/{queue}` and `/v2/schedules` for the routes that end in a destination.
+   * `/v2/publish`, `/v2/trigger`, `/v2/enqueue/{queue}` and `/v2/schedules` for the routes that end in a destination.
    */
   routePath: string;
   /** Raw text behind the route; `''` when it is missing. `undefined` on routes without a destination. */
@@ -20,7 +20,7 @@ export interface RequestTarget {
 
 /** Routes with their fixed words; `*` stands for a name or an id. Those with a destination are read before. */
 const ROUTES = [
-  '/v2/batch',
+  '/v2/batch/trigger',
   '/v2/messages/*/explain',
   '/v2/queues/*/pause',
   '/v2/queues/*/resume',
@@ -36,10 +36,24 @@ const ROUTES = [
   '/v2/flowcontrol/*/resetrate',
   '/v2/flowcontrol/*/reset',
   '/v2/globalparallelism',
+  '/v2/wait/*',
+  '/v2/notify/*/*',
+  '/v2/waiters/*',
+  '/v2/workflows/hooks/*/*/*',
   '/v2/keys/rotate',
   '/v2/rotate',
+  '/v2/workflows/runs/*',
+  '/v2/workflows/dlq/resume/*',
+  '/v2/workflows/dlq/restart/*',
+  '/v2/workflows/dlq/callback/*',
+  '/v2/workflows/dlq/delete/*',
+  '/v2/workflows/dlq/*',
   '/v2/logs',
   '/v2/events',
+  '/v2/workflows/logs',
+  '/v2/workflows/events',
+  '/v2/workflows/messagelogs',
+  '/v2/workflows/runs/*/explain',
 ];
 
 /** The words that may follow at one point of a path; `*` among them when an id may. */
@@ -60,13 +74,16 @@ for (const route of ROUTES) {
 
 /** Splits a raw request target, in origin-form or absolute-form. Only a POST to `/v2/schedules/…` carries a destination. */
 export function readTarget(rawTarget: string, method = 'POST'): RequestTarget {
-  const target = rawTarget.startsWith('/') ? rawTarget : originFormOf(rawTarget);
+  const target = pathAndQueryOf(rawTarget);
   const queryAt = target.indexOf('?');
   const path = queryAt < 0 ? target : target.slice(0, queryAt);
   const rawQuery = queryAt < 0 ? '' : target.slice(queryAt + 1);
 
   if (isAt(path, 0, '/v2/publish')) {
     return { routePath: '/v2/publish', rawDestination: path.slice('/v2/publish/'.length), rawQuery };
+  }
+  if (isAt(path, 0, '/v2/trigger')) {
+    return { routePath: '/v2/trigger', rawDestination: path.slice('/v2/trigger/'.length), rawQuery };
   }
   if (isAt(path, 0, '/v2/enqueue')) {
     const queueStart = '/v2/enqueue/'.length;
@@ -79,6 +96,11 @@ export function readTarget(rawTarget: string, method = 'POST'): RequestTarget {
     return { routePath: '/v2/schedules', rawDestination: path.slice('/v2/schedules/'.length), rawQuery };
   }
   return { routePath: routePathOf(path), rawDestination: undefined, rawQuery };
+}
+
+/** The raw target as it is in origin-form: path and query. */
+export function pathAndQueryOf(rawTarget: string): string {
+  return rawTarget.startsWith('/') ? rawTarget : originFormOf(rawTarget);
 }
 
 /** `http://host/path` to `/path`. What is neither form (`*`, `host:443`) stays as it is and matches no route. */

@@ -39,6 +39,95 @@ export interface CallbackSettings {
   flowControl?: FlowControl;
   callback?: CallbackSettings;
   failureCallback?: CallbackSettings;
+  /** What the receiver of a call's result can do (workflow.md 4.2, "callback groups"). */
+  features?: WorkflowFeature[];
+}
+
+/** What a client library can do (workflow.md 6); names that are not known here are not kept. */
+export type WorkflowFeature =
+  | 'LazyFetch'
+  | 'InitialBody'
+  | 'WF_NoDelete'
+  | 'WF_DetectTrigger'
+  | 'WF_TriggerOnConfig'
+  | 'WF_StepConfig';
+
+/** What a message is to the run that it belongs to (workflow.md 2). */
+export type CallType = 'step' | 'toCallback' | 'fromCallback' | 'failureCall' | 'stepConfig';
+
+/** What makes a message part of a workflow run: all of the run that its delivery needs to know. */
+export interface RunPart {
+  /** The key of the run's first message, by which the store knows the run. */
+  key: number;
+  /** `Upstash-Workflow-RunId`. */
+  id: string;
+  /** `Upstash-Workflow-CreatedAt`: with the id it identifies the run. */
+  createdAtMs: number;
+  /** `Upstash-Workflow-Url`. */
+  url: string;
+  callType: CallType;
+  /** On the first message of a run: whether it is known which library serves the URL (workflow.md 5.3). */
+  init?: 'known' | 'unknown';
+  /** Started by `/v2/trigger`: its first answer must come from a library that knows how (workflow.md 5.3). */
+  isRest?: true;
+  features: WorkflowFeature[];
+}
+
+/** The message that brings a run the result of a wait or an invocation, as far as it is known when that begins. */
+export interface ResultPart {
+  url: string;
+  header: HeaderMap;
+  settings: MessageSettings;
+}
+
+/** What a wait was registered with (workflow.md 14.6); the record's body is its step, verbatim. */
+export interface WaitPart {
+  eventId: string;
+  /** As it was sent, for the logs. */
+  timeout: string;
+  deadlineMs: number;
+  notified: ResultPart;
+  timedOut: ResultPart;
+  /** Header maps as `GET /v2/waiters` shows them. */
+  headers: HeaderMap;
+  timeoutHeaders: HeaderMap;
+  /** Base64; takes the place of the step in the message that tells of the time-out. */
+  timeoutBody?: string;
+}
+
+/** What was invoked (workflow.md 14.8); the record's body is the parent's step, verbatim. */
+export interface InvokePart {
+  runKey: number;
+  runId: string;
+  url: string;
+  createdAtMs: number;
+  result: ResultPart;
+}
+
+/** What a publish says of the run that it is for (workflow.md 4.2). */
+export type RunWish = RunStart | RunAppend;
+
+export interface RunStart {
+  kind: 'start';
+  /** Verbatim; absent: the server makes one. */
+  runId?: string;
+  features: WorkflowFeature[];
+  /** The body is an invocation, not the payload (workflow.md 14.8). */
+  isInvoke: boolean;
+  /** The second phase of a trigger: the library behind the URL makes itself known (workflow.md 5.3). */
+  isBySdk: boolean;
+  /** Its first delivery is to find out which library serves the URL. */
+  isUnknownSdk: boolean;
+  isRest: boolean;
+}
+
+export interface RunAppend {
+  kind: 'append';
+  runId: string;
+  /** Which incarnation of the run the sender belongs to, where it says so. */
+  createdAtMs?: number;
+  callType: 'step' | 'toCallback' | 'stepConfig';
+  features: WorkflowFeature[];
 }
 
 /** Everything about a message that never changes after publish, next to its destination, header map and body. */
@@ -58,6 +147,11 @@ export interface MessageSettings {
   endpointName?: string;
   queueName?: string;
   scheduleId?: string;
+  run?: RunPart;
+  /** Only in the record of a wait. */
+  wait?: WaitPart;
+  /** Only in the record of an invocation. */
+  invoke?: InvokePart;
 }
 
 /** How a publish asks not to be made twice (messaging.md 11). */
@@ -81,6 +175,8 @@ export interface PublishOptions {
   delayMs?: number;
   notBeforeMs?: number;
   deduplication?: Deduplication;
+  /** Present when the message belongs to a workflow run. */
+  run?: RunWish;
   /** Present when the publish is really a schedule creation: valid, and with a time to come. */
   cron?: string;
   scheduleId?: string;

@@ -13,11 +13,18 @@ import { reserve } from './sql/numbers.ts';
 import { addToken, ensureProject, noteTokenUse, removeToken, replaceSigningKeys } from './sql/projects.ts';
 import { release, releaseAll } from './sql/release.ts';
 import { dropExpired } from './sql/retention.ts';
+import { deleteDeadRuns } from './sql/runs/dead-runs.ts';
+import { type EndRunsAnswer, type EndRunsArgs, endAll } from './sql/runs/end.ts';
+import { cancelFailureCallback, repeatFailureCallback } from './sql/runs/failure-callbacks.ts';
+import { reviveRun } from './sql/runs/revive.ts';
 import { changeSchedules, deleteSchedule, saveSchedule } from './sql/schedules.ts';
 import { type SettleAnswer, type SettleArgs, settleAll } from './sql/settle.ts';
 import { addEndpoints, deleteUrlGroup, removeEndpoints, setGroupHeaders } from './sql/url-groups.ts';
+import { saveMail } from './sql/waiters/mail.ts';
+import { addWaiter } from './sql/waiters/register.ts';
+import { resolveWaiters } from './sql/waiters/waiters.ts';
 
-/** Commands that run one after the other. `accept` and `settle` are merged instead. */
+/** Commands that run one after the other. `accept`, `settle` and `endRuns` are merged instead. */
 const SINGLE = {
   claim,
   release,
@@ -26,6 +33,10 @@ const SINGLE = {
   reserveNumbers: ({ tx }: WriteContext, { count }: { count: number }) => reserve(tx, 'keys and tokens', count),
   deleteDead,
   reviveDead,
+  deleteDeadRuns,
+  reviveRun,
+  repeatFailureCallback,
+  cancelFailureCallback,
   ensureProject,
   addToken,
   removeToken,
@@ -38,6 +49,9 @@ const SINGLE = {
   saveSchedule,
   changeSchedules,
   deleteSchedule,
+  addWaiter,
+  resolveWaiters,
+  saveMail,
   saveQueue,
   setQueuePaused,
   deleteQueue,
@@ -56,6 +70,7 @@ type Single = typeof SINGLE;
 export type Writes = {
   accept: { args: AcceptArgs; answer: AcceptAnswer };
   settle: { args: SettleArgs; answer: SettleAnswer };
+  endRuns: { args: EndRunsArgs; answer: EndRunsAnswer };
 } & { [M in keyof Single]: { args: Parameters<Single[M]>[1]; answer: Awaited<ReturnType<Single[M]>> } };
 
 export type WriteMethod = keyof Writes;
@@ -123,20 +138,23 @@ function nothingDone(results: WriteResult[]): BatchOutcome {
 async function runAll(context: WriteContext, commands: readonly WriteCommand[]): Promise<WriteResult[]> {
   const accepts: AcceptArgs[] = [];
   const settlements: SettleArgs[] = [];
+  const ends: EndRunsArgs[] = [];
   for (const command of commands) {
     if (command.method === 'accept') accepts.push(command.args);
     else if (command.method === 'settle') settlements.push(command.args);
+    else if (command.method === 'endRuns') ends.push(command.args);
   }
-  const accepted = accepts.length > 0 ? await acceptAll(context, accepts) : [];
-  const settled = settlements.length > 0 ? await settleAll(context, settlements) : [];
+  const accepted = (accepts.length > 0 ? await acceptAll(context, accepts) : []).values();
+  const settled = (settlements.length > 0 ? await settleAll(context, settlements) : []).values();
+  const ended = (ends.length > 0 ? await endAll(context, ends) : []).values();
   const results: WriteResult[] = [];
-  let nextAccepted = 0;
-  let nextSettled = 0;
   for (const command of commands) {
     if (command.method === 'accept') {
-      results.push({ kind: 'answer', answer: accepted[nextAccepted++] ?? [] });
+      results.push({ kind: 'answer', answer: accepted.next().value ?? [] });
     } else if (command.method === 'settle') {
-      results.push({ kind: 'answer', answer: settled[nextSettled++] ?? { kind: 'stale' } });
+      results.push({ kind: 'answer', answer: settled.next().value ?? { kind: 'stale' } });
+    } else if (command.method === 'endRuns') {
+      results.push({ kind: 'answer', answer: ended.next().value ?? [] });
     } else {
       results.push({ kind: 'answer', answer: await runSingle(context, command) });
     }

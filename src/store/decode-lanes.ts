@@ -1,8 +1,8 @@
 /** How do the rows of lanes read in the engine's words? */
 import { type FlowKey, isWindowOpen, type Queue } from '../engine/lanes.ts';
 import type { Claimed, Millis } from '../engine/model.ts';
-import type { Accepted, LiveMessage } from '../engine/stores.ts';
-import type { AcceptedAs } from './sql/accept.ts';
+import type { Accepted, LiveMessage, Saved } from '../engine/stores.ts';
+import type { AcceptedAs, SavedAs } from './sql/accept.ts';
 import type { ClaimedRow } from './sql/claim.ts';
 import type { LiveRow, LiveRows } from './sql/find.ts';
 import type { FlowKeyView } from './sql/lanes/flow-commands.ts';
@@ -11,19 +11,29 @@ import type { QueueRow } from './sql/lanes/queue-commands.ts';
 import { decodeMessage } from './sql/rows.ts';
 
 export function decodeAccepted(as: AcceptedAs): Accepted {
-  if (as === 'tooManyQueues') return { kind: 'tooManyQueues' };
+  if (as === 'tooManyQueues' || as === 'runOver' || as === 'runChanged') return { kind: as };
   if (typeof as === 'string') return { kind: 'accepted', standing: as };
-  if ('duplicateOf' in as) return { kind: 'duplicate', messageId: as.duplicateOf };
-  return { kind: 'overDayLimit', ...as };
+  if ('standing' in as) return { kind: 'accepted', ...as };
+  if ('runTooEarly' in as) return { kind: 'runTooEarly', latestMs: as.runTooEarly };
+  if ('journalFull' in as) return { kind: 'journalFull', limit: as.journalFull };
+  if ('limit' in as) return { kind: 'overDayLimit', ...as };
+  const { messageId, run } = as.duplicateOf;
+  return { kind: 'duplicate', messageId, ...(run && { run }) };
+}
+
+export function decodeSaved(as: SavedAs): Saved {
+  return typeof as === 'string' ? { standing: as } : as;
 }
 
 export function decodeClaimed(row: ClaimedRow): Claimed {
-  return {
+  const claimed: Claimed = {
     message: decodeMessage(row),
     retried: row.retried,
     claimToken: row.claim_token,
     claimedAtMs: row.claimed_at_ms,
   };
+  if (row.journal_position !== null) claimed.journal = { position: row.journal_position, bytes: row.bytes };
+  return claimed;
 }
 
 export function decodeQueue(row: QueueRow): Queue {

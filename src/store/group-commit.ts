@@ -157,11 +157,25 @@ function weigh(command: WriteCommand): { rows: number; bytes: number } {
       const messages = command.args.changes.flatMap((change) => change.messages);
       return { rows: command.args.changes.length + messages.length, bytes: bodyBytes(messages) };
     }
+    case 'resolveWaiters': {
+      const results = command.args.resolutions.map(({ result }) => result);
+      return { rows: results.length, bytes: bodyBytes(results) };
+    }
+    case 'addWaiter': {
+      const { wait, taken } = command.args;
+      return { rows: 2, bytes: bodyBytes(taken ? [wait.record, taken.result] : [wait.record]) };
+    }
+    case 'saveMail':
+      return { rows: 1, bytes: command.args.body?.byteLength ?? 0 };
     case 'saveSchedule':
       return { rows: 2, bytes: bodyBytes([{ content: command.args.schedule.plan }]) };
     case 'settle': {
       const { events, follows = [] } = command.args.settlement.change;
       return { rows: 1 + follows.length, bytes: answerBytes(events) + bodyBytes(follows) };
+    }
+    case 'endRuns': {
+      const follows = command.args.endings.flatMap((end) => end.follows);
+      return { rows: command.args.endings.length + follows.length, bytes: bodyBytes(follows) };
     }
     case 'claim':
       return { rows: command.args.request.limit, bytes: 0 };

@@ -9,8 +9,15 @@ import { findQueue, listQueues } from './sql/lanes/queue-commands.ts';
 import { listLogs } from './sql/logs.ts';
 import type { Position } from './sql/page.ts';
 import { listProjects, listTokens, signingKeys } from './sql/projects.ts';
+import { activeRunKeys } from './sql/runs/active.ts';
+import { deadRunsAt, findFailureCallback, listDeadRuns, outlineJournal } from './sql/runs/dead-runs.ts';
+import { findActiveRun, findRecords, findRun, readJournal } from './sql/runs/find.ts';
+import { listHistories } from './sql/runs/run-histories.ts';
+import { listRunEvents } from './sql/runs/run-logs.ts';
 import { dueSchedules, findSchedule, listSchedules } from './sql/schedules.ts';
 import { findUrlGroup, listUrlGroups } from './sql/url-groups.ts';
+import { nextMail } from './sql/waiters/mail.ts';
+import { dueWaiters, listWaiters } from './sql/waiters/waiters.ts';
 
 const READS = {
   find,
@@ -22,14 +29,28 @@ const READS = {
   deadAt: (queries: Queries, args: { projectId: number; places: Position[] }) =>
     deadAt(queries, args.projectId, args.places),
   listLogs,
+  listRunEvents,
+  listHistories,
   listProjects: (queries: Queries, _args: Record<never, never>) => listProjects(queries),
   listTokens: (queries: Queries, _args: Record<never, never>) => listTokens(queries),
   signingKeys,
+  activeRunKeys,
+  listDeadRuns,
+  deadRunsAt,
+  findFailureCallback,
+  outlineJournal,
   findUrlGroup,
   listUrlGroups,
   findSchedule,
   listSchedules,
   dueSchedules,
+  findActiveRun,
+  findRun,
+  findRecords,
+  readJournal,
+  nextMail,
+  listWaiters,
+  dueWaiters,
   findQueue,
   listQueues,
   findKey,
@@ -53,8 +74,16 @@ export const LONG_READS: ReadonlySet<ReadMethod> = new Set<ReadMethod>([
   'listDead',
   'deadAt',
   'listLogs',
+  'activeRunKeys',
+  'listDeadRuns',
+  'deadRunsAt',
+  'outlineJournal',
+  'listRunEvents',
+  'listHistories',
   'listUrlGroups',
   'listSchedules',
+  'readJournal',
+  'listWaiters',
   'findQueue',
   'listQueues',
   'findKey',

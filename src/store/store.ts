@@ -3,6 +3,14 @@
  * are encoded before they go to the database's thread and decoded when they come back.
  */
 
+import type {
+  ActiveRunFilter,
+  DeadRun,
+  DeadRunFilter,
+  OutlinedEntry,
+  Revival,
+  RevivedAs,
+} from '../engine/dead-runs.ts';
 import type { FlowKey, FlowPin, Queue } from '../engine/lanes.ts';
 import type {
   ClaimToken,
@@ -12,8 +20,11 @@ import type {
   Millis,
   NewMessage,
   ProjectId,
+  RunEnding,
   Settlement,
 } from '../engine/model.ts';
+import type { RunEvent, RunEventFilter, RunFilter } from '../engine/run-log-store.ts';
+import type { EndedAs, Mail, NewWaiter, Waiter, Waiting } from '../engine/run-stores.ts';
 import type { Schedule, ScheduleChange } from '../engine/schedules.ts';
 import type {
   Accepted,
@@ -31,6 +42,7 @@ import type {
   Page,
   PageRequest,
   Project,
+  Saved,
   ScheduleView,
   SealedKeys,
   Settled,
@@ -44,9 +56,14 @@ import { decodeCursor, dlqIdOf, encodeCursor } from '../protocol/cursor.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { keyOfMessageId } from '../protocol/ids.ts';
 import type { HeaderMap } from '../protocol/settings.ts';
+import type { RunHistory } from '../workflow/history.ts';
+import type { JournalEntry, Run, RunKey } from '../workflow/model.ts';
 import type { WriteMethod, Writes } from './batch.ts';
-import { decodeAccepted, decodeClaimed, decodeFlowKey, decodeLive, decodeQueue } from './decode-lanes.ts';
+import { decodeDeadRuns, decodeOutline, decodeRevived, encodeRevival } from './dead-run-codec.ts';
+import { decodeAccepted, decodeClaimed, decodeFlowKey, decodeLive, decodeQueue, decodeSaved } from './decode-lanes.ts';
+import { decodeHistories, decodeRunEvents } from './decode-run-logs.ts';
 import type { ReadMethod, Reads } from './reads.ts';
+import { decodeHeader, encodeBytes, encodeHeader } from './sql/content-rows.ts';
 import type { DeadRow } from './sql/dead.ts';
 import type { PageRows, Position, Slice } from './sql/page.ts';
 import {
@@ -54,20 +71,21 @@ import {
   codeOfLogState,
   decodeBurial,
   decodeDetail,
-  decodeHeader,
   decodeMessage,
-  encodeHeader,
   encodeNewMessage,
   encodeSettlement,
   logStateOf,
 } from './sql/rows.ts';
+import { encodeEnding } from './sql/runs/ending-rows.ts';
+import { decodeJournalEntry, decodeRun, FAILURE_STATE, RUN_STATE } from './sql/runs/run-rows.ts';
 import { decodeSchedule, decodeScheduleViews, encodeSchedule, encodeScheduleChange } from './sql/schedule-rows.ts';
 import type { UrlGroupRow } from './sql/url-groups.ts';
+import { decodeMail, decodeWaiter, decodeWaiting, encodeWait } from './waiter-codec.ts';
 
 /** Windows of a list that one page may look through for rows that match (`WINDOW` in sql/page.ts rows each). */
 const WINDOWS_MAX = 50;
 
-const UNLIMITED: StoreLimits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0 };
+const UNLIMITED: StoreLimits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0, journalBytesMax: 0 };
 
 /** Messages cancelled in one transaction, about a millisecond of work: publishes wait for no more of them. */
 const CANCELLED_TOGETHER = 50;
@@ -123,11 +141,48 @@ export class SqlStore implements Store {
     const args: Writes['settle']['args'] = { settlement: encodeSettlement(settlement), limits: this.#limits, nowMs };
     if (succession) args.succession = succession;
     const answer = await this.#connection.write('settle', args);
-    if (answer.kind === 'stale') return answer;
+    if (answer.kind !== 'saved') return answer;
     const settled: Settled = { kind: 'saved' };
     if (answer.next) settled.next = decodeClaimed(answer.next);
-    if (answer.follows) settled.follows = answer.follows;
+    if (answer.follows) settled.follows = answer.follows.map(decodeSaved);
     return settled;
+  }
+
+  async findActiveRun(projectId: ProjectId, id: string): Promise<Run | undefined> {
+    const row = await this.#connection.read('findActiveRun', { projectId, id });
+    return row === null ? undefined : decodeRun(row);
+  }
+
+  async findRun(projectId: ProjectId, key: RunKey): Promise<Run | undefined> {
+    const row = await this.#connection.read('findRun', { projectId, key });
+    return row === null ? undefined : decodeRun(row);
+  }
+
+  async readJournal(
+    runKey: RunKey,
+    { afterPosition = -1, toPosition = Number.MAX_SAFE_INTEGER }: { afterPosition?: number; toPosition?: number } = {},
+  ): Promise<JournalEntry[]> {
+    const rows = await this.#connection.read('readJournal', { runKey, afterPosition, toPosition });
+    return rows.map(decodeJournalEntry);
+  }
+
+  async findRecords(projectId: ProjectId, keys: MessageKey[]): Promise<Message[]> {
+    if (keys.length === 0) return [];
+    return (await this.#connection.read('findRecords', { projectId, keys })).map(decodeMessage);
+  }
+
+  async endRuns(endings: { ending: RunEnding; follows: NewMessage[] }[], nowMs: Millis): Promise<EndedAs[]> {
+    const answers = await this.#connection.write('endRuns', {
+      endings: endings.map(({ ending, follows }) => ({
+        ending: encodeEnding(ending),
+        follows: follows.map(encodeNewMessage),
+      })),
+      limits: this.#limits,
+      nowMs,
+    });
+    return answers.map((answer) =>
+      answer.kind === 'ended' ? { kind: 'ended', follows: answer.follows.map(decodeSaved) } : answer,
+    );
   }
 
   release(claims: { key: MessageKey; claimToken: ClaimToken }[], nowMs: Millis): Promise<void> {
@@ -275,6 +330,118 @@ export class SqlStore implements Store {
     });
   }
 
+  activeRunKeys(
+    projectId: ProjectId,
+    filter: ActiveRunFilter,
+    { afterKey, limit }: { afterKey: RunKey; limit: number },
+  ): Promise<{ keys: RunKey[]; nextAfterKey?: RunKey }> {
+    return this.#connection.read('activeRunKeys', { projectId, filter, afterKey, limit });
+  }
+
+  async listDeadRuns(projectId: ProjectId, filter: DeadRunFilter, page: PageRequest): Promise<Page<DeadRun>> {
+    const { failureCallback, fromMs: _from, toMs: _to, ...attributes } = filter;
+    return this.#readPage(filter, page, async (slice) => {
+      const read = await this.#connection.read('listDeadRuns', {
+        projectId,
+        filter: attributes,
+        slice,
+        ...(failureCallback && { failureStates: failureCallback.map((state) => FAILURE_STATE[state]) }),
+      });
+      const { rows: _rows, contents: _contents, answers: _answers, ...rest } = read;
+      return { ...rest, items: decodeDeadRuns(read) };
+    });
+  }
+
+  async findDeadRuns(projectId: ProjectId, dlqIds: string[]): Promise<DeadRun[]> {
+    const places = placesOf(dlqIds);
+    if (places.length === 0) return [];
+    return decodeDeadRuns(await this.#connection.read('deadRunsAt', { projectId, places }));
+  }
+
+  async deleteDeadRuns(projectId: ProjectId, dlqIds: string[]): Promise<number> {
+    const places = placesOf(dlqIds);
+    if (places.length === 0) return 0;
+    return this.#connection.write('deleteDeadRuns', { projectId, places });
+  }
+
+  async outlineJournal(runKey: RunKey): Promise<OutlinedEntry[]> {
+    return (await this.#connection.read('outlineJournal', { runKey })).map(decodeOutline);
+  }
+
+  async reviveRun(revival: Revival, nowMs: Millis): Promise<RevivedAs> {
+    const place = placeOf(revival.dlqId);
+    if (!place) return { kind: 'missing' };
+    const args = { ...encodeRevival(revival), place, limits: this.#limits, nowMs };
+    return decodeRevived(await this.#connection.write('reviveRun', args));
+  }
+
+  async findFailureCallback(projectId: ProjectId, dlqId: string): Promise<Message | undefined> {
+    const place = placeOf(dlqId);
+    const row = place && (await this.#connection.read('findFailureCallback', { projectId, place }));
+    return row ? decodeMessage(row) : undefined;
+  }
+
+  async repeatFailureCallback(
+    projectId: ProjectId,
+    dlqId: string,
+    message: NewMessage,
+    nowMs: Millis,
+  ): Promise<Saved | 'missing' | 'notFailed'> {
+    const place = placeOf(dlqId);
+    if (!place) return 'missing';
+    const args = { projectId, place, message: encodeNewMessage(message), limits: this.#limits, nowMs };
+    const answer = await this.#connection.write('repeatFailureCallback', args);
+    return answer === 'missing' || answer === 'notFailed' ? answer : { standing: answer };
+  }
+
+  async cancelFailureCallback(
+    projectId: ProjectId,
+    dlqId: string,
+    nowMs: Millis,
+  ): Promise<'canceled' | 'missing' | 'notInProgress'> {
+    const place = placeOf(dlqId);
+    if (!place) return 'missing';
+    return this.#connection.write('cancelFailureCallback', { projectId, place, limits: this.#limits, nowMs });
+  }
+
+  async listRunEvents(projectId: ProjectId, filter: RunEventFilter, page: PageRequest): Promise<Page<RunEvent>> {
+    const { messageId, state, fromMs: _from, toMs: _to, ...attributes } = filter;
+    const messages = messageId && { ids: messageId, keys: keysOf(messageId) };
+    return this.#readPage(filter, page, async (slice) => {
+      const rows = await this.#connection.read('listRunEvents', {
+        projectId,
+        filter: attributes,
+        slice,
+        ...(messages && { messages }),
+        ...(state && { states: state.map(codeOfLogState) }),
+      });
+      const { next, windowEnd, bytes } = rows;
+      return { items: decodeRunEvents(rows), bytes, ...(next && { next }), ...(windowEnd && { windowEnd }) };
+    });
+  }
+
+  async listRunHistories(
+    projectId: ProjectId,
+    filter: RunFilter,
+    page: PageRequest,
+    bodyBytesMax?: number,
+  ): Promise<Page<RunHistory>> {
+    const { messageId, state, fromMs: _from, toMs: _to, ...attributes } = filter;
+    const messages = messageId && { ids: messageId, keys: keysOf(messageId) };
+    return this.#readPage(filter, page, async (slice) => {
+      const rows = await this.#connection.read('listHistories', {
+        projectId,
+        filter: attributes,
+        slice,
+        ...(messages && { messages }),
+        ...(state && { states: state.map((name) => RUN_STATE[name]) }),
+        ...(bodyBytesMax !== undefined && { bodyBytesMax }),
+      });
+      const { next, windowEnd, bytes } = rows;
+      return { items: decodeHistories(rows), bytes, ...(next && { next }), ...(windowEnd && { windowEnd }) };
+    });
+  }
+
   ensureProject(name: string, signingKeys: SealedKeys, nowMs: Millis): Promise<Project> {
     return this.#connection.write('ensureProject', { name, signingKeys, nowMs });
   }
@@ -383,6 +550,65 @@ export class SqlStore implements Store {
       due: due.map((row) => ({ schedule: decodeSchedule(row), isBusy: row.busy === 1 })),
       nextAtMs: nextAtMs ?? undefined,
     };
+  }
+
+  async nextMail(runKey: RunKey, eventId: string): Promise<Mail | undefined> {
+    const row = await this.#connection.read('nextMail', { runKey, eventId });
+    return row === null ? undefined : decodeMail(row);
+  }
+
+  async addWaiter(
+    waiter: NewWaiter,
+    taken: { mailKey: number; result: NewMessage } | undefined,
+    nowMs: Millis,
+  ): Promise<Waiting> {
+    const answer = await this.#connection.write('addWaiter', {
+      wait: encodeWait(waiter),
+      taken: taken ? { mailKey: taken.mailKey, result: encodeNewMessage(taken.result) } : null,
+      limits: this.#limits,
+      nowMs,
+    });
+    return decodeWaiting(answer);
+  }
+
+  async listWaiters(
+    projectId: ProjectId,
+    eventId: string,
+    { runKey = null, afterKey = -1, count }: { runKey?: RunKey | null; afterKey?: MessageKey; count: number },
+  ): Promise<Waiter[]> {
+    const rows = await this.#connection.read('listWaiters', { projectId, eventId, runKey, afterKey, count });
+    return rows.map(decodeWaiter);
+  }
+
+  async resolveWaiters(
+    resolutions: { waiterKey: MessageKey; result: NewMessage }[],
+    nowMs: Millis,
+  ): Promise<(Saved | 'gone')[]> {
+    const answers = await this.#connection.write('resolveWaiters', {
+      resolutions: resolutions.map(({ waiterKey, result }) => ({ waiterKey, result: encodeNewMessage(result) })),
+      limits: this.#limits,
+      nowMs,
+    });
+    return answers.map((saved) => (saved === null ? 'gone' : decodeSaved(saved)));
+  }
+
+  saveMail(
+    projectId: ProjectId,
+    runKey: RunKey,
+    eventId: string,
+    { key, body }: Mail,
+    mailMax: number,
+  ): Promise<'saved' | 'over' | 'waited' | 'tooMuch'> {
+    const mail = { projectId, runKey, eventId, key, body: encodeBytes(body), mailMax };
+    return this.#connection.write('saveMail', mail);
+  }
+
+  async dueWaiters(request: {
+    nowMs: Millis;
+    limit: number;
+  }): Promise<{ due: Waiter[]; nextAtMs: Millis | undefined }> {
+    const { due, nextAtMs } = await this.#connection.read('dueWaiters', request);
+    return { due: due.map(decodeWaiter), nextAtMs: nextAtMs ?? undefined };
   }
 
   saveQueue(

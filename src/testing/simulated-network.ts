@@ -17,7 +17,8 @@ export type Reply =
   /** The request never leaves, and never could. */
   | { kind: 'unsendable' };
 
-export type Endpoint = (attempt: Readonly<Attempt>) => Reply;
+/** One that has something to do before it answers promises its reply; one that never answers, never does. */
+export type Endpoint = (attempt: Readonly<Attempt>) => Reply | Promise<Reply>;
 
 /** One attempt as an all-seeing observer notes it. Times are wall-clock times. */
 export interface Attempt {
@@ -28,6 +29,8 @@ export interface Attempt {
   retried: number;
   claimToken: ClaimToken;
   claimedAtMs: Millis;
+  /** What was sent. */
+  claimed: Claimed;
   /** Which sender made it. */
   sender: number;
   sentAtMs: Millis;
@@ -69,12 +72,16 @@ export class SimulatedNetwork {
     return new SimulatedSender(this.#senders, this.#clock, this.#settings, this);
   }
 
-  /** Lets the endpoint see `attempt`. */
-  arrive(attempt: Attempt): Reply {
+  /** Lets the endpoint see `attempt`, and `answer` it. */
+  arrive(attempt: Attempt, answer: (reply: Reply) => void): void {
     const endpoint = this.#endpointByOrigin.get(attempt.origin);
-    const reply: Reply = endpoint ? endpoint(attempt) : { kind: 'reset', afterMs: 0 };
-    attempt.reply = reply;
-    return reply;
+    const answerWith = (reply: Reply) => {
+      attempt.reply = reply;
+      answer(reply);
+    };
+    const reply = endpoint ? endpoint(attempt) : ({ kind: 'reset', afterMs: 0 } as const);
+    if (reply instanceof Promise) void reply.then(answerWith);
+    else answerWith(reply);
   }
 }
 
@@ -119,9 +126,10 @@ export class SimulatedSender implements Delivery {
       timers.push(this.#clock.startTimer(limitMs, () => end(unreachable('timeout'))));
       // Not among `timers`: what was sent arrives, even when its sender has given up.
       this.#clock.startTimer(this.#settings.travelMs(), () => {
-        const reply = this.#network.arrive(attempt);
-        const afterMs = reply.kind === 'answer' || reply.kind === 'reset' ? reply.afterMs : 0;
-        if (reply.kind !== 'silence') timers.push(this.#clock.startTimer(afterMs, () => end(outcomeOf(reply))));
+        this.#network.arrive(attempt, (reply) => {
+          const afterMs = reply.kind === 'answer' || reply.kind === 'reset' ? reply.afterMs : 0;
+          if (reply.kind !== 'silence') timers.push(this.#clock.startTimer(afterMs, () => end(outcomeOf(reply))));
+        });
       });
     });
   }
@@ -134,7 +142,7 @@ export class SimulatedSender implements Delivery {
     const { message, retried, claimToken, claimedAtMs } = claimed;
     const { id: messageId, url, origin, body } = message;
     const sentAtMs = this.#clock.nowMs();
-    const made = { messageId, url, origin, bodyBytes: body.length, retried, claimToken, claimedAtMs };
+    const made = { messageId, url, origin, bodyBytes: body.length, retried, claimToken, claimedAtMs, claimed };
     const attempt: Attempt = { ...made, sender: this.number, sentAtMs };
     this.#network.attempts.push(attempt);
     this.running.set(attempt, claimed);

@@ -15,7 +15,7 @@ afterAll(() => world.close());
 const PATHS = [
   '/v2/publish/', '/v2/batch', '/v2/messages', '/v2/messages/', '/v2/dlq', '/v2/dlq/', '/v2/dlq/retry', '/v2/dlq/retry/',
   '/v2/logs', '/v2/events', '/v2/keys', '/v2/topics', '/v2/topics/', '/v2/enqueue/q/', '/v2/enqueue/', '/v2/schedules', '/v2/schedules/',
-  '/v2/queues', '/v2/queues/', '/v2/flowControl', '/v2/flowControl/', '/v2/flowcontrol//pin', '/v2/globalParallelism', '/healthz', '/', '//', 'http://h', '*',
+  '/v2/queues', '/v2/queues/', '/v2/flowControl', '/v2/flowControl/', '/v2/flowcontrol//pin', '/v2/globalParallelism', '/v2/workflows/runs', '/v2/workflows/runs/', '/v2/workflows/dlq', '/v2/workflows/dlq/', '/v2/workflows/dlq/resume/', '/healthz', '/', '//', 'http://h', '*',
 ]; // biome-ignore format: a list of starting points
 const WORDS = [
   'https://slow.example/x', 'http:/h', 'https://[::1', 'https://a b', 'http://h:0/', '%2F', '%', '%ff', '..', '//', '?', '&', '=', '#', ';', '\x80\xff',
@@ -41,12 +41,16 @@ const TARGETS = [
   ['POST', '/v2/enqueue/q/https://slow.example/'], ['POST', '/v2/queues'], ['GET', '/v2/queues'], ['GET', '/v2/queues/q'], ['DELETE', '/v2/queues/q'],
   ['POST', '/v2/queues/q/pause'], ['POST', '/v2/queues/q/resume'], ['GET', '/v2/flowControl'], ['GET', '/v2/flowControl/k'],
   ['POST', '/v2/flowControl/k/pause'], ['POST', '/v2/flowControl/k/resume'], ['POST', '/v2/flowControl/k/pin'], ['POST', '/v2/flowControl/k/unpin'],
+  ['GET', '/v2/workflows/runs/wfr_1'], ['DELETE', '/v2/workflows/runs/wfr_1'], ['DELETE', '/v2/workflows/runs'], ['GET', '/v2/workflows/dlq'], ['GET', '/v2/workflows/dlq/1-1'],
+  ['DELETE', '/v2/workflows/dlq'], ['DELETE', '/v2/workflows/dlq/1-1'], ['POST', '/v2/workflows/dlq/resume'], ['POST', '/v2/workflows/dlq/restart/1-1'],
+  ['POST', '/v2/workflows/dlq/callback/1-1'], ['DELETE', '/v2/workflows/dlq/callback/1-1'],
   ['POST', '/v2/flowControl/k/resetRate'], ['POST', '/v2/flowControl/k/reset'], ['GET', '/v2/globalParallelism'],
 ] as const;
 // biome-ignore format: a list of starting points
 const NAMES = [
   'upstash-retries', 'upstash-delay', 'upstash-label', 'Upstash-Forward-X', 'label', 'url', 'count', 'cursor', 'order', 'state',
   'fromDate', 'messageId', 'messageIds', 'dlqIds', 'responseStatus', 'callerIp', 'host', 'other', 'queueName', 'flowControlKey',
+  'workflowRunIds', 'workflowUrl', 'workflowUrlExactMatch', 'workflowRunId', 'workflowCreatedAt', 'failureFunctionState', 'cancel', 'source',
   'search', 'parallelism', 'rate', 'period', 'upstash-flow-control-key', 'upstash-flow-control-value',
 ];
 

@@ -9,7 +9,7 @@ import type { ConfigHeader } from '../../src/api/config-headers.ts';
 import { filterShapes } from '../../src/api/filter-shapes.ts';
 import type { Route } from '../../src/api/route.ts';
 import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
-import { bodyOf, CANARY, furnish, type Ids, kindOf, queryOf } from './support/belongings.ts';
+import { bodyOf, CANARY, furnish, type Ids, isNaming, pathOf, queryOf } from './support/belongings.ts';
 import { LIMITS, OTHER_TOKEN, openWorld, type Reply, TOKEN, type World } from './support/world.ts';
 
 const table = await (async () => {
@@ -53,7 +53,7 @@ describe.each(named)('%s', (_name, route) => {
 
 it('shows the owner all of it', async () => {
   const view = await ownersView();
-  for (const route of table.filter((each) => each.access === 'read' && kindOf(each) !== undefined)) {
+  for (const route of table.filter((each) => each.access === 'read' && isNaming(each))) {
     expect(view[route.path], route.path).toMatch(/^200 /);
   }
   expect(Object.values(view).filter((text) => text.includes(CANARY)).length).toBeGreaterThan(5);
@@ -79,15 +79,15 @@ it('keeps signing keys apart: those of one project are not shown to another, how
 /** Each way in which a route can be pointed at the things called `ids`; the last one is what the owner can do, too. */
 function requestsFor(route: Route, things: Ids): InjectOptions[] {
   const { method, path, takes } = route;
-  const kind = kindOf(route);
-  const base = path.replace(/:\w+/, encodeURIComponent(kind === undefined ? '' : (things[kind] ?? '')));
+  const base = pathOf(route, things);
   const payload = bodyOf(route, things);
   const headers = takes?.configHeaders ? configHeaders(takes.configHeaders, things) : {};
+  // The name of a run that is active is refused.
+  if (path.startsWith('/v2/workflows/dlq/')) delete headers['Upstash-Workflow-RunId'];
   const request = (url: string): InjectOptions => ({ method, url, headers, ...(payload ? { payload } : {}) });
-  const urls = path.endsWith('*')
-    ? [base.replace('*', 'https://ok.example/'), base.replace('*', things['topics'] ?? '')]
-    : [base];
-  if (!takes?.filters) return urls.map((url) => request(`${url}?${queryOf(route)}`));
+  const destinations = ['https://ok.example/', ...(path.startsWith('/v2/trigger/') ? [] : [things['topics'] ?? ''])];
+  const urls = path.endsWith('*') ? destinations.map((destination) => base.replace('*', destination)) : [base];
+  if (!takes?.filters) return urls.map((url) => request(`${url}?${queryOf(route, things)}`));
   const filters = new Set(filterShapes(takes.filters.use, takes.filters.amount).map(({ name }) => name));
   const naming = [
     ...(filters.has('messageIds') ? [`messageIds=${things['messages']}`] : []),
@@ -104,6 +104,7 @@ function configHeaders(known: readonly ConfigHeader[], things: Ids): Record<stri
     'Upstash-Flow-Control-Value': 'parallelism=1',
     'Upstash-Schedule-Id': things['schedules'] ?? '',
     'Upstash-Queue-Name': things['queues'] ?? '',
+    'Upstash-Workflow-RunId': things['workflows'] ?? '',
   };
   const names = new Set(known.map(({ name }) => name));
   return Object.fromEntries(Object.entries(naming).filter(([name]) => names.has(name)));
@@ -133,7 +134,7 @@ function otherThan(id: string): string {
 /** What two answers must have in common: all but the names that were asked for and what is made anew each time. */
 function withoutIds({ status, text }: Reply, asked: Ids): [number, string] {
   const named = Object.values(asked).reduce((rest, id) => rest.replaceAll(id, '<id>'), text);
-  return [status, named.replace(/\b(msg|scd|sig)_\w+/g, '<new>')];
+  return [status, named.replace(/\b(msg|scd|sig|wfr)_[\w-]+/g, '<new>')];
 }
 
 function pairs<T>(left: readonly T[], right: readonly T[]): [T, T][] {

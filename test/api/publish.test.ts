@@ -148,7 +148,8 @@ describe('a publish is refused, and stores nothing, with', () => {
     ['upstash-callback', 'nowhere', 400, /^invalid Upstash-Callback: endpoint has invalid scheme/],
     ['upstash-failure-callback-delay', '1s', 400, /^Upstash-Failure-Callback-Delay is not supported$/],
     ['upstash-cron', '* * * *', 400, /^Invalid cron expression expected exactly 5 fields, found 4/],
-    ['upstash-workflow-runid', 'wfr_1', 400, /workflow-runid is not available in this version$/i],
+    ['upstash-workflow-init', 'maybe', 400, /^invalid Upstash-Workflow-Init: must be true or false/],
+    ['upstash-workflow-init', 'false', 400, /a Workflow-RunId header must be provided$/],
   ])('%s: %s', async (name, value, status, error) => {
     await expectRefused(post('https://slow.example/', { [name]: value }), status, error);
   });

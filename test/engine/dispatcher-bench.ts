@@ -2,6 +2,7 @@
 import { Dispatcher } from '../../src/engine/dispatcher.ts';
 import type { Message } from '../../src/engine/model.ts';
 import { Numbers } from '../../src/engine/numbers.ts';
+import { JournalBodies } from '../../src/engine/runs/journal-bodies.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
@@ -19,6 +20,7 @@ const SETTINGS: EngineSettings = {
   dlqRetentionMs: 1e9,
   retentionIntervalMs: 1e9,
   acceptsWaitingMax: 100,
+  lazyFetchBytes: 3 * 1024 * 1024,
 };
 
 export interface Bench {
@@ -45,7 +47,9 @@ export function bench(options: { settings?: Partial<EngineSettings>; parkedOrigi
   const settings = { ...SETTINGS, ...options.settings };
   const numbers = new Numbers(store);
   const randomness = new SeededRandom(1);
-  const deps = { store, numbers, clock, randomness, delivery: network.connect(), log, settings, worker: 'worker-1' };
+  const bodies = new JournalBodies(store);
+  const delivery = network.connect();
+  const deps = { store, bodies, numbers, clock, randomness, delivery, log, settings, worker: 'worker-1' };
   const dispatcher = new Dispatcher(deps, options.parkedOrigins ?? []);
   const sent = () => network.attempts.map(({ messageId }) => Number(messageId.slice('msg_'.length)));
   return { clock, store, network, dispatcher, numbers, warnings, sent };

@@ -28,6 +28,7 @@ const SETTINGS: EngineSettings = {
   dlqRetentionMs: 2 * DAY_MS,
   retentionIntervalMs: HOUR_MS,
   acceptsWaitingMax: 3,
+  lazyFetchBytes: 3 * 1024 * 1024,
 };
 
 interface Bench {

@@ -8,6 +8,7 @@ import type {
   NewMessage,
   Settlement,
 } from '../../src/engine/model.ts';
+import type { RunStore } from '../../src/engine/run-stores.ts';
 import {
   type ClaimAnswer,
   type ClaimRequest,
@@ -24,7 +25,8 @@ interface Row {
   claimToken?: ClaimToken;
 }
 
-type DispatcherStore = Pick<MessageStore, 'claim' | 'settle' | 'release' | 'reserveNumbers'>;
+type DispatcherStore = Pick<MessageStore, 'claim' | 'settle' | 'release' | 'reserveNumbers'> &
+  Pick<RunStore, 'findRun' | 'findRecords' | 'readJournal'>;
 
 export class FakeStore implements DispatcherStore {
   readonly rows = new Map<MessageKey, Row>();
@@ -98,7 +100,7 @@ export class FakeStore implements DispatcherStore {
     for (const { message, standing } of follows ?? []) {
       this.add(message, standing.kind === 'parked' ? { dueAtMs: standing.dueAtMs, parked: true } : standing);
     }
-    return { kind: 'saved', ...(follows && { follows: follows.map(({ standing }) => standing.kind) }) };
+    return { kind: 'saved', ...(follows && { follows: follows.map(({ standing }) => ({ standing: standing.kind })) }) };
   }
 
   async release(claims: { key: MessageKey; claimToken: ClaimToken }[], nowMs: Millis): Promise<void> {
@@ -109,6 +111,16 @@ export class FakeStore implements DispatcherStore {
       this.rows.set(key, { message: row.message, retried: row.retried, dueAtMs: nowMs, parked: false });
       this.released.push(key);
     }
+  }
+
+  async findRun(): Promise<undefined> {}
+
+  async findRecords(): Promise<[]> {
+    return [];
+  }
+
+  async readJournal(): Promise<[]> {
+    return [];
   }
 
   async #write(): Promise<void> {

@@ -29,6 +29,7 @@ const SETTINGS: EngineSettings = {
   dlqRetentionMs: 300 * DAY_MS,
   retentionIntervalMs: DAY_MS,
   acceptsWaitingMax: 100,
+  lazyFetchBytes: 3 * 1024 * 1024,
 };
 
 /** A database and a network that outlive the processes over them, of which there may be several at a time. */

@@ -42,6 +42,7 @@ const SETTINGS = {
   dlqRetentionMs: 7 * DAY_MS,
   retentionIntervalMs: DAY_MS,
   acceptsWaitingMax: 10_000,
+  lazyFetchBytes: 3 * 1024 * 1024,
 };
 
 export class System {

@@ -3,8 +3,13 @@ import type { PublishOptions } from '../../src/protocol/settings.ts';
 import { refusalOf } from './refusal.ts';
 
 /** 2023-11-14, when every request of these tests is accepted. */
-const nowMs = 1_700_000_000_000;
-const defaultQuotas: Quotas = { retriesDefault: 3, retriesMax: 10, delayMsMax: 604_800_000, timeoutMsMax: 7_200_000 };
+export const nowMs = 1_700_000_000_000;
+export const defaultQuotas: Quotas = {
+  retriesDefault: 3,
+  retriesMax: 10,
+  delayMsMax: 604_800_000,
+  timeoutMsMax: 7_200_000,
+};
 
 interface Request extends Partial<OptionsInput> {
   context?: OptionsContext;

@@ -105,7 +105,11 @@ function checkEndings({ world, remains, histories }: Evidence): void {
 }
 
 /** Each attempt is logged, counted and in time; a repeated one is explained by the end of a process. */
-function checkAttempts({ world, histories, attemptsById }: Evidence): void {
+export function checkAttempts({
+  world,
+  histories,
+  attemptsById,
+}: Pick<Evidence, 'world' | 'histories' | 'attemptsById'>): void {
   for (const [id, attempts] of attemptsById) {
     const history = histories.get(id);
     if (!history) {

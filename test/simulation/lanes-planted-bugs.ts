@@ -85,7 +85,7 @@ function forgettingSuccessors(store: Store): Partial<Store> {
   return {
     settle: async (settlement, nowMs, succession) => {
       const answer = await store.settle(settlement, nowMs, succession);
-      if (answer.kind === 'stale') return answer;
+      if (answer.kind !== 'saved') return answer;
       const { next: _next, ...rest } = answer;
       return rest;
     },

@@ -147,7 +147,7 @@ function forgettingCallbacks(store: Store): Partial<Store> {
       const { follows, ...change } = settlement.change;
       const answer = await store.settle({ ...settlement, change }, nowMs, succession);
       if (answer.kind !== 'saved' || !follows) return answer;
-      return { ...answer, follows: follows.map(({ standing }) => standing.kind) };
+      return { ...answer, follows: follows.map(({ standing }) => ({ standing: standing.kind })) };
     },
   };
 }
@@ -169,9 +169,12 @@ function savingCallbacksApart(store: Store): Partial<Store> {
     settle: async (settlement, nowMs, succession) => {
       const { follows = [], ...change } = settlement.change;
       const answer = await store.settle({ ...settlement, change }, nowMs, succession);
-      if (answer.kind === 'stale' || follows.length === 0) return answer;
+      if (answer.kind !== 'saved' || follows.length === 0) return answer;
       const accepted = await store.accept(follows, nowMs);
-      return { ...answer, follows: accepted.flatMap((each) => (each.kind === 'accepted' ? [each.standing] : [])) };
+      return {
+        ...answer,
+        follows: accepted.flatMap((each) => (each.kind === 'accepted' ? [{ standing: each.standing }] : [])),
+      };
     },
   };
 }

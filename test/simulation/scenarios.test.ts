@@ -23,6 +23,7 @@ const SETTINGS: EngineSettings = {
   dlqRetentionMs: 7 * DAY_MS,
   retentionIntervalMs: DAY_MS,
   acceptsWaitingMax: 10_000,
+  lazyFetchBytes: 3 * 1024 * 1024,
 };
 
 /** A world without faults, with its server running. */

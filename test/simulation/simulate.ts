@@ -65,6 +65,7 @@ function drawSettings(random: SeededRandom): EngineSettings {
     dlqRetentionMs: 10 * DAY_MS,
     retentionIntervalMs: HOUR_MS,
     acceptsWaitingMax: random.int(20, 200),
+    lazyFetchBytes: 3 * 1024 * 1024,
   };
 }
 
@@ -74,6 +75,7 @@ function drawLimits(random: SeededRandom): StoreLimits {
     queuesMax: random.chance(0.2) ? 2 : 0,
     parallelismMax: random.chance(0.3) ? random.int(1, 6) : 0,
     messagesPerDayMax: 0,
+    journalBytesMax: 0,
   };
 }
 
@@ -169,7 +171,7 @@ async function unfinishedIds(world: World): Promise<string[]> {
 }
 
 /** P12: with nothing due, nothing is asked of the store. */
-async function checkIdle(world: World): Promise<void> {
+export async function checkIdle(world: World): Promise<void> {
   await world.clock.advanceBy(60 * SECOND_MS);
   const before = world.driverCalls;
   await world.clock.advanceBy(HOUR_MS - SECOND_MS);

@@ -68,7 +68,7 @@ interface Process {
   isDead: boolean;
 }
 
-const NO_LIMITS: StoreLimits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0 };
+const NO_LIMITS: StoreLimits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0, journalBytesMax: 0 };
 
 export const PROJECT = 1;
 /** Of the largest message. */
@@ -202,6 +202,13 @@ export class World {
       this.ledger.end(call, 'rejected', this.trace.length, this.clock.elapsedMs);
       this.trace.add(`${this.clock.elapsedMs} ${name} rejected`);
     }
+  }
+
+  /** What somebody asks of the server. Throws `ProcessDied` when none runs, or when it ends before it has answered. */
+  request<T>(action: (engine: Engine) => Promise<T>): Promise<T> {
+    const process = this.#process;
+    if (!process?.engine) return Promise.reject(new ProcessDied());
+    return Promise.race([action(process.engine), process.clock.death]);
   }
 
   /** Runs `work` on the database itself, whatever state the server is in. */
@@ -352,7 +359,8 @@ export class World {
   }
 }
 
-class ProcessDied extends Error {}
+/** The server is gone, and with it the answer. */
+export class ProcessDied extends Error {}
 
 /** The clock of one process: with it, its timers end. */
 class MortalClock implements Clock {

@@ -17,7 +17,7 @@ afterEach(() => driver.close());
 
 /** The store of the next start, on the same database. */
 const startWith = (parallelismMax: number): Store =>
-  createStore(driver, { limits: { queuesMax: 0, parallelismMax, messagesPerDayMax: 0 } });
+  createStore(driver, { limits: { queuesMax: 0, parallelismMax, messagesPerDayMax: 0, journalBytesMax: 0 } });
 
 /** Four messages of which one may start; the last has a flow-control key. Returns the keys of those held, sorted. */
 async function hold(world: World): Promise<number[]> {

@@ -14,7 +14,7 @@ let world: World;
 afterEach(() => world.store.close());
 
 async function open(messagesPerDayMax: number, path = ':memory:'): Promise<void> {
-  const limits = { queuesMax: 1, parallelismMax: 0, messagesPerDayMax };
+  const limits = { queuesMax: 1, parallelismMax: 0, messagesPerDayMax, journalBytesMax: 0 };
   const onFatal = (error: Error) => {
     throw error;
   };

@@ -12,7 +12,7 @@ CREATE TABLE messages (
   worker text,
   line integer not null,
   cancel_requested_at_ms integer
-, queue_id integer, queue_position integer, queue_slot integer, flow_key text);
+, queue_id integer, queue_position integer, queue_slot integer, flow_key text, run_key integer, journal_position integer);
 
 CREATE TABLE contents (
   key integer primary key,
@@ -40,7 +40,7 @@ CREATE TABLE logs (
   at_ms integer not null,
   seq integer not null,
   message_key integer not null,
-  state integer not null,
+  state integer not null, run_key integer,
   primary key (project_id, at_ms, seq)
 ) without rowid;
 
@@ -62,7 +62,7 @@ CREATE TABLE dead (
   retried integer not null,
   response_status integer not null,
   response_header text,
-  response_body blob,
+  response_body blob, run_key integer,
   primary key (project_id, failed_at_ms, key)
 );
 
@@ -215,3 +215,82 @@ CREATE TABLE message_counts (
   messages integer not null,
   primary key (project_id, day)
 ) without rowid;
+
+CREATE TABLE runs (
+  key integer primary key,
+  project_id integer not null,
+  id text not null,
+  url text not null,
+  created_at_ms integer not null,
+  state integer not null,
+  version integer not null,
+  config text not null,
+  entries integer not null,
+  journal_bytes integer not null,
+  completed_at_ms integer,
+  response blob,
+  dead_key integer,
+  failure_key integer,
+  failure_state integer
+);
+
+CREATE UNIQUE INDEX runs_active on runs (project_id, id) where state = 1;
+
+CREATE INDEX runs_id on runs (project_id, id, created_at_ms, key);
+
+CREATE INDEX runs_created on runs (project_id, created_at_ms, key);
+
+CREATE INDEX runs_completed on runs (completed_at_ms, key) where completed_at_ms is not null and dead_key is null;
+
+CREATE INDEX runs_failed on runs (completed_at_ms, key) where dead_key is not null;
+
+CREATE TABLE journal (
+  run_key integer not null,
+  position integer not null,
+  kind integer not null,
+  key integer not null,
+  slot text not null,
+  at_ms integer not null,
+  primary key (run_key, position)
+) without rowid;
+
+CREATE UNIQUE INDEX journal_slot on journal (run_key, slot);
+
+CREATE INDEX journal_key on journal (key);
+
+CREATE TABLE invocations (
+  run_key integer not null,
+  key integer not null,
+  parent_key integer not null,
+  primary key (run_key, key)
+) without rowid;
+
+CREATE TABLE waiters (
+  key integer primary key,
+  project_id integer not null,
+  run_key integer not null,
+  event_id text not null,
+  deadline_ms integer not null
+);
+
+CREATE INDEX waiters_event on waiters (project_id, event_id, key);
+
+CREATE INDEX waiters_run on waiters (run_key, event_id, key);
+
+CREATE INDEX waiters_deadline on waiters (deadline_ms, key);
+
+CREATE TABLE mail (
+  key integer primary key,
+  project_id integer not null,
+  run_key integer not null,
+  event_id text not null,
+  body blob
+);
+
+CREATE INDEX mail_run on mail (run_key, event_id, key);
+
+CREATE INDEX messages_run on messages (run_key, key) where run_key is not null;
+
+CREATE INDEX dead_runs on dead (project_id, failed_at_ms, key) where run_key is not null;
+
+CREATE INDEX logs_run on logs (run_key, at_ms, seq) where run_key is not null;

@@ -1,8 +1,6 @@
 /**
  * Triggers schedules when they are due. Each moves on to its next time in the transaction that saves its messages, and
  * only if nobody changed it meanwhile: so each time makes its messages once, whatever crashes and however many workers.
- *
- * It sleeps until the earliest time it knows of and asks the store nothing meanwhile (P12).
  */
 import { ApiError } from '../../protocol/errors.ts';
 import { type AcceptContext, type Draft, draftOf } from '../accept.ts';
@@ -10,7 +8,7 @@ import type { PublishCommand } from '../commands.ts';
 import type { Millis, NewMessage, ProjectId } from '../model.ts';
 import type { Numbers } from '../numbers.ts';
 import { type Places, place, setGoing } from '../placement.ts';
-import type { Clock, EventLog, Timer } from '../ports.ts';
+import type { Clock, EventLog } from '../ports.ts';
 import {
   neverAgain,
   publishesOf,
@@ -20,14 +18,9 @@ import {
   type Trigger,
   triggerOf,
 } from '../schedules.ts';
-import {
-  type AcceptedStanding,
-  type DueSchedule,
-  type ScheduleStore,
-  StoreUnavailable,
-  type UrlGroupStore,
-} from '../stores.ts';
+import type { AcceptedStanding, DueSchedule, ScheduleStore, UrlGroupStore } from '../stores.ts';
 import type { UrlGroup } from '../url-groups.ts';
+import { DueLoop } from './due-loop.ts';
 
 /** Schedules looked at together, and the bytes of their bodies. */
 const PIECE = { limit: 200, bytesMax: 4 * 1024 * 1024 };
@@ -35,10 +28,6 @@ const PIECE = { limit: 200, bytesMax: 4 * 1024 * 1024 };
 const SAVED_TOGETHER = { messages: 200, bytes: 4 * 1024 * 1024 };
 /** What a single trigger of a URL group may make; the same that a publish to it may. */
 const TRIGGER_MAX = { messages: 10_000, bytes: 100 * 1024 * 1024 };
-/** Timers are set no further ahead, so that a machine that slept or whose clock was set is noticed soon. */
-const SLEEP_MAX_MS = 30_000;
-/** Pause after the store could not be read or written. */
-const STORE_RETRY_MS = 1_000;
 
 export interface ScheduleLoopDeps {
   store: Pick<ScheduleStore, 'dueSchedules' | 'changeSchedules'> & Pick<UrlGroupStore, 'findUrlGroup'>;
@@ -60,79 +49,35 @@ interface Step {
 
 export class ScheduleLoop {
   readonly #deps: ScheduleLoopDeps;
-  #nextAtMs: Millis = 0; // unknown at start: look at once
-  /** The earliest time that was heard of while a round was under way, and may be newer than what it read. */
-  #heardAtMs: Millis = Infinity;
-  #timer: { atMs: Millis; handle: Timer } | undefined;
-  #round: Promise<void> | undefined;
-  #stopped = false;
+  readonly #loop: DueLoop;
 
   constructor(deps: ScheduleLoopDeps) {
     this.#deps = deps;
+    const { clock, log } = deps;
+    this.#loop = new DueLoop({ clock, log, failure: 'schedules_failed', doPiece: () => this.#triggerPiece() });
   }
 
   /** Triggers what is due, or sets the timer for when something will be. */
   wake(): void {
-    if (this.#round !== undefined || this.#stopped) return;
-    if (this.#nextAtMs > this.#deps.clock.nowMs()) return this.#sleepUntil(this.#nextAtMs);
-    this.#round = this.#triggerAll().then((pauseMs) => {
-      this.#round = undefined;
-      if (pauseMs === 0) this.wake();
-      else if (!this.#stopped) this.#setTimer(this.#nextAtMs, pauseMs);
-    });
+    this.#loop.wake();
   }
 
   /** A schedule was saved whose next time is `atMs`. */
   noteNext(atMs: Millis): void {
-    this.#heardAtMs = Math.min(this.#heardAtMs, atMs);
-    this.#nextAtMs = Math.min(this.#nextAtMs, atMs);
-    this.wake();
+    this.#loop.noteNext(atMs);
   }
 
-  async stop(): Promise<void> {
-    this.#stopped = true;
-    this.#timer?.handle.cancel();
-    await this.#round;
+  stop(): Promise<void> {
+    return this.#loop.stop();
   }
 
-  #sleepUntil(atMs: Millis): void {
-    if (atMs === Infinity || this.#timer?.atMs === atMs) return;
-    this.#setTimer(atMs, Math.min(atMs - this.#deps.clock.nowMs(), SLEEP_MAX_MS));
-  }
-
-  #setTimer(atMs: Millis, delayMs: Millis): void {
-    this.#timer?.handle.cancel();
-    const handle = this.#deps.clock.startTimer(delayMs, () => {
-      this.#timer = undefined;
-      this.wake();
-    });
-    this.#timer = { atMs, handle };
-  }
-
-  /** Piece by piece, until nothing is due. Answers how long to wait before the next look, because the store failed. */
-  async #triggerAll(): Promise<Millis> {
-    try {
-      while (!this.#stopped && (await this.#triggerPiece()));
-      return 0;
-    } catch (error) {
-      if (!(error instanceof StoreUnavailable)) throw error;
-      this.#deps.log.warn('schedules_failed', { reason: error.message }); // what was not saved is due still
-      return STORE_RETRY_MS;
-    }
-  }
-
-  /** Answers false when nothing is due. */
-  async #triggerPiece(): Promise<boolean> {
+  async #triggerPiece(): Promise<'more' | Millis> {
     const { store, clock } = this.#deps;
-    this.#heardAtMs = Infinity;
-    const { due, nextAtMs } = await store.dueSchedules({ nowMs: clock.nowMs(), ...PIECE });
-    if (due.length === 0) {
-      this.#nextAtMs = Math.min(nextAtMs ?? Infinity, this.#heardAtMs);
-      return false;
-    }
+    const { due, nextAtMs = Infinity } = await store.dueSchedules({ nowMs: clock.nowMs(), ...PIECE });
+    if (due.length === 0) return nextAtMs;
     const groups = await this.#groupsOf(due);
     for (const steps of together(due.map((one) => this.#stepOf(one, groups)))) await this.#take(steps);
-    return true;
+    return 'more';
   }
 
   /** The groups that exist of those that the schedules name, as they are now. */
@@ -183,7 +128,8 @@ export class ScheduleLoop {
       changes.forEach(({ messages }, index) => {
         const answer = answers[index] ?? 'stale';
         messages.forEach((message, at) => {
-          setGoing(message, answer === 'stale' ? undefined : answer[at], places);
+          const standing = answer === 'stale' ? undefined : answer[at];
+          setGoing(message, standing && { standing }, places);
         });
       });
     }

@@ -5,6 +5,7 @@ import { urlGroups } from './002-url-groups.ts';
 import { lanes } from './003-lanes.ts';
 import { schedules } from './004-schedules.ts';
 import { tokens } from './005-tokens.ts';
+import { runs } from './006-runs.ts';
 
 /** One numbered step. Never edited once released: a change is another step. */
 export interface Migration {
@@ -18,7 +19,7 @@ export interface Migration {
   statements(dialect: SqlDialect): string[];
 }
 
-export const MIGRATIONS: readonly Migration[] = [messages, urlGroups, lanes, schedules, tokens];
+export const MIGRATIONS: readonly Migration[] = [messages, urlGroups, lanes, schedules, tokens, runs];
 
 /** The database was written by a newer Waypost in a way that this one cannot work with. */
 export class SchemaTooNew extends Error {

@@ -1,5 +1,5 @@
 /** How do published messages enter the store, each at most once per deduplication id? */
-import type { MessageId } from '../../engine/model.ts';
+import type { JournalPlace, MessageId } from '../../engine/model.ts';
 import type { StoreLimits } from '../../engine/stores.ts';
 import type { Transaction } from '../driver.ts';
 import { byProject } from './by-project.ts';
@@ -7,6 +7,8 @@ import { Entry, type EntryStanding } from './lanes/entry.ts';
 import type { WriteContext } from './log-writer.ts';
 import { DayBudgets, type OverDayLimit } from './message-counts.ts';
 import { CONTENT_AT, MESSAGE_AT, type StoredNewMessage } from './rows.ts';
+import { Journals, type RunRefusal } from './runs/journals.ts';
+import type { Taken } from './runs/taken-slots.ts';
 
 export interface AcceptArgs {
   messages: StoredNewMessage[];
@@ -14,8 +16,11 @@ export interface AcceptArgs {
   nowMs: number;
 }
 
+/** Where a message that was saved stands; `dropped`: it was for the journal of a run that is over, and was not saved. */
+export type SavedAs = EntryStanding | 'dropped' | { standing: EntryStanding; journal: JournalPlace };
+
 /** What became of one message. */
-export type AcceptedAs = EntryStanding | { duplicateOf: MessageId } | 'tooManyQueues' | OverDayLimit;
+export type AcceptedAs = SavedAs | { duplicateOf: Taken } | 'tooManyQueues' | OverDayLimit | RunRefusal;
 
 export type AcceptAnswer = AcceptedAs[];
 
@@ -28,20 +33,33 @@ export async function acceptAll(context: WriteContext, commands: readonly Accept
   const entry = new Entry(context, first.limits, nowMs);
   await entry.loadQueues(commands.flatMap(({ messages }) => messages));
   const budgets = await DayBudgets.read(context.tx, commands);
+  const journals = await Journals.load(
+    context,
+    commands.flatMap(({ messages }) => messages),
+    first.limits.journalBytesMax,
+  );
   const saved: StoredNewMessage[] = [];
+  const places: (JournalPlace | undefined)[] = [];
   const answers: AcceptAnswer[] = [];
   for (const command of commands) {
+    const refusal = journals?.refusalOf(command.messages);
+    if (refusal) {
+      answers.push(command.messages.map(() => refusal));
+      continue;
+    }
     const answer: AcceptAnswer = [];
     const room = budgets.take(command);
     for (const message of command.messages) {
-      const duplicateOf = reservations.holderOf(message, command.nowMs);
+      const duplicateOf = journals?.takenBy(message) ?? reservations.holderOf(message, command.nowMs);
       if (room !== 'taken') {
         answer.push(room);
       } else if (duplicateOf !== null) {
         budgets.giveBack(message);
+        journals?.linkToActive(message);
         answer.push({ duplicateOf });
       } else if (await entry.hasQueue(message)) {
         reservations.reserve(message);
+        places.push(journals?.append(message));
         saved.push(message);
         answer.push('waiting'); // until it is known
       } else {
@@ -52,13 +70,45 @@ export async function acceptAll(context: WriteContext, commands: readonly Accept
     answers.push(answer);
   }
   await reservations.write(context.tx);
+  await journals?.save();
   const standings = await entry.insert(saved);
   let next = 0;
-  return answers.map((answer) => answer.map((as) => (as === 'waiting' ? (standings[next++] ?? as) : as)));
+  const savedAs = (): SavedAs => {
+    const at = next++;
+    return withPlace(standings[at] ?? 'waiting', places[at]);
+  };
+  return answers.map((answer) => answer.map((as) => (as === 'waiting' ? savedAs() : as)));
 }
 
-/** Saves messages that nothing refuses; a queue that is missing is made, whatever the project's limit. */
+/**
+ * Saves messages that nothing refuses; a queue that is missing is made, whatever the project's limit. Only those for the
+ * journal of a run that is over, or that has an entry for them, are dropped.
+ */
 export async function insertMessages(
+  context: WriteContext,
+  messages: readonly StoredNewMessage[],
+  { limits, nowMs }: { limits: StoreLimits; nowMs: number },
+): Promise<SavedAs[]> {
+  const entry = new Entry(context, limits, nowMs);
+  const journals = await Journals.load(context, messages, 0);
+  const places = new Map<StoredNewMessage, JournalPlace | undefined>();
+  for (const message of messages) {
+    if (!journals || journals.takes(message)) places.set(message, journals?.append(message));
+    else await journals.keepForLog(message);
+  }
+  const saved = [...places.keys()];
+  await entry.loadQueues(saved);
+  for (const message of saved) await entry.hasQueue(message, 0);
+  await journals?.save();
+  const standings = new Map((await entry.insert(saved)).map((standing, index) => [saved[index], standing]));
+  return messages.map((message) => {
+    const standing = standings.get(message);
+    return standing === undefined ? 'dropped' : withPlace(standing, places.get(message));
+  });
+}
+
+/** The same for messages that belong to no run. */
+export async function insertPlain(
   context: WriteContext,
   messages: readonly StoredNewMessage[],
   { limits, nowMs }: { limits: StoreLimits; nowMs: number },
@@ -67,6 +117,10 @@ export async function insertMessages(
   await entry.loadQueues(messages);
   for (const message of messages) await entry.hasQueue(message, 0);
   return entry.insert(messages);
+}
+
+function withPlace(standing: EntryStanding, journal: JournalPlace | undefined): SavedAs {
+  return journal ? { standing, journal } : standing;
 }
 
 /** Which deduplication ids are taken, in the store and by what came before in the same batch. */
@@ -97,12 +151,12 @@ class Reservations {
     return new Reservations(taken);
   }
 
-  /** The message that has the id of `message` at `nowMs`; null when nobody has. */
-  holderOf({ message, deduplication }: StoredNewMessage, nowMs: number): MessageId | null {
+  /** What has the id of `message` at `nowMs`; null when nothing has. */
+  holderOf({ message, deduplication }: StoredNewMessage, nowMs: number): Taken | null {
     if (!deduplication) return null;
     const holder = this.#taken.get(`${message[MESSAGE_AT.project_id]} ${deduplication.hash}`);
     // The window ends with its last millisecond; it is not extended by duplicates (messaging.md 11, item 4).
-    return holder && holder.expiresAtMs > nowMs ? holder.messageId : null;
+    return holder && holder.expiresAtMs > nowMs ? { messageId: holder.messageId, run: null } : null;
   }
 
   /** From now on `message` has its id. */

@@ -27,6 +27,7 @@ interface StandingRow {
   queue_id: number | null;
   queue_slot: number | null;
   flow_key: string | null;
+  run_key: number | null;
   line: number;
 }
 
@@ -34,12 +35,16 @@ interface StandingRow {
 export async function cancel(context: WriteContext, args: CancelArgs): Promise<number> {
   const { projectId, keys, ids, countMarked, limits, nowMs } = args;
   const found = await context.tx.query<StandingRow>(
-    `select m.key, m.project_id, c.id, m.claim_token, m.cancel_requested_at_ms, m.queue_id, m.queue_slot, m.flow_key, m.line
+    `select m.key, m.project_id, c.id, m.claim_token, m.cancel_requested_at_ms, m.queue_id, m.queue_slot, m.flow_key,
+       m.run_key, m.line
      from messages m join contents c on c.key = m.key where m.key in (??) order by m.key`,
     [keys],
   );
   const wanted = ids && new Set(ids);
-  const rows = found.filter((row) => row.project_id === projectId && (!wanted || wanted.has(row.id)));
+  // What moves a workflow run on is not to be taken out of it: the run is what can be cancelled.
+  const rows = found.filter(
+    (row) => row.project_id === projectId && row.run_key === null && (!wanted || wanted.has(row.id)),
+  );
   const waiting = rows.filter((row) => row.claim_token === null);
   const inFlight = rows.filter((row) => row.claim_token !== null);
   const unmarked = inFlight.filter((row) => row.cancel_requested_at_ms === null);
@@ -48,11 +53,18 @@ export async function cancel(context: WriteContext, args: CancelArgs): Promise<n
   return waiting.length + (countMarked ? inFlight.length : unmarked.length);
 }
 
+export interface CancelOptions {
+  limits: StoreLimits;
+  nowMs: number;
+  /** Nobody asked for it: it is only told of, not of a request. */
+  isUnasked?: boolean;
+}
+
 /** Removes messages that nobody owns; CANCEL_REQUESTED is not repeated for one that was marked in flight. */
 export async function cancelAtOnce(
   context: WriteContext,
   rows: readonly Omit<StandingRow, 'id' | 'claim_token'>[],
-  { limits, nowMs }: { limits: StoreLimits; nowMs: number },
+  { limits, nowMs, isUnasked = false }: CancelOptions,
 ): Promise<void> {
   if (rows.length === 0) return;
   const { tx, logs } = context;
@@ -66,7 +78,8 @@ export async function cancelAtOnce(
     rows.map((row) => ({
       projectId: row.project_id,
       key: row.key,
-      events: row.cancel_requested_at_ms === null ? [requested, canceled] : [canceled],
+      runKey: row.run_key,
+      events: row.cancel_requested_at_ms === null && !isUnasked ? [requested, canceled] : [canceled],
       floorMs: floors.get(row.key) ?? 0,
     })),
   );
@@ -79,7 +92,13 @@ export async function cancelAtOnce(
   await goOn(context, { queues, flowKeys }, { limits, nowMs });
 }
 
-async function mark({ tx, logs }: WriteContext, rows: readonly StandingRow[], nowMs: number): Promise<void> {
+/** Lets the attempts of `rows` end their messages, whatever comes of them. */
+export async function mark(
+  { tx, logs }: WriteContext,
+  rows: readonly Pick<StandingRow, 'key' | 'project_id' | 'run_key'>[],
+  nowMs: number,
+  isUnasked = false,
+): Promise<void> {
   if (rows.length === 0) return;
   const floors = await lastEventTimes(
     tx,
@@ -93,11 +112,13 @@ async function mark({ tx, logs }: WriteContext, rows: readonly StandingRow[], no
     ['cancel_requested_at_ms'],
     marks.map(({ row, atMs }) => [row.key, atMs]),
   );
+  if (isUnasked) return;
   await logs.append(
     tx,
     marks.map(({ row, atMs }) => ({
       projectId: row.project_id,
       key: row.key,
+      runKey: row.run_key,
       events: [[atMs, codeOfLogState('CANCEL_REQUESTED')]],
       floorMs: atMs,
     })),

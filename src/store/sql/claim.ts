@@ -21,6 +21,9 @@ export interface ClaimArgs {
 }
 
 export interface ClaimedRow extends ContentRow {
+  run_key: number | null;
+  journal_position: number | null;
+  bytes: number;
   retried: number;
   claim_token: number;
   claimed_at_ms: number;
@@ -253,6 +256,12 @@ async function serveLanes(round: Round): Promise<void> {
   }
 }
 
+/** Without the body where the endpoint will fetch it: nobody would account for its memory. */
+const CLAIMED_CONTENT_FIELDS = CONTENT_FIELDS.replace(
+  'c.body',
+  'case when m.bytes = 0 then null else c.body end as body',
+);
+
 /** A message that is to be claimed, under a token that nobody had. */
 export interface Taken {
   key: number;
@@ -270,8 +279,8 @@ export async function own(
   if (taken.length === 0) return [];
   const inOrder = taken.toSorted((a, b) => a.due_at_ms - b.due_at_ms || a.key - b.key);
   const keys = inOrder.map(({ key }) => key);
-  const rows = await tx.query<ContentRow & { retried: number }>(
-    `select ${CONTENT_FIELDS}, m.retried from messages m join contents c on c.key = m.key where m.key in (??)`,
+  const rows = await tx.query<Omit<ClaimedRow, 'claim_token' | 'claimed_at_ms'>>(
+    `select ${CLAIMED_CONTENT_FIELDS}, m.retried, m.run_key, m.journal_position, m.bytes from messages m join contents c on c.key = m.key where m.key in (??)`,
     [keys],
   );
   const rowByKey = new Map(rows.map((row) => [row.key, row]));
@@ -297,6 +306,7 @@ export async function own(
     claimed.map((row) => ({
       projectId: row.project_id,
       key: row.key,
+      runKey: row.run_key,
       events: [[row.claimed_at_ms, active]],
       floorMs: row.claimed_at_ms,
     })),

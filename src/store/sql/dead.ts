@@ -2,11 +2,21 @@
 import type { MessageId, MessageKey, ProjectId } from '../../engine/model.ts';
 import type { AttributeFilter, StoreLimits } from '../../engine/stores.ts';
 import type { Queries, SqlParam, Transaction } from '../driver.ts';
-import { insertMessages } from './accept.ts';
+import { insertPlain } from './accept.ts';
 import { contentConditions } from './filter.ts';
 import type { EntryStanding } from './lanes/entry.ts';
 import type { WriteContext } from './log-writer.ts';
-import { contentsOf, cutByBytes, cutPage, type PageRows, type Position, type Slice, sliceSql, WINDOW } from './page.ts';
+import {
+  contentsOf,
+  cutByBytes,
+  cutPage,
+  type PageRows,
+  type Position,
+  type Slice,
+  SMALL_WINDOW,
+  sliceSql,
+  WINDOW,
+} from './page.ts';
 import { dropUnreferencedContents } from './retention.ts';
 import type { BurialRow, ContentRow, StoredNewMessage } from './rows.ts';
 
@@ -44,7 +54,7 @@ export async function deadAt(
   wanted: readonly Position[],
 ): Promise<{ rows: DeadRow[]; contents: ContentRow[] }> {
   const found = await queries.query<DeadRow>(
-    `select ${DEAD_FIELDS} from dead d where d.key in (??) and d.project_id = ?`,
+    `select ${DEAD_FIELDS} from dead d where d.key in (??) and d.project_id = ? and d.run_key is null`,
     [wanted.map(({ n }) => n), projectId],
   );
   const byKey = new Map(found.map((row) => [row.n, row]));
@@ -61,7 +71,7 @@ export async function countDead(
   { projectId, places: wanted }: { projectId: ProjectId; places: readonly Position[] },
 ): Promise<number> {
   const found = await queries.query<Position>(
-    'select d.failed_at_ms as "timeMs", d.key as n from dead d where d.key in (??) and d.project_id = ?',
+    'select d.failed_at_ms as "timeMs", d.key as n from dead d where d.key in (??) and d.project_id = ? and d.run_key is null',
     [wanted.map(({ n }) => n), projectId],
   );
   const timeByKey = new Map(found.map(({ n, timeMs }) => [n, timeMs]));
@@ -74,24 +84,25 @@ async function places(queries: Queries, args: ListDeadArgs): Promise<PageRows<Pl
   const { projectId, slice } = args;
   const { texts, params, direction } = sliceSql(slice, 'failed_at_ms', 'key');
   const content = contentConditions(args.filter);
-  const filters = [...content.texts];
+  // Those of runs are listed apart.
+  const filters = ['w.run_key is null', ...content.texts];
   const filterParams = [...content.params];
   if (args.responseStatus) {
     filters.push('w.response_status in (??)');
     filterParams.push(args.responseStatus);
   }
-  const window = filters.length === 0 ? slice.count + 1 : WINDOW;
+  const window = filters.length === 1 ? Math.max(slice.count + 1, SMALL_WINDOW) : WINDOW;
   const range = ['project_id = ?', ...texts].join(' and ');
   const order = `order by failed_at_ms ${direction}, key ${direction}`;
   const rows = await queries.query<Place>(
     `select w.failed_at_ms as "timeMs", w.key as n, w.key as message_key
-     from (select failed_at_ms, key, response_status from dead where ${range} ${order} limit ?) w
+     from (select failed_at_ms, key, response_status, run_key from dead where ${range} ${order} limit ?) w
      ${content.texts.length > 0 ? 'join contents c on c.key = w.key' : ''}
-     ${filters.length > 0 ? `where ${filters.join(' and ')}` : ''}
+     where ${filters.join(' and ')}
      order by w.failed_at_ms ${direction}, w.key ${direction} limit ?`,
     [projectId, ...params, window, ...filterParams, slice.count + 1],
   );
-  if (filters.length === 0 || rows.length > slice.count) return cutPage(rows, slice.count, undefined);
+  if (rows.length > slice.count) return cutPage(rows, slice.count, undefined);
   const [end] = await queries.query<Position>(
     `select failed_at_ms as "timeMs", key as n from dead where ${range} ${order} limit 1 offset ?`,
     [projectId, ...params, window - 1],
@@ -117,7 +128,7 @@ async function placesOfMessages(
     // The plus keeps the planner from walking the project's whole list in order instead.
     `select d.failed_at_ms as "timeMs", d.key as n, d.key as message_key
      from dead d join contents c on c.key = d.key
-     where d.key in (??) and c.id in (??) and +d.project_id = ?
+     where d.key in (??) and c.id in (??) and +d.project_id = ? and d.run_key is null
      ${conditions.map((condition) => `and ${condition}`).join(' ')}
      order by d.failed_at_ms ${range.direction}, d.key ${range.direction} limit ?`,
     [keys, ids, args.projectId, ...params, slice.count + 1],
@@ -133,7 +144,7 @@ export interface DeleteDeadArgs {
 /** Returns how many existed. */
 export async function deleteDead({ tx }: WriteContext, { projectId, places: wanted }: DeleteDeadArgs): Promise<number> {
   const keys = await existing(tx, projectId, wanted);
-  await remove(tx, keys);
+  await removeDead(tx, keys);
   return keys.length;
 }
 
@@ -152,8 +163,8 @@ export async function reviveDead(context: WriteContext, args: ReviveDeadArgs): P
     args.revivals.map(({ place }) => place),
   );
   if (keys.length < args.revivals.length) return 'missing';
-  await remove(context.tx, keys);
-  return insertMessages(
+  await removeDead(context.tx, keys);
+  return insertPlain(
     context,
     args.revivals.map(({ successor }) => successor),
     args,
@@ -162,14 +173,14 @@ export async function reviveDead(context: WriteContext, args: ReviveDeadArgs): P
 
 async function existing(tx: Transaction, projectId: ProjectId, wanted: readonly Position[]): Promise<number[]> {
   const rows = await tx.query<{ key: number; failed_at_ms: number }>(
-    'select key, failed_at_ms from dead where key in (??) and project_id = ? order by key',
+    'select key, failed_at_ms from dead where key in (??) and project_id = ? and run_key is null order by key',
     [wanted.map(({ n }) => n), projectId],
   );
   const timeByKey = new Map(wanted.map(({ n, timeMs }) => [n, timeMs]));
   return rows.filter((row) => timeByKey.get(row.key) === row.failed_at_ms).map((row) => row.key);
 }
 
-async function remove(tx: Transaction, keys: readonly number[]): Promise<void> {
+export async function removeDead(tx: Transaction, keys: readonly number[]): Promise<void> {
   if (keys.length === 0) return;
   await tx.run('delete from dead where key in (??)', [keys]);
   await dropUnreferencedContents(tx, keys);

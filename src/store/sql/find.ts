@@ -112,9 +112,9 @@ export async function findCandidates(queries: Queries, args: CandidatesArgs): Pr
   }
   const found = await queries.query<{ key: number }>(
     `select w.key from
-       (select key, cancel_requested_at_ms from messages where key > ? order by key limit ?) w
+       (select key, cancel_requested_at_ms, run_key from messages where key > ? order by key limit ?) w
        join contents c on c.key = w.key
-     where w.cancel_requested_at_ms is null and ${conditions.join(' and ')}
+     where w.cancel_requested_at_ms is null and w.run_key is null and ${conditions.join(' and ')}
      order by w.key limit ?`,
     [afterKey, WINDOW, ...values, limit],
   );

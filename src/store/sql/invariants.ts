@@ -29,11 +29,13 @@ export const INVARIANTS: readonly Invariant[] = [
       where not exists (select 1 from contents c where c.key = l.message_key) limit ?`,
   },
   {
-    statement: 'Every content is referred to by a message, a DLQ entry or a log entry.',
+    statement: 'Every content is referred to by a message, a DLQ entry, a log entry, a journal or a run.',
     offenders: `select 'content ' || c.id as name from contents c
       where not exists (select 1 from messages m where m.key = c.key)
         and not exists (select 1 from dead d where d.key = c.key)
-        and not exists (select 1 from logs l where l.message_key = c.key) limit ?`,
+        and not exists (select 1 from logs l where l.message_key = c.key)
+        and not exists (select 1 from journal j where j.key = c.key)
+        and not exists (select 1 from runs r where r.key = c.key) limit ?`,
   },
   {
     statement: 'Every message belongs to a project that exists.',
@@ -101,6 +103,46 @@ export const INVARIANTS: readonly Invariant[] = [
       where not exists (select 1 from schedules s where s.key = p.key) limit ?`,
   },
   {
+    statement: 'Every entry of a journal has its content.',
+    offenders: `select 'entry ' || j.position || ' of run ' || j.run_key as name from journal j
+      where not exists (select 1 from contents c where c.key = j.key) limit ?`,
+  },
+  {
+    statement: 'Every run has the content of the message that it was triggered with.',
+    offenders: `select 'run ' || r.id as name from runs r
+      where not exists (select 1 from contents c where c.key = r.key) limit ?`,
+  },
+  {
+    statement: 'Every journal belongs to a run.',
+    offenders: `select 'journal ' || j.run_key as name from journal j
+      where j.position = 0 and not exists (select 1 from runs r where r.key = j.run_key) limit ?`,
+  },
+  {
+    statement: 'The journal of an active run has all its entries, without a gap.',
+    offenders: `select 'run ' || r.id as name from runs r
+      where r.state = 1 and (select count(*) from journal j where j.run_key = r.key) <> r.entries
+        or r.state = 1 and (select max(j.position) from journal j where j.run_key = r.key) <> r.entries - 1 limit ?`,
+  },
+  {
+    statement: 'Only active runs wait for events or have mail.',
+    offenders: `select 'waiter ' || w.key as name from waiters w
+      where not exists (select 1 from runs r where r.key = w.run_key and r.state = 1)
+      union all select 'mail ' || m.key as name from mail m
+      where not exists (select 1 from runs r where r.key = m.run_key and r.state = 1) limit ?`,
+  },
+  {
+    statement: 'Of a run that is over, only what tells of its failure goes out; what was in flight is marked.',
+    offenders: `select 'message ' || m.key as name from messages m
+      where m.run_key is not null and m.journal_position is not null
+        and (m.claim_token is null or m.cancel_requested_at_ms is null)
+        and not exists (select 1 from runs r where r.key = m.run_key and r.state = 1) limit ?`,
+  },
+  {
+    statement: 'A run is active or has a time at which it ended.',
+    offenders: `select 'run ' || r.id as name from runs r
+      where (r.state = 1) <> (r.completed_at_ms is null) limit ?`,
+  },
+  {
     statement: 'Every endpoint belongs to a URL group, and every URL group has one.',
     offenders: `select 'URL group ' || g.name as name from url_groups g
       where not exists (select 1 from url_group_endpoints e
@@ -137,6 +179,7 @@ export interface Census {
   dead: number;
   queues: number;
   flowKeys: number;
+  activeRuns: number;
 }
 
 export async function takeCensus(queries: Queries): Promise<Census> {
@@ -150,5 +193,6 @@ export async function takeCensus(queries: Queries): Promise<Census> {
     dead: await count('select count(*) as count from dead'),
     queues: await count('select count(*) as count from queues where deleted = 0'),
     flowKeys: await count('select count(*) as count from flow_keys'),
+    activeRuns: await count('select count(*) as count from runs where state = 1'),
   };
 }

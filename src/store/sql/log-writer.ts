@@ -10,6 +10,8 @@ const BLOCK = 100_000;
 export interface MessageEvents {
   projectId: number;
   key: number;
+  /** The run that the message belongs to, or that the events are of; null: none. */
+  runKey: number | null;
   events: readonly StoredEvent[];
   /** Time of the message's latest event so far; times never decrease (messaging.md 6.3), whatever clocks do. */
   floorMs: number;
@@ -26,16 +28,16 @@ export class LogWriter {
     let seq = await this.#take(tx, count);
     const logs: SqlValue[][] = [];
     const details: SqlValue[][] = [];
-    for (const { projectId, key, events, floorMs } of entries) {
+    for (const { projectId, key, runKey, events, floorMs } of entries) {
       let atMs = floorMs;
       for (const [eventAtMs, state, detail] of events) {
         atMs = Math.max(atMs, eventAtMs);
-        logs.push([projectId, atMs, seq, key, state]);
+        logs.push([projectId, atMs, seq, key, state, runKey]);
         if (detail) details.push([seq, ...detail]);
         seq += 1;
       }
     }
-    await tx.insertMany('logs', ['project_id', 'at_ms', 'seq', 'message_key', 'state'], logs);
+    await tx.insertMany('logs', ['project_id', 'at_ms', 'seq', 'message_key', 'state', 'run_key'], logs);
     if (details.length > 0) await tx.insertMany('log_details', ['seq', ...DETAIL_COLUMNS], details);
   }
 

@@ -3,7 +3,17 @@ import type { MessageId, MessageKey, ProjectId } from '../../engine/model.ts';
 import type { AttributeFilter } from '../../engine/stores.ts';
 import type { Queries } from '../driver.ts';
 import { contentConditions } from './filter.ts';
-import { contentsOf, cutByBytes, cutPage, type PageRows, type Position, type Slice, sliceSql, WINDOW } from './page.ts';
+import {
+  contentsOf,
+  cutByBytes,
+  cutPage,
+  type PageRows,
+  type Position,
+  type Slice,
+  SMALL_WINDOW,
+  sliceSql,
+  WINDOW,
+} from './page.ts';
 import { type ContentRow, DETAIL_COLUMNS, type DetailRow } from './rows.ts';
 
 export interface ListLogsArgs {
@@ -43,24 +53,25 @@ async function ofProject(queries: Queries, args: ListLogsArgs): Promise<PageRows
   const { projectId, slice } = args;
   const { texts, params, direction } = sliceSql(slice, 'at_ms', 'seq');
   const content = contentConditions(args.filter);
-  const filters = [...content.texts];
+  // What happens to runs is listed with them.
+  const filters = ['w.run_key is null', ...content.texts];
   const filterParams = [...content.params];
   if (args.states) {
     filters.push('w.state in (??)');
     filterParams.push(args.states);
   }
-  const window = filters.length === 0 ? slice.count + 1 : WINDOW;
+  const window = filters.length === 1 ? Math.max(slice.count + 1, SMALL_WINDOW) : WINDOW;
   const range = ['project_id = ?', ...texts].join(' and ');
   const order = `order by at_ms ${direction}, seq ${direction}`;
   const rows = await queries.query<LogRow>(
     `select w.at_ms as "timeMs", w.seq as n, w.message_key, w.state
-     from (select at_ms, seq, message_key, state from logs where ${range} ${order} limit ?) w
+     from (select at_ms, seq, message_key, state, run_key from logs where ${range} ${order} limit ?) w
      ${content.texts.length > 0 ? 'join contents c on c.key = w.message_key' : ''}
-     ${filters.length > 0 ? `where ${filters.join(' and ')}` : ''}
+     where ${filters.join(' and ')}
      order by w.at_ms ${direction}, w.seq ${direction} limit ?`,
     [projectId, ...params, window, ...filterParams, slice.count + 1],
   );
-  if (filters.length === 0 || rows.length > slice.count) return cutPage(rows, slice.count, undefined);
+  if (rows.length > slice.count) return cutPage(rows, slice.count, undefined);
   const [end] = await queries.query<Position>(
     `select at_ms as "timeMs", seq as n from logs where ${range} ${order} limit 1 offset ?`,
     [projectId, ...params, window - 1],
@@ -87,7 +98,7 @@ async function ofMessages(
     // The plus keeps the planner from walking the project's whole list in order instead.
     `select l.at_ms as "timeMs", l.seq as n, l.message_key, l.state
      from logs l join contents c on c.key = l.message_key
-     where l.message_key in (??) and c.id in (??) and +l.project_id = ?
+     where l.message_key in (??) and c.id in (??) and +l.project_id = ? and l.run_key is null
      ${conditions.map((condition) => `and ${condition}`).join(' ')}
      order by l.at_ms ${range.direction}, l.seq ${range.direction} limit ?`,
     [keys, ids, args.projectId, ...params, slice.count + 1],

@@ -23,6 +23,9 @@ export interface Slice {
 /** Rows looked at in one snapshot; a filter that matches little needs several. */
 export const WINDOW = 20_000;
 
+/** Rows looked at when the only filter is one that most rows pass. */
+export const SMALL_WINDOW = 1_000;
+
 /** Rows of a page. */
 export interface PageRows<Row> {
   rows: Row[];
@@ -79,9 +82,18 @@ export async function cutByBytes<Row extends Position & { message_key: number }>
     [distinctKeys(page.rows)],
   );
   const sizeByKey = new Map(sizes.map((row) => [row.key, row.bytes ?? 0]));
+  return cutBySizes(page, (row) => sizeByKey.get(row.message_key) ?? 0, bytesMax);
+}
+
+/** Ends the page before `sizeOf` its rows together is more than `bytesMax`; always leaves one row. */
+export function cutBySizes<Row extends Position>(
+  page: PageRows<Row>,
+  sizeOf: (row: Row) => number,
+  bytesMax: number,
+): PageRows<Row> & { bytes: number } {
   let bytes = 0;
   for (const [index, row] of page.rows.entries()) {
-    const size = sizeByKey.get(row.message_key) ?? 0;
+    const size = sizeOf(row);
     const before = page.rows[index - 1];
     if (bytes + size > bytesMax && before) {
       return { rows: page.rows.slice(0, index), next: positionOf(before), bytes };

@@ -19,10 +19,12 @@ interface ClaimRow {
   queue_id: number | null;
   queue_slot: number | null;
   flow_key: string | null;
+  run_key: number | null;
   line: number;
 }
 
-const CLAIM_FIELDS = 'key, project_id, claim_token, cancel_requested_at_ms, queue_id, queue_slot, flow_key, line';
+const CLAIM_FIELDS =
+  'key, project_id, claim_token, cancel_requested_at_ms, queue_id, queue_slot, flow_key, run_key, line';
 
 export interface ReleaseArgs {
   claims: { key: MessageKey; claimToken: ClaimToken }[];

@@ -11,14 +11,18 @@ import type {
   Message,
   MessageId,
   NewMessage,
+  RunLogState,
   Settlement,
 } from '../../engine/model.ts';
-import type { CallbackSettings, FlowControl, HeaderMap, HttpMethod, MessageSettings } from '../../protocol/settings.ts';
+import type { FlowControl, HttpMethod } from '../../protocol/settings.ts';
 import type { SqlValue } from '../driver.ts';
+import { decodeHeader, decodeSettings, encodeBytes, encodeContent, encodeHeader } from './content-rows.ts';
 import { LINE } from './lanes/lines.ts';
+import { encodeEnding, type StoredEnding } from './runs/ending-rows.ts';
+import { encodeEntry, encodeRun, FAILURE_STATE, type StoredEntry, type StoredRun } from './runs/run-rows.ts';
 
 /** Written numbers: never change one, only add. */
-const LOG_STATE_CODES: Record<LogState, number> = {
+const LOG_STATE_CODES: Record<LogState | RunLogState, number> = {
   CREATED: 1,
   ACTIVE: 2,
   DELIVERED: 3,
@@ -27,15 +31,29 @@ const LOG_STATE_CODES: Record<LogState, number> = {
   FAILED: 6,
   CANCEL_REQUESTED: 7,
   CANCELED: 8,
+  RUN_STARTED: 9,
+  RUN_SUCCESS: 10,
+  RUN_FAILED: 11,
+  RUN_CANCELED: 12,
+  WAITER_ADDED: 13,
+  INVOKED: 14,
 };
 
-const LOG_STATES = new Map(Object.entries(LOG_STATE_CODES).map(([state, code]) => [code, state as LogState]));
+const LOG_STATES = new Map(
+  Object.entries(LOG_STATE_CODES).map(([state, code]) => [code, state as LogState | RunLogState]),
+);
 
-export function codeOfLogState(state: LogState): number {
+export function codeOfLogState(state: LogState | RunLogState): number {
   return LOG_STATE_CODES[state];
 }
 
+/** Of an event of a message. */
 export function logStateOf(code: number): LogState {
+  return anyLogStateOf(code) as LogState;
+}
+
+/** Of an event of a message or of a run. */
+export function anyLogStateOf(code: number): LogState | RunLogState {
   const state = LOG_STATES.get(code);
   if (state === undefined) throw new Error(`unknown log state ${code} in the store`);
   return state;
@@ -55,6 +73,8 @@ export const MESSAGE_COLUMNS = [
   'queue_position',
   'queue_slot',
   'flow_key',
+  'run_key',
+  'journal_position',
 ] as const;
 
 /** Where each of `MESSAGE_COLUMNS` lies in a row. */
@@ -118,6 +138,8 @@ export interface StoredNewMessage {
   deduplication?: { hash: string; expiresAtMs: number };
   queueName?: string;
   flow?: FlowControl;
+  entry?: StoredEntry;
+  run?: StoredRun;
 }
 
 export interface StoredChange {
@@ -127,6 +149,9 @@ export interface StoredChange {
   /** Values of `BURIAL_COLUMNS`. */
   burial?: SqlValue[];
   follows?: StoredNewMessage[];
+  ending?: StoredEnding;
+  /** Code of the state of the failure callback that the message is. */
+  failureState?: number;
 }
 
 export interface StoredSettlement {
@@ -173,7 +198,14 @@ export interface BurialRow {
   response_body: Uint8Array | null;
 }
 
-export function encodeNewMessage({ message, standing, events, deduplication }: NewMessage): StoredNewMessage {
+export function encodeNewMessage({
+  message,
+  standing,
+  events,
+  deduplication,
+  entry,
+  run,
+}: NewMessage): StoredNewMessage {
   const { key, projectId, origin, settings } = message;
   const claimed = standing.kind === 'claimed';
   const lastEventAtMs = events.reduce((latest, event) => Math.max(latest, event.atMs), message.createdAtMs);
@@ -192,32 +224,17 @@ export function encodeNewMessage({ message, standing, events, deduplication }: N
       null,
       null,
       settings.flowControl?.key ?? null,
+      settings.run?.key ?? null,
+      null,
     ],
-    content: [
-      key,
-      projectId,
-      message.id,
-      message.url,
-      origin,
-      pathOf(message.url),
-      message.method,
-      encodeHeader(message.header),
-      message.createdAtMs,
-      message.notBeforeMs,
-      message.callerIp ?? null,
-      settings.topicName ?? null,
-      settings.queueName ?? null,
-      settings.scheduleId ?? null,
-      settings.flowControl?.key ?? null,
-      settings.labels?.length ? `,${settings.labels.join(',')},` : null,
-      JSON.stringify(settings),
-      encodeBytes(message.body),
-    ],
+    content: encodeContent(message),
     events: events.map(encodeEvent),
   };
   if (deduplication) stored.deduplication = deduplication;
   if (settings.queueName !== undefined) stored.queueName = settings.queueName;
   if (settings.flowControl !== undefined) stored.flow = settings.flowControl;
+  if (entry) stored.entry = encodeEntry(entry);
+  if (run) stored.run = encodeRun(run);
   return stored;
 }
 
@@ -228,11 +245,13 @@ export function encodeSettlement(settlement: Settlement): StoredSettlement {
   return stored;
 }
 
-function encodeChange({ next, events, burial, follows }: Change): StoredChange {
+function encodeChange({ next, events, burial, follows, ending, failureCallback }: Change): StoredChange {
   const stored: StoredChange = { events: events.map(encodeEvent) };
   if (next.kind === 'waiting') stored.waiting = { dueAtMs: next.dueAtMs, retried: next.retried };
   if (burial) stored.burial = encodeBurial(burial);
   if (follows) stored.follows = follows.map(encodeNewMessage);
+  if (ending) stored.ending = encodeEnding(ending);
+  if (failureCallback) stored.failureState = FAILURE_STATE[failureCallback];
   return stored;
 }
 
@@ -263,26 +282,6 @@ function encodeBurial(burial: Burial): SqlValue[] {
   ];
 }
 
-export function encodeHeader(header: HeaderMap): string | null {
-  for (const _name in header) return JSON.stringify(header);
-  return null;
-}
-
-/** Exactly these bytes: passing a view of a larger buffer to another thread would copy the whole buffer. */
-export function encodeBytes(bytes: Uint8Array): Uint8Array | null {
-  if (bytes.byteLength === 0) return null;
-  return bytes.byteLength === bytes.buffer.byteLength ? bytes : new Uint8Array(bytes);
-}
-
-/** The path of a URL as it is written, for the `path` filter (messaging.md 21.1). */
-function pathOf(url: string): string {
-  const authority = url.indexOf('//') + 2;
-  const end = url.slice(authority).search(/[?#]/);
-  const withoutQuery = end === -1 ? url : url.slice(0, authority + end);
-  const start = withoutQuery.indexOf('/', authority);
-  return start === -1 ? '/' : withoutQuery.slice(start);
-}
-
 export function decodeMessage(row: ContentRow): Message {
   const message: Message = {
     key: row.key,
@@ -299,29 +298,6 @@ export function decodeMessage(row: ContentRow): Message {
   };
   if (row.caller_ip !== null) message.callerIp = row.caller_ip;
   return message;
-}
-
-/** A header map has no prototype (settings.ts), which neither JSON nor a thread boundary keeps. */
-export function decodeHeader(text: string | null): HeaderMap {
-  return text === null ? withoutPrototype({}) : withoutPrototype(JSON.parse(text) as HeaderMap);
-}
-
-function withoutPrototype(header: HeaderMap): HeaderMap {
-  return Object.assign(Object.create(null) as HeaderMap, header);
-}
-
-export function decodeSettings(text: string): MessageSettings {
-  const settings = JSON.parse(text) as MessageSettings;
-  restoreCallbackHeaders(settings);
-  return settings;
-}
-
-function restoreCallbackHeaders(settings: Pick<CallbackSettings, 'callback' | 'failureCallback'>): void {
-  for (const callback of [settings.callback, settings.failureCallback]) {
-    if (!callback) continue;
-    callback.header = withoutPrototype(callback.header);
-    restoreCallbackHeaders(callback);
-  }
 }
 
 export function decodeDetail(row: DetailRow): LogDetail {

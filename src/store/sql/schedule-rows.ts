@@ -10,14 +10,8 @@ import type { ScheduleView } from '../../engine/stores.ts';
 import type { HttpMethod, ScheduleCatchUp, ScheduleOverlap } from '../../protocol/settings.ts';
 import type { KeptHeaders } from '../../protocol/trigger-options.ts';
 import type { SqlValue } from '../driver.ts';
-import {
-  decodeHeader,
-  decodeSettings,
-  encodeBytes,
-  encodeHeader,
-  encodeNewMessage,
-  type StoredNewMessage,
-} from './rows.ts';
+import { decodeHeader, decodeSettings, encodeBytes, encodeHeader } from './content-rows.ts';
+import { encodeNewMessage, type StoredNewMessage } from './rows.ts';
 
 export const STANDING_COLUMNS = [
   'version',

@@ -2,7 +2,7 @@
 import type { ProjectId } from '../../engine/model.ts';
 import type { StoreLimits } from '../../engine/stores.ts';
 import type { Queries, SqlValue, Transaction } from '../driver.ts';
-import { insertMessages } from './accept.ts';
+import { insertPlain } from './accept.ts';
 import type { EntryStanding } from './lanes/entry.ts';
 import type { WriteContext } from './log-writer.ts';
 import { codeOfLogState } from './rows.ts';
@@ -80,7 +80,7 @@ export async function changeSchedules(
     const values = saved.map(({ key, standing }): SqlValue[] => [key, ...standing]);
     await context.tx.updateMany('schedules', 'key', STANDING_COLUMNS, values);
   }
-  const standings = await insertMessages(
+  const standings = await insertPlain(
     context,
     saved.flatMap(({ messages }) => messages),
     { limits, nowMs },

@@ -1,9 +1,8 @@
 /** What does the outcome of an attempt change, provided that the attempt still owns its message? */
 import type { StoreLimits } from '../../engine/stores.ts';
 import type { SqlValue } from '../driver.ts';
-import { insertMessages } from './accept.ts';
+import { insertMessages, type SavedAs } from './accept.ts';
 import type { ClaimedRow } from './claim.ts';
-import type { EntryStanding } from './lanes/entry.ts';
 import { flowRefsOf } from './lanes/flow-lanes.ts';
 import { goOn } from './lanes/go-on.ts';
 import { LINE, lineBehindQueue } from './lanes/lines.ts';
@@ -11,6 +10,7 @@ import { type QueueRef, queuesById } from './lanes/queue-lanes.ts';
 import { succeedAll, type Vacancy } from './lanes/succession.ts';
 import type { MessageEvents, WriteContext } from './log-writer.ts';
 import { BURIAL_COLUMNS, MESSAGE_AT, type StoredChange, type StoredNewMessage, type StoredSettlement } from './rows.ts';
+import { judge, writeEndings } from './runs/end.ts';
 
 export interface SettleArgs {
   settlement: StoredSettlement;
@@ -23,8 +23,10 @@ export interface SettleArgs {
 export type SettleAnswer =
   /** The claim token is no longer the message's; nothing was written (P6). */
   | { kind: 'stale' }
+  /** The run that was to end with it is not as was supposed; nothing was written. */
+  | { kind: 'runChanged' }
   /** `next` was claimed under the token of `succession`; `follows` says where each of the change's messages stands. */
-  | { kind: 'saved'; next: ClaimedRow | null; follows: EntryStanding[] | null };
+  | { kind: 'saved'; next: ClaimedRow | null; follows: SavedAs[] | null };
 
 interface OwnerRow {
   key: number;
@@ -36,6 +38,7 @@ interface OwnerRow {
   queue_id: number | null;
   queue_slot: number | null;
   flow_key: string | null;
+  run_key: number | null;
 }
 
 /** A settlement that still owns its message. */
@@ -48,11 +51,14 @@ interface Saved {
 /** Saves all settlements whose token is still their message's. */
 export async function settleAll(context: WriteContext, commands: readonly SettleArgs[]): Promise<SettleAnswer[]> {
   const savedByCommand = await findSaved(context, commands);
+  const refused = await refuseEndings(context, savedByCommand);
   const saved = [...savedByCommand.values()];
   await writeAll(context, saved);
+  await endRunsOf(context, saved);
   const followsByCommand = await insertFollows(context, saved);
   const nextByCommand = await letOthersGoOn(context, saved);
   return commands.map((command) => {
+    if (refused.has(command)) return { kind: 'runChanged' };
     if (!savedByCommand.has(command)) return { kind: 'stale' };
     const next = nextByCommand.get(command) ?? null;
     return { kind: 'saved', next, follows: followsByCommand.get(command) ?? null };
@@ -61,7 +67,7 @@ export async function settleAll(context: WriteContext, commands: readonly Settle
 
 async function findSaved({ tx }: WriteContext, commands: readonly SettleArgs[]): Promise<Map<SettleArgs, Saved>> {
   const rows = await tx.query<OwnerRow>(
-    `select key, project_id, origin, claim_token, claimed_at_ms, cancel_requested_at_ms, queue_id, queue_slot, flow_key
+    `select key, project_id, origin, claim_token, claimed_at_ms, cancel_requested_at_ms, queue_id, queue_slot, flow_key, run_key
      from messages where key in (??)`,
     [commands.map(({ settlement }) => settlement.key)],
   );
@@ -76,6 +82,39 @@ async function findSaved({ tx }: WriteContext, commands: readonly SettleArgs[]):
     saved.set(args, { args, owner, change: isCancelled ? (changeIfCancelRequested ?? change) : change });
   }
   return saved;
+}
+
+/** Takes out those that would end a run which is not as they suppose; returns their commands. */
+async function refuseEndings(
+  { tx }: WriteContext,
+  savedByCommand: Map<SettleArgs, Saved>,
+): Promise<ReadonlySet<SettleArgs>> {
+  const refused = new Set<SettleArgs>();
+  const endings = [...savedByCommand.values()].flatMap(({ change }) => (change.ending ? [change.ending] : []));
+  if (endings.length === 0) return refused;
+  const verdicts = await judge(tx, endings);
+  for (const [command, { change }] of savedByCommand) {
+    if (!change.ending || verdicts.get(change.ending) === 'ended') continue;
+    refused.add(command);
+    savedByCommand.delete(command);
+  }
+  return refused;
+}
+
+/** Ends the runs whose message failed for good, and notes what became of failure callbacks. */
+async function endRunsOf(context: WriteContext, saved: readonly Saved[]): Promise<void> {
+  const endings = saved.flatMap(({ owner, change }) =>
+    change.ending ? [{ ending: change.ending, deadKey: owner.key }] : [],
+  );
+  const [first] = saved;
+  if (first && endings.length > 0) {
+    const nowMs = saved.reduce((latest, { args }) => Math.max(latest, args.nowMs), first.args.nowMs);
+    await writeEndings(context, endings, { limits: first.args.limits, nowMs });
+  }
+  const told = saved.flatMap(({ owner, change }): SqlValue[][] =>
+    change.failureState === undefined || owner.run_key === null ? [] : [[owner.run_key, change.failureState]],
+  );
+  if (told.length > 0) await context.tx.updateMany('runs', 'key', ['failure_state'], told);
 }
 
 async function writeAll({ tx, logs }: WriteContext, saved: readonly Saved[]): Promise<void> {
@@ -95,9 +134,9 @@ async function writeAll({ tx, logs }: WriteContext, saved: readonly Saved[]): Pr
     } else {
       finished.push(key);
     }
-    if (change.burial) dead.push([projectId, key, ...change.burial]);
+    if (change.burial) dead.push([projectId, key, owner.run_key, ...change.burial]);
     const floorMs = Math.max(owner.claimed_at_ms ?? 0, owner.cancel_requested_at_ms ?? 0);
-    events.push({ projectId, key, events: change.events, floorMs });
+    events.push({ projectId, key, runKey: owner.run_key, events: change.events, floorMs });
   }
   if (finished.length > 0) await tx.run('delete from messages where key in (??)', [finished]);
   if (waiting.length > 0) {
@@ -108,7 +147,7 @@ async function writeAll({ tx, logs }: WriteContext, saved: readonly Saved[]): Pr
       waiting,
     );
   }
-  if (dead.length > 0) await tx.insertMany('dead', ['project_id', 'key', ...BURIAL_COLUMNS], dead);
+  if (dead.length > 0) await tx.insertMany('dead', ['project_id', 'key', 'run_key', ...BURIAL_COLUMNS], dead);
   await logs.append(tx, events);
 }
 
@@ -139,8 +178,8 @@ export function lineToWaitIn(
 async function insertFollows(
   context: WriteContext,
   saved: readonly Saved[],
-): Promise<ReadonlyMap<SettleArgs, EntryStanding[]>> {
-  const standingsByCommand = new Map<SettleArgs, EntryStanding[]>();
+): Promise<ReadonlyMap<SettleArgs, SavedAs[]>> {
+  const standingsByCommand = new Map<SettleArgs, SavedAs[]>();
   const parents = saved.flatMap(({ args, owner, change }) =>
     (change.follows ?? []).map((message) => ({ args, message: withSlotOf(owner, message) })),
   );

@@ -5,6 +5,9 @@
  * the record calls it.
  */
 import type { ApiOptions } from '../../../src/api/app.ts';
+import type { Claimed } from '../../../src/engine/model.ts';
+import type { Delivery } from '../../../src/engine/ports.ts';
+import type { HeaderMap } from '../../../src/protocol/settings.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import { SimulatedClock } from '../../../src/testing/simulated-clock.ts';
 import { type Attempt, type Endpoint, SimulatedNetwork } from '../../../src/testing/simulated-network.ts';
@@ -14,6 +17,8 @@ export interface TimedWorld extends World {
   clock: SimulatedClock;
   /** Every attempt so far as `name@second`, counted from the start of the test. */
   starts(): string[];
+  /** What was sent, in the same order. */
+  deliveries(): { header: HeaderMap; body: Uint8Array }[];
   /** How many attempts are running. */
   running(): number;
   /** The most that ran at a time so far. */
@@ -33,13 +38,24 @@ export async function openTimedWorld(changes: Partial<ApiOptions> = {}): Promise
   network.onAttempt = () => {
     mostRunning = Math.max(mostRunning, running(network));
   };
-  const ground = { clock, randomness: new SeededRandom(1), delivery: network.connect() };
+  const sender = network.connect();
+  const sent: Claimed[] = [];
+  const delivery: Delivery = {
+    attempt: (claimed, signal) => {
+      sent.push(claimed);
+      return sender.attempt(claimed, signal);
+    },
+    close: () => sender.close(),
+  };
+  const ground = { clock, randomness: new SeededRandom(1), delivery };
   const world = await openWorld(changes, ground);
   const { close } = world;
   return Object.assign(world, {
     close: () => closeInTime(close, clock),
     clock,
     starts: () => network.attempts.map(({ url, sentAtMs }) => `${nameOf(url)}@${(sentAtMs - startMs) / 1000}`),
+    deliveries: () =>
+      sent.map(({ message, deliveredBody }) => ({ header: message.header, body: deliveredBody ?? message.body })),
     running: () => running(network),
     mostRunning: () => mostRunning,
     post: (path: string, body: unknown = undefined, headers: Record<string, string> = {}) =>

@@ -58,14 +58,14 @@ export class Endpoint {
     this.#repliesByPath.set(path, replies);
   }
 
-  /** Requests to `path` get no answer until the function that comes back is called; it answers the oldest one, 200. */
-  hold(path: string): () => void {
+  /** Requests to `path` get no answer until the function that comes back is called: it answers the oldest one. */
+  hold(path: string): (reply?: Reply) => void {
     const held: http.ServerResponse[] = [];
     this.#heldByPath.set(path, held);
-    return () => {
+    return (reply = {}) => {
       const response = held.shift();
       if (response === undefined) throw new Error(`no request to ${path} is waiting`);
-      response.end();
+      answer(response, reply);
     };
   }
 
@@ -97,6 +97,10 @@ export class Endpoint {
     }
     const replies = this.#repliesByPath.get(path) ?? [];
     const reply = replies[Math.min(this.to(path).length, replies.length) - 1] ?? {};
-    response.writeHead(reply.status ?? 200, reply.headers).end(reply.body);
+    answer(response, reply);
   }
+}
+
+function answer(response: http.ServerResponse, { status = 200, headers, body }: Reply): void {
+  response.writeHead(status, headers).end(body);
 }

@@ -25,6 +25,11 @@ export class HeldClock implements Clock {
     return { cancel: () => this.#timers.delete(timer) };
   }
 
+  /** When the next timer fires; `undefined` without any. */
+  get nextTimerAtMs(): Millis | undefined {
+    return this.#nextUntil(Number.POSITIVE_INFINITY)?.atMs;
+  }
+
   /** Lets `ms` pass and fires what falls due on the way, in order. */
   advance(ms: Millis): void {
     this.advanceTo(this.#nowMs + ms);

@@ -3,17 +3,16 @@ import { describe, it } from 'vitest';
 import { Subject } from './subject.ts';
 
 export interface Statement {
-  /** `M12`: number 12 of messaging.md section 29. `I3`, `C1`: of what the contract does not number itself. */
+  /** `M12`, `W12`: number 12 of messaging.md section 29, of workflow.md section 26. `I3`, `C1`: not numbered by the contract. */
   id: string;
   /** What must hold, in one sentence of our own. */
   text: string;
-  /** Tries it on a fresh server. Absent while nothing of it exists; `planned` then says what it waits for. */
-  test?: (server: Subject) => Promise<void>;
+  /** Tries it on a fresh server. */
+  test: (server: Subject) => Promise<void>;
   /** Settings that the server of this test needs, as flags. */
   flags?: readonly string[];
   /** Where we do something else than the contract says, and why; the test shows what we do. Markdown. */
   deviation?: string;
-  planned?: string;
 }
 
 export interface Section {
@@ -32,18 +31,12 @@ export function statement(
   return { id, text, test, ...terms };
 }
 
-/** A statement about what the server does not have yet. */
-export function planned(id: string, text: string, reason: string): Statement {
-  return { id, text, planned: reason };
-}
-
 /** Registers the tests. They share nothing, so that they run side by side. */
 export function tryStatements(sections: readonly Section[]): void {
   for (const { title, statements } of sections) {
     describe.concurrent(title, () => {
-      for (const { id, text, test, planned, flags = [] } of statements) {
-        it(`${id} ${text}`, async ({ skip, onTestFinished }) => {
-          if (test === undefined) return skip(planned);
+      for (const { id, text, test, flags = [] } of statements) {
+        it(`${id} ${text}`, async ({ onTestFinished }) => {
           const server = await Subject.open({ flags });
           onTestFinished(() => server.close());
           await test(server);

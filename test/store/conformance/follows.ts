@@ -19,7 +19,10 @@ export function followsConformance(open: OpenStore): void {
     const { message, claimToken } = await world().acceptClaimed();
     const follows = threeFollows();
     const answer = await world().store.settle(settlement(message, claimToken, { ...delivered(T0), follows }), T0);
-    expect(answer).toEqual({ kind: 'saved', follows: ['claimed', 'parked', 'waiting'] });
+    expect(answer).toEqual({
+      kind: 'saved',
+      follows: [{ standing: 'claimed' }, { standing: 'parked' }, { standing: 'waiting' }],
+    });
     const [atOnce, inLine, due] = follows;
     expect(await world().find(atOnce.message)).toEqual(atOnce.message);
     expect(await world().statesOf(atOnce.message)).toEqual(['CREATED', 'ACTIVE']);
@@ -57,7 +60,7 @@ export function followsConformance(open: OpenStore): void {
     ) as [NewMessage, NewMessage];
     const change = { ...delivered(T0), follows: [first, second] };
     const answer = await world().store.settle(settlement(message, claimToken, change), T0);
-    expect(answer).toEqual({ kind: 'saved', follows: ['claimed', 'held'] });
+    expect(answer).toEqual({ kind: 'saved', follows: [{ standing: 'claimed' }, { standing: 'held' }] });
     expect((await world().claim()).claimed).toEqual([]);
     const firstToken = first.standing.kind === 'claimed' ? first.standing.claimToken : -1;
     await world().store.settle(settlement(first.message, firstToken, delivered(T0)), T0);
@@ -130,7 +133,7 @@ export function followsConformance(open: OpenStore): void {
         world().store.settle(settlement(message, claimToken, { ...delivered(T0), follows: [followUp] }), T0),
       ),
     );
-    expect(answers).toEqual([{ kind: 'saved', follows: ['waiting'] }, { kind: 'stale' }]);
+    expect(answers).toEqual([{ kind: 'saved', follows: [{ standing: 'waiting' }] }, { kind: 'stale' }]);
     expect([await world().find(first.message), await world().find(second.message)]).toEqual([first.message, undefined]);
   });
 

@@ -5,14 +5,19 @@ import { busyOriginsConformance } from './busy-origins.ts';
 import { cancelConformance } from './cancel.ts';
 import { claimConformance } from './claim.ts';
 import { deadConformance } from './dead.ts';
+import { deadRunsConformance } from './dead-runs.ts';
 import { followsConformance } from './follows.ts';
 import { lanesConformance } from './lanes.ts';
 import { logsConformance } from './logs.ts';
 import { projectsConformance } from './projects.ts';
 import { retentionConformance } from './retention.ts';
+import { runEndingsConformance } from './run-endings.ts';
+import { runLogsConformance } from './run-logs.ts';
+import { runsConformance } from './runs.ts';
 import { schedulesConformance } from './schedules.ts';
 import { settleConformance } from './settle.ts';
 import { urlGroupsConformance } from './url-groups.ts';
+import { waitersConformance } from './waiters.ts';
 import type { OpenStore } from './world.ts';
 
 /** `open` gives an empty store with the schema; it is closed by the suite. */
@@ -24,12 +29,17 @@ export function storeConformance(name: string, open: OpenStore): void {
     ['follow-ups', followsConformance],
     ['cancel', cancelConformance],
     ['dead', deadConformance],
+    ['dead runs', deadRunsConformance],
     ['lanes', lanesConformance],
     ['keys at busy origins', busyOriginsConformance],
     ['logs', logsConformance],
     ['projects', projectsConformance],
     ['URL groups', urlGroupsConformance],
     ['schedules', schedulesConformance],
+    ['waiters', waitersConformance],
+    ['runs', runsConformance],
+    ['ends of runs', runEndingsConformance],
+    ['logs of runs', runLogsConformance],
     ['retention', retentionConformance],
   ];
   describe(`${name} store`, () => {

@@ -216,7 +216,7 @@ function queueCases(open: OpenStore): void {
   });
 
   it('refuses the queue that would be one too many, but no message of those that exist', async () => {
-    const limited = await open({ queuesMax: 1, parallelismMax: 0, messagesPerDayMax: 0 });
+    const limited = await open({ queuesMax: 1, parallelismMax: 0, messagesPerDayMax: 0, journalBytesMax: 0 });
     try {
       const named = (queueName: string) => world().message({ settings: { queueName } });
       const kindsOf = async (names: string[]) => (await limited.accept(names.map(named), T0)).map(({ kind }) => kind);
@@ -438,7 +438,7 @@ function keyCases(open: OpenStore): void {
 }
 
 function projectCases(open: OpenStore): void {
-  const world = eachWorld(() => open({ queuesMax: 0, parallelismMax: 1, messagesPerDayMax: 0 }));
+  const world = eachWorld(() => open({ queuesMax: 0, parallelismMax: 1, messagesPerDayMax: 0, journalBytesMax: 0 }));
 
   it('holds what a project may not start, each project for itself, and says how many are in flight', async () => {
     await world().acceptClaimed();

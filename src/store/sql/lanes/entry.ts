@@ -123,6 +123,7 @@ function eventsOf({ message, events }: StoredNewMessage): MessageEvents {
   return {
     key: message[MESSAGE_AT.key] as number,
     projectId: message[MESSAGE_AT.project_id] as number,
+    runKey: message[MESSAGE_AT.run_key] as number | null,
     events: claimedAtMs === null ? events : [...events, [claimedAtMs, codeOfLogState('ACTIVE')]],
     floorMs: 0,
   };

@@ -1,0 +1,42 @@
+/** Webhooks of workflow runs: whoever knows the URL may call it, and the run is told of the call (workflow.md 14.9). */
+import { ApiError } from '../protocol/errors.ts';
+import { headerMapFromRaw } from '../protocol/headers.ts';
+import { isName } from '../protocol/names.ts';
+import { hookEvent } from '../workflow/waits.ts';
+import { type Answer, NO_BODY } from './answer.ts';
+import { messageLimit } from './limits.ts';
+import type { Call, Route, RouteMethod, Services } from './route.ts';
+
+const METHODS: readonly RouteMethod[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
+
+export function hookRoutes({ engine, accounts, limits }: Services): Route[] {
+  const bodyLimit = messageLimit(limits.messageBytesMax);
+
+  async function call({ ids, method, rawHeaders, calledUrl, body }: Call): Promise<Answer> {
+    const [userId = '', runId = '', eventId = ''] = ids;
+    const projectId = accounts.projectNamed(userId);
+    if (projectId === undefined || !isName(eventId)) throw noSuchHook();
+    const header = headerMapFromRaw(rawHeaders);
+    const event = hookEvent({ ...calledUrl(), method, header, body: await body.read(bodyLimit) });
+    // One call is for one wait: others of the run wait for other calls.
+    const notified = await engine.notifyRun(projectId, runId, eventId, event, { oldestOnly: true });
+    if (!notified) throw noSuchHook();
+    return NO_BODY;
+  }
+
+  return METHODS.map((method) => ({
+    method,
+    path: '/v2/workflows/hooks/:userId/:workflowRunId/:eventId',
+    access: 'public',
+    summary: 'Calls a webhook that a workflow run has made: its wait ends with this request, or its next one will.',
+    ...(method === 'GET' || method === 'HEAD' ? undefined : { takes: { body: 'bytes' } }),
+    refusals: [400, 412, 413, 503],
+    answers: { 200: undefined },
+    handle: call,
+  }));
+}
+
+/** Strangers are not told what of it there is. */
+function noSuchHook(): ApiError {
+  return new ApiError('not_found', 'there is no such webhook, or its workflow run is over');
+}

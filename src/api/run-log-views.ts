@@ -1,0 +1,274 @@
+/**
+ * How runs, their steps and what happened to them look on the wire (workflow.md 18, 20). What is not set is absent, since
+ * `JSON.stringify` drops `undefined`. What a run redacts is shown nowhere (workflow.md 16.3).
+ */
+import { STATUS_CODES } from 'node:http';
+import type { LogDetail } from '../engine/model.ts';
+import type { RunEvent } from '../engine/run-log-store.ts';
+import type { RunExplanation } from '../engine/runs/explain.ts';
+import { bodyText } from '../protocol/bodies.ts';
+import { joinRedactions, redactedText, redactHeaderMap } from '../protocol/redaction.ts';
+import type { HeaderMap, Redaction } from '../protocol/settings.ts';
+import type { Answered, Failure, FailureFunction, FailureFunctionState } from '../workflow/history.ts';
+import type { StepRecord } from '../workflow/records.ts';
+import type { NextStep, RunLog } from '../workflow/run-log.ts';
+import { type CallInfo, type InvokedInfo, type StepInfo, stepInfoOf, type WaitInfo } from '../workflow/step-info.ts';
+
+type View = Record<string, unknown>;
+
+/** The delays of messaging.md 8.2 as an expression, for whoever set none. */
+const DEFAULT_RETRY_DELAY = 'min(86400000, floor(exp(2.5 * (1 + retried))) * 1000)';
+
+/** What may be shown of a run, and how much of each body. */
+interface Shown {
+  redact: Redaction | undefined;
+  /** Absent: whole bodies. */
+  bodyBytesMax: number | undefined;
+}
+
+/** The object of workflow.md 18.2. */
+export function runEventView(event: RunEvent): View {
+  const { atMs, state, run, message, record, child, detail } = event;
+  const { config } = run;
+  const shown: Shown = { redact: config?.redact ?? message?.settings.redact, bodyBytesMax: undefined };
+  const isInitial = message?.settings.run?.init !== undefined;
+  const info = message && stepInfoOf(message, { isInitial, ...(record && { record }), ...(child && { child }) });
+  return {
+    time: atMs,
+    state,
+    workflowRunId: run.id,
+    workflowUrl: run.url,
+    workflowCreatedAt: run.createdAtMs,
+    stepInfo: info && stepInfoView(info, shown),
+    ...detailView(detail, shown),
+    nextDeliveryTime: nextDeliveryTime(event),
+    headers: state === 'ERROR' && message ? headerView(message.header, shown) : undefined,
+    invokerWorkflowRunId: run.invoker?.id,
+    invokerWorkflowUrl: run.invoker?.url,
+    invokerWorkflowCreatedAt: run.invoker?.createdAtMs,
+    workflowRunResponse: bodyView(run.response, shown),
+    dlqId: run.dlqId,
+    ...labelView(config?.labels ?? message?.settings.labels),
+    callerIp: run.callerIp,
+  };
+}
+
+/** The object of workflow.md 18.1. */
+export function runLogView({ run, groups, next, failureFunction, failure }: RunLog, bodyBytesMax?: number): View {
+  const { config, invoker } = run;
+  const shown: Shown = { redact: config.redact, bodyBytesMax };
+  const steps = groups.map(({ type, records }) => ({
+    steps: records.map((record) => recordView(record, shown)),
+    type,
+  }));
+  return {
+    workflowRunId: run.id,
+    workflowUrl: run.url,
+    workflowState: run.state,
+    workflowRunCreatedAt: run.createdAtMs,
+    workflowRunCompletedAt: run.completedAtMs,
+    workflowRunCallerIp: run.callerIp,
+    steps: next.length === 0 ? steps : [...steps, { steps: next.map((step) => nextView(step, shown)), type: 'next' }],
+    workflowRunResponse: bodyView(run.response, shown),
+    invoker: invoker && {
+      workflowRunId: invoker.id,
+      workflowUrl: invoker.url,
+      workflowRunCreatedAt: invoker.createdAtMs,
+    },
+    failureFunction: failureFunction && failureFunctionView(failureFunction, failure, run.dlqId, shown),
+    dlqId: run.dlqId,
+    ...labelView(config.labels),
+    flowControlKey: config.flowControl?.key,
+  };
+}
+
+/** Our own addition: why a run does not go on, in one sentence and in fields. */
+export function runExplanationView({ runId, createdAtMs, sentence, ...rest }: RunExplanation): View {
+  const { reason, others, sinceMs, dueAtMs, invokedRunId, ...fields } = rest;
+  return {
+    workflowRunId: runId,
+    workflowCreatedAt: createdAtMs,
+    reason,
+    explanation: sentence,
+    others,
+    ...fields,
+    since: sinceMs,
+    due: dueAtMs,
+    invokedWorkflowRunId: invokedRunId,
+  };
+}
+
+function recordView({ info, state, failures, nextDeliveryAtMs }: StepRecord, shown: Shown): View {
+  return {
+    ...stepInfoView(info, shown),
+    state,
+    ...errorsView(failures, shown),
+    nextDeliveryTime: nextDeliveryAtMs,
+  };
+}
+
+function nextView({ message, state, failures, stepName, nextDeliveryAtMs }: NextStep, shown: Shown): View {
+  const { maxRetries, retryDelayExpression } = message.settings;
+  return {
+    messageId: message.id,
+    stepName,
+    state,
+    ...retryView({ maxRetries, retryDelayExpression }),
+    ...errorsView(failures, shown),
+    nextDeliveryTime: nextDeliveryAtMs,
+  };
+}
+
+/** The fields of workflow.md 20. Zero and empty values are left out, but for the number of retries. */
+function stepInfoView(info: StepInfo, runShown: Shown): View {
+  const shown = info.redact ? { ...runShown, redact: joinRedactions(runShown.redact, info.redact) } : runShown;
+  return {
+    stepId: info.stepId || undefined,
+    stepName: info.stepName,
+    stepType: info.stepType,
+    callType: info.callType,
+    messageId: info.messageId,
+    concurrent: info.concurrent,
+    targetStep: info.targetStep,
+    createdAt: info.createdAtMs,
+    out: bodyView(info.out, shown),
+    headers: headerView(info.header, shown),
+    ...retryView(info),
+    sleepFor: info.sleepForMs,
+    sleepUntil: info.sleepUntilMs,
+    ...(info.call && callView(info.call, shown)),
+    ...(info.wait && waitView(info.wait)),
+    ...(info.invoked && invokedView(info.invoked, shown)),
+  };
+}
+
+function retryView({ maxRetries, retryDelayExpression }: Retrying): View {
+  const retryDelay = retryDelayExpression ?? (maxRetries > 0 ? DEFAULT_RETRY_DELAY : undefined);
+  return { retries: maxRetries, retryDelay };
+}
+
+interface Retrying {
+  maxRetries: number;
+  retryDelayExpression?: string | undefined;
+}
+
+function callView({ url, method, header, body, response }: Partial<CallInfo>, shown: Shown): View {
+  return {
+    callUrl: url,
+    callMethod: method,
+    callHeaders: header && headerView(header, shown),
+    callBody: bodyView(body, shown),
+    callResponseStatus: response?.status,
+    callResponseBody: bodyView(response?.body, shown),
+    callResponseHeaders: response && headerView(response.header, shown),
+  };
+}
+
+function waitView({ eventId, timeout, deadlineMs, isTimeout }: WaitInfo): View {
+  return {
+    waitEventId: eventId,
+    waitTimeoutDuration: timeout,
+    waitTimeoutDeadline: deadlineMs,
+    waitTimeout: isTimeout || undefined,
+  };
+}
+
+/** The run that was invoked may hide what its invoker does not. */
+function invokedView({ runId, url, createdAtMs, first }: InvokedInfo, { redact, bodyBytesMax }: Shown): View {
+  const own = first?.settings.redact;
+  const shown: Shown = { redact: own ? joinRedactions(redact, own) : redact, bodyBytesMax };
+  return {
+    invokedWorkflowRunId: runId,
+    invokedWorkflowUrl: url,
+    invokedWorkflowCreatedAt: createdAtMs,
+    invokedWorkflowRunBody: bodyView(first?.body, shown),
+    invokedWorkflowRunHeaders: first && headerView(first.header, shown),
+  };
+}
+
+function errorsView(failures: readonly Failure[], shown: Shown): View {
+  return failures.length === 0 ? {} : { errors: failures.map((failure) => failureView(failure, shown)) };
+}
+
+/** Members are there even when they are empty: clients read them without asking. */
+function failureView({ atMs, error, response }: Failure, shown: Shown): View {
+  return {
+    error: errorText(error, response),
+    body: bodyView(response?.body, shown) ?? '',
+    headers: redactHeaderMap(response?.header ?? {}, shown.redact),
+    status: response?.status,
+    time: atMs,
+  };
+}
+
+/** `<status> <reason>`, as clients know it; an answer of success that is an error says why in words. */
+function errorText(error: string | undefined, response: Pick<Answered, 'status'> | undefined): string | undefined {
+  if (!response || (response.status >= 200 && response.status <= 299)) return error;
+  return `${response.status} ${STATUS_CODES[response.status] ?? ''}`.trimEnd();
+}
+
+const FAILURE_STATES: Record<FailureFunctionState, string | undefined> = {
+  inProgress: 'CALLBACK_INPROGRESS',
+  success: 'CALLBACK_SUCCESS',
+  fail: 'CALLBACK_FAIL',
+  canceled: 'CALLBACK_CANCELED',
+  none: undefined,
+};
+
+function failureFunctionView(
+  { state, message, failures, answer, standing }: FailureFunction,
+  failure: Failure | undefined,
+  dlqId: string | undefined,
+  shown: Shown,
+): View {
+  const last = answer ?? failures.at(-1)?.response;
+  const isRetrying = standing && !standing.isInFlight && failures.length > 0;
+  return {
+    messageId: message.id,
+    url: message.url,
+    state: FAILURE_STATES[state],
+    failStatus: failure?.response?.status ?? 0,
+    failResponse: bodyView(failure?.response?.body, shown) ?? '',
+    failHeaders: redactHeaderMap(failure?.response?.header ?? {}, shown.redact),
+    dlqId,
+    maxRetries: message.settings.maxRetries,
+    responseStatus: last?.status,
+    responseBody: bodyView(last?.body, shown),
+    responseHeaders: last && headerView(last.header, shown),
+    ...errorsView(failures, shown),
+    nextDeliveryTime: isRetrying ? standing.dueAtMs : undefined,
+  };
+}
+
+function detailView(detail: LogDetail | undefined, shown: Shown): View {
+  if (!detail) return {};
+  const { error, response } = detail;
+  return {
+    error: errorText(error, response),
+    responseStatus: response?.status,
+    responseBody: bodyView(response?.body, shown),
+    responseHeaders: response && headerView(response.header, shown),
+  };
+}
+
+/** A message that was made says when it is to go out first, one that failed when it goes out again. */
+function nextDeliveryTime({ state, message, detail }: RunEvent): number | undefined {
+  if (state === 'RETRY') return detail?.nextDeliveryTimeMs;
+  return state === 'CREATED' ? (detail?.nextDeliveryTimeMs ?? message?.notBeforeMs) : undefined;
+}
+
+/** As text, or as base64 when it is none; `undefined` when there is nothing to show. */
+function bodyView(bytes: Uint8Array | undefined, { redact, bodyBytesMax }: Shown): string | undefined {
+  if (!bytes || bytes.length === 0 || bodyBytesMax === 0) return undefined;
+  return redact?.body ? redactedText(bytes) : bodyText(bytes, bodyBytesMax);
+}
+
+function headerView(header: HeaderMap, { redact }: Shown): HeaderMap | undefined {
+  const shownHeader = redactHeaderMap(header, redact);
+  for (const _name in shownHeader) return shownHeader;
+  return undefined;
+}
+
+function labelView(labels: readonly string[] | undefined): View {
+  return labels && labels.length > 0 ? { label: labels[0], labels } : {};
+}

@@ -1,0 +1,89 @@
+/** What can be seen of runs: their steps, what happened to them, and why one does not go on (workflow.md 17.3, 18). */
+import { Type } from '@sinclair/typebox';
+import { ApiError } from '../protocol/errors.ts';
+import { type Answer, answer } from './answer.ts';
+import { invalidParameter, readQuery, textOf } from './parameters.ts';
+import type { Call, QueryParameter, Route, Services } from './route.ts';
+import { EVENTS_QUERY, RUNS_QUERY, readEventsQuery, readRunsQuery } from './run-log-filters.ts';
+import { RunEventsSchema, RunExplanationSchema, RunListSchema } from './run-log-schemas.ts';
+import { runEventView, runExplanationView, runLogView } from './run-log-views.ts';
+
+const GROUP_BY = [
+  {
+    name: 'groupBy',
+    meaning: 'workflowRunId for runs with their steps; without it the events themselves.',
+    schema: Type.Literal('workflowRunId'),
+  },
+] as const satisfies QueryParameter[];
+
+/** Each name once: most filters are those of both views. */
+const EITHER_QUERY: readonly QueryParameter[] = [
+  ...GROUP_BY,
+  ...RUNS_QUERY.filter(({ name }) => !EVENTS_QUERY.some((other) => other.name === name)),
+  ...EVENTS_QUERY,
+];
+
+export function runLogRoutes({ engine }: Services): Route[] {
+  async function events({ projectId, rawQuery }: Call): Promise<Answer> {
+    const { filter, page } = readEventsQuery(rawQuery);
+    const { items, cursor } = await engine.listRunEvents(projectId, filter, page);
+    return answer(200, { cursor, events: items.map(runEventView) });
+  }
+
+  async function runs({ projectId, rawQuery }: Call): Promise<Answer> {
+    const { filter, page, bodyBytesMax } = readRunsQuery(rawQuery);
+    const { items, cursor } = await engine.listRuns(projectId, filter, page, bodyBytesMax);
+    return answer(200, { cursor, runs: items.map((log) => runLogView(log, bodyBytesMax)) });
+  }
+
+  function either(call: Call): Promise<Answer> {
+    const groupBy = textOf(readQuery(call.rawQuery, GROUP_BY), 'groupBy');
+    if (groupBy === undefined) return events(call);
+    if (groupBy !== 'workflowRunId') throw invalidParameter('groupBy', 'workflowRunId is needed, or nothing');
+    return runs(call);
+  }
+
+  async function explain({ projectId, id }: Call): Promise<Answer> {
+    const explanation = await engine.explainRun(projectId, id);
+    if (!explanation) throw new ApiError('not_found', `workflow run ${id} is not active`);
+    return answer(200, runExplanationView(explanation));
+  }
+
+  return [
+    {
+      method: 'GET',
+      path: '/v2/workflows/logs',
+      access: 'read',
+      summary: 'Lists workflow runs with their steps, newest first.',
+      takes: { query: RUNS_QUERY },
+      answers: { 200: RunListSchema },
+      handle: runs,
+    },
+    {
+      method: 'GET',
+      path: '/v2/workflows/messageLogs',
+      access: 'read',
+      summary: 'Lists what happened to workflow runs and to their messages, newest first.',
+      takes: { query: EVENTS_QUERY },
+      answers: { 200: RunEventsSchema },
+      handle: events,
+    },
+    {
+      method: 'GET',
+      path: '/v2/workflows/events',
+      access: 'read',
+      summary: 'Lists workflow runs with their steps, or what happened to them, newest first.',
+      takes: { query: EITHER_QUERY },
+      answers: { 200: Type.Union([RunListSchema, RunEventsSchema]) },
+      handle: either,
+    },
+    {
+      method: 'GET',
+      path: '/v2/workflows/runs/:workflowRunId/explain',
+      access: 'read',
+      summary: 'Says why a workflow run that is active does not go on.',
+      answers: { 200: RunExplanationSchema },
+      handle: explain,
+    },
+  ];
+}

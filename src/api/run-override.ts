@@ -1,0 +1,60 @@
+/** What the headers of a resume or a restart replace of the run (workflow.md 21.2). */
+import type { DeadRetryOverride } from '../engine/commands.ts';
+import type { RunOverride } from '../engine/dead-runs.ts';
+import { hasConfigPrefix, readConfigName } from '../protocol/config-names.ts';
+import { ApiError, invalidHeader } from '../protocol/errors.ts';
+import { isHeaderValue, trimBlanks, UNSENDABLE_VALUE } from '../protocol/headers.ts';
+import { readRetryOverride } from './retry-override.ts';
+import type { Services } from './route.ts';
+
+/** As long as an id may be that a trigger brings. */
+const RUN_ID_LENGTH_MAX = 1_024;
+
+/** What a message in the DLQ may be given and a run may not: its steps say it themselves. */
+const NOT_FOR_RUNS: readonly [keyof DeadRetryOverride, string][] = [
+  ['method', 'Upstash-Method'],
+  ['header', 'Upstash-Forward'],
+  ['timeoutMs', 'Upstash-Timeout'],
+  ['redact', 'Upstash-Redact-Fields'],
+  ['callback', 'Upstash-Callback'],
+];
+
+/** Reads the config headers; what is not there stays as it was. Rejects with `ApiError`. */
+export async function readRunOverride(
+  rawHeaders: readonly string[],
+  services: Pick<Services, 'quotas' | 'clock' | 'checkDestination'>,
+): Promise<RunOverride> {
+  const { runId, others } = takeRunId(rawHeaders);
+  const given = await readRetryOverride(others, services);
+  for (const [member, header] of NOT_FOR_RUNS) {
+    if (given[member] !== undefined) throw new ApiError('invalid_header', `${header} is not supported for failed runs`);
+  }
+  const {
+    method: _method,
+    header: _header,
+    timeoutMs: _timeout,
+    redact: _redact,
+    callback: _callback,
+    ...rest
+  } = given;
+  return runId === undefined ? rest : { ...rest, runId };
+}
+
+/** The id for the new run, verbatim, and the headers without it. */
+function takeRunId(rawHeaders: readonly string[]): { runId?: string; others: string[] } {
+  const others: string[] = [];
+  let runId: string | undefined;
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] ?? '';
+    const value = trimBlanks(rawHeaders[i + 1] ?? '');
+    if (!hasConfigPrefix(name) || readConfigName(name).option !== 'workflow-runid') {
+      others.push(name, value);
+    } else if (value !== '') {
+      const { display } = readConfigName(name);
+      if (!isHeaderValue(value)) throw invalidHeader(display, UNSENDABLE_VALUE);
+      if (value.length > RUN_ID_LENGTH_MAX) throw invalidHeader(display, `longer than ${RUN_ID_LENGTH_MAX} characters`);
+      runId = value;
+    }
+  }
+  return runId === undefined ? { others } : { runId, others };
+}

@@ -1,0 +1,26 @@
+/** What is different when a published message begins or continues a workflow run (workflow.md 4, 14.8)? */
+import type { PublishCommand } from '../engine/commands.ts';
+import type { Millis } from '../engine/model.ts';
+import { prefixOf } from '../protocol/dialect.ts';
+import { ApiError } from '../protocol/errors.ts';
+import type { Quotas } from '../protocol/options.ts';
+import type { PublishOptions } from '../protocol/settings.ts';
+import { readInvocation } from '../protocol/workflow/invocation.ts';
+import { parseJson } from './json-body.ts';
+import { VALUES_PER_ITEM_MAX } from './limits.ts';
+
+/** Of an invocation: the command with the payload of the invoked run for its body. Throws `ApiError`. */
+export function withInvocation(command: PublishCommand, quotas: Quotas, nowMs: Millis): PublishCommand {
+  const { run, settings } = command.options;
+  if (run?.kind !== 'start' || !run.isInvoke) return command;
+  const body = parseJson(command.body, VALUES_PER_ITEM_MAX);
+  const { payload, ...invocation } = readInvocation(body, settings.dialect, quotas, nowMs);
+  // The library that invokes is the one that will be told, and says the same of itself in both places.
+  return { ...command, body: payload, invocation: { ...invocation, features: run.features } };
+}
+
+/** Throws `ApiError` 400 for a message of a workflow `where` none can be. */
+export function refuseRun({ run, settings }: PublishOptions, where: string): void {
+  if (run === undefined) return;
+  throw new ApiError('invalid_header', `${prefixOf(settings.dialect)}-Workflow-Init is not supported ${where}`);
+}

@@ -1,0 +1,100 @@
+/** Workflow runs that are active: their journals, their end (workflow.md 17.2). */
+
+import { Type } from '@sinclair/typebox';
+import { ApiError } from '../protocol/errors.ts';
+import { encodeEntry, joinEntries } from '../workflow/journal.ts';
+import { type Answer, answer, NO_BODY } from './answer.ts';
+import { readJson } from './json-body.ts';
+import { messageLimit, SMALL_JSON_LIMIT } from './limits.ts';
+import { invalidParameter, readQuery, textOf } from './parameters.ts';
+import type { Call, QueryParameter, Route, Services } from './route.ts';
+import { CANCEL_PARAMETERS, readCancelWish } from './run-filters.ts';
+import { JournalSchema } from './run-schemas.ts';
+import { CancelledSchema } from './schemas.ts';
+
+const CANCEL: QueryParameter = {
+  name: 'cancel',
+  meaning: 'false: the run has returned, and the body of the request is its result.',
+  schema: Type.Union([Type.Literal('true'), Type.Literal('false')], { default: 'true' }),
+};
+
+export function runRoutes({ engine, limits }: Services): Route[] {
+  /** What an endpoint fetches when a delivery would have been too large (workflow.md 8.3). */
+  async function getJournal({ projectId, id }: Call): Promise<Answer> {
+    const entries = await engine.readJournal(projectId, id);
+    if (!entries) throw notActive(id);
+    // Base64 and ids are plain ASCII.
+    return { status: 200, json: joinEntries(entries.map(encodeEntry)).toString('latin1') };
+  }
+
+  async function end({ projectId, id, rawQuery, rawHeaders, body }: Call): Promise<Answer> {
+    const createdAtMs = createdAtOf(rawHeaders);
+    if (isCancel(rawQuery)) {
+      if (!(await engine.cancelRun(projectId, id, createdAtMs))) throw notActive(id);
+    } else {
+      const response = await body.read(messageLimit(limits.messageBytesMax));
+      await engine.completeRun(projectId, id, response, createdAtMs);
+    }
+    return NO_BODY;
+  }
+
+  async function cancelMany({ projectId, rawQuery, body }: Call): Promise<Answer> {
+    const wish = readCancelWish(rawQuery, await readJson(body, SMALL_JSON_LIMIT));
+    const cancelled =
+      'ids' in wish
+        ? await engine.cancelRuns(projectId, wish.ids)
+        : await engine.cancelRunsMatching(projectId, wish.filter, wish.count);
+    return answer(200, { cancelled });
+  }
+
+  return [
+    {
+      method: 'GET',
+      path: '/v2/workflows/runs/:workflowRunId',
+      access: 'read',
+      summary: 'Reads what the steps of an active workflow run have recorded.',
+      answers: { 200: JournalSchema },
+      handle: getJournal,
+    },
+    {
+      method: 'DELETE',
+      path: '/v2/workflows/runs/:workflowRunId',
+      access: 'full',
+      summary: 'Ends a workflow run: cancels it, or says what it returned.',
+      takes: { query: [CANCEL], body: 'bytes' },
+      answers: { 200: undefined },
+      handle: end,
+    },
+    {
+      method: 'DELETE',
+      path: '/v2/workflows/runs',
+      access: 'full',
+      summary: 'Cancels the active workflow runs that match filters, all without a filter.',
+      takes: { query: CANCEL_PARAMETERS },
+      answers: { 200: CancelledSchema },
+      handle: cancelMany,
+    },
+  ];
+}
+
+function isCancel(rawQuery: string): boolean {
+  const text = textOf(readQuery(rawQuery, [CANCEL]), CANCEL.name) ?? 'true';
+  if (text !== 'true' && text !== 'false') throw invalidParameter(CANCEL.name, 'true or false is needed');
+  return text === 'true';
+}
+
+/** Which incarnation of the run is meant. Libraries that have not been told send 0 or no number: that says nothing. */
+function createdAtOf(rawHeaders: readonly string[]): number | undefined {
+  let found: string | undefined;
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]?.toLowerCase();
+    if (name === 'upstash-workflow-createdat') found = rawHeaders[i + 1];
+    else if (name === 'waypost-workflow-createdat') found ??= rawHeaders[i + 1];
+  }
+  const createdAtMs = Number(found);
+  return Number.isSafeInteger(createdAtMs) && createdAtMs > 0 ? createdAtMs : undefined;
+}
+
+function notActive(id: string): ApiError {
+  return new ApiError('not_found', `workflow run ${id} is not active`);
+}

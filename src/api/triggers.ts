@@ -1,0 +1,123 @@
+/**
+ * Starts workflow runs for clients that do not speak the workflow protocol: what it needs is added here and by the engine
+ * (workflow.md 5.2, 5.3).
+ */
+import type { PublishCommand, PublishOutcome } from '../engine/commands.ts';
+import type { Millis, ProjectId } from '../engine/model.ts';
+import { type Destination, readDestination } from '../protocol/destination.ts';
+import { ApiError, quotaExceeded } from '../protocol/errors.ts';
+import { type OptionsInput, readPublishOptions } from '../protocol/options.ts';
+import { splitQuery } from '../protocol/request-target.ts';
+import { type Answer, answer } from './answer.ts';
+import { at, atItem, type GivenItem, handleItems } from './batch-items.ts';
+import { TRIGGER_HEADERS } from './config-headers.ts';
+import { checkAddress, checkCallbacks } from './destinations.ts';
+import { messageLimit } from './limits.ts';
+import { bodyTooLarge } from './request-body.ts';
+import type { Call, Route, Services } from './route.ts';
+import { TriggeredListSchema, TriggeredSchema, TriggerItemsSchema } from './schemas.ts';
+
+/** A run as the answer tells of it. */
+interface Triggered {
+  workflowRunId: string;
+  workflowCreatedAt: Millis;
+  /** True when a run with this id was active, and is what the answer tells of. */
+  deduplicated: boolean;
+}
+
+export function triggerRoutes(services: Services): Route[] {
+  const { engine, checkDestination, clock, quotas, proxyHeaders, limits } = services;
+  const bodyLimit = messageLimit(limits.messageBytesMax);
+
+  async function trigger({ rawQuery, rawDestination, rawHeaders, ...call }: Call): Promise<Answer> {
+    const query = splitQuery(rawQuery);
+    const url = workflowUrlOf(readDestination(rawDestination, query.rest));
+    await checkAddress(url, checkDestination);
+    const input = { rawHeaders, queryConfig: query.config, tokenInQuery: !call.isTokenInHeader };
+    const command = readCommand(url, input, call.callerIp, clock.nowMs());
+    await checkCallbacks(command.options.settings, checkDestination);
+    const body = await call.body.read(bodyLimit);
+    const [triggered] = await publishAll(call.projectId, [{ ...command, body }]);
+    const { deduplicated, ...run } = triggered ?? missing();
+    return answer(200, deduplicated ? { ...run, deduplicated } : run);
+  }
+
+  function triggerAll({ body, projectId, callerIp }: Call): Promise<Answer> {
+    return handleItems({ body, limits, mayContinueRun: false }, async (given) => {
+      const nowMs = clock.nowMs();
+      const commands = given.map((item, index) => at(index, () => readItem(item, callerIp, nowMs)));
+      await Promise.all(commands.map(checkCommand));
+      return answer(201, await publishAll(projectId, commands));
+    });
+  }
+
+  function readItem(item: GivenItem, callerIp: string | undefined, nowMs: Millis): PublishCommand {
+    const input = { rawHeaders: item.rawHeaders, queryConfig: [], tokenInQuery: true };
+    const command = readCommand(workflowUrlOf(item.destination), input, callerIp, nowMs);
+    if (item.queue !== '') throw new ApiError('invalid_body', 'invalid request body: a run is not started in a queue');
+    const body = Buffer.from(item.body, 'utf8');
+    if (body.length > bodyLimit.bytesMax) throw bodyTooLarge(bodyLimit);
+    return { ...command, body };
+  }
+
+  /** All but the body. */
+  function readCommand(
+    url: string,
+    input: Omit<OptionsInput, 'proxyHeaders' | 'failureUrl'>,
+    callerIp: string | undefined,
+    nowMs: Millis,
+  ): Omit<PublishCommand, 'body'> {
+    const options = readPublishOptions({ ...input, proxyHeaders, failureUrl: url }, 'trigger', quotas, nowMs);
+    return callerIp === undefined ? { url, options } : { url, options, callerIp };
+  }
+
+  async function checkCommand({ url, options }: PublishCommand, index: number): Promise<void> {
+    try {
+      await checkAddress(url, checkDestination);
+      await checkCallbacks(options.settings, checkDestination);
+    } catch (error) {
+      throw atItem(index, error);
+    }
+  }
+
+  async function publishAll(projectId: ProjectId, commands: PublishCommand[]): Promise<Triggered[]> {
+    return (await engine.publish(projectId, commands)).map((outcome) => triggeredOf(outcome, limits.queuesMax));
+  }
+
+  return [
+    {
+      method: 'POST',
+      path: '/v2/trigger/*',
+      access: 'publish',
+      summary: 'Starts a run of the workflow at the URL in the path; the body is its payload.',
+      takes: { configHeaders: TRIGGER_HEADERS, body: 'bytes' },
+      answers: { 200: TriggeredSchema },
+      handle: trigger,
+    },
+    {
+      method: 'POST',
+      path: '/v2/batch/trigger',
+      access: 'publish',
+      summary: 'Starts several workflow runs in one request.',
+      takes: { body: TriggerItemsSchema },
+      refusals: [412],
+      answers: { 201: TriggeredListSchema },
+      handle: triggerAll,
+    },
+  ];
+}
+
+function workflowUrlOf(destination: Destination): string {
+  if (destination.kind === 'url') return destination.url;
+  throw new ApiError('invalid_destination', 'invalid destination url: a workflow is started at a URL, not a URL group');
+}
+
+function triggeredOf(outcome: PublishOutcome, queuesMax: number): Triggered {
+  if (outcome === 'tooManyQueues') throw quotaExceeded('maxQueues', queuesMax);
+  const { run = missing(), deduplicated } = outcome;
+  return { workflowRunId: run.id, workflowCreatedAt: run.createdAtMs, deduplicated };
+}
+
+function missing(): never {
+  throw new Error('the engine answered a trigger without a run');
+}

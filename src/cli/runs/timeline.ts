@@ -1,0 +1,179 @@
+/** How does a run look in a terminal? One line for each step, those that ran side by side joined by a bar. */
+import { minuteOf, timeOf } from '../columns.ts';
+
+/** A run as `GET /v2/workflows/logs` answers (workflow.md 18.1), as far as it is shown. */
+export interface RunView {
+  workflowRunId: string;
+  workflowUrl: string;
+  workflowState: string;
+  workflowRunCreatedAt: number;
+  workflowRunCompletedAt?: number;
+  labels?: string[];
+  dlqId?: string;
+  invoker?: { workflowRunId: string };
+  failureFunction?: { state?: string; url?: string };
+  steps: { type: string; steps: StepView[] }[];
+}
+
+export interface StepView {
+  stepName?: string;
+  stepType?: string;
+  state: string;
+  createdAt?: number;
+  retries?: number;
+  errors?: { error?: string; time?: number }[];
+  nextDeliveryTime?: number;
+  sleepUntil?: number;
+  sleepFor?: number;
+  callMethod?: string;
+  callUrl?: string;
+  callResponseStatus?: number;
+  waitEventId?: string;
+  waitTimeout?: boolean;
+  waitTimeoutDeadline?: number;
+  invokedWorkflowRunId?: string;
+}
+
+const MARKS: Readonly<Record<string, { mark: string; colour: number }>> = {
+  STEP_SUCCESS: { mark: '✓', colour: 32 },
+  STEP_FAILED: { mark: '✗', colour: 31 },
+  STEP_RETRY: { mark: '↻', colour: 33 },
+  STEP_PROGRESS: { mark: '…', colour: 36 },
+  STEP_CANCELED: { mark: '–', colour: 90 },
+  RUN_SUCCESS: { mark: '✓', colour: 32 },
+  RUN_FAILED: { mark: '✗', colour: 31 },
+  RUN_STARTED: { mark: '…', colour: 36 },
+  RUN_CANCELED: { mark: '–', colour: 90 },
+};
+
+/** `nowMs`: until when a run that goes on has taken. */
+export function timelineOf(run: RunView, { nowMs, color }: { nowMs: number; color: boolean }): string {
+  const rows = run.steps.flatMap(({ type, steps }) => steps.map((step) => ({ type, step })));
+  const nameWidth = widest(rows.map(({ type, step }) => nameOf(step, type)));
+  const typeWidth = widest(rows.map(({ step }) => plain(step.stepType ?? '')));
+  const lines = rows.map(({ type, step }) => {
+    const cells = [
+      type === 'parallel' ? '│' : ' ',
+      painted(step.state, color),
+      nameOf(step, type).padEnd(nameWidth),
+      plain(step.stepType ?? '').padEnd(typeWidth),
+      stateOf(step).padEnd('CANCELED'.length),
+      step.createdAt === undefined ? ' '.repeat(12) : timeOf(step.createdAt).slice(11, 23),
+      detailOf(step),
+    ];
+    return cells.join('  ').trimEnd();
+  });
+  return `${[...headOf(run, { nowMs, color }), '', ...lines].join('\n')}\n`;
+}
+
+function headOf(run: RunView, { nowMs, color }: { nowMs: number; color: boolean }): string[] {
+  const { workflowRunCreatedAt: beganMs, workflowRunCompletedAt: endedMs } = run;
+  const took = `${endedMs === undefined ? 'for' : 'took'} ${span((endedMs ?? nowMs) - beganMs)}`;
+  const about = [`began ${minuteOf(beganMs)} UTC`, took];
+  if (run.labels) about.push(`labels ${run.labels.map(plain).join(', ')}`);
+  if (run.invoker) about.push(`invoked by ${plain(run.invoker.workflowRunId)}`);
+  const head = [
+    `${painted(run.workflowState, color)}  ${plain(run.workflowRunId)}  ${wordOf(run.workflowState)}`,
+    `   ${plain(run.workflowUrl)}`,
+    `   ${about.join(', ')}`,
+  ];
+  const failure = run.failureFunction?.state;
+  if (run.dlqId !== undefined) {
+    head.push(
+      `   in the DLQ as ${run.dlqId}${failure === undefined ? '' : `, failure callback ${failureWord(failure)}`}`,
+    );
+  }
+  return head;
+}
+
+/** One line a run. */
+export function rowOf(run: RunView, nowMs: number): string[] {
+  const { workflowRunCreatedAt: beganMs, workflowRunCompletedAt: endedMs } = run;
+  const steps = run.steps.filter(({ type }) => type !== 'next').reduce((sum, group) => sum + group.steps.length, 0);
+  return [
+    plain(run.workflowRunId),
+    wordOf(run.workflowState),
+    minuteOf(beganMs),
+    span((endedMs ?? nowMs) - beganMs),
+    String(steps),
+    plain(run.workflowUrl),
+  ];
+}
+
+function nameOf({ stepName, invokedWorkflowRunId }: StepView, type: string): string {
+  const name = plain(stepName ?? invokedWorkflowRunId ?? '');
+  if (type !== 'next') return name;
+  return name === '' ? '(next step)' : `(next step: ${name})`;
+}
+
+function stateOf({ state }: StepView): string {
+  return wordOf(state);
+}
+
+/** `STEP_SUCCESS` as `SUCCESS`. */
+function wordOf(state: string): string {
+  return plain(state.replace(/^(STEP|RUN)_/, ''));
+}
+
+function failureWord(state: string): string {
+  return plain(state.replace(/^CALLBACK_/, '').toLowerCase());
+}
+
+/** What of a step says the most, in a few words. */
+function detailOf(step: StepView): string {
+  const words: string[] = [];
+  const { errors = [], retries, nextDeliveryTime } = step;
+  const last = errors.at(-1);
+  if (step.callUrl !== undefined) words.push(plain(`${step.callMethod ?? ''} ${step.callUrl}`.trim()));
+  if (step.callResponseStatus !== undefined) words.push(`answered ${step.callResponseStatus}`);
+  if (step.waitEventId !== undefined) words.push(`event ${plain(step.waitEventId)}`);
+  if (step.waitTimeout === true) words.push('timed out');
+  else if (step.state === 'STEP_PROGRESS' && step.waitTimeoutDeadline !== undefined) {
+    words.push(`until ${secondOf(step.waitTimeoutDeadline)}`);
+  }
+  if (step.sleepFor !== undefined) words.push(`for ${span(step.sleepFor)}`);
+  if (step.sleepUntil !== undefined) words.push(`until ${secondOf(step.sleepUntil)}`);
+  if (step.invokedWorkflowRunId !== undefined) words.push(`run ${plain(step.invokedWorkflowRunId)}`);
+  if (errors.length > 0) {
+    words.push(`${errors.length} of ${Math.max(errors.length, (retries ?? 0) + 1)} attempts failed`);
+    if (last?.error !== undefined) words.push(plain(last.error));
+  }
+  if (step.state === 'STEP_RETRY' && nextDeliveryTime !== undefined)
+    words.push(`again at ${secondOf(nextDeliveryTime)}`);
+  return words.join(', ');
+}
+
+function secondOf(ms: number): string {
+  return timeOf(ms).slice(0, 19).replace('T', ' ');
+}
+
+const UNITS: readonly [string, number][] = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['m', 60_000],
+];
+
+/** `2h 5m`, `3.2s`, `40ms`. */
+export function span(ms: number): string {
+  if (ms < 1_000) return `${Math.max(0, Math.round(ms))}ms`;
+  if (ms < 60_000) return `${Math.round(ms / 100) / 10}s`;
+  const at = UNITS.findIndex(([, unitMs]) => ms >= unitMs);
+  const [unit, unitMs] = UNITS[at] ?? ['m', 60_000];
+  const [below, belowMs] = UNITS[at + 1] ?? ['s', 1_000];
+  const rest = Math.floor((ms % unitMs) / belowMs);
+  return `${Math.floor(ms / unitMs)}${unit}${rest > 0 ? ` ${rest}${below}` : ''}`;
+}
+
+function painted(state: string, color: boolean): string {
+  const { mark, colour } = MARKS[state] ?? { mark: '?', colour: 0 };
+  return color ? `\u001B[${colour}m${mark}\u001B[0m` : mark;
+}
+
+/** Names and errors are whatever a workflow says: nothing of them may steer the terminal. */
+function plain(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cf}]+/gu, ' ');
+}
+
+function widest(texts: readonly string[]): number {
+  return texts.reduce((width, text) => Math.max(width, text.length), 0);
+}

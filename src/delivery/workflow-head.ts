@@ -1,0 +1,59 @@
+/** Which headers tell a workflow library what a delivery is (workflow.md 9.2, 9.3)? */
+import { hasConfigPrefix } from '../protocol/config-names.ts';
+import { prefixOf } from '../protocol/dialect.ts';
+import type { Dialect, MessageSettings, RunPart } from '../protocol/settings.ts';
+import { wireValueOf } from '../protocol/workflow/forwarded-headers.ts';
+
+/** Joined once, and in the spelling of header maps, so that a forwarded header of the same name is found. */
+interface WorkflowNames {
+  runId: string;
+  url: string;
+  init: string;
+  createdAt: string;
+  callType: string;
+  unknownSdk: string;
+  label: string;
+}
+
+const NAMES: Readonly<Record<Dialect, WorkflowNames>> = {
+  upstash: workflowNames('upstash'),
+  waypost: workflowNames('waypost'),
+};
+
+/**
+ * Adds names and values in turn, in the message's dialect. A call gets none of them: who is called must not see the run,
+ * and a workflow that is called must take the request for the first one of a run of its own.
+ */
+export function addWorkflowHeaders(added: string[], { dialect, labels, run }: MessageSettings): void {
+  if (run === undefined || run.callType === 'toCallback') return;
+  const names = NAMES[dialect];
+  added.push(names.runId, run.id);
+  added.push(names.url, wireValueOf(run.url));
+  added.push(names.init, run.init === undefined ? 'false' : 'true');
+  added.push(names.createdAt, String(run.createdAtMs));
+  added.push(names.callType, run.callType);
+  if (run.init === 'unknown') added.push(names.unknownSdk, 'true');
+  if (labels !== undefined) added.push(names.label, labels.join(','));
+}
+
+/**
+ * Whether the forwarded header called `name`, which is canonical, must not go out with a message of the run. With the version of the
+ * protocol a library takes the body for a journal, which neither the result of a call is nor what it has yet to ask for.
+ */
+export function isLeftOut({ callType, init }: RunPart, name: string): boolean {
+  if (callType !== 'fromCallback' && init !== 'unknown') return false;
+  return hasConfigPrefix(name) && name.endsWith('-Workflow-Sdk-Version');
+}
+
+function workflowNames(dialect: Dialect): WorkflowNames {
+  const prefix = prefixOf(dialect);
+  return {
+    runId: `${prefix}-Workflow-Runid`,
+    url: `${prefix}-Workflow-Url`,
+    init: `${prefix}-Workflow-Init`,
+    createdAt: `${prefix}-Workflow-Createdat`,
+    callType: `${prefix}-Workflow-Calltype`,
+    unknownSdk: `${prefix}-Workflow-Unknown-Sdk`,
+    label: `${prefix}-Label`,
+  };
+}

@@ -1,0 +1,96 @@
+/** What `api` asks of the engine about workflow runs: checked, typed, with defaults filled in. */
+import type { HeaderMap, ResultPart, WorkflowFeature } from '../protocol/settings.ts';
+import type { JournalEntry } from '../workflow/model.ts';
+import type { StepState } from '../workflow/records.ts';
+import type { RunLog } from '../workflow/run-log.ts';
+import type { MessageId, Millis, ProjectId } from './model.ts';
+import type { RunEvent, RunEventFilter, RunFilter } from './run-log-store.ts';
+import type { Waiter } from './run-stores.ts';
+import type { RunExplanation } from './runs/explain.ts';
+import type { Page, PageRequest } from './stores.ts';
+
+/** A wait that a run asks for (workflow.md 14.6). */
+export interface WaitCommand {
+  runId: string;
+  /** Which incarnation of the run, where the sender says so. */
+  createdAtMs?: Millis;
+  eventId: string;
+  /** As it was sent. */
+  timeout: string;
+  timeoutMs: Millis;
+  /** The step, its members as they were sent. */
+  step: Uint8Array;
+  stepId: number;
+  /** What the receiver of its result can do. */
+  features: WorkflowFeature[];
+  /** As they were asked for, before the configuration of the run is applied. */
+  notified: ResultPart;
+  timedOut: ResultPart;
+  /** Header maps as the list of waiters shows them. */
+  headers: HeaderMap;
+  timeoutHeaders: HeaderMap;
+  /** Base64. */
+  timeoutBody?: string;
+  callerIp?: string;
+}
+
+/** What a notification did for one run (workflow.md 14.7). */
+export interface Notified {
+  /** Absent when the notification was saved for a later wait. */
+  waiter?: Waiter;
+  messageId?: MessageId;
+  runId: string;
+  runCreatedAtMs: Millis;
+}
+
+export interface WaiterCommands {
+  /**
+   * Registers the wait, or ends it at once with what was saved for it. The id is that of the wait. Throws `ApiError` 400
+   * when the run is over.
+   */
+  wait(projectId: ProjectId, command: WaitCommand): Promise<{ messageId: MessageId; deduplicated: boolean }>;
+  /**
+   * Wakes all that wait for the event when it is called. There may be any number of them, so `tell` is told piece by piece,
+   * once each is saved.
+   */
+  notify(projectId: ProjectId, eventId: string, body: Uint8Array, tell: (piece: Notified[]) => void): Promise<void>;
+  /**
+   * Wakes all waiters of one run, or with `oldestOnly` one of them; is saved for its next wait when there is none. Answers
+   * for the first. `undefined`: no such run is active. Throws `ApiError` 412 when too much is saved for it.
+   */
+  notifyRun(
+    projectId: ProjectId,
+    runId: string,
+    eventId: string,
+    body: Uint8Array,
+    options: { oldestOnly: boolean },
+  ): Promise<Notified | undefined>;
+  /** Up to 1,000 in order of registration, and fewer when what they were registered with is large. */
+  listWaiters(projectId: ProjectId, eventId: string): Promise<Waiter[]>;
+}
+
+export interface RunCommands {
+  /** Succeeds whatever the run's state: what has ended, or is of another `createdAtMs`, stays as it is (workflow.md 12.1). */
+  completeRun(projectId: ProjectId, runId: string, response: Uint8Array, createdAtMs?: Millis): Promise<void>;
+  /** False when no such run is active (workflow.md 12.2). */
+  cancelRun(projectId: ProjectId, runId: string, createdAtMs?: Millis): Promise<boolean>;
+  /** All of the journal that deliveries show; `undefined` when no such run is active. */
+  readJournal(projectId: ProjectId, runId: string): Promise<JournalEntry[] | undefined>;
+}
+
+export interface RunLogCommands {
+  /** What happened to runs and to their messages, event by event (workflow.md 18.2). */
+  listRunEvents(projectId: ProjectId, filter: RunEventFilter, page: PageRequest): Promise<Page<RunEvent>>;
+  /**
+   * Runs with their steps (workflow.md 18.1), newest first; with `stepState` those that have a step in one of them. With
+   * `bodyBytesMax` bodies may come cut to one byte more. A page may be a short one, though more follows.
+   */
+  listRuns(
+    projectId: ProjectId,
+    filter: RunFilter & { stepState?: StepState[] },
+    page: PageRequest,
+    bodyBytesMax?: number,
+  ): Promise<Page<RunLog>>;
+  /** Why a run does not go on (P14); `undefined` when no such run is active. */
+  explainRun(projectId: ProjectId, runId: string): Promise<RunExplanation | undefined>;
+}

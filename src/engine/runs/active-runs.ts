@@ -1,0 +1,47 @@
+/**
+ * Runs that this worker has to do with, as it read them last: a run's steps come one after the other, and what the
+ * trigger fixed never changes. What is remembered may be out of date, but never wrongly used: the store checks version and
+ * state of the run in the transaction that relies on them.
+ */
+
+import type { Run } from '../../workflow/model.ts';
+import { LeastRecent } from '../least-recent.ts';
+import type { ProjectId } from '../model.ts';
+import type { RunStore } from '../run-stores.ts';
+
+const RUNS_MAX = 2_000;
+
+export class ActiveRuns {
+  readonly #store: Pick<RunStore, 'findActiveRun'>;
+  readonly #runs = new LeastRecent<Run>(RUNS_MAX);
+
+  constructor(store: Pick<RunStore, 'findActiveRun'>) {
+    this.#store = store;
+  }
+
+  /** `isFresh`: read from the store just now. */
+  async find(projectId: ProjectId, id: string): Promise<{ run: Run | undefined; isFresh: boolean }> {
+    const known = this.#runs.get(nameOf(projectId, id));
+    return known ? { run: known, isFresh: false } : { run: await this.read(projectId, id), isFresh: true };
+  }
+
+  /** Past what is remembered. */
+  async read(projectId: ProjectId, id: string): Promise<Run | undefined> {
+    const run = await this.#store.findActiveRun(projectId, id);
+    if (run) this.#runs.set(nameOf(projectId, id), run);
+    else this.forget(projectId, id);
+    return run;
+  }
+
+  note(run: Run): void {
+    this.#runs.set(nameOf(run.projectId, run.id), run);
+  }
+
+  forget(projectId: ProjectId, id: string): void {
+    this.#runs.delete(nameOf(projectId, id));
+  }
+}
+
+function nameOf(projectId: ProjectId, id: string): string {
+  return `${projectId} ${id}`;
+}

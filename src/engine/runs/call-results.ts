@@ -1,0 +1,51 @@
+/** What does a workflow learn of a call that it made (workflow.md 14.5)? */
+import { encodeCallbackPayload } from '../../protocol/callback-payload.ts';
+import type { MessageSettings } from '../../protocol/settings.ts';
+import { RETRIES_DEFAULT } from '../../protocol/workflow/generations.ts';
+import { originOf } from '../accept.ts';
+import { type Ended, reportOf, withContentType } from '../callbacks.ts';
+import type { Claimed, FollowUp, Millis } from '../model.ts';
+
+const STATUS_OF_TIMEOUT = 504;
+const STATUS_OF_NO_ANSWER = 502;
+
+/** The message that brings the run the result of a call that has ended, one way or the other. */
+export function callResultsOf({ message, retried }: Claimed, ended: Ended, atMs: Millis): FollowUp[] {
+  const { settings } = message;
+  const { run, callback } = settings;
+  if (!run || !callback) return [];
+  const report = reportOf({ message, retried }, ended);
+  const isSuccess = ended.kind === 'answered' && ended.status >= 200 && ended.status <= 299;
+  // A library takes a failure with retries left for one of several, and waits for the last, which this one is.
+  const body = encodeCallbackPayload({
+    ...report,
+    status: ended.kind === 'answered' ? ended.status : statusWithoutAnswer(ended),
+    retried: isSuccess ? retried : settings.maxRetries,
+  });
+  const { url, method, header, features, maxRetries = RETRIES_DEFAULT, callback: _nested, ...own } = callback;
+  const resultSettings: MessageSettings = {
+    ...own,
+    dialect: settings.dialect,
+    maxRetries,
+    run: { ...run, callType: 'fromCallback', features: features ?? run.features },
+  };
+  if (settings.redact) resultSettings.redact = settings.redact;
+  const result: FollowUp = {
+    projectId: message.projectId,
+    url,
+    origin: originOf(url),
+    method,
+    header: withContentType(header),
+    body,
+    createdAtMs: atMs,
+    notBeforeMs: atMs,
+    settings: resultSettings,
+    entry: { runKey: run.key, kind: 'fromCallback', slot: `f${message.key}` },
+  };
+  if (message.callerIp !== undefined) result.callerIp = message.callerIp;
+  return [result];
+}
+
+function statusWithoutAnswer({ reason }: Extract<Ended, { kind: 'unreachable' }>): number {
+  return reason === 'timeout' ? STATUS_OF_TIMEOUT : STATUS_OF_NO_ANSWER;
+}

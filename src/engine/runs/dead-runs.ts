@@ -1,0 +1,170 @@
+/** What clients do with runs that have failed (workflow.md 21): resume and restart them, tell of their failure once more. */
+import { mintMessageId } from '../../protocol/ids.ts';
+import type { RunKey } from '../../workflow/model.ts';
+import type {
+  DeadRunCommands,
+  DeadRunStore,
+  NotRevived,
+  OutlinedEntry,
+  Revival,
+  RevivedAs,
+  RunOverride,
+  StartedRun,
+} from '../dead-runs.ts';
+import type { Message, MessageKey, Millis, NewMessage, ProjectId } from '../model.ts';
+import type { RunStore } from '../run-stores.ts';
+import type { Accepted, Saved } from '../stores.ts';
+import type { DraftContext } from './drafts.ts';
+import type { Intake } from './publish.ts';
+import { type Beginning, type Remains, revive } from './revival.ts';
+import { unfinishedOf } from './unfinished.ts';
+
+export interface DeadRunDeps {
+  store: DeadRunStore & Pick<RunStore, 'findRecords' | 'findRun'>;
+  intake: Intake;
+  contextOf(projectId: ProjectId): DraftContext;
+  /** A wait was registered with this deadline. */
+  noteDeadline(atMs: Millis): void;
+}
+
+type Commands = Pick<DeadRunCommands, 'resumeRun' | 'restartRun' | 'repeatFailureCallback' | 'cancelFailureCallback'>;
+
+/** What of the failed run's journal the new one begins with, and what of it is begun again. */
+type Choose = (journal: readonly OutlinedEntry[]) => Pick<Remains, 'journal' | 'unfinished'>;
+
+export class DeadRuns implements Commands {
+  readonly #deps: DeadRunDeps;
+
+  constructor(deps: DeadRunDeps) {
+    this.#deps = deps;
+  }
+
+  async resumeRun(projectId: ProjectId, dlqId: string, override: RunOverride): Promise<StartedRun | NotRevived> {
+    return this.#revive(projectId, dlqId, override, (journal) => ({ journal, unfinished: unfinishedOf(journal) }));
+  }
+
+  async restartRun(projectId: ProjectId, dlqId: string, override: RunOverride): Promise<StartedRun | NotRevived> {
+    return this.#revive(projectId, dlqId, override, ([first]) => {
+      return { journal: first ? [first] : [], unfinished: new Set(first && [first.key]) };
+    });
+  }
+
+  async repeatFailureCallback(
+    projectId: ProjectId,
+    dlqId: string,
+  ): Promise<StartedRun | 'missing' | 'notFailed' | 'unknown'> {
+    const { store, intake, contextOf } = this.#deps;
+    const [dead] = await store.findDeadRuns(projectId, [dlqId]);
+    if (!dead) return 'missing';
+    if (dead.failureCallback?.state !== 'fail') return 'notFailed';
+    const told = await store.findFailureCallback(projectId, dlqId);
+    if (!told) return 'unknown';
+    const key = await intake.takeNumbers(1);
+    const context = contextOf(projectId);
+    const [news] = await intake.place([{ message: repeated(told, key, context) }]);
+    if (!news) throw new Error('a message was not placed');
+    let outcome: Saved | 'missing' | 'notFailed' = 'missing';
+    await intake.admit([news], async () => {
+      outcome = await store.repeatFailureCallback(projectId, dlqId, news, context.nowMs);
+      return typeof outcome === 'string' ? [] : [{ kind: 'accepted', ...outcome }];
+    });
+    return typeof outcome === 'string' ? outcome : { runId: dead.run.id, createdAtMs: dead.run.createdAtMs };
+  }
+
+  cancelFailureCallback(projectId: ProjectId, dlqId: string): Promise<'canceled' | 'missing' | 'notInProgress'> {
+    return this.#deps.store.cancelFailureCallback(projectId, dlqId, this.#deps.contextOf(projectId).nowMs);
+  }
+
+  async #revive(
+    projectId: ProjectId,
+    dlqId: string,
+    override: RunOverride,
+    choose: Choose,
+  ): Promise<StartedRun | NotRevived> {
+    const { intake, contextOf } = this.#deps;
+    const remains = await this.#remainsOf(projectId, dlqId, choose);
+    if (typeof remains === 'string') return remains;
+    const keysMax = 1 + 2 * remains.unfinished.size;
+    let nextKey = await intake.takeNumbers(keysMax);
+    const context = contextOf(projectId);
+    const { randomness, nowMs, lazyAboveBytes } = context;
+    const random = (count: number): Uint8Array => randomness.bytes(count);
+    const drafted = revive(remains, override, { nowMs, random, lazyAboveBytes, nextKey: () => nextKey++ });
+    const sent = drafted.journal.flatMap((entry) => (entry.kind === 'message' ? [entry.message] : []));
+    const news = await intake.place([...sent, ...drafted.children]);
+    const revival = withPlaces(drafted, news);
+    let outcome: RevivedAs = { kind: 'missing' };
+    await intake.admit(news, async () => {
+      outcome = await this.#deps.store.reviveRun(revival, nowMs);
+      return outcome.kind === 'revived' ? [...outcome.messages, ...outcome.children].map(accepted) : [];
+    });
+    const { kind } = outcome as RevivedAs;
+    if (kind !== 'revived') return kind;
+    for (const entry of revival.journal) {
+      if (entry.kind === 'record' && entry.waiter) this.#deps.noteDeadline(entry.waiter.deadlineMs);
+    }
+    return { runId: revival.run.id, createdAtMs: revival.run.createdAtMs };
+  }
+
+  async #remainsOf(projectId: ProjectId, dlqId: string, choose: Choose): Promise<Remains | 'missing' | 'unknown'> {
+    const { store } = this.#deps;
+    const [dead] = await store.findDeadRuns(projectId, [dlqId]);
+    if (!dead) return 'missing';
+    const { run } = dead;
+    const { journal, unfinished } = choose(await store.outlineJournal(run.key));
+    const [first] = journal;
+    if (!first) return 'unknown';
+    const messages = await this.#messages(projectId, [...new Set([first.key, ...unfinished])]);
+    const children = messages && (await this.#children(projectId, messages));
+    return messages && children ? { dlqId, run, journal, unfinished, messages, children } : 'unknown';
+  }
+
+  /** `undefined` when one of them is gone. */
+  async #messages(projectId: ProjectId, keys: MessageKey[]): Promise<ReadonlyMap<MessageKey, Message> | undefined> {
+    const found = await this.#deps.store.findRecords(projectId, keys);
+    return found.length < keys.length ? undefined : new Map(found.map((message) => [message.key, message]));
+  }
+
+  /** What the invocations among `messages` had started; `undefined` when too little is known of one of them. */
+  async #children(
+    projectId: ProjectId,
+    messages: ReadonlyMap<MessageKey, Message>,
+  ): Promise<ReadonlyMap<RunKey, Beginning> | undefined> {
+    const { store } = this.#deps;
+    const children = new Map<RunKey, Beginning>();
+    for (const { settings } of messages.values()) {
+      if (!settings.invoke) continue;
+      const run = await store.findRun(projectId, settings.invoke.runKey);
+      const [first] = run ? await store.outlineJournal(run.key) : [];
+      const [initial] = first ? await store.findRecords(projectId, [first.key]) : [];
+      if (!run || !initial) return undefined;
+      children.set(run.key, { run, initial });
+    }
+    return children;
+  }
+}
+
+/** With a fresh number of attempts. */
+function repeated(told: Message, key: MessageKey, { nowMs, randomness }: DraftContext): Message {
+  const id = mintMessageId(key, (count) => randomness.bytes(count));
+  return { ...told, key, id, createdAtMs: nowMs, notBeforeMs: nowMs };
+}
+
+/** `news`: the messages of the journal in their order, then the children, each with its place. */
+function withPlaces({ journal, children, ...rest }: Revival<unknown>, news: readonly NewMessage[]): Revival {
+  let next = 0;
+  const placed = (): NewMessage => {
+    const message = news[next++];
+    if (!message) throw new Error('a message was not placed');
+    return message;
+  };
+  return {
+    ...rest,
+    journal: journal.map((entry) => (entry.kind === 'message' ? { kind: 'message', message: placed() } : entry)),
+    children: children.map(placed),
+  };
+}
+
+function accepted(saved: Saved): Accepted {
+  return { kind: 'accepted', ...saved };
+}

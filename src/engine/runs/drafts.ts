@@ -1,0 +1,183 @@
+/** What rows does a publish for a workflow run mean: a run that begins, an entry that is appended, an invocation? */
+import { ApiError } from '../../protocol/errors.ts';
+import { newHeaderMap } from '../../protocol/headers.ts';
+import { mintMessageId, mintRunId, type RandomBytes } from '../../protocol/ids.ts';
+import type {
+  CallType,
+  MessageSettings,
+  RunAppend,
+  RunPart,
+  RunStart,
+  WorkflowFeature,
+} from '../../protocol/settings.ts';
+import { keepsTriggerConfiguration } from '../../protocol/workflow/generations.ts';
+import { configured, configuredCallback, redactedLike, runConfigOf } from '../../workflow/configuration.ts';
+import type { Run } from '../../workflow/model.ts';
+import { readStep, slotOf } from '../../workflow/steps.ts';
+import { type AcceptContext, type Draft, newMessageOf, originOf } from '../accept.ts';
+import type { Invocation, PublishCommand } from '../commands.ts';
+import type { Message, MessageKey, Millis, NewRecord, NewRun } from '../model.ts';
+import { entryOf } from './entries.ts';
+
+/** What every draft needs beside its command. */
+export interface DraftContext extends AcceptContext {
+  lazyAboveBytes: number;
+  /** Runs that begin have to be later than this, to be told from those of the same id. */
+  runsAfterMs?: Millis;
+}
+
+/** The keys of a message and of a record that may go with it. */
+export interface DraftKeys {
+  key: MessageKey;
+  recordKey: MessageKey;
+}
+
+/** The first message of a run that begins. `parent` is the run that invokes it, if one does. */
+export function draftOfStart(
+  command: PublishCommand,
+  start: RunStart,
+  parent: Run | undefined,
+  { key, recordKey }: DraftKeys,
+  context: DraftContext,
+): Draft {
+  const random = randomOf(context);
+  const published = newMessageOf(command, key, context);
+  const config = runConfigOf(command.options, start, command.url);
+  const part: RunPart = {
+    key,
+    id: start.runId ?? mintRunId(random),
+    createdAtMs: Math.max(published.createdAtMs, (context.runsAfterMs ?? 0) + 1),
+    url: command.url,
+    callType: 'step',
+    init: start.isUnknownSdk ? 'unknown' : 'known',
+    features: start.features,
+  };
+  if (start.isRest) part.isRest = true;
+  const { callback: _callback, failureCallback, ...settings } = published.settings;
+  const message: Message = { ...published, settings: { ...settings, run: part } };
+  // A run that keeps its configuration has it there.
+  if (failureCallback && !config.isKept) message.settings.failureCallback = failureCallback;
+  const run: NewRun = { id: part.id, url: part.url, createdAtMs: part.createdAtMs, config };
+  if (parent && command.invocation) run.invoker = recordOf(command.invocation, parent, message, recordKey, random);
+  return { message, run, entry: entryOf(message, { runKey: key, kind: 'initial', slot: '0' }, context.lazyAboveBytes) };
+}
+
+/**
+ * The second phase of a trigger: the library behind the URL has made itself known, and the first message goes out again in
+ * the way that it understands (workflow.md 5.3). What the trigger fixed stays.
+ */
+export function draftOfAdoption(
+  command: PublishCommand,
+  start: RunStart,
+  run: Run,
+  key: MessageKey,
+  context: DraftContext,
+): Draft {
+  const config = {
+    ...run.config,
+    features: start.features,
+    isKept: run.config.isKept || keepsTriggerConfiguration(start.features),
+    isUnknownSdk: false,
+  };
+  const published = newMessageOf(command, key, context);
+  const part: RunPart = { ...partOf(run, 'step', start.features), init: 'known' };
+  if (run.config.isRest) part.isRest = true;
+  const { callback: _callback, failureCallback: _failure, ...settings } = published.settings;
+  const message: Message = { ...published, ...configured({ header: published.header, settings }, config) };
+  message.settings.run = part;
+  const place = { runKey: run.key, runVersion: run.version, kind: 'initial', slot: '0' } as const;
+  return {
+    message,
+    run: { id: run.id, url: run.url, createdAtMs: run.createdAtMs, config, isBySdk: true },
+    entry: entryOf(message, place, context.lazyAboveBytes),
+  };
+}
+
+/** A message that is appended to the journal of `run`. */
+export function draftOfAppend(
+  command: PublishCommand,
+  append: RunAppend,
+  run: Run,
+  key: MessageKey,
+  context: DraftContext,
+): Draft {
+  const { config } = run;
+  const published = newMessageOf(command, key, context);
+  const { callback, ...own } = published.settings;
+  const isCall = append.callType === 'toCallback';
+  const { header, settings } = isCall
+    ? { header: published.header, settings: redactedLike(own, config) }
+    : configured({ header: published.header, settings: own }, config);
+  const message: Message = { ...published, header, settings };
+  message.settings = { ...settings, run: partOf(run, append.callType, append.features) };
+  if (isCall && callback) message.settings.callback = configuredCallback(callback, config);
+  const slot = slotOf({
+    callType: append.callType,
+    url: message.url,
+    header: command.options.explicitHeader,
+    body: message.body,
+    ...(callback && { callbackHeader: callback.header }),
+  });
+  return {
+    message,
+    entry: entryOf(message, { ...slot, runKey: run.key, runVersion: run.version }, context.lazyAboveBytes),
+  };
+}
+
+/** What of `run` its messages carry. */
+export function partOf(run: Run, callType: CallType, features: WorkflowFeature[]): RunPart {
+  return { key: run.key, id: run.id, createdAtMs: run.createdAtMs, url: run.url, callType, features };
+}
+
+/** What the parent's journal keeps of an invocation until the child has ended. */
+function recordOf(
+  { step, result, features }: Invocation,
+  parent: Run,
+  child: Message,
+  key: MessageKey,
+  random: RandomBytes,
+): NewRecord {
+  const stepId = readStep(step)?.stepId;
+  if (stepId === undefined)
+    throw new ApiError('unprocessable', 'invalid request body: step.stepId: a number is needed');
+  const delivered = configured(result, parent.config);
+  const settings: MessageSettings = {
+    dialect: result.settings.dialect,
+    maxRetries: delivered.settings.maxRetries,
+    run: partOf(parent, 'step', features),
+    invoke: {
+      runKey: child.key,
+      runId: child.settings.run?.id ?? '',
+      url: child.url,
+      createdAtMs: child.createdAtMs,
+      result: {
+        url: result.url,
+        header: delivered.header,
+        settings: { ...delivered.settings, run: partOf(parent, 'step', features) },
+      },
+    },
+  };
+  if (parent.config.redact) settings.redact = parent.config.redact;
+  const message: Message = {
+    key,
+    id: mintMessageId(key, random),
+    projectId: parent.projectId,
+    url: parent.url,
+    origin: originOf(parent.url),
+    method: 'POST',
+    header: newHeaderMap(),
+    body: step,
+    createdAtMs: child.createdAtMs,
+    notBeforeMs: child.createdAtMs,
+    settings,
+  };
+  if (child.callerIp !== undefined) message.callerIp = child.callerIp;
+  return {
+    message,
+    entry: { runKey: parent.key, runVersion: parent.version, kind: 'invoke', slot: `i${stepId}`, bytes: 0 },
+  };
+}
+
+function randomOf({ randomness }: AcceptContext): RandomBytes {
+  return (count) => randomness.bytes(count);
+}

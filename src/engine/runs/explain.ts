@@ -1,0 +1,153 @@
+/** Why a run that is not over does not go on, in one sentence and in fields (P14). Pure. */
+import type { HistoryEntry, KnownRun, RunHistory } from '../../workflow/history.ts';
+import { groupEntries, type StepEntries } from '../../workflow/records.ts';
+import type { StepInfo } from '../../workflow/step-info.ts';
+import { type Explanation, explain } from '../explain.ts';
+import type { Millis } from '../model.ts';
+import type { LiveMessage } from '../stores.ts';
+
+export interface RunExplanation {
+  /** That of the message by which it goes on, or what it waits for itself. */
+  reason: Explanation['reason'] | 'sleeping' | 'waiting' | 'invoked' | 'stuck';
+  sentence: string;
+  runId: string;
+  createdAtMs: Millis;
+  /** What else it waits for at the same time: steps beside the one that is explained. */
+  others: number;
+  stepId?: number;
+  stepName?: string;
+  stepType?: string;
+  messageId?: string;
+  /** Of an attempt, when it began. */
+  sinceMs?: Millis;
+  /** When it goes on, or could have gone on. */
+  dueAtMs?: Millis;
+  retried?: number;
+  flowControlKey?: string;
+  /** What it waits for, for `waiting`. */
+  eventId?: string;
+  /** Where a call goes, or where the run is served that it waits for. */
+  url?: string;
+  /** The run that it waits for, for `invoked`. */
+  invokedRunId?: string;
+}
+
+/** Something that will move the run. */
+type Cause = Omit<RunExplanation, 'runId' | 'createdAtMs' | 'others'>;
+
+/** Messages of one run that are looked up to say what each waits for. */
+const LOOKED_UP_MAX = 16;
+
+/** The entries whose messages are unfinished and will move the run first; where they stand is to be looked up. */
+export function liveEntriesOf({ entries }: RunHistory): HistoryEntry[] {
+  return entries
+    .filter(({ standing }) => standing !== undefined)
+    .sort((a, b) => Number(b.standing?.isInFlight) - Number(a.standing?.isInFlight) || dueOf(a) - dueOf(b))
+    .slice(0, LOOKED_UP_MAX);
+}
+
+function dueOf({ standing }: HistoryEntry): Millis {
+  return standing?.dueAtMs ?? Infinity;
+}
+
+/** Says what `history` waits for at `nowMs`. `live` has where those of `liveEntriesOf` stand that still do, by id. */
+export function explainRun(history: RunHistory, live: ReadonlyMap<string, LiveMessage>, nowMs: Millis): RunExplanation {
+  const steps = groupEntries(history.entries).flatMap((group) => group.steps);
+  const stepByKey = new Map(steps.flatMap((step) => Object.values(step.by).map((entry) => [entry.key, step])));
+  const moving = liveEntriesOf(history).flatMap((entry) => {
+    const found = live.get(entry.message.id);
+    return found ? causeOfMessage(entry, stepByKey.get(entry.key)?.info, found, nowMs) : [];
+  });
+  const waiting = steps.flatMap((step) => causeOfRecord(step) ?? []);
+  waiting.sort((a, b) => (a.dueAtMs ?? Infinity) - (b.dueAtMs ?? Infinity));
+  const unfinished = history.entries.filter(({ standing }) => standing !== undefined).length;
+  const [first] = [...moving, ...waiting];
+  const others = Math.max(0, unfinished + waiting.length - 1);
+  return { ...about(history.run), ...(first ?? stuckCause()), others };
+}
+
+function about({ id, createdAtMs }: KnownRun): Pick<RunExplanation, 'runId' | 'createdAtMs'> {
+  return { runId: id, createdAtMs };
+}
+
+function stuckCause(): Cause {
+  return {
+    reason: 'stuck',
+    sentence: 'Nothing will move it: its last delivery was answered without a next step and without an end.',
+  };
+}
+
+function causeOfMessage(entry: HistoryEntry, info: StepInfo | undefined, live: LiveMessage, nowMs: Millis): Cause {
+  const { reason, sentence, retried, sinceMs, dueAtMs, flowControlKey } = explain(live, nowMs);
+  const cause: Cause = { ...stepOf(info), reason, sentence: `${subjectOf(entry, info)}: ${sentence}`, retried };
+  cause.messageId = entry.message.id;
+  if (sinceMs !== undefined) cause.sinceMs = sinceMs;
+  if (dueAtMs !== undefined) cause.dueAtMs = dueAtMs;
+  if (flowControlKey !== undefined) cause.flowControlKey = flowControlKey;
+  if (entry.kind === 'toCallback') cause.url = entry.message.url;
+  const isSleep = info?.sleepForMs !== undefined || info?.sleepUntilMs !== undefined;
+  if (isSleep && dueAtMs !== undefined && dueAtMs > nowMs && entry.failures.length === 0) {
+    cause.reason = 'sleeping';
+    cause.sentence = `Sleeps in ${named(info)} until ${new Date(dueAtMs).toISOString()}.`;
+  }
+  return cause;
+}
+
+function subjectOf({ kind, message }: HistoryEntry, info: StepInfo | undefined): string {
+  switch (kind) {
+    case 'initial':
+      return 'Its first delivery';
+    case 'plan':
+      return `The delivery that is to execute ${named(info)}`;
+    case 'toCallback':
+      return `The call of ${named(info)} to ${message.url}`;
+    case 'fromCallback':
+      return `The delivery of what the call of ${named(info)} was answered`;
+    default:
+      return `The delivery after ${named(info)}`;
+  }
+}
+
+/** What a step waits for that is no message of its run. */
+function causeOfRecord({ info, by }: StepEntries): Cause | undefined {
+  if (by.step) return undefined;
+  if (by.wait) return causeOfWait(info, by.wait);
+  const { invoked } = info;
+  if (!by.invoke || !invoked) return undefined;
+  return {
+    ...stepOf(info),
+    reason: 'invoked',
+    sentence: `Waits in ${named(info)} for the end of run ${invoked.runId}, served by ${invoked.url}.`,
+    messageId: by.invoke.message.id,
+    url: invoked.url,
+    invokedRunId: invoked.runId,
+  };
+}
+
+function causeOfWait(info: StepInfo, { message }: HistoryEntry): Cause {
+  const { eventId = '', deadlineMs } = info.wait ?? {};
+  const until = deadlineMs === undefined ? '' : `, until ${new Date(deadlineMs).toISOString()} at the latest`;
+  const cause: Cause = {
+    ...stepOf(info),
+    reason: 'waiting',
+    sentence: `Waits in ${named(info)} for event ${eventId}${until}.`,
+    messageId: message.id,
+    eventId,
+  };
+  if (deadlineMs !== undefined) cause.dueAtMs = deadlineMs;
+  return cause;
+}
+
+function stepOf(info: StepInfo | undefined): Pick<Cause, 'stepId' | 'stepName' | 'stepType'> {
+  const step: Pick<Cause, 'stepId' | 'stepName' | 'stepType'> = {};
+  if (!info) return step;
+  if (info.stepId > 0) step.stepId = info.stepId;
+  if (info.stepName !== undefined) step.stepName = info.stepName;
+  if (info.stepType !== undefined) step.stepType = info.stepType;
+  return step;
+}
+
+function named(info: StepInfo | undefined): string {
+  if (!info) return 'a step';
+  return info.stepName === undefined ? `step ${info.stepId}` : `step ${info.stepId} (${info.stepName})`;
+}

@@ -1,0 +1,116 @@
+/** What follows when a message of a run has failed for good: the run's end, and who is told of it (workflow.md 12.3, 13). */
+import { encodeCallbackPayload } from '../../protocol/callback-payload.ts';
+import { dlqIdOf } from '../../protocol/cursor.ts';
+import { prefixOf } from '../../protocol/dialect.ts';
+import { newHeaderMap } from '../../protocol/headers.ts';
+import type { CallbackSettings, HeaderMap, MessageSettings, RunPart } from '../../protocol/settings.ts';
+import { wantsPayloadOnly } from '../../protocol/workflow/generations.ts';
+import { withHeaders } from '../../workflow/configuration.ts';
+import type { Run } from '../../workflow/model.ts';
+import { originOf } from '../accept.ts';
+import { reportOf, withContentType } from '../callbacks.ts';
+import type { Decision, FailedRun } from '../decide.ts';
+import type { Claimed, FollowUp, Message } from '../model.ts';
+import type { RunStore } from '../run-stores.ts';
+import { endingOf } from './endings.ts';
+
+type Settling = Extract<Decision, { kind: 'settle' }>;
+
+/**
+ * The same decision with the end of the run in it, or, when the run is over already, with what is left to do then. To be
+ * asked again when the store says that the run has changed meanwhile. Throws `StoreUnavailable`.
+ */
+export async function failRun(
+  store: Pick<RunStore, 'findRun' | 'findRecords' | 'readJournal'>,
+  claimed: Claimed,
+  decision: Settling & { failsRun: FailedRun },
+): Promise<Settling> {
+  const { message } = claimed;
+  const { settlement, failsRun } = decision;
+  const part = message.settings.run;
+  const run = part && (await store.findRun(message.projectId, part.key));
+  if (!part || run?.state !== 'RUN_STARTED') {
+    return { kind: 'settle', settlement: { ...settlement, change: failsRun.changeIfOver }, follows: [] };
+  }
+  const { ending, follows } = await endingOf(store, run, { state: 'RUN_FAILED', atMs: failsRun.atMs });
+  const callback = run.config.isKept ? run.config.failureCallback : message.settings.failureCallback;
+  const told = callback ? [await failureCallbackOf(store, run, callback, claimed, failsRun)] : [];
+  return {
+    kind: 'settle',
+    settlement: { ...settlement, change: { ...settlement.change, ending } },
+    follows: [...follows, ...told],
+  };
+}
+
+async function failureCallbackOf(
+  store: Pick<RunStore, 'readJournal'>,
+  run: Run,
+  callback: CallbackSettings,
+  claimed: Claimed,
+  { ended, atMs }: FailedRun,
+): Promise<FollowUp> {
+  const { message } = claimed;
+  const features = callback.features ?? run.config.features;
+  const showsPayload = wantsPayloadOnly(features);
+  const [initial] = showsPayload ? await store.readJournal(run.key, { toPosition: 0 }) : [];
+  const report = reportOf(claimed, ended);
+  const body = encodeCallbackPayload({
+    ...report,
+    // A text of ours would be taken for one of the endpoint's.
+    body: ended.kind === 'answered' ? report.body : new Uint8Array(0),
+    sourceBody: showsPayload ? (initial?.body ?? new Uint8Array(0)) : (claimed.deliveredBody ?? message.body),
+    dlqId: dlqIdOf(atMs, message.key),
+    workflowRunId: run.id,
+    workflowCreatedAt: run.createdAtMs,
+  });
+  const followUp: FollowUp = {
+    projectId: run.projectId,
+    url: callback.url,
+    origin: originOf(callback.url),
+    method: callback.method,
+    header: headerOf(callback, run),
+    body,
+    createdAtMs: atMs,
+    notBeforeMs: atMs,
+    settings: settingsOf(callback, run, message, { features }),
+  };
+  if (message.callerIp !== undefined) followUp.callerIp = message.callerIp;
+  return followUp;
+}
+
+/** What the group forwards, the user headers of a run that keeps them, and the marks by which libraries know it. */
+function headerOf(callback: CallbackSettings, { config }: Run): HeaderMap {
+  const prefix = prefixOf(config.dialect);
+  const marks = newHeaderMap();
+  marks[`${prefix}-Workflow-Is-Failure`] = ['true'];
+  marks[`${prefix}-Workflow-Failure-Callback`] = ['true'];
+  const own = withHeaders(marks, callback.header);
+  return withContentType(config.isKept ? withHeaders(own, config.header) : own);
+}
+
+/** What the group does not say is as for the failed message, which has it from the run (workflow.md 13.2). */
+function settingsOf(
+  callback: CallbackSettings,
+  { config }: Run,
+  { settings: failed }: Message,
+  { features }: Pick<RunPart, 'features'>,
+): MessageSettings {
+  const { url: _url, method: _method, header: _header, features: _features, ...rest } = callback;
+  const { callback: _callback, failureCallback: _failure, ...own } = rest;
+  const settings: MessageSettings = {
+    ...own,
+    dialect: config.dialect,
+    maxRetries: own.maxRetries ?? failed.maxRetries,
+  };
+  const retryDelayExpression = own.retryDelayExpression ?? failed.retryDelayExpression;
+  if (retryDelayExpression !== undefined) settings.retryDelayExpression = retryDelayExpression;
+  const flowControl = own.flowControl ?? failed.flowControl;
+  if (flowControl) settings.flowControl = flowControl;
+  if (config.labels) settings.labels = config.labels;
+  if (config.redact) settings.redact = config.redact;
+  if (failed.run) {
+    const { init: _init, isRest: _isRest, ...run } = failed.run;
+    settings.run = { ...run, callType: 'failureCall', features };
+  }
+  return settings;
+}

@@ -1,0 +1,101 @@
+/**
+ * What is delivered for a step: the journal up to it (workflow.md 8.1). Nearly always the worker that delivers an entry
+ * has just saved it, and has delivered the one before; so the latest journals stay in memory, encoded, up to a limit
+ * over all of them, and only what is missing is read.
+ */
+import { encodeEntry, joinEntries } from '../../workflow/journal.ts';
+import type { JournalEntry, RunKey } from '../../workflow/model.ts';
+import type { Claimed } from '../model.ts';
+import type { RunStore } from '../run-stores.ts';
+
+/** Bytes of encoded entries that are kept. */
+const BYTES_MAX = 32 * 1024 * 1024;
+/** A journal of more bytes is read anew each time: it would drive all others out. */
+const JOURNAL_BYTES_MAX = BYTES_MAX / 8;
+/** What an entry costs in memory beside its bytes, about. */
+const ENTRY_OVERHEAD = 128;
+
+interface EncodedEntry {
+  position: number;
+  encoded: Uint8Array;
+}
+
+/** All entries that deliveries show up to `upTo`; the positions between them belong to what deliveries do not show. */
+interface Journal {
+  entries: readonly EncodedEntry[];
+  upTo: number;
+  bytes: number;
+}
+
+const EMPTY = new Uint8Array(0);
+const NOTHING: Journal = { entries: [], upTo: -1, bytes: 0 };
+
+export class JournalBodies {
+  readonly #store: Pick<RunStore, 'readJournal'>;
+  /** The one used last comes last. */
+  readonly #journals = new Map<RunKey, Journal>();
+  #bytes = 0;
+
+  constructor(store: Pick<RunStore, 'readJournal'>) {
+    this.#store = store;
+  }
+
+  /** An entry was saved that deliveries show. */
+  note(runKey: RunKey, entry: JournalEntry): void {
+    const known = this.#journals.get(runKey) ?? NOTHING;
+    if (known.upTo === entry.position - 1) this.#keep(runKey, withEntries(known, [entry], entry.position));
+  }
+
+  forget(runKey: RunKey): void {
+    const known = this.#journals.get(runKey);
+    if (!known) return;
+    this.#bytes -= known.bytes;
+    this.#journals.delete(runKey);
+  }
+
+  /** What is to be sent instead of the message's own body; `undefined`: that one. Throws `StoreUnavailable`. */
+  bodyOf({ message, journal: place }: Claimed): undefined | Uint8Array | Promise<Uint8Array> {
+    const { run } = message.settings;
+    if (!run || !place || run.callType === 'toCallback') return undefined;
+    if (place.bytes === 0) return EMPTY;
+    if (run.callType === 'fromCallback') return undefined;
+    const known = this.#journals.get(run.key);
+    if (!known || known.upTo < place.position) return this.#read(run.key, place.position);
+    this.#journals.delete(run.key);
+    this.#journals.set(run.key, known);
+    return bodyUpTo(known, place.position);
+  }
+
+  async #read(runKey: RunKey, position: number): Promise<Uint8Array> {
+    const known = this.#journals.get(runKey);
+    const { upTo } = known ?? NOTHING;
+    const missing = await this.#store.readJournal(runKey, { afterPosition: upTo, toPosition: position });
+    const whole = withEntries(known ?? NOTHING, missing, position);
+    // Whoever noted more of it meanwhile knows better.
+    if (this.#journals.get(runKey) === known) this.#keep(runKey, whole);
+    return bodyUpTo(whole, position);
+  }
+
+  #keep(runKey: RunKey, journal: Journal): void {
+    this.forget(runKey);
+    if (journal.bytes > JOURNAL_BYTES_MAX) return;
+    this.#journals.set(runKey, journal);
+    this.#bytes += journal.bytes;
+    while (this.#bytes > BYTES_MAX) {
+      const [oldest] = this.#journals.keys();
+      if (oldest === undefined) return;
+      this.forget(oldest);
+    }
+  }
+}
+
+function withEntries({ entries, bytes }: Journal, added: readonly JournalEntry[], upTo: number): Journal {
+  const encoded = added.map((entry) => ({ position: entry.position, encoded: encodeEntry(entry) }));
+  const addedBytes = encoded.reduce((sum, entry) => sum + entry.encoded.length + ENTRY_OVERHEAD, 0);
+  return { entries: [...entries, ...encoded], upTo, bytes: bytes + addedBytes };
+}
+
+function bodyUpTo({ entries, upTo }: Journal, position: number): Uint8Array {
+  const shown = upTo === position ? entries : entries.filter((entry) => entry.position <= position);
+  return joinEntries(shown.map(({ encoded }) => encoded));
+}

@@ -1,0 +1,87 @@
+/** What can be said of runs: what happened to them, which steps they have, and why they do not go on. */
+import type { RunState } from '../../workflow/model.ts';
+import type { StepState } from '../../workflow/records.ts';
+import { hasStepIn, type RunLog, runLogOf } from '../../workflow/run-log.ts';
+import type { ProjectId } from '../model.ts';
+import type { Clock } from '../ports.ts';
+import type { RunLogCommands } from '../run-commands.ts';
+import type { RunEvent, RunEventFilter, RunFilter, RunLogStore } from '../run-log-store.ts';
+import type { MessageStore, Page, PageRequest } from '../stores.ts';
+import { explainRun, liveEntriesOf, type RunExplanation } from './explain.ts';
+
+/** Runs looked at in one request for those that have a step in some state; after them the page is a short one. */
+const LOOKED_AT_MAX = 200;
+
+/** In which states a run can be that has a step in a state; what is not here can be in all. */
+const RUN_STATES_BY_STEP: Partial<Record<StepState, readonly RunState[]>> = {
+  STEP_PROGRESS: ['RUN_STARTED', 'RUN_FAILED'],
+  STEP_RETRY: ['RUN_STARTED'],
+  STEP_FAILED: ['RUN_FAILED'],
+  STEP_CANCELED: ['RUN_SUCCESS', 'RUN_FAILED', 'RUN_CANCELED'],
+};
+
+export class RunLogs implements RunLogCommands {
+  readonly #store: RunLogStore & Pick<MessageStore, 'standingOf'>;
+  readonly #clock: Clock;
+
+  constructor(store: RunLogStore & Pick<MessageStore, 'standingOf'>, clock: Clock) {
+    this.#store = store;
+    this.#clock = clock;
+  }
+
+  listRunEvents(projectId: ProjectId, filter: RunEventFilter, page: PageRequest): Promise<Page<RunEvent>> {
+    return this.#store.listRunEvents(projectId, filter, page);
+  }
+
+  async listRuns(
+    projectId: ProjectId,
+    { stepState, ...filter }: RunFilter & { stepState?: StepState[] },
+    page: PageRequest,
+    bodyBytesMax?: number,
+  ): Promise<Page<RunLog>> {
+    if (!stepState) return this.#read(projectId, filter, page, bodyBytesMax);
+    const states = new Set(stepState);
+    const wanted = narrowed(filter, stepState);
+    const items: RunLog[] = [];
+    let { cursor } = page;
+    for (let lookedAt = 0; lookedAt < LOOKED_AT_MAX && items.length < page.count; lookedAt += page.count) {
+      const request = { ...page, count: page.count - items.length, ...(cursor !== undefined && { cursor }) };
+      const read = await this.#read(projectId, wanted, request, bodyBytesMax);
+      items.push(...read.items.filter((log) => hasStepIn(log, states)));
+      cursor = read.cursor;
+      if (cursor === undefined) return { items };
+    }
+    return cursor === undefined ? { items } : { items, cursor };
+  }
+
+  async explainRun(projectId: ProjectId, runId: string): Promise<RunExplanation | undefined> {
+    const filter: RunFilter = { runId: [runId], state: ['RUN_STARTED'] };
+    const page = await this.#store.listRunHistories(projectId, filter, { count: 1, order: 'latestFirst' });
+    const [history] = page.items;
+    if (!history) return undefined;
+    const nowMs = this.#clock.nowMs();
+    const ids = liveEntriesOf(history).map(({ message }) => message.id);
+    const found = await Promise.all(ids.map((id) => this.#store.standingOf(projectId, id, nowMs)));
+    const live = new Map(found.flatMap((each) => (each ? [[each.message.id, each]] : [])));
+    return explainRun(history, live, nowMs);
+  }
+
+  async #read(
+    projectId: ProjectId,
+    filter: RunFilter,
+    page: PageRequest,
+    bodyBytesMax: number | undefined,
+  ): Promise<Page<RunLog>> {
+    const { items, ...rest } = await this.#store.listRunHistories(projectId, filter, page, bodyBytesMax);
+    const nowMs = this.#clock.nowMs();
+    return { ...rest, items: items.map((history) => runLogOf(history, nowMs)) };
+  }
+}
+
+/** So that few runs are looked at in vain. */
+function narrowed(filter: RunFilter, stepStates: readonly StepState[]): RunFilter {
+  const possible = stepStates.map((state) => RUN_STATES_BY_STEP[state]);
+  if (possible.includes(undefined)) return filter;
+  const states = new Set(possible.flatMap((each) => each ?? []));
+  return { ...filter, state: filter.state?.filter((state) => states.has(state)) ?? [...states] };
+}

@@ -1,0 +1,168 @@
+/** Publishes that begin or continue workflow runs: read what they are for, make them, save them if it still is so. */
+import { ApiError, quotaExceeded, runOver } from '../../protocol/errors.ts';
+import { FIRST_VERSION, type Run } from '../../workflow/model.ts';
+import { type Draft, draftOf } from '../accept.ts';
+import type { PublishCommand } from '../commands.ts';
+import type { NewMessage, ProjectId } from '../model.ts';
+import type { Accepted, MessageStore } from '../stores.ts';
+import type { ActiveRuns } from './active-runs.ts';
+import { type DraftContext, draftOfAdoption, draftOfAppend, draftOfStart } from './drafts.ts';
+import type { JournalBodies } from './journal-bodies.ts';
+
+/** How new messages get their numbers and places, and into the store: as the engine does it for all. */
+export interface Intake {
+  takeNumbers(count: number): Promise<number>;
+  place(drafts: Draft[]): Promise<NewMessage[]>;
+  /** Saves, and sets going what came through. */
+  admit(news: NewMessage[], save: () => Promise<Accepted[]>): Promise<Accepted[]>;
+}
+
+export interface RunPublishDeps {
+  store: Pick<MessageStore, 'accept'>;
+  active: ActiveRuns;
+  bodies: JournalBodies;
+  intake: Intake;
+  contextOf(projectId: ProjectId): DraftContext;
+}
+
+/** Times that a publish is made anew because a run has changed meanwhile; each time somebody else got on. */
+const ROUNDS_MAX = 20;
+
+/** What one round of a publish relied on. */
+interface Round {
+  drafts: Draft[];
+  /** Runs that were remembered, not read. */
+  remembered: Run[];
+}
+
+export class RunPublisher {
+  readonly #deps: RunPublishDeps;
+
+  constructor(deps: RunPublishDeps) {
+    this.#deps = deps;
+  }
+
+  /** Of each command what was saved for it; throws as `Engine.publish` says. */
+  async publish(
+    projectId: ProjectId,
+    commands: PublishCommand[],
+  ): Promise<{ news: NewMessage[]; accepted: Accepted[]; context: DraftContext }> {
+    const { store, active, bodies, intake, contextOf } = this.#deps;
+    let runsAfterMs = 0;
+    for (let round = 0; round < ROUNDS_MAX; round += 1) {
+      const context = { ...contextOf(projectId), runsAfterMs };
+      const { drafts, remembered } = await this.#draft(commands, context);
+      const news = await intake.place(drafts);
+      const accepted = await intake.admit(news, async () => {
+        const saved = await store.accept(news, context.nowMs);
+        // Before anything goes out: the first delivery may ask for the journal at once.
+        for (const [index, entry] of news.entries()) {
+          noteEntry(bodies, entry, saved[index]);
+          noteRun(active, entry, saved[index]);
+        }
+        return saved;
+      });
+      const refusal = accepted.find(isRefused);
+      if (refusal?.kind === 'journalFull') throw quotaExceeded('maxJournalSize', refusal.limit);
+      if (refusal?.kind === 'runTooEarly') runsAfterMs = Math.max(runsAfterMs, refusal.latestMs);
+      // What was read just now is over indeed.
+      if (refusal?.kind === 'runOver' && remembered.length === 0) throw runOver();
+      if (!refusal) return { news, accepted, context };
+      for (const run of remembered) active.forget(projectId, run.id);
+    }
+    throw new ApiError('unavailable', 'the workflow run changes too often, try again shortly');
+  }
+
+  async #draft(commands: PublishCommand[], context: DraftContext): Promise<Round> {
+    const firstKey = await this.#deps.intake.takeNumbers(2 * commands.length);
+    const round: Round = { drafts: [], remembered: [] };
+    for (const [index, command] of commands.entries()) {
+      const keys = { key: firstKey + index, recordKey: firstKey + commands.length + index };
+      round.drafts.push(await this.#draftOne(command, keys, context, round.remembered));
+    }
+    return round;
+  }
+
+  async #draftOne(
+    command: PublishCommand,
+    keys: { key: number; recordKey: number },
+    context: DraftContext,
+    remembered: Run[],
+  ): Promise<Draft> {
+    const wish = command.options.run;
+    if (!wish) return draftOf(command, keys.key, context);
+    if (wish.kind === 'append') {
+      const run = await this.#runOf(context.projectId, wish, remembered);
+      return draftOfAppend(command, wish, run, keys.key, context);
+    }
+    if (wish.isBySdk && wish.runId !== undefined) {
+      const run = await this.#deps.active.read(context.projectId, wish.runId);
+      if (!run) throw runOver();
+      // One that has gone on is answered like any that is repeated.
+      if (run.config.isUnknownSdk) return draftOfAdoption(command, wish, run, keys.key, context);
+    }
+    const { invocation } = command;
+    const parent = invocation && (await this.#runOf(context.projectId, invocation, remembered));
+    return draftOfStart(command, wish, parent, keys, context);
+  }
+
+  /** The active run that is meant. Throws `ApiError` 400 when there is none, or only one that began at another time. */
+  async #runOf(
+    projectId: ProjectId,
+    { runId, createdAtMs }: { runId: string; createdAtMs?: number },
+    remembered: Run[],
+  ): Promise<Run> {
+    const { active } = this.#deps;
+    const found = await active.find(projectId, runId);
+    if (found.run && !found.isFresh && isOf(found.run, createdAtMs)) {
+      remembered.push(found.run);
+      return found.run;
+    }
+    const run = found.isFresh ? found.run : await active.read(projectId, runId);
+    if (!run || !isOf(run, createdAtMs)) throw runOver();
+    return run;
+  }
+}
+
+type Refused = Extract<Accepted, { kind: 'runChanged' | 'runOver' | 'runTooEarly' | 'journalFull' }>;
+
+function isRefused(accepted: Accepted): accepted is Refused {
+  const { kind } = accepted;
+  return kind === 'runChanged' || kind === 'runOver' || kind === 'runTooEarly' || kind === 'journalFull';
+}
+
+/** Whether `run` is the incarnation that is meant; senders that do not know it say nothing, or 0. */
+export function isOf(run: Run, createdAtMs: number | undefined): boolean {
+  return !createdAtMs || run.createdAtMs === createdAtMs;
+}
+
+/** Its first step comes soon, and need not ask the store for what it was begun with. */
+function noteRun(active: ActiveRuns, { message, run }: NewMessage, accepted: Accepted | undefined): void {
+  if (!run || accepted?.kind !== 'accepted') return;
+  const { id, url, createdAtMs, config, isBySdk, invoker } = run;
+  if (isBySdk) return active.forget(message.projectId, id);
+  const begun: Run = {
+    key: message.key,
+    projectId: message.projectId,
+    id,
+    url,
+    createdAtMs,
+    state: 'RUN_STARTED',
+    version: FIRST_VERSION,
+    config,
+    entries: 1,
+    messageId: message.id,
+    invokers: invoker ? [invoker.message.key] : [],
+  };
+  if (message.callerIp !== undefined) begun.callerIp = message.callerIp;
+  active.note(begun);
+}
+
+function noteEntry(bodies: JournalBodies, { message, entry, run }: NewMessage, accepted: Accepted | undefined): void {
+  const part = message.settings.run;
+  if (!entry || !part || accepted?.kind !== 'accepted' || !accepted.journal) return;
+  // The first message has taken the place of another.
+  if (run?.isBySdk) bodies.forget(entry.runKey);
+  const { position } = accepted.journal;
+  bodies.note(entry.runKey, { position, messageId: message.id, callType: part.callType, body: message.body });
+}

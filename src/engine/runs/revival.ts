@@ -1,0 +1,257 @@
+/**
+ * The run that takes the place of a failed one (workflow.md 21.3, 21.4). Its journal begins with what the failed run has
+ * recorded. What is sent again, or waits again, is made anew and belongs to the new run; everything else is shared.
+ */
+import { newHeaderMap } from '../../protocol/headers.ts';
+import { mintMessageId, mintRunId, type RandomBytes } from '../../protocol/ids.ts';
+import type { CallType, HeaderMap, MessageSettings, ResultPart, RunPart } from '../../protocol/settings.ts';
+import { configured, configuredCallback } from '../../workflow/configuration.ts';
+import { entryBytesOf } from '../../workflow/journal.ts';
+import type { RunConfig, RunKey } from '../../workflow/model.ts';
+import type { Draft } from '../accept.ts';
+import type { FailedRunHead, OutlinedEntry, Revival, RevivedEntry, RunOverride } from '../dead-runs.ts';
+import type { EntryKind, Message, MessageKey, Millis, NewEntry, NewRun } from '../model.ts';
+import { entryOf } from './entries.ts';
+
+/** What is left of a failed run. */
+export interface Remains {
+  dlqId: string;
+  run: FailedRunHead;
+  /** In order; the first is what the run began with. */
+  journal: readonly OutlinedEntry[];
+  /** What is begun again: sent, waited for, invoked. */
+  unfinished: ReadonlySet<MessageKey>;
+  /** The first entry and the unfinished ones. */
+  messages: ReadonlyMap<MessageKey, Message>;
+  /** The runs that unfinished invocations waited for, as they began. */
+  children: ReadonlyMap<RunKey, Beginning>;
+}
+
+/** What a run began with. */
+export interface Beginning {
+  run: FailedRunHead;
+  initial: Message;
+}
+
+export interface RevivalContext {
+  nowMs: Millis;
+  random: RandomBytes;
+  lazyAboveBytes: number;
+  /** A number that nobody else has; called at most once for the run and twice for each unfinished entry. */
+  nextKey(): MessageKey;
+}
+
+/** What of a run its messages name. */
+type Head = Pick<RunPart, 'key' | 'id' | 'createdAtMs' | 'url'>;
+
+/** What all entries of the new run are made with. */
+interface Making {
+  head: Head;
+  config: RunConfig;
+  override: RunOverride;
+  context: RevivalContext;
+}
+
+/** The new run. Throws when something that `remains` should hold is not there. */
+export function revive(remains: Remains, override: RunOverride, context: RevivalContext): Revival<Draft> {
+  const { run: failed, dlqId, journal, unfinished } = remains;
+  const { runId, delayMs: _delay, notBeforeMs: _notBefore, ...changes } = override;
+  const head: Head = {
+    key: context.nextKey(),
+    id: runId ?? mintRunId(context.random),
+    createdAtMs: context.nowMs,
+    url: failed.url,
+  };
+  const making: Making = { head, config: { ...failed.config, ...changes }, override, context };
+  const run: NewRun = { id: head.id, url: head.url, createdAtMs: head.createdAtMs, config: making.config };
+  const revival: Revival<Draft> = { projectId: failed.projectId, dlqId, run, journal: [], children: [] };
+  for (const [position, entry] of journal.entries()) {
+    if (position > 0 && !unfinished.has(entry.key)) {
+      revival.journal.push(shared(entry, head.key));
+      continue;
+    }
+    const message = existing(remains.messages, entry.key);
+    switch (entry.kind) {
+      case 'initial':
+        revival.journal.push(initial(message, unfinished.has(entry.key), making));
+        break;
+      case 'wait':
+        revival.journal.push(waited(message, entry, making));
+        break;
+      case 'invoke': {
+        const child = existing(remains.children, message.settings.invoke?.runKey ?? -1);
+        const begun = begin(child, context);
+        revival.children.push(begun);
+        revival.journal.push(invoked(message, entry, begun, making));
+        break;
+      }
+      default:
+        revival.journal.push({ kind: 'message', message: sent(message, entry, making) });
+    }
+  }
+  return revival;
+}
+
+function existing<K, V>(map: ReadonlyMap<K, V>, key: K): V {
+  const value = map.get(key);
+  if (value === undefined) throw new Error(`there is nothing of ${key} to revive`);
+  return value;
+}
+
+function shared({ kind, key, slot, bodyBytes }: OutlinedEntry, runKey: RunKey): RevivedEntry<Draft> {
+  const callType = CALL_TYPES[kind];
+  const bytes = callType === undefined ? 0 : entryBytesOf(bodyBytes, callType);
+  return { kind: 'shared', key, entry: { runKey, kind, slot, bytes } };
+}
+
+/** What deliveries show of an entry; of a wait and an invocation, nothing. */
+const CALL_TYPES: Readonly<Record<EntryKind, CallType | undefined>> = {
+  initial: 'step',
+  step: 'step',
+  plan: 'step',
+  stepConfig: 'stepConfig',
+  toCallback: 'toCallback',
+  fromCallback: 'fromCallback',
+  wait: undefined,
+  invoke: undefined,
+};
+
+function initial(old: Message, isSent: boolean, making: Making): RevivedEntry<Draft> {
+  const { head, context } = making;
+  const message = moved(old, head.key, making);
+  const entry = entryOf(message, { runKey: head.key, kind: 'initial', slot: '0' }, context.lazyAboveBytes);
+  return isSent ? { kind: 'message', message: { message, entry } } : { kind: 'record', record: { message, entry } };
+}
+
+function sent(old: Message, { kind, slot }: OutlinedEntry, making: Making): Draft {
+  const { head, context } = making;
+  const message = moved(old, context.nextKey(), making);
+  return { message, entry: entryOf(message, { runKey: head.key, kind, slot }, context.lazyAboveBytes) };
+}
+
+/** The wait with its full time before it. */
+function waited(old: Message, entry: OutlinedEntry, making: Making): RevivedEntry<Draft> {
+  const { head, context } = making;
+  const { wait } = old.settings;
+  if (!wait) throw new Error(`${old.key} is no wait`);
+  const deadlineMs = context.nowMs + (wait.deadlineMs - old.createdAtMs);
+  const message = record(old, making, {
+    wait: {
+      ...wait,
+      deadlineMs,
+      notified: movedResult(wait.notified, making),
+      timedOut: movedResult(wait.timedOut, making),
+      headers: renamed(wait.headers, head),
+      timeoutHeaders: renamed(wait.timeoutHeaders, head),
+    },
+  });
+  return {
+    kind: 'record',
+    record: { message, entry: recordEntry(entry, head.key) },
+    waiter: { eventId: wait.eventId, deadlineMs },
+  };
+}
+
+/** The invocation, which waits for another child than before. */
+function invoked(old: Message, entry: OutlinedEntry, { message: child }: Draft, making: Making): RevivedEntry<Draft> {
+  const { invoke } = old.settings;
+  if (!invoke) throw new Error(`${old.key} is no invocation`);
+  const message = record(old, making, {
+    invoke: {
+      runKey: child.key,
+      runId: child.settings.run?.id ?? '',
+      url: child.url,
+      createdAtMs: child.createdAtMs,
+      result: movedResult(invoke.result, making),
+    },
+  });
+  return {
+    kind: 'record',
+    record: { message, entry: recordEntry(entry, making.head.key) },
+    childKey: child.key,
+  };
+}
+
+function recordEntry({ kind, slot }: OutlinedEntry, runKey: RunKey): NewEntry {
+  return { runKey, kind, slot, bytes: 0 };
+}
+
+/** A run as it began, under an id of its own. */
+function begin({ run: { url, config }, initial: old }: Beginning, context: RevivalContext): Draft {
+  const { nowMs, random, lazyAboveBytes } = context;
+  const key = context.nextKey();
+  const head: Head = { key, id: mintRunId(random), createdAtMs: nowMs, url };
+  const message = moved(old, key, { head, config, override: {}, context });
+  return {
+    message,
+    entry: entryOf(message, { runKey: key, kind: 'initial', slot: '0' }, lazyAboveBytes),
+    run: { id: head.id, url, createdAtMs: nowMs, config },
+  };
+}
+
+/** `old` as a message of the new run, with what the run has other than before. */
+function moved(old: Message, key: MessageKey, { head, config, override, context }: Making): Message {
+  const { nowMs, random } = context;
+  const { delayMs = 0, notBeforeMs = nowMs + delayMs } = override;
+  const isCall = old.settings.run?.callType === 'toCallback';
+  const { callback, ...settings } = settingsIn(old.settings, head);
+  const own = config.isKept || isCall ? settings : { ...settings, ...changesOf(override) };
+  const made = isCall
+    ? { header: old.header, settings: own }
+    : configured({ header: old.header, settings: own }, config);
+  return {
+    ...old,
+    ...made,
+    key,
+    id: mintMessageId(key, random),
+    createdAtMs: nowMs,
+    // A sleep keeps the time at which it was to end.
+    notBeforeMs: Math.max(nowMs, notBeforeMs, old.notBeforeMs),
+    settings: callback ? { ...made.settings, callback: configuredCallback(callback, config) } : made.settings,
+  };
+}
+
+/** What each message of a run that does not keep its configuration has of its own. */
+function changesOf({ maxRetries, retryDelayExpression, flowControl, labels, failureCallback }: RunOverride) {
+  return {
+    ...(maxRetries !== undefined && { maxRetries }),
+    ...(retryDelayExpression !== undefined && { retryDelayExpression }),
+    ...(flowControl && { flowControl }),
+    ...(labels && { labels }),
+    ...(failureCallback && { failureCallback }),
+  };
+}
+
+function record(old: Message, { head, context }: Making, changes: Pick<MessageSettings, 'wait' | 'invoke'>): Message {
+  const key = context.nextKey();
+  const { nowMs } = context;
+  return {
+    ...old,
+    key,
+    id: mintMessageId(key, context.random),
+    createdAtMs: nowMs,
+    notBeforeMs: nowMs,
+    settings: { ...settingsIn(old.settings, head), ...changes },
+  };
+}
+
+function movedResult(result: ResultPart, { head, config, override }: Making): ResultPart {
+  const settings = settingsIn(result.settings, head);
+  const own = config.isKept ? settings : { ...settings, ...changesOf(override) };
+  return { url: result.url, ...configured({ header: result.header, settings: own }, config) };
+}
+
+function settingsIn(settings: MessageSettings, head: Head): MessageSettings {
+  return settings.run ? { ...settings, run: { ...settings.run, ...head } } : settings;
+}
+
+/** Headers that name the run, as `GET /v2/waiters` shows them. */
+function renamed(headers: HeaderMap, { id, createdAtMs }: Head): HeaderMap {
+  const map = newHeaderMap();
+  for (const [name, values] of Object.entries(headers)) {
+    if (/^(Upstash|Waypost)-Workflow-Runid$/.test(name)) map[name] = [id];
+    else if (/^(Upstash|Waypost)-Workflow-Createdat$/.test(name)) map[name] = [String(createdAtMs)];
+    else map[name] = values;
+  }
+  return map;
+}

@@ -1,0 +1,75 @@
+/** What does the journal of a run keep of a wait until it has ended? */
+import { newHeaderMap } from '../../protocol/headers.ts';
+import type { MessageSettings, ResultPart, RunPart, WaitPart } from '../../protocol/settings.ts';
+import { configured, withHeaders } from '../../workflow/configuration.ts';
+import type { Run } from '../../workflow/model.ts';
+import { originOf } from '../accept.ts';
+import type { Message, Millis } from '../model.ts';
+import type { WaitCommand } from '../run-commands.ts';
+import type { NewWaiter } from '../run-stores.ts';
+import { partOf } from './drafts.ts';
+
+/** The wait that `command` asks `run` for, under a key and an id that nobody else has. */
+export function waiterOf(
+  command: WaitCommand,
+  run: Run,
+  { key, id }: Pick<Message, 'key' | 'id'>,
+  nowMs: Millis,
+): NewWaiter {
+  const { eventId, timeout, timeoutMs, timeoutBody } = command;
+  const deadlineMs = nowMs + timeoutMs;
+  const part = partOf(run, 'step', command.features);
+  const notified = resultPartOf(command.notified, run, part);
+  const wait: WaitPart = {
+    eventId,
+    timeout,
+    deadlineMs,
+    notified,
+    timedOut: resultPartOf(command.timedOut, run, part),
+    headers: command.headers,
+    timeoutHeaders: command.timeoutHeaders,
+  };
+  if (timeoutBody !== undefined) wait.timeoutBody = timeoutBody;
+  const settings: MessageSettings = {
+    dialect: notified.settings.dialect,
+    maxRetries: notified.settings.maxRetries,
+    run: part,
+    wait,
+  };
+  if (run.config.redact) settings.redact = run.config.redact;
+  const message: Message = {
+    key,
+    id,
+    projectId: run.projectId,
+    url: notified.url,
+    origin: originOf(notified.url),
+    method: 'POST',
+    header: newHeaderMap(),
+    body: command.step,
+    createdAtMs: nowMs,
+    notBeforeMs: nowMs,
+    settings,
+  };
+  if (command.callerIp !== undefined) message.callerIp = command.callerIp;
+  const entry = {
+    runKey: run.key,
+    runVersion: run.version,
+    kind: 'wait',
+    slot: `w${command.stepId}`,
+    bytes: 0,
+  } as const;
+  return { record: { message, entry }, eventId, deadlineMs };
+}
+
+/** The message as it will be delivered: what the run fixes is applied now, since it does not change any more. */
+function resultPartOf(wish: ResultPart, { config }: Run, run: RunPart): ResultPart {
+  const { callback: _callback, ...own } = wish.settings;
+  const { header, settings } = configured({ header: wish.header, settings: own }, config);
+  const json = newHeaderMap();
+  json['Content-Type'] = ['application/json'];
+  return {
+    url: wish.url,
+    header: withHeaders(json, header),
+    settings: { ...settings, run },
+  };
+}

@@ -1,0 +1,175 @@
+/**
+ * Waits of runs for events, and what notifies of them (workflow.md 14.6, 14.7). What was read may have changed when it is
+ * saved: then the store says so, having saved nothing, and it is read again. So a wait and a notification that come at the
+ * same time always find each other.
+ */
+import { quotaExceeded, runOver } from '../../protocol/errors.ts';
+import { mintMessageId } from '../../protocol/ids.ts';
+import type { Run, RunKey } from '../../workflow/model.ts';
+import type { Message, MessageId, MessageKey, Millis, ProjectId } from '../model.ts';
+import type { Numbers } from '../numbers.ts';
+import { setGoing } from '../placement.ts';
+import type { Randomness } from '../ports.ts';
+import type { Notified, WaitCommand, WaiterCommands } from '../run-commands.ts';
+import type { Mail, NewWaiter, Waiter, WaiterStore, Waiting } from '../run-stores.ts';
+import type { ActiveRuns } from './active-runs.ts';
+import { isOf } from './publish.ts';
+import { waiterOf } from './wait-records.ts';
+import { notifiedResult } from './wait-results.ts';
+import { type WakeDeps, type Woken, wake } from './wakes.ts';
+
+/** Waiters woken in one transaction, and about how many bytes of the event it may write. */
+const PIECE = { waiters: 200, bytes: 4 * 1024 * 1024 };
+/** Waiters in one list, and reads that it may take: each brings a few MiB at most. */
+const LIST_MAX = { waiters: 1_000, reads: 4 };
+/** Notifications that are kept for the waits of one run: whoever knows its webhook can send them. */
+const MAIL_MAX = 1_000;
+
+export interface WaitDeps extends WakeDeps {
+  store: WaiterStore;
+  active: ActiveRuns;
+  numbers: Numbers;
+  randomness: Randomness;
+  /** A wait was registered with this deadline. */
+  noteDeadline(atMs: Millis): void;
+}
+
+export class RunWaits implements WaiterCommands {
+  readonly #deps: WaitDeps;
+
+  constructor(deps: WaitDeps) {
+    this.#deps = deps;
+  }
+
+  async wait(projectId: ProjectId, command: WaitCommand): Promise<{ messageId: MessageId; deduplicated: boolean }> {
+    const { store, active, clock, noteDeadline } = this.#deps;
+    const identity = await this.#identity();
+    while (true) {
+      const { run, isFresh } = await active.find(projectId, command.runId);
+      if (!run || !isOf(run, command.createdAtMs)) {
+        if (isFresh) throw runOver();
+        active.forget(projectId, command.runId);
+        continue;
+      }
+      const waiter = waiterOf(command, run, identity, clock.nowMs());
+      const mail = await store.nextMail(run.key, command.eventId);
+      const waiting = await this.#add(waiter, mail);
+      if (waiting.kind === 'duplicate') return { messageId: waiting.messageId, deduplicated: true };
+      if (waiting.kind === 'over' && isFresh) throw runOver();
+      if (waiting.kind === 'registered') noteDeadline(waiter.deadlineMs);
+      if (waiting.kind === 'registered' || waiting.kind === 'answered') {
+        return { messageId: identity.id, deduplicated: false };
+      }
+      active.forget(projectId, command.runId);
+    }
+  }
+
+  async notify(
+    projectId: ProjectId,
+    eventId: string,
+    body: Uint8Array,
+    tell: (piece: Notified[]) => void,
+  ): Promise<void> {
+    for await (const piece of this.#wakeAll(projectId, eventId, body)) tell(piece);
+  }
+
+  async notifyRun(
+    projectId: ProjectId,
+    runId: string,
+    eventId: string,
+    body: Uint8Array,
+    { oldestOnly }: { oldestOnly: boolean },
+  ): Promise<Notified | undefined> {
+    const { active } = this.#deps;
+    while (true) {
+      const run = await active.read(projectId, runId);
+      if (!run) return undefined;
+      const only = { runKey: run.key, ...(oldestOnly && { count: 1 }) };
+      let first: Notified | undefined;
+      for await (const piece of this.#wakeAll(projectId, eventId, body, only)) {
+        first ??= piece[0];
+        if (oldestOnly && first) break;
+      }
+      if (first) return first;
+      if (await this.#save(run, eventId, body)) return { runId: run.id, runCreatedAtMs: run.createdAtMs };
+    }
+  }
+
+  async listWaiters(projectId: ProjectId, eventId: string): Promise<Waiter[]> {
+    const waiters: Waiter[] = [];
+    for (let read = 0; read < LIST_MAX.reads && waiters.length < LIST_MAX.waiters; read += 1) {
+      const afterKey = waiters.at(-1)?.record.key ?? -1;
+      const page = { afterKey, count: LIST_MAX.waiters - waiters.length };
+      const more = await this.#deps.store.listWaiters(projectId, eventId, page);
+      if (more.length === 0) break;
+      waiters.push(...more);
+    }
+    return waiters;
+  }
+
+  async #identity(): Promise<Pick<Message, 'key' | 'id'>> {
+    const { numbers, randomness } = this.#deps;
+    const key = await numbers.take(1);
+    return { key, id: mintMessageId(key, (count) => randomness.bytes(count)) };
+  }
+
+  /** Registers `waiter`, or, given mail, has it answered with that. */
+  async #add(waiter: NewWaiter, mail: Mail | undefined): Promise<Waiting> {
+    const { store, places, placeFollowUps } = this.#deps;
+    const { message: record } = waiter.record;
+    const nowMs = record.createdAtMs;
+    if (!mail) return store.addWaiter(waiter, undefined, nowMs);
+    const [result] = await placeFollowUps([notifiedResult(record, mail.body, nowMs)]);
+    if (!result) throw new Error('a result was given no place');
+    let waiting: Waiting | undefined;
+    try {
+      waiting = await store.addWaiter(waiter, { mailKey: mail.key, result }, nowMs);
+      return waiting;
+    } finally {
+      setGoing(result, waiting?.kind === 'answered' ? waiting.saved : undefined, places);
+    }
+  }
+
+  /** Wakes those that wait for the event now, in order of registration, piece by piece. */
+  async *#wakeAll(
+    projectId: ProjectId,
+    eventId: string,
+    event: Uint8Array,
+    { runKey, count = pieceFor(event) }: { runKey?: RunKey; count?: number } = {},
+  ): AsyncGenerator<Notified[]> {
+    const { store, numbers } = this.#deps;
+    // A run that is woken may wait for the same event again before the last piece is woken.
+    const endKey = await numbers.take(1);
+    let afterKey: MessageKey = -1;
+    while (true) {
+      const page = { afterKey, count, ...(runKey !== undefined && { runKey }) };
+      const listed = await store.listWaiters(projectId, eventId, page);
+      const piece = listed.filter(({ record }) => record.key < endKey);
+      const last = piece.at(-1);
+      if (last === undefined) return;
+      yield (await wake(piece, (record, atMs) => notifiedResult(record, event, atMs), this.#deps)).map(notifiedOf);
+      afterKey = last.record.key;
+    }
+  }
+
+  /** Saves an event for the next wait. False: the run has changed meanwhile. Throws `ApiError` 412. */
+  async #save({ projectId, key, id }: Run, eventId: string, body: Uint8Array): Promise<boolean> {
+    const { store, numbers, active } = this.#deps;
+    const mail: Mail = { key: await numbers.take(1), body };
+    const saved = await store.saveMail(projectId, key, eventId, mail, MAIL_MAX);
+    if (saved === 'tooMuch') throw quotaExceeded('maxSavedNotifications', MAIL_MAX);
+    if (saved === 'over') active.forget(projectId, id);
+    return saved === 'saved';
+  }
+}
+
+/** Every waiter's result repeats the event. */
+function pieceFor(event: Uint8Array): number {
+  return Math.min(PIECE.waiters, Math.max(1, Math.floor(PIECE.bytes / (event.length + 1))));
+}
+
+function notifiedOf({ waiter, message }: Woken): Notified {
+  const run = waiter.record.settings.run;
+  if (!run) throw new Error(`the waiter ${waiter.record.key} is of no run`);
+  return { waiter, messageId: message.id, runId: run.id, runCreatedAtMs: run.createdAtMs };
+}

@@ -1,0 +1,77 @@
+/** Puts together what the engine does with workflow runs, and what of it clients may ask for. */
+import type { DeadRunCommands } from '../dead-runs.ts';
+import { WaiterLoop } from '../loops/waiters.ts';
+import type { FollowUp, Millis, NewMessage, ProjectId } from '../model.ts';
+import type { Numbers } from '../numbers.ts';
+import type { Places } from '../placement.ts';
+import type { Clock, EventLog, Randomness } from '../ports.ts';
+import type { RunCommands as EndAndRead, RunLogCommands, WaiterCommands } from '../run-commands.ts';
+import type { EngineSettings } from '../settings.ts';
+import type { Store } from '../stores.ts';
+import { ActiveRuns } from './active-runs.ts';
+import { RunCanceller } from './cancel-many.ts';
+import { RunCommands } from './commands.ts';
+import { DeadRuns } from './dead-runs.ts';
+import type { DraftContext } from './drafts.ts';
+import type { JournalBodies } from './journal-bodies.ts';
+import { RunLogs } from './logs.ts';
+import { type Intake, RunPublisher } from './publish.ts';
+import { RunWaits } from './waits.ts';
+
+/** What the engine answers about runs, beside publishing into them. */
+export interface WorkflowCommands extends EndAndRead, RunLogCommands, WaiterCommands, DeadRunCommands {}
+
+export interface WorkflowDeps {
+  store: Store;
+  clock: Clock;
+  randomness: Randomness;
+  log: EventLog;
+  settings: EngineSettings;
+  numbers: Numbers;
+  bodies: JournalBodies;
+  places: Places;
+  placeFollowUps(follows: FollowUp[]): Promise<NewMessage[]>;
+  intake: Intake;
+  contextOf(projectId: ProjectId): DraftContext;
+}
+
+export class Workflows {
+  readonly publisher: RunPublisher;
+  /** Brings waits to their deadlines. */
+  readonly waiters: WaiterLoop;
+  readonly commands: WorkflowCommands;
+
+  constructor(deps: WorkflowDeps) {
+    const { store, clock } = deps;
+    const active = new ActiveRuns(store);
+    this.publisher = new RunPublisher({ ...deps, active });
+    this.waiters = new WaiterLoop(deps);
+    const noteDeadline = (atMs: Millis): void => this.waiters.noteDeadline(atMs);
+    const runs = new RunCommands({ ...deps, active });
+    const waits = new RunWaits({ ...deps, active, noteDeadline });
+    const logs = new RunLogs(store, clock);
+    const canceller = new RunCanceller({ ...deps, active });
+    const dead = new DeadRuns({ ...deps, noteDeadline });
+    this.commands = {
+      completeRun: runs.completeRun.bind(runs),
+      cancelRun: runs.cancelRun.bind(runs),
+      readJournal: runs.readJournal.bind(runs),
+      wait: waits.wait.bind(waits),
+      notify: waits.notify.bind(waits),
+      notifyRun: waits.notifyRun.bind(waits),
+      listWaiters: waits.listWaiters.bind(waits),
+      listRunEvents: logs.listRunEvents.bind(logs),
+      listRuns: logs.listRuns.bind(logs),
+      explainRun: logs.explainRun.bind(logs),
+      cancelRuns: canceller.cancelRuns.bind(canceller),
+      cancelRunsMatching: canceller.cancelRunsMatching.bind(canceller),
+      listDeadRuns: store.listDeadRuns.bind(store),
+      findDeadRuns: store.findDeadRuns.bind(store),
+      deleteDeadRuns: store.deleteDeadRuns.bind(store),
+      resumeRun: dead.resumeRun.bind(dead),
+      restartRun: dead.restartRun.bind(dead),
+      repeatFailureCallback: dead.repeatFailureCallback.bind(dead),
+      cancelFailureCallback: dead.cancelFailureCallback.bind(dead),
+    };
+  }
+}

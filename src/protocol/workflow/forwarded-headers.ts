@@ -1,0 +1,55 @@
+/** Which headers of a workflow message reach the endpoint, and how (workflow.md 9.4)? */
+import { Buffer } from 'node:buffer';
+import { hasConfigPrefix } from '../config-names.ts';
+import type { Scope } from '../config-scopes.ts';
+import { isConnectionHeader, newHeaderMap, refuseUnforwardable } from '../headers.ts';
+import type { CallType, HeaderMap } from '../settings.ts';
+
+/**
+ * A library forwards all headers of the request that began the run, and those of the connection with them. So what a plain
+ * message would be refused for is left out here. Throws 400 for a name or value that HTTP cannot carry.
+ */
+export function workflowHeaders(scope: Scope): HeaderMap {
+  const map = newHeaderMap();
+  for (const [name, { header, values }] of scope.forwarded) {
+    if (!isForwarded(name)) continue;
+    const sendable = values.map(wireValueOf);
+    refuseUnforwardable(header, name, sendable);
+    map[name] = sendable;
+  }
+  return map;
+}
+
+/** `name` is canonical. The content type is that of the message, which the request states without a prefix. */
+function isForwarded(name: string): boolean {
+  if (hasConfigPrefix(name))
+    return name.startsWith('Workflow-', PREFIX_LENGTH) || name.slice(PREFIX_LENGTH) === 'Label';
+  return name !== 'Content-Type' && !name.startsWith('Proxy-') && !isConnectionHeader(name.toLowerCase());
+}
+
+const PREFIX_LENGTH = 'Upstash-'.length;
+
+/** By these a library takes a delivery for something else than a message of the journal (workflow.md 9.3). */
+const MARKS: ReadonlySet<string> = new Set([
+  'Workflow-Callback',
+  'Workflow-Is-Failure',
+  'Workflow-Failure-Callback',
+  'Workflow-Unknown-Sdk',
+]);
+
+/** Takes from the headers of an entry what would make it something else. A call takes along whatever its sender wants. */
+export function withoutMarks(header: HeaderMap, callType: CallType): HeaderMap {
+  if (callType === 'toCallback') return header;
+  const map = newHeaderMap();
+  for (const [name, values] of Object.entries(header)) {
+    if (!hasConfigPrefix(name) || !MARKS.has(name.slice(PREFIX_LENGTH))) map[name] = values;
+  }
+  return map;
+}
+
+const BEYOND_LATIN1 = /[^\0-\xff]/;
+
+/** As HTTP can carry it: text from JSON, such as the name of a step, may have letters that only UTF-8 can write. */
+export function wireValueOf(value: string): string {
+  return BEYOND_LATIN1.test(value) ? Buffer.from(value, 'utf8').toString('latin1') : value;
+}

@@ -1,0 +1,66 @@
+/** What does a workflow say that invokes another one (workflow.md 14.8)? */
+import { Buffer } from 'node:buffer';
+import { parseUrl, withoutFragment } from '../destination.ts';
+import { ApiError } from '../errors.ts';
+import { itemRawHeaders, type Quotas } from '../options.ts';
+import type { Dialect, ResultPart } from '../settings.ts';
+import { refusedInRun } from './refusals.ts';
+import { readResultPart } from './result-part.ts';
+
+export interface InvocationRequest {
+  /** What the invoked run begins with. */
+  payload: Uint8Array;
+  /** The run that invokes, and waits for the result. */
+  runId: string;
+  createdAtMs?: number;
+  /** Its step, as it was sent. */
+  step: Uint8Array;
+  result: ResultPart;
+}
+
+/**
+ * Reads the body of an invocation, parsed. `dialect` is that of the request. Throws `ApiError` 422 naming the member that is
+ * wrong, and 412 when an option of the result exceeds a quota.
+ */
+export function readInvocation(body: unknown, dialect: Dialect, quotas: Quotas, nowMs: number): InvocationRequest {
+  try {
+    return read(body, dialect, quotas, nowMs);
+  } catch (error) {
+    throw refusedInRun(error);
+  }
+}
+
+function read(body: unknown, dialect: Dialect, quotas: Quotas, nowMs: number): InvocationRequest {
+  if (!isObject(body)) throw invalid('an object is needed');
+  const { body: payload = '', headers, workflowRunId, workflowRunCreatedAt, workflowUrl, step } = body;
+  if (payload !== null && typeof payload !== 'string') throw invalid('body must be a string');
+  if (typeof workflowRunId !== 'string' || workflowRunId === '') throw invalid('workflowRunId must be a string');
+  if (typeof workflowUrl !== 'string') throw invalid('workflowUrl must be a string');
+  if (!isObject(step) || !isStepId(step['stepId'])) throw invalid('step must be an object with a stepId of at least 1');
+  const url = withoutFragment(workflowUrl);
+  const parsed = parseUrl(url);
+  if (typeof parsed === 'string') throw invalid(`workflowUrl: ${parsed}`);
+  const invocation: InvocationRequest = {
+    payload: Buffer.from(payload ?? '', 'utf8'),
+    runId: workflowRunId,
+    step: Buffer.from(JSON.stringify(step), 'utf8'),
+    result: readResultPart({ url, rawHeaders: itemRawHeaders(headers), dialect }, quotas, nowMs),
+  };
+  // Absent in libraries before 1.2, and 0 when they have not been told it.
+  if (Number.isSafeInteger(workflowRunCreatedAt) && Number(workflowRunCreatedAt) > 0) {
+    invocation.createdAtMs = Number(workflowRunCreatedAt);
+  }
+  return invocation;
+}
+
+function isStepId(value: unknown): boolean {
+  return Number.isSafeInteger(value) && Number(value) > 0;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function invalid(reason: string): ApiError {
+  return new ApiError('invalid_body', `invalid request body: ${reason}`);
+}

@@ -1,0 +1,63 @@
+/** Runs by their name or key, what their journals show, and what was kept of waits and invocations. */
+import type { ProjectId } from '../../../engine/model.ts';
+import type { RunKey } from '../../../workflow/model.ts';
+import type { Queries } from '../../driver.ts';
+import { CONTENT_FIELDS, type ContentRow } from '../rows.ts';
+import { type JournalRow, RUN_FIELDS, type RunRow, SHOWN_KINDS, type WholeRunRow } from './run-rows.ts';
+
+type FoundRow = RunRow & { message_id: string; caller_ip: string | null };
+
+/** The first message may have taken the place of the trigger's, which still is the one that somebody called with. */
+const FOUND = `select ${RUN_FIELDS}, c.id as message_id, t.caller_ip
+  from runs r join journal j on j.run_key = r.key and j.position = 0 join contents c on c.key = j.key
+  join contents t on t.key = r.key`;
+
+export async function findActiveRun(
+  queries: Queries,
+  { projectId, id }: { projectId: ProjectId; id: string },
+): Promise<WholeRunRow | null> {
+  const [row] = await queries.query<FoundRow>(`${FOUND} where r.project_id = ? and r.id = ? and r.state = 1`, [
+    projectId,
+    id,
+  ]);
+  return row ? withInvokers(queries, row) : null;
+}
+
+export async function findRun(
+  queries: Queries,
+  { projectId, key }: { projectId: ProjectId; key: RunKey },
+): Promise<WholeRunRow | null> {
+  const [row] = await queries.query<FoundRow>(`${FOUND} where r.key = ? and r.project_id = ?`, [key, projectId]);
+  return row ? withInvokers(queries, row) : null;
+}
+
+export function readJournal(
+  queries: Queries,
+  { runKey, afterPosition, toPosition }: { runKey: RunKey; afterPosition: number; toPosition: number },
+): Promise<JournalRow[]> {
+  return queries.query<JournalRow>(
+    `select j.position, c.id, j.kind, c.body from journal j join contents c on c.key = j.key
+     where j.run_key = ? and j.position > ? and j.position <= ? and j.kind in (${SHOWN_KINDS}) order by j.position`,
+    [runKey, afterPosition, toPosition],
+  );
+}
+
+export async function findRecords(
+  queries: Queries,
+  { projectId, keys }: { projectId: ProjectId; keys: number[] },
+): Promise<ContentRow[]> {
+  const rows = await queries.query<ContentRow>(
+    `select ${CONTENT_FIELDS} from contents c where c.key in (??) and c.project_id = ?`,
+    [keys, projectId],
+  );
+  const byKey = new Map(rows.map((row) => [row.key, row]));
+  return keys.flatMap((key) => byKey.get(key) ?? []);
+}
+
+async function withInvokers(queries: Queries, row: FoundRow): Promise<WholeRunRow> {
+  const invocations = await queries.query<{ key: number }>(
+    'select key from invocations where run_key = ? order by key',
+    [row.key],
+  );
+  return { ...row, invokers: invocations.map(({ key }) => key) };
+}

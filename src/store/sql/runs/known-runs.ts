@@ -1,0 +1,70 @@
+/** What of a run, besides its journal, do its logs show? */
+import type { Queries } from '../../driver.ts';
+
+export interface KnownRunRow {
+  key: number;
+  id: string;
+  url: string;
+  created_at_ms: number;
+  state: number;
+  config: string;
+  completed_at_ms: number | null;
+  caller_ip: string | null;
+  failure_key: number | null;
+  failure_state: number | null;
+  /** When it entered the DLQ, and the key of its entry there; null when it has none, or no longer. */
+  failed_at_ms: number | null;
+  dead_key: number | null;
+}
+
+export function knownRuns(queries: Queries, keys: readonly number[]): Promise<KnownRunRow[]> {
+  return queries.query<KnownRunRow>(
+    `select r.key, r.id, r.url, r.created_at_ms, r.state, r.config, r.completed_at_ms, c.caller_ip,
+       r.failure_key, r.failure_state, d.failed_at_ms, d.key as dead_key
+     from runs r left join contents c on c.key = r.key left join dead d on d.key = r.dead_key
+     where r.key in (??)`,
+    [keys],
+  );
+}
+
+export interface InvokerRow {
+  run_key: number;
+  id: string;
+  url: string;
+  created_at_ms: number;
+}
+
+/** The runs that wait for runs, or did, in the order in which they began to: the first is the one that invoked it. */
+export function invokersOf(queries: Queries, keys: readonly number[]): Promise<InvokerRow[]> {
+  return queries.query<InvokerRow>(
+    `select i.run_key, p.id, p.url, p.created_at_ms from invocations i join runs p on p.key = i.parent_key
+     where i.run_key in (??) order by i.run_key, i.key`,
+    [keys],
+  );
+}
+
+export interface ResponseRow {
+  key: number;
+  response: Uint8Array | null;
+}
+
+/** What runs returned. With `bytesMax` each is cut to one byte more, so that it shows whether it was longer. */
+export function responsesOf(queries: Queries, keys: readonly number[], bytesMax?: number): Promise<ResponseRow[]> {
+  return bytesMax === undefined
+    ? queries.query<ResponseRow>('select key, response from runs where key in (??)', [keys])
+    : queries.query<ResponseRow>('select key, substr(response, 1, ?) as response from runs where key in (??)', [
+        bytesMax + 1,
+        keys,
+      ]);
+}
+
+/** Those of `sizes`, in their order, that together have at most `bytesMax` bytes. */
+export function affordable<Row extends { bytes: number | null }>(rows: readonly Row[], bytesMax: number): Row[] {
+  let bytes = 0;
+  return rows.filter((row) => {
+    const size = row.bytes ?? 0;
+    if (bytes + size > bytesMax) return false;
+    bytes += size;
+    return true;
+  });
+}

@@ -1,0 +1,128 @@
+/** How does a failed run leave the DLQ for a new one, with the journal that this one begins with (workflow.md 21.3)? */
+import type { ProjectId } from '../../../engine/model.ts';
+import type { StoreLimits } from '../../../engine/stores.ts';
+import type { Transaction } from '../../driver.ts';
+import type { SavedAs } from '../accept.ts';
+import { removeDead } from '../dead.ts';
+import { Entry } from '../lanes/entry.ts';
+import type { WriteContext } from '../log-writer.ts';
+import type { Position } from '../page.ts';
+import type { StoredNewMessage } from '../rows.ts';
+import { Journals } from './journals.ts';
+import type { StoredEntry, StoredRecord, StoredRun } from './run-rows.ts';
+
+export type StoredRevivedEntry =
+  | { kind: 'shared'; key: number; entry: StoredEntry }
+  | {
+      kind: 'record';
+      record: StoredRecord;
+      waiter: { eventId: string; deadlineMs: number } | null;
+      childKey: number | null;
+    }
+  | { kind: 'message'; message: StoredNewMessage };
+
+export interface ReviveRunArgs {
+  projectId: ProjectId;
+  place: Position;
+  runKey: number;
+  /** Id of its first entry. */
+  messageId: string;
+  run: StoredRun;
+  journal: StoredRevivedEntry[];
+  children: StoredNewMessage[];
+  limits: StoreLimits;
+  nowMs: number;
+}
+
+export type ReviveRunAnswer =
+  | { kind: 'revived'; messages: SavedAs[]; children: SavedAs[] }
+  | { kind: 'missing' }
+  | { kind: 'idTaken' };
+
+export async function reviveRun(context: WriteContext, args: ReviveRunArgs): Promise<ReviveRunAnswer> {
+  const { tx } = context;
+  const { projectId, place, runKey, run, journal, children, limits, nowMs } = args;
+  if (!(await isDeadRun(tx, projectId, place))) return { kind: 'missing' };
+  if (await isActive(tx, projectId, run.id)) return { kind: 'idTaken' };
+  const journals = Journals.empty(context);
+  journals.begin({
+    key: runKey,
+    project_id: projectId,
+    id: run.id,
+    url: run.url,
+    created_at_ms: run.createdAtMs,
+    config: run.config,
+    message_id: args.messageId,
+  });
+  journals.logStart({ projectId, runKey, atMs: run.createdAtMs });
+  const sent: StoredNewMessage[] = [];
+  const places: ReturnType<Journals['append']>[] = [];
+  for (const entry of journal) {
+    if (entry.kind === 'message') {
+      places.push(journals.append(entry.message));
+      sent.push(entry.message);
+    } else {
+      enter(journals, entry);
+    }
+  }
+  for (const child of children) places.push(journals.append(child));
+  const messages = [...sent, ...children];
+  const entry = new Entry(context, limits, nowMs);
+  await entry.loadQueues(messages);
+  for (const message of messages) await entry.hasQueue(message, 0);
+  await journals.save();
+  const standings = await entry.insert(messages);
+  await addWaiters(tx, { projectId, runKey, journal });
+  // Only now: what the two runs share must not be without both for a moment.
+  await removeDead(tx, [place.n]);
+  const saved = standings.map((standing, index): SavedAs => {
+    const journalPlace = places[index];
+    return journalPlace ? { standing, journal: journalPlace } : standing;
+  });
+  return { kind: 'revived', messages: saved.slice(0, sent.length), children: saved.slice(sent.length) };
+}
+
+function enter(journals: Journals, entry: Exclude<StoredRevivedEntry, { kind: 'message' }>): void {
+  if (entry.kind === 'shared') {
+    journals.share(entry.key, entry.entry);
+    return;
+  }
+  const { record, waiter, childKey } = entry;
+  if (waiter) {
+    journals.record(record, 'WAITER_ADDED');
+  } else if (childKey !== null) {
+    journals.record(record, 'INVOKED');
+    journals.awaitEnd(childKey, record);
+  } else {
+    journals.record(record);
+  }
+}
+
+async function addWaiters(
+  tx: Transaction,
+  { projectId, runKey, journal }: Pick<ReviveRunArgs, 'projectId' | 'runKey' | 'journal'>,
+): Promise<void> {
+  const waiters = journal.flatMap((entry) =>
+    entry.kind === 'record' && entry.waiter
+      ? [[entry.record.key, projectId, runKey, entry.waiter.eventId, entry.waiter.deadlineMs]]
+      : [],
+  );
+  if (waiters.length === 0) return;
+  await tx.insertMany('waiters', ['key', 'project_id', 'run_key', 'event_id', 'deadline_ms'], waiters);
+}
+
+async function isDeadRun(tx: Transaction, projectId: ProjectId, { n, timeMs }: Position): Promise<boolean> {
+  const rows = await tx.query(
+    'select 1 as one from dead where key = ? and failed_at_ms = ? and project_id = ? and run_key is not null for update',
+    [n, timeMs, projectId],
+  );
+  return rows.length > 0;
+}
+
+async function isActive(tx: Transaction, projectId: ProjectId, id: string): Promise<boolean> {
+  const rows = await tx.query('select 1 as one from runs where project_id = ? and id = ? and state = 1', [
+    projectId,
+    id,
+  ]);
+  return rows.length > 0;
+}

@@ -1,0 +1,90 @@
+/** Which slots of journals are taken, and by what: in the store, or by what came before in the same batch (P8)? */
+import type { MessageId } from '../../../engine/model.ts';
+import type { MessageSettings } from '../../../protocol/settings.ts';
+import type { Transaction } from '../../driver.ts';
+import { ENTRY_KIND, type StoredEntry } from './run-rows.ts';
+
+/** What stands for a message already. */
+export interface Taken {
+  messageId: MessageId;
+  /** The run that begins with that message, where it was to begin one. */
+  run: { id: string; createdAtMs: number } | null;
+}
+
+type Slot = Pick<StoredEntry, 'runKey' | 'slot'>;
+
+interface SlotRow {
+  run_key: number;
+  slot: string;
+  id: string;
+  /** Only of an invocation. */
+  settings: string | null;
+}
+
+export class TakenSlots {
+  readonly #holders = new Map<string, Taken>();
+
+  /** Looks up the slots of `entries`. */
+  async load(tx: Transaction, entries: readonly Slot[]): Promise<void> {
+    const rows: SlotRow[] = [];
+    for (const { runKeys, slots } of lookupsFor(entries)) {
+      // The order keeps the planner from walking whole journals instead of their slots.
+      const found = await tx.query<SlotRow>(
+        `select j.run_key, j.slot, c.id, case when j.kind = ${ENTRY_KIND.invoke} then c.settings end as settings
+         from journal j join contents c on c.key = j.key where j.run_key in (??) and j.slot in (??)
+         order by j.run_key, j.slot`,
+        [runKeys, slots],
+      );
+      rows.push(...found);
+    }
+    const invoked = await firstMessagesOf(tx, rows);
+    for (const row of rows) {
+      const child = invokedIn(row);
+      const messageId = child && invoked.get(child.runKey);
+      const run = child && messageId !== undefined ? { id: child.runId, createdAtMs: child.createdAtMs } : null;
+      this.take({ runKey: row.run_key, slot: row.slot }, { messageId: messageId ?? row.id, run });
+    }
+  }
+
+  /** What has the slot of `entry`. An invocation names the first message of the run that was invoked. */
+  holderOf(entry: Slot): Taken | undefined {
+    return this.#holders.get(nameOf(entry));
+  }
+
+  take(entry: Slot, holder: Taken): void {
+    this.#holders.set(nameOf(entry), holder);
+  }
+}
+
+/**
+ * No more places looked at than there are entries, in as few statements as that allows: many entries are of one run (a
+ * parallel group) or are the same step of many runs.
+ */
+function lookupsFor(entries: readonly Slot[]): { runKeys: number[]; slots: string[] }[] {
+  const byRun = Map.groupBy(entries, ({ runKey }) => runKey);
+  const bySlot = Map.groupBy(entries, ({ slot }) => slot);
+  if (byRun.size <= bySlot.size) {
+    return [...byRun].map(([runKey, of]) => ({ runKeys: [runKey], slots: of.map(({ slot }) => slot) }));
+  }
+  return [...bySlot].map(([slot, of]) => ({ runKeys: of.map(({ runKey }) => runKey), slots: [slot] }));
+}
+
+/** Ids of the first messages of the runs that `rows` invoked, by their keys; of those that still are kept. */
+async function firstMessagesOf(tx: Transaction, rows: readonly SlotRow[]): Promise<Map<number, MessageId>> {
+  const keys = rows.flatMap((row) => invokedIn(row)?.runKey ?? []);
+  if (keys.length === 0) return new Map();
+  const found = await tx.query<{ run_key: number; id: string }>(
+    `select j.run_key, c.id from journal j join contents c on c.key = j.key
+     where j.run_key in (??) and j.position = 0`,
+    [keys],
+  );
+  return new Map(found.map((row) => [row.run_key, row.id]));
+}
+
+function invokedIn({ settings }: SlotRow): MessageSettings['invoke'] {
+  return settings === null ? undefined : (JSON.parse(settings) as MessageSettings).invoke;
+}
+
+function nameOf({ runKey, slot }: Slot): string {
+  return `${runKey} ${slot}`;
+}

@@ -1,0 +1,66 @@
+/** Which notifications are saved for the waits of a run that are still to come? */
+import type { Queries, Transaction } from '../../driver.ts';
+import type { WriteContext } from '../log-writer.ts';
+
+export interface MailRow {
+  key: number;
+  body: Uint8Array | null;
+}
+
+interface MailPlace {
+  runKey: number;
+  eventId: string;
+}
+
+/** The oldest for an event. */
+export async function nextMail(queries: Queries, { runKey, eventId }: MailPlace): Promise<MailRow | null> {
+  const [row] = await queries.query<MailRow>(
+    'select key, body from mail where run_key = ? and event_id = ? order by key limit 1',
+    [runKey, eventId],
+  );
+  return row ?? null;
+}
+
+/** The same, without its body. */
+export async function nextMailKey(tx: Transaction, { runKey, eventId }: MailPlace): Promise<number | null> {
+  const [row] = await tx.query<{ key: number }>(
+    'select key from mail where run_key = ? and event_id = ? order by key limit 1',
+    [runKey, eventId],
+  );
+  return row?.key ?? null;
+}
+
+export async function deleteMail(tx: Transaction, key: number): Promise<void> {
+  await tx.run('delete from mail where key = ?', [key]);
+}
+
+export interface SaveMailArgs extends MailPlace {
+  projectId: number;
+  key: number;
+  body: Uint8Array | null;
+  mailMax: number;
+}
+
+export async function saveMail(
+  { tx }: WriteContext,
+  { projectId, runKey, eventId, key, body, mailMax }: SaveMailArgs,
+): Promise<'saved' | 'over' | 'waited' | 'tooMuch'> {
+  const [run] = await tx.query('select key from runs where key = ? and project_id = ? and state = 1', [
+    runKey,
+    projectId,
+  ]);
+  if (!run) return 'over';
+  const [waiter] = await tx.query('select key from waiters where run_key = ? and event_id = ? limit 1', [
+    runKey,
+    eventId,
+  ]);
+  if (waiter) return 'waited';
+  const [saved] = await tx.query<{ mails: number }>('select count(*) as mails from mail where run_key = ?', [runKey]);
+  if ((saved?.mails ?? 0) >= mailMax) return 'tooMuch';
+  await tx.insertMany(
+    'mail',
+    ['key', 'project_id', 'run_key', 'event_id', 'body'],
+    [[key, projectId, runKey, eventId, body]],
+  );
+  return 'saved';
+}

@@ -1,0 +1,67 @@
+/** How does a wait enter the journal of its run: as a waiter, or with the result that it took from the run's mail? */
+import type { MessageId } from '../../../engine/model.ts';
+import type { StoreLimits } from '../../../engine/stores.ts';
+import { insertMessages, type SavedAs } from '../accept.ts';
+import type { WriteContext } from '../log-writer.ts';
+import type { StoredNewMessage } from '../rows.ts';
+import { type ForRun, Journals } from '../runs/journals.ts';
+import type { StoredRecord } from '../runs/run-rows.ts';
+import { deleteMail, nextMailKey } from './mail.ts';
+
+export interface StoredWait {
+  projectId: number;
+  record: StoredRecord;
+  /** The slot that its result will have. */
+  resultSlot: string;
+  eventId: string;
+  deadlineMs: number;
+}
+
+export interface AddWaiterArgs {
+  wait: StoredWait;
+  /** Null: there is to be no mail. */
+  taken: { mailKey: number; result: StoredNewMessage } | null;
+  limits: StoreLimits;
+  nowMs: number;
+}
+
+export type AddWaiterAnswer =
+  | { kind: 'registered' }
+  | { kind: 'answered'; saved: SavedAs }
+  | { kind: 'duplicate'; messageId: MessageId }
+  | { kind: 'over' }
+  | { kind: 'changed' };
+
+export async function addWaiter(
+  context: WriteContext,
+  { wait, taken, limits, nowMs }: AddWaiterArgs,
+): Promise<AddWaiterAnswer> {
+  const { tx } = context;
+  const { record, projectId, resultSlot, eventId, deadlineMs } = wait;
+  const { runKey } = record.entry;
+  const waiting = entryOnly(record.entry);
+  const ended = entryOnly({ ...record.entry, slot: resultSlot });
+  const journals = await Journals.load(context, [waiting, ended], limits.journalBytesMax);
+  if (!journals) throw new Error('a wait came without its entry');
+  const refusal = journals.refusalOf([waiting]);
+  if (refusal === 'runOver') return { kind: 'over' };
+  const present = journals.takenBy(waiting) ?? journals.takenBy(ended);
+  if (present) return { kind: 'duplicate', messageId: present.messageId };
+  if (refusal === 'runChanged') return { kind: 'changed' };
+  if ((await nextMailKey(tx, { runKey, eventId })) !== (taken?.mailKey ?? null)) return { kind: 'changed' };
+  journals.record(record, 'WAITER_ADDED');
+  await journals.save();
+  if (!taken) {
+    const row = [record.key, projectId, runKey, eventId, deadlineMs];
+    await tx.insertMany('waiters', ['key', 'project_id', 'run_key', 'event_id', 'deadline_ms'], [row]);
+    return { kind: 'registered' };
+  }
+  await deleteMail(tx, taken.mailKey);
+  const [saved = 'dropped'] = await insertMessages(context, [taken.result], { limits, nowMs });
+  return { kind: 'answered', saved };
+}
+
+/** What journals look at of a message, for an entry that is none. */
+function entryOnly(entry: StoredRecord['entry']): ForRun {
+  return { message: [], entry };
+}

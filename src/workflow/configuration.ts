@@ -1,0 +1,112 @@
+/** What does the trigger of a run fix for all messages of the run (workflow.md 7)? */
+import { hasConfigPrefix } from '../protocol/config-names.ts';
+import { newHeaderMap } from '../protocol/headers.ts';
+import type {
+  CallbackSettings,
+  FlowControl,
+  HeaderMap,
+  MessageSettings,
+  PublishOptions,
+  RunStart,
+} from '../protocol/settings.ts';
+import { keepsTriggerConfiguration } from '../protocol/workflow/generations.ts';
+import type { RunConfig } from './model.ts';
+
+/** Reads the configuration from the message that begins the run; `url` is where the run is served. */
+export function runConfigOf({ header, settings }: PublishOptions, start: RunStart, url: string): RunConfig {
+  const isKept = start.isRest || keepsTriggerConfiguration(start.features);
+  const { maxRetries, retryDelayExpression, flowControl, labels, redact } = settings;
+  const config: RunConfig = {
+    dialect: settings.dialect,
+    features: start.features,
+    isKept,
+    isRest: start.isRest,
+    isUnknownSdk: start.isUnknownSdk,
+    header: userHeaders(header),
+    maxRetries,
+  };
+  if (retryDelayExpression !== undefined) config.retryDelayExpression = retryDelayExpression;
+  if (flowControl) config.flowControl = flowControl;
+  if (labels) config.labels = labels;
+  if (redact) config.redact = redact;
+  const failureCallback = settings.failureCallback ?? (isKept ? defaultFailureCallback(url) : undefined);
+  if (failureCallback) config.failureCallback = failureCallback;
+  return config;
+}
+
+/** With nobody named the workflow itself is told, where a failure function may be (workflow.md 13.1). */
+function defaultFailureCallback(url: string): CallbackSettings {
+  return { url, method: 'POST', header: newHeaderMap() };
+}
+
+/** Without those of a service prefix: they speak of the delivery that they were sent with. */
+function userHeaders(header: HeaderMap): HeaderMap {
+  const map = newHeaderMap();
+  for (const [name, values] of Object.entries(header)) {
+    if (name !== 'Content-Type' && !hasConfigPrefix(name)) map[name] = values;
+  }
+  return map;
+}
+
+/** What of a later message the trigger's configuration takes the place of. */
+export interface Configurable {
+  header: HeaderMap;
+  settings: MessageSettings;
+}
+
+/**
+ * A later message of the run as it is delivered: with the trigger's headers, labels, retries and flow control when the run
+ * keeps them, with its own otherwise. What is redacted is redacted for the whole run (workflow.md 16.3). Not for calls,
+ * which are messages to somebody else.
+ */
+export function configured(message: Configurable, config: RunConfig): Configurable {
+  const { header, settings } = message;
+  const redacted = redactedLike(settings, config);
+  if (!config.isKept) return { header, settings: redacted };
+  const {
+    retryDelayExpression: _delay,
+    flowControl: _flow,
+    labels: _labels,
+    failureCallback: _failure,
+    ...own
+  } = redacted;
+  return {
+    header: withHeaders(header, config.header),
+    settings: { ...own, ...attemptsOf(config), ...(config.labels && { labels: config.labels }) },
+  };
+}
+
+/** The same for the result of a call, which is made when the call has ended. */
+export function configuredCallback(callback: CallbackSettings, config: RunConfig): CallbackSettings {
+  if (!config.isKept) return callback;
+  const { retryDelayExpression: _delay, flowControl: _flow, labels: _labels, ...own } = callback;
+  return {
+    ...own,
+    header: withHeaders(callback.header, config.header),
+    ...attemptsOf(config),
+    ...(config.labels && { labels: config.labels }),
+  };
+}
+
+/** Only the redaction: for a call. */
+export function redactedLike(settings: MessageSettings, { redact }: RunConfig): MessageSettings {
+  return redact ? { ...settings, redact } : settings;
+}
+
+interface Attempts {
+  maxRetries: number;
+  retryDelayExpression?: string;
+  flowControl?: FlowControl;
+}
+
+function attemptsOf({ maxRetries, retryDelayExpression, flowControl }: RunConfig): Attempts {
+  return {
+    maxRetries,
+    ...(retryDelayExpression !== undefined && { retryDelayExpression }),
+    ...(flowControl && { flowControl }),
+  };
+}
+
+export function withHeaders(own: HeaderMap, added: HeaderMap): HeaderMap {
+  return Object.assign(newHeaderMap(), own, added);
+}

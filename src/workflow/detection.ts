@@ -1,0 +1,34 @@
+/** Does an endpoint that answered with success speak the workflow protocol (workflow.md 5.3, 6.1)? */
+import type { HeaderMap, RunPart } from '../protocol/settings.ts';
+import { marksAnswers } from '../protocol/workflow/generations.ts';
+
+const NOT_A_WORKFLOW =
+  'detected a non-workflow destination for trigger/invoke. make sure you are sending the request to the correct endpoint';
+const TOO_OLD = 'trigger rest api is only usable with sdk versions after v1.0.0 major version';
+
+/** Whether something follows from how a success is answered: then its headers and body are kept. */
+export function isDetecting({ init, isRest, features }: RunPart): boolean {
+  return init !== undefined && (isRest === true || marksAnswers(features));
+}
+
+/**
+ * Why the answer to the first message of a run shows that nobody there will carry it on, in the words that clients know;
+ * `undefined` when somebody does. Only asked of 2xx answers.
+ */
+export function detectionError(run: RunPart, answer: HeaderMap): string | undefined {
+  if (!isDetecting(run)) return undefined;
+  const speaksProtocol = has(answer, 'Workflow-Sdk-Version');
+  // A library of before 1.0 serves a run that was triggered this way as well, so it is let through.
+  if (run.isRest) return speaksProtocol || has(answer, 'Workflow-Sdk') ? undefined : TOO_OLD;
+  return speaksProtocol ? undefined : NOT_A_WORKFLOW;
+}
+
+/** Whether the workflow says that it has no failure function (workflow.md 13.4). */
+export function hasNoFailureFunction(answer: HeaderMap): boolean {
+  return has(answer, 'Workflow-Failure-Callback-Notfound');
+}
+
+/** With either prefix, whatever the dialect of the message (workflow.md 1 item 5). */
+function has(answer: HeaderMap, name: string): boolean {
+  return answer[`Upstash-${name}`] !== undefined || answer[`Waypost-${name}`] !== undefined;
+}

@@ -1,0 +1,37 @@
+/** How does a journal look in a delivery (workflow.md 8.1)? */
+import { Buffer } from 'node:buffer';
+import { base64BytesOf } from '../protocol/bodies.ts';
+import type { CallType } from '../protocol/settings.ts';
+import type { JournalEntry } from './model.ts';
+
+const MESSAGE_ID_LENGTH = 36;
+const FRAME_LENGTH = Buffer.byteLength('{"messageId":"","body":"","callType":""},');
+
+/** Bytes that an entry adds to a delivered body, its comma or bracket included. */
+export function entryBytesOf(bodyBytes: number, callType: CallType = 'step'): number {
+  return FRAME_LENGTH + MESSAGE_ID_LENGTH + 4 * Math.ceil(bodyBytes / 3) + callType.length;
+}
+
+/** One element of the array, without what stands between elements. Ids are plain ASCII without quotes. */
+export function encodeEntry({ messageId, body, callType }: Omit<JournalEntry, 'position'>): Buffer {
+  return Buffer.concat([
+    Buffer.from(`{"messageId":"${messageId}","body":"`),
+    base64BytesOf(body),
+    Buffer.from(`","callType":"${callType}"}`),
+  ]);
+}
+
+const OPEN = Buffer.from('[');
+const COMMA = Buffer.from(',');
+const CLOSE = Buffer.from(']');
+
+/** The array of encoded elements. */
+export function joinEntries(elements: readonly Uint8Array[]): Buffer {
+  const parts: Uint8Array[] = [OPEN];
+  for (const [index, element] of elements.entries()) {
+    if (index > 0) parts.push(COMMA);
+    parts.push(element);
+  }
+  parts.push(CLOSE);
+  return Buffer.concat(parts);
+}

@@ -1,0 +1,70 @@
+/** The words of workflows: a run, what its trigger fixed for it, and an entry of its journal (workflow.md 2). */
+import type {
+  CallbackSettings,
+  CallType,
+  Dialect,
+  FlowControl,
+  HeaderMap,
+  Redaction,
+  WorkflowFeature,
+} from '../protocol/settings.ts';
+
+/** The key of a run's first message. A safe integer. */
+export type RunKey = number;
+
+export type RunState = 'RUN_STARTED' | EndState;
+export type EndState = 'RUN_SUCCESS' | 'RUN_FAILED' | 'RUN_CANCELED';
+
+/** What an entry of a journal is. Waits and invocations are no messages: their results are. */
+export type EntryKind = 'initial' | 'step' | 'plan' | 'toCallback' | 'fromCallback' | 'stepConfig' | 'wait' | 'invoke';
+
+/** What is fixed when a run begins (workflow.md 7). */
+export interface RunConfig {
+  dialect: Dialect;
+  features: WorkflowFeature[];
+  /** Whether all later messages take what follows from here, and not from their own headers. */
+  isKept: boolean;
+  isRest: boolean;
+  /** Its first message is to find out which library serves the URL (workflow.md 5.3). */
+  isUnknownSdk: boolean;
+  /** Forwarded headers of the trigger, without those of a service prefix. */
+  header: HeaderMap;
+  maxRetries: number;
+  retryDelayExpression?: string;
+  flowControl?: FlowControl;
+  labels?: string[];
+  redact?: Redaction;
+  /** Whom a failure is told, and how; absent: nobody. */
+  failureCallback?: CallbackSettings;
+}
+
+/** Version of a run that has just begun. */
+export const FIRST_VERSION = 1;
+
+/** A run as the engine decides by it. */
+export interface Run {
+  key: RunKey;
+  projectId: number;
+  id: string;
+  url: string;
+  createdAtMs: number;
+  state: RunState;
+  /** Goes up when `config` or `invokers` change. */
+  version: number;
+  config: RunConfig;
+  callerIp?: string;
+  /** Entries of its journal so far. */
+  entries: number;
+  /** Id of its first message. */
+  messageId: string;
+  /** Keys of the invocations that wait for its end; their parents may have ended. */
+  invokers: number[];
+}
+
+/** An entry as deliveries show it (workflow.md 8.1). */
+export interface JournalEntry {
+  position: number;
+  messageId: string;
+  callType: CallType;
+  body: Uint8Array;
+}

@@ -1,0 +1,126 @@
+/**
+ * Which steps has a run, and how does each stand (workflow.md 18.1)? A step is told of by several entries of the journal:
+ * its plan, what it waits for, its result. Together they are one record.
+ */
+import type { Course, Failure, HistoryEntry, KnownRun } from './history.ts';
+import type { EntryKind } from './model.ts';
+import { joinStepInfo, type StepInfo, stepInfoOf } from './step-info.ts';
+
+export type StepState = 'STEP_PROGRESS' | 'STEP_RETRY' | 'STEP_SUCCESS' | 'STEP_FAILED' | 'STEP_CANCELED';
+
+export interface StepRecord {
+  info: StepInfo;
+  state: StepState;
+  /** Failed attempts at what the step has yet to do, oldest first; none once it has a result. */
+  failures: Failure[];
+  nextDeliveryAtMs?: number;
+}
+
+/** The entries that tell of one step. */
+export interface StepEntries {
+  info: StepInfo;
+  /** By their kind; the last one of each. */
+  by: Partial<Record<EntryKind, HistoryEntry>>;
+}
+
+/** The steps that stand beside each other: one, or a parallel group. */
+export interface StepGroup {
+  /** How many steps belong to it; more than it has, while their plans are missing. */
+  concurrent: number;
+  steps: StepEntries[];
+}
+
+/** Sorts the entries of a journal by the steps that they tell of, in the order in which these began. */
+export function groupEntries(entries: readonly HistoryEntry[]): StepGroup[] {
+  const groups: StepGroup[] = [];
+  const byId = new Map<number, StepEntries>();
+  const callByKey = new Map<string, StepEntries>();
+  for (const entry of entries) {
+    if (entry.kind === 'stepConfig') continue;
+    const info = stepInfoOf(entry.message, {
+      isInitial: entry.kind === 'initial',
+      ...(entry.child ? { child: entry.child } : undefined),
+    });
+    // What has no id is a step of its own, but for the initial one.
+    const hasId = info.stepId > 0 || entry.kind === 'initial';
+    const known = (entry.kind === 'fromCallback' && callByKey.get(entry.slot)) || (hasId && byId.get(info.stepId));
+    if (known) {
+      // Whatever comes after a result repeats what is known.
+      if (known.by.step) continue;
+      known.info = joinStepInfo(known.info, info);
+      known.by[entry.kind] = entry;
+    }
+    const step = known || place({ info, by: { [entry.kind]: entry } }, groups);
+    if (hasId) byId.set(info.stepId, step);
+    if (entry.kind === 'toCallback') callByKey.set(`f${entry.key}`, step);
+  }
+  for (const { steps } of groups) steps.sort((a, b) => a.info.stepId - b.info.stepId);
+  return groups;
+}
+
+/** A parallel group is planned at once, so its steps follow each other, whatever of them comes first. */
+function place(step: StepEntries, groups: StepGroup[]): StepEntries {
+  const { concurrent } = step.info;
+  const last = groups.at(-1);
+  if (concurrent > 1 && last?.concurrent === concurrent && last.steps.length < concurrent) last.steps.push(step);
+  else groups.push({ concurrent, steps: [step] });
+  return step;
+}
+
+export function recordOf(step: StepEntries, run: KnownRun, nowMs: number): StepRecord {
+  const { info, by } = step;
+  if (by.initial) return { info, state: 'STEP_SUCCESS', failures: [] };
+  if (by.step) return recordOfResult(info, by, by.step, run, nowMs);
+  const failures = failuresOf(by);
+  if (run.state !== 'RUN_STARTED') return { info, state: stateAfterEnd(by, run), failures };
+  const executing = executingOf(by);
+  if (!executing) return { info, state: 'STEP_PROGRESS', failures };
+  const record: StepRecord = { info, state: stateOfDelivery(executing), failures };
+  const dueAtMs = executing.standing?.dueAtMs;
+  if (dueAtMs !== undefined && (record.state === 'STEP_RETRY' || dueAtMs > nowMs)) record.nextDeliveryAtMs = dueAtMs;
+  return record;
+}
+
+/** The delivery by which the step goes on; none while it waits for an event, another run, or the run's next publish. */
+function executingOf({ plan, toCallback, fromCallback, wait, invoke }: StepEntries['by']): HistoryEntry | undefined {
+  return (fromCallback ?? toCallback ?? wait ?? invoke) ? (fromCallback ?? toCallback) : plan;
+}
+
+/** How an unfinished delivery stands. That a call failed for good is its result, and no failure of the step. */
+export function stateOfDelivery({ standing, end, failures, kind }: Course & { kind?: EntryKind }): StepState {
+  if (end === 'failed' && kind !== 'toCallback') return 'STEP_FAILED';
+  if (end === 'canceled') return 'STEP_CANCELED';
+  return standing && !standing.isInFlight && failures.length > 0 ? 'STEP_RETRY' : 'STEP_PROGRESS';
+}
+
+/** Of a step without a result. A run that was invoked goes on when the run that waits for it fails (workflow.md 12.3). */
+function stateAfterEnd(by: StepEntries['by'], run: KnownRun): StepState {
+  if (by.plan?.end === 'failed' || by.fromCallback?.end === 'failed') return 'STEP_FAILED';
+  return by.invoke && run.state === 'RUN_FAILED' ? 'STEP_PROGRESS' : 'STEP_CANCELED';
+}
+
+function failuresOf({ plan, toCallback, fromCallback }: StepEntries['by']): Failure[] {
+  const entries = [plan, toCallback, fromCallback];
+  return entries.flatMap((entry) => entry?.failures ?? []).sort((a, b) => a.atMs - b.atMs);
+}
+
+/** A sleep has its result from the beginning, and is over when that is delivered. In a parallel group its plan sleeps. */
+function recordOfResult(
+  info: StepInfo,
+  by: StepEntries['by'],
+  { message }: HistoryEntry,
+  { state, completedAtMs }: KnownRun,
+  nowMs: number,
+): StepRecord {
+  const isSleep = info.sleepForMs !== undefined || info.sleepUntilMs !== undefined;
+  const wakesAtMs = message.notBeforeMs;
+  if (!isSleep || by.plan || wakesAtMs <= (completedAtMs ?? nowMs))
+    return { info, state: 'STEP_SUCCESS', failures: [] };
+  if (state !== 'RUN_STARTED') return { info, state: 'STEP_CANCELED', failures: [] };
+  return { info, state: 'STEP_PROGRESS', failures: [], nextDeliveryAtMs: wakesAtMs };
+}
+
+/** Whether the record of a group's last step is there, so that the delivery of its last result goes on after it. */
+export function isComplete({ concurrent, steps }: StepGroup): boolean {
+  return steps.length >= concurrent && steps.every(({ by }) => by.initial ?? by.step);
+}

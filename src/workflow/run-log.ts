@@ -1,0 +1,107 @@
+/** What does the log say of a run, step by step (workflow.md 18.1)? */
+import type { Course, Failure, FailureFunction, HistoryEntry, KnownMessage, KnownRun, RunHistory } from './history.ts';
+import {
+  groupEntries,
+  isComplete,
+  recordOf,
+  type StepGroup,
+  type StepRecord,
+  type StepState,
+  stateOfDelivery,
+} from './records.ts';
+
+/** A delivery that is to execute a step of which nothing is known yet. */
+export interface NextStep {
+  message: KnownMessage;
+  state: StepState;
+  failures: Failure[];
+  /** The step that failed, as the client library named it in its answer. */
+  stepName?: string;
+  nextDeliveryAtMs?: number;
+}
+
+export interface RecordGroup {
+  type: 'sequential' | 'parallel';
+  records: StepRecord[];
+}
+
+export interface RunLog {
+  run: KnownRun;
+  groups: RecordGroup[];
+  next: NextStep[];
+  failureFunction?: FailureFunction;
+  /** The last answer of the message by which the run failed; absent when none came. */
+  failure?: Failure;
+}
+
+export function runLogOf({ run, entries, failureFunction }: RunHistory, nowMs: number): RunLog {
+  const groups = groupEntries(entries);
+  const log: RunLog = {
+    run,
+    groups: groups.map((group) => ({
+      type: group.concurrent > 1 ? 'parallel' : 'sequential',
+      records: group.steps.map((step) => recordOf(step, run, nowMs)),
+    })),
+    next: nextOf(run, entries, groups, nowMs),
+  };
+  if (failureFunction && failureFunction.state !== 'none') log.failureFunction = failureFunction;
+  const failed = run.state === 'RUN_FAILED' ? entries.findLast(isFatal) : undefined;
+  const failure = failed?.failures.at(-1);
+  if (failure) log.failure = failure;
+  return log;
+}
+
+/** Whether a step of the run, or a delivery that is to make one, has one of `states`. */
+export function hasStepIn(log: RunLog, states: ReadonlySet<StepState>): boolean {
+  const { groups, next } = log;
+  return (
+    groups.some(({ records }) => records.some(({ state }) => states.has(state))) ||
+    next.some(({ state }) => states.has(state))
+  );
+}
+
+/** That a call fails for good never fails the run. */
+function isFatal({ kind, end }: HistoryEntry): boolean {
+  return end === 'failed' && kind !== 'toCallback';
+}
+
+/** Those of the entries after which an SDK goes on with the function: its start and each result. */
+function nextOf(
+  run: KnownRun,
+  entries: readonly HistoryEntry[],
+  groups: readonly StepGroup[],
+  nowMs: number,
+): NextStep[] {
+  if (run.state === 'RUN_SUCCESS') return [];
+  const lastGroup = groups.at(-1);
+  const goesOn = lastGroup === undefined || isComplete(lastGroup) ? entries.at(-1) : undefined;
+  return entries
+    .filter(({ kind }) => kind === 'initial' || kind === 'step' || kind === 'stepConfig')
+    .filter((entry) => isDue(entry, run.completedAtMs ?? nowMs))
+    .filter((entry) => entry === goesOn || isTroubled(entry))
+    .map((entry) => nextStepOf(entry, run));
+}
+
+/** Unfinished, or ended without an answer of success, and its time had come. */
+function isDue({ standing, end, failures, message }: HistoryEntry, nowMs: number): boolean {
+  if (standing === undefined && end !== 'failed' && end !== 'canceled') return false;
+  return standing?.isInFlight === true || failures.length > 0 || message.notBeforeMs <= nowMs;
+}
+
+/** What it was to execute has a record, and yet it holds the run up or has ended it. */
+function isTroubled({ standing, end, failures }: Course): boolean {
+  return end === 'failed' || (standing !== undefined && !standing.isInFlight && failures.length > 0);
+}
+
+function nextStepOf({ message, failures, standing, ...course }: HistoryEntry, run: KnownRun): NextStep {
+  const isOver = run.state !== 'RUN_STARTED' && course.end !== 'failed';
+  const state = isOver
+    ? 'STEP_CANCELED'
+    : stateOfDelivery({ ...course, failures, ...(standing ? { standing } : undefined) });
+  const step: NextStep = { message, state, failures };
+  const { header } = failures.at(-1)?.response ?? {};
+  const [stepName] = header?.['Upstash-Error-Step-Name'] ?? header?.['Waypost-Error-Step-Name'] ?? [];
+  if (stepName !== undefined) step.stepName = stepName;
+  if (state === 'STEP_RETRY' && standing) step.nextDeliveryAtMs = standing.dueAtMs;
+  return step;
+}

@@ -1,0 +1,94 @@
+/**
+ * Some members of a JSON object whose others may be large: read in one pass over the bytes, with memory only for what is
+ * asked for. `JSON.parse` would build all of it, and a body full of brackets would cost fifty times its size.
+ */
+import { Buffer } from 'node:buffer';
+
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const OPENING_BRACKET = 0x5b;
+const BACKSLASH = 0x5c;
+const CLOSING_BRACKET = 0x5d;
+const OPENING_BRACE = 0x7b;
+const CLOSING_BRACE = 0x7d;
+
+/** Longer values are passed over: none that is asked for is that long. */
+const VALUE_BYTES_MAX = 4096;
+
+/**
+ * Those of `names` that the object in `json` has at its top, as far as they are texts, numbers, booleans or null; of a name
+ * that comes twice the last, as `JSON.parse` does. `undefined` when `json` is not an object. What is passed over is not checked.
+ */
+export function scalarMembers(json: Uint8Array, names: ReadonlySet<string>): Record<string, unknown> | undefined {
+  let at = skipBlanks(json, 0);
+  if (json[at] !== OPENING_BRACE) return undefined;
+  const members: Record<string, unknown> = Object.create(null);
+  at = skipBlanks(json, at + 1);
+  while (json[at] === QUOTE) {
+    const nameEnd = endOfText(json, at);
+    const name = scalarOf(json, at, nameEnd);
+    at = skipBlanks(json, nameEnd);
+    if (json[at] !== COLON) return undefined;
+    const start = skipBlanks(json, at + 1);
+    const end = endOfValue(json, start);
+    if (typeof name === 'string' && names.has(name)) members[name] = scalarOf(json, start, end);
+    at = skipBlanks(json, end);
+    if (json[at] !== COMMA) break;
+    at = skipBlanks(json, at + 1);
+  }
+  return json[at] === CLOSING_BRACE && skipBlanks(json, at + 1) === json.length ? members : undefined;
+}
+
+function scalarOf(json: Uint8Array, start: number, end: number): unknown {
+  const first = json[start];
+  if (end - start > VALUE_BYTES_MAX || first === OPENING_BRACE || first === OPENING_BRACKET) return undefined;
+  try {
+    return JSON.parse(Buffer.from(json.buffer, json.byteOffset + start, end - start).toString('utf8'));
+  } catch {
+    return undefined; // expected: it is not ours
+  }
+}
+
+/** Just behind the value that begins at `start`. */
+function endOfValue(json: Uint8Array, start: number): number {
+  let at = start;
+  let depth = 0;
+  for (; at < json.length; at += 1) {
+    const byte = json[at];
+    if (byte === QUOTE) {
+      at = endOfText(json, at) - 1;
+    } else if (byte === OPENING_BRACE || byte === OPENING_BRACKET) {
+      depth += 1;
+    } else if (byte === CLOSING_BRACE || byte === CLOSING_BRACKET) {
+      if (depth === 0) return trimmed(json, start, at);
+      depth -= 1;
+    } else if (byte === COMMA && depth === 0) {
+      return trimmed(json, start, at);
+    }
+  }
+  return at;
+}
+
+/** Just behind the closing quote of the text that begins at `start`. */
+function endOfText(json: Uint8Array, start: number): number {
+  let at = start + 1;
+  while (at < json.length && json[at] !== QUOTE) at += json[at] === BACKSLASH ? 2 : 1;
+  return at + 1;
+}
+
+function trimmed(json: Uint8Array, start: number, end: number): number {
+  let at = end;
+  while (at > start && isBlank(json[at - 1])) at -= 1;
+  return at;
+}
+
+function skipBlanks(json: Uint8Array, start: number): number {
+  let at = start;
+  while (at < json.length && isBlank(json[at])) at += 1;
+  return at;
+}
+
+function isBlank(byte: number | undefined): boolean {
+  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
+}

@@ -1,0 +1,232 @@
+/** What does a message of a run say about the step that it carries (workflow.md 20)? The same in both views of the log. */
+import { Buffer } from 'node:buffer';
+import { parseDurationMs } from '../protocol/durations.ts';
+import type { CallType, HeaderMap, Redaction } from '../protocol/settings.ts';
+import type { Answered, KnownMessage } from './history.ts';
+import { readStep, stepIdOfCall } from './steps.ts';
+
+export interface StepInfo {
+  /** 0 without one: the initial step, and what is no step. */
+  stepId: number;
+  stepName?: string;
+  stepType?: string;
+  callType: CallType;
+  /** Of the message, or of the record, that tells of the step last. */
+  messageId: string;
+  concurrent: number;
+  createdAtMs: number;
+  /** Of a plan: the step that it plans. */
+  targetStep?: number;
+  /** The step's result; the payload of the initial step; the data of an event. */
+  out?: Uint8Array;
+  header: HeaderMap;
+  maxRetries: number;
+  retryDelayExpression?: string;
+  redact?: Redaction;
+  sleepForMs?: number;
+  sleepUntilMs?: number;
+  call?: Partial<CallInfo>;
+  wait?: WaitInfo;
+  invoked?: InvokedInfo;
+}
+
+export interface CallInfo {
+  url: string;
+  method: string;
+  header: HeaderMap;
+  body: Uint8Array;
+  response: Answered;
+}
+
+export interface WaitInfo {
+  eventId?: string;
+  /** As it was sent. */
+  timeout?: string;
+  deadlineMs?: number;
+  isTimeout?: boolean;
+}
+
+export interface InvokedInfo {
+  runId: string;
+  url: string;
+  createdAtMs: number;
+  /** Payload and headers of its first message, while that is kept. */
+  first?: Pick<KnownMessage, 'body' | 'header' | 'settings'>;
+}
+
+/** What helps to read a message of a run. */
+export interface Surroundings {
+  isInitial: boolean;
+  /** The wait or the invocation whose result it is. */
+  record?: KnownMessage;
+  /** The first message of the run that was invoked. */
+  child?: KnownMessage;
+}
+
+export function stepInfoOf(message: KnownMessage, { isInitial, record, child }: Surroundings): StepInfo {
+  const { settings } = message;
+  const info = { ...baseOf(message), ...(isInitial ? initialOf(message.body) : partOf(message)) };
+  const { wait, invoke } = record?.settings ?? settings;
+  if (wait) info.wait = { eventId: wait.eventId, timeout: wait.timeout, deadlineMs: wait.deadlineMs, ...info.wait };
+  if (invoke) {
+    const { runId, url, createdAtMs } = invoke;
+    info.invoked = child ? { runId, url, createdAtMs, first: child } : { runId, url, createdAtMs };
+  }
+  return info;
+}
+
+/** What two messages say of one step together: the later one wins, but a step begins with its first message. */
+export function joinStepInfo(earlier: StepInfo, later: StepInfo): StepInfo {
+  const { targetStep: _planned, ...known } = earlier;
+  const joined: StepInfo = { ...known, ...later, createdAtMs: earlier.createdAtMs };
+  joined.concurrent = Math.max(earlier.concurrent, later.concurrent);
+  if (earlier.call || later.call) joined.call = { ...earlier.call, ...later.call };
+  if (earlier.wait || later.wait) joined.wait = { ...earlier.wait, ...later.wait };
+  return joined;
+}
+
+function baseOf({ id, createdAtMs, header, settings }: KnownMessage): StepInfo {
+  const base: StepInfo = {
+    stepId: 0,
+    callType: settings.run?.callType ?? 'step',
+    messageId: id,
+    concurrent: 1,
+    createdAtMs,
+    header,
+    maxRetries: settings.maxRetries,
+  };
+  if (settings.retryDelayExpression !== undefined) base.retryDelayExpression = settings.retryDelayExpression;
+  if (settings.redact) base.redact = settings.redact;
+  return base;
+}
+
+function partOf(message: KnownMessage): Partial<StepInfo> {
+  switch (message.settings.run?.callType) {
+    case 'toCallback':
+      return callOf(message);
+    case 'fromCallback':
+      return callResultOf(message);
+    case 'failureCall':
+    case 'stepConfig':
+      return {};
+    default:
+      return stepOf(message.body);
+  }
+}
+
+function initialOf(body: Uint8Array): Partial<StepInfo> {
+  const initial = { stepName: 'init', stepType: 'Initial' };
+  return body.length === 0 ? initial : { ...initial, out: body };
+}
+
+/** A step as the client library publishes it (workflow.md 8.2); members of another type than expected are left out. */
+function stepOf(body: Uint8Array): Partial<StepInfo> {
+  const step = objectOf(body);
+  const info: Partial<StepInfo> = { stepId: countOf(step['stepId']) ?? 0 };
+  const target = countOf(step['targetStep']);
+  if (info.stepId === 0 && target !== undefined) {
+    info.stepId = target;
+    info.targetStep = target;
+  }
+  const { stepName, stepType } = step;
+  if (typeof stepName === 'string') info.stepName = stepName;
+  if (typeof stepType === 'string') info.stepType = stepType;
+  const concurrent = countOf(step['concurrent']);
+  if (concurrent !== undefined && concurrent > 0) info.concurrent = concurrent;
+  readSleep(step, info);
+  readWait(step, info);
+  const out = outOf(step, info.stepType);
+  if (out) info.out = out;
+  return info;
+}
+
+/** Seconds on the wire, or a duration (workflow.md 14.3). */
+function readSleep({ sleepFor, sleepUntil }: Record<string, unknown>, info: Partial<StepInfo>): void {
+  if (typeof sleepFor === 'string' || typeof sleepFor === 'number') {
+    const ms = parseDurationMs(String(sleepFor));
+    if (ms !== undefined) info.sleepForMs = ms;
+  }
+  if (typeof sleepUntil === 'number' && Number.isFinite(sleepUntil)) info.sleepUntilMs = Math.round(sleepUntil * 1000);
+}
+
+function readWait({ waitEventId, waitTimeout, timeout }: Record<string, unknown>, info: Partial<StepInfo>): void {
+  const wait: WaitInfo = {};
+  if (typeof waitEventId === 'string') wait.eventId = waitEventId;
+  if (typeof timeout === 'string') wait.timeout = timeout;
+  if (waitTimeout === true) wait.isTimeout = true;
+  if (waitEventId !== undefined || waitTimeout !== undefined) info.wait = wait;
+}
+
+const WAITS: ReadonlySet<string | undefined> = new Set(['Wait', 'WaitForWebhook']);
+
+/** What a step returned. The data of an event travels as base64 (workflow.md 14.6). */
+function outOf({ out }: Record<string, unknown>, stepType: string | undefined): Uint8Array | undefined {
+  if (out === undefined || out === null || out === '') return undefined;
+  if (typeof out !== 'string') return Buffer.from(JSON.stringify(out));
+  return Buffer.from(out, WAITS.has(stepType) ? 'base64' : 'utf8');
+}
+
+function callOf({ url, method, header, body, settings }: KnownMessage): Partial<StepInfo> {
+  const call: Partial<CallInfo> = { url, method, header };
+  if (body.length > 0) call.body = body;
+  return { ...stepOfCall(settings.callback?.header ?? {}), call };
+}
+
+function callResultOf({ header, body }: KnownMessage): Partial<StepInfo> {
+  const report = objectOf(body);
+  const call: Partial<CallInfo> = {};
+  if (typeof report['url'] === 'string') call.url = report['url'];
+  if (typeof report['method'] === 'string') call.method = report['method'];
+  const { status } = report;
+  if (typeof status === 'number') {
+    const answer = typeof report['body'] === 'string' ? Buffer.from(report['body'], 'base64') : new Uint8Array(0);
+    call.response = { status, header: headerOf(report['header']), body: answer };
+  }
+  return { ...stepOfCall(header), call };
+}
+
+/** The step of a call, as the headers name it that its result is delivered with (workflow.md 14.5). */
+function stepOfCall(header: HeaderMap): Partial<StepInfo> {
+  const named = (name: string) => header[`Upstash-Workflow-${name}`]?.[0] ?? header[`Waypost-Workflow-${name}`]?.[0];
+  const info: Partial<StepInfo> = {
+    stepId: stepIdOfCall(header) ?? 0,
+    stepType: named('Steptype') ?? 'Call',
+  };
+  const stepName = named('Stepname');
+  if (stepName !== undefined) info.stepName = stepName;
+  const concurrent = countOf(Number(named('Concurrent')));
+  if (concurrent !== undefined && concurrent > 0) info.concurrent = concurrent;
+  return info;
+}
+
+function headerOf(value: unknown): HeaderMap {
+  const header = Object.create(null) as HeaderMap;
+  if (typeof value !== 'object' || value === null) return header;
+  for (const [name, values] of Object.entries(value)) {
+    if (Array.isArray(values)) header[name] = values.filter((each) => typeof each === 'string');
+  }
+  return header;
+}
+
+function countOf(value: unknown): number | undefined {
+  return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined;
+}
+
+/** The members of a JSON object; none when the bytes are anything else. */
+function objectOf(bytes: Uint8Array): Record<string, unknown> {
+  try {
+    const parsed: unknown = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'));
+    const isObject = typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed);
+    return isObject ? (parsed as Record<string, unknown>) : {};
+  } catch {
+    return {}; // expected: bodies are whatever was published
+  }
+}
+
+/** Where in its run's journal the wait or the invocation is of which `body` is the result; `undefined` for other steps. */
+export function recordSlotOf(body: Uint8Array): string | undefined {
+  const step = readStep(body);
+  if (step === undefined || step.stepId === 0) return undefined;
+  if (WAITS.has(step.stepType)) return `w${step.stepId}`;
+  return step.stepType === 'Invoke' ? `i${step.stepId}` : undefined;
+}

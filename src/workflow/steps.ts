@@ -1,0 +1,76 @@
+/** Which step of its run does a message carry, and which slot of the journal is that step's (P8)? */
+import { contentHash } from '../protocol/deduplication.ts';
+import type { CallType, HeaderMap } from '../protocol/settings.ts';
+import { scalarMembers } from './scalar-members.ts';
+
+/** The step in a body, as far as it concerns us; the rest is the client library's (workflow.md 8.2). */
+export interface Step {
+  /** 0 in a plan. */
+  stepId: number;
+  stepName?: string;
+  stepType?: string;
+  concurrent?: number;
+  /** In a plan: the id that its result will have. */
+  targetStep?: number;
+}
+
+const MEMBERS: ReadonlySet<string> = new Set(['stepId', 'stepName', 'stepType', 'concurrent', 'targetStep']);
+
+/**
+ * Reads a published step; `undefined` when the body holds none. Members of another type than expected are left out. What a
+ * step returned may be large and of any shape, so it is passed over and never taken apart.
+ */
+export function readStep(body: Uint8Array): Step | undefined {
+  const members = scalarMembers(body, MEMBERS);
+  if (!members) return undefined;
+  const { stepId, stepName, stepType, concurrent, targetStep } = members;
+  if (!isCount(stepId)) return undefined;
+  const step: Step = { stepId };
+  if (typeof stepName === 'string') step.stepName = stepName;
+  if (typeof stepType === 'string') step.stepType = stepType;
+  if (isCount(concurrent)) step.concurrent = concurrent;
+  if (isCount(targetStep) && targetStep > 0) step.targetStep = targetStep;
+  return step;
+}
+
+export interface Slot {
+  kind: 'step' | 'plan' | 'toCallback' | 'stepConfig';
+  slot: string;
+}
+
+/** What a message that is appended to a run counts as, and what it is the only one of. */
+export function slotOf(message: {
+  callType: Extract<CallType, 'step' | 'toCallback' | 'stepConfig'>;
+  url: string;
+  header: HeaderMap;
+  body: Uint8Array;
+  /** Headers that the result of a call will be delivered with: they name its step. */
+  callbackHeader?: HeaderMap;
+}): Slot {
+  const { callType, url, header, body, callbackHeader } = message;
+  if (callType === 'toCallback') {
+    const stepId = callbackHeader && stepIdOfCall(callbackHeader);
+    if (stepId !== undefined) return { kind: 'toCallback', slot: `c${stepId}` };
+  } else if (callType === 'step') {
+    const step = readStep(body);
+    if (step && step.stepId > 0) return { kind: 'step', slot: slotOfResult(step.stepId) };
+    if (step?.targetStep !== undefined) return { kind: 'plan', slot: `p${step.targetStep}` };
+  }
+  // Without an id what is published tells it from others (workflow.md 4.6).
+  return { kind: callType, slot: `h${contentHash({ destination: url, header, body })}` };
+}
+
+export function slotOfResult(stepId: number): string {
+  return `s${stepId}`;
+}
+
+/** The step of a call, as the headers of its result name it. */
+export function stepIdOfCall(header: HeaderMap): number | undefined {
+  const text = header['Upstash-Workflow-Stepid']?.[0] ?? header['Waypost-Workflow-Stepid']?.[0];
+  const stepId = text === undefined ? Number.NaN : Number(text);
+  return isCount(stepId) && stepId > 0 ? stepId : undefined;
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}

@@ -1,0 +1,49 @@
+/** What does a run learn of the end of a wait (workflow.md 14.6, 14.9)? */
+import { Buffer } from 'node:buffer';
+import { base64OfBytes } from '../protocol/bodies.ts';
+import { isHeaderName, isHeaderValue, newHeaderMap } from '../protocol/headers.ts';
+import type { HeaderMap } from '../protocol/settings.ts';
+
+/** The step as it was registered, with the event that it waited for; an empty event leaves no trace of itself. */
+export function notifiedStep(step: Uint8Array, eventId: string, event: Uint8Array): Uint8Array {
+  return ended(step, {
+    waitEventId: eventId,
+    waitTimeout: false,
+    ...(event.length > 0 && { out: base64OfBytes(event) }),
+  });
+}
+
+/** The step as it was registered, with the news that nothing came. */
+export function timedOutStep(step: Uint8Array, eventId: string): Uint8Array {
+  return ended(step, { waitEventId: eventId, waitTimeout: true });
+}
+
+function ended(step: Uint8Array, end: Record<string, unknown>): Uint8Array {
+  const { out: _out, ...registered } = JSON.parse(Buffer.from(step).toString('utf8')) as Record<string, unknown>;
+  return Buffer.from(JSON.stringify({ ...registered, ...end }));
+}
+
+/** A request to a webhook of a run. `<proto>://<host><url>` is the URL that was called. */
+export interface HookCall {
+  method: string;
+  header: HeaderMap;
+  body: Uint8Array;
+  proto: string;
+  host: string;
+  url: string;
+}
+
+/**
+ * The event that a call of a webhook is. Client libraries make a request of it again, so it holds nothing that a request
+ * cannot have: no body with GET and HEAD, no header that HTTP does not know.
+ */
+export function hookEvent({ method, header, body, proto, host, url }: HookCall): Uint8Array {
+  const sent = newHeaderMap();
+  for (const [name, values] of Object.entries(header)) {
+    if (isHeaderName(name) && values.every(isHeaderValue)) sent[name] = values;
+  }
+  const hasBody = body.length > 0 && method !== 'GET' && method !== 'HEAD';
+  return Buffer.from(
+    JSON.stringify({ method, header: sent, ...(hasBody && { body: base64OfBytes(body) }), proto, host, url }),
+  );
+}

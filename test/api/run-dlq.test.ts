@@ -1,0 +1,356 @@
+import { createHash } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Delivered, openRunWorld, type RunWorld, WORKFLOW } from './support/run-world.ts';
+import type { Json, Reply } from './support/world.ts';
+
+let world: RunWorld;
+beforeEach(async () => {
+  world = await openRunWorld();
+});
+afterEach(() => world.close());
+
+const BROKEN = { status: 500, body: 'broken' };
+const result = (stepId: number, changes = {}) => ({
+  stepId,
+  stepName: `s${stepId}`,
+  stepType: 'Run',
+  out: '"o"',
+  concurrent: 1,
+  ...changes,
+});
+const plan = (targetStep: number) => ({
+  stepId: 0,
+  stepName: `s${targetStep}`,
+  stepType: 'Run',
+  concurrent: 2,
+  targetStep,
+});
+const idsOf = ({ json }: Reply): string[] => json.messages.map(({ dlqId }: Json) => dlqId);
+const runsOf = ({ json }: Reply): string[] => json.messages.map(({ workflowRunId }: Json) => workflowRunId);
+const stepsOf = ({ entries }: Delivered): string[] =>
+  entries.slice(1).map((entry) => {
+    const { stepId, targetStep } = JSON.parse(entry);
+    return stepId > 0 ? `s${stepId}` : `p${targetStep}`;
+  });
+
+/** Fails the deliveries for which `when` says so. */
+function breakWhen(when: (delivered: Delivered) => boolean): void {
+  world.answers((delivered) => (when(delivered) ? BROKEN : { status: 200 }));
+}
+
+describe('the dead letter queue of runs (workflow.md 21.1)', () => {
+  it('shows a failed run with what it began with and what was answered (workflow 102)', async () => {
+    const dlqId = await world.fail('wfr_a', { headers: { 'upstash-label': 'x,y' }, payload: '{"a":1}' });
+    const { json } = await world.get(`workflows/dlq/${dlqId}`);
+    expect(json).toMatchObject({
+      dlqId,
+      messageId: world.of('wfr_a')[0]?.messageId,
+      workflowRunId: 'wfr_a',
+      workflowUrl: WORKFLOW,
+      workflowCreatedAt: expect.any(Number),
+      url: WORKFLOW,
+      method: 'POST',
+      body: '{"a":1}',
+      maxRetries: 0,
+      responseStatus: 500,
+      responseBody: 'broken',
+      responseHeader: { 'Content-Type': ['text/plain'] },
+      failureCallback: WORKFLOW,
+      label: 'x',
+      labels: ['x', 'y'],
+      failureFunctionState: 'CALLBACK_FAIL',
+      failureCallbackInfo: { state: 'CALLBACK_FAIL', responseStatus: 500, responseBody: 'broken' },
+    });
+    expect((await world.get('workflows/dlq')).json).toEqual({ messages: [json] });
+    expect((await world.get('dlq?source=workflow')).json).toEqual({ messages: [json] });
+    expect((await world.get(`dlq/${dlqId}`)).json).toEqual(json);
+    expect((await world.get('dlq')).json).toEqual({ messages: [] });
+  });
+
+  it('says what the failure function returned, and nothing of one that there is not (workflow 60)', async () => {
+    world.answers(({ callType }) => (callType === 'failureCall' ? { status: 200, body: '{"result":1}' } : BROKEN));
+    await world.trigger('wfr_a');
+    world.answers(({ callType }) =>
+      callType === 'failureCall'
+        ? { status: 200, header: { 'Upstash-Workflow-Failure-Callback-Notfound': 'true' } }
+        : BROKEN,
+    );
+    await world.trigger('wfr_b');
+    const [b, a] = (await world.get('workflows/dlq')).json.messages;
+    expect(a).toMatchObject({
+      failureFunctionState: 'CALLBACK_SUCCESS',
+      failureCallbackInfo: { state: 'CALLBACK_SUCCESS', responseStatus: 200, responseBody: '{"result":1}' },
+    });
+    expect(b).not.toHaveProperty('failureFunctionState');
+    expect(b).not.toHaveProperty('failureCallbackInfo');
+  });
+
+  it('hides what is to be hidden, and goes on with the originals (workflow 105)', async () => {
+    const hidden = (text: string) => `REDACTED:${createHash('sha256').update(text).digest('hex')}`;
+    const headers = { 'upstash-redact-fields': 'body,header[X-User]' };
+    const dlqId = await world.fail('wfr_a', { headers, payload: 'secret' });
+    const { json, text } = await world.get(`workflows/dlq/${dlqId}`);
+    expect(json).toMatchObject({ body: hidden('secret'), responseBody: hidden('broken') });
+    expect(json.header['X-User']).toEqual([hidden('u')]);
+    expect(json.failureCallbackInfo.responseBody).toBe(hidden('broken'));
+    expect(text).not.toContain('secret');
+    world.answers(() => ({ status: 200 }));
+    const { workflowRunId } = (await world.post(`workflows/dlq/restart/${dlqId}`)).json;
+    await world.settled();
+    expect(world.of(workflowRunId)[0]?.entries).toEqual(['secret']);
+  });
+
+  it('is listed newest first, page by page, by filters', async () => {
+    const a = await world.fail('wfr_a', { headers: { 'upstash-label': 'x' } });
+    await world.clock.advanceBy(1_000);
+    const betweenMs = world.clock.nowMs() - 500;
+    const b = await world.fail('wfr_b', { url: 'https://other.example/wf' });
+    await world.clock.advanceBy(1_000);
+    const c = await world.fail('wfr_c');
+    const list = async (query: string) => idsOf(await world.get(`workflows/dlq?${query}`));
+    const first = (await world.get('workflows/dlq?count=2')).json;
+    expect(first.messages.map(({ dlqId }: Json) => dlqId)).toEqual([c, b]);
+    expect((await world.get(`workflows/dlq?count=2&cursor=${first.cursor}`)).json).toMatchObject({
+      messages: [{ dlqId: a }],
+    });
+    expect(await list('label=x')).toEqual([a]);
+    expect(await list('workflowUrl=https://other.example/wf')).toEqual([b]);
+    expect(await list('workflowUrl=https://other.example')).toEqual([]);
+    expect(await list('workflowRunId=wfr_c&responseStatus=500')).toEqual([c]);
+    expect(await list(`workflowCreatedAt=${(await world.get(`workflows/dlq/${a}`)).json.workflowCreatedAt}`)).toEqual([
+      a,
+    ]);
+    expect(await list('failureFunctionState=CALLBACK_FAIL')).toEqual([c, b, a]);
+    expect(await list('failureCallbackState=CALLBACK_SUCCESS')).toEqual([]);
+    expect(await list(`fromDate=${betweenMs}`)).toEqual([c, b]);
+    expect(await list(`toDate=${betweenMs}`)).toEqual([a]);
+    expect(await list(`dlqIds=${a},${c},1-1&label=nobody`)).toEqual([c, a]);
+  });
+
+  it('loses what is deleted: one, by ids, by filters', async () => {
+    const ids: string[] = [];
+    for (const name of ['a', 'b', 'c', 'd', 'e']) ids.push(await world.fail(`wfr_${name}`));
+    expect((await world.delete(`workflows/dlq/${ids[0]}`)).status).toBe(200);
+    expect((await world.delete(`workflows/dlq/${ids[0]}`)).status).toBe(404);
+    expect((await world.delete(`workflows/dlq/delete/${ids[1]}`)).status).toBe(200);
+    expect((await world.delete(`workflows/dlq?dlqIds=${ids[1]},${ids[2]}`)).json).toEqual({ deleted: 1 });
+    const page = (await world.delete('workflows/dlq?count=1')).json;
+    expect(page).toEqual({ deleted: 1, cursor: expect.any(String) });
+    expect((await world.delete(`workflows/dlq?cursor=${page.cursor}`)).json).toEqual({ deleted: 1 });
+    expect((await world.get('workflows/dlq')).json).toEqual({ messages: [] });
+    expect((await world.get('workflows/dlq/nonsense')).status).toBe(400);
+  });
+
+  it('and that of messages know nothing of each other', async () => {
+    const run = await world.fail('wfr_a');
+    world.answers(() => BROKEN);
+    const message = await world.bury('https://plain.example/');
+    expect(idsOf(await world.get('dlq'))).toEqual([message]);
+    expect(idsOf(await world.get('workflows/dlq'))).toEqual([run]);
+    expect((await world.get(`workflows/dlq/${message}`)).status).toBe(404);
+    expect((await world.delete(`dlq/${run}`)).status).toBe(404);
+    expect((await world.post(`dlq/retry/${run}`)).status).toBe(404);
+    expect((await world.delete('dlq')).json).toEqual({ deleted: 1 });
+    expect((await world.post(`workflows/dlq/resume/${message}`)).status).toBe(404);
+    expect(runsOf(await world.get('workflows/dlq'))).toEqual(['wfr_a']);
+  });
+});
+
+describe('a resumed run (workflow.md 21.3)', () => {
+  async function resumed(dlqId: string, headers?: Record<string, string>): Promise<string> {
+    world.answers(() => ({ status: 200 }));
+    const reply = await world.post(`workflows/dlq/resume/${dlqId}`, headers);
+    expect(reply.status, reply.text).toBe(200);
+    expect(reply.json).toEqual({ workflowRunId: expect.any(String), workflowCreatedAt: world.clock.nowMs() });
+    await world.settled();
+    return reply.json.workflowRunId;
+  }
+
+  it('is delivered what it had recorded, from the failed step on (workflow 103)', async () => {
+    await world.trigger('wfr_a');
+    await world.append('wfr_a', [{ step: result(1) }]);
+    breakWhen(({ callType }) => callType === 'step');
+    await world.append('wfr_a', [{ step: result(2) }]);
+    const runId = await resumed(await world.dlqIdOf('wfr_a'));
+    expect(runId).toMatch(/^wfr_.{21}$/);
+    const [delivered, ...more] = world.of(runId);
+    expect(more).toEqual([]);
+    expect(delivered?.entries[0]).toBe('payload');
+    expect(delivered && stepsOf(delivered)).toEqual(['s1', 's2']);
+    expect(delivered?.header['X-User']).toEqual(['u']);
+    const { json } = await world.get(`workflows/runs/${runId}`);
+    expect(json.at(-1).messageId).toBe(delivered?.messageId);
+    expect((await world.get('workflows/dlq')).json).toEqual({ messages: [] });
+    await world.append(runId, [{ step: result(3) }]);
+    expect(stepsOf(world.of(runId).at(-1) as Delivered)).toEqual(['s1', 's2', 's3']);
+  });
+
+  it('is delivered the branches of a group that had no result, and no others', async () => {
+    await world.trigger('wfr_a');
+    breakWhen(({ entries }) => entries.at(-1)?.includes('"targetStep":2') === true);
+    await world.append('wfr_a', [{ step: plan(1) }, { step: plan(2) }]);
+    const dlqId = await world.dlqIdOf('wfr_a');
+    const runId = await resumed(dlqId);
+    expect(world.of(runId).map(stepsOf)).toEqual([['p1'], ['p1', 'p2']]);
+  });
+
+  it('makes calls again that were not answered, and tells it of those that were', async () => {
+    await world.trigger('wfr_a');
+    world.answers(({ callType }) => (callType === 'fromCallback' ? BROKEN : { status: 200, body: 'answer' }));
+    await world.call('wfr_a', 1, 'https://third.example/');
+    const runId = await resumed(await world.dlqIdOf('wfr_a'));
+    const [delivered, ...more] = world.of(runId);
+    expect(more).toEqual([]);
+    expect(delivered).toMatchObject({ url: WORKFLOW, callType: 'fromCallback' });
+    expect(JSON.parse(delivered?.body ?? '{}')).toMatchObject({
+      status: 200,
+      body: Buffer.from('answer').toString('base64'),
+    });
+  });
+
+  it('waits again, for the whole time', async () => {
+    await world.trigger('wfr_a');
+    await world.append('wfr_a', [{ step: plan(1) }, { step: plan(2) }]);
+    await world.wait('wfr_a', 1, 'paid');
+    await world.clock.advanceBy(50_000);
+    breakWhen(({ callType }) => callType === 'step');
+    await world.append('wfr_a', [{ step: result(2, { concurrent: 2 }) }]);
+    const dlqId = await world.dlqIdOf('wfr_a');
+    expect((await world.get('waiters/paid')).json).toEqual([]);
+    const runId = await resumed(dlqId);
+    const [waiter] = (await world.get('waiters/paid')).json;
+    expect(waiter.headers['Upstash-Workflow-Runid']).toEqual([runId]);
+    await world.clock.advanceBy(55_000);
+    expect(world.of(runId)).toEqual([]);
+    await world.clock.advanceBy(10_000);
+    expect(world.of(runId).map((each) => JSON.parse(each.entries.at(-1) ?? '{}'))).toMatchObject([
+      { stepId: 1, waitTimeout: true },
+    ]);
+  });
+
+  it('invokes again, a child of its own, and learns of its end', async () => {
+    await world.trigger('wfr_a');
+    await world.append('wfr_a', [{ step: plan(1) }, { step: plan(2) }]);
+    await world.invoke('wfr_a', 1, 'wfr_child');
+    breakWhen(({ callType }) => callType === 'step');
+    await world.append('wfr_a', [{ step: result(2, { concurrent: 2 }) }]);
+    const before = world.deliveries.length;
+    const runId = await resumed(await world.dlqIdOf('wfr_a'));
+    const [child] = world.deliveries.slice(before).filter(({ url }) => url.endsWith('/child'));
+    expect(child?.runId).not.toBe('wfr_child');
+    expect(child?.entries).toEqual(['child payload']);
+    await world.delete(`workflows/runs/${child?.runId}?cancel=false`, {}, '"well"');
+    await world.settled();
+    const told = JSON.parse(world.of(runId).at(-1)?.entries.at(-1) ?? '{}');
+    expect(JSON.parse(told.out)).toMatchObject({ body: '"well"', isFailed: false });
+  });
+
+  it('wakes from a sleep when it was to wake', async () => {
+    await world.trigger('wfr_a');
+    const wakesAtMs = world.clock.nowMs() + 60_000;
+    const headers = { 'upstash-not-before': String(Math.ceil(wakesAtMs / 1000)) };
+    await world.append('wfr_a', [{ step: plan(1), headers }, { step: plan(2) }]);
+    breakWhen(({ callType }) => callType === 'step');
+    await world.append('wfr_a', [{ step: result(2, { concurrent: 2 }) }]);
+    await world.clock.advanceBy(20_000);
+    const runId = await resumed(await world.dlqIdOf('wfr_a'));
+    expect(world.of(runId)).toEqual([]);
+    await world.clock.advanceBy(45_000);
+    expect(world.of(runId).map(stepsOf)).toEqual([['p1']]);
+  });
+
+  it('has what the headers replace, and the id that they give it', async () => {
+    const dlqId = await world.fail('wfr_a');
+    const headers = { 'upstash-retries': '2', 'waypost-label': 'again', 'upstash-workflow-runid': 'mine' };
+    const runId = await resumed(dlqId, headers);
+    expect(runId).toBe('mine');
+    const again = await world.fail('wfr_b');
+    expect((await world.post(`workflows/dlq/resume/${again}`, { 'upstash-workflow-runid': 'mine' })).status).toBe(400);
+    expect((await world.get(`workflows/dlq/${again}`)).status).toBe(200);
+    expect((await world.delete('workflows/runs?label=again')).json).toEqual({ cancelled: 1 });
+  });
+
+  it('can fail again, and be resumed again', async () => {
+    await world.trigger('wfr_a');
+    breakWhen(({ callType }) => callType === 'step');
+    await world.append('wfr_a', [{ step: result(1) }]);
+    world.answers(() => BROKEN);
+    const { workflowRunId } = (await world.post(`workflows/dlq/resume/${await world.dlqIdOf('wfr_a')}`)).json;
+    const runId = await resumed(await world.dlqIdOf(workflowRunId));
+    expect(world.of(runId).map(stepsOf)).toEqual([['s1']]);
+  });
+
+  it('is refused for what is not there, and for headers that no run has', async () => {
+    const dlqId = await world.fail('wfr_a');
+    expect((await world.post('workflows/dlq/resume/1-1')).status).toBe(404);
+    expect((await world.post('workflows/dlq/resume/nonsense')).status).toBe(400);
+    expect((await world.post(`workflows/dlq/resume/${dlqId}`, { 'upstash-retries': '-1' })).status).toBe(400);
+    expect((await world.post(`workflows/dlq/resume/${dlqId}`, { 'upstash-method': 'GET' })).status).toBe(400);
+  });
+
+  it('is one of many in a bulk, up to fifty at a time', async () => {
+    const ids: string[] = [];
+    for (const name of ['a', 'b', 'c'])
+      ids.push(await world.fail(`wfr_${name}`, { headers: { 'upstash-label': name } }));
+    world.answers(() => ({ status: 200 }));
+    const some = (await world.post(`workflows/dlq/resume?dlqIds=${ids[0]},1-1`)).json;
+    expect(some).toEqual({
+      workflowRuns: [{ workflowRunId: expect.any(String), workflowCreatedAt: expect.any(Number) }],
+    });
+    expect((await world.post(`workflows/dlq/resume?dlqIds=${ids[0]},1-1`)).status).toBe(404);
+    expect(
+      (await world.post('workflows/dlq/resume', {}, JSON.stringify({ label: 'b' }))).json.workflowRuns,
+    ).toHaveLength(1);
+    const rest = (await world.post('workflows/dlq/restart?count=100')).json;
+    expect([rest.workflowRuns.length, rest.cursor]).toEqual([1, undefined]);
+    expect((await world.post('workflows/dlq/restart', { 'upstash-workflow-runid': 'x' })).status).toBe(400);
+  });
+});
+
+describe('a restarted run (workflow.md 21.4)', () => {
+  it('begins anew with the same payload and headers (workflow 103)', async () => {
+    await world.trigger('wfr_a', { payload: 'first' });
+    breakWhen(({ callType }) => callType === 'step');
+    await world.append('wfr_a', [{ step: result(1) }]);
+    const dlqId = await world.dlqIdOf('wfr_a');
+    world.answers(() => ({ status: 200 }));
+    const { json } = await world.post(`workflows/dlq/restart/${dlqId}`, { 'upstash-delay': '10s' });
+    await world.settled();
+    expect(world.of(json.workflowRunId)).toEqual([]);
+    await world.clock.advanceBy(10_000);
+    expect(world.of(json.workflowRunId)).toMatchObject([{ entries: ['first'], header: { 'X-User': ['u'] } }]);
+    expect((await world.post(`workflows/dlq/restart/${dlqId}`)).status).toBe(404);
+  });
+});
+
+describe('the failure callback of a failed run (workflow.md 21.5)', () => {
+  it('is told again after it failed, and not otherwise (workflow 104)', async () => {
+    const dlqId = await world.fail('wfr_a');
+    const { workflowCreatedAt } = (await world.get(`workflows/dlq/${dlqId}`)).json;
+    world.answers(() => ({ status: 200, body: 'seen' }));
+    const before = world.deliveries.length;
+    const again = await world.post(`workflows/dlq/callback/${dlqId}`);
+    expect([again.status, again.json]).toEqual([200, { workflowRunId: 'wfr_a', workflowCreatedAt }]);
+    await world.settled();
+    expect(world.deliveries.slice(before)).toMatchObject([{ callType: 'failureCall', runId: 'wfr_a' }]);
+    expect((await world.get(`workflows/dlq/${dlqId}`)).json).toMatchObject({
+      failureCallbackInfo: { state: 'CALLBACK_SUCCESS', responseBody: 'seen' },
+    });
+    expect((await world.post(`workflows/dlq/callback/${dlqId}`)).status).toBe(400);
+    expect((await world.post('workflows/dlq/callback/1-1')).status).toBe(404);
+  });
+
+  it('is given up while it is in progress, and can then not be told again', async () => {
+    const headers = { 'upstash-failure-callback': WORKFLOW, 'upstash-failure-callback-retries': '3' };
+    const dlqId = await world.fail('wfr_a', { headers });
+    expect((await world.get(`workflows/dlq/${dlqId}`)).json.failureFunctionState).toBe('CALLBACK_INPROGRESS');
+    const before = world.deliveries.length;
+    expect((await world.delete(`workflows/dlq/callback/${dlqId}`)).status).toBe(200);
+    expect((await world.get(`workflows/dlq/${dlqId}`)).json.failureFunctionState).toBe('CALLBACK_CANCELED');
+    expect((await world.delete(`workflows/dlq/callback/${dlqId}`)).status).toBe(400);
+    expect((await world.post(`workflows/dlq/callback/${dlqId}`)).status).toBe(400);
+    expect((await world.delete('workflows/dlq/callback/1-1')).status).toBe(404);
+    await world.clock.advanceBy(7 * 86_400_000);
+    expect(world.deliveries.length).toBe(before);
+  });
+});

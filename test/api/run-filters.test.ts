@@ -1,0 +1,128 @@
+import { describe, expect, it } from 'vitest';
+import { readCancelWish, readDeadWish } from '../../src/api/run-filters.ts';
+import type { ApiError } from '../../src/protocol/errors.ts';
+
+const AMOUNT = { countDefault: 100, countMax: 100, isLowered: true };
+
+function refusalOf(read: () => unknown): string {
+  try {
+    read();
+  } catch (error) {
+    const { status, message } = error as ApiError;
+    return `${status} ${message}`;
+  }
+  throw new Error('it was accepted');
+}
+
+describe('the runs that a bulk cancel means (workflow.md 17.2)', () => {
+  it('are those whose URL begins so, unless the whole of it is given', () => {
+    const url = 'https://a.example/x,y';
+    expect(readCancelWish(`workflowUrl=${encodeURIComponent(url)}`, undefined)).toEqual({
+      filter: { urlPrefix: [url] },
+      count: 100,
+    });
+    expect(readCancelWish(`workflowUrl=${url}&workflowUrlExactMatch=true`, undefined)).toEqual({
+      filter: { url: [url] },
+      count: 100,
+    });
+  });
+
+  it('are told by what they were triggered with, several values of one name being alternatives', () => {
+    const query = 'label=a,b&label=c&callerIp=1.1.1.1&flowControlKey=k&host=h&path=/p,q&fromDate=5&toDate=9&count=7';
+    expect(readCancelWish(query, undefined)).toEqual({
+      filter: {
+        label: ['a', 'b', 'c'],
+        callerIp: ['1.1.1.1'],
+        flowControlKey: ['k'],
+        host: ['h'],
+        path: ['/p,q'],
+        fromMs: 5,
+        toMs: 9,
+      },
+      count: 7,
+    });
+  });
+
+  it('are those with these ids, whatever else is said', () => {
+    expect(readCancelWish('workflowRunIds=a&workflowRunIds=b,a&label=x', undefined)).toEqual({ ids: ['a', 'b'] });
+  });
+
+  it('may be told in JSON by older clients, and then are not counted', () => {
+    expect(readCancelWish('', { workflowRunIds: ['a', 'b'] })).toEqual({ ids: ['a', 'b'] });
+    expect(readCancelWish('', { workflowUrl: 'https://a.example' })).toEqual({
+      filter: { urlPrefix: ['https://a.example'] },
+    });
+    expect(readCancelWish('', {})).toEqual({ filter: {} });
+    expect(readCancelWish('', { workflowRunIds: [] })).toEqual({ ids: [] });
+  });
+
+  it.each([
+    ['workflowRunIds=', 'workflowRunIds: it has no value, and leaving it out would widen the action'],
+    ['label=', 'label: it has no value, and leaving it out would widen the action'],
+    ['workflowUrlExactMatch=maybe', 'workflowUrlExactMatch: true or false is needed'],
+    ['count=0', 'count: a number from 1 to'],
+    ['fromDate=yesterday', 'fromDate: a whole number is needed'],
+  ])('are refused with the name of what is wrong: %s', (query, reason) => {
+    expect(refusalOf(() => readCancelWish(query, undefined))).toContain(reason);
+  });
+
+  it('are a thousand by their ids, and no more', () => {
+    const ids = Array.from({ length: 1_001 }, (_, n) => String(n));
+    expect(readCancelWish('', { workflowRunIds: ids.slice(1) })).toEqual({ ids: ids.slice(1) });
+    expect(refusalOf(() => readCancelWish('', { workflowRunIds: ids }))).toContain('at most 1000 values are possible');
+  });
+
+  it('are never more than was meant: what nobody knows is refused', () => {
+    expect(refusalOf(() => readCancelWish('lable=a', undefined))).toBe('400 unknown query parameter lable');
+    expect(refusalOf(() => readCancelWish('', { workflowRunId: 'a' }))).toBe(
+      '400 unknown query parameter workflowRunId',
+    );
+  });
+});
+
+describe('the failed runs that a request means (workflow.md 21.2)', () => {
+  const read = (query: string, body?: unknown, use: 'list' | 'bulk' = 'list') => readDeadWish(query, body, AMOUNT, use);
+
+  it('are told by the run, by its failure and by what the failure callback came to', () => {
+    const query =
+      'workflowUrl=https://a.example&workflowRunId=r&workflowCreatedAt=4&label=x&failureFunctionState=CALLBACK_FAIL&callerIp=1.1.1.1&flowControlKey=k&responseStatus=500&fromDate=1&toDate=2&count=500&cursor=3-4';
+    expect(read(query)).toEqual({
+      filter: {
+        url: ['https://a.example'],
+        runId: 'r',
+        runCreatedAtMs: 4,
+        label: ['x'],
+        failureCallback: ['fail'],
+        callerIp: ['1.1.1.1'],
+        flowControlKey: ['k'],
+        responseStatus: [500],
+        fromMs: 1,
+        toMs: 2,
+      },
+      count: 100,
+      cursor: '3-4',
+    });
+  });
+
+  it('may be told by the names that older clients know', () => {
+    expect(read('url=https://a.example&callerIP=1.1.1.1&failureCallbackState=CALLBACK_INPROGRESS').filter).toEqual({
+      url: ['https://a.example'],
+      callerIp: ['1.1.1.1'],
+      failureCallback: ['inProgress'],
+    });
+  });
+
+  it('are those with these ids, whatever else is said, and none with no ids', () => {
+    expect(read('dlqIds=1-1,2-2&label=x')).toMatchObject({ ids: ['1-1', '2-2'], filter: {} });
+    expect(read('', { dlqIds: ['1-1'] }, 'bulk')).toMatchObject({ ids: ['1-1'] });
+    expect(read('', { dlqIds: [] }, 'bulk')).toMatchObject({ ids: [] });
+    expect(read('dlqIds=')).toMatchObject({ ids: [] });
+    expect(refusalOf(() => read('dlqIds=', undefined, 'bulk'))).toContain('it has no value');
+  });
+
+  it('are listed whatever else a query says, and acted on only when all of it is known', () => {
+    expect(read('host=h&source=workflow&label=').filter).toEqual({});
+    expect(refusalOf(() => read('host=h', undefined, 'bulk'))).toBe('400 unknown query parameter host');
+    expect(refusalOf(() => read('failureFunctionState=BROKEN'))).toContain('CALLBACK_INPROGRESS');
+  });
+});

@@ -1,0 +1,145 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openRunWorld, type RunWorld, stepHeaders, WORKFLOW } from './support/run-world.ts';
+
+let world: RunWorld;
+beforeEach(async () => {
+  world = await openRunWorld();
+});
+afterEach(() => world.close());
+
+const isActive = async (runId: string): Promise<boolean> => (await world.get(`workflows/runs/${runId}`)).status === 200;
+const result = { stepId: 1, stepName: 'one', stepType: 'Run', out: '"1"', concurrent: 1 };
+
+describe('the journal of a run (workflow.md 17.2)', () => {
+  it('is read while the run is active, each entry byte for byte (workflow 31, 40)', async () => {
+    await world.trigger('wfr_a', { payload: 'grüße' });
+    await world.append('wfr_a', [{ step: result }]);
+    const { status, json } = await world.get('workflows/runs/wfr_a');
+    expect(status).toBe(200);
+    expect(json).toEqual([
+      { messageId: expect.stringMatching(/^msg_/), body: Buffer.from('grüße').toString('base64'), callType: 'step' },
+      {
+        messageId: world.of('wfr_a')[1]?.messageId,
+        body: Buffer.from(JSON.stringify(result)).toString('base64'),
+        callType: 'step',
+      },
+    ]);
+    await world.delete('workflows/runs/wfr_a?cancel=false');
+    expect((await world.get('workflows/runs/wfr_a')).status).toBe(404);
+    expect((await world.get('workflows/runs/wfr_unknown')).status).toBe(404);
+  });
+});
+
+describe('the end of a run (workflow.md 12)', () => {
+  it('is told by its endpoint, and may be told again (workflow 63, 64)', async () => {
+    await world.trigger('wfr_a');
+    for (let time = 0; time < 2; time += 1) {
+      const reply = await world.delete('workflows/runs/wfr_a?cancel=false', {}, '"done"');
+      expect([reply.status, reply.text]).toEqual([200, '']);
+    }
+    const late = await world.post(`publish/${WORKFLOW}`, stepHeaders('wfr_a'), JSON.stringify(result));
+    expect(late.status).toBe(400);
+    expect(late.json.error).toContain('can not append to a a cancelled workflow');
+  });
+
+  it('is a cancel without cancel=false, once (workflow 66)', async () => {
+    await world.trigger('wfr_a');
+    expect((await world.delete('workflows/runs/wfr_a')).status).toBe(200);
+    expect((await world.delete('workflows/runs/wfr_a?cancel=true')).status).toBe(404);
+    expect((await world.delete('workflows/runs/wfr_a?cancel=false')).status).toBe(200);
+    expect((await world.delete('workflows/runs/wfr_a?cancel=perhaps')).status).toBe(400);
+  });
+
+  it('comes at once for a run that sleeps, which is then never delivered (workflow 71)', async () => {
+    await world.trigger('wfr_a', { headers: { 'upstash-delay': '1h' } });
+    expect((await world.delete('workflows/runs/wfr_a')).status).toBe(200);
+    await world.clock.advanceBy(7_200_000);
+    expect(world.of('wfr_a')).toEqual([]);
+  });
+
+  it.each(['upstash', 'waypost'])('concerns only the run that began then, where %s- names the time', async (prefix) => {
+    await world.trigger('wfr_a');
+    const created = (value: string) => ({ [`${prefix}-workflow-createdat`]: value });
+    expect((await world.delete('workflows/runs/wfr_a', created('1'))).status).toBe(404);
+    expect((await world.delete('workflows/runs/wfr_a?cancel=false', created('1'))).status).toBe(200);
+    expect(await isActive('wfr_a')).toBe(true);
+    // Libraries that were not told it send this.
+    expect((await world.delete('workflows/runs/wfr_a', created('NaN'))).status).toBe(200);
+    expect(await isActive('wfr_a')).toBe(false);
+  });
+
+  it('refuses a result above the limit of a message', async () => {
+    await world.trigger('wfr_a');
+    expect((await world.delete('workflows/runs/wfr_a?cancel=false', {}, 'x'.repeat(100_001))).status).toBe(413);
+    expect(await isActive('wfr_a')).toBe(true);
+  });
+});
+
+describe('a bulk cancel (workflow.md 17.2)', () => {
+  const cancel = async (query: string, payload?: string): Promise<number> => {
+    const reply = await world.delete(`workflows/runs${query}`, {}, payload);
+    expect(reply.status, reply.text).toBe(200);
+    return reply.json.cancelled;
+  };
+
+  it('ends the named runs that are active, and passes over others (workflow 68)', async () => {
+    await world.trigger('wfr_a');
+    await world.trigger('wfr_b', { headers: { 'upstash-delay': '1h' } });
+    expect(await cancel('?workflowRunIds=wfr_a&workflowRunIds=wfr_b&workflowRunIds=wfr_unknown')).toBe(2);
+    expect(await cancel('?workflowRunIds=wfr_a,wfr_b')).toBe(0);
+  });
+
+  it('means runs whose URL begins so, or is the whole of it, and narrows by label (workflow 69)', async () => {
+    await world.trigger('wfr_a', { headers: { 'upstash-label': 'x' } });
+    await world.trigger('wfr_b', { url: `${WORKFLOW}/deeper`, headers: { 'upstash-label': 'x,y' } });
+    await world.trigger('wfr_c', { url: `${WORKFLOW}/deeper` });
+    expect(await cancel(`?workflowUrl=${WORKFLOW}&label=nobody`)).toBe(0);
+    expect(await cancel(`?workflowUrl=${WORKFLOW}&workflowUrlExactMatch=true`)).toBe(1);
+    expect(await cancel('?workflowUrl=https://app.example&label=y&label=x')).toBe(1);
+    expect(await isActive('wfr_c')).toBe(true);
+    expect(await cancel('?host=app.example&path=/wf/deeper')).toBe(1);
+  });
+
+  it('takes as many as are asked for, the oldest first', async () => {
+    for (const id of ['wfr_a', 'wfr_b', 'wfr_c']) await world.trigger(id);
+    expect(await cancel('?count=2')).toBe(2);
+    expect(await Promise.all(['wfr_a', 'wfr_b', 'wfr_c'].map(isActive))).toEqual([false, false, true]);
+    expect(await cancel('')).toBe(1);
+  });
+
+  it('means runs by the time at which they began', async () => {
+    await world.trigger('wfr_a');
+    await world.clock.advanceBy(10_000);
+    const betweenMs = world.clock.nowMs() - 5_000;
+    await world.trigger('wfr_b');
+    expect(await cancel(`?toDate=${betweenMs}`)).toBe(1);
+    expect(await isActive('wfr_b')).toBe(true);
+    expect(await cancel(`?fromDate=${betweenMs}`)).toBe(1);
+  });
+
+  it.each([
+    ['{"workflowRunIds":["wfr_a"]}', 1],
+    [`{"workflowUrl":"${WORKFLOW}"}`, 2],
+    ['{}', 3],
+  ])('reads %s as older clients send it (workflow 70)', async (payload, expected) => {
+    await world.trigger('wfr_a');
+    await world.trigger('wfr_b', { url: `${WORKFLOW}/deeper` });
+    await world.trigger('wfr_c', { url: 'https://other.example/' });
+    expect(await cancel('', payload)).toBe(expected);
+  });
+
+  it('refuses what nobody knows, and cancels nothing', async () => {
+    await world.trigger('wfr_a');
+    expect((await world.delete('workflows/runs?lable=x')).status).toBe(400);
+    expect(await isActive('wfr_a')).toBe(true);
+  });
+
+  it('tells the parents of runs that were invoked (workflow 93)', async () => {
+    await world.trigger('wfr_parent');
+    await world.invoke('wfr_parent', 1, 'wfr_child');
+    expect(await cancel('?workflowRunIds=wfr_child')).toBe(1);
+    await world.settled();
+    const told = JSON.parse(world.of('wfr_parent').at(-1)?.entries.at(-1) ?? '{}');
+    expect(JSON.parse(told.out)).toEqual({ isCanceled: true, isFailed: false });
+  });
+});

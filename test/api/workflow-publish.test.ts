@@ -1,0 +1,303 @@
+/** Publishes of workflow runs, and triggers: what the interface asks of the engine, and what it makes of the answer. */
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Engine, PublishCommand, PublishOutcome } from '../../src/engine/commands.ts';
+import { runOver } from '../../src/protocol/errors.ts';
+import { LIMITS, OTHER_TOKEN, openWorld, PUBLISH_ONLY_TOKEN, READ_ONLY_TOKEN, type World } from './support/world.ts';
+
+const BEGUN = { id: 'wfr_begun', createdAtMs: 1_700_000_000_123 };
+
+/** Requests of the test before, and what the engine answers to the next one. */
+let commands: PublishCommand[] = [];
+let answer: (command: PublishCommand, index: number) => PublishOutcome;
+
+const world: World = await (async () => {
+  const real = await openWorld();
+  await real.close();
+  const publish: Engine['publish'] = async (_projectId, given) => {
+    commands.push(...given);
+    return given.map(answer);
+  };
+  const engine: Engine = { ...real.engine, publish, findUrlGroup: async () => undefined };
+  return openWorld({ engine });
+})();
+afterAll(() => world.close());
+
+beforeEach(() => {
+  commands = [];
+  answer = ({ url }, index) => ({ messageId: `msg_${index}`, url, deduplicated: false, run: BEGUN });
+});
+
+const WORKFLOW = 'https://ok.example/wf';
+const START = { 'upstash-workflow-init': 'true', 'upstash-workflow-runid': 'wfr_x' };
+const STEP = { 'upstash-workflow-init': 'false', 'upstash-workflow-runid': 'wfr_x' };
+const CALL = { ...STEP, 'upstash-workflow-calltype': 'toCallback', 'upstash-callback': WORKFLOW };
+
+function post(url: string, headers: Record<string, string> = {}, payload: string | Buffer = '') {
+  return world.ask({ method: 'POST', url, headers, payload });
+}
+
+const publish = (destination: string, headers: Record<string, string> = {}, payload?: string | Buffer) =>
+  post(`/v2/publish/${destination}`, headers, payload);
+const batch = (items: unknown) => post('/v2/batch', {}, JSON.stringify(items));
+
+/** What a step or a call is answered when it is published alone, and as one of two in a batch. */
+async function refusals(destination: string, headers: Record<string, string>): Promise<[number, string][]> {
+  const alone = await publish(destination, headers);
+  const inBatch = await batch([{ destination: WORKFLOW }, { destination, headers }]);
+  expect(commands).toEqual([]);
+  return [
+    [alone.status, alone.json.error],
+    [inBatch.status, inBatch.json.error],
+  ];
+}
+
+describe('a publish of a workflow run', () => {
+  it('begins it, and is answered as any other (workflow 26.1, 26.13)', async () => {
+    const { status, json } = await publish(`${WORKFLOW}?x=1`, START, 'payload');
+    expect([status, json]).toEqual([200, { messageId: 'msg_0', url: `${WORKFLOW}?x=1` }]);
+    expect(commands).toMatchObject([
+      { url: `${WORKFLOW}?x=1`, body: Buffer.from('payload'), options: { run: { kind: 'start', runId: 'wfr_x' } } },
+    ]);
+  });
+
+  it('is answered with a 2xx when the run is there already (workflow 26.8)', async () => {
+    answer = ({ url }) => ({ messageId: 'msg_first', url, deduplicated: true, run: BEGUN });
+    const { status, json } = await publish(WORKFLOW, START);
+    expect([status, json]).toEqual([202, { messageId: 'msg_first', url: WORKFLOW, deduplicated: true }]);
+  });
+
+  it('is answered in a batch with an array, in which only the duplicate is one (workflow 26.9)', async () => {
+    answer = ({ url }, index) => ({ messageId: `msg_${index}`, url, deduplicated: index === 1, run: BEGUN });
+    const item = { destination: WORKFLOW, headers: START };
+    const { status, json } = await batch([item, item]);
+    expect([status, json]).toEqual([
+      200,
+      [
+        { messageId: 'msg_0', url: WORKFLOW },
+        { messageId: 'msg_1', url: WORKFLOW, deduplicated: true },
+      ],
+    ]);
+  });
+
+  it('keeps the bytes of a step as they are, also of a large one in a batch (workflow 26.30)', async () => {
+    const body = `{ "stepId": 1,\t"out": ${JSON.stringify('水"\\'.repeat(10_000))}, "x": [${'1,'.repeat(5_000)}2] }`;
+    await publish(WORKFLOW, STEP, body);
+    await batch([{ destination: WORKFLOW, headers: STEP, body }]);
+    expect(commands.map((command) => String(command.body) === body)).toEqual([true, true]);
+    expect(commands).toMatchObject([
+      { options: { run: { kind: 'append' } } },
+      { options: { run: { kind: 'append' } } },
+    ]);
+  });
+
+  it('that is over is answered 400 in the words that libraries know, as a whole (workflow 26.33, 26.34)', async () => {
+    answer = () => {
+      throw runOver();
+    };
+    const error = 'failed to publish to url: can not append to a a cancelled workflow';
+    const item = { destination: WORKFLOW, headers: STEP };
+    for (const reply of [await publish(WORKFLOW, STEP), await batch([item, item])]) {
+      expect([reply.status, reply.json]).toEqual([400, { error }]);
+    }
+  });
+
+  it('that names no run is answered 400 (workflow 4.4)', async () => {
+    for (const [status] of await refusals(WORKFLOW, { 'upstash-workflow-init': 'false' })) expect(status).toBe(400);
+  });
+
+  it.each<[string, string, Record<string, string>, string | RegExp]>([
+    ['a bad header', WORKFLOW, { ...STEP, 'upstash-retries': 'x' }, /^invalid Upstash-Retries/],
+    ['a bad URL', 'https://', STEP, /^invalid destination url/],
+    ['a bad scheme', 'ftp://h/x', CALL, /^invalid destination url/],
+    ['a URL group', 'some-group', STEP, /^Upstash-Workflow-Init is not supported for URL groups/],
+    ['a call without a callback', WORKFLOW, { ...CALL, 'upstash-callback': '' }, /^invalid Upstash-Callback/],
+    [
+      'a body that is no invocation',
+      WORKFLOW,
+      { ...START, 'upstash-workflow-invoke': 'true' },
+      /^invalid request body/,
+    ],
+  ])('that runs is refused with 422 for %s (workflow 4.7)', async (_, destination, headers, error) => {
+    for (const [status, text] of await refusals(destination, headers)) {
+      expect([status, text]).toEqual([422, expect.stringMatching(error)]);
+    }
+  });
+
+  it('that runs is refused with 422 for what is wrong with another item of its batch', async () => {
+    const step = { destination: WORKFLOW, headers: STEP };
+    for (const wrong of [1, {}, { destination: 'https://h/', body: 1 }, { destination: WORKFLOW, headers: [] }]) {
+      expect((await batch([step, wrong])).status).toBe(422);
+      expect((await batch([{ destination: WORKFLOW }, wrong])).status).toBe(400);
+    }
+    expect((await batch(Array.from({ length: LIMITS.batchItemsMax + 1 }, () => step))).status).toBe(422);
+  });
+
+  it('that runs is refused with 412 for a limit (workflow 26.61)', async () => {
+    for (const [status, text] of await refusals(WORKFLOW, { ...CALL, 'upstash-retries': '1000000' })) {
+      expect([status, text]).toEqual([412, expect.stringMatching(/^quota maxRetries exceeded/)]);
+    }
+  });
+
+  it('that begins is refused with 400', async () => {
+    for (const [status] of await refusals(WORKFLOW, { ...START, 'upstash-retries': 'x' })) expect(status).toBe(400);
+    for (const [status] of await refusals('some-group', START)) expect(status).toBe(400);
+    expect((await post(`/v2/enqueue/q/${WORKFLOW}`, START)).status).toBe(400);
+    expect((await post(`/v2/schedules/${WORKFLOW}`, { ...START, 'upstash-cron': '@daily' })).status).toBe(400);
+  });
+
+  it('may call what may not be called, and learns of it as of all that goes wrong with a call', async () => {
+    const blocked = 'http://127.0.0.1:1/';
+    expect((await publish(blocked, CALL)).status).toBe(200);
+    expect((await batch([{ destination: blocked, headers: CALL }])).status).toBe(200);
+    expect((await publish(WORKFLOW, { ...CALL, 'upstash-callback': blocked })).status).toBe(200);
+    commands = [];
+    for (const [status, text] of await refusals(blocked, START)) {
+      expect([status, text]).toEqual([400, expect.stringMatching(/loopback/)]);
+    }
+    for (const [status] of await refusals(WORKFLOW, { ...START, 'upstash-failure-callback': blocked })) {
+      expect(status).toBe(400);
+    }
+  });
+
+  it('that another invokes has what it is sent for its payload, and says who waits for it', async () => {
+    const headers = { ...START, 'upstash-workflow-invoke': 'true', 'upstash-feature-set': 'LazyFetch' };
+    const body = JSON.stringify({
+      body: '{"a":1}',
+      headers: { 'Upstash-Workflow-Init': ['false'], 'Upstash-Forward-X': ['v'] },
+      workflowRunId: 'wfr_parent',
+      workflowRunCreatedAt: 7,
+      workflowUrl: 'https://ok.example/parent',
+      step: { stepId: 3, stepName: 'i', stepType: 'Invoke', concurrent: 1 },
+    });
+    expect((await publish(WORKFLOW, headers, body)).status).toBe(200);
+    expect((await batch([{ destination: WORKFLOW, headers, body }])).status).toBe(200);
+    for (const command of commands) {
+      expect(command).toMatchObject({
+        body: Buffer.from('{"a":1}'),
+        invocation: {
+          runId: 'wfr_parent',
+          createdAtMs: 7,
+          features: ['LazyFetch'],
+          result: { url: 'https://ok.example/parent', header: { X: ['v'] } },
+        },
+      });
+      expect(String(command.invocation?.step)).toBe('{"stepId":3,"stepName":"i","stepType":"Invoke","concurrent":1}');
+    }
+    expect(commands).toHaveLength(2);
+  });
+
+  it('cannot take the server down with what an invocation nests or lists', async () => {
+    const headers = { ...START, 'upstash-workflow-invoke': 'true' };
+    for (const body of [`${'['.repeat(50_000)}`, `{"headers":{${'"a":"b",'.repeat(9_000)}"c":"d"}}`]) {
+      expect((await publish(WORKFLOW, headers, body)).status).toBe(422);
+    }
+  });
+});
+
+describe('a trigger', () => {
+  const trigger = (destination: string, headers: Record<string, string> = {}, payload?: string) =>
+    post(`/v2/trigger/${destination}`, headers, payload);
+
+  it('begins a run and answers which (workflow 26.14)', async () => {
+    const { status, json } = await trigger(`${WORKFLOW}?a=b`, { 'upstash-forward-x': 'v' }, 'payload');
+    expect([status, json]).toEqual([200, { workflowRunId: 'wfr_begun', workflowCreatedAt: BEGUN.createdAtMs }]);
+    expect(commands).toMatchObject([
+      {
+        url: `${WORKFLOW}?a=b`,
+        body: Buffer.from('payload'),
+        callerIp: '127.0.0.1',
+        options: {
+          header: { X: ['v'], 'Upstash-Workflow-Sdk-Version': ['1'] },
+          run: { kind: 'start', isRest: true },
+        },
+      },
+    ]);
+  });
+
+  it('hands on the id that it is given (workflow 26.15), and says when it is taken', async () => {
+    answer = ({ url }) => ({ messageId: 'msg_first', url, deduplicated: true, run: { id: 'abc', createdAtMs: 5 } });
+    const { status, json } = await trigger(WORKFLOW, { 'upstash-workflow-runid': 'abc' });
+    expect([status, json]).toEqual([200, { workflowRunId: 'abc', workflowCreatedAt: 5, deduplicated: true }]);
+    expect(commands).toMatchObject([{ options: { run: { runId: 'abc' } } }]);
+  });
+
+  it('takes options from the query, and leaves the rest of it to the workflow', async () => {
+    await trigger(`${WORKFLOW}?a=b&upstash-retries=1&upstash-delay=10s`);
+    expect(commands).toMatchObject([
+      { url: `${WORKFLOW}?a=b`, options: { delayMs: 10_000, settings: { maxRetries: 1 } } },
+    ]);
+  });
+
+  it.each(['https%3A%2F%2Fok.example%2Fwf', 'https:/ok.example/wf'])(
+    'reads the destination %s',
+    async (destination) => {
+      await trigger(destination);
+      expect(commands).toMatchObject([{ url: WORKFLOW }]);
+    },
+  );
+
+  it.each<[string, string, Record<string, string>, number, RegExp]>([
+    ['a URL group', 'some-group', {}, 400, /not a URL group/],
+    ['nothing', '', {}, 400, /destination/],
+    ['another scheme', 'ftp://h/', {}, 400, /scheme/],
+    ['a private address', 'http://127.0.0.1/', {}, 400, /loopback/],
+    [
+      'a private address to tell of failures',
+      WORKFLOW,
+      { 'upstash-failure-callback': 'http://127.0.0.1/' },
+      400,
+      /loop/,
+    ],
+    ['a bad header', WORKFLOW, { 'upstash-workflow-init': 'false', 'upstash-retries': 'x' }, 400, /Retries/],
+    ['times', WORKFLOW, { 'upstash-cron': '@daily' }, 400, /Cron is not supported for triggers/],
+    ['too many retries', WORKFLOW, { 'upstash-retries': '1000' }, 412, /maxRetries/],
+  ])('for %s is refused', async (_, destination, headers, status, error) => {
+    const reply = await trigger(destination, headers);
+    expect([reply.status, reply.json.error]).toEqual([status, expect.stringMatching(error)]);
+    expect(commands).toEqual([]);
+  });
+
+  it('for several workflows answers each in its place (workflow 26.16)', async () => {
+    answer = ({ url }, index) => ({
+      messageId: 'msg_x',
+      url,
+      deduplicated: index === 1,
+      run: { id: `wfr_${index}`, createdAtMs: index },
+    });
+    const items = [{ destination: WORKFLOW, body: 'p', headers: { 'upstash-label': 'l' } }, { destination: WORKFLOW }];
+    const { status, json } = await post('/v2/batch/trigger', {}, JSON.stringify(items));
+    expect([status, json]).toEqual([
+      201,
+      [
+        { workflowRunId: 'wfr_0', workflowCreatedAt: 0, deduplicated: false },
+        { workflowRunId: 'wfr_1', workflowCreatedAt: 1, deduplicated: true },
+      ],
+    ]);
+    expect(commands).toMatchObject([
+      { body: Buffer.from('p'), options: { settings: { labels: ['l'] } } },
+      { body: Buffer.from('') },
+    ]);
+  });
+
+  it.each<[string, unknown, RegExp]>([
+    ['no array', {}, /an array of messages is needed/],
+    ['no destination', [{}], /a non-empty destination must be provided \(item 0\)/],
+    ['a URL group', [{ destination: WORKFLOW }, { destination: 'group' }], /not a URL group \(item 1\)/],
+    ['a private address', [{ destination: 'http://127.0.0.1/' }], /loopback.*\(item 0\)/],
+    ['a queue', [{ destination: WORKFLOW, queue: 'q' }], /not started in a queue \(item 0\)/],
+    ['a bad header', [{ destination: WORKFLOW, headers: { ...STEP, 'upstash-delay': 'x' } }], /Delay.*\(item 0\)/],
+  ])('for several, one of which is %s, is refused as a whole', async (_, items, error) => {
+    const reply = await post('/v2/batch/trigger', {}, JSON.stringify(items));
+    expect([reply.status, reply.json.error]).toEqual([400, expect.stringMatching(error)]);
+    expect(commands).toEqual([]);
+  });
+
+  it('needs a token that publishes', async () => {
+    const url = `/v2/trigger/${WORKFLOW}`;
+    const statuses: number[] = [];
+    for (const token of [READ_ONLY_TOKEN, PUBLISH_ONLY_TOKEN, OTHER_TOKEN, 'nobody']) {
+      statuses.push((await post(url, { authorization: `Bearer ${token}` })).status);
+    }
+    expect(statuses).toEqual([403, 200, 200, 401]);
+  });
+});

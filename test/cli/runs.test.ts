@@ -1,0 +1,92 @@
+/** `waypost runs` against a server, as its users meet it. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { DEVELOPMENT_ACCOUNTS } from '../../src/config/development.ts';
+import { eventually } from '../support/eventually.ts';
+import { type Ended, runWaypost, WaypostProcess } from '../support/waypost-process.ts';
+
+/** Nothing listens on the discard port. */
+const WORKFLOW = 'http://127.0.0.1:9/wf';
+
+let folder: string;
+let server: WaypostProcess;
+let url: string;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'waypost-runs-'));
+  server = new WaypostProcess(['dev', '--port', '0', '--data-dir', folder, '--log-format', 'json']);
+  url = await server.url();
+});
+afterAll(async () => {
+  await server.kill();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const runs = (...args: string[]): Promise<Ended> => runWaypost(['runs', ...args], { QSTASH_URL: url });
+
+async function trigger(runId: string, headers: Record<string, string>): Promise<void> {
+  const authorization = `Bearer ${DEVELOPMENT_ACCOUNTS[0].token}`;
+  const asked = { authorization, 'upstash-workflow-runid': runId, ...headers };
+  expect((await fetch(`${url}/v2/trigger/${WORKFLOW}`, { method: 'POST', headers: asked })).status).toBe(200);
+}
+
+async function failed(runId: string): Promise<string> {
+  await trigger(runId, { 'upstash-retries': '0' });
+  return eventually(
+    () => `the run ${runId} to fail`,
+    async () => (JSON.parse((await runs('show', runId, '--json')).stdout) as { dlqId?: string }).dlqId,
+  );
+}
+
+it('shows a run step by step, and lists it among others', async () => {
+  await failed('wfr_a');
+  await trigger('wfr_b', { 'upstash-delay': '1h', 'upstash-label': 'late' });
+  const { stdout } = await runs('show', 'wfr_a');
+  expect(stdout).toMatch(/^✗ {2}wfr_a {2}FAILED\n {3}http:\/\/127\.0\.0\.1:9\/wf\n/);
+  expect(stdout).toMatch(/✓ {2}init .* Initial {2}SUCCESS/);
+  expect(stdout).toMatch(/✗ {2}\(next step\) .* 1 of 1 attempts failed, /);
+  const listed = (await runs()).stdout.split('\n').map((line) => line.split(/ {2,}/)[0]);
+  expect(listed).toEqual(['RUN', 'wfr_b', 'wfr_a', '']);
+  expect((await runs('list', '--label', 'late', '--state', 'active')).stdout).toMatch(/wfr_b {2}STARTED/);
+});
+
+it('cancels, resumes and restarts by the name of a run', async () => {
+  await trigger('wfr_c', { 'upstash-delay': '1h' });
+  expect(await runs('cancel', 'wfr_c', 'wfr_unknown')).toMatchObject({ code: 0, stdout: 'Cancelled 1 of 2 runs.\n' });
+  expect(await runs('cancel', 'wfr_c')).toMatchObject({ code: 1, stderr: 'waypost: no such run is active\n' });
+  await failed('wfr_d');
+  expect((await runs('resume', 'wfr_d')).stdout).toMatch(/^Resumed as wfr_\w+\.\n$/);
+  const dlqId = await failed('wfr_e');
+  expect((await runs('restart', dlqId)).stdout).toMatch(/^Restarted as wfr_\w+\.\n$/);
+  expect(await runs('resume', 'wfr_e')).toMatchObject({
+    code: 1,
+    stderr: 'waypost: there is no run "wfr_e" in the DLQ\n',
+  });
+});
+
+it('says what is wrong: no such run, no server there, a token that nobody has, a command line that means nothing', async () => {
+  const problems = [
+    await runs('show', 'wfr_unknown'),
+    await runs('list', '--url', 'http://127.0.0.1:9'),
+    await runs('list', '--token', 'nobody'),
+    await runs('list', '--state', 'odd'),
+    await runs('list', '--count', '0'),
+    await runs('list', 'more'),
+    await runs('resume'),
+    await runs('dance'),
+    await runs('list', '--url', 'nowhere'),
+  ];
+  expect(problems.map(({ code, stderr }) => `${code} ${stderr}`)).toEqual([
+    '1 waypost: there is no run "wfr_unknown", or nothing of it is kept\n',
+    expect.stringMatching(/^1 waypost: no server answers at http:\/\/127\.0\.0\.1:9: /),
+    '1 waypost: unable to authenticate: invalid token\n',
+    '2 waypost: --state: must be active, success, failed, canceled, not "odd"\n',
+    '2 waypost: --count: a whole number of at least 1 is needed\n',
+    '2 waypost: runs: what is "more"? See waypost runs --help\n',
+    '2 waypost: runs resume: the id of the run or of its DLQ entry is missing\n',
+    '2 waypost: runs: there is no "dance"; see waypost runs --help\n',
+    '2 waypost: --url: an http or https address is needed, not "nowhere"\n',
+  ]);
+});

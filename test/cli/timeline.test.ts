@@ -1,0 +1,120 @@
+import { describe, expect, it } from 'vitest';
+import { type RunView, rowOf, span, timelineOf } from '../../src/cli/runs/timeline.ts';
+
+const T0 = Date.UTC(2026, 0, 31, 13, 5, 9, 123);
+
+function runOf(changes: Partial<RunView> = {}): RunView {
+  return {
+    workflowRunId: 'wfr_a',
+    workflowUrl: 'https://app.example/wf',
+    workflowState: 'RUN_STARTED',
+    workflowRunCreatedAt: T0,
+    steps: [],
+    ...changes,
+  };
+}
+
+const sequential = (...steps: RunView['steps'][number]['steps']) =>
+  steps.map((step) => ({ type: 'sequential', steps: [step] }));
+const shown = (run: RunView, color = false) => timelineOf(run, { nowMs: T0 + 65_000, color });
+
+describe('the timeline of a run', () => {
+  it('has a line for each step, with its mark, name, kind, state and time, and what says most of it', () => {
+    const run = runOf({
+      workflowState: 'RUN_FAILED',
+      workflowRunCompletedAt: T0 + 3_200,
+      labels: ['spring', 'b'],
+      dlqId: '7-8',
+      failureFunction: { state: 'CALLBACK_SUCCESS' },
+      invoker: { workflowRunId: 'wfr_parent' },
+      steps: [
+        ...sequential(
+          { stepName: 'init', stepType: 'Initial', state: 'STEP_SUCCESS', createdAt: T0 },
+          { stepName: 'nap', stepType: 'SleepFor', state: 'STEP_SUCCESS', createdAt: T0 + 1, sleepFor: 90_000 },
+        ),
+        {
+          type: 'parallel',
+          steps: [
+            {
+              ...{ stepName: 'fetch', stepType: 'Call', state: 'STEP_SUCCESS', createdAt: T0 + 2 },
+              ...{ callMethod: 'GET', callUrl: 'https://api.example/', callResponseStatus: 404 },
+            },
+            { stepName: 'paid', stepType: 'Wait', state: 'STEP_CANCELED', waitEventId: 'order-1', createdAt: T0 + 2 },
+          ],
+        },
+        {
+          type: 'next',
+          steps: [
+            {
+              state: 'STEP_FAILED',
+              retries: 1,
+              errors: [{ error: 'connection refused' }, { error: '500 Internal Server Error' }],
+            },
+          ],
+        },
+      ],
+    });
+    expect(shown(run)).toBe(
+      [
+        '✗  wfr_a  FAILED',
+        '   https://app.example/wf',
+        '   began 2026-01-31 13:05 UTC, took 3.2s, labels spring, b, invoked by wfr_parent',
+        '   in the DLQ as 7-8, failure callback success',
+        '',
+        '   ✓  init         Initial   SUCCESS   13:05:09.123',
+        '   ✓  nap          SleepFor  SUCCESS   13:05:09.124  for 1m 30s',
+        '│  ✓  fetch        Call      SUCCESS   13:05:09.125  GET https://api.example/, answered 404',
+        '│  –  paid         Wait      CANCELED  13:05:09.125  event order-1',
+        '   ✗  (next step)            FAILED                  2 of 2 attempts failed, 500 Internal Server Error',
+        '',
+      ].join('\n'),
+    );
+  });
+
+  it('says what a run that goes on waits for', () => {
+    const until = T0 + 3_600_000;
+    const run = runOf({
+      steps: sequential(
+        { stepName: 'paid', stepType: 'Wait', state: 'STEP_PROGRESS', waitEventId: 'e', waitTimeoutDeadline: until },
+        { stepName: 'again', state: 'STEP_RETRY', retries: 3, errors: [{ error: 'no' }], nextDeliveryTime: until },
+        { stepName: 'child', stepType: 'Invoke', state: 'STEP_PROGRESS', invokedWorkflowRunId: 'wfr_c' },
+        { stepName: 'over', stepType: 'Wait', state: 'STEP_SUCCESS', waitEventId: 'e', waitTimeout: true },
+        { stepName: 'dawn', stepType: 'SleepUntil', state: 'STEP_PROGRESS', sleepUntil: until },
+      ),
+    });
+    const text = shown(run);
+    expect(text).toContain('began 2026-01-31 13:05 UTC, for 1m 5s');
+    expect(text).toMatch(/paid .* event e, until 2026-01-31 14:05:09\n/);
+    expect(text).toMatch(/again .* 1 of 4 attempts failed, no, again at 2026-01-31 14:05:09\n/);
+    expect(text).toMatch(/child .* run wfr_c\n/);
+    expect(text).toMatch(/over .* event e, timed out\n/);
+    expect(text).toMatch(/dawn .* until 2026-01-31 14:05:09\n/);
+  });
+
+  it('colours marks and nothing else, and lets no name steer the terminal', () => {
+    const run = runOf({ steps: sequential({ stepName: '\u001B[2Jevil\u202E', state: 'STEP_SUCCESS' }) });
+    expect(shown(run, true).split('\u001B[')).toHaveLength(1 + 4);
+    expect(shown(run, true)).toContain('\u001B[32m✓\u001B[0m');
+    for (const steering of ['\u001B', '\u202E']) expect(shown(run)).not.toContain(steering);
+  });
+
+  it('is one row in a list, where the next step does not count', () => {
+    const next = { type: 'next', steps: [{ state: 'STEP_RETRY' }] };
+    const run = runOf({ steps: [...sequential({ state: 'STEP_SUCCESS' }), next], workflowRunCompletedAt: T0 + 250 });
+    expect(rowOf(run, T0)).toEqual(['wfr_a', 'STARTED', '2026-01-31 13:05', '250ms', '1', 'https://app.example/wf']);
+  });
+});
+
+it.each([
+  [-5, '0ms'],
+  [999, '999ms'],
+  [1_000, '1s'],
+  [59_940, '59.9s'],
+  [60_000, '1m'],
+  [3_599_000, '59m 59s'],
+  [7_500_000, '2h 5m'],
+  [86_400_000, '1d'],
+  [90_000_000, '1d 1h'],
+])('%d ms are %s', (ms, text) => {
+  expect(span(ms)).toBe(text);
+});

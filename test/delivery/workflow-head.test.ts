@@ -1,0 +1,159 @@
+import { Receiver } from '@upstash/qstash';
+import { describe, expect, it } from 'vitest';
+import { requestHead } from '../../src/delivery/request-head.ts';
+import type { CallType, HeaderMap, MessageSettings, RunPart } from '../../src/protocol/settings.ts';
+import { headerMap } from '../protocol/refusal.ts';
+import { claimOf, openDelivery, SIGNING_KEY, startEndpoint, untouched } from './support.ts';
+
+const RUN: RunPart = {
+  key: 7,
+  id: 'wfr_x',
+  createdAtMs: 1_700_000_000_123,
+  url: 'https://app.example/wf?x=1',
+  callType: 'step',
+  features: [],
+};
+
+interface Sent {
+  header?: HeaderMap;
+  settings?: Partial<MessageSettings>;
+}
+
+/** The head of a message of the run, without what every message has. */
+function headOf(run: Partial<RunPart>, { header = {}, settings }: Sent = {}): Record<string, string> {
+  const message = { header, settings: { run: { ...RUN, ...run }, ...settings } };
+  const claimed = claimOf('https://app.example/wf', message);
+  const head = requestHead({ claimed, signature: 's' });
+  const names = head.filter((_, at) => at % 2 === 0);
+  expect(new Set(names.map((name) => name.toLowerCase())).size).toBe(names.length);
+  const lines = names.map((name, at) => [name, head[2 * at + 1] ?? ''] as const);
+  return Object.fromEntries(lines.filter(([name]) => !OF_EVERY_DELIVERY.has(name.replace('Waypost', 'Upstash'))));
+}
+
+const OF_EVERY_DELIVERY = new Set([
+  'User-Agent',
+  'Upstash-Signature',
+  'Upstash-Message-Id',
+  'Upstash-Retried',
+  'Accept-Encoding',
+]);
+
+const ofRun = (callType: CallType, init = 'false') => ({
+  'Upstash-Workflow-Runid': 'wfr_x',
+  'Upstash-Workflow-Url': 'https://app.example/wf?x=1',
+  'Upstash-Workflow-Init': init,
+  'Upstash-Workflow-Createdat': '1700000000123',
+  'Upstash-Workflow-Calltype': callType,
+});
+
+const VERSION = headerMap({ 'Upstash-Workflow-Sdk-Version': ['1'] });
+
+describe('the head of a message of a workflow run (workflow.md 9.2)', () => {
+  it('says of the first message that it is one', () => {
+    expect(headOf({ init: 'known' }, { header: VERSION })).toEqual({
+      ...ofRun('step', 'true'),
+      'Upstash-Workflow-Sdk-Version': '1',
+    });
+  });
+
+  it('says of a later one that it is none', () => {
+    expect(headOf({}, { header: VERSION })).toEqual({ ...ofRun('step'), 'Upstash-Workflow-Sdk-Version': '1' });
+  });
+
+  it('is in the dialect of the message, and forwarded names stay as they are', () => {
+    const head = headOf({ init: 'known' }, { header: VERSION, settings: { dialect: 'waypost', labels: ['a'] } });
+    expect(head).toEqual({
+      ...Object.fromEntries(
+        Object.entries(ofRun('step', 'true')).map(([name, value]) => [name.replace('Upstash', 'Waypost'), value]),
+      ),
+      'Waypost-Label': 'a',
+      'Upstash-Workflow-Sdk-Version': '1',
+    });
+  });
+
+  it('has the version of the protocol neither on the result of a call nor where it is yet to be asked for', () => {
+    for (const header of [VERSION, headerMap({ 'Waypost-Workflow-Sdk-Version': ['1'] })]) {
+      expect(headOf({ callType: 'fromCallback' }, { header })).toEqual(ofRun('fromCallback'));
+      expect(headOf({ init: 'unknown' }, { header })).toEqual({
+        ...ofRun('step', 'true'),
+        'Upstash-Workflow-Unknown-Sdk': 'true',
+      });
+    }
+  });
+
+  it('has it on a failure callback only when its options forward it', () => {
+    expect(headOf({ callType: 'failureCall' })).toEqual(ofRun('failureCall'));
+    expect(headOf({ callType: 'failureCall' }, { header: VERSION })).toEqual({
+      ...ofRun('failureCall'),
+      'Upstash-Workflow-Sdk-Version': '1',
+    });
+  });
+
+  it('shows who is called nothing of the run but what was forwarded', () => {
+    const header = headerMap({
+      'Upstash-Workflow-Invoke-Count': ['2'],
+      'Upstash-Workflow-Is-Failure': ['true'],
+      'X-Own': ['v'],
+    });
+    expect(headOf({ callType: 'toCallback' }, { header, settings: { labels: ['a'] } })).toEqual({
+      'Upstash-Workflow-Invoke-Count': '2',
+      'Upstash-Workflow-Is-Failure': 'true',
+      'X-Own': 'v',
+    });
+  });
+
+  it('has all labels in one line, once, whatever was forwarded', () => {
+    const header = headerMap({ 'Upstash-Label': ['a'] });
+    expect(headOf({}, { header, settings: { labels: ['a', 'b'] } })).toEqual({
+      ...ofRun('step'),
+      'Upstash-Label': 'a,b',
+    });
+  });
+
+  it('lets what the server knows win over what was forwarded', () => {
+    const header = headerMap({
+      'Upstash-Workflow-Runid': ['wfr_old'],
+      'Upstash-Workflow-Url': ['https://old.example/'],
+      'Upstash-Workflow-Init': ['true'],
+      'Upstash-Workflow-Createdat': ['1'],
+      'Upstash-Workflow-Calltype': ['toCallback'],
+      'Upstash-Message-Id': ['old'],
+    });
+    expect(headOf({}, { header })).toEqual(ofRun('step'));
+  });
+
+  it('writes a URL with letters beyond Latin-1 as UTF-8', () => {
+    const { 'Upstash-Workflow-Url': url = '' } = headOf({ url: 'https://app.example/水' });
+    expect(Buffer.from(url, 'latin1').toString('utf8')).toBe('https://app.example/水');
+  });
+});
+
+describe('a delivery', () => {
+  it('sends the journal in place of the message, and signs that (workflow.md 26.7)', async () => {
+    const endpoint = await startEndpoint();
+    for (const deliveredBody of [Buffer.from('[{"messageId":"m"}]'), new Uint8Array(0)]) {
+      const claimed = { ...claimOf(`${endpoint.origin}/wf`, { body: Buffer.from('{"stepId":1}') }), deliveredBody };
+      await openDelivery().attempt(claimed, untouched());
+      const received = endpoint.received.at(-1);
+      expect(received?.body).toEqual(Buffer.from(deliveredBody));
+      const receiver = new Receiver({ currentSigningKey: SIGNING_KEY, nextSigningKey: 'unused' });
+      const signature = String(received?.headers['upstash-signature']);
+      await receiver.verify({ signature, body: String(received?.body), url: `${endpoint.origin}/wf` });
+    }
+  });
+
+  it.each<[string, Partial<RunPart>, string]>([
+    ['of a failure callback', { callType: 'failureCall' }, 'ok'],
+    ['of a first message that the library is asked to mark', { init: 'known', features: ['WF_DetectTrigger'] }, 'ok'],
+    ['of a first message that was triggered over REST', { init: 'known', isRest: true }, 'ok'],
+    ['of a first message of an old library', { init: 'known' }, ''],
+    ['of a step', { features: ['WF_DetectTrigger'] }, ''],
+  ])('keeps what a success %s says only if somebody wants to know it', async (_, run, kept) => {
+    const endpoint = await startEndpoint();
+    const outcome = await openDelivery().attempt(
+      claimOf(endpoint.origin, { settings: { run: { ...RUN, ...run } } }),
+      untouched(),
+    );
+    expect(outcome.kind === 'answered' && Buffer.from(outcome.body).toString()).toBe(kept);
+  });
+});

@@ -1,0 +1,101 @@
+/** P14: for each run that is not over there is one sentence that says why it does not go on. */
+import { expect, test } from 'vitest';
+import { explainRun, liveEntriesOf } from '../../src/engine/runs/explain.ts';
+import type { LiveMessage } from '../../src/engine/stores.ts';
+import type { RunHistory } from '../../src/workflow/history.ts';
+import { DELIVERED, dueIn, IN_FLIGHT, Journal, NOW, RETRYING } from '../workflow/histories.ts';
+import { message } from './fixtures.ts';
+
+/** Where unfinished messages stand when no lane holds them, with the number of retries made. */
+function explained(history: RunHistory, standing?: LiveMessage['standing']) {
+  const live = new Map(
+    liveEntriesOf(history).map((entry): [string, LiveMessage] => {
+      const { dueAtMs = 0, isInFlight = false } = entry.standing ?? {};
+      const own = isInFlight ? { kind: 'claimed', claimedAtMs: dueAtMs } : { kind: 'waiting', dueAtMs };
+      const stands = standing ?? (own as LiveMessage['standing']);
+      const retried = entry.failures.length;
+      return [entry.message.id, { message: message(), retried, cancelRequested: false, standing: stands }];
+    }),
+  );
+  return explainRun(history, live, NOW);
+}
+
+test.for<[title: string, history: RunHistory, reason: string, part: string]>([
+  [
+    'a first delivery under way',
+    new Journal().initial(IN_FLIGHT).history(),
+    'attempting',
+    'Its first delivery: Is being',
+  ],
+  [
+    'a delivery after a step',
+    new Journal().initial().step(1, {}, IN_FLIGHT).history(),
+    'attempting',
+    'The delivery after step 1 (s1): ',
+  ],
+  ['a retry', new Journal().initial().step(1, {}, RETRYING).history(), 'retrying', 'retry 1'],
+  ['a delayed start', new Journal().initial(dueIn(9_000)).history(), 'delayed', 'Its first delivery: '],
+  [
+    'a sleep',
+    new Journal().initial().step(1, { stepType: 'SleepFor', sleepFor: 90 }, dueIn(9_000)).history(),
+    'sleeping',
+    'Sleeps in step 1 (s1) until 2027-',
+  ],
+  [
+    'a sleep that is over',
+    new Journal().initial().step(1, { stepType: 'SleepFor', sleepFor: 90 }, dueIn(-1)).history(),
+    'due',
+    'The delivery after step 1 (s1): Is due',
+  ],
+  [
+    'a plan',
+    new Journal().initial().plan(1, 2, {}, IN_FLIGHT).plan(2, 2).history(),
+    'attempting',
+    'The delivery that is to execute step 1 (s1): ',
+  ],
+  [
+    'a call',
+    new Journal().initial().call(1, IN_FLIGHT).history(),
+    'attempting',
+    'The call of step 1 (s1) to https://third.example/api: ',
+  ],
+  [
+    'the answer of a call',
+    new Journal().initial().call(1, DELIVERED).callback(200, RETRYING).history(),
+    'retrying',
+    'what the call of step 1 (s1) was answered: ',
+  ],
+  ['a wait', new Journal().initial().wait(1).history(), 'waiting', 'Waits in step 1 (s1) for event e1, until 2027-'],
+  [
+    'an invocation',
+    new Journal().initial().invoke(1).history(),
+    'invoked',
+    'for the end of run wfr_child, served by https://app.example/child',
+  ],
+  ['nothing', new Journal().initial().step(1).history(), 'stuck', 'Nothing will move it'],
+])('%s explains why a run waits', ([, history, reason, part]) => {
+  const explanation = explained(history);
+  expect(explanation.reason).toBe(reason);
+  expect(explanation.sentence).toContain(part);
+  expect(explanation.sentence).toMatch(/^[A-Z].*\.$/);
+  expect(explanation).toMatchObject({ runId: 'wfr_a', others: 0 });
+});
+
+test('what a lane holds is told with its key', () => {
+  const history = new Journal().initial(dueIn(-1)).history();
+  const key = { key: 'k', isPaused: true, inFlight: 0, waitListSize: 1, rateCount: 0, periodS: 1 };
+  const standing = { kind: 'listed', dueAtMs: NOW - 1, key } as unknown as LiveMessage['standing'];
+  expect(explained(history, standing)).toMatchObject({ reason: 'key_paused', flowControlKey: 'k' });
+});
+
+test('what moves it first is told, and how much else is unfinished', () => {
+  const journal = new Journal().initial().plan(1, 3).plan(2, 3).plan(3, 3, {}, dueIn(5_000)).wait(1, { concurrent: 3 });
+  const history = journal.call(2, IN_FLIGHT, { concurrent: 3 }).history();
+  expect(explained(history)).toMatchObject({ reason: 'attempting', stepId: 2, others: 2 });
+});
+
+test('a wait is told by the time at which it ends', () => {
+  expect(explained(new Journal().initial().wait(1).invoke(2).history())).toMatchObject({
+    ...{ reason: 'waiting', eventId: 'e1', stepType: 'Wait', others: 1 },
+  });
+});

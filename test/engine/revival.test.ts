@@ -1,0 +1,269 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { Draft } from '../../src/engine/accept.ts';
+import type { OutlinedEntry, Revival, RunOverride } from '../../src/engine/dead-runs.ts';
+import type { EntryKind, Message, MessageKey } from '../../src/engine/model.ts';
+import { type Beginning, type Remains, revive } from '../../src/engine/runs/revival.ts';
+import type { MessageSettings, ResultPart, RunPart } from '../../src/protocol/settings.ts';
+import type { Run, RunConfig } from '../../src/workflow/model.ts';
+
+const NOW = 2_000_000;
+const THEN = 1_000_000;
+const URL = 'https://app.example/wf';
+
+const CONFIG: RunConfig = {
+  dialect: 'upstash',
+  features: ['LazyFetch'],
+  isKept: true,
+  isRest: false,
+  isUnknownSdk: false,
+  header: { 'X-User': ['u'] },
+  maxRetries: 3,
+  labels: ['old'],
+};
+
+const PART: RunPart = {
+  key: 100,
+  id: 'wfr_old',
+  createdAtMs: THEN,
+  url: URL,
+  callType: 'step',
+  features: ['LazyFetch'],
+};
+
+function runOf(config: Partial<RunConfig> = {}, key = 100): Run {
+  return {
+    key,
+    projectId: 1,
+    id: key === 100 ? 'wfr_old' : 'wfr_child',
+    url: key === 100 ? URL : 'https://app.example/child',
+    createdAtMs: THEN,
+    state: 'RUN_FAILED',
+    version: 1,
+    config: { ...CONFIG, ...config },
+    entries: 1,
+    messageId: 'msg_old',
+    invokers: [],
+  };
+}
+
+function messageOf(key: MessageKey, settings: Partial<MessageSettings> = {}, changes: Partial<Message> = {}): Message {
+  return {
+    key,
+    id: `msg_${key}`,
+    projectId: 1,
+    url: URL,
+    origin: 'https://app.example',
+    method: 'POST',
+    header: { 'X-Own': ['o'] },
+    body: Buffer.from(`body of ${key}`),
+    createdAtMs: THEN,
+    notBeforeMs: THEN,
+    settings: { dialect: 'upstash', maxRetries: 3, run: PART, ...settings },
+    ...changes,
+  };
+}
+
+let nextKey = 500;
+beforeEach(() => {
+  nextKey = 500;
+});
+
+/** `entries`: kind, slot, and the message where it is begun again. */
+function reviveFrom(
+  entries: readonly [EntryKind, string, Message?][],
+  override: RunOverride = {},
+  { config = {}, children = [] as Beginning[] } = {},
+): Revival<Draft> {
+  const journal = entries.map(([kind, slot], position): OutlinedEntry => {
+    return { position, kind, slot, key: 100 + position, bodyBytes: 30 };
+  });
+  const messages = new Map(entries.flatMap(([, , message], position) => (message ? [[100 + position, message]] : [])));
+  const remains: Remains = {
+    dlqId: '7-8',
+    run: runOf(config),
+    journal,
+    unfinished: new Set([...messages.keys()].filter((key) => key !== 100 || entries.length === 1)),
+    messages: new Map([[100, messageOf(100)], ...messages]),
+    children: new Map(children.map((child) => [child.run.key, child])),
+  };
+  return revive(remains, override, {
+    nowMs: NOW,
+    random: (count) => new Uint8Array(count),
+    lazyAboveBytes: 1_000,
+    nextKey: () => nextKey++,
+  });
+}
+
+function sentOf({ journal }: Revival<Draft>): Draft[] {
+  return journal.flatMap((entry) => (entry.kind === 'message' ? [entry.message] : []));
+}
+
+describe('a run that takes the place of a failed one', () => {
+  it('shares what was recorded, and makes its beginning and what is sent anew', () => {
+    const revival = reviveFrom([
+      ['initial', '0'],
+      ['step', 's1'],
+      ['step', 's2', messageOf(102)],
+    ]);
+    expect(revival.run).toMatchObject({ url: URL, createdAtMs: NOW, config: CONFIG });
+    expect(revival.run.id).toMatch(/^wfr_/);
+    expect(revival.journal.map(({ kind }) => kind)).toEqual(['record', 'shared', 'message']);
+    const [first, second, third] = revival.journal;
+    expect(first).toMatchObject({
+      record: { message: { key: 500 }, entry: { runKey: 500, kind: 'initial', slot: '0' } },
+    });
+    expect(second).toMatchObject({ key: 101, entry: { runKey: 500, kind: 'step', slot: 's1' } });
+    expect(third).toMatchObject({
+      message: {
+        message: {
+          key: 501,
+          createdAtMs: NOW,
+          notBeforeMs: NOW,
+          body: Buffer.from('body of 102'),
+          header: { 'X-Own': ['o'], 'X-User': ['u'] },
+          settings: {
+            run: { key: 500, id: revival.run.id, createdAtMs: NOW, url: URL, callType: 'step' },
+            labels: ['old'],
+          },
+        },
+        entry: { runKey: 500, kind: 'step', slot: 's2', lazyAboveBytes: 1_000 },
+      },
+    });
+  });
+
+  it('is sent its beginning when nothing else is there, as a restart has it', () => {
+    const revival = reviveFrom([['initial', '0', messageOf(100)]], { runId: 'mine', delayMs: 5_000 });
+    expect(revival.run.id).toBe('mine');
+    expect(sentOf(revival).map(({ message }) => [message.key, message.notBeforeMs])).toEqual([[500, NOW + 5_000]]);
+  });
+
+  it('has for all of its messages what the headers replace, where the trigger fixes that', () => {
+    const flowControl = { key: 'k', parallelism: 1, periodS: 1 };
+    const revival = reviveFrom(
+      [
+        ['initial', '0'],
+        ['step', 's1', messageOf(101)],
+      ],
+      {
+        maxRetries: 9,
+        labels: ['new'],
+        flowControl,
+      },
+    );
+    expect(revival.run.config).toMatchObject({ maxRetries: 9, labels: ['new'], flowControl });
+    expect(sentOf(revival)[0]?.message.settings).toMatchObject({ maxRetries: 9, labels: ['new'], flowControl });
+  });
+
+  it('replaces it in the messages that are sent, where each has its own', () => {
+    const own = messageOf(101, {
+      retryDelayExpression: '7',
+      failureCallback: { url: URL, method: 'POST', header: {} },
+    });
+    const revival = reviveFrom(
+      [
+        ['initial', '0'],
+        ['step', 's1', own],
+      ],
+      { maxRetries: 9 },
+      { config: { isKept: false } },
+    );
+    expect(sentOf(revival)[0]?.message.settings).toMatchObject({
+      maxRetries: 9,
+      retryDelayExpression: '7',
+      failureCallback: { url: URL },
+    });
+  });
+
+  it('makes a call again as it was, and its result with what the run has now', () => {
+    const callback = { url: URL, method: 'POST' as const, header: { 'X-Own': ['c'] } };
+    const call = messageOf(101, { run: { ...PART, callType: 'toCallback' }, maxRetries: 0, callback });
+    const revival = reviveFrom(
+      [
+        ['initial', '0'],
+        ['toCallback', 'c1', call],
+      ],
+      { maxRetries: 9 },
+    );
+    const [sent] = sentOf(revival);
+    expect(sent?.message.header).toEqual({ 'X-Own': ['o'] });
+    expect(sent?.message.settings).toMatchObject({
+      maxRetries: 0,
+      callback: { maxRetries: 9, header: { 'X-Own': ['c'], 'X-User': ['u'] } },
+    });
+    expect(sent?.entry?.slot).toBe('c1');
+  });
+
+  it('sleeps until the time that was meant, and no longer when that has passed', () => {
+    const at = (notBeforeMs: number) =>
+      sentOf(
+        reviveFrom([
+          ['initial', '0'],
+          ['step', 's1', messageOf(101, {}, { notBeforeMs })],
+        ]),
+      )[0]?.message.notBeforeMs;
+    expect(at(NOW + 60_000)).toBe(NOW + 60_000);
+    expect(at(NOW - 60_000)).toBe(NOW);
+  });
+
+  it('waits for the whole time again, under its own name', () => {
+    const result: ResultPart = { url: URL, header: {}, settings: { dialect: 'upstash', maxRetries: 3, run: PART } };
+    const wait = {
+      eventId: 'e',
+      timeout: '60s',
+      deadlineMs: THEN + 60_000,
+      notified: result,
+      timedOut: result,
+      headers: { 'Upstash-Workflow-Runid': ['wfr_old'], 'Upstash-Workflow-Url': [URL] },
+      timeoutHeaders: {},
+    };
+    const revival = reviveFrom([
+      ['initial', '0'],
+      ['wait', 'w1', messageOf(101, { wait })],
+    ]);
+    const entry = revival.journal[1];
+    if (entry?.kind !== 'record') throw new Error('a wait is a record');
+    expect(entry.waiter).toEqual({ eventId: 'e', deadlineMs: NOW + 60_000 });
+    expect(entry.record.entry).toEqual({ runKey: 500, kind: 'wait', slot: 'w1', bytes: 0 });
+    expect(entry.record.message.settings.wait).toMatchObject({
+      deadlineMs: NOW + 60_000,
+      notified: { header: { 'X-User': ['u'] }, settings: { run: { key: 500, id: revival.run.id } } },
+      headers: { 'Upstash-Workflow-Runid': [revival.run.id], 'Upstash-Workflow-Url': [URL] },
+    });
+  });
+
+  it('invokes a child of its own, which begins as the other one did', () => {
+    const result: ResultPart = { url: URL, header: {}, settings: { dialect: 'upstash', maxRetries: 3, run: PART } };
+    const invoke = { runKey: 300, runId: 'wfr_child', url: 'https://app.example/child', createdAtMs: THEN, result };
+    const child = runOf({ maxRetries: 1 }, 300);
+    const initial = messageOf(300, { run: { ...PART, key: 300, id: 'wfr_child', url: child.url } }, { url: child.url });
+    const revival = reviveFrom(
+      [
+        ['initial', '0'],
+        ['invoke', 'i1', messageOf(101, { invoke })],
+      ],
+      { maxRetries: 9 },
+      {
+        children: [{ run: child, initial }],
+      },
+    );
+    const [begun] = revival.children;
+    expect(begun?.run?.config.maxRetries).toBe(1);
+    expect(begun?.run?.id).not.toBe('wfr_child');
+    expect(begun?.message).toMatchObject({
+      url: child.url,
+      body: initial.body,
+      settings: { run: { key: begun?.message.key } },
+    });
+    expect(revival.journal[1]).toMatchObject({
+      kind: 'record',
+      childKey: begun?.message.key,
+      record: {
+        message: {
+          settings: {
+            invoke: { runKey: begun?.message.key, runId: begun?.run?.id, result: { settings: { run: { key: 500 } } } },
+          },
+        },
+      },
+    });
+  });
+});

@@ -1,0 +1,278 @@
+/** What an attempt's outcome makes of a message of a run, and of the run (workflow.md 10, 12.3, 13, 14.5). */
+import { describe, expect, test } from 'vitest';
+import { type Decision, decide } from '../../src/engine/decide.ts';
+import type { Claimed, FollowUp, Message, Outcome } from '../../src/engine/model.ts';
+import { failRun } from '../../src/engine/runs/failures.ts';
+import type { CallType, HeaderMap, MessageSettings, RunPart } from '../../src/protocol/settings.ts';
+import type { Run } from '../../src/workflow/model.ts';
+import { answered, claimed, message, NOW_MS } from './fixtures.ts';
+
+const URL = 'https://app.example/wf';
+const TIMED_OUT: Outcome = { kind: 'unreachable', reason: 'timeout', error: 'no answer within 5 s' };
+const REFUSED: Outcome = { kind: 'unreachable', reason: 'refused', error: 'connection refused' };
+const SDK: HeaderMap = { 'Upstash-Workflow-Sdk-Version': ['1'] };
+const AT_MS = NOW_MS + 1_000;
+
+type Settling = Extract<Decision, { kind: 'settle' }>;
+
+function part(callType: CallType, changes: Partial<RunPart> = {}): RunPart {
+  return { key: 10, id: 'wfr_a', createdAtMs: NOW_MS, url: URL, callType, features: ['LazyFetch'], ...changes };
+}
+
+function of(run: RunPart, settings: Partial<MessageSettings> = {}, retried = 0): Claimed {
+  const full = { dialect: 'upstash' as const, maxRetries: 0, run, ...settings };
+  return claimed({
+    message: message({ key: 11, url: URL, settings: full }),
+    retried,
+    journal: { position: 1, bytes: 9 },
+  });
+}
+
+function settling(of: Claimed, outcome: Outcome): Settling {
+  const decision = decide(of, outcome, AT_MS);
+  if (decision.kind !== 'settle') throw new Error(`decided to ${decision.kind}`);
+  return decision;
+}
+
+const statesOf = ({ settlement }: Settling): string[] => settlement.change.events.map(({ state }) => state);
+const jsonOf = ({ body }: FollowUp) => JSON.parse(new TextDecoder().decode(body));
+
+describe('a step', () => {
+  test('that is delivered leaves its run alone', () => {
+    const decision = settling(of(part('step')), answered(200));
+    expect(statesOf(decision)).toEqual(['DELIVERED']);
+    expect(decision.failsRun).toBeUndefined();
+  });
+
+  test('that can be retried is', () => {
+    const decision = settling(of(part('step'), { maxRetries: 1 }), answered(500));
+    expect(statesOf(decision)).toEqual(['ERROR', 'RETRY']);
+    expect(decision.failsRun).toBeUndefined();
+  });
+
+  test.for(['step', 'fromCallback', 'stepConfig'] as const)('of call type %s takes its run along', (callType) => {
+    const decision = settling(of(part(callType)), answered(500));
+    expect(decision.failsRun).toBeDefined();
+    expect(decision.settlement.change.burial).toMatchObject({ responseStatus: 500 });
+  });
+
+  test('that failed after its run was cancelled is only cancelled', () => {
+    const { changeIfCancelRequested: change } = settling(of(part('step')), answered(500)).settlement;
+    expect(change?.events.map(({ state }) => state)).toEqual(['ERROR', 'CANCELED']);
+    expect(change?.burial).toBeUndefined();
+  });
+});
+
+describe('the first message of a run', () => {
+  const first = part('step', { init: 'known', features: ['WF_DetectTrigger'] });
+
+  test('that nobody understands fails at once, with retries left', () => {
+    const decision = settling(of(first, { maxRetries: 3 }), answered(200));
+    expect(statesOf(decision)).toEqual(['ERROR', 'FAILED']);
+    expect(decision.settlement.change.events[0]?.detail).toMatchObject({
+      error: expect.stringMatching(/^detected a non-workflow destination/),
+      response: { status: 200 },
+    });
+    expect(decision.failsRun).toBeDefined();
+  });
+
+  test('that is understood is delivered', () => {
+    expect(statesOf(settling(of(first), answered(200, SDK)))).toEqual(['DELIVERED']);
+  });
+
+  test('that fails is retried like any other', () => {
+    expect(statesOf(settling(of(first, { maxRetries: 3 }), answered(500)))).toEqual(['ERROR', 'RETRY']);
+  });
+});
+
+describe('a call', () => {
+  const callback = {
+    url: URL,
+    method: 'POST' as const,
+    header: { 'Upstash-Workflow-Stepid': ['2'] },
+    maxRetries: 5,
+    features: ['InitialBody' as const],
+  };
+  const call = (maxRetries = 0, retried = 0) => of(part('toCallback'), { callback, maxRetries }, retried);
+
+  test('that is answered brings its run the answer', () => {
+    const answer: Outcome = { kind: 'answered', status: 201, header: { 'Get-Header': ['x'] }, body: Buffer.from('hi') };
+    const [result, ...others] = settling(call(), answer).follows;
+    expect(others).toEqual([]);
+    expect(result).toMatchObject({
+      url: URL,
+      header: { 'Upstash-Workflow-Stepid': ['2'], 'Content-Type': ['application/json'] },
+      entry: { runKey: 10, kind: 'fromCallback', slot: 'f11' },
+      settings: { maxRetries: 5, run: { callType: 'fromCallback', features: ['InitialBody'] } },
+    });
+    expect(result && jsonOf(result)).toMatchObject({
+      status: 201,
+      header: { 'Get-Header': ['x'] },
+      body: 'aGk=',
+      retried: 0,
+    });
+  });
+
+  test('that will be retried says nothing yet', () => {
+    expect(settling(call(1), answered(500)).follows).toEqual([]);
+  });
+
+  test.for<[string, Outcome, number]>([
+    ['an answer of failure', answered(401), 401],
+    ['a time-out', TIMED_OUT, 504],
+    ['no answer', REFUSED, 502],
+  ])('that ends with %s is a result, and no failure of the run', ([, outcome, status]) => {
+    const decision = settling(call(1, 1), outcome);
+    expect(decision.failsRun).toBeUndefined();
+    expect(decision.settlement.change.burial).toBeUndefined();
+    expect(decision.follows.map(jsonOf)).toMatchObject([{ status, retried: 1, maxRetries: 1 }]);
+  });
+
+  test('that ends before its retries are used up says that they are: clients wait for more otherwise', () => {
+    const final = answered(489, { 'Upstash-Nonretryable-Error': ['true'] });
+    expect(settling(call(3), final).follows.map(jsonOf)).toMatchObject([{ status: 489, retried: 3, maxRetries: 3 }]);
+  });
+});
+
+describe('a failure callback', () => {
+  const told = (maxRetries = 0) => of(part('failureCall'), { maxRetries });
+
+  test('that is delivered keeps what was answered', () => {
+    const { change } = settling(told(), answered(200)).settlement;
+    expect(change.failureCallback).toBe('success');
+    expect(change.events).toMatchObject([{ state: 'DELIVERED', detail: { response: { status: 200 } } }]);
+  });
+
+  test('finds no failure function', () => {
+    const none = answered(200, { 'Upstash-Workflow-Failure-Callback-Notfound': ['true'] });
+    expect(settling(told(), none).settlement.change.failureCallback).toBe('none');
+  });
+
+  test('that fails for good fails nothing else and lies in no DLQ', () => {
+    const decision = settling(told(), answered(500));
+    expect(decision.settlement.change).toMatchObject({ failureCallback: 'fail', next: { kind: 'finished' } });
+    expect(decision.settlement.change.burial).toBeUndefined();
+    expect(decision.failsRun).toBeUndefined();
+  });
+
+  test('is retried by its own settings', () => {
+    expect(statesOf(settling(told(1), answered(500)))).toEqual(['ERROR', 'RETRY']);
+  });
+});
+
+describe('a run that fails', () => {
+  const run: Run = {
+    key: 10,
+    projectId: 1,
+    id: 'wfr_a',
+    url: URL,
+    createdAtMs: NOW_MS,
+    state: 'RUN_STARTED',
+    version: 4,
+    config: {
+      dialect: 'upstash',
+      features: ['InitialBody'],
+      isKept: true,
+      isRest: false,
+      isUnknownSdk: false,
+      header: { 'X-User': ['ada'] },
+      maxRetries: 2,
+      failureCallback: { url: 'https://failed.example/f', method: 'POST', header: { 'X-Own': ['1'] } },
+    },
+    entries: 2,
+    messageId: 'msg_10',
+    invokers: [],
+  };
+  const invocation: Message = message({
+    key: 21,
+    body: Buffer.from('{"stepId":7,"stepName":"i","stepType":"Invoke"}'),
+    settings: {
+      dialect: 'upstash',
+      maxRetries: 0,
+      run: part('step', { key: 20, id: 'wfr_parent' }),
+      invoke: {
+        runKey: 10,
+        runId: 'wfr_a',
+        url: URL,
+        createdAtMs: NOW_MS,
+        result: { url: 'https://app.example/parent', header: {}, settings: { dialect: 'upstash', maxRetries: 1 } },
+      },
+    },
+  });
+
+  async function failed(of: Claimed, changes: Partial<Run> = {}): Promise<Settling> {
+    const decision = settling(of, { kind: 'answered', status: 500, header: {}, body: Buffer.from('{"error":"Boom"}') });
+    const { failsRun } = decision;
+    if (!failsRun) throw new Error('the run did not fail');
+    const store = {
+      findRun: async () => ({ ...run, ...changes }),
+      findRecords: async () => [invocation],
+      readJournal: async () => [
+        { position: 0, messageId: 'msg_10', callType: 'step' as const, body: Buffer.from('payload') },
+      ],
+    };
+    return failRun(store, of, { ...decision, failsRun });
+  }
+
+  test('ends in the change of its message, as of the version that was read', async () => {
+    const { settlement } = await failed(of(part('step')));
+    expect(settlement.change.ending).toEqual({ runKey: 10, runVersion: 4, state: 'RUN_FAILED', atMs: AT_MS });
+    expect(settlement.change.burial).toBeDefined();
+  });
+
+  test('tells its failure URL what went wrong and with which payload', async () => {
+    const [told] = (await failed(of(part('step')))).follows;
+    expect(told).toMatchObject({
+      url: 'https://failed.example/f',
+      header: {
+        'Upstash-Workflow-Is-Failure': ['true'],
+        'Upstash-Workflow-Failure-Callback': ['true'],
+        'X-Own': ['1'],
+        'X-User': ['ada'],
+      },
+      settings: { maxRetries: 0, run: { callType: 'failureCall', id: 'wfr_a' } },
+    });
+    expect(told && jsonOf(told)).toMatchObject({
+      status: 500,
+      body: Buffer.from('{"error":"Boom"}').toString('base64'),
+      sourceBody: Buffer.from('payload').toString('base64'),
+      url: URL,
+      workflowRunId: 'wfr_a',
+      workflowCreatedAt: NOW_MS,
+      dlqId: `${AT_MS}-11`,
+    });
+  });
+
+  test('shows what was delivered to libraries that do not want the payload alone', async () => {
+    const config = { ...run.config, features: [] };
+    const [told] = (await failed({ ...of(part('step')), deliveredBody: Buffer.from('[journal]') }, { config })).follows;
+    expect(told && jsonOf(told).sourceBody).toBe(Buffer.from('[journal]').toString('base64'));
+  });
+
+  test('of an older library tells whom the failing message names', async () => {
+    const { failureCallback: _own, ...config } = { ...run.config, isKept: false };
+    const failureCallback = { url: 'https://step.example/f', method: 'POST' as const, header: {} };
+    const { follows } = await failed(of(part('step'), { failureCallback }), { config });
+    expect(follows.map(({ url }) => url)).toEqual(['https://step.example/f']);
+  });
+
+  test('brings whoever invoked it the news', async () => {
+    const { follows } = await failed(of(part('step')), { invokers: [21] });
+    const result = follows.find(({ entry }) => entry !== undefined);
+    expect(result).toMatchObject({
+      url: 'https://app.example/parent',
+      entry: { runKey: 20, kind: 'step', slot: 's7' },
+    });
+    expect(result && JSON.parse(jsonOf(result).out)).toEqual({ isCanceled: false, isFailed: true });
+  });
+
+  test('had ended before: then its message is only done with', async () => {
+    const { settlement, follows } = await failed(of(part('step')), { state: 'RUN_SUCCESS' });
+    expect(settlement.change).toMatchObject({
+      next: { kind: 'finished' },
+      events: [{ state: 'ERROR' }, { state: 'CANCELED' }],
+    });
+    expect(settlement.change.ending).toBeUndefined();
+    expect(follows).toEqual([]);
+  });
+});

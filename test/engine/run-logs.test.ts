@@ -1,0 +1,83 @@
+/** Which runs are found by the state of their steps, and what is looked up to explain one. */
+import { expect, test } from 'vitest';
+import type { Clock } from '../../src/engine/ports.ts';
+import type { RunFilter, RunLogStore } from '../../src/engine/run-log-store.ts';
+import { RunLogs } from '../../src/engine/runs/logs.ts';
+import type { MessageStore, PageRequest } from '../../src/engine/stores.ts';
+import type { RunHistory } from '../../src/workflow/history.ts';
+import type { StepState } from '../../src/workflow/records.ts';
+import { IN_FLIGHT, Journal, NOW, RETRYING } from '../workflow/histories.ts';
+import { message } from './fixtures.ts';
+
+interface Asked {
+  filter: RunFilter;
+  page: PageRequest;
+}
+
+/** A store of `histories`, which remembers what it was asked. */
+function logsOver(histories: readonly RunHistory[]): { logs: RunLogs; asked: Asked[]; lookedUp: string[] } {
+  const asked: Asked[] = [];
+  const lookedUp: string[] = [];
+  const store: RunLogStore & Pick<MessageStore, 'standingOf'> = {
+    listRunEvents: () => Promise.resolve({ items: [] }),
+    listRunHistories(_projectId, filter, page) {
+      asked.push({ filter, page });
+      const from = Number(page.cursor ?? 0);
+      const items = histories.slice(from, from + page.count);
+      const next = from + items.length;
+      return Promise.resolve(next < histories.length ? { items, cursor: String(next) } : { items });
+    },
+    standingOf(_projectId, id) {
+      lookedUp.push(id);
+      const standing = { kind: 'waiting', dueAtMs: NOW + 5 } as const;
+      return Promise.resolve({ message: { ...message(), id }, retried: 1, cancelRequested: false, standing });
+    },
+  };
+  const clock: Pick<Clock, 'nowMs'> = { nowMs: () => NOW };
+  return { logs: new RunLogs(store, clock as Clock), asked, lookedUp };
+}
+
+const retried = (): RunHistory => new Journal().initial(RETRYING).history();
+const going = (): RunHistory => new Journal().initial(IN_FLIGHT).history();
+
+test('without a state of steps the page is that of the store', async () => {
+  const { logs, asked } = logsOver([retried(), going()]);
+  const page = await logs.listRuns(1, { runId: ['wfr_a'] }, { count: 1, order: 'latestFirst' });
+  expect(page).toMatchObject({ items: [{ run: { id: 'wfr_a' } }], cursor: '1' });
+  expect(asked).toEqual([{ filter: { runId: ['wfr_a'] }, page: { count: 1, order: 'latestFirst' } }]);
+});
+
+test('runs with a step in a state are looked for until the page is full', async () => {
+  const { logs } = logsOver([going(), going(), retried(), going(), retried(), retried()]);
+  const filter: { stepState: StepState[] } = { stepState: ['STEP_RETRY'] };
+  const first = await logs.listRuns(1, filter, { count: 2, order: 'latestFirst' });
+  expect(first.items).toHaveLength(2);
+  expect(first.cursor).toBe('5');
+  const last = await logs.listRuns(1, filter, { count: 2, order: 'latestFirst', cursor: '5' });
+  expect(last.items).toHaveLength(1);
+  expect(last).not.toHaveProperty('cursor');
+});
+
+test('a search that finds nothing ends with a cursor before it has looked at very many runs', async () => {
+  const { logs } = logsOver(Array.from({ length: 1_000 }, going));
+  const page = await logs.listRuns(1, { stepState: ['STEP_RETRY'] }, { count: 10, order: 'latestFirst' });
+  expect(page).toEqual({ items: [], cursor: '200' });
+});
+
+test.for<[stepState: StepState[], asked: RunFilter]>([
+  [['STEP_RETRY'], { state: ['RUN_STARTED'] }],
+  [['STEP_FAILED', 'STEP_RETRY'], { state: ['RUN_FAILED', 'RUN_STARTED'] }],
+  [['STEP_SUCCESS', 'STEP_RETRY'], {}],
+])('for steps in %j only such runs are read as can have one', async ([stepState, expected]) => {
+  const { logs, asked } = logsOver([going()]);
+  await logs.listRuns(1, { stepState }, { count: 10, order: 'latestFirst' });
+  expect(asked.map(({ filter }) => filter)).toEqual([expected]);
+});
+
+test('a run is explained by its active incarnation, with where its messages stand', async () => {
+  const { logs, asked, lookedUp } = logsOver([new Journal().initial().step(1, {}, RETRYING).history()]);
+  expect(await logs.explainRun(1, 'wfr_a')).toMatchObject({ reason: 'retrying', messageId: 'msg_2', dueAtMs: NOW + 5 });
+  expect(asked[0]?.filter).toEqual({ runId: ['wfr_a'], state: ['RUN_STARTED'] });
+  expect(lookedUp).toEqual(['msg_2']);
+  expect(await logsOver([]).logs.explainRun(1, 'wfr_a')).toBeUndefined();
+});

@@ -1,0 +1,502 @@
+/** Waits, notifications and time-outs against a store that others change between what is read and what is saved. */
+import { describe, expect, test } from 'vitest';
+import { WaiterLoop } from '../../src/engine/loops/waiters.ts';
+import type { FollowUp, NewMessage } from '../../src/engine/model.ts';
+import { Numbers } from '../../src/engine/numbers.ts';
+import { type Places, place } from '../../src/engine/placement.ts';
+import type { Notified, WaitCommand } from '../../src/engine/run-commands.ts';
+import type { Mail, NewWaiter, Waiter, WaiterStore, Waiting } from '../../src/engine/run-stores.ts';
+import { ActiveRuns } from '../../src/engine/runs/active-runs.ts';
+import { draftOfFollowUp } from '../../src/engine/runs/entries.ts';
+import { RunWaits } from '../../src/engine/runs/waits.ts';
+import type { Saved } from '../../src/engine/stores.ts';
+import { mintMessageId } from '../../src/protocol/ids.ts';
+import { SeededRandom } from '../../src/testing/seeded-random.ts';
+import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
+import type { Run } from '../../src/workflow/model.ts';
+import { NOW_MS } from './fixtures.ts';
+
+const PROJECT = 1;
+const EVENT = 'e';
+const DAY_MS = 86_400_000;
+const NOTHING = new Uint8Array();
+
+function run(key: number): Run {
+  return {
+    key,
+    projectId: PROJECT,
+    id: `wfr_${key}`,
+    url: 'https://a.example/wf',
+    createdAtMs: NOW_MS,
+    state: 'RUN_STARTED',
+    version: 1,
+    config: {
+      dialect: 'upstash',
+      features: [],
+      isKept: true,
+      isRest: false,
+      isUnknownSdk: false,
+      header: { 'X-User': ['u'] },
+      maxRetries: 7,
+    },
+    entries: 1,
+    messageId: `msg_${key}`,
+    invokers: [],
+  };
+}
+
+/** Journals as lists of slots, waiters and mail, with the answers that the interface promises. */
+class MemoryStore implements WaiterStore {
+  readonly runs = new Map<string, Run>();
+  readonly slots = new Map<string, string>();
+  readonly results: NewMessage[] = [];
+  waiters: Waiter[] = [];
+  mail: (Mail & { runKey: number; eventId: string })[] = [];
+  readonly calls: string[] = [];
+  /** Runs once, before the next call of that name. */
+  before: { [name: string]: () => void | Promise<void> } = {};
+
+  add(one: Run): Run {
+    this.runs.set(one.id, one);
+    return one;
+  }
+
+  /** As the end of a run does it. */
+  end(one: Run): void {
+    this.runs.delete(one.id);
+    this.waiters = this.waiters.filter(({ record }) => record.settings.run?.key !== one.key);
+    this.mail = this.mail.filter(({ runKey }) => runKey !== one.key);
+  }
+
+  async findActiveRun(_projectId: number, id: string): Promise<Run | undefined> {
+    await this.#called('findActiveRun');
+    return this.runs.get(id);
+  }
+
+  async nextMail(runKey: number, eventId: string): Promise<Mail | undefined> {
+    await this.#called('nextMail');
+    return this.#mailFor(runKey, eventId);
+  }
+
+  async addWaiter(
+    { record: { message, entry }, eventId, deadlineMs }: NewWaiter,
+    taken: { mailKey: number; result: NewMessage } | undefined,
+  ): Promise<Waiting> {
+    await this.#called('addWaiter');
+    const active = [...this.runs.values()].find(({ key }) => key === entry.runKey);
+    if (!active) return { kind: 'over' };
+    const present = this.slots.get(`${entry.runKey} ${entry.slot}`);
+    if (present !== undefined) return { kind: 'duplicate', messageId: present };
+    if (entry.runVersion !== active.version) return { kind: 'changed' };
+    if (this.#mailFor(entry.runKey, eventId)?.key !== taken?.mailKey) return { kind: 'changed' };
+    this.slots.set(`${entry.runKey} ${entry.slot}`, message.id);
+    if (!taken) {
+      this.waiters.push({ eventId, deadlineMs, record: message });
+      return { kind: 'registered' };
+    }
+    this.mail = this.mail.filter(({ key }) => key !== taken.mailKey);
+    return { kind: 'answered', saved: this.#save(taken.result) };
+  }
+
+  async listWaiters(
+    _projectId: number,
+    eventId: string,
+    { runKey, afterKey = -1, count }: { runKey?: number; afterKey?: number; count: number },
+  ): Promise<Waiter[]> {
+    await this.#called('listWaiters');
+    const isMeant = ({ record }: Waiter): boolean => runKey === undefined || record.settings.run?.key === runKey;
+    return this.waiters
+      .filter((waiter) => waiter.eventId === eventId && waiter.record.key > afterKey && isMeant(waiter))
+      .slice(0, count);
+  }
+
+  async resolveWaiters(resolutions: { waiterKey: number; result: NewMessage }[]): Promise<(Saved | 'gone')[]> {
+    await this.#called('resolveWaiters');
+    return resolutions.map(({ waiterKey, result }) => {
+      if (!this.waiters.some(({ record }) => record.key === waiterKey)) return 'gone';
+      this.waiters = this.waiters.filter(({ record }) => record.key !== waiterKey);
+      return this.#save(result);
+    });
+  }
+
+  async saveMail(
+    _projectId: number,
+    runKey: number,
+    eventId: string,
+    mail: Mail,
+    mailMax: number,
+  ): Promise<'saved' | 'over' | 'waited' | 'tooMuch'> {
+    await this.#called('saveMail');
+    if (![...this.runs.values()].some(({ key }) => key === runKey)) return 'over';
+    if (this.waiters.some((waiter) => waiter.eventId === eventId && waiter.record.settings.run?.key === runKey)) {
+      return 'waited';
+    }
+    if (this.mail.length >= mailMax) return 'tooMuch';
+    this.mail.push({ ...mail, runKey, eventId });
+    return 'saved';
+  }
+
+  async dueWaiters({ nowMs, limit }: { nowMs: number; limit: number }) {
+    await this.#called('dueWaiters');
+    const byDeadline = this.waiters.toSorted((a, b) => a.deadlineMs - b.deadlineMs);
+    const due = byDeadline.filter(({ deadlineMs }) => deadlineMs <= nowMs).slice(0, limit);
+    return { due, nextAtMs: due.length > 0 ? undefined : byDeadline[0]?.deadlineMs };
+  }
+
+  #mailFor(runKey: number, eventId: string): Mail | undefined {
+    const found = this.mail.find((mail) => mail.runKey === runKey && mail.eventId === eventId);
+    return found && { key: found.key, body: found.body };
+  }
+
+  #save(result: NewMessage): Saved {
+    const { runKey, slot } = result.entry ?? { runKey: 0, slot: '' };
+    if (this.slots.has(`${runKey} ${slot}`)) return { standing: 'dropped' };
+    this.slots.set(`${runKey} ${slot}`, result.message.id);
+    this.results.push(result);
+    return { standing: result.standing.kind, journal: { position: this.slots.size, bytes: 1 } };
+  }
+
+  async #called(name: string): Promise<void> {
+    this.calls.push(name);
+    const action = this.before[name];
+    delete this.before[name];
+    await action?.();
+  }
+}
+
+class Bench {
+  readonly clock = new SimulatedClock(NOW_MS);
+  readonly store = new MemoryStore();
+  readonly waits: RunWaits;
+  readonly loop: WaiterLoop;
+  /** Places that are reserved and neither used nor given back. */
+  reserved = 0;
+
+  constructor() {
+    let next = 1_000;
+    const reserveNumbers = (count: number): Promise<number> => {
+      next += count;
+      return Promise.resolve(next - count);
+    };
+    const numbers = new Numbers({ reserveNumbers });
+    const randomness = new SeededRandom(1);
+    const places: Places = {
+      tryReserve: () => {
+        this.reserved += 1;
+        return 'reserved';
+      },
+      giveBack: () => {
+        this.reserved -= 1;
+      },
+      start: () => {
+        this.reserved -= 1;
+      },
+      noteDue: () => {},
+      noteParked: () => {},
+    };
+    const placeFollowUps = async (follows: FollowUp[]): Promise<NewMessage[]> => {
+      const firstKey = await numbers.take(2 * follows.length);
+      return follows.map((followUp, index) => {
+        const key = firstKey + index;
+        const identity = { key, id: mintMessageId(key, (count) => randomness.bytes(count)) };
+        return place(draftOfFollowUp(followUp, identity, 1_000), key + follows.length, places);
+      });
+    };
+    const { store, clock } = this;
+    const log = { info: () => {}, warn: () => {}, error: () => {} };
+    this.loop = new WaiterLoop({ store, clock, log, places, placeFollowUps });
+    this.waits = new RunWaits({
+      ...{ store, clock, places, placeFollowUps, numbers, randomness },
+      active: new ActiveRuns(store),
+      noteDeadline: (atMs) => this.loop.noteDeadline(atMs),
+    });
+    this.loop.wake();
+  }
+
+  wait(of: Run, stepId = 1, changes: Partial<WaitCommand> = {}): Promise<{ messageId: string; deduplicated: boolean }> {
+    const part = (url: string) => ({
+      url,
+      header: { 'X-Own': ['o'] },
+      settings: { dialect: 'upstash' as const, maxRetries: 3 },
+    });
+    return this.waits.wait(PROJECT, {
+      runId: of.id,
+      eventId: EVENT,
+      timeout: '1d',
+      timeoutMs: DAY_MS,
+      step: Buffer.from(JSON.stringify({ stepId, stepName: 'w', stepType: 'Wait', concurrent: 1 })),
+      stepId,
+      features: ['LazyFetch'],
+      notified: part('https://a.example/wf'),
+      timedOut: part('https://a.example/late'),
+      headers: {},
+      timeoutHeaders: {},
+      ...changes,
+    });
+  }
+
+  async notify(event = 'data'): Promise<Notified[]> {
+    const all: Notified[] = [];
+    await this.waits.notify(PROJECT, EVENT, Buffer.from(event), (piece) => all.push(...piece));
+    return all;
+  }
+
+  notifyRun(of: Run, event = 'data', oldestOnly = false): Promise<Notified | undefined> {
+    return this.waits.notifyRun(PROJECT, of.id, EVENT, Buffer.from(event), { oldestOnly });
+  }
+
+  /** What was told to whom: `<run> <slot>: <event>`, `late` after a time-out. */
+  told(): string[] {
+    return this.store.results.map(({ message, entry }) => {
+      const { out, waitTimeout } = JSON.parse(Buffer.from(message.body).toString()) as Record<string, unknown>;
+      const event = waitTimeout === true ? 'late' : Buffer.from(String(out ?? ''), 'base64').toString();
+      return `${message.settings.run?.id} ${entry?.slot}: ${event}`;
+    });
+  }
+}
+
+describe('a wait', () => {
+  test('is registered with what its run fixed, and ends with the event', async () => {
+    const bench = new Bench();
+    const one = bench.store.add(run(1));
+    const { messageId, deduplicated } = await bench.wait(one);
+    expect(deduplicated).toBe(false);
+    expect(bench.store.waiters).toMatchObject([
+      { eventId: EVENT, deadlineMs: NOW_MS + DAY_MS, record: { id: messageId } },
+    ]);
+    const [notified] = await bench.notify();
+    expect(notified).toMatchObject({ runId: 'wfr_1', runCreatedAtMs: NOW_MS, waiter: { record: { id: messageId } } });
+    const [result] = bench.store.results;
+    expect(result?.message).toMatchObject({
+      id: notified?.messageId,
+      url: 'https://a.example/wf',
+      method: 'POST',
+      header: { 'X-Own': ['o'], 'X-User': ['u'], 'Content-Type': ['application/json'] },
+      settings: { maxRetries: 7, run: { key: 1, id: 'wfr_1', callType: 'step', features: ['LazyFetch'] } },
+    });
+    expect(result?.entry).toMatchObject({ runKey: 1, kind: 'step', slot: 's1', lazyAboveBytes: 1_000 });
+    expect(bench.reserved).toBe(0);
+  });
+
+  test('of a run that is over, was never there, or began at another time, is refused as libraries know it', async () => {
+    const bench = new Bench();
+    const one = bench.store.add(run(1));
+    const text = 'failed to publish to url: can not append to a a cancelled workflow';
+    await expect(bench.wait(run(2))).rejects.toMatchObject({ status: 400, message: text });
+    await expect(bench.wait(one, 1, { createdAtMs: NOW_MS - 1 })).rejects.toMatchObject({ status: 400, message: text });
+    await bench.wait(one);
+    bench.store.end(one); // while the engine remembers it
+    await expect(bench.wait(one, 2)).rejects.toMatchObject({ status: 400, message: text });
+    bench.store.add(one);
+    bench.store.before['addWaiter'] = () => bench.store.end(one);
+    await expect(bench.wait(one, 3)).rejects.toMatchObject({ status: 400, message: text });
+  });
+
+  test('is registered once for its step, and is not when it has ended already', async () => {
+    const bench = new Bench();
+    const one = bench.store.add(run(1));
+    const first = await bench.wait(one);
+    expect(await bench.wait(one)).toEqual({ ...first, deduplicated: true });
+    await bench.notify();
+    expect(await bench.wait(one)).toEqual({ ...first, deduplicated: true });
+    expect(bench.store.waiters).toEqual([]);
+  });
+
+  test('is made anew when its run has changed since it was read', async () => {
+    const bench = new Bench();
+    const one = bench.store.add(run(1));
+    await bench.wait(one, 1);
+    bench.store.add({ ...one, version: 2, config: { ...one.config, maxRetries: 9 } });
+    await bench.wait(one, 2);
+    expect(bench.store.waiters.map(({ record }) => record.settings.maxRetries)).toEqual([7, 9]);
+  });
+
+  test('ends at once with what was saved for it, first in, first out', async () => {
+    const bench = new Bench();
+    const one = bench.store.add(run(1));
+    expect(await bench.notifyRun(one, 'first')).toEqual({ runId: 'wfr_1', runCreatedAtMs: NOW_MS });
+    await bench.notifyRun(one, 'second');
+    for (const stepId of [1, 2, 3]) await bench.wait(one, stepId);
+    expect(bench.told()).toEqual(['wfr_1 s1: first', 'wfr_1 s2: second']);
+    expect(bench.store.waiters).toHaveLength(1);
+    expect(bench.reserved).toBe(0);
+  });
+
+  test('finds a notification that comes between its look into the mail and its registration', async () => {
+    const bench = new Bench();
+    const one = bench.store.add(run(1));
+    bench.store.before['addWaiter'] = async () => {
+      await bench.notifyRun(one);
+    };
+    await bench.wait(one);
+    expect(bench.told()).toEqual(['wfr_1 s1: data']);
+    expect([bench.store.waiters, bench.store.mail]).toEqual([[], []]);
+  });
+
+  test('does without mail that another wait of its run has taken meanwhile', async () => {
+    const bench = new Bench();
+    const one = bench.store.add(run(1));
+    await bench.notifyRun(one);
+    bench.store.before['addWaiter'] = async () => {
+      await bench.wait(one, 2);
+    };
+    await bench.wait(one, 1);
+    expect(bench.told()).toEqual(['wfr_1 s2: data']);
+    expect(bench.store.waiters).toHaveLength(1);
+    expect(bench.reserved).toBe(0);
+  });
+});
+
+describe('a notification', () => {
+  test('wakes all that wait for the event, and is lost when nobody does', async () => {
+    const bench = new Bench();
+    expect(await bench.notify()).toEqual([]);
+    const [one, two] = [bench.store.add(run(1)), bench.store.add(run(2))];
+    await bench.wait(one);
+    await bench.wait(two);
+    await bench.wait(two, 2, { eventId: 'other' });
+    expect((await bench.notify()).map(({ runId }) => runId)).toEqual(['wfr_1', 'wfr_2']);
+    expect(bench.store.waiters).toHaveLength(1);
+    expect(await bench.notify()).toEqual([]);
+  });
+
+  test('wakes any number of waiters in pieces, and only those that waited when it came', async () => {
+    const bench = new Bench();
+    for (let key = 1; key <= 450; key += 1) await bench.wait(bench.store.add(run(key)));
+    bench.store.calls.length = 0;
+    // Each that is woken waits for the same event again, before the next piece is read.
+    const { resolveWaiters } = bench.store;
+    bench.store.resolveWaiters = async (resolutions) => {
+      const answers = await resolveWaiters.call(bench.store, resolutions);
+      for (const { result } of resolutions) await bench.wait(run(result.entry?.runKey ?? 0), 2);
+      return answers;
+    };
+    expect(await bench.notify()).toHaveLength(450);
+    expect(bench.store.calls.filter((name) => name === 'resolveWaiters')).toHaveLength(3);
+    expect(bench.store.waiters).toHaveLength(450);
+  });
+
+  test('writes a large event for few waiters at a time', async () => {
+    const bench = new Bench();
+    for (let key = 1; key <= 9; key += 1) await bench.wait(bench.store.add(run(key)));
+    bench.store.calls.length = 0;
+    await bench.notify('x'.repeat(1024 * 1024));
+    expect(bench.store.calls.filter((name) => name === 'resolveWaiters')).toHaveLength(3);
+    expect(bench.store.results).toHaveLength(9);
+  });
+
+  test('of one run wakes all its waiters for the event, or only the oldest', async () => {
+    const bench = new Bench();
+    const [one, two] = [bench.store.add(run(1)), bench.store.add(run(2))];
+    await bench.wait(two);
+    for (const stepId of [1, 2, 3]) await bench.wait(one, stepId);
+    const answer = await bench.notifyRun(one, 'oldest', true);
+    expect(answer?.messageId).toBe(bench.store.results[0]?.message.id);
+    await bench.notifyRun(one, 'all');
+    expect(bench.told()).toEqual(['wfr_1 s1: oldest', 'wfr_1 s2: all', 'wfr_1 s3: all']);
+    expect(bench.store.waiters).toHaveLength(1);
+  });
+
+  test('of a run that is over finds nobody', async () => {
+    const bench = new Bench();
+    const one = bench.store.add(run(1));
+    bench.store.before['saveMail'] = () => bench.store.end(one);
+    expect(await bench.notifyRun(one)).toBeUndefined();
+    expect(await bench.notifyRun(run(2))).toBeUndefined();
+  });
+
+  test('is not saved beside a waiter that was registered meanwhile, but wakes it', async () => {
+    const bench = new Bench();
+    const one = bench.store.add(run(1));
+    bench.store.before['saveMail'] = async () => {
+      await bench.wait(one);
+    };
+    expect(await bench.notifyRun(one)).toHaveProperty('messageId');
+    expect(bench.told()).toEqual(['wfr_1 s1: data']);
+    expect(bench.store.mail).toEqual([]);
+  });
+
+  test('is saved for the next wait when another came first to the waiter that it found', async () => {
+    const bench = new Bench();
+    const one = bench.store.add(run(1));
+    await bench.wait(one);
+    bench.store.before['resolveWaiters'] = async () => {
+      await bench.notifyRun(one, 'first');
+    };
+    await bench.notifyRun(one, 'second');
+    await bench.wait(one, 2);
+    expect(bench.told()).toEqual(['wfr_1 s1: first', 'wfr_1 s2: second']);
+    expect(bench.reserved).toBe(0);
+  });
+
+  test('is refused when too many are saved for a run already', async () => {
+    const bench = new Bench();
+    const one = bench.store.add(run(1));
+    for (let sent = 0; sent < 1_000; sent += 1) await bench.notifyRun(one);
+    await expect(bench.notifyRun(one)).rejects.toMatchObject({ status: 412 });
+    await bench.wait(one);
+    expect(await bench.notifyRun(one)).toBeDefined();
+  });
+});
+
+describe('a time-out', () => {
+  test('ends a wait at its deadline, elsewhere and without an event, and asks the store nothing before', async () => {
+    const bench = new Bench();
+    const one = bench.store.add(run(1));
+    await bench.clock.settled();
+    await bench.wait(one);
+    await bench.clock.settled();
+    const calls = bench.store.calls.length;
+    await bench.clock.advanceBy(DAY_MS - 1);
+    expect(bench.store.calls.length).toBeLessThanOrEqual(calls + 1);
+    expect(bench.told()).toEqual([]);
+    await bench.clock.advanceBy(1);
+    expect(bench.told()).toEqual(['wfr_1 s1: late']);
+    expect(bench.store.results[0]?.message.url).toBe('https://a.example/late');
+    expect(await bench.notify()).toEqual([]);
+  });
+
+  test('may have a body of its own', async () => {
+    const bench = new Bench();
+    await bench.wait(bench.store.add(run(1)), 1, { timeoutBody: Buffer.from('{"own":1}').toString('base64') });
+    await bench.clock.advanceBy(DAY_MS);
+    expect(Buffer.from(bench.store.results[0]?.message.body ?? NOTHING).toString()).toBe('{"own":1}');
+  });
+
+  test.each([
+    ['the notification', 'resolveWaiters', ['wfr_1 s1: data']],
+    ['the time-out', 'listWaiters', ['wfr_1 s1: late']],
+  ])('and a notification at the same moment make one entry: %s came first', async (_first, _call, told) => {
+    const bench = new Bench();
+    await bench.wait(bench.store.add(run(1)));
+    if (told[0]?.endsWith('data')) {
+      bench.store.before['resolveWaiters'] = async () => {
+        await bench.notify();
+      };
+      await bench.clock.advanceBy(DAY_MS);
+    } else {
+      bench.store.before['resolveWaiters'] = () => bench.clock.advanceBy(DAY_MS);
+      expect(await bench.notify()).toEqual([]);
+    }
+    expect(bench.told()).toEqual(told);
+    expect(bench.reserved).toBe(0);
+  });
+
+  test('of many waits at once goes on until all have ended', async () => {
+    const bench = new Bench();
+    for (let key = 1; key <= 450; key += 1) await bench.wait(bench.store.add(run(key)));
+    await bench.clock.advanceBy(DAY_MS);
+    expect(bench.told()).toHaveLength(450);
+  });
+});
+
+test('the end of a run leaves nobody to be woken', async () => {
+  const bench = new Bench();
+  const one = bench.store.add(run(1));
+  await bench.wait(one);
+  bench.store.before['resolveWaiters'] = () => bench.store.end(one);
+  expect(await bench.notify()).toEqual([]);
+  await bench.clock.advanceBy(DAY_MS);
+  expect(bench.told()).toEqual([]);
+  expect(bench.reserved).toBe(0);
+});

@@ -1,0 +1,318 @@
+/** Were journals kept, runs ended once, and programs carried out as they are written? */
+import type { Message, MessageId } from '../../src/engine/model.ts';
+import type { Attempt } from '../../src/testing/simulated-network.ts';
+import { checkAttempts } from './checks.ts';
+import { groupBy } from './group-by.ts';
+import { type History, historiesOf } from './histories.ts';
+import { calledBody } from './workflow-endpoint.ts';
+import { checkInvocations } from './workflow-invoke-checks.ts';
+import {
+  type DeliveredEntry,
+  deliveryOf,
+  outcomeOf,
+  type payloadOf,
+  type RecordedStep,
+  readEntries,
+  textOf,
+} from './workflow-library.ts';
+import type { WorkflowNotes } from './workflow-notes.ts';
+import { type ProgramLibrary, type Step, stepsOf } from './workflow-programs.ts';
+import { checkRevivals } from './workflow-revival-checks.ts';
+import { type Entry, messageLogs, ownEntries, type RunStory, runStories, shownEntries } from './workflow-stories.ts';
+import { checkWaits } from './workflow-wait-checks.ts';
+import type { World } from './world.ts';
+
+export interface WorkflowEvidence {
+  world: World;
+  notes: WorkflowNotes;
+  programs: ProgramLibrary;
+  stories: RunStory[];
+  storyByKey: Map<number, RunStory>;
+  /** Of all messages of runs. */
+  histories: Map<MessageId, History>;
+  attemptsById: Map<MessageId, Attempt[]>;
+}
+
+export async function checkWorkflows(world: World, notes: WorkflowNotes, programs: ProgramLibrary): Promise<void> {
+  const stories = await runStories(world);
+  const evidence: WorkflowEvidence = {
+    world,
+    notes,
+    programs,
+    stories,
+    storyByKey: new Map(stories.map((story) => [story.key, story])),
+    histories: historiesOf(await messageLogs(world)),
+    attemptsById: groupBy(world.network.attempts, ({ messageId }) => messageId),
+  };
+  for (const story of stories) {
+    checkCounts(evidence, story);
+    checkOnce(evidence, story);
+    checkEnd(evidence, story);
+    checkFailure(evidence, story);
+    checkResult(evidence, story);
+  }
+  checkMessages(evidence);
+  checkAttempts(evidence);
+  checkDelivered(evidence);
+  checkHeaders(evidence);
+  checkAcknowledged(evidence);
+  checkIds(evidence);
+  checkWaits(evidence);
+  checkInvocations(evidence);
+  await checkRevivals(evidence);
+  await checkRemains(world);
+}
+
+/** P3: journal, log and the row of the run tell of the same. */
+function checkCounts({ world }: WorkflowEvidence, story: RunStory): void {
+  const { entries, entryCount, happenings, id } = story;
+  const isContiguous = entries.every(({ position }, index) => position === index);
+  if (!isContiguous || entryCount !== entries.length) {
+    world.violate('P3', `run ${id} says ${entryCount} of ${entries.length} entries`);
+  }
+  const pairs = [
+    ['WAITER_ADDED', ownEntries(story, 'wait').length],
+    ['INVOKED', ownEntries(story, 'invoke').length],
+    ['RUN_STARTED', 1],
+  ] as const;
+  for (const [state, expected] of pairs) {
+    const count = happenings.filter((happening) => happening.state === state).length;
+    if (count !== expected) world.violate('P3', `run ${id} has ${count} times ${state}, not ${expected}`);
+  }
+}
+
+/** P8: each thing that a step can do is in the journal once, whatever its entry is called there. */
+function checkOnce({ world }: WorkflowEvidence, { id, entries }: RunStory): void {
+  for (const [name, same] of groupBy(entries, nameOf)) {
+    if (same.length > 1) world.violate('P8', `run ${id} has ${same.length} times ${name}`, same[1]?.message.id);
+  }
+}
+
+/** What an entry records. */
+function nameOf({ kind, message: { body, settings } }: Entry): string {
+  if (kind === 'initial') return kind;
+  if (kind === 'fromCallback') return `an answer of ${(JSON.parse(textOf(body)) as CalledMessage).sourceMessageId}`;
+  if (kind === 'toCallback') return `a call of step ${settings.callback?.header['Upstash-Workflow-Stepid']?.[0]}`;
+  const { stepId, targetStep = 0 } = JSON.parse(textOf(body)) as RecordedStep;
+  return stepId === 0 ? `the plan of step ${targetStep}` : `the ${kind} of step ${stepId}`;
+}
+
+interface CalledMessage {
+  sourceMessageId: MessageId;
+}
+
+/** P14: each run ends. P2: once, as somebody asked for it, and nothing of it goes out afterwards. */
+function checkEnd(evidence: WorkflowEvidence, story: RunStory): void {
+  const { world, notes } = evidence;
+  const { id, state, end, happenings, entries } = story;
+  const ends = happenings.filter(
+    (happening) => happening.state.startsWith('RUN_') && happening.state !== 'RUN_STARTED',
+  );
+  if (state === 'RUN_STARTED' || !end) return world.violate('P14', `run ${id} never ends`, entries.at(-1)?.message.id);
+  if (ends.length > 1 || end.state !== state) {
+    world.violate('P2', `run ${id} ends as ${ends.map((each) => each.state)}, and is ${state}`);
+  }
+  const failureCalls = new Set(
+    [...evidence.histories.values()].filter(isFailureCall).map(({ message }) => message.key),
+  );
+  for (const happening of happenings) {
+    const isOpen = happening.state === 'CREATED' || happening.state === 'ACTIVE';
+    if (isOpen && happening.seq > end.seq && !failureCalls.has(happening.key)) {
+      world.violate('P2', `${happening.state} after the end of run ${id}`, idOf(story, happening.key));
+    }
+  }
+  const kind = state === 'RUN_SUCCESS' ? 'complete' : state === 'RUN_CANCELED' ? 'cancel' : undefined;
+  const isAsked = notes.endings.some(
+    (ending) =>
+      ending.kind === kind && ending.runId === id && (ending.createdAtMs ?? story.createdAtMs) === story.createdAtMs,
+  );
+  if (kind && !isAsked) world.violate('P2', `run ${id} ended as ${state}, and nobody asked for it`);
+}
+
+function isFailureCall({ message }: History): boolean {
+  return message.settings.run?.callType === 'failureCall';
+}
+
+function idOf({ entries }: RunStory, key: number): MessageId | undefined {
+  return entries.find(({ message }) => message.key === key)?.message.id;
+}
+
+/** P3: a run that fails does so with a message that failed for good, and tells of it once. */
+function checkFailure({ world, histories }: WorkflowEvidence, { key, id, state, failureKey }: RunStory): void {
+  const messages = [...histories.values()].filter(({ message }) => message.settings.run?.key === key);
+  const dead = messages.filter((history) => !isFailureCall(history) && isFatal(history));
+  const told = messages.filter(isFailureCall);
+  const expected = state === 'RUN_FAILED' ? 1 : 0;
+  if (dead.length !== expected) world.violate('P3', `run ${id} is ${state}, with ${dead.length} messages that failed`);
+  if (told.length !== expected) world.violate('P3', `run ${id} is ${state}, and tells of it ${told.length} times`);
+  if (told[0] && told[0].message.key !== failureKey) world.violate('P3', `run ${id} does not know whom it tells`);
+}
+
+/** A call that fails is a result like any other. */
+function isFatal({ message, letters }: History): boolean {
+  return letters.endsWith('F') && message.settings.run?.callType !== 'toCallback';
+}
+
+/** P8, P17: what the program computed is what it computes without failures, of the results that are in the journal. */
+function checkResult(evidence: WorkflowEvidence, story: RunStory): void {
+  const { world, programs } = evidence;
+  const { id, state, response, entries } = story;
+  const initial = entries[0];
+  if (!initial) return;
+  const program = programs.find((JSON.parse(textOf(initial.message.body)) as ReturnType<typeof payloadOf>).program);
+  const outcomes: string[] = [];
+  for (const { step, stepId } of stepsOf(program)) {
+    const entry = story.entryBySlot.get(`s${stepId}`);
+    if (!entry) continue;
+    const recorded = JSON.parse(textOf(entry.message.body)) as RecordedStep;
+    outcomes.push(outcomeOf(recorded));
+    const reason = contradiction(step, recorded);
+    if (reason) world.violate('P17', `step ${stepId} of run ${id} ${reason}`, entry.message.id);
+  }
+  if (state !== 'RUN_SUCCESS') return;
+  if (outcomes.length !== stepsOf(program).length) world.violate('P17', `run ${id} ended before its last step`);
+  if (program.end !== 'returns') world.violate('P17', `run ${id} succeeded, though its program ${program.end}`);
+  if (response !== JSON.stringify(outcomes)) {
+    world.violate('P8', `run ${id} went on from other results than its journal has`, entries.at(-1)?.message.id);
+  }
+}
+
+/** In what a recorded step differs from what the program makes of it without failures. */
+function contradiction(step: Step, { stepType, out = '' }: RecordedStep): string | undefined {
+  switch (step.kind) {
+    case 'run': {
+      const { value } = JSON.parse(out) as { value: number };
+      return stepType === 'Run' && value === step.value ? undefined : `has ${value}, not ${step.value}`;
+    }
+    case 'call': {
+      const { status, body } = JSON.parse(out) as { status: number; body: string };
+      const isFine = step.failures <= (step.failsBy === 'refusal' ? 0 : step.retries);
+      const expected = isFine ? 200 : { error: 500, refusal: 489, silence: 504 }[step.failsBy];
+      if (status !== expected) return `has status ${status}, not ${expected}`;
+      return isFine && body !== textOf(calledBody(step.padding)) ? `has the answer ${body}` : undefined;
+    }
+    case 'sleep':
+      return stepType === 'SleepFor' ? undefined : `is a ${stepType}`;
+    case 'notify':
+      return stepType === 'Notify' ? undefined : `is a ${stepType}`;
+    case 'wait':
+      return stepType === 'Wait' ? undefined : `is a ${stepType}`;
+    case 'invoke':
+      return stepType === 'Invoke' ? undefined : `is a ${stepType}`;
+  }
+}
+
+/** As for other messages, but that the end of a run also cancels what nobody asked to cancel. */
+const LEGAL = /^C(A+ER)*(A*Q?X|A+D|A+EF|A+Q?(D|EF|EX|X))$/;
+
+/** P2: each message ends once, and P8: it is in the journal of its run. */
+function checkMessages({ world, histories, storyByKey }: WorkflowEvidence): void {
+  for (const history of histories.values()) {
+    const { message, letters } = history;
+    if (!LEGAL.test(letters)) world.violate('P2', `the logs tell of ${letters}`, message.id);
+    if (isFailureCall(history)) continue;
+    const story = storyByKey.get(message.settings.run?.key ?? 0);
+    if (!story?.entries.some((entry) => entry.message.key === message.key)) {
+      world.violate('P8', 'a message of a run is not in its journal', message.id);
+    }
+  }
+}
+
+/** P8: what is delivered is the journal up to the message's own entry, now and for ever. */
+function checkDelivered({ world, notes, stories, storyByKey }: WorkflowEvidence): void {
+  const shown = new Map(stories.map((story) => [story.key, shownEntries(story)]));
+  for (const { claimed, messageId } of world.network.attempts) {
+    const { run } = claimed.message.settings;
+    if (run?.callType !== 'step' || claimed.deliveredBody === undefined || claimed.deliveredBody.length === 0) continue;
+    compareEntries(world, shown.get(run.key) ?? [], readEntries(claimed.deliveredBody), messageId);
+  }
+  for (const { delivery, entries } of notes.fetched) {
+    const story = stories.find(({ id, createdAtMs }) => id === delivery.runId && createdAtMs === delivery.createdAtMs);
+    compareEntries(world, (story && shown.get(story.key)) ?? [], entries, delivery.messageId);
+  }
+  for (const { delivery, error } of notes.unreadable) {
+    world.violate('P8', `the endpoint could make nothing of what was delivered: ${String(error)}`, delivery.messageId);
+  }
+  for (const { runId, messageId } of notes.missing) {
+    // By its id a later run is read once the own one has ended.
+    const hasNamesake = [...storyByKey.values()].filter(({ id }) => id === runId).length > 1;
+    if (!hasNamesake) world.violate('P8', 'its journal was fetched, and did not have it', messageId);
+  }
+}
+
+function compareEntries(world: World, journal: readonly Entry[], got: DeliveredEntry[], messageId: MessageId): void {
+  if (got.at(-1)?.messageId !== messageId) {
+    world.violate('P8', 'what was delivered does not end in the own entry', messageId);
+  }
+  for (const [index, entry] of got.entries()) {
+    const kept = journal[index];
+    const isKept =
+      kept?.message.id === entry.messageId && Buffer.from(kept.message.body).toString('base64') === entry.body;
+    if (!isKept) return world.violate('P8', `entry ${index} was delivered otherwise than it is kept`, messageId);
+  }
+}
+
+/** P17: what the trigger fixed is with each delivery to the workflow, and nothing of the run with a call. */
+function checkHeaders({ world, storyByKey }: WorkflowEvidence): void {
+  for (const { claimed, messageId } of world.network.attempts) {
+    const { run } = claimed.message.settings;
+    const story = storyByKey.get(run?.key ?? 0);
+    const initial = story?.entries[0]?.message;
+    if (!run || !initial) continue;
+    const { headers } = deliveryOf(claimed);
+    const isCall = run.callType === 'toCallback';
+    if (isCall && (headers.has('x-user') || headers.has('upstash-workflow-runid'))) {
+      world.violate('P17', 'a call shows what is its run’s', messageId);
+    }
+    if (isCall) continue;
+    const names = run.callType === 'failureCall' ? ['X-User'] : ['X-User', 'Upstash-Workflow-Invoke-Count'];
+    for (const name of names) {
+      const expected = headerOf(initial, name);
+      const got = headers.get(name.toLowerCase());
+      if (got !== expected) world.violate('P17', `was delivered with ${name} ${got}, not ${expected}`, messageId);
+    }
+  }
+}
+
+function headerOf({ header }: Message, name: string): string | undefined {
+  return header[name]?.[0];
+}
+
+/** P1: what was acknowledged is so. */
+function checkAcknowledged({ world, notes, stories }: WorkflowEvidence): void {
+  for (const { runId, createdAtMs, request } of notes.triggers) {
+    if (request.fortune !== 'acked') continue;
+    const story = stories.find((each) => each.id === runId && each.createdAtMs === createdAtMs);
+    if (!story) world.violate('P1', `run ${runId} was accepted, and is not in the store`);
+  }
+  for (const { runId, createdAtMs, request } of notes.endings) {
+    if (request.fortune !== 'acked' || createdAtMs === undefined) continue;
+    const story = stories.find((each) => each.id === runId && each.createdAtMs === createdAtMs);
+    if (story && !story.end) world.violate('P1', `the end of run ${runId} was confirmed, and it goes on`);
+    const late = world.starts.find(({ attempt, atMs }) => {
+      const { run } = attempt.claimed.message.settings;
+      const isOfRun = run?.id === runId && run.createdAtMs === createdAtMs && run.callType !== 'failureCall';
+      return isOfRun && atMs > request.answeredAtMs;
+    });
+    if (late) world.violate('P1', `run ${runId} goes on after its end was confirmed`, late.attempt.messageId);
+  }
+}
+
+/** P2: at no time are there two active runs of one id. */
+function checkIds({ world, stories }: WorkflowEvidence): void {
+  for (const [id, namesakes] of groupBy(stories, (story) => story.id)) {
+    for (const [index, story] of namesakes.entries()) {
+      const before = namesakes[index - 1]?.end;
+      const start = story.happenings.find(({ state }) => state === 'RUN_STARTED');
+      if (before && start && start.seq < before.seq) world.violate('P2', `two runs of the id ${id} at a time`);
+    }
+  }
+}
+
+/** P2: of what has ended nothing waits any more. */
+async function checkRemains(world: World): Promise<void> {
+  for (const table of ['waiters', 'mail', 'messages']) {
+    const [row] = await world.look<{ count: number }>(`select count(*) as count from ${table}`);
+    if (row && row.count > 0) world.violate('P2', `${row.count} rows are left in ${table}`);
+  }
+}

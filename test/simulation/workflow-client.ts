@@ -1,0 +1,183 @@
+/**
+ * How workflows and their clients talk to the server: with the headers of the wire, over a network that loses answers,
+ * repeats requests, and brings them late. Whoever hears no answer asks again.
+ */
+import { readWait } from '../../src/api/wait-request.ts';
+import type { Engine, PublishCommand, Published } from '../../src/engine/commands.ts';
+import type { RunOverride, StartedRun } from '../../src/engine/dead-runs.ts';
+import type { Millis } from '../../src/engine/model.ts';
+import type { Notified } from '../../src/engine/run-commands.ts';
+import { StoreUnavailable } from '../../src/engine/stores.ts';
+import { ApiError } from '../../src/protocol/errors.ts';
+import { itemRawHeaders, type OptionsInput, readPublishOptions } from '../../src/protocol/options.ts';
+import { readInvocation } from '../../src/protocol/workflow/invocation.ts';
+import type { SeededRandom } from '../../src/testing/seeded-random.ts';
+import type { JournalEntry } from '../../src/workflow/model.ts';
+import { PROJECT, ProcessDied, type World } from './world.ts';
+
+export interface Item {
+  destination: string;
+  headers: Record<string, string>;
+  body?: string;
+}
+
+/** The server says that the run is over (400). */
+export class RunIsOver extends Error {}
+
+/** Nobody answered, however often it was asked. */
+export class NoAnswer extends Error {}
+
+/** How a request went, for those who judge afterwards. */
+export interface Request {
+  /** Elapsed time when it was sent first, and when its first answer was heard. */
+  begunAtMs: Millis;
+  answeredAtMs: Millis;
+  /** How often it was sent. */
+  sent: number;
+  fortune: 'pending' | 'acked' | 'refused' | 'unknown';
+}
+
+export interface NetworkFaults {
+  /** Of each request. */
+  late: number;
+  twice: number;
+  lost: number;
+}
+
+const NO_QUOTAS = { retriesDefault: 3, retriesMax: 0, delayMsMax: 0, timeoutMsMax: 0 };
+const TRIES_MAX = 6;
+
+export class WorkflowClient {
+  faults: NetworkFaults = { late: 0, twice: 0, lost: 0 };
+  readonly #world: World;
+  readonly #random: SeededRandom;
+
+  constructor(world: World, random: SeededRandom) {
+    this.#world = world;
+    this.#random = random.fork();
+  }
+
+  request(): Request {
+    return { begunAtMs: this.#world.clock.elapsedMs, answeredAtMs: Infinity, sent: 0, fortune: 'pending' };
+  }
+
+  /** As `POST /v2/batch`: all of them, or none. */
+  async batch(items: readonly Item[], request = this.request()): Promise<Published[]> {
+    const outcomes = await this.#send(request, (engine) => engine.publish(PROJECT, items.map(this.#commandOf)));
+    return outcomes.map((outcome) => {
+      if (outcome === 'tooManyQueues') throw new Error('no item names a queue');
+      return outcome;
+    });
+  }
+
+  async wait(eventId: string, headers: Record<string, string>, body: unknown, request = this.request()): Promise<void> {
+    await this.#send(request, (engine) => {
+      const command = readWait(eventId, inputOf(headers), body, {
+        quotas: NO_QUOTAS,
+        nowMs: this.#world.clock.nowMs(),
+      });
+      return engine.wait(PROJECT, command);
+    });
+  }
+
+  notify(eventId: string, event: string, request = this.request()): Promise<Notified[]> {
+    return this.#send(request, async (engine) => {
+      const told: Notified[] = [];
+      await engine.notify(PROJECT, eventId, Buffer.from(event), (piece) => told.push(...piece));
+      return told;
+    });
+  }
+
+  /** `undefined`: no such run is active. */
+  notifyRun(runId: string, eventId: string, event: string, request = this.request()): Promise<Notified | undefined> {
+    return this.#send(request, (engine) =>
+      engine.notifyRun(PROJECT, runId, eventId, Buffer.from(event), { oldestOnly: false }),
+    );
+  }
+
+  async complete(runId: string, response: string, createdAtMs: Millis, request = this.request()): Promise<void> {
+    await this.#send(request, (engine) => engine.completeRun(PROJECT, runId, Buffer.from(response), createdAtMs));
+  }
+
+  cancel(runId: string, createdAtMs: Millis | undefined, request = this.request()): Promise<boolean> {
+    return this.#send(request, (engine) => engine.cancelRun(PROJECT, runId, createdAtMs));
+  }
+
+  /** `undefined`: somebody has revived it before, or its id is taken. */
+  async revive(
+    how: 'resumeRun' | 'restartRun',
+    dlqId: string,
+    override: RunOverride,
+    request: Request,
+  ): Promise<StartedRun | undefined> {
+    const answer = await this.#send(request, (engine) => engine[how](PROJECT, dlqId, override));
+    return typeof answer === 'string' ? undefined : answer;
+  }
+
+  readJournal(runId: string): Promise<JournalEntry[] | undefined> {
+    return this.#send(this.request(), (engine) => engine.readJournal(PROJECT, runId));
+  }
+
+  readonly #commandOf = ({ destination, headers, body = '' }: Item): PublishCommand => {
+    const nowMs = this.#world.clock.nowMs();
+    const options = readPublishOptions(inputOf(headers), 'publish', NO_QUOTAS, nowMs);
+    const { run } = options;
+    if (run?.kind !== 'start' || !run.isInvoke) return { url: destination, body: Buffer.from(body), options };
+    const read = readInvocation(JSON.parse(body), options.settings.dialect, NO_QUOTAS, nowMs);
+    const { payload, ...invocation } = read;
+    return { url: destination, body: payload, options, invocation: { ...invocation, features: run.features } };
+  };
+
+  /** Asks again while nobody answers. Throws `RunIsOver` and `NoAnswer`. */
+  async #send<T>(request: Request, action: (engine: Engine) => Promise<T>): Promise<T> {
+    const { clock } = this.#world;
+    for (let tries = 0; tries < TRIES_MAX; tries += 1) {
+      try {
+        const answer = await this.#sendOnce(request, action);
+        if (request.fortune === 'pending') Object.assign(request, { fortune: 'acked', answeredAtMs: clock.elapsedMs });
+        return answer;
+      } catch (error) {
+        this.#judge(request, error);
+      }
+      await clock.delay(this.#random.int(50, 2_000));
+    }
+    request.fortune = 'unknown';
+    throw new NoAnswer();
+  }
+
+  async #sendOnce<T>(request: Request, action: (engine: Engine) => Promise<T>): Promise<T> {
+    const { clock } = this.#world;
+    const random = this.#random;
+    await clock.delay(random.chance(this.faults.late) ? random.int(1_000, 20_000) : random.int(1, 20));
+    const once = () => {
+      request.sent += 1;
+      return this.#world.request(action);
+    };
+    const isRepeated = random.chance(this.faults.twice);
+    const isLost = random.chance(this.faults.lost);
+    const answering = once();
+    if (isRepeated) {
+      // A copy that the network has kept; nobody hears its answer.
+      const keptMs = random.int(0, 10_000);
+      void clock.delay(random.chance(0.5) ? 0 : keptMs).then(() => once().catch(() => {}));
+    }
+    const answer = await answering;
+    if (isLost) throw new ProcessDied();
+    return answer;
+  }
+
+  /** Returns when it is to be tried again. */
+  #judge(request: Request, error: unknown): void {
+    if (error instanceof ProcessDied || error instanceof StoreUnavailable) return;
+    if (error instanceof ApiError && error.code === 'unavailable') return;
+    request.fortune = 'refused';
+    request.answeredAtMs = this.#world.clock.elapsedMs;
+    if (error instanceof ApiError && error.code === 'run_over') throw new RunIsOver();
+    this.#world.violate('P11', `a request of a workflow failed: ${String(error)}`);
+    throw error;
+  }
+}
+
+function inputOf(headers: Record<string, string>): OptionsInput {
+  return { rawHeaders: itemRawHeaders(headers), queryConfig: [], tokenInQuery: false, proxyHeaders: [] };
+}

@@ -1,0 +1,331 @@
+/**
+ * The endpoints at which the programs run. They crash in the middle, answer late or never, are called twice for the same
+ * message and then go on twice, and execute a step again with another result.
+ */
+import type { SeededRandom } from '../../src/testing/seeded-random.ts';
+import type { Attempt, Endpoint, Reply } from '../../src/testing/simulated-network.ts';
+import { NoAnswer, RunIsOver, type WorkflowClient } from './workflow-client.ts';
+import {
+  callHeaders,
+  contextOf,
+  isOfBefore,
+  type RunContext,
+  stepHeaders,
+  triggerHeaders,
+} from './workflow-headers.ts';
+import {
+  type DeliveredEntry,
+  type Delivery,
+  deliveryOf,
+  isRepeated,
+  nextOf,
+  payloadOf,
+  type RecordedStep,
+  readEntries,
+  readSteps,
+  textOf,
+} from './workflow-library.ts';
+import type { WorkflowNotes } from './workflow-notes.ts';
+import type { CallFailure, Program, ProgramLibrary, Step } from './workflow-programs.ts';
+import type { World } from './world.ts';
+
+export const CALLED_ORIGIN = 'https://called.example';
+
+/** What befalls one delivery. */
+type Fate = 'fine' | 'lost' | 'unanswered' | 'failing' | 'resetting' | 'slow';
+type Weights = Readonly<Record<Fate, number>>;
+
+/** How an endpoint behaves until its mood changes. */
+const FINE: Weights = { fine: 1, lost: 0, unanswered: 0, failing: 0, resetting: 0, slow: 0 };
+const MOODS: Readonly<Record<string, Weights>> = {
+  fine: FINE,
+  shaky: { fine: 20, lost: 1, unanswered: 2, failing: 4, resetting: 2, slow: 2 },
+  bad: { fine: 6, lost: 1, unanswered: 2, failing: 4, resetting: 2, slow: 2 },
+};
+
+/** The program says that the run fails, or that this execution does. */
+class StepThrew extends Error {
+  readonly isFinal: boolean;
+
+  constructor(isFinal: boolean) {
+    super('simulated');
+    this.isFinal = isFinal;
+  }
+}
+
+/** A step that is to be executed. */
+interface Task {
+  step: Step;
+  stepId: number;
+  concurrent: number;
+}
+
+export interface EndpointDeps {
+  world: World;
+  random: SeededRandom;
+  client: WorkflowClient;
+  programs: ProgramLibrary;
+  notes: WorkflowNotes;
+}
+
+export class WorkflowEndpoint {
+  readonly #deps: EndpointDeps;
+  readonly #random: SeededRandom;
+  #mood = FINE;
+  /** How often each step of each run was executed. */
+  readonly #executions = new Map<string, number>();
+
+  constructor(deps: EndpointDeps) {
+    this.#deps = deps;
+    this.#random = deps.random.fork();
+  }
+
+  readonly answer: Endpoint = (attempt) => this.#answer(attempt);
+
+  /** Answers with the name of the mood. */
+  changeMood(mood = this.#random.choose(Object.keys(MOODS))): string {
+    this.#mood = MOODS[mood] ?? FINE;
+    return mood;
+  }
+
+  async #answer({ claimed }: Readonly<Attempt>): Promise<Reply> {
+    const { clock } = this.#deps.world;
+    const random = this.#random;
+    const fate = random.weighted(this.#mood);
+    const afterMs = random.int(1, 100);
+    if (fate === 'lost') return { kind: 'silence' };
+    if (fate === 'slow') await clock.delay(random.int(2_000, 90_000));
+    const reply = await this.#serve(deliveryOf(claimed), afterMs);
+    if (fate === 'unanswered') return { kind: 'silence' };
+    if (fate === 'resetting') return { kind: 'reset', afterMs };
+    if (fate === 'failing') return answerOf(random.choose([500, 502, 429]), afterMs);
+    return reply;
+  }
+
+  async #serve(delivery: Delivery, afterMs: number): Promise<Reply> {
+    try {
+      if (delivery.headers.has('upstash-workflow-failure-callback')) this.#deps.notes.tellFailure(delivery);
+      else if (delivery.headers.has('upstash-workflow-callback')) await this.#takeAnswer(delivery);
+      else await this.#goOn(delivery);
+      return answerOf(200, afterMs);
+    } catch (error) {
+      // Both mean that there is nothing left to do, or nothing to be done now.
+      if (error instanceof RunIsOver) return answerOf(200, afterMs);
+      if (error instanceof NoAnswer) return answerOf(500, afterMs);
+      if (!(error instanceof StepThrew)) this.#deps.notes.noteUnreadable(delivery, error);
+      if (!(error instanceof StepThrew) || !error.isFinal) return answerOf(500, afterMs);
+      const reply = answerOf(489, afterMs);
+      return { ...reply, header: { ...reply.header, 'Upstash-Nonretryable-Error': ['true'] } };
+    }
+  }
+
+  /** The answer to a call becomes the result of its step. */
+  async #takeAnswer(delivery: Delivery): Promise<void> {
+    const { client, notes } = this.#deps;
+    let text = textOf(delivery.body);
+    if (delivery.body.length === 0) {
+      const fetched = await client.readJournal(delivery.runId);
+      if (!fetched) return;
+      const own = fetched.find(({ messageId }) => messageId === delivery.messageId);
+      if (!own) return notes.missFetched(delivery);
+      text = textOf(own.body);
+    }
+    const { status, body, retried = 0, maxRetries } = JSON.parse(text) as Record<string, unknown>;
+    if (Number(status) >= 300 && maxRetries !== 0 && retried !== maxRetries) return;
+    const stepId = Number(delivery.headers.get('upstash-workflow-stepid'));
+    const concurrent = Number(delivery.headers.get('upstash-workflow-concurrent'));
+    const out = JSON.stringify({ status, body: Buffer.from(String(body), 'base64').toString('utf8') });
+    await this.#publishStep(contextOf(delivery), { stepId, stepType: 'Call', concurrent, out });
+  }
+
+  async #goOn(delivery: Delivery): Promise<void> {
+    const entries = await this.#entriesOf(delivery);
+    if (!entries) return;
+    const steps = readSteps(entries);
+    if (isRepeated(steps)) return;
+    const context = contextOf(delivery);
+    const program = this.#deps.programs.find(payloadOf(entries).program);
+    const next = nextOf(program, steps);
+    switch (next.kind) {
+      case 'execute':
+        return this.#execute(context, next);
+      case 'plan':
+        return this.#plan(context, next.steps);
+      case 'nothing':
+        return;
+      case 'end':
+        return this.#end(context, program, next.outcomes);
+    }
+  }
+
+  /** What was delivered, or, when that was too large, fetched; `undefined` once the run is over. */
+  async #entriesOf({ body, runId, messageId, ...rest }: Delivery): Promise<DeliveredEntry[] | undefined> {
+    const { client, notes } = this.#deps;
+    if (body.length > 0) return readEntries(body);
+    const fetched = await client.readJournal(runId);
+    if (!fetched) return undefined;
+    const at = fetched.findIndex((entry) => entry.messageId === messageId);
+    const delivery = { body, runId, messageId, ...rest };
+    if (at < 0) {
+      notes.missFetched(delivery);
+      return undefined;
+    }
+    const entries = fetched.slice(0, at + 1).map((entry) => ({
+      messageId: entry.messageId,
+      callType: entry.callType,
+      body: Buffer.from(entry.body).toString('base64'),
+    }));
+    notes.noteFetched(delivery, entries);
+    return entries;
+  }
+
+  async #end(context: RunContext, program: Program, outcomes: string[]): Promise<void> {
+    const { client, notes } = this.#deps;
+    const { runId, createdAtMs } = context;
+    switch (program.end) {
+      case 'fails':
+        throw new StepThrew(this.#random.chance(0.7));
+      case 'cancels itself':
+        await client.cancel(runId, createdAtMs, notes.ending('cancel', runId, client.request(), createdAtMs));
+        return;
+      case 'returns': {
+        const request = notes.ending('complete', runId, client.request(), createdAtMs);
+        return client.complete(runId, JSON.stringify(outcomes), createdAtMs, request);
+      }
+    }
+  }
+
+  async #plan(context: RunContext, steps: { step: Step; stepId: number }[]): Promise<void> {
+    const items = steps.map(({ step, stepId }) => ({
+      destination: context.url,
+      headers: { ...stepHeaders(context), ...(step.kind === 'sleep' && this.#delayOf(step)) },
+      body: JSON.stringify({ stepId: 0, stepName: `step ${stepId}`, concurrent: steps.length, targetStep: stepId }),
+    }));
+    await this.#deps.client.batch(items);
+  }
+
+  async #execute(context: RunContext, task: Task): Promise<void> {
+    const { step, stepId, concurrent } = task;
+    switch (step.kind) {
+      case 'run':
+        return this.#run(context, task, step);
+      case 'sleep': {
+        const delay = concurrent === 1 ? this.#delayOf(step) : {};
+        return this.#publishStep(context, { stepId, stepType: 'SleepFor', concurrent }, delay);
+      }
+      case 'call': {
+        const headers = callHeaders(context, { step, stepId, concurrent });
+        const { ref, failures, failsBy, padding } = step;
+        const destination = `${CALLED_ORIGIN}/?failures=${failures}&by=${failsBy}&padding=${padding}`;
+        await this.#deps.client.batch([{ destination, headers, body: `call ${ref}` }]);
+        return;
+      }
+      case 'wait':
+        return this.#wait(context, task, step);
+      case 'notify':
+        return this.#notify(context, task, step);
+      case 'invoke':
+        return this.#invoke(context, task, step);
+    }
+  }
+
+  async #run(context: RunContext, { stepId, concurrent }: Task, step: Extract<Step, { kind: 'run' }>): Promise<void> {
+    const { world } = this.#deps;
+    const name = `${context.runId} ${context.createdAtMs} ${stepId}`;
+    const times = (this.#executions.get(name) ?? 0) + 1;
+    this.#executions.set(name, times);
+    await world.clock.delay(this.#random.int(0, 30));
+    if (times <= step.throws) throw new StepThrew(step.isFinal);
+    // Each execution has a result of its own, of which one counts.
+    const out = JSON.stringify({
+      value: step.value,
+      nonce: this.#random.int(1, 1e9),
+      padding: '.'.repeat(step.padding),
+    });
+    await this.#publishStep(context, { stepId, stepType: 'Run', concurrent, out });
+  }
+
+  async #wait(context: RunContext, { stepId, concurrent }: Task, step: Extract<Step, { kind: 'wait' }>): Promise<void> {
+    const { client, notes } = this.#deps;
+    const { eventId, timeoutS } = step;
+    const headers = stepHeaders(context);
+    const body = {
+      url: context.url,
+      timeout: `${timeoutS}s`,
+      timeoutUrl: context.url,
+      timeoutHeaders: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value]])),
+      step: { stepId, stepName: `step ${stepId}`, stepType: 'Wait', concurrent },
+    };
+    const request = notes.wait({ ...context, stepId, eventId }, client.request());
+    await client.wait(eventId, headers, body, request);
+  }
+
+  async #notify(context: RunContext, task: Task, step: Extract<Step, { kind: 'notify' }>): Promise<void> {
+    const { client, notes } = this.#deps;
+    const { stepId, concurrent } = task;
+    const { eventId, isToSelf } = step;
+    const notification = notes.notify(eventId, isToSelf ? context : undefined, client.request());
+    const { event, request } = notification;
+    if (isToSelf) {
+      const notified = await client.notifyRun(context.runId, eventId, event, request);
+      notification.isSaved = notified?.runCreatedAtMs === context.createdAtMs && notified.waiter === undefined;
+    } else {
+      await client.notify(eventId, event, request);
+    }
+    await this.#publishStep(context, { stepId, stepType: 'Notify', concurrent, out: event });
+  }
+
+  async #invoke(context: RunContext, task: Task, step: Extract<Step, { kind: 'invoke' }>): Promise<void> {
+    const { client } = this.#deps;
+    const { stepId, concurrent } = task;
+    // Who invokes it again takes another id.
+    const sharedId = isOfBefore(context.url) ? undefined : step.sharedId;
+    const runId = sharedId ?? `child-${this.#random.int(1, 1e9)}`;
+    const child = { ...context, runId, invokeCount: context.invokeCount + 1 };
+    const attempts = { 'upstash-retries': '4', 'upstash-retry-delay': '1000', 'upstash-workflow-invoke': 'true' };
+    const lines = Object.entries(stepHeaders(context)).map(([name, value]) => [name, [value]]);
+    const body = {
+      body: JSON.stringify({ program: step.program.name }),
+      headers: Object.fromEntries(lines),
+      workflowRunId: context.runId,
+      workflowRunCreatedAt: context.createdAtMs,
+      workflowUrl: context.url,
+      step: { stepId, stepName: `step ${stepId}`, stepType: 'Invoke', concurrent },
+    };
+    const headers = triggerHeaders(child, attempts);
+    await client.batch([{ destination: context.url, headers, body: JSON.stringify(body) }]);
+  }
+
+  async #publishStep(context: RunContext, step: Omit<RecordedStep, 'targetStep'>, delay = {}): Promise<void> {
+    const headers = { ...stepHeaders(context), ...delay };
+    const body = JSON.stringify({ stepName: `step ${step.stepId}`, ...step });
+    await this.#deps.client.batch([{ destination: context.url, headers, body }]);
+  }
+
+  #delayOf({ seconds, isUntil }: Extract<Step, { kind: 'sleep' }>): Record<string, string> {
+    if (!isUntil) return { 'upstash-delay': `${seconds}s` };
+    return { 'upstash-not-before': String(Math.ceil(this.#deps.world.clock.nowMs() / 1_000) + seconds) };
+  }
+}
+
+/** All that a library answers says that one does. */
+function answerOf(status: number, afterMs: number): Extract<Reply, { kind: 'answer' }> {
+  return { kind: 'answer', status, afterMs, header: { 'Upstash-Workflow-Sdk-Version': ['1'] } };
+}
+
+/** Somebody who is called: what happens is said by the URL, and by how often it was asked. */
+export const answerCall: Endpoint = ({ url, retried }) => {
+  const query = new URL(url).searchParams;
+  if (retried >= Number(query.get('failures'))) {
+    return { kind: 'answer', status: 200, afterMs: 20, body: calledBody(Number(query.get('padding'))) };
+  }
+  const failsBy = query.get('by') as CallFailure;
+  if (failsBy === 'silence') return { kind: 'silence' };
+  const body = Buffer.from('not now');
+  if (failsBy === 'error') return { kind: 'answer', status: 500, afterMs: 20, body };
+  return { kind: 'answer', status: 489, afterMs: 20, body, header: { 'Upstash-Nonretryable-Error': ['true'] } };
+};
+
+export function calledBody(padding: number): Uint8Array {
+  return Buffer.from(`fine${'.'.repeat(padding)}`);
+}

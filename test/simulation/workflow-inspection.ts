@@ -1,0 +1,35 @@
+/** Is the database sound, and has each run something that will move it? Asked in the middle of it all. */
+import { examine } from '../../src/store/sql/invariants.ts';
+import type { World } from './world.ts';
+
+/** P14: an active run has a message, a waiter, or a run that it waits for. */
+const STRANDED = `select r.id from runs r where r.state = 1
+  and not exists (select 1 from messages m where m.run_key = r.key)
+  and not exists (select 1 from waiters w where w.run_key = r.key)
+  and not exists (select 1 from invocations i join runs child on child.key = i.run_key
+    where i.parent_key = r.key and child.state = 1)`;
+
+/** P2: what has ended has nothing left that could move it, but what is in flight and who is told of a failure. */
+const HAUNTED = `select r.id, m.key from runs r join messages m on m.run_key = r.key
+  where r.state <> 1 and m.claim_token is null and (r.failure_key is null or r.failure_key <> m.key)`;
+
+/** P17: what is saved for a run is saved because nothing of it waits. */
+const MISSED = `select r.id, w.key from waiters w join runs r on r.key = w.run_key
+  where exists (select 1 from mail m where m.run_key = w.run_key and m.event_id = w.event_id)`;
+
+export async function inspectRuns(world: World): Promise<void> {
+  await world.lookWith(async (queries) => {
+    for (const { statement, offenders } of await examine(queries)) {
+      if (offenders.length > 0) world.violate('P3', `${statement} But: ${offenders.join(', ')}`);
+    }
+    for (const { id } of await queries.query<{ id: string }>(STRANDED)) {
+      world.violate('P14', `nothing will move run ${id}`);
+    }
+    for (const { id, key } of await queries.query<{ id: string; key: number }>(MISSED)) {
+      world.violate('P17', `wait ${key} of run ${id} waits for what is saved for it`);
+    }
+    for (const { id, key } of await queries.query<{ id: string; key: number }>(HAUNTED)) {
+      world.violate('P2', `message ${key} of the ended run ${id} still waits`);
+    }
+  });
+}

@@ -1,0 +1,114 @@
+/**
+ * What a workflow library knows: how to read a delivery, and what its program does next, given the steps that are
+ * recorded. A small one of our own, so that the service is not judged by the library it was made for.
+ */
+import { requestHead } from '../../src/delivery/request-head.ts';
+import type { Claimed } from '../../src/engine/model.ts';
+import type { Program, Step } from './workflow-programs.ts';
+
+/** One entry of a journal, as it is delivered. */
+export interface DeliveredEntry {
+  messageId: string;
+  body: string;
+  callType: string;
+}
+
+/** A request as the endpoint sees it. */
+export interface Delivery {
+  headers: ReadonlyMap<string, string>;
+  body: Uint8Array;
+  messageId: string;
+  runId: string;
+  createdAtMs: number;
+}
+
+export interface RecordedStep {
+  stepId: number;
+  stepType: string;
+  concurrent: number;
+  targetStep?: number;
+  out?: string;
+  waitTimeout?: boolean;
+}
+
+/** What a program does when it is called. */
+export type Next =
+  | { kind: 'execute'; step: Step; stepId: number; concurrent: number }
+  | { kind: 'plan'; steps: { step: Step; stepId: number }[] }
+  /** Others of its group are still to come. */
+  | { kind: 'nothing' }
+  | { kind: 'end'; outcomes: string[] };
+
+export function deliveryOf(claimed: Claimed): Delivery {
+  const lines = requestHead({ claimed, signature: 'simulated' });
+  const headers = new Map<string, string>();
+  for (let at = 0; at + 1 < lines.length; at += 2) headers.set((lines[at] ?? '').toLowerCase(), lines[at + 1] ?? '');
+  return {
+    headers,
+    body: claimed.deliveredBody ?? claimed.message.body,
+    messageId: headers.get('upstash-message-id') ?? '',
+    runId: headers.get('upstash-workflow-runid') ?? '',
+    createdAtMs: Number(headers.get('upstash-workflow-createdat')),
+  };
+}
+
+export function textOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('utf8');
+}
+
+/** Throws when `body` is no journal. */
+export function readEntries(body: Uint8Array): DeliveredEntry[] {
+  return JSON.parse(textOf(body)) as DeliveredEntry[];
+}
+
+/** The program that a run plays, as its first entry says. */
+export function payloadOf(entries: readonly DeliveredEntry[]): { program: string } {
+  return JSON.parse(Buffer.from(entries[0]?.body ?? '', 'base64').toString('utf8')) as { program: string };
+}
+
+/** The steps behind the first entry: plans and results, without calls that are under way. */
+export function readSteps(entries: readonly DeliveredEntry[]): RecordedStep[] {
+  return entries
+    .slice(1)
+    .filter(({ callType }) => callType === 'step')
+    .map(({ body }) => JSON.parse(Buffer.from(body, 'base64').toString('utf8')) as RecordedStep);
+}
+
+/** Whether the last step repeats an earlier one: then somebody else has gone on from that. */
+export function isRepeated(steps: readonly RecordedStep[]): boolean {
+  const last = steps.at(-1);
+  return steps
+    .slice(0, -1)
+    .some((step) => step.stepId === last?.stepId && (step.targetStep ?? 0) === (last.targetStep ?? 0));
+}
+
+/** What the program does when `steps` are recorded and the last of them is what it is called for. */
+export function nextOf(program: Program, steps: readonly RecordedStep[]): Next {
+  const results = new Map<number, RecordedStep>();
+  for (const step of steps) if (step.stepId > 0 && !results.has(step.stepId)) results.set(step.stepId, step);
+  const last = steps.at(-1);
+  const outcomes: string[] = [];
+  let firstId = 1;
+  for (const part of program.parts) {
+    const branches = part.kind === 'group' ? part.branches : [part];
+    const numbered = branches.map((step, index) => ({ step, stepId: firstId + index }));
+    firstId += branches.length;
+    const recorded = numbered.flatMap(({ stepId }) => results.get(stepId) ?? []);
+    if (recorded.length === branches.length) {
+      outcomes.push(...recorded.map(outcomeOf));
+      continue;
+    }
+    const [only] = numbered;
+    if (part.kind !== 'group' && only) return { kind: 'execute', ...only, concurrent: 1 };
+    const planned = numbered.find(({ stepId }) => last?.stepId === 0 && last.targetStep === stepId);
+    if (planned) return { kind: 'execute', ...planned, concurrent: branches.length };
+    const isBegun = steps.some(({ targetStep = 0 }) => numbered.some(({ stepId }) => stepId === targetStep));
+    return isBegun ? { kind: 'nothing' } : { kind: 'plan', steps: numbered };
+  }
+  return { kind: 'end', outcomes };
+}
+
+/** What a recorded step gives the program. */
+export function outcomeOf({ stepId, stepType, out, waitTimeout }: RecordedStep): string {
+  return `${stepId} ${stepType} ${waitTimeout === true ? 'timed out' : (out ?? '')}`;
+}

@@ -1,0 +1,114 @@
+/** What workflows and their clients did and heard, kept outside of everything that can crash. */
+import type { StartedRun } from '../../src/engine/dead-runs.ts';
+import type { MessageId, Millis } from '../../src/engine/model.ts';
+import type { Request } from './workflow-client.ts';
+import type { DeliveredEntry, Delivery } from './workflow-library.ts';
+import type { Program } from './workflow-programs.ts';
+
+/** A run, as those name it who know when it began. */
+export interface RunName {
+  runId: string;
+  createdAtMs: Millis;
+}
+
+export interface Trigger {
+  runId: string;
+  program: Program;
+  request: Request;
+  /** What the first answer said. */
+  messageId?: MessageId;
+  createdAtMs?: Millis;
+}
+
+export interface Ending {
+  kind: 'complete' | 'cancel';
+  runId: string;
+  /** Absent: whichever run has the id. */
+  createdAtMs: Millis | undefined;
+  request: Request;
+}
+
+export interface WaitNote extends RunName {
+  stepId: number;
+  eventId: string;
+  request: Request;
+}
+
+export interface Notification {
+  eventId: string;
+  /** Absent: to all who wait. */
+  run: RunName | undefined;
+  /** What was sent: nobody else sends the same. */
+  event: string;
+  request: Request;
+  /** The answer says that it is kept for a wait to come. */
+  isSaved?: boolean;
+}
+
+/** A failed run that was to be resumed or restarted. */
+export interface Revival {
+  how: 'resumeRun' | 'restartRun';
+  dlqId: string;
+  request: Request;
+  started?: StartedRun;
+}
+
+export class WorkflowNotes {
+  readonly triggers: Trigger[] = [];
+  readonly endings: Ending[] = [];
+  readonly waits: WaitNote[] = [];
+  readonly notifications: Notification[] = [];
+  readonly revivals: Revival[] = [];
+  readonly failuresTold: Delivery[] = [];
+  /** Journals that were fetched, up to the entry that they were fetched for. */
+  readonly fetched: { delivery: Delivery; entries: DeliveredEntry[] }[] = [];
+  /** Fetched for entries that they do not have. */
+  readonly missing: Delivery[] = [];
+  /** Of which the endpoint could make nothing. */
+  readonly unreadable: { delivery: Delivery; error: unknown }[] = [];
+
+  trigger(runId: string, program: Program, request: Request): Trigger {
+    const trigger = { runId, program, request };
+    this.triggers.push(trigger);
+    return trigger;
+  }
+
+  ending(kind: Ending['kind'], runId: string, request: Request, createdAtMs?: Millis): Request {
+    this.endings.push({ kind, runId, createdAtMs, request });
+    return request;
+  }
+
+  wait({ runId, createdAtMs, stepId, eventId }: Omit<WaitNote, 'request'>, request: Request): Request {
+    this.waits.push({ runId, createdAtMs, stepId, eventId, request });
+    return request;
+  }
+
+  notify(eventId: string, run: RunName | undefined, request: Request): Notification {
+    const event = `event ${this.notifications.length + 1}`;
+    const notification: Notification = { eventId, run, event, request };
+    this.notifications.push(notification);
+    return notification;
+  }
+
+  revive(how: Revival['how'], dlqId: string, request: Request): Revival {
+    const revival = { how, dlqId, request };
+    this.revivals.push(revival);
+    return revival;
+  }
+
+  tellFailure(delivery: Delivery): void {
+    this.failuresTold.push(delivery);
+  }
+
+  noteFetched(delivery: Delivery, entries: DeliveredEntry[]): void {
+    this.fetched.push({ delivery, entries });
+  }
+
+  missFetched(delivery: Delivery): void {
+    this.missing.push(delivery);
+  }
+
+  noteUnreadable(delivery: Delivery, error: unknown): void {
+    this.unreadable.push({ delivery, error });
+  }
+}

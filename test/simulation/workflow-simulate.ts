@@ -1,0 +1,153 @@
+/**
+ * One world of workflows from one seed: faults of the server, of its network and of the endpoints first, then it is healed,
+ * and each run must come to its end with every promise kept.
+ */
+import type { EngineSettings } from '../../src/engine/settings.ts';
+import type { StoreLimits } from '../../src/engine/stores.ts';
+import { SeededRandom } from '../../src/testing/seeded-random.ts';
+import { openDatabase } from './database.ts';
+import { checkIdle, type SimulationOptions, type SimulationReport } from './simulate.ts';
+import { checkWorkflows } from './workflow-checks.ts';
+import { inspectRuns } from './workflow-inspection.ts';
+import { WorkflowWorkload } from './workflow-workload.ts';
+import { BODY_BYTES_MAX, World } from './world.ts';
+
+const SECOND_MS = 1_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+/** Programs sleep and wait for minutes in all, and their retries follow each other within seconds. */
+const REST_WITHIN_MS = 12 * HOUR_MS;
+
+export async function simulateWorkflows({ seed, steps, sabotage = {} }: SimulationOptions): Promise<SimulationReport> {
+  const random = new SeededRandom(seed);
+  const driver = await openDatabase();
+  const world = new World({ random, driver, settings: drawSettings(random), limits: drawLimits(random), sabotage });
+  const workload = new WorkflowWorkload(world, random);
+  await faultyPhase(world, workload, random, steps);
+  world.heal();
+  workload.heal();
+  await world.clock.advanceBy(60 * SECOND_MS);
+  void workload.reviveAll();
+  if (await comesToRest(world)) await checkIdle(world);
+  await inspectRuns(world);
+  await checkWorkflows(world, workload.notes, workload.programs);
+  const counts = await countAll(world, workload);
+  await checkStorage(world);
+  await driver.close();
+  return reportOf(seed, world, counts);
+}
+
+/** Limits so small that they are met all the time. */
+function drawSettings(random: SeededRandom): EngineSettings {
+  return {
+    inFlightMax: random.int(8, 16),
+    inFlightPerOriginMax: random.int(1, 6),
+    inFlightBytesMax: 1_000 * BODY_BYTES_MAX,
+    deduplicationWindowMs: 10 * 60 * SECOND_MS,
+    deliveredGraceMs: 5 * SECOND_MS,
+    logRetentionMs: 10 * DAY_MS,
+    dlqRetentionMs: 10 * DAY_MS,
+    retentionIntervalMs: HOUR_MS,
+    acceptsWaitingMax: random.int(20, 200),
+    lazyFetchBytes: random.choose([400, 3_000, 100_000]),
+  };
+}
+
+function drawLimits(random: SeededRandom): StoreLimits {
+  const parallelismMax = random.chance(0.2) ? random.int(2, 6) : 0;
+  return { queuesMax: 0, parallelismMax, messagesPerDayMax: 0, journalBytesMax: 0 };
+}
+
+async function faultyPhase(
+  world: World,
+  workload: WorkflowWorkload,
+  random: SeededRandom,
+  steps: number,
+): Promise<void> {
+  void world.start();
+  await world.clock.runUntil(() => world.engine !== undefined, SECOND_MS);
+  world.faults = {
+    crashPerTransaction: random.choose([0, 0.002, 0.01]),
+    crashPerOutcome: random.choose([0, 0.01]),
+    commitMsMax: random.choose([0, 5, 50]),
+  };
+  for (let step = 0; step < steps; step += 1) {
+    workload.step();
+    await world.clock.advanceBy(workload.pauseMs());
+  }
+}
+
+async function comesToRest(world: World): Promise<boolean> {
+  for (let leftMs = REST_WITHIN_MS; leftMs > 0; leftMs -= REST_STEP_MS) {
+    await world.clock.advanceBy(REST_STEP_MS);
+    const [row] = await world.look<{ count: number }>(
+      `select (select count(*) from runs where state = 1) + (select count(*) from messages) as count`,
+    );
+    if (row?.count === 0) return true;
+  }
+  return false;
+}
+
+const REST_STEP_MS = 10 * 60 * SECOND_MS;
+
+/** P13: after the retention times nothing is left. */
+async function checkStorage(world: World): Promise<void> {
+  world.clock.jumpBy(11 * DAY_MS);
+  await world.clock.advanceBy(2 * HOUR_MS);
+  for (const table of ['runs', 'journal', 'invocations', 'contents', 'logs', 'log_details', 'dead', 'flow_keys']) {
+    const [row] = await world.look<{ count: number }>(`select count(*) as count from ${table}`);
+    if (row && row.count > 0) world.violate('P13', `${row.count} rows are left in ${table}`);
+  }
+}
+
+async function countAll(world: World, { notes }: WorkflowWorkload): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {
+    ...world.counts,
+    jumps: world.jumps.length,
+    attempts: world.network.attempts.length,
+    triggers: notes.triggers.length,
+    endings: notes.endings.length,
+    waits: notes.waits.length,
+    notifications: notes.notifications.length,
+    saved: notes.notifications.filter(({ isSaved }) => isSaved).length,
+    fetched: notes.fetched.length,
+    failuresTold: notes.failuresTold.length,
+    revivals: notes.revivals.filter(({ started }) => started).length,
+  };
+  const [linked] = await world.look<{ count: number }>(
+    'select count(*) as count from (select run_key from invocations group by run_key having count(*) > 1) shared',
+  );
+  counts['invokedTogether'] = linked?.count ?? 0;
+  const states = await world.look<{ state: number; count: number }>(
+    'select state, count(*) as count from runs group by state',
+  );
+  for (const [name, code] of Object.entries({ succeeded: 2, failed: 3, cancelled: 4 })) {
+    counts[name] = states.find(({ state }) => state === code)?.count ?? 0;
+  }
+  const kinds = await world.look<{ kind: number; count: number }>(
+    'select kind, count(*) as count from journal group by kind',
+  );
+  for (const [name, code] of Object.entries({
+    steps: 2,
+    plans: 3,
+    calls: 4,
+    answers: 5,
+    registered: 7,
+    invocations: 8,
+  })) {
+    counts[name] = kinds.find(({ kind }) => kind === code)?.count ?? 0;
+  }
+  return counts;
+}
+
+function reportOf(seed: number, { violations, trace }: World, counts: Record<string, number>): SimulationReport {
+  const about = violations[0]?.messageId;
+  return {
+    seed,
+    violations,
+    evidence: trace.about(about ?? 'run', 30),
+    trace: trace.lines,
+    digest: trace.digest(),
+    counts,
+  };
+}

@@ -1,0 +1,143 @@
+/** What became of each run, as the rows of the database tell it, read past everything that is to be judged by them. */
+import type { EntryKind, LogState, Message, MessageKey, Millis, RunLogState } from '../../src/engine/model.ts';
+import type { LogEntry } from '../../src/engine/stores.ts';
+import { CONTENT_FIELDS, type ContentRow, decodeMessage, logStateOf } from '../../src/store/sql/rows.ts';
+import { ENTRY_KIND, runStateOf } from '../../src/store/sql/runs/run-rows.ts';
+import type { RunConfig, RunKey, RunState } from '../../src/workflow/model.ts';
+import { groupBy } from './group-by.ts';
+import { textOf } from './workflow-library.ts';
+import type { World } from './world.ts';
+
+/** An entry of a journal, in order of its position. */
+export interface Entry {
+  position: number;
+  kind: EntryKind;
+  slot: string;
+  atMs: Millis;
+  /** What it says; of a revived run it may be what the failed one has at this place. */
+  message: Message;
+}
+
+/** A log entry of a run or of one of its messages; those with a lower `seq` were written before. */
+export interface Happening {
+  seq: number;
+  key: MessageKey;
+  state: LogState | RunLogState;
+  atMs: Millis;
+}
+
+export interface RunStory {
+  key: RunKey;
+  id: string;
+  createdAtMs: Millis;
+  state: RunState;
+  response: string | undefined;
+  config: RunConfig;
+  /** How many entries it has, as its row says. */
+  entryCount: number;
+  entries: Entry[];
+  entryBySlot: Map<string, Entry>;
+  happenings: Happening[];
+  /** When it ended. */
+  end: Happening | undefined;
+  failureKey: MessageKey | undefined;
+}
+
+interface RunRow {
+  key: number;
+  id: string;
+  created_at_ms: number;
+  state: number;
+  config: string;
+  entries: number;
+  response: Uint8Array | null;
+  failure_key: number | null;
+}
+
+interface JournalRow extends ContentRow {
+  run_key: number;
+  position: number;
+  kind: number;
+  slot: string;
+  at_ms: number;
+}
+
+interface LogRow {
+  run_key: number;
+  seq: number;
+  message_key: number;
+  state: number;
+  at_ms: number;
+}
+
+const KINDS = new Map(Object.entries(ENTRY_KIND).map(([kind, code]) => [code, kind as EntryKind]));
+const ENDS: ReadonlySet<string> = new Set(['RUN_SUCCESS', 'RUN_FAILED', 'RUN_CANCELED']);
+
+export function runStories(world: World): Promise<RunStory[]> {
+  return world.lookWith(async (queries) => {
+    const runs = await queries.query<RunRow>('select * from runs order by key');
+    const journal = await queries.query<JournalRow>(
+      `select ${CONTENT_FIELDS}, j.run_key, j.position, j.kind, j.slot, j.at_ms from journal j join contents c on c.key = j.key order by j.run_key, j.position`,
+    );
+    const logs = await queries.query<LogRow>('select * from logs where run_key is not null order by seq');
+    const entriesByRun = groupBy(journal, (row) => row.run_key);
+    const logsByRun = groupBy(logs, (row) => row.run_key);
+    return runs.map((run) => storyOf(run, entriesByRun.get(run.key) ?? [], logsByRun.get(run.key) ?? []));
+  });
+}
+
+function storyOf(run: RunRow, journal: readonly JournalRow[], logs: readonly LogRow[]): RunStory {
+  const entries = journal.map((row): Entry => {
+    const kind = KINDS.get(row.kind);
+    if (!kind) throw new Error(`unknown kind ${row.kind} in a journal`);
+    const { position, slot, at_ms: atMs } = row;
+    return { position, kind, slot, atMs, message: decodeMessage(row) };
+  });
+  const happenings = logs.map(({ seq, message_key: key, state, at_ms: atMs }) => ({
+    seq,
+    key,
+    state: logStateOf(state),
+    atMs,
+  }));
+  return {
+    key: run.key,
+    id: run.id,
+    createdAtMs: run.created_at_ms,
+    state: runStateOf(run.state),
+    response: run.response === null ? undefined : textOf(run.response),
+    config: JSON.parse(run.config) as RunConfig,
+    entryCount: run.entries,
+    entries,
+    entryBySlot: new Map(entries.map((entry) => [entry.slot, entry])),
+    happenings,
+    end: happenings.find(({ state }) => ENDS.has(state)),
+    failureKey: run.failure_key ?? undefined,
+  };
+}
+
+/** The log entries of the messages of all runs, earliest first. */
+export async function messageLogs(world: World): Promise<LogEntry[]> {
+  const rows = await world.look<ContentRow & { at_ms: number; state: number; next_delivery_at_ms: number | null }>(
+    `select ${CONTENT_FIELDS}, l.at_ms, l.state, d.next_delivery_at_ms
+     from logs l join contents c on c.key = l.message_key left join log_details d on d.seq = l.seq
+     where l.run_key is not null and l.state <= 8 order by l.seq`,
+  );
+  return rows.map((row) => ({
+    atMs: row.at_ms,
+    state: logStateOf(row.state),
+    message: decodeMessage(row),
+    ...(row.next_delivery_at_ms !== null && { detail: { nextDeliveryTimeMs: row.next_delivery_at_ms } }),
+  }));
+}
+
+/** The entries that were made for this run. Those that a revived one shares with the failed one belong to that. */
+export function ownEntries({ key, entries }: RunStory, kind?: EntryKind): Entry[] {
+  return entries.filter(
+    (entry) => (kind === undefined || entry.kind === kind) && entry.message.settings.run?.key === key,
+  );
+}
+
+/** What deliveries show of a journal. */
+export function shownEntries({ entries }: RunStory): Entry[] {
+  return entries.filter(({ kind }) => kind !== 'wait' && kind !== 'invoke');
+}

@@ -1,0 +1,226 @@
+/** What the clients of workflows do, and what goes wrong meanwhile, all drawn by lot. */
+import type { Millis } from '../../src/engine/model.ts';
+import type { SeededRandom } from '../../src/testing/seeded-random.ts';
+import { WorkflowClient } from './workflow-client.ts';
+import { answerCall, CALLED_ORIGIN, WorkflowEndpoint } from './workflow-endpoint.ts';
+import { type RunContext, triggerHeaders } from './workflow-headers.ts';
+import { inspectRuns } from './workflow-inspection.ts';
+import { type RunName, WorkflowNotes } from './workflow-notes.ts';
+import { EVENT_IDS, ProgramLibrary } from './workflow-programs.ts';
+import { PROJECT, type World } from './world.ts';
+
+/** How often each thing is done, relative to the others. */
+const STEP_WEIGHTS = {
+  trigger: 30,
+  gather: 4,
+  race: 6,
+  share: 3,
+  notify: 14,
+  notifyRun: 10,
+  cancel: 4,
+  revive: 5,
+  changeMood: 8,
+  crash: 5,
+  shutDown: 3,
+  makeUnavailable: 3,
+  jumpClock: 4,
+  inspect: 6,
+};
+
+const ORIGINS = [1, 2, 3].map((number) => `https://flows-${number}.example`);
+
+export class WorkflowWorkload {
+  readonly notes = new WorkflowNotes();
+  readonly programs: ProgramLibrary;
+  readonly #world: World;
+  readonly #random: SeededRandom;
+  readonly #client: WorkflowClient;
+  readonly #endpoints: WorkflowEndpoint[];
+  /** Most worlds keep their clocks, so that times can be judged. */
+  readonly #hasJumps: boolean;
+  #runs = 0;
+
+  constructor(world: World, random: SeededRandom) {
+    this.#world = world;
+    this.#random = random.fork();
+    this.#client = new WorkflowClient(world, this.#random);
+    this.programs = new ProgramLibrary(this.#random);
+    this.#hasJumps = this.#random.chance(0.2);
+    const { notes, programs } = this;
+    const deps = { world, random: this.#random, client: this.#client, programs, notes };
+    this.#endpoints = ORIGINS.map((origin) => {
+      const endpoint = new WorkflowEndpoint(deps);
+      world.network.setEndpoint(origin, endpoint.answer);
+      return endpoint;
+    });
+    world.network.setEndpoint(CALLED_ORIGIN, answerCall);
+    for (const endpoint of this.#endpoints) endpoint.changeMood();
+    this.#client.faults = this.#random.choose([
+      { late: 0, twice: 0, lost: 0 },
+      { late: 0.05, twice: 0.05, lost: 0.05 },
+      { late: 0.2, twice: 0.2, lost: 0.2 },
+    ]);
+  }
+
+  /** Does one thing. The requests it makes go on while time passes. */
+  step(): void {
+    void this[`${this.#random.weighted(STEP_WEIGHTS)}`]();
+  }
+
+  pauseMs(): Millis {
+    return this.#random.chance(0.6) ? this.#random.int(0, 100) : this.#random.int(100, 12_000);
+  }
+
+  /** From now on all endpoints answer, and each request is heard. */
+  heal(): void {
+    for (const endpoint of this.#endpoints) endpoint.changeMood('fine');
+    this.#client.faults = { late: 0, twice: 0, lost: 0 };
+  }
+
+  /** Several runs wait for one event, which then comes. */
+  gather(): void {
+    const { clock } = this.#world;
+    const eventId = this.#random.choose(EVENT_IDS);
+    for (let nth = this.#random.int(2, 4); nth > 0; nth -= 1) void this.trigger(this.programs.drawWaiting(eventId, 90));
+    clock.startTimer(this.#random.int(1_000, 20_000), () => void this.notify(eventId));
+  }
+
+  /** Several runs invoke the same one, which one of them begins. */
+  async share(): Promise<void> {
+    for (let nth = this.#random.int(2, 3); nth > 0; nth -= 1) {
+      void this.trigger(this.programs.drawSharing());
+      await this.#world.clock.delay(this.#random.int(0, 40_000));
+    }
+  }
+
+  /** An event comes for a run as it begins to wait, or as it waits no longer. */
+  async race(): Promise<void> {
+    const random = this.#random;
+    const eventId = random.choose(EVENT_IDS);
+    const timeoutS = random.choose([2, 90]);
+    const run = await this.trigger(this.programs.drawWaiting(eventId, timeoutS));
+    if (!run) return;
+    const { clock } = this.#world;
+    const aroundMs = timeoutS === 2 ? 2_000 : 0;
+    for (let nth = random.int(2, 5); nth > 0; nth -= 1) {
+      clock.startTimer(aroundMs + random.int(0, 150), () => void this.notifyRun(run, eventId));
+    }
+    clock.startTimer(aroundMs + 1_000, () => void this.inspect());
+  }
+
+  /** Answers with the run, if somebody heard of its beginning. */
+  async trigger(program = this.programs.draw()): Promise<RunName | undefined> {
+    const random = this.#random;
+    this.#runs += 1;
+    const generation = random.chance(0.8) ? 'today' : 'before';
+    const isRepeated = generation === 'today' && random.chance(0.2);
+    const runId = isRepeated ? `order-${random.int(1, 3)}` : `run-${this.#runs}`;
+    const url = `${random.choose(ORIGINS)}/${generation}`;
+    const context: RunContext = { runId, createdAtMs: 0, url, user: `user-${random.int(1, 9)}`, invokeCount: 0 };
+    const attempts: Record<string, string> = {
+      'upstash-retries': String(random.int(1, 5)),
+      'upstash-retry-delay': random.choose(['0', '1000', '2000 * (1 + retried)']),
+    };
+    if (random.chance(0.2)) attempts['upstash-delay'] = `${random.int(1, 20)}s`;
+    if (random.chance(0.15)) {
+      attempts['upstash-flow-control-key'] = 'shared';
+      attempts['upstash-flow-control-value'] = `parallelism=${random.int(1, 3)}`;
+    }
+    const note = this.notes.trigger(runId, program, this.#client.request());
+    const headers = triggerHeaders(context, attempts);
+    const item = { destination: url, headers, body: JSON.stringify({ program: program.name }) };
+    const [published] = await orNothing(this.#client.batch([item], note.request), []);
+    if (!published?.run) return undefined;
+    note.messageId = published.messageId;
+    note.createdAtMs = published.run.createdAtMs;
+    return { runId, createdAtMs: note.createdAtMs };
+  }
+
+  async notify(eventId = this.#random.choose(EVENT_IDS)): Promise<void> {
+    const { event, request } = this.notes.notify(eventId, undefined, this.#client.request());
+    await orNothing(this.#client.notify(eventId, event, request), undefined);
+  }
+
+  /** Mostly a run that has just begun, which may be before it waits. */
+  async notifyRun(run = this.#someRun(), eventId = this.#random.choose(EVENT_IDS)): Promise<void> {
+    if (!run) return;
+    const notification = this.notes.notify(eventId, run, this.#client.request());
+    const { event, request } = notification;
+    const notified = await orNothing(this.#client.notifyRun(run.runId, eventId, event, request), undefined);
+    notification.isSaved = notified?.runCreatedAtMs === run.createdAtMs && notified.waiter === undefined;
+  }
+
+  async cancel(): Promise<void> {
+    const run = this.#someRun();
+    if (!run) return;
+    const createdAtMs = this.#random.chance(0.5) ? run.createdAtMs : undefined;
+    const request = this.notes.ending('cancel', run.runId, this.#client.request(), createdAtMs);
+    await orNothing(this.#client.cancel(run.runId, createdAtMs, request), false);
+  }
+
+  async revive(): Promise<void> {
+    const dlqIds = await this.#deadRuns();
+    if (dlqIds.length > 0) await this.#revive(this.#random.choose(dlqIds));
+  }
+
+  /** All that have failed so far are begun again. */
+  async reviveAll(): Promise<void> {
+    for (const dlqId of await this.#deadRuns()) await this.#revive(dlqId);
+  }
+
+  async #deadRuns(): Promise<string[]> {
+    const page = await this.#world.store?.listDeadRuns(PROJECT, {}, { count: 100, order: 'latestFirst' });
+    return page?.items.map(({ dlqId }) => dlqId) ?? [];
+  }
+
+  async #revive(dlqId: string): Promise<void> {
+    const how = this.#random.choose(['resumeRun', 'resumeRun', 'restartRun'] as const);
+    const override = this.#random.chance(0.3) ? { maxRetries: 5 } : {};
+    const revival = this.notes.revive(how, dlqId, this.#client.request());
+    const started = await orNothing(this.#client.revive(how, dlqId, override, revival.request), undefined);
+    if (started) revival.started = started;
+  }
+
+  changeMood(): void {
+    const index = this.#random.int(0, this.#endpoints.length - 1);
+    this.#world.trace.add(`${ORIGINS[index]} is ${this.#endpoints[index]?.changeMood()}`);
+  }
+
+  crash(): void {
+    this.#world.crash('by the workload');
+  }
+
+  shutDown(): Promise<void> {
+    return this.#world.shutDown(this.#random.choose([0, 100, 5_000]));
+  }
+
+  makeUnavailable(): void {
+    this.#world.makeUnavailable(this.#random.int(50, 8_000));
+  }
+
+  jumpClock(): void {
+    if (this.#hasJumps) this.#world.jumpClock(this.#random.int(-120_000, 120_000));
+  }
+
+  inspect(): Promise<void> {
+    return inspectRuns(this.#world);
+  }
+
+  #someRun(): RunName | undefined {
+    const begun = this.notes.triggers
+      .flatMap(({ runId, createdAtMs }) => (createdAtMs === undefined ? [] : [{ runId, createdAtMs }]))
+      .slice(-8);
+    const revived = this.notes.revivals.flatMap(({ started = [] }) => started).slice(-2);
+    const known = [...begun, ...revived];
+    return known.length === 0 ? undefined : this.#random.choose(known);
+  }
+}
+
+/** Nobody answered, or not as was hoped: what that means is found out by looking at what was done. */
+async function orNothing<T>(answer: Promise<T>, otherwise: T): Promise<T> {
+  try {
+    return await answer;
+  } catch {
+    return otherwise;
+  }
+}

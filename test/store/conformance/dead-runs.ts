@@ -1,0 +1,348 @@
+import { describe, expect, it } from 'vitest';
+import type { DeadRunFilter, Revival, RevivedEntry } from '../../../src/engine/dead-runs.ts';
+import type { FailureCallbackState, Message, NewMessage, NewRecord } from '../../../src/engine/model.ts';
+import type { MessageSettings, RunPart } from '../../../src/protocol/settings.ts';
+import type { RunConfig } from '../../../src/workflow/model.ts';
+import {
+  buried,
+  bytes,
+  delivered,
+  eachWorld,
+  type OpenStore,
+  OTHER_PROJECT,
+  PROJECT,
+  settlement,
+  T0,
+} from './world.ts';
+
+const URL = 'https://app.example/wf';
+
+interface BeginOptions {
+  url?: string;
+  projectId?: number;
+  createdAtMs?: number;
+  settings?: Partial<MessageSettings>;
+}
+
+/** The entries of a journal and the DLQ of the runs that they belong to. */
+export function deadRunsConformance(open: OpenStore): void {
+  const world = eachWorld(open);
+  const store = () => world().store;
+
+  const configOf = (changes: Partial<RunConfig> = {}): RunConfig => ({
+    ...{
+      dialect: 'upstash',
+      features: [],
+      isKept: true,
+      isRest: false,
+      isUnknownSdk: false,
+      header: {},
+      maxRetries: 0,
+    },
+    ...changes,
+  });
+
+  /** The first message of a run, on its way into the store as claimed. */
+  function first(id: string, options: BeginOptions = {}): { news: NewMessage; claimToken: number } {
+    const { url = URL, projectId = PROJECT, createdAtMs = T0, settings = {} } = options;
+    const key = world().number();
+    const claimToken = world().number();
+    const run: RunPart = { key, id, createdAtMs, url, callType: 'step', init: 'known', features: [] };
+    const news = world().message({
+      ...{ key, url, projectId, createdAtMs, body: bytes(`payload of ${id}`) },
+      settings: { run, ...settings },
+      standing: { kind: 'claimed', claimToken },
+    });
+    news.entry = { runKey: key, kind: 'initial', slot: '0', bytes: 100 };
+    news.run = { id, url, createdAtMs, config: configOf() };
+    return { news, claimToken };
+  }
+
+  async function begin(id: string, options?: BeginOptions): Promise<{ message: Message; claimToken: number }> {
+    const { news, claimToken } = first(id, options);
+    expect(await store().accept([news], news.message.createdAtMs)).toMatchObject([{ kind: 'accepted' }]);
+    return { message: news.message, claimToken };
+  }
+
+  function partOf({ settings: { run } }: Message): RunPart {
+    if (!run) throw new Error('not of a run');
+    return run;
+  }
+
+  async function append(of: Message, slot: string): Promise<Message> {
+    const news = world().message({ url: URL, body: bytes(slot), settings: { run: partOf(of) } });
+    news.entry = { runKey: of.key, kind: 'step', slot, bytes: 50 };
+    expect(await store().accept([news], T0)).toMatchObject([{ kind: 'accepted' }]);
+    return news.message;
+  }
+
+  interface Failed {
+    dlqId: string;
+    message: Message;
+    /** What tells of the failure. */
+    told: { message: Message; claimToken: number };
+  }
+
+  /** Begins a run and fails it with its first message. */
+  async function fail(id: string, failedAtMs = T0, options?: BeginOptions): Promise<Failed> {
+    const { message, claimToken } = await begin(id, { createdAtMs: failedAtMs, ...options });
+    const tellToken = world().number();
+    const told = world().message({
+      projectId: message.projectId,
+      createdAtMs: failedAtMs,
+      settings: { run: { ...partOf(message), callType: 'failureCall' } },
+      standing: { kind: 'claimed', claimToken: tellToken },
+    });
+    const { key: runKey } = message;
+    const failureCallbackKey = told.message.key;
+    const ending = { runKey, runVersion: 1, state: 'RUN_FAILED', atMs: failedAtMs, failureCallbackKey } as const;
+    const change = { ...buried(failedAtMs), ending, follows: [told] };
+    expect(await store().settle(settlement(message, claimToken, change), failedAtMs)).toMatchObject({ kind: 'saved' });
+    const dlqId = `${failedAtMs}-${message.key}`;
+    return { dlqId, message, told: { message: told.message, claimToken: tellToken } };
+  }
+
+  async function tell({ told }: Failed, failureCallback: FailureCallbackState): Promise<void> {
+    const response = { status: 200, header: { 'X-Said': ['yes'] }, body: bytes('said') };
+    const change = {
+      ...delivered(),
+      events: [{ atMs: T0, state: 'DELIVERED', detail: { response } }] as const,
+      failureCallback,
+    };
+    const answer = await store().settle(
+      settlement(told.message, told.claimToken, { ...change, events: [...change.events] }),
+      T0,
+    );
+    expect(answer).toMatchObject({ kind: 'saved' });
+  }
+
+  async function list(filter: DeadRunFilter = {}): Promise<string[]> {
+    const page = await store().listDeadRuns(PROJECT, filter, { count: 100, order: 'latestFirst' });
+    return page.items.map(({ dlqId }) => dlqId);
+  }
+
+  describe('the DLQ', () => {
+    it('has of a failed run its payload, the message that failed without its body, and what was answered', async () => {
+      const failed = await fail('a');
+      await tell(failed, 'success');
+      const [dead] = await store().findDeadRuns(PROJECT, [failed.dlqId]);
+      expect(dead).toMatchObject({
+        dlqId: failed.dlqId,
+        run: { key: failed.message.key, projectId: PROJECT, id: 'a', url: URL, createdAtMs: T0, config: configOf() },
+        message: { id: failed.message.id, body: new Uint8Array(0) },
+        burial: { failedAtMs: T0, responseStatus: 500 },
+        payload: bytes('payload of a'),
+        failureCallback: {
+          state: 'success',
+          answer: { status: 200, header: { 'X-Said': ['yes'] }, body: bytes('said') },
+        },
+      });
+    });
+
+    it('is listed by failure time, filtered by what the run was triggered with, and by project', async () => {
+      const a = await fail('a', T0 + 1, { settings: { labels: ['x'] } });
+      const b = await fail('b', T0 + 2, { url: `${URL}/b` });
+      await fail('c', T0 + 3, { projectId: OTHER_PROJECT });
+      await world().bury(T0 + 4);
+      expect(await list()).toEqual([b.dlqId, a.dlqId]);
+      expect(await list({ label: ['x'] })).toEqual([a.dlqId]);
+      expect(await list({ url: [URL] })).toEqual([a.dlqId]);
+      expect(await list({ runId: 'b', responseStatus: [500] })).toEqual([b.dlqId]);
+      expect(await list({ runCreatedAtMs: T0 + 1 })).toEqual([a.dlqId]);
+      expect(await list({ fromMs: T0 + 2 })).toEqual([b.dlqId]);
+      expect(await list({ toMs: T0 + 1, responseStatus: [404] })).toEqual([]);
+    });
+
+    it('is filtered by how the failure callback stands', async () => {
+      const [a, b, c] = [await fail('a', T0 + 1), await fail('b', T0 + 2), await fail('c', T0 + 3)];
+      await tell(a, 'success');
+      await tell(b, 'fail');
+      expect(await list({ failureCallback: ['inProgress'] })).toEqual([c.dlqId]);
+      expect(await list({ failureCallback: ['success', 'fail'] })).toEqual([b.dlqId, a.dlqId]);
+    });
+
+    it('pages without skipping or repeating', async () => {
+      const ids: string[] = [];
+      for (const name of ['a', 'b', 'c']) ids.push((await fail(name, T0 + ids.length)).dlqId);
+      const page = await store().listDeadRuns(PROJECT, {}, { count: 2, order: 'latestFirst' });
+      expect(page.items.map(({ dlqId }) => dlqId)).toEqual([ids[2], ids[1]]);
+      const next = { count: 2, order: 'latestFirst', cursor: page.cursor ?? '' } as const;
+      const rest = await store().listDeadRuns(PROJECT, {}, next);
+      expect([rest.items.map(({ dlqId }) => dlqId), rest.cursor]).toEqual([[ids[0]], undefined]);
+    });
+
+    it('loses what is deleted, but nothing of messages or of another project', async () => {
+      const a = await fail('a');
+      const other = await fail('b', T0, { projectId: OTHER_PROJECT });
+      const { dlqId } = await world().bury(T0);
+      expect(await store().deleteDeadRuns(PROJECT, [a.dlqId, other.dlqId, dlqId, 'x'])).toBe(1);
+      expect(await store().deleteDead(PROJECT, [other.dlqId])).toBe(0);
+      expect(await list()).toEqual([]);
+      expect(await store().findDeadRuns(OTHER_PROJECT, [other.dlqId])).toHaveLength(1);
+      expect(await store().findDead(PROJECT, dlqId)).toBeDefined();
+    });
+  });
+
+  describe('active runs', () => {
+    it('are found oldest first by what they were triggered with, a prefix of their URL among it', async () => {
+      const keys: number[] = [];
+      for (const url of ['https://a.example/x', 'https://a.example/xy', 'https://b.example/']) {
+        keys.push((await begin(url, { url, createdAtMs: T0 + keys.length })).message.key);
+      }
+      await begin('other', { projectId: OTHER_PROJECT });
+      await fail('over');
+      const find = async (
+        filter: Parameters<ReturnType<typeof store>['activeRunKeys']>[1],
+        limit = 10,
+        afterKey = -1,
+      ) => (await store().activeRunKeys(PROJECT, filter, { afterKey, limit })).keys;
+      expect(await find({})).toEqual(keys);
+      expect(await find({}, 2)).toEqual(keys.slice(0, 2));
+      expect(await find({}, 10, keys[0])).toEqual(keys.slice(1));
+      expect(await find({ urlPrefix: ['https://a.example/x'] })).toEqual(keys.slice(0, 2));
+      expect(await find({ urlPrefix: ['https://A.example', 'https://b.'] })).toEqual(keys.slice(2));
+      expect(await find({ url: ['https://a.example/x'] })).toEqual(keys.slice(0, 1));
+      expect(await find({ host: ['a.example'], path: ['/xy'] })).toEqual(keys.slice(1, 2));
+      expect(await find({ fromMs: T0 + 1, toMs: T0 + 1 })).toEqual(keys.slice(1, 2));
+      expect(await find({ label: ['x'] })).toEqual([]);
+    });
+  });
+
+  describe('a revived run', () => {
+    /** A run that begins with its first entry as a record, shares what `shares` has, and is sent one entry more. */
+    function revivalOf(failed: Failed, id: string, shares: Message[] = []): { revival: Revival; sent: NewMessage } {
+      const { news } = first(id);
+      const { run, entry, message } = news;
+      if (!run || !entry) throw new Error('a first message begins a run');
+      const begun: RevivedEntry = { kind: 'record', record: { message, entry } };
+      const shared = shares.map((each, index): RevivedEntry => {
+        return {
+          kind: 'shared',
+          key: each.key,
+          entry: { runKey: message.key, kind: 'step', slot: `s${index}`, bytes: 50 },
+        };
+      });
+      const sent = world().message({ url: URL, body: bytes('sent'), settings: { run: partOf(message) } });
+      sent.entry = { runKey: message.key, kind: 'step', slot: 'sent', bytes: 40 };
+      const journal: RevivedEntry[] = [begun, ...shared, { kind: 'message', message: sent }];
+      return { revival: { projectId: PROJECT, dlqId: failed.dlqId, run, journal, children: [] }, sent };
+    }
+
+    it('takes the place of the entry in the DLQ, and has the journal that it was given', async () => {
+      const { message, claimToken } = await begin('a');
+      const step = await append(message, 's0');
+      const ending = { runKey: message.key, runVersion: 1, state: 'RUN_FAILED', atMs: T0 } as const;
+      await store().settle(settlement(message, claimToken, { ...buried(T0), ending }), T0);
+      const failed = { dlqId: `${T0}-${message.key}`, message, told: { message, claimToken } };
+      const { revival, sent } = revivalOf(failed, 'b', [step]);
+      const answer = await store().reviveRun(revival, T0);
+      expect(answer).toEqual({
+        kind: 'revived',
+        messages: [{ standing: 'waiting', journal: { position: 2, bytes: 190 } }],
+        children: [],
+      });
+      expect(await list()).toEqual([]);
+      const run = await store().findActiveRun(PROJECT, 'b');
+      expect(run).toMatchObject({ state: 'RUN_STARTED', entries: 3 });
+      expect((await store().readJournal(run?.key ?? 0)).map(({ messageId }) => messageId)).toEqual([
+        expect.any(String),
+        step.id,
+        sent.message.id,
+      ]);
+      expect(await store().outlineJournal(run?.key ?? 0)).toMatchObject([
+        { position: 0, kind: 'initial', slot: '0' },
+        { position: 1, kind: 'step', slot: 's0', key: step.key, bodyBytes: 2 },
+        { position: 2, kind: 'step', slot: 'sent', key: sent.message.key },
+      ]);
+      const { claimed } = await world().claim();
+      expect(claimed.map(({ message: { id }, journal }) => [id, journal])).toEqual([
+        [sent.message.id, { position: 2, bytes: 190 }],
+      ]);
+    });
+
+    it('waits for events and for the ends of runs that it invokes', async () => {
+      const failed = await fail('a');
+      const { revival } = revivalOf(failed, 'b');
+      const runKey = revival.journal[0]?.kind === 'record' ? revival.journal[0].record.message.key : 0;
+      const record = (kind: 'wait' | 'invoke', slot: string): NewRecord => ({
+        message: world().message({ url: URL, settings: { run: { ...partOf(failed.message), key: runKey } } }).message,
+        entry: { runKey, kind, slot, bytes: 0 },
+      });
+      const child = first('child').news;
+      const wait = record('wait', 'w1');
+      const invoke = record('invoke', 'i2');
+      revival.journal.push(
+        { kind: 'record', record: wait, waiter: { eventId: 'e', deadlineMs: T0 + 5 } },
+        { kind: 'record', record: invoke, childKey: child.message.key },
+      );
+      revival.children.push(child);
+      expect(await store().reviveRun(revival, T0)).toMatchObject({
+        kind: 'revived',
+        children: [{ standing: 'claimed' }],
+      });
+      expect((await store().findRun(PROJECT, child.message.key))?.invokers).toEqual([invoke.message.key]);
+      const { due } = await store().dueWaiters({ nowMs: T0 + 5, limit: 5 });
+      expect(due).toMatchObject([{ eventId: 'e', deadlineMs: T0 + 5, record: { key: wait.message.key } }]);
+    });
+
+    it('is not made twice of one entry, nor while a run of its id is active', async () => {
+      const failed = await fail('a');
+      await begin('taken');
+      expect(await store().reviveRun(revivalOf(failed, 'taken').revival, T0)).toEqual({ kind: 'idTaken' });
+      expect(await list()).toEqual([failed.dlqId]);
+      expect(await store().reviveRun(revivalOf(failed, 'b').revival, T0)).toMatchObject({ kind: 'revived' });
+      expect(await store().reviveRun(revivalOf(failed, 'c').revival, T0)).toEqual({ kind: 'missing' });
+      expect(await store().findActiveRun(PROJECT, 'c')).toBeUndefined();
+    });
+
+    it('keeps what it shares when all that is left of the failed run goes', async () => {
+      const { message, claimToken } = await begin('a');
+      const step = await append(message, 's0');
+      const ending = { runKey: message.key, runVersion: 1, state: 'RUN_FAILED', atMs: T0 } as const;
+      await store().settle(settlement(message, claimToken, { ...buried(T0), ending }), T0);
+      const { revival } = revivalOf({ dlqId: `${T0}-${message.key}`, message, told: { message, claimToken } }, 'b', [
+        step,
+      ]);
+      await store().reviveRun(revival, T0);
+      const afterMs = T0 + 1;
+      const bounds = { logsBeforeMs: afterMs, deadBeforeMs: afterMs, keysUsedBeforeMs: afterMs, nowMs: afterMs };
+      while (await store().dropExpired({ ...bounds, rowsMax: 1_000 }));
+      expect(await store().findRun(PROJECT, message.key)).toBeUndefined();
+      const run = await store().findActiveRun(PROJECT, 'b');
+      expect((await store().readJournal(run?.key ?? 0)).map(({ body }) => Buffer.from(body).toString())).toEqual([
+        'payload of b',
+        's0',
+        'sent',
+      ]);
+    });
+  });
+
+  describe('a failure callback', () => {
+    it('is repeated once it has failed, and is in progress from then on', async () => {
+      const failed = await fail('a');
+      const again = world().message({ settings: failed.told.message.settings });
+      const repeat = () => store().repeatFailureCallback(PROJECT, failed.dlqId, again, T0);
+      expect(await repeat()).toBe('notFailed');
+      await tell(failed, 'fail');
+      expect((await store().findFailureCallback(PROJECT, failed.dlqId))?.id).toBe(failed.told.message.id);
+      expect(await repeat()).toEqual({ standing: 'waiting' });
+      expect((await store().findFailureCallback(PROJECT, failed.dlqId))?.id).toBe(again.message.id);
+      expect(await list({ failureCallback: ['inProgress'] })).toEqual([failed.dlqId]);
+      expect(await store().repeatFailureCallback(OTHER_PROJECT, failed.dlqId, again, T0)).toBe('missing');
+    });
+
+    it('is given up while it is in progress: at once where it waits, with its attempt where one is under way', async () => {
+      const failed = await fail('a');
+      const cancel = () => store().cancelFailureCallback(PROJECT, failed.dlqId, T0);
+      expect(await store().cancelFailureCallback(OTHER_PROJECT, failed.dlqId, T0)).toBe('missing');
+      expect(await cancel()).toBe('canceled');
+      expect(await cancel()).toBe('notInProgress');
+      expect(await list({ failureCallback: ['canceled'] })).toEqual([failed.dlqId]);
+      await tell(failed, 'fail');
+      const again = world().message({ settings: failed.told.message.settings });
+      await store().repeatFailureCallback(PROJECT, failed.dlqId, again, T0);
+      expect(await cancel()).toBe('canceled');
+      expect((await world().claim()).claimed).toEqual([]);
+    });
+  });
+}

@@ -1,0 +1,308 @@
+import { describe, expect, it } from 'vitest';
+import type { Message, NewMessage } from '../../../src/engine/model.ts';
+import type { NewWaiter, Waiting } from '../../../src/engine/run-stores.ts';
+import type { RunPart, WaitPart } from '../../../src/protocol/settings.ts';
+import { bytes, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, T0 } from './world.ts';
+
+const DAY_MS = 86_400_000;
+const MIB = 1024 * 1024;
+
+interface WaitOptions {
+  eventId?: string;
+  stepId?: number;
+  deadlineMs?: number;
+  runVersion?: number;
+  key?: number;
+  headers?: WaitPart['headers'];
+}
+
+export function waitersConformance(open: OpenStore): void {
+  const world = eachWorld(open);
+  const store = () => world().store;
+
+  /** Begins a run and answers its first message. */
+  async function begin(id: string, projectId = PROJECT): Promise<Message> {
+    const key = world().number();
+    const url = 'https://app.example/wf';
+    const run: RunPart = { key, id, createdAtMs: T0, url, callType: 'step', init: 'known', features: [] };
+    const news = world().message({ key, projectId, url, settings: { run } });
+    news.entry = { runKey: key, kind: 'initial', slot: '0', bytes: 10 };
+    const config = { dialect: 'upstash', features: [], isKept: true, isRest: false, isUnknownSdk: false } as const;
+    news.run = { id, url, createdAtMs: T0, config: { ...config, features: [], header: {}, maxRetries: 3 } };
+    expect(await store().accept([news], T0)).toMatchObject([{ kind: 'accepted' }]);
+    return news.message;
+  }
+
+  function partOf(of: Message): RunPart {
+    const { run } = of.settings;
+    if (!run) throw new Error('not of a run');
+    return run;
+  }
+
+  function waiter(of: Message, options: WaitOptions = {}): NewWaiter {
+    const { eventId = 'e', stepId = 1, deadlineMs = T0 + DAY_MS, key = world().number(), headers = {} } = options;
+    const result = {
+      url: 'https://app.example/wf',
+      header: { 'X-User': ['u'] },
+      settings: { dialect: 'upstash', maxRetries: 3 },
+    } as const;
+    const header = { ...result.header, 'X-User': ['u'] };
+    const wait: WaitPart = {
+      eventId,
+      timeout: '1d',
+      deadlineMs,
+      notified: { ...result, header },
+      timedOut: { ...result, header },
+      headers,
+      timeoutHeaders: {},
+    };
+    const body = bytes(JSON.stringify({ stepId, stepName: 'w', stepType: 'Wait', concurrent: 1 }));
+    const settings = { run: { ...partOf(of) }, wait };
+    const { message } = world().message({ key, projectId: of.projectId, body, settings });
+    const entry: NewWaiter['record']['entry'] = { runKey: of.key, kind: 'wait', slot: `w${stepId}`, bytes: 0 };
+    if (options.runVersion !== undefined) entry.runVersion = options.runVersion;
+    return { record: { message, entry }, eventId, deadlineMs };
+  }
+
+  /** The message that ends a wait. */
+  function resultOf(of: Message, stepId = 1, body = 'result'): NewMessage {
+    const news = world().message({
+      projectId: of.projectId,
+      url: of.url,
+      body: bytes(body),
+      settings: { run: partOf(of) },
+    });
+    news.entry = { runKey: of.key, kind: 'step', slot: `s${stepId}`, bytes: 20 };
+    return news;
+  }
+
+  async function register(of: Message, options: WaitOptions = {}): Promise<Message> {
+    const made = waiter(of, options);
+    expect(await store().addWaiter(made, undefined, T0)).toEqual({ kind: 'registered' });
+    return made.record.message;
+  }
+
+  async function save(
+    of: Message,
+    text: string,
+    eventId = 'e',
+    mailMax = 100,
+  ): Promise<{ key: number; saved: string }> {
+    const key = world().number();
+    const saved = await store().saveMail(of.projectId, of.key, eventId, { key, body: bytes(text) }, mailMax);
+    return { key, saved };
+  }
+
+  async function keysFor(eventId = 'e', page: { runKey?: number; afterKey?: number; count?: number } = {}) {
+    return (await store().listWaiters(PROJECT, eventId, { count: 100, ...page })).map(({ record }) => record.key);
+  }
+
+  async function end(of: Message): Promise<void> {
+    const run = await store().findActiveRun(of.projectId, partOf(of).id);
+    const ending = { runKey: of.key, runVersion: run?.version ?? 0, state: 'RUN_CANCELED', atMs: T0 } as const;
+    expect(await store().endRuns([{ ending, follows: [] }], T0)).toMatchObject([{ kind: 'ended' }]);
+  }
+
+  describe('a wait', () => {
+    it('is found by its event, with all that it was registered with', async () => {
+      const run = await begin('a');
+      const made = waiter(run, { headers: { 'Upstash-Workflow-Runid': ['a'] } });
+      expect(await store().addWaiter(made, undefined, T0)).toEqual({ kind: 'registered' });
+      const [found] = await store().listWaiters(PROJECT, 'e', { count: 10 });
+      expect(found).toMatchObject({ eventId: 'e', deadlineMs: T0 + DAY_MS });
+      expect(found?.record.body).toEqual(made.record.message.body);
+      expect(structuredClone(found?.record.settings)).toEqual(structuredClone(made.record.message.settings));
+    });
+
+    it('gives its header maps back without a prototype', async () => {
+      const run = await begin('a');
+      await register(run);
+      const [found] = await store().listWaiters(PROJECT, 'e', { count: 10 });
+      const { wait } = found?.record.settings ?? {};
+      for (const map of [wait?.notified.header, wait?.timedOut.header, wait?.headers, wait?.timeoutHeaders]) {
+        expect(Object.getPrototypeOf(map)).toBeNull();
+      }
+    });
+
+    it('takes a place in the journal that deliveries do not show', async () => {
+      const run = await begin('a');
+      const record = await register(run);
+      expect(await store().readJournal(run.key)).toHaveLength(1);
+      const result = resultOf(run);
+      expect(await store().resolveWaiters([{ waiterKey: record.key, result }], T0)).toMatchObject([
+        { standing: 'waiting', journal: { position: 2 } },
+      ]);
+      expect((await store().readJournal(run.key)).map(({ messageId }) => messageId)).toEqual([
+        run.id,
+        result.message.id,
+      ]);
+      expect(await store().findRecords(PROJECT, [record.key])).toMatchObject([{ id: record.id }]);
+    });
+
+    it('is registered once for its step, also after it has ended', async () => {
+      const run = await begin('a');
+      const record = await register(run);
+      const again = (): Promise<Waiting> => store().addWaiter(waiter(run), undefined, T0);
+      expect(await again()).toEqual({ kind: 'duplicate', messageId: record.id });
+      await store().resolveWaiters([{ waiterKey: record.key, result: resultOf(run) }], T0);
+      expect(await again()).toEqual({ kind: 'duplicate', messageId: record.id });
+      expect(await keysFor()).toEqual([]);
+    });
+
+    it('is a repetition when its step has a result already', async () => {
+      const run = await begin('a');
+      const result = resultOf(run);
+      await store().accept([result], T0);
+      expect(await store().addWaiter(waiter(run), undefined, T0)).toEqual({
+        kind: 'duplicate',
+        messageId: result.message.id,
+      });
+    });
+
+    it('of a run that is over is not registered', async () => {
+      const run = await begin('a');
+      await end(run);
+      expect(await store().addWaiter(waiter(run), undefined, T0)).toEqual({ kind: 'over' });
+    });
+
+    it('is not registered for another version of its run', async () => {
+      const run = await begin('a');
+      const { version = 0 } = (await store().findActiveRun(PROJECT, 'a')) ?? {};
+      expect(await store().addWaiter(waiter(run, { runVersion: version + 1 }), undefined, T0)).toEqual({
+        kind: 'changed',
+      });
+      expect(await store().addWaiter(waiter(run, { runVersion: version }), undefined, T0)).toEqual({
+        kind: 'registered',
+      });
+    });
+  });
+
+  describe('mail', () => {
+    it('is taken by the next wait, the oldest first, which ends at once', async () => {
+      const run = await begin('a');
+      const first = await save(run, 'one');
+      await save(run, 'two');
+      const mail = await store().nextMail(run.key, 'e');
+      expect(mail).toEqual({ key: first.key, body: bytes('one') });
+      const made = waiter(run);
+      const result = resultOf(run);
+      const taken = { mailKey: first.key, result };
+      expect(await store().addWaiter(made, taken, T0)).toMatchObject({
+        kind: 'answered',
+        saved: { standing: 'waiting', journal: { position: 2 } },
+      });
+      expect(await store().nextMail(run.key, 'e')).toMatchObject({ body: bytes('two') });
+      expect(await keysFor()).toEqual([]);
+      expect(await world().find(result.message)).toMatchObject({ id: result.message.id });
+    });
+
+    it('that came, or was taken, since it was looked for, has the wait made anew', async () => {
+      const run = await begin('a');
+      const { key } = await save(run, 'one');
+      expect(await store().addWaiter(waiter(run), undefined, T0)).toEqual({ kind: 'changed' });
+      const taken = (stepId: number) => ({ mailKey: key, result: resultOf(run, stepId) });
+      expect(await store().addWaiter(waiter(run), taken(1), T0)).toMatchObject({ kind: 'answered' });
+      expect(await store().addWaiter(waiter(run, { stepId: 2 }), taken(2), T0)).toEqual({ kind: 'changed' });
+      expect(await store().readJournal(run.key)).toHaveLength(2);
+    });
+
+    it('is kept by run and event, up to a number for each run', async () => {
+      const [one, two] = [await begin('a'), await begin('b')];
+      expect((await save(one, 'x', 'e', 2)).saved).toBe('saved');
+      expect((await save(one, '', 'other', 2)).saved).toBe('saved');
+      expect((await save(one, 'x', 'e', 2)).saved).toBe('tooMuch');
+      expect((await save(two, 'x', 'e', 2)).saved).toBe('saved');
+      expect(await store().nextMail(one.key, 'other')).toMatchObject({ body: new Uint8Array(0) });
+      expect(await store().nextMail(two.key, 'other')).toBeUndefined();
+    });
+
+    it('is not saved beside a waiter for it', async () => {
+      const run = await begin('a');
+      await register(run);
+      expect((await save(run, 'x')).saved).toBe('waited');
+      expect((await save(run, 'x', 'other')).saved).toBe('saved');
+    });
+
+    it('of a run that is over is not saved, and what was saved goes with its end', async () => {
+      const run = await begin('a');
+      await save(run, 'x');
+      await end(run);
+      expect((await save(run, 'x')).saved).toBe('over');
+      expect(await store().nextMail(run.key, 'e')).toBeUndefined();
+    });
+  });
+
+  describe('waiters', () => {
+    it('are listed in order of registration, page by page, those of a project, an event, and a run', async () => {
+      const [one, two, strange] = [await begin('a'), await begin('b'), await begin('c', OTHER_PROJECT)];
+      const first = await register(one);
+      const second = await register(two);
+      const third = await register(one, { stepId: 2 });
+      await register(one, { stepId: 3, eventId: 'other' });
+      await register(strange);
+      expect(await keysFor()).toEqual([first.key, second.key, third.key]);
+      expect(await keysFor('e', { runKey: one.key })).toEqual([first.key, third.key]);
+      expect(await keysFor('e', { runKey: strange.key })).toEqual([]);
+      expect(await keysFor('e', { count: 2 })).toEqual([first.key, second.key]);
+      expect(await keysFor('e', { afterKey: second.key })).toEqual([third.key]);
+    });
+
+    it('come in pages that what they were registered with cannot make large', async () => {
+      const run = await begin('a');
+      const headers = { 'Upstash-Forward-X': ['x'.repeat(3 * MIB)] };
+      const first = await register(run, { headers });
+      const second = await register(run, { stepId: 2, headers });
+      expect(await keysFor()).toEqual([first.key]);
+      expect(await keysFor('e', { afterKey: first.key })).toEqual([second.key]);
+    });
+
+    it('are resolved once each', async () => {
+      const [one, two] = [await begin('a'), await begin('b')];
+      const [first, second] = [await register(one), await register(two)];
+      const results = [resultOf(one), resultOf(one), resultOf(two)];
+      const answers = await store().resolveWaiters(
+        [first, first, second].map(({ key }, index) => ({ waiterKey: key, result: results[index] as NewMessage })),
+        T0,
+      );
+      expect(answers).toMatchObject([{ standing: 'waiting' }, 'gone', { standing: 'waiting' }]);
+      expect(await store().resolveWaiters([{ waiterKey: first.key, result: resultOf(one) }], T0)).toEqual(['gone']);
+      expect(await store().readJournal(one.key)).toHaveLength(2);
+    });
+
+    it('that are resolved have their message claimed when it was to go out at once', async () => {
+      const run = await begin('a');
+      const record = await register(run);
+      const claimToken = world().number();
+      const result = { ...resultOf(run), standing: { kind: 'claimed', claimToken } } as const;
+      expect(await store().resolveWaiters([{ waiterKey: record.key, result }], T0)).toMatchObject([
+        { standing: 'claimed', journal: { position: 2 } },
+      ]);
+    });
+
+    it('go with the end of their run', async () => {
+      const run = await begin('a');
+      const record = await register(run);
+      await end(run);
+      expect(await keysFor()).toEqual([]);
+      expect(await store().resolveWaiters([{ waiterKey: record.key, result: resultOf(run) }], T0)).toEqual(['gone']);
+    });
+
+    it('are due at their deadline, earliest first, and say when the next one is', async () => {
+      const run = await begin('a');
+      const due = (nowMs: number) => store().dueWaiters({ nowMs, limit: 2 });
+      expect(await due(T0)).toEqual({ due: [], nextAtMs: undefined });
+      const late = await register(run, { deadlineMs: T0 + 30 });
+      const early = await register(run, { stepId: 2, deadlineMs: T0 + 10 });
+      const middle = await register(run, { stepId: 3, deadlineMs: T0 + 20 });
+      expect(await due(T0 + 9)).toEqual({ due: [], nextAtMs: T0 + 10 });
+      const { due: first, nextAtMs } = await due(T0 + 30);
+      expect(first.map(({ record }) => record.key)).toEqual([early.key, middle.key]);
+      expect(nextAtMs).toBeUndefined();
+      await store().resolveWaiters(
+        [early, middle].map(({ key }, index) => ({ waiterKey: key, result: resultOf(run, index + 2) })),
+        T0 + 30,
+      );
+      expect((await due(T0 + 30)).due.map(({ record }) => record.key)).toEqual([late.key]);
+    });
+  });
+}

@@ -1,0 +1,107 @@
+/** What the trigger of a run fixes for its later messages (workflow.md 7). */
+import { describe, expect, test } from 'vitest';
+import type { MessageSettings, PublishOptions, RunStart, WorkflowFeature } from '../../src/protocol/settings.ts';
+import { configured, configuredCallback, redactedLike, runConfigOf } from '../../src/workflow/configuration.ts';
+import type { RunConfig } from '../../src/workflow/model.ts';
+
+const URL = 'https://app.example/wf';
+
+function start(features: WorkflowFeature[], changes: Partial<RunStart> = {}): RunStart {
+  return { kind: 'start', features, isInvoke: false, isBySdk: false, isUnknownSdk: false, isRest: false, ...changes };
+}
+
+function options(settings: Partial<MessageSettings> = {}, header: PublishOptions['header'] = {}): PublishOptions {
+  return {
+    method: 'POST',
+    header,
+    explicitHeader: header,
+    settings: { dialect: 'upstash', maxRetries: 3, ...settings },
+  };
+}
+
+const KEPT = start(['WF_TriggerOnConfig']);
+const FLOW = { key: 'k', parallelism: 2, periodS: 1 };
+
+function config(settings: Partial<MessageSettings> = {}, header: PublishOptions['header'] = {}): RunConfig {
+  return runConfigOf(options(settings, header), KEPT, URL);
+}
+
+describe('a run', () => {
+  test.for<[string, RunStart, boolean]>([
+    ['whose library asks for it keeps its configuration', KEPT, true],
+    ['that was triggered by REST keeps it', start([], { isRest: true }), true],
+    ['of an older library does not', start(['LazyFetch', 'InitialBody']), false],
+  ])('%s', ([, wish, isKept]) => {
+    expect(runConfigOf(options(), wish, URL).isKept).toBe(isKept);
+  });
+
+  test('keeps user headers, but none that speak of the delivery they came with', () => {
+    const header = {
+      'X-User': ['ada'],
+      'Content-Type': ['text/plain'],
+      'Upstash-Workflow-Sdk-Version': ['1'],
+      'Waypost-Workflow-Unknown-Sdk': ['true'],
+    };
+    expect({ ...config({}, header).header }).toEqual({ 'X-User': ['ada'] });
+  });
+
+  test('tells its own URL of a failure when nobody else is named', () => {
+    expect(config().failureCallback).toMatchObject({ url: URL, method: 'POST' });
+  });
+
+  test('tells whom the trigger names', () => {
+    const failureCallback = { url: 'https://failed.example', method: 'POST' as const, header: {} };
+    expect(config({ failureCallback }).failureCallback).toEqual(failureCallback);
+  });
+
+  test('that does not keep its configuration tells nobody by itself', () => {
+    expect(runConfigOf(options(), start([]), URL).failureCallback).toBeUndefined();
+  });
+});
+
+describe('a later message', () => {
+  const own = {
+    header: { 'X-Step': ['1'], 'X-User': ['eve'] },
+    settings: { dialect: 'upstash' as const, maxRetries: 9, retryDelayExpression: '5', labels: ['own'], timeoutMs: 7 },
+  };
+
+  test('gets headers, retries, labels and flow control of the trigger, and keeps its other headers', () => {
+    const kept = config({ maxRetries: 1, labels: ['a', 'b'], flowControl: FLOW }, { 'X-User': ['ada'] });
+    const { header, settings } = configured(own, kept);
+    expect({ ...header }).toEqual({ 'X-Step': ['1'], 'X-User': ['ada'] });
+    expect(settings).toEqual({
+      dialect: 'upstash',
+      maxRetries: 1,
+      labels: ['a', 'b'],
+      flowControl: FLOW,
+      timeoutMs: 7,
+    });
+  });
+
+  test('without the trigger saying so has no retry delay, labels or flow control of its own', () => {
+    expect(configured(own, config()).settings).toEqual({ dialect: 'upstash', maxRetries: 3, timeoutMs: 7 });
+  });
+
+  test('of a run that does not keep its configuration stays as it is', () => {
+    expect(configured(own, runConfigOf(options({ maxRetries: 1 }), start([]), URL))).toEqual(own);
+  });
+
+  test('is redacted like the run, kept configuration or not', () => {
+    const redact = { body: true, headers: [] };
+    const loose = runConfigOf(options({ redact }), start([]), URL);
+    expect(configured(own, loose).settings.redact).toEqual(redact);
+    expect(redactedLike(own.settings, loose).redact).toEqual(redact);
+  });
+
+  test('that is a call gets nothing but the redaction', () => {
+    expect(redactedLike(own.settings, config({ labels: ['a'] }, { 'X-User': ['ada'] }))).toEqual(own.settings);
+  });
+});
+
+test('the result of a call is configured like a step, with the headers that name its step', () => {
+  const callback = { url: URL, method: 'POST' as const, header: { 'Upstash-Workflow-Stepid': ['2'] }, maxRetries: 0 };
+  const kept = config({ maxRetries: 5, labels: ['a'] }, { 'X-User': ['ada'], 'Upstash-Workflow-Sdk-Version': ['1'] });
+  const result = configuredCallback(callback, kept);
+  expect({ ...result.header }).toEqual({ 'Upstash-Workflow-Stepid': ['2'], 'X-User': ['ada'] });
+  expect(result).toMatchObject({ maxRetries: 5, labels: ['a'] });
+});

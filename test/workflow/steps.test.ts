@@ -1,0 +1,81 @@
+/** Which slot of the journal is a message's (P8)? */
+import { describe, expect, test } from 'vitest';
+import { readStep, slotOf, stepIdOfCall } from '../../src/workflow/steps.ts';
+
+const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
+
+function slotOfBody(body: string, url = 'https://app.example/wf'): string {
+  return slotOf({ callType: 'step', url, header: {}, body: bytes(body) }).slot;
+}
+
+describe('reading a step', () => {
+  test('keeps what concerns us and nothing else', () => {
+    const body = bytes('{"stepId":3,"stepName":"pay","stepType":"Run","out":"1","concurrent":2,"extra":null}');
+    expect(readStep(body)).toEqual({ stepId: 3, stepName: 'pay', stepType: 'Run', concurrent: 2 });
+  });
+
+  test.for([
+    ['nothing', ''],
+    ['text', 'hello'],
+    ['an array', '[{"stepId":1}]'],
+    ['null', 'null'],
+    ['a step without an id', '{"stepName":"pay"}'],
+    ['an id that is a text', '{"stepId":"1"}'],
+    ['an id that is a fraction', '{"stepId":1.5}'],
+    ['a negative id', '{"stepId":-1}'],
+    ['bytes that are no text', '\u0000\u00ff'],
+  ])('%s holds none', ([, body]) => {
+    expect(readStep(bytes(body as string))).toBeUndefined();
+  });
+
+  test('members of another type than expected are left out', () => {
+    expect(readStep(bytes('{"stepId":1,"stepName":7,"concurrent":"2","targetStep":{}}'))).toEqual({ stepId: 1 });
+  });
+});
+
+describe('the slot of a message', () => {
+  test('is that of the step whose result it is, whatever the result', () => {
+    expect(slotOfBody('{"stepId":4,"out":"1"}')).toBe('s4');
+    expect(slotOfBody('{"out":"2","stepId":4}')).toBe('s4');
+  });
+
+  test('is another for the plan of a step than for its result', () => {
+    const plan = slotOf({ callType: 'step', url: '', header: {}, body: bytes('{"stepId":0,"targetStep":4}') });
+    expect(plan).toEqual({ kind: 'plan', slot: 'p4' });
+  });
+
+  test('of a call is that of the step which its result will name', () => {
+    const callbackHeader = { 'Upstash-Workflow-Stepid': ['5'] };
+    const call = slotOf({
+      callType: 'toCallback',
+      url: 'https://b.example',
+      header: {},
+      body: bytes('x'),
+      callbackHeader,
+    });
+    expect(call).toEqual({ kind: 'toCallback', slot: 'c5' });
+  });
+
+  test('is made of all that was published where no step is named', () => {
+    const slot = slotOfBody('hello');
+    expect(slot).toMatch(/^h/);
+    expect(slotOfBody('hello')).toBe(slot);
+    expect(slotOfBody('hello!')).not.toBe(slot);
+    expect(slotOfBody('hello', 'https://app.example/other')).not.toBe(slot);
+  });
+
+  test('never takes a plan for a result when both ids are given', () => {
+    const body = bytes('{"stepId":6,"targetStep":6,"stepType":"Wait"}');
+    expect(slotOf({ callType: 'step', url: '', header: {}, body })).toEqual({ kind: 'step', slot: 's6' });
+  });
+});
+
+test.for([
+  ['no header', {}, undefined],
+  ['one', { 'Upstash-Workflow-Stepid': ['12'] }, 12],
+  ['one in the other dialect', { 'Waypost-Workflow-Stepid': ['12'] }, 12],
+  ['one that is no number', { 'Upstash-Workflow-Stepid': ['a'] }, undefined],
+  ['an empty one', { 'Upstash-Workflow-Stepid': [''] }, undefined],
+] as const)('the step of a call is read from %s', ([, header, stepId]) => {
+  expect(stepIdOfCall(header as unknown as Record<string, string[]>)).toBe(stepId);
+});

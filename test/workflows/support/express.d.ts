@@ -1,0 +1,18 @@
+/** As much of Express as the tests use; the package brings no types. */
+declare module 'express' {
+  import type { RequestListener } from 'node:http';
+
+  interface Application extends RequestListener {
+    use(handler: unknown): void;
+    use(path: string, handler: unknown): void;
+  }
+
+  function express(): Application;
+
+  namespace express {
+    /** Middleware that reads JSON bodies. */
+    function json(): unknown;
+  }
+
+  export = express;
+}
