@@ -11,15 +11,17 @@ const CLI = fileURLToPath(new URL('../bin/waypost.js', import.meta.url));
 
 export interface WaypostOptions extends StartOptions {
   dataDir: string;
+  /** Default: a free one. */
+  port?: number;
   /** Settings of the server's own table, as flags. */
   flags?: string[];
 }
 
-/** `waypost dev` on a free port of 127.0.0.1: development credentials, loopback destinations allowed. */
+/** `waypost dev` on 127.0.0.1: development credentials, loopback destinations allowed. */
 export function startWaypost(options: WaypostOptions): Promise<ListeningProcess> {
-  const { dataDir, flags = [], ...start } = options;
+  const { dataDir, port = 0, flags = [], ...start } = options;
   return startListening(
-    [HEAP, CLI, 'dev', '--port', '0', '--data-dir', dataDir, '--log-format', 'json', ...flags],
+    [HEAP, CLI, 'dev', '--port', String(port), '--data-dir', dataDir, '--log-format', 'json', ...flags],
     start,
   );
 }
