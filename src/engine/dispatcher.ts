@@ -106,14 +106,11 @@ export class Dispatcher implements Places {
     this.#placeBecameFree();
   }
 
-  /** Makes the attempt of a message that is claimed under a reserved place, for which only its own body was counted. */
-  start(claimed: Claimed): void {
-    const { origin, body } = claimed.message;
-    const bytes = bytesOf(claimed);
-    if (bytes !== body.length) {
-      this.#inFlight.leave(origin, body.length);
-      this.#inFlight.enter(origin, bytes);
-    }
+  /** Makes the attempt of a message that is claimed under a place, which was reserved for less or more than is delivered. */
+  start(claimed: Claimed, reservedBytes: number): void {
+    const { origin } = claimed.message;
+    this.#inFlight.leave(origin, reservedBytes);
+    this.#inFlight.enter(origin, bytesOf(claimed));
     void this.#attempt(claimed);
   }
 
