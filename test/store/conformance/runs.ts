@@ -391,6 +391,21 @@ export function runsConformance(open: OpenStore): void {
       expect(await activeRun(world(), 'child')).toMatchObject({ invokers: [recordKey] });
     });
 
+    it('of a run for whose end a hundred wait already is refused with all of its publish, unless it is repeated', async () => {
+      const parent = await begin(world(), { id: 'parent' });
+      const invoke = (step: number) => invoked(world(), parent, { id: 'child' }, step);
+      const refusal = { kind: 'tooManyInvokers', limit: 100 };
+      const steps = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, nth) => invoke(from + nth));
+      expect(await accept(steps(1, 101))).toEqual(Array(101).fill(refusal));
+      await accept(steps(1, 60));
+      expect(await accept(steps(61, 101))).toEqual(Array(41).fill(refusal));
+      await accept(steps(61, 100));
+      expect((await activeRun(world(), 'child')).invokers).toHaveLength(100);
+      expect(await accept([invoke(101)])).toEqual([refusal]);
+      expect(await accept([invoke(100)])).toMatchObject([{ kind: 'duplicate' }]);
+      expect(await accept([invoked(world(), parent, { id: 'another' }, 101)])).toMatchObject([{ kind: 'accepted' }]);
+    });
+
     it('finds its record among those that are asked for, in their order', async () => {
       const parent = await begin(world(), { id: 'parent' });
       const keys: number[] = [];
