@@ -46,7 +46,7 @@ export interface Notified {
 export interface WaiterCommands {
   /**
    * Registers the wait, or ends it at once with what was saved for it. The id is that of the wait. Throws `ApiError` 400
-   * when the run is over.
+   * when the run is over, and 412 when its journal is full.
    */
   wait(projectId: ProjectId, command: WaitCommand): Promise<{ messageId: MessageId; deduplicated: boolean }>;
   /**

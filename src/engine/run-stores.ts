@@ -57,6 +57,8 @@ export type Waiting =
   /** The same wait was registered before (workflow.md 4.6). */
   | { kind: 'duplicate'; messageId: MessageId }
   | { kind: 'over' }
+  /** The journal of the run is longer than it may be. */
+  | { kind: 'journalFull'; limit: number }
   /** The run or its mail are not as was supposed: read again. */
   | { kind: 'changed' };
 

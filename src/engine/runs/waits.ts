@@ -56,6 +56,7 @@ export class RunWaits implements WaiterCommands {
       const waiting = await this.#add(waiter, mail);
       if (waiting.kind === 'duplicate') return { messageId: waiting.messageId, deduplicated: true };
       if (waiting.kind === 'over' && isFresh) throw runOver();
+      if (waiting.kind === 'journalFull') throw quotaExceeded('maxJournalSize', waiting.limit);
       if (waiting.kind === 'registered') noteDeadline(waiter.deadlineMs);
       if (waiting.kind === 'registered' || waiting.kind === 'answered') {
         return { messageId: identity.id, deduplicated: false };

@@ -12,6 +12,7 @@ import {
   journalOf,
   NO_LIMITS,
   runLogOf,
+  waiter,
 } from './run-world.ts';
 import { bytes, delivered, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, settlement, T0 } from './world.ts';
 
@@ -248,6 +249,15 @@ export function runsConformance(open: OpenStore): void {
       expect(await full().store.accept(two, T0)).toEqual([refusal, refusal]);
       expect(await append(full(), first, { entry: { bytes: 40 } })).toMatchObject({ kind: 'accepted' });
       expect(await append(full(), first, { entry: { slot: 's2', bytes: 1 } })).toEqual(refusal);
+    });
+
+    it('lets its run wait for nothing more once a result has made it longer than it may be', async () => {
+      const first = await begin(full());
+      const result = appended(full(), first, { entry: { bytes: 41 } });
+      const { message, claimToken } = await full().acceptClaimed();
+      await full().store.settle(settlement(message, claimToken, { ...delivered(), follows: [result] }), T0);
+      const wait = waiter(full(), first, 2);
+      expect(await full().store.addWaiter(wait, undefined, T0)).toEqual({ kind: 'journalFull', limit: 50 });
     });
 
     it('still answers what it has, and takes what deliveries do not show', async () => {
