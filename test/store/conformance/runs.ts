@@ -302,6 +302,14 @@ export function runsConformance(open: OpenStore): void {
       expect(await append(world(), first)).toMatchObject({ kind: 'accepted', journal: { position: 1, bytes: 30 } });
     });
 
+    it('makes the journal as long as its own first message is', async () => {
+      const first = await begin(world(), unknown);
+      const second = secondPhase(first);
+      if (second.entry) second.entry.bytes = 25;
+      expect(await accept([second])).toMatchObject([{ journal: { position: 0, bytes: 25 } }]);
+      expect(await append(world(), first)).toMatchObject({ journal: { position: 1, bytes: 45 } });
+    });
+
     it('does so once, also in one publish', async () => {
       const first = await begin(world(), unknown);
       const [second, third] = [secondPhase(first), secondPhase(first)];

@@ -384,10 +384,11 @@ export class Journals {
   }
 
   /** The message takes the place of the run's first, in the words of the library that has made itself known. */
-  #adopt({ message, content }: StoredNewMessage, { runKey }: StoredEntry, config: string): void {
+  #adopt({ message, content }: StoredNewMessage, { runKey, bytes }: StoredEntry, config: string): void {
     const run = this.#runs.get(runKey);
     if (!run) return;
     run.config = config;
+    run.journal_bytes = bytes; // there is no other entry
     run.version += 1;
     run.isChanged = true;
     run.message_id = content[CONTENT_AT.id] as string;
