@@ -74,6 +74,8 @@ export interface RunCommands {
   completeRun(projectId: ProjectId, runId: string, response: Uint8Array, createdAtMs?: Millis): Promise<void>;
   /** False when no such run is active (workflow.md 12.2). */
   cancelRun(projectId: ProjectId, runId: string, createdAtMs?: Millis): Promise<boolean>;
+  /** How many bytes the journal has as deliveries show it; `undefined` when no such run is active. */
+  journalBytes(projectId: ProjectId, runId: string): Promise<number | undefined>;
   /** All of the journal that deliveries show; `undefined` when no such run is active. */
   readJournal(projectId: ProjectId, runId: string): Promise<JournalEntry[] | undefined>;
 }

@@ -17,6 +17,8 @@ export interface RunStore {
   findActiveRun(projectId: ProjectId, id: string): Promise<Run | undefined>;
   /** By its key, ended or not. */
   findRun(projectId: ProjectId, key: RunKey): Promise<Run | undefined>;
+  /** Bytes of the journal, as deliveries show it, of the run of that id that has not ended. */
+  journalBytes(projectId: ProjectId, id: string): Promise<number | undefined>;
   /** What deliveries show of the journal, in order: after `afterPosition` (default: from the start) up to `toPosition`. */
   readJournal(runKey: RunKey, range?: { afterPosition?: number; toPosition?: number }): Promise<JournalEntry[]>;
   /** What was kept of waits and invocations, those that exist, in the order of `keys`. */

@@ -158,6 +158,10 @@ export class SqlStore implements Store {
     return row === null ? undefined : decodeRun(row);
   }
 
+  async journalBytes(projectId: ProjectId, id: string): Promise<number | undefined> {
+    return (await this.#connection.read('journalBytes', { projectId, id })) ?? undefined;
+  }
+
   async readJournal(
     runKey: RunKey,
     { afterPosition = -1, toPosition = Number.MAX_SAFE_INTEGER }: { afterPosition?: number; toPosition?: number } = {},

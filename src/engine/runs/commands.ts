@@ -35,6 +35,10 @@ export class RunCommands implements RunCommandsOfEngine {
     return this.#end(projectId, { id: runId, createdAtMs }, 'RUN_CANCELED');
   }
 
+  journalBytes(projectId: ProjectId, runId: string): Promise<number | undefined> {
+    return this.#deps.store.journalBytes(projectId, runId);
+  }
+
   async readJournal(projectId: ProjectId, runId: string): Promise<JournalEntry[] | undefined> {
     const { store, active } = this.#deps;
     const run = await active.read(projectId, runId);

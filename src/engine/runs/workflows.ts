@@ -55,6 +55,7 @@ export class Workflows {
     this.commands = {
       completeRun: runs.completeRun.bind(runs),
       cancelRun: runs.cancelRun.bind(runs),
+      journalBytes: runs.journalBytes.bind(runs),
       readJournal: runs.readJournal.bind(runs),
       wait: waits.wait.bind(waits),
       notify: waits.notify.bind(waits),

@@ -36,6 +36,15 @@ export function runsConformance(open: OpenStore): void {
       expect(await journalOf(world(), first)).toEqual(['0 step payload']);
     });
 
+    it('says how long its journal is, while it is active', async () => {
+      const first = await begin(world());
+      await append(world(), first);
+      expect(await world().store.journalBytes(PROJECT, 'r')).toBe(30);
+      expect(await world().store.journalBytes(OTHER_PROJECT, 'r')).toBeUndefined();
+      await world().store.endRuns([{ ending: ending(first), follows: [] }], T0);
+      expect(await world().store.journalBytes(PROJECT, 'r')).toBeUndefined();
+    });
+
     it('is found in its own project only', async () => {
       const first = await begin(world());
       expect(await world().store.findActiveRun(OTHER_PROJECT, 'r')).toBeUndefined();
