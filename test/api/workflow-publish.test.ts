@@ -145,6 +145,11 @@ describe('a publish of a workflow run', () => {
     }
   });
 
+  it('that runs is refused with 422 for what is wrong with its query, too', async () => {
+    expect((await publish(`${WORKFLOW}?upstash-label=%zz`, STEP)).status).toBe(422);
+    expect((await publish(`${WORKFLOW}?upstash-label=%zz`)).status).toBe(400);
+  });
+
   it('that runs is refused with 412 for a limit (workflow 26.61)', async () => {
     for (const [status, text] of await refusals(WORKFLOW, { ...CALL, 'upstash-retries': '1000000' })) {
       expect([status, text]).toEqual([412, expect.stringMatching(/^quota maxRetries exceeded/)]);
