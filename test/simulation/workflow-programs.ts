@@ -65,6 +65,11 @@ export class ProgramLibrary {
     return this.#add({ name: `program-${this.#programs.size + 1}`, parts: [wait], end: 'returns' });
   }
 
+  /** One that does nothing but invoke what others invoke too. */
+  drawSharing(): Program {
+    return this.#add({ name: `program-${this.#programs.size + 1}`, parts: [this.#sharedInvocation()], end: 'returns' });
+  }
+
   #add(program: Program): Program {
     this.#programs.set(program.name, program);
     return program;
@@ -101,8 +106,11 @@ export class ProgramLibrary {
 
   #invocation(depth: number): Step {
     const random = this.#random;
-    if (!random.chance(0.25)) return { kind: 'invoke', program: this.draw(depth + 1) };
-    const sharedId = `shared-${random.int(1, 2)}`;
+    return random.chance(0.2) ? this.#sharedInvocation() : { kind: 'invoke', program: this.draw(depth + 1) };
+  }
+
+  #sharedInvocation(): Step {
+    const sharedId = `shared-${this.#random.int(1, 2)}`;
     const name = `program-of-${sharedId}`;
     const program = this.#programs.get(name) ?? this.#add({ name, parts: this.#longParts(), end: 'returns' });
     return { kind: 'invoke', program, sharedId };

@@ -14,6 +14,7 @@ const STEP_WEIGHTS = {
   trigger: 30,
   gather: 4,
   race: 6,
+  share: 3,
   notify: 14,
   notifyRun: 10,
   cancel: 4,
@@ -22,7 +23,7 @@ const STEP_WEIGHTS = {
   crash: 5,
   shutDown: 3,
   makeUnavailable: 3,
-  jumpClock: 1,
+  jumpClock: 4,
   inspect: 6,
 };
 
@@ -82,6 +83,14 @@ export class WorkflowWorkload {
     const eventId = this.#random.choose(EVENT_IDS);
     for (let nth = this.#random.int(2, 4); nth > 0; nth -= 1) void this.trigger(this.programs.drawWaiting(eventId, 90));
     clock.startTimer(this.#random.int(1_000, 20_000), () => void this.notify(eventId));
+  }
+
+  /** Several runs invoke the same one, which one of them begins. */
+  async share(): Promise<void> {
+    for (let nth = this.#random.int(2, 3); nth > 0; nth -= 1) {
+      void this.trigger(this.programs.drawSharing());
+      await this.#world.clock.delay(this.#random.int(0, 40_000));
+    }
   }
 
   /** An event comes for a run as it begins to wait, or as it waits no longer. */
