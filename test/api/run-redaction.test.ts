@@ -1,0 +1,34 @@
+/** What a run is told to hide is shown nowhere, by whatever question (workflow.md 16.3). */
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openRunWorld, type RunWorld } from './support/run-world.ts';
+
+let world: RunWorld;
+beforeEach(async () => {
+  world = await openRunWorld();
+});
+afterEach(() => world.close());
+
+async function shown(path: string): Promise<string> {
+  const reply = await world.get(path);
+  expect(reply.status, reply.text).toBe(200);
+  return reply.text;
+}
+
+const hashesIn = (text: string) => text.match(/REDACTED:\w+/g)?.toSorted();
+
+describe('the hash of what is hidden', () => {
+  it('is that of all of it, however little is asked for: of shorter ones the rest could be guessed', async () => {
+    const headers = { 'upstash-redact-fields': 'body' };
+    await world.fail('wfr_a', { headers });
+    world.answers(() => ({ status: 200, body: 'answered' }));
+    await world.trigger('wfr_b', { headers });
+    await world.append('wfr_b', [
+      { step: { stepId: 1, stepName: 's', stepType: 'Run', concurrent: 1, out: 'result' } },
+    ]);
+    await world.call('wfr_b', 2, 'https://third.example/');
+    await world.delete('workflows/runs/wfr_b?cancel=false', {}, '"returned"');
+    const whole = hashesIn(await shown('workflows/logs'));
+    expect(whole?.length).toBeGreaterThan(5);
+    for (const bytes of [1, 3]) expect(hashesIn(await shown(`workflows/logs?trimBody=${bytes}`))).toEqual(whole);
+  });
+});
