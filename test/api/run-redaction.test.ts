@@ -16,6 +16,21 @@ async function shown(path: string): Promise<string> {
 
 const hashesIn = (text: string) => text.match(/REDACTED:\w+/g)?.toSorted();
 
+describe('a header that is hidden', () => {
+  it('is hidden in answers, too, wherever these are shown', async () => {
+    const header = { 'X-Secret': 'hush', 'X-Open': 'open' };
+    world.answers(() => ({ status: 500, header }));
+    await world.trigger('wfr_a', { headers: { 'upstash-redact-fields': 'header[X-Secret]' } });
+    const dlqId = await world.dlqIdOf('wfr_a');
+    const lists = ['workflows/logs', 'workflows/messageLogs', 'workflows/dlq', 'dlq?source=workflow'];
+    for (const path of [...lists, `workflows/dlq/${dlqId}`]) {
+      const text = await shown(path);
+      expect(text, path).toContain('open');
+      expect(text, path).not.toContain('hush');
+    }
+  });
+});
+
 describe('the hash of what is hidden', () => {
   it('is that of all of it, however little is asked for: of shorter ones the rest could be guessed', async () => {
     const headers = { 'upstash-redact-fields': 'body' };
