@@ -31,6 +31,20 @@ describe('a header that is hidden', () => {
   });
 });
 
+describe('a call that hides more than its run', () => {
+  it.each([{}, { 'upstash-redact-fields': 'header[X-Other]' }])('keeps it hidden in a run with %j', async (headers) => {
+    world.answers(({ callType }) =>
+      callType === 'toCallback' ? { status: 500, body: 'secret answer' } : { status: 200, body: 'open' },
+    );
+    await world.trigger('wfr_a', { headers });
+    await world.call('wfr_a', 1, 'https://third.example/', { 'upstash-redact-fields': 'body' });
+    await world.settled();
+    for (const path of ['workflows/logs', 'workflows/messageLogs']) {
+      expect(await shown(path), path).not.toMatch(/question|secret/);
+    }
+  });
+});
+
 describe('the hash of what is hidden', () => {
   it('is that of all of it, however little is asked for: of shorter ones the rest could be guessed', async () => {
     const headers = { 'upstash-redact-fields': 'body' };
