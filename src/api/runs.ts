@@ -4,6 +4,7 @@ import { Type } from '@sinclair/typebox';
 import { ApiError } from '../protocol/errors.ts';
 import { encodeEntry, joinEntries } from '../workflow/journal.ts';
 import { type Answer, answer, NO_BODY } from './answer.ts';
+import { authorizeFully } from './authentication.ts';
 import { readJson } from './json-body.ts';
 import { messageLimit, SMALL_JSON_LIMIT } from './limits.ts';
 import { invalidParameter, readQuery, textOf } from './parameters.ts';
@@ -20,7 +21,9 @@ const CANCEL: QueryParameter = {
 
 export function runRoutes({ engine, limits }: Services): Route[] {
   /** What an endpoint fetches when a delivery would have been too large (workflow.md 8.3). */
-  async function getJournal({ projectId, id }: Call): Promise<Answer> {
+  async function getJournal({ projectId, id, scope }: Call): Promise<Answer> {
+    // Its endpoint needs the originals, and ends it with the same token; who only looks on is shown none (workflow.md 16.3).
+    if (scope !== 'full' && (await engine.findActiveRun(projectId, id))?.hidesBodies) authorizeFully(scope);
     const entries = await engine.readJournal(projectId, id);
     if (!entries) throw notActive(id);
     // Base64 and ids are plain ASCII.

@@ -1,6 +1,7 @@
 /** What a run is told to hide is shown nowhere, by whatever question (workflow.md 16.3). */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openRunWorld, type RunWorld } from './support/run-world.ts';
+import { READ_ONLY_TOKEN, TOKEN } from './support/world.ts';
 
 let world: RunWorld;
 beforeEach(async () => {
@@ -15,6 +16,20 @@ async function shown(path: string): Promise<string> {
 }
 
 const hashesIn = (text: string) => text.match(/REDACTED:\w+/g)?.toSorted();
+
+describe('the journal of a run that hides its bodies', () => {
+  it('is for its endpoint, and not for a token that only reads', async () => {
+    await world.trigger('wfr_a', { headers: { 'upstash-redact-fields': 'body' }, payload: 'secret' });
+    await world.trigger('wfr_b', { headers: { 'upstash-redact-fields': 'header' } });
+    const read = (runId: string, token: string) =>
+      world.ask({ method: 'GET', url: `/v2/workflows/runs/${runId}`, headers: { authorization: `Bearer ${token}` } });
+    expect((await read('wfr_a', READ_ONLY_TOKEN)).status).toBe(403);
+    expect((await read('wfr_b', READ_ONLY_TOKEN)).status).toBe(200);
+    expect((await read('wfr_c', READ_ONLY_TOKEN)).status).toBe(404);
+    const [entry] = (await read('wfr_a', TOKEN)).json;
+    expect(Buffer.from(entry.body, 'base64').toString()).toBe('secret');
+  });
+});
 
 describe('a header that is hidden', () => {
   it('is hidden in answers, too, wherever these are shown', async () => {
