@@ -111,7 +111,16 @@ export function cpuSeconds(pid: number): number {
 
 /** Resident memory of `pid` now, in MiB. */
 export function residentMebibytes(pid: number): number {
-  const match = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'));
+  return memoryOf(pid, /^VmRSS:\s+(\d+) kB$/m);
+}
+
+/** The most that `pid` has had resident so far, in MiB. */
+export function residentPeakMebibytes(pid: number): number {
+  return memoryOf(pid, /^VmHWM:\s+(\d+) kB$/m);
+}
+
+function memoryOf(pid: number, line: RegExp): number {
+  const match = line.exec(readFileSync(`/proc/${pid}/status`, 'latin1'));
   if (match === null) throw new Error(`no resident memory known for process ${pid}`);
   return Number(match[1]) / 1024;
 }

@@ -10,6 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { request } from 'undici';
 import { delayedItem, storeInBatches } from './batches.ts';
 import { type ListeningProcess, residentMebibytes } from './child-process.ts';
+import type { Figure } from './figure.ts';
 import { type LoadResult, type LoadTarget, publishAll, publishPaced } from './load.ts';
 import { type Receiver, startReceiver } from './receiver-process.ts';
 import { arrivalDelaysMs, median, quantile } from './statistics.ts';
@@ -43,14 +44,6 @@ export const DEFAULT_LANES: LanesOptions = {
   cancelledMessages: 1_000_000,
   quietMs: 3_000,
 };
-
-export interface Figure {
-  name: string;
-  value: number;
-  unit: 'messages/s' | 'ms' | 's' | 'MiB' | 'messages';
-  /** What it is held against, measured in the same run. */
-  beside?: { name: string; value: number };
-}
 
 const PROBES_PER_SECOND = 200;
 const LISTINGS = 200;

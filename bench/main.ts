@@ -1,15 +1,23 @@
 /**
  * `npm run bench`: how fast Waypost is, always beside a null relay on the same machine in the same minutes.
  * `npm run bench -- backlog`: what a million stored messages cost. `npm run bench -- lanes`: queues, flow control, schedules.
+ * `npm run bench -- workflow`: workflow runs, beside the reference.
  * What the figures mean: docs/performance.md.
  */
 import { parseArgs } from 'node:util';
 import { DEFAULT_BACKLOG, measureBacklog } from './backlog.ts';
 import { compare } from './comparison.ts';
+import type { Figure } from './figure.ts';
 import { DEFAULT_LANES, measureLanes } from './lanes.ts';
 import type { Peers } from './load.ts';
 import { DEFAULT_WORKLOAD } from './measure.ts';
-import { backlogTable, comparisonTable, figureLine, levelLine, roundLine } from './report.ts';
+import { backlogTable, comparisonTable, figureLine, levelLine, loadLine, roundLine, stepsTable } from './report.ts';
+import { DEFAULT_LONG_RUN, measureLongRuns } from './workflows/long-run.ts';
+import { restateContestant } from './workflows/restate.ts';
+import { DEFAULT_SLEEPING, measureSleeping } from './workflows/sleeping.ts';
+import { DEFAULT_STEPS, measureSteps, type StepFigures } from './workflows/steps.ts';
+import { DEFAULT_WAKING, measureWaking } from './workflows/waking.ts';
+import { startWaypostContestant } from './workflows/waypost-runs.ts';
 
 const HELP = `npm run bench -- [options]            Waypost beside the null relay
   --rounds <n>           rounds of each, medians are reported (3)
@@ -21,6 +29,11 @@ npm run bench -- backlog [options]    delayed messages stored
   --messages <n>         how many (1000000); also measured at 0 and at a tenth
 npm run bench -- lanes [options]      queues, flow-control keys, schedules, a bulk cancel
   --messages <n>         messages to cancel at once (1000000)
+npm run bench -- workflow [steps|long|sleeping|waking] [options]    workflow runs; all four without a word
+  --rounds <n>           rounds of steps, medians are reported (${DEFAULT_STEPS.rounds})
+  --runs <n>             runs of three steps in each load (${DEFAULT_STEPS.runs})
+  --messages <n>         sleeping runs (${DEFAULT_SLEEPING.runs})
+  --alone                without the reference, which is installed from npm
 all
   --json                 the report as JSON on standard output, progress on standard error
 `;
@@ -30,6 +43,8 @@ const { values, positionals } = parseArgs({
   options: {
     rounds: { type: 'string' },
     messages: { type: 'string' },
+    runs: { type: 'string' },
+    alone: { type: 'boolean' },
     seconds: { type: 'string' },
     peers: { type: 'string', default: 'ordinary' },
     'fsync-delay': { type: 'string' },
@@ -40,7 +55,7 @@ const { values, positionals } = parseArgs({
 
 const progress = (line: string) => process.stderr.write(`${line}\n`);
 
-function count(name: 'rounds' | 'messages' | 'seconds', fallback: number): number {
+function count(name: 'rounds' | 'messages' | 'runs' | 'seconds', fallback: number): number {
   const text = values[name];
   if (text === undefined) return fallback;
   if (!/^[1-9]\d*$/.test(text)) throw new Error(`--${name} must be a positive whole number, got "${text}"`);
@@ -99,11 +114,50 @@ async function runLanes(): Promise<void> {
   if (figures.some(({ unit, value }) => unit === 'messages' && value !== 0)) process.exitCode = 1;
 }
 
+const WORKFLOW_PARTS = ['steps', 'long', 'sleeping', 'waking'] as const;
+type WorkflowPart = (typeof WORKFLOW_PARTS)[number];
+
+function isWorkflowPart(text: string): text is WorkflowPart {
+  return WORKFLOW_PARTS.some((part) => part === text);
+}
+
+async function runWorkflow(parts: readonly WorkflowPart[]): Promise<void> {
+  const report: { steps?: StepFigures[]; figures: Figure[] } = { figures: [] };
+  const rounds = count('rounds', DEFAULT_STEPS.rounds);
+  if (parts.includes('steps')) {
+    const waypost = (['library', 'bare'] as const).map((endpoint) => () => startWaypostContestant(endpoint));
+    report.steps = await measureSteps({
+      ...DEFAULT_STEPS,
+      rounds,
+      runs: count('runs', DEFAULT_STEPS.runs),
+      contestants: values.alone ? waypost : [...waypost, restateContestant()],
+      onLoad: (figures, round) => progress(loadLine(figures, round)),
+    });
+  }
+  const note = (figures: Figure[]) => {
+    for (const figure of figures) progress(figureLine(figure));
+    report.figures.push(...figures);
+  };
+  if (parts.includes('long')) note(await measureLongRuns(DEFAULT_LONG_RUN));
+  if (parts.includes('sleeping')) {
+    note(await measureSleeping({ ...DEFAULT_SLEEPING, runs: count('messages', DEFAULT_SLEEPING.runs) }));
+  }
+  if (parts.includes('waking')) note(await measureWaking(DEFAULT_WAKING));
+  const { steps, figures } = report;
+  const lines = [...(steps ? [stepsTable(steps, rounds)] : []), ...figures.map(figureLine)];
+  process.stdout.write(`${values.json ? JSON.stringify(report) : lines.join('\n')}\n`);
+  if (figures.some(({ unit, value }) => unit === 'runs' && value !== 0)) process.exitCode = 1;
+}
+
+const [area, part, ...more] = positionals;
 if (values.help) process.stdout.write(HELP);
-else if (positionals.length === 0) await runComparison();
-else if (positionals.length === 1 && positionals[0] === 'backlog') await runBacklog();
-else if (positionals.length === 1 && positionals[0] === 'lanes') await runLanes();
-else {
+else if (area === undefined) await runComparison();
+else if (area === 'backlog' && part === undefined) await runBacklog();
+else if (area === 'lanes' && part === undefined) await runLanes();
+else if (area === 'workflow' && part === undefined) await runWorkflow(WORKFLOW_PARTS);
+else if (area === 'workflow' && more.length === 0 && part !== undefined && isWorkflowPart(part)) {
+  await runWorkflow([part]);
+} else {
   process.stderr.write(HELP);
   process.exitCode = 2;
 }

@@ -1,8 +1,9 @@
 /** Prints what was measured: a table for people. */
 import type { BacklogLevel, BacklogReport } from './backlog.ts';
 import type { Comparison } from './comparison.ts';
-import type { Figure } from './lanes.ts';
+import type { Figure } from './figure.ts';
 import type { Measurement } from './measure.ts';
+import type { StepFigures } from './workflows/steps.ts';
 
 const ROWS: { name: keyof Measurement; label: string; digits: number }[] = [
   { name: 'throughputPerSecond', label: 'delivered a second', digits: 0 },
@@ -62,6 +63,29 @@ export function backlogTable(report: BacklogReport): string {
     `start to listening, all stored:       ${report.startStoredMs.toFixed(0)} ms`,
     `start to ready, all stored:           ${report.readyStoredMs.toFixed(0)} ms`,
   ].join('\n');
+}
+
+const STEP_COLUMNS: { label: string; read: (figures: StepFigures) => number; digits: number }[] = [
+  { label: 'runs/s', read: (each) => each.runsPerSecond, digits: 0 },
+  { label: 'steps/s', read: (each) => each.stepsPerSecond, digits: 0 },
+  { label: 'server CPU ms/step', read: (each) => each.serverCpuMsPerStep, digits: 3 },
+  { label: 'endpoint CPU ms/step', read: (each) => each.endpointCpuMsPerStep, digits: 3 },
+  { label: 'bytes/step', read: (each) => each.bytesPerStep, digits: 0 },
+];
+
+export function stepsTable(figures: StepFigures[], rounds: number): string {
+  const columns = ['', 'load', ...STEP_COLUMNS.map(({ label }) => label)];
+  const rows = figures.map((each) => [
+    each.contestant,
+    each.load,
+    ...STEP_COLUMNS.map(({ read, digits }) => read(each).toFixed(digits)),
+  ]);
+  return table(`runs of three steps, medians of ${rounds} rounds`, columns, rows);
+}
+
+/** One line while the rounds run. */
+export function loadLine({ contestant, load, runsPerSecond }: StepFigures, round: number): string {
+  return `round ${round} ${contestant}, ${load}: ${runsPerSecond.toFixed(0)} runs/s`;
 }
 
 export function figureLine({ name, value, unit, beside }: Figure): string {

@@ -11,13 +11,13 @@ const CLI = fileURLToPath(new URL('../bin/waypost.js', import.meta.url));
 
 export interface WaypostOptions extends StartOptions {
   dataDir: string;
-  /** Where it listens on 127.0.0.1; a free port unless others have to find it again after a restart. */
+  /** Default: a free one. */
   port?: number;
   /** Settings of the server's own table, as flags. */
   flags?: string[];
 }
 
-/** `waypost dev`: development credentials, loopback destinations allowed. */
+/** `waypost dev` on 127.0.0.1: development credentials, loopback destinations allowed. */
 export function startWaypost(options: WaypostOptions): Promise<ListeningProcess> {
   const { dataDir, port = 0, flags = [], ...start } = options;
   return startListening(

@@ -186,8 +186,8 @@ function contradiction(step: Step, { stepType, out = '' }: RecordedStep): string
     }
     case 'call': {
       const { status, body } = JSON.parse(out) as { status: number; body: string };
-      const isFine = step.failures <= step.retries;
-      const expected = isFine ? 200 : step.isSilent ? 504 : 500;
+      const isFine = step.failures <= (step.failsBy === 'refusal' ? 0 : step.retries);
+      const expected = isFine ? 200 : { error: 500, refusal: 489, silence: 504 }[step.failsBy];
       if (status !== expected) return `has status ${status}, not ${expected}`;
       return isFine && body !== textOf(calledBody(step.padding)) ? `has the answer ${body}` : undefined;
     }

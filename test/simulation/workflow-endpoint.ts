@@ -26,7 +26,7 @@ import {
   textOf,
 } from './workflow-library.ts';
 import type { WorkflowNotes } from './workflow-notes.ts';
-import type { Program, ProgramLibrary, Step } from './workflow-programs.ts';
+import type { CallFailure, Program, ProgramLibrary, Step } from './workflow-programs.ts';
 import type { World } from './world.ts';
 
 export const CALLED_ORIGIN = 'https://called.example';
@@ -215,8 +215,8 @@ export class WorkflowEndpoint {
       }
       case 'call': {
         const headers = callHeaders(context, { step, stepId, concurrent });
-        const { ref, failures, isSilent, padding } = step;
-        const destination = `${CALLED_ORIGIN}/?failures=${failures}&silent=${isSilent}&padding=${padding}`;
+        const { ref, failures, failsBy, padding } = step;
+        const destination = `${CALLED_ORIGIN}/?failures=${failures}&by=${failsBy}&padding=${padding}`;
         await this.#deps.client.batch([{ destination, headers, body: `call ${ref}` }]);
         return;
       }
@@ -319,8 +319,11 @@ export const answerCall: Endpoint = ({ url, retried }) => {
   if (retried >= Number(query.get('failures'))) {
     return { kind: 'answer', status: 200, afterMs: 20, body: calledBody(Number(query.get('padding'))) };
   }
-  if (query.get('silent') === 'true') return { kind: 'silence' };
-  return { kind: 'answer', status: 500, afterMs: 20, body: Buffer.from('not now') };
+  const failsBy = query.get('by') as CallFailure;
+  if (failsBy === 'silence') return { kind: 'silence' };
+  const body = Buffer.from('not now');
+  if (failsBy === 'error') return { kind: 'answer', status: 500, afterMs: 20, body };
+  return { kind: 'answer', status: 489, afterMs: 20, body, header: { 'Upstash-Nonretryable-Error': ['true'] } };
 };
 
 export function calledBody(padding: number): Uint8Array {

@@ -6,13 +6,15 @@ export type Step =
   /** Answers `value`, the first `throws` times it is executed with an error; `isFinal`: with one that forbids retries. */
   | { kind: 'run'; value: number; throws: number; isFinal: boolean; padding: number }
   | { kind: 'sleep'; seconds: number; isUntil: boolean }
-  /** To somebody who answers the first `failures` attempts with an error, or not at all. */
-  | { kind: 'call'; ref: number; failures: number; retries: number; isSilent: boolean; padding: number }
+  /** To somebody who fails the first `failures` attempts: with an error, with one that forbids retries, or by saying nothing. */
+  | { kind: 'call'; ref: number; failures: number; retries: number; failsBy: CallFailure; padding: number }
   | { kind: 'wait'; eventId: string; timeoutS: number }
   /** Tells all who wait for the event, or saves it for a wait of its own run. */
   | { kind: 'notify'; eventId: string; isToSelf: boolean }
   /** `sharedId`: others may invoke a run of that id at the same time, and one of them begins it. */
   | { kind: 'invoke'; program: Program; sharedId?: string };
+
+export type CallFailure = 'error' | 'refusal' | 'silence';
 
 /** Steps one after the other, or next to each other. */
 export type Part = Step | { kind: 'group'; branches: Step[] };
@@ -57,10 +59,15 @@ export class ProgramLibrary {
     return this.#add({ name: `program-${this.#programs.size + 1}`, parts, end });
   }
 
-  /** One that does nothing but wait, and for long. */
-  drawWaiting(eventId: string): Program {
-    const wait: Step = { kind: 'wait', eventId, timeoutS: 90 };
+  /** One that does nothing but wait. */
+  drawWaiting(eventId: string, timeoutS: number): Program {
+    const wait: Step = { kind: 'wait', eventId, timeoutS };
     return this.#add({ name: `program-${this.#programs.size + 1}`, parts: [wait], end: 'returns' });
+  }
+
+  /** One that does nothing but invoke what others invoke too. */
+  drawSharing(): Program {
+    return this.#add({ name: `program-${this.#programs.size + 1}`, parts: [this.#sharedInvocation()], end: 'returns' });
   }
 
   #add(program: Program): Program {
@@ -76,9 +83,9 @@ export class ProgramLibrary {
         return { kind, seconds: random.int(0, 30), isUntil: random.chance(0.3) };
       case 'call': {
         this.#refs += 1;
-        const isSilent = random.chance(0.2);
+        const failsBy = random.choose(['error', 'error', 'refusal', 'silence'] as const);
         const failures = random.choose([0, 0, 1, 2]);
-        return { kind, ref: this.#refs, failures, retries: random.int(0, 2), isSilent, padding: this.#padding() };
+        return { kind, ref: this.#refs, failures, retries: random.int(0, 2), failsBy, padding: this.#padding() };
       }
       case 'wait':
         return { kind, eventId: this.#someEvent(), timeoutS: random.choose([1, 5, 20, 90]) };
@@ -99,8 +106,11 @@ export class ProgramLibrary {
 
   #invocation(depth: number): Step {
     const random = this.#random;
-    if (!random.chance(0.25)) return { kind: 'invoke', program: this.draw(depth + 1) };
-    const sharedId = `shared-${random.int(1, 2)}`;
+    return random.chance(0.2) ? this.#sharedInvocation() : { kind: 'invoke', program: this.draw(depth + 1) };
+  }
+
+  #sharedInvocation(): Step {
+    const sharedId = `shared-${this.#random.int(1, 2)}`;
     const name = `program-of-${sharedId}`;
     const program = this.#programs.get(name) ?? this.#add({ name, parts: this.#longParts(), end: 'returns' });
     return { kind: 'invoke', program, sharedId };

@@ -114,6 +114,10 @@ async function countAll(world: World, { notes }: WorkflowWorkload): Promise<Reco
     failuresTold: notes.failuresTold.length,
     revivals: notes.revivals.filter(({ started }) => started).length,
   };
+  const [linked] = await world.look<{ count: number }>(
+    'select count(*) as count from (select run_key from invocations group by run_key having count(*) > 1) shared',
+  );
+  counts['invokedTogether'] = linked?.count ?? 0;
   const states = await world.look<{ state: number; count: number }>(
     'select state, count(*) as count from runs group by state',
   );

@@ -5,7 +5,7 @@ import { WorkflowClient } from './workflow-client.ts';
 import { answerCall, CALLED_ORIGIN, WorkflowEndpoint } from './workflow-endpoint.ts';
 import { type RunContext, triggerHeaders } from './workflow-headers.ts';
 import { inspectRuns } from './workflow-inspection.ts';
-import { WorkflowNotes } from './workflow-notes.ts';
+import { type RunName, WorkflowNotes } from './workflow-notes.ts';
 import { EVENT_IDS, ProgramLibrary } from './workflow-programs.ts';
 import { PROJECT, type World } from './world.ts';
 
@@ -13,6 +13,8 @@ import { PROJECT, type World } from './world.ts';
 const STEP_WEIGHTS = {
   trigger: 30,
   gather: 4,
+  race: 6,
+  share: 3,
   notify: 14,
   notifyRun: 10,
   cancel: 4,
@@ -21,7 +23,7 @@ const STEP_WEIGHTS = {
   crash: 5,
   shutDown: 3,
   makeUnavailable: 3,
-  jumpClock: 1,
+  jumpClock: 4,
   inspect: 6,
 };
 
@@ -79,11 +81,35 @@ export class WorkflowWorkload {
   gather(): void {
     const { clock } = this.#world;
     const eventId = this.#random.choose(EVENT_IDS);
-    for (let nth = this.#random.int(2, 4); nth > 0; nth -= 1) void this.trigger(this.programs.drawWaiting(eventId));
+    for (let nth = this.#random.int(2, 4); nth > 0; nth -= 1) void this.trigger(this.programs.drawWaiting(eventId, 90));
     clock.startTimer(this.#random.int(1_000, 20_000), () => void this.notify(eventId));
   }
 
-  async trigger(program = this.programs.draw()): Promise<void> {
+  /** Several runs invoke the same one, which one of them begins. */
+  async share(): Promise<void> {
+    for (let nth = this.#random.int(2, 3); nth > 0; nth -= 1) {
+      void this.trigger(this.programs.drawSharing());
+      await this.#world.clock.delay(this.#random.int(0, 40_000));
+    }
+  }
+
+  /** An event comes for a run as it begins to wait, or as it waits no longer. */
+  async race(): Promise<void> {
+    const random = this.#random;
+    const eventId = random.choose(EVENT_IDS);
+    const timeoutS = random.choose([2, 90]);
+    const run = await this.trigger(this.programs.drawWaiting(eventId, timeoutS));
+    if (!run) return;
+    const { clock } = this.#world;
+    const aroundMs = timeoutS === 2 ? 2_000 : 0;
+    for (let nth = random.int(2, 5); nth > 0; nth -= 1) {
+      clock.startTimer(aroundMs + random.int(0, 150), () => void this.notifyRun(run, eventId));
+    }
+    clock.startTimer(aroundMs + 1_000, () => void this.inspect());
+  }
+
+  /** Answers with the run, if somebody heard of its beginning. */
+  async trigger(program = this.programs.draw()): Promise<RunName | undefined> {
     const random = this.#random;
     this.#runs += 1;
     const generation = random.chance(0.8) ? 'today' : 'before';
@@ -104,9 +130,10 @@ export class WorkflowWorkload {
     const headers = triggerHeaders(context, attempts);
     const item = { destination: url, headers, body: JSON.stringify({ program: program.name }) };
     const [published] = await orNothing(this.#client.batch([item], note.request), []);
-    if (!published) return;
+    if (!published?.run) return undefined;
     note.messageId = published.messageId;
-    if (published.run) note.createdAtMs = published.run.createdAtMs;
+    note.createdAtMs = published.run.createdAtMs;
+    return { runId, createdAtMs: note.createdAtMs };
   }
 
   async notify(eventId = this.#random.choose(EVENT_IDS)): Promise<void> {
@@ -115,11 +142,10 @@ export class WorkflowWorkload {
   }
 
   /** Mostly a run that has just begun, which may be before it waits. */
-  async notifyRun(): Promise<void> {
-    const run = this.#someRun();
+  async notifyRun(run = this.#someRun(), eventId = this.#random.choose(EVENT_IDS)): Promise<void> {
     if (!run) return;
-    const notification = this.notes.notify(this.#random.choose(EVENT_IDS), run, this.#client.request());
-    const { event, eventId, request } = notification;
+    const notification = this.notes.notify(eventId, run, this.#client.request());
+    const { event, request } = notification;
     const notified = await orNothing(this.#client.notifyRun(run.runId, eventId, event, request), undefined);
     notification.isSaved = notified?.runCreatedAtMs === run.createdAtMs && notified.waiter === undefined;
   }
@@ -180,7 +206,7 @@ export class WorkflowWorkload {
     return inspectRuns(this.#world);
   }
 
-  #someRun(): { runId: string; createdAtMs: Millis } | undefined {
+  #someRun(): RunName | undefined {
     const begun = this.notes.triggers
       .flatMap(({ runId, createdAtMs }) => (createdAtMs === undefined ? [] : [{ runId, createdAtMs }]))
       .slice(-8);

@@ -1,10 +1,10 @@
 /** The server and the user's app, which find each other at the same addresses however often they are killed. */
+import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type ListeningProcess, startListening } from '../../../bench/child-process.ts';
 import { DEVELOPMENT_TOKEN, startWaypost } from '../../../bench/waypost-process.ts';
-import type { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import type { Diary } from './diary.ts';
 
 export type Victim = 'server' | 'app' | 'both';
@@ -40,10 +40,9 @@ export class Processes {
     this.#ports = ports;
   }
 
-  /** `random` chooses the ports, from a seed that no other test in this moment has. */
-  static async prepare(options: ProcessesOptions, random: SeededRandom): Promise<Processes> {
-    const server = await freePort(random);
-    return new Processes(options, { server, app: await freePort(random, server) });
+  static async prepare(options: ProcessesOptions): Promise<Processes> {
+    const server = await freePort();
+    return new Processes(options, { server, app: await freePort(server) });
   }
 
   /** Starts whichever is not there. */
@@ -87,9 +86,10 @@ export class Processes {
   }
 }
 
-async function freePort(random: SeededRandom, taken?: number): Promise<number> {
+/** By chance, not by a seed: others look for ports at the same time. */
+async function freePort(taken?: number): Promise<number> {
   for (;;) {
-    const port = random.int(PORTS.min, PORTS.max);
+    const port = randomInt(PORTS.min, PORTS.max);
     if (port !== taken && (await isFree(port))) return port;
   }
 }

@@ -55,7 +55,7 @@ export async function runRunKillLoop(options: RunKillLoopOptions): Promise<RunKi
   const folder = mkdtempSync(join(tmpdir(), 'waypost-run-crash-'));
   const diaryPath = join(folder, 'diary.jsonl');
   const diary = openDiary(diaryPath);
-  const processes = await Processes.prepare({ folder, flags, diary, diaryPath }, new SeededRandom(process.pid));
+  const processes = await Processes.prepare({ folder, flags, diary, diaryPath });
   const { serverUrl, appUrl, dataDir } = processes;
   mkdirSync(dataDir); // a server with its store in memory makes none
   const third = await openThirdParty(diary);
@@ -80,6 +80,9 @@ export async function runRunKillLoop(options: RunKillLoopOptions): Promise<RunKi
       await processes.start();
     }
     await underLoad(load, client, () => sleep(LIFE_MS.max));
+    // Nothing new from here on: what the last start finds must come to its end without anybody who wakes it.
+    await processes.kill('both');
+    await processes.start();
     await load.calmDown(client);
     const unsettled = await untilSettled(dataDir);
     const view = await readRunView(client);

@@ -1,0 +1,29 @@
+/**
+ * Programs of others that the benchmarks compare with: installed on demand, in a folder of their own, so that the project
+ * itself never depends on them.
+ */
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** Ignored by git. */
+const FOLDER = fileURLToPath(new URL('./.references/', import.meta.url));
+
+/** The newest versions of `packages`; returns the folder that has them. Their install scripts do not run. */
+export function installReferences(packages: readonly string[], folder = FOLDER): string {
+  mkdirSync(folder, { recursive: true });
+  const args = ['install', '--prefix', folder, '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
+  const { status, stderr, error } = spawnSync('npm', [...args, ...packages.map((name) => `${name}@latest`)], {
+    encoding: 'utf8',
+    shell: process.platform === 'win32', // where npm is a .cmd file
+  });
+  if (error) throw error;
+  if (status !== 0) throw new Error(`npm could not install ${packages.join(', ')}:\n${stderr}`);
+  return folder;
+}
+
+export function versionOf(folder: string, name: string): string {
+  const text = readFileSync(join(folder, 'node_modules', name, 'package.json'), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}

@@ -1,0 +1,140 @@
+/**
+ * An endpoint that knows just enough of the wire protocol (workflow.md), on bare sockets: what it costs is next to nothing, so
+ * that the server is what is measured. The path says what its runs do:
+ * `/three` the program of the comparison, `/sleep?until=<Unix seconds>` one sleep, `/wait?event=<id>` one wait.
+ * `node bench/workflows/endpoints/bare.ts <URL of the server> <token>`.
+ */
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { RequestSplitter } from '../../request-splitter.ts';
+import { BareClient } from '../bare-client.ts';
+import { type Payload, type Result, STEP_NAMES, STEPS } from '../program.ts';
+import { announce, reportEnd, reportHandled } from './reporting.ts';
+
+interface DeliveredEntry {
+  messageId: string;
+  body: string;
+  callType: string;
+}
+
+interface Delivery {
+  runId: string;
+  /** Where the run is served, as the trigger named it. */
+  url: string;
+  journal: DeliveredEntry[];
+}
+
+const OK = Buffer.from(
+  'HTTP/1.1 200 OK\r\nUpstash-Workflow-Sdk-Version: 1\r\nUpstash-Workflow-Sdk: v1.0.0\r\nContent-Length: 0\r\n\r\n',
+);
+const RUN_ID = /\r\nupstash-workflow-runid: *(\S+)/i;
+const FEATURES = 'LazyFetch,InitialBody,WF_DetectTrigger,WF_TriggerOnConfig';
+
+const [serverUrl = '', token = ''] = process.argv.slice(2);
+const client = new BareClient(serverUrl, token, 128);
+let ownUrl = '';
+
+/** Does what comes next in a run; resolves when the server has it. */
+async function goOn(delivery: Delivery): Promise<void> {
+  const { pathname, searchParams } = new URL(delivery.url);
+  const { number } = JSON.parse(decoded(delivery.journal[0])) as Payload;
+  const done = delivery.journal.length - 1;
+  if (pathname === '/three') return goOnWithThree(delivery, number, done);
+  if (done > 0) return endRun(delivery, { number });
+  const event = searchParams.get('event');
+  if (event !== null) return waitFor(delivery, event);
+  return publishStep(
+    delivery,
+    { stepId: 1, stepName: 'sleep', stepType: 'SleepUntil', sleepUntil: Number(searchParams.get('until')) },
+    { 'upstash-not-before': searchParams.get('until') ?? '' },
+  );
+}
+
+async function goOnWithThree(delivery: Delivery, number: number, done: number): Promise<void> {
+  const latest = delivery.journal[done];
+  const before = done === 0 ? number : Number((JSON.parse(decoded(latest)) as { out: string }).out);
+  const step = STEPS[done];
+  if (!step) return endRun(delivery, { number, value: before });
+  await publishStep(delivery, {
+    stepId: done + 1,
+    stepName: STEP_NAMES[done] ?? '',
+    stepType: 'Run',
+    out: JSON.stringify(step(before)),
+  });
+}
+
+async function publishStep(
+  { runId, url }: Delivery,
+  step: Record<string, unknown>,
+  headers: Record<string, string> = {},
+): Promise<void> {
+  const item = {
+    destination: url,
+    headers: { ...stepHeaders(runId, url), ...headers },
+    body: JSON.stringify({ ...step, concurrent: 1 }),
+  };
+  await client.send('POST', '/v2/batch', JSON.stringify([item]));
+}
+
+async function waitFor({ runId, url }: Delivery, event: string): Promise<void> {
+  const headers = stepHeaders(runId, url);
+  const body = {
+    url,
+    timeout: '1d',
+    timeoutUrl: url,
+    timeoutHeaders: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value]])),
+    step: { stepId: 1, stepName: 'wait', stepType: 'Wait', concurrent: 1 },
+  };
+  await client.send('POST', `/v2/wait/${event}`, JSON.stringify(body), headers);
+}
+
+async function endRun({ runId }: Delivery, result: Payload | Result): Promise<void> {
+  await client.send('DELETE', `/v2/workflows/runs/${runId}?cancel=false`, JSON.stringify(result));
+  reportEnd(result.number);
+}
+
+/** As the official library sends them with a step (workflow.md 4.3). */
+function stepHeaders(runId: string, url: string): Record<string, string> {
+  return {
+    'upstash-workflow-init': 'false',
+    'upstash-workflow-runid': runId,
+    'upstash-workflow-url': url,
+    'upstash-workflow-sdk-version': '1',
+    'upstash-forward-upstash-workflow-sdk-version': '1',
+    'upstash-feature-set': FEATURES,
+    'content-type': 'application/json',
+    'upstash-method': 'POST',
+  };
+}
+
+function decoded(entry: DeliveredEntry | undefined): string {
+  return Buffer.from(entry?.body ?? '', 'base64').toString();
+}
+
+async function take(socket: Socket, head: string, body: Buffer): Promise<void> {
+  const runId = RUN_ID.exec(head)?.[1] ?? '';
+  const path = head.slice(head.indexOf(' ') + 1, head.indexOf(' HTTP/'));
+  const journal = JSON.parse(body.toString()) as DeliveredEntry[];
+  await goOn({ runId, url: ownUrl + path, journal });
+  reportHandled(body.length);
+  socket.write(OK);
+}
+
+const server = createServer((socket) => {
+  socket.setNoDelay(true);
+  const splitter = new RequestSplitter((buffer, bodyStart, bodyEnd, headStart) => {
+    take(socket, buffer.toString('latin1', headStart, bodyStart), buffer.subarray(bodyStart, bodyEnd)).catch(
+      (error: unknown) => {
+        // The server tries again; the count of runs that ended will tell if it did not help.
+        process.stderr.write(`${String(error)}\n`);
+        socket.destroy();
+      },
+    );
+  });
+  socket.on('data', (chunk: Buffer) => splitter.push(chunk));
+  socket.on('error', () => socket.destroy());
+});
+server.listen(0, '127.0.0.1', 4096, () => {
+  const { port } = server.address() as AddressInfo;
+  ownUrl = `http://127.0.0.1:${port}`;
+  announce(port);
+});

@@ -1,0 +1,68 @@
+/** The endpoint's side of its IPC channel, and the count of the bytes that go over its sockets. */
+import { subscribe } from 'node:diagnostics_channel';
+import type { Socket } from 'node:net';
+import type { EndpointCommand, EndpointEvent } from '../endpoint-process.ts';
+
+const open = new Set<Socket>();
+let closedBytes = 0;
+const bodyBytes: number[] = [];
+
+/** Those of every protocol and library: all of them are sockets of `node:net` underneath. */
+for (const channel of ['net.client.socket', 'net.server.socket']) {
+  subscribe(channel, (message) => {
+    const { socket } = message as { socket: Socket };
+    open.add(socket);
+    socket.once('close', () => {
+      open.delete(socket);
+      closedBytes += bytesOf(socket);
+    });
+  });
+}
+
+function bytesOf(socket: Socket): number {
+  return socket.bytesRead + socket.bytesWritten;
+}
+
+let ended: number[] = [];
+let handled = 0;
+let isDue = false;
+
+/** The server has confirmed that run `number` has ended. */
+export function reportEnd(number: number): void {
+  ended.push(number);
+  reportSoon();
+}
+
+/** The server has what came of a delivery with a body of so many bytes. */
+export function reportHandled(bytes: number): void {
+  handled += 1;
+  bodyBytes.push(bytes);
+  reportSoon();
+}
+
+/** One message a turn of the event loop, so that reporting costs little beside what is measured. */
+function reportSoon(): void {
+  if (isDue) return;
+  isDue = true;
+  setImmediate(() => {
+    isDue = false;
+    if (ended.length > 0) send({ kind: 'ended', numbers: ended });
+    if (handled > 0) send({ kind: 'handled', count: handled });
+    ended = [];
+    handled = 0;
+  });
+}
+
+/** Says where it listens, answers the parent from then on, and ends with it. */
+export function announce(port: number): void {
+  process.on('message', ({ kind }: EndpointCommand) => {
+    const bytes = [...open].reduce((sum, socket) => sum + bytesOf(socket), closedBytes);
+    send({ kind, bytes, bodyBytes });
+  });
+  process.once('disconnect', () => process.exit(0));
+  send({ kind: 'listening', port });
+}
+
+function send(event: EndpointEvent): void {
+  process.send?.(event);
+}

@@ -1,0 +1,81 @@
+/**
+ * What one run of many steps costs. Each delivery has the journal so far, so that the bytes of all of them grow with the
+ * square of the steps; beyond a size the body is empty, and the endpoint fetches the journal instead.
+ */
+import { request } from 'undici';
+import { cpuSeconds } from '../child-process.ts';
+import type { Figure } from '../figure.ts';
+import { DEVELOPMENT_TOKEN } from '../waypost-process.ts';
+import { runIdOf } from './program.ts';
+import { runsEnded, type Stage, triggerHeaders, withStage } from './waypost-runs.ts';
+
+/** One run for each: how many steps, and how many characters each returns. */
+export type LongRunOptions = readonly { steps: number; resultLength: number }[];
+
+/** The second is too large for the body from about its middle on. */
+export const DEFAULT_LONG_RUN: LongRunOptions = [
+  { steps: 500, resultLength: 10 },
+  { steps: 100, resultLength: 50_000 },
+];
+
+const LIMIT_MS = 600_000;
+/** Compiled code first. */
+const WARM_UP_STEPS = 50;
+
+export function measureLongRuns(runs: LongRunOptions): Promise<Figure[]> {
+  return withStage('library', async (stage) => {
+    await execute(stage, { number: 0, steps: WARM_UP_STEPS, resultLength: 10 });
+    const figures: Figure[] = [];
+    for (const [index, run] of runs.entries())
+      figures.push(...(await measureOne(stage, { ...run, number: index + 1 })));
+    return figures;
+  });
+}
+
+interface LongRun {
+  number: number;
+  steps: number;
+  resultLength: number;
+}
+
+async function measureOne(stage: Stage, run: LongRun): Promise<Figure[]> {
+  const { server, endpoint } = stage;
+  const before = await endpoint.traffic();
+  const cpu = [cpuSeconds(server.pid), cpuSeconds(endpoint.pid)] as const;
+  const startedAt = performance.now();
+  await execute(stage, run);
+  const ms = performance.now() - startedAt;
+  const serverCpuMs = (cpuSeconds(server.pid) - cpu[0]) * 1_000;
+  const endpointCpuMs = (cpuSeconds(endpoint.pid) - cpu[1]) * 1_000;
+  const { bytes, bodyBytes } = await endpoint.traffic();
+  const delivered = bodyBytes.slice(before.bodyBytes.length);
+  const name = `${run.steps} steps that return ${run.resultLength} characters`;
+  const total = delivered.reduce((sum, each) => sum + each, 0);
+  return [
+    { name: `${name}: a step`, value: ms / run.steps, unit: 'ms' },
+    { name: `${name}: server CPU a step`, value: serverCpuMs / run.steps, unit: 'ms' },
+    { name: `${name}: endpoint CPU a step`, value: endpointCpuMs / run.steps, unit: 'ms' },
+    { name: `${name}: largest delivered body`, value: Math.max(...delivered) / 1_024, unit: 'KiB' },
+    { name: `${name}: delivered bodies, a step`, value: total / 1_024 / run.steps, unit: 'KiB' },
+    {
+      name: `${name}: deliveries with an empty body`,
+      value: delivered.filter((each) => each === 0).length,
+      unit: 'messages',
+    },
+    { name: `${name}: all bytes of the endpoint`, value: (bytes - before.bytes) / 1_024 / 1_024, unit: 'MiB' },
+  ];
+}
+
+/** Triggers one run and waits for its end. */
+async function execute({ server, endpoint }: Stage, run: LongRun): Promise<void> {
+  const url = `${endpoint.url}/many`;
+  const ended = runsEnded(endpoint, 1, LIMIT_MS);
+  const answer = await request(`${server.url}/v2/publish/${url}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${DEVELOPMENT_TOKEN}`, ...triggerHeaders(runIdOf(run.number), url) },
+    body: JSON.stringify(run),
+  });
+  const text = await answer.body.text();
+  if (answer.statusCode > 299) throw new Error(`trigger refused: ${answer.statusCode} ${text}`);
+  if (!(await ended)) throw new Error(`a run of ${run.steps} steps has not ended`);
+}

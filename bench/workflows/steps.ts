@@ -1,0 +1,136 @@
+/**
+ * Steps a second of a program of three steps: Waypost with the official library and with a bare endpoint, beside the
+ * reference, in turns. Each has a server and an endpoint of its own, warmed up; then two loads: 64 runs under way, each
+ * end starting the next, and all runs started at once.
+ */
+import { cpuSeconds } from '../child-process.ts';
+import { median } from '../statistics.ts';
+import type { Contestant } from './contestant.ts';
+import { STEPS } from './program.ts';
+
+export interface StepsOptions {
+  rounds: number;
+  warmUpRuns: number;
+  /** Of each load. */
+  runs: number;
+  /** How long a load may go without any run's end. */
+  stallMs: number;
+  contestants: readonly (() => Promise<Contestant>)[];
+  onLoad?: (figures: StepFigures, round: number) => void;
+}
+
+export const DEFAULT_STEPS = { rounds: 3, warmUpRuns: 1_000, runs: 3_000, stallMs: 60_000 };
+
+export type Load = '64 under way' | 'a burst';
+
+export interface StepFigures {
+  contestant: string;
+  load: Load;
+  runsPerSecond: number;
+  stepsPerSecond: number;
+  /** User and system time of all threads. */
+  serverCpuMsPerStep: number;
+  endpointCpuMsPerStep: number;
+  /** Over all sockets of the endpoint, in both directions, headers included. */
+  bytesPerStep: number;
+}
+
+const UNDER_WAY = 64;
+
+/** Medians over the rounds. Throws when a run does not end as it ought to. */
+export async function measureSteps(options: StepsOptions): Promise<StepFigures[]> {
+  const figures: StepFigures[] = [];
+  for (let round = 1; round <= options.rounds; round += 1) {
+    for (const start of options.contestants) {
+      for (const measured of await measureOne(await start(), options)) {
+        figures.push(measured);
+        options.onLoad?.(measured, round);
+      }
+    }
+  }
+  const groups = Map.groupBy(figures, ({ contestant, load }) => `${contestant}, ${load}`);
+  return [...groups.values()].flatMap(medians);
+}
+
+async function measureOne(contestant: Contestant, options: StepsOptions): Promise<StepFigures[]> {
+  try {
+    let next = 0;
+    const take = (count: number) => Array.from({ length: count }, () => next++);
+    await execute(contestant, take(options.warmUpRuns), UNDER_WAY, options.stallMs);
+    const underWay = await measureLoad(contestant, '64 under way', take(options.runs), options);
+    const burst = await measureLoad(contestant, 'a burst', take(options.runs), options);
+    await contestant.verify(Array.from({ length: next }, (_, number) => number));
+    return [underWay, burst];
+  } finally {
+    await contestant.end();
+  }
+}
+
+async function measureLoad(
+  contestant: Contestant,
+  load: Load,
+  numbers: number[],
+  { stallMs }: StepsOptions,
+): Promise<StepFigures> {
+  const steps = numbers.length * STEPS.length;
+  const { bytes } = await contestant.traffic();
+  const serverCpu = cpuSeconds(contestant.serverPid);
+  const endpointCpu = cpuSeconds(contestant.endpointPid);
+  const seconds = await execute(contestant, numbers, load === 'a burst' ? numbers.length : UNDER_WAY, stallMs);
+  return {
+    contestant: contestant.name,
+    load,
+    runsPerSecond: numbers.length / seconds,
+    stepsPerSecond: steps / seconds,
+    serverCpuMsPerStep: ((cpuSeconds(contestant.serverPid) - serverCpu) * 1_000) / steps,
+    endpointCpuMsPerStep: ((cpuSeconds(contestant.endpointPid) - endpointCpu) * 1_000) / steps,
+    bytesPerStep: ((await contestant.traffic()).bytes - bytes) / steps,
+  };
+}
+
+/** Seconds from the first start to the last end, with at most `underWay` runs started and not ended. */
+async function execute(
+  contestant: Contestant,
+  numbers: readonly number[],
+  underWay: number,
+  stallMs: number,
+): Promise<number> {
+  const startedAt = performance.now();
+  const missing = new Set(numbers);
+  const waiting = numbers.values();
+  await new Promise<void>((resolve, reject) => {
+    let latestEndAt = startedAt;
+    const watch = setInterval(() => {
+      if (performance.now() - latestEndAt > stallMs) reject(new Error(`${missing.size} runs have not ended`));
+    }, 1_000);
+    const startNext = () => {
+      const { value, done } = waiting.next();
+      if (!done) contestant.start(value).catch(reject);
+    };
+    contestant.listen((number) => {
+      if (!missing.delete(number)) reject(new Error(`run ${number} has ended twice`));
+      latestEndAt = performance.now();
+      if (missing.size > 0) return startNext();
+      clearInterval(watch);
+      resolve();
+    });
+    for (let i = 0; i < Math.min(underWay, numbers.length); i += 1) startNext();
+  });
+  return (performance.now() - startedAt) / 1_000;
+}
+
+function medians(figures: StepFigures[]): StepFigures[] {
+  const [first] = figures;
+  if (!first) return [];
+  const of = (read: (each: StepFigures) => number) => median(figures.map(read));
+  return [
+    {
+      ...first,
+      runsPerSecond: of((each) => each.runsPerSecond),
+      stepsPerSecond: of((each) => each.stepsPerSecond),
+      serverCpuMsPerStep: of((each) => each.serverCpuMsPerStep),
+      endpointCpuMsPerStep: of((each) => each.endpointCpuMsPerStep),
+      bytesPerStep: of((each) => each.bytesPerStep),
+    },
+  ];
+}

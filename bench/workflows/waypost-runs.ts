@@ -1,0 +1,172 @@
+/** Runs on a Waypost server: triggering them as the official client does, and what their log says of their ends. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Pool } from 'undici';
+import { storeInBatches } from '../batches.ts';
+import type { ListeningProcess } from '../child-process.ts';
+import { DEVELOPMENT_TOKEN, startWaypost } from '../waypost-process.ts';
+import type { Contestant } from './contestant.ts';
+import { type Endpoint, startEndpoint } from './endpoint-process.ts';
+import { checkResult, runIdOf } from './program.ts';
+
+const CONNECTIONS = 64;
+const LOGS_PAGE = 1_000;
+
+/** A server on an empty folder and an endpoint that publishes to it. */
+export interface Stage {
+  dataDir: string;
+  server: ListeningProcess;
+  endpoint: Endpoint;
+}
+
+/** Ends both processes, and removes the folder, whatever `use` did. */
+export async function withStage<T>(endpoint: 'library' | 'bare', use: (stage: Stage) => Promise<T>): Promise<T> {
+  const stage = await openStage(endpoint);
+  try {
+    return await use(stage);
+  } finally {
+    await closeStage(stage);
+  }
+}
+
+async function openStage(kind: 'library' | 'bare'): Promise<Stage> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'waypost-workflow-'));
+  const server = await startWaypost({ dataDir, flags: ['--drain-limit', '0s'] });
+  return { dataDir, server, endpoint: await startEndpoint(kind, [server.url, DEVELOPMENT_TOKEN]) };
+}
+
+async function closeStage({ dataDir, server, endpoint }: Stage): Promise<void> {
+  await server.end('SIGTERM');
+  await endpoint.end();
+  rmSync(dataDir, { recursive: true, force: true });
+}
+
+/** Headers of a trigger, as the official client sends them (workflow.md 4.3). */
+export function triggerHeaders(runId: string, url: string): Record<string, string> {
+  const features = 'LazyFetch,InitialBody,WF_DetectTrigger,WF_TriggerOnConfig';
+  return {
+    'upstash-workflow-init': 'true',
+    'upstash-workflow-runid': runId,
+    'upstash-workflow-url': url,
+    'upstash-workflow-sdk-version': '1',
+    'upstash-forward-upstash-workflow-sdk-version': '1',
+    'upstash-feature-set': features,
+    'upstash-method': 'POST',
+    'content-type': 'application/json',
+    'upstash-failure-callback': url,
+    'upstash-failure-callback-forward-upstash-workflow-is-failure': 'true',
+    'upstash-failure-callback-forward-upstash-workflow-failure-callback': 'true',
+    'upstash-failure-callback-workflow-runid': runId,
+    'upstash-failure-callback-workflow-init': 'false',
+    'upstash-failure-callback-workflow-url': url,
+    'upstash-failure-callback-workflow-calltype': 'failureCall',
+    'upstash-failure-callback-feature-set': features,
+  };
+}
+
+/** Triggers runs `first` to `first` + `count` - 1 in batches of 500; returns the milliseconds it took. */
+export function triggerInBatches(
+  server: ListeningProcess,
+  url: string,
+  { first, count, headers = {} }: { first: number; count: number; headers?: Record<string, string> },
+): Promise<number> {
+  return storeInBatches(server, count, (index) => ({
+    destination: url,
+    headers: { ...triggerHeaders(runIdOf(first + index), url), ...headers },
+    body: JSON.stringify({ number: first + index }),
+  }));
+}
+
+/** Resolves with true once `count` runs have ended, or with false after `limitMs`. Takes the endpoint's listener. */
+export function runsEnded(endpoint: Endpoint, count: number, limitMs: number): Promise<boolean> {
+  return counted(count, limitMs, (note) => {
+    endpoint.onEnded = () => note(1);
+  });
+}
+
+/** The same of deliveries that the endpoint has handled. */
+export function deliveriesHandled(endpoint: Endpoint, count: number, limitMs: number): Promise<boolean> {
+  return counted(count, limitMs, (note) => {
+    endpoint.onHandled = note;
+  });
+}
+
+function counted(count: number, limitMs: number, listen: (note: (more: number) => void) => void): Promise<boolean> {
+  return new Promise((resolve) => {
+    let soFar = 0;
+    const limit = setTimeout(() => resolve(false), limitMs);
+    listen((more) => {
+      soFar += more;
+      if (soFar < count) return;
+      clearTimeout(limit);
+      resolve(true);
+    });
+  });
+}
+
+/** Waypost with one of its endpoints, as the comparison drives it. */
+export async function startWaypostContestant(kind: 'library' | 'bare'): Promise<Contestant> {
+  const stage = await openStage(kind);
+  const { server, endpoint } = stage;
+  const url = `${endpoint.url}/three`;
+  const pool = new Pool(server.url, { connections: CONNECTIONS, pipelining: 1 });
+  return {
+    name: kind === 'library' ? 'Waypost, @upstash/workflow' : 'Waypost, bare endpoint',
+    serverPid: server.pid,
+    endpointPid: endpoint.pid,
+    async start(number) {
+      const item = {
+        destination: url,
+        headers: triggerHeaders(runIdOf(number), url),
+        body: JSON.stringify({ number }),
+      };
+      const answer = await pool.request({
+        path: '/v2/batch',
+        method: 'POST',
+        headers: { authorization: `Bearer ${DEVELOPMENT_TOKEN}`, 'content-type': 'application/json' },
+        body: JSON.stringify([item]),
+      });
+      const text = await answer.body.text();
+      if (answer.statusCode !== 200) throw new Error(`trigger refused: ${answer.statusCode} ${text}`);
+    },
+    listen: (onEnded) => {
+      endpoint.onEnded = onEnded;
+    },
+    traffic: () => endpoint.traffic(),
+    async verify(numbers) {
+      const results = await resultsOf(pool);
+      for (const number of numbers) checkResult(number, results.get(runIdOf(number)));
+    },
+    async end() {
+      await pool.destroy();
+      await closeStage(stage);
+    },
+  };
+}
+
+interface RunEvent {
+  workflowRunId: string;
+  workflowRunResponse?: string;
+}
+
+/** What each run returned that has succeeded, by its id, as the flat log says. Throws when one has ended twice. */
+async function resultsOf(pool: Pool): Promise<Map<string, string | undefined>> {
+  const results = new Map<string, string | undefined>();
+  let cursor: string | undefined;
+  do {
+    const query: Record<string, string> = { state: 'RUN_SUCCESS', count: String(LOGS_PAGE), ...(cursor && { cursor }) };
+    const answer = await pool.request({
+      path: `/v2/workflows/messageLogs?${new URLSearchParams(query)}`,
+      method: 'GET',
+      headers: { authorization: `Bearer ${DEVELOPMENT_TOKEN}` },
+    });
+    const page = (await answer.body.json()) as { cursor?: string; events: RunEvent[] };
+    for (const { workflowRunId, workflowRunResponse } of page.events) {
+      if (results.has(workflowRunId)) throw new Error(`${workflowRunId} has ended twice`);
+      results.set(workflowRunId, workflowRunResponse);
+    }
+    cursor = page.cursor;
+  } while (cursor !== undefined);
+  return results;
+}
