@@ -5,6 +5,7 @@ import { ApiError } from '../protocol/errors.ts';
 import { encodeEntry, joinEntries } from '../workflow/journal.ts';
 import { type Answer, answer, NO_BODY } from './answer.ts';
 import { AnswerTurns } from './answer-turns.ts';
+import { authorizeFully } from './authentication.ts';
 import { readJson } from './json-body.ts';
 import { messageLimit, SMALL_JSON_LIMIT } from './limits.ts';
 import { invalidParameter, readQuery, textOf } from './parameters.ts';
@@ -26,7 +27,9 @@ export function runRoutes({ engine, limits }: Services): Route[] {
   const turns = new AnswerTurns(JOURNALS_BYTES_MAX);
 
   /** What an endpoint fetches when a delivery would have been too large (workflow.md 8.3): all of a parallel group at once. */
-  async function getJournal({ projectId, id }: Call): Promise<Answer> {
+  async function getJournal({ projectId, id, scope }: Call): Promise<Answer> {
+    // Its endpoint needs the originals, and ends it with the same token; who only looks on is shown none (workflow.md 16.3).
+    if (scope !== 'full' && (await engine.findActiveRun(projectId, id))?.hidesBodies) authorizeFully(scope);
     const giveBack = await turns.take((await engine.journalBytes(projectId, id)) ?? 0);
     try {
       const entries = await engine.readJournal(projectId, id);

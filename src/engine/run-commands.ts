@@ -69,7 +69,15 @@ export interface WaiterCommands {
   listWaiters(projectId: ProjectId, eventId: string): Promise<Waiter[]>;
 }
 
+/** What is asked of a run before anything is done with it. */
+export interface ActiveRun {
+  /** Its bodies are redacted (workflow.md 16.3). */
+  hidesBodies: boolean;
+}
+
 export interface RunCommands {
+  /** `undefined` when no such run is active; one that ended a moment ago may still be found. */
+  findActiveRun(projectId: ProjectId, runId: string): Promise<ActiveRun | undefined>;
   /** Succeeds whatever the run's state: what has ended, or is of another `createdAtMs`, stays as it is (workflow.md 12.1). */
   completeRun(projectId: ProjectId, runId: string, response: Uint8Array, createdAtMs?: Millis): Promise<void>;
   /** False when no such run is active (workflow.md 12.2). */

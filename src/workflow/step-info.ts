@@ -1,6 +1,6 @@
 /** What does a message of a run say about the step that it carries (workflow.md 20)? The same in both views of the log. */
 import { Buffer } from 'node:buffer';
-import { parseDurationMs } from '../protocol/durations.ts';
+import { isTime, parseDurationMs } from '../protocol/durations.ts';
 import type { CallType, HeaderMap, Redaction } from '../protocol/settings.ts';
 import type { Answered, KnownMessage } from './history.ts';
 import { memberJson, scalarMembers } from './scalar-members.ts';
@@ -152,7 +152,7 @@ function readSleep({ sleepFor, sleepUntil }: Record<string, unknown>, info: Part
     const ms = parseDurationMs(String(sleepFor));
     if (ms !== undefined) info.sleepForMs = ms;
   }
-  if (typeof sleepUntil === 'number' && Number.isFinite(sleepUntil)) info.sleepUntilMs = Math.round(sleepUntil * 1000);
+  if (typeof sleepUntil === 'number' && isTime(sleepUntil * 1000)) info.sleepUntilMs = Math.round(sleepUntil * 1000);
 }
 
 function readWait({ waitEventId, waitTimeout, timeout }: Record<string, unknown>, info: Partial<StepInfo>): void {

@@ -53,6 +53,7 @@ export class Workflows {
     const canceller = new RunCanceller({ ...deps, active });
     const dead = new DeadRuns({ ...deps, noteDeadline });
     this.commands = {
+      findActiveRun: runs.findActiveRun.bind(runs),
       completeRun: runs.completeRun.bind(runs),
       cancelRun: runs.cancelRun.bind(runs),
       journalBytes: runs.journalBytes.bind(runs),
