@@ -51,6 +51,13 @@ export interface Mail {
   body: Uint8Array;
 }
 
+/** What a run may have saved for its waits to come. */
+export interface MailLimits {
+  mails: number;
+  /** Of their bodies; one alone may have more. */
+  bytes: number;
+}
+
 /** What became of a wait that is to be registered. */
 export type Waiting =
   | { kind: 'registered' }
@@ -87,13 +94,13 @@ export interface WaiterStore {
     resolutions: { waiterKey: MessageKey; result: NewMessage }[],
     nowMs: Millis,
   ): Promise<(Saved | 'gone')[]>;
-  /** Keeps mail for a run that has no waiter for it; at most `mailMax` for each run. */
+  /** Keeps mail for a run that has no waiter for it, within the limits of what a run may have of it. */
   saveMail(
     projectId: ProjectId,
     runKey: RunKey,
     eventId: string,
     mail: Mail,
-    mailMax: number,
+    limits: MailLimits,
   ): Promise<'saved' | 'over' | 'waited' | 'tooMuch'>;
   /** Waiters whose deadline has come, earliest first, as many as `listWaiters` would; and when there is none, the earliest deadline. */
   dueWaiters(request: { nowMs: Millis; limit: number }): Promise<{ due: Waiter[]; nextAtMs: Millis | undefined }>;
