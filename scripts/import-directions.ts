@@ -55,6 +55,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'telemetry',
     'node:*',
     '@upstash/qstash',
+    '@upstash/workflow',
+    '@upstash/workflow/cloudflare',
   ],
 };
 

@@ -261,7 +261,7 @@ export const WaitingSchema = exactly(
 /** What a wait takes (workflow.md 14.6). */
 export const WaitSchema = Type.Object({
   url: Type.Optional(Text),
-  timeout: Type.Optional(Type.Union([Type.String(), Type.Number()], { description: 'a duration; 7d without it' })),
+  timeout: Type.Optional(Type.String({ description: 'a duration; 7d without it', examples: ['20s'] })),
   timeoutUrl: Type.Optional(Text),
   timeoutHeaders: Type.Optional(Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())]))),
   timeoutBody: Type.Optional(Type.String({ description: 'base64' })),

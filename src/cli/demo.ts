@@ -1,4 +1,4 @@
-/** `waypost demo`: a server, an endpoint and the official client, and what becomes of a few messages. */
+/** `waypost demo`: a server, an endpoint and the official clients, and what becomes of a few messages and workflow runs. */
 
 import { DEVELOPMENT_ACCOUNTS } from '../config/development.ts';
 import { settingsHelp } from '../config/page.ts';
@@ -14,47 +14,64 @@ const MINUTE_MS = 60_000;
 const UNTIL_MINUTE_MS = 8_000;
 
 export const demo: Command = {
-  summary: 'watch a few messages live their lives, then end',
+  summary: 'watch a few messages and workflow runs live their lives, then end',
   help: () =>
     `Usage: waypost demo [options]
 
-Starts a server in memory and a small endpoint, both on free ports of this machine, publishes messages with the official
-client and prints each state they go through. The exit code is 0 when every message ended as it should.
+Starts a server in memory and small endpoints, all on free ports of this machine, publishes messages and triggers
+workflows with the official clients, and prints each state and step they go through. The exit code is 0 when all ended as
+they should.
 
 ${settingsHelp(true)}`,
   async run(args, terminal) {
-    const { Client } = await loadClient();
+    const { Client, WorkflowClient } = await loadClients();
     const config = parseConfig({ ...terminal.env, PORT: '0' }, [...args, '--memory'], { dev: true });
     const log = createEventLog({ format: 'pretty', level: 'warn', color: terminal.color, write: terminal.complain });
     const { Narrator } = await import('./demo/narrator.ts');
     const { startReceiver } = await import('./demo/receiver.ts');
     const { play } = await import('./demo/scenes.ts');
+    const { startWorkflowApp } = await import('./demo/workflow-app.ts');
 
     const clock = shortlyBeforeMinute(systemClock);
     const server = await startServer(config, { log, credentials: 'development', onFatal: fail, clock });
     const receiver = await startReceiver();
-    const client = new Client({ baseUrl: server.url, token: DEVELOPMENT_ACCOUNTS[0].token });
+    const [{ token }] = DEVELOPMENT_ACCOUNTS;
+    const app = await startWorkflowApp({ url: receiver.url, nowMs: clock.nowMs }, { url: server.url, token });
+    const client = new Client({ baseUrl: server.url, token });
+    const workflows = new WorkflowClient({ baseUrl: server.url, token });
+    const { color } = terminal;
     const write = (line: string): void => terminal.print(`${line}\n`);
     write(`Waypost listens on ${server.url}, the endpoint on ${receiver.url}.`);
     try {
-      await play({ client, receiver, narrator: new Narrator(client, write, terminal.color), write });
-      write('\nEvery message ended as it should.');
+      const narrator = new Narrator(client, write, color);
+      await play({ client, receiver, narrator, write, workflows: { client: workflows, app, color } });
+      write('\nEvery message and every run ended as it should.');
       return EXIT.ok;
     } catch (error) {
       return tellFailure(error, terminal);
     } finally {
       await server.stop(config.drainLimitMs);
       await receiver.close();
+      await app.close();
     }
   },
 };
 
-/** The client is a dependency of the demo alone: an installation may leave it out. */
-async function loadClient(): Promise<typeof import('@upstash/qstash')> {
+interface Clients {
+  Client: typeof import('@upstash/qstash').Client;
+  WorkflowClient: typeof import('@upstash/workflow').Client;
+}
+
+/** The clients are dependencies of the demo alone: an installation may leave them out. */
+async function loadClients(): Promise<Clients> {
   try {
-    return await import('@upstash/qstash');
+    const { Client } = await import('@upstash/qstash');
+    const { Client: WorkflowClient } = await import('@upstash/workflow');
+    return { Client, WorkflowClient };
   } catch {
-    throw new CommandFailed('the demo publishes with the official client: npm install @upstash/qstash');
+    throw new CommandFailed(
+      'the demo uses the official clients and their zod: npm install @upstash/qstash @upstash/workflow zod',
+    );
   }
 }
 

@@ -362,15 +362,6 @@ export const SETTINGS = {
     max: MIB,
     meaning: "Size of all headers of an endpoint's answer; an answer with more counts as malformed.",
   },
-
-  deliveredGraceMs: {
-    group: 'Keeping',
-    type: 'duration',
-    default: 5 * SECOND,
-    min: 0,
-    max: DAY,
-    meaning: 'How long a delivered message can still be fetched by its id.',
-  },
   lazyFetchBytes: {
     group: 'Delivery',
     type: 'bytes',
@@ -379,6 +370,15 @@ export const SETTINGS = {
     max: 100 * MIB,
     meaning:
       'A larger journal of a workflow run is not sent but left to be fetched, by endpoints whose library can do that.',
+  },
+
+  deliveredGraceMs: {
+    group: 'Keeping',
+    type: 'duration',
+    default: 5 * SECOND,
+    min: 0,
+    max: DAY,
+    meaning: 'How long a delivered message can still be fetched by its id.',
   },
   logRetentionMs: {
     group: 'Keeping',

@@ -142,7 +142,7 @@ export interface NewMessage {
 export interface NewEntry {
   runKey: RunKey;
   kind: EntryKind;
-  /** What of the run it records, such as the result of step 3: one entry each. Made by `workflow/slots.ts`. */
+  /** What of the run it records, such as the result of step 3: one entry each. Made by `workflow/steps.ts`. */
   slot: string;
   /** Bytes that it adds to a delivered body; 0 for what deliveries do not show. */
   bytes: number;

@@ -86,8 +86,13 @@ class Collector {
     }
     const config = readConfigName(name);
     const value = trimBlanks(sent);
-    // Telemetry says something about the client, not about the message; an empty value counts as absent.
-    if (value === '' || config.option.startsWith('telemetry-')) return;
+    if (value === '') return; // counts as absent
+    if (config.option.startsWith('telemetry-')) {
+      // It says something about the client, not about the message, and so nothing of the dialect either.
+      if (config.option === 'telemetry-sdk')
+        keepBest(this.#scope.options, config.option, { value, header: config.display, rank: source });
+      return;
+    }
     if (source !== FROM_GROUP) {
       if (config.dialect === 'upstash') this.#sawUpstash = true;
       else this.#sawWaypost = true;

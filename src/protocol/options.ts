@@ -2,6 +2,7 @@ import type { CallbackKind } from './config-names.ts';
 import { collectConfiguration, type Given, type OptionsInput, type Scope } from './config-scopes.ts';
 import { checkCron } from './cron-times.ts';
 import { prefixOf } from './dialect.ts';
+import { isTime } from './durations.ts';
 import { ApiError, invalidHeader, quotaExceeded } from './errors.ts';
 import { parseFlowControl } from './flow-control.ts';
 import { explicitHeaders, forwardedHeaders, withAllHeaders } from './forwarding.ts';
@@ -31,7 +32,7 @@ import type {
   RunWish,
 } from './settings.ts';
 import { withoutMarks, workflowHeaders } from './workflow/forwarded-headers.ts';
-import { PROTOCOL_VERSION, RETRIES_DEFAULT } from './workflow/generations.ts';
+import { fetchesCallResults, PROTOCOL_VERSION, RETRIES_DEFAULT } from './workflow/generations.ts';
 import { isSentByRun, refusedInRun } from './workflow/refusals.ts';
 import { featuresOf, readRunWish, readTriggerWish } from './workflow/run-wish.ts';
 
@@ -134,7 +135,7 @@ class OptionsReader {
     if (kind === 'schedule') readSchedule(scope, read, this.#nowMs);
     if (kind === 'trigger') read.run = readTriggerWish(scope);
     else if (kind !== 'result' && this.#isOfWorkflow) read.run = readRunWish(scope, dialect);
-    if (this.#isOfWorkflow) asMessageOfRun(read, read.run);
+    if (this.#isOfWorkflow) asMessageOfRun(read, read.run, options.get('telemetry-sdk')?.value);
     if (this.#exceeded !== undefined) throw this.#exceeded;
     return read;
   }
@@ -213,8 +214,8 @@ class OptionsReader {
   #checkHorizon(delayMs: number, given: Given | undefined): void {
     const { delayMsMax } = this.#quotas;
     if (delayMsMax > 0 && delayMs > delayMsMax) this.#exceed('maxDelay', Math.floor(delayMsMax / 1000));
-    // Only where the quota is off: no time that far ahead can be counted in milliseconds.
-    else if (!Number.isSafeInteger(this.#nowMs + delayMs)) throw invalidHeader(given?.header ?? '', 'too far ahead');
+    // Only where the quota is off: no date is that far ahead.
+    else if (!isTime(this.#nowMs + delayMs)) throw invalidHeader(given?.header ?? '', 'too far ahead');
   }
 
   /** Remembers the first exceeded quota: quotas are reported after everything that is wrong with the request itself. */
@@ -223,8 +224,15 @@ class OptionsReader {
   }
 }
 
-/** Leaves in the headers what a message of a run may carry; `run` is `undefined` for a result. */
-function asMessageOfRun(read: PublishOptions, run: RunWish | undefined): void {
+/**
+ * Leaves in the headers what a message of a run may carry; `run` is `undefined` for a result. `library` is what its sender
+ * calls itself.
+ */
+function asMessageOfRun(read: PublishOptions, run: RunWish | undefined, library: string | undefined): void {
+  const { callback } = read.settings;
+  if (callback?.features && !fetchesCallResults(library)) {
+    callback.features = callback.features.filter((feature) => feature !== 'LazyFetch');
+  }
   read.header = withoutMarks(read.header, run?.kind === 'append' ? run.callType : 'step');
   // A client that triggers over REST does not speak the protocol; the library behind the URL does.
   if (run?.kind === 'start' && run.isRest) {

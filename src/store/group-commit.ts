@@ -163,7 +163,7 @@ function weigh(command: WriteCommand): { rows: number; bytes: number } {
     }
     case 'addWaiter': {
       const { wait, taken } = command.args;
-      return { rows: 2, bytes: bodyBytes(taken ? [wait, taken.result] : [wait]) };
+      return { rows: 2, bytes: bodyBytes(taken ? [wait.record, taken.result] : [wait.record]) };
     }
     case 'saveMail':
       return { rows: 1, bytes: command.args.body?.byteLength ?? 0 };

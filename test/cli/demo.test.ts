@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { runWaypost } from '../support/waypost-process.ts';
 
-it('shows how messages live, and ends with 0 when each ended as it should', async () => {
+it('shows how messages and workflow runs live, and ends with 0 when each ended as it should', async () => {
   const { code, stdout, stderr } = await runWaypost(['demo'], { NO_COLOR: '1' });
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   const states = (title: string): string[] =>
@@ -32,4 +32,31 @@ it('shows how messages live, and ends with 0 when each ended as it should', asyn
     [1, 2, 3].flatMap((number) => [`queue, ${number} of 3 ACTIVE`, `queue, ${number} of 3 DELIVERED`]),
   );
   expect(stdout).toContain('The callback said: status 200, answer "thank you".');
+  const [order, letter, failed, resumed] = timelines(stdout);
+  expect(order).toEqual([
+    'Initial SUCCESS',
+    'Run SUCCESS',
+    '| Call SUCCESS',
+    '| Wait SUCCESS',
+    '| Invoke SUCCESS',
+    'SleepFor SUCCESS',
+    'CreateWebhook SUCCESS',
+    'Run SUCCESS',
+    'WaitForWebhook SUCCESS',
+    'SleepUntil SUCCESS',
+    'Notify SUCCESS',
+  ]);
+  expect(letter).toEqual(['Initial SUCCESS', 'Wait SUCCESS', 'Run SUCCESS']);
+  expect(failed).toEqual(['Initial SUCCESS', 'Run SUCCESS', 'FAILED']);
+  expect(resumed).toEqual(['Initial SUCCESS', 'Run SUCCESS', 'Run SUCCESS']);
 });
+
+/** Of each run the kinds of its steps and what they came to; a bar before those side by side. */
+function timelines(stdout: string): string[][] {
+  const runs = stdout.split(/^ {2}\S {2}wfr_/m).slice(1);
+  return runs.map((run) =>
+    [...run.matchAll(/^ {2}(│| ) {2}\S {2}.*? {2,}(?:(\w+) +)?(SUCCESS|FAILED)\b/gm)].map(([, bar, type, state]) =>
+      [bar === '│' ? '|' : undefined, type, state].filter((word) => word !== undefined).join(' '),
+    ),
+  );
+}

@@ -93,10 +93,9 @@ describe('the timeline of a run', () => {
 
   it('colours marks and nothing else, and lets no name steer the terminal', () => {
     const run = runOf({ steps: sequential({ stepName: '\u001B[2Jevil\u202E', state: 'STEP_SUCCESS' }) });
-    expect(shown(run, true).split('\u001B[')).toHaveLength(5);
+    expect(shown(run, true).split('\u001B[')).toHaveLength(1 + 4);
     expect(shown(run, true)).toContain('\u001B[32m✓\u001B[0m');
-    expect(shown(run)).not.toContain('\u001B');
-    expect(shown(run)).not.toContain('\u202E');
+    for (const steering of ['\u001B', '\u202E']) expect(shown(run)).not.toContain(steering);
   });
 
   it('is one row in a list, where the next step does not count', () => {

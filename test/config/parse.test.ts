@@ -18,7 +18,7 @@ describe('parseConfig', () => {
     const config = parseConfig({}, []);
     expect(config.port).toBe(8080);
     expect(config.host).toBe('127.0.0.1');
-    expect(config.messageBytesMax).toBe(1_048_576);
+    expect(config.messageBytesMax).toBe(10_485_760);
     expect(config.logRetentionMs).toBe(14 * 86_400_000);
     expect(config.allowDestinations).toEqual([]);
   });

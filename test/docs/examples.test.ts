@@ -1,8 +1,10 @@
 /**
  * Runs the examples of README.md and docs/*.md as a reader would: TypeScript with Node, curl with a shell, against a
- * development server. A comment behind `console.log(...)` is what it must print.
+ * development server. A comment behind `console.log(...)` is what it must print. What begins with `// app.ts` is a server
+ * of the reader's own: it runs while the examples below it on its page do, which call it.
  */
-import { execFile } from 'node:child_process';
+import { type ChildProcess, execFile, fork } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -15,12 +17,22 @@ import { WaypostProcess } from '../support/waypost-process.ts';
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '../..');
-const TOKEN = DEVELOPMENT_ACCOUNTS[0].token;
+const [{ token: TOKEN, signingKeys: SIGNING_KEYS }] = DEVELOPMENT_ACCOUNTS;
+/** How an app begins to listen; here on a free port, which it tells. */
+const LISTENS = "app.listen(3000, '127.0.0.1');";
+const TELLS_PORT = "app.listen(0, '127.0.0.1', function () { process.send(this.address().port); });";
 
 interface Example {
   page: string;
   language: 'ts' | 'sh';
   code: string;
+  isApp: boolean;
+}
+
+interface App {
+  page: string;
+  process: ChildProcess;
+  port: number;
 }
 
 const examples = await findExamples();
@@ -28,6 +40,7 @@ let server: WaypostProcess;
 let serverUrl: string;
 let endpoint: Server;
 let folder: string;
+let app: App | undefined;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'waypost-docs-'));
@@ -42,6 +55,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
+  await endApp();
   await server?.kill();
   endpoint?.closeAllConnections();
   await new Promise((resolve) => endpoint?.close(resolve));
@@ -52,6 +66,11 @@ describe('every example in the documentation works as it stands', () => {
   it.each(examples.map((example, index) => ({ name: `${example.page}, example ${index + 1}`, example })))(
     '$name',
     async ({ example }) => {
+      if (example.page !== app?.page || example.isApp) await endApp();
+      if (example.isApp) {
+        app = await startApp(example);
+        return;
+      }
       const { stdout } = example.language === 'ts' ? await runScript(example) : await runShell(example);
       if (example.language === 'ts') expect(stdout.trimEnd().split('\n')).toEqual(expectedOutput(example.code));
       else expect(JSON.parse(stdout)).not.toHaveProperty('error');
@@ -60,9 +79,33 @@ describe('every example in the documentation works as it stands', () => {
 });
 
 async function runScript({ code }: Example): Promise<{ stdout: string }> {
-  const file = join(folder, `example-${Math.abs(hash(code))}.mts`);
-  await writeFile(file, pointed(code));
+  const file = await saved(pointed(code));
   return await run(process.execPath, ['--no-warnings', file], { env: environment(), timeout: 30_000 });
+}
+
+async function startApp({ page, code }: Example): Promise<App> {
+  expect(code).toContain(LISTENS);
+  const file = await saved(pointed(code).replace(LISTENS, TELLS_PORT));
+  const child = fork(file, { execArgv: ['--no-warnings'], env: environment(), stdio: 'ignore' });
+  const ended = once(child, 'exit').then(() => {
+    throw new Error(`the app of ${page} ended instead of listening`);
+  });
+  const [port] = (await Promise.race([once(child, 'message'), ended])) as [number];
+  return { page, process: child, port };
+}
+
+async function endApp(): Promise<void> {
+  if (app === undefined) return;
+  const exited = once(app.process, 'exit');
+  app.process.kill('SIGKILL');
+  app = undefined;
+  await exited;
+}
+
+async function saved(code: string): Promise<string> {
+  const file = join(folder, `example-${Math.abs(hash(code))}.mts`);
+  await writeFile(file, code);
+  return file;
 }
 
 async function runShell({ code }: Example): Promise<{ stdout: string }> {
@@ -71,14 +114,21 @@ async function runShell({ code }: Example): Promise<{ stdout: string }> {
 
 /** The example with the addresses of this test in place of the usual ones. */
 function pointed(code: string): string {
-  const { port } = endpoint.address() as AddressInfo;
+  const port = app?.port ?? (endpoint.address() as AddressInfo).port;
   return code
     .replaceAll('http://127.0.0.1:8080', serverUrl)
     .replaceAll('http://127.0.0.1:3000', `http://127.0.0.1:${port}`);
 }
 
 function environment(): NodeJS.ProcessEnv {
-  return { PATH: process.env['PATH'], HOME: folder, QSTASH_TOKEN: TOKEN };
+  return {
+    PATH: process.env['PATH'],
+    HOME: folder,
+    QSTASH_URL: serverUrl,
+    QSTASH_TOKEN: TOKEN,
+    QSTASH_CURRENT_SIGNING_KEY: SIGNING_KEYS.current,
+    QSTASH_NEXT_SIGNING_KEY: SIGNING_KEYS.next,
+  };
 }
 
 function expectedOutput(code: string): string[] {
@@ -99,8 +149,9 @@ async function findExamples(): Promise<Example[]> {
   for (const page of ['README.md', ...docs]) {
     const text = await readFile(join(ROOT, page), 'utf8');
     for (const [, language, code] of text.matchAll(/^```(ts|sh)\n(.*?)^```$/gms)) {
-      if (language === 'ts') found.push({ page, language, code: code ?? '' });
-      else if (language === 'sh' && code?.includes('curl')) found.push({ page, language, code });
+      const isApp = code?.startsWith('// app.ts\n') ?? false;
+      if (language === 'ts') found.push({ page, language, code: code ?? '', isApp });
+      else if (language === 'sh' && code?.includes('curl')) found.push({ page, language, code, isApp });
     }
   }
   return found;

@@ -17,6 +17,8 @@ describe.skipIf(obstacle !== undefined)(`a power cut${obstacle === undefined ? '
     timeout: 60_000,
   }, async () => {
     expect(recording.acknowledged).toBeGreaterThanOrEqual(300);
+    const endedRuns = recording.records.filter((one) => one.op === 'acknowledged' && one.id.startsWith('wfr_'));
+    expect(endedRuns.length).toBeGreaterThan(5);
     expect(await replayCuts(recording, 100, SEED)).toMatchObject({
       cutsWithLoss: 0,
       cutsWithCorruption: 0,

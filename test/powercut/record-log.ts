@@ -7,17 +7,17 @@ export type DiskRecord =
   | { op: 'sync'; file: string }
   | { op: 'remove'; file: string }
   /** The client had the answer in its hands: everything recorded before this is older than the 2xx. */
-  | { op: 'acknowledged'; messageId: string };
+  | { op: 'acknowledged'; id: string };
 
 const HEAD_BYTES = 14;
 const ACKNOWLEDGED = 'A';
 
 /** Appends acknowledgements to a log that a recorder is writing at the same time. */
-export function openAcknowledgements(logPath: string): (messageId: string) => void {
+export function openAcknowledgements(logPath: string): (id: string) => void {
   appendFileSync(logPath, ''); // the recorder opens an existing file only
   const file = openSync(logPath, 'a');
-  return (messageId) => {
-    const data = Buffer.from(messageId);
+  return (id) => {
+    const data = Buffer.from(id);
     const head = Buffer.alloc(HEAD_BYTES);
     head.write(ACKNOWLEDGED, 0);
     head.writeUInt32LE(data.length, 10);
@@ -58,7 +58,7 @@ function decode(op: string, file: string, offset: number, data: Buffer): DiskRec
     case 'U':
       return { op: 'remove', file };
     case ACKNOWLEDGED:
-      return { op: 'acknowledged', messageId: data.toString() };
+      return { op: 'acknowledged', id: data.toString() };
     default:
       throw new Error(`unknown operation ${op} in the record log`);
   }

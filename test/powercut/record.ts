@@ -1,7 +1,5 @@
 /** Runs the real server under load with the recorder between it and its files, and returns what was recorded. */
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildShim } from '../../bench/preload/build.ts';
@@ -9,6 +7,7 @@ import { startWaypost } from '../../bench/waypost-process.ts';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { Client, messageIdOf } from '../crash/client.ts';
 import { databaseName } from '../crash/database-file.ts';
+import { type Endpoint, eventOf, openEndpoint, PROGRAMS } from './endpoint.ts';
 import { type DiskRecord, openAcknowledgements, readRecordLog } from './record-log.ts';
 
 export interface Recording {
@@ -24,8 +23,12 @@ const FEW_AT_A_TIME = {
 };
 // Enough publishes under way that commits are made of several.
 const CLIENTS = 16;
+const SHARE_OF_RUNS = 0.15;
 
-/** Publishes at least `messages` messages: delivered at once, delayed, dead, in batches, in lanes, with callbacks. */
+/**
+ * Publishes until at least `messages` answers were acknowledged: messages delivered at once, delayed, dead, in batches, in
+ * lanes, with callbacks, and workflow runs with what moves them on.
+ */
 export async function recordRun(messages: number, seed: number): Promise<Recording> {
   const folder = mkdtempSync(join(tmpdir(), 'waypost-powercut-'));
   const dataDir = join(folder, 'data');
@@ -41,11 +44,16 @@ export async function recordRun(messages: number, seed: number): Promise<Recordi
     const client = new Client(server.url);
     const random = new SeededRandom(seed);
     let acknowledged = 0;
+    const note = (id: string) => {
+      acknowledge(id);
+      acknowledged += 1;
+    };
+    endpoint.connect(client, note);
     const work = async () => {
       while (acknowledged < messages) {
-        const ids = await publishSome(client, endpoint.url, random.int(1, 100));
-        for (const id of ids) acknowledge(id);
-        acknowledged += ids.length;
+        const dice = random.int(1, 100);
+        if (random.chance(SHARE_OF_RUNS)) await triggerSome(client, endpoint, random, note);
+        else for (const id of await publishSome(client, endpoint.url, dice)) note(id);
       }
     };
     try {
@@ -55,6 +63,7 @@ export async function recordRun(messages: number, seed: number): Promise<Recordi
       // As sudden as the power cut: an orderly end would sync and tidy up what the replay is about.
       await server.end('SIGKILL');
     }
+    if (endpoint.refusals.length > 0) throw new Error(endpoint.refusals[0]);
     const databaseFile = databaseName(dataDir);
     if (databaseFile === undefined) throw new Error('the server made no database');
     return { records: readRecordLog(logPath), databaseFile, acknowledged };
@@ -63,6 +72,24 @@ export async function recordRun(messages: number, seed: number): Promise<Recordi
     shim.remove();
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** Runs that wait are notified before or after they do. */
+async function triggerSome(
+  client: Client,
+  endpoint: Endpoint,
+  random: SeededRandom,
+  note: (id: string) => void,
+): Promise<void> {
+  const runId = `wfr_${random.uint32().toString(36)}`;
+  const program = random.choose(PROGRAMS);
+  note(await endpoint.trigger(client, runId, program));
+  if (program !== 'waits') return;
+  const reply = await client.call('POST', `/v2/notify/${runId}/${eventOf(runId)}`, {}, 'news');
+  if (reply.kind !== 'ok') throw new Error(`a notification was not accepted: ${JSON.stringify(reply)}`);
+  // None yet if it was saved for the wait to come.
+  const { messageId } = reply.json as { messageId?: string };
+  if (messageId !== undefined) note(messageId);
 }
 
 async function publishSome(client: Client, endpoint: string, dice: number): Promise<string[]> {
@@ -86,22 +113,4 @@ function requestOf(dice: number, endpoint: string): [path: string, headers: Reco
     return [`/v2/publish/${endpoint}/dead`, { 'Upstash-Retries': '0', ...isTold }];
   }
   return [`/v2/publish/${endpoint}/ok`, dice <= 50 ? FEW_AT_A_TIME : {}];
-}
-
-async function openEndpoint(): Promise<{ url: string; close: () => Promise<void> }> {
-  const server = createServer((request, response) => {
-    request.resume();
-    request.on('end', () => response.writeHead(request.url === '/ok' ? 200 : 500).end());
-  });
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-  };
 }

@@ -47,7 +47,7 @@ export async function replayCuts(
   for (const moment of moments) {
     for (const record of recording.records.slice(played, moment)) {
       disk.play(record);
-      if (record.op === 'acknowledged') acknowledged.push(record.messageId);
+      if (record.op === 'acknowledged') acknowledged.push(record.id);
     }
     played = moment;
     const finding = await lookAfterCut(disk, recording.databaseFile, acknowledged, random, report);

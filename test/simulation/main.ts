@@ -1,26 +1,31 @@
 /**
- * `npm run simulate -- --seed 42 [--seeds 1000] [--steps 150] [--trace]`: plays the service from one seed after the other,
- * faults included, and checks its promises. A seed that fails, fails again in the same way.
+ * `npm run simulate -- --seed 42 [--seeds 1000] [--steps 150] [--workflows] [--trace]`: plays the service from one seed
+ * after the other, faults included, and checks its promises. A seed that fails, fails again in the same way.
  */
 import { parseArgs } from 'node:util';
 import { type SimulationReport, simulate } from './simulate.ts';
+import { simulateWorkflows } from './workflow-simulate.ts';
 
 const { values } = parseArgs({
   options: {
     seed: { type: 'string' },
     seeds: { type: 'string' },
     steps: { type: 'string' },
+    workflows: { type: 'boolean' },
     trace: { type: 'boolean' },
   },
 });
 const first = wholeNumber('seed', values.seed) ?? Math.floor(Math.random() * 1e9);
 const count = wholeNumber('seeds', values.seeds) ?? 1;
-const steps = wholeNumber('steps', values.steps) ?? 150;
+const play = values.workflows ? simulateWorkflows : simulate;
+const steps = wholeNumber('steps', values.steps) ?? (values.workflows ? 40 : 150);
+
+const flag = values.workflows ? ' --workflows' : '';
 
 let failures = 0;
 for (let seed = first; seed < first + count; seed += 1) {
   process.stdout.write(`seed ${seed} `);
-  const report = await simulate({ seed, steps });
+  const report = await play({ seed, steps });
   if (values.trace) process.stdout.write(`\n${report.trace.join('\n')}\n`);
   process.stdout.write(`${lineOf(report)}\n`);
   if (report.violations.length === 0) continue;
@@ -29,7 +34,7 @@ for (let seed = first; seed < first + count; seed += 1) {
     process.stdout.write(`  ${promise} is broken: ${text} ${messageId ?? ''}\n`);
   }
   for (const line of report.evidence) process.stdout.write(`    ${line}\n`);
-  process.stdout.write(`  again with: npm run simulate -- --seed ${seed} --steps ${steps}\n`);
+  process.stdout.write(`  again with: npm run simulate --${flag} --seed ${seed} --steps ${steps}\n`);
 }
 process.stdout.write(`${count} seeds, ${failures} failed\n`);
 process.exitCode = failures > 0 ? 1 : 0;

@@ -171,7 +171,7 @@ async function unfinishedIds(world: World): Promise<string[]> {
 }
 
 /** P12: with nothing due, nothing is asked of the store. */
-async function checkIdle(world: World): Promise<void> {
+export async function checkIdle(world: World): Promise<void> {
   await world.clock.advanceBy(60 * SECOND_MS);
   const before = world.driverCalls;
   await world.clock.advanceBy(HOUR_MS - SECOND_MS);

@@ -17,7 +17,8 @@ import {
 } from './workflow-library.ts';
 import type { WorkflowNotes } from './workflow-notes.ts';
 import { type ProgramLibrary, type Step, stepsOf } from './workflow-programs.ts';
-import { type Entry, messageLogs, type RunStory, runStories, shownEntries } from './workflow-stories.ts';
+import { checkRevivals } from './workflow-revival-checks.ts';
+import { type Entry, messageLogs, ownEntries, type RunStory, runStories, shownEntries } from './workflow-stories.ts';
 import { checkWaits } from './workflow-wait-checks.ts';
 import type { World } from './world.ts';
 
@@ -45,6 +46,7 @@ export async function checkWorkflows(world: World, notes: WorkflowNotes, program
   };
   for (const story of stories) {
     checkCounts(evidence, story);
+    checkOnce(evidence, story);
     checkEnd(evidence, story);
     checkFailure(evidence, story);
     checkResult(evidence, story);
@@ -57,24 +59,46 @@ export async function checkWorkflows(world: World, notes: WorkflowNotes, program
   checkIds(evidence);
   checkWaits(evidence);
   checkInvocations(evidence);
+  await checkRevivals(evidence);
   await checkRemains(world);
 }
 
 /** P3: journal, log and the row of the run tell of the same. */
-function checkCounts({ world }: WorkflowEvidence, { entries, entryCount, happenings, id }: RunStory): void {
+function checkCounts({ world }: WorkflowEvidence, story: RunStory): void {
+  const { entries, entryCount, happenings, id } = story;
   const isContiguous = entries.every(({ position }, index) => position === index);
   if (!isContiguous || entryCount !== entries.length) {
     world.violate('P3', `run ${id} says ${entryCount} of ${entries.length} entries`);
   }
   const pairs = [
-    ['WAITER_ADDED', entries.filter(({ kind }) => kind === 'wait').length],
-    ['INVOKED', entries.filter(({ kind }) => kind === 'invoke').length],
+    ['WAITER_ADDED', ownEntries(story, 'wait').length],
+    ['INVOKED', ownEntries(story, 'invoke').length],
     ['RUN_STARTED', 1],
   ] as const;
   for (const [state, expected] of pairs) {
     const count = happenings.filter((happening) => happening.state === state).length;
     if (count !== expected) world.violate('P3', `run ${id} has ${count} times ${state}, not ${expected}`);
   }
+}
+
+/** P8: each thing that a step can do is in the journal once, whatever its entry is called there. */
+function checkOnce({ world }: WorkflowEvidence, { id, entries }: RunStory): void {
+  for (const [name, same] of groupBy(entries, nameOf)) {
+    if (same.length > 1) world.violate('P8', `run ${id} has ${same.length} times ${name}`, same[1]?.message.id);
+  }
+}
+
+/** What an entry records. */
+function nameOf({ kind, message: { body, settings } }: Entry): string {
+  if (kind === 'initial') return kind;
+  if (kind === 'fromCallback') return `an answer of ${(JSON.parse(textOf(body)) as CalledMessage).sourceMessageId}`;
+  if (kind === 'toCallback') return `a call of step ${settings.callback?.header['Upstash-Workflow-Stepid']?.[0]}`;
+  const { stepId, targetStep = 0 } = JSON.parse(textOf(body)) as RecordedStep;
+  return stepId === 0 ? `the plan of step ${targetStep}` : `the ${kind} of step ${stepId}`;
+}
+
+interface CalledMessage {
+  sourceMessageId: MessageId;
 }
 
 /** P14: each run ends. P2: once, as somebody asked for it, and nothing of it goes out afterwards. */
@@ -84,7 +108,7 @@ function checkEnd(evidence: WorkflowEvidence, story: RunStory): void {
   const ends = happenings.filter(
     (happening) => happening.state.startsWith('RUN_') && happening.state !== 'RUN_STARTED',
   );
-  if (state === 'RUN_STARTED' || !end) return world.violate('P14', `run ${id} never ends`, entries.at(-1)?.messageId);
+  if (state === 'RUN_STARTED' || !end) return world.violate('P14', `run ${id} never ends`, entries.at(-1)?.message.id);
   if (ends.length > 1 || end.state !== state) {
     world.violate('P2', `run ${id} ends as ${ends.map((each) => each.state)}, and is ${state}`);
   }
@@ -110,7 +134,7 @@ function isFailureCall({ message }: History): boolean {
 }
 
 function idOf({ entries }: RunStory, key: number): MessageId | undefined {
-  return entries.find((entry) => entry.key === key)?.messageId;
+  return entries.find(({ message }) => message.key === key)?.message.id;
 }
 
 /** P3: a run that fails does so with a message that failed for good, and tells of it once. */
@@ -135,21 +159,21 @@ function checkResult(evidence: WorkflowEvidence, story: RunStory): void {
   const { id, state, response, entries } = story;
   const initial = entries[0];
   if (!initial) return;
-  const program = programs.find((JSON.parse(textOf(initial.body)) as ReturnType<typeof payloadOf>).program);
+  const program = programs.find((JSON.parse(textOf(initial.message.body)) as ReturnType<typeof payloadOf>).program);
   const outcomes: string[] = [];
   for (const { step, stepId } of stepsOf(program)) {
     const entry = story.entryBySlot.get(`s${stepId}`);
     if (!entry) continue;
-    const recorded = JSON.parse(textOf(entry.body)) as RecordedStep;
+    const recorded = JSON.parse(textOf(entry.message.body)) as RecordedStep;
     outcomes.push(outcomeOf(recorded));
     const reason = contradiction(step, recorded);
-    if (reason) world.violate('P17', `step ${stepId} of run ${id} ${reason}`, entry.messageId);
+    if (reason) world.violate('P17', `step ${stepId} of run ${id} ${reason}`, entry.message.id);
   }
   if (state !== 'RUN_SUCCESS') return;
   if (outcomes.length !== stepsOf(program).length) world.violate('P17', `run ${id} ended before its last step`);
   if (program.end !== 'returns') world.violate('P17', `run ${id} succeeded, though its program ${program.end}`);
   if (response !== JSON.stringify(outcomes)) {
-    world.violate('P8', `run ${id} went on from other results than its journal has`, entries.at(-1)?.messageId);
+    world.violate('P8', `run ${id} went on from other results than its journal has`, entries.at(-1)?.message.id);
   }
 }
 
@@ -162,8 +186,8 @@ function contradiction(step: Step, { stepType, out = '' }: RecordedStep): string
     }
     case 'call': {
       const { status, body } = JSON.parse(out) as { status: number; body: string };
-      const isFine = step.failures <= step.retries;
-      const expected = isFine ? 200 : step.isSilent ? 504 : 500;
+      const isFine = step.failures <= (step.failsBy === 'refusal' ? 0 : step.retries);
+      const expected = isFine ? 200 : { error: 500, refusal: 489, silence: 504 }[step.failsBy];
       if (status !== expected) return `has status ${status}, not ${expected}`;
       return isFine && body !== textOf(calledBody(step.padding)) ? `has the answer ${body}` : undefined;
     }
@@ -188,7 +212,7 @@ function checkMessages({ world, histories, storyByKey }: WorkflowEvidence): void
     if (!LEGAL.test(letters)) world.violate('P2', `the logs tell of ${letters}`, message.id);
     if (isFailureCall(history)) continue;
     const story = storyByKey.get(message.settings.run?.key ?? 0);
-    if (!story?.entries.some(({ key }) => key === message.key)) {
+    if (!story?.entries.some((entry) => entry.message.key === message.key)) {
       world.violate('P8', 'a message of a run is not in its journal', message.id);
     }
   }
@@ -206,6 +230,9 @@ function checkDelivered({ world, notes, stories, storyByKey }: WorkflowEvidence)
     const story = stories.find(({ id, createdAtMs }) => id === delivery.runId && createdAtMs === delivery.createdAtMs);
     compareEntries(world, (story && shown.get(story.key)) ?? [], entries, delivery.messageId);
   }
+  for (const { delivery, error } of notes.unreadable) {
+    world.violate('P8', `the endpoint could make nothing of what was delivered: ${String(error)}`, delivery.messageId);
+  }
   for (const { runId, messageId } of notes.missing) {
     // By its id a later run is read once the own one has ended.
     const hasNamesake = [...storyByKey.values()].filter(({ id }) => id === runId).length > 1;
@@ -219,17 +246,18 @@ function compareEntries(world: World, journal: readonly Entry[], got: DeliveredE
   }
   for (const [index, entry] of got.entries()) {
     const kept = journal[index];
-    const isKept = kept?.messageId === entry.messageId && Buffer.from(kept.body).toString('base64') === entry.body;
+    const isKept =
+      kept?.message.id === entry.messageId && Buffer.from(kept.message.body).toString('base64') === entry.body;
     if (!isKept) return world.violate('P8', `entry ${index} was delivered otherwise than it is kept`, messageId);
   }
 }
 
 /** P17: what the trigger fixed is with each delivery to the workflow, and nothing of the run with a call. */
-function checkHeaders({ world, storyByKey, histories }: WorkflowEvidence): void {
+function checkHeaders({ world, storyByKey }: WorkflowEvidence): void {
   for (const { claimed, messageId } of world.network.attempts) {
     const { run } = claimed.message.settings;
     const story = storyByKey.get(run?.key ?? 0);
-    const initial = story?.entries[0] && histories.get(story.entries[0].messageId)?.message;
+    const initial = story?.entries[0]?.message;
     if (!run || !initial) continue;
     const { headers } = deliveryOf(claimed);
     const isCall = run.callType === 'toCallback';
@@ -259,6 +287,8 @@ function checkAcknowledged({ world, notes, stories }: WorkflowEvidence): void {
   }
   for (const { runId, createdAtMs, request } of notes.endings) {
     if (request.fortune !== 'acked' || createdAtMs === undefined) continue;
+    const story = stories.find((each) => each.id === runId && each.createdAtMs === createdAtMs);
+    if (story && !story.end) world.violate('P1', `the end of run ${runId} was confirmed, and it goes on`);
     const late = world.starts.find(({ attempt, atMs }) => {
       const { run } = attempt.claimed.message.settings;
       const isOfRun = run?.id === runId && run.createdAtMs === createdAtMs && run.callType !== 'failureCall';

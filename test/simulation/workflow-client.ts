@@ -4,6 +4,7 @@
  */
 import { readWait } from '../../src/api/wait-request.ts';
 import type { Engine, PublishCommand, Published } from '../../src/engine/commands.ts';
+import type { RunOverride, StartedRun } from '../../src/engine/dead-runs.ts';
 import type { Millis } from '../../src/engine/model.ts';
 import type { Notified } from '../../src/engine/run-commands.ts';
 import { StoreUnavailable } from '../../src/engine/stores.ts';
@@ -100,6 +101,17 @@ export class WorkflowClient {
 
   cancel(runId: string, createdAtMs: Millis | undefined, request = this.request()): Promise<boolean> {
     return this.#send(request, (engine) => engine.cancelRun(PROJECT, runId, createdAtMs));
+  }
+
+  /** `undefined`: somebody has revived it before, or its id is taken. */
+  async revive(
+    how: 'resumeRun' | 'restartRun',
+    dlqId: string,
+    override: RunOverride,
+    request: Request,
+  ): Promise<StartedRun | undefined> {
+    const answer = await this.#send(request, (engine) => engine[how](PROJECT, dlqId, override));
+    return typeof answer === 'string' ? undefined : answer;
   }
 
   readJournal(runId: string): Promise<JournalEntry[] | undefined> {

@@ -5,7 +5,14 @@
 import type { SeededRandom } from '../../src/testing/seeded-random.ts';
 import type { Attempt, Endpoint, Reply } from '../../src/testing/simulated-network.ts';
 import { NoAnswer, RunIsOver, type WorkflowClient } from './workflow-client.ts';
-import { callHeaders, contextOf, type RunContext, stepHeaders, triggerHeaders } from './workflow-headers.ts';
+import {
+  callHeaders,
+  contextOf,
+  isOfBefore,
+  type RunContext,
+  stepHeaders,
+  triggerHeaders,
+} from './workflow-headers.ts';
 import {
   type DeliveredEntry,
   type Delivery,
@@ -19,7 +26,7 @@ import {
   textOf,
 } from './workflow-library.ts';
 import type { WorkflowNotes } from './workflow-notes.ts';
-import type { Program, ProgramLibrary, Step } from './workflow-programs.ts';
+import type { CallFailure, Program, ProgramLibrary, Step } from './workflow-programs.ts';
 import type { World } from './world.ts';
 
 export const CALLED_ORIGIN = 'https://called.example';
@@ -105,8 +112,8 @@ export class WorkflowEndpoint {
       // Both mean that there is nothing left to do, or nothing to be done now.
       if (error instanceof RunIsOver) return answerOf(200, afterMs);
       if (error instanceof NoAnswer) return answerOf(500, afterMs);
-      if (!(error instanceof StepThrew)) throw error;
-      if (!error.isFinal) return answerOf(500, afterMs);
+      if (!(error instanceof StepThrew)) this.#deps.notes.noteUnreadable(delivery, error);
+      if (!(error instanceof StepThrew) || !error.isFinal) return answerOf(500, afterMs);
       const reply = answerOf(489, afterMs);
       return { ...reply, header: { ...reply.header, 'Upstash-Nonretryable-Error': ['true'] } };
     }
@@ -208,8 +215,8 @@ export class WorkflowEndpoint {
       }
       case 'call': {
         const headers = callHeaders(context, { step, stepId, concurrent });
-        const { ref, failures, isSilent, padding } = step;
-        const destination = `${CALLED_ORIGIN}/?failures=${failures}&silent=${isSilent}&padding=${padding}`;
+        const { ref, failures, failsBy, padding } = step;
+        const destination = `${CALLED_ORIGIN}/?failures=${failures}&by=${failsBy}&padding=${padding}`;
         await this.#deps.client.batch([{ destination, headers, body: `call ${ref}` }]);
         return;
       }
@@ -261,7 +268,7 @@ export class WorkflowEndpoint {
     const { event, request } = notification;
     if (isToSelf) {
       const notified = await client.notifyRun(context.runId, eventId, event, request);
-      notification.isSaved = notified !== undefined && notified.waiter === undefined;
+      notification.isSaved = notified?.runCreatedAtMs === context.createdAtMs && notified.waiter === undefined;
     } else {
       await client.notify(eventId, event, request);
     }
@@ -272,7 +279,8 @@ export class WorkflowEndpoint {
     const { client } = this.#deps;
     const { stepId, concurrent } = task;
     // Who invokes it again takes another id.
-    const runId = step.sharedId ?? `child-${this.#random.int(1, 1e9)}`;
+    const sharedId = isOfBefore(context.url) ? undefined : step.sharedId;
+    const runId = sharedId ?? `child-${this.#random.int(1, 1e9)}`;
     const child = { ...context, runId, invokeCount: context.invokeCount + 1 };
     const attempts = { 'upstash-retries': '4', 'upstash-retry-delay': '1000', 'upstash-workflow-invoke': 'true' };
     const lines = Object.entries(stepHeaders(context)).map(([name, value]) => [name, [value]]);
@@ -311,8 +319,11 @@ export const answerCall: Endpoint = ({ url, retried }) => {
   if (retried >= Number(query.get('failures'))) {
     return { kind: 'answer', status: 200, afterMs: 20, body: calledBody(Number(query.get('padding'))) };
   }
-  if (query.get('silent') === 'true') return { kind: 'silence' };
-  return { kind: 'answer', status: 500, afterMs: 20, body: Buffer.from('not now') };
+  const failsBy = query.get('by') as CallFailure;
+  if (failsBy === 'silence') return { kind: 'silence' };
+  const body = Buffer.from('not now');
+  if (failsBy === 'error') return { kind: 'answer', status: 500, afterMs: 20, body };
+  return { kind: 'answer', status: 489, afterMs: 20, body, header: { 'Upstash-Nonretryable-Error': ['true'] } };
 };
 
 export function calledBody(padding: number): Uint8Array {

@@ -79,6 +79,7 @@ export function stepHeaders(context: RunContext): Headers {
     ...commonHeaders(context),
     ...repeated(context),
     ...forwarded(context, 'upstash-forward-'),
+    ...incarnation(context),
     'upstash-workflow-init': 'false',
     'upstash-workflow-calltype': 'step',
     'upstash-workflow-sdk-version': '1',
@@ -95,6 +96,7 @@ export function callHeaders(
 ): Headers {
   const headers: Headers = {
     ...commonHeaders(context),
+    ...incarnation(context),
     'upstash-feature-set': 'WF_NoDelete,InitialBody',
     'upstash-workflow-init': 'false',
     'upstash-workflow-calltype': 'toCallback',
@@ -115,6 +117,11 @@ export function callHeaders(
   const toWorkflow = { ...commonHeaders(context), ...repeated(context), ...forwarded(context, 'upstash-forward-') };
   for (const [name, value] of Object.entries(toWorkflow)) headers[`upstash-callback${name.slice(7)}`] = value;
   return headers;
+}
+
+/** Which of the runs of an id it is: those of the older generation cannot say, and must have ids of their own. */
+function incarnation({ url, createdAtMs }: RunContext): Headers {
+  return isOfBefore(url) ? {} : { 'upstash-workflow-createdat': String(createdAtMs) };
 }
 
 function forwarded({ invokeCount }: RunContext, prefix: string): Headers {

@@ -13,6 +13,10 @@ const STRANDED = `select r.id from runs r where r.state = 1
 const HAUNTED = `select r.id, m.key from runs r join messages m on m.run_key = r.key
   where r.state <> 1 and m.claim_token is null and (r.failure_key is null or r.failure_key <> m.key)`;
 
+/** P17: what is saved for a run is saved because nothing of it waits. */
+const MISSED = `select r.id, w.key from waiters w join runs r on r.key = w.run_key
+  where exists (select 1 from mail m where m.run_key = w.run_key and m.event_id = w.event_id)`;
+
 export async function inspectRuns(world: World): Promise<void> {
   await world.lookWith(async (queries) => {
     for (const { statement, offenders } of await examine(queries)) {
@@ -20,6 +24,9 @@ export async function inspectRuns(world: World): Promise<void> {
     }
     for (const { id } of await queries.query<{ id: string }>(STRANDED)) {
       world.violate('P14', `nothing will move run ${id}`);
+    }
+    for (const { id, key } of await queries.query<{ id: string; key: number }>(MISSED)) {
+      world.violate('P17', `wait ${key} of run ${id} waits for what is saved for it`);
     }
     for (const { id, key } of await queries.query<{ id: string; key: number }>(HAUNTED)) {
       world.violate('P2', `message ${key} of the ended run ${id} still waits`);

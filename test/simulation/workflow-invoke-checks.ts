@@ -1,18 +1,18 @@
 /** P17: does each invocation begin one run, and bring its parent one result, which is that run's? */
 import type { WorkflowEvidence } from './workflow-checks.ts';
 import { type RecordedStep, textOf } from './workflow-library.ts';
-import type { Entry, RunStory } from './workflow-stories.ts';
+import { type Entry, ownEntries, type RunStory } from './workflow-stories.ts';
 
 export function checkInvocations(evidence: WorkflowEvidence): void {
   const { world, stories, storyByKey } = evidence;
   const invoked = new Set<number>();
   for (const parent of stories) {
-    for (const entry of parent.entries) {
-      const { invoke } = entry.settings;
-      if (entry.kind !== 'invoke' || !invoke) continue;
+    for (const entry of ownEntries(parent, 'invoke')) {
+      const { invoke } = entry.message.settings;
+      if (!invoke) continue;
       const child = storyByKey.get(invoke.runKey);
       if (!child || child.id !== invoke.runId) {
-        world.violate('P17', `run ${parent.id} waits for a run that does not exist`, entry.messageId);
+        world.violate('P17', `run ${parent.id} waits for a run that does not exist`, entry.message.id);
         continue;
       }
       if (invoked.has(child.key) && isOwn(child)) world.violate('P17', `run ${child.id} was invoked twice`);
@@ -31,21 +31,21 @@ function isOwn({ id }: RunStory): boolean {
   return id.startsWith('child-');
 }
 
-function checkResult({ world }: WorkflowEvidence, parent: RunStory, { slot, messageId }: Entry, child: RunStory): void {
+function checkResult({ world }: WorkflowEvidence, parent: RunStory, { slot, message }: Entry, child: RunStory): void {
   const result = parent.entryBySlot.get(`s${slot.slice(1)}`);
   if (!child.end || !parent.end) return;
   // A parent that has failed shows the result in its log; of any other that has ended nobody asks.
   const isDue = child.end.seq < parent.end.seq || parent.state === 'RUN_FAILED';
   if (!result) {
-    if (isDue) world.violate('P17', `run ${parent.id} never heard of the end of ${child.id}`, messageId);
+    if (isDue) world.violate('P17', `run ${parent.id} never heard of the end of ${child.id}`, message.id);
     return;
   }
-  const { out = '{}' } = JSON.parse(textOf(result.body)) as RecordedStep;
+  const { out = '{}' } = JSON.parse(textOf(result.message.body)) as RecordedStep;
   const got = JSON.parse(out) as { body?: string; isFailed: boolean; isCanceled: boolean };
   const isTrue =
     got.body === child.response &&
     got.isFailed === (child.state === 'RUN_FAILED') &&
     got.isCanceled === (child.state === 'RUN_CANCELED');
   if (!isTrue)
-    world.violate('P17', `run ${parent.id} heard ${out} of ${child.id}, which is ${child.state}`, result.messageId);
+    world.violate('P17', `run ${parent.id} heard ${out} of ${child.id}, which is ${child.state}`, result.message.id);
 }

@@ -1,4 +1,5 @@
 /** What workflows and their clients did and heard, kept outside of everything that can crash. */
+import type { StartedRun } from '../../src/engine/dead-runs.ts';
 import type { MessageId, Millis } from '../../src/engine/model.ts';
 import type { Request } from './workflow-client.ts';
 import type { DeliveredEntry, Delivery } from './workflow-library.ts';
@@ -44,16 +45,27 @@ export interface Notification {
   isSaved?: boolean;
 }
 
+/** A failed run that was to be resumed or restarted. */
+export interface Revival {
+  how: 'resumeRun' | 'restartRun';
+  dlqId: string;
+  request: Request;
+  started?: StartedRun;
+}
+
 export class WorkflowNotes {
   readonly triggers: Trigger[] = [];
   readonly endings: Ending[] = [];
   readonly waits: WaitNote[] = [];
   readonly notifications: Notification[] = [];
+  readonly revivals: Revival[] = [];
   readonly failuresTold: Delivery[] = [];
   /** Journals that were fetched, up to the entry that they were fetched for. */
   readonly fetched: { delivery: Delivery; entries: DeliveredEntry[] }[] = [];
   /** Fetched for entries that they do not have. */
   readonly missing: Delivery[] = [];
+  /** Of which the endpoint could make nothing. */
+  readonly unreadable: { delivery: Delivery; error: unknown }[] = [];
 
   trigger(runId: string, program: Program, request: Request): Trigger {
     const trigger = { runId, program, request };
@@ -78,6 +90,12 @@ export class WorkflowNotes {
     return notification;
   }
 
+  revive(how: Revival['how'], dlqId: string, request: Request): Revival {
+    const revival = { how, dlqId, request };
+    this.revivals.push(revival);
+    return revival;
+  }
+
   tellFailure(delivery: Delivery): void {
     this.failuresTold.push(delivery);
   }
@@ -88,5 +106,9 @@ export class WorkflowNotes {
 
   missFetched(delivery: Delivery): void {
     this.missing.push(delivery);
+  }
+
+  noteUnreadable(delivery: Delivery, error: unknown): void {
+    this.unreadable.push({ delivery, error });
   }
 }

@@ -6,13 +6,15 @@ export type Step =
   /** Answers `value`, the first `throws` times it is executed with an error; `isFinal`: with one that forbids retries. */
   | { kind: 'run'; value: number; throws: number; isFinal: boolean; padding: number }
   | { kind: 'sleep'; seconds: number; isUntil: boolean }
-  /** To somebody who answers the first `failures` attempts with an error, or not at all. */
-  | { kind: 'call'; ref: number; failures: number; retries: number; isSilent: boolean; padding: number }
+  /** To somebody who fails the first `failures` attempts: with an error, with one that forbids retries, or by saying nothing. */
+  | { kind: 'call'; ref: number; failures: number; retries: number; failsBy: CallFailure; padding: number }
   | { kind: 'wait'; eventId: string; timeoutS: number }
   /** Tells all who wait for the event, or saves it for a wait of its own run. */
   | { kind: 'notify'; eventId: string; isToSelf: boolean }
   /** `sharedId`: others may invoke a run of that id at the same time, and one of them begins it. */
   | { kind: 'invoke'; program: Program; sharedId?: string };
+
+export type CallFailure = 'error' | 'refusal' | 'silence';
 
 /** Steps one after the other, or next to each other. */
 export type Part = Step | { kind: 'group'; branches: Step[] };
@@ -25,13 +27,15 @@ export interface Program {
 
 export const EVENT_IDS = ['paid', 'shipped', 'called-back'];
 
-const STEP_WEIGHTS = { run: 40, sleep: 14, call: 16, wait: 16, notify: 10, invoke: 12 };
+const STEP_WEIGHTS = { run: 36, sleep: 14, call: 16, wait: 16, notify: 14, invoke: 14 };
 const INVOKE_DEPTH_MAX = 2;
 
 export class ProgramLibrary {
   readonly #random: SeededRandom;
   readonly #programs = new Map<string, Program>();
   #refs = 0;
+  /** Of the program that is drawn: most of its steps are about one event, so that they meet. */
+  #eventId = '';
 
   constructor(random: SeededRandom) {
     this.#random = random.fork();
@@ -45,13 +49,28 @@ export class ProgramLibrary {
 
   draw(depth = 0): Program {
     const random = this.#random;
+    this.#eventId = random.choose(EVENT_IDS);
     const count = random.int(depth === 0 ? 1 : 0, depth === 0 ? 5 : 2);
     const parts = Array.from({ length: count }, (): Part => {
       if (!random.chance(0.25)) return this.#step(depth);
       return { kind: 'group', branches: Array.from({ length: random.int(2, 4) }, () => this.#step(depth)) };
     });
     const end = random.weighted({ returns: 88, fails: 7, 'cancels itself': 5 });
-    const program: Program = { name: `program-${this.#programs.size + 1}`, parts, end };
+    return this.#add({ name: `program-${this.#programs.size + 1}`, parts, end });
+  }
+
+  /** One that does nothing but wait. */
+  drawWaiting(eventId: string, timeoutS: number): Program {
+    const wait: Step = { kind: 'wait', eventId, timeoutS };
+    return this.#add({ name: `program-${this.#programs.size + 1}`, parts: [wait], end: 'returns' });
+  }
+
+  /** One that does nothing but invoke what others invoke too. */
+  drawSharing(): Program {
+    return this.#add({ name: `program-${this.#programs.size + 1}`, parts: [this.#sharedInvocation()], end: 'returns' });
+  }
+
+  #add(program: Program): Program {
     this.#programs.set(program.name, program);
     return program;
   }
@@ -64,14 +83,14 @@ export class ProgramLibrary {
         return { kind, seconds: random.int(0, 30), isUntil: random.chance(0.3) };
       case 'call': {
         this.#refs += 1;
-        const isSilent = random.chance(0.2);
+        const failsBy = random.choose(['error', 'error', 'refusal', 'silence'] as const);
         const failures = random.choose([0, 0, 1, 2]);
-        return { kind, ref: this.#refs, failures, retries: random.int(0, 2), isSilent, padding: this.#padding() };
+        return { kind, ref: this.#refs, failures, retries: random.int(0, 2), failsBy, padding: this.#padding() };
       }
       case 'wait':
-        return { kind, eventId: random.choose(EVENT_IDS), timeoutS: random.choose([1, 5, 20, 90]) };
+        return { kind, eventId: this.#someEvent(), timeoutS: random.choose([1, 5, 20, 90]) };
       case 'notify':
-        return { kind, eventId: random.choose(EVENT_IDS), isToSelf: random.chance(0.6) };
+        return { kind, eventId: this.#someEvent(), isToSelf: random.chance(0.6) };
       case 'invoke':
         if (depth < INVOKE_DEPTH_MAX) return this.#invocation(depth);
         break;
@@ -81,14 +100,26 @@ export class ProgramLibrary {
     return { kind: 'run', value: random.int(0, 999), throws, isFinal, padding: this.#padding() };
   }
 
+  #someEvent(): string {
+    return this.#random.chance(0.75) ? this.#eventId : this.#random.choose(EVENT_IDS);
+  }
+
   #invocation(depth: number): Step {
     const random = this.#random;
-    if (!random.chance(0.15)) return { kind: 'invoke', program: this.draw(depth + 1) };
-    const sharedId = `shared-${random.int(1, 2)}`;
+    return random.chance(0.2) ? this.#sharedInvocation() : { kind: 'invoke', program: this.draw(depth + 1) };
+  }
+
+  #sharedInvocation(): Step {
+    const sharedId = `shared-${this.#random.int(1, 2)}`;
     const name = `program-of-${sharedId}`;
-    const program = this.#programs.get(name) ?? { ...this.draw(INVOKE_DEPTH_MAX), name };
-    this.#programs.set(name, program);
+    const program = this.#programs.get(name) ?? this.#add({ name, parts: this.#longParts(), end: 'returns' });
     return { kind: 'invoke', program, sharedId };
+  }
+
+  /** So that others come upon it while it runs. */
+  #longParts(): Part[] {
+    const sleep: Step = { kind: 'sleep', seconds: this.#random.int(5, 60), isUntil: false };
+    return [sleep, this.#step(INVOKE_DEPTH_MAX), sleep];
   }
 
   /** Mostly none; sometimes so much that what is delivered has to be fetched. */

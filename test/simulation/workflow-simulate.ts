@@ -6,7 +6,7 @@ import type { EngineSettings } from '../../src/engine/settings.ts';
 import type { StoreLimits } from '../../src/engine/stores.ts';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { openDatabase } from './database.ts';
-import type { SimulationOptions, SimulationReport } from './simulate.ts';
+import { checkIdle, type SimulationOptions, type SimulationReport } from './simulate.ts';
 import { checkWorkflows } from './workflow-checks.ts';
 import { inspectRuns } from './workflow-inspection.ts';
 import { WorkflowWorkload } from './workflow-workload.ts';
@@ -26,7 +26,9 @@ export async function simulateWorkflows({ seed, steps, sabotage = {} }: Simulati
   await faultyPhase(world, workload, random, steps);
   world.heal();
   workload.heal();
-  await comesToRest(world);
+  await world.clock.advanceBy(60 * SECOND_MS);
+  void workload.reviveAll();
+  if (await comesToRest(world)) await checkIdle(world);
   await inspectRuns(world);
   await checkWorkflows(world, workload.notes, workload.programs);
   const counts = await countAll(world, workload);
@@ -75,14 +77,15 @@ async function faultyPhase(
   }
 }
 
-async function comesToRest(world: World): Promise<void> {
+async function comesToRest(world: World): Promise<boolean> {
   for (let leftMs = REST_WITHIN_MS; leftMs > 0; leftMs -= REST_STEP_MS) {
     await world.clock.advanceBy(REST_STEP_MS);
     const [row] = await world.look<{ count: number }>(
       `select (select count(*) from runs where state = 1) + (select count(*) from messages) as count`,
     );
-    if (row?.count === 0) return;
+    if (row?.count === 0) return true;
   }
+  return false;
 }
 
 const REST_STEP_MS = 10 * 60 * SECOND_MS;
@@ -109,7 +112,12 @@ async function countAll(world: World, { notes }: WorkflowWorkload): Promise<Reco
     saved: notes.notifications.filter(({ isSaved }) => isSaved).length,
     fetched: notes.fetched.length,
     failuresTold: notes.failuresTold.length,
+    revivals: notes.revivals.filter(({ started }) => started).length,
   };
+  const [linked] = await world.look<{ count: number }>(
+    'select count(*) as count from (select run_key from invocations group by run_key having count(*) > 1) shared',
+  );
+  counts['invokedTogether'] = linked?.count ?? 0;
   const states = await world.look<{ state: number; count: number }>(
     'select state, count(*) as count from runs group by state',
   );

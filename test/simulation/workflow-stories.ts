@@ -1,8 +1,6 @@
 /** What became of each run, as the rows of the database tell it, read past everything that is to be judged by them. */
-import type { EntryKind, LogState, MessageId, MessageKey, Millis, RunLogState } from '../../src/engine/model.ts';
+import type { EntryKind, LogState, Message, MessageKey, Millis, RunLogState } from '../../src/engine/model.ts';
 import type { LogEntry } from '../../src/engine/stores.ts';
-import type { MessageSettings } from '../../src/protocol/settings.ts';
-import { decodeSettings } from '../../src/store/sql/content-rows.ts';
 import { CONTENT_FIELDS, type ContentRow, decodeMessage, logStateOf } from '../../src/store/sql/rows.ts';
 import { ENTRY_KIND, runStateOf } from '../../src/store/sql/runs/run-rows.ts';
 import type { RunConfig, RunKey, RunState } from '../../src/workflow/model.ts';
@@ -14,12 +12,10 @@ import type { World } from './world.ts';
 export interface Entry {
   position: number;
   kind: EntryKind;
-  key: MessageKey;
   slot: string;
   atMs: Millis;
-  messageId: MessageId;
-  body: Uint8Array;
-  settings: MessageSettings;
+  /** What it says; of a revived run it may be what the failed one has at this place. */
+  message: Message;
 }
 
 /** A log entry of a run or of one of its messages; those with a lower `seq` were written before. */
@@ -58,16 +54,12 @@ interface RunRow {
   failure_key: number | null;
 }
 
-interface JournalRow {
+interface JournalRow extends ContentRow {
   run_key: number;
   position: number;
   kind: number;
-  key: number;
   slot: string;
   at_ms: number;
-  id: string;
-  body: Uint8Array | null;
-  settings: string;
 }
 
 interface LogRow {
@@ -85,7 +77,7 @@ export function runStories(world: World): Promise<RunStory[]> {
   return world.lookWith(async (queries) => {
     const runs = await queries.query<RunRow>('select * from runs order by key');
     const journal = await queries.query<JournalRow>(
-      `select j.*, c.id, c.body, c.settings from journal j join contents c on c.key = j.key order by j.run_key, j.position`,
+      `select ${CONTENT_FIELDS}, j.run_key, j.position, j.kind, j.slot, j.at_ms from journal j join contents c on c.key = j.key order by j.run_key, j.position`,
     );
     const logs = await queries.query<LogRow>('select * from logs where run_key is not null order by seq');
     const entriesByRun = groupBy(journal, (row) => row.run_key);
@@ -98,9 +90,8 @@ function storyOf(run: RunRow, journal: readonly JournalRow[], logs: readonly Log
   const entries = journal.map((row): Entry => {
     const kind = KINDS.get(row.kind);
     if (!kind) throw new Error(`unknown kind ${row.kind} in a journal`);
-    const { position, key, slot, at_ms: atMs, id: messageId } = row;
-    const body = row.body ?? new Uint8Array();
-    return { position, kind, key, slot, atMs, messageId, body, settings: decodeSettings(row.settings) };
+    const { position, slot, at_ms: atMs } = row;
+    return { position, kind, slot, atMs, message: decodeMessage(row) };
   });
   const happenings = logs.map(({ seq, message_key: key, state, at_ms: atMs }) => ({
     seq,
@@ -137,6 +128,13 @@ export async function messageLogs(world: World): Promise<LogEntry[]> {
     message: decodeMessage(row),
     ...(row.next_delivery_at_ms !== null && { detail: { nextDeliveryTimeMs: row.next_delivery_at_ms } }),
   }));
+}
+
+/** The entries that were made for this run. Those that a revived one shares with the failed one belong to that. */
+export function ownEntries({ key, entries }: RunStory, kind?: EntryKind): Entry[] {
+  return entries.filter(
+    (entry) => (kind === undefined || entry.kind === kind) && entry.message.settings.run?.key === key,
+  );
 }
 
 /** What deliveries show of a journal. */

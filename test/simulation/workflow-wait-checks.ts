@@ -3,7 +3,7 @@ import type { Millis } from '../../src/engine/model.ts';
 import type { WorkflowEvidence } from './workflow-checks.ts';
 import { type RecordedStep, textOf } from './workflow-library.ts';
 import type { Notification, WaitNote } from './workflow-notes.ts';
-import type { Entry, RunStory } from './workflow-stories.ts';
+import { type Entry, ownEntries, type RunStory } from './workflow-stories.ts';
 import type { World } from './world.ts';
 
 /** A wait that was registered, and how it ended, if it did before its run. */
@@ -28,9 +28,9 @@ export function checkWaits(evidence: WorkflowEvidence): void {
 
 function waitsOf({ stories, notes }: WorkflowEvidence): Wait[] {
   return stories.flatMap((story) =>
-    story.entries.flatMap((entry): Wait[] => {
-      const { wait } = entry.settings;
-      if (entry.kind !== 'wait' || !wait) return [];
+    ownEntries(story, 'wait').flatMap((entry): Wait[] => {
+      const { wait } = entry.message.settings;
+      if (!wait) return [];
       const stepId = Number(entry.slot.slice(1));
       const { eventId, deadlineMs } = wait;
       const known = notes.waits.filter(
@@ -44,7 +44,7 @@ function waitsOf({ stories, notes }: WorkflowEvidence): Wait[] {
 function resultOf({ entryBySlot }: RunStory, stepId: number): Wait['result'] {
   const entry = entryBySlot.get(`s${stepId}`);
   if (!entry) return undefined;
-  const { out, waitTimeout } = JSON.parse(textOf(entry.body)) as RecordedStep;
+  const { out, waitTimeout } = JSON.parse(textOf(entry.message.body)) as RecordedStep;
   return { entry, event: waitTimeout ? undefined : Buffer.from(out ?? '', 'base64').toString('utf8') };
 }
 
@@ -56,7 +56,7 @@ function checkEnd({ world, notes }: WorkflowEvidence, { story, eventId, deadline
   const { entry, event } = result;
   if (event === undefined) {
     if (entry.atMs < deadlineMs) {
-      world.violate('P17', `a wait timed out ${deadlineMs - entry.atMs} ms too early`, entry.messageId);
+      world.violate('P17', `a wait timed out ${deadlineMs - entry.atMs} ms too early`, entry.message.id);
     }
     return;
   }
@@ -65,7 +65,7 @@ function checkEnd({ world, notes }: WorkflowEvidence, { story, eventId, deadline
     source?.eventId === eventId &&
     (source.run === undefined || source.run.runId === story.id) &&
     source.request.sent > 0;
-  if (!isMeant) world.violate('P17', `a wait was ended by ${event}, which nobody meant for it`, entry.messageId);
+  if (!isMeant) world.violate('P17', `a wait was ended by ${event}, which nobody meant for it`, entry.message.id);
 }
 
 /** Who was registered when a notification came is woken by it, or was by something before. */
@@ -81,7 +81,7 @@ function checkNotPassedOver({ world, notes }: WorkflowEvidence, wait: Wait): voi
       each.request.begunAtMs > registeredAtMs &&
       acknowledgedAt(each.request) < endedAtMs,
   );
-  if (passing) world.violate('P17', `${passing.event} passed over a wait for it`, wait.entry.messageId);
+  if (passing) world.violate('P17', `${passing.event} passed over a wait for it`, wait.entry.message.id);
 }
 
 /** What was saved for a run is taken by its waits, each once and in order. */
@@ -101,7 +101,7 @@ function checkMail(evidence: WorkflowEvidence, waits: readonly Wait[]): void {
       if (!isLater || entry.position >= takenAt || !result) continue;
       const other = notes.notifications.find(({ event }) => event === result.event);
       if (other && other.request.begunAtMs <= acknowledgedAt(mail.request)) continue;
-      world.violate('P17', `${mail.event} was saved, and a wait passed it over`, entry.messageId);
+      world.violate('P17', `${mail.event} was saved, and a wait passed it over`, entry.message.id);
     }
   }
 }

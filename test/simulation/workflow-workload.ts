@@ -5,21 +5,25 @@ import { WorkflowClient } from './workflow-client.ts';
 import { answerCall, CALLED_ORIGIN, WorkflowEndpoint } from './workflow-endpoint.ts';
 import { type RunContext, triggerHeaders } from './workflow-headers.ts';
 import { inspectRuns } from './workflow-inspection.ts';
-import { WorkflowNotes } from './workflow-notes.ts';
+import { type RunName, WorkflowNotes } from './workflow-notes.ts';
 import { EVENT_IDS, ProgramLibrary } from './workflow-programs.ts';
-import type { World } from './world.ts';
+import { PROJECT, type World } from './world.ts';
 
 /** How often each thing is done, relative to the others. */
 const STEP_WEIGHTS = {
   trigger: 30,
+  gather: 4,
+  race: 6,
+  share: 3,
   notify: 14,
   notifyRun: 10,
   cancel: 4,
+  revive: 5,
   changeMood: 8,
   crash: 5,
   shutDown: 3,
   makeUnavailable: 3,
-  jumpClock: 1,
+  jumpClock: 4,
   inspect: 6,
 };
 
@@ -73,11 +77,45 @@ export class WorkflowWorkload {
     this.#client.faults = { late: 0, twice: 0, lost: 0 };
   }
 
-  async trigger(): Promise<void> {
+  /** Several runs wait for one event, which then comes. */
+  gather(): void {
+    const { clock } = this.#world;
+    const eventId = this.#random.choose(EVENT_IDS);
+    for (let nth = this.#random.int(2, 4); nth > 0; nth -= 1) void this.trigger(this.programs.drawWaiting(eventId, 90));
+    clock.startTimer(this.#random.int(1_000, 20_000), () => void this.notify(eventId));
+  }
+
+  /** Several runs invoke the same one, which one of them begins. */
+  async share(): Promise<void> {
+    for (let nth = this.#random.int(2, 3); nth > 0; nth -= 1) {
+      void this.trigger(this.programs.drawSharing());
+      await this.#world.clock.delay(this.#random.int(0, 40_000));
+    }
+  }
+
+  /** An event comes for a run as it begins to wait, or as it waits no longer. */
+  async race(): Promise<void> {
+    const random = this.#random;
+    const eventId = random.choose(EVENT_IDS);
+    const timeoutS = random.choose([2, 90]);
+    const run = await this.trigger(this.programs.drawWaiting(eventId, timeoutS));
+    if (!run) return;
+    const { clock } = this.#world;
+    const aroundMs = timeoutS === 2 ? 2_000 : 0;
+    for (let nth = random.int(2, 5); nth > 0; nth -= 1) {
+      clock.startTimer(aroundMs + random.int(0, 150), () => void this.notifyRun(run, eventId));
+    }
+    clock.startTimer(aroundMs + 1_000, () => void this.inspect());
+  }
+
+  /** Answers with the run, if somebody heard of its beginning. */
+  async trigger(program = this.programs.draw()): Promise<RunName | undefined> {
     const random = this.#random;
     this.#runs += 1;
-    const runId = random.chance(0.15) ? `order-${random.int(1, 3)}` : `run-${this.#runs}`;
-    const url = `${random.choose(ORIGINS)}/${random.chance(0.8) ? 'today' : 'before'}`;
+    const generation = random.chance(0.8) ? 'today' : 'before';
+    const isRepeated = generation === 'today' && random.chance(0.2);
+    const runId = isRepeated ? `order-${random.int(1, 3)}` : `run-${this.#runs}`;
+    const url = `${random.choose(ORIGINS)}/${generation}`;
     const context: RunContext = { runId, createdAtMs: 0, url, user: `user-${random.int(1, 9)}`, invokeCount: 0 };
     const attempts: Record<string, string> = {
       'upstash-retries': String(random.int(1, 5)),
@@ -88,31 +126,26 @@ export class WorkflowWorkload {
       attempts['upstash-flow-control-key'] = 'shared';
       attempts['upstash-flow-control-value'] = `parallelism=${random.int(1, 3)}`;
     }
-    const program = this.programs.draw();
     const note = this.notes.trigger(runId, program, this.#client.request());
     const headers = triggerHeaders(context, attempts);
     const item = { destination: url, headers, body: JSON.stringify({ program: program.name }) };
     const [published] = await orNothing(this.#client.batch([item], note.request), []);
-    if (!published) return;
+    if (!published?.run) return undefined;
     note.messageId = published.messageId;
-    if (published.run) note.createdAtMs = published.run.createdAtMs;
+    note.createdAtMs = published.run.createdAtMs;
+    return { runId, createdAtMs: note.createdAtMs };
   }
 
-  async notify(): Promise<void> {
-    const { event, eventId, request } = this.notes.notify(
-      this.#random.choose(EVENT_IDS),
-      undefined,
-      this.#client.request(),
-    );
+  async notify(eventId = this.#random.choose(EVENT_IDS)): Promise<void> {
+    const { event, request } = this.notes.notify(eventId, undefined, this.#client.request());
     await orNothing(this.#client.notify(eventId, event, request), undefined);
   }
 
   /** Mostly a run that has just begun, which may be before it waits. */
-  async notifyRun(): Promise<void> {
-    const run = this.#someRun();
+  async notifyRun(run = this.#someRun(), eventId = this.#random.choose(EVENT_IDS)): Promise<void> {
     if (!run) return;
-    const notification = this.notes.notify(this.#random.choose(EVENT_IDS), run, this.#client.request());
-    const { event, eventId, request } = notification;
+    const notification = this.notes.notify(eventId, run, this.#client.request());
+    const { event, request } = notification;
     const notified = await orNothing(this.#client.notifyRun(run.runId, eventId, event, request), undefined);
     notification.isSaved = notified?.runCreatedAtMs === run.createdAtMs && notified.waiter === undefined;
   }
@@ -123,6 +156,29 @@ export class WorkflowWorkload {
     const createdAtMs = this.#random.chance(0.5) ? run.createdAtMs : undefined;
     const request = this.notes.ending('cancel', run.runId, this.#client.request(), createdAtMs);
     await orNothing(this.#client.cancel(run.runId, createdAtMs, request), false);
+  }
+
+  async revive(): Promise<void> {
+    const dlqIds = await this.#deadRuns();
+    if (dlqIds.length > 0) await this.#revive(this.#random.choose(dlqIds));
+  }
+
+  /** All that have failed so far are begun again. */
+  async reviveAll(): Promise<void> {
+    for (const dlqId of await this.#deadRuns()) await this.#revive(dlqId);
+  }
+
+  async #deadRuns(): Promise<string[]> {
+    const page = await this.#world.store?.listDeadRuns(PROJECT, {}, { count: 100, order: 'latestFirst' });
+    return page?.items.map(({ dlqId }) => dlqId) ?? [];
+  }
+
+  async #revive(dlqId: string): Promise<void> {
+    const how = this.#random.choose(['resumeRun', 'resumeRun', 'restartRun'] as const);
+    const override = this.#random.chance(0.3) ? { maxRetries: 5 } : {};
+    const revival = this.notes.revive(how, dlqId, this.#client.request());
+    const started = await orNothing(this.#client.revive(how, dlqId, override, revival.request), undefined);
+    if (started) revival.started = started;
   }
 
   changeMood(): void {
@@ -150,10 +206,12 @@ export class WorkflowWorkload {
     return inspectRuns(this.#world);
   }
 
-  #someRun(): { runId: string; createdAtMs: Millis } | undefined {
-    const known = this.notes.triggers
+  #someRun(): RunName | undefined {
+    const begun = this.notes.triggers
       .flatMap(({ runId, createdAtMs }) => (createdAtMs === undefined ? [] : [{ runId, createdAtMs }]))
       .slice(-8);
+    const revived = this.notes.revivals.flatMap(({ started = [] }) => started).slice(-2);
+    const known = [...begun, ...revived];
     return known.length === 0 ? undefined : this.#random.choose(known);
   }
 }

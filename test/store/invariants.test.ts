@@ -9,6 +9,7 @@ import type { Schedule } from '../../src/engine/schedules.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { openInlineSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
 import { examine, INVARIANTS } from '../../src/store/sql/invariants.ts';
+import { begin } from './conformance/run-world.ts';
 import { PROJECT, T0, World } from './conformance/world.ts';
 
 /** What breaks each invariant of a store that holds one of everything, and the name that is found. */
@@ -25,7 +26,7 @@ const DAMAGE: Record<string, { sql: string; found: RegExp }> = {
     sql: 'delete from contents where key in (select key from dead)',
     found: /^log entry \d+$/,
   },
-  'Every content is referred to by a message, a DLQ entry or a log entry.': {
+  'Every content is referred to by a message, a DLQ entry, a log entry, a journal or a run.': {
     sql: 'delete from logs; delete from dead',
     found: /^content msg_/,
   },
@@ -53,6 +54,31 @@ const DAMAGE: Record<string, { sql: string; found: RegExp }> = {
     found: /^flow-control key key$/,
   },
   'Every schedule has a plan of what it publishes.': { sql: 'delete from schedule_plans', found: /^schedule nightly$/ },
+  'Every entry of a journal has its content.': {
+    sql: 'delete from contents where key in (select key from journal where position = 0)',
+    found: /^entry 0 of run \d+$/,
+  },
+  'Every run has the content of the message that it was triggered with.': {
+    sql: 'delete from contents where key in (select key from runs)',
+    found: /^run sleeping$/,
+  },
+  'Every journal belongs to a run.': { sql: 'delete from runs', found: /^journal \d+$/ },
+  'The journal of an active run has all its entries, without a gap.': {
+    sql: 'delete from journal where position = 0',
+    found: /^run sleeping$/,
+  },
+  'Only active runs wait for events or have mail.': {
+    sql: "insert into waiters (key, project_id, run_key, event_id, deadline_ms) values (5, 1, 6, 'e', 7)",
+    found: /^waiter 5$/,
+  },
+  'Of a run that is over, only what tells of its failure goes out; what was in flight is marked.': {
+    sql: 'update runs set state = 3, completed_at_ms = 1',
+    found: /^message \d+$/,
+  },
+  'A run is active or has a time at which it ended.': {
+    sql: 'update runs set completed_at_ms = 1',
+    found: /^run sleeping$/,
+  },
   'Every plan belongs to a schedule.': { sql: 'delete from schedules', found: /^plan \d+$/ },
   'Every endpoint belongs to a URL group, and every URL group has one.': {
     sql: 'delete from url_group_endpoints',
@@ -75,6 +101,7 @@ beforeEach(async () => {
   const flowControl = { key: 'key', parallelism: 1, periodS: 1 };
   await world.acceptClaimed({ settings: { flowControl } });
   await world.accept({ settings: { flowControl } });
+  await begin(world, { id: 'sleeping', notBeforeMs: T0 + 1_000 });
   const unlimited = { groupsMax: 0, endpointsMax: 0 };
   await world.store.addEndpoints(PROJECT, 'news', [{ url: 'https://example.com/news' }], unlimited, T0);
   const plan: Schedule['plan'] = {

@@ -240,7 +240,9 @@ CREATE INDEX runs_id on runs (project_id, id, created_at_ms, key);
 
 CREATE INDEX runs_created on runs (project_id, created_at_ms, key);
 
-CREATE INDEX runs_completed on runs (completed_at_ms, key) where completed_at_ms is not null;
+CREATE INDEX runs_completed on runs (completed_at_ms, key) where completed_at_ms is not null and dead_key is null;
+
+CREATE INDEX runs_failed on runs (completed_at_ms, key) where dead_key is not null;
 
 CREATE TABLE journal (
   run_key integer not null,

@@ -41,7 +41,7 @@ describe.each(LIBRARIES)('with $name', (library) => {
       await context.run('note', () => {
         wokenMs.push(service.clock.nowMs());
       });
-      const long = await context.waitForEvent('long', 'never');
+      const long = await context.waitForEvent('long', 'never', { timeout: '6h' });
       return [short.timeout, short.eventData ?? null, long.timeout];
     });
     const startMs = service.clock.nowMs();
@@ -189,4 +189,16 @@ scenario('notifies from one workflow into another', async ({ service }) => {
   expect((await newestClient(env).getWaiters({ eventId: 'ready' })).length).toBe(0);
   expect(service.app.calls('/telling')).toHaveLength(2);
   expect(await tells.groups()).toEqual(['Initial init: STEP_SUCCESS', 'Notify tell: STEP_SUCCESS']);
+});
+
+scenario('waits for a week when it does not say for how long', async ({ service }) => {
+  const path = service.workflow(LIBRARY, '/wait', (context) => context.waitForEvent('wait', 'event'));
+  const run = await path.trigger();
+  const startMs = service.clock.nowMs();
+  await service.quiet();
+  const [, wait] = (await run.log()).steps;
+  expect(wait?.steps[0]).toMatchObject({
+    ...{ state: 'STEP_PROGRESS', waitTimeoutDuration: '7d' },
+    waitTimeoutDeadline: startMs + 7 * 86_400_000,
+  });
 });

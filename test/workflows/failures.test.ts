@@ -1,7 +1,7 @@
 /** Steps that fail: retries, the errors that ask for something else, and who is told in the end (workflow.md 10 to 13). */
 import { describe, expect } from 'vitest';
 import { USER_HEADERS } from './support/app.ts';
-import { type Failure, LIBRARIES, LIBRARY } from './support/library.ts';
+import { type Failure, LIBRARIES, LIBRARY, oldestClient } from './support/library.ts';
 import { scenario } from './support/scenario.ts';
 
 /** A failure function that notes what it is told. */
@@ -180,6 +180,33 @@ describe.each(LIBRARIES)('with $name', (library) => {
     expect(log.failureFunction?.errors).toHaveLength(2);
   });
 
+  scenario('fails with the result of a call that cannot be taken', async ({ service }) => {
+    const { told, failureFunction } = recorder();
+    service.app.plain('/third', () => new Response('fine'));
+    let timesBroken = 0;
+    const path = service.workflow(
+      library,
+      '/fails',
+      async (context) => {
+        if (timesBroken > 0) {
+          timesBroken -= 1;
+          throw new Error('broken meanwhile');
+        }
+        await context.call('call', { url: service.at('/third') });
+      },
+      { retries: 1, retryDelay: '1000', failureFunction },
+    );
+    const run = await path.trigger();
+    await service.app.reached('/third', 1);
+    timesBroken = 2;
+    const log = await run.finished();
+    expect(log.workflowState).toBe('RUN_FAILED');
+    expect(told).toEqual([[500, 'broken meanwhile', null, 'ann', run.id]]);
+    // The beginning, two attempts to bring the result, and the failure.
+    expect(service.app.calls('/fails').map(({ status }) => status)).toEqual([200, 500, 500, 200]);
+    expect(await run.groups()).toEqual(['Initial init: STEP_SUCCESS', 'Call call: STEP_FAILED (2 errors)']);
+  });
+
   scenario('fails a parallel group with the branch that failed, and drops the others', async ({ service }) => {
     const path = service.workflow(
       library,
@@ -238,4 +265,21 @@ scenario('names the step that failed, and waits longer each time by itself', asy
   expect(pauses).toEqual([12, 148, 1808]);
   const next = (await run.log()).steps.at(-1)?.steps[0];
   expect(next).toMatchObject({ stepName: 'broken', state: 'STEP_FAILED', retries: 3 });
+});
+
+scenario('keeps what an older trigger fixed, when that asks for it', async ({ service }) => {
+  const [, library] = LIBRARIES;
+  if (library === undefined) throw new Error('there is no older library');
+  const path = service.workflow(library, '/fails', async (context) => {
+    await context.run('fine', () => {});
+    await context.run('broken', () => {
+      throw new Error('broken');
+    });
+  });
+  const trigger = { url: path.url, headers: USER_HEADERS, retries: 0, keepTriggerConfig: true };
+  const { workflowRunId } = await oldestClient(service.env).trigger(trigger);
+  expect((await service.run(workflowRunId, library).finished()).workflowState).toBe('RUN_FAILED');
+  // The steps say nothing of retries, which would mean three of them.
+  const deliveries = service.app.calls('/fails').filter(({ headers }) => !headers['upstash-workflow-is-failure']);
+  expect(deliveries.map(({ status }) => status)).toEqual([200, 500]);
 });

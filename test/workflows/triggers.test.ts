@@ -43,6 +43,42 @@ describe.each(LIBRARIES)('with $name', (library) => {
     expect(await run.groups()).toEqual(STEPS);
   });
 
+  scenario('begins with a message of a queue', async ({ service }) => {
+    const path = service.workflow(library, '/path', threeSteps);
+    await service.expectOk('POST', `/v2/enqueue/in-order/${path.url}`, { headers: FORWARDED, body: 'queued' });
+    await service.quiet();
+    expect(await (await onlyRun(service, path.url)).result()).toBe('3 2 1 queued');
+    expect(service.app.calls('/path')).toHaveLength(5);
+  });
+
+  scenario('tells its failure function however it begins', async ({ service }) => {
+    const told: unknown[] = [];
+    const path = service.workflow<string>(
+      library,
+      '/fails',
+      async (context) => {
+        await context.run('one', () => {
+          throw new library.NonRetryable('no');
+        });
+      },
+      {
+        failureFunction: async ({ context, failResponse }) => {
+          told.push([context.requestPayload, failResponse]);
+          return undefined;
+        },
+      },
+    );
+    await service.expectOk('POST', `/v2/publish/${path.url}`, { headers: FORWARDED, body: 'published' });
+    await service.pass(60_000);
+    // The older generation cannot be triggered over REST: it answers without the mark that says so.
+    if (library === LIBRARY) {
+      await service.expectOk('POST', `/v2/trigger/${path.url}`, { headers: FORWARDED, body: 'triggered' });
+      await service.pass(60_000);
+    }
+    const all = ['published', 'triggered'].map((payload) => [payload, 'no']);
+    expect(told).toEqual(library === LIBRARY ? all : all.slice(0, 1));
+  });
+
   scenario('begins with each time of a schedule', async ({ service }) => {
     const path = service.workflow(library, '/tick', (context) => context.run('one', () => 'ticked'));
     const headers = { ...FORWARDED, 'Upstash-Cron': '* * * * *' };

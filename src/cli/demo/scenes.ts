@@ -1,8 +1,9 @@
-/** What the demo publishes, with the official client, and what must become of each message. */
+/** What the demo does, in its order: what it publishes with the official client, and what must become of each message. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@upstash/qstash';
 import type { Narrator } from './narrator.ts';
 import type { DemoReceiver } from './receiver.ts';
+import { playWorkflows, type WorkflowStage } from './workflow-scenes.ts';
 
 const LIMIT_MS = 30_000;
 const POLL_MS = 200;
@@ -12,9 +13,10 @@ export interface Stage {
   receiver: DemoReceiver;
   narrator: Narrator;
   write: (line: string) => void;
+  workflows: Pick<WorkflowStage, 'client' | 'app' | 'color'>;
 }
 
-/** Plays all scenes; rejects when a message does not end as it should. */
+/** Plays all scenes; rejects when a message or a run does not end as it should. */
 export async function play(stage: Stage): Promise<void> {
   const scheduleId = await scheduleEachMinute(stage);
   const doomed = await publishAll(stage);
@@ -23,6 +25,7 @@ export async function play(stage: Stage): Promise<void> {
   await publishToGroup(stage);
   await waitInQueue(stage);
   await limitRate(stage);
+  await playWorkflows({ ...stage.workflows, write: stage.write });
   await seeSchedule(stage, scheduleId);
 }
 

@@ -20,7 +20,7 @@ export function timedOutResult(record: Message, atMs: Millis): FollowUp {
 }
 
 /** What a wait was registered with. */
-export function waitOf({ key, settings }: Message): WaitPart {
+function waitOf({ key, settings }: Message): WaitPart {
   if (!settings.wait) throw new Error(`the record ${key} is not of a wait`);
   return settings.wait;
 }

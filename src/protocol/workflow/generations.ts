@@ -1,6 +1,7 @@
 /**
  * In what do the generations of the client library differ on the wire (workflow.md 6, 22)? A library says with each message
- * what it can do, and this is the only place that knows what follows from that: nothing asks for a version.
+ * what it can do, and this is the only place that knows what follows from that: nothing asks for a version, but where one
+ * cannot do what it says (`fetchesCallResults`).
  *
  * | generation | says of itself | so it |
  * |---|---|---|
@@ -54,6 +55,16 @@ export function keepsTriggerConfiguration(features: Features): boolean {
 /** Whether a large body may be left out and fetched by the endpoint (workflow.md 8.3). */
 export function fetchesLazily(features: Features): boolean {
   return features.includes('LazyFetch');
+}
+
+/**
+ * Whether an endpoint of the library called `library` (`Upstash-Telemetry-Sdk`) fetches the result of a call that was left
+ * out. The one in the releases of 1.3 fails instead, each time and so the run: it reads the empty body as JSON. What
+ * does not say its name is taken at its word.
+ */
+export function fetchesCallResults(library: string | undefined): boolean {
+  const [, major, minor] = /^@upstash\/workflow@v(\d+)\.(\d+)\./.exec(library ?? '') ?? [];
+  return !(Number(major) === 1 && Number(minor) >= 3);
 }
 
 /** Whether a failure callback repeats the payload of the run, and not the journal that was delivered (workflow.md 13.2). */

@@ -33,7 +33,9 @@ export const runs: Migration = {
     'create unique index runs_active on runs (project_id, id) where state = 1',
     'create index runs_id on runs (project_id, id, created_at_ms, key)',
     'create index runs_created on runs (project_id, created_at_ms, key)',
-    'create index runs_completed on runs (completed_at_ms, key) where completed_at_ms is not null',
+    // What retention looks for. A run with an entry in the DLQ is kept for as long as that may be resumed.
+    'create index runs_completed on runs (completed_at_ms, key) where completed_at_ms is not null and dead_key is null',
+    'create index runs_failed on runs (completed_at_ms, key) where dead_key is not null',
 
     `create table journal (
   run_key ${bigint} not null,

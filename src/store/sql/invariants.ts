@@ -29,12 +29,13 @@ export const INVARIANTS: readonly Invariant[] = [
       where not exists (select 1 from contents c where c.key = l.message_key) limit ?`,
   },
   {
-    statement: 'Every content is referred to by a message, a DLQ entry, a log entry or a journal.',
+    statement: 'Every content is referred to by a message, a DLQ entry, a log entry, a journal or a run.',
     offenders: `select 'content ' || c.id as name from contents c
       where not exists (select 1 from messages m where m.key = c.key)
         and not exists (select 1 from dead d where d.key = c.key)
         and not exists (select 1 from logs l where l.message_key = c.key)
-        and not exists (select 1 from journal j where j.key = c.key) limit ?`,
+        and not exists (select 1 from journal j where j.key = c.key)
+        and not exists (select 1 from runs r where r.key = c.key) limit ?`,
   },
   {
     statement: 'Every message belongs to a project that exists.',
@@ -107,6 +108,11 @@ export const INVARIANTS: readonly Invariant[] = [
       where not exists (select 1 from contents c where c.key = j.key) limit ?`,
   },
   {
+    statement: 'Every run has the content of the message that it was triggered with.',
+    offenders: `select 'run ' || r.id as name from runs r
+      where not exists (select 1 from contents c where c.key = r.key) limit ?`,
+  },
+  {
     statement: 'Every journal belongs to a run.',
     offenders: `select 'journal ' || j.run_key as name from journal j
       where j.position = 0 and not exists (select 1 from runs r where r.key = j.run_key) limit ?`,
@@ -125,9 +131,10 @@ export const INVARIANTS: readonly Invariant[] = [
       where not exists (select 1 from runs r where r.key = m.run_key and r.state = 1) limit ?`,
   },
   {
-    statement: 'No message of a run that is over waits to be delivered, but what tells of its failure.',
+    statement: 'Of a run that is over, only what tells of its failure goes out; what was in flight is marked.',
     offenders: `select 'message ' || m.key as name from messages m
-      where m.run_key is not null and m.journal_position is not null and m.claim_token is null
+      where m.run_key is not null and m.journal_position is not null
+        and (m.claim_token is null or m.cancel_requested_at_ms is null)
         and not exists (select 1 from runs r where r.key = m.run_key and r.state = 1) limit ?`,
   },
   {

@@ -16,8 +16,6 @@ export interface DropExpiredArgs {
 
 /** Deleted queues looked at in one piece. */
 const QUEUES_MAX = 16;
-/** Ended runs looked at in one piece. */
-const RUNS_MAX = 100;
 
 /** Drops up to about `rowsMax` rows; answers whether more may be left. */
 export async function dropExpired(context: WriteContext, args: DropExpiredArgs): Promise<boolean> {
@@ -31,8 +29,8 @@ export async function dropExpired(context: WriteContext, args: DropExpiredArgs):
   }
   if (queues.length === QUEUES_MAX) return true;
   budget -= await dropLogs(tx, args.logsBeforeMs, budget);
-  if (budget > 0) budget -= await dropRuns(tx, args.logsBeforeMs, budget);
   if (budget > 0) budget -= await dropDead(tx, args.deadBeforeMs, budget);
+  if (budget > 0) budget -= await dropRuns(tx, args, budget);
   if (budget > 0) budget -= await dropDeduplications(tx, args.nowMs, budget);
   if (budget > 0) {
     const { keysUsedBeforeMs: usedBeforeMs, nowMs } = args;
@@ -42,34 +40,45 @@ export async function dropExpired(context: WriteContext, args: DropExpiredArgs):
 }
 
 /**
- * Runs that ended before the oldest log entry, with their journals; not those that the DLQ may still be asked to resume.
- * A journal goes in pieces, the run with its last one.
+ * Runs that ended before the oldest log entry, with their journals. Those that failed stay for as long as the DLQ may be
+ * asked to resume them.
  */
-async function dropRuns(tx: Transaction, beforeMs: number, rowsMax: number): Promise<number> {
-  const runs = await tx.query<{ key: number; entries: number }>(
-    `select r.key, r.entries from runs r
-     where r.completed_at_ms is not null and r.completed_at_ms < ?
+async function dropRuns(
+  tx: Transaction,
+  { logsBeforeMs, deadBeforeMs }: DropExpiredArgs,
+  rowsMax: number,
+): Promise<number> {
+  const ended = await tx.query<{ key: number }>(
+    `select key from runs where completed_at_ms is not null and dead_key is null and completed_at_ms < ?
+     order by completed_at_ms, key limit ?`,
+    [logsBeforeMs, rowsMax],
+  );
+  const failed = await tx.query<{ key: number }>(
+    `select r.key from runs r where r.dead_key is not null and r.completed_at_ms < ?
        and not exists (select 1 from dead d where d.key = r.dead_key)
      order by r.completed_at_ms, r.key limit ?`,
-    [beforeMs, Math.min(rowsMax, RUNS_MAX)],
+    [Math.min(logsBeforeMs, deadBeforeMs), rowsMax - ended.length],
   );
-  let dropped = 0;
-  for (const { key } of runs) {
-    if (dropped >= rowsMax) break;
-    const entries = await tx.query<{ position: number; key: number }>(
-      'select position, key from journal where run_key = ? order by position desc limit ?',
-      [key, rowsMax - dropped],
-    );
-    const first = entries.at(-1);
-    if (first) await tx.run('delete from journal where run_key = ? and position >= ?', [key, first.position]);
-    if (!first || first.position === 0) {
-      await tx.run('delete from invocations where run_key = ?', [key]);
-      await tx.run('delete from runs where key = ?', [key]);
-    }
-    await dropUnreferencedContents(tx, [key, ...entries.map((entry) => entry.key)]);
-    dropped += 1 + entries.length;
-  }
-  return dropped;
+  const keys = [...ended, ...failed].map(({ key }) => key);
+  return keys.length === 0 ? 0 : dropJournals(tx, keys, rowsMax);
+}
+
+/** Drops journals from their ends, as far as `rowsMax` goes, and the runs that have none left. */
+async function dropJournals(tx: Transaction, runKeys: readonly number[], rowsMax: number): Promise<number> {
+  const entries = await tx.query<{ run_key: number; position: number; key: number }>(
+    'select run_key, position, key from journal where run_key in (??) order by run_key, position desc limit ?',
+    [runKeys, rowsMax],
+  );
+  const cut = entries.length === rowsMax ? entries.at(-1) : undefined;
+  const whole = cut
+    ? [...new Set(entries.map(({ run_key }) => run_key))].filter((key) => key !== cut.run_key)
+    : runKeys;
+  await tx.run('delete from journal where run_key in (??)', [whole]);
+  if (cut) await tx.run('delete from journal where run_key = ? and position >= ?', [cut.run_key, cut.position]);
+  await tx.run('delete from invocations where run_key in (??)', [whole]);
+  await tx.run('delete from runs where key in (??)', [whole]);
+  await dropUnreferencedContents(tx, [...new Set([...whole, ...entries.map(({ key }) => key)])]);
+  return Math.min(rowsMax, entries.length + whole.length);
 }
 
 /**
@@ -82,7 +91,8 @@ export async function dropUnreferencedContents(tx: Transaction, keys: readonly n
        and not exists (select 1 from messages m where m.key = contents.key)
        and not exists (select 1 from logs l where l.message_key = contents.key)
        and not exists (select 1 from dead d where d.key = contents.key)
-       and not exists (select 1 from journal j where j.key = contents.key)`,
+       and not exists (select 1 from journal j where j.key = contents.key)
+       and not exists (select 1 from runs r where r.key = contents.key)`,
     [keys],
   );
 }

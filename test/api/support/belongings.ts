@@ -48,6 +48,15 @@ const MAKERS: Readonly<Record<string, Maker>> = {
     await made(world, 'POST', '/v2/topics/own-group/endpoints', { endpoints });
     return 'own-group';
   },
+  waiters: async (world) => {
+    await begin(world, 'wfr_waiting');
+    const step = { stepId: 1, stepName: CANARY, stepType: 'Wait', concurrent: 1 };
+    const payload = JSON.stringify({ url: `https://ok.example/${CANARY}`, step });
+    const headers = { 'upstash-workflow-init': 'false', 'upstash-workflow-runid': 'wfr_waiting' };
+    const reply = await world.ask({ method: 'POST', url: '/v2/wait/own-event', headers, payload });
+    expect(reply.status, reply.text).toBe(200);
+    return 'own-event';
+  },
   schedules: async (world) => {
     const headers = {
       ...{ 'upstash-cron': '@yearly', 'upstash-schedule-id': 'own-schedule', 'upstash-queue-name': 'own-queue' },
@@ -66,7 +75,14 @@ const MAKERS: Readonly<Record<string, Maker>> = {
     });
     return 'wfr_own-run';
   },
+  /** A run in the DLQ, whose failure callback has failed as well. */
+  deadRuns: (world) => buryRun(world, 'wfr_own-dead', { retries: 0, state: 'CALLBACK_FAIL' }),
+  /** One whose failure callback will be tried again. */
+  tellingRuns: (world) => buryRun(world, 'wfr_own-telling', { retries: 3, state: 'CALLBACK_INPROGRESS' }),
 };
+
+/** By parameter, where the word behind `/v2/` does not say of what it is the name. */
+const KINDS_OF_PARAMETERS: Readonly<Record<string, string>> = { eventId: 'waiters', workflowRunId: 'workflows' };
 
 /** By route: a body that it accepts, of the thing called `id` where it names one. */
 const BODIES: Readonly<Record<string, (ids: Ids) => unknown>> = {
@@ -77,14 +93,16 @@ const BODIES: Readonly<Record<string, (ids: Ids) => unknown>> = {
   'POST /v2/topics/:name/endpoints': () => ({ endpoints: [{ url: 'https://ok.example/new' }] }),
   'DELETE /v2/topics/:name/endpoints': () => ({ endpoints: [{ url: `https://ok.example/${CANARY}` }] }),
   'POST /v2/queues': (ids) => ({ queueName: ids['queues'], parallelism: 2 }),
+  'POST /v2/wait/:eventId': () => ({ url: 'https://ok.example/', step: { stepId: 2 } }),
   'PATCH /v2/topics/:name': () => ({ headers: { 'Upstash-Retries': '1' } }),
 };
 
-/** By route: a query that it needs. */
-const QUERIES: Readonly<Record<string, string>> = {
-  'POST /v2/flowControl/:flowControlKey/pin': 'parallelism=1',
-  'POST /v2/flowControl/:flowControlKey/unpin': 'parallelism=true',
-  'POST /v2/schedules/*': 'upstash-cron=%40yearly',
+/** By route: a query that it needs, of the thing called `id` where it names one. */
+const QUERIES: Readonly<Record<string, (ids: Ids) => string>> = {
+  'POST /v2/flowControl/:flowControlKey/pin': () => 'parallelism=1',
+  'POST /v2/flowControl/:flowControlKey/unpin': () => 'parallelism=true',
+  'POST /v2/schedules/*': () => 'upstash-cron=%40yearly',
+  'POST /v2/wait/:eventId': (ids) => `upstash-workflow-init=false&upstash-workflow-runid=${ids['workflows']}`,
 };
 
 /** Makes one of everything for the owner of the full token. */
@@ -94,18 +112,32 @@ export async function furnish(world: World): Promise<Ids> {
   return ids;
 }
 
-/** The kind of thing that the parameter of a route names. Throws when nothing here makes one. */
-export function kindOf({ path }: Route): string | undefined {
-  if (!path.includes(':')) return undefined;
+/** The path of a route with the names of `ids` in place of its parameters. Throws when nothing here makes one. */
+export function pathOf({ method, path }: Route, ids: Ids): string {
+  return path.replace(/:(\w+)/g, (_, parameter: string) => {
+    return encodeURIComponent(ids[kindOf(method, path, parameter)] ?? '');
+  });
+}
+
+/** Whether a route names something. */
+export function isNaming({ path }: Route): boolean {
+  return path.includes(':');
+}
+
+/** The kind of thing that a parameter of a path names. */
+function kindOf(method: string, path: string, parameter: string): string {
+  if (path.startsWith('/v2/workflows/dlq/')) {
+    return method === 'DELETE' && path.includes('/callback/') ? 'tellingRuns' : 'deadRuns';
+  }
   const word = path.split('/')[2]?.toLowerCase() ?? '';
-  const kind = KINDS[word] ?? word;
+  const kind = KINDS_OF_PARAMETERS[parameter] ?? KINDS[word] ?? word;
   if (kind in MAKERS) return kind;
   throw new Error(`${path} names something: give test/api/support/belongings.ts a maker for "${kind}"`);
 }
 
 /** The query that a route needs, or an empty one. */
-export function queryOf({ method, path }: Route): string {
-  return QUERIES[`${method} ${path}`] ?? '';
+export function queryOf({ method, path }: Route, ids: Ids): string {
+  return QUERIES[`${method} ${path}`]?.(ids) ?? '';
 }
 
 /** The JSON body that a route needs; `undefined` when it needs none. Throws when there is no example of it. */
@@ -116,6 +148,16 @@ export function bodyOf({ method, path, takes }: Route, ids: Ids): string | undef
   throw new Error(`${method} ${path} takes a body: give test/api/support/belongings.ts an example`);
 }
 
+/** Begins a workflow run, whose endpoint leaves it as it is. */
+async function begin(world: World, runId: string): Promise<void> {
+  await world.publish(`https://ok.example/${CANARY}`, {
+    'upstash-workflow-init': 'true',
+    'upstash-workflow-runid': runId,
+    'upstash-label': CANARY,
+    'upstash-delay': '1h',
+  });
+}
+
 /** Waits until the message is delivered; the made-up endpoints answer within a few turns of the event loop. */
 async function delivered(world: World, messageId: string): Promise<void> {
   for (let turn = 0; turn < 1_000; turn += 1) {
@@ -123,6 +165,28 @@ async function delivered(world: World, messageId: string): Promise<void> {
     if (json.logs.length > 0) return;
   }
   throw new Error(`message ${messageId} was not delivered`);
+}
+
+/** Fails a run and answers its DLQ id once its failure callback, which fails too, has come to `state`. */
+async function buryRun(
+  world: World,
+  runId: string,
+  { retries, state }: { retries: number; state: string },
+): Promise<string> {
+  const url = `https://fail.example/${CANARY}`;
+  await world.publish(url, {
+    ...{ 'upstash-workflow-init': 'true', 'upstash-workflow-runid': runId, 'upstash-workflow-url': url },
+    ...{ 'upstash-retries': '0', 'upstash-failure-callback': url, 'upstash-label': CANARY },
+    // Nothing of it is to happen by itself while a test looks.
+    ...{ 'upstash-failure-callback-retries': String(retries), 'upstash-failure-callback-retry-delay': '86400000' },
+  });
+  for (let turn = 0; turn < 1_000; turn += 1) {
+    const query = `workflowRunId=${runId}&failureFunctionState=${state}`;
+    const { json } = await world.ask({ method: 'GET', url: `/v2/workflows/dlq?${query}` });
+    // Its answer is there once it was tried.
+    if (json.messages[0]?.failureCallbackInfo.responseStatus !== undefined) return json.messages[0].dlqId;
+  }
+  throw new Error(`the run ${runId} did not fail`);
 }
 
 async function made(world: World, method: 'POST' | 'PATCH', url: string, payload: unknown): Promise<void> {

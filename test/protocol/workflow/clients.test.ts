@@ -151,7 +151,9 @@ describe.each(GENERATIONS)('what the $generation library sends', ({ generation, 
     expect(options.header).toEqual(headerMap({ 'Content-Type': ['application/json'], A: ['1'] }));
     expect(options.settings).toMatchObject({ maxRetries: 0, timeoutMs: 30_000 });
     const { callback } = options.settings;
-    expect(callback).toMatchObject({ url: URL, method: 'POST', features });
+    // The newest library says that it fetches, and cannot fetch the result of a call.
+    const cannot = generation === 'newest' ? 'LazyFetch' : undefined;
+    expect(callback).toMatchObject({ url: URL, method: 'POST', features: features.filter((name) => name !== cannot) });
     expect(callback?.header).toMatchObject({
       'Upstash-Workflow-Callback': ['true'],
       'Upstash-Workflow-Stepid': ['1'],

@@ -169,6 +169,29 @@ describe('a message that continues a run', () => {
   });
 });
 
+describe('the result of a call (workflow.md 8.3, 14.5)', () => {
+  const FETCHING = [...CALL, 'Upstash-Callback-Feature-Set', 'LazyFetch,InitialBody'];
+
+  it.each([
+    [undefined, true],
+    ['@upstash/workflow@v0.2.23', true],
+    ['@upstash/workflow@v1.2.9', true],
+    ['@upstash/workflow@v1.3.2', false],
+    ['@upstash/workflow@v1.10.0', false],
+    ['@upstash/workflow@v2.3.0', true],
+    ['upstash-workflow-py@v1.3.0', true],
+  ])('is sent in full to the library that cannot fetch it: with %s it is fetched: %s', (library, isFetched) => {
+    const said = library === undefined ? [] : ['Upstash-Telemetry-Sdk', library];
+    const { callback } = read([...FETCHING, ...said]).settings;
+    expect(callback?.features).toEqual(isFetched ? ['LazyFetch', 'InitialBody'] : ['InitialBody']);
+  });
+
+  it('does not change the dialect with the name of the library', () => {
+    const rawHeaders = ['Waypost-Retries', '1', 'Upstash-Telemetry-Sdk', 'any'];
+    expect(read(rawHeaders).settings.dialect).toBe('waypost');
+  });
+});
+
 describe('a header that is forwarded with a workflow message (workflow.md 9.4)', () => {
   const forwarded = (name: string, rawHeaders = STEP) => read([...rawHeaders, `Upstash-Forward-${name}`, 'v']).header;
 

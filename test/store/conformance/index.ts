@@ -11,7 +11,9 @@ import { lanesConformance } from './lanes.ts';
 import { logsConformance } from './logs.ts';
 import { projectsConformance } from './projects.ts';
 import { retentionConformance } from './retention.ts';
+import { runEndingsConformance } from './run-endings.ts';
 import { runLogsConformance } from './run-logs.ts';
+import { runsConformance } from './runs.ts';
 import { schedulesConformance } from './schedules.ts';
 import { settleConformance } from './settle.ts';
 import { urlGroupsConformance } from './url-groups.ts';
@@ -35,6 +37,8 @@ export function storeConformance(name: string, open: OpenStore): void {
     ['URL groups', urlGroupsConformance],
     ['schedules', schedulesConformance],
     ['waiters', waitersConformance],
+    ['runs', runsConformance],
+    ['ends of runs', runEndingsConformance],
     ['logs of runs', runLogsConformance],
     ['retention', retentionConformance],
   ];

@@ -1,5 +1,16 @@
-import { expect, it } from 'vitest';
-import { delivered, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, settlement, T0 } from './world.ts';
+import { describe, expect, it } from 'vitest';
+import { append, appended, begin, beginning, ending, invoked, journalOf, runLogOf } from './run-world.ts';
+import {
+  buried,
+  bytes,
+  delivered,
+  eachWorld,
+  type OpenStore,
+  OTHER_PROJECT,
+  PROJECT,
+  settlement,
+  T0,
+} from './world.ts';
 
 export function retentionConformance(open: OpenStore): void {
   const world = eachWorld(open);
@@ -84,5 +95,93 @@ export function retentionConformance(open: OpenStore): void {
     await drop({ now: T0 + 10 });
     // With a clock set back, only the row itself could still tell.
     expect(await world().store.accept([second], T0 + 9)).toMatchObject([{ kind: 'accepted' }]);
+  });
+
+  describe('of runs', () => {
+    it('keeps the journal of an active run, whose log goes on when all of it was dropped', async () => {
+      const first = await begin(world(), { notBeforeMs: T0 + 1_000_000, body: bytes('payload') });
+      await append(world(), first, { notBeforeMs: T0 + 1_000_000, body: bytes('step') });
+      await drop({ logs: T0 + 1_000 });
+      expect(await journalOf(world(), first)).toEqual(['0 step payload', '1 step step']);
+      await world().store.endRuns(
+        [{ ending: ending(first, { state: 'RUN_CANCELED', atMs: T0 + 2_000 }), follows: [] }],
+        T0 + 2_000,
+      );
+      expect(await runLogOf(world())).toContain('RUN_CANCELED');
+    });
+
+    it('keeps what a run was triggered with, though another message has become its first', async () => {
+      const claimToken = world().number();
+      const begun = await begin(world(), { config: { isUnknownSdk: true }, standing: { kind: 'claimed', claimToken } });
+      const second = beginning(world(), { notBeforeMs: T0 + 1_000_000 });
+      if (!second.run || !second.message.settings.run) throw new Error('no run begins with it');
+      second.message.settings.run.key = begun.key;
+      second.run.isBySdk = true;
+      second.entry = { runKey: begun.key, kind: 'initial', slot: '0', bytes: 10, runVersion: 1 };
+      await world().store.accept([second], T0);
+      await world().store.settle(settlement(begun, claimToken, delivered()), T0);
+      await drop({ logs: T0 + 1_000 });
+      const run = await world().store.findActiveRun(PROJECT, 'r');
+      expect(run).toMatchObject({ key: begun.key, messageId: second.message.id });
+      await world().store.endRuns(
+        [{ ending: ending(begun, { runVersion: 2, atMs: T0 + 2_000 }), follows: [] }],
+        T0 + 2_000,
+      );
+      expect(await runLogOf(world())).toContain('RUN_SUCCESS');
+    });
+
+    it('drops runs that ended before the limit, with their journals and records, and no others', async () => {
+      const [early, late] = [await begin(world()), await begin(world(), { id: 'late' })];
+      const child = invoked(world(), early, { id: 'child' });
+      await world().store.accept([child], T0);
+      await append(world(), early);
+      for (const [first, atMs] of [
+        [early, T0 + 10],
+        [late, T0 + 11],
+      ] as const) {
+        await world().store.endRuns([{ ending: ending(first, { atMs }), follows: [] }], atMs);
+      }
+      await drop({ logs: T0 + 11 });
+      expect(await world().store.findRun(PROJECT, early.key)).toBeUndefined();
+      expect(await world().store.findRun(PROJECT, late.key)).toBeDefined();
+      expect(await world().store.findActiveRun(PROJECT, 'child')).toBeDefined();
+      expect(await world().store.readJournal(early.key)).toEqual([]);
+      expect(await world().store.findRecords(PROJECT, [child.run?.invoker?.message.key ?? 0])).toEqual([]);
+      // The key can be used again only when nothing at all is left of the message.
+      expect(await world().accept({ key: early.key })).toBeDefined();
+    });
+
+    it('drops long journals and many runs in pieces, and says when there is no more', async () => {
+      const long = await begin(world());
+      const slots = Array.from({ length: 40 }, (_, step) => `s${step + 1}`);
+      await world().store.accept(
+        slots.map((slot) => appended(world(), long, { entry: { slot } })),
+        T0,
+      );
+      const others = await Promise.all(Array.from({ length: 30 }, (_, index) => begin(world(), { id: `r${index}` })));
+      const endings = [long, ...others].map((first) => ({ ending: ending(first), follows: [] }));
+      await world().store.endRuns(endings, T0);
+      expect(await drop({ logs: T0 + 1, rowsMax: 10 })).toBeGreaterThan(10);
+      for (const { key } of [long, ...others]) {
+        expect(await world().store.findRun(PROJECT, key)).toBeUndefined();
+        expect(await world().store.readJournal(key)).toEqual([]);
+      }
+    });
+
+    it('keeps a run that has failed for as long as the DLQ may be asked to resume it', async () => {
+      const claimToken = world().number();
+      const first = await begin(world(), { standing: { kind: 'claimed', claimToken } });
+      const failed = { ...buried(T0), ending: ending(first, { state: 'RUN_FAILED' }) };
+      await world().store.settle(settlement(first, claimToken, failed), T0);
+      const other = await begin(world(), { id: 'other' });
+      await world().store.endRuns([{ ending: ending(other), follows: [] }], T0);
+      await drop({ logs: T0 + 1, dead: T0 });
+      expect(await world().store.findRun(PROJECT, first.key)).toMatchObject({ state: 'RUN_FAILED' });
+      expect(await journalOf(world(), first)).toHaveLength(1);
+      expect(await world().store.findRun(PROJECT, other.key)).toBeUndefined();
+      await drop({ logs: T0 + 1, dead: T0 + 1 });
+      expect(await world().store.findRun(PROJECT, first.key)).toBeUndefined();
+      expect(await world().accept({ key: first.key })).toBeDefined();
+    });
   });
 }

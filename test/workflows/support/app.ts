@@ -16,6 +16,8 @@ export interface Call {
   headers: http.IncomingHttpHeaders;
   /** What a Node listener reads itself is not on record: empty for those. */
   body: string;
+  /** Requests to the same path that were not answered yet when it came. */
+  beside: number;
   /** `undefined` until it is answered. */
   status?: number;
 }
@@ -35,6 +37,7 @@ export class App {
   /** Requests to workflows without the user's headers, and handlers that threw: a scenario expects none of them. */
   readonly mishaps: string[] = [];
   readonly #held = new Set<() => void>();
+  readonly #awaited = new Set<() => void>();
   #answering = 0;
   origin = '';
 
@@ -61,6 +64,19 @@ export class App {
   /** Requests so far to `path`, or below it when it ends in a slash, in order of arrival. */
   calls(path: string): Call[] {
     return this.#calls.filter((call) => matches(path, call.path));
+  }
+
+  /** Resolves with the `nth` request to `path` (from 1). For a handler, or a step in it, to wait for what others do. */
+  reached(path: string, nth: number): Promise<void> {
+    return new Promise((resolve) => {
+      const look = (): void => {
+        if (this.calls(path).length < nth) return;
+        this.#awaited.delete(look);
+        resolve();
+      };
+      this.#awaited.add(look);
+      look();
+    });
   }
 
   /** Requests that are being answered, those that are held back apart. */
@@ -96,8 +112,10 @@ export class App {
 
   #take(request: http.IncomingMessage, response: http.ServerResponse): void {
     const path = new URL(request.url ?? '/', this.origin).pathname;
-    const call: Call = { method: request.method ?? '', path, headers: request.headers, body: '' };
+    const beside = this.#calls.filter((other) => other.path === path && other.status === undefined).length;
+    const call: Call = { method: request.method ?? '', path, headers: request.headers, body: '', beside };
     this.#calls.push(call);
+    for (const look of this.#awaited) look();
     this.#answering += 1;
     response.on('close', () => {
       this.#answering -= 1;

@@ -1,5 +1,5 @@
 /** A test with a server and an app of its own, which are closed behind it; then nothing may have gone wrong unnoticed. */
-import { test } from 'vitest';
+import { test, vi } from 'vitest';
 import { Service } from './service.ts';
 
 interface Ground {
@@ -11,8 +11,11 @@ interface Ground {
 export const scenario = test.extend<Ground>({
   flags: [],
   service: async ({ flags }, use) => {
+    // Libraries write about each failure, which are what many scenarios are about.
+    const spies = (['error', 'warn', 'log'] as const).map((level) => vi.spyOn(console, level).mockReturnValue());
     const service = await Service.open(flags);
     await use(service);
     await service.close();
+    for (const spy of spies) spy.mockRestore();
   },
 });

@@ -12,9 +12,11 @@ export interface RecordRow extends ContentRow {
 
 /** Records of waits and invocations by the slots that they have in the journals of their runs; without their bodies. */
 export async function recordsIn(queries: Queries, args: { runKeys: number[]; slots: string[] }): Promise<RecordRow[]> {
+  // The order keeps the planner from walking whole journals instead of their slots.
   return queries.query<RecordRow>(
     `select j.run_key, j.slot, ${CONTENT_FIELDS.replace('c.body', 'null as body')}
-     from journal j join contents c on c.key = j.key where j.run_key in (??) and j.slot in (??)`,
+     from journal j join contents c on c.key = j.key where j.run_key in (??) and j.slot in (??)
+     order by j.run_key, j.slot`,
     [args.runKeys, args.slots],
   );
 }

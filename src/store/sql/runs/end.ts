@@ -95,6 +95,7 @@ export async function writeEndings(
   if (endings.length === 0) return;
   const { tx, logs } = context;
   const runKeys = endings.map(({ ending }) => ending.runKey);
+  const ended = await timesOf(tx, endings);
   await tx.updateMany(
     'runs',
     'key',
@@ -102,7 +103,7 @@ export async function writeEndings(
     endings.map(({ ending, deadKey }): SqlValue[] => [
       ending.runKey,
       ending.state,
-      ending.atMs,
+      ended.get(ending)?.atMs ?? ending.atMs,
       ending.response,
       deadKey,
       ending.failureKey,
@@ -111,15 +112,10 @@ export async function writeEndings(
   );
   await tx.run('delete from waiters where run_key in (??)', [runKeys]);
   await tx.run('delete from mail where run_key in (??)', [runKeys]);
-  const projects = await tx.query<{ key: number; project_id: number }>(
-    'select key, project_id from runs where key in (??)',
-    [runKeys],
-  );
-  const projectOf = new Map(projects.map((row) => [row.key, row.project_id]));
   await logs.append(
     tx,
-    endings.map(({ ending: { runKey, state, atMs } }) =>
-      eventOfRun({ projectId: projectOf.get(runKey) ?? 0, runKey, state: runStateOf(state), atMs }),
+    [...ended].map(([{ runKey, state }, { projectId, atMs }]) =>
+      eventOfRun({ projectId, runKey, state: runStateOf(state), atMs }),
     ),
   );
   const left = await tx.query<LeftRow>(
@@ -138,4 +134,24 @@ export async function writeEndings(
     await cancelAtOnce(context, waiting, { limits, nowMs, isUnasked });
     await mark(context, inFlight, nowMs, isUnasked);
   }
+}
+
+/** When each run ends: not before anything that its log tells of already, whatever clocks do (messaging.md 6.3). */
+async function timesOf(
+  tx: Transaction,
+  endings: readonly { ending: StoredEnding }[],
+): Promise<Map<StoredEnding, { projectId: number; atMs: number }>> {
+  const rows = await tx.query<{ key: number; project_id: number; last_ms: number | null }>(
+    `select r.key, r.project_id, (select max(l.at_ms) from logs l where l.run_key = r.key) as last_ms
+     from runs r where r.key in (??)`,
+    [endings.map(({ ending }) => ending.runKey)],
+  );
+  const rowByKey = new Map(rows.map((row) => [row.key, row]));
+  return new Map(
+    endings.map(({ ending }) => {
+      const row = rowByKey.get(ending.runKey);
+      if (!row) throw new Error(`run ${ending.runKey} is missing`);
+      return [ending, { projectId: row.project_id, atMs: Math.max(ending.atMs, row.last_ms ?? 0) }];
+    }),
+  );
 }

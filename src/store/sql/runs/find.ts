@@ -7,8 +7,10 @@ import { type JournalRow, RUN_FIELDS, type RunRow, SHOWN_KINDS, type WholeRunRow
 
 type FoundRow = RunRow & { message_id: string; caller_ip: string | null };
 
-const FOUND = `select ${RUN_FIELDS}, c.id as message_id, c.caller_ip
-  from runs r join journal j on j.run_key = r.key and j.position = 0 join contents c on c.key = j.key`;
+/** The first message may have taken the place of the trigger's, which still is the one that somebody called with. */
+const FOUND = `select ${RUN_FIELDS}, c.id as message_id, t.caller_ip
+  from runs r join journal j on j.run_key = r.key and j.position = 0 join contents c on c.key = j.key
+  join contents t on t.key = r.key`;
 
 export async function findActiveRun(
   queries: Queries,
@@ -27,6 +29,17 @@ export async function findRun(
 ): Promise<WholeRunRow | null> {
   const [row] = await queries.query<FoundRow>(`${FOUND} where r.key = ? and r.project_id = ?`, [key, projectId]);
   return row ? withInvokers(queries, row) : null;
+}
+
+export async function journalBytes(
+  queries: Queries,
+  { projectId, id }: { projectId: ProjectId; id: string },
+): Promise<number | null> {
+  const [row] = await queries.query<{ journal_bytes: number }>(
+    'select journal_bytes from runs where project_id = ? and id = ? and state = 1',
+    [projectId, id],
+  );
+  return row?.journal_bytes ?? null;
 }
 
 export function readJournal(

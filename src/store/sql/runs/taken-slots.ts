@@ -28,9 +28,11 @@ export class TakenSlots {
   async load(tx: Transaction, entries: readonly Slot[]): Promise<void> {
     const rows: SlotRow[] = [];
     for (const { runKeys, slots } of lookupsFor(entries)) {
+      // The order keeps the planner from walking whole journals instead of their slots.
       const found = await tx.query<SlotRow>(
         `select j.run_key, j.slot, c.id, case when j.kind = ${ENTRY_KIND.invoke} then c.settings end as settings
-         from journal j join contents c on c.key = j.key where j.run_key in (??) and j.slot in (??)`,
+         from journal j join contents c on c.key = j.key where j.run_key in (??) and j.slot in (??)
+         order by j.run_key, j.slot`,
         [runKeys, slots],
       );
       rows.push(...found);

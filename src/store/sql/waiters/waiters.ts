@@ -111,5 +111,5 @@ export async function resolveWaiters(
     { limits, nowMs },
   );
   let next = 0;
-  return isResolved.map((resolved) => (resolved ? (saved[next++] ?? null) : null));
+  return isResolved.map((resolved) => (resolved ? (saved[next++] ?? 'dropped') : null));
 }

@@ -1,0 +1,76 @@
+/** What the demo does with its workflows, with the official client, and what must become of each run. */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Client } from '@upstash/workflow';
+import { timelineOf } from '../runs/timeline.ts';
+import type { WorkflowApp } from './workflow-app.ts';
+import type { Order } from './workflows.ts';
+
+const LIMIT_MS = 30_000;
+const POLL_MS = 100;
+
+type Run = Awaited<ReturnType<Client['logs']>>['runs'][number];
+
+export interface WorkflowStage {
+  client: Client;
+  app: WorkflowApp;
+  write: (line: string) => void;
+  color: boolean;
+}
+
+const ORDER: Order = { number: 42, item: 'a kettle' };
+
+/** Plays all scenes; rejects when a run does not end as it should. */
+export async function playWorkflows(stage: WorkflowStage): Promise<void> {
+  await takeEveryStep(stage);
+  await resumeFailedRun(stage);
+}
+
+async function takeEveryStep({ client, app, write, color }: WorkflowStage): Promise<void> {
+  write('\nTriggering two workflows: one sends an order, with every kind of step; one writes when it has arrived.');
+  const letter = await client.trigger({ url: `${app.url}/letter`, body: ORDER });
+  const order = await client.trigger({ url: `${app.url}/order`, body: ORDER });
+  const eventId = `paid-${ORDER.number}`;
+  await until(`nobody waits for "${eventId}"`, async () => (await client.getWaiters({ eventId }))[0]);
+  const notified = await client.notify({ eventId, eventData: { by: 'Ann' } });
+  write(`The order waits for its payment, the event "${eventId}"; notified ${notified.length} run of it.\n`);
+
+  const ended = await runOnceIn('RUN_SUCCESS', client, order.workflowRunId);
+  write(timeline(ended, color));
+  write(`\nIt returned: ${String(ended.workflowRunResponse)}`);
+  write('\nThe one that waited for its arrival:\n');
+  write(timeline(await runOnceIn('RUN_SUCCESS', client, letter.workflowRunId), color));
+}
+
+async function resumeFailedRun({ client, app, write, color }: WorkflowStage): Promise<void> {
+  write('\nTriggering one whose second step fails for good.\n');
+  const { workflowRunId } = await client.trigger({ url: `${app.url}/refund`, body: ORDER });
+  const failed = await runOnceIn('RUN_FAILED', client, workflowRunId);
+  write(timeline(failed, color));
+  if (failed.dlqId === undefined) throw new Error('the run that failed is not in the dead letter queue');
+  app.openBank();
+  write(`\nWhat was wrong is repaired; resuming ${failed.dlqId}. The first step keeps its result.\n`);
+  const resumed = await client.dlq.resume({ dlqId: failed.dlqId });
+  write(timeline(await runOnceIn('RUN_SUCCESS', client, resumed.workflowRunId), color));
+}
+
+function runOnceIn(state: Run['workflowState'], client: Client, workflowRunId: string): Promise<Run> {
+  return until(`the run ${workflowRunId} did not become ${state}`, async () => {
+    const { runs } = await client.logs({ filter: { workflowRunId } });
+    return runs.find(({ workflowState }) => workflowState === state);
+  });
+}
+
+/** Asks again and again until there is an answer; rejects with `otherwise` after the limit. */
+async function until<T>(otherwise: string, ask: () => Promise<T | undefined>): Promise<T> {
+  for (let waitedMs = 0; waitedMs < LIMIT_MS; waitedMs += POLL_MS) {
+    const answer = await ask();
+    if (answer !== undefined) return answer;
+    await delay(POLL_MS);
+  }
+  throw new Error(`after ${LIMIT_MS} ms ${otherwise}`);
+}
+
+function timeline(run: Run, color: boolean): string {
+  const lines = timelineOf(run, { nowMs: run.workflowRunCreatedAt, color }).trimEnd().split('\n');
+  return lines.map((line) => (line === '' ? '' : `  ${line}`)).join('\n');
+}

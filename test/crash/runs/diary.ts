@@ -1,0 +1,50 @@
+/**
+ * What happened at the users' side, in a file that outlives its processes: each line is written before the request that
+ * it tells of is answered, so a killed process forgets nothing that it let anybody know.
+ */
+import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
+
+/** An entry of a journal, as delivered. */
+export interface DeliveredEntry {
+  messageId: string;
+  /** Base64. */
+  body: string;
+  callType: string;
+}
+
+export type DiaryLine =
+  /** An attempt arrived whole. */
+  | {
+      kind: 'delivered';
+      runId: string;
+      createdAt: number;
+      /** The last segment of the URL. */
+      program: string;
+      messageId: string;
+      retried: number;
+      /** `undefined` for what is no journal: the answer to a call, and what tells of a failure. */
+      journal?: DeliveredEntry[];
+    }
+  /** The failure function of a run was called, or what stands in for it. */
+  | { kind: 'told of failure'; runId: string }
+  /** The server was started anew: attempts from here on come from another process. */
+  | { kind: 'server ended' };
+
+export interface Diary {
+  write(line: DiaryLine): void;
+  close(): void;
+}
+
+/** Several processes may write to one file: each line is one write to a file opened to be appended to. */
+export function openDiary(path: string): Diary {
+  const file = openSync(path, 'a');
+  return {
+    write: (line) => void writeSync(file, `${JSON.stringify(line)}\n`),
+    close: () => closeSync(file),
+  };
+}
+
+export function readDiary(path: string): DiaryLine[] {
+  const lines = readFileSync(path, 'utf8').split('\n');
+  return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as DiaryLine);
+}

@@ -1,0 +1,115 @@
+/**
+ * Did every delivery tell the same story? P8 as the app sees it: what was delivered of a journal never changes, and it
+ * has one entry for each plan and for each result, whoever was killed meanwhile and whatever was published twice.
+ */
+import { type Repetitions, repetitionsOf } from '../repetitions.ts';
+import type { DeliveredEntry, DiaryLine } from './diary.ts';
+import type { Payload } from './programs.ts';
+
+type Delivery = Extract<DiaryLine, { kind: 'delivered' }>;
+
+/** What the app was told of a run. */
+export interface Story {
+  /** The longest journal that was delivered. */
+  journal: readonly DeliveredEntry[];
+  /** Of the payload; undefined before the first delivery. */
+  tag: string | undefined;
+  /** All marks in it. */
+  marks: ReadonlySet<string>;
+}
+
+export interface JournalVerdict extends Repetitions {
+  deliveries: number;
+  /** By the id of the run. */
+  stories: Map<string, Story>;
+  /** An entry was another one in an earlier delivery. */
+  changed: string[];
+  /** Two entries for one slot. */
+  recordedTwice: string[];
+  /** A journal that does not end in the delivered message. */
+  misdirected: string[];
+}
+
+export function judgeJournals(lines: readonly DiaryLine[]): JournalVerdict {
+  const deliveries: (Delivery & { incarnation: number })[] = [];
+  let incarnation = 0;
+  for (const line of lines) {
+    if (line.kind === 'server ended') incarnation += 1;
+    if (line.kind === 'delivered') deliveries.push({ ...line, incarnation });
+  }
+  const longest = new Map<string, readonly DeliveredEntry[]>();
+  const changed = new Set<string>();
+  const misdirected = new Set<string>();
+  for (const { runId, messageId, journal } of deliveries) {
+    const known = longest.get(runId) ?? [];
+    if (!longest.has(runId)) longest.set(runId, known);
+    if (journal === undefined) continue;
+    if (journal.at(-1)?.messageId !== messageId) misdirected.add(`${messageId} of ${runId}`);
+    const at = journal.findIndex((entry, position) => known[position] && !isSame(entry, known[position]));
+    if (at >= 0) changed.add(`entry ${at} of ${runId}`);
+    if (journal.length > known.length) longest.set(runId, journal);
+  }
+  const stories = new Map([...longest].map(([runId, journal]) => [runId, storyOf(journal)]));
+  return {
+    deliveries: deliveries.length,
+    stories,
+    changed: [...changed],
+    recordedTwice: [...longest].flatMap(([runId, journal]) =>
+      repeatedSlots(journal).map((slot) => `${slot} of ${runId}`),
+    ),
+    misdirected: [...misdirected],
+    ...repetitionsOf(deliveries),
+  };
+}
+
+function isSame(a: DeliveredEntry, b: DeliveredEntry): boolean {
+  return a.messageId === b.messageId && a.body === b.body && a.callType === b.callType;
+}
+
+function storyOf(journal: readonly DeliveredEntry[]): Story {
+  const [initial] = journal;
+  return {
+    journal,
+    tag: initial && (JSON.parse(textOf(initial.body)) as Payload).tag,
+    marks: new Set(stepsOf(journal).flatMap(marksOfStep)),
+  };
+}
+
+function repeatedSlots(journal: readonly DeliveredEntry[]): string[] {
+  const slots = stepsOf(journal).map(({ stepId, targetStep }) =>
+    stepId === 0 ? `plan of step ${targetStep}` : `result of step ${stepId}`,
+  );
+  return slots.filter((slot, index) => slots.indexOf(slot) < index);
+}
+
+/** Without the payload, and without what goes to others and comes back. */
+function stepsOf(journal: readonly DeliveredEntry[]): Step[] {
+  return journal
+    .slice(1)
+    .filter(({ callType }) => callType === 'step')
+    .map(({ body }) => JSON.parse(textOf(body)) as Step);
+}
+
+/** What ends in lines that a run returns. */
+export function marksIn(text: string): string[] {
+  return text.match(/#[0-9a-f]{10}/g) ?? [];
+}
+
+function marksOfStep({ stepType, out }: Step): string[] {
+  if (typeof out !== 'string') return [];
+  if (stepType === 'Wait') return marksIn(textOf(out));
+  if (stepType === 'WaitForWebhook') return marksIn(textOf((JSON.parse(textOf(out)) as { body?: string }).body ?? ''));
+  return marksIn(out);
+}
+
+function textOf(base64: string): string {
+  return Buffer.from(base64, 'base64').toString();
+}
+
+/** As published (workflow.md 8.2). */
+interface Step {
+  stepId: number;
+  stepType: string;
+  targetStep?: number;
+  out?: unknown;
+}

@@ -1,0 +1,284 @@
+/**
+ * The workflows of the crash test, written as users write them with the client library: each kind of step is in one of
+ * them, and each says what a run of it must come to. Every execution of a step makes something new, so that a result
+ * that was recorded twice, or exchanged for that of another execution, shows in what the run returns.
+ */
+import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type InvokableWorkflow, type WorkflowContext, WorkflowNonRetryableError } from '@upstash/workflow';
+import { createWorkflow } from '@upstash/workflow/nextjs';
+
+export interface Payload {
+  /** Unique among all runs; a child has its parent's with more behind it. */
+  tag: string;
+  /** Where the endpoints are that workflows call. */
+  third: string;
+}
+
+export type ProgramName =
+  | 'sequence'
+  | 'sleeps'
+  | 'calls'
+  | 'parallel'
+  | 'waits'
+  | 'races'
+  | 'notifies'
+  | 'hooks'
+  | 'invokes'
+  | 'nests'
+  | 'refuses'
+  | 'exhausts'
+  | 'oversleeps';
+
+type Lines = string[] | undefined;
+type Context = WorkflowContext<Payload>;
+type Invokables = Record<ProgramName, InvokableWorkflow<Payload, Lines>>;
+
+/**
+ * A run returns lines. What was made by one execution, or sent by one notification, ends in a mark: `#` and hexadecimal
+ * digits; `expected` has the lines without them.
+ */
+interface Program {
+  run(context: Context, all: Invokables): Promise<Lines>;
+  /** The lines that a run may return, one list for each way it may go; none if it must fail. */
+  expected(tag: string): string[][];
+  /** How many runs it invokes. */
+  children?: number;
+}
+
+/** So that no crash of either side uses up a delivery's retries: the longest gap is a second or two. */
+export const PERSISTENT = { retries: 300, retryDelay: '100' } as const;
+// Long enough that a kill often falls into a step, short enough that many get done in a life.
+const WORK_MS = 4;
+const NEVER = '10m';
+
+/** A new mark. */
+export function newMark(): string {
+  return `#${randomBytes(5).toString('hex')}`;
+}
+
+/** The event that a run waits for. */
+export function eventOf(tag: string): string {
+  return `event-${tag.replaceAll('/', '-')}`;
+}
+
+const PROGRAMS: Record<ProgramName, Program> = {
+  /** One step after the other. */
+  sequence: {
+    async run(context) {
+      return [await work(context, 'one'), await work(context, 'two'), await work(context, 'three')];
+    },
+    expected: (tag) => [sequenceLines(tag)],
+  },
+
+  /** Sleeps for a time and until a time. */
+  sleeps: {
+    async run(context) {
+      const before = await work(context, 'before');
+      await context.sleep('nap', 0.3);
+      const wakeAt = await context.run('wake', () => Date.now() / 1000 + 1);
+      await context.sleepUntil('until', wakeAt);
+      return [before, await work(context, 'after')];
+    },
+    expected: (tag) => [[`before of ${tag}`, `after of ${tag}`]],
+  },
+
+  /** Calls an endpoint that fails first, and one that always fails: its answer is a result like any other. */
+  calls: {
+    async run(context) {
+      const { third, tag } = context.requestPayload;
+      const retries = { method: 'POST', body: tag, retryDelay: '30' } as const;
+      const flaky = await context.call<string>('flaky', { url: `${third}/flaky`, retries: 3, ...retries });
+      const broken = await context.call<string>('broken', { url: `${third}/broken`, retries: 1, ...retries });
+      return [`${flaky.status} ${flaky.body}`, `${broken.status} ${broken.body}`];
+    },
+    expected: (tag) => [[`200 flaky hears "${tag}"`, `500 broken hears "${tag}"`]],
+  },
+
+  /** Branches of several kinds, and a step after they have joined. */
+  parallel: {
+    async run(context, all) {
+      // Before the first step is found the library also runs this for answers to calls, which are no payload.
+      const before = await work(context, 'before');
+      const { third, tag } = context.requestPayload;
+      const [left, called, , child, expired, right] = await Promise.all([
+        work(context, 'left'),
+        context.call<string>('call', { url: `${third}/ok`, method: 'POST', body: tag }),
+        context.sleep('nap', 0.2),
+        invoke(context, all.sequence, 'child'),
+        context.waitForEvent('wait', `never-${eventOf(tag)}`, { timeout: '1s' }),
+        work(context, 'right'),
+      ]);
+      return [
+        before,
+        left,
+        `${called.status} ${called.body}`,
+        child,
+        expired.timeout ? 'expired' : 'woken',
+        right,
+        await work(context, 'joined'),
+      ];
+    },
+    expected: (tag) => [
+      [
+        `before of ${tag}`,
+        `left of ${tag}`,
+        `200 ok hears "${tag}"`,
+        returned(sequenceLines(`${tag}/child`)),
+        'expired',
+        `right of ${tag}`,
+        `joined of ${tag}`,
+      ],
+    ],
+    children: 1,
+  },
+
+  /** Waits for a notification that is saved if it comes too early. */
+  waits: {
+    async run(context) {
+      const before = await work(context, 'before');
+      const { eventData, timeout } = await context.waitForEvent('wait', eventOf(context.requestPayload.tag), {
+        timeout: NEVER,
+      });
+      return [before, timeout ? 'expired' : `woken by ${eventData}`];
+    },
+    expected: (tag) => [[`before of ${tag}`, `woken by news for ${tag}`]],
+  },
+
+  /** Waits for a second, at the end of which it may be notified: whoever comes first. */
+  races: {
+    async run(context) {
+      const { eventData, timeout } = await context.waitForEvent('wait', eventOf(context.requestPayload.tag), {
+        timeout: '1s',
+      });
+      return [timeout ? 'expired' : `woken by ${eventData}`, await work(context, 'after')];
+    },
+    expected: (tag) => [
+      ['expired', `after of ${tag}`],
+      [`woken by news for ${tag}`, `after of ${tag}`],
+    ],
+  },
+
+  /** Notifies itself, before it waits. */
+  notifies: {
+    async run(context) {
+      const { tag } = context.requestPayload;
+      const news = await work(context, 'news');
+      await context.notify('tell', eventOf(tag), news, context.workflowRunId);
+      const { eventData, timeout } = await context.waitForEvent('wait', eventOf(tag), { timeout: NEVER });
+      return [news, timeout ? 'expired' : `woken by ${eventData}`];
+    },
+    expected: (tag) => [[`news of ${tag}`, `woken by news of ${tag}`]],
+  },
+
+  /** Has its own webhook called, before it waits for that. */
+  hooks: {
+    async run(context) {
+      const webhook = await context.createWebhook('hook');
+      await context.run('ring', async () => {
+        const answer = await fetch(webhook.webhookUrl, {
+          method: 'POST',
+          body: `ring of ${context.requestPayload.tag}${newMark()}`,
+        });
+        if (!answer.ok) throw new Error(`the webhook answered ${answer.status}`);
+      });
+      const rung = await context.waitForWebhook('wait', webhook, NEVER);
+      return [rung.timeout ? 'expired' : await rung.request.text()];
+    },
+    expected: (tag) => [[`ring of ${tag}`]],
+  },
+
+  /** Invokes a run that invokes another, and one that fails. */
+  invokes: {
+    async run(context, all) {
+      return [
+        await invoke(context, all.nests, 'first'),
+        await invoke(context, all.refuses, 'second'),
+        await work(context, 'after'),
+      ];
+    },
+    expected: (tag) => [
+      [returned([returned(sequenceLines(`${tag}/first/inner`)), `after of ${tag}/first`]), 'failed', `after of ${tag}`],
+    ],
+    children: 2,
+  },
+
+  /** What `invokes` invokes. */
+  nests: {
+    async run(context, all) {
+      return [await invoke(context, all.sequence, 'inner'), await work(context, 'after')];
+    },
+    expected: (tag) => [[returned(sequenceLines(`${tag}/inner`)), `after of ${tag}`]],
+    children: 1,
+  },
+
+  /** Gives up by itself. */
+  refuses: {
+    async run(context) {
+      await work(context, 'one');
+      throw new WorkflowNonRetryableError(`${context.requestPayload.tag} is refused`);
+    },
+    expected: () => [],
+  },
+
+  /** Fails until its retries are used up. */
+  exhausts: {
+    async run(context) {
+      await work(context, 'one');
+      await context.run('two', () => {
+        throw new Error(`${context.requestPayload.tag} fails`);
+      });
+      return undefined;
+    },
+    expected: () => [],
+  },
+
+  /** Sleeps until it is cancelled. */
+  oversleeps: {
+    async run(context) {
+      await work(context, 'one');
+      await context.sleep('sleep', NEVER);
+      return undefined;
+    },
+    expected: () => [],
+  },
+};
+
+/** `name` may be anything. */
+export function programOf(name: string): Program | undefined {
+  return Object.hasOwn(PROGRAMS, name) ? PROGRAMS[name as ProgramName] : undefined;
+}
+
+/** All of them for the library to serve. `onFailure` is called by its failure function. */
+export function invokables(onFailure: (workflowRunId: string) => void): Invokables {
+  const failureFunction = ({ context }: { context: { workflowRunId: string } }) => onFailure(context.workflowRunId);
+  const all = {} as Invokables;
+  for (const name of Object.keys(PROGRAMS) as ProgramName[]) {
+    all[name] = createWorkflow<Payload, Lines>((context) => PROGRAMS[name].run(context, all), { failureFunction });
+  }
+  return all;
+}
+
+/** A step whose every execution has another result. */
+function work(context: Context, name: string): Promise<string> {
+  return context.run(name, async () => {
+    await sleep(WORK_MS);
+    return `${name} of ${context.requestPayload.tag}${newMark()}`;
+  });
+}
+
+/** Invokes a run with a tag of its own; answers how it ended, in a line. */
+async function invoke(context: Context, workflow: Invokables[ProgramName], name: string): Promise<string> {
+  const { tag, third } = context.requestPayload;
+  const ended = await context.invoke(name, { workflow, body: { tag: `${tag}/${name}`, third }, ...PERSISTENT });
+  if (ended.isCanceled) return 'cancelled';
+  return ended.isFailed ? 'failed' : returned(ended.body);
+}
+
+function returned(lines: Lines): string {
+  return `returned ${JSON.stringify(lines)}`;
+}
+
+function sequenceLines(tag: string): string[] {
+  return ['one', 'two', 'three'].map((name) => `${name} of ${tag}`);
+}

@@ -1,0 +1,103 @@
+/** What falls due for a run while the server is dead: nobody but the server itself can think of it afterwards. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { eventually } from '../../support/eventually.ts';
+import { Client } from '../client.ts';
+import { openDiary } from './diary.ts';
+import { Processes } from './processes.ts';
+import { eventOf, PERSISTENT, type ProgramName } from './programs.ts';
+import { readRunView } from './run-view.ts';
+
+const TAG = 'tag-1';
+/** Longer than what the programs here wait or sleep for. */
+const DEAD_MS = 1_500;
+
+class Ground {
+  readonly processes: Processes;
+  readonly client: Client;
+
+  constructor(processes: Processes) {
+    this.processes = processes;
+    this.client = new Client(processes.serverUrl);
+  }
+
+  async trigger(program: ProgramName): Promise<void> {
+    const headers = {
+      'Upstash-Workflow-RunId': 'wfr_1',
+      'Upstash-Retries': String(PERSISTENT.retries),
+      'Upstash-Retry-Delay': PERSISTENT.retryDelay,
+    };
+    const body = JSON.stringify({ tag: TAG, third: '' });
+    const path = `/v2/trigger/${this.processes.appUrl}/programs/${program}`;
+    expect(await this.client.call('POST', path, headers, body)).toMatchObject({ kind: 'ok' });
+  }
+
+  async waiters(): Promise<unknown[]> {
+    const reply = await this.client.call('GET', `/v2/waiters/${eventOf(TAG)}`);
+    return reply.kind === 'ok' ? (reply.json as unknown[]) : [];
+  }
+
+  /** Types of the steps that the journal of the active run has. */
+  async recorded(): Promise<string[]> {
+    const reply = await this.client.call('GET', '/v2/workflows/runs/wfr_1');
+    const entries = reply.kind === 'ok' ? (reply.json as { body: string }[]).slice(1) : [];
+    return entries.map(
+      ({ body }) => (JSON.parse(Buffer.from(body, 'base64').toString()) as { stepType: string }).stepType,
+    );
+  }
+
+  /** The lines that the run has returned. */
+  async returned(): Promise<string[]> {
+    const response = await eventually('the end of the run', async () => {
+      const { runs } = await readRunView(this.client);
+      return runs[0]?.states[1] === 'RUN_SUCCESS' && runs[0].response;
+    });
+    return JSON.parse(response) as string[];
+  }
+}
+
+const restarted = test.extend<{ ground: Ground }>({
+  // biome-ignore lint/correctness/noEmptyPattern: the form in which fixtures say what they need
+  ground: async ({}, use) => {
+    const folder = mkdtempSync(join(tmpdir(), 'waypost-restart-'));
+    const diaryPath = join(folder, 'diary.jsonl');
+    const diary = openDiary(diaryPath);
+    const processes = await Processes.prepare({ folder, flags: [], diary, diaryPath });
+    const ground = new Ground(processes);
+    try {
+      await processes.start();
+      await use(ground);
+    } finally {
+      await ground.client.close();
+      await processes.close();
+      diary.close();
+      rmSync(folder, { recursive: true, force: true });
+    }
+  },
+});
+
+restarted('ends a wait whose deadline has passed while the server was dead', async ({ ground }) => {
+  await ground.trigger('races');
+  await eventually('the wait', async () => (await ground.waiters()).length === 1);
+  await ground.processes.kill('server');
+  await sleep(DEAD_MS);
+  await ground.processes.start();
+  expect(await ground.returned()).toEqual(['expired', expect.stringMatching(/^after of tag-1#/)]);
+});
+
+restarted('wakes a run that should have woken while server and app were dead', async ({ ground }) => {
+  await ground.trigger('sleeps');
+  await eventually('the second sleep', async () => (await ground.recorded()).includes('SleepUntil'));
+  const before = await ground.recorded();
+  await ground.processes.kill('both');
+  await sleep(DEAD_MS);
+  await ground.processes.start();
+  expect(before).toEqual(['Run', 'SleepFor', 'Run', 'SleepUntil']);
+  expect(await ground.returned()).toEqual([
+    expect.stringMatching(/^before of tag-1#/),
+    expect.stringMatching(/^after of tag-1#/),
+  ]);
+});

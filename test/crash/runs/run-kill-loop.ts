@@ -1,0 +1,164 @@
+/**
+ * Kills the real server and the user's app, again and again at random moments, while runs of every kind are in
+ * progress. In the end each run must have come to the end of its program. By hand:
+ * `node test/crash/runs/run-kill-loop.ts --kills 100 --seed 7`.
+ */
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { parseConfig } from '../../../src/config/parse.ts';
+import { examineStore } from '../../../src/examine.ts';
+import { SeededRandom } from '../../../src/testing/seeded-random.ts';
+import { Client } from '../client.ts';
+import { databaseName, findingsOfDoctor, integrity } from '../database-file.ts';
+import { openDiary, readDiary } from './diary.ts';
+import { type JournalVerdict, judgeJournals } from './journal-checks.ts';
+import { Processes, type Victim } from './processes.ts';
+import { RunBook } from './run-book.ts';
+import { judgeRuns, type RunVerdict } from './run-checks.ts';
+import { RunLoad } from './run-load.ts';
+import { readRunView } from './run-view.ts';
+import { openThirdParty } from './third-party.ts';
+
+export interface RunKillLoopOptions {
+  /** How often something is killed under load before all are left in peace. */
+  kills: number;
+  seed: number;
+  /** More settings of the server, as flags. */
+  flags?: string[];
+}
+
+export interface RunKillLoopReport {
+  seed: number;
+  killed: { server: number; app: number };
+  runs: RunVerdict;
+  journals: JournalVerdict;
+  /** What was left after the last restart, in words. */
+  unsettled: string[];
+  /** What `waypost doctor` finds wrong, after each kill of the server and in the end. */
+  doctor: string[];
+  /** What `PRAGMA integrity_check` says of the file that all this left behind. */
+  integrity: string[];
+}
+
+// Shorter lives hit the start itself; longer ones teach nothing new.
+const LIFE_MS = { min: 40, max: 800 };
+/** In turns. */
+const VICTIMS: readonly Victim[] = ['server', 'app', 'server', 'both'];
+// The longest sleep and the longest wait are a second; the rest is for a busy machine.
+const SETTLE_LIMIT_MS = 60_000;
+
+export async function runRunKillLoop(options: RunKillLoopOptions): Promise<RunKillLoopReport> {
+  const { kills, seed, flags = [] } = options;
+  const folder = mkdtempSync(join(tmpdir(), 'waypost-run-crash-'));
+  const diaryPath = join(folder, 'diary.jsonl');
+  const diary = openDiary(diaryPath);
+  const processes = await Processes.prepare({ folder, flags, diary, diaryPath });
+  const { serverUrl, appUrl, dataDir } = processes;
+  mkdirSync(dataDir); // a server with its store in memory makes none
+  const third = await openThirdParty(diary);
+  // When something is killed depends on the seed alone, not on how fast the load is.
+  const random = new SeededRandom(seed);
+  const book = new RunBook();
+  const load = new RunLoad({ book, random: new SeededRandom(seed + 1), serverUrl, appUrl, thirdUrl: third.url });
+  const client = new Client(serverUrl);
+  try {
+    const doctor: string[] = [];
+    await processes.start();
+    for (let kill = 0; kill < kills; kill += 1) {
+      const victim = VICTIMS[kill % VICTIMS.length] ?? 'both';
+      await underLoad(load, client, async () => {
+        await sleep(random.int(LIFE_MS.min, LIFE_MS.max));
+        await processes.kill(victim);
+        // While only the app is dead, triggers go on, and deliveries find nobody there.
+        if (victim === 'app') await processes.start();
+      });
+      if (victim === 'app') continue;
+      for (const finding of await findingsOfDoctor(dataDir)) doctor.push(`after kill ${kill + 1}: ${finding}`);
+      await processes.start();
+    }
+    await underLoad(load, client, () => sleep(LIFE_MS.max));
+    // Nothing new from here on: what the last start finds must come to its end without anybody who wakes it.
+    await processes.kill('both');
+    await processes.start();
+    await load.calmDown(client);
+    const unsettled = await untilSettled(dataDir);
+    const view = await readRunView(client);
+    await processes.endServer();
+    doctor.push(...(await findingsOfDoctor(dataDir)));
+    const lines = readDiary(diaryPath);
+    const journals = judgeJournals(lines);
+    return {
+      seed,
+      killed: processes.killed,
+      runs: judgeRuns({ book, view, lines, journals }),
+      journals,
+      unsettled,
+      doctor,
+      integrity: integrity(dataDir),
+    };
+  } finally {
+    await client.close();
+    await processes.close();
+    await third.close();
+    diary.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Rejects when the load met an answer that the contract does not allow. */
+async function underLoad(load: RunLoad, client: Client, happens: () => Promise<void>): Promise<void> {
+  const stop = new AbortController();
+  const running = load.run(client, stop.signal);
+  // Both to their end, whatever becomes of the other: no process may be started behind a failure.
+  const outcomes = await Promise.allSettled([happens().finally(() => stop.abort()), running]);
+  for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
+}
+
+/** Waits until the database has no active run and no message; answers how many it has, if that takes too long. */
+async function untilSettled(dataDir: string): Promise<string[]> {
+  if (databaseName(dataDir) === undefined) return [];
+  const config = parseConfig({}, ['--data-dir', dataDir]);
+  const limit = performance.now() + SETTLE_LIMIT_MS;
+  for (;;) {
+    const { activeRuns, unfinished } = (await examineStore(config)).census;
+    if (activeRuns + unfinished === 0) return [];
+    if (performance.now() > limit) return [`${activeRuns} runs active, ${unfinished} messages unfinished`];
+    await sleep(250);
+  }
+}
+
+/** All that is wrong, in words; empty after a sound run. */
+export function findingsOf({ runs, journals, ...report }: RunKillLoopReport): string[] {
+  return Object.entries({
+    lost: runs.lost,
+    unexpected: runs.unexpected,
+    'not ended once': runs.notEndedOnce,
+    'ended wrongly': runs.endedWrongly,
+    'returned wrongly': runs.returnedWrongly,
+    'failures not told': runs.failuresNotTold,
+    'changed after it was delivered': journals.changed,
+    'recorded twice': journals.recordedTwice,
+    misdirected: journals.misdirected,
+    repeated: journals.unexplained,
+    unsettled: report.unsettled,
+    doctor: report.doctor,
+    integrity: report.integrity.filter((line) => line !== 'ok'),
+  }).flatMap(([kind, offenders]) => offenders.map((offender) => `${kind}: ${offender}`));
+}
+
+if (import.meta.main) {
+  const { values } = parseArgs({
+    options: { kills: { type: 'string', default: '20' }, seed: { type: 'string', default: String(process.pid) } },
+  });
+  const report = await runRunKillLoop({ kills: Number(values.kills), seed: Number(values.seed) });
+  const findings = findingsOf(report);
+  const { seed, killed, runs, journals } = report;
+  const { acked, succeeded, failed, cancelled, invoked, woken } = runs;
+  const { deliveries, repeatedAfterCrash } = journals;
+  const counts = { acked, succeeded, failed, cancelled, invoked, woken, deliveries, repeatedAfterCrash };
+  process.stdout.write(`${JSON.stringify({ seed, killed, ...counts, findings }, null, 2)}\n`);
+  if (findings.length > 0) process.exitCode = 1;
+}

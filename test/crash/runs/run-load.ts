@@ -1,0 +1,243 @@
+/**
+ * What users do to workflows while server and app are killed: trigger them, one by one, in batches and over the plain
+ * interface, notify those that wait, and cancel some. What is left to do after a kill is done in the next life.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Client as WorkflowClient } from '@upstash/workflow';
+import { DEVELOPMENT_TOKEN } from '../../../bench/waypost-process.ts';
+import type { SeededRandom } from '../../../src/testing/seeded-random.ts';
+import type { Client, Reply } from '../client.ts';
+import { newTag } from '../publishing.ts';
+import { eventOf, newMark, type Payload, PERSISTENT, type ProgramName } from './programs.ts';
+import type { RunBook, TriggeredRun } from './run-book.ts';
+
+export interface RunLoadOptions {
+  book: RunBook;
+  random: SeededRandom;
+  /** Where the server always is. */
+  serverUrl: string;
+  appUrl: string;
+  thirdUrl: string;
+}
+
+/** Of a hundred triggers. */
+const WEIGHTS = {
+  sequence: 24,
+  sleeps: 8,
+  calls: 10,
+  parallel: 10,
+  waits: 10,
+  races: 7,
+  notifies: 5,
+  hooks: 5,
+  invokes: 8,
+  refuses: 4,
+  exhausts: 3,
+  oversleeps: 6,
+} satisfies Partial<Record<ProgramName, number>>;
+
+const WORKERS = 3;
+const CANCEL_ANY = 0.04;
+const CANCEL_SLEEPER = 0.4;
+/** Fails soon; everybody else outlives a few kills of the app. */
+const EXHAUSTED = { retries: 2, retryDelay: '20' };
+const FEW_AT_A_TIME = { flowControl: { key: 'runs', parallelism: 3 } };
+/** Of a wait that ends by itself after a second. */
+const RACE_MS = { min: 700, max: 1_300 };
+/** Of a sleep of 300 ms that begins a little after the trigger. */
+const NAP_MS = { min: 250, max: 500 };
+
+/** Something to be done to a run, again until it is certain what came of it. */
+interface Errand {
+  run: TriggeredRun;
+  kind: 'notify' | 'notify whoever waits' | 'cancel';
+  afterMs: number;
+}
+
+export class RunLoad {
+  readonly #options: RunLoadOptions;
+  readonly #workflows: WorkflowClient;
+  #errands: Errand[] = [];
+
+  constructor(options: RunLoadOptions) {
+    this.#options = options;
+    this.#workflows = new WorkflowClient({ baseUrl: options.serverUrl, token: DEVELOPMENT_TOKEN, retry: false });
+  }
+
+  /** Runs until `signal` aborts, then until the last operation under way has its answer or has lost its connection. */
+  async run(client: Client, signal: AbortSignal): Promise<void> {
+    const { random } = this.#options;
+    const trigger = async () => {
+      while (!signal.aborted) {
+        await this.#someTrigger(client);
+        await sleep(random.int(20, 80));
+      }
+    };
+    const runErrands = async () => {
+      while (!signal.aborted) {
+        await this.#runErrands(client);
+        await sleep(10);
+      }
+    };
+    await Promise.all([...Array.from({ length: WORKERS }, trigger), runErrands()]);
+  }
+
+  /** Does what is still to be done, so that everything can come to its end. */
+  async calmDown(client: Client): Promise<void> {
+    while (this.#errands.length > 0) {
+      await this.#runErrands(client);
+      await sleep(10);
+    }
+  }
+
+  async #someTrigger(client: Client): Promise<void> {
+    const { random } = this.#options;
+    const program = random.weighted(WEIGHTS);
+    if (program !== 'sequence') return this.#trigger([this.#attempt(program)]);
+    switch (random.weighted({ one: 5, limited: 4, batch: 3, plain: 4, later: 2 })) {
+      case 'one':
+        return this.#trigger([this.#attempt(program)]);
+      case 'limited':
+        return this.#trigger([this.#attempt(program)], FEW_AT_A_TIME);
+      case 'batch':
+        return this.#trigger(Array.from({ length: random.int(2, 4) }, () => this.#attempt(program)));
+      case 'plain':
+        return this.#triggerPlainly(client, this.#attempt(program));
+      case 'later':
+        return this.#trigger([this.#attempt(program)], { delay: '1s' });
+    }
+  }
+
+  #attempt(program: ProgramName): TriggeredRun {
+    const tag = newTag();
+    return this.#options.book.attempted(`wfr_${tag}`, tag, program);
+  }
+
+  /** With the client library, which puts `wfr_` before the ids it is given. */
+  async #trigger(runs: readonly TriggeredRun[], more: object = {}): Promise<void> {
+    const { thirdUrl } = this.#options;
+    const terms = ({ program }: TriggeredRun) =>
+      program === 'exhausts' ? { ...EXHAUSTED, failureUrl: `${thirdUrl}/told` } : PERSISTENT;
+    const requests = runs.map((run) => ({
+      url: this.#urlOf(run),
+      body: this.#payloadOf(run),
+      workflowRunId: run.tag,
+      ...terms(run),
+      ...more,
+    }));
+    try {
+      await this.#workflows.trigger(requests);
+      for (const run of runs) run.trigger = 'acked';
+    } catch (error) {
+      const status = statusOf(error);
+      if (status !== undefined) throw new Error(`a trigger was answered ${status}`, { cause: error });
+    }
+    for (const run of runs) this.#plan(run);
+  }
+
+  /** As those do who do not know the library: it is asked by the server what it can do. */
+  async #triggerPlainly(client: Client, run: TriggeredRun): Promise<void> {
+    const headers = {
+      'content-type': 'application/json',
+      'Upstash-Workflow-RunId': run.runId,
+      'Upstash-Retries': String(PERSISTENT.retries),
+      'Upstash-Retry-Delay': PERSISTENT.retryDelay,
+    };
+    const body = JSON.stringify(this.#payloadOf(run));
+    const reply = await client.call('POST', `/v2/trigger/${this.#urlOf(run)}`, headers, body);
+    if (reply.kind === 'refused') throw refusal('a plain trigger', reply);
+    if (reply.kind === 'ok') run.trigger = 'acked';
+    this.#plan(run);
+  }
+
+  /** What is to be done to a run once it may be there. */
+  #plan(run: TriggeredRun): void {
+    const { random } = this.#options;
+    const soon = () => performance.now() + random.int(0, 300);
+    if (run.program === 'waits') this.#errands.push({ run, kind: 'notify', afterMs: soon() });
+    if (run.program === 'races' && random.chance(0.7)) {
+      const afterMs = performance.now() + random.int(RACE_MS.min, RACE_MS.max);
+      this.#errands.push({ run, kind: 'notify whoever waits', afterMs });
+    }
+    if (run.program === 'sleeps' && random.chance(CANCEL_SLEEPER)) {
+      this.#errands.push({ run, kind: 'cancel', afterMs: performance.now() + random.int(NAP_MS.min, NAP_MS.max) });
+    } else if (run.program === 'oversleeps' || random.chance(CANCEL_ANY)) {
+      this.#errands.push({ run, kind: 'cancel', afterMs: soon() });
+    }
+  }
+
+  async #runErrands(client: Client): Promise<void> {
+    const due = this.#errands.filter(({ afterMs }) => afterMs <= performance.now());
+    this.#errands = this.#errands.filter((errand) => !due.includes(errand));
+    const open = await Promise.all(due.map(async (errand) => ((await this.#do(errand, client)) ? [] : [errand])));
+    this.#errands.push(...open.flat());
+  }
+
+  /** False when nobody knows what came of it. */
+  #do({ run, kind }: Errand, client: Client): Promise<boolean> {
+    switch (kind) {
+      case 'notify':
+        return this.#notifyRun(run, client);
+      case 'notify whoever waits':
+        return this.#notifyWaiters(run, client);
+      case 'cancel':
+        return this.#cancel(run, client);
+    }
+  }
+
+  async #notifyRun(run: TriggeredRun, client: Client): Promise<boolean> {
+    const news = this.#newsFor(run);
+    const reply = await client.call('POST', `/v2/notify/${run.runId}/${eventOf(run.tag)}`, {}, news);
+    if (reply.kind === 'unknown') return false;
+    if (reply.kind === 'ok') run.news.set(news, 'acked');
+    else run.news.delete(news);
+    // 404: never there, or over. What becomes of a run that waits nevertheless shows in the end.
+    if (reply.kind === 'refused' && reply.status !== 404) throw refusal('a notification', reply);
+    return true;
+  }
+
+  async #notifyWaiters(run: TriggeredRun, client: Client): Promise<boolean> {
+    const news = this.#newsFor(run);
+    const reply = await client.call('POST', `/v2/notify/${eventOf(run.tag)}`, {}, news);
+    if (reply.kind === 'refused') throw refusal('a notification', reply);
+    if (reply.kind === 'unknown') return true; // the wait ends by itself
+    run.news.set(news, 'acked');
+    if ((reply.json as unknown[]).length > 0) run.wokenBy = news;
+    return true;
+  }
+
+  async #cancel(run: TriggeredRun, client: Client): Promise<boolean> {
+    const isFirst = run.cancel === undefined;
+    run.cancel = 'unknown';
+    const reply = await client.call('DELETE', `/v2/workflows/runs/${run.runId}`);
+    if (reply.kind === 'unknown') return false;
+    if (reply.kind === 'ok') run.cancel = 'acked';
+    else if (reply.status !== 404) throw refusal('a cancel', reply);
+    // Over before, and nobody else has cancelled it.
+    else if (isFirst) run.cancel = undefined;
+    return true;
+  }
+
+  #newsFor(run: TriggeredRun): string {
+    const news = `news for ${run.tag}${newMark()}`;
+    run.news.set(news, 'unknown');
+    return news;
+  }
+
+  #urlOf({ program }: TriggeredRun): string {
+    return `${this.#options.appUrl}/programs/${program}`;
+  }
+
+  #payloadOf({ tag }: TriggeredRun): Payload {
+    return { tag, third: this.#options.thirdUrl };
+  }
+}
+
+/** Of an answer; undefined when there was none. */
+function statusOf(error: unknown): number | undefined {
+  return error instanceof Error && 'status' in error && typeof error.status === 'number' ? error.status : undefined;
+}
+
+function refusal(what: string, reply: Reply): Error {
+  return new Error(`${what} was answered ${JSON.stringify(reply)}`);
+}

@@ -1,0 +1,100 @@
+/** Asks a quiet server what it says about every run: the flat log and the DLQ of runs, page by page. */
+import type { Client } from '../client.ts';
+
+export interface LoggedRun {
+  runId: string;
+  createdAt: number;
+  program: string;
+  /** Those of its states that begin or end a run, in their order. */
+  states: string[];
+  /** What it returned. */
+  response: string | undefined;
+  /** The id of the run that invoked it. */
+  invoker: string | undefined;
+  /** The states that begin or end a message, by its id. */
+  messages: Map<string, string[]>;
+}
+
+export interface DeadRun {
+  runId: string;
+  failureCallback: string | undefined;
+}
+
+export interface RunView {
+  runs: LoggedRun[];
+  dead: DeadRun[];
+}
+
+const RUN_STATES = new Set(['RUN_STARTED', 'RUN_SUCCESS', 'RUN_FAILED', 'RUN_CANCELED']);
+const MESSAGE_STATES = new Set(['CREATED', 'DELIVERED', 'FAILED', 'CANCELED']);
+
+export async function readRunView(client: Client): Promise<RunView> {
+  const events = await all<Event>(client, '/v2/workflows/messageLogs?count=1000', 'events');
+  const runs = new Map<string, LoggedRun>();
+  for (const event of events.reverse()) {
+    const key = `${event.workflowRunId}@${event.workflowCreatedAt}`;
+    let run = runs.get(key);
+    if (run === undefined) {
+      run = newRun(event);
+      runs.set(key, run);
+    }
+    if (event.stepInfo === undefined) {
+      if (RUN_STATES.has(event.state)) run.states.push(event.state);
+      run.response ??= event.workflowRunResponse;
+      run.invoker ??= event.invokerWorkflowRunId;
+    } else if (MESSAGE_STATES.has(event.state)) {
+      const { messageId } = event.stepInfo;
+      run.messages.set(messageId, [...(run.messages.get(messageId) ?? []), event.state]);
+    }
+  }
+  const entries = await all<DeadEntry>(client, '/v2/workflows/dlq?count=100', 'messages');
+  return {
+    runs: [...runs.values()],
+    dead: entries.map(({ workflowRunId, failureCallbackInfo }) => ({
+      runId: workflowRunId,
+      failureCallback: failureCallbackInfo?.state,
+    })),
+  };
+}
+
+function newRun({ workflowRunId, workflowCreatedAt, workflowUrl }: Event): LoggedRun {
+  return {
+    runId: workflowRunId,
+    createdAt: workflowCreatedAt,
+    program: workflowUrl.slice(workflowUrl.lastIndexOf('/') + 1),
+    states: [],
+    response: undefined,
+    invoker: undefined,
+    messages: new Map(),
+  };
+}
+
+async function all<T>(client: Client, path: string, member: string): Promise<T[]> {
+  const items: T[] = [];
+  let cursor: string | undefined;
+  do {
+    const more: string = cursor === undefined ? '' : `&cursor=${encodeURIComponent(cursor)}`;
+    const reply = await client.call('GET', `${path}${more}`);
+    if (reply.kind !== 'ok') throw new Error(`GET ${path}: ${JSON.stringify(reply)}`);
+    const page = reply.json as Record<string, T[]> & { cursor?: string };
+    items.push(...(page[member] ?? []));
+    cursor = page.cursor;
+  } while (cursor !== undefined);
+  return items;
+}
+
+/** Of an event of the flat view (workflow.md 18.2), what is of interest here. */
+interface Event {
+  state: string;
+  workflowRunId: string;
+  workflowCreatedAt: number;
+  workflowUrl: string;
+  workflowRunResponse?: string;
+  invokerWorkflowRunId?: string;
+  stepInfo?: { messageId: string };
+}
+
+interface DeadEntry {
+  workflowRunId: string;
+  failureCallbackInfo?: { state: string };
+}

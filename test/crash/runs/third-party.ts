@@ -1,0 +1,51 @@
+/** Endpoints that workflows call, in this process: they are never killed. */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import type { Diary } from './diary.ts';
+
+export interface ThirdParty {
+  url: string;
+  close(): Promise<void>;
+}
+
+const FAILURES_OF_FLAKY = 2;
+
+/** `/ok`, `/flaky` and `/broken` are called; `/told` is told of failures, and says so in the diary. */
+export async function openThirdParty(diary: Diary): Promise<ThirdParty> {
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    let heard: string;
+    try {
+      heard = await text(request);
+    } catch {
+      return; // the sender was killed while it wrote
+    }
+    const name = request.url?.slice(1) ?? '';
+    if (name === 'told') diary.write({ kind: 'told of failure', runId: (JSON.parse(heard) as Failure).workflowRunId });
+    const status = statusOf(name, Number(request.headers['upstash-retried']));
+    response.writeHead(status, { 'content-type': 'text/plain' }).end(`${name} hears "${heard}"`);
+  }
+
+  const server = createServer((request, response) => void answer(request, response));
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+function statusOf(name: string, retried: number): number {
+  if (name === 'broken') return 500;
+  return name === 'flaky' && retried < FAILURES_OF_FLAKY ? 500 : 200;
+}
+
+/** Of what tells of a failure (workflow.md 13.2), what is of interest here. */
+interface Failure {
+  workflowRunId: string;
+}

@@ -1,0 +1,241 @@
+/** Bugs that engines for workflows have had, put between the engine and its store (see planted-bugs.ts). */
+import type { EntryKind, NewMessage, RunEnding, Settlement } from '../../src/engine/model.ts';
+import type { Accepted, Saved, Store } from '../../src/engine/stores.ts';
+import { altered, type PlantedBug } from './planted-bugs.ts';
+import { PROJECT, type Sabotage } from './world.ts';
+
+export const WORKFLOW_BUGS: Record<string, PlantedBug> = {
+  'a step that is published twice is recorded twice': { promise: 'P8', sabotage: () => withoutSlots('step') },
+  'a group that is planned twice is planned again': { promise: 'P8', sabotage: () => withoutSlots('plan') },
+  'a run that is invoked twice by one step runs twice': { promise: 'P8', sabotage: withoutSlotsOfInvocations },
+  'each message of a batch is delivered with all of it': { promise: 'P8', sabotage: () => altered(upToTheLast) },
+  'a journal is read without its latest entry': { promise: 'P8', sabotage: () => altered(withoutLatestEntry) },
+  'what is left to be fetched cannot be': { promise: 'P8', sabotage: () => altered(withoutFetching) },
+  'the end of a run is acknowledged before its commit': { promise: 'P1', sabotage: () => altered(endingTooEarly) },
+  'a message fails, and its run does not': { promise: 'P14', sabotage: () => altered(withoutEnding) },
+  'the answer to a call is forgotten': { promise: 'P14', sabotage: () => forgetting(isAnswerToCall) },
+  'a parent is not told that its child has ended': { promise: 'P14', sabotage: () => forgetting(isResultOfChild) },
+  'a run ends as it was known before another invoked it': { promise: 'P14', sabotage: () => altered(endingAsKnown) },
+  'nobody is told that a run has failed': { promise: 'P3', sabotage: () => forgetting(isFailureCall) },
+  'deadlines of waits are forgotten': { promise: 'P14', sabotage: () => altered(withoutDeadlines) },
+  'a wait times out before its time': { promise: 'P17', sabotage: () => altered(timingOutEarly) },
+  'a notification wakes one of those who wait': { promise: 'P17', sabotage: () => altered(wakingOne) },
+  'a notification that is saved is lost': { promise: 'P17', sabotage: () => altered(losingMail) },
+  'the latest of what was saved is taken first': { promise: 'P17', sabotage: () => altered(latestMailFirst) },
+  'what the trigger fixed is not with later messages': { promise: 'P17', sabotage: () => altered(withoutUserHeaders) },
+  'a run that is resumed begins anew': { promise: 'P8', sabotage: () => altered(resumingFromScratch) },
+  'runs are kept for ever': { promise: 'P13', sabotage: () => altered(withoutRetentionOfRuns) },
+};
+
+/** Whatever comes again gets a slot of its own. */
+function withoutSlots(kind: EntryKind): Sabotage {
+  const isTaken = seenBefore();
+  return altered((store) => ({
+    accept: (messages, nowMs) =>
+      store.accept(
+        messages.map((news): NewMessage => {
+          const { entry, message } = news;
+          if (entry?.kind !== kind || !isTaken(`${entry.runKey} ${entry.slot}`)) return news;
+          return { ...news, entry: { ...entry, slot: `${entry.slot}-${message.key}` } };
+        }),
+        nowMs,
+      ),
+  }));
+}
+
+function withoutSlotsOfInvocations(): Sabotage {
+  const isTaken = seenBefore();
+  return altered((store) => ({
+    accept: (messages, nowMs) =>
+      store.accept(
+        messages.map((news): NewMessage => {
+          const { run } = news;
+          const { message, entry } = run?.invoker ?? {};
+          if (!run || !message || !entry || !isTaken(`${entry.runKey} ${entry.slot}`)) return news;
+          const invoker = { message, entry: { ...entry, slot: `${entry.slot}-${message.key}` } };
+          return { ...news, run: { ...run, invoker } };
+        }),
+        nowMs,
+      ),
+  }));
+}
+
+function seenBefore(): (name: string) => boolean {
+  const seen = new Set<string>();
+  return (name) => {
+    const isKnown = seen.has(name);
+    seen.add(name);
+    return isKnown;
+  };
+}
+
+function upToTheLast(store: Store): Partial<Store> {
+  return {
+    accept: async (messages, nowMs) => {
+      const accepted = await store.accept(messages, nowMs);
+      const last = accepted.reduce((latest, each) => Math.max(latest, positionOf(each)), 0);
+      return accepted.map((each) =>
+        each.kind === 'accepted' && each.journal ? { ...each, journal: { ...each.journal, position: last } } : each,
+      );
+    },
+  };
+}
+
+function positionOf(accepted: Accepted): number {
+  return accepted.kind === 'accepted' ? (accepted.journal?.position ?? 0) : 0;
+}
+
+function withoutLatestEntry(store: Store): Partial<Store> {
+  return {
+    readJournal: async (runKey, range) => {
+      const entries = await store.readJournal(runKey, range);
+      return entries.length > 1 ? entries.slice(0, -1) : entries;
+    },
+  };
+}
+
+function withoutFetching(store: Store): Partial<Store> {
+  return { readJournal: async (runKey, range) => (range === undefined ? [] : store.readJournal(runKey, range)) };
+}
+
+function endingTooEarly(store: Store): Partial<Store> {
+  return {
+    endRuns: async (endings, nowMs) => {
+      store.endRuns(endings, nowMs).catch(() => {}); // whoever was told yes will not hear of the refusal
+      return endings.map(({ follows }) => ({ kind: 'ended', follows: follows.map(asProposed) }));
+    },
+  };
+}
+
+function asProposed({ standing }: NewMessage): Saved {
+  return { standing: standing.kind };
+}
+
+function withoutEnding(store: Store): Partial<Store> {
+  return {
+    settle: (settlement, nowMs, succession) => {
+      const { ending: _, ...change } = settlement.change;
+      return store.settle({ ...settlement, change }, nowMs, succession);
+    },
+  };
+}
+
+/** The worker is told that they were saved, and makes their attempts in vain. */
+function forgetting(isForgotten: (news: NewMessage) => boolean): Sabotage {
+  const dropped: Saved = { standing: 'dropped' };
+  return altered((store) => ({
+    settle: async (settlement, nowMs, succession) => {
+      const { follows = [] } = settlement.change;
+      const kept = follows.filter((news) => !isForgotten(news));
+      if (kept.length === follows.length) return await store.settle(settlement, nowMs, succession);
+      const answer = await store.settle(withFollows(settlement, kept), nowMs, succession);
+      if (answer.kind !== 'saved') return answer;
+      const saved = [...(answer.follows ?? [])];
+      return { ...answer, follows: follows.map((news) => (isForgotten(news) ? dropped : (saved.shift() ?? dropped))) };
+    },
+    endRuns: async (endings, nowMs) => {
+      const kept = endings.map((end) => ({ ...end, follows: end.follows.filter((news) => !isForgotten(news)) }));
+      const answers = await store.endRuns(kept, nowMs);
+      return answers.map((answer, index) => {
+        if (answer.kind !== 'ended') return answer;
+        const saved = [...answer.follows];
+        const follows = endings[index]?.follows ?? [];
+        return {
+          ...answer,
+          follows: follows.map((news) => (isForgotten(news) ? dropped : (saved.shift() ?? dropped))),
+        };
+      });
+    },
+  }));
+}
+
+function withFollows(settlement: Settlement, follows: NewMessage[]): Settlement {
+  return { ...settlement, change: { ...settlement.change, follows } };
+}
+
+function isAnswerToCall({ message }: NewMessage): boolean {
+  return message.settings.run?.callType === 'fromCallback';
+}
+
+/** Such a message follows from the end of another run, and names the step that invoked it. */
+function isResultOfChild({ message, entry }: NewMessage): boolean {
+  return entry?.kind === 'step' && message.settings.run?.callType === 'step';
+}
+
+function isFailureCall({ message }: NewMessage): boolean {
+  return message.settings.run?.callType === 'failureCall';
+}
+
+/** What was read of the run before may be out of date: the store is told that it is not. */
+function endingAsKnown(store: Store): Partial<Store> {
+  const upToDate = async (ending: RunEnding): Promise<RunEnding> => {
+    const run = await store.findRun(PROJECT, ending.runKey);
+    return { ...ending, runVersion: run?.version ?? ending.runVersion };
+  };
+  return {
+    endRuns: async (endings, nowMs) => {
+      const known = endings.map(async ({ ending, follows }) => ({ ending: await upToDate(ending), follows }));
+      return await store.endRuns(await Promise.all(known), nowMs);
+    },
+  };
+}
+
+function withoutDeadlines(): Partial<Store> {
+  return { dueWaiters: async () => ({ due: [], nextAtMs: undefined }) };
+}
+
+function timingOutEarly(store: Store): Partial<Store> {
+  return {
+    dueWaiters: async ({ nowMs, limit }) => {
+      const answer = await store.dueWaiters({ nowMs: nowMs + 10_000, limit });
+      return { ...answer, nextAtMs: answer.nextAtMs && answer.nextAtMs - 10_000 };
+    },
+  };
+}
+
+function wakingOne(store: Store): Partial<Store> {
+  return {
+    listWaiters: async (projectId, eventId, page) => {
+      const isFirst = page.afterKey === undefined || page.afterKey < 0;
+      return isFirst ? (await store.listWaiters(projectId, eventId, page)).slice(0, 1) : [];
+    },
+  };
+}
+
+function losingMail(store: Store): Partial<Store> {
+  return {
+    saveMail: async (projectId, runKey, eventId, mail, limits) => {
+      const saved = await store.saveMail(projectId, runKey, eventId, mail, { mails: 0, bytes: 0 });
+      return saved === 'tooMuch' && limits.mails > 0 ? 'saved' : saved;
+    },
+  };
+}
+
+function latestMailFirst(store: Store): Partial<Store> {
+  return {
+    saveMail: (projectId, runKey, eventId, mail, limits) =>
+      store.saveMail(projectId, runKey, eventId, { ...mail, key: Number.MAX_SAFE_INTEGER - mail.key }, limits),
+  };
+}
+
+function withoutUserHeaders(store: Store): Partial<Store> {
+  return {
+    accept: (messages, nowMs) =>
+      store.accept(
+        messages.map((news): NewMessage => {
+          if (!news.entry || news.run) return news;
+          const { 'X-User': _, ...header } = news.message.header;
+          return { ...news, message: { ...news.message, header } };
+        }),
+        nowMs,
+      ),
+  };
+}
+
+function resumingFromScratch(store: Store): Partial<Store> {
+  return { outlineJournal: async (runKey) => (await store.outlineJournal(runKey)).slice(0, 1) };
+}
+
+function withoutRetentionOfRuns(store: Store): Partial<Store> {
+  return { dropExpired: (limits) => store.dropExpired({ ...limits, logsBeforeMs: 0 }) };
+}

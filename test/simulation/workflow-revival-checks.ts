@@ -1,0 +1,48 @@
+/** Are runs that have failed in the DLQ until they are revived, and do those that are resumed go on where they were? */
+
+import type { WorkflowEvidence } from './workflow-checks.ts';
+import { textOf } from './workflow-library.ts';
+import type { Revival } from './workflow-notes.ts';
+import { ownEntries, type RunStory } from './workflow-stories.ts';
+
+export async function checkRevivals({ world, notes, stories }: WorkflowEvidence): Promise<void> {
+  const dead = await world.look<{ run_key: number }>('select run_key from dead where run_key is not null');
+  const deadRuns = new Set(dead.map((row) => row.run_key));
+  for (const story of stories) {
+    const revivals = notes.revivals.filter((revival) => revival.request.sent > 0 && isOf(revival, story));
+    const done = revivals.filter(({ started }) => started);
+    if (done.length > 1) world.violate('P2', `run ${story.id} was revived ${done.length} times`);
+    const isDead = deadRuns.has(story.key);
+    if (isDead && done.length > 0) world.violate('P3', `run ${story.id} was revived, and is in the DLQ`);
+    if (!isDead && story.state === 'RUN_FAILED' && revivals.length === 0) {
+      world.violate('P3', `run ${story.id} has failed, and is not in the DLQ`);
+    }
+    for (const { how, started } of done) {
+      const successor = stories.find(({ id, createdAtMs }) => {
+        return id === started?.runId && createdAtMs === started.createdAtMs;
+      });
+      if (!successor)
+        world.violate('P1', `run ${story.id} was revived as ${started?.runId}, which is not in the store`);
+      else if (how === 'resumeRun') compareJournals({ world }, story, successor);
+    }
+  }
+}
+
+/** The DLQ knows a run by the message that failed for good. */
+function isOf({ dlqId }: Revival, story: RunStory): boolean {
+  const key = Number(dlqId.split('-')[1]);
+  return ownEntries(story).some(({ message }) => message.key === key);
+}
+
+/** P8: what the failed run had recorded is not done again. */
+function compareJournals({ world }: Pick<WorkflowEvidence, 'world'>, failed: RunStory, resumed: RunStory): void {
+  for (const { kind, slot, message } of failed.entries) {
+    // Of an invocation that was under way there are two ends: the one that the failed run still hears of, and a new one.
+    const isOfInvocation = failed.entryBySlot.has(`i${slot.slice(1)}`);
+    if (kind !== 'step' || isOfInvocation) continue;
+    const same = resumed.entryBySlot.get(slot);
+    if (!same || textOf(same.message.body) !== textOf(message.body)) {
+      world.violate('P8', `run ${resumed.id} has other steps than ${failed.id}, which it resumes`, message.id);
+    }
+  }
+}

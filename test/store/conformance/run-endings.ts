@@ -1,0 +1,295 @@
+import { describe, expect, it } from 'vitest';
+import type { Change, Message, NewMessage, RunEnding, Settlement } from '../../../src/engine/model.ts';
+import {
+  activeRun,
+  append,
+  appended,
+  begin,
+  beginning,
+  ending,
+  invoked,
+  journalOf,
+  runLogOf,
+  waiter,
+} from './run-world.ts';
+import { buried, bytes, delivered, eachWorld, type OpenStore, PROJECT, retrying, settlement, T0 } from './world.ts';
+
+/** The end of a run: once, with everything that is left of it and with what follows, in one transaction (P3). */
+export function runEndingsConformance(open: OpenStore): void {
+  const world = eachWorld(open);
+  const end = async (first: Message, options: Partial<RunEnding> = {}, follows: NewMessage[] = []) => {
+    const [answer] = await world().store.endRuns([{ ending: ending(first, options), follows }], T0);
+    return answer;
+  };
+
+  /** A run whose first message is in flight. */
+  async function beginClaimed(id = 'r'): Promise<{ first: Message; claimToken: number }> {
+    const claimToken = world().number();
+    return { first: await begin(world(), { id, standing: { kind: 'claimed', claimToken } }), claimToken };
+  }
+
+  const cancelled: Change = { next: { kind: 'finished' }, events: [{ atMs: T0, state: 'CANCELED' }] };
+
+  it('makes a run one that has ended, with what it returned', async () => {
+    const first = await begin(world());
+    expect(await end(first, { response: bytes('"done"'), atMs: T0 + 7 })).toEqual({ kind: 'ended', follows: [] });
+    expect(await world().store.findActiveRun(PROJECT, 'r')).toBeUndefined();
+    expect(await world().store.findRun(PROJECT, first.key)).toMatchObject({ state: 'RUN_SUCCESS' });
+    const page = { count: 10, order: 'latestFirst' } as const;
+    const [event] = (await world().store.listRunEvents(PROJECT, { state: ['RUN_SUCCESS'] }, page)).items;
+    expect(event).toMatchObject({ atMs: T0 + 7, run: { id: 'r', response: bytes('"done"') } });
+  });
+
+  it('happens once, and not to what never was', async () => {
+    const first = await begin(world());
+    const answers = await Promise.all([end(first), end(first, { state: 'RUN_CANCELED' })]);
+    expect(answers).toEqual([{ kind: 'ended', follows: [] }, { kind: 'over' }]);
+    expect(await end(first)).toEqual({ kind: 'over' });
+    expect(await end({ ...first, key: world().number() })).toEqual({ kind: 'over' });
+    expect((await runLogOf(world())).filter((event) => event.startsWith('RUN_'))).toEqual([
+      'RUN_STARTED',
+      'RUN_SUCCESS',
+    ]);
+  });
+
+  it('changes nothing when the run is of another version', async () => {
+    const first = await begin(world());
+    const follow = world().message();
+    expect(await end(first, { runVersion: 2 }, [follow])).toEqual({ kind: 'changed' });
+    expect(await activeRun(world())).toMatchObject({ key: first.key });
+    expect(await world().find(follow.message)).toBeUndefined();
+  });
+
+  it('is not made by one who does not know yet that somebody waits for it', async () => {
+    const child = await begin(world(), { id: 'child' });
+    const parent = await begin(world(), { id: 'parent' });
+    await world().store.accept([invoked(world(), parent, { id: 'child' })], T0);
+    expect(await end(child)).toEqual({ kind: 'changed' });
+    expect(await end(child, { runVersion: 2 })).toEqual({ kind: 'ended', follows: [] });
+  });
+
+  it('answers for each run of a command, in order', async () => {
+    const [one, other] = [await begin(world()), await begin(world(), { id: 'other' })];
+    const follows = [[world().message()], [], [world().message(), world().message()]];
+    const endings = [ending(one), ending(one), ending(other)].map((each, index) => ({
+      ending: each,
+      follows: follows[index] ?? [],
+    }));
+    const waiting = { standing: 'waiting' };
+    expect(await world().store.endRuns(endings, T0)).toEqual([
+      { kind: 'ended', follows: [waiting] },
+      { kind: 'over' },
+      { kind: 'ended', follows: [waiting, waiting] },
+    ]);
+  });
+
+  it('brings the parent the result, if the parent still runs', async () => {
+    const [parent, over] = [await begin(world(), { id: 'parent' }), await begin(world(), { id: 'over' })];
+    const child = await begin(world(), { id: 'child' });
+    await end(over);
+    const follows = [appended(world(), parent, { body: bytes('result') }), appended(world(), over)];
+    const saved = { standing: 'waiting', journal: { position: 1, bytes: 30 } };
+    expect(await end(child, {}, follows)).toEqual({ kind: 'ended', follows: [saved, { standing: 'dropped' }] });
+    expect(await journalOf(world(), parent)).toEqual(['0 step', '1 step result']);
+  });
+
+  it('drops what was to be appended to a run that ends with it', async () => {
+    const [parent, child] = [await begin(world(), { id: 'parent' }), await begin(world(), { id: 'child' })];
+    const result = appended(world(), parent);
+    const endings = [
+      { ending: ending(child), follows: [result] },
+      { ending: ending(parent), follows: [] },
+    ];
+    expect(await world().store.endRuns(endings, T0)).toMatchObject([{ follows: [{ standing: 'dropped' }] }, {}]);
+  });
+
+  describe('what is left of the run', () => {
+    it('is cancelled when somebody cancels it: what waits at once, and this is logged after the end', async () => {
+      const first = await begin(world());
+      expect(await end(first, { state: 'RUN_CANCELED' })).toMatchObject({ kind: 'ended' });
+      expect((await world().claim()).claimed).toEqual([]);
+      expect(await runLogOf(world())).toEqual([
+        'RUN_STARTED',
+        `CREATED ${first.key}`,
+        'RUN_CANCELED',
+        `CANCEL_REQUESTED ${first.key}`,
+        `CANCELED ${first.key}`,
+      ]);
+    });
+
+    it.each(['RUN_SUCCESS', 'RUN_FAILED'] as const)(
+      'is cancelled with %s, though nobody asked for it',
+      async (state) => {
+        const { first, claimToken } = await beginClaimed();
+        const step = appended(world(), first, { notBeforeMs: T0 + 60_000 });
+        await world().store.accept([step], T0);
+        await end(first, { state });
+        expect((await world().claim({}, T0 + 60_000)).claimed).toEqual([]);
+        const change: Settlement = {
+          ...settlement(first, claimToken, retrying(T0, T0 + 1_000, 1)),
+          changeIfCancelRequested: cancelled,
+        };
+        expect(await world().store.settle(change, T0)).toEqual({ kind: 'saved' });
+        expect(await runLogOf(world())).toEqual([
+          'RUN_STARTED',
+          `CREATED ${first.key}`,
+          `ACTIVE ${first.key}`,
+          `CREATED ${step.message.key}`,
+          state,
+          `CANCELED ${step.message.key}`,
+          `CANCELED ${first.key}`,
+        ]);
+      },
+    );
+
+    it('is marked when it is in flight and somebody cancels the run', async () => {
+      const { first, claimToken } = await beginClaimed();
+      await end(first, { state: 'RUN_CANCELED' });
+      expect((await runLogOf(world())).slice(-2)).toEqual(['RUN_CANCELED', `CANCEL_REQUESTED ${first.key}`]);
+      const change = { ...settlement(first, claimToken, delivered()), changeIfCancelRequested: cancelled };
+      expect(await world().store.settle(change, T0)).toEqual({ kind: 'saved' });
+      expect((await runLogOf(world())).at(-1)).toBe(`CANCELED ${first.key}`);
+    });
+
+    it('does not come back when the attempt in flight is cut off', async () => {
+      const { first, claimToken } = await beginClaimed();
+      await end(first);
+      await world().store.release([{ key: first.key, claimToken }], T0);
+      expect((await world().claim()).claimed).toEqual([]);
+      expect((await runLogOf(world())).at(-1)).toBe(`CANCELED ${first.key}`);
+    });
+
+    it('lets the next of its flow-control key go', async () => {
+      const settings = { flowControl: { key: 'k', parallelism: 1, periodS: 1 } };
+      const first = await begin(world(), { settings });
+      const plain = await world().accept({ settings });
+      expect((await world().claim({ limit: 1, roomByOrigin: { [first.origin]: 0 } })).claimed).toEqual([]);
+      await end(first);
+      expect((await world().claim()).claimed.map(({ message }) => message.key)).toEqual([plain.key]);
+    });
+
+    it('takes its waiters and its mail along, and those of no other run', async () => {
+      const [first, other] = [await begin(world()), await begin(world(), { id: 'other' })];
+      for (const run of [first, other]) {
+        expect(await world().store.addWaiter(waiter(world(), run), undefined, T0)).toEqual({ kind: 'registered' });
+        const mail = { key: world().number(), body: bytes('m') };
+        expect(await world().store.saveMail(PROJECT, run.key, 'later', mail, { mails: 10, bytes: 1_000 })).toBe(
+          'saved',
+        );
+      }
+      await end(first);
+      const waiters = await world().store.listWaiters(PROJECT, 'e', { count: 10 });
+      expect(waiters.map(({ record }) => record.settings.run?.id)).toEqual(['other']);
+      expect(await world().store.nextMail(first.key, 'later')).toBeUndefined();
+      expect(await world().store.nextMail(other.key, 'later')).toBeDefined();
+    });
+
+    it('is nothing that other runs or plain messages have', async () => {
+      const first = await begin(world());
+      const other = await begin(world(), { id: 'other' });
+      const plain = await world().accept();
+      await end(first, { state: 'RUN_CANCELED' });
+      expect((await world().claim()).claimed.map(({ message }) => message.key)).toEqual([other.key, plain.key]);
+    });
+  });
+
+  describe('with a message that has failed for good', () => {
+    const failing = (first: Message, options: Partial<RunEnding> = {}): Change => ({
+      ...buried(T0),
+      ending: ending(first, { state: 'RUN_FAILED', ...options }),
+    });
+
+    it('ends the run in the same transaction, names its DLQ entry and drops the rest', async () => {
+      const { first, claimToken } = await beginClaimed();
+      const step = appended(world(), first);
+      await world().store.accept([step], T0);
+      expect(await world().store.settle(settlement(first, claimToken, failing(first)), T0)).toEqual({ kind: 'saved' });
+      expect(await world().store.findRun(PROJECT, first.key)).toMatchObject({ state: 'RUN_FAILED' });
+      expect(await runLogOf(world())).toEqual([
+        'RUN_STARTED',
+        `CREATED ${first.key}`,
+        `ACTIVE ${first.key}`,
+        `CREATED ${step.message.key}`,
+        `ERROR ${first.key}`,
+        `FAILED ${first.key}`,
+        'RUN_FAILED',
+        `CANCELED ${step.message.key}`,
+      ]);
+      const page = { count: 10, order: 'latestFirst' } as const;
+      const [event] = (await world().store.listRunEvents(PROJECT, { state: ['RUN_FAILED'] }, page)).items;
+      expect(event?.run.dlqId).toBe(`${T0}-${first.key}`);
+      expect((await world().store.listDead(PROJECT, {}, page)).items).toEqual([]);
+    });
+
+    it('saves what follows: what tells of the failure goes out, though the run is over', async () => {
+      const { first, claimToken } = await beginClaimed();
+      const parent = await begin(world(), { id: 'parent' });
+      const { entry: _entry, ...callback } = appended(world(), first, { callType: 'failureCall' });
+      const result = appended(world(), parent);
+      const change = { ...failing(first, { failureCallbackKey: callback.message.key }), follows: [callback, result] };
+      const settled = await world().store.settle(settlement(first, claimToken, change), T0);
+      expect(settled).toMatchObject({ follows: [{ standing: 'waiting' }, { journal: { position: 1 } }] });
+      const { claimed } = await world().claim();
+      expect(claimed.map(({ message }) => message.key)).toContain(callback.message.key);
+      const token = claimed.find(({ message }) => message.key === callback.message.key)?.claimToken ?? 0;
+      const told: Change = { ...delivered(), failureCallback: 'success' };
+      expect(await world().store.settle(settlement(callback.message, token, told), T0)).toEqual({ kind: 'saved' });
+      expect((await runLogOf(world())).at(-1)).toBe(`DELIVERED ${callback.message.key}`);
+    });
+
+    it('writes nothing when the run is over or of another version, and leaves the others of the batch alone', async () => {
+      const { first, claimToken } = await beginClaimed();
+      const plain = await world().acceptClaimed();
+      const [refused, saved] = await Promise.all([
+        world().store.settle(settlement(first, claimToken, failing(first, { runVersion: 2 })), T0),
+        world().store.settle(settlement(plain.message, plain.claimToken, delivered()), T0),
+      ]);
+      expect([refused, saved]).toEqual([{ kind: 'runChanged' }, { kind: 'saved' }]);
+      expect(await runLogOf(world())).toEqual(['RUN_STARTED', `CREATED ${first.key}`, `ACTIVE ${first.key}`]);
+      expect(await activeRun(world())).toMatchObject({ key: first.key });
+      expect(await world().store.settle(settlement(first, claimToken, failing(first)), T0)).toEqual({ kind: 'saved' });
+    });
+
+    it('is done by one of two that fail at once; the other learns that it was cancelled', async () => {
+      const { first, claimToken } = await beginClaimed();
+      const otherToken = world().number();
+      const other = appended(world(), first, { standing: { kind: 'claimed', claimToken: otherToken } });
+      await world().store.accept([other], T0);
+      const second = { ...settlement(other.message, otherToken, failing(first)), changeIfCancelRequested: cancelled };
+      const answers = await Promise.all([
+        world().store.settle(settlement(first, claimToken, failing(first)), T0),
+        world().store.settle(second, T0),
+      ]);
+      expect(answers).toEqual([{ kind: 'saved' }, { kind: 'runChanged' }]);
+      expect(await world().store.settle(second, T0)).toEqual({ kind: 'saved' });
+      expect((await runLogOf(world())).slice(-2)).toEqual(['RUN_FAILED', `CANCELED ${other.message.key}`]);
+    });
+
+    it('ends nothing when a cancel has overruled the failure', async () => {
+      const { first, claimToken } = await beginClaimed();
+      await end(first, { state: 'RUN_CANCELED' });
+      const change = { ...settlement(first, claimToken, failing(first)), changeIfCancelRequested: cancelled };
+      expect(await world().store.settle(change, T0)).toEqual({ kind: 'saved' });
+      expect(await world().store.findRun(PROJECT, first.key)).toMatchObject({ state: 'RUN_CANCELED' });
+    });
+  });
+
+  it('is not logged before what happened before it, whatever clocks do', async () => {
+    const first = await begin(world(), { createdAtMs: T0 + 50 });
+    await append(world(), first, { createdAtMs: T0 + 60 });
+    await end(first, { atMs: T0 });
+    const page = { count: 10, order: 'earliestFirst' } as const;
+    const { items } = await world().store.listRunEvents(PROJECT, {}, page);
+    const latest = items.filter(({ state }) => state !== 'CANCELED').at(-1);
+    expect([latest?.state, latest?.atMs]).toEqual(['RUN_SUCCESS', T0 + 60]);
+  });
+
+  it('lets a run of the same id begin in the publish after it', async () => {
+    const first = await begin(world());
+    const next = beginning(world(), { createdAtMs: T0 + 1 });
+    const [ended, [begun]] = await Promise.all([end(first), world().store.accept([next], T0)]);
+    // Saved together, publishes come first.
+    expect([ended?.kind, begun?.kind]).toEqual(['ended', 'duplicate']);
+    expect((await world().store.accept([next], T0))[0]?.kind).toBe('accepted');
+  });
+}

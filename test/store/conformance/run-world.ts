@@ -1,0 +1,140 @@
+/** What the cases about runs share: runs, entries for their journals, and short ways to look at what became of them. */
+import type { Message, NewEntry, NewMessage, NewRecord, RunEnding } from '../../../src/engine/model.ts';
+import type { NewWaiter } from '../../../src/engine/run-stores.ts';
+import type { Accepted, StoreLimits } from '../../../src/engine/stores.ts';
+import type { CallType, RunPart } from '../../../src/protocol/settings.ts';
+import type { Run, RunConfig } from '../../../src/workflow/model.ts';
+import { bytes, type MessageOptions, PROJECT, T0, type World } from './world.ts';
+
+const WORKFLOW_URL = 'https://app.example/wf';
+export const NO_LIMITS: StoreLimits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0, journalBytesMax: 0 };
+
+export interface BeginningOptions extends MessageOptions {
+  id?: string;
+  config?: Partial<RunConfig>;
+  entry?: Partial<NewEntry>;
+}
+
+/** The first message of a run, not saved yet. */
+export function beginning(world: World, options: BeginningOptions = {}): NewMessage {
+  const { id = 'r', config, entry, settings, key = world.number(), createdAtMs = T0, ...rest } = options;
+  const part: RunPart = { key, id, createdAtMs, url: WORKFLOW_URL, callType: 'step', init: 'known', features: [] };
+  const news = world.message({ key, createdAtMs, url: WORKFLOW_URL, ...rest, settings: { run: part, ...settings } });
+  news.entry = { runKey: key, kind: 'initial', slot: '0', bytes: 10, ...entry };
+  news.run = { id, url: WORKFLOW_URL, createdAtMs, config: configOf(config) };
+  return news;
+}
+
+/** Saves the first message of a run and answers it. */
+export async function begin(world: World, options: BeginningOptions = {}): Promise<Message> {
+  const news = beginning(world, options);
+  const [answer] = await world.store.accept([news], news.message.createdAtMs);
+  if (answer?.kind !== 'accepted') throw new Error(`no run has begun: ${answer?.kind}`);
+  return news.message;
+}
+
+export interface EntryOptions extends MessageOptions {
+  entry?: Partial<NewEntry>;
+  callType?: CallType;
+}
+
+/** A message for the journal of the run that began with `first`, not saved yet: the result of step 1 unless said otherwise. */
+export function appended(world: World, first: Message, options: EntryOptions = {}): NewMessage {
+  const { entry, callType = 'step', settings, ...rest } = options;
+  const { init: _init, ...part } = partOf(first);
+  const { projectId } = first;
+  const news = world.message({
+    url: WORKFLOW_URL,
+    projectId,
+    ...rest,
+    settings: { run: { ...part, callType }, ...settings },
+  });
+  news.entry = { runKey: part.key, kind: 'step', slot: 's1', bytes: 20, ...entry };
+  return news;
+}
+
+/** Appends and answers what became of it. */
+export async function append(world: World, first: Message, options: EntryOptions = {}): Promise<Accepted> {
+  const [answer] = await world.store.accept([appended(world, first, options)], options.createdAtMs ?? T0);
+  if (!answer) throw new Error('there was no answer');
+  return answer;
+}
+
+/** What a run keeps of an invocation of `child`, for the result of step `stepId`. */
+export function invocation(
+  world: World,
+  parent: Message,
+  child: { key: number; id: string; createdAtMs?: number },
+  stepId = 1,
+): NewRecord {
+  const result = { url: WORKFLOW_URL, header: {}, settings: { dialect: 'upstash', maxRetries: 3 } as const };
+  const { key: runKey, id: runId, createdAtMs = T0 } = child;
+  const invoke = { runKey, runId, url: WORKFLOW_URL, createdAtMs, result };
+  const { message } = world.message({
+    projectId: parent.projectId,
+    body: bytes(`step ${stepId}`),
+    settings: { run: partOf(parent), invoke },
+  });
+  return { message, entry: { runKey: parent.key, kind: 'invoke', slot: `i${stepId}`, bytes: 0 } };
+}
+
+/** The first message of a run that `parent` invokes, not saved yet. */
+export function invoked(world: World, parent: Message, options: BeginningOptions = {}, stepId = 1): NewMessage {
+  const news = beginning(world, options);
+  if (!news.run) throw new Error('no run begins with it');
+  const child = { key: news.message.key, id: news.run.id, createdAtMs: news.run.createdAtMs };
+  news.run.invoker = invocation(world, parent, child, stepId);
+  return news;
+}
+
+/** The wait of step `stepId` for the event `e`, not registered yet. */
+export function waiter(world: World, first: Message, stepId = 1): NewWaiter {
+  const body = bytes(JSON.stringify({ stepId, stepName: 'w', stepType: 'Wait', concurrent: 1 }));
+  const { message } = world.message({ body, settings: { run: partOf(first) } });
+  const entry = { runKey: first.key, kind: 'wait', slot: `w${stepId}`, bytes: 0 } as const;
+  return { record: { message, entry }, eventId: 'e', deadlineMs: T0 + 1_000 };
+}
+
+/** The end of the run that began with `first`. */
+export function ending(first: { key: number }, options: Partial<RunEnding> = {}): RunEnding {
+  return { runKey: first.key, runVersion: 1, state: 'RUN_SUCCESS', atMs: T0, ...options };
+}
+
+export async function activeRun(world: World, id = 'r', projectId = PROJECT): Promise<Run> {
+  const run = await world.store.findActiveRun(projectId, id);
+  if (!run) throw new Error(`no run ${id} is active`);
+  return run;
+}
+
+/** The journal as deliveries show it: call type and body of each entry. */
+export async function journalOf(world: World, first: { key: number }): Promise<string[]> {
+  const entries = await world.store.readJournal(first.key);
+  return entries.map(({ position, callType, body }) =>
+    `${position} ${callType} ${new TextDecoder().decode(body)}`.trim(),
+  );
+}
+
+/** Everything that was logged of a run, in order: the state, and the key of the message that it is about. */
+export async function runLogOf(world: World, id = 'r', projectId = PROJECT): Promise<string[]> {
+  const page = { count: 1000, order: 'earliestFirst' } as const;
+  const { items } = await world.store.listRunEvents(projectId, { runId: [id] }, page);
+  return items.map(({ state, message }) => (message ? `${state} ${message.key}` : state));
+}
+
+function partOf({ settings: { run } }: Message): RunPart {
+  if (!run) throw new Error('the message is of no run');
+  return run;
+}
+
+function configOf(config: Partial<RunConfig> = {}): RunConfig {
+  return {
+    dialect: 'upstash',
+    features: [],
+    isKept: true,
+    isRest: false,
+    isUnknownSdk: false,
+    header: {},
+    maxRetries: 3,
+    ...config,
+  };
+}

@@ -1,0 +1,564 @@
+import { describe, expect, it } from 'vitest';
+import type { NewMessage } from '../../../src/engine/model.ts';
+import {
+  activeRun,
+  append,
+  appended,
+  begin,
+  beginning,
+  ending,
+  invocation,
+  invoked,
+  journalOf,
+  NO_LIMITS,
+  runLogOf,
+  waiter,
+} from './run-world.ts';
+import { bytes, delivered, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, settlement, T0 } from './world.ts';
+
+const LATEST = { count: 100, order: 'latestFirst' } as const;
+
+/** Runs and their journals: each slot once, in the order of acceptance, and only while the run is active (P8). */
+export function runsConformance(open: OpenStore): void {
+  const world = eachWorld(open);
+  const accept = (messages: NewMessage[]) => world().store.accept(messages, T0);
+
+  describe('a beginning', () => {
+    it('makes a run that is found by its id and by its key, with its first message in its journal', async () => {
+      const header = { 'X-User': ['u'] };
+      const first = await begin(world(), { body: bytes('payload'), callerIp: '192.0.2.1', config: { header } });
+      const run = await activeRun(world());
+      expect(run).toMatchObject({ key: first.key, state: 'RUN_STARTED', version: 1, entries: 1, invokers: [] });
+      expect(run).toMatchObject({ messageId: first.id, callerIp: '192.0.2.1', createdAtMs: T0 });
+      expect(Object.getPrototypeOf(run.config.header)).toBeNull();
+      expect(run.config).toEqual({ ...run.config, header, maxRetries: 3 });
+      expect(await world().store.findRun(PROJECT, first.key)).toEqual(run);
+      expect(await journalOf(world(), first)).toEqual(['0 step payload']);
+    });
+
+    it('says how long its journal is, while it is active', async () => {
+      const first = await begin(world());
+      await append(world(), first);
+      expect(await world().store.journalBytes(PROJECT, 'r')).toBe(30);
+      expect(await world().store.journalBytes(OTHER_PROJECT, 'r')).toBeUndefined();
+      await world().store.endRuns([{ ending: ending(first), follows: [] }], T0);
+      expect(await world().store.journalBytes(PROJECT, 'r')).toBeUndefined();
+    });
+
+    it('is found in its own project only', async () => {
+      const first = await begin(world());
+      expect(await world().store.findActiveRun(OTHER_PROJECT, 'r')).toBeUndefined();
+      expect(await world().store.findRun(OTHER_PROJECT, first.key)).toBeUndefined();
+      const other = await begin(world(), { projectId: OTHER_PROJECT });
+      expect(await activeRun(world(), 'r', OTHER_PROJECT)).toMatchObject({ key: other.key });
+    });
+
+    it('is logged before its first message, at the same time', async () => {
+      const first = await begin(world());
+      const { items } = await world().store.listRunEvents(PROJECT, {}, { count: 10, order: 'earliestFirst' });
+      expect(items.map(({ state, atMs }) => [state, atMs])).toEqual([
+        ['RUN_STARTED', T0],
+        ['CREATED', T0],
+      ]);
+      expect(items[1]?.message?.key).toBe(first.key);
+    });
+
+    it('is not repeated while the run is active, and says which run that is', async () => {
+      const first = await begin(world());
+      const again = beginning(world(), { createdAtMs: T0 + 1 });
+      const run = { id: 'r', createdAtMs: T0 };
+      expect(await accept([again])).toEqual([{ kind: 'duplicate', messageId: first.id, run }]);
+      expect(await world().find(again.message)).toBeUndefined();
+      expect(await runLogOf(world())).toEqual(['RUN_STARTED', `CREATED ${first.key}`]);
+    });
+
+    it('happens once for one id in one publish, and in publishes that are saved together', async () => {
+      const [a, b, c] = [beginning(world()), beginning(world()), beginning(world())];
+      const [ofOne, [third]] = await Promise.all([accept([a, b]), accept([c])]);
+      expect(ofOne.map(({ kind }) => kind)).toEqual(['accepted', 'duplicate']);
+      expect(third).toMatchObject({ kind: 'duplicate', messageId: a.message.id });
+    });
+
+    it('can be repeated once the run has ended, and then is another run', async () => {
+      const first = await begin(world());
+      await world().store.endRuns([{ ending: ending(first), follows: [] }], T0);
+      const second = await begin(world(), { createdAtMs: T0 + 5 });
+      expect(await activeRun(world())).toMatchObject({ key: second.key, createdAtMs: T0 + 5 });
+      expect(await world().store.findRun(PROJECT, first.key)).toMatchObject({ state: 'RUN_SUCCESS' });
+    });
+
+    it('is refused, with all of its publish, when it is not later than that of the run before', async () => {
+      const first = await begin(world(), { createdAtMs: T0 + 5 });
+      await world().store.endRuns([{ ending: ending(first), follows: [] }], T0);
+      const other = beginning(world(), { id: 'other', createdAtMs: T0 + 5 });
+      const refusal = { kind: 'runTooEarly', latestMs: T0 + 5 };
+      expect(await accept([other, beginning(world(), { createdAtMs: T0 + 5 })])).toEqual([refusal, refusal]);
+      expect(await world().store.findActiveRun(PROJECT, 'other')).toBeUndefined();
+      expect(await accept([other, beginning(world(), { createdAtMs: T0 + 6 })])).toMatchObject([
+        { kind: 'accepted' },
+        { kind: 'accepted' },
+      ]);
+    });
+  });
+
+  describe('an entry', () => {
+    it('takes the next position, and its delivery is as long as the journal up to it', async () => {
+      const first = await begin(world(), { body: bytes('in') });
+      const plans = [2, 3].map((step) =>
+        appended(world(), first, { body: bytes(`p${step}`), entry: { kind: 'plan', slot: `p${step}` } }),
+      );
+      expect(await accept(plans)).toEqual([
+        { kind: 'accepted', standing: 'waiting', journal: { position: 1, bytes: 30 } },
+        { kind: 'accepted', standing: 'waiting', journal: { position: 2, bytes: 50 } },
+      ]);
+      expect(await journalOf(world(), first)).toEqual(['0 step in', '1 step p2', '2 step p3']);
+      expect(await world().store.readJournal(first.key, { afterPosition: 0, toPosition: 1 })).toHaveLength(1);
+      expect(await activeRun(world())).toMatchObject({ entries: 3, version: 1 });
+    });
+
+    it('goes out with its place in the journal, whoever claims it', async () => {
+      const first = await begin(world());
+      await append(world(), first, { entry: { slot: 's1' } });
+      const { claimed } = await world().claim();
+      expect(claimed.map(({ journal }) => journal)).toEqual([
+        { position: 0, bytes: 10 },
+        { position: 1, bytes: 30 },
+      ]);
+      const plain = await world().accept();
+      const [own] = (await world().claim()).claimed;
+      expect(own?.message).toEqual(plain);
+      expect(own).not.toHaveProperty('journal');
+    });
+
+    it('goes out with its place in the journal when it takes the slot of the one before', async () => {
+      const settings = { flowControl: { key: 'k', parallelism: 1, periodS: 1 } };
+      const claimToken = world().number();
+      const first = await begin(world(), { standing: { kind: 'claimed', claimToken }, settings });
+      const step = appended(world(), first, {
+        standing: { kind: 'claimed', claimToken: world().number() },
+        url: first.url,
+        settings,
+      });
+      expect(await accept([step])).toMatchObject([{ standing: 'held', journal: { position: 1, bytes: 30 } }]);
+      const succession = { worker: 'w', claimToken: world().number(), bytesMax: 1_000 };
+      const settled = await world().store.settle(settlement(first, claimToken, delivered()), T0, succession);
+      expect(settled).toMatchObject({ kind: 'saved', next: { journal: { position: 1, bytes: 30 } } });
+    });
+
+    it('is left to be fetched when what would be delivered is too long', async () => {
+      const first = await begin(world(), { entry: { lazyAboveBytes: 10 } });
+      const step = await append(world(), first, { entry: { lazyAboveBytes: 29 } });
+      expect(step).toMatchObject({ journal: { position: 1, bytes: 0 } });
+      const { claimed } = await world().claim();
+      expect(claimed.map(({ journal }) => journal?.bytes)).toEqual([10, 0]);
+    });
+
+    it('that is a call goes out with its own body, and so does the result of one unless it is too long', async () => {
+      const first = await begin(world());
+      const call = {
+        callType: 'toCallback',
+        entry: { kind: 'toCallback', slot: 'c1' },
+        body: bytes('request'),
+      } as const;
+      expect(await append(world(), first, call)).toMatchObject({ journal: { bytes: 7 } });
+      const result = {
+        callType: 'fromCallback',
+        body: bytes('answer'),
+        entry: { kind: 'fromCallback', slot: 'f1' },
+      } as const;
+      expect(await append(world(), first, result)).toMatchObject({ journal: { bytes: 6 } });
+      const long = { ...result, entry: { ...result.entry, slot: 'f2', lazyAboveBytes: 5 } };
+      expect(await append(world(), first, long)).toMatchObject({ journal: { bytes: 0 } });
+      expect(await journalOf(world(), first)).toEqual([
+        '0 step',
+        '1 toCallback request',
+        '2 fromCallback answer',
+        '3 fromCallback answer',
+      ]);
+    });
+
+    it('takes its slot once, and a repetition names what has it', async () => {
+      const first = await begin(world());
+      const step = appended(world(), first);
+      await accept([step]);
+      const again = appended(world(), first, { body: bytes('other') });
+      expect(await accept([again])).toEqual([{ kind: 'duplicate', messageId: step.message.id }]);
+      expect(await activeRun(world())).toMatchObject({ entries: 2 });
+      expect(await world().find(again.message)).toBeUndefined();
+    });
+
+    it('takes its slot once in one publish, and in publishes that are saved together', async () => {
+      const first = await begin(world());
+      const [a, b, c] = [appended(world(), first), appended(world(), first), appended(world(), first)];
+      const [ofOne, [third]] = await Promise.all([accept([a, b]), accept([c])]);
+      expect(ofOne).toMatchObject([{ kind: 'accepted' }, { kind: 'duplicate', messageId: a.message.id }]);
+      expect(third).toMatchObject({ kind: 'duplicate', messageId: a.message.id });
+      expect(await journalOf(world(), first)).toHaveLength(2);
+    });
+
+    it('of one run says nothing about the slots of another', async () => {
+      const [one, other] = [await begin(world()), await begin(world(), { id: 'other' })];
+      const publishes = [one, other].flatMap((first) =>
+        ['s1', 's2', 's3'].map((slot) => accept([appended(world(), first, { entry: { slot } })])),
+      );
+      const answers = (await Promise.all(publishes)).flat();
+      expect(answers.map((answer) => answer.kind === 'accepted' && answer.journal?.position)).toEqual([
+        1, 2, 3, 1, 2, 3,
+      ]);
+      expect(await append(world(), other, { entry: { slot: 's2' } })).toMatchObject({ kind: 'duplicate' });
+    });
+
+    it('is refused when the run is over or never was, with all of its publish', async () => {
+      const over = await begin(world());
+      await world().store.endRuns([{ ending: ending(over), follows: [] }], T0);
+      const running = await begin(world(), { id: 'other' });
+      const plain = world().message();
+      const publish = [appended(world(), running), plain, appended(world(), over)];
+      expect(await accept(publish)).toEqual(publish.map(() => ({ kind: 'runOver' })));
+      expect(await world().find(plain.message)).toBeUndefined();
+      expect(await activeRun(world(), 'other')).toMatchObject({ entries: 1 });
+      const unknown = appended(world(), over, { entry: { runKey: world().number() } });
+      expect(await accept([unknown])).toEqual([{ kind: 'runOver' }]);
+    });
+
+    it('is refused, with all of its publish, when it was made for another version of the run', async () => {
+      const first = await begin(world());
+      const publish = [
+        appended(world(), first, { entry: { runVersion: 1 } }),
+        appended(world(), first, { entry: { slot: 's2', runVersion: 2 } }),
+      ];
+      expect(await accept(publish)).toEqual([{ kind: 'runChanged' }, { kind: 'runChanged' }]);
+      expect(await activeRun(world())).toMatchObject({ entries: 1 });
+    });
+
+    it('leaves other publishes that are saved together with a refused one as they are', async () => {
+      const first = await begin(world());
+      const wrong = appended(world(), first, { entry: { slot: 's7', runVersion: 9 } });
+      const [refused, saved] = await Promise.all([accept([wrong]), accept([appended(world(), first)])]);
+      expect(refused).toEqual([{ kind: 'runChanged' }]);
+      expect(saved).toMatchObject([{ kind: 'accepted', journal: { position: 1 } }]);
+    });
+
+    it('is saved with neither a run nor a place when it only tells of a failure', async () => {
+      const first = await begin(world());
+      const { entry: _entry, ...callback } = appended(world(), first, { callType: 'failureCall' });
+      expect(await accept([callback])).toEqual([{ kind: 'accepted', standing: 'waiting' }]);
+      expect(await runLogOf(world())).toContain(`CREATED ${callback.message.key}`);
+      expect(await journalOf(world(), first)).toHaveLength(1);
+    });
+  });
+
+  describe('a journal that is full', () => {
+    const full = eachWorld(() => open({ ...NO_LIMITS, journalBytesMax: 50 }));
+
+    it('refuses what would make it longer, with all of its publish', async () => {
+      const first = await begin(full());
+      const two = ['s1', 's2'].map((slot) => appended(full(), first, { entry: { slot, bytes: 21 } }));
+      const refusal = { kind: 'journalFull', limit: 50 };
+      expect(await full().store.accept(two, T0)).toEqual([refusal, refusal]);
+      expect(await append(full(), first, { entry: { bytes: 40 } })).toMatchObject({ kind: 'accepted' });
+      expect(await append(full(), first, { entry: { slot: 's2', bytes: 1 } })).toEqual(refusal);
+    });
+
+    it('lets its run wait for nothing more once a result has made it longer than it may be', async () => {
+      const first = await begin(full());
+      const result = appended(full(), first, { entry: { bytes: 41 } });
+      const { message, claimToken } = await full().acceptClaimed();
+      await full().store.settle(settlement(message, claimToken, { ...delivered(), follows: [result] }), T0);
+      const wait = waiter(full(), first, 2);
+      expect(await full().store.addWaiter(wait, undefined, T0)).toEqual({ kind: 'journalFull', limit: 50 });
+    });
+
+    it('still answers what it has, and takes what deliveries do not show', async () => {
+      const first = await begin(full());
+      await append(full(), first, { entry: { bytes: 40 } });
+      expect(await append(full(), first, { entry: { bytes: 40 } })).toMatchObject({ kind: 'duplicate' });
+      const child = invoked(full(), first, { id: 'child' });
+      expect(await full().store.accept([child], T0)).toMatchObject([{ kind: 'accepted' }]);
+    });
+  });
+
+  describe('a library that makes itself known', () => {
+    function secondPhase(
+      first: NewMessage['message'],
+      options: { runVersion?: number; body?: string } = {},
+    ): NewMessage {
+      const { runVersion = 1, body = 'again' } = options;
+      const news = beginning(world(), {
+        body: bytes(body),
+        callerIp: '198.51.100.7',
+        config: { features: ['LazyFetch'] },
+      });
+      if (!news.run || !news.message.settings.run) throw new Error('no run begins with it');
+      news.message.settings.run.key = first.key;
+      news.entry = { runKey: first.key, kind: 'initial', slot: '0', bytes: 10, runVersion };
+      news.run.isBySdk = true;
+      return news;
+    }
+    const unknown = { config: { isUnknownSdk: true }, body: bytes('payload'), callerIp: '192.0.2.1' };
+
+    it('gives the run its words and its first message, and the run goes on as the one it was', async () => {
+      const first = await begin(world(), unknown);
+      const second = secondPhase(first);
+      expect(await accept([second])).toEqual([
+        { kind: 'accepted', standing: 'waiting', journal: { position: 0, bytes: 10 } },
+      ]);
+      const run = await activeRun(world());
+      expect(run).toMatchObject({ key: first.key, version: 2, entries: 1, messageId: second.message.id });
+      expect(run).toMatchObject({ config: { isUnknownSdk: false, features: ['LazyFetch'] }, callerIp: '192.0.2.1' });
+      expect(await journalOf(world(), first)).toEqual(['0 step again']);
+      expect(await runLogOf(world())).toEqual(['RUN_STARTED', `CREATED ${first.key}`, `CREATED ${second.message.key}`]);
+      expect(await append(world(), first)).toMatchObject({ kind: 'accepted', journal: { position: 1, bytes: 30 } });
+    });
+
+    it('makes the journal as long as its own first message is', async () => {
+      const first = await begin(world(), unknown);
+      const second = secondPhase(first);
+      if (second.entry) second.entry.bytes = 25;
+      expect(await accept([second])).toMatchObject([{ journal: { position: 0, bytes: 25 } }]);
+      expect(await append(world(), first)).toMatchObject({ journal: { position: 1, bytes: 45 } });
+    });
+
+    it('does so once, also in one publish', async () => {
+      const first = await begin(world(), unknown);
+      const [second, third] = [secondPhase(first), secondPhase(first)];
+      const run = { id: 'r', createdAtMs: T0 };
+      expect(await accept([second, third])).toMatchObject([
+        { kind: 'accepted' },
+        { kind: 'duplicate', messageId: second.message.id, run },
+      ]);
+      expect(await accept([secondPhase(first)])).toMatchObject([{ kind: 'duplicate', messageId: second.message.id }]);
+    });
+
+    it('is too late when the run has gone on, and repeats a beginning when its library was known', async () => {
+      const advanced = await begin(world(), unknown);
+      await append(world(), advanced);
+      expect(await accept([secondPhase(advanced)])).toMatchObject([{ kind: 'duplicate', messageId: advanced.id }]);
+      await world().store.endRuns([{ ending: ending(advanced), follows: [] }], T0);
+      const known = await begin(world(), { createdAtMs: T0 + 1 });
+      expect(await accept([secondPhase(known)])).toMatchObject([{ kind: 'duplicate', messageId: known.id }]);
+    });
+
+    it('is to be read again when the run has changed, and is refused when it is over', async () => {
+      const first = await begin(world(), unknown);
+      expect(await accept([secondPhase(first, { runVersion: 0 })])).toEqual([{ kind: 'runChanged' }]);
+      await world().store.endRuns([{ ending: ending(first), follows: [] }], T0);
+      expect(await accept([secondPhase(first)])).toEqual([{ kind: 'runOver' }]);
+    });
+  });
+
+  describe('an invocation', () => {
+    it('is recorded in its parent, and its child knows who waits for it', async () => {
+      const parent = await begin(world(), { id: 'parent' });
+      const child = invoked(world(), parent, { id: 'child' });
+      expect(await accept([child])).toMatchObject([{ kind: 'accepted', journal: { position: 0 } }]);
+      const record = child.run?.invoker?.message;
+      expect(await activeRun(world(), 'child')).toMatchObject({ invokers: [record?.key], version: 1 });
+      expect(await activeRun(world(), 'parent')).toMatchObject({ entries: 2, version: 1 });
+      expect(await journalOf(world(), parent)).toEqual(['0 step']);
+      expect(await world().store.findRecords(PROJECT, [record?.key ?? 0])).toEqual([record]);
+      expect(await world().store.findRecords(OTHER_PROJECT, [record?.key ?? 0])).toEqual([]);
+      expect(await runLogOf(world(), 'parent')).toEqual(['RUN_STARTED', `CREATED ${parent.key}`, 'INVOKED']);
+      expect((await world().claim()).claimed.map(({ message }) => message.key)).toEqual([
+        parent.key,
+        child.message.key,
+      ]);
+    });
+
+    it('leaves the positions after it to what its parent appends', async () => {
+      const parent = await begin(world(), { id: 'parent' });
+      await accept([invoked(world(), parent, { id: 'child' })]);
+      expect(await append(world(), parent)).toMatchObject({ journal: { position: 2, bytes: 30 } });
+    });
+
+    it('is not repeated by another child of the same step: the first one is named', async () => {
+      const parent = await begin(world(), { id: 'parent' });
+      const first = invoked(world(), parent, { id: 'child' });
+      await accept([first]);
+      const second = invoked(world(), parent, { id: 'another', createdAtMs: T0 + 1 });
+      const run = { id: 'child', createdAtMs: T0 };
+      expect(await accept([second])).toEqual([{ kind: 'duplicate', messageId: first.message.id, run }]);
+      expect(await world().store.findActiveRun(PROJECT, 'another')).toBeUndefined();
+      expect(await activeRun(world(), 'parent')).toMatchObject({ entries: 2 });
+    });
+
+    it('is not repeated in one publish, nor in publishes that are saved together', async () => {
+      const parent = await begin(world(), { id: 'parent' });
+      const [a, b, c] = ['child', 'another', 'third'].map((id) => invoked(world(), parent, { id }));
+      if (!a || !b || !c) throw new Error('there are three');
+      const [ofOne, ofOther] = await Promise.all([accept([a, b]), accept([c])]);
+      const duplicate = { kind: 'duplicate', messageId: a.message.id, run: { id: 'child', createdAtMs: T0 } };
+      expect(ofOne).toMatchObject([{ kind: 'accepted' }, duplicate]);
+      expect(ofOther).toEqual([duplicate]);
+    });
+
+    it('is refused when the parent is over or has changed', async () => {
+      const parent = await begin(world(), { id: 'parent' });
+      const stale = invoked(world(), parent, { id: 'child' });
+      if (stale.run?.invoker) stale.run.invoker.entry.runVersion = 7;
+      expect(await accept([stale])).toEqual([{ kind: 'runChanged' }]);
+      await world().store.endRuns([{ ending: ending(parent), follows: [] }], T0);
+      expect(await accept([invoked(world(), parent, { id: 'child' })])).toEqual([{ kind: 'runOver' }]);
+      expect(await world().store.findActiveRun(PROJECT, 'child')).toBeUndefined();
+    });
+
+    it('of a run that runs already waits for that one', async () => {
+      const parent = await begin(world(), { id: 'parent' });
+      const child = await begin(world(), { id: 'child', createdAtMs: T0 - 5 });
+      const again = invoked(world(), parent, { id: 'child' });
+      const run = { id: 'child', createdAtMs: T0 - 5 };
+      expect(await accept([again])).toEqual([{ kind: 'duplicate', messageId: child.id, run }]);
+      const recordKey = again.run?.invoker?.message.key ?? 0;
+      expect(await activeRun(world(), 'child')).toMatchObject({ key: child.key, invokers: [recordKey], version: 2 });
+      const [record] = await world().store.findRecords(PROJECT, [recordKey]);
+      expect(record?.settings.invoke).toMatchObject({ runKey: child.key, runId: 'child', createdAtMs: T0 - 5 });
+      expect(await activeRun(world(), 'parent')).toMatchObject({ entries: 2 });
+      expect(await runLogOf(world(), 'parent')).toContain('INVOKED');
+      expect(await accept([invoked(world(), parent, { id: 'child' })])).toMatchObject([{ messageId: child.id }]);
+      expect(await activeRun(world(), 'child')).toMatchObject({ invokers: [recordKey] });
+    });
+
+    it('of a run for whose end a hundred wait already is refused with all of its publish, unless it is repeated', async () => {
+      const parent = await begin(world(), { id: 'parent' });
+      const invoke = (step: number) => invoked(world(), parent, { id: 'child' }, step);
+      const refusal = { kind: 'tooManyInvokers', limit: 100 };
+      const steps = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, nth) => invoke(from + nth));
+      expect(await accept(steps(1, 101))).toEqual(Array(101).fill(refusal));
+      await accept(steps(1, 60));
+      expect(await accept(steps(61, 101))).toEqual(Array(41).fill(refusal));
+      await accept(steps(61, 100));
+      expect((await activeRun(world(), 'child')).invokers).toHaveLength(100);
+      expect(await accept([invoke(101)])).toEqual([refusal]);
+      expect(await accept([invoke(100)])).toMatchObject([{ kind: 'duplicate' }]);
+      expect(await accept([invoked(world(), parent, { id: 'another' }, 101)])).toMatchObject([{ kind: 'accepted' }]);
+    });
+
+    it('finds its record among those that are asked for, in their order', async () => {
+      const parent = await begin(world(), { id: 'parent' });
+      const keys: number[] = [];
+      for (const step of [1, 2]) {
+        const child = invoked(world(), parent, { id: `child ${step}` }, step);
+        await accept([child]);
+        keys.unshift(child.run?.invoker?.message.key ?? 0);
+      }
+      const found = await world().store.findRecords(PROJECT, [keys[0] ?? 0, world().number(), keys[1] ?? 0]);
+      expect(found.map(({ key }) => key)).toEqual(keys);
+    });
+  });
+
+  describe('messages that follow', () => {
+    async function settleWith(follows: NewMessage[]) {
+      const { message, claimToken } = await world().acceptClaimed();
+      return world().store.settle(settlement(message, claimToken, { ...delivered(), follows }), T0);
+    }
+
+    it('enter the journal of their run like published ones', async () => {
+      const first = await begin(world());
+      const result = appended(world(), first, { body: bytes('result') });
+      const saved = { standing: 'waiting', journal: { position: 1, bytes: 30 } };
+      expect(await settleWith([result, world().message()])).toEqual({
+        kind: 'saved',
+        follows: [saved, { standing: 'waiting' }],
+      });
+      expect(await journalOf(world(), first)).toEqual(['0 step', '1 step result']);
+    });
+
+    it('are dropped, and only they, when the run is over or has what they say', async () => {
+      const over = await begin(world());
+      await world().store.endRuns([{ ending: ending(over), follows: [] }], T0);
+      const running = await begin(world(), { id: 'other' });
+      await append(world(), running);
+      const follows = [appended(world(), over), world().message(), appended(world(), running)];
+      const dropped = { standing: 'dropped' };
+      expect(await settleWith(follows)).toEqual({
+        kind: 'saved',
+        follows: [dropped, { standing: 'waiting' }, dropped],
+      });
+      expect(await world().find(follows[0]?.message as NewMessage['message'])).toBeUndefined();
+      expect(await journalOf(world(), over)).toHaveLength(1);
+    });
+
+    it('may begin a run, unless one of its id is active', async () => {
+      const [first, second] = [beginning(world()), beginning(world())];
+      const begun = { standing: 'waiting', journal: { position: 0, bytes: 10 } };
+      expect(await settleWith([first, second])).toEqual({ kind: 'saved', follows: [begun, { standing: 'dropped' }] });
+      expect(await activeRun(world())).toMatchObject({ key: first.message.key });
+    });
+
+    it('are kept for the log, and not sent, when they are results of invocations of a run that has failed', async () => {
+      const parent = await begin(world(), { id: 'parent' });
+      await accept([invoked(world(), parent, { id: 'child' }, 4)]);
+      const failed = ending(parent, { state: 'RUN_FAILED' });
+      await world().store.endRuns([{ ending: failed, follows: [] }], T0);
+      const result = appended(world(), parent, { body: bytes('result'), entry: { slot: 's4' } });
+      const other = appended(world(), parent, { body: bytes('no result'), entry: { slot: 's5' } });
+      const dropped = { standing: 'dropped' };
+      expect(await settleWith([result, other])).toEqual({ kind: 'saved', follows: [dropped, dropped] });
+      expect(await journalOf(world(), parent)).toEqual(['0 step', '2 step result']);
+      const { claimed } = await world().claim();
+      expect(claimed.map(({ message }) => message.key)).not.toContain(result.message.key);
+      expect(await settleWith([appended(world(), parent, { entry: { slot: 's4' } })])).toMatchObject({ kind: 'saved' });
+      expect(await journalOf(world(), parent)).toHaveLength(2);
+    });
+
+    it('are not kept for the log of a run that was cancelled', async () => {
+      const parent = await begin(world(), { id: 'parent' });
+      await accept([invoked(world(), parent, { id: 'child' })]);
+      const cancelled = ending(parent, { state: 'RUN_CANCELED' });
+      await world().store.endRuns([{ ending: cancelled, follows: [] }], T0);
+      await settleWith([appended(world(), parent)]);
+      expect(await journalOf(world(), parent)).toEqual(['0 step']);
+    });
+  });
+
+  describe('what belongs to runs', () => {
+    it('is passed over by lists and cancels of plain messages', async () => {
+      const first = await begin(world());
+      const plain = await world().accept();
+      const { items } = await world().store.listLogs(PROJECT, {}, LATEST);
+      expect(items.map(({ message }) => message.key)).toEqual([plain.key]);
+      expect((await world().store.listLogs(PROJECT, { state: ['CREATED'] }, LATEST)).items).toHaveLength(1);
+      expect(await world().logsOf(first)).toEqual([]);
+      expect(await world().store.cancelById(PROJECT, [first.id, plain.id], T0)).toBe(1);
+      expect(await world().store.cancelMatching(PROJECT, {}, 10, T0)).toBe(0);
+      expect(await world().find(first)).toEqual(first);
+    });
+
+    it('is found behind many entries of runs, page by page', async () => {
+      const oldest = await world().accept({ createdAtMs: T0 - 1 });
+      const first = await begin(world());
+      const steps = Array.from({ length: 1_500 }, (_, step) =>
+        appended(world(), first, { entry: { slot: `s${step + 1}` } }),
+      );
+      await accept(steps);
+      const found: number[] = [];
+      let cursor: string | undefined;
+      do {
+        const page = await world().store.listLogs(PROJECT, {}, { ...LATEST, ...(cursor && { cursor }) });
+        found.push(...page.items.map(({ message }) => message.key));
+        cursor = page.cursor;
+      } while (cursor !== undefined);
+      expect(found).toEqual([oldest.key]);
+    });
+
+    it('is begun, appended and ended a hundred at a time', async () => {
+      const firsts = await Promise.all(Array.from({ length: 100 }, (_, index) => begin(world(), { id: `r${index}` })));
+      const answers = await Promise.all(firsts.map((first) => append(world(), first)));
+      expect(answers.every((answer) => answer.kind === 'accepted' && answer.journal?.position === 1)).toBe(true);
+      const ended = await Promise.all(
+        firsts.map((first) => world().store.endRuns([{ ending: ending(first), follows: [] }], T0)),
+      );
+      expect(ended.flat().every(({ kind }) => kind === 'ended')).toBe(true);
+      expect((await world().claim({ limit: 200 })).claimed).toEqual([]);
+    });
+  });
+
+  it('keeps an invocation whose parent does not exist out', async () => {
+    const parent = await begin(world(), { id: 'parent' });
+    const child = beginning(world(), { id: 'child' });
+    const record = invocation(world(), parent, { key: child.message.key, id: 'child' });
+    record.entry.runKey = world().number();
+    if (child.run) child.run.invoker = record;
+    expect(await accept([child])).toEqual([{ kind: 'runOver' }]);
+  });
+}
