@@ -11,19 +11,19 @@ export interface SleepingOptions {
   runs: number;
   /** Runs beside them that sleep in a step until one time. */
   waking: number;
+  /** Seconds until they wake: their trigger, first delivery and step need some. */
+  leadS: number;
   /** How long the server is left alone before its memory is taken. */
   quietMs: number;
 }
 
-export const DEFAULT_SLEEPING: SleepingOptions = { runs: 1_000_000, waking: 1_000, quietMs: 3_000 };
+export const DEFAULT_SLEEPING: SleepingOptions = { runs: 1_000_000, waking: 1_000, leadS: 15, quietMs: 3_000 };
 
 /** Longer than this takes, shorter than any limit on delays. */
 const SLEEP = '6d';
-/** For those that wake: trigger, first delivery and the step that sleeps. */
-const LEAD_S = 15;
 const LIMIT_MS = 120_000;
 
-export function measureSleeping({ runs, waking, quietMs }: SleepingOptions): Promise<Figure[]> {
+export function measureSleeping({ runs, waking, leadS, quietMs }: SleepingOptions): Promise<Figure[]> {
   return withStage('bare', async (stage) => {
     const { endpoint } = stage;
     await sleep(quietMs);
@@ -48,7 +48,7 @@ export function measureSleeping({ runs, waking, quietMs }: SleepingOptions): Pro
     await sleep(quietMs);
     const restartedMebibytes = residentMebibytes(stage.server.pid);
 
-    const wakeAtS = Math.ceil(Date.now() / 1_000) + LEAD_S;
+    const wakeAtS = Math.ceil(Date.now() / 1_000) + leadS;
     const asleep = deliveriesHandled(endpoint, waking, LIMIT_MS);
     await triggerInBatches(stage.server, `${endpoint.url}/sleep?until=${wakeAtS}`, { first: runs, count: waking });
     if (!(await asleep)) throw new Error('not all runs got to their sleep');

@@ -56,27 +56,33 @@ async function measureOne(contestant: Contestant, options: StepsOptions): Promis
   try {
     let next = 0;
     const take = (count: number) => Array.from({ length: count }, () => next++);
-    await execute(contestant, take(options.warmUpRuns), UNDER_WAY, options.stallMs);
-    const underWay = await measureLoad(contestant, '64 under way', take(options.runs), options);
-    const burst = await measureLoad(contestant, 'a burst', take(options.runs), options);
+    const repeated: number[] = [];
+    const execution = { contestant, repeated, stallMs: options.stallMs };
+    await execute(execution, take(options.warmUpRuns), UNDER_WAY);
+    const underWay = await measureLoad(execution, '64 under way', take(options.runs));
+    const burst = await measureLoad(execution, 'a burst', take(options.runs));
     await contestant.verify(Array.from({ length: next }, (_, number) => number));
+    if (repeated.length > 0) throw new Error(`run ${repeated[0]} has ended twice`);
     return [underWay, burst];
   } finally {
     await contestant.end();
   }
 }
 
-async function measureLoad(
-  contestant: Contestant,
-  load: Load,
-  numbers: number[],
-  { stallMs }: StepsOptions,
-): Promise<StepFigures> {
+interface Execution {
+  contestant: Contestant;
+  /** Runs that ended though they had ended, or were never started. */
+  repeated: number[];
+  stallMs: number;
+}
+
+async function measureLoad(execution: Execution, load: Load, numbers: number[]): Promise<StepFigures> {
+  const { contestant } = execution;
   const steps = numbers.length * STEPS.length;
   const { bytes } = await contestant.traffic();
   const serverCpu = cpuSeconds(contestant.serverPid);
   const endpointCpu = cpuSeconds(contestant.endpointPid);
-  const seconds = await execute(contestant, numbers, load === 'a burst' ? numbers.length : UNDER_WAY, stallMs);
+  const seconds = await execute(execution, numbers, load === 'a burst' ? numbers.length : UNDER_WAY);
   return {
     contestant: contestant.name,
     load,
@@ -90,32 +96,38 @@ async function measureLoad(
 
 /** Seconds from the first start to the last end, with at most `underWay` runs started and not ended. */
 async function execute(
-  contestant: Contestant,
+  { contestant, repeated, stallMs }: Execution,
   numbers: readonly number[],
   underWay: number,
-  stallMs: number,
 ): Promise<number> {
   const startedAt = performance.now();
   const missing = new Set(numbers);
   const waiting = numbers.values();
-  await new Promise<void>((resolve, reject) => {
-    let latestEndAt = startedAt;
-    const watch = setInterval(() => {
-      if (performance.now() - latestEndAt > stallMs) reject(new Error(`${missing.size} runs have not ended`));
-    }, 1_000);
-    const startNext = () => {
-      const { value, done } = waiting.next();
-      if (!done) contestant.start(value).catch(reject);
-    };
-    contestant.listen((number) => {
-      if (!missing.delete(number)) reject(new Error(`run ${number} has ended twice`));
-      latestEndAt = performance.now();
-      if (missing.size > 0) return startNext();
-      clearInterval(watch);
-      resolve();
+  let watch: NodeJS.Timeout | undefined;
+  try {
+    await new Promise<void>((resolve, reject) => {
+      let latestEndAt = startedAt;
+      watch = setInterval(() => {
+        if (performance.now() - latestEndAt > stallMs) reject(new Error(`${missing.size} runs have not ended`));
+      }, 1_000);
+      const startNext = () => {
+        const { value, done } = waiting.next();
+        if (!done) contestant.start(value).catch(reject);
+      };
+      contestant.listen((number) => {
+        if (!missing.delete(number)) {
+          repeated.push(number);
+          return;
+        }
+        latestEndAt = performance.now();
+        if (missing.size === 0) resolve();
+        else startNext();
+      });
+      for (let i = 0; i < Math.min(underWay, numbers.length); i += 1) startNext();
     });
-    for (let i = 0; i < Math.min(underWay, numbers.length); i += 1) startNext();
-  });
+  } finally {
+    clearInterval(watch);
+  }
   return (performance.now() - startedAt) / 1_000;
 }
 

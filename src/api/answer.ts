@@ -11,6 +11,8 @@ export interface Answer {
   /** A page for people to read, in place of `json`. */
   html?: string;
   headers?: Readonly<Record<string, string>>;
+  /** Called once it is out of memory: it was sent, or its caller has gone. */
+  sent?: () => void;
 }
 
 /** Long enough for a flush to end or a full disk to be seen again; short enough that nobody gives up meanwhile. */

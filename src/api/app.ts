@@ -158,7 +158,7 @@ function serverOptions(limits: ApiLimits) {
 function harden(app: FastifyInstance, limits: ApiLimits): void {
   // Bodies are read by the handlers, which know their limits; to Fastify no method has one, so no content type is
   // parsed, refused or asked for.
-  for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
+  for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'QUERY']) {
     app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
   }
   const { server } = app;

@@ -62,9 +62,14 @@ function isAnySentByRun(body: unknown): boolean {
   if (!Array.isArray(body)) return false;
   return body.some((item: unknown) => {
     const headers = isObject(item) && isObject(item['headers']) ? Object.entries(item['headers']) : [];
-    const rawHeaders = headers.flatMap(([name, value]) => [name, String(Array.isArray(value) ? value[0] : value)]);
-    return isSentByRun({ rawHeaders, queryConfig: [] });
+    const lines = headers.flatMap(([name, value]) => [value].flat().map((line: unknown) => [name, scalarText(line)]));
+    return isSentByRun({ rawHeaders: lines.flat(), queryConfig: [] });
   });
+}
+
+/** Lists and objects have none: they may be of any depth, and have a `toString` of their own. */
+function scalarText(value: unknown): string {
+  return typeof value === 'object' ? '' : String(value);
 }
 
 /** A text; absent and null are empty. */

@@ -16,6 +16,8 @@ export function hookRoutes({ engine, accounts, limits }: Services): Route[] {
     const [userId = '', runId = '', eventId = ''] = ids;
     const projectId = accounts.projectNamed(userId);
     if (projectId === undefined || !isName(eventId)) throw noSuchHook();
+    // Nobody else takes memory with a body, since nobody is asked for a token.
+    if (!(await engine.findActiveRun(projectId, runId))) throw noSuchHook();
     const header = headerMapFromRaw(rawHeaders);
     const event = hookEvent({ ...calledUrl(), method, header, body: await body.read(bodyLimit) });
     // One call is for one wait: others of the run wait for other calls.

@@ -40,9 +40,10 @@ export function publishRoutes(services: Services): Route[] {
   }
 
   async function publish(call: Call, queueName?: string): Promise<Answer> {
-    const query = splitQuery(call.rawQuery);
-    const isOfRun = isSentByRun({ rawHeaders: call.rawHeaders, queryConfig: query.config });
+    let isOfRun = isSentByRun({ rawHeaders: call.rawHeaders, queryConfig: [] });
     try {
+      const query = splitQuery(call.rawQuery);
+      isOfRun ||= isSentByRun({ rawHeaders: [], queryConfig: query.config });
       return await publishTo(call, query, { queueName, isOfRun });
     } catch (error) {
       throw isOfRun ? refusedInRun(error) : error;

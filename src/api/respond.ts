@@ -12,7 +12,9 @@ const LINGER_BYTES_MAX = 16 * 1024 * 1024;
 
 /** Writes `given` as the whole answer. The connection stays open unless too much of the request is still to come. */
 export function respond(request: IncomingMessage, response: ServerResponse, given: Answer, clock: Clock): void {
-  const { status, json, html, headers } = given;
+  const { status, json, html, headers, sent } = given;
+  if (sent && response.closed) sent();
+  else if (sent) response.once('close', sent);
   const text = html ?? json;
   const contentType = html === undefined ? 'application/json' : 'text/html; charset=utf-8';
   const isLeft = isBodyLeft(request);

@@ -26,11 +26,16 @@ interface Shown {
   bodyBytesMax: number | undefined;
 }
 
+/** A message may hide more than its run does. */
+function withRedaction(shown: Shown, own: Redaction | undefined): Shown {
+  return own ? { ...shown, redact: joinRedactions(shown.redact, own) } : shown;
+}
+
 /** The object of workflow.md 18.2. */
 export function runEventView(event: RunEvent): View {
   const { atMs, state, run, message, record, child, detail } = event;
   const { config } = run;
-  const shown: Shown = { redact: config?.redact ?? message?.settings.redact, bodyBytesMax: undefined };
+  const shown = withRedaction({ redact: config?.redact, bodyBytesMax: undefined }, message?.settings.redact);
   const isInitial = message?.settings.run?.init !== undefined;
   const info = message && stepInfoOf(message, { isInitial, ...(record && { record }), ...(child && { child }) });
   return {
@@ -98,7 +103,8 @@ export function runExplanationView({ runId, createdAtMs, sentence, ...rest }: Ru
   };
 }
 
-function recordView({ info, state, failures, nextDeliveryAtMs }: StepRecord, shown: Shown): View {
+function recordView({ info, state, failures, nextDeliveryAtMs }: StepRecord, runShown: Shown): View {
+  const shown = withRedaction(runShown, info.redact);
   return {
     ...stepInfoView(info, shown),
     state,
@@ -107,7 +113,8 @@ function recordView({ info, state, failures, nextDeliveryAtMs }: StepRecord, sho
   };
 }
 
-function nextView({ message, state, failures, stepName, nextDeliveryAtMs }: NextStep, shown: Shown): View {
+function nextView({ message, state, failures, stepName, nextDeliveryAtMs }: NextStep, runShown: Shown): View {
+  const shown = withRedaction(runShown, message.settings.redact);
   const { maxRetries, retryDelayExpression } = message.settings;
   return {
     messageId: message.id,
@@ -121,7 +128,7 @@ function nextView({ message, state, failures, stepName, nextDeliveryAtMs }: Next
 
 /** The fields of workflow.md 20. Zero and empty values are left out, but for the number of retries. */
 function stepInfoView(info: StepInfo, runShown: Shown): View {
-  const shown = info.redact ? { ...runShown, redact: joinRedactions(runShown.redact, info.redact) } : runShown;
+  const shown = withRedaction(runShown, info.redact);
   return {
     stepId: info.stepId || undefined,
     stepName: info.stepName,
@@ -174,9 +181,8 @@ function waitView({ eventId, timeout, deadlineMs, isTimeout }: WaitInfo): View {
 }
 
 /** The run that was invoked may hide what its invoker does not. */
-function invokedView({ runId, url, createdAtMs, first }: InvokedInfo, { redact, bodyBytesMax }: Shown): View {
-  const own = first?.settings.redact;
-  const shown: Shown = { redact: own ? joinRedactions(redact, own) : redact, bodyBytesMax };
+function invokedView({ runId, url, createdAtMs, first }: InvokedInfo, parentShown: Shown): View {
+  const shown = withRedaction(parentShown, first?.settings.redact);
   return {
     invokedWorkflowRunId: runId,
     invokedWorkflowUrl: url,

@@ -47,7 +47,7 @@ function takeRunId(rawHeaders: readonly string[]): { runId?: string; others: str
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] ?? '';
     const value = trimBlanks(rawHeaders[i + 1] ?? '');
-    if (!hasConfigPrefix(name) || readConfigName(name).option !== 'workflow-runid') {
+    if (!isRunId(name)) {
       others.push(name, value);
     } else if (value !== '') {
       const { display } = readConfigName(name);
@@ -57,4 +57,11 @@ function takeRunId(rawHeaders: readonly string[]): { runId?: string; others: str
     }
   }
   return runId === undefined ? { others } : { runId, others };
+}
+
+/** That of a callback, which libraries send with a failure URL, is none of the new run's. */
+function isRunId(name: string): boolean {
+  if (!hasConfigPrefix(name)) return false;
+  const { path, option } = readConfigName(name);
+  return path.length === 0 && option === 'workflow-runid';
 }

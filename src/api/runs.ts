@@ -4,6 +4,8 @@ import { Type } from '@sinclair/typebox';
 import { ApiError } from '../protocol/errors.ts';
 import { encodeEntry, joinEntries } from '../workflow/journal.ts';
 import { type Answer, answer, NO_BODY } from './answer.ts';
+import { AnswerTurns } from './answer-turns.ts';
+import { authorizeFully } from './authentication.ts';
 import { readJson } from './json-body.ts';
 import { messageLimit, SMALL_JSON_LIMIT } from './limits.ts';
 import { invalidParameter, readQuery, textOf } from './parameters.ts';
@@ -12,6 +14,9 @@ import { CANCEL_PARAMETERS, readCancelWish } from './run-filters.ts';
 import { JournalSchema } from './run-schemas.ts';
 import { CancelledSchema } from './schemas.ts';
 
+/** Bytes of journals that are answered at a time, while each is in memory three times at worst; one alone may have more. */
+const JOURNALS_BYTES_MAX = 64 * 1024 * 1024;
+
 const CANCEL: QueryParameter = {
   name: 'cancel',
   meaning: 'false: the run has returned, and the body of the request is its result.',
@@ -19,12 +24,22 @@ const CANCEL: QueryParameter = {
 };
 
 export function runRoutes({ engine, limits }: Services): Route[] {
-  /** What an endpoint fetches when a delivery would have been too large (workflow.md 8.3). */
-  async function getJournal({ projectId, id }: Call): Promise<Answer> {
-    const entries = await engine.readJournal(projectId, id);
-    if (!entries) throw notActive(id);
-    // Base64 and ids are plain ASCII.
-    return { status: 200, json: joinEntries(entries.map(encodeEntry)).toString('latin1') };
+  const turns = new AnswerTurns(JOURNALS_BYTES_MAX);
+
+  /** What an endpoint fetches when a delivery would have been too large (workflow.md 8.3): all of a parallel group at once. */
+  async function getJournal({ projectId, id, scope }: Call): Promise<Answer> {
+    // Its endpoint needs the originals, and ends it with the same token; who only looks on is shown none (workflow.md 16.3).
+    if (scope !== 'full' && (await engine.findActiveRun(projectId, id))?.hidesBodies) authorizeFully(scope);
+    const giveBack = await turns.take((await engine.journalBytes(projectId, id)) ?? 0);
+    try {
+      const entries = await engine.readJournal(projectId, id);
+      if (!entries) throw notActive(id);
+      // Base64 and ids are plain ASCII.
+      return { status: 200, json: joinEntries(entries.map(encodeEntry)).toString('latin1'), sent: giveBack };
+    } catch (error) {
+      giveBack();
+      throw error;
+    }
   }
 
   async function end({ projectId, id, rawQuery, rawHeaders, body }: Call): Promise<Answer> {

@@ -88,7 +88,7 @@ export function deadRunView({ dlqId, run, message, burial, payload, failureCallb
     workflowUrl: run.url,
     workflowCreatedAt: run.createdAtMs,
     responseStatus: burial.responseStatus,
-    responseHeader: burial.responseHeader && nonEmpty(burial.responseHeader),
+    responseHeader: burial.responseHeader && nonEmpty(redactHeaderMap(burial.responseHeader, redact)),
     ...responseBodyView(burial.responseBody, redact),
     failureCallbackInfo: state && failureCallbackInfo(state, failureCallback?.answer, redact),
     failureFunctionState: state,
@@ -101,7 +101,7 @@ function failureCallbackInfo(state: string, answered: FailureCallback['answer'],
     state,
     responseStatus: answered?.status,
     responseBody: shown && ('responseBody' in shown ? shown['responseBody'] : shown['responseBodyBase64']),
-    responseHeaders: answered && nonEmpty(answered.header),
+    responseHeaders: answered && nonEmpty(redactHeaderMap(answered.header, redact)),
   };
 }
 

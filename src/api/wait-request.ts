@@ -4,7 +4,7 @@ import type { WaitCommand } from '../engine/run-commands.ts';
 import { hasConfigPrefix, readConfigName } from '../protocol/config-names.ts';
 import { checkUrl, withoutFragment } from '../protocol/destination.ts';
 import { prefixOf } from '../protocol/dialect.ts';
-import { parseDurationMs } from '../protocol/durations.ts';
+import { isTime, parseDurationMs } from '../protocol/durations.ts';
 import { ApiError, quotaExceeded } from '../protocol/errors.ts';
 import { addHeader, canonicalHeaderName, newHeaderMap, shown } from '../protocol/headers.ts';
 import { itemRawHeaders, type OptionsInput, type Quotas, readPublishOptions } from '../protocol/options.ts';
@@ -110,7 +110,7 @@ function timeoutMember(value: unknown): string {
 
 function timeoutMsOf(timeout: string, { quotas: { delayMsMax }, nowMs }: WaitContext): Millis {
   const timeoutMs = parseDurationMs(timeout);
-  if (timeoutMs === undefined || !Number.isSafeInteger(nowMs + timeoutMs)) {
+  if (timeoutMs === undefined || !isTime(nowMs + timeoutMs)) {
     throw invalidBody(`timeout must be a duration such as 20s or 7d, not ${shown(timeout)}`);
   }
   if (delayMsMax > 0 && timeoutMs > delayMsMax) throw quotaExceeded('maxDelay', Math.floor(delayMsMax / 1000));

@@ -13,7 +13,6 @@ import type {
   ClaimToken,
   FollowUp,
   Message,
-  MessageKey,
   Millis,
   NewMessage,
   Outcome,
@@ -106,15 +105,17 @@ export class Dispatcher implements Places {
     this.#placeBecameFree();
   }
 
-  /** Makes the attempt of a message that is claimed under a reserved place, for which only its own body was counted. */
-  start(claimed: Claimed): void {
-    const { origin, body } = claimed.message;
+  /**
+   * Makes the attempt of a message that is claimed under a place. What is delivered may be more than was reserved for it: a
+   * journal, whose size only the store knew. One for which there is no room is left to be claimed when there is (P10).
+   */
+  start(claimed: Claimed, reservedBytes: number): void {
+    const { origin } = claimed.message;
     const bytes = bytesOf(claimed);
-    if (bytes !== body.length) {
-      this.#inFlight.leave(origin, body.length);
-      this.#inFlight.enter(origin, bytes);
-    }
-    void this.#attempt(claimed);
+    this.#inFlight.leave(origin, reservedBytes);
+    const fits = bytes <= reservedBytes || this.#inFlight.hasSpace(bytes);
+    this.#inFlight.enter(origin, fits ? bytes : reservedBytes);
+    void (fits ? this.#attempt(claimed) : this.#release(claimed, reservedBytes));
   }
 
   /** A message was saved that is due at `dueAtMs`. */
@@ -250,8 +251,7 @@ export class Dispatcher implements Places {
     else if (outcome.kind === 'unreachable') this.#inFlight.noteNoAnswer(message.origin);
     const decision = decide(claimed, outcome, clock.nowMs());
     if (decision.kind === 'release') {
-      await this.#untilSaved(message, () => this.#release(message.key, claimed.claimToken));
-      this.giveBack(message.origin, bytesOf(claimed));
+      await this.#release(claimed, bytesOf(claimed));
     } else {
       await this.#settle(claimed, decision);
     }
@@ -340,8 +340,11 @@ export class Dispatcher implements Places {
     });
   }
 
-  #release(key: MessageKey, claimToken: ClaimToken): Promise<void> {
-    return this.#deps.store.release([{ key, claimToken }], this.#deps.clock.nowMs());
+  /** As if it had never been claimed; its place has `bytes`. */
+  async #release({ message, claimToken }: Claimed, bytes: number): Promise<void> {
+    const { store, clock } = this.#deps;
+    await this.#untilSaved(message, () => store.release([{ key: message.key, claimToken }], clock.nowMs()));
+    this.giveBack(message.origin, bytes);
   }
 
   /**

@@ -7,8 +7,8 @@ import type { Saved } from './stores.ts';
 export interface Places {
   tryReserve(origin: string, bytes: number): 'reserved' | 'parked' | 'none';
   giveBack(origin: string, bytes: number): void;
-  /** Makes the attempt of a message for which a place was reserved. */
-  start(claimed: Claimed): void;
+  /** Makes the attempt of a message for which a place with `reservedBytes` was reserved. */
+  start(claimed: Claimed, reservedBytes: number): void;
   noteDue(dueAtMs: Millis): void;
   noteParked(origin: string): void;
 }
@@ -50,7 +50,7 @@ export function setGoing(news: NewMessage, saved: Saved | undefined, places: Pla
     if (saved.journal) claimed.journal = saved.journal;
     // What the endpoint fetches by itself need not stay in memory meanwhile.
     if (saved.journal?.bytes === 0) claimed.message = { ...message, body: new Uint8Array(0) };
-    return places.start(claimed);
+    return places.start(claimed, message.body.length);
   }
   if (saved?.standing === 'parked') places.noteParked(message.origin);
   else if (saved?.standing === 'waiting') places.noteDue(proposed.dueAtMs);

@@ -46,7 +46,7 @@ export interface Notified {
 export interface WaiterCommands {
   /**
    * Registers the wait, or ends it at once with what was saved for it. The id is that of the wait. Throws `ApiError` 400
-   * when the run is over.
+   * when the run is over, and 412 when its journal is full.
    */
   wait(projectId: ProjectId, command: WaitCommand): Promise<{ messageId: MessageId; deduplicated: boolean }>;
   /**
@@ -69,11 +69,21 @@ export interface WaiterCommands {
   listWaiters(projectId: ProjectId, eventId: string): Promise<Waiter[]>;
 }
 
+/** What is asked of a run before anything is done with it. */
+export interface ActiveRun {
+  /** Its bodies are redacted (workflow.md 16.3). */
+  hidesBodies: boolean;
+}
+
 export interface RunCommands {
+  /** `undefined` when no such run is active; one that ended a moment ago may still be found. */
+  findActiveRun(projectId: ProjectId, runId: string): Promise<ActiveRun | undefined>;
   /** Succeeds whatever the run's state: what has ended, or is of another `createdAtMs`, stays as it is (workflow.md 12.1). */
   completeRun(projectId: ProjectId, runId: string, response: Uint8Array, createdAtMs?: Millis): Promise<void>;
   /** False when no such run is active (workflow.md 12.2). */
   cancelRun(projectId: ProjectId, runId: string, createdAtMs?: Millis): Promise<boolean>;
+  /** How many bytes the journal has as deliveries show it; `undefined` when no such run is active. */
+  journalBytes(projectId: ProjectId, runId: string): Promise<number | undefined>;
   /** All of the journal that deliveries show; `undefined` when no such run is active. */
   readJournal(projectId: ProjectId, runId: string): Promise<JournalEntry[] | undefined>;
 }

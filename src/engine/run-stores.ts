@@ -17,6 +17,8 @@ export interface RunStore {
   findActiveRun(projectId: ProjectId, id: string): Promise<Run | undefined>;
   /** By its key, ended or not. */
   findRun(projectId: ProjectId, key: RunKey): Promise<Run | undefined>;
+  /** Bytes of the journal, as deliveries show it, of the run of that id that has not ended. */
+  journalBytes(projectId: ProjectId, id: string): Promise<number | undefined>;
   /** What deliveries show of the journal, in order: after `afterPosition` (default: from the start) up to `toPosition`. */
   readJournal(runKey: RunKey, range?: { afterPosition?: number; toPosition?: number }): Promise<JournalEntry[]>;
   /** What was kept of waits and invocations, those that exist, in the order of `keys`. */
@@ -49,6 +51,13 @@ export interface Mail {
   body: Uint8Array;
 }
 
+/** What a run may have saved for its waits to come. */
+export interface MailLimits {
+  mails: number;
+  /** Of their bodies; one alone may have more. */
+  bytes: number;
+}
+
 /** What became of a wait that is to be registered. */
 export type Waiting =
   | { kind: 'registered' }
@@ -57,6 +66,8 @@ export type Waiting =
   /** The same wait was registered before (workflow.md 4.6). */
   | { kind: 'duplicate'; messageId: MessageId }
   | { kind: 'over' }
+  /** The journal of the run is longer than it may be. */
+  | { kind: 'journalFull'; limit: number }
   /** The run or its mail are not as was supposed: read again. */
   | { kind: 'changed' };
 
@@ -83,13 +94,13 @@ export interface WaiterStore {
     resolutions: { waiterKey: MessageKey; result: NewMessage }[],
     nowMs: Millis,
   ): Promise<(Saved | 'gone')[]>;
-  /** Keeps mail for a run that has no waiter for it; at most `mailMax` for each run. */
+  /** Keeps mail for a run that has no waiter for it, within the limits of what a run may have of it. */
   saveMail(
     projectId: ProjectId,
     runKey: RunKey,
     eventId: string,
     mail: Mail,
-    mailMax: number,
+    limits: MailLimits,
   ): Promise<'saved' | 'over' | 'waited' | 'tooMuch'>;
   /** Waiters whose deadline has come, earliest first, as many as `listWaiters` would; and when there is none, the earliest deadline. */
   dueWaiters(request: { nowMs: Millis; limit: number }): Promise<{ due: Waiter[]; nextAtMs: Millis | undefined }>;

@@ -61,6 +61,8 @@ export type Accepted =
   | { kind: 'runTooEarly'; latestMs: Millis }
   /** All messages of its publish are refused: the journal of a run would be too long. */
   | { kind: 'journalFull'; limit: number }
+  /** All messages of its publish are refused: too many runs would wait for the end of one. */
+  | { kind: 'tooManyInvokers'; limit: number }
   /** Its queue does not exist, and the project has as many as it may. */
   | { kind: 'tooManyQueues' }
   /** All messages of its publish are refused: they are more than the `remaining` ones that its project has left today. */

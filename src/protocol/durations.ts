@@ -71,3 +71,11 @@ function safeMs(ms: number): number | undefined {
   const whole = Math.round(ms);
   return Number.isSafeInteger(whole) ? whole : undefined;
 }
+
+/** The latest time that has a date; explanations of what waits name dates. */
+const TIME_MS_MAX = 8.64e15;
+
+/** Whether a Unix time in milliseconds can be written as a date. */
+export function isTime(ms: number): boolean {
+  return Math.abs(ms) <= TIME_MS_MAX;
+}

@@ -2,6 +2,7 @@ import type { CallbackKind } from './config-names.ts';
 import { collectConfiguration, type Given, type OptionsInput, type Scope } from './config-scopes.ts';
 import { checkCron } from './cron-times.ts';
 import { prefixOf } from './dialect.ts';
+import { isTime } from './durations.ts';
 import { ApiError, invalidHeader, quotaExceeded } from './errors.ts';
 import { parseFlowControl } from './flow-control.ts';
 import { explicitHeaders, forwardedHeaders, withAllHeaders } from './forwarding.ts';
@@ -213,8 +214,8 @@ class OptionsReader {
   #checkHorizon(delayMs: number, given: Given | undefined): void {
     const { delayMsMax } = this.#quotas;
     if (delayMsMax > 0 && delayMs > delayMsMax) this.#exceed('maxDelay', Math.floor(delayMsMax / 1000));
-    // Only where the quota is off: no time that far ahead can be counted in milliseconds.
-    else if (!Number.isSafeInteger(this.#nowMs + delayMs)) throw invalidHeader(given?.header ?? '', 'too far ahead');
+    // Only where the quota is off: no date is that far ahead.
+    else if (!isTime(this.#nowMs + delayMs)) throw invalidHeader(given?.header ?? '', 'too far ahead');
   }
 
   /** Remembers the first exceeded quota: quotas are reported after everything that is wrong with the request itself. */

@@ -16,6 +16,7 @@ export function decodeAccepted(as: AcceptedAs): Accepted {
   if ('standing' in as) return { kind: 'accepted', ...as };
   if ('runTooEarly' in as) return { kind: 'runTooEarly', latestMs: as.runTooEarly };
   if ('journalFull' in as) return { kind: 'journalFull', limit: as.journalFull };
+  if ('tooManyInvokers' in as) return { kind: 'tooManyInvokers', limit: as.tooManyInvokers };
   if ('limit' in as) return { kind: 'overDayLimit', ...as };
   const { messageId, run } = as.duplicateOf;
   return { kind: 'duplicate', messageId, ...(run && { run }) };

@@ -11,7 +11,7 @@ import type { Position } from './sql/page.ts';
 import { listProjects, listTokens, signingKeys } from './sql/projects.ts';
 import { activeRunKeys } from './sql/runs/active.ts';
 import { deadRunsAt, findFailureCallback, listDeadRuns, outlineJournal } from './sql/runs/dead-runs.ts';
-import { findActiveRun, findRecords, findRun, readJournal } from './sql/runs/find.ts';
+import { findActiveRun, findRecords, findRun, journalBytes, readJournal } from './sql/runs/find.ts';
 import { listHistories } from './sql/runs/run-histories.ts';
 import { listRunEvents } from './sql/runs/run-logs.ts';
 import { dueSchedules, findSchedule, listSchedules } from './sql/schedules.ts';
@@ -47,6 +47,7 @@ const READS = {
   findActiveRun,
   findRun,
   findRecords,
+  journalBytes,
   readJournal,
   nextMail,
   listWaiters,

@@ -24,7 +24,7 @@ import type {
   Settlement,
 } from '../engine/model.ts';
 import type { RunEvent, RunEventFilter, RunFilter } from '../engine/run-log-store.ts';
-import type { EndedAs, Mail, NewWaiter, Waiter, Waiting } from '../engine/run-stores.ts';
+import type { EndedAs, Mail, MailLimits, NewWaiter, Waiter, Waiting } from '../engine/run-stores.ts';
 import type { Schedule, ScheduleChange } from '../engine/schedules.ts';
 import type {
   Accepted,
@@ -156,6 +156,10 @@ export class SqlStore implements Store {
   async findRun(projectId: ProjectId, key: RunKey): Promise<Run | undefined> {
     const row = await this.#connection.read('findRun', { projectId, key });
     return row === null ? undefined : decodeRun(row);
+  }
+
+  async journalBytes(projectId: ProjectId, id: string): Promise<number | undefined> {
+    return (await this.#connection.read('journalBytes', { projectId, id })) ?? undefined;
   }
 
   async readJournal(
@@ -597,9 +601,9 @@ export class SqlStore implements Store {
     runKey: RunKey,
     eventId: string,
     { key, body }: Mail,
-    mailMax: number,
+    mailLimits: MailLimits,
   ): Promise<'saved' | 'over' | 'waited' | 'tooMuch'> {
-    const mail = { projectId, runKey, eventId, key, body: encodeBytes(body), mailMax };
+    const mail = { projectId, runKey, eventId, key, body: encodeBytes(body), mailLimits };
     return this.#connection.write('saveMail', mail);
   }
 

@@ -1,6 +1,7 @@
 /** What does the trigger of a run fix for all messages of the run (workflow.md 7)? */
 import { hasConfigPrefix } from '../protocol/config-names.ts';
 import { newHeaderMap } from '../protocol/headers.ts';
+import { joinRedactions } from '../protocol/redaction.ts';
 import type {
   CallbackSettings,
   FlowControl,
@@ -88,9 +89,9 @@ export function configuredCallback(callback: CallbackSettings, config: RunConfig
   };
 }
 
-/** Only the redaction: for a call. */
+/** Only the redaction: for a call. What the message itself hides stays hidden. */
 export function redactedLike(settings: MessageSettings, { redact }: RunConfig): MessageSettings {
-  return redact ? { ...settings, redact } : settings;
+  return redact ? { ...settings, redact: joinRedactions(settings.redact, redact) } : settings;
 }
 
 interface Attempts {

@@ -21,23 +21,40 @@ const VALUE_BYTES_MAX = 4096;
  * that comes twice the last, as `JSON.parse` does. `undefined` when `json` is not an object. What is passed over is not checked.
  */
 export function scalarMembers(json: Uint8Array, names: ReadonlySet<string>): Record<string, unknown> | undefined {
-  let at = skipBlanks(json, 0);
-  if (json[at] !== OPENING_BRACE) return undefined;
   const members: Record<string, unknown> = Object.create(null);
+  const isObject = visitMembers(json, (name, start, end) => {
+    if (names.has(name)) members[name] = scalarOf(json, start, end);
+  });
+  return isObject ? members : undefined;
+}
+
+/** The JSON of the member called `wanted`, of any size and shape, as it is written there; by the same rules. */
+export function memberJson(json: Uint8Array, wanted: string): Uint8Array | undefined {
+  let member: Uint8Array | undefined;
+  const isObject = visitMembers(json, (name, start, end) => {
+    if (name === wanted) member = json.subarray(start, end);
+  });
+  return isObject ? member : undefined;
+}
+
+/** Tells `visit` where the value of each member is; false when `json` is not an object. */
+function visitMembers(json: Uint8Array, visit: (name: string, start: number, end: number) => void): boolean {
+  let at = skipBlanks(json, 0);
+  if (json[at] !== OPENING_BRACE) return false;
   at = skipBlanks(json, at + 1);
   while (json[at] === QUOTE) {
     const nameEnd = endOfText(json, at);
     const name = scalarOf(json, at, nameEnd);
     at = skipBlanks(json, nameEnd);
-    if (json[at] !== COLON) return undefined;
+    if (json[at] !== COLON) return false;
     const start = skipBlanks(json, at + 1);
     const end = endOfValue(json, start);
-    if (typeof name === 'string' && names.has(name)) members[name] = scalarOf(json, start, end);
+    if (typeof name === 'string') visit(name, start, end);
     at = skipBlanks(json, end);
     if (json[at] !== COMMA) break;
     at = skipBlanks(json, at + 1);
   }
-  return json[at] === CLOSING_BRACE && skipBlanks(json, at + 1) === json.length ? members : undefined;
+  return json[at] === CLOSING_BRACE && skipBlanks(json, at + 1) === json.length;
 }
 
 function scalarOf(json: Uint8Array, start: number, end: number): unknown {

@@ -1,8 +1,9 @@
 /** What does a message of a run say about the step that it carries (workflow.md 20)? The same in both views of the log. */
 import { Buffer } from 'node:buffer';
-import { parseDurationMs } from '../protocol/durations.ts';
+import { isTime, parseDurationMs } from '../protocol/durations.ts';
 import type { CallType, HeaderMap, Redaction } from '../protocol/settings.ts';
 import type { Answered, KnownMessage } from './history.ts';
+import { memberJson, scalarMembers } from './scalar-members.ts';
 import { readStep, stepIdOfCall } from './steps.ts';
 
 export interface StepInfo {
@@ -119,9 +120,14 @@ function initialOf(body: Uint8Array): Partial<StepInfo> {
   return body.length === 0 ? initial : { ...initial, out: body };
 }
 
+const STEP_MEMBERS: ReadonlySet<string> = new Set([
+  ...['stepId', 'stepName', 'stepType', 'concurrent', 'targetStep'],
+  ...['sleepFor', 'sleepUntil', 'waitEventId', 'waitTimeout', 'timeout'],
+]);
+
 /** A step as the client library publishes it (workflow.md 8.2); members of another type than expected are left out. */
 function stepOf(body: Uint8Array): Partial<StepInfo> {
-  const step = objectOf(body);
+  const step = scalarMembers(body, STEP_MEMBERS) ?? {};
   const info: Partial<StepInfo> = { stepId: countOf(step['stepId']) ?? 0 };
   const target = countOf(step['targetStep']);
   if (info.stepId === 0 && target !== undefined) {
@@ -135,7 +141,7 @@ function stepOf(body: Uint8Array): Partial<StepInfo> {
   if (concurrent !== undefined && concurrent > 0) info.concurrent = concurrent;
   readSleep(step, info);
   readWait(step, info);
-  const out = outOf(step, info.stepType);
+  const out = outOf(body, info.stepType);
   if (out) info.out = out;
   return info;
 }
@@ -146,7 +152,7 @@ function readSleep({ sleepFor, sleepUntil }: Record<string, unknown>, info: Part
     const ms = parseDurationMs(String(sleepFor));
     if (ms !== undefined) info.sleepForMs = ms;
   }
-  if (typeof sleepUntil === 'number' && Number.isFinite(sleepUntil)) info.sleepUntilMs = Math.round(sleepUntil * 1000);
+  if (typeof sleepUntil === 'number' && isTime(sleepUntil * 1000)) info.sleepUntilMs = Math.round(sleepUntil * 1000);
 }
 
 function readWait({ waitEventId, waitTimeout, timeout }: Record<string, unknown>, info: Partial<StepInfo>): void {
@@ -159,11 +165,16 @@ function readWait({ waitEventId, waitTimeout, timeout }: Record<string, unknown>
 
 const WAITS: ReadonlySet<string | undefined> = new Set(['Wait', 'WaitForWebhook']);
 
-/** What a step returned. The data of an event travels as base64 (workflow.md 14.6). */
-function outOf({ out }: Record<string, unknown>, stepType: string | undefined): Uint8Array | undefined {
-  if (out === undefined || out === null || out === '') return undefined;
-  if (typeof out !== 'string') return Buffer.from(JSON.stringify(out));
-  return Buffer.from(out, WAITS.has(stepType) ? 'base64' : 'utf8');
+/**
+ * What a step returned: mostly JSON in a text, and as it is written where a library sends anything else, which may be of any
+ * size and depth. The data of an event travels as base64 (workflow.md 14.6).
+ */
+function outOf(body: Uint8Array, stepType: string | undefined): Uint8Array | undefined {
+  const bytes = memberJson(body, 'out');
+  const json = bytes ? Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8') : '';
+  if (json === '' || json === 'null' || json === '""') return undefined;
+  const text = json.startsWith('"') ? parsed(json) : undefined;
+  return typeof text === 'string' ? Buffer.from(text, WAITS.has(stepType) ? 'base64' : 'utf8') : bytes;
 }
 
 function callOf({ url, method, header, body, settings }: KnownMessage): Partial<StepInfo> {
@@ -214,12 +225,16 @@ function countOf(value: unknown): number | undefined {
 
 /** The members of a JSON object; none when the bytes are anything else. */
 function objectOf(bytes: Uint8Array): Record<string, unknown> {
+  const value = parsed(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'));
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isObject ? (value as Record<string, unknown>) : {};
+}
+
+function parsed(json: string): unknown {
   try {
-    const parsed: unknown = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'));
-    const isObject = typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed);
-    return isObject ? (parsed as Record<string, unknown>) : {};
+    return JSON.parse(json);
   } catch {
-    return {}; // expected: bodies are whatever was published
+    return undefined; // expected: bodies are whatever was published
   }
 }
 

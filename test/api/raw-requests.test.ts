@@ -110,6 +110,21 @@ describe('request bodies', () => {
     expect((await exchange(port, request)).text).toBe('{"cancelled":0}');
   });
 
+  it('are of no interest with a method that no path has', async () => {
+    for (const method of ['QUERY', 'PROPFIND', 'TRACE', 'SEARCH']) {
+      for (const path of ['/v2/workflows/hooks/first/wfr_x/e', '/v2/logs', '/nothing']) {
+        const { status, text } = await exchange(
+          port,
+          `${method} ${path} HTTP/1.1\r\n${HEAD}${CLOSE}Content-Length: 2\r\n\r\n{}`,
+        );
+        expect([status, Object.keys(JSON.parse(text))], `${method} ${path}`).toEqual([
+          path === '/nothing' ? 404 : 405,
+          ['error'],
+        ]);
+      }
+    }
+  });
+
   it('are asked for with 100 Continue only when they are wanted', async () => {
     const wanted = new RawConnection(port);
     wanted.send(`POST ${target} HTTP/1.1\r\n${HEAD}${CLOSE}Content-Length: 2\r\nExpect: 100-continue\r\n\r\n`);

@@ -265,6 +265,8 @@ describe('a resumed run (workflow.md 21.3)', () => {
     const runId = await resumed(dlqId, headers);
     expect(runId).toBe('mine');
     const again = await world.fail('wfr_b');
+    const ofCallback = { 'upstash-failure-callback': WORKFLOW, 'upstash-failure-callback-workflow-runid': 'theirs' };
+    expect(await resumed(await world.fail('wfr_c'), ofCallback)).toMatch(/^wfr_/);
     expect((await world.post(`workflows/dlq/resume/${again}`, { 'upstash-workflow-runid': 'mine' })).status).toBe(400);
     expect((await world.get(`workflows/dlq/${again}`)).status).toBe(200);
     expect((await world.delete('workflows/runs?label=again')).json).toEqual({ cancelled: 1 });

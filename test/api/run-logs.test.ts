@@ -232,6 +232,20 @@ it('finds a run by one of its messages, and cuts bodies where that is asked for'
   expect(await events(`messageId=${messageId}`)).toEqual(['CREATED s1', 'ACTIVE s1']);
 });
 
+it('shows what a step returned as it was sent when it is no text, of whatever depth', async () => {
+  const deep = `${'['.repeat(40_000)}${']'.repeat(40_000)}`;
+  await start('wfr_a');
+  await send('wfr_a', [
+    { body: step(1, { out: { a: [1] } }) },
+    { body: JSON.stringify(step(2, { out: 0 })).replace('"out":0', `"out":${deep}`) },
+    { body: step(3, { out: null }) },
+  ]);
+  const [run] = await runs();
+  expect(run.steps.map(({ steps }: Json) => steps[0].out).slice(1, 4)).toEqual(['{"a":[1]}', deep, undefined]);
+  expect(await events('state=CREATED')).toHaveLength(4);
+  expect((await world.get('workflows/runs/wfr_a/explain')).status).toBe(200);
+});
+
 it('shows nothing of what a run redacts', async () => {
   await start('wfr_a', {
     headers: { 'upstash-redact-fields': 'body,header[X-Secret]', 'upstash-forward-x-secret': 'hush' },

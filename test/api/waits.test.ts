@@ -292,6 +292,13 @@ describe('a webhook', () => {
     },
   );
 
+  it('that nobody has made answers before it takes a body', async () => {
+    await begin('wfr_1');
+    const large = { payload: Buffer.alloc(LIMITS.messageBytesMax + 1) };
+    for (const path of ['nobody/wfr_1/evt_1', 'first/wfr_2/evt_1']) expect((await call(path, large)).status).toBe(404);
+    expect((await call('first/wfr_1/evt_1', large)).status).toBe(413);
+  });
+
   it('of which no request could be made again is refused', async () => {
     await begin('wfr_1');
     expect((await call('first/wfr_1/evt_1', { headers: { authorization: '', host: 'user:pw@h' } })).status).toBe(400);

@@ -132,6 +132,24 @@ describe('a publish of a workflow run', () => {
     expect((await batch(Array.from({ length: LIMITS.batchItemsMax + 1 }, () => step))).status).toBe(422);
   });
 
+  it('may be looked for among headers of any shape', async () => {
+    const nested = `${'['.repeat(40_000)}${']'.repeat(40_000)}`;
+    for (const value of ['{"toString":1}', nested, '{}', 'null', '1']) {
+      const item = `{"destination":"${WORKFLOW}","headers":{"upstash-workflow-init":${value}}}`;
+      expect((await post('/v2/batch', {}, `[${item}]`)).status).toBe(400);
+    }
+    // Not as headers are written, but it says what it is.
+    for (const value of ['false', '[false]', '[null, "false"]']) {
+      const item = `{"destination":"${WORKFLOW}","headers":{"upstash-workflow-init":${value}}}`;
+      expect((await post('/v2/batch', {}, `[${item}]`)).status).toBe(422);
+    }
+  });
+
+  it('that runs is refused with 422 for what is wrong with its query, too', async () => {
+    expect((await publish(`${WORKFLOW}?upstash-label=%zz`, STEP)).status).toBe(422);
+    expect((await publish(`${WORKFLOW}?upstash-label=%zz`)).status).toBe(400);
+  });
+
   it('that runs is refused with 412 for a limit (workflow 26.61)', async () => {
     for (const [status, text] of await refusals(WORKFLOW, { ...CALL, 'upstash-retries': '1000000' })) {
       expect([status, text]).toEqual([412, expect.stringMatching(/^quota maxRetries exceeded/)]);

@@ -4,7 +4,13 @@ import { compare } from '../../bench/comparison.ts';
 import { measureLanes } from '../../bench/lanes.ts';
 import { DEFAULT_WORKLOAD } from '../../bench/measure.ts';
 import { shimObstacle } from '../../bench/preload/build.ts';
-import { backlogTable, comparisonTable, figureLine } from '../../bench/report.ts';
+import { backlogTable, comparisonTable, figureLine, stepsTable } from '../../bench/report.ts';
+import type { Contestant } from '../../bench/workflows/contestant.ts';
+import { measureLongRuns } from '../../bench/workflows/long-run.ts';
+import { measureSleeping } from '../../bench/workflows/sleeping.ts';
+import { measureSteps } from '../../bench/workflows/steps.ts';
+import { measureWaking } from '../../bench/workflows/waking.ts';
+import { startWaypostContestant } from '../../bench/workflows/waypost-runs.ts';
 
 // Tiny counts: these tests ask whether the benchmarks count right, never how fast anything is.
 const TINY = { ...DEFAULT_WORKLOAD, messages: 200, warmUpMessages: 50, steadyPerSecond: 200, steadySeconds: 0.5 };
@@ -102,3 +108,81 @@ describe('npm run bench -- backlog', () => {
     expect(backlogTable(report)).toContain('start to ready, all stored');
   });
 });
+
+describe('npm run bench -- workflow', () => {
+  // Without the reference, which would have to be installed.
+  it('executes the same runs with the library and with the bare endpoint, and checks what they return', {
+    timeout: 60_000,
+  }, async () => {
+    const loads: string[] = [];
+    const figures = await measureSteps({
+      ...{ rounds: 1, warmUpRuns: 10, runs: 80, stallMs: 20_000 },
+      contestants: (['library', 'bare'] as const).map((endpoint) => () => startWaypostContestant(endpoint)),
+      onLoad: ({ contestant, load }) => loads.push(`${contestant}, ${load}`),
+    });
+    expect(loads).toEqual([
+      'Waypost, @upstash/workflow, 64 under way',
+      'Waypost, @upstash/workflow, a burst',
+      'Waypost, bare endpoint, 64 under way',
+      'Waypost, bare endpoint, a burst',
+    ]);
+    for (const { runsPerSecond, stepsPerSecond, bytesPerStep } of figures) {
+      expectPositive({ runsPerSecond, bytesPerStep });
+      expect(stepsPerSecond).toBeCloseTo(3 * runsPerSecond);
+    }
+    expect(stepsTable(figures, 1)).toContain('server CPU ms/step');
+  });
+
+  it('refuses to report on runs that end twice, or return what they ought not to', { timeout: 60_000 }, async () => {
+    const options = { rounds: 1, warmUpRuns: 1, runs: 1, stallMs: 20_000 };
+    const twice = () => contestantOf((number) => [number, number]);
+    await expect(measureSteps({ ...options, contestants: [twice] })).rejects.toThrow('has ended twice');
+    const wrong = () => contestantOf((number) => [number], 'run 0 returned nothing');
+    await expect(measureSteps({ ...options, contestants: [wrong] })).rejects.toThrow('run 0 returned nothing');
+  });
+
+  it('shows how the bytes of a run grow with its steps', { timeout: 60_000 }, async () => {
+    const figures = await measureLongRuns([
+      { steps: 10, resultLength: 10 },
+      { steps: 40, resultLength: 10 },
+    ]);
+    const [few, many] = figures.filter(({ name }) => name.endsWith('delivered bodies, a step'));
+    expect((many?.value ?? 0) / (few?.value ?? 0)).toBeGreaterThan(3);
+    const empty = figures.filter(({ name }) => name.endsWith('an empty body'));
+    expect(empty.map(({ value }) => value)).toEqual([0, 0]);
+  });
+
+  it('wakes all that sleep until a time, after a restart', { timeout: 60_000 }, async () => {
+    const figures = await measureSleeping({ runs: 600, waking: 20, leadS: 3, quietMs: 50 });
+    for (const { name, value } of figures) expectPositive({ [name]: value });
+  });
+
+  it('wakes all that wait for an event', { timeout: 60_000 }, async () => {
+    const figures = await measureWaking({ waiters: 300, quietMs: 50 });
+    for (const { unit, name, value } of figures) {
+      if (unit === 'runs') expect(value).toBe(0);
+      else expectPositive({ [name]: value });
+    }
+  });
+});
+
+/** A contestant within this process; `endsOf` says whose ends a start reports. */
+async function contestantOf(endsOf: (number: number) => number[], objection?: string): Promise<Contestant> {
+  let onEnded: (number: number) => void = () => undefined;
+  return {
+    name: 'none',
+    serverPid: process.pid,
+    endpointPid: process.pid,
+    async start(number) {
+      for (const ended of endsOf(number)) onEnded(ended);
+    },
+    listen: (listener) => {
+      onEnded = listener;
+    },
+    traffic: async () => ({ bytes: 0, bodyBytes: [] }),
+    async verify() {
+      if (objection !== undefined) throw new Error(objection);
+    },
+    end: async () => undefined,
+  };
+}

@@ -332,3 +332,26 @@ describe('P13: retention', () => {
     expect((await engine.listLogs(PROJECT, {}, { count: 10, order: 'latestFirst' })).items).toEqual([]);
   });
 });
+
+test('a wait that was registered before a restart comes to its deadline after it', async () => {
+  const first = await bench();
+  const { engine, store, clock, network } = first;
+  const start = { kind: 'start' as const, features: [], isInvoke: false, isBySdk: false, isUnknownSdk: false };
+  await publish(engine, [command({ run: { ...start, isRest: false, runId: 'wfr_a' } })]);
+  const settings = { dialect: 'upstash' as const, maxRetries: 0 };
+  const result = { url: `${ORIGIN}/hook`, header: {}, settings };
+  const step = new TextEncoder().encode('{"stepId":1,"stepType":"Wait"}');
+  await engine.wait(PROJECT, {
+    ...{ runId: 'wfr_a', eventId: 'e', timeout: '1m', timeoutMs: 60_000, step, stepId: 1, features: [] },
+    ...{ notified: result, timedOut: result, headers: {}, timeoutHeaders: {} },
+  });
+  await clock.advanceBy(30);
+  await engine.drain(0);
+  const log = { info: () => {}, warn: () => {}, error: () => {} };
+  const randomness = new SeededRandom(2);
+  const delivery = network.connect();
+  await createEngine({ store, clock, randomness, delivery, log, settings: SETTINGS, worker: 'worker-2' });
+  const before = network.attempts.length;
+  await clock.advanceBy(60_000);
+  expect(network.attempts.length).toBe(before + 1);
+});

@@ -205,6 +205,17 @@ describe('a run that takes the place of a failed one', () => {
     expect(at(NOW - 60_000)).toBe(NOW);
   });
 
+  it('goes on at once with what was not to sleep, though the clock was ahead when that was made', () => {
+    const ahead = { createdAtMs: NOW + 86_400_000, notBeforeMs: NOW + 86_400_000 };
+    const [sent] = sentOf(
+      reviveFrom([
+        ['initial', '0'],
+        ['step', 's1', messageOf(101, {}, ahead)],
+      ]),
+    );
+    expect(sent?.message).toMatchObject({ createdAtMs: NOW, notBeforeMs: NOW });
+  });
+
   it('waits for the whole time again, under its own name', () => {
     const result: ResultPart = { url: URL, header: {}, settings: { dialect: 'upstash', maxRetries: 3, run: PART } };
     const wait = {

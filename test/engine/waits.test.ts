@@ -5,7 +5,7 @@ import type { FollowUp, NewMessage } from '../../src/engine/model.ts';
 import { Numbers } from '../../src/engine/numbers.ts';
 import { type Places, place } from '../../src/engine/placement.ts';
 import type { Notified, WaitCommand } from '../../src/engine/run-commands.ts';
-import type { Mail, NewWaiter, Waiter, WaiterStore, Waiting } from '../../src/engine/run-stores.ts';
+import type { Mail, MailLimits, NewWaiter, Waiter, WaiterStore, Waiting } from '../../src/engine/run-stores.ts';
 import { ActiveRuns } from '../../src/engine/runs/active-runs.ts';
 import { draftOfFollowUp } from '../../src/engine/runs/entries.ts';
 import { RunWaits } from '../../src/engine/runs/waits.ts';
@@ -124,14 +124,14 @@ class MemoryStore implements WaiterStore {
     runKey: number,
     eventId: string,
     mail: Mail,
-    mailMax: number,
+    { mails }: MailLimits,
   ): Promise<'saved' | 'over' | 'waited' | 'tooMuch'> {
     await this.#called('saveMail');
     if (![...this.runs.values()].some(({ key }) => key === runKey)) return 'over';
     if (this.waiters.some((waiter) => waiter.eventId === eventId && waiter.record.settings.run?.key === runKey)) {
       return 'waited';
     }
-    if (this.mail.length >= mailMax) return 'tooMuch';
+    if (this.mail.length >= mails) return 'tooMuch';
     this.mail.push({ ...mail, runKey, eventId });
     return 'saved';
   }

@@ -195,6 +195,7 @@ describe('quotas', () => {
         new RegExp(`^invalid ${name}: `),
       );
     }
+    expect(messageOf(['Upstash-Not-Before', '9000000000000'], unlimited)).toMatch(/^invalid Upstash-Not-Before: /);
     expect(messageOf(['Upstash-Delay', `${Number.MAX_SAFE_INTEGER}ms`], unlimited)).toMatch(/^invalid Upstash-Delay: /);
   });
 

@@ -204,17 +204,17 @@ function wakingOne(store: Store): Partial<Store> {
 
 function losingMail(store: Store): Partial<Store> {
   return {
-    saveMail: async (projectId, runKey, eventId, mail, mailMax) => {
-      const saved = await store.saveMail(projectId, runKey, eventId, mail, 0);
-      return saved === 'tooMuch' && mailMax > 0 ? 'saved' : saved;
+    saveMail: async (projectId, runKey, eventId, mail, limits) => {
+      const saved = await store.saveMail(projectId, runKey, eventId, mail, { mails: 0, bytes: 0 });
+      return saved === 'tooMuch' && limits.mails > 0 ? 'saved' : saved;
     },
   };
 }
 
 function latestMailFirst(store: Store): Partial<Store> {
   return {
-    saveMail: (projectId, runKey, eventId, mail, mailMax) =>
-      store.saveMail(projectId, runKey, eventId, { ...mail, key: Number.MAX_SAFE_INTEGER - mail.key }, mailMax),
+    saveMail: (projectId, runKey, eventId, mail, limits) =>
+      store.saveMail(projectId, runKey, eventId, { ...mail, key: Number.MAX_SAFE_INTEGER - mail.key }, limits),
   };
 }
 

@@ -352,6 +352,11 @@ test.for<[members: Record<string, unknown>, expected: Record<string, number>]>([
   expect(runLogOf(journal.history(), NOW).groups[1]?.records[0]?.info).toMatchObject(expected);
 });
 
+test('a sleep until a time that has no date says none', () => {
+  const journal = new Journal().initial().step(1, { stepType: 'SleepUntil', sleepUntil: 1e13 });
+  expect(runLogOf(journal.history(), NOW).groups[1]?.records[0]?.info).not.toHaveProperty('sleepUntilMs');
+});
+
 test('a failing step is told with its attempts, and with its name where the answer has it', () => {
   const failures = [failure('500 Internal Server Error', 500, { 'Upstash-Error-Step-Name': ['charge'] })];
   const course: Course = { standing: { dueAtMs: NOW + 5_000, isInFlight: false }, failures };

@@ -1,7 +1,7 @@
 /** Reading some members of an object agrees with `JSON.parse`, and reads nothing else. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { scalarMembers } from '../../src/workflow/scalar-members.ts';
+import { memberJson, scalarMembers } from '../../src/workflow/scalar-members.ts';
 
 const NAMES = new Set(['a', 'b', 'stepId']);
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -53,4 +53,13 @@ test('of a name that comes twice the last counts', () => {
 
 test('escapes in names and values are read', () => {
   expect({ ...scalarMembers(bytes('{"\\u0061":"\\"}\\\\"}'), NAMES) }).toEqual({ a: '"}\\' });
+});
+
+test('the JSON of a member is as it is written, whatever its shape', () => {
+  const deep = `${'['.repeat(50_000)}${']'.repeat(50_000)}`;
+  for (const json of ['"a,\\"}b"', '{ "x": [1, 2] }', '[]', 'null', '1e3', deep]) {
+    expect(new TextDecoder().decode(memberJson(bytes(`{"a":1, "b" : ${json} }`), 'b'))).toBe(json);
+  }
+  expect(memberJson(bytes('{"a":1}'), 'b')).toBeUndefined();
+  expect(memberJson(bytes('["b"]'), 'b')).toBeUndefined();
 });

@@ -1,5 +1,6 @@
 /** What does a workflow learn of a call that it made (workflow.md 14.5)? */
 import { encodeCallbackPayload } from '../../protocol/callback-payload.ts';
+import { joinRedactions } from '../../protocol/redaction.ts';
 import type { MessageSettings } from '../../protocol/settings.ts';
 import { RETRIES_DEFAULT } from '../../protocol/workflow/generations.ts';
 import { originOf } from '../accept.ts';
@@ -29,7 +30,7 @@ export function callResultsOf({ message, retried }: Claimed, ended: Ended, atMs:
     maxRetries,
     run: { ...run, callType: 'fromCallback', features: features ?? run.features },
   };
-  if (settings.redact) resultSettings.redact = settings.redact;
+  if (settings.redact) resultSettings.redact = joinRedactions(own.redact, settings.redact);
   const result: FollowUp = {
     projectId: message.projectId,
     url,

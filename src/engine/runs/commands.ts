@@ -3,7 +3,7 @@ import type { EndState, JournalEntry } from '../../workflow/model.ts';
 import type { FollowUp, Millis, NewMessage, ProjectId, RunEnding } from '../model.ts';
 import { type Places, setGoing } from '../placement.ts';
 import type { Clock } from '../ports.ts';
-import type { RunCommands as RunCommandsOfEngine } from '../run-commands.ts';
+import type { ActiveRun, RunCommands as RunCommandsOfEngine } from '../run-commands.ts';
 import type { EndedAs, RunStore } from '../run-stores.ts';
 import type { ActiveRuns } from './active-runs.ts';
 import { endingOf } from './endings.ts';
@@ -27,12 +27,21 @@ export class RunCommands implements RunCommandsOfEngine {
     this.#deps = deps;
   }
 
+  async findActiveRun(projectId: ProjectId, runId: string): Promise<ActiveRun | undefined> {
+    const { run } = await this.#deps.active.find(projectId, runId);
+    return run && { hidesBodies: run.config.redact?.body ?? false };
+  }
+
   async completeRun(projectId: ProjectId, runId: string, response: Uint8Array, createdAtMs?: Millis): Promise<void> {
     await this.#end(projectId, { id: runId, createdAtMs }, 'RUN_SUCCESS', response);
   }
 
   cancelRun(projectId: ProjectId, runId: string, createdAtMs?: Millis): Promise<boolean> {
     return this.#end(projectId, { id: runId, createdAtMs }, 'RUN_CANCELED');
+  }
+
+  journalBytes(projectId: ProjectId, runId: string): Promise<number | undefined> {
+    return this.#deps.store.journalBytes(projectId, runId);
   }
 
   async readJournal(projectId: ProjectId, runId: string): Promise<JournalEntry[] | undefined> {

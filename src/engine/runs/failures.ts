@@ -3,6 +3,7 @@ import { encodeCallbackPayload } from '../../protocol/callback-payload.ts';
 import { dlqIdOf } from '../../protocol/cursor.ts';
 import { prefixOf } from '../../protocol/dialect.ts';
 import { newHeaderMap } from '../../protocol/headers.ts';
+import { joinRedactions } from '../../protocol/redaction.ts';
 import type { CallbackSettings, HeaderMap, MessageSettings, RunPart } from '../../protocol/settings.ts';
 import { wantsPayloadOnly } from '../../protocol/workflow/generations.ts';
 import { withHeaders } from '../../workflow/configuration.ts';
@@ -107,7 +108,7 @@ function settingsOf(
   const flowControl = own.flowControl ?? failed.flowControl;
   if (flowControl) settings.flowControl = flowControl;
   if (config.labels) settings.labels = config.labels;
-  if (config.redact) settings.redact = config.redact;
+  if (config.redact) settings.redact = joinRedactions(own.redact, config.redact);
   if (failed.run) {
     const { init: _init, isRest: _isRest, ...run } = failed.run;
     settings.run = { ...run, callType: 'failureCall', features };

@@ -64,6 +64,7 @@ export class RunPublisher {
       });
       const refusal = accepted.find(isRefused);
       if (refusal?.kind === 'journalFull') throw quotaExceeded('maxJournalSize', refusal.limit);
+      if (refusal?.kind === 'tooManyInvokers') throw quotaExceeded('maxInvokers', refusal.limit);
       if (refusal?.kind === 'runTooEarly') runsAfterMs = Math.max(runsAfterMs, refusal.latestMs);
       // What was read just now is over indeed.
       if (refusal?.kind === 'runOver' && remembered.length === 0) throw runOver();
@@ -124,11 +125,12 @@ export class RunPublisher {
   }
 }
 
-type Refused = Extract<Accepted, { kind: 'runChanged' | 'runOver' | 'runTooEarly' | 'journalFull' }>;
+const REFUSALS = ['runChanged', 'runOver', 'runTooEarly', 'journalFull', 'tooManyInvokers'] as const;
+
+type Refused = Extract<Accepted, { kind: (typeof REFUSALS)[number] }>;
 
 function isRefused(accepted: Accepted): accepted is Refused {
-  const { kind } = accepted;
-  return kind === 'runChanged' || kind === 'runOver' || kind === 'runTooEarly' || kind === 'journalFull';
+  return REFUSALS.some((kind) => kind === accepted.kind);
 }
 
 /** Whether `run` is the incarnation that is meant; senders that do not know it say nothing, or 0. */

@@ -205,10 +205,14 @@ function moved(old: Message, key: MessageKey, { head, config, override, context 
     key,
     id: mintMessageId(key, random),
     createdAtMs: nowMs,
-    // A sleep keeps the time at which it was to end.
-    notBeforeMs: Math.max(nowMs, notBeforeMs, old.notBeforeMs),
+    notBeforeMs: Math.max(nowMs, notBeforeMs, wakesAtMs(old)),
     settings: callback ? { ...made.settings, callback: configuredCallback(callback, config) } : made.settings,
   };
+}
+
+/** A sleep keeps the time at which it was to end. What was to go out at once was made by a clock that may have been ahead. */
+function wakesAtMs({ createdAtMs, notBeforeMs }: Message): Millis {
+  return notBeforeMs > createdAtMs ? notBeforeMs : 0;
 }
 
 /** What each message of a run that does not keep its configuration has of its own. */

@@ -11,7 +11,7 @@ import type { Numbers } from '../numbers.ts';
 import { setGoing } from '../placement.ts';
 import type { Randomness } from '../ports.ts';
 import type { Notified, WaitCommand, WaiterCommands } from '../run-commands.ts';
-import type { Mail, NewWaiter, Waiter, WaiterStore, Waiting } from '../run-stores.ts';
+import type { Mail, MailLimits, NewWaiter, Waiter, WaiterStore, Waiting } from '../run-stores.ts';
 import type { ActiveRuns } from './active-runs.ts';
 import { isOf } from './publish.ts';
 import { waiterOf } from './wait-records.ts';
@@ -23,7 +23,7 @@ const PIECE = { waiters: 200, bytes: 4 * 1024 * 1024 };
 /** Waiters in one list, and reads that it may take: each brings a few MiB at most. */
 const LIST_MAX = { waiters: 1_000, reads: 4 };
 /** Notifications that are kept for the waits of one run: whoever knows its webhook can send them. */
-const MAIL_MAX = 1_000;
+const MAIL_MAX: MailLimits = { mails: 1_000, bytes: 32 * 1024 * 1024 };
 
 export interface WaitDeps extends WakeDeps {
   store: WaiterStore;
@@ -56,6 +56,7 @@ export class RunWaits implements WaiterCommands {
       const waiting = await this.#add(waiter, mail);
       if (waiting.kind === 'duplicate') return { messageId: waiting.messageId, deduplicated: true };
       if (waiting.kind === 'over' && isFresh) throw runOver();
+      if (waiting.kind === 'journalFull') throw quotaExceeded('maxJournalSize', waiting.limit);
       if (waiting.kind === 'registered') noteDeadline(waiter.deadlineMs);
       if (waiting.kind === 'registered' || waiting.kind === 'answered') {
         return { messageId: identity.id, deduplicated: false };
@@ -157,7 +158,7 @@ export class RunWaits implements WaiterCommands {
     const { store, numbers, active } = this.#deps;
     const mail: Mail = { key: await numbers.take(1), body };
     const saved = await store.saveMail(projectId, key, eventId, mail, MAIL_MAX);
-    if (saved === 'tooMuch') throw quotaExceeded('maxSavedNotifications', MAIL_MAX);
+    if (saved === 'tooMuch') throw quotaExceeded('maxSavedNotifications', MAIL_MAX.mails);
     if (saved === 'over') active.forget(projectId, id);
     return saved === 'saved';
   }

@@ -53,8 +53,10 @@ export class Workflows {
     const canceller = new RunCanceller({ ...deps, active });
     const dead = new DeadRuns({ ...deps, noteDeadline });
     this.commands = {
+      findActiveRun: runs.findActiveRun.bind(runs),
       completeRun: runs.completeRun.bind(runs),
       cancelRun: runs.cancelRun.bind(runs),
+      journalBytes: runs.journalBytes.bind(runs),
       readJournal: runs.readJournal.bind(runs),
       wait: waits.wait.bind(waits),
       notify: waits.notify.bind(waits),

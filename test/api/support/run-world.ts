@@ -42,7 +42,7 @@ export interface RunWorld extends World {
   /** Publishes steps into a run, all at once. */
   append(runId: string, items: { step: Json; headers?: Record<string, string> }[]): Promise<void>;
   /** Calls an external URL as a step of the run. */
-  call(runId: string, stepId: number, url: string): Promise<void>;
+  call(runId: string, stepId: number, url: string, headers?: Record<string, string>): Promise<void>;
   wait(runId: string, stepId: number, eventId: string): Promise<void>;
   /** Invokes a run as a step of another. */
   invoke(runId: string, stepId: number, childId: string): Promise<void>;
@@ -96,7 +96,8 @@ export async function openRunWorld(): Promise<RunWorld> {
           body: JSON.stringify(step),
         })),
       ),
-    call: (runId, stepId, url) => batch([{ destination: url, headers: callHeaders(runId, stepId), body: 'question' }]),
+    call: (runId, stepId, url, headers) =>
+      batch([{ destination: url, headers: { ...callHeaders(runId, stepId), ...headers }, body: 'question' }]),
     wait: async (runId, stepId, eventId) => {
       const timeoutHeaders = Object.fromEntries(
         Object.entries(stepHeaders(runId)).map(([name, value]) => [name, [value]]),

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { FlowControl } from '../../../src/protocol/settings.ts';
+import { begin } from './run-world.ts';
 import {
   buried,
   delivered,
@@ -187,6 +188,30 @@ function queueCases(open: OpenStore): void {
     expect(await world().statesOf(running)).toEqual(['CREATED', 'ACTIVE', 'CANCEL_REQUESTED']);
     expect(await world().statesOf(fresh)).toEqual(['CREATED', 'ACTIVE']);
     expect((await queue())?.lag).toBe(1);
+  });
+
+  it('lets the messages of workflow runs go on without it when it is deleted', async () => {
+    const claimToken = world().number();
+    const atOnce = { ...inQueue(), standing: { kind: 'claimed', claimToken } } as const;
+    const running = await begin(world(), { id: 'running', ...atOnce });
+    const waiting = [await begin(world(), { id: 'a', ...inQueue() }), await begin(world(), { id: 'b', ...inQueue() })];
+    const plain = await world().accept(inQueue());
+    const deleted = await world().store.deleteQueue(PROJECT, 'q', T0);
+    if (!deleted) throw new Error('there was no queue');
+    let pieces = 0;
+    while ((await world().store.emptyQueue(deleted, 2, T0)) && pieces < 10) pieces += 1;
+    expect(pieces).toBeLessThan(10);
+    expect(keysOf(await world().claim())).toEqual(waiting.map(({ key }) => key));
+    expect((await world().statesOf(plain)).at(-1)).toBe('CANCELED');
+    expect(await world().store.settle(settlement(running, claimToken, delivered()), T0)).toEqual({ kind: 'saved' });
+  });
+
+  it('lets messages of workflow runs with a flow-control key wait for that alone when it is deleted', async () => {
+    const settings = { queueName: 'q', flowControl: { key: 'k', parallelism: 1, periodS: 1 } };
+    await begin(world(), { id: 'a', settings });
+    const deleted = await world().store.deleteQueue(PROJECT, 'q', T0);
+    if (deleted) await world().store.emptyQueue(deleted, 2, T0);
+    expect((await world().claim()).claimed).toHaveLength(1);
   });
 
   it('starts nothing of a deleted queue that was never emptied, not even what had been started', async () => {

@@ -173,7 +173,9 @@ export function runEndingsConformance(open: OpenStore): void {
       for (const run of [first, other]) {
         expect(await world().store.addWaiter(waiter(world(), run), undefined, T0)).toEqual({ kind: 'registered' });
         const mail = { key: world().number(), body: bytes('m') };
-        expect(await world().store.saveMail(PROJECT, run.key, 'later', mail, 10)).toBe('saved');
+        expect(await world().store.saveMail(PROJECT, run.key, 'later', mail, { mails: 10, bytes: 1_000 })).toBe(
+          'saved',
+        );
       }
       await end(first);
       const waiters = await world().store.listWaiters(PROJECT, 'e', { count: 10 });

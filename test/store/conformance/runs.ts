@@ -12,6 +12,7 @@ import {
   journalOf,
   NO_LIMITS,
   runLogOf,
+  waiter,
 } from './run-world.ts';
 import { bytes, delivered, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, settlement, T0 } from './world.ts';
 
@@ -33,6 +34,15 @@ export function runsConformance(open: OpenStore): void {
       expect(run.config).toEqual({ ...run.config, header, maxRetries: 3 });
       expect(await world().store.findRun(PROJECT, first.key)).toEqual(run);
       expect(await journalOf(world(), first)).toEqual(['0 step payload']);
+    });
+
+    it('says how long its journal is, while it is active', async () => {
+      const first = await begin(world());
+      await append(world(), first);
+      expect(await world().store.journalBytes(PROJECT, 'r')).toBe(30);
+      expect(await world().store.journalBytes(OTHER_PROJECT, 'r')).toBeUndefined();
+      await world().store.endRuns([{ ending: ending(first), follows: [] }], T0);
+      expect(await world().store.journalBytes(PROJECT, 'r')).toBeUndefined();
     });
 
     it('is found in its own project only', async () => {
@@ -250,6 +260,15 @@ export function runsConformance(open: OpenStore): void {
       expect(await append(full(), first, { entry: { slot: 's2', bytes: 1 } })).toEqual(refusal);
     });
 
+    it('lets its run wait for nothing more once a result has made it longer than it may be', async () => {
+      const first = await begin(full());
+      const result = appended(full(), first, { entry: { bytes: 41 } });
+      const { message, claimToken } = await full().acceptClaimed();
+      await full().store.settle(settlement(message, claimToken, { ...delivered(), follows: [result] }), T0);
+      const wait = waiter(full(), first, 2);
+      expect(await full().store.addWaiter(wait, undefined, T0)).toEqual({ kind: 'journalFull', limit: 50 });
+    });
+
     it('still answers what it has, and takes what deliveries do not show', async () => {
       const first = await begin(full());
       await append(full(), first, { entry: { bytes: 40 } });
@@ -290,6 +309,14 @@ export function runsConformance(open: OpenStore): void {
       expect(await journalOf(world(), first)).toEqual(['0 step again']);
       expect(await runLogOf(world())).toEqual(['RUN_STARTED', `CREATED ${first.key}`, `CREATED ${second.message.key}`]);
       expect(await append(world(), first)).toMatchObject({ kind: 'accepted', journal: { position: 1, bytes: 30 } });
+    });
+
+    it('makes the journal as long as its own first message is', async () => {
+      const first = await begin(world(), unknown);
+      const second = secondPhase(first);
+      if (second.entry) second.entry.bytes = 25;
+      expect(await accept([second])).toMatchObject([{ journal: { position: 0, bytes: 25 } }]);
+      expect(await append(world(), first)).toMatchObject({ journal: { position: 1, bytes: 45 } });
     });
 
     it('does so once, also in one publish', async () => {
@@ -389,6 +416,21 @@ export function runsConformance(open: OpenStore): void {
       expect(await runLogOf(world(), 'parent')).toContain('INVOKED');
       expect(await accept([invoked(world(), parent, { id: 'child' })])).toMatchObject([{ messageId: child.id }]);
       expect(await activeRun(world(), 'child')).toMatchObject({ invokers: [recordKey] });
+    });
+
+    it('of a run for whose end a hundred wait already is refused with all of its publish, unless it is repeated', async () => {
+      const parent = await begin(world(), { id: 'parent' });
+      const invoke = (step: number) => invoked(world(), parent, { id: 'child' }, step);
+      const refusal = { kind: 'tooManyInvokers', limit: 100 };
+      const steps = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, nth) => invoke(from + nth));
+      expect(await accept(steps(1, 101))).toEqual(Array(101).fill(refusal));
+      await accept(steps(1, 60));
+      expect(await accept(steps(61, 101))).toEqual(Array(41).fill(refusal));
+      await accept(steps(61, 100));
+      expect((await activeRun(world(), 'child')).invokers).toHaveLength(100);
+      expect(await accept([invoke(101)])).toEqual([refusal]);
+      expect(await accept([invoke(100)])).toMatchObject([{ kind: 'duplicate' }]);
+      expect(await accept([invoked(world(), parent, { id: 'another' }, 101)])).toMatchObject([{ kind: 'accepted' }]);
     });
 
     it('finds its record among those that are asked for, in their order', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Message, NewMessage } from '../../../src/engine/model.ts';
-import type { NewWaiter, Waiting } from '../../../src/engine/run-stores.ts';
+import type { MailLimits, NewWaiter, Waiting } from '../../../src/engine/run-stores.ts';
 import type { RunPart, WaitPart } from '../../../src/protocol/settings.ts';
 import { bytes, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, T0 } from './world.ts';
 
@@ -86,10 +86,10 @@ export function waitersConformance(open: OpenStore): void {
     of: Message,
     text: string,
     eventId = 'e',
-    mailMax = 100,
+    limits: MailLimits = { mails: 100, bytes: 1_000 },
   ): Promise<{ key: number; saved: string }> {
     const key = world().number();
-    const saved = await store().saveMail(of.projectId, of.key, eventId, { key, body: bytes(text) }, mailMax);
+    const saved = await store().saveMail(of.projectId, of.key, eventId, { key, body: bytes(text) }, limits);
     return { key, saved };
   }
 
@@ -208,12 +208,19 @@ export function waitersConformance(open: OpenStore): void {
 
     it('is kept by run and event, up to a number for each run', async () => {
       const [one, two] = [await begin('a'), await begin('b')];
-      expect((await save(one, 'x', 'e', 2)).saved).toBe('saved');
-      expect((await save(one, '', 'other', 2)).saved).toBe('saved');
-      expect((await save(one, 'x', 'e', 2)).saved).toBe('tooMuch');
-      expect((await save(two, 'x', 'e', 2)).saved).toBe('saved');
+      expect((await save(one, 'x', 'e', { mails: 2, bytes: 1_000 })).saved).toBe('saved');
+      expect((await save(one, '', 'other', { mails: 2, bytes: 1_000 })).saved).toBe('saved');
+      expect((await save(one, 'x', 'e', { mails: 2, bytes: 1_000 })).saved).toBe('tooMuch');
+      expect((await save(two, 'x', 'e', { mails: 2, bytes: 1_000 })).saved).toBe('saved');
       expect(await store().nextMail(one.key, 'other')).toMatchObject({ body: new Uint8Array(0) });
       expect(await store().nextMail(two.key, 'other')).toBeUndefined();
+    });
+
+    it('is kept up to a size of all of a run, but one alone may have more', async () => {
+      const run = await begin('wfr_size');
+      const limits = { mails: 100, bytes: 4 };
+      expect((await save(run, 'large', 'e', limits)).saved).toBe('saved');
+      expect((await save(run, 'x', 'e', limits)).saved).toBe('tooMuch');
     });
 
     it('is not saved beside a waiter for it', async () => {

@@ -1,12 +1,12 @@
 /** What can be done with a queue as a whole (messaging.md 14, 22.7 to 22.12)? */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { StoreLimits } from '../../../engine/stores.ts';
-import type { Queries } from '../../driver.ts';
+import type { Queries, SqlValue } from '../../driver.ts';
 import { cancel } from '../cancel.ts';
 import type { WriteContext } from '../log-writer.ts';
 import { flowRefsOf } from './flow-lanes.ts';
 import { goOn } from './go-on.ts';
-import { LINE } from './lines.ts';
+import { LINE, lineBehindQueue } from './lines.ts';
 import { countQueues, insertQueue, type QueueRef } from './queue-lanes.ts';
 
 interface QueuePlace {
@@ -130,7 +130,8 @@ export async function deleteQueue(
 
 /**
  * Cancels up to `count` messages of a deleted queue, as if each had been cancelled for itself, and forgets the queue with
- * its last one. Answers whether it should be called again at once.
+ * its last one. Those of workflow runs go on without it: their runs are what can be cancelled. Answers whether it should be
+ * called again at once.
  */
 export async function emptyQueue(
   context: WriteContext,
@@ -148,7 +149,10 @@ export async function emptyQueue(
     [projectId, queueId, count],
   );
   const keys = [...new Set([...rows, ...started].map(({ key }) => key))];
-  if (keys.length > 0) await cancel(context, { projectId, keys, countMarked: false, limits, nowMs });
+  if (keys.length > 0) {
+    await cancel(context, { projectId, keys, countMarked: false, limits, nowMs });
+    await letRunsLeave(context, keys, { limits, nowMs });
+  }
   if (rows.length === count || started.length === count) return true;
   await tx.run(
     `delete from queues where project_id = ? and id = ? and deleted = 1
@@ -157,6 +161,36 @@ export async function emptyQueue(
     [projectId, queueId],
   );
   return false;
+}
+
+async function letRunsLeave(
+  context: WriteContext,
+  keys: readonly number[],
+  { limits, nowMs }: { limits: StoreLimits; nowMs: number },
+): Promise<void> {
+  const { tx, due } = context;
+  const leaving = await tx.query<{
+    key: number;
+    project_id: number;
+    due_at_ms: number;
+    flow_key: string | null;
+    line: number;
+  }>('select key, project_id, due_at_ms, flow_key, line from messages where key in (??) and run_key is not null', [
+    keys,
+  ]);
+  if (leaving.length === 0) return;
+  await tx.updateMany(
+    'messages',
+    'key',
+    ['queue_id', 'queue_position', 'queue_slot', 'line'],
+    leaving.map(({ key, flow_key, line }): SqlValue[] => {
+      return [key, null, null, null, line === LINE.queue ? lineBehindQueue(flow_key) : line];
+    }),
+  );
+  for (const { due_at_ms, flow_key, line } of leaving) {
+    if (line === LINE.queue && flow_key === null) due.note(due_at_ms);
+  }
+  await goOn(context, { flowKeys: flowRefsOf(leaving) }, { limits, nowMs });
 }
 
 /**

@@ -31,6 +31,17 @@ export async function findRun(
   return row ? withInvokers(queries, row) : null;
 }
 
+export async function journalBytes(
+  queries: Queries,
+  { projectId, id }: { projectId: ProjectId; id: string },
+): Promise<number | null> {
+  const [row] = await queries.query<{ journal_bytes: number }>(
+    'select journal_bytes from runs where project_id = ? and id = ? and state = 1',
+    [projectId, id],
+  );
+  return row?.journal_bytes ?? null;
+}
+
 export function readJournal(
   queries: Queries,
   { runKey, afterPosition, toPosition }: { runKey: RunKey; afterPosition: number; toPosition: number },

@@ -20,10 +20,26 @@ import {
 import { type Taken, TakenSlots } from './taken-slots.ts';
 
 /** Why a message, and with it all of its publish, is refused. */
-export type RunRefusal = 'runOver' | 'runChanged' | { runTooEarly: number } | { journalFull: number };
+export type RunRefusal =
+  | 'runOver'
+  | 'runChanged'
+  | { runTooEarly: number }
+  | { journalFull: number }
+  | { tooManyInvokers: number };
+
+/** Invocations that wait for the end of one run: each is answered in the transaction that ends it, with all it returned. */
+const INVOKERS_MAX = 100;
 
 /** What is looked at of a message before it is saved. */
 export type ForRun = Pick<StoredNewMessage, 'message' | 'entry' | 'run'>;
+
+/** What the messages of a publish that were looked at add, as far as nothing has it yet. */
+interface Added {
+  /** Bytes to the journals of runs. */
+  bytes: Map<number, number>;
+  /** Invocations to the runs of a name. */
+  invokers: Map<string, number>;
+}
 
 interface KnownRun extends RunRow {
   journal_bytes: number;
@@ -48,6 +64,8 @@ export class Journals {
   readonly #entries: SqlValue[][] = [];
   readonly #records: StoredRecord[] = [];
   readonly #invocations: SqlValue[][] = [];
+  /** How many wait for the end of each run that somebody wants to invoke and that runs already. */
+  readonly #invokersOf = new Map<number, number>();
   readonly #events: { projectId: number; runKey: number; state: RunLogState; atMs: number }[] = [];
   /** Positions that were written already and name another content from now on. */
   readonly #replaced: [runKey: number, key: number][] = [];
@@ -77,7 +95,7 @@ export class Journals {
 
   /** Why the messages of a publish may not be saved; `undefined`: they may. What is there already is no reason. */
   refusalOf(messages: readonly ForRun[]): RunRefusal | undefined {
-    const added = new Map<number, number>();
+    const added: Added = { bytes: new Map(), invokers: new Map() };
     for (const { message, entry, run } of messages) {
       if (!entry) continue;
       const refused = this.#refusalOfOne(message, entry, run, added);
@@ -184,6 +202,7 @@ export class Journals {
   /** The invocation waits for the end of a run. */
   awaitEnd(runKey: number, { key, entry }: StoredRecord): void {
     this.#invocations.push([runKey, key, entry.runKey]);
+    this.#invokersOf.set(runKey, (this.#invokersOf.get(runKey) ?? 0) + 1);
   }
 
   logStart(run: { projectId: number; runKey: number; atMs: number }): void {
@@ -269,6 +288,20 @@ export class Journals {
       );
       for (const { id, latest_ms: latestMs } of latest) this.#latestById.set(nameOf(projectId, id), latestMs);
     }
+    await this.#countInvokers(messages);
+  }
+
+  async #countInvokers(messages: readonly ForRun[]): Promise<void> {
+    const invoked = messages.flatMap(({ message, run }) => {
+      if (!run?.invoker) return [];
+      return this.#activeById.get(nameOf(message[MESSAGE_AT.project_id] as number, run.id))?.key ?? [];
+    });
+    if (invoked.length === 0) return;
+    const rows = await this.#context.tx.query<{ run_key: number; count: number }>(
+      'select run_key, count(*) as count from invocations where run_key in (??) group by run_key',
+      [[...new Set(invoked)]],
+    );
+    for (const { run_key: runKey, count } of rows) this.#invokersOf.set(runKey, count);
   }
 
   #know(rows: readonly KnownRow[]): void {
@@ -284,13 +317,22 @@ export class Journals {
     message: StoredNewMessage['message'],
     entry: StoredEntry,
     run: StoredNewMessage['run'],
-    added: Map<number, number>,
+    added: Added,
   ): RunRefusal | undefined {
     if (!run) return this.#refusalOf(entry, added);
     if (run.isBySdk) return this.#refusalOfAdoption(entry);
     const name = nameOf(message[MESSAGE_AT.project_id] as number, run.id);
     const refusal = this.#refusalOfStart(name, run.createdAtMs);
-    return refusal ?? (run.invoker ? this.#refusalOf(run.invoker.entry, added) : undefined);
+    if (refusal || !run.invoker) return refusal;
+    return this.#refusalOf(run.invoker.entry, added) ?? this.#refusalOfInvoker(name, run.invoker.entry, added);
+  }
+
+  #refusalOfInvoker(name: string, entry: StoredEntry, { invokers }: Added): RunRefusal | undefined {
+    if (this.#slots.holderOf(entry)) return undefined;
+    const count = (invokers.get(name) ?? 0) + 1;
+    invokers.set(name, count);
+    const present = this.#invokersOf.get(this.#activeById.get(name)?.key ?? -1) ?? 0;
+    return present + count > INVOKERS_MAX ? { tooManyInvokers: INVOKERS_MAX } : undefined;
   }
 
   /** Runs of one id are told apart by when they began. */
@@ -300,7 +342,7 @@ export class Journals {
     return { runTooEarly: latestMs };
   }
 
-  #refusalOf(entry: StoredEntry, added: Map<number, number>): RunRefusal | undefined {
+  #refusalOf(entry: StoredEntry, { bytes: added }: Added): RunRefusal | undefined {
     const run = this.#runs.get(entry.runKey);
     if (run?.state !== RUN_STATE.RUN_STARTED) return 'runOver';
     if (this.#slots.holderOf(entry)) return undefined;
@@ -342,10 +384,11 @@ export class Journals {
   }
 
   /** The message takes the place of the run's first, in the words of the library that has made itself known. */
-  #adopt({ message, content }: StoredNewMessage, { runKey }: StoredEntry, config: string): void {
+  #adopt({ message, content }: StoredNewMessage, { runKey, bytes }: StoredEntry, config: string): void {
     const run = this.#runs.get(runKey);
     if (!run) return;
     run.config = config;
+    run.journal_bytes = bytes; // there is no other entry
     run.version += 1;
     run.isChanged = true;
     run.message_id = content[CONTENT_AT.id] as string;

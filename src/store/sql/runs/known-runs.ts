@@ -52,10 +52,19 @@ export interface ResponseRow {
 export function responsesOf(queries: Queries, keys: readonly number[], bytesMax?: number): Promise<ResponseRow[]> {
   return bytesMax === undefined
     ? queries.query<ResponseRow>('select key, response from runs where key in (??)', [keys])
-    : queries.query<ResponseRow>('select key, substr(response, 1, ?) as response from runs where key in (??)', [
-        bytesMax + 1,
-        keys,
-      ]);
+    : queries.query<ResponseRow>(
+        `select key, case when ${showsAll('config')} then substr(response, 1, ?) else response end as response
+         from runs where key in (??)`,
+        [bytesMax + 1, keys],
+      );
+}
+
+/**
+ * Whether nothing is hidden by the settings in `column`. What is hidden is shown by its hash and never cut before that: of
+ * the hashes of its beginnings all of it could be guessed, byte by byte.
+ */
+export function showsAll(column: string): string {
+  return `replace(${column}, '"redact"', '') = ${column}`;
 }
 
 /** Those of `sizes`, in their order, that together have at most `bytesMax` bytes. */

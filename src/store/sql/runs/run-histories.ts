@@ -15,6 +15,7 @@ import {
   knownRuns,
   type ResponseRow,
   responsesOf,
+  showsAll,
 } from './known-runs.ts';
 import { runConditions } from './run-filter.ts';
 import { ENTRY_KIND } from './run-rows.ts';
@@ -209,7 +210,7 @@ async function cutByBytes(
 }
 
 /** Payloads and bodies of calls are cut; steps are read from theirs. What is hidden is shown by a hash of all of it. */
-const CUT_BODY = `case when j.kind in (1, 4) and replace(r.config, '"redact"', '') = r.config
+const CUT_BODY = `case when j.kind in (1, 4) and ${showsAll('r.config')} and ${showsAll('c.settings')}
   then substr(c.body, 1, ?) else c.body end as body`;
 
 function journalsOf(
@@ -237,11 +238,22 @@ async function detailsOf(
     'select seq, length(response_body) as bytes from log_details where seq in (??) order by seq',
     [courses.map(({ seq }) => seq)],
   );
-  const whole = affordable(sizes, bytesMax).map(({ seq }) => seq);
+  const shown = affordable(sizes, bytesMax).map(({ seq }) => seq);
+  const cut = bodyBytesMax === undefined ? [] : await openly(queries, courses);
   const columns = DETAIL_COLUMNS.filter((column) => column !== 'response_body').join(', ');
   return queries.query<DetailRow & { seq: number }>(
-    `select seq, ${columns}, case when seq in (??) then ${bodyBytesMax === undefined ? 'response_body' : 'substr(response_body, 1, ?)'} end as response_body
+    `select seq, ${columns}, case when seq not in (??) then null when seq in (??) then substr(response_body, 1, ?) else response_body end as response_body
      from log_details where seq in (??)`,
-    [whole, ...(bodyBytesMax === undefined ? [] : [bodyBytesMax + 1]), sizes.map(({ seq }) => seq)],
+    [shown, cut, (bodyBytesMax ?? 0) + 1, sizes.map(({ seq }) => seq)],
   );
+}
+
+/** Those of messages that hide nothing. */
+async function openly(queries: Queries, courses: readonly CourseRow[]): Promise<number[]> {
+  const found = await queries.query<{ key: number }>(
+    `select c.key from contents c where c.key in (??) and ${showsAll('c.settings')}`,
+    [[...new Set(courses.map(({ message_key }) => message_key))]],
+  );
+  const keys = new Set(found.map(({ key }) => key));
+  return courses.filter(({ message_key }) => keys.has(message_key)).map(({ seq }) => seq);
 }

@@ -1,4 +1,6 @@
 /** Which notifications are saved for the waits of a run that are still to come? */
+
+import type { MailLimits } from '../../../engine/run-stores.ts';
 import type { Queries, Transaction } from '../../driver.ts';
 import type { WriteContext } from '../log-writer.ts';
 
@@ -38,12 +40,12 @@ export interface SaveMailArgs extends MailPlace {
   projectId: number;
   key: number;
   body: Uint8Array | null;
-  mailMax: number;
+  mailLimits: MailLimits;
 }
 
 export async function saveMail(
   { tx }: WriteContext,
-  { projectId, runKey, eventId, key, body, mailMax }: SaveMailArgs,
+  { projectId, runKey, eventId, key, body, mailLimits }: SaveMailArgs,
 ): Promise<'saved' | 'over' | 'waited' | 'tooMuch'> {
   const [run] = await tx.query('select key from runs where key = ? and project_id = ? and state = 1', [
     runKey,
@@ -55,8 +57,13 @@ export async function saveMail(
     eventId,
   ]);
   if (waiter) return 'waited';
-  const [saved] = await tx.query<{ mails: number }>('select count(*) as mails from mail where run_key = ?', [runKey]);
-  if ((saved?.mails ?? 0) >= mailMax) return 'tooMuch';
+  const [saved] = await tx.query<{ mails: number; bytes: number }>(
+    'select count(*) as mails, coalesce(sum(length(body)), 0) as bytes from mail where run_key = ?',
+    [runKey],
+  );
+  const { mails = 0, bytes = 0 } = saved ?? {};
+  const isTooLong = mails > 0 && bytes + (body?.length ?? 0) > mailLimits.bytes;
+  if (mails >= mailLimits.mails || isTooLong) return 'tooMuch';
   await tx.insertMany(
     'mail',
     ['key', 'project_id', 'run_key', 'event_id', 'body'],

@@ -30,6 +30,7 @@ export type AddWaiterAnswer =
   | { kind: 'answered'; saved: SavedAs }
   | { kind: 'duplicate'; messageId: MessageId }
   | { kind: 'over' }
+  | { kind: 'journalFull'; limit: number }
   | { kind: 'changed' };
 
 export async function addWaiter(
@@ -48,6 +49,7 @@ export async function addWaiter(
   const present = journals.takenBy(waiting) ?? journals.takenBy(ended);
   if (present) return { kind: 'duplicate', messageId: present.messageId };
   if (refusal === 'runChanged') return { kind: 'changed' };
+  if (refusal && 'journalFull' in refusal) return { kind: 'journalFull', limit: refusal.journalFull };
   if ((await nextMailKey(tx, { runKey, eventId })) !== (taken?.mailKey ?? null)) return { kind: 'changed' };
   journals.record(record, 'WAITER_ADDED');
   await journals.save();

@@ -1,0 +1,35 @@
+/** Whose large answer may be in memory now? Those that do not fit together come one after the other (P10). */
+export class AnswerTurns {
+  readonly #bytesMax: number;
+  /** In the order in which they came. */
+  readonly #waiting: { bytes: number; begin: () => void }[] = [];
+  #bytesUsed = 0;
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  /** Resolves when there is room for `bytes`, to what gives it back, which is to be called once. One alone always fits. */
+  async take(bytes: number): Promise<() => void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#waiting.push({ bytes, begin: resolve });
+    this.#beginNext();
+    await promise;
+    return () => {
+      this.#bytesUsed -= bytes;
+      this.#beginNext();
+    };
+  }
+
+  #beginNext(): void {
+    for (let next = this.#waiting[0]; next && this.#fits(next.bytes); next = this.#waiting[0]) {
+      this.#waiting.shift();
+      this.#bytesUsed += next.bytes;
+      next.begin();
+    }
+  }
+
+  #fits(bytes: number): boolean {
+    return this.#bytesUsed === 0 || this.#bytesUsed + bytes <= this.#bytesMax;
+  }
+}

@@ -1,0 +1,64 @@
+/** What do messages of runs take of the places for attempts, whose deliveries are the journal and not their own body? */
+import { describe, expect, test } from 'vitest';
+import type { Message } from '../../src/engine/model.ts';
+import { place, setGoing } from '../../src/engine/placement.ts';
+import type { RunPart } from '../../src/protocol/settings.ts';
+import { type Bench, bench, to } from './dispatcher-bench.ts';
+import { NOW_MS } from './fixtures.ts';
+
+const run: RunPart = {
+  key: 1,
+  id: 'wfr_a',
+  createdAtMs: NOW_MS,
+  url: 'https://a.example/wf',
+  callType: 'step',
+  features: ['LazyFetch'],
+};
+
+/** The result of a step with a body of `bytes`. */
+function step(key: number, bytes: number): Message {
+  return to('a', key, { body: new Uint8Array(bytes), settings: { dialect: 'upstash', maxRetries: 0, run } });
+}
+
+/** Accepts the messages of one publish, which go out at once; of each is delivered what `bytes` says. */
+function accept({ dispatcher, store }: Bench, messages: Message[], bytes: number): void {
+  const news = messages.map((message) => place({ message }, 1_000_000 + message.key, dispatcher));
+  for (const [index, entry] of news.entries()) {
+    const { message, standing } = entry;
+    if (standing.kind !== 'claimed') throw new Error(`there was no place for ${message.key}`);
+    store.add(message, standing);
+    setGoing(entry, { standing: 'claimed', journal: { position: 1 + index, bytes } }, dispatcher);
+  }
+}
+
+describe('P10: what is counted for a message of a run', () => {
+  test('is given back whole when its delivery was left to be fetched', async () => {
+    const it = bench({ settings: { inFlightBytesMax: 1_000 } });
+    accept(it, [step(2, 600)], 0);
+    await it.clock.advanceBy(1_000);
+    expect(it.sent()).toEqual([2]);
+    expect(it.dispatcher.tryReserve('https://b.example', 1)).toBe('reserved');
+    expect(it.dispatcher.tryReserve('https://c.example', 900)).toBe('reserved');
+  });
+
+  test('is what is delivered: a journal for which there is no room waits, uncounted, until there is', async () => {
+    const it = bench({ settings: { inFlightBytesMax: 1_000 } });
+    accept(it, [step(2, 10), step(3, 10)], 600);
+    await it.clock.advanceBy(5);
+    expect(it.sent()).toEqual([2]);
+    expect(it.store.released).toEqual([3]);
+    it.dispatcher.noteDue(NOW_MS); // as the store says when it has released
+    await it.clock.advanceBy(1_000);
+    expect(it.network.attempts).toMatchObject([{ retried: 0 }, { retried: 0, sentAtMs: NOW_MS + 10 }]);
+    expect(it.store.rows.size).toBe(0);
+    await it.dispatcher.drain(0); // ends only when no place is taken
+  });
+
+  test('does not keep a journal from being sent that is larger than all there is', async () => {
+    const it = bench({ settings: { inFlightBytesMax: 1_000 } });
+    accept(it, [step(2, 10)], 5_000);
+    await it.clock.advanceBy(1_000);
+    expect(it.sent()).toEqual([2]);
+    expect(it.store.released).toEqual([]);
+  });
+});
