@@ -33,10 +33,10 @@ class Shelf {
   }
 }
 
-function at(position: number, changes: { bytes?: number; callType?: CallType } = {}): Claimed {
-  const { bytes = 1, callType = 'step' } = changes;
+function at(position: number, changes: { bytes?: number; callType?: CallType; runKey?: number } = {}): Claimed {
+  const { bytes = 1, callType = 'step', runKey = RUN_KEY } = changes;
   const run: RunPart = {
-    key: RUN_KEY,
+    key: runKey,
     id: 'wfr_a',
     createdAtMs: 1,
     url: 'https://app.example',
@@ -121,6 +121,20 @@ describe('the body of a step', () => {
     await bodies.bodyOf(at(0));
     await bodies.bodyOf(at(0));
     expect(shelf.asked).toHaveLength(2);
+  });
+
+  test('is read anew once many others were noted after it, and the latest is not', async () => {
+    const shelf = new Shelf([entry(0)]);
+    const bodies = new JournalBodies(shelf);
+    bodies.note(RUN_KEY, entry(0));
+    // Each is of the most that is kept of one run, so that ten are too many.
+    for (let runKey = RUN_KEY + 1; runKey <= RUN_KEY + 10; runKey += 1) {
+      bodies.note(runKey, entry(0, 'x'.repeat(3 * 1024 * 1024 - 1024)));
+    }
+    await bodies.bodyOf(at(0, { runKey: RUN_KEY + 10 }));
+    expect(shelf.asked).toHaveLength(0);
+    await bodies.bodyOf(at(0));
+    expect(shelf.asked).toHaveLength(1);
   });
 
   test('is empty when the endpoint is to fetch it, and nothing is read', async () => {

@@ -12,11 +12,15 @@ import type { RunStore } from '../run-stores.ts';
 const BYTES_MAX = 32 * 1024 * 1024;
 /** A journal of more bytes is read anew each time: it would drive all others out. */
 const JOURNAL_BYTES_MAX = BYTES_MAX / 8;
-/** What an entry costs in memory beside its bytes, about. */
-const ENTRY_OVERHEAD = 128;
+/** What a journal, and each entry, cost in memory beside the bytes of entries, about. */
+const JOURNAL_OVERHEAD = 192;
+const ENTRY_OVERHEAD = 512;
+/** Finding the oldest means to step over those that went before it: so many go at a time. */
+const BYTES_AFTER_EVICTION = (BYTES_MAX * 7) / 8;
 
 interface EncodedEntry {
   position: number;
+  /** In memory of its own: a small `Buffer` is a part of a larger one, which would stay with it. */
   encoded: Uint8Array;
 }
 
@@ -28,7 +32,7 @@ interface Journal {
 }
 
 const EMPTY = new Uint8Array(0);
-const NOTHING: Journal = { entries: [], upTo: -1, bytes: 0 };
+const NOTHING: Journal = { entries: [], upTo: -1, bytes: JOURNAL_OVERHEAD };
 
 export class JournalBodies {
   readonly #store: Pick<RunStore, 'readJournal'>;
@@ -81,16 +85,16 @@ export class JournalBodies {
     if (journal.bytes > JOURNAL_BYTES_MAX) return;
     this.#journals.set(runKey, journal);
     this.#bytes += journal.bytes;
-    while (this.#bytes > BYTES_MAX) {
-      const [oldest] = this.#journals.keys();
-      if (oldest === undefined) return;
+    if (this.#bytes <= BYTES_MAX) return;
+    for (const oldest of this.#journals.keys()) {
       this.forget(oldest);
+      if (this.#bytes <= BYTES_AFTER_EVICTION) return;
     }
   }
 }
 
 function withEntries({ entries, bytes }: Journal, added: readonly JournalEntry[], upTo: number): Journal {
-  const encoded = added.map((entry) => ({ position: entry.position, encoded: encodeEntry(entry) }));
+  const encoded = added.map((entry) => ({ position: entry.position, encoded: new Uint8Array(encodeEntry(entry)) }));
   const addedBytes = encoded.reduce((sum, entry) => sum + entry.encoded.length + ENTRY_OVERHEAD, 0);
   return { entries: [...entries, ...encoded], upTo, bytes: bytes + addedBytes };
 }

@@ -3,7 +3,7 @@ import { ApiError, quotaExceeded, runOver } from '../../protocol/errors.ts';
 import { FIRST_VERSION, type Run } from '../../workflow/model.ts';
 import { type Draft, draftOf } from '../accept.ts';
 import type { PublishCommand } from '../commands.ts';
-import type { NewMessage, ProjectId } from '../model.ts';
+import type { Message, NewMessage, ProjectId } from '../model.ts';
 import type { Accepted, MessageStore } from '../stores.ts';
 import type { ActiveRuns } from './active-runs.ts';
 import { type DraftContext, draftOfAdoption, draftOfAppend, draftOfStart } from './drafts.ts';
@@ -141,6 +141,7 @@ export function isOf(run: Run, createdAtMs: number | undefined): boolean {
 /** Its first step comes soon, and need not ask the store for what it was begun with. */
 function noteRun(active: ActiveRuns, { message, run }: NewMessage, accepted: Accepted | undefined): void {
   if (!run || accepted?.kind !== 'accepted') return;
+  if (sleeps(message)) return active.forget(message.projectId, run.id);
   const { id, url, createdAtMs, config, isBySdk, invoker } = run;
   if (isBySdk) return active.forget(message.projectId, id);
   const begun: Run = {
@@ -165,6 +166,12 @@ function noteEntry(bodies: JournalBodies, { message, entry, run }: NewMessage, a
   if (!entry || !part || accepted?.kind !== 'accepted' || !accepted.journal) return;
   // The first message has taken the place of another.
   if (run?.isBySdk) bodies.forget(entry.runKey);
+  if (sleeps(message)) return;
   const { position } = accepted.journal;
   bodies.note(entry.runKey, { position, messageId: message.id, callType: part.callType, body: message.body });
+}
+
+/** Nothing comes of it soon: what is remembered of it would only drive out what is needed. */
+function sleeps({ notBeforeMs, createdAtMs }: Message): boolean {
+  return notBeforeMs > createdAtMs;
 }

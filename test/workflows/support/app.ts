@@ -2,6 +2,7 @@
  * The user's side: an HTTP server of its own on loopback that serves workflows through the client library, and whatever
  * else a scenario calls. Every request is on record.
  */
+import { AsyncLocalStorage } from 'node:async_hooks';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
@@ -37,6 +38,8 @@ export class App {
   /** Requests to workflows without the user's headers, and handlers that threw: a scenario expects none of them. */
   readonly mishaps: string[] = [];
   readonly #held = new Set<() => void>();
+  /** What is held back of the request that is being handled. */
+  readonly #heldOfRequest = new AsyncLocalStorage<Set<() => void>>();
   readonly #awaited = new Set<() => void>();
   #answering = 0;
   origin = '';
@@ -89,7 +92,10 @@ export class App {
     return this.#held.size;
   }
 
-  /** For a handler, or a step in it: resolves when `release` is called. Others go on meanwhile, and time may pass. */
+  /**
+   * For a handler, or a step in it: resolves when `release` is called, or when its caller hangs up. Others go on meanwhile,
+   * and time may pass.
+   */
   hold(): Promise<void> {
     return new Promise((resolve) => {
       const letGo = (): void => {
@@ -97,6 +103,7 @@ export class App {
         resolve();
       };
       this.#held.add(letGo);
+      this.#heldOfRequest.getStore()?.add(letGo);
     });
   }
 
@@ -117,10 +124,17 @@ export class App {
     this.#calls.push(call);
     for (const look of this.#awaited) look();
     this.#answering += 1;
+    const held = new Set<() => void>();
     response.on('close', () => {
       this.#answering -= 1;
       call.status = response.statusCode;
+      for (const letGo of held) letGo();
     });
+    this.#heldOfRequest.run(held, () => this.#route(call, request, response));
+  }
+
+  #route(call: Call, request: http.IncomingMessage, response: http.ServerResponse): void {
+    const { path } = call;
     const route = this.#routeOf(path);
     if (route === undefined) {
       this.mishaps.push(`${call.method} ${path}: no such route`);
