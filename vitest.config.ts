@@ -4,8 +4,8 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     // A test that waits for this long hangs: the slowest kind here spawns real processes.
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    testTimeout: 90_000,
+    hookTimeout: 60_000,
     // As many as there are cores, one more than the default: a good part of the tests waits for processes and sockets.
     maxWorkers: '100%',
     // A failure is never run again: what fails once is a finding.
