@@ -7,7 +7,7 @@ import { dlqIdOf } from '../protocol/cursor.ts';
 import { newHeaderMap } from '../protocol/headers.ts';
 import { joinRedactions } from '../protocol/redaction.ts';
 import type { CallbackSettings, HeaderMap, MessageSettings, Redaction } from '../protocol/settings.ts';
-import { originOf } from './accept.ts';
+import { followUpOf } from './follow-up.ts';
 import type { Change, Claimed, FollowUp, Message, Millis, Outcome } from './model.ts';
 
 /** How an attempt that counts may have ended. */
@@ -34,19 +34,10 @@ export function callbacksOf(claimed: Claimed, ended: Ended, change: Change, atMs
 }
 
 function callbackOf(source: Message, callback: CallbackSettings, report: CallbackReport, atMs: Millis): FollowUp {
-  const followUp: FollowUp = {
-    projectId: source.projectId,
-    url: callback.url,
-    origin: originOf(callback.url),
-    method: callback.method,
-    header: withContentType(callback.header),
-    body: encodeCallbackPayload(report),
-    createdAtMs: atMs,
-    notBeforeMs: atMs,
-    settings: settingsOf(source.settings, callback),
-  };
-  if (source.callerIp !== undefined) followUp.callerIp = source.callerIp;
-  return followUp;
+  const { url, method } = callback;
+  const header = withContentType(callback.header);
+  const settings = settingsOf(source.settings, callback);
+  return followUpOf(source, { url, method, header, body: encodeCallbackPayload(report), settings }, atMs);
 }
 
 /** `application/json`, unless another one is forwarded to the callback (messaging.md 9.4). */

@@ -3,8 +3,8 @@ import { encodeCallbackPayload } from '../../protocol/callback-payload.ts';
 import { joinRedactions } from '../../protocol/redaction.ts';
 import type { MessageSettings } from '../../protocol/settings.ts';
 import { RETRIES_DEFAULT } from '../../protocol/workflow/generations.ts';
-import { originOf } from '../accept.ts';
 import { type Ended, reportOf, withContentType } from '../callbacks.ts';
+import { followUpOf } from '../follow-up.ts';
 import type { Claimed, FollowUp, Millis } from '../model.ts';
 
 const STATUS_OF_TIMEOUT = 504;
@@ -31,20 +31,9 @@ export function callResultsOf({ message, retried }: Claimed, ended: Ended, atMs:
     run: { ...run, callType: 'fromCallback', features: features ?? run.features },
   };
   if (settings.redact) resultSettings.redact = joinRedactions(own.redact, settings.redact);
-  const result: FollowUp = {
-    projectId: message.projectId,
-    url,
-    origin: originOf(url),
-    method,
-    header: withContentType(header),
-    body,
-    createdAtMs: atMs,
-    notBeforeMs: atMs,
-    settings: resultSettings,
-    entry: { runKey: run.key, kind: 'fromCallback', slot: `f${message.key}` },
-  };
-  if (message.callerIp !== undefined) result.callerIp = message.callerIp;
-  return [result];
+  const entry = { runKey: run.key, kind: 'fromCallback', slot: `f${message.key}` } as const;
+  const parts = { url, method, header: withContentType(header), body, settings: resultSettings, entry };
+  return [followUpOf(message, parts, atMs)];
 }
 
 function statusWithoutAnswer({ reason }: Extract<Ended, { kind: 'unreachable' }>): number {

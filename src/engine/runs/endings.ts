@@ -4,10 +4,9 @@
  */
 import type { EndState, Run } from '../../workflow/model.ts';
 import { invokeResult } from '../../workflow/results.ts';
-import { readStep, slotOfResult } from '../../workflow/steps.ts';
-import { originOf } from '../accept.ts';
 import type { FollowUp, Message, Millis, RunEnding } from '../model.ts';
 import type { RunStore } from '../run-stores.ts';
+import { resultOf } from './record-results.ts';
 
 export interface RunEnd {
   state: EndState;
@@ -30,22 +29,6 @@ export async function endingOf(
 
 /** The message that tells the parent, made of what the invocation was registered with. */
 function resultFor(record: Message, { state, atMs, response }: RunEnd): FollowUp[] {
-  const { invoke, run: parent } = record.settings;
-  const step = readStep(record.body);
-  if (!invoke || !parent || !step) return [];
-  const { url, header, settings } = invoke.result;
-  const followUp: FollowUp = {
-    projectId: record.projectId,
-    url,
-    origin: originOf(url),
-    method: 'POST',
-    header,
-    body: invokeResult(record.body, state, response),
-    createdAtMs: atMs,
-    notBeforeMs: atMs,
-    settings,
-    entry: { runKey: parent.key, kind: 'step', slot: slotOfResult(step.stepId) },
-  };
-  if (record.callerIp !== undefined) followUp.callerIp = record.callerIp;
-  return [followUp];
+  const { invoke } = record.settings;
+  return invoke ? [resultOf(record, invoke.result, invokeResult(record.body, state, response), atMs)] : [];
 }

@@ -8,9 +8,9 @@ import type { CallbackSettings, HeaderMap, MessageSettings, RunPart } from '../.
 import { wantsPayloadOnly } from '../../protocol/workflow/generations.ts';
 import { withHeaders } from '../../workflow/configuration.ts';
 import type { Run } from '../../workflow/model.ts';
-import { originOf } from '../accept.ts';
 import { reportOf, withContentType } from '../callbacks.ts';
 import type { Decision, FailedRun } from '../decide.ts';
+import { followUpOf } from '../follow-up.ts';
 import type { Claimed, FollowUp, Message } from '../model.ts';
 import type { RunStore } from '../run-stores.ts';
 import { endingOf } from './endings.ts';
@@ -64,19 +64,9 @@ async function failureCallbackOf(
     workflowRunId: run.id,
     workflowCreatedAt: run.createdAtMs,
   });
-  const followUp: FollowUp = {
-    projectId: run.projectId,
-    url: callback.url,
-    origin: originOf(callback.url),
-    method: callback.method,
-    header: headerOf(callback, run),
-    body,
-    createdAtMs: atMs,
-    notBeforeMs: atMs,
-    settings: settingsOf(callback, run, message, { features }),
-  };
-  if (message.callerIp !== undefined) followUp.callerIp = message.callerIp;
-  return followUp;
+  const { url, method } = callback;
+  const settings = settingsOf(callback, run, message, { features });
+  return followUpOf(message, { url, method, header: headerOf(callback, run), body, settings }, atMs);
 }
 
 /** What the group forwards, the user headers of a run that keeps them, and the marks by which libraries know it. */

@@ -1,10 +1,9 @@
 /** The messages that tell a run of the end of a wait, made of what the wait was registered with. */
 import { Buffer } from 'node:buffer';
-import type { ResultPart, WaitPart } from '../../protocol/settings.ts';
-import { readStep, slotOfResult } from '../../workflow/steps.ts';
+import type { WaitPart } from '../../protocol/settings.ts';
 import { notifiedStep, timedOutStep } from '../../workflow/waits.ts';
-import { originOf } from '../accept.ts';
 import type { FollowUp, Message, Millis } from '../model.ts';
+import { resultOf } from './record-results.ts';
 
 /** Somebody notified it of `event`. */
 export function notifiedResult(record: Message, event: Uint8Array, atMs: Millis): FollowUp {
@@ -23,24 +22,4 @@ export function timedOutResult(record: Message, atMs: Millis): FollowUp {
 function waitOf({ key, settings }: Message): WaitPart {
   if (!settings.wait) throw new Error(`the record ${key} is not of a wait`);
   return settings.wait;
-}
-
-function resultOf(record: Message, { url, header, settings }: ResultPart, body: Uint8Array, atMs: Millis): FollowUp {
-  const { run } = settings;
-  const step = readStep(record.body);
-  if (!run || !step) throw new Error(`the record ${record.key} names no step of a run`);
-  const result: FollowUp = {
-    projectId: record.projectId,
-    url,
-    origin: originOf(url),
-    method: 'POST',
-    header,
-    body,
-    createdAtMs: atMs,
-    notBeforeMs: atMs,
-    settings,
-    entry: { runKey: run.key, kind: 'step', slot: slotOfResult(step.stepId) },
-  };
-  if (record.callerIp !== undefined) result.callerIp = record.callerIp;
-  return result;
 }
