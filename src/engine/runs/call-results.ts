@@ -3,6 +3,7 @@ import { encodeCallbackPayload } from '../../protocol/callback-payload.ts';
 import { joinRedactions } from '../../protocol/redaction.ts';
 import type { MessageSettings } from '../../protocol/settings.ts';
 import { RETRIES_DEFAULT } from '../../protocol/workflow/generations.ts';
+import { slotOfCallResult } from '../../workflow/slots.ts';
 import { type Ended, reportOf, withContentType } from '../callbacks.ts';
 import { followUpOf } from '../follow-up.ts';
 import type { Claimed, FollowUp, Millis } from '../model.ts';
@@ -31,7 +32,7 @@ export function callResultsOf({ message, retried }: Claimed, ended: Ended, atMs:
     run: { ...run, callType: 'fromCallback', features: features ?? run.features },
   };
   if (settings.redact) resultSettings.redact = joinRedactions(own.redact, settings.redact);
-  const entry = { runKey: run.key, kind: 'fromCallback', slot: `f${message.key}` } as const;
+  const entry = { runKey: run.key, kind: 'fromCallback', slot: slotOfCallResult(message.key) } as const;
   const parts = { url, method, header: withContentType(header), body, settings: resultSettings, entry };
   return [followUpOf(message, parts, atMs)];
 }

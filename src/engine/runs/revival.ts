@@ -8,6 +8,7 @@ import type { CallType, HeaderMap, MessageSettings, ResultPart, RunPart } from '
 import { configured, configuredCallback } from '../../workflow/configuration.ts';
 import { entryBytesOf } from '../../workflow/journal.ts';
 import type { RunConfig, RunKey } from '../../workflow/model.ts';
+import { INITIAL_SLOT } from '../../workflow/slots.ts';
 import type { Draft } from '../accept.ts';
 import type { FailedRunHead, OutlinedEntry, Revival, RevivedEntry, RunOverride } from '../dead-runs.ts';
 import type { EntryKind, Message, MessageKey, Millis, NewEntry, NewRun } from '../model.ts';
@@ -119,7 +120,7 @@ const CALL_TYPES: Readonly<Record<EntryKind, CallType | undefined>> = {
 function initial(old: Message, isSent: boolean, making: Making): RevivedEntry<Draft> {
   const { head, context } = making;
   const message = moved(old, head.key, making);
-  const entry = entryOf(message, { runKey: head.key, kind: 'initial', slot: '0' }, context.lazyAboveBytes);
+  const entry = entryOf(message, { runKey: head.key, kind: 'initial', slot: INITIAL_SLOT }, context.lazyAboveBytes);
   return isSent ? { kind: 'message', message: { message, entry } } : { kind: 'record', record: { message, entry } };
 }
 
@@ -184,7 +185,7 @@ function begin({ run: { url, config }, initial: old }: Beginning, context: Reviv
   const message = moved(old, key, { head, config, override: {}, context });
   return {
     message,
-    entry: entryOf(message, { runKey: key, kind: 'initial', slot: '0' }, lazyAboveBytes),
+    entry: entryOf(message, { runKey: key, kind: 'initial', slot: INITIAL_SLOT }, lazyAboveBytes),
     run: { id: head.id, url, createdAtMs: nowMs, config },
   };
 }
