@@ -4,14 +4,14 @@
  */
 import { newHeaderMap } from '../../protocol/headers.ts';
 import { mintMessageId, mintRunId, type RandomBytes } from '../../protocol/ids.ts';
-import type { CallType, HeaderMap, MessageSettings, ResultPart, RunPart } from '../../protocol/settings.ts';
+import type { HeaderMap, MessageSettings, ResultPart, RunPart } from '../../protocol/settings.ts';
 import { configured, configuredCallback } from '../../workflow/configuration.ts';
-import { entryBytesOf } from '../../workflow/journal.ts';
+import { entryBytesOf, SHOWN_AS } from '../../workflow/journal.ts';
 import type { RunConfig, RunKey } from '../../workflow/model.ts';
 import { INITIAL_SLOT } from '../../workflow/slots.ts';
 import type { Draft } from '../accept.ts';
 import type { FailedRunHead, OutlinedEntry, Revival, RevivedEntry, RunOverride } from '../dead-runs.ts';
-import type { EntryKind, Message, MessageKey, Millis, NewEntry, NewRun } from '../model.ts';
+import type { Message, MessageKey, Millis, NewEntry, NewRun } from '../model.ts';
 import { entryOf } from './entries.ts';
 
 /** What is left of a failed run. */
@@ -100,22 +100,10 @@ function existing<K, V>(map: ReadonlyMap<K, V>, key: K): V {
 }
 
 function shared({ kind, key, slot, bodyBytes }: OutlinedEntry, runKey: RunKey): RevivedEntry<Draft> {
-  const callType = CALL_TYPES[kind];
+  const callType = SHOWN_AS[kind];
   const bytes = callType === undefined ? 0 : entryBytesOf(bodyBytes, callType);
   return { kind: 'shared', key, entry: { runKey, kind, slot, bytes } };
 }
-
-/** What deliveries show of an entry; of a wait and an invocation, nothing. */
-const CALL_TYPES: Readonly<Record<EntryKind, CallType | undefined>> = {
-  initial: 'step',
-  step: 'step',
-  plan: 'step',
-  stepConfig: 'stepConfig',
-  toCallback: 'toCallback',
-  fromCallback: 'fromCallback',
-  wait: undefined,
-  invoke: undefined,
-};
 
 function initial(old: Message, isSent: boolean, making: Making): RevivedEntry<Draft> {
   const { head, context } = making;
