@@ -9,6 +9,7 @@ import type { RunExplanation } from '../engine/runs/explain.ts';
 import { bodyText } from '../protocol/bodies.ts';
 import { joinRedactions, redactedText, redactHeaderMap } from '../protocol/redaction.ts';
 import type { HeaderMap, Redaction } from '../protocol/settings.ts';
+import { isSuccess } from '../protocol/success.ts';
 import type { Answered, Failure, FailureFunction } from '../workflow/history.ts';
 import type { FailureCallbackState } from '../workflow/model.ts';
 import type { StepRecord } from '../workflow/records.ts';
@@ -210,7 +211,7 @@ function failureView({ atMs, error, response }: Failure, shown: Shown): View {
 
 /** `<status> <reason>`, as clients know it; an answer of success that is an error says why in words. */
 function errorText(error: string | undefined, response: Pick<Answered, 'status'> | undefined): string | undefined {
-  if (!response || (response.status >= 200 && response.status <= 299)) return error;
+  if (!response || isSuccess(response.status)) return error;
   return `${response.status} ${STATUS_CODES[response.status] ?? ''}`.trimEnd();
 }
 

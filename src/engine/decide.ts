@@ -6,6 +6,7 @@ import { defaultBackOffMs } from '../protocol/back-off.ts';
 import { parseDelayExpression, retryDelayMs } from '../protocol/delay-expression.ts';
 import { retryAfterMs } from '../protocol/retry-after.ts';
 import type { HeaderMap } from '../protocol/settings.ts';
+import { isSuccess } from '../protocol/success.ts';
 import { detectionError, hasNoFailureFunction } from '../workflow/detection.ts';
 import { callbacksOf, type Ended } from './callbacks.ts';
 import type { Burial, Change, Claimed, FollowUp, LogDetail, LogEvent, Millis, Outcome, Settlement } from './model.ts';
@@ -40,10 +41,6 @@ export function decide(claimed: Claimed, outcome: Outcome, nowMs: Millis): Decis
     case 'interrupted':
       return { kind: 'release' };
   }
-}
-
-function isSuccess(status: number): boolean {
-  return status >= 200 && status <= 299;
 }
 
 function delivered(claimed: Claimed, answer: Answered, atMs: Millis): Decision {
