@@ -26,7 +26,8 @@ export interface FailedRun {
   changeIfOver: Change;
 }
 
-type Settling = Extract<Decision, { kind: 'settle' }>;
+/** A decision that is saved. */
+export type Settling = Extract<Decision, { kind: 'settle' }>;
 type Answered = Extract<Ended, { kind: 'answered' }>;
 
 /** Decides what `outcome` makes of the message. `nowMs` is the end of the attempt. */
