@@ -112,10 +112,7 @@ function delayBeforeRetryMs(claimed: Claimed, failure: Ended, nowMs: Millis): Mi
 function bury(claimed: Claimed, failure: Ended, atMs: Millis, error?: string): Decision {
   const change: Change = {
     next: { kind: 'finished' },
-    events: [
-      { atMs, state: 'ERROR', detail: { ...describe(failure), ...(error !== undefined && { error }) } },
-      { atMs, state: 'FAILED' },
-    ],
+    events: lastEvents(failure, atMs, 'FAILED', error),
     burial: burialOf(claimed, failure, atMs),
   };
   if (!claimed.message.settings.run) return settle(claimed, failure, atMs, change);
@@ -125,22 +122,22 @@ function bury(claimed: Claimed, failure: Ended, atMs: Millis, error?: string): D
 
 /** Failed for good, and nobody finds it in the DLQ. */
 function giveUp(claimed: Claimed, failure: Ended, atMs: Millis, more: Pick<Change, 'failureCallback'>): Decision {
-  const events: LogEvent[] = [
-    { atMs, state: 'ERROR', detail: describe(failure) },
-    { atMs, state: 'FAILED' },
-  ];
-  return settle(claimed, failure, atMs, { next: { kind: 'finished' }, events, ...more }, cancelled(failure, atMs));
+  const change: Change = { next: { kind: 'finished' }, events: lastEvents(failure, atMs, 'FAILED'), ...more };
+  return settle(claimed, failure, atMs, change, cancelled(failure, atMs));
 }
 
 /** What an attempt makes of a message that was cancelled meanwhile, when it did not succeed. */
 function cancelled(failure: Ended, atMs: Millis): Change {
-  return {
-    next: { kind: 'finished' },
-    events: [
-      { atMs, state: 'ERROR', detail: describe(failure) },
-      { atMs, state: 'CANCELED' },
-    ],
-  };
+  return { next: { kind: 'finished' }, events: lastEvents(failure, atMs, 'CANCELED') };
+}
+
+/** The last attempt's failure, and what it is the end of. `error` takes the place of what is said of the failure. */
+function lastEvents(failure: Ended, atMs: Millis, end: 'FAILED' | 'CANCELED', error?: string): LogEvent[] {
+  const detail = { ...describe(failure), ...(error !== undefined && { error }) };
+  return [
+    { atMs, state: 'ERROR', detail },
+    { atMs, state: end },
+  ];
 }
 
 function burialOf(claimed: Claimed, failure: Ended, failedAtMs: Millis): Burial {
