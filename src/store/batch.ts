@@ -8,6 +8,7 @@ import { deleteDead, reviveDead } from './sql/dead.ts';
 import { DueTimes } from './sql/due-times.ts';
 import { pinKey, resetKeyRate, setKeyPaused, unpinKey } from './sql/lanes/flow-commands.ts';
 import { deleteQueue, emptyQueue, saveQueue, setQueuePaused } from './sql/lanes/queue-commands.ts';
+import { EVERYTHING, lockFor } from './sql/locks.ts';
 import { LogWriter, type WriteContext } from './sql/log-writer.ts';
 import { reserve } from './sql/numbers.ts';
 import { addToken, ensureProject, noteTokenUse, removeToken, replaceSigningKeys } from './sql/projects.ts';
@@ -106,7 +107,10 @@ export class BatchRunner {
   async run(commands: readonly WriteCommand[]): Promise<BatchOutcome> {
     const due = new DueTimes();
     try {
-      const results = await this.#driver.transaction((tx) => runAll({ tx, logs: this.#logs, due }, commands));
+      const results = await this.#driver.transaction(async (tx) => {
+        const held = this.#driver.dialect.manyWriters ? await lockFor(tx, commands) : EVERYTHING;
+        return runAll({ tx, logs: this.#logs, due, held }, commands);
+      });
       return { results, dueAtMs: due.earliestMs };
     } catch (error) {
       this.#logs.forget();
