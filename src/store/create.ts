@@ -1,10 +1,11 @@
 /** The store over one driver in the caller's own thread. */
 import type { StoreLimits } from '../engine/stores.ts';
 import { BatchRunner } from './batch.ts';
+import type { Connection } from './connection.ts';
 import type { Driver } from './driver.ts';
 import { GroupCommit, type GroupCommitOptions } from './group-commit.ts';
 import { runRead } from './reads.ts';
-import { type Connection, SqlStore } from './store.ts';
+import { SqlStore } from './store.ts';
 
 export interface CreateStoreOptions {
   /** Told once when the database cannot be trusted any more; all commands are refused from then on. */
