@@ -69,7 +69,7 @@ const OTHERS_BUSY_MS = 10;
 
 /** What is due now has just been found in other hands: asking again at once would only take their time. */
 function later(nextMs: number | null, nowMs: number): number | null {
-  return nextMs === null ? null : Math.max(nextMs, nowMs + OTHERS_BUSY_MS);
+  return nextMs === null || nextMs > nowMs ? nextMs : nowMs + OTHERS_BUSY_MS;
 }
 
 /** What was chosen so far in one claim, and what the request, the keys and the projects still have room for. */

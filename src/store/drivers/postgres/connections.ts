@@ -27,7 +27,7 @@ type Parse = (text: string) => unknown;
 /** Values as `SqlValue`s: whole numbers, texts, bytes; a truth value is 0 or 1, as in SQLite. */
 const PARSERS = new Map<number, Parse>([
   [OID.bool, (text) => (text === 't' ? 1 : 0)],
-  [OID.bytea, (text) => Buffer.from(text.slice(2), 'hex')],
+  [OID.bytea, parseBytes],
   [OID.int8, Number],
   [OID.int2, Number],
   [OID.int4, Number],
@@ -36,6 +36,11 @@ const PARSERS = new Map<number, Parse>([
   [OID.name, unescapeText],
   [OID.varchar, unescapeText],
 ]);
+
+function parseBytes(text: string): Uint8Array {
+  const { buffer, byteOffset, byteLength } = Buffer.from(text.slice(2), 'hex');
+  return new Uint8Array(buffer, byteOffset, byteLength);
+}
 
 const types = { getTypeParser: (oid: number): Parse => PARSERS.get(oid) ?? ((text) => text) };
 

@@ -12,6 +12,8 @@ import { type ColumnType, columnArray } from './arrays.ts';
 import { type ConnectionOptions, Connections } from './connections.ts';
 import { classify, isAnswer, isConflict } from './failures.ts';
 
+type ColumnTypes = ReadonlyMap<string, ColumnType>;
+
 export interface PostgresDriverOptions extends ConnectionOptions {
   clock: Clock;
 }
@@ -51,7 +53,7 @@ export class PostgresDriver implements Driver {
   readonly #connections: Connections;
   readonly #clock: Clock;
   readonly #begin: string;
-  #columnTypes: Promise<ReadonlyMap<string, ColumnType>> | undefined;
+  #columnTypes: ColumnTypes = new Map();
 
   constructor({ clock, ...options }: PostgresDriverOptions) {
     this.#clock = clock;
@@ -125,7 +127,7 @@ export class PostgresDriver implements Driver {
     const tx = new PostgresTransaction(
       client,
       this.#connections,
-      (table) => this.#typesOf(table),
+      (table) => this.#typesOf(table, tx),
       (text, params) => this.#atOnce(text, params),
     );
     let xid: string;
@@ -227,32 +229,24 @@ export class PostgresDriver implements Driver {
     }
   }
 
-  /** The types of all columns, `table.column`. Read again for a table that is not known yet. */
-  async #typesOf(table: string): Promise<ReadonlyMap<string, ColumnType>> {
-    this.#columnTypes ??= this.#readTypes();
-    const types = await this.#columnTypes;
-    if (types.has(table)) return types;
-    this.#columnTypes = this.#readTypes();
+  /** The types of all columns as `table.column`, and the tables. Read again for a table that is not known yet. */
+  async #typesOf(table: string, queries: Queries): Promise<ColumnTypes> {
+    if (!this.#columnTypes.has(table)) this.#columnTypes = await readTypes(queries);
     return this.#columnTypes;
   }
+}
 
-  async #readTypes(): Promise<ReadonlyMap<string, ColumnType>> {
-    try {
-      const rows = await this.#atOnce<{ table_name: string; column_name: string; data_type: string }>(
-        'select table_name, column_name, data_type from information_schema.columns where table_schema = current_schema()',
-        [],
-      );
-      const types = new Map<string, ColumnType>();
-      for (const { table_name, column_name, data_type } of rows) {
-        types.set(table_name, 'int8');
-        types.set(`${table_name}.${column_name}`, typeNamed(data_type));
-      }
-      return types;
-    } catch (error) {
-      this.#columnTypes = undefined;
-      throw error;
-    }
+/** Seen by the transaction that asks, which may have made the table itself. */
+async function readTypes(queries: Queries): Promise<ColumnTypes> {
+  const rows = await queries.query<{ table_name: string; column_name: string; data_type: string }>(
+    'select table_name, column_name, data_type from information_schema.columns where table_schema = current_schema()',
+  );
+  const types = new Map<string, ColumnType>();
+  for (const { table_name, column_name, data_type } of rows) {
+    types.set(table_name, 'int8');
+    types.set(`${table_name}.${column_name}`, typeNamed(data_type));
   }
+  return types;
 }
 
 function typeNamed(name: string): ColumnType {
@@ -264,7 +258,7 @@ function typeNamed(name: string): ColumnType {
 class PostgresTransaction implements Transaction {
   readonly #client: PoolClient;
   readonly #connections: Connections;
-  readonly #typesOf: (table: string) => Promise<ReadonlyMap<string, ColumnType>>;
+  readonly #typesOf: (table: string) => Promise<ColumnTypes>;
   readonly queryAtOnce: Transaction['queryAtOnce'];
   readonly #sent: Promise<unknown>[] = [];
   /** Why one of the statements failed that nobody waited for. */
@@ -273,7 +267,7 @@ class PostgresTransaction implements Transaction {
   constructor(
     client: PoolClient,
     connections: Connections,
-    typesOf: (table: string) => Promise<ReadonlyMap<string, ColumnType>>,
+    typesOf: (table: string) => Promise<ColumnTypes>,
     queryAtOnce: (text: string, params: readonly SqlParam[]) => Promise<never[]>,
   ) {
     this.#client = client;
@@ -321,7 +315,7 @@ class PostgresTransaction implements Transaction {
 
   #sendOnly(
     text: string,
-    types: ReadonlyMap<string, ColumnType>,
+    types: ColumnTypes,
     table: string,
     columns: readonly string[],
     rows: readonly (readonly SqlValue[])[],
@@ -345,7 +339,7 @@ class PostgresTransaction implements Transaction {
   }
 }
 
-function typeOf(types: ReadonlyMap<string, ColumnType>, table: string, column: string): ColumnType {
+function typeOf(types: ColumnTypes, table: string, column: string): ColumnType {
   const type = types.get(`${table}.${column}`);
   if (type === undefined) throw new Error(`the database has no column ${table}.${column}`);
   return type;
