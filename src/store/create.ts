@@ -12,10 +12,16 @@ export interface CreateStoreOptions {
   onFatal?: (error: Error) => void;
   /** Upkeep of the database after each batch. When it throws, that is fatal, but what was committed stays so. */
   afterBatch?: () => void;
+  /** How other workers on the same database are told of what is due, and tell. Closed with the store. */
+  notices?: {
+    tell(dueAtMs: number): void;
+    listen(listener: (dueAtMs: number) => void): void;
+    close(): Promise<void>;
+  };
   /** Default: none. */
   limits?: StoreLimits;
   /** What goes into one transaction; see `GroupCommitOptions`. */
-  batch?: Pick<GroupCommitOptions, 'rowsMax' | 'bytesMax' | 'endOfTurn'>;
+  batch?: Pick<GroupCommitOptions, 'rowsMax' | 'bytesMax' | 'endOfTurn' | 'flushesMax'>;
 }
 
 /**
@@ -27,6 +33,7 @@ export function createStore(driver: Driver, options: CreateStoreOptions = {}): S
   const commits: GroupCommit = new GroupCommit({
     flush: async (commands) => {
       const outcome = await runner.run(commands);
+      if (outcome.othersDueAtMs !== null) options.notices?.tell(outcome.othersDueAtMs);
       try {
         options.afterBatch?.();
       } catch (error) {
@@ -40,10 +47,14 @@ export function createStore(driver: Driver, options: CreateStoreOptions = {}): S
   const connection: Connection = {
     write: (method, args) => commits.run(method, args),
     read: (method, args) => runRead(driver, method, args),
-    listen: (listener) => commits.listen(listener),
+    listen: (listener) => {
+      commits.listen(listener);
+      options.notices?.listen(listener);
+    },
     counts: () => commits.counts,
     close: async () => {
       await commits.close();
+      await options.notices?.close();
       await driver.close();
     },
   };
