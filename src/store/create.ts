@@ -40,6 +40,7 @@ export function createStore(driver: Driver, options: CreateStoreOptions = {}): S
     write: (method, args) => commits.run(method, args),
     read: (method, args) => runRead(driver, method, args),
     listen: (listener) => commits.listen(listener),
+    listenForDoubt: (listener) => commits.listenForDoubt(listener),
     counts: () => commits.counts,
     close: async () => {
       await commits.close();

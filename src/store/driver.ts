@@ -18,6 +18,8 @@ export interface Queries {
 }
 
 export interface Transaction extends Queries {
+  /** The database's own clock, Unix time: the one that all workers on it have in common. */
+  nowMs(): Promise<number>;
   /** One statement; returns how many rows it changed. */
   run(text: string, params?: readonly SqlParam[]): Promise<number>;
   /** One set-based insert of any number of rows. */

@@ -13,7 +13,7 @@ import type {
 } from '../engine/dead-runs.ts';
 import type { FlowKey, FlowPin, Queue } from '../engine/lanes.ts';
 import type {
-  ClaimToken,
+  ClaimRef,
   Message,
   MessageId,
   MessageKey,
@@ -22,6 +22,7 @@ import type {
   ProjectId,
   RunEnding,
   Settlement,
+  WorkerId,
 } from '../engine/model.ts';
 import type { RunEvent, RunEventFilter, RunFilter } from '../engine/run-log-store.ts';
 import type { EndedAs, Mail, MailLimits, NewWaiter, Waiter, Waiting } from '../engine/run-stores.ts';
@@ -52,6 +53,7 @@ import type {
   Token,
 } from '../engine/stores.ts';
 import type { Endpoint, EndpointSelector, UrlGroup, UrlGroupLimits } from '../engine/url-groups.ts';
+import type { Beat } from '../engine/worker-store.ts';
 import { decodeCursor, dlqIdOf, encodeCursor } from '../protocol/cursor.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { keyOfMessageId } from '../protocol/ids.ts';
@@ -99,6 +101,8 @@ export interface Connection {
   read<M extends ReadMethod>(method: M, args: Reads[M]['args']): Promise<Reads[M]['answer']>;
   /** From now on `listener` is told when a lane lets messages go that nobody was told of. */
   listen(listener: (dueAtMs: Millis) => void): void;
+  /** From now on `listener` is told when a batch was refused of which something may have been saved. */
+  listenForDoubt(listener: () => void): void;
   /** Batches committed, commands in them, commands that wait. */
   counts(): { batches: number; commands: number; waiting: number };
   close(): Promise<void>;
@@ -115,6 +119,10 @@ export class SqlStore implements Store {
 
   onDue(listener: (dueAtMs: Millis) => void): void {
     this.#connection.listen(listener);
+  }
+
+  onDoubt(listener: () => void): void {
+    this.#connection.listenForDoubt(listener);
   }
 
   async accept(messages: NewMessage[], nowMs: Millis): Promise<Accepted[]> {
@@ -189,7 +197,7 @@ export class SqlStore implements Store {
     );
   }
 
-  release(claims: { key: MessageKey; claimToken: ClaimToken }[], nowMs: Millis): Promise<void> {
+  release(claims: ClaimRef[], nowMs: Millis): Promise<void> {
     return this.#connection.write('release', { claims, limits: this.#limits, nowMs });
   }
 
@@ -697,6 +705,32 @@ export class SqlStore implements Store {
     rowsMax: number;
   }): Promise<boolean> {
     return this.#connection.write('dropExpired', { ...bounds, limits: this.#limits });
+  }
+
+  async beat(worker: WorkerId, state: { timeoutMs: Millis; isLeaving: boolean }): Promise<Beat> {
+    const answer = await this.#connection.write('beat', { worker, ...state });
+    return {
+      ...answer,
+      nextDueAtMs: answer.nextDueAtMs ?? undefined,
+      nextScheduleAtMs: answer.nextScheduleAtMs ?? undefined,
+      nextWaiterAtMs: answer.nextWaiterAtMs ?? undefined,
+    };
+  }
+
+  dismissLate(): Promise<WorkerId[]> {
+    return this.#connection.write('dismissLate', {});
+  }
+
+  orphanedClaims(limit: number): Promise<ClaimRef[]> {
+    return this.#connection.read('orphanedClaims', { limit });
+  }
+
+  claimsOf(worker: WorkerId): Promise<ClaimRef[]> {
+    return this.#connection.read('claimsOf', { worker });
+  }
+
+  async leave(worker: WorkerId): Promise<void> {
+    await this.#connection.write('leave', { worker });
   }
 
   async ping(): Promise<void> {
