@@ -25,6 +25,11 @@ export function databasePath({ memory, databaseUrl, dataDir }: Config): string {
   return databaseUrl === '' ? join(dataDir, 'waypost.db') : databaseUrl.slice('sqlite:'.length);
 }
 
+/** Whether other workers, which live and die by themselves, may work on the same database. */
+export function isShared({ memory, databaseUrl }: Config): boolean {
+  return !memory && /^postgres(ql)?:/.test(databaseUrl);
+}
+
 /** Opens the database; `create`: a missing one is made. Throws `CannotStart`. */
 export async function openStore(
   config: Config,

@@ -14,11 +14,12 @@ import { checkDestination, DestinationCheck, type DestinationVerdict } from './d
 import { systemResolver } from './delivery/resolver.ts';
 import { selfTest } from './delivery/self-test.ts';
 import type { Engine } from './engine/commands.ts';
-import { createEngine } from './engine/create.ts';
+import { createEngine, type Recovery } from './engine/create.ts';
+import { DatabaseClock } from './engine/database-clock.ts';
 import type { Millis } from './engine/model.ts';
 import type { Clock, Delivery, EventLog, Randomness } from './engine/ports.ts';
 import type { Store } from './engine/stores.ts';
-import { CannotStart, databasePath, messageOf, openSealer, openStore } from './open-store.ts';
+import { CannotStart, databasePath, isShared, messageOf, openSealer, openStore } from './open-store.ts';
 import { listenForOperator, type OperatorSocket } from './operator/listen.ts';
 import { socketPathOf } from './operator/socket-path.ts';
 import { StoredAdministration } from './operator/stored.ts';
@@ -77,21 +78,31 @@ export async function startServer(config: Config, options: ServerOptions): Promi
 /** Puts every part that must be closed into `opened`, in the order in which it starts. */
 async function start(
   config: Config,
-  { log, credentials, onFatal, clock = systemClock }: ServerOptions,
+  { log, credentials, onFatal, clock: machineClock = systemClock }: ServerOptions,
   opened: { close(): Promise<unknown> }[],
 ): Promise<RunningServer> {
   const randomness = createSystemRandomness();
+  const databaseClock = isShared(config) ? new DatabaseClock(machineClock) : undefined;
+  const clock = databaseClock ?? machineClock;
   const addresses = addressPolicyOf(config);
   const store = await openStore(config, { onFatal, create: credentials === 'development' });
   opened.push(store);
   await checkTokens(store, credentials, log);
   const sealer = openSealer(config, randomness, { create: credentials === 'development' });
-  const accounts = await openAccounts(store, sealer, credentials);
+  const accounts = await openAccounts(store, sealer, { credentials, clock, isShared: isShared(config) });
 
   const delivery = await openDelivery(config, { addresses, clock, randomness, accounts, log });
   opened.push(delivery);
   const worker = `${hostname()}-${process.pid}-${randomBase58(8, sealer.randomBytes)}`;
-  const engine = await createEngine({ store, clock, randomness, delivery, log, settings: config, worker });
+  const recovery: Recovery = databaseClock
+    ? {
+        kind: 'heartbeat',
+        clock: databaseClock,
+        timeoutMs: config.workerTimeoutMs,
+        refreshAccounts: () => accounts.refresh(),
+      }
+    : { kind: 'releaseAll' };
+  const engine = await createEngine({ store, clock, randomness, delivery, log, settings: config, worker, recovery });
   opened.push({ close: () => engine.drain(0) });
   const operatorSocket =
     credentials === 'own' ? await openOperatorSocket(config, { store, accounts, sealer, randomness, log }) : undefined;
@@ -152,10 +163,14 @@ async function checkTokens(store: Store, credentials: Credentials, log: EventLog
 }
 
 /** Throws `CannotStart` when the encryption key is not the one of this store. */
-async function openAccounts(store: Store, sealer: Sealer, credentials: Credentials): Promise<StoredAccounts> {
+async function openAccounts(
+  store: Store,
+  sealer: Sealer,
+  { credentials, clock, isShared }: { credentials: Credentials; clock: Clock; isShared: boolean },
+): Promise<StoredAccounts> {
   try {
     return await (credentials === 'own'
-      ? StoredAccounts.open(store, sealer, systemClock)
+      ? StoredAccounts.open(store, sealer, clock, { isShared })
       : openDevelopmentAccounts(store, sealer));
   } catch (error) {
     if (error instanceof SealBroken) throw new CannotStart(error.message, { cause: error });
