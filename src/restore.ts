@@ -16,7 +16,7 @@ import { appliedMigrations, MIGRATIONS, migrate, SchemaTooNew } from './store/mi
 import { type CopyOptions, copyStore } from './store/move/copy.ts';
 import { type Census, takeCensus } from './store/sql/invariants.ts';
 import { listProjects, signingKeys } from './store/sql/projects.ts';
-import { openEnd, storedDatabaseOf } from './store-end.ts';
+import { openEnd, openPostgresDriver, storedDatabaseOf } from './store-end.ts';
 
 export interface RestoreRequest {
   /** A file of `waypost backup`, or any SQLite database of Waypost. It is not changed. */
@@ -150,9 +150,7 @@ async function openBackup(from: string): Promise<{ driver: Driver; close(): Prom
 
 async function examineRestored(store: Database, config: Config): Promise<Restored> {
   const driver =
-    store.kind === 'sqlite'
-      ? new SqliteDriver({ path: store.path, readOnly: true })
-      : (await openEnd(store, { create: false })).driver;
+    store.kind === 'sqlite' ? new SqliteDriver({ path: store.path, readOnly: true }) : openPostgresDriver(store.url);
   try {
     return await driver.read(async (queries) => {
       const isCurrent = (await appliedMigrations(queries)).length >= MIGRATIONS.length;

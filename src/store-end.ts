@@ -4,6 +4,7 @@ import type { Config } from './config/table.ts';
 import { CannotStart, type Database, databaseOf, messageOf, nameOf } from './open-store.ts';
 import type { Driver } from './store/driver.ts';
 import { PostgresDriver } from './store/drivers/postgres/driver.ts';
+import { countLiveWorkers } from './store/drivers/postgres/in-use.ts';
 import { SqliteDriver } from './store/drivers/sqlite/driver.ts';
 import { createForOwner, takeFile } from './store/drivers/sqlite/file.ts';
 import { StoreInUse } from './store/drivers/sqlite/lock.ts';
@@ -76,7 +77,12 @@ function openFile(givenPath: string, create: boolean): StoreEnd {
 async function openPostgres(url: string): Promise<StoreEnd> {
   const driver = openPostgresDriver(url);
   try {
-    await driver.read((queries) => queries.query('select 1 as one'));
+    const workers = await driver.read(countLiveWorkers);
+    if (workers > 0) {
+      throw new CannotStart(
+        `${nameOf(url)} is in use by ${workers} worker${workers === 1 ? '' : 's'}: stop the servers first; one that was killed counts until its time-out is over`,
+      );
+    }
   } catch (error) {
     await driver.close();
     throw error;

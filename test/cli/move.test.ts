@@ -17,6 +17,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { MIGRATIONS, migrate } from '../../src/store/migrations/index.ts';
@@ -327,6 +328,37 @@ describe('waypost migrate-store', () => {
     await succeeded(runWaypost(move));
     expect(countIn(target, 'contents')).toBe(40);
     await isSound('second');
+  });
+
+  it('and restore wait for the workers of a PostgreSQL to be gone', async () => {
+    await init('first');
+    const backup = folderOf('backup.db');
+    await succeeded(runWaypost(['backup', '--data-dir', folderOf('first'), '--to', backup]));
+    const url = await freshDatabase();
+    await succeeded(runWaypost(['init', '--data-dir', folderOf('second')], { DATABASE_URL: url }));
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    // As a server that works on it does.
+    await client.query(
+      `create table if not exists workers
+         (id text primary key, started_at_ms bigint, beat_at_ms bigint, timeout_ms bigint, leaving smallint)`,
+    );
+    await client.query(
+      `insert into workers (id, started_at_ms, beat_at_ms, timeout_ms, leaving)
+       select 'w', 1, extract(epoch from clock_timestamp()) * 1000, 60000, 0`,
+    );
+    const commands = [
+      ['migrate-store', '--overwrite', '--from', `sqlite:${database('first')}`, '--to', url],
+      ['migrate-store', '--from', url, '--to', `sqlite:${database('third')}`],
+      ['restore', '--overwrite', '--from', backup],
+    ];
+    for (const command of commands) {
+      const refused = await runWaypost(command, { DATABASE_URL: url });
+      expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('is in use by 1 worker: stop') });
+    }
+    await client.query('update workers set timeout_ms = -1');
+    await client.end();
+    for (const command of commands) await succeeded(runWaypost(command, { DATABASE_URL: url }));
   });
 
   it('shows no password', async () => {

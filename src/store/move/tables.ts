@@ -76,8 +76,8 @@ export const MOVED_TABLES: readonly MovedTable[] = [
   ),
 ];
 
-/** Tables that stay behind: the version of the schema, which is the same on both sides. */
-export const KEPT_TABLES: readonly string[] = ['migrations'];
+/** Tables that stay behind: the version of the schema, which is the same on both sides, and who works on a database. */
+export const KEPT_TABLES: readonly string[] = ['migrations', 'workers'];
 
 function table(name: string, key: string, others: string, large = ''): MovedTable {
   const keyColumns = words(key);
