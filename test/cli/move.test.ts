@@ -298,9 +298,11 @@ describe('waypost migrate-store', () => {
     await eventually('both messages', () => ['retried', 'soon'].every((body) => received.includes(body)), 20_000);
     await publish(second.url, token, 'new');
     await eventually('the new message', () => received.includes('new'));
+    const back = ['migrate-store', '--from', to, '--to', `sqlite:${database('third')}`];
+    expect(await runWaypost(back)).toMatchObject({ code: 1, stderr: expect.stringContaining('is in use by 1 worker') });
     await stop(second.server);
 
-    await succeeded(runWaypost(['migrate-store', '--from', to, '--to', `sqlite:${database('third')}`]));
+    await succeeded(runWaypost(back));
     copyFileSync(keyFile('first'), keyFile('third'));
     await isSound('third');
     expect(bodiesIn('third')).toEqual(['at last']);
@@ -339,10 +341,6 @@ describe('waypost migrate-store', () => {
     const client = new pg.Client({ connectionString: url });
     await client.connect();
     // As a server that works on it does.
-    await client.query(
-      `create table if not exists workers
-         (id text primary key, started_at_ms bigint, beat_at_ms bigint, timeout_ms bigint, leaving smallint)`,
-    );
     await client.query(
       `insert into workers (id, started_at_ms, beat_at_ms, timeout_ms, leaving)
        select 'w', 1, extract(epoch from clock_timestamp()) * 1000, 60000, 0`,

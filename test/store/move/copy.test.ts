@@ -194,7 +194,10 @@ describe.each(Object.keys(KINDS))('a move to %s', (kind) => {
     await migrate(driver);
     const found = await tablesOf(driver, kind);
     const moved = Object.fromEntries(MOVED_TABLES.map(({ name, columns }) => [name, columns.toSorted()]));
-    for (const name of KEPT_TABLES) delete found[name];
+    for (const name of KEPT_TABLES) {
+      expect(found).toHaveProperty(name);
+      delete found[name];
+    }
     expect(found).toEqual(moved);
   });
 });
