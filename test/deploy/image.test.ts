@@ -137,4 +137,16 @@ describe('the image', () => {
     expect(output.said).toContain('"event":"stopped"');
     expect(await image.healthCheck({ WAYPOST_PORT: port })).toBe(1);
   });
+
+  it('is set up once by the init container of the StatefulSet, however often that runs', () => {
+    const manifest = readFileSync(join(ROOT, 'deploy/kubernetes/embedded/statefulset.yaml'), 'utf8');
+    const [, script = ''] = /command: \[sh, -c, '(.*)'\]/.exec(manifest) ?? [];
+    const env = { WAYPOST_DATA_DIR: join(volumes, 'embedded') };
+    const first = image.shell(script, env);
+    expect(first.status, first.stderr).toBe(0);
+    expect(first.stdout).toContain('QSTASH_TOKEN=');
+    const second = image.shell(script, env);
+    expect(second.status, second.stderr).toBe(0);
+    expect(second.stdout).not.toContain('QSTASH_TOKEN=');
+  });
 });
