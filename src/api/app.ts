@@ -113,7 +113,7 @@ class Edge {
       const admission = authenticate(accounts, headers.authorization, match.rawQuery);
       if (!admission) {
         const look = looksAgain ? accounts.lookAgain?.() : undefined;
-        if (look) return look.then(() => this.#answer(request, match, body, false));
+        if (look !== undefined) return look.then(() => this.#answer(request, match, body, false));
         throw unauthenticated();
       }
       authorize(admission.caller, method, route?.access);
