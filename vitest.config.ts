@@ -3,6 +3,8 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
+    // Starts nothing by itself: a PostgreSQL for the tests that ask for one (test/support/postgres/shared.ts).
+    globalSetup: ['test/support/postgres/global-setup.ts'],
     // A test that waits for this long hangs: the slowest kind here spawns real processes.
     testTimeout: 90_000,
     hookTimeout: 60_000,

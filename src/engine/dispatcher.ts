@@ -5,7 +5,7 @@
  * message due earlier, or frees a place while some are waiting for one, wakes it.
  */
 import { mintMessageId } from '../protocol/ids.ts';
-import { type Decision, decide } from './decide.ts';
+import { decide, type Settling } from './decide.ts';
 import type { Fence } from './fence.ts';
 import { InFlight } from './in-flight.ts';
 import type {
@@ -53,8 +53,6 @@ interface DispatcherDeps {
   worker: WorkerId;
   fence: Fence;
 }
-
-type Settling = Extract<Decision, { kind: 'settle' }>;
 
 /** What a claim is to look for. */
 interface ClaimWish {

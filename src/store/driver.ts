@@ -20,6 +20,11 @@ export interface Queries {
 export interface Transaction extends Queries {
   /** The database's own clock, Unix time: the one that all workers on it have in common. */
   nowMs(): Promise<number>;
+  /**
+   * As `query`, for a statement that gives numbers away: where several transactions run at once it is committed by itself,
+   * at once and whatever becomes of this one, so that nobody waits for its row.
+   */
+  queryAtOnce<Row extends object>(text: string, params?: readonly SqlParam[]): Promise<Row[]>;
   /** One statement; returns how many rows it changed. */
   run(text: string, params?: readonly SqlParam[]): Promise<number>;
   /** One set-based insert of any number of rows. */
@@ -33,8 +38,10 @@ export interface Transaction extends Queries {
   ): Promise<void>;
 }
 
-/** How a database spells the column types of the migrations. */
+/** How databases differ: in the spelling of the migrations, and in whether transactions run at once. */
 export interface SqlDialect {
+  /** Whether transactions run at once, of this driver and of others: then they must lock what they share (sql/locks.ts). */
+  manyWriters: boolean;
   /** A whole number of up to 53 bits. */
   bigint: string;
   /** A small whole number. */
@@ -42,6 +49,10 @@ export interface SqlDialect {
   bytes: string;
   /** What follows a table whose rows should lie in the order of their primary key. */
   clustered: string;
+  /** What follows a table whose rows are changed and removed all the time. */
+  hot: string;
+  /** What keeps other programs from migrating at the same time; null where nobody else can. */
+  migrationLock: string | null;
 }
 
 /**
@@ -50,7 +61,10 @@ export interface SqlDialect {
  */
 export interface Driver {
   readonly dialect: SqlDialect;
-  /** Commits what `work` did, durably, or nothing when it throws. Transactions and reads never overlap. */
+  /**
+   * Commits what `work` did, durably, or nothing when it throws. With several writers each statement sees what others have
+   * committed before it, and `work` may be run again, when the transaction lost to another one.
+   */
   transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
   /** Runs `work` on one snapshot of what is committed. */
   read<T>(work: (queries: Queries) => Promise<T>): Promise<T>;

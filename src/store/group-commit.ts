@@ -21,6 +21,8 @@ export interface GroupCommitOptions {
   rowsMax?: number;
   /** Body bytes of one batch at most; one command alone may be larger. */
   bytesMax?: number;
+  /** Batches being committed at once, where the database can do that. Default 1. */
+  flushesMax?: number;
 }
 
 const ROWS_MAX = 200;
@@ -40,10 +42,11 @@ export class GroupCommit {
   readonly #endOfTurn: () => Promise<void>;
   readonly #rowsMax: number;
   readonly #bytesMax: number;
+  readonly #flushesMax: number;
   #onDue: (dueAtMs: number) => void = () => {};
   #onDoubt: () => void = () => {};
   #waiting: Waiting[] = [];
-  #flushing = false;
+  #flushing = 0;
   /** Why new commands are refused. */
   #refusal: string | undefined;
   #failed = false;
@@ -51,8 +54,16 @@ export class GroupCommit {
   #batches = 0;
   #commands = 0;
 
-  constructor({ flush, onFatal, endOfTurn, rowsMax = ROWS_MAX, bytesMax = BYTES_MAX }: GroupCommitOptions) {
+  constructor({
+    flush,
+    onFatal,
+    endOfTurn,
+    rowsMax = ROWS_MAX,
+    bytesMax = BYTES_MAX,
+    flushesMax = 1,
+  }: GroupCommitOptions) {
     this.#flush = flush;
+    this.#flushesMax = flushesMax;
     this.#onFatal = onFatal;
     this.#endOfTurn = endOfTurn ?? (() => Promise.resolve());
     this.#rowsMax = rowsMax;
@@ -80,14 +91,14 @@ export class GroupCommit {
     return new Promise((resolve, reject) => {
       const command = { method, args } as WriteCommand;
       this.#waiting.push({ command, ...weigh(command), resolve, reject });
-      if (!this.#flushing) void this.#flushAll();
+      if (this.#flushing < this.#flushesMax) void this.#flushAll();
     });
   }
 
   /** Refuses new commands; resolves when those that wait are done. */
   async close(): Promise<void> {
     this.#refusal ??= 'the store is closing';
-    if (this.#flushing) {
+    if (this.#flushing > 0) {
       await new Promise<void>((resolve) => {
         this.#idle = resolve;
       });
@@ -106,7 +117,7 @@ export class GroupCommit {
   }
 
   async #flushAll(): Promise<void> {
-    this.#flushing = true;
+    this.#flushing += 1;
     await this.#endOfTurn();
     // Without another pause: the writer has the next batch while this thread is busy with the answers of the last.
     while (this.#waiting.length > 0) {
@@ -124,8 +135,8 @@ export class GroupCommit {
         this.fail(reason);
       }
     }
-    this.#flushing = false;
-    this.#idle?.();
+    this.#flushing -= 1;
+    if (this.#flushing === 0) this.#idle?.();
   }
 
   /** In order of arrival, up to the limits, so that no kind of command can starve another. */

@@ -137,6 +137,11 @@ class Witnessed implements Transaction {
     return await this.#inner.query<Row>(text, params);
   }
 
+  async queryAtOnce<Row extends object>(text: string, params?: readonly SqlParam[]): Promise<Row[]> {
+    this.#count();
+    return await this.#inner.queryAtOnce<Row>(text, params);
+  }
+
   async run(text: string, params?: readonly SqlParam[]): Promise<number> {
     this.#count();
     return await this.#inner.run(text, params);

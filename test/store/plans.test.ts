@@ -239,7 +239,7 @@ it('goes by a key or an index wherever a table may be large', async () => {
   await world.store.close();
 
   const db = new DatabaseSync(':memory:');
-  const dialect = { bigint: 'integer', smallint: 'integer', bytes: 'blob', clustered: ' without rowid' };
+  const { dialect } = driver;
   for (const statement of MIGRATIONS.flatMap((migration) => migration.statements(dialect))) db.exec(statement);
   const scans: string[] = [];
   for (const text of driver.texts) {
@@ -268,7 +268,7 @@ it('counts who holds the slots of a lane without walking those who wait', async 
   await useLanes(world);
   await world.store.close();
   const db = new DatabaseSync(':memory:');
-  const dialect = { bigint: 'integer', smallint: 'integer', bytes: 'blob', clustered: ' without rowid' };
+  const { dialect } = driver;
   for (const statement of MIGRATIONS.flatMap((migration) => migration.statements(dialect))) db.exec(statement);
   const holders = [
     [
@@ -303,7 +303,7 @@ it('looks slots of journals up without walking the journals', async () => {
   await useRuns(world);
   await world.store.close();
   const db = new DatabaseSync(':memory:');
-  const dialect = { bigint: 'integer', smallint: 'integer', bytes: 'blob', clustered: ' without rowid' };
+  const { dialect } = driver;
   for (const statement of MIGRATIONS.flatMap((migration) => migration.statements(dialect))) db.exec(statement);
   const lookups = [...driver.texts].filter((text) => text.includes('j.slot in (??)'));
   for (const text of lookups) {

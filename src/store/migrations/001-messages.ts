@@ -11,7 +11,7 @@ export const messages: Migration = {
   number: 1,
   name: 'messages',
   breaking: true,
-  statements: ({ bigint, smallint, bytes, clustered }: SqlDialect) => [
+  statements: ({ bigint, smallint, bytes, clustered, hot }: SqlDialect) => [
     // Unfinished messages only, and of them only what dispatching needs.
     `create table messages (
   key ${bigint} primary key,
@@ -25,7 +25,7 @@ export const messages: Migration = {
   worker text,
   parked ${smallint} not null,
   cancel_requested_at_ms ${bigint}
-)`,
+)${hot}`,
     'create index messages_due on messages (due_at_ms, key) where claim_token is null and parked = 0',
     'create index messages_parked on messages (origin, due_at_ms, key) where claim_token is null and parked = 1',
     // So that a start gives back what was in flight without a look at the messages that wait.
@@ -110,7 +110,7 @@ export const messages: Migration = {
     `create table numbers (
   name text primary key,
   next ${bigint} not null
-)`,
+)${hot}`,
     "insert into numbers (name, next) values ('keys and tokens', 1), ('log entries', 1)",
   ],
 };

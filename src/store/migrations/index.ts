@@ -33,6 +33,7 @@ export class SchemaTooNew extends Error {
 /** Applies what is missing in one transaction. Throws `SchemaTooNew`, having changed nothing. */
 export function migrate(driver: Driver, migrations: readonly Migration[] = MIGRATIONS): Promise<void> {
   return driver.transaction(async (tx) => {
+    if (driver.dialect.migrationLock !== null) await tx.query(driver.dialect.migrationLock);
     await tx.run(
       'create table if not exists migrations (number integer primary key, name text not null, breaking integer not null)',
     );

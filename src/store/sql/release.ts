@@ -51,7 +51,7 @@ export async function releaseAll(
   { limits, nowMs }: { limits: StoreLimits; nowMs: number },
 ): Promise<number> {
   const rows = await context.tx.query<ClaimRow>(
-    `select ${CLAIM_FIELDS} from messages where claim_token is not null order by project_id, key`,
+    `select ${CLAIM_FIELDS} from messages where claim_token is not null order by project_id, key for update`,
   );
   await giveBack(context, rows, { limits, nowMs });
   await letHeldGoOn(context, { limits, nowMs });

@@ -67,7 +67,7 @@ export async function changeSchedules(
   { changes, limits, nowMs }: ChangeSchedulesArgs,
 ): Promise<(EntryStanding[] | 'stale')[]> {
   const rows = await context.tx.query<{ key: number; version: number }>(
-    'select key, version from schedules where key in (??)',
+    'select key, version from schedules where key in (??) order by key for update',
     [changes.map(({ key }) => key)],
   );
   const versionByKey = new Map(rows.map(({ key, version }) => [key, version]));

@@ -21,7 +21,15 @@ export interface SqliteDriverOptions {
   busyTimeoutMs?: number;
 }
 
-const DIALECT: SqlDialect = { bigint: 'integer', smallint: 'integer', bytes: 'blob', clustered: ' without rowid' };
+const DIALECT: SqlDialect = {
+  manyWriters: false,
+  bigint: 'integer',
+  smallint: 'integer',
+  bytes: 'blob',
+  clustered: ' without rowid',
+  hot: '',
+  migrationLock: null,
+};
 
 const BUSY_TIMEOUT_MS = 5_000;
 /** While readers hold it open: how long a truncation of the WAL may keep the writer waiting. */
@@ -67,6 +75,7 @@ export class SqliteDriver implements Driver {
     this.#transaction = {
       query: this.#queries.query,
       nowMs: async () => this.#nowMs(),
+      queryAtOnce: this.#queries.query,
       run: async (text, params = []) => this.#run(text, params),
       insertMany: async (table, columns, rows) => this.#insertMany(table, columns, rows),
       updateMany: async (table, keyColumn, columns, rows) => this.#updateMany(table, keyColumn, columns, rows),

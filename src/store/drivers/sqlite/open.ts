@@ -2,11 +2,12 @@
 import { closeSync, mkdirSync, openSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { Store, StoreLimits } from '../../../engine/stores.ts';
+import type { Connection } from '../../connection.ts';
 import { createStore } from '../../create.ts';
 import { GroupCommit, type GroupCommitOptions } from '../../group-commit.ts';
 import { migrate } from '../../migrations/index.ts';
 import { LONG_READS } from '../../reads.ts';
-import { type Connection, SqlStore } from '../../store.ts';
+import { SqlStore } from '../../store.ts';
 import { SqliteDriver, walBytes } from './driver.ts';
 import { type FileLock, lockFile } from './lock.ts';
 import type { ThreadOptions } from './messages.ts';

@@ -6,7 +6,7 @@ import { cancelAtOnce, mark } from '../cancel.ts';
 import type { WriteContext } from '../log-writer.ts';
 import type { StoredNewMessage } from '../rows.ts';
 import type { StoredEnding } from './ending-rows.ts';
-import { eventOfRun } from './journals.ts';
+import { eventOfRun } from './journal-rows.ts';
 import { FAILURE_STATE, RUN_STATE, runStateOf } from './run-rows.ts';
 
 export interface EndRunsArgs {
@@ -120,7 +120,7 @@ export async function writeEndings(
   );
   const left = await tx.query<LeftRow>(
     `select key, project_id, run_key, claim_token, cancel_requested_at_ms, queue_id, queue_slot, flow_key, line
-     from messages where run_key in (??) order by key`,
+     from messages where run_key in (??) order by key for update`,
     [runKeys],
   );
   if (left.length === 0) return;

@@ -74,7 +74,7 @@ export async function cancelFailureCallback(
   if (told.failure_state !== FAILURE_STATE.inProgress) return 'notInProgress';
   const rows = await tx.query<StandingRow>(
     `select key, project_id, claim_token, cancel_requested_at_ms, queue_id, queue_slot, flow_key, run_key, line
-     from messages where key = ?`,
+     from messages where key = ? for update`,
     [told.failure_key],
   );
   await tx.run('update runs set failure_state = ? where key = ?', [FAILURE_STATE.canceled, told.run_key]);

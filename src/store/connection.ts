@@ -1,0 +1,17 @@
+/** What does the store see of a database, in its own thread or in another? */
+import type { Millis } from '../engine/model.ts';
+import type { WriteMethod, Writes } from './batch.ts';
+import type { ReadMethod, Reads } from './reads.ts';
+
+/** The database as the store sees it, in this thread or in another. */
+export interface Connection {
+  write<M extends WriteMethod>(method: M, args: Writes[M]['args']): Promise<Writes[M]['answer']>;
+  read<M extends ReadMethod>(method: M, args: Reads[M]['args']): Promise<Reads[M]['answer']>;
+  /** From now on `listener` is told when a lane lets messages go that nobody was told of. */
+  listen(listener: (dueAtMs: Millis) => void): void;
+  /** From now on `listener` is told when a batch was refused of which something may have been saved. */
+  listenForDoubt(listener: () => void): void;
+  /** Batches committed, commands in them, commands that wait. */
+  counts(): { batches: number; commands: number; waiting: number };
+  close(): Promise<void>;
+}

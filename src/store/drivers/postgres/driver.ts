@@ -1,0 +1,367 @@
+/**
+ * The narrow waist over PostgreSQL: transactions of several workers at once, each on a connection of its own.
+ *
+ * Statements that only write are sent without waiting for the answers of those before them; a commit is sent when all that
+ * was read is known. If any of them fails, the server rolls back, whatever was sent after it.
+ */
+import type { PoolClient } from 'pg';
+import type { Clock } from '../../../engine/ports.ts';
+import { StoreUnavailable } from '../../../engine/stores.ts';
+import type { Driver, Queries, SqlDialect, SqlParam, SqlValue, Transaction } from '../../driver.ts';
+import { type ColumnType, columnArray } from './arrays.ts';
+import { type ConnectionOptions, Connections } from './connections.ts';
+import { classify, isAnswer, isConflict } from './failures.ts';
+
+type ColumnTypes = ReadonlyMap<string, ColumnType>;
+
+export interface PostgresDriverOptions extends ConnectionOptions {
+  clock: Clock;
+}
+
+const DIALECT: SqlDialect = {
+  manyWriters: true,
+  bigint: 'bigint',
+  smallint: 'smallint',
+  bytes: 'bytea',
+  clustered: '',
+  // Room on each page for the next version of its rows, and a vacuum long before dead rows are in the way.
+  hot: ' with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 500, autovacuum_analyze_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0)',
+  migrationLock: 'select pg_advisory_xact_lock(8732155911)',
+};
+
+/** Times a transaction that lost to another one is tried: each time it waits for that one to end first. */
+const TRIES_MAX = 8;
+/** Between two looks at what became of a commit. */
+const LOOK_AGAIN_MS = 50;
+
+/**
+ * The store's statements each have an index made for them, and they must take it also right after a burst, when the
+ * planner's statistics know nothing of it: a table that is said to be empty is no reason to read all of it.
+ */
+const PLANNER: readonly (readonly [string, string])[] = [
+  ['enable_seqscan', 'off'],
+  ['enable_bitmapscan', 'off'],
+  ['enable_hashjoin', 'off'],
+  ['enable_mergejoin', 'off'],
+  ['enable_sort', 'off'],
+  // Joins are written with the table first that has few rows.
+  ['join_collapse_limit', '1'],
+  ['jit', 'off'],
+  ['plan_cache_mode', 'force_generic_plan'],
+];
+
+/** P1: whoever set it to `off` did not think of us; anything stricter than `on` stays as it is. */
+const SYNCHRONOUS = `set_config('synchronous_commit', case current_setting('synchronous_commit')
+  when 'off' then 'on' else current_setting('synchronous_commit') end, true)`;
+
+export class PostgresDriver implements Driver {
+  readonly dialect = DIALECT;
+  readonly #connections: Connections;
+  readonly #clock: Clock;
+  readonly #begin: string;
+  readonly #beginRead: string;
+  #columnTypes: ColumnTypes = new Map();
+
+  constructor({ clock, ...options }: PostgresDriverOptions) {
+    this.#clock = clock;
+    this.#connections = new Connections(options);
+    const planner = PLANNER.map(([name, value]) => `set_config('${name}', '${value}', true)`).join(', ');
+    const limits = ['statement_timeout', 'idle_in_transaction_session_timeout']
+      .map((name) => `set_config('${name}', '${options.timeoutMs}', true)`)
+      .join(', ');
+    this.#beginRead = `select ${limits}, ${planner}`;
+    this.#begin = `select pg_current_xact_id()::text as xid, ${SYNCHRONOUS}, ${limits}, ${planner}`;
+  }
+
+  async transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await this.#tryTransaction(work);
+      } catch (error) {
+        // Nothing was written, so all of it may be done again, now that the other one is through.
+        if (!isConflict(error) || tries === TRIES_MAX) throw classify(error);
+      }
+    }
+  }
+
+  async read<T>(work: (queries: Queries) => Promise<T>): Promise<T> {
+    const client = await this.#take();
+    try {
+      const begun = withOthers(
+        client.query('begin isolation level repeatable read read only'),
+        this.#connections.sendOwn(client, this.#beginRead, []),
+      );
+      const result = await withOthers(begun, work({ query: (text, params) => this.#query(client, text, params) }));
+      await client.query('commit');
+      client.release();
+      return result;
+    } catch (error) {
+      await this.#abandon(client, error);
+      throw classify(error);
+    }
+  }
+
+  /** One statement of PostgreSQL's own, by itself. */
+  async execute(text: string, values: readonly string[]): Promise<void> {
+    const client = await this.#take();
+    try {
+      await this.#connections.sendOwn(client, text, values);
+      client.release();
+    } catch (error) {
+      client.release(true);
+      throw classify(error);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#connections.close();
+  }
+
+  async #take(): Promise<PoolClient> {
+    try {
+      return await this.#connections.take();
+    } catch (error) {
+      throw classify(error);
+    }
+  }
+
+  async #tryTransaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
+    const client = await this.#take();
+    const tx = new PostgresTransaction(
+      client,
+      this.#connections,
+      (table) => this.#typesOf(table, tx),
+      (text, params) => this.#atOnce(text, params),
+    );
+    let xid: string;
+    let result: T;
+    try {
+      const begun = withOthers(
+        client.query('begin isolation level read committed'),
+        this.#connections.sendOwn<{ xid: string }>(client, this.#begin, []),
+      );
+      result = await withOthers(begun, work(tx));
+      xid = (await begun).rows[0]?.xid ?? '';
+    } catch (error) {
+      await tx.settled();
+      await this.#abandon(client, error);
+      throw tx.failure ?? error;
+    }
+    await this.#commit(client, tx, xid);
+    return result;
+  }
+
+  /** Sends the commit behind all that was written. Resolves only when it is certain. */
+  async #commit(client: PoolClient, tx: PostgresTransaction, xid: string): Promise<void> {
+    const committed = client.query('commit');
+    let tag: string;
+    try {
+      [, { command: tag }] = await Promise.all([tx.settled(), committed]);
+    } catch (error) {
+      client.release(true);
+      if (isAnswer(error)) throw error;
+      return this.#lookUp(xid, error);
+    }
+    client.release();
+    if (tx.failure !== undefined) throw tx.failure;
+    // The server says ROLLBACK to the commit of a transaction in which something failed.
+    if (tag !== 'COMMIT') throw new StoreUnavailable(`the database answered ${tag} to a commit`);
+  }
+
+  /** The answer to a commit was lost: the server remembers what it was. */
+  async #lookUp(xid: string, reason: unknown): Promise<void> {
+    const untilMs = this.#clock.nowMs() + this.#connections.timeoutMs;
+    do {
+      const status = await this.#statusOf(xid);
+      if (status === 'committed') return;
+      if (status === 'aborted')
+        throw new StoreUnavailable('the connection was lost before the commit', { cause: reason });
+      await new Promise<void>((resolve) => this.#clock.startTimer(LOOK_AGAIN_MS, resolve));
+    } while (this.#clock.nowMs() < untilMs);
+    throw new StoreUnavailable('the connection was lost during the commit, which may have happened', { cause: reason });
+  }
+
+  /** Undefined: unknown, or not yet. */
+  async #statusOf(xid: string): Promise<string | undefined> {
+    try {
+      const client = await this.#connections.take();
+      try {
+        const { rows } = await this.#connections.sendOwn<{ status: string | null }>(
+          client,
+          'select pg_xact_status(cast($1 as text)::xid8) as status',
+          [xid],
+        );
+        client.release();
+        return rows[0]?.status ?? undefined;
+      } catch (error) {
+        client.release(true);
+        throw error;
+      }
+    } catch {
+      return undefined; // it cannot be asked now, or a standby took over that does not know this transaction
+    }
+  }
+
+  /** Gives a connection back after a failure: as new when a rollback does it, else not at all. */
+  async #abandon(client: PoolClient, error: unknown): Promise<void> {
+    if (!isAnswer(error) && classify(error) instanceof StoreUnavailable) {
+      client.release(true);
+      return;
+    }
+    try {
+      await client.query('rollback');
+      client.release();
+    } catch {
+      client.release(true);
+    }
+  }
+
+  async #query<Row extends object>(client: PoolClient, text: string, params: readonly SqlParam[] = []): Promise<Row[]> {
+    return (await this.#connections.send<Row>(client, text, params)).rows;
+  }
+
+  async #atOnce<Row extends object>(text: string, params: readonly SqlParam[]): Promise<Row[]> {
+    const client = await this.#take();
+    try {
+      const { rows } = await this.#connections.send<Row>(client, text, params);
+      client.release();
+      return rows;
+    } catch (error) {
+      client.release(true);
+      throw error;
+    }
+  }
+
+  /** The types of all columns as `table.column`, and the tables. Read again for a table that is not known yet. */
+  async #typesOf(table: string, queries: Queries): Promise<ColumnTypes> {
+    if (!this.#columnTypes.has(table)) this.#columnTypes = await readTypes(queries);
+    return this.#columnTypes;
+  }
+}
+
+/** Seen by the transaction that asks, which may have made the table itself. */
+async function readTypes(queries: Queries): Promise<ColumnTypes> {
+  const rows = await queries.query<{ table_name: string; column_name: string; data_type: string }>(
+    'select table_name, column_name, data_type from information_schema.columns where table_schema = current_schema()',
+  );
+  const types = new Map<string, ColumnType>();
+  for (const { table_name, column_name, data_type } of rows) {
+    types.set(table_name, 'int8');
+    types.set(`${table_name}.${column_name}`, typeNamed(data_type));
+  }
+  return types;
+}
+
+function typeNamed(name: string): ColumnType {
+  if (name === 'bytea' || name === 'text') return name;
+  if (name === 'bigint' || name === 'integer' || name === 'smallint') return 'int8';
+  throw new Error(`the store has no columns of type ${name}`);
+}
+
+class PostgresTransaction implements Transaction {
+  readonly #client: PoolClient;
+  readonly #connections: Connections;
+  readonly #typesOf: (table: string) => Promise<ColumnTypes>;
+  readonly queryAtOnce: Transaction['queryAtOnce'];
+  readonly #sent: Promise<unknown>[] = [];
+  /** Why one of the statements failed that nobody waited for. */
+  failure: unknown;
+
+  constructor(
+    client: PoolClient,
+    connections: Connections,
+    typesOf: (table: string) => Promise<ColumnTypes>,
+    queryAtOnce: (text: string, params: readonly SqlParam[]) => Promise<never[]>,
+  ) {
+    this.#client = client;
+    this.#connections = connections;
+    this.#typesOf = typesOf;
+    this.queryAtOnce = (text, params = []) => queryAtOnce(text, params);
+  }
+
+  /** Resolves when all that was sent is answered. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#sent);
+  }
+
+  async query<Row extends object>(text: string, params: readonly SqlParam[] = []): Promise<Row[]> {
+    return this.#heard(async () => (await this.#connections.send<Row>(this.#client, text, params)).rows);
+  }
+
+  async nowMs(): Promise<number> {
+    const [row] = await this.query<{ now_ms: number }>(
+      'select cast(floor(extract(epoch from clock_timestamp()) * 1000) as bigint) as now_ms',
+    );
+    if (!row) throw new Error('the database did not tell the time');
+    return row.now_ms;
+  }
+
+  async run(text: string, params: readonly SqlParam[] = []): Promise<number> {
+    return this.#heard(async () => (await this.#connections.send(this.#client, text, params)).rowCount ?? 0);
+  }
+
+  async insertMany(table: string, columns: readonly string[], rows: readonly (readonly SqlValue[])[]): Promise<void> {
+    if (rows.length === 0) return;
+    const types = await this.#typesOf(table);
+    const names = columns.join(', ');
+    const arrays = columns.map((column, index) => `$${index + 1}::${typeOf(types, table, column)}[]`).join(', ');
+    this.#sendOnly(`insert into ${table} (${names}) select * from unnest(${arrays})`, types, table, columns, rows);
+  }
+
+  async updateMany(
+    table: string,
+    keyColumn: string,
+    columns: readonly string[],
+    rows: readonly (readonly SqlValue[])[],
+  ): Promise<void> {
+    if (rows.length === 0) return;
+    const types = await this.#typesOf(table);
+    const all = [keyColumn, ...columns];
+    const arrays = all.map((column, index) => `$${index + 1}::${typeOf(types, table, column)}[]`).join(', ');
+    const names = all.map((_, index) => `c${index}`).join(', ');
+    const values = columns.map((column, index) => `${column} = v.c${index + 1}`).join(', ');
+    // Said twice, so that the rows are looked up by their keys, however few the planner believes there are in all.
+    const text = `update ${table} set ${values} from unnest(${arrays}) as v(${names})
+      where ${table}.${keyColumn} = v.c0 and ${table}.${keyColumn} = any($1::${typeOf(types, table, keyColumn)}[])`;
+    this.#sendOnly(text, types, table, all, rows);
+  }
+
+  #sendOnly(
+    text: string,
+    types: ColumnTypes,
+    table: string,
+    columns: readonly string[],
+    rows: readonly (readonly SqlValue[])[],
+  ): void {
+    const values = columns.map((column, index) => columnArray(rows, index, typeOf(types, table, column)));
+    const sent = this.#connections.sendOwn(this.#client, text, values).catch((error: unknown) => {
+      this.failure ??= error;
+    });
+    this.#sent.push(sent);
+  }
+
+  /** What fails first is the reason: what was sent after it only says that the transaction is aborted. */
+  async #heard<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      await this.settled();
+      this.failure ??= error;
+      throw this.failure;
+    }
+  }
+}
+
+function typeOf(types: ColumnTypes, table: string, column: string): ColumnType {
+  const type = types.get(`${table}.${column}`);
+  if (type === undefined) throw new Error(`the database has no column ${table}.${column}`);
+  return type;
+}
+
+/** What `second` resolves to, once both are done; rejects with what failed first, and nothing is left unheard. */
+async function withOthers<T>(first: Promise<unknown>, second: Promise<T>): Promise<T> {
+  const [before, after] = await Promise.allSettled([first, second]);
+  if (before.status === 'rejected') throw before.reason;
+  if (after.status === 'rejected') throw after.reason;
+  return after.value;
+}
