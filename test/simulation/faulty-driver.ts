@@ -26,11 +26,19 @@ export interface Fate {
   crashAtStatement: number;
 }
 
+/** A log entry, with the code of its state. */
+export interface LoggedEvent {
+  messageKey: number;
+  state: number;
+}
+
 export interface FaultyDriverDeps {
   inner: Driver;
   clock: SimulatedClock;
   /** Resolves when the process is not stopped. */
   awake: () => Promise<void>;
+  /** Is told of the log entries of each transaction when that is committed. */
+  onLogged?: (events: readonly LoggedEvent[]) => void;
   nextFate: () => Fate;
   /** Kills the process that this connection belongs to. */
   crash: (where: CrashPoint) => void;
@@ -85,7 +93,15 @@ export class FaultyDriver implements Driver {
   async #commit<T>(work: (tx: Transaction) => Promise<T>, fate: Fate): Promise<T> {
     const { clock } = this.#deps;
     const nowMs = () => Promise.resolve(clock.nowMs());
-    if (fate.crash !== 'inside') return await this.#transaction((tx) => work(new Witnessed(tx, { nowMs })));
+    if (fate.crash !== 'inside') {
+      let witnessed: Witnessed | undefined;
+      const result = await this.#transaction((tx) => {
+        witnessed = new Witnessed(tx, { nowMs });
+        return work(witnessed);
+      });
+      this.#deps.onLogged?.(witnessed?.logged ?? []);
+      return result;
+    }
     const died = new Error('simulated: the process died in its transaction');
     try {
       return await this.#transaction(async (tx) => {
@@ -116,6 +132,7 @@ export class FaultyDriver implements Driver {
 
 /** In simulated time. Fails with `error` from its `diesAt`-th statement on. */
 class Witnessed implements Transaction {
+  readonly logged: LoggedEvent[] = [];
   readonly nowMs: () => Promise<Millis>;
   readonly #inner: Transaction;
   readonly #diesAt: number;
@@ -149,6 +166,10 @@ class Witnessed implements Transaction {
 
   async insertMany(table: string, columns: readonly string[], rows: readonly (readonly SqlValue[])[]): Promise<void> {
     this.#count();
+    if (table === 'logs') {
+      const [key, state] = [columns.indexOf('message_key'), columns.indexOf('state')];
+      this.logged.push(...rows.map((row) => ({ messageKey: Number(row[key]), state: Number(row[state]) })));
+    }
     await this.#inner.insertMany(table, columns, rows);
   }
 

@@ -241,14 +241,16 @@ async function remainsOf(world: World, driver: Driver): Promise<Remains> {
   const store = storeOver(driver);
   const logs = await all<LogEntry>((page) => store.listLogs(PROJECT, {}, page));
   const dead = await all<DeadMessage>((page) => store.listDead(PROJECT, {}, page));
-  const changes = await world.look<{ id: string; state: number }>(
-    'select c.id, l.state from logs l join contents c on c.key = l.message_key order by l.seq',
-  );
+  const contents = await world.look<{ key: number; id: string }>('select key, id from contents');
+  const idByKey = new Map(contents.map(({ key, id }) => [key, id]));
   return {
     logs,
     dead,
     unfinished: await unfinishedIds(world),
-    changes: changes.map(({ id, state }) => ({ id, state: logStateOf(state) })),
+    changes: world.logged.flatMap(({ messageKey, state }) => {
+      const id = idByKey.get(messageKey);
+      return id === undefined ? [] : [{ id, state: logStateOf(state) }];
+    }),
   };
 }
 

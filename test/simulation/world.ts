@@ -19,7 +19,7 @@ import type { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
 import { type Attempt, SimulatedNetwork, type SimulatedSender } from '../../src/testing/simulated-network.ts';
 import { storeOver } from './database.ts';
-import { type CrashPoint, type Fate, FaultyDriver } from './faulty-driver.ts';
+import { type CrashPoint, type Fate, FaultyDriver, type LoggedEvent } from './faulty-driver.ts';
 import { type Call, Ledger } from './ledger.ts';
 import { ProcessClock, ProcessDied } from './process-clock.ts';
 import { Trace } from './trace.ts';
@@ -97,6 +97,9 @@ interface Seat {
   isStarting: boolean;
 }
 
+/** What is logged when a worker has lost what it had in flight, though its process goes on. */
+const ENDINGS: ReadonlySet<string> = new Set(['fence_closed', 'declared_dead', 'worker_gone']);
+
 /** As by default. */
 const WORKER_TIMEOUT_MS: Millis = 15_000;
 
@@ -127,6 +130,8 @@ export class World {
   readonly starts: Start[] = [];
   /** Each time the wall clock was set: the position in the trace, the elapsed time, and what it showed before. */
   readonly jumps: { at: number; atMs: Millis; fromMs: Millis }[] = [];
+  /** All log entries in the order in which they were committed. */
+  readonly logged: LoggedEvent[] = [];
   faults: Faults = NO_FAULTS;
   #unavailableUntilMs: Millis = 0;
   /** By message key. */
@@ -376,6 +381,7 @@ export class World {
       inner: this.#driver,
       clock: this.clock,
       awake: () => clock.awake(),
+      onLogged: (events) => this.logged.push(...events),
       nextFate: () => this.#nextFate(),
       crash: (where) => this.#kill(process, `${where} of a transaction`),
     });
@@ -441,7 +447,10 @@ export class World {
         ? undefined
         : { kind: 'heartbeat', clock: databaseClock, timeoutMs, refreshAccounts: async () => {} };
     const clock = recovery ? databaseClock : machine;
-    const note = (event: string) => this.trace.add(`${this.clock.elapsedMs} log ${event}`);
+    const note = (event: string) => {
+      this.trace.add(`${this.clock.elapsedMs} log ${event} of ${worker}`);
+      if (ENDINGS.has(event)) this.endings.push(this.trace.length);
+    };
     const log = { info: note, warn: note, error: note };
     return createEngine({
       store,
