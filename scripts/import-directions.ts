@@ -11,7 +11,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   protocol: ['node:buffer', 'node:crypto'],
   workflow: ['protocol', 'node:buffer'],
   engine: ['workflow', 'protocol', 'node:buffer', 'node:crypto'],
-  store: ['engine', 'workflow', 'protocol', 'node:fs', 'node:path', 'node:sqlite', 'node:worker_threads'],
+  store: ['engine', 'workflow', 'protocol', 'node:fs', 'node:path', 'node:sqlite', 'node:worker_threads', 'pg'],
   delivery: ['engine', 'workflow', 'protocol', 'undici', 'ipaddr.js', 'node:dns', 'node:net'],
   api: [
     'engine',
@@ -34,10 +34,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // The files that put the parts together.
   'system.ts': ['engine', 'node:crypto'],
   'accounts.ts': ['api', 'config', 'engine', 'protocol'],
-  'open-store.ts': ['accounts.ts', 'system.ts', 'config', 'engine', 'store', 'node:fs', 'node:path'],
+  'open-store.ts': ['accounts.ts', 'system.ts', 'config', 'engine', 'protocol', 'store', 'node:fs', 'node:path'],
   'initialise.ts': ['open-store.ts', 'system.ts', 'operator', 'api', 'config', 'engine'],
   'administer.ts': ['open-store.ts', 'system.ts', 'operator', 'config', 'store'],
-  'examine.ts': ['open-store.ts', 'config', 'store', 'node:fs'],
+  'examine.ts': ['open-store.ts', 'system.ts', 'config', 'store', 'node:fs'],
   'server.ts': [
     ...['accounts.ts', 'open-store.ts', 'system.ts', 'operator', 'api', 'config', 'delivery', 'engine'],
     ...['protocol', 'fastify', 'node:os'],

@@ -18,7 +18,7 @@ import { createEngine } from './engine/create.ts';
 import type { Millis } from './engine/model.ts';
 import type { Clock, Delivery, EventLog, Randomness } from './engine/ports.ts';
 import type { Store } from './engine/stores.ts';
-import { CannotStart, databasePath, messageOf, openSealer, openStore } from './open-store.ts';
+import { CannotStart, databaseOf, messageOf, openSealer, openStore } from './open-store.ts';
 import { listenForOperator, type OperatorSocket } from './operator/listen.ts';
 import { socketPathOf } from './operator/socket-path.ts';
 import { StoredAdministration } from './operator/stored.ts';
@@ -82,7 +82,7 @@ async function start(
 ): Promise<RunningServer> {
   const randomness = createSystemRandomness();
   const addresses = addressPolicyOf(config);
-  const store = await openStore(config, { onFatal, create: credentials === 'development' });
+  const store = await openStore(config, { onFatal, create: credentials === 'development', log });
   opened.push(store);
   await checkTokens(store, credentials, log);
   const sealer = openSealer(config, randomness, { create: credentials === 'development' });
@@ -203,8 +203,11 @@ async function openOperatorSocket(
     sealer: () => sealer,
     accounts,
   });
+  const database = databaseOf(config);
+  // What a command line changes in a database of its own reaches every worker by way of that.
+  if (database.kind !== 'sqlite') return undefined;
   try {
-    return await listenForOperator(socketPathOf(databasePath(config)), administration, log);
+    return await listenForOperator(socketPathOf(database.path), administration, log);
   } catch (error) {
     log.warn('no_operator_socket', { reason: messageOf(error) });
     return undefined;

@@ -45,9 +45,42 @@ export const SETTINGS = {
     default: '',
     secret: true,
     alias: 'DATABASE_URL',
-    pattern: /^sqlite:./,
-    rule: 'must be sqlite:<path>; other databases are not supported yet',
-    meaning: 'Database to use, as sqlite:<path>; empty: waypost.db in the data folder.',
+    pattern: /^(sqlite:.|postgres(ql)?:\/\/.)/,
+    rule: 'must be sqlite:<path> or postgres://<user>:<password>@<host>:<port>/<database>',
+    meaning:
+      'Database to use: sqlite:<path> for this machine alone, or postgres://<user>:<password>@<host>:<port>/<database> for any number of workers; empty: waypost.db in the data folder.',
+  },
+  databaseListenUrl: {
+    group: 'Server',
+    type: 'text',
+    default: '',
+    secret: true,
+    pattern: /^(off$|postgres(ql)?:\/\/.)/,
+    rule: 'must be postgres://..., or off',
+    meaning:
+      'Where to listen for notifications of PostgreSQL, if the database URL leads through a pooler that gives each transaction another connection; off: nowhere, workers then hear of each other with the next heartbeat; empty: the database URL.',
+  },
+  databasePoolMax: {
+    group: 'Server',
+    type: 'integer',
+    default: 10,
+    min: 5, // two batches, the numbers that each takes apart, and a read
+    max: 1000,
+    meaning: 'Connections to PostgreSQL of each worker, at most.',
+  },
+  databasePrepare: {
+    group: 'Server',
+    type: 'boolean',
+    default: true,
+    meaning: 'Keep statements prepared in PostgreSQL; false for poolers that cannot keep them apart.',
+  },
+  databaseTimeoutMs: {
+    group: 'Server',
+    type: 'duration',
+    default: 10 * SECOND,
+    min: SECOND,
+    max: 5 * MINUTE,
+    meaning: 'How long a statement in PostgreSQL may take, and the making of a connection.',
   },
   encryptionKey: {
     group: 'Server',

@@ -38,7 +38,7 @@ function openShared(version: 14 | 18): OpenStore {
         listenUrl: '',
         clock: systemClock,
         onFatal,
-        worker: `w${count}`,
+        sender: `w${count}`,
         ...(limits && { limits }),
       });
     if (!limits) shared ??= await open();

@@ -7,7 +7,8 @@ import { Entry, type EntryStanding } from './lanes/entry.ts';
 import type { WriteContext } from './log-writer.ts';
 import { DayBudgets, type OverDayLimit } from './message-counts.ts';
 import { CONTENT_AT, MESSAGE_AT, type StoredNewMessage } from './rows.ts';
-import { Journals, type RunRefusal } from './runs/journals.ts';
+import { Journals } from './runs/journals.ts';
+import type { RunRefusal } from './runs/refusals.ts';
 import type { Taken } from './runs/taken-slots.ts';
 
 export interface AcceptArgs {

@@ -19,9 +19,9 @@ export interface ClusterOptions {
    * data, and a crash of PostgreSQL alone does not.
    */
   settings?: Readonly<Record<string, string>>;
-  /** A data folder to start on, such as a copy of another one, below `folder`. Without it a new one is made. */
+  /** A data folder to start on, below `folder`: a copy of another one. Without it a new one is made. */
   dataDir?: string;
-  /** A folder of the temporary ones that `dispose` removes; default a new one. Whoever runs PostgreSQL must own it. */
+  /** A folder from {@link makeFolder}, which `dispose` removes. Default: a new one. */
   folder?: string;
 }
 
@@ -186,7 +186,7 @@ export class Cluster {
 /** Starts a PostgreSQL on a random port of 127.0.0.1, with a superuser `postgres` who needs no password. */
 export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
   const version = options.version ?? 18;
-  const folder = realpathSync(options.folder ?? makeFolder());
+  const folder = options.folder ?? makeFolder();
   const dataDir = options.dataDir ?? join(folder, 'data');
   const { finish } = guard(dataDir, folder);
   try {
@@ -204,7 +204,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
 
 /** A new temporary folder that belongs to the user who will run PostgreSQL. */
 export function makeFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'waypost-postgres-'));
+  const folder = mkdtempSync(join(realpathSync(tmpdir()), 'waypost-postgres-'));
   if (RUN_AS !== undefined) chownSync(folder, RUN_AS.uid, RUN_AS.gid);
   return folder;
 }

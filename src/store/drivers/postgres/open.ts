@@ -4,7 +4,7 @@ import type { Store, StoreLimits } from '../../../engine/stores.ts';
 import { createStore } from '../../create.ts';
 import type { GroupCommitOptions } from '../../group-commit.ts';
 import { migrate } from '../../migrations/index.ts';
-import { PostgresDriver } from './driver.ts';
+import { PostgresDriver, type PostgresDriverOptions } from './driver.ts';
 import { Notices } from './notices.ts';
 
 export interface PostgresStoreOptions {
@@ -12,47 +12,70 @@ export interface PostgresStoreOptions {
   url: string;
   /** For notifications, where `url` leads through a pooler; empty: without, which costs up to a heartbeat of delay. */
   listenUrl?: string;
-  /** Connections at once, at most; at least `CONNECTIONS_MIN`. */
+  /** Connections at once, at most; at least five: two batches, the numbers that each takes apart, and a read. */
   connectionsMax?: number;
   /** Time a statement may take, and the making of a connection. */
   timeoutMs?: number;
   /** False: statements are not kept prepared, for poolers that cannot. */
   prepares?: boolean;
   clock: Clock;
+  /** Told why what is acknowledged might not survive: the server was set to be fast instead. */
+  onDoubt?: (reason: string) => void;
   /** Told once when the database cannot be trusted any more. */
   onFatal: (error: Error) => void;
   /** Default: none. */
   limits?: StoreLimits;
   /** What goes into one transaction; see `GroupCommitOptions`. */
   batch?: Pick<GroupCommitOptions, 'rowsMax' | 'bytesMax' | 'endOfTurn' | 'flushesMax'>;
-  /** Unique among the workers. */
-  worker: string;
+  /** Unique among the workers: names who sends a notification. */
+  sender: string;
 }
 
-/** Two batches, the numbers that each of them takes apart, and a read. */
-export const CONNECTIONS_MIN = 5;
 const CONNECTIONS_MAX = 10;
 const TIMEOUT_MS = 10_000;
 /** While one batch waits for the disk the next one runs; more would only make them smaller. */
 const FLUSHES_MAX = 2;
 
-/** Throws `StoreUnavailable` while the database is away, and an error named `SchemaTooNew` when a newer program changed it. */
+/** Changing a large table takes its time. */
+const MIGRATION_LIMIT_MS = 30 * 60_000;
+/** As `server_version_num`. */
+const OLDEST_VERSION = 140_000;
+
+/**
+ * Throws `StoreUnavailable` while the database is away, an error named `SchemaTooNew` when a newer program has changed it,
+ * and an error when the server is older than PostgreSQL 14.
+ */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
-  const { url, clock, onFatal, limits, batch, worker } = options;
+  const { url, clock, onFatal, limits, batch, sender, onDoubt = () => {} } = options;
   const { listenUrl = url, connectionsMax = CONNECTIONS_MAX, timeoutMs = TIMEOUT_MS, prepares = true } = options;
+  await prepareDatabase({ url, connectionsMax: 2, timeoutMs: MIGRATION_LIMIT_MS, prepares, clock }, onDoubt);
   const driver = new PostgresDriver({ url, connectionsMax, timeoutMs, prepares, clock });
-  try {
-    await migrate(driver);
-  } catch (error) {
-    await driver.close();
-    throw error;
-  }
   const send = (text: string, params: string[]) => driver.execute(text, params);
-  const notices = new Notices({ listenUrl, timeoutMs, clock, sender: worker, send });
+  const notices = new Notices({ listenUrl, timeoutMs, clock, sender, send });
   return createStore(driver, {
     onFatal,
     notices,
     ...(limits && { limits }),
     batch: { flushesMax: FLUSHES_MAX, ...batch },
   });
+}
+
+/** Brings the schema up to date, if it is not, and looks at what the server promises. */
+async function prepareDatabase(options: PostgresDriverOptions, onDoubt: (reason: string) => void): Promise<void> {
+  const driver = new PostgresDriver(options);
+  try {
+    const [server] = await driver.read((queries) =>
+      queries.query<{ version: number; fsync: string; synchronous: string }>(
+        `select cast(current_setting('server_version_num') as bigint) as version, current_setting('fsync') as fsync,
+           current_setting('synchronous_commit') as synchronous`,
+      ),
+    );
+    if (server && server.version < OLDEST_VERSION) throw new Error('PostgreSQL 14 or later is needed');
+    if (server?.fsync === 'off') onDoubt('the server runs with fsync=off: a power failure loses what was acknowledged');
+    if (server?.synchronous === 'off')
+      onDoubt('synchronous_commit is off by default there; transactions here set it to on');
+    await migrate(driver);
+  } finally {
+    await driver.close();
+  }
 }

@@ -6,7 +6,7 @@ import { cancelAtOnce, mark } from '../cancel.ts';
 import type { WriteContext } from '../log-writer.ts';
 import type { StoredNewMessage } from '../rows.ts';
 import type { StoredEnding } from './ending-rows.ts';
-import { eventOfRun } from './journals.ts';
+import { eventOfRun } from './journal-rows.ts';
 import { FAILURE_STATE, RUN_STATE, runStateOf } from './run-rows.ts';
 
 export interface EndRunsArgs {
