@@ -66,11 +66,7 @@ export async function measureJobs(options: JobsOptions): Promise<JobFigures[]> {
   }
 }
 
-async function measureContestant(
-  server: Cluster,
-  start: StartContestant,
-  options: JobsOptions,
-): Promise<JobFigures> {
+async function measureContestant(server: Cluster, start: StartContestant, options: JobsOptions): Promise<JobFigures> {
   const contestant = await start(server);
   try {
     await addSingly(contestant, options.warmUpJobs, options);
