@@ -5,7 +5,7 @@
  * message due earlier, or frees a place while some are waiting for one, wakes it.
  */
 import { mintMessageId } from '../protocol/ids.ts';
-import { type Decision, decide } from './decide.ts';
+import { decide, type Settling } from './decide.ts';
 import { InFlight } from './in-flight.ts';
 import type {
   Change,
@@ -51,8 +51,6 @@ interface DispatcherDeps {
   settings: EngineSettings;
   worker: WorkerId;
 }
-
-type Settling = Extract<Decision, { kind: 'settle' }>;
 
 /** What a claim is to look for. */
 interface ClaimWish {

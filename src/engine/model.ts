@@ -3,9 +3,9 @@
  * Names follow the table of words in docs/architecture.md.
  */
 import type { HeaderMap, HttpMethod, MessageSettings } from '../protocol/settings.ts';
-import type { EndState, EntryKind, RunConfig, RunKey, RunState } from '../workflow/model.ts';
+import type { EndState, EntryKind, FailureCallbackState, RunConfig, RunKey, RunState } from '../workflow/model.ts';
 
-export type { EntryKind };
+export type { EntryKind, FailureCallbackState };
 
 /** Unix time or a span, in milliseconds. */
 export type Millis = number;
@@ -182,9 +182,6 @@ export interface RunEnding {
   /** The message that tells of the failure; only with RUN_FAILED. */
   failureCallbackKey?: MessageKey;
 }
-
-/** How a failure callback stands (workflow.md 13.3); `none`: the workflow has no failure function (13.4). */
-export type FailureCallbackState = 'inProgress' | 'success' | 'fail' | 'canceled' | 'none';
 
 /** A message that follows from something else, before it has a key, an id and a place. */
 export interface FollowUp extends Omit<Message, 'key' | 'id'> {

@@ -5,7 +5,7 @@ import { type AcceptAnswer, type AcceptArgs, acceptAll } from './sql/accept.ts';
 import { cancel } from './sql/cancel.ts';
 import { claim } from './sql/claim.ts';
 import { deleteDead, reviveDead } from './sql/dead.ts';
-import { DueTimes } from './sql/due-times.ts';
+import { DueTimes, earlier } from './sql/due-times.ts';
 import { pinKey, resetKeyRate, setKeyPaused, unpinKey } from './sql/lanes/flow-commands.ts';
 import { deleteQueue, emptyQueue, saveQueue, setQueuePaused } from './sql/lanes/queue-commands.ts';
 import { EVERYTHING, lockFor } from './sql/locks.ts';
@@ -92,6 +92,8 @@ export interface BatchOutcome {
   results: WriteResult[];
   /** The earliest time at which a lane that the batch has touched lets something go; null: none does by itself. */
   dueAtMs: number | null;
+  /** The earliest time at which anything is due that the batch has left unclaimed; null: nothing. Never after `dueAtMs`. */
+  othersDueAtMs: number | null;
 }
 
 /** Runs commands on one database, a batch at a time. */
@@ -111,7 +113,7 @@ export class BatchRunner {
         const held = this.#driver.dialect.manyWriters ? await lockFor(tx, commands) : EVERYTHING;
         return runAll({ tx, logs: this.#logs, due, held }, commands);
       });
-      return { results, dueAtMs: due.earliestMs };
+      return { results, dueAtMs: due.earliestMs, othersDueAtMs: due.earliestForOthersMs };
     } catch (error) {
       this.#logs.forget();
       if (error instanceof StoreFatal) throw error;
@@ -124,19 +126,19 @@ export class BatchRunner {
 
   /** One of them is at fault: each gets a transaction of its own, so that only that one fails. */
   async #runEach(commands: readonly WriteCommand[]): Promise<BatchOutcome> {
-    const results: WriteResult[] = [];
-    const due = new DueTimes();
+    const whole = nothingDone([]);
     for (const command of commands) {
-      const outcome = await this.run([command]);
-      results.push(...outcome.results);
-      if (outcome.dueAtMs !== null) due.note(outcome.dueAtMs);
+      const { results, dueAtMs, othersDueAtMs } = await this.run([command]);
+      whole.results.push(...results);
+      whole.dueAtMs = earlier(whole.dueAtMs, dueAtMs);
+      whole.othersDueAtMs = earlier(whole.othersDueAtMs, othersDueAtMs);
     }
-    return { results, dueAtMs: due.earliestMs };
+    return whole;
   }
 }
 
 function nothingDone(results: WriteResult[]): BatchOutcome {
-  return { results, dueAtMs: null };
+  return { results, dueAtMs: null, othersDueAtMs: null };
 }
 
 async function runAll(context: WriteContext, commands: readonly WriteCommand[]): Promise<WriteResult[]> {

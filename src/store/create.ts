@@ -33,7 +33,7 @@ export function createStore(driver: Driver, options: CreateStoreOptions = {}): S
   const commits: GroupCommit = new GroupCommit({
     flush: async (commands) => {
       const outcome = await runner.run(commands);
-      if (outcome.dueAtMs !== null) options.notices?.tell(outcome.dueAtMs);
+      if (outcome.othersDueAtMs !== null) options.notices?.tell(outcome.othersDueAtMs);
       try {
         options.afterBatch?.();
       } catch (error) {

@@ -13,6 +13,7 @@ import type {
 import { keepsTriggerConfiguration } from '../../protocol/workflow/generations.ts';
 import { configured, configuredCallback, redactedLike, runConfigOf } from '../../workflow/configuration.ts';
 import type { Run } from '../../workflow/model.ts';
+import { INITIAL_SLOT, slotOfInvocation } from '../../workflow/slots.ts';
 import { readStep, slotOf } from '../../workflow/steps.ts';
 import { type AcceptContext, type Draft, newMessageOf, originOf } from '../accept.ts';
 import type { Invocation, PublishCommand } from '../commands.ts';
@@ -59,7 +60,11 @@ export function draftOfStart(
   if (failureCallback && !config.isKept) message.settings.failureCallback = failureCallback;
   const run: NewRun = { id: part.id, url: part.url, createdAtMs: part.createdAtMs, config };
   if (parent && command.invocation) run.invoker = recordOf(command.invocation, parent, message, recordKey, random);
-  return { message, run, entry: entryOf(message, { runKey: key, kind: 'initial', slot: '0' }, context.lazyAboveBytes) };
+  return {
+    message,
+    run,
+    entry: entryOf(message, { runKey: key, kind: 'initial', slot: INITIAL_SLOT }, context.lazyAboveBytes),
+  };
 }
 
 /**
@@ -85,7 +90,7 @@ export function draftOfAdoption(
   const { callback: _callback, failureCallback: _failure, ...settings } = published.settings;
   const message: Message = { ...published, ...configured({ header: published.header, settings }, config) };
   message.settings.run = part;
-  const place = { runKey: run.key, runVersion: run.version, kind: 'initial', slot: '0' } as const;
+  const place = { runKey: run.key, runVersion: run.version, kind: 'initial', slot: INITIAL_SLOT } as const;
   return {
     message,
     run: { id: run.id, url: run.url, createdAtMs: run.createdAtMs, config, isBySdk: true },
@@ -174,7 +179,7 @@ function recordOf(
   if (child.callerIp !== undefined) message.callerIp = child.callerIp;
   return {
     message,
-    entry: { runKey: parent.key, runVersion: parent.version, kind: 'invoke', slot: `i${stepId}`, bytes: 0 },
+    entry: { runKey: parent.key, runVersion: parent.version, kind: 'invoke', slot: slotOfInvocation(stepId), bytes: 0 },
   };
 }
 

@@ -3,6 +3,7 @@ import { newHeaderMap } from '../../protocol/headers.ts';
 import type { MessageSettings, ResultPart, RunPart, WaitPart } from '../../protocol/settings.ts';
 import { configured, withHeaders } from '../../workflow/configuration.ts';
 import type { Run } from '../../workflow/model.ts';
+import { slotOfWait } from '../../workflow/slots.ts';
 import { originOf } from '../accept.ts';
 import type { Message, Millis } from '../model.ts';
 import type { WaitCommand } from '../run-commands.ts';
@@ -55,7 +56,7 @@ export function waiterOf(
     runKey: run.key,
     runVersion: run.version,
     kind: 'wait',
-    slot: `w${command.stepId}`,
+    slot: slotOfWait(command.stepId),
     bytes: 0,
   } as const;
   return { record: { message, entry }, eventId, deadlineMs };

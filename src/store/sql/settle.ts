@@ -117,7 +117,7 @@ async function endRunsOf(context: WriteContext, saved: readonly Saved[]): Promis
   if (told.length > 0) await context.tx.updateMany('runs', 'key', ['failure_state'], told);
 }
 
-async function writeAll({ tx, logs }: WriteContext, saved: readonly Saved[]): Promise<void> {
+async function writeAll({ tx, logs, due }: WriteContext, saved: readonly Saved[]): Promise<void> {
   const pausedQueues = await pausedQueuesOf(
     tx,
     saved.filter(({ change }) => change.waiting).map(({ owner }) => owner),
@@ -130,7 +130,9 @@ async function writeAll({ tx, logs }: WriteContext, saved: readonly Saved[]): Pr
     const { key, project_id: projectId } = owner;
     if (change.waiting) {
       const { dueAtMs, retried } = change.waiting;
-      waiting.push([key, dueAtMs, retried, null, null, null, lineToWaitIn(owner, pausedQueues)]);
+      const line = lineToWaitIn(owner, pausedQueues);
+      waiting.push([key, dueAtMs, retried, null, null, null, line]);
+      if (line === LINE.due) due.noteForOthers(dueAtMs);
     } else {
       finished.push(key);
     }

@@ -66,6 +66,9 @@ export class Entry {
       messages.map(({ content }) => content),
     );
     await logs.append(tx, messages.map(eventsOf));
+    for (const [index, { message }] of messages.entries()) {
+      if (standings[index] === 'waiting') due.noteForOthers(message[MESSAGE_AT.due_at_ms] as number);
+    }
     await this.#flows.save(due);
     return standings;
   }

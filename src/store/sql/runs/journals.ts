@@ -3,6 +3,7 @@
  * is active (P8)? One of these for a batch of commands: what comes first in the batch counts for what follows.
  */
 import type { JournalPlace, RunLogState } from '../../../engine/model.ts';
+import { slotOfInvocation, stepIdOfResult } from '../../../workflow/slots.ts';
 import type { WriteContext } from '../log-writer.ts';
 import { CONTENT_AT, MESSAGE_AT, type StoredNewMessage } from '../rows.ts';
 import {
@@ -86,11 +87,12 @@ export class Journals {
   async keepForLog({ content, message, entry }: StoredNewMessage): Promise<void> {
     if (!entry) return;
     const run = this.#runs.find(entry.runKey);
-    if (run?.state !== RUN_STATE.RUN_FAILED || !entry.slot.startsWith('s') || this.#runs.slots.holderOf(entry)) return;
+    const stepId = stepIdOfResult(entry.slot);
+    if (run?.state !== RUN_STATE.RUN_FAILED || stepId === undefined || this.#runs.slots.holderOf(entry)) return;
     const { tx } = this.#context;
     const [invocation] = await tx.query('select 1 as one from journal where run_key = ? and slot = ? and kind = ?', [
       run.key,
-      `i${entry.slot.slice(1)}`,
+      slotOfInvocation(stepId),
       ENTRY_KIND.invoke,
     ]);
     if (!invocation) return;
