@@ -1,6 +1,6 @@
 /**
- * Claims due messages and settles them, again and again: `node claimer.ts <URL> <claims> <messages of each>`. Tells over
- * its IPC channel how long each took.
+ * Claims due messages and settles them, again and again: `node claimer.ts <URL> <warm-up> <claims> <messages of each>`.
+ * Tells over its IPC channel how long each took.
  */
 import { randomBytes } from 'node:crypto';
 import type { Claimed } from '../../src/engine/model.ts';
@@ -8,16 +8,14 @@ import { systemClock } from '../../src/system.ts';
 import type { ClaimTimes } from './claims.ts';
 import { openBenchStore } from './due-messages.ts';
 
-const WARM_UP_CLAIMS = 20;
-
 const [url = '', ...counts] = process.argv.slice(2);
-const [claims = 0, limit = 0] = counts.map(Number);
+const [warmUpClaims = 0, claims = 0, limit = 0] = counts.map(Number);
 const worker = randomBytes(6).toString('hex');
 const times: ClaimTimes = { claimMs: [], settleMs: [], claimed: 0 };
 const store = await openBenchStore(url);
-let token = await store.reserveNumbers((WARM_UP_CLAIMS + claims) * limit);
+let token = await store.reserveNumbers((warmUpClaims + claims) * limit);
 // Compiled code, connections and prepared statements first, as a worker has them.
-for (let count = 0; count < WARM_UP_CLAIMS; count += 1) await settleAll(await claim());
+for (let count = 0; count < warmUpClaims; count += 1) await settleAll(await claim());
 for (let count = 0; count < claims; count += 1) {
   const claimed = await timed(times.claimMs, claim);
   await timed(times.settleMs, () => settleAll(claimed));

@@ -16,13 +16,16 @@ import { openBenchStore, storeDue } from './due-messages.ts';
 export interface ClaimsOptions {
   /** Messages that are due before the first claim. */
   messages: number;
+  /** By each worker, before those that are measured: compiled code, connections and prepared statements. */
+  warmUpClaims: number;
   /** By each worker. Whatever is claimed is settled before the next claim. */
   claims: number;
   /** Messages of a claim. */
   limit: number;
 }
 
-export const DEFAULT_CLAIMS: ClaimsOptions = { messages: 1_000_000, claims: 500, limit: 100 };
+/** A claim takes as many as a dispatcher with free places asks for. */
+export const DEFAULT_CLAIMS: ClaimsOptions = { messages: 1_000_000, warmUpClaims: 20, claims: 500, limit: 128 };
 
 /** What a worker process tells when it is through. */
 export interface ClaimTimes {
@@ -66,10 +69,11 @@ async function fill(url: string, messages: number): Promise<number> {
   }
 }
 
-async function claimAtOnce(url: string, workers: number, { claims, limit }: ClaimsOptions): Promise<ClaimTimes> {
-  const all = await Promise.all(Array.from({ length: workers }, () => runClaimer(url, claims, limit)));
+async function claimAtOnce(url: string, workers: number, options: ClaimsOptions): Promise<ClaimTimes> {
+  const all = await Promise.all(Array.from({ length: workers }, () => runClaimer(url, options)));
+
   const claimed = all.reduce((sum, each) => sum + each.claimed, 0);
-  if (claimed !== workers * claims * limit) throw new Error(`only ${claimed} messages were claimed`);
+  if (claimed !== workers * options.claims * options.limit) throw new Error(`only ${claimed} messages were claimed`);
   return {
     claimMs: all.flatMap(({ claimMs }) => claimMs),
     settleMs: all.flatMap(({ settleMs }) => settleMs),
@@ -77,8 +81,8 @@ async function claimAtOnce(url: string, workers: number, { claims, limit }: Clai
   };
 }
 
-async function runClaimer(url: string, claims: number, limit: number): Promise<ClaimTimes> {
-  const child = fork(CLAIMER, [url, String(claims), String(limit)], { serialization: 'advanced' });
+async function runClaimer(url: string, { warmUpClaims, claims, limit }: ClaimsOptions): Promise<ClaimTimes> {
+  const child = fork(CLAIMER, [url, ...[warmUpClaims, claims, limit].map(String)], { serialization: 'advanced' });
   const exited = once(child, 'exit');
   const first = await Promise.race([once(child, 'message') as Promise<[ClaimTimes]>, exited]);
   const [times] = first;

@@ -8,6 +8,7 @@ import { countStatements, onDatabase } from './database.ts';
 
 export interface DatabaseWork {
   statements: number;
+  /** Those that wrote something. */
   transactions: number;
   /** Inserted, updated or deleted. */
   rowsWritten: number;
@@ -26,70 +27,83 @@ export interface StatementCount {
   milliseconds: number;
 }
 
-interface Totals {
-  transactions: number;
-  rowsWritten: number;
-  walRecords: number;
-  walBytes: number;
-  fsyncs: number;
-}
+/** A session that is idle tells what it has synced within ten seconds. */
+export const SYNCS_TOLD_AFTER_MS = 11_000;
 
 const FREQUENT = 15;
-/** A session that is idle tells its counts within ten seconds. */
-const REPORTED_AFTER_MS = 11_000;
 
-/** What the database at `url` does during `work`, which must end with all of it done. */
-export async function countWork(server: Cluster, url: string, work: () => Promise<void>): Promise<DatabaseWork> {
+/** What the database at `url` does during `work`, which must end with all of it done. Nobody else may use the server. */
+export async function countWork(
+  server: Cluster,
+  url: string,
+  syncsToldAfterMs: number,
+  work: () => Promise<void>,
+): Promise<DatabaseWork> {
   return onDatabase(url, async (client) => {
     await client.query('create extension if not exists pg_stat_statements');
+    const fsyncsBefore = await readSyncs(client, syncsToldAfterMs);
     await countStatements(server, 'top');
-    await client.query('select pg_sleep($1)', [REPORTED_AFTER_MS / 1_000]); // what was done before is told
     await client.query('select pg_stat_statements_reset()');
-    const before = await readTotals(client);
+    const before = await readPosition(client);
     try {
       await work();
     } finally {
       await countStatements(server, 'none');
     }
-    const statements = await readStatements(client);
-    await client.query('select pg_sleep($1)', [REPORTED_AFTER_MS / 1_000]);
-    const after = await readTotals(client);
+    const after = await readPosition(client);
+    const rows = await readStatements(client);
+    const sum = (value: (row: StatementRow) => number) => rows.reduce((total, row) => total + value(row), 0);
     return {
-      statements: statements.reduce((sum, { calls }) => sum + calls, 0),
-      transactions: after.transactions - before.transactions,
-      rowsWritten: after.rowsWritten - before.rowsWritten,
-      walRecords: after.walRecords - before.walRecords,
+      statements: sum(({ calls }) => calls),
+      transactions: after.transaction - before.transaction,
+      rowsWritten: sum(({ text, rowCount }) => (/^\s*(insert|update|delete|with)\b/i.test(text) ? rowCount : 0)),
+      walRecords: sum(({ walRecords }) => walRecords),
       walBytes: after.walBytes - before.walBytes,
-      fsyncs: after.fsyncs - before.fsyncs,
-      frequent: statements.slice(0, FREQUENT),
+      fsyncs: (await readSyncs(client, syncsToldAfterMs)) - fsyncsBefore,
+      frequent: rows.slice(0, FREQUENT).map(({ text, calls, milliseconds }) => ({ text, calls, milliseconds })),
     };
   });
 }
 
-async function readTotals(client: pg.Client): Promise<Totals> {
-  const { rows } = await client.query<Record<keyof Totals, string>>(`
-    select d.xact_commit + d.xact_rollback as transactions, d.tup_inserted + d.tup_updated + d.tup_deleted as "rowsWritten",
-      w.wal_records as "walRecords", w.wal_bytes as "walBytes",
-      (select sum(fsyncs) from pg_stat_io where object = 'wal') as fsyncs
-    from pg_stat_database d, pg_stat_wal w where d.datname = current_database()`);
+interface Position {
+  /** How many transactions have written anything, since the server was made. */
+  transaction: number;
+  walBytes: number;
+}
+
+async function readPosition(client: pg.Client): Promise<Position> {
+  const { rows } = await client.query<{ transaction: string; bytes: string }>(
+    "select pg_snapshot_xmax(pg_current_snapshot())::text as transaction, pg_current_wal_insert_lsn() - '0/0' as bytes",
+  );
   const [row] = rows;
-  if (row === undefined) throw new Error('PostgreSQL has no counts of this database');
-  const { transactions, rowsWritten, walRecords, walBytes, fsyncs } = row;
-  return {
-    transactions: Number(transactions),
-    rowsWritten: Number(rowsWritten),
-    walRecords: Number(walRecords),
-    walBytes: Number(walBytes),
-    fsyncs: Number(fsyncs),
-  };
+  return { transaction: Number(row?.transaction), walBytes: Number(row?.bytes) };
+}
+
+async function readSyncs(client: pg.Client, toldAfterMs: number): Promise<number> {
+  await client.query('select pg_sleep($1)', [toldAfterMs / 1_000]);
+  const { rows } = await client.query<{ syncs: string }>(
+    "select coalesce(sum(fsyncs), 0) as syncs from pg_stat_io where object = 'wal'",
+  );
+  return Number(rows[0]?.syncs);
+}
+
+interface StatementRow extends StatementCount {
+  rowCount: number;
+  walRecords: number;
 }
 
 /** Without those of this measurement. The most frequent first. */
-async function readStatements(client: pg.Client): Promise<StatementCount[]> {
-  const { rows } = await client.query<{ text: string; calls: string; milliseconds: number }>(`
-    select query as text, calls, total_exec_time as milliseconds from pg_stat_statements
-    where dbid = (select oid from pg_database where datname = current_database())
-      and query not like '%pg_stat_%' and query not like '%pg_sleep%'
+async function readStatements(client: pg.Client): Promise<StatementRow[]> {
+  const { rows } = await client.query<Record<'text' | 'calls' | 'milliseconds' | 'rows' | 'wal_records', string>>(`
+    select query as text, calls, total_exec_time as milliseconds, rows, wal_records from pg_stat_statements
+    where dbid = (select oid from pg_database where datname = current_database()) and query not like '%pg_stat_%'
+      and query not like '%pg_snapshot_xmax%'
     order by calls desc`);
-  return rows.map(({ text, calls, milliseconds }) => ({ text, calls: Number(calls), milliseconds }));
+  return rows.map((row) => ({
+    text: row.text,
+    calls: Number(row.calls),
+    milliseconds: Number(row.milliseconds),
+    rowCount: Number(row.rows),
+    walRecords: Number(row.wal_records),
+  }));
 }

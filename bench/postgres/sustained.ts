@@ -118,7 +118,7 @@ async function tableSizes(url: string): Promise<TableSize[]> {
       from pg_class c join pg_stat_user_tables s on s.relid = c.oid
         left join pg_inherits i on i.inhrelid = c.oid left join pg_class p on p.oid = i.inhparent
       where c.relkind = 'r'
-      group by 1 having sum(s.n_tup_ins) > 100
+      group by 1 having sum(pg_relation_size(c.oid)) > 0
       order by sum(pg_total_relation_size(c.oid)) desc`);
     return rows.map(({ name, tableMebibytes, indexMebibytes, deadRows }) => ({
       name,

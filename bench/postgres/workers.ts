@@ -15,7 +15,7 @@ import { type Receiver, startReceiver } from '../receiver-process.ts';
 import { arrivalDelaysMs, median, quantile } from '../statistics.ts';
 import { DEVELOPMENT_TOKEN, startWaypost } from '../waypost-process.ts';
 import { dropDatabase, freshDatabase, refreshStatistics, startDatabaseServer } from './database.ts';
-import { countWork, type DatabaseWork } from './statements.ts';
+import { countWork, type DatabaseWork, SYNCS_TOLD_AFTER_MS } from './statements.ts';
 
 export type WorkersName = 'null relay' | 'one worker' | 'two processes' | 'two threads';
 
@@ -29,6 +29,8 @@ export interface WorkersOptions {
   steadySeconds: number;
   /** Whose statements are counted, once, after the rounds. */
   countedMessages: number;
+  /** How long PostgreSQL's sessions may keep their counts of syncs to themselves. */
+  syncsToldAfterMs: number;
   limitMs: number;
   onRound?: (round: number, figures: WorkersFigures) => void;
 }
@@ -40,6 +42,7 @@ export const DEFAULT_WORKERS = {
   messages: 30_000,
   steadySeconds: 5,
   countedMessages: 10_000,
+  syncsToldAfterMs: SYNCS_TOLD_AFTER_MS,
   limitMs: 120_000,
 };
 
@@ -171,7 +174,7 @@ async function count(
   options: WorkersOptions,
 ): Promise<DatabaseWork> {
   await warmUp(workers, receiver, options);
-  return countWork(server, workers.databaseUrl ?? '', async () => {
+  return countWork(server, workers.databaseUrl ?? '', options.syncsToldAfterMs, async () => {
     await receiver.expect(options.countedMessages);
     await publishAll(targetOf(workers, receiver, options), options.countedMessages);
     if (!(await receiver.complete(options.limitMs))) throw new Error('not all messages arrived');
