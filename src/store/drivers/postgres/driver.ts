@@ -44,33 +44,33 @@ const PLANNER: readonly (readonly [string, string])[] = [
   ['enable_hashjoin', 'off'],
   ['enable_mergejoin', 'off'],
   ['enable_sort', 'off'],
+  // Joins are written with the table first that has few rows.
+  ['join_collapse_limit', '1'],
   ['jit', 'off'],
   ['plan_cache_mode', 'force_generic_plan'],
 ];
+
+/** P1: whoever set it to `off` did not think of us; anything stricter than `on` stays as it is. */
+const SYNCHRONOUS = `set_config('synchronous_commit', case current_setting('synchronous_commit')
+  when 'off' then 'on' else current_setting('synchronous_commit') end, true)`;
 
 export class PostgresDriver implements Driver {
   readonly dialect = DIALECT;
   readonly #connections: Connections;
   readonly #clock: Clock;
   readonly #begin: string;
+  readonly #beginRead: string;
   #columnTypes: ColumnTypes = new Map();
 
   constructor({ clock, ...options }: PostgresDriverOptions) {
     this.#clock = clock;
     this.#connections = new Connections(options);
-    const settings = [
-      ['statement_timeout', String(options.timeoutMs)],
-      ['idle_in_transaction_session_timeout', String(options.timeoutMs)],
-      [
-        'synchronous_commit',
-        `case when current_setting('synchronous_commit') = 'off' then 'on' else current_setting('synchronous_commit') end`,
-      ],
-      ...PLANNER,
-    ] as const;
-    const calls = settings.map(
-      ([name, value]) => `set_config('${name}', ${value.startsWith('case') ? value : `'${value}'`}, true)`,
-    );
-    this.#begin = `select pg_current_xact_id()::text as xid, ${calls.join(', ')}`;
+    const planner = PLANNER.map(([name, value]) => `set_config('${name}', '${value}', true)`).join(', ');
+    const limits = ['statement_timeout', 'idle_in_transaction_session_timeout']
+      .map((name) => `set_config('${name}', '${options.timeoutMs}', true)`)
+      .join(', ');
+    this.#beginRead = `select ${limits}, ${planner}`;
+    this.#begin = `select pg_current_xact_id()::text as xid, ${SYNCHRONOUS}, ${limits}, ${planner}`;
   }
 
   async transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
@@ -87,7 +87,10 @@ export class PostgresDriver implements Driver {
   async read<T>(work: (queries: Queries) => Promise<T>): Promise<T> {
     const client = await this.#take();
     try {
-      const begun = client.query('begin isolation level repeatable read read only');
+      const begun = withOthers(
+        client.query('begin isolation level repeatable read read only'),
+        this.#connections.sendOwn(client, this.#beginRead, []),
+      );
       const result = await withOthers(begun, work({ query: (text, params) => this.#query(client, text, params) }));
       await client.query('commit');
       client.release();
@@ -309,7 +312,9 @@ class PostgresTransaction implements Transaction {
     const arrays = all.map((column, index) => `$${index + 1}::${typeOf(types, table, column)}[]`).join(', ');
     const names = all.map((_, index) => `c${index}`).join(', ');
     const values = columns.map((column, index) => `${column} = v.c${index + 1}`).join(', ');
-    const text = `update ${table} set ${values} from unnest(${arrays}) as v(${names}) where ${table}.${keyColumn} = v.c0`;
+    // Said twice, so that the rows are looked up by their keys, however few the planner believes there are in all.
+    const text = `update ${table} set ${values} from unnest(${arrays}) as v(${names})
+      where ${table}.${keyColumn} = v.c0 and ${table}.${keyColumn} = any($1::${typeOf(types, table, keyColumn)}[])`;
     this.#sendOnly(text, types, table, all, rows);
   }
 
