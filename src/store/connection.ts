@@ -9,6 +9,8 @@ export interface Connection {
   read<M extends ReadMethod>(method: M, args: Reads[M]['args']): Promise<Reads[M]['answer']>;
   /** From now on `listener` is told when a lane lets messages go that nobody was told of. */
   listen(listener: (dueAtMs: Millis) => void): void;
+  /** From now on `listener` is told when a batch was refused of which something may have been saved. */
+  listenForDoubt(listener: () => void): void;
   /** Batches committed, commands in them, commands that wait. */
   counts(): { batches: number; commands: number; waiting: number };
   close(): Promise<void>;

@@ -51,6 +51,7 @@ export function createStore(driver: Driver, options: CreateStoreOptions = {}): S
       commits.listen(listener);
       options.notices?.listen(listener);
     },
+    listenForDoubt: (listener) => commits.listenForDoubt(listener),
     counts: () => commits.counts,
     close: async () => {
       await commits.close();

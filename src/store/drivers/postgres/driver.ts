@@ -16,6 +16,8 @@ type ColumnTypes = ReadonlyMap<string, ColumnType>;
 
 export interface PostgresDriverOptions extends ConnectionOptions {
   clock: Clock;
+  /** Default: the server's clock. A test that holds the time says what it is. */
+  nowMs?: () => number;
 }
 
 const DIALECT: SqlDialect = {
@@ -58,12 +60,14 @@ export class PostgresDriver implements Driver {
   readonly dialect = DIALECT;
   readonly #connections: Connections;
   readonly #clock: Clock;
+  readonly #nowMs: (() => number) | undefined;
   readonly #begin: string;
   readonly #beginRead: string;
   #columnTypes: ColumnTypes = new Map();
 
-  constructor({ clock, ...options }: PostgresDriverOptions) {
+  constructor({ clock, nowMs, ...options }: PostgresDriverOptions) {
     this.#clock = clock;
+    this.#nowMs = nowMs;
     this.#connections = new Connections(options);
     const planner = PLANNER.map(([name, value]) => `set_config('${name}', '${value}', true)`).join(', ');
     const limits = ['statement_timeout', 'idle_in_transaction_session_timeout']
@@ -127,12 +131,11 @@ export class PostgresDriver implements Driver {
 
   async #tryTransaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
     const client = await this.#take();
-    const tx = new PostgresTransaction(
-      client,
-      this.#connections,
-      (table) => this.#typesOf(table, tx),
-      (text, params) => this.#atOnce(text, params),
-    );
+    const tx: PostgresTransaction = new PostgresTransaction(client, this.#connections, {
+      typesOf: (table) => this.#typesOf(table, tx),
+      queryAtOnce: (text, params) => this.#atOnce(text, params),
+      nowMs: this.#nowMs,
+    });
     let xid: string;
     let result: T;
     try {
@@ -258,25 +261,29 @@ function typeNamed(name: string): ColumnType {
   throw new Error(`the store has no columns of type ${name}`);
 }
 
+/** What a transaction has from its driver. */
+interface OfDriver {
+  typesOf: (table: string) => Promise<ColumnTypes>;
+  queryAtOnce: <Row extends object>(text: string, params: readonly SqlParam[]) => Promise<Row[]>;
+  nowMs: (() => number) | undefined;
+}
+
 class PostgresTransaction implements Transaction {
   readonly #client: PoolClient;
   readonly #connections: Connections;
   readonly #typesOf: (table: string) => Promise<ColumnTypes>;
   readonly queryAtOnce: Transaction['queryAtOnce'];
+  readonly nowMs: Transaction['nowMs'];
   readonly #sent: Promise<unknown>[] = [];
   /** Why one of the statements failed that nobody waited for. */
   failure: unknown;
 
-  constructor(
-    client: PoolClient,
-    connections: Connections,
-    typesOf: (table: string) => Promise<ColumnTypes>,
-    queryAtOnce: (text: string, params: readonly SqlParam[]) => Promise<never[]>,
-  ) {
+  constructor(client: PoolClient, connections: Connections, driver: OfDriver) {
     this.#client = client;
     this.#connections = connections;
-    this.#typesOf = typesOf;
-    this.queryAtOnce = (text, params = []) => queryAtOnce(text, params);
+    this.#typesOf = driver.typesOf;
+    this.queryAtOnce = (text, params = []) => driver.queryAtOnce(text, params);
+    this.nowMs = async () => driver.nowMs?.() ?? (await this.#readClock());
   }
 
   /** Resolves when all that was sent is answered. */
@@ -330,6 +337,15 @@ class PostgresTransaction implements Transaction {
       this.failure ??= error;
     });
     this.#sent.push(sent);
+  }
+
+  /** Of this moment, not of the transaction's beginning. */
+  async #readClock(): Promise<number> {
+    const [row] = await this.query<{ now: number }>(
+      'select cast(floor(extract(epoch from clock_timestamp()) * 1000) as bigint) as now',
+    );
+    if (!row) throw new Error('the database told no time');
+    return row.now;
   }
 
   /** What fails first is the reason: what was sent after it only says that the transaction is aborted. */

@@ -76,6 +76,7 @@ async function openThreads(
       return thread.read(method, args);
     },
     listen: (listener) => queue.listen(listener),
+    listenForDoubt: (listener) => queue.listenForDoubt(listener),
     counts: () => queue.counts,
     close: async () => {
       await queue.close();
