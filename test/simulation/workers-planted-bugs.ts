@@ -17,7 +17,6 @@ export const WORKER_BUGS: Record<string, PlantedBug> = {
     sabotage: () => ({ clock: (machine) => new UncorrectedClock(machine) }),
   },
   'a beat counts although it was not answered': { promise: 'P4', sabotage: () => altered(believingBeats) },
-  'nobody reads the lines that the dead have read': { promise: 'P7', sabotage: () => altered(withoutLines) },
   'a schedule is triggered whoever else has triggered it': {
     promise: 'P16',
     sabotage: SCHEDULE_BUGS['a schedule moves on whatever its version']?.sabotage ?? (() => ({})),
@@ -49,18 +48,6 @@ function believingBeats(store: Store): Partial<Store> {
         () => {},
       );
       return last ?? (await beat);
-    },
-  };
-}
-
-/** Of a line that a start has not read nobody hears but by its own messages. */
-function withoutLines(store: Store): Partial<Store> {
-  let isStarting = true;
-  return {
-    parkedOrigins: async () => {
-      const origins = isStarting ? await store.parkedOrigins() : [];
-      isStarting = false;
-      return origins;
     },
   };
 }
