@@ -48,6 +48,7 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   const bodies = new JournalBodies(deps.store);
   const dispatcher = new Dispatcher({ ...deps, numbers, bodies }, await deps.store.parkedOrigins());
   deps.store.onDue((dueAtMs) => dispatcher.noteDue(dueAtMs));
+  deps.store.onParked((origin) => dispatcher.noteParked(origin));
   const retention = new RetentionLoop(deps.store, deps.clock, deps.log, deps.settings);
   dispatcher.wake();
   retention.start();

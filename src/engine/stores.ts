@@ -451,8 +451,13 @@ export interface Store
     QueueStore,
     FlowKeyStore,
     RetentionStore {
-  /** From now on `listener` is told when a lane lets messages go that nobody was told of: the earliest time they are due. */
+  /**
+   * From now on `listener` is told when a lane lets messages go that nobody was told of, and when other workers leave
+   * messages waiting: the earliest time they are due.
+   */
   onDue(listener: (dueAtMs: Millis) => void): void;
+  /** From now on `listener` is told when other workers put messages into the line of an origin. */
+  onParked(listener: (origin: string) => void): void;
   /** Resolves when the store answers; rejects when it does not. For `/readyz`. */
   ping(): Promise<void>;
   close(): Promise<void>;

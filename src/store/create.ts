@@ -51,6 +51,7 @@ export function createStore(driver: Driver, options: CreateStoreOptions = {}): S
       commits.listen(listener);
       options.notices?.listen(listener);
     },
+    listenForParked: () => {}, // what others have parked they serve themselves, and leave behind only when they end
     counts: () => commits.counts,
     close: async () => {
       await commits.close();

@@ -58,6 +58,10 @@ export class SqlStore extends SqlRunStore implements Store {
     this.connection.listen(listener);
   }
 
+  onParked(listener: (origin: string) => void): void {
+    this.connection.listenForParked(listener);
+  }
+
   async accept(messages: NewMessage[], nowMs: Millis): Promise<Accepted[]> {
     const limits = this.limits;
     const answer = await this.connection.write('accept', { messages: messages.map(encodeNewMessage), limits, nowMs });

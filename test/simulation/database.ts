@@ -31,6 +31,7 @@ export function storeOver(driver: Driver, limits?: StoreLimits): Store {
     read: (method, args) => runRead(driver, method, args),
     close: () => commits.close(),
     listen: (listener) => commits.listen(listener),
+    listenForParked: () => {},
     counts: () => commits.counts,
   };
   return new SqlStore(connection, limits);
