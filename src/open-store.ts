@@ -5,7 +5,7 @@ import type { Sealer } from './accounts.ts';
 import { ensureEncryptionKey, readEncryptionKey } from './config/encryption-key.ts';
 import { ENCRYPTION_KEY_BYTES } from './config/sealing.ts';
 import type { Config } from './config/table.ts';
-import type { EventLog, Randomness } from './engine/ports.ts';
+import type { Clock, EventLog, Randomness } from './engine/ports.ts';
 import type { Store, StoreLimits } from './engine/stores.ts';
 import { randomBase58 } from './protocol/ids.ts';
 import { openPostgresStore } from './store/drivers/postgres/open.ts';
@@ -37,6 +37,8 @@ interface OpenOptions {
   /** Whether a missing SQLite file is made. */
   create: boolean;
   log?: EventLog;
+  /** What a test lets the time be, for this process and for the database. */
+  heldClock?: Clock | undefined;
 }
 
 /** Opens the database and brings it to this program's schema. Throws `CannotStart`. */
@@ -66,7 +68,7 @@ async function openServer(
   url: string,
   { databaseListenUrl, databasePoolMax, databasePrepare, databaseTimeoutMs }: Config,
   limits: StoreLimits,
-  { onFatal, log }: OpenOptions,
+  { onFatal, log, heldClock }: OpenOptions,
 ): Promise<Store> {
   const randomness = createSystemRandomness();
   try {
@@ -77,6 +79,7 @@ async function openServer(
       prepares: databasePrepare,
       timeoutMs: databaseTimeoutMs,
       clock: systemClock,
+      ...(heldClock && { nowMs: () => heldClock.nowMs() }),
       sender: randomBase58(12, (count) => randomness.bytes(count)),
       onFatal,
       onDoubt: (reason) => log?.warn('database_not_durable', { reason }),

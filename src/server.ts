@@ -14,7 +14,8 @@ import { checkDestination, DestinationCheck, type DestinationVerdict } from './d
 import { systemResolver } from './delivery/resolver.ts';
 import { selfTest } from './delivery/self-test.ts';
 import type { Engine } from './engine/commands.ts';
-import { createEngine } from './engine/create.ts';
+import { createEngine, type Recovery } from './engine/create.ts';
+import { DatabaseClock } from './engine/database-clock.ts';
 import type { Millis } from './engine/model.ts';
 import type { Clock, Delivery, EventLog, Randomness } from './engine/ports.ts';
 import type { Store } from './engine/stores.ts';
@@ -77,21 +78,33 @@ export async function startServer(config: Config, options: ServerOptions): Promi
 /** Puts every part that must be closed into `opened`, in the order in which it starts. */
 async function start(
   config: Config,
-  { log, credentials, onFatal, clock = systemClock }: ServerOptions,
+  { log, credentials, onFatal, clock: heldClock }: ServerOptions,
   opened: { close(): Promise<unknown> }[],
 ): Promise<RunningServer> {
   const randomness = createSystemRandomness();
+  const isShared = databaseOf(config).kind === 'postgres';
+  const machineClock = heldClock ?? systemClock;
+  const databaseClock = isShared ? new DatabaseClock(machineClock) : undefined;
+  const clock = databaseClock ?? machineClock;
   const addresses = addressPolicyOf(config);
-  const store = await openStore(config, { onFatal, create: credentials === 'development', log });
+  const store = await openStore(config, { onFatal, create: credentials === 'development', log, heldClock });
   opened.push(store);
   await checkTokens(store, credentials, log);
   const sealer = openSealer(config, randomness, { create: credentials === 'development' });
-  const accounts = await openAccounts(store, sealer, credentials);
+  const accounts = await openAccounts(store, sealer, { credentials, clock, isShared });
 
   const delivery = await openDelivery(config, { addresses, clock, randomness, accounts, log });
   opened.push(delivery);
   const worker = `${hostname()}-${process.pid}-${randomBase58(8, sealer.randomBytes)}`;
-  const engine = await createEngine({ store, clock, randomness, delivery, log, settings: config, worker });
+  const recovery: Recovery = databaseClock
+    ? {
+        kind: 'heartbeat',
+        clock: databaseClock,
+        timeoutMs: config.workerTimeoutMs,
+        refreshAccounts: () => accounts.refresh(),
+      }
+    : { kind: 'releaseAll' };
+  const engine = await createEngine({ store, clock, randomness, delivery, log, settings: config, worker, recovery });
   opened.push({ close: () => engine.drain(0) });
   const operatorSocket =
     credentials === 'own' ? await openOperatorSocket(config, { store, accounts, sealer, randomness, log }) : undefined;
@@ -152,10 +165,14 @@ async function checkTokens(store: Store, credentials: Credentials, log: EventLog
 }
 
 /** Throws `CannotStart` when the encryption key is not the one of this store. */
-async function openAccounts(store: Store, sealer: Sealer, credentials: Credentials): Promise<StoredAccounts> {
+async function openAccounts(
+  store: Store,
+  sealer: Sealer,
+  { credentials, clock, isShared }: { credentials: Credentials; clock: Clock; isShared: boolean },
+): Promise<StoredAccounts> {
   try {
     return await (credentials === 'own'
-      ? StoredAccounts.open(store, sealer, systemClock)
+      ? StoredAccounts.open(store, sealer, clock, { isShared })
       : openDevelopmentAccounts(store, sealer));
   } catch (error) {
     if (error instanceof SealBroken) throw new CannotStart(error.message, { cause: error });

@@ -119,6 +119,15 @@ export const SETTINGS = {
     meaning:
       'How long a shutdown waits for running attempts; those cut off are made again at the next start, uncounted.',
   },
+  workerTimeoutMs: {
+    group: 'Server',
+    type: 'duration',
+    default: 15 * SECOND, // longer than the pauses of a busy machine or a restart of the database, shorter than patience
+    min: SECOND,
+    max: HOUR,
+    meaning:
+      'On a database that several workers share: without a sign of life for so long, a worker counts as dead, and the others deliver what it had in flight.',
+  },
 
   messageBytesMax: {
     group: 'Requests',

@@ -17,6 +17,7 @@ export type MessageId = string;
 export type ProjectId = number;
 /** Unique for ever among all claims of all workers (P6). A safe integer. */
 export type ClaimToken = number;
+/** Of one life of a worker: what starts anew has another. */
 export type WorkerId = string;
 
 /** What was published. Never changes. */
@@ -49,6 +50,13 @@ export interface Claimed {
   deliveredBody?: Uint8Array;
   /** When the claim was made, and so when ACTIVE was logged: no later event of the message may be earlier. */
   claimedAtMs: Millis;
+}
+
+/** Which claim of which message: all that it takes to give it back. */
+export interface ClaimRef {
+  key: MessageKey;
+  projectId: ProjectId;
+  claimToken: ClaimToken;
 }
 
 /** A message's place in the journal of its run. */
@@ -121,7 +129,7 @@ export type Standing =
   /** Due, but its origin has its share of attempts or the worker is full: out of the due index, in the origin's line. */
   | { kind: 'parked'; dueAtMs: Millis }
   /** Written as already claimed by the worker that accepted it. */
-  | { kind: 'claimed'; claimToken: ClaimToken };
+  | { kind: 'claimed'; claimToken: ClaimToken; worker: WorkerId };
 
 /** A message on its way into the store. */
 export interface NewMessage {

@@ -1,12 +1,15 @@
 /** Where does a new message stand, and what is set going once it is saved? One answer for all that make messages. */
 import { type Draft, firstEvents } from './accept.ts';
-import type { Claimed, ClaimToken, Message, Millis, NewMessage, Standing } from './model.ts';
+import type { Claimed, ClaimToken, Message, Millis, NewMessage, Standing, WorkerId } from './model.ts';
 import type { Saved } from './stores.ts';
 
 /** The places for attempts, as far as a new message takes part in them; the dispatcher has them. */
 export interface Places {
-  tryReserve(origin: string, bytes: number): 'reserved' | 'parked' | 'none';
-  giveBack(origin: string, bytes: number): void;
+  /** In whose name messages are claimed. */
+  readonly worker: WorkerId;
+  /** For a claim under `claimToken`. */
+  tryReserve(origin: string, bytes: number, claimToken: ClaimToken): 'reserved' | 'parked' | 'none';
+  giveBack(origin: string, bytes: number, claimToken: ClaimToken): void;
   /** Makes the attempt of a message for which a place with `reservedBytes` was reserved. */
   start(claimed: Claimed, reservedBytes: number): void;
   noteDue(dueAtMs: Millis): void;
@@ -22,9 +25,9 @@ export function place(draft: Draft, claimToken: ClaimToken, places: Places): New
 function standingOf(message: Message, claimToken: ClaimToken, places: Places): Standing {
   const dueAtMs = message.notBeforeMs;
   if (dueAtMs > message.createdAtMs) return { kind: 'waiting', dueAtMs };
-  switch (places.tryReserve(message.origin, message.body.length)) {
+  switch (places.tryReserve(message.origin, message.body.length, claimToken)) {
     case 'reserved':
-      return { kind: 'claimed', claimToken };
+      return { kind: 'claimed', claimToken, worker: places.worker };
     case 'parked':
       return { kind: 'parked', dueAtMs };
     case 'none':
@@ -40,11 +43,12 @@ function standingOf(message: Message, claimToken: ClaimToken, places: Places): S
 export function setGoing(news: NewMessage, saved: Saved | undefined, places: Places): void {
   const { message, standing: proposed } = news;
   if (proposed.kind === 'claimed') {
-    if (saved?.standing !== 'claimed') return places.giveBack(message.origin, message.body.length);
+    const { claimToken } = proposed;
+    if (saved?.standing !== 'claimed') return places.giveBack(message.origin, message.body.length, claimToken);
     const claimed: Claimed = {
       message,
       retried: 0,
-      claimToken: proposed.claimToken,
+      claimToken,
       claimedAtMs: message.createdAtMs,
     };
     if (saved.journal) claimed.journal = saved.journal;

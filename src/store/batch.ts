@@ -24,6 +24,7 @@ import { addEndpoints, deleteUrlGroup, removeEndpoints, setGroupHeaders } from '
 import { saveMail } from './sql/waiters/mail.ts';
 import { addWaiter } from './sql/waiters/register.ts';
 import { resolveWaiters } from './sql/waiters/waiters.ts';
+import { beat, dismissLate, leave } from './sql/workers.ts';
 
 /** Commands that run one after the other. `accept`, `settle` and `endRuns` are merged instead. */
 const SINGLE = {
@@ -62,6 +63,9 @@ const SINGLE = {
   unpinKey,
   resetKeyRate,
   dropExpired,
+  beat,
+  dismissLate,
+  leave,
   ping: async (_context: WriteContext, _args: Record<never, never>): Promise<null> => null,
 };
 

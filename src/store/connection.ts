@@ -11,6 +11,8 @@ export interface Connection {
   listen(listener: (dueAtMs: Millis) => void): void;
   /** From now on `listener` is told when others put messages into the line of an origin. */
   listenForParked(listener: (origin: string) => void): void;
+  /** From now on `listener` is told when a batch was refused of which something may have been saved. */
+  listenForDoubt(listener: () => void): void;
   /** Batches committed, commands in them, commands that wait. */
   counts(): { batches: number; commands: number; waiting: number };
   close(): Promise<void>;

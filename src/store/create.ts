@@ -52,6 +52,7 @@ export function createStore(driver: Driver, options: CreateStoreOptions = {}): S
       options.notices?.listen(listener);
     },
     listenForParked: () => {}, // what others have parked they serve themselves, and leave behind only when they end
+    listenForDoubt: (listener) => commits.listenForDoubt(listener),
     counts: () => commits.counts,
     close: async () => {
       await commits.close();

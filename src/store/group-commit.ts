@@ -44,6 +44,7 @@ export class GroupCommit {
   readonly #bytesMax: number;
   readonly #flushesMax: number;
   #onDue: (dueAtMs: number) => void = () => {};
+  #onDoubt: () => void = () => {};
   #waiting: Waiting[] = [];
   #flushing = 0;
   /** Why new commands are refused. */
@@ -77,6 +78,11 @@ export class GroupCommit {
   /** From now on `listener` is told when a batch let something go that nobody asked for: the earliest time it is due. */
   listen(listener: (dueAtMs: number) => void): void {
     this.#onDue = listener;
+  }
+
+  /** From now on `listener` is told when a batch was refused: its commit may have come through, and only the answer not. */
+  listenForDoubt(listener: () => void): void {
+    this.#onDoubt = listener;
   }
 
   /** Resolves after the commit. Rejects with `StoreUnavailable` when nothing was saved and trying again may help. */
@@ -119,6 +125,7 @@ export class GroupCommit {
       try {
         const { results, dueAtMs } = await this.#flush(batch.map(({ command }) => command));
         if (dueAtMs !== null) this.#onDue(dueAtMs);
+        if (results.some(({ kind }) => kind === 'unavailable')) this.#onDoubt();
         this.#batches += 1;
         this.#commands += batch.length;
         for (const [index, waiting] of batch.entries()) settleCaller(waiting, results[index]);

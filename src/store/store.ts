@@ -4,7 +4,7 @@
  * the DLQ; what is set up, and runs, have files of their own, which make one class with this one.
  */
 import type {
-  ClaimToken,
+  ClaimRef,
   Message,
   MessageId,
   MessageKey,
@@ -12,6 +12,7 @@ import type {
   NewMessage,
   ProjectId,
   Settlement,
+  WorkerId,
 } from '../engine/model.ts';
 import type {
   Accepted,
@@ -30,6 +31,7 @@ import type {
   Store,
   Succession,
 } from '../engine/stores.ts';
+import type { Beat } from '../engine/worker-store.ts';
 import { dlqIdOf } from '../protocol/cursor.ts';
 import { keyOfMessageId } from '../protocol/ids.ts';
 import type { Writes } from './batch.ts';
@@ -60,6 +62,10 @@ export class SqlStore extends SqlRunStore implements Store {
 
   onParked(listener: (origin: string) => void): void {
     this.connection.listenForParked(listener);
+  }
+
+  onDoubt(listener: () => void): void {
+    this.connection.listenForDoubt(listener);
   }
 
   async accept(messages: NewMessage[], nowMs: Millis): Promise<Accepted[]> {
@@ -93,7 +99,7 @@ export class SqlStore extends SqlRunStore implements Store {
     return settled;
   }
 
-  release(claims: { key: MessageKey; claimToken: ClaimToken }[], nowMs: Millis): Promise<void> {
+  release(claims: ClaimRef[], nowMs: Millis): Promise<void> {
     return this.connection.write('release', { claims, limits: this.limits, nowMs });
   }
 
@@ -246,6 +252,32 @@ export class SqlStore extends SqlRunStore implements Store {
     rowsMax: number;
   }): Promise<boolean> {
     return this.connection.write('dropExpired', { ...bounds, limits: this.limits });
+  }
+
+  async beat(worker: WorkerId, state: { timeoutMs: Millis; isLeaving: boolean }): Promise<Beat> {
+    const answer = await this.connection.write('beat', { worker, ...state });
+    return {
+      ...answer,
+      nextDueAtMs: answer.nextDueAtMs ?? undefined,
+      nextScheduleAtMs: answer.nextScheduleAtMs ?? undefined,
+      nextWaiterAtMs: answer.nextWaiterAtMs ?? undefined,
+    };
+  }
+
+  dismissLate(): Promise<WorkerId[]> {
+    return this.connection.write('dismissLate', {});
+  }
+
+  orphanedClaims(limit: number): Promise<ClaimRef[]> {
+    return this.connection.read('orphanedClaims', { limit });
+  }
+
+  claimsOf(worker: WorkerId): Promise<ClaimRef[]> {
+    return this.connection.read('claimsOf', { worker });
+  }
+
+  async leave(worker: WorkerId): Promise<void> {
+    await this.connection.write('leave', { worker });
   }
 
   async ping(): Promise<void> {

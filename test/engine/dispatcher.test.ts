@@ -108,7 +108,7 @@ describe('P9: the limits', () => {
     dispatcher.wake();
     await clock.advanceBy(7);
     let reserved = 0;
-    while (dispatcher.tryReserve('https://b.example', 0) === 'reserved') reserved += 1;
+    while (dispatcher.tryReserve('https://b.example', 0, 1) === 'reserved') reserved += 1;
     await clock.advanceBy(1_000);
     expect(reserved).toBeGreaterThan(0);
     expect(network.attempts.length + reserved).toBeLessThanOrEqual(6);
@@ -117,20 +117,20 @@ describe('P9: the limits', () => {
   test('a message goes into the line of its origin when others already wait there', async () => {
     const { clock, store, dispatcher } = bench({ parkedOrigins: ['https://a.example'] });
     store.add(to('a', 1), { parked: true });
-    expect(dispatcher.tryReserve('https://a.example', 0)).toBe('parked');
+    expect(dispatcher.tryReserve('https://a.example', 0, 1)).toBe('parked');
     dispatcher.wake();
     await clock.advanceBy(100);
-    expect(dispatcher.tryReserve('https://a.example', 0)).toBe('reserved');
+    expect(dispatcher.tryReserve('https://a.example', 0, 1)).toBe('reserved');
   });
 
   test('a place that was reserved in vain is given to one who waits', async () => {
     const { clock, store, dispatcher, sent } = bench({ settings: { inFlightMax: 1 } });
-    expect(dispatcher.tryReserve('https://a.example', 0)).toBe('reserved');
+    expect(dispatcher.tryReserve('https://a.example', 0, 1)).toBe('reserved');
     store.add(to('b', 1));
     dispatcher.noteDue(NOW_MS);
     await clock.advanceBy(1_000);
     expect(sent()).toEqual([]);
-    dispatcher.giveBack('https://a.example', 0);
+    dispatcher.giveBack('https://a.example', 0, 1);
     await clock.advanceBy(1_000);
     expect(sent()).toEqual([1]);
   });
@@ -260,7 +260,7 @@ describe('a result', () => {
     if (row) row.claimToken = 999_999;
     await clock.advanceBy(100);
     expect(store.rows.has(1)).toBe(true);
-    expect(dispatcher.tryReserve('https://a.example', 0)).toBe('reserved');
+    expect(dispatcher.tryReserve('https://a.example', 0, 1)).toBe('reserved');
   });
 
   test('that calls for a retry brings the message back at its time', async () => {
@@ -293,7 +293,7 @@ describe('a drain', () => {
     expect(drainedAtMs).toBe(3_000);
     expect([...store.rows.keys()]).toEqual([2]);
     expect(network.attempts.length).toBe(1);
-    expect(dispatcher.tryReserve('https://a.example', 0)).toBe('none');
+    expect(dispatcher.tryReserve('https://a.example', 0, 1)).toBe('none');
   });
 
   test('gives back uncounted what still runs at its limit', async () => {

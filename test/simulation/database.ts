@@ -32,6 +32,7 @@ export function storeOver(driver: Driver, limits?: StoreLimits): Store {
     close: () => commits.close(),
     listen: (listener) => commits.listen(listener),
     listenForParked: () => {},
+    listenForDoubt: (listener) => commits.listenForDoubt(listener),
     counts: () => commits.counts,
   };
   return new SqlStore(connection, limits);

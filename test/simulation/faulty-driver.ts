@@ -145,6 +145,10 @@ class DyingTransaction implements Transaction {
     await this.#inner.updateMany(table, keyColumn, columns, rows);
   }
 
+  nowMs(): Promise<Millis> {
+    return this.#inner.nowMs();
+  }
+
   #count(): void {
     this.#statements += 1;
     if (this.#statements >= this.#diesAt) throw this.#error;

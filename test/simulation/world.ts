@@ -382,6 +382,10 @@ class MortalClock implements Clock {
     return this.#clock.nowMs();
   }
 
+  get elapsedMs(): Millis {
+    return this.#clock.elapsedMs;
+  }
+
   startTimer(delayMs: Millis, task: () => void): Timer {
     return this.#clock.startTimer(delayMs, () => {
       if (!this.#isDead) task();

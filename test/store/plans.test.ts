@@ -59,7 +59,7 @@ async function useEverything(world: World): Promise<void> {
   await world.claim({ unpark: [waiting.origin] });
   await world.claim({ roomByOrigin: {}, defaultRoom: 0 });
   await store.releaseAll(T0);
-  await store.release([{ key: waiting.key, claimToken: 1 }], T0);
+  await store.release([{ key: waiting.key, projectId: PROJECT, claimToken: 1 }], T0);
   await store.parkedOrigins();
   await store.find(PROJECT, waiting.id, T0);
   await store.standingOf(PROJECT, waiting.id, T0);
@@ -132,7 +132,7 @@ async function useEverything(world: World): Promise<void> {
 async function useRuns(world: World): Promise<void> {
   const { store } = world;
   const claimToken = world.number();
-  const first = await begin(world, { id: 'failing', standing: { kind: 'claimed', claimToken } });
+  const first = await begin(world, { id: 'failing', standing: { kind: 'claimed', claimToken, worker: 'w1' } });
   const others = [await begin(world, { id: 'a' }), await begin(world, { id: 'b' })];
   const body = bytes('{"stepId":1,"stepType":"Wait"}');
   const steps = [first, ...others].flatMap((run) =>

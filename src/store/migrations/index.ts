@@ -6,6 +6,7 @@ import { lanes } from './003-lanes.ts';
 import { schedules } from './004-schedules.ts';
 import { tokens } from './005-tokens.ts';
 import { runs } from './006-runs.ts';
+import { workers } from './007-workers.ts';
 
 /** One numbered step. Never edited once released: a change is another step. */
 export interface Migration {
@@ -19,7 +20,7 @@ export interface Migration {
   statements(dialect: SqlDialect): string[];
 }
 
-export const MIGRATIONS: readonly Migration[] = [messages, urlGroups, lanes, schedules, tokens, runs];
+export const MIGRATIONS: readonly Migration[] = [messages, urlGroups, lanes, schedules, tokens, runs, workers];
 
 /** The database was written by a newer Waypost in a way that this one cannot work with. */
 export class SchemaTooNew extends Error {

@@ -343,7 +343,7 @@ export async function own(
 }
 
 /** When the due index or a flow-control key has something next. */
-async function nextDueAtMs(queries: Queries): Promise<number | null> {
+export async function nextDueAtMs(queries: Queries): Promise<number | null> {
   const [row] = await queries.query<{ due_at_ms: number }>(
     'select due_at_ms from messages where claim_token is null and line = 0 order by due_at_ms, key limit 1',
   );

@@ -43,9 +43,10 @@ export const INVARIANTS: readonly Invariant[] = [
       where not exists (select 1 from projects p where p.id = m.project_id) limit ?`,
   },
   {
-    statement: 'A message is claimed with a token and a time, or not at all.',
+    statement: 'A message is claimed with a token, a time and a worker, or not at all.',
     offenders: `select 'message ' || m.key as name from messages m
-      where (m.claim_token is null) <> (m.claimed_at_ms is null) limit ?`,
+      where (m.claim_token is null) <> (m.claimed_at_ms is null)
+        or (m.claim_token is null) <> (m.worker is null) limit ?`,
   },
   {
     statement: 'No claim token is used twice.',

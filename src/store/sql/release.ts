@@ -1,5 +1,5 @@
 /** What becomes of claims whose attempt will never report: the worker drains, or its process died? */
-import type { ClaimToken, MessageKey } from '../../engine/model.ts';
+import type { ClaimRef } from '../../engine/model.ts';
 import type { StoreLimits } from '../../engine/stores.ts';
 import type { SqlValue } from '../driver.ts';
 import { cancelAtOnce } from './cancel.ts';
@@ -27,7 +27,7 @@ const CLAIM_FIELDS =
   'key, project_id, claim_token, cancel_requested_at_ms, queue_id, queue_slot, flow_key, run_key, line';
 
 export interface ReleaseArgs {
-  claims: { key: MessageKey; claimToken: ClaimToken }[];
+  claims: ClaimRef[];
   limits: StoreLimits;
   nowMs: number;
 }

@@ -168,7 +168,8 @@ export async function dueSchedules(
   return { due, nextAtMs: null };
 }
 
-async function nextTime(queries: Queries): Promise<number | null> {
+/** When the next schedule is due. */
+export async function nextTime(queries: Queries): Promise<number | null> {
   const [row] = await queries.query<{ next_at_ms: number }>(
     'select next_at_ms from schedules where paused = 0 order by next_at_ms, key limit 1',
   );

@@ -139,8 +139,8 @@ export function claimConformance(open: OpenStore): void {
     const { message: other, claimToken: otherToken } = await world().acceptClaimed();
     await world().store.release(
       [
-        { key: message.key, claimToken },
-        { key: other.key, claimToken: otherToken + 1_000 },
+        { key: message.key, projectId: PROJECT, claimToken },
+        { key: other.key, projectId: PROJECT, claimToken: otherToken + 1_000 },
       ],
       T0 + 50,
     );
@@ -166,7 +166,7 @@ export function claimConformance(open: OpenStore): void {
     const { message, claimToken } = await world().acceptClaimed();
     const { message: other } = await world().acceptClaimed();
     await world().store.cancelById(PROJECT, [message.id, other.id], T0 + 1);
-    await world().store.release([{ key: message.key, claimToken }], T0 + 2);
+    await world().store.release([{ key: message.key, projectId: PROJECT, claimToken }], T0 + 2);
     expect(await world().store.releaseAll(T0 + 3)).toBe(1);
     for (const cancelled of [message, other]) {
       expect(await world().statesOf(cancelled)).toEqual(['CREATED', 'ACTIVE', 'CANCEL_REQUESTED', 'CANCELED']);

@@ -242,7 +242,9 @@ export function schedulesConformance(open: OpenStore): void {
     const first = change(before, { lastTrigger: lastOf([early]) }, [early]);
     await store().changeSchedules([first], T0);
     const tokens = [0, 1, 2, 3].map(() => world().number());
-    const messages = tokens.map((claimToken) => world().message({ standing: { kind: 'claimed', claimToken } }));
+    const messages = tokens.map((claimToken) =>
+      world().message({ standing: { kind: 'claimed', claimToken, worker: 'w1' } }),
+    );
     const second = {
       ...change(before, { lastTrigger: lastOf(messages) }, messages),
       fromVersion: first.standing.version,

@@ -19,6 +19,8 @@ export interface SqliteDriverOptions {
   readOnly?: boolean;
   /** How long to wait for another process's lock, such as a backup's. Ours are never held against each other. */
   busyTimeoutMs?: number;
+  /** In place of the machine's clock, for a simulation. */
+  nowMs?: () => number;
 }
 
 const DIALECT: SqlDialect = {
@@ -61,7 +63,7 @@ export class SqliteDriver implements Driver {
   #failure: StoreFatal | undefined;
 
   /** Throws what `classify` makes of the database's errors, or an error when a pragma did not take. */
-  constructor({ path, readOnly = false, busyTimeoutMs = BUSY_TIMEOUT_MS }: SqliteDriverOptions) {
+  constructor({ path, readOnly = false, busyTimeoutMs = BUSY_TIMEOUT_MS, nowMs }: SqliteDriverOptions) {
     this.#path = path;
     this.#readOnly = readOnly;
     this.#busyTimeoutMs = busyTimeoutMs;
@@ -75,6 +77,7 @@ export class SqliteDriver implements Driver {
     this.#transaction = {
       query: this.#queries.query,
       queryAtOnce: this.#queries.query,
+      nowMs: async () => nowMs?.() ?? this.#nowMs(),
       run: async (text, params = []) => this.#run(text, params),
       insertMany: async (table, columns, rows) => this.#insertMany(table, columns, rows),
       updateMany: async (table, keyColumn, columns, rows) => this.#updateMany(table, keyColumn, columns, rows),
@@ -179,6 +182,11 @@ export class SqliteDriver implements Driver {
   #noted(error: unknown): unknown {
     if (error instanceof StoreFatal) this.#failure ??= error;
     return this.#failure ?? error;
+  }
+
+  #nowMs(): number {
+    const row = this.#statement("select cast(unixepoch('subsec') * 1000 as integer) as now_ms").get();
+    return (row as { now_ms: number }).now_ms;
   }
 
   #all<Row extends object>(text: string, params: readonly SqlParam[] = []): Promise<Row[]> {

@@ -40,6 +40,7 @@ export function joinSqliteStore(
     listenForParked: (listener) => {
       onParked = listener;
     },
+    listenForDoubt: (listener) => queue.listenForDoubt(listener),
     counts: () => queue.counts,
     close: async () => {
       await queue.close();

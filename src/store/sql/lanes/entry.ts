@@ -116,6 +116,7 @@ export class Entry {
 
 function hold(message: StoredNewMessage['message'], line: number): 'held' {
   message[MESSAGE_AT.claim_token] = null;
+  message[MESSAGE_AT.worker] = null;
   message[MESSAGE_AT.claimed_at_ms] = null;
   message[MESSAGE_AT.line] = line;
   return 'held';
