@@ -34,6 +34,8 @@ export interface EngineDeps {
   worker: WorkerId;
   /** Default: `releaseAll`. */
   recovery?: Recovery;
+  /** Whether it drops what is past its retention time. Default: yes. One of the threads of an embedded store is enough. */
+  dropsExpired?: boolean;
 }
 
 /** How a worker knows which claims in the store are nobody's any more. */
@@ -73,7 +75,7 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   deps.store.onParked((origin) => dispatcher.noteParked(origin));
   const retention = new RetentionLoop(deps.store, deps.clock, deps.log, deps.settings);
   dispatcher.wake();
-  retention.start();
+  if (deps.dropsExpired ?? true) retention.start();
   const engine = new RunningEngine(deps, { numbers, dispatcher, retention, bodies, heartbeat });
   engine.startLoops();
   return Object.assign(engine, engine.workflows.commands);
