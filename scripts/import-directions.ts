@@ -47,12 +47,23 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'restore.ts': [
     ...['open-store.ts', 'store-end.ts', 'backup.ts', 'config', 'store', 'node:fs', 'node:os', 'node:path'],
   ],
+  'open-accounts.ts': ['accounts.ts', 'open-store.ts', 'api', 'config', 'engine', 'protocol'],
+  'listen.ts': ['open-store.ts', 'fastify', 'node:net'],
+  'worker.ts': [
+    ...['accounts.ts', 'listen.ts', 'open-accounts.ts', 'open-store.ts', 'system.ts', 'api', 'config', 'delivery'],
+    ...['engine', 'protocol', 'fastify', 'node:os'],
+  ],
+  threads: [
+    ...['worker.ts', 'listen.ts', 'open-accounts.ts', 'open-store.ts', 'system.ts', 'config', 'engine', 'store'],
+    'node:worker_threads',
+  ],
   'server.ts': [
-    ...['accounts.ts', 'open-store.ts', 'system.ts', 'operator', 'api', 'config', 'delivery', 'engine'],
-    ...['protocol', 'fastify', 'node:os'],
+    ...['accounts.ts', 'open-accounts.ts', 'open-store.ts', 'worker.ts', 'threads', 'system.ts', 'operator', 'config'],
+    'engine',
   ],
   cli: [
     'server.ts',
+    'threads',
     'system.ts',
     'initialise.ts',
     'administer.ts',
@@ -60,6 +71,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'move-store.ts',
     'backup.ts',
     'restore.ts',
+    'open-accounts.ts',
     'open-store.ts',
     'operator',
     'config',

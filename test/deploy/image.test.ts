@@ -9,8 +9,7 @@ import { eventually } from '../support/eventually.ts';
 import { RUN_AS } from '../support/postgres/binaries.ts';
 import { execForm, parseDockerfile, textsOf } from './dockerfile.ts';
 import { Image, only } from './image.ts';
-
-const ROOT = join(import.meta.dirname, '../..');
+import { ROOT, readManifests } from './workloads.ts';
 
 describe('the Dockerfile', () => {
   const stages = parseDockerfile(readFileSync(join(ROOT, 'Dockerfile'), 'utf8'));
@@ -139,8 +138,9 @@ describe('the image', () => {
   });
 
   it('is set up once by the init container of the StatefulSet, however often that runs', () => {
-    const manifest = readFileSync(join(ROOT, 'deploy/kubernetes/embedded/statefulset.yaml'), 'utf8');
-    const [, script = ''] = /command: \[sh, -c, '(.*)'\]/.exec(manifest) ?? [];
+    const [manifest] = readManifests('deploy/kubernetes/embedded/statefulset.yaml');
+    const [shell, option, script = ''] = manifest?.spec.template.spec.initContainers?.[0]?.command ?? [];
+    expect([shell, option]).toEqual(['sh', '-c']);
     const env = { WAYPOST_DATA_DIR: join(volumes, 'embedded') };
     const first = image.shell(script, env);
     expect(first.status, first.stderr).toBe(0);

@@ -175,7 +175,7 @@ function copy(text: string, cwd: string, stages: ReadonlyMap<string, Built>): vo
 }
 
 /** Whether .dockerignore lets `path` into the build: it leaves out everything but what it names. */
-export function isInContext(path: string): boolean {
+function isInContext(path: string): boolean {
   const rules = readFileSync(join(CONTEXT, '.dockerignore'), 'utf8')
     .split('\n')
     .filter((line) => line !== '' && !line.startsWith('#'));

@@ -15,6 +15,7 @@ import type { EngineSettings } from '../../src/engine/settings.ts';
 import { type Store, type StoreLimits, StoreUnavailable } from '../../src/engine/stores.ts';
 import { ApiError } from '../../src/protocol/errors.ts';
 import type { Driver, Queries } from '../../src/store/driver.ts';
+import { anyLogStateOf } from '../../src/store/sql/rows.ts';
 import type { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
 import { type Attempt, SimulatedNetwork, type SimulatedSender } from '../../src/testing/simulated-network.ts';
@@ -55,7 +56,7 @@ export interface Start {
   atMs: Millis;
   /** What was in flight at that moment, this one included, of all processes that were neither dead nor stopped. */
   running: Claimed[];
-  /** Elapsed time from which on its claim may have been made. */
+  /** Elapsed time when its claim was committed, where that may be long before. */
   claimedAtMs: Millis;
 }
 
@@ -136,6 +137,8 @@ export class World {
   #unavailableUntilMs: Millis = 0;
   /** By message key. */
   readonly #latestAttempts = new Map<number, Attempt>();
+  /** Elapsed time of the latest claim of each message, by its key. */
+  readonly #claimedAt = new Map<number, Millis>();
   readonly #random: SeededRandom;
   readonly #driver: Driver;
   readonly #sabotage: Sabotage;
@@ -381,7 +384,7 @@ export class World {
       inner: this.#driver,
       clock: this.clock,
       awake: () => clock.awake(),
-      onLogged: (events) => this.logged.push(...events),
+      onLogged: (events) => this.#noteLogged(events),
       nextFate: () => this.#nextFate(),
       crash: (where) => this.#kill(process, `${where} of a transaction`),
     });
@@ -520,6 +523,13 @@ export class World {
     this.counts[what] = (this.counts[what] ?? 0) + 1;
   }
 
+  #noteLogged(events: readonly LoggedEvent[]): void {
+    this.logged.push(...events);
+    for (const { messageKey, state } of events) {
+      if (anyLogStateOf(state) === 'ACTIVE') this.#claimedAt.set(messageKey, this.clock.elapsedMs);
+    }
+  }
+
   #observe(attempt: Attempt): void {
     const process = this.#processes.find(({ number }) => number === attempt.sender);
     const about = `${attempt.messageId} retried ${attempt.retried} token ${attempt.claimToken}`;
@@ -538,8 +548,8 @@ export class World {
     this.#latestAttempts.set(attempt.claimed.message.key, attempt);
     if (!process) return;
     const atMs = this.clock.elapsedMs;
-    // A worker counts a start when it claims; how long the answer took nobody else knows.
-    const claimedAtMs = this.isShared ? Math.min(atMs, atMs - (this.clock.nowMs() - attempt.claimedAtMs)) : atMs;
+    // A start is counted when it is claimed; how long the worker waited for the answer nobody else knows.
+    const claimedAtMs = this.isShared ? (this.#claimedAt.get(attempt.claimed.message.key) ?? atMs) : atMs;
     this.starts.push({ attempt, atMs, running: this.#running(this.#processes), claimedAtMs });
     this.#checkLimits([...process.sender.running.keys()], attempt);
   }

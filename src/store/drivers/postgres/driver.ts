@@ -224,9 +224,12 @@ export class PostgresDriver implements Driver {
     }
   }
 
-  /** Gives a connection back after a failure: as new when a rollback does it, else not at all. */
+  /**
+   * Gives a connection back after a failure: as new when a rollback does it. Not when the server is the trouble: that one may
+   * be on its way down, or a standby by now, while a new connection finds the one that serves.
+   */
   async #abandon(client: PoolClient, error: unknown): Promise<void> {
-    if (!isAnswer(error) && classify(error) instanceof StoreUnavailable) {
+    if (!isConflict(error) && classify(error) instanceof StoreUnavailable) {
       client.release(true);
       return;
     }

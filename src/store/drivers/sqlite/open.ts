@@ -9,6 +9,7 @@ import { LONG_READS } from '../../reads.ts';
 import { SqlStore } from '../../store.ts';
 import { SqliteDriver, walBytes } from './driver.ts';
 import { createForOwner, takeFile } from './file.ts';
+import type { DatabasePorts } from './join.ts';
 import type { FileLock } from './lock.ts';
 import type { ThreadOptions } from './messages.ts';
 import { DatabaseThread } from './thread.ts';
@@ -39,12 +40,18 @@ export interface StoreStats {
 
 export type SqliteStore = Store & { stats(): StoreStats };
 
+/** A store over threads. They end with it; other threads of the process may use them until then. */
+export type SharedSqliteStore = SqliteStore & {
+  /** What `joinSqliteStore` needs in another thread; to be transferred to it. */
+  connect(): Promise<DatabasePorts>;
+};
+
 /**
  * A store whose database lives in threads of its own: one that writes and looks single rows up, and one for lists, so
  * that these never stall writing. Throws `StoreInUse` when another server has the file, and an error named
  * `SchemaTooNew` when a newer program has changed it.
  */
-export async function openSqliteStore(options: SqliteStoreOptions): Promise<SqliteStore> {
+export async function openSqliteStore(options: SqliteStoreOptions): Promise<SharedSqliteStore> {
   if (options.path === ':memory:') return openThreads(options.path, undefined, options);
   const { path, lock } = takeFile(options.path);
   try {
@@ -60,7 +67,7 @@ async function openThreads(
   path: string,
   lock: FileLock | undefined,
   { onFatal, limits, batch }: SqliteStoreOptions,
-): Promise<SqliteStore> {
+): Promise<SharedSqliteStore> {
   let commits: GroupCommit | undefined;
   const fail = (error: Error): void => (commits ? commits.fail(error) : onFatal(error));
   const writer = await DatabaseThread.start({ path, role: 'writer' }, fail);
@@ -75,6 +82,7 @@ async function openThreads(
       return thread.read(method, args);
     },
     listen: (listener) => queue.listen(listener),
+    listenForParked: () => {}, // to the thread that has opened it there are no others
     listenForDoubt: (listener) => queue.listenForDoubt(listener),
     counts: () => queue.counts,
     close: async () => {
@@ -84,7 +92,11 @@ async function openThreads(
       lock?.release();
     },
   };
-  return withStats(new SqlStore(connection, limits), path);
+  const connect = async (): Promise<DatabasePorts> => {
+    const lists = await lister?.thread();
+    return { writer: await writer.connect(), ...(lists && { lister: await lists.connect() }) };
+  };
+  return Object.assign(withStats(new SqlStore(connection, limits), path), { connect });
 }
 
 /** A thread that is started when it is first needed: many servers never list anything, and a thread costs 15 MiB. */
