@@ -11,7 +11,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   protocol: ['node:buffer', 'node:crypto'],
   workflow: ['protocol', 'node:buffer'],
   engine: ['workflow', 'protocol', 'node:buffer', 'node:crypto'],
-  store: ['engine', 'workflow', 'protocol', 'node:fs', 'node:path', 'node:sqlite', 'node:worker_threads', 'pg'],
+  store: [
+    ...['engine', 'workflow', 'protocol', 'pg'],
+    ...['node:crypto', 'node:fs', 'node:path', 'node:sqlite', 'node:worker_threads'],
+  ],
   delivery: ['engine', 'workflow', 'protocol', 'undici', 'ipaddr.js', 'node:dns', 'node:net'],
   api: [
     'engine',
@@ -38,6 +41,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'initialise.ts': ['open-store.ts', 'system.ts', 'operator', 'api', 'config', 'engine'],
   'administer.ts': ['open-store.ts', 'system.ts', 'operator', 'config', 'store'],
   'examine.ts': ['open-store.ts', 'system.ts', 'config', 'store', 'node:fs'],
+  'store-end.ts': ['open-store.ts', 'system.ts', 'config', 'store', 'node:fs', 'node:path'],
+  'move-store.ts': ['open-store.ts', 'store-end.ts', 'store'],
+  'backup.ts': ['open-store.ts', 'store-end.ts', 'system.ts', 'config', 'store', 'node:fs', 'node:path'],
+  'restore.ts': [
+    ...['open-store.ts', 'store-end.ts', 'backup.ts', 'config', 'store', 'node:fs', 'node:os', 'node:path'],
+  ],
   'open-accounts.ts': ['accounts.ts', 'open-store.ts', 'api', 'config', 'engine', 'protocol'],
   'listen.ts': ['open-store.ts', 'fastify', 'node:net'],
   'worker.ts': [
@@ -59,6 +68,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'initialise.ts',
     'administer.ts',
     'examine.ts',
+    'move-store.ts',
+    'backup.ts',
+    'restore.ts',
     'open-accounts.ts',
     'open-store.ts',
     'operator',

@@ -103,8 +103,8 @@ async function openServer(
   }
 }
 
-/** Without the password. */
-function nameOf(url: string): string {
+/** How a PostgreSQL database is shown: without the password. */
+export function nameOf(url: string): string {
   const { host, pathname } = new URL(url);
   return `${pathname.slice(1)} on ${host}`;
 }
