@@ -6,7 +6,10 @@ import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
 const DATABASE_MS = 1_900_000_000_000;
 
 /** A clock of which the database's was asked `tookMs` ago, and has just answered `nowMs`. */
-async function measured({ tookMs = 0, nowMs = DATABASE_MS } = {}): Promise<{ machine: SimulatedClock; clock: DatabaseClock }> {
+async function measured({
+  tookMs = 0,
+  nowMs = DATABASE_MS,
+} = {}): Promise<{ machine: SimulatedClock; clock: DatabaseClock }> {
   const machine = new SimulatedClock();
   const clock = new DatabaseClock(machine);
   const askedAtMs = clock.elapsedMs;

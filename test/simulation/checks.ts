@@ -130,7 +130,8 @@ export function checkAttempts({
       const startedAt = world.startOf.get(first)?.at ?? 0;
       if (world.jumps.some(({ at, fromMs }) => at <= startedAt && fromMs >= round.dueAtMs)) continue;
       const earlyMs = round.dueAtMs - first.sentAtMs;
-      if (earlyMs > (world.isShared ? KNOWN_TO_MS : 0)) world.violate('P2', `an attempt was made ${earlyMs} ms too early`, id);
+      if (earlyMs > (world.isShared ? KNOWN_TO_MS : 0))
+        world.violate('P2', `an attempt was made ${earlyMs} ms too early`, id);
     }
   }
 }

@@ -105,7 +105,7 @@ async function faultyPhase(
   };
   let freezePerStep = 0;
   if (isShared) {
-    freezePerStep = random.choose([0, 0.03]);
+    freezePerStep = random.choose([0, 0.03, 0.1]);
     Object.assign(world.faults, {
       refusal: random.choose([0, 0.01]),
       lostAnswer: random.choose([0, 0.02, 0.05]),

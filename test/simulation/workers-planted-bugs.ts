@@ -2,8 +2,8 @@
 import { DatabaseClock } from '../../src/engine/database-clock.ts';
 import type { Store } from '../../src/engine/stores.ts';
 import type { Beat } from '../../src/engine/worker-store.ts';
-import { SCHEDULE_BUGS } from './schedule-planted-bugs.ts';
 import { altered, PLANTED_BUGS, type PlantedBug } from './planted-bugs.ts';
+import { SCHEDULE_BUGS } from './schedule-planted-bugs.ts';
 
 export const WORKER_BUGS: Record<string, PlantedBug> = {
   'a settle of a worker that was stopped does not check the claim token': {

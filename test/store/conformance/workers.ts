@@ -69,7 +69,10 @@ export function workersConformance(open: OpenStore): void {
     expect(await world().store.claimsOf('b')).toMatchObject([{ key: follow.message.key, claimToken: followToken }]);
     const inQueue = { settings: { queueName: 'q' } };
     const firstToken = world().number();
-    const first = await world().accept({ ...inQueue, standing: { kind: 'claimed', claimToken: firstToken, worker: 'b' } });
+    const first = await world().accept({
+      ...inQueue,
+      standing: { kind: 'claimed', claimToken: firstToken, worker: 'b' },
+    });
     const second = await world().accept(inQueue);
     const succession = { worker: 'c', claimToken: world().number(), bytesMax: 1_000 };
     await world().store.settle(settlement(first, firstToken, delivered()), T0, succession);
