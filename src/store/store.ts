@@ -60,6 +60,10 @@ export class SqlStore extends SqlRunStore implements Store {
     this.connection.listen(listener);
   }
 
+  onParked(listener: (origin: string) => void): void {
+    this.connection.listenForParked(listener);
+  }
+
   onDoubt(listener: () => void): void {
     this.connection.listenForDoubt(listener);
   }

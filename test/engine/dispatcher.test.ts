@@ -351,3 +351,77 @@ describe('a drain', () => {
     expect(clock.nextTimerAtMs).toBeUndefined();
   });
 });
+
+describe('while it may have been declared dead', () => {
+  const fenced = (options: Parameters<typeof bench>[0] = {}) => {
+    const fence = { isClosed: false };
+    return { fence, ...bench({ ...options, fence }) };
+  };
+
+  test('it claims nothing and accepts nothing as claimed, and goes on when it is told', async () => {
+    const { fence, clock, store, dispatcher, sent } = fenced();
+    fence.isClosed = true;
+    store.add(to('a', 1));
+    dispatcher.wake();
+    dispatcher.noteDue(NOW_MS);
+    await clock.advanceBy(60_000);
+    expect(store.claims).toEqual([]);
+    expect(dispatcher.tryReserve('https://a.example', 0, 1)).toBe('none');
+    fence.isClosed = false;
+    dispatcher.wake();
+    await clock.advanceBy(100);
+    expect(sent()).toEqual([1]);
+  });
+
+  test('what it has claimed just before does not go out, and is given back', async () => {
+    const { fence, clock, store, dispatcher, sent } = fenced();
+    store.add(to('a', 1));
+    store.beforeWrite = () => clock.delay(5);
+    dispatcher.wake();
+    await clock.advanceBy(7);
+    fence.isClosed = true;
+    await clock.advanceBy(100);
+    expect(store.claims.length).toBe(1);
+    expect(sent()).toEqual([]);
+    expect(store.released).toEqual([1]);
+  });
+
+  test('attempts that are ended for it are given back uncounted, and made again later', async () => {
+    const { clock, store, dispatcher, network, sent } = fenced();
+    setReply(network, 'https://a.example', { kind: 'silence' });
+    store.add(to('a', 1));
+    dispatcher.wake();
+    await clock.advanceBy(100);
+    dispatcher.interrupt();
+    expect(network.attempts[0]?.outcome).toEqual({ kind: 'interrupted' });
+    setReply(network, 'https://a.example', { kind: 'answer', status: 200, afterMs: 10 });
+    await clock.advanceBy(0);
+    expect(store.released).toEqual([1]);
+    dispatcher.noteDue(NOW_MS);
+    await clock.advanceBy(1_000);
+    expect(sent()).toEqual([1, 1]);
+    expect(store.settlements).toHaveLength(1);
+  });
+});
+
+describe('claims that it holds', () => {
+  test('are those that it has asked for, those that are being saved, and those of running attempts', async () => {
+    const { clock, store, dispatcher } = bench();
+    expect(dispatcher.holds(77)).toBe(false);
+    expect(dispatcher.tryReserve('https://a.example', 0, 77)).toBe('reserved');
+    expect(dispatcher.holds(77)).toBe(true);
+    dispatcher.giveBack('https://a.example', 0, 77);
+    expect(dispatcher.holds(77)).toBe(false);
+    store.add(to('a', 1));
+    store.beforeWrite = () => clock.delay(5);
+    dispatcher.noteDue(NOW_MS);
+    await clock.advanceBy(7);
+    const token = store.claims[0]?.firstToken ?? 1;
+    expect(dispatcher.holds(token)).toBe(true); // whatever the answer says
+    await clock.advanceBy(5);
+    expect(dispatcher.holds(token)).toBe(true); // its attempt runs
+    expect(dispatcher.holds(token + 1)).toBe(false);
+    await clock.advanceBy(1_000);
+    expect(dispatcher.holds(token)).toBe(false);
+  });
+});

@@ -19,6 +19,8 @@ export interface SimulationOptions {
   /** Things that clients and faults do before the world is healed. */
   steps: number;
   sabotage?: Sabotage;
+  /** How many workers share the database; absent: one process has it for itself. */
+  workers?: number;
 }
 
 export interface SimulationReport {
@@ -39,17 +41,26 @@ const DAY_MS = 24 * HOUR_MS;
 /** Five default back-offs add up to more than two days, and the clock may have been set back by hours. */
 const REST_WITHIN_MS = 6 * DAY_MS;
 
-export async function simulate({ seed, steps, sabotage = {} }: SimulationOptions): Promise<SimulationReport> {
+export async function simulate({ seed, steps, sabotage = {}, workers }: SimulationOptions): Promise<SimulationReport> {
   const random = new SeededRandom(seed);
   const driver = await openDatabase();
-  const world = new World({ random, driver, settings: drawSettings(random), limits: drawLimits(random), sabotage });
+  const shared = workers === undefined ? {} : { workers };
+  const [settings, limits] = [drawSettings(random), drawLimits(random)];
+  const world = new World({ random, driver, settings, limits, sabotage, ...shared });
   const workload = new Workload(world, random);
-  await faultyPhase(world, workload, random, steps);
+  await faultyPhase(world, workload, random, { steps, isShared: workers !== undefined });
   await healingPhase(world, workload);
   await schedulesPhase(world, workload);
-  if (await comesToRest(world)) await checkIdle(world);
-  checkAll(world, await remainsOf(world, driver));
-  await checkStorage(world);
+  if (workers === undefined) {
+    if (await comesToRest(world)) await checkIdle(world);
+    checkAll(world, await remainsOf(world, driver));
+    await checkStorage(world);
+  } else {
+    await checkLeftOver(world);
+    await restartAll(world);
+    await comesToRest(world);
+    checkAll(world, await remainsOf(world, driver));
+  }
   return reportOf(seed, world);
 }
 
@@ -79,19 +90,37 @@ function drawLimits(random: SeededRandom): StoreLimits {
   };
 }
 
-async function faultyPhase(world: World, workload: Workload, random: SeededRandom, steps: number): Promise<void> {
+async function faultyPhase(
+  world: World,
+  workload: Workload,
+  random: SeededRandom,
+  { steps, isShared }: { steps: number; isShared: boolean },
+): Promise<void> {
   void world.start();
-  await world.clock.runUntil(() => world.engine !== undefined, SECOND_MS);
+  await world.clock.runUntil(() => world.isUp, SECOND_MS);
   world.faults = {
     crashPerTransaction: random.choose([0, 0.002, 0.02]),
     crashPerOutcome: random.choose([0, 0.01]),
     commitMsMax: random.choose([0, 5, 50]),
   };
+  let freezePerStep = 0;
+  if (isShared) {
+    freezePerStep = random.choose([0, 0.03]);
+    Object.assign(world.faults, {
+      refusal: random.choose([0, 0.01]),
+      lostAnswer: random.choose([0, 0.02, 0.05]),
+      hang: random.choose([0, 0.01]),
+    });
+  }
   for (let step = 0; step < steps; step += 1) {
     workload.step();
+    if (isShared && random.chance(freezePerStep)) world.freeze(random.int(500, FREEZE_MS_MAX));
     await world.clock.advanceBy(workload.pauseMs());
   }
 }
+
+/** Longer than a worker may go without a beat. */
+const FREEZE_MS_MAX: Millis = 40 * SECOND_MS;
 
 /**
  * Heals the world, then kills the server once more and looks whether what it had in flight goes out again (P7). What a
@@ -100,31 +129,63 @@ async function faultyPhase(world: World, workload: Workload, random: SeededRando
 async function healingPhase(world: World, workload: Workload): Promise<void> {
   world.heal();
   workload.heal();
-  await world.clock.runUntil(() => world.engine !== undefined, 60 * SECOND_MS);
+  await world.clock.runUntil(() => world.isUp, 60 * SECOND_MS);
   await world.clock.advanceBy(SECOND_MS); // so that calls which are under way come to their end
   while (await hasClosedLanes(world)) {
     // A server that is shutting down may die before it answers: then the next one is asked.
     void workload.openLanes();
     await world.clock.advanceBy(SECOND_MS);
-    await world.clock.runUntil(() => world.engine !== undefined, 60 * SECOND_MS);
+    await world.clock.runUntil(() => world.isUp, 60 * SECOND_MS);
   }
   void workload.schedules.plantFresh();
   await world.clock.advanceBy(SECOND_MS);
   void workload.burst();
   await world.clock.advanceBy(20);
-  world.crash('to see what comes back');
+  const dead = world.crash('to see what comes back') ?? '';
   const owned = await world.look<{ id: string }>(
     `select c.id from messages m join contents c on c.key = m.key
-     where m.claim_token is not null and m.cancel_requested_at_ms is null and m.flow_key is null`,
+     where m.worker = '${dead}' and m.cancel_requested_at_ms is null and m.flow_key is null`,
   );
   const crashedAt = world.trace.length;
-  await world.clock.runUntil(() => world.engine !== undefined, 60 * SECOND_MS);
+  await world.clock.runUntil(() => world.isUp, 60 * SECOND_MS);
   await world.clock.advanceBy(RECOVERY_MS);
   const seen = world.network.attempts.filter((attempt) => (world.startOf.get(attempt)?.at ?? 0) >= crashedAt);
   const sent = new Set(seen.map((attempt) => attempt.messageId));
   for (const { id } of owned) {
     if (!sent.has(id)) world.violate('P7', 'in flight when the process died, and not sent again', id);
   }
+}
+
+/**
+ * P7: no claim is left of which no worker knows, and no line that nobody reads. What is just being settled, or has its turn,
+ * is gone at the second look.
+ */
+async function checkLeftOver(world: World): Promise<void> {
+  await world.clock.advanceBy(RECOVERY_MS);
+  const before = new Set((await leftOver(world)).map(({ key }) => key));
+  await world.clock.advanceBy(RECOVERY_MS);
+  for (const { key, id, isClaimed } of await leftOver(world)) {
+    if (!before.has(key)) continue;
+    world.violate('P7', isClaimed ? 'claimed, and no worker knows of it' : 'in a line that no worker reads', id);
+  }
+}
+
+async function leftOver(world: World): Promise<{ key: string; id: string; isClaimed: boolean }[]> {
+  const rows = await world.look<{ claim_token: number | null; id: string }>(
+    `select m.claim_token, c.id from messages m join contents c on c.key = m.key
+     where m.claim_token is not null or m.line = 1`,
+  );
+  const running = world.runningTokens;
+  return rows
+    .filter(({ claim_token }) => claim_token === null || !running.has(claim_token))
+    .map(({ claim_token, id }) => ({ key: `${id} ${claim_token}`, id, isClaimed: claim_token !== null }));
+}
+
+/** With workers that beat so seldom that days pass quickly: what is left only waits for its time. */
+async function restartAll(world: World): Promise<void> {
+  world.workerTimeoutMs = HOUR_MS;
+  world.crashAll('so that time passes quickly');
+  await world.clock.runUntil(() => world.isUp, 60 * SECOND_MS);
 }
 
 /** Lets the schedules go on for a while in the healed world, then ends them, so that it can come to rest. */
@@ -187,14 +248,16 @@ async function remainsOf(world: World, driver: Driver): Promise<Remains> {
   const store = storeOver(driver);
   const logs = await all<LogEntry>((page) => store.listLogs(PROJECT, {}, page));
   const dead = await all<DeadMessage>((page) => store.listDead(PROJECT, {}, page));
-  const changes = await world.look<{ id: string; state: number }>(
-    'select c.id, l.state from logs l join contents c on c.key = l.message_key order by l.seq',
-  );
+  const contents = await world.look<{ key: number; id: string }>('select key, id from contents');
+  const idByKey = new Map(contents.map(({ key, id }) => [key, id]));
   return {
     logs,
     dead,
     unfinished: await unfinishedIds(world),
-    changes: changes.map(({ id, state }) => ({ id, state: logStateOf(state) })),
+    changes: world.logged.flatMap(({ messageKey, state }) => {
+      const id = idByKey.get(messageKey);
+      return id === undefined ? [] : [{ id, state: logStateOf(state) }];
+    }),
   };
 }
 

@@ -65,7 +65,7 @@ async function faultyPhase(
   steps: number,
 ): Promise<void> {
   void world.start();
-  await world.clock.runUntil(() => world.engine !== undefined, SECOND_MS);
+  await world.clock.runUntil(() => world.isUp, SECOND_MS);
   world.faults = {
     crashPerTransaction: random.choose([0, 0.002, 0.01]),
     crashPerOutcome: random.choose([0, 0.01]),

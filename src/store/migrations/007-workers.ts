@@ -11,7 +11,7 @@ export const workers: Migration = {
   number: 7,
   name: 'workers',
   breaking: false,
-  statements: ({ bigint, smallint }: SqlDialect) => [
+  statements: ({ bigint, smallint, hot }: SqlDialect) => [
     // By the database's clock a worker that has not beaten for its own `timeout_ms` may be declared dead by any other.
     `create table workers (
   id text primary key,
@@ -19,7 +19,7 @@ export const workers: Migration = {
   beat_at_ms ${bigint} not null,
   timeout_ms ${bigint} not null,
   leaving ${smallint} not null
-)`,
+)${hot}`,
     "insert into numbers (name, next) values ('accounts', 1)",
   ],
 };

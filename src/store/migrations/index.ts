@@ -1,5 +1,5 @@
 /** Brings a database to this program's schema, or refuses one that a newer program has changed too much. */
-import type { Driver, SqlDialect } from '../driver.ts';
+import type { Driver, Queries, SqlDialect } from '../driver.ts';
 import { messages } from './001-messages.ts';
 import { urlGroups } from './002-url-groups.ts';
 import { lanes } from './003-lanes.ts';
@@ -30,17 +30,49 @@ export class SchemaTooNew extends Error {
   }
 }
 
-/** Applies what is missing in one transaction. Throws `SchemaTooNew`, having changed nothing. */
-export function migrate(driver: Driver, migrations: readonly Migration[] = MIGRATIONS): Promise<void> {
+/**
+ * Number of the row that the target of a move has here until the move is complete. Marked as breaking, it keeps out
+ * every program, also those that know nothing of moves.
+ */
+export const UNFINISHED_MOVE = 1_000_000_000;
+
+/** The database holds a part of another store only. */
+export class MoveUnfinished extends Error {
+  constructor() {
+    super(
+      'the database is the target of a move that is not complete: run the same "waypost migrate-store" or "waypost restore" again, which goes on where it stopped',
+    );
+    this.name = 'MoveUnfinished';
+  }
+}
+
+export interface AppliedMigration {
+  number: number;
+  name: string;
+  breaking: number;
+}
+
+export function appliedMigrations(queries: Queries): Promise<AppliedMigration[]> {
+  return queries.query<AppliedMigration>('select number, name, breaking from migrations order by number');
+}
+
+/**
+ * Applies what is missing in one transaction. Throws `SchemaTooNew`, and `MoveUnfinished` unless it is the move itself
+ * that asks (`forMove`), having changed nothing.
+ */
+export function migrate(
+  driver: Driver,
+  migrations: readonly Migration[] = MIGRATIONS,
+  { forMove = false }: { forMove?: boolean } = {},
+): Promise<void> {
   return driver.transaction(async (tx) => {
     if (driver.dialect.migrationLock !== null) await tx.query(driver.dialect.migrationLock);
     await tx.run(
       'create table if not exists migrations (number integer primary key, name text not null, breaking integer not null)',
     );
-    const applied = await tx.query<{ number: number; name: string; breaking: number }>(
-      'select number, name, breaking from migrations order by number',
-    );
-    const known = new Set(migrations.map((migration) => migration.number));
+    const applied = await appliedMigrations(tx);
+    const known = new Set([UNFINISHED_MOVE, ...migrations.map((migration) => migration.number)]);
+    if (!forMove && applied.some(({ number }) => number === UNFINISHED_MOVE)) throw new MoveUnfinished();
     const tooNew = applied.find((row) => row.breaking === 1 && !known.has(row.number));
     if (tooNew) throw new SchemaTooNew(tooNew.name);
     const done = new Set(applied.map((row) => row.number));

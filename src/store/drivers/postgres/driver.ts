@@ -148,7 +148,7 @@ export class PostgresDriver implements Driver {
   async #tryTransaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
     const client = await this.#take();
     const tx: PostgresTransaction = new PostgresTransaction(client, this.#connections, {
-      typesOf: (table) => this.#typesOf(table, tx),
+      typesOf: (table, columns) => this.#typesOf(table, columns, tx),
       queryAtOnce: (text, params) => this.#atOnce(text, params),
       nowMs: this.#nowMs,
     });
@@ -224,9 +224,12 @@ export class PostgresDriver implements Driver {
     }
   }
 
-  /** Gives a connection back after a failure: as new when a rollback does it, else not at all. */
+  /**
+   * Gives a connection back after a failure: as new when a rollback does it. Not when the server is the trouble: that one may
+   * be on its way down, or a standby by now, while a new connection finds the one that serves.
+   */
   async #abandon(client: PoolClient, error: unknown): Promise<void> {
-    if (!isAnswer(error) && classify(error) instanceof StoreUnavailable) {
+    if (!isConflict(error) && classify(error) instanceof StoreUnavailable) {
       client.release(true);
       return;
     }
@@ -254,9 +257,10 @@ export class PostgresDriver implements Driver {
     }
   }
 
-  /** The types of all columns as `table.column`, and the tables. Read again for a table that is not known yet. */
-  async #typesOf(table: string, queries: Queries): Promise<ColumnTypes> {
-    if (!this.#columnTypes.has(table)) this.#columnTypes = await readTypes(queries);
+  /** The types of all columns as `table.column`. Read again for columns that are not known yet: migrations add some. */
+  async #typesOf(table: string, columns: readonly string[], queries: Queries): Promise<ColumnTypes> {
+    const isKnown = columns.every((column) => this.#columnTypes.has(`${table}.${column}`));
+    if (!isKnown) this.#columnTypes = await readTypes(queries);
     return this.#columnTypes;
   }
 }
@@ -268,7 +272,6 @@ async function readTypes(queries: Queries): Promise<ColumnTypes> {
   );
   const types = new Map<string, ColumnType>();
   for (const { table_name, column_name, data_type } of rows) {
-    types.set(table_name, 'int8');
     types.set(`${table_name}.${column_name}`, typeNamed(data_type));
   }
   return types;
@@ -282,7 +285,7 @@ function typeNamed(name: string): ColumnType {
 
 /** What a transaction has from its driver. */
 interface OfDriver {
-  typesOf: (table: string) => Promise<ColumnTypes>;
+  typesOf: (table: string, columns: readonly string[]) => Promise<ColumnTypes>;
   queryAtOnce: <Row extends object>(text: string, params: readonly SqlParam[]) => Promise<Row[]>;
   nowMs: (() => number) | undefined;
 }
@@ -290,7 +293,7 @@ interface OfDriver {
 class PostgresTransaction implements Transaction {
   readonly #client: PoolClient;
   readonly #connections: Connections;
-  readonly #typesOf: (table: string) => Promise<ColumnTypes>;
+  readonly #typesOf: (table: string, columns: readonly string[]) => Promise<ColumnTypes>;
   readonly queryAtOnce: Transaction['queryAtOnce'];
   readonly nowMs: Transaction['nowMs'];
   readonly #sent: Promise<unknown>[] = [];
@@ -320,7 +323,7 @@ class PostgresTransaction implements Transaction {
 
   async insertMany(table: string, columns: readonly string[], rows: readonly (readonly SqlValue[])[]): Promise<void> {
     if (rows.length === 0) return;
-    const types = await this.#typesOf(table);
+    const types = await this.#typesOf(table, columns);
     const names = columns.join(', ');
     const arrays = columns.map((column, index) => `$${index + 1}::${typeOf(types, table, column)}[]`).join(', ');
     this.#sendOnly(`insert into ${table} (${names}) select * from unnest(${arrays})`, types, table, columns, rows);
@@ -333,8 +336,8 @@ class PostgresTransaction implements Transaction {
     rows: readonly (readonly SqlValue[])[],
   ): Promise<void> {
     if (rows.length === 0) return;
-    const types = await this.#typesOf(table);
     const all = [keyColumn, ...columns];
+    const types = await this.#typesOf(table, all);
     const arrays = all.map((column, index) => `$${index + 1}::${typeOf(types, table, column)}[]`).join(', ');
     const names = all.map((_, index) => `c${index}`).join(', ');
     const values = columns.map((column, index) => `${column} = v.c${index + 1}`).join(', ');

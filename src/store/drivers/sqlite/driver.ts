@@ -19,8 +19,6 @@ export interface SqliteDriverOptions {
   readOnly?: boolean;
   /** How long to wait for another process's lock, such as a backup's. Ours are never held against each other. */
   busyTimeoutMs?: number;
-  /** In place of the machine's clock, for a simulation. */
-  nowMs?: () => number;
 }
 
 const DIALECT: SqlDialect = {
@@ -63,7 +61,7 @@ export class SqliteDriver implements Driver {
   #failure: StoreFatal | undefined;
 
   /** Throws what `classify` makes of the database's errors, or an error when a pragma did not take. */
-  constructor({ path, readOnly = false, busyTimeoutMs = BUSY_TIMEOUT_MS, nowMs }: SqliteDriverOptions) {
+  constructor({ path, readOnly = false, busyTimeoutMs = BUSY_TIMEOUT_MS }: SqliteDriverOptions) {
     this.#path = path;
     this.#readOnly = readOnly;
     this.#busyTimeoutMs = busyTimeoutMs;
@@ -76,8 +74,8 @@ export class SqliteDriver implements Driver {
     this.#queries = { query: (text, params) => this.#all(text, params) };
     this.#transaction = {
       query: this.#queries.query,
+      nowMs: async () => this.#nowMs(),
       queryAtOnce: this.#queries.query,
-      nowMs: async () => nowMs?.() ?? this.#nowMs(),
       run: async (text, params = []) => this.#run(text, params),
       insertMany: async (table, columns, rows) => this.#insertMany(table, columns, rows),
       updateMany: async (table, keyColumn, columns, rows) => this.#updateMany(table, keyColumn, columns, rows),
