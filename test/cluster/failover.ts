@@ -4,10 +4,10 @@
  * there is some.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { LANES } from '../crash/lane-load.ts';
 import { eventually } from '../support/eventually.ts';
 import type { PostgresVersion } from '../support/postgres/binaries.ts';
 import { type Pair, startPair } from '../support/postgres/standby.ts';
-import { LANES } from '../crash/lane-load.ts';
 import { type Judgement, judge } from './judge.ts';
 import { openWorld, type World } from './world.ts';
 

@@ -77,7 +77,10 @@ async function runFailover(synchronous: boolean): Promise<void> {
 
 /** Each fault in its turn, so that none has the same one before it each time. */
 function shuffled<T>(items: readonly T[], random: SeededRandom): T[] {
-  return items.map((item) => ({ item, place: random.fraction() })).toSorted((a, b) => a.place - b.place).map(({ item }) => item);
+  return items
+    .map((item) => ({ item, place: random.fraction() }))
+    .toSorted((a, b) => a.place - b.place)
+    .map(({ item }) => item);
 }
 
 function report({ verdict, findings }: Awaited<ReturnType<typeof judge>>): void {
