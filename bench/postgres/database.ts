@@ -42,9 +42,9 @@ export async function refreshStatistics(url: string): Promise<void> {
   await onDatabase(url, (client) => client.query('vacuum analyze'));
 }
 
-/** Ends the sessions that are left of it. */
+/** Sessions that are about to end are waited for, for five seconds; ended by force, they would end their process as well. */
 export async function dropDatabase(server: Cluster, name: string): Promise<void> {
-  await server.query(`drop database "${name}" with (force)`);
+  await server.query(`drop database "${name}"`);
 }
 
 export async function onDatabase<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {

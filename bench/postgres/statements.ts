@@ -30,6 +30,8 @@ export interface StatementCount {
 /** A session that is idle tells what it has synced within ten seconds. */
 export const SYNCS_TOLD_AFTER_MS = 11_000;
 
+/** Beside the store's own tables, not among them. */
+const SCHEMA = 'bench_statements';
 const FREQUENT = 15;
 
 /** What the database at `url` does during `work`, which must end with all of it done. Nobody else may use the server. */
@@ -40,10 +42,11 @@ export async function countWork(
   work: () => Promise<void>,
 ): Promise<DatabaseWork> {
   return onDatabase(url, async (client) => {
-    await client.query('create extension if not exists pg_stat_statements');
+    await client.query(`create schema if not exists ${SCHEMA}`);
+    await client.query(`create extension if not exists pg_stat_statements schema ${SCHEMA}`);
     const fsyncsBefore = await readSyncs(client, syncsToldAfterMs);
     await countStatements(server, 'top');
-    await client.query('select pg_stat_statements_reset()');
+    await client.query(`select ${SCHEMA}.pg_stat_statements_reset()`);
     const before = await readPosition(client);
     try {
       await work();
@@ -95,7 +98,7 @@ interface StatementRow extends StatementCount {
 /** Without those of this measurement. The most frequent first. */
 async function readStatements(client: pg.Client): Promise<StatementRow[]> {
   const { rows } = await client.query<Record<'text' | 'calls' | 'milliseconds' | 'rows' | 'wal_records', string>>(`
-    select query as text, calls, total_exec_time as milliseconds, rows, wal_records from pg_stat_statements
+    select query as text, calls, total_exec_time as milliseconds, rows, wal_records from ${SCHEMA}.pg_stat_statements
     where dbid = (select oid from pg_database where datname = current_database()) and query not like '%pg_stat_%'
       and query not like '%pg_snapshot_xmax%'
     order by calls desc`);

@@ -34,7 +34,7 @@ export const SETTINGS = {
     min: 1,
     max: 64,
     meaning:
-      'Workers in this process, on one port, each in a thread of its own if there are several. Limits on what is in flight, connections and memory are those of each worker.',
+      'Workers in this process, on one port, each in a thread of its own if there are several. Each has the limits on requests a second, connections, memory and attempts in flight for itself.',
   },
   dataDir: {
     group: 'Server',

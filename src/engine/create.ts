@@ -68,7 +68,8 @@ const EMPTY_PIECE = 50;
 export async function createEngine(deps: EngineDeps): Promise<Engine> {
   const heartbeat = await recover(deps);
   const fence = heartbeat?.fence ?? ALWAYS_OPEN;
-  const numbers = new Numbers(deps.store);
+  const isShared = (deps.recovery?.kind ?? 'releaseAll') !== 'releaseAll';
+  const numbers = new Numbers(deps.store, { isShared });
   const bodies = new JournalBodies(deps.store);
   const dispatcher = new Dispatcher({ ...deps, numbers, bodies, fence }, await deps.store.parkedOrigins());
   deps.store.onDue((dueAtMs) => dispatcher.noteDue(dueAtMs));

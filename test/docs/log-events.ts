@@ -12,7 +12,7 @@ const EVENT = /^[a-z]+(_[a-z]+)*$/;
  * written down here, or the page that explains all events could miss some.
  */
 const NAMED_ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
-  'src/cli/run-server.ts': ['store_failed', 'defect'],
+  'src/cli/run-server.ts': ['store_failed', 'worker_ended', 'defect'],
   'src/engine/loops/due-loop.ts': ['schedules_failed', 'waiters_failed'],
   'src/engine/loops/heartbeat.ts': ['rescued', 'given_back'],
 };

@@ -28,6 +28,7 @@ export interface Fate {
 
 /** A log entry, with the code of its state. */
 export interface LoggedEvent {
+  seq: number;
   messageKey: number;
   state: number;
 }
@@ -167,8 +168,11 @@ class Witnessed implements Transaction {
   async insertMany(table: string, columns: readonly string[], rows: readonly (readonly SqlValue[])[]): Promise<void> {
     this.#count();
     if (table === 'logs') {
-      const [key, state] = [columns.indexOf('message_key'), columns.indexOf('state')];
-      this.logged.push(...rows.map((row) => ({ messageKey: Number(row[key]), state: Number(row[state]) })));
+      const [seq, key, state] = ['seq', 'message_key', 'state'].map((name) => columns.indexOf(name));
+      const valueOf = (row: readonly SqlValue[], at: number | undefined) => Number(row[at ?? -1]);
+      for (const row of rows) {
+        this.logged.push({ seq: valueOf(row, seq), messageKey: valueOf(row, key), state: valueOf(row, state) });
+      }
     }
     await this.#inner.insertMany(table, columns, rows);
   }

@@ -11,6 +11,7 @@ import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { checkAll, type Remains } from './checks.ts';
 import { openDatabase, storeOver } from './database.ts';
 import { inspect } from './inspection.ts';
+import { checkLeftOver, disturbWorkers, RECOVERY_MS, restartAll } from './workers.ts';
 import { Workload } from './workload.ts';
 import { BODY_BYTES_MAX, PROJECT, type Sabotage, type Violation, World } from './world.ts';
 
@@ -103,24 +104,13 @@ async function faultyPhase(
     crashPerOutcome: random.choose([0, 0.01]),
     commitMsMax: random.choose([0, 5, 50]),
   };
-  let freezePerStep = 0;
-  if (isShared) {
-    freezePerStep = random.choose([0, 0.03]);
-    Object.assign(world.faults, {
-      refusal: random.choose([0, 0.01]),
-      lostAnswer: random.choose([0, 0.02, 0.05]),
-      hang: random.choose([0, 0.01]),
-    });
-  }
+  const disturb = isShared ? disturbWorkers(world, random) : () => {};
   for (let step = 0; step < steps; step += 1) {
     workload.step();
-    if (isShared && random.chance(freezePerStep)) world.freeze(random.int(500, FREEZE_MS_MAX));
+    disturb();
     await world.clock.advanceBy(workload.pauseMs());
   }
 }
-
-/** Longer than a worker may go without a beat. */
-const FREEZE_MS_MAX: Millis = 40 * SECOND_MS;
 
 /**
  * Heals the world, then kills the server once more and looks whether what it had in flight goes out again (P7). What a
@@ -156,38 +146,6 @@ async function healingPhase(world: World, workload: Workload): Promise<void> {
   }
 }
 
-/**
- * P7: no claim is left of which no worker knows, and no line that nobody reads. What is just being settled, or has its turn,
- * is gone at the second look.
- */
-async function checkLeftOver(world: World): Promise<void> {
-  await world.clock.advanceBy(RECOVERY_MS);
-  const before = new Set((await leftOver(world)).map(({ key }) => key));
-  await world.clock.advanceBy(RECOVERY_MS);
-  for (const { key, id, isClaimed } of await leftOver(world)) {
-    if (!before.has(key)) continue;
-    world.violate('P7', isClaimed ? 'claimed, and no worker knows of it' : 'in a line that no worker reads', id);
-  }
-}
-
-async function leftOver(world: World): Promise<{ key: string; id: string; isClaimed: boolean }[]> {
-  const rows = await world.look<{ claim_token: number | null; id: string }>(
-    `select m.claim_token, c.id from messages m join contents c on c.key = m.key
-     where m.claim_token is not null or m.line = 1`,
-  );
-  const running = world.runningTokens;
-  return rows
-    .filter(({ claim_token }) => claim_token === null || !running.has(claim_token))
-    .map(({ claim_token, id }) => ({ key: `${id} ${claim_token}`, id, isClaimed: claim_token !== null }));
-}
-
-/** With workers that beat so seldom that days pass quickly: what is left only waits for its time. */
-async function restartAll(world: World): Promise<void> {
-  world.workerTimeoutMs = HOUR_MS;
-  world.crashAll('so that time passes quickly');
-  await world.clock.runUntil(() => world.isUp, 60 * SECOND_MS);
-}
-
 /** Lets the schedules go on for a while in the healed world, then ends them, so that it can come to rest. */
 async function schedulesPhase(world: World, workload: Workload): Promise<void> {
   let active = await activeSchedules(world);
@@ -214,9 +172,6 @@ async function hasClosedLanes(world: World): Promise<boolean> {
   );
   return closed.length > 0;
 }
-
-/** Enough for a full line of messages behind the smallest limits. */
-const RECOVERY_MS: Millis = 60 * SECOND_MS;
 
 async function comesToRest(world: World): Promise<boolean> {
   for (let leftMs = REST_WITHIN_MS; leftMs > 0; leftMs -= HOUR_MS) {

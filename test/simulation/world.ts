@@ -101,6 +101,13 @@ interface Seat {
 /** What is logged when a worker has lost what it had in flight, though its process goes on. */
 const ENDINGS: ReadonlySet<string> = new Set(['fence_closed', 'declared_dead', 'worker_gone']);
 
+/** What is logged of which there is to be some in a simulation of several workers. */
+const COUNTED_EVENTS: Readonly<Record<string, string>> = {
+  worker_gone: 'dismissals',
+  given_back: 'giveBacks',
+  fence_closed: 'fences',
+};
+
 /** As by default. */
 const WORKER_TIMEOUT_MS: Millis = 15_000;
 
@@ -452,6 +459,8 @@ export class World {
     const clock = recovery ? databaseClock : machine;
     const note = (event: string) => {
       this.trace.add(`${this.clock.elapsedMs} log ${event} of ${worker}`);
+      const counted = COUNTED_EVENTS[event];
+      if (counted !== undefined) this.#count(counted);
       if (ENDINGS.has(event)) this.endings.push(this.trace.length);
     };
     const log = { info: note, warn: note, error: note };

@@ -89,6 +89,13 @@ describe('a database with two more threads', () => {
     expect((await one.claim()).claimed).toEqual([]);
   });
 
+  it('answers what it was asked before it closes', async () => {
+    const { id, projectId } = await one.accept();
+    const found = other.store.find(projectId, id, T0);
+    await other.store.close();
+    expect((await found)?.id).toBe(id);
+  });
+
   it('refuses all, and says so once, when the database thread has ended', async () => {
     const short = await openSqliteStore({ path: ':memory:', onFatal });
     const left = joinSqliteStore(await short.connect(), { onFatal });

@@ -6,8 +6,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
+import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
+import { freshDatabase } from '../support/postgres/shared.ts';
 import { runWaypost, WaypostProcess } from '../support/waypost-process.ts';
 
 const DEV_TOKEN = 'eyJVc2VySUQiOiJkZWZhdWx0VXNlciIsIlBhc3N3b3JkIjoiZGVmYXVsdFBhc3N3b3JkIn0=';
@@ -148,6 +150,28 @@ it('lets every worker serve what one of them was given for later', async () => {
   expect(answer.status).toBe(200);
   await eventually('all attempts', () => held.length === items.length);
   expect(owners()).toHaveLength(2);
+});
+
+it('runs them on PostgreSQL, each on connections of its own', async () => {
+  const url = await freshDatabase();
+  const client = new pg.Client(url);
+  await client.connect();
+  try {
+    const server = startDev(2, '--database-url', url);
+    const base = await server.url();
+    const held: ServerResponse[] = [];
+    const endpoint = await startEndpoint((_request, response) => held.push(response));
+    await Promise.all(times(40, () => call('POST', `${base}/v2/publish/${endpoint}`)));
+    await eventually('all attempts', () => held.length === 40);
+    const { rows } = await client.query('select distinct worker from messages where claim_token is not null');
+    expect(rows).toHaveLength(2);
+    for (const response of held) response.end();
+    server.signal('SIGTERM');
+    expect(await server.ended()).toMatchObject({ code: 0, stderr: '' });
+    expect((await client.query('select key from messages')).rows).toEqual([]);
+  } finally {
+    await client.end();
+  }
 });
 
 it('lets tokens in and out at once in all workers, and signs with the rotated keys in all', async () => {

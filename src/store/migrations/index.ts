@@ -1,5 +1,5 @@
 /** Brings a database to this program's schema, or refuses one that a newer program has changed too much. */
-import type { Driver, Queries, SqlDialect } from '../driver.ts';
+import { type Driver, type Queries, type SqlDialect, StoreFatal } from '../driver.ts';
 import { messages } from './001-messages.ts';
 import { urlGroups } from './002-url-groups.ts';
 import { lanes } from './003-lanes.ts';
@@ -23,7 +23,7 @@ export interface Migration {
 export const MIGRATIONS: readonly Migration[] = [messages, urlGroups, lanes, schedules, tokens, runs, workers];
 
 /** The database was written by a newer Waypost in a way that this one cannot work with. */
-export class SchemaTooNew extends Error {
+export class SchemaTooNew extends StoreFatal {
   constructor(name: string) {
     super(`the database was changed by a newer Waypost (migration "${name}"); start that version or a later one`);
     this.name = 'SchemaTooNew';
@@ -56,6 +56,16 @@ export function appliedMigrations(queries: Queries): Promise<AppliedMigration[]>
   return queries.query<AppliedMigration>('select number, name, breaking from migrations order by number');
 }
 
+/** Throws `SchemaTooNew` when a newer program, beside this one, has changed the database too much since it was opened. */
+export async function checkSchema(queries: Queries): Promise<void> {
+  refuseNewer(await appliedMigrations(queries), new Set(MIGRATIONS.map(({ number }) => number)));
+}
+
+function refuseNewer(applied: readonly AppliedMigration[], known: ReadonlySet<number>): void {
+  const tooNew = applied.find((row) => row.breaking === 1 && !known.has(row.number));
+  if (tooNew) throw new SchemaTooNew(tooNew.name);
+}
+
 /**
  * Applies what is missing in one transaction. Throws `SchemaTooNew`, and `MoveUnfinished` unless it is the move itself
  * that asks (`forMove`), having changed nothing.
@@ -73,8 +83,7 @@ export function migrate(
     const applied = await appliedMigrations(tx);
     const known = new Set([UNFINISHED_MOVE, ...migrations.map((migration) => migration.number)]);
     if (!forMove && applied.some(({ number }) => number === UNFINISHED_MOVE)) throw new MoveUnfinished();
-    const tooNew = applied.find((row) => row.breaking === 1 && !known.has(row.number));
-    if (tooNew) throw new SchemaTooNew(tooNew.name);
+    refuseNewer(applied, known);
     const done = new Set(applied.map((row) => row.number));
     for (const migration of migrations) {
       if (done.has(migration.number)) continue;

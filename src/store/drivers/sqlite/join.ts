@@ -44,7 +44,7 @@ export function joinSqliteStore(
     counts: () => queue.counts,
     close: async () => {
       await queue.close();
-      for (const requests of [writer, lister]) requests.close();
+      await Promise.all([writer.close(), lister.close()]);
       for (const port of [ports.writer, ports.lister]) port?.close();
     },
   };

@@ -23,6 +23,7 @@ export interface RequestsOptions<R extends OwnerRequest> {
 export class Requests<R extends OwnerRequest> {
   readonly #options: RequestsOptions<R>;
   readonly #pending = new Map<number, Pending>();
+  readonly #whenAnswered: (() => void)[] = [];
   #lastId = 0;
   #failure: Error | undefined;
   #closing = false;
@@ -56,13 +57,17 @@ export class Requests<R extends OwnerRequest> {
   askLast<Answer>(request: WithoutId<R>): Promise<Answer> | undefined {
     if (this.#closing || this.#failure) return undefined;
     const answer = this.ask<Answer>(request);
-    this.close();
+    this.#closing = true;
     return answer;
   }
 
-  /** Refuses what is asked from now on. */
-  close(): void {
+  /** Refuses what is asked from now on; resolves when all that was asked is answered. */
+  async close(): Promise<void> {
     this.#closing = true;
+    if (this.#pending.size === 0) return;
+    await new Promise<void>((resolve) => {
+      this.#whenAnswered.push(resolve);
+    });
   }
 
   receive(reply: Reply): void {
@@ -76,6 +81,7 @@ export class Requests<R extends OwnerRequest> {
     else if (reply.kind === 'done') pending?.resolve(undefined as never);
     else if (reply.failure === 'unavailable') pending?.reject(new StoreUnavailable(reply.reason));
     else pending?.reject(new Error(`the store refused to read: ${reply.reason}`));
+    if (this.#pending.size === 0) this.#tellWhoWaits();
   }
 
   /** Nothing more will be answered. After a close that is as it should be. */
@@ -84,6 +90,11 @@ export class Requests<R extends OwnerRequest> {
     this.#failure = error;
     for (const { reject } of this.#pending.values()) reject(error);
     this.#pending.clear();
+    this.#tellWhoWaits();
     this.#options.onFatal(error);
+  }
+
+  #tellWhoWaits(): void {
+    for (const resolve of this.#whenAnswered.splice(0)) resolve();
   }
 }
