@@ -55,6 +55,7 @@ export class StoredAccounts implements Accounts {
   readonly #pairByProject = new Map<ProjectId, KeyPair>();
   /** The last rotation of each project: the next one builds on what it left. */
   readonly #rotations = new Map<ProjectId, Promise<SigningKeys>>();
+  #tellOfRotation = async (): Promise<void> => {};
   /** Whether others change what the store has. */
   readonly #isShared: boolean;
   /** Changes of what is in memory: what was read before one of them may be older than it. */
@@ -167,9 +168,18 @@ export class StoredAccounts implements Accounts {
   rotate(projectId: ProjectId): Promise<SigningKeys> {
     // After the one before, however that ended: two at once must move the keys on twice.
     const before = this.#rotations.get(projectId)?.catch(() => undefined) ?? Promise.resolve();
-    const rotation = before.then(() => this.#rotateNow(projectId));
+    const rotation = before.then(async () => {
+      const keys = await this.#rotateNow(projectId);
+      await this.#tellOfRotation();
+      return keys;
+    });
     this.#rotations.set(projectId, rotation);
     return rotation;
+  }
+
+  /** From now on a rotation is answered once `tell`, which lets others know of it, has resolved. */
+  tellOfRotations(tell: () => Promise<void>): void {
+    this.#tellOfRotation = tell;
   }
 
   /** Beside the request that used the token, which does not wait for it. */

@@ -5,12 +5,13 @@ import type { Sealer } from './accounts.ts';
 import { ensureEncryptionKey, readEncryptionKey } from './config/encryption-key.ts';
 import { ENCRYPTION_KEY_BYTES } from './config/sealing.ts';
 import type { Config } from './config/table.ts';
-import type { EventLog, Randomness } from './engine/ports.ts';
+import type { Clock, EventLog, Randomness } from './engine/ports.ts';
 import type { Store, StoreLimits } from './engine/stores.ts';
 import { randomBase58 } from './protocol/ids.ts';
 import { openPostgresStore } from './store/drivers/postgres/open.ts';
+import { type DatabasePorts, joinSqliteStore } from './store/drivers/sqlite/join.ts';
 import { StoreInUse } from './store/drivers/sqlite/lock.ts';
-import { openSqliteStore } from './store/drivers/sqlite/open.ts';
+import { openSqliteStore, type SharedSqliteStore } from './store/drivers/sqlite/open.ts';
 import { createSystemRandomness, endOfTurn, systemClock } from './system.ts';
 
 /** Something outside the program keeps it from starting. The message is for the operator, in one line. */
@@ -37,19 +38,32 @@ interface OpenOptions {
   /** Whether a missing SQLite file is made. */
   create: boolean;
   log?: EventLog;
+  /** What a test lets the time be, for this process and for the database. */
+  heldClock?: Clock | undefined;
 }
 
+/** `connect` is there where other threads of this process can, and must, use the same store. */
+export type OpenedStore = Store & Partial<Pick<SharedSqliteStore, 'connect'>>;
+
 /** Opens the database and brings it to this program's schema. Throws `CannotStart`. */
-export async function openStore(config: Config, options: OpenOptions): Promise<Store> {
+export async function openStore(config: Config, options: OpenOptions): Promise<OpenedStore> {
   const database = databaseOf(config);
-  const { queuesMax, parallelismMax, messagesPerDayMax, journalBytesMax } = config;
-  const limits = { queuesMax, parallelismMax, messagesPerDayMax, journalBytesMax };
+  const limits = limitsOf(config);
   return database.kind === 'sqlite'
     ? openFile(database.path, limits, options)
     : openServer(database.url, config, limits, options);
 }
 
-async function openFile(path: string, limits: StoreLimits, { onFatal, create }: OpenOptions): Promise<Store> {
+/** The store of the process in another thread, over `ports` that its `connect` gave. */
+export function joinStore(config: Config, ports: DatabasePorts, onFatal: (error: Error) => void): Store {
+  return joinSqliteStore(ports, { onFatal, limits: limitsOf(config), batch: { endOfTurn } });
+}
+
+function limitsOf({ queuesMax, parallelismMax, messagesPerDayMax, journalBytesMax }: Config): StoreLimits {
+  return { queuesMax, parallelismMax, messagesPerDayMax, journalBytesMax };
+}
+
+async function openFile(path: string, limits: StoreLimits, { onFatal, create }: OpenOptions): Promise<OpenedStore> {
   if (!create && path !== ':memory:' && !existsSync(path)) {
     throw new CannotStart(`there is no database ${path}: run "waypost init" first`);
   }
@@ -66,7 +80,7 @@ async function openServer(
   url: string,
   { databaseListenUrl, databasePoolMax, databasePrepare, databaseTimeoutMs }: Config,
   limits: StoreLimits,
-  { onFatal, log }: OpenOptions,
+  { onFatal, log, heldClock }: OpenOptions,
 ): Promise<Store> {
   const randomness = createSystemRandomness();
   try {
@@ -77,6 +91,7 @@ async function openServer(
       prepares: databasePrepare,
       timeoutMs: databaseTimeoutMs,
       clock: systemClock,
+      ...(heldClock && { nowMs: () => heldClock.nowMs() }),
       sender: randomBase58(12, (count) => randomness.bytes(count)),
       onFatal,
       onDoubt: (reason) => log?.warn('database_not_durable', { reason }),
@@ -88,8 +103,8 @@ async function openServer(
   }
 }
 
-/** Without the password. */
-function nameOf(url: string): string {
+/** How a PostgreSQL database is shown: without the password. */
+export function nameOf(url: string): string {
   const { host, pathname } = new URL(url);
   return `${pathname.slice(1)} on ${host}`;
 }

@@ -27,6 +27,15 @@ export const SETTINGS = {
     alias: 'PORT',
     meaning: 'Port to listen on; 0 takes a free one.',
   },
+  workers: {
+    group: 'Server',
+    type: 'integer',
+    default: 1,
+    min: 1,
+    max: 64,
+    meaning:
+      'Workers in this process, on one port, each in a thread of its own if there are several. Each has the limits on requests a second, connections, memory and attempts in flight for itself.',
+  },
   dataDir: {
     group: 'Server',
     type: 'text',

@@ -34,6 +34,8 @@ export interface EngineDeps {
   worker: WorkerId;
   /** Default: `releaseAll`. */
   recovery?: Recovery;
+  /** Whether it drops what is past its retention time. Default: yes. One of the threads of an embedded store is enough. */
+  dropsExpired?: boolean;
 }
 
 /** How a worker knows which claims in the store are nobody's any more. */
@@ -71,9 +73,10 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   const bodies = new JournalBodies(deps.store);
   const dispatcher = new Dispatcher({ ...deps, numbers, bodies, fence }, await deps.store.parkedOrigins());
   deps.store.onDue((dueAtMs) => dispatcher.noteDue(dueAtMs));
+  deps.store.onParked((origin) => dispatcher.noteParked(origin));
   const retention = new RetentionLoop(deps.store, deps.clock, deps.log, deps.settings);
   dispatcher.wake();
-  retention.start();
+  if (deps.dropsExpired ?? true) retention.start();
   const engine = new RunningEngine(deps, { numbers, dispatcher, retention, bodies, heartbeat });
   engine.startLoops();
   return Object.assign(engine, engine.workflows.commands);

@@ -453,8 +453,13 @@ export interface Store
     FlowKeyStore,
     RetentionStore,
     WorkerStore {
-  /** From now on `listener` is told when a lane lets messages go that nobody was told of: the earliest time they are due. */
+  /**
+   * From now on `listener` is told when a lane lets messages go that nobody was told of, and when other workers leave
+   * messages waiting: the earliest time they are due.
+   */
   onDue(listener: (dueAtMs: Millis) => void): void;
+  /** From now on `listener` is told when other workers put messages into the line of an origin. */
+  onParked(listener: (origin: string) => void): void;
   /** From now on `listener` is told when a command failed of which something may have been saved all the same. */
   onDoubt(listener: () => void): void;
   /** Resolves when the store answers; rejects when it does not. For `/readyz`. */

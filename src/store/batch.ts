@@ -98,6 +98,8 @@ export interface BatchOutcome {
   dueAtMs: number | null;
   /** The earliest time at which anything is due that the batch has left unclaimed; null: nothing. Never after `dueAtMs`. */
   othersDueAtMs: number | null;
+  /** Origins in whose line it has put messages. */
+  parkedOrigins: string[];
 }
 
 /** Runs commands on one database, a batch at a time. */
@@ -117,7 +119,8 @@ export class BatchRunner {
         const held = this.#driver.dialect.manyWriters ? await lockFor(tx, commands) : EVERYTHING;
         return runAll({ tx, logs: this.#logs, due, held }, commands);
       });
-      return { results, dueAtMs: due.earliestMs, othersDueAtMs: due.earliestForOthersMs };
+      const { earliestMs: dueAtMs, earliestForOthersMs: othersDueAtMs, parkedOrigins } = due;
+      return { results, dueAtMs, othersDueAtMs, parkedOrigins };
     } catch (error) {
       this.#logs.forget();
       if (error instanceof StoreFatal) throw error;
@@ -132,17 +135,18 @@ export class BatchRunner {
   async #runEach(commands: readonly WriteCommand[]): Promise<BatchOutcome> {
     const whole = nothingDone([]);
     for (const command of commands) {
-      const { results, dueAtMs, othersDueAtMs } = await this.run([command]);
+      const { results, dueAtMs, othersDueAtMs, parkedOrigins } = await this.run([command]);
       whole.results.push(...results);
       whole.dueAtMs = earlier(whole.dueAtMs, dueAtMs);
       whole.othersDueAtMs = earlier(whole.othersDueAtMs, othersDueAtMs);
+      whole.parkedOrigins.push(...parkedOrigins);
     }
     return whole;
   }
 }
 
 function nothingDone(results: WriteResult[]): BatchOutcome {
-  return { results, dueAtMs: null, othersDueAtMs: null };
+  return { results, dueAtMs: null, othersDueAtMs: null, parkedOrigins: [] };
 }
 
 async function runAll(context: WriteContext, commands: readonly WriteCommand[]): Promise<WriteResult[]> {

@@ -7,8 +7,10 @@ import type { ReadMethod, Reads } from './reads.ts';
 export interface Connection {
   write<M extends WriteMethod>(method: M, args: Writes[M]['args']): Promise<Writes[M]['answer']>;
   read<M extends ReadMethod>(method: M, args: Reads[M]['args']): Promise<Reads[M]['answer']>;
-  /** From now on `listener` is told when a lane lets messages go that nobody was told of. */
+  /** From now on `listener` is told when a lane lets messages go that nobody was told of, or others leave some waiting. */
   listen(listener: (dueAtMs: Millis) => void): void;
+  /** From now on `listener` is told when others put messages into the line of an origin. */
+  listenForParked(listener: (origin: string) => void): void;
   /** From now on `listener` is told when a batch was refused of which something may have been saved. */
   listenForDoubt(listener: () => void): void;
   /** Batches committed, commands in them, commands that wait. */

@@ -51,6 +51,7 @@ export function createStore(driver: Driver, options: CreateStoreOptions = {}): S
       commits.listen(listener);
       options.notices?.listen(listener);
     },
+    listenForParked: () => {}, // what others have parked they serve themselves, and leave behind only when they end
     listenForDoubt: (listener) => commits.listenForDoubt(listener),
     counts: () => commits.counts,
     close: async () => {

@@ -18,13 +18,13 @@ export interface Queries {
 }
 
 export interface Transaction extends Queries {
-  /** The database's own clock, Unix time: the one that all workers on it have in common. */
-  nowMs(): Promise<number>;
   /**
    * As `query`, for a statement that gives numbers away: where several transactions run at once it is committed by itself,
    * at once and whatever becomes of this one, so that nobody waits for its row.
    */
   queryAtOnce<Row extends object>(text: string, params?: readonly SqlParam[]): Promise<Row[]>;
+  /** The database's own clock, Unix time: the one that all workers on it have in common. */
+  nowMs(): Promise<number>;
   /** One statement; returns how many rows it changed. */
   run(text: string, params?: readonly SqlParam[]): Promise<number>;
   /** One set-based insert of any number of rows. */

@@ -25,8 +25,8 @@ export interface GroupCommitOptions {
   flushesMax?: number;
 }
 
-const ROWS_MAX = 200;
-const BYTES_MAX = 4 * 1024 * 1024;
+export const ROWS_MAX = 200;
+export const BYTES_MAX = 4 * 1024 * 1024;
 
 interface Waiting {
   command: WriteCommand;
@@ -162,7 +162,7 @@ function settleCaller({ resolve, reject }: Waiting, result: WriteResult | undefi
 }
 
 /** About how many messages a command touches, and the body bytes it carries. */
-function weigh(command: WriteCommand): { rows: number; bytes: number } {
+export function weigh(command: WriteCommand): { rows: number; bytes: number } {
   switch (command.method) {
     case 'accept':
       return { rows: command.args.messages.length, bytes: bodyBytes(command.args.messages) };

@@ -60,6 +60,10 @@ export class SqlStore extends SqlRunStore implements Store {
     this.connection.listen(listener);
   }
 
+  onParked(listener: (origin: string) => void): void {
+    this.connection.listenForParked(listener);
+  }
+
   onDoubt(listener: () => void): void {
     this.connection.listenForDoubt(listener);
   }
@@ -97,32 +101,6 @@ export class SqlStore extends SqlRunStore implements Store {
 
   release(claims: ClaimRef[], nowMs: Millis): Promise<void> {
     return this.connection.write('release', { claims, limits: this.limits, nowMs });
-  }
-
-  async beat(worker: WorkerId, state: { timeoutMs: Millis; isLeaving: boolean }): Promise<Beat> {
-    const answer = await this.connection.write('beat', { worker, ...state });
-    return {
-      ...answer,
-      nextDueAtMs: answer.nextDueAtMs ?? undefined,
-      nextScheduleAtMs: answer.nextScheduleAtMs ?? undefined,
-      nextWaiterAtMs: answer.nextWaiterAtMs ?? undefined,
-    };
-  }
-
-  dismissLate(): Promise<WorkerId[]> {
-    return this.connection.write('dismissLate', {});
-  }
-
-  orphanedClaims(limit: number): Promise<ClaimRef[]> {
-    return this.connection.read('orphanedClaims', { limit });
-  }
-
-  claimsOf(worker: WorkerId): Promise<ClaimRef[]> {
-    return this.connection.read('claimsOf', { worker });
-  }
-
-  async leave(worker: WorkerId): Promise<void> {
-    await this.connection.write('leave', { worker });
   }
 
   releaseAll(nowMs: Millis): Promise<number> {
@@ -274,6 +252,32 @@ export class SqlStore extends SqlRunStore implements Store {
     rowsMax: number;
   }): Promise<boolean> {
     return this.connection.write('dropExpired', { ...bounds, limits: this.limits });
+  }
+
+  async beat(worker: WorkerId, state: { timeoutMs: Millis; isLeaving: boolean }): Promise<Beat> {
+    const answer = await this.connection.write('beat', { worker, ...state });
+    return {
+      ...answer,
+      nextDueAtMs: answer.nextDueAtMs ?? undefined,
+      nextScheduleAtMs: answer.nextScheduleAtMs ?? undefined,
+      nextWaiterAtMs: answer.nextWaiterAtMs ?? undefined,
+    };
+  }
+
+  dismissLate(): Promise<WorkerId[]> {
+    return this.connection.write('dismissLate', {});
+  }
+
+  orphanedClaims(limit: number): Promise<ClaimRef[]> {
+    return this.connection.read('orphanedClaims', { limit });
+  }
+
+  claimsOf(worker: WorkerId): Promise<ClaimRef[]> {
+    return this.connection.read('claimsOf', { worker });
+  }
+
+  async leave(worker: WorkerId): Promise<void> {
+    await this.connection.write('leave', { worker });
   }
 
   async ping(): Promise<void> {

@@ -36,6 +36,18 @@ describe('the real server under mixed load', () => {
     expect(report.integrity).toEqual(['ok']);
   });
 
+  it(`P1 to P7: loses nothing and keeps every limit and order with two workers in one process (seed ${SEED})`, {
+    timeout: 60_000 + KILLS * 5_000,
+  }, async () => {
+    const kills = Math.ceil(KILLS / 3);
+    const report = await runKillLoop({ kills, seed: SEED, signal: 'SIGKILL', flags: ['--workers', '2'] });
+    expect(findingsOf(report)).toEqual([]);
+    expect(report.exits.every((exit) => exit.signal === 'SIGKILL')).toBe(true);
+    expect(report.lastExit).toEqual({ code: 0, signal: null });
+    expect(report.verdict.acked).toBeGreaterThan(kills * 5);
+    expect(report.lanes.most).toEqual({ single: 1, double: 2, slots: 3 });
+  });
+
   it('would show: a server that writes nothing to disk loses messages, and the ledger names them', {
     timeout: 60_000,
   }, async () => {

@@ -31,6 +31,7 @@ export function storeOver(driver: Driver, limits?: StoreLimits): Store {
     read: (method, args) => runRead(driver, method, args),
     close: () => commits.close(),
     listen: (listener) => commits.listen(listener),
+    listenForParked: () => {},
     listenForDoubt: (listener) => commits.listenForDoubt(listener),
     counts: () => commits.counts,
   };

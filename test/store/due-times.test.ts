@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { createStore } from '../../src/store/create.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
-import { delivered, eachWorld, type OpenStore, retrying, settlement, T0 } from './conformance/world.ts';
+import { delivered, eachWorld, type OpenStore, PROJECT, retrying, settlement, T0 } from './conformance/world.ts';
 
 let told: number[] = [];
 
@@ -30,7 +30,7 @@ it('tells of a retry and of a claim that is given back, although whoever asked f
   const { message, claimToken } = await world().acceptClaimed();
   await world().store.settle(settlement(message, claimToken, retrying(T0, T0 + 12_000, 1)), T0);
   const other = await world().acceptClaimed();
-  await world().store.release([{ key: other.message.key, projectId: 1, claimToken: other.claimToken }], T0 + 1);
+  await world().store.release([{ key: other.message.key, projectId: PROJECT, claimToken: other.claimToken }], T0 + 1);
   expect(told).toEqual([T0 + 12_000, T0 + 1]);
 });
 

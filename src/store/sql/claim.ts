@@ -59,6 +59,7 @@ export async function claim(context: WriteContext, { request, limits, nowMs }: C
   await round.sendBack();
   const claimed = await own(context, round.taken, request.worker, nowMs);
   await round.flows.save(context.due);
+  for (const origin of round.parked) context.due.noteParked(origin);
   const nextMs = (await round.hasHeldWithRoom()) ? nowMs : await nextDueAtMs(tx);
   const isOthers = round.leftToOthers && claimed.length === 0 && round.parked.length === 0;
   return { claimed, parked: round.parked, emptied, nextDueAtMs: isOthers ? later(nextMs, nowMs) : nextMs };

@@ -1,7 +1,8 @@
-/** When is something due that a batch has left waiting, and who does not know of it yet? */
+/** What has a batch left waiting, from when on may it be claimed, and who does not know of it yet? */
 export class DueTimes {
   #earliestMs: number | null = null;
   #earliestForOthersMs: number | null = null;
+  readonly #parkedOrigins = new Set<string>();
 
   /** A lane lets something go that no command of the batch asked for: nobody knows of it yet. */
   note(dueAtMs: number): void {
@@ -14,6 +15,11 @@ export class DueTimes {
     this.#earliestForOthersMs = earlier(this.#earliestForOthersMs, dueAtMs);
   }
 
+  /** Something waits in the line of `origin`. Again only the others do not know. */
+  noteParked(origin: string): void {
+    this.#parkedOrigins.add(origin);
+  }
+
   /** The earliest of what nobody knows of; null when there is none. */
   get earliestMs(): number | null {
     return this.#earliestMs;
@@ -22,6 +28,10 @@ export class DueTimes {
   /** The earliest of all that is left unclaimed; null when there is none. */
   get earliestForOthersMs(): number | null {
     return this.#earliestForOthersMs;
+  }
+
+  get parkedOrigins(): string[] {
+    return [...this.#parkedOrigins];
   }
 }
 

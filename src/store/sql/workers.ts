@@ -1,6 +1,7 @@
 /** Which workers live, and whose claims are nobody's any more? */
 import type { ClaimRef, WorkerId } from '../../engine/model.ts';
 import type { Queries } from '../driver.ts';
+import { checkSchema } from '../migrations/index.ts';
 import { nextDueAtMs } from './claim.ts';
 import type { WriteContext } from './log-writer.ts';
 import { accountsVersion } from './projects.ts';
@@ -32,6 +33,7 @@ interface WorkerRow {
 }
 
 export async function beat({ tx }: WriteContext, { worker, timeoutMs, isLeaving }: BeatArgs): Promise<BeatAnswer> {
+  await checkSchema(tx);
   const nowMs = await tx.nowMs();
   const known = await tx.run('update workers set beat_at_ms = ?, timeout_ms = ?, leaving = ? where id = ?', [
     nowMs,

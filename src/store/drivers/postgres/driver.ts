@@ -4,6 +4,7 @@
  * Statements that only write are sent without waiting for the answers of those before them; a commit is sent when all that
  * was read is known. If any of them fails, the server rolls back, whatever was sent after it.
  */
+import type pg from 'pg';
 import type { PoolClient } from 'pg';
 import type { Clock } from '../../../engine/ports.ts';
 import { StoreUnavailable } from '../../../engine/stores.ts';
@@ -14,8 +15,17 @@ import { classify, isAnswer, isConflict } from './failures.ts';
 
 type ColumnTypes = ReadonlyMap<string, ColumnType>;
 
+/** A transaction that has begun, as the server knows it. */
+interface TransactionName {
+  xid: string;
+  /** The start of the server that gave the id. */
+  server: string;
+}
+
 export interface PostgresDriverOptions extends ConnectionOptions {
   clock: Clock;
+  /** Default: the server's clock. A test that holds the time says what it is. */
+  nowMs?: () => number;
 }
 
 const DIALECT: SqlDialect = {
@@ -31,6 +41,14 @@ const DIALECT: SqlDialect = {
 
 /** Times a transaction that lost to another one is tried: each time it waits for that one to end first. */
 const TRIES_MAX = 8;
+/** Which start of which server: after a failover, or a restore, the same transaction ids are given to others. */
+const SERVER = 'pg_postmaster_start_time()::text';
+/**
+ * What became of a transaction. The message has no reader: it makes the transaction of this statement one that writes, so that
+ * its commit waits for everything before it to be where commits must be, on synchronous standbys too.
+ */
+const LOOK_UP = `select ${SERVER} = $2 as same, case when ${SERVER} = $2 then pg_xact_status(cast($1 as text)::xid8) end as status,
+  pg_logical_emit_message(true, 'waypost', '')`;
 /** Between two looks at what became of a commit. */
 const LOOK_AGAIN_MS = 50;
 
@@ -58,19 +76,21 @@ export class PostgresDriver implements Driver {
   readonly dialect = DIALECT;
   readonly #connections: Connections;
   readonly #clock: Clock;
+  readonly #nowMs: (() => number) | undefined;
   readonly #begin: string;
   readonly #beginRead: string;
   #columnTypes: ColumnTypes = new Map();
 
-  constructor({ clock, ...options }: PostgresDriverOptions) {
+  constructor({ clock, nowMs, ...options }: PostgresDriverOptions) {
     this.#clock = clock;
+    this.#nowMs = nowMs;
     this.#connections = new Connections(options);
     const planner = PLANNER.map(([name, value]) => `set_config('${name}', '${value}', true)`).join(', ');
     const limits = ['statement_timeout', 'idle_in_transaction_session_timeout']
       .map((name) => `set_config('${name}', '${options.timeoutMs}', true)`)
       .join(', ');
     this.#beginRead = `select ${limits}, ${planner}`;
-    this.#begin = `select pg_current_xact_id()::text as xid, ${SYNCHRONOUS}, ${limits}, ${planner}`;
+    this.#begin = `select pg_current_xact_id()::text as xid, ${SERVER} as server, ${SYNCHRONOUS}, ${limits}, ${planner}`;
   }
 
   async transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
@@ -127,84 +147,89 @@ export class PostgresDriver implements Driver {
 
   async #tryTransaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
     const client = await this.#take();
-    const tx = new PostgresTransaction(
-      client,
-      this.#connections,
-      (table) => this.#typesOf(table, tx),
-      (text, params) => this.#atOnce(text, params),
-    );
-    let xid: string;
+    const tx: PostgresTransaction = new PostgresTransaction(client, this.#connections, {
+      typesOf: (table, columns) => this.#typesOf(table, columns, tx),
+      queryAtOnce: (text, params) => this.#atOnce(text, params),
+      nowMs: this.#nowMs,
+    });
+    let begun: pg.QueryResult<TransactionName>;
     let result: T;
     try {
-      const begun = withOthers(
+      const beginning = withOthers(
         client.query('begin isolation level read committed'),
-        this.#connections.sendOwn<{ xid: string }>(client, this.#begin, []),
+        this.#connections.sendOwn<TransactionName>(client, this.#begin, []),
       );
-      result = await withOthers(begun, work(tx));
-      xid = (await begun).rows[0]?.xid ?? '';
+      result = await withOthers(beginning, work(tx));
+      begun = await beginning;
     } catch (error) {
       await tx.settled();
       await this.#abandon(client, error);
       throw tx.failure ?? error;
     }
-    await this.#commit(client, tx, xid);
+    await this.#commit(client, tx, begun.rows[0]);
     return result;
   }
 
   /** Sends the commit behind all that was written. Resolves only when it is certain. */
-  async #commit(client: PoolClient, tx: PostgresTransaction, xid: string): Promise<void> {
-    const committed = client.query('commit');
-    let tag: string;
+  async #commit(client: PoolClient, tx: PostgresTransaction, name: TransactionName | undefined): Promise<void> {
+    const committed = commitOn(client);
+    let answer: CommitAnswer;
     try {
-      [, { command: tag }] = await Promise.all([tx.settled(), committed]);
+      [, answer] = await Promise.all([tx.settled(), committed]);
     } catch (error) {
       client.release(true);
       if (isAnswer(error)) throw error;
-      return this.#lookUp(xid, error);
+      return this.#lookUp(name, error);
     }
     client.release();
     if (tx.failure !== undefined) throw tx.failure;
     // The server says ROLLBACK to the commit of a transaction in which something failed.
-    if (tag !== 'COMMIT') throw new StoreUnavailable(`the database answered ${tag} to a commit`);
+    if (answer.tag !== 'COMMIT') throw new StoreUnavailable(`the database answered ${answer.tag} to a commit`);
+    if (answer.warning !== undefined) return this.#lookUp(name, answer.warning);
   }
 
-  /** The answer to a commit was lost: the server remembers what it was. */
-  async #lookUp(xid: string, reason: unknown): Promise<void> {
+  /** The answer to a commit was lost, or doubtful: the server remembers what it was. */
+  async #lookUp(name: TransactionName | undefined, reason: unknown): Promise<void> {
     const untilMs = this.#clock.nowMs() + this.#connections.timeoutMs;
     do {
-      const status = await this.#statusOf(xid);
+      const status = name && (await this.#statusOf(name));
       if (status === 'committed') return;
       if (status === 'aborted')
         throw new StoreUnavailable('the connection was lost before the commit', { cause: reason });
+      if (status === 'forgotten') break;
       await new Promise<void>((resolve) => this.#clock.startTimer(LOOK_AGAIN_MS, resolve));
     } while (this.#clock.nowMs() < untilMs);
     throw new StoreUnavailable('the connection was lost during the commit, which may have happened', { cause: reason });
   }
 
-  /** Undefined: unknown, or not yet. */
-  async #statusOf(xid: string): Promise<string | undefined> {
+  /** `committed` only once that is certain to last. Undefined: unknown, or not yet. `forgotten`: another server answers. */
+  async #statusOf({ xid, server }: TransactionName): Promise<string | undefined> {
     try {
       const client = await this.#connections.take();
       try {
-        const { rows } = await this.#connections.sendOwn<{ status: string | null }>(
-          client,
-          'select pg_xact_status(cast($1 as text)::xid8) as status',
-          [xid],
-        );
+        const [, { rows }, { tag, warning }] = await Promise.all([
+          client.query('begin'),
+          this.#connections.sendOwn<{ same: number; status: string | null }>(client, LOOK_UP, [xid, server]),
+          commitOn(client),
+        ]);
         client.release();
-        return rows[0]?.status ?? undefined;
+        if (tag !== 'COMMIT' || warning !== undefined) return undefined;
+        return rows[0]?.same === 1 ? (rows[0].status ?? undefined) : 'forgotten';
       } catch (error) {
         client.release(true);
         throw error;
       }
     } catch {
-      return undefined; // it cannot be asked now, or a standby took over that does not know this transaction
+      return undefined; // it cannot be asked now
     }
   }
 
-  /** Gives a connection back after a failure: as new when a rollback does it, else not at all. */
+  /**
+   * Gives a connection back after a failure: as new when a rollback does it. Not when the server is the trouble: that one may
+   * be on its way down, or a standby by now, while a new connection finds the one that serves.
+   */
   async #abandon(client: PoolClient, error: unknown): Promise<void> {
-    if (!isAnswer(error) && classify(error) instanceof StoreUnavailable) {
+    if (!isConflict(error) && classify(error) instanceof StoreUnavailable) {
       client.release(true);
       return;
     }
@@ -232,9 +257,10 @@ export class PostgresDriver implements Driver {
     }
   }
 
-  /** The types of all columns as `table.column`, and the tables. Read again for a table that is not known yet. */
-  async #typesOf(table: string, queries: Queries): Promise<ColumnTypes> {
-    if (!this.#columnTypes.has(table)) this.#columnTypes = await readTypes(queries);
+  /** The types of all columns as `table.column`. Read again for columns that are not known yet: migrations add some. */
+  async #typesOf(table: string, columns: readonly string[], queries: Queries): Promise<ColumnTypes> {
+    const isKnown = columns.every((column) => this.#columnTypes.has(`${table}.${column}`));
+    if (!isKnown) this.#columnTypes = await readTypes(queries);
     return this.#columnTypes;
   }
 }
@@ -246,7 +272,6 @@ async function readTypes(queries: Queries): Promise<ColumnTypes> {
   );
   const types = new Map<string, ColumnType>();
   for (const { table_name, column_name, data_type } of rows) {
-    types.set(table_name, 'int8');
     types.set(`${table_name}.${column_name}`, typeNamed(data_type));
   }
   return types;
@@ -258,25 +283,29 @@ function typeNamed(name: string): ColumnType {
   throw new Error(`the store has no columns of type ${name}`);
 }
 
+/** What a transaction has from its driver. */
+interface OfDriver {
+  typesOf: (table: string, columns: readonly string[]) => Promise<ColumnTypes>;
+  queryAtOnce: <Row extends object>(text: string, params: readonly SqlParam[]) => Promise<Row[]>;
+  nowMs: (() => number) | undefined;
+}
+
 class PostgresTransaction implements Transaction {
   readonly #client: PoolClient;
   readonly #connections: Connections;
-  readonly #typesOf: (table: string) => Promise<ColumnTypes>;
+  readonly #typesOf: (table: string, columns: readonly string[]) => Promise<ColumnTypes>;
   readonly queryAtOnce: Transaction['queryAtOnce'];
+  readonly nowMs: Transaction['nowMs'];
   readonly #sent: Promise<unknown>[] = [];
   /** Why one of the statements failed that nobody waited for. */
   failure: unknown;
 
-  constructor(
-    client: PoolClient,
-    connections: Connections,
-    typesOf: (table: string) => Promise<ColumnTypes>,
-    queryAtOnce: (text: string, params: readonly SqlParam[]) => Promise<never[]>,
-  ) {
+  constructor(client: PoolClient, connections: Connections, driver: OfDriver) {
     this.#client = client;
     this.#connections = connections;
-    this.#typesOf = typesOf;
-    this.queryAtOnce = (text, params = []) => queryAtOnce(text, params);
+    this.#typesOf = driver.typesOf;
+    this.queryAtOnce = (text, params = []) => driver.queryAtOnce(text, params);
+    this.nowMs = async () => driver.nowMs?.() ?? (await this.#readClock());
   }
 
   /** Resolves when all that was sent is answered. */
@@ -288,21 +317,13 @@ class PostgresTransaction implements Transaction {
     return this.#heard(async () => (await this.#connections.send<Row>(this.#client, text, params)).rows);
   }
 
-  async nowMs(): Promise<number> {
-    const [row] = await this.query<{ now_ms: number }>(
-      'select cast(floor(extract(epoch from clock_timestamp()) * 1000) as bigint) as now_ms',
-    );
-    if (!row) throw new Error('the database did not tell the time');
-    return row.now_ms;
-  }
-
   async run(text: string, params: readonly SqlParam[] = []): Promise<number> {
     return this.#heard(async () => (await this.#connections.send(this.#client, text, params)).rowCount ?? 0);
   }
 
   async insertMany(table: string, columns: readonly string[], rows: readonly (readonly SqlValue[])[]): Promise<void> {
     if (rows.length === 0) return;
-    const types = await this.#typesOf(table);
+    const types = await this.#typesOf(table, columns);
     const names = columns.join(', ');
     const arrays = columns.map((column, index) => `$${index + 1}::${typeOf(types, table, column)}[]`).join(', ');
     this.#sendOnly(`insert into ${table} (${names}) select * from unnest(${arrays})`, types, table, columns, rows);
@@ -315,8 +336,8 @@ class PostgresTransaction implements Transaction {
     rows: readonly (readonly SqlValue[])[],
   ): Promise<void> {
     if (rows.length === 0) return;
-    const types = await this.#typesOf(table);
     const all = [keyColumn, ...columns];
+    const types = await this.#typesOf(table, all);
     const arrays = all.map((column, index) => `$${index + 1}::${typeOf(types, table, column)}[]`).join(', ');
     const names = all.map((_, index) => `c${index}`).join(', ');
     const values = columns.map((column, index) => `${column} = v.c${index + 1}`).join(', ');
@@ -340,6 +361,15 @@ class PostgresTransaction implements Transaction {
     this.#sent.push(sent);
   }
 
+  /** Of this moment, not of the transaction's beginning. */
+  async #readClock(): Promise<number> {
+    const [row] = await this.query<{ now: number }>(
+      'select cast(floor(extract(epoch from clock_timestamp()) * 1000) as bigint) as now',
+    );
+    if (!row) throw new Error('the database told no time');
+    return row.now;
+  }
+
   /** What fails first is the reason: what was sent after it only says that the transaction is aborted. */
   async #heard<T>(work: () => Promise<T>): Promise<T> {
     try {
@@ -356,6 +386,27 @@ function typeOf(types: ColumnTypes, table: string, column: string): ColumnType {
   const type = types.get(`${table}.${column}`);
   if (type === undefined) throw new Error(`the database has no column ${table}.${column}`);
   return type;
+}
+
+interface CommitAnswer {
+  /** What the server says it did. */
+  tag: string;
+  /** It did so on its own disk only: an operator cancelled its wait for a synchronous standby. */
+  warning: Error | undefined;
+}
+
+async function commitOn(client: PoolClient): Promise<CommitAnswer> {
+  let warning: Error | undefined;
+  const note = ({ severity, message }: { severity: string | undefined; message: string | undefined }) => {
+    if (severity === 'WARNING') warning = new Error(message);
+  };
+  client.on('notice', note);
+  try {
+    const { command } = await client.query('commit');
+    return { tag: command, warning };
+  } finally {
+    client.off('notice', note);
+  }
 }
 
 /** What `second` resolves to, once both are done; rejects with what failed first, and nothing is left unheard. */

@@ -19,6 +19,8 @@ export interface PostgresStoreOptions {
   /** False: statements are not kept prepared, for poolers that cannot. */
   prepares?: boolean;
   clock: Clock;
+  /** Default: the server's clock; see `PostgresDriverOptions`. */
+  nowMs?: () => number;
   /** Told why what is acknowledged might not survive: the server was set to be fast instead. */
   onDoubt?: (reason: string) => void;
   /** Told once when the database cannot be trusted any more. */
@@ -46,10 +48,10 @@ const OLDEST_VERSION = 140_000;
  * and an error when the server is older than PostgreSQL 14.
  */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
-  const { url, clock, onFatal, limits, batch, sender, onDoubt = () => {} } = options;
+  const { url, clock, onFatal, limits, batch, sender, nowMs, onDoubt = () => {} } = options;
   const { listenUrl = url, connectionsMax = CONNECTIONS_MAX, timeoutMs = TIMEOUT_MS, prepares = true } = options;
   await prepareDatabase({ url, connectionsMax: 2, timeoutMs: MIGRATION_LIMIT_MS, prepares, clock }, onDoubt);
-  const driver = new PostgresDriver({ url, connectionsMax, timeoutMs, prepares, clock });
+  const driver = new PostgresDriver({ url, connectionsMax, timeoutMs, prepares, clock, ...(nowMs && { nowMs }) });
   const send = (text: string, params: string[]) => driver.execute(text, params);
   const notices = new Notices({ listenUrl, timeoutMs, clock, sender, send });
   return createStore(driver, {

@@ -68,6 +68,7 @@ export class Entry {
     await logs.append(tx, messages.map(eventsOf));
     for (const [index, { message }] of messages.entries()) {
       if (standings[index] === 'waiting') due.noteForOthers(message[MESSAGE_AT.due_at_ms] as number);
+      else if (standings[index] === 'parked') due.noteParked(message[MESSAGE_AT.origin] as string);
     }
     await this.#flows.save(due);
     return standings;
