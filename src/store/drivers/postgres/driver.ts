@@ -155,11 +155,15 @@ export class PostgresDriver implements Driver {
     let begun: pg.QueryResult<TransactionName>;
     let result: T;
     try {
+      tx.hold();
       const beginning = withOthers(
         client.query('begin isolation level read committed'),
         this.#connections.sendOwn<TransactionName>(client, this.#begin, []),
       );
-      result = await withOthers(beginning, work(tx));
+      result = await withOthers(
+        beginning,
+        work(tx).finally(() => tx.flush()),
+      );
       begun = await beginning;
     } catch (error) {
       await tx.settled();
@@ -298,6 +302,7 @@ class PostgresTransaction implements Transaction {
   readonly queryAtOnce: Transaction['queryAtOnce'];
   readonly nowMs: Transaction['nowMs'];
   readonly #sent: Promise<unknown>[] = [];
+  #isHeld = false;
   /** Why one of the statements failed that nobody waited for. */
   failure: unknown;
 
@@ -314,12 +319,38 @@ class PostgresTransaction implements Transaction {
     await Promise.all(this.#sent);
   }
 
+  /** What is sent leaves with the next statement whose answer is awaited. */
+  hold(): void {
+    if (this.#isHeld) return;
+    this.#isHeld = true;
+    this.#connections.hold(this.#client);
+  }
+
+  flush(): void {
+    if (!this.#isHeld) return;
+    this.#isHeld = false;
+    this.#connections.release(this.#client);
+  }
+
   async query<Row extends object>(text: string, params: readonly SqlParam[] = []): Promise<Row[]> {
-    return this.#heard(async () => (await this.#connections.send<Row>(this.#client, text, params)).rows);
+    return this.#heard(async () => {
+      const answer = this.#connections.send<Row>(this.#client, text, params);
+      this.flush();
+      return (await answer).rows;
+    });
+  }
+
+  async send(text: string, params: readonly SqlParam[] = []): Promise<void> {
+    this.hold();
+    this.#note(this.#connections.send(this.#client, text, params));
   }
 
   async run(text: string, params: readonly SqlParam[] = []): Promise<number> {
-    return this.#heard(async () => (await this.#connections.send(this.#client, text, params)).rowCount ?? 0);
+    return this.#heard(async () => {
+      const answer = this.#connections.send(this.#client, text, params);
+      this.flush();
+      return (await answer).rowCount ?? 0;
+    });
   }
 
   async insertMany(table: string, columns: readonly string[], rows: readonly (readonly SqlValue[])[]): Promise<void> {
@@ -356,7 +387,13 @@ class PostgresTransaction implements Transaction {
     rows: readonly (readonly SqlValue[])[],
   ): void {
     const values = columns.map((column, index) => columnArray(rows, index, typeOf(types, table, column)));
-    const sent = this.#connections.sendOwn(this.#client, text, values).catch((error: unknown) => {
+    this.hold();
+    this.#note(this.#connections.sendOwn(this.#client, text, values));
+  }
+
+  /** A statement that nobody waits for. */
+  #note(answer: Promise<unknown>): void {
+    const sent = answer.catch((error: unknown) => {
       this.failure ??= error;
     });
     this.#sent.push(sent);
