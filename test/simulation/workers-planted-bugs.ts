@@ -25,7 +25,10 @@ export const WORKER_BUGS: Record<string, PlantedBug> = {
 
 /** Among workflows. */
 export const WORKER_RUN_BUGS: Record<string, PlantedBug> = {
-  'what is known by its number has one from a block of its worker': { promise: 'P17', sabotage: () => altered(inBlocks) },
+  'what is known by its number has one from a block of its worker': {
+    promise: 'P17',
+    sabotage: () => altered(inBlocks),
+  },
 };
 
 function withoutRescue(): Partial<Store> {
