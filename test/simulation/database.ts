@@ -9,9 +9,8 @@ import { migrate } from '../../src/store/migrations/index.ts';
 import { runRead } from '../../src/store/reads.ts';
 import { SqlStore } from '../../src/store/store.ts';
 
-/** A database in memory that has the one project, and nothing else. */
-export async function openDatabase(): Promise<Driver> {
-  const driver = new SqliteDriver({ path: ':memory:' });
+/** A database that has the one project, and nothing else. */
+export async function openDatabase(driver: Driver = new SqliteDriver({ path: ':memory:' })): Promise<Driver> {
   await migrate(driver);
   await storeOver(driver).ensureProject('simulated', { current: 'sealed', next: 'sealed' }, 0);
   return driver;

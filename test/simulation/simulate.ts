@@ -22,6 +22,11 @@ export interface SimulationOptions {
   sabotage?: Sabotage;
   /** How many workers share the database; absent: one process has it for itself. */
   workers?: number;
+  /**
+   * An empty database; default: SQLite in memory. On a real server nothing is certain but the promises: whose transaction
+   * comes first is decided there, so a seed need not do the same twice.
+   */
+  driver?: Driver;
 }
 
 export interface SimulationReport {
@@ -42,9 +47,10 @@ const DAY_MS = 24 * HOUR_MS;
 /** Five default back-offs add up to more than two days, and the clock may have been set back by hours. */
 const REST_WITHIN_MS = 6 * DAY_MS;
 
-export async function simulate({ seed, steps, sabotage = {}, workers }: SimulationOptions): Promise<SimulationReport> {
+export async function simulate(options: SimulationOptions): Promise<SimulationReport> {
+  const { seed, steps, sabotage = {}, workers } = options;
   const random = new SeededRandom(seed);
-  const driver = await openDatabase();
+  const driver = await openDatabase(options.driver);
   const shared = workers === undefined ? {} : { workers };
   const [settings, limits] = [drawSettings(random), drawLimits(random)];
   const world = new World({ random, driver, settings, limits, sabotage, ...shared });

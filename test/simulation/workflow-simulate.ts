@@ -24,9 +24,10 @@ export async function simulateWorkflows({
   steps,
   sabotage = {},
   workers,
+  driver: empty,
 }: SimulationOptions): Promise<SimulationReport> {
   const random = new SeededRandom(seed);
-  const driver = await openDatabase();
+  const driver = await openDatabase(empty);
   const shared = workers === undefined ? {} : { workers };
   const [settings, limits] = [drawSettings(random), drawLimits(random)];
   const world = new World({ random, driver, settings, limits, sabotage, ...shared });
@@ -45,7 +46,6 @@ export async function simulateWorkflows({
   await checkWorkflows(world, workload.notes, workload.programs);
   const counts = await countAll(world, workload);
   await checkStorage(world);
-  await driver.close();
   return reportOf(seed, world, counts);
 }
 
