@@ -12,6 +12,7 @@ import type { Driver, Queries, SqlDialect, SqlParam, SqlValue, Transaction } fro
 import { type ColumnType, columnArray } from './arrays.ts';
 import { type ConnectionOptions, Connections } from './connections.ts';
 import { classify, isAnswer, isConflict } from './failures.ts';
+import { HOT, LOGS_BY_DAY, PASSING } from './layout.ts';
 
 type ColumnTypes = ReadonlyMap<string, ColumnType>;
 
@@ -34,8 +35,10 @@ const DIALECT: SqlDialect = {
   smallint: 'smallint',
   bytes: 'bytea',
   clustered: '',
-  // Room on each page for the next version of its rows, and a vacuum long before dead rows are in the way.
-  hot: ' with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 500, autovacuum_analyze_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0)',
+  hot: HOT,
+  passing: PASSING,
+  logsByDay: LOGS_BY_DAY,
+  looseLogs: { logs: 'logs_default', details: 'log_details_default' },
   migrationLock: 'select pg_advisory_xact_lock(8732155911)',
 };
 
