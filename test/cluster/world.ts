@@ -33,17 +33,15 @@ export const WORKER_TIMEOUT_MS = 3_000;
 export const DATABASE_TIMEOUT_MS = 2_000;
 
 /** Operations of the mixed load under way at a time. */
-const LOAD_WORKERS = 8;
+const LOAD_WORKERS = 6;
 /** Lanes are paused half of the time, and must keep up nevertheless. */
-const LANES_SLOWNESS = 8;
+const LANES_SLOWNESS = 16;
 /** While something is broken, what arrived in one moment may arrive again in a later one. */
 const MOMENT_MS = 20;
 /** Moments after a pause in which what was claimed before it may still arrive. */
 const ON_ITS_WAY = 100;
 
 export class World {
-  readonly cluster: Cluster;
-  readonly databaseUrl: string;
   readonly workers: Workers;
   readonly random: SeededRandom;
   readonly client: BalancedClient;
@@ -55,6 +53,8 @@ export class World {
   readonly #load: Load;
   readonly #lanes: LaneLoad;
   readonly #close: () => Promise<void>;
+  #cluster: Cluster;
+  #databaseUrl: string;
   readonly #stop = new AbortController();
   #running: Promise<unknown> = Promise.resolve();
   #failure: unknown;
@@ -69,8 +69,8 @@ export class World {
     close: () => Promise<void>;
   }) {
     const { cluster, databaseUrl, workers, random, books, endpoints, close } = parts;
-    this.cluster = cluster;
-    this.databaseUrl = databaseUrl;
+    this.#cluster = cluster;
+    this.#databaseUrl = databaseUrl;
     this.workers = workers;
     this.random = random;
     this.books = books;
@@ -82,6 +82,26 @@ export class World {
     this.#load = { books, endpoints, random, workers: LOAD_WORKERS };
     this.#lanes = new LaneLoad(this.#load, LANES_SLOWNESS);
     this.repeats = new RepeatLoad(this.#load);
+  }
+
+  /** Where the database is now. */
+  get cluster(): Cluster {
+    return this.#cluster;
+  }
+
+  /** Past the proxies. */
+  get databaseUrl(): string {
+    return this.#databaseUrl;
+  }
+
+  /** From now on all connections lead to `cluster`, which has the same database; as when an address changes its owner. */
+  moveTo(cluster: Cluster): void {
+    this.#cluster = cluster;
+    this.#databaseUrl = cluster.url(new URL(this.#databaseUrl).pathname.slice(1));
+    for (const { proxy } of this.workers.all) {
+      proxy.pointTo(cluster.port);
+      proxy.cutAll();
+    }
   }
 
   /** Starts the load, which runs on whatever happens. */

@@ -293,15 +293,16 @@ async function readTypes(queries: Queries): Promise<ColumnTypes> {
   );
   const types = new Map<string, ColumnType>();
   for (const { table_name, column_name, data_type } of rows) {
-    types.set(`${table_name}.${column_name}`, typeNamed(data_type));
+    const type = typeNamed(data_type);
+    if (type !== undefined) types.set(`${table_name}.${column_name}`, type);
   }
   return types;
 }
 
-function typeNamed(name: string): ColumnType {
+/** Undefined: not a type of the store's; others may have tables in the same schema. */
+function typeNamed(name: string): ColumnType | undefined {
   if (name === 'bytea' || name === 'text') return name;
-  if (name === 'bigint' || name === 'integer' || name === 'smallint') return 'int8';
-  throw new Error(`the store has no columns of type ${name}`);
+  return name === 'bigint' || name === 'integer' || name === 'smallint' ? 'int8' : undefined;
 }
 
 /** What a transaction has from its driver. */
@@ -405,7 +406,7 @@ class PostgresTransaction implements Transaction {
 
 function typeOf(types: ColumnTypes, table: string, column: string): ColumnType {
   const type = types.get(`${table}.${column}`);
-  if (type === undefined) throw new Error(`the database has no column ${table}.${column}`);
+  if (type === undefined) throw new Error(`the database has no column ${table}.${column} of a type that the store has`);
   return type;
 }
 
