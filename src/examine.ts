@@ -2,8 +2,9 @@
 import { existsSync } from 'node:fs';
 import type { Config } from './config/table.ts';
 import { CannotStart, databaseOf, messageOf } from './open-store.ts';
-import type { Driver } from './store/driver.ts';
+import type { Driver, Queries } from './store/driver.ts';
 import { PostgresDriver } from './store/drivers/postgres/driver.ts';
+import { isExpiring } from './store/drivers/postgres/log-days.ts';
 import { SqliteDriver } from './store/drivers/sqlite/driver.ts';
 import { type Census, examine, type Finding, takeCensus } from './store/sql/invariants.ts';
 import { systemClock } from './system.ts';
@@ -39,18 +40,21 @@ async function examineServer(url: string, { databasePrepare }: Config): Promise<
     clock: systemClock,
   });
   try {
-    return await examineWith(driver);
+    return await examineWith(driver, isExpiring);
   } catch (error) {
     throw new CannotStart(`cannot read the database: ${messageOf(error)}`, { cause: error });
   }
 }
 
-async function examineWith(driver: Driver): Promise<Examination> {
+async function examineWith(
+  driver: Driver,
+  isExpiringIn: (queries: Queries) => Promise<boolean> = async () => false,
+): Promise<Examination> {
   try {
-    return await driver.read(async (queries) => ({
-      census: await takeCensus(queries),
-      findings: await examine(queries),
-    }));
+    return await driver.read(async (queries) => {
+      const isExpiring = await isExpiringIn(queries);
+      return { census: await takeCensus(queries), findings: await examine(queries, { isExpiring }) };
+    });
   } finally {
     await driver.close();
   }

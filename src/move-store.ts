@@ -24,8 +24,13 @@ export async function moveStore({ from, to, overwrite, onProgress }: MoveRequest
     await migrateSource(source, sourceUrl);
     const target = await openEnd(targetUrl, { create: true });
     try {
-      const { driver, afterPiece } = target;
-      return await copyStore(source.driver, driver, { overwrite, onProgress, afterPiece });
+      const { driver, afterPiece, makeRoom } = target;
+      return await copyStore(source.driver, driver, {
+        overwrite,
+        onProgress,
+        afterPiece,
+        ...(makeRoom && { makeRoom }),
+      });
     } catch (error) {
       throw new CannotStart(messageOf(error), { cause: error });
     } finally {

@@ -112,8 +112,8 @@ async function restoreInto(
   try {
     const target = await openEnd(store, { create: true });
     try {
-      const { driver, afterPiece } = target;
-      await copyStore(source.driver, driver, { overwrite, onProgress, afterPiece });
+      const { driver, afterPiece, makeRoom } = target;
+      await copyStore(source.driver, driver, { overwrite, onProgress, afterPiece, ...(makeRoom && { makeRoom }) });
     } finally {
       await target.close();
     }

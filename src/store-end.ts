@@ -5,9 +5,11 @@ import { CannotStart, type Database, databaseOf, messageOf, nameOf } from './ope
 import type { Driver } from './store/driver.ts';
 import { PostgresDriver } from './store/drivers/postgres/driver.ts';
 import { countLiveWorkers } from './store/drivers/postgres/in-use.ts';
+import { LogDays } from './store/drivers/postgres/log-days.ts';
 import { SqliteDriver } from './store/drivers/sqlite/driver.ts';
 import { createForOwner, takeFile } from './store/drivers/sqlite/file.ts';
 import { StoreInUse } from './store/drivers/sqlite/lock.ts';
+import type { CopyOptions } from './store/move/copy.ts';
 import { systemClock } from './system.ts';
 
 /** An open database that no server has. */
@@ -15,6 +17,8 @@ export interface StoreEnd {
   driver: Driver;
   /** Upkeep after each piece of rows that was written. */
   afterPiece: () => void;
+  /** See `CopyOptions`. */
+  makeRoom?: NonNullable<CopyOptions['makeRoom']>;
   close(): Promise<void>;
 }
 
@@ -87,7 +91,8 @@ async function openPostgres(url: string): Promise<StoreEnd> {
     await driver.close();
     throw error;
   }
-  return { driver, afterPiece: () => {}, close: () => driver.close() };
+  const logDays = new LogDays(driver);
+  return { driver, afterPiece: () => {}, makeRoom: (logs) => logDays.makeFor(logs), close: () => driver.close() };
 }
 
 /** Not yet connected. */

@@ -437,7 +437,8 @@ export const SETTINGS = {
     default: 14 * DAY,
     min: MINUTE,
     max: 3650 * DAY,
-    meaning: 'How long logs are kept.',
+    meaning:
+      'How long logs are kept; on PostgreSQL, if that is a day or more, until all entries of their day are that old.',
   },
   dlqRetentionMs: {
     group: 'Keeping',

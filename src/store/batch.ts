@@ -116,8 +116,9 @@ export class BatchRunner {
     const due = new DueTimes();
     try {
       const results = await this.#driver.transaction(async (tx) => {
-        const held = this.#driver.dialect.manyWriters ? await lockFor(tx, commands) : EVERYTHING;
-        return runAll({ tx, logs: this.#logs, due, held }, commands);
+        const { manyWriters, looseLogs } = this.#driver.dialect;
+        const held = manyWriters ? await lockFor(tx, commands) : EVERYTHING;
+        return runAll({ tx, logs: this.#logs, due, held, looseLogs }, commands);
       });
       const { earliestMs: dueAtMs, earliestForOthersMs: othersDueAtMs, parkedOrigins } = due;
       return { results, dueAtMs, othersDueAtMs, parkedOrigins };

@@ -11,6 +11,11 @@ export interface Connection {
   listen(listener: (dueAtMs: Millis) => void): void;
   /** From now on `listener` is told when others put messages into the line of an origin. */
   listenForParked(listener: (origin: string) => void): void;
+  /**
+   * Drops a piece of what leaves the database by whole tables, beside the transactions of the commands; answers whether
+   * more may be left. Absent where all of it goes with `dropExpired`.
+   */
+  dropTables?: (bounds: { logsBeforeMs: Millis; nowMs: Millis; rowsMax: number }) => Promise<boolean>;
   /** From now on `listener` is told when a batch was refused of which something may have been saved. */
   listenForDoubt(listener: () => void): void;
   /** Batches committed, commands in them, commands that wait. */

@@ -18,6 +18,7 @@ export interface CreateStoreOptions {
     listen(listener: (dueAtMs: number) => void): void;
     close(): Promise<void>;
   };
+  dropTables?: Connection['dropTables'];
   /** Default: none. */
   limits?: StoreLimits;
   /** What goes into one transaction; see `GroupCommitOptions`. */
@@ -52,6 +53,7 @@ export function createStore(driver: Driver, options: CreateStoreOptions = {}): S
       options.notices?.listen(listener);
     },
     listenForParked: () => {}, // what others have parked they serve themselves, and leave behind only when they end
+    ...(options.dropTables && { dropTables: options.dropTables }),
     listenForDoubt: (listener) => commits.listenForDoubt(listener),
     counts: () => commits.counts,
     close: async () => {

@@ -56,6 +56,12 @@ export interface SqlDialect {
   clustered: string;
   /** What follows a table whose rows are changed and removed all the time. */
   hot: string;
+  /** What follows a table whose rows are written once and removed after a while, many at a time. */
+  passing: string;
+  /** What lays `logs` and `log_details` out so that old entries can be dropped together; empty: their rows are deleted. */
+  logsByDay: readonly string[];
+  /** Where the entries and details are that retention deletes row by row: all, or those that are in no table of a day. */
+  looseLogs: { logs: string; details: string };
   /** What keeps other programs from migrating at the same time; null where nobody else can. */
   migrationLock: string | null;
 }

@@ -244,14 +244,16 @@ export class SqlStore extends SqlRunStore implements Store {
     });
   }
 
-  dropExpired(bounds: {
+  async dropExpired(bounds: {
     logsBeforeMs: Millis;
     deadBeforeMs: Millis;
     keysUsedBeforeMs: Millis;
     nowMs: Millis;
     rowsMax: number;
   }): Promise<boolean> {
-    return this.connection.write('dropExpired', { ...bounds, limits: this.limits });
+    const mayLeaveRows = await this.connection.write('dropExpired', { ...bounds, limits: this.limits });
+    const mayLeaveTables = (await this.connection.dropTables?.(bounds)) ?? false;
+    return mayLeaveRows || mayLeaveTables;
   }
 
   async beat(worker: WorkerId, state: { timeoutMs: Millis; isLeaving: boolean }): Promise<Beat> {

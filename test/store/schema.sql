@@ -53,7 +53,7 @@ CREATE TABLE log_details (
   response_status integer,
   response_header text,
   response_body blob
-);
+, at_ms integer);
 
 CREATE TABLE dead (
   project_id integer not null,

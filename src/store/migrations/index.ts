@@ -7,6 +7,7 @@ import { schedules } from './004-schedules.ts';
 import { tokens } from './005-tokens.ts';
 import { runs } from './006-runs.ts';
 import { workers } from './007-workers.ts';
+import { logDays } from './008-log-days.ts';
 
 /** One numbered step. Never edited once released: a change is another step. */
 export interface Migration {
@@ -20,7 +21,7 @@ export interface Migration {
   statements(dialect: SqlDialect): string[];
 }
 
-export const MIGRATIONS: readonly Migration[] = [messages, urlGroups, lanes, schedules, tokens, runs, workers];
+export const MIGRATIONS: readonly Migration[] = [messages, urlGroups, lanes, schedules, tokens, runs, workers, logDays];
 
 /** The database was written by a newer Waypost in a way that this one cannot work with. */
 export class SchemaTooNew extends StoreFatal {

@@ -2,7 +2,7 @@
  * Copies a store into another database, of whatever kind: table by table in pieces, each with the note of how far it has
  * come in one transaction, and then reads both sides to see that they are equal.
  */
-import type { Driver } from '../driver.ts';
+import type { Driver, Queries } from '../driver.ts';
 import { appliedMigrations } from '../migrations/index.ts';
 import { PIECE_LIMITS, type PieceLimits, readPiece } from './pieces.ts';
 import {
@@ -25,6 +25,8 @@ export interface CopyOptions {
   overwrite?: boolean;
   /** Told after each piece of rows that was copied. */
   onProgress?: (progress: { table: string; rows: number }) => void;
+  /** Makes room in the target, which is empty then, for the logs of these times. */
+  makeRoom?: (logs: { fromMs: number; toMs: number }) => Promise<void>;
   /** Upkeep of the target after each piece. */
   afterPiece?: () => void;
   limits?: PieceLimits;
@@ -49,6 +51,8 @@ export async function copyStore(source: Source, target: Driver, options: CopyOpt
     return fingerprintOf(queries);
   });
   await beginMove(target, fingerprint, { overwrite: options.overwrite ?? false });
+  const logs = await source.read(logTimes);
+  if (logs) await options.makeRoom?.(logs);
   for (const table of MOVED_TABLES) await copyTable(source, target, table, options);
   const copied = await compareAll(source, target, options.limits);
   if ((await source.read(fingerprintOf)) !== fingerprint) {
@@ -58,6 +62,14 @@ export async function copyStore(source: Source, target: Driver, options: CopyOpt
   }
   await endMove(target);
   return copied;
+}
+
+/** Undefined: there are none. */
+async function logTimes(queries: Queries): Promise<{ fromMs: number; toMs: number } | undefined> {
+  const [row] = await queries.query<{ first: number | null; last: number | null }>(
+    'select min(at_ms) as first, max(at_ms) as last from logs',
+  );
+  return row?.first == null || row.last === null ? undefined : { fromMs: row.first, toMs: row.last };
 }
 
 async function copyTable(

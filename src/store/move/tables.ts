@@ -66,7 +66,7 @@ export const MOVED_TABLES: readonly MovedTable[] = [
     'response_header response_body', //
   ),
   table('logs', 'project_id at_ms seq', 'message_key state run_key'),
-  table('log_details', 'seq', 'error next_delivery_at_ms response_status', 'response_header response_body'),
+  table('log_details', 'seq', 'at_ms error next_delivery_at_ms response_status', 'response_header response_body'),
   table(
     'contents',
     'key',

@@ -14,6 +14,9 @@ export interface DropExpiredArgs {
   rowsMax: number;
 }
 
+const DAY_MS = 86_400_000;
+const ALL_LOGS = { logs: 'logs', details: 'log_details' };
+
 /** Deleted queues looked at in one piece. */
 const QUEUES_MAX = 16;
 
@@ -28,7 +31,7 @@ export async function dropExpired(context: WriteContext, args: DropExpiredArgs):
     if (await emptyQueue(context, { ...queue, ...args, count: args.rowsMax })) return true;
   }
   if (queues.length === QUEUES_MAX) return true;
-  budget -= await dropLogs(tx, args.logsBeforeMs, budget);
+  budget -= await dropLogs(context, args, budget);
   if (budget > 0) budget -= await dropDead(tx, args.deadBeforeMs, budget);
   if (budget > 0) budget -= await dropRuns(tx, args, budget);
   if (budget > 0) budget -= await dropDeduplications(tx, args.nowMs, budget);
@@ -97,21 +100,27 @@ export async function dropUnreferencedContents(tx: Transaction, keys: readonly n
   );
 }
 
-async function dropLogs(tx: Transaction, beforeMs: number, rowsMax: number): Promise<number> {
+/** Those that are not dropped by whole days; all, where they are kept for so short a time that days would be too long. */
+async function dropLogs(
+  { tx, looseLogs }: WriteContext,
+  { logsBeforeMs: beforeMs, nowMs }: DropExpiredArgs,
+  rowsMax: number,
+): Promise<number> {
+  const { logs, details } = nowMs - beforeMs < DAY_MS ? ALL_LOGS : looseLogs;
   let dropped = 0;
-  for await (const projectId of projectsIn(tx, 'logs')) {
+  for await (const projectId of projectsIn(tx, logs)) {
     const rows = await tx.query<{ at_ms: number; seq: number; message_key: number }>(
-      'select at_ms, seq, message_key from logs where project_id = ? and at_ms < ? order by at_ms, seq limit ?',
+      `select at_ms, seq, message_key from ${logs} where project_id = ? and at_ms < ? order by at_ms, seq limit ?`,
       [projectId, beforeMs, rowsMax - dropped],
     );
     const last = rows.at(-1);
     if (last) {
-      await tx.send('delete from logs where project_id = ? and (at_ms, seq) <= (?, ?)', [
+      await tx.send(`delete from ${logs} where project_id = ? and (at_ms, seq) <= (?, ?)`, [
         projectId,
         last.at_ms,
         last.seq,
       ]);
-      await tx.send('delete from log_details where seq in (??)', [rows.map(({ seq }) => seq)]);
+      await tx.send(`delete from ${details} where seq in (??)`, [rows.map(({ seq }) => seq)]);
       await dropUnreferencedContents(tx, [...new Set(rows.map((row) => row.message_key))]);
     }
     dropped += rows.length;
@@ -150,7 +159,7 @@ async function dropDeduplications(tx: Transaction, nowMs: number, rowsMax: numbe
 }
 
 /** The projects that have rows in `table`: one step of its primary key each. */
-async function* projectsIn(tx: Transaction, table: 'logs' | 'dead'): AsyncGenerator<number> {
+async function* projectsIn(tx: Transaction, table: string): AsyncGenerator<number> {
   let last = -1;
   while (true) {
     const [row] = await tx.query<{ project_id: number | null }>(

@@ -2,6 +2,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Driver, SqlValue, Transaction } from '../../../src/store/driver.ts';
 import { PostgresDriver } from '../../../src/store/drivers/postgres/driver.ts';
+import { LogDays } from '../../../src/store/drivers/postgres/log-days.ts';
 import { SqliteDriver } from '../../../src/store/drivers/sqlite/driver.ts';
 import { MIGRATIONS, MoveUnfinished, migrate } from '../../../src/store/migrations/index.ts';
 import { type CopyOptions, copyStore } from '../../../src/store/move/copy.ts';
@@ -202,6 +203,16 @@ describe.each(Object.keys(KINDS))('a move to %s', (kind) => {
   });
 });
 
+it('puts logs that are copied to PostgreSQL into the tables of their days', async () => {
+  const target = await (KINDS['PostgreSQL'] as () => Promise<Driver>)();
+  await copyStore(await filled(5), target, { makeRoom: (logs) => new LogDays(target).makeFor(logs) });
+  const tables = await target.read((queries) =>
+    queries.query<{ name: string }>('select distinct cast(cast(tableoid as regclass) as text) as name from logs'),
+  );
+  expect(tables.length).toBeGreaterThan(3);
+  for (const { name } of tables) expect(name).toMatch(/^logs_2027\d{4}$/);
+});
+
 it('reads bodies in pieces of bounded size, and one that is larger by itself', async () => {
   const source = await openSqlite();
   await migrate(source);
@@ -284,7 +295,8 @@ async function tablesOf(driver: Driver, kind: string): Promise<Record<string, st
     queries.query<{ table_name: string; column_name: string }>(
       `select c.table_name, c.column_name from information_schema.columns c
        join pg_class t on t.oid = (quote_ident(c.table_schema) || '.' || quote_ident(c.table_name))::regclass
-       where c.table_schema = current_schema() and not t.relispartition`,
+       -- What the driver keeps for itself is no part of the store.
+       where c.table_schema = current_schema() and not t.relispartition and c.table_name <> 'log_expiry'`,
     ),
   );
   for (const { table_name, column_name } of columns) {

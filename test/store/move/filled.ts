@@ -27,7 +27,8 @@ export async function columnsOf(driver: Driver, table: string): Promise<Column[]
   return rows.map(({ name, type, notnull, pk }) => ({
     name,
     type: type.toLowerCase() as Column['type'],
-    isRequired: notnull === 1 || pk > 0,
+    // The store gives each event its time; SQLite could not be told so of a column that was added later.
+    isRequired: notnull === 1 || pk > 0 || name === 'at_ms',
   }));
 }
 

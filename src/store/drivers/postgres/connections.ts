@@ -17,6 +17,8 @@ export interface ConnectionOptions {
 
 /** Statements that one program keeps prepared, at most; texts are fixed but for combinations of filters. */
 const PREPARED_MAX = 512;
+/** Sent once each, some with a name that is of one day only. */
+const DEFINITION = /^\s*(create|alter|drop)\b/;
 const IDLE_MS = 30_000;
 /** What the server would have ended by itself is not waited for: this much longer than `timeoutMs`. */
 const ANSWER_GRACE_MS = 2_000;
@@ -126,14 +128,14 @@ export class Connections {
     const translated: Translated = { text: toPostgres(text) };
     const name = this.#nameOf(text);
     if (name !== undefined) translated.name = name;
-    if (this.#translated.size < PREPARED_MAX) this.#translated.set(text, translated);
+    if (this.#translated.size < PREPARED_MAX && !DEFINITION.test(text)) this.#translated.set(text, translated);
     return translated;
   }
 
   readonly #names = new Map<string, string>();
 
   #nameOf(text: string): string | undefined {
-    if (!this.#prepares || /^\s*(create|alter|drop)\b/.test(text)) return undefined;
+    if (!this.#prepares || DEFINITION.test(text)) return undefined;
     const known = this.#names.get(text);
     if (known !== undefined || this.#names.size >= PREPARED_MAX) return known;
     const name = `waypost_${this.#names.size}`;

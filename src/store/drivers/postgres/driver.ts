@@ -12,6 +12,7 @@ import type { Driver, Queries, SqlDialect, SqlParam, SqlValue, Transaction } fro
 import { type ColumnType, columnArray } from './arrays.ts';
 import { type ConnectionOptions, Connections } from './connections.ts';
 import { classify, isAnswer, isConflict } from './failures.ts';
+import { HOT, LOGS_BY_DAY, PASSING } from './layout.ts';
 
 type ColumnTypes = ReadonlyMap<string, ColumnType>;
 
@@ -34,8 +35,10 @@ const DIALECT: SqlDialect = {
   smallint: 'smallint',
   bytes: 'bytea',
   clustered: '',
-  // Room on each page for the next version of its rows, and a vacuum long before dead rows are in the way.
-  hot: ' with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 500, autovacuum_analyze_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0)',
+  hot: HOT,
+  passing: PASSING,
+  logsByDay: LOGS_BY_DAY,
+  looseLogs: { logs: 'logs_default', details: 'log_details_default' },
   migrationLock: 'select pg_advisory_xact_lock(8732155911)',
 };
 
@@ -72,6 +75,12 @@ const PLANNER: readonly (readonly [string, string])[] = [
 const SYNCHRONOUS = `set_config('synchronous_commit', case current_setting('synchronous_commit')
   when 'off' then 'on' else current_setting('synchronous_commit') end, true)`;
 
+/**
+ * A prepared statement keeps its plan, and one that was made while a table was empty may not do for what a burst puts into
+ * it. So plans are made anew now and then: a few milliseconds of each connection's time.
+ */
+const PLANS_KEPT_MS = 30_000;
+
 export class PostgresDriver implements Driver {
   readonly dialect = DIALECT;
   readonly #connections: Connections;
@@ -80,6 +89,7 @@ export class PostgresDriver implements Driver {
   readonly #begin: string;
   readonly #beginRead: string;
   #columnTypes: ColumnTypes = new Map();
+  readonly #plannedAtMs = new WeakMap<PoolClient, number>();
 
   constructor({ clock, nowMs, ...options }: PostgresDriverOptions) {
     this.#clock = clock;
@@ -139,10 +149,21 @@ export class PostgresDriver implements Driver {
 
   async #take(): Promise<PoolClient> {
     try {
-      return await this.#connections.take();
+      const client = await this.#connections.take();
+      this.#forgetOldPlans(client);
+      return client;
     } catch (error) {
       throw classify(error);
     }
+  }
+
+  #forgetOldPlans(client: PoolClient): void {
+    const nowMs = this.#clock.nowMs();
+    const plannedAtMs = this.#plannedAtMs.get(client);
+    if (plannedAtMs !== undefined && nowMs < plannedAtMs + PLANS_KEPT_MS) return;
+    this.#plannedAtMs.set(client, nowMs);
+    // Not waited for. When it fails, so does what is sent after it.
+    if (plannedAtMs !== undefined) void client.query('discard plans').catch(() => {});
   }
 
   async #tryTransaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {

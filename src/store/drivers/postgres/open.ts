@@ -1,10 +1,11 @@
 /** Opens the store on PostgreSQL: one of many workers, each with connections of its own. */
 import type { Clock } from '../../../engine/ports.ts';
-import type { Store, StoreLimits } from '../../../engine/stores.ts';
+import { type Store, type StoreLimits, StoreUnavailable } from '../../../engine/stores.ts';
 import { createStore } from '../../create.ts';
 import type { GroupCommitOptions } from '../../group-commit.ts';
 import { migrate } from '../../migrations/index.ts';
 import { PostgresDriver, type PostgresDriverOptions } from './driver.ts';
+import { LogDays } from './log-days.ts';
 import { Notices } from './notices.ts';
 
 export interface PostgresStoreOptions {
@@ -53,13 +54,25 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   await prepareDatabase({ url, connectionsMax: 2, timeoutMs: MIGRATION_LIMIT_MS, prepares, clock }, onDoubt);
   const driver = new PostgresDriver({ url, connectionsMax, timeoutMs, prepares, clock, ...(nowMs && { nowMs }) });
   const send = (text: string, params: string[]) => driver.execute(text, params);
+  const logDays = new LogDays(driver);
+  await makeDays(driver, logDays);
   const notices = new Notices({ listenUrl, timeoutMs, clock, sender, send });
   return createStore(driver, {
     onFatal,
     notices,
+    dropTables: (bounds) => logDays.drop(bounds),
     ...(limits && { limits }),
     batch: { flushesMax: FLUSHES_MAX, ...batch },
   });
+}
+
+/** So that the first entries find their day. What keeps them from it, such as a dump, keeps nobody from starting. */
+async function makeDays(driver: PostgresDriver, logDays: LogDays): Promise<void> {
+  try {
+    await logDays.makeAhead(await driver.transaction((tx) => tx.nowMs()));
+  } catch (error) {
+    if (!(error instanceof StoreUnavailable)) throw error;
+  }
 }
 
 /** Brings the schema up to date, if it is not, and looks at what the server promises. */

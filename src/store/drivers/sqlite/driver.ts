@@ -28,6 +28,9 @@ const DIALECT: SqlDialect = {
   bytes: 'blob',
   clustered: ' without rowid',
   hot: '',
+  passing: '',
+  logsByDay: [],
+  looseLogs: { logs: 'logs', details: 'log_details' },
   migrationLock: null,
 };
 

@@ -198,13 +198,14 @@ async function letRunsLeave(
  */
 export function deletedQueues(queries: Queries, limit: number): Promise<{ project_id: number; id: number }[]> {
   return queries.query(
+    // Not `exists`: here a planner may answer that for all queues at once, by reading all messages.
     `select q.project_id, q.id from queues q where q.deleted = 1 and (
-       exists (select 1 from messages m
-         where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = 3)
-       or exists (select 1 from messages m
-         where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot = m.key and m.cancel_requested_at_ms is null)
-       or not exists (select 1 from messages m
-         where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null))
+       (select 1 from messages m
+         where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = 3 limit 1) is not null
+       or (select 1 from messages m
+         where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot = m.key and m.cancel_requested_at_ms is null limit 1) is not null
+       or (select 1 from messages m
+         where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null limit 1) is null)
      order by q.project_id, q.id limit ?`,
     [limit],
   );

@@ -119,8 +119,9 @@ export async function writeEndings(
     ),
   );
   const left = await tx.query<LeftRow>(
+    // The plus keeps the planner from walking all messages in order instead.
     `select key, project_id, run_key, claim_token, cancel_requested_at_ms, queue_id, queue_slot, flow_key, line
-     from messages where run_key in (??) order by key for update`,
+     from messages where run_key in (??) order by +key for update`,
     [runKeys],
   );
   if (left.length === 0) return;
