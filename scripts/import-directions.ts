@@ -13,7 +13,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   engine: ['workflow', 'protocol', 'node:buffer', 'node:crypto'],
   store: [
     ...['engine', 'workflow', 'protocol', 'pg'],
-    ...['node:crypto', 'node:fs', 'node:path', 'node:sqlite', 'node:worker_threads'],
+    ...['node:crypto', 'node:fs', 'node:path', 'node:sqlite', 'node:stream', 'node:worker_threads'],
   ],
   delivery: ['engine', 'workflow', 'protocol', 'undici', 'ipaddr.js', 'node:dns', 'node:net'],
   api: [

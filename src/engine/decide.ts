@@ -167,6 +167,7 @@ function settle(
 ): Settling {
   const { key, projectId } = claimed.message;
   const settlement: Settlement = { key, projectId, claimToken: claimed.claimToken, change };
+  if (claimed.isAlone) settlement.isAlone = true;
   if (changeIfCancelRequested) settlement.changeIfCancelRequested = changeIfCancelRequested;
   return { kind: 'settle', settlement, follows: followsOf(claimed, ended, change, atMs) };
 }

@@ -363,7 +363,7 @@ export class Dispatcher implements Places {
       const settled = await this.#untilSaved(message, () => store.settle(whole, clock.nowMs(), succession));
       const saved = settled?.kind === 'saved' ? settled.follows : undefined;
       news.forEach((entry, index) => {
-        setGoing(entry, saved?.[index], this);
+        setGoing(entry, saved?.[index], this, claimed.isAlone === true);
       });
       if (settled?.kind === 'runChanged') continue;
       const { next } = settlement.change;

@@ -48,6 +48,8 @@ export interface Claimed {
   journal?: JournalPlace;
   /** What is sent in place of the message's own body: the journal of its run. */
   deliveredBody?: Uint8Array;
+  /** It is in no lane and of no run, so that settling it touches nothing that it shares with others. Absent: who knows. */
+  isAlone?: true;
   /** When the claim was made, and so when ACTIVE was logged: no later event of the message may be earlier. */
   claimedAtMs: Millis;
 }
@@ -226,6 +228,8 @@ export interface Settlement {
   key: MessageKey;
   projectId: ProjectId;
   claimToken: ClaimToken;
+  /** As in `Claimed`. */
+  isAlone?: true;
   change: Change;
   /** Saved instead of `change` when a cancel was recorded while the attempt ran (messaging.md 6.3, row 8). */
   changeIfCancelRequested?: Change;

@@ -38,9 +38,9 @@ function standingOf(message: Message, claimToken: ClaimToken, places: Places): S
 /**
  * Starts what the store saved as claimed and tells of what waits; `saved` is how it was saved, `undefined` when it
  * was not. A reserved place that is not used goes back. What a lane holds back needs nobody: the store tells when
- * it lets it go.
+ * it lets it go. `mayBeAlone`: it does not follow from a message whose queue's slot it may share.
  */
-export function setGoing(news: NewMessage, saved: Saved | undefined, places: Places): void {
+export function setGoing(news: NewMessage, saved: Saved | undefined, places: Places, mayBeAlone = true): void {
   const { message, standing: proposed } = news;
   if (proposed.kind === 'claimed') {
     const { claimToken } = proposed;
@@ -51,6 +51,7 @@ export function setGoing(news: NewMessage, saved: Saved | undefined, places: Pla
       claimToken,
       claimedAtMs: message.createdAtMs,
     };
+    if (mayBeAlone && isAlone(message)) claimed.isAlone = true;
     if (saved.journal) claimed.journal = saved.journal;
     // What the endpoint fetches by itself need not stay in memory meanwhile.
     if (saved.journal?.bytes === 0) claimed.message = { ...message, body: new Uint8Array(0) };
@@ -58,4 +59,8 @@ export function setGoing(news: NewMessage, saved: Saved | undefined, places: Pla
   }
   if (saved?.standing === 'parked') places.noteParked(message.origin);
   else if (saved?.standing === 'waiting') places.noteDue(proposed.dueAtMs);
+}
+
+function isAlone({ settings: { queueName, flowControl, run } }: Message): boolean {
+  return queueName === undefined && flowControl === undefined && run === undefined;
 }

@@ -25,11 +25,16 @@ export interface Transaction extends Queries {
   queryAtOnce<Row extends object>(text: string, params?: readonly SqlParam[]): Promise<Row[]>;
   /** The database's own clock, Unix time: the one that all workers on it have in common. */
   nowMs(): Promise<number>;
+  /**
+   * One statement whose effect nobody asks for. It may be under way still when this resolves: what is asked later sees what
+   * it did, and if it fails, so does the transaction.
+   */
+  send(text: string, params?: readonly SqlParam[]): Promise<void>;
   /** One statement; returns how many rows it changed. */
   run(text: string, params?: readonly SqlParam[]): Promise<number>;
-  /** One set-based insert of any number of rows. */
+  /** One set-based insert of any number of rows; resolves like `send`. */
   insertMany(table: string, columns: readonly string[], rows: readonly (readonly SqlValue[])[]): Promise<void>;
-  /** Sets `columns` of the rows whose `keyColumn` is the first value of each row; one set-based update. */
+  /** Sets `columns` of the rows whose `keyColumn` is the first value of each row; one set-based update that resolves like `send`. */
   updateMany(
     table: string,
     keyColumn: string,

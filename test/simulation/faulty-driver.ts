@@ -160,6 +160,11 @@ class Witnessed implements Transaction {
     return await this.#inner.queryAtOnce<Row>(text, params);
   }
 
+  async send(text: string, params?: readonly SqlParam[]): Promise<void> {
+    this.#count();
+    await this.#inner.send(text, params);
+  }
+
   async run(text: string, params?: readonly SqlParam[]): Promise<number> {
     this.#count();
     return await this.#inner.run(text, params);
@@ -169,9 +174,9 @@ class Witnessed implements Transaction {
     this.#count();
     if (table === 'logs') {
       const [seq, key, state] = ['seq', 'message_key', 'state'].map((name) => columns.indexOf(name));
-      const valueOf = (row: readonly SqlValue[], at: number | undefined) => Number(row[at ?? -1]);
+      const numberAt = (row: readonly SqlValue[], at: number | undefined) => Number(row[at ?? -1]);
       for (const row of rows) {
-        this.logged.push({ seq: valueOf(row, seq), messageKey: valueOf(row, key), state: valueOf(row, state) });
+        this.logged.push({ seq: numberAt(row, seq), messageKey: numberAt(row, key), state: numberAt(row, state) });
       }
     }
     await this.#inner.insertMany(table, columns, rows);

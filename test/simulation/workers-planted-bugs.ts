@@ -23,6 +23,14 @@ export const WORKER_BUGS: Record<string, PlantedBug> = {
   },
 };
 
+/** Among workflows. */
+export const WORKER_RUN_BUGS: Record<string, PlantedBug> = {
+  'what is known by its number has one from a block of its worker': {
+    promise: 'P17',
+    sabotage: () => altered(inBlocks),
+  },
+};
+
 function withoutRescue(): Partial<Store> {
   return { orphanedClaims: async () => [] };
 }
@@ -48,6 +56,21 @@ function believingBeats(store: Store): Partial<Store> {
         () => {},
       );
       return last ?? (await beat);
+    },
+  };
+}
+
+function inBlocks(store: Store): Partial<Store> {
+  const block = { next: 0, end: 0 };
+  return {
+    reserveNumbers: async (count) => {
+      if (count > 1) return store.reserveNumbers(count);
+      if (block.next === block.end) {
+        block.next = await store.reserveNumbers(10_000);
+        block.end = block.next + 10_000;
+      }
+      block.next += 1;
+      return block.next - 1;
     },
   };
 }

@@ -1,11 +1,14 @@
-/** P1 to P9 and P16 with several workers on one database. A failing seed: `npm run simulate -- --workers 3 --seed <n>`. */
+/** P1 to P9, P16 and P17 with several workers on one database. A failing seed: `npm run simulate -- --workers 3 --seed <n>`. */
 import { expect, test } from 'vitest';
+import type { PlantedBug } from './planted-bugs.ts';
 import { simulate } from './simulate.ts';
-import { WORKER_BUGS } from './workers-planted-bugs.ts';
+import { WORKER_BUGS, WORKER_RUN_BUGS } from './workers-planted-bugs.ts';
+import { simulateWorkflows } from './workflow-simulate.ts';
 
 const WORKERS = 3;
 const STEPS = 120;
 const SEEDS = 12;
+const RUN_STEPS = 40;
 /** All are found by the first few seeds; this many leaves room for a change of the workload. */
 const BUG_SEEDS_MAX = 40;
 
@@ -41,11 +44,26 @@ test('the seeds meet what they are meant to meet', async () => {
   for (const name of wanted) expect({ name, met: (sums[name] ?? 0) > 0 }).toEqual({ name, met: true });
 });
 
-test.for(Object.entries(WORKER_BUGS))('catches that %s', async ([, { promise, sabotage }]) => {
+test('workflows come to what their programs say, whichever workers take part in them', async () => {
+  const broken: string[] = [];
+  for (let seed = 1; seed <= SEEDS; seed += 1) {
+    const { violations } = await simulateWorkflows({ seed, steps: RUN_STEPS, workers: WORKERS });
+    broken.push(...violations.map(({ promise, text }) => `seed ${seed}: ${promise}: ${text}`));
+  }
+  expect(broken).toEqual([]);
+});
+
+async function expectFound({ promise, sabotage }: PlantedBug, play: typeof simulate, steps: number): Promise<void> {
   const broken: string[] = [];
   for (let seed = 1; seed <= BUG_SEEDS_MAX && !broken.includes(promise); seed += 1) {
-    const { violations } = await simulate({ seed, steps: STEPS, workers: WORKERS, sabotage: sabotage() });
+    const { violations } = await play({ seed, steps, workers: WORKERS, sabotage: sabotage() });
     broken.push(...violations.map((violation) => violation.promise));
   }
   expect(broken).toContain(promise);
-});
+}
+
+test.for(Object.entries(WORKER_BUGS))('catches that %s', ([, bug]) => expectFound(bug, simulate, STEPS));
+
+test.for(Object.entries(WORKER_RUN_BUGS))('catches, among workflows, that %s', ([, bug]) =>
+  expectFound(bug, simulateWorkflows, RUN_STEPS),
+);

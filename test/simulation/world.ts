@@ -76,7 +76,7 @@ export interface Faults {
 const NO_FAULTS: Faults = { crashPerTransaction: 0, crashPerOutcome: 0, commitMsMax: 1 };
 const HANG_MS_MAX: Millis = 30_000;
 /** How wrong the clock of a machine is at most, where several workers go by that of their database. */
-export const SKEW_MS_MAX: Millis = 90_000;
+const SKEW_MS_MAX: Millis = 90_000;
 
 /** One server process, from its start until it is killed or has drained. */
 interface Process {

@@ -28,6 +28,10 @@ class RecordingDriver implements Driver {
       work({
         ...tx,
         ...this.#recorded(tx),
+        send: (text, params) => {
+          this.texts.add(text);
+          return tx.send(text, params);
+        },
         run: (text, params) => {
           this.texts.add(text);
           return tx.run(text, params);

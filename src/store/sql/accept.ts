@@ -172,7 +172,7 @@ class Reservations {
 
   async write(tx: Transaction): Promise<void> {
     for (const row of this.#added.values()) {
-      await tx.run(
+      await tx.send(
         `insert into deduplications (project_id, hash, message_id, expires_at_ms) values (?, ?, ?, ?)
          on conflict (project_id, hash) do update
          set message_id = excluded.message_id, expires_at_ms = excluded.expires_at_ms`,

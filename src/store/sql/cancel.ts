@@ -70,7 +70,7 @@ export async function cancelAtOnce(
   const { tx, logs } = context;
   const keys = rows.map(({ key }) => key);
   const floors = await lastEventTimes(context, keys);
-  await tx.run('delete from messages where key in (??)', [keys]);
+  await tx.send('delete from messages where key in (??)', [keys]);
   const requested: StoredEvent = [nowMs, codeOfLogState('CANCEL_REQUESTED')];
   const canceled: StoredEvent = [nowMs, codeOfLogState('CANCELED')];
   await logs.append(

@@ -22,6 +22,8 @@ export interface ClaimArgs {
 }
 
 export interface ClaimedRow extends ContentRow {
+  queue_id: number | null;
+  flow_key: string | null;
   run_key: number | null;
   journal_position: number | null;
   bytes: number;
@@ -308,7 +310,7 @@ export async function own(
   const inOrder = taken.toSorted((a, b) => a.due_at_ms - b.due_at_ms || a.key - b.key);
   const keys = inOrder.map(({ key }) => key);
   const rows = await tx.query<Omit<ClaimedRow, 'claim_token' | 'claimed_at_ms'>>(
-    `select ${CLAIMED_CONTENT_FIELDS}, m.retried, m.run_key, m.journal_position, m.bytes from messages m join contents c on c.key = m.key where m.key in (??)`,
+    `select ${CLAIMED_CONTENT_FIELDS}, m.retried, m.queue_id, m.flow_key, m.run_key, m.journal_position, m.bytes from messages m join contents c on c.key = m.key where m.key in (??)`,
     [keys],
   );
   const rowByKey = new Map(rows.map((row) => [row.key, row]));

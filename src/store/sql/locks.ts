@@ -3,8 +3,9 @@
  *
  * Messages that share nothing are protected by locks on their own rows. Whatever touches what messages share (lanes, runs,
  * deduplication ids, budgets) first locks the rows of its projects, in order of their ids, before it reads anything: so the
- * rest of the store may suppose that a project's shared state has one writer. Rows of messages come next, in order of their
- * keys. With one order for all, transactions wait for each other but hardly ever in a circle.
+ * rest of the store may suppose that a project's shared state has one writer. Rows of messages come next: each command that
+ * names messages locks them in order of their keys. Transactions that wait for each other in a circle all the same, as two
+ * cancels of many may, are found out by the database and done again.
  */
 import type { ProjectId } from '../../engine/model.ts';
 import type { StoreLimits } from '../../engine/stores.ts';
@@ -31,11 +32,7 @@ export async function lockFor(tx: Transaction, commands: readonly WriteCommand[]
   const wanted = new Wanted();
   for (const command of commands) wanted.add(command);
   await wanted.lookUp(tx);
-  const projects = wanted.all ? await lockAll(tx) : await lockProjects(tx, wanted.projects);
-  if (wanted.keys.size > 0) {
-    await tx.query('select key from messages where key in (??) order by key for update', [[...wanted.keys]]);
-  }
-  return projects;
+  return wanted.all ? await lockAll(tx) : await lockProjects(tx, wanted.projects);
 }
 
 async function lockAll(tx: Transaction): Promise<Held> {
@@ -53,9 +50,9 @@ async function lockProjects(tx: Transaction, projects: ReadonlySet<ProjectId>): 
 /** The projects and messages that a batch touches, as far as its commands say, and then as the store says. */
 class Wanted {
   readonly projects = new Set<ProjectId>();
-  /** Messages that exist, to be changed or removed. */
-  readonly keys = new Set<number>();
   all = false;
+  /** Messages that exist, to be changed or removed. */
+  readonly #keys = new Set<number>();
   readonly #runs = new Set<number>();
   readonly #schedules = new Set<number>();
   readonly #claims: ClaimArgs[] = [];
@@ -67,8 +64,8 @@ class Wanted {
         return this.#addNew(command.args.messages, command.args.limits);
       case 'settle': {
         const { settlement, limits } = command.args;
-        this.keys.add(settlement.key);
         this.#noteLimits(limits);
+        if (!settlement.isAlone || limits.parallelismMax > 0) this.#keys.add(settlement.key);
         for (const { follows } of [settlement.change, settlement.changeIfCancelRequested ?? {}] as {
           follows?: StoredNewMessage[];
         }[]) {
@@ -86,11 +83,11 @@ class Wanted {
         this.#claims.push(command.args);
         return;
       case 'release':
-        for (const { key } of command.args.claims) this.keys.add(key);
+        for (const { key } of command.args.claims) this.#keys.add(key);
         this.#noteLimits(command.args.limits);
         return;
       case 'cancel':
-        for (const key of command.args.keys) this.keys.add(key);
+        for (const key of command.args.keys) this.#keys.add(key);
         this.#noteLimits(command.args.limits);
         return;
       case 'changeSchedules':
@@ -117,10 +114,10 @@ class Wanted {
   /** What commands name only by a key: of these, what never changes is read, so it need not be locked. */
   async lookUp(tx: Transaction): Promise<void> {
     if (this.all) return;
-    if (this.keys.size > 0) {
+    if (this.#keys.size > 0) {
       const rows = await tx.query<{ project_id: number }>(
         `select distinct project_id from messages where key in (??)${this.#isLimited ? '' : ` and ${SHARES}`}`,
-        [[...this.keys]],
+        [[...this.#keys]],
       );
       this.#addAll(rows);
     }

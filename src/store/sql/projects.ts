@@ -73,7 +73,7 @@ export async function noteTokenUse(
   { tx }: WriteContext,
   { tokenHash, nowMs }: { tokenHash: string; nowMs: number },
 ): Promise<null> {
-  await tx.run('update tokens set last_used_at_ms = ? where hash = ?', [nowMs, tokenHash]);
+  await tx.send('update tokens set last_used_at_ms = ? where hash = ?', [nowMs, tokenHash]);
   return null;
 }
 
@@ -110,5 +110,5 @@ export async function accountsVersion(queries: Queries): Promise<number> {
 }
 
 async function noteChange(tx: Transaction): Promise<void> {
-  await tx.run("update numbers set next = next + 1 where name = 'accounts'");
+  await tx.send("update numbers set next = next + 1 where name = 'accounts'");
 }

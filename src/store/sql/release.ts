@@ -35,7 +35,7 @@ export interface ReleaseArgs {
 export async function release(context: WriteContext, { claims, limits, nowMs }: ReleaseArgs): Promise<void> {
   const tokens = new Map(claims.map(({ key, claimToken }) => [key, claimToken]));
   const rows = await context.tx.query<ClaimRow>(
-    `select ${CLAIM_FIELDS} from messages where key in (??) and claim_token is not null`,
+    `select ${CLAIM_FIELDS} from messages where key in (??) and claim_token is not null order by key for update`,
     [[...tokens.keys()]],
   );
   await giveBack(
@@ -75,7 +75,7 @@ async function sendAllOn({ tx }: WriteContext): Promise<FlowRef[]> {
     `select distinct project_id, flow_key from messages
      where claim_token is null and line = 4 and flow_key is not null`,
   );
-  await tx.run(
+  await tx.send(
     `update messages set line = case when flow_key is null then ${LINE.due} else ${LINE.flow} end
      where claim_token is null and line = ${LINE.project}`,
   );

@@ -73,10 +73,10 @@ async function dropJournals(tx: Transaction, runKeys: readonly number[], rowsMax
   const whole = cut
     ? [...new Set(entries.map(({ run_key }) => run_key))].filter((key) => key !== cut.run_key)
     : runKeys;
-  await tx.run('delete from journal where run_key in (??)', [whole]);
-  if (cut) await tx.run('delete from journal where run_key = ? and position >= ?', [cut.run_key, cut.position]);
-  await tx.run('delete from invocations where run_key in (??)', [whole]);
-  await tx.run('delete from runs where key in (??)', [whole]);
+  await tx.send('delete from journal where run_key in (??)', [whole]);
+  if (cut) await tx.send('delete from journal where run_key = ? and position >= ?', [cut.run_key, cut.position]);
+  await tx.send('delete from invocations where run_key in (??)', [whole]);
+  await tx.send('delete from runs where key in (??)', [whole]);
   await dropUnreferencedContents(tx, [...new Set([...whole, ...entries.map(({ key }) => key)])]);
   return Math.min(rowsMax, entries.length + whole.length);
 }
@@ -86,7 +86,7 @@ async function dropJournals(tx: Transaction, runKeys: readonly number[], rowsMax
  * so looking whenever one of these goes finds every content, without ever walking through all of them.
  */
 export async function dropUnreferencedContents(tx: Transaction, keys: readonly number[]): Promise<void> {
-  await tx.run(
+  await tx.send(
     `delete from contents where key in (??)
        and not exists (select 1 from messages m where m.key = contents.key)
        and not exists (select 1 from logs l where l.message_key = contents.key)
@@ -106,12 +106,12 @@ async function dropLogs(tx: Transaction, beforeMs: number, rowsMax: number): Pro
     );
     const last = rows.at(-1);
     if (last) {
-      await tx.run('delete from logs where project_id = ? and (at_ms, seq) <= (?, ?)', [
+      await tx.send('delete from logs where project_id = ? and (at_ms, seq) <= (?, ?)', [
         projectId,
         last.at_ms,
         last.seq,
       ]);
-      await tx.run('delete from log_details where seq in (??)', [rows.map(({ seq }) => seq)]);
+      await tx.send('delete from log_details where seq in (??)', [rows.map(({ seq }) => seq)]);
       await dropUnreferencedContents(tx, [...new Set(rows.map((row) => row.message_key))]);
     }
     dropped += rows.length;
@@ -129,7 +129,7 @@ async function dropDead(tx: Transaction, beforeMs: number, rowsMax: number): Pro
     );
     const keys = rows.map(({ key }) => key);
     if (keys.length > 0) {
-      await tx.run('delete from dead where key in (??)', [keys]);
+      await tx.send('delete from dead where key in (??)', [keys]);
       await dropUnreferencedContents(tx, keys);
     }
     dropped += keys.length;
@@ -144,7 +144,7 @@ async function dropDeduplications(tx: Transaction, nowMs: number, rowsMax: numbe
     [nowMs, rowsMax],
   );
   for (const { project_id, hash } of rows) {
-    await tx.run('delete from deduplications where project_id = ? and hash = ?', [project_id, hash]);
+    await tx.send('delete from deduplications where project_id = ? and hash = ?', [project_id, hash]);
   }
   return rows.length;
 }

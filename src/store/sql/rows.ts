@@ -159,6 +159,7 @@ export interface StoredSettlement {
   key: number;
   projectId: number;
   claimToken: number;
+  isAlone?: true;
   change: StoredChange;
   changeIfCancelRequested?: StoredChange;
 }
@@ -241,8 +242,9 @@ export function encodeNewMessage({
 }
 
 export function encodeSettlement(settlement: Settlement): StoredSettlement {
-  const { key, projectId, claimToken, change, changeIfCancelRequested } = settlement;
+  const { key, projectId, claimToken, isAlone, change, changeIfCancelRequested } = settlement;
   const stored: StoredSettlement = { key, projectId, claimToken, change: encodeChange(change) };
+  if (isAlone) stored.isAlone = true;
   if (changeIfCancelRequested) stored.changeIfCancelRequested = encodeChange(changeIfCancelRequested);
   return stored;
 }

@@ -202,6 +202,6 @@ async function countSchedules(queries: Queries, projectId: ProjectId): Promise<n
 }
 
 async function remove(tx: Transaction, key: number): Promise<void> {
-  await tx.run('delete from schedules where key = ?', [key]);
-  await tx.run('delete from schedule_plans where key = ?', [key]);
+  await tx.send('delete from schedules where key = ?', [key]);
+  await tx.send('delete from schedule_plans where key = ?', [key]);
 }

@@ -68,7 +68,7 @@ export async function settleAll(context: WriteContext, commands: readonly Settle
 async function findSaved({ tx }: WriteContext, commands: readonly SettleArgs[]): Promise<Map<SettleArgs, Saved>> {
   const rows = await tx.query<OwnerRow>(
     `select key, project_id, origin, claim_token, claimed_at_ms, cancel_requested_at_ms, queue_id, queue_slot, flow_key, run_key
-     from messages where key in (??)`,
+     from messages where key in (??) order by key for update`,
     [commands.map(({ settlement }) => settlement.key)],
   );
   const owners = new Map(rows.map((row) => [row.key, row]));
@@ -142,7 +142,7 @@ async function writeAll(context: WriteContext, saved: readonly Saved[]): Promise
     const floorMs = Math.max(owner.claimed_at_ms ?? 0, floors.get(key) ?? 0);
     events.push({ projectId, key, runKey: owner.run_key, events: change.events, floorMs });
   }
-  if (finished.length > 0) await tx.run('delete from messages where key in (??)', [finished]);
+  if (finished.length > 0) await tx.send('delete from messages where key in (??)', [finished]);
   if (waiting.length > 0) {
     await tx.updateMany(
       'messages',

@@ -75,7 +75,7 @@ export async function dismissLate({ tx }: WriteContext, _args: Record<never, nev
 
 /** It stays until somebody dismisses it, who then knows that its lines have no reader. */
 export async function leave({ tx }: WriteContext, { worker }: { worker: WorkerId }): Promise<null> {
-  await tx.run('update workers set timeout_ms = -1, leaving = 1 where id = ?', [worker]);
+  await tx.send('update workers set timeout_ms = -1, leaving = 1 where id = ?', [worker]);
   return null;
 }
 

@@ -1,4 +1,5 @@
 /** The connections to a PostgreSQL server: how they are made, what they bind and read, and which statements they keep prepared. */
+import type { Writable } from 'node:stream';
 import pg from 'pg';
 import type { SqlParam } from '../../driver.ts';
 import { toParameter, toPostgres, unescapeText } from './text.ts';
@@ -103,6 +104,19 @@ export class Connections {
     return await client.query<Row>({ text, values: [...values], ...(name && { name }), types });
   }
 
+  /**
+   * What is sent from now on waits for `release`, and leaves in one piece with what is sent last. By itself the library makes
+   * a system call for each statement, and the server wakes for each.
+   */
+  hold(client: pg.ClientBase): void {
+    streamOf(client).cork();
+  }
+
+  /** Sends what was held. */
+  release(client: pg.ClientBase): void {
+    streamOf(client).uncork();
+  }
+
   close(): Promise<void> {
     return this.#pool.end();
   }
@@ -127,6 +141,11 @@ export class Connections {
     this.#names.set(text, name);
     return name;
   }
+}
+
+/** The library declares the class of its connections, not that a client has one. */
+function streamOf(client: pg.ClientBase): Pick<Writable, 'cork' | 'uncork'> {
+  return (client as pg.ClientBase & { readonly connection: { readonly stream: Writable } }).connection.stream;
 }
 
 /** What all connections have in common. A server that went away without a word is noticed. */

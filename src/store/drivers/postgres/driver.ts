@@ -155,11 +155,15 @@ export class PostgresDriver implements Driver {
     let begun: pg.QueryResult<TransactionName>;
     let result: T;
     try {
+      tx.hold();
       const beginning = withOthers(
         client.query('begin isolation level read committed'),
         this.#connections.sendOwn<TransactionName>(client, this.#begin, []),
       );
-      result = await withOthers(beginning, work(tx));
+      result = await withOthers(
+        beginning,
+        work(tx).finally(() => tx.flush()),
+      );
       begun = await beginning;
     } catch (error) {
       await tx.settled();
@@ -272,15 +276,16 @@ async function readTypes(queries: Queries): Promise<ColumnTypes> {
   );
   const types = new Map<string, ColumnType>();
   for (const { table_name, column_name, data_type } of rows) {
-    types.set(`${table_name}.${column_name}`, typeNamed(data_type));
+    const type = typeNamed(data_type);
+    if (type !== undefined) types.set(`${table_name}.${column_name}`, type);
   }
   return types;
 }
 
-function typeNamed(name: string): ColumnType {
+/** Undefined: not a type of the store's; others may have tables in the same schema. */
+function typeNamed(name: string): ColumnType | undefined {
   if (name === 'bytea' || name === 'text') return name;
-  if (name === 'bigint' || name === 'integer' || name === 'smallint') return 'int8';
-  throw new Error(`the store has no columns of type ${name}`);
+  return name === 'bigint' || name === 'integer' || name === 'smallint' ? 'int8' : undefined;
 }
 
 /** What a transaction has from its driver. */
@@ -297,6 +302,7 @@ class PostgresTransaction implements Transaction {
   readonly queryAtOnce: Transaction['queryAtOnce'];
   readonly nowMs: Transaction['nowMs'];
   readonly #sent: Promise<unknown>[] = [];
+  #isHeld = false;
   /** Why one of the statements failed that nobody waited for. */
   failure: unknown;
 
@@ -313,12 +319,38 @@ class PostgresTransaction implements Transaction {
     await Promise.all(this.#sent);
   }
 
+  /** What is sent leaves with the next statement whose answer is awaited. */
+  hold(): void {
+    if (this.#isHeld) return;
+    this.#isHeld = true;
+    this.#connections.hold(this.#client);
+  }
+
+  flush(): void {
+    if (!this.#isHeld) return;
+    this.#isHeld = false;
+    this.#connections.release(this.#client);
+  }
+
   async query<Row extends object>(text: string, params: readonly SqlParam[] = []): Promise<Row[]> {
-    return this.#heard(async () => (await this.#connections.send<Row>(this.#client, text, params)).rows);
+    return this.#heard(async () => {
+      const answer = this.#connections.send<Row>(this.#client, text, params);
+      this.flush();
+      return (await answer).rows;
+    });
+  }
+
+  async send(text: string, params: readonly SqlParam[] = []): Promise<void> {
+    this.hold();
+    this.#note(this.#connections.send(this.#client, text, params));
   }
 
   async run(text: string, params: readonly SqlParam[] = []): Promise<number> {
-    return this.#heard(async () => (await this.#connections.send(this.#client, text, params)).rowCount ?? 0);
+    return this.#heard(async () => {
+      const answer = this.#connections.send(this.#client, text, params);
+      this.flush();
+      return (await answer).rowCount ?? 0;
+    });
   }
 
   async insertMany(table: string, columns: readonly string[], rows: readonly (readonly SqlValue[])[]): Promise<void> {
@@ -355,7 +387,13 @@ class PostgresTransaction implements Transaction {
     rows: readonly (readonly SqlValue[])[],
   ): void {
     const values = columns.map((column, index) => columnArray(rows, index, typeOf(types, table, column)));
-    const sent = this.#connections.sendOwn(this.#client, text, values).catch((error: unknown) => {
+    this.hold();
+    this.#note(this.#connections.sendOwn(this.#client, text, values));
+  }
+
+  /** A statement that nobody waits for. */
+  #note(answer: Promise<unknown>): void {
+    const sent = answer.catch((error: unknown) => {
       this.failure ??= error;
     });
     this.#sent.push(sent);
@@ -384,7 +422,7 @@ class PostgresTransaction implements Transaction {
 
 function typeOf(types: ColumnTypes, table: string, column: string): ColumnType {
   const type = types.get(`${table}.${column}`);
-  if (type === undefined) throw new Error(`the database has no column ${table}.${column}`);
+  if (type === undefined) throw new Error(`the database has no column ${table}.${column} of a type that the store has`);
   return type;
 }
 

@@ -76,6 +76,7 @@ export class SqliteDriver implements Driver {
       query: this.#queries.query,
       nowMs: async () => this.#nowMs(),
       queryAtOnce: this.#queries.query,
+      send: async (text, params = []) => void this.#run(text, params),
       run: async (text, params = []) => this.#run(text, params),
       insertMany: async (table, columns, rows) => this.#insertMany(table, columns, rows),
       updateMany: async (table, keyColumn, columns, rows) => this.#updateMany(table, keyColumn, columns, rows),

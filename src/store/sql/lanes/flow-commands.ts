@@ -124,8 +124,9 @@ export async function dropUnusedKeys(
     [usedBeforeMs, rowsMax],
   );
   for (const { project_id, key, in_use } of rows) {
-    if (in_use === 0) await tx.run('delete from flow_keys where project_id = ? and key = ?', [project_id, key]);
-    else await tx.run('update flow_keys set used_at_ms = ? where project_id = ? and key = ?', [nowMs, project_id, key]);
+    if (in_use === 0) await tx.send('delete from flow_keys where project_id = ? and key = ?', [project_id, key]);
+    else
+      await tx.send('update flow_keys set used_at_ms = ? where project_id = ? and key = ?', [nowMs, project_id, key]);
   }
   return rows.length;
 }

@@ -110,8 +110,8 @@ export async function writeEndings(
       ending.failureKey === null ? null : FAILURE_STATE.inProgress,
     ]),
   );
-  await tx.run('delete from waiters where run_key in (??)', [runKeys]);
-  await tx.run('delete from mail where run_key in (??)', [runKeys]);
+  await tx.send('delete from waiters where run_key in (??)', [runKeys]);
+  await tx.send('delete from mail where run_key in (??)', [runKeys]);
   await logs.append(
     tx,
     [...ended].map(([{ runKey, state }, { projectId, atMs }]) =>

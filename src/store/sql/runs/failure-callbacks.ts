@@ -40,7 +40,7 @@ export async function repeatFailureCallback(
   const told = await toldOf(tx, args);
   if (!told) return 'missing';
   if (told.failure_state !== FAILURE_STATE.fail) return 'notFailed';
-  await tx.run('update runs set failure_key = ?, failure_state = ? where key = ?', [
+  await tx.send('update runs set failure_key = ?, failure_state = ? where key = ?', [
     args.message.message[MESSAGE_AT.key] as number,
     FAILURE_STATE.inProgress,
     told.run_key,
@@ -77,7 +77,7 @@ export async function cancelFailureCallback(
      from messages where key = ? for update`,
     [told.failure_key],
   );
-  await tx.run('update runs set failure_state = ? where key = ?', [FAILURE_STATE.canceled, told.run_key]);
+  await tx.send('update runs set failure_state = ? where key = ?', [FAILURE_STATE.canceled, told.run_key]);
   await cancelAtOnce(
     context,
     rows.filter((row) => row.claim_token === null),

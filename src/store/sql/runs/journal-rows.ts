@@ -71,7 +71,7 @@ export class JournalRows {
       );
     }
     for (const [runKey, key] of this.#replaced) {
-      await tx.run('update journal set key = ? where run_key = ? and position = 0', [key, runKey]);
+      await tx.send('update journal set key = ? where run_key = ? and position = 0', [key, runKey]);
     }
     if (this.#entries.length > 0) {
       await tx.insertMany('journal', ['run_key', 'position', 'kind', 'key', 'slot', 'at_ms'], this.#entries);

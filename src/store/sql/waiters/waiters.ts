@@ -109,7 +109,7 @@ export async function resolveWaiters(
   const present = new Set(rows.map(({ key }) => key));
   // Of two results for one waiter in a command only the first can be the one.
   const isResolved = resolutions.map(({ waiterKey }) => present.delete(waiterKey));
-  if (rows.length > 0) await tx.run('delete from waiters where key in (??)', [rows.map(({ key }) => key)]);
+  if (rows.length > 0) await tx.send('delete from waiters where key in (??)', [rows.map(({ key }) => key)]);
   const saved = await insertMessages(
     context,
     resolutions.filter((_, index) => isResolved[index]).map(({ result }) => result),
