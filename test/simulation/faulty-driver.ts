@@ -174,9 +174,9 @@ class Witnessed implements Transaction {
     this.#count();
     if (table === 'logs') {
       const [seq, key, state] = ['seq', 'message_key', 'state'].map((name) => columns.indexOf(name));
-      const numberAt = (row: readonly SqlValue[], at: number | undefined) => Number(row[at ?? -1]);
+      const valueAt = (row: readonly SqlValue[], at: number | undefined) => Number(row[at ?? -1]);
       for (const row of rows) {
-        this.logged.push({ seq: numberAt(row, seq), messageKey: numberAt(row, key), state: numberAt(row, state) });
+        this.logged.push({ seq: valueAt(row, seq), messageKey: valueAt(row, key), state: valueAt(row, state) });
       }
     }
     await this.#inner.insertMany(table, columns, rows);
