@@ -78,6 +78,19 @@ export function outage(outageMs: number): Fault {
   };
 }
 
+/** A worker runs the program in `folder` for a while, beside the others, and then today's again. */
+export function upgradeAndBack(folder: string): Fault {
+  return async (world) => {
+    const [worker] = twoOf(world);
+    for (const program of [folder, undefined]) {
+      await worker.end('SIGTERM');
+      worker.program = program;
+      await worker.start();
+      await sleep(500);
+    }
+  };
+}
+
 function twoOf({ workers, random }: World): [Worker, Worker] {
   const first = random.choose(workers.all);
   return [first, random.choose(workers.all.filter((worker) => worker !== first))];

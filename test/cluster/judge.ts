@@ -1,4 +1,5 @@
 /** Was anything lost, or done twice, or beyond a limit? Waits for everything to come to its end, and reads all the books. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parseConfig } from '../../src/config/parse.ts';
 import { examineStore } from '../../src/examine.ts';
 import type { CallbackVerdict } from '../crash/callback-book.ts';
@@ -8,6 +9,9 @@ import { LANES } from '../crash/lane-load.ts';
 import type { Verdict } from '../crash/ledger.ts';
 import { busyLanes, untilSettled } from '../crash/settling.ts';
 import type { World } from './world.ts';
+
+/** Whoever was cut off is declared dead first, and what piled up in a lane goes out one by one. */
+const SETTLE_LIMIT_MS = 40_000;
 
 export interface Judgement {
   verdict: Verdict;
@@ -22,7 +26,8 @@ export interface Judgement {
 /** After `world.calmDown()`. */
 export async function judge(world: World): Promise<Judgement> {
   const { client, books, repeats, schedules } = world;
-  const unsettled = await untilSettled(books.ledger, client);
+  await untilEmpty(world);
+  const unsettled = await untilSettled(books.ledger, client, 0);
   const view = await readFinalView(client);
   const busy = await busyLanes(client);
   const verdict = books.ledger.judge(view);
@@ -50,4 +55,14 @@ export async function judge(world: World): Promise<Judgement> {
   };
   const findings = Object.entries(wrong).flatMap(([kind, offenders]) => offenders.map((each) => `${kind}: ${each}`));
   return { verdict, callbacks, lanes, repeats: repeats.count, findings };
+}
+
+/** Far cheaper than to read all logs again and again. Whoever is left after the limit is named by those. */
+async function untilEmpty(world: World): Promise<void> {
+  const untilMs = performance.now() + SETTLE_LIMIT_MS;
+  while (performance.now() < untilMs) {
+    const [row] = await world.query('select count(*)::int count from messages');
+    if (row?.['count'] === 0) return;
+    await sleep(50);
+  }
 }

@@ -49,11 +49,8 @@ async function runRounds(): Promise<void> {
       try {
         await world.begin();
         for (const [name, fault] of shuffled(faults, world.random)) {
-          const before = await world.pace.steady();
-          await world.disturb(() => fault(world));
-          const tookMs = await world.pace.untilRecovered(before);
-          world.assertSound();
-          say(`round ${round}: ${name}: ${before.toFixed(0)}/s again after ${tookMs.toFixed(0)} ms`);
+          const { perSecond, tookMs } = await world.survive(fault);
+          say(`round ${round}: ${name}: ${perSecond.toFixed(0)}/s again after ${tookMs.toFixed(0)} ms`);
         }
         await world.calmDown();
         report(await judge(world));

@@ -27,7 +27,9 @@ export class Pace {
   async steady(): Promise<number> {
     const fromMs = performance.now();
     await eventually('a window of load', () => performance.now() - fromMs > WINDOW_MS);
-    this.#steady.push(this.#perSecond());
+    const now = this.#perSecond();
+    if (now === 0) throw new Error('nothing is done any more');
+    this.#steady.push(now);
     return this.#steady.toSorted((a, b) => a - b)[Math.floor(this.#steady.length / 4)] ?? 0;
   }
 

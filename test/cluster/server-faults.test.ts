@@ -17,7 +17,7 @@ describe(`three workers on a PostgreSQL that fails (seed ${SEED})`, () => {
     cluster = await startCluster({ settings: { fsync: 'on', autovacuum: 'off', max_connections: '40' } });
     world = await openWorld({ seed: SEED, cluster });
     // From now on the planner believes that the tables are as good as empty.
-    await cluster.query('analyze', [], new URL(world.databaseUrl).pathname.slice(1));
+    await world.query('analyze');
     await world.begin();
   });
   afterAll(async () => {
@@ -28,10 +28,7 @@ describe(`three workers on a PostgreSQL that fails (seed ${SEED})`, () => {
   it.each(Object.entries({ ...SERVER_FAULTS, [`is gone for ${OUTAGE_MS / 1000} s`]: outage(OUTAGE_MS) }))(
     'come back to their pace when it %s',
     async (_, fault) => {
-      const before = await world.pace.steady();
-      await world.disturb(() => fault(world));
-      await world.pace.untilRecovered(before);
-      world.assertSound();
+      await world.survive(fault);
     },
   );
 

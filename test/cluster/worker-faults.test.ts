@@ -1,8 +1,9 @@
 /** Workers die and freeze, and their connections break in every way that a network knows. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Cluster, startCluster } from '../support/postgres/cluster.ts';
-import { CONNECTION_FAULTS, type Fault, WORKER_FAULTS } from './faults.ts';
+import { CONNECTION_FAULTS, upgradeAndBack, WORKER_FAULTS } from './faults.ts';
 import { judge } from './judge.ts';
+import { makeNewerProgram } from './newer-program.ts';
 import { openWorld, type World } from './world.ts';
 
 // Another number explores other moments; a failure prints the one it had.
@@ -22,17 +23,20 @@ describe(`three workers that fail, or are cut off (seed ${SEED})`, () => {
     await cluster.dispose();
   });
 
-  async function survive(fault: Fault): Promise<void> {
-    const before = await world.pace.steady();
-    await world.disturb(() => fault(world));
-    await world.pace.untilRecovered(before);
-    world.assertSound();
-  }
-
-  it.each(Object.entries(WORKER_FAULTS))('come back to their pace when one %s', (_, fault) => survive(fault));
-  it.each(Object.entries(CONNECTION_FAULTS))('come back to their pace when connections %s', (_, fault) =>
-    survive(fault),
-  );
+  it.each(Object.entries(WORKER_FAULTS))('come back to their pace when one %s', async (_, fault) => {
+    await world.survive(fault);
+  });
+  it.each(Object.entries(CONNECTION_FAULTS))('come back to their pace when connections %s', async (_, fault) => {
+    await world.survive(fault);
+  });
+  it('come back to their pace when one is upgraded to a schema that has grown, and goes back', async () => {
+    const newer = makeNewerProgram(false);
+    try {
+      await world.survive(upgradeAndBack(newer.folder));
+    } finally {
+      newer.remove();
+    }
+  });
 
   it('have lost nothing, done nothing twice without a reason, and kept every limit and order', async () => {
     await world.calmDown();

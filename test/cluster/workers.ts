@@ -1,5 +1,5 @@
 /** Real servers on one PostgreSQL, each behind a network of its own that a test can break. */
-import type { ListeningProcess } from '../../bench/child-process.ts';
+import type { Exit, ListeningProcess } from '../../bench/child-process.ts';
 import { startWaypost } from '../../bench/waypost-process.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 
@@ -12,17 +12,23 @@ export interface WorkersOptions {
   flags: readonly string[];
 }
 
+/** The folder of a checkout; this one if there is none. */
+export type Program = string | undefined;
+
 type Condition = 'up' | 'frozen' | 'down';
 
 export class Worker {
   readonly name: string;
   /** Between it and PostgreSQL. */
   readonly proxy: TcpProxy;
-  readonly #start: () => Promise<ListeningProcess>;
+  /** What runs from the next start on. */
+  program: Program;
+  readonly #start: (program: Program) => Promise<ListeningProcess>;
   #server: ListeningProcess | undefined;
   #condition: Condition = 'down';
+  #death: string | undefined;
 
-  constructor(name: string, proxy: TcpProxy, start: () => Promise<ListeningProcess>) {
+  constructor(name: string, proxy: TcpProxy, start: (program: Program) => Promise<ListeningProcess>) {
     this.name = name;
     this.proxy = proxy;
     this.#start = start;
@@ -37,24 +43,36 @@ export class Worker {
     return this.#server.url;
   }
 
+  /** Why it does not run, if nobody ended it. */
+  get death(): string | undefined {
+    return this.#death;
+  }
+
   /** The last lines of its log. */
   output(): string {
     return this.#server?.output() ?? '';
   }
 
   async start(): Promise<void> {
-    const server = await this.#start();
+    const server = await this.#start(this.program);
     this.#server = server;
     this.#condition = 'up';
-    void server.exited.then(() => {
-      if (this.#server === server) this.#condition = 'down';
+    void server.exited.then(({ code, signal }) => {
+      if (this.#server !== server || this.#condition === 'down') return;
+      this.#condition = 'down';
+      this.#death = `${this.name} ended by itself (code ${code}, signal ${signal}):\n${server.output()}`;
     });
   }
 
   /** Resolves when the process is gone. */
-  async end(signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
+  async end(signal: 'SIGKILL' | 'SIGTERM'): Promise<Exit | undefined> {
     this.#condition = 'down';
-    await this.#server?.end(signal);
+    return this.#server?.end(signal);
+  }
+
+  /** Resolves when the process has ended by itself. */
+  async ended(): Promise<Exit | undefined> {
+    return this.#server?.exited;
   }
 
   /** As a machine that is suspended: its connections stay, and it knows of no time that passes. */
@@ -88,7 +106,9 @@ export class Workers {
     );
     const all = proxies.map((proxy, index) => {
       const env = { DATABASE_URL: proxy.through(databaseUrl) };
-      return new Worker(`worker ${index + 1}`, proxy, () => startWaypost({ dataDir, flags: [...flags], env }));
+      return new Worker(`worker ${index + 1}`, proxy, (program) =>
+        startWaypost({ dataDir, flags: [...flags], env, ...(program && { program }) }),
+      );
     });
     const workers = new Workers(all);
     try {

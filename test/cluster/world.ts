@@ -12,7 +12,7 @@ import { type Endpoints, openEndpoints } from '../crash/endpoints.ts';
 import { LaneBook, type LaneEvent } from '../crash/lane-book.ts';
 import { LaneLoad } from '../crash/lane-load.ts';
 import { type Load, prepareMixedLoad, runMixedLoad } from '../crash/mixed-load.ts';
-import type { Cluster } from '../support/postgres/cluster.ts';
+import type { Cluster, Row } from '../support/postgres/cluster.ts';
 import { BalancedClient } from './balanced-client.ts';
 import { Pace } from './pace.ts';
 import { RepeatLoad } from './repeat-load.ts';
@@ -94,6 +94,11 @@ export class World {
     return this.#databaseUrl;
   }
 
+  /** Asks the database itself, past the workers. */
+  query(text: string): Promise<Row[]> {
+    return this.#cluster.query(text, [], new URL(this.#databaseUrl).pathname.slice(1));
+  }
+
   /** From now on all connections lead to `cluster`, which has the same database; as when an address changes its owner. */
   moveTo(cluster: Cluster): void {
     this.#cluster = cluster;
@@ -131,9 +136,23 @@ export class World {
     }
   }
 
-  /** Throws when the load met an answer that the contract does not allow. */
+  /** Lets `fault` strike, and resolves with the milliseconds until all goes at its pace again, and with that pace. */
+  async survive(fault: (world: World) => Promise<void>): Promise<{ perSecond: number; tookMs: number }> {
+    const perSecond = await this.pace.steady();
+    try {
+      await this.disturb(() => fault(this));
+      const tookMs = await this.pace.untilRecovered(perSecond);
+      return { perSecond, tookMs };
+    } finally {
+      this.assertSound(); // says more than that the pace is gone
+    }
+  }
+
+  /** Throws when the load met an answer that the contract does not allow, or a worker has ended by itself. */
   assertSound(): void {
     if (this.#failure !== undefined) throw this.#failure;
+    const deaths = this.workers.all.flatMap(({ death }) => death ?? []);
+    if (deaths.length > 0) throw new Error(deaths.join('\n'));
   }
 
   /** Ends the load, and resumes what is paused. */

@@ -72,6 +72,9 @@ export class Connections {
     });
     // A connection that breaks while nobody uses it: the pool makes another one. Unheard, it would end the process.
     this.#pool.on('error', () => {});
+    // One that breaks while it is used tells whoever waits for an answer. It must be heard of from its very start, since a
+    // server that ends it may say so in the same packet in which it says that it is ready.
+    this.#pool.on('connect', (client) => client.on('error', () => {}));
   }
 
   get timeoutMs(): number {
@@ -80,9 +83,7 @@ export class Connections {
 
   /** A connection for one transaction; whoever has it gives it back. Rejects when none is to be had in time. */
   async take(): Promise<pg.PoolClient> {
-    const client = await this.#pool.connect();
-    if (client.listenerCount('error') === 0) client.on('error', () => {}); // told to whoever waits for an answer
-    return client;
+    return await this.#pool.connect();
   }
 
   /** Sends a statement; those sent before it on the same connection are done first. */

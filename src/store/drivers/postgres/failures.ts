@@ -1,4 +1,5 @@
 /** What does an error of the client library or of the server mean for the caller? */
+import pg from 'pg';
 import { StoreUnavailable } from '../../../engine/stores.ts';
 import { StoreFatal } from '../../driver.ts';
 
@@ -24,8 +25,8 @@ const UNAVAILABLE = new Set([
 
 /** The server's code of `error`; undefined when it did not come from the server. */
 function sqlStateOf(error: unknown): string | undefined {
-  if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return undefined;
-  return /^[0-9A-Z]{5}$/.test(error.code) ? error.code : undefined;
+  // By the class: some codes of the operating system, such as EPIPE, look like codes of the server.
+  return error instanceof pg.DatabaseError ? error.code : undefined;
 }
 
 /** Whether the transaction was rolled back for the sake of another one, and would do if tried again. */
