@@ -1,11 +1,12 @@
 /**
- * The proofs of this folder for as long as one likes, as a program of its own:
+ * `npm run cluster`: the proofs of this folder for as long as one likes.
  *
- *   node test/cluster/main.ts --rounds 20 --seed 7            every fault, in another order each round
- *   node test/cluster/main.ts --rounds 5 --outage 60          and PostgreSQL is gone for a minute each time
- *   node test/cluster/main.ts --only killed --workers 5       those faults whose name has the word
- *   node test/cluster/main.ts --failover sync | async         the primary dies, and a standby takes over
- *   --postgres 14                                             on the oldest version that is supported
+ *   --rounds 20 --seed 7          every fault, in another order each round
+ *   --rounds 5 --outage 60        and PostgreSQL is gone for a minute each time
+ *   --only killed --workers 5     those faults whose name has the word
+ *   --failover sync               the primary dies, and a synchronous standby takes over: nothing may be lost
+ *   --failover async              the same with one that lags behind: only what it never heard of may be lost
+ *   --postgres 14                 on the oldest version that is supported
  */
 import { parseArgs } from 'node:util';
 import type { SeededRandom } from '../../src/testing/seeded-random.ts';

@@ -4,8 +4,10 @@ import { eventually } from '../support/eventually.ts';
 
 const SAMPLE_MS = 50;
 /** Long enough to even out that the load is made of chance. */
-const WINDOW_MS = 1_000;
-/** Of what was done before, and how soon (the promise of the test plan). */
+const WINDOW_MS = 800;
+/** What was held up arrives all at once: that is no pace. */
+const BURST_MS = 250;
+/** Of what was done before; and how soon. */
 const RECOVERED_SHARE = 0.95;
 const RECOVERY_LIMIT_MS = 10_000;
 
@@ -36,10 +38,10 @@ export class Pace {
   /** Resolves with the milliseconds until `before` was reached again, but for the share that chance may take. */
   async untilRecovered(before: number): Promise<number> {
     const fromMs = performance.now();
-    // After at least half a window: a burst of what was held up is no pace.
+    const burstIsOverMs = fromMs + BURST_MS;
     await eventually(
       () => `the pace of ${before.toFixed(0)}/s to come back; it is ${this.#perSecond().toFixed(0)}/s`,
-      () => performance.now() - fromMs > WINDOW_MS / 2 && this.#perSecond(fromMs) >= RECOVERED_SHARE * before,
+      () => performance.now() > burstIsOverMs + WINDOW_MS && this.#perSecond(burstIsOverMs) >= RECOVERED_SHARE * before,
       RECOVERY_LIMIT_MS,
     );
     return performance.now() - fromMs;

@@ -186,6 +186,8 @@ export async function openWorld({ seed, cluster, workers: count = 3 }: WorldOpti
   const flags = [
     ...['--worker-timeout', `${WORKER_TIMEOUT_MS}ms`],
     ...['--database-timeout', `${DATABASE_TIMEOUT_MS}ms`],
+    // Retention ends the deletion of a queue that its worker did not live to end.
+    ...['--retention-interval', '2s'],
   ];
   const databaseUrl = await cluster.createDatabase();
   const workers = await Workers.start({ count, databaseUrl, dataDir, flags });
