@@ -9,6 +9,7 @@ import { eventually } from '../support/eventually.ts';
 import type { PostgresVersion } from '../support/postgres/binaries.ts';
 import { type Pair, startPair } from '../support/postgres/standby.ts';
 import { type Judgement, judge } from './judge.ts';
+import { PROMISED } from './pace.ts';
 import { openWorld, type World } from './world.ts';
 
 export interface FailoverOptions {
@@ -44,7 +45,7 @@ export async function failOver({ synchronous, seed, version }: FailoverOptions):
         await pair.promote();
         world.moveTo(pair.standby);
       });
-      await world.pace.untilRecovered(before);
+      await world.pace.untilRecovered(before, PROMISED);
       const recoveredAfterMs = performance.now() - diedAtMs;
       await sleep(LOAD_MS);
       await world.calmDown();

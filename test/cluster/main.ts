@@ -14,6 +14,7 @@ import { startCluster } from '../support/postgres/cluster.ts';
 import { failOver } from './failover.ts';
 import { CONNECTION_FAULTS, type Fault, outage, SERVER_FAULTS, WORKER_FAULTS } from './faults.ts';
 import { judge } from './judge.ts';
+import { PROMISED } from './pace.ts';
 import { openWorld } from './world.ts';
 
 const { values } = parseArgs({
@@ -50,7 +51,7 @@ async function runRounds(): Promise<void> {
       try {
         await world.begin();
         for (const [name, fault] of shuffled(faults, world.random)) {
-          const { perSecond, tookMs } = await world.survive(fault);
+          const { perSecond, tookMs } = await world.survive(fault, PROMISED);
           say(`round ${round}: ${name}: ${perSecond.toFixed(0)}/s again after ${tookMs.toFixed(0)} ms`);
         }
         await world.calmDown();

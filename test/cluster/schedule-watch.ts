@@ -18,25 +18,27 @@ export class ScheduleWatch {
   });
   /** By schedule: its messages, and when they came. */
   readonly #seen = new Map<string, Map<string, number>>();
-  #fromMs = 0;
+  /** When the making of the schedules began, and when it was done. */
+  #made = { fromMs: 0, toMs: 0 };
 
   async start(client: Client): Promise<void> {
     await new Promise<void>((resolve) => {
       this.#server.listen(0, '127.0.0.1', resolve);
     });
     const { port } = this.#server.address() as AddressInfo;
+    const fromMs = Date.now();
     for (const name of names()) {
       const url = `http://127.0.0.1:${port}/${name}`;
       const reply = await client.call('POST', `/v2/schedules/${url}`, { 'Upstash-Cron': '* * * * *' });
       if (reply.kind !== 'ok') throw new Error(`the schedule was not made: ${JSON.stringify(reply)}`);
     }
-    this.#fromMs = Date.now();
+    this.#made = { fromMs, toMs: Date.now() };
   }
 
   /** Schedules with more messages than times, or with fewer. */
   findings(): string[] {
-    const times = minutesBetween(this.#fromMs, Date.now());
-    const certain = minutesBetween(this.#fromMs, Date.now() - LATE_MAX_MS);
+    const times = minutesBetween(this.#made.fromMs, Date.now());
+    const certain = minutesBetween(this.#made.toMs, Date.now() - LATE_MAX_MS);
     return names().flatMap((name) => {
       const count = this.#seen.get(name)?.size ?? 0;
       return count > times || count < certain ? [`${name}: ${count} messages for ${times} times`] : [];

@@ -26,7 +26,7 @@ describe(`three workers on a PostgreSQL that fails (seed ${SEED})`, () => {
   });
 
   it.each(Object.entries({ ...SERVER_FAULTS, [`is gone for ${OUTAGE_MS / 1000} s`]: outage(OUTAGE_MS) }))(
-    'come back to their pace when it %s',
+    'go on when it %s',
     async (_, fault) => {
       await world.survive(fault);
     },

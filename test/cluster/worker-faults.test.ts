@@ -23,13 +23,13 @@ describe(`three workers that fail, or are cut off (seed ${SEED})`, () => {
     await cluster.dispose();
   });
 
-  it.each(Object.entries(WORKER_FAULTS))('come back to their pace when one %s', async (_, fault) => {
+  it.each(Object.entries(WORKER_FAULTS))('go on when one %s', async (_, fault) => {
     await world.survive(fault);
   });
-  it.each(Object.entries(CONNECTION_FAULTS))('come back to their pace when connections %s', async (_, fault) => {
+  it.each(Object.entries(CONNECTION_FAULTS))('go on when connections %s', async (_, fault) => {
     await world.survive(fault);
   });
-  it('come back to their pace when one is upgraded to a schema that has grown, and goes back', async () => {
+  it('go on when one is upgraded to a schema that has grown, and goes back', async () => {
     const newer = makeNewerProgram(false);
     try {
       await world.survive(upgradeAndBack(newer.folder));

@@ -14,7 +14,7 @@ import { LaneLoad } from '../crash/lane-load.ts';
 import { type Load, prepareMixedLoad, runMixedLoad } from '../crash/mixed-load.ts';
 import type { Cluster, Row } from '../support/postgres/cluster.ts';
 import { BalancedClient } from './balanced-client.ts';
-import { Pace } from './pace.ts';
+import { Pace, type Recovery } from './pace.ts';
 import { RepeatLoad } from './repeat-load.ts';
 import { ScheduleWatch } from './schedule-watch.ts';
 import { Workers } from './workers.ts';
@@ -28,7 +28,7 @@ export interface WorldOptions {
 }
 
 /** Short, so that a test need not wait long for the heirs of a dead worker; longer than a busy machine stops for. */
-export const WORKER_TIMEOUT_MS = 3_000;
+export const WORKER_TIMEOUT_MS = 6_000;
 /** Of a statement, and of the making of a connection. */
 export const DATABASE_TIMEOUT_MS = 2_000;
 
@@ -137,11 +137,14 @@ export class World {
   }
 
   /** Lets `fault` strike, and resolves with the milliseconds until all goes at its pace again, and with that pace. */
-  async survive(fault: (world: World) => Promise<void>): Promise<{ perSecond: number; tookMs: number }> {
+  async survive(
+    fault: (world: World) => Promise<void>,
+    recovery?: Recovery,
+  ): Promise<{ perSecond: number; tookMs: number }> {
     const perSecond = await this.pace.steady();
     try {
       await this.disturb(() => fault(this));
-      const tookMs = await this.pace.untilRecovered(perSecond);
+      const tookMs = await this.pace.untilRecovered(perSecond, recovery);
       return { perSecond, tookMs };
     } finally {
       this.assertSound(); // says more than that the pace is gone

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { systemClock } from '../../src/system.ts';
-import { freshDatabase } from '../support/postgres/shared.ts';
+import { migratedDatabase } from '../support/postgres/shared.ts';
 import { type SimulationOptions, type SimulationReport, simulate } from './simulate.ts';
 import { simulateWorkflows } from './workflow-simulate.ts';
 
@@ -10,7 +10,7 @@ type Play = (options: SimulationOptions) => Promise<SimulationReport>;
 
 async function violationsOf(play: Play, options: Omit<SimulationOptions, 'driver'>): Promise<string[]> {
   const driver = new PostgresDriver({
-    url: await freshDatabase(),
+    url: await migratedDatabase(),
     connectionsMax: 12,
     timeoutMs: 30_000,
     prepares: true,
@@ -21,14 +21,14 @@ async function violationsOf(play: Play, options: Omit<SimulationOptions, 'driver
   return violations.map(({ promise, text }) => `seed ${options.seed}: ${promise}: ${text}`);
 }
 
-test.for([101, 102, 103])('one process keeps its promises, seed %i', async (seed) => {
+test.for([101, 102])('one process keeps its promises, seed %i', async (seed) => {
   expect(await violationsOf(simulate, { seed, steps: 80 })).toEqual([]);
 });
 
-test.for([201, 202, 203])('three workers with wrong clocks keep theirs, seed %i', async (seed) => {
+test.for([201, 202])('three workers with wrong clocks keep theirs, seed %i', async (seed) => {
   expect(await violationsOf(simulate, { seed, steps: 80, workers: 3 })).toEqual([]);
 });
 
-test.for([301, 302])('workflows come to what their programs say, among three workers, seed %i', async (seed) => {
+test.for([301])('workflows come to what their programs say, among three workers, seed %i', async (seed) => {
   expect(await violationsOf(simulateWorkflows, { seed, steps: 30, workers: 3 })).toEqual([]);
 });

@@ -7,7 +7,7 @@ import { simulateWorkflows } from './workflow-simulate.ts';
 
 const WORKERS = 3;
 const STEPS = 120;
-const SEEDS = 12;
+const SEEDS = 6;
 const RUN_STEPS = 40;
 /** All are found by the first few seeds; this many leaves room for a change of the workload. */
 const BUG_SEEDS_MAX = 40;

@@ -10,7 +10,7 @@ import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
 import { examine } from '../../src/store/sql/invariants.ts';
 import { systemClock } from '../../src/system.ts';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';
-import { freshDatabase } from '../support/postgres/shared.ts';
+import { migratedDatabase } from '../support/postgres/shared.ts';
 import { delivered, PROJECT, settlement, T0, World } from './conformance/world.ts';
 
 const WORKERS = 3;
@@ -23,7 +23,7 @@ let stores: Store[];
 let worlds: World[];
 
 async function openAll(limits?: StoreLimits): Promise<void> {
-  url = await freshDatabase();
+  url = await migratedDatabase();
   const open = (sender: string) =>
     openPostgresStore({
       url,

@@ -5,7 +5,7 @@ import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { LogDays } from '../../src/store/drivers/postgres/log-days.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
 import { systemClock } from '../../src/system.ts';
-import { freshDatabase } from '../support/postgres/shared.ts';
+import { migratedDatabase } from '../support/postgres/shared.ts';
 import { storeConformance } from './conformance/index.ts';
 import { type OpenStore, T0 } from './conformance/world.ts';
 
@@ -46,7 +46,7 @@ function openShared(version: 14 | 18): OpenStore {
     await new LogDays(driver).makeFor({ fromMs: T0, toMs: T0 + 3 * DAY });
   };
   return async (limits) => {
-    url ??= freshDatabase(version);
+    url ??= migratedDatabase(version);
     const connectionString = await url;
     count += 1;
     const open = () =>

@@ -10,7 +10,7 @@ import type { EventLog } from '../../../src/engine/ports.ts';
 import type { Credentials } from '../../../src/open-accounts.ts';
 import { type RunningServer, startServer } from '../../../src/server.ts';
 import { eventually } from '../../support/eventually.ts';
-import { freshDatabase } from '../../support/postgres/shared.ts';
+import { migratedDatabase } from '../../support/postgres/shared.ts';
 import { Endpoint } from './endpoint.ts';
 import { HeldClock } from './held-clock.ts';
 
@@ -101,7 +101,7 @@ export class Subject {
     const { dataDir, database = databaseOfRun } = this.#options;
     if (dataDir !== undefined) return ['--data-dir', dataDir];
     if (database === 'embedded') return ['--memory'];
-    this.#databaseUrl ??= await freshDatabase();
+    this.#databaseUrl ??= await migratedDatabase();
     const key = ['--encryption-key', ENCRYPTION_KEY];
     return ['--database-url', this.#databaseUrl, '--database-listen-url', 'off', ...key];
   }

@@ -110,10 +110,22 @@ export class Cluster {
   }
 
   /** Makes a new, empty database and answers its URL. */
-  async createDatabase(name = `test_${process.pid}_${++this.#databases}`): Promise<string> {
+  async createDatabase(name = this.#freeName(), template = 'template0'): Promise<string> {
     // Before 15 files are copied in any case; since then it is a choice, and without fsync the faster one.
-    await this.query(`create database "${name}" template template0${this.version > 14 ? ' strategy file_copy' : ''}`);
+    await this.query(
+      `create database "${name}" template "${template}"${this.version > 14 ? ' strategy file_copy' : ''}`,
+    );
     return this.url(name);
+  }
+
+  /** A database that is a copy of another one, which nobody may use meanwhile. */
+  copyDatabase(template: string): Promise<string> {
+    return this.createDatabase(this.#freeName(), template);
+  }
+
+  #freeName(): string {
+    this.#databases += 1;
+    return `test_${process.pid}_${this.#databases}`;
   }
 
   /** Resolves when it takes connections. After a kill it recovers first. */

@@ -27,6 +27,12 @@ export async function freshDatabase(version: PostgresVersion = 18): Promise<stri
   return url;
 }
 
+/** As `freshDatabase`, with the schema, and nothing in it. */
+export async function migratedDatabase(version: PostgresVersion = 18): Promise<string> {
+  const { url } = await ask<{ url: string }>(`migrated/${version}`);
+  return url;
+}
+
 async function ask<T>(what: string): Promise<T> {
   const response = await fetch(`${inject('postgresStarterUrl')}/${what}`);
   if (!response.ok) throw new Error(`no PostgreSQL for this test: ${await response.text()}`);
