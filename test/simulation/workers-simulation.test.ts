@@ -7,7 +7,7 @@ import { simulateWorkflows } from './workflow-simulate.ts';
 
 const WORKERS = 3;
 const STEPS = 120;
-const SEEDS = 6;
+const SEEDS = 4;
 const RUN_STEPS = 40;
 /** All are found by the first few seeds; this many leaves room for a change of the workload. */
 const BUG_SEEDS_MAX = 40;
@@ -36,7 +36,7 @@ test('the same seed gives the same events twice', async () => {
 
 test('the seeds meet what they are meant to meet', async () => {
   const sums: Record<string, number> = {};
-  for (let seed = 1; seed <= 6; seed += 1) {
+  for (let seed = 1; seed <= 4; seed += 1) {
     const { counts } = await simulate({ seed, steps: STEPS, workers: WORKERS });
     for (const [name, count] of Object.entries(counts)) sums[name] = (sums[name] ?? 0) + count;
   }

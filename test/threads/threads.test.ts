@@ -84,7 +84,7 @@ function owners(): string[] {
   }
 }
 
-describe.each([2, 3])('a server with %i workers', (workers) => {
+describe.each([2])('a server with %i workers', (workers) => {
   it('delivers what comes over many connections, each message once, from every worker', async () => {
     const server = startDev(workers);
     const url = await server.url();
