@@ -9,7 +9,7 @@ export default defineConfig({
     testTimeout: 90_000,
     hookTimeout: 60_000,
     // More than there are cores: a good part of the tests waits for processes, sockets and time-outs.
-    maxWorkers: 4,
+    maxWorkers: '175%',
     // A failure is never run again: what fails once is a finding.
     retry: 0,
   },
