@@ -103,10 +103,22 @@ const CLOCK_TICKS_PER_SECOND = 100;
 
 /** User and system CPU time of all threads of `pid` since it started, in seconds. */
 export function cpuSeconds(pid: number): number {
+  const { user, system } = cpuTimes(pid);
+  return user + system;
+}
+
+/** As above, with the time of those of its children that have ended. */
+export function cpuSecondsWithEnded(pid: number): number {
+  const { user, system, endedUser, endedSystem } = cpuTimes(pid);
+  return user + system + endedUser + endedSystem;
+}
+
+function cpuTimes(pid: number): Record<'user' | 'system' | 'endedUser' | 'endedSystem', number> {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
   // The program's name stands in parentheses and may hold blanks: count fields after it.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS_PER_SECOND;
+  const seconds = (field: number) => Number(fields[field]) / CLOCK_TICKS_PER_SECOND;
+  return { user: seconds(11), system: seconds(12), endedUser: seconds(13), endedSystem: seconds(14) };
 }
 
 /** Resident memory of `pid` now, in MiB. */

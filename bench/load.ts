@@ -19,6 +19,8 @@ export interface LoadTarget {
   peers: Peers;
   /** Where the server listens. */
   url: string;
+  /** Other workers of the same store: the connections are spread evenly over all. */
+  otherUrls?: readonly string[];
   token: string;
   /** Where the messages are to be delivered. */
   destination: string;
@@ -48,10 +50,13 @@ export function publishPaced(target: LoadTarget, messages: number, perSecond: nu
 }
 
 async function run(target: LoadTarget, messages: number, perSecond: number | undefined): Promise<LoadResult> {
-  const open: () => Promise<Publisher> =
-    target.peers === 'bare' ? () => BarePublisher.open(target) : () => OrdinaryPublisher.open(target);
+  const open = (to: LoadTarget): Promise<Publisher> =>
+    to.peers === 'bare' ? BarePublisher.open(to) : OrdinaryPublisher.open(to);
+  const urls = [target.url, ...(target.otherUrls ?? [])];
   const connections: Publisher[] = await Promise.all(
-    Array.from({ length: Math.min(CONNECTIONS, Math.max(1, messages)) }, open),
+    Array.from({ length: Math.min(CONNECTIONS, Math.max(1, messages)) }, (_, index) =>
+      open({ ...target, url: urls[index % urls.length] ?? target.url }),
+    ),
   );
   const sentNs = new BigUint64Array(messages);
   const publishMs = new Float64Array(messages);

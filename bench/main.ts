@@ -1,7 +1,7 @@
 /**
  * `npm run bench`: how fast Waypost is, always beside a null relay on the same machine in the same minutes.
  * `npm run bench -- backlog`: what a million stored messages cost. `npm run bench -- lanes`: queues, flow control, schedules.
- * `npm run bench -- workflow`: workflow runs, beside the reference.
+ * `npm run bench -- workflow`: workflow runs, beside the reference. `npm run bench -- postgres`: workers on PostgreSQL.
  * What the figures mean: docs/performance.md.
  */
 import { parseArgs } from 'node:util';
@@ -11,6 +11,12 @@ import type { Figure } from './figure.ts';
 import { DEFAULT_LANES, measureLanes } from './lanes.ts';
 import type { Peers } from './load.ts';
 import { DEFAULT_WORKLOAD } from './measure.ts';
+import { DEFAULT_CLAIMS, measureClaims } from './postgres/claims.ts';
+import { referenceContestants, startWaypostJobs } from './postgres/job-contestant.ts';
+import { DEFAULT_JOBS, measureJobs } from './postgres/jobs.ts';
+import { jobsLine, jobsTable, pieceLine, sustainedSummary, workersLine, workersTable } from './postgres/report.ts';
+import { DEFAULT_SUSTAINED, measureSustained } from './postgres/sustained.ts';
+import { DEFAULT_WORKERS, measureWorkers } from './postgres/workers.ts';
 import { backlogTable, comparisonTable, figureLine, levelLine, loadLine, roundLine, stepsTable } from './report.ts';
 import { DEFAULT_LONG_RUN, measureLongRuns } from './workflows/long-run.ts';
 import { restateContestant } from './workflows/restate.ts';
@@ -34,6 +40,13 @@ npm run bench -- workflow [steps|long|sleeping|waking] [options]    workflow run
   --runs <n>             runs of three steps in each load (${DEFAULT_STEPS.runs})
   --messages <n>         sleeping runs (${DEFAULT_SLEEPING.runs})
   --alone                without the reference, which is installed from npm
+npm run bench -- postgres [workers|claims|jobs] [options]    workers on PostgreSQL; all three without a word
+  --rounds <n>           rounds of workers and jobs, medians are reported (${DEFAULT_WORKERS.rounds})
+  --peers <kind>         as above, for workers
+  --messages <n>         due messages to claim from (${DEFAULT_CLAIMS.messages})
+  --alone                without BullMQ, pg-boss and Graphile Worker, which are installed from npm, and Redis
+npm run bench -- postgres sustained [options]
+  --minutes <n>          of ${DEFAULT_SUSTAINED.perSecond} messages a second (30)
 all
   --json                 the report as JSON on standard output, progress on standard error
 `;
@@ -46,6 +59,7 @@ const { values, positionals } = parseArgs({
     runs: { type: 'string' },
     alone: { type: 'boolean' },
     seconds: { type: 'string' },
+    minutes: { type: 'string' },
     peers: { type: 'string', default: 'ordinary' },
     'fsync-delay': { type: 'string' },
     json: { type: 'boolean' },
@@ -55,7 +69,7 @@ const { values, positionals } = parseArgs({
 
 const progress = (line: string) => process.stderr.write(`${line}\n`);
 
-function count(name: 'rounds' | 'messages' | 'runs' | 'seconds', fallback: number): number {
+function count(name: 'rounds' | 'messages' | 'runs' | 'seconds' | 'minutes', fallback: number): number {
   const text = values[name];
   if (text === undefined) return fallback;
   if (!/^[1-9]\d*$/.test(text)) throw new Error(`--${name} must be a positive whole number, got "${text}"`);
@@ -149,6 +163,56 @@ async function runWorkflow(parts: readonly WorkflowPart[]): Promise<void> {
   if (figures.some(({ unit, value }) => unit === 'runs' && value !== 0)) process.exitCode = 1;
 }
 
+const POSTGRES_PARTS = ['workers', 'claims', 'jobs'] as const;
+type PostgresPart = (typeof POSTGRES_PARTS)[number];
+
+function isPostgresPart(text: string): text is PostgresPart {
+  return POSTGRES_PARTS.some((part) => part === text);
+}
+
+async function runPostgres(parts: readonly PostgresPart[]): Promise<void> {
+  const rounds = count('rounds', DEFAULT_WORKERS.rounds);
+  const report: Record<string, unknown> = {};
+  const texts: string[] = [];
+  if (parts.includes('workers')) {
+    const workers = await measureWorkers({
+      ...DEFAULT_WORKERS,
+      ...{ peers: peers(), rounds },
+      onRound: (round, figures) => progress(workersLine(figures, round)),
+    });
+    report['workers'] = workers;
+    texts.push(workersTable(workers, rounds));
+    if (workers.figures.some(({ missing }) => missing > 0)) process.exitCode = 1;
+  }
+  if (parts.includes('claims')) {
+    const figures = await measureClaims({ ...DEFAULT_CLAIMS, messages: count('messages', DEFAULT_CLAIMS.messages) });
+    report['claims'] = figures;
+    texts.push(figures.map(figureLine).join('\n'));
+  }
+  if (parts.includes('jobs')) {
+    const jobs = await measureJobs({
+      ...DEFAULT_JOBS,
+      rounds,
+      contestants: [startWaypostJobs, ...(values.alone ? [] : referenceContestants())],
+      onRound: (round, figures) => progress(jobsLine(figures, round)),
+    });
+    report['jobs'] = jobs;
+    texts.push(jobsTable(jobs, rounds));
+    if (jobs.some(({ missing }) => missing > 0)) process.exitCode = 1;
+  }
+  process.stdout.write(`${values.json ? JSON.stringify(report) : texts.join('\n\n')}\n`);
+}
+
+async function runSustained(): Promise<void> {
+  const report = await measureSustained({
+    ...DEFAULT_SUSTAINED,
+    minutes: count('minutes', 30),
+    onPiece: (piece) => progress(pieceLine(piece)),
+  });
+  process.stdout.write(`${values.json ? JSON.stringify(report) : sustainedSummary(report)}\n`);
+  if (report.pieces.some(({ missing }) => missing > 0)) process.exitCode = 1;
+}
+
 const [area, part, ...more] = positionals;
 if (values.help) process.stdout.write(HELP);
 else if (area === undefined) await runComparison();
@@ -157,6 +221,10 @@ else if (area === 'lanes' && part === undefined) await runLanes();
 else if (area === 'workflow' && part === undefined) await runWorkflow(WORKFLOW_PARTS);
 else if (area === 'workflow' && more.length === 0 && part !== undefined && isWorkflowPart(part)) {
   await runWorkflow([part]);
+} else if (area === 'postgres' && part === undefined) await runPostgres(POSTGRES_PARTS);
+else if (area === 'postgres' && more.length === 0 && part === 'sustained') await runSustained();
+else if (area === 'postgres' && more.length === 0 && part !== undefined && isPostgresPart(part)) {
+  await runPostgres([part]);
 } else {
   process.stderr.write(HELP);
   process.exitCode = 2;

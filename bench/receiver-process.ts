@@ -1,5 +1,5 @@
-/** The parent's side of the receiver process: start it, tell it how many messages to expect, read what arrived. */
-import { fork } from 'node:child_process';
+/** The parent's side of a process that receives: start it, tell it how many messages to expect, read what arrived. */
+import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Peers } from './load.ts';
 
@@ -20,12 +20,15 @@ export interface Arrivals {
 
 export type ReceiverEvent =
   | { kind: 'listening'; port: number }
+  /** It takes what comes, without an address of its own. */
+  | { kind: 'receiving' }
   | { kind: 'ready' }
   | { kind: 'complete' }
   | ({ kind: 'report' } & Arrivals);
 
-export interface Receiver {
-  url: string;
+/** A process that counts what arrives. */
+export interface ArrivalProcess {
+  pid: number;
   /** Forgets everything and counts anew, from number 0 to `messages` - 1. */
   expect(messages: number): Promise<void>;
   /** Resolves with true once all expected messages arrived, or with false after `limitMs`. */
@@ -34,12 +37,36 @@ export interface Receiver {
   end(): Promise<void>;
 }
 
+/** The endpoint. */
+export interface Receiver extends ArrivalProcess {
+  url: string;
+}
+
 export async function startReceiver(peers: Peers): Promise<Receiver> {
   const program = fileURLToPath(new URL('./receiver.ts', import.meta.url));
-  const child = fork(program, [peers], { serialization: 'advanced' });
+  const { arrivals, first } = await startArrivals(program, [peers], 'listening');
+  return { ...arrivals, url: `http://127.0.0.1:${first.port}` };
+}
+
+/** Resolves once the program has told its first event, of the kind `until`. Rejects when it ends before. */
+export async function startArrivals<K extends ReceiverEvent['kind']>(
+  program: string,
+  argv: string[],
+  until: K,
+): Promise<{ arrivals: ArrivalProcess; first: Extract<ReceiverEvent, { kind: K }> }> {
+  const child = fork(program, argv, { serialization: 'advanced' });
   const exited = new Promise<void>((resolve) => {
     child.once('exit', () => resolve());
   });
+  const conversation = converse(child, exited);
+  const early = exited.then(() => {
+    throw new Error(`${program} ended before it received`);
+  });
+  const first = await Promise.race([conversation.next(until), early]);
+  return { arrivals: conversation.arrivals, first };
+}
+
+function converse(child: ChildProcess, exited: Promise<void>) {
   const waiting = new Map<ReceiverEvent['kind'], (event: ReceiverEvent) => void>();
   let isComplete = false;
   child.on('message', (event: ReceiverEvent) => {
@@ -52,9 +79,8 @@ export async function startReceiver(peers: Peers): Promise<Receiver> {
       waiting.set(kind, (event) => resolve(event as Extract<ReceiverEvent, { kind: K }>));
     });
 
-  const { port } = await next('listening');
-  return {
-    url: `http://127.0.0.1:${port}`,
+  const arrivals: ArrivalProcess = {
+    pid: child.pid ?? Number.NaN,
     async expect(messages) {
       isComplete = false;
       const ready = next('ready');
@@ -80,8 +106,9 @@ export async function startReceiver(peers: Peers): Promise<Receiver> {
       return report;
     },
     async end() {
-      child.disconnect();
+      if (child.connected) child.disconnect();
       await exited;
     },
   };
+  return { arrivals, next };
 }

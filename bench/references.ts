@@ -10,17 +10,24 @@ import { fileURLToPath } from 'node:url';
 /** Ignored by git. */
 const FOLDER = fileURLToPath(new URL('./.references/', import.meta.url));
 
-/** The newest versions of `packages`; returns the folder that has them. Their install scripts do not run. */
+/**
+ * `packages` are names, for the newest version, or have a version or a range behind an `@`. Returns the folder that has
+ * them. Their install scripts do not run.
+ */
 export function installReferences(packages: readonly string[], folder = FOLDER): string {
   mkdirSync(folder, { recursive: true });
   const args = ['install', '--prefix', folder, '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
-  const { status, stderr, error } = spawnSync('npm', [...args, ...packages.map((name) => `${name}@latest`)], {
+  const { status, stderr, error } = spawnSync('npm', [...args, ...packages.map(withVersion)], {
     encoding: 'utf8',
     shell: process.platform === 'win32', // where npm is a .cmd file
   });
   if (error) throw error;
   if (status !== 0) throw new Error(`npm could not install ${packages.join(', ')}:\n${stderr}`);
   return folder;
+}
+
+function withVersion(wanted: string): string {
+  return wanted.lastIndexOf('@') > 0 ? wanted : `${wanted}@latest`; // one at the begin is of a scope
 }
 
 export function versionOf(folder: string, name: string): string {

@@ -3,6 +3,7 @@ import type { BacklogLevel, BacklogReport } from './backlog.ts';
 import type { Comparison } from './comparison.ts';
 import type { Figure } from './figure.ts';
 import type { Measurement } from './measure.ts';
+import { table } from './table.ts';
 import type { StepFigures } from './workflows/steps.ts';
 
 const ROWS: { name: keyof Measurement; label: string; digits: number }[] = [
@@ -97,11 +98,4 @@ export function figureLine({ name, value, unit, beside }: Figure): string {
 
 function digitsOf(value: number): number {
   return value >= 100 || Number.isInteger(value) ? 0 : 2;
-}
-
-function table(title: string, columns: string[], rows: string[][]): string {
-  const widths = columns.map((column, i) => Math.max(column.length, ...rows.map((row) => row[i]?.length ?? 0)));
-  const line = (cells: string[]) =>
-    cells.map((cell, i) => (i === 0 ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0))).join('  ');
-  return [`${title}:`, line(columns), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n');
 }

@@ -1,4 +1,5 @@
 /** Starts the real Waypost server on a data folder, as an operator would. */
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type ListeningProcess, type StartOptions, startListening } from './child-process.ts';
 
@@ -7,7 +8,7 @@ export const DEVELOPMENT_TOKEN = 'eyJVc2VySUQiOiJkZWZhdWx0VXNlciIsIlBhc3N3b3JkIj
 
 /** As the command's first line and `npm start` have it. */
 const HEAP = '--max-semi-space-size=8';
-const CLI = fileURLToPath(new URL('../bin/waypost.js', import.meta.url));
+const CHECKOUT = fileURLToPath(new URL('..', import.meta.url));
 
 export interface WaypostOptions extends StartOptions {
   dataDir: string;
@@ -15,13 +16,16 @@ export interface WaypostOptions extends StartOptions {
   port?: number;
   /** Settings of the server's own table, as flags. */
   flags?: string[];
+  /** The folder of the checkout that is to run; default: this one. */
+  program?: string;
 }
 
 /** `waypost dev` on 127.0.0.1: development credentials, loopback destinations allowed. */
 export function startWaypost(options: WaypostOptions): Promise<ListeningProcess> {
-  const { dataDir, port = 0, flags = [], ...start } = options;
+  const { dataDir, port = 0, flags = [], program = CHECKOUT, ...start } = options;
+  const cli = join(program, 'bin/waypost.js');
   return startListening(
-    [HEAP, CLI, 'dev', '--port', String(port), '--data-dir', dataDir, '--log-format', 'json', ...flags],
+    [HEAP, cli, 'dev', '--port', String(port), '--data-dir', dataDir, '--log-format', 'json', ...flags],
     start,
   );
 }

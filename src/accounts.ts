@@ -43,6 +43,9 @@ interface Admitted {
 /** Close enough to tell which tokens nobody uses any more, and a write so rare that it costs nothing. */
 const USE_NOTED_EVERY_MS = 3_600_000;
 
+/** How soon all is read again because somebody comes with a token that nobody has: whoever guesses costs the store little. */
+const STRANGERS_EVERY_MS = 1_000;
+
 export class StoredAccounts implements Accounts {
   readonly #store: ProjectStore;
   readonly #sealer: Sealer;
@@ -52,21 +55,68 @@ export class StoredAccounts implements Accounts {
   readonly #pairByProject = new Map<ProjectId, KeyPair>();
   /** The last rotation of each project: the next one builds on what it left. */
   readonly #rotations = new Map<ProjectId, Promise<SigningKeys>>();
+  #tellOfRotation = async (): Promise<void> => {};
+  /** Whether others change what the store has. */
+  readonly #isShared: boolean;
+  /** Changes of what is in memory: what was read before one of them may be older than it. */
+  #changes = 0;
+  /** The reading that a stranger has set off. */
+  #look: { atMs: Millis; done: Promise<void>; isUnderWay: boolean } | undefined;
 
-  private constructor(store: ProjectStore, sealer: Sealer, clock: Clock) {
+  private constructor(store: ProjectStore, sealer: Sealer, clock: Clock, isShared: boolean) {
     this.#store = store;
     this.#sealer = sealer;
     this.#clock = clock;
+    this.#isShared = isShared;
   }
 
-  /** Reads all tokens and keys. Throws `SealBroken` when the encryption key is not the one of this store. */
-  static async open(store: ProjectStore, sealer: Sealer, clock: Clock): Promise<StoredAccounts> {
-    const accounts = new StoredAccounts(store, sealer, clock);
-    for (const project of await store.listProjects()) {
-      accounts.learnProject(project, await store.signingKeys(project.projectId));
-    }
-    for (const token of await store.listTokens()) accounts.admitStored(token);
+  /**
+   * Reads all tokens and keys; `isShared`: others may change them. Throws `SealBroken` when the encryption key is not the
+   * one of this store.
+   */
+  static async open(
+    store: ProjectStore,
+    sealer: Sealer,
+    clock: Clock,
+    { isShared = false }: { isShared?: boolean } = {},
+  ): Promise<StoredAccounts> {
+    const accounts = new StoredAccounts(store, sealer, clock, isShared);
+    await accounts.refresh();
     return accounts;
+  }
+
+  /**
+   * Reads all anew: what others have added, changed and revoked is in force when it resolves. Throws `SealBroken`, and
+   * `StoreUnavailable` with everything as it was.
+   */
+  async refresh(): Promise<void> {
+    const before = this.#changes;
+    const projects = await this.#store.listProjects();
+    const tokens = await this.#store.listTokens();
+    const sealed = await Promise.all(projects.map(({ projectId }) => this.#store.signingKeys(projectId)));
+    if (this.#changes !== before) return this.refresh();
+    for (const [index, project] of projects.entries()) {
+      const keys = sealed[index];
+      if (keys) this.learnProject(project, keys);
+    }
+    const stored = new Set(tokens.map(({ tokenHash }) => tokenHash));
+    for (const [tokenHash, { useNotedAtMs }] of this.#admittedByTokenHash) {
+      if (useNotedAtMs !== undefined && !stored.has(tokenHash)) this.forget(tokenHash);
+    }
+    for (const token of tokens) this.admitStored(token);
+  }
+
+  lookAgain(): Promise<void> | undefined {
+    if (!this.#isShared) return undefined;
+    const { elapsedMs } = this.#clock;
+    if (this.#look?.isUnderWay) return this.#look.done;
+    if (this.#look && elapsedMs - this.#look.atMs < STRANGERS_EVERY_MS) return undefined;
+    const look = { atMs: elapsedMs, done: this.refresh(), isUnderWay: true };
+    this.#look = look;
+    look.done = look.done.finally(() => {
+      look.isUnderWay = false;
+    });
+    return look.done;
   }
 
   /** A project that the store has. Throws `SealBroken` when its keys were sealed with another encryption key. */
@@ -77,7 +127,11 @@ export class StoredAccounts implements Accounts {
 
   /** Lets a token in that the store has. */
   admitStored({ tokenHash, projectId, scope, lastUsedAtMs = -Infinity }: Token): void {
-    this.#admittedByTokenHash.set(tokenHash, { caller: { projectId, scope }, useNotedAtMs: lastUsedAtMs });
+    // Its use may have been noted since the list was read.
+    const knownAtMs = this.#admittedByTokenHash.get(tokenHash)?.useNotedAtMs ?? -Infinity;
+    const useNotedAtMs = Math.max(lastUsedAtMs, knownAtMs);
+    this.#changes += 1;
+    this.#admittedByTokenHash.set(tokenHash, { caller: { projectId, scope }, useNotedAtMs });
   }
 
   /** Lets a token in for as long as this process lives, without saving it. */
@@ -87,6 +141,7 @@ export class StoredAccounts implements Accounts {
 
   /** From now on nobody gets in with it. */
   forget(tokenHash: string): void {
+    this.#changes += 1;
     this.#admittedByTokenHash.delete(tokenHash);
   }
 
@@ -113,9 +168,18 @@ export class StoredAccounts implements Accounts {
   rotate(projectId: ProjectId): Promise<SigningKeys> {
     // After the one before, however that ended: two at once must move the keys on twice.
     const before = this.#rotations.get(projectId)?.catch(() => undefined) ?? Promise.resolve();
-    const rotation = before.then(() => this.#rotateNow(projectId));
+    const rotation = before.then(async () => {
+      const keys = await this.#rotateNow(projectId);
+      await this.#tellOfRotation();
+      return keys;
+    });
     this.#rotations.set(projectId, rotation);
     return rotation;
+  }
+
+  /** From now on a rotation is answered once `tell`, which lets others know of it, has resolved. */
+  tellOfRotations(tell: () => Promise<void>): void {
+    this.#tellOfRotation = tell;
   }
 
   /** Beside the request that used the token, which does not wait for it. */
@@ -140,6 +204,7 @@ export class StoredAccounts implements Accounts {
 
   #remember(projectId: ProjectId, sealed: SealedKeys): KeyPair {
     const pair = { sealed, keys: Object.freeze(unsealKeys(sealed, this.#sealer)) };
+    this.#changes += 1;
     this.#pairByProject.set(projectId, pair);
     return pair;
   }

@@ -5,11 +5,14 @@ import type { Sealer } from './accounts.ts';
 import { ensureEncryptionKey, readEncryptionKey } from './config/encryption-key.ts';
 import { ENCRYPTION_KEY_BYTES } from './config/sealing.ts';
 import type { Config } from './config/table.ts';
-import type { Randomness } from './engine/ports.ts';
-import type { Store } from './engine/stores.ts';
+import type { Clock, EventLog, Randomness } from './engine/ports.ts';
+import type { Store, StoreLimits } from './engine/stores.ts';
+import { randomBase58 } from './protocol/ids.ts';
+import { openPostgresStore } from './store/drivers/postgres/open.ts';
+import { type DatabasePorts, joinSqliteStore } from './store/drivers/sqlite/join.ts';
 import { StoreInUse } from './store/drivers/sqlite/lock.ts';
-import { openSqliteStore } from './store/drivers/sqlite/open.ts';
-import { endOfTurn } from './system.ts';
+import { openSqliteStore, type SharedSqliteStore } from './store/drivers/sqlite/open.ts';
+import { createSystemRandomness, endOfTurn, systemClock } from './system.ts';
 
 /** Something outside the program keeps it from starting. The message is for the operator, in one line. */
 export class CannotStart extends Error {
@@ -19,30 +22,91 @@ export class CannotStart extends Error {
   }
 }
 
-/** Path of the SQLite file, or `:memory:`. */
-export function databasePath({ memory, databaseUrl, dataDir }: Config): string {
-  if (memory) return ':memory:';
-  return databaseUrl === '' ? join(dataDir, 'waypost.db') : databaseUrl.slice('sqlite:'.length);
+/** A file of this machine, or a server that any number of workers share. */
+export type Database = { kind: 'sqlite'; path: string } | { kind: 'postgres'; url: string };
+
+/** The path of an SQLite file may be `:memory:`. */
+export function databaseOf({ memory, databaseUrl, dataDir }: Config): Database {
+  if (memory) return { kind: 'sqlite', path: ':memory:' };
+  if (databaseUrl === '') return { kind: 'sqlite', path: join(dataDir, 'waypost.db') };
+  if (databaseUrl.startsWith('sqlite:')) return { kind: 'sqlite', path: databaseUrl.slice('sqlite:'.length) };
+  return { kind: 'postgres', url: databaseUrl };
 }
 
-/** Opens the database; `create`: a missing one is made. Throws `CannotStart`. */
-export async function openStore(
-  config: Config,
-  { onFatal, create }: { onFatal: (error: Error) => void; create: boolean },
-): Promise<Store> {
-  const path = databasePath(config);
+interface OpenOptions {
+  onFatal: (error: Error) => void;
+  /** Whether a missing SQLite file is made. */
+  create: boolean;
+  log?: EventLog;
+  /** What a test lets the time be, for this process and for the database. */
+  heldClock?: Clock | undefined;
+}
+
+/** `connect` is there where other threads of this process can, and must, use the same store. */
+export type OpenedStore = Store & Partial<Pick<SharedSqliteStore, 'connect'>>;
+
+/** Opens the database and brings it to this program's schema. Throws `CannotStart`. */
+export async function openStore(config: Config, options: OpenOptions): Promise<OpenedStore> {
+  const database = databaseOf(config);
+  const limits = limitsOf(config);
+  return database.kind === 'sqlite'
+    ? openFile(database.path, limits, options)
+    : openServer(database.url, config, limits, options);
+}
+
+/** The store of the process in another thread, over `ports` that its `connect` gave. */
+export function joinStore(config: Config, ports: DatabasePorts, onFatal: (error: Error) => void): Store {
+  return joinSqliteStore(ports, { onFatal, limits: limitsOf(config), batch: { endOfTurn } });
+}
+
+function limitsOf({ queuesMax, parallelismMax, messagesPerDayMax, journalBytesMax }: Config): StoreLimits {
+  return { queuesMax, parallelismMax, messagesPerDayMax, journalBytesMax };
+}
+
+async function openFile(path: string, limits: StoreLimits, { onFatal, create }: OpenOptions): Promise<OpenedStore> {
   if (!create && path !== ':memory:' && !existsSync(path)) {
     throw new CannotStart(`there is no database ${path}: run "waypost init" first`);
   }
   try {
     if (path !== ':memory:') mkdirSync(dirname(resolve(path)), { recursive: true, mode: 0o700 });
-    const { queuesMax, parallelismMax, messagesPerDayMax, journalBytesMax } = config;
-    const limits = { queuesMax, parallelismMax, messagesPerDayMax, journalBytesMax };
     return await openSqliteStore({ path, onFatal, limits, batch: { endOfTurn } });
   } catch (error) {
     if (error instanceof StoreInUse) throw new CannotStart(error.message, { cause: error });
     throw new CannotStart(`cannot open the database ${path}: ${messageOf(error)}`, { cause: error });
   }
+}
+
+async function openServer(
+  url: string,
+  { databaseListenUrl, databasePoolMax, databasePrepare, databaseTimeoutMs }: Config,
+  limits: StoreLimits,
+  { onFatal, log, heldClock }: OpenOptions,
+): Promise<Store> {
+  const randomness = createSystemRandomness();
+  try {
+    return await openPostgresStore({
+      url,
+      listenUrl: databaseListenUrl === 'off' ? '' : databaseListenUrl || url,
+      connectionsMax: databasePoolMax,
+      prepares: databasePrepare,
+      timeoutMs: databaseTimeoutMs,
+      clock: systemClock,
+      ...(heldClock && { nowMs: () => heldClock.nowMs() }),
+      sender: randomBase58(12, (count) => randomness.bytes(count)),
+      onFatal,
+      onDoubt: (reason) => log?.warn('database_not_durable', { reason }),
+      limits,
+      batch: { endOfTurn },
+    });
+  } catch (error) {
+    throw new CannotStart(`cannot open the database ${nameOf(url)}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** How a PostgreSQL database is shown: without the password. */
+export function nameOf(url: string): string {
+  const { host, pathname } = new URL(url);
+  return `${pathname.slice(1)} on ${host}`;
 }
 
 /** The key that signing keys are encrypted with. `create`: a missing one is made. Throws `CannotStart`. */

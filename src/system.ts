@@ -7,6 +7,9 @@ const TIMER_MS_MAX = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
+  get elapsedMs() {
+    return performance.now();
+  },
   startTimer(delayMs, task) {
     let remainingMs = Math.max(0, Math.ceil(delayMs));
     let timer: NodeJS.Timeout;

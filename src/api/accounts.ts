@@ -15,6 +15,11 @@ export interface SigningKeys {
 export interface Accounts {
   /** `tokenHash`: SHA-256 of the whole token, base64url. Answers from memory, since it runs on every request. */
   authenticate(tokenHash: string): Caller | undefined;
+  /**
+   * Somebody came with a token that nobody has: reads what other workers may have changed. Asked again within a second,
+   * or where no other can have changed anything, there is nothing to read: `undefined`.
+   */
+  lookAgain?(): Promise<void> | undefined;
   /** The project of that name, which is the `UserID` in its tokens. */
   projectNamed(name: string): ProjectId | undefined;
   signingKeys(projectId: ProjectId): Promise<SigningKeys>;

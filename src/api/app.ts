@@ -7,7 +7,7 @@ import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify }
 import type { TokenScope } from '../engine/stores.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { type Answer, answerToError, refusal } from './answer.ts';
-import { authenticate, authorize } from './authentication.ts';
+import { authenticate, authorize, unauthenticated } from './authentication.ts';
 import { BodyBudget } from './body-budget.ts';
 import { BurstLimit } from './burst-limit.ts';
 import { type CalledUrlReader, calledUrlReader } from './called-url.ts';
@@ -101,7 +101,7 @@ class Edge {
     }
   }
 
-  #answer(request: IncomingMessage, match: Match, body: RequestBody): Answer | Promise<Answer> {
+  #answer(request: IncomingMessage, match: Match, body: RequestBody, looksAgain = true): Answer | Promise<Answer> {
     const { method = '', headers, rawHeaders } = request;
     checkHead(request, this.#options.limits);
     const route = match.routes.get(method);
@@ -109,7 +109,13 @@ class Edge {
     let scope: TokenScope | undefined;
     let isTokenInHeader = false;
     if (match.isProtected) {
-      const admission = authenticate(this.#options.accounts, headers.authorization, match.rawQuery);
+      const { accounts } = this.#options;
+      const admission = authenticate(accounts, headers.authorization, match.rawQuery);
+      if (!admission) {
+        const look = looksAgain ? accounts.lookAgain?.() : undefined;
+        if (look !== undefined) return look.then(() => this.#answer(request, match, body, false));
+        throw unauthenticated();
+      }
       authorize(admission.caller, method, route?.access);
       ({ projectId, scope } = admission.caller);
       isTokenInHeader = admission.isTokenInHeader;

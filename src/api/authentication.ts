@@ -19,14 +19,17 @@ export interface Admission {
   isTokenInHeader: boolean;
 }
 
-/** Throws `ApiError` 401 without a valid token. The token is compared only as a hash. */
-export function authenticate(accounts: Accounts, authorization: string | undefined, rawQuery: string): Admission {
+/** `undefined`: nobody has that token. Throws `ApiError` 401 without one. The token is compared only as a hash. */
+export function authenticate(
+  accounts: Accounts,
+  authorization: string | undefined,
+  rawQuery: string,
+): Admission | undefined {
   const fromQuery = tokenInQuery(rawQuery);
   const token = fromQuery ?? bearerToken(authorization);
   if (token === undefined || token === '' || token.length > TOKEN_LENGTH_MAX) throw unauthenticated();
   const caller = accounts.authenticate(hashOf(token));
-  if (!caller) throw unauthenticated();
-  return { caller, isTokenInHeader: fromQuery === undefined };
+  return caller && { caller, isTokenInHeader: fromQuery === undefined };
 }
 
 /** What a token of each scope is admitted to. */
@@ -68,6 +71,6 @@ function bearerToken(authorization: string | undefined): string | undefined {
   return authorization === undefined ? undefined : /^\s*bearer\s+(\S+)\s*$/i.exec(authorization)?.[1];
 }
 
-function unauthenticated(): ApiError {
+export function unauthenticated(): ApiError {
   return new ApiError('unauthenticated', 'unable to authenticate: invalid token');
 }

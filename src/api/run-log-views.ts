@@ -9,7 +9,9 @@ import type { RunExplanation } from '../engine/runs/explain.ts';
 import { bodyText } from '../protocol/bodies.ts';
 import { joinRedactions, redactedText, redactHeaderMap } from '../protocol/redaction.ts';
 import type { HeaderMap, Redaction } from '../protocol/settings.ts';
-import type { Answered, Failure, FailureFunction, FailureFunctionState } from '../workflow/history.ts';
+import { isSuccess } from '../protocol/success.ts';
+import type { Answered, Failure, FailureFunction } from '../workflow/history.ts';
+import type { FailureCallbackState } from '../workflow/model.ts';
 import type { StepRecord } from '../workflow/records.ts';
 import type { NextStep, RunLog } from '../workflow/run-log.ts';
 import { type CallInfo, type InvokedInfo, type StepInfo, stepInfoOf, type WaitInfo } from '../workflow/step-info.ts';
@@ -209,11 +211,11 @@ function failureView({ atMs, error, response }: Failure, shown: Shown): View {
 
 /** `<status> <reason>`, as clients know it; an answer of success that is an error says why in words. */
 function errorText(error: string | undefined, response: Pick<Answered, 'status'> | undefined): string | undefined {
-  if (!response || (response.status >= 200 && response.status <= 299)) return error;
+  if (!response || isSuccess(response.status)) return error;
   return `${response.status} ${STATUS_CODES[response.status] ?? ''}`.trimEnd();
 }
 
-const FAILURE_STATES: Record<FailureFunctionState, string | undefined> = {
+const FAILURE_STATES: Record<FailureCallbackState, string | undefined> = {
   inProgress: 'CALLBACK_INPROGRESS',
   success: 'CALLBACK_SUCCESS',
   fail: 'CALLBACK_FAIL',

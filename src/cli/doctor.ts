@@ -3,6 +3,7 @@ import { storeSettingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
 import { type Examination, examineStore } from '../examine.ts';
 import { CannotStart } from '../open-store.ts';
+import { censusLine } from './census.ts';
 import { type Command, CommandFailed, EXIT, takeSwitch } from './command.ts';
 
 export const doctor: Command = {
@@ -35,11 +36,7 @@ async function examined(config: Parameters<typeof examineStore>[0]): Promise<Exa
 }
 
 function report({ census, findings }: Examination): string {
-  const { unfinished, inFlight, dead, queues, flowKeys } = census;
-  const lines = [
-    `${unfinished} unfinished messages (${inFlight} in flight), ${dead} dead, ${queues} queues, ${flowKeys} flow-control keys`,
-    '',
-  ];
+  const lines = [censusLine(census), ''];
   for (const { statement, offenders } of findings) {
     lines.push(`${offenders.length === 0 ? 'ok  ' : 'FAIL'}  ${statement}`);
     for (const name of offenders) lines.push(`        ${name}`);

@@ -12,6 +12,9 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   tokens: async () => (await import('./tokens.ts')).tokens,
   runs: async () => (await import('./runs.ts')).runs,
   doctor: async () => (await import('./doctor.ts')).doctor,
+  backup: async () => (await import('./backup.ts')).backup,
+  restore: async () => (await import('./restore.ts')).restore,
+  'migrate-store': async () => (await import('./migrate-store.ts')).migrateStore,
   config: async () => (await import('./config.ts')).config,
   demo: async () => (await import('./demo.ts')).demo,
   version: async () => (await import('./version.ts')).version,
@@ -37,7 +40,7 @@ async function main(args: readonly string[], terminal: Terminal): Promise<number
 
 async function overview(): Promise<string> {
   const lines = [`waypost ${readVersion()}`, '', 'Usage: waypost <command> [options]', '', 'Commands:'];
-  for (const [name, load] of Object.entries(COMMANDS)) lines.push(`  ${name.padEnd(9)} ${(await load()).summary}`);
+  for (const [name, load] of Object.entries(COMMANDS)) lines.push(`  ${name.padEnd(13)} ${(await load()).summary}`);
   return `${lines.join('\n')}\n\n"waypost <command> --help" says more about each.\n`;
 }
 

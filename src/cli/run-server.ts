@@ -1,9 +1,11 @@
 /** How does a server live from start to end in this process? Start, announce, drain at a signal, exit code. */
 import type { Config } from '../config/table.ts';
 import type { EventLog } from '../engine/ports.ts';
+import type { Credentials } from '../open-accounts.ts';
 import { CannotStart } from '../open-store.ts';
-import { type Credentials, type RunningServer, startServer } from '../server.ts';
+import { type RunningServer, startServer } from '../server.ts';
 import { createEventLog } from '../telemetry/event-log.ts';
+import { ThreadEnded } from '../threads/worker-thread.ts';
 import { CommandFailed, EXIT, type Terminal } from './command.ts';
 import { nodeWarning } from './node-version.ts';
 import { readVersion } from './version.ts';
@@ -29,13 +31,16 @@ export async function runServer(config: Config, terminal: Terminal, options: Run
   const warning = options.credentials === 'own' ? nodeWarning(process.versions.node) : undefined;
   if (warning !== undefined) log.warn('node_outdated', { reason: warning });
   if (format === 'pretty' && options.announce) terminal.print(options.announce(server));
-  log.info('listening', { url: server.url, pid: process.pid, version: readVersion() });
+  const workers = config.workers > 1 ? { workers: config.workers } : {};
+  log.info('listening', { url: server.url, pid: process.pid, version: readVersion(), ...workers });
   return untilSignalled(server, log, config.drainLimitMs);
 }
 
 async function start(config: Config, log: EventLog, credentials: Credentials): Promise<RunningServer> {
   try {
-    return await startServer(config, { log, credentials, onFatal: (error) => endAtOnce(log, 'store_failed', error) });
+    const onFatal = (error: Error): void =>
+      error instanceof ThreadEnded ? endAtOnce(log, 'worker_ended', error) : endAtOnce(log, 'store_failed', error);
+    return await startServer(config, { log, credentials, onFatal });
   } catch (error) {
     if (error instanceof CannotStart) throw new CommandFailed(error.message);
     throw error;
@@ -43,7 +48,7 @@ async function start(config: Config, log: EventLog, credentials: Credentials): P
 }
 
 /** The store or the process can no longer be trusted: what is said from now on might be untrue, so nothing is said. */
-function endAtOnce(log: EventLog, event: 'store_failed' | 'defect', error: Error): void {
+function endAtOnce(log: EventLog, event: 'store_failed' | 'worker_ended' | 'defect', error: Error): void {
   log.error(event, { error: error.stack ?? error.message });
   process.exit(EXIT.fatal);
 }

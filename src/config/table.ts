@@ -27,6 +27,15 @@ export const SETTINGS = {
     alias: 'PORT',
     meaning: 'Port to listen on; 0 takes a free one.',
   },
+  workers: {
+    group: 'Server',
+    type: 'integer',
+    default: 1,
+    min: 1,
+    max: 64,
+    meaning:
+      'Workers in this process, on one port, each in a thread of its own if there are several. Each has the limits on requests a second, connections, memory and attempts in flight for itself.',
+  },
   dataDir: {
     group: 'Server',
     type: 'text',
@@ -45,9 +54,42 @@ export const SETTINGS = {
     default: '',
     secret: true,
     alias: 'DATABASE_URL',
-    pattern: /^sqlite:./,
-    rule: 'must be sqlite:<path>; other databases are not supported yet',
-    meaning: 'Database to use, as sqlite:<path>; empty: waypost.db in the data folder.',
+    pattern: /^(sqlite:.|postgres(ql)?:\/\/.)/,
+    rule: 'must be sqlite:<path> or postgres://<user>:<password>@<host>:<port>/<database>',
+    meaning:
+      'Database to use: sqlite:<path> for this machine alone, or postgres://<user>:<password>@<host>:<port>/<database> for any number of workers; empty: waypost.db in the data folder.',
+  },
+  databaseListenUrl: {
+    group: 'Server',
+    type: 'text',
+    default: '',
+    secret: true,
+    pattern: /^(off$|postgres(ql)?:\/\/.)/,
+    rule: 'must be postgres://..., or off',
+    meaning:
+      'Where to listen for notifications of PostgreSQL, if the database URL leads through a pooler that gives each transaction another connection; off: nowhere, workers then hear of each other with the next heartbeat; empty: the database URL.',
+  },
+  databasePoolMax: {
+    group: 'Server',
+    type: 'integer',
+    default: 10,
+    min: 5, // two batches, the numbers that each takes apart, and a read
+    max: 1000,
+    meaning: 'Connections to PostgreSQL of each worker, at most.',
+  },
+  databasePrepare: {
+    group: 'Server',
+    type: 'boolean',
+    default: true,
+    meaning: 'Keep statements prepared in PostgreSQL; false for poolers that cannot keep them apart.',
+  },
+  databaseTimeoutMs: {
+    group: 'Server',
+    type: 'duration',
+    default: 10 * SECOND,
+    min: SECOND,
+    max: 5 * MINUTE,
+    meaning: 'How long a statement in PostgreSQL may take, and the making of a connection.',
   },
   encryptionKey: {
     group: 'Server',
@@ -85,6 +127,15 @@ export const SETTINGS = {
     max: HOUR,
     meaning:
       'How long a shutdown waits for running attempts; those cut off are made again at the next start, uncounted.',
+  },
+  workerTimeoutMs: {
+    group: 'Server',
+    type: 'duration',
+    default: 15 * SECOND, // longer than the pauses of a busy machine or a restart of the database, shorter than patience
+    min: SECOND,
+    max: HOUR,
+    meaning:
+      'On a database that several workers share: without a sign of life for so long, a worker counts as dead, and the others deliver what it had in flight.',
   },
 
   messageBytesMax: {
@@ -386,7 +437,8 @@ export const SETTINGS = {
     default: 14 * DAY,
     min: MINUTE,
     max: 3650 * DAY,
-    meaning: 'How long logs are kept.',
+    meaning:
+      'How long logs are kept; on PostgreSQL, if that is a day or more, until all entries of their day are that old.',
   },
   dlqRetentionMs: {
     group: 'Keeping',

@@ -4,9 +4,12 @@ import { dailyLimitReached } from '../protocol/rate-limits.ts';
 import type { HeaderMap } from '../protocol/settings.ts';
 import { type AcceptContext, type Draft, draftOf } from './accept.ts';
 import type { DeadRetryOverride, Engine, PublishCommand, Published, PublishOutcome } from './commands.ts';
+import type { DatabaseClock } from './database-clock.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { type Explanation, explain } from './explain.ts';
+import { ALWAYS_OPEN } from './fence.ts';
 import type { FlowKey, FlowPin } from './lanes.ts';
+import { Heartbeat } from './loops/heartbeat.ts';
 import { RetentionLoop } from './loops/retention.ts';
 import { ScheduleLoop } from './loops/schedules.ts';
 import type { Message, MessageId, Millis, NewMessage, ProjectId, WorkerId } from './model.ts';
@@ -29,7 +32,28 @@ export interface EngineDeps {
   log: EventLog;
   settings: EngineSettings;
   worker: WorkerId;
+  /** Default: `releaseAll`. */
+  recovery?: Recovery;
+  /** Whether it drops what is past its retention time. Default: yes. One of the threads of an embedded store is enough. */
+  dropsExpired?: boolean;
 }
+
+/** How a worker knows which claims in the store are nobody's any more. */
+export type Recovery =
+  /** It has the store for itself: all that are there when it starts. */
+  | { kind: 'releaseAll' }
+  /** Whoever has started it has released them; it may have colleagues, with whom it ends. */
+  | { kind: 'none' }
+  /** It has colleagues who live and die by themselves: those of workers that do not beat any more. */
+  | {
+      kind: 'heartbeat';
+      /** The same as `EngineDeps.clock`. */
+      clock: DatabaseClock;
+      /** Without a beat for so long, a worker may be declared dead. */
+      timeoutMs: Millis;
+      /** Projects, tokens or signing keys have changed. */
+      refreshAccounts: () => Promise<void>;
+    };
 
 /** Dead messages revived in one transaction: their bodies are in memory together. */
 const RETRY_PIECE = 16;
@@ -40,28 +64,51 @@ const CANCEL_PIECE = 500;
 /** Messages of a deleted queue that are cancelled in one transaction; between two of them others have their turn. */
 const EMPTY_PIECE = 50;
 
-/** Gives back what a crashed predecessor had in flight (P7) and starts delivering. Throws `StoreUnavailable`. */
+/** Gives back what the dead had in flight (P7) and starts delivering. Throws `StoreUnavailable`. */
 export async function createEngine(deps: EngineDeps): Promise<Engine> {
-  const released = await deps.store.releaseAll(deps.clock.nowMs());
-  if (released > 0) deps.log.info('recovered', { count: released });
-  const numbers = new Numbers(deps.store);
+  const heartbeat = await recover(deps);
+  const fence = heartbeat?.fence ?? ALWAYS_OPEN;
+  const isShared = (deps.recovery?.kind ?? 'releaseAll') !== 'releaseAll';
+  const numbers = new Numbers(deps.store, { isShared });
   const bodies = new JournalBodies(deps.store);
-  const dispatcher = new Dispatcher({ ...deps, numbers, bodies }, await deps.store.parkedOrigins());
+  const dispatcher = new Dispatcher({ ...deps, numbers, bodies, fence }, await deps.store.parkedOrigins());
   deps.store.onDue((dueAtMs) => dispatcher.noteDue(dueAtMs));
+  deps.store.onParked((origin) => dispatcher.noteParked(origin));
   const retention = new RetentionLoop(deps.store, deps.clock, deps.log, deps.settings);
   dispatcher.wake();
-  retention.start();
-  const engine = new RunningEngine(deps, { numbers, dispatcher, retention, bodies });
+  if (deps.dropsExpired ?? true) retention.start();
+  const engine = new RunningEngine(deps, { numbers, dispatcher, retention, bodies, heartbeat });
   engine.startLoops();
   return Object.assign(engine, engine.workflows.commands);
 }
 
-/** What is made before the engine, because it recovers what a predecessor left. */
+async function recover(deps: EngineDeps): Promise<Heartbeat | undefined> {
+  const { store, clock, log, recovery = { kind: 'releaseAll' } } = deps;
+  switch (recovery.kind) {
+    case 'releaseAll': {
+      const released = await store.releaseAll(clock.nowMs());
+      if (released > 0) log.info('recovered', { count: released });
+      return undefined;
+    }
+    case 'none':
+      return undefined;
+    case 'heartbeat': {
+      const { kind: _, ...own } = recovery;
+      const heartbeat = new Heartbeat({ ...deps, ...own });
+      store.onDoubt(() => heartbeat.noteDoubt());
+      await heartbeat.begin();
+      return heartbeat;
+    }
+  }
+}
+
+/** What is made before the engine, because it recovers what the dead have left. */
 interface Parts {
   numbers: Numbers;
   dispatcher: Dispatcher;
   retention: RetentionLoop;
   bodies: JournalBodies;
+  heartbeat: Heartbeat | undefined;
 }
 
 class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
@@ -72,6 +119,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   readonly #dispatcher: Dispatcher;
   readonly #retention: RetentionLoop;
   readonly #schedules: ScheduleLoop;
+  readonly #heartbeat: Heartbeat | undefined;
   #acceptsWaiting = 0;
   #draining: Promise<void> | undefined;
 
@@ -92,11 +140,12 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   readonly listSchedules: Engine['listSchedules'];
   readonly ping: Engine['ping'];
 
-  constructor(deps: EngineDeps, { numbers, dispatcher, retention, bodies }: Parts) {
+  constructor(deps: EngineDeps, { numbers, dispatcher, retention, bodies, heartbeat }: Parts) {
     this.#deps = deps;
     this.#numbers = numbers;
     this.#dispatcher = dispatcher;
     this.#retention = retention;
+    this.#heartbeat = heartbeat;
     const { store } = deps;
     this.listDead = store.listDead.bind(store);
     this.findDead = store.findDead.bind(store);
@@ -143,6 +192,11 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   startLoops(): void {
     this.#schedules.wake();
     this.workflows.waiters.wake();
+    this.#heartbeat?.start({
+      dispatcher: this.#dispatcher,
+      noteSchedule: (atMs) => this.#schedules.noteNext(atMs),
+      noteDeadline: (atMs) => this.workflows.waiters.noteDeadline(atMs),
+    });
   }
 
   async publish(projectId: ProjectId, commands: PublishCommand[]): Promise<PublishOutcome[]> {
@@ -286,13 +340,19 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   }
 
   drain(limitMs: Millis): Promise<void> {
-    this.#draining ??= Promise.all([
+    this.#draining ??= this.#drain(limitMs);
+    return this.#draining;
+  }
+
+  async #drain(limitMs: Millis): Promise<void> {
+    this.#heartbeat?.noteDraining();
+    await Promise.all([
       this.#dispatcher.drain(limitMs),
       this.#retention.stop(),
       this.#schedules.stop(),
       this.workflows.waiters.stop(),
-    ]).then(() => undefined);
-    return this.#draining;
+    ]);
+    await this.#heartbeat?.stop();
   }
 
   #acceptContext(projectId: ProjectId): AcceptContext {

@@ -6,6 +6,7 @@ import { defaultBackOffMs } from '../protocol/back-off.ts';
 import { parseDelayExpression, retryDelayMs } from '../protocol/delay-expression.ts';
 import { retryAfterMs } from '../protocol/retry-after.ts';
 import type { HeaderMap } from '../protocol/settings.ts';
+import { isSuccess } from '../protocol/success.ts';
 import { detectionError, hasNoFailureFunction } from '../workflow/detection.ts';
 import { callbacksOf, type Ended } from './callbacks.ts';
 import type { Burial, Change, Claimed, FollowUp, LogDetail, LogEvent, Millis, Outcome, Settlement } from './model.ts';
@@ -25,7 +26,8 @@ export interface FailedRun {
   changeIfOver: Change;
 }
 
-type Settling = Extract<Decision, { kind: 'settle' }>;
+/** A decision that is saved. */
+export type Settling = Extract<Decision, { kind: 'settle' }>;
 type Answered = Extract<Ended, { kind: 'answered' }>;
 
 /** Decides what `outcome` makes of the message. `nowMs` is the end of the attempt. */
@@ -40,10 +42,6 @@ export function decide(claimed: Claimed, outcome: Outcome, nowMs: Millis): Decis
     case 'interrupted':
       return { kind: 'release' };
   }
-}
-
-function isSuccess(status: number): boolean {
-  return status >= 200 && status <= 299;
 }
 
 function delivered(claimed: Claimed, answer: Answered, atMs: Millis): Decision {
@@ -114,10 +112,7 @@ function delayBeforeRetryMs(claimed: Claimed, failure: Ended, nowMs: Millis): Mi
 function bury(claimed: Claimed, failure: Ended, atMs: Millis, error?: string): Decision {
   const change: Change = {
     next: { kind: 'finished' },
-    events: [
-      { atMs, state: 'ERROR', detail: { ...describe(failure), ...(error !== undefined && { error }) } },
-      { atMs, state: 'FAILED' },
-    ],
+    events: lastEvents(failure, atMs, 'FAILED', error),
     burial: burialOf(claimed, failure, atMs),
   };
   if (!claimed.message.settings.run) return settle(claimed, failure, atMs, change);
@@ -127,22 +122,22 @@ function bury(claimed: Claimed, failure: Ended, atMs: Millis, error?: string): D
 
 /** Failed for good, and nobody finds it in the DLQ. */
 function giveUp(claimed: Claimed, failure: Ended, atMs: Millis, more: Pick<Change, 'failureCallback'>): Decision {
-  const events: LogEvent[] = [
-    { atMs, state: 'ERROR', detail: describe(failure) },
-    { atMs, state: 'FAILED' },
-  ];
-  return settle(claimed, failure, atMs, { next: { kind: 'finished' }, events, ...more }, cancelled(failure, atMs));
+  const change: Change = { next: { kind: 'finished' }, events: lastEvents(failure, atMs, 'FAILED'), ...more };
+  return settle(claimed, failure, atMs, change, cancelled(failure, atMs));
 }
 
 /** What an attempt makes of a message that was cancelled meanwhile, when it did not succeed. */
 function cancelled(failure: Ended, atMs: Millis): Change {
-  return {
-    next: { kind: 'finished' },
-    events: [
-      { atMs, state: 'ERROR', detail: describe(failure) },
-      { atMs, state: 'CANCELED' },
-    ],
-  };
+  return { next: { kind: 'finished' }, events: lastEvents(failure, atMs, 'CANCELED') };
+}
+
+/** The last attempt's failure, and what it is the end of. `error` takes the place of what is said of the failure. */
+function lastEvents(failure: Ended, atMs: Millis, end: 'FAILED' | 'CANCELED', error?: string): LogEvent[] {
+  const detail = { ...describe(failure), ...(error !== undefined && { error }) };
+  return [
+    { atMs, state: 'ERROR', detail },
+    { atMs, state: end },
+  ];
 }
 
 function burialOf(claimed: Claimed, failure: Ended, failedAtMs: Millis): Burial {
@@ -172,6 +167,7 @@ function settle(
 ): Settling {
   const { key, projectId } = claimed.message;
   const settlement: Settlement = { key, projectId, claimToken: claimed.claimToken, change };
+  if (claimed.isAlone) settlement.isAlone = true;
   if (changeIfCancelRequested) settlement.changeIfCancelRequested = changeIfCancelRequested;
   return { kind: 'settle', settlement, follows: followsOf(claimed, ended, change, atMs) };
 }

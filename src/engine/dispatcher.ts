@@ -5,7 +5,8 @@
  * message due earlier, or frees a place while some are waiting for one, wakes it.
  */
 import { mintMessageId } from '../protocol/ids.ts';
-import { type Decision, decide } from './decide.ts';
+import { decide, type Settling } from './decide.ts';
+import type { Fence } from './fence.ts';
 import { InFlight } from './in-flight.ts';
 import type {
   Change,
@@ -50,9 +51,8 @@ interface DispatcherDeps {
   log: EventLog;
   settings: EngineSettings;
   worker: WorkerId;
+  fence: Fence;
 }
-
-type Settling = Extract<Decision, { kind: 'settle' }>;
 
 /** What a claim is to look for. */
 interface ClaimWish {
@@ -69,7 +69,14 @@ export class Dispatcher implements Places {
   readonly #inFlight: InFlight;
   /** Origins whose messages wait in the store for a place, in the order in which their turn comes. */
   readonly #parkedOrigins: Set<string>;
+  /** Claims of this worker that it works on, or that are being saved: others in its name are left over from a lost answer. */
+  readonly #tokens = new Set<ClaimToken>();
+  /** Those that a claim under way may come to use. */
+  #claimTokens: { first: ClaimToken; end: ClaimToken } | undefined;
+  /** The shutdown's limit has passed. */
   readonly #abort = new AbortController();
+  /** Ends the attempts in flight. */
+  #attempts = new AbortController();
 
   #nextDueAtMs: Millis = 0; // unknown at start: look at once
   #timer: { atMs: Millis; handle: Timer } | undefined;
@@ -90,18 +97,20 @@ export class Dispatcher implements Places {
   /**
    * A place for a message that is about to be accepted and is due at once: `'reserved'` (now call `start` or
    * `giveBack`), `'parked'` when the worker is full, its origin has its share or others wait in its line, `'none'`
-   * when nothing is delivered any more.
+   * when this worker delivers nothing, any more or now: then it is anyone's, in the due index.
    */
-  tryReserve(origin: string, bytes: number): 'reserved' | 'parked' | 'none' {
-    if (this.#draining) return 'none';
+  tryReserve(origin: string, bytes: number, claimToken: ClaimToken): 'reserved' | 'parked' | 'none' {
+    if (this.#draining || this.#deps.fence.isClosed) return 'none';
     const isFirst = !this.#parkedOrigins.has(origin);
     if (!isFirst || !this.#inFlight.hasSpace(bytes) || this.#inFlight.roomOf(origin) === 0) return 'parked';
     this.#inFlight.enter(origin, bytes);
+    this.#tokens.add(claimToken);
     return 'reserved';
   }
 
-  giveBack(origin: string, bytes: number): void {
+  giveBack(origin: string, bytes: number, claimToken: ClaimToken): void {
     this.#inFlight.leave(origin, bytes);
+    this.#tokens.delete(claimToken);
     this.#placeBecameFree();
   }
 
@@ -116,6 +125,24 @@ export class Dispatcher implements Places {
     const fits = bytes <= reservedBytes || this.#inFlight.hasSpace(bytes);
     this.#inFlight.enter(origin, fits ? bytes : reservedBytes);
     void (fits ? this.#attempt(claimed) : this.#release(claimed, reservedBytes));
+  }
+
+  get worker(): WorkerId {
+    return this.#deps.worker;
+  }
+
+  /** Whether the claim is one that this worker works on or waits to hear of. */
+  holds(claimToken: ClaimToken): boolean {
+    const asked = this.#claimTokens;
+    return this.#tokens.has(claimToken) || (asked !== undefined && claimToken >= asked.first && claimToken < asked.end);
+  }
+
+  /** Ends the attempts in flight, uncounted: their messages may be others' by now. */
+  interrupt(): void {
+    const running = this.#attempts;
+    this.#attempts = new AbortController();
+    if (this.#abort.signal.aborted) this.#attempts.abort();
+    running.abort();
   }
 
   /** A message was saved that is due at `dueAtMs`. */
@@ -134,7 +161,7 @@ export class Dispatcher implements Places {
 
   /** Claims if there is something to claim and room for it; otherwise sets the timer for when there will be. */
   wake(): void {
-    if (this.#claiming || this.#draining) return;
+    if (this.#claiming || this.#draining || this.#deps.fence.isClosed) return; // whoever opens the fence wakes it
     const { clock } = this.#deps;
     const nowMs = clock.nowMs();
     const due = this.#nextDueAtMs <= nowMs;
@@ -154,7 +181,10 @@ export class Dispatcher implements Places {
   async drain(limitMs: Millis): Promise<void> {
     this.#draining = true;
     this.#timer?.handle.cancel();
-    const limit = this.#deps.clock.startTimer(limitMs, () => this.#abort.abort());
+    const limit = this.#deps.clock.startTimer(limitMs, () => {
+      this.#abort.abort();
+      this.#attempts.abort();
+    });
     while (this.#inFlight.count > 0 || this.#claiming) {
       await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
     }
@@ -203,6 +233,7 @@ export class Dispatcher implements Places {
       pauseMs = STORE_RETRY_MS.max;
     } finally {
       this.#inFlight.endOffer();
+      this.#claimTokens = undefined;
       this.#claiming = false;
     }
     if (this.#draining) this.#tellIfIdle();
@@ -216,6 +247,7 @@ export class Dispatcher implements Places {
     // Who waits in an origin's line goes first: what is newly due for it joins the line.
     for (const origin of passedOver) roomByOrigin[origin] = 0;
     const firstToken: ClaimToken = await numbers.take(places);
+    this.#claimTokens = { first: firstToken, end: firstToken + places };
     if (due) this.#lanesFirst = !this.#lanesFirst;
     const lanesFirst = this.#lanesFirst;
     return await store.claim(
@@ -238,6 +270,7 @@ export class Dispatcher implements Places {
     for (const origin of this.#heardWhileClaiming.parked) this.#parkedOrigins.add(origin);
     for (const claimed of answer.claimed) {
       this.#inFlight.enter(claimed.message.origin, bytesOf(claimed));
+      this.#tokens.add(claimed.claimToken);
       void this.#attempt(claimed);
     }
   }
@@ -260,13 +293,19 @@ export class Dispatcher implements Places {
 
   /** With the journal in place of the body, where the message is a step of a run. */
   async #deliver(claimed: Claimed): Promise<Outcome> {
-    const { delivery, bodies } = this.#deps;
-    const { signal } = this.#abort;
-    if (!claimed.journal) return delivery.attempt(claimed, signal);
+    const { bodies } = this.#deps;
+    if (!claimed.journal) return this.#send(claimed);
     const built = await this.#untilSaved(claimed.message, async () => ({ body: await bodies.bodyOf(claimed) }));
     if (!built) return { kind: 'interrupted' };
     if (built.body) claimed.deliveredBody = built.body;
-    return delivery.attempt(claimed, signal);
+    return this.#send(claimed);
+  }
+
+  /** Time may have passed since the message was claimed: what is not surely this worker's does not go out. */
+  #send(claimed: Claimed): Promise<Outcome> {
+    const { delivery, fence } = this.#deps;
+    if (fence.isClosed) return Promise.resolve({ kind: 'interrupted' });
+    return delivery.attempt(claimed, this.#attempts.signal);
   }
 
   /**
@@ -279,14 +318,17 @@ export class Dispatcher implements Places {
     const bytes = bytesOf(claimed);
     const isInLane = settings.queueName !== undefined || settings.flowControl !== undefined;
     const isWaitedFor = this.#parkedOrigins.has(origin) || !this.#inFlight.hasSpace(bytes);
-    if (!isInLane || isWaitedFor || this.#draining || !this.#inFlight.mayGoOn(origin, bytes)) return undefined;
+    const goesOn = !this.#draining && !this.#deps.fence.isClosed && this.#inFlight.mayGoOn(origin, bytes);
+    if (!isInLane || isWaitedFor || !goesOn) return undefined;
     const claimToken = await this.#deps.numbers.take(1);
+    this.#tokens.add(claimToken);
     const bytesSetAside = this.#inFlight.setAside(SUCCESSOR_BYTES_MAX - bytes);
     return { worker: this.#deps.worker, claimToken, bytesMax: bytes + bytesSetAside };
   }
 
   #handOver(done: Claimed, next: Claimed): void {
     this.#inFlight.leave(done.message.origin, bytesOf(done));
+    this.#tokens.delete(done.claimToken);
     this.#inFlight.enter(next.message.origin, bytesOf(next));
     void this.#attempt(next);
     this.#placeBecameFree();
@@ -298,8 +340,9 @@ export class Dispatcher implements Places {
     const succession = await this.#untilSaved(message, () => this.#successionOf(claimed));
     const settled = await this.#save(claimed, decision, succession);
     if (succession) this.#inFlight.putBack(succession.bytesMax - bytesOf(claimed));
-    if (settled?.kind === 'saved' && settled.next) this.#handOver(claimed, settled.next);
-    else this.giveBack(message.origin, bytesOf(claimed));
+    if (settled?.kind === 'saved' && settled.next) return this.#handOver(claimed, settled.next);
+    if (succession) this.#tokens.delete(succession.claimToken);
+    this.giveBack(message.origin, bytesOf(claimed), claimed.claimToken);
   }
 
   /** `undefined`: the shutdown's limit passed before the store took it. */
@@ -320,7 +363,7 @@ export class Dispatcher implements Places {
       const settled = await this.#untilSaved(message, () => store.settle(whole, clock.nowMs(), succession));
       const saved = settled?.kind === 'saved' ? settled.follows : undefined;
       news.forEach((entry, index) => {
-        setGoing(entry, saved?.[index], this);
+        setGoing(entry, saved?.[index], this, claimed.isAlone === true);
       });
       if (settled?.kind === 'runChanged') continue;
       const { next } = settlement.change;
@@ -343,8 +386,9 @@ export class Dispatcher implements Places {
   /** As if it had never been claimed; its place has `bytes`. */
   async #release({ message, claimToken }: Claimed, bytes: number): Promise<void> {
     const { store, clock } = this.#deps;
-    await this.#untilSaved(message, () => store.release([{ key: message.key, claimToken }], clock.nowMs()));
-    this.giveBack(message.origin, bytes);
+    const { key, projectId } = message;
+    await this.#untilSaved(message, () => store.release([{ key, projectId, claimToken }], clock.nowMs()));
+    this.giveBack(message.origin, bytes, claimToken);
   }
 
   /**

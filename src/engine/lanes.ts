@@ -52,14 +52,18 @@ export interface RateWindow {
   count: number;
 }
 
+/** How late what a worker has decided may come to be saved: longer than any database keeps it waiting. */
+const SAVED_LATE_MS = 60_000;
+
 /**
  * Fixed windows (messaging.md 16.5): one begins with the first start after the one before has ended, and lasts a period.
- * A window that begins further ahead than a period cannot be: the clock was set back, and it counts as ended.
+ * A start that was decided before, and is saved only now, belongs to the window that another worker has begun meanwhile.
+ * But one that begins further ahead than that, and than a period, cannot be: the clock was set back, and it counts as ended.
  */
 export function isWindowOpen({ startedAtMs, periodS }: RateWindow, nowMs: Millis): boolean {
   if (startedAtMs === null) return false;
   const periodMs = periodS * 1000;
-  return nowMs < startedAtMs + periodMs && nowMs > startedAtMs - periodMs;
+  return nowMs < startedAtMs + periodMs && nowMs > startedAtMs - Math.max(periodMs, SAVED_LATE_MS);
 }
 
 /** How many attempts may start now without more than `rate` of them in the window. */

@@ -3,9 +3,9 @@
  * Names follow the table of words in docs/architecture.md.
  */
 import type { HeaderMap, HttpMethod, MessageSettings } from '../protocol/settings.ts';
-import type { EndState, EntryKind, RunConfig, RunKey, RunState } from '../workflow/model.ts';
+import type { EndState, EntryKind, FailureCallbackState, RunConfig, RunKey, RunState } from '../workflow/model.ts';
 
-export type { EntryKind };
+export type { EntryKind, FailureCallbackState };
 
 /** Unix time or a span, in milliseconds. */
 export type Millis = number;
@@ -17,6 +17,7 @@ export type MessageId = string;
 export type ProjectId = number;
 /** Unique for ever among all claims of all workers (P6). A safe integer. */
 export type ClaimToken = number;
+/** Of one life of a worker: what starts anew has another. */
 export type WorkerId = string;
 
 /** What was published. Never changes. */
@@ -47,8 +48,17 @@ export interface Claimed {
   journal?: JournalPlace;
   /** What is sent in place of the message's own body: the journal of its run. */
   deliveredBody?: Uint8Array;
+  /** It is in no lane and of no run, so that settling it touches nothing that it shares with others. Absent: who knows. */
+  isAlone?: true;
   /** When the claim was made, and so when ACTIVE was logged: no later event of the message may be earlier. */
   claimedAtMs: Millis;
+}
+
+/** Which claim of which message: all that it takes to give it back. */
+export interface ClaimRef {
+  key: MessageKey;
+  projectId: ProjectId;
+  claimToken: ClaimToken;
 }
 
 /** A message's place in the journal of its run. */
@@ -121,7 +131,7 @@ export type Standing =
   /** Due, but its origin has its share of attempts or the worker is full: out of the due index, in the origin's line. */
   | { kind: 'parked'; dueAtMs: Millis }
   /** Written as already claimed by the worker that accepted it. */
-  | { kind: 'claimed'; claimToken: ClaimToken };
+  | { kind: 'claimed'; claimToken: ClaimToken; worker: WorkerId };
 
 /** A message on its way into the store. */
 export interface NewMessage {
@@ -183,9 +193,6 @@ export interface RunEnding {
   failureCallbackKey?: MessageKey;
 }
 
-/** How a failure callback stands (workflow.md 13.3); `none`: the workflow has no failure function (13.4). */
-export type FailureCallbackState = 'inProgress' | 'success' | 'fail' | 'canceled' | 'none';
-
 /** A message that follows from something else, before it has a key, an id and a place. */
 export interface FollowUp extends Omit<Message, 'key' | 'id'> {
   /** Where it enters the journal of a run, if it does. */
@@ -221,6 +228,8 @@ export interface Settlement {
   key: MessageKey;
   projectId: ProjectId;
   claimToken: ClaimToken;
+  /** As in `Claimed`. */
+  isAlone?: true;
   change: Change;
   /** Saved instead of `change` when a cancel was recorded while the attempt ran (messaging.md 6.3, row 8). */
   changeIfCancelRequested?: Change;

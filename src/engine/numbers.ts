@@ -9,13 +9,16 @@ const BLOCK = 20_000;
 
 export class Numbers {
   readonly #reserve: MessageStore['reserveNumbers'];
+  readonly #isShared: boolean;
   #next = 0;
   #end = 0;
   /** The block that follows the current one, asked for before it is needed. */
   #following: Promise<number> | undefined;
 
-  constructor(store: Pick<MessageStore, 'reserveNumbers'>) {
+  /** `isShared`: other workers take numbers from the same store. */
+  constructor(store: Pick<MessageStore, 'reserveNumbers'>, { isShared = false }: { isShared?: boolean } = {}) {
     this.#reserve = (count) => store.reserveNumbers(count);
+    this.#isShared = isShared;
   }
 
   /** The first of `count` consecutive numbers. Throws `StoreUnavailable`. */
@@ -26,6 +29,14 @@ export class Numbers {
     this.#next += count;
     if (this.#end - this.#next < BLOCK / 2) void this.#prefetch();
     return first;
+  }
+
+  /**
+   * A number that is larger than all that anybody has taken so far: for what has to be told apart by when it came, whichever
+   * worker it came to. Where there are several it costs a trip to the store. Throws `StoreUnavailable`.
+   */
+  takeLatest(): number | Promise<number> {
+    return this.#isShared ? this.#reserve(1) : this.take(1);
   }
 
   async #takeFromNextBlock(count: number): Promise<number> {

@@ -1,12 +1,15 @@
 /** Where does a new message stand, and what is set going once it is saved? One answer for all that make messages. */
 import { type Draft, firstEvents } from './accept.ts';
-import type { Claimed, ClaimToken, Message, Millis, NewMessage, Standing } from './model.ts';
+import type { Claimed, ClaimToken, Message, Millis, NewMessage, Standing, WorkerId } from './model.ts';
 import type { Saved } from './stores.ts';
 
 /** The places for attempts, as far as a new message takes part in them; the dispatcher has them. */
 export interface Places {
-  tryReserve(origin: string, bytes: number): 'reserved' | 'parked' | 'none';
-  giveBack(origin: string, bytes: number): void;
+  /** In whose name messages are claimed. */
+  readonly worker: WorkerId;
+  /** For a claim under `claimToken`. */
+  tryReserve(origin: string, bytes: number, claimToken: ClaimToken): 'reserved' | 'parked' | 'none';
+  giveBack(origin: string, bytes: number, claimToken: ClaimToken): void;
   /** Makes the attempt of a message for which a place with `reservedBytes` was reserved. */
   start(claimed: Claimed, reservedBytes: number): void;
   noteDue(dueAtMs: Millis): void;
@@ -22,9 +25,9 @@ export function place(draft: Draft, claimToken: ClaimToken, places: Places): New
 function standingOf(message: Message, claimToken: ClaimToken, places: Places): Standing {
   const dueAtMs = message.notBeforeMs;
   if (dueAtMs > message.createdAtMs) return { kind: 'waiting', dueAtMs };
-  switch (places.tryReserve(message.origin, message.body.length)) {
+  switch (places.tryReserve(message.origin, message.body.length, claimToken)) {
     case 'reserved':
-      return { kind: 'claimed', claimToken };
+      return { kind: 'claimed', claimToken, worker: places.worker };
     case 'parked':
       return { kind: 'parked', dueAtMs };
     case 'none':
@@ -35,18 +38,20 @@ function standingOf(message: Message, claimToken: ClaimToken, places: Places): S
 /**
  * Starts what the store saved as claimed and tells of what waits; `saved` is how it was saved, `undefined` when it
  * was not. A reserved place that is not used goes back. What a lane holds back needs nobody: the store tells when
- * it lets it go.
+ * it lets it go. `mayBeAlone`: it does not follow from a message whose queue's slot it may share.
  */
-export function setGoing(news: NewMessage, saved: Saved | undefined, places: Places): void {
+export function setGoing(news: NewMessage, saved: Saved | undefined, places: Places, mayBeAlone = true): void {
   const { message, standing: proposed } = news;
   if (proposed.kind === 'claimed') {
-    if (saved?.standing !== 'claimed') return places.giveBack(message.origin, message.body.length);
+    const { claimToken } = proposed;
+    if (saved?.standing !== 'claimed') return places.giveBack(message.origin, message.body.length, claimToken);
     const claimed: Claimed = {
       message,
       retried: 0,
-      claimToken: proposed.claimToken,
+      claimToken,
       claimedAtMs: message.createdAtMs,
     };
+    if (mayBeAlone && isAlone(message)) claimed.isAlone = true;
     if (saved.journal) claimed.journal = saved.journal;
     // What the endpoint fetches by itself need not stay in memory meanwhile.
     if (saved.journal?.bytes === 0) claimed.message = { ...message, body: new Uint8Array(0) };
@@ -54,4 +59,8 @@ export function setGoing(news: NewMessage, saved: Saved | undefined, places: Pla
   }
   if (saved?.standing === 'parked') places.noteParked(message.origin);
   else if (saved?.standing === 'waiting') places.noteDue(proposed.dueAtMs);
+}
+
+function isAlone({ settings: { queueName, flowControl, run } }: Message): boolean {
+  return queueName === undefined && flowControl === undefined && run === undefined;
 }

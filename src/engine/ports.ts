@@ -11,6 +11,8 @@ export interface Timer {
 export interface Clock {
   /** Unix time. Never assume that it only grows: machines' clocks are set back. */
   nowMs(): Millis;
+  /** Time since some moment, which only grows, whatever the wall clock is set to. */
+  readonly elapsedMs: Millis;
   /** Runs `task` once, `delayMs` from now or a little later. */
   startTimer(delayMs: Millis, task: () => void): Timer;
 }

@@ -9,13 +9,13 @@ import type { FlowKey, FlowPin, Queue } from './lanes.ts';
 import type {
   Burial,
   Claimed,
+  ClaimRef,
   ClaimToken,
   JournalPlace,
   LogDetail,
   LogState,
   Message,
   MessageId,
-  MessageKey,
   Millis,
   NewMessage,
   ProjectId,
@@ -27,6 +27,7 @@ import type { RunLogStore } from './run-log-store.ts';
 import type { RunStore, WaiterStore } from './run-stores.ts';
 import type { Schedule, ScheduleChange, TriggeredMessage } from './schedules.ts';
 import type { Endpoint, EndpointSelector, UrlGroup, UrlGroupLimits } from './url-groups.ts';
+import type { WorkerStore } from './worker-store.ts';
 
 /** The store could not write now (disk full, busy, closing); nothing of the command was saved. */
 export class StoreUnavailable extends Error {
@@ -172,8 +173,8 @@ export interface MessageStore {
   claim(request: ClaimRequest, nowMs: Millis): Promise<ClaimAnswer>;
   /** Saves a decision with what follows from it, frees the slots that its message held, and lets the next one have `succession`. */
   settle(settlement: Settlement, nowMs: Millis, succession?: Succession): Promise<Settled>;
-  /** Gives claims back uncounted, due at once: our shutdown is not the endpoint's failure. Stale ones are skipped. */
-  release(claims: { key: MessageKey; claimToken: ClaimToken }[], nowMs: Millis): Promise<void>;
+  /** Gives claims back uncounted, due at once: the end of a worker is not the endpoint's failure. Stale ones are skipped. */
+  release(claims: ClaimRef[], nowMs: Millis): Promise<void>;
   /** Gives back what every worker of an earlier process held (P7, embedded). Returns how many. */
   releaseAll(nowMs: Millis): Promise<number>;
   /** Origins with parked messages: what a starting worker must know. */
@@ -450,9 +451,17 @@ export interface Store
     ScheduleStore,
     QueueStore,
     FlowKeyStore,
-    RetentionStore {
-  /** From now on `listener` is told when a lane lets messages go that nobody was told of: the earliest time they are due. */
+    RetentionStore,
+    WorkerStore {
+  /**
+   * From now on `listener` is told when a lane lets messages go that nobody was told of, and when other workers leave
+   * messages waiting: the earliest time they are due.
+   */
   onDue(listener: (dueAtMs: Millis) => void): void;
+  /** From now on `listener` is told when other workers put messages into the line of an origin. */
+  onParked(listener: (origin: string) => void): void;
+  /** From now on `listener` is told when a command failed of which something may have been saved all the same. */
+  onDoubt(listener: () => void): void;
   /** Resolves when the store answers; rejects when it does not. For `/readyz`. */
   ping(): Promise<void>;
   close(): Promise<void>;

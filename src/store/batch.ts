@@ -5,9 +5,10 @@ import { type AcceptAnswer, type AcceptArgs, acceptAll } from './sql/accept.ts';
 import { cancel } from './sql/cancel.ts';
 import { claim } from './sql/claim.ts';
 import { deleteDead, reviveDead } from './sql/dead.ts';
-import { DueTimes } from './sql/due-times.ts';
+import { DueTimes, earlier } from './sql/due-times.ts';
 import { pinKey, resetKeyRate, setKeyPaused, unpinKey } from './sql/lanes/flow-commands.ts';
 import { deleteQueue, emptyQueue, saveQueue, setQueuePaused } from './sql/lanes/queue-commands.ts';
+import { EVERYTHING, lockFor } from './sql/locks.ts';
 import { LogWriter, type WriteContext } from './sql/log-writer.ts';
 import { reserve } from './sql/numbers.ts';
 import { addToken, ensureProject, noteTokenUse, removeToken, replaceSigningKeys } from './sql/projects.ts';
@@ -23,6 +24,7 @@ import { addEndpoints, deleteUrlGroup, removeEndpoints, setGroupHeaders } from '
 import { saveMail } from './sql/waiters/mail.ts';
 import { addWaiter } from './sql/waiters/register.ts';
 import { resolveWaiters } from './sql/waiters/waiters.ts';
+import { beat, dismissLate, leave } from './sql/workers.ts';
 
 /** Commands that run one after the other. `accept`, `settle` and `endRuns` are merged instead. */
 const SINGLE = {
@@ -61,6 +63,9 @@ const SINGLE = {
   unpinKey,
   resetKeyRate,
   dropExpired,
+  beat,
+  dismissLate,
+  leave,
   ping: async (_context: WriteContext, _args: Record<never, never>): Promise<null> => null,
 };
 
@@ -91,6 +96,10 @@ export interface BatchOutcome {
   results: WriteResult[];
   /** The earliest time at which a lane that the batch has touched lets something go; null: none does by itself. */
   dueAtMs: number | null;
+  /** The earliest time at which anything is due that the batch has left unclaimed; null: nothing. Never after `dueAtMs`. */
+  othersDueAtMs: number | null;
+  /** Origins in whose line it has put messages. */
+  parkedOrigins: string[];
 }
 
 /** Runs commands on one database, a batch at a time. */
@@ -106,8 +115,13 @@ export class BatchRunner {
   async run(commands: readonly WriteCommand[]): Promise<BatchOutcome> {
     const due = new DueTimes();
     try {
-      const results = await this.#driver.transaction((tx) => runAll({ tx, logs: this.#logs, due }, commands));
-      return { results, dueAtMs: due.earliestMs };
+      const results = await this.#driver.transaction(async (tx) => {
+        const { manyWriters, looseLogs } = this.#driver.dialect;
+        const held = manyWriters ? await lockFor(tx, commands) : EVERYTHING;
+        return runAll({ tx, logs: this.#logs, due, held, looseLogs }, commands);
+      });
+      const { earliestMs: dueAtMs, earliestForOthersMs: othersDueAtMs, parkedOrigins } = due;
+      return { results, dueAtMs, othersDueAtMs, parkedOrigins };
     } catch (error) {
       this.#logs.forget();
       if (error instanceof StoreFatal) throw error;
@@ -120,19 +134,20 @@ export class BatchRunner {
 
   /** One of them is at fault: each gets a transaction of its own, so that only that one fails. */
   async #runEach(commands: readonly WriteCommand[]): Promise<BatchOutcome> {
-    const results: WriteResult[] = [];
-    const due = new DueTimes();
+    const whole = nothingDone([]);
     for (const command of commands) {
-      const outcome = await this.run([command]);
-      results.push(...outcome.results);
-      if (outcome.dueAtMs !== null) due.note(outcome.dueAtMs);
+      const { results, dueAtMs, othersDueAtMs, parkedOrigins } = await this.run([command]);
+      whole.results.push(...results);
+      whole.dueAtMs = earlier(whole.dueAtMs, dueAtMs);
+      whole.othersDueAtMs = earlier(whole.othersDueAtMs, othersDueAtMs);
+      whole.parkedOrigins.push(...parkedOrigins);
     }
-    return { results, dueAtMs: due.earliestMs };
+    return whole;
   }
 }
 
 function nothingDone(results: WriteResult[]): BatchOutcome {
-  return { results, dueAtMs: null };
+  return { results, dueAtMs: null, othersDueAtMs: null, parkedOrigins: [] };
 }
 
 async function runAll(context: WriteContext, commands: readonly WriteCommand[]): Promise<WriteResult[]> {

@@ -1,20 +1,28 @@
 /** The store over one driver in the caller's own thread. */
 import type { StoreLimits } from '../engine/stores.ts';
 import { BatchRunner } from './batch.ts';
+import type { Connection } from './connection.ts';
 import type { Driver } from './driver.ts';
 import { GroupCommit, type GroupCommitOptions } from './group-commit.ts';
 import { runRead } from './reads.ts';
-import { type Connection, SqlStore } from './store.ts';
+import { SqlStore } from './store.ts';
 
 export interface CreateStoreOptions {
   /** Told once when the database cannot be trusted any more; all commands are refused from then on. */
   onFatal?: (error: Error) => void;
   /** Upkeep of the database after each batch. When it throws, that is fatal, but what was committed stays so. */
   afterBatch?: () => void;
+  /** How other workers on the same database are told of what is due, and tell. Closed with the store. */
+  notices?: {
+    tell(dueAtMs: number): void;
+    listen(listener: (dueAtMs: number) => void): void;
+    close(): Promise<void>;
+  };
+  dropTables?: Connection['dropTables'];
   /** Default: none. */
   limits?: StoreLimits;
   /** What goes into one transaction; see `GroupCommitOptions`. */
-  batch?: Pick<GroupCommitOptions, 'rowsMax' | 'bytesMax' | 'endOfTurn'>;
+  batch?: Pick<GroupCommitOptions, 'rowsMax' | 'bytesMax' | 'endOfTurn' | 'flushesMax'>;
 }
 
 /**
@@ -26,6 +34,7 @@ export function createStore(driver: Driver, options: CreateStoreOptions = {}): S
   const commits: GroupCommit = new GroupCommit({
     flush: async (commands) => {
       const outcome = await runner.run(commands);
+      if (outcome.othersDueAtMs !== null) options.notices?.tell(outcome.othersDueAtMs);
       try {
         options.afterBatch?.();
       } catch (error) {
@@ -39,10 +48,17 @@ export function createStore(driver: Driver, options: CreateStoreOptions = {}): S
   const connection: Connection = {
     write: (method, args) => commits.run(method, args),
     read: (method, args) => runRead(driver, method, args),
-    listen: (listener) => commits.listen(listener),
+    listen: (listener) => {
+      commits.listen(listener);
+      options.notices?.listen(listener);
+    },
+    listenForParked: () => {}, // what others have parked they serve themselves, and leave behind only when they end
+    ...(options.dropTables && { dropTables: options.dropTables }),
+    listenForDoubt: (listener) => commits.listenForDoubt(listener),
     counts: () => commits.counts,
     close: async () => {
       await commits.close();
+      await options.notices?.close();
       await driver.close();
     },
   };

@@ -33,6 +33,7 @@ export function decodeClaimed(row: ClaimedRow): Claimed {
     claimToken: row.claim_token,
     claimedAtMs: row.claimed_at_ms,
   };
+  if (row.queue_id === null && row.flow_key === null && row.run_key === null) claimed.isAlone = true;
   if (row.journal_position !== null) claimed.journal = { position: row.journal_position, bytes: row.bytes };
   return claimed;
 }

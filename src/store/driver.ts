@@ -18,11 +18,23 @@ export interface Queries {
 }
 
 export interface Transaction extends Queries {
+  /**
+   * As `query`, for a statement that gives numbers away: where several transactions run at once it is committed by itself,
+   * at once and whatever becomes of this one, so that nobody waits for its row.
+   */
+  queryAtOnce<Row extends object>(text: string, params?: readonly SqlParam[]): Promise<Row[]>;
+  /** The database's own clock, Unix time: the one that all workers on it have in common. */
+  nowMs(): Promise<number>;
+  /**
+   * One statement whose effect nobody asks for. It may be under way still when this resolves: what is asked later sees what
+   * it did, and if it fails, so does the transaction.
+   */
+  send(text: string, params?: readonly SqlParam[]): Promise<void>;
   /** One statement; returns how many rows it changed. */
   run(text: string, params?: readonly SqlParam[]): Promise<number>;
-  /** One set-based insert of any number of rows. */
+  /** One set-based insert of any number of rows; resolves like `send`. */
   insertMany(table: string, columns: readonly string[], rows: readonly (readonly SqlValue[])[]): Promise<void>;
-  /** Sets `columns` of the rows whose `keyColumn` is the first value of each row; one set-based update. */
+  /** Sets `columns` of the rows whose `keyColumn` is the first value of each row; one set-based update that resolves like `send`. */
   updateMany(
     table: string,
     keyColumn: string,
@@ -31,8 +43,10 @@ export interface Transaction extends Queries {
   ): Promise<void>;
 }
 
-/** How a database spells the column types of the migrations. */
+/** How databases differ: in the spelling of the migrations, and in whether transactions run at once. */
 export interface SqlDialect {
+  /** Whether transactions run at once, of this driver and of others: then they must lock what they share (sql/locks.ts). */
+  manyWriters: boolean;
   /** A whole number of up to 53 bits. */
   bigint: string;
   /** A small whole number. */
@@ -40,6 +54,16 @@ export interface SqlDialect {
   bytes: string;
   /** What follows a table whose rows should lie in the order of their primary key. */
   clustered: string;
+  /** What follows a table whose rows are changed and removed all the time. */
+  hot: string;
+  /** What follows a table whose rows are written once and removed after a while, many at a time. */
+  passing: string;
+  /** What lays `logs` and `log_details` out so that old entries can be dropped together; empty: their rows are deleted. */
+  logsByDay: readonly string[];
+  /** Where the entries and details are that retention deletes row by row: all, or those that are in no table of a day. */
+  looseLogs: { logs: string; details: string };
+  /** What keeps other programs from migrating at the same time; null where nobody else can. */
+  migrationLock: string | null;
 }
 
 /**
@@ -48,7 +72,10 @@ export interface SqlDialect {
  */
 export interface Driver {
   readonly dialect: SqlDialect;
-  /** Commits what `work` did, durably, or nothing when it throws. Transactions and reads never overlap. */
+  /**
+   * Commits what `work` did, durably, or nothing when it throws. With several writers each statement sees what others have
+   * committed before it, and `work` may be run again, when the transaction lost to another one.
+   */
   transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
   /** Runs `work` on one snapshot of what is committed. */
   read<T>(work: (queries: Queries) => Promise<T>): Promise<T>;

@@ -21,10 +21,12 @@ export interface GroupCommitOptions {
   rowsMax?: number;
   /** Body bytes of one batch at most; one command alone may be larger. */
   bytesMax?: number;
+  /** Batches being committed at once, where the database can do that. Default 1. */
+  flushesMax?: number;
 }
 
-const ROWS_MAX = 200;
-const BYTES_MAX = 4 * 1024 * 1024;
+export const ROWS_MAX = 200;
+export const BYTES_MAX = 4 * 1024 * 1024;
 
 interface Waiting {
   command: WriteCommand;
@@ -40,9 +42,11 @@ export class GroupCommit {
   readonly #endOfTurn: () => Promise<void>;
   readonly #rowsMax: number;
   readonly #bytesMax: number;
+  readonly #flushesMax: number;
   #onDue: (dueAtMs: number) => void = () => {};
+  #onDoubt: () => void = () => {};
   #waiting: Waiting[] = [];
-  #flushing = false;
+  #flushing = 0;
   /** Why new commands are refused. */
   #refusal: string | undefined;
   #failed = false;
@@ -50,8 +54,16 @@ export class GroupCommit {
   #batches = 0;
   #commands = 0;
 
-  constructor({ flush, onFatal, endOfTurn, rowsMax = ROWS_MAX, bytesMax = BYTES_MAX }: GroupCommitOptions) {
+  constructor({
+    flush,
+    onFatal,
+    endOfTurn,
+    rowsMax = ROWS_MAX,
+    bytesMax = BYTES_MAX,
+    flushesMax = 1,
+  }: GroupCommitOptions) {
     this.#flush = flush;
+    this.#flushesMax = flushesMax;
     this.#onFatal = onFatal;
     this.#endOfTurn = endOfTurn ?? (() => Promise.resolve());
     this.#rowsMax = rowsMax;
@@ -68,20 +80,25 @@ export class GroupCommit {
     this.#onDue = listener;
   }
 
+  /** From now on `listener` is told when a batch was refused: its commit may have come through, and only the answer not. */
+  listenForDoubt(listener: () => void): void {
+    this.#onDoubt = listener;
+  }
+
   /** Resolves after the commit. Rejects with `StoreUnavailable` when nothing was saved and trying again may help. */
   run<M extends WriteMethod>(method: M, args: Writes[M]['args']): Promise<Writes[M]['answer']> {
     if (this.#refusal !== undefined) return Promise.reject(new StoreUnavailable(this.#refusal));
     return new Promise((resolve, reject) => {
       const command = { method, args } as WriteCommand;
       this.#waiting.push({ command, ...weigh(command), resolve, reject });
-      if (!this.#flushing) void this.#flushAll();
+      if (this.#flushing < this.#flushesMax) void this.#flushAll();
     });
   }
 
   /** Refuses new commands; resolves when those that wait are done. */
   async close(): Promise<void> {
     this.#refusal ??= 'the store is closing';
-    if (this.#flushing) {
+    if (this.#flushing > 0) {
       await new Promise<void>((resolve) => {
         this.#idle = resolve;
       });
@@ -100,7 +117,7 @@ export class GroupCommit {
   }
 
   async #flushAll(): Promise<void> {
-    this.#flushing = true;
+    this.#flushing += 1;
     await this.#endOfTurn();
     // Without another pause: the writer has the next batch while this thread is busy with the answers of the last.
     while (this.#waiting.length > 0) {
@@ -108,6 +125,7 @@ export class GroupCommit {
       try {
         const { results, dueAtMs } = await this.#flush(batch.map(({ command }) => command));
         if (dueAtMs !== null) this.#onDue(dueAtMs);
+        if (results.some(({ kind }) => kind === 'unavailable')) this.#onDoubt();
         this.#batches += 1;
         this.#commands += batch.length;
         for (const [index, waiting] of batch.entries()) settleCaller(waiting, results[index]);
@@ -117,8 +135,8 @@ export class GroupCommit {
         this.fail(reason);
       }
     }
-    this.#flushing = false;
-    this.#idle?.();
+    this.#flushing -= 1;
+    if (this.#flushing === 0) this.#idle?.();
   }
 
   /** In order of arrival, up to the limits, so that no kind of command can starve another. */
@@ -144,7 +162,7 @@ function settleCaller({ resolve, reject }: Waiting, result: WriteResult | undefi
 }
 
 /** About how many messages a command touches, and the body bytes it carries. */
-function weigh(command: WriteCommand): { rows: number; bytes: number } {
+export function weigh(command: WriteCommand): { rows: number; bytes: number } {
   switch (command.method) {
     case 'accept':
       return { rows: command.args.messages.length, bytes: bodyBytes(command.args.messages) };

@@ -18,6 +18,7 @@ import { dueSchedules, findSchedule, listSchedules } from './sql/schedules.ts';
 import { findUrlGroup, listUrlGroups } from './sql/url-groups.ts';
 import { nextMail } from './sql/waiters/mail.ts';
 import { dueWaiters, listWaiters } from './sql/waiters/waiters.ts';
+import { claimsOf, orphanedClaims } from './sql/workers.ts';
 
 const READS = {
   find,
@@ -57,6 +58,8 @@ const READS = {
   findKey,
   listKeys,
   countInFlight: (queries: Queries, args: { projectId: number }) => countInFlight(queries, args.projectId),
+  orphanedClaims,
+  claimsOf,
   ping: (queries: Queries, _args: Record<never, never>) => queries.query('select 1 as one'),
 };
 

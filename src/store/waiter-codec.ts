@@ -1,6 +1,7 @@
 /** How waits and waiters become rows and back; in the caller's thread, like all of it. */
 import type { Mail, NewWaiter, Waiter, Waiting } from '../engine/run-stores.ts';
-import { readStep, slotOfResult } from '../workflow/steps.ts';
+import { slotOfResult } from '../workflow/slots.ts';
+import { readStep } from '../workflow/steps.ts';
 import { decodeSaved } from './decode-lanes.ts';
 import { decodeMessage } from './sql/rows.ts';
 import { encodeRecord } from './sql/runs/run-rows.ts';

@@ -47,6 +47,7 @@ export const FIELDS_ALLOWED: ReadonlySet<string> = new Set([
   'version',
   'waiting',
   'worker',
+  'workers',
 ]);
 
 /** Longer texts are cut: an error may quote what a stranger sent. */

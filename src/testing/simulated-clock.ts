@@ -21,6 +21,7 @@ export class SimulatedClock implements Clock {
   #wallStartMs: Millis;
   /** Sorted by time, then by insertion; the next one is the last element. */
   readonly #timers: PendingTimer[] = [];
+  readonly #held = new Set<Promise<unknown>>();
 
   constructor(startMs: Millis = START_MS) {
     this.#wallStartMs = startMs;
@@ -63,11 +64,21 @@ export class SimulatedClock implements Clock {
     this.#wallStartMs += ms;
   }
 
+  /** No time passes until `work` is done, which takes none that anybody here could notice: a real database may do it. */
+  hold<T>(work: Promise<T>): Promise<T> {
+    const held = work.finally(() => this.#held.delete(held));
+    this.#held.add(held);
+    return held;
+  }
+
   /** Lets everything finish that needs no time to pass. */
-  settled(): Promise<void> {
-    return new Promise((resolve) => {
-      afterMicrotasks(resolve);
-    });
+  async settled(): Promise<void> {
+    do {
+      await Promise.allSettled(this.#held);
+      await new Promise((resolve) => {
+        afterMicrotasks(resolve);
+      });
+    } while (this.#held.size > 0);
   }
 
   /** Lets `ms` pass; runs what falls due on the way, each timer after all that the one before has set off. */

@@ -66,10 +66,19 @@ export class SimulatedNetwork {
     this.#endpointByOrigin.set(origin, endpoint);
   }
 
-  /** The delivery of one process. */
-  connect(): SimulatedSender {
+  /** The delivery of one process, which hears of its attempts by `clock`; default: that of the network. */
+  connect(clock: Clock = this.#clock): SimulatedSender {
     this.#senders += 1;
-    return new SimulatedSender(this.#senders, this.#clock, this.#settings, this);
+    return new SimulatedSender(this.#senders, clock, this.#settings, this);
+  }
+
+  /** Lets `attempt` travel, which nobody can call back. */
+  carry(attempt: Attempt, answer: (reply: Reply) => void): void {
+    this.#clock.startTimer(this.#settings.travelMs(), () => this.arrive(attempt, answer));
+  }
+
+  nowMs(): Millis {
+    return this.#clock.nowMs();
   }
 
   /** Lets the endpoint see `attempt`, and `answer` it. */
@@ -124,12 +133,10 @@ export class SimulatedSender implements Delivery {
       signal.addEventListener('abort', onAbort);
       const limitMs = Math.min(claimed.message.settings.timeoutMs ?? Infinity, this.#settings.timeoutMs);
       timers.push(this.#clock.startTimer(limitMs, () => end(unreachable('timeout'))));
-      // Not among `timers`: what was sent arrives, even when its sender has given up.
-      this.#clock.startTimer(this.#settings.travelMs(), () => {
-        this.#network.arrive(attempt, (reply) => {
-          const afterMs = reply.kind === 'answer' || reply.kind === 'reset' ? reply.afterMs : 0;
-          if (reply.kind !== 'silence') timers.push(this.#clock.startTimer(afterMs, () => end(outcomeOf(reply))));
-        });
+      // What was sent arrives, even when its sender has given up.
+      this.#network.carry(attempt, (reply) => {
+        const afterMs = reply.kind === 'answer' || reply.kind === 'reset' ? reply.afterMs : 0;
+        if (reply.kind !== 'silence') timers.push(this.#clock.startTimer(afterMs, () => end(outcomeOf(reply))));
       });
     });
   }
@@ -141,7 +148,7 @@ export class SimulatedSender implements Delivery {
   #note(claimed: Claimed): Attempt {
     const { message, retried, claimToken, claimedAtMs } = claimed;
     const { id: messageId, url, origin, body } = message;
-    const sentAtMs = this.#clock.nowMs();
+    const sentAtMs = this.#network.nowMs();
     const made = { messageId, url, origin, bodyBytes: body.length, retried, claimToken, claimedAtMs, claimed };
     const attempt: Attempt = { ...made, sender: this.number, sentAtMs };
     this.#network.attempts.push(attempt);

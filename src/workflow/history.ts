@@ -1,6 +1,6 @@
 /** What is known of a run when its log is made: the run, its journal, and what became of each message of it. */
 import type { HeaderMap, MessageSettings } from '../protocol/settings.ts';
-import type { EntryKind, RunConfig, RunKey, RunState } from './model.ts';
+import type { EntryKind, FailureCallbackState, RunConfig, RunKey, RunState } from './model.ts';
 
 /** A message or a record, as far as a log shows it. */
 export interface KnownMessage {
@@ -51,11 +51,8 @@ export interface HistoryEntry extends Course {
   child?: KnownMessage;
 }
 
-/** `none`: the workflow has no failure function (workflow.md 13.4). */
-export type FailureFunctionState = 'inProgress' | 'success' | 'fail' | 'canceled' | 'none';
-
 export interface FailureFunction extends Course {
-  state: FailureFunctionState;
+  state: FailureCallbackState;
   message: KnownMessage;
 }
 

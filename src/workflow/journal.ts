@@ -2,7 +2,19 @@
 import { Buffer } from 'node:buffer';
 import { base64BytesOf } from '../protocol/bodies.ts';
 import type { CallType } from '../protocol/settings.ts';
-import type { JournalEntry } from './model.ts';
+import type { EntryKind, JournalEntry } from './model.ts';
+
+/** What deliveries show an entry as; what has nothing here, they do not show. */
+export const SHOWN_AS: Readonly<Record<EntryKind, CallType | undefined>> = {
+  initial: 'step',
+  step: 'step',
+  plan: 'step',
+  stepConfig: 'stepConfig',
+  toCallback: 'toCallback',
+  fromCallback: 'fromCallback',
+  wait: undefined,
+  invoke: undefined,
+};
 
 const MESSAGE_ID_LENGTH = 36;
 const FRAME_LENGTH = Buffer.byteLength('{"messageId":"","body":"","callType":""},');

@@ -18,6 +18,9 @@ export type EndState = 'RUN_SUCCESS' | 'RUN_FAILED' | 'RUN_CANCELED';
 /** What an entry of a journal is. Waits and invocations are no messages: their results are. */
 export type EntryKind = 'initial' | 'step' | 'plan' | 'toCallback' | 'fromCallback' | 'stepConfig' | 'wait' | 'invoke';
 
+/** How telling of a run's failure stands (workflow.md 13.3); `none`: the workflow has no failure function (13.4). */
+export type FailureCallbackState = 'inProgress' | 'success' | 'fail' | 'canceled' | 'none';
+
 /** What is fixed when a run begins (workflow.md 7). */
 export interface RunConfig {
   dialect: Dialect;

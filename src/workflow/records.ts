@@ -4,6 +4,7 @@
  */
 import type { Course, Failure, HistoryEntry, KnownRun } from './history.ts';
 import type { EntryKind } from './model.ts';
+import { slotOfCallResult } from './slots.ts';
 import { joinStepInfo, type StepInfo, stepInfoOf } from './step-info.ts';
 
 export type StepState = 'STEP_PROGRESS' | 'STEP_RETRY' | 'STEP_SUCCESS' | 'STEP_FAILED' | 'STEP_CANCELED';
@@ -52,7 +53,7 @@ export function groupEntries(entries: readonly HistoryEntry[]): StepGroup[] {
     }
     const step = known || place({ info, by: { [entry.kind]: entry } }, groups);
     if (hasId) byId.set(info.stepId, step);
-    if (entry.kind === 'toCallback') callByKey.set(`f${entry.key}`, step);
+    if (entry.kind === 'toCallback') callByKey.set(slotOfCallResult(entry.key), step);
   }
   for (const { steps } of groups) steps.sort((a, b) => a.info.stepId - b.info.stepId);
   return groups;

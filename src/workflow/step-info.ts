@@ -4,6 +4,7 @@ import { isTime, parseDurationMs } from '../protocol/durations.ts';
 import type { CallType, HeaderMap, Redaction } from '../protocol/settings.ts';
 import type { Answered, KnownMessage } from './history.ts';
 import { memberJson, scalarMembers } from './scalar-members.ts';
+import { slotOfInvocation, slotOfWait } from './slots.ts';
 import { readStep, stepIdOfCall } from './steps.ts';
 
 export interface StepInfo {
@@ -242,6 +243,6 @@ function parsed(json: string): unknown {
 export function recordSlotOf(body: Uint8Array): string | undefined {
   const step = readStep(body);
   if (step === undefined || step.stepId === 0) return undefined;
-  if (WAITS.has(step.stepType)) return `w${step.stepId}`;
-  return step.stepType === 'Invoke' ? `i${step.stepId}` : undefined;
+  if (WAITS.has(step.stepType)) return slotOfWait(step.stepId);
+  return step.stepType === 'Invoke' ? slotOfInvocation(step.stepId) : undefined;
 }

@@ -2,6 +2,7 @@
 import { contentHash } from '../protocol/deduplication.ts';
 import type { CallType, HeaderMap } from '../protocol/settings.ts';
 import { scalarMembers } from './scalar-members.ts';
+import { slotOfCall, slotOfContent, slotOfPlan, slotOfResult } from './slots.ts';
 
 /** The step in a body, as far as it concerns us; the rest is the client library's (workflow.md 8.2). */
 export interface Step {
@@ -50,18 +51,14 @@ export function slotOf(message: {
   const { callType, url, header, body, callbackHeader } = message;
   if (callType === 'toCallback') {
     const stepId = callbackHeader && stepIdOfCall(callbackHeader);
-    if (stepId !== undefined) return { kind: 'toCallback', slot: `c${stepId}` };
+    if (stepId !== undefined) return { kind: 'toCallback', slot: slotOfCall(stepId) };
   } else if (callType === 'step') {
     const step = readStep(body);
     if (step && step.stepId > 0) return { kind: 'step', slot: slotOfResult(step.stepId) };
-    if (step?.targetStep !== undefined) return { kind: 'plan', slot: `p${step.targetStep}` };
+    if (step?.targetStep !== undefined) return { kind: 'plan', slot: slotOfPlan(step.targetStep) };
   }
   // Without an id what is published tells it from others (workflow.md 4.6).
-  return { kind: callType, slot: `h${contentHash({ destination: url, header, body })}` };
-}
-
-export function slotOfResult(stepId: number): string {
-  return `s${stepId}`;
+  return { kind: callType, slot: slotOfContent(contentHash({ destination: url, header, body })) };
 }
 
 /** The step of a call, as the headers of its result name it. */

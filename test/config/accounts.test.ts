@@ -48,6 +48,57 @@ describe('stored accounts', () => {
     expect(accounts.authenticate('hash')).toBeUndefined();
   });
 
+  it('learn what others have added, changed and revoked, and keep what was never saved', async () => {
+    const { projectId } = await createProject('shop');
+    await store.addToken({ tokenHash: 'revoked', projectId, scope: 'full', createdAtMs: 1 });
+    const accounts = await StoredAccounts.open(store, sealer, clock);
+    accounts.admit('unsaved', projectId, 'full');
+    const { projectId: otherId, keys } = await createProject('other');
+    await store.addToken({ tokenHash: 'added', projectId: otherId, scope: 'read-only', createdAtMs: 1 });
+    await store.removeToken('revoked');
+    const rotated = await (await StoredAccounts.open(store, sealer, clock)).rotate(projectId);
+    await accounts.refresh();
+    expect(accounts.authenticate('added')).toEqual({ projectId: otherId, scope: 'read-only' });
+    expect(accounts.authenticate('revoked')).toBeUndefined();
+    expect(accounts.authenticate('unsaved')).toBeDefined();
+    expect(accounts.projectNamed('other')).toBe(otherId);
+    expect(accounts.signingKeysNow(otherId)).toEqual(keys);
+    expect(accounts.signingKeysNow(projectId)).toEqual(rotated);
+  });
+
+  it('read everything again when they change while it is being read', async () => {
+    const { projectId } = await createProject('shop');
+    await store.addToken({ tokenHash: 'hash', projectId, scope: 'full', createdAtMs: 1 });
+    const accounts = await StoredAccounts.open(store, sealer, clock);
+    const listTokens = store.listTokens.bind(store);
+    store.listTokens = async () => {
+      const tokens = await listTokens();
+      if (accounts.authenticate('hash')) {
+        await store.removeToken('hash');
+        accounts.forget('hash');
+      }
+      return tokens;
+    };
+    await accounts.refresh();
+    expect(accounts.authenticate('hash')).toBeUndefined();
+  });
+
+  it('look again for a stranger at most once a second, and only in a store that others share', async () => {
+    const seconds = new SimulatedClock();
+    const alone = await StoredAccounts.open(store, sealer, seconds);
+    expect(alone.lookAgain()).toBeUndefined();
+    const accounts = await StoredAccounts.open(store, sealer, seconds, { isShared: true });
+    const { projectId } = await createProject('shop');
+    await store.addToken({ tokenHash: 'hash', projectId, scope: 'full', createdAtMs: 1 });
+    const look = accounts.lookAgain();
+    expect(accounts.lookAgain()).toBe(look); // two at once wait for the same
+    await look;
+    expect(accounts.authenticate('hash')).toBeDefined();
+    expect(accounts.lookAgain()).toBeUndefined();
+    await seconds.advanceBy(1_000);
+    expect(accounts.lookAgain()).toBeDefined();
+  });
+
   it('note the use of a token once an hour', async () => {
     const { projectId } = await createProject('shop');
     await store.addToken({ tokenHash: 'hash', projectId, scope: 'full', createdAtMs: 1 });

@@ -107,7 +107,7 @@ describe('parseConfig', () => {
   });
 
   it('never repeats a secret in a problem', () => {
-    const problems = problemsOf({ WAYPOST_ENCRYPTION_KEY: 'hunter2', DATABASE_URL: 'postgres://me:hunter2@db/x' });
+    const problems = problemsOf({ WAYPOST_ENCRYPTION_KEY: 'hunter2', DATABASE_URL: 'mysql://me:hunter2@db/x' });
     expect(problems).toHaveLength(2);
     expect(problems.join()).not.toContain('hunter2');
     expect(problems.join()).toContain('DATABASE_URL: must be sqlite:<path>');

@@ -12,9 +12,12 @@ export type Reply =
 export class Client {
   readonly #agent = new Agent({ connections: 32, keepAliveTimeout: 1_000 });
   readonly #url: string;
+  readonly #patienceMs: number;
 
-  constructor(url: string) {
+  /** An answer that takes longer than `patienceMs` is unknown. */
+  constructor(url: string, patienceMs = 20_000) {
     this.#url = url;
+    this.#patienceMs = patienceMs;
   }
 
   async call(
@@ -29,8 +32,8 @@ export class Client {
         headers: { authorization: `Bearer ${DEVELOPMENT_TOKEN}`, ...headers },
         body: body === '' ? null : body,
         dispatcher: this.#agent,
-        headersTimeout: 20_000,
-        bodyTimeout: 20_000,
+        headersTimeout: this.#patienceMs,
+        bodyTimeout: this.#patienceMs,
       });
       const text = await answer.body.text();
       const retryAfter = answer.headers['retry-after'];

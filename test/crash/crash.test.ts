@@ -3,7 +3,7 @@ import { findingsOf, runKillLoop } from './kill-loop.ts';
 
 // Another number explores other moments; a failure prints the one it had.
 const SEED = Number(process.env['WAYPOST_CRASH_SEED'] ?? 20_261_121);
-const KILLS = Number(process.env['WAYPOST_CRASH_KILLS'] ?? 12);
+const KILLS = Number(process.env['WAYPOST_CRASH_KILLS'] ?? 8);
 
 describe('the real server under mixed load', () => {
   it(`P1 to P7: loses nothing and keeps every limit and order when it is killed ${KILLS} times (seed ${SEED})`, {
@@ -27,13 +27,25 @@ describe('the real server under mixed load', () => {
   it(`drains on SIGTERM: ends with code 0, repeats nothing that was finished, loses nothing (seed ${SEED})`, {
     timeout: 90_000,
   }, async () => {
-    const report = await runKillLoop({ kills: 4, seed: SEED, signal: 'SIGTERM' });
-    expect(report.exits).toEqual(Array.from({ length: 4 }, () => ({ code: 0, signal: null })));
+    const report = await runKillLoop({ kills: 2, seed: SEED, signal: 'SIGTERM' });
+    expect(report.exits).toEqual(Array.from({ length: 2 }, () => ({ code: 0, signal: null })));
     expect(report.lastExit).toEqual({ code: 0, signal: null });
     expect(findingsOf(report)).toEqual([]);
     expect(report.verdict.repeatedAfterCrash).toBe(0);
     expect(report.callbacks.repeatedAfterCrash).toBe(0);
     expect(report.integrity).toEqual(['ok']);
+  });
+
+  it(`P1 to P7: loses nothing and keeps every limit and order with two workers in one process (seed ${SEED})`, {
+    timeout: 60_000 + KILLS * 5_000,
+  }, async () => {
+    const kills = Math.ceil(KILLS / 4);
+    const report = await runKillLoop({ kills, seed: SEED, signal: 'SIGKILL', flags: ['--workers', '2'] });
+    expect(findingsOf(report)).toEqual([]);
+    expect(report.exits.every((exit) => exit.signal === 'SIGKILL')).toBe(true);
+    expect(report.lastExit).toEqual({ code: 0, signal: null });
+    expect(report.verdict.acked).toBeGreaterThan(kills * 5);
+    expect(report.lanes.most).toEqual({ single: 1, double: 2, slots: 3 });
   });
 
   it('would show: a server that writes nothing to disk loses messages, and the ledger names them', {

@@ -28,6 +28,8 @@ export interface Endpoints {
   revive(tag: string): void;
   /** To be called once the sender has ended: waits until its last bytes were read, then counts a new incarnation. */
   nextIncarnation(): Promise<void>;
+  /** Counts a new incarnation at once: what arrived before may arrive again for a reason. */
+  beginIncarnation(): void;
   incarnation(): number;
   close(): Promise<void>;
 }
@@ -127,6 +129,9 @@ export async function openEndpoints({ ledger, callbacks, lanes }: Books): Promis
         await sleep(WORK_MS * 2);
         if (performance.now() > limit) throw new Error(`${sockets.size} connections outlive the sender`);
       } while (sockets.size > 0);
+      incarnation += 1;
+    },
+    beginIncarnation() {
       incarnation += 1;
     },
     incarnation: () => incarnation,

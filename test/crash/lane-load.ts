@@ -25,11 +25,14 @@ const SLOTS_WORKERS = 6;
 
 export class LaneLoad {
   readonly #load: Load;
+  readonly #slowness: number;
   /** Lanes that are paused or may be, and not yet resumed. */
   readonly #paused = new Set<Lane>();
 
-  constructor(load: Load) {
+  /** `slowness`: how much slower it publishes than it does to fill the lanes of a server that is soon killed. */
+  constructor(load: Load, slowness = 1) {
     this.#load = load;
+    this.#slowness = slowness;
   }
 
   /** Makes the queues: what a message makes has parallelism 1. */
@@ -93,7 +96,7 @@ export class LaneLoad {
     } else {
       await publishTagged(books.ledger, client, { path: `/v2/enqueue/${queue.name}/${destination}`, headers }, enter);
     }
-    await sleep(random.int(15, 40));
+    await sleep(random.int(15, 40) * this.#slowness);
   }
 
   async #publishLimited(client: Client): Promise<void> {
@@ -105,7 +108,7 @@ export class LaneLoad {
     ] as const);
     const post = { path: `/v2/publish/${destination}`, headers: { ...retries, ...limitsOf(SLOTS) } };
     await publishTagged(books.ledger, client, post, (tag) => this.#enter(tag, SLOTS));
-    await sleep(random.int(5, 40));
+    await sleep(random.int(5, 40) * this.#slowness);
   }
 
   async #publishRated(client: Client, count: number): Promise<void> {

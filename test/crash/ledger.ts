@@ -60,6 +60,7 @@ export class Ledger {
   readonly #tags = new Map<string, TagRecord>();
   readonly #ids = new Map<string, IdRecord>();
   readonly #arrivals: Arrival[] = [];
+  #acks = 0;
 
   attempted(tag: string): void {
     this.#tags.set(tag, { acked: new Set(), unknown: 0 });
@@ -67,6 +68,7 @@ export class Ledger {
 
   acked(tag: string, messageId: string): void {
     this.#tag(tag).acked.add(messageId);
+    this.#acks += 1;
     this.#id(messageId, tag);
   }
 
@@ -98,6 +100,11 @@ export class Ledger {
 
   arrivals(): readonly Arrival[] {
     return this.#arrivals;
+  }
+
+  /** Only grows: acknowledged publishes and attempts that arrived. */
+  progress(): number {
+    return this.#acks + this.#arrivals.length;
   }
 
   /** All ids the server acknowledged. */

@@ -33,6 +33,9 @@ x8qyXs7LTLgQeOgMbbtdQRTAA5ceubIK
 
 export const realClock: Clock = {
   nowMs: () => Date.now(),
+  get elapsedMs() {
+    return performance.now();
+  },
   startTimer: (delayMs, task) => {
     const timeout = setTimeout(task, delayMs);
     return { cancel: () => clearTimeout(timeout) };

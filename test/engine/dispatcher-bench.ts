@@ -1,5 +1,6 @@
 /** A dispatcher over a fake store and a simulated network, for tests of what it does when. */
 import { Dispatcher } from '../../src/engine/dispatcher.ts';
+import { ALWAYS_OPEN, type Fence } from '../../src/engine/fence.ts';
 import type { Message } from '../../src/engine/model.ts';
 import { Numbers } from '../../src/engine/numbers.ts';
 import { JournalBodies } from '../../src/engine/runs/journal-bodies.ts';
@@ -35,7 +36,9 @@ export interface Bench {
 }
 
 /** A dispatcher over a fake store; endpoints answer 200 after 10 ms. Call `dispatcher.wake()` to start it. */
-export function bench(options: { settings?: Partial<EngineSettings>; parkedOrigins?: string[] } = {}): Bench {
+export function bench(
+  options: { settings?: Partial<EngineSettings>; parkedOrigins?: string[]; fence?: Fence } = {},
+): Bench {
   const clock = new SimulatedClock(NOW_MS);
   const store = new FakeStore();
   const network = new SimulatedNetwork(clock, { travelMs: () => 0, timeoutMs: 3_600_000 });
@@ -49,7 +52,8 @@ export function bench(options: { settings?: Partial<EngineSettings>; parkedOrigi
   const randomness = new SeededRandom(1);
   const bodies = new JournalBodies(store);
   const delivery = network.connect();
-  const deps = { store, bodies, numbers, clock, randomness, delivery, log, settings, worker: 'worker-1' };
+  const { fence = ALWAYS_OPEN } = options;
+  const deps = { store, bodies, numbers, clock, randomness, delivery, log, settings, worker: 'worker-1', fence };
   const dispatcher = new Dispatcher(deps, options.parkedOrigins ?? []);
   const sent = () => network.attempts.map(({ messageId }) => Number(messageId.slice('msg_'.length)));
   return { clock, store, network, dispatcher, numbers, warnings, sent };

@@ -108,7 +108,7 @@ describe('P9: the limits', () => {
     dispatcher.wake();
     await clock.advanceBy(7);
     let reserved = 0;
-    while (dispatcher.tryReserve('https://b.example', 0) === 'reserved') reserved += 1;
+    while (dispatcher.tryReserve('https://b.example', 0, 1) === 'reserved') reserved += 1;
     await clock.advanceBy(1_000);
     expect(reserved).toBeGreaterThan(0);
     expect(network.attempts.length + reserved).toBeLessThanOrEqual(6);
@@ -117,20 +117,20 @@ describe('P9: the limits', () => {
   test('a message goes into the line of its origin when others already wait there', async () => {
     const { clock, store, dispatcher } = bench({ parkedOrigins: ['https://a.example'] });
     store.add(to('a', 1), { parked: true });
-    expect(dispatcher.tryReserve('https://a.example', 0)).toBe('parked');
+    expect(dispatcher.tryReserve('https://a.example', 0, 1)).toBe('parked');
     dispatcher.wake();
     await clock.advanceBy(100);
-    expect(dispatcher.tryReserve('https://a.example', 0)).toBe('reserved');
+    expect(dispatcher.tryReserve('https://a.example', 0, 1)).toBe('reserved');
   });
 
   test('a place that was reserved in vain is given to one who waits', async () => {
     const { clock, store, dispatcher, sent } = bench({ settings: { inFlightMax: 1 } });
-    expect(dispatcher.tryReserve('https://a.example', 0)).toBe('reserved');
+    expect(dispatcher.tryReserve('https://a.example', 0, 1)).toBe('reserved');
     store.add(to('b', 1));
     dispatcher.noteDue(NOW_MS);
     await clock.advanceBy(1_000);
     expect(sent()).toEqual([]);
-    dispatcher.giveBack('https://a.example', 0);
+    dispatcher.giveBack('https://a.example', 0, 1);
     await clock.advanceBy(1_000);
     expect(sent()).toEqual([1]);
   });
@@ -260,7 +260,7 @@ describe('a result', () => {
     if (row) row.claimToken = 999_999;
     await clock.advanceBy(100);
     expect(store.rows.has(1)).toBe(true);
-    expect(dispatcher.tryReserve('https://a.example', 0)).toBe('reserved');
+    expect(dispatcher.tryReserve('https://a.example', 0, 1)).toBe('reserved');
   });
 
   test('that calls for a retry brings the message back at its time', async () => {
@@ -293,7 +293,7 @@ describe('a drain', () => {
     expect(drainedAtMs).toBe(3_000);
     expect([...store.rows.keys()]).toEqual([2]);
     expect(network.attempts.length).toBe(1);
-    expect(dispatcher.tryReserve('https://a.example', 0)).toBe('none');
+    expect(dispatcher.tryReserve('https://a.example', 0, 1)).toBe('none');
   });
 
   test('gives back uncounted what still runs at its limit', async () => {
@@ -349,5 +349,79 @@ describe('a drain', () => {
     await clock.advanceBy(5);
     await dispatcher.drain(10_000);
     expect(clock.nextTimerAtMs).toBeUndefined();
+  });
+});
+
+describe('while it may have been declared dead', () => {
+  const fenced = (options: Parameters<typeof bench>[0] = {}) => {
+    const fence = { isClosed: false };
+    return { fence, ...bench({ ...options, fence }) };
+  };
+
+  test('it claims nothing and accepts nothing as claimed, and goes on when it is told', async () => {
+    const { fence, clock, store, dispatcher, sent } = fenced();
+    fence.isClosed = true;
+    store.add(to('a', 1));
+    dispatcher.wake();
+    dispatcher.noteDue(NOW_MS);
+    await clock.advanceBy(60_000);
+    expect(store.claims).toEqual([]);
+    expect(dispatcher.tryReserve('https://a.example', 0, 1)).toBe('none');
+    fence.isClosed = false;
+    dispatcher.wake();
+    await clock.advanceBy(100);
+    expect(sent()).toEqual([1]);
+  });
+
+  test('what it has claimed just before does not go out, and is given back', async () => {
+    const { fence, clock, store, dispatcher, sent } = fenced();
+    store.add(to('a', 1));
+    store.beforeWrite = () => clock.delay(5);
+    dispatcher.wake();
+    await clock.advanceBy(7);
+    fence.isClosed = true;
+    await clock.advanceBy(100);
+    expect(store.claims.length).toBe(1);
+    expect(sent()).toEqual([]);
+    expect(store.released).toEqual([1]);
+  });
+
+  test('attempts that are ended for it are given back uncounted, and made again later', async () => {
+    const { clock, store, dispatcher, network, sent } = fenced();
+    setReply(network, 'https://a.example', { kind: 'silence' });
+    store.add(to('a', 1));
+    dispatcher.wake();
+    await clock.advanceBy(100);
+    dispatcher.interrupt();
+    expect(network.attempts[0]?.outcome).toEqual({ kind: 'interrupted' });
+    setReply(network, 'https://a.example', { kind: 'answer', status: 200, afterMs: 10 });
+    await clock.advanceBy(0);
+    expect(store.released).toEqual([1]);
+    dispatcher.noteDue(NOW_MS);
+    await clock.advanceBy(1_000);
+    expect(sent()).toEqual([1, 1]);
+    expect(store.settlements).toHaveLength(1);
+  });
+});
+
+describe('claims that it holds', () => {
+  test('are those that it has asked for, those that are being saved, and those of running attempts', async () => {
+    const { clock, store, dispatcher } = bench();
+    expect(dispatcher.holds(77)).toBe(false);
+    expect(dispatcher.tryReserve('https://a.example', 0, 77)).toBe('reserved');
+    expect(dispatcher.holds(77)).toBe(true);
+    dispatcher.giveBack('https://a.example', 0, 77);
+    expect(dispatcher.holds(77)).toBe(false);
+    store.add(to('a', 1));
+    store.beforeWrite = () => clock.delay(5);
+    dispatcher.noteDue(NOW_MS);
+    await clock.advanceBy(7);
+    const token = store.claims[0]?.firstToken ?? 1;
+    expect(dispatcher.holds(token)).toBe(true); // whatever the answer says
+    await clock.advanceBy(5);
+    expect(dispatcher.holds(token)).toBe(true); // its attempt runs
+    expect(dispatcher.holds(token + 1)).toBe(false);
+    await clock.advanceBy(1_000);
+    expect(dispatcher.holds(token)).toBe(false);
   });
 });

@@ -15,7 +15,7 @@ function entry(position: number, text = `body ${position}`): JournalEntry {
 /** A store with a journal, and what was asked of it. */
 class Shelf {
   readonly asked: { afterPosition?: number; toPosition?: number }[] = [];
-  readonly entries: JournalEntry[];
+  entries: JournalEntry[];
   /** Run once, while the next read is under way. */
   meanwhile: (() => void) | undefined;
 
@@ -33,8 +33,15 @@ class Shelf {
   }
 }
 
-function at(position: number, changes: { bytes?: number; callType?: CallType; runKey?: number } = {}): Claimed {
-  const { bytes = 1, callType = 'step', runKey = RUN_KEY } = changes;
+interface Place {
+  bytes?: number;
+  callType?: CallType;
+  runKey?: number;
+  init?: 'unknown';
+}
+
+function at(position: number, changes: Place = {}): Claimed {
+  const { bytes = 1, callType = 'step', runKey = RUN_KEY, init } = changes;
   const run: RunPart = {
     key: runKey,
     id: 'wfr_a',
@@ -42,6 +49,7 @@ function at(position: number, changes: { bytes?: number; callType?: CallType; ru
     url: 'https://app.example',
     callType,
     features: [],
+    ...(init && { init }),
   };
   const settings = { dialect: 'upstash' as const, maxRetries: 3, run };
   return claimed({ message: message({ settings }), journal: { position, bytes } });
@@ -55,6 +63,14 @@ async function shown(bodies: JournalBodies, of: Claimed): Promise<string[] | und
 }
 
 describe('the body of a step', () => {
+  test('is not kept while another message may take the place of the first, at whichever worker', async () => {
+    const shelf = new Shelf([entry(0)]);
+    const bodies = new JournalBodies(shelf);
+    expect(await shown(bodies, at(0, { init: 'unknown' }))).toEqual(['body 0']);
+    shelf.entries = [{ ...entry(0), body: Buffer.from('another') }, entry(1)];
+    expect(await shown(bodies, at(1))).toEqual(['another', 'body 1']);
+  });
+
   test('is the journal up to it, and never further', async () => {
     const bodies = new JournalBodies(new Shelf([entry(0), entry(1), entry(2)]));
     expect(await shown(bodies, at(1))).toEqual(['body 0', 'body 1']);

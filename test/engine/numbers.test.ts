@@ -123,3 +123,18 @@ test('no number is given out twice, whatever is taken and refused in whatever or
     { numRuns: 200 },
   );
 });
+
+test('what is to be larger than all before is asked of the store where others take numbers too', async () => {
+  const sequence = new Sequence();
+  const [mine, theirs] = [new Numbers(sequence, { isShared: true }), new Numbers(sequence, { isShared: true })];
+  const block = mine.take(1);
+  const first = theirs.takeLatest();
+  const second = mine.takeLatest();
+  sequence.answer();
+  expect(await second).toBeGreaterThan(await first);
+  expect(await second).toBeGreaterThan(await block);
+  const { sequence: own, numbers } = await opened();
+  const { reservations } = own;
+  expect(numbers.takeLatest()).toBe(2);
+  expect(own.reservations).toBe(reservations);
+});

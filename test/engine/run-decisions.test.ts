@@ -1,6 +1,6 @@
 /** What an attempt's outcome makes of a message of a run, and of the run (workflow.md 10, 12.3, 13, 14.5). */
 import { describe, expect, test } from 'vitest';
-import { type Decision, decide } from '../../src/engine/decide.ts';
+import { decide, type Settling } from '../../src/engine/decide.ts';
 import type { Claimed, FollowUp, Message, Outcome } from '../../src/engine/model.ts';
 import { failRun } from '../../src/engine/runs/failures.ts';
 import type { CallType, HeaderMap, MessageSettings, RunPart } from '../../src/protocol/settings.ts';
@@ -12,8 +12,6 @@ const TIMED_OUT: Outcome = { kind: 'unreachable', reason: 'timeout', error: 'no 
 const REFUSED: Outcome = { kind: 'unreachable', reason: 'refused', error: 'connection refused' };
 const SDK: HeaderMap = { 'Upstash-Workflow-Sdk-Version': ['1'] };
 const AT_MS = NOW_MS + 1_000;
-
-type Settling = Extract<Decision, { kind: 'settle' }>;
 
 function part(callType: CallType, changes: Partial<RunPart> = {}): RunPart {
   return { key: 10, id: 'wfr_a', createdAtMs: NOW_MS, url: URL, callType, features: ['LazyFetch'], ...changes };

@@ -65,12 +65,20 @@ class Bench {
       sender.die();
     };
     const driver = new FaultyDriver({
+      awake: () => Promise.resolve(),
       inner: this.driver,
       clock: this.clock,
       nextFate: () => {
         const { crash, crashAtStatement } = this;
         this.crash = 'none';
-        return { commitMs: this.commitMs, answerMs: 0, unavailable: false, crash, crashAtStatement };
+        return {
+          commitMs: this.commitMs,
+          answerMs: 0,
+          unavailable: false,
+          losesAnswer: false,
+          crash,
+          crashAtStatement,
+        };
       },
       crash: die,
     });

@@ -181,6 +181,7 @@ class Bench {
     const numbers = new Numbers({ reserveNumbers });
     const randomness = new SeededRandom(1);
     const places: Places = {
+      worker: 'worker-1',
       tryReserve: () => {
         this.reserved += 1;
         return 'reserved';

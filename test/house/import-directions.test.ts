@@ -71,7 +71,7 @@ describe('the import directions', () => {
     ['src/store/drivers/x.ts', "import { a } from '../driver.ts';"],
     ['src/engine/x.ts', "import { createHash } from 'node:crypto';"],
     ['src/cli/x.ts', "import { readFileSync } from 'node:fs';"],
-    ['src/server.ts', "import { a } from './delivery/delivery.ts';"],
+    ['src/worker.ts', "import { a } from './delivery/delivery.ts';"],
     ['src/engine/x.ts', "export const text = \"import '../store/driver.ts'\"; // import '../store/driver.ts'"],
   ])('allow in %s: %s', (file, statement) => {
     expect(problemsOf(file, `${statement}\n`)).toEqual([]);

@@ -1,16 +1,16 @@
 /** The simulated world's database, and the store that one process has over its own connection to it. */
 import type { Store, StoreLimits } from '../../src/engine/stores.ts';
 import { BatchRunner } from '../../src/store/batch.ts';
+import type { Connection } from '../../src/store/connection.ts';
 import type { Driver } from '../../src/store/driver.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { GroupCommit } from '../../src/store/group-commit.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
 import { runRead } from '../../src/store/reads.ts';
-import { type Connection, SqlStore } from '../../src/store/store.ts';
+import { SqlStore } from '../../src/store/store.ts';
 
-/** A database in memory that has the one project, and nothing else. */
-export async function openDatabase(): Promise<Driver> {
-  const driver = new SqliteDriver({ path: ':memory:' });
+/** A database that has the one project, and nothing else. */
+export async function openDatabase(driver: Driver = new SqliteDriver({ path: ':memory:' })): Promise<Driver> {
   await migrate(driver);
   await storeOver(driver).ensureProject('simulated', { current: 'sealed', next: 'sealed' }, 0);
   return driver;
@@ -30,6 +30,8 @@ export function storeOver(driver: Driver, limits?: StoreLimits): Store {
     read: (method, args) => runRead(driver, method, args),
     close: () => commits.close(),
     listen: (listener) => commits.listen(listener),
+    listenForParked: () => {},
+    listenForDoubt: (listener) => commits.listenForDoubt(listener),
     counts: () => commits.counts,
   };
   return new SqlStore(connection, limits);

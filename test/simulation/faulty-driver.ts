@@ -5,9 +5,9 @@
  * never come back, and reach the database no more.
  */
 import type { Millis } from '../../src/engine/model.ts';
-import type { Clock } from '../../src/engine/ports.ts';
 import { StoreUnavailable } from '../../src/engine/stores.ts';
 import type { Driver, Queries, SqlDialect, SqlParam, SqlValue, Transaction } from '../../src/store/driver.ts';
+import type { SimulatedClock } from '../../src/testing/simulated-clock.ts';
 
 /** Where in a transaction the process dies. After the commit: it is durable, and nobody hears of it. */
 export type CrashPoint = 'none' | 'before' | 'inside' | 'after commit';
@@ -19,14 +19,27 @@ export interface Fate {
   answerMs: Millis;
   /** Refused before anything was written. */
   unavailable: boolean;
+  /** Committed, but the caller is told that it was not. */
+  losesAnswer: boolean;
   crash: CrashPoint;
   /** With `crash: 'inside'`: the statement before which it happens. */
   crashAtStatement: number;
 }
 
+/** A log entry, with the code of its state. */
+export interface LoggedEvent {
+  seq: number;
+  messageKey: number;
+  state: number;
+}
+
 export interface FaultyDriverDeps {
   inner: Driver;
-  clock: Clock;
+  clock: SimulatedClock;
+  /** Resolves when the process is not stopped. */
+  awake: () => Promise<void>;
+  /** Is told of the log entries of each transaction when that is committed. */
+  onLogged?: (events: readonly LoggedEvent[]) => void;
   nextFate: () => Fate;
   /** Kills the process that this connection belongs to. */
   crash: (where: CrashPoint) => void;
@@ -61,13 +74,14 @@ export class FaultyDriver implements Driver {
     const result = await this.#commit(work, fate);
     if (fate.crash === 'after commit') await this.#crash(fate.crash);
     await this.#pass(fate.answerMs);
+    if (fate.losesAnswer) throw new StoreUnavailable('simulated: the answer of the database was lost');
     return result;
   }
 
   async read<T>(work: (queries: Queries) => Promise<T>): Promise<T> {
     this.#calls += 1;
     await this.#pass(0);
-    const result = await this.#deps.inner.read(work);
+    const result = await this.#deps.clock.hold(this.#deps.inner.read(work));
     await this.#pass(0);
     return result;
   }
@@ -78,11 +92,21 @@ export class FaultyDriver implements Driver {
   }
 
   async #commit<T>(work: (tx: Transaction) => Promise<T>, fate: Fate): Promise<T> {
-    if (fate.crash !== 'inside') return await this.#deps.inner.transaction(work);
+    const { clock } = this.#deps;
+    const nowMs = () => Promise.resolve(clock.nowMs());
+    if (fate.crash !== 'inside') {
+      let witnessed: Witnessed | undefined;
+      const result = await this.#transaction((tx) => {
+        witnessed = new Witnessed(tx, { nowMs });
+        return work(witnessed);
+      });
+      this.#deps.onLogged?.(witnessed?.logged ?? []);
+      return result;
+    }
     const died = new Error('simulated: the process died in its transaction');
     try {
-      return await this.#deps.inner.transaction(async (tx) => {
-        await work(new DyingTransaction(tx, fate.crashAtStatement, died));
+      return await this.#transaction(async (tx) => {
+        await work(new Witnessed(tx, { nowMs, diesAt: fate.crashAtStatement, error: died }));
         throw died; // it had fewer statements: dies just before the commit
       });
     } catch (error) {
@@ -91,8 +115,13 @@ export class FaultyDriver implements Driver {
     }
   }
 
+  #transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
+    return this.#deps.clock.hold(this.#deps.inner.transaction(work));
+  }
+
   async #pass(ms: Millis): Promise<void> {
     if (ms > 0) await new Promise<void>((resolve) => this.#deps.clock.startTimer(ms, resolve));
+    await this.#deps.awake();
     if (this.#dead) await forEver();
   }
 
@@ -102,15 +131,21 @@ export class FaultyDriver implements Driver {
   }
 }
 
-/** Fails for good from its `diesAt`-th statement on. */
-class DyingTransaction implements Transaction {
+/** In simulated time. Fails with `error` from its `diesAt`-th statement on. */
+class Witnessed implements Transaction {
+  readonly logged: LoggedEvent[] = [];
+  readonly nowMs: () => Promise<Millis>;
   readonly #inner: Transaction;
   readonly #diesAt: number;
-  readonly #error: Error;
+  readonly #error: Error | undefined;
   #statements = 0;
 
-  constructor(inner: Transaction, diesAt: number, error: Error) {
+  constructor(
+    inner: Transaction,
+    { nowMs, diesAt = Infinity, error }: { nowMs: () => Promise<Millis>; diesAt?: number; error?: Error },
+  ) {
     this.#inner = inner;
+    this.nowMs = nowMs;
     this.#diesAt = diesAt;
     this.#error = error;
   }
@@ -120,6 +155,16 @@ class DyingTransaction implements Transaction {
     return await this.#inner.query<Row>(text, params);
   }
 
+  async queryAtOnce<Row extends object>(text: string, params?: readonly SqlParam[]): Promise<Row[]> {
+    this.#count();
+    return await this.#inner.queryAtOnce<Row>(text, params);
+  }
+
+  async send(text: string, params?: readonly SqlParam[]): Promise<void> {
+    this.#count();
+    await this.#inner.send(text, params);
+  }
+
   async run(text: string, params?: readonly SqlParam[]): Promise<number> {
     this.#count();
     return await this.#inner.run(text, params);
@@ -127,6 +172,13 @@ class DyingTransaction implements Transaction {
 
   async insertMany(table: string, columns: readonly string[], rows: readonly (readonly SqlValue[])[]): Promise<void> {
     this.#count();
+    if (table === 'logs') {
+      const [seq, key, state] = ['seq', 'message_key', 'state'].map((name) => columns.indexOf(name));
+      const valueAt = (row: readonly SqlValue[], at: number | undefined) => Number(row[at ?? -1]);
+      for (const row of rows) {
+        this.logged.push({ seq: valueAt(row, seq), messageKey: valueAt(row, key), state: valueAt(row, state) });
+      }
+    }
     await this.#inner.insertMany(table, columns, rows);
   }
 

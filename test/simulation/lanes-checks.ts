@@ -48,9 +48,9 @@ function checkKeys(evidence: Evidence): void {
 }
 
 function checkKeyParallelism(world: World, key: string, starts: Start[], changes: Change<KeyLimits>[]): void {
-  for (const { attempt, atMs, running } of starts) {
+  for (const { attempt, atMs, claimedAtMs, running } of starts) {
     const inFlight = running.filter(({ message }) => message.settings.flowControl?.key === key).length;
-    const parallelism = Math.max(...possibleValues(changes, atMs).map((limits) => limits.parallelism));
+    const parallelism = Math.max(...possibleValues(changes, claimedAtMs, atMs).map((limits) => limits.parallelism));
     if (inFlight > parallelism) {
       world.violate('P4', `${inFlight} of ${parallelism} attempts of key ${key} in flight`, attempt.messageId);
     }
@@ -65,14 +65,15 @@ const START_LAG_MS: Millis = 500;
  * touches no more than `n + 1`.
  */
 function checkKeyRate(world: World, key: string, starts: Start[], changes: Change<KeyLimits>[]): void {
-  for (const [first, { attempt, atMs: fromMs }] of starts.entries()) {
+  const inOrder = starts.toSorted((a, b) => a.claimedAtMs - b.claimedAtMs);
+  for (const [first, { attempt, claimedAtMs: fromMs }] of inOrder.entries()) {
     for (const windows of [1, 2, 4]) {
       const { rate, periodMs } = loosest(
         possibleValues(changes, fromMs - START_LAG_MS, fromMs + windows * PERIOD_MS_MAX),
       );
       const untilMs = fromMs + windows * periodMs - START_LAG_MS;
       if (rate === Infinity || hasNewWindow(world, key, fromMs - START_LAG_MS, untilMs)) continue;
-      const within = starts.slice(first).filter(({ atMs }) => atMs < untilMs).length;
+      const within = inOrder.slice(first).filter(({ claimedAtMs }) => claimedAtMs < untilMs).length;
       if (within > (windows + 1) * rate) {
         const text = `${within} starts of key ${key} in less than ${windows} periods of ${rate}`;
         world.violate('P4', text, attempt.messageId);
@@ -95,8 +96,8 @@ function checkKeyPause(world: World, key: string, starts: Start[]): void {
   const changes = world.ledger.keyCalls
     .filter((call) => call.key === key && (call.action === 'pause' || call.action === 'resume'))
     .flatMap((call) => changeOf(call, call.action === 'pause') ?? []);
-  for (const { attempt, atMs } of starts) {
-    if (!possibleValues([initially(false), ...changes], atMs).includes(false)) {
+  for (const { attempt, atMs, claimedAtMs } of starts) {
+    if (!possibleValues([initially(false), ...changes], claimedAtMs, atMs).includes(false)) {
       world.violate('P4', `started although its key ${key} was paused`, attempt.messageId);
     }
   }
@@ -180,11 +181,11 @@ function checkQueues(evidence: Evidence): void {
   const { world } = evidence;
   const births = birthsOf(evidence);
   for (const start of world.starts) {
-    const { attempt, atMs, running } = start;
+    const { attempt, atMs, claimedAtMs, running } = start;
     const queueName = claimedOf(start)?.message.settings.queueName;
     if (queueName === undefined) continue;
     const changes = queueChanges(world, queueName);
-    if (possibleValues(changes, atMs).every(({ isPaused }) => isPaused)) {
+    if (possibleValues(changes, claimedAtMs, atMs).every(({ isPaused }) => isPaused)) {
       world.violate('P5', `started although its queue ${queueName} was paused`, attempt.messageId);
     }
     const inFlight = running.filter(

@@ -98,8 +98,11 @@ export class Ledger {
   readonly groupCalls: (GroupAction & Call)[] = [];
   readonly groupPublishes: GroupPublish[] = [];
   readonly triggers: (Trigger & Call)[] = [];
+  /** Number of the process that whoever makes the next call has turned to. */
+  turnedTo = 0;
   readonly #elapsedMs: () => Millis;
-  readonly #pending = new Set<Call>();
+  /** Each with the process that was asked. */
+  readonly #pending = new Map<Call, number>();
   #refs = 0;
 
   /** `elapsedMs` says how much time has passed. */
@@ -117,12 +120,12 @@ export class Ledger {
     const begunAtMs = this.#elapsedMs();
     const call: T & Call = { ...asked, fortune: 'pending', begunAtMs, endedAt: 0, endedAtMs: Infinity };
     list.push(call);
-    this.#pending.add(call);
+    this.#pending.set(call, this.turnedTo);
     return call;
   }
 
   /** Notes the answer; ignored when the caller had given up already. Answers whether it counted. */
-  end(call: Call, fortune: 'acked' | 'rejected', at: number, atMs: Millis): boolean {
+  end(call: Call, fortune: 'acked' | 'rejected' | 'unknown', at: number, atMs: Millis): boolean {
     if (!this.#pending.delete(call)) return false;
     call.fortune = fortune;
     call.endedAt = at;
@@ -130,14 +133,15 @@ export class Ledger {
     return true;
   }
 
-  /** The server is gone: whoever still waits will never know. */
-  giveUp(at: number, atMs: Millis): void {
-    for (const call of this.#pending) {
+  /** The process is gone: whoever still waits for it will never know. */
+  giveUp(process: number, at: number, atMs: Millis): void {
+    for (const [call, asked] of this.#pending) {
+      if (asked !== process) continue;
+      this.#pending.delete(call);
       call.fortune = 'unknown';
       call.endedAt = at;
       call.endedAtMs = atMs;
     }
-    this.#pending.clear();
   }
 
   /** Ids of all messages that some client knows to exist. */

@@ -1,5 +1,5 @@
 /**
- * `npm run simulate -- --seed 42 [--seeds 1000] [--steps 150] [--workflows] [--trace]`: plays the service from one seed
+ * `npm run simulate -- --seed 42 [--seeds 1000] [--steps 150] [--workers 3] [--workflows] [--trace]`: plays the service from one seed
  * after the other, faults included, and checks its promises. A seed that fails, fails again in the same way.
  */
 import { parseArgs } from 'node:util';
@@ -11,6 +11,7 @@ const { values } = parseArgs({
     seed: { type: 'string' },
     seeds: { type: 'string' },
     steps: { type: 'string' },
+    workers: { type: 'string' },
     workflows: { type: 'boolean' },
     trace: { type: 'boolean' },
   },
@@ -20,12 +21,14 @@ const count = wholeNumber('seeds', values.seeds) ?? 1;
 const play = values.workflows ? simulateWorkflows : simulate;
 const steps = wholeNumber('steps', values.steps) ?? (values.workflows ? 40 : 150);
 
-const flag = values.workflows ? ' --workflows' : '';
+const workers = wholeNumber('workers', values.workers);
+
+const flag = values.workflows ? ' --workflows' : workers === undefined ? '' : ` --workers ${workers}`;
 
 let failures = 0;
 for (let seed = first; seed < first + count; seed += 1) {
   process.stdout.write(`seed ${seed} `);
-  const report = await play({ seed, steps });
+  const report = await play(workers === undefined ? { seed, steps } : { seed, steps, workers });
   if (values.trace) process.stdout.write(`\n${report.trace.join('\n')}\n`);
   process.stdout.write(`${lineOf(report)}\n`);
   if (report.violations.length === 0) continue;

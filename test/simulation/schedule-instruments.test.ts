@@ -16,7 +16,7 @@ describe('the wall clock', () => {
       clock.jumpBy(byMs);
     }
     await clock.advanceBy(200);
-    return new WallClock({ clock, jumps });
+    return new WallClock({ clock, jumps, isShared: false });
   }
 
   test('knows the earliest and the latest that it showed in a time', async () => {

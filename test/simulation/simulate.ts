@@ -11,6 +11,7 @@ import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { checkAll, type Remains } from './checks.ts';
 import { openDatabase, storeOver } from './database.ts';
 import { inspect } from './inspection.ts';
+import { checkLeftOver, disturbWorkers, RECOVERY_MS, restartAll } from './workers.ts';
 import { Workload } from './workload.ts';
 import { BODY_BYTES_MAX, PROJECT, type Sabotage, type Violation, World } from './world.ts';
 
@@ -19,6 +20,13 @@ export interface SimulationOptions {
   /** Things that clients and faults do before the world is healed. */
   steps: number;
   sabotage?: Sabotage;
+  /** How many workers share the database; absent: one process has it for itself. */
+  workers?: number;
+  /**
+   * An empty database; default: SQLite in memory. On a real server nothing is certain but the promises: whose transaction
+   * comes first is decided there, so a seed need not do the same twice.
+   */
+  driver?: Driver;
 }
 
 export interface SimulationReport {
@@ -39,17 +47,27 @@ const DAY_MS = 24 * HOUR_MS;
 /** Five default back-offs add up to more than two days, and the clock may have been set back by hours. */
 const REST_WITHIN_MS = 6 * DAY_MS;
 
-export async function simulate({ seed, steps, sabotage = {} }: SimulationOptions): Promise<SimulationReport> {
+export async function simulate(options: SimulationOptions): Promise<SimulationReport> {
+  const { seed, steps, sabotage = {}, workers } = options;
   const random = new SeededRandom(seed);
-  const driver = await openDatabase();
-  const world = new World({ random, driver, settings: drawSettings(random), limits: drawLimits(random), sabotage });
+  const driver = await openDatabase(options.driver);
+  const shared = workers === undefined ? {} : { workers };
+  const [settings, limits] = [drawSettings(random), drawLimits(random)];
+  const world = new World({ random, driver, settings, limits, sabotage, ...shared });
   const workload = new Workload(world, random);
-  await faultyPhase(world, workload, random, steps);
+  await faultyPhase(world, workload, random, { steps, isShared: workers !== undefined });
   await healingPhase(world, workload);
   await schedulesPhase(world, workload);
-  if (await comesToRest(world)) await checkIdle(world);
-  checkAll(world, await remainsOf(world, driver));
-  await checkStorage(world);
+  if (workers === undefined) {
+    if (await comesToRest(world)) await checkIdle(world);
+    checkAll(world, await remainsOf(world, driver));
+    await checkStorage(world);
+  } else {
+    await checkLeftOver(world);
+    await restartAll(world);
+    await comesToRest(world);
+    checkAll(world, await remainsOf(world, driver));
+  }
   return reportOf(seed, world);
 }
 
@@ -79,16 +97,23 @@ function drawLimits(random: SeededRandom): StoreLimits {
   };
 }
 
-async function faultyPhase(world: World, workload: Workload, random: SeededRandom, steps: number): Promise<void> {
+async function faultyPhase(
+  world: World,
+  workload: Workload,
+  random: SeededRandom,
+  { steps, isShared }: { steps: number; isShared: boolean },
+): Promise<void> {
   void world.start();
-  await world.clock.runUntil(() => world.engine !== undefined, SECOND_MS);
+  await world.clock.runUntil(() => world.isUp, SECOND_MS);
   world.faults = {
     crashPerTransaction: random.choose([0, 0.002, 0.02]),
     crashPerOutcome: random.choose([0, 0.01]),
     commitMsMax: random.choose([0, 5, 50]),
   };
+  const disturb = isShared ? disturbWorkers(world, random) : () => {};
   for (let step = 0; step < steps; step += 1) {
     workload.step();
+    disturb();
     await world.clock.advanceBy(workload.pauseMs());
   }
 }
@@ -100,25 +125,25 @@ async function faultyPhase(world: World, workload: Workload, random: SeededRando
 async function healingPhase(world: World, workload: Workload): Promise<void> {
   world.heal();
   workload.heal();
-  await world.clock.runUntil(() => world.engine !== undefined, 60 * SECOND_MS);
+  await world.clock.runUntil(() => world.isUp, 60 * SECOND_MS);
   await world.clock.advanceBy(SECOND_MS); // so that calls which are under way come to their end
   while (await hasClosedLanes(world)) {
     // A server that is shutting down may die before it answers: then the next one is asked.
     void workload.openLanes();
     await world.clock.advanceBy(SECOND_MS);
-    await world.clock.runUntil(() => world.engine !== undefined, 60 * SECOND_MS);
+    await world.clock.runUntil(() => world.isUp, 60 * SECOND_MS);
   }
   void workload.schedules.plantFresh();
   await world.clock.advanceBy(SECOND_MS);
   void workload.burst();
   await world.clock.advanceBy(20);
-  world.crash('to see what comes back');
+  const dead = world.crash('to see what comes back') ?? '';
   const owned = await world.look<{ id: string }>(
     `select c.id from messages m join contents c on c.key = m.key
-     where m.claim_token is not null and m.cancel_requested_at_ms is null and m.flow_key is null`,
+     where m.worker = '${dead}' and m.cancel_requested_at_ms is null and m.flow_key is null`,
   );
   const crashedAt = world.trace.length;
-  await world.clock.runUntil(() => world.engine !== undefined, 60 * SECOND_MS);
+  await world.clock.runUntil(() => world.isUp, 60 * SECOND_MS);
   await world.clock.advanceBy(RECOVERY_MS);
   const seen = world.network.attempts.filter((attempt) => (world.startOf.get(attempt)?.at ?? 0) >= crashedAt);
   const sent = new Set(seen.map((attempt) => attempt.messageId));
@@ -154,9 +179,6 @@ async function hasClosedLanes(world: World): Promise<boolean> {
   return closed.length > 0;
 }
 
-/** Enough for a full line of messages behind the smallest limits. */
-const RECOVERY_MS: Millis = 60 * SECOND_MS;
-
 async function comesToRest(world: World): Promise<boolean> {
   for (let leftMs = REST_WITHIN_MS; leftMs > 0; leftMs -= HOUR_MS) {
     if ((await unfinishedIds(world)).length === 0) return true;
@@ -187,14 +209,16 @@ async function remainsOf(world: World, driver: Driver): Promise<Remains> {
   const store = storeOver(driver);
   const logs = await all<LogEntry>((page) => store.listLogs(PROJECT, {}, page));
   const dead = await all<DeadMessage>((page) => store.listDead(PROJECT, {}, page));
-  const changes = await world.look<{ id: string; state: number }>(
-    'select c.id, l.state from logs l join contents c on c.key = l.message_key order by l.seq',
-  );
+  const contents = await world.look<{ key: number; id: string }>('select key, id from contents');
+  const idByKey = new Map(contents.map(({ key, id }) => [key, id]));
   return {
     logs,
     dead,
     unfinished: await unfinishedIds(world),
-    changes: changes.map(({ id, state }) => ({ id, state: logStateOf(state) })),
+    changes: world.logged.flatMap(({ messageKey, state }) => {
+      const id = idByKey.get(messageKey);
+      return id === undefined ? [] : [{ id, state: logStateOf(state) }];
+    }),
   };
 }
 

@@ -2,9 +2,9 @@
 import { describe, expect, test } from 'vitest';
 import { simulate } from './simulate.ts';
 
-const SEEDS = 150;
+const SEEDS = 100;
 const STEPS = 120;
-const SEEDS_A_TEST = 30;
+const SEEDS_A_TEST = 20;
 
 describe('the simulated service keeps its promises through crashes, refusals, slow endpoints and set clocks', () => {
   const firsts = Array.from({ length: SEEDS / SEEDS_A_TEST }, (_, index) => 1 + index * SEEDS_A_TEST);

@@ -9,11 +9,17 @@ interface Stretch {
   offsetMs: Millis;
 }
 
+/** How well one of several workers knows the time of the database: to half of what its quickest beats take. */
+export const KNOWN_TO_MS: Millis = 250;
+
 export class WallClock {
   readonly #stretches: Stretch[];
+  /** How far what somebody goes by may be from it. */
+  readonly #slackMs: Millis;
 
   /** Knows the settings of the clock up to now. */
-  constructor({ jumps, clock }: Pick<World, 'jumps' | 'clock'>) {
+  constructor({ jumps, clock, isShared }: Pick<World, 'jumps' | 'clock' | 'isShared'>) {
+    this.#slackMs = isShared ? KNOWN_TO_MS : 0;
     const ends = [...jumps, { atMs: clock.elapsedMs, fromMs: clock.nowMs() }];
     this.#stretches = ends.map(({ atMs, fromMs }, index) => ({
       fromMs: ends[index - 1]?.atMs ?? 0,
@@ -24,14 +30,14 @@ export class WallClock {
 
   /** The latest that it showed between two elapsed times. */
   highest(fromMs: Millis, toMs: Millis): Millis {
-    return Math.max(...this.#within(fromMs, toMs).map((stretch) => Math.min(toMs, stretch.toMs) + stretch.offsetMs));
+    const shown = this.#within(fromMs, toMs).map((stretch) => Math.min(toMs, stretch.toMs) + stretch.offsetMs);
+    return Math.max(...shown) + this.#slackMs;
   }
 
   /** The earliest that it showed between two elapsed times. */
   lowest(fromMs: Millis, toMs: Millis): Millis {
-    return Math.min(
-      ...this.#within(fromMs, toMs).map((stretch) => Math.max(fromMs, stretch.fromMs) + stretch.offsetMs),
-    );
+    const shown = this.#within(fromMs, toMs).map((stretch) => Math.max(fromMs, stretch.fromMs) + stretch.offsetMs);
+    return Math.min(...shown) - this.#slackMs;
   }
 
   /** The elapsed times, within `fromMs` to `toMs`, at which it showed a multiple of `everyMs`, each with what it showed. */

@@ -300,11 +300,12 @@ function checkAcknowledged({ world, notes, stories }: WorkflowEvidence): void {
 
 /** P2: at no time are there two active runs of one id. */
 function checkIds({ world, stories }: WorkflowEvidence): void {
-  for (const [id, namesakes] of groupBy(stories, (story) => story.id)) {
+  const startOf = ({ happenings }: RunStory) => happenings.find(({ state }) => state === 'RUN_STARTED')?.seq ?? -1;
+  for (const [id, unordered] of groupBy(stories, (story) => story.id)) {
+    const namesakes = unordered.toSorted((a, b) => startOf(a) - startOf(b));
     for (const [index, story] of namesakes.entries()) {
       const before = namesakes[index - 1]?.end;
-      const start = story.happenings.find(({ state }) => state === 'RUN_STARTED');
-      if (before && start && start.seq < before.seq) world.violate('P2', `two runs of the id ${id} at a time`);
+      if (before && startOf(story) < before.seq) world.violate('P2', `two runs of the id ${id} at a time`);
     }
   }
 }

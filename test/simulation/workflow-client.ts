@@ -13,7 +13,8 @@ import { itemRawHeaders, type OptionsInput, readPublishOptions } from '../../src
 import { readInvocation } from '../../src/protocol/workflow/invocation.ts';
 import type { SeededRandom } from '../../src/testing/seeded-random.ts';
 import type { JournalEntry } from '../../src/workflow/model.ts';
-import { PROJECT, ProcessDied, type World } from './world.ts';
+import { ProcessDied } from './process-clock.ts';
+import { PROJECT, type World } from './world.ts';
 
 export interface Item {
   destination: string;

@@ -7,6 +7,7 @@ import type { StoreLimits } from '../../src/engine/stores.ts';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { openDatabase } from './database.ts';
 import { checkIdle, type SimulationOptions, type SimulationReport } from './simulate.ts';
+import { checkLeftOver, disturbWorkers, restartAll } from './workers.ts';
 import { checkWorkflows } from './workflow-checks.ts';
 import { inspectRuns } from './workflow-inspection.ts';
 import { WorkflowWorkload } from './workflow-workload.ts';
@@ -18,22 +19,33 @@ const DAY_MS = 24 * HOUR_MS;
 /** Programs sleep and wait for minutes in all, and their retries follow each other within seconds. */
 const REST_WITHIN_MS = 12 * HOUR_MS;
 
-export async function simulateWorkflows({ seed, steps, sabotage = {} }: SimulationOptions): Promise<SimulationReport> {
+export async function simulateWorkflows({
+  seed,
+  steps,
+  sabotage = {},
+  workers,
+  driver: empty,
+}: SimulationOptions): Promise<SimulationReport> {
   const random = new SeededRandom(seed);
-  const driver = await openDatabase();
-  const world = new World({ random, driver, settings: drawSettings(random), limits: drawLimits(random), sabotage });
+  const driver = await openDatabase(empty);
+  const shared = workers === undefined ? {} : { workers };
+  const [settings, limits] = [drawSettings(random), drawLimits(random)];
+  const world = new World({ random, driver, settings, limits, sabotage, ...shared });
   const workload = new WorkflowWorkload(world, random);
   await faultyPhase(world, workload, random, steps);
   world.heal();
   workload.heal();
   await world.clock.advanceBy(60 * SECOND_MS);
   void workload.reviveAll();
-  if (await comesToRest(world)) await checkIdle(world);
+  if (workers !== undefined) {
+    await checkLeftOver(world);
+    await restartAll(world);
+  }
+  if ((await comesToRest(world)) && workers === undefined) await checkIdle(world);
   await inspectRuns(world);
   await checkWorkflows(world, workload.notes, workload.programs);
   const counts = await countAll(world, workload);
   await checkStorage(world);
-  await driver.close();
   return reportOf(seed, world, counts);
 }
 
@@ -65,14 +77,16 @@ async function faultyPhase(
   steps: number,
 ): Promise<void> {
   void world.start();
-  await world.clock.runUntil(() => world.engine !== undefined, SECOND_MS);
+  await world.clock.runUntil(() => world.isUp, SECOND_MS);
   world.faults = {
     crashPerTransaction: random.choose([0, 0.002, 0.01]),
     crashPerOutcome: random.choose([0, 0.01]),
     commitMsMax: random.choose([0, 5, 50]),
   };
+  const disturb = world.isShared ? disturbWorkers(world, random) : () => {};
   for (let step = 0; step < steps; step += 1) {
     workload.step();
+    disturb();
     await world.clock.advanceBy(workload.pauseMs());
   }
 }

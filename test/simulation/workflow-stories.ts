@@ -18,7 +18,7 @@ export interface Entry {
   message: Message;
 }
 
-/** A log entry of a run or of one of its messages; those with a lower `seq` were written before. */
+/** A log entry of a run or of one of its messages; those with a lower `seq` were committed before. */
 export interface Happening {
   seq: number;
   key: MessageKey;
@@ -79,11 +79,17 @@ export function runStories(world: World): Promise<RunStory[]> {
     const journal = await queries.query<JournalRow>(
       `select ${CONTENT_FIELDS}, j.run_key, j.position, j.kind, j.slot, j.at_ms from journal j join contents c on c.key = j.key order by j.run_key, j.position`,
     );
-    const logs = await queries.query<LogRow>('select * from logs where run_key is not null order by seq');
+    const logs = inOrder(world, await queries.query<LogRow>('select * from logs where run_key is not null'));
     const entriesByRun = groupBy(journal, (row) => row.run_key);
     const logsByRun = groupBy(logs, (row) => row.run_key);
     return runs.map((run) => storyOf(run, entriesByRun.get(run.key) ?? [], logsByRun.get(run.key) ?? []));
   });
+}
+
+/** In the order in which they were committed, each with its place in it: the numbers of two workers do not tell. */
+function inOrder<Row extends { seq: number }>(world: World, rows: readonly Row[]): Row[] {
+  const places = new Map(world.logged.map(({ seq }, index) => [seq, index]));
+  return rows.map((row) => ({ ...row, seq: places.get(row.seq) ?? -1 })).sort((a, b) => a.seq - b.seq);
 }
 
 function storyOf(run: RunRow, journal: readonly JournalRow[], logs: readonly LogRow[]): RunStory {
@@ -115,14 +121,16 @@ function storyOf(run: RunRow, journal: readonly JournalRow[], logs: readonly Log
   };
 }
 
+type LoggedRow = ContentRow & { seq: number; at_ms: number; state: number; next_delivery_at_ms: number | null };
+
 /** The log entries of the messages of all runs, earliest first. */
 export async function messageLogs(world: World): Promise<LogEntry[]> {
-  const rows = await world.look<ContentRow & { at_ms: number; state: number; next_delivery_at_ms: number | null }>(
-    `select ${CONTENT_FIELDS}, l.at_ms, l.state, d.next_delivery_at_ms
+  const rows = await world.look<LoggedRow>(
+    `select ${CONTENT_FIELDS}, l.seq, l.at_ms, l.state, d.next_delivery_at_ms
      from logs l join contents c on c.key = l.message_key left join log_details d on d.seq = l.seq
-     where l.run_key is not null and l.state <= 8 order by l.seq`,
+     where l.run_key is not null and l.state <= 8`,
   );
-  return rows.map((row) => ({
+  return inOrder(world, rows).map((row) => ({
     atMs: row.at_ms,
     state: logStateOf(row.state),
     message: decodeMessage(row),

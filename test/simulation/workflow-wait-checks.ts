@@ -1,5 +1,6 @@
 /** P17: is each wait ended by one of a notification and its deadline, and is no notification lost? */
 import type { Millis } from '../../src/engine/model.ts';
+import { KNOWN_TO_MS } from './wall-clock.ts';
 import type { WorkflowEvidence } from './workflow-checks.ts';
 import { type RecordedStep, textOf } from './workflow-library.ts';
 import type { Notification, WaitNote } from './workflow-notes.ts';
@@ -73,7 +74,8 @@ function checkNotPassedOver({ world, notes }: WorkflowEvidence, wait: Wait): voi
   const { story, eventId, result } = wait;
   if (world.jumps.length > 0) return;
   const registeredAtMs = Math.min(...wait.notes.map(({ request }) => acknowledgedAt(request)));
-  const endedAtMs = elapsedOf(world, result?.entry.atMs ?? story.end?.atMs ?? Infinity);
+  const slackMs = world.isShared ? KNOWN_TO_MS : 0;
+  const endedAtMs = elapsedOf(world, result?.entry.atMs ?? story.end?.atMs ?? Infinity) - slackMs;
   const passing = notes.notifications.find(
     (each) =>
       each.eventId === eventId &&

@@ -1,22 +1,28 @@
 /**
- * The simulated world: one database that outlives everything, one server process at a time that is started, killed,
- * drained and started again, the network of endpoints, and clients whose calls are noted in a ledger.
+ * The simulated world: one database that outlives everything, server processes that are started, killed, drained and
+ * started again, the network of endpoints, and clients whose calls are noted in a ledger.
+ *
+ * There is one process at a time, which has the database for itself; or several workers share it, each with a clock that
+ * may be wrong.
  */
 
 import type { Engine } from '../../src/engine/commands.ts';
-import { createEngine } from '../../src/engine/create.ts';
+import { createEngine, type Recovery } from '../../src/engine/create.ts';
+import { DatabaseClock } from '../../src/engine/database-clock.ts';
 import type { Claimed, MessageId, Millis } from '../../src/engine/model.ts';
-import type { Clock, Timer } from '../../src/engine/ports.ts';
+import type { Clock } from '../../src/engine/ports.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
 import { type Store, type StoreLimits, StoreUnavailable } from '../../src/engine/stores.ts';
 import { ApiError } from '../../src/protocol/errors.ts';
 import type { Driver, Queries } from '../../src/store/driver.ts';
+import { anyLogStateOf } from '../../src/store/sql/rows.ts';
 import type { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
 import { type Attempt, SimulatedNetwork, type SimulatedSender } from '../../src/testing/simulated-network.ts';
 import { storeOver } from './database.ts';
-import { type CrashPoint, type Fate, FaultyDriver } from './faulty-driver.ts';
+import { type CrashPoint, type Fate, FaultyDriver, type LoggedEvent } from './faulty-driver.ts';
 import { type Call, Ledger } from './ledger.ts';
+import { ProcessClock, ProcessDied } from './process-clock.ts';
 import { Trace } from './trace.ts';
 
 /** A broken promise, by its number in docs/architecture.md. */
@@ -29,6 +35,8 @@ export interface Violation {
 /** Puts a bug between the parts, so that a test can prove that the checks would see it. */
 export interface Sabotage {
   store?: (store: Store) => Store;
+  /** The time that several workers go by. */
+  clock?: (machine: Clock) => DatabaseClock;
 }
 
 export interface WorldDeps {
@@ -38,14 +46,18 @@ export interface WorldDeps {
   /** Default: none. */
   limits?: StoreLimits;
   sabotage?: Sabotage;
+  /** How many share the database; absent: one, which has it for itself. */
+  workers?: number;
 }
 
 /** The start of one attempt, as the network saw it. */
 export interface Start {
   attempt: Attempt;
   atMs: Millis;
-  /** What its process had in flight at that moment, this one included. */
+  /** What was in flight at that moment, this one included, of all processes that were neither dead nor stopped. */
   running: Claimed[];
+  /** Elapsed time when its claim was committed, where that may be long before. */
+  claimedAtMs: Millis;
 }
 
 /** How likely each kind of fault is, a transaction. All zero: the world is healed. */
@@ -53,20 +65,51 @@ export interface Faults {
   crashPerTransaction: number;
   crashPerOutcome: number;
   commitMsMax: Millis;
+  /** Refused, with nothing written. */
+  refusal?: number;
+  /** Committed, and answered as if it were refused. */
+  lostAnswer?: number;
+  /** Takes up to `HANG_MS_MAX` before it is made, or until it is answered. */
+  hang?: number;
 }
 
 const NO_FAULTS: Faults = { crashPerTransaction: 0, crashPerOutcome: 0, commitMsMax: 1 };
+const HANG_MS_MAX: Millis = 30_000;
+/** How wrong the clock of a machine is at most, where several workers go by that of their database. */
+const SKEW_MS_MAX: Millis = 90_000;
 
 /** One server process, from its start until it is killed or has drained. */
 interface Process {
+  worker: string;
   number: number;
   driver: FaultyDriver;
   store: Store;
   sender: SimulatedSender;
-  clock: MortalClock;
+  clock: ProcessClock;
   engine?: Engine;
   isDead: boolean;
+  /** It was asked to end. */
+  isLeaving: boolean;
 }
+
+/** A place for a process, and the one that has it. */
+interface Seat {
+  process?: Process;
+  isStarting: boolean;
+}
+
+/** What is logged when a worker has lost what it had in flight, though its process goes on. */
+const ENDINGS: ReadonlySet<string> = new Set(['fence_closed', 'declared_dead', 'worker_gone']);
+
+/** What is logged of which there is to be some in a simulation of several workers. */
+const COUNTED_EVENTS: Readonly<Record<string, string>> = {
+  worker_gone: 'dismissals',
+  given_back: 'giveBacks',
+  fence_closed: 'fences',
+};
+
+/** As by default. */
+const WORKER_TIMEOUT_MS: Millis = 15_000;
 
 const NO_LIMITS: StoreLimits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0, journalBytesMax: 0 };
 
@@ -88,22 +131,32 @@ export class World {
   readonly disturbances: Millis[] = [];
   /** Attempts whose process died: their results come late, if at all. */
   readonly orphans: Claimed[] = [];
-  readonly counts = { crashes: 0, drains: 0, starts: 0 };
+  readonly counts: Record<string, number> = { crashes: 0, drains: 0, starts: 0 };
   readonly settings: EngineSettings;
   readonly limits: StoreLimits;
   /** What was in flight when each attempt started, itself included. */
   readonly starts: Start[] = [];
   /** Each time the wall clock was set: the position in the trace, the elapsed time, and what it showed before. */
   readonly jumps: { at: number; atMs: Millis; fromMs: Millis }[] = [];
+  /** All log entries in the order in which they were committed. */
+  readonly logged: LoggedEvent[] = [];
   faults: Faults = NO_FAULTS;
   #unavailableUntilMs: Millis = 0;
+  /** By message key. */
+  readonly #latestAttempts = new Map<number, Attempt>();
+  /** Elapsed time of the latest claim of each message, by its key. */
+  readonly #claimedAt = new Map<number, Millis>();
   readonly #random: SeededRandom;
   readonly #driver: Driver;
   readonly #sabotage: Sabotage;
-  #process: Process | undefined;
-  #starting = false;
+  /** One place for each process that is to run. */
+  readonly #seats: Seat[];
+  /** How long the workers that are started from now on may go without a beat; `undefined`: one has the database for itself. */
+  workerTimeoutMs: Millis | undefined;
 
-  constructor({ random, driver, settings, limits = NO_LIMITS, sabotage = {} }: WorldDeps) {
+  constructor({ random, driver, settings, limits = NO_LIMITS, sabotage = {}, workers }: WorldDeps) {
+    this.workerTimeoutMs = workers === undefined ? undefined : WORKER_TIMEOUT_MS;
+    this.#seats = Array.from({ length: workers ?? 1 }, () => ({ isStarting: false }));
     this.#random = random.fork();
     this.#driver = driver;
     this.#sabotage = sabotage;
@@ -114,33 +167,77 @@ export class World {
     this.network.onAttempt = (attempt) => this.#observe(attempt);
   }
 
-  /** The engine that takes calls now; `undefined` while the server is down. */
+  /** The engine that takes a call now, any of those that run; `undefined` while there is none. */
   get engine(): Engine | undefined {
-    return this.#process?.engine;
+    return this.#turnTo()?.engine;
   }
 
   get store(): Store | undefined {
-    return this.#process?.engine && this.#process.store;
+    return this.#turnTo()?.store;
   }
 
-  /** Calls of the running process to the database so far. */
+  /** Whether several workers share the database. */
+  get isShared(): boolean {
+    return this.workerTimeoutMs !== undefined;
+  }
+
+  /** Whether all processes run that are to. */
+  get isUp(): boolean {
+    return this.#ready.length === this.#seats.length;
+  }
+
+  /** Whether `engine` still takes calls. */
+  runs(engine: Engine): boolean {
+    return this.#ready.some((process) => process.engine === engine);
+  }
+
+  /** Claims that some process is making an attempt for. */
+  get runningTokens(): ReadonlySet<number> {
+    return new Set(this.#running(this.#processes).map(({ claimToken }) => claimToken));
+  }
+
+  /** Calls of the running processes to the database so far. */
   get driverCalls(): number {
-    return this.#process?.driver.calls ?? 0;
+    return this.#processes.reduce((sum, { driver }) => sum + driver.calls, 0);
   }
 
-  /** Starts a server, again and again until it stands. */
+  /** Starts what does not run, again and again until it stands. */
   async start(): Promise<void> {
-    if (this.#starting || this.#process) return;
-    this.#starting = true;
-    while (!(await this.#tryStart())) await this.clock.delay(this.#random.int(100, 2_000));
-    this.#starting = false;
+    await Promise.all(this.#seats.map((seat) => this.#fill(seat)));
   }
 
-  /** The process dies now. The next one starts after a while. */
-  crash(why: string): void {
-    const process = this.#process;
-    if (!process || process.isDead) return;
-    this.counts.crashes += 1;
+  /** A process dies now, any of those that run. The next one starts after a while. Answers who died. */
+  crash(why: string): string | undefined {
+    const process = this.#anyOf(this.#processes);
+    if (process) this.#kill(process, why);
+    return process?.worker;
+  }
+
+  crashAll(why: string): void {
+    for (const process of this.#processes) this.#kill(process, why);
+  }
+
+  /** A process stops, as by SIGSTOP, and goes on after `ms`. */
+  freeze(ms: Millis): void {
+    const process = this.#anyOf(this.#ready);
+    if (!process) return;
+    this.#count('freezes');
+    this.#note(`process ${process.number} is stopped for ${ms} ms`);
+    this.endings.push(this.trace.length);
+    process.clock.freeze();
+    this.clock.startTimer(ms, () => this.#thaw(process));
+  }
+
+  #thaw(process: Process): void {
+    if (process.isDead || !process.clock.isFrozen) return;
+    this.#note(`process ${process.number} goes on`);
+    this.endings.push(this.trace.length);
+    process.clock.thaw();
+  }
+
+  #kill(process: Process, why: string): void {
+    if (process.isDead) return;
+    this.#count('crashes');
     this.#note(`crash (${why}) of process ${process.number}`);
     this.orphans.push(...process.sender.running.values());
     this.#bury(process);
@@ -148,9 +245,10 @@ export class World {
 
   /** The process is asked to end, lets running attempts finish for up to `limitMs`, and ends. */
   async shutDown(limitMs: Millis): Promise<void> {
-    const process = this.#process;
-    if (!process?.engine || process.isDead) return;
-    this.counts.drains += 1;
+    const process = this.#anyOf(this.#ready);
+    if (!process?.engine) return;
+    process.isLeaving = true;
+    this.#count('drains');
     this.#note(`shutdown of process ${process.number} within ${limitMs} ms`);
     const startedAtMs = this.clock.elapsedMs;
     await process.engine.drain(limitMs);
@@ -158,7 +256,8 @@ export class World {
     this.#note(`process ${process.number} has drained`);
     const tookMs = this.clock.elapsedMs - startedAtMs;
     // After the limit only the releases are left, which an unavailable store may hold up for a moment.
-    if (tookMs > limitMs + 2_000) this.violate('P2', `a drain within ${limitMs} ms took ${tookMs} ms`);
+    if (!this.isShared && tookMs > limitMs + 2_000)
+      this.violate('P2', `a drain within ${limitMs} ms took ${tookMs} ms`);
     this.#bury(process);
   }
 
@@ -169,7 +268,13 @@ export class World {
     this.disturbances.push(this.#unavailableUntilMs);
   }
 
+  /** Where several workers share the database, only the machine of one of them is set, within what is allowed. */
   jumpClock(ms: Millis): void {
+    if (this.isShared) {
+      const process = this.#anyOf(this.#processes);
+      if (process) process.clock.skewMs = ms % SKEW_MS_MAX;
+      return;
+    }
     this.jumps.push({ at: this.trace.length, atMs: this.clock.elapsedMs, fromMs: this.clock.nowMs() });
     this.#note(`wall clock set by ${ms} ms`);
     this.clock.jumpBy(ms);
@@ -180,6 +285,7 @@ export class World {
     this.#note('healed');
     this.faults = NO_FAULTS;
     this.#unavailableUntilMs = 0;
+    for (const process of this.#processes) this.#thaw(process);
   }
 
   violate(promise: string, text: string, messageId?: MessageId): void {
@@ -199,14 +305,15 @@ export class World {
       const isRefusal =
         error instanceof StoreUnavailable || (error instanceof ApiError && error.code === 'unavailable');
       if (!isRefusal) this.violate('P11', `${name} failed: ${String(error)}`);
-      this.ledger.end(call, 'rejected', this.trace.length, this.clock.elapsedMs);
-      this.trace.add(`${this.clock.elapsedMs} ${name} rejected`);
+      const fortune = this.#fortuneOf(error);
+      this.ledger.end(call, fortune, this.trace.length, this.clock.elapsedMs);
+      this.trace.add(`${this.clock.elapsedMs} ${name} ${fortune}`);
     }
   }
 
   /** What somebody asks of the server. Throws `ProcessDied` when none runs, or when it ends before it has answered. */
   request<T>(action: (engine: Engine) => Promise<T>): Promise<T> {
-    const process = this.#process;
+    const process = this.#turnTo();
     if (!process?.engine) return Promise.reject(new ProcessDied());
     return Promise.race([action(process.engine), process.clock.death]);
   }
@@ -221,46 +328,106 @@ export class World {
     return this.#driver.read(work);
   }
 
-  async #tryStart(): Promise<boolean> {
+  get #processes(): Process[] {
+    return this.#seats.flatMap(({ process }) => process ?? []);
+  }
+
+  /** Those that take calls. */
+  get #ready(): Process[] {
+    return this.#processes.filter(({ engine, clock, isDead }) => engine && !isDead && !clock.isFrozen);
+  }
+
+  #anyOf(processes: Process[]): Process | undefined {
+    return processes.length > 1 ? this.#random.choose(processes) : processes[0];
+  }
+
+  #turnTo(): Process | undefined {
+    const process = this.#anyOf(this.#ready);
+    if (process) this.ledger.turnedTo = process.number;
+    return process;
+  }
+
+  #running(processes: Process[]): Claimed[] {
+    return processes.flatMap(({ sender, clock }) => (clock.isFrozen ? [] : [...sender.running.values()]));
+  }
+
+  /** What a server with the database for itself was refused was not done; of a shared one it may be only the answer that was lost. */
+  #fortuneOf(error: unknown): 'rejected' | 'unknown' {
+    return this.isShared && error instanceof StoreUnavailable ? 'unknown' : 'rejected';
+  }
+
+  async #fill(seat: Seat): Promise<void> {
+    if (seat.isStarting || seat.process) return;
+    seat.isStarting = true;
+    await this.#tryStart(seat);
+    while (!seat.process) {
+      await this.clock.delay(this.#random.int(100, 2_000));
+      await this.#tryStart(seat);
+    }
+    seat.isStarting = false;
+  }
+
+  /** Leaves the seat empty when the process did not come to run. */
+  async #tryStart(seat: Seat): Promise<void> {
     const process = this.#newProcess();
-    this.#process = process;
+    seat.process = process;
     try {
       const engine = await Promise.race([this.#startEngine(process), process.clock.death]);
-      if (process.isDead) return false;
+      if (process.isDead) return;
       process.engine = engine;
       this.#note(`process ${process.number} runs`);
-      return true;
     } catch (error) {
       if (!(error instanceof StoreUnavailable || error instanceof ProcessDied)) throw error;
       if (!process.isDead) this.#bury(process);
-      return false;
     }
   }
 
   #newProcess(): Process {
-    this.counts.starts += 1;
-    const clock = new MortalClock(this.clock);
-    const sender = this.network.connect();
+    this.#count('starts');
+    const clock = new ProcessClock(this.clock, this.isShared ? this.#random.int(-SKEW_MS_MAX, SKEW_MS_MAX) : 0);
+    const sender = this.network.connect(clock);
+    const { number } = sender;
     const driver = new FaultyDriver({
       inner: this.#driver,
       clock: this.clock,
+      awake: () => clock.awake(),
+      onLogged: (events) => this.#noteLogged(events),
       nextFate: () => this.#nextFate(),
-      crash: (where) => this.crash(`${where} of a transaction`),
+      crash: (where) => this.#kill(process, `${where} of a transaction`),
     });
-    const store = this.#witnessed((this.#sabotage.store ?? ((same) => same))(storeOver(driver, this.limits)));
-    return { number: sender.number, driver, store, sender, clock, isDead: false };
+    const store = this.#witnessed((this.#sabotage.store ?? ((same) => same))(storeOver(driver, this.limits)), number);
+    const process: Process = {
+      worker: `process-${number}`,
+      number,
+      driver,
+      store,
+      sender,
+      clock,
+      isDead: false,
+      isLeaving: false,
+    };
+    return process;
   }
 
-  /** `store`, with a note in the ledger of each trigger that it is asked to save. */
-  #witnessed(store: Store): Store {
+  /** `store`, with a note in the ledger of each trigger that it is asked to save, and a look at each result that it saves. */
+  #witnessed(store: Store, number: number): Store {
     const { ledger, trace, clock } = this;
+    const settle: Store['settle'] = async (settlement, nowMs, succession) => {
+      const latest = this.#latestAttempts.get(settlement.key);
+      const answer = await store.settle(settlement, nowMs, succession);
+      if (answer.kind === 'saved' && latest && latest.claimToken !== settlement.claimToken) {
+        this.violate('P6', 'a result was saved though the message had been claimed anew', latest.messageId);
+      }
+      return answer;
+    };
     const changeSchedules: Store['changeSchedules'] = async (changes, nowMs) => {
+      ledger.turnedTo = number;
       const triggers = changes.map(({ messages }) =>
         messages.length === 0
           ? undefined
           : ledger.begin(ledger.triggers, { messages: messages.map(({ message }) => message) }),
       );
-      const end = (fortune: 'acked' | 'rejected') => {
+      const end = (fortune: 'acked' | 'rejected' | 'unknown') => {
         for (const trigger of triggers) if (trigger) ledger.end(trigger, fortune, trace.length, clock.elapsedMs);
       };
       try {
@@ -269,21 +436,33 @@ export class World {
         end('acked');
         return answers;
       } catch (error) {
-        end('rejected');
+        end(this.#fortuneOf(error));
         throw error;
       }
     };
     return new Proxy(store, {
       get: (target, name) => {
-        const member = name === 'changeSchedules' ? changeSchedules : target[name as keyof Store];
+        const member = { changeSchedules, settle }[name as string] ?? target[name as keyof Store];
         return typeof member === 'function' ? member.bind(target) : member;
       },
     });
   }
 
-  #startEngine({ store, clock, sender, number }: Process): Promise<Engine> {
+  #startEngine({ store, clock: machine, sender, worker }: Process): Promise<Engine> {
     const randomness = this.#random.fork();
-    const note = (event: string) => this.trace.add(`${this.clock.elapsedMs} log ${event}`);
+    const { workerTimeoutMs: timeoutMs } = this;
+    const databaseClock = (this.#sabotage.clock ?? ((same) => new DatabaseClock(same)))(machine);
+    const recovery: Recovery | undefined =
+      timeoutMs === undefined
+        ? undefined
+        : { kind: 'heartbeat', clock: databaseClock, timeoutMs, refreshAccounts: async () => {} };
+    const clock = recovery ? databaseClock : machine;
+    const note = (event: string) => {
+      this.trace.add(`${this.clock.elapsedMs} log ${event} of ${worker}`);
+      const counted = COUNTED_EVENTS[event];
+      if (counted !== undefined) this.#count(counted);
+      if (ENDINGS.has(event)) this.endings.push(this.trace.length);
+    };
     const log = { info: note, warn: note, error: note };
     return createEngine({
       store,
@@ -292,7 +471,8 @@ export class World {
       delivery: sender,
       log,
       settings: this.settings,
-      worker: `process-${number}`,
+      worker,
+      ...(recovery ? { recovery } : {}),
     });
   }
 
@@ -301,11 +481,11 @@ export class World {
     process.driver.die();
     process.sender.die();
     process.clock.die();
-    this.#process = undefined;
-    this.ledger.giveUp(this.trace.length, this.clock.elapsedMs);
+    const seat = this.#seats.find((each) => each.process === process);
+    if (seat) delete seat.process;
+    this.ledger.giveUp(process.number, this.trace.length, this.clock.elapsedMs);
     this.endings.push(this.trace.length);
-    if (this.#starting) return; // whoever tries to start it tries again
-    this.clock.startTimer(this.#random.int(10, 5_000), () => void this.start());
+    if (seat && !seat.isStarting) this.clock.startTimer(this.#random.int(10, 5_000), () => void this.#fill(seat)); // otherwise whoever tries to start it tries again
   }
 
   #nextFate(): Fate {
@@ -313,30 +493,74 @@ export class World {
     const { crashPerTransaction, commitMsMax } = this.faults;
     const crashes = random.chance(crashPerTransaction);
     const crash: CrashPoint = crashes ? random.choose(['before', 'inside', 'after commit']) : 'none';
-    return {
+    const fate: Fate = {
       commitMs: random.int(0, commitMsMax),
       answerMs: random.int(0, commitMsMax),
       unavailable: this.clock.elapsedMs < this.#unavailableUntilMs,
+      losesAnswer: false,
       crash,
       crashAtStatement: random.int(1, 8),
     };
+    return this.isShared ? this.#worsened(fate) : fate;
+  }
+
+  #worsened(fate: Fate): Fate {
+    const random = this.#random;
+    const { refusal = 0, lostAnswer = 0, hang = 0 } = this.faults;
+    if (random.chance(hang)) {
+      const ms = random.int(1_000, HANG_MS_MAX);
+      if (random.chance(0.5)) fate.commitMs += ms;
+      else fate.answerMs += ms;
+      this.#count('hangs');
+      this.#note(`a transaction hangs for ${ms} ms`);
+      this.disturbances.push(this.clock.elapsedMs + ms);
+    }
+    if (random.chance(refusal)) {
+      fate.unavailable = true;
+      this.#note('a transaction is refused');
+    }
+    if (random.chance(lostAnswer)) {
+      fate.losesAnswer = true;
+      this.#count('lostAnswers');
+      this.#note('the answer of a transaction is lost');
+      this.disturbances.push(this.clock.elapsedMs + fate.commitMs + fate.answerMs);
+    }
+    return fate;
+  }
+
+  #count(what: string): void {
+    this.counts[what] = (this.counts[what] ?? 0) + 1;
+  }
+
+  #noteLogged(events: readonly LoggedEvent[]): void {
+    this.logged.push(...events);
+    for (const { messageKey, state } of events) {
+      if (anyLogStateOf(state) === 'ACTIVE') this.#claimedAt.set(messageKey, this.clock.elapsedMs);
+    }
   }
 
   #observe(attempt: Attempt): void {
-    const sender = this.#process?.sender;
+    const process = this.#processes.find(({ number }) => number === attempt.sender);
     const about = `${attempt.messageId} retried ${attempt.retried} token ${attempt.claimToken}`;
     if (attempt.outcome) {
       const { kind } = attempt.outcome;
       const answer = attempt.outcome.kind === 'answered' ? ` ${attempt.outcome.status}` : '';
       this.trace.add(`${this.clock.elapsedMs} attempt ended ${kind}${answer} ${about}`);
-      if (this.#random.chance(this.faults.crashPerOutcome)) this.crash('between an outcome and its settle');
+      if (kind === 'interrupted') this.endings.push(this.trace.length);
+      if (process && this.#random.chance(this.faults.crashPerOutcome)) {
+        this.#kill(process, 'between an outcome and its settle');
+      }
       return;
     }
     this.startOf.set(attempt, { at: this.trace.length, atMs: this.clock.elapsedMs });
     this.trace.add(`${this.clock.elapsedMs} attempt started ${about} ${attempt.url}`);
-    if (!sender || attempt.sender !== sender.number) return;
-    this.starts.push({ attempt, atMs: this.clock.elapsedMs, running: [...sender.running.values()] });
-    this.#checkLimits([...sender.running.keys()], attempt);
+    this.#latestAttempts.set(attempt.claimed.message.key, attempt);
+    if (!process) return;
+    const atMs = this.clock.elapsedMs;
+    // A start is counted when it is claimed; how long the worker waited for the answer nobody else knows.
+    const claimedAtMs = this.isShared ? (this.#claimedAt.get(attempt.claimed.message.key) ?? atMs) : atMs;
+    this.starts.push({ attempt, atMs, running: this.#running(this.#processes), claimedAtMs });
+    this.#checkLimits([...process.sender.running.keys()], attempt);
   }
 
   /** P9: the share of an origin, and of all, is bounded at every moment. */
@@ -356,40 +580,5 @@ export class World {
   #note(text: string): void {
     this.disturbances.push(this.clock.elapsedMs);
     this.trace.add(`${this.clock.elapsedMs} ${text}`);
-  }
-}
-
-/** The server is gone, and with it the answer. */
-export class ProcessDied extends Error {}
-
-/** The clock of one process: with it, its timers end. */
-class MortalClock implements Clock {
-  /** Rejects when the process dies. */
-  readonly death: Promise<never>;
-  readonly #clock: SimulatedClock;
-  #isDead = false;
-  #reject: (error: Error) => void = () => {};
-
-  constructor(clock: SimulatedClock) {
-    this.#clock = clock;
-    this.death = new Promise((_, reject) => {
-      this.#reject = reject;
-    });
-    this.death.catch(() => {}); // heard only while the process starts
-  }
-
-  nowMs(): Millis {
-    return this.#clock.nowMs();
-  }
-
-  startTimer(delayMs: Millis, task: () => void): Timer {
-    return this.#clock.startTimer(delayMs, () => {
-      if (!this.#isDead) task();
-    });
-  }
-
-  die(): void {
-    this.#isDead = true;
-    this.#reject(new ProcessDied());
   }
 }

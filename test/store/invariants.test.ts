@@ -34,7 +34,7 @@ const DAMAGE: Record<string, { sql: string; found: RegExp }> = {
     sql: 'update messages set project_id = 99 where claim_token is not null',
     found: /^message \d+$/,
   },
-  'A message is claimed with a token and a time, or not at all.': {
+  'A message is claimed with a token, a time and a worker, or not at all.': {
     sql: 'update messages set claimed_at_ms = null where claim_token is not null',
     found: /^message \d+$/,
   },

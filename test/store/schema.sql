@@ -53,7 +53,7 @@ CREATE TABLE log_details (
   response_status integer,
   response_header text,
   response_body blob
-);
+, at_ms integer);
 
 CREATE TABLE dead (
   project_id integer not null,
@@ -294,3 +294,11 @@ CREATE INDEX messages_run on messages (run_key, key) where run_key is not null;
 CREATE INDEX dead_runs on dead (project_id, failed_at_ms, key) where run_key is not null;
 
 CREATE INDEX logs_run on logs (run_key, at_ms, seq) where run_key is not null;
+
+CREATE TABLE workers (
+  id text primary key,
+  started_at_ms integer not null,
+  beat_at_ms integer not null,
+  timeout_ms integer not null,
+  leaving integer not null
+);

@@ -2,7 +2,9 @@
 import { encodeCallbackPayload } from '../../protocol/callback-payload.ts';
 import { joinRedactions } from '../../protocol/redaction.ts';
 import type { MessageSettings } from '../../protocol/settings.ts';
+import { isSuccess } from '../../protocol/success.ts';
 import { RETRIES_DEFAULT } from '../../protocol/workflow/generations.ts';
+import { slotOfCallResult } from '../../workflow/slots.ts';
 import { type Ended, reportOf, withContentType } from '../callbacks.ts';
 import { followUpOf } from '../follow-up.ts';
 import type { Claimed, FollowUp, Millis } from '../model.ts';
@@ -16,12 +18,12 @@ export function callResultsOf({ message, retried }: Claimed, ended: Ended, atMs:
   const { run, callback } = settings;
   if (!run || !callback) return [];
   const report = reportOf({ message, retried }, ended);
-  const isSuccess = ended.kind === 'answered' && ended.status >= 200 && ended.status <= 299;
+  const hasSucceeded = ended.kind === 'answered' && isSuccess(ended.status);
   // A library takes a failure with retries left for one of several, and waits for the last, which this one is.
   const body = encodeCallbackPayload({
     ...report,
     status: ended.kind === 'answered' ? ended.status : statusWithoutAnswer(ended),
-    retried: isSuccess ? retried : settings.maxRetries,
+    retried: hasSucceeded ? retried : settings.maxRetries,
   });
   const { url, method, header, features, maxRetries = RETRIES_DEFAULT, callback: _nested, ...own } = callback;
   const resultSettings: MessageSettings = {
@@ -31,7 +33,7 @@ export function callResultsOf({ message, retried }: Claimed, ended: Ended, atMs:
     run: { ...run, callType: 'fromCallback', features: features ?? run.features },
   };
   if (settings.redact) resultSettings.redact = joinRedactions(own.redact, settings.redact);
-  const entry = { runKey: run.key, kind: 'fromCallback', slot: `f${message.key}` } as const;
+  const entry = { runKey: run.key, kind: 'fromCallback', slot: slotOfCallResult(message.key) } as const;
   const parts = { url, method, header: withContentType(header), body, settings: resultSettings, entry };
   return [followUpOf(message, parts, atMs)];
 }

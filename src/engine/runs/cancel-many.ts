@@ -1,11 +1,10 @@
 /** Cancels many runs, each with what follows for its parents, in pieces that do not stall the store (workflow.md 17.2). */
 import type { Run, RunKey } from '../../workflow/model.ts';
 import type { ActiveRunFilter, DeadRunCommands, DeadRunStore } from '../dead-runs.ts';
-import type { FollowUp, NewMessage, ProjectId, RunEnding } from '../model.ts';
-import { setGoing } from '../placement.ts';
+import type { ProjectId } from '../model.ts';
 import type { RunStore } from '../run-stores.ts';
 import type { RunCommandDeps } from './commands.ts';
-import { endingOf } from './endings.ts';
+import { type Ending, endingOf, saveEndings } from './endings.ts';
 
 /** Runs looked for at a time. */
 const LOOKED_FOR = 500;
@@ -66,46 +65,26 @@ export class RunCanceller implements Pick<DeadRunCommands, 'cancelRuns' | 'cance
   ): Promise<{ ended: number; changed: Name[] }> {
     const { store, clock, active, bodies } = this.#deps;
     const atMs = clock.nowMs();
-    const found: { name: Name; run: Run; ending: RunEnding; follows: FollowUp[] }[] = [];
+    const found: (Ending & { name: Name; run: Run })[] = [];
     for (const name of names) {
       const run = await find(name);
       if (run?.state !== 'RUN_STARTED') continue;
       found.push({ name, run, ...(await endingOf(store, run, { state: 'RUN_CANCELED', atMs })) });
     }
     if (found.length === 0) return { ended: 0, changed: [] };
-    const kinds = await this.#save(found, atMs);
+    const saved = await saveEndings(found, atMs, this.#deps);
     let ended = 0;
     const changed: Name[] = [];
     for (const [index, { name, run }] of found.entries()) {
       active.forget(run.projectId, run.id);
-      if (kinds[index] === 'ended') {
+      const kind = saved[index]?.kind;
+      if (kind === 'ended') {
         bodies.forget(run.key);
         ended += 1;
-      } else if (kinds[index] === 'changed') {
+      } else if (kind === 'changed') {
         changed.push(name);
       }
     }
     return { ended, changed };
-  }
-
-  /** Sets going what follows, or gives its places back. */
-  async #save(ends: readonly { ending: RunEnding; follows: FollowUp[] }[], nowMs: number) {
-    const { store, places, placeFollowUps } = this.#deps;
-    const endings: { ending: RunEnding; follows: NewMessage[] }[] = [];
-    let saved: Awaited<ReturnType<RunStore['endRuns']>> = [];
-    try {
-      for (const { ending, follows } of ends) {
-        endings.push({ ending, follows: follows.length === 0 ? [] : await placeFollowUps(follows) });
-      }
-      saved = await store.endRuns(endings, nowMs);
-    } finally {
-      for (const [index, { follows }] of endings.entries()) {
-        const answer = saved[index];
-        follows.forEach((entry, at) => {
-          setGoing(entry, answer?.kind === 'ended' ? answer.follows[at] : undefined, places);
-        });
-      }
-    }
-    return saved.map(({ kind }) => kind);
   }
 }

@@ -1,23 +1,19 @@
 /** What clients do with runs that exist: end them and read their journals. */
 import type { EndState, JournalEntry } from '../../workflow/model.ts';
-import type { FollowUp, Millis, NewMessage, ProjectId, RunEnding } from '../model.ts';
-import { type Places, setGoing } from '../placement.ts';
+import type { Millis, ProjectId } from '../model.ts';
 import type { Clock } from '../ports.ts';
 import type { ActiveRun, RunCommands as RunCommandsOfEngine } from '../run-commands.ts';
-import type { EndedAs, RunStore } from '../run-stores.ts';
+import type { RunStore } from '../run-stores.ts';
 import type { ActiveRuns } from './active-runs.ts';
-import { endingOf } from './endings.ts';
+import { type EndingDeps, endingOf, saveEndings } from './endings.ts';
 import type { JournalBodies } from './journal-bodies.ts';
 import { isOf } from './publish.ts';
 
-export interface RunCommandDeps {
+export interface RunCommandDeps extends EndingDeps {
   store: RunStore;
   clock: Clock;
   active: ActiveRuns;
   bodies: JournalBodies;
-  places: Places;
-  /** Gives each a key, an id and a place. */
-  placeFollowUps(follows: FollowUp[]): Promise<NewMessage[]>;
 }
 
 export class RunCommands implements RunCommandsOfEngine {
@@ -57,7 +53,7 @@ export class RunCommands implements RunCommandsOfEngine {
     state: EndState,
     response?: Uint8Array,
   ): Promise<boolean> {
-    const { store, clock, active, bodies, placeFollowUps } = this.#deps;
+    const { store, clock, active, bodies } = this.#deps;
     while (true) {
       const { run, isFresh } = await active.find(projectId, wanted.id);
       if (!run || !isOf(run, wanted.createdAtMs)) {
@@ -66,9 +62,8 @@ export class RunCommands implements RunCommandsOfEngine {
         continue;
       }
       const atMs = clock.nowMs();
-      const { ending, follows } = await endingOf(store, run, { state, atMs, ...(response?.length && { response }) });
-      const news = follows.length === 0 ? [] : await placeFollowUps(follows);
-      const saved = await this.#save({ ending, follows: news }, atMs);
+      const end = await endingOf(store, run, { state, atMs, ...(response?.length && { response }) });
+      const [saved] = await saveEndings([end], atMs, this.#deps);
       active.forget(projectId, wanted.id);
       if (saved?.kind === 'ended') {
         bodies.forget(run.key);
@@ -76,20 +71,6 @@ export class RunCommands implements RunCommandsOfEngine {
       }
       // What was read just now ended before we could end it.
       if (saved?.kind === 'over' && isFresh) return false;
-    }
-  }
-
-  /** Sets going what follows, or gives its places back. */
-  async #save(end: { ending: RunEnding; follows: NewMessage[] }, nowMs: Millis): Promise<EndedAs | undefined> {
-    const { store, places } = this.#deps;
-    let saved: EndedAs | undefined;
-    try {
-      [saved] = await store.endRuns([end], nowMs);
-      return saved;
-    } finally {
-      end.follows.forEach((entry, index) => {
-        setGoing(entry, saved?.kind === 'ended' ? saved.follows[index] : undefined, places);
-      });
     }
   }
 }

@@ -1,23 +1,16 @@
 /** What rows does a publish for a workflow run mean: a run that begins, an entry that is appended, an invocation? */
 import { ApiError } from '../../protocol/errors.ts';
-import { newHeaderMap } from '../../protocol/headers.ts';
 import { mintMessageId, mintRunId, type RandomBytes } from '../../protocol/ids.ts';
-import type {
-  CallType,
-  MessageSettings,
-  RunAppend,
-  RunPart,
-  RunStart,
-  WorkflowFeature,
-} from '../../protocol/settings.ts';
+import type { CallType, InvokePart, RunAppend, RunPart, RunStart, WorkflowFeature } from '../../protocol/settings.ts';
 import { keepsTriggerConfiguration } from '../../protocol/workflow/generations.ts';
 import { configured, configuredCallback, redactedLike, runConfigOf } from '../../workflow/configuration.ts';
 import type { Run } from '../../workflow/model.ts';
+import { INITIAL_SLOT, slotOfInvocation } from '../../workflow/slots.ts';
 import { readStep, slotOf } from '../../workflow/steps.ts';
-import { type AcceptContext, type Draft, newMessageOf, originOf } from '../accept.ts';
+import { type AcceptContext, type Draft, newMessageOf } from '../accept.ts';
 import type { Invocation, PublishCommand } from '../commands.ts';
 import type { Message, MessageKey, Millis, NewRecord, NewRun } from '../model.ts';
-import { entryOf } from './entries.ts';
+import { entryOf, recordOf } from './entries.ts';
 
 /** What every draft needs beside its command. */
 export interface DraftContext extends AcceptContext {
@@ -58,8 +51,12 @@ export function draftOfStart(
   // A run that keeps its configuration has it there.
   if (failureCallback && !config.isKept) message.settings.failureCallback = failureCallback;
   const run: NewRun = { id: part.id, url: part.url, createdAtMs: part.createdAtMs, config };
-  if (parent && command.invocation) run.invoker = recordOf(command.invocation, parent, message, recordKey, random);
-  return { message, run, entry: entryOf(message, { runKey: key, kind: 'initial', slot: '0' }, context.lazyAboveBytes) };
+  if (parent && command.invocation) run.invoker = invocationOf(command.invocation, parent, message, recordKey, random);
+  return {
+    message,
+    run,
+    entry: entryOf(message, { runKey: key, kind: 'initial', slot: INITIAL_SLOT }, context.lazyAboveBytes),
+  };
 }
 
 /**
@@ -85,7 +82,7 @@ export function draftOfAdoption(
   const { callback: _callback, failureCallback: _failure, ...settings } = published.settings;
   const message: Message = { ...published, ...configured({ header: published.header, settings }, config) };
   message.settings.run = part;
-  const place = { runKey: run.key, runVersion: run.version, kind: 'initial', slot: '0' } as const;
+  const place = { runKey: run.key, runVersion: run.version, kind: 'initial', slot: INITIAL_SLOT } as const;
   return {
     message,
     run: { id: run.id, url: run.url, createdAtMs: run.createdAtMs, config, isBySdk: true },
@@ -130,7 +127,7 @@ export function partOf(run: Run, callType: CallType, features: WorkflowFeature[]
 }
 
 /** What the parent's journal keeps of an invocation until the child has ended. */
-function recordOf(
+function invocationOf(
   { step, result, features }: Invocation,
   parent: Run,
   child: Message,
@@ -141,41 +138,28 @@ function recordOf(
   if (stepId === undefined)
     throw new ApiError('unprocessable', 'invalid request body: step.stepId: a number is needed');
   const delivered = configured(result, parent.config);
-  const settings: MessageSettings = {
-    dialect: result.settings.dialect,
-    maxRetries: delivered.settings.maxRetries,
-    run: partOf(parent, 'step', features),
-    invoke: {
-      runKey: child.key,
-      runId: child.settings.run?.id ?? '',
-      url: child.url,
-      createdAtMs: child.createdAtMs,
-      result: {
-        url: result.url,
-        header: delivered.header,
-        settings: { ...delivered.settings, run: partOf(parent, 'step', features) },
-      },
-    },
-  };
-  if (parent.config.redact) settings.redact = parent.config.redact;
-  const message: Message = {
-    key,
-    id: mintMessageId(key, random),
-    projectId: parent.projectId,
-    url: parent.url,
-    origin: originOf(parent.url),
-    method: 'POST',
-    header: newHeaderMap(),
-    body: step,
+  const run = partOf(parent, 'step', features);
+  const { settings: own, header } = delivered;
+  const invoke: InvokePart = {
+    runKey: child.key,
+    runId: child.settings.run?.id ?? '',
+    url: child.url,
     createdAtMs: child.createdAtMs,
-    notBeforeMs: child.createdAtMs,
-    settings,
+    result: { url: result.url, header, settings: { ...own, run } },
   };
-  if (child.callerIp !== undefined) message.callerIp = child.callerIp;
-  return {
-    message,
-    entry: { runKey: parent.key, runVersion: parent.version, kind: 'invoke', slot: `i${stepId}`, bytes: 0 },
-  };
+  return recordOf(
+    parent,
+    { kind: 'invoke', slot: slotOfInvocation(stepId) },
+    {
+      key,
+      id: mintMessageId(key, random),
+      url: parent.url,
+      body: step,
+      createdAtMs: child.createdAtMs,
+      callerIp: child.callerIp,
+      settings: { dialect: result.settings.dialect, maxRetries: own.maxRetries, run, invoke },
+    },
+  );
 }
 
 function randomOf({ randomness }: AcceptContext): RandomBytes {

@@ -1,8 +1,11 @@
-/** A message on its way into the journal of a run. */
+/** What enters the journal of a run: messages, and records of what the run waits for. */
+import { newHeaderMap } from '../../protocol/headers.ts';
+import type { MessageSettings } from '../../protocol/settings.ts';
 import { fetchesLazily } from '../../protocol/workflow/generations.ts';
 import { entryBytesOf } from '../../workflow/journal.ts';
-import type { Draft } from '../accept.ts';
-import type { FollowUp, Message, NewEntry } from '../model.ts';
+import type { Run } from '../../workflow/model.ts';
+import { type Draft, originOf } from '../accept.ts';
+import type { FollowUp, Message, NewEntry, NewRecord } from '../model.ts';
 
 /** The whole entry of a message: what it adds to deliveries, and when its own delivery is left to be fetched. */
 export function entryOf(
@@ -24,4 +27,26 @@ export function draftOfFollowUp(
 ): Draft {
   const message: Message = { ...rest, ...identity };
   return entry ? { message, entry: entryOf(message, entry, lazyAboveBytes) } : { message };
+}
+
+/** What a record is made of. `body` is the step that waits. */
+type RecordParts = Pick<Message, 'key' | 'id' | 'url' | 'body' | 'createdAtMs'> & {
+  callerIp: string | undefined;
+  settings: Pick<MessageSettings, 'dialect' | 'maxRetries' | 'run' | 'wait' | 'invoke'>;
+};
+
+/** A wait or an invocation, as the journal of `run` keeps it until it has ended. It is never sent. */
+export function recordOf(run: Run, place: Pick<NewEntry, 'kind' | 'slot'>, parts: RecordParts): NewRecord {
+  const { callerIp, settings, ...rest } = parts;
+  const message: Message = {
+    ...rest,
+    projectId: run.projectId,
+    origin: originOf(parts.url),
+    method: 'POST',
+    header: newHeaderMap(),
+    notBeforeMs: parts.createdAtMs,
+    settings: run.config.redact ? { ...settings, redact: run.config.redact } : settings,
+  };
+  if (callerIp !== undefined) message.callerIp = callerIp;
+  return { message, entry: { ...place, runKey: run.key, runVersion: run.version, bytes: 0 } };
 }

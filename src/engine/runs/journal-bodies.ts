@@ -63,11 +63,18 @@ export class JournalBodies {
     if (!run || !place || run.callType === 'toCallback') return undefined;
     if (place.bytes === 0) return EMPTY;
     if (run.callType === 'fromCallback') return undefined;
+    // Another message may yet take the place of this one, at another worker: then what is kept here would be wrong.
+    if (run.init === 'unknown') return this.#readOnce(run.key, place.position);
     const known = this.#journals.get(run.key);
     if (!known || known.upTo < place.position) return this.#read(run.key, place.position);
     this.#journals.delete(run.key);
     this.#journals.set(run.key, known);
     return bodyUpTo(known, place.position);
+  }
+
+  async #readOnce(runKey: RunKey, position: number): Promise<Uint8Array> {
+    const entries = await this.#store.readJournal(runKey, { afterPosition: NOTHING.upTo, toPosition: position });
+    return bodyUpTo(withEntries(NOTHING, entries, position), position);
   }
 
   async #read(runKey: RunKey, position: number): Promise<Uint8Array> {

@@ -164,9 +164,9 @@ function noteRun(active: ActiveRuns, { message, run }: NewMessage, accepted: Acc
 function noteEntry(bodies: JournalBodies, { message, entry, run }: NewMessage, accepted: Accepted | undefined): void {
   const part = message.settings.run;
   if (!entry || !part || accepted?.kind !== 'accepted' || !accepted.journal) return;
-  // The first message has taken the place of another.
+  // The first message has taken the place of another, or another may take its place.
   if (run?.isBySdk) bodies.forget(entry.runKey);
-  if (sleeps(message)) return;
+  if (part.init === 'unknown' || sleeps(message)) return;
   const { position } = accepted.journal;
   bodies.note(entry.runKey, { position, messageId: message.id, callType: part.callType, body: message.body });
 }

@@ -1,6 +1,7 @@
 /** The message that brings a run the result of what it had recorded: a wait or an invocation. */
 import type { ResultPart } from '../../protocol/settings.ts';
-import { readStep, slotOfResult } from '../../workflow/steps.ts';
+import { slotOfResult } from '../../workflow/slots.ts';
+import { readStep } from '../../workflow/steps.ts';
 import { followUpOf } from '../follow-up.ts';
 import type { FollowUp, Message, Millis } from '../model.ts';
 

@@ -4,13 +4,14 @@
  */
 import { newHeaderMap } from '../../protocol/headers.ts';
 import { mintMessageId, mintRunId, type RandomBytes } from '../../protocol/ids.ts';
-import type { CallType, HeaderMap, MessageSettings, ResultPart, RunPart } from '../../protocol/settings.ts';
+import type { HeaderMap, MessageSettings, ResultPart, RunPart } from '../../protocol/settings.ts';
 import { configured, configuredCallback } from '../../workflow/configuration.ts';
-import { entryBytesOf } from '../../workflow/journal.ts';
+import { entryBytesOf, SHOWN_AS } from '../../workflow/journal.ts';
 import type { RunConfig, RunKey } from '../../workflow/model.ts';
+import { INITIAL_SLOT } from '../../workflow/slots.ts';
 import type { Draft } from '../accept.ts';
 import type { FailedRunHead, OutlinedEntry, Revival, RevivedEntry, RunOverride } from '../dead-runs.ts';
-import type { EntryKind, Message, MessageKey, Millis, NewEntry, NewRun } from '../model.ts';
+import type { Message, MessageKey, Millis, NewEntry, NewRun } from '../model.ts';
 import { entryOf } from './entries.ts';
 
 /** What is left of a failed run. */
@@ -99,27 +100,15 @@ function existing<K, V>(map: ReadonlyMap<K, V>, key: K): V {
 }
 
 function shared({ kind, key, slot, bodyBytes }: OutlinedEntry, runKey: RunKey): RevivedEntry<Draft> {
-  const callType = CALL_TYPES[kind];
+  const callType = SHOWN_AS[kind];
   const bytes = callType === undefined ? 0 : entryBytesOf(bodyBytes, callType);
   return { kind: 'shared', key, entry: { runKey, kind, slot, bytes } };
 }
 
-/** What deliveries show of an entry; of a wait and an invocation, nothing. */
-const CALL_TYPES: Readonly<Record<EntryKind, CallType | undefined>> = {
-  initial: 'step',
-  step: 'step',
-  plan: 'step',
-  stepConfig: 'stepConfig',
-  toCallback: 'toCallback',
-  fromCallback: 'fromCallback',
-  wait: undefined,
-  invoke: undefined,
-};
-
 function initial(old: Message, isSent: boolean, making: Making): RevivedEntry<Draft> {
   const { head, context } = making;
   const message = moved(old, head.key, making);
-  const entry = entryOf(message, { runKey: head.key, kind: 'initial', slot: '0' }, context.lazyAboveBytes);
+  const entry = entryOf(message, { runKey: head.key, kind: 'initial', slot: INITIAL_SLOT }, context.lazyAboveBytes);
   return isSent ? { kind: 'message', message: { message, entry } } : { kind: 'record', record: { message, entry } };
 }
 
@@ -184,7 +173,7 @@ function begin({ run: { url, config }, initial: old }: Beginning, context: Reviv
   const message = moved(old, key, { head, config, override: {}, context });
   return {
     message,
-    entry: entryOf(message, { runKey: key, kind: 'initial', slot: '0' }, lazyAboveBytes),
+    entry: entryOf(message, { runKey: key, kind: 'initial', slot: INITIAL_SLOT }, lazyAboveBytes),
     run: { id: head.id, url, createdAtMs: nowMs, config },
   };
 }

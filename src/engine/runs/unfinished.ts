@@ -2,6 +2,15 @@
  * What of a journal is still to be done when its run is resumed (workflow.md 21.3)? Only the journal is asked, not how
  * deliveries went: one that was answered with success after the run had failed came to nothing.
  */
+import {
+  keyOfCall,
+  slotOfCall,
+  slotOfCallResult,
+  slotOfInvocation,
+  slotOfResult,
+  slotOfWait,
+  stepIdOfSlot,
+} from '../../workflow/slots.ts';
 import type { OutlinedEntry } from '../dead-runs.ts';
 import type { EntryKind, MessageKey } from '../model.ts';
 
@@ -11,8 +20,8 @@ import type { EntryKind, MessageKey } from '../model.ts';
  */
 export function unfinishedOf(journal: readonly OutlinedEntry[]): ReadonlySet<MessageKey> {
   const slots = new Set(journal.map(({ slot }) => slot));
-  const slotOfCall = new Map(journal.flatMap(({ kind, key, slot }) => (kind === 'toCallback' ? [[key, slot]] : [])));
-  const open = journal.filter((entry) => isOpen(entry, slots, slotOfCall));
+  const callSlots = new Map(journal.flatMap(({ kind, key, slot }) => (kind === 'toCallback' ? [[key, slot]] : [])));
+  const open = journal.filter((entry) => isOpen(entry, slots, callSlots));
   if (open.length > 0) return new Set(open.map(({ key }) => key));
   const last = journal.findLast(({ kind }) => MOVES_ON[kind]);
   return new Set(last ? [last.key] : []);
@@ -33,26 +42,40 @@ const MOVES_ON: Readonly<Record<EntryKind, boolean>> = {
 function isOpen(
   { kind, slot, key }: OutlinedEntry,
   slots: ReadonlySet<string>,
-  slotOfCall: ReadonlyMap<MessageKey, string>,
+  callSlots: ReadonlyMap<MessageKey, string>,
 ): boolean {
-  const named = slot.slice(1);
   switch (kind) {
     case 'plan':
-      // What it has begun is what is to be started again.
-      return !['s', 'c', 'w', 'i'].some((letter) => slots.has(letter + named));
+      return !hasBegun(slot, slots);
     case 'toCallback':
-      return !slots.has(`f${key}`);
+      return !slots.has(slotOfCallResult(key));
     case 'fromCallback': {
-      // Its slot names the call, whose slot names the step; a call without a step has the result that came after it.
-      const call = slotOfCall.get(Number(named));
-      return call?.startsWith('c') === true && !slots.has(`s${call.slice(1)}`);
+      const callKey = keyOfCall(slot);
+      const callSlot = callKey === undefined ? undefined : callSlots.get(callKey);
+      // A call without a step has the result that came after it.
+      return callSlot !== undefined && stepIdOfSlot(callSlot) !== undefined && !hasResult(callSlot, slots);
     }
     case 'wait':
     case 'invoke':
-      return !slots.has(`s${named}`);
+      return !hasResult(slot, slots);
     case 'initial':
     case 'step':
     case 'stepConfig':
       return false;
   }
+}
+
+/** Whether there is anything of the step that is planned: that is what is to be started again, then. */
+function hasBegun(plan: string, slots: ReadonlySet<string>): boolean {
+  const stepId = stepIdOfSlot(plan);
+  return (
+    stepId !== undefined &&
+    [slotOfResult, slotOfCall, slotOfWait, slotOfInvocation].some((slotOf) => slots.has(slotOf(stepId)))
+  );
+}
+
+/** Whether the step that `slot` is of has its result. */
+function hasResult(slot: string, slots: ReadonlySet<string>): boolean {
+  const stepId = stepIdOfSlot(slot);
+  return stepId !== undefined && slots.has(slotOfResult(stepId));
 }

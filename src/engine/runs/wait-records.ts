@@ -1,13 +1,14 @@
 /** What does the journal of a run keep of a wait until it has ended? */
 import { newHeaderMap } from '../../protocol/headers.ts';
-import type { MessageSettings, ResultPart, RunPart, WaitPart } from '../../protocol/settings.ts';
+import type { ResultPart, RunPart, WaitPart } from '../../protocol/settings.ts';
 import { configured, withHeaders } from '../../workflow/configuration.ts';
 import type { Run } from '../../workflow/model.ts';
-import { originOf } from '../accept.ts';
+import { slotOfWait } from '../../workflow/slots.ts';
 import type { Message, Millis } from '../model.ts';
 import type { WaitCommand } from '../run-commands.ts';
 import type { NewWaiter } from '../run-stores.ts';
 import { partOf } from './drafts.ts';
+import { recordOf } from './entries.ts';
 
 /** The wait that `command` asks `run` for, under a key and an id that nobody else has. */
 export function waiterOf(
@@ -30,35 +31,21 @@ export function waiterOf(
     timeoutHeaders: command.timeoutHeaders,
   };
   if (timeoutBody !== undefined) wait.timeoutBody = timeoutBody;
-  const settings: MessageSettings = {
-    dialect: notified.settings.dialect,
-    maxRetries: notified.settings.maxRetries,
-    run: part,
-    wait,
-  };
-  if (run.config.redact) settings.redact = run.config.redact;
-  const message: Message = {
-    key,
-    id,
-    projectId: run.projectId,
-    url: notified.url,
-    origin: originOf(notified.url),
-    method: 'POST',
-    header: newHeaderMap(),
-    body: command.step,
-    createdAtMs: nowMs,
-    notBeforeMs: nowMs,
-    settings,
-  };
-  if (command.callerIp !== undefined) message.callerIp = command.callerIp;
-  const entry = {
-    runKey: run.key,
-    runVersion: run.version,
-    kind: 'wait',
-    slot: `w${command.stepId}`,
-    bytes: 0,
-  } as const;
-  return { record: { message, entry }, eventId, deadlineMs };
+  const { url, settings } = notified;
+  const record = recordOf(
+    run,
+    { kind: 'wait', slot: slotOfWait(command.stepId) },
+    {
+      key,
+      id,
+      url,
+      body: command.step,
+      createdAtMs: nowMs,
+      callerIp: command.callerIp,
+      settings: { dialect: settings.dialect, maxRetries: settings.maxRetries, run: part, wait },
+    },
+  );
+  return { record, eventId, deadlineMs };
 }
 
 /** The message as it will be delivered: what the run fixes is applied now, since it does not change any more. */

@@ -108,9 +108,10 @@ export class RunWaits implements WaiterCommands {
     return waiters;
   }
 
+  /** Of a waiter: an event wakes those that have smaller keys than it has itself, and saved ones are taken by their keys. */
   async #identity(): Promise<Pick<Message, 'key' | 'id'>> {
     const { numbers, randomness } = this.#deps;
-    const key = await numbers.take(1);
+    const key = await numbers.takeLatest();
     return { key, id: mintMessageId(key, (count) => randomness.bytes(count)) };
   }
 
@@ -140,7 +141,7 @@ export class RunWaits implements WaiterCommands {
   ): AsyncGenerator<Notified[]> {
     const { store, numbers } = this.#deps;
     // A run that is woken may wait for the same event again before the last piece is woken.
-    const endKey = await numbers.take(1);
+    const endKey = await numbers.takeLatest();
     let afterKey: MessageKey = -1;
     while (true) {
       const page = { afterKey, count, ...(runKey !== undefined && { runKey }) };
@@ -156,7 +157,7 @@ export class RunWaits implements WaiterCommands {
   /** Saves an event for the next wait. False: the run has changed meanwhile. Throws `ApiError` 412. */
   async #save({ projectId, key, id }: Run, eventId: string, body: Uint8Array): Promise<boolean> {
     const { store, numbers, active } = this.#deps;
-    const mail: Mail = { key: await numbers.take(1), body };
+    const mail: Mail = { key: await numbers.takeLatest(), body };
     const saved = await store.saveMail(projectId, key, eventId, mail, MAIL_MAX);
     if (saved === 'tooMuch') throw quotaExceeded('maxSavedNotifications', MAIL_MAX.mails);
     if (saved === 'over') active.forget(projectId, id);

@@ -11,7 +11,7 @@ export const messages: Migration = {
   number: 1,
   name: 'messages',
   breaking: true,
-  statements: ({ bigint, smallint, bytes, clustered }: SqlDialect) => [
+  statements: ({ bigint, smallint, bytes, clustered, hot, passing }: SqlDialect) => [
     // Unfinished messages only, and of them only what dispatching needs.
     `create table messages (
   key ${bigint} primary key,
@@ -25,7 +25,7 @@ export const messages: Migration = {
   worker text,
   parked ${smallint} not null,
   cancel_requested_at_ms ${bigint}
-)`,
+)${hot}`,
     'create index messages_due on messages (due_at_ms, key) where claim_token is null and parked = 0',
     'create index messages_parked on messages (origin, due_at_ms, key) where claim_token is null and parked = 1',
     // So that a start gives back what was in flight without a look at the messages that wait.
@@ -51,7 +51,7 @@ export const messages: Migration = {
   labels text,
   settings text not null,
   body ${bytes}
-)`,
+)${passing}`,
 
     `create table logs (
   project_id ${bigint} not null,
@@ -81,7 +81,7 @@ export const messages: Migration = {
   response_header text,
   response_body ${bytes},
   primary key (project_id, failed_at_ms, key)
-)`,
+)${passing}`,
     'create index dead_key on dead (key)',
 
     `create table deduplications (
@@ -90,7 +90,7 @@ export const messages: Migration = {
   message_id text not null,
   expires_at_ms ${bigint} not null,
   primary key (project_id, hash)
-)${clustered}`,
+)${clustered}${passing}`,
     'create index deduplications_expiry on deduplications (expires_at_ms)',
 
     `create table projects (
@@ -110,7 +110,7 @@ export const messages: Migration = {
     `create table numbers (
   name text primary key,
   next ${bigint} not null
-)`,
+)${hot}`,
     "insert into numbers (name, next) values ('keys and tokens', 1), ('log entries', 1)",
   ],
 };

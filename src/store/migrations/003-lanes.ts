@@ -11,7 +11,7 @@ export const lanes: Migration = {
   number: 3,
   name: 'lanes',
   breaking: true,
-  statements: ({ bigint, smallint, clustered }: SqlDialect) => [
+  statements: ({ bigint, smallint, clustered, hot }: SqlDialect) => [
     'drop index messages_due',
     'drop index messages_parked',
     'drop index messages_claimed',
@@ -50,7 +50,7 @@ export const lanes: Migration = {
   updated_at_ms ${bigint} not null,
   deleted ${smallint} not null,
   primary key (project_id, id)
-)`,
+)${hot}`,
     'create unique index queues_name on queues (project_id, name) where deleted = 0',
     'create index queues_deleted on queues (project_id, id) where deleted = 1',
 
@@ -68,7 +68,7 @@ export const lanes: Migration = {
   used_at_ms ${bigint} not null,
   wake_at_ms ${bigint},
   primary key (project_id, key)
-)${clustered}`,
+)${clustered}${hot}`,
     // Keys whose wait list is to be looked at, and when.
     'create index flow_keys_wake on flow_keys (wake_at_ms, project_id, key) where wake_at_ms is not null',
     'create index flow_keys_used on flow_keys (used_at_ms)',

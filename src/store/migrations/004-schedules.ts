@@ -6,7 +6,7 @@ export const schedules: Migration = {
   number: 4,
   name: 'schedules',
   breaking: false,
-  statements: ({ bigint, smallint, bytes }: SqlDialect) => [
+  statements: ({ bigint, smallint, bytes, hot }: SqlDialect) => [
     // What changes with each trigger; apart from the body, so that no trigger writes that again.
     `create table schedules (
   key ${bigint} primary key,
@@ -22,7 +22,7 @@ export const schedules: Migration = {
   last_message_key ${bigint},
   last_message_count ${bigint},
   error text
-)`,
+)${hot}`,
     'create unique index schedules_id on schedules (project_id, id)',
     'create index schedules_due on schedules (next_at_ms, key) where paused = 0',
     `create table schedule_plans (

@@ -10,7 +10,7 @@ export const runs: Migration = {
   number: 6,
   name: 'runs',
   breaking: true,
-  statements: ({ bigint, smallint, bytes, clustered }: SqlDialect) => [
+  statements: ({ bigint, smallint, bytes, clustered, hot, passing }: SqlDialect) => [
     // The key of a run is that of its first message, whose content has its URL, labels and flow-control key to filter by.
     `create table runs (
   key ${bigint} primary key,
@@ -28,7 +28,7 @@ export const runs: Migration = {
   dead_key ${bigint},
   failure_key ${bigint},
   failure_state ${smallint}
-)`,
+)${hot}`,
     // At most one run of an id is active.
     'create unique index runs_active on runs (project_id, id) where state = 1',
     'create index runs_id on runs (project_id, id, created_at_ms, key)',
@@ -45,7 +45,7 @@ export const runs: Migration = {
   slot text not null,
   at_ms ${bigint} not null,
   primary key (run_key, position)
-)${clustered}`,
+)${clustered}${passing}`,
     'create unique index journal_slot on journal (run_key, slot)',
     'create index journal_key on journal (key)',
 
@@ -55,7 +55,7 @@ export const runs: Migration = {
   key ${bigint} not null,
   parent_key ${bigint} not null,
   primary key (run_key, key)
-)${clustered}`,
+)${clustered}${passing}`,
 
     // The key is that of the wait's record.
     `create table waiters (
@@ -64,7 +64,7 @@ export const runs: Migration = {
   run_key ${bigint} not null,
   event_id text not null,
   deadline_ms ${bigint} not null
-)`,
+)${passing}`,
     'create index waiters_event on waiters (project_id, event_id, key)',
     'create index waiters_run on waiters (run_key, event_id, key)',
     'create index waiters_deadline on waiters (deadline_ms, key)',
@@ -75,7 +75,7 @@ export const runs: Migration = {
   run_key ${bigint} not null,
   event_id text not null,
   body ${bytes}
-)`,
+)${passing}`,
     'create index mail_run on mail (run_key, event_id, key)',
 
     `alter table messages add column run_key ${bigint}`,

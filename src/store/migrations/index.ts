@@ -1,11 +1,13 @@
 /** Brings a database to this program's schema, or refuses one that a newer program has changed too much. */
-import type { Driver, SqlDialect } from '../driver.ts';
+import { type Driver, type Queries, type SqlDialect, StoreFatal } from '../driver.ts';
 import { messages } from './001-messages.ts';
 import { urlGroups } from './002-url-groups.ts';
 import { lanes } from './003-lanes.ts';
 import { schedules } from './004-schedules.ts';
 import { tokens } from './005-tokens.ts';
 import { runs } from './006-runs.ts';
+import { workers } from './007-workers.ts';
+import { logDays } from './008-log-days.ts';
 
 /** One numbered step. Never edited once released: a change is another step. */
 export interface Migration {
@@ -19,28 +21,70 @@ export interface Migration {
   statements(dialect: SqlDialect): string[];
 }
 
-export const MIGRATIONS: readonly Migration[] = [messages, urlGroups, lanes, schedules, tokens, runs];
+export const MIGRATIONS: readonly Migration[] = [messages, urlGroups, lanes, schedules, tokens, runs, workers, logDays];
 
 /** The database was written by a newer Waypost in a way that this one cannot work with. */
-export class SchemaTooNew extends Error {
+export class SchemaTooNew extends StoreFatal {
   constructor(name: string) {
     super(`the database was changed by a newer Waypost (migration "${name}"); start that version or a later one`);
     this.name = 'SchemaTooNew';
   }
 }
 
-/** Applies what is missing in one transaction. Throws `SchemaTooNew`, having changed nothing. */
-export function migrate(driver: Driver, migrations: readonly Migration[] = MIGRATIONS): Promise<void> {
+/**
+ * Number of the row that the target of a move has here until the move is complete. Marked as breaking, it keeps out
+ * every program, also those that know nothing of moves.
+ */
+export const UNFINISHED_MOVE = 1_000_000_000;
+
+/** The database holds a part of another store only. */
+export class MoveUnfinished extends Error {
+  constructor() {
+    super(
+      'the database is the target of a move that is not complete: run the same "waypost migrate-store" or "waypost restore" again, which goes on where it stopped',
+    );
+    this.name = 'MoveUnfinished';
+  }
+}
+
+export interface AppliedMigration {
+  number: number;
+  name: string;
+  breaking: number;
+}
+
+export function appliedMigrations(queries: Queries): Promise<AppliedMigration[]> {
+  return queries.query<AppliedMigration>('select number, name, breaking from migrations order by number');
+}
+
+/** Throws `SchemaTooNew` when a newer program, beside this one, has changed the database too much since it was opened. */
+export async function checkSchema(queries: Queries): Promise<void> {
+  refuseNewer(await appliedMigrations(queries), new Set(MIGRATIONS.map(({ number }) => number)));
+}
+
+function refuseNewer(applied: readonly AppliedMigration[], known: ReadonlySet<number>): void {
+  const tooNew = applied.find((row) => row.breaking === 1 && !known.has(row.number));
+  if (tooNew) throw new SchemaTooNew(tooNew.name);
+}
+
+/**
+ * Applies what is missing in one transaction. Throws `SchemaTooNew`, and `MoveUnfinished` unless it is the move itself
+ * that asks (`forMove`), having changed nothing.
+ */
+export function migrate(
+  driver: Driver,
+  migrations: readonly Migration[] = MIGRATIONS,
+  { forMove = false }: { forMove?: boolean } = {},
+): Promise<void> {
   return driver.transaction(async (tx) => {
+    if (driver.dialect.migrationLock !== null) await tx.query(driver.dialect.migrationLock);
     await tx.run(
       'create table if not exists migrations (number integer primary key, name text not null, breaking integer not null)',
     );
-    const applied = await tx.query<{ number: number; name: string; breaking: number }>(
-      'select number, name, breaking from migrations order by number',
-    );
-    const known = new Set(migrations.map((migration) => migration.number));
-    const tooNew = applied.find((row) => row.breaking === 1 && !known.has(row.number));
-    if (tooNew) throw new SchemaTooNew(tooNew.name);
+    const applied = await appliedMigrations(tx);
+    const known = new Set([UNFINISHED_MOVE, ...migrations.map((migration) => migration.number)]);
+    if (!forMove && applied.some(({ number }) => number === UNFINISHED_MOVE)) throw new MoveUnfinished();
+    refuseNewer(applied, known);
     const done = new Set(applied.map((row) => row.number));
     for (const migration of migrations) {
       if (done.has(migration.number)) continue;

@@ -7,7 +7,8 @@ import { Entry, type EntryStanding } from './lanes/entry.ts';
 import type { WriteContext } from './log-writer.ts';
 import { DayBudgets, type OverDayLimit } from './message-counts.ts';
 import { CONTENT_AT, MESSAGE_AT, type StoredNewMessage } from './rows.ts';
-import { Journals, type RunRefusal } from './runs/journals.ts';
+import { Journals } from './runs/journals.ts';
+import type { RunRefusal } from './runs/refusals.ts';
 import type { Taken } from './runs/taken-slots.ts';
 
 export interface AcceptArgs {
@@ -171,7 +172,7 @@ class Reservations {
 
   async write(tx: Transaction): Promise<void> {
     for (const row of this.#added.values()) {
-      await tx.run(
+      await tx.send(
         `insert into deduplications (project_id, hash, message_id, expires_at_ms) values (?, ?, ?, ?)
          on conflict (project_id, hash) do update
          set message_id = excluded.message_id, expires_at_ms = excluded.expires_at_ms`,

@@ -37,7 +37,7 @@ export async function cancel(context: WriteContext, args: CancelArgs): Promise<n
   const found = await context.tx.query<StandingRow>(
     `select m.key, m.project_id, c.id, m.claim_token, m.cancel_requested_at_ms, m.queue_id, m.queue_slot, m.flow_key,
        m.run_key, m.line
-     from messages m join contents c on c.key = m.key where m.key in (??) order by m.key`,
+     from messages m join contents c on c.key = m.key where m.key in (??) order by m.key for update of m`,
     [keys],
   );
   const wanted = ids && new Set(ids);
@@ -69,8 +69,8 @@ export async function cancelAtOnce(
   if (rows.length === 0) return;
   const { tx, logs } = context;
   const keys = rows.map(({ key }) => key);
-  const floors = await lastEventTimes(tx, keys);
-  await tx.run('delete from messages where key in (??)', [keys]);
+  const floors = await lastEventTimes(context, keys);
+  await tx.send('delete from messages where key in (??)', [keys]);
   const requested: StoredEvent = [nowMs, codeOfLogState('CANCEL_REQUESTED')];
   const canceled: StoredEvent = [nowMs, codeOfLogState('CANCELED')];
   await logs.append(
@@ -101,7 +101,7 @@ export async function mark(
 ): Promise<void> {
   if (rows.length === 0) return;
   const floors = await lastEventTimes(
-    tx,
+    { tx, logs },
     rows.map(({ key }) => key),
   );
   // The time is kept, so that what the running attempt logs later is not put before it.

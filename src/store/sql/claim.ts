@@ -4,6 +4,7 @@ import type { Queries, SqlValue, Transaction } from '../driver.ts';
 import { type FlowLane, FlowLanes, flowRefsOf, nextWakeAtMs, wokenLanes } from './lanes/flow-lanes.ts';
 import { LINE } from './lanes/lines.ts';
 import { ProjectGate, projectsWithHeld, releaseHeld } from './lanes/project-gate.ts';
+import { EVERYTHING, type Held } from './locks.ts';
 import { lastEventTimes, type WriteContext } from './log-writer.ts';
 import { CONTENT_FIELDS, type ContentRow, codeOfLogState } from './rows.ts';
 
@@ -21,6 +22,8 @@ export interface ClaimArgs {
 }
 
 export interface ClaimedRow extends ContentRow {
+  queue_id: number | null;
+  flow_key: string | null;
   run_key: number | null;
   journal_position: number | null;
   bytes: number;
@@ -49,7 +52,7 @@ export const CANDIDATE_FIELDS = 'key, project_id, origin, due_at_ms, bytes, flow
 
 export async function claim(context: WriteContext, { request, limits, nowMs }: ClaimArgs): Promise<ClaimRows> {
   const { tx } = context;
-  const round = new Round(tx, request, limits, nowMs);
+  const round = new Round(context, request, limits, nowMs);
   if (request.due) await round.goOnWithHeld();
   const emptied = await unpark(round, request.unpark);
   if (request.due && request.lanesFirst) await serveLanes(round);
@@ -58,8 +61,18 @@ export async function claim(context: WriteContext, { request, limits, nowMs }: C
   await round.sendBack();
   const claimed = await own(context, round.taken, request.worker, nowMs);
   await round.flows.save(context.due);
+  for (const origin of round.parked) context.due.noteParked(origin);
   const nextMs = (await round.hasHeldWithRoom()) ? nowMs : await nextDueAtMs(tx);
-  return { claimed, parked: round.parked, emptied, nextDueAtMs: nextMs };
+  const isOthers = round.leftToOthers && claimed.length === 0 && round.parked.length === 0;
+  return { claimed, parked: round.parked, emptied, nextDueAtMs: isOthers ? later(nextMs, nowMs) : nextMs };
+}
+
+/** Pause before the next look at what others have locked at this moment. */
+const OTHERS_BUSY_MS = 10;
+
+/** What is due now has just been found in other hands: asking again at once would only take their time. */
+function later(nextMs: number | null, nowMs: number): number | null {
+  return nextMs === null || nextMs > nowMs ? nextMs : nowMs + OTHERS_BUSY_MS;
 }
 
 /** What was chosen so far in one claim, and what the request, the keys and the projects still have room for. */
@@ -69,6 +82,7 @@ class Round {
   readonly flows: FlowLanes;
   readonly taken: (Candidate & { claimToken: number })[] = [];
   readonly #gate: ProjectGate;
+  readonly #held: Held;
   readonly #request: ClaimRequest;
   readonly #roomLeft = new Map<string, number>();
   readonly #toOrigin: Candidate[] = [];
@@ -76,8 +90,9 @@ class Round {
   #bytes = 0;
   #bytesReached = false;
 
-  constructor(tx: Transaction, request: ClaimRequest, limits: StoreLimits, nowMs: number) {
+  constructor({ tx, held }: WriteContext, request: ClaimRequest, limits: StoreLimits, nowMs: number) {
     this.tx = tx;
+    this.#held = held;
     this.nowMs = nowMs;
     this.#request = request;
     this.flows = new FlowLanes(tx, nowMs);
@@ -102,6 +117,19 @@ class Round {
     if (known !== undefined) return known;
     const { roomByOrigin, defaultRoom } = this.#request;
     return Math.max(0, Object.hasOwn(roomByOrigin, origin) ? (roomByOrigin[origin] ?? 0) : defaultRoom);
+  }
+
+  /**
+   * Whether the lanes of a candidate's project may be touched. If not, because it came after the projects were locked, it
+   * stays where it is until the next claim.
+   */
+  mayTouch({ project_id, flow_key }: Pick<Candidate, 'project_id' | 'flow_key'>): boolean {
+    return (flow_key === null && !this.#gate.isLimited) || this.#held.has(project_id);
+  }
+
+  /** Whether it found nothing to take although it had room: what is due belongs to others at this moment. */
+  get leftToOthers(): boolean {
+    return this.#held !== EVERYTHING && !this.isFull;
   }
 
   /** Counts what the projects of `candidates` have in flight. */
@@ -194,7 +222,8 @@ async function unpark(round: Round, origins: readonly string[]): Promise<string[
     const takenBefore = round.taken.length;
     let gone = 0;
     for (const candidate of candidates) {
-      if (round.taken.length - takenBefore === room || !round.takeOrSendBack(candidate)) break;
+      if (round.taken.length - takenBefore === room || !round.mayTouch(candidate)) break;
+      if (!round.takeOrSendBack(candidate)) break;
       gone += 1;
     }
     if (gone === candidates.length && gone <= room) emptied.push(origin);
@@ -220,7 +249,7 @@ async function takeDue(round: Round): Promise<void> {
     );
     await round.load(candidates);
     for (const candidate of candidates) {
-      round.takeOrPark(candidate);
+      if (round.mayTouch(candidate)) round.takeOrPark(candidate);
       last = candidate;
     }
     examined += candidates.length;
@@ -234,7 +263,8 @@ async function takeDue(round: Round): Promise<void> {
  */
 async function serveLanes(round: Round): Promise<void> {
   if (round.isFull) return;
-  const rows = await wokenLanes(round.tx, round.nowMs, LANES_MAX);
+  const woken = await wokenLanes(round.tx, round.nowMs, LANES_MAX);
+  const rows = woken.filter(({ project_id, key }) => round.mayTouch({ project_id, flow_key: key }));
   for (const [index, row] of rows.entries()) {
     if (round.isFull) return;
     const lane = round.flows.find(row.project_id, row.key) ?? round.flows.add(row);
@@ -280,11 +310,12 @@ export async function own(
   const inOrder = taken.toSorted((a, b) => a.due_at_ms - b.due_at_ms || a.key - b.key);
   const keys = inOrder.map(({ key }) => key);
   const rows = await tx.query<Omit<ClaimedRow, 'claim_token' | 'claimed_at_ms'>>(
-    `select ${CLAIMED_CONTENT_FIELDS}, m.retried, m.run_key, m.journal_position, m.bytes from messages m join contents c on c.key = m.key where m.key in (??)`,
-    [keys],
+    // Said twice, so that contents too are looked up by their keys, however few there seem to be.
+    `select ${CLAIMED_CONTENT_FIELDS}, m.retried, m.queue_id, m.flow_key, m.run_key, m.journal_position, m.bytes from messages m join contents c on c.key = m.key where m.key in (??) and c.key in (??)`,
+    [keys, keys],
   );
   const rowByKey = new Map(rows.map((row) => [row.key, row]));
-  const lastEventAtMs = await lastEventTimes(tx, keys);
+  const lastEventAtMs = await lastEventTimes({ tx, logs }, keys, Math.min(...rows.map((row) => row.created_at_ms)));
   const claimed = inOrder.map(({ key, claimToken }) => {
     const row = rowByKey.get(key);
     if (!row) throw new Error(`message ${key} has no content`);
@@ -315,7 +346,7 @@ export async function own(
 }
 
 /** When the due index or a flow-control key has something next. */
-async function nextDueAtMs(queries: Queries): Promise<number | null> {
+export async function nextDueAtMs(queries: Queries): Promise<number | null> {
   const [row] = await queries.query<{ due_at_ms: number }>(
     'select due_at_ms from messages where claim_token is null and line = 0 order by due_at_ms, key limit 1',
   );

@@ -182,6 +182,6 @@ async function existing(tx: Transaction, projectId: ProjectId, wanted: readonly 
 
 export async function removeDead(tx: Transaction, keys: readonly number[]): Promise<void> {
   if (keys.length === 0) return;
-  await tx.run('delete from dead where key in (??)', [keys]);
+  await tx.send('delete from dead where key in (??)', [keys]);
   await dropUnreferencedContents(tx, keys);
 }

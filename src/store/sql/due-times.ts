@@ -1,13 +1,42 @@
-/** The earliest time at which something becomes due that a batch has set going besides what its commands asked for. */
+/** What has a batch left waiting, from when on may it be claimed, and who does not know of it yet? */
 export class DueTimes {
   #earliestMs: number | null = null;
+  #earliestForOthersMs: number | null = null;
+  readonly #parkedOrigins = new Set<string>();
 
+  /** A lane lets something go that no command of the batch asked for: nobody knows of it yet. */
   note(dueAtMs: number): void {
-    if (this.#earliestMs === null || dueAtMs < this.#earliestMs) this.#earliestMs = dueAtMs;
+    this.#earliestMs = earlier(this.#earliestMs, dueAtMs);
+    this.noteForOthers(dueAtMs);
   }
 
-  /** Null when there is none. */
+  /** Something waits in the due index. Whoever gave the command sees that in its answer, the other workers do not. */
+  noteForOthers(dueAtMs: number): void {
+    this.#earliestForOthersMs = earlier(this.#earliestForOthersMs, dueAtMs);
+  }
+
+  /** Something waits in the line of `origin`. Again only the others do not know. */
+  noteParked(origin: string): void {
+    this.#parkedOrigins.add(origin);
+  }
+
+  /** The earliest of what nobody knows of; null when there is none. */
   get earliestMs(): number | null {
     return this.#earliestMs;
   }
+
+  /** The earliest of all that is left unclaimed; null when there is none. */
+  get earliestForOthersMs(): number | null {
+    return this.#earliestForOthersMs;
+  }
+
+  get parkedOrigins(): string[] {
+    return [...this.#parkedOrigins];
+  }
+}
+
+/** The earlier of two times, of which null is none. */
+export function earlier(one: number | null, other: number | null): number | null {
+  if (one === null || other === null) return one ?? other;
+  return Math.min(one, other);
 }

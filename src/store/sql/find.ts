@@ -19,8 +19,8 @@ export async function find(queries: Queries, args: FindArgs): Promise<ContentRow
   const [row] = await queries.query<ContentRow>(
     `select ${CONTENT_FIELDS} from contents c
      where c.key = ? and c.project_id = ? and c.id = ?
-       and (exists (select 1 from messages m where m.key = c.key)
-         or exists (select 1 from logs l where l.message_key = c.key and l.state = ? and l.at_ms >= ?))`,
+       and ((select 1 from messages m where m.key = c.key) is not null
+         or (select 1 from logs l where l.message_key = c.key and l.state = ? and l.at_ms >= ? limit 1) is not null)`,
     [args.key, args.projectId, args.id, codeOfLogState('DELIVERED'), args.deliveredSinceMs],
   );
   return row ?? null;

@@ -1,6 +1,7 @@
 /** How do log events become rows whose order is the order of their transactions? */
-import type { SqlValue, Transaction } from '../driver.ts';
+import type { SqlDialect, SqlValue, Transaction } from '../driver.ts';
 import type { DueTimes } from './due-times.ts';
+import type { Held } from './locks.ts';
 import { reserve } from './numbers.ts';
 import { DETAIL_COLUMNS, type StoredEvent } from './rows.ts';
 
@@ -33,12 +34,18 @@ export class LogWriter {
       for (const [eventAtMs, state, detail] of events) {
         atMs = Math.max(atMs, eventAtMs);
         logs.push([projectId, atMs, seq, key, state, runKey]);
-        if (detail) details.push([seq, ...detail]);
+        if (detail) details.push([seq, atMs, ...detail]);
         seq += 1;
       }
     }
     await tx.insertMany('logs', ['project_id', 'at_ms', 'seq', 'message_key', 'state', 'run_key'], logs);
-    if (details.length > 0) await tx.insertMany('log_details', ['seq', ...DETAIL_COLUMNS], details);
+    if (details.length > 0) await tx.insertMany('log_details', ['seq', 'at_ms', ...DETAIL_COLUMNS], details);
+  }
+
+  /** Whether the next event is numbered after the one that has `seq`. */
+  comesAfter(seq: number): boolean {
+    // A new block begins after all that were given away.
+    return this.#next === this.#end || this.#next > seq;
   }
 
   /** To be called after a rollback, which may have undone the reservation of the numbers at hand. */
@@ -59,13 +66,22 @@ export class LogWriter {
   }
 }
 
-/** Time of the latest log entry of each message that has one. */
-export async function lastEventTimes(tx: Transaction, keys: readonly number[]): Promise<Map<number, number>> {
-  const rows = await tx.query<{ message_key: number; at_ms: number }>(
-    'select message_key, max(at_ms) as at_ms from logs where message_key in (??) group by message_key',
-    [keys],
+/**
+ * The earliest time that the next event of each message may have so that it comes after those it has, of messages that have
+ * any. Within one millisecond numbers decide, and another worker's may be the larger ones. Who knows that no event before
+ * `sinceMs` matters spares a look at the logs of the days before.
+ */
+export async function lastEventTimes(
+  { tx, logs }: Pick<WriteContext, 'tx' | 'logs'>,
+  keys: readonly number[],
+  sinceMs = 0,
+): Promise<Map<number, number>> {
+  const rows = await tx.query<{ message_key: number; at_ms: number; seq: number }>(
+    `select message_key, max(at_ms) as at_ms, max(seq) as seq from logs
+     where message_key in (??) and at_ms >= ? group by message_key`,
+    [keys, sinceMs],
   );
-  return new Map(rows.map((row) => [row.message_key, row.at_ms]));
+  return new Map(rows.map(({ message_key, at_ms, seq }) => [message_key, logs.comesAfter(seq) ? at_ms : at_ms + 1]));
 }
 
 /** What a command needs to write: the transaction it is part of, and what collects for all of its commands. */
@@ -74,4 +90,7 @@ export interface WriteContext {
   logs: LogWriter;
   /** What the transaction makes due besides what its commands asked for. */
   due: DueTimes;
+  /** The projects whose lanes and runs it may touch. */
+  held: Held;
+  looseLogs: SqlDialect['looseLogs'];
 }

@@ -98,10 +98,10 @@ async function ofMessages(
     // The plus keeps the planner from walking the project's whole list in order instead.
     `select l.at_ms as "timeMs", l.seq as n, l.message_key, l.state
      from logs l join contents c on c.key = l.message_key
-     where l.message_key in (??) and c.id in (??) and +l.project_id = ? and l.run_key is null
+     where l.message_key in (??) and c.key in (??) and c.id in (??) and +l.project_id = ? and l.run_key is null
      ${conditions.map((condition) => `and ${condition}`).join(' ')}
      order by l.at_ms ${range.direction}, l.seq ${range.direction} limit ?`,
-    [keys, ids, args.projectId, ...params, slice.count + 1],
+    [keys, keys, ids, args.projectId, ...params, slice.count + 1],
   );
   return cutPage(rows, slice.count, undefined);
 }

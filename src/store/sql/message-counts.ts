@@ -74,7 +74,7 @@ export async function countMessages(tx: Transaction, messages: readonly StoredNe
     else added.set(nameOf(day), { day, count: 1 });
   }
   for (const { day, count } of added.values()) {
-    await tx.run(
+    await tx.send(
       `insert into message_counts (project_id, day, messages) values (?, ?, ?)
        on conflict (project_id, day) do update set messages = message_counts.messages + excluded.messages`,
       [day.projectId, day.day, count],
@@ -92,7 +92,8 @@ async function lockCount(tx: Transaction, { projectId, day }: Day): Promise<numb
   );
   if (!row) throw new Error(`the messages of project ${projectId} on day ${day} cannot be counted`);
   // The first message of a day finds those before it out of use.
-  if (row.messages === 0) await tx.run('delete from message_counts where project_id = ? and day < ?', [projectId, day]);
+  if (row.messages === 0)
+    await tx.send('delete from message_counts where project_id = ? and day < ?', [projectId, day]);
   return row.messages;
 }
 

@@ -6,10 +6,10 @@ export type NumberSequence = 'keys and tokens' | 'log entries' | 'queues';
 
 /** The first of `count` consecutive numbers that are given to nobody else, ever. */
 export async function reserve(tx: Transaction, sequence: NumberSequence, count: number): Promise<number> {
-  const [row] = await tx.query<{ next: number }>('update numbers set next = next + ? where name = ? returning next', [
-    count,
-    sequence,
-  ]);
+  const [row] = await tx.queryAtOnce<{ next: number }>(
+    'update numbers set next = next + ? where name = ? returning next',
+    [count, sequence],
+  );
   if (!row) throw new Error(`the number sequence "${sequence}" is missing`);
   return row.next - count;
 }

@@ -1,7 +1,7 @@
 /** Who may use the store, and what do they sign with? */
 import type { ProjectId } from '../../engine/model.ts';
 import type { Project, SealedKeys, Token, TokenScope } from '../../engine/stores.ts';
-import type { Queries } from '../driver.ts';
+import type { Queries, Transaction } from '../driver.ts';
 import type { WriteContext } from './log-writer.ts';
 
 export interface EnsureProjectArgs {
@@ -14,12 +14,13 @@ const PROJECT_FIELDS = 'id as "projectId", name, created_at_ms as "createdAtMs"'
 
 export async function ensureProject({ tx }: WriteContext, args: EnsureProjectArgs): Promise<Project> {
   const { name, signingKeys, nowMs } = args;
-  await tx.run(
+  const made = await tx.run(
     `insert into projects (id, name, signing_current, signing_next, created_at_ms)
      select coalesce(max(id), 0) + 1, ?, ?, ?, ? from projects where true
      on conflict (name) do nothing`,
     [name, signingKeys.current, signingKeys.next, nowMs],
   );
+  if (made > 0) await noteChange(tx);
   const [row] = await tx.query<Project>(`select ${PROJECT_FIELDS} from projects where name = ?`, [name]);
   if (!row) throw new Error(`project ${name} was not saved`);
   return row;
@@ -30,11 +31,12 @@ export function listProjects(queries: Queries): Promise<Project[]> {
 }
 
 export async function addToken({ tx }: WriteContext, token: Token): Promise<void> {
-  await tx.run(
+  const added = await tx.run(
     `insert into tokens (hash, project_id, scope, name, created_at_ms, last_used_at_ms) values (?, ?, ?, ?, ?, ?)
      on conflict (hash) do nothing`,
     [token.tokenHash, token.projectId, token.scope, token.name ?? null, token.createdAtMs, token.lastUsedAtMs ?? null],
   );
+  if (added > 0) await noteChange(tx);
 }
 
 interface TokenRow {
@@ -62,14 +64,16 @@ export async function listTokens(queries: Queries): Promise<Token[]> {
 }
 
 export async function removeToken({ tx }: WriteContext, { tokenHash }: { tokenHash: string }): Promise<boolean> {
-  return (await tx.run('delete from tokens where hash = ?', [tokenHash])) > 0;
+  const isRemoved = (await tx.run('delete from tokens where hash = ?', [tokenHash])) > 0;
+  if (isRemoved) await noteChange(tx);
+  return isRemoved;
 }
 
 export async function noteTokenUse(
   { tx }: WriteContext,
   { tokenHash, nowMs }: { tokenHash: string; nowMs: number },
 ): Promise<null> {
-  await tx.run('update tokens set last_used_at_ms = ? where hash = ?', [nowMs, tokenHash]);
+  await tx.send('update tokens set last_used_at_ms = ? where hash = ?', [nowMs, tokenHash]);
   return null;
 }
 
@@ -90,10 +94,21 @@ export interface ReplaceSigningKeysArgs {
 
 export async function replaceSigningKeys({ tx }: WriteContext, args: ReplaceSigningKeysArgs): Promise<SealedKeys> {
   const { projectId, expected, next } = args;
-  await tx.run(
+  const replaced = await tx.run(
     `update projects set signing_current = ?, signing_next = ?
      where id = ? and signing_current = ? and signing_next = ?`,
     [next.current, next.next, projectId, expected.current, expected.next],
   );
+  if (replaced > 0) await noteChange(tx);
   return signingKeys(tx, { projectId });
+}
+
+/** What changes whenever something here does but the last use of a token: the others learn from it that they must look. */
+export async function accountsVersion(queries: Queries): Promise<number> {
+  const [row] = await queries.query<{ next: number }>("select next from numbers where name = 'accounts'");
+  return row?.next ?? 0;
+}
+
+async function noteChange(tx: Transaction): Promise<void> {
+  await tx.send("update numbers set next = next + 1 where name = 'accounts'");
 }

@@ -1,5 +1,5 @@
 /** What becomes of claims whose attempt will never report: the worker drains, or its process died? */
-import type { ClaimToken, MessageKey } from '../../engine/model.ts';
+import type { ClaimRef } from '../../engine/model.ts';
 import type { StoreLimits } from '../../engine/stores.ts';
 import type { SqlValue } from '../driver.ts';
 import { cancelAtOnce } from './cancel.ts';
@@ -27,7 +27,7 @@ const CLAIM_FIELDS =
   'key, project_id, claim_token, cancel_requested_at_ms, queue_id, queue_slot, flow_key, run_key, line';
 
 export interface ReleaseArgs {
-  claims: { key: MessageKey; claimToken: ClaimToken }[];
+  claims: ClaimRef[];
   limits: StoreLimits;
   nowMs: number;
 }
@@ -35,7 +35,7 @@ export interface ReleaseArgs {
 export async function release(context: WriteContext, { claims, limits, nowMs }: ReleaseArgs): Promise<void> {
   const tokens = new Map(claims.map(({ key, claimToken }) => [key, claimToken]));
   const rows = await context.tx.query<ClaimRow>(
-    `select ${CLAIM_FIELDS} from messages where key in (??) and claim_token is not null`,
+    `select ${CLAIM_FIELDS} from messages where key in (??) and claim_token is not null order by key for update`,
     [[...tokens.keys()]],
   );
   await giveBack(
@@ -51,7 +51,7 @@ export async function releaseAll(
   { limits, nowMs }: { limits: StoreLimits; nowMs: number },
 ): Promise<number> {
   const rows = await context.tx.query<ClaimRow>(
-    `select ${CLAIM_FIELDS} from messages where claim_token is not null order by project_id, key`,
+    `select ${CLAIM_FIELDS} from messages where claim_token is not null order by project_id, key for update`,
   );
   await giveBack(context, rows, { limits, nowMs });
   await letHeldGoOn(context, { limits, nowMs });
@@ -75,7 +75,7 @@ async function sendAllOn({ tx }: WriteContext): Promise<FlowRef[]> {
     `select distinct project_id, flow_key from messages
      where claim_token is null and line = 4 and flow_key is not null`,
   );
-  await tx.run(
+  await tx.send(
     `update messages set line = case when flow_key is null then ${LINE.due} else ${LINE.flow} end
      where claim_token is null and line = ${LINE.project}`,
   );

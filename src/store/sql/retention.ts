@@ -14,6 +14,9 @@ export interface DropExpiredArgs {
   rowsMax: number;
 }
 
+const DAY_MS = 86_400_000;
+const ALL_LOGS = { logs: 'logs', details: 'log_details' };
+
 /** Deleted queues looked at in one piece. */
 const QUEUES_MAX = 16;
 
@@ -28,7 +31,7 @@ export async function dropExpired(context: WriteContext, args: DropExpiredArgs):
     if (await emptyQueue(context, { ...queue, ...args, count: args.rowsMax })) return true;
   }
   if (queues.length === QUEUES_MAX) return true;
-  budget -= await dropLogs(tx, args.logsBeforeMs, budget);
+  budget -= await dropLogs(context, args, budget);
   if (budget > 0) budget -= await dropDead(tx, args.deadBeforeMs, budget);
   if (budget > 0) budget -= await dropRuns(tx, args, budget);
   if (budget > 0) budget -= await dropDeduplications(tx, args.nowMs, budget);
@@ -73,10 +76,10 @@ async function dropJournals(tx: Transaction, runKeys: readonly number[], rowsMax
   const whole = cut
     ? [...new Set(entries.map(({ run_key }) => run_key))].filter((key) => key !== cut.run_key)
     : runKeys;
-  await tx.run('delete from journal where run_key in (??)', [whole]);
-  if (cut) await tx.run('delete from journal where run_key = ? and position >= ?', [cut.run_key, cut.position]);
-  await tx.run('delete from invocations where run_key in (??)', [whole]);
-  await tx.run('delete from runs where key in (??)', [whole]);
+  await tx.send('delete from journal where run_key in (??)', [whole]);
+  if (cut) await tx.send('delete from journal where run_key = ? and position >= ?', [cut.run_key, cut.position]);
+  await tx.send('delete from invocations where run_key in (??)', [whole]);
+  await tx.send('delete from runs where key in (??)', [whole]);
   await dropUnreferencedContents(tx, [...new Set([...whole, ...entries.map(({ key }) => key)])]);
   return Math.min(rowsMax, entries.length + whole.length);
 }
@@ -86,7 +89,7 @@ async function dropJournals(tx: Transaction, runKeys: readonly number[], rowsMax
  * so looking whenever one of these goes finds every content, without ever walking through all of them.
  */
 export async function dropUnreferencedContents(tx: Transaction, keys: readonly number[]): Promise<void> {
-  await tx.run(
+  await tx.send(
     `delete from contents where key in (??)
        and not exists (select 1 from messages m where m.key = contents.key)
        and not exists (select 1 from logs l where l.message_key = contents.key)
@@ -97,21 +100,27 @@ export async function dropUnreferencedContents(tx: Transaction, keys: readonly n
   );
 }
 
-async function dropLogs(tx: Transaction, beforeMs: number, rowsMax: number): Promise<number> {
+/** Those that are not dropped by whole days; all, where they are kept for so short a time that days would be too long. */
+async function dropLogs(
+  { tx, looseLogs }: WriteContext,
+  { logsBeforeMs: beforeMs, nowMs }: DropExpiredArgs,
+  rowsMax: number,
+): Promise<number> {
+  const { logs, details } = nowMs - beforeMs < DAY_MS ? ALL_LOGS : looseLogs;
   let dropped = 0;
-  for await (const projectId of projectsIn(tx, 'logs')) {
+  for await (const projectId of projectsIn(tx, logs)) {
     const rows = await tx.query<{ at_ms: number; seq: number; message_key: number }>(
-      'select at_ms, seq, message_key from logs where project_id = ? and at_ms < ? order by at_ms, seq limit ?',
+      `select at_ms, seq, message_key from ${logs} where project_id = ? and at_ms < ? order by at_ms, seq limit ?`,
       [projectId, beforeMs, rowsMax - dropped],
     );
     const last = rows.at(-1);
     if (last) {
-      await tx.run('delete from logs where project_id = ? and (at_ms, seq) <= (?, ?)', [
+      await tx.send(`delete from ${logs} where project_id = ? and (at_ms, seq) <= (?, ?)`, [
         projectId,
         last.at_ms,
         last.seq,
       ]);
-      await tx.run('delete from log_details where seq in (??)', [rows.map(({ seq }) => seq)]);
+      await tx.send(`delete from ${details} where seq in (??)`, [rows.map(({ seq }) => seq)]);
       await dropUnreferencedContents(tx, [...new Set(rows.map((row) => row.message_key))]);
     }
     dropped += rows.length;
@@ -129,7 +138,7 @@ async function dropDead(tx: Transaction, beforeMs: number, rowsMax: number): Pro
     );
     const keys = rows.map(({ key }) => key);
     if (keys.length > 0) {
-      await tx.run('delete from dead where key in (??)', [keys]);
+      await tx.send('delete from dead where key in (??)', [keys]);
       await dropUnreferencedContents(tx, keys);
     }
     dropped += keys.length;
@@ -144,13 +153,13 @@ async function dropDeduplications(tx: Transaction, nowMs: number, rowsMax: numbe
     [nowMs, rowsMax],
   );
   for (const { project_id, hash } of rows) {
-    await tx.run('delete from deduplications where project_id = ? and hash = ?', [project_id, hash]);
+    await tx.send('delete from deduplications where project_id = ? and hash = ?', [project_id, hash]);
   }
   return rows.length;
 }
 
 /** The projects that have rows in `table`: one step of its primary key each. */
-async function* projectsIn(tx: Transaction, table: 'logs' | 'dead'): AsyncGenerator<number> {
+async function* projectsIn(tx: Transaction, table: string): AsyncGenerator<number> {
   let last = -1;
   while (true) {
     const [row] = await tx.query<{ project_id: number | null }>(

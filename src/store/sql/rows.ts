@@ -68,6 +68,7 @@ export const MESSAGE_COLUMNS = [
   'retried',
   'claimed_at_ms',
   'claim_token',
+  'worker',
   'line',
   'queue_id',
   'queue_position',
@@ -158,6 +159,7 @@ export interface StoredSettlement {
   key: number;
   projectId: number;
   claimToken: number;
+  isAlone?: true;
   change: StoredChange;
   changeIfCancelRequested?: StoredChange;
 }
@@ -219,6 +221,7 @@ export function encodeNewMessage({
       0,
       claimed ? lastEventAtMs : null,
       claimed ? standing.claimToken : null,
+      claimed ? standing.worker : null,
       standing.kind === 'parked' ? LINE.origin : LINE.due,
       null,
       null,
@@ -239,8 +242,9 @@ export function encodeNewMessage({
 }
 
 export function encodeSettlement(settlement: Settlement): StoredSettlement {
-  const { key, projectId, claimToken, change, changeIfCancelRequested } = settlement;
+  const { key, projectId, claimToken, isAlone, change, changeIfCancelRequested } = settlement;
   const stored: StoredSettlement = { key, projectId, claimToken, change: encodeChange(change) };
+  if (isAlone) stored.isAlone = true;
   if (changeIfCancelRequested) stored.changeIfCancelRequested = encodeChange(changeIfCancelRequested);
   return stored;
 }

@@ -67,7 +67,7 @@ export async function changeSchedules(
   { changes, limits, nowMs }: ChangeSchedulesArgs,
 ): Promise<(EntryStanding[] | 'stale')[]> {
   const rows = await context.tx.query<{ key: number; version: number }>(
-    'select key, version from schedules where key in (??)',
+    'select key, version from schedules where key in (??) order by key for update',
     [changes.map(({ key }) => key)],
   );
   const versionByKey = new Map(rows.map(({ key, version }) => [key, version]));
@@ -110,7 +110,7 @@ export async function findSchedule(queries: Queries, { projectId, id }: Schedule
     [projectId, id],
   );
   const lastMessages = await queries.query<TriggeredRow>(
-    `${LAST_MESSAGES} where s.project_id = ? and s.id = ? order by s.key, c.key`,
+    `${LAST_MESSAGES} where s.project_id = ? and s.id = ? order by +s.key, c.key`,
     [codeOfLogState('DELIVERED'), projectId, id],
   );
   return { rows, lastMessages };
@@ -129,16 +129,20 @@ export async function listSchedules(
   const shown = withinBytes(plain, LIST_BODY_BYTES_MAX);
   const bodies = await bodiesOf(queries, shown);
   const lastMessages = await queries.query<TriggeredRow>(
-    `${LAST_MESSAGES} where s.project_id = ? order by s.key, c.key`,
+    `${LAST_MESSAGES} where s.project_id = ? order by +s.key, c.key`,
     [codeOfLogState('DELIVERED'), projectId],
   );
   return { rows: plain.map((row) => ({ ...row, body: bodies.get(row.key) ?? null })), lastMessages };
 }
 
-/** The messages of the latest trigger have consecutive keys, and a content for as long as something is known of them. */
+/**
+ * The messages of the latest trigger have consecutive keys, and a content for as long as something is known of them. Neither
+ * `exists`, which a planner may answer for all keys at once by reading the whole table, nor an order without a plus, which it
+ * may get by walking through all schedules.
+ */
 const LAST_MESSAGES = `select s.key as schedule_key, c.id as message_id,
-  case when exists (select 1 from messages m where m.key = c.key) then 1 else 0 end as unfinished,
-  case when exists (select 1 from logs l where l.message_key = c.key and l.state = ?) then 1 else 0 end as delivered
+  case when (select 1 from messages m where m.key = c.key limit 1) is not null then 1 else 0 end as unfinished,
+  case when (select 1 from logs l where l.message_key = c.key and l.state = ? limit 1) is not null then 1 else 0 end as delivered
 from schedules s join contents c on c.key >= s.last_message_key and c.key < s.last_message_key + s.last_message_count`;
 
 export interface DueRows {
@@ -168,7 +172,8 @@ export async function dueSchedules(
   return { due, nextAtMs: null };
 }
 
-async function nextTime(queries: Queries): Promise<number | null> {
+/** When the next schedule is due. */
+export async function nextTime(queries: Queries): Promise<number | null> {
   const [row] = await queries.query<{ next_at_ms: number }>(
     'select next_at_ms from schedules where paused = 0 order by next_at_ms, key limit 1',
   );
@@ -201,6 +206,6 @@ async function countSchedules(queries: Queries, projectId: ProjectId): Promise<n
 }
 
 async function remove(tx: Transaction, key: number): Promise<void> {
-  await tx.run('delete from schedules where key = ?', [key]);
-  await tx.run('delete from schedule_plans where key = ?', [key]);
+  await tx.send('delete from schedules where key = ?', [key]);
+  await tx.send('delete from schedule_plans where key = ?', [key]);
 }

@@ -8,7 +8,7 @@ import { goOn } from './lanes/go-on.ts';
 import { LINE, lineBehindQueue } from './lanes/lines.ts';
 import { type QueueRef, queuesById } from './lanes/queue-lanes.ts';
 import { succeedAll, type Vacancy } from './lanes/succession.ts';
-import type { MessageEvents, WriteContext } from './log-writer.ts';
+import { lastEventTimes, type MessageEvents, type WriteContext } from './log-writer.ts';
 import { BURIAL_COLUMNS, MESSAGE_AT, type StoredChange, type StoredNewMessage, type StoredSettlement } from './rows.ts';
 import { judge, writeEndings } from './runs/end.ts';
 
@@ -68,7 +68,7 @@ export async function settleAll(context: WriteContext, commands: readonly Settle
 async function findSaved({ tx }: WriteContext, commands: readonly SettleArgs[]): Promise<Map<SettleArgs, Saved>> {
   const rows = await tx.query<OwnerRow>(
     `select key, project_id, origin, claim_token, claimed_at_ms, cancel_requested_at_ms, queue_id, queue_slot, flow_key, run_key
-     from messages where key in (??)`,
+     from messages where key in (??) order by key for update`,
     [commands.map(({ settlement }) => settlement.key)],
   );
   const owners = new Map(rows.map((row) => [row.key, row]));
@@ -117,11 +117,13 @@ async function endRunsOf(context: WriteContext, saved: readonly Saved[]): Promis
   if (told.length > 0) await context.tx.updateMany('runs', 'key', ['failure_state'], told);
 }
 
-async function writeAll({ tx, logs }: WriteContext, saved: readonly Saved[]): Promise<void> {
+async function writeAll(context: WriteContext, saved: readonly Saved[]): Promise<void> {
+  const { tx, logs, due } = context;
   const pausedQueues = await pausedQueuesOf(
     tx,
     saved.filter(({ change }) => change.waiting).map(({ owner }) => owner),
   );
+  const floors = await cancelTimes(context, saved);
   const finished: number[] = [];
   const waiting: SqlValue[][] = [];
   const dead: SqlValue[][] = [];
@@ -130,15 +132,17 @@ async function writeAll({ tx, logs }: WriteContext, saved: readonly Saved[]): Pr
     const { key, project_id: projectId } = owner;
     if (change.waiting) {
       const { dueAtMs, retried } = change.waiting;
-      waiting.push([key, dueAtMs, retried, null, null, null, lineToWaitIn(owner, pausedQueues)]);
+      const line = lineToWaitIn(owner, pausedQueues);
+      waiting.push([key, dueAtMs, retried, null, null, null, line]);
+      if (line === LINE.due) due.noteForOthers(dueAtMs);
     } else {
       finished.push(key);
     }
     if (change.burial) dead.push([projectId, key, owner.run_key, ...change.burial]);
-    const floorMs = Math.max(owner.claimed_at_ms ?? 0, owner.cancel_requested_at_ms ?? 0);
+    const floorMs = Math.max(owner.claimed_at_ms ?? 0, floors.get(key) ?? 0);
     events.push({ projectId, key, runKey: owner.run_key, events: change.events, floorMs });
   }
-  if (finished.length > 0) await tx.run('delete from messages where key in (??)', [finished]);
+  if (finished.length > 0) await tx.send('delete from messages where key in (??)', [finished]);
   if (waiting.length > 0) {
     await tx.updateMany(
       'messages',
@@ -149,6 +153,16 @@ async function writeAll({ tx, logs }: WriteContext, saved: readonly Saved[]): Pr
   }
   if (dead.length > 0) await tx.insertMany('dead', ['project_id', 'key', 'run_key', ...BURIAL_COLUMNS], dead);
   await logs.append(tx, events);
+}
+
+/** The earliest time for what comes after a cancel was asked for, maybe of another worker; anything else this one has logged. */
+async function cancelTimes(context: WriteContext, saved: readonly Saved[]): Promise<ReadonlyMap<number, number>> {
+  const cancelled = saved.filter(({ owner }) => owner.cancel_requested_at_ms !== null);
+  if (cancelled.length === 0) return new Map();
+  return lastEventTimes(
+    context,
+    cancelled.map(({ owner }) => owner.key),
+  );
 }
 
 /** The ids of those queues of `owners` that are paused. */

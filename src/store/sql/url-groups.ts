@@ -137,14 +137,14 @@ async function replaceEndpoints(
     ['project_id', 'group_name', 'position', 'url', 'name'],
     endpoints.map((endpoint, position) => [projectId, name, position, endpoint.url, endpoint.name ?? null]),
   );
-  await tx.run('update url_groups set updated_at_ms = ? where project_id = ? and name = ?', [nowMs, projectId, name]);
+  await tx.send('update url_groups set updated_at_ms = ? where project_id = ? and name = ?', [nowMs, projectId, name]);
 }
 
 async function removeAllEndpoints(tx: Transaction, { projectId, name }: GroupPlace): Promise<void> {
-  await tx.run('delete from url_group_endpoints where project_id = ? and group_name = ?', [projectId, name]);
+  await tx.send('delete from url_group_endpoints where project_id = ? and group_name = ?', [projectId, name]);
 }
 
 async function removeGroup(tx: Transaction, place: GroupPlace): Promise<void> {
   await removeAllEndpoints(tx, place);
-  await tx.run('delete from url_groups where project_id = ? and name = ?', [place.projectId, place.name]);
+  await tx.send('delete from url_groups where project_id = ? and name = ?', [place.projectId, place.name]);
 }

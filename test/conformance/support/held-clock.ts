@@ -17,6 +17,10 @@ export class HeldClock implements Clock {
     return this.#nowMs;
   }
 
+  get elapsedMs(): Millis {
+    return this.#nowMs;
+  }
+
   startTimer(delayMs: Millis, task: () => void): Timer {
     const timer = { atMs: this.#nowMs + Math.ceil(delayMs), task };
     this.#timers.add(timer);

@@ -7,8 +7,10 @@ import { ErrorSchema } from '../../../src/api/schemas.ts';
 import { DEVELOPMENT_ACCOUNTS } from '../../../src/config/development.ts';
 import { parseConfig } from '../../../src/config/parse.ts';
 import type { EventLog } from '../../../src/engine/ports.ts';
-import { type Credentials, type RunningServer, startServer } from '../../../src/server.ts';
+import type { Credentials } from '../../../src/open-accounts.ts';
+import { type RunningServer, startServer } from '../../../src/server.ts';
 import { eventually } from '../../support/eventually.ts';
+import { migratedDatabase } from '../../support/postgres/shared.ts';
 import { Endpoint } from './endpoint.ts';
 import { HeldClock } from './held-clock.ts';
 
@@ -38,6 +40,8 @@ export interface SubjectOptions {
   flags?: readonly string[];
   /** Default: in memory. */
   dataDir?: string;
+  /** Default: the embedded database. `postgres`: an empty one on the PostgreSQL of the run. */
+  database?: 'embedded' | 'postgres';
   credentials?: Credentials;
   token?: string;
 }
@@ -49,6 +53,15 @@ const FINISHED: ReadonlySet<string> = new Set(['DELIVERED', 'FAILED', 'CANCELED'
 
 const SILENT: EventLog = { info: () => {}, warn: () => {}, error: () => {} };
 
+let databaseOfRun: 'embedded' | 'postgres' = 'embedded';
+
+/** From now on subjects of this test file are on the PostgreSQL of the run. */
+export function runOnPostgres(): void {
+  databaseOfRun = 'postgres';
+}
+
+const ENCRYPTION_KEY = Buffer.alloc(32, 7).toString('base64');
+
 export class Subject {
   readonly clock = new HeldClock();
   readonly endpoint = new Endpoint(this.clock);
@@ -56,6 +69,7 @@ export class Subject {
   readonly #agent = new http.Agent({ keepAlive: true });
   readonly #options: SubjectOptions;
   #server: RunningServer | undefined;
+  #databaseUrl: string | undefined;
 
   private constructor(options: SubjectOptions) {
     this.#options = options;
@@ -70,13 +84,26 @@ export class Subject {
   }
 
   async #start(): Promise<void> {
-    const { flags = [], dataDir, credentials = 'development' } = this.#options;
-    const place = dataDir === undefined ? ['--memory'] : ['--data-dir', dataDir];
+    const { flags = [], credentials = 'development' } = this.#options;
+    const place = await this.#place();
     const config = parseConfig({}, ['--port', '0', ...place, ...flags], { dev: true });
     const onFatal = (error: Error): never => {
       throw error;
     };
-    this.#server = await startServer(config, { log: SILENT, credentials, onFatal, clock: this.clock });
+    // Days pass in no time: a beat that is answered meanwhile would be long overdue.
+    this.#server = await startServer(
+      { ...config, workerTimeoutMs: 1e12 },
+      { log: SILENT, credentials, onFatal, clock: this.clock },
+    );
+  }
+
+  async #place(): Promise<string[]> {
+    const { dataDir, database = databaseOfRun } = this.#options;
+    if (dataDir !== undefined) return ['--data-dir', dataDir];
+    if (database === 'embedded') return ['--memory'];
+    this.#databaseUrl ??= await migratedDatabase();
+    const key = ['--encryption-key', ENCRYPTION_KEY];
+    return ['--database-url', this.#databaseUrl, '--database-listen-url', 'off', ...key];
   }
 
   /** `http://127.0.0.1:<port>` of the server. */

@@ -16,9 +16,9 @@ export function claimConformance(open: OpenStore): void {
     const future = await world().accept({ notBeforeMs: T0 + 31 });
     const answer = await world().claim({ firstToken: 500_000 }, T0 + 30);
     expect(answer.claimed).toEqual([
-      { message: early, retried: 0, claimToken: 500_000, claimedAtMs: T0 + 30 },
-      { message: late, retried: 0, claimToken: 500_001, claimedAtMs: T0 + 30 },
-      { message: alsoLate, retried: 0, claimToken: 500_002, claimedAtMs: T0 + 30 },
+      { message: early, retried: 0, isAlone: true, claimToken: 500_000, claimedAtMs: T0 + 30 },
+      { message: late, retried: 0, isAlone: true, claimToken: 500_001, claimedAtMs: T0 + 30 },
+      { message: alsoLate, retried: 0, isAlone: true, claimToken: 500_002, claimedAtMs: T0 + 30 },
     ]);
     expect(answer).toMatchObject({ parked: [], emptied: [], nextDueAtMs: T0 + 31 });
     expect(await world().statesOf(early)).toEqual(['CREATED', 'ACTIVE']);
@@ -139,8 +139,8 @@ export function claimConformance(open: OpenStore): void {
     const { message: other, claimToken: otherToken } = await world().acceptClaimed();
     await world().store.release(
       [
-        { key: message.key, claimToken },
-        { key: other.key, claimToken: otherToken + 1_000 },
+        { key: message.key, projectId: PROJECT, claimToken },
+        { key: other.key, projectId: PROJECT, claimToken: otherToken + 1_000 },
       ],
       T0 + 50,
     );
@@ -166,7 +166,7 @@ export function claimConformance(open: OpenStore): void {
     const { message, claimToken } = await world().acceptClaimed();
     const { message: other } = await world().acceptClaimed();
     await world().store.cancelById(PROJECT, [message.id, other.id], T0 + 1);
-    await world().store.release([{ key: message.key, claimToken }], T0 + 2);
+    await world().store.release([{ key: message.key, projectId: PROJECT, claimToken }], T0 + 2);
     expect(await world().store.releaseAll(T0 + 3)).toBe(1);
     for (const cancelled of [message, other]) {
       expect(await world().statesOf(cancelled)).toEqual(['CREATED', 'ACTIVE', 'CANCEL_REQUESTED', 'CANCELED']);

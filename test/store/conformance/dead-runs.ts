@@ -51,7 +51,7 @@ export function deadRunsConformance(open: OpenStore): void {
     const news = world().message({
       ...{ key, url, projectId, createdAtMs, body: bytes(`payload of ${id}`) },
       settings: { run, ...settings },
-      standing: { kind: 'claimed', claimToken },
+      standing: { kind: 'claimed', claimToken, worker: 'w1' },
     });
     news.entry = { runKey: key, kind: 'initial', slot: '0', bytes: 100 };
     news.run = { id, url, createdAtMs, config: configOf() };
@@ -91,7 +91,7 @@ export function deadRunsConformance(open: OpenStore): void {
       projectId: message.projectId,
       createdAtMs: failedAtMs,
       settings: { run: { ...partOf(message), callType: 'failureCall' } },
-      standing: { kind: 'claimed', claimToken: tellToken },
+      standing: { kind: 'claimed', claimToken: tellToken, worker: 'w1' },
     });
     const { key: runKey } = message;
     const failureCallbackKey = told.message.key;

@@ -9,7 +9,10 @@ export function followsConformance(open: OpenStore): void {
   /** One that goes out at once, one in the line of its origin, one that is due and waits. */
   function threeFollows(): [NewMessage, NewMessage, NewMessage] {
     return [
-      world().message({ standing: { kind: 'claimed', claimToken: world().number() }, body: bytes('told') }),
+      world().message({
+        standing: { kind: 'claimed', claimToken: world().number(), worker: 'w1' },
+        body: bytes('told'),
+      }),
       world().message({ standing: { kind: 'parked', dueAtMs: T0 } }),
       world().message({ url: 'https://other.example/cb' }),
     ];
@@ -45,7 +48,7 @@ export function followsConformance(open: OpenStore): void {
   it('settles a message that followed under the token that it was saved with', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     const followToken = world().number();
-    const followUp = world().message({ standing: { kind: 'claimed', claimToken: followToken } });
+    const followUp = world().message({ standing: { kind: 'claimed', claimToken: followToken, worker: 'w1' } });
     await world().store.settle(settlement(message, claimToken, { ...delivered(T0), follows: [followUp] }), T0);
     const settled = await world().store.settle(settlement(followUp.message, followToken, delivered(T0 + 1)), T0);
     expect(settled).toEqual({ kind: 'saved' });
@@ -56,7 +59,7 @@ export function followsConformance(open: OpenStore): void {
     const { message, claimToken } = await world().acceptClaimed();
     const settings = { flowControl: { key: 'k', parallelism: 1, periodS: 1 } };
     const [first, second] = [world().number(), world().number()].map((token) =>
-      world().message({ standing: { kind: 'claimed', claimToken: token }, settings }),
+      world().message({ standing: { kind: 'claimed', claimToken: token, worker: 'w1' }, settings }),
     ) as [NewMessage, NewMessage];
     const change = { ...delivered(T0), follows: [first, second] };
     const answer = await world().store.settle(settlement(message, claimToken, change), T0);
@@ -72,7 +75,9 @@ export function followsConformance(open: OpenStore): void {
     const { message, claimToken } = await world().acceptClaimed({ settings });
     const second = await world().accept({ settings });
     const tokens = [world().number(), world().number()] as const;
-    const follows = tokens.map((token) => world().message({ standing: { kind: 'claimed', claimToken: token } }));
+    const follows = tokens.map((token) =>
+      world().message({ standing: { kind: 'claimed', claimToken: token, worker: 'w1' } }),
+    );
     const [callback, failureCallback] = follows as [NewMessage, NewMessage];
     await world().store.settle(settlement(message, claimToken, { ...buried(T0), follows }), T0);
     expect((await world().claim()).claimed).toEqual([]);
@@ -114,7 +119,7 @@ export function followsConformance(open: OpenStore): void {
 
   it('saves nothing that follows from a stale result (P6)', async () => {
     const { message, claimToken } = await world().acceptClaimed();
-    await world().store.release([{ key: message.key, claimToken }], T0);
+    await world().store.release([{ key: message.key, projectId: message.projectId, claimToken }], T0);
     await world().claim();
     const follows = threeFollows();
     const answer = await world().store.settle(settlement(message, claimToken, { ...delivered(T0), follows }), T0);

@@ -18,6 +18,7 @@ import { schedulesConformance } from './schedules.ts';
 import { settleConformance } from './settle.ts';
 import { urlGroupsConformance } from './url-groups.ts';
 import { waitersConformance } from './waiters.ts';
+import { workersConformance } from './workers.ts';
 import type { OpenStore } from './world.ts';
 
 /** `open` gives an empty store with the schema; it is closed by the suite. */
@@ -41,6 +42,7 @@ export function storeConformance(name: string, open: OpenStore): void {
     ['ends of runs', runEndingsConformance],
     ['logs of runs', runLogsConformance],
     ['retention', retentionConformance],
+    ['workers', workersConformance],
   ];
   describe(`${name} store`, () => {
     for (const [noun, cases] of nouns) describe(noun, () => cases(open));

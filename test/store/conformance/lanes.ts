@@ -192,7 +192,7 @@ function queueCases(open: OpenStore): void {
 
   it('lets the messages of workflow runs go on without it when it is deleted', async () => {
     const claimToken = world().number();
-    const atOnce = { ...inQueue(), standing: { kind: 'claimed', claimToken } } as const;
+    const atOnce = { ...inQueue(), standing: { kind: 'claimed', claimToken, worker: 'w1' } } as const;
     const running = await begin(world(), { id: 'running', ...atOnce });
     const waiting = [await begin(world(), { id: 'a', ...inQueue() }), await begin(world(), { id: 'b', ...inQueue() })];
     const plain = await world().accept(inQueue());

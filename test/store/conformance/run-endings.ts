@@ -25,7 +25,7 @@ export function runEndingsConformance(open: OpenStore): void {
   /** A run whose first message is in flight. */
   async function beginClaimed(id = 'r'): Promise<{ first: Message; claimToken: number }> {
     const claimToken = world().number();
-    return { first: await begin(world(), { id, standing: { kind: 'claimed', claimToken } }), claimToken };
+    return { first: await begin(world(), { id, standing: { kind: 'claimed', claimToken, worker: 'w1' } }), claimToken };
   }
 
   const cancelled: Change = { next: { kind: 'finished' }, events: [{ atMs: T0, state: 'CANCELED' }] };
@@ -154,7 +154,7 @@ export function runEndingsConformance(open: OpenStore): void {
     it('does not come back when the attempt in flight is cut off', async () => {
       const { first, claimToken } = await beginClaimed();
       await end(first);
-      await world().store.release([{ key: first.key, claimToken }], T0);
+      await world().store.release([{ key: first.key, projectId: first.projectId, claimToken }], T0);
       expect((await world().claim()).claimed).toEqual([]);
       expect((await runLogOf(world())).at(-1)).toBe(`CANCELED ${first.key}`);
     });
@@ -253,7 +253,7 @@ export function runEndingsConformance(open: OpenStore): void {
     it('is done by one of two that fail at once; the other learns that it was cancelled', async () => {
       const { first, claimToken } = await beginClaimed();
       const otherToken = world().number();
-      const other = appended(world(), first, { standing: { kind: 'claimed', claimToken: otherToken } });
+      const other = appended(world(), first, { standing: { kind: 'claimed', claimToken: otherToken, worker: 'w1' } });
       await world().store.accept([other], T0);
       const second = { ...settlement(other.message, otherToken, failing(first)), changeIfCancelRequested: cancelled };
       const answers = await Promise.all([

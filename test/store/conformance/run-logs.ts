@@ -217,10 +217,10 @@ export function runLogsConformance(open: OpenStore): void {
 
   it('shows a run that failed with its DLQ entry, and with what came of its failure function', async () => {
     const claimToken = world().number();
-    const run = await accept(beginning('a', { standing: { kind: 'claimed', claimToken } }));
+    const run = await accept(beginning('a', { standing: { kind: 'claimed', claimToken, worker: 'w1' } }));
     const tells = world().message({
       createdAtMs: T0 + 1,
-      standing: { kind: 'claimed', claimToken: claimToken + 1000 },
+      standing: { kind: 'claimed', claimToken: claimToken + 1000, worker: 'w1' },
       settings: { run: { ...partOf(run), callType: 'failureCall' } },
     });
     const ending = { runKey: run.key, runVersion: 1, state: 'RUN_FAILED', atMs: T0 + 1 } as const;
@@ -294,7 +294,7 @@ export function runLogsConformance(open: OpenStore): void {
 
   it('shows the journal of a run, and what became of each message', async () => {
     const claimToken = world().number();
-    const run = await accept(beginning('a', { standing: { kind: 'claimed', claimToken } }));
+    const run = await accept(beginning('a', { standing: { kind: 'claimed', claimToken, worker: 'w1' } }));
     const sleeps = await append(run, 'step', 's1', { stepId: 1 }, { notBeforeMs: T0 + 60_000 });
     await store().settle(settlement(run, claimToken, retrying(T0 + 1, T0 + 13, 1)), T0 + 1);
     const waiting = await historyOf(run);

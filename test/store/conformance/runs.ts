@@ -133,9 +133,9 @@ export function runsConformance(open: OpenStore): void {
     it('goes out with its place in the journal when it takes the slot of the one before', async () => {
       const settings = { flowControl: { key: 'k', parallelism: 1, periodS: 1 } };
       const claimToken = world().number();
-      const first = await begin(world(), { standing: { kind: 'claimed', claimToken }, settings });
+      const first = await begin(world(), { standing: { kind: 'claimed', claimToken, worker: 'w1' }, settings });
       const step = appended(world(), first, {
-        standing: { kind: 'claimed', claimToken: world().number() },
+        standing: { kind: 'claimed', claimToken: world().number(), worker: 'w1' },
         url: first.url,
         settings,
       });

@@ -33,7 +33,7 @@ export function settleConformance(open: OpenStore): void {
 
   it('refuses a result from an attempt that was claimed anew (P6)', async () => {
     const { message, claimToken } = await world().acceptClaimed();
-    await world().store.release([{ key: message.key, claimToken }], T0);
+    await world().store.release([{ key: message.key, projectId: message.projectId, claimToken }], T0);
     const [anew] = (await world().claim()).claimed;
     expect(await world().store.settle(settlement(message, claimToken, delivered()), T0)).toMatchObject({
       kind: 'stale',

@@ -280,7 +280,7 @@ export function waitersConformance(open: OpenStore): void {
       const run = await begin('a');
       const record = await register(run);
       const claimToken = world().number();
-      const result = { ...resultOf(run), standing: { kind: 'claimed', claimToken } } as const;
+      const result = { ...resultOf(run), standing: { kind: 'claimed', claimToken, worker: 'w1' } } as const;
       expect(await store().resolveWaiters([{ waiterKey: record.key, result }], T0)).toMatchObject([
         { standing: 'claimed', journal: { position: 2 } },
       ]);

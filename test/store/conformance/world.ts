@@ -90,7 +90,10 @@ export class World {
   /** Saves a message as claimed and returns it with its token. */
   async acceptClaimed(options: MessageOptions = {}): Promise<{ message: Message; claimToken: number }> {
     const claimToken = this.number();
-    return { message: await this.accept({ ...options, standing: { kind: 'claimed', claimToken } }), claimToken };
+    return {
+      message: await this.accept({ ...options, standing: { kind: 'claimed', claimToken, worker: 'w1' } }),
+      claimToken,
+    };
   }
 
   /** Saves a message and fails it for good at `failedAtMs`. */

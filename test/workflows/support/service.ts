@@ -180,7 +180,11 @@ export class Service {
 function openDelivery(config: Config, clock: Clock, randomness: Randomness): Delivery {
   return createDelivery({
     // The library compares the times in signatures with the machine's clock, so they have to come from it.
-    clock: { nowMs: () => systemClock.nowMs(), startTimer: (ms, task) => clock.startTimer(ms, task) },
+    clock: {
+      nowMs: () => systemClock.nowMs(),
+      elapsedMs: 0,
+      startTimer: (ms, task) => clock.startTimer(ms, task),
+    },
     randomness,
     signingKey: () => KEYS.QSTASH_CURRENT_SIGNING_KEY,
     addresses: parseAddressPolicy('all'),

@@ -21,7 +21,18 @@ export interface SqliteDriverOptions {
   busyTimeoutMs?: number;
 }
 
-const DIALECT: SqlDialect = { bigint: 'integer', smallint: 'integer', bytes: 'blob', clustered: ' without rowid' };
+const DIALECT: SqlDialect = {
+  manyWriters: false,
+  bigint: 'integer',
+  smallint: 'integer',
+  bytes: 'blob',
+  clustered: ' without rowid',
+  hot: '',
+  passing: '',
+  logsByDay: [],
+  looseLogs: { logs: 'logs', details: 'log_details' },
+  migrationLock: null,
+};
 
 const BUSY_TIMEOUT_MS = 5_000;
 /** While readers hold it open: how long a truncation of the WAL may keep the writer waiting. */
@@ -66,6 +77,9 @@ export class SqliteDriver implements Driver {
     this.#queries = { query: (text, params) => this.#all(text, params) };
     this.#transaction = {
       query: this.#queries.query,
+      nowMs: async () => this.#nowMs(),
+      queryAtOnce: this.#queries.query,
+      send: async (text, params = []) => void this.#run(text, params),
       run: async (text, params = []) => this.#run(text, params),
       insertMany: async (table, columns, rows) => this.#insertMany(table, columns, rows),
       updateMany: async (table, keyColumn, columns, rows) => this.#updateMany(table, keyColumn, columns, rows),
@@ -170,6 +184,11 @@ export class SqliteDriver implements Driver {
   #noted(error: unknown): unknown {
     if (error instanceof StoreFatal) this.#failure ??= error;
     return this.#failure ?? error;
+  }
+
+  #nowMs(): number {
+    const row = this.#statement("select cast(unixepoch('subsec') * 1000 as integer) as now_ms").get();
+    return (row as { now_ms: number }).now_ms;
   }
 
   #all<Row extends object>(text: string, params: readonly SqlParam[] = []): Promise<Row[]> {

@@ -1,4 +1,5 @@
-/** What the server's thread and a database thread say to each other: one message each way per flush or read. */
+/** What the server's threads and a database thread say to each other: one message each way per flush or read. */
+import type { MessagePort } from 'node:worker_threads';
 import type { BatchOutcome, WriteCommand } from '../../batch.ts';
 import type { ReadMethod, Reads } from '../../reads.ts';
 
@@ -9,9 +10,16 @@ export interface ThreadOptions {
   role: 'writer' | 'reader';
 }
 
+/** What each thread that uses the database asks. */
 export type Request =
   | { id: number; kind: 'batch'; commands: readonly WriteCommand[] }
-  | { id: number; kind: 'read'; method: ReadMethod; args: Reads[ReadMethod]['args'] }
+  | { id: number; kind: 'read'; method: ReadMethod; args: Reads[ReadMethod]['args'] };
+
+/** What the thread that has started it asks besides. */
+export type OwnerRequest =
+  | Request
+  /** From now on another thread uses it too, over `port`. Answered once it is heard. */
+  | { id: number; kind: 'connect'; port: MessagePort }
   | { id: number; kind: 'close' };
 
 export type Reply =
@@ -22,6 +30,8 @@ export type Reply =
   | { kind: 'outcome'; id: number; outcome: BatchOutcome }
   | { kind: 'answer'; id: number; answer: Reads[ReadMethod]['answer'] }
   | { kind: 'failed'; id: number; failure: 'unavailable' | 'rejected'; reason: string }
-  | { kind: 'closed'; id: number }
+  | { kind: 'done'; id: number }
+  /** Unasked: other threads have left something waiting, due sooner than this one knows or in a line it does not know of. */
+  | { kind: 'left'; dueAtMs: number | null; parkedOrigins: string[] }
   /** Nothing more will be answered. */
   | { kind: 'fatal'; reason: string };

@@ -1,14 +1,16 @@
 /** Opens the embedded store: over threads for a server, in the caller's own thread for a simulation. */
-import { closeSync, mkdirSync, openSync, realpathSync, statSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { statSync } from 'node:fs';
 import type { Store, StoreLimits } from '../../../engine/stores.ts';
+import type { Connection } from '../../connection.ts';
 import { createStore } from '../../create.ts';
 import { GroupCommit, type GroupCommitOptions } from '../../group-commit.ts';
 import { migrate } from '../../migrations/index.ts';
 import { LONG_READS } from '../../reads.ts';
-import { type Connection, SqlStore } from '../../store.ts';
+import { SqlStore } from '../../store.ts';
 import { SqliteDriver, walBytes } from './driver.ts';
-import { type FileLock, lockFile } from './lock.ts';
+import { createForOwner, takeFile } from './file.ts';
+import type { DatabasePorts } from './join.ts';
+import type { FileLock } from './lock.ts';
 import type { ThreadOptions } from './messages.ts';
 import { DatabaseThread } from './thread.ts';
 
@@ -38,20 +40,25 @@ export interface StoreStats {
 
 export type SqliteStore = Store & { stats(): StoreStats };
 
+/** A store over threads. They end with it; other threads of the process may use them until then. */
+export type SharedSqliteStore = SqliteStore & {
+  /** What `joinSqliteStore` needs in another thread; to be transferred to it. */
+  connect(): Promise<DatabasePorts>;
+};
+
 /**
  * A store whose database lives in threads of its own: one that writes and looks single rows up, and one for lists, so
  * that these never stall writing. Throws `StoreInUse` when another server has the file, and an error named
  * `SchemaTooNew` when a newer program has changed it.
  */
-export async function openSqliteStore(options: SqliteStoreOptions): Promise<SqliteStore> {
-  const inMemory = options.path === ':memory:';
-  const path = inMemory ? options.path : canonical(options.path);
-  if (!inMemory) for (const file of [path, `${path}.lock`]) createForOwner(file);
-  const lock = inMemory ? undefined : lockFile(path);
+export async function openSqliteStore(options: SqliteStoreOptions): Promise<SharedSqliteStore> {
+  if (options.path === ':memory:') return openThreads(options.path, undefined, options);
+  const { path, lock } = takeFile(options.path);
   try {
+    createForOwner(path);
     return await openThreads(path, lock, options);
   } catch (error) {
-    lock?.release();
+    lock.release();
     throw error;
   }
 }
@@ -60,7 +67,7 @@ async function openThreads(
   path: string,
   lock: FileLock | undefined,
   { onFatal, limits, batch }: SqliteStoreOptions,
-): Promise<SqliteStore> {
+): Promise<SharedSqliteStore> {
   let commits: GroupCommit | undefined;
   const fail = (error: Error): void => (commits ? commits.fail(error) : onFatal(error));
   const writer = await DatabaseThread.start({ path, role: 'writer' }, fail);
@@ -75,6 +82,8 @@ async function openThreads(
       return thread.read(method, args);
     },
     listen: (listener) => queue.listen(listener),
+    listenForParked: () => {}, // to the thread that has opened it there are no others
+    listenForDoubt: (listener) => queue.listenForDoubt(listener),
     counts: () => queue.counts,
     close: async () => {
       await queue.close();
@@ -83,7 +92,11 @@ async function openThreads(
       lock?.release();
     },
   };
-  return withStats(new SqlStore(connection, limits), path);
+  const connect = async (): Promise<DatabasePorts> => {
+    const lists = await lister?.thread();
+    return { writer: await writer.connect(), ...(lists && { lister: await lists.connect() }) };
+  };
+  return Object.assign(withStats(new SqlStore(connection, limits), path), { connect });
 }
 
 /** A thread that is started when it is first needed: many servers never list anything, and a thread costs 15 MiB. */
@@ -138,24 +151,4 @@ function withStats(store: SqlStore, path: string): SqliteStore {
       walBytes: inMemory ? 0 : walBytes(path),
     }),
   });
-}
-
-/**
- * Messages hold secrets of those who publish, and SQLite would make a file that everybody can read; its write-ahead log
- * gets the mode of the database. A file that exists keeps its mode, which its owner has chosen, and is not even opened:
- * closing it would drop the lock that this process may have on it.
- */
-function createForOwner(path: string): void {
-  try {
-    closeSync(openSync(path, 'wx', 0o600));
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-  }
-}
-
-/** One name per file, so that two ways to write its path meet in one lock. */
-function canonical(path: string): string {
-  const folder = dirname(path);
-  mkdirSync(folder, { recursive: true });
-  return statSync(path, { throwIfNoEntry: false }) ? realpathSync(path) : join(realpathSync(folder), basename(path));
 }

@@ -1,29 +1,24 @@
-/** The server's end of a database thread. */
-import { Worker } from 'node:worker_threads';
-import { StoreUnavailable } from '../../../engine/stores.ts';
+/** A database thread, seen from the thread that starts and ends it. */
+import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
 import type { BatchOutcome, WriteCommand } from '../../batch.ts';
 import { StoreFatal } from '../../driver.ts';
 import type { ReadMethod, Reads } from '../../reads.ts';
-import type { Reply, Request, ThreadOptions } from './messages.ts';
-
-interface Pending {
-  resolve: (value: never) => void;
-  reject: (error: Error) => void;
-}
-
-type WithoutId<R> = R extends { id: number } ? Omit<R, 'id'> : never;
+import type { OwnerRequest, Reply, ThreadOptions } from './messages.ts';
+import { Requests } from './requests.ts';
 
 export class DatabaseThread {
   readonly #worker: Worker;
-  readonly #pending = new Map<number, Pending>();
-  readonly #onFatal: (error: Error) => void;
-  #lastId = 0;
-  #failure: Error | undefined;
-  #closing = false;
+  readonly #requests: Requests<OwnerRequest>;
 
   private constructor(worker: Worker, onFatal: (error: Error) => void) {
     this.#worker = worker;
-    this.#onFatal = onFatal;
+    const send = (request: OwnerRequest): void =>
+      worker.postMessage(request, request.kind === 'connect' ? [request.port] : []);
+    const requests = new Requests<OwnerRequest>({ send, onFatal });
+    this.#requests = requests;
+    worker.on('message', (reply: Reply) => requests.receive(reply));
+    worker.on('error', (error) => requests.fail(error as Error));
+    worker.on('exit', () => requests.fail(new StoreFatal('the database thread has ended')));
   }
 
   /** Resolves when the database is open; rejects, with the reason the thread gave, when it cannot be used. */
@@ -41,61 +36,29 @@ export class DatabaseThread {
       error.name = first.name;
       throw error;
     }
-    const thread = new DatabaseThread(worker, onFatal);
-    worker.on('message', (reply: Reply) => thread.#receive(reply));
-    worker.on('error', (error) => thread.#fail(error as Error));
-    worker.on('exit', () => thread.#fail(new StoreFatal('the database thread has ended')));
-    return thread;
+    return new DatabaseThread(worker, onFatal);
   }
 
   run(commands: readonly WriteCommand[]): Promise<BatchOutcome> {
-    return this.#ask({ kind: 'batch', commands });
+    return this.#requests.run(commands);
   }
 
   read<M extends ReadMethod>(method: M, args: Reads[M]['args']): Promise<Reads[M]['answer']> {
-    return this.#ask({ kind: 'read', method, args });
+    return this.#requests.read(method, args);
+  }
+
+  /** A port over which another thread can use the database too, once it was transferred there. */
+  async connect(): Promise<MessagePort> {
+    const { port1, port2 } = new MessageChannel();
+    await this.#requests.ask<void>({ kind: 'connect', port: port1 });
+    return port2;
   }
 
   /** Ends the thread once what it was asked before is done. */
   async close(): Promise<void> {
-    if (this.#closing || this.#failure) return;
-    const closed = this.#ask<void>({ kind: 'close' });
-    this.#closing = true;
+    const closed = this.#requests.askLast<void>({ kind: 'close' });
+    if (!closed) return;
     await closed;
     await this.#worker.terminate();
-  }
-
-  #ask<Answer>(request: WithoutId<Request>): Promise<Answer> {
-    if (this.#failure) return Promise.reject(new StoreUnavailable('the store has failed', { cause: this.#failure }));
-    if (this.#closing) return Promise.reject(new StoreUnavailable('the store is closing'));
-    this.#lastId += 1;
-    const id = this.#lastId;
-    return new Promise((resolve, reject) => {
-      this.#pending.set(id, { resolve, reject });
-      this.#worker.postMessage({ id, ...request });
-    });
-  }
-
-  #receive(reply: Reply): void {
-    if (reply.kind === 'fatal') {
-      this.#fail(new StoreFatal(reply.reason));
-      return;
-    }
-    if (reply.kind === 'ready' || reply.kind === 'refused') return;
-    const pending = this.#pending.get(reply.id);
-    this.#pending.delete(reply.id);
-    if (reply.kind === 'outcome') pending?.resolve(reply.outcome as never);
-    else if (reply.kind === 'answer') pending?.resolve(reply.answer as never);
-    else if (reply.kind === 'closed') pending?.resolve(undefined as never);
-    else if (reply.failure === 'unavailable') pending?.reject(new StoreUnavailable(reply.reason));
-    else pending?.reject(new Error(`the store refused to read: ${reply.reason}`));
-  }
-
-  #fail(error: Error): void {
-    if (this.#failure || (this.#closing && this.#pending.size === 0)) return;
-    this.#failure = error;
-    for (const { reject } of this.#pending.values()) reject(error);
-    this.#pending.clear();
-    this.#onFatal(error);
   }
 }

@@ -66,6 +66,10 @@ export class Entry {
       messages.map(({ content }) => content),
     );
     await logs.append(tx, messages.map(eventsOf));
+    for (const [index, { message }] of messages.entries()) {
+      if (standings[index] === 'waiting') due.noteForOthers(message[MESSAGE_AT.due_at_ms] as number);
+      else if (standings[index] === 'parked') due.noteParked(message[MESSAGE_AT.origin] as string);
+    }
     await this.#flows.save(due);
     return standings;
   }
@@ -112,6 +116,7 @@ export class Entry {
 
 function hold(message: StoredNewMessage['message'], line: number): 'held' {
   message[MESSAGE_AT.claim_token] = null;
+  message[MESSAGE_AT.worker] = null;
   message[MESSAGE_AT.claimed_at_ms] = null;
   message[MESSAGE_AT.line] = line;
   return 'held';

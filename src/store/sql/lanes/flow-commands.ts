@@ -109,23 +109,25 @@ export async function dropUnusedKeys(
   { usedBeforeMs, nowMs, rowsMax }: { usedBeforeMs: number; nowMs: number; rowsMax: number },
 ): Promise<number> {
   const rows = await tx.query<FlowRow>(
+    // Not `exists`: here a planner may answer that for all keys at once, by reading all messages.
     `select f.project_id, f.key,
        case when f.paused = 1 or f.parallelism_pinned = 1 or f.rate_pinned = 1
-         or exists (select 1 from messages m
-           where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is not null)
-         or exists (select 1 from messages m
-           where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = 2)
-         or exists (select 1 from messages m
-           where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line in (1, 4))
-         or exists (select 1 from messages m
-           where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = 3)
+         or (select 1 from messages m
+           where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is not null limit 1) is not null
+         or (select 1 from messages m
+           where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = 2 limit 1) is not null
+         or (select 1 from messages m
+           where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line in (1, 4) limit 1) is not null
+         or (select 1 from messages m
+           where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = 3 limit 1) is not null
        then 1 else 0 end as in_use
      from flow_keys f where f.used_at_ms < ? order by f.used_at_ms limit ?`,
     [usedBeforeMs, rowsMax],
   );
   for (const { project_id, key, in_use } of rows) {
-    if (in_use === 0) await tx.run('delete from flow_keys where project_id = ? and key = ?', [project_id, key]);
-    else await tx.run('update flow_keys set used_at_ms = ? where project_id = ? and key = ?', [nowMs, project_id, key]);
+    if (in_use === 0) await tx.send('delete from flow_keys where project_id = ? and key = ?', [project_id, key]);
+    else
+      await tx.send('update flow_keys set used_at_ms = ? where project_id = ? and key = ?', [nowMs, project_id, key]);
   }
   return rows.length;
 }

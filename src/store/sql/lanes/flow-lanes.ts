@@ -293,8 +293,8 @@ function valuesOf(row: FlowKeyRow): SqlValue[] {
   return COLUMNS.map((column) => row[column]);
 }
 
-function update(tx: Transaction, row: FlowKeyRow): Promise<number> {
-  return tx.run(
+function update(tx: Transaction, row: FlowKeyRow): Promise<void> {
+  return tx.send(
     `update flow_keys set parallelism = ?, rate = ?, period_s = ?, parallelism_pinned = ?, rate_pinned = ?, paused = ?,
        window_started_at_ms = ?, window_count = ?, used_at_ms = ?, wake_at_ms = ?
      where project_id = ? and key = ?`,

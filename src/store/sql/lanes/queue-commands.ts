@@ -31,7 +31,7 @@ export async function saveQueue(context: WriteContext, args: SaveQueueArgs): Pro
     await insertQueue(context.tx, args);
     return 'saved';
   }
-  await context.tx.run('update queues set parallelism = ?, updated_at_ms = ? where project_id = ? and id = ?', [
+  await context.tx.send('update queues set parallelism = ?, updated_at_ms = ? where project_id = ? and id = ?', [
     parallelism,
     nowMs,
     projectId,
@@ -81,7 +81,7 @@ async function hold(
      where project_id = ? and queue_id = ? and queue_slot = key and claim_token is null and flow_key is not null`,
     [projectId, queueId],
   );
-  await context.tx.run(
+  await context.tx.send(
     `update messages set line = ${LINE.queue}
      where project_id = ? and queue_id = ? and queue_slot = key and claim_token is null`,
     [projectId, queueId],
@@ -102,7 +102,7 @@ async function letGo(
      where project_id = ? and queue_id = ? and queue_slot = key and claim_token is null and line = 3`,
     [projectId, queueId],
   );
-  await context.tx.run(
+  await context.tx.send(
     `update messages set line = case when flow_key is null then ${LINE.due} else ${LINE.flow} end
      where project_id = ? and queue_id = ? and queue_slot = key and claim_token is null and line = ${LINE.queue}`,
     [projectId, queueId],
@@ -120,11 +120,10 @@ export async function deleteQueue(
   if (!queue) return null;
   // Paused, so that none of its messages starts while they are cancelled in pieces, or after a crash between two of them.
   await hold(context, queue, { limits, nowMs });
-  await context.tx.run('update queues set deleted = 1, paused = 1, updated_at_ms = ? where project_id = ? and id = ?', [
-    nowMs,
-    projectId,
-    queue.queueId,
-  ]);
+  await context.tx.send(
+    'update queues set deleted = 1, paused = 1, updated_at_ms = ? where project_id = ? and id = ?',
+    [nowMs, projectId, queue.queueId],
+  );
   return queue.queueId;
 }
 
@@ -154,7 +153,7 @@ export async function emptyQueue(
     await letRunsLeave(context, keys, { limits, nowMs });
   }
   if (rows.length === count || started.length === count) return true;
-  await tx.run(
+  await tx.send(
     `delete from queues where project_id = ? and id = ? and deleted = 1
        and not exists (select 1 from messages m where m.project_id = queues.project_id and m.queue_id = queues.id and m.claim_token is null and m.line = 3)
        and not exists (select 1 from messages m where m.project_id = queues.project_id and m.queue_id = queues.id and m.queue_slot is not null)`,
@@ -199,13 +198,14 @@ async function letRunsLeave(
  */
 export function deletedQueues(queries: Queries, limit: number): Promise<{ project_id: number; id: number }[]> {
   return queries.query(
+    // Not `exists`: here a planner may answer that for all queues at once, by reading all messages.
     `select q.project_id, q.id from queues q where q.deleted = 1 and (
-       exists (select 1 from messages m
-         where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = 3)
-       or exists (select 1 from messages m
-         where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot = m.key and m.cancel_requested_at_ms is null)
-       or not exists (select 1 from messages m
-         where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null))
+       (select 1 from messages m
+         where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = 3 limit 1) is not null
+       or (select 1 from messages m
+         where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot = m.key and m.cancel_requested_at_ms is null limit 1) is not null
+       or (select 1 from messages m
+         where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null limit 1) is null)
      order by q.project_id, q.id limit ?`,
     [limit],
   );

@@ -111,7 +111,7 @@ export class QueueLanes {
 
   async save(): Promise<void> {
     for (const { projectId, id, nextPosition } of this.#lanes.values()) {
-      await this.#tx.run('update queues set next_position = ? where project_id = ? and id = ?', [
+      await this.#tx.send('update queues set next_position = ? where project_id = ? and id = ?', [
         nextPosition,
         projectId,
         id,

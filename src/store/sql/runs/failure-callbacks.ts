@@ -40,7 +40,7 @@ export async function repeatFailureCallback(
   const told = await toldOf(tx, args);
   if (!told) return 'missing';
   if (told.failure_state !== FAILURE_STATE.fail) return 'notFailed';
-  await tx.run('update runs set failure_key = ?, failure_state = ? where key = ?', [
+  await tx.send('update runs set failure_key = ?, failure_state = ? where key = ?', [
     args.message.message[MESSAGE_AT.key] as number,
     FAILURE_STATE.inProgress,
     told.run_key,
@@ -74,10 +74,10 @@ export async function cancelFailureCallback(
   if (told.failure_state !== FAILURE_STATE.inProgress) return 'notInProgress';
   const rows = await tx.query<StandingRow>(
     `select key, project_id, claim_token, cancel_requested_at_ms, queue_id, queue_slot, flow_key, run_key, line
-     from messages where key = ?`,
+     from messages where key = ? for update`,
     [told.failure_key],
   );
-  await tx.run('update runs set failure_state = ? where key = ?', [FAILURE_STATE.canceled, told.run_key]);
+  await tx.send('update runs set failure_state = ? where key = ?', [FAILURE_STATE.canceled, told.run_key]);
   await cancelAtOnce(
     context,
     rows.filter((row) => row.claim_token === null),

@@ -135,8 +135,8 @@ function owners(projectId: ProjectId, { keys, ids }: { keys: MessageKey[]; ids: 
   const text = `select o.run_key from
     (select run_key, key from journal where key in (??)
      union select run_key, message_key as key from logs where message_key in (??) and run_key is not null) o
-    join contents m on m.key = o.key where m.project_id = ? and m.id in (??)`;
-  return { texts: [text], params: [keys, keys, projectId, ids] };
+    join contents m on m.key = o.key where m.key in (??) and m.project_id = ? and m.id in (??)`;
+  return { texts: [text], params: [keys, keys, keys, projectId, ids] };
 }
 
 /** Those of all `sources`: they are few, and are looked up by their keys. */

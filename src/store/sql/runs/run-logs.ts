@@ -170,8 +170,8 @@ function ofMessages(
   args: ListRunEventsArgs,
   { keys, ids }: { keys: MessageKey[]; ids: MessageId[] },
 ): Promise<PageRows<RunLogRow>> {
-  const texts = ['l.message_key in (??)', 'm.id in (??)', 'l.run_key is not null', 'l.state < ?'];
-  const params: SqlParam[] = [keys, ids, RUN_STATES_FROM];
+  const texts = ['l.message_key in (??)', 'm.key in (??)', 'm.id in (??)', 'l.run_key is not null', 'l.state < ?'];
+  const params: SqlParam[] = [keys, keys, ids, RUN_STATES_FROM];
   const conditions = runConditions(args.filter);
   if (conditions.texts.length > 0) {
     texts.push(`l.run_key in (${selectRuns(conditions)})`);

@@ -1,6 +1,6 @@
 /** How runs and the entries of their journals become rows and back. */
 import type { EntryKind, FailureCallbackState, NewEntry, NewRecord, NewRun } from '../../../engine/model.ts';
-import type { CallType } from '../../../protocol/settings.ts';
+import { SHOWN_AS } from '../../../workflow/journal.ts';
 import type { JournalEntry, Run, RunConfig, RunState } from '../../../workflow/model.ts';
 import type { SqlValue } from '../../driver.ts';
 import { encodeContent, restoreCallback, withoutPrototype } from '../content-rows.ts';
@@ -17,18 +17,10 @@ export const ENTRY_KIND: Readonly<Record<EntryKind, number>> = {
   invoke: 8,
 };
 
-/** What deliveries show of an entry's kind; the others they do not show. */
-const CALL_TYPES: ReadonlyMap<number, CallType> = new Map<number, CallType>([
-  [ENTRY_KIND.initial, 'step'],
-  [ENTRY_KIND.step, 'step'],
-  [ENTRY_KIND.plan, 'step'],
-  [ENTRY_KIND.toCallback, 'toCallback'],
-  [ENTRY_KIND.fromCallback, 'fromCallback'],
-  [ENTRY_KIND.stepConfig, 'stepConfig'],
-]);
-
 /** The kinds that deliveries show, as an SQL list. */
-export const SHOWN_KINDS = [...CALL_TYPES.keys()].join(', ');
+export const SHOWN_KINDS = Object.entries(ENTRY_KIND)
+  .flatMap(([kind, code]) => (SHOWN_AS[kind as EntryKind] ? [code] : []))
+  .join(', ');
 
 /** Entries whose message is delivered with the journal, not with its own body. */
 export function isDeliveredWithJournal(kind: number): boolean {
@@ -186,7 +178,7 @@ export function decodeJournalEntry({ position, id, kind, body }: JournalRow): Jo
   return {
     position,
     messageId: id,
-    callType: CALL_TYPES.get(kind) ?? 'step',
+    callType: SHOWN_AS[entryKindOf(kind)] ?? 'step',
     body: body ?? new Uint8Array(0),
   };
 }

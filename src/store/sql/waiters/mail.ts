@@ -33,7 +33,7 @@ export async function nextMailKey(tx: Transaction, { runKey, eventId }: MailPlac
 }
 
 export async function deleteMail(tx: Transaction, key: number): Promise<void> {
-  await tx.run('delete from mail where key = ?', [key]);
+  await tx.send('delete from mail where key = ?', [key]);
 }
 
 export interface SaveMailArgs extends MailPlace {

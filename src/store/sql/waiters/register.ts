@@ -4,7 +4,8 @@ import type { StoreLimits } from '../../../engine/stores.ts';
 import { insertMessages, type SavedAs } from '../accept.ts';
 import type { WriteContext } from '../log-writer.ts';
 import type { StoredNewMessage } from '../rows.ts';
-import { type ForRun, Journals } from '../runs/journals.ts';
+import type { ForRun } from '../runs/batch-runs.ts';
+import { Journals } from '../runs/journals.ts';
 import type { StoredRecord } from '../runs/run-rows.ts';
 import { deleteMail, nextMailKey } from './mail.ts';
 

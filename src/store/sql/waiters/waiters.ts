@@ -65,10 +65,15 @@ export async function dueWaiters(
     const rows = await readWaiters(queries, candidates);
     return { due: rows.sort((a, b) => a.deadline_ms - b.deadline_ms || a.key - b.key), nextAtMs: null };
   }
+  return { due: [], nextAtMs: await nextDeadline(queries) };
+}
+
+/** The earliest of all waiters. */
+export async function nextDeadline(queries: Queries): Promise<number | null> {
   const [next] = await queries.query<{ deadline_ms: number }>(
     'select deadline_ms from waiters order by deadline_ms, key limit 1',
   );
-  return { due: [], nextAtMs: next?.deadline_ms ?? null };
+  return next?.deadline_ms ?? null;
 }
 
 /** Those from the first on that fit into a page, by key. */
@@ -104,7 +109,7 @@ export async function resolveWaiters(
   const present = new Set(rows.map(({ key }) => key));
   // Of two results for one waiter in a command only the first can be the one.
   const isResolved = resolutions.map(({ waiterKey }) => present.delete(waiterKey));
-  if (rows.length > 0) await tx.run('delete from waiters where key in (??)', [rows.map(({ key }) => key)]);
+  if (rows.length > 0) await tx.send('delete from waiters where key in (??)', [rows.map(({ key }) => key)]);
   const saved = await insertMessages(
     context,
     resolutions.filter((_, index) => isResolved[index]).map(({ result }) => result),

@@ -1,0 +1,12 @@
+/**
+ * Handles the jobs of a library and counts them: `node handler.ts <library> <folder of its packages> <URL of its
+ * database>`. A process of its own, spoken to over its IPC channel: see `receiver-process.ts`.
+ */
+import { arrived, serveLedger } from '../../arrival-ledger.ts';
+import { isLibraryName, loadLibrary } from './load.ts';
+
+const [name, folder = '', url = ''] = process.argv.slice(2);
+if (!isLibraryName(name)) throw new Error(`there is no library "${name}"`);
+const library = await loadLibrary(name, folder);
+await library.handleJobs(url, (body) => arrived(Number(body.slice(0, 10))));
+serveLedger({ kind: 'receiving' });

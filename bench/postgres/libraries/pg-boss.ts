@@ -1,0 +1,79 @@
+/**
+ * pg-boss: eight pollers that take a hundred jobs at a time, go on at once while they find as many, and are woken by
+ * `notify` when they do not.
+ */
+import { importFrom, JOB_QUEUE, type JobLibrary } from './library.ts';
+
+interface Data {
+  body: string;
+}
+
+/** As much of the library as is used. */
+interface PgBossModule {
+  PgBoss: new (options: { connectionString: string; max: number; useListenNotify: boolean }) => PgBoss;
+}
+
+interface PgBoss {
+  on(event: 'error', listener: (error: Error) => void): void;
+  start(): Promise<unknown>;
+  stop(options: { graceful: boolean }): Promise<void>;
+  createQueue(name: string, options: { notify: boolean }): Promise<void>;
+  send(name: string, data: Data): Promise<string | null>;
+  insert(name: string, jobs: { data: Data }[]): Promise<unknown>;
+  work(name: string, options: WorkOptions, handler: (jobs: { data: Data }[]) => Promise<void>): Promise<string>;
+}
+
+interface WorkOptions {
+  batchSize: number;
+  localConcurrency: number;
+  pollingIntervalSeconds: number;
+  notifyPollingIntervalSeconds: number;
+  burstWhenBatchFull: boolean;
+}
+
+const CONNECTIONS = 20;
+
+export async function loadPgBoss(folder: string): Promise<JobLibrary> {
+  const { PgBoss } = await importFrom<PgBossModule>(folder, 'pg-boss');
+  const start = async (connectionString: string): Promise<PgBoss> => {
+    const boss = new PgBoss({ connectionString, max: CONNECTIONS, useListenNotify: true });
+    boss.on('error', (error) => process.stderr.write(`pg-boss: ${String(error)}\n`));
+    await boss.start();
+    return boss;
+  };
+  return {
+    async prepare(url) {
+      const boss = await start(url);
+      await boss.createQueue(JOB_QUEUE, { notify: true });
+      await boss.stop({ graceful: false });
+    },
+    async openAdder(url) {
+      const boss = await start(url);
+      return {
+        add: async (body) => {
+          await boss.send(JOB_QUEUE, { body });
+        },
+        addMany: async (bodies) => {
+          await boss.insert(
+            JOB_QUEUE,
+            bodies.map((body) => ({ data: { body } })),
+          );
+        },
+        close: () => boss.stop({ graceful: false }),
+      };
+    },
+    async handleJobs(url, onJob) {
+      const boss = await start(url);
+      const options: WorkOptions = {
+        batchSize: 100,
+        localConcurrency: 8,
+        pollingIntervalSeconds: 0.5,
+        notifyPollingIntervalSeconds: 0.5,
+        burstWhenBatchFull: true,
+      };
+      await boss.work(JOB_QUEUE, options, async (jobs) => {
+        for (const { data } of jobs) onJob(data.body);
+      });
+    },
+  };
+}

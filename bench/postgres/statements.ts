@@ -1,0 +1,112 @@
+/**
+ * How many statements, transactions and bytes of write-ahead log does a message cost? Asked of PostgreSQL itself:
+ * pg_stat_statements counts each statement that is executed, those that begin and end transactions included.
+ */
+import type pg from 'pg';
+import type { Cluster } from '../../test/support/postgres/cluster.ts';
+import { countStatements, onDatabase } from './database.ts';
+
+export interface DatabaseWork {
+  statements: number;
+  /** Those that wrote something. */
+  transactions: number;
+  /** Inserted, updated or deleted. */
+  rowsWritten: number;
+  walRecords: number;
+  walBytes: number;
+  /** Of the write-ahead log. */
+  fsyncs: number;
+  /** The most frequent texts. */
+  frequent: StatementCount[];
+}
+
+export interface StatementCount {
+  text: string;
+  calls: number;
+  /** In the server, in all. */
+  milliseconds: number;
+}
+
+/** A session that is idle tells what it has synced within ten seconds. */
+export const SYNCS_TOLD_AFTER_MS = 11_000;
+
+/** Beside the store's own tables, not among them. */
+const SCHEMA = 'bench_statements';
+const FREQUENT = 15;
+
+/** What the database at `url` does during `work`, which must end with all of it done. Nobody else may use the server. */
+export async function countWork(
+  server: Cluster,
+  url: string,
+  syncsToldAfterMs: number,
+  work: () => Promise<void>,
+): Promise<DatabaseWork> {
+  return onDatabase(url, async (client) => {
+    await client.query(`create schema if not exists ${SCHEMA}`);
+    await client.query(`create extension if not exists pg_stat_statements schema ${SCHEMA}`);
+    const fsyncsBefore = await readSyncs(client, syncsToldAfterMs);
+    await countStatements(server, 'top');
+    await client.query(`select ${SCHEMA}.pg_stat_statements_reset()`);
+    const before = await readPosition(client);
+    try {
+      await work();
+    } finally {
+      await countStatements(server, 'none');
+    }
+    const after = await readPosition(client);
+    const rows = await readStatements(client);
+    const sum = (value: (row: StatementRow) => number) => rows.reduce((total, row) => total + value(row), 0);
+    return {
+      statements: sum(({ calls }) => calls),
+      transactions: after.transaction - before.transaction,
+      rowsWritten: sum(({ text, rowCount }) => (/^\s*(insert|update|delete|with)\b/i.test(text) ? rowCount : 0)),
+      walRecords: sum(({ walRecords }) => walRecords),
+      walBytes: after.walBytes - before.walBytes,
+      fsyncs: (await readSyncs(client, syncsToldAfterMs)) - fsyncsBefore,
+      frequent: rows.slice(0, FREQUENT).map(({ text, calls, milliseconds }) => ({ text, calls, milliseconds })),
+    };
+  });
+}
+
+interface Position {
+  /** How many transactions have written anything, since the server was made. */
+  transaction: number;
+  walBytes: number;
+}
+
+async function readPosition(client: pg.Client): Promise<Position> {
+  const { rows } = await client.query<{ transaction: string; bytes: string }>(
+    "select pg_snapshot_xmax(pg_current_snapshot())::text as transaction, pg_current_wal_insert_lsn() - '0/0' as bytes",
+  );
+  const [row] = rows;
+  return { transaction: Number(row?.transaction), walBytes: Number(row?.bytes) };
+}
+
+async function readSyncs(client: pg.Client, toldAfterMs: number): Promise<number> {
+  await client.query('select pg_sleep($1)', [toldAfterMs / 1_000]);
+  const { rows } = await client.query<{ syncs: string }>(
+    "select coalesce(sum(fsyncs), 0) as syncs from pg_stat_io where object = 'wal'",
+  );
+  return Number(rows[0]?.syncs);
+}
+
+interface StatementRow extends StatementCount {
+  rowCount: number;
+  walRecords: number;
+}
+
+/** Without those of this measurement. The most frequent first. */
+async function readStatements(client: pg.Client): Promise<StatementRow[]> {
+  const { rows } = await client.query<Record<'text' | 'calls' | 'milliseconds' | 'rows' | 'wal_records', string>>(`
+    select query as text, calls, total_exec_time as milliseconds, rows, wal_records from ${SCHEMA}.pg_stat_statements
+    where dbid = (select oid from pg_database where datname = current_database()) and query not like '%pg_stat_%'
+      and query not like '%pg_snapshot_xmax%'
+    order by calls desc`);
+  return rows.map((row) => ({
+    text: row.text,
+    calls: Number(row.calls),
+    milliseconds: Number(row.milliseconds),
+    rowCount: Number(row.rows),
+    walRecords: Number(row.wal_records),
+  }));
+}

@@ -1,0 +1,137 @@
+/**
+ * Does a worker on PostgreSQL stay as it is? Messages at a steady rate for as long as is asked for: each minute the
+ * latency, the sizes of tables and indexes, and what vacuum has not taken away yet. Logs are kept for a short time, so
+ * that their removal is part of what is measured.
+ */
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { residentMebibytes } from '../child-process.ts';
+import { startCpuMeter } from '../cpu.ts';
+import { publishPaced } from '../load.ts';
+import { startReceiver } from '../receiver-process.ts';
+import { arrivalDelaysMs, median, quantile } from '../statistics.ts';
+import { DEVELOPMENT_TOKEN, startWaypost } from '../waypost-process.ts';
+import { freshDatabase, onDatabase, startDatabaseServer } from './database.ts';
+
+export interface SustainedOptions {
+  minutes: number;
+  perSecond: number;
+  /** Of a piece that is measured by itself; a minute but in tests. */
+  pieceSeconds: number;
+  onPiece?: (piece: SustainedPiece) => void;
+}
+
+export const DEFAULT_SUSTAINED = { perSecond: 1_000, pieceSeconds: 60 };
+
+export interface SustainedPiece {
+  /** Since the first publish, at the end of the piece. */
+  seconds: number;
+  arrivalP50Ms: number;
+  arrivalP99Ms: number;
+  missing: number;
+  repeated: number;
+  /** In percent of one core, over the piece. */
+  waypostCpuPercent: number;
+  postgresCpuPercent: number;
+  residentMebibytes: number;
+  tables: TableSize[];
+}
+
+export interface TableSize {
+  name: string;
+  tableMebibytes: number;
+  indexMebibytes: number;
+  deadRows: number;
+}
+
+export interface SustainedReport {
+  pieces: SustainedPiece[];
+  /** Median p99 of the last third of the pieces, divided by that of the first third without the very first piece. */
+  p99Drift: number;
+}
+
+const LOG_RETENTION = '5m';
+const RETENTION_INTERVAL = '15s';
+const ARRIVAL_LIMIT_MS = 30_000;
+
+export async function measureSustained(options: SustainedOptions): Promise<SustainedReport> {
+  const server = await startDatabaseServer();
+  const receiver = await startReceiver('ordinary');
+  const dataDir = mkdtempSync(join(tmpdir(), 'waypost-sustained-'));
+  try {
+    const { url } = await freshDatabase(server);
+    const env = { DATABASE_URL: url, WAYPOST_ENCRYPTION_KEY: randomBytes(32).toString('base64') };
+    const flags = ['--log-retention', LOG_RETENTION, '--retention-interval', RETENTION_INTERVAL];
+    const waypost = await startWaypost({ dataDir, env, flags });
+    try {
+      const target = {
+        ...{ peers: 'ordinary' as const, url: waypost.url, token: DEVELOPMENT_TOKEN },
+        destination: `${receiver.url}/`,
+      };
+      const pieces: SustainedPiece[] = [];
+      const startedMs = performance.now();
+      const messages = options.perSecond * options.pieceSeconds;
+      while (pieces.length * options.pieceSeconds < options.minutes * 60) {
+        const cpu = startCpuMeter({ waypost: [waypost.pid], postgres: [server.pid] });
+        const pieceStartedMs = performance.now();
+        await receiver.expect(messages);
+        const { sentNs } = await publishPaced(target, messages, options.perSecond);
+        await receiver.complete(ARRIVAL_LIMIT_MS);
+        const { distinct, repeated, arrivalsNs } = await receiver.report();
+        const percent = 100_000 / (performance.now() - pieceStartedMs);
+        const { waypost: waypostSeconds = 0, postgres: postgresSeconds = 0 } = cpu.read();
+        const delaysMs = arrivalDelaysMs(sentNs, arrivalsNs);
+        const piece = {
+          seconds: (performance.now() - startedMs) / 1_000,
+          arrivalP50Ms: quantile(delaysMs, 0.5),
+          arrivalP99Ms: quantile(delaysMs, 0.99),
+          missing: messages - distinct,
+          repeated,
+          waypostCpuPercent: waypostSeconds * percent,
+          postgresCpuPercent: postgresSeconds * percent,
+          residentMebibytes: residentMebibytes(waypost.pid),
+          tables: await tableSizes(url),
+        };
+        pieces.push(piece);
+        options.onPiece?.(piece);
+      }
+      return { pieces, p99Drift: drift(pieces.map(({ arrivalP99Ms }) => arrivalP99Ms)) };
+    } finally {
+      await waypost.end('SIGTERM');
+    }
+  } finally {
+    await receiver.end();
+    await server.dispose();
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+
+/** Partitions under the name of their table. Only those that hold something. */
+async function tableSizes(url: string): Promise<TableSize[]> {
+  return onDatabase(url, async (client) => {
+    const { rows } = await client.query<Record<keyof TableSize, string>>(`
+      select coalesce(p.relname, c.relname) as name,
+        sum(pg_table_size(c.oid)) / 1048576 as "tableMebibytes", sum(pg_indexes_size(c.oid)) / 1048576 as "indexMebibytes",
+        sum(s.n_dead_tup) as "deadRows"
+      from pg_class c join pg_stat_user_tables s on s.relid = c.oid
+        left join pg_inherits i on i.inhrelid = c.oid left join pg_class p on p.oid = i.inhparent
+      where c.relkind = 'r'
+      group by 1 having sum(pg_relation_size(c.oid)) > 0
+      order by sum(pg_total_relation_size(c.oid)) desc`);
+    return rows.map(({ name, tableMebibytes, indexMebibytes, deadRows }) => ({
+      name,
+      tableMebibytes: Number(tableMebibytes),
+      indexMebibytes: Number(indexMebibytes),
+      deadRows: Number(deadRows),
+    }));
+  });
+}
+
+/** The first piece has cold caches and code that is not compiled. */
+export function drift(valuesMs: readonly number[]): number {
+  const third = Math.max(1, Math.floor(valuesMs.length / 3));
+  const warm = valuesMs.length > 1 ? valuesMs.slice(1) : valuesMs;
+  return median(valuesMs.slice(-third)) / median(warm.slice(0, third));
+}

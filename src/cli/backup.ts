@@ -1,0 +1,40 @@
+/** `waypost backup`: all of a store in one file, while its servers run. */
+import { backUp } from '../backup.ts';
+import { storeSettingsHelp } from '../config/page.ts';
+import { parseConfig } from '../config/parse.ts';
+import { CannotStart } from '../open-store.ts';
+import { censusLine } from './census.ts';
+import { type Command, CommandFailed, EXIT, takeSwitch, takeValue } from './command.ts';
+import { printJson, required } from './operate.ts';
+
+export const backup: Command = {
+  summary: 'write all of a store into one file, while its servers run',
+  help: () =>
+    `Usage: waypost backup --to <file or folder> [--json] [options]
+
+Writes what is committed at one moment into one SQLite file, checks the file, and gives it its name once it is whole. The
+server, if one runs, goes on. "waypost restore" makes a store of it. A store on PostgreSQL is copied row by row; large ones
+are better backed up with PostgreSQL's own tools.
+
+The encryption key is not in the backup: without it the signing keys in there cannot be read. Keep a copy of it elsewhere.
+
+  --to <file or folder>
+      A file that is not there yet; in a folder it is named after the time.
+  --json
+      Print JSON.
+${storeSettingsHelp()}`,
+  async run(args, terminal) {
+    const { given: asJson, rest: afterJson } = takeSwitch(args, '--json');
+    const { value, rest } = takeValue(afterJson, '--to');
+    const to = required(value, 'backup: --to <file or folder>');
+    try {
+      const { file, bytes, census } = await backUp(parseConfig(terminal.env, rest), to);
+      if (asJson) printJson(terminal, { file, bytes, census });
+      else terminal.print(`${file}, ${bytes} bytes: ${censusLine(census)}\n`);
+      return EXIT.ok;
+    } catch (error) {
+      if (error instanceof CannotStart) throw new CommandFailed(error.message);
+      throw error;
+    }
+  },
+};

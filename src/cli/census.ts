@@ -1,0 +1,9 @@
+/** How is it said, in one line, what a store holds? */
+import type { Examination } from '../examine.ts';
+
+/** `undefined`: it is the store of an older version. */
+export function censusLine(census: Examination['census'] | undefined): string {
+  if (census === undefined) return 'a store of an older version, which the next start of a server brings to this one';
+  const { unfinished, inFlight, dead, queues, flowKeys } = census;
+  return `${unfinished} unfinished messages (${inFlight} in flight), ${dead} dead, ${queues} queues, ${flowKeys} flow-control keys`;
+}

@@ -1,0 +1,61 @@
+/** `waypost migrate-store`: a stopped store moves into another database. */
+import { moveStore } from '../move-store.ts';
+import { CannotStart } from '../open-store.ts';
+import { columns } from './columns.ts';
+import { type Command, CommandFailed, EXIT, takeSwitch, takeValue } from './command.ts';
+import { printJson, required } from './operate.ts';
+import { reportProgress } from './progress.ts';
+
+export const migrateStore: Command = {
+  summary: 'move a stopped store into another database, such as PostgreSQL',
+  help: () =>
+    `Usage: waypost migrate-store --from <url> --to <url> [--overwrite] [--json]
+
+Copies everything, in pieces, and then reads both sides and compares them. When it is cut short, the same command goes on
+where it stopped; until it is complete, no server starts on the target. The source is left as it was, with the schema of this
+version: do not start a server on it again, or what waits is delivered twice.
+
+The encryption key does not lie in the database: the servers on the target need that of the source, which is
+WAYPOST_ENCRYPTION_KEY or encryption.key in its data folder.
+
+  --from <url>
+      sqlite:<path> or postgres://<user>@<host>/<database>. No server may run on it.
+  --to <url>
+      The same. Empty, or the target of a move that was cut short.
+  --overwrite
+      Replace what the target has, and begin anew what was cut short.
+  --json
+      Print JSON.
+
+Passwords can be left out of the URLs: PGPASSWORD and .pgpass are read.
+`,
+  async run(args, terminal) {
+    const { given: json, rest: afterJson } = takeSwitch(args, '--json');
+    const { given: overwrite, rest: afterOverwrite } = takeSwitch(afterJson, '--overwrite');
+    const { value: from, rest: afterFrom } = takeValue(afterOverwrite, '--from');
+    const { value: to, rest } = takeValue(afterFrom, '--to');
+    if (rest[0] !== undefined) throw new CommandFailed(`${rest[0]}: not expected here`, EXIT.usage);
+    try {
+      const tables = await moveStore({
+        from: required(from, 'migrate-store: --from <url>'),
+        to: required(to, 'migrate-store: --to <url>'),
+        overwrite,
+        ...reportProgress(terminal),
+      });
+      if (json) printJson(terminal, { tables });
+      else terminal.print(report(tables));
+      return EXIT.ok;
+    } catch (error) {
+      if (error instanceof CannotStart) throw new CommandFailed(error.message);
+      throw error;
+    }
+  },
+};
+
+function report(tables: Awaited<ReturnType<typeof moveStore>>): string {
+  const rows = tables.map(({ table, rows: count, checksum }) => [table, String(count), checksum]);
+  return `${columns([['TABLE', 'ROWS', 'CHECKSUM ON BOTH SIDES'], ...rows])}
+All of it is there. The servers on the target need the encryption key of the source: WAYPOST_ENCRYPTION_KEY, or
+encryption.key in its data folder. Start none on the source again.
+`;
+}

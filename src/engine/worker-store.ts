@@ -1,0 +1,36 @@
+/** What a store that several workers share tells of them: who lives, and whose claims are nobody's any more. */
+import type { ClaimRef, Millis, WorkerId } from './model.ts';
+
+/** What a worker hears when it beats, all of one moment. */
+export interface Beat {
+  /** The database's clock. */
+  nowMs: Millis;
+  /** False for the first beat, and when the worker was declared dead since the last: then its claims are others'. */
+  wasKnown: boolean;
+  /** Whether others have missed their beats or have left: somebody is to dismiss them. */
+  hasLate: boolean;
+  /** The others that claim messages. Who is missing now reads no line any more. */
+  others: WorkerId[];
+  /** When something is due next, of messages, schedules and waiters; `undefined`: nothing is. */
+  nextDueAtMs: Millis | undefined;
+  nextScheduleAtMs: Millis | undefined;
+  nextWaiterAtMs: Millis | undefined;
+  /** Another one whenever projects, tokens or signing keys have changed. */
+  accountsVersion: number;
+}
+
+export interface WorkerStore {
+  /**
+   * Says that `worker` lives; from `timeoutMs` after its last beat on, by the database's clock, any other may declare it
+   * dead. One that is leaving finishes what it has and begins nothing.
+   */
+  beat(worker: WorkerId, state: { timeoutMs: Millis; isLeaving: boolean }): Promise<Beat>;
+  /** Declares those dead that are late, or have left; answers whom. Each is answered to one worker only. */
+  dismissLate(): Promise<WorkerId[]>;
+  /** Up to `limit` claims of workers that are not known, or not any more: to be released. */
+  orphanedClaims(limit: number): Promise<ClaimRef[]>;
+  /** All claims in the name of `worker`. */
+  claimsOf(worker: WorkerId): Promise<ClaimRef[]>;
+  /** The worker has ended: the next one that beats hears of it, without waiting for the time to be over. */
+  leave(worker: WorkerId): Promise<void>;
+}

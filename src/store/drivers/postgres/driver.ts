@@ -1,0 +1,477 @@
+/**
+ * The narrow waist over PostgreSQL: transactions of several workers at once, each on a connection of its own.
+ *
+ * Statements that only write are sent without waiting for the answers of those before them; a commit is sent when all that
+ * was read is known. If any of them fails, the server rolls back, whatever was sent after it.
+ */
+import type pg from 'pg';
+import type { PoolClient } from 'pg';
+import type { Clock } from '../../../engine/ports.ts';
+import { StoreUnavailable } from '../../../engine/stores.ts';
+import type { Driver, Queries, SqlDialect, SqlParam, SqlValue, Transaction } from '../../driver.ts';
+import { type ColumnType, columnArray } from './arrays.ts';
+import { type ConnectionOptions, Connections } from './connections.ts';
+import { classify, isAnswer, isConflict } from './failures.ts';
+import { HOT, LOGS_BY_DAY, PASSING } from './layout.ts';
+
+type ColumnTypes = ReadonlyMap<string, ColumnType>;
+
+/** A transaction that has begun, as the server knows it. */
+interface TransactionName {
+  xid: string;
+  /** The start of the server that gave the id. */
+  server: string;
+}
+
+export interface PostgresDriverOptions extends ConnectionOptions {
+  clock: Clock;
+  /** Default: the server's clock. A test that holds the time says what it is. */
+  nowMs?: () => number;
+}
+
+const DIALECT: SqlDialect = {
+  manyWriters: true,
+  bigint: 'bigint',
+  smallint: 'smallint',
+  bytes: 'bytea',
+  clustered: '',
+  hot: HOT,
+  passing: PASSING,
+  logsByDay: LOGS_BY_DAY,
+  looseLogs: { logs: 'logs_default', details: 'log_details_default' },
+  migrationLock: 'select pg_advisory_xact_lock(8732155911)',
+};
+
+/** Times a transaction that lost to another one is tried: each time it waits for that one to end first. */
+const TRIES_MAX = 8;
+/** Which start of which server: after a failover, or a restore, the same transaction ids are given to others. */
+const SERVER = 'pg_postmaster_start_time()::text';
+/**
+ * What became of a transaction. The message has no reader: it makes the transaction of this statement one that writes, so that
+ * its commit waits for everything before it to be where commits must be, on synchronous standbys too.
+ */
+const LOOK_UP = `select ${SERVER} = $2 as same, case when ${SERVER} = $2 then pg_xact_status(cast($1 as text)::xid8) end as status,
+  pg_logical_emit_message(true, 'waypost', '')`;
+/** Between two looks at what became of a commit. */
+const LOOK_AGAIN_MS = 50;
+
+/**
+ * The store's statements each have an index made for them, and they must take it also right after a burst, when the
+ * planner's statistics know nothing of it: a table that is said to be empty is no reason to read all of it.
+ */
+const PLANNER: readonly (readonly [string, string])[] = [
+  ['enable_seqscan', 'off'],
+  ['enable_bitmapscan', 'off'],
+  ['enable_hashjoin', 'off'],
+  ['enable_mergejoin', 'off'],
+  ['enable_sort', 'off'],
+  // Joins are written with the table first that has few rows.
+  ['join_collapse_limit', '1'],
+  ['jit', 'off'],
+  ['plan_cache_mode', 'force_generic_plan'],
+];
+
+/** P1: whoever set it to `off` did not think of us; anything stricter than `on` stays as it is. */
+const SYNCHRONOUS = `set_config('synchronous_commit', case current_setting('synchronous_commit')
+  when 'off' then 'on' else current_setting('synchronous_commit') end, true)`;
+
+/**
+ * A prepared statement keeps its plan, and one that was made while a table was empty may not do for what a burst puts into
+ * it. So plans are made anew now and then: a few milliseconds of each connection's time.
+ */
+const PLANS_KEPT_MS = 30_000;
+
+export class PostgresDriver implements Driver {
+  readonly dialect = DIALECT;
+  readonly #connections: Connections;
+  readonly #clock: Clock;
+  readonly #nowMs: (() => number) | undefined;
+  readonly #begin: string;
+  readonly #beginRead: string;
+  #columnTypes: ColumnTypes = new Map();
+  readonly #plannedAtMs = new WeakMap<PoolClient, number>();
+
+  constructor({ clock, nowMs, ...options }: PostgresDriverOptions) {
+    this.#clock = clock;
+    this.#nowMs = nowMs;
+    this.#connections = new Connections(options);
+    const planner = PLANNER.map(([name, value]) => `set_config('${name}', '${value}', true)`).join(', ');
+    const limits = ['statement_timeout', 'idle_in_transaction_session_timeout']
+      .map((name) => `set_config('${name}', '${options.timeoutMs}', true)`)
+      .join(', ');
+    this.#beginRead = `select ${limits}, ${planner}`;
+    this.#begin = `select pg_current_xact_id()::text as xid, ${SERVER} as server, ${SYNCHRONOUS}, ${limits}, ${planner}`;
+  }
+
+  async transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await this.#tryTransaction(work);
+      } catch (error) {
+        // Nothing was written, so all of it may be done again, now that the other one is through.
+        if (!isConflict(error) || tries === TRIES_MAX) throw classify(error);
+      }
+    }
+  }
+
+  async read<T>(work: (queries: Queries) => Promise<T>): Promise<T> {
+    const client = await this.#take();
+    try {
+      const begun = withOthers(
+        client.query('begin isolation level repeatable read read only'),
+        this.#connections.sendOwn(client, this.#beginRead, []),
+      );
+      const result = await withOthers(begun, work({ query: (text, params) => this.#query(client, text, params) }));
+      await client.query('commit');
+      client.release();
+      return result;
+    } catch (error) {
+      await this.#abandon(client, error);
+      throw classify(error);
+    }
+  }
+
+  /** One statement of PostgreSQL's own, by itself. */
+  async execute(text: string, values: readonly string[]): Promise<void> {
+    const client = await this.#take();
+    try {
+      await this.#connections.sendOwn(client, text, values);
+      client.release();
+    } catch (error) {
+      client.release(true);
+      throw classify(error);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#connections.close();
+  }
+
+  async #take(): Promise<PoolClient> {
+    try {
+      const client = await this.#connections.take();
+      this.#forgetOldPlans(client);
+      return client;
+    } catch (error) {
+      throw classify(error);
+    }
+  }
+
+  #forgetOldPlans(client: PoolClient): void {
+    const nowMs = this.#clock.nowMs();
+    const plannedAtMs = this.#plannedAtMs.get(client);
+    if (plannedAtMs !== undefined && nowMs < plannedAtMs + PLANS_KEPT_MS) return;
+    this.#plannedAtMs.set(client, nowMs);
+    // Not waited for. When it fails, so does what is sent after it.
+    if (plannedAtMs !== undefined) void client.query('discard plans').catch(() => {});
+  }
+
+  async #tryTransaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
+    const client = await this.#take();
+    const tx: PostgresTransaction = new PostgresTransaction(client, this.#connections, {
+      typesOf: (table, columns) => this.#typesOf(table, columns, tx),
+      queryAtOnce: (text, params) => this.#atOnce(text, params),
+      nowMs: this.#nowMs,
+    });
+    let begun: pg.QueryResult<TransactionName>;
+    let result: T;
+    try {
+      tx.hold();
+      const beginning = withOthers(
+        client.query('begin isolation level read committed'),
+        this.#connections.sendOwn<TransactionName>(client, this.#begin, []),
+      );
+      result = await withOthers(
+        beginning,
+        work(tx).finally(() => tx.flush()),
+      );
+      begun = await beginning;
+    } catch (error) {
+      await tx.settled();
+      await this.#abandon(client, error);
+      throw tx.failure ?? error;
+    }
+    await this.#commit(client, tx, begun.rows[0]);
+    return result;
+  }
+
+  /** Sends the commit behind all that was written. Resolves only when it is certain. */
+  async #commit(client: PoolClient, tx: PostgresTransaction, name: TransactionName | undefined): Promise<void> {
+    const committed = commitOn(client);
+    let answer: CommitAnswer;
+    try {
+      [, answer] = await Promise.all([tx.settled(), committed]);
+    } catch (error) {
+      client.release(true);
+      if (isAnswer(error)) throw error;
+      return this.#lookUp(name, error);
+    }
+    client.release();
+    if (tx.failure !== undefined) throw tx.failure;
+    // The server says ROLLBACK to the commit of a transaction in which something failed.
+    if (answer.tag !== 'COMMIT') throw new StoreUnavailable(`the database answered ${answer.tag} to a commit`);
+    if (answer.warning !== undefined) return this.#lookUp(name, answer.warning);
+  }
+
+  /** The answer to a commit was lost, or doubtful: the server remembers what it was. */
+  async #lookUp(name: TransactionName | undefined, reason: unknown): Promise<void> {
+    const untilMs = this.#clock.nowMs() + this.#connections.timeoutMs;
+    do {
+      const status = name && (await this.#statusOf(name));
+      if (status === 'committed') return;
+      if (status === 'aborted')
+        throw new StoreUnavailable('the connection was lost before the commit', { cause: reason });
+      if (status === 'forgotten') break;
+      await new Promise<void>((resolve) => this.#clock.startTimer(LOOK_AGAIN_MS, resolve));
+    } while (this.#clock.nowMs() < untilMs);
+    throw new StoreUnavailable('the connection was lost during the commit, which may have happened', { cause: reason });
+  }
+
+  /** `committed` only once that is certain to last. Undefined: unknown, or not yet. `forgotten`: another server answers. */
+  async #statusOf({ xid, server }: TransactionName): Promise<string | undefined> {
+    try {
+      const client = await this.#connections.take();
+      try {
+        const [, { rows }, { tag, warning }] = await Promise.all([
+          client.query('begin'),
+          this.#connections.sendOwn<{ same: number; status: string | null }>(client, LOOK_UP, [xid, server]),
+          commitOn(client),
+        ]);
+        client.release();
+        if (tag !== 'COMMIT' || warning !== undefined) return undefined;
+        return rows[0]?.same === 1 ? (rows[0].status ?? undefined) : 'forgotten';
+      } catch (error) {
+        client.release(true);
+        throw error;
+      }
+    } catch {
+      return undefined; // it cannot be asked now
+    }
+  }
+
+  /**
+   * Gives a connection back after a failure: as new when a rollback does it. Not when the server is the trouble: that one may
+   * be on its way down, or a standby by now, while a new connection finds the one that serves.
+   */
+  async #abandon(client: PoolClient, error: unknown): Promise<void> {
+    if (!isConflict(error) && classify(error) instanceof StoreUnavailable) {
+      client.release(true);
+      return;
+    }
+    try {
+      await client.query('rollback');
+      client.release();
+    } catch {
+      client.release(true);
+    }
+  }
+
+  async #query<Row extends object>(client: PoolClient, text: string, params: readonly SqlParam[] = []): Promise<Row[]> {
+    return (await this.#connections.send<Row>(client, text, params)).rows;
+  }
+
+  async #atOnce<Row extends object>(text: string, params: readonly SqlParam[]): Promise<Row[]> {
+    const client = await this.#take();
+    try {
+      const { rows } = await this.#connections.send<Row>(client, text, params);
+      client.release();
+      return rows;
+    } catch (error) {
+      client.release(true);
+      throw error;
+    }
+  }
+
+  /** The types of all columns as `table.column`. Read again for columns that are not known yet: migrations add some. */
+  async #typesOf(table: string, columns: readonly string[], queries: Queries): Promise<ColumnTypes> {
+    const isKnown = columns.every((column) => this.#columnTypes.has(`${table}.${column}`));
+    if (!isKnown) this.#columnTypes = await readTypes(queries);
+    return this.#columnTypes;
+  }
+}
+
+/** Seen by the transaction that asks, which may have made the table itself. */
+async function readTypes(queries: Queries): Promise<ColumnTypes> {
+  const rows = await queries.query<{ table_name: string; column_name: string; data_type: string }>(
+    'select table_name, column_name, data_type from information_schema.columns where table_schema = current_schema()',
+  );
+  const types = new Map<string, ColumnType>();
+  for (const { table_name, column_name, data_type } of rows) {
+    const type = typeNamed(data_type);
+    if (type !== undefined) types.set(`${table_name}.${column_name}`, type);
+  }
+  return types;
+}
+
+/** Undefined: not a type of the store's; others may have tables in the same schema. */
+function typeNamed(name: string): ColumnType | undefined {
+  if (name === 'bytea' || name === 'text') return name;
+  return name === 'bigint' || name === 'integer' || name === 'smallint' ? 'int8' : undefined;
+}
+
+/** What a transaction has from its driver. */
+interface OfDriver {
+  typesOf: (table: string, columns: readonly string[]) => Promise<ColumnTypes>;
+  queryAtOnce: <Row extends object>(text: string, params: readonly SqlParam[]) => Promise<Row[]>;
+  nowMs: (() => number) | undefined;
+}
+
+class PostgresTransaction implements Transaction {
+  readonly #client: PoolClient;
+  readonly #connections: Connections;
+  readonly #typesOf: (table: string, columns: readonly string[]) => Promise<ColumnTypes>;
+  readonly queryAtOnce: Transaction['queryAtOnce'];
+  readonly nowMs: Transaction['nowMs'];
+  readonly #sent: Promise<unknown>[] = [];
+  #isHeld = false;
+  /** Why one of the statements failed that nobody waited for. */
+  failure: unknown;
+
+  constructor(client: PoolClient, connections: Connections, driver: OfDriver) {
+    this.#client = client;
+    this.#connections = connections;
+    this.#typesOf = driver.typesOf;
+    this.queryAtOnce = (text, params = []) => driver.queryAtOnce(text, params);
+    this.nowMs = async () => driver.nowMs?.() ?? (await this.#readClock());
+  }
+
+  /** Resolves when all that was sent is answered. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#sent);
+  }
+
+  /** What is sent leaves with the next statement whose answer is awaited. */
+  hold(): void {
+    if (this.#isHeld) return;
+    this.#isHeld = true;
+    this.#connections.hold(this.#client);
+  }
+
+  flush(): void {
+    if (!this.#isHeld) return;
+    this.#isHeld = false;
+    this.#connections.release(this.#client);
+  }
+
+  async query<Row extends object>(text: string, params: readonly SqlParam[] = []): Promise<Row[]> {
+    return this.#heard(async () => {
+      const answer = this.#connections.send<Row>(this.#client, text, params);
+      this.flush();
+      return (await answer).rows;
+    });
+  }
+
+  async send(text: string, params: readonly SqlParam[] = []): Promise<void> {
+    this.hold();
+    this.#note(this.#connections.send(this.#client, text, params));
+  }
+
+  async run(text: string, params: readonly SqlParam[] = []): Promise<number> {
+    return this.#heard(async () => {
+      const answer = this.#connections.send(this.#client, text, params);
+      this.flush();
+      return (await answer).rowCount ?? 0;
+    });
+  }
+
+  async insertMany(table: string, columns: readonly string[], rows: readonly (readonly SqlValue[])[]): Promise<void> {
+    if (rows.length === 0) return;
+    const types = await this.#typesOf(table, columns);
+    const names = columns.join(', ');
+    const arrays = columns.map((column, index) => `$${index + 1}::${typeOf(types, table, column)}[]`).join(', ');
+    this.#sendOnly(`insert into ${table} (${names}) select * from unnest(${arrays})`, types, table, columns, rows);
+  }
+
+  async updateMany(
+    table: string,
+    keyColumn: string,
+    columns: readonly string[],
+    rows: readonly (readonly SqlValue[])[],
+  ): Promise<void> {
+    if (rows.length === 0) return;
+    const all = [keyColumn, ...columns];
+    const types = await this.#typesOf(table, all);
+    const arrays = all.map((column, index) => `$${index + 1}::${typeOf(types, table, column)}[]`).join(', ');
+    const names = all.map((_, index) => `c${index}`).join(', ');
+    const values = columns.map((column, index) => `${column} = v.c${index + 1}`).join(', ');
+    // Said twice, so that the rows are looked up by their keys, however few the planner believes there are in all.
+    const text = `update ${table} set ${values} from unnest(${arrays}) as v(${names})
+      where ${table}.${keyColumn} = v.c0 and ${table}.${keyColumn} = any($1::${typeOf(types, table, keyColumn)}[])`;
+    this.#sendOnly(text, types, table, all, rows);
+  }
+
+  #sendOnly(
+    text: string,
+    types: ColumnTypes,
+    table: string,
+    columns: readonly string[],
+    rows: readonly (readonly SqlValue[])[],
+  ): void {
+    const values = columns.map((column, index) => columnArray(rows, index, typeOf(types, table, column)));
+    this.hold();
+    this.#note(this.#connections.sendOwn(this.#client, text, values));
+  }
+
+  /** A statement that nobody waits for. */
+  #note(answer: Promise<unknown>): void {
+    const sent = answer.catch((error: unknown) => {
+      this.failure ??= error;
+    });
+    this.#sent.push(sent);
+  }
+
+  /** Of this moment, not of the transaction's beginning. */
+  async #readClock(): Promise<number> {
+    const [row] = await this.query<{ now: number }>(
+      'select cast(floor(extract(epoch from clock_timestamp()) * 1000) as bigint) as now',
+    );
+    if (!row) throw new Error('the database told no time');
+    return row.now;
+  }
+
+  /** What fails first is the reason: what was sent after it only says that the transaction is aborted. */
+  async #heard<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      await this.settled();
+      this.failure ??= error;
+      throw this.failure;
+    }
+  }
+}
+
+function typeOf(types: ColumnTypes, table: string, column: string): ColumnType {
+  const type = types.get(`${table}.${column}`);
+  if (type === undefined) throw new Error(`the database has no column ${table}.${column} of a type that the store has`);
+  return type;
+}
+
+interface CommitAnswer {
+  /** What the server says it did. */
+  tag: string;
+  /** It did so on its own disk only: an operator cancelled its wait for a synchronous standby. */
+  warning: Error | undefined;
+}
+
+async function commitOn(client: PoolClient): Promise<CommitAnswer> {
+  let warning: Error | undefined;
+  const note = ({ severity, message }: { severity: string | undefined; message: string | undefined }) => {
+    if (severity === 'WARNING') warning = new Error(message);
+  };
+  client.on('notice', note);
+  try {
+    const { command } = await client.query('commit');
+    return { tag: command, warning };
+  } finally {
+    client.off('notice', note);
+  }
+}
+
+/** What `second` resolves to, once both are done; rejects with what failed first, and nothing is left unheard. */
+async function withOthers<T>(first: Promise<unknown>, second: Promise<T>): Promise<T> {
+  const [before, after] = await Promise.allSettled([first, second]);
+  if (before.status === 'rejected') throw before.reason;
+  if (after.status === 'rejected') throw after.reason;
+  return after.value;
+}

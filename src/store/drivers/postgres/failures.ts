@@ -1,0 +1,72 @@
+/** What does an error of the client library or of the server mean for the caller? */
+import pg from 'pg';
+import { StoreUnavailable } from '../../../engine/stores.ts';
+import { StoreFatal } from '../../driver.ts';
+
+// Classes and codes of https://www.postgresql.org/docs/current/errcodes-appendix.html.
+const FATAL = new Set(['XX001', 'XX002']); // corrupted data, corrupted index
+// Serialization failure, deadlock, and a row that another transaction has inserted since it was looked for.
+const AGAIN = new Set(['40001', '40P01', '23505']);
+const UNAVAILABLE_CLASSES = new Set([
+  '08', // connection
+  '40', // rolled back, not by us
+  '53', // out of memory, disk, connections
+  '57', // shut down, cancelled, still starting
+  '58', // the operating system
+]);
+const UNAVAILABLE = new Set([
+  '25006', // read only: a standby, or a primary that no longer is one
+  '25P03', // idle in transaction for too long
+  '55P03', // a lock was not to be had in time
+  '28000', // refused to log in, as while roles are changed
+  '28P01',
+  '3D000', // the database is being restored or renamed
+]);
+
+/** The server's code of `error`; undefined when it did not come from the server. */
+function sqlStateOf(error: unknown): string | undefined {
+  // By the class: some codes of the operating system, such as EPIPE, look like codes of the server.
+  return error instanceof pg.DatabaseError ? error.code : undefined;
+}
+
+/** Whether the transaction was rolled back for the sake of another one, and would do if tried again. */
+export function isConflict(error: unknown): boolean {
+  const state = sqlStateOf(error);
+  return state !== undefined && AGAIN.has(state);
+}
+
+/** Whether the server has said what became of the statement: without an answer, a commit may have happened. */
+export function isAnswer(error: unknown): boolean {
+  const state = sqlStateOf(error);
+  // A server that goes down says so, in class 57, while a commit may already be on disk.
+  return state !== undefined && !state.startsWith('57') && !state.startsWith('08');
+}
+
+/** Says what an error means; leaves those as they are that are the command's own fault. */
+export function classify(error: unknown): unknown {
+  if (error instanceof StoreUnavailable || error instanceof StoreFatal) return error;
+  const state = sqlStateOf(error);
+  if (state === undefined) {
+    // Everything the client library itself reports is about the connection; the rest are defects of ours.
+    return isOfConnection(error)
+      ? new StoreUnavailable(`the database cannot be reached: ${reasonOf(error)}`, { cause: error })
+      : error;
+  }
+  if (FATAL.has(state)) return new StoreFatal(`the database failed: ${reasonOf(error)}`, { cause: error });
+  if (UNAVAILABLE.has(state) || UNAVAILABLE_CLASSES.has(state.slice(0, 2))) {
+    return new StoreUnavailable(`the database is not available (${state}): ${reasonOf(error)}`, { cause: error });
+  }
+  return error;
+}
+
+function isOfConnection(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if (error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError) return false;
+  if ('code' in error && typeof error.code === 'string') return true; // ECONNREFUSED, ETIMEDOUT, ...
+  return /connection|timeout|terminated|client (was|has)/i.test(error.message);
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof AggregateError) return error.errors.map(reasonOf).join('; ');
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,13 @@
+/** Does a server have the database open? Who works on it beats in table `workers`. */
+import type { Queries } from '../../driver.ts';
+
+/** Workers whose last beat, by the database's clock, is not older than they said it may get; 0 in a database without workers. */
+export async function countLiveWorkers(queries: Queries): Promise<number> {
+  const [table] = await queries.query<{ isThere: number }>(`select to_regclass('workers') is not null as "isThere"`);
+  if (table?.isThere !== 1) return 0;
+  const [row] = await queries.query<{ count: number }>(
+    `select count(*) as count from workers
+     where beat_at_ms + timeout_ms >= extract(epoch from clock_timestamp()) * 1000`,
+  );
+  return row?.count ?? 0;
+}

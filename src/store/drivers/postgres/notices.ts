@@ -1,0 +1,105 @@
+/**
+ * How do workers tell each other that something is due sooner than they think?
+ *
+ * By a notification of the database, outside the transactions: inside, each commit would wait for all others that notify.
+ * Nothing rests on it. A notice that is lost, or a server that has none, costs no more than the time to the next heartbeat.
+ */
+import pg from 'pg';
+import type { Clock, Timer } from '../../../engine/ports.ts';
+import { clientOptions } from './connections.ts';
+
+export interface NoticesOptions {
+  /** Where to listen: not through a pooler that gives each transaction another connection. Empty: nowhere. */
+  listenUrl: string;
+  timeoutMs: number;
+  clock: Clock;
+  /** Names the sender, who need not hear itself. */
+  sender: string;
+  /** Sends a statement of its own. */
+  send: (text: string, params: string[]) => Promise<unknown>;
+}
+
+const CHANNEL = 'waypost_due';
+/** At most one notice in this time: who hears of one looks at all that is due. */
+const PAUSE_MS = 20;
+/** What is due later is heard of by a heartbeat. */
+const SOON_MS = 10_000;
+const RECONNECT_MS = { first: 200, max: 10_000 };
+
+export class Notices {
+  readonly #options: NoticesOptions;
+  #listener: (dueAtMs: number) => void = () => {};
+  #client: pg.Client | undefined;
+  #reconnectMs = RECONNECT_MS.first;
+  #timer: Timer | undefined;
+  #toSendMs = Infinity;
+  #sending = false;
+  #isClosed = false;
+
+  constructor(options: NoticesOptions) {
+    this.#options = options;
+    if (options.listenUrl !== '') void this.#connect();
+  }
+
+  /** From now on `listener` is told of what others make due. */
+  listen(listener: (dueAtMs: number) => void): void {
+    this.#listener = listener;
+  }
+
+  /** Something that nobody has claimed is due at `dueAtMs`. */
+  tell(dueAtMs: number): void {
+    if (this.#isClosed || dueAtMs > this.#options.clock.nowMs() + SOON_MS) return;
+    this.#toSendMs = Math.min(this.#toSendMs, dueAtMs);
+    if (!this.#sending) void this.#sendAll();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#timer?.cancel();
+    await this.#client?.end().catch(() => {});
+  }
+
+  async #sendAll(): Promise<void> {
+    this.#sending = true;
+    while (this.#toSendMs !== Infinity && !this.#isClosed) {
+      const payload = `${this.#options.sender} ${this.#toSendMs}`;
+      this.#toSendMs = Infinity;
+      // Lost when the database is away, as is whatever else was to be done with it.
+      await this.#options.send(`select pg_notify('${CHANNEL}', $1)`, [payload]).catch(() => {});
+      await new Promise<void>((resolve) => this.#options.clock.startTimer(PAUSE_MS, resolve));
+    }
+    this.#sending = false;
+  }
+
+  async #connect(): Promise<void> {
+    const { listenUrl, timeoutMs } = this.#options;
+    const client = new pg.Client(clientOptions(listenUrl, timeoutMs));
+    client.on('error', () => {}); // its end follows
+    client.on('end', () => this.#reconnect(client));
+    client.on('notification', ({ payload = '' }) => this.#hear(payload));
+    this.#client = client;
+    try {
+      await client.connect();
+      await client.query(`listen ${CHANNEL}`);
+      this.#reconnectMs = RECONNECT_MS.first;
+      // What was said meanwhile is unknown: look at once.
+      this.#listener(this.#options.clock.nowMs());
+    } catch {
+      await client.end().catch(() => {});
+      this.#reconnect(client);
+    }
+  }
+
+  #reconnect(client: pg.Client): void {
+    if (this.#isClosed || this.#client !== client) return;
+    this.#client = undefined;
+    this.#timer = this.#options.clock.startTimer(this.#reconnectMs, () => void this.#connect());
+    this.#reconnectMs = Math.min(this.#reconnectMs * 2, RECONNECT_MS.max);
+  }
+
+  #hear(payload: string): void {
+    const [sender, time] = payload.split(' ');
+    const dueAtMs = Number(time);
+    if (sender !== this.#options.sender && Number.isSafeInteger(dueAtMs)) this.#listener(dueAtMs);
+  }
+}

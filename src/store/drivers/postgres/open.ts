@@ -1,0 +1,96 @@
+/** Opens the store on PostgreSQL: one of many workers, each with connections of its own. */
+import type { Clock } from '../../../engine/ports.ts';
+import { type Store, type StoreLimits, StoreUnavailable } from '../../../engine/stores.ts';
+import { createStore } from '../../create.ts';
+import type { GroupCommitOptions } from '../../group-commit.ts';
+import { migrate } from '../../migrations/index.ts';
+import { PostgresDriver, type PostgresDriverOptions } from './driver.ts';
+import { LogDays } from './log-days.ts';
+import { Notices } from './notices.ts';
+
+export interface PostgresStoreOptions {
+  /** `postgres://user:password@host:port/database?sslmode=...`. */
+  url: string;
+  /** For notifications, where `url` leads through a pooler; empty: without, which costs up to a heartbeat of delay. */
+  listenUrl?: string;
+  /** Connections at once, at most; at least five: two batches, the numbers that each takes apart, and a read. */
+  connectionsMax?: number;
+  /** Time a statement may take, and the making of a connection. */
+  timeoutMs?: number;
+  /** False: statements are not kept prepared, for poolers that cannot. */
+  prepares?: boolean;
+  clock: Clock;
+  /** Default: the server's clock; see `PostgresDriverOptions`. */
+  nowMs?: () => number;
+  /** Told why what is acknowledged might not survive: the server was set to be fast instead. */
+  onDoubt?: (reason: string) => void;
+  /** Told once when the database cannot be trusted any more. */
+  onFatal: (error: Error) => void;
+  /** Default: none. */
+  limits?: StoreLimits;
+  /** What goes into one transaction; see `GroupCommitOptions`. */
+  batch?: Pick<GroupCommitOptions, 'rowsMax' | 'bytesMax' | 'endOfTurn' | 'flushesMax'>;
+  /** Unique among the workers: names who sends a notification. */
+  sender: string;
+}
+
+const CONNECTIONS_MAX = 10;
+const TIMEOUT_MS = 10_000;
+/** While one batch waits for the disk the next one runs; more would only make them smaller. */
+const FLUSHES_MAX = 2;
+
+/** Changing a large table takes its time. */
+const MIGRATION_LIMIT_MS = 30 * 60_000;
+/** As `server_version_num`. */
+const OLDEST_VERSION = 140_000;
+
+/**
+ * Throws `StoreUnavailable` while the database is away, an error named `SchemaTooNew` when a newer program has changed it,
+ * and an error when the server is older than PostgreSQL 14.
+ */
+export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
+  const { url, clock, onFatal, limits, batch, sender, nowMs, onDoubt = () => {} } = options;
+  const { listenUrl = url, connectionsMax = CONNECTIONS_MAX, timeoutMs = TIMEOUT_MS, prepares = true } = options;
+  await prepareDatabase({ url, connectionsMax: 2, timeoutMs: MIGRATION_LIMIT_MS, prepares, clock }, onDoubt);
+  const driver = new PostgresDriver({ url, connectionsMax, timeoutMs, prepares, clock, ...(nowMs && { nowMs }) });
+  const send = (text: string, params: string[]) => driver.execute(text, params);
+  const logDays = new LogDays(driver);
+  await makeDays(driver, logDays);
+  const notices = new Notices({ listenUrl, timeoutMs, clock, sender, send });
+  return createStore(driver, {
+    onFatal,
+    notices,
+    dropTables: (bounds) => logDays.drop(bounds),
+    ...(limits && { limits }),
+    batch: { flushesMax: FLUSHES_MAX, ...batch },
+  });
+}
+
+/** So that the first entries find their day. What keeps them from it, such as a dump, keeps nobody from starting. */
+async function makeDays(driver: PostgresDriver, logDays: LogDays): Promise<void> {
+  try {
+    await logDays.makeAhead(await driver.transaction((tx) => tx.nowMs()));
+  } catch (error) {
+    if (!(error instanceof StoreUnavailable)) throw error;
+  }
+}
+
+/** Brings the schema up to date, if it is not, and looks at what the server promises. */
+async function prepareDatabase(options: PostgresDriverOptions, onDoubt: (reason: string) => void): Promise<void> {
+  const driver = new PostgresDriver(options);
+  try {
+    const [server] = await driver.read((queries) =>
+      queries.query<{ version: number; fsync: string; synchronous: string }>(
+        `select cast(current_setting('server_version_num') as bigint) as version, current_setting('fsync') as fsync,
+           current_setting('synchronous_commit') as synchronous`,
+      ),
+    );
+    if (server && server.version < OLDEST_VERSION) throw new Error('PostgreSQL 14 or later is needed');
+    if (server?.fsync === 'off') onDoubt('the server runs with fsync=off: a power failure loses what was acknowledged');
+    if (server?.synchronous === 'off')
+      onDoubt('synchronous_commit is off by default there; transactions here set it to on');
+    await migrate(driver);
+  } finally {
+    await driver.close();
+  }
+}

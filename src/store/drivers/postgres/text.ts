@@ -1,0 +1,63 @@
+/**
+ * How does a text of the store read for PostgreSQL, and how do its values?
+ *
+ * Parameters are numbered, lists are arrays. Text cannot hold the character NUL there, which SQLite and JavaScript take for
+ * one like any other, so it is written as two others.
+ */
+import type { SqlParam, SqlValue } from '../../driver.ts';
+
+const DEFINITION = /^\s*(create table|alter table)\b/;
+
+/** `?` becomes `$1` and so on, `in (??)` a comparison with an array. Definitions get the order of bytes for their texts. */
+export function toPostgres(text: string): string {
+  // Names and keys are compared as in SQLite, byte by byte, whatever the database's language.
+  if (DEFINITION.test(text)) return text.replaceAll(/\btext\b/g, 'text collate "C"');
+  let count = 0;
+  return text.replaceAll(/not in \(\?\?\)|in \(\?\?\)|\?/g, (mark) => {
+    count += 1;
+    if (mark === '?') return `$${count}`;
+    return mark === 'in (??)' ? `= any($${count})` : `<> all($${count})`;
+  });
+}
+
+/** A parameter as the client library sends it: arrays as their literals, whose type follows from where they stand. */
+export function toParameter(param: SqlParam): string | number | Buffer | null {
+  if (Array.isArray(param)) return arrayLiteral(param);
+  return toValue(param as SqlValue);
+}
+
+function toValue(value: SqlValue): string | number | Buffer | null {
+  if (typeof value === 'string') return escapeText(value);
+  if (value instanceof Uint8Array) return asBuffer(value);
+  return value;
+}
+
+function arrayLiteral(values: readonly SqlValue[]): string {
+  const elements = values.map((value) => {
+    if (typeof value === 'number') return String(value);
+    if (typeof value === 'string') return `"${escapeText(value).replaceAll(/["\\]/g, '\\$&')}"`;
+    throw new TypeError('a list holds numbers or texts');
+  });
+  return `{${elements.join(',')}}`;
+}
+
+/** The same bytes, not a copy. */
+export function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+// A private-use character that nothing publishes, doubled by a letter where something does.
+const ESCAPE = '\uF8FE';
+const NUL = '\0';
+
+/** Without NUL; texts that hold neither NUL nor the escape, so all but every one, stay as they are. */
+export function escapeText(text: string): string {
+  if (!text.includes(NUL) && !text.includes(ESCAPE)) return text;
+  return text.replaceAll(ESCAPE, `${ESCAPE}e`).replaceAll(NUL, `${ESCAPE}0`);
+}
+
+/** What `escapeText` was given. */
+export function unescapeText(text: string): string {
+  if (!text.includes(ESCAPE)) return text;
+  return text.replaceAll(`${ESCAPE}0`, NUL).replaceAll(`${ESCAPE}e`, ESCAPE);
+}

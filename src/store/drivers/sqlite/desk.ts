@@ -1,0 +1,147 @@
+/**
+ * How do the batches of several threads become one transaction, and who is told what came of it?
+ *
+ * Batches that wait when a transaction ends go together into the next one, whoever sent them, so that several threads
+ * share their fsyncs as the callers of one thread do.
+ */
+import type { BatchOutcome, WriteCommand, Writes } from '../../batch.ts';
+import { StoreFatal } from '../../driver.ts';
+import { BYTES_MAX, ROWS_MAX, weigh } from '../../group-commit.ts';
+import type { Reply } from './messages.ts';
+
+export interface DeskOptions {
+  /** Commits commands; rejects when the database must not be used any more. */
+  run: (commands: readonly WriteCommand[]) => Promise<BatchOutcome>;
+  /** Takes in what the callers have sent meanwhile, without waiting. */
+  hearAll: () => void;
+  /** Upkeep of the database, after the answers: nobody waits for it but the next batch. */
+  maintain: () => void;
+}
+
+/** A thread, and what it knows of the work that waits. */
+export class Caller {
+  readonly reply: (message: Reply) => void;
+  /** It looks for what is due at this time by itself. At its start it looks at once. */
+  #looksAtMs = -Infinity;
+  /** Origins in whose lines it looks. */
+  readonly #origins = new Set<string>();
+
+  constructor(reply: (message: Reply) => void) {
+    this.reply = reply;
+  }
+
+  /** A claim answers what else there is: from there on nothing that was said before counts. */
+  noteClaim({ nextDueAtMs, parked, emptied }: Writes['claim']['answer']): void {
+    this.#looksAtMs = nextDueAtMs ?? Infinity;
+    for (const origin of emptied) this.#origins.delete(origin);
+    for (const origin of parked) this.#origins.add(origin);
+  }
+
+  /** It knows of these by itself. */
+  noteKnown(parkedOrigins: readonly string[]): void {
+    for (const origin of parkedOrigins) this.#origins.add(origin);
+  }
+
+  /** Tells it what it does not know. What is due later than it looks it will hear from its claims. */
+  tell(dueAtMs: number | null, parkedOrigins: readonly string[]): void {
+    const isSooner = dueAtMs !== null && dueAtMs < this.#looksAtMs;
+    const unknown = parkedOrigins.filter((origin) => !this.#origins.has(origin));
+    if (!isSooner && unknown.length === 0) return;
+    if (isSooner) this.#looksAtMs = dueAtMs;
+    this.noteKnown(unknown);
+    this.reply({ kind: 'left', dueAtMs: isSooner ? dueAtMs : null, parkedOrigins: unknown });
+  }
+}
+
+interface Waiting {
+  caller: Caller;
+  id: number;
+  commands: readonly WriteCommand[];
+}
+
+export class Desk {
+  readonly #options: DeskOptions;
+  readonly #callers = new Set<Caller>();
+  #waiting: Waiting[] = [];
+  #running = false;
+
+  constructor(options: DeskOptions) {
+    this.#options = options;
+  }
+
+  join(caller: Caller): void {
+    this.#callers.add(caller);
+  }
+
+  leave(caller: Caller): void {
+    this.#callers.delete(caller);
+  }
+
+  /** Resolves when nothing waits any more; at once when another call sees to it. Throws `StoreFatal`. */
+  async take(batch: Waiting): Promise<void> {
+    this.#waiting.push(batch);
+    if (this.#running) return;
+    this.#running = true;
+    try {
+      while (this.#waiting.length > 0) {
+        this.#options.hearAll();
+        const together = this.#takeTogether();
+        const outcome = await this.#options.run(together.flatMap(({ commands }) => commands));
+        this.#answer(together, outcome);
+        this.#maintain();
+      }
+    } finally {
+      this.#running = false;
+    }
+  }
+
+  /** What keeps it from it but a broken database, such as a backup's lock, may be gone the next time. */
+  #maintain(): void {
+    try {
+      this.#options.maintain();
+    } catch (error) {
+      if (error instanceof StoreFatal) throw error;
+    }
+  }
+
+  /** In order of arrival, up to the limits of one transaction; one batch alone may be larger. */
+  #takeTogether(): Waiting[] {
+    let count = 0;
+    let rows = 0;
+    let bytes = 0;
+    if (this.#waiting.length === 1) return this.#waiting.splice(0);
+    for (const { commands } of this.#waiting) {
+      for (const command of commands) {
+        const weight = weigh(command);
+        rows += weight.rows;
+        bytes += weight.bytes;
+      }
+      if (count > 0 && (rows > ROWS_MAX || bytes > BYTES_MAX)) break;
+      count += 1;
+    }
+    return this.#waiting.splice(0, count);
+  }
+
+  #answer(together: readonly Waiting[], { results, ...left }: BatchOutcome): void {
+    let at = 0;
+    for (const { caller, id, commands } of together) {
+      const own = results.slice(at, at + commands.length);
+      at += commands.length;
+      noteClaims(caller, commands, own);
+      caller.reply({ kind: 'outcome', id, outcome: { ...left, results: own } });
+    }
+    // Who is alone in it has asked for all of it.
+    const only = together.length === 1 ? together[0]?.caller : undefined;
+    only?.noteKnown(left.parkedOrigins);
+    for (const caller of this.#callers) {
+      if (caller !== only) caller.tell(left.othersDueAtMs, left.parkedOrigins);
+    }
+  }
+}
+
+function noteClaims(caller: Caller, commands: readonly WriteCommand[], results: BatchOutcome['results']): void {
+  for (const [index, { method }] of commands.entries()) {
+    const result = results[index];
+    if (method === 'claim' && result?.kind === 'answer') caller.noteClaim(result.answer as Writes['claim']['answer']);
+  }
+}

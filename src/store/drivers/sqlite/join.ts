@@ -1,0 +1,64 @@
+/** The embedded store in a thread that has not opened it: over ports to the database's threads. */
+import type { MessagePort } from 'node:worker_threads';
+import type { Store } from '../../../engine/stores.ts';
+import type { Connection } from '../../connection.ts';
+import { StoreFatal } from '../../driver.ts';
+import { GroupCommit } from '../../group-commit.ts';
+import { LONG_READS } from '../../reads.ts';
+import { SqlStore } from '../../store.ts';
+import type { Reply, Request } from './messages.ts';
+import type { SqliteStoreOptions } from './open.ts';
+import { Requests, type RequestsOptions } from './requests.ts';
+
+export interface DatabasePorts {
+  writer: MessagePort;
+  /** Absent for a database in memory, where the writer does everything. */
+  lister?: MessagePort;
+}
+
+/** Its `close` ends what this thread has to do with the database, not the database. */
+export function joinSqliteStore(
+  ports: DatabasePorts,
+  { onFatal, limits, batch }: Omit<SqliteStoreOptions, 'path'>,
+): Store {
+  let onDue: (dueAtMs: number) => void = () => {};
+  let onParked: (origin: string) => void = () => {};
+  const fail = (error: Error): void => queue.fail(error);
+  const writer = talkOver(ports.writer, fail, ({ dueAtMs, parkedOrigins }) => {
+    if (dueAtMs !== null) onDue(dueAtMs);
+    for (const origin of parkedOrigins) onParked(origin);
+  });
+  const lister = ports.lister ? talkOver(ports.lister, fail) : writer;
+  const queue = new GroupCommit({ flush: (commands) => writer.run(commands), onFatal, ...batch });
+  const connection: Connection = {
+    write: (method, args) => queue.run(method, args),
+    read: (method, args) => (LONG_READS.has(method) ? lister : writer).read(method, args),
+    listen: (listener) => {
+      onDue = listener;
+      queue.listen(listener);
+    },
+    listenForParked: (listener) => {
+      onParked = listener;
+    },
+    listenForDoubt: (listener) => queue.listenForDoubt(listener),
+    counts: () => queue.counts,
+    close: async () => {
+      await queue.close();
+      await Promise.all([writer.close(), lister.close()]);
+      for (const port of [ports.writer, ports.lister]) port?.close();
+    },
+  };
+  return new SqlStore(connection, limits);
+}
+
+function talkOver(
+  port: MessagePort,
+  onFatal: (error: Error) => void,
+  onLeft?: RequestsOptions<Request>['onLeft'],
+): Requests<Request> {
+  const send = (request: Request): void => port.postMessage(request);
+  const requests = new Requests<Request>({ send, onFatal, ...(onLeft && { onLeft }) });
+  port.on('message', (reply: Reply) => requests.receive(reply));
+  port.on('close', () => requests.fail(new StoreFatal('the database thread has ended')));
+  return requests;
+}

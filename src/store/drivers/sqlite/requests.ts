@@ -1,0 +1,100 @@
+/** One end of a conversation with a database thread: what was asked, and who waits for the answer. */
+import { StoreUnavailable } from '../../../engine/stores.ts';
+import type { BatchOutcome, WriteCommand } from '../../batch.ts';
+import { StoreFatal } from '../../driver.ts';
+import type { ReadMethod, Reads } from '../../reads.ts';
+import type { OwnerRequest, Reply } from './messages.ts';
+
+interface Pending {
+  resolve: (value: never) => void;
+  reject: (error: Error) => void;
+}
+
+type WithoutId<R> = R extends { id: number } ? Omit<R, 'id'> : never;
+
+export interface RequestsOptions<R extends OwnerRequest> {
+  send: (request: R) => void;
+  /** Told once, when nothing more will be answered. */
+  onFatal: (error: Error) => void;
+  /** Told of what other threads have left waiting. */
+  onLeft?: (left: Extract<Reply, { kind: 'left' }>) => void;
+}
+
+export class Requests<R extends OwnerRequest> {
+  readonly #options: RequestsOptions<R>;
+  readonly #pending = new Map<number, Pending>();
+  readonly #whenAnswered: (() => void)[] = [];
+  #lastId = 0;
+  #failure: Error | undefined;
+  #closing = false;
+
+  constructor(options: RequestsOptions<R>) {
+    this.#options = options;
+  }
+
+  /** Resolves after the commit. */
+  run(commands: readonly WriteCommand[]): Promise<BatchOutcome> {
+    return this.ask({ kind: 'batch', commands } as WithoutId<R>);
+  }
+
+  read<M extends ReadMethod>(method: M, args: Reads[M]['args']): Promise<Reads[M]['answer']> {
+    return this.ask({ kind: 'read', method, args } as WithoutId<R>);
+  }
+
+  /** Rejects with `StoreUnavailable` when the thread has failed or the conversation is over. */
+  ask<Answer>(request: WithoutId<R>): Promise<Answer> {
+    if (this.#failure) return Promise.reject(new StoreUnavailable('the store has failed', { cause: this.#failure }));
+    if (this.#closing) return Promise.reject(new StoreUnavailable('the store is closing'));
+    this.#lastId += 1;
+    const id = this.#lastId;
+    return new Promise((resolve, reject) => {
+      this.#pending.set(id, { resolve, reject });
+      this.#options.send({ id, ...request } as unknown as R);
+    });
+  }
+
+  /** Asks for the last time; `undefined` when the conversation is over already. */
+  askLast<Answer>(request: WithoutId<R>): Promise<Answer> | undefined {
+    if (this.#closing || this.#failure) return undefined;
+    const answer = this.ask<Answer>(request);
+    this.#closing = true;
+    return answer;
+  }
+
+  /** Refuses what is asked from now on; resolves when all that was asked is answered. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    if (this.#pending.size === 0) return;
+    await new Promise<void>((resolve) => {
+      this.#whenAnswered.push(resolve);
+    });
+  }
+
+  receive(reply: Reply): void {
+    if (reply.kind === 'fatal') return this.fail(new StoreFatal(reply.reason));
+    if (reply.kind === 'left') return this.#options.onLeft?.(reply);
+    if (reply.kind === 'ready' || reply.kind === 'refused') return;
+    const pending = this.#pending.get(reply.id);
+    this.#pending.delete(reply.id);
+    if (reply.kind === 'outcome') pending?.resolve(reply.outcome as never);
+    else if (reply.kind === 'answer') pending?.resolve(reply.answer as never);
+    else if (reply.kind === 'done') pending?.resolve(undefined as never);
+    else if (reply.failure === 'unavailable') pending?.reject(new StoreUnavailable(reply.reason));
+    else pending?.reject(new Error(`the store refused to read: ${reply.reason}`));
+    if (this.#pending.size === 0) this.#tellWhoWaits();
+  }
+
+  /** Nothing more will be answered. After a close that is as it should be. */
+  fail(error: Error): void {
+    if (this.#failure || (this.#closing && this.#pending.size === 0)) return;
+    this.#failure = error;
+    for (const { reject } of this.#pending.values()) reject(error);
+    this.#pending.clear();
+    this.#tellWhoWaits();
+    this.#options.onFatal(error);
+  }
+
+  #tellWhoWaits(): void {
+    for (const resolve of this.#whenAnswered.splice(0)) resolve();
+  }
+}

@@ -1,0 +1,79 @@
+/** How does a database that is in use become one file, that is sound and all of one moment? */
+import { DatabaseSync } from 'node:sqlite';
+import { createForOwner, removeDatabase } from './file.ts';
+
+/** Others hold the database for moments only. */
+const BUSY_TIMEOUT_MS = 10_000;
+
+/** What is wrong with a file that should be a sound database. */
+class FileUnsound extends Error {
+  constructor(path: string, findings: readonly string[]) {
+    super(`${path} is damaged: ${findings.join('; ')}`);
+    this.name = 'FileUnsound';
+  }
+}
+
+/**
+ * Writes what is committed in the database `from` to `to`, without the room of removed rows. A server may go on writing
+ * meanwhile; its write-ahead log cannot be cut before this ends. Replaces `to`. Throws SQLite's errors.
+ */
+export function writeSnapshot(from: string, to: string): void {
+  removeDatabase(to);
+  createForOwner(to);
+  const database = new DatabaseSync(from, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
+  try {
+    database.prepare('vacuum into ?').run(to);
+  } finally {
+    database.close();
+  }
+}
+
+/** Reads all of a database. Throws `FileUnsound` when its pages or indexes are damaged. */
+export function checkSound(path: string): void {
+  const database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
+  try {
+    const findings = database
+      .prepare('pragma integrity_check(5)')
+      .all()
+      .map((row) => String(row['integrity_check']));
+    if (findings.length !== 1 || findings[0] !== 'ok') throw new FileUnsound(path, findings);
+  } finally {
+    database.close();
+  }
+}
+
+/** Whether any table but `others` has a row. Throws SQLite's errors. */
+export function hasRows(path: string, others: readonly string[]): boolean {
+  const database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
+  try {
+    const tables = database.prepare("select name from sqlite_schema where type = 'table'").all();
+    return tables
+      .map(({ name }) => String(name))
+      .filter((name) => !others.includes(name))
+      .some((name) => database.prepare(`select 1 from "${name}" limit 1`).get() !== undefined);
+  } finally {
+    database.close();
+  }
+}
+
+/** Brings a closed database, and the write-ahead log beside it, into its one file. Throws when another has it open. */
+export function makeOneFile(path: string): void {
+  const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
+  try {
+    const row = database.prepare('pragma journal_mode = delete').get();
+    if (row?.['journal_mode'] !== 'delete') throw new Error(`${path} is in use by another program`);
+  } finally {
+    database.close();
+  }
+}
+
+// Primary result codes of https://sqlite.org/rescode.html.
+const CORRUPT = 11;
+const NOT_A_DATABASE = 26;
+
+/** Whether an error says that a file cannot be read as a database, whoever tries. */
+export function isDamage(error: unknown): boolean {
+  if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return false;
+  const code = error.errcode & 0xff;
+  return code === CORRUPT || code === NOT_A_DATABASE;
+}

@@ -1,0 +1,25 @@
+/**
+ * Who lives: the workers that share the database, and a number that changes with every project, token and signing key.
+ *
+ * Programs that do not know this step neither beat nor share a database: those before it know only SQLite, where a start
+ * gives back what every earlier process held.
+ */
+import type { SqlDialect } from '../driver.ts';
+import type { Migration } from './index.ts';
+
+export const workers: Migration = {
+  number: 7,
+  name: 'workers',
+  breaking: false,
+  statements: ({ bigint, smallint, hot }: SqlDialect) => [
+    // By the database's clock a worker that has not beaten for its own `timeout_ms` may be declared dead by any other.
+    `create table workers (
+  id text primary key,
+  started_at_ms ${bigint} not null,
+  beat_at_ms ${bigint} not null,
+  timeout_ms ${bigint} not null,
+  leaving ${smallint} not null
+)${hot}`,
+    "insert into numbers (name, next) values ('accounts', 1)",
+  ],
+};

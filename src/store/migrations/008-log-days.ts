@@ -1,0 +1,18 @@
+/**
+ * The details of a log entry say when it was, as the entry does, so that both can be kept by the day.
+ *
+ * Programs that do not know this step would write details without a time, which no retention finds.
+ */
+import type { SqlDialect } from '../driver.ts';
+import type { Migration } from './index.ts';
+
+export const logDays: Migration = {
+  number: 8,
+  name: 'log days',
+  breaking: true,
+  statements: ({ bigint, logsByDay }: SqlDialect) => [
+    `alter table log_details add column at_ms ${bigint}`,
+    'update log_details set at_ms = l.at_ms from logs l where l.seq = log_details.seq',
+    ...logsByDay,
+  ],
+};

@@ -1,0 +1,124 @@
+/**
+ * Copies a store into another database, of whatever kind: table by table in pieces, each with the note of how far it has
+ * come in one transaction, and then reads both sides to see that they are equal.
+ */
+import type { Driver, Queries } from '../driver.ts';
+import { appliedMigrations } from '../migrations/index.ts';
+import { PIECE_LIMITS, type PieceLimits, readPiece } from './pieces.ts';
+import {
+  beginMove,
+  checkVersion,
+  endMove,
+  fingerprintOf,
+  forgetTables,
+  MoveRefused,
+  noteProgress,
+  progressOf,
+} from './progress.ts';
+import { RowSum } from './row-sum.ts';
+import { MOVED_TABLES, type MovedTable } from './tables.ts';
+
+export type Source = Pick<Driver, 'read'>;
+
+export interface CopyOptions {
+  /** Replace what the target has, whatever that is. */
+  overwrite?: boolean;
+  /** Told after each piece of rows that was copied. */
+  onProgress?: (progress: { table: string; rows: number }) => void;
+  /** Makes room in the target, which is empty then, for the logs of these times. */
+  makeRoom?: (logs: { fromMs: number; toMs: number }) => Promise<void>;
+  /** Upkeep of the target after each piece. */
+  afterPiece?: () => void;
+  limits?: PieceLimits;
+}
+
+/** A table that is the same on both sides. */
+export interface CopiedTable {
+  table: string;
+  rows: number;
+  checksum: string;
+}
+
+/**
+ * Copies all of `source`, a store with this program's schema that nobody writes to, or one snapshot of it, and answers
+ * what was found equal on both sides. Call it again with the same when it was cut short: it goes on where it stopped.
+ * Throws `MoveRefused` when the two do not go together, when the source changed meanwhile, or when a table came out
+ * different; the target stays closed to servers then.
+ */
+export async function copyStore(source: Source, target: Driver, options: CopyOptions = {}): Promise<CopiedTable[]> {
+  const fingerprint = await source.read(async (queries) => {
+    checkVersion(await appliedMigrations(queries), 'source');
+    return fingerprintOf(queries);
+  });
+  await beginMove(target, fingerprint, { overwrite: options.overwrite ?? false });
+  const logs = await source.read(logTimes);
+  if (logs) await options.makeRoom?.(logs);
+  for (const table of MOVED_TABLES) await copyTable(source, target, table, options);
+  const copied = await compareAll(source, target, options.limits);
+  if ((await source.read(fingerprintOf)) !== fingerprint) {
+    throw new MoveRefused(
+      'the source was used while it was copied: stop its servers, then begin anew with --overwrite',
+    );
+  }
+  await endMove(target);
+  return copied;
+}
+
+/** Undefined: there are none. */
+async function logTimes(queries: Queries): Promise<{ fromMs: number; toMs: number } | undefined> {
+  const [row] = await queries.query<{ first: number | null; last: number | null }>(
+    'select min(at_ms) as first, max(at_ms) as last from logs',
+  );
+  return row?.first == null || row.last === null ? undefined : { fromMs: row.first, toMs: row.last };
+}
+
+async function copyTable(
+  source: Source,
+  target: Driver,
+  table: MovedTable,
+  { onProgress, afterPiece, limits = PIECE_LIMITS }: CopyOptions,
+): Promise<void> {
+  const progress = await progressOf(target, table);
+  if (progress.kind === 'complete') return;
+  let { after } = progress;
+  for (let rows = 0; ; ) {
+    const from = after;
+    const piece = await source.read((queries) => readPiece(queries, table, from, limits));
+    await target.transaction(async (tx) => {
+      if (piece) await tx.insertMany(table.name, table.columns, piece.rows);
+      await noteProgress(tx, table, piece?.lastKey);
+    });
+    afterPiece?.();
+    if (piece === undefined) return;
+    after = piece.lastKey;
+    rows += piece.rows.length;
+    onProgress?.({ table: table.name, rows });
+  }
+}
+
+/** Throws `MoveRefused` naming the tables that differ, which the next try copies anew. */
+async function compareAll(source: Source, target: Driver, limits?: PieceLimits): Promise<CopiedTable[]> {
+  const copied: CopiedTable[] = [];
+  const different: string[] = [];
+  for (const table of MOVED_TABLES) {
+    const [wanted, found] = await Promise.all([sumTable(source, table, limits), sumTable(target, table, limits)]);
+    if (!wanted.equals(found)) different.push(table.name);
+    copied.push({ table: table.name, rows: found.rows, checksum: found.checksum });
+  }
+  if (different.length === 0) return copied;
+  await forgetTables(target, different);
+  throw new MoveRefused(`copied wrongly: ${different.join(', ')}; run the command again, which copies that anew`);
+}
+
+/** Number and checksum of a table's rows, read piece by piece. */
+async function sumTable(source: Source, table: MovedTable, limits = PIECE_LIMITS): Promise<RowSum> {
+  const sum = new RowSum();
+  for (let piece = await readFrom(undefined); piece !== undefined; piece = await readFrom(piece.lastKey)) {
+    for (const row of piece.rows) sum.add(row);
+  }
+  return sum;
+
+  function readFrom(after: Parameters<typeof readPiece>[2]) {
+    return source.read((queries) => readPiece(queries, table, after, limits));
+  }
+}

@@ -1,0 +1,99 @@
+/** How is a table of any size read in bounded memory? In the order of its key, piece by piece. */
+import type { Queries, SqlValue } from '../driver.ts';
+import type { MovedTable } from './tables.ts';
+
+/** Values of a table's key columns. */
+export type RowKey = readonly SqlValue[];
+
+export interface Piece {
+  /** Values of the table's columns. */
+  rows: SqlValue[][];
+  /** Key of the last row: the next piece begins behind it. */
+  lastKey: RowKey;
+}
+
+export interface PieceLimits {
+  rowsMax: number;
+  /** Of the large columns together; a piece of one row may have more. */
+  bytesMax: number;
+}
+
+/** About what one publish may weigh. */
+export const PIECE_LIMITS: PieceLimits = { rowsMax: 1_000, bytesMax: 8 * 1024 * 1024 };
+
+type Row = Record<string, SqlValue>;
+
+/** The rows behind `after`, from the first one without it; undefined behind the last. */
+export async function readPiece(
+  queries: Queries,
+  table: MovedTable,
+  after: RowKey | undefined,
+  limits: PieceLimits,
+): Promise<Piece | undefined> {
+  const found =
+    table.large.length === 0
+      ? await readUpTo(queries, table, after, limits.rowsMax)
+      : await readWeighed(queries, table, after, limits);
+  const last = found.at(-1);
+  if (last === undefined) return undefined;
+  return { rows: found.map((row) => valuesOf(row, table.columns)), lastKey: valuesOf(last, table.key) };
+}
+
+function readUpTo(queries: Queries, table: MovedTable, after: RowKey | undefined, rowsMax: number): Promise<Row[]> {
+  const { name, columns, key } = table;
+  return queries.query<Row>(
+    `select ${columns.join(', ')} from ${name}${behind(table, after)} order by ${key.join(', ')} limit ?`,
+    [...(after ?? []), rowsMax],
+  );
+}
+
+/** Asks for the sizes first: a thousand bodies of 10 MiB would be read before anybody could count them. */
+async function readWeighed(
+  queries: Queries,
+  table: MovedTable,
+  after: RowKey | undefined,
+  { rowsMax, bytesMax }: PieceLimits,
+): Promise<Row[]> {
+  const { name, columns, key, large } = table;
+  const keys = key.join(', ');
+  const weight = large.map((column) => `coalesce(length(${column}), 0)`).join(' + ');
+  const weighed = await queries.query<Row & { weight: number }>(
+    `select ${keys}, ${weight} as weight from ${name}${behind(table, after)} order by ${keys} limit ?`,
+    [...(after ?? []), rowsMax],
+  );
+  let bytes = 0;
+  let count = 0;
+  for (const row of weighed) {
+    bytes += row.weight;
+    if (count > 0 && bytes > bytesMax) break;
+    count += 1;
+  }
+  const last = weighed[count - 1];
+  if (last === undefined) return [];
+  const isFirst = after === undefined;
+  return queries.query<Row>(
+    `select ${columns.join(', ')} from ${name}
+     where ${tuple(key)} <= ${marks(key)}${isFirst ? '' : ` and ${tuple(key)} > ${marks(key)}`} order by ${keys}`,
+    [...valuesOf(last, key), ...(after ?? [])],
+  );
+}
+
+function behind({ key }: MovedTable, after: RowKey | undefined): string {
+  return after === undefined ? '' : ` where ${tuple(key)} > ${marks(key)}`;
+}
+
+function tuple(key: readonly string[]): string {
+  return `(${key.join(', ')})`;
+}
+
+function marks(key: readonly string[]): string {
+  return `(${key.map(() => '?').join(', ')})`;
+}
+
+function valuesOf(row: Row, columns: readonly string[]): SqlValue[] {
+  return columns.map((column) => {
+    const value = row[column];
+    if (value === undefined) throw new Error(`a row was read without its column ${column}`);
+    return value;
+  });
+}

@@ -1,0 +1,124 @@
+/**
+ * How far has a move come? The target itself knows, in the same transactions as the rows, so that a move that was killed
+ * goes on where it stopped. Until it is complete no server opens the target.
+ */
+import type { Driver, Queries, SqlValue, Transaction } from '../driver.ts';
+import { appliedMigrations, MIGRATIONS, migrate, UNFINISHED_MOVE } from '../migrations/index.ts';
+import type { RowKey } from './pieces.ts';
+import { RowSum } from './row-sum.ts';
+import { MOVED_TABLES, type MovedTable } from './tables.ts';
+
+/** Why a move cannot begin, or go on. The message is for the operator. */
+export class MoveRefused extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'MoveRefused';
+  }
+}
+
+/** In `moves`, under the name of the table: the key up to which it is copied, or this. */
+const COMPLETE = 'complete';
+/** In `moves`: what tells the source from others. */
+const SOURCE = 'source';
+
+export type Progress = { kind: 'rows'; after: RowKey | undefined } | { kind: 'complete' };
+
+/**
+ * Makes the target ready to take `source`, which `fingerprint` tells from others: with this program's schema, marked and
+ * empty, or with the part that was copied before. Throws `MoveRefused`, having changed no row.
+ */
+export async function beginMove(target: Driver, fingerprint: string, { overwrite }: { overwrite: boolean }) {
+  await migrate(target, MIGRATIONS, { forMove: true });
+  await target.transaction(async (tx) => {
+    const applied = await appliedMigrations(tx);
+    const isMarked = applied.some(({ number }) => number === UNFINISHED_MOVE);
+    checkVersion(
+      applied.filter(({ number }) => number !== UNFINISHED_MOVE),
+      'target',
+    );
+    if (isMarked && !overwrite) {
+      if ((await positionOf(tx, SOURCE)) === fingerprint) return;
+      throw new MoveRefused(
+        'the target has a part of another store, or the source was used since that was copied; --overwrite begins anew',
+      );
+    }
+    if (!overwrite) await checkEmpty(tx);
+    for (const { name } of MOVED_TABLES) await tx.run(`delete from ${name}`);
+    await tx.run('create table if not exists moves (name text primary key, position text not null)');
+    await tx.run('delete from moves');
+    await tx.insertMany('moves', ['name', 'position'], [[SOURCE, fingerprint]]);
+    if (isMarked) return;
+    const mark = [UNFINISHED_MOVE, 'a move that is not complete', 1];
+    await tx.insertMany('migrations', ['number', 'name', 'breaking'], [mark]);
+  });
+}
+
+/** Throws `MoveRefused` unless the database has this program's schema: what that does not know would be lost. */
+export function checkVersion(applied: readonly { number: number; name: string }[], side: 'source' | 'target'): void {
+  const known = new Set(MIGRATIONS.map(({ number }) => number));
+  const unknown = applied.find(({ number }) => !known.has(number));
+  if (unknown) {
+    throw new MoveRefused(`the ${side} was changed by a newer Waypost (migration "${unknown.name}"): use that version`);
+  }
+  if (applied.length < known.size) throw new MoveRefused(`the ${side} was last used by an older Waypost`);
+}
+
+async function checkEmpty(queries: Queries): Promise<void> {
+  for (const { name } of MOVED_TABLES) {
+    if (name === 'numbers') continue; // a new database has them
+    const rows = await queries.query(`select 1 as one from ${name} limit 1`);
+    if (rows.length > 0) throw new MoveRefused(`the target is not empty (${name}); --overwrite replaces what it has`);
+  }
+}
+
+/**
+ * What tells a store from all others, and from itself at other times: who may call it, and which numbers it has given.
+ * No server takes a message without a number.
+ */
+export async function fingerprintOf(queries: Queries): Promise<string> {
+  const sum = new RowSum();
+  for (const name of ['numbers', 'projects', 'tokens']) {
+    const table = MOVED_TABLES.find((candidate) => candidate.name === name);
+    if (table === undefined) throw new Error(`there is no table ${name} to move`);
+    const { columns } = table;
+    const rows = await queries.query<Record<string, SqlValue>>(`select ${columns.join(', ')} from ${name}`);
+    for (const row of rows) sum.add([name, ...columns.map((column) => row[column] ?? null)]);
+  }
+  return sum.checksum;
+}
+
+export async function progressOf(target: Driver, { name }: MovedTable): Promise<Progress> {
+  const position = await target.read((queries) => positionOf(queries, name));
+  if (position === COMPLETE) return { kind: 'complete' };
+  return { kind: 'rows', after: position === undefined ? undefined : (JSON.parse(position) as RowKey) };
+}
+
+/** `undefined`: all of the table is there. */
+export async function noteProgress(tx: Transaction, { name }: MovedTable, lastKey: RowKey | undefined): Promise<void> {
+  const position = lastKey === undefined ? COMPLETE : JSON.stringify(lastKey);
+  await tx.run('delete from moves where name = ?', [name]);
+  await tx.insertMany('moves', ['name', 'position'], [[name, position]]);
+}
+
+/** Empties `tables` of the target, so that the next try copies them anew. */
+export function forgetTables(target: Driver, tables: readonly string[]): Promise<void> {
+  return target.transaction(async (tx) => {
+    for (const name of tables) {
+      await tx.run(`delete from ${name}`);
+      await tx.run('delete from moves where name = ?', [name]);
+    }
+  });
+}
+
+/** From here on the target is a store like any other. */
+export function endMove(target: Driver): Promise<void> {
+  return target.transaction(async (tx) => {
+    await tx.run('drop table moves');
+    await tx.run('delete from migrations where number = ?', [UNFINISHED_MOVE]);
+  });
+}
+
+async function positionOf(queries: Queries, name: string): Promise<string | undefined> {
+  const [row] = await queries.query<{ position: string }>('select position from moves where name = ?', [name]);
+  return row?.position;
+}

@@ -1,0 +1,90 @@
+/** What is a store made of? Every table with its columns: a move that forgot one would lose it, so a test compares. */
+
+export interface MovedTable {
+  readonly name: string;
+  /** Primary key: the order in which it is read. */
+  readonly key: readonly string[];
+  /** All columns, those of the key included. */
+  readonly columns: readonly string[];
+  /** Columns of which one value can take kilobytes or megabytes: their sizes are asked before they are read. */
+  readonly large: readonly string[];
+}
+
+/** Small ones first: what is wrong with a target shows early. */
+export const MOVED_TABLES: readonly MovedTable[] = [
+  table('numbers', 'name', 'next'),
+  table('projects', 'id', 'name signing_current signing_next created_at_ms'),
+  table('tokens', 'hash', 'project_id scope created_at_ms name last_used_at_ms'),
+  table('message_counts', 'project_id day', 'messages'),
+  table('url_groups', 'project_id name', 'created_at_ms updated_at_ms', 'headers'),
+  table('url_group_endpoints', 'project_id group_name position', 'url name'),
+  table(
+    'queues',
+    'project_id id',
+    'name parallelism paused next_position created_at_ms updated_at_ms deleted', //
+  ),
+  table(
+    'flow_keys',
+    'project_id key',
+    `parallelism rate period_s parallelism_pinned rate_pinned paused window_started_at_ms window_count used_at_ms
+     wake_at_ms`,
+  ),
+  table(
+    'schedules',
+    'key',
+    `project_id id created_at_ms bytes version paused next_at_ms passed_until_ms last_at_ms last_message_key
+     last_message_count error`,
+  ),
+  table(
+    'schedule_plans',
+    'key',
+    'cron destination is_group method delay_ms caller_ip catch_up overlap kept',
+    'header settings body',
+  ),
+  table('deduplications', 'project_id hash', 'message_id expires_at_ms'),
+  table('invocations', 'run_key key', 'parent_key'),
+  table('waiters', 'key', 'project_id run_key event_id deadline_ms'),
+  table('mail', 'key', 'project_id run_key event_id', 'body'),
+  table(
+    'runs',
+    'key',
+    `project_id id url created_at_ms state version entries journal_bytes completed_at_ms dead_key failure_key
+     failure_state`,
+    'config response',
+  ),
+  table('journal', 'run_key position', 'kind key slot at_ms'),
+  table(
+    'messages',
+    'key',
+    `project_id origin due_at_ms bytes retried claimed_at_ms claim_token worker line cancel_requested_at_ms queue_id
+     queue_position queue_slot flow_key run_key journal_position`,
+  ),
+  table(
+    'dead',
+    'project_id failed_at_ms key',
+    'retried response_status run_key',
+    'response_header response_body', //
+  ),
+  table('logs', 'project_id at_ms seq', 'message_key state run_key'),
+  table('log_details', 'seq', 'at_ms error next_delivery_at_ms response_status', 'response_header response_body'),
+  table(
+    'contents',
+    'key',
+    `project_id id url origin path method created_at_ms not_before_ms caller_ip topic_name queue_name schedule_id
+     flow_control_key labels`,
+    'header settings body',
+  ),
+];
+
+/** Tables that stay behind: the version of the schema, which is the same on both sides, and who works on a database. */
+export const KEPT_TABLES: readonly string[] = ['migrations', 'workers'];
+
+function table(name: string, key: string, others: string, large = ''): MovedTable {
+  const keyColumns = words(key);
+  const largeColumns = words(large);
+  return { name, key: keyColumns, columns: [...keyColumns, ...words(others), ...largeColumns], large: largeColumns };
+}
+
+function words(text: string): string[] {
+  return text.split(/\s+/).filter((word) => word !== '');
+}

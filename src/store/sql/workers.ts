@@ -1,0 +1,111 @@
+/** Which workers live, and whose claims are nobody's any more? */
+import type { ClaimRef, WorkerId } from '../../engine/model.ts';
+import type { Queries } from '../driver.ts';
+import { checkSchema } from '../migrations/index.ts';
+import { nextDueAtMs } from './claim.ts';
+import type { WriteContext } from './log-writer.ts';
+import { accountsVersion } from './projects.ts';
+import { nextTime } from './schedules.ts';
+import { nextDeadline } from './waiters/waiters.ts';
+
+export interface BeatArgs {
+  worker: WorkerId;
+  timeoutMs: number;
+  isLeaving: boolean;
+}
+
+export interface BeatAnswer {
+  nowMs: number;
+  wasKnown: boolean;
+  hasLate: boolean;
+  others: WorkerId[];
+  nextDueAtMs: number | null;
+  nextScheduleAtMs: number | null;
+  nextWaiterAtMs: number | null;
+  accountsVersion: number;
+}
+
+interface WorkerRow {
+  id: string;
+  beat_at_ms: number;
+  timeout_ms: number;
+  leaving: number;
+}
+
+export async function beat({ tx }: WriteContext, { worker, timeoutMs, isLeaving }: BeatArgs): Promise<BeatAnswer> {
+  await checkSchema(tx);
+  const nowMs = await tx.nowMs();
+  const known = await tx.run('update workers set beat_at_ms = ?, timeout_ms = ?, leaving = ? where id = ?', [
+    nowMs,
+    timeoutMs,
+    isLeaving ? 1 : 0,
+    worker,
+  ]);
+  if (known === 0) {
+    await tx.insertMany(
+      'workers',
+      ['id', 'started_at_ms', 'beat_at_ms', 'timeout_ms', 'leaving'],
+      [[worker, nowMs, nowMs, timeoutMs, isLeaving ? 1 : 0]],
+    );
+  }
+  const others = await tx.query<WorkerRow>(
+    'select id, beat_at_ms, timeout_ms, leaving from workers where id <> ? order by id',
+    [worker],
+  );
+  const isLate = (row: WorkerRow) => row.beat_at_ms + row.timeout_ms < nowMs;
+  return {
+    nowMs,
+    wasKnown: known > 0,
+    hasLate: others.some(isLate),
+    others: others.filter((row) => !isLate(row) && row.leaving === 0).map(({ id }) => id),
+    nextDueAtMs: await nextDueAtMs(tx),
+    nextScheduleAtMs: await nextTime(tx),
+    nextWaiterAtMs: await nextDeadline(tx),
+    accountsVersion: await accountsVersion(tx),
+  };
+}
+
+/** Strikes out those that are late, whose claims are orphans from then on; each for one of those who try. */
+export async function dismissLate({ tx }: WriteContext, _args: Record<never, never>): Promise<WorkerId[]> {
+  const rows = await tx.query<{ id: string }>('delete from workers where beat_at_ms + timeout_ms < ? returning id', [
+    await tx.nowMs(),
+  ]);
+  return rows.map(({ id }) => id);
+}
+
+/** It stays until somebody dismisses it, who then knows that its lines have no reader. */
+export async function leave({ tx }: WriteContext, { worker }: { worker: WorkerId }): Promise<null> {
+  await tx.send('update workers set timeout_ms = -1, leaving = 1 where id = ?', [worker]);
+  return null;
+}
+
+interface ClaimRow {
+  key: number;
+  project_id: number;
+  claim_token: number;
+}
+
+/** Reads the index of claimed messages, which is as small as what is in flight. */
+export async function orphanedClaims(queries: Queries, { limit }: { limit: number }): Promise<ClaimRef[]> {
+  const rows = await queries.query<ClaimRow>(
+    `select key, project_id, claim_token from messages m
+     where claim_token is not null and not exists (select 1 from workers w where w.id = m.worker)
+     order by project_id, key limit ?`,
+    [limit],
+  );
+  return rows.map(refOf);
+}
+
+/** Reads the same index. */
+export async function claimsOf(queries: Queries, { worker }: { worker: WorkerId }): Promise<ClaimRef[]> {
+  const rows = await queries.query<ClaimRow>(
+    `select key, project_id, claim_token from messages
+     where claim_token is not null and worker = ? order by project_id, key`,
+    [worker],
+  );
+  return rows.map(refOf);
+}
+
+function refOf({ key, project_id: projectId, claim_token: claimToken }: ClaimRow): ClaimRef {
+  return { key, projectId, claimToken };
+}

@@ -1,0 +1,100 @@
+/** Entry of a worker's thread: the same worker as in a process of its own, told by messages when to listen and to stop. */
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import type { EventLog } from '../engine/ports.ts';
+import { type Store, StoreUnavailable } from '../engine/stores.ts';
+import { CannotStart, joinStore, messageOf, openStore } from '../open-store.ts';
+import { createSystemRandomness, systemClock } from '../system.ts';
+import { type RunningWorker, startWorker } from '../worker.ts';
+import { Answers } from './answers.ts';
+import type { FromWorker, ThreadOptions, ToWorker } from './messages.ts';
+
+if (parentPort) await run(parentPort, workerData as ThreadOptions);
+
+async function run(port: MessagePort, options: ThreadOptions): Promise<void> {
+  const { config, credentials, encryptionKey, rank, database } = options;
+  const tell = (message: FromWorker): void => port.postMessage(message);
+  const rotations = new Answers();
+  const randomness = createSystemRandomness();
+  const onFatal = (error: Error): void => tell({ kind: 'fatal', reason: error.message });
+  const log = logOver(tell);
+  await orRefuse(tell, async () => {
+    const store = database
+      ? joinStore(config, database, onFatal)
+      : await openStore(config, { onFatal, create: false, log });
+    const worker = await startWorker(config, {
+      store,
+      sealer: { encryptionKey, randomBytes: (count) => randomness.bytes(count) },
+      credentials,
+      log,
+      clock: systemClock,
+      rank,
+      isRecovered: database !== undefined,
+      onRotated: async () => {
+        try {
+          await rotations.ask((id) => tell({ kind: 'rotated', id }));
+        } catch (error) {
+          throw new StoreUnavailable('the keys were rotated, but not all workers know: ask for them', { cause: error });
+        }
+      },
+    });
+    port.on('message', (message: ToWorker) => {
+      if (message.kind === 'rotationKnown') rotations.answer(message.id, message.failure);
+      else void follow(message, { worker, store, port, tell, host: config.host });
+    });
+    tell({ kind: 'started', worker: worker.id });
+  });
+}
+
+interface Parts {
+  worker: RunningWorker;
+  store: Store;
+  port: MessagePort;
+  tell: (message: FromWorker) => void;
+  host: string;
+}
+
+async function follow(
+  message: Exclude<ToWorker, { kind: 'rotationKnown' }>,
+  { worker, store, port, tell, host }: Parts,
+): Promise<void> {
+  switch (message.kind) {
+    case 'listen':
+      await orRefuse(tell, async () => {
+        const bound = await worker.listen({ host, port: message.port, reusePort: true });
+        tell({ kind: 'listening', ...bound });
+      });
+      return;
+    case 'refreshAccounts':
+      try {
+        await worker.accounts.refresh();
+        tell({ kind: 'refreshed', id: message.id });
+      } catch (error) {
+        tell({ kind: 'refreshed', id: message.id, failure: messageOf(error) });
+      }
+      return;
+    case 'stop':
+      await worker.stop(message.limitMs);
+      await store.close();
+      tell({ kind: 'stopped' });
+      port.close(); // with which the thread ends
+  }
+}
+
+/** Anything but `CannotStart` ends the thread, and the process with it. */
+async function orRefuse(tell: (message: FromWorker) => void, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (!(error instanceof CannotStart)) throw error;
+    tell({ kind: 'refused', reason: error.message });
+  }
+}
+
+/** One thread writes the log, so that no line is torn. */
+function logOver(tell: (message: FromWorker) => void): EventLog {
+  return {
+    info: (event, fields = {}) => tell({ kind: 'log', level: 'info', event, fields }),
+    warn: (event, fields = {}) => tell({ kind: 'log', level: 'warn', event, fields }),
+    error: (event, fields = {}) => tell({ kind: 'log', level: 'error', event, fields }),
+  };
+}

@@ -1,0 +1,243 @@
+/** One worker: what takes messages over HTTP and delivers them, on a store that somebody has opened. */
+import { hostname } from 'node:os';
+import type { FastifyInstance } from 'fastify';
+import type { Sealer, StoredAccounts } from './accounts.ts';
+import { createApi } from './api/app.ts';
+import type { CheckDestination } from './api/route.ts';
+import type { Config } from './config/table.ts';
+import { AddressGuard, type AddressPolicy, parseAddressPolicy } from './delivery/address-guard.ts';
+import { createDelivery, type DeliveryOptions } from './delivery/delivery.ts';
+import { checkDestination, DestinationCheck, type DestinationVerdict } from './delivery/destination-check.ts';
+import { systemResolver } from './delivery/resolver.ts';
+import { selfTest } from './delivery/self-test.ts';
+import type { Engine } from './engine/commands.ts';
+import { createEngine, type Recovery } from './engine/create.ts';
+import { DatabaseClock } from './engine/database-clock.ts';
+import type { Millis, WorkerId } from './engine/model.ts';
+import type { Clock, Delivery, EventLog, Randomness } from './engine/ports.ts';
+import type { Store } from './engine/stores.ts';
+import { type Bound, type ListenAt, listen } from './listen.ts';
+import { type Credentials, openAccounts } from './open-accounts.ts';
+import { CannotStart, databaseOf, messageOf } from './open-store.ts';
+import { randomBase58 } from './protocol/ids.ts';
+import { createSystemRandomness, systemClock } from './system.ts';
+
+export interface WorkerOptions {
+  store: Store;
+  sealer: Sealer;
+  credentials: Credentials;
+  log: EventLog;
+  /** The machine's, unless a test holds it still. */
+  clock: Clock;
+  /** `first`: it is alone in its process or speaks for all. The others leave to it what is done once. */
+  rank: 'first' | 'other';
+  /** Whether others of this process share an embedded store, whose recovery was whoever opened it. */
+  isRecovered: boolean;
+  /** Other workers are to learn of signing keys that were rotated here, before the answer. */
+  onRotated?: () => Promise<void>;
+}
+
+export interface RunningWorker {
+  id: WorkerId;
+  accounts: StoredAccounts;
+  /** Begins to take requests; answers where. Throws `CannotStart`. */
+  listen(at: ListenAt): Promise<Bound>;
+  /** Takes no more messages, gives running attempts up to `limitMs`, then ends all but the store. Idempotent. */
+  stop(limitMs: Millis): Promise<void>;
+}
+
+/** Callers whose requests still run when everything else has ended get this long to read their answers. */
+const LAST_ANSWERS_MS = 1000;
+
+/** How long a name that resolved well is not looked up again when a message is published to it. */
+const NAMES_GOOD_MS = 60_000;
+const NAMES_MAX = 10_000;
+
+/** Delivers once it resolves, and does not listen yet. Throws `CannotStart`. */
+export async function startWorker(config: Config, options: WorkerOptions): Promise<RunningWorker> {
+  const { store, sealer, credentials, log, rank, onRotated } = options;
+  const randomness = createSystemRandomness();
+  const isShared = databaseOf(config).kind === 'postgres';
+  const databaseClock = isShared ? new DatabaseClock(options.clock) : undefined;
+  const clock = databaseClock ?? options.clock;
+  const addresses = addressPolicyOf(config);
+  const accounts = await openAccounts(store, sealer, { credentials, clock, isShared });
+  if (onRotated) accounts.tellOfRotations(onRotated);
+  if (rank === 'first') warnOf(config, addresses, log);
+  const opened: (() => Promise<unknown>)[] = [];
+  try {
+    const delivery = await openDelivery(config, { addresses, clock, randomness, accounts });
+    opened.push(() => delivery.close());
+    const id = `${hostname()}-${process.pid}-${randomBase58(8, sealer.randomBytes)}`;
+    const recovery = recoveryOf(config, { accounts, databaseClock, isRecovered: options.isRecovered });
+    const dropsExpired = isShared || rank === 'first';
+    const needs = { store, clock, randomness, delivery, log, settings: config, worker: id, recovery, dropsExpired };
+    const engine = await createEngine(needs);
+    opened.push(() => engine.drain(0));
+    return new ListeningWorker({ config, id, engine, accounts, delivery, clock, log, addresses });
+  } catch (error) {
+    for (const close of opened.reverse()) await close();
+    throw error;
+  }
+}
+
+function recoveryOf(
+  config: Config,
+  {
+    accounts,
+    databaseClock,
+    isRecovered,
+  }: { accounts: StoredAccounts; databaseClock: DatabaseClock | undefined; isRecovered: boolean },
+): Recovery {
+  if (!databaseClock) return { kind: isRecovered ? 'none' : 'releaseAll' };
+  const { workerTimeoutMs: timeoutMs } = config;
+  return { kind: 'heartbeat', clock: databaseClock, timeoutMs, refreshAccounts: () => accounts.refresh() };
+}
+
+interface Parts {
+  config: Config;
+  id: WorkerId;
+  engine: Engine;
+  accounts: StoredAccounts;
+  delivery: Delivery;
+  clock: Clock;
+  log: EventLog;
+  addresses: AddressPolicy;
+}
+
+class ListeningWorker implements RunningWorker {
+  readonly id: WorkerId;
+  readonly accounts: StoredAccounts;
+  readonly #parts: Parts;
+  readonly #app: FastifyInstance;
+  #isReady = false;
+  #stopping: Promise<void> | undefined;
+
+  constructor(parts: Parts) {
+    this.id = parts.id;
+    this.accounts = parts.accounts;
+    this.#parts = parts;
+    this.#app = makeApi(parts, () => this.#isReady);
+  }
+
+  async listen(at: ListenAt): Promise<Bound> {
+    const bound = await listen(this.#app, at);
+    this.#isReady = this.#stopping === undefined;
+    return bound;
+  }
+
+  stop(limitMs: Millis): Promise<void> {
+    this.#isReady = false; // balancers see it at /readyz while running attempts end
+    this.#stopping ??= this.#end(limitMs);
+    return this.#stopping;
+  }
+
+  async #end(limitMs: Millis): Promise<void> {
+    const { engine, delivery } = this.#parts;
+    await engine.drain(limitMs);
+    const impatience = systemClock.startTimer(LAST_ANSWERS_MS, () => this.#app.server.closeAllConnections());
+    await this.#app.close();
+    impatience.cancel();
+    await delivery.close();
+  }
+}
+
+interface DeliveryNeeds {
+  addresses: AddressPolicy;
+  clock: Clock;
+  randomness: Randomness;
+  accounts: StoredAccounts;
+}
+
+/** Built only after a delivery with the same options has refused what it must. */
+async function openDelivery(
+  config: Config,
+  { addresses, clock, randomness, accounts }: DeliveryNeeds,
+): Promise<Delivery> {
+  const options: DeliveryOptions = {
+    clock,
+    randomness,
+    signingKey: (projectId) => accounts.signingKeysNow(projectId).current,
+    addresses,
+    timeoutMsMax: config.timeoutMaxMs,
+    responseBytesMax: config.responseBytesMax,
+    // What a call answers becomes a message, so it may be as large as one.
+    runResponseBytesMax: Math.max(config.responseBytesMax, config.messageBytesMax),
+    responseMemoryBytesMax: config.inFlightBytesMax,
+    responseHeaderBytesMax: config.responseHeaderBytesMax,
+    connectionsPerOriginMax: config.inFlightPerOriginMax, // an attempt has a connection to itself
+    originsMax: config.originsMax,
+    verifyTls: config.verifyTls,
+    ...(config.region === '' ? {} : { region: config.region }),
+  };
+  await selfTest(options);
+  return createDelivery(options);
+}
+
+function warnOf(config: Config, addresses: AddressPolicy, log: EventLog): void {
+  if (addresses.kind === 'all') log.warn('all_destinations_allowed', { setting: 'WAYPOST_ALLOW_DESTINATIONS' });
+  if (!config.verifyTls) log.warn('tls_not_verified', { setting: 'WAYPOST_VERIFY_TLS' });
+}
+
+function addressPolicyOf({ allowDestinations }: Config): AddressPolicy {
+  try {
+    return parseAddressPolicy(allowDestinations.join(','));
+  } catch (error) {
+    throw new CannotStart(messageOf(error), { cause: error });
+  }
+}
+
+function makeApi({ config, engine, accounts, clock, log, addresses }: Parts, isReady: () => boolean): FastifyInstance {
+  try {
+    return createApi({
+      engine,
+      accounts,
+      clock,
+      log,
+      checkDestination: destinationCheckOf(config, addresses, clock),
+      quotas: {
+        retriesDefault: config.retriesDefault,
+        retriesMax: config.retriesMax,
+        delayMsMax: config.delayMaxMs,
+        timeoutMsMax: config.timeoutMaxMs,
+      },
+      limits: config,
+      proxyHeaders: config.proxyHeaders,
+      logsPageDefault: config.logsPageDefault,
+      trustedProxies: config.trustedProxies,
+      isReady,
+    });
+  } catch (error) {
+    if (error instanceof TypeError)
+      throw new CannotStart(`WAYPOST_TRUSTED_PROXIES: ${error.message}`, { cause: error });
+    throw error;
+  }
+}
+
+/** What publishes are told at once (messaging.md 5.2). The guard itself stands where deliveries connect. */
+function destinationCheckOf({ resolveAtPublish }: Config, addresses: AddressPolicy, clock: Clock): CheckDestination {
+  const guard = new AddressGuard(addresses);
+  const resolves = resolveAtPublish === 'auto' ? addresses.kind === 'deny' : resolveAtPublish === 'yes';
+  if (!resolves) return (url) => refusalOf(checkDestination(url, guard));
+  const check = new DestinationCheck({
+    guard,
+    resolver: systemResolver,
+    namesMax: NAMES_MAX,
+    rememberMs: NAMES_GOOD_MS,
+  });
+  return (url) => {
+    const verdict = check.check(url, clock.nowMs());
+    return verdict instanceof Promise ? verdict.then(refusalOf) : refusalOf(verdict);
+  };
+}
+
+function refusalOf(verdict: DestinationVerdict): string | undefined {
+  switch (verdict.kind) {
+    case 'ok':
+      return undefined;
+    case 'blocked':
+      return `${verdict.reason} (${verdict.remedy})`;
+    case 'unresolvable':
+      return verdict.reason;
+  }
+}

@@ -1,0 +1,102 @@
+/**
+ * `npm run cluster`: the proofs of this folder for as long as one likes.
+ *
+ *   --rounds 20 --seed 7          every fault, in another order each round
+ *   --rounds 5 --outage 60        and PostgreSQL is gone for a minute each time
+ *   --only killed --workers 5     those faults whose name has the word
+ *   --failover sync               the primary dies, and a synchronous standby takes over: nothing may be lost
+ *   --failover async              the same with one that lags behind: only what it never heard of may be lost
+ *   --postgres 14                 on the oldest version that is supported
+ */
+import { parseArgs } from 'node:util';
+import type { SeededRandom } from '../../src/testing/seeded-random.ts';
+import { startCluster } from '../support/postgres/cluster.ts';
+import { failOver } from './failover.ts';
+import { CONNECTION_FAULTS, type Fault, outage, SERVER_FAULTS, WORKER_FAULTS } from './faults.ts';
+import { judge } from './judge.ts';
+import { PROMISED } from './pace.ts';
+import { openWorld } from './world.ts';
+
+const { values } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '1' },
+    seed: { type: 'string', default: String(process.pid) },
+    workers: { type: 'string', default: '3' },
+    outage: { type: 'string', default: '5' },
+    only: { type: 'string', default: '' },
+    failover: { type: 'string' },
+    postgres: { type: 'string', default: '18' },
+  },
+});
+
+const seed = Number(values.seed);
+const version = values.postgres === '14' ? 14 : 18;
+say(`seed ${seed}, PostgreSQL ${version}`);
+if (values.failover === undefined) await runRounds();
+else await runFailover(values.failover === 'sync');
+
+async function runRounds(): Promise<void> {
+  const faults: [string, Fault][] = Object.entries({
+    ...inWords('a worker', WORKER_FAULTS),
+    ...inWords('connections', CONNECTION_FAULTS),
+    ...inWords('PostgreSQL', {
+      ...SERVER_FAULTS,
+      [`is gone for ${values.outage} s`]: outage(Number(values.outage) * 1_000),
+    }),
+  }).filter(([name]) => name.includes(values.only));
+  const cluster = await startCluster({ version, settings: { fsync: 'on', max_connections: '60' } });
+  try {
+    for (let round = 1; round <= Number(values.rounds); round += 1) {
+      const world = await openWorld({ seed: seed + round, cluster, workers: Number(values.workers) });
+      try {
+        await world.begin();
+        for (const [name, fault] of shuffled(faults, world.random)) {
+          const { perSecond, tookMs } = await world.survive(fault, PROMISED);
+          say(`round ${round}: ${name}: ${perSecond.toFixed(0)}/s again after ${tookMs.toFixed(0)} ms`);
+        }
+        await world.calmDown();
+        report(await judge(world));
+      } finally {
+        await world.close();
+      }
+    }
+  } finally {
+    await cluster.dispose();
+  }
+}
+
+async function runFailover(synchronous: boolean): Promise<void> {
+  const { recoveredAfterMs, lostWithoutExcuse, ...judgement } = await failOver({ synchronous, seed, version });
+  const { lost } = judgement.verdict;
+  say(`back at its pace ${recoveredAfterMs.toFixed(0)} ms after the primary died; ${lost.length} lost`);
+  if (synchronous) report(judgement);
+  else if (lostWithoutExcuse.length > 0) fail([`lost although replicated: ${lostWithoutExcuse.join(', ')}`]);
+  else if (lost.length === 0) fail(['an asynchronous standby lost nothing: this proved nothing']);
+}
+
+/** Each fault in its turn, so that none has the same one before it each time. */
+function shuffled<T>(items: readonly T[], random: SeededRandom): T[] {
+  return items
+    .map((item) => ({ item, place: random.fraction() }))
+    .toSorted((a, b) => a.place - b.place)
+    .map(({ item }) => item);
+}
+
+function report({ verdict, findings }: Awaited<ReturnType<typeof judge>>): void {
+  const { acked, unknown, delivered, repeatedAfterCrash } = verdict;
+  say(`${acked} acknowledged, ${unknown} unknown, ${delivered} delivered, ${repeatedAfterCrash} attempts made again`);
+  fail(findings);
+}
+
+function fail(findings: readonly string[]): void {
+  for (const finding of findings) say(`FOUND ${finding}`);
+  if (findings.length > 0) process.exitCode = 1;
+}
+
+function inWords(who: string, faults: Record<string, Fault>): Record<string, Fault> {
+  return Object.fromEntries(Object.entries(faults).map(([what, fault]) => [`${who} ${what}`, fault]));
+}
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`);
+}

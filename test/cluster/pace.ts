@@ -1,0 +1,75 @@
+/** How much is done in a second, before a fault and after it? Publishes that are acknowledged and attempts that arrive. */
+import type { Ledger } from '../crash/ledger.ts';
+import { eventually } from '../support/eventually.ts';
+
+const SAMPLE_MS = 50;
+/** Long enough to even out that the load is made of chance. */
+const WINDOW_MS = 800;
+/** What was held up arrives all at once: that is no pace. */
+const BURST_MS = 250;
+/** What counts as recovered, and how soon it must be so. */
+export interface Recovery {
+  /** Of what was done before. */
+  share: number;
+  limitMs: number;
+}
+
+/** What is promised on a machine of one's own. */
+export const PROMISED: Recovery = { share: 0.95, limitMs: 10_000 };
+/** That it goes on at all: whoever else is busy on the machine must not break a test. */
+const AT_ALL: Recovery = { share: 0.1, limitMs: 60_000 };
+
+export class Pace {
+  readonly #ledger: Ledger;
+  readonly #samples: { atMs: number; count: number }[] = [];
+  readonly #sampler: NodeJS.Timeout;
+  readonly #steady: number[] = [];
+
+  constructor(ledger: Ledger) {
+    this.#ledger = ledger;
+    this.#sampler = setInterval(() => this.#sample(), SAMPLE_MS);
+  }
+
+  /**
+   * Things done in a second while nothing is broken: waits for a window of that, and answers what three of four windows
+   * so far have reached. The load is made of chance, and the machine has more to do.
+   */
+  async steady(): Promise<number> {
+    const fromMs = performance.now();
+    await eventually('a window of load', () => performance.now() - fromMs > WINDOW_MS);
+    const now = this.#perSecond();
+    if (now === 0) throw new Error('nothing is done any more');
+    this.#steady.push(now);
+    return this.#steady.toSorted((a, b) => a - b)[Math.floor(this.#steady.length / 4)] ?? 0;
+  }
+
+  /** Resolves with the milliseconds until `before` was reached again, but for the share that chance may take. */
+  async untilRecovered(before: number, { share, limitMs }: Recovery = AT_ALL): Promise<number> {
+    const fromMs = performance.now();
+    const burstIsOverMs = fromMs + BURST_MS;
+    await eventually(
+      () => `the pace of ${before.toFixed(0)}/s to come back; it is ${this.#perSecond().toFixed(0)}/s`,
+      () => performance.now() > burstIsOverMs + WINDOW_MS && this.#perSecond(burstIsOverMs) >= share * before,
+      limitMs,
+    );
+    return performance.now() - fromMs;
+  }
+
+  close(): void {
+    clearInterval(this.#sampler);
+  }
+
+  #sample(): void {
+    this.#samples.push({ atMs: performance.now(), count: this.#ledger.progress() });
+    if (this.#samples.length > (10 * WINDOW_MS) / SAMPLE_MS) this.#samples.shift();
+  }
+
+  /** Of the last window, or of what of it lies behind `fromMs`. */
+  #perSecond(fromMs = 0): number {
+    const last = this.#samples.at(-1);
+    if (last === undefined) return 0;
+    const first = this.#samples.find(({ atMs }) => atMs >= Math.max(fromMs, last.atMs - WINDOW_MS));
+    if (first === undefined || first === last) return 0;
+    return ((last.count - first.count) / (last.atMs - first.atMs)) * 1_000;
+  }
+}

@@ -1,0 +1,65 @@
+/**
+ * Clients that publish the same thing several times at once, to several servers, under one deduplication id; until one
+ * of the answers is a yes, as the official clients do. One message may come of each id.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Client } from '../crash/client.ts';
+import type { Ledger } from '../crash/ledger.ts';
+import type { Load } from '../crash/mixed-load.ts';
+import { newTag, recordAnswer } from '../crash/publishing.ts';
+
+const AT_ONCE = 3;
+const WORKERS = 2;
+
+export class RepeatLoad {
+  readonly #load: Load;
+  readonly #ids = new Map<string, Set<string>>();
+
+  constructor(load: Load) {
+    this.#load = load;
+  }
+
+  async run(client: Client, signal: AbortSignal): Promise<void> {
+    const work = async () => {
+      while (!signal.aborted) {
+        await this.#publishOnce(client);
+        await sleep(this.#load.random.int(5, 30));
+      }
+    };
+    await Promise.all(Array.from({ length: WORKERS }, work));
+  }
+
+  /** How many ids were used. */
+  get count(): number {
+    return this.#ids.size;
+  }
+
+  /** Ids that became several messages, by what was answered and by what arrived. */
+  madeTwice(ledger: Ledger): string[] {
+    for (const { tag, messageId } of ledger.arrivals()) this.#ids.get(tag)?.add(messageId);
+    return [...this.#ids].filter(([, ids]) => ids.size > 1).map(([tag, ids]) => `${tag}: ${[...ids].join(', ')}`);
+  }
+
+  async #publishOnce(client: Client): Promise<void> {
+    const {
+      books: { ledger },
+      endpoints,
+      random,
+    } = this.#load;
+    const tag = newTag();
+    const ids = new Set<string>();
+    this.#ids.set(tag, ids);
+    ledger.attempted(tag);
+    const headers = {
+      'Upstash-Deduplication-Id': tag,
+      ...(random.chance(0.5) ? { 'Upstash-Delay': `0.${random.int(1, 6)}s` } : {}),
+    };
+    const publish = async () => {
+      const reply = await client.publish(endpoints.ok, tag, headers);
+      const id = recordAnswer(ledger, tag, reply, reply.kind === 'ok' ? reply.json : undefined);
+      if (id !== undefined) ids.add(id);
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, publish));
+    if (ids.size === 0) await publish(); // nobody knows: the client asks once more, or leaves it at that
+  }
+}

@@ -1,0 +1,86 @@
+/** Workers of two schema versions on one database: an upgrade without a pause, and one that today's program must not survive. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { openBooks } from '../crash/books.ts';
+import { Client, messageIdOf } from '../crash/client.ts';
+import { type Endpoints, openEndpoints } from '../crash/endpoints.ts';
+import { publishTagged } from '../crash/publishing.ts';
+import { eventually } from '../support/eventually.ts';
+import { freshDatabase } from '../support/postgres/shared.ts';
+import { makeNewerProgram, type NewerProgram } from './newer-program.ts';
+import { type Worker, Workers } from './workers.ts';
+
+const books = openBooks();
+const dataDir = mkdtempSync(join(tmpdir(), 'waypost-upgrade-'));
+let endpoints: Endpoints;
+beforeAll(async () => {
+  endpoints = await openEndpoints(books);
+});
+afterAll(async () => {
+  await endpoints.close();
+  rmSync(dataDir, { recursive: true });
+});
+
+async function withTwoVersions(
+  { breaking }: { breaking: boolean },
+  use: (old: Worker, upgraded: Worker, newer: NewerProgram) => Promise<void>,
+): Promise<void> {
+  const newer = makeNewerProgram(breaking);
+  const databaseUrl = await freshDatabase();
+  const workers = await Workers.start({ count: 2, databaseUrl, dataDir, flags: ['--worker-timeout', '2s'] });
+  const [old, upgraded] = workers.all;
+  try {
+    if (!old || !upgraded) throw new Error('there are no two workers');
+    await use(old, upgraded, newer);
+  } finally {
+    await workers.close();
+    newer.remove();
+  }
+}
+
+/** One right away and one later, for another worker to deliver; answers their ids. */
+async function publishTo(worker: Worker): Promise<string[]> {
+  const client = new Client(worker.url);
+  const path = `/v2/publish/${endpoints.ok}`;
+  const ids = [
+    await publishTagged(books.ledger, client, { path }),
+    await publishTagged(books.ledger, client, { path, headers: { 'Upstash-Delay': '2s' } }),
+  ];
+  await client.close();
+  return ids.map((id) => messageIdOf({ messageId: id }));
+}
+
+async function untilDelivered(ids: readonly string[]): Promise<void> {
+  const delivered = () => new Set(books.ledger.arrivals().map(({ messageId }) => messageId));
+  await eventually('all to be delivered', () => ids.every((id) => delivered().has(id)));
+}
+
+it('works in both versions at once when the schema only grows, and goes back to the one before', async () => {
+  await withTwoVersions({ breaking: false }, async (old, upgraded, newer) => {
+    const ids = await publishTo(upgraded);
+    for (const program of [newer.folder, undefined]) {
+      expect(await upgraded.end('SIGTERM')).toEqual({ code: 0, signal: null });
+      upgraded.program = program;
+      await upgraded.start();
+      ids.push(...(await publishTo(old)), ...(await publishTo(upgraded)));
+    }
+    await untilDelivered(ids);
+  });
+});
+
+it('ends, and refuses to start, once a newer one has broken with its schema; that one delivers what it leaves', async () => {
+  await withTwoVersions({ breaking: true }, async (old, upgraded, newer) => {
+    const ids = [...(await publishTo(old)), ...(await publishTo(upgraded))];
+    await upgraded.end('SIGTERM');
+    upgraded.program = newer.folder;
+    await upgraded.start();
+    const end = await old.ended();
+    expect(end?.code).not.toBe(0);
+    const reason = 'the database was changed by a newer Waypost (migration "next"); start that version or a later one';
+    expect(old.output()).toContain('changed by a newer Waypost');
+    await expect(old.start()).rejects.toThrow(reason);
+    await untilDelivered([...ids, ...(await publishTo(upgraded))]);
+  });
+});

@@ -1,0 +1,62 @@
+/** Schedules of every minute, and an endpoint that sees what comes of each time: one message, whoever makes it (P16). */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Client } from '../crash/client.ts';
+
+const SCHEDULES = 5;
+const MINUTE_MS = 60_000;
+// A time that falls into an outage is made good when that is over.
+const LATE_MAX_MS = 30_000;
+
+export class ScheduleWatch {
+  readonly #server = createServer((request, response) => {
+    const id = String(request.headers['upstash-message-id']);
+    const name = request.url?.slice(1) ?? '';
+    this.#seen.set(name, (this.#seen.get(name) ?? new Map<string, number>()).set(id, Date.now()));
+    request.resume().once('end', () => response.end());
+    request.once('error', () => response.destroy()); // its sender was killed
+  });
+  /** By schedule: its messages, and when they came. */
+  readonly #seen = new Map<string, Map<string, number>>();
+  /** When the making of the schedules began, and when it was done. */
+  #made = { fromMs: 0, toMs: 0 };
+
+  async start(client: Client): Promise<void> {
+    await new Promise<void>((resolve) => {
+      this.#server.listen(0, '127.0.0.1', resolve);
+    });
+    const { port } = this.#server.address() as AddressInfo;
+    const fromMs = Date.now();
+    for (const name of names()) {
+      const url = `http://127.0.0.1:${port}/${name}`;
+      const reply = await client.call('POST', `/v2/schedules/${url}`, { 'Upstash-Cron': '* * * * *' });
+      if (reply.kind !== 'ok') throw new Error(`the schedule was not made: ${JSON.stringify(reply)}`);
+    }
+    this.#made = { fromMs, toMs: Date.now() };
+  }
+
+  /** Schedules with more messages than times, or with fewer. */
+  findings(): string[] {
+    const times = minutesBetween(this.#made.fromMs, Date.now());
+    const certain = minutesBetween(this.#made.toMs, Date.now() - LATE_MAX_MS);
+    return names().flatMap((name) => {
+      const count = this.#seen.get(name)?.size ?? 0;
+      return count > times || count < certain ? [`${name}: ${count} messages for ${times} times`] : [];
+    });
+  }
+
+  close(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#server.close(() => resolve());
+      this.#server.closeAllConnections();
+    });
+  }
+}
+
+function names(): string[] {
+  return Array.from({ length: SCHEDULES }, (_, index) => `schedule-${index + 1}`);
+}
+
+function minutesBetween(fromMs: number, toMs: number): number {
+  return Math.max(0, Math.floor(toMs / MINUTE_MS) - Math.floor(fromMs / MINUTE_MS));
+}

@@ -1,0 +1,133 @@
+/** Real servers on one PostgreSQL, each behind a network of its own that a test can break. */
+import type { Exit, ListeningProcess } from '../../bench/child-process.ts';
+import { startWaypost } from '../../bench/waypost-process.ts';
+import { TcpProxy } from '../support/tcp-proxy.ts';
+
+export interface WorkersOptions {
+  count: number;
+  databaseUrl: string;
+  /** For what a server keeps beside its database: the encryption key, which all share. */
+  dataDir: string;
+  /** Settings of each server, as flags. */
+  flags: readonly string[];
+}
+
+/** The folder of a checkout; this one if there is none. */
+export type Program = string | undefined;
+
+type Condition = 'up' | 'frozen' | 'down';
+
+export class Worker {
+  readonly name: string;
+  /** Between it and PostgreSQL. */
+  readonly proxy: TcpProxy;
+  /** What runs from the next start on. */
+  program: Program;
+  readonly #start: (program: Program) => Promise<ListeningProcess>;
+  #server: ListeningProcess | undefined;
+  #condition: Condition = 'down';
+  #death: string | undefined;
+
+  constructor(name: string, proxy: TcpProxy, start: (program: Program) => Promise<ListeningProcess>) {
+    this.name = name;
+    this.proxy = proxy;
+    this.#start = start;
+  }
+
+  get condition(): Condition {
+    return this.#condition;
+  }
+
+  get url(): string {
+    if (this.#server === undefined) throw new Error(`${this.name} was never started`);
+    return this.#server.url;
+  }
+
+  /** Why it does not run, if nobody ended it. */
+  get death(): string | undefined {
+    return this.#death;
+  }
+
+  /** The last lines of its log. */
+  output(): string {
+    return this.#server?.output() ?? '';
+  }
+
+  async start(): Promise<void> {
+    const server = await this.#start(this.program);
+    this.#server = server;
+    this.#condition = 'up';
+    void server.exited.then(({ code, signal }) => {
+      if (this.#server !== server || this.#condition === 'down') return;
+      this.#condition = 'down';
+      this.#death = `${this.name} ended by itself (code ${code}, signal ${signal}):\n${server.output()}`;
+    });
+  }
+
+  /** Resolves when the process is gone. */
+  async end(signal: 'SIGKILL' | 'SIGTERM'): Promise<Exit | undefined> {
+    this.#condition = 'down';
+    return this.#server?.end(signal);
+  }
+
+  /** Resolves when the process has ended by itself. */
+  async ended(): Promise<Exit | undefined> {
+    return this.#server?.exited;
+  }
+
+  /** As a machine that is suspended: its connections stay, and it knows of no time that passes. */
+  freeze(): void {
+    this.#signal('SIGSTOP');
+    this.#condition = 'frozen';
+  }
+
+  thaw(): void {
+    this.#condition = 'up';
+    this.#signal('SIGCONT');
+  }
+
+  #signal(signal: NodeJS.Signals): void {
+    if (this.#server === undefined || this.#condition === 'down') throw new Error(`${this.name} does not run`);
+    process.kill(this.#server.pid, signal);
+  }
+}
+
+export class Workers {
+  readonly all: readonly Worker[];
+
+  private constructor(all: readonly Worker[]) {
+    this.all = all;
+  }
+
+  /** The first one makes the schema and the key; then all others at once. */
+  static async start({ count, databaseUrl, dataDir, flags }: WorkersOptions): Promise<Workers> {
+    const proxies = await Promise.all(
+      Array.from({ length: count }, () => TcpProxy.open(Number(new URL(databaseUrl).port))),
+    );
+    const all = proxies.map((proxy, index) => {
+      const env = { DATABASE_URL: proxy.through(databaseUrl) };
+      return new Worker(`worker ${index + 1}`, proxy, (program) =>
+        startWaypost({ dataDir, flags: [...flags], env, ...(program && { program }) }),
+      );
+    });
+    const workers = new Workers(all);
+    try {
+      const [first, ...others] = all;
+      await first?.start();
+      await Promise.all(others.map((worker) => worker.start()));
+      return workers;
+    } catch (error) {
+      await workers.close();
+      throw error;
+    }
+  }
+
+  up(): Worker[] {
+    return this.all.filter(({ condition }) => condition === 'up');
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.all.map((worker) => worker.end('SIGKILL')));
+    await Promise.all(this.all.map(({ proxy }) => proxy.close()));
+  }
+}

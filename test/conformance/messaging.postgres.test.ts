@@ -1,0 +1,7 @@
+/** The same statements as messaging.test.ts, on PostgreSQL. */
+import { MESSAGING } from './messaging/index.ts';
+import { tryStatements } from './support/statement.ts';
+import { runOnPostgres } from './support/subject.ts';
+
+runOnPostgres();
+tryStatements(MESSAGING);

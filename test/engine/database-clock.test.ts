@@ -1,0 +1,56 @@
+/** What time does a worker go by, between the measurements that its beats bring? */
+import { expect, test } from 'vitest';
+import { DatabaseClock } from '../../src/engine/database-clock.ts';
+import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
+
+const DATABASE_MS = 1_900_000_000_000;
+
+/** A clock of which the database's was asked `tookMs` ago, and has just answered `nowMs`. */
+async function measured({
+  tookMs = 0,
+  nowMs = DATABASE_MS,
+} = {}): Promise<{ machine: SimulatedClock; clock: DatabaseClock }> {
+  const machine = new SimulatedClock();
+  const clock = new DatabaseClock(machine);
+  const askedAtMs = clock.elapsedMs;
+  await machine.advanceBy(tookMs);
+  clock.correct(nowMs, askedAtMs);
+  return { machine, clock };
+}
+
+test('is that of the machine until the first measurement', () => {
+  const machine = new SimulatedClock();
+  expect(new DatabaseClock(machine).nowMs()).toBe(machine.nowMs());
+});
+
+test('goes on by the time that passes, whatever the clock of the machine is set to', async () => {
+  const { machine, clock } = await measured();
+  await machine.advanceBy(1_500);
+  machine.jumpBy(-3_600_000);
+  expect(clock.nowMs()).toBe(DATABASE_MS + 1_500);
+});
+
+test('supposes at first that the database was asked in the middle of the time that the answer took', async () => {
+  const { clock } = await measured({ tookMs: 100 });
+  expect(clock.nowMs()).toBe(DATABASE_MS + 50);
+});
+
+test('is not moved by an answer that it may agree with, however slow that was', async () => {
+  const { machine, clock } = await measured();
+  const askedAtMs = clock.elapsedMs;
+  await machine.advanceBy(8_000);
+  clock.correct(DATABASE_MS + 100, askedAtMs);
+  expect(clock.nowMs()).toBe(DATABASE_MS + 8_000);
+});
+
+test.for([
+  { showed: DATABASE_MS + 6_000, is: DATABASE_MS + 6_000 },
+  { showed: DATABASE_MS + 500, is: DATABASE_MS + 510 },
+])('is moved by one that it cannot agree with, and no further than it must be: $showed', async ({ showed, is }) => {
+  const { machine, clock } = await measured();
+  await machine.advanceBy(1_000);
+  const askedAtMs = clock.elapsedMs;
+  await machine.advanceBy(10);
+  clock.correct(showed, askedAtMs);
+  expect(clock.nowMs()).toBe(is);
+});

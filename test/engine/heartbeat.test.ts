@@ -1,0 +1,330 @@
+/** When does a worker beat, what does it make of what it hears, and when does it give up by itself? */
+import { describe, expect, test } from 'vitest';
+import { DatabaseClock } from '../../src/engine/database-clock.ts';
+import { Heartbeat, type Listeners } from '../../src/engine/loops/heartbeat.ts';
+import type { ClaimRef, ClaimToken, Millis, WorkerId } from '../../src/engine/model.ts';
+import { StoreUnavailable } from '../../src/engine/stores.ts';
+import type { Beat, WorkerStore } from '../../src/engine/worker-store.ts';
+import { SeededRandom } from '../../src/testing/seeded-random.ts';
+import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
+
+const TIMEOUT_MS = 15_000;
+const FENCE_MS = 12_000;
+const QUIET: Omit<Beat, 'nowMs'> = {
+  wasKnown: true,
+  hasLate: false,
+  others: [],
+  nextDueAtMs: undefined,
+  nextScheduleAtMs: undefined,
+  nextWaiterAtMs: undefined,
+  accountsVersion: 1,
+};
+
+/** As much of a store as the heartbeat sees. */
+class FakeWorkers implements WorkerStore {
+  /** What the next beats answer. */
+  nextBeat: Partial<Beat> = {};
+  refuses = false;
+  /** How long an answer takes. */
+  answerMs = 0;
+  late: WorkerId[] = [];
+  orphans: ClaimRef[] = [];
+  own: ClaimRef[] = [];
+  lines: string[] = [];
+  readonly beats: { atMs: Millis; isLeaving: boolean }[] = [];
+  readonly released: ClaimToken[] = [];
+  readonly left: WorkerId[] = [];
+  lineReads = 0;
+  readonly #clock: SimulatedClock;
+
+  constructor(clock: SimulatedClock) {
+    this.#clock = clock;
+  }
+
+  async beat(_worker: WorkerId, { isLeaving }: { isLeaving: boolean }): Promise<Beat> {
+    this.beats.push({ atMs: this.#clock.elapsedMs, isLeaving });
+    const nowMs = this.#clock.nowMs();
+    if (this.answerMs > 0) await this.#clock.delay(this.answerMs);
+    if (this.refuses) throw new StoreUnavailable('gone');
+    return { ...QUIET, nowMs, ...this.nextBeat };
+  }
+
+  async dismissLate(): Promise<WorkerId[]> {
+    return this.late.splice(0);
+  }
+
+  async orphanedClaims(limit: number): Promise<ClaimRef[]> {
+    return this.orphans.slice(0, limit);
+  }
+
+  async claimsOf(): Promise<ClaimRef[]> {
+    return this.own;
+  }
+
+  async leave(worker: WorkerId): Promise<void> {
+    if (this.answerMs > 0) await this.#clock.delay(this.answerMs);
+    this.left.push(worker);
+  }
+
+  async release(claims: ClaimRef[]): Promise<void> {
+    this.released.push(...claims.map(({ claimToken }) => claimToken));
+    this.orphans = this.orphans.filter((orphan) => !claims.includes(orphan));
+    this.own = this.own.filter((own) => !claims.includes(own));
+  }
+
+  async parkedOrigins(): Promise<string[]> {
+    this.lineReads += 1;
+    return this.lines;
+  }
+}
+
+interface Bench {
+  clock: SimulatedClock;
+  store: FakeWorkers;
+  heartbeat: Heartbeat;
+  /** What the rest of the worker heard, in order. */
+  heard: string[];
+  /** Tokens that the worker knows of. */
+  held: Set<ClaimToken>;
+  refreshes: () => number;
+}
+
+async function bench(
+  prepare: (store: FakeWorkers) => void = () => {},
+  clock: SimulatedClock = new SimulatedClock(),
+): Promise<Bench> {
+  const store = new FakeWorkers(clock);
+  const heard: string[] = [];
+  const held = new Set<ClaimToken>();
+  let refreshes = 0;
+  const note = (event: string) => void heard.push(event);
+  prepare(store);
+  const heartbeat = new Heartbeat({
+    store,
+    clock: new DatabaseClock(clock),
+    randomness: new SeededRandom(1),
+    log: { info: note, warn: note, error: note },
+    worker: 'me',
+    timeoutMs: TIMEOUT_MS,
+    refreshAccounts: async () => {
+      refreshes += 1;
+    },
+  });
+  const dispatcher: Listeners['dispatcher'] = {
+    holds: (token) => held.has(token),
+    interrupt: () => note('interrupt'),
+    noteDue: (atMs) => note(`due ${atMs}`),
+    noteParked: (origin) => note(`parked ${origin}`),
+    wake: () => note('wake'),
+  };
+  await heartbeat.begin();
+  heartbeat.start({
+    dispatcher,
+    noteSchedule: (atMs) => note(`schedule ${atMs}`),
+    noteDeadline: (atMs) => note(`deadline ${atMs}`),
+  });
+  return { clock, store, heartbeat, heard, held, refreshes: () => refreshes };
+}
+
+function claim(claimToken: ClaimToken): ClaimRef {
+  return { key: claimToken + 1_000, projectId: 1, claimToken };
+}
+
+describe('its beats', () => {
+  test('come three times and more in the time after which it would be declared dead', async () => {
+    const { clock, store, heartbeat } = await bench();
+    await clock.advanceBy(10 * TIMEOUT_MS);
+    const pauses = store.beats.slice(1).map(({ atMs }, index) => atMs - (store.beats[index]?.atMs ?? 0));
+    expect(pauses.length).toBeGreaterThanOrEqual(30);
+    for (const pause of pauses) expect(pause).toBeLessThanOrEqual(TIMEOUT_MS / 3 + 1);
+    expect(new Set(pauses).size).toBeGreaterThan(3); // not in step with those of others
+    await heartbeat.stop();
+  });
+
+  test('are tried again soon after one that failed', async () => {
+    const { clock, store } = await bench();
+    store.refuses = true;
+    await clock.advanceBy(TIMEOUT_MS / 3 + 3_500);
+    expect(store.beats.length).toBeGreaterThanOrEqual(4);
+  });
+
+  test('tell of what is due next, and wake whoever waited for the fence to open', async () => {
+    const { clock, store, heard } = await bench();
+    store.nextBeat = { nextDueAtMs: 11, nextScheduleAtMs: 22, nextWaiterAtMs: 33 };
+    await clock.advanceBy(TIMEOUT_MS / 3);
+    expect(heard).toEqual(['due 11', 'schedule 22', 'deadline 33']);
+    store.nextBeat = {};
+    await clock.advanceBy(TIMEOUT_MS / 3);
+    expect(heard.slice(3)).toEqual(['wake']);
+  });
+
+  test('tell the time, again at the start while the answers are slow', async () => {
+    const quick = await bench();
+    expect(quick.store.beats.length).toBe(1);
+    const clock = new SimulatedClock();
+    const slow = bench((store) => {
+      store.answerMs = 2_000;
+    }, clock);
+    await clock.advanceBy(60_000);
+    expect((await slow).store.beats.slice(0, 3).map(({ atMs }) => atMs)).toEqual([0, 2_000, 4_000]);
+  });
+
+  test('end with the worker, which says that it leaves', async () => {
+    const { clock, store, heartbeat } = await bench();
+    await heartbeat.stop();
+    expect(store.left).toEqual(['me']);
+    const { length } = store.beats;
+    await clock.advanceBy(10 * TIMEOUT_MS);
+    expect(store.beats.length).toBe(length);
+  });
+
+  test('do not keep a worker from ending when the store does not answer', async () => {
+    const { clock, store, heartbeat } = await bench();
+    store.answerMs = 60_000;
+    let hasEnded = false;
+    void heartbeat.stop().then(() => {
+      hasEnded = true;
+    });
+    await clock.advanceBy(1_000);
+    expect(hasEnded).toBe(true);
+  });
+
+  test('say at once that it is draining, for others to read its lines', async () => {
+    const { clock, store, heartbeat } = await bench();
+    heartbeat.noteDraining();
+    await clock.advanceBy(1);
+    expect(store.beats.at(-1)).toMatchObject({ isLeaving: true });
+  });
+});
+
+describe('its fence', () => {
+  test('is open from the first beat on, and stays so', async () => {
+    const { clock, heartbeat, heard } = await bench();
+    for (let passed = 0; passed < 20; passed += 1) {
+      expect(heartbeat.fence.isClosed).toBe(false);
+      await clock.advanceBy(TIMEOUT_MS / 2);
+    }
+    expect(heard).not.toContain('interrupt');
+  });
+
+  test('closes before others may declare it dead, ends the attempts, and opens with the next beat', async () => {
+    const { clock, store, heartbeat, heard } = await bench();
+    store.refuses = true;
+    await clock.advanceBy(FENCE_MS);
+    expect(heartbeat.fence.isClosed).toBe(false);
+    await clock.advanceBy(2);
+    expect(heartbeat.fence.isClosed).toBe(true);
+    expect(heard.filter((event) => event === 'interrupt')).toHaveLength(1);
+    store.refuses = false;
+    await clock.advanceBy(1_100);
+    expect(heartbeat.fence.isClosed).toBe(false);
+    expect(heard.at(-1)).toBe('wake');
+  });
+
+  test('counts from when a beat began, not from when its answer came', async () => {
+    const { clock, store, heartbeat } = await bench();
+    store.answerMs = 4_000;
+    await clock.runUntil(() => store.beats.length === 2, TIMEOUT_MS);
+    const begunAtMs = clock.elapsedMs;
+    await clock.advanceBy(4_000);
+    store.refuses = true;
+    await clock.advanceTo(begunAtMs + FENCE_MS + 1);
+    expect(heartbeat.fence.isClosed).toBe(true);
+  });
+
+  test('has the attempts ended, too, when the worker hears that it was declared dead', async () => {
+    const { clock, store, heard } = await bench();
+    store.nextBeat = { wasKnown: false };
+    await clock.advanceBy(TIMEOUT_MS / 3);
+    expect(heard).toContain('declared_dead');
+    expect(heard).toContain('interrupt');
+  });
+});
+
+describe('what others have left', () => {
+  test('is given back at the start, before anything is claimed', async () => {
+    const { store } = await bench((each) => {
+      each.orphans = Array.from({ length: 450 }, (_, index) => claim(index));
+    });
+    expect(store.released).toHaveLength(450);
+  });
+
+  test('is given back when a beat tells of one that is late, and its lines are read', async () => {
+    const { clock, store, heard } = await bench();
+    store.nextBeat = { hasLate: true };
+    store.late = ['dead'];
+    store.orphans = [claim(7)];
+    store.lines = ['https://a.example'];
+    await clock.advanceBy(TIMEOUT_MS / 3);
+    expect(store.released).toEqual([7]);
+    expect(heard).toContain('worker_gone');
+    expect(heard).toContain('parked https://a.example');
+  });
+
+  test('has its lines read by everyone that misses one, whoever has dismissed it', async () => {
+    const { clock, store, heard } = await bench((each) => {
+      each.nextBeat = { others: ['other'] };
+    });
+    await clock.advanceBy(TIMEOUT_MS);
+    expect(store.lineReads).toBe(0);
+    store.nextBeat = { others: [] };
+    store.lines = ['https://a.example'];
+    await clock.advanceBy(TIMEOUT_MS / 3);
+    expect(heard).toContain('parked https://a.example');
+  });
+
+  test('is given back, too, when it was saved after its worker had been declared dead', async () => {
+    const { clock, store } = await bench();
+    store.orphans = [claim(9)];
+    await clock.advanceBy(TIMEOUT_MS + 1_000);
+    expect(store.released).toEqual([9]);
+  });
+});
+
+describe('claims in its own name', () => {
+  test('that it does not know of are given back at the second look', async () => {
+    const { clock, store, held, heartbeat } = await bench();
+    store.own = [claim(1), claim(2)];
+    held.add(1);
+    heartbeat.noteDoubt();
+    await clock.advanceBy(TIMEOUT_MS / 3);
+    expect(store.released).toEqual([]);
+    await clock.advanceBy(TIMEOUT_MS / 3);
+    expect(store.released).toEqual([2]);
+  });
+
+  test('are looked for every few beats, doubts or none', async () => {
+    const { clock, store } = await bench();
+    store.own = [claim(1)];
+    await clock.advanceBy(2 * TIMEOUT_MS);
+    expect(store.released).toEqual([1]);
+  });
+
+  test('stay where it has just ended their attempts, or come to know of them', async () => {
+    const { clock, store, held, heartbeat } = await bench();
+    store.own = [claim(1)];
+    heartbeat.noteDoubt();
+    await clock.advanceBy(TIMEOUT_MS / 3);
+    held.add(1);
+    await clock.advanceBy(2 * TIMEOUT_MS);
+    expect(store.released).toEqual([]);
+  });
+
+  test('come with lines that nobody may know of, when something may have been saved after all', async () => {
+    const { clock, store, heard, heartbeat } = await bench();
+    store.lines = ['https://a.example'];
+    heartbeat.noteDoubt();
+    await clock.advanceBy(TIMEOUT_MS / 3);
+    expect(heard).toContain('parked https://a.example');
+  });
+});
+
+test('accounts are read anew once they have changed, and only then', async () => {
+  const { clock, store, refreshes } = await bench();
+  expect(refreshes()).toBe(1);
+  await clock.advanceBy(2 * TIMEOUT_MS);
+  expect(refreshes()).toBe(1);
+  store.nextBeat = { accountsVersion: 2 };
+  await clock.advanceBy(2 * TIMEOUT_MS);
+  expect(refreshes()).toBe(2);
+});

@@ -1,0 +1,34 @@
+/** The simulated world on a real PostgreSQL: time, network and faults from a seed, transactions as they come. */
+import { expect, test } from 'vitest';
+import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
+import { systemClock } from '../../src/system.ts';
+import { migratedDatabase } from '../support/postgres/shared.ts';
+import { type SimulationOptions, type SimulationReport, simulate } from './simulate.ts';
+import { simulateWorkflows } from './workflow-simulate.ts';
+
+type Play = (options: SimulationOptions) => Promise<SimulationReport>;
+
+async function violationsOf(play: Play, options: Omit<SimulationOptions, 'driver'>): Promise<string[]> {
+  const driver = new PostgresDriver({
+    url: await migratedDatabase(),
+    connectionsMax: 12,
+    timeoutMs: 30_000,
+    prepares: true,
+    clock: systemClock,
+  });
+  const { violations } = await play({ ...options, driver });
+  await driver.close();
+  return violations.map(({ promise, text }) => `seed ${options.seed}: ${promise}: ${text}`);
+}
+
+test.for([101, 102])('one process keeps its promises, seed %i', async (seed) => {
+  expect(await violationsOf(simulate, { seed, steps: 80 })).toEqual([]);
+});
+
+test.for([201, 202])('three workers with wrong clocks keep theirs, seed %i', async (seed) => {
+  expect(await violationsOf(simulate, { seed, steps: 80, workers: 3 })).toEqual([]);
+});
+
+test.for([301])('workflows come to what their programs say, among three workers, seed %i', async (seed) => {
+  expect(await violationsOf(simulateWorkflows, { seed, steps: 30, workers: 3 })).toEqual([]);
+});

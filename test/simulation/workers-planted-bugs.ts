@@ -1,0 +1,76 @@
+/** Bugs that several workers on one database can have, put where a test can prove that the simulation would catch each. */
+import { DatabaseClock } from '../../src/engine/database-clock.ts';
+import type { Store } from '../../src/engine/stores.ts';
+import type { Beat } from '../../src/engine/worker-store.ts';
+import { altered, PLANTED_BUGS, type PlantedBug } from './planted-bugs.ts';
+import { SCHEDULE_BUGS } from './schedule-planted-bugs.ts';
+
+export const WORKER_BUGS: Record<string, PlantedBug> = {
+  'a settle of a worker that was stopped does not check the claim token': {
+    promise: 'P6',
+    sabotage: PLANTED_BUGS['a settle does not check the claim token']?.sabotage ?? (() => ({})),
+  },
+  'nobody gives back what the dead had in flight': { promise: 'P7', sabotage: () => altered(withoutRescue) },
+  'a claim is left over when the answer was lost': { promise: 'P7', sabotage: () => altered(withoutReconciliation) },
+  'each worker goes by the clock of its machine': {
+    promise: 'P4',
+    sabotage: () => ({ clock: (machine) => new UncorrectedClock(machine) }),
+  },
+  'a beat counts although it was not answered': { promise: 'P4', sabotage: () => altered(believingBeats) },
+  'a schedule is triggered whoever else has triggered it': {
+    promise: 'P16',
+    sabotage: SCHEDULE_BUGS['a schedule moves on whatever its version']?.sabotage ?? (() => ({})),
+  },
+};
+
+/** Among workflows. */
+export const WORKER_RUN_BUGS: Record<string, PlantedBug> = {
+  'what is known by its number has one from a block of its worker': {
+    promise: 'P17',
+    sabotage: () => altered(inBlocks),
+  },
+};
+
+function withoutRescue(): Partial<Store> {
+  return { orphanedClaims: async () => [] };
+}
+
+function withoutReconciliation(): Partial<Store> {
+  return { claimsOf: async () => [] };
+}
+
+class UncorrectedClock extends DatabaseClock {
+  override correct(): void {}
+}
+
+/** The worker lives on what it has heard once: it never gives up by itself. */
+function believingBeats(store: Store): Partial<Store> {
+  let last: Beat | undefined;
+  return {
+    beat: async (worker, state) => {
+      const beat = store.beat(worker, state);
+      beat.then(
+        (answer) => {
+          last = { ...answer, hasLate: false };
+        },
+        () => {},
+      );
+      return last ?? (await beat);
+    },
+  };
+}
+
+function inBlocks(store: Store): Partial<Store> {
+  const block = { next: 0, end: 0 };
+  return {
+    reserveNumbers: async (count) => {
+      if (count > 1) return store.reserveNumbers(count);
+      if (block.next === block.end) {
+        block.next = await store.reserveNumbers(10_000);
+        block.end = block.next + 10_000;
+      }
+      block.next += 1;
+      return block.next - 1;
+    },
+  };
+}

@@ -1,0 +1,158 @@
+import { expect, it } from 'vitest';
+import { delivered, eachWorld, type OpenStore, PROJECT, settlement, T0, type World } from './world.ts';
+
+const HOUR_MS = 3_600_000;
+
+export function workersConformance(open: OpenStore): void {
+  const world = eachWorld(open);
+  const beat = (worker: string, state: { timeoutMs?: number; isLeaving?: boolean } = {}) =>
+    world().store.beat(worker, { timeoutMs: HOUR_MS, isLeaving: false, ...state });
+  const acceptFor = async (at: World, worker: string) => {
+    const claimToken = at.number();
+    const message = await at.accept({ standing: { kind: 'claimed', claimToken, worker } });
+    return { key: message.key, projectId: PROJECT, claimToken };
+  };
+
+  it('tells a worker whether it was known, the time of the database, and who else claims messages', async () => {
+    const first = await beat('a');
+    expect(first).toMatchObject({ wasKnown: false, hasLate: false, others: [] });
+    expect(first.nowMs).toBeGreaterThan(1.7e12);
+    expect(Number.isInteger(first.nowMs)).toBe(true);
+    expect(await beat('b')).toMatchObject({ wasKnown: false, others: ['a'] });
+    const second = await beat('a');
+    expect(second).toMatchObject({ wasKnown: true, others: ['b'] });
+    expect(second.nowMs).toBeGreaterThanOrEqual(first.nowMs);
+  });
+
+  it('does not count one that is leaving among those that claim', async () => {
+    await beat('a', { isLeaving: true });
+    expect(await beat('b')).toMatchObject({ others: [], hasLate: false });
+    await beat('a');
+    expect(await beat('b')).toMatchObject({ others: ['a'] });
+  });
+
+  it('has one that is late dismissed once, by whoever asks first', async () => {
+    await beat('late', { timeoutMs: -1 });
+    await beat('a');
+    expect(await beat('b')).toMatchObject({ hasLate: true, others: ['a'] });
+    const dismissed = await Promise.all([world().store.dismissLate(), world().store.dismissLate()]);
+    expect(dismissed.flat()).toEqual(['late']);
+    expect(await beat('b')).toMatchObject({ hasLate: false });
+    expect(await beat('late')).toMatchObject({ wasKnown: false });
+  });
+
+  it('has one that has left dismissed without waiting for its time to be over', async () => {
+    await beat('a');
+    await world().store.leave('a');
+    expect(await beat('b')).toMatchObject({ hasLate: true, others: [] });
+    expect(await world().store.dismissLate()).toEqual(['a']);
+  });
+
+  it('names the claims of each worker, however they were made', async () => {
+    await beat('a');
+    await beat('b');
+    const accepted = await acceptFor(world(), 'a');
+    const due = await world().accept();
+    const { claimed } = await world().claim({ worker: 'b' });
+    const claim = { key: due.key, projectId: PROJECT, claimToken: claimed[0]?.claimToken };
+    expect(await world().store.claimsOf('a')).toEqual([accepted]);
+    expect(await world().store.claimsOf('b')).toEqual([claim]);
+    expect(await world().store.orphanedClaims(10)).toEqual([]);
+  });
+
+  it('names the worker of a message that follows from a settle, and of the next of a lane', async () => {
+    await beat('b');
+    const { message, claimToken } = await world().acceptClaimed();
+    const followToken = world().number();
+    const follow = world().message({ standing: { kind: 'claimed', claimToken: followToken, worker: 'b' } });
+    await world().store.settle(settlement(message, claimToken, { ...delivered(), follows: [follow] }), T0);
+    expect(await world().store.claimsOf('b')).toMatchObject([{ key: follow.message.key, claimToken: followToken }]);
+    const inQueue = { settings: { queueName: 'q' } };
+    const firstToken = world().number();
+    const first = await world().accept({
+      ...inQueue,
+      standing: { kind: 'claimed', claimToken: firstToken, worker: 'b' },
+    });
+    const second = await world().accept(inQueue);
+    const succession = { worker: 'c', claimToken: world().number(), bytesMax: 1_000 };
+    await world().store.settle(settlement(first, firstToken, delivered()), T0, succession);
+    expect(await world().store.claimsOf('c')).toMatchObject([{ key: second.key }]);
+  });
+
+  it('leaves no worker with what a lane has held back, what was released, and what waits again', async () => {
+    const inQueue = { settings: { queueName: 'q' } };
+    await world().acceptClaimed(inQueue);
+    await world().accept({ ...inQueue, standing: { kind: 'claimed', claimToken: world().number(), worker: 'held' } });
+    expect(await world().store.claimsOf('held')).toEqual([]);
+    const claim = await acceptFor(world(), 'a');
+    await world().store.release([claim], T0);
+    expect(await world().store.claimsOf('a')).toEqual([]);
+  });
+
+  it('finds the claims of workers that are not known any more, up to as many as are asked for', async () => {
+    await beat('a');
+    await beat('b');
+    const orphans = [await acceptFor(world(), 'b'), await acceptFor(world(), 'b'), await acceptFor(world(), 'never')];
+    await acceptFor(world(), 'a');
+    await world().store.leave('b');
+    await world().store.dismissLate();
+    expect(await world().store.orphanedClaims(10)).toEqual(orphans);
+    expect(await world().store.orphanedClaims(2)).toEqual(orphans.slice(0, 2));
+    await world().store.release(orphans, T0);
+    expect(await world().store.orphanedClaims(10)).toEqual([]);
+  });
+
+  it('refuses the result of a worker whose claim was given back, and takes that of the next one (P6)', async () => {
+    await beat('b');
+    const token = world().number();
+    const message = await world().accept({ standing: { kind: 'claimed', claimToken: token, worker: 'b' } });
+    await world().store.leave('b');
+    await world().store.dismissLate();
+    await world().store.release(await world().store.orphanedClaims(10), T0);
+    const { claimed } = await world().claim({ worker: 'a' });
+    expect(await world().store.settle(settlement(message, token, delivered()), T0)).toEqual({ kind: 'stale' });
+    const next = claimed[0]?.claimToken ?? 0;
+    expect(await world().store.settle(settlement(message, next, delivered()), T0)).toMatchObject({ kind: 'saved' });
+  });
+
+  it('tells when something is due next', async () => {
+    expect(await beat('a')).toMatchObject({
+      nextDueAtMs: undefined,
+      nextScheduleAtMs: undefined,
+      nextWaiterAtMs: undefined,
+    });
+    await world().accept({ notBeforeMs: T0 + 5_000 });
+    await world().accept({ notBeforeMs: T0 + 3_000 });
+    expect(await beat('a')).toMatchObject({ nextDueAtMs: T0 + 3_000 });
+  });
+
+  it('tells of each change of projects, tokens and signing keys, and of none but these', async () => {
+    const { store } = world();
+    const versions = new Set<number>();
+    const changed = async (): Promise<boolean> => {
+      const { accountsVersion } = await beat('a');
+      const isNew = !versions.has(accountsVersion);
+      versions.add(accountsVersion);
+      return isNew;
+    };
+    await changed();
+    const keys = { current: 'c', next: 'n' };
+    const { projectId } = await store.ensureProject('new', keys, T0);
+    expect(await changed()).toBe(true);
+    await store.ensureProject('new', { current: 'other', next: 'other' }, T0);
+    const token = { tokenHash: 'hash', projectId, scope: 'full', createdAtMs: T0 } as const;
+    expect(await changed()).toBe(false);
+    await store.addToken(token);
+    expect(await changed()).toBe(true);
+    await store.addToken(token);
+    await store.noteTokenUse('hash', T0 + 1);
+    await store.replaceSigningKeys(projectId, { current: 'wrong', next: 'wrong' }, keys);
+    expect(await changed()).toBe(false);
+    await store.replaceSigningKeys(projectId, keys, { current: 'n', next: 'm' });
+    expect(await changed()).toBe(true);
+    await store.removeToken('hash');
+    expect(await changed()).toBe(true);
+    await store.removeToken('hash');
+    expect(await changed()).toBe(false);
+  });
+}

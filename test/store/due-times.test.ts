@@ -1,0 +1,52 @@
+/** What the other workers on a database are told of: all that waits unclaimed, and nothing else. */
+import { expect, it } from 'vitest';
+import { createStore } from '../../src/store/create.ts';
+import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
+import { migrate } from '../../src/store/migrations/index.ts';
+import { delivered, eachWorld, type OpenStore, PROJECT, retrying, settlement, T0 } from './conformance/world.ts';
+
+let told: number[] = [];
+
+const open: OpenStore = async () => {
+  told = [];
+  const driver = new SqliteDriver({ path: ':memory:' });
+  await migrate(driver);
+  return createStore(driver, {
+    notices: { tell: (dueAtMs) => told.push(dueAtMs), listen: () => {}, close: async () => {} },
+  });
+};
+
+const world = eachWorld(open);
+
+it('tells of a message that is due later, and of the earliest of several', async () => {
+  await world().accept({ standing: { kind: 'waiting', dueAtMs: T0 + 5_000 } });
+  await Promise.all(
+    [3_000, 2_000].map((delayMs) => world().accept({ standing: { kind: 'waiting', dueAtMs: T0 + delayMs } })),
+  );
+  expect(told).toEqual([T0 + 5_000, T0 + 2_000]);
+});
+
+it('tells of a retry and of a claim that is given back, although whoever asked for them knows', async () => {
+  const { message, claimToken } = await world().acceptClaimed();
+  await world().store.settle(settlement(message, claimToken, retrying(T0, T0 + 12_000, 1)), T0);
+  const other = await world().acceptClaimed();
+  await world().store.release([{ key: other.message.key, projectId: PROJECT, claimToken: other.claimToken }], T0 + 1);
+  expect(told).toEqual([T0 + 12_000, T0 + 1]);
+});
+
+it('says nothing of what is claimed, of what waits for its lane, or of a claim', async () => {
+  const settings = { queueName: 'orders' };
+  await world().acceptClaimed({ settings });
+  await world().accept({ settings });
+  await world().accept({ standing: { kind: 'parked', dueAtMs: T0 } });
+  await world().claim();
+  expect(told).toEqual([]);
+});
+
+it('tells of what a queue lets go', async () => {
+  const settings = { queueName: 'orders' };
+  const { message, claimToken } = await world().acceptClaimed({ settings });
+  await world().accept({ settings, notBeforeMs: T0 - 1 });
+  await world().store.settle(settlement(message, claimToken, delivered()), T0);
+  expect(told).toEqual([T0 - 1]);
+});

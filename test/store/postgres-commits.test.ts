@@ -1,0 +1,103 @@
+/** P1: a transaction is said to be committed only if it is, whatever becomes of the connection or the server meanwhile. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { StoreUnavailable } from '../../src/engine/stores.ts';
+import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
+import { systemClock } from '../../src/system.ts';
+import { eventually } from '../support/eventually.ts';
+import { type Pair, startPair } from '../support/postgres/standby.ts';
+import { TcpProxy } from '../support/tcp-proxy.ts';
+
+const TIMEOUT_MS = 500;
+
+/** Heard of from the start, since it may come while the test waits for something else. */
+const outcomeOf = (work: Promise<void>): Promise<unknown> =>
+  work.then(
+    () => 'certain',
+    (error: unknown) => error,
+  );
+
+describe('a commit on a primary with a synchronous standby', () => {
+  let pair: Pair;
+  let proxy: TcpProxy;
+  let driver: PostgresDriver;
+
+  beforeAll(async () => {
+    pair = await startPair({ synchronous: true });
+    await pair.primary.query('create table kept (n bigint primary key)');
+    proxy = await TcpProxy.open(pair.primary.port);
+    driver = new PostgresDriver({
+      url: proxy.through(pair.primary.url()),
+      connectionsMax: 4,
+      timeoutMs: TIMEOUT_MS,
+      prepares: true,
+      clock: systemClock,
+    });
+  });
+  afterAll(async () => {
+    await driver.close();
+    await proxy.close();
+    await pair.dispose();
+  });
+
+  const insert = (n: number) => driver.transaction((tx) => tx.insertMany('kept', ['n'], [[n]]));
+  const isKept = async (n: number, where = pair.primary) =>
+    (await where.query('select 1 from kept where n = $1', [n])).length === 1;
+
+  it('is certain although its answer was lost', async () => {
+    await insert(1);
+    const cut = proxy.cutAtCommit('after');
+    await insert(2);
+    await cut;
+    expect(await isKept(2)).toBe(true);
+  });
+
+  it('has not happened when the connection was lost before', async () => {
+    const cut = proxy.cutAtCommit('before');
+    await expect(insert(3)).rejects.toThrow(StoreUnavailable);
+    await cut;
+    expect(await isKept(3)).toBe(false);
+    await insert(3);
+  });
+
+  it('is not certain while the standby does not have it, however long that takes', async () => {
+    pair.link.stall();
+    await expect(insert(4)).rejects.toThrow(StoreUnavailable);
+    pair.link.flow();
+    await insert(5);
+  });
+
+  it.each(['pg_terminate_backend', 'pg_cancel_backend'])(
+    'is not certain when an operator ends the wait for the standby with %s',
+    async (end) => {
+      pair.link.stall();
+      const outcome = outcomeOf(insert(end.length));
+      await eventually('the wait to be ended', async () => {
+        const ended = await pair.primary.query(`select ${end}(pid) from pg_stat_activity where wait_event = 'SyncRep'`);
+        return ended.length > 0;
+      });
+      expect(await outcome).toBeInstanceOf(StoreUnavailable);
+      pair.link.flow();
+      await insert(end.length + 100);
+    },
+  );
+
+  it('is not mistaken for a transaction of the standby that took over, which gives the same ids again', async () => {
+    pair.link.stall();
+    const outcome = outcomeOf(insert(8));
+    await eventually('the commit to wait for the standby', async () => {
+      const waiting = await pair.primary.query("select 1 from pg_stat_activity where wait_event = 'SyncRep'");
+      return waiting.length > 0;
+    });
+    proxy.stall(); // nobody hears how the primary ends before the other one is there
+    await pair.primary.kill();
+    await pair.promote();
+    // As many transactions as make it likely that one of them has the id of the one that was lost.
+    for (let n = 1_000; n < 1_040; n += 1) await pair.standby.query('insert into kept values ($1)', [n]);
+    proxy.pointTo(pair.standby.port);
+    proxy.flow();
+    expect(await outcome).toBeInstanceOf(StoreUnavailable);
+    expect(await isKept(8, pair.standby)).toBe(false);
+    await insert(9);
+    expect(await isKept(9, pair.standby)).toBe(true);
+  });
+});

@@ -1,0 +1,57 @@
+/** Connections to PostgreSQL that end at a moment when nobody waits for an answer, or in a way that looks like one. */
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { afterEach, expect, it } from 'vitest';
+import { StoreUnavailable } from '../../src/engine/stores.ts';
+import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
+import { classify, isAnswer } from '../../src/store/drivers/postgres/failures.ts';
+import { systemClock } from '../../src/system.ts';
+
+const AUTHENTICATED = Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 0]);
+const READY = Buffer.from([0x5a, 0, 0, 0, 5, 0x49]);
+
+function errorResponse(code: string, message: string): Buffer {
+  const fields = Buffer.from(`SFATAL\0VFATAL\0C${code}\0M${message}\0\0`);
+  const head = Buffer.alloc(5, 'E');
+  head.writeUInt32BE(fields.length + 4, 1);
+  return Buffer.concat([head, fields]);
+}
+
+let server: Server | undefined;
+afterEach(() => server?.close());
+
+async function driverOf(greet: (socket: Socket) => void): Promise<PostgresDriver> {
+  server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.once('data', () => greet(socket));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return new PostgresDriver({
+    url: `postgres://somebody@127.0.0.1:${port}/database`,
+    connectionsMax: 2,
+    timeoutMs: 1_000,
+    prepares: true,
+    clock: systemClock,
+  });
+}
+
+it('is unavailable, and does not end the process, when the server takes a connection back in the same breath', async () => {
+  const goodbye = errorResponse('57P01', 'terminating connection due to administrator command');
+  const driver = await driverOf((socket) => socket.end(Buffer.concat([AUTHENTICATED, READY, goodbye])));
+  await expect(driver.transaction(async () => undefined)).rejects.toThrow(StoreUnavailable);
+  await driver.close();
+});
+
+it('is unavailable when the server has no connection to spare', async () => {
+  const driver = await driverOf((socket) => socket.end(errorResponse('53300', 'sorry, too many clients already')));
+  await expect(driver.read(async () => undefined)).rejects.toThrow(StoreUnavailable);
+  await driver.close();
+});
+
+it('takes no code of the operating system for an answer of the server', () => {
+  const broken = Object.assign(new Error('write EPIPE'), { code: 'EPIPE' });
+  expect(isAnswer(broken)).toBe(false);
+  expect(classify(broken)).toBeInstanceOf(StoreUnavailable);
+});

@@ -1,0 +1,59 @@
+import pg from 'pg';
+import { expect, it } from 'vitest';
+import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
+import { systemClock } from '../../src/system.ts';
+import { freshDatabase } from '../support/postgres/shared.ts';
+
+const NEWER = 900;
+
+async function execute(url: string, text: string, values: unknown[] = []): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query(text, values);
+  await client.end();
+}
+
+const noteMigration = (url: string, breaking: boolean) =>
+  execute(url, 'insert into migrations (number, name, breaking) values ($1, $2, $3)', [
+    NEWER,
+    'something new',
+    breaking ? 1 : 0,
+  ]);
+
+it('is used by a worker that meets a newer schema which does not break with it', async () => {
+  const url = await freshDatabase();
+  const open = () => openPostgresStore({ url, listenUrl: '', clock: systemClock, sender: 'one', onFatal: () => {} });
+  const store = await open();
+  await noteMigration(url, false);
+  expect(await store.beat('one', { timeoutMs: 1_000, isLeaving: false })).toMatchObject({ wasKnown: false });
+  const second = await open();
+  await second.close();
+  await store.close();
+});
+
+it('is given up by a worker under which a newer program has broken with its schema, and opened by no other like it', async () => {
+  const url = await freshDatabase();
+  const fatal: Error[] = [];
+  const onFatal = (error: Error) => fatal.push(error);
+  const open = () => openPostgresStore({ url, listenUrl: '', clock: systemClock, sender: 'one', onFatal });
+  const store = await open();
+  await noteMigration(url, true);
+  await expect(store.beat('one', { timeoutMs: 1_000, isLeaving: false })).rejects.toMatchObject({
+    name: 'StoreUnavailable',
+  });
+  expect(fatal.map(({ message }) => message)).toEqual([
+    'the database was changed by a newer Waypost (migration "something new"); start that version or a later one',
+  ]);
+  await expect(store.reserveNumbers(1)).rejects.toMatchObject({ name: 'StoreUnavailable' });
+  await expect(open()).rejects.toMatchObject({ name: 'SchemaTooNew' });
+  await store.close();
+});
+
+it('is migrated once by workers that start together', async () => {
+  const url = await freshDatabase();
+  const open = (sender: string) =>
+    openPostgresStore({ url, listenUrl: '', clock: systemClock, sender, onFatal: () => {} });
+  const stores = await Promise.all(['a', 'b', 'c', 'd'].map(open));
+  expect(await Promise.all(stores.map((store) => store.reserveNumbers(1)))).toHaveLength(4);
+  for (const store of stores) await store.close();
+});

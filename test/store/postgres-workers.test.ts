@@ -1,0 +1,154 @@
+/** Two workers on one PostgreSQL, on machines whose clocks are wrong: what one had in flight the other delivers. */
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { Engine } from '../../src/engine/commands.ts';
+import { createEngine } from '../../src/engine/create.ts';
+import { DatabaseClock } from '../../src/engine/database-clock.ts';
+import type { Claimed, Outcome } from '../../src/engine/model.ts';
+import type { Clock, Delivery } from '../../src/engine/ports.ts';
+import type { EngineSettings } from '../../src/engine/settings.ts';
+import type { Store } from '../../src/engine/stores.ts';
+import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
+import { createSystemRandomness, systemClock } from '../../src/system.ts';
+import { freshDatabase } from '../support/postgres/shared.ts';
+
+const TIMEOUT_MS = 1_500;
+const SETTINGS: EngineSettings = {
+  inFlightMax: 10,
+  inFlightPerOriginMax: 10,
+  inFlightBytesMax: 1_000_000,
+  deduplicationWindowMs: 600_000,
+  deliveredGraceMs: 5_000,
+  logRetentionMs: 1e9,
+  dlqRetentionMs: 1e9,
+  retentionIntervalMs: 1e9,
+  acceptsWaitingMax: 100,
+  lazyFetchBytes: 3 * 1024 * 1024,
+};
+
+interface Peer {
+  engine: Engine;
+  store: Store;
+  /** What happened to it, in order. */
+  events: string[];
+  /** The first message that it was to deliver, and an answer to it. */
+  delivering: Promise<Claimed>;
+  answer: (status: number) => void;
+}
+
+let url: string;
+let projectId: number;
+/** Of all workers, in order. */
+let history: string[];
+let peers: Peer[];
+
+beforeEach(async () => {
+  url = await freshDatabase();
+  history = [];
+  peers = [];
+});
+
+afterEach(async () => {
+  for (const { engine, store } of peers) {
+    await engine.drain(0);
+    await closeOnce(store);
+  }
+});
+
+const closed = new Set<Store>();
+
+async function closeOnce(store: Store): Promise<void> {
+  if (closed.has(store)) return;
+  closed.add(store);
+  await store.close();
+}
+
+async function start(name: string, skewMs: number): Promise<Peer> {
+  const machine: Clock = {
+    nowMs: () => systemClock.nowMs() + skewMs,
+    get elapsedMs() {
+      return systemClock.elapsedMs;
+    },
+    startTimer: (delayMs, task) => systemClock.startTimer(delayMs, task),
+  };
+  const store = await openPostgresStore({
+    url,
+    clock: machine,
+    sender: name,
+    onFatal: (error) => {
+      throw error;
+    },
+  });
+  ({ projectId } = await store.ensureProject('one', { current: 'c', next: 'n' }, 0));
+  const delivering = Promise.withResolvers<Claimed>();
+  const answered = Promise.withResolvers<Outcome>();
+  const delivery: Delivery = {
+    attempt: (claimed, signal) => {
+      history.push(`${name} begins`);
+      delivering.resolve(claimed);
+      return new Promise((resolve) => {
+        signal.addEventListener('abort', () => {
+          history.push(`${name} ends`);
+          resolve({ kind: 'interrupted' });
+        });
+        void answered.promise.then(resolve);
+      });
+    },
+    close: async () => {},
+  };
+  const events: string[] = [];
+  const note = (event: string) => void events.push(event);
+  const clock = new DatabaseClock(machine);
+  const engine = await createEngine({
+    store,
+    clock,
+    randomness: createSystemRandomness(),
+    delivery,
+    log: { info: note, warn: note, error: note },
+    settings: SETTINGS,
+    worker: name,
+    recovery: { kind: 'heartbeat', clock, timeoutMs: TIMEOUT_MS, refreshAccounts: async () => {} },
+  });
+  const answer = (status: number) =>
+    answered.resolve({ kind: 'answered', status, header: {}, body: new Uint8Array(0) });
+  const peer: Peer = { engine, store, events, delivering: delivering.promise, answer };
+  peers.push(peer);
+  return peer;
+}
+
+async function publish({ engine }: Peer): Promise<string> {
+  const settings = { dialect: 'upstash', maxRetries: 0 } as const;
+  const options = { method: 'POST', header: {}, explicitHeader: {}, settings } as const;
+  const [published] = await engine.publish(projectId, [
+    { url: 'https://a.example/', body: new Uint8Array(1), options: { ...options, header: {}, explicitHeader: {} } },
+  ]);
+  if (!published || published === 'tooManyQueues') throw new Error('nothing was published');
+  return published.messageId;
+}
+
+test('one that cannot beat lets go before another delivers what it had, and both go by the clock of the database', async () => {
+  const lost = await start('lost', 90_000);
+  const survivor = await start('survivor', -60_000);
+  const messageId = await publish(lost);
+  const first = await lost.delivering;
+  expect(Math.abs(first.claimedAtMs - systemClock.nowMs())).toBeLessThan(5_000);
+  await closeOnce(lost.store); // from now on nothing that it asks is answered
+  const second = await survivor.delivering;
+  expect(history).toEqual(['lost begins', 'lost ends', 'survivor begins']);
+  expect(second.message.id).toBe(messageId);
+  expect(Math.abs(second.claimedAtMs - systemClock.nowMs())).toBeLessThan(5_000);
+  expect(lost.events).toContain('fence_closed');
+  expect(survivor.events).toEqual(expect.arrayContaining(['worker_gone', 'rescued']));
+  survivor.answer(200);
+});
+
+test('one that ends properly is missed at once, and leaves nothing to be rescued', async () => {
+  const leaver = await start('leaver', 0);
+  const stayer = await start('stayer', 0);
+  await publish(leaver);
+  await leaver.delivering;
+  await leaver.engine.drain(0);
+  const { message } = await stayer.delivering;
+  expect(message.url).toBe('https://a.example/');
+  expect(stayer.events).not.toContain('rescued');
+  stayer.answer(200);
+});

@@ -1,0 +1,201 @@
+/** One embedded database under several threads: what they have in common, and what each hears of the others. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Store, StoreUnavailable } from '../../src/engine/stores.ts';
+import type { BatchOutcome, WriteCommand } from '../../src/store/batch.ts';
+import { Caller, Desk } from '../../src/store/drivers/sqlite/desk.ts';
+import { joinSqliteStore } from '../../src/store/drivers/sqlite/join.ts';
+import type { Reply } from '../../src/store/drivers/sqlite/messages.ts';
+import { openSqliteStore, type SharedSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
+import { eventually } from '../support/eventually.ts';
+import { delivered, settlement, T0, World } from './conformance/world.ts';
+
+describe('a database with two more threads', () => {
+  let folder: string;
+  let owner: SharedSqliteStore;
+  let one: World;
+  let other: World;
+  const fatal: Error[] = [];
+  const onFatal = (error: Error): void => {
+    fatal.push(error);
+  };
+  const joined = async (): Promise<Store> => joinSqliteStore(await owner.connect(), { onFatal });
+
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'waypost-shared-'));
+    owner = await openSqliteStore({ path: join(folder, 'waypost.db'), onFatal });
+    one = await World.open(joined);
+    other = await World.open(joined);
+  });
+  afterEach(async () => {
+    await one.store.close();
+    await other.store.close();
+    await owner.close();
+    rmSync(folder, { recursive: true });
+    expect(fatal.splice(0)).toEqual([]);
+  });
+
+  it('is one database: what one accepts is claimed once, by whoever comes first', async () => {
+    const messages = await Promise.all(Array.from({ length: 20 }, () => one.accept()));
+    const claims = await Promise.all([one.claim({ limit: 20 }), other.claim({ limit: 20 })]);
+    const keys = claims.flatMap(({ claimed }) => claimed.map(({ message }) => message.key));
+    expect(keys).toEqual(messages.map(({ key }) => key));
+  });
+
+  it('lists to each what the other has done', async () => {
+    const { message, claimToken } = await one.acceptClaimed();
+    await other.store.settle(settlement(message, claimToken, delivered()), T0);
+    expect(await one.statesOf(message)).toEqual(['CREATED', 'ACTIVE', 'DELIVERED']);
+  });
+
+  it('tells the other of what one leaves waiting, unless it looks by then anyway', async () => {
+    const heard: number[] = [];
+    other.store.onDue((dueAtMs) => heard.push(dueAtMs));
+    await other.claim();
+    await one.accept({ standing: { kind: 'waiting', dueAtMs: T0 + 2_000 } });
+    await one.accept({ standing: { kind: 'waiting', dueAtMs: T0 + 3_000 } });
+    await one.accept({ standing: { kind: 'waiting', dueAtMs: T0 + 1_000 } });
+    await other.store.ping(); // what was said before is heard before the answer
+    expect(heard).toEqual([T0 + 2_000, T0 + 1_000]);
+    expect((await other.claim({}, T0 + 1_000)).nextDueAtMs).toBe(T0 + 2_000);
+    await one.accept({ standing: { kind: 'waiting', dueAtMs: T0 + 1_500 } });
+    await other.store.ping();
+    expect(heard).toEqual([T0 + 2_000, T0 + 1_000, T0 + 1_500]);
+  });
+
+  it('tells the other of the lines that one has put messages into, once until they are empty', async () => {
+    const heard: string[] = [];
+    other.store.onParked((origin) => heard.push(origin));
+    const origin = 'https://busy.example';
+    const parked = { url: `${origin}/hook`, standing: { kind: 'parked', dueAtMs: T0 } } as const;
+    await other.claim();
+    await one.accept(parked);
+    await one.accept(parked);
+    await other.store.ping();
+    expect(heard).toEqual([origin]);
+    const { claimed, emptied } = await other.claim({ unpark: [origin] });
+    expect([claimed.length, emptied]).toEqual([2, [origin]]);
+    await one.accept({ url: parked.url });
+    await one.claim({ roomByOrigin: { [origin]: 0 } }); // one that has no room leaves it to whoever has
+    await other.store.ping();
+    expect(heard).toEqual([origin, origin]);
+  });
+
+  it('goes on for the one when the other has closed', async () => {
+    await other.store.close();
+    await expect(other.accept()).rejects.toThrow(StoreUnavailable);
+    expect((await one.claim()).claimed).toEqual([]);
+  });
+
+  it('answers what it was asked before it closes', async () => {
+    const { id, projectId } = await one.accept();
+    const found = other.store.find(projectId, id, T0);
+    await other.store.close();
+    expect((await found)?.id).toBe(id);
+  });
+
+  it('refuses all, and says so once, when the database thread has ended', async () => {
+    const short = await openSqliteStore({ path: ':memory:', onFatal });
+    const left = joinSqliteStore(await short.connect(), { onFatal });
+    await short.close();
+    await eventually('it to hear of it', () => fatal.length > 0);
+    await expect(left.reserveNumbers(1)).rejects.toThrow(StoreUnavailable);
+    await left.close();
+    expect(fatal.splice(0).map(({ message }) => message)).toEqual(['the database thread has ended']);
+  });
+});
+
+describe('the desk of a database thread', () => {
+  const runs: number[] = [];
+  const replies: string[] = [];
+  let arriving: (() => void)[] = [];
+  let left: Omit<BatchOutcome, 'results'>;
+  let desk: Desk;
+
+  beforeEach(() => {
+    runs.length = 0;
+    replies.length = 0;
+    arriving = [];
+    left = { dueAtMs: null, othersDueAtMs: null, parkedOrigins: [] };
+    desk = new Desk({
+      run: async (commands) => {
+        runs.push(commands.length);
+        return { results: commands.map((_, index) => ({ kind: 'rejected', reason: String(index) })), ...left };
+      },
+      hearAll: () => {
+        for (const arrive of arriving.splice(0)) arrive();
+      },
+      maintain: () => {},
+    });
+  });
+
+  const pings = (count: number): WriteCommand[] => Array.from({ length: count }, () => ({ method: 'ping', args: {} }));
+
+  /** One that has claimed all there was, and is to look again at `looksAtMs`. */
+  function callerNamed(name: string, looksAtMs: number | null = null): Caller {
+    const caller = new Caller((reply: Reply) => replies.push(`${name} ${described(reply)}`));
+    caller.noteClaim({ claimed: [], parked: [], emptied: [], nextDueAtMs: looksAtMs });
+    desk.join(caller);
+    return caller;
+  }
+
+  function described(reply: Reply): string {
+    if (reply.kind === 'left') return `left ${[reply.dueAtMs, ...reply.parkedOrigins]}`;
+    if (reply.kind !== 'outcome') return reply.kind;
+    const { results, dueAtMs } = reply.outcome;
+    const reasons = results.map((result) => (result.kind === 'rejected' ? result.reason : result.kind));
+    return `${reply.id}: ${reasons} due ${dueAtMs}`;
+  }
+
+  it('puts what waits at all ports into one transaction, and gives each its own part of the answer', async () => {
+    const [a, b] = [callerNamed('a'), callerNamed('b')];
+    arriving.push(() => void desk.take({ caller: b, id: 7, commands: pings(1) }));
+    await desk.take({ caller: a, id: 5, commands: pings(2) });
+    expect(runs).toEqual([3]);
+    expect(replies).toEqual(['a 5: 0,1 due null', 'b 7: 2 due null']);
+  });
+
+  it('keeps a transaction to its limits, in order of arrival', async () => {
+    const [a, b] = [callerNamed('a'), callerNamed('b')];
+    arriving.push(() => {
+      void desk.take({ caller: b, id: 1, commands: pings(50) });
+      void desk.take({ caller: b, id: 2, commands: pings(1) });
+    });
+    await desk.take({ caller: a, id: 1, commands: pings(150) });
+    expect(runs).toEqual([200, 1]);
+  });
+
+  it('tells those who share a transaction of what was left in it, and everyone else who looks later', async () => {
+    const [a, b] = [callerNamed('a'), callerNamed('b'), callerNamed('c'), callerNamed('d', 10)];
+    left = { ...left, othersDueAtMs: 20 };
+    arriving.push(() => void desk.take({ caller: b, id: 1, commands: pings(1) }));
+    await desk.take({ caller: a, id: 1, commands: pings(1) });
+    expect(replies).toEqual(['a 1: 0 due null', 'b 1: 1 due null', 'a left 20', 'b left 20', 'c left 20']);
+  });
+
+  it('tells one that was alone only of what its lanes let go: it has asked for the rest', async () => {
+    const [a] = [callerNamed('a'), callerNamed('b')];
+    left = { dueAtMs: 30, othersDueAtMs: 20, parkedOrigins: ['https://x.example'] };
+    await desk.take({ caller: a, id: 1, commands: pings(1) });
+    expect(replies).toEqual(['a 1: 0 due 30', 'b left 20,https://x.example']);
+  });
+
+  it('answers what still waits although the upkeep of the database failed for now', async () => {
+    let upkeeps = 0;
+    const shaken = new Desk({
+      run: async (commands) => ({ results: commands.map(() => ({ kind: 'rejected', reason: '' })), ...left }),
+      hearAll: () => {},
+      maintain: () => {
+        upkeeps += 1;
+        throw new StoreUnavailable('the database is locked by another process');
+      },
+    });
+    const a = callerNamed('a');
+    const first = shaken.take({ caller: a, id: 1, commands: pings(1) });
+    void shaken.take({ caller: a, id: 2, commands: pings(1) });
+    await first;
+    expect([upkeeps, replies]).toEqual([2, ['a 1:  due null', 'a 2:  due null']]);
+  });
+});

@@ -1,0 +1,259 @@
+/** How does a test get a real PostgreSQL of its own, that it may stop, kill and start as it likes? */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
+import { once } from 'node:events';
+import { chownSync, existsSync, mkdtempSync, realpathSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { eventually } from '../eventually.ts';
+import { findBinaries, type PostgresVersion, RUN_AS } from './binaries.ts';
+import { guard } from './guard.ts';
+
+export interface ClusterOptions {
+  /** Default 18. */
+  version?: PostgresVersion;
+  /**
+   * Settings of PostgreSQL, on top of those below. Unless `fsync` is `on` here, a crash of the machine would lose the
+   * data, and a crash of PostgreSQL alone does not.
+   */
+  settings?: Readonly<Record<string, string>>;
+  /** A data folder to start on, below `folder`: a copy of another one. Without it a new one is made. */
+  dataDir?: string;
+  /** A folder from {@link makeFolder}, which `dispose` removes. Default: a new one. */
+  folder?: string;
+}
+
+/** How PostgreSQL ends: waits for its clients, ends their sessions, or ends as in a crash, to recover at its start. */
+export type StopMode = 'smart' | 'fast' | 'immediate';
+
+const STOP_SIGNALS: Readonly<Record<StopMode, NodeJS.Signals>> = {
+  smart: 'SIGTERM',
+  fast: 'SIGINT',
+  immediate: 'SIGQUIT',
+};
+
+const SETTINGS: Readonly<Record<string, string>> = {
+  listen_addresses: '127.0.0.1',
+  unix_socket_directories: '',
+  max_connections: '200',
+  fsync: 'off',
+  // Files of its own instead of the machine's shared memory, which containers keep small.
+  dynamic_shared_memory_type: 'mmap',
+  shared_buffers: '64MB',
+  lc_messages: 'C',
+};
+
+/** As text, so that nothing is lost of it; a number where PostgreSQL's type is one that a number holds. */
+export type Row = Record<string, unknown>;
+
+export class Cluster {
+  readonly version: PostgresVersion;
+  /** Where the server works: its owner is the user who runs it. */
+  readonly dataDir: string;
+  /** Stays the same from start to start. */
+  readonly port: number;
+  readonly #binaries: string;
+  readonly #settings: Readonly<Record<string, string>>;
+  readonly #finish: () => Promise<void>;
+  #server: ChildProcess | undefined;
+  #log = '';
+  #databases = 0;
+
+  /** @internal {@link startCluster} makes it. */
+  constructor(parts: {
+    version: PostgresVersion;
+    dataDir: string;
+    port: number;
+    binaries: string;
+    settings: Readonly<Record<string, string>>;
+    finish: () => Promise<void>;
+  }) {
+    this.version = parts.version;
+    this.dataDir = parts.dataDir;
+    this.port = parts.port;
+    this.#binaries = parts.binaries;
+    this.#settings = parts.settings;
+    this.#finish = parts.finish;
+  }
+
+  /** For the superuser, who needs no password. */
+  url(database = 'postgres'): string {
+    return `postgres://postgres@127.0.0.1:${this.port}/${database}`;
+  }
+
+  /** The end of what the server has written to its log. */
+  get log(): string {
+    return this.#log;
+  }
+
+  /** Of the postmaster. Throws when it does not run. */
+  get pid(): number {
+    const pid = this.#server?.pid;
+    if (pid === undefined) throw new Error('PostgreSQL does not run');
+    return pid;
+  }
+
+  /** Runs statements on a connection of their own and answers the rows of the last one. */
+  async query(text: string, values: readonly unknown[] = [], database = 'postgres'): Promise<Row[]> {
+    const client = new pg.Client({ connectionString: this.url(database) });
+    client.on('error', () => undefined); // the connection ended under it: the query says so
+    await client.connect();
+    try {
+      const result: unknown = await client.query(text, values.length === 0 ? undefined : [...values]);
+      const last = (Array.isArray(result) ? result.at(-1) : result) as { rows: Row[] };
+      return last.rows;
+    } finally {
+      await client.end();
+    }
+  }
+
+  /** Makes a new, empty database and answers its URL. */
+  async createDatabase(name = this.#freeName(), template = 'template0'): Promise<string> {
+    // Before 15 files are copied in any case; since then it is a choice, and without fsync the faster one.
+    await this.query(
+      `create database "${name}" template "${template}"${this.version > 14 ? ' strategy file_copy' : ''}`,
+    );
+    return this.url(name);
+  }
+
+  /** A database that is a copy of another one, which nobody may use meanwhile. */
+  copyDatabase(template: string): Promise<string> {
+    return this.createDatabase(this.#freeName(), template);
+  }
+
+  #freeName(): string {
+    this.#databases += 1;
+    return `test_${process.pid}_${this.#databases}`;
+  }
+
+  /** Resolves when it takes connections. After a kill it recovers first. */
+  async start(): Promise<void> {
+    if (this.#server !== undefined) throw new Error('PostgreSQL runs already');
+    await eventually(
+      () => `PostgreSQL to start; it said: ${this.#log}`,
+      async () => (await this.#launch()) === 'ready',
+      30_000,
+    );
+  }
+
+  /** Resolves when the server has ended. */
+  async stop(mode: StopMode = 'fast'): Promise<void> {
+    await this.#end(STOP_SIGNALS[mode]);
+  }
+
+  /** SIGKILL of the postmaster: its children notice, and end as in a crash, but not at once. */
+  async kill(): Promise<void> {
+    await this.#end('SIGKILL');
+  }
+
+  async restart(mode: StopMode = 'fast'): Promise<void> {
+    await this.stop(mode);
+    await this.start();
+  }
+
+  /** Ends the server, whatever it is doing, and removes its folder. */
+  async dispose(): Promise<void> {
+    await this.#finish();
+  }
+
+  /** `'busy'`: the children of a killed postmaster still hold its memory or its port, so another try is worth it. */
+  async #launch(): Promise<'ready' | 'busy'> {
+    const settings = Object.entries({ ...this.#settings, port: String(this.port) });
+    const server = run(join(this.#binaries, 'bin', 'postgres'), [
+      ...['-D', this.dataDir],
+      ...settings.flatMap(([name, value]) => ['-c', `${name}=${value}`]),
+    ]);
+    this.#log = '';
+    const ready = new Promise<true>((resolve) => {
+      server.stderr?.on('data', (chunk: Buffer) => {
+        this.#log = (this.#log + chunk.toString('utf8')).slice(-65_536);
+        if (/ready to accept (read[- ]only )?connections/.test(this.#log)) resolve(true);
+      });
+    });
+    const closed = once(server, 'close');
+    if ((await Promise.race([ready, closed])) === true) {
+      this.#server = server;
+      // Whoever ends it, it is gone: `start` may follow.
+      void closed.then(() => {
+        if (this.#server === server) this.#server = undefined;
+      });
+      return 'ready';
+    }
+    if (/still in use|Address already in use|lock file "postmaster.pid" already exists/.test(this.#log)) return 'busy';
+    throw new Error(`PostgreSQL ended instead of starting: ${this.#log}`);
+  }
+
+  async #end(signal: NodeJS.Signals): Promise<void> {
+    const server = this.#server;
+    if (server === undefined) return;
+    const exited = once(server, 'exit'); // not 'close': the children of a killed postmaster hold the pipe a little longer
+    server.kill(signal);
+    await exited;
+    this.#server = undefined;
+  }
+}
+
+/** Starts a PostgreSQL on a random port of 127.0.0.1, with a superuser `postgres` who needs no password. */
+export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
+  const version = options.version ?? 18;
+  const folder = options.folder ?? makeFolder();
+  const dataDir = options.dataDir ?? join(folder, 'data');
+  const { finish } = guard(dataDir, folder);
+  try {
+    const binaries = findBinaries(version, folder);
+    if (!existsSync(dataDir)) await initialise(binaries, dataDir);
+    const settings = { ...SETTINGS, ...options.settings };
+    const cluster = new Cluster({ version, dataDir, port: await findPort(), binaries, settings, finish });
+    await cluster.start();
+    return cluster;
+  } catch (error) {
+    await finish();
+    throw error;
+  }
+}
+
+/** A new temporary folder that belongs to the user who will run PostgreSQL. */
+export function makeFolder(): string {
+  const folder = mkdtempSync(join(realpathSync(tmpdir()), 'waypost-postgres-'));
+  if (RUN_AS !== undefined) chownSync(folder, RUN_AS.uid, RUN_AS.gid);
+  return folder;
+}
+
+async function initialise(binaries: string, dataDir: string): Promise<void> {
+  const flags = ['-A', 'trust', '-U', 'postgres', '-E', 'UTF8', '--locale=C', '--no-sync', '--no-instructions'];
+  const initdb = run(join(binaries, 'bin', 'initdb'), ['-D', dataDir, ...flags]);
+  let said = '';
+  initdb.stderr?.on('data', (chunk: Buffer) => {
+    said += chunk.toString('utf8');
+  });
+  const [code] = (await once(initdb, 'close')) as [number | null];
+  if (code !== 0) throw new Error(`initdb ended with ${code}: ${said}`);
+}
+
+/** Without the developer's own environment, whose PG variables and language would change what happens. */
+function run(program: string, args: readonly string[]): ChildProcess {
+  return spawn(program, args, {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    cwd: '/',
+    env: { PATH: process.env['PATH'] ?? '', LC_ALL: 'C' },
+    ...RUN_AS,
+  });
+}
+
+/** A free port below those that the system gives to outgoing connections, which would take it during a restart. */
+async function findPort(): Promise<number> {
+  while (true) {
+    const port = randomInt(20_000, 32_000);
+    const server = createServer();
+    const free = await new Promise<boolean>((resolve) => {
+      server.once('error', () => resolve(false));
+      server.listen(port, '127.0.0.1', () => resolve(true));
+    });
+    if (!free) continue;
+    server.close();
+    await once(server, 'close');
+    return port;
+  }
+}

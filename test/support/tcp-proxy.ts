@@ -1,0 +1,217 @@
+/** What can a network do to the connections between a worker and its database? A TCP proxy that does it on demand. */
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Server, Socket } from 'node:net';
+import { CommitWatch } from './postgres/commit-watch.ts';
+
+/** `reset`: an RST, as from a machine that restarted. `end`: a FIN, as from a server that closes. */
+export type Cut = 'reset' | 'end';
+
+// More than that on its way through a delay makes the sender wait, as a full pipe does.
+const ON_THE_WAY_MAX = 1024 * 1024;
+
+/** Listens on a port of 127.0.0.1 and hands on what it is sent to `target`, another port there. */
+export class TcpProxy {
+  /** Each way; of what arrives from now on. */
+  delayMs = 0;
+  readonly #server: Server;
+  readonly #links = new Set<Link>();
+  #target: number;
+  #isStalled = false;
+  /** The next commits are cut, one each. */
+  readonly #cuts: { when: 'before' | 'after'; done: () => void }[] = [];
+
+  private constructor(server: Server, target: number) {
+    this.#server = server;
+    this.#target = target;
+    server.on('connection', (client: Socket) => {
+      const link = new Link(client, this.#target, {
+        delayMs: () => this.delayMs,
+        isStalled: () => this.#isStalled,
+        takeCut: () => this.#cuts.shift(),
+      });
+      this.#links.add(link);
+      link.onClose(() => this.#links.delete(link));
+    });
+  }
+
+  static async open(target: number): Promise<TcpProxy> {
+    const server = createServer({ allowHalfOpen: true });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    return new TcpProxy(server, target);
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  /** `url` with this proxy's port. */
+  through(url: string): string {
+    const changed = new URL(url);
+    changed.port = String(this.port);
+    return changed.href;
+  }
+
+  get connections(): number {
+    return this.#links.size;
+  }
+
+  /** New connections go to another port; those there are stay where they are. */
+  pointTo(target: number): void {
+    this.#target = target;
+  }
+
+  /** Half-open: everything is accepted, nothing is handed on, and nobody is told of anything until `flow`. */
+  stall(): void {
+    this.#isStalled = true;
+  }
+
+  flow(): void {
+    this.#isStalled = false;
+    for (const link of this.#links) link.move();
+  }
+
+  /** Cuts every connection that there is now, on both sides. */
+  cutAll(cut: Cut = 'reset'): void {
+    for (const link of this.#links) link.cut(cut);
+  }
+
+  /**
+   * The next COMMIT of any connection never gets an answer: its connection is reset, `after` the server was sent it, or
+   * `before`, so that it rolls back; the client cannot tell which. Resolves when that has happened.
+   */
+  cutAtCommit(when: 'before' | 'after'): Promise<void> {
+    return new Promise((done) => this.#cuts.push({ when, done }));
+  }
+
+  async close(): Promise<void> {
+    const closed = once(this.#server, 'close');
+    this.#server.close();
+    this.cutAll();
+    await closed;
+  }
+}
+
+interface Conditions {
+  delayMs(): number;
+  isStalled(): boolean;
+  takeCut(): { when: 'before' | 'after'; done: () => void } | undefined;
+}
+
+/** A client's connection and the one that is made for it. */
+class Link {
+  readonly #client: Socket;
+  readonly #server = new Socket({ allowHalfOpen: true });
+  readonly #target: number;
+  readonly #conditions: Conditions;
+  readonly #watch = new CommitWatch();
+  readonly #lines: readonly Line[];
+  #isConnected = false;
+
+  constructor(client: Socket, target: number, conditions: Conditions) {
+    this.#client = client;
+    this.#target = target;
+    this.#conditions = conditions;
+    const answer = (chunk: Buffer) => void client.write(chunk);
+    this.#lines = [
+      new Line(client, this.#server, conditions, (chunk) => this.#ask(chunk)),
+      new Line(this.#server, client, conditions, answer),
+    ];
+    client.setNoDelay(true);
+    this.#server.setNoDelay(true);
+    this.move();
+  }
+
+  onClose(closed: () => void): void {
+    const sockets = [this.#client, this.#server];
+    for (const socket of sockets) {
+      socket.once('close', () => {
+        if (sockets.every((each) => each.closed)) closed();
+      });
+    }
+  }
+
+  /** Hands on what may go on its way now. */
+  move(): void {
+    if (!this.#isConnected && !this.#conditions.isStalled()) {
+      this.#isConnected = true;
+      this.#server.connect(this.#target, '127.0.0.1');
+    }
+    for (const line of this.#lines) line.move();
+  }
+
+  cut(cut: Cut): void {
+    for (const socket of [this.#client, this.#server]) {
+      if (cut === 'reset') socket.resetAndDestroy();
+      else socket.end(() => socket.destroy());
+    }
+  }
+
+  #ask(chunk: Buffer): void {
+    for (const end of this.#watch.feed(chunk)) {
+      const cut = this.#conditions.takeCut();
+      if (cut === undefined) continue;
+      this.#client.resetAndDestroy();
+      if (cut.when === 'before') this.#server.resetAndDestroy();
+      // Ended, not reset, and its answers are read to their end: a reset might overtake the commit.
+      else this.#server.end(chunk.subarray(0, end));
+      cut.done();
+      return;
+    }
+    this.#server.write(chunk);
+  }
+}
+
+/** One way of a link: first in, first out, each after its delay. */
+class Line {
+  readonly #source: Socket;
+  readonly #sink: Socket;
+  readonly #conditions: Conditions;
+  readonly #forward: (chunk: Buffer) => void;
+  readonly #queue: { what: Buffer | 'end' | 'reset'; dueMs: number }[] = [];
+  #queuedBytes = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(source: Socket, sink: Socket, conditions: Conditions, forward: (chunk: Buffer) => void) {
+    this.#source = source;
+    this.#sink = sink;
+    this.#conditions = conditions;
+    this.#forward = forward;
+    source.on('data', (chunk: Buffer) => this.#enter(chunk));
+    source.once('end', () => this.#enter('end'));
+    source.once('error', () => this.#enter('reset'));
+    sink.on('drain', () => this.move());
+    sink.once('close', () => clearTimeout(this.#timer));
+  }
+
+  move(): void {
+    clearTimeout(this.#timer);
+    while (!this.#conditions.isStalled()) {
+      const first = this.#queue[0];
+      if (first === undefined) break;
+      const waitMs = first.dueMs - performance.now();
+      if (waitMs > 0) {
+        this.#timer = setTimeout(() => this.move(), waitMs);
+        break;
+      }
+      this.#queue.shift();
+      this.#leave(first.what);
+    }
+    if (this.#queuedBytes + this.#sink.writableLength < ON_THE_WAY_MAX) this.#source.resume();
+  }
+
+  #enter(what: Buffer | 'end' | 'reset'): void {
+    this.#queue.push({ what, dueMs: performance.now() + this.#conditions.delayMs() });
+    if (what instanceof Buffer) this.#queuedBytes += what.length;
+    if (this.#queuedBytes + this.#sink.writableLength >= ON_THE_WAY_MAX) this.#source.pause();
+    this.move();
+  }
+
+  #leave(what: Buffer | 'end' | 'reset'): void {
+    if (what instanceof Buffer) this.#queuedBytes -= what.length;
+    if (this.#sink.destroyed || this.#sink.writableEnded) return; // cut meanwhile: nobody is to get it
+    if (what === 'end') this.#sink.end();
+    else if (what === 'reset') this.#sink.resetAndDestroy();
+    else this.#forward(what);
+  }
+}
