@@ -58,6 +58,7 @@ export class Connections {
   readonly #pool: pg.Pool;
   readonly #prepares: boolean;
   readonly #translated = new Map<string, Translated>();
+  readonly #names = new Map<string, string>();
   readonly #timeoutMs: number;
 
   constructor({ url, connectionsMax, timeoutMs, prepares }: ConnectionOptions) {
@@ -132,8 +133,6 @@ export class Connections {
     if (this.#translated.size < PREPARED_MAX && !DEFINITION.test(text)) this.#translated.set(text, translated);
     return translated;
   }
-
-  readonly #names = new Map<string, string>();
 
   #nameOf(text: string): string | undefined {
     if (!this.#prepares || DEFINITION.test(text)) return undefined;

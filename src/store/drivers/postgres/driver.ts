@@ -9,12 +9,11 @@ import type { PoolClient } from 'pg';
 import type { Clock } from '../../../engine/ports.ts';
 import { StoreUnavailable } from '../../../engine/stores.ts';
 import type { Driver, Queries, SqlDialect, SqlParam, SqlValue, Transaction } from '../../driver.ts';
-import { type ColumnType, columnArray } from './arrays.ts';
+import { columnArray } from './arrays.ts';
+import { type BulkStatement, BulkStatements } from './bulk.ts';
 import { type ConnectionOptions, Connections } from './connections.ts';
 import { classify, isAnswer, isConflict } from './failures.ts';
 import { HOT, LOGS_BY_DAY, PASSING } from './layout.ts';
-
-type ColumnTypes = ReadonlyMap<string, ColumnType>;
 
 /** A transaction that has begun, as the server knows it. */
 interface TransactionName {
@@ -88,7 +87,7 @@ export class PostgresDriver implements Driver {
   readonly #nowMs: (() => number) | undefined;
   readonly #begin: string;
   readonly #beginRead: string;
-  #columnTypes: ColumnTypes = new Map();
+  readonly #bulk = new BulkStatements();
   readonly #plannedAtMs = new WeakMap<PoolClient, number>();
 
   constructor({ clock, nowMs, ...options }: PostgresDriverOptions) {
@@ -133,12 +132,9 @@ export class PostgresDriver implements Driver {
 
   /** One statement of PostgreSQL's own, by itself. */
   async execute(text: string, values: readonly string[]): Promise<void> {
-    const client = await this.#take();
     try {
-      await this.#connections.sendOwn(client, text, values);
-      client.release();
+      await this.#alone((client) => this.#connections.sendOwn(client, text, values));
     } catch (error) {
-      client.release(true);
       throw classify(error);
     }
   }
@@ -168,8 +164,8 @@ export class PostgresDriver implements Driver {
 
   async #tryTransaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
     const client = await this.#take();
-    const tx: PostgresTransaction = new PostgresTransaction(client, this.#connections, {
-      typesOf: (table, columns) => this.#typesOf(table, columns, tx),
+    const tx = new PostgresTransaction(client, this.#connections, {
+      bulk: this.#bulk,
       queryAtOnce: (text, params) => this.#atOnce(text, params),
       nowMs: this.#nowMs,
     });
@@ -271,47 +267,26 @@ export class PostgresDriver implements Driver {
   }
 
   async #atOnce<Row extends object>(text: string, params: readonly SqlParam[]): Promise<Row[]> {
+    return (await this.#alone((client) => this.#connections.send<Row>(client, text, params))).rows;
+  }
+
+  /** Outside of all transactions, on a connection that is not used again when it fails. */
+  async #alone<T>(work: (client: PoolClient) => Promise<T>): Promise<T> {
     const client = await this.#take();
     try {
-      const { rows } = await this.#connections.send<Row>(client, text, params);
+      const result = await work(client);
       client.release();
-      return rows;
+      return result;
     } catch (error) {
       client.release(true);
       throw error;
     }
   }
-
-  /** The types of all columns as `table.column`. Read again for columns that are not known yet: migrations add some. */
-  async #typesOf(table: string, columns: readonly string[], queries: Queries): Promise<ColumnTypes> {
-    const isKnown = columns.every((column) => this.#columnTypes.has(`${table}.${column}`));
-    if (!isKnown) this.#columnTypes = await readTypes(queries);
-    return this.#columnTypes;
-  }
-}
-
-/** Seen by the transaction that asks, which may have made the table itself. */
-async function readTypes(queries: Queries): Promise<ColumnTypes> {
-  const rows = await queries.query<{ table_name: string; column_name: string; data_type: string }>(
-    'select table_name, column_name, data_type from information_schema.columns where table_schema = current_schema()',
-  );
-  const types = new Map<string, ColumnType>();
-  for (const { table_name, column_name, data_type } of rows) {
-    const type = typeNamed(data_type);
-    if (type !== undefined) types.set(`${table_name}.${column_name}`, type);
-  }
-  return types;
-}
-
-/** Undefined: not a type of the store's; others may have tables in the same schema. */
-function typeNamed(name: string): ColumnType | undefined {
-  if (name === 'bytea' || name === 'text') return name;
-  return name === 'bigint' || name === 'integer' || name === 'smallint' ? 'int8' : undefined;
 }
 
 /** What a transaction has from its driver. */
 interface OfDriver {
-  typesOf: (table: string, columns: readonly string[]) => Promise<ColumnTypes>;
+  bulk: BulkStatements;
   queryAtOnce: <Row extends object>(text: string, params: readonly SqlParam[]) => Promise<Row[]>;
   nowMs: (() => number) | undefined;
 }
@@ -319,7 +294,7 @@ interface OfDriver {
 class PostgresTransaction implements Transaction {
   readonly #client: PoolClient;
   readonly #connections: Connections;
-  readonly #typesOf: (table: string, columns: readonly string[]) => Promise<ColumnTypes>;
+  readonly #bulk: BulkStatements;
   readonly queryAtOnce: Transaction['queryAtOnce'];
   readonly nowMs: Transaction['nowMs'];
   readonly #sent: Promise<unknown>[] = [];
@@ -330,7 +305,7 @@ class PostgresTransaction implements Transaction {
   constructor(client: PoolClient, connections: Connections, driver: OfDriver) {
     this.#client = client;
     this.#connections = connections;
-    this.#typesOf = driver.typesOf;
+    this.#bulk = driver.bulk;
     this.queryAtOnce = (text, params = []) => driver.queryAtOnce(text, params);
     this.nowMs = async () => driver.nowMs?.() ?? (await this.#readClock());
   }
@@ -375,11 +350,7 @@ class PostgresTransaction implements Transaction {
   }
 
   async insertMany(table: string, columns: readonly string[], rows: readonly (readonly SqlValue[])[]): Promise<void> {
-    if (rows.length === 0) return;
-    const types = await this.#typesOf(table, columns);
-    const names = columns.join(', ');
-    const arrays = columns.map((column, index) => `$${index + 1}::${typeOf(types, table, column)}[]`).join(', ');
-    this.#sendOnly(`insert into ${table} (${names}) select * from unnest(${arrays})`, types, table, columns, rows);
+    if (rows.length > 0) this.#sendRows(await this.#bulk.insert(table, columns, this), rows);
   }
 
   async updateMany(
@@ -388,26 +359,11 @@ class PostgresTransaction implements Transaction {
     columns: readonly string[],
     rows: readonly (readonly SqlValue[])[],
   ): Promise<void> {
-    if (rows.length === 0) return;
-    const all = [keyColumn, ...columns];
-    const types = await this.#typesOf(table, all);
-    const arrays = all.map((column, index) => `$${index + 1}::${typeOf(types, table, column)}[]`).join(', ');
-    const names = all.map((_, index) => `c${index}`).join(', ');
-    const values = columns.map((column, index) => `${column} = v.c${index + 1}`).join(', ');
-    // Said twice, so that the rows are looked up by their keys, however few the planner believes there are in all.
-    const text = `update ${table} set ${values} from unnest(${arrays}) as v(${names})
-      where ${table}.${keyColumn} = v.c0 and ${table}.${keyColumn} = any($1::${typeOf(types, table, keyColumn)}[])`;
-    this.#sendOnly(text, types, table, all, rows);
+    if (rows.length > 0) this.#sendRows(await this.#bulk.update(table, keyColumn, columns, this), rows);
   }
 
-  #sendOnly(
-    text: string,
-    types: ColumnTypes,
-    table: string,
-    columns: readonly string[],
-    rows: readonly (readonly SqlValue[])[],
-  ): void {
-    const values = columns.map((column, index) => columnArray(rows, index, typeOf(types, table, column)));
+  #sendRows({ text, types }: BulkStatement, rows: readonly (readonly SqlValue[])[]): void {
+    const values = types.map((type, index) => columnArray(rows, index, type));
     this.hold();
     this.#note(this.#connections.sendOwn(this.#client, text, values));
   }
@@ -439,12 +395,6 @@ class PostgresTransaction implements Transaction {
       throw this.failure;
     }
   }
-}
-
-function typeOf(types: ColumnTypes, table: string, column: string): ColumnType {
-  const type = types.get(`${table}.${column}`);
-  if (type === undefined) throw new Error(`the database has no column ${table}.${column} of a type that the store has`);
-  return type;
 }
 
 interface CommitAnswer {
