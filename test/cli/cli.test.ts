@@ -1,8 +1,9 @@
-/** The command line as its users meet it. */
+/** The command line as its users meet it: as a process, and as what that calls where the words alone are looked at. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { giveCommand } from '../support/waypost-command.ts';
 import { runWaypost, WaypostProcess } from '../support/waypost-process.ts';
 
 describe('waypost', () => {
@@ -53,7 +54,7 @@ describe('waypost', () => {
   it.each(['init', 'projects', 'tokens', 'doctor'])(
     'shows in the help of %s only what it can make use of',
     async (name) => {
-      const { stdout } = await runWaypost([name, '--help']);
+      const { stdout } = await giveCommand([name, '--help']);
       expect(stdout).toContain('--data-dir <text>');
       expect(stdout).not.toContain('--in-flight-max');
       expect(stdout.split('\n').length).toBeLessThan(40);
@@ -62,7 +63,7 @@ describe('waypost', () => {
 
   it('prints the settings in force without secrets', async () => {
     const key = Buffer.alloc(32).toString('base64');
-    const { code, stdout } = await runWaypost(['config', '--dev', '--port', '1234'], { WAYPOST_ENCRYPTION_KEY: key });
+    const { code, stdout } = await giveCommand(['config', '--dev', '--port', '1234'], { WAYPOST_ENCRYPTION_KEY: key });
     expect(code).toBe(0);
     expect(stdout).toContain('WAYPOST_PORT=1234\n');
     expect(stdout).toContain('WAYPOST_ALLOW_DESTINATIONS=loopback\n');
@@ -78,13 +79,13 @@ describe('waypost', () => {
     expect(live.stdout).toContain('ok    Every unfinished message has its content.\n');
     server.signal('SIGTERM');
     await server.ended();
-    const stopped = await runWaypost(['doctor', '--json', '--data-dir', folder]);
+    const stopped = await giveCommand(['doctor', '--json', '--data-dir', folder]);
     expect(stopped.code).toBe(0);
     expect(JSON.parse(stopped.stdout)).toMatchObject({ isSound: true, census: { unfinished: 0, queues: 0 } });
   });
 
   it('says that there is no store to examine', async () => {
-    const { code, stderr } = await runWaypost(['doctor', '--data-dir', join(folder, 'none')]);
+    const { code, stderr } = await giveCommand(['doctor', '--data-dir', join(folder, 'none')]);
     expect(code).toBe(1);
     expect(stderr).toMatch(/^waypost: there is no database .*\n$/);
   });
@@ -102,7 +103,7 @@ describe('waypost', () => {
   it.each(['0.0.0.0', '::', '192.168.1.5', '127.0.0.1.example.com'])(
     'refuses to offer the published credentials on %s',
     async (host) => {
-      const { code, stderr } = await runWaypost(['dev', '--memory', '--port', '0', '--host', host]);
+      const { code, stderr } = await giveCommand(['dev', '--memory', '--port', '0', '--host', host]);
       expect(code).toBe(2);
       expect(stderr).toContain(`dev listens on loopback addresses only, not on ${host}`);
     },
@@ -113,7 +114,7 @@ describe('waypost', () => {
     ['--trusted-proxies=proxy', 'WAYPOST_TRUSTED_PROXIES'],
     ['--host=256.1.1.1', 'dev listens on loopback addresses only'],
   ])('says in one line what is wrong with %s', async (flag, complaint) => {
-    const { code, stderr } = await runWaypost(['dev', '--memory', '--port', '0', flag]);
+    const { code, stderr } = await giveCommand(['dev', '--memory', '--port', '0', flag]);
     expect(code).toBeGreaterThan(0);
     expect(stderr).toContain(complaint);
     expect(stderr.trimEnd().split('\n')).toHaveLength(1);
@@ -136,10 +137,10 @@ describe('waypost', () => {
     expect(first.stdout).toMatch(
       /^QSTASH_TOKEN=\S+\nQSTASH_CURRENT_SIGNING_KEY=sig_\w{28}\nQSTASH_NEXT_SIGNING_KEY=sig_\w{28}\n$/,
     );
-    const again = await runWaypost(['init', '--data-dir', folder]);
+    const again = await giveCommand(['init', '--data-dir', folder]);
     expect(again.code).toBe(1);
     expect(again.stderr).toContain('has a token already');
-    const added = await runWaypost(['init', '--data-dir', folder, '--add-token']);
+    const added = await giveCommand(['init', '--data-dir', folder, '--add-token']);
     expect(added.code).toBe(0);
     const [firstToken, ...firstKeys] = first.stdout.split('\n');
     const [addedToken, ...addedKeys] = added.stdout.split('\n');
@@ -148,8 +149,8 @@ describe('waypost', () => {
   });
 
   it('makes a token that only reads, and shows no signing keys with it (messaging 2.2)', async () => {
-    const full = await runWaypost(['init', '--data-dir', folder]);
-    const { code, stdout } = await runWaypost(['init', '--data-dir', folder, '--add-token', '--read-only']);
+    const full = await giveCommand(['init', '--data-dir', folder]);
+    const { code, stdout } = await giveCommand(['init', '--data-dir', folder, '--add-token', '--read-only']);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^QSTASH_TOKEN=\S+\n$/);
     const server = new WaypostProcess(['serve', '--port', '0', '--data-dir', folder, '--log-format', 'json']);
@@ -169,7 +170,7 @@ describe('waypost', () => {
   });
 
   it('puts the project into the token, as clients decode it', async () => {
-    const { stdout } = await runWaypost(['init', '--data-dir', folder, '--project', 'shop']);
+    const { stdout } = await giveCommand(['init', '--data-dir', folder, '--project', 'shop']);
     const token = /^QSTASH_TOKEN=(.*)$/m.exec(stdout)?.[1] ?? '';
     const { UserID, Password } = JSON.parse(Buffer.from(token, 'base64').toString('utf8'));
     expect(UserID).toBe('shop');
@@ -177,6 +178,6 @@ describe('waypost', () => {
   });
 
   it.each(['defaultUser', 'a b', ''])('refuses the project name %j', async (project) => {
-    expect((await runWaypost(['init', '--data-dir', folder, '--project', project])).code).toBe(1);
+    expect((await giveCommand(['init', '--data-dir', folder, '--project', project])).code).toBe(1);
   });
 });

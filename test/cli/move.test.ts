@@ -1,4 +1,7 @@
-/** Backups, restores and moves as an operator meets them: with real processes, and servers that go on from there. */
+/**
+ * Backups, restores and moves as an operator meets them, and servers that go on from there. Each of the commands is a process
+ * of its own once; the other times it is only called.
+ */
 import {
   closeSync,
   copyFileSync,
@@ -23,6 +26,7 @@ import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { MIGRATIONS, migrate } from '../../src/store/migrations/index.ts';
 import { eventually } from '../support/eventually.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
+import { type Answer, giveCommand } from '../support/waypost-command.ts';
 import { type Ended, runWaypost, WaypostProcess } from '../support/waypost-process.ts';
 
 let folder: string;
@@ -60,7 +64,7 @@ const keyFile = (name: string) => join(folder, name, 'encryption.key');
 
 /** Makes a data folder with a project; answers its token. */
 async function init(name: string): Promise<string> {
-  const { code, stdout } = await runWaypost(['init', '--data-dir', folderOf(name)]);
+  const { code, stdout } = await giveCommand(['init', '--data-dir', folderOf(name)]);
   expect(code).toBe(0);
   return /^QSTASH_TOKEN=(.*)$/m.exec(stdout)?.[1] ?? '';
 }
@@ -87,14 +91,14 @@ async function publish(url: string, token: string, body: string, headers: Record
   expect(response.status).toBe(200);
 }
 
-async function succeeded(running: Promise<Ended>): Promise<Ended> {
+async function succeeded<T extends Answer | Ended>(running: Promise<T>): Promise<T> {
   const ended = await running;
   expect(ended).toMatchObject({ code: 0 });
   return ended;
 }
 
 async function isSound(name: string, env: Record<string, string> = {}): Promise<void> {
-  await succeeded(runWaypost(['doctor', '--data-dir', folderOf(name)], env));
+  await succeeded(giveCommand(['doctor', '--data-dir', folderOf(name)], env));
 }
 
 describe('waypost backup', () => {
@@ -138,12 +142,12 @@ describe('waypost backup', () => {
     const to = folderOf('backup.db');
     writeFileSync(to, 'precious');
     const args = ['backup', '--data-dir', folderOf('first'), '--to', to];
-    expect(await runWaypost(args)).toMatchObject({ code: 1, stderr: expect.stringContaining('is there already') });
+    expect(await giveCommand(args)).toMatchObject({ code: 1, stderr: expect.stringContaining('is there already') });
     rmSync(to);
     writeFileSync(`${to}.part`, 'of a backup that was killed');
-    await succeeded(runWaypost(args));
+    await succeeded(giveCommand(args));
     expect(readdirSync(folder).toSorted()).toEqual(['backup.db', 'first']);
-    const missing = await runWaypost(['backup', '--data-dir', folderOf('nothing'), '--to', folderOf('b.db')]);
+    const missing = await giveCommand(['backup', '--data-dir', folderOf('nothing'), '--to', folderOf('b.db')]);
     expect(missing).toMatchObject({ code: 1, stderr: expect.stringContaining('there is no database') });
     expect(existsSync(folderOf('nothing'))).toBe(false);
   });
@@ -155,17 +159,17 @@ describe('waypost restore', () => {
     const { server, url } = await serve('first');
     await publish(url, token, 'kept', { 'upstash-delay': '1h' });
     const backup = folderOf('backup.db');
-    await succeeded(runWaypost(['backup', '--data-dir', folderOf('first'), '--to', backup]));
+    await succeeded(giveCommand(['backup', '--data-dir', folderOf('first'), '--to', backup]));
     await publish(url, token, 'later', { 'upstash-delay': '1h' });
 
     const restore = ['restore', '--data-dir', folderOf('first'), '--from', backup];
-    const running = await runWaypost([...restore, '--overwrite']);
+    const running = await giveCommand([...restore, '--overwrite']);
     expect(running).toMatchObject({ code: 1, stderr: expect.stringContaining('is in use by process') });
     await stop(server);
-    const refused = await runWaypost(restore);
+    const refused = await giveCommand(restore);
     expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('is not empty; --overwrite') });
     expect(bodiesIn('first')).toEqual(['kept', 'later']);
-    await succeeded(runWaypost([...restore, '--overwrite']));
+    await succeeded(giveCommand([...restore, '--overwrite']));
     expect(bodiesIn('first')).toEqual(['kept']);
     expect(readdirSync(folderOf('first')).toSorted()).toEqual(
       expect.not.arrayContaining(['waypost.db.restoring', 'waypost.db-wal']),
@@ -180,7 +184,7 @@ describe('waypost restore', () => {
     await stop(server);
     const before = bodiesIn('first');
     const backup = folderOf('backup.db');
-    await succeeded(runWaypost(['backup', '--data-dir', folderOf('first'), '--to', backup]));
+    await succeeded(giveCommand(['backup', '--data-dir', folderOf('first'), '--to', backup]));
 
     const damaged = folderOf('damaged.db');
     copyFileSync(backup, damaged);
@@ -200,7 +204,7 @@ describe('waypost restore', () => {
 
     const reasons: string[] = [];
     for (const from of [damaged, tooNew, other, text]) {
-      const { code, stderr } = await runWaypost([
+      const { code, stderr } = await giveCommand([
         'restore',
         '--data-dir',
         folderOf('first'),
@@ -224,12 +228,12 @@ describe('waypost restore', () => {
   it('replaces a store that cannot be read any more', async () => {
     await init('first');
     const backup = folderOf('backup.db');
-    await succeeded(runWaypost(['backup', '--data-dir', folderOf('first'), '--to', backup]));
+    await succeeded(giveCommand(['backup', '--data-dir', folderOf('first'), '--to', backup]));
     writeFileSync(database('first'), 'This was a database. '.repeat(1_000));
     writeFileSync(`${database('first')}-wal`, 'and this its log');
     const restore = ['restore', '--data-dir', folderOf('first'), '--from', backup];
-    expect(await runWaypost(restore)).toMatchObject({ code: 1, stderr: expect.stringContaining('cannot be read') });
-    await succeeded(runWaypost([...restore, '--overwrite']));
+    expect(await giveCommand(restore)).toMatchObject({ code: 1, stderr: expect.stringContaining('cannot be read') });
+    await succeeded(giveCommand([...restore, '--overwrite']));
     await isSound('first');
   });
 
@@ -237,13 +241,13 @@ describe('waypost restore', () => {
     await init('first');
     await init('other');
     const backup = folderOf('backup.db');
-    await succeeded(runWaypost(['backup', '--data-dir', folderOf('first'), '--to', backup]));
+    await succeeded(giveCommand(['backup', '--data-dir', folderOf('first'), '--to', backup]));
     const said: string[] = [];
     for (const key of [undefined, keyFile('other'), keyFile('first')]) {
       rmSync(folderOf('second'), { recursive: true, force: true });
       mkdirSync(folderOf('second'));
       if (key !== undefined) copyFileSync(key, keyFile('second'));
-      const { stderr } = await succeeded(runWaypost(['restore', '--data-dir', folderOf('second'), '--from', backup]));
+      const { stderr } = await succeeded(giveCommand(['restore', '--data-dir', folderOf('second'), '--from', backup]));
       said.push(stderr);
     }
     expect(said).toEqual([
@@ -261,10 +265,10 @@ describe('waypost restore', () => {
       tx.insertMany('tokens', ['hash', 'project_id', 'scope', 'created_at_ms'], [['a', 1, 'full', 1]]),
     );
     await driver.close();
-    const intoFile = await succeeded(runWaypost(['restore', '--data-dir', folderOf('first'), '--from', backup]));
+    const intoFile = await succeeded(giveCommand(['restore', '--data-dir', folderOf('first'), '--from', backup]));
     expect(intoFile.stdout).toContain('a store of an older version');
     const url = await freshDatabase();
-    const intoServer = await succeeded(runWaypost(['restore', '--from', backup], { DATABASE_URL: url }));
+    const intoServer = await succeeded(giveCommand(['restore', '--from', backup], { DATABASE_URL: url }));
     expect(intoServer.stdout).toContain('Restored: 0 unfinished messages');
     const old = new DatabaseSync(backup, { readOnly: true });
     expect(old.prepare('select max(number) as last from migrations').get()).toEqual({ last: 5 });
@@ -284,12 +288,12 @@ describe('waypost migrate-store', () => {
     const from = `sqlite:${database('first')}`;
     const to = await freshDatabase();
     const move = ['migrate-store', '--from', from, '--to', to];
-    expect(await runWaypost(move)).toMatchObject({ code: 1, stderr: expect.stringContaining('is in use by process') });
+    expect(await giveCommand(move)).toMatchObject({ code: 1, stderr: expect.stringContaining('is in use by process') });
     await stop(first.server);
-    const { stdout } = await succeeded(runWaypost(move));
+    const { stdout } = await succeeded(giveCommand(move));
     expect(stdout).toMatch(/^messages +3 +[0-9a-f]{32}$/m);
     expect(stdout).toMatch(/encryption key/);
-    const again = await runWaypost(move);
+    const again = await giveCommand(move);
     expect(again).toMatchObject({ code: 1, stderr: expect.stringContaining('the target is not empty') });
 
     answer = 200;
@@ -299,10 +303,10 @@ describe('waypost migrate-store', () => {
     await publish(second.url, token, 'new');
     await eventually('the new message', () => received.includes('new'));
     const back = ['migrate-store', '--from', to, '--to', `sqlite:${database('third')}`];
-    expect(await runWaypost(back)).toMatchObject({ code: 1, stderr: expect.stringContaining('is in use by 1 worker') });
+    expect(await giveCommand(back)).toMatchObject({ code: 1, stderr: expect.stringContaining('is in use by 1 worker') });
     await stop(second.server);
 
-    await succeeded(runWaypost(back));
+    await succeeded(giveCommand(back));
     copyFileSync(keyFile('first'), keyFile('third'));
     await isSound('third');
     expect(bodiesIn('third')).toEqual(['at last']);
@@ -335,9 +339,9 @@ describe('waypost migrate-store', () => {
   it('and restore wait for the workers of a PostgreSQL to be gone', async () => {
     await init('first');
     const backup = folderOf('backup.db');
-    await succeeded(runWaypost(['backup', '--data-dir', folderOf('first'), '--to', backup]));
+    await succeeded(giveCommand(['backup', '--data-dir', folderOf('first'), '--to', backup]));
     const url = await freshDatabase();
-    await succeeded(runWaypost(['init', '--data-dir', folderOf('second')], { DATABASE_URL: url }));
+    await succeeded(giveCommand(['init', '--data-dir', folderOf('second')], { DATABASE_URL: url }));
     const client = new pg.Client({ connectionString: url });
     await client.connect();
     // As a server that works on it does.
@@ -351,16 +355,16 @@ describe('waypost migrate-store', () => {
       ['restore', '--overwrite', '--from', backup],
     ];
     for (const command of commands) {
-      const refused = await runWaypost(command, { DATABASE_URL: url });
+      const refused = await giveCommand(command, { DATABASE_URL: url });
       expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('is in use by 1 worker: stop') });
     }
     await client.query('update workers set timeout_ms = -1');
     await client.end();
-    for (const command of commands) await succeeded(runWaypost(command, { DATABASE_URL: url }));
+    for (const command of commands) await succeeded(giveCommand(command, { DATABASE_URL: url }));
   });
 
   it('shows no password', async () => {
-    const { code, stdout, stderr } = await runWaypost([
+    const { code, stdout, stderr } = await giveCommand([
       ...['migrate-store', '--from', 'postgres://user:hunter2@127.0.0.1:1/x?password=hunter2'],
       ...['--to', `sqlite:${folderOf('x.db')}`],
     ]);
@@ -375,7 +379,7 @@ describe('on PostgreSQL', () => {
     await init('first');
     const key = { WAYPOST_ENCRYPTION_KEY: Buffer.alloc(32, 7).toString('base64') };
     const env = { ...key, DATABASE_URL: await freshDatabase() };
-    const made = await succeeded(runWaypost(['init', '--data-dir', folderOf('second')], env));
+    const made = await succeeded(giveCommand(['init', '--data-dir', folderOf('second')], env));
     const token = /^QSTASH_TOKEN=(.*)$/m.exec(made.stdout)?.[1] ?? '';
     const { server, url } = await serve('second', env);
     for (let index = 0; index < 20; index += 1) await publish(url, token, `${index}`, { 'upstash-delay': '1h' });
@@ -384,18 +388,18 @@ describe('on PostgreSQL', () => {
       while (!isOver) await publish(url, token, 'during', { 'upstash-delay': '1h' });
     })();
     const backup = folderOf('backup.db');
-    await succeeded(runWaypost(['backup', '--to', backup], env));
+    await succeeded(giveCommand(['backup', '--to', backup], env));
     isOver = true;
     await publishing;
     await stop(server);
     expect(readdirSync(folder).filter((name) => name.startsWith('backup'))).toEqual(['backup.db']);
 
-    await succeeded(runWaypost(['restore', '--data-dir', folderOf('third'), '--from', backup], key));
+    await succeeded(giveCommand(['restore', '--data-dir', folderOf('third'), '--from', backup], key));
     await isSound('third', key);
     expect(bodiesIn('third').filter((body) => body !== 'during')).toHaveLength(20);
     const fresh = { ...key, DATABASE_URL: await freshDatabase() };
-    await succeeded(runWaypost(['restore', '--from', backup], fresh));
-    const refused = await runWaypost(['restore', '--from', backup], fresh);
+    await succeeded(giveCommand(['restore', '--from', backup], fresh));
+    const refused = await giveCommand(['restore', '--from', backup], fresh);
     expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('the target is not empty') });
     await isSound('third', fresh);
   });

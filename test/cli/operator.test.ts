@@ -3,7 +3,8 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type Ended, runWaypost, WaypostProcess } from '../support/waypost-process.ts';
+import { type Answer, giveCommand } from '../support/waypost-command.ts';
+import { runWaypost, WaypostProcess } from '../support/waypost-process.ts';
 
 let folder: string;
 let server: WaypostProcess | undefined;
@@ -17,7 +18,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const operate = (...args: string[]): Promise<Ended> => runWaypost([...args, '--data-dir', folder]);
+const operate = (...args: string[]): Promise<Answer> => giveCommand([...args, '--data-dir', folder]);
 
 /** The output of a command with `--json`. */
 async function asked<T>(...args: string[]): Promise<T> {
@@ -129,7 +130,7 @@ describe('a wrong command', () => {
   let shared: string;
   beforeAll(async () => {
     shared = mkdtempSync(join(tmpdir(), 'waypost-op-'));
-    await runWaypost(['init', '--data-dir', shared]);
+    await giveCommand(['init', '--data-dir', shared]);
   });
   afterAll(() => rmSync(shared, { recursive: true, force: true }));
 
@@ -148,7 +149,7 @@ describe('a wrong command', () => {
     [['projects', '--memory'], 2, '--memory has no data folder'],
     [['projects', '--colour'], 2, '--colour: there is no such option'],
   ])('%j is refused in one line', async (args, code, complaint) => {
-    const ended = await runWaypost([...args, '--data-dir', shared]);
+    const ended = await giveCommand([...args, '--data-dir', shared]);
     expect([ended.code, ended.stdout]).toEqual([code, '']);
     expect(ended.stderr).toContain(complaint);
     expect(ended.stderr.trimEnd().split('\n')).toHaveLength(1);
@@ -211,7 +212,9 @@ it('a server that was killed leaves nothing in the way', async () => {
 it('commands that run at the same time wait for each other', async () => {
   await operate('init');
   const names = ['a', 'b', 'c', 'd'];
-  await Promise.all(names.map((name) => asked('projects', 'create', name)));
+  // In processes of their own: who comes second finds the folder locked by another.
+  const made = await Promise.all(names.map((name) => runWaypost(['projects', 'create', name, '--data-dir', folder])));
+  expect(made.map(({ code, signal }) => [code, signal])).toEqual(names.map(() => [0, null]));
   expect((await asked<{ name: string }[]>('projects')).map(({ name }) => name).toSorted()).toEqual([
     ...names,
     'default',

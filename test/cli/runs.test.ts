@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { DEVELOPMENT_ACCOUNTS } from '../../src/config/development.ts';
 import { eventually } from '../support/eventually.ts';
-import { type Ended, runWaypost, WaypostProcess } from '../support/waypost-process.ts';
+import { type Answer, giveCommand } from '../support/waypost-command.ts';
+import { WaypostProcess } from '../support/waypost-process.ts';
 
 /** Nothing listens on the discard port. */
 const WORKFLOW = 'http://127.0.0.1:9/wf';
@@ -24,7 +25,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const runs = (...args: string[]): Promise<Ended> => runWaypost(['runs', ...args], { QSTASH_URL: url });
+const runs = (...args: string[]): Promise<Answer> => giveCommand(['runs', ...args], { QSTASH_URL: url });
 
 async function trigger(runId: string, headers: Record<string, string>): Promise<void> {
   const authorization = `Bearer ${DEVELOPMENT_ACCOUNTS[0].token}`;

@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
+import { giveCommand } from '../support/waypost-command.ts';
 import { runWaypost, WaypostProcess } from '../support/waypost-process.ts';
 
 const newCanary = (): string => `canary${randomBytes(12).toString('hex')}`;
@@ -94,7 +95,7 @@ function found(text: string, words: readonly string[]): string[] {
 /** A life of a server in which everything happens that it has something to say about. */
 async function makeTrouble(): Promise<void> {
   for (const args of [[], ['--add-token', '--read-only']]) {
-    const { stdout } = await runWaypost(['init', '--data-dir', folder, ...args]);
+    const { stdout } = await giveCommand(['init', '--data-dir', folder, ...args]);
     tokens.push(/^QSTASH_TOKEN=(.*)$/m.exec(stdout)?.[1] ?? '');
     for (const [, key = ''] of stdout.matchAll(/SIGNING_KEY=(.*)$/gm)) signingKeys.push(key);
   }
@@ -106,7 +107,7 @@ async function makeTrouble(): Promise<void> {
   await call(url);
   await sendGarbage(new URL(url));
   await deliver(url);
-  await runWaypost(['tokens', 'create', '--project', 'default', '--scope', 'full', '--data-dir', folder]);
+  await giveCommand(['tokens', 'create', '--project', 'default', '--scope', 'full', '--data-dir', folder]);
   await first.kill();
   said += first.stdout + first.stderr;
 

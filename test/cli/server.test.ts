@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import { Client, Receiver } from '@upstash/qstash';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
-import { runWaypost, WaypostProcess } from '../support/waypost-process.ts';
+import { giveCommand } from '../support/waypost-command.ts';
+import { WaypostProcess } from '../support/waypost-process.ts';
 
 const DEV_TOKEN = 'eyJVc2VySUQiOiJkZWZhdWx0VXNlciIsIlBhc3N3b3JkIjoiZGVmYXVsdFBhc3N3b3JkIn0=';
 
@@ -198,7 +199,7 @@ describe('a server process', () => {
   });
 
   it('serves with the token that init made, and refuses private destinations and the published token', async () => {
-    const { stdout } = await runWaypost(['init', '--data-dir', dataDir]);
+    const { stdout } = await giveCommand(['init', '--data-dir', dataDir]);
     const token = /^QSTASH_TOKEN=(.*)$/m.exec(stdout)?.[1] ?? '';
     const server = start(['serve', '--port', '0', '--data-dir', dataDir]);
     const url = await server.url();
@@ -214,7 +215,7 @@ describe('a server process', () => {
   });
 
   it('refuses to serve when the encryption key is not the one of the database', async () => {
-    await runWaypost(['init', '--data-dir', dataDir]);
+    await giveCommand(['init', '--data-dir', dataDir]);
     const other = Buffer.alloc(32, 1).toString('base64');
     const { code, stderr } = await start(['serve', '--port', '0', '--data-dir', dataDir], {
       WAYPOST_ENCRYPTION_KEY: other,
@@ -229,7 +230,7 @@ describe('a server process', () => {
     development.signal('SIGTERM');
     await development.ended();
     expect((await start(['serve', '--port', '0', '--data-dir', dataDir]).ended()).stderr).toContain('no token yet');
-    await runWaypost(['init', '--data-dir', dataDir]);
+    await giveCommand(['init', '--data-dir', dataDir]);
     const url = await start(['serve', '--port', '0', '--data-dir', dataDir]).url();
     expect((await fetch(`${url}/v2/keys`, { headers: bearer(DEV_TOKEN) })).status).toBe(401);
     expect((await startDev().ended()).code).toBe(1);

@@ -10,7 +10,8 @@ import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
-import { runWaypost, WaypostProcess } from '../support/waypost-process.ts';
+import { giveCommand } from '../support/waypost-command.ts';
+import { WaypostProcess } from '../support/waypost-process.ts';
 
 const DEV_TOKEN = 'eyJVc2VySUQiOiJkZWZhdWx0VXNlciIsIlBhc3N3b3JkIjoiZGVmYXVsdFBhc3N3b3JkIn0=';
 
@@ -175,14 +176,14 @@ it('runs them on PostgreSQL, each on connections of its own', async () => {
 });
 
 it('lets tokens in and out at once in all workers, and signs with the rotated keys in all', async () => {
-  const { stdout } = await runWaypost(['init', '--data-dir', dataDir]);
+  const { stdout } = await giveCommand(['init', '--data-dir', dataDir]);
   const token = /^QSTASH_TOKEN=(.*)$/m.exec(stdout)?.[1] ?? '';
   const url = await start(['serve', '--workers', '3']).url();
   const statuses = async (as: string): Promise<number[]> => {
     const replies = await Promise.all(times(40, () => call('GET', `${url}/v2/keys`, {}, as)));
     return [...new Set(replies.map(({ status }) => status))];
   };
-  const made = await runWaypost([
+  const made = await giveCommand([
     'tokens',
     'create',
     '--project',
@@ -195,7 +196,7 @@ it('lets tokens in and out at once in all workers, and signs with the rotated ke
   ]);
   const { token: added, id } = JSON.parse(made.stdout) as { token: string; id: string };
   expect(await statuses(added)).toEqual([200]);
-  expect((await runWaypost(['tokens', 'revoke', id, '--data-dir', dataDir])).code).toBe(0);
+  expect((await giveCommand(['tokens', 'revoke', id, '--data-dir', dataDir])).code).toBe(0);
   expect(await statuses(added)).toEqual([401]);
   const rotated = await call('POST', `${url}/v2/keys/rotate`, {}, token);
   expect(rotated.status).toBe(200);

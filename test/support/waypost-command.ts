@@ -1,0 +1,29 @@
+/** How does a test give a command where no process is needed to prove anything? By calling what a process would call. */
+import { runCommandLine } from '../../src/cli/command-line.ts';
+
+export interface Answer {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+/**
+ * Runs a command that ends by itself, in this process: the same words, settings and exit codes for a fraction of the time. That
+ * processes of their own carry them is seen where test/support/waypost-process.ts starts them. `env` is the whole environment.
+ */
+export async function giveCommand(args: readonly string[], env: Record<string, string> = {}): Promise<Answer> {
+  let stdout = '';
+  let stderr = '';
+  const code = await runCommandLine(args, {
+    env,
+    print: (text) => {
+      stdout += text;
+    },
+    complain: (text) => {
+      stderr += text;
+    },
+    isInteractive: false,
+    color: false,
+  });
+  return { code, stdout, stderr };
+}
