@@ -303,7 +303,10 @@ describe('waypost migrate-store', () => {
     await publish(second.url, token, 'new');
     await eventually('the new message', () => received.includes('new'));
     const back = ['migrate-store', '--from', to, '--to', `sqlite:${database('third')}`];
-    expect(await giveCommand(back)).toMatchObject({ code: 1, stderr: expect.stringContaining('is in use by 1 worker') });
+    expect(await giveCommand(back)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('is in use by 1 worker'),
+    });
     await stop(second.server);
 
     await succeeded(giveCommand(back));

@@ -2,21 +2,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseConfig } from '../../src/config/parse.ts';
 import { examineStore } from '../../src/examine.ts';
-import type { CallbackVerdict } from '../crash/callback-book.ts';
 import { readFinalView } from '../crash/final-view.ts';
-import { judgeLanes, type LaneVerdict } from '../crash/lane-checks.ts';
+import { brokenStatements, inWords, offendersIn, type Verdicts } from '../crash/findings.ts';
+import { judgeLanes } from '../crash/lane-checks.ts';
 import { LANES } from '../crash/lane-load.ts';
-import type { Verdict } from '../crash/ledger.ts';
 import { busyLanes, untilSettled } from '../crash/settling.ts';
 import type { World } from './world.ts';
 
 /** Whoever was cut off is declared dead first, and what piled up in a lane goes out one by one. */
 const SETTLE_LIMIT_MS = 40_000;
 
-export interface Judgement {
-  verdict: Verdict;
-  callbacks: CallbackVerdict;
-  lanes: LaneVerdict;
+export interface Judgement extends Verdicts {
   /** Deduplication ids that were used. */
   repeats: number;
   /** All that is wrong, in words; empty after a sound run. */
@@ -33,27 +29,15 @@ export async function judge(world: World): Promise<Judgement> {
   const verdict = books.ledger.judge(view);
   const callbacks = books.callbacks.judge(view, books.ledger.tags());
   const lanes = judgeLanes(LANES, books.lanes.events());
-  const { findings: doctor } = await examineStore(parseConfig({ DATABASE_URL: world.databaseUrl }, []));
-  const wrong: Record<string, readonly string[]> = {
-    lost: verdict.lost,
-    unexpected: verdict.unexpected,
-    repeated: [...verdict.unexplained, ...callbacks.unexplained],
-    'not ended once': verdict.notEndedOnce,
-    'nobody was told of': callbacks.untold,
-    'told twice of': callbacks.toldTwice,
-    'told of what is not': callbacks.toldOfNothing,
-    'a callback was lost': callbacks.lost,
-    'out of order': lanes.outOfOrder,
-    'over its parallelism': lanes.overParallelism,
-    'over its rate': lanes.overRate,
-    'not held back': lanes.notHeldBack,
+  const examination = await examineStore(parseConfig({ DATABASE_URL: world.databaseUrl }, []));
+  const findings = inWords({
+    ...offendersIn({ verdict, callbacks, lanes }),
     'made twice': repeats.madeTwice(books.ledger),
     'not once a time': schedules.findings(),
     unsettled,
     'busy after all': busy,
-    doctor: doctor.flatMap(({ statement, offenders }) => offenders.map((name) => `${name} breaks "${statement}"`)),
-  };
-  const findings = Object.entries(wrong).flatMap(([kind, offenders]) => offenders.map((each) => `${kind}: ${each}`));
+    doctor: brokenStatements(examination),
+  });
   return { verdict, callbacks, lanes, repeats: repeats.count, findings };
 }
 

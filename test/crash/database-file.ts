@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { parseConfig } from '../../src/config/parse.ts';
 import { examineStore } from '../../src/examine.ts';
+import { brokenStatements } from './findings.ts';
 
 /** Undefined when nothing was written; throws when there are several. */
 export function databaseName(dataDir: string): string | undefined {
@@ -30,6 +31,5 @@ export function integrity(dataDir: string): string[] {
 /** What `waypost doctor` finds wrong with the folder's database, in words; nothing without one. */
 export async function findingsOfDoctor(dataDir: string): Promise<string[]> {
   if (databaseName(dataDir) === undefined) return [];
-  const { findings } = await examineStore(parseConfig({}, ['--data-dir', dataDir]));
-  return findings.flatMap(({ statement, offenders }) => offenders.map((name) => `${name} breaks "${statement}"`));
+  return brokenStatements(await examineStore(parseConfig({}, ['--data-dir', dataDir])));
 }

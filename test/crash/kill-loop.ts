@@ -11,14 +11,14 @@ import type { Exit, ListeningProcess } from '../../bench/child-process.ts';
 import { startWaypost } from '../../bench/waypost-process.ts';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { openBooks } from './books.ts';
-import type { CallbackVerdict } from './callback-book.ts';
 import { Client } from './client.ts';
 import { findingsOfDoctor, integrity } from './database-file.ts';
 import { type Endpoints, openEndpoints } from './endpoints.ts';
 import { readFinalView } from './final-view.ts';
-import { judgeLanes, type LaneVerdict } from './lane-checks.ts';
+import { inWords, offendersIn, type Verdicts } from './findings.ts';
+import { judgeLanes } from './lane-checks.ts';
 import { LANES, LaneLoad } from './lane-load.ts';
-import type { Ledger, Verdict } from './ledger.ts';
+import type { Ledger } from './ledger.ts';
 import { type Load, prepareMixedLoad, runMixedLoad } from './mixed-load.ts';
 import { busyLanes, untilSettled } from './settling.ts';
 
@@ -34,11 +34,8 @@ export interface KillLoopOptions {
   settleLimitMs?: number;
 }
 
-export interface KillLoopReport {
+export interface KillLoopReport extends Verdicts {
   seed: number;
-  verdict: Verdict;
-  callbacks: CallbackVerdict;
-  lanes: LaneVerdict;
   /** How each killed server ended. */
   exits: Exit[];
   /** How the server ended that was left in peace. */
@@ -173,25 +170,13 @@ async function endUnderLoad(
 
 /** All that is wrong, in words; empty after a sound run. */
 export function findingsOf(report: KillLoopReport): string[] {
-  const { verdict, callbacks, lanes, integrity } = report;
-  return Object.entries({
-    lost: verdict.lost,
-    unexpected: verdict.unexpected,
-    repeated: [...verdict.unexplained, ...callbacks.unexplained],
-    'not ended once': verdict.notEndedOnce,
-    'nobody was told of': callbacks.untold,
-    'told twice of': callbacks.toldTwice,
-    'told of what is not': callbacks.toldOfNothing,
-    'a callback was lost': callbacks.lost,
-    'out of order': lanes.outOfOrder,
-    'over its parallelism': lanes.overParallelism,
-    'over its rate': lanes.overRate,
-    'not held back': lanes.notHeldBack,
+  return inWords({
+    ...offendersIn(report),
     unsettled: report.unsettled,
     'busy after all': report.busyLanes,
     doctor: report.doctor,
-    integrity: integrity.filter((line) => line !== 'ok'),
-  }).flatMap(([kind, offenders]) => offenders.map((offender) => `${kind}: ${offender}`));
+    integrity: report.integrity.filter((line) => line !== 'ok'),
+  });
 }
 
 async function untilDelivery(server: ListeningProcess, ledger: Ledger, endpoints: Endpoints): Promise<void> {

@@ -13,6 +13,7 @@ import { examineStore } from '../../../src/examine.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import { Client } from '../client.ts';
 import { databaseName, findingsOfDoctor, integrity } from '../database-file.ts';
+import { inWords } from '../findings.ts';
 import { openDiary, readDiary } from './diary.ts';
 import { type JournalVerdict, judgeJournals } from './journal-checks.ts';
 import { Processes, type Victim } from './processes.ts';
@@ -132,7 +133,7 @@ async function untilSettled(dataDir: string): Promise<string[]> {
 
 /** All that is wrong, in words; empty after a sound run. */
 export function findingsOf({ runs, journals, ...report }: RunKillLoopReport): string[] {
-  return Object.entries({
+  return inWords({
     lost: runs.lost,
     unexpected: runs.unexpected,
     'not ended once': runs.notEndedOnce,
@@ -146,7 +147,7 @@ export function findingsOf({ runs, journals, ...report }: RunKillLoopReport): st
     unsettled: report.unsettled,
     doctor: report.doctor,
     integrity: report.integrity.filter((line) => line !== 'ok'),
-  }).flatMap(([kind, offenders]) => offenders.map((offender) => `${kind}: ${offender}`));
+  });
 }
 
 if (import.meta.main) {

@@ -1,0 +1,41 @@
+/** What is wrong after a run, in words: the same for all that keep these books. */
+import type { Examination } from '../../src/examine.ts';
+import type { CallbackVerdict } from './callback-book.ts';
+import type { LaneVerdict } from './lane-checks.ts';
+import type { Verdict } from './ledger.ts';
+
+/** By what is wrong, whom it concerns. */
+export type Offenders = Readonly<Record<string, readonly string[]>>;
+
+export interface Verdicts {
+  verdict: Verdict;
+  callbacks: CallbackVerdict;
+  lanes: LaneVerdict;
+}
+
+export function offendersIn({ verdict, callbacks, lanes }: Verdicts): Offenders {
+  return {
+    lost: verdict.lost,
+    unexpected: verdict.unexpected,
+    repeated: [...verdict.unexplained, ...callbacks.unexplained],
+    'not ended once': verdict.notEndedOnce,
+    'nobody was told of': callbacks.untold,
+    'told twice of': callbacks.toldTwice,
+    'told of what is not': callbacks.toldOfNothing,
+    'a callback was lost': callbacks.lost,
+    'out of order': lanes.outOfOrder,
+    'over its parallelism': lanes.overParallelism,
+    'over its rate': lanes.overRate,
+    'not held back': lanes.notHeldBack,
+  };
+}
+
+/** A line for each; empty after a sound run. */
+export function inWords(offenders: Offenders): string[] {
+  return Object.entries(offenders).flatMap(([what, whom]) => whom.map((one) => `${what}: ${one}`));
+}
+
+/** What `waypost doctor` found. */
+export function brokenStatements({ findings }: Pick<Examination, 'findings'>): string[] {
+  return findings.flatMap(({ statement, offenders }) => offenders.map((name) => `${name} breaks "${statement}"`));
+}
