@@ -1,7 +1,7 @@
 /** A client of several servers, as one behind a load balancer is: each call goes to any of those that are up. */
 import type { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { Client, type Reply } from '../crash/client.ts';
-import type { Workers } from './workers.ts';
+import type { Worker, Workers } from './workers.ts';
 
 // Longer than a worker is ever frozen here: whoever gives up on a request leaves it in the server's hands nevertheless.
 const PATIENCE_MS = 90_000;
@@ -10,6 +10,7 @@ export class BalancedClient extends Client {
   readonly #workers: Workers;
   readonly #random: SeededRandom;
   readonly #clients = new Map<string, Client>();
+  readonly #replies = new Map<Worker, Record<Reply['kind'], number>>();
 
   constructor(workers: Workers, random: SeededRandom) {
     super('http://127.0.0.1');
@@ -25,13 +26,32 @@ export class BalancedClient extends Client {
   ): Promise<Reply> {
     const up = this.#workers.up();
     if (up.length === 0) return { kind: 'unknown' };
-    const reply = await this.#clientOf(this.#random.choose(up).url).call(method, path, headers, body);
+    const worker = this.#random.choose(up);
+    const said = await this.#clientOf(worker.url).call(method, path, headers, body);
     // Whoever cannot say whether its commit happened says 503 too.
-    return reply.kind === 'refused' && reply.status === 503 ? { kind: 'unknown' } : reply;
+    const reply: Reply = said.kind === 'refused' && said.status === 503 ? { kind: 'unknown' } : said;
+    this.#repliesOf(worker)[reply.kind] += 1;
+    return reply;
+  }
+
+  /** How often `worker` has done what it was asked for, so far. */
+  done(worker: Worker): number {
+    return this.#repliesOf(worker).ok;
+  }
+
+  /** How often nobody knows whether `worker` has done what it was asked for, so far. */
+  leftInDoubt(worker: Worker): number {
+    return this.#repliesOf(worker).unknown;
   }
 
   override async close(): Promise<void> {
     await Promise.all([super.close(), ...Array.from(this.#clients.values(), (client) => client.close())]);
+  }
+
+  #repliesOf(worker: Worker): Record<Reply['kind'], number> {
+    const known = this.#replies.get(worker) ?? { ok: 0, refused: 0, unknown: 0 };
+    this.#replies.set(worker, known);
+    return known;
   }
 
   #clientOf(url: string): Client {

@@ -1,8 +1,9 @@
 /** What happens to workers, to their connections, and to PostgreSQL itself, while they work. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { eventually } from '../support/eventually.ts';
 import type { Worker } from './workers.ts';
-import { DATABASE_TIMEOUT_MS, WORKER_TIMEOUT_MS, type World } from './world.ts';
+import { WORKER_TIMEOUT_MS, type World } from './world.ts';
 
 /** Strikes, and mends: afterwards all workers run and reach the database again. */
 export type Fault = (world: World) => Promise<void>;
@@ -11,22 +12,26 @@ export const WORKER_FAULTS = {
   'is killed, and another one soon after': async (world) => {
     const [first, second] = twoOf(world);
     await first.end('SIGKILL');
-    await sleep(world.random.int(50, 400));
+    await world.goOn(world.random.int(5, 40));
     await second.end('SIGKILL');
     await Promise.all([first.start(), second.start()]);
   },
-  'is frozen until the others have declared it dead, and goes on as if nothing had happened': async (world) => {
-    const [worker] = twoOf(world);
-    worker.freeze();
-    await sleep(WORKER_TIMEOUT_MS * 1.5);
-    worker.thaw();
-  },
+  // At once, since what takes its time is that the others must be sure.
+  'is frozen, and one waits for answers that never come, until they are declared dead and go on as if nothing had happened':
+    async (world) => {
+      const [frozen, { proxy }] = twoOf(world);
+      frozen.freeze();
+      proxy.stall();
+      await untilDismissed(world, 2);
+      frozen.thaw();
+      proxy.flow();
+    },
 } as const satisfies Record<string, Fault>;
 
 export const CONNECTION_FAULTS = {
   'are slow': async (world) => {
     setDelay(world, 25);
-    await sleep(1_500);
+    await world.goOn(20);
     setDelay(world, 0);
   },
   'are cut after a COMMIT was sent, before its answer comes': async (world) => {
@@ -38,42 +43,35 @@ export const CONNECTION_FAULTS = {
   'are reset, all of a worker at once': async (world) => {
     for (const { proxy } of world.workers.all) {
       proxy.cutAll('reset');
-      await sleep(world.random.int(50, 200));
+      await world.goOn(world.random.int(1, 20));
     }
-  },
-  'are half-open: one worker waits for answers that never come': async (world) => {
-    const [{ proxy }] = twoOf(world);
-    proxy.stall();
-    await sleep(DATABASE_TIMEOUT_MS + WORKER_TIMEOUT_MS);
-    proxy.flow();
   },
 } as const satisfies Record<string, Fault>;
 
 export const SERVER_FAULTS = {
   'ends all sessions': async (world) => {
     await terminate(world, 'true');
-    await sleep(world.random.int(50, 200));
+    await world.goOn(world.random.int(1, 20));
     await terminate(world, 'true');
   },
   'ends the sessions that listen': async (world) => {
     await terminate(world, "query ilike 'listen %'");
   },
   'has no connection to spare': async (world) => {
-    await hoardConnections(world, 1_500);
+    await hoardConnections(world);
   },
   'is restarted': (world) => world.cluster.restart('fast'),
-  'is stopped at once, and recovers': (world) => world.cluster.restart('immediate'),
   'is killed, and recovers': async (world) => {
     await world.cluster.kill();
     await world.cluster.start();
   },
 } as const satisfies Record<string, Fault>;
 
-/** PostgreSQL is gone for `outageMs`. */
+/** PostgreSQL ends as in a crash, and is gone until every worker has had to say so, and for `outageMs` at least. */
 export function outage(outageMs: number): Fault {
   return async (world) => {
     await world.cluster.stop('immediate');
-    await sleep(outageMs);
+    await Promise.all([world.untilAllAreInDoubt(), sleep(outageMs)]);
     await world.cluster.start();
   };
 }
@@ -86,7 +84,7 @@ export function upgradeAndBack(folder: string): Fault {
       await worker.end('SIGTERM');
       worker.program = program;
       await worker.start();
-      await sleep(500);
+      await world.goOn(50);
     }
   };
 }
@@ -102,28 +100,47 @@ function setDelay({ workers }: World, delayMs: number): void {
 
 async function cutAtCommit({ workers, random }: World, when: 'before' | 'after'): Promise<void> {
   await random.choose(workers.all).proxy.cutAtCommit(when);
-  await sleep(random.int(20, 100));
 }
 
+/** Resolves once the database knows of `count` workers less than there are. */
+async function untilDismissed(world: World, count: number): Promise<void> {
+  const others = world.workers.all.length - count;
+  if (others < 1) throw new Error('nobody is left to declare them dead');
+  let known = Infinity;
+  await eventually(
+    () => `${others} workers to be left; ${known} are`,
+    async () => {
+      await sleep(100); // each look is a connection of its own
+      const [row] = await world.query('select count(*)::int count from workers');
+      known = Number(row?.['count']);
+      return known <= others;
+    },
+    10 * WORKER_TIMEOUT_MS,
+  );
+}
+
+/** How often PostgreSQL says no to one more connection. */
+const REFUSALS = 40;
 const OF_OTHERS = "pid <> pg_backend_pid() and backend_type = 'client backend'";
 
 async function terminate({ cluster }: World, which: string): Promise<void> {
   await cluster.query(`select pg_terminate_backend(pid) from pg_stat_activity where ${OF_OTHERS} and ${which}`);
 }
 
-/** Ends the sessions of the workers, and takes whatever connection they do not get first, for `ms` milliseconds. */
-async function hoardConnections({ cluster }: World, ms: number): Promise<void> {
-  const untilMs = performance.now() + ms;
+/** Ends the sessions of the workers, and takes whatever connection they do not get first, until there is none for long enough. */
+async function hoardConnections({ cluster }: World): Promise<void> {
   const hoard: pg.Client[] = [];
-  while (performance.now() < untilMs) {
+  for (let refusals = 0; refusals < REFUSALS; ) {
     const client = new pg.Client({ connectionString: cluster.url(), application_name: 'hoarder' });
     client.on('error', () => undefined); // PostgreSQL says no: the workers have the last connection
     const got = await client.connect().then(
       () => true,
       () => false,
     );
-    if (!got) await sleep(10);
-    else if (hoard.push(client) === 1) {
+    if (!got) {
+      refusals += 1;
+      await sleep(10);
+    } else if (hoard.push(client) === 1) {
       await client.query(`select pg_terminate_backend(pid) from pg_stat_activity where ${OF_OTHERS}`);
     }
   }

@@ -51,7 +51,7 @@ async function runRounds(): Promise<void> {
       try {
         await world.begin();
         for (const [name, fault] of shuffled(faults, world.random)) {
-          const { perSecond, tookMs } = await world.survive(fault, PROMISED);
+          const { perSecond, tookMs } = await world.recoverFrom(fault, PROMISED);
           say(`round ${round}: ${name}: ${perSecond.toFixed(0)}/s again after ${tookMs.toFixed(0)} ms`);
         }
         await world.calmDown();

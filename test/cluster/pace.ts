@@ -16,8 +16,6 @@ export interface Recovery {
 
 /** What is promised on a machine of one's own. */
 export const PROMISED: Recovery = { share: 0.95, limitMs: 10_000 };
-/** That it goes on at all: whoever else is busy on the machine must not break a test. */
-const AT_ALL: Recovery = { share: 0.1, limitMs: 60_000 };
 
 export class Pace {
   readonly #ledger: Ledger;
@@ -44,7 +42,7 @@ export class Pace {
   }
 
   /** Resolves with the milliseconds until `before` was reached again, but for the share that chance may take. */
-  async untilRecovered(before: number, { share, limitMs }: Recovery = AT_ALL): Promise<number> {
+  async untilRecovered(before: number, { share, limitMs }: Recovery): Promise<number> {
     const fromMs = performance.now();
     const burstIsOverMs = fromMs + BURST_MS;
     await eventually(

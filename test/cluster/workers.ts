@@ -1,4 +1,5 @@
 /** Real servers on one PostgreSQL, each behind a network of its own that a test can break. */
+import { join } from 'node:path';
 import type { Exit, ListeningProcess } from '../../bench/child-process.ts';
 import { startWaypost } from '../../bench/waypost-process.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
@@ -106,9 +107,12 @@ export class Workers {
     );
     const all = proxies.map((proxy, index) => {
       const env = { DATABASE_URL: proxy.through(databaseUrl) };
-      return new Worker(`worker ${index + 1}`, proxy, (program) =>
-        startWaypost({ dataDir, flags: [...flags], env, ...(program && { program }) }),
-      );
+      return new Worker(`worker ${index + 1}`, proxy, (program) => {
+        const start = { dataDir, flags: [...flags], env };
+        if (program === undefined) return startWaypost(start);
+        // What is compiled of another program goes with it.
+        return startWaypost({ ...start, program, env: { ...env, NODE_COMPILE_CACHE: join(program, 'compiled') } });
+      });
     });
     const workers = new Workers(all);
     try {

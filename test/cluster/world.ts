@@ -9,8 +9,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { type Books, openBooks } from '../crash/books.ts';
 import { type Endpoints, openEndpoints } from '../crash/endpoints.ts';
+import { fullLanes, more, type Need, untilEnough } from '../crash/enough.ts';
 import { LaneBook, type LaneEvent } from '../crash/lane-book.ts';
-import { LaneLoad } from '../crash/lane-load.ts';
+import { LANES, LaneLoad } from '../crash/lane-load.ts';
 import { type Load, prepareMixedLoad, runMixedLoad } from '../crash/mixed-load.ts';
 import type { Cluster, Row } from '../support/postgres/cluster.ts';
 import { BalancedClient } from './balanced-client.ts';
@@ -40,6 +41,15 @@ const LANES_SLOWNESS = 16;
 const MOMENT_MS = 20;
 /** Moments after a pause in which what was claimed before it may still arrive. */
 const ON_ITS_WAY = 100;
+/** Things done that show that the load is under way; so many that every part of it has had a turn. */
+const SOME = 60;
+/** Answers of a worker that show that it works again. */
+const A_FEW = 5;
+
+export interface Recovered {
+  perSecond: number;
+  tookMs: number;
+}
 
 export class World {
   readonly workers: Workers;
@@ -136,11 +146,23 @@ export class World {
     }
   }
 
-  /** Lets `fault` strike, and resolves with the milliseconds until all goes at its pace again, and with that pace. */
-  async survive(
-    fault: (world: World) => Promise<void>,
-    recovery?: Recovery,
-  ): Promise<{ perSecond: number; tookMs: number }> {
+  /** Resolves once so much more was acknowledged or has arrived, by whichever worker. */
+  async goOn(things: number): Promise<void> {
+    await this.#until([more('things done', () => this.books.ledger.progress(), things)]);
+  }
+
+  /** Lets `fault` strike under load, and resolves once every worker does again what it is for. */
+  async survive(fault: (world: World) => Promise<void>): Promise<void> {
+    await this.goOn(SOME);
+    await this.disturb(() => fault(this));
+    await this.#until([
+      ...this.workers.all.map((worker) => more(`answers of ${worker.name}`, () => this.client.done(worker), A_FEW)),
+      more('attempts that arrive', () => this.books.ledger.arrivals().length, SOME),
+    ]);
+  }
+
+  /** As `survive`; resolves with the milliseconds until all goes at its pace again, and with that pace. */
+  async recoverFrom(fault: (world: World) => Promise<void>, recovery: Recovery): Promise<Recovered> {
     const perSecond = await this.pace.steady();
     try {
       await this.disturb(() => fault(this));
@@ -149,6 +171,26 @@ export class World {
     } finally {
       this.assertSound(); // says more than that the pace is gone
     }
+  }
+
+  /** Resolves once each worker has left somebody in doubt, as it does without its database. */
+  async untilAllAreInDoubt(): Promise<void> {
+    const { client, workers } = this;
+    await this.#until(
+      workers.all.map((worker) => more(`doubts of ${worker.name}`, () => client.leftInDoubt(worker), 1)),
+    );
+  }
+
+  /** Resolves once so much has happened that what is judged afterwards proves something. */
+  async untilEnoughHasHappened(): Promise<void> {
+    const { ledger, callbacks, lanes } = this.books;
+    await this.#until([
+      { what: 'acknowledged', count: () => ledger.acks, atLeast: 500 },
+      { what: 'callbacks taken', count: () => callbacks.taken, atLeast: 30 },
+      { what: 'callbacks that nobody takes', count: () => callbacks.refusedForGood, atLeast: 1 },
+      { what: 'deduplication ids', count: () => this.repeats.count, atLeast: 50 },
+      fullLanes(LANES, lanes),
+    ]);
   }
 
   /** Throws when the load met an answer that the contract does not allow, or a worker has ended by itself. */
@@ -164,6 +206,10 @@ export class World {
     await this.#running;
     this.assertSound();
     await this.#lanes.calmDown(this.client);
+  }
+
+  #until(needs: readonly Need[]): Promise<void> {
+    return untilEnough(needs, () => this.assertSound());
   }
 
   async close(): Promise<void> {

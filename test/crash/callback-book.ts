@@ -47,6 +47,18 @@ export interface CallbackVerdict extends Repetitions {
 export class CallbackBook {
   readonly #wishes = new Map<string, readonly CallbackKind[]>();
   readonly #tellings: Telling[] = [];
+  #taken = 0;
+  #refusedForGood = 0;
+
+  /** Callbacks that were taken so far, repeated ones included. */
+  get taken(): number {
+    return this.#taken;
+  }
+
+  /** Callbacks so far that nobody will take any more. */
+  get refusedForGood(): number {
+    return this.#refusedForGood;
+  }
 
   /** The messages of `tag` ask for `kinds`. */
   asked(tag: string, kinds: readonly CallbackKind[]): void {
@@ -55,6 +67,8 @@ export class CallbackBook {
 
   told(telling: Telling): void {
     this.#tellings.push(telling);
+    if (telling.status < 300) this.#taken += 1;
+    else if (isLastTelling(telling)) this.#refusedForGood += 1;
   }
 
   /** `tags` are those of all messages that anybody knows, by their ids. */

@@ -19,11 +19,10 @@ export interface LaneVerdict {
 }
 
 export function judgeLanes(lanes: readonly Lane[], events: readonly LaneEvent[]): LaneVerdict {
-  const entrants = new Map<string, Entrant>();
-  for (const event of events) if (event.kind === 'entered') entrants.set(event.entrant.tag, event.entrant);
+  const entrants = entrantsOf(events);
   const verdict: LaneVerdict = { outOfOrder: [], overParallelism: [], overRate: [], notHeldBack: [], most: {} };
   for (const lane of lanes) {
-    const isOf = ({ tag }: Arrival) => entrants.get(tag)?.lanes.includes(lane) === true;
+    const isOf = isIn(lane, entrants);
     const arrivals = events.flatMap((event) => (event.kind === 'arrived' && isOf(event.attempt) ? [event] : []));
     const { parallelism, rate, periodMs } = lane;
     if (lane.kind === 'queue' && parallelism !== undefined) {
@@ -32,13 +31,11 @@ export function judgeLanes(lanes: readonly Lane[], events: readonly LaneEvent[])
       verdict.outOfOrder.push(...overtakers(tags, order, parallelism).map((tag) => `${lane.name}: ${tag}`));
     }
     if (parallelism !== undefined) {
-      const counter = lane.kind === 'queue' ? new StartedMessages(entrants) : new RunningAttempts();
-      const most = countStarts(events, isOf, counter, (started, { messageId, retried }) => {
+      verdict.most[lane.name] = countStarts(events, lane, entrants, (started, { messageId, retried }) => {
         if (started > parallelism) {
           verdict.overParallelism.push(`${lane.name}: ${messageId} retried ${retried} as number ${started}`);
         }
       });
-      verdict.most[lane.name] = most;
     }
     if (rate !== undefined && periodMs !== undefined) {
       const excess = excessStarts(
@@ -51,6 +48,22 @@ export function judgeLanes(lanes: readonly Lane[], events: readonly LaneEvent[])
     verdict.notHeldBack.push(...notHeldBack(events, lane, entrants));
   }
   return verdict;
+}
+
+/** Lanes with a limit to their parallelism that had not once as much at a time, so far, as that allows. */
+export function neverFull(lanes: readonly Lane[], events: readonly LaneEvent[]): readonly Lane[] {
+  const entrants = entrantsOf(events);
+  return lanes.filter(
+    (lane) => lane.parallelism !== undefined && countStarts(events, lane, entrants, () => {}) < lane.parallelism,
+  );
+}
+
+function entrantsOf(events: readonly LaneEvent[]): Map<string, Entrant> {
+  return new Map(events.flatMap((event) => (event.kind === 'entered' ? [[event.entrant.tag, event.entrant]] : [])));
+}
+
+function isIn(lane: Lane, entrants: ReadonlyMap<string, Entrant>): (attempt: Arrival) => boolean {
+  return ({ tag }) => entrants.get(tag)?.lanes.includes(lane) === true;
 }
 
 /**
@@ -73,12 +86,15 @@ interface StartCounter {
   told(sourceId: string, sourceRetried: number): void;
 }
 
+/** Returns the most at a time. */
 function countStarts(
   events: readonly LaneEvent[],
-  isOf: (attempt: Arrival) => boolean,
-  counter: StartCounter,
+  lane: Lane,
+  entrants: ReadonlyMap<string, Entrant>,
   onStart: (started: number, attempt: Arrival) => void,
 ): number {
+  const isOf = isIn(lane, entrants);
+  const counter: StartCounter = lane.kind === 'queue' ? new StartedMessages(entrants) : new RunningAttempts();
   let most = 0;
   for (const event of events) {
     if (event.kind === 'told') counter.told(event.sourceId, event.sourceRetried);

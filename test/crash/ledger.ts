@@ -102,6 +102,11 @@ export class Ledger {
     return this.#arrivals;
   }
 
+  /** Acknowledged publishes so far. */
+  get acks(): number {
+    return this.#acks;
+  }
+
   /** Only grows: acknowledged publishes and attempts that arrived. */
   progress(): number {
     return this.#acks + this.#arrivals.length;

@@ -8,7 +8,7 @@ import { setTimeout } from 'node:timers/promises';
 export async function eventually<T>(
   what: string | (() => string),
   look: () => T | Promise<T>,
-  withinMs = 10_000,
+  withinMs = 30_000,
 ): Promise<Exclude<T, undefined | null | false>> {
   const deadlineMs = Date.now() + withinMs;
   while (true) {

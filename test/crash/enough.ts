@@ -1,0 +1,52 @@
+/**
+ * When has so much happened that a run proves something? It is counted, never timed: a run goes on until then, which on a busy
+ * machine only takes longer.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Lane, LaneBook } from './lane-book.ts';
+import { neverFull } from './lane-checks.ts';
+
+export interface Need {
+  /** Of what, in words. */
+  what: string;
+  /** How much of it there was so far: only grows. */
+  count: () => number;
+  atLeast: number;
+}
+
+// Of what takes seconds when nothing else runs. Whoever has not enough by then hangs.
+const LIMIT_MS = 60_000;
+// Often enough that what happens in between is little, and seldom enough to cost nothing.
+const LOOK_EVERY_MS = 10;
+
+/** So much more than there was when this was called. */
+export function more(what: string, count: () => number, howMuch: number): Need {
+  return { what, count, atLeast: count() + howMuch };
+}
+
+/** Resolves once all `needs` are met. Rejects with what is missing after a minute, and with what `assertSound` throws. */
+export async function untilEnough(needs: readonly Need[], assertSound: () => void = () => {}): Promise<void> {
+  const limit = performance.now() + LIMIT_MS;
+  let open = needs;
+  for (;;) {
+    assertSound();
+    open = open.filter(({ count, atLeast }) => count() < atLeast);
+    if (open.length === 0) return;
+    if (performance.now() > limit) {
+      const missing = open.map(({ what, count, atLeast }) => `${what}: ${count()} of ${atLeast}`);
+      throw new Error(`not enough happens: ${missing.join(', ')}`);
+    }
+    await sleep(LOOK_EVERY_MS);
+  }
+}
+
+/** That each lane was full once: what never came near its limit proves little. */
+export function fullLanes(lanes: readonly Lane[], book: LaneBook): Need {
+  const limited = lanes.filter(({ parallelism }) => parallelism !== undefined);
+  let open: readonly Lane[] = limited;
+  const count = () => {
+    open = neverFull(open, book.events());
+    return limited.length - open.length;
+  };
+  return { what: 'lanes that were full', count, atLeast: limited.length };
+}
