@@ -2,6 +2,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parseConfig } from '../../src/config/parse.ts';
 import { examineStore } from '../../src/examine.ts';
 import { brokenStatements } from './findings.ts';
@@ -23,6 +24,31 @@ export function integrity(dataDir: string): string[] {
       .prepare('pragma integrity_check')
       .all()
       .map((row) => String(row['integrity_check']));
+  } finally {
+    database.close();
+  }
+}
+
+// What piled up in a queue goes out one by one, retries and callbacks included, and what a rate allows only so many in a
+// second: some seconds each. Shorter than a minute, after which retention would tidy up what nobody else does.
+const EMPTY_LIMIT_MS = 40_000;
+
+/**
+ * Waits until the folder's database has no unfinished message, or for so long. Far cheaper than to ask its server for all logs
+ * again and again: those say afterwards who is left.
+ */
+export async function untilEmpty(dataDir: string, limitMs = EMPTY_LIMIT_MS): Promise<void> {
+  const limit = performance.now() + limitMs;
+  while (performance.now() < limit) {
+    if (databaseName(dataDir) !== undefined && unfinishedIn(dataDir) === 0) return;
+    await sleep(50);
+  }
+}
+
+function unfinishedIn(dataDir: string): number {
+  const database = new DatabaseSync(join(dataDir, databaseName(dataDir) ?? ''), { readOnly: true, timeout: 5_000 });
+  try {
+    return Number(database.prepare('select count(*) as count from messages').get()?.['count']);
   } finally {
     database.close();
   }

@@ -10,10 +10,11 @@ import { parseArgs } from 'node:util';
 import type { Exit, ListeningProcess } from '../../bench/child-process.ts';
 import { startWaypost } from '../../bench/waypost-process.ts';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';
-import { openBooks } from './books.ts';
+import { type Books, openBooks } from './books.ts';
 import { Client } from './client.ts';
-import { findingsOfDoctor, integrity } from './database-file.ts';
+import { findingsOfDoctor, integrity, untilEmpty } from './database-file.ts';
 import { type Endpoints, openEndpoints } from './endpoints.ts';
+import { fullLanes, more, type Need, untilEnough } from './enough.ts';
 import { readFinalView } from './final-view.ts';
 import { inWords, offendersIn, type Verdicts } from './findings.ts';
 import { judgeLanes } from './lane-checks.ts';
@@ -28,6 +29,8 @@ export interface KillLoopOptions {
   seed: number;
   /** SIGKILL leaves no chance to tidy up; SIGTERM asks for a graceful drain. */
   signal: 'SIGKILL' | 'SIGTERM';
+  /** How much is done in a life, at random: less hits the start itself, more teaches nothing new. */
+  life?: { min: number; max: number };
   /** More settings of the server, as flags. */
   flags?: string[];
   /** How long the last start may take to bring everything to its end. */
@@ -56,11 +59,11 @@ export interface KillLoopReport extends Verdicts {
 const WORKERS = 20;
 // No figure to reach, only the end of the wait.
 const FIRST_DELIVERY_LIMIT_MS = 20_000;
-// Shorter kills hit the start itself; longer ones teach nothing new.
-const LIFE_MS = { min: 20, max: 400 };
+/** Things done: acknowledged publishes, and attempts that arrive. */
+const LIFE = { min: 0, max: 150 };
 
 export async function runKillLoop(options: KillLoopOptions): Promise<KillLoopReport> {
-  const { flags = [] } = options;
+  const { flags = [], life = LIFE } = options;
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-crash-'));
   const books = openBooks();
   const endpoints = await openEndpoints(books);
@@ -72,7 +75,7 @@ export async function runKillLoop(options: KillLoopOptions): Promise<KillLoopRep
     const doctor: string[] = [];
     for (let kill = 0; kill < options.kills; kill += 1) {
       server = await startWaypost({ dataDir, flags });
-      exits.push(await endUnderLoad(server, load, random.int(LIFE_MS.min, LIFE_MS.max), options.signal));
+      exits.push(await endUnderLoad(server, load, random.int(life.min, life.max), options.signal));
       await endpoints.nextIncarnation();
       for (const finding of await findingsOfDoctor(dataDir)) doctor.push(`after ending ${kill + 1}: ${finding}`);
     }
@@ -82,10 +85,11 @@ export async function runKillLoop(options: KillLoopOptions): Promise<KillLoopRep
     await load.prepare(client);
     const [restartToDeliveryMs] = await Promise.all([
       untilDelivery(server, books.ledger, endpoints).then(() => performance.now() - restartedAt),
-      load.runFor(LIFE_MS.max, client),
+      load.during(client, (assertSound) => untilEnough(enoughOf(books, options.kills, life), assertSound)),
     ]);
     await load.calmDown(client);
-    const unsettled = await untilSettled(books.ledger, client, options.settleLimitMs);
+    await untilEmpty(dataDir, options.settleLimitMs);
+    const unsettled = await untilSettled(books.ledger, client, 0);
     const view = await readFinalView(client);
     const busy = await busyLanes(client);
     await client.close();
@@ -125,6 +129,11 @@ class WholeLoad {
     this.#isForgotten = isForgotten;
   }
 
+  /** Only grows. */
+  progress(): number {
+    return this.#load.books.ledger.progress();
+  }
+
   async prepare(client: Client): Promise<void> {
     if (this.#isPrepared && !this.#isForgotten) return;
     await prepareMixedLoad(this.#load, client);
@@ -132,40 +141,60 @@ class WholeLoad {
     this.#isPrepared = true;
   }
 
-  /** Rejects when the load met an answer that the contract does not allow. */
-  async run(client: Client, signal: AbortSignal): Promise<void> {
-    await Promise.all([runMixedLoad(this.#load, client, signal), this.#lanes.run(client, signal)]);
-  }
-
-  async runFor(ms: number, client: Client): Promise<void> {
+  /** Runs until `act` is over. What that is given throws once the load has met an answer that the contract does not allow. */
+  async during(client: Client, act: (assertSound: () => void) => Promise<void>): Promise<void> {
     const stop = new AbortController();
-    const finished = this.run(client, stop.signal);
-    await Promise.race([sleep(ms), finished]);
-    stop.abort();
-    await finished;
+    let failure: unknown;
+    const running = this.#run(client, stop.signal).catch((error: unknown) => {
+      failure = error;
+    });
+    const assertSound = () => {
+      if (failure !== undefined) throw failure;
+    };
+    try {
+      await act(assertSound);
+    } finally {
+      stop.abort();
+      await running;
+    }
+    assertSound();
   }
 
   calmDown(client: Client): Promise<void> {
     return this.#lanes.calmDown(client);
+  }
+
+  async #run(client: Client, signal: AbortSignal): Promise<void> {
+    await Promise.all([runMixedLoad(this.#load, client, signal), this.#lanes.run(client, signal)]);
   }
 }
 
 async function endUnderLoad(
   server: ListeningProcess,
   load: WholeLoad,
-  lifeMs: number,
+  life: number,
   signal: 'SIGKILL' | 'SIGTERM',
 ): Promise<Exit> {
   const client = new Client(server.url);
   await load.prepare(client);
-  const stop = new AbortController();
-  const finished = load.run(client, stop.signal);
-  await Promise.race([sleep(lifeMs), finished]);
-  const ended = server.end(signal);
-  stop.abort();
-  await finished;
+  let ended: Promise<Exit> | undefined;
+  await load.during(client, async (assertSound) => {
+    await untilEnough([more('things done', () => load.progress(), life)], assertSound);
+    ended = server.end(signal);
+  });
   await client.close();
-  return ended;
+  return ended ?? server.exited;
+}
+
+/** What the last life goes on for: a run in which little happened proves little. */
+function enoughOf({ ledger, callbacks, lanes }: Books, kills: number, { max }: { max: number }): Need[] {
+  return [
+    { what: 'things done', count: () => ledger.progress(), atLeast: kills * max },
+    { what: 'acknowledged', count: () => ledger.acks, atLeast: (kills * max) / 4 },
+    { what: 'callbacks taken', count: () => callbacks.taken, atLeast: 10 },
+    { what: 'callbacks that nobody takes', count: () => callbacks.refusedForGood, atLeast: 3 },
+    fullLanes(LANES, lanes),
+  ];
 }
 
 /** All that is wrong, in words; empty after a sound run. */
