@@ -34,7 +34,7 @@ export function integrity(dataDir: string): string[] {
 const EMPTY_LIMIT_MS = 40_000;
 
 /**
- * Waits until the folder's database has no unfinished message, or for so long. Far cheaper than to ask its server for all logs
+ * Waits until the folder's database has no unfinished message and no active run, or for so long. Far cheaper than to ask its server for all logs
  * again and again: those say afterwards who is left.
  */
 export async function untilEmpty(dataDir: string, limitMs = EMPTY_LIMIT_MS): Promise<void> {
@@ -45,10 +45,16 @@ export async function untilEmpty(dataDir: string, limitMs = EMPTY_LIMIT_MS): Pro
   }
 }
 
+/** As in the table `runs`. */
+const ACTIVE = 1;
+
 function unfinishedIn(dataDir: string): number {
   const database = new DatabaseSync(join(dataDir, databaseName(dataDir) ?? ''), { readOnly: true, timeout: 5_000 });
   try {
-    return Number(database.prepare('select count(*) as count from messages').get()?.['count']);
+    const counts = database.prepare(
+      `select (select count(*) from messages) + (select count(*) from runs where state = ${ACTIVE}) as count`,
+    );
+    return Number(counts.get()?.['count']);
   } finally {
     database.close();
   }

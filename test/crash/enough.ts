@@ -50,3 +50,28 @@ export function fullLanes(lanes: readonly Lane[], book: LaneBook): Need {
   };
   return { what: 'lanes that were full', count, atLeast: limited.length };
 }
+
+/**
+ * Lets `run` go on until `act` is over. What that is given throws once the load has met an answer that the contract does not
+ * allow. Rejects with the first thing that goes wrong, once both have ended: nothing is started behind a failure.
+ */
+export async function underLoad(
+  run: (signal: AbortSignal) => Promise<void>,
+  act: (assertSound: () => void) => Promise<void>,
+): Promise<void> {
+  const stop = new AbortController();
+  let failure: unknown;
+  const running = run(stop.signal).catch((error: unknown) => {
+    failure = error;
+  });
+  const assertSound = () => {
+    if (failure !== undefined) throw failure;
+  };
+  try {
+    await act(assertSound);
+  } finally {
+    stop.abort();
+    await running;
+  }
+  assertSound();
+}

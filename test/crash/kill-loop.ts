@@ -14,7 +14,7 @@ import { type Books, openBooks } from './books.ts';
 import { Client } from './client.ts';
 import { findingsOfDoctor, integrity, untilEmpty } from './database-file.ts';
 import { type Endpoints, openEndpoints } from './endpoints.ts';
-import { fullLanes, more, type Need, untilEnough } from './enough.ts';
+import { fullLanes, more, type Need, underLoad, untilEnough } from './enough.ts';
 import { readFinalView } from './final-view.ts';
 import { inWords, offendersIn, type Verdicts } from './findings.ts';
 import { judgeLanes } from './lane-checks.ts';
@@ -141,23 +141,8 @@ class WholeLoad {
     this.#isPrepared = true;
   }
 
-  /** Runs until `act` is over. What that is given throws once the load has met an answer that the contract does not allow. */
-  async during(client: Client, act: (assertSound: () => void) => Promise<void>): Promise<void> {
-    const stop = new AbortController();
-    let failure: unknown;
-    const running = this.#run(client, stop.signal).catch((error: unknown) => {
-      failure = error;
-    });
-    const assertSound = () => {
-      if (failure !== undefined) throw failure;
-    };
-    try {
-      await act(assertSound);
-    } finally {
-      stop.abort();
-      await running;
-    }
-    assertSound();
+  during(client: Client, act: (assertSound: () => void) => Promise<void>): Promise<void> {
+    return underLoad((signal) => this.#run(client, signal), act);
   }
 
   calmDown(client: Client): Promise<void> {

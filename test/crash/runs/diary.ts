@@ -44,6 +44,28 @@ export function openDiary(path: string): Diary {
   };
 }
 
+/** How many attempts have arrived so far, whoever wrote them down? Reads what was written since it was last asked. */
+export class DeliveryCount {
+  readonly #file: number;
+  #rest = '';
+  #count = 0;
+
+  constructor(path: string) {
+    this.#file = openSync(path, 'r');
+  }
+
+  soFar(): number {
+    const lines = (this.#rest + readFileSync(this.#file, 'utf8')).split('\n');
+    this.#rest = lines.pop() ?? '';
+    this.#count += lines.filter((line) => line.startsWith('{"kind":"delivered"')).length;
+    return this.#count;
+  }
+
+  close(): void {
+    closeSync(this.#file);
+  }
+}
+
 export function readDiary(path: string): DiaryLine[] {
   const lines = readFileSync(path, 'utf8').split('\n');
   return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as DiaryLine);

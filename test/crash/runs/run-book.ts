@@ -42,6 +42,16 @@ export class RunBook {
     return this.#runs.get(runId);
   }
 
+  /** Whether a run of `program` was triggered for certain and nobody has asked to cancel it: it must come to its own end. */
+  isLeftAlone(program: ProgramName): boolean {
+    return this.runs().some((run) => run.program === program && run.trigger === 'acked' && run.cancel === undefined);
+  }
+
+  /** Runs that were cancelled for certain. */
+  cancelled(): number {
+    return this.runs().filter(({ cancel }) => cancel === 'acked').length;
+  }
+
   runs(): readonly TriggeredRun[] {
     return [...this.#runs.values()];
   }

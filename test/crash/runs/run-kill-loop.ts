@@ -6,20 +6,20 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { parseConfig } from '../../../src/config/parse.ts';
 import { examineStore } from '../../../src/examine.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import { Client } from '../client.ts';
-import { databaseName, findingsOfDoctor, integrity } from '../database-file.ts';
+import { databaseName, findingsOfDoctor, integrity, untilEmpty } from '../database-file.ts';
+import { more, type Need, underLoad, untilEnough } from '../enough.ts';
 import { inWords } from '../findings.ts';
-import { openDiary, readDiary } from './diary.ts';
+import { DeliveryCount, openDiary, readDiary } from './diary.ts';
 import { type JournalVerdict, judgeJournals } from './journal-checks.ts';
 import { Processes, type Victim } from './processes.ts';
 import { RunBook } from './run-book.ts';
 import { judgeRuns, type RunVerdict } from './run-checks.ts';
-import { RunLoad } from './run-load.ts';
+import { ENDING_PROGRAMS, RunLoad } from './run-load.ts';
 import { readRunView } from './run-view.ts';
 import { openThirdParty } from './third-party.ts';
 
@@ -44,18 +44,18 @@ export interface RunKillLoopReport {
   integrity: string[];
 }
 
-// Shorter lives hit the start itself; longer ones teach nothing new.
-const LIFE_MS = { min: 40, max: 800 };
+/** Deliveries in a life: less hits the start itself, more teaches nothing new. */
+const LIFE = { min: 0, max: 150 };
 /** In turns. */
 const VICTIMS: readonly Victim[] = ['server', 'app', 'server', 'both'];
-// The longest sleep and the longest wait are a second; the rest is for a busy machine.
-const SETTLE_LIMIT_MS = 60_000;
 
 export async function runRunKillLoop(options: RunKillLoopOptions): Promise<RunKillLoopReport> {
   const { kills, seed, flags = [] } = options;
   const folder = mkdtempSync(join(tmpdir(), 'waypost-run-crash-'));
   const diaryPath = join(folder, 'diary.jsonl');
   const diary = openDiary(diaryPath);
+  const counted = new DeliveryCount(diaryPath);
+  const deliveries = () => counted.soFar();
   const processes = await Processes.prepare({ folder, flags, diary, diaryPath });
   const { serverUrl, appUrl, dataDir } = processes;
   mkdirSync(dataDir); // a server with its store in memory makes none
@@ -65,13 +65,14 @@ export async function runRunKillLoop(options: RunKillLoopOptions): Promise<RunKi
   const book = new RunBook();
   const load = new RunLoad({ book, random: new SeededRandom(seed + 1), serverUrl, appUrl, thirdUrl: third.url });
   const client = new Client(serverUrl);
+  const run = (signal: AbortSignal) => load.run(client, signal);
   try {
     const doctor: string[] = [];
     await processes.start();
     for (let kill = 0; kill < kills; kill += 1) {
       const victim = VICTIMS[kill % VICTIMS.length] ?? 'both';
-      await underLoad(load, client, async () => {
-        await sleep(random.int(LIFE_MS.min, LIFE_MS.max));
+      await underLoad(run, async (assertSound) => {
+        await untilEnough([more('deliveries', deliveries, random.int(LIFE.min, LIFE.max))], assertSound);
         await processes.kill(victim);
         // While only the app is dead, triggers go on, and deliveries find nobody there.
         if (victim === 'app') await processes.start();
@@ -80,7 +81,12 @@ export async function runRunKillLoop(options: RunKillLoopOptions): Promise<RunKi
       for (const finding of await findingsOfDoctor(dataDir)) doctor.push(`after kill ${kill + 1}: ${finding}`);
       await processes.start();
     }
-    await underLoad(load, client, () => sleep(LIFE_MS.max));
+    const enough: Need[] = [
+      { what: 'deliveries', count: deliveries, atLeast: kills * LIFE.max },
+      ...ENDING_PROGRAMS.map((name) => ({ what: name, count: () => (book.isLeftAlone(name) ? 1 : 0), atLeast: 1 })),
+      { what: 'cancelled runs', count: () => book.cancelled(), atLeast: 1 },
+    ];
+    await underLoad(run, (assertSound) => untilEnough(enough, assertSound));
     // Nothing new from here on: what the last start finds must come to its end without anybody who wakes it.
     await processes.kill('both');
     await processes.start();
@@ -105,30 +111,17 @@ export async function runRunKillLoop(options: RunKillLoopOptions): Promise<RunKi
     await processes.close();
     await third.close();
     diary.close();
+    counted.close();
     rmSync(folder, { recursive: true, force: true });
   }
-}
-
-/** Rejects when the load met an answer that the contract does not allow. */
-async function underLoad(load: RunLoad, client: Client, happens: () => Promise<void>): Promise<void> {
-  const stop = new AbortController();
-  const running = load.run(client, stop.signal);
-  // Both to their end, whatever becomes of the other: no process may be started behind a failure.
-  const outcomes = await Promise.allSettled([happens().finally(() => stop.abort()), running]);
-  for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
 }
 
 /** Waits until the database has no active run and no message; answers how many it has, if that takes too long. */
 async function untilSettled(dataDir: string): Promise<string[]> {
   if (databaseName(dataDir) === undefined) return [];
-  const config = parseConfig({}, ['--data-dir', dataDir]);
-  const limit = performance.now() + SETTLE_LIMIT_MS;
-  for (;;) {
-    const { activeRuns, unfinished } = (await examineStore(config)).census;
-    if (activeRuns + unfinished === 0) return [];
-    if (performance.now() > limit) return [`${activeRuns} runs active, ${unfinished} messages unfinished`];
-    await sleep(250);
-  }
+  await untilEmpty(dataDir);
+  const { activeRuns, unfinished } = (await examineStore(parseConfig({}, ['--data-dir', dataDir]))).census;
+  return activeRuns + unfinished === 0 ? [] : [`${activeRuns} runs active, ${unfinished} messages unfinished`];
 }
 
 /** All that is wrong, in words; empty after a sound run. */

@@ -36,6 +36,9 @@ const WEIGHTS = {
   oversleeps: 6,
 } satisfies Partial<Record<ProgramName, number>>;
 
+/** What is triggered, in the long run, and comes to an end of its own. */
+export const ENDING_PROGRAMS = (Object.keys(WEIGHTS) as ProgramName[]).filter((name) => name !== 'oversleeps');
+
 const WORKERS = 3;
 const CANCEL_ANY = 0.04;
 const CANCEL_SLEEPER = 0.4;
