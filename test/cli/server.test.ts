@@ -1,58 +1,32 @@
 /** The server as a process: from start over signals to exit codes. */
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { existsSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
 import { Client, Receiver } from '@upstash/qstash';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { DEVELOPMENT_TOKEN } from '../../bench/waypost-process.ts';
 import { eventually } from '../support/eventually.ts';
+import { Servers } from '../support/servers.ts';
 import { giveCommand } from '../support/waypost-command.ts';
-import { WaypostProcess } from '../support/waypost-process.ts';
-
-const DEV_TOKEN = 'eyJVc2VySUQiOiJkZWZhdWx0VXNlciIsIlBhc3N3b3JkIjoiZGVmYXVsdFBhc3N3b3JkIn0=';
+import type { WaypostProcess } from '../support/waypost-process.ts';
 
 describe('a server process', () => {
-  let folder: string;
+  let servers: Servers;
   let dataDir: string;
-  const processes: WaypostProcess[] = [];
-  const endpoints: Server[] = [];
 
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'waypost-server-'));
-    dataDir = join(folder, 'data');
+    servers = new Servers();
+    dataDir = servers.dataDir;
   });
-  afterEach(async () => {
-    for (const process of processes.splice(0)) await process.kill();
-    for (const endpoint of endpoints.splice(0)) {
-      endpoint.closeAllConnections();
-      endpoint.close();
-    }
-    rmSync(folder, { recursive: true, force: true });
-  });
+  afterEach(() => servers.close());
 
-  function start(args: string[], env: Record<string, string> = {}): WaypostProcess {
-    const process = new WaypostProcess([...args, '--log-format', 'json'], env);
-    processes.push(process);
-    return process;
-  }
-
-  const startDev = (...args: string[]) => start(['dev', '--port', '0', '--data-dir', dataDir, ...args]);
-
-  async function startEndpoint(handle: (request: IncomingMessage, response: ServerResponse) => void): Promise<string> {
-    const server = createServer(handle);
-    endpoints.push(server);
-    await new Promise<void>((resolve) => {
-      server.listen(0, '127.0.0.1', resolve);
-    });
-    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  }
+  const startDev = (...args: string[]) => servers.start(['dev', ...args]);
+  const startServe = (env: Record<string, string> = {}) => servers.start(['serve'], env);
 
   it('delivers for the official client, signed, and ends with 0 at SIGTERM', async () => {
     const server = startDev();
     const url = await server.url();
     const received: { body: string; signature: string }[] = [];
-    const endpoint = await startEndpoint((request, response) => {
+    const endpoint = await servers.openEndpoint((request, response) => {
       let body = '';
       request.on('data', (chunk) => {
         body += chunk;
@@ -62,7 +36,7 @@ describe('a server process', () => {
         response.end();
       });
     });
-    const client = new Client({ baseUrl: url, token: DEV_TOKEN });
+    const client = new Client({ baseUrl: url, token: DEVELOPMENT_TOKEN });
     await client.publishJSON({ url: endpoint, body: { hello: 'world' } });
     const [delivery] = await eventually('the delivery', () => received.length > 0 && received);
     const receiver = new Receiver({
@@ -76,37 +50,34 @@ describe('a server process', () => {
     expect(server.events().map(({ event }) => event)).toEqual(['listening', 'draining', 'stopped']);
   });
 
-  it('prints lines for .env to people, with the address it really has', async () => {
-    const server = new WaypostProcess(['dev', '--port', '0', '--memory']);
-    processes.push(server);
+  it('prints lines for .env to people, with the address it really has, and leaves nothing behind with --memory', async () => {
+    const server = servers.run(['dev', '--port', '0', '--memory', '--data-dir', dataDir]);
     const [, url] = await eventually('the lines', () =>
       /^QSTASH_URL=(http:\/\/127\.0\.0\.1:\d+)$/m.exec(server.stdout),
     );
-    expect(server.stdout).toContain(`\nQSTASH_TOKEN=${DEV_TOKEN}\n`);
+    expect(server.stdout).toContain(`\nQSTASH_TOKEN=${DEVELOPMENT_TOKEN}\n`);
     expect(server.stdout).toContain('\nQSTASH_CURRENT_SIGNING_KEY=sig_7kYjw48mhY7kAjqNGcy6cr29RJ6r\n');
     expect(server.stdout).toContain('\nQSTASH_NEXT_SIGNING_KEY=sig_5ZB6DVzB1wjE8S6rZ7eenA8Pdnhs\n');
     expect((await fetch(`${url}/readyz`)).status).toBe(200);
-  });
-
-  it('leaves nothing behind with --memory', async () => {
-    const server = startDev('--memory');
-    await server.url();
     expect(existsSync(dataDir)).toBe(false);
   });
 
   it('keeps messages and rotated keys over a restart', async () => {
     const first = startDev();
-    const client = new Client({ baseUrl: await first.url(), token: DEV_TOKEN });
+    const client = new Client({ baseUrl: await first.url(), token: DEVELOPMENT_TOKEN });
     const { messageId } = await client.publish({ url: 'http://127.0.0.1:9', delay: 3600 });
-    const rotated = await fetch(`${await first.url()}/v2/keys/rotate`, { method: 'POST', headers: bearer(DEV_TOKEN) });
+    const rotated = await fetch(`${await first.url()}/v2/keys/rotate`, {
+      method: 'POST',
+      headers: bearer(DEVELOPMENT_TOKEN),
+    });
     const keys = await rotated.json();
     first.signal('SIGINT');
     expect((await first.ended()).code).toBe(0);
 
     const second = startDev();
-    const again = new Client({ baseUrl: await second.url(), token: DEV_TOKEN });
+    const again = new Client({ baseUrl: await second.url(), token: DEVELOPMENT_TOKEN });
     expect((await again.messages.get(messageId)).url).toBe('http://127.0.0.1:9');
-    const answer = await fetch(`${await second.url()}/v2/keys`, { headers: bearer(DEV_TOKEN) });
+    const answer = await fetch(`${await second.url()}/v2/keys`, { headers: bearer(DEVELOPMENT_TOKEN) });
     expect(await answer.json()).toEqual(keys);
   });
 
@@ -116,7 +87,7 @@ describe('a server process', () => {
       (
         await fetch(`${await server.url()}${path}`, {
           method,
-          headers: { ...bearer(DEV_TOKEN), 'upstash-delay': '1h' },
+          headers: { ...bearer(DEVELOPMENT_TOKEN), 'upstash-delay': '1h' },
         })
       ).status;
     const first = startLimited();
@@ -132,28 +103,26 @@ describe('a server process', () => {
     expect(new Set(reads)).toEqual(new Set([200, 429]));
   });
 
-  it('refuses the folder that another server uses, and says who', async () => {
-    const first = startDev();
-    await first.url();
-    const { code, stderr } = await startDev().ended();
-    expect(code).toBe(1);
-    expect(stderr).toMatch(/^waypost: the database .* is in use by process \d+.*\n$/);
-  });
-
-  it('refuses a port that is taken, in one line', async () => {
-    const first = startDev();
-    const { port } = new URL(await first.url());
-    const { code, stderr } = await start(['dev', '--memory', '--port', port]).ended();
-    expect(code).toBe(1);
-    expect(stderr).toBe(`waypost: port ${port} on 127.0.0.1 is in use: choose another with --port or PORT\n`);
+  it('refuses the folder that another server uses, saying who, and a port that is taken, in one line', async () => {
+    const { port } = new URL(await startDev().url());
+    const [sameFolder, samePort] = await Promise.all([
+      startDev().ended(),
+      servers.run(['dev', '--memory', '--port', port]).ended(),
+    ]);
+    expect(sameFolder.code).toBe(1);
+    expect(sameFolder.stderr).toMatch(/^waypost: the database .* is in use by process \d+.*\n$/);
+    expect([samePort.code, samePort.stderr]).toEqual([
+      1,
+      `waypost: port ${port} on 127.0.0.1 is in use: choose another with --port or PORT\n`,
+    ]);
   });
 
   it('waits for running attempts when told to end, and says meanwhile that it is not ready', async () => {
     const server = startDev();
     const url = await server.url();
     const waiting: ServerResponse[] = [];
-    const endpoint = await startEndpoint((_request, response) => waiting.push(response));
-    await new Client({ baseUrl: url, token: DEV_TOKEN }).publish({ url: endpoint });
+    const endpoint = await servers.openEndpoint((_request, response) => waiting.push(response));
+    await new Client({ baseUrl: url, token: DEVELOPMENT_TOKEN }).publish({ url: endpoint });
     await eventually('the attempt', () => waiting.length === 1);
     server.signal('SIGTERM');
     const ready = await eventually('readyz to say no', async () => {
@@ -161,7 +130,10 @@ describe('a server process', () => {
       return answer.status !== 200 && answer;
     });
     expect(ready.status).toBe(503);
-    const refused = await fetch(`${url}/v2/publish/${endpoint}`, { method: 'POST', headers: bearer(DEV_TOKEN) });
+    const refused = await fetch(`${url}/v2/publish/${endpoint}`, {
+      method: 'POST',
+      headers: bearer(DEVELOPMENT_TOKEN),
+    });
     expect(refused.status).toBe(503);
     expect(refused.headers.get('retry-after')).not.toBeNull();
     waiting[0]?.end();
@@ -170,12 +142,12 @@ describe('a server process', () => {
 
   it('cuts attempts off at the limit and makes them again at the next start, uncounted', async () => {
     const attempts: string[] = [];
-    const endpoint = await startEndpoint((request, response) => {
+    const endpoint = await servers.openEndpoint((request, response) => {
       attempts.push(String(request.headers['upstash-retried']));
       if (attempts.length > 1) response.end();
     });
     const first = startDev('--drain-limit', '0');
-    await new Client({ baseUrl: await first.url(), token: DEV_TOKEN }).publish({ url: endpoint });
+    await new Client({ baseUrl: await first.url(), token: DEVELOPMENT_TOKEN }).publish({ url: endpoint });
     await eventually('the attempt', () => attempts.length === 1);
     first.signal('SIGTERM');
     expect((await first.ended()).code).toBe(0);
@@ -187,10 +159,10 @@ describe('a server process', () => {
   it('ends at once at a second signal', async () => {
     const server = startDev('--drain-limit', '1h');
     let attempts = 0;
-    const endpoint = await startEndpoint(() => {
+    const endpoint = await servers.openEndpoint(() => {
       attempts += 1;
     });
-    await new Client({ baseUrl: await server.url(), token: DEV_TOKEN }).publish({ url: endpoint });
+    await new Client({ baseUrl: await server.url(), token: DEVELOPMENT_TOKEN }).publish({ url: endpoint });
     await eventually('the attempt', () => attempts === 1);
     server.signal('SIGTERM');
     await eventually('the drain', () => server.events().some(({ event }) => event === 'draining'));
@@ -201,13 +173,13 @@ describe('a server process', () => {
   it('serves with the token that init made, and refuses private destinations and the published token', async () => {
     const { stdout } = await giveCommand(['init', '--data-dir', dataDir]);
     const token = /^QSTASH_TOKEN=(.*)$/m.exec(stdout)?.[1] ?? '';
-    const server = start(['serve', '--port', '0', '--data-dir', dataDir]);
+    const server = startServe();
     const url = await server.url();
     const publish = (as: string, target: string) =>
       fetch(`${url}/v2/publish/${target}`, { method: 'POST', headers: { ...bearer(as), 'Upstash-Delay': '1h' } });
     expect((await publish(token, 'https://192.0.2.1.example.invalid/')).status).toBe(400); // cannot be resolved
     expect((await publish(token, 'https://8.8.8.8/')).status).toBe(200);
-    expect((await publish(DEV_TOKEN, 'https://8.8.8.8/')).status).toBe(401);
+    expect((await publish(DEVELOPMENT_TOKEN, 'https://8.8.8.8/')).status).toBe(401);
     const refused = await publish(token, 'http://127.0.0.1:9/');
     expect(refused.status).toBe(400);
     expect(await refused.text()).toContain('WAYPOST_ALLOW_DESTINATIONS');
@@ -217,9 +189,7 @@ describe('a server process', () => {
   it('refuses to serve when the encryption key is not the one of the database', async () => {
     await giveCommand(['init', '--data-dir', dataDir]);
     const other = Buffer.alloc(32, 1).toString('base64');
-    const { code, stderr } = await start(['serve', '--port', '0', '--data-dir', dataDir], {
-      WAYPOST_ENCRYPTION_KEY: other,
-    }).ended();
+    const { code, stderr } = await startServe({ WAYPOST_ENCRYPTION_KEY: other }).ended();
     expect(code).toBe(1);
     expect(stderr).toContain('the encryption key is not the one they were encrypted with');
   });
@@ -229,10 +199,10 @@ describe('a server process', () => {
     await development.url();
     development.signal('SIGTERM');
     await development.ended();
-    expect((await start(['serve', '--port', '0', '--data-dir', dataDir]).ended()).stderr).toContain('no token yet');
+    expect((await startServe().ended()).stderr).toContain('no token yet');
     await giveCommand(['init', '--data-dir', dataDir]);
-    const url = await start(['serve', '--port', '0', '--data-dir', dataDir]).url();
-    expect((await fetch(`${url}/v2/keys`, { headers: bearer(DEV_TOKEN) })).status).toBe(401);
+    const url = await startServe().url();
+    expect((await fetch(`${url}/v2/keys`, { headers: bearer(DEVELOPMENT_TOKEN) })).status).toBe(401);
     expect((await startDev().ended()).code).toBe(1);
   });
 });

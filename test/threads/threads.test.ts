@@ -1,52 +1,23 @@
 /** Several workers in one process: as one server to whoever calls, and to the endpoints. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
+import { request, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import pg from 'pg';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { DEVELOPMENT_TOKEN } from '../../bench/waypost-process.ts';
 import { eventually } from '../support/eventually.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
+import { Servers } from '../support/servers.ts';
 import { giveCommand } from '../support/waypost-command.ts';
-import { WaypostProcess } from '../support/waypost-process.ts';
+import type { WaypostProcess } from '../support/waypost-process.ts';
 
-const DEV_TOKEN = 'eyJVc2VySUQiOiJkZWZhdWx0VXNlciIsIlBhc3N3b3JkIjoiZGVmYXVsdFBhc3N3b3JkIn0=';
-
-let dataDir: string;
-const processes: WaypostProcess[] = [];
-const endpoints: Server[] = [];
-
+let servers: Servers;
 beforeEach(() => {
-  dataDir = mkdtempSync(join(tmpdir(), 'waypost-threads-'));
+  servers = new Servers();
 });
-afterEach(async () => {
-  for (const process of processes.splice(0)) await process.kill();
-  for (const endpoint of endpoints.splice(0)) {
-    endpoint.closeAllConnections();
-    endpoint.close();
-  }
-  rmSync(dataDir, { recursive: true, force: true });
-});
-
-function start(args: string[], env: Record<string, string> = {}): WaypostProcess {
-  const server = new WaypostProcess([...args, '--port', '0', '--data-dir', dataDir, '--log-format', 'json'], env);
-  processes.push(server);
-  return server;
-}
-
-const startDev = (workers: number, ...args: string[]) => start(['dev', '--workers', String(workers), ...args]);
-
-async function startEndpoint(handle: (request: IncomingMessage, response: ServerResponse) => void): Promise<string> {
-  const server = createServer(handle);
-  endpoints.push(server);
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
+afterEach(() => servers.close());
 
 interface Reply {
   status: number;
@@ -54,7 +25,12 @@ interface Reply {
 }
 
 /** Over a connection of its own, which the kernel gives to any of the workers. */
-function call(method: string, url: string, headers: Record<string, string> = {}, token = DEV_TOKEN): Promise<Reply> {
+function call(
+  method: string,
+  url: string,
+  headers: Record<string, string> = {},
+  token = DEVELOPMENT_TOKEN,
+): Promise<Reply> {
   return new Promise((resolve, reject) => {
     const asked = request(url, { method, agent: false, headers: { authorization: `Bearer ${token}`, ...headers } });
     asked.once('error', reject);
@@ -75,7 +51,7 @@ function times<T>(count: number, make: (index: number) => T): T[] {
 }
 
 /** The workers that own what is in flight, as the database says it. */
-function owners(): string[] {
+function owners({ dataDir }: Servers): string[] {
   const db = new DatabaseSync(join(dataDir, 'waypost.db'), { readOnly: true });
   try {
     const rows = db.prepare('select distinct worker from messages where claim_token is not null').all();
@@ -85,13 +61,21 @@ function owners(): string[] {
   }
 }
 
-describe.each([2])('a server with %i workers', (workers) => {
+describe('a server with two workers', () => {
+  let shared: Servers;
+  let server: WaypostProcess;
+  let url: string;
+  beforeAll(async () => {
+    shared = new Servers();
+    server = shared.start(['dev', '--workers', '2']);
+    url = await server.url();
+  });
+  afterAll(() => shared.close());
+
   it('delivers what comes over many connections, each message once, from every worker', async () => {
-    const server = startDev(workers);
-    const url = await server.url();
     const held: ServerResponse[] = [];
     const seen: string[] = [];
-    const endpoint = await startEndpoint((incoming, response) => {
+    const endpoint = await servers.openEndpoint((incoming, response) => {
       seen.push(String(incoming.headers['upstash-message-id']));
       held.push(response);
     });
@@ -99,20 +83,19 @@ describe.each([2])('a server with %i workers', (workers) => {
     const ids = replies.map(({ text }) => (JSON.parse(text) as { messageId: string }).messageId);
     await eventually('all attempts', () => seen.length === ids.length);
     // Chance gives a worker none of 90 connections less than once in 10^15 times.
-    expect(owners()).toHaveLength(workers);
+    expect(owners(shared)).toHaveLength(2);
     for (const response of held) response.end();
-    await eventually('the end of all', () => owners().length === 0);
+    await eventually('the end of all', () => owners(shared).length === 0);
     expect(seen.toSorted()).toEqual(ids.toSorted());
-    expect(server.events().find(({ event }) => event === 'listening')).toMatchObject({ workers });
+    expect(server.events().find(({ event }) => event === 'listening')).toMatchObject({ workers: 2 });
   });
 
   it('keeps the order of a queue and the parallelism of a key across its workers', async () => {
-    const url = await startDev(workers).url();
     const order: string[] = [];
     let atOnce = 0;
     let answered = 0;
     let most = 0;
-    const endpoint = await startEndpoint((incoming, response) => {
+    const endpoint = await servers.openEndpoint((incoming, response) => {
       const isOfKey = incoming.url === '/key';
       if (isOfKey) {
         atOnce += 1;
@@ -136,21 +119,48 @@ describe.each([2])('a server with %i workers', (workers) => {
     expect(order).toEqual(times(30, (index) => `/${index}`));
     expect(most).toBe(2);
   });
-});
 
-it('lets every worker serve what one of them was given for later', async () => {
-  const url = await startDev(2).url();
-  const held: ServerResponse[] = [];
-  const endpoint = await startEndpoint((_request, response) => held.push(response));
-  const items = times(200, () => ({ destination: endpoint, headers: { 'Upstash-Delay': '1s' } }));
-  const answer = await fetch(`${url}/v2/batch`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${DEV_TOKEN}` },
-    body: JSON.stringify(items),
+  it('lets every worker serve what one of them was given for later', async () => {
+    const held: ServerResponse[] = [];
+    const endpoint = await servers.openEndpoint((_request, response) => held.push(response));
+    const items = times(200, () => ({ destination: endpoint, headers: { 'Upstash-Delay': '1s' } }));
+    const answer = await fetch(`${url}/v2/batch`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${DEVELOPMENT_TOKEN}` },
+      body: JSON.stringify(items),
+    });
+    expect(answer.status).toBe(200);
+    await eventually('all attempts', () => held.length === items.length);
+    expect(owners(shared)).toHaveLength(2);
+    for (const response of held) response.end();
+    await eventually('the end of all', () => owners(shared).length === 0);
   });
-  expect(answer.status).toBe(200);
-  await eventually('all attempts', () => held.length === items.length);
-  expect(owners()).toHaveLength(2);
+
+  it('keeps its port: another server with several workers is refused there too', async () => {
+    const { port } = new URL(url);
+    const { code, stderr } = await servers.run(['dev', '--memory', '--workers', '2', '--port', port]).ended();
+    expect([code, stderr]).toEqual([
+      1,
+      `waypost: port ${port} on 127.0.0.1 is in use: choose another with --port or PORT\n`,
+    ]);
+  });
+
+  it('waits for the attempts of all workers when it is told to end, and takes nothing more', async () => {
+    const held: ServerResponse[] = [];
+    const endpoint = await servers.openEndpoint((_request, response) => held.push(response));
+    await Promise.all(times(30, () => call('POST', `${url}/v2/publish/${endpoint}`)));
+    await eventually('all attempts', () => held.length === 30);
+    expect(owners(shared)).toHaveLength(2);
+    server.signal('SIGTERM');
+    await eventually('each to say no', async () => {
+      const ready = await Promise.all(times(20, () => call('GET', `${url}/readyz`)));
+      return ready.every(({ status }) => status === 503);
+    });
+    for (const response of held) response.end();
+    expect(await server.ended()).toMatchObject({ code: 0, stderr: '' });
+    expect(server.events().map(({ event }) => event)).toEqual(['listening', 'draining', 'stopped']);
+    expect(owners(shared)).toEqual([]);
+  });
 });
 
 it('runs them on PostgreSQL, each on connections of its own', async () => {
@@ -158,10 +168,10 @@ it('runs them on PostgreSQL, each on connections of its own', async () => {
   const client = new pg.Client(url);
   await client.connect();
   try {
-    const server = startDev(2, '--database-url', url);
+    const server = servers.start(['dev', '--workers', '2', '--database-url', url]);
     const base = await server.url();
     const held: ServerResponse[] = [];
-    const endpoint = await startEndpoint((_request, response) => held.push(response));
+    const endpoint = await servers.openEndpoint((_request, response) => held.push(response));
     await Promise.all(times(40, () => call('POST', `${base}/v2/publish/${endpoint}`)));
     await eventually('all attempts', () => held.length === 40);
     const { rows } = await client.query('select distinct worker from messages where claim_token is not null');
@@ -176,9 +186,9 @@ it('runs them on PostgreSQL, each on connections of its own', async () => {
 });
 
 it('lets tokens in and out at once in all workers, and signs with the rotated keys in all', async () => {
-  const { stdout } = await giveCommand(['init', '--data-dir', dataDir]);
+  const { stdout } = await giveCommand(['init', '--data-dir', servers.dataDir]);
   const token = /^QSTASH_TOKEN=(.*)$/m.exec(stdout)?.[1] ?? '';
-  const url = await start(['serve', '--workers', '3']).url();
+  const url = await servers.start(['serve', '--workers', '3']).url();
   const statuses = async (as: string): Promise<number[]> => {
     const replies = await Promise.all(times(40, () => call('GET', `${url}/v2/keys`, {}, as)));
     return [...new Set(replies.map(({ status }) => status))];
@@ -192,11 +202,11 @@ it('lets tokens in and out at once in all workers, and signs with the rotated ke
     'full',
     '--json',
     '--data-dir',
-    dataDir,
+    servers.dataDir,
   ]);
   const { token: added, id } = JSON.parse(made.stdout) as { token: string; id: string };
   expect(await statuses(added)).toEqual([200]);
-  expect((await giveCommand(['tokens', 'revoke', id, '--data-dir', dataDir])).code).toBe(0);
+  expect((await giveCommand(['tokens', 'revoke', id, '--data-dir', servers.dataDir])).code).toBe(0);
   expect(await statuses(added)).toEqual([401]);
   const rotated = await call('POST', `${url}/v2/keys/rotate`, {}, token);
   expect(rotated.status).toBe(200);
@@ -204,33 +214,14 @@ it('lets tokens in and out at once in all workers, and signs with the rotated ke
   expect(new Set(keys.map(({ text }) => text))).toEqual(new Set([rotated.text]));
 });
 
-it('waits for the attempts of all workers when it is told to end, and takes nothing more', async () => {
-  const server = startDev(2);
-  const url = await server.url();
-  const held: ServerResponse[] = [];
-  const endpoint = await startEndpoint((_request, response) => held.push(response));
-  await Promise.all(times(30, () => call('POST', `${url}/v2/publish/${endpoint}`)));
-  await eventually('all attempts', () => held.length === 30);
-  expect(owners()).toHaveLength(2);
-  server.signal('SIGTERM');
-  await eventually('each to say no', async () => {
-    const ready = await Promise.all(times(20, () => call('GET', `${url}/readyz`)));
-    return ready.every(({ status }) => status === 503);
-  });
-  for (const response of held) response.end();
-  expect(await server.ended()).toMatchObject({ code: 0, stderr: '' });
-  expect(server.events().map(({ event }) => event)).toEqual(['listening', 'draining', 'stopped']);
-  expect(owners()).toEqual([]);
-});
-
 it('ends as a whole when one worker dies, and the next start makes its attempts again', async () => {
-  const trigger = join(dataDir, 'now');
+  const trigger = join(servers.dataDir, 'now');
   const preload = pathToFileURL(join(import.meta.dirname, 'planted-defect.ts')).href;
   const env = { NODE_OPTIONS: `--import=${preload}`, PLANTED_DEFECT_WHEN: trigger };
-  const first = start(['dev', '--workers', '2'], env);
+  const first = servers.start(['dev', '--workers', '2'], env);
   const url = await first.url();
   const attempts: { id: string; response: ServerResponse }[] = [];
-  const endpoint = await startEndpoint((incoming, response) => {
+  const endpoint = await servers.openEndpoint((incoming, response) => {
     attempts.push({ id: String(incoming.headers['upstash-message-id']), response });
     if (attempts.length > 20) response.end();
   });
@@ -241,7 +232,7 @@ it('ends as a whole when one worker dies, and the next start makes its attempts 
   const ended = first.events().find(({ event }) => event === 'worker_ended');
   expect(ended?.['error']).toContain('a planted defect');
   expect(ended?.['error']).toContain('planted-defect.ts'); // where it happened
-  const second = startDev(2);
+  const second = servers.start(['dev', '--workers', '2']);
   await second.url();
   await eventually('the attempts again', () => attempts.length === 40);
   const [before, after] = [attempts.slice(0, 20), attempts.slice(20)].map((some) =>
@@ -249,15 +240,4 @@ it('ends as a whole when one worker dies, and the next start makes its attempts 
   );
   expect(after).toEqual(before);
   expect(second.events().find(({ event }) => event === 'recovered')).toMatchObject({ count: 20 });
-});
-
-it('refuses a port on which another server listens, also one with several workers', async () => {
-  const { port } = new URL(await startDev(2).url());
-  const second = new WaypostProcess(['dev', '--memory', '--workers', '2', '--port', port]);
-  processes.push(second);
-  const { code, stderr } = await second.ended();
-  expect([code, stderr]).toEqual([
-    1,
-    `waypost: port ${port} on 127.0.0.1 is in use: choose another with --port or PORT\n`,
-  ]);
 });

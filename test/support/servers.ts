@@ -1,0 +1,48 @@
+/** What do tests of server processes have in common? A data folder, servers on it, endpoints; all of it gone after each test. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { WaypostProcess } from './waypost-process.ts';
+
+export class Servers {
+  readonly #folder = mkdtempSync(join(tmpdir(), 'waypost-servers-'));
+  /** Not there until somebody makes it. */
+  readonly dataDir = join(this.#folder, 'data');
+  readonly #processes: WaypostProcess[] = [];
+  readonly #endpoints: Server[] = [];
+
+  /** A command that serves, with more settings: on the data folder and a free port, with its log as JSON. */
+  start(args: readonly string[], env: Record<string, string> = {}): WaypostProcess {
+    const [command = '', ...others] = args;
+    const settings = ['--port', '0', '--data-dir', this.dataDir, '--log-format', 'json'];
+    return this.run([command, ...settings, ...others], env);
+  }
+
+  /** As it stands. */
+  run(args: readonly string[], env: Record<string, string> = {}): WaypostProcess {
+    const process = new WaypostProcess(args, env);
+    this.#processes.push(process);
+    return process;
+  }
+
+  /** Answers its URL, without a slash at the end. */
+  async openEndpoint(handle: (request: IncomingMessage, response: ServerResponse) => void): Promise<string> {
+    const server = createServer(handle);
+    this.#endpoints.push(server);
+    await new Promise<void>((resolve) => {
+      server.listen(0, '127.0.0.1', resolve);
+    });
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#processes.map((process) => process.kill()));
+    for (const endpoint of this.#endpoints) {
+      endpoint.closeAllConnections();
+      endpoint.close();
+    }
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
