@@ -35,6 +35,8 @@ export const DATABASE_TIMEOUT_MS = 2_000;
 
 /** Operations of the mixed load under way at a time. */
 const LOAD_WORKERS = 6;
+/** So that a fault that takes its time finds load all along, and leaves no mountain of logs to be read in the end. */
+const PAUSE_MS = 40;
 /** Lanes are paused half of the time, and must keep up nevertheless. */
 const LANES_SLOWNESS = 16;
 /** While something is broken, what arrived in one moment may arrive again in a later one. */
@@ -89,7 +91,7 @@ export class World {
     this.client = new BalancedClient(workers, random);
     this.schedules = new ScheduleWatch();
     this.pace = new Pace(books.ledger);
-    this.#load = { books, endpoints, random, workers: LOAD_WORKERS };
+    this.#load = { books, endpoints, random, workers: LOAD_WORKERS, pauseMs: PAUSE_MS };
     this.#lanes = new LaneLoad(this.#load, LANES_SLOWNESS);
     this.repeats = new RepeatLoad(this.#load);
   }

@@ -57,6 +57,7 @@ export interface KillLoopReport extends Verdicts {
 
 // Enough operations under way that each kill hits some of every kind.
 const WORKERS = 20;
+const PAUSE_MS = 6;
 // No figure to reach, only the end of the wait.
 const FIRST_DELIVERY_LIMIT_MS = 20_000;
 /** Things done: acknowledged publishes, and attempts that arrive. */
@@ -68,7 +69,10 @@ export async function runKillLoop(options: KillLoopOptions): Promise<KillLoopRep
   const books = openBooks();
   const endpoints = await openEndpoints(books);
   const random = new SeededRandom(options.seed);
-  const load = new WholeLoad({ books, endpoints, random, workers: WORKERS }, flags.includes('--memory'));
+  const load = new WholeLoad(
+    { books, endpoints, random, workers: WORKERS, pauseMs: PAUSE_MS },
+    flags.includes('--memory'),
+  );
   let server: ListeningProcess | undefined;
   try {
     const exits: Exit[] = [];

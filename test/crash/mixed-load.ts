@@ -14,8 +14,9 @@ export interface Load {
   books: Books;
   endpoints: Endpoints;
   random: SeededRandom;
-  /** How many operations of the mixed load are under way at any time. */
+  /** How many operations of the mixed load are under way at any time, but for pauses of up to `pauseMs` between them. */
   workers: number;
+  pauseMs: number;
 }
 
 // Milliseconds; the real back-off starts at 12 s, longer than this whole test.
@@ -50,7 +51,7 @@ export async function runMixedLoad(load: Load, client: Client, signal: AbortSign
   const work = async () => {
     while (!signal.aborted) {
       await someOperation(load, client, cancellable);
-      await sleep(load.random.int(1, 6));
+      await sleep(load.random.int(1, load.pauseMs));
     }
   };
   await Promise.all(Array.from({ length: load.workers }, work));
