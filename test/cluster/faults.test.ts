@@ -53,6 +53,6 @@ describe(`three workers on one PostgreSQL (seed ${SEED})`, () => {
   it('have lost nothing, done nothing twice without a reason, and kept every limit and order', async () => {
     await world.untilEnoughHasHappened();
     await world.calmDown();
-    expect((await judge(world)).findings).toEqual([]);
+    expect((await judge(world)).findings.join('\n')).toBe('');
   });
 });

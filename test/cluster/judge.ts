@@ -9,8 +9,8 @@ import { LANES } from '../crash/lane-load.ts';
 import { busyLanes, untilSettled } from '../crash/settling.ts';
 import type { World } from './world.ts';
 
-/** Whoever was cut off is declared dead first, and what piled up in a lane goes out one by one. */
-const SETTLE_LIMIT_MS = 40_000;
+/** Whoever was cut off is declared dead first, and what piled up in a lane goes out one by one: how long it may be the same. */
+const STANDSTILL_MS = 30_000;
 
 export interface Judgement extends Verdicts {
   /** Deduplication ids that were used. */
@@ -41,12 +41,18 @@ export async function judge(world: World): Promise<Judgement> {
   return { verdict, callbacks, lanes, repeats: repeats.count, findings };
 }
 
-/** Far cheaper than to read all logs again and again. Whoever is left after the limit is named by those. */
+/**
+ * Waits until there is no unfinished message, or until that stands still. Far cheaper than to read all logs again and again:
+ * whoever is left is named by those.
+ */
 async function untilEmpty(world: World): Promise<void> {
-  const untilMs = performance.now() + SETTLE_LIMIT_MS;
-  while (performance.now() < untilMs) {
+  let fewest = Infinity;
+  for (let fewestAtMs = performance.now(); performance.now() < fewestAtMs + STANDSTILL_MS; ) {
     const [row] = await world.query('select count(*)::int count from messages');
-    if (row?.['count'] === 0) return;
-    await sleep(50);
+    const count = Number(row?.['count']);
+    if (count === 0) return;
+    if (count < fewest) fewestAtMs = performance.now();
+    fewest = Math.min(fewest, count);
+    await sleep(100);
   }
 }

@@ -30,17 +30,20 @@ export function integrity(dataDir: string): string[] {
 }
 
 // What piled up in a queue goes out one by one, retries and callbacks included, and what a rate allows only so many in a
-// second: some seconds each. Shorter than a minute, after which retention would tidy up what nobody else does.
-const EMPTY_LIMIT_MS = 40_000;
+// second. Shorter than a minute, after which retention would tidy up what nobody else does.
+const STANDSTILL_MS = 30_000;
 
 /**
- * Waits until the folder's database has no unfinished message and no active run, or for so long. Far cheaper than to ask its server for all logs
- * again and again: those say afterwards who is left.
+ * Waits until the folder's database has no unfinished message and no active run, or until their number stands still for so
+ * long. Far cheaper than to ask its server for all logs again and again: those say afterwards who is left.
  */
-export async function untilEmpty(dataDir: string, limitMs = EMPTY_LIMIT_MS): Promise<void> {
-  const limit = performance.now() + limitMs;
-  while (performance.now() < limit) {
-    if (databaseName(dataDir) !== undefined && unfinishedIn(dataDir) === 0) return;
+export async function untilEmpty(dataDir: string, standstillMs = STANDSTILL_MS): Promise<void> {
+  let fewest = Infinity;
+  for (let fewestAtMs = performance.now(); performance.now() < fewestAtMs + standstillMs; ) {
+    const count = databaseName(dataDir) === undefined ? Infinity : unfinishedIn(dataDir);
+    if (count === 0) return;
+    if (count < fewest) fewestAtMs = performance.now();
+    fewest = Math.min(fewest, count);
     await sleep(50);
   }
 }
