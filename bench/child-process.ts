@@ -29,6 +29,8 @@ export interface StartOptions {
   env?: Record<string, string>;
   /** How long the start may take; the process is killed after that. */
   startLimitMs?: number;
+  /** Hears each line that it writes. */
+  onLine?: (line: string) => void;
 }
 
 // Enough to see why a start failed, little enough to keep while a million lines go by.
@@ -46,7 +48,7 @@ export async function startListening(argv: string[], options: StartOptions = {})
     child.once('exit', (code, signal) => resolve({ code, signal }));
   });
   const output = () => lines.join('\n');
-  const url = await listeningUrl(child, lines, exited, options.startLimitMs ?? 30_000);
+  const url = await listeningUrl(child, lines, exited, options);
   const pid = child.pid;
   if (pid === undefined) throw new Error('a process that listens has no id');
   return {
@@ -63,7 +65,12 @@ export async function startListening(argv: string[], options: StartOptions = {})
 }
 
 /** Reads both streams for the process's whole life, so that it never waits for a full pipe. */
-function listeningUrl(child: ChildProcess, lines: string[], exited: Promise<Exit>, limitMs: number): Promise<string> {
+function listeningUrl(
+  child: ChildProcess,
+  lines: string[],
+  exited: Promise<Exit>,
+  { startLimitMs: limitMs = 30_000, onLine }: StartOptions,
+): Promise<string> {
   return new Promise((resolve, reject) => {
     const limit = setTimeout(() => {
       child.kill('SIGKILL');
@@ -72,6 +79,7 @@ function listeningUrl(child: ChildProcess, lines: string[], exited: Promise<Exit
     for (const stream of [child.stdout, child.stderr]) {
       if (stream === null) continue;
       createInterface({ input: stream }).on('line', (line) => {
+        onLine?.(line);
         lines.push(line);
         if (lines.length > OUTPUT_LINES_KEPT) lines.shift();
         const url = announcedUrl(line);

@@ -11,7 +11,12 @@ export interface WorkersOptions {
   dataDir: string;
   /** Settings of each server, as flags. */
   flags: readonly string[];
+  /** Hears that a worker was declared dead, had to fear so, or had no answer to a settle: what arrived before may arrive again. */
+  onDoubt?: () => void;
 }
+
+/** What the log says before anything is attempted again. */
+const DOUBTS = /"event":"(?:fence_closed|declared_dead|worker_gone|settle_failed)"/;
 
 /** The folder of a checkout; this one if there is none. */
 export type Program = string | undefined;
@@ -101,14 +106,17 @@ export class Workers {
   }
 
   /** The first one makes the schema and the key; then all others at once. */
-  static async start({ count, databaseUrl, dataDir, flags }: WorkersOptions): Promise<Workers> {
+  static async start({ count, databaseUrl, dataDir, flags, onDoubt }: WorkersOptions): Promise<Workers> {
     const proxies = await Promise.all(
       Array.from({ length: count }, () => TcpProxy.open(Number(new URL(databaseUrl).port))),
     );
     const all = proxies.map((proxy, index) => {
       const env = { DATABASE_URL: proxy.through(databaseUrl) };
       return new Worker(`worker ${index + 1}`, proxy, (program) => {
-        const start = { dataDir, flags: [...flags], env };
+        const onLine = (line: string) => {
+          if (DOUBTS.test(line)) onDoubt?.();
+        };
+        const start = { dataDir, flags: [...flags], env, onLine };
         if (program === undefined) return startWaypost(start);
         // What is compiled of another program goes with it.
         return startWaypost({ ...start, program, env: { ...env, NODE_COMPILE_CACHE: join(program, 'compiled') } });

@@ -241,13 +241,15 @@ export async function openWorld({ seed, cluster, workers: count = 3 }: WorldOpti
     ...['--retention-interval', '2s'],
   ];
   const databaseUrl = await cluster.createDatabase();
-  const workers = await Workers.start({ count, databaseUrl, dataDir, flags });
   const books = { ...openBooks(), lanes: new PatientLaneBook() };
+  const endpoints = await openEndpoints(books);
+  // A machine that stands still for seconds brings these about too, without any fault.
+  const onDoubt = () => endpoints.beginIncarnation();
+  const workers = await Workers.start({ count, databaseUrl, dataDir, flags, onDoubt });
   const close = async () => {
     await workers.close();
     rmSync(dataDir, { recursive: true, force: true });
   };
-  const endpoints = await openEndpoints(books);
   return new World({ cluster, databaseUrl, workers, random: new SeededRandom(seed), books, endpoints, close });
 }
 
