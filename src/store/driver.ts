@@ -18,11 +18,6 @@ export interface Queries {
 }
 
 export interface Transaction extends Queries {
-  /**
-   * As `query`, for a statement that gives numbers away: where several transactions run at once it is committed by itself,
-   * at once and whatever becomes of this one, so that nobody waits for its row.
-   */
-  queryAtOnce<Row extends object>(text: string, params?: readonly SqlParam[]): Promise<Row[]>;
   /** The database's own clock, Unix time: the one that all workers on it have in common. */
   nowMs(): Promise<number>;
   /**
@@ -74,7 +69,8 @@ export interface Driver {
   readonly dialect: SqlDialect;
   /**
    * Commits what `work` did, durably, or nothing when it throws. With several writers each statement sees what others have
-   * committed before it, and `work` may be run again, when the transaction lost to another one.
+   * committed before it, and `work` may be run again, when the transaction lost to another one. Never from within another
+   * transaction: whoever holds one connection and waits for a second may wait for ever where connections are few.
    */
   transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
   /** Runs `work` on one snapshot of what is committed. */

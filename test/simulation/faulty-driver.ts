@@ -155,11 +155,6 @@ class Witnessed implements Transaction {
     return await this.#inner.query<Row>(text, params);
   }
 
-  async queryAtOnce<Row extends object>(text: string, params?: readonly SqlParam[]): Promise<Row[]> {
-    this.#count();
-    return await this.#inner.queryAtOnce<Row>(text, params);
-  }
-
   async send(text: string, params?: readonly SqlParam[]): Promise<void> {
     this.#count();
     await this.#inner.send(text, params);

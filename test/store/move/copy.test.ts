@@ -261,7 +261,6 @@ function changeInserts(
   const changed = (tx: Transaction): Transaction => ({
     ...tx,
     query: (text, params) => tx.query(text, params),
-    queryAtOnce: (text, params) => tx.queryAtOnce(text, params),
     run: (text, params) => tx.run(text, params),
     updateMany: (...args) => tx.updateMany(...args),
     insertMany: (name, columns, rows) => {

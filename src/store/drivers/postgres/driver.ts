@@ -166,7 +166,6 @@ export class PostgresDriver implements Driver {
     const client = await this.#take();
     const tx = new PostgresTransaction(client, this.#connections, {
       bulk: this.#bulk,
-      queryAtOnce: (text, params) => this.#atOnce(text, params),
       nowMs: this.#nowMs,
     });
     let begun: pg.QueryResult<TransactionName>;
@@ -266,10 +265,6 @@ export class PostgresDriver implements Driver {
     return (await this.#connections.send<Row>(client, text, params)).rows;
   }
 
-  async #atOnce<Row extends object>(text: string, params: readonly SqlParam[]): Promise<Row[]> {
-    return (await this.#alone((client) => this.#connections.send<Row>(client, text, params))).rows;
-  }
-
   /** Outside of all transactions, on a connection that is not used again when it fails. */
   async #alone<T>(work: (client: PoolClient) => Promise<T>): Promise<T> {
     const client = await this.#take();
@@ -287,7 +282,6 @@ export class PostgresDriver implements Driver {
 /** What a transaction has from its driver. */
 interface OfDriver {
   bulk: BulkStatements;
-  queryAtOnce: <Row extends object>(text: string, params: readonly SqlParam[]) => Promise<Row[]>;
   nowMs: (() => number) | undefined;
 }
 
@@ -295,7 +289,6 @@ class PostgresTransaction implements Transaction {
   readonly #client: PoolClient;
   readonly #connections: Connections;
   readonly #bulk: BulkStatements;
-  readonly queryAtOnce: Transaction['queryAtOnce'];
   readonly nowMs: Transaction['nowMs'];
   readonly #sent: Promise<unknown>[] = [];
   #isHeld = false;
@@ -306,7 +299,6 @@ class PostgresTransaction implements Transaction {
     this.#client = client;
     this.#connections = connections;
     this.#bulk = driver.bulk;
-    this.queryAtOnce = (text, params = []) => driver.queryAtOnce(text, params);
     this.nowMs = async () => driver.nowMs?.() ?? (await this.#readClock());
   }
 

@@ -78,7 +78,6 @@ export class SqliteDriver implements Driver {
     this.#transaction = {
       query: this.#queries.query,
       nowMs: async () => this.#nowMs(),
-      queryAtOnce: this.#queries.query,
       send: async (text, params = []) => void this.#run(text, params),
       run: async (text, params = []) => this.#run(text, params),
       insertMany: async (table, columns, rows) => this.#insertMany(table, columns, rows),
