@@ -154,6 +154,7 @@ export class PostgresDriver implements Driver {
   }
 
   #forgetOldPlans(client: PoolClient): void {
+    if (!this.#connections.prepares) return; // each statement is planned when it is sent
     const nowMs = this.#clock.nowMs();
     const plannedAtMs = this.#plannedAtMs.get(client);
     if (plannedAtMs !== undefined && nowMs < plannedAtMs + PLANS_KEPT_MS) return;
@@ -172,10 +173,11 @@ export class PostgresDriver implements Driver {
     let result: T;
     try {
       tx.hold();
-      const beginning = withOthers(
-        client.query('begin isolation level read committed'),
-        this.#connections.sendOwn<TransactionName>(client, this.#begin, []),
-      );
+      const begin = client.query('begin isolation level read committed');
+      const named = this.#connections.sendOwn<TransactionName>(client, this.#begin, []);
+      tx.note(begin);
+      tx.note(named);
+      const beginning = withOthers(begin, named);
       result = await withOthers(
         beginning,
         work(tx).finally(() => tx.flush()),
@@ -292,7 +294,7 @@ class PostgresTransaction implements Transaction {
   readonly nowMs: Transaction['nowMs'];
   readonly #sent: Promise<unknown>[] = [];
   #isHeld = false;
-  /** Why one of the statements failed that nobody waited for. */
+  /** Why the first of those that were noted failed. */
   failure: unknown;
 
   constructor(client: PoolClient, connections: Connections, driver: OfDriver) {
@@ -330,7 +332,7 @@ class PostgresTransaction implements Transaction {
 
   async send(text: string, params: readonly SqlParam[] = []): Promise<void> {
     this.hold();
-    this.#note(this.#connections.send(this.#client, text, params));
+    this.note(this.#connections.send(this.#client, text, params));
   }
 
   async run(text: string, params: readonly SqlParam[] = []): Promise<number> {
@@ -357,11 +359,11 @@ class PostgresTransaction implements Transaction {
   #sendRows({ text, types }: BulkStatement, rows: readonly (readonly SqlValue[])[]): void {
     const values = types.map((type, index) => columnArray(rows, index, type));
     this.hold();
-    this.#note(this.#connections.sendOwn(this.#client, text, values));
+    this.note(this.#connections.sendOwn(this.#client, text, values));
   }
 
-  /** A statement that nobody waits for. */
-  #note(answer: Promise<unknown>): void {
+  /** The answer to a statement that nobody waits for, or that others follow before it has come. */
+  note(answer: Promise<unknown>): void {
     const sent = answer.catch((error: unknown) => {
       this.failure ??= error;
     });
