@@ -6,7 +6,7 @@ import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
 import { systemClock } from '../../src/system.ts';
 import { eventually } from '../support/eventually.ts';
-import { Pooler, poolerObstacle } from '../support/postgres/pooler.ts';
+import { keepsStatementsApart, Pooler, poolerObstacle } from '../support/postgres/pooler.ts';
 import { freshDatabase, sharedCluster } from '../support/postgres/shared.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 import { delivered, settlement, T0, World } from './conformance/world.ts';
@@ -132,7 +132,13 @@ describe.skipIf(obstacle !== undefined)(
     });
 
     it('says which setting is wrong when statements are kept prepared although the pooler cannot', async () => {
-      url = pooler.through(await freshDatabase());
+      // Whoever can is told not to.
+      const careless = await Pooler.open({
+        ...{ port: (await sharedCluster()).port, poolSize: 1 },
+        ...(keepsStatementsApart() && { settings: { max_prepared_statements: '0' } }),
+      });
+      opened.push(careless);
+      url = careless.through(await freshDatabase());
       const [first, second] = [driverAt(url, true), driverAt(url, true)];
       const now = (driver: PostgresDriver) => driver.transaction((tx) => tx.nowMs());
       await now(first);

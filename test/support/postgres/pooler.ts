@@ -37,6 +37,13 @@ export function poolerObstacle(): string | undefined {
   return isInstalled() ? undefined : `there is no ${PROGRAM}, and it could not be installed`;
 }
 
+/** Whether the one that is installed can keep the prepared statements of its clients apart, as it can since 1.21. */
+export function keepsStatementsApart(): boolean {
+  const [, major, minor] =
+    /^PgBouncer (\d+)\.(\d+)/.exec(spawnSync(PROGRAM, ['--version'], { encoding: 'utf8' }).stdout) ?? [];
+  return Number(major) > 1 || (Number(major) === 1 && Number(minor) >= 21);
+}
+
 function isInstalled(): boolean {
   return spawnSync(PROGRAM, ['--version']).status === 0;
 }
