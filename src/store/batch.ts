@@ -10,7 +10,6 @@ import { pinKey, resetKeyRate, setKeyPaused, unpinKey } from './sql/lanes/flow-c
 import { deleteQueue, emptyQueue, saveQueue, setQueuePaused } from './sql/lanes/queue-commands.ts';
 import { EVERYTHING, lockFor } from './sql/locks.ts';
 import { LogWriter, TooFewNumbers, type WriteContext } from './sql/log-writer.ts';
-import { reserve } from './sql/numbers.ts';
 import { addToken, ensureProject, noteTokenUse, removeToken, replaceSigningKeys } from './sql/projects.ts';
 import { release, releaseAll } from './sql/release.ts';
 import { dropExpired } from './sql/retention.ts';
@@ -33,7 +32,7 @@ const SINGLE = {
   releaseAll,
   cancel,
   reserveNumbers: async ({ tx, reserved }: WriteContext, args: { count: number }): Promise<number> =>
-    reserved.get(args) ?? (await reserve(tx, 'keys and tokens', args.count)),
+    reserved.get(args) ?? (await tx.reserve('keys and tokens', args.count)),
   deleteDead,
   reviveDead,
   deleteDeadRuns,
@@ -151,7 +150,7 @@ export class BatchRunner {
     const total = wanted.reduce((sum, { count }) => sum + count, 0);
     if (total === 0) return NONE_RESERVED;
     const firsts = new Map<object, number>();
-    let next = await this.#driver.transaction((tx) => reserve(tx, 'keys and tokens', total));
+    let next = await this.#driver.transaction((tx) => tx.reserve('keys and tokens', total));
     for (const args of wanted) {
       firsts.set(args, next);
       next += args.count;

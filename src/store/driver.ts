@@ -9,6 +9,9 @@ export type SqlValue = string | number | Uint8Array | null;
 /** A bound parameter. An array stands for a list, written in the text as `in (??)`. */
 export type SqlParam = SqlValue | readonly SqlValue[];
 
+/** `keys and tokens`: of messages and claims. `log entries`: orders the entries of one millisecond. `queues`: their ids. */
+export type NumberSequence = 'keys and tokens' | 'log entries' | 'queues';
+
 export interface Queries {
   /**
    * Rows of one statement. Parameters are `?`, a list is `in (??)`. The text must be fixed, never assembled from
@@ -18,6 +21,11 @@ export interface Queries {
 }
 
 export interface Transaction extends Queries {
+  /**
+   * The first of `count` consecutive numbers that are given to nobody else, ever, once this transaction is committed. Until
+   * then all others wait for the sequence: what is needed often is taken in a transaction of its own.
+   */
+  reserve(sequence: NumberSequence, count: number): Promise<number>;
   /** The database's own clock, Unix time: the one that all workers on it have in common. */
   nowMs(): Promise<number>;
   /**

@@ -6,7 +6,15 @@
  */
 import type { Millis } from '../../src/engine/model.ts';
 import { StoreUnavailable } from '../../src/engine/stores.ts';
-import type { Driver, Queries, SqlDialect, SqlParam, SqlValue, Transaction } from '../../src/store/driver.ts';
+import type {
+  Driver,
+  NumberSequence,
+  Queries,
+  SqlDialect,
+  SqlParam,
+  SqlValue,
+  Transaction,
+} from '../../src/store/driver.ts';
 import type { SimulatedClock } from '../../src/testing/simulated-clock.ts';
 
 /** Where in a transaction the process dies. After the commit: it is durable, and nobody hears of it. */
@@ -153,6 +161,11 @@ class Witnessed implements Transaction {
   async query<Row extends object>(text: string, params?: readonly SqlParam[]): Promise<Row[]> {
     this.#count();
     return await this.#inner.query<Row>(text, params);
+  }
+
+  async reserve(sequence: NumberSequence, count: number): Promise<number> {
+    this.#count();
+    return await this.#inner.reserve(sequence, count);
   }
 
   async send(text: string, params?: readonly SqlParam[]): Promise<void> {

@@ -2,7 +2,6 @@
 import type { Driver, SqlDialect, SqlValue, Transaction } from '../driver.ts';
 import type { DueTimes } from './due-times.ts';
 import type { Held } from './locks.ts';
-import { reserve } from './numbers.ts';
 import { DETAIL_COLUMNS, type StoredEvent } from './rows.ts';
 
 /** Numbers taken from the store at once: one row written per so many events. What a crash leaves unused is lost. */
@@ -43,7 +42,7 @@ export class LogWriter {
   /** Takes numbers for `count` events, and many more, in a transaction of its own: they are there once it is committed. */
   async reserve(driver: Driver, count: number): Promise<void> {
     const size = Math.max(BLOCK, count);
-    this.#add(await driver.transaction((tx) => reserve(tx, 'log entries', size)), size);
+    this.#add(await driver.transaction((tx) => tx.reserve('log entries', size)), size);
   }
 
   /** Throws {@link TooFewNumbers} where there are many writers. */
@@ -83,7 +82,7 @@ export class LogWriter {
     if (this.#end - this.#next < count) {
       if (this.#manyWriters) throw new TooFewNumbers(count);
       const size = Math.max(BLOCK, count);
-      this.#add(await reserve(tx, 'log entries', size), size);
+      this.#add(await tx.reserve('log entries', size), size);
     }
     const first = this.#next;
     this.#next += count;

@@ -8,12 +8,13 @@ import type pg from 'pg';
 import type { PoolClient } from 'pg';
 import type { Clock } from '../../../engine/ports.ts';
 import { StoreUnavailable } from '../../../engine/stores.ts';
-import type { Driver, Queries, SqlDialect, SqlParam, SqlValue, Transaction } from '../../driver.ts';
+import type { Driver, NumberSequence, Queries, SqlDialect, SqlParam, SqlValue, Transaction } from '../../driver.ts';
 import { columnArray } from './arrays.ts';
 import { type BulkStatement, BulkStatements } from './bulk.ts';
 import { type ConnectionOptions, Connections } from './connections.ts';
 import { classify, isAnswer, isConflict } from './failures.ts';
 import { HOT, LOGS_BY_DAY, PASSING } from './layout.ts';
+import { reservation, SERVER } from './numbers.ts';
 
 /** A transaction that has begun, as the server knows it. */
 interface TransactionName {
@@ -43,8 +44,6 @@ const DIALECT: SqlDialect = {
 
 /** Times a transaction that lost to another one is tried: each time it waits for that one to end first. */
 const TRIES_MAX = 8;
-/** Which start of which server: after a failover, or a restore, the same transaction ids are given to others. */
-const SERVER = 'pg_postmaster_start_time()::text';
 /**
  * What became of a transaction. The message has no reader: it makes the transaction of this statement one that writes, so that
  * its commit waits for everything before it to be where commits must be, on synchronous standbys too.
@@ -327,6 +326,15 @@ class PostgresTransaction implements Transaction {
       const answer = this.#connections.send<Row>(this.#client, text, params);
       this.flush();
       return (await answer).rows;
+    });
+  }
+
+  async reserve(sequence: NumberSequence, count: number): Promise<number> {
+    const { text, values, firstOf } = reservation(sequence, count);
+    return this.#heard(async () => {
+      const answer = this.#connections.sendOwn<{ next: number }>(this.#client, text, values);
+      this.flush();
+      return firstOf((await answer).rows);
     });
   }
 
