@@ -1,4 +1,5 @@
 /** Workers behind a pooler that gives each transaction whatever connection is free: PgBouncer, in transaction mode. */
+import { readFileSync } from 'node:fs';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type Store, StoreUnavailable } from '../../src/engine/stores.ts';
@@ -12,7 +13,7 @@ import { TcpProxy } from '../support/tcp-proxy.ts';
 import { delivered, settlement, T0, World } from './conformance/world.ts';
 
 const obstacle = poolerObstacle();
-const TIMEOUT_MS = 2_000;
+const TIMEOUT_MS = 10_000;
 
 describe.skipIf(obstacle !== undefined)(
   `behind PgBouncer, with one connection for all${obstacle === undefined ? '' : ` (skipped: ${obstacle})`}`,
@@ -121,6 +122,22 @@ describe.skipIf(obstacle !== undefined)(
         const [row] = await driver.read((queries) => queries.query('select n from kept where n = ?', [n]));
         expect(said).toBe(row ? 'committed' : 'not committed');
       }
+    });
+
+    it('PgBouncer takes the settings that operators are told', async () => {
+      const page = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8');
+      const [, ini = ''] = /```ini\n\[databases\].*?\[pgbouncer\]\n(.*?)```/s.exec(page) ?? [];
+      const told = ini.split('\n').flatMap((line) => {
+        const [name = '', value] = line.split(' = ');
+        return value === undefined || /^(listen|auth)_/.test(name) ? [] : [[name, value] as const];
+      });
+      expect(told.map(([name]) => name)).toEqual(expect.arrayContaining(['pool_mode', 'default_pool_size']));
+      const asTold = await Pooler.open({
+        ...{ port: (await sharedCluster()).port, poolSize: 1, settings: Object.fromEntries(told) },
+      });
+      opened.push(asTold);
+      await driverAt(asTold.through(await freshDatabase())).transaction((tx) => tx.nowMs());
+      expect(asTold.log).not.toMatch(/unknown|unrecognized|invalid|ERROR/);
     });
 
     it('is unavailable while the pooler is gone, and goes on when it is back', async () => {

@@ -19,6 +19,8 @@ export interface PoolerOptions {
 const PROGRAM = 'pgbouncer';
 const INSTALL_LIMIT_MS = 60_000;
 const USER = 'postgres';
+/** Debian has the program where only root looks. */
+const ENV = { PATH: `${process.env['PATH'] ?? ''}:/usr/sbin`, LC_ALL: 'C' };
 
 /** As docs/operations.md has them, but for the log-ins. */
 const SETTINGS: Readonly<Record<string, string>> = {
@@ -40,12 +42,12 @@ export function poolerObstacle(): string | undefined {
 /** Whether the one that is installed can keep the prepared statements of its clients apart, as it can since 1.21. */
 export function keepsStatementsApart(): boolean {
   const [, major, minor] =
-    /^PgBouncer (\d+)\.(\d+)/.exec(spawnSync(PROGRAM, ['--version'], { encoding: 'utf8' }).stdout) ?? [];
+    /^PgBouncer (\d+)\.(\d+)/.exec(spawnSync(PROGRAM, ['--version'], { env: ENV, encoding: 'utf8' }).stdout) ?? [];
   return Number(major) > 1 || (Number(major) === 1 && Number(minor) >= 21);
 }
 
 function isInstalled(): boolean {
-  return spawnSync(PROGRAM, ['--version']).status === 0;
+  return spawnSync(PROGRAM, ['--version'], { env: ENV }).status === 0;
 }
 
 /** Quietly, whatever comes of it. No server of the system's own is started: at run level 1 Debian's scripts start nothing. */
@@ -119,7 +121,7 @@ export class Pooler {
     const server = spawn(PROGRAM, ['pgbouncer.ini'], {
       stdio: ['ignore', 'ignore', 'pipe'],
       cwd: this.#folder,
-      env: { PATH: process.env['PATH'] ?? '', LC_ALL: 'C' },
+      env: ENV,
       ...RUN_AS,
     });
     this.#log = '';
