@@ -67,6 +67,13 @@ export const SERVER_FAULTS = {
   },
 } as const satisfies Record<string, Fault>;
 
+export const POOLER_FAULTS = {
+  'is killed, and started again': async ({ pooler }) => {
+    await pooler?.kill();
+    await pooler?.start();
+  },
+} as const satisfies Record<string, Fault>;
+
 /** PostgreSQL ends as in a crash, and is gone until every worker has had to say so, and for `outageMs` at least. */
 export function outage(outageMs: number): Fault {
   return async (world) => {

@@ -8,12 +8,13 @@ import type pg from 'pg';
 import type { PoolClient } from 'pg';
 import type { Clock } from '../../../engine/ports.ts';
 import { StoreUnavailable } from '../../../engine/stores.ts';
-import type { Driver, Queries, SqlDialect, SqlParam, SqlValue, Transaction } from '../../driver.ts';
+import type { Driver, NumberSequence, Queries, SqlDialect, SqlParam, SqlValue, Transaction } from '../../driver.ts';
 import { columnArray } from './arrays.ts';
 import { type BulkStatement, BulkStatements } from './bulk.ts';
 import { type ConnectionOptions, Connections } from './connections.ts';
 import { classify, isAnswer, isConflict } from './failures.ts';
 import { HOT, LOGS_BY_DAY, PASSING } from './layout.ts';
+import { reservation, SERVER } from './numbers.ts';
 
 /** A transaction that has begun, as the server knows it. */
 interface TransactionName {
@@ -43,8 +44,6 @@ const DIALECT: SqlDialect = {
 
 /** Times a transaction that lost to another one is tried: each time it waits for that one to end first. */
 const TRIES_MAX = 8;
-/** Which start of which server: after a failover, or a restore, the same transaction ids are given to others. */
-const SERVER = 'pg_postmaster_start_time()::text';
 /**
  * What became of a transaction. The message has no reader: it makes the transaction of this statement one that writes, so that
  * its commit waits for everything before it to be where commits must be, on synchronous standbys too.
@@ -154,6 +153,7 @@ export class PostgresDriver implements Driver {
   }
 
   #forgetOldPlans(client: PoolClient): void {
+    if (!this.#connections.prepares) return; // each statement is planned when it is sent
     const nowMs = this.#clock.nowMs();
     const plannedAtMs = this.#plannedAtMs.get(client);
     if (plannedAtMs !== undefined && nowMs < plannedAtMs + PLANS_KEPT_MS) return;
@@ -166,17 +166,17 @@ export class PostgresDriver implements Driver {
     const client = await this.#take();
     const tx = new PostgresTransaction(client, this.#connections, {
       bulk: this.#bulk,
-      queryAtOnce: (text, params) => this.#atOnce(text, params),
       nowMs: this.#nowMs,
     });
     let begun: pg.QueryResult<TransactionName>;
     let result: T;
     try {
       tx.hold();
-      const beginning = withOthers(
-        client.query('begin isolation level read committed'),
-        this.#connections.sendOwn<TransactionName>(client, this.#begin, []),
-      );
+      const begin = client.query('begin isolation level read committed');
+      const named = this.#connections.sendOwn<TransactionName>(client, this.#begin, []);
+      tx.note(begin);
+      tx.note(named);
+      const beginning = withOthers(begin, named);
       result = await withOthers(
         beginning,
         work(tx).finally(() => tx.flush()),
@@ -266,10 +266,6 @@ export class PostgresDriver implements Driver {
     return (await this.#connections.send<Row>(client, text, params)).rows;
   }
 
-  async #atOnce<Row extends object>(text: string, params: readonly SqlParam[]): Promise<Row[]> {
-    return (await this.#alone((client) => this.#connections.send<Row>(client, text, params))).rows;
-  }
-
   /** Outside of all transactions, on a connection that is not used again when it fails. */
   async #alone<T>(work: (client: PoolClient) => Promise<T>): Promise<T> {
     const client = await this.#take();
@@ -287,7 +283,6 @@ export class PostgresDriver implements Driver {
 /** What a transaction has from its driver. */
 interface OfDriver {
   bulk: BulkStatements;
-  queryAtOnce: <Row extends object>(text: string, params: readonly SqlParam[]) => Promise<Row[]>;
   nowMs: (() => number) | undefined;
 }
 
@@ -295,18 +290,16 @@ class PostgresTransaction implements Transaction {
   readonly #client: PoolClient;
   readonly #connections: Connections;
   readonly #bulk: BulkStatements;
-  readonly queryAtOnce: Transaction['queryAtOnce'];
   readonly nowMs: Transaction['nowMs'];
   readonly #sent: Promise<unknown>[] = [];
   #isHeld = false;
-  /** Why one of the statements failed that nobody waited for. */
+  /** Why the first of those that were noted failed. */
   failure: unknown;
 
   constructor(client: PoolClient, connections: Connections, driver: OfDriver) {
     this.#client = client;
     this.#connections = connections;
     this.#bulk = driver.bulk;
-    this.queryAtOnce = (text, params = []) => driver.queryAtOnce(text, params);
     this.nowMs = async () => driver.nowMs?.() ?? (await this.#readClock());
   }
 
@@ -336,9 +329,18 @@ class PostgresTransaction implements Transaction {
     });
   }
 
+  async reserve(sequence: NumberSequence, count: number): Promise<number> {
+    const { text, values, firstOf } = reservation(sequence, count);
+    return this.#heard(async () => {
+      const answer = this.#connections.sendOwn<{ next: number }>(this.#client, text, values);
+      this.flush();
+      return firstOf((await answer).rows);
+    });
+  }
+
   async send(text: string, params: readonly SqlParam[] = []): Promise<void> {
     this.hold();
-    this.#note(this.#connections.send(this.#client, text, params));
+    this.note(this.#connections.send(this.#client, text, params));
   }
 
   async run(text: string, params: readonly SqlParam[] = []): Promise<number> {
@@ -365,11 +367,11 @@ class PostgresTransaction implements Transaction {
   #sendRows({ text, types }: BulkStatement, rows: readonly (readonly SqlValue[])[]): void {
     const values = types.map((type, index) => columnArray(rows, index, type));
     this.hold();
-    this.#note(this.#connections.sendOwn(this.#client, text, values));
+    this.note(this.#connections.sendOwn(this.#client, text, values));
   }
 
-  /** A statement that nobody waits for. */
-  #note(answer: Promise<unknown>): void {
+  /** The answer to a statement that nobody waits for, or that others follow before it has come. */
+  note(answer: Promise<unknown>): void {
     const sent = answer.catch((error: unknown) => {
       this.failure ??= error;
     });
