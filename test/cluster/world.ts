@@ -34,7 +34,7 @@ export interface WorldOptions {
 /** Short, so that a test need not wait long for the heirs of a dead worker; longer than a busy machine stops for. */
 export const WORKER_TIMEOUT_MS = 6_000;
 /** Of a statement, and of the making of a connection. */
-export const DATABASE_TIMEOUT_MS = 2_000;
+const DATABASE_TIMEOUT_MS = 2_000;
 
 /** Operations of the mixed load under way at a time. */
 const LOAD_WORKERS = 6;
