@@ -310,9 +310,9 @@ export async function own(
   const inOrder = taken.toSorted((a, b) => a.due_at_ms - b.due_at_ms || a.key - b.key);
   const keys = inOrder.map(({ key }) => key);
   const rows = await tx.query<Omit<ClaimedRow, 'claim_token' | 'claimed_at_ms'>>(
-    // Said twice, so that contents too are looked up by their keys, however few there seem to be.
-    `select ${CLAIMED_CONTENT_FIELDS}, m.retried, m.queue_id, m.flow_key, m.run_key, m.journal_position, m.bytes from messages m join contents c on c.key = m.key where m.key in (??) and c.key in (??)`,
-    [keys, keys],
+    `select ${CLAIMED_CONTENT_FIELDS}, m.retried, m.queue_id, m.flow_key, m.run_key, m.journal_position, m.bytes
+     from messages m join contents c on c.key = m.key where m.key in (??)`,
+    [keys],
   );
   const rowByKey = new Map(rows.map((row) => [row.key, row]));
   const lastEventAtMs = await lastEventTimes({ tx, logs }, keys, Math.min(...rows.map((row) => row.created_at_ms)));

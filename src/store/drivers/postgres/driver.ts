@@ -64,7 +64,7 @@ const PLANNER: readonly (readonly [string, string])[] = [
   ['enable_hashjoin', 'off'],
   ['enable_mergejoin', 'off'],
   ['enable_sort', 'off'],
-  // Joins are written with the table first that has few rows.
+  // Joins are written with the table first that has few rows (fixed-plan.ts).
   ['join_collapse_limit', '1'],
   ['jit', 'off'],
   ['plan_cache_mode', 'force_generic_plan'],
