@@ -28,6 +28,8 @@ export interface ServerOptions {
   onFatal: (error: Error) => void;
   /** Default: the machine's. A test holds it still, so that days pass while HTTP stays real. Only for a single worker. */
   clock?: Clock;
+  /** Whether a database in memory has no thread of its own: starting one costs a test more than all else. Only for a single worker. */
+  isStoreInline?: boolean;
 }
 
 export interface RunningServer {
@@ -59,9 +61,9 @@ async function start(
   options: ServerOptions,
   opened: (() => Promise<unknown>)[],
 ): Promise<RunningServer> {
-  const { log, credentials, onFatal, clock: heldClock } = options;
+  const { log, credentials, onFatal, clock: heldClock, isStoreInline: isInline } = options;
   const randomness = createSystemRandomness();
-  const store = await openStore(config, { onFatal, create: credentials === 'development', log, heldClock });
+  const store = await openStore(config, { onFatal, create: credentials === 'development', log, heldClock, isInline });
   const closeStore = once(() => store.close());
   opened.push(closeStore);
   await checkTokens(store, credentials, log);

@@ -37,7 +37,8 @@ export function tryStatements(sections: readonly Section[]): void {
     describe.concurrent(title, () => {
       for (const { id, text, test, flags = [] } of statements) {
         it(`${id} ${text}`, async ({ onTestFinished }) => {
-          const server = await Subject.open({ flags });
+          // How a thread is spoken to is no matter of a statement, and starting hundreds takes most of the time.
+          const server = await Subject.open({ flags, isStoreInline: true });
           onTestFinished(() => server.close());
           await test(server);
         });

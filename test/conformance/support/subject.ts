@@ -42,6 +42,8 @@ export interface SubjectOptions {
   dataDir?: string;
   /** Default: the embedded database. `postgres`: an empty one on the PostgreSQL of the run. */
   database?: 'embedded' | 'postgres';
+  /** Whether a database in memory has no thread of its own, as servers have one. */
+  isStoreInline?: boolean;
   credentials?: Credentials;
   token?: string;
 }
@@ -84,7 +86,7 @@ export class Subject {
   }
 
   async #start(): Promise<void> {
-    const { flags = [], credentials = 'development' } = this.#options;
+    const { flags = [], credentials = 'development', isStoreInline = false } = this.#options;
     const place = await this.#place();
     const config = parseConfig({}, ['--port', '0', ...place, ...flags], { dev: true });
     const onFatal = (error: Error): never => {
@@ -93,7 +95,7 @@ export class Subject {
     // Days pass in no time: a beat that is answered meanwhile would be long overdue.
     this.#server = await startServer(
       { ...config, workerTimeoutMs: 1e12 },
-      { log: SILENT, credentials, onFatal, clock: this.clock },
+      { log: SILENT, credentials, onFatal, clock: this.clock, isStoreInline },
     );
   }
 
