@@ -55,13 +55,6 @@ const FINISHED: ReadonlySet<string> = new Set(['DELIVERED', 'FAILED', 'CANCELED'
 
 const SILENT: EventLog = { info: () => {}, warn: () => {}, error: () => {} };
 
-let databaseOfRun: 'embedded' | 'postgres' = 'embedded';
-
-/** From now on subjects of this test file are on the PostgreSQL of the run. */
-export function runOnPostgres(): void {
-  databaseOfRun = 'postgres';
-}
-
 const ENCRYPTION_KEY = Buffer.alloc(32, 7).toString('base64');
 
 export class Subject {
@@ -100,7 +93,7 @@ export class Subject {
   }
 
   async #place(): Promise<string[]> {
-    const { dataDir, database = databaseOfRun } = this.#options;
+    const { dataDir, database = 'embedded' } = this.#options;
     if (dataDir !== undefined) return ['--data-dir', dataDir];
     if (database === 'embedded') return ['--memory'];
     this.#databaseUrl ??= await migratedDatabase();
