@@ -10,7 +10,7 @@ import type { EventLog } from '../../../src/engine/ports.ts';
 import type { Credentials } from '../../../src/open-accounts.ts';
 import { type RunningServer, startServer } from '../../../src/server.ts';
 import { eventually } from '../../support/eventually.ts';
-import { migratedDatabase } from '../../support/postgres/shared.ts';
+import { type BorrowedDatabase, borrowDatabase } from '../../support/postgres/shared.ts';
 import { Endpoint } from './endpoint.ts';
 import { HeldClock } from './held-clock.ts';
 
@@ -64,7 +64,7 @@ export class Subject {
   readonly #agent = new http.Agent({ keepAlive: true });
   readonly #options: SubjectOptions;
   #server: RunningServer | undefined;
-  #databaseUrl: string | undefined;
+  #database: BorrowedDatabase | undefined;
 
   private constructor(options: SubjectOptions) {
     this.#options = options;
@@ -96,9 +96,9 @@ export class Subject {
     const { dataDir, database = 'embedded' } = this.#options;
     if (dataDir !== undefined) return ['--data-dir', dataDir];
     if (database === 'embedded') return ['--memory'];
-    this.#databaseUrl ??= await migratedDatabase();
+    this.#database ??= await borrowDatabase();
     const key = ['--encryption-key', ENCRYPTION_KEY];
-    return ['--database-url', this.#databaseUrl, '--database-listen-url', 'off', ...key];
+    return ['--database-url', this.#database.url, '--database-listen-url', 'off', ...key];
   }
 
   /** `http://127.0.0.1:<port>` of the server. */
@@ -111,6 +111,7 @@ export class Subject {
     this.#agent.destroy();
     await this.#server?.stop(0);
     await this.endpoint.close();
+    await this.#database?.giveBack();
   }
 
   /**
