@@ -29,8 +29,12 @@ export type Database = { kind: 'sqlite'; path: string } | { kind: 'postgres'; ur
 export function databaseOf({ memory, databaseUrl, dataDir }: Config): Database {
   if (memory) return { kind: 'sqlite', path: ':memory:' };
   if (databaseUrl === '') return { kind: 'sqlite', path: join(dataDir, 'waypost.db') };
-  if (databaseUrl.startsWith('sqlite:')) return { kind: 'sqlite', path: databaseUrl.slice('sqlite:'.length) };
-  return { kind: 'postgres', url: databaseUrl };
+  return databaseAt(databaseUrl);
+}
+
+/** `url` is of the form that the setting `databaseUrl` must have. */
+export function databaseAt(url: string): Database {
+  return url.startsWith('sqlite:') ? { kind: 'sqlite', path: url.slice('sqlite:'.length) } : { kind: 'postgres', url };
 }
 
 interface OpenOptions {
