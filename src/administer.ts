@@ -1,7 +1,8 @@
 /** Where do the operator's commands run? In the server that has the database open, or here when there is none. */
 
+import { CannotStart } from './cannot-start.ts';
 import type { Config } from './config/table.ts';
-import { CannotStart, databaseOf, openSealer, openStore } from './open-store.ts';
+import { databaseOf, openSealer, openStore } from './open-store.ts';
 import { NobodyListens, RemoteAdministration } from './operator/ask.ts';
 import { type Administration, Refused } from './operator/commands.ts';
 import { socketPathOf } from './operator/socket-path.ts';

@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { Sealer } from './accounts.ts';
+import { CannotStart } from './cannot-start.ts';
 import { ensureEncryptionKey, readEncryptionKey } from './config/encryption-key.ts';
 import { ENCRYPTION_KEY_BYTES } from './config/sealing.ts';
 import type { Config } from './config/table.ts';
@@ -13,14 +14,6 @@ import { type DatabasePorts, joinSqliteStore } from './store/drivers/sqlite/join
 import { StoreInUse } from './store/drivers/sqlite/lock.ts';
 import { openSqliteStore, type SharedSqliteStore } from './store/drivers/sqlite/open.ts';
 import { createSystemRandomness, endOfTurn, systemClock } from './system.ts';
-
-/** Something outside the program keeps it from starting. The message is for the operator, in one line. */
-export class CannotStart extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'CannotStart';
-  }
-}
 
 /** A file of this machine, or a server that any number of workers share. */
 export type Database = { kind: 'sqlite'; path: string } | { kind: 'postgres'; url: string };

@@ -3,10 +3,11 @@ import { existsSync, mkdtempSync, realpathSync, rmSync, statSync } from 'node:fs
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { look } from './backup.ts';
+import { CannotStart } from './cannot-start.ts';
 import { readEncryptionKey } from './config/encryption-key.ts';
 import { SealBroken, unseal } from './config/sealing.ts';
 import type { Config } from './config/table.ts';
-import { CannotStart, type Database, messageOf } from './open-store.ts';
+import { type Database, messageOf } from './open-store.ts';
 import type { Driver, Queries } from './store/driver.ts';
 import { SqliteDriver } from './store/drivers/sqlite/driver.ts';
 import { putInPlace, removeDatabase, takeFile } from './store/drivers/sqlite/file.ts';

@@ -1,7 +1,8 @@
 /** One end of a move: which database does a URL name, and how is it had alone? */
 import { existsSync } from 'node:fs';
+import { CannotStart } from './cannot-start.ts';
 import { type Config, SETTINGS } from './config/table.ts';
-import { CannotStart, type Database, databaseAt, databaseOf, messageOf, nameOf } from './open-store.ts';
+import { type Database, databaseAt, databaseOf, messageOf, nameOf } from './open-store.ts';
 import type { Driver } from './store/driver.ts';
 import { PostgresDriver } from './store/drivers/postgres/driver.ts';
 import { countLiveWorkers } from './store/drivers/postgres/in-use.ts';
