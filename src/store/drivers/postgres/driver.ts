@@ -202,7 +202,7 @@ export class PostgresDriver implements Driver {
       if (isAnswer(error)) throw error;
       return this.#lookUp(name, error);
     }
-    client.release();
+    client.release(isServersFault(tx.failure));
     if (tx.failure !== undefined) throw tx.failure;
     // The server says ROLLBACK to the commit of a transaction in which something failed.
     if (answer.tag !== 'COMMIT') throw new StoreUnavailable(`the database answered ${answer.tag} to a commit`);
@@ -245,12 +245,9 @@ export class PostgresDriver implements Driver {
     }
   }
 
-  /**
-   * Gives a connection back after a failure: as new when a rollback does it. Not when the server is the trouble: that one may
-   * be on its way down, or a standby by now, while a new connection finds the one that serves.
-   */
+  /** Gives a connection back after a failure: as new when a rollback does it. */
   async #abandon(client: PoolClient, error: unknown): Promise<void> {
-    if (!isConflict(error) && classify(error) instanceof StoreUnavailable) {
+    if (isServersFault(error)) {
       client.release(true);
       return;
     }
@@ -395,6 +392,14 @@ class PostgresTransaction implements Transaction {
       throw this.failure;
     }
   }
+}
+
+/**
+ * Whether it is the trouble of the server, whose connections are not used again then: it may be on its way down, or a standby
+ * by now, while a new connection finds the one that serves.
+ */
+function isServersFault(error: unknown): boolean {
+  return !isConflict(error) && classify(error) instanceof StoreUnavailable;
 }
 
 interface CommitAnswer {
