@@ -29,13 +29,16 @@ import type { Schedule, ScheduleChange, TriggeredMessage } from './schedules.ts'
 import type { Endpoint, EndpointSelector, UrlGroup, UrlGroupLimits } from './url-groups.ts';
 import type { WorkerStore } from './worker-store.ts';
 
-/** The store could not write now (disk full, busy, closing); nothing of the command was saved. */
+/** The store could not write now (disk full, busy, closing); nothing of the command was saved, unless it is `CommitInDoubt`. */
 export class StoreUnavailable extends Error {
   constructor(reason: string, options?: ErrorOptions) {
     super(reason, options);
     this.name = 'StoreUnavailable';
   }
 }
+
+/** The answer to a commit was lost, and not to be had any more: all of the command was saved, or nothing. */
+export class CommitInDoubt extends StoreUnavailable {}
 
 /**
  * `held`: a lane has the message and lets it go by itself; `dropped`: it was for the journal of a run that is over, and was

@@ -3,7 +3,7 @@
  * transaction is being committed forms the next one. So an idle store adds no delay, a busy one shares its fsyncs, and
  * nothing waits for a timer.
  */
-import { StoreUnavailable } from '../engine/stores.ts';
+import { CommitInDoubt, StoreUnavailable } from '../engine/stores.ts';
 import type { BatchOutcome, WriteCommand, WriteMethod, WriteResult, Writes } from './batch.ts';
 import type { StoredEvent } from './sql/rows.ts';
 
@@ -80,12 +80,15 @@ export class GroupCommit {
     this.#onDue = listener;
   }
 
-  /** From now on `listener` is told when a batch was refused: its commit may have come through, and only the answer not. */
+  /** From now on `listener` is told when a batch was refused whose commit may have come through, and only the answer not. */
   listenForDoubt(listener: () => void): void {
     this.#onDoubt = listener;
   }
 
-  /** Resolves after the commit. Rejects with `StoreUnavailable` when nothing was saved and trying again may help. */
+  /**
+   * Resolves after the commit. Rejects with `StoreUnavailable` when nothing was saved and trying again may help; with
+   * `CommitInDoubt`, which is one, when nobody knows.
+   */
   run<M extends WriteMethod>(method: M, args: Writes[M]['args']): Promise<Writes[M]['answer']> {
     if (this.#refusal !== undefined) return Promise.reject(new StoreUnavailable(this.#refusal));
     return new Promise((resolve, reject) => {
@@ -125,7 +128,7 @@ export class GroupCommit {
       try {
         const { results, dueAtMs } = await this.#flush(batch.map(({ command }) => command));
         if (dueAtMs !== null) this.#onDue(dueAtMs);
-        if (results.some(({ kind }) => kind === 'unavailable')) this.#onDoubt();
+        if (results.some((result) => result.kind === 'unavailable' && result.isInDoubt)) this.#onDoubt();
         this.#batches += 1;
         this.#commands += batch.length;
         for (const [index, waiting] of batch.entries()) settleCaller(waiting, results[index]);
@@ -157,8 +160,9 @@ export class GroupCommit {
 function settleCaller({ resolve, reject }: Waiting, result: WriteResult | undefined): void {
   if (result === undefined) reject(new Error('the store gave no answer'));
   else if (result.kind === 'answer') resolve(result.answer as never);
-  else if (result.kind === 'unavailable') reject(new StoreUnavailable(result.reason));
-  else reject(new Error(`the store refused a command: ${result.reason}`));
+  else if (result.kind === 'unavailable') {
+    reject(result.isInDoubt ? new CommitInDoubt(result.reason) : new StoreUnavailable(result.reason));
+  } else reject(new Error(`the store refused a command: ${result.reason}`));
 }
 
 /** About how many messages a command touches, and the body bytes it carries. */

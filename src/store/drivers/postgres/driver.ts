@@ -7,7 +7,7 @@
 import type pg from 'pg';
 import type { PoolClient } from 'pg';
 import type { Clock } from '../../../engine/ports.ts';
-import { StoreUnavailable } from '../../../engine/stores.ts';
+import { CommitInDoubt, StoreUnavailable } from '../../../engine/stores.ts';
 import type { Driver, Queries, SqlDialect, SqlParam, SqlValue, Transaction } from '../../driver.ts';
 import { columnArray } from './arrays.ts';
 import { type BulkStatement, BulkStatements } from './bulk.ts';
@@ -220,7 +220,7 @@ export class PostgresDriver implements Driver {
       if (status === 'forgotten') break;
       await new Promise<void>((resolve) => this.#clock.startTimer(LOOK_AGAIN_MS, resolve));
     } while (this.#clock.nowMs() < untilMs);
-    throw new StoreUnavailable('the connection was lost during the commit, which may have happened', { cause: reason });
+    throw new CommitInDoubt('the connection was lost during the commit, which may have happened', { cause: reason });
   }
 
   /** `committed` only once that is certain to last. Undefined: unknown, or not yet. `forgotten`: another server answers. */
