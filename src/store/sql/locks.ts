@@ -66,10 +66,8 @@ class Wanted {
         const { settlement, limits } = command.args;
         this.#noteLimits(limits);
         if (!settlement.isAlone || limits.parallelismMax > 0) this.#keys.add(settlement.key);
-        for (const { follows } of [settlement.change, settlement.changeIfCancelRequested ?? {}] as {
-          follows?: StoredNewMessage[];
-        }[]) {
-          this.#addNew(follows ?? [], limits);
+        for (const change of [settlement.change, settlement.changeIfCancelRequested]) {
+          this.#addNew(change?.follows ?? [], limits);
         }
         return;
       }
