@@ -12,6 +12,7 @@ import type { StoreLimits } from '../../engine/stores.ts';
 import type { WriteCommand } from '../batch.ts';
 import type { Transaction } from '../driver.ts';
 import type { ClaimArgs } from './claim.ts';
+import { EXAMINED_MAX, LANES_MAX } from './claim-limits.ts';
 import { projectsWithHeld } from './lanes/project-gate.ts';
 import { MESSAGE_AT, type StoredNewMessage } from './rows.ts';
 
@@ -22,10 +23,6 @@ export interface Held {
 
 /** With a single writer. */
 export const EVERYTHING: Held = { has: () => true };
-
-/** Keys with a turn, and messages at the front of the due index, whose projects a claim locks. */
-const LANES_LOOKED_AT = 64;
-const DUE_LOOKED_AT = 500;
 
 /** Locks what `commands` will touch; to be called before anything else. */
 export async function lockFor(tx: Transaction, commands: readonly WriteCommand[]): Promise<Held> {
@@ -147,7 +144,7 @@ class Wanted {
       await tx.query(
         `select distinct project_id from (select project_id from flow_keys where wake_at_ms <= ?
            order by wake_at_ms, project_id, key limit ?) as first`,
-        [nowMs, LANES_LOOKED_AT],
+        [nowMs, LANES_MAX],
       ),
     );
     if (limits.parallelismMax === 0) return;
@@ -156,7 +153,7 @@ class Wanted {
       await tx.query(
         `select distinct project_id from (select project_id from messages
            where claim_token is null and line = 0 and due_at_ms <= ? order by due_at_ms, key limit ?) as first`,
-        [nowMs, DUE_LOOKED_AT],
+        [nowMs, EXAMINED_MAX],
       ),
     );
   }
