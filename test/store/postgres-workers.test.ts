@@ -5,26 +5,13 @@ import { createEngine } from '../../src/engine/create.ts';
 import { DatabaseClock } from '../../src/engine/database-clock.ts';
 import type { Claimed, Outcome } from '../../src/engine/model.ts';
 import type { Clock, Delivery } from '../../src/engine/ports.ts';
-import type { EngineSettings } from '../../src/engine/settings.ts';
 import type { Store } from '../../src/engine/stores.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
 import { createSystemRandomness, systemClock } from '../../src/system.ts';
+import { SETTINGS } from '../engine/fixtures.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
 
 const TIMEOUT_MS = 1_500;
-const SETTINGS: EngineSettings = {
-  inFlightMax: 10,
-  inFlightPerOriginMax: 10,
-  inFlightBytesMax: 1_000_000,
-  deduplicationWindowMs: 600_000,
-  deliveredGraceMs: 5_000,
-  logRetentionMs: 1e9,
-  dlqRetentionMs: 1e9,
-  retentionIntervalMs: 1e9,
-  acceptsWaitingMax: 100,
-  lazyFetchBytes: 3 * 1024 * 1024,
-};
-
 interface Peer {
   engine: Engine;
   store: Store;
