@@ -180,8 +180,8 @@ export interface MessageStore {
   release(claims: ClaimRef[], nowMs: Millis): Promise<void>;
   /** Gives back what every worker of an earlier process held (P7, embedded). Returns how many. */
   releaseAll(nowMs: Millis): Promise<number>;
-  /** Origins with parked messages: what a starting worker must know. */
-  parkedOrigins(): Promise<string[]>;
+  /** Origins with parked messages, in the order of their names: all of them, or the `limit` that come after one of them. */
+  parkedOrigins(piece?: { after: string; limit: number }): Promise<string[]>;
   /** An unfinished message, or one delivered at `deliveredSinceMs` or later (messaging.md 1.5). */
   find(projectId: ProjectId, id: MessageId, deliveredSinceMs: Millis): Promise<Message | undefined>;
   /** Where an unfinished message stands, for P14. `undefined` once it is finished. */

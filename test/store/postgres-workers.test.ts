@@ -5,6 +5,7 @@ import { createEngine } from '../../src/engine/create.ts';
 import { DatabaseClock } from '../../src/engine/database-clock.ts';
 import type { Claimed, Outcome } from '../../src/engine/model.ts';
 import type { Clock, Delivery } from '../../src/engine/ports.ts';
+import type { EngineSettings } from '../../src/engine/settings.ts';
 import type { Store } from '../../src/engine/stores.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
 import { createSystemRandomness, systemClock } from '../../src/system.ts';
@@ -49,7 +50,7 @@ async function closeOnce(store: Store): Promise<void> {
   await store.close();
 }
 
-async function start(name: string, skewMs: number): Promise<Peer> {
+async function start(name: string, skewMs: number, changes: Partial<EngineSettings> = {}): Promise<Peer> {
   const machine: Clock = {
     nowMs: () => systemClock.nowMs() + skewMs,
     get elapsedMs() {
@@ -91,7 +92,7 @@ async function start(name: string, skewMs: number): Promise<Peer> {
     randomness: createSystemRandomness(),
     delivery,
     log: { info: note, warn: note, error: note },
-    settings: SETTINGS,
+    settings: { ...SETTINGS, ...changes },
     worker: name,
     recovery: { kind: 'heartbeat', clock, timeoutMs: TIMEOUT_MS, refreshAccounts: async () => {} },
   });
@@ -138,4 +139,16 @@ test('one that ends properly is missed at once, and leaves nothing to be rescued
   expect(message.url).toBe('https://a.example/');
   expect(stayer.events).not.toContain('rescued');
   stayer.answer(200);
+});
+
+test('one that is full leaves what it was given to another that has room, within a beat', async () => {
+  const full = await start('full', 0, { inFlightMax: 1 });
+  const idle = await start('idle', 0);
+  await publish(full);
+  await full.delivering;
+  const parked = await publish(full);
+  expect((await idle.delivering).message.id).toBe(parked);
+  expect(history).toEqual(['full begins', 'idle begins']);
+  idle.answer(200);
+  full.answer(200);
 });

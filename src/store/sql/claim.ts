@@ -353,16 +353,20 @@ export async function nextDueAtMs(queries: Queries): Promise<number | null> {
 }
 
 /** Origins with parked messages: one step of the index each, however many messages wait there. */
-export async function parkedOrigins(queries: Queries): Promise<string[]> {
-  const origins: string[] = [];
-  let last = '';
-  while (true) {
-    const [row] = await queries.query<{ origin: string }>(
-      'select origin from messages where claim_token is null and line = 1 and origin > ? order by origin limit 1',
-      [last],
-    );
-    if (!row) return origins;
-    origins.push(row.origin);
-    last = row.origin;
-  }
+export async function parkedOrigins(
+  queries: Queries,
+  { after, limit }: { after: string; limit: number },
+): Promise<string[]> {
+  const rows = await queries.query<{ origin: string }>(
+    `with recursive lines (origin) as (
+       select origin from (select origin from messages
+         where claim_token is null and line = 1 and origin > ? order by origin limit 1) as first
+       union all
+       select (select m.origin from messages m
+         where m.claim_token is null and m.line = 1 and m.origin > lines.origin order by m.origin limit 1)
+       from lines where lines.origin is not null)
+     select origin from lines where origin is not null limit ?`,
+    [after, limit],
+  );
+  return rows.map(({ origin }) => origin);
 }
