@@ -200,6 +200,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
       dispatcher: this.#dispatcher,
       noteSchedule: (atMs) => this.#schedules.noteNext(atMs),
       noteDeadline: (atMs) => this.workflows.waiters.noteDeadline(atMs),
+      noteDeath: () => this.#retention.hasten(),
     });
   }
 

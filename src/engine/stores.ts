@@ -402,7 +402,7 @@ export interface QueueStore {
   setQueuePaused(projectId: ProjectId, name: string, isPaused: boolean, nowMs: Millis): Promise<'saved' | 'missing'>;
   /**
    * The queue is gone at once; its messages are to be cancelled with `emptyQueue`. `undefined`: there is none. What a
-   * crash leaves of it goes with `dropExpired`.
+   * crash leaves of it goes with `dropExpired`, which whoever notices the crash calls at once.
    */
   deleteQueue(projectId: ProjectId, name: string, nowMs: Millis): Promise<DeletedQueue | undefined>;
   /** Cancels a piece of the messages of a deleted queue; answers whether more may be left. */

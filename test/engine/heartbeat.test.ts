@@ -121,6 +121,7 @@ async function bench(
     dispatcher,
     noteSchedule: (atMs) => note(`schedule ${atMs}`),
     noteDeadline: (atMs) => note(`deadline ${atMs}`),
+    noteDeath: () => note('death'),
   });
   return { clock, store, heartbeat, heard, held, refreshes: () => refreshes };
 }
@@ -277,6 +278,16 @@ describe('what others have left', () => {
     store.lines = lines(1_200);
     await clock.advanceBy(TIMEOUT_MS / 3);
     expect(parkedOf(heard)).toEqual(store.lines);
+  });
+
+  test('is finished by the one that dismisses it', async () => {
+    const { clock, store, heard } = await bench();
+    store.nextBeat = { hasLate: true };
+    await clock.advanceBy(TIMEOUT_MS / 3);
+    expect(heard).not.toContain('death'); // another one was sooner
+    store.late = ['dead'];
+    await clock.advanceBy(TIMEOUT_MS / 3);
+    expect(heard.filter((event) => event === 'death')).toHaveLength(1);
   });
 
   test('is given back, too, when it was saved after its worker had been declared dead', async () => {

@@ -54,6 +54,8 @@ export interface Listeners {
   };
   noteSchedule(atMs: Millis): void;
   noteDeadline(atMs: Millis): void;
+  /** Somebody is gone who may have been doing something in pieces, such as the deletion of a queue. */
+  noteDeath(): void;
 }
 
 export class Heartbeat {
@@ -242,6 +244,7 @@ export class Heartbeat {
     for (const worker of dead) log.info('worker_gone', { worker });
     if (dead.length > 0) this.#linesAreLost = true;
     await this.#releaseOrphans();
+    if (dead.length > 0) this.#listeners?.noteDeath();
   }
 
   /** Those of a worker that died are more than a few; one that comes late was being saved while its worker died. */
