@@ -10,7 +10,6 @@ import { pinKey, resetKeyRate, setKeyPaused, unpinKey } from './sql/lanes/flow-c
 import { deleteQueue, emptyQueue, saveQueue, setQueuePaused } from './sql/lanes/queue-commands.ts';
 import { EVERYTHING, lockFor } from './sql/locks.ts';
 import { LogWriter, type WriteContext } from './sql/log-writer.ts';
-import { reserve } from './sql/numbers.ts';
 import { addToken, ensureProject, noteTokenUse, removeToken, replaceSigningKeys } from './sql/projects.ts';
 import { release, releaseAll } from './sql/release.ts';
 import { dropExpired } from './sql/retention.ts';
@@ -32,7 +31,7 @@ const SINGLE = {
   release,
   releaseAll,
   cancel,
-  reserveNumbers: ({ tx }: WriteContext, { count }: { count: number }) => reserve(tx, 'keys and tokens', count),
+  reserveNumbers: ({ tx }: WriteContext, { count }: { count: number }) => tx.reserve('keys and tokens', count),
   deleteDead,
   reviveDead,
   deleteDeadRuns,

@@ -9,6 +9,9 @@ export type SqlValue = string | number | Uint8Array | null;
 /** A bound parameter. An array stands for a list, written in the text as `in (??)`. */
 export type SqlParam = SqlValue | readonly SqlValue[];
 
+/** `keys and tokens`: of messages and claims. `log entries`: orders the entries of one millisecond. `queues`: their ids. */
+export type NumberSequence = 'keys and tokens' | 'log entries' | 'queues';
+
 export interface Queries {
   /**
    * Rows of one statement. Parameters are `?`, a list is `in (??)`. The text must be fixed, never assembled from
@@ -19,10 +22,10 @@ export interface Queries {
 
 export interface Transaction extends Queries {
   /**
-   * As `query`, for a statement that gives numbers away: where several transactions run at once it is committed by itself,
-   * at once and whatever becomes of this one, so that nobody waits for its row.
+   * The first of `count` consecutive numbers that are given to nobody else, ever. Where several transactions run at once
+   * they are taken for good, whatever becomes of this one, so that nobody waits for the row.
    */
-  queryAtOnce<Row extends object>(text: string, params?: readonly SqlParam[]): Promise<Row[]>;
+  reserve(sequence: NumberSequence, count: number): Promise<number>;
   /** The database's own clock, Unix time: the one that all workers on it have in common. */
   nowMs(): Promise<number>;
   /**

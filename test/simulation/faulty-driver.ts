@@ -6,7 +6,15 @@
  */
 import type { Millis } from '../../src/engine/model.ts';
 import { CommitInDoubt, StoreUnavailable } from '../../src/engine/stores.ts';
-import type { Driver, Queries, SqlDialect, SqlParam, SqlValue, Transaction } from '../../src/store/driver.ts';
+import type {
+  Driver,
+  NumberSequence,
+  Queries,
+  SqlDialect,
+  SqlParam,
+  SqlValue,
+  Transaction,
+} from '../../src/store/driver.ts';
 import type { SimulatedClock } from '../../src/testing/simulated-clock.ts';
 
 /** Where in a transaction the process dies. After the commit: it is durable, and nobody hears of it. */
@@ -155,9 +163,9 @@ class Witnessed implements Transaction {
     return await this.#inner.query<Row>(text, params);
   }
 
-  async queryAtOnce<Row extends object>(text: string, params?: readonly SqlParam[]): Promise<Row[]> {
+  async reserve(sequence: NumberSequence, count: number): Promise<number> {
     this.#count();
-    return await this.#inner.queryAtOnce<Row>(text, params);
+    return await this.#inner.reserve(sequence, count);
   }
 
   async send(text: string, params?: readonly SqlParam[]): Promise<void> {

@@ -238,7 +238,8 @@ CREATE UNIQUE INDEX migrations_pkey ON migrations USING btree (number); -- prima
 
 create table numbers (
   name text collate "C" not null,
-  next bigint not null
+  next bigint not null,
+  server text collate "C"
 ) with (
   fillfactor=70,
   autovacuum_vacuum_scale_factor=0.01,

@@ -8,6 +8,7 @@ import { tokens } from './005-tokens.ts';
 import { runs } from './006-runs.ts';
 import { workers } from './007-workers.ts';
 import { logDays } from './008-log-days.ts';
+import { serversOfNumbers } from './009-servers-of-numbers.ts';
 
 /** One numbered step. Never edited once released: a change is another step. */
 export interface Migration {
@@ -21,7 +22,17 @@ export interface Migration {
   statements(dialect: SqlDialect): string[];
 }
 
-export const MIGRATIONS: readonly Migration[] = [messages, urlGroups, lanes, schedules, tokens, runs, workers, logDays];
+export const MIGRATIONS: readonly Migration[] = [
+  messages,
+  urlGroups,
+  lanes,
+  schedules,
+  tokens,
+  runs,
+  workers,
+  logDays,
+  serversOfNumbers,
+];
 
 /** The database was written by a newer Waypost in a way that this one cannot work with. */
 export class SchemaTooNew extends StoreFatal {

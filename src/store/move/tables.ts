@@ -79,6 +79,9 @@ export const MOVED_TABLES: readonly MovedTable[] = [
 /** Tables that stay behind: the version of the schema, which is the same on both sides, and who works on a database. */
 export const KEPT_TABLES: readonly string[] = ['migrations', 'workers'];
 
+/** Columns of moved tables that only PostgreSQL has: which of its servers wrote the row last. */
+export const KEPT_COLUMNS: Readonly<Record<string, string>> = { numbers: 'server' };
+
 function table(name: string, key: string, others: string, large = ''): MovedTable {
   const keyColumns = words(key);
   const largeColumns = words(large);

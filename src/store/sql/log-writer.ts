@@ -2,7 +2,6 @@
 import type { SqlDialect, SqlValue, Transaction } from '../driver.ts';
 import type { DueTimes } from './due-times.ts';
 import type { Held } from './locks.ts';
-import { reserve } from './numbers.ts';
 import { DETAIL_COLUMNS, type StoredEvent } from './rows.ts';
 
 /** Numbers taken from the store at once: one row written per so many events. What a crash leaves unused is lost. */
@@ -57,7 +56,7 @@ export class LogWriter {
   async #take(tx: Transaction, count: number): Promise<number> {
     if (this.#end - this.#next < count) {
       const size = Math.max(BLOCK, count);
-      this.#next = await reserve(tx, 'log entries', size);
+      this.#next = await tx.reserve('log entries', size);
       this.#end = this.#next + size;
     }
     const first = this.#next;

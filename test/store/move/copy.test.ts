@@ -7,7 +7,7 @@ import { SqliteDriver } from '../../../src/store/drivers/sqlite/driver.ts';
 import { MIGRATIONS, MoveUnfinished, migrate } from '../../../src/store/migrations/index.ts';
 import { type CopyOptions, copyStore } from '../../../src/store/move/copy.ts';
 import { MoveRefused } from '../../../src/store/move/progress.ts';
-import { KEPT_TABLES, MOVED_TABLES } from '../../../src/store/move/tables.ts';
+import { KEPT_COLUMNS, KEPT_TABLES, MOVED_TABLES } from '../../../src/store/move/tables.ts';
 import { examine } from '../../../src/store/sql/invariants.ts';
 import { systemClock } from '../../../src/system.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';
@@ -199,6 +199,11 @@ describe.each(Object.keys(KINDS))('a move to %s', (kind) => {
       expect(found).toHaveProperty(name);
       delete found[name];
     }
+    const kept = kind === 'PostgreSQL' ? Object.entries(KEPT_COLUMNS) : [];
+    for (const [name, column] of kept) {
+      expect(found[name]).toContain(column);
+      found[name] = found[name]?.filter((each) => each !== column) ?? [];
+    }
     expect(found).toEqual(moved);
   });
 });
@@ -261,7 +266,7 @@ function changeInserts(
   const changed = (tx: Transaction): Transaction => ({
     ...tx,
     query: (text, params) => tx.query(text, params),
-    queryAtOnce: (text, params) => tx.queryAtOnce(text, params),
+    reserve: (sequence, count) => tx.reserve(sequence, count),
     run: (text, params) => tx.run(text, params),
     updateMany: (...args) => tx.updateMany(...args),
     insertMany: (name, columns, rows) => {

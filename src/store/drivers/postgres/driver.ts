@@ -8,12 +8,13 @@ import type pg from 'pg';
 import type { PoolClient } from 'pg';
 import type { Clock } from '../../../engine/ports.ts';
 import { CommitInDoubt, StoreUnavailable } from '../../../engine/stores.ts';
-import type { Driver, Queries, SqlDialect, SqlParam, SqlValue, Transaction } from '../../driver.ts';
+import type { Driver, NumberSequence, Queries, SqlDialect, SqlParam, SqlValue, Transaction } from '../../driver.ts';
 import { columnArray } from './arrays.ts';
 import { type BulkStatement, BulkStatements } from './bulk.ts';
 import { type ConnectionOptions, Connections } from './connections.ts';
 import { classify, isAnswer, isConflict } from './failures.ts';
 import { HOT, LOGS_BY_DAY, PASSING } from './layout.ts';
+import { reservation, SERVER } from './numbers.ts';
 
 /** A transaction that has begun, as the server knows it. */
 interface TransactionName {
@@ -43,8 +44,6 @@ const DIALECT: SqlDialect = {
 
 /** Times a transaction that lost to another one is tried: each time it waits for that one to end first. */
 const TRIES_MAX = 8;
-/** Which start of which server: after a failover, or a restore, the same transaction ids are given to others. */
-const SERVER = 'pg_postmaster_start_time()::text';
 /**
  * What became of a transaction. The message has no reader: it makes the transaction of this statement one that writes, so that
  * its commit waits for everything before it to be where commits must be, on synchronous standbys too.
@@ -166,7 +165,7 @@ export class PostgresDriver implements Driver {
     const client = await this.#take();
     const tx = new PostgresTransaction(client, this.#connections, {
       bulk: this.#bulk,
-      queryAtOnce: (text, params) => this.#atOnce(text, params),
+      reserve: (sequence, count) => this.#reserve(sequence, count),
       nowMs: this.#nowMs,
     });
     let begun: pg.QueryResult<TransactionName>;
@@ -263,8 +262,10 @@ export class PostgresDriver implements Driver {
     return (await this.#connections.send<Row>(client, text, params)).rows;
   }
 
-  async #atOnce<Row extends object>(text: string, params: readonly SqlParam[]): Promise<Row[]> {
-    return (await this.#alone((client) => this.#connections.send<Row>(client, text, params))).rows;
+  async #reserve(sequence: NumberSequence, count: number): Promise<number> {
+    const { text, values, firstOf } = reservation(sequence, count);
+    const { rows } = await this.#alone((client) => this.#connections.sendOwn<{ next: number }>(client, text, values));
+    return firstOf(rows);
   }
 
   /** Outside of all transactions, on a connection that is not used again when it fails. */
@@ -284,7 +285,7 @@ export class PostgresDriver implements Driver {
 /** What a transaction has from its driver. */
 interface OfDriver {
   bulk: BulkStatements;
-  queryAtOnce: <Row extends object>(text: string, params: readonly SqlParam[]) => Promise<Row[]>;
+  reserve: Transaction['reserve'];
   nowMs: (() => number) | undefined;
 }
 
@@ -292,7 +293,7 @@ class PostgresTransaction implements Transaction {
   readonly #client: PoolClient;
   readonly #connections: Connections;
   readonly #bulk: BulkStatements;
-  readonly queryAtOnce: Transaction['queryAtOnce'];
+  readonly reserve: Transaction['reserve'];
   readonly nowMs: Transaction['nowMs'];
   readonly #sent: Promise<unknown>[] = [];
   #isHeld = false;
@@ -303,7 +304,7 @@ class PostgresTransaction implements Transaction {
     this.#client = client;
     this.#connections = connections;
     this.#bulk = driver.bulk;
-    this.queryAtOnce = (text, params = []) => driver.queryAtOnce(text, params);
+    this.reserve = driver.reserve;
     this.nowMs = async () => driver.nowMs?.() ?? (await this.#readClock());
   }
 

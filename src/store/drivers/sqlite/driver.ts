@@ -4,6 +4,7 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { StoreUnavailable } from '../../../engine/stores.ts';
 import {
   type Driver,
+  type NumberSequence,
   type Queries,
   type SqlDialect,
   type SqlParam,
@@ -78,7 +79,7 @@ export class SqliteDriver implements Driver {
     this.#transaction = {
       query: this.#queries.query,
       nowMs: async () => this.#nowMs(),
-      queryAtOnce: this.#queries.query,
+      reserve: (sequence, count) => this.#reserve(sequence, count),
       send: async (text, params = []) => void this.#run(text, params),
       run: async (text, params = []) => this.#run(text, params),
       insertMany: async (table, columns, rows) => this.#insertMany(table, columns, rows),
@@ -189,6 +190,13 @@ export class SqliteDriver implements Driver {
   #nowMs(): number {
     const row = this.#statement("select cast(unixepoch('subsec') * 1000 as integer) as now_ms").get();
     return (row as { now_ms: number }).now_ms;
+  }
+
+  async #reserve(sequence: NumberSequence, count: number): Promise<number> {
+    const text = 'update numbers set next = next + ? where name = ? returning next';
+    const [row] = await this.#all<{ next: number }>(text, [count, sequence]);
+    if (!row) throw new Error(`the number sequence "${sequence}" is missing`);
+    return row.next - count;
   }
 
   #all<Row extends object>(text: string, params: readonly SqlParam[] = []): Promise<Row[]> {

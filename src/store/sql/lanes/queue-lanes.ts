@@ -5,7 +5,6 @@
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
 import { byProject } from '../by-project.ts';
-import { reserve } from '../numbers.ts';
 import { lineBehindQueue } from './lines.ts';
 
 export interface QueueRef {
@@ -138,7 +137,7 @@ export interface NewQueue {
 
 export async function insertQueue(tx: Transaction, queue: NewQueue): Promise<number> {
   const { projectId, name, parallelism, paused, nowMs } = queue;
-  const id = await reserve(tx, 'queues', 1);
+  const id = await tx.reserve('queues', 1);
   await tx.insertMany(
     'queues',
     ['project_id', 'id', 'name', 'parallelism', 'paused', 'next_position', 'created_at_ms', 'updated_at_ms', 'deleted'],

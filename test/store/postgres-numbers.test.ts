@@ -1,0 +1,54 @@
+/** Numbers that were given out are in use, also when the server that gave them is gone and the next one knows less. */
+import pg from 'pg';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
+import { migrate } from '../../src/store/migrations/index.ts';
+import { systemClock } from '../../src/system.ts';
+import { freshDatabase } from '../support/postgres/shared.ts';
+
+let url: string;
+let driver: PostgresDriver;
+
+beforeEach(async () => {
+  url = await freshDatabase();
+  driver = new PostgresDriver({ url, connectionsMax: 4, timeoutMs: 10_000, prepares: true, clock: systemClock });
+  await migrate(driver);
+});
+afterEach(() => driver.close());
+
+const reserve = (count: number) => driver.transaction((tx) => tx.reserve('keys and tokens', count));
+
+/** What a standby holds that was promoted before it heard of `count` numbers of its primary's. */
+async function failOverWithout(count: number): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    await client.query("update numbers set next = next - $1, server = 'the primary, which is gone'", [count]);
+  } finally {
+    await client.end();
+  }
+}
+
+it('follow each other without a gap while one server gives them', async () => {
+  const first = await reserve(20);
+  expect(await reserve(5)).toBe(first + 20);
+  expect(await reserve(1)).toBe(first + 25);
+});
+
+it('are given out by no other server again, although it has not heard of them', async () => {
+  const lost = await reserve(20_000);
+  await failOverWithout(20_000);
+  const next = await reserve(10);
+  expect(next).toBeGreaterThanOrEqual(lost + 20_000);
+  expect(await reserve(10)).toBe(next + 10);
+});
+
+it('are taken for good, whatever becomes of the transaction that took them', async () => {
+  let taken = 0;
+  const failing = driver.transaction(async (tx) => {
+    taken = await tx.reserve('keys and tokens', 7);
+    throw new Error('undone');
+  });
+  await expect(failing).rejects.toThrow('undone');
+  expect(await reserve(1)).toBe(taken + 7);
+});
