@@ -153,6 +153,7 @@ export class PostgresDriver implements Driver {
   }
 
   #forgetOldPlans(client: PoolClient): void {
+    if (!this.#connections.prepares) return; // each statement is planned when it is sent
     const nowMs = this.#clock.nowMs();
     const plannedAtMs = this.#plannedAtMs.get(client);
     if (plannedAtMs !== undefined && nowMs < plannedAtMs + PLANS_KEPT_MS) return;
@@ -165,17 +166,17 @@ export class PostgresDriver implements Driver {
     const client = await this.#take();
     const tx = new PostgresTransaction(client, this.#connections, {
       bulk: this.#bulk,
-      reserve: (sequence, count) => this.#reserve(sequence, count),
       nowMs: this.#nowMs,
     });
     let begun: pg.QueryResult<TransactionName>;
     let result: T;
     try {
       tx.hold();
-      const beginning = withOthers(
-        client.query('begin isolation level read committed'),
-        this.#connections.sendOwn<TransactionName>(client, this.#begin, []),
-      );
+      const begin = client.query('begin isolation level read committed');
+      const named = this.#connections.sendOwn<TransactionName>(client, this.#begin, []);
+      tx.note(begin);
+      tx.note(named);
+      const beginning = withOthers(begin, named);
       result = await withOthers(
         beginning,
         work(tx).finally(() => tx.flush()),
@@ -262,12 +263,6 @@ export class PostgresDriver implements Driver {
     return (await this.#connections.send<Row>(client, text, params)).rows;
   }
 
-  async #reserve(sequence: NumberSequence, count: number): Promise<number> {
-    const { text, values, firstOf } = reservation(sequence, count);
-    const { rows } = await this.#alone((client) => this.#connections.sendOwn<{ next: number }>(client, text, values));
-    return firstOf(rows);
-  }
-
   /** Outside of all transactions, on a connection that is not used again when it fails. */
   async #alone<T>(work: (client: PoolClient) => Promise<T>): Promise<T> {
     const client = await this.#take();
@@ -285,7 +280,6 @@ export class PostgresDriver implements Driver {
 /** What a transaction has from its driver. */
 interface OfDriver {
   bulk: BulkStatements;
-  reserve: Transaction['reserve'];
   nowMs: (() => number) | undefined;
 }
 
@@ -293,18 +287,16 @@ class PostgresTransaction implements Transaction {
   readonly #client: PoolClient;
   readonly #connections: Connections;
   readonly #bulk: BulkStatements;
-  readonly reserve: Transaction['reserve'];
   readonly nowMs: Transaction['nowMs'];
   readonly #sent: Promise<unknown>[] = [];
   #isHeld = false;
-  /** Why one of the statements failed that nobody waited for. */
+  /** Why the first of those that were noted failed. */
   failure: unknown;
 
   constructor(client: PoolClient, connections: Connections, driver: OfDriver) {
     this.#client = client;
     this.#connections = connections;
     this.#bulk = driver.bulk;
-    this.reserve = driver.reserve;
     this.nowMs = async () => driver.nowMs?.() ?? (await this.#readClock());
   }
 
@@ -334,9 +326,18 @@ class PostgresTransaction implements Transaction {
     });
   }
 
+  async reserve(sequence: NumberSequence, count: number): Promise<number> {
+    const { text, values, firstOf } = reservation(sequence, count);
+    return this.#heard(async () => {
+      const answer = this.#connections.sendOwn<{ next: number }>(this.#client, text, values);
+      this.flush();
+      return firstOf((await answer).rows);
+    });
+  }
+
   async send(text: string, params: readonly SqlParam[] = []): Promise<void> {
     this.hold();
-    this.#note(this.#connections.send(this.#client, text, params));
+    this.note(this.#connections.send(this.#client, text, params));
   }
 
   async run(text: string, params: readonly SqlParam[] = []): Promise<number> {
@@ -363,11 +364,11 @@ class PostgresTransaction implements Transaction {
   #sendRows({ text, types }: BulkStatement, rows: readonly (readonly SqlValue[])[]): void {
     const values = types.map((type, index) => columnArray(rows, index, type));
     this.hold();
-    this.#note(this.#connections.sendOwn(this.#client, text, values));
+    this.note(this.#connections.sendOwn(this.#client, text, values));
   }
 
-  /** A statement that nobody waits for. */
-  #note(answer: Promise<unknown>): void {
+  /** The answer to a statement that nobody waits for, or that others follow before it has come. */
+  note(answer: Promise<unknown>): void {
     const sent = answer.catch((error: unknown) => {
       this.failure ??= error;
     });
