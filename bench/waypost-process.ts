@@ -6,8 +6,8 @@ import { type ListeningProcess, type StartOptions, startListening } from './chil
 /** The published development token (messaging.md 2.3). */
 export const DEVELOPMENT_TOKEN = 'eyJVc2VySUQiOiJkZWZhdWx0VXNlciIsIlBhc3N3b3JkIjoiZGVmYXVsdFBhc3N3b3JkIn0=';
 
-/** As the command's first line and `npm start` have it. */
-const HEAP = '--max-semi-space-size=8';
+/** As the command's first line and `npm start` have it, and as the deployment files start workers on PostgreSQL. */
+const HEAP = { embedded: '--max-semi-space-size=8', postgres: '--max-semi-space-size=32' };
 const CHECKOUT = fileURLToPath(new URL('..', import.meta.url));
 
 export interface WaypostOptions extends StartOptions {
@@ -24,8 +24,9 @@ export interface WaypostOptions extends StartOptions {
 export function startWaypost(options: WaypostOptions): Promise<ListeningProcess> {
   const { dataDir, port = 0, flags = [], program = CHECKOUT, ...start } = options;
   const cli = join(program, 'bin/waypost.js');
+  const heap = start.env?.DATABASE_URL?.startsWith('postgres') ? HEAP.postgres : HEAP.embedded;
   return startListening(
-    [HEAP, cli, 'dev', '--port', String(port), '--data-dir', dataDir, '--log-format', 'json', ...flags],
+    [heap, cli, 'dev', '--port', String(port), '--data-dir', dataDir, '--log-format', 'json', ...flags],
     start,
   );
 }

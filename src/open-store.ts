@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { Sealer } from './accounts.ts';
+import { CannotStart } from './cannot-start.ts';
 import { ensureEncryptionKey, readEncryptionKey } from './config/encryption-key.ts';
 import { ENCRYPTION_KEY_BYTES } from './config/sealing.ts';
 import type { Config } from './config/table.ts';
@@ -14,14 +15,6 @@ import { StoreInUse } from './store/drivers/sqlite/lock.ts';
 import { openInlineSqliteStore, openSqliteStore, type SharedSqliteStore } from './store/drivers/sqlite/open.ts';
 import { createSystemRandomness, endOfTurn, systemClock } from './system.ts';
 
-/** Something outside the program keeps it from starting. The message is for the operator, in one line. */
-export class CannotStart extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'CannotStart';
-  }
-}
-
 /** A file of this machine, or a server that any number of workers share. */
 export type Database = { kind: 'sqlite'; path: string } | { kind: 'postgres'; url: string };
 
@@ -29,8 +22,12 @@ export type Database = { kind: 'sqlite'; path: string } | { kind: 'postgres'; ur
 export function databaseOf({ memory, databaseUrl, dataDir }: Config): Database {
   if (memory) return { kind: 'sqlite', path: ':memory:' };
   if (databaseUrl === '') return { kind: 'sqlite', path: join(dataDir, 'waypost.db') };
-  if (databaseUrl.startsWith('sqlite:')) return { kind: 'sqlite', path: databaseUrl.slice('sqlite:'.length) };
-  return { kind: 'postgres', url: databaseUrl };
+  return databaseAt(databaseUrl);
+}
+
+/** `url` is of the form that the setting `databaseUrl` must have. */
+export function databaseAt(url: string): Database {
+  return url.startsWith('sqlite:') ? { kind: 'sqlite', path: url.slice('sqlite:'.length) } : { kind: 'postgres', url };
 }
 
 interface OpenOptions {

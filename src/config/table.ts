@@ -73,7 +73,7 @@ export const SETTINGS = {
     group: 'Server',
     type: 'integer',
     default: 10,
-    min: 5, // two batches, the numbers that each takes apart, and a read
+    min: 3, // two batches and a read
     max: 1000,
     meaning: 'Connections to PostgreSQL of each worker, at most.',
   },

@@ -1,6 +1,6 @@
 /** How do the commands of many callers become one transaction, and each still gets its own answer? */
-import { StoreUnavailable } from '../engine/stores.ts';
-import { type Driver, StoreFatal } from './driver.ts';
+import { CommitInDoubt, StoreUnavailable } from '../engine/stores.ts';
+import { type Driver, StoreFatal, type Transaction } from './driver.ts';
 import { type AcceptAnswer, type AcceptArgs, acceptAll } from './sql/accept.ts';
 import { cancel } from './sql/cancel.ts';
 import { claim } from './sql/claim.ts';
@@ -9,7 +9,7 @@ import { DueTimes, earlier } from './sql/due-times.ts';
 import { pinKey, resetKeyRate, setKeyPaused, unpinKey } from './sql/lanes/flow-commands.ts';
 import { deleteQueue, emptyQueue, saveQueue, setQueuePaused } from './sql/lanes/queue-commands.ts';
 import { EVERYTHING, lockFor } from './sql/locks.ts';
-import { LogWriter, type WriteContext } from './sql/log-writer.ts';
+import { LogWriter, TooFewNumbers, type WriteContext } from './sql/log-writer.ts';
 import { addToken, ensureProject, noteTokenUse, removeToken, replaceSigningKeys } from './sql/projects.ts';
 import { release, releaseAll } from './sql/release.ts';
 import { dropExpired } from './sql/retention.ts';
@@ -31,7 +31,8 @@ const SINGLE = {
   release,
   releaseAll,
   cancel,
-  reserveNumbers: ({ tx }: WriteContext, { count }: { count: number }) => tx.reserve('keys and tokens', count),
+  reserveNumbers: async ({ tx, reserved }: WriteContext, args: { count: number }): Promise<number> =>
+    reserved.get(args) ?? (await tx.reserve('keys and tokens', args.count)),
   deleteDead,
   reviveDead,
   deleteDeadRuns,
@@ -70,6 +71,8 @@ const SINGLE = {
 
 type Single = typeof SINGLE;
 
+const NONE_RESERVED: WriteContext['reserved'] = new Map();
+
 /** What each command is given and answers. All of it is plain data that can pass to another thread. */
 export type Writes = {
   accept: { args: AcceptArgs; answer: AcceptAnswer };
@@ -84,8 +87,8 @@ export type WriteCommand = { [M in WriteMethod]: { method: M; args: Writes[M]['a
 /** What became of one command. */
 export type WriteResult =
   | { kind: 'answer'; answer: Writes[WriteMethod]['answer'] }
-  /** Nothing was saved; the caller may try again. */
-  | { kind: 'unavailable'; reason: string }
+  /** Nothing was saved, as far as is known; the caller may try again. `isInDoubt`: see `CommitInDoubt`. */
+  | { kind: 'unavailable'; reason: string; isInDoubt: boolean }
   /** This very command cannot be saved. */
   | { kind: 'rejected'; reason: string };
 
@@ -104,30 +107,69 @@ export interface BatchOutcome {
 /** Runs commands on one database, a batch at a time. */
 export class BatchRunner {
   readonly #driver: Driver;
-  readonly #logs = new LogWriter();
+  readonly #logs: LogWriter;
 
   constructor(driver: Driver) {
     this.#driver = driver;
+    this.#logs = new LogWriter(driver.dialect);
   }
 
   /** Resolves after the commit. Throws only `StoreFatal`. */
   async run(commands: readonly WriteCommand[]): Promise<BatchOutcome> {
     const due = new DueTimes();
     try {
-      const results = await this.#driver.transaction(async (tx) => {
-        const { manyWriters, looseLogs } = this.#driver.dialect;
-        const held = manyWriters ? await lockFor(tx, commands) : EVERYTHING;
-        return runAll({ tx, logs: this.#logs, due, held, looseLogs }, commands);
-      });
+      const reserved = this.#driver.dialect.manyWriters ? await this.#reserveFor(commands) : NONE_RESERVED;
+      const results = await this.#withNumbers((tx) => this.#runIn({ tx, due, reserved }, commands));
       const { earliestMs: dueAtMs, earliestForOthersMs: othersDueAtMs, parkedOrigins } = due;
       return { results, dueAtMs, othersDueAtMs, parkedOrigins };
     } catch (error) {
       this.#logs.forget();
       if (error instanceof StoreFatal) throw error;
       const reason = error instanceof Error ? error.message : String(error);
-      if (error instanceof StoreUnavailable) return nothingDone(commands.map(() => ({ kind: 'unavailable', reason })));
+      if (error instanceof StoreUnavailable) {
+        const isInDoubt = error instanceof CommitInDoubt;
+        return nothingDone(commands.map(() => ({ kind: 'unavailable', reason, isInDoubt })));
+      }
       if (commands.length === 1) return nothingDone([{ kind: 'rejected', reason }]);
       return this.#runEach(commands);
+    }
+  }
+
+  async #runIn(
+    parts: Pick<WriteContext, 'tx' | 'due' | 'reserved'>,
+    commands: readonly WriteCommand[],
+  ): Promise<WriteResult[]> {
+    const { manyWriters, looseLogs } = this.#driver.dialect;
+    const held = manyWriters ? await lockFor(parts.tx, commands) : EVERYTHING;
+    return runAll({ ...parts, logs: this.#logs, held, looseLogs }, commands);
+  }
+
+  /**
+   * Where several transactions run at once, numbers are taken in one of their own, so that nobody waits for others to end;
+   * and before, since whoever holds one connection and waits for another may wait for ever where those are few.
+   */
+  async #reserveFor(commands: readonly WriteCommand[]): Promise<WriteContext['reserved']> {
+    const wanted = commands.flatMap((command) => (command.method === 'reserveNumbers' ? [command.args] : []));
+    const total = wanted.reduce((sum, { count }) => sum + count, 0);
+    if (total === 0) return NONE_RESERVED;
+    const firsts = new Map<object, number>();
+    let next = await this.#driver.transaction((tx) => tx.reserve('keys and tokens', total));
+    for (const args of wanted) {
+      firsts.set(args, next);
+      next += args.count;
+    }
+    return firsts;
+  }
+
+  /** A transaction that is done again where log entries have used up their numbers, which they do once in a hundred thousand. */
+  async #withNumbers<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
+    while (true) {
+      try {
+        return await this.#driver.transaction(work);
+      } catch (error) {
+        if (!(error instanceof TooFewNumbers)) throw error;
+        await this.#logs.reserve(this.#driver, error.needed);
+      }
     }
   }
 

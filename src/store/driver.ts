@@ -22,8 +22,8 @@ export interface Queries {
 
 export interface Transaction extends Queries {
   /**
-   * The first of `count` consecutive numbers that are given to nobody else, ever. Where several transactions run at once
-   * they are taken for good, whatever becomes of this one, so that nobody waits for the row.
+   * The first of `count` consecutive numbers that are given to nobody else, ever, once this transaction is committed. Until
+   * then all others wait for the sequence: what is needed often is taken in a transaction of its own.
    */
   reserve(sequence: NumberSequence, count: number): Promise<number>;
   /** The database's own clock, Unix time: the one that all workers on it have in common. */
@@ -77,7 +77,8 @@ export interface Driver {
   readonly dialect: SqlDialect;
   /**
    * Commits what `work` did, durably, or nothing when it throws. With several writers each statement sees what others have
-   * committed before it, and `work` may be run again, when the transaction lost to another one.
+   * committed before it, and `work` may be run again, when the transaction lost to another one. Never from within another
+   * transaction: whoever holds one connection and waits for a second may wait for ever where connections are few.
    */
   transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
   /** Runs `work` on one snapshot of what is committed. */

@@ -69,6 +69,13 @@ export const SERVER_FAULTS = {
   },
 } as const satisfies Record<string, Fault>;
 
+export const POOLER_FAULTS = {
+  'is killed, and started again': async ({ pooler }) => {
+    await pooler?.kill();
+    await pooler?.start();
+  },
+} as const satisfies Record<string, Fault>;
+
 /** PostgreSQL is gone for `outageMs`. */
 export function outage(outageMs: number): Fault {
   return async (world) => {

@@ -7,12 +7,14 @@
  *   --failover sync               the primary dies, and a synchronous standby takes over: nothing may be lost
  *   --failover async              the same with one that lags behind: only what it never heard of may be lost
  *   --postgres 14                 on the oldest version that is supported
+ *   --pooler 7                    through PgBouncer in transaction mode, with so many connections to PostgreSQL
  */
 import { parseArgs } from 'node:util';
 import type { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { startCluster } from '../support/postgres/cluster.ts';
+import { Pooler } from '../support/postgres/pooler.ts';
 import { failOver } from './failover.ts';
-import { CONNECTION_FAULTS, type Fault, outage, SERVER_FAULTS, WORKER_FAULTS } from './faults.ts';
+import { CONNECTION_FAULTS, type Fault, outage, POOLER_FAULTS, SERVER_FAULTS, WORKER_FAULTS } from './faults.ts';
 import { judge } from './judge.ts';
 import { PROMISED } from './pace.ts';
 import { openWorld } from './world.ts';
@@ -26,6 +28,7 @@ const { values } = parseArgs({
     only: { type: 'string', default: '' },
     failover: { type: 'string' },
     postgres: { type: 'string', default: '18' },
+    pooler: { type: 'string' },
   },
 });
 
@@ -43,11 +46,21 @@ async function runRounds(): Promise<void> {
       ...SERVER_FAULTS,
       [`is gone for ${values.outage} s`]: outage(Number(values.outage) * 1_000),
     }),
+    ...(values.pooler === undefined ? {} : inWords('PgBouncer', POOLER_FAULTS)),
   }).filter(([name]) => name.includes(values.only));
   const cluster = await startCluster({ version, settings: { fsync: 'on', max_connections: '60' } });
+  const pooler =
+    values.pooler === undefined
+      ? undefined
+      : await Pooler.open({ port: cluster.port, poolSize: Number(values.pooler) });
   try {
     for (let round = 1; round <= Number(values.rounds); round += 1) {
-      const world = await openWorld({ seed: seed + round, cluster, workers: Number(values.workers) });
+      const world = await openWorld({
+        seed: seed + round,
+        cluster,
+        workers: Number(values.workers),
+        ...(pooler && { pooler }),
+      });
       try {
         await world.begin();
         for (const [name, fault] of shuffled(faults, world.random)) {
@@ -61,6 +74,7 @@ async function runRounds(): Promise<void> {
       }
     }
   } finally {
+    await pooler?.close();
     await cluster.dispose();
   }
 }

@@ -13,6 +13,7 @@ import { LaneBook, type LaneEvent } from '../crash/lane-book.ts';
 import { LaneLoad } from '../crash/lane-load.ts';
 import { type Load, prepareMixedLoad, runMixedLoad } from '../crash/mixed-load.ts';
 import type { Cluster, Row } from '../support/postgres/cluster.ts';
+import type { Pooler } from '../support/postgres/pooler.ts';
 import { BalancedClient } from './balanced-client.ts';
 import { Pace, type Recovery } from './pace.ts';
 import { RepeatLoad } from './repeat-load.ts';
@@ -25,6 +26,8 @@ export interface WorldOptions {
   cluster: Cluster;
   /** How many servers; default 3. */
   workers?: number;
+  /** What the servers reach `cluster` through, but for listening. Whoever started it ends it. */
+  pooler?: Pooler;
 }
 
 /** Short, so that a test need not wait long for the heirs of a dead worker; longer than a busy machine stops for. */
@@ -49,6 +52,8 @@ export class World {
   readonly repeats: RepeatLoad;
   readonly schedules: ScheduleWatch;
   readonly pace: Pace;
+  /** Between the servers and the database, if there is one. */
+  readonly pooler: Pooler | undefined;
   readonly #endpoints: Endpoints;
   readonly #load: Load;
   readonly #lanes: LaneLoad;
@@ -66,14 +71,16 @@ export class World {
     random: SeededRandom;
     books: Books;
     endpoints: Endpoints;
+    pooler: Pooler | undefined;
     close: () => Promise<void>;
   }) {
-    const { cluster, databaseUrl, workers, random, books, endpoints, close } = parts;
+    const { cluster, databaseUrl, workers, random, books, endpoints, pooler, close } = parts;
     this.#cluster = cluster;
     this.#databaseUrl = databaseUrl;
     this.workers = workers;
     this.random = random;
     this.books = books;
+    this.pooler = pooler;
     this.#endpoints = endpoints;
     this.#close = close;
     this.client = new BalancedClient(workers, random);
@@ -184,7 +191,7 @@ export class World {
 }
 
 /** Starts everything but the load. */
-export async function openWorld({ seed, cluster, workers: count = 3 }: WorldOptions): Promise<World> {
+export async function openWorld({ seed, cluster, workers: count = 3, pooler }: WorldOptions): Promise<World> {
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-cluster-'));
   const flags = [
     ...['--worker-timeout', `${WORKER_TIMEOUT_MS}ms`],
@@ -193,14 +200,16 @@ export async function openWorld({ seed, cluster, workers: count = 3 }: WorldOpti
     ...['--retention-interval', '2s'],
   ];
   const databaseUrl = await cluster.createDatabase();
-  const workers = await Workers.start({ count, databaseUrl, dataDir, flags });
+  if (pooler !== undefined) flags.push('--no-database-prepare', '--database-listen-url', databaseUrl);
+  const reachedAt = pooler?.through(databaseUrl) ?? databaseUrl;
+  const workers = await Workers.start({ count, databaseUrl: reachedAt, dataDir, flags });
   const books = { ...openBooks(), lanes: new PatientLaneBook() };
   const close = async () => {
     await workers.close();
     rmSync(dataDir, { recursive: true, force: true });
   };
   const endpoints = await openEndpoints(books);
-  return new World({ cluster, databaseUrl, workers, random: new SeededRandom(seed), books, endpoints, close });
+  return new World({ cluster, databaseUrl, workers, random: new SeededRandom(seed), books, endpoints, pooler, close });
 }
 
 /** Here a new incarnation is a moment of a fault, not a server that knows of every pause before its start. */

@@ -22,6 +22,7 @@ export interface Workload {
 }
 
 interface ComposeService {
+  entrypoint?: string[];
   command: string[];
   environment: Record<string, string>;
   stop_grace_period: string;

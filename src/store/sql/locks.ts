@@ -12,6 +12,7 @@ import type { StoreLimits } from '../../engine/stores.ts';
 import type { WriteCommand } from '../batch.ts';
 import type { Transaction } from '../driver.ts';
 import type { ClaimArgs } from './claim.ts';
+import { EXAMINED_MAX, LANES_MAX } from './claim-limits.ts';
 import { projectsWithHeld } from './lanes/project-gate.ts';
 import { MESSAGE_AT, type StoredNewMessage } from './rows.ts';
 
@@ -22,10 +23,6 @@ export interface Held {
 
 /** With a single writer. */
 export const EVERYTHING: Held = { has: () => true };
-
-/** Keys with a turn, and messages at the front of the due index, whose projects a claim locks. */
-const LANES_LOOKED_AT = 64;
-const DUE_LOOKED_AT = 500;
 
 /** Locks what `commands` will touch; to be called before anything else. */
 export async function lockFor(tx: Transaction, commands: readonly WriteCommand[]): Promise<Held> {
@@ -66,10 +63,8 @@ class Wanted {
         const { settlement, limits } = command.args;
         this.#noteLimits(limits);
         if (!settlement.isAlone || limits.parallelismMax > 0) this.#keys.add(settlement.key);
-        for (const { follows } of [settlement.change, settlement.changeIfCancelRequested ?? {}] as {
-          follows?: StoredNewMessage[];
-        }[]) {
-          this.#addNew(follows ?? [], limits);
+        for (const change of [settlement.change, settlement.changeIfCancelRequested]) {
+          this.#addNew(change?.follows ?? [], limits);
         }
         return;
       }
@@ -139,7 +134,7 @@ class Wanted {
       await tx.query(
         `select distinct project_id from (select project_id from flow_keys where wake_at_ms <= ?
            order by wake_at_ms, project_id, key limit ?) as first`,
-        [nowMs, LANES_LOOKED_AT],
+        [nowMs, LANES_MAX],
       ),
     );
     if (limits.parallelismMax === 0) return;
@@ -148,7 +143,7 @@ class Wanted {
       await tx.query(
         `select distinct project_id from (select project_id from messages
            where claim_token is null and line = 0 and due_at_ms <= ? order by due_at_ms, key limit ?) as first`,
-        [nowMs, DUE_LOOKED_AT],
+        [nowMs, EXAMINED_MAX],
       ),
     );
   }

@@ -1,5 +1,5 @@
 /** How do log events become rows whose order is the order of their transactions? */
-import type { SqlDialect, SqlValue, Transaction } from '../driver.ts';
+import type { Driver, SqlDialect, SqlValue, Transaction } from '../driver.ts';
 import type { DueTimes } from './due-times.ts';
 import type { Held } from './locks.ts';
 import { DETAIL_COLUMNS, type StoredEvent } from './rows.ts';
@@ -17,11 +17,35 @@ export interface MessageEvents {
   floorMs: number;
 }
 
+/** A transaction has more events than its writer has numbers: these are taken apart from it, and all of it is done again. */
+export class TooFewNumbers extends Error {
+  readonly needed: number;
+
+  constructor(needed: number) {
+    super(`${needed} numbers are needed at once`);
+    this.name = 'TooFewNumbers';
+    this.needed = needed;
+  }
+}
+
 /** Appends events, each under a number that is larger than all given before it by this writer. */
 export class LogWriter {
+  readonly #manyWriters: boolean;
   #next = 0;
   #end = 0;
 
+  /** `manyWriters`: numbers are not taken within a transaction, for whose end all others would wait then. */
+  constructor({ manyWriters }: { manyWriters: boolean }) {
+    this.#manyWriters = manyWriters;
+  }
+
+  /** Takes numbers for `count` events, and many more, in a transaction of its own: they are there once it is committed. */
+  async reserve(driver: Driver, count: number): Promise<void> {
+    const size = Math.max(BLOCK, count);
+    this.#add(await driver.transaction((tx) => tx.reserve('log entries', size)), size);
+  }
+
+  /** Throws {@link TooFewNumbers} where there are many writers. */
   async append(tx: Transaction, entries: readonly MessageEvents[]): Promise<void> {
     const count = entries.reduce((sum, entry) => sum + entry.events.length, 0);
     if (count === 0) return;
@@ -49,19 +73,26 @@ export class LogWriter {
 
   /** To be called after a rollback, which may have undone the reservation of the numbers at hand. */
   forget(): void {
+    if (this.#manyWriters) return;
     this.#next = 0;
     this.#end = 0;
   }
 
   async #take(tx: Transaction, count: number): Promise<number> {
     if (this.#end - this.#next < count) {
+      if (this.#manyWriters) throw new TooFewNumbers(count);
       const size = Math.max(BLOCK, count);
-      this.#next = await tx.reserve('log entries', size);
-      this.#end = this.#next + size;
+      this.#add(await tx.reserve('log entries', size), size);
     }
     const first = this.#next;
     this.#next += count;
     return first;
+  }
+
+  #add(first: number, size: number): void {
+    if (first < this.#end) return; // another batch has come by later ones meanwhile
+    this.#next = first;
+    this.#end = first + size;
   }
 }
 
@@ -87,6 +118,8 @@ export async function lastEventTimes(
 export interface WriteContext {
   tx: Transaction;
   logs: LogWriter;
+  /** The first number for each command that asked for some, by its arguments, where they were taken apart. */
+  reserved: ReadonlyMap<object, number>;
   /** What the transaction makes due besides what its commands asked for. */
   due: DueTimes;
   /** The projects whose lanes and runs it may touch. */

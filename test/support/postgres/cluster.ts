@@ -200,7 +200,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   const version = options.version ?? 18;
   const folder = options.folder ?? makeFolder();
   const dataDir = options.dataDir ?? join(folder, 'data');
-  const { finish } = guard(dataDir, folder);
+  const { finish } = guard(join(dataDir, 'postmaster.pid'), folder);
   try {
     const binaries = findBinaries(version, folder);
     if (!existsSync(dataDir)) await initialise(binaries, dataDir);
@@ -243,7 +243,7 @@ function run(program: string, args: readonly string[]): ChildProcess {
 }
 
 /** A free port below those that the system gives to outgoing connections, which would take it during a restart. */
-async function findPort(): Promise<number> {
+export async function findPort(): Promise<number> {
   while (true) {
     const port = randomInt(20_000, 32_000);
     const server = createServer();

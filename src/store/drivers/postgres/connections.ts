@@ -82,6 +82,10 @@ export class Connections {
     return this.#timeoutMs;
   }
 
+  get prepares(): boolean {
+    return this.#prepares;
+  }
+
   /** A connection for one transaction; whoever has it gives it back. Rejects when none is to be had in time. */
   async take(): Promise<pg.PoolClient> {
     return await this.#pool.connect();

@@ -7,7 +7,7 @@
 import type pg from 'pg';
 import type { PoolClient } from 'pg';
 import type { Clock } from '../../../engine/ports.ts';
-import { StoreUnavailable } from '../../../engine/stores.ts';
+import { CommitInDoubt, StoreUnavailable } from '../../../engine/stores.ts';
 import type { Driver, NumberSequence, Queries, SqlDialect, SqlParam, SqlValue, Transaction } from '../../driver.ts';
 import { columnArray } from './arrays.ts';
 import { type BulkStatement, BulkStatements } from './bulk.ts';
@@ -153,6 +153,7 @@ export class PostgresDriver implements Driver {
   }
 
   #forgetOldPlans(client: PoolClient): void {
+    if (!this.#connections.prepares) return; // each statement is planned when it is sent
     const nowMs = this.#clock.nowMs();
     const plannedAtMs = this.#plannedAtMs.get(client);
     if (plannedAtMs !== undefined && nowMs < plannedAtMs + PLANS_KEPT_MS) return;
@@ -165,17 +166,17 @@ export class PostgresDriver implements Driver {
     const client = await this.#take();
     const tx = new PostgresTransaction(client, this.#connections, {
       bulk: this.#bulk,
-      reserve: (sequence, count) => this.#reserve(sequence, count),
       nowMs: this.#nowMs,
     });
     let begun: pg.QueryResult<TransactionName>;
     let result: T;
     try {
       tx.hold();
-      const beginning = withOthers(
-        client.query('begin isolation level read committed'),
-        this.#connections.sendOwn<TransactionName>(client, this.#begin, []),
-      );
+      const begin = client.query('begin isolation level read committed');
+      const named = this.#connections.sendOwn<TransactionName>(client, this.#begin, []);
+      tx.note(begin);
+      tx.note(named);
+      const beginning = withOthers(begin, named);
       result = await withOthers(
         beginning,
         work(tx).finally(() => tx.flush()),
@@ -201,7 +202,7 @@ export class PostgresDriver implements Driver {
       if (isAnswer(error)) throw error;
       return this.#lookUp(name, error);
     }
-    client.release();
+    client.release(isServersFault(tx.failure));
     if (tx.failure !== undefined) throw tx.failure;
     // The server says ROLLBACK to the commit of a transaction in which something failed.
     if (answer.tag !== 'COMMIT') throw new StoreUnavailable(`the database answered ${answer.tag} to a commit`);
@@ -219,7 +220,7 @@ export class PostgresDriver implements Driver {
       if (status === 'forgotten') break;
       await new Promise<void>((resolve) => this.#clock.startTimer(LOOK_AGAIN_MS, resolve));
     } while (this.#clock.nowMs() < untilMs);
-    throw new StoreUnavailable('the connection was lost during the commit, which may have happened', { cause: reason });
+    throw new CommitInDoubt('the connection was lost during the commit, which may have happened', { cause: reason });
   }
 
   /** `committed` only once that is certain to last. Undefined: unknown, or not yet. `forgotten`: another server answers. */
@@ -244,12 +245,9 @@ export class PostgresDriver implements Driver {
     }
   }
 
-  /**
-   * Gives a connection back after a failure: as new when a rollback does it. Not when the server is the trouble: that one may
-   * be on its way down, or a standby by now, while a new connection finds the one that serves.
-   */
+  /** Gives a connection back after a failure: as new when a rollback does it. */
   async #abandon(client: PoolClient, error: unknown): Promise<void> {
-    if (!isConflict(error) && classify(error) instanceof StoreUnavailable) {
+    if (isServersFault(error)) {
       client.release(true);
       return;
     }
@@ -263,12 +261,6 @@ export class PostgresDriver implements Driver {
 
   async #query<Row extends object>(client: PoolClient, text: string, params: readonly SqlParam[] = []): Promise<Row[]> {
     return (await this.#connections.send<Row>(client, text, params)).rows;
-  }
-
-  async #reserve(sequence: NumberSequence, count: number): Promise<number> {
-    const { text, values, firstOf } = reservation(sequence, count);
-    const { rows } = await this.#alone((client) => this.#connections.sendOwn<{ next: number }>(client, text, values));
-    return firstOf(rows);
   }
 
   /** Outside of all transactions, on a connection that is not used again when it fails. */
@@ -288,7 +280,6 @@ export class PostgresDriver implements Driver {
 /** What a transaction has from its driver. */
 interface OfDriver {
   bulk: BulkStatements;
-  reserve: Transaction['reserve'];
   nowMs: (() => number) | undefined;
 }
 
@@ -296,18 +287,16 @@ class PostgresTransaction implements Transaction {
   readonly #client: PoolClient;
   readonly #connections: Connections;
   readonly #bulk: BulkStatements;
-  readonly reserve: Transaction['reserve'];
   readonly nowMs: Transaction['nowMs'];
   readonly #sent: Promise<unknown>[] = [];
   #isHeld = false;
-  /** Why one of the statements failed that nobody waited for. */
+  /** Why the first of those that were noted failed. */
   failure: unknown;
 
   constructor(client: PoolClient, connections: Connections, driver: OfDriver) {
     this.#client = client;
     this.#connections = connections;
     this.#bulk = driver.bulk;
-    this.reserve = driver.reserve;
     this.nowMs = async () => driver.nowMs?.() ?? (await this.#readClock());
   }
 
@@ -337,9 +326,18 @@ class PostgresTransaction implements Transaction {
     });
   }
 
+  async reserve(sequence: NumberSequence, count: number): Promise<number> {
+    const { text, values, firstOf } = reservation(sequence, count);
+    return this.#heard(async () => {
+      const answer = this.#connections.sendOwn<{ next: number }>(this.#client, text, values);
+      this.flush();
+      return firstOf((await answer).rows);
+    });
+  }
+
   async send(text: string, params: readonly SqlParam[] = []): Promise<void> {
     this.hold();
-    this.#note(this.#connections.send(this.#client, text, params));
+    this.note(this.#connections.send(this.#client, text, params));
   }
 
   async run(text: string, params: readonly SqlParam[] = []): Promise<number> {
@@ -366,11 +364,11 @@ class PostgresTransaction implements Transaction {
   #sendRows({ text, types }: BulkStatement, rows: readonly (readonly SqlValue[])[]): void {
     const values = types.map((type, index) => columnArray(rows, index, type));
     this.hold();
-    this.#note(this.#connections.sendOwn(this.#client, text, values));
+    this.note(this.#connections.sendOwn(this.#client, text, values));
   }
 
-  /** A statement that nobody waits for. */
-  #note(answer: Promise<unknown>): void {
+  /** The answer to a statement that nobody waits for, or that others follow before it has come. */
+  note(answer: Promise<unknown>): void {
     const sent = answer.catch((error: unknown) => {
       this.failure ??= error;
     });
@@ -396,6 +394,14 @@ class PostgresTransaction implements Transaction {
       throw this.failure;
     }
   }
+}
+
+/**
+ * Whether it is the trouble of the server, whose connections are not used again then: it may be on its way down, or a standby
+ * by now, while a new connection finds the one that serves.
+ */
+function isServersFault(error: unknown): boolean {
+  return !isConflict(error) && classify(error) instanceof StoreUnavailable;
 }
 
 interface CommitAnswer {

@@ -23,6 +23,9 @@ const UNAVAILABLE = new Set([
   '3D000', // the database is being restored or renamed
 ]);
 
+// A prepared statement that another connection has, or that is there already: a pooler stands between.
+const ELSEWHERE = new Set(['26000', '42P05']);
+
 /** The server's code of `error`; undefined when it did not come from the server. */
 function sqlStateOf(error: unknown): string | undefined {
   // By the class: some codes of the operating system, such as EPIPE, look like codes of the server.
@@ -53,6 +56,10 @@ export function classify(error: unknown): unknown {
       : error;
   }
   if (FATAL.has(state)) return new StoreFatal(`the database failed: ${reasonOf(error)}`, { cause: error });
+  if (ELSEWHERE.has(state)) {
+    const reason = 'a pooler mixes up prepared statements: WAYPOST_DATABASE_PREPARE=false goes without';
+    return new StoreUnavailable(`${reason} (${reasonOf(error)})`, { cause: error });
+  }
   if (UNAVAILABLE.has(state) || UNAVAILABLE_CLASSES.has(state.slice(0, 2))) {
     return new StoreUnavailable(`the database is not available (${state}): ${reasonOf(error)}`, { cause: error });
   }

@@ -25,7 +25,7 @@ export interface Reservation {
   firstOf(rows: readonly { next: number }[]): number;
 }
 
-/** One statement, to be committed by itself. */
+/** One statement, whose row is locked until its transaction ends. */
 export function reservation(sequence: NumberSequence, count: number): Reservation {
   const firstOf = ([row]: readonly { next: number }[]): number => {
     if (!row) throw new Error(`the number sequence "${sequence}" is missing`);

@@ -13,7 +13,7 @@ export interface PostgresStoreOptions {
   url: string;
   /** For notifications, where `url` leads through a pooler; empty: without, which costs up to a heartbeat of delay. */
   listenUrl?: string;
-  /** Connections at once, at most; at least five: two batches, the numbers that each takes apart, and a read. */
+  /** Connections at once, at most; at least three: two batches and a read. */
   connectionsMax?: number;
   /** Time a statement may take, and the making of a connection. */
   timeoutMs?: number;

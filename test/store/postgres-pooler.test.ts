@@ -1,0 +1,175 @@
+/** Workers behind a pooler that gives each transaction whatever connection is free: PgBouncer, in transaction mode. */
+import { readFileSync } from 'node:fs';
+import pg from 'pg';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { type Store, StoreUnavailable } from '../../src/engine/stores.ts';
+import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
+import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
+import { systemClock } from '../../src/system.ts';
+import { eventually } from '../support/eventually.ts';
+import { keepsStatementsApart, Pooler, poolerObstacle } from '../support/postgres/pooler.ts';
+import { freshDatabase, sharedCluster } from '../support/postgres/shared.ts';
+import { TcpProxy } from '../support/tcp-proxy.ts';
+import { delivered, settlement, T0, World } from './conformance/world.ts';
+
+const obstacle = poolerObstacle();
+const TIMEOUT_MS = 10_000;
+
+describe.skipIf(obstacle !== undefined)(
+  `behind PgBouncer, with one connection for all${obstacle === undefined ? '' : ` (skipped: ${obstacle})`}`,
+  () => {
+    let pooler: Pooler;
+    let directUrl: string;
+    let url: string;
+    const opened: { close(): Promise<void> }[] = [];
+
+    beforeAll(async () => {
+      // Whoever held one connection and waited for another would wait for ever.
+      pooler = await Pooler.open({ port: (await sharedCluster()).port, poolSize: 1 });
+    });
+    afterEach(async () => {
+      await Promise.all(opened.splice(0).map((each) => each.close()));
+    });
+    afterAll(() => pooler?.close());
+
+    async function open(sender: string): Promise<Store> {
+      const store = await openPostgresStore({
+        url,
+        listenUrl: directUrl,
+        prepares: false,
+        timeoutMs: TIMEOUT_MS,
+        clock: systemClock,
+        sender,
+        onFatal: (error) => {
+          throw error;
+        },
+      });
+      opened.push(store);
+      return store;
+    }
+
+    /** Of workers that start at the same time, on a database that none has used. */
+    async function openWorlds(count: number): Promise<World[]> {
+      directUrl = await freshDatabase();
+      url = pooler.through(directUrl);
+      const stores = await Promise.all(Array.from({ length: count }, (_, index) => open(`w${index}`)));
+      await stores[0]?.ensureProject('one', { current: 'c', next: 'n' }, T0);
+      return Promise.all(stores.map((store) => World.open(async () => store)));
+    }
+
+    function driverAt(at: string, prepares = false): PostgresDriver {
+      const driver = new PostgresDriver({
+        ...{ url: at, connectionsMax: 4, timeoutMs: TIMEOUT_MS, prepares, clock: systemClock },
+      });
+      opened.push(driver);
+      return driver;
+    }
+
+    it('several workers make the schema, accept, claim and settle at the same time', async () => {
+      const worlds = await openWorlds(3);
+      const accepts = worlds.flatMap((world) => Array.from({ length: 20 }, () => world.accept()));
+      await Promise.all(accepts);
+      const claims = await Promise.all(worlds.map((world) => world.claim({ limit: 60 })));
+      const claimed = claims.flatMap((claim) => claim.claimed);
+      expect(new Set(claimed.map(({ message }) => message.key)).size).toBe(60);
+      expect(claimed).toHaveLength(60);
+      const [world] = worlds;
+      const settling = claimed.map(({ message, claimToken }) =>
+        world?.store.settle(settlement(message, claimToken, delivered()), T0),
+      );
+      for (const answer of await Promise.all(settling)) expect(answer?.kind).toBe('saved');
+    });
+
+    it('a worker hears of what another leaves waiting, over a connection past the pooler', async () => {
+      const [sayer, hearer] = await openWorlds(2);
+      const heard: number[] = [];
+      hearer?.store.onDue((dueAtMs) => heard.push(dueAtMs));
+      await eventually('the listener to be there', async () => (await isListened()) === 2);
+      const soonMs = systemClock.nowMs() + 5_000;
+      await sayer?.accept({ notBeforeMs: soonMs });
+      await eventually('the other to be told', () => heard.includes(soonMs));
+    });
+
+    it('a transaction leaves none of its settings to the next user of its connection', async () => {
+      await openWorlds(1);
+      const client = new pg.Client({ connectionString: url });
+      await client.connect();
+      try {
+        const { rows } = await client.query(
+          "select name, setting from pg_settings where source = 'session' and name not in ('application_name', 'client_encoding')",
+        );
+        expect(rows).toEqual([]);
+      } finally {
+        await client.end();
+      }
+    });
+
+    it('a commit whose answer is lost is looked up over another connection', async () => {
+      directUrl = await freshDatabase();
+      const proxy = await TcpProxy.open(pooler.port);
+      opened.push(proxy);
+      const driver = driverAt(proxy.through(directUrl));
+      await driver.execute('create table kept (n bigint primary key)', []);
+      const insert = (n: number) => driver.transaction((tx) => tx.insertMany('kept', ['n'], [[n]]));
+      for (let n = 0; n < 4; n += 1) {
+        const cut = proxy.cutAtCommit('after');
+        const said = await insert(n).then(
+          () => 'committed',
+          (error: unknown) => (error instanceof StoreUnavailable ? 'not committed' : error),
+        );
+        await cut;
+        // PgBouncer may have heard of the end of the connection before it handed the commit on.
+        const [row] = await driver.read((queries) => queries.query('select n from kept where n = ?', [n]));
+        expect(said).toBe(row ? 'committed' : 'not committed');
+      }
+    });
+
+    it('PgBouncer takes the settings that operators are told', async () => {
+      const page = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8');
+      const [, ini = ''] = /```ini\n\[databases\].*?\[pgbouncer\]\n(.*?)```/s.exec(page) ?? [];
+      const told = ini.split('\n').flatMap((line) => {
+        const [name = '', value] = line.split(' = ');
+        return value === undefined || /^(listen|auth)_/.test(name) ? [] : [[name, value] as const];
+      });
+      expect(told.map(([name]) => name)).toEqual(expect.arrayContaining(['pool_mode', 'default_pool_size']));
+      const asTold = await Pooler.open({
+        ...{ port: (await sharedCluster()).port, poolSize: 1, settings: Object.fromEntries(told) },
+      });
+      opened.push(asTold);
+      await driverAt(asTold.through(await freshDatabase())).transaction((tx) => tx.nowMs());
+      expect(asTold.log).not.toMatch(/unknown|unrecognized|invalid|ERROR/);
+    });
+
+    it('is unavailable while the pooler is gone, and goes on when it is back', async () => {
+      const [world] = await openWorlds(1);
+      await pooler.kill();
+      await expect(world?.accept()).rejects.toThrow(StoreUnavailable);
+      await pooler.start();
+      await world?.accept();
+    });
+
+    it('says which setting is wrong when statements are kept prepared although the pooler cannot', async () => {
+      // Whoever can is told not to.
+      const careless = await Pooler.open({
+        ...{ port: (await sharedCluster()).port, poolSize: 1 },
+        ...(keepsStatementsApart() && { settings: { max_prepared_statements: '0' } }),
+      });
+      opened.push(careless);
+      url = careless.through(await freshDatabase());
+      const [first, second] = [driverAt(url, true), driverAt(url, true)];
+      const now = (driver: PostgresDriver) => driver.transaction((tx) => tx.nowMs());
+      await now(first);
+      await expect(now(second)).rejects.toThrow(/WAYPOST_DATABASE_PREPARE=false.*already exists/);
+    });
+
+    async function isListened(): Promise<number> {
+      const client = new pg.Client({ connectionString: directUrl });
+      await client.connect();
+      const { rowCount } = await client.query(
+        "select 1 from pg_stat_activity where datname = current_database() and query = 'listen waypost_due'",
+      );
+      await client.end();
+      return rowCount ?? 0;
+    }
+  },
+);

@@ -1,0 +1,154 @@
+/** How does a test get a real PgBouncer in front of its PostgreSQL, that it may stop and start as it likes? */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { RUN_AS } from './binaries.ts';
+import { findPort, makeFolder } from './cluster.ts';
+import { guard } from './guard.ts';
+
+export interface PoolerOptions {
+  /** Of PostgreSQL, on this machine. */
+  port: number;
+  /** Connections to each database at once, at most. */
+  poolSize: number;
+  /** Settings of PgBouncer, on top of those below. */
+  settings?: Readonly<Record<string, string>>;
+}
+
+const PROGRAM = 'pgbouncer';
+const INSTALL_LIMIT_MS = 60_000;
+const USER = 'postgres';
+/** Debian has the program where only root looks. */
+const ENV = { PATH: `${process.env['PATH'] ?? ''}:/usr/sbin`, LC_ALL: 'C' };
+
+/** As docs/operations.md has them, but for the log-ins. */
+const SETTINGS: Readonly<Record<string, string>> = {
+  listen_addr: '127.0.0.1',
+  unix_socket_dir: '',
+  auth_type: 'trust',
+  pool_mode: 'transaction',
+  max_client_conn: '1000',
+  server_login_retry: '1',
+};
+
+/** Why there is none here; undefined when there is. Installs Debian's package where that is missing and may be installed. */
+export function poolerObstacle(): string | undefined {
+  if (isInstalled()) return undefined;
+  if (process.getuid?.() === 0) install();
+  return isInstalled() ? undefined : `there is no ${PROGRAM}, and it could not be installed`;
+}
+
+/** Whether the one that is installed can keep the prepared statements of its clients apart, as it can since 1.21. */
+export function keepsStatementsApart(): boolean {
+  const [, major, minor] =
+    /^PgBouncer (\d+)\.(\d+)/.exec(spawnSync(PROGRAM, ['--version'], { env: ENV, encoding: 'utf8' }).stdout) ?? [];
+  return Number(major) > 1 || (Number(major) === 1 && Number(minor) >= 21);
+}
+
+function isInstalled(): boolean {
+  return spawnSync(PROGRAM, ['--version'], { env: ENV }).status === 0;
+}
+
+/** Quietly, whatever comes of it. No server of the system's own is started: at run level 1 Debian's scripts start nothing. */
+function install(): void {
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' };
+  const network = ['-o', 'Acquire::Retries=0', '-o', 'Acquire::http::Timeout=10'];
+  const aptGet = (...args: string[]) =>
+    spawnSync('apt-get', [...network, '-qq', ...args], { env, stdio: 'ignore', timeout: INSTALL_LIMIT_MS }).status ===
+    0;
+  const installed = () => aptGet('install', '-y', '--no-install-recommends', PROGRAM);
+  if (!installed() && aptGet('update')) installed();
+}
+
+export class Pooler {
+  /** Stays the same from start to start. */
+  readonly port: number;
+  readonly #folder: string;
+  readonly #finish: () => Promise<void>;
+  #server: ChildProcess | undefined;
+  #log = '';
+
+  private constructor(folder: string, port: number, finish: () => Promise<void>) {
+    this.#folder = folder;
+    this.port = port;
+    this.#finish = finish;
+  }
+
+  /** In transaction mode, on a random port of 127.0.0.1. The superuser of the cluster is the only user. */
+  static async open({ port: target, poolSize, settings }: PoolerOptions): Promise<Pooler> {
+    const folder = makeFolder();
+    const { finish } = guard(join(folder, 'pgbouncer.pid'), folder);
+    const port = await findPort();
+    const all = {
+      ...SETTINGS,
+      default_pool_size: String(poolSize),
+      listen_port: String(port),
+      auth_file: join(folder, 'users.txt'),
+      pidfile: join(folder, 'pgbouncer.pid'),
+      ...settings,
+    };
+    const lines = Object.entries(all).map(([name, value]) => `${name} = ${value}`);
+    writeFileSync(join(folder, 'users.txt'), `"${USER}" ""\n`);
+    writeFileSync(
+      join(folder, 'pgbouncer.ini'),
+      ['[databases]', `* = host=127.0.0.1 port=${target}`, '[pgbouncer]', ...lines, ''].join('\n'),
+    );
+    const pooler = new Pooler(folder, port, finish);
+    try {
+      await pooler.start();
+    } catch (error) {
+      await finish();
+      throw error;
+    }
+    return pooler;
+  }
+
+  /** `url` with this pooler's port. */
+  through(url: string): string {
+    const changed = new URL(url);
+    changed.port = String(this.port);
+    return changed.href;
+  }
+
+  /** What it has written to its log since it was started. */
+  get log(): string {
+    return this.#log;
+  }
+
+  /** Resolves when it takes connections. */
+  async start(): Promise<void> {
+    const server = spawn(PROGRAM, ['pgbouncer.ini'], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+      cwd: this.#folder,
+      env: ENV,
+      ...RUN_AS,
+    });
+    this.#log = '';
+    const ready = new Promise<true>((resolve) => {
+      server.stderr.on('data', (chunk: Buffer) => {
+        this.#log = (this.#log + chunk.toString('utf8')).slice(-65_536);
+        if (this.#log.includes('process up')) resolve(true);
+      });
+    });
+    if ((await Promise.race([ready, once(server, 'close')])) !== true)
+      throw new Error(`PgBouncer ended instead of starting: ${this.#log}`);
+    this.#server = server;
+  }
+
+  /** As in a crash: every connection ends, in whatever it is. */
+  async kill(): Promise<void> {
+    const server = this.#server;
+    if (server === undefined) return;
+    const exited = once(server, 'exit');
+    server.kill('SIGKILL');
+    await exited;
+    this.#server = undefined;
+  }
+
+  /** Ends it and removes its folder. */
+  async close(): Promise<void> {
+    await this.kill();
+    await this.#finish();
+  }
+}
