@@ -8,13 +8,13 @@ import { SCHEDULE_BUGS } from './schedule-planted-bugs.ts';
 export const WORKER_BUGS: Record<string, PlantedBug> = {
   'a settle of a worker that was stopped does not check the claim token': {
     promise: 'P6',
-    seed: 12,
+    seed: 18,
     sabotage: PLANTED_BUGS['a settle does not check the claim token']?.sabotage ?? (() => ({})),
   },
   'nobody gives back what the dead had in flight': { promise: 'P7', sabotage: () => altered(withoutRescue) },
   'a claim is left over when the answer was lost': {
     promise: 'P7',
-    seed: 3,
+    seed: 12,
     sabotage: () => altered(withoutReconciliation),
   },
   'each worker goes by the clock of its machine': {
@@ -22,7 +22,7 @@ export const WORKER_BUGS: Record<string, PlantedBug> = {
     seed: 7,
     sabotage: () => ({ clock: (machine) => new UncorrectedClock(machine) }),
   },
-  'a beat counts although it was not answered': { promise: 'P4', seed: 3, sabotage: () => altered(believingBeats) },
+  'a beat counts although it was not answered': { promise: 'P4', seed: 6, sabotage: () => altered(believingBeats) },
   'a schedule is triggered whoever else has triggered it': {
     promise: 'P16',
     sabotage: SCHEDULE_BUGS['a schedule moves on whatever its version']?.sabotage ?? (() => ({})),
