@@ -1,19 +1,54 @@
+import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
+/**
+ * Files that start no process, and of which none leaves anything behind in its own: they share workers, so that the sources are
+ * loaded once and not by each.
+ */
+const IN_PROCESS = [
+  ...['api', 'config', 'conformance', 'delivery', 'engine', 'model', 'protocol', 'simulation', 'telemetry'],
+  ...['workflow', 'workflows'],
+].map((folder) => `test/${folder}/**/*.test.ts`);
+
+const CORES = availableParallelism();
+
+const each = {
+  // A test that waits for this long hangs: the slowest kind here spawns real processes.
+  testTimeout: 90_000,
+  hookTimeout: 60_000,
+  // The database's threads load sources that vitest does not transform: their types are stripped once, not in each thread.
+  env: { NODE_COMPILE_CACHE: fileURLToPath(new URL('./node_modules/.cache/waypost', import.meta.url)) },
+  // A failure is never run again: what fails once is a finding.
+  retry: 0,
+};
+
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
     // Starts nothing by itself: a PostgreSQL for the tests that ask for one (test/support/postgres/shared.ts).
     globalSetup: ['test/support/postgres/global-setup.ts'],
-    // A test that waits for this long hangs: the slowest kind here spawns real processes.
-    testTimeout: 90_000,
-    hookTimeout: 60_000,
-    // More than there are cores: a good part of the tests waits for processes, sockets and time-outs.
-    maxWorkers: '175%',
-    // The database's threads load sources that vitest does not transform: their types are stripped once, not in each thread.
-    env: { NODE_COMPILE_CACHE: fileURLToPath(new URL('./node_modules/.cache/waypost', import.meta.url)) },
-    // A failure is never run again: what fails once is a finding.
-    retry: 0,
+    // One after the other, each with workers of its own number: a whole one, since percentages end at the number of cores.
+    projects: [
+      {
+        test: {
+          ...each,
+          name: 'processes',
+          include: ['test/**/*.test.ts'],
+          exclude: IN_PROCESS,
+          sequence: { groupOrder: 0 },
+          maxWorkers: CORES,
+        },
+      },
+      {
+        test: {
+          ...each,
+          name: 'in process',
+          include: IN_PROCESS,
+          sequence: { groupOrder: 1 },
+          maxWorkers: CORES,
+          isolate: false,
+        },
+      },
+    ],
   },
 });

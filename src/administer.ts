@@ -1,7 +1,8 @@
 /** Where do the operator's commands run? In the server that has the database open, or here when there is none. */
 
+import { CannotStart } from './cannot-start.ts';
 import type { Config } from './config/table.ts';
-import { CannotStart, databaseOf, openSealer, openStore } from './open-store.ts';
+import { databaseOf, openSealer, openStore } from './open-store.ts';
 import { NobodyListens, RemoteAdministration } from './operator/ask.ts';
 import { type Administration, Refused } from './operator/commands.ts';
 import { socketPathOf } from './operator/socket-path.ts';
@@ -16,33 +17,35 @@ const BETWEEN_TRIES_MS = 100;
 /** What `work` answers, which asks for one thing: it may begin anew. Throws `CannotStart` with what the operator must know. */
 export async function administer<T>(config: Config, work: (on: Administration) => Promise<T>): Promise<T> {
   const database = databaseOf(config);
-  if (database.kind !== 'sqlite') return ofOperator(() => workHere(config, work));
-  const remote = new RemoteAdministration(socketPathOf(database.path));
+  try {
+    if (database.kind !== 'sqlite') return await workHere(config, work);
+    return await workWhereItIsOpen(config, database.path, work);
+  } catch (error) {
+    if (error instanceof Refused) throw new CannotStart(error.message, { cause: error });
+    throw error;
+  }
+}
+
+/** In the server that has the file, or here; whoever has it only for a moment is waited for. */
+async function workWhereItIsOpen<T>(
+  config: Config,
+  path: string,
+  work: (on: Administration) => Promise<T>,
+): Promise<T> {
+  const remote = new RemoteAdministration(socketPathOf(path));
   for (let tries = 1; ; tries += 1) {
     try {
       return await work(remote);
     } catch (error) {
-      if (error instanceof Refused) throw new CannotStart(error.message, { cause: error });
       if (!(error instanceof NobodyListens)) throw error;
     }
     try {
       return await workHere(config, work);
     } catch (error) {
-      if (error instanceof Refused) throw new CannotStart(error.message, { cause: error });
       if (!(error instanceof CannotStart && error.cause instanceof StoreInUse)) throw error;
       if (tries < TRIES) await pause(BETWEEN_TRIES_MS);
       else throw new CannotStart(`${error.message}; it takes no commands, as a development server does not`);
     }
-  }
-}
-
-/** What was refused, in words for the operator. */
-async function ofOperator<T>(work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    if (error instanceof Refused) throw new CannotStart(error.message, { cause: error });
-    throw error;
   }
 }
 

@@ -1,8 +1,9 @@
 /** What `waypost backup` does: one file with all of a store at one moment, while its servers go on. */
 import { existsSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
+import { CannotStart } from './cannot-start.ts';
 import type { Config } from './config/table.ts';
-import { CannotStart, type Database, messageOf } from './open-store.ts';
+import { type Database, messageOf } from './open-store.ts';
 import { SqliteDriver } from './store/drivers/sqlite/driver.ts';
 import { createForOwner, putInPlace, removeDatabase } from './store/drivers/sqlite/file.ts';
 import { checkSound, makeOneFile, writeSnapshot } from './store/drivers/sqlite/snapshot.ts';

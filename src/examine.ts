@@ -1,7 +1,8 @@
 /** What `waypost doctor` does: reads a store, of a running server or a stopped one, and says whether it is sound. */
 import { existsSync } from 'node:fs';
+import { CannotStart } from './cannot-start.ts';
 import type { Config } from './config/table.ts';
-import { CannotStart, databaseOf, messageOf } from './open-store.ts';
+import { databaseOf, messageOf } from './open-store.ts';
 import type { Driver, Queries } from './store/driver.ts';
 import { PostgresDriver } from './store/drivers/postgres/driver.ts';
 import { isExpiring } from './store/drivers/postgres/log-days.ts';

@@ -1,9 +1,10 @@
 /** What `waypost init` does: an encryption key, a project, a token of its own. */
 
 import type { SigningKeys } from './api/accounts.ts';
+import { CannotStart } from './cannot-start.ts';
 import type { Config } from './config/table.ts';
 import type { TokenScope } from './engine/stores.ts';
-import { CannotStart, openSealer, openStore } from './open-store.ts';
+import { openSealer, openStore } from './open-store.ts';
 import { Refused } from './operator/commands.ts';
 import { StoredAdministration } from './operator/stored.ts';
 import { createSystemRandomness, systemClock } from './system.ts';

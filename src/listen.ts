@@ -1,7 +1,7 @@
 /** Where does a server take requests? */
 import { createServer } from 'node:net';
 import type { FastifyInstance } from 'fastify';
-import { CannotStart } from './open-store.ts';
+import { CannotStart } from './cannot-start.ts';
 
 export interface ListenAt {
   host: string;

@@ -1,5 +1,6 @@
 /** What `waypost migrate-store` does: moves a stopped store into another database, either way. */
-import { CannotStart, type Database, messageOf } from './open-store.ts';
+import { CannotStart } from './cannot-start.ts';
+import { type Database, messageOf } from './open-store.ts';
 import { migrate } from './store/migrations/index.ts';
 import { type CopiedTable, type CopyOptions, copyStore } from './store/move/copy.ts';
 import { describe, openEnd, readDatabaseUrl, type StoreEnd } from './store-end.ts';

@@ -1,11 +1,11 @@
 /** Who may call this server: everybody with the published credentials, or those whom `waypost init` has begun? */
 import { type Sealer, StoredAccounts, sealKeys } from './accounts.ts';
 import type { SigningKeys } from './api/accounts.ts';
+import { CannotStart } from './cannot-start.ts';
 import { DEVELOPMENT_ACCOUNTS, isDevelopmentProject, isDevelopmentToken } from './config/development.ts';
 import { SealBroken } from './config/sealing.ts';
 import type { Clock, EventLog } from './engine/ports.ts';
 import type { ProjectStore } from './engine/stores.ts';
-import { CannotStart } from './open-store.ts';
 import { hashToken } from './protocol/token.ts';
 
 /** `development`: the published ones, never saved. `own`: those that `waypost init` has saved. */

@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { Sealer } from './accounts.ts';
+import { CannotStart } from './cannot-start.ts';
 import { ensureEncryptionKey, readEncryptionKey } from './config/encryption-key.ts';
 import { ENCRYPTION_KEY_BYTES } from './config/sealing.ts';
 import type { Config } from './config/table.ts';
@@ -11,16 +12,8 @@ import { randomBase58 } from './protocol/ids.ts';
 import { openPostgresStore } from './store/drivers/postgres/open.ts';
 import { type DatabasePorts, joinSqliteStore } from './store/drivers/sqlite/join.ts';
 import { StoreInUse } from './store/drivers/sqlite/lock.ts';
-import { openSqliteStore, type SharedSqliteStore } from './store/drivers/sqlite/open.ts';
+import { openInlineSqliteStore, openSqliteStore, type SharedSqliteStore } from './store/drivers/sqlite/open.ts';
 import { createSystemRandomness, endOfTurn, systemClock } from './system.ts';
-
-/** Something outside the program keeps it from starting. The message is for the operator, in one line. */
-export class CannotStart extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'CannotStart';
-  }
-}
 
 /** A file of this machine, or a server that any number of workers share. */
 export type Database = { kind: 'sqlite'; path: string } | { kind: 'postgres'; url: string };
@@ -29,8 +22,12 @@ export type Database = { kind: 'sqlite'; path: string } | { kind: 'postgres'; ur
 export function databaseOf({ memory, databaseUrl, dataDir }: Config): Database {
   if (memory) return { kind: 'sqlite', path: ':memory:' };
   if (databaseUrl === '') return { kind: 'sqlite', path: join(dataDir, 'waypost.db') };
-  if (databaseUrl.startsWith('sqlite:')) return { kind: 'sqlite', path: databaseUrl.slice('sqlite:'.length) };
-  return { kind: 'postgres', url: databaseUrl };
+  return databaseAt(databaseUrl);
+}
+
+/** `url` is of the form that the setting `databaseUrl` must have. */
+export function databaseAt(url: string): Database {
+  return url.startsWith('sqlite:') ? { kind: 'sqlite', path: url.slice('sqlite:'.length) } : { kind: 'postgres', url };
 }
 
 interface OpenOptions {
@@ -40,6 +37,8 @@ interface OpenOptions {
   log?: EventLog;
   /** What a test lets the time be, for this process and for the database. */
   heldClock?: Clock | undefined;
+  /** Whether a database in memory stays in the caller's thread, as for a test that opens hundreds. */
+  isInline?: boolean | undefined;
 }
 
 /** `connect` is there where other threads of this process can, and must, use the same store. */
@@ -63,13 +62,18 @@ function limitsOf({ queuesMax, parallelismMax, messagesPerDayMax, journalBytesMa
   return { queuesMax, parallelismMax, messagesPerDayMax, journalBytesMax };
 }
 
-async function openFile(path: string, limits: StoreLimits, { onFatal, create }: OpenOptions): Promise<OpenedStore> {
+async function openFile(
+  path: string,
+  limits: StoreLimits,
+  { onFatal, create, isInline = false }: OpenOptions,
+): Promise<OpenedStore> {
   if (!create && path !== ':memory:' && !existsSync(path)) {
     throw new CannotStart(`there is no database ${path}: run "waypost init" first`);
   }
   try {
     if (path !== ':memory:') mkdirSync(dirname(resolve(path)), { recursive: true, mode: 0o700 });
-    return await openSqliteStore({ path, onFatal, limits, batch: { endOfTurn } });
+    const open = isInline && path === ':memory:' ? openInlineSqliteStore : openSqliteStore;
+    return await open({ path, onFatal, limits, batch: { endOfTurn } });
   } catch (error) {
     if (error instanceof StoreInUse) throw new CannotStart(error.message, { cause: error });
     throw new CannotStart(`cannot open the database ${path}: ${messageOf(error)}`, { cause: error });

@@ -3,16 +3,17 @@ import { existsSync, mkdtempSync, realpathSync, rmSync, statSync } from 'node:fs
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { look } from './backup.ts';
+import { CannotStart } from './cannot-start.ts';
 import { readEncryptionKey } from './config/encryption-key.ts';
 import { SealBroken, unseal } from './config/sealing.ts';
 import type { Config } from './config/table.ts';
-import { CannotStart, type Database, messageOf } from './open-store.ts';
+import { type Database, messageOf } from './open-store.ts';
 import type { Driver, Queries } from './store/driver.ts';
 import { SqliteDriver } from './store/drivers/sqlite/driver.ts';
 import { putInPlace, removeDatabase, takeFile } from './store/drivers/sqlite/file.ts';
 import { StoreInUse } from './store/drivers/sqlite/lock.ts';
 import { checkSound, hasRows, isDamage, makeOneFile, writeSnapshot } from './store/drivers/sqlite/snapshot.ts';
-import { appliedMigrations, MIGRATIONS, migrate, SchemaTooNew } from './store/migrations/index.ts';
+import { appliedMigrations, checkSchema, MIGRATIONS, migrate } from './store/migrations/index.ts';
 import { type CopyOptions, copyStore } from './store/move/copy.ts';
 import { type Census, takeCensus } from './store/sql/invariants.ts';
 import { listProjects, signingKeys } from './store/sql/projects.ts';
@@ -82,10 +83,7 @@ function checkEmptyFile(path: string): void {
 async function checkKnown(path: string): Promise<void> {
   const driver = new SqliteDriver({ path, readOnly: true });
   try {
-    const known = new Set(MIGRATIONS.map(({ number }) => number));
-    const applied = await driver.read(appliedMigrations);
-    const tooNew = applied.find(({ number, breaking }) => breaking === 1 && !known.has(number));
-    if (tooNew) throw new SchemaTooNew(tooNew.name);
+    await driver.read(checkSchema);
   } finally {
     await driver.close();
   }

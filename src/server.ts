@@ -1,9 +1,9 @@
 /** The composition root: opens what a process has once, starts its workers, and ends all of it in order. */
 import type { Sealer } from './accounts.ts';
 import type { Config } from './config/table.ts';
+import { releaseAll } from './engine/create.ts';
 import type { Millis } from './engine/model.ts';
 import type { Clock, EventLog } from './engine/ports.ts';
-import type { Store } from './engine/stores.ts';
 import {
   type Credentials,
   checkTokens,
@@ -28,6 +28,8 @@ export interface ServerOptions {
   onFatal: (error: Error) => void;
   /** Default: the machine's. A test holds it still, so that days pass while HTTP stays real. Only for a single worker. */
   clock?: Clock;
+  /** Whether a database in memory has no thread of its own: starting one costs a test more than all else. Only for a single worker. */
+  isStoreInline?: boolean;
 }
 
 export interface RunningServer {
@@ -59,9 +61,9 @@ async function start(
   options: ServerOptions,
   opened: (() => Promise<unknown>)[],
 ): Promise<RunningServer> {
-  const { log, credentials, onFatal, clock: heldClock } = options;
+  const { log, credentials, onFatal, clock: heldClock, isStoreInline: isInline } = options;
   const randomness = createSystemRandomness();
-  const store = await openStore(config, { onFatal, create: credentials === 'development', log, heldClock });
+  const store = await openStore(config, { onFatal, create: credentials === 'development', log, heldClock, isInline });
   const closeStore = once(() => store.close());
   opened.push(closeStore);
   await checkTokens(store, credentials, log);
@@ -131,7 +133,8 @@ async function startThreads(config: Config, needs: WorkersNeeds): Promise<Worker
   const accounts = await openAccounts(store, sealer, { credentials, clock: systemClock, isShared: false });
   const { encryptionKey } = sealer;
   const { connect } = store;
-  if (connect) await recover(store, log);
+  // Once for all threads, before the first of them claims anything.
+  if (connect) await releaseAll({ store, clock: systemClock, log });
   const threads = await Threads.start(config, {
     credentials,
     encryptionKey,
@@ -146,12 +149,6 @@ async function startThreads(config: Config, needs: WorkersNeeds): Promise<Worker
     listen: () => threads.listen(),
     stop: (limitMs) => threads.stop(limitMs),
   };
-}
-
-/** Once for all threads, before the first of them claims anything (P7). */
-async function recover(store: Store, log: EventLog): Promise<void> {
-  const released = await store.releaseAll(systemClock.nowMs());
-  if (released > 0) log.info('recovered', { count: released });
 }
 
 /** A server serves without it too: then its operator stops it to change projects and tokens. */

@@ -1,7 +1,8 @@
 /** One end of a move: which database does a URL name, and how is it had alone? */
 import { existsSync } from 'node:fs';
-import type { Config } from './config/table.ts';
-import { CannotStart, type Database, databaseOf, messageOf, nameOf } from './open-store.ts';
+import { CannotStart } from './cannot-start.ts';
+import { type Config, SETTINGS } from './config/table.ts';
+import { type Database, databaseAt, databaseOf, messageOf, nameOf } from './open-store.ts';
 import type { Driver } from './store/driver.ts';
 import { PostgresDriver } from './store/drivers/postgres/driver.ts';
 import { countLiveWorkers } from './store/drivers/postgres/in-use.ts';
@@ -29,11 +30,10 @@ const TIMEOUT_MS = 10 * 60_000;
 
 /** The database that a URL names. `flag` is how it was given. Throws `CannotStart`, which never repeats a password. */
 export function readDatabaseUrl(text: string, flag: string): Database {
-  if (text.startsWith('sqlite:') && text.length > 'sqlite:'.length) {
-    return { kind: 'sqlite', path: text.slice('sqlite:'.length) };
-  }
-  if (/^postgres(ql)?:\/\/./.test(text) && URL.canParse(text)) return { kind: 'postgres', url: text };
-  throw new CannotStart(`${flag} must be sqlite:<path> or postgres://<user>:<password>@<host>:<port>/<database>`);
+  const { pattern, rule } = SETTINGS.databaseUrl;
+  const database = pattern.test(text) ? databaseAt(text) : undefined;
+  if (database && (database.kind === 'sqlite' || URL.canParse(text))) return database;
+  throw new CannotStart(`${flag} ${rule}`);
 }
 
 /** The store of the settings. Throws `CannotStart` for one in memory. */

@@ -4,6 +4,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Sealer, StoredAccounts } from './accounts.ts';
 import { createApi } from './api/app.ts';
 import type { CheckDestination } from './api/route.ts';
+import { CannotStart } from './cannot-start.ts';
 import type { Config } from './config/table.ts';
 import { AddressGuard, type AddressPolicy, parseAddressPolicy } from './delivery/address-guard.ts';
 import { createDelivery, type DeliveryOptions } from './delivery/delivery.ts';
@@ -18,7 +19,7 @@ import type { Clock, Delivery, EventLog, Randomness } from './engine/ports.ts';
 import type { Store } from './engine/stores.ts';
 import { type Bound, type ListenAt, listen } from './listen.ts';
 import { type Credentials, openAccounts } from './open-accounts.ts';
-import { CannotStart, databaseOf, messageOf } from './open-store.ts';
+import { databaseOf, messageOf } from './open-store.ts';
 import { randomBase58 } from './protocol/ids.ts';
 import { createSystemRandomness, systemClock } from './system.ts';
 

@@ -2,9 +2,8 @@
 import { backUp } from '../backup.ts';
 import { storeSettingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
-import { CannotStart } from '../open-store.ts';
 import { censusLine } from './census.ts';
-import { type Command, CommandFailed, EXIT, takeSwitch, takeValue } from './command.ts';
+import { type Command, EXIT, takeSwitch, takeValue } from './command.ts';
 import { printJson, required } from './operate.ts';
 
 export const backup: Command = {
@@ -27,14 +26,9 @@ ${storeSettingsHelp()}`,
     const { given: asJson, rest: afterJson } = takeSwitch(args, '--json');
     const { value, rest } = takeValue(afterJson, '--to');
     const to = required(value, 'backup: --to <file or folder>');
-    try {
-      const { file, bytes, census } = await backUp(parseConfig(terminal.env, rest), to);
-      if (asJson) printJson(terminal, { file, bytes, census });
-      else terminal.print(`${file}, ${bytes} bytes: ${censusLine(census)}\n`);
-      return EXIT.ok;
-    } catch (error) {
-      if (error instanceof CannotStart) throw new CommandFailed(error.message);
-      throw error;
-    }
+    const { file, bytes, census } = await backUp(parseConfig(terminal.env, rest), to);
+    if (asJson) printJson(terminal, { file, bytes, census });
+    else terminal.print(`${file}, ${bytes} bytes: ${censusLine(census)}\n`);
+    return EXIT.ok;
   },
 };

@@ -1,4 +1,5 @@
 /** The command line: finds the command, runs it, turns what it throws into one line and an exit code. */
+import { CannotStart } from '../cannot-start.ts';
 import { ConfigError } from '../config/parse.ts';
 import { type Command, CommandFailed, EXIT, type Terminal } from './command.ts';
 import { readVersion } from './version.ts';
@@ -62,6 +63,10 @@ function explain(error: unknown, terminal: Terminal): number {
   if (error instanceof CommandFailed) {
     terminal.complain(`waypost: ${error.message}\n`);
     return error.exitCode;
+  }
+  if (error instanceof CannotStart) {
+    terminal.complain(`waypost: ${error.message}\n`);
+    return EXIT.failed;
   }
   terminal.complain(`waypost: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
   return EXIT.fatal;

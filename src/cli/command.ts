@@ -18,7 +18,7 @@ export interface Command {
   summary: string;
   /** What `--help` prints. */
   help(): string;
-  /** Resolves to the exit code. Throws `CommandFailed` and `ConfigError` with what the user must know. */
+  /** Resolves to the exit code. Throws `CommandFailed`, `ConfigError` and `CannotStart` with what the user must know. */
   run(args: readonly string[], terminal: Terminal): Promise<number>;
 }
 

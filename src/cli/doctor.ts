@@ -2,9 +2,8 @@
 import { storeSettingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
 import { type Examination, examineStore } from '../examine.ts';
-import { CannotStart } from '../open-store.ts';
 import { censusLine } from './census.ts';
-import { type Command, CommandFailed, EXIT, takeSwitch } from './command.ts';
+import { type Command, EXIT, takeSwitch } from './command.ts';
 
 export const doctor: Command = {
   summary: 'check that a store is sound, while its server runs or not',
@@ -19,21 +18,12 @@ key holds a message back without a reason. Changes nothing. Ends with ${EXIT.fai
 ${storeSettingsHelp()}`,
   async run(args, terminal) {
     const { given: asJson, rest } = takeSwitch(args, '--json');
-    const examination = await examined(parseConfig(terminal.env, rest));
+    const examination = await examineStore(parseConfig(terminal.env, rest));
     const isSound = examination.findings.every(({ offenders }) => offenders.length === 0);
     terminal.print(asJson ? `${JSON.stringify({ isSound, ...examination })}\n` : report(examination));
     return isSound ? EXIT.ok : EXIT.failed;
   },
 };
-
-async function examined(config: Parameters<typeof examineStore>[0]): Promise<Examination> {
-  try {
-    return await examineStore(config);
-  } catch (error) {
-    if (error instanceof CannotStart) throw new CommandFailed(error.message);
-    throw error;
-  }
-}
 
 function report({ census, findings }: Examination): string {
   const lines = [censusLine(census), ''];

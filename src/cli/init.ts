@@ -2,7 +2,6 @@
 import { storeSettingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
 import { initialise } from '../initialise.ts';
-import { CannotStart } from '../open-store.ts';
 import { type Command, CommandFailed, EXIT, takeSwitch, takeValue } from './command.ts';
 
 export const init: Command = {
@@ -28,24 +27,19 @@ ${storeSettingsHelp()}`,
     const config = parseConfig(terminal.env, settings);
     if (config.memory)
       throw new CommandFailed('init writes to the data folder: it cannot go with --memory', EXIT.usage);
-    try {
-      const { token, signingKeys } = await initialise(config, {
-        project,
-        addToken,
-        scope: isReadOnly ? 'read-only' : 'full',
-      });
-      terminal.complain('The token is shown only now. Keep these lines where your app and nobody else reads them:\n\n');
-      terminal.print(`QSTASH_TOKEN=${token}\n`);
-      // Whoever may only read is not told how to sign.
-      if (!isReadOnly) {
-        terminal.print(
-          `QSTASH_CURRENT_SIGNING_KEY=${signingKeys.current}\nQSTASH_NEXT_SIGNING_KEY=${signingKeys.next}\n`,
-        );
-      }
-      return EXIT.ok;
-    } catch (error) {
-      if (error instanceof CannotStart) throw new CommandFailed(error.message);
-      throw error;
+    const { token, signingKeys } = await initialise(config, {
+      project,
+      addToken,
+      scope: isReadOnly ? 'read-only' : 'full',
+    });
+    terminal.complain('The token is shown only now. Keep these lines where your app and nobody else reads them:\n\n');
+    terminal.print(`QSTASH_TOKEN=${token}\n`);
+    // Whoever may only read is not told how to sign.
+    if (!isReadOnly) {
+      terminal.print(
+        `QSTASH_CURRENT_SIGNING_KEY=${signingKeys.current}\nQSTASH_NEXT_SIGNING_KEY=${signingKeys.next}\n`,
+      );
     }
+    return EXIT.ok;
   },
 };

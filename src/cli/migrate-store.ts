@@ -1,6 +1,5 @@
 /** `waypost migrate-store`: a stopped store moves into another database. */
 import { moveStore } from '../move-store.ts';
-import { CannotStart } from '../open-store.ts';
 import { columns } from './columns.ts';
 import { type Command, CommandFailed, EXIT, takeSwitch, takeValue } from './command.ts';
 import { printJson, required } from './operate.ts';
@@ -35,20 +34,15 @@ Passwords can be left out of the URLs: PGPASSWORD and .pgpass are read.
     const { value: from, rest: afterFrom } = takeValue(afterOverwrite, '--from');
     const { value: to, rest } = takeValue(afterFrom, '--to');
     if (rest[0] !== undefined) throw new CommandFailed(`${rest[0]}: not expected here`, EXIT.usage);
-    try {
-      const tables = await moveStore({
-        from: required(from, 'migrate-store: --from <url>'),
-        to: required(to, 'migrate-store: --to <url>'),
-        overwrite,
-        ...reportProgress(terminal),
-      });
-      if (json) printJson(terminal, { tables });
-      else terminal.print(report(tables));
-      return EXIT.ok;
-    } catch (error) {
-      if (error instanceof CannotStart) throw new CommandFailed(error.message);
-      throw error;
-    }
+    const tables = await moveStore({
+      from: required(from, 'migrate-store: --from <url>'),
+      to: required(to, 'migrate-store: --to <url>'),
+      overwrite,
+      ...reportProgress(terminal),
+    });
+    if (json) printJson(terminal, { tables });
+    else terminal.print(report(tables));
+    return EXIT.ok;
   },
 };
 

@@ -2,11 +2,10 @@
 
 import { administer } from '../administer.ts';
 import { parseConfig } from '../config/parse.ts';
-import { CannotStart } from '../open-store.ts';
 import type { Administration } from '../operator/commands.ts';
 import { CommandFailed, EXIT, type Terminal } from './command.ts';
 
-/** `settings`: what is left of the command line. Throws `ConfigError` and `CommandFailed`. */
+/** `settings`: what is left of the command line. Throws `ConfigError`, `CommandFailed` and `CannotStart`. */
 export async function operate<T>(
   settings: readonly string[],
   { env }: Terminal,
@@ -14,12 +13,7 @@ export async function operate<T>(
 ): Promise<T> {
   const config = parseConfig(env, settings);
   if (config.memory) throw new CommandFailed('a server with --memory has no data folder to work on', EXIT.usage);
-  try {
-    return await administer(config, work);
-  } catch (error) {
-    if (error instanceof CannotStart) throw new CommandFailed(error.message);
-    throw error;
-  }
+  return administer(config, work);
 }
 
 export function printJson(terminal: Terminal, value: unknown): void {

@@ -1,10 +1,9 @@
 /** `waypost restore`: a backup becomes the store. */
 import { storeSettingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
-import { CannotStart } from '../open-store.ts';
 import { type Restored, restore as restoreStore } from '../restore.ts';
 import { censusLine } from './census.ts';
-import { type Command, CommandFailed, EXIT, takeSwitch, takeValue } from './command.ts';
+import { type Command, EXIT, takeSwitch, takeValue } from './command.ts';
 import { printJson, required } from './operate.ts';
 import { reportProgress } from './progress.ts';
 
@@ -32,17 +31,12 @@ ${storeSettingsHelp()}`,
     const { value, rest } = takeValue(afterOverwrite, '--from');
     const from = required(value, 'restore: --from <file>');
     const progress = reportProgress(terminal);
-    try {
-      const restored = await restoreStore(parseConfig(terminal.env, rest), { from, overwrite, ...progress });
-      if (asJson) printJson(terminal, restored);
-      else terminal.print(`Restored: ${censusLine(restored.census)}\n`);
-      const remark = KEY_REMARKS[restored.key];
-      if (remark !== undefined) terminal.complain(`waypost: ${remark}\n`);
-      return EXIT.ok;
-    } catch (error) {
-      if (error instanceof CannotStart) throw new CommandFailed(error.message);
-      throw error;
-    }
+    const restored = await restoreStore(parseConfig(terminal.env, rest), { from, overwrite, ...progress });
+    if (asJson) printJson(terminal, restored);
+    else terminal.print(`Restored: ${censusLine(restored.census)}\n`);
+    const remark = KEY_REMARKS[restored.key];
+    if (remark !== undefined) terminal.complain(`waypost: ${remark}\n`);
+    return EXIT.ok;
   },
 };
 

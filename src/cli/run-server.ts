@@ -2,11 +2,10 @@
 import type { Config } from '../config/table.ts';
 import type { EventLog } from '../engine/ports.ts';
 import type { Credentials } from '../open-accounts.ts';
-import { CannotStart } from '../open-store.ts';
 import { type RunningServer, startServer } from '../server.ts';
 import { createEventLog } from '../telemetry/event-log.ts';
 import { ThreadEnded } from '../threads/worker-thread.ts';
-import { CommandFailed, EXIT, type Terminal } from './command.ts';
+import { EXIT, type Terminal } from './command.ts';
 import { nodeWarning } from './node-version.ts';
 import { readVersion } from './version.ts';
 
@@ -26,7 +25,9 @@ export async function runServer(config: Config, terminal: Terminal, options: Run
   const log = createEventLog({ format, level: config.logLevel, color: terminal.color, write: terminal.print });
   // What nobody caught is a defect: end, and let the next start recover from what is on disk.
   process.once('uncaughtException', (error) => endAtOnce(log, 'defect', error));
-  const server = await start(config, log, options.credentials);
+  const onFatal = (error: Error): void =>
+    endAtOnce(log, error instanceof ThreadEnded ? 'worker_ended' : 'store_failed', error);
+  const server = await startServer(config, { log, credentials: options.credentials, onFatal });
   // In development the endpoints are one's own.
   const warning = options.credentials === 'own' ? nodeWarning(process.versions.node) : undefined;
   if (warning !== undefined) log.warn('node_outdated', { reason: warning });
@@ -34,17 +35,6 @@ export async function runServer(config: Config, terminal: Terminal, options: Run
   const workers = config.workers > 1 ? { workers: config.workers } : {};
   log.info('listening', { url: server.url, pid: process.pid, version: readVersion(), ...workers });
   return untilSignalled(server, log, config.drainLimitMs);
-}
-
-async function start(config: Config, log: EventLog, credentials: Credentials): Promise<RunningServer> {
-  try {
-    const onFatal = (error: Error): void =>
-      error instanceof ThreadEnded ? endAtOnce(log, 'worker_ended', error) : endAtOnce(log, 'store_failed', error);
-    return await startServer(config, { log, credentials, onFatal });
-  } catch (error) {
-    if (error instanceof CannotStart) throw new CommandFailed(error.message);
-    throw error;
-  }
 }
 
 /** The store or the process can no longer be trusted: what is said from now on might be untrue, so nothing is said. */

@@ -83,13 +83,11 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
 }
 
 async function recover(deps: EngineDeps): Promise<Heartbeat | undefined> {
-  const { store, clock, log, recovery = { kind: 'releaseAll' } } = deps;
+  const { store, recovery = { kind: 'releaseAll' } } = deps;
   switch (recovery.kind) {
-    case 'releaseAll': {
-      const released = await store.releaseAll(clock.nowMs());
-      if (released > 0) log.info('recovered', { count: released });
+    case 'releaseAll':
+      await releaseAll(deps);
       return undefined;
-    }
     case 'none':
       return undefined;
     case 'heartbeat': {
@@ -100,6 +98,12 @@ async function recover(deps: EngineDeps): Promise<Heartbeat | undefined> {
       return heartbeat;
     }
   }
+}
+
+/** Gives back all that is in flight in a store that nobody else uses (P7). Throws `StoreUnavailable`. */
+export async function releaseAll({ store, clock, log }: Pick<EngineDeps, 'store' | 'clock' | 'log'>): Promise<void> {
+  const released = await store.releaseAll(clock.nowMs());
+  if (released > 0) log.info('recovered', { count: released });
 }
 
 /** What is made before the engine, because it recovers what the dead have left. */
@@ -196,6 +200,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
       dispatcher: this.#dispatcher,
       noteSchedule: (atMs) => this.#schedules.noteNext(atMs),
       noteDeadline: (atMs) => this.workflows.waiters.noteDeadline(atMs),
+      noteDeath: () => this.#retention.hasten(),
     });
   }
 

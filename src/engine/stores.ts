@@ -29,13 +29,16 @@ import type { Schedule, ScheduleChange, TriggeredMessage } from './schedules.ts'
 import type { Endpoint, EndpointSelector, UrlGroup, UrlGroupLimits } from './url-groups.ts';
 import type { WorkerStore } from './worker-store.ts';
 
-/** The store could not write now (disk full, busy, closing); nothing of the command was saved. */
+/** The store could not write now (disk full, busy, closing); nothing of the command was saved, unless it is `CommitInDoubt`. */
 export class StoreUnavailable extends Error {
   constructor(reason: string, options?: ErrorOptions) {
     super(reason, options);
     this.name = 'StoreUnavailable';
   }
 }
+
+/** The answer to a commit was lost, and not to be had any more: all of the command was saved, or nothing. */
+export class CommitInDoubt extends StoreUnavailable {}
 
 /**
  * `held`: a lane has the message and lets it go by itself; `dropped`: it was for the journal of a run that is over, and was
@@ -177,8 +180,8 @@ export interface MessageStore {
   release(claims: ClaimRef[], nowMs: Millis): Promise<void>;
   /** Gives back what every worker of an earlier process held (P7, embedded). Returns how many. */
   releaseAll(nowMs: Millis): Promise<number>;
-  /** Origins with parked messages: what a starting worker must know. */
-  parkedOrigins(): Promise<string[]>;
+  /** Origins with parked messages, in the order of their names: all of them, or the `limit` that come after one of them. */
+  parkedOrigins(piece?: { after: string; limit: number }): Promise<string[]>;
   /** An unfinished message, or one delivered at `deliveredSinceMs` or later (messaging.md 1.5). */
   find(projectId: ProjectId, id: MessageId, deliveredSinceMs: Millis): Promise<Message | undefined>;
   /** Where an unfinished message stands, for P14. `undefined` once it is finished. */
@@ -399,7 +402,7 @@ export interface QueueStore {
   setQueuePaused(projectId: ProjectId, name: string, isPaused: boolean, nowMs: Millis): Promise<'saved' | 'missing'>;
   /**
    * The queue is gone at once; its messages are to be cancelled with `emptyQueue`. `undefined`: there is none. What a
-   * crash leaves of it goes with `dropExpired`.
+   * crash leaves of it goes with `dropExpired`, which whoever notices the crash calls at once.
    */
   deleteQueue(projectId: ProjectId, name: string, nowMs: Millis): Promise<DeletedQueue | undefined>;
   /** Cancels a piece of the messages of a deleted queue; answers whether more may be left. */

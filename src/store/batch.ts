@@ -1,5 +1,5 @@
 /** How do the commands of many callers become one transaction, and each still gets its own answer? */
-import { StoreUnavailable } from '../engine/stores.ts';
+import { CommitInDoubt, StoreUnavailable } from '../engine/stores.ts';
 import { type Driver, StoreFatal, type Transaction } from './driver.ts';
 import { type AcceptAnswer, type AcceptArgs, acceptAll } from './sql/accept.ts';
 import { cancel } from './sql/cancel.ts';
@@ -87,8 +87,8 @@ export type WriteCommand = { [M in WriteMethod]: { method: M; args: Writes[M]['a
 /** What became of one command. */
 export type WriteResult =
   | { kind: 'answer'; answer: Writes[WriteMethod]['answer'] }
-  /** Nothing was saved; the caller may try again. */
-  | { kind: 'unavailable'; reason: string }
+  /** Nothing was saved, as far as is known; the caller may try again. `isInDoubt`: see `CommitInDoubt`. */
+  | { kind: 'unavailable'; reason: string; isInDoubt: boolean }
   /** This very command cannot be saved. */
   | { kind: 'rejected'; reason: string };
 
@@ -126,7 +126,10 @@ export class BatchRunner {
       this.#logs.forget();
       if (error instanceof StoreFatal) throw error;
       const reason = error instanceof Error ? error.message : String(error);
-      if (error instanceof StoreUnavailable) return nothingDone(commands.map(() => ({ kind: 'unavailable', reason })));
+      if (error instanceof StoreUnavailable) {
+        const isInDoubt = error instanceof CommitInDoubt;
+        return nothingDone(commands.map(() => ({ kind: 'unavailable', reason, isInDoubt })));
+      }
       if (commands.length === 1) return nothingDone([{ kind: 'rejected', reason }]);
       return this.#runEach(commands);
     }

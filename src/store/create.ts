@@ -52,7 +52,7 @@ export function createStore(driver: Driver, options: CreateStoreOptions = {}): S
       commits.listen(listener);
       options.notices?.listen(listener);
     },
-    listenForParked: () => {}, // what others have parked they serve themselves, and leave behind only when they end
+    listenForParked: () => {}, // the lines of other processes are read with each beat, see `Heartbeat`
     ...(options.dropTables && { dropTables: options.dropTables }),
     listenForDoubt: (listener) => commits.listenForDoubt(listener),
     counts: () => commits.counts,

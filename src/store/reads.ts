@@ -24,7 +24,7 @@ const READS = {
   find,
   findLive,
   findCandidates,
-  parkedOrigins: (queries: Queries, _args: Record<never, never>) => parkedOrigins(queries),
+  parkedOrigins,
   countDead,
   listDead,
   deadAt: (queries: Queries, args: { projectId: number; places: Position[] }) =>

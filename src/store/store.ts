@@ -107,8 +107,8 @@ export class SqlStore extends SqlRunStore implements Store {
     return this.connection.write('releaseAll', { limits: this.limits, nowMs });
   }
 
-  parkedOrigins(): Promise<string[]> {
-    return this.connection.read('parkedOrigins', {});
+  parkedOrigins(piece = { after: '', limit: Number.MAX_SAFE_INTEGER }): Promise<string[]> {
+    return this.connection.read('parkedOrigins', piece);
   }
 
   async find(projectId: ProjectId, id: MessageId, deliveredSinceMs: Millis): Promise<Message | undefined> {

@@ -1,8 +1,9 @@
 /** Entry of a worker's thread: the same worker as in a process of its own, told by messages when to listen and to stop. */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { CannotStart } from '../cannot-start.ts';
 import type { EventLog } from '../engine/ports.ts';
 import { type Store, StoreUnavailable } from '../engine/stores.ts';
-import { CannotStart, joinStore, messageOf, openStore } from '../open-store.ts';
+import { joinStore, messageOf, openStore } from '../open-store.ts';
 import { createSystemRandomness, systemClock } from '../system.ts';
 import { type RunningWorker, startWorker } from '../worker.ts';
 import { Answers } from './answers.ts';

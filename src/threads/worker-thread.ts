@@ -1,8 +1,9 @@
 /** A worker's thread, seen from the one that supervises it. */
 import { Worker } from 'node:worker_threads';
+import { CannotStart } from '../cannot-start.ts';
 import type { Millis, WorkerId } from '../engine/model.ts';
 import type { EventLog } from '../engine/ports.ts';
-import { CannotStart, messageOf } from '../open-store.ts';
+import { messageOf } from '../open-store.ts';
 import { Answers } from './answers.ts';
 import type { FromWorker, ThreadOptions, ToWorker } from './messages.ts';
 

@@ -13,7 +13,7 @@ import { measureWaking } from '../../bench/workflows/waking.ts';
 import { startWaypostContestant } from '../../bench/workflows/waypost-runs.ts';
 
 // Tiny counts: these tests ask whether the benchmarks count right, never how fast anything is.
-const TINY = { ...DEFAULT_WORKLOAD, messages: 200, warmUpMessages: 50, steadyPerSecond: 200, steadySeconds: 0.5 };
+const TINY = { ...DEFAULT_WORKLOAD, messages: 100, warmUpMessages: 20, steadyPerSecond: 200, steadySeconds: 0.2 };
 
 function expectPositive(figures: Record<string, number>): void {
   for (const [name, figure] of Object.entries(figures)) {
@@ -21,19 +21,20 @@ function expectPositive(figures: Record<string, number>): void {
   }
 }
 
+/** Where the preloaded library cannot be built nothing delays a sync. */
+const SYNC_DELAY_MS = shimObstacle() === undefined ? 1 : 0;
+
 describe('npm run bench', () => {
-  it.each(['ordinary', 'bare'] as const)(
-    'sees every message of the relay and of Waypost arrive, once, between %s peers',
-    {
-      timeout: 60_000,
-    },
-    async (peers) => {
+  it.each([
+    { peers: 'ordinary', fsyncDelayMs: 0 },
+    { peers: 'bare', fsyncDelayMs: SYNC_DELAY_MS },
+  ] as const)(
+    'sees every message of the relay and of Waypost arrive, once: %j',
+    { timeout: 60_000 },
+    async ({ peers, fsyncDelayMs }) => {
       const rounds: string[] = [];
       const comparison = await compare({
-        peers,
-        rounds: 1,
-        fsyncDelayMs: 0,
-        workload: TINY,
+        ...{ peers, fsyncDelayMs, rounds: 1, workload: TINY },
         onRound: (name) => rounds.push(name),
       });
       expect(rounds).toEqual(['relay', 'waypost']);
@@ -50,16 +51,7 @@ describe('npm run bench', () => {
       for (const label of ['delivered a second', 'publish to arrival p50', 'CPU seconds', 'RSS']) {
         expect(table).toContain(label);
       }
-    },
-  );
-
-  it.skipIf(shimObstacle() !== undefined)(
-    'delivers everything, too, when each sync takes a millisecond longer',
-    { timeout: 60_000 },
-    async () => {
-      const comparison = await compare({ peers: 'bare', rounds: 1, fsyncDelayMs: 1, workload: TINY });
-      expect(comparison.waypost).toMatchObject({ missing: 0, repeated: 0 });
-      expect(comparisonTable(comparison)).toContain('1 ms added to each fsync');
+      expect(table.includes('1 ms added to each fsync')).toBe(fsyncDelayMs === 1);
     },
   );
 });
@@ -69,8 +61,8 @@ describe('npm run bench -- lanes', () => {
     timeout: 60_000,
   }, async () => {
     const figures = await measureLanes({
-      ...{ queueMessages: 30, blockedMessages: 40, probeMessages: 40, keys: 20, queues: 5 },
-      ...{ schedules: 0, cancelledMessages: 200, quietMs: 100 },
+      ...{ queueMessages: 10, blockedMessages: 20, probeMessages: 20, keys: 10, queues: 5 },
+      ...{ schedules: 0, cancelledMessages: 100, quietMs: 50 },
     });
     for (const { unit, value, beside } of figures) {
       if (unit === 'messages') expect(value).toBe(0);
@@ -80,7 +72,7 @@ describe('npm run bench -- lanes', () => {
     for (const text of [
       'queue of parallelism 1',
       'due messages of closed ones',
-      'while 200 messages are cancelled',
+      'while 100 messages are cancelled',
       'RSS',
     ]) {
       expect(lines).toContain(text);
@@ -116,7 +108,7 @@ describe('npm run bench -- workflow', () => {
   }, async () => {
     const loads: string[] = [];
     const figures = await measureSteps({
-      ...{ rounds: 1, warmUpRuns: 5, runs: 20, stallMs: 60_000 },
+      ...{ rounds: 1, warmUpRuns: 2, runs: 8, stallMs: 60_000 },
       contestants: (['library', 'bare'] as const).map((endpoint) => () => startWaypostContestant(endpoint)),
       onLoad: ({ contestant, load }) => loads.push(`${contestant}, ${load}`),
     });
@@ -153,12 +145,12 @@ describe('npm run bench -- workflow', () => {
   });
 
   it('wakes all that sleep until a time, after a restart', { timeout: 60_000 }, async () => {
-    const figures = await measureSleeping({ runs: 600, waking: 20, leadS: 3, quietMs: 50 });
+    const figures = await measureSleeping({ runs: 200, waking: 20, leadS: 5, quietMs: 50 });
     for (const { name, value } of figures) expectPositive({ [name]: value });
   });
 
   it('wakes all that wait for an event', { timeout: 60_000 }, async () => {
-    const figures = await measureWaking({ waiters: 300, quietMs: 50 });
+    const figures = await measureWaking({ waiters: 100, quietMs: 50 });
     for (const { unit, name, value } of figures) {
       if (unit === 'runs') expect(value).toBe(0);
       else expectPositive({ [name]: value });

@@ -1,7 +1,5 @@
 /** The same statements as messaging.test.ts, on PostgreSQL. */
 import { MESSAGING } from './messaging/index.ts';
 import { tryStatements } from './support/statement.ts';
-import { runOnPostgres } from './support/subject.ts';
 
-runOnPostgres();
-tryStatements(MESSAGING);
+tryStatements(MESSAGING, { database: 'postgres' });

@@ -9,20 +9,7 @@ import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
 import { type Reply, SimulatedNetwork } from '../../src/testing/simulated-network.ts';
 import { FakeStore } from './fake-store.ts';
-import { message, NOW_MS } from './fixtures.ts';
-
-const SETTINGS: EngineSettings = {
-  inFlightMax: 10,
-  inFlightPerOriginMax: 4,
-  inFlightBytesMax: 1_000_000,
-  deduplicationWindowMs: 600_000,
-  deliveredGraceMs: 5_000,
-  logRetentionMs: 1e9,
-  dlqRetentionMs: 1e9,
-  retentionIntervalMs: 1e9,
-  acceptsWaitingMax: 100,
-  lazyFetchBytes: 3 * 1024 * 1024,
-};
+import { message, NOW_MS, SETTINGS } from './fixtures.ts';
 
 export interface Bench {
   clock: SimulatedClock;
@@ -47,7 +34,7 @@ export function bench(
   }
   const warnings: string[] = [];
   const log = { info: () => {}, warn: (event: string) => void warnings.push(event), error: () => {} };
-  const settings = { ...SETTINGS, ...options.settings };
+  const settings = { ...SETTINGS, inFlightPerOriginMax: 4, ...options.settings };
   const numbers = new Numbers(store);
   const randomness = new SeededRandom(1);
   const bodies = new JournalBodies(store);

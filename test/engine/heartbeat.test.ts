@@ -34,7 +34,6 @@ class FakeWorkers implements WorkerStore {
   readonly beats: { atMs: Millis; isLeaving: boolean }[] = [];
   readonly released: ClaimToken[] = [];
   readonly left: WorkerId[] = [];
-  lineReads = 0;
   readonly #clock: SimulatedClock;
 
   constructor(clock: SimulatedClock) {
@@ -72,9 +71,9 @@ class FakeWorkers implements WorkerStore {
     this.own = this.own.filter((own) => !claims.includes(own));
   }
 
-  async parkedOrigins(): Promise<string[]> {
-    this.lineReads += 1;
-    return this.lines;
+  async parkedOrigins(piece?: { after: string; limit: number }): Promise<string[]> {
+    const { after, limit } = piece ?? { after: '', limit: Infinity };
+    return this.lines.filter((origin) => origin > after).slice(0, limit);
   }
 }
 
@@ -122,8 +121,18 @@ async function bench(
     dispatcher,
     noteSchedule: (atMs) => note(`schedule ${atMs}`),
     noteDeadline: (atMs) => note(`deadline ${atMs}`),
+    noteDeath: () => note('death'),
   });
   return { clock, store, heartbeat, heard, held, refreshes: () => refreshes };
+}
+
+/** `count` origins, in the order of their names. */
+function lines(count: number): string[] {
+  return Array.from({ length: count }, (_, index) => `https://${1_000 + index}.example`);
+}
+
+function parkedOf(heard: readonly string[]): string[] {
+  return heard.filter((event) => event.startsWith('parked ')).map((event) => event.slice('parked '.length));
 }
 
 function claim(claimToken: ClaimToken): ClaimRef {
@@ -261,16 +270,24 @@ describe('what others have left', () => {
     expect(heard).toContain('parked https://a.example');
   });
 
-  test('has its lines read by everyone that misses one, whoever has dismissed it', async () => {
+  test('has all lines read by everyone that misses one, whoever has dismissed it', async () => {
     const { clock, store, heard } = await bench((each) => {
       each.nextBeat = { others: ['other'] };
     });
-    await clock.advanceBy(TIMEOUT_MS);
-    expect(store.lineReads).toBe(0);
     store.nextBeat = { others: [] };
-    store.lines = ['https://a.example'];
+    store.lines = lines(1_200);
     await clock.advanceBy(TIMEOUT_MS / 3);
-    expect(heard).toContain('parked https://a.example');
+    expect(parkedOf(heard)).toEqual(store.lines);
+  });
+
+  test('is finished by the one that dismisses it', async () => {
+    const { clock, store, heard } = await bench();
+    store.nextBeat = { hasLate: true };
+    await clock.advanceBy(TIMEOUT_MS / 3);
+    expect(heard).not.toContain('death'); // another one was sooner
+    store.late = ['dead'];
+    await clock.advanceBy(TIMEOUT_MS / 3);
+    expect(heard.filter((event) => event === 'death')).toHaveLength(1);
   });
 
   test('is given back, too, when it was saved after its worker had been declared dead', async () => {
@@ -278,6 +295,26 @@ describe('what others have left', () => {
     store.orphans = [claim(9)];
     await clock.advanceBy(TIMEOUT_MS + 1_000);
     expect(store.released).toEqual([9]);
+  });
+});
+
+describe('lines that others fill', () => {
+  test('are read with each beat, since whoever filled one may have no room for it', async () => {
+    const { clock, store, heard } = await bench();
+    store.lines = lines(2);
+    await clock.advanceBy(TIMEOUT_MS / 3);
+    expect(parkedOf(heard)).toEqual(store.lines);
+  });
+
+  test('are read in pieces when they are many, then from the first on again', async () => {
+    const { clock, store, heard } = await bench();
+    store.lines = lines(700);
+    await clock.runUntil(() => parkedOf(heard).length > 0, TIMEOUT_MS);
+    expect(parkedOf(heard)).toEqual(store.lines.slice(0, 500));
+    await clock.runUntil(() => parkedOf(heard).length > 500, TIMEOUT_MS);
+    expect(parkedOf(heard)).toEqual(store.lines);
+    await clock.runUntil(() => parkedOf(heard).length > 700, TIMEOUT_MS);
+    expect(parkedOf(heard).slice(700)).toEqual(store.lines.slice(0, 500));
   });
 });
 

@@ -15,6 +15,6 @@ test('queues, keys, groups, DLQ, cancels, logs and restarts are as the reference
         await system.close();
       }
     }),
-    { seed: 42, numRuns: 80 },
+    { seed: 42, numRuns: 40 },
   );
 });

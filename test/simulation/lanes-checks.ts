@@ -2,6 +2,7 @@
 import type { Claimed, Message, MessageId, Millis } from '../../src/engine/model.ts';
 import type { FlowControl } from '../../src/protocol/settings.ts';
 import type { Evidence } from './checks.ts';
+import type { History } from './histories.ts';
 import { PARALLELISMS_BY_QUEUE } from './lanes-workload.ts';
 import { isCallback, refOf } from './ledger.ts';
 import { triggersByMessage } from './schedule-stories.ts';
@@ -258,11 +259,14 @@ function checkOrder(evidence: Evidence): void {
 }
 
 /** The message that each callback tells of; a callback that came from the DLQ holds no slot. */
-function callbackSources({ world, histories }: Evidence): Map<MessageId, Message> {
+function callbackSources({ world, histories, remains }: Evidence): Map<MessageId, Message> {
   const revived = new Set(world.ledger.deadCalls.flatMap(({ ids }) => ids ?? []));
   const sources = new Map<MessageId, Message>();
   const told = new Set<string>();
-  const oldestFirst = [...histories.values()].toSorted((a, b) => a.message.key - b.message.key);
+  // Not by their keys, which several workers give out at the same time.
+  const createdAt = new Map(remains.changes.flatMap(({ id, state }, at) => (state === 'CREATED' ? [[id, at]] : [])));
+  const atOf = ({ message }: History) => createdAt.get(message.id) ?? 0;
+  const oldestFirst = [...histories.values()].toSorted((a, b) => atOf(a) - atOf(b));
   for (const { message } of oldestFirst) {
     if (!isCallback(message.body) || revived.has(message.id)) continue;
     const text = new TextDecoder().decode(message.body);

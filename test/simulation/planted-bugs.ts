@@ -4,32 +4,65 @@
  */
 import type { Claimed, ClaimToken, MessageId, MessageKey, Millis, NewMessage } from '../../src/engine/model.ts';
 import type { Accepted, Store } from '../../src/engine/stores.ts';
+import type { SimulationOptions, SimulationReport } from './simulate.ts';
 import type { Sabotage } from './world.ts';
 
 export interface PlantedBug {
   /** The promise that must be named. */
   promise: string;
   sabotage: () => Sabotage;
+  /** The seed to begin with: one that finds it. Default: 1. */
+  seed?: number;
+  /** How long a run takes to show it, where it takes longer than most. */
+  steps?: number;
+}
+
+type Play = (options: SimulationOptions) => Promise<SimulationReport>;
+
+/** Of seeds, for a bug that its own does not find any more: this many leave room for a change of the workload. */
+const SEEDS_MAX = 40;
+
+/** The promises that were broken until the bug was found, or by all seeds when it was not. */
+export async function brokenBy(
+  { promise, sabotage, seed: first = 1, steps: own }: PlantedBug,
+  play: Play,
+  { steps, workers }: { steps: number; workers?: number },
+): Promise<string[]> {
+  const broken: string[] = [];
+  for (let seed = first; seed < first + SEEDS_MAX && !broken.includes(promise); seed += 1) {
+    const shared = workers === undefined ? {} : { workers };
+    const { violations } = await play({ seed, steps: own ?? steps, sabotage: sabotage(), ...shared });
+    broken.push(...violations.map((violation) => violation.promise));
+  }
+  return broken;
 }
 
 export const PLANTED_BUGS: Record<string, PlantedBug> = {
-  'a settle does not check the claim token': { promise: 'P6', sabotage: withoutTokenCheck },
+  'a settle does not check the claim token': { promise: 'P6', seed: 7, sabotage: withoutTokenCheck },
   'a publish is acknowledged before its commit': { promise: 'P1', sabotage: () => altered(acknowledgedTooEarly) },
   'a retry is not saved': { promise: 'P2', sabotage: () => altered(forgettingRetries) },
-  'a retry is saved without its count': { promise: 'P2', sabotage: () => altered(uncountedRetries) },
+  'a retry is saved without its count': { promise: 'P2', seed: 6, sabotage: () => altered(uncountedRetries) },
   'a message goes out that the store keeps waiting': { promise: 'P2', sabotage: () => altered(startingWhatWaits) },
   'a delivered message is logged by nobody': { promise: 'P2', sabotage: () => altered(withoutTerminalEntry) },
   'a dead message never reaches the DLQ': { promise: 'P3', sabotage: () => altered(withoutBurial) },
   'the deduplication id is reserved, but not with its message': { promise: 'P3', sabotage: reservingApart },
   'the messages of a full origin are forgotten': { promise: 'P2', sabotage: () => altered(forgettingParked) },
   'a place is never given back': { promise: 'P2', sabotage: () => altered(losingPlaces) },
-  'a restart does not give back what was in flight': { promise: 'P7', sabotage: () => altered(withoutRecovery) },
-  'a claim ignores the room that origins have left': { promise: 'P9', sabotage: () => altered(ignoringRoom) },
+  'a restart does not give back what was in flight': {
+    promise: 'P7',
+    seed: 5,
+    sabotage: () => altered(withoutRecovery),
+  },
+  'a claim ignores the room that origins have left': { promise: 'P9', seed: 5, sabotage: () => altered(ignoringRoom) },
   'a claim is made before the message is due': { promise: 'P2', sabotage: () => altered(claimingEarly) },
   'the store is polled while nothing is due': { promise: 'P12', sabotage: () => altered(pollingStore) },
   'callbacks are forgotten': { promise: 'P3', sabotage: () => altered(forgettingCallbacks) },
   'callbacks are saved though their settle is stale': { promise: 'P3', sabotage: () => altered(callbacksOfStale) },
-  'callbacks are saved in a transaction of their own': { promise: 'P3', sabotage: () => altered(savingCallbacksApart) },
+  'callbacks are saved in a transaction of their own': {
+    promise: 'P3',
+    seed: 4,
+    sabotage: () => altered(savingCallbacksApart),
+  },
   'retention drops nothing': { promise: 'P13', sabotage: () => altered(withoutRetention) },
 };
 

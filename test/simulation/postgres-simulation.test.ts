@@ -21,14 +21,14 @@ async function violationsOf(play: Play, options: Omit<SimulationOptions, 'driver
   return violations.map(({ promise, text }) => `seed ${options.seed}: ${promise}: ${text}`);
 }
 
-test.for([101, 102])('one process keeps its promises, seed %i', async (seed) => {
-  expect(await violationsOf(simulate, { seed, steps: 80 })).toEqual([]);
+test.for([101])('one process keeps its promises, seed %i', async (seed) => {
+  expect(await violationsOf(simulate, { seed, steps: 60 })).toEqual([]);
 });
 
-test.for([201, 202])('three workers with wrong clocks keep theirs, seed %i', async (seed) => {
-  expect(await violationsOf(simulate, { seed, steps: 80, workers: 3 })).toEqual([]);
+test.for([201])('three workers with wrong clocks keep theirs, seed %i', async (seed) => {
+  expect(await violationsOf(simulate, { seed, steps: 60, workers: 3 })).toEqual([]);
 });
 
 test.for([301])('workflows come to what their programs say, among three workers, seed %i', async (seed) => {
-  expect(await violationsOf(simulateWorkflows, { seed, steps: 30, workers: 3 })).toEqual([]);
+  expect(await violationsOf(simulateWorkflows, { seed, steps: 15, workers: 3 })).toEqual([]);
 });

@@ -8,15 +8,39 @@ import { PROJECT, type Sabotage } from './world.ts';
 export const SCHEDULE_BUGS: Record<string, PlantedBug> = {
   'a schedule moves on without its messages': { promise: 'P16', sabotage: () => altered(movingOnAlone) },
   'messages are made while the schedule stays where it is': { promise: 'P16', sabotage: () => altered(stayingBehind) },
-  'messages are made before the schedule moves on': { promise: 'P16', sabotage: () => altered(movingOnLater) },
+  'messages are made before the schedule moves on': {
+    promise: 'P16',
+    seed: 8,
+    steps: 150,
+    sabotage: () => altered(movingOnLater),
+  },
   'a schedule moves on whatever its version': { promise: 'P16', sabotage: () => altered(withoutVersions) },
   'a paused schedule is triggered': { promise: 'P16', sabotage: () => altered(withoutPause) },
-  'a deleted schedule is triggered': { promise: 'P16', sabotage: () => altered(withoutDeletion) },
-  'a crash makes the schedules forget what they missed': { promise: 'P16', sabotage: () => altered(forgettingMissed) },
-  'every time that was missed is made up for': { promise: 'P16', sabotage: () => altered(makingUpForEach) },
-  'nobody asks whether the trigger before has ended': { promise: 'P16', sabotage: () => altered(neverBusy) },
-  'a group is published to as it once was': { promise: 'P16', sabotage: rememberingGroups },
-  'the last endpoint of a group gets nothing': { promise: 'P16', sabotage: () => altered(withoutLastEndpoint) },
+  'a deleted schedule is triggered': { promise: 'P16', seed: 8, steps: 150, sabotage: () => altered(withoutDeletion) },
+  'a crash makes the schedules forget what they missed': {
+    promise: 'P16',
+    seed: 12,
+    steps: 150,
+    sabotage: () => altered(forgettingMissed),
+  },
+  'every time that was missed is made up for': {
+    promise: 'P16',
+    seed: 12,
+    steps: 150,
+    sabotage: () => altered(makingUpForEach),
+  },
+  'nobody asks whether the trigger before has ended': {
+    promise: 'P16',
+    seed: 2,
+    steps: 150,
+    sabotage: () => altered(neverBusy),
+  },
+  'a group is published to as it once was': { promise: 'P16', seed: 8, sabotage: rememberingGroups },
+  'the last endpoint of a group gets nothing': {
+    promise: 'P16',
+    seed: 5,
+    sabotage: () => altered(withoutLastEndpoint),
+  },
 };
 
 type Answers = (AcceptedStanding[] | 'stale')[];

@@ -8,15 +8,21 @@ import { SCHEDULE_BUGS } from './schedule-planted-bugs.ts';
 export const WORKER_BUGS: Record<string, PlantedBug> = {
   'a settle of a worker that was stopped does not check the claim token': {
     promise: 'P6',
+    seed: 18,
     sabotage: PLANTED_BUGS['a settle does not check the claim token']?.sabotage ?? (() => ({})),
   },
   'nobody gives back what the dead had in flight': { promise: 'P7', sabotage: () => altered(withoutRescue) },
-  'a claim is left over when the answer was lost': { promise: 'P7', sabotage: () => altered(withoutReconciliation) },
+  'a claim is left over when the answer was lost': {
+    promise: 'P7',
+    seed: 12,
+    sabotage: () => altered(withoutReconciliation),
+  },
   'each worker goes by the clock of its machine': {
     promise: 'P4',
+    seed: 7,
     sabotage: () => ({ clock: (machine) => new UncorrectedClock(machine) }),
   },
-  'a beat counts although it was not answered': { promise: 'P4', sabotage: () => altered(believingBeats) },
+  'a beat counts although it was not answered': { promise: 'P4', seed: 6, sabotage: () => altered(believingBeats) },
   'a schedule is triggered whoever else has triggered it': {
     promise: 'P16',
     sabotage: SCHEDULE_BUGS['a schedule moves on whatever its version']?.sabotage ?? (() => ({})),
@@ -27,6 +33,7 @@ export const WORKER_BUGS: Record<string, PlantedBug> = {
 export const WORKER_RUN_BUGS: Record<string, PlantedBug> = {
   'what is known by its number has one from a block of its worker': {
     promise: 'P17',
+    seed: 7,
     sabotage: () => altered(inBlocks),
   },
 };

@@ -6,7 +6,7 @@ import { PROJECT, type Sabotage } from './world.ts';
 
 export const WORKFLOW_BUGS: Record<string, PlantedBug> = {
   'a step that is published twice is recorded twice': { promise: 'P8', sabotage: () => withoutSlots('step') },
-  'a group that is planned twice is planned again': { promise: 'P8', sabotage: () => withoutSlots('plan') },
+  'a group that is planned twice is planned again': { promise: 'P8', seed: 5, sabotage: () => withoutSlots('plan') },
   'a run that is invoked twice by one step runs twice': { promise: 'P8', sabotage: withoutSlotsOfInvocations },
   'each message of a batch is delivered with all of it': { promise: 'P8', sabotage: () => altered(upToTheLast) },
   'a journal is read without its latest entry': { promise: 'P8', sabotage: () => altered(withoutLatestEntry) },
@@ -15,15 +15,19 @@ export const WORKFLOW_BUGS: Record<string, PlantedBug> = {
   'a message fails, and its run does not': { promise: 'P14', sabotage: () => altered(withoutEnding) },
   'the answer to a call is forgotten': { promise: 'P14', sabotage: () => forgetting(isAnswerToCall) },
   'a parent is not told that its child has ended': { promise: 'P14', sabotage: () => forgetting(isResultOfChild) },
-  'a run ends as it was known before another invoked it': { promise: 'P14', sabotage: () => altered(endingAsKnown) },
+  'a run ends as it was known before another invoked it': {
+    promise: 'P14',
+    seed: 8,
+    sabotage: () => altered(endingAsKnown),
+  },
   'nobody is told that a run has failed': { promise: 'P3', sabotage: () => forgetting(isFailureCall) },
   'deadlines of waits are forgotten': { promise: 'P14', sabotage: () => altered(withoutDeadlines) },
   'a wait times out before its time': { promise: 'P17', sabotage: () => altered(timingOutEarly) },
   'a notification wakes one of those who wait': { promise: 'P17', sabotage: () => altered(wakingOne) },
   'a notification that is saved is lost': { promise: 'P17', sabotage: () => altered(losingMail) },
-  'the latest of what was saved is taken first': { promise: 'P17', sabotage: () => altered(latestMailFirst) },
+  'the latest of what was saved is taken first': { promise: 'P17', seed: 6, sabotage: () => altered(latestMailFirst) },
   'what the trigger fixed is not with later messages': { promise: 'P17', sabotage: () => altered(withoutUserHeaders) },
-  'a run that is resumed begins anew': { promise: 'P8', sabotage: () => altered(resumingFromScratch) },
+  'a run that is resumed begins anew': { promise: 'P8', seed: 2, sabotage: () => altered(resumingFromScratch) },
   'runs are kept for ever': { promise: 'P13', sabotage: () => altered(withoutRetentionOfRuns) },
 };
 

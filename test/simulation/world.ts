@@ -12,7 +12,7 @@ import { DatabaseClock } from '../../src/engine/database-clock.ts';
 import type { Claimed, MessageId, Millis } from '../../src/engine/model.ts';
 import type { Clock } from '../../src/engine/ports.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
-import { type Store, type StoreLimits, StoreUnavailable } from '../../src/engine/stores.ts';
+import { CommitInDoubt, type Store, type StoreLimits, StoreUnavailable } from '../../src/engine/stores.ts';
 import { ApiError } from '../../src/protocol/errors.ts';
 import type { Driver, Queries } from '../../src/store/driver.ts';
 import { anyLogStateOf } from '../../src/store/sql/rows.ts';
@@ -305,7 +305,7 @@ export class World {
       const isRefusal =
         error instanceof StoreUnavailable || (error instanceof ApiError && error.code === 'unavailable');
       if (!isRefusal) this.violate('P11', `${name} failed: ${String(error)}`);
-      const fortune = this.#fortuneOf(error);
+      const fortune = fortuneOf(error);
       this.ledger.end(call, fortune, this.trace.length, this.clock.elapsedMs);
       this.trace.add(`${this.clock.elapsedMs} ${name} ${fortune}`);
     }
@@ -349,11 +349,6 @@ export class World {
 
   #running(processes: Process[]): Claimed[] {
     return processes.flatMap(({ sender, clock }) => (clock.isFrozen ? [] : [...sender.running.values()]));
-  }
-
-  /** What a server with the database for itself was refused was not done; of a shared one it may be only the answer that was lost. */
-  #fortuneOf(error: unknown): 'rejected' | 'unknown' {
-    return this.isShared && error instanceof StoreUnavailable ? 'unknown' : 'rejected';
   }
 
   async #fill(seat: Seat): Promise<void> {
@@ -436,7 +431,7 @@ export class World {
         end('acked');
         return answers;
       } catch (error) {
-        end(this.#fortuneOf(error));
+        end(fortuneOf(error));
         throw error;
       }
     };
@@ -581,4 +576,9 @@ export class World {
     this.disturbances.push(this.clock.elapsedMs);
     this.trace.add(`${this.clock.elapsedMs} ${text}`);
   }
+}
+
+/** What was refused was not done, unless it is only the answer that was lost. */
+function fortuneOf(error: unknown): 'rejected' | 'unknown' {
+  return error instanceof CommitInDoubt ? 'unknown' : 'rejected';
 }

@@ -14,6 +14,8 @@ import { migratedDatabase } from '../support/postgres/shared.ts';
 import { delivered, PROJECT, settlement, T0, World } from './conformance/world.ts';
 
 const WORKERS = 3;
+/** Of accepting, claiming and settling, for each worker; then it finishes what is left. */
+const ROUNDS = 35;
 const KEYS = ['slow', 'fast', 'rated'] as const;
 const PARALLELISM = { slow: 1, fast: 4, rated: 3 };
 const QUEUES = { single: 1, wide: 3 };
@@ -148,15 +150,15 @@ describe('several workers at once', () => {
         const parked = new Set<string>();
         while (idle < 30) {
           rounds += 1;
-          const isAccepting = rounds < 60;
-          if (rounds === 60) stillAccepting -= 1;
+          const isAccepting = rounds < ROUNDS;
+          if (rounds === ROUNDS) stillAccepting -= 1;
           const doings: Promise<unknown>[] = [];
           if (isAccepting) doings.push(accept(store, world, random), accept(store, world, random));
           if (isAccepting && random.chance(0.1)) {
             const name = random.choose(['single', 'wide'] as const);
             doings.push(store.setQueuePaused(PROJECT, name, random.chance(0.5), T0));
           }
-          if (rounds === 61)
+          if (rounds === ROUNDS + 1)
             for (const name of ['single', 'wide']) doings.push(store.setQueuePaused(PROJECT, name, false, T0));
           if (random.chance(0.1))
             doings.push(

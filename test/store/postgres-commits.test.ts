@@ -1,6 +1,6 @@
 /** P1: a transaction is said to be committed only if it is, whatever becomes of the connection or the server meanwhile. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { StoreUnavailable } from '../../src/engine/stores.ts';
+import { CommitInDoubt, StoreUnavailable } from '../../src/engine/stores.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { systemClock } from '../../src/system.ts';
 import { eventually } from '../support/eventually.ts';
@@ -53,7 +53,9 @@ describe('a commit on a primary with a synchronous standby', () => {
 
   it('has not happened when the connection was lost before', async () => {
     const cut = proxy.cutAtCommit('before');
-    await expect(insert(3)).rejects.toThrow(StoreUnavailable);
+    const outcome = await outcomeOf(insert(3));
+    expect(outcome).toBeInstanceOf(StoreUnavailable);
+    expect(outcome).not.toBeInstanceOf(CommitInDoubt);
     await cut;
     expect(await isKept(3)).toBe(false);
     await insert(3);
@@ -61,7 +63,7 @@ describe('a commit on a primary with a synchronous standby', () => {
 
   it('is not certain while the standby does not have it, however long that takes', async () => {
     pair.link.stall();
-    await expect(insert(4)).rejects.toThrow(StoreUnavailable);
+    await expect(insert(4)).rejects.toThrow(CommitInDoubt);
     pair.link.flow();
     await insert(5);
   });
@@ -75,7 +77,7 @@ describe('a commit on a primary with a synchronous standby', () => {
         const ended = await pair.primary.query(`select ${end}(pid) from pg_stat_activity where wait_event = 'SyncRep'`);
         return ended.length > 0;
       });
-      expect(await outcome).toBeInstanceOf(StoreUnavailable);
+      expect(await outcome).toBeInstanceOf(CommitInDoubt);
       pair.link.flow();
       await insert(end.length + 100);
     },
@@ -95,7 +97,7 @@ describe('a commit on a primary with a synchronous standby', () => {
     for (let n = 1_000; n < 1_040; n += 1) await pair.standby.query('insert into kept values ($1)', [n]);
     proxy.pointTo(pair.standby.port);
     proxy.flow();
-    expect(await outcome).toBeInstanceOf(StoreUnavailable);
+    expect(await outcome).toBeInstanceOf(CommitInDoubt);
     expect(await isKept(8, pair.standby)).toBe(false);
     await insert(9);
     expect(await isKept(9, pair.standby)).toBe(true);

@@ -6,6 +6,7 @@ import { StoreUnavailable } from '../../src/engine/stores.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { classify, isAnswer } from '../../src/store/drivers/postgres/failures.ts';
 import { systemClock } from '../../src/system.ts';
+import { freshDatabase } from '../support/postgres/shared.ts';
 
 const AUTHENTICATED = Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 0]);
 const READY = Buffer.from([0x5a, 0, 0, 0, 5, 0x49]);
@@ -54,4 +55,26 @@ it('takes no code of the operating system for an answer of the server', () => {
   const broken = Object.assign(new Error('write EPIPE'), { code: 'EPIPE' });
   expect(isAnswer(broken)).toBe(false);
   expect(classify(broken)).toBeInstanceOf(StoreUnavailable);
+});
+
+it.each(['awaited', 'only sent'])('leaves a server that turned read-only, also when the write was %s', async (how) => {
+  const driver = new PostgresDriver({
+    url: await freshDatabase(),
+    connectionsMax: 1,
+    timeoutMs: 1_000,
+    prepares: true,
+    clock: systemClock,
+  });
+  const connection = () => driver.read((queries) => queries.query('select pg_backend_pid() as pid'));
+  await driver.transaction((tx) => tx.run('create table kept (n bigint primary key)'));
+  const before = await connection();
+  expect(await connection()).toEqual(before);
+  const write = driver.transaction(async (tx) => {
+    await tx.run('set transaction read only'); // as all are after a failover, or when a host stops a full disk
+    if (how === 'awaited') await tx.run('insert into kept values (1)');
+    else await tx.insertMany('kept', ['n'], [[1]]);
+  });
+  await expect(write).rejects.toThrow(StoreUnavailable);
+  expect(await connection()).not.toEqual(before);
+  await driver.close();
 });

@@ -7,24 +7,14 @@ import type { Claimed, Outcome } from '../../src/engine/model.ts';
 import type { Clock, Delivery } from '../../src/engine/ports.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
 import type { Store } from '../../src/engine/stores.ts';
+import type { MessageSettings } from '../../src/protocol/settings.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
 import { createSystemRandomness, systemClock } from '../../src/system.ts';
+import { SETTINGS } from '../engine/fixtures.ts';
+import { eventually } from '../support/eventually.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
 
 const TIMEOUT_MS = 1_500;
-const SETTINGS: EngineSettings = {
-  inFlightMax: 10,
-  inFlightPerOriginMax: 10,
-  inFlightBytesMax: 1_000_000,
-  deduplicationWindowMs: 600_000,
-  deliveredGraceMs: 5_000,
-  logRetentionMs: 1e9,
-  dlqRetentionMs: 1e9,
-  retentionIntervalMs: 1e9,
-  acceptsWaitingMax: 100,
-  lazyFetchBytes: 3 * 1024 * 1024,
-};
-
 interface Peer {
   engine: Engine;
   store: Store;
@@ -32,6 +22,8 @@ interface Peer {
   events: string[];
   /** The first message that it was to deliver, and an answer to it. */
   delivering: Promise<Claimed>;
+  /** The round of retention that comes with its start is over. */
+  tidied: Promise<void>;
   answer: (status: number) => void;
 }
 
@@ -62,7 +54,7 @@ async function closeOnce(store: Store): Promise<void> {
   await store.close();
 }
 
-async function start(name: string, skewMs: number): Promise<Peer> {
+async function start(name: string, skewMs: number, changes: Partial<EngineSettings> = {}): Promise<Peer> {
   const machine: Clock = {
     nowMs: () => systemClock.nowMs() + skewMs,
     get elapsedMs() {
@@ -95,6 +87,13 @@ async function start(name: string, skewMs: number): Promise<Peer> {
     },
     close: async () => {},
   };
+  const tidied = Promise.withResolvers<void>();
+  const dropExpired = store.dropExpired.bind(store);
+  store.dropExpired = async (bounds) => {
+    const mayLeaveMore = await dropExpired(bounds);
+    if (!mayLeaveMore) tidied.resolve();
+    return mayLeaveMore;
+  };
   const events: string[] = [];
   const note = (event: string) => void events.push(event);
   const clock = new DatabaseClock(machine);
@@ -104,19 +103,19 @@ async function start(name: string, skewMs: number): Promise<Peer> {
     randomness: createSystemRandomness(),
     delivery,
     log: { info: note, warn: note, error: note },
-    settings: SETTINGS,
+    settings: { ...SETTINGS, ...changes },
     worker: name,
     recovery: { kind: 'heartbeat', clock, timeoutMs: TIMEOUT_MS, refreshAccounts: async () => {} },
   });
   const answer = (status: number) =>
     answered.resolve({ kind: 'answered', status, header: {}, body: new Uint8Array(0) });
-  const peer: Peer = { engine, store, events, delivering: delivering.promise, answer };
+  const peer: Peer = { engine, store, events, delivering: delivering.promise, tidied: tidied.promise, answer };
   peers.push(peer);
   return peer;
 }
 
-async function publish({ engine }: Peer): Promise<string> {
-  const settings = { dialect: 'upstash', maxRetries: 0 } as const;
+async function publish({ engine }: Peer, changes: Partial<MessageSettings> = {}): Promise<string> {
+  const settings = { dialect: 'upstash', maxRetries: 0, ...changes } as const;
   const options = { method: 'POST', header: {}, explicitHeader: {}, settings } as const;
   const [published] = await engine.publish(projectId, [
     { url: 'https://a.example/', body: new Uint8Array(1), options: { ...options, header: {}, explicitHeader: {} } },
@@ -151,4 +150,35 @@ test('one that ends properly is missed at once, and leaves nothing to be rescued
   expect(message.url).toBe('https://a.example/');
   expect(stayer.events).not.toContain('rescued');
   stayer.answer(200);
+});
+
+test('one that is full leaves what it was given to another that has room, within a beat', async () => {
+  const full = await start('full', 0, { inFlightMax: 1 });
+  const idle = await start('idle', 0);
+  await publish(full);
+  await full.delivering;
+  const parked = await publish(full);
+  expect((await idle.delivering).message.id).toBe(parked);
+  expect(history).toEqual(['full begins', 'idle begins']);
+  idle.answer(200);
+  full.answer(200);
+});
+
+test('one that is gone before it has emptied a queue that it deleted has that done by whoever notices', async () => {
+  const lost = await start('lost', 0);
+  const survivor = await start('survivor', 0);
+  await lost.engine.saveQueue(projectId, { name: 'q', parallelism: 1, isPaused: true });
+  const messageId = await publish(lost, { queueName: 'q' });
+  await survivor.tidied;
+  await lost.store.deleteQueue(projectId, 'q', systemClock.nowMs());
+  await closeOnce(lost.store);
+  await eventually('the message to be cancelled', async () => {
+    const { items } = await survivor.store.listLogs(
+      projectId,
+      { messageId: [messageId] },
+      { count: 10, order: 'latestFirst' },
+    );
+    return items.some(({ state }) => state === 'CANCELED');
+  });
+  expect(history).toEqual([]);
 });

@@ -63,9 +63,9 @@ function openShared(): OpenStore {
 function empty(path: string): void {
   const db = new DatabaseSync(path);
   const tables = db.prepare("select name from sqlite_schema where type = 'table'").all() as { name: string }[];
-  for (const { name } of tables) {
-    if (name !== 'numbers' && name !== 'migrations') db.exec(`delete from ${name}`);
-  }
+  const deletes = tables.filter(({ name }) => name !== 'numbers' && name !== 'migrations');
+  // One transaction, and so one fsync.
+  db.exec(`begin; ${deletes.map(({ name }) => `delete from ${name};`).join(' ')} commit`);
   db.close();
 }
 

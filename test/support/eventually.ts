@@ -1,6 +1,9 @@
 /** How does a test wait for something that another process or the network will do? */
 import { setTimeout } from 'node:timers/promises';
 
+/** Less than a test may take, so that what was waited for is said; more than the slowest machine needs. */
+const WITHIN_MS = 60_000;
+
 /**
  * Resolves to the first value of `look` that is not undefined, null or false. Rejects after `withinMs`, saying what was
  * waited for. For the world outside this process only: inside it, wait for a signal or drive the simulated clock.
@@ -8,7 +11,7 @@ import { setTimeout } from 'node:timers/promises';
 export async function eventually<T>(
   what: string | (() => string),
   look: () => T | Promise<T>,
-  withinMs = 30_000,
+  withinMs = WITHIN_MS,
 ): Promise<Exclude<T, undefined | null | false>> {
   const deadlineMs = Date.now() + withinMs;
   while (true) {

@@ -22,6 +22,8 @@ const RETRY_SHARE = 1 / 15;
 const LOOK_EVERY = 3;
 /** Claims released in one transaction: a few milliseconds of work. */
 const PIECE = 200;
+/** Lines that are read with a beat when none may be lost: what others have no room for waits no longer than a beat. */
+const LINES_PIECE = 500;
 /** A beat that takes no longer tells the time well enough to begin with. */
 const QUICK_MS = 500;
 const QUICK_TRIES = 3;
@@ -52,6 +54,8 @@ export interface Listeners {
   };
   noteSchedule(atMs: Millis): void;
   noteDeadline(atMs: Millis): void;
+  /** Somebody is gone who may have been doing something in pieces, such as the deletion of a queue. */
+  noteDeath(): void;
 }
 
 export class Heartbeat {
@@ -71,6 +75,8 @@ export class Heartbeat {
   #accountsVersion: number | undefined;
   /** Nobody may be reading the lines of some origins. */
   #linesAreLost = false;
+  /** The last line of the piece that was read last, if there are more. */
+  #lastLine = '';
   /** Something may have been saved of which this worker was told that it was not. */
   #isInDoubt = false;
   /** Claims in this worker's name that it knew nothing of when it looked last. */
@@ -223,7 +229,7 @@ export class Heartbeat {
       }
       if (beat.hasLate) await this.#bury();
       if (this.#beats % LOOK_EVERY === 0 || this.#isInDoubt) await this.#look();
-      if (this.#linesAreLost) await this.#readLines();
+      await this.#readLines();
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
       this.#deps.log.warn('rescue_failed', { reason: error.message });
@@ -238,6 +244,7 @@ export class Heartbeat {
     for (const worker of dead) log.info('worker_gone', { worker });
     if (dead.length > 0) this.#linesAreLost = true;
     await this.#releaseOrphans();
+    if (dead.length > 0) this.#listeners?.noteDeath();
   }
 
   /** Those of a worker that died are more than a few; one that comes late was being saved while its worker died. */
@@ -273,9 +280,16 @@ export class Heartbeat {
     log.info(event, { count: claims.length });
   }
 
+  /**
+   * Which lines there are, of those that the others fill as well. They serve them too, but only where they have room: a worker
+   * may be full for as long as its endpoints take. Nothing else tells of their lines; a line that is heard of late costs its
+   * messages this one beat, and is then served by all until it is empty.
+   */
   async #readLines(): Promise<void> {
+    const piece = this.#linesAreLost ? undefined : { after: this.#lastLine, limit: LINES_PIECE };
     this.#linesAreLost = false;
-    const origins = await this.#deps.store.parkedOrigins();
+    const origins = await this.#deps.store.parkedOrigins(piece);
+    this.#lastLine = (piece && origins.length === LINES_PIECE && origins.at(-1)) || '';
     for (const origin of origins) this.#listeners?.dispatcher.noteParked(origin);
   }
 }

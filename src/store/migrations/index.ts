@@ -68,7 +68,7 @@ export function appliedMigrations(queries: Queries): Promise<AppliedMigration[]>
   return queries.query<AppliedMigration>('select number, name, breaking from migrations order by number');
 }
 
-/** Throws `SchemaTooNew` when a newer program, beside this one, has changed the database too much since it was opened. */
+/** Throws `SchemaTooNew` when a newer program has changed the database too much for this one. */
 export async function checkSchema(queries: Queries): Promise<void> {
   refuseNewer(await appliedMigrations(queries), new Set(MIGRATIONS.map(({ number }) => number)));
 }

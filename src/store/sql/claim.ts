@@ -1,6 +1,7 @@
 /** Which messages does a worker get, and which wait in the line of their busy origin? */
 import type { ClaimRequest, StoreLimits } from '../../engine/stores.ts';
 import type { Queries, SqlValue, Transaction } from '../driver.ts';
+import { EXAMINED_MAX, LANES_MAX } from './claim-limits.ts';
 import { type FlowLane, FlowLanes, flowRefsOf, nextWakeAtMs, wokenLanes } from './lanes/flow-lanes.ts';
 import { LINE } from './lanes/lines.ts';
 import { ProjectGate, projectsWithHeld, releaseHeld } from './lanes/project-gate.ts';
@@ -8,12 +9,8 @@ import { EVERYTHING, type Held } from './locks.ts';
 import { lastEventTimes, type WriteContext } from './log-writer.ts';
 import { CONTENT_FIELDS, type ContentRow, codeOfLogState } from './rows.ts';
 
-/** Due messages looked at in one transaction: what a window full of messages for one full origin may cost. */
-const EXAMINED_MAX = 500;
 /** Due messages looked at for the sake of few places: what does not get one leaves the due index for its origin's line. */
 const WINDOW_MIN = 128;
-/** Flow-control keys that have their turn in one transaction; the others' comes with the next. */
-const LANES_MAX = 64;
 
 export interface ClaimArgs {
   request: ClaimRequest;
@@ -310,9 +307,9 @@ export async function own(
   const inOrder = taken.toSorted((a, b) => a.due_at_ms - b.due_at_ms || a.key - b.key);
   const keys = inOrder.map(({ key }) => key);
   const rows = await tx.query<Omit<ClaimedRow, 'claim_token' | 'claimed_at_ms'>>(
-    // Said twice, so that contents too are looked up by their keys, however few there seem to be.
-    `select ${CLAIMED_CONTENT_FIELDS}, m.retried, m.queue_id, m.flow_key, m.run_key, m.journal_position, m.bytes from messages m join contents c on c.key = m.key where m.key in (??) and c.key in (??)`,
-    [keys, keys],
+    `select ${CLAIMED_CONTENT_FIELDS}, m.retried, m.queue_id, m.flow_key, m.run_key, m.journal_position, m.bytes
+     from messages m join contents c on c.key = m.key where m.key in (??)`,
+    [keys],
   );
   const rowByKey = new Map(rows.map((row) => [row.key, row]));
   const lastEventAtMs = await lastEventTimes({ tx, logs }, keys, Math.min(...rows.map((row) => row.created_at_ms)));
@@ -356,16 +353,20 @@ export async function nextDueAtMs(queries: Queries): Promise<number | null> {
 }
 
 /** Origins with parked messages: one step of the index each, however many messages wait there. */
-export async function parkedOrigins(queries: Queries): Promise<string[]> {
-  const origins: string[] = [];
-  let last = '';
-  while (true) {
-    const [row] = await queries.query<{ origin: string }>(
-      'select origin from messages where claim_token is null and line = 1 and origin > ? order by origin limit 1',
-      [last],
-    );
-    if (!row) return origins;
-    origins.push(row.origin);
-    last = row.origin;
-  }
+export async function parkedOrigins(
+  queries: Queries,
+  { after, limit }: { after: string; limit: number },
+): Promise<string[]> {
+  const rows = await queries.query<{ origin: string }>(
+    `with recursive lines (origin) as (
+       select origin from (select origin from messages
+         where claim_token is null and line = 1 and origin > ? order by origin limit 1) as first
+       union all
+       select (select m.origin from messages m
+         where m.claim_token is null and m.line = 1 and m.origin > lines.origin order by m.origin limit 1)
+       from lines where lines.origin is not null)
+     select origin from lines where origin is not null limit ?`,
+    [after, limit],
+  );
+  return rows.map(({ origin }) => origin);
 }

@@ -12,6 +12,7 @@ import type { StoreLimits } from '../../engine/stores.ts';
 import type { WriteCommand } from '../batch.ts';
 import type { Transaction } from '../driver.ts';
 import type { ClaimArgs } from './claim.ts';
+import { EXAMINED_MAX, LANES_MAX } from './claim-limits.ts';
 import { projectsWithHeld } from './lanes/project-gate.ts';
 import { MESSAGE_AT, type StoredNewMessage } from './rows.ts';
 
@@ -22,10 +23,6 @@ export interface Held {
 
 /** With a single writer. */
 export const EVERYTHING: Held = { has: () => true };
-
-/** Keys with a turn, and messages at the front of the due index, whose projects a claim locks. */
-const LANES_LOOKED_AT = 64;
-const DUE_LOOKED_AT = 500;
 
 /** Locks what `commands` will touch; to be called before anything else. */
 export async function lockFor(tx: Transaction, commands: readonly WriteCommand[]): Promise<Held> {
@@ -66,10 +63,8 @@ class Wanted {
         const { settlement, limits } = command.args;
         this.#noteLimits(limits);
         if (!settlement.isAlone || limits.parallelismMax > 0) this.#keys.add(settlement.key);
-        for (const { follows } of [settlement.change, settlement.changeIfCancelRequested ?? {}] as {
-          follows?: StoredNewMessage[];
-        }[]) {
-          this.#addNew(follows ?? [], limits);
+        for (const change of [settlement.change, settlement.changeIfCancelRequested]) {
+          this.#addNew(change?.follows ?? [], limits);
         }
         return;
       }
@@ -115,20 +110,10 @@ class Wanted {
   async lookUp(tx: Transaction): Promise<void> {
     if (this.all) return;
     if (this.#keys.size > 0) {
-      const rows = await tx.query<{ project_id: number }>(
-        `select distinct project_id from messages where key in (??)${this.#isLimited ? '' : ` and ${SHARES}`}`,
-        [[...this.#keys]],
-      );
-      this.#addAll(rows);
+      this.#addAll(await tx.query(projectsOf('messages', this.#isLimited ? '' : SHARES), [[...this.#keys]]));
     }
-    if (this.#runs.size > 0) {
-      this.#addAll(await tx.query('select distinct project_id from runs where key in (??)', [[...this.#runs]]));
-    }
-    if (this.#schedules.size > 0) {
-      this.#addAll(
-        await tx.query('select distinct project_id from schedules where key in (??)', [[...this.#schedules]]),
-      );
-    }
+    if (this.#runs.size > 0) this.#addAll(await tx.query(projectsOf('runs'), [[...this.#runs]]));
+    if (this.#schedules.size > 0) this.#addAll(await tx.query(projectsOf('schedules'), [[...this.#schedules]]));
     for (const claim of this.#claims) await this.#addClaimed(tx, claim);
   }
 
@@ -149,7 +134,7 @@ class Wanted {
       await tx.query(
         `select distinct project_id from (select project_id from flow_keys where wake_at_ms <= ?
            order by wake_at_ms, project_id, key limit ?) as first`,
-        [nowMs, LANES_LOOKED_AT],
+        [nowMs, LANES_MAX],
       ),
     );
     if (limits.parallelismMax === 0) return;
@@ -158,7 +143,7 @@ class Wanted {
       await tx.query(
         `select distinct project_id from (select project_id from messages
            where claim_token is null and line = 0 and due_at_ms <= ? order by due_at_ms, key limit ?) as first`,
-        [nowMs, DUE_LOOKED_AT],
+        [nowMs, EXAMINED_MAX],
       ),
     );
   }
@@ -179,6 +164,12 @@ class Wanted {
 
 /** A message in a lane or of a run: it was so when it was saved, and none joins one later. */
 const SHARES = '(queue_id is not null or flow_key is not null or run_key is not null)';
+
+/** Of the rows with a list of keys. Their order keeps the planner from reading the projects' own indexes to the end. */
+function projectsOf(table: 'messages' | 'runs' | 'schedules', condition = ''): string {
+  const rows = `select project_id from ${table} where key in (??)${condition && ` and ${condition}`} order by key`;
+  return `select distinct project_id from (${rows}) as found`;
+}
 
 function sharesSomething({ deduplication, queueName, flow, entry, run, message }: StoredNewMessage): boolean {
   if (deduplication !== undefined || queueName !== undefined || flow !== undefined) return true;

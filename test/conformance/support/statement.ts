@@ -1,6 +1,6 @@
 /** What is a statement of the contract, and how is it tried? One test each, on a server of its own. */
 import { describe, it } from 'vitest';
-import { Subject } from './subject.ts';
+import { Subject, type SubjectOptions } from './subject.ts';
 
 export interface Statement {
   /** `M12`, `W12`: number 12 of messaging.md section 29, of workflow.md section 26. `I3`, `C1`: not numbered by the contract. */
@@ -32,12 +32,13 @@ export function statement(
 }
 
 /** Registers the tests. They share nothing, so that they run side by side. */
-export function tryStatements(sections: readonly Section[]): void {
+export function tryStatements(sections: readonly Section[], options: Pick<SubjectOptions, 'database'> = {}): void {
   for (const { title, statements } of sections) {
     describe.concurrent(title, () => {
       for (const { id, text, test, flags = [] } of statements) {
         it(`${id} ${text}`, async ({ onTestFinished }) => {
-          const server = await Subject.open({ flags });
+          // How a thread is spoken to is no matter of a statement, and starting hundreds takes most of the time.
+          const server = await Subject.open({ ...options, flags, isStoreInline: true });
           onTestFinished(() => server.close());
           await test(server);
         });

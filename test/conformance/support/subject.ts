@@ -10,7 +10,7 @@ import type { EventLog } from '../../../src/engine/ports.ts';
 import type { Credentials } from '../../../src/open-accounts.ts';
 import { type RunningServer, startServer } from '../../../src/server.ts';
 import { eventually } from '../../support/eventually.ts';
-import { migratedDatabase } from '../../support/postgres/shared.ts';
+import { type BorrowedDatabase, borrowDatabase } from '../../support/postgres/shared.ts';
 import { Endpoint } from './endpoint.ts';
 import { HeldClock } from './held-clock.ts';
 
@@ -42,6 +42,8 @@ export interface SubjectOptions {
   dataDir?: string;
   /** Default: the embedded database. `postgres`: an empty one on the PostgreSQL of the run. */
   database?: 'embedded' | 'postgres';
+  /** Whether a database in memory has no thread of its own, as servers have one. */
+  isStoreInline?: boolean;
   credentials?: Credentials;
   token?: string;
 }
@@ -53,13 +55,6 @@ const FINISHED: ReadonlySet<string> = new Set(['DELIVERED', 'FAILED', 'CANCELED'
 
 const SILENT: EventLog = { info: () => {}, warn: () => {}, error: () => {} };
 
-let databaseOfRun: 'embedded' | 'postgres' = 'embedded';
-
-/** From now on subjects of this test file are on the PostgreSQL of the run. */
-export function runOnPostgres(): void {
-  databaseOfRun = 'postgres';
-}
-
 const ENCRYPTION_KEY = Buffer.alloc(32, 7).toString('base64');
 
 export class Subject {
@@ -69,7 +64,7 @@ export class Subject {
   readonly #agent = new http.Agent({ keepAlive: true });
   readonly #options: SubjectOptions;
   #server: RunningServer | undefined;
-  #databaseUrl: string | undefined;
+  #database: BorrowedDatabase | undefined;
 
   private constructor(options: SubjectOptions) {
     this.#options = options;
@@ -84,7 +79,7 @@ export class Subject {
   }
 
   async #start(): Promise<void> {
-    const { flags = [], credentials = 'development' } = this.#options;
+    const { flags = [], credentials = 'development', isStoreInline = false } = this.#options;
     const place = await this.#place();
     const config = parseConfig({}, ['--port', '0', ...place, ...flags], { dev: true });
     const onFatal = (error: Error): never => {
@@ -93,17 +88,17 @@ export class Subject {
     // Days pass in no time: a beat that is answered meanwhile would be long overdue.
     this.#server = await startServer(
       { ...config, workerTimeoutMs: 1e12 },
-      { log: SILENT, credentials, onFatal, clock: this.clock },
+      { log: SILENT, credentials, onFatal, clock: this.clock, isStoreInline },
     );
   }
 
   async #place(): Promise<string[]> {
-    const { dataDir, database = databaseOfRun } = this.#options;
+    const { dataDir, database = 'embedded' } = this.#options;
     if (dataDir !== undefined) return ['--data-dir', dataDir];
     if (database === 'embedded') return ['--memory'];
-    this.#databaseUrl ??= await migratedDatabase();
+    this.#database ??= await borrowDatabase();
     const key = ['--encryption-key', ENCRYPTION_KEY];
-    return ['--database-url', this.#databaseUrl, '--database-listen-url', 'off', ...key];
+    return ['--database-url', this.#database.url, '--database-listen-url', 'off', ...key];
   }
 
   /** `http://127.0.0.1:<port>` of the server. */
@@ -116,6 +111,7 @@ export class Subject {
     this.#agent.destroy();
     await this.#server?.stop(0);
     await this.endpoint.close();
+    await this.#database?.giveBack();
   }
 
   /**

@@ -222,9 +222,16 @@ export class Run {
     return (await this.server.get(`/v2/workflows/logs?workflowRunId=${this.id}`)).runs[0];
   }
 
-  /** Its events in the flat view, oldest first. */
+  /** Its events in the flat view, oldest first: of all pages, since large bodies end one early. */
   async events(): Promise<Json[]> {
-    return (await this.server.get(`/v2/workflows/messageLogs?workflowRunId=${this.id}`)).events.reverse();
+    const newestFirst: Json[] = [];
+    let next = '';
+    do {
+      const page = await this.server.get(`/v2/workflows/messageLogs?workflowRunId=${this.id}${next}`);
+      newestFirst.push(...page.events);
+      next = page.cursor ? `&cursor=${page.cursor}` : '';
+    } while (next !== '');
+    return newestFirst.reverse();
   }
 
   /** The states of its events, oldest first. */

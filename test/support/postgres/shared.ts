@@ -1,4 +1,5 @@
 /** How do all tests of a run share one PostgreSQL, that only starts if one of them asks for it? */
+import pg from 'pg';
 import { inject } from 'vitest';
 import type { PostgresVersion } from './binaries.ts';
 
@@ -31,6 +32,39 @@ export async function freshDatabase(version: PostgresVersion = 18): Promise<stri
 export async function migratedDatabase(version: PostgresVersion = 18): Promise<string> {
   const { url } = await ask<{ url: string }>(`migrated/${version}`);
   return url;
+}
+
+export interface BorrowedDatabase {
+  url: string;
+  /** Nobody uses it any more: it is emptied, for whoever asks next. */
+  giveBack(): Promise<void>;
+}
+
+const givenBack: string[] = [];
+
+/**
+ * As `migratedDatabase`, of 18; but numbers go on where they were. For hundreds of tests: making a database takes longer than
+ * most of them.
+ */
+export async function borrowDatabase(): Promise<BorrowedDatabase> {
+  const url = givenBack.pop() ?? (await migratedDatabase());
+  return {
+    url,
+    giveBack: async () => {
+      await emptyDatabase(url);
+      givenBack.push(url);
+    },
+  };
+}
+
+async function emptyDatabase(url: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const { rows } = await client.query<{ tablename: string }>(
+    "select tablename from pg_tables where schemaname = 'public' and tablename not in ('numbers', 'migrations', 'log_expiry')",
+  );
+  await client.query(rows.map(({ tablename }) => `delete from ${tablename}`).join('; '));
+  await client.end();
 }
 
 async function ask<T>(what: string): Promise<T> {

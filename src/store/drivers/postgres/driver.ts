@@ -7,7 +7,7 @@
 import type pg from 'pg';
 import type { PoolClient } from 'pg';
 import type { Clock } from '../../../engine/ports.ts';
-import { StoreUnavailable } from '../../../engine/stores.ts';
+import { CommitInDoubt, StoreUnavailable } from '../../../engine/stores.ts';
 import type { Driver, NumberSequence, Queries, SqlDialect, SqlParam, SqlValue, Transaction } from '../../driver.ts';
 import { columnArray } from './arrays.ts';
 import { type BulkStatement, BulkStatements } from './bulk.ts';
@@ -63,7 +63,7 @@ const PLANNER: readonly (readonly [string, string])[] = [
   ['enable_hashjoin', 'off'],
   ['enable_mergejoin', 'off'],
   ['enable_sort', 'off'],
-  // Joins are written with the table first that has few rows.
+  // Joins are written with the table first that has few rows (fixed-plan.ts).
   ['join_collapse_limit', '1'],
   ['jit', 'off'],
   ['plan_cache_mode', 'force_generic_plan'],
@@ -202,7 +202,7 @@ export class PostgresDriver implements Driver {
       if (isAnswer(error)) throw error;
       return this.#lookUp(name, error);
     }
-    client.release();
+    client.release(isServersFault(tx.failure));
     if (tx.failure !== undefined) throw tx.failure;
     // The server says ROLLBACK to the commit of a transaction in which something failed.
     if (answer.tag !== 'COMMIT') throw new StoreUnavailable(`the database answered ${answer.tag} to a commit`);
@@ -220,7 +220,7 @@ export class PostgresDriver implements Driver {
       if (status === 'forgotten') break;
       await new Promise<void>((resolve) => this.#clock.startTimer(LOOK_AGAIN_MS, resolve));
     } while (this.#clock.nowMs() < untilMs);
-    throw new StoreUnavailable('the connection was lost during the commit, which may have happened', { cause: reason });
+    throw new CommitInDoubt('the connection was lost during the commit, which may have happened', { cause: reason });
   }
 
   /** `committed` only once that is certain to last. Undefined: unknown, or not yet. `forgotten`: another server answers. */
@@ -245,12 +245,9 @@ export class PostgresDriver implements Driver {
     }
   }
 
-  /**
-   * Gives a connection back after a failure: as new when a rollback does it. Not when the server is the trouble: that one may
-   * be on its way down, or a standby by now, while a new connection finds the one that serves.
-   */
+  /** Gives a connection back after a failure: as new when a rollback does it. */
   async #abandon(client: PoolClient, error: unknown): Promise<void> {
-    if (!isConflict(error) && classify(error) instanceof StoreUnavailable) {
+    if (isServersFault(error)) {
       client.release(true);
       return;
     }
@@ -397,6 +394,14 @@ class PostgresTransaction implements Transaction {
       throw this.failure;
     }
   }
+}
+
+/**
+ * Whether it is the trouble of the server, whose connections are not used again then: it may be on its way down, or a standby
+ * by now, while a new connection finds the one that serves.
+ */
+function isServersFault(error: unknown): boolean {
+  return !isConflict(error) && classify(error) instanceof StoreUnavailable;
 }
 
 interface CommitAnswer {

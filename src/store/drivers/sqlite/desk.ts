@@ -6,7 +6,7 @@
  */
 import type { BatchOutcome, WriteCommand, Writes } from '../../batch.ts';
 import { StoreFatal } from '../../driver.ts';
-import { BYTES_MAX, ROWS_MAX, weigh } from '../../group-commit.ts';
+import { countTogether, weighAll } from '../../weight.ts';
 import type { Reply } from './messages.ts';
 
 export interface DeskOptions {
@@ -85,7 +85,8 @@ export class Desk {
     try {
       while (this.#waiting.length > 0) {
         this.#options.hearAll();
-        const together = this.#takeTogether();
+        const count = countTogether(this.#waiting, ({ commands }) => weighAll(commands));
+        const together = this.#waiting.splice(0, count);
         const outcome = await this.#options.run(together.flatMap(({ commands }) => commands));
         this.#answer(together, outcome);
         this.#maintain();
@@ -102,24 +103,6 @@ export class Desk {
     } catch (error) {
       if (error instanceof StoreFatal) throw error;
     }
-  }
-
-  /** In order of arrival, up to the limits of one transaction; one batch alone may be larger. */
-  #takeTogether(): Waiting[] {
-    let count = 0;
-    let rows = 0;
-    let bytes = 0;
-    if (this.#waiting.length === 1) return this.#waiting.splice(0);
-    for (const { commands } of this.#waiting) {
-      for (const command of commands) {
-        const weight = weigh(command);
-        rows += weight.rows;
-        bytes += weight.bytes;
-      }
-      if (count > 0 && (rows > ROWS_MAX || bytes > BYTES_MAX)) break;
-      count += 1;
-    }
-    return this.#waiting.splice(0, count);
   }
 
   #answer(together: readonly Waiting[], { results, ...left }: BatchOutcome): void {

@@ -174,9 +174,11 @@ async function letRunsLeave(
     due_at_ms: number;
     flow_key: string | null;
     line: number;
-  }>('select key, project_id, due_at_ms, flow_key, line from messages where key in (??) and run_key is not null', [
-    keys,
-  ]);
+  }>(
+    // The order keeps the planner from reading all that belongs to runs.
+    'select key, project_id, due_at_ms, flow_key, line from messages where key in (??) and run_key is not null order by key',
+    [keys],
+  );
   if (leaving.length === 0) return;
   await tx.updateMany(
     'messages',

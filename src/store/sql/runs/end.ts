@@ -144,7 +144,7 @@ async function timesOf(
 ): Promise<Map<StoredEnding, { projectId: number; atMs: number }>> {
   const rows = await tx.query<{ key: number; project_id: number; last_ms: number | null }>(
     `select r.key, r.project_id, (select max(l.at_ms) from logs l where l.run_key = r.key) as last_ms
-     from runs r where r.key in (??)`,
+     from runs r where r.key in (??) order by r.key`,
     [endings.map(({ ending }) => ending.runKey)],
   );
   const rowByKey = new Map(rows.map((row) => [row.key, row]));

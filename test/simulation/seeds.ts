@@ -1,0 +1,55 @@
+/** How are several seeds played, one after the other, for the tests that look at what became of them? */
+import type { SimulationOptions, SimulationReport } from './simulate.ts';
+
+export interface Seeds {
+  /** `1 to 20`. */
+  name: string;
+  /** Plays them when it is first asked. */
+  played(): Promise<Played>;
+}
+
+export interface Played {
+  /** Each broken promise, with its seed. */
+  broken: string[];
+  /** Of all seeds together. */
+  counts: Readonly<Record<string, number>>;
+}
+
+interface SeedsOptions {
+  first: number;
+  count: number;
+  steps: number;
+  workers?: number;
+}
+
+export function playSeeds(
+  play: (options: SimulationOptions) => Promise<SimulationReport>,
+  options: SeedsOptions,
+): Seeds {
+  const { first, count, ...each } = options;
+  const playAll = async (): Promise<Played> => {
+    const broken: string[] = [];
+    const counts: Record<string, number> = {};
+    for (let seed = first; seed < first + count; seed += 1) {
+      const report = await play({ ...each, seed });
+      for (const { promise, text, messageId } of report.violations) {
+        broken.push(`seed ${seed}: ${promise}: ${text} ${messageId ?? ''}`);
+      }
+      for (const [name, sum] of Object.entries(report.counts)) counts[name] = (counts[name] ?? 0) + sum;
+    }
+    return { broken, counts };
+  };
+  let played: Promise<Played> | undefined;
+  return {
+    name: `${first} to ${first + count - 1}`,
+    played: () => {
+      played ??= playAll();
+      return played;
+    },
+  };
+}
+
+/** What none of the seeds has met. Default: of all that they count. */
+export function unmet({ counts }: Played, wanted: readonly string[] = Object.keys(counts)): string[] {
+  return wanted.filter((name) => (counts[name] ?? 0) === 0);
+}

@@ -1,0 +1,29 @@
+/** When is the engine to look for what was saved although it was told that it was not? */
+import { expect, it } from 'vitest';
+import { CommitInDoubt, StoreUnavailable } from '../../src/engine/stores.ts';
+import { createStore } from '../../src/store/create.ts';
+import type { Driver } from '../../src/store/driver.ts';
+
+/** Refuses everything with `error`. */
+function refusing(error: Error): Driver {
+  return {
+    dialect: { manyWriters: true } as Driver['dialect'],
+    transaction: () => Promise.reject(error),
+    read: () => Promise.reject(error),
+    close: async () => {},
+  };
+}
+
+it.each([
+  { error: new StoreUnavailable('the server is away'), doubts: 0 },
+  { error: new CommitInDoubt('the answer was lost'), doubts: 1 },
+])('tells of $doubts doubts when $error.message', async ({ error, doubts }) => {
+  const store = createStore(refusing(error));
+  let told = 0;
+  store.onDoubt(() => {
+    told += 1;
+  });
+  await expect(store.reserveNumbers(1)).rejects.toThrow(error);
+  expect(told).toBe(doubts);
+  await store.close();
+});
