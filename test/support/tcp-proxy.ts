@@ -142,7 +142,7 @@ class Link {
 
   cut(cut: Cut): void {
     for (const socket of [this.#client, this.#server]) {
-      if (cut === 'reset') socket.resetAndDestroy();
+      if (cut === 'reset') reset(socket);
       else socket.end(() => socket.destroy());
     }
   }
@@ -151,8 +151,8 @@ class Link {
     for (const end of this.#watch.feed(chunk)) {
       const cut = this.#conditions.takeCut();
       if (cut === undefined) continue;
-      this.#client.resetAndDestroy();
-      if (cut.when === 'before') this.#server.resetAndDestroy();
+      reset(this.#client);
+      if (cut.when === 'before') reset(this.#server);
       // Ended, not reset, and its answers are read to their end: a reset might overtake the commit.
       else this.#server.end(chunk.subarray(0, end));
       cut.done();
@@ -211,7 +211,13 @@ class Line {
     if (what instanceof Buffer) this.#queuedBytes -= what.length;
     if (this.#sink.destroyed || this.#sink.writableEnded) return; // cut meanwhile: nobody is to get it
     if (what === 'end') this.#sink.end();
-    else if (what === 'reset') this.#sink.resetAndDestroy();
+    else if (what === 'reset') reset(this.#sink);
     else this.#forward(what);
   }
+}
+
+/** One that has said its end already is only closed: a reset then leaves a request that the end of the process waits for, for ever. */
+function reset(socket: Socket): void {
+  if (socket.writableEnded) socket.destroy();
+  else socket.resetAndDestroy();
 }
