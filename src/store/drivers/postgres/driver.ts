@@ -9,12 +9,13 @@ import type { PoolClient } from 'pg';
 import type { Clock } from '../../../engine/ports.ts';
 import { CommitInDoubt, StoreUnavailable } from '../../../engine/stores.ts';
 import type { Driver, NumberSequence, Queries, SqlDialect, SqlParam, SqlValue, Transaction } from '../../driver.ts';
+import { takeNumbers } from '../../numbers.ts';
 import { columnArray } from './arrays.ts';
 import { type BulkStatement, BulkStatements } from './bulk.ts';
 import { type ConnectionOptions, Connections } from './connections.ts';
 import { classify, isAnswer, isConflict } from './failures.ts';
 import { HOT, LOGS_BY_DAY, PASSING } from './layout.ts';
-import { reservation, SERVER } from './numbers.ts';
+import { RESERVE, SERVER } from './numbers.ts';
 
 /** A transaction that has begun, as the server knows it. */
 interface TransactionName {
@@ -131,9 +132,12 @@ export class PostgresDriver implements Driver {
 
   /** One statement of PostgreSQL's own, by itself. */
   async execute(text: string, values: readonly string[]): Promise<void> {
+    const client = await this.#take();
     try {
-      await this.#alone((client) => this.#connections.sendOwn(client, text, values));
+      await this.#connections.sendOwn(client, text, values);
+      client.release();
     } catch (error) {
+      client.release(true);
       throw classify(error);
     }
   }
@@ -262,19 +266,6 @@ export class PostgresDriver implements Driver {
   async #query<Row extends object>(client: PoolClient, text: string, params: readonly SqlParam[] = []): Promise<Row[]> {
     return (await this.#connections.send<Row>(client, text, params)).rows;
   }
-
-  /** Outside of all transactions, on a connection that is not used again when it fails. */
-  async #alone<T>(work: (client: PoolClient) => Promise<T>): Promise<T> {
-    const client = await this.#take();
-    try {
-      const result = await work(client);
-      client.release();
-      return result;
-    } catch (error) {
-      client.release(true);
-      throw error;
-    }
-  }
 }
 
 /** What a transaction has from its driver. */
@@ -326,13 +317,8 @@ class PostgresTransaction implements Transaction {
     });
   }
 
-  async reserve(sequence: NumberSequence, count: number): Promise<number> {
-    const { text, values, firstOf } = reservation(sequence, count);
-    return this.#heard(async () => {
-      const answer = this.#connections.sendOwn<{ next: number }>(this.#client, text, values);
-      this.flush();
-      return firstOf((await answer).rows);
-    });
+  reserve(sequence: NumberSequence, count: number): Promise<number> {
+    return takeNumbers(this, RESERVE, sequence, count);
   }
 
   async send(text: string, params: readonly SqlParam[] = []): Promise<void> {

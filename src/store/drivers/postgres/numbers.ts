@@ -1,5 +1,4 @@
-/** Which numbers has nobody had before? */
-import type { NumberSequence } from '../../driver.ts';
+/** Which numbers has nobody had before, of this server or of one that it has taken over from? */
 
 /**
  * Which start of which server: a standby that is promoted was started at another time. After a failover, or a restore, the
@@ -14,22 +13,7 @@ export const SERVER = 'pg_postmaster_start_time()::text';
  */
 const PASSED_OVER = 1_000_000_000;
 
-const TEXT = `update numbers set server = ${SERVER},
-  next = next + $1::int8 + case when coalesce(server, ${SERVER}) = ${SERVER} then 0 else ${PASSED_OVER} end
-  where name = $2 returning next`;
-
-export interface Reservation {
-  text: string;
-  values: [number, string];
-  /** The first number, of the row that came back. */
-  firstOf(rows: readonly { next: number }[]): number;
-}
-
-/** One statement, whose row is locked until its transaction ends. */
-export function reservation(sequence: NumberSequence, count: number): Reservation {
-  const firstOf = ([row]: readonly { next: number }[]): number => {
-    if (!row) throw new Error(`the number sequence "${sequence}" is missing`);
-    return row.next - count;
-  };
-  return { text: TEXT, values: [count, sequence], firstOf };
-}
+/** For `takeNumbers`. */
+export const RESERVE = `update numbers set server = ${SERVER},
+  next = next + cast(? as bigint) + case when coalesce(server, ${SERVER}) = ${SERVER} then 0 else ${PASSED_OVER} end
+  where name = ? returning next`;

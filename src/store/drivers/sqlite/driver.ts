@@ -4,7 +4,6 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { StoreUnavailable } from '../../../engine/stores.ts';
 import {
   type Driver,
-  type NumberSequence,
   type Queries,
   type SqlDialect,
   type SqlParam,
@@ -12,6 +11,7 @@ import {
   StoreFatal,
   type Transaction,
 } from '../../driver.ts';
+import { takeNumbers } from '../../numbers.ts';
 
 export interface SqliteDriverOptions {
   /** A file, or `:memory:`. */
@@ -34,6 +34,8 @@ const DIALECT: SqlDialect = {
   looseLogs: { logs: 'logs', details: 'log_details' },
   migrationLock: null,
 };
+
+const RESERVE = 'update numbers set next = next + ? where name = ? returning next';
 
 const BUSY_TIMEOUT_MS = 5_000;
 /** While readers hold it open: how long a truncation of the WAL may keep the writer waiting. */
@@ -79,7 +81,7 @@ export class SqliteDriver implements Driver {
     this.#transaction = {
       query: this.#queries.query,
       nowMs: async () => this.#nowMs(),
-      reserve: (sequence, count) => this.#reserve(sequence, count),
+      reserve: (sequence, count) => takeNumbers(this.#queries, RESERVE, sequence, count),
       send: async (text, params = []) => void this.#run(text, params),
       run: async (text, params = []) => this.#run(text, params),
       insertMany: async (table, columns, rows) => this.#insertMany(table, columns, rows),
@@ -190,13 +192,6 @@ export class SqliteDriver implements Driver {
   #nowMs(): number {
     const row = this.#statement("select cast(unixepoch('subsec') * 1000 as integer) as now_ms").get();
     return (row as { now_ms: number }).now_ms;
-  }
-
-  async #reserve(sequence: NumberSequence, count: number): Promise<number> {
-    const text = 'update numbers set next = next + ? where name = ? returning next';
-    const [row] = await this.#all<{ next: number }>(text, [count, sequence]);
-    if (!row) throw new Error(`the number sequence "${sequence}" is missing`);
-    return row.next - count;
   }
 
   #all<Row extends object>(text: string, params: readonly SqlParam[] = []): Promise<Row[]> {
