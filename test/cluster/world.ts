@@ -244,7 +244,7 @@ export async function openWorld({ seed, cluster, workers: count = 3, pooler }: W
   const flags = [
     ...['--worker-timeout', `${WORKER_TIMEOUT_MS}ms`],
     ...['--database-timeout', `${DATABASE_TIMEOUT_MS}ms`],
-    // Retention ends the deletion of a queue that its worker did not live to end.
+    // Retention ends the deletion of a queue that was cut off while its worker lives: the database was away.
     ...['--retention-interval', '2s'],
   ];
   const databaseUrl = await cluster.createDatabase();

@@ -2,9 +2,9 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { parseConfig } from '../../src/config/parse.ts';
 import { examineStore } from '../../src/examine.ts';
+import { untilNoneIsLeft } from './enough.ts';
 import { brokenStatements } from './findings.ts';
 
 /** Undefined when nothing was written; throws when there are several. */
@@ -29,23 +29,10 @@ export function integrity(dataDir: string): string[] {
   }
 }
 
-// What piled up in a queue goes out one by one, retries and callbacks included, and what a rate allows only so many in a
-// second. Shorter than a minute, after which retention would tidy up what nobody else does.
-const STANDSTILL_MS = 30_000;
-
-/**
- * Waits until the folder's database has no unfinished message and no active run, or until their number stands still for so
- * long. Far cheaper than to ask its server for all logs again and again: those say afterwards who is left.
- */
-export async function untilEmpty(dataDir: string, standstillMs = STANDSTILL_MS): Promise<void> {
-  let fewest = Infinity;
-  for (let fewestAtMs = performance.now(); performance.now() < fewestAtMs + standstillMs; ) {
-    const count = databaseName(dataDir) === undefined ? Infinity : unfinishedIn(dataDir);
-    if (count === 0) return;
-    if (count < fewest) fewestAtMs = performance.now();
-    fewest = Math.min(fewest, count);
-    await sleep(50);
-  }
+/** Waits until the folder's database has no unfinished message and no active run, or until their number stands still. */
+export function untilEmpty(dataDir: string, standstillMs?: number): Promise<void> {
+  const count = () => (databaseName(dataDir) === undefined ? Infinity : unfinishedIn(dataDir));
+  return untilNoneIsLeft(count, standstillMs);
 }
 
 /** As in the table `runs`. */

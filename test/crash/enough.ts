@@ -40,6 +40,30 @@ export async function untilEnough(needs: readonly Need[], assertSound: () => voi
   }
 }
 
+// What piled up in a lane goes out one by one, retries and callbacks included, or only so many in a second, and whoever was cut
+// off is declared dead first. Shorter than a minute, after which retention would tidy up what nobody else does.
+const STANDSTILL_MS = 30_000;
+// A look may be a connection of its own.
+const COUNT_EVERY_MS = 100;
+
+/**
+ * Resolves once `count` answers 0, or has not become less for so long. For what is unfinished: far cheaper than to read all logs
+ * again and again, which say afterwards who is left.
+ */
+export async function untilNoneIsLeft(
+  count: () => number | Promise<number>,
+  standstillMs = STANDSTILL_MS,
+): Promise<void> {
+  let fewest = Infinity;
+  for (let fewestAtMs = performance.now(); performance.now() < fewestAtMs + standstillMs; ) {
+    const left = await count();
+    if (left === 0) return;
+    if (left < fewest) fewestAtMs = performance.now();
+    fewest = Math.min(fewest, left);
+    await sleep(COUNT_EVERY_MS);
+  }
+}
+
 /** That each lane was full once: what never came near its limit proves little. */
 export function fullLanes(lanes: readonly Lane[], book: LaneBook): Need {
   const limited = lanes.filter(({ parallelism }) => parallelism !== undefined);
