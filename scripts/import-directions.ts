@@ -12,7 +12,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   workflow: ['protocol', 'node:buffer'],
   engine: ['workflow', 'protocol', 'node:buffer', 'node:crypto'],
   store: [
-    ...['engine', 'workflow', 'protocol', 'pg'],
+    ...['folder.ts', 'engine', 'workflow', 'protocol', 'pg'],
     ...['node:crypto', 'node:fs', 'node:path', 'node:sqlite', 'node:stream', 'node:worker_threads'],
   ],
   delivery: ['engine', 'workflow', 'protocol', 'undici', 'ipaddr.js', 'node:dns', 'node:net'],
@@ -27,7 +27,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'node:http',
     'node:net',
   ],
-  config: ['engine', 'protocol', 'node:crypto', 'node:fs', 'node:path'],
+  config: ['folder.ts', 'engine', 'protocol', 'node:crypto', 'node:fs', 'node:path'],
   telemetry: ['engine', 'pino'],
   operator: [
     ...['accounts.ts', 'api', 'config', 'engine', 'protocol', '@sinclair/typebox', '@sinclair/typebox/value'],
@@ -36,6 +36,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   testing: ['engine', 'protocol', 'node:timers'],
   // The files that put the parts together.
   'cannot-start.ts': [],
+  'folder.ts': ['node:fs', 'node:path'],
   'system.ts': ['engine', 'node:crypto'],
   'accounts.ts': ['api', 'config', 'engine', 'protocol'],
   'open-store.ts': [

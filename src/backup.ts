@@ -1,6 +1,6 @@
 /** What `waypost backup` does: one file with all of a store at one moment, while its servers go on. */
 import { existsSync, statSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, extname, join, resolve } from 'node:path';
 import { CannotStart } from './cannot-start.ts';
 import type { Config } from './config/table.ts';
 import { type Database, messageOf } from './open-store.ts';
@@ -45,6 +45,10 @@ function fileFor(to: string): string {
   const found = statSync(to, { throwIfNoEntry: false });
   const time = new Date(systemClock.nowMs()).toISOString().slice(0, 19).replaceAll(':', '-');
   const file = resolve(found?.isDirectory() ? join(to, `waypost-${time}Z.db`) : to);
+  // A folder that is not there, such as a disk that is not mounted, must not become a file of that name.
+  if (!found && (/[/\\]$/.test(to) || extname(file) === '')) {
+    throw new CannotStart(`there is no folder ${file}: make it first, or name a file, such as ${file}.db`);
+  }
   if (existsSync(file)) throw new CannotStart(`${file} is there already: give another name, or a folder`);
   if (!existsSync(dirname(file))) throw new CannotStart(`there is no folder ${dirname(file)}`);
   return file;

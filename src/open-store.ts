@@ -1,6 +1,6 @@
 /** Which database, with which encryption key? For the server and for `waypost init`. */
-import { existsSync, mkdirSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Sealer } from './accounts.ts';
 import { CannotStart } from './cannot-start.ts';
 import { ensureEncryptionKey, readEncryptionKey } from './config/encryption-key.ts';
@@ -71,7 +71,6 @@ async function openFile(
     throw new CannotStart(`there is no database ${path}: run "waypost init" first`);
   }
   try {
-    if (path !== ':memory:') mkdirSync(dirname(resolve(path)), { recursive: true, mode: 0o700 });
     const open = isInline && path === ':memory:' ? openInlineSqliteStore : openSqliteStore;
     return await open({ path, onFatal, limits, batch: { endOfTurn } });
   } catch (error) {

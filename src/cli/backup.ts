@@ -18,7 +18,7 @@ are better backed up with PostgreSQL's own tools.
 The encryption key is not in the backup: without it the signing keys in there cannot be read. Keep a copy of it elsewhere.
 
   --to <file or folder>
-      A file that is not there yet; in a folder it is named after the time.
+      A file that is not there yet, such as waypost.db; in a folder, which must be there, it is named after the time.
   --json
       Print JSON.
 ${storeSettingsHelp()}`,

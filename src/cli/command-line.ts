@@ -1,7 +1,10 @@
 /** The command line: finds the command, runs it, turns what it throws into one line and an exit code. */
 import { CannotStart } from '../cannot-start.ts';
+import { nearest } from '../config/nearest.ts';
 import { ConfigError } from '../config/parse.ts';
-import { type Command, CommandFailed, EXIT, type Terminal } from './command.ts';
+import { flagOf } from '../config/setting.ts';
+import { listSettings } from '../config/table.ts';
+import { type Command, CommandFailed, EXIT, nextStep, type Terminal } from './command.ts';
 import { readVersion } from './version.ts';
 
 /** Loaded when asked for: `waypost --help` need not load a server. */
@@ -33,19 +36,43 @@ export async function runCommandLine(args: readonly string[], terminal: Terminal
 }
 
 async function run(args: readonly string[], terminal: Terminal): Promise<number> {
-  const [name, ...rest] = args;
+  const [name, ...rest] = args[0] === 'help' ? [...args.slice(1), '--help'] : args;
   if (name === undefined || HELP_WORDS.has(name)) {
     terminal.print(await overview());
     return name === undefined ? EXIT.usage : EXIT.ok;
   }
   const load = COMMANDS[name === '--version' || name === '-v' ? 'version' : name];
-  if (load === undefined) throw new CommandFailed(`there is no command "${name}"; see waypost --help`, EXIT.usage);
+  if (load === undefined) {
+    const hint = nextStep(nearest(name, Object.keys(COMMANDS)), 'waypost --help');
+    throw new CommandFailed(`there is no command "${name}"; ${hint}`, EXIT.usage);
+  }
   const command = await load();
   if (rest.some((arg) => arg === '--help' || arg === '-h')) {
     terminal.print(command.help());
     return EXIT.ok;
   }
+  refuseUnknownOptions(rest, command);
   return command.run(rest, terminal);
+}
+
+/**
+ * Before the command takes its own options out: what it would miss because of a slip, the slip explains better. Throws
+ * `ConfigError`. The help names each option that only this command has, on a line of its own.
+ */
+function refuseUnknownOptions(args: readonly string[], command: Command): void {
+  const own = [...command.help().matchAll(/^ {2}--([a-z-]+)/gm)].flatMap(([, name = '']) => name);
+  const settings = listSettings().flatMap(({ name, setting }) => {
+    const option = flagOf(name).slice(2);
+    return setting.type === 'boolean' ? [option, `no-${option}`] : [option];
+  });
+  const known = new Set([...own, ...settings]);
+  const problems = args.flatMap((arg) => {
+    const option = /^--([^=]+)/.exec(arg)?.[1];
+    if (option === undefined || known.has(option)) return [];
+    const meant = nearest(option, known);
+    return `--${option}: there is no such option${meant === undefined ? '' : `; did you mean --${meant}?`}`;
+  });
+  if (problems.length > 0) throw new ConfigError(problems);
 }
 
 async function overview(): Promise<string> {

@@ -42,6 +42,11 @@ export class CommandFailed extends Error {
   }
 }
 
+/** What to do about a name that does not exist: take the `meant` one, or look at what `help` says. */
+export function nextStep(meant: string | undefined, help: string): string {
+  return meant === undefined ? `see ${help}` : `did you mean "${meant}"? See ${help}`;
+}
+
 /** The first argument when it is a word, as an action or a name is, and the others. */
 export function takeWord(args: readonly string[]): { word: string | undefined; rest: readonly string[] } {
   const [word, ...rest] = args;

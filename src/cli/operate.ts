@@ -1,9 +1,10 @@
 /** How does a command act on projects and tokens, and tell what came of it? */
 
 import { administer } from '../administer.ts';
+import { nearest } from '../config/nearest.ts';
 import { parseConfig } from '../config/parse.ts';
 import type { Administration } from '../operator/commands.ts';
-import { CommandFailed, EXIT, type Terminal } from './command.ts';
+import { CommandFailed, EXIT, nextStep, type Terminal } from './command.ts';
 
 /** `settings`: what is left of the command line. Throws `ConfigError`, `CommandFailed` and `CannotStart`. */
 export async function operate<T>(
@@ -20,9 +21,10 @@ export function printJson(terminal: Terminal, value: unknown): void {
   terminal.print(`${JSON.stringify(value, null, 2)}\n`);
 }
 
-/** Throws `CommandFailed` for an action that there is not. */
-export function unknownAction(command: string, action: string): never {
-  throw new CommandFailed(`${command}: there is no "${action}"; see waypost ${command} --help`, EXIT.usage);
+/** Throws `CommandFailed` for an action that is not among `actions`. */
+export function unknownAction(command: string, action: string, actions: readonly string[]): never {
+  const hint = nextStep(nearest(action, actions), `waypost ${command} --help`);
+  throw new CommandFailed(`${command}: there is no "${action}"; ${hint}`, EXIT.usage);
 }
 
 /** Throws `CommandFailed` when a required part of the command line is missing. */

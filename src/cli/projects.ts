@@ -30,7 +30,7 @@ ${storeSettingsHelp()}`,
       case 'create':
         return create(rest, terminal, json);
       default:
-        return unknownAction('projects', action);
+        return unknownAction('projects', action, ['list', 'create']);
     }
   },
 };

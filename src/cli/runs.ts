@@ -66,7 +66,7 @@ full token.
       case 'restart':
         return start(server, action, rest, terminal, json);
       default:
-        return unknownAction('runs', action);
+        return unknownAction('runs', action, ['list', 'show', 'cancel', 'resume', 'restart']);
     }
   },
 };

@@ -44,7 +44,7 @@ ${storeSettingsHelp()}`,
       case 'revoke':
         return revoke(rest, terminal, json);
       default:
-        return unknownAction('tokens', action);
+        return unknownAction('tokens', action, ['list', 'create', 'revoke']);
     }
   },
 };

@@ -1,6 +1,7 @@
 /** Where does the encryption key come from? The setting, or a file in the data folder that only its owner can read. */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { makeFolder } from '../folder.ts';
 import { ENCRYPTION_KEY_BYTES } from './sealing.ts';
 import type { Config } from './table.ts';
 
@@ -33,7 +34,7 @@ export function ensureEncryptionKey(settings: KeySettings, randomBytes: (count: 
   const present = readEncryptionKey(settings);
   if (present !== undefined) return present;
   const key = Buffer.from(randomBytes(ENCRYPTION_KEY_BYTES));
-  mkdirSync(settings.dataDir, { recursive: true, mode: 0o700 });
+  makeFolder(settings.dataDir);
   // `wx`: of two that start at once, one fails rather than overwriting the key that the other already uses.
   writeFileSync(encryptionKeyFile(settings.dataDir), `${key.toString('base64')}\n`, { mode: 0o600, flag: 'wx' });
   return key;

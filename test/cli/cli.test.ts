@@ -39,16 +39,27 @@ describe('waypost', () => {
     expect((await runWaypost(['--version'])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
   });
 
-  it('says that there is no such command', async () => {
-    const { code, stderr } = await runWaypost(['sevre']);
-    expect(code).toBe(2);
-    expect(stderr).toBe('waypost: there is no command "sevre"; see waypost --help\n');
+  it.each([
+    [['sevre'], 'there is no command "sevre"; did you mean "serve"? See waypost --help'],
+    [['help', 'sevre'], 'there is no command "sevre"; did you mean "serve"? See waypost --help'],
+    [['publish'], 'there is no command "publish"; see waypost --help'],
+    [['tokens', 'lsit'], 'tokens: there is no "lsit"; did you mean "list"? See waypost tokens --help'],
+    [['runs', 'explain'], 'runs: there is no "explain"; see waypost runs --help'],
+    [['dev', '--prot', '9000'], '--prot: there is no such option; did you mean --port?'],
+    [['serve', '--no-verfy-tls'], '--no-verfy-tls: there is no such option; did you mean --no-verify-tls?'],
+    [['dev', '--forec'], '--forec: there is no such option; did you mean --force?'],
+    [['backup', '--too=/backups'], '--too: there is no such option; did you mean --to?'],
+    [['runs', '--stae', 'failed'], '--stae: there is no such option; did you mean --state?'],
+    [['serve', '--colour'], '--colour: there is no such option'],
+  ])('names what %j was probably meant to be', async (args, complaint) => {
+    expect(await giveCommand(args)).toEqual({ code: 2, stdout: '', stderr: `waypost: ${complaint}\n` });
   });
 
   it('shows the help of a command instead of running it', async () => {
     const { code, stdout } = await runWaypost(['dev', '--port', 'x', '--help']);
     expect(code).toBe(0);
     expect(stdout).toContain('--in-flight-max <number>');
+    expect((await giveCommand(['help', 'dev'])).stdout).toBe(stdout);
   });
 
   it.each(['init', 'projects', 'tokens', 'doctor'])(
@@ -91,11 +102,11 @@ describe('waypost', () => {
   });
 
   it('reports every wrong setting, one line each', async () => {
-    const { code, stderr } = await runWaypost(['serve', '--colour'], { PORT: 'http' });
+    const { code, stderr } = await runWaypost(['serve', '--workers', '0'], { PORT: 'http' });
     expect(code).toBe(2);
     expect(stderr.split('\n')).toEqual([
-      'waypost: --colour: there is no such option',
       'waypost: PORT: must be a whole number from 0 to 65535, not "http"',
+      'waypost: --workers: must be a whole number from 1 to 64, not "0"',
       '',
     ]);
   });
@@ -118,6 +129,12 @@ describe('waypost', () => {
     expect(code).toBeGreaterThan(0);
     expect(stderr).toContain(complaint);
     expect(stderr.trimEnd().split('\n')).toHaveLength(1);
+  });
+
+  it.each(['dev', 'init'])('says that %s can make no data folder where the system has none', async (name) => {
+    const { code, stdout, stderr } = await runWaypost([name, '--data-dir', '/proc/waypost/data']);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toMatch(/^waypost: cannot open the database \/proc\/waypost\/data\/waypost.db: E[A-Z]+: .*\n$/);
   });
 
   it('refuses to serve before init', async () => {

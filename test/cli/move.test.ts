@@ -151,6 +151,25 @@ describe('waypost backup', () => {
     expect(missing).toMatchObject({ code: 1, stderr: expect.stringContaining('there is no database') });
     expect(existsSync(folderOf('nothing'))).toBe(false);
   });
+
+  it.each(['backups', 'backups/', 'backups.d/', 'backups/today.db'])(
+    'makes no file in place of a folder: %s',
+    async (to) => {
+      await init('first');
+      const { code, stderr } = await giveCommand([
+        'backup',
+        '--data-dir',
+        folderOf('first'),
+        '--to',
+        `${folder}/${to}`,
+      ]);
+      expect([code, stderr]).toEqual([
+        1,
+        expect.stringMatching(/^waypost: there is no folder \S+\/backups(\.d)?\b.*\n$/),
+      ]);
+      expect(readdirSync(folder)).toEqual(['first']);
+    },
+  );
 });
 
 describe('waypost restore', () => {

@@ -1,6 +1,7 @@
 /** How does a program take a database file for itself, and how does it put one on disk for certain? */
-import { closeSync, fsyncSync, mkdirSync, openSync, realpathSync, renameSync, rmSync, statSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, realpathSync, renameSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { makeFolder } from '../../../folder.ts';
 import { type FileLock, lockFile } from './lock.ts';
 
 export interface TakenFile {
@@ -52,6 +53,6 @@ function syncToDisk(path: string): void {
 
 function canonical(path: string): string {
   const folder = dirname(path);
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  makeFolder(folder);
   return statSync(path, { throwIfNoEntry: false }) ? realpathSync(path) : join(realpathSync(folder), basename(path));
 }

@@ -1,0 +1,19 @@
+/** How is a folder made that only its owner may look into? */
+import { existsSync, mkdirSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+
+/**
+ * Makes the folder, and those above it that are missing. Throws the system's errors. Node's own `recursive` does not end where
+ * the system says that a folder does not exist while its parent does, as in /proc.
+ */
+export function makeFolder(path: string): void {
+  const folder = resolve(path);
+  if (existsSync(folder)) return;
+  makeFolder(dirname(folder));
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+  } catch (error) {
+    // Another process was faster.
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
+}
