@@ -8,7 +8,7 @@ import { type Administration, Refused } from './operator/commands.ts';
 import { socketPathOf } from './operator/socket-path.ts';
 import { StoredAdministration } from './operator/stored.ts';
 import { StoreInUse } from './store/drivers/sqlite/lock.ts';
-import { createSystemRandomness, systemClock } from './system.ts';
+import { createSystemRandomness, pause, systemClock } from './system.ts';
 
 /** A server that starts, or another command, has the database open and takes no commands yet, or is done in a moment. */
 const TRIES = 30;
@@ -64,10 +64,4 @@ async function workHere<T>(config: Config, work: (on: Administration) => Promise
   } finally {
     await store.close();
   }
-}
-
-function pause(delayMs: number): Promise<void> {
-  return new Promise((resolve) => {
-    systemClock.startTimer(delayMs, resolve);
-  });
 }

@@ -13,7 +13,7 @@ import { openPostgresStore } from './store/drivers/postgres/open.ts';
 import { type DatabasePorts, joinSqliteStore } from './store/drivers/sqlite/join.ts';
 import { StoreInUse } from './store/drivers/sqlite/lock.ts';
 import { openInlineSqliteStore, openSqliteStore, type SharedSqliteStore } from './store/drivers/sqlite/open.ts';
-import { createSystemRandomness, endOfTurn, systemClock } from './system.ts';
+import { createSystemRandomness, endOfTurn, pause, systemClock } from './system.ts';
 
 /** A file of this machine, or a server that any number of workers share. */
 export type Database = { kind: 'sqlite'; path: string } | { kind: 'postgres'; url: string };
@@ -34,6 +34,8 @@ interface OpenOptions {
   onFatal: (error: Error) => void;
   /** Whether a missing SQLite file is made. */
   create: boolean;
+  /** Whether one that another process has is waited for: a command has it for a moment. Default: no. */
+  waits?: boolean;
   log?: EventLog;
   /** What a test lets the time be, for this process and for the database. */
   heldClock?: Clock | undefined;
@@ -43,6 +45,10 @@ interface OpenOptions {
 
 /** `connect` is there where other threads of this process can, and must, use the same store. */
 export type OpenedStore = Store & Partial<Pick<SharedSqliteStore, 'connect'>>;
+
+/** Five seconds in all: longer than a command takes, and than a server that was told to end when nothing is in flight. */
+const TRIES = 50;
+const BETWEEN_TRIES_MS = 100;
 
 /** Opens the database and brings it to this program's schema. Throws `CannotStart`. */
 export async function openStore(config: Config, options: OpenOptions): Promise<OpenedStore> {
@@ -65,17 +71,23 @@ function limitsOf({ queuesMax, parallelismMax, messagesPerDayMax, journalBytesMa
 async function openFile(
   path: string,
   limits: StoreLimits,
-  { onFatal, create, isInline = false }: OpenOptions,
+  { onFatal, create, isInline = false, waits = false, log }: OpenOptions,
 ): Promise<OpenedStore> {
   if (!create && path !== ':memory:' && !existsSync(path)) {
     throw new CannotStart(`there is no database ${path}: run "waypost init" first`);
   }
-  try {
-    const open = isInline && path === ':memory:' ? openInlineSqliteStore : openSqliteStore;
-    return await open({ path, onFatal, limits, batch: { endOfTurn } });
-  } catch (error) {
-    if (error instanceof StoreInUse) throw new CannotStart(error.message, { cause: error });
-    throw new CannotStart(`cannot open the database ${path}: ${messageOf(error)}`, { cause: error });
+  const open = isInline && path === ':memory:' ? openInlineSqliteStore : openSqliteStore;
+  for (let triesLeft = waits ? TRIES : 1; ; triesLeft -= 1) {
+    try {
+      return await open({ path, onFatal, limits, batch: { endOfTurn } });
+    } catch (error) {
+      if (!(error instanceof StoreInUse)) {
+        throw new CannotStart(`cannot open the database ${path}: ${messageOf(error)}`, { cause: error });
+      }
+      if (triesLeft === 1) throw new CannotStart(error.message, { cause: error });
+      if (triesLeft === TRIES) log?.info('waiting_for_database', { reason: error.message });
+      await pause(BETWEEN_TRIES_MS);
+    }
   }
 }
 

@@ -63,11 +63,12 @@ async function start(
 ): Promise<RunningServer> {
   const { log, credentials, onFatal, clock: heldClock, isStoreInline: isInline } = options;
   const randomness = createSystemRandomness();
-  const store = await openStore(config, { onFatal, create: credentials === 'development', log, heldClock, isInline });
+  const create = credentials === 'development';
+  const store = await openStore(config, { onFatal, create, waits: true, log, heldClock, isInline });
   const closeStore = once(() => store.close());
   opened.push(closeStore);
   await checkTokens(store, credentials, log);
-  const sealer = openSealer(config, randomness, { create: credentials === 'development' });
+  const sealer = openSealer(config, randomness, { create });
   const workers =
     config.workers === 1
       ? await startOne(config, { ...options, store, sealer })

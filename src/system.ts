@@ -23,6 +23,12 @@ export const systemClock: Clock = {
   },
 };
 
+export function pause(delayMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    systemClock.startTimer(delayMs, resolve);
+  });
+}
+
 /** When every socket that had something to say in this turn of the event loop was heard. */
 export function endOfTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));

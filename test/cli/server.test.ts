@@ -1,9 +1,11 @@
 /** The server as a process: from start over signals to exit codes. */
-import { existsSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
+import { join } from 'node:path';
 import { Client, Receiver } from '@upstash/qstash';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DEVELOPMENT_TOKEN } from '../../bench/waypost-process.ts';
+import { lockFile } from '../../src/store/drivers/sqlite/lock.ts';
 import { eventually } from '../support/eventually.ts';
 import { Servers } from '../support/servers.ts';
 import { giveCommand } from '../support/waypost-command.ts';
@@ -115,6 +117,19 @@ describe('a server process', () => {
       1,
       `waypost: port ${port} on 127.0.0.1 is in use: choose another with --port or PORT\n`,
     ]);
+  });
+
+  it('waits for a command that has the folder for a moment, and says so', async () => {
+    mkdirSync(dataDir);
+    const lock = lockFile(join(dataDir, 'waypost.db'));
+    const server = startDev();
+    const [waiting] = await eventually('the server to wait', () => server.events().length > 0 && server.events());
+    expect(waiting).toMatchObject({
+      event: 'waiting_for_database',
+      reason: expect.stringContaining(`in use by process ${process.pid}, running since`),
+    });
+    lock.release();
+    expect((await fetch(`${await server.url()}/readyz`)).status).toBe(200);
   });
 
   it('waits for running attempts when told to end, and says meanwhile that it is not ready', async () => {

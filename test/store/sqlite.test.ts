@@ -5,11 +5,15 @@ import {
   chmodSync,
   closeSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   openSync,
   readdirSync,
+  readFileSync,
+  rmdirSync,
   rmSync,
   statSync,
+  writeFileSync,
   writeSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,7 +22,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { createStore } from '../../src/store/create.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
-import { StoreInUse } from '../../src/store/drivers/sqlite/lock.ts';
+import { lockFile, StoreInUse } from '../../src/store/drivers/sqlite/lock.ts';
 import { openInlineSqliteStore, openSqliteStore, type SqliteStore } from '../../src/store/drivers/sqlite/open.ts';
 import { MIGRATIONS, type Migration, migrate, SchemaTooNew } from '../../src/store/migrations/index.ts';
 import { storeConformance } from './conformance/index.ts';
@@ -226,6 +230,27 @@ describe('one server a file', () => {
     const third = await openSqliteStore({ path, onFatal });
     await third.close();
     expect(existsSync(`${path}.owner`)).toBe(false);
+  });
+
+  it('never shows half of who has it: a new owner replaces what the last one, killed, has left', async () => {
+    const path = newPath();
+    writeFileSync(`${path}.owner`, 'of a process that was killed');
+    const readByAnother = openSync(`${path}.owner`, 'r');
+    const lock = lockFile(path);
+    expect(readFileSync(readByAnother, 'utf8')).toBe('of a process that was killed');
+    expect(readFileSync(`${path}.owner`, 'utf8')).toBe(`${process.pid}\n`);
+    closeSync(readByAnother);
+    rmSync(`${path}.owner`);
+    expect(() => lockFile(path)).toThrow('in use by another process');
+    lock.release();
+  });
+
+  it('is let go again by whoever cannot say that it has it', () => {
+    const path = newPath();
+    mkdirSync(`${path}.owner.new`); // no file can be made there
+    expect(() => lockFile(path)).toThrow('EISDIR');
+    rmdirSync(`${path}.owner.new`);
+    lockFile(path).release();
   });
 
   it('refuses a second process as well, and has nothing to clean up after a kill', async () => {

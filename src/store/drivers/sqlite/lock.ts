@@ -1,5 +1,5 @@
 /** Who alone may work on a database file? */
-import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 
 /** Another server has the database open. */
@@ -29,19 +29,30 @@ export function lockFile(path: string): FileLock {
     if (isBusy(error)) throw new StoreInUse(path, describeOwner(`${path}.owner`));
     throw error;
   }
-  writeFileSync(`${path}.owner`, `${process.pid}\n`, { mode: 0o600 });
-  return {
-    release: () => {
-      rmSync(`${path}.owner`, { force: true });
-      lock.close();
-    },
+  const release = (): void => {
+    rmSync(`${path}.owner`, { force: true });
+    lock.close();
   };
+  try {
+    // Complete before it has its name: who is refused may read it at any moment.
+    writeFileSync(`${path}.owner.new`, `${process.pid}\n`, { mode: 0o600 });
+    renameSync(`${path}.owner.new`, `${path}.owner`);
+  } catch (error) {
+    release();
+    throw error;
+  }
+  return { release };
 }
 
+/** It may come and go meanwhile. */
 function describeOwner(ownerPath: string): string {
-  const written = statSync(ownerPath, { throwIfNoEntry: false });
-  if (!written) return 'another process';
-  return `process ${readFileSync(ownerPath, 'utf8').trim()}, running since ${written.mtime.toISOString()}`;
+  try {
+    const { mtime } = statSync(ownerPath);
+    return `process ${readFileSync(ownerPath, 'utf8').trim()}, running since ${mtime.toISOString()}`;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    return 'another process';
+  }
 }
 
 const SQLITE_BUSY = 5;
