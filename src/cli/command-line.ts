@@ -4,6 +4,7 @@ import { nearest } from '../config/nearest.ts';
 import { ConfigError } from '../config/parse.ts';
 import { flagOf } from '../config/setting.ts';
 import { listSettings } from '../config/table.ts';
+import { StoreUnavailable } from '../engine/stores.ts';
 import { type Command, CommandFailed, EXIT, nextStep, type Terminal } from './command.ts';
 import { readVersion } from './version.ts';
 
@@ -91,7 +92,8 @@ function explain(error: unknown, terminal: Terminal): number {
     terminal.complain(`waypost: ${error.message}\n`);
     return error.exitCode;
   }
-  if (error instanceof CannotStart) {
+  // A full disk, a database that went away: it is the operator's to mend, too.
+  if (error instanceof CannotStart || error instanceof StoreUnavailable) {
     terminal.complain(`waypost: ${error.message}\n`);
     return EXIT.failed;
   }

@@ -1,5 +1,5 @@
 /** Where does the encryption key come from? The setting, or a file in the data folder that only its owner can read. */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFolder } from '../folder.ts';
 import { ENCRYPTION_KEY_BYTES } from './sealing.ts';
@@ -35,7 +35,14 @@ export function ensureEncryptionKey(settings: KeySettings, randomBytes: (count: 
   if (present !== undefined) return present;
   const key = Buffer.from(randomBytes(ENCRYPTION_KEY_BYTES));
   makeFolder(settings.dataDir);
-  // `wx`: of two that start at once, one fails rather than overwriting the key that the other already uses.
-  writeFileSync(encryptionKeyFile(settings.dataDir), `${key.toString('base64')}\n`, { mode: 0o600, flag: 'wx' });
+  const file = encryptionKeyFile(settings.dataDir);
+  try {
+    // `wx`: of two that start at once, one fails rather than overwriting the key that the other already uses.
+    writeFileSync(file, `${key.toString('base64')}\n`, { mode: 0o600, flag: 'wx' });
+  } catch (error) {
+    // On a full disk part of a key would keep every later start from making one.
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') rmSync(file, { force: true });
+    throw error;
+  }
   return key;
 }

@@ -81,12 +81,12 @@ async function follow(
   }
 }
 
-/** Anything but `CannotStart` ends the thread, and the process with it. */
+/** Anything but what the operator can mend ends the thread, and the process with it. */
 async function orRefuse(tell: (message: FromWorker) => void, work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {
-    if (!(error instanceof CannotStart)) throw error;
+    if (!(error instanceof CannotStart || error instanceof StoreUnavailable)) throw error;
     tell({ kind: 'refused', reason: error.message });
   }
 }

@@ -1,8 +1,11 @@
 import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { eventually } from '../support/eventually.ts';
 import { describeBrokenDisk, FaultyRun, SOUND } from './faulty-run.ts';
 
 /** The server may go on or end; either way it must serve again once there is space, without anybody's help. */
@@ -24,15 +27,37 @@ describeBrokenDisk('a full disk', (prepared) => {
     await run.publishAccepted(30);
     const fault = join(run.folder, 'disk-full');
     writeFileSync(fault, '');
+    expect(await run.readyStatus()).toBe(503);
     const replies = [];
     for (let i = 0; i < 10; i += 1) replies.push(await run.publish());
     expect(replies.filter((reply) => reply.kind === 'ok')).toEqual([]);
     const first = replies[0];
     expect(first).toMatchObject({ kind: 'refused', status: 503 });
     expect(first?.kind === 'refused' ? Number(first.retryAfter) : 0).toBeGreaterThan(0);
+    expect(await run.readyStatus()).toBe(503);
     rmSync(fault);
     await recover(run, server.exited);
+    await eventually('the server to be ready', async () => (await run.readyStatus()) === 200, 30_000);
     expect(await run.verdict()).toMatchObject(SOUND);
+  });
+
+  it.each([
+    ['disk-full', '--workers=1', 'cannot open the database .*: database or disk is full'],
+    ['wal-full', '--workers=1', 'the disk is full'],
+    ['wal-full', '--workers=2', 'the disk is full'],
+  ])('ends a start in one line (%s, %s)', { timeout: 60_000 }, async (fault, workers, reason) => {
+    const run = prepared();
+    await run.start();
+    const silent = createServer();
+    silent.listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    await run.client().publish(`http://127.0.0.1:${(silent.address() as AddressInfo).port}`, 'to be given back');
+    await once(silent, 'connection');
+    writeFileSync(join(run.folder, fault), '');
+    const { code, stdout, stderr } = await run.startInVain(workers);
+    silent.close();
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toMatch(new RegExp(`^waypost: ${reason}\\n$`));
   });
 });
 

@@ -12,13 +12,14 @@ import { type Endpoints, openEndpoints } from '../crash/endpoints.ts';
 import { readFinalView } from '../crash/final-view.ts';
 import type { Ledger, Verdict } from '../crash/ledger.ts';
 import { untilSettled } from '../crash/settling.ts';
+import { type Ended, runWaypost } from '../support/waypost-process.ts';
 
 export class FaultyRun {
   readonly folder: string;
   readonly dataDir: string;
   readonly ledger: Ledger;
   readonly endpoints: Endpoints;
-  readonly #env: Record<string, string>;
+  readonly env: Readonly<Record<string, string>>;
   #server: ListeningProcess | undefined;
   #client: Client | undefined;
   #published = 0;
@@ -29,7 +30,7 @@ export class FaultyRun {
     this.dataDir = join(folder, 'data');
     this.endpoints = endpoints;
     this.ledger = ledger;
-    this.#env = env;
+    this.env = env;
     mkdirSync(this.dataDir);
   }
 
@@ -40,10 +41,20 @@ export class FaultyRun {
   }
 
   async start(): Promise<ListeningProcess> {
-    this.#server = await startWaypost({ dataDir: this.dataDir, env: this.#env });
+    this.#server = await startWaypost({ dataDir: this.dataDir, env: this.env });
     await this.#client?.close();
     this.#client = new Client(this.#server.url);
     return this.#server;
+  }
+
+  /** A start that is to fail. */
+  async startInVain(...flags: string[]): Promise<Ended> {
+    await this.#server?.end('SIGKILL');
+    return runWaypost(['dev', '--port', '0', '--data-dir', this.dataDir, ...flags], this.env);
+  }
+
+  async readyStatus(): Promise<number> {
+    return (await fetch(`${this.#server?.url}/readyz`)).status;
   }
 
   client(): Client {
