@@ -4,14 +4,20 @@ import type { Route, Services } from './route.ts';
 import { HealthSchema } from './schemas.ts';
 
 export function healthRoutes({ engine, isReady, log }: Services): Route[] {
-  /** Ready: started, not shutting down, and the store answers. */
+  /** One for all who ask meanwhile: it writes, and needs no token. */
+  let pinging: Promise<void> | undefined;
+
+  /** Ready: started, not shutting down, and the store reads and saves. */
   async function ready(): Promise<Answer> {
     if (!isReady()) return refusal(503, 'the server is starting or shutting down');
+    pinging ??= engine.ping().finally(() => {
+      pinging = undefined;
+    });
     try {
-      await engine.ping();
+      await pinging;
     } catch (error) {
       log.warn('store_not_reachable', { kind: error instanceof Error ? error.name : typeof error });
-      return refusal(503, 'the store does not answer');
+      return refusal(503, 'the store does not save');
     }
     return answer(200, { status: 'ready' });
   }

@@ -140,7 +140,7 @@ export interface Engine extends WorkflowCommands {
   /** Attempts of the project in flight. */
   countInFlight(projectId: ProjectId): Promise<number>;
 
-  /** Resolves once the store answers; rejects when it does not. */
+  /** Resolves when the store reads and saves, as far as is known; rejects with `StoreUnavailable` when it does not. */
   ping(): Promise<void>;
   /** Stops claiming, lets running attempts finish up to `limitMs`, then gives the rest back uncounted. Idempotent. */
   drain(limitMs: Millis): Promise<void>;

@@ -8,6 +8,7 @@ import type { DatabaseClock } from './database-clock.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { type Explanation, explain } from './explain.ts';
 import { ALWAYS_OPEN } from './fence.ts';
+import { IntakeHealth } from './intake-health.ts';
 import type { FlowKey, FlowPin } from './lanes.ts';
 import { Heartbeat } from './loops/heartbeat.ts';
 import { RetentionLoop } from './loops/retention.ts';
@@ -124,6 +125,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   readonly #retention: RetentionLoop;
   readonly #schedules: ScheduleLoop;
   readonly #heartbeat: Heartbeat | undefined;
+  readonly #intake: IntakeHealth;
   #acceptsWaiting = 0;
   #draining: Promise<void> | undefined;
 
@@ -142,7 +144,6 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   readonly deleteSchedule: Engine['deleteSchedule'];
   readonly findSchedule: Engine['findSchedule'];
   readonly listSchedules: Engine['listSchedules'];
-  readonly ping: Engine['ping'];
 
   constructor(deps: EngineDeps, { numbers, dispatcher, retention, bodies, heartbeat }: Parts) {
     this.#deps = deps;
@@ -150,6 +151,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     this.#dispatcher = dispatcher;
     this.#retention = retention;
     this.#heartbeat = heartbeat;
+    this.#intake = new IntakeHealth(deps.clock);
     const { store } = deps;
     this.listDead = store.listDead.bind(store);
     this.findDead = store.findDead.bind(store);
@@ -164,7 +166,6 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     this.deleteSchedule = store.deleteSchedule.bind(store);
     this.findSchedule = store.findSchedule.bind(store);
     this.listSchedules = store.listSchedules.bind(store);
-    this.ping = store.ping.bind(store);
     this.#schedules = new ScheduleLoop({
       ...deps,
       numbers,
@@ -206,7 +207,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
 
   async publish(projectId: ProjectId, commands: PublishCommand[]): Promise<PublishOutcome[]> {
     if (commands.length === 0) return [];
-    const { news, accepted, context } = await this.#save(projectId, commands);
+    const { news, accepted, context } = await this.#intake.watch(() => this.#save(projectId, commands));
     const [first] = accepted;
     if (first?.kind === 'overDayLimit') throw dailyLimitReached(first.limit, first.remaining, context.nowMs);
     return news.map((entry, index) => publishedAs(entry, accepted[index]));
@@ -222,6 +223,11 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     const news = await this.#place(commands.map((command, index) => draftOf(command, firstKey + index, context)));
     const accepted = await this.#admit(news, () => this.#deps.store.accept(news, context.nowMs));
     return { news, accepted, context };
+  }
+
+  async ping(): Promise<void> {
+    this.#intake.check();
+    await this.#deps.store.ping();
   }
 
   findMessage(projectId: ProjectId, id: MessageId): Promise<Message | undefined> {

@@ -465,7 +465,7 @@ export interface Store
   onParked(listener: (origin: string) => void): void;
   /** From now on `listener` is told when a command failed of which something may have been saved all the same. */
   onDoubt(listener: () => void): void;
-  /** Resolves when the store answers; rejects when it does not. For `/readyz`. */
+  /** Resolves when the store reads and saves; rejects when it does not. For `/readyz`. */
   ping(): Promise<void>;
   close(): Promise<void>;
 }

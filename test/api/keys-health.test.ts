@@ -1,4 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import type { Answer } from '../../src/api/answer.ts';
+import { healthRoutes } from '../../src/api/health.ts';
+import type { Services } from '../../src/api/route.ts';
 import { StoreUnavailable } from '../../src/engine/stores.ts';
 import { openWorld, TOKEN, type World } from './support/world.ts';
 
@@ -43,6 +46,27 @@ describe('health', () => {
     const failing = await openWorld({ engine });
     expect((await failing.ask({ method: 'GET', url: '/readyz' })).status).toBe(503);
     await failing.close();
+  });
+
+  it('asks the store once for all who ask meanwhile', async () => {
+    let asked = 0;
+    let answer = (): void => {};
+    const ping = () => {
+      asked += 1;
+      return new Promise<void>((resolve) => {
+        answer = resolve;
+      });
+    };
+    const routes = healthRoutes({ engine: { ping }, isReady: () => true } as unknown as Services);
+    const handle = routes.find(({ path }) => path === '/readyz')?.handle as () => Promise<Answer>;
+    const replies = [handle(), handle(), handle()];
+    answer();
+    expect((await Promise.all(replies)).map(({ status }) => status)).toEqual([200, 200, 200]);
+    expect(asked).toBe(1);
+    const last = handle();
+    answer();
+    await last;
+    expect(asked).toBe(2);
   });
 });
 
