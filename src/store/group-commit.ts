@@ -3,6 +3,7 @@
  * transaction is being committed forms the next one. So an idle store adds no delay, a busy one shares its fsyncs, and
  * nothing waits for a timer.
  */
+import type { Millis } from '../engine/model.ts';
 import { CommitInDoubt, StoreUnavailable } from '../engine/stores.ts';
 import type { BatchOutcome, WriteCommand, WriteMethod, WriteResult, Writes } from './batch.ts';
 import { countTogether, TOGETHER_MAX, type Weight, weigh } from './weight.ts';
@@ -23,7 +24,15 @@ export interface GroupCommitOptions {
   bytesMax?: number;
   /** Batches being committed at once, where the database can do that. Default 1. */
   flushesMax?: number;
+  /**
+   * Time since some moment. With it, whoever waits behind a batch that fails after a long time is refused together with it: the
+   * next one would fail as slowly, and the caller would wait twice for the same database.
+   */
+  elapsedMs?: () => Millis;
 }
+
+/** A batch that fails sooner has been refused, not kept waiting: the next one may do better. */
+const HUNG_MS = 1_000;
 
 interface Waiting {
   command: WriteCommand;
@@ -38,6 +47,7 @@ export class GroupCommit {
   readonly #endOfTurn: () => Promise<void>;
   readonly #max: Weight;
   readonly #flushesMax: number;
+  readonly #elapsedMs: () => Millis;
   #onDue: (dueAtMs: number) => void = () => {};
   #onDoubt: () => void = () => {};
   #waiting: Waiting[] = [];
@@ -56,9 +66,11 @@ export class GroupCommit {
     rowsMax = TOGETHER_MAX.rows,
     bytesMax = TOGETHER_MAX.bytes,
     flushesMax = 1,
+    elapsedMs = () => 0,
   }: GroupCommitOptions) {
     this.#flush = flush;
     this.#flushesMax = flushesMax;
+    this.#elapsedMs = elapsedMs;
     this.#onFatal = onFatal;
     this.#endOfTurn = endOfTurn ?? (() => Promise.resolve());
     this.#max = { rows: rowsMax, bytes: bytesMax };
@@ -113,6 +125,15 @@ export class GroupCommit {
     this.#onFatal(error);
   }
 
+  /** If nothing of the batch before came through. */
+  #refuseWaiting(results: readonly WriteResult[]): void {
+    const [first] = results;
+    if (first?.kind !== 'unavailable' || results.some(({ kind }) => kind !== 'unavailable')) return;
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const { reject } of waiting) reject(new StoreUnavailable(first.reason));
+  }
+
   async #flushAll(): Promise<void> {
     this.#flushing += 1;
     await this.#endOfTurn();
@@ -120,6 +141,7 @@ export class GroupCommit {
     while (this.#waiting.length > 0) {
       const count = countTogether(this.#waiting, ({ weight }) => weight, this.#max);
       const batch = this.#waiting.splice(0, count);
+      const begunAtMs = this.#elapsedMs();
       try {
         const { results, dueAtMs } = await this.#flush(batch.map(({ command }) => command));
         if (dueAtMs !== null) this.#onDue(dueAtMs);
@@ -127,6 +149,7 @@ export class GroupCommit {
         this.#batches += 1;
         this.#commands += batch.length;
         for (const [index, waiting] of batch.entries()) settleCaller(waiting, results[index]);
+        if (this.#elapsedMs() - begunAtMs > HUNG_MS) this.#refuseWaiting(results);
       } catch (error) {
         const reason = error instanceof Error ? error : new Error(String(error));
         for (const { reject } of batch) reject(new StoreUnavailable('the store has failed', { cause: reason }));

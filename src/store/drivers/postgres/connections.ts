@@ -9,7 +9,7 @@ export interface ConnectionOptions {
   url: string;
   /** Connections open at once, at most. */
   connectionsMax: number;
-  /** A statement, or the making of a connection, that takes longer has failed. */
+  /** A statement, or the making of a connection, that takes longer has failed, whatever became of the server. */
   timeoutMs: number;
   /** False behind a pooler that gives each transaction another connection and cannot keep prepared statements apart. */
   prepares: boolean;
@@ -20,8 +20,8 @@ const PREPARED_MAX = 512;
 /** Sent once each, some with a name that is of one day only. */
 const DEFINITION = /^\s*(create|alter|drop)\b/;
 const IDLE_MS = 30_000;
-/** What the server would have ended by itself is not waited for: this much longer than `timeoutMs`. */
-const ANSWER_GRACE_MS = 2_000;
+/** What the server has not ended by itself by then is not waited for: it ends statements this share of `timeoutMs` sooner. */
+const GRACE_SHARE = 0.1;
 
 const OID = { bool: 16, bytea: 17, int8: 20, int2: 21, int4: 23, text: 25, name: 19, varchar: 1043, numeric: 1700 };
 
@@ -66,7 +66,7 @@ export class Connections {
     this.#timeoutMs = timeoutMs;
     this.#pool = new pg.Pool({
       ...clientOptions(url, timeoutMs),
-      query_timeout: timeoutMs + ANSWER_GRACE_MS,
+      query_timeout: timeoutMs,
       max: connectionsMax,
       idleTimeoutMillis: IDLE_MS,
       pipeline: true,
@@ -80,6 +80,11 @@ export class Connections {
 
   get timeoutMs(): number {
     return this.#timeoutMs;
+  }
+
+  /** After which the server ends a statement. */
+  get statementTimeoutMs(): number {
+    return Math.round(this.#timeoutMs * (1 - GRACE_SHARE));
   }
 
   get prepares(): boolean {

@@ -24,6 +24,12 @@ interface TransactionName {
   server: string;
 }
 
+interface Begun {
+  name: TransactionName | undefined;
+  /** As `elapsedMs` counts: when its callers are to have an answer. */
+  untilMs: number;
+}
+
 export interface PostgresDriverOptions extends ConnectionOptions {
   clock: Clock;
   /** Default: the server's clock. A test that holds the time says what it is. */
@@ -53,6 +59,8 @@ const LOOK_UP = `select ${SERVER} = $2 as same, case when ${SERVER} = $2 then pg
   pg_logical_emit_message(true, 'waypost', '')`;
 /** Between two looks at what became of a commit. */
 const LOOK_AGAIN_MS = 50;
+/** How long the last look may take, when the time of the transaction is over: a server that answers does it in less. */
+const LAST_LOOK_MS = 1_000;
 
 /**
  * The store's statements each have an index made for them, and they must take it also right after a burst, when the
@@ -96,7 +104,7 @@ export class PostgresDriver implements Driver {
     this.#connections = new Connections(options);
     const planner = PLANNER.map(([name, value]) => `set_config('${name}', '${value}', true)`).join(', ');
     const limits = ['statement_timeout', 'idle_in_transaction_session_timeout']
-      .map((name) => `set_config('${name}', '${options.timeoutMs}', true)`)
+      .map((name) => `set_config('${name}', '${this.#connections.statementTimeoutMs}', true)`)
       .join(', ');
     this.#beginRead = `select ${limits}, ${planner}`;
     this.#begin = `select pg_current_xact_id()::text as xid, ${SERVER} as server, ${SYNCHRONOUS}, ${limits}, ${planner}`;
@@ -167,6 +175,7 @@ export class PostgresDriver implements Driver {
   }
 
   async #tryTransaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
+    const untilMs = this.#clock.elapsedMs + this.#connections.timeoutMs;
     const client = await this.#take();
     const tx = new PostgresTransaction(client, this.#connections, {
       bulk: this.#bulk,
@@ -191,12 +200,12 @@ export class PostgresDriver implements Driver {
       await this.#abandon(client, error);
       throw tx.failure ?? error;
     }
-    await this.#commit(client, tx, begun.rows[0]);
+    await this.#commit(client, tx, { name: begun.rows[0], untilMs });
     return result;
   }
 
   /** Sends the commit behind all that was written. Resolves only when it is certain. */
-  async #commit(client: PoolClient, tx: PostgresTransaction, name: TransactionName | undefined): Promise<void> {
+  async #commit(client: PoolClient, tx: PostgresTransaction, begun: Begun): Promise<void> {
     const committed = commitOn(client);
     let answer: CommitAnswer;
     try {
@@ -204,27 +213,36 @@ export class PostgresDriver implements Driver {
     } catch (error) {
       client.release(true);
       if (isAnswer(error)) throw error;
-      return this.#lookUp(name, error);
+      return this.#lookUp(begun, error);
     }
     client.release(isServersFault(tx.failure));
     if (tx.failure !== undefined) throw tx.failure;
     // The server says ROLLBACK to the commit of a transaction in which something failed.
     if (answer.tag !== 'COMMIT') throw new StoreUnavailable(`the database answered ${answer.tag} to a commit`);
-    if (answer.warning !== undefined) return this.#lookUp(name, answer.warning);
+    if (answer.warning !== undefined) return this.#lookUp(begun, answer.warning);
   }
 
-  /** The answer to a commit was lost, or doubtful: the server remembers what it was. */
-  async #lookUp(name: TransactionName | undefined, reason: unknown): Promise<void> {
-    const untilMs = this.#clock.nowMs() + this.#connections.timeoutMs;
+  /** The answer to a commit was lost, or doubtful: the server remembers what it was. The callers have waited for a while already. */
+  async #lookUp({ name, untilMs }: Begun, reason: unknown): Promise<void> {
     do {
-      const status = name && (await this.#statusOf(name));
+      const limitMs = Math.max(LAST_LOOK_MS, untilMs - this.#clock.elapsedMs);
+      const status = name && (await this.#within(limitMs, this.#statusOf(name)));
       if (status === 'committed') return;
       if (status === 'aborted')
         throw new StoreUnavailable('the connection was lost before the commit', { cause: reason });
       if (status === 'forgotten') break;
       await new Promise<void>((resolve) => this.#clock.startTimer(LOOK_AGAIN_MS, resolve));
-    } while (this.#clock.nowMs() < untilMs);
+    } while (this.#clock.elapsedMs < untilMs);
     throw new CommitInDoubt('the connection was lost during the commit, which may have happened', { cause: reason });
+  }
+
+  /** What `work` answers; undefined when that takes longer. */
+  async #within<T>(limitMs: number, work: Promise<T>): Promise<T | undefined> {
+    const { promise, resolve } = Promise.withResolvers<undefined>();
+    const timer = this.#clock.startTimer(limitMs, () => resolve(undefined));
+    const answer = await Promise.race([work, promise]);
+    timer.cancel();
+    return answer;
   }
 
   /** `committed` only once that is certain to last. Undefined: unknown, or not yet. `forgotten`: another server answers. */

@@ -62,7 +62,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     notices,
     dropTables: (bounds) => logDays.drop(bounds),
     ...(limits && { limits }),
-    batch: { flushesMax: FLUSHES_MAX, ...batch },
+    batch: { flushesMax: FLUSHES_MAX, elapsedMs: () => clock.elapsedMs, ...batch },
   });
 }
 

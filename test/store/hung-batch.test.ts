@@ -1,0 +1,42 @@
+/** Nobody waits twice for a database that hangs. */
+import { expect, it } from 'vitest';
+import { StoreUnavailable } from '../../src/engine/stores.ts';
+import type { BatchOutcome, WriteResult } from '../../src/store/batch.ts';
+import { GroupCommit } from '../../src/store/group-commit.ts';
+
+const NOTHING = { dueAtMs: null, othersDueAtMs: null, parkedOrigins: [] };
+const UNAVAILABLE: WriteResult = { kind: 'unavailable', reason: 'no answer', isInDoubt: false };
+const SAVED: WriteResult = { kind: 'answer', answer: null };
+
+/** Two commands in a batch, and a third that comes while it is under way: what becomes of the third. */
+async function behind(results: WriteResult[], tookMs: number): Promise<string> {
+  let elapsedMs = 0;
+  const batches: ((outcome: BatchOutcome) => void)[] = [];
+  const commits = new GroupCommit({
+    flush: () => new Promise((resolve) => batches.push(resolve)),
+    onFatal: () => {},
+    elapsedMs: () => elapsedMs,
+  });
+  const run = () => commits.run('reserveNumbers', { count: 1 });
+  const first = [run(), run()].map((command) => command.catch(() => {}));
+  await Promise.resolve();
+  const third = run().then(
+    () => 'saved',
+    (error: unknown) => (error instanceof StoreUnavailable ? error.message : 'another error'),
+  );
+  elapsedMs += tookMs;
+  batches.shift()?.({ results, ...NOTHING });
+  await Promise.all(first);
+  await Promise.resolve();
+  batches.shift()?.({ results: [SAVED], ...NOTHING });
+  return third;
+}
+
+it.each([
+  ['is refused with it when the database let that hang', [UNAVAILABLE, UNAVAILABLE], 1_001, 'no answer'],
+  ['goes on when that was refused at once', [UNAVAILABLE, UNAVAILABLE], 1_000, 'saved'],
+  ['goes on when that took long and came through', [SAVED, SAVED], 60_000, 'saved'],
+  ['goes on when a part of that came through', [UNAVAILABLE, SAVED], 60_000, 'saved'],
+] as const)('what waits behind a batch %s', async (_, results, tookMs, fate) => {
+  expect(await behind([...results], tookMs)).toBe(fate);
+});
