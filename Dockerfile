@@ -28,7 +28,8 @@ COPY bin bin/
 COPY deploy/container/health-check.js ./
 COPY --from=packages /app/node_modules node_modules/
 COPY --from=build /build/dist dist/
-ENV NODE_ENV=production WAYPOST_HOST=0.0.0.0 WAYPOST_DATA_DIR=/data
+# The limits of the allocator are as the first line of bin/waypost.js has them: memory that is freed goes back to the machine.
+ENV NODE_ENV=production WAYPOST_HOST=0.0.0.0 WAYPOST_DATA_DIR=/data MALLOC_MMAP_THRESHOLD_=131072 MALLOC_TRIM_THRESHOLD_=131072
 # The user "node" of the base image, by number, so that a cluster can see that it is not root. What is in /app belongs to
 # root: the server can change nothing but /data, and the root file system may be read-only.
 USER 1000:1000

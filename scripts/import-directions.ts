@@ -12,7 +12,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   workflow: ['protocol', 'node:buffer'],
   engine: ['workflow', 'protocol', 'node:buffer', 'node:crypto'],
   store: [
-    ...['folder.ts', 'engine', 'workflow', 'protocol', 'pg'],
+    ...['folder.ts', 'memory.ts', 'engine', 'workflow', 'protocol', 'pg'],
     ...['node:crypto', 'node:fs', 'node:path', 'node:sqlite', 'node:stream', 'node:worker_threads'],
   ],
   delivery: ['engine', 'workflow', 'protocol', 'undici', 'ipaddr.js', 'node:dns', 'node:net'],
@@ -37,6 +37,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // The files that put the parts together.
   'cannot-start.ts': [],
   'folder.ts': ['node:fs', 'node:path'],
+  'memory.ts': ['node:perf_hooks', 'node:v8', 'node:vm'],
   'system.ts': ['engine', 'node:crypto'],
   'accounts.ts': ['api', 'config', 'engine', 'protocol'],
   'open-store.ts': [
@@ -63,7 +64,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ...['api', 'config', 'delivery', 'engine', 'protocol', 'fastify', 'node:os'],
   ],
   threads: [
-    ...['worker.ts', 'cannot-start.ts', 'listen.ts', 'open-accounts.ts', 'open-store.ts', 'system.ts'],
+    ...['worker.ts', 'cannot-start.ts', 'listen.ts', 'memory.ts', 'open-accounts.ts', 'open-store.ts', 'system.ts'],
     ...['config', 'engine', 'store', 'node:worker_threads'],
   ],
   'server.ts': [
@@ -74,6 +75,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'server.ts',
     'cannot-start.ts',
     'threads',
+    'memory.ts',
     'system.ts',
     'initialise.ts',
     'administer.ts',

@@ -1,6 +1,7 @@
 /** How does a server live from start to end in this process? Start, announce, drain at a signal, exit code. */
 import type { Config } from '../config/table.ts';
 import type { EventLog } from '../engine/ports.ts';
+import { keepMemory } from '../memory.ts';
 import type { Credentials } from '../open-accounts.ts';
 import { type RunningServer, startServer } from '../server.ts';
 import { createEventLog } from '../telemetry/event-log.ts';
@@ -28,6 +29,7 @@ export async function runServer(config: Config, terminal: Terminal, options: Run
   const onFatal = (error: Error): void =>
     endAtOnce(log, error instanceof ThreadEnded ? 'worker_ended' : 'store_failed', error);
   const server = await startServer(config, { log, credentials: options.credentials, onFatal });
+  keepMemory();
   // In development the endpoints are one's own.
   const warning = options.credentials === 'own' ? nodeWarning(process.versions.node) : undefined;
   if (warning !== undefined) log.warn('node_outdated', { reason: warning });

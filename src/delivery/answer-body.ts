@@ -1,7 +1,14 @@
-/** How much of an answer is read, and what is kept of it? (messaging.md 7.6) */
+/**
+ * How much of an answer is read, and what is kept of it? (messaging.md 7.6)
+ *
+ * What is not needed any more is given back at once, by `transfer`: the garbage collector comes by when it has to, and until
+ * then a storm of large answers would leave several times of what it needed.
+ */
 import type { AnswerMemory } from './answer-memory.ts';
 
-const EMPTY = new Uint8Array(0);
+type Bytes = Uint8Array<ArrayBuffer>;
+
+const EMPTY: Bytes = new Uint8Array(0);
 /** What every answer may have without asking: more than most are long, and little for each attempt in flight. */
 const BYTES_GRANTED = 16 * 1024;
 
@@ -15,7 +22,7 @@ export class AnswerBody {
   readonly #memory: AnswerMemory;
   #bytesTaken = 0;
   #bytesRead = 0;
-  #kept: Uint8Array = EMPTY;
+  #kept = EMPTY;
   #keptLength = 0;
 
   constructor(bytesMax: number, keep: boolean, memory: AnswerMemory) {
@@ -37,14 +44,17 @@ export class AnswerBody {
     return (!this.#keep || this.#append(wanted)) && piece.length <= room;
   }
 
-  /** Gives the memory back, once nobody needs the bytes any more. */
+  /** Gives the memory back, once nobody needs the bytes any more: they are gone wherever they are still seen. */
   release(): void {
+    this.#resize(0);
+    this.#keptLength = 0;
     this.#memory.giveBack(this.#bytesTaken);
     this.#bytesTaken = 0;
   }
 
   bytes(): Uint8Array {
-    return this.#kept.length === this.#keptLength ? this.#kept : this.#kept.slice(0, this.#keptLength);
+    if (this.#kept.length > this.#keptLength) this.#resize(this.#keptLength);
+    return this.#kept;
   }
 
   #append(piece: Uint8Array): boolean {
@@ -68,9 +78,11 @@ export class AnswerBody {
       if (!this.#memory.tryTake(wanted, this.#bytesTaken)) return false;
       this.#bytesTaken += wanted;
     }
-    const grown = new Uint8Array(capacity);
-    grown.set(this.#kept.subarray(0, this.#keptLength));
-    this.#kept = grown;
+    this.#resize(capacity);
     return true;
+  }
+
+  #resize(capacity: number): void {
+    if (this.#kept.length !== capacity) this.#kept = new Uint8Array(this.#kept.buffer.transfer(capacity));
   }
 }

@@ -3,6 +3,7 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { CannotStart } from '../cannot-start.ts';
 import type { EventLog } from '../engine/ports.ts';
 import { type Store, StoreUnavailable } from '../engine/stores.ts';
+import { keepMemory } from '../memory.ts';
 import { joinStore, messageOf, openStore } from '../open-store.ts';
 import { createSystemRandomness, systemClock } from '../system.ts';
 import { type RunningWorker, startWorker } from '../worker.ts';
@@ -42,6 +43,7 @@ async function run(port: MessagePort, options: ThreadOptions): Promise<void> {
       if (message.kind === 'rotationKnown') rotations.answer(message.id, message.failure);
       else void follow(message, { worker, store, port, tell, host: config.host });
     });
+    keepMemory();
     tell({ kind: 'started', worker: worker.id });
   });
 }

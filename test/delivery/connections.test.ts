@@ -184,6 +184,18 @@ describe('the body of an answer', () => {
     expect(grow().bytes().length).toBe(lengths[0]);
   });
 
+  it('leaves nothing to the garbage collector: neither what it has outgrown, nor what was released', () => {
+    const body = new AnswerBody(1_000_000, true, PLENTY);
+    body.add(piece(20_000));
+    const outgrown = body.bytes().buffer;
+    body.add(piece(20_000));
+    expect(outgrown).toMatchObject({ detached: true });
+    const whole = body.bytes();
+    expect(whole.buffer.byteLength).toBe(40_000);
+    body.release();
+    expect([whole.length, whole.buffer.byteLength]).toEqual([0, 0]);
+  });
+
   it('is only counted when nobody wants it', () => {
     const body = new AnswerBody(5, false, PLENTY);
     expect([body.add(piece(4)), body.add(piece(4))]).toEqual([true, false]);

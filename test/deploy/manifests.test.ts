@@ -54,7 +54,7 @@ describe.each(workloads)('$name', (workload) => {
     const known = new Set(
       listSettings().flatMap(({ name, setting }) => [variableOf(name), ...(setting.alias ? [setting.alias] : [])]),
     );
-    const named = Object.keys(workload.env).filter((variable) => variable !== 'NODE_ENV');
+    const named = Object.keys(workload.env).filter((variable) => variable !== 'NODE_ENV' && !/^MALLOC_/.test(variable));
     expect(named.filter((variable) => !known.has(variable))).toEqual([]);
     expect(configOf(workload)).toBeDefined();
   });
@@ -104,6 +104,22 @@ describe('a worker on PostgreSQL', () => {
     const [server] = readManifests(`${KUBERNETES}/embedded/statefulset.yaml`);
     expect(server?.spec.template.spec.containers[0]?.command).toBeUndefined();
     expect(readUnit(UNIT).get('ExecStart')).toBe('/usr/local/bin/waypost serve');
+  });
+});
+
+describe('the memory allocator', () => {
+  const thresholdsOf = (text: string) => [...text.matchAll(/\bMALLOC_\w+=\d+/g)].map(String);
+
+  it('gives back what is freed, however the server is started', () => {
+    const wanted = thresholdsOf(readText('bin/waypost.js').split('\n', 1)[0] ?? '');
+    expect(wanted.map((assignment) => assignment.split('=')[0])).toEqual([
+      'MALLOC_MMAP_THRESHOLD_',
+      'MALLOC_TRIM_THRESHOLD_',
+    ]);
+    for (const path of ['Dockerfile', UNIT]) expect(thresholdsOf(readText(path))).toEqual(wanted);
+    // These start the image, or the unit's drop-in, in another way, and have its environment.
+    for (const path of ['compose.yaml', 'compose.postgres.yaml', ...manifestFiles])
+      expect(readText(path)).not.toMatch(/MALLOC_/);
   });
 });
 
