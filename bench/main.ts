@@ -1,6 +1,7 @@
 /**
  * `npm run bench`: how fast Waypost is, always beside a null relay on the same machine in the same minutes.
  * `npm run bench -- backlog`: what a million stored messages cost. `npm run bench -- lanes`: queues, flow control, schedules.
+ * `npm run bench -- memory`: what stays when a storm of hostile endpoints is over.
  * `npm run bench -- workflow`: workflow runs, beside the reference. `npm run bench -- postgres`: workers on PostgreSQL.
  * What the figures mean: docs/performance.md.
  */
@@ -11,6 +12,7 @@ import type { Figure } from './figure.ts';
 import { DEFAULT_LANES, measureLanes } from './lanes.ts';
 import type { Peers } from './load.ts';
 import { DEFAULT_WORKLOAD } from './measure.ts';
+import { DEFAULT_MEMORY, measureMemory } from './memory.ts';
 import { DEFAULT_CLAIMS, measureClaims } from './postgres/claims.ts';
 import { referenceContestants, startWaypostJobs } from './postgres/job-contestant.ts';
 import { DEFAULT_JOBS, measureJobs } from './postgres/jobs.ts';
@@ -35,6 +37,8 @@ npm run bench -- backlog [options]    delayed messages stored
   --messages <n>         how many (1000000); also measured at 0 and at a tenth
 npm run bench -- lanes [options]      queues, flow-control keys, schedules, a bulk cancel
   --messages <n>         messages to cancel at once (1000000)
+npm run bench -- memory [options]     resident memory after a storm of hostile endpoints
+  --messages <n>         hostile endpoints, with a message each (${DEFAULT_MEMORY.origins})
 npm run bench -- workflow [steps|long|sleeping|waking] [options]    workflow runs; all four without a word
   --rounds <n>           rounds of steps, medians are reported (${DEFAULT_STEPS.rounds})
   --runs <n>             runs of three steps in each load (${DEFAULT_STEPS.runs})
@@ -128,6 +132,11 @@ async function runLanes(): Promise<void> {
   if (figures.some(({ unit, value }) => unit === 'messages' && value !== 0)) process.exitCode = 1;
 }
 
+async function runMemory(): Promise<void> {
+  const figures = await measureMemory({ ...DEFAULT_MEMORY, origins: count('messages', DEFAULT_MEMORY.origins) });
+  process.stdout.write(`${values.json ? JSON.stringify(figures) : figures.map(figureLine).join('\n')}\n`);
+}
+
 const WORKFLOW_PARTS = ['steps', 'long', 'sleeping', 'waking'] as const;
 type WorkflowPart = (typeof WORKFLOW_PARTS)[number];
 
@@ -218,6 +227,7 @@ if (values.help) process.stdout.write(HELP);
 else if (area === undefined) await runComparison();
 else if (area === 'backlog' && part === undefined) await runBacklog();
 else if (area === 'lanes' && part === undefined) await runLanes();
+else if (area === 'memory' && part === undefined) await runMemory();
 else if (area === 'workflow' && part === undefined) await runWorkflow(WORKFLOW_PARTS);
 else if (area === 'workflow' && more.length === 0 && part !== undefined && isWorkflowPart(part)) {
   await runWorkflow([part]);

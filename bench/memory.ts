@@ -20,9 +20,6 @@ export interface MemoryWorkload {
   timeoutMs: number;
   /** Seconds after the last attempt at which the memory is read. */
   readAtS: readonly number[];
-  /** Of the server, beyond this process's own. */
-  env?: Record<string, string>;
-  flags?: string[];
 }
 
 export const DEFAULT_MEMORY: MemoryWorkload = {
@@ -41,8 +38,7 @@ const QUIET_MS = 6_000;
 export async function measureMemory(workload: MemoryWorkload): Promise<Figure[]> {
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-memory-'));
   const endpoints = await openHostile(workload.answerBytes);
-  const { env, flags } = workload;
-  const server = await startWaypost({ dataDir, ...(env && { env }), ...(flags && { flags }) });
+  const server = await startWaypost({ dataDir });
   try {
     const resident = (name: string, value = residentMebibytes(server.pid)): Figure => ({ name, value, unit: 'MiB' });
     const figures = [resident('RSS after the start')];

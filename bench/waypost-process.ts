@@ -8,6 +8,8 @@ export const DEVELOPMENT_TOKEN = 'eyJVc2VySUQiOiJkZWZhdWx0VXNlciIsIlBhc3N3b3JkIj
 
 /** As the command's first line and `npm start` have it, and as the deployment files start workers on PostgreSQL. */
 const HEAP = { embedded: '--max-semi-space-size=8', postgres: '--max-semi-space-size=32' };
+/** As the command's first line, the image and the systemd unit have it. */
+const ALLOCATOR = { MALLOC_MMAP_THRESHOLD_: '131072', MALLOC_TRIM_THRESHOLD_: '131072' };
 const CHECKOUT = fileURLToPath(new URL('..', import.meta.url));
 
 export interface WaypostOptions extends StartOptions {
@@ -27,6 +29,6 @@ export function startWaypost(options: WaypostOptions): Promise<ListeningProcess>
   const heap = start.env?.DATABASE_URL?.startsWith('postgres') ? HEAP.postgres : HEAP.embedded;
   return startListening(
     [heap, cli, 'dev', '--port', String(port), '--data-dir', dataDir, '--log-format', 'json', ...flags],
-    start,
+    { ...start, env: { ...ALLOCATOR, ...start.env } },
   );
 }

@@ -89,7 +89,8 @@ export const SETTINGS = {
     default: 10 * SECOND,
     min: SECOND,
     max: 5 * MINUTE,
-    meaning: 'How long a statement in PostgreSQL may take, and the making of a connection.',
+    meaning:
+      'How long a statement in PostgreSQL may take, and the making of a connection; what it keeps waiting is refused then.',
   },
   encryptionKey: {
     group: 'Server',

@@ -333,6 +333,35 @@ describe('P13: retention', () => {
   });
 });
 
+test.each([
+  ['messages', {}],
+  [
+    'runs',
+    {
+      run: {
+        kind: 'start' as const,
+        features: [],
+        isInvoke: false,
+        isBySdk: false,
+        isUnknownSdk: false,
+        isRest: false,
+      },
+    },
+  ],
+])('says that it cannot save while the store refuses %s, although a small write comes through', async (_, options) => {
+  const { engine, store } = await bench();
+  await engine.ping();
+  const accept = store.accept.bind(store);
+  store.accept = () => Promise.reject(new StoreUnavailable('could not extend file: No space left on device'));
+  const publishing = publish(engine, [command(options)]);
+  await expect(publishing).rejects.toThrow(StoreUnavailable);
+  await store.ping();
+  await expect(engine.ping()).rejects.toThrow(StoreUnavailable);
+  store.accept = accept;
+  for (let message = 0; message < 10; message += 1) await publish(engine, [command()]);
+  await engine.ping();
+});
+
 test('a wait that was registered before a restart comes to its deadline after it', async () => {
   const first = await bench();
   const { engine, store, clock, network } = first;
