@@ -4,8 +4,8 @@ import { StoreUnavailable } from './stores.ts';
 
 /** Publishes saved one after the other that prove that the trouble is over. A full disk now and then has room for one. */
 const PROOF = 10;
-/** Without publishes nothing can prove it: a balancer that sends none any more is to try again. */
-const REMEMBERED_MS = 10_000;
+/** Without publishes nothing can prove it: a balancer that sends none any more is to try again, soon after a failover. */
+const REMEMBERED_MS = 3_000;
 
 export class IntakeHealth {
   readonly #clock: Pick<Clock, 'elapsedMs'>;

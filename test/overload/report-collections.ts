@@ -1,5 +1,5 @@
 /** Preloaded by a server under test: says on standard error which of its threads has been told to collect its garbage. */
-import { constants, PerformanceObserver } from 'node:perf_hooks';
+import { constants, type PerformanceEntry, PerformanceObserver } from 'node:perf_hooks';
 import { threadId } from 'node:worker_threads';
 
 const observer = new PerformanceObserver((list) => {
