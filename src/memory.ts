@@ -1,5 +1,5 @@
 /** When does a process that has become idle give back what a burst has left? */
-import { type EventLoopUtilization, performance } from 'node:perf_hooks';
+import { performance } from 'node:perf_hooks';
 import { getHeapStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
@@ -7,7 +7,7 @@ import { runInNewContext } from 'node:vm';
 export interface MemoryPorts {
   /** Bytes of its heap and of its buffers beside that, those included that nobody refers to any more. */
   bytesHeld(): number;
-  /** The part of the time since the question before that it was busy, from 0 to 1. */
+  /** CPU time of the process since the question before, as a part of that time: 1 is a whole core. */
   busyShare(): number;
   /** Stops the thread for some milliseconds. */
   collect(): void;
@@ -48,18 +48,20 @@ export class MemoryKeeper {
 export function keepMemory(): void {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
-  let before: EventLoopUtilization | undefined;
+  let before = { atMs: performance.now(), cpu: process.cpuUsage() };
   const keeper = new MemoryKeeper({
     collect,
     bytesHeld() {
       const { used_heap_size, external_memory } = getHeapStatistics();
       return used_heap_size + external_memory;
     },
+    // Not by the event loop's own account, to which a machine that is busy with others looks like work.
     busyShare() {
-      const now = performance.eventLoopUtilization();
-      const { utilization } = performance.eventLoopUtilization(now, before);
+      const now = { atMs: performance.now(), cpu: process.cpuUsage() };
+      const cpuMs = (now.cpu.user + now.cpu.system - before.cpu.user - before.cpu.system) / 1_000;
+      const share = cpuMs / (now.atMs - before.atMs);
       before = now;
-      return utilization;
+      return share;
     },
   });
   setInterval(() => keeper.look(), BETWEEN_LOOKS_MS).unref();
