@@ -1,0 +1,20 @@
+/**
+ * Changes the code one small thing at a time, and says which changes no test notices: `npm run mutate -- src/engine/decide.ts`.
+ * By hand, not in the gate: a file takes minutes. The tests are those of the folder with the name of the file's, or
+ * what `--tests` names: `npm run mutate -- src/store/sql/claim.ts --tests test/store/sqlite.test.ts`.
+ */
+import { spawnSync } from 'node:child_process';
+import { parseArgs } from 'node:util';
+
+const { positionals: files, values } = parseArgs({
+  allowPositionals: true,
+  options: { tests: { type: 'string', multiple: true, default: [] } },
+});
+if (files.length === 0) throw new Error('usage: npm run mutate -- <file of src> [--tests <file of test>]');
+
+const tests = values.tests.length > 0 ? values.tests : files.map((file) => `test/${file.split('/')[1]}/**/*.test.ts`);
+const { status } = spawnSync('stryker', ['run', 'scripts/stryker.json', '--mutate', files.join(',')], {
+  stdio: 'inherit',
+  env: { ...process.env, WAYPOST_MUTATE_TESTS: [...new Set(tests)].join(',') },
+});
+process.exitCode = status ?? 1;
