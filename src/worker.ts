@@ -22,6 +22,7 @@ import { type Credentials, openAccounts } from './open-accounts.ts';
 import { databaseOf, messageOf } from './open-store.ts';
 import { randomBase58 } from './protocol/ids.ts';
 import { createSystemRandomness, systemClock } from './system.ts';
+import { sampledLog } from './telemetry/sampled-log.ts';
 
 export interface WorkerOptions {
   store: Store;
@@ -56,7 +57,9 @@ const NAMES_MAX = 10_000;
 
 /** Delivers once it resolves, and does not listen yet. Throws `CannotStart`. */
 export async function startWorker(config: Config, options: WorkerOptions): Promise<RunningWorker> {
-  const { store, sealer, credentials, log, rank, onRotated } = options;
+  const { store, sealer, credentials, rank, onRotated } = options;
+  const log = sampledLog(options.log, systemClock);
+  const tellsAll = credentials === 'development';
   const randomness = createSystemRandomness();
   const isShared = databaseOf(config).kind === 'postgres';
   const databaseClock = isShared ? new DatabaseClock(options.clock) : undefined;
@@ -72,7 +75,18 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
     const id = `${hostname()}-${process.pid}-${randomBase58(8, sealer.randomBytes)}`;
     const recovery = recoveryOf(config, { accounts, databaseClock, isRecovered: options.isRecovered });
     const dropsExpired = isShared || rank === 'first';
-    const needs = { store, clock, randomness, delivery, log, settings: config, worker: id, recovery, dropsExpired };
+    const needs = {
+      store,
+      clock,
+      randomness,
+      delivery,
+      log,
+      tellsAll,
+      settings: config,
+      worker: id,
+      recovery,
+      dropsExpired,
+    };
     const engine = await createEngine(needs);
     opened.push(() => engine.drain(0));
     return new ListeningWorker({ config, id, engine, accounts, delivery, clock, log, addresses });

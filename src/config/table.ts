@@ -468,7 +468,7 @@ export const SETTINGS = {
   logLevel: {
     group: 'Logging',
     type: 'choice',
-    choices: ['info', 'warn', 'error', 'silent'],
+    choices: ['debug', 'info', 'warn', 'error', 'silent'],
     default: 'info',
     meaning: "The least important events that the server's own log shows.",
   },

@@ -17,6 +17,7 @@ import type { Message, MessageId, Millis, NewMessage, ProjectId, WorkerId } from
 import { Numbers } from './numbers.ts';
 import { place, setGoing } from './placement.ts';
 import type { Clock, Delivery, EventLog, Randomness } from './ports.ts';
+import { Reports } from './reports.ts';
 import { succeed } from './revive.ts';
 import { JournalBodies } from './runs/journal-bodies.ts';
 import { type WorkflowCommands, Workflows } from './runs/workflows.ts';
@@ -31,6 +32,8 @@ export interface EngineDeps {
   randomness: Randomness;
   delivery: Delivery;
   log: EventLog;
+  /** Whether each failed attempt and each end of a run is told, as in development. Default: only at level `debug`. */
+  tellsAll?: boolean;
   settings: EngineSettings;
   worker: WorkerId;
   /** Default: `releaseAll`. */
@@ -72,13 +75,14 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   const isShared = (deps.recovery?.kind ?? 'releaseAll') !== 'releaseAll';
   const numbers = new Numbers(deps.store, { isShared });
   const bodies = new JournalBodies(deps.store);
-  const dispatcher = new Dispatcher({ ...deps, numbers, bodies, fence }, await deps.store.parkedOrigins());
+  const reports = new Reports({ log: deps.log, tellsAll: deps.tellsAll ?? false });
+  const dispatcher = new Dispatcher({ ...deps, numbers, bodies, reports, fence }, await deps.store.parkedOrigins());
   deps.store.onDue((dueAtMs) => dispatcher.noteDue(dueAtMs));
   deps.store.onParked((origin) => dispatcher.noteParked(origin));
   const retention = new RetentionLoop(deps.store, deps.clock, deps.log, deps.settings);
   dispatcher.wake();
   if (deps.dropsExpired ?? true) retention.start();
-  const engine = new RunningEngine(deps, { numbers, dispatcher, retention, bodies, heartbeat });
+  const engine = new RunningEngine(deps, { numbers, dispatcher, retention, bodies, reports, heartbeat });
   engine.startLoops();
   return Object.assign(engine, engine.workflows.commands);
 }
@@ -113,6 +117,7 @@ interface Parts {
   dispatcher: Dispatcher;
   retention: RetentionLoop;
   bodies: JournalBodies;
+  reports: Reports;
   heartbeat: Heartbeat | undefined;
 }
 
@@ -145,7 +150,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   readonly findSchedule: Engine['findSchedule'];
   readonly listSchedules: Engine['listSchedules'];
 
-  constructor(deps: EngineDeps, { numbers, dispatcher, retention, bodies, heartbeat }: Parts) {
+  constructor(deps: EngineDeps, { numbers, dispatcher, retention, bodies, reports, heartbeat }: Parts) {
     this.#deps = deps;
     this.#numbers = numbers;
     this.#dispatcher = dispatcher;
@@ -179,6 +184,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
       ...deps,
       numbers,
       bodies,
+      reports,
       places: dispatcher,
       placeFollowUps: (follows) => dispatcher.placeFollowUps(follows),
       intake: {

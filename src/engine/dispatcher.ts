@@ -23,6 +23,7 @@ import type {
 import type { Numbers } from './numbers.ts';
 import { type Places, place, setGoing } from './placement.ts';
 import type { Clock, Delivery, EventLog, Randomness, Timer } from './ports.ts';
+import type { Reports } from './reports.ts';
 import type { RunStore } from './run-stores.ts';
 import { draftOfFollowUp } from './runs/entries.ts';
 import { failRun } from './runs/failures.ts';
@@ -49,6 +50,7 @@ interface DispatcherDeps {
   randomness: Randomness;
   delivery: Delivery;
   log: EventLog;
+  reports: Reports;
   settings: EngineSettings;
   worker: WorkerId;
   fence: Fence;
@@ -277,11 +279,12 @@ export class Dispatcher implements Places {
 
   /** The life of one attempt. */
   async #attempt(claimed: Claimed): Promise<void> {
-    const { clock } = this.#deps;
+    const { clock, reports } = this.#deps;
     const { message } = claimed;
     const outcome = await this.#deliver(claimed);
     if (outcome.kind === 'answered') this.#inFlight.noteAnswer(message.origin);
-    else if (outcome.kind === 'unreachable') this.#inFlight.noteNoAnswer(message.origin);
+    else if (outcome.kind === 'unreachable' && this.#inFlight.noteNoAnswer(message.origin))
+      reports.heldBack(message.origin);
     const decision = decide(claimed, outcome, clock.nowMs());
     if (decision.kind === 'release') {
       await this.#release(claimed, bytesOf(claimed));
@@ -347,7 +350,7 @@ export class Dispatcher implements Places {
 
   /** `undefined`: the shutdown's limit passed before the store took it. */
   async #save(claimed: Claimed, decided: Settling, succession: Succession | undefined): Promise<Settled | undefined> {
-    const { store, clock } = this.#deps;
+    const { store, clock, reports } = this.#deps;
     const { message } = claimed;
     while (true) {
       const { failsRun } = decided;
@@ -367,6 +370,7 @@ export class Dispatcher implements Places {
       });
       if (settled?.kind === 'runChanged') continue;
       const { next } = settlement.change;
+      if (settled?.kind === 'saved') reports.settled(claimed, changeOf(settlement, settled), clock.nowMs());
       if (settled?.kind === 'saved' && next.kind === 'waiting') this.noteDue(next.dueAtMs);
       return settled;
     }
@@ -439,6 +443,11 @@ function withFollows(settlement: Settlement, follows: NewMessage[]): Settlement 
   const told = follows.find(({ message }) => message.settings.run?.callType === 'failureCall');
   if (change.ending && told) change.ending = { ...change.ending, failureCallbackKey: told.message.key };
   return { ...settlement, change };
+}
+
+/** What of the settlement was saved. */
+function changeOf({ change, changeIfCancelRequested }: Settlement, { isCancelled }: { isCancelled?: true }): Change {
+  return isCancelled ? (changeIfCancelRequested ?? change) : change;
 }
 
 /** Bytes that a message has in memory while its attempt runs, about. */

@@ -149,15 +149,17 @@ export class InFlight {
     else this.#reducedMaxByOrigin.delete(origin);
   }
 
-  /** An attempt ended without an answer: half as many at a time. */
-  noteNoAnswer(origin: string): void {
+  /** An attempt ended without an answer: half as many at a time. True when it has the fewest from now on. */
+  noteNoAnswer(origin: string): boolean {
     const max = this.#maxOf(origin);
-    if (max <= UNANSWERED_COUNT_MAX) return;
+    if (max <= UNANSWERED_COUNT_MAX) return false;
     const [oldest] = this.#reducedMaxByOrigin.keys();
     if (this.#reducedMaxByOrigin.size >= UNANSWERED_ORIGINS_MAX && oldest !== undefined) {
       this.#reducedMaxByOrigin.delete(oldest);
     }
-    this.#reducedMaxByOrigin.set(origin, Math.max(UNANSWERED_COUNT_MAX, Math.floor(max / 2)));
+    const reduced = Math.max(UNANSWERED_COUNT_MAX, Math.floor(max / 2));
+    this.#reducedMaxByOrigin.set(origin, reduced);
+    return reduced === UNANSWERED_COUNT_MAX;
   }
 
   /** How many more attempts `origin` might start if those of `ended`, which are its own, were over. */

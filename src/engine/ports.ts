@@ -31,6 +31,7 @@ export interface Delivery {
 
 /** Where the engine reports what an operator should know. Never bodies, tokens or full URLs. */
 export interface EventLog {
+  debug(event: string, fields?: Record<string, string | number | boolean>): void;
   info(event: string, fields?: Record<string, string | number | boolean>): void;
   warn(event: string, fields?: Record<string, string | number | boolean>): void;
   error(event: string, fields?: Record<string, string | number | boolean>): void;

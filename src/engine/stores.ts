@@ -99,9 +99,9 @@ export type Settled =
   /**
    * `next`: the lane's next message, claimed in the same transaction under the token of the succession. `follows`: where
    * each message of `change.follows` stands, in their order; absent when there is none, or when a cancel took the place
-   * of `change`.
+   * of `change`. `isCancelled`: `changeIfCancelRequested` was saved in place of `change`.
    */
-  | { kind: 'saved'; next?: Claimed; follows?: Saved[] };
+  | { kind: 'saved'; next?: Claimed; follows?: Saved[]; isCancelled?: true };
 
 export interface ClaimRequest {
   worker: WorkerId;

@@ -96,6 +96,7 @@ export class SqlStore extends SqlRunStore implements Store {
     const settled: Settled = { kind: 'saved' };
     if (answer.next) settled.next = decodeClaimed(answer.next);
     if (answer.follows) settled.follows = answer.follows.map(decodeSaved);
+    if (answer.isCancelled) settled.isCancelled = true;
     return settled;
   }
 

@@ -5,7 +5,7 @@ import { prettyLine } from './pretty.ts';
 
 export interface EventLogOptions {
   format: 'json' | 'pretty';
-  level: 'info' | 'warn' | 'error' | 'silent';
+  level: 'debug' | 'info' | 'warn' | 'error' | 'silent';
   /** For `pretty` only. */
   color: boolean;
   /** Takes whole lines. */
@@ -30,6 +30,7 @@ export const FIELDS_ALLOWED: ReadonlySet<string> = new Set([
   'limitMs',
   'messageId',
   'messages',
+  'next',
   'origin',
   'path',
   'pid',
@@ -38,6 +39,7 @@ export const FIELDS_ALLOWED: ReadonlySet<string> = new Set([
   'reason',
   'retried',
   'route',
+  'runId',
   'seed',
   'setting',
   'stack',
@@ -69,6 +71,7 @@ export function createEventLog(options: EventLogOptions): EventLog {
     },
   );
   return {
+    debug: (event, fields) => logger.debug({ event, ...allowed(fields) }),
     info: (event, fields) => logger.info({ event, ...allowed(fields) }),
     warn: (event, fields) => logger.warn({ event, ...allowed(fields) }),
     error: (event, fields) => logger.error({ event, ...allowed(fields) }),

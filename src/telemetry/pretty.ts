@@ -9,7 +9,7 @@ export function prettyLine(record: Record<string, unknown>, color: boolean): str
 }
 
 const DIM = 2;
-const COLOR_OF_LEVEL: Record<string, number> = { info: 36, warn: 33, error: 31 };
+const COLOR_OF_LEVEL: Record<string, number> = { debug: DIM, info: 36, warn: 33, error: 31 };
 
 function painted(text: string, code: number): string {
   return `\u001b[${code}m${text}\u001b[0m`;

@@ -96,6 +96,7 @@ async function orRefuse(tell: (message: FromWorker) => void, work: () => Promise
 /** One thread writes the log, so that no line is torn. */
 function logOver(tell: (message: FromWorker) => void): EventLog {
   return {
+    debug: (event, fields = {}) => tell({ kind: 'log', level: 'debug', event, fields }),
     info: (event, fields = {}) => tell({ kind: 'log', level: 'info', event, fields }),
     warn: (event, fields = {}) => tell({ kind: 'log', level: 'warn', event, fields }),
     error: (event, fields = {}) => tell({ kind: 'log', level: 'error', event, fields }),

@@ -31,7 +31,12 @@ export type FromWorker =
   | { kind: 'listening'; url: string; port: number }
   | { kind: 'refreshed'; id: number; failure?: string }
   | { kind: 'rotated'; id: number }
-  | { kind: 'log'; level: 'info' | 'warn' | 'error'; event: string; fields: Record<string, string | number | boolean> }
+  | {
+      kind: 'log';
+      level: 'debug' | 'info' | 'warn' | 'error';
+      event: string;
+      fields: Record<string, string | number | boolean>;
+    }
   /** Its store cannot be trusted any more. */
   | { kind: 'fatal'; reason: string }
   /** The last. */

@@ -3,6 +3,8 @@ import { Dispatcher } from '../../src/engine/dispatcher.ts';
 import { ALWAYS_OPEN, type Fence } from '../../src/engine/fence.ts';
 import type { Message } from '../../src/engine/model.ts';
 import { Numbers } from '../../src/engine/numbers.ts';
+import type { EventLog } from '../../src/engine/ports.ts';
+import { Reports } from '../../src/engine/reports.ts';
 import { JournalBodies } from '../../src/engine/runs/journal-bodies.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';
@@ -18,6 +20,8 @@ export interface Bench {
   dispatcher: Dispatcher;
   numbers: Numbers;
   warnings: string[];
+  /** What was said to come next after each attempt that failed. */
+  details: string[];
   /** Keys in the order in which they were sent. */
   sent: () => number[];
 }
@@ -33,17 +37,36 @@ export function bench(
     setReply(network, origin, { kind: 'answer', status: 200, afterMs: 10 });
   }
   const warnings: string[] = [];
-  const log = { info: () => {}, warn: (event: string) => void warnings.push(event), error: () => {} };
+  const details: string[] = [];
+  const log: EventLog = {
+    debug: (_event, { next = '' } = {}) => details.push(String(next)),
+    info: () => {},
+    warn: (event) => warnings.push(event),
+    error: () => {},
+  };
   const settings = { ...SETTINGS, inFlightPerOriginMax: 4, ...options.settings };
   const numbers = new Numbers(store);
   const randomness = new SeededRandom(1);
   const bodies = new JournalBodies(store);
   const delivery = network.connect();
   const { fence = ALWAYS_OPEN } = options;
-  const deps = { store, bodies, numbers, clock, randomness, delivery, log, settings, worker: 'worker-1', fence };
+  const reports = new Reports({ log, tellsAll: false });
+  const deps = {
+    store,
+    bodies,
+    numbers,
+    clock,
+    randomness,
+    delivery,
+    log,
+    reports,
+    settings,
+    worker: 'worker-1',
+    fence,
+  };
   const dispatcher = new Dispatcher(deps, options.parkedOrigins ?? []);
   const sent = () => network.attempts.map(({ messageId }) => Number(messageId.slice('msg_'.length)));
-  return { clock, store, network, dispatcher, numbers, warnings, sent };
+  return { clock, store, network, dispatcher, numbers, warnings, details, sent };
 }
 
 export function setReply(network: SimulatedNetwork, origin: string, reply: Reply): void {

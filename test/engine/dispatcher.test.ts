@@ -219,6 +219,36 @@ describe('P9: the limits', () => {
   });
 });
 
+describe('what it tells of', () => {
+  test('a message that is buried', async () => {
+    const { clock, store, network, dispatcher, warnings } = bench();
+    setReply(network, 'https://a.example', { kind: 'answer', status: 500, afterMs: 10 });
+    store.add(to('a', 1, { settings: { dialect: 'upstash', maxRetries: 0 } }));
+    dispatcher.wake();
+    await clock.advanceBy(1_000);
+    expect(warnings).toEqual(['message_buried']);
+  });
+
+  test('no next attempt of a message whose cancel was asked for meanwhile', async () => {
+    const { clock, store, network, dispatcher, details } = bench();
+    setReply(network, 'https://a.example', { kind: 'answer', status: 500, afterMs: 10 });
+    for (const key of [1, 2]) store.add(to('a', key));
+    store.cancelRequested.add(2);
+    dispatcher.wake();
+    await clock.advanceBy(1_000);
+    expect(details).toEqual(['attempt 2 in 12 s', 'none, it is cancelled']);
+  });
+
+  test('an origin that does not answer, once it is held back', async () => {
+    const { clock, store, network, dispatcher, warnings } = bench({ settings: { inFlightPerOriginMax: 10 } });
+    setReply(network, 'https://a.example', { kind: 'reset', afterMs: 10 });
+    for (let key = 1; key <= 5; key += 1) store.add(to('a', key));
+    dispatcher.wake();
+    await clock.advanceBy(1_000);
+    expect(warnings).toEqual(['origin_held_back']);
+  });
+});
+
 describe('while the store refuses', () => {
   test('an outcome is kept and saved as soon as the store takes it, and the message is not sent again', async () => {
     const { clock, store, network, dispatcher, warnings } = bench();

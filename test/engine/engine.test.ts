@@ -49,7 +49,7 @@ async function bench(
   const clock = new SimulatedClock(NOW_MS);
   const network = new SimulatedNetwork(clock, { travelMs: () => 0, timeoutMs: 60_000 });
   network.setEndpoint(ORIGIN, () => ({ kind: 'answer', status: options.status ?? 200, afterMs: 10 }));
-  const log = { info: () => {}, warn: () => {}, error: () => {} };
+  const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
   const settings = { ...SETTINGS, ...options.settings };
   const randomness = new SeededRandom(1);
   const deps = { store, clock, randomness, delivery: network.connect(), log, settings, worker: 'worker-1' };
@@ -376,7 +376,7 @@ test('a wait that was registered before a restart comes to its deadline after it
   });
   await clock.advanceBy(30);
   await engine.drain(0);
-  const log = { info: () => {}, warn: () => {}, error: () => {} };
+  const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
   const randomness = new SeededRandom(2);
   const delivery = network.connect();
   await createEngine({ store, clock, randomness, delivery, log, settings: SETTINGS, worker: 'worker-2' });

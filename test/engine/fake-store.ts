@@ -100,7 +100,12 @@ export class FakeStore implements DispatcherStore {
     for (const { message, standing } of follows ?? []) {
       this.add(message, standing.kind === 'parked' ? { dueAtMs: standing.dueAtMs, parked: true } : standing);
     }
-    return { kind: 'saved', ...(follows && { follows: follows.map(({ standing }) => ({ standing: standing.kind })) }) };
+    const cancelled = alternative && ({ isCancelled: true } as const);
+    return {
+      kind: 'saved',
+      ...cancelled,
+      ...(follows && { follows: follows.map(({ standing }) => ({ standing: standing.kind })) }),
+    };
   }
 
   async release(claims: { key: MessageKey; claimToken: ClaimToken }[], nowMs: Millis): Promise<void> {

@@ -102,7 +102,7 @@ async function bench(
     store,
     clock: new DatabaseClock(clock),
     randomness: new SeededRandom(1),
-    log: { info: note, warn: note, error: note },
+    log: { debug: note, info: note, warn: note, error: note },
     worker: 'me',
     timeoutMs: TIMEOUT_MS,
     refreshAccounts: async () => {

@@ -57,6 +57,12 @@ describe('an origin whose attempts end without an answer', () => {
     expect(inFlight.offer(10).roomByOrigin).toEqual({ a: 2 });
   });
 
+  test('is said to be held back when it comes to have the fewest attempts, not again with each failure', () => {
+    const inFlight = new InFlight(limits);
+    const said = Array.from({ length: 6 }, () => inFlight.noteNoAnswer('a'));
+    expect(said).toEqual([false, false, false, true, false, false]);
+  });
+
   test('may start nothing in the place of what ends until it has no more than its room', () => {
     const inFlight = new InFlight(limits);
     for (let nth = 0; nth < 6; nth += 1) inFlight.enter('a', 10);

@@ -88,7 +88,7 @@ class Bench {
       clock: this.clock,
       randomness: this.random.fork(),
       delivery: sender,
-      log: { info: () => {}, warn: () => {}, error: () => {} },
+      log: { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} },
       settings: { ...SETTINGS, ...settings },
       worker: `worker-${this.#workers}`,
     });

@@ -204,7 +204,7 @@ class Bench {
       });
     };
     const { store, clock } = this;
-    const log = { info: () => {}, warn: () => {}, error: () => {} };
+    const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
     this.loop = new WaiterLoop({ store, clock, log, places, placeFollowUps });
     this.waits = new RunWaits({
       ...{ store, clock, places, placeFollowUps, numbers, randomness },

@@ -39,7 +39,7 @@ beforeEach(async () => {
   });
   logged = [];
   const note: EventLog['info'] = (event, fields) => logged.push(`${event} ${JSON.stringify(fields)}`);
-  socket = await listenForOperator(path, administration, { info: note, warn: note, error: note });
+  socket = await listenForOperator(path, administration, { debug: note, info: note, warn: note, error: note });
   remote = new RemoteAdministration(path);
 });
 afterEach(async () => {
@@ -107,7 +107,7 @@ it('is not offered in a folder that somebody made a link of, and leaves alone wh
   writeFileSync(join(elsewhere, 'socket'), 'not ours');
   const linked = socketPathOf(join(folder, 'other.db'));
   symlinkSync(elsewhere, dirname(linked));
-  const log: EventLog = { info: () => {}, warn: () => {}, error: () => {} };
+  const log: EventLog = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
   await expect(listenForOperator(linked, administration, log)).rejects.toThrow('is not a folder of this user');
   expect(statSync(elsewhere).mode & 0o777).toBe(0o755);
   expect(existsSync(join(elsewhere, 'socket'))).toBe(true);

@@ -458,7 +458,7 @@ export class World {
       if (counted !== undefined) this.#count(counted);
       if (ENDINGS.has(event)) this.endings.push(this.trace.length);
     };
-    const log = { info: note, warn: note, error: note };
+    const log = { debug: note, info: note, warn: note, error: note };
     return createEngine({
       store,
       clock,

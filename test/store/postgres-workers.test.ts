@@ -102,7 +102,7 @@ async function start(name: string, skewMs: number, changes: Partial<EngineSettin
     clock,
     randomness: createSystemRandomness(),
     delivery,
-    log: { info: note, warn: note, error: note },
+    log: { debug: note, info: note, warn: note, error: note },
     settings: { ...SETTINGS, ...changes },
     worker: name,
     recovery: { kind: 'heartbeat', clock, timeoutMs: TIMEOUT_MS, refreshAccounts: async () => {} },

@@ -64,7 +64,7 @@ describe('the event log', () => {
     const reported = readdirSync(root, { recursive: true, encoding: 'utf8' })
       .filter((file) => file.endsWith('.ts'))
       .flatMap((file) => [
-        ...readFileSync(join(root, file), 'utf8').matchAll(/\blog\.(?:info|warn|error)\([^{;]*\{([^}]*)\}/g),
+        ...readFileSync(join(root, file), 'utf8').matchAll(/\blog\.(?:debug|info|warn|error)\([^{;]*\{([^}]*)\}/g),
       ])
       .flatMap(([, fields = '']) => [...fields.matchAll(/(?:^|,)\s*(\w+)/g)].map(([, name]) => name));
     expect(reported).toContain('url');

@@ -63,7 +63,7 @@ export class RunCanceller implements Pick<DeadRunCommands, 'cancelRuns' | 'cance
     names: readonly Name[],
     find: (name: Name) => Promise<Run | undefined>,
   ): Promise<{ ended: number; changed: Name[] }> {
-    const { store, clock, active, bodies } = this.#deps;
+    const { store, clock, active, bodies, reports } = this.#deps;
     const atMs = clock.nowMs();
     const found: (Ending & { name: Name; run: Run })[] = [];
     for (const name of names) {
@@ -80,6 +80,7 @@ export class RunCanceller implements Pick<DeadRunCommands, 'cancelRuns' | 'cance
       const kind = saved[index]?.kind;
       if (kind === 'ended') {
         bodies.forget(run.key);
+        reports.runEnded({ id: run.id, url: run.url, state: 'RUN_CANCELED' });
         ended += 1;
       } else if (kind === 'changed') {
         changed.push(name);

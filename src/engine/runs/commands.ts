@@ -2,6 +2,7 @@
 import type { EndState, JournalEntry } from '../../workflow/model.ts';
 import type { Millis, ProjectId } from '../model.ts';
 import type { Clock } from '../ports.ts';
+import type { Reports } from '../reports.ts';
 import type { ActiveRun, RunCommands as RunCommandsOfEngine } from '../run-commands.ts';
 import type { RunStore } from '../run-stores.ts';
 import type { ActiveRuns } from './active-runs.ts';
@@ -14,6 +15,7 @@ export interface RunCommandDeps extends EndingDeps {
   clock: Clock;
   active: ActiveRuns;
   bodies: JournalBodies;
+  reports: Reports;
 }
 
 export class RunCommands implements RunCommandsOfEngine {
@@ -50,10 +52,10 @@ export class RunCommands implements RunCommandsOfEngine {
   async #end(
     projectId: ProjectId,
     wanted: { id: string; createdAtMs: Millis | undefined },
-    state: EndState,
+    state: Exclude<EndState, 'RUN_FAILED'>,
     response?: Uint8Array,
   ): Promise<boolean> {
-    const { store, clock, active, bodies } = this.#deps;
+    const { store, clock, active, bodies, reports } = this.#deps;
     while (true) {
       const { run, isFresh } = await active.find(projectId, wanted.id);
       if (!run || !isOf(run, wanted.createdAtMs)) {
@@ -67,6 +69,7 @@ export class RunCommands implements RunCommandsOfEngine {
       active.forget(projectId, wanted.id);
       if (saved?.kind === 'ended') {
         bodies.forget(run.key);
+        reports.runEnded({ id: run.id, url: run.url, state });
         return true;
       }
       // What was read just now ended before we could end it.

@@ -5,6 +5,7 @@ import type { FollowUp, Millis, NewMessage, ProjectId } from '../model.ts';
 import type { Numbers } from '../numbers.ts';
 import type { Places } from '../placement.ts';
 import type { Clock, EventLog, Randomness } from '../ports.ts';
+import type { Reports } from '../reports.ts';
 import type { RunCommands as EndAndRead, RunLogCommands, WaiterCommands } from '../run-commands.ts';
 import type { EngineSettings } from '../settings.ts';
 import type { Store } from '../stores.ts';
@@ -29,6 +30,7 @@ export interface WorkflowDeps {
   settings: EngineSettings;
   numbers: Numbers;
   bodies: JournalBodies;
+  reports: Reports;
   places: Places;
   placeFollowUps(follows: FollowUp[]): Promise<NewMessage[]>;
   intake: Intake;

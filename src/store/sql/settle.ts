@@ -26,7 +26,7 @@ export type SettleAnswer =
   /** The run that was to end with it is not as was supposed; nothing was written. */
   | { kind: 'runChanged' }
   /** `next` was claimed under the token of `succession`; `follows` says where each of the change's messages stands. */
-  | { kind: 'saved'; next: ClaimedRow | null; follows: SavedAs[] | null };
+  | { kind: 'saved'; next: ClaimedRow | null; follows: SavedAs[] | null; isCancelled: boolean };
 
 interface OwnerRow {
   key: number;
@@ -59,9 +59,11 @@ export async function settleAll(context: WriteContext, commands: readonly Settle
   const nextByCommand = await letOthersGoOn(context, saved);
   return commands.map((command) => {
     if (refused.has(command)) return { kind: 'runChanged' };
-    if (!savedByCommand.has(command)) return { kind: 'stale' };
+    const done = savedByCommand.get(command);
+    if (!done) return { kind: 'stale' };
     const next = nextByCommand.get(command) ?? null;
-    return { kind: 'saved', next, follows: followsByCommand.get(command) ?? null };
+    const isCancelled = done.change !== command.settlement.change;
+    return { kind: 'saved', next, follows: followsByCommand.get(command) ?? null, isCancelled };
   });
 }
 

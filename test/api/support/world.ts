@@ -305,5 +305,5 @@ function recordingLog(lines: LogLine[]): EventLog {
   const record = (event: string, fields: Record<string, unknown> = {}): void => {
     lines.push({ event, fields });
   };
-  return { info: record, warn: record, error: record };
+  return { debug: record, info: record, warn: record, error: record };
 }

@@ -53,7 +53,7 @@ export const OTHER_TOKEN = DEVELOPMENT_ACCOUNTS[1]?.token ?? '';
 
 const FINISHED: ReadonlySet<string> = new Set(['DELIVERED', 'FAILED', 'CANCELED']);
 
-const SILENT: EventLog = { info: () => {}, warn: () => {}, error: () => {} };
+const SILENT: EventLog = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 
 const ENCRYPTION_KEY = Buffer.alloc(32, 7).toString('base64');
 

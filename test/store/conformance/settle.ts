@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { Change } from '../../../src/engine/model.ts';
+import type { Change, Message } from '../../../src/engine/model.ts';
 import {
   buried,
   delivered,
@@ -86,8 +86,10 @@ export function settleConformance(open: OpenStore): void {
     const { message: kept, claimToken: keptToken } = await world().acceptClaimed();
     await world().store.cancelById(PROJECT, [message.id], T0 + 1);
     const change = retrying(T0 + 5, T0 + 1_000, 1);
-    await world().store.settle({ ...settlement(message, claimToken, change), changeIfCancelRequested: canceled }, T0);
-    await world().store.settle({ ...settlement(kept, keptToken, change), changeIfCancelRequested: canceled }, T0);
+    const settle = (of: Message, token: number) =>
+      world().store.settle({ ...settlement(of, token, change), changeIfCancelRequested: canceled }, T0);
+    expect(await settle(message, claimToken)).toEqual({ kind: 'saved', isCancelled: true });
+    expect(await settle(kept, keptToken)).toEqual({ kind: 'saved' });
     expect(await world().statesOf(message)).toEqual(['CREATED', 'ACTIVE', 'CANCEL_REQUESTED', 'ERROR', 'CANCELED']);
     expect(await world().find(message)).toBeUndefined();
     expect(await world().statesOf(kept)).toEqual(['CREATED', 'ACTIVE', 'ERROR', 'RETRY']);

@@ -1,0 +1,75 @@
+/** What is an operator told of attempts and runs, and what besides is whoever develops an app? */
+import type { Run } from '../workflow/model.ts';
+import type { Change, Claimed, Message } from './model.ts';
+import type { EventLog } from './ports.ts';
+
+export interface ReportsOptions {
+  log: EventLog;
+  /**
+   * Whether each failed attempt and each end of a run is told, with its URL, as in development. Otherwise they are events
+   * of level `debug`, and an origin is all that is told of a URL: paths may hold secrets.
+   */
+  tellsAll: boolean;
+}
+
+export class Reports {
+  readonly #log: EventLog;
+  readonly #tellsAll: boolean;
+
+  constructor({ log, tellsAll }: ReportsOptions) {
+    this.#log = log;
+    this.#tellsAll = tellsAll;
+  }
+
+  /** `change` was saved at the end of an attempt, which came to an end at `atMs`. */
+  settled(claimed: Claimed, change: Change, atMs: number): void {
+    const reason = change.events.find(({ state }) => state === 'ERROR')?.detail?.error;
+    if (reason === undefined) return;
+    const { message, retried } = claimed;
+    const { run } = message.settings;
+    const about = { messageId: message.id, ...this.#where(message), reason, attempts: retried + 1 };
+    if (change.ending && run) this.#log.warn('run_failed', { runId: run.id, ...about });
+    else if (change.burial) this.#log.warn('message_buried', about);
+    else {
+      const next = nextOf(change, retried, atMs);
+      if (this.#tellsAll) this.#log.warn('attempt_failed', { ...about, next });
+      else this.#log.debug('attempt_failed', { ...about, next });
+    }
+  }
+
+  /** It returned, or was cancelled; one that failed does so with its message. */
+  runEnded({ id, url, state }: Pick<Run, 'id' | 'url'> & { state: 'RUN_SUCCESS' | 'RUN_CANCELED' }): void {
+    const about = { runId: id, ...this.#where({ url, origin: originOf(url) }) };
+    const event = state === 'RUN_SUCCESS' ? 'run_succeeded' : 'run_canceled';
+    if (this.#tellsAll) this.#log.info(event, about);
+    else this.#log.debug(event, about);
+  }
+
+  /** Attempts to it end without an answer: from now on it gets as few at a time as there can be. */
+  heldBack(origin: string): void {
+    this.#log.warn('origin_held_back', { origin });
+  }
+
+  #where({ url, origin }: Pick<Message, 'url' | 'origin'>): { url: string } | { origin: string } {
+    return this.#tellsAll ? { url: withoutQuery(url) } : { origin };
+  }
+}
+
+/** What comes after a failed attempt that has not buried its message. */
+function nextOf({ next, events }: Change, retried: number, atMs: number): string {
+  if (next.kind === 'waiting') return `attempt ${retried + 2} in ${Math.ceil((next.dueAtMs - atMs) / 1000)} s`;
+  return events.some(({ state }) => state === 'CANCELED')
+    ? 'none, it is cancelled'
+    : 'none, its run goes on without it';
+}
+
+function originOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).origin : url;
+}
+
+/** Nor with a password. */
+function withoutQuery(url: string): string {
+  if (!URL.canParse(url)) return url;
+  const { origin, pathname } = new URL(url);
+  return `${origin}${pathname}`;
+}

@@ -1,0 +1,122 @@
+/** What an operator, and whoever develops an app, is told of attempts and runs. */
+import { describe, expect, it } from 'vitest';
+import { decide } from '../../src/engine/decide.ts';
+import type { Message, Outcome } from '../../src/engine/model.ts';
+import type { EventLog } from '../../src/engine/ports.ts';
+import { Reports } from '../../src/engine/reports.ts';
+import type { MessageSettings } from '../../src/protocol/settings.ts';
+import { answered, claimed, message, NOW_MS } from './fixtures.ts';
+
+const REFUSED: Outcome = { kind: 'unreachable', reason: 'refused', error: 'connection refused' };
+const URL_WITH_SECRETS = 'https://user:secret@a.example/hooks/secret?token=secret';
+const RUN = { key: 1, id: 'wfr_1', createdAtMs: NOW_MS, url: 'https://a.example/wf' } as const;
+
+interface Line {
+  level: string;
+  event: string;
+  [field: string]: unknown;
+}
+
+function reportsInto(lines: Line[], tellsAll: boolean): Reports {
+  const to =
+    (level: string): EventLog['info'] =>
+    (event, fields) =>
+      lines.push({ level, event, ...fields });
+  return new Reports({
+    log: { debug: to('debug'), info: to('info'), warn: to('warn'), error: to('error') },
+    tellsAll,
+  });
+}
+
+/** What is told when `outcome` is settled. */
+function told(outcome: Outcome, of: Partial<Message> = {}, { retried = 0, tellsAll = false, cancelled = false } = {}) {
+  const attempted = claimed({ message: message({ url: URL_WITH_SECRETS, ...of }), retried });
+  const decision = decide(attempted, outcome, NOW_MS);
+  if (decision.kind !== 'settle') throw new Error(`decided to ${decision.kind}`);
+  const { change, changeIfCancelRequested = change } = decision.settlement;
+  const lines: Line[] = [];
+  reportsInto(lines, tellsAll).settled(attempted, cancelled ? changeIfCancelRequested : change, NOW_MS);
+  return lines;
+}
+
+const LAST = { retried: 3 };
+
+describe('what a server in production tells', () => {
+  it('warns of a message that is buried, with why, and of its URL nothing but the origin', () => {
+    expect(told(answered(500), {}, LAST)).toEqual([
+      {
+        level: 'warn',
+        event: 'message_buried',
+        messageId: 'msg_1',
+        origin: 'https://a.example',
+        reason: 'the endpoint answered with status 500',
+        attempts: 4,
+      },
+    ]);
+  });
+
+  it('tells of an attempt that is followed by another only at the level of details', () => {
+    const [line] = told(REFUSED);
+    expect(line).toMatchObject({ level: 'debug', event: 'attempt_failed', reason: 'connection refused' });
+    expect(JSON.stringify(line)).not.toContain('secret');
+  });
+
+  it('calls a cancelled message cancelled, not buried', () => {
+    const [line] = told(REFUSED, {}, { cancelled: true });
+    expect(line).toMatchObject({ level: 'debug', event: 'attempt_failed', next: 'none, it is cancelled' });
+  });
+
+  it('says nothing of what was delivered or given back', () => {
+    expect(told(answered(200))).toEqual([]);
+  });
+
+  it('warns of an origin that is held back', () => {
+    const lines: Line[] = [];
+    reportsInto(lines, false).heldBack('https://a.example');
+    expect(lines).toEqual([{ level: 'warn', event: 'origin_held_back', origin: 'https://a.example' }]);
+  });
+});
+
+describe('what a development server tells', () => {
+  const TELLS_ALL = { tellsAll: true };
+
+  it('warns of each failed attempt, with the URL as far as it holds no secret, and says when the next one is', () => {
+    expect(told(REFUSED, { url: 'http://user:secret@127.0.0.1:3000/hello?token=secret' }, TELLS_ALL)).toEqual([
+      {
+        level: 'warn',
+        event: 'attempt_failed',
+        messageId: 'msg_1',
+        url: 'http://127.0.0.1:3000/hello',
+        reason: 'connection refused',
+        attempts: 1,
+        next: 'attempt 2 in 12 s',
+      },
+    ]);
+  });
+
+  it('warns of the last one as the end of its message', () => {
+    expect(told(REFUSED, {}, { ...LAST, ...TELLS_ALL })).toMatchObject([{ level: 'warn', event: 'message_buried' }]);
+  });
+
+  it('says that a run goes on whose call has failed for good', () => {
+    const settings: MessageSettings = {
+      dialect: 'upstash',
+      maxRetries: 0,
+      run: { ...RUN, features: [], callType: 'toCallback' },
+    };
+    expect(told(answered(500), { settings }, TELLS_ALL)).toMatchObject([
+      { event: 'attempt_failed', next: 'none, its run goes on without it' },
+    ]);
+  });
+
+  it('tells of the end of each run', () => {
+    const lines: Line[] = [];
+    const reports = reportsInto(lines, true);
+    reports.runEnded({ id: 'wfr_1', url: 'https://a.example/wf?x=1', state: 'RUN_SUCCESS' });
+    reports.runEnded({ id: 'wfr_2', url: 'https://a.example/wf', state: 'RUN_CANCELED' });
+    expect(lines).toEqual([
+      { level: 'info', event: 'run_succeeded', runId: 'wfr_1', url: 'https://a.example/wf' },
+      { level: 'info', event: 'run_canceled', runId: 'wfr_2', url: 'https://a.example/wf' },
+    ]);
+  });
+});
