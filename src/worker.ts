@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import type { FastifyInstance } from 'fastify';
 import type { Sealer, StoredAccounts } from './accounts.ts';
 import { createApi } from './api/app.ts';
+import { Browsers } from './api/browsers.ts';
 import type { CheckDestination } from './api/route.ts';
 import { CannotStart } from './cannot-start.ts';
 import type { Config } from './config/table.ts';
@@ -65,6 +66,7 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
   const databaseClock = isShared ? new DatabaseClock(options.clock) : undefined;
   const clock = databaseClock ?? options.clock;
   const addresses = addressPolicyOf(config);
+  const browsers = browsersOf(config, credentials);
   const accounts = await openAccounts(store, sealer, { credentials, clock, isShared });
   if (onRotated) accounts.tellOfRotations(onRotated);
   if (rank === 'first') warnOf(config, addresses, log);
@@ -89,7 +91,7 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
     };
     const engine = await createEngine(needs);
     opened.push(() => engine.drain(0));
-    return new ListeningWorker({ config, id, engine, accounts, delivery, clock, log, addresses });
+    return new ListeningWorker({ config, id, engine, accounts, delivery, clock, log, addresses, browsers });
   } catch (error) {
     for (const close of opened.reverse()) await close();
     throw error;
@@ -118,6 +120,7 @@ interface Parts {
   clock: Clock;
   log: EventLog;
   addresses: AddressPolicy;
+  browsers: Browsers;
 }
 
 class ListeningWorker implements RunningWorker {
@@ -194,6 +197,15 @@ function warnOf(config: Config, addresses: AddressPolicy, log: EventLog): void {
   if (!config.verifyTls) log.warn('tls_not_verified', { setting: 'WAYPOST_VERIFY_TLS' });
 }
 
+/** A page that got past them could do anything in development, where the token is no secret. */
+function browsersOf({ allowOrigins, allowHosts }: Config, credentials: Credentials): Browsers {
+  try {
+    return new Browsers({ origins: allowOrigins, hosts: credentials === 'development' ? allowHosts : 'any' });
+  } catch (error) {
+    throw new CannotStart(`WAYPOST_ALLOW_ORIGINS: ${messageOf(error)}`, { cause: error });
+  }
+}
+
 function addressPolicyOf({ allowDestinations }: Config): AddressPolicy {
   try {
     return parseAddressPolicy(allowDestinations.join(','));
@@ -202,7 +214,10 @@ function addressPolicyOf({ allowDestinations }: Config): AddressPolicy {
   }
 }
 
-function makeApi({ config, engine, accounts, clock, log, addresses }: Parts, isReady: () => boolean): FastifyInstance {
+function makeApi(
+  { config, engine, accounts, clock, log, addresses, browsers }: Parts,
+  isReady: () => boolean,
+): FastifyInstance {
   try {
     return createApi({
       engine,
@@ -220,6 +235,7 @@ function makeApi({ config, engine, accounts, clock, log, addresses }: Parts, isR
       proxyHeaders: config.proxyHeaders,
       logsPageDefault: config.logsPageDefault,
       trustedProxies: config.trustedProxies,
+      browsers,
       isReady,
     });
   } catch (error) {

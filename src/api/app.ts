@@ -9,6 +9,7 @@ import { ApiError } from '../protocol/errors.ts';
 import { type Answer, answerToError, refusal } from './answer.ts';
 import { authenticate, authorize, unauthenticated } from './authentication.ts';
 import { BodyBudget } from './body-budget.ts';
+import type { Browsers } from './browsers.ts';
 import { BurstLimit } from './burst-limit.ts';
 import { type CalledUrlReader, calledUrlReader } from './called-url.ts';
 import { type CallerIpReader, callerIpReader, trustedProxies } from './caller-ip.ts';
@@ -22,6 +23,7 @@ import { createRoutes, type Match, RouteFinder } from './routes.ts';
 export interface ApiOptions extends Services {
   /** Addresses and CIDRs of proxies whose `X-Forwarded-For` is believed. */
   trustedProxies: readonly string[];
+  browsers: Browsers;
 }
 
 const MATCH = Symbol('match');
@@ -82,12 +84,13 @@ class Edge {
 
   /** Never rejects. */
   async serve(request: MatchedMessage, response: ServerResponse): Promise<void> {
-    const { clock, log } = this.#options;
+    const { browsers, clock, log } = this.#options;
     const body = new RequestBody(request, response, this.#budget);
     const match = request[MATCH];
     try {
       if (!match) throw new Error('a request came by without its route');
-      respond(request, response, await this.#answer(request, match, body), clock);
+      const answered = browsers.answer(request, response, match);
+      respond(request, response, answered ?? (await this.#answer(request, match, body)), clock);
     } catch (error) {
       // Nobody is left to be answered, or half an answer is out already.
       if (error instanceof CallerGone || response.headersSent) {

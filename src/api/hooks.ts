@@ -30,6 +30,7 @@ export function hookRoutes({ engine, accounts, limits }: Services): Route[] {
     method,
     path: '/v2/workflows/hooks/:userId/:workflowRunId/:eventId',
     access: 'public',
+    isForAnyOrigin: true,
     summary: 'Calls a webhook that a workflow run has made: its wait ends with this request, or its next one will.',
     ...(method === 'GET' || method === 'HEAD' ? undefined : { takes: { body: 'bytes' } }),
     refusals: [400, 412, 413, 503],

@@ -34,6 +34,8 @@ export interface Route {
   refusals?: readonly number[];
   /** Shape of each successful answer; `undefined` for "200, no body". A text with `contentMediaType` is sent as it is. */
   answers: Record<number, TSchema | undefined>;
+  /** Whether pages of any origin may call all routes of this path. */
+  isForAnyOrigin?: true;
   handle: (call: Call) => Answer | Promise<Answer>;
 }
 

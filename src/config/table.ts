@@ -120,6 +120,21 @@ export const SETTINGS = {
     default: ['x-forwarded-*', 'x-real-ip', 'forwarded', 'via'],
     meaning: 'Headers added by your own proxies: not passed on when a publish forwards all of its headers.',
   },
+  allowOrigins: {
+    group: 'Server',
+    type: 'list',
+    default: [],
+    defaultInDev: ['https://console.upstash.com'], // the console whose links the official client prints
+    meaning:
+      'Origins of web pages that may call this server, such as https://console.example.com; pages of others are refused with 403.',
+  },
+  allowHosts: {
+    group: 'Server',
+    type: 'list',
+    default: [],
+    meaning:
+      'Names by which waypost dev may be called (*.suffix for all below) besides addresses, localhost, names without a dot and host.docker.internal; others are refused with 403, since web pages could use them. No limit to waypost serve.',
+  },
   drainLimitMs: {
     group: 'Server',
     type: 'duration',

@@ -5,6 +5,7 @@ import type { FastifyInstance, InjectOptions } from 'fastify';
 import { expect } from 'vitest';
 import type { Accounts, Caller, SigningKeys } from '../../../src/api/accounts.ts';
 import { type ApiOptions, createApi } from '../../../src/api/app.ts';
+import { Browsers } from '../../../src/api/browsers.ts';
 import type { ApiLimits } from '../../../src/api/limits.ts';
 import type { Route } from '../../../src/api/route.ts';
 import { createRoutes } from '../../../src/api/routes.ts';
@@ -159,6 +160,7 @@ export async function openWorld(changes: Partial<ApiOptions> = {}, ground: Parti
     limits,
     proxyHeaders: ['x-forwarded-*', 'x-real-ip', 'forwarded', 'via'],
     trustedProxies: [],
+    browsers: new Browsers({ origins: [], hosts: 'any' }),
     logsPageDefault: 100,
     isReady: () => true,
     ...changes,

@@ -151,7 +151,7 @@ export function followsConformance(open: OpenStore): void {
       { ...settlement(message, claimToken, change), changeIfCancelRequested },
       T0,
     );
-    expect(answer).toEqual({ kind: 'saved' });
+    expect(answer).toEqual({ kind: 'saved', isCancelled: true });
     for (const followUp of change.follows) expect(await world().find(followUp.message)).toBeUndefined();
   });
 

@@ -129,7 +129,7 @@ export function runEndingsConformance(open: OpenStore): void {
           ...settlement(first, claimToken, retrying(T0, T0 + 1_000, 1)),
           changeIfCancelRequested: cancelled,
         };
-        expect(await world().store.settle(change, T0)).toEqual({ kind: 'saved' });
+        expect(await world().store.settle(change, T0)).toEqual({ kind: 'saved', isCancelled: true });
         expect(await runLogOf(world())).toEqual([
           'RUN_STARTED',
           `CREATED ${first.key}`,
@@ -147,7 +147,7 @@ export function runEndingsConformance(open: OpenStore): void {
       await end(first, { state: 'RUN_CANCELED' });
       expect((await runLogOf(world())).slice(-2)).toEqual(['RUN_CANCELED', `CANCEL_REQUESTED ${first.key}`]);
       const change = { ...settlement(first, claimToken, delivered()), changeIfCancelRequested: cancelled };
-      expect(await world().store.settle(change, T0)).toEqual({ kind: 'saved' });
+      expect(await world().store.settle(change, T0)).toEqual({ kind: 'saved', isCancelled: true });
       expect((await runLogOf(world())).at(-1)).toBe(`CANCELED ${first.key}`);
     });
 
@@ -261,7 +261,7 @@ export function runEndingsConformance(open: OpenStore): void {
         world().store.settle(second, T0),
       ]);
       expect(answers).toEqual([{ kind: 'saved' }, { kind: 'runChanged' }]);
-      expect(await world().store.settle(second, T0)).toEqual({ kind: 'saved' });
+      expect(await world().store.settle(second, T0)).toEqual({ kind: 'saved', isCancelled: true });
       expect((await runLogOf(world())).slice(-2)).toEqual(['RUN_FAILED', `CANCELED ${other.message.key}`]);
     });
 
@@ -269,7 +269,7 @@ export function runEndingsConformance(open: OpenStore): void {
       const { first, claimToken } = await beginClaimed();
       await end(first, { state: 'RUN_CANCELED' });
       const change = { ...settlement(first, claimToken, failing(first)), changeIfCancelRequested: cancelled };
-      expect(await world().store.settle(change, T0)).toEqual({ kind: 'saved' });
+      expect(await world().store.settle(change, T0)).toEqual({ kind: 'saved', isCancelled: true });
       expect(await world().store.findRun(PROJECT, first.key)).toMatchObject({ state: 'RUN_CANCELED' });
     });
   });
