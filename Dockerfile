@@ -1,6 +1,6 @@
 # Waypost as a container image: "docker build -t waypost .". How it is run: compose.yaml and docs/operations.md.
 
-# The newest Node 24 of the day on which it is built: those before 24.22.1 have faults that a hostile endpoint could use.
+# The newest Node 24 of the day on which it is built.
 # Debian and not Alpine, because what is tested is glibc.
 ARG NODE_IMAGE=node:24-slim
 

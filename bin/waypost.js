@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 if (major < 22 || (major === 22 && minor < 19)) {
   process.stderr.write(
-    `waypost: Node ${process.versions.node} is too old, 22.19 or newer is needed; in a checkout "npx waypost" brings one along\n`,
+    `waypost: Node ${process.versions.node} is too old, 22.19 or newer is needed; in a checkout "npm start" brings one along\n`,
   );
   process.exit(1);
 }

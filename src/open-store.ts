@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Sealer } from './accounts.ts';
 import { CannotStart } from './cannot-start.ts';
+import { keepOutOfGit } from './config/data-folder.ts';
 import { ensureEncryptionKey, readEncryptionKey } from './config/encryption-key.ts';
 import { ENCRYPTION_KEY_BYTES } from './config/sealing.ts';
 import type { Config } from './config/table.ts';
@@ -133,6 +134,7 @@ export function openSealer(config: Config, randomness: Randomness, { create }: {
   try {
     const encryptionKey = create ? ensureEncryptionKey(config, randomBytes) : readEncryptionKey(config);
     if (encryptionKey === undefined) throw new Error('there is none; "waypost init" makes one');
+    if (create) keepOutOfGit(config.dataDir);
     return { encryptionKey, randomBytes };
   } catch (error) {
     throw new CannotStart(`cannot use the encryption key: ${messageOf(error)}`, { cause: error });

@@ -1,0 +1,55 @@
+/** What commands leave in a data folder that lies in somebody's repository. */
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Servers } from '../support/servers.ts';
+import { giveCommand } from '../support/waypost-command.ts';
+
+describe('a data folder', () => {
+  let servers: Servers;
+  let dataDir: string;
+  let ignoreFile: string;
+
+  beforeEach(() => {
+    servers = new Servers();
+    dataDir = servers.dataDir;
+    ignoreFile = join(dataDir, '.gitignore');
+  });
+  afterEach(() => servers.close());
+
+  const init = async () => expect((await giveCommand(['init', '--data-dir', dataDir])).code).toBe(0);
+
+  it('of a development server is none of the repository’s business', async () => {
+    await servers.start(['dev']).url();
+    expect(readFileSync(ignoreFile, 'utf8')).toBe('*\n');
+  });
+
+  it('hides the encryption key from git', async () => {
+    await init();
+    const folder = join(dataDir, '..');
+    execFileSync('git', ['init', '--quiet', folder]);
+    expect(execFileSync('git', ['-C', folder, 'status', '--porcelain'], { encoding: 'utf8' })).toBe('');
+  });
+
+  it('that an older version made gets it at the next start', async () => {
+    await init();
+    rmSync(ignoreFile);
+    await giveCommand(['init', '--data-dir', dataDir, '--add-token']);
+    expect(existsSync(ignoreFile)).toBe(true);
+  });
+
+  it('that holds somebody else’s files hides none of them', async () => {
+    mkdirSync(dataDir);
+    writeFileSync(join(dataDir, 'README.md'), 'of a project');
+    await init();
+    expect(existsSync(ignoreFile)).toBe(false);
+  });
+
+  it('keeps the rules that are there', async () => {
+    mkdirSync(dataDir);
+    writeFileSync(ignoreFile, '*.db\n');
+    await init();
+    expect(readFileSync(ignoreFile, 'utf8')).toBe('*.db\n');
+  });
+});

@@ -1,0 +1,37 @@
+/**
+ * Faults of Node that were mended after the oldest one that `serve` starts on without a warning (`cli/node-version.ts`).
+ * What an endpoint or a publisher sends does not reach the code that has them.
+ */
+import { brotliCompressSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import { originOf } from '../../src/engine/accept.ts';
+import { checkUrl } from '../../src/protocol/destination.ts';
+import { claimOf, openDelivery, startEndpoint, untouched } from './support.ts';
+
+describe('faults of Node that nobody outside can reach', () => {
+  it('decoding Brotli: an answer is kept as it came, whatever it says it is', async () => {
+    const compressed = brotliCompressSync('a'.repeat(1000));
+    const endpoint = await startEndpoint((response) => {
+      response.writeHead(500, { 'content-encoding': 'br' });
+      response.end(compressed);
+    });
+    const outcome = await openDelivery().attempt(claimOf(endpoint.origin), untouched());
+    if (outcome.kind !== 'answered') throw new Error(`it was ${outcome.kind}`);
+    expect(Buffer.from(outcome.body).equals(compressed)).toBe(true);
+  });
+
+  it.each(['https://a%00.example/', 'https://a\0.example/'])(
+    'looking up a name with a NUL byte: %j is no URL',
+    (url) => {
+      expect(() => checkUrl(url)).toThrow();
+    },
+  );
+
+  it.each([
+    ['https://0x7f.1/', 'https://127.0.0.1'],
+    ['https://[0:0::1]/', 'https://[::1]'],
+    ['https://127.1:8443/', 'https://127.0.0.1:8443'],
+  ])('checking certificates of an oddly written address: %s is %s by then', (url, origin) => {
+    expect(originOf(url)).toBe(origin);
+  });
+});
