@@ -95,6 +95,7 @@ export function batchRoutes(services: Services): Route[] {
     {
       method: 'POST',
       path: '/v2/batch',
+      operationId: 'publishBatch',
       access: 'publish',
       summary: 'Publishes several messages in one request.',
       takes: { body: BatchItemsSchema },

@@ -125,6 +125,7 @@ export function dlqRoutes(services: Services): Route[] {
     {
       method: 'GET',
       path: '/v2/dlq',
+      operationId: 'listDlqMessages',
       access: 'read',
       summary: 'Lists dead messages, newest first.',
       takes: { filters: { use: 'dlqList', amount: AMOUNT }, query: [SOURCE] },
@@ -134,6 +135,7 @@ export function dlqRoutes(services: Services): Route[] {
     {
       method: 'DELETE',
       path: '/v2/dlq',
+      operationId: 'deleteDlqMessages',
       access: 'full',
       summary: 'Deletes the dead messages that match filters, all without a filter.',
       takes: { filters: bulk },
@@ -143,6 +145,7 @@ export function dlqRoutes(services: Services): Route[] {
     {
       method: 'POST',
       path: '/v2/dlq/retry',
+      operationId: 'retryDlqMessages',
       access: 'full',
       summary: 'Publishes the dead messages that match filters anew.',
       takes: { filters: bulk, configHeaders: RETRY_HEADERS },
@@ -153,6 +156,7 @@ export function dlqRoutes(services: Services): Route[] {
     {
       method: 'POST',
       path: '/v2/dlq/retry/:dlqId',
+      operationId: 'retryDlqMessage',
       access: 'full',
       summary: 'Publishes a dead message anew and removes it from the DLQ.',
       takes: { configHeaders: RETRY_HEADERS },
@@ -162,6 +166,7 @@ export function dlqRoutes(services: Services): Route[] {
     {
       method: 'GET',
       path: '/v2/dlq/:dlqId',
+      operationId: 'getDlqMessage',
       access: 'read',
       summary: 'Reads a dead message.',
       answers: { 200: Type.Union([DeadMessageSchema, DeadRunSchema]) },
@@ -170,6 +175,7 @@ export function dlqRoutes(services: Services): Route[] {
     {
       method: 'DELETE',
       path: '/v2/dlq/:dlqId',
+      operationId: 'deleteDlqMessage',
       access: 'full',
       summary: 'Deletes a dead message.',
       answers: { 200: undefined },

@@ -90,7 +90,7 @@ function operationPart(
     return html`<tr><td><code>${status}</code></td><td>${prose(response?.description ?? '')} ${content}</td></tr>`;
   });
   return html`<details><summary><code><span class="method">${method.toUpperCase()}</span>${path}</code>
-<span class="quiet">${summary}</span></summary><div id="${operationId}"><p>${prose(description)}</p>${places}${body}
+<span class="quiet">${summary}</span></summary><div id="operation-${operationId}"><p>${prose(description)}</p>${places}${body}
 <h4>Answers</h4><table>${answers}</table></div></details>
 `;
 }

@@ -25,6 +25,7 @@ export function documentRoutes(others: readonly Route[]): Route[] {
     {
       method: 'GET',
       path: '/openapi.json',
+      operationId: 'getOpenApiDocument',
       access: 'public',
       summary: 'This interface as an OpenAPI document.',
       answers: { 200: DocumentSchema },
@@ -33,6 +34,7 @@ export function documentRoutes(others: readonly Route[]): Route[] {
     {
       method: 'GET',
       path: '/docs',
+      operationId: 'getDocumentation',
       access: 'public',
       summary: 'The same as a page to read.',
       answers: { 200: PageSchema },

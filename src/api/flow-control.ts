@@ -98,6 +98,7 @@ export function flowControlRoutes({ engine, limits }: Services): Route[] {
     {
       method: 'GET',
       path: '/v2/flowControl',
+      operationId: 'listFlowControlKeys',
       access: 'read',
       summary: 'Lists flow-control keys by name.',
       takes: { query: LIST_QUERY },
@@ -107,6 +108,7 @@ export function flowControlRoutes({ engine, limits }: Services): Route[] {
     {
       method: 'GET',
       path: keyPath,
+      operationId: 'getFlowControlKey',
       access: 'read',
       summary: 'Reads one flow-control key.',
       refusals: [400],
@@ -116,18 +118,21 @@ export function flowControlRoutes({ engine, limits }: Services): Route[] {
     {
       ...action,
       path: `${keyPath}/pause`,
+      operationId: 'pauseFlowControlKey',
       summary: 'Pauses a flow-control key, also one that nobody used yet: none of its messages starts.',
       handle: (call) => setPaused(call, true),
     },
     {
       ...action,
       path: `${keyPath}/resume`,
+      operationId: 'resumeFlowControlKey',
       summary: 'Lets the messages of a paused flow-control key start again.',
       handle: (call) => setPaused(call, false),
     },
     {
       ...action,
       path: `${keyPath}/pin`,
+      operationId: 'pinFlowControlKey',
       summary: 'Fixes limits of a flow-control key, so that messages no longer set them.',
       takes: { query: PIN_QUERY },
       handle: pin,
@@ -135,6 +140,7 @@ export function flowControlRoutes({ engine, limits }: Services): Route[] {
     {
       ...action,
       path: `${keyPath}/unpin`,
+      operationId: 'unpinFlowControlKey',
       summary: 'Lets messages set limits of a flow-control key again.',
       takes: { query: UNPIN_QUERY },
       handle: unpin,
@@ -142,12 +148,14 @@ export function flowControlRoutes({ engine, limits }: Services): Route[] {
     {
       ...action,
       path: `${keyPath}/resetRate`,
+      operationId: 'resetFlowControlKeyRate',
       summary: 'Begins a new period of a flow-control key, in which nothing was started yet.',
       handle: resetRate,
     },
     {
       ...action,
       path: `${keyPath}/reset`,
+      operationId: 'resetFlowControlKey',
       // Attempts in flight are counted anew whenever anybody asks, so there is nothing else to reset.
       summary: 'The same as resetRate.',
       handle: resetRate,
@@ -155,6 +163,7 @@ export function flowControlRoutes({ engine, limits }: Services): Route[] {
     {
       method: 'GET',
       path: '/v2/globalParallelism',
+      operationId: 'getGlobalParallelism',
       access: 'read',
       summary: 'Says how many attempts are in flight, and how many may be.',
       answers: { 200: GlobalParallelismSchema },

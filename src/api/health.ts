@@ -26,6 +26,7 @@ export function healthRoutes({ engine, isReady, log }: Services): Route[] {
     {
       method: 'GET',
       path: '/healthz',
+      operationId: 'getHealth',
       access: 'public',
       summary: 'Answers while the process is alive.',
       answers: { 200: HealthSchema },
@@ -34,6 +35,7 @@ export function healthRoutes({ engine, isReady, log }: Services): Route[] {
     {
       method: 'GET',
       path: '/readyz',
+      operationId: 'getReadiness',
       access: 'public',
       summary: 'Answers 200 while requests can be served, else 503.',
       refusals: [503],

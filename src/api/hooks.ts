@@ -29,6 +29,7 @@ export function hookRoutes({ engine, accounts, limits }: Services): Route[] {
   return METHODS.map((method) => ({
     method,
     path: '/v2/workflows/hooks/:userId/:workflowRunId/:eventId',
+    operationId: method === 'POST' ? 'callWebhook' : `callWebhookBy${method[0]}${method.slice(1).toLowerCase()}`,
     access: 'public',
     isForAnyOrigin: true,
     summary: 'Calls a webhook that a workflow run has made: its wait ends with this request, or its next one will.',

@@ -19,12 +19,23 @@ export function keyRoutes({ accounts }: Services): Route[] {
     {
       method: 'GET',
       path: '/v2/keys',
+      operationId: 'getSigningKeys',
       access: 'full',
       summary: 'Reads the signing keys.',
       answers: { 200: SigningKeysSchema },
       handle: get,
     },
-    { ...rotation, path: '/v2/keys/rotate', summary: 'Makes the next signing key the current one.' },
-    { ...rotation, path: '/v2/rotate', summary: 'The same as /v2/keys/rotate, for older clients.' },
+    {
+      ...rotation,
+      path: '/v2/keys/rotate',
+      operationId: 'rotateSigningKeys',
+      summary: 'Makes the next signing key the current one.',
+    },
+    {
+      ...rotation,
+      path: '/v2/rotate',
+      operationId: 'rotateSigningKeysOfOldClients',
+      summary: 'The same as /v2/keys/rotate, for older clients.',
+    },
   ];
 }

@@ -38,6 +38,7 @@ export function logRoutes({ engine, logsPageDefault }: Services): Route[] {
     {
       method: 'GET',
       path: '/v2/logs',
+      operationId: 'listLogs',
       access: 'read',
       summary: 'Lists log entries, newest first.',
       takes,
@@ -47,6 +48,7 @@ export function logRoutes({ engine, logsPageDefault }: Services): Route[] {
     {
       method: 'GET',
       path: '/v2/events',
+      operationId: 'listEvents',
       access: 'read',
       summary: 'Lists log entries, newest first, in the shape that the client libraries read.',
       takes,

@@ -44,6 +44,7 @@ export function messageRoutes({ engine }: Services): Route[] {
     {
       method: 'GET',
       path: '/v2/messages/:messageId',
+      operationId: 'getMessage',
       access: 'read',
       summary: 'Reads a message that is not finished, or was delivered a moment ago.',
       answers: { 200: MessageSchema },
@@ -52,6 +53,7 @@ export function messageRoutes({ engine }: Services): Route[] {
     {
       method: 'GET',
       path: '/v2/messages/:messageId/explain',
+      operationId: 'explainMessage',
       access: 'read',
       summary: 'Says why a message that is not finished waits.',
       answers: { 200: ExplanationSchema },
@@ -60,6 +62,7 @@ export function messageRoutes({ engine }: Services): Route[] {
     {
       method: 'DELETE',
       path: '/v2/messages/:messageId',
+      operationId: 'cancelMessage',
       access: 'full',
       summary: 'Cancels a message.',
       answers: { 200: CancelledSchema },
@@ -68,6 +71,7 @@ export function messageRoutes({ engine }: Services): Route[] {
     {
       method: 'DELETE',
       path: '/v2/messages',
+      operationId: 'cancelMessages',
       access: 'full',
       summary: 'Cancels the messages that match filters, all without a filter.',
       takes: { filters: { use: 'cancel', amount: CANCEL_AMOUNT } },

@@ -59,8 +59,9 @@ const INTERFACE_VERSION = '2';
 
 const DESCRIPTION = [
   'A message queue and a service for durable workflows that deliver over HTTP. A publish that is answered with a 2xx is on disk.',
-  'Any request can also be refused with 400 when it is not well-formed HTTP, 405 when the path has no such method, 417,',
-  '431 when its headers are too large, and 500. Every refusal is an object with the member `error`.',
+  'Any request can also be refused with 400 when it is not well-formed HTTP, 403 when it is a browser’s for a page that may',
+  'not call, 405 when the path has no such method, 417, 431 when its headers are too large, and 500. Every refusal is an',
+  'object with the member `error`.',
 ].join(' ');
 
 /** By the first words of a path behind `/v2`; a path that is not below `/v2` belongs to the server itself. */
@@ -180,7 +181,7 @@ function ownPathOf(path: string): string {
 }
 
 function operation(route: Route, schemas: SchemaWriter): Operation {
-  const { access, answers, summary } = route;
+  const { access, answers, operationId, summary } = route;
   const parameters = parametersOf(route, schemas);
   const requestBody = bodyOf(route, schemas);
   const succeeded = Object.entries(answers).map(([status, schema]) => [status, success(status, schema, schemas)]);
@@ -189,7 +190,7 @@ function operation(route: Route, schemas: SchemaWriter): Operation {
     { $ref: `#/components/responses/${refusalName(status)}` },
   ]);
   return {
-    operationId: operationIdOf(route),
+    operationId,
     tags: [sectionOf(route)],
     summary,
     description: descriptionOf(route),
@@ -198,13 +199,6 @@ function operation(route: Route, schemas: SchemaWriter): Operation {
     ...(requestBody === undefined ? undefined : { requestBody }),
     responses: Object.fromEntries([...succeeded, ...refused]),
   };
-}
-
-/** `getMessagesMessageIdExplain`: ugly and stable. */
-function operationIdOf({ method, path }: Route): string {
-  const words = ownPathOf(path).match(/\w+/g) ?? [];
-  const named = words.filter((word) => word !== 'v2').map((word) => word[0]?.toUpperCase() + word.slice(1));
-  return method.toLowerCase() + named.join('');
 }
 
 function sectionOf({ path }: Route): string {

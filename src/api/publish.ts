@@ -119,6 +119,7 @@ export function publishRoutes(services: Services): Route[] {
     {
       method: 'POST',
       path: '/v2/publish/*',
+      operationId: 'publish',
       access: 'publish',
       summary:
         'Publishes a message to the URL, or to the URL group, in the path; with a cron expression, creates a schedule.',
@@ -130,6 +131,7 @@ export function publishRoutes(services: Services): Route[] {
     {
       method: 'POST',
       path: '/v2/enqueue/:queueName/*',
+      operationId: 'enqueue',
       access: 'publish',
       summary: 'Puts a message for the URL, or one for each endpoint of the URL group, in the path into a queue.',
       takes: { configHeaders: ENQUEUE_HEADERS, body: 'bytes' },

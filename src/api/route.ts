@@ -25,6 +25,8 @@ export interface Route {
   method: RouteMethod;
   /** Fixed words and `:parameters`, or a final `*` for an embedded destination. */
   path: string;
+  /** Its name for programs that are made from the interface document: stable, and no other route's. */
+  operationId: string;
   access: Access;
   /** One sentence for the interface document. */
   summary: string;

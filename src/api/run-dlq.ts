@@ -106,6 +106,7 @@ export function runDlqRoutes(services: Services): Route[] {
     {
       method: 'POST',
       path: `/v2/workflows/dlq/${word}`,
+      operationId: `${word}WorkflowRuns`,
       access: 'full',
       summary: `${what} the failed workflow runs that match filters.`,
       takes: { query: deadParameters(STARTED_AMOUNT), configHeaders: RUN_OVERRIDE_HEADERS },
@@ -116,6 +117,7 @@ export function runDlqRoutes(services: Services): Route[] {
     {
       method: 'POST',
       path: `/v2/workflows/dlq/${word}/:dlqId`,
+      operationId: `${word}WorkflowRun`,
       access: 'full',
       summary: `${what} a failed workflow run.`,
       takes: { configHeaders: SINGLE_RUN_OVERRIDE_HEADERS },
@@ -128,6 +130,7 @@ export function runDlqRoutes(services: Services): Route[] {
     {
       method: 'GET',
       path: '/v2/workflows/dlq',
+      operationId: 'listFailedWorkflowRuns',
       access: 'read',
       summary: 'Lists failed workflow runs, newest first.',
       takes: { query: deadParameters(AMOUNT) },
@@ -137,6 +140,7 @@ export function runDlqRoutes(services: Services): Route[] {
     {
       method: 'DELETE',
       path: '/v2/workflows/dlq',
+      operationId: 'deleteFailedWorkflowRuns',
       access: 'full',
       summary: 'Deletes the failed workflow runs that match filters from the DLQ, all without a filter.',
       takes: { query: deadParameters(AMOUNT) },
@@ -148,6 +152,7 @@ export function runDlqRoutes(services: Services): Route[] {
     {
       method: 'POST',
       path: '/v2/workflows/dlq/callback/:dlqId',
+      operationId: 'repeatFailureCallback',
       access: 'full',
       summary: 'Tells of the failure of a workflow run once more, where that has failed.',
       refusals: [400],
@@ -157,6 +162,7 @@ export function runDlqRoutes(services: Services): Route[] {
     {
       method: 'DELETE',
       path: '/v2/workflows/dlq/callback/:dlqId',
+      operationId: 'cancelFailureCallback',
       access: 'full',
       summary: 'Gives up telling of the failure of a workflow run.',
       refusals: [400],
@@ -166,16 +172,20 @@ export function runDlqRoutes(services: Services): Route[] {
     {
       method: 'GET',
       path: '/v2/workflows/dlq/:dlqId',
+      operationId: 'getFailedWorkflowRun',
       access: 'read',
       summary: 'Reads a failed workflow run.',
       refusals: [400],
       answers: { 200: DeadRunSchema },
       handle: get,
     },
-    ...['/v2/workflows/dlq/:dlqId', '/v2/workflows/dlq/delete/:dlqId'].map(
-      (path): Route => ({
+    ...[
+      { path: '/v2/workflows/dlq/:dlqId', operationId: 'deleteFailedWorkflowRun' },
+      { path: '/v2/workflows/dlq/delete/:dlqId', operationId: 'deleteFailedWorkflowRunOfOldClients' },
+    ].map(
+      (named): Route => ({
+        ...named,
         method: 'DELETE',
-        path,
         access: 'full',
         summary: 'Deletes a failed workflow run from the DLQ.',
         refusals: [400],

@@ -53,6 +53,7 @@ export function runLogRoutes({ engine }: Services): Route[] {
     {
       method: 'GET',
       path: '/v2/workflows/logs',
+      operationId: 'listWorkflowRuns',
       access: 'read',
       summary: 'Lists workflow runs with their steps, newest first.',
       takes: { query: RUNS_QUERY },
@@ -62,6 +63,7 @@ export function runLogRoutes({ engine }: Services): Route[] {
     {
       method: 'GET',
       path: '/v2/workflows/messageLogs',
+      operationId: 'listWorkflowMessageLogs',
       access: 'read',
       summary: 'Lists what happened to workflow runs and to their messages, newest first.',
       takes: { query: EVENTS_QUERY },
@@ -71,6 +73,7 @@ export function runLogRoutes({ engine }: Services): Route[] {
     {
       method: 'GET',
       path: '/v2/workflows/events',
+      operationId: 'listWorkflowEvents',
       access: 'read',
       summary: 'Lists workflow runs with their steps, or what happened to them, newest first.',
       takes: { query: EITHER_QUERY },
@@ -80,6 +83,7 @@ export function runLogRoutes({ engine }: Services): Route[] {
     {
       method: 'GET',
       path: '/v2/workflows/runs/:workflowRunId/explain',
+      operationId: 'explainWorkflowRun',
       access: 'read',
       summary: 'Says why a workflow run that is active does not go on.',
       answers: { 200: RunExplanationSchema },

@@ -66,6 +66,7 @@ export function runRoutes({ engine, limits }: Services): Route[] {
     {
       method: 'GET',
       path: '/v2/workflows/runs/:workflowRunId',
+      operationId: 'getWorkflowRunJournal',
       access: 'read',
       summary: 'Reads what the steps of an active workflow run have recorded.',
       answers: { 200: JournalSchema },
@@ -74,6 +75,7 @@ export function runRoutes({ engine, limits }: Services): Route[] {
     {
       method: 'DELETE',
       path: '/v2/workflows/runs/:workflowRunId',
+      operationId: 'endWorkflowRun',
       access: 'full',
       summary: 'Ends a workflow run: cancels it, or says what it returned.',
       takes: { query: [CANCEL], body: 'bytes' },
@@ -83,6 +85,7 @@ export function runRoutes({ engine, limits }: Services): Route[] {
     {
       method: 'DELETE',
       path: '/v2/workflows/runs',
+      operationId: 'cancelWorkflowRuns',
       access: 'full',
       summary: 'Cancels the active workflow runs that match filters, all without a filter.',
       takes: { query: CANCEL_PARAMETERS },

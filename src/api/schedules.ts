@@ -4,7 +4,7 @@ import { ApiError } from '../protocol/errors.ts';
 import { splitQuery } from '../protocol/request-target.ts';
 import { type Answer, answer, NO_BODY } from './answer.ts';
 import { SCHEDULE_HEADERS } from './config-headers.ts';
-import type { Call, Route, RouteMethod, Services } from './route.ts';
+import type { Call, Route, Services } from './route.ts';
 import { scheduleCreation } from './schedule-creation.ts';
 import { ScheduleCreatedSchema, ScheduleListSchema, ScheduleSchema } from './schemas.ts';
 import { scheduleView } from './views.ts';
@@ -40,14 +40,18 @@ export function scheduleRoutes(services: Services): Route[] {
       return NO_BODY;
     };
     const path = `/v2/schedules/:scheduleId/${word}`;
-    const methods: RouteMethod[] = ['PATCH', 'POST'];
-    return methods.map((method) => ({ method, path, access: 'full', summary, answers: { 200: undefined }, handle }));
+    const route = { path, access: 'full', summary, answers: { 200: undefined }, handle } as const;
+    return [
+      { ...route, method: 'PATCH', operationId: `${word}Schedule` },
+      { ...route, method: 'POST', operationId: `${word}ScheduleByPost` },
+    ];
   }
 
   return [
     {
       method: 'POST',
       path: '/v2/schedules/*',
+      operationId: 'createSchedule',
       access: 'full',
       summary: 'Creates a schedule for the URL, or the URL group, in the path, or replaces the one with its id.',
       takes: { configHeaders: SCHEDULE_HEADERS, body: 'bytes' },
@@ -57,6 +61,7 @@ export function scheduleRoutes(services: Services): Route[] {
     {
       method: 'GET',
       path: '/v2/schedules',
+      operationId: 'listSchedules',
       access: 'read',
       summary: 'Lists the schedules by their creation. Bodies after the first 16 MiB are left out.',
       answers: { 200: ScheduleListSchema },
@@ -65,6 +70,7 @@ export function scheduleRoutes(services: Services): Route[] {
     {
       method: 'GET',
       path: '/v2/schedules/:scheduleId',
+      operationId: 'getSchedule',
       access: 'read',
       summary: 'Reads one schedule.',
       answers: { 200: ScheduleSchema },
@@ -73,6 +79,7 @@ export function scheduleRoutes(services: Services): Route[] {
     {
       method: 'DELETE',
       path: '/v2/schedules/:scheduleId',
+      operationId: 'deleteSchedule',
       access: 'full',
       summary: 'Deletes a schedule; messages that it made go on.',
       answers: { 200: undefined },

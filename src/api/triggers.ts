@@ -88,6 +88,7 @@ export function triggerRoutes(services: Services): Route[] {
     {
       method: 'POST',
       path: '/v2/trigger/*',
+      operationId: 'triggerWorkflow',
       access: 'publish',
       summary: 'Starts a run of the workflow at the URL in the path; the body is its payload.',
       takes: { configHeaders: TRIGGER_HEADERS, body: 'bytes' },
@@ -97,6 +98,7 @@ export function triggerRoutes(services: Services): Route[] {
     {
       method: 'POST',
       path: '/v2/batch/trigger',
+      operationId: 'triggerWorkflows',
       access: 'publish',
       summary: 'Starts several workflow runs in one request.',
       takes: { body: TriggerItemsSchema },

@@ -53,6 +53,7 @@ export function waiterRoutes({ engine, clock, quotas, proxyHeaders, limits }: Se
     {
       method: 'POST',
       path: '/v2/wait/:eventId',
+      operationId: 'waitForEvent',
       access: 'publish',
       summary: 'Lets a step of a workflow run wait for an event. Asked by client libraries.',
       takes: { body: WaitSchema },
@@ -63,6 +64,7 @@ export function waiterRoutes({ engine, clock, quotas, proxyHeaders, limits }: Se
     {
       method: 'POST',
       path: '/v2/notify/:eventId',
+      operationId: 'notifyEvent',
       access: 'full',
       summary: 'Wakes all workflow runs that wait for the event, with the body as its data.',
       takes: { body: 'bytes' },
@@ -72,6 +74,7 @@ export function waiterRoutes({ engine, clock, quotas, proxyHeaders, limits }: Se
     {
       method: 'POST',
       path: '/v2/notify/:workflowRunId/:eventId',
+      operationId: 'notifyWorkflowRun',
       access: 'full',
       summary:
         'Wakes one workflow run that waits for the event; when it does not yet, its next wait for it ends at once.',
@@ -83,6 +86,7 @@ export function waiterRoutes({ engine, clock, quotas, proxyHeaders, limits }: Se
     {
       method: 'GET',
       path: '/v2/waiters/:eventId',
+      operationId: 'listWaiters',
       access: 'read',
       summary: 'Lists who waits for the event: up to 1,000, in order of registration.',
       refusals: [400],

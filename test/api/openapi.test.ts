@@ -55,6 +55,16 @@ describe('the document', () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
+  it('names operations as a person would', () => {
+    const byRoute = new Map(
+      operations().map(({ path, method, operation }) => [`${method} ${path}`, operation.operationId]),
+    );
+    expect([...byRoute.values()].filter((id) => !/^[a-z]+([A-Z][a-z]+)*$/.test(id))).toEqual([]);
+    expect(byRoute.get('POST /v2/publish/{destination}')).toBe('publish');
+    expect(byRoute.get('GET /v2/messages/{messageId}')).toBe('getMessage');
+    expect(byRoute.get('POST /v2/dlq/retry')).toBe('retryDlqMessages');
+  });
+
   it('declares each parameter once, and every one of its path', () => {
     for (const { path, operation } of operations()) {
       const names = (operation.parameters ?? []).map((parameter) => `${parameter.in} ${parameter.name}`);
@@ -209,7 +219,7 @@ describe('the page', () => {
     const { status, headers, text } = await world.ask({ method: 'GET', url: '/docs', headers: { authorization: '' } });
     expect([status, headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
     for (const { path, operation } of operations()) {
-      expect(text).toContain(`id="${operation.operationId}"`);
+      expect(text).toContain(`id="operation-${operation.operationId}"`);
       expect(text).toContain(path);
     }
     for (const name of Object.keys(document.components.schemas)) expect(text).toContain(`id="shape-${name}"`);

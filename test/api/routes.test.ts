@@ -4,7 +4,7 @@ import type { Access, Route, RouteMethod } from '../../src/api/route.ts';
 import { RouteFinder } from '../../src/api/routes.ts';
 
 function route(method: RouteMethod, path: string, access: Access = 'read'): Route {
-  return { method, path, access, summary: '', answers: { 200: undefined }, handle: () => NO_BODY };
+  return { method, path, operationId: 'any', access, summary: '', answers: { 200: undefined }, handle: () => NO_BODY };
 }
 
 const finder = new RouteFinder([

@@ -1,0 +1,55 @@
+/** What is published, and what the repository says of itself on the day it is public. */
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const read = (path: string) => readFileSync(`${root}${path}`, 'utf8');
+
+describe('whoever imports the package', () => {
+  const importing = (name: string) =>
+    spawnSync(process.execPath, ['--input-type=module', '--eval', `await import('${name}')`], {
+      cwd: root,
+      encoding: 'utf8',
+    });
+
+  it('is told that it is a command, and what to do instead', () => {
+    const { status, stderr } = importing('waypost');
+    expect(status).toBe(1);
+    expect(stderr).toContain('waypost is a command, not a library: run "npx waypost dev"');
+  });
+
+  it('cannot reach into it', () => {
+    for (const path of ['waypost/dist/server.js', 'waypost/bin/waypost.js']) {
+      expect(importing(path).stderr).toContain('ERR_PACKAGE_PATH_NOT_EXPORTED');
+    }
+  });
+
+  it('finds each file that the package names among those that are published', () => {
+    const { exports, types, files } = JSON.parse(read('package.json'));
+    for (const path of [types, ...Object.values(exports['.'])] as string[]) {
+      expect(existsSync(`${root}${path}`)).toBe(true);
+      expect(files).toContain(path.split('/')[1]);
+    }
+  });
+});
+
+describe('the repository', () => {
+  it('runs in public what people run, on the Node that is developed with', () => {
+    const { jobs } = parse(read('.github/workflows/ci.yml'));
+    const steps: { run?: string; with?: Record<string, unknown> }[] = jobs.check.steps;
+    expect(steps.flatMap(({ run }) => run ?? [])).toEqual(['bash .ci/run']);
+    const versionFile = steps.map((step) => step.with?.['node-version-file']).find(Boolean);
+    const { devDependencies } = JSON.parse(read('package.json'));
+    expect(devDependencies.node).toMatch(new RegExp(`^\\^${read(String(versionFile)).trim()}\\.`));
+  });
+
+  it.each(['bug', 'idea'])('has a form for issues of the kind %s that can be filled in', (name) => {
+    const { body } = parse(read(`.github/ISSUE_TEMPLATE/${name}.yml`));
+    const fields = (body as { type: string; id?: string }[]).filter(({ type }) => type !== 'markdown');
+    expect(fields.length).toBeGreaterThan(1);
+    expect(fields.every(({ id }) => id !== undefined)).toBe(true);
+  });
+});
