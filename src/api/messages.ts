@@ -55,7 +55,7 @@ export function messageRoutes({ engine }: Services): Route[] {
       path: '/v2/messages/:messageId/explain',
       operationId: 'explainMessage',
       access: 'read',
-      summary: 'Says why a message that is not finished waits.',
+      summary: 'Says why a message waits, or what became of it.',
       answers: { 200: ExplanationSchema },
       handle: explain,
     },

@@ -134,6 +134,8 @@ const RunSchema = exactly(
     dlqId: optional(Text),
     ...labels,
     flowControlKey: optional(Text),
+    predecessor: optional(exactly({ workflowRunId: Text, workflowRunCreatedAt: Ms })),
+    successor: optional(exactly({ workflowRunId: Text, workflowRunCreatedAt: Ms })),
   },
   'WorkflowRun',
 );
@@ -147,7 +149,7 @@ export const RunExplanationSchema = exactly(
     reason: oneOf(
       ...['delayed', 'retrying', 'due', 'endpoint_busy', 'queued', 'queue_paused', 'key_paused', 'key_full'],
       ...['key_rate', 'key_turn', 'parallelism', 'attempting', 'cancelling'],
-      ...['sleeping', 'waiting', 'invoked', 'stuck'],
+      ...['sleeping', 'waiting', 'invoked', 'stuck', 'succeeded', 'failed', 'cancelled'],
     ),
     explanation: Text,
     others: Type.Integer({ minimum: 0, description: 'what else of the run is unfinished' }),
@@ -157,6 +159,8 @@ export const RunExplanationSchema = exactly(
     messageId: optional(stepInfo.messageId),
     since: optional(Ms),
     due: optional(Ms),
+    at: optional(Ms),
+    dlqId: optional(Text),
     retried: optional(Count),
     flowControlKey: optional(Text),
     eventId: optional(Text),

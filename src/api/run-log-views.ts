@@ -11,7 +11,7 @@ import { joinRedactions, redactedText, redactHeaderMap } from '../protocol/redac
 import type { HeaderMap, Redaction } from '../protocol/settings.ts';
 import { isSuccess } from '../protocol/success.ts';
 import type { Answered, Failure, FailureFunction } from '../workflow/history.ts';
-import type { FailureCallbackState } from '../workflow/model.ts';
+import type { FailureCallbackState, RunLink } from '../workflow/model.ts';
 import type { StepRecord } from '../workflow/records.ts';
 import type { NextStep, RunLog } from '../workflow/run-log.ts';
 import { type CallInfo, type InvokedInfo, type StepInfo, stepInfoOf, type WaitInfo } from '../workflow/step-info.ts';
@@ -86,12 +86,19 @@ export function runLogView({ run, groups, next, failureFunction, failure }: RunL
     dlqId: run.dlqId,
     ...labelView(config.labels),
     flowControlKey: config.flowControl?.key,
+    predecessor: linkView(config.predecessor),
+    successor: linkView(config.successor),
   };
+}
+
+/** Our own addition: the run that a resume or a restart made of a failed one, and back. */
+function linkView(link: RunLink | undefined): View | undefined {
+  return link && { workflowRunId: link.id, workflowRunCreatedAt: link.createdAtMs };
 }
 
 /** Our own addition: why a run does not go on, in one sentence and in fields. */
 export function runExplanationView({ runId, createdAtMs, sentence, ...rest }: RunExplanation): View {
-  const { reason, others, sinceMs, dueAtMs, invokedRunId, ...fields } = rest;
+  const { reason, others, sinceMs, dueAtMs, atMs, invokedRunId, ...fields } = rest;
   return {
     workflowRunId: runId,
     workflowCreatedAt: createdAtMs,
@@ -101,6 +108,7 @@ export function runExplanationView({ runId, createdAtMs, sentence, ...rest }: Ru
     ...fields,
     since: sinceMs,
     due: dueAtMs,
+    at: atMs,
     invokedWorkflowRunId: invokedRunId,
   };
 }

@@ -45,7 +45,7 @@ export function runLogRoutes({ engine }: Services): Route[] {
 
   async function explain({ projectId, id }: Call): Promise<Answer> {
     const explanation = await engine.explainRun(projectId, id);
-    if (!explanation) throw new ApiError('not_found', `workflow run ${id} is not active`);
+    if (!explanation) throw new ApiError('not_found', `workflow run ${id} not found`);
     return answer(200, runExplanationView(explanation));
   }
 
@@ -85,7 +85,7 @@ export function runLogRoutes({ engine }: Services): Route[] {
       path: '/v2/workflows/runs/:workflowRunId/explain',
       operationId: 'explainWorkflowRun',
       access: 'read',
-      summary: 'Says why a workflow run that is active does not go on.',
+      summary: 'Says why a workflow run does not go on, or how it ended.',
       answers: { 200: RunExplanationSchema },
       handle: explain,
     },

@@ -42,10 +42,10 @@ export function messageView(message: Message): View {
 }
 
 /** Our own addition: why a message waits, in one sentence and in fields. */
-export function explanationView({ sentence, sinceMs, dueAtMs, ...fields }: Explanation): View {
-  const { reason, retried, queueName, ahead, flowControlKey } = fields;
+export function explanationView({ sentence, sinceMs, dueAtMs, atMs, ...fields }: Explanation): View {
+  const { reason, retried, queueName, ahead, flowControlKey, dlqId } = fields;
   const lane = { queueName, ahead, flowControlKey };
-  return { reason, explanation: sentence, retried, since: sinceMs, due: dueAtMs, ...lane };
+  return { reason, explanation: sentence, retried, since: sinceMs, due: dueAtMs, at: atMs, dlqId, ...lane };
 }
 
 /** The message's object and what the last attempt came to (messaging.md 17). */

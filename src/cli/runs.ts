@@ -13,6 +13,8 @@ const STATES: Readonly<Record<string, string>> = {
 };
 
 const COUNT_DEFAULT = 20;
+/** Characters of each body that are asked for: more than the lines of it that are shown. */
+const BODY_LENGTH_MAX = 2_000;
 
 export const runs: Command = {
   summary: 'look at workflow runs, cancel them, start failed ones again',
@@ -29,7 +31,8 @@ full token.
   list
       The latest runs, newest first.
   show <run id>
-      What each step of a run came to. Of several runs with the id the latest one, with --all every one.
+      What each step of a run came to, when, how long after the step before, and what the run returned or why it
+      failed. Of several runs with the id the latest one, with --all every one.
   cancel <run id>...
       Ends active runs.
   resume <run id or DLQ id>
@@ -97,7 +100,7 @@ async function show(server: Server, args: readonly string[], terminal: Terminal,
   const { word, rest } = takeWord(afterAll);
   const id = required(word, "runs show: the run's id");
   nothingLeft(rest);
-  const query = new URLSearchParams({ workflowRunId: id, ...(json ? {} : { trimBody: '0' }) });
+  const query = new URLSearchParams({ workflowRunId: id, ...(json ? {} : { trimBody: String(BODY_LENGTH_MAX) }) });
   const found = await readRuns(server, query, all ? Number.MAX_SAFE_INTEGER : 1);
   if (found.length === 0) throw new CommandFailed(`there is no run ${JSON.stringify(id)}, or nothing of it is kept`);
   if (json) {

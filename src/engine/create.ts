@@ -7,6 +7,7 @@ import type { DeadRetryOverride, Engine, PublishCommand, Published, PublishOutco
 import type { DatabaseClock } from './database-clock.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { type Explanation, explain } from './explain.ts';
+import { dlqIdIn, explainFinished } from './explain-finished.ts';
 import { ALWAYS_OPEN } from './fence.ts';
 import { IntakeHealth } from './intake-health.ts';
 import type { FlowKey, FlowPin } from './lanes.ts';
@@ -58,6 +59,9 @@ export type Recovery =
       /** Projects, tokens or signing keys have changed. */
       refreshAccounts: () => Promise<void>;
     };
+
+/** Log events of a finished message that are read to say what became of it: its retries beyond them are not counted. */
+const EXPLAINED_EVENTS_MAX = 1000;
 
 /** Dead messages revived in one transaction: their bodies are in memory together. */
 const RETRY_PIECE = 16;
@@ -244,7 +248,12 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   async explainMessage(projectId: ProjectId, id: MessageId): Promise<Explanation | undefined> {
     const { store, clock } = this.#deps;
     const live = await store.standingOf(projectId, id, clock.nowMs());
-    return live && explain(live, clock.nowMs());
+    if (live) return explain(live, clock.nowMs());
+    const page = { count: EXPLAINED_EVENTS_MAX, order: 'latestFirst' } as const;
+    const log = (await store.listLogs(projectId, { messageId: [id] }, page)).items;
+    const dlqId = dlqIdIn(log);
+    const isInDlq = dlqId !== undefined && (await store.countDead(projectId, [dlqId])) > 0;
+    return explainFinished(log, { isInDlq });
   }
 
   cancelMessages(projectId: ProjectId, ids: MessageId[]): Promise<number> {

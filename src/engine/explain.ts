@@ -1,4 +1,4 @@
-/** Why an unfinished message waits, in one sentence and in fields (P14). Pure. */
+/** Why an unfinished message waits (finished ones: `explain-finished.ts`), in one sentence and in fields (P14). Pure. */
 import type { FlowKey } from './lanes.ts';
 import { startsLeft } from './lanes.ts';
 import type { Millis } from './model.ts';
@@ -18,12 +18,19 @@ export interface Explanation {
     | 'key_turn'
     | 'parallelism'
     | 'attempting'
-    | 'cancelling';
+    | 'cancelling'
+    | 'delivered'
+    | 'dead'
+    | 'cancelled';
   sentence: string;
   /** When the attempt began, for `attempting` and `cancelling`. */
   sinceMs?: Millis;
   /** When it becomes due, or became so. */
   dueAtMs?: Millis;
+  /** When it was finished. */
+  atMs?: Millis;
+  /** Of a dead message, while the DLQ has it. */
+  dlqId?: string;
   /** Retries already made. */
   retried: number;
   queueName?: string;

@@ -101,6 +101,6 @@ export interface RunLogCommands {
     page: PageRequest,
     bodyBytesMax?: number,
   ): Promise<Page<RunLog>>;
-  /** Why a run does not go on (P14); `undefined` when no such run is active. */
+  /** Why the latest run of the id does not go on (P14), or how it ended; `undefined` when nothing of it is kept. */
   explainRun(projectId: ProjectId, runId: string): Promise<RunExplanation | undefined>;
 }

@@ -39,6 +39,15 @@ export interface RunConfig {
   redact?: Redaction;
   /** Whom a failure is told, and how; absent: nobody. */
   failureCallback?: CallbackSettings;
+  /** The failed run whose place it has taken, and the run that has taken its own (workflow.md 21.3). */
+  predecessor?: RunLink;
+  successor?: RunLink;
+}
+
+/** A run as others name it, also when it is no longer kept. */
+export interface RunLink {
+  id: string;
+  createdAtMs: number;
 }
 
 /** Version of a run that has just begun. */

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Json, openWorld, type Reply, type World } from './support/world.ts';
+import { eventually } from '../support/eventually.ts';
+import { type Json, OTHER_TOKEN, openWorld, type Reply, type World } from './support/world.ts';
 
 let world: World;
 beforeEach(async () => {
@@ -129,9 +130,42 @@ describe('explaining why a message waits (P14)', () => {
     expect((await explain(id)).json).toMatchObject({ reason: 'cancelling' });
   });
 
-  it('answers 404 once it is finished', async () => {
+  it('says that a message was delivered, and when', async () => {
+    const id = await world.publish('https://ok.example/');
+    const explained = await eventually('the delivery', async () => {
+      const { json } = await explain(id);
+      return json.reason !== 'attempting' && json;
+    });
+    expect(explained).toMatchObject({ reason: 'delivered', retried: 0, at: expect.any(Number) });
+    expect(explained.explanation).toMatch(/^Was delivered at \d{4}-.*Z, by attempt 1\.$/);
+  });
+
+  it('says that a message was cancelled', async () => {
     const id = await world.publish('https://slow.example/', LATER);
     await cancel(`/${id}`);
-    expect((await explain(id)).status).toBe(404);
+    expect((await explain(id)).json).toMatchObject({ reason: 'cancelled', at: expect.any(Number) });
+  });
+
+  it('says of a dead message why, and where it is until it is taken from there', async () => {
+    const dlqId = await world.bury('https://fail.example/');
+    const dead = await world.ask({ method: 'GET', url: `/v2/dlq/${dlqId}` });
+    const { json } = await explain(dead.json.messageId);
+    expect(json).toMatchObject({ reason: 'dead', retried: 0, dlqId });
+    expect(json.explanation).toMatch(
+      /after 1 attempt: the endpoint answered with status 500\. It is in the DLQ as \d+-\d+\.$/,
+    );
+    await world.ask({ method: 'DELETE', url: `/v2/dlq/${dlqId}` });
+    const later = (await explain(dead.json.messageId)).json;
+    expect(later.dlqId).toBeUndefined();
+    expect(later.explanation).toContain('It is not in the DLQ, or no longer.');
+  });
+
+  it('answers 404 for a message that never was, and for one of another project', async () => {
+    expect((await explain('msg_nobody')).status).toBe(404);
+    const id = await world.publish('https://slow.example/', LATER);
+    await cancel(`/${id}`);
+    const authorization = `Bearer ${OTHER_TOKEN}`;
+    const reply = await world.ask({ method: 'GET', url: `/v2/messages/${id}/explain`, headers: { authorization } });
+    expect(reply.status).toBe(404);
   });
 });

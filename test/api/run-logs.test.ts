@@ -203,7 +203,8 @@ it('keeps a cancelled run with what it had yet to do', async () => {
   await world.engine.cancelRun(PROJECT, 'wfr_a');
   const [run] = await runs('state=RUN_CANCELED');
   expect(shapeOf(run)).toEqual(['sequential init:STEP_SUCCESS', 'sequential s1:STEP_CANCELED']);
-  expect((await world.get('workflows/runs/wfr_a/explain')).status).toBe(404);
+  expect(await explained('wfr_a')).toMatchObject({ reason: 'cancelled', at: expect.any(Number), others: 0 });
+  expect((await world.get('workflows/runs/wfr_none/explain')).status).toBe(404);
   expect((await events()).slice(-3)).toEqual(['RUN_CANCELED', 'CANCEL_REQUESTED s1', 'CANCELED s1']);
 });
 

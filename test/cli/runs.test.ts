@@ -48,6 +48,7 @@ it('shows a run step by step, and lists it among others', async () => {
   expect(stdout).toMatch(/^✗ {2}wfr_a {2}FAILED\n {3}http:\/\/127\.0\.0\.1:9\/wf\n/);
   expect(stdout).toMatch(/✓ {2}init .* Initial {2}SUCCESS/);
   expect(stdout).toMatch(/✗ {2}\(next step\) .* 1 of 1 attempts failed, /);
+  expect(stdout).toContain('\n   failed: connection refused\n');
   const listed = (await runs()).stdout.split('\n').map((line) => line.split(/ {2,}/)[0]);
   expect(listed).toEqual(['RUN', 'wfr_b', 'wfr_a', '']);
   expect((await runs('list', '--label', 'late', '--state', 'active')).stdout).toMatch(/wfr_b {2}STARTED/);
@@ -58,7 +59,9 @@ it('cancels, resumes and restarts by the name of a run', async () => {
   expect(await runs('cancel', 'wfr_c', 'wfr_unknown')).toMatchObject({ code: 0, stdout: 'Cancelled 1 of 2 runs.\n' });
   expect(await runs('cancel', 'wfr_c')).toMatchObject({ code: 1, stderr: 'waypost: no such run is active\n' });
   await failed('wfr_d');
-  expect((await runs('resume', 'wfr_d')).stdout).toMatch(/^Resumed as wfr_\w+\.\n$/);
+  const [, resumed = ''] = /^Resumed as (wfr_[\w-]+)\.\n$/.exec((await runs('resume', 'wfr_d')).stdout) ?? [];
+  expect((await runs('show', 'wfr_d')).stdout).toContain(`\n   started again as ${resumed}\n`);
+  expect((await runs('show', resumed)).stdout).toContain('\n   takes the place of wfr_d\n');
   const dlqId = await failed('wfr_e');
   expect((await runs('restart', dlqId)).stdout).toMatch(/^Restarted as wfr_\w+\.\n$/);
   expect(await runs('resume', 'wfr_e')).toMatchObject({

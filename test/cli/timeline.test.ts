@@ -60,15 +60,64 @@ describe('the timeline of a run', () => {
         '   https://app.example/wf',
         '   began 2026-01-31 13:05 UTC, took 3.2s, labels spring, b, invoked by wfr_parent',
         '   in the DLQ as 7-8, failure callback success',
+        '   failed: 500 Internal Server Error',
         '',
         '   ✓  init         Initial   SUCCESS   13:05:09.123',
-        '   ✓  nap          SleepFor  SUCCESS   13:05:09.124  for 1m 30s',
-        '│  ✓  fetch        Call      SUCCESS   13:05:09.125  GET https://api.example/, answered 404',
-        '│  –  paid         Wait      CANCELED  13:05:09.125  event order-1',
-        '   ✗  (next step)            FAILED                  2 of 2 attempts failed, 500 Internal Server Error',
+        '   ✓  nap          SleepFor  SUCCESS   13:05:09.124  +1ms  for 1m 30s',
+        '│  ✓  fetch        Call      SUCCESS   13:05:09.125  +1ms  GET https://api.example/, answered 404',
+        '│  –  paid         Wait      CANCELED  13:05:09.125  +1ms  event order-1',
+        '   ✗  (next step)            FAILED                        2 of 2 attempts failed, 500 Internal Server Error',
         '',
       ].join('\n'),
     );
+  });
+
+  const failedWith = (body: string) =>
+    shown(
+      runOf({
+        workflowState: 'RUN_FAILED',
+        steps: [
+          { type: 'next', steps: [{ state: 'STEP_FAILED', errors: [{ error: '500 Internal Server Error', body }] }] },
+        ],
+      }),
+    )
+      .split('\n')
+      .slice(3, -3);
+
+  it('says why the run failed: the message of the error, and where it was thrown', () => {
+    const stack = ['Error: no money', '    at pay (app.ts:7:9)', '', 'at b', 'at c', 'at d'].join('\n');
+    expect(failedWith(JSON.stringify({ error: 'Error', message: 'no money', stack }))).toEqual([
+      '   failed: 500 Internal Server Error, Error: no money',
+      ...['Error: no money', '    at pay (app.ts:7:9)', 'at b', 'at c'].map((line) => `   | ${line}`),
+    ]);
+  });
+
+  it('shows the first lines of an answer that is no error of the library, and lets nothing of it steer the terminal', () => {
+    expect(failedWith(`<h1>Bad\u001B[31m gateway</h1>\r\n\n${'x'.repeat(500)}`)).toEqual([
+      '   failed: 500 Internal Server Error',
+      '   | <h1>Bad [31m gateway</h1>',
+      `   | ${'x'.repeat(110)}…`,
+    ]);
+    expect(failedWith('')).toEqual(['   failed: 500 Internal Server Error']);
+  });
+
+  it('shows what the run returned, and what its steps recorded, each in one line', () => {
+    const run = runOf({
+      workflowState: 'RUN_SUCCESS',
+      workflowRunResponse: '{"total":\n12}',
+      steps: sequential(
+        { stepName: 'price', state: 'STEP_SUCCESS', createdAt: T0, out: 'y'.repeat(100) },
+        { stepName: 'call', state: 'STEP_SUCCESS', createdAt: T0 + 1_500, callResponseBody: 'fine', out: 'not this' },
+      ),
+    });
+    expect(shown(run)).toContain('   returned {"total": 12}\n');
+    expect(shown(run)).toContain(`  → ${'y'.repeat(60)}…\n`);
+    expect(shown(run)).toContain('  +1.5s  → fine\n');
+  });
+
+  it('names the run that has taken its place, and the one whose place it has', () => {
+    const run = runOf({ predecessor: { workflowRunId: 'wfr_before' }, successor: { workflowRunId: 'wfr_after' } });
+    expect(shown(run)).toContain('   takes the place of wfr_before\n   started again as wfr_after\n');
   });
 
   it('says what a run that goes on waits for', () => {

@@ -1,8 +1,11 @@
 /** P14: for each run that is not over there is one sentence that says why it does not go on. */
 import { expect, test } from 'vitest';
 import { explainRun, liveEntriesOf } from '../../src/engine/runs/explain.ts';
+import { explainEnded } from '../../src/engine/runs/explain-ended.ts';
 import type { LiveMessage } from '../../src/engine/stores.ts';
-import type { RunHistory } from '../../src/workflow/history.ts';
+import type { KnownRun, RunHistory } from '../../src/workflow/history.ts';
+import type { RunState } from '../../src/workflow/model.ts';
+import { runLogOf } from '../../src/workflow/run-log.ts';
 import { DELIVERED, dueIn, IN_FLIGHT, Journal, NOW, RETRYING } from '../workflow/histories.ts';
 import { message } from './fixtures.ts';
 
@@ -98,4 +101,26 @@ test('a wait is told by the time at which it ends', () => {
   expect(explained(new Journal().initial().wait(1).invoke(2).history())).toMatchObject({
     ...{ reason: 'waiting', eventId: 'e1', stepType: 'Wait', others: 1 },
   });
+});
+
+test.for<[title: string, state: RunState, changes: Partial<KnownRun>, reason: string, sentence: RegExp]>([
+  ['returned', 'RUN_SUCCESS', {}, 'succeeded', /^Returned at 2027-.*Z\.$/],
+  ['was cancelled', 'RUN_CANCELED', {}, 'cancelled', /^Was cancelled at 2027-.*Z\.$/],
+  ['failed', 'RUN_FAILED', { dlqId: '7-8' }, 'failed', /^Failed at .*Z: [^.]+\. It is in the DLQ as 7-8\.$/],
+  ['failed and was deleted', 'RUN_FAILED', {}, 'failed', /\. It is no longer in the DLQ\.$/],
+])('a run that %s says so, and when', ([, state, changes, reason, sentence]) => {
+  const history = new Journal()
+    .initial()
+    .step(1, {}, DELIVERED)
+    .history(state, { completedAtMs: NOW, ...changes });
+  const explanation = explainEnded(runLogOf(history, NOW));
+  expect(explanation).toMatchObject({ reason, runId: 'wfr_a', others: 0, atMs: NOW });
+  expect(explanation.sentence).toMatch(sentence);
+  expect(explanation.dlqId).toBe(changes.dlqId);
+});
+
+test('a failed run names the one that has taken its place', () => {
+  const history = new Journal().initial().history('RUN_FAILED', { completedAtMs: NOW });
+  history.run.config.successor = { id: 'wfr_b', createdAtMs: NOW };
+  expect(explainEnded(runLogOf(history, NOW)).sentence).toContain('Run wfr_b has taken its place.');
 });

@@ -106,6 +106,8 @@ describe('a run that takes the place of a failed one', () => {
       ['step', 's2', messageOf(102)],
     ]);
     expect(revival.run).toMatchObject({ url: URL, createdAtMs: NOW, config: CONFIG });
+    const { id, createdAtMs } = runOf();
+    expect(revival.run.config.predecessor).toEqual({ id, createdAtMs });
     expect(revival.run.id).toMatch(/^wfr_/);
     expect(revival.journal.map(({ kind }) => kind)).toEqual(['record', 'shared', 'message']);
     const [first, second, third] = revival.journal;

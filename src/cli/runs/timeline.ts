@@ -1,5 +1,7 @@
 /** How does a run look in a terminal? One line for each step, those that ran side by side joined by a bar. */
 import { minuteOf, timeOf } from '../columns.ts';
+import { endOf } from './end.ts';
+import { excerpt, plain } from './plain.ts';
 
 /** A run as `GET /v2/workflows/logs` answers (workflow.md 18.1), as far as it is shown. */
 export interface RunView {
@@ -10,6 +12,11 @@ export interface RunView {
   workflowRunCompletedAt?: number;
   labels?: string[];
   dlqId?: string;
+  /** What it returned. The client library parses this and the results of steps; the server has sent JSON as a text. */
+  workflowRunResponse?: unknown;
+  /** The failed run whose place it has taken, and the run that has taken its own. */
+  predecessor?: { workflowRunId: string };
+  successor?: { workflowRunId: string };
   invoker?: { workflowRunId: string };
   failureFunction?: { state?: string; url?: string };
   steps: { type: string; steps: StepView[] }[];
@@ -21,13 +28,16 @@ export interface StepView {
   state: string;
   createdAt?: number;
   retries?: number;
-  errors?: { error?: string; time?: number }[];
+  /** What it recorded. */
+  out?: unknown;
+  errors?: { error?: string; body?: string; time?: number }[];
   nextDeliveryTime?: number;
   sleepUntil?: number;
   sleepFor?: number;
   callMethod?: string;
   callUrl?: string;
   callResponseStatus?: number;
+  callResponseBody?: unknown;
   waitEventId?: string;
   waitTimeout?: boolean;
   waitTimeoutDeadline?: number;
@@ -48,10 +58,11 @@ const MARKS: Readonly<Record<string, { mark: string; colour: number }>> = {
 
 /** `nowMs`: until when a run that goes on has taken. */
 export function timelineOf(run: RunView, { nowMs, color }: { nowMs: number; color: boolean }): string {
-  const rows = run.steps.flatMap(({ type, steps }) => steps.map((step) => ({ type, step })));
+  const rows = rowsOf(run);
   const nameWidth = widest(rows.map(({ type, step }) => nameOf(step, type)));
   const typeWidth = widest(rows.map(({ step }) => plain(step.stepType ?? '')));
-  const lines = rows.map(({ type, step }) => {
+  const tookWidth = widest(rows.map(({ tookMs }) => took(tookMs)));
+  const lines = rows.map(({ type, step, tookMs }) => {
     const cells = [
       type === 'parallel' ? '│' : ' ',
       painted(step.state, color),
@@ -59,11 +70,39 @@ export function timelineOf(run: RunView, { nowMs, color }: { nowMs: number; colo
       plain(step.stepType ?? '').padEnd(typeWidth),
       stateOf(step).padEnd('CANCELED'.length),
       step.createdAt === undefined ? ' '.repeat(12) : timeOf(step.createdAt).slice(11, 23),
+      took(tookMs).padStart(tookWidth),
       detailOf(step),
     ];
     return cells.join('  ').trimEnd();
   });
   return `${[...headOf(run, { nowMs, color }), '', ...lines].join('\n')}\n`;
+}
+
+interface Row {
+  type: string;
+  step: StepView;
+  /** Since the steps before it were there; absent for the first, and for what is not there yet. */
+  tookMs?: number;
+}
+
+function rowsOf({ steps: groups }: RunView): Row[] {
+  let beforeMs: number | undefined;
+  return groups.flatMap(({ type, steps }) => {
+    const sinceMs = beforeMs;
+    const times = steps.flatMap(({ createdAt }) => createdAt ?? []);
+    if (times.length > 0) beforeMs = Math.max(...times);
+    return steps.map((step): Row => {
+      const { createdAt } = step;
+      return sinceMs === undefined || createdAt === undefined
+        ? { type, step }
+        : { type, step, tookMs: createdAt - sinceMs };
+    });
+  });
+}
+
+/** `+1.2s` after the steps before it. */
+function took(ms: number | undefined): string {
+  return ms === undefined ? '' : `+${span(ms)}`;
 }
 
 function headOf(run: RunView, { nowMs, color }: { nowMs: number; color: boolean }): string[] {
@@ -83,7 +122,9 @@ function headOf(run: RunView, { nowMs, color }: { nowMs: number; color: boolean 
       `   in the DLQ as ${run.dlqId}${failure === undefined ? '' : `, failure callback ${failureWord(failure)}`}`,
     );
   }
-  return head;
+  if (run.predecessor) head.push(`   takes the place of ${plain(run.predecessor.workflowRunId)}`);
+  if (run.successor) head.push(`   started again as ${plain(run.successor.workflowRunId)}`);
+  return [...head, ...endOf(run).map((line) => `   ${line}`)];
 }
 
 /** One line a run. */
@@ -126,6 +167,7 @@ function detailOf(step: StepView): string {
   const last = errors.at(-1);
   if (step.callUrl !== undefined) words.push(plain(`${step.callMethod ?? ''} ${step.callUrl}`.trim()));
   if (step.callResponseStatus !== undefined) words.push(`answered ${step.callResponseStatus}`);
+  const out = excerpt(step.callResponseBody ?? step.out);
   if (step.waitEventId !== undefined) words.push(`event ${plain(step.waitEventId)}`);
   if (step.waitTimeout === true) words.push('timed out');
   else if (step.state === 'STEP_PROGRESS' && step.waitTimeoutDeadline !== undefined) {
@@ -140,6 +182,7 @@ function detailOf(step: StepView): string {
   }
   if (step.state === 'STEP_RETRY' && nextDeliveryTime !== undefined)
     words.push(`again at ${secondOf(nextDeliveryTime)}`);
+  if (out !== '') words.push(`→ ${out}`);
   return words.join(', ');
 }
 
@@ -167,11 +210,6 @@ export function span(ms: number): string {
 function painted(state: string, color: boolean): string {
   const { mark, colour } = MARKS[state] ?? { mark: '?', colour: 0 };
   return color ? `\u001B[${colour}m${mark}\u001B[0m` : mark;
-}
-
-/** Names and errors are whatever a workflow says: nothing of them may steer the terminal. */
-function plain(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}]+/gu, ' ');
 }
 
 function widest(texts: readonly string[]): number {

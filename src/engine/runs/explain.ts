@@ -1,4 +1,4 @@
-/** Why a run that is not over does not go on, in one sentence and in fields (P14). Pure. */
+/** Why a run that is not over does not go on (ended ones: `explain-ended.ts`), in one sentence and in fields (P14). Pure. */
 import type { HistoryEntry, KnownRun, RunHistory } from '../../workflow/history.ts';
 import { groupEntries, type StepEntries } from '../../workflow/records.ts';
 import type { StepInfo } from '../../workflow/step-info.ts';
@@ -8,7 +8,7 @@ import type { LiveMessage } from '../stores.ts';
 
 export interface RunExplanation {
   /** That of the message by which it goes on, or what it waits for itself. */
-  reason: Explanation['reason'] | 'sleeping' | 'waiting' | 'invoked' | 'stuck';
+  reason: Explanation['reason'] | 'sleeping' | 'waiting' | 'invoked' | 'stuck' | 'succeeded' | 'failed';
   sentence: string;
   runId: string;
   createdAtMs: Millis;
@@ -28,6 +28,10 @@ export interface RunExplanation {
   eventId?: string;
   /** Where a call goes, or where the run is served that it waits for. */
   url?: string;
+  /** When it ended. */
+  atMs?: Millis;
+  /** Of a failed run, while the DLQ has it. */
+  dlqId?: string;
   /** The run that it waits for, for `invoked`. */
   invokedRunId?: string;
 }

@@ -8,6 +8,7 @@ import type { RunLogCommands } from '../run-commands.ts';
 import type { RunEvent, RunEventFilter, RunFilter, RunLogStore } from '../run-log-store.ts';
 import type { MessageStore, Page, PageRequest } from '../stores.ts';
 import { explainRun, liveEntriesOf, type RunExplanation } from './explain.ts';
+import { explainEnded } from './explain-ended.ts';
 
 /** Runs looked at in one request for those that have a step in some state; after them the page is a short one. */
 const LOOKED_AT_MAX = 200;
@@ -55,11 +56,11 @@ export class RunLogs implements RunLogCommands {
   }
 
   async explainRun(projectId: ProjectId, runId: string): Promise<RunExplanation | undefined> {
-    const filter: RunFilter = { runId: [runId], state: ['RUN_STARTED'] };
-    const page = await this.#store.listRunHistories(projectId, filter, { count: 1, order: 'latestFirst' });
-    const [history] = page.items;
+    const latest = { count: 1, order: 'latestFirst' } as const;
+    const [history] = (await this.#store.listRunHistories(projectId, { runId: [runId] }, latest)).items;
     if (!history) return undefined;
     const nowMs = this.#clock.nowMs();
+    if (history.run.state !== 'RUN_STARTED') return explainEnded(runLogOf(history, nowMs));
     const ids = liveEntriesOf(history).map(({ message }) => message.id);
     const found = await Promise.all(ids.map((id) => this.#store.standingOf(projectId, id, nowMs)));
     const live = new Map(found.flatMap((each) => (each ? [[each.message.id, each]] : [])));

@@ -63,7 +63,8 @@ export function revive(remains: Remains, override: RunOverride, context: Revival
     createdAtMs: context.nowMs,
     url: failed.url,
   };
-  const making: Making = { head, config: { ...failed.config, ...changes }, override, context };
+  const predecessor = { id: failed.id, createdAtMs: failed.createdAtMs };
+  const making: Making = { head, config: { ...failed.config, ...changes, predecessor }, override, context };
   const run: NewRun = { id: head.id, url: head.url, createdAtMs: head.createdAtMs, config: making.config };
   const revival: Revival<Draft> = { projectId: failed.projectId, dlqId, run, journal: [], children: [] };
   for (const [position, entry] of journal.entries()) {

@@ -242,6 +242,8 @@ export function deadRunsConformance(open: OpenStore): void {
         children: [],
       });
       expect(await list()).toEqual([]);
+      const successor = { id: 'b', createdAtMs: revival.run.createdAtMs };
+      expect(await store().findRun(PROJECT, message.key)).toMatchObject({ state: 'RUN_FAILED', config: { successor } });
       const run = await store().findActiveRun(PROJECT, 'b');
       expect(run).toMatchObject({ state: 'RUN_STARTED', entries: 3 });
       expect((await store().readJournal(run?.key ?? 0)).map(({ messageId }) => messageId)).toEqual([

@@ -1,6 +1,7 @@
 /** How does a failed run leave the DLQ for a new one, with the journal that this one begins with (workflow.md 21.3)? */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { StoreLimits } from '../../../engine/stores.ts';
+import type { RunConfig } from '../../../workflow/model.ts';
 import type { Transaction } from '../../driver.ts';
 import type { SavedAs } from '../accept.ts';
 import { removeDead } from '../dead.ts';
@@ -42,7 +43,8 @@ export type ReviveRunAnswer =
 export async function reviveRun(context: WriteContext, args: ReviveRunArgs): Promise<ReviveRunAnswer> {
   const { tx } = context;
   const { projectId, place, runKey, run, journal, children, limits, nowMs } = args;
-  if (!(await isDeadRun(tx, projectId, place))) return { kind: 'missing' };
+  const failedKey = await deadRunKey(tx, projectId, place);
+  if (failedKey === undefined) return { kind: 'missing' };
   if (await isActive(tx, projectId, run.id)) return { kind: 'idTaken' };
   const journals = Journals.empty(context);
   journals.begin({
@@ -73,6 +75,7 @@ export async function reviveRun(context: WriteContext, args: ReviveRunArgs): Pro
   await journals.save();
   const standings = await entry.insert(messages);
   await addWaiters(tx, { projectId, runKey, journal });
+  await nameSuccessor(tx, failedKey, run);
   // Only now: what the two runs share must not be without both for a moment.
   await removeDead(tx, [place.n]);
   const saved = standings.map((standing, index): SavedAs => {
@@ -111,12 +114,20 @@ async function addWaiters(
   await tx.insertMany('waiters', ['key', 'project_id', 'run_key', 'event_id', 'deadline_ms'], waiters);
 }
 
-async function isDeadRun(tx: Transaction, projectId: ProjectId, { n, timeMs }: Position): Promise<boolean> {
-  const rows = await tx.query(
-    'select 1 as one from dead where key = ? and failed_at_ms = ? and project_id = ? and run_key is not null for update',
+async function deadRunKey(tx: Transaction, projectId: ProjectId, { n, timeMs }: Position): Promise<number | undefined> {
+  const [row] = await tx.query<{ run_key: number }>(
+    'select run_key from dead where key = ? and failed_at_ms = ? and project_id = ? and run_key is not null for update',
     [n, timeMs, projectId],
   );
-  return rows.length > 0;
+  return row?.run_key;
+}
+
+/** The failed run is over, so that nobody decides anything by its configuration any more. */
+async function nameSuccessor(tx: Transaction, failedKey: number, { id, createdAtMs }: StoredRun): Promise<void> {
+  const [row] = await tx.query<{ config: string }>('select config from runs where key = ?', [failedKey]);
+  if (!row) return;
+  const config: RunConfig = { ...JSON.parse(row.config), successor: { id, createdAtMs } };
+  await tx.send('update runs set config = ? where key = ?', [JSON.stringify(config), failedKey]);
 }
 
 async function isActive(tx: Transaction, projectId: ProjectId, id: string): Promise<boolean> {
