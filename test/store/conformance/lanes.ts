@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { Change } from '../../../src/engine/model.ts';
 import type { FlowControl } from '../../../src/protocol/settings.ts';
 import { begin } from './run-world.ts';
 import {
@@ -492,6 +493,26 @@ function projectCases(open: OpenStore): void {
     const [{ message: second }, { message: third }] = [await world().acceptClaimed(), await world().acceptClaimed()];
     await world().store.settle(settlement(message, claimToken, delivered()), T0);
     await world().store.cancelById(PROJECT, [second.id], T0);
+    expect(keysOf(await world().claim())).toEqual([third.key]);
+  });
+
+  it('goes on when the cancel of an attempt takes effect', async () => {
+    const { message, claimToken } = await world().acceptClaimed();
+    const { message: second } = await world().acceptClaimed();
+    await world().store.cancelById(PROJECT, [message.id], T0);
+    const changeIfCancelRequested: Change = { next: { kind: 'finished' }, events: [{ atMs: T0, state: 'CANCELED' }] };
+    const retry = settlement(message, claimToken, retrying(T0, T0 + 60_000, 1));
+    await world().store.settle({ ...retry, changeIfCancelRequested }, T0);
+    expect(keysOf(await world().claim())).toEqual([second.key]);
+  });
+
+  it('has the next of a key when the one before is cancelled that waits there', async () => {
+    const settings = { flowControl: { key: 'k', parallelism: 1, periodS: 1 } };
+    const { message, claimToken } = await world().acceptClaimed();
+    const { message: second } = await world().acceptClaimed({ settings });
+    const { message: third } = await world().acceptClaimed({ settings });
+    await world().store.cancelById(PROJECT, [second.id], T0);
+    await world().store.settle(settlement(message, claimToken, delivered()), T0);
     expect(keysOf(await world().claim())).toEqual([third.key]);
   });
 
