@@ -209,3 +209,17 @@ describe('the times of an expression', () => {
     expect((performance.now() - startedAt) / 30).toBeLessThan(100);
   });
 });
+
+/** Clocks in Berlin show 02:00 to 02:59 twice on 25 October 2026: from 00:00 UTC on, and again from 01:00 UTC on. */
+describe('an expression that is entered while the clocks show an hour again', () => {
+  it.each([
+    ['45 2 * * *', '2026-10-25T01:30:00Z', '2026-10-26T01:45:00.000Z'],
+    ['*/15 2 * * *', '2026-10-25T01:10:00Z', '2026-10-26T01:00:00.000Z'],
+    ['45 2,3 * * *', '2026-10-25T01:30:00Z', '2026-10-25T02:45:00.000Z'],
+    ['45 2 * * *', '2026-10-25T00:30:00Z', '2026-10-25T00:45:00.000Z'],
+    ['15 2 * * *', '2026-10-25T00:30:00Z', '2026-10-26T01:15:00.000Z'],
+  ])('%s at %s means %s next', (text, after, expected) => {
+    const nextMs = nextCronTime(parseCron(`CRON_TZ=Europe/Berlin ${text}`), Date.parse(after));
+    expect(nextMs !== undefined && new Date(nextMs).toISOString()).toBe(expected);
+  });
+});
