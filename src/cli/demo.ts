@@ -26,7 +26,7 @@ ${settingsHelp(true)}`,
   async run(args, terminal) {
     const { Client, WorkflowClient } = await loadClients();
     const config = parseConfig({ ...terminal.env, PORT: '0' }, [...args, '--memory'], { dev: true });
-    const log = createEventLog({ format: 'pretty', level: 'warn', color: terminal.color, write: terminal.complain });
+    const log = createEventLog({ format: 'pretty', level: 'error', color: terminal.color, write: terminal.complain });
     const { Narrator } = await import('./demo/narrator.ts');
     const { startReceiver } = await import('./demo/receiver.ts');
     const { play } = await import('./demo/scenes.ts');

@@ -6,7 +6,7 @@ type Level = keyof EventLog;
 const WINDOW_MS = 1000;
 
 /** Lines of one event in a second: more than people read, few enough for any disk. */
-export const LINES_A_SECOND_MAX = 20;
+const LINES_A_SECOND_MAX = 20;
 
 /** Passes at most `linesMax` lines of each event in a second on to `log`, and says after that second how many more there were. */
 export function sampledLog(log: EventLog, clock: Clock, linesMax = LINES_A_SECOND_MAX): EventLog {
