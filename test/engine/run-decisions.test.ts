@@ -114,13 +114,16 @@ describe('a call', () => {
   test.for([
     ['a call', 'toCallback'],
     ['the telling of a failure', 'failureCall'],
-  ] as const)('whose cancel was asked for meanwhile ends cancelled, and with nothing that follows: %s', ([, callType]) => {
-    const { settlement } = settling(of(part(callType), { callback, maxRetries: 0 }), answered(500));
-    const { changeIfCancelRequested: change } = settlement;
-    expect(settlement.change.events.map(({ state }) => state)).toEqual(['ERROR', 'FAILED']);
-    expect(change?.events.map(({ state }) => state)).toEqual(['ERROR', 'CANCELED']);
-    expect(change?.failureCallback).toBeUndefined();
-  });
+  ] as const)(
+    'whose cancel was asked for meanwhile ends cancelled, and with nothing that follows: %s',
+    ([, callType]) => {
+      const { settlement } = settling(of(part(callType), { callback, maxRetries: 0 }), answered(500));
+      const { changeIfCancelRequested: change } = settlement;
+      expect(settlement.change.events.map(({ state }) => state)).toEqual(['ERROR', 'FAILED']);
+      expect(change?.events.map(({ state }) => state)).toEqual(['ERROR', 'CANCELED']);
+      expect(change?.failureCallback).toBeUndefined();
+    },
+  );
 
   test('that will be retried says nothing yet', () => {
     expect(settling(call(1), answered(500)).follows).toEqual([]);

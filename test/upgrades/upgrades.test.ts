@@ -15,7 +15,7 @@ import { ENCRYPTION_KEY, readTold, restorePostgres, restoreSqlite, VERSIONS } fr
 import { EVENT, Outside } from './outside.ts';
 import { logOf, type Told } from './story.ts';
 
-const SILENT: EventLog = { info: () => {}, warn: () => {}, error: () => {} };
+const SILENT: EventLog = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 /** What is finished is kept for as long as fixtures are. */
 const SETTINGS = ['--port', '0', '--log-retention', '3650d', '--dlq-retention', '3650d'];
 const GET = { method: 'GET' };
