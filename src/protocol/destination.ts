@@ -15,8 +15,8 @@ const SCHEME_WITH_ONE_SLASH = /^(https?:)\/(?!\/)/i;
 const REMOVED_BY_URL = /\p{Cc}|^ | $/u;
 
 /**
- * Reads the destination from the path (messaging.md 5.1). `rawRest` is the raw text behind the route up to the `?`,
- * `destinationQuery` what `splitQuery` left for the destination. Throws `invalid_destination` (400).
+ * Reads the destination from the path (messaging.md 5.1). `rawRest` is the raw text behind the route up to the `?`, which
+ * belongs to it when nothing follows, `destinationQuery` what `splitQuery` left for the destination. Throws `invalid_destination` (400).
  */
 export function readDestination(rawRest: string, destinationQuery: string): Destination {
   if (SCHEME.test(rawRest)) return urlDestination(textOfWire(rawRest), destinationQuery);
@@ -24,9 +24,11 @@ export function readDestination(rawRest: string, destinationQuery: string): Dest
   if (SCHEME_WITH_ONE_SLASH.test(rawRest)) {
     return urlDestination(textOfWire(rawRest.replace(SCHEME_WITH_ONE_SLASH, '$1//')), destinationQuery);
   }
-  const decoded = percentDecode(rawRest);
+  // To a name, and to a URL that was escaped as a whole, an empty query is none.
+  const rawName = rawRest.endsWith('?') ? rawRest.slice(0, -1) : rawRest;
+  const decoded = percentDecode(rawName);
   if (decoded !== undefined && SCHEME.test(decoded)) return urlDestination(decoded, destinationQuery);
-  return groupDestination(decoded ?? rawRest);
+  return groupDestination(decoded ?? rawName);
 }
 
 /** The destination of a batch item: the text itself, nothing decoded. Throws `invalid_destination` (400). */

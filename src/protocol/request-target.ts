@@ -12,7 +12,10 @@ export interface RequestTarget {
    * `/v2/publish`, `/v2/trigger`, `/v2/enqueue/{queue}` and `/v2/schedules` for the routes that end in a destination.
    */
   routePath: string;
-  /** Raw text behind the route; `''` when it is missing. `undefined` on routes without a destination. */
+  /**
+   * Raw text behind the route; `''` when it is missing. `undefined` on routes without a destination. A `?` with nothing behind it
+   * is a part of it: there is no query that it would begin.
+   */
   rawDestination: string | undefined;
   /** Everything behind the first `?`. */
   rawQuery: string;
@@ -77,23 +80,24 @@ export function readTarget(rawTarget: string, method = 'POST'): RequestTarget {
   const target = pathAndQueryOf(rawTarget);
   const queryAt = target.indexOf('?');
   const path = queryAt < 0 ? target : target.slice(0, queryAt);
+  const behindPath = queryAt >= 0 && queryAt === target.length - 1 ? '?' : '';
   const rawQuery = queryAt < 0 ? '' : target.slice(queryAt + 1);
 
   if (isAt(path, 0, '/v2/publish')) {
-    return { routePath: '/v2/publish', rawDestination: path.slice('/v2/publish/'.length), rawQuery };
+    return { routePath: '/v2/publish', rawDestination: path.slice('/v2/publish/'.length) + behindPath, rawQuery };
   }
   if (isAt(path, 0, '/v2/trigger')) {
-    return { routePath: '/v2/trigger', rawDestination: path.slice('/v2/trigger/'.length), rawQuery };
+    return { routePath: '/v2/trigger', rawDestination: path.slice('/v2/trigger/'.length) + behindPath, rawQuery };
   }
   if (isAt(path, 0, '/v2/enqueue')) {
     const queueStart = '/v2/enqueue/'.length;
     const queueEnd = path.indexOf('/', queueStart);
     const queue = path.slice(queueStart, queueEnd < 0 ? path.length : queueEnd);
-    const rawDestination = queueEnd < 0 ? '' : path.slice(queueEnd + 1);
+    const rawDestination = queueEnd < 0 ? '' : path.slice(queueEnd + 1) + behindPath;
     return { routePath: queue === '' ? '/v2/enqueue' : `/v2/enqueue/${queue}`, rawDestination, rawQuery };
   }
   if (method === 'POST' && isAt(path, 0, '/v2/schedules') && !isScheduleAction(path)) {
-    return { routePath: '/v2/schedules', rawDestination: path.slice('/v2/schedules/'.length), rawQuery };
+    return { routePath: '/v2/schedules', rawDestination: path.slice('/v2/schedules/'.length) + behindPath, rawQuery };
   }
   return { routePath: routePathOf(path), rawDestination: undefined, rawQuery };
 }

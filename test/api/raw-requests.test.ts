@@ -39,6 +39,8 @@ describe('the request target is read raw (messaging 29.8, 29.12, 29.14, 29.15, 2
     ['https://slow.example/?a=1&QSTASH_TOKEN={token}&upstash-retries=1', 'https://slow.example/?a=1'],
     ['https://slow.example/v2/publish/https://other.example', 'https://slow.example/v2/publish/https://other.example'],
     ['https://slow.example/%zz', 'https://slow.example/%zz'],
+    ['https://slow.example/a?', 'https://slow.example/a?'],
+    ['https://slow.example/a?upstash-retries=1', 'https://slow.example/a'],
   ])('%s', async (destination, url) => {
     const target = destination.replace('{token}', encodeURIComponent(TOKEN));
     for (const start of [
@@ -52,7 +54,7 @@ describe('the request target is read raw (messaging 29.8, 29.12, 29.14, 29.15, 2
     }
   });
 
-  it.each(['/v2/publish', '/v2/publish/', '/v2/publish/?a=b'])('says that %s has no destination', async (target) => {
+  it.each(['/v2/publish', '/v2/publish/', '/v2/publish/?a=b', '/v2/publish?', '/v2/publish/?'])('says that %s has no destination', async (target) => {
     const { status, json } = await post(target);
     expect([status, json.error]).toEqual([400, 'a non-empty destination must be provided']);
   });

@@ -13,6 +13,8 @@ describe('a destination in the path', () => {
     ['HTTPS://Example.COM/A', '', 'HTTPS://Example.COM/A'],
     ['http://h/%2F%20//./../x', 'a=%20&a=1', 'http://h/%2F%20//./../x?a=%20&a=1'],
     ['https:/example.com/a', '', 'https://example.com/a'],
+    ['https://example.com/a?', '', 'https://example.com/a?'],
+    ['https%3A%2F%2Fexample.com%2Fa%3Fb%3Dc?', '', 'https://example.com/a?b=c'],
     ['https%3A%2F%2Fexample.com%2Fa%3Fb%3Dc', '', 'https://example.com/a?b=c'],
     ['https%3A%2F%2Fexample.com%2Fa%3Fb%3Dc', 'd=e', 'https://example.com/a?b=c&d=e'],
     ['https%3A%2F%2Fexample.com%2Fa', 'd=e', 'https://example.com/a?d=e'],
@@ -28,6 +30,7 @@ describe('a destination in the path', () => {
 
   it.each([
     ['my-group', 'my-group'],
+    ['my-group?', 'my-group'],
     ['My%2DGroup', 'My-Group'],
     ['a.b_c', 'a.b_c'],
     ['__proto__', '__proto__'],
