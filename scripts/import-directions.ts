@@ -26,6 +26,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'node:crypto',
     'node:http',
     'node:net',
+    'node:worker_threads',
   ],
   config: ['folder.ts', 'engine', 'protocol', 'node:crypto', 'node:fs', 'node:path'],
   telemetry: ['engine', 'pino'],

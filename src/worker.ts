@@ -22,7 +22,7 @@ import { type Bound, type ListenAt, listen } from './listen.ts';
 import { type Credentials, openAccounts } from './open-accounts.ts';
 import { databaseOf, messageOf } from './open-store.ts';
 import { randomBase58 } from './protocol/ids.ts';
-import { createSystemRandomness, systemClock } from './system.ts';
+import { createSystemRandomness, endOfTurn, systemClock } from './system.ts';
 import { sampledLog } from './telemetry/sampled-log.ts';
 
 export interface WorkerOptions {
@@ -237,6 +237,7 @@ function makeApi(
       trustedProxies: config.trustedProxies,
       browsers,
       isReady,
+      endOfTurn,
     });
   } catch (error) {
     if (error instanceof TypeError)

@@ -6,6 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { TokenScope } from '../engine/stores.ts';
 import { ApiError } from '../protocol/errors.ts';
+import { headersTooLarge } from '../protocol/options.ts';
 import { type Answer, answerToError, refusal } from './answer.ts';
 import { authenticate, authorize, unauthenticated } from './authentication.ts';
 import { BodyBudget } from './body-budget.ts';
@@ -14,13 +15,15 @@ import { BurstLimit } from './burst-limit.ts';
 import { type CalledUrlReader, calledUrlReader } from './called-url.ts';
 import { type CallerIpReader, callerIpReader, trustedProxies } from './caller-ip.ts';
 import { answerClientError } from './connection-errors.ts';
+import { JsonThread } from './json-thread.ts';
 import { type ApiLimits, HEADER_LINES_MAX, REQUESTS_PER_SOCKET_MAX, TARGET_BYTES_MAX } from './limits.ts';
 import { CallerGone, RequestBody } from './request-body.ts';
 import { respond } from './respond.ts';
 import type { CalledUrl, Services } from './route.ts';
 import { createRoutes, type Match, RouteFinder } from './routes.ts';
+import { Slices } from './slices.ts';
 
-export interface ApiOptions extends Services {
+export interface ApiOptions extends Omit<Services, 'json'> {
   /** Addresses and CIDRs of proxies whose `X-Forwarded-For` is believed. */
   trustedProxies: readonly string[];
   browsers: Browsers;
@@ -31,7 +34,8 @@ type MatchedMessage = IncomingMessage & { [MATCH]?: Match };
 
 /** Makes the server, without listening. Throws a `TypeError` that names a wrong entry of `trustedProxies`. */
 export function createApi(options: ApiOptions): FastifyInstance {
-  const routes = createRoutes(options);
+  const json = new JsonThread(options.clock);
+  const routes = createRoutes({ ...options, json });
   const finder = new RouteFinder(routes);
   const app = fastify({
     logger: false,
@@ -54,6 +58,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
     },
   });
   harden(app, options.limits);
+  app.addHook('onClose', () => json.close());
 
   const edge = new Edge(options);
   const handler = ({ raw }: FastifyRequest, reply: FastifyReply): void => {
@@ -73,19 +78,21 @@ class Edge {
   readonly #callerIp: CallerIpReader;
   readonly #calledUrl: CalledUrlReader;
   readonly #burst: BurstLimit;
+  readonly #slices: () => Slices;
 
   constructor(options: ApiOptions) {
     this.#options = options;
     this.#budget = new BodyBudget(options.limits.requestMemoryBytesMax);
     this.#callerIp = callerIpReader(options.trustedProxies);
     this.#calledUrl = calledUrlReader(trustedProxies(options.trustedProxies));
+    this.#slices = () => new Slices(options.clock, options.endOfTurn);
     this.#burst = new BurstLimit(options.limits.requestsPerSecondMax);
   }
 
   /** Never rejects. */
   async serve(request: MatchedMessage, response: ServerResponse): Promise<void> {
     const { browsers, clock, log } = this.#options;
-    const body = new RequestBody(request, response, this.#budget);
+    const body = new RequestBody(request, response, this.#budget, this.#slices);
     const match = request[MATCH];
     try {
       if (!match) throw new Error('a request came by without its route');
@@ -144,8 +151,7 @@ function checkHead({ rawHeaders, headers, httpVersion }: IncomingMessage, { head
   let bytes = 0;
   for (const text of rawHeaders) bytes += text.length;
   if (bytes > headerBytesMax || rawHeaders.length > 2 * HEADER_LINES_MAX) {
-    const limit = `at most ${headerBytesMax} bytes in ${HEADER_LINES_MAX} lines`;
-    throw new ApiError('headers_too_large', `request headers too large: ${limit}`);
+    throw headersTooLarge({ bytesMax: headerBytesMax, linesMax: HEADER_LINES_MAX });
   }
   if (headers.host === undefined && httpVersion === '1.1') {
     throw new ApiError('invalid_request', 'the Host header is missing');

@@ -5,10 +5,10 @@ import type { UrlGroup } from '../engine/url-groups.ts';
 import { quotaExceeded } from '../protocol/errors.ts';
 import { checkName } from '../protocol/names.ts';
 import { readPublishOptions } from '../protocol/options.ts';
-import { isSentByRun } from '../protocol/workflow/refusals.ts';
 import type { Answer } from './answer.ts';
-import { at, atItem, type GivenItem, handleItems } from './batch-items.ts';
+import { handleItems } from './batch-items.ts';
 import { checkAddress, checkCallbacks, checkEndpoints, groupNotFound } from './destinations.ts';
+import { atItem, type GivenItem } from './given-items.ts';
 import { GroupBudget, groupCommands } from './group-publish.ts';
 import { messageLimit } from './limits.ts';
 import { publishedJson, publishedListJson } from './publish.ts';
@@ -38,12 +38,16 @@ export function batchRoutes(services: Services): Route[] {
   const itemLimit = messageLimit(limits.messageBytesMax);
 
   function publishAll({ projectId, callerIp, body }: Call): Promise<Answer> {
-    return handleItems({ body, limits, mayContinueRun: true }, async (given) => {
+    return handleItems(body, services, true, async (given, slices) => {
       const groups = await findGroups(projectId, given);
       const context: ItemContext = { groups, budget: new GroupBudget(limits), nowMs: clock.nowMs(), callerIp };
-      const items = given.map((item, index) => at(index, () => readItem(item, context)));
-      const commands = items.flatMap((item): PublishCommand[] => item.commands);
+      const items: Item[] = [];
+      for (const [index, item] of given.entries()) {
+        items.push(await readItem(item, context).catch((error) => Promise.reject(atItem(index, error))));
+        if (slices.isOver) await slices.next();
+      }
       await Promise.all(items.map(checkItem));
+      const commands = items.flatMap((item): PublishCommand[] => item.commands);
       const outcomes = await engine.publish(projectId, commands);
       return { status: 200, json: answerJson(items, outcomes, limits.queuesMax) };
     });
@@ -69,7 +73,8 @@ export function batchRoutes(services: Services): Route[] {
     return new Map(found.flatMap((group) => (group ? [[group.name, group]] : [])));
   }
 
-  function readItem({ destination, body: text, queue, rawHeaders }: GivenItem, context: ItemContext): Item {
+  async function readItem(given: GivenItem, context: ItemContext): Promise<Item> {
+    const { destination, body, queue, rawHeaders, isSentByRun } = given;
     const { groups, budget, nowMs, callerIp } = context;
     const group = destination.kind === 'group' ? groups.get(destination.name) : undefined;
     // The outer request's headers and token are not the item's: its own Authorization is there to be forwarded.
@@ -79,13 +84,12 @@ export function batchRoutes(services: Services): Route[] {
     refuseCron(options, 'in a batch');
     if (destination.kind === 'group') refuseRun(options, 'for URL groups');
     if (queue !== '') options.settings.queueName = queue;
-    const body = Buffer.from(text, 'utf8');
     if (body.length > itemLimit.bytesMax) throw bodyTooLarge(itemLimit);
     const shared: Omit<PublishCommand, 'url'> = { body, options };
     if (callerIp !== undefined) shared.callerIp = callerIp;
     if (destination.kind === 'url') {
-      const command = withInvocation({ ...shared, url: destination.url }, quotas, nowMs);
-      return { kind: 'message', isSentByRun: isSentByRun(input), commands: [command] };
+      const command = await withInvocation({ ...shared, url: destination.url }, services, nowMs);
+      return { kind: 'message', isSentByRun, commands: [command] };
     }
     if (group) return { kind: 'group', group, commands: groupCommands(group, shared, budget) };
     return { kind: 'refused', error: groupNotFound(destination.name).message, commands: [] };

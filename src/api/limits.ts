@@ -44,6 +44,9 @@ export const REQUESTS_PER_SOCKET_MAX = 10_000;
 /** JSON bodies of filters and of other small requests. */
 const SMALL_JSON_BYTES_MAX = 256 * 1024;
 
+/** Values in them: each costs time, and no request needs more. */
+const SMALL_JSON_VALUES_MAX = 10_000;
+
 /** Flow-control keys in one answer: a project may have any number of them (P10). */
 export const FLOW_KEYS_PAGE_MAX = 1000;
 
@@ -62,8 +65,14 @@ export const FILTER_VALUES_MAX = 100;
 /** Bodies in an answer about named DLQ ids, which has no cursor; pages of a list are cut by the store (P10). */
 export const PAGE_BODY_BYTES_MAX = 16 * 1024 * 1024;
 
-/** JSON values that a batch may hold for each message it may have: its members, its headers and what they list. */
+/** JSON values that one message may hold: its members, its headers and what they list. */
 export const VALUES_PER_ITEM_MAX = 1_000;
+
+/** JSON values that a batch may hold for each message it may have, but never fewer than the least. */
+export const BATCH_VALUES = { perItem: 250, least: 2_500 };
+
+/** Headers that the items of a batch may have on average: one item alone may have as many as a publish. */
+export const BATCH_HEADERS_PER_ITEM = { bytes: 4 * 1024, lines: 100 };
 
 /** The limit of one message's body, wherever the message comes from. */
 export function messageLimit(bytesMax: number) {
@@ -74,5 +83,5 @@ export function messageLimit(bytesMax: number) {
 export const SMALL_JSON_LIMIT = {
   bytesMax: SMALL_JSON_BYTES_MAX,
   setting: 'the limit of this endpoint',
-  valuesMax: SMALL_JSON_BYTES_MAX,
+  valuesMax: SMALL_JSON_VALUES_MAX,
 } as const;

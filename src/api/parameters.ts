@@ -1,6 +1,6 @@
 /** The parameters of a list or an action, from the query string and, for some, from a JSON body (messaging.md 1.2, 21.3). */
 import { ApiError } from '../protocol/errors.ts';
-import { queryNames, queryValues } from '../protocol/request-target.ts';
+import { queryParameters, queryValues } from '../protocol/request-target.ts';
 
 export interface ParameterValue {
   /** Never contains `''`: empty elements are dropped (messaging.md 1.2, item 4). */
@@ -19,9 +19,9 @@ const UNSPLIT: ReadonlySet<string> = new Set(['url', 'path', 'cursor', 'workflow
  */
 export function readParameters(rawQuery: string, body: unknown, isWanted: (name: string) => boolean): Parameters {
   const parameters: Parameters = new Map();
-  for (const name of queryNames(rawQuery)) {
+  for (const [name, rawValues] of queryParameters(rawQuery)) {
     if (name === '' || name.toLowerCase() === 'qstash_token' || !isWanted(name)) continue;
-    const values = queryValues(rawQuery, name, { splitCommas: !UNSPLIT.has(name) });
+    const values = queryValues(name, rawValues, { splitCommas: !UNSPLIT.has(name) });
     parameters.set(name, { values, from: 'query' });
   }
   for (const [name, value] of bodyMembers(body)) {

@@ -66,7 +66,8 @@ export function publishRoutes(services: Services): Route[] {
     const body = await call.body.read(bodyLimit);
     const command: PublishCommand = { url, body, options };
     if (callerIp !== undefined) command.callerIp = callerIp;
-    const [published] = await publishAll(projectId, [withInvocation(command, quotas, clock.nowMs())]);
+    const invoking = withInvocation(command, services, clock.nowMs());
+    const [published] = await publishAll(projectId, [invoking instanceof Promise ? await invoking : invoking]);
     if (!published) throw new Error('the engine answered a publish with nothing');
     return { status: published.deduplicated ? 202 : 200, json: publishedJson(published) };
   }

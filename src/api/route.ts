@@ -9,6 +9,7 @@ import type { Accounts } from './accounts.ts';
 import type { Answer } from './answer.ts';
 import type { ConfigHeader } from './config-headers.ts';
 import type { Amount, FilterUse } from './filters.ts';
+import type { JsonThread } from './json-thread.ts';
 import type { ApiLimits } from './limits.ts';
 import type { RequestBody } from './request-body.ts';
 
@@ -110,4 +111,7 @@ export interface Services {
   /** Log entries in a page when the caller names no `count`; at most 1,000. */
   logsPageDefault: number;
   isReady: () => boolean;
+  /** Resolves when every socket that had something to say in this turn of the event loop was heard. */
+  endOfTurn: () => Promise<void>;
+  json: JsonThread;
 }

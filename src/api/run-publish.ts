@@ -3,20 +3,28 @@ import type { PublishCommand } from '../engine/commands.ts';
 import type { Millis } from '../engine/model.ts';
 import { prefixOf } from '../protocol/dialect.ts';
 import { ApiError } from '../protocol/errors.ts';
-import type { Quotas } from '../protocol/options.ts';
 import type { PublishOptions } from '../protocol/settings.ts';
 import { readInvocation } from '../protocol/workflow/invocation.ts';
-import { parseJson } from './json-body.ts';
+import { JSON_HERE_BYTES_MAX } from './json-body.ts';
 import { VALUES_PER_ITEM_MAX } from './limits.ts';
+import { parseJson } from './parse-json.ts';
+import type { Services } from './route.ts';
 
 /** Of an invocation: the command with the payload of the invoked run for its body. Throws `ApiError`. */
-export function withInvocation(command: PublishCommand, quotas: Quotas, nowMs: Millis): PublishCommand {
+export function withInvocation(
+  command: PublishCommand,
+  { quotas, json }: Pick<Services, 'quotas' | 'json'>,
+  nowMs: Millis,
+): PublishCommand | Promise<PublishCommand> {
   const { run, settings } = command.options;
   if (run?.kind !== 'start' || !run.isInvoke) return command;
-  const body = parseJson(command.body, VALUES_PER_ITEM_MAX);
-  const { payload, ...invocation } = readInvocation(body, settings.dialect, quotas, nowMs);
-  // The library that invokes is the one that will be told, and says the same of itself in both places.
-  return { ...command, body: payload, invocation: { ...invocation, features: run.features } };
+  const invoking = (body: unknown): PublishCommand => {
+    const { payload, ...invocation } = readInvocation(body, settings.dialect, quotas, nowMs);
+    // The library that invokes is the one that will be told, and says the same of itself in both places.
+    return { ...command, body: payload, invocation: { ...invocation, features: run.features } };
+  };
+  if (command.body.length > JSON_HERE_BYTES_MAX) return json.value(command.body, VALUES_PER_ITEM_MAX).then(invoking);
+  return invoking(parseJson(command.body, VALUES_PER_ITEM_MAX));
 }
 
 /** Throws `ApiError` 400 for a message of a workflow `where` none can be. */

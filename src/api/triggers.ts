@@ -9,9 +9,10 @@ import { ApiError, quotaExceeded } from '../protocol/errors.ts';
 import { type OptionsInput, readPublishOptions } from '../protocol/options.ts';
 import { splitQuery } from '../protocol/request-target.ts';
 import { type Answer, answer } from './answer.ts';
-import { at, atItem, type GivenItem, handleItems } from './batch-items.ts';
+import { handleItems } from './batch-items.ts';
 import { TRIGGER_HEADERS } from './config-headers.ts';
 import { checkAddress, checkCallbacks } from './destinations.ts';
+import { at, atItem, type GivenItem } from './given-items.ts';
 import { messageLimit } from './limits.ts';
 import { bodyTooLarge } from './request-body.ts';
 import type { Call, Route, Services } from './route.ts';
@@ -43,9 +44,13 @@ export function triggerRoutes(services: Services): Route[] {
   }
 
   function triggerAll({ body, projectId, callerIp }: Call): Promise<Answer> {
-    return handleItems({ body, limits, mayContinueRun: false }, async (given) => {
+    return handleItems(body, services, false, async (given, slices) => {
       const nowMs = clock.nowMs();
-      const commands = given.map((item, index) => at(index, () => readItem(item, callerIp, nowMs)));
+      const commands: PublishCommand[] = [];
+      for (const [index, item] of given.entries()) {
+        commands.push(at(index, () => readItem(item, callerIp, nowMs)));
+        if (slices.isOver) await slices.next();
+      }
       await Promise.all(commands.map(checkCommand));
       return answer(201, await publishAll(projectId, commands));
     });
@@ -55,9 +60,8 @@ export function triggerRoutes(services: Services): Route[] {
     const input = { rawHeaders: item.rawHeaders, queryConfig: [], tokenInQuery: true };
     const command = readCommand(workflowUrlOf(item.destination), input, callerIp, nowMs);
     if (item.queue !== '') throw new ApiError('invalid_body', 'invalid request body: a run is not started in a queue');
-    const body = Buffer.from(item.body, 'utf8');
-    if (body.length > bodyLimit.bytesMax) throw bodyTooLarge(bodyLimit);
-    return { ...command, body };
+    if (item.body.length > bodyLimit.bytesMax) throw bodyTooLarge(bodyLimit);
+    return { ...command, body: item.body };
   }
 
   /** All but the body. */

@@ -11,7 +11,7 @@ import type { HeaderMap } from '../protocol/settings.ts';
 import { type Answer, answer, NO_BODY } from './answer.ts';
 import { checkCallbacks, checkEndpoints, groupNotFound } from './destinations.ts';
 import { readJson } from './json-body.ts';
-import { ENDPOINTS_PER_REQUEST_MAX, SMALL_JSON_LIMIT } from './limits.ts';
+import { ENDPOINTS_PER_REQUEST_MAX, HEADER_LINES_MAX, SMALL_JSON_LIMIT } from './limits.ts';
 import type { Call, Route, Services } from './route.ts';
 import { refuseRun } from './run-publish.ts';
 import { refuseCron } from './schedule-creation.ts';
@@ -55,7 +55,9 @@ export function urlGroupRoutes(services: Services): Route[] {
   async function readDefaults(body: unknown): Promise<HeaderMap> {
     const given = membersOf(body)['headers'];
     if (given === undefined || given === null) throw invalidBody('headers: an object of headers is needed');
-    const rawHeaders = withoutEmpty(itemRawHeaders(given));
+    const rawHeaders = withoutEmpty(
+      itemRawHeaders(given, { bytesMax: Number.POSITIVE_INFINITY, linesMax: HEADER_LINES_MAX }),
+    );
     for (let i = 0; i < rawHeaders.length; i += 2) refuseForeign(rawHeaders[i] ?? '');
     if (rawHeaders.join('').length > limits.headerBytesMax) {
       throw invalidBody(`headers: at most ${limits.headerBytesMax} bytes (header_bytes_max)`);

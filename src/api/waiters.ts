@@ -5,7 +5,7 @@ import { splitQuery } from '../protocol/request-target.ts';
 import { refusedInRun } from '../protocol/workflow/refusals.ts';
 import { type Answer, answer } from './answer.ts';
 import { readJson } from './json-body.ts';
-import { messageLimit, VALUES_PER_ITEM_MAX } from './limits.ts';
+import { messageLimit, SMALL_JSON_LIMIT } from './limits.ts';
 import type { Call, Route, Services } from './route.ts';
 import { NotifiedListSchema, NotifiedSchema, WaiterListSchema, WaitingSchema, WaitSchema } from './schemas.ts';
 import { readWait } from './wait-request.ts';
@@ -13,7 +13,6 @@ import { NotifiedList, notifiedView, waiterView } from './waiter-views.ts';
 
 export function waiterRoutes({ engine, clock, quotas, proxyHeaders, limits }: Services): Route[] {
   const bodyLimit = messageLimit(limits.messageBytesMax);
-  const waitLimit = { ...bodyLimit, valuesMax: VALUES_PER_ITEM_MAX };
 
   async function wait(call: Call): Promise<Answer> {
     const { projectId, callerIp, rawHeaders, isTokenInHeader } = call;
@@ -21,7 +20,7 @@ export function waiterRoutes({ engine, clock, quotas, proxyHeaders, limits }: Se
       checkName('event id', call.id);
       const queryConfig = splitQuery(call.rawQuery).config;
       const input = { rawHeaders, queryConfig, tokenInQuery: !isTokenInHeader, proxyHeaders };
-      return readWait(call.id, input, await readJson(call.body, waitLimit), { quotas, nowMs: clock.nowMs() });
+      return readWait(call.id, input, await readJson(call.body, SMALL_JSON_LIMIT), { quotas, nowMs: clock.nowMs() });
     });
     if (callerIp !== undefined) command.callerIp = callerIp;
     const { messageId, deduplicated } = await engine.wait(projectId, command);

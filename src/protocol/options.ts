@@ -296,21 +296,40 @@ function readSchedule({ options }: Scope, read: PublishOptions, nowMs: number): 
   if (overlap !== undefined) read.scheduleOverlap = overlap;
 }
 
+/** How much the headers of one message may be: as in a request of its own. */
+export interface HeaderLimit {
+  /** Names and values together. */
+  bytesMax: number;
+  linesMax: number;
+}
+
+export const HEADER_LIMIT_OF_MESSAGE: HeaderLimit = { bytesMax: 64 * 1024, linesMax: 1_000 };
+
 /**
  * The `headers` member of a batch item as the flat list that requests have: an object of strings or arrays of strings;
- * absent or null is none (messaging.md 22.3). Throws `invalid_body` (400) for any other shape.
+ * absent or null is none (messaging.md 22.3). Throws `invalid_body` (400) for any other shape, and `headers_too_large` (431).
  */
-export function itemRawHeaders(headers: unknown): string[] {
+export function itemRawHeaders(headers: unknown, limit = HEADER_LIMIT_OF_MESSAGE): string[] {
   const raw: string[] = [];
   if (headers === undefined || headers === null) return raw;
   if (typeof headers !== 'object' || Array.isArray(headers)) throw invalidHeaders('must be an object');
+  let bytes = 0;
   for (const [name, value] of Object.entries(headers)) {
     for (const line of Array.isArray(value) ? value : [value]) {
-      if (typeof line !== 'string') throw invalidHeaders(`${name} must be a string or an array of strings`);
+      if (typeof line !== 'string')
+        throw invalidHeaders(`${name.slice(0, 64)} must be a string or an array of strings`);
+      bytes += name.length + line.length;
+      if (bytes > limit.bytesMax || raw.length >= 2 * limit.linesMax) throw headersTooLarge(limit);
       raw.push(name, line);
     }
   }
   return raw;
+}
+
+/** 431; `where` completes the sentence. */
+export function headersTooLarge({ bytesMax, linesMax }: HeaderLimit, where = ''): ApiError {
+  const limit = `at most ${bytesMax} bytes in ${linesMax} lines${where}`;
+  return new ApiError('headers_too_large', `request headers too large: ${limit}`);
 }
 
 function invalidHeaders(reason: string): ApiError {

@@ -184,31 +184,40 @@ export function splitQuery(rawQuery: string): SplitQuery {
 }
 
 /**
- * The values of one parameter in order, however they are spelt: repeated, comma-separated or both; empty ones are
- * dropped (messaging.md 1.2 item 4). `splitCommas: false` is for `url` and `path`, where a comma belongs to the value.
- * Throws `invalid_query` (400) for a value that is not decodable.
+ * The values of each parameter as they came, in order, by decoded name: each piece is looked at once, however many there are
+ * of either.
  */
-export function queryValues(rawQuery: string, name: string, { splitCommas }: { splitCommas: boolean }): string[] {
-  const values: string[] = [];
+export function queryParameters(rawQuery: string): Map<string, string[]> {
+  const parameters = new Map<string, string[]>();
   for (const piece of rawQuery.split('&')) {
+    if (piece === '') continue;
     const { rawName, rawValue } = halves(piece);
-    if (formDecode(rawName) !== name) continue;
+    const name = formDecode(rawName) ?? rawName;
+    const rawValues = parameters.get(name);
+    if (rawValues) rawValues.push(rawValue);
+    else parameters.set(name, [rawValue]);
+  }
+  return parameters;
+}
+
+/**
+ * The values of the parameter `name`, however they are spelt: repeated, comma-separated or both; empty ones are dropped
+ * (messaging.md 1.2 item 4). `splitCommas: false` is for `url` and `path`, where a comma belongs to the value. Throws
+ * `invalid_query` (400) for a value that is not decodable.
+ */
+export function queryValues(
+  name: string,
+  rawValues: readonly string[],
+  { splitCommas }: { splitCommas: boolean },
+): string[] {
+  const values: string[] = [];
+  for (const rawValue of rawValues) {
     const value = decodedValue(name, rawValue);
     for (const element of splitCommas ? value.split(',') : [value]) {
       if (element !== '') values.push(element);
     }
   }
   return values;
-}
-
-/** The decoded names of all parameters, for the routes that refuse unknown ones (messaging.md 1.2 item 5). */
-export function queryNames(rawQuery: string): string[] {
-  const names = new Set<string>();
-  for (const piece of rawQuery.split('&')) {
-    const { rawName } = halves(piece);
-    if (piece !== '') names.add(formDecode(rawName) ?? rawName);
-  }
-  return [...names];
 }
 
 function halves(piece: string): { rawName: string; rawValue: string } {

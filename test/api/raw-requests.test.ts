@@ -54,10 +54,13 @@ describe('the request target is read raw (messaging 29.8, 29.12, 29.14, 29.15, 2
     }
   });
 
-  it.each(['/v2/publish', '/v2/publish/', '/v2/publish/?a=b', '/v2/publish?', '/v2/publish/?'])('says that %s has no destination', async (target) => {
-    const { status, json } = await post(target);
-    expect([status, json.error]).toEqual([400, 'a non-empty destination must be provided']);
-  });
+  it.each(['/v2/publish', '/v2/publish/', '/v2/publish/?a=b', '/v2/publish?', '/v2/publish/?'])(
+    'says that %s has no destination',
+    async (target) => {
+      const { status, json } = await post(target);
+      expect([status, json.error]).toEqual([400, 'a non-empty destination must be provided']);
+    },
+  );
 
   it.each([
     '/',

@@ -3,7 +3,7 @@
  * quietly: said of anything else, the run would wait for ever (workflow.md 4.7).
  */
 
-import { hasConfigPrefix, readConfigName } from '../config-names.ts';
+import { hasConfigPrefix } from '../config-names.ts';
 import type { OptionsInput } from '../config-scopes.ts';
 import { ApiError } from '../errors.ts';
 import { trimBlanks } from '../headers.ts';
@@ -22,10 +22,19 @@ export function isSentByRun({ rawHeaders, queryConfig }: Pick<OptionsInput, 'raw
   return queryConfig.some(([name, value]) => saysSo(name, value));
 }
 
+const PREFIX_LENGTH = 'upstash-'.length;
+
+/** What marks a message of a run: options of its own scope, and their values. */
+const MARKS: ReadonlyMap<string, string> = new Map([
+  ['workflow-init', 'false'],
+  ['workflow-invoke', 'true'],
+]);
+const MARK_LENGTHS: ReadonlySet<number> = new Set([...MARKS.keys()].map((mark) => PREFIX_LENGTH + mark.length));
+
 function saysSo(name: string, value: string): boolean {
-  if (!hasConfigPrefix(name)) return false;
-  const { path, option } = readConfigName(name);
-  if (path.length > 0) return false;
-  const word = trimBlanks(value).toLowerCase();
-  return (option === 'workflow-init' && word === 'false') || (option === 'workflow-invoke' && word === 'true');
+  // Asked of each header of each message, so most are to end here.
+  if (!MARK_LENGTHS.has(name.length) || !hasConfigPrefix(name)) return false;
+  const mark = name.slice(PREFIX_LENGTH).toLowerCase();
+  const wanted = MARKS.get(mark);
+  return wanted !== undefined && trimBlanks(value).toLowerCase() === wanted;
 }

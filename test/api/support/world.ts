@@ -6,6 +6,7 @@ import { expect } from 'vitest';
 import type { Accounts, Caller, SigningKeys } from '../../../src/api/accounts.ts';
 import { type ApiOptions, createApi } from '../../../src/api/app.ts';
 import { Browsers } from '../../../src/api/browsers.ts';
+import { JsonThread } from '../../../src/api/json-thread.ts';
 import type { ApiLimits } from '../../../src/api/limits.ts';
 import type { Route } from '../../../src/api/route.ts';
 import { createRoutes } from '../../../src/api/routes.ts';
@@ -19,7 +20,7 @@ import type { Page, PageRequest } from '../../../src/engine/stores.ts';
 import { newHeaderMap } from '../../../src/protocol/headers.ts';
 import { hashToken, userIdOfToken } from '../../../src/protocol/token.ts';
 import { openInlineSqliteStore } from '../../../src/store/drivers/sqlite/open.ts';
-import { createSystemRandomness, systemClock } from '../../../src/system.ts';
+import { createSystemRandomness, endOfTurn, systemClock } from '../../../src/system.ts';
 
 export const TOKEN = 'eyJVc2VySUQiOiJkZWZhdWx0VXNlciIsIlBhc3N3b3JkIjoiZGVmYXVsdFBhc3N3b3JkIn0=';
 export const READ_ONLY_TOKEN = 'read+only/token==';
@@ -163,12 +164,13 @@ export async function openWorld(changes: Partial<ApiOptions> = {}, ground: Parti
     browsers: new Browsers({ origins: [], hosts: 'any' }),
     logsPageDefault: 100,
     isReady: () => true,
+    endOfTurn,
     ...changes,
   };
   const app = createApi(options);
   const world: World = {
     app,
-    routes: createRoutes(options),
+    routes: createRoutes({ ...options, json: new JsonThread(clock) }),
     engine,
     logLines,
     ask: (request) => ask(app, request),

@@ -1,0 +1,94 @@
+/** How long does one request hold the event loop of the server? */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { request as httpRequest } from 'node:http';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { startWaypost } from '../waypost-process.ts';
+import { AUTHORIZATION, type HeavyRequest, heavyBatches, heavyBodies, heavyHeads, heavyJson } from './requests.ts';
+
+export interface HeldLoop {
+  name: string;
+  status: number;
+  /** The longest that nothing else had its turn, from the request until a moment after its answer. */
+  heldMs: number;
+  tookMs: number;
+  answer: string;
+}
+
+/** Until what was accepted is with the store. */
+const AFTERWARDS_MS = 150;
+
+export async function measureLoop(onRequest: (held: HeldLoop) => void, filter = ''): Promise<HeldLoop[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'waypost-loop-'));
+  const watch = join(folder, 'watch');
+  const server = await startWaypost({
+    dataDir: folder,
+    env: { WAYPOST_LOOP_WATCH: watch, NODE_OPTIONS: `--import ${new URL('./watch.ts', import.meta.url).href}` },
+  });
+  try {
+    const all: HeldLoop[] = [];
+    for (let n = 0; n < 50; n++)
+      await send(server.url, {
+        name: 'warm',
+        method: 'POST',
+        target: '/v2/publish/http://127.0.0.1:1/',
+        headers: { 'Upstash-Delay': '1h' },
+        body: 'x',
+      });
+    for (const make of [heavyHeads, heavyJson, heavyBodies, heavyBatches]) {
+      for (const request of make()) {
+        if (!new RegExp(filter).test(request.name)) continue;
+        await longestMs(watch); // what happened before counts no more
+        const startedAt = performance.now();
+        const { status, answer } = await send(server.url, request);
+        const tookMs = performance.now() - startedAt;
+        await sleep(AFTERWARDS_MS);
+        const held = {
+          name: request.name,
+          status,
+          heldMs: await longestMs(watch),
+          tookMs,
+          answer: answer.slice(0, 100),
+        };
+        onRequest(held);
+        all.push(held);
+      }
+    }
+    return all;
+  } finally {
+    await server.end('SIGKILL');
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function longestMs(watch: string): Promise<number> {
+  return Number(await text(connect(watch)));
+}
+
+function send(
+  url: string,
+  { method, target, headers, body, isChunked }: HeavyRequest,
+): Promise<{ status: number; answer: string }> {
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve, reject) => {
+    const length = body === undefined || isChunked ? undefined : { 'Content-Length': Buffer.byteLength(body) };
+    const request = httpRequest({
+      ...{ hostname, port, method, path: target, agent: false },
+      headers: {
+        Authorization: AUTHORIZATION,
+        ...headers,
+        ...length,
+        ...(isChunked && { 'Transfer-Encoding': 'chunked' }),
+      },
+    });
+    request.on('response', async (response) =>
+      resolve({ status: response.statusCode ?? 0, answer: await text(response) }),
+    );
+    request.on('error', (e) => resolve({ status: 0, answer: String(e) }));
+    void reject;
+    request.end(body);
+  });
+}

@@ -1,0 +1,132 @@
+/**
+ * The items of a request that brings many messages at once, read from its JSON: an array of objects, each with a destination
+ * (messaging.md 22.3). Runs where the JSON is parsed, which may be another thread.
+ */
+import { type Destination, readDestinationText } from '../protocol/destination.ts';
+import { ApiError } from '../protocol/errors.ts';
+import { type HeaderLimit, headersTooLarge, itemRawHeaders } from '../protocol/options.ts';
+import { isSentByRun } from '../protocol/workflow/refusals.ts';
+import { parseJson } from './parse-json.ts';
+
+/** An item whose members have the right types. */
+export interface GivenItem {
+  destination: Destination;
+  /** In memory of its own and of just its size: it goes to other threads. */
+  body: Uint8Array<ArrayBuffer>;
+  queue: string;
+  rawHeaders: string[];
+  /** Whether a running workflow sends it. */
+  isSentByRun: boolean;
+}
+
+export interface ItemLimits {
+  itemsMax: number;
+  /** JSON values in the whole. */
+  valuesMax: number;
+  /** The headers of one item. */
+  headers: HeaderLimit;
+  /** The headers of all items together. */
+  allHeaders: HeaderLimit;
+}
+
+const UTF8 = new TextEncoder();
+
+/** Throws `ApiError`, saying which item it is about; `isAnySentByRun` tells whom the refusal would reach. */
+export function readItems(json: Uint8Array, limits: ItemLimits): GivenItem[] {
+  const parsed = json.length === 0 ? undefined : parseJson(json, limits.valuesMax);
+  try {
+    const items: GivenItem[] = [];
+    let lines = 0;
+    let bytes = 0;
+    for (const [index, item] of itemsOf(parsed, limits.itemsMax).entries()) {
+      const given = at(index, () => shapeOf(item, limits.headers));
+      for (const text of given.rawHeaders) bytes += text.length;
+      lines += given.rawHeaders.length / 2;
+      if (lines > limits.allHeaders.linesMax || bytes > limits.allHeaders.bytesMax) {
+        throw headersTooLarge(limits.allHeaders, ' for all items together');
+      }
+      items.push(given);
+    }
+    return items;
+  } catch (error) {
+    throw new RefusedItems(error, isAnySentByRun(parsed));
+  }
+}
+
+/** What was thrown while items were read. */
+export class RefusedItems extends Error {
+  /** Whether a running workflow is among the senders, which would take a 400 for the end of its run (workflow.md 4.7). */
+  readonly isAnySentByRun: boolean;
+
+  constructor(cause: unknown, isAnySentByRun: boolean) {
+    super('the items of a request were refused', { cause });
+    this.name = 'RefusedItems';
+    this.isAnySentByRun = isAnySentByRun;
+  }
+}
+
+function itemsOf(body: unknown, itemsMax: number): unknown[] {
+  if (!Array.isArray(body)) throw invalidBody('an array of messages is needed');
+  if (body.length > itemsMax) throw invalidBody(`at most ${itemsMax} items (batch_items_max), got ${body.length}`);
+  return body;
+}
+
+function shapeOf(item: unknown, headerLimit: HeaderLimit): GivenItem {
+  if (!isObject(item)) throw invalidBody('an object is needed');
+  const destinationText = textMember(item, 'destination');
+  const body = textMember(item, 'body');
+  const queue = textMember(item, 'queue');
+  const rawHeaders = itemRawHeaders(item['headers'], headerLimit);
+  return {
+    destination: readDestinationText(destinationText),
+    body: UTF8.encode(body),
+    queue,
+    rawHeaders,
+    isSentByRun: isSentByRun({ rawHeaders, queryConfig: [] }),
+  };
+}
+
+/** Asked of items that may be anything, since one of them was refused. */
+function isAnySentByRun(body: unknown): boolean {
+  if (!Array.isArray(body)) return false;
+  return body.some((item: unknown) => {
+    const headers = isObject(item) && isObject(item['headers']) ? Object.entries(item['headers']) : [];
+    const lines = headers.flatMap(([name, value]) => [value].flat().map((line: unknown) => [name, scalarText(line)]));
+    return isSentByRun({ rawHeaders: lines.flat(), queryConfig: [] });
+  });
+}
+
+/** Lists and objects have none: they may be of any depth, and have a `toString` of their own. */
+function scalarText(value: unknown): string {
+  return typeof value === 'object' ? '' : String(value);
+}
+
+/** A text; absent and null are empty. */
+function textMember(members: Record<string, unknown>, name: string): string {
+  const value = Object.hasOwn(members, name) ? members[name] : undefined;
+  if (value === undefined || value === null) return '';
+  if (typeof value !== 'string') throw invalidBody(`${name} must be a string`);
+  return value;
+}
+
+/** What `read` answers; its refusal says which item it was about. */
+export function at<T>(index: number, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw atItem(index, error);
+  }
+}
+
+/** The same refusal, saying which item it was about, counting from 0. */
+export function atItem(index: number, error: unknown): unknown {
+  return error instanceof ApiError ? new ApiError(error.code, `${error.message} (item ${index})`) : error;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function invalidBody(reason: string): ApiError {
+  return new ApiError('invalid_body', `invalid request body: ${reason}`);
+}

@@ -1,0 +1,115 @@
+/**
+ * Large JSON is parsed in a thread of its own: a parser holds the thread that it runs in until its end, which for a batch of
+ * 100 MiB is seconds.
+ */
+import { Worker } from 'node:worker_threads';
+import type { Clock, Timer } from '../engine/ports.ts';
+import { ApiError } from '../protocol/errors.ts';
+import { type GivenItem, type ItemLimits, RefusedItems } from './given-items.ts';
+import type { JsonJob, JsonReply, JsonRequest } from './json-jobs.ts';
+
+/** A thread that nobody has needed for so long gives its memory back. */
+const IDLE_MS = 5_000;
+
+/** Of values in memory; what needs more is refused. */
+const HEAP_MEBIBYTES_MAX = 1_024;
+
+export class JsonThread {
+  readonly #clock: Clock;
+  #worker: Worker | undefined;
+  #idle: Timer | undefined;
+  /** One job after the other: their memory is bounded, and the cores are for others too. */
+  #last: Promise<unknown> = Promise.resolve();
+  #jobs = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** As `readItems`, slice by slice. `bytes` are gone afterwards. */
+  items(bytes: Uint8Array<ArrayBuffer>, limits: ItemLimits): Promise<GivenItem[]> {
+    return this.#take(async () => {
+      const items: GivenItem[] = [];
+      let reply = await this.#ask({ kind: 'items', bytes, limits }, bytes.buffer);
+      while (reply.kind === 'items') {
+        for (const item of reply.items) items.push(item);
+        if (reply.isLast) return items;
+        reply = await this.#ask({ kind: 'go on' });
+      }
+      throw errorOf(reply);
+    });
+  }
+
+  /** As `parseJson`, for JSON of few values: they come back as they are. */
+  value(bytes: Uint8Array, valuesMax: number): Promise<unknown> {
+    return this.#take(async () => {
+      const reply = await this.#ask({ kind: 'value', bytes, valuesMax });
+      if (reply.kind === 'value') return reply.value;
+      throw errorOf(reply);
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#idle?.cancel();
+    await this.#worker?.terminate();
+  }
+
+  async #take<T>(job: () => Promise<T>): Promise<T> {
+    this.#jobs += 1;
+    this.#idle?.cancel();
+    const done = this.#last.then(job);
+    this.#last = done.catch(() => {}); // told to whoever has asked
+    try {
+      return await done;
+    } finally {
+      this.#jobs -= 1;
+      if (this.#jobs === 0) this.#idle = this.#clock.startTimer(IDLE_MS, () => this.#end());
+    }
+  }
+
+  #end(): void {
+    void this.#worker?.terminate();
+    this.#worker = undefined;
+  }
+
+  #ask(request: JsonJob | JsonRequest, ...handedOver: ArrayBuffer[]): Promise<JsonReply> {
+    this.#worker ??= start();
+    const worker = this.#worker;
+    return new Promise((resolve, reject) => {
+      const onReply = (reply: JsonReply): void => {
+        worker.off('error', onError).off('exit', onExit);
+        resolve(reply);
+      };
+      const onError = (error: NodeJS.ErrnoException): void => {
+        worker.off('message', onReply).off('exit', onExit);
+        this.#worker = undefined;
+        const isTooMuch = error.code === 'ERR_WORKER_OUT_OF_MEMORY';
+        reject(
+          isTooMuch ? new ApiError('body_too_large', 'request body too large: its JSON takes too much memory') : error,
+        );
+      };
+      const onExit = (): void => {
+        worker.off('message', onReply).off('error', onError);
+        this.#worker = undefined;
+        reject(new ApiError('unavailable', 'the server is shutting down'));
+      };
+      worker.once('message', onReply).once('error', onError).once('exit', onExit);
+      worker.postMessage(request, handedOver);
+    });
+  }
+}
+
+function start(): Worker {
+  // The sources run as .ts, the published package as .js.
+  const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
+  const worker = new Worker(new URL(`./json-worker.${extension}`, import.meta.url), {
+    resourceLimits: { maxOldGenerationSizeMb: HEAP_MEBIBYTES_MAX },
+  });
+  worker.unref(); // a request that waits for it keeps the process by its connection
+  return worker;
+}
+
+function errorOf(reply: JsonReply): unknown {
+  if (reply.kind === 'refused') return new RefusedItems(new ApiError(reply.code, reply.message), reply.isAnySentByRun);
+  return new Error(`the thread that parses JSON failed: ${reply.kind === 'failed' ? reply.reason : reply.kind}`);
+}

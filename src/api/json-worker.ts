@@ -1,0 +1,59 @@
+/** Entry of the thread that parses large JSON. What it found comes back in slices, since reading a message cannot be interrupted. */
+import { type MessagePort, parentPort } from 'node:worker_threads';
+import { type GivenItem, RefusedItems, readItems } from './given-items.ts';
+import { type JsonReply, type JsonRequest, refusedOf } from './json-jobs.ts';
+import { parseJson } from './parse-json.ts';
+
+/** Of one slice: a message of this size is read within a few milliseconds. */
+const SLICE = { items: 100, headerTexts: 4_000, bodyBytes: 256 * 1024 };
+
+/** Bodies from this size on are handed over; smaller ones are copied with less work. */
+const HANDED_OVER_BYTES_MIN = 16 * 1024;
+
+if (parentPort) serve(parentPort);
+
+function serve(owner: MessagePort): void {
+  let items: GivenItem[] = [];
+  let sent = 0;
+  const answer = (request: JsonRequest): JsonReply => {
+    if (request.kind === 'value') return { kind: 'value', value: parseJson(request.bytes, request.valuesMax) };
+    if (request.kind === 'items') {
+      items = readItems(request.bytes, request.limits);
+      sent = 0;
+    }
+    const slice = sliceFrom(items, sent);
+    sent += slice.length;
+    const isLast = sent === items.length;
+    if (isLast) items = [];
+    return { kind: 'items', items: slice, isLast };
+  };
+  owner.on('message', (request: JsonRequest) => {
+    let reply: JsonReply;
+    try {
+      reply = answer(request);
+    } catch (error) {
+      const isRefused = error instanceof RefusedItems;
+      reply = refusedOf(isRefused ? error.cause : error, isRefused && error.isAnySentByRun);
+    }
+    owner.postMessage(reply, reply.kind === 'items' ? handedOver(reply.items) : []);
+  });
+}
+
+/** At least one, while there are any. */
+function sliceFrom(items: readonly GivenItem[], first: number): GivenItem[] {
+  let texts = 0;
+  let bytes = 0;
+  let end = first;
+  for (; end < items.length && end - first < SLICE.items; end += 1) {
+    const item = items[end];
+    texts += item?.rawHeaders.length ?? 0;
+    const length = item?.body.length ?? 0;
+    bytes += length < HANDED_OVER_BYTES_MIN ? length : 0;
+    if (end > first && (texts > SLICE.headerTexts || bytes > SLICE.bodyBytes)) break;
+  }
+  return items.slice(first, end);
+}
+
+function handedOver(items: readonly GivenItem[]): ArrayBuffer[] {
+  return items.flatMap(({ body }) => (body.length < HANDED_OVER_BYTES_MIN ? [] : [body.buffer]));
+}
