@@ -14,11 +14,12 @@ import type { Browsers } from './browsers.ts';
 import { BurstLimit } from './burst-limit.ts';
 import { type CalledUrlReader, calledUrlReader } from './called-url.ts';
 import { type CallerIpReader, callerIpReader, trustedProxies } from './caller-ip.ts';
-import { answerClientError } from './connection-errors.ts';
+import { clientErrorHandler } from './connection-errors.ts';
+import { Connections } from './connections.ts';
 import { JsonThread } from './json-thread.ts';
 import { type ApiLimits, HEADER_LINES_MAX, REQUESTS_PER_SOCKET_MAX, TARGET_BYTES_MAX } from './limits.ts';
 import { CallerGone, RequestBody } from './request-body.ts';
-import { respond } from './respond.ts';
+import { type Exchange, respond } from './respond.ts';
 import type { CalledUrl, Services } from './route.ts';
 import { createRoutes, type Match, RouteFinder } from './routes.ts';
 import { Slices } from './slices.ts';
@@ -37,6 +38,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
   const json = new JsonThread(options.clock);
   const routes = createRoutes({ ...options, json });
   const finder = new RouteFinder(routes);
+  const connections = new Connections(options.clock, options.endOfTurn);
   const app = fastify({
     logger: false,
     exposeHeadRoutes: false,
@@ -48,7 +50,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
     // A socket on which nothing moves for longer than any request may take is dead.
     connectionTimeout: options.limits.requestTimeoutMs * 2,
     maxRequestsPerSocket: REQUESTS_PER_SOCKET_MAX,
-    clientErrorHandler: answerClientError,
+    clientErrorHandler: clientErrorHandler(connections),
     // The raw target is read once, here. Fastify's router then sees a fixed text for each route, so that nothing in
     // it can decode, clean or refuse what callers embed in their paths.
     rewriteUrl: (request) => {
@@ -58,9 +60,10 @@ export function createApi(options: ApiOptions): FastifyInstance {
     },
   });
   harden(app, options.limits);
+  app.server.on('connection', (socket) => connections.open(socket));
   app.addHook('onClose', () => json.close());
 
-  const edge = new Edge(options);
+  const edge = new Edge(options, connections);
   const handler = ({ raw }: FastifyRequest, reply: FastifyReply): void => {
     // The answer is written past Fastify: it is JSON text already, and its content type is to stay as it is.
     reply.hijack();
@@ -74,14 +77,16 @@ export function createApi(options: ApiOptions): FastifyInstance {
 /** The same steps for each request. */
 class Edge {
   readonly #options: ApiOptions;
+  readonly #connections: Connections;
   readonly #budget: BodyBudget;
   readonly #callerIp: CallerIpReader;
   readonly #calledUrl: CalledUrlReader;
   readonly #burst: BurstLimit;
   readonly #slices: () => Slices;
 
-  constructor(options: ApiOptions) {
+  constructor(options: ApiOptions, connections: Connections) {
     this.#options = options;
+    this.#connections = connections;
     this.#budget = new BodyBudget(options.limits.requestMemoryBytesMax);
     this.#callerIp = callerIpReader(options.trustedProxies);
     this.#calledUrl = calledUrlReader(trustedProxies(options.trustedProxies));
@@ -92,12 +97,18 @@ class Edge {
   /** Never rejects. */
   async serve(request: MatchedMessage, response: ServerResponse): Promise<void> {
     const { browsers, clock, log } = this.#options;
+    const connection = this.#connections.of(request.socket);
+    if (connection.isEnding) return;
+    const turn = this.#connections.begin(request, response);
+    if (turn) await turn;
+    if (turn && connection.isEnding) return;
+    const exchange: Exchange = { request, response, connection };
     const body = new RequestBody(request, response, this.#budget, this.#slices);
     const match = request[MATCH];
     try {
       if (!match) throw new Error('a request came by without its route');
       const answered = browsers.answer(request, response, match);
-      respond(request, response, answered ?? (await this.#answer(request, match, body)), clock);
+      respond(exchange, answered ?? (await this.#answer(request, match, body)), clock);
     } catch (error) {
       // Nobody is left to be answered, or half an answer is out already.
       if (error instanceof CallerGone || response.headersSent) {
@@ -105,7 +116,7 @@ class Edge {
         return;
       }
       const where = match?.routes.get(request.method ?? '')?.path ?? 'unknown';
-      respond(request, response, answerToError(error, log, where), clock);
+      respond(exchange, answerToError(error, log, where), clock);
     } finally {
       body.release();
     }

@@ -1,5 +1,6 @@
 /** Answers what never became a request (malformed, too large, too slow) in the form of all errors, and closes. */
 import type { Socket } from 'node:net';
+import type { Connections } from './connections.ts';
 
 const ANSWER_BY_CODE: ReadonlyMap<string, readonly [status: string, error: string]> = new Map([
   ['HPE_HEADER_OVERFLOW', ['431 Request Header Fields Too Large', 'request line and headers are too large']],
@@ -9,13 +10,20 @@ const ANSWER_BY_CODE: ReadonlyMap<string, readonly [status: string, error: strin
 
 const MALFORMED = ['400 Bad Request', 'malformed HTTP request'] as const;
 
-/** For the server's `clientError` event. */
-export function answerClientError(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || socket.destroyed || !socket.writable) {
+/** For the server's `clientError` event. The requests before are answered first: theirs may have been done (P1). */
+export function clientErrorHandler(connections: Connections): (error: NodeJS.ErrnoException, socket: Socket) => void {
+  return (error, socket) => {
+    if (error.code === 'ECONNRESET' || socket.destroyed) socket.destroy();
+    else connections.of(socket).fail(() => answerAndClose(error, socket));
+  };
+}
+
+function answerAndClose({ code = '' }: NodeJS.ErrnoException, socket: Socket): void {
+  if (socket.destroyed || !socket.writable) {
     socket.destroy();
     return;
   }
-  const [status, text] = ANSWER_BY_CODE.get(error.code ?? '') ?? MALFORMED;
+  const [status, text] = ANSWER_BY_CODE.get(code) ?? MALFORMED;
   const json = JSON.stringify({ error: text });
   const head = `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(json)}`;
   // No lingering here: whoever sends this is not speaking HTTP, or not fast enough to be waited for.

@@ -2,7 +2,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../engine/ports.ts';
 import type { Answer } from './answer.ts';
+import type { Connection } from './connections.ts';
 import { expectsContinue } from './request-body.ts';
+
+/** One request and what answers it. */
+export interface Exchange {
+  request: IncomingMessage;
+  response: ServerResponse;
+  connection: Connection;
+}
 
 /** A rest of this size is read and dropped by Node itself, so that the connection can be used again. */
 const DISCARDED_BYTES_MAX = 64 * 1024;
@@ -11,22 +19,29 @@ const LINGER_MS = 2_000;
 const LINGER_BYTES_MAX = 16 * 1024 * 1024;
 
 /** Writes `given` as the whole answer. The connection stays open unless too much of the request is still to come. */
-export function respond(request: IncomingMessage, response: ServerResponse, given: Answer, clock: Clock): void {
+export function respond({ request, response, connection }: Exchange, given: Answer, clock: Clock): void {
   const { status, json, html, headers, sent } = given;
   if (sent && response.closed) sent();
   else if (sent) response.once('close', sent);
   const text = html ?? json;
   const contentType = html === undefined ? 'application/json' : 'text/html; charset=utf-8';
-  const isLeft = isBodyLeft(request);
+  const isLeft = isBodyLeft(request) || (status === 401 && hasBody(request));
+  if (isLeft) connection.end();
+  const isLast = connection.answer(response, status) || isLeft;
   response.writeHead(status, {
     ...headers,
     ...(text === '' ? undefined : { 'content-type': contentType }),
     'content-length': Buffer.byteLength(text),
-    ...(isLeft ? { connection: 'close' } : undefined),
+    ...(isLast ? { connection: 'close' } : undefined),
   });
   // A caller that still waits to be told to go on has sent nothing, so there is nothing to linger for.
   if (isLeft && !isAwaitingContinue(request)) closeAfter(request, response, text, clock);
   else response.end(text);
+}
+
+/** Of somebody who is not known no body is read, however small. */
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
 /** True when more is to come than is worth reading only to keep the connection. */

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createServer, get, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, it } from 'vitest';
+import { Connection } from '../../src/api/connections.ts';
 import { respond } from '../../src/api/respond.ts';
 import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
 
@@ -14,7 +15,12 @@ async function serving(bytes: number, begin: (response: ServerResponse) => Promi
   const { promise: sent, resolve } = Promise.withResolvers<void>();
   server = createServer(async (request, response) => {
     await begin(response);
-    respond(request, response, { status: 200, json: 'x'.repeat(bytes), sent: resolve }, new SimulatedClock());
+    const connection = new Connection(request.socket);
+    respond(
+      { request, response, connection },
+      { status: 200, json: 'x'.repeat(bytes), sent: resolve },
+      new SimulatedClock(),
+    );
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -291,3 +291,81 @@ it('holds no memory for a caller that leaves while its destination is looked up'
   expect(status).toBe(200);
   await busy.close();
 });
+
+describe('requests that follow each other without waiting', () => {
+  const statuses = (received: string): string[] => received.match(/HTTP\/1\.1 \d+/g) ?? [];
+  const publish = `POST /v2/publish/https://slow.example/pipelined HTTP/1.1\r\n${HEAD}Content-Length: 2\r\n\r\nok`;
+
+  it('are answered before what is no request', async () => {
+    const before = await world.countStored();
+    const connection = new RawConnection(port);
+    connection.send(`${publish}${publish}garbage\r\n\r\n`);
+    await connection.closed;
+    expect(statuses(connection.received)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200', 'HTTP/1.1 400']);
+    expect(connection.received).toMatch(/"messageId".*"messageId".*malformed HTTP request/s);
+    expect(await world.countStored()).toBeGreaterThan(before);
+  });
+
+  it('are answered before a request that breaks in the middle', async () => {
+    const connection = new RawConnection(port);
+    connection.send(`${publish}POST /v2/batch HTTP/1.1\r\n${HEAD}Transfer-Encoding: chunked\r\n\r\nzz\r\n`);
+    await connection.closed;
+    expect(statuses(connection.received)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 400']);
+  });
+
+  it('are all answered, in order, however many there are', async () => {
+    const connection = new RawConnection(port);
+    const targets = Array.from({ length: 500 }, (_, nth) => `/v2/messages/msg_${nth}x`);
+    const good = `GET /healthz HTTP/1.1\r\n${HEAD}\r\n`;
+    connection.send(targets.map((target) => `GET ${target} HTTP/1.1\r\n${HEAD}\r\n${good}`).join(''));
+    connection.send(`GET /healthz HTTP/1.1\r\n${HEAD}${CLOSE}\r\n`);
+    await connection.closed;
+    expect(statuses(connection.received)).toHaveLength(1_001);
+    expect(connection.received.match(/msg_\d+x/g)).toEqual(
+      targets.map((target) => target.slice('/v2/messages/'.length)),
+    );
+  });
+
+  it('have their bodies, however they are cut', async () => {
+    const connection = new RawConnection(port);
+    const bodies = Array.from({ length: 40 }, (_, nth) => String(nth).repeat(100 * nth));
+    const requests = bodies.map(
+      (body) =>
+        `POST /v2/publish/https://slow.example/cut HTTP/1.1\r\n${HEAD}Content-Length: ${body.length}\r\n\r\n${body}`,
+    );
+    connection.send(requests.join(''));
+    connection.send(`GET /healthz HTTP/1.1\r\n${HEAD}${CLOSE}\r\n`);
+    await connection.closed;
+    expect(statuses(connection.received)).toEqual(Array.from({ length: 41 }, () => 'HTTP/1.1 200'));
+    const ids = connection.received.match(/msg_\w+/g) ?? [];
+    const stored = await Promise.all(ids.map((id) => world.ask({ method: 'GET', url: `/v2/messages/${id}` })));
+    expect(stored.map(({ json }) => json.body ?? '')).toEqual(bodies);
+  });
+});
+
+describe('a connection without a token', () => {
+  const refusedHead = 'Host: waypost\r\nAuthorization: Bearer nope\r\n';
+
+  it('is closed when it sends a body, which is not read', async () => {
+    const connection = new RawConnection(port);
+    const one = `POST /v2/batch HTTP/1.1\r\n${refusedHead}Content-Length: 2\r\n\r\n[]`;
+    connection.send(one.repeat(3));
+    await connection.closed;
+    expect(connection.received.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 401']);
+    expect(connection.received.toLowerCase()).toContain('connection: close');
+  });
+
+  it('is closed after sixteen refusals in a row', async () => {
+    const connection = new RawConnection(port);
+    const refused = `GET /v2/logs HTTP/1.1\r\n${refusedHead}\r\n`;
+    connection.send(`${refused.repeat(15)}GET /healthz HTTP/1.1\r\nHost: waypost\r\n\r\n`);
+    await connection.until((received) => received.includes('HTTP/1.1 200'));
+    connection.send(refused.repeat(100));
+    await connection.closed;
+    expect(connection.received.match(/HTTP\/1\.1 \d+/g)).toEqual([
+      ...Array.from({ length: 15 }, () => 'HTTP/1.1 401'),
+      'HTTP/1.1 200',
+      ...Array.from({ length: 16 }, () => 'HTTP/1.1 401'),
+    ]);
+  });
+});
