@@ -2,6 +2,7 @@
  * `npm run bench`: how fast Waypost is, always beside a null relay on the same machine in the same minutes.
  * `npm run bench -- backlog`: what a million stored messages cost. `npm run bench -- lanes`: queues, flow control, schedules.
  * `npm run bench -- memory`: what stays when a storm of hostile endpoints is over.
+ * `npm run bench -- loop`: what one request, and floods of them, do to everybody else.
  * `npm run bench -- workflow`: workflow runs, beside the reference. `npm run bench -- postgres`: workers on PostgreSQL.
  * What the figures mean: docs/performance.md.
  */
@@ -11,6 +12,8 @@ import { compare } from './comparison.ts';
 import type { Figure } from './figure.ts';
 import { DEFAULT_LANES, measureLanes } from './lanes.ts';
 import type { Peers } from './load.ts';
+import { DEFAULT_FLOOD, measureFloods } from './loop/floods.ts';
+import { measureLoop } from './loop/requests-held.ts';
 import { DEFAULT_WORKLOAD } from './measure.ts';
 import { DEFAULT_MEMORY, measureMemory } from './memory.ts';
 import { DEFAULT_CLAIMS, measureClaims } from './postgres/claims.ts';
@@ -39,6 +42,8 @@ npm run bench -- lanes [options]      queues, flow-control keys, schedules, a bu
   --messages <n>         messages to cancel at once (1000000)
 npm run bench -- memory [options]     resident memory after a storm of hostile endpoints
   --messages <n>         hostile endpoints, with a message each (${DEFAULT_MEMORY.origins})
+npm run bench -- loop [requests|floods] [options]    the longest that heavy requests hold the event loop; publishes during floods
+  --seconds <n>          seconds of each flood (${DEFAULT_FLOOD.seconds})
 npm run bench -- workflow [steps|long|sleeping|waking] [options]    workflow runs; all four without a word
   --rounds <n>           rounds of steps, medians are reported (${DEFAULT_STEPS.rounds})
   --runs <n>             runs of three steps in each load (${DEFAULT_STEPS.runs})
@@ -137,6 +142,25 @@ async function runMemory(): Promise<void> {
   process.stdout.write(`${values.json ? JSON.stringify(figures) : figures.map(figureLine).join('\n')}\n`);
 }
 
+/** Longer than this one request is not to hold the loop. */
+const HELD_MS_MAX = 50;
+
+async function runLoop(parts: readonly string[]): Promise<void> {
+  const figures: Figure[] = [];
+  const note = (figure: Figure) => {
+    figures.push(figure);
+    progress(figureLine(figure));
+  };
+  if (parts.includes('requests')) {
+    for (const { name, heldMs } of await measureLoop()) {
+      if (heldMs > HELD_MS_MAX) note({ name, value: heldMs, unit: 'ms' });
+    }
+  }
+  const flood = { ...DEFAULT_FLOOD, seconds: count('seconds', DEFAULT_FLOOD.seconds) };
+  if (parts.includes('floods')) await measureFloods(flood, note);
+  process.stdout.write(`${values.json ? JSON.stringify(figures) : figures.map(figureLine).join('\n')}\n`);
+}
+
 const WORKFLOW_PARTS = ['steps', 'long', 'sleeping', 'waking'] as const;
 type WorkflowPart = (typeof WORKFLOW_PARTS)[number];
 
@@ -228,7 +252,9 @@ else if (area === undefined) await runComparison();
 else if (area === 'backlog' && part === undefined) await runBacklog();
 else if (area === 'lanes' && part === undefined) await runLanes();
 else if (area === 'memory' && part === undefined) await runMemory();
-else if (area === 'workflow' && part === undefined) await runWorkflow(WORKFLOW_PARTS);
+else if (area === 'loop' && more.length === 0 && (part === undefined || part === 'requests' || part === 'floods')) {
+  await runLoop(part === undefined ? ['requests', 'floods'] : [part]);
+} else if (area === 'workflow' && part === undefined) await runWorkflow(WORKFLOW_PARTS);
 else if (area === 'workflow' && more.length === 0 && part !== undefined && isWorkflowPart(part)) {
   await runWorkflow([part]);
 } else if (area === 'postgres' && part === undefined) await runPostgres(POSTGRES_PARTS);

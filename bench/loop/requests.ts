@@ -196,9 +196,17 @@ export function* heavyJson(): Generator<HeavyRequest> {
     ['many headers', JSON.stringify({ headers: manyHeaders(9_000, 'Upstash-Forward-') })],
   ];
   const targets = [
-    ['DELETE', '/v2/messages'], ['DELETE', '/v2/dlq'], ['POST', '/v2/dlq/retry'], ['POST', '/v2/topics/g/endpoints'], ['PATCH', '/v2/topics/g'],
-    ['DELETE', '/v2/topics/h/endpoints'], ['POST', '/v2/queues'], ['DELETE', '/v2/workflows/runs'], ['POST', '/v2/workflows/dlq/restart'], ['DELETE', '/v2/workflows/dlq'],
-  ]; // biome-ignore format: a table
+    ['DELETE', '/v2/messages'],
+    ['DELETE', '/v2/dlq'],
+    ['POST', '/v2/dlq/retry'],
+    ['POST', '/v2/topics/g/endpoints'],
+    ['PATCH', '/v2/topics/g'],
+    ['DELETE', '/v2/topics/h/endpoints'],
+    ['POST', '/v2/queues'],
+    ['DELETE', '/v2/workflows/runs'],
+    ['POST', '/v2/workflows/dlq/restart'],
+    ['DELETE', '/v2/workflows/dlq'],
+  ];
   for (const [method = '', target = ''] of targets) {
     for (const [name, body] of texts) yield { name: `${method} ${target}: ${name}`, method, target, body };
   }
@@ -277,31 +285,49 @@ export function* heavyHeads(): Generator<HeavyRequest> {
     ['Upstash-Flow-Control-Value', fill('parallelism=1,', BYTES)],
     ['Upstash-Flow-Control-Value', fill(' ', BYTES)],
     ['Upstash-Cron', `${fill('1,', BYTES)}1 * * * *`],
-    ['Upstash-Cron', '0 0 30 2 *'], ['Upstash-Cron', '0 0 29 2 MON#5'], ['Upstash-Cron', `${fill('* ', BYTES)}`],
+    ['Upstash-Cron', '0 0 30 2 *'],
+    ['Upstash-Cron', '0 0 29 2 MON#5'],
+    ['Upstash-Cron', `${fill('* ', BYTES)}`],
     ['Upstash-Retry-Delay', fill('(', BYTES)],
     ['Upstash-Retry-Delay', `${fill('(', BYTES / 2)}1${fill(')', BYTES / 2 - 1)}`],
     ['Upstash-Retry-Delay', `${fill('1+', BYTES)}1`],
     ['Upstash-Retry-Delay', `${fill('pow(', BYTES / 2)}1`],
-    ['Upstash-Delay', fill('1s', BYTES)], ['Upstash-Delay', fill('1', BYTES)], ['Upstash-Timeout', fill('1d', BYTES)],
-    ['Upstash-Retries', fill('9', BYTES)], ['Upstash-Not-Before', fill('9', BYTES)],
-    ['Upstash-Callback', `http://h/${fill('a', BYTES)}`], ['Upstash-Callback', `http://${fill('a.', BYTES)}`],
+    ['Upstash-Delay', fill('1s', BYTES)],
+    ['Upstash-Delay', fill('1', BYTES)],
+    ['Upstash-Timeout', fill('1d', BYTES)],
+    ['Upstash-Retries', fill('9', BYTES)],
+    ['Upstash-Not-Before', fill('9', BYTES)],
+    ['Upstash-Callback', `http://h/${fill('a', BYTES)}`],
+    ['Upstash-Callback', `http://${fill('a.', BYTES)}`],
     ['Upstash-Deduplication-Id', fill('a', BYTES)],
     ['Upstash-Feature-Set', fill('a,', BYTES)],
-    ['Connection', fill('a,', BYTES)], ['Cookie', fill('a=b; ', BYTES)], ['Authorization', `Bearer ${fill(' ', BYTES)}`],
-    ['Authorization', `Bearer ${fill('a', BYTES)}`], ['X-Forwarded-For', fill('1.1.1.1,', BYTES)], ['Upstash-Forward-Cookie', fill('a=b; ', BYTES)],
-    ['Upstash-Schedule-Id', fill('a', BYTES)], ['Upstash-Method', fill('P', BYTES)], ['Content-Type', fill(';', BYTES)],
-    [`Upstash-${fill('Callback-', BYTES)}Retries`, '1'], [`Upstash-${fill('-', BYTES)}`, '1'], [`Upstash-Forward-${fill('a-', BYTES)}`, '1'],
-  ]; // biome-ignore format: a table
+    ['Connection', fill('a,', BYTES)],
+    ['Cookie', fill('a=b; ', BYTES)],
+    ['Authorization', `Bearer ${fill(' ', BYTES)}`],
+    ['Authorization', `Bearer ${fill('a', BYTES)}`],
+    ['X-Forwarded-For', fill('1.1.1.1,', BYTES)],
+    ['Upstash-Forward-Cookie', fill('a=b; ', BYTES)],
+    ['Upstash-Schedule-Id', fill('a', BYTES)],
+    ['Upstash-Method', fill('P', BYTES)],
+    ['Content-Type', fill(';', BYTES)],
+    [`Upstash-${fill('Callback-', BYTES)}Retries`, '1'],
+    [`Upstash-${fill('-', BYTES)}`, '1'],
+    [`Upstash-Forward-${fill('a-', BYTES)}`, '1'],
+  ];
   for (const [name, value] of values) {
     yield {
-      name: `publish: ${name.slice(0, 30)}: ${value.slice(0, 12)}`, method: 'POST', target: `/v2/publish/${URL_TEXT}`,
+      name: `publish: ${name.slice(0, 30)}: ${value.slice(0, 12)}`,
+      method: 'POST',
+      target: `/v2/publish/${URL_TEXT}`,
       headers: { ...LATER, 'Upstash-Header-Forward': 'true', [name]: value },
-    }; // biome-ignore format: short
+    };
   }
   const many: [string, Record<string, string>][] = [
-    ['to forward', lines(990, 'Upstash-Forward-')], ['unknown', lines(990, 'X-')], ['options', lines(990, 'Upstash-')],
+    ['to forward', lines(990, 'Upstash-Forward-')],
+    ['unknown', lines(990, 'X-')],
+    ['options', lines(990, 'Upstash-')],
     ['of callbacks', lines(990, 'Upstash-Callback-Failure-Callback-Callback-Forward-')],
-  ]; // biome-ignore format: a table
+  ];
   for (const [name, headers] of many) {
     yield {
       name: `publish: 990 headers ${name}`,

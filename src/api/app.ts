@@ -100,8 +100,8 @@ class Edge {
     const connection = this.#connections.of(request.socket);
     if (connection.isEnding) return;
     const turn = this.#connections.begin(request, response);
-    if (turn) await turn;
-    if (turn && connection.isEnding) return;
+    if (turn !== undefined) await turn;
+    if (connection.isEnding) return;
     const exchange: Exchange = { request, response, connection };
     const body = new RequestBody(request, response, this.#budget, this.#slices);
     const match = request[MATCH];

@@ -303,7 +303,7 @@ export interface HeaderLimit {
   linesMax: number;
 }
 
-export const HEADER_LIMIT_OF_MESSAGE: HeaderLimit = { bytesMax: 64 * 1024, linesMax: 1_000 };
+const HEADER_LIMIT_OF_MESSAGE: HeaderLimit = { bytesMax: 64 * 1024, linesMax: 1_000 };
 
 /**
  * The `headers` member of a batch item as the flat list that requests have: an object of strings or arrays of strings;

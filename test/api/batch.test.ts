@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Clock } from '../../src/engine/ports.ts';
+import { systemClock } from '../../src/system.ts';
 import { type Json, LIMITS, openWorld, type Reply, type World } from './support/world.ts';
 
 let world: World;
@@ -8,6 +10,13 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 const URL = 'https://slow.example/x';
+
+/** More than is parsed in the thread that serves; the last body is of two-byte letters. */
+const LARGE = ['a', 'b', 'c', '\u20ac'].map((letter) => ({
+  destination: `${URL}?${letter}`,
+  headers: { 'Upstash-Delay': '1h', 'Upstash-Forward-Letter': letter.charCodeAt(0).toString() },
+  body: letter.repeat(letter === '\u20ac' ? 30_000 : 90_000),
+}));
 
 function batch(items: unknown): Promise<Reply> {
   const payload = typeof items === 'string' ? items : JSON.stringify(items);
@@ -39,6 +48,42 @@ describe('a batch', () => {
     const item = { destination: URL, headers: { 'upstash-deduplication-id': 'batch' } };
     const { status, json } = await batch([item, item]);
     expect([status, json[1]]).toEqual([200, { ...json[0], deduplicated: true }]);
+  });
+
+  it('may be large, and is as it was sent', async () => {
+    const { status, json } = await batch(LARGE);
+    expect(status).toBe(200);
+    const stored = await Promise.all(
+      json.map(({ messageId }: Json) => world.ask({ method: 'GET', url: `/v2/messages/${messageId}` })),
+    );
+    expect(stored.map(({ json: { url, body, header } }) => [url, body, header.Letter[0]])).toEqual(
+      LARGE.map(({ destination, body, headers }) => [destination, body, headers['Upstash-Forward-Letter']]),
+    );
+  });
+
+  it('gives way to others while its items are read', async () => {
+    let turns = 0;
+    let readings = 0;
+    const slow: Clock = {
+      nowMs: () => systemClock.nowMs(),
+      get elapsedMs() {
+        return readings++; // a millisecond for each item
+      },
+      startTimer: (delayMs, task) => systemClock.startTimer(delayMs, task),
+    };
+    const busy = await openWorld(
+      {
+        endOfTurn: async () => {
+          turns += 1;
+        },
+      },
+      { clock: slow },
+    );
+    const items = Array.from({ length: 100 }, () => ({ destination: URL, headers: { 'Upstash-Delay': '1h' } }));
+    const reply = await busy.ask({ method: 'POST', url: '/v2/batch', payload: JSON.stringify(items) });
+    expect([reply.status, reply.json.length]).toEqual([200, 100]);
+    expect(turns).toBeGreaterThanOrEqual(15);
+    await busy.close();
   });
 
   it('may be empty', async () => {
@@ -98,6 +143,37 @@ describe('a batch creates nothing when one item is wrong (messaging 29.110):', (
       413,
       /^quota maxMessageSize exceeded/,
     ],
+    [
+      'more lines of headers than a publish may have',
+      [good, { ...good, headers: { 'upstash-forward-a': Array.from({ length: 1_001 }, () => 'v') } }],
+      431,
+      /^request headers too large: at most 65536 bytes in 1000 lines \(item 1\)$/,
+    ],
+    [
+      'larger headers than a publish may have',
+      [good, { ...good, headers: { a: 'x'.repeat(LIMITS.headerBytesMax) } }],
+      431,
+      /^request headers too large: .* \(item 1\)$/,
+    ],
+    [
+      'too many lines of headers in all items together',
+      Array.from({ length: 11 }, () => ({ ...good, headers: { a: Array.from({ length: 950 }, () => 'v') } })),
+      431,
+      /^request headers too large: at most 409600 bytes in 10000 lines for all items together$/,
+    ],
+    [
+      'too many values',
+      [{ ...good, unknown: Array.from({ length: 25_000 }, () => 1) }],
+      400,
+      /at most 25000 JSON values/,
+    ],
+    [
+      'a wrong item in a large one',
+      [...LARGE, { ...good, headers: { a: 1 } }],
+      400,
+      /headers: a must be a string or an array of strings \(item 4\)$/,
+    ],
+    ['no JSON in a large one', JSON.stringify(LARGE).slice(1), 400, /not valid JSON/],
     ['too many', Array.from({ length: 101 }, () => good), 400, /at most 100 items \(batch_items_max\), got 101$/],
     ['too much', 'x'.repeat(LIMITS.batchBytesMax + 1), 413, /batch_bytes_max/],
   ])('%s', async (_name, items, status, error) => {
