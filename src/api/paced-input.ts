@@ -105,6 +105,7 @@ export class PacedInput {
 
   /** Gives the parser what it takes to begin another request. Answers whether more could follow at once. */
   take(): boolean {
+    if (this.#socket.destroyed) this.#drop();
     const before = this.#connection.underWay;
     while (this.#turns.length > 0) {
       if (this.#connection.underWay >= UNDER_WAY_MAX && !this.#connection.isEnding) return false;
@@ -112,6 +113,7 @@ export class PacedInput {
       if (this.#connection.underWay >= before + TOGETHER_MAX) return true;
     }
     while (this.#waiting.length > 0) {
+      // The parser of a socket that is gone may be another's already.
       if (this.#socket.destroyed || this.#connection.isEnding) this.#waiting = NOTHING;
       // The server's own mark: the answers that wait are too many bytes. It lets the socket go on later.
       if (this.#connection.underWay >= UNDER_WAY_MAX || this.#socket._paused) return false;
@@ -123,8 +125,15 @@ export class PacedInput {
     return this.#letGo();
   }
 
+  #drop(): void {
+    this.#waiting = NOTHING;
+    this.#turns.length = 0;
+  }
+
   #receive(bytes: Buffer): void {
-    if (this.#waiting.length === 0 && this.#connection.underWay === 0 && bytes.length <= PIECE_BYTES) {
+    if (this.#socket.destroyed) return;
+    const isHeld = this.#waiting.length > 0 || this.#turns.length > 0 || this.#socket._paused === true;
+    if (!isHeld && this.#connection.underWay === 0 && bytes.length <= PIECE_BYTES) {
       this.#parse(bytes);
       return;
     }
