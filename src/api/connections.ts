@@ -1,5 +1,5 @@
 /**
- * What is known of each open connection: which of its requests are unanswered, how many in a row were refused, and whether it
+ * What is known of each open connection: which of its requests are unanswered, how many in a row had a wrong token, and whether it
  * sends requests faster than they are answered.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -7,7 +7,7 @@ import type { Socket } from 'node:net';
 import type { Clock } from '../engine/ports.ts';
 import { PacedInput, Pacer } from './paced-input.ts';
 
-/** So many refusals one after the other end a connection: whoever has nothing else to ask is to pay for a new one. */
+/** So many wrong tokens one after the other end a connection: whoever has nothing else to say is to pay for a new one. */
 const REFUSALS_MAX = 16;
 
 /** Requests of one connection that may be unanswered before it counts as one that floods. Clients have one, or a few. */
@@ -89,7 +89,7 @@ export class Connection {
 
   /** To be told of each answer before it goes out: whether it is to be the last one. It never is while others are to follow. */
   answer(response: ServerResponse, status: number): boolean {
-    this.#refusals = status >= 400 && status < 500 ? this.#refusals + 1 : 0;
+    this.#refusals = status === 401 ? this.#refusals + 1 : 0;
     if (this.#refusals < REFUSALS_MAX || this.#latest !== response) return false;
     this.end();
     return true;

@@ -355,7 +355,7 @@ describe('a connection without a token', () => {
     expect(connection.received.toLowerCase()).toContain('connection: close');
   });
 
-  it('is closed after sixteen refusals in a row', async () => {
+  it('is closed after sixteen wrong tokens in a row', async () => {
     const connection = new RawConnection(port);
     const refused = `GET /v2/logs HTTP/1.1\r\n${refusedHead}\r\n`;
     connection.send(`${refused.repeat(15)}GET /healthz HTTP/1.1\r\nHost: waypost\r\n\r\n`);
