@@ -93,22 +93,30 @@ export const failures: Section = {
       }
     }),
 
-    statement('W54', 'After the last retry the run has failed, is in the DLQ, and one is told.', async (server) => {
-      server.endpoint.replies('/wf', BROKEN);
-      const run = await start(server, {
-        path: '/wf',
-        failureUrl: server.destination('/failure'),
-        headers: { 'upstash-retries': '1', 'upstash-retry-delay': '1000' },
-      });
-      await run.logged('RETRY');
-      server.clock.advance(1000);
-      const { dlqId } = await run.reached('RUN_FAILED');
-      expect(dlqId).toMatch(/^\d+-\d+$/);
-      expect((await server.get(`/v2/workflows/dlq/${dlqId}`)).workflowRunId).toBe(run.id);
-      await server.endpoint.arrival('/failure');
-      await run.lastDelivery(2);
-      expect(server.endpoint.to('/failure')).toHaveLength(1);
-    }),
+    statement(
+      'W54',
+      'After the last retry the run has failed and is in the DLQ; whom it names is told.',
+      async (server) => {
+        server.endpoint.replies('/wf', BROKEN);
+        const run = await start(server, {
+          path: '/wf',
+          failureUrl: server.destination('/failure'),
+          headers: { 'upstash-retries': '1', 'upstash-retry-delay': '1000' },
+        });
+        await run.logged('RETRY');
+        server.clock.advance(1000);
+        const { dlqId } = await run.reached('RUN_FAILED');
+        expect(dlqId).toMatch(/^\d+-\d+$/);
+        expect((await server.get(`/v2/workflows/dlq/${dlqId}`)).workflowRunId).toBe(run.id);
+        await server.endpoint.arrival('/failure');
+        await run.lastDelivery(2);
+        expect(server.endpoint.to('/failure')).toHaveLength(1);
+        // One that a library begins when it is called names nobody, and not its own URL either.
+        const unnamed = await fail(server, { failureUrl: null });
+        await unnamed.lastDelivery(1);
+        expect(await unnamed.shown()).not.toHaveProperty('failureFunction');
+      },
+    ),
 
     statement('W55', 'The failure callback is marked as one, of its run, and without a version.', async (server) => {
       const rest = await failByRest(server);
