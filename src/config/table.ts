@@ -249,7 +249,7 @@ export const SETTINGS = {
   logsPageDefault: {
     group: 'Requests',
     type: 'integer',
-    default: 100,
+    default: 1000, // clients that name none expect as many
     min: 1,
     max: 1000,
     meaning: 'Entries on a page of logs when the request names no count.',

@@ -159,7 +159,7 @@ export async function openWorld(changes: Partial<ApiOptions> = {}, ground: Parti
     limits,
     proxyHeaders: ['x-forwarded-*', 'x-real-ip', 'forwarded', 'via'],
     trustedProxies: [],
-    logsPageDefault: 100,
+    logsPageDefault: 1000,
     isReady: () => true,
     ...changes,
   };

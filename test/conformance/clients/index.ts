@@ -69,6 +69,14 @@ const differences: Section = {
         expect(JSON.parse(Buffer.from(claims, 'base64url').toString()).iss).toBe('Waypost');
       },
     ),
+
+    statement('C8', 'A page of logs has 1,000 entries unless the request names a count.', async (server) => {
+      const item = { destination: server.destination('/a'), headers: { 'Upstash-Delay': '1h' } };
+      await server.post('/v2/batch', Array(1_000).fill(item));
+      await server.post('/v2/batch', [item]);
+      const { logs, cursor } = await server.get('/v2/logs');
+      expect([logs.length, (await server.get(`/v2/logs?cursor=${cursor}`)).logs.length]).toEqual([1_000, 1]);
+    }),
   ],
 };
 
