@@ -13,10 +13,11 @@ import { BurstLimit } from './burst-limit.ts';
 import { type CalledUrlReader, calledUrlReader } from './called-url.ts';
 import { type CallerIpReader, callerIpReader, trustedProxies } from './caller-ip.ts';
 import { answerClientError } from './connection-errors.ts';
+import { Ignored, IgnoredLog, KnownOptions } from './ignored.ts';
 import { type ApiLimits, HEADER_LINES_MAX, REQUESTS_PER_SOCKET_MAX, TARGET_BYTES_MAX } from './limits.ts';
 import { CallerGone, RequestBody } from './request-body.ts';
 import { respond } from './respond.ts';
-import type { CalledUrl, Services } from './route.ts';
+import type { Call, CalledUrl, Route, Services } from './route.ts';
 import { createRoutes, type Match, RouteFinder } from './routes.ts';
 
 export interface ApiOptions extends Services {
@@ -53,7 +54,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
   });
   harden(app, options.limits);
 
-  const edge = new Edge(options);
+  const edge = new Edge(options, routes);
   const handler = ({ raw }: FastifyRequest, reply: FastifyReply): void => {
     // The answer is written past Fastify: it is JSON text already, and its content type is to stay as it is.
     reply.hijack();
@@ -71,9 +72,15 @@ class Edge {
   readonly #callerIp: CallerIpReader;
   readonly #calledUrl: CalledUrlReader;
   readonly #burst: BurstLimit;
+  readonly #known: ReadonlyMap<Route, KnownOptions>;
+  readonly #ignoredLog: IgnoredLog;
 
-  constructor(options: ApiOptions) {
+  constructor(options: ApiOptions, routes: readonly Route[]) {
     this.#options = options;
+    // What is open to everybody is asked by third parties, in their own ways.
+    const own = routes.filter(({ access }) => access !== 'public');
+    this.#known = new Map(own.map((route) => [route, new KnownOptions(route)]));
+    this.#ignoredLog = new IgnoredLog(options.log);
     this.#budget = new BodyBudget(options.limits.requestMemoryBytesMax);
     this.#callerIp = callerIpReader(options.trustedProxies);
     this.#calledUrl = calledUrlReader(trustedProxies(options.trustedProxies));
@@ -127,7 +134,15 @@ class Edge {
     const { ids, rawTarget, rawDestination, rawQuery } = match;
     const calledUrl = (): CalledUrl => this.#calledUrl(request, rawTarget);
     const sent = { method, ids, id: ids[0] ?? '', rawDestination, rawQuery, rawHeaders, calledUrl, body };
-    return route.handle({ projectId, scope, isTokenInHeader, callerIp, ...sent });
+    return this.#handle(route, { projectId, scope, isTokenInHeader, callerIp, ignored: new Ignored(), ...sent });
+  }
+
+  async #handle(route: Route, call: Call): Promise<Answer> {
+    const { ignored } = call;
+    this.#known.get(route)?.look(call.rawHeaders, call.rawQuery, ignored);
+    const given = await route.handle(call);
+    this.#ignoredLog.note(`${route.method} ${route.path}`, ignored);
+    return ignored.nameIn(given);
   }
 }
 

@@ -8,8 +8,10 @@ import { readPublishOptions } from '../protocol/options.ts';
 import { isSentByRun } from '../protocol/workflow/refusals.ts';
 import type { Answer } from './answer.ts';
 import { at, atItem, type GivenItem, handleItems } from './batch-items.ts';
+import { ENQUEUE_HEADERS, PUBLISH_HEADERS } from './config-headers.ts';
 import { checkAddress, checkCallbacks, checkEndpoints, groupNotFound } from './destinations.ts';
 import { GroupBudget, groupCommands } from './group-publish.ts';
+import { KnownHeaders } from './ignored.ts';
 import { messageLimit } from './limits.ts';
 import { publishedJson, publishedListJson } from './publish.ts';
 import { bodyTooLarge } from './request-body.ts';
@@ -17,6 +19,9 @@ import type { Call, Route, Services } from './route.ts';
 import { refuseRun, withInvocation } from './run-publish.ts';
 import { refuseCron } from './schedule-creation.ts';
 import { BatchItemsSchema, BatchSchema } from './schemas.ts';
+
+const PUBLISHED = new KnownHeaders(PUBLISH_HEADERS);
+const ENQUEUED = new KnownHeaders(ENQUEUE_HEADERS);
 
 /** What is the same for all items of a request. */
 interface ItemContext {
@@ -37,11 +42,14 @@ export function batchRoutes(services: Services): Route[] {
   const { engine, checkDestination, clock, quotas, proxyHeaders, limits } = services;
   const itemLimit = messageLimit(limits.messageBytesMax);
 
-  function publishAll({ projectId, callerIp, body }: Call): Promise<Answer> {
+  function publishAll({ projectId, callerIp, body, ignored }: Call): Promise<Answer> {
     return handleItems({ body, limits, mayContinueRun: true }, async (given) => {
       const groups = await findGroups(projectId, given);
       const context: ItemContext = { groups, budget: new GroupBudget(limits), nowMs: clock.nowMs(), callerIp };
       const items = given.map((item, index) => at(index, () => readItem(item, context)));
+      given.forEach(({ rawHeaders, queue }, index) => {
+        (queue === '' ? PUBLISHED : ENQUEUED).look(rawHeaders, ignored, index);
+      });
       const commands = items.flatMap((item): PublishCommand[] => item.commands);
       await Promise.all(items.map(checkItem));
       const outcomes = await engine.publish(projectId, commands);

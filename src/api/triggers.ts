@@ -12,10 +12,13 @@ import { type Answer, answer } from './answer.ts';
 import { at, atItem, type GivenItem, handleItems } from './batch-items.ts';
 import { TRIGGER_HEADERS } from './config-headers.ts';
 import { checkAddress, checkCallbacks } from './destinations.ts';
+import { KnownHeaders } from './ignored.ts';
 import { messageLimit } from './limits.ts';
 import { bodyTooLarge } from './request-body.ts';
 import type { Call, Route, Services } from './route.ts';
 import { TriggeredListSchema, TriggeredSchema, TriggerItemsSchema } from './schemas.ts';
+
+const TRIGGERED = new KnownHeaders(TRIGGER_HEADERS);
 
 /** A run as the answer tells of it. */
 interface Triggered {
@@ -42,10 +45,13 @@ export function triggerRoutes(services: Services): Route[] {
     return answer(200, deduplicated ? { ...run, deduplicated } : run);
   }
 
-  function triggerAll({ body, projectId, callerIp }: Call): Promise<Answer> {
+  function triggerAll({ body, projectId, callerIp, ignored }: Call): Promise<Answer> {
     return handleItems({ body, limits, mayContinueRun: false }, async (given) => {
       const nowMs = clock.nowMs();
       const commands = given.map((item, index) => at(index, () => readItem(item, callerIp, nowMs)));
+      given.forEach(({ rawHeaders }, index) => {
+        TRIGGERED.look(rawHeaders, ignored, index);
+      });
       await Promise.all(commands.map(checkCommand));
       return answer(201, await publishAll(projectId, commands));
     });

@@ -4,6 +4,7 @@ import { checkName } from '../protocol/names.ts';
 import { splitQuery } from '../protocol/request-target.ts';
 import { refusedInRun } from '../protocol/workflow/refusals.ts';
 import { type Answer, answer } from './answer.ts';
+import { WAIT_HEADERS } from './config-headers.ts';
 import { readJson } from './json-body.ts';
 import { messageLimit, VALUES_PER_ITEM_MAX } from './limits.ts';
 import type { Call, Route, Services } from './route.ts';
@@ -19,8 +20,12 @@ export function waiterRoutes({ engine, clock, quotas, proxyHeaders, limits }: Se
     const { projectId, callerIp, rawHeaders, isTokenInHeader } = call;
     const command = await inRun(async () => {
       checkName('event id', call.id);
-      const queryConfig = splitQuery(call.rawQuery).config;
-      const input = { rawHeaders, queryConfig, tokenInQuery: !isTokenInHeader, proxyHeaders };
+      const input = {
+        rawHeaders,
+        queryConfig: splitQuery(call.rawQuery).config,
+        tokenInQuery: !isTokenInHeader,
+        proxyHeaders,
+      };
       return readWait(call.id, input, await readJson(call.body, waitLimit), { quotas, nowMs: clock.nowMs() });
     });
     if (callerIp !== undefined) command.callerIp = callerIp;
@@ -55,7 +60,7 @@ export function waiterRoutes({ engine, clock, quotas, proxyHeaders, limits }: Se
       path: '/v2/wait/:eventId',
       access: 'publish',
       summary: 'Lets a step of a workflow run wait for an event. Asked by client libraries.',
-      takes: { body: WaitSchema },
+      takes: { body: WaitSchema, configHeaders: WAIT_HEADERS, isConfiguredByQuery: true },
       refusals: [412, 422],
       answers: { 200: WaitingSchema },
       handle: wait,

@@ -30,6 +30,7 @@ export const FIELDS_ALLOWED: ReadonlySet<string> = new Set([
   'limitMs',
   'messageId',
   'messages',
+  'option',
   'origin',
   'path',
   'pid',
