@@ -406,6 +406,15 @@ export const SETTINGS = {
     meaning:
       "How much of an endpoint's answer is read and kept; in workflows, where answers are results, as much as a message may have, if that is more.",
   },
+  failureResponseBytesMax: {
+    group: 'Delivery',
+    type: 'bytes',
+    default: 32 * MIB, // an error of 5 MiB comes as message and stack, escaped
+    min: 0,
+    max: 100 * MIB,
+    meaning:
+      "The same for an answer that a workflow's run may fail with, so that its failure function gets all of it; at least what other answers in workflows have.",
+  },
   responseHeaderBytesMax: {
     group: 'Delivery',
     type: 'bytes',

@@ -172,8 +172,9 @@ export const failures: Section = {
       expect(await failureOf(server, '/failure-3')).toMatchObject(unanswered);
     }),
 
-    statement('W57', 'A failing answer of 5 MiB arrives complete.', async (server) => {
-      const body = 'x'.repeat(5 * 1024 * 1024);
+    statement('W57', 'A failing answer arrives complete, though it is larger than a message may be.', async (server) => {
+      // An error of 5 MiB is in its message and in its stack.
+      const body = 'x'.repeat(10.5 * 1024 * 1024);
       server.endpoint.replies('/wf', answered(500, body));
       await fail(server, { path: '/wf', failureUrl: server.destination('/failure') });
       const failure = await failureOf(server);
