@@ -5,6 +5,7 @@
 import type { EventLog } from '../engine/ports.ts';
 import { type ConfigName, hasConfigPrefix, readConfigName } from '../protocol/config-names.ts';
 import { isConnectionHeader } from '../protocol/headers.ts';
+import { memo } from '../protocol/memo.ts';
 import { queryNames } from '../protocol/request-target.ts';
 import type { Answer } from './answer.ts';
 import { type ConfigHeader, OF_EVERY_REQUEST } from './config-headers.ts';
@@ -24,14 +25,21 @@ const NOT_OF_A_TOKEN = /[^!#$%&'*+\-.^_`|~0-9A-Za-z]/g;
 
 /** What one request brought in vain. Names are written as tokens of HTTP: whatever was sent, they forge no header and no line. */
 export class Ignored {
-  readonly options = new Set<string>();
-  readonly #named = new Set<string>();
+  // Made for each request, and nearly always empty.
+  #options: Set<string> | undefined;
+  #named: Set<string> | undefined;
   #isCut = false;
 
-  /** An option that does not exist, or not here. `item`: of a batch, counted from 0. */
+  /** Options that do not exist, or not here. */
+  get options(): Iterable<string> {
+    return this.#options ?? [];
+  }
+
+  /** `item`: of a batch, counted from 0. */
   addOption(name: string, item?: number): void {
     const token = tokenOf(name);
-    if (this.options.size < NAMES_MAX) this.options.add(token);
+    this.#options ??= new Set();
+    if (this.#options.size < NAMES_MAX) this.#options.add(token);
     this.#add(token, item);
   }
 
@@ -42,13 +50,14 @@ export class Ignored {
 
   /** `given` with the names in its header, if there are any. */
   nameIn(given: Answer): Answer {
-    if (this.#named.size === 0) return given;
+    if (this.#named === undefined) return given;
     const names = this.#isCut ? [...this.#named, '...'] : [...this.#named];
     return { ...given, headers: { ...given.headers, [IGNORED]: names.join(', ') } };
   }
 
   #add(token: string, item: number | undefined): void {
     const named = item === undefined ? token : `${token};item=${item}`;
+    this.#named ??= new Set();
     if (this.#named.size < NAMES_MAX) this.#named.add(named);
     else this.#isCut ||= !this.#named.has(named);
   }
@@ -58,10 +67,20 @@ function tokenOf(name: string): string {
   return name.slice(0, NAME_LENGTH_MAX).replace(NOT_OF_A_TOKEN, '_');
 }
 
+/** What the name of a header says of it. */
+type Verdict =
+  | { kind: 'none' }
+  | { kind: 'option' | 'ofConnection'; name: string }
+  /** It makes the message one of a run. */
+  | { kind: 'run' };
+
+const NONE: Verdict = { kind: 'none' };
+
 /** The config headers that mean something in one place. */
 export class KnownHeaders {
   readonly #own = new Set<string>();
   readonly #ofCallbacks = new Set<string>();
+  readonly #judge: (name: string) => Verdict;
 
   constructor(known: readonly ConfigHeader[]) {
     for (const { name } of [...known, ...OF_EVERY_REQUEST]) {
@@ -70,6 +89,7 @@ export class KnownHeaders {
       // A callback has callbacks of its own.
       if (path.length > 0 || option === 'callback' || option === 'failure-callback') this.#ofCallbacks.add(option);
     }
+    this.#judge = memo((name) => this.#verdictOn(name));
   }
 
   /** Adds what is ignored of a flat list of names and values. An empty value counts as absent. */
@@ -78,11 +98,11 @@ export class KnownHeaders {
     let isOfRun = false;
     for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
       const name = rawHeaders[at] ?? '';
-      if (!hasConfigPrefix(name) || rawHeaders[at + 1] === '') continue;
-      const config = readConfigName(name);
-      if (!this.knows(config)) ignored.addOption(config.display, item);
-      else if (config.option === 'workflow-init') isOfRun ||= config.path.length === 0;
-      else if (isOfConnection(config)) ofConnection.push(config.forwardedName);
+      if (!mayBeConfig(name) || rawHeaders[at + 1] === '') continue;
+      const verdict = this.#judge(name);
+      if (verdict.kind === 'option') ignored.addOption(verdict.name, item);
+      else if (verdict.kind === 'ofConnection') ofConnection.push(verdict.name);
+      else isOfRun ||= verdict.kind === 'run';
     }
     // A library forwards all that its run was begun with, and knows what of it goes no further (workflow.md 9.4).
     if (!isOfRun) for (const name of ofConnection) ignored.addOfConnection(name, item);
@@ -91,10 +111,23 @@ export class KnownHeaders {
   knows({ path, option }: ConfigName): boolean {
     return (path.length === 0 ? this.#own : this.#ofCallbacks).has(option);
   }
+
+  #verdictOn(name: string): Verdict {
+    if (!hasConfigPrefix(name)) return NONE;
+    const config = readConfigName(name);
+    if (!this.knows(config)) return { kind: 'option', name: config.display };
+    const { path, option, forwardedName } = config;
+    if (option === 'forward' && isConnectionHeader(forwardedName.toLowerCase())) {
+      return { kind: 'ofConnection', name: forwardedName };
+    }
+    return path.length === 0 && option === 'workflow-init' ? { kind: 'run' } : NONE;
+  }
 }
 
-function isOfConnection({ option, forwardedName }: ConfigName): boolean {
-  return option === 'forward' && isConnectionHeader(forwardedName.toLowerCase());
+/** Most headers of a request end here: only a u or a w goes on. */
+function mayBeConfig(name: string): boolean {
+  const first = name.charCodeAt(0) | 0x20;
+  return first === 0x75 || first === 0x77;
 }
 
 /** What a request to one route may hold. */
