@@ -46,9 +46,9 @@ export function batchRoutes(services: Services): Route[] {
     return handleItems({ body, limits, mayContinueRun: true }, async (given) => {
       const groups = await findGroups(projectId, given);
       const context: ItemContext = { groups, budget: new GroupBudget(limits), nowMs: clock.nowMs(), callerIp };
-      const items = given.map((item, index) => at(index, () => readItem(item, context)));
-      given.forEach(({ rawHeaders, queue }, index) => {
-        (queue === '' ? PUBLISHED : ENQUEUED).look(rawHeaders, ignored, index);
+      const items = given.map((item, index) => {
+        (item.queue === '' ? PUBLISHED : ENQUEUED).look(item.rawHeaders, ignored, index);
+        return at(index, () => readItem(item, context));
       });
       const commands = items.flatMap((item): PublishCommand[] => item.commands);
       await Promise.all(items.map(checkItem));

@@ -35,6 +35,11 @@ export class Ignored {
     return this.#options ?? [];
   }
 
+  /** Whether more names change nothing. */
+  get isFull(): boolean {
+    return this.#isCut;
+  }
+
   /** `item`: of a batch, counted from 0. */
   addOption(name: string, item?: number): void {
     const token = tokenOf(name);
@@ -94,6 +99,7 @@ export class KnownHeaders {
 
   /** Adds what is ignored of a flat list of names and values. An empty value counts as absent. */
   look(rawHeaders: readonly string[], ignored: Ignored, item?: number): void {
+    if (ignored.isFull) return;
     const ofConnection: string[] = [];
     let isOfRun = false;
     for (let at = 0; at + 1 < rawHeaders.length; at += 2) {

@@ -48,9 +48,9 @@ export function triggerRoutes(services: Services): Route[] {
   function triggerAll({ body, projectId, callerIp, ignored }: Call): Promise<Answer> {
     return handleItems({ body, limits, mayContinueRun: false }, async (given) => {
       const nowMs = clock.nowMs();
-      const commands = given.map((item, index) => at(index, () => readItem(item, callerIp, nowMs)));
-      given.forEach(({ rawHeaders }, index) => {
-        TRIGGERED.look(rawHeaders, ignored, index);
+      const commands = given.map((item, index) => {
+        TRIGGERED.look(item.rawHeaders, ignored, index);
+        return at(index, () => readItem(item, callerIp, nowMs));
       });
       await Promise.all(commands.map(checkCommand));
       return answer(201, await publishAll(projectId, commands));
