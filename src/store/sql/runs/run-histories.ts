@@ -76,7 +76,7 @@ const COURSE_STATES = (['DELIVERED', 'ERROR', 'FAILED', 'CANCELED'] as const).ma
 
 export async function listHistories(queries: Queries, args: ListHistoriesArgs): Promise<HistoryRows> {
   const found = await find(queries, args);
-  const page = await cutByBytes(queries, found, args);
+  const page = await cutByBytes(queries, found, args.slice.bytesMax);
   const keys = page.rows.map(({ n }) => n);
   const extraBytes = Math.max(EXTRA_BYTES_MIN, args.slice.bytesMax - page.bytes);
   const runs = await knownRuns(queries, keys);
@@ -193,47 +193,28 @@ function conditionsOf({ filter, states }: ListHistoriesArgs): Conditions {
   return { texts, params };
 }
 
-/** A run is never shown in part, so that at least one comes whole. */
+/** A run is never shown in part, so that at least one comes whole; what it takes is known from its row. */
 async function cutByBytes(
   queries: Queries,
   page: PageRows<Position>,
-  { slice, bodyBytesMax }: Pick<ListHistoriesArgs, 'slice' | 'bodyBytesMax'>,
+  bytesMax: number,
 ): Promise<PageRows<Position> & { bytes: number }> {
-  const keys = page.rows.map(({ n }) => n);
-  const sizes = await (bodyBytesMax === undefined ? wholeSizes(queries, keys) : cutSizes(queries, keys, bodyBytesMax));
-  const sizeByKey = new Map(sizes.map(({ key, entries, bytes }) => [key, entries * ENTRY_BYTES + Number(bytes)]));
-  return cutBySizes(page, ({ n }) => sizeByKey.get(n) ?? 0, slice.bytesMax);
-}
-
-interface SizeRow {
-  key: number;
-  entries: number;
-  bytes: number;
-}
-
-/** What runs take is known from their rows. */
-function wholeSizes(queries: Queries, keys: readonly number[]): Promise<SizeRow[]> {
-  return queries.query<SizeRow>(
-    'select key, entries, journal_bytes + coalesce(length(response), 0) as bytes from runs where key in (??)',
-    [keys],
+  const sizes = await queries.query<{ key: number; journal_bytes: number; entries: number; response: number | null }>(
+    'select key, journal_bytes, entries, length(response) as response from runs where key in (??)',
+    [page.rows.map(({ n }) => n)],
   );
-}
-
-/** What is left of their bodies once these are cut. */
-function cutSizes(queries: Queries, keys: readonly number[], bodyBytesMax: number): Promise<SizeRow[]> {
-  return queries.query<SizeRow>(
-    `select j.run_key as key, count(*) as entries,
-       sum(case when ${IS_CUT} and length(c.body) > ? then ? else coalesce(length(c.body), 0) end) as bytes
-     from journal j join contents c on c.key = j.key join runs r on r.key = j.run_key
-     where j.run_key in (??) group by j.run_key`,
-    [bodyBytesMax, bodyBytesMax, keys],
+  const sizeByKey = new Map(
+    sizes.map(({ key, journal_bytes, entries, response }) => [
+      key,
+      journal_bytes + entries * ENTRY_BYTES + (response ?? 0),
+    ]),
   );
+  return cutBySizes(page, ({ n }) => sizeByKey.get(n) ?? 0, bytesMax);
 }
 
 /** Payloads and bodies of calls are cut; steps are read from theirs. What is hidden is shown by a hash of all of it. */
-const IS_CUT = `j.kind in (${ENTRY_KIND.initial}, ${ENTRY_KIND.toCallback}) and ${showsAll('r.config')} and ${showsAll('c.settings')}`;
-
-const CUT_BODY = `case when ${IS_CUT} then substr(c.body, 1, ?) else c.body end as body`;
+const CUT_BODY = `case when j.kind in (1, 4) and ${showsAll('r.config')} and ${showsAll('c.settings')}
+  then substr(c.body, 1, ?) else c.body end as body`;
 
 function journalsOf(
   queries: Queries,
