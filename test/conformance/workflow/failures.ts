@@ -172,14 +172,18 @@ export const failures: Section = {
       expect(await failureOf(server, '/failure-3')).toMatchObject(unanswered);
     }),
 
-    statement('W57', 'A failing answer arrives complete, though it is larger than a message may be.', async (server) => {
-      // An error of 5 MiB is in its message and in its stack.
-      const body = 'x'.repeat(10.5 * 1024 * 1024);
-      server.endpoint.replies('/wf', answered(500, body));
-      await fail(server, { path: '/wf', failureUrl: server.destination('/failure') });
-      const failure = await failureOf(server);
-      expect(fromBase64(failure.body) === body).toBe(true);
-    }),
+    statement(
+      'W57',
+      'A failing answer arrives complete, though it is larger than a message may be.',
+      async (server) => {
+        // An error of 5 MiB is in its message and in its stack.
+        const body = 'x'.repeat(10.5 * 1024 * 1024);
+        server.endpoint.replies('/wf', answered(500, body));
+        await fail(server, { path: '/wf', failureUrl: server.destination('/failure') });
+        const failure = await failureOf(server);
+        expect(fromBase64(failure.body) === body).toBe(true);
+      },
+    ),
 
     statement(
       'W58',
