@@ -61,6 +61,8 @@ const DESCRIPTION = [
   'A message queue and a service for durable workflows that deliver over HTTP. A publish that is answered with a 2xx is on disk.',
   'Any request can also be refused with 400 when it is not well-formed HTTP, 405 when the path has no such method, 417,',
   '431 when its headers are too large, and 500. Every refusal is an object with the member `error`.',
+  'An answer names in its header `Waypost-Ignored` what of its request means nothing here: options and parameters that do not exist,',
+  'and headers of a connection that were to be forwarded.',
 ].join(' ');
 
 /** By the first words of a path behind `/v2`; a path that is not below `/v2` belongs to the server itself. */
