@@ -172,6 +172,8 @@ async function openDelivery(
   config: Config,
   { addresses, clock, randomness, accounts }: DeliveryNeeds,
 ): Promise<Delivery> {
+  // What a call answers becomes a message, so it may be as large as one.
+  const runResponseBytesMax = Math.max(config.responseBytesMax, config.messageBytesMax);
   const options: DeliveryOptions = {
     clock,
     randomness,
@@ -179,8 +181,8 @@ async function openDelivery(
     addresses,
     timeoutMsMax: config.timeoutMaxMs,
     responseBytesMax: config.responseBytesMax,
-    // What a call answers becomes a message, so it may be as large as one.
-    runResponseBytesMax: Math.max(config.responseBytesMax, config.messageBytesMax),
+    runResponseBytesMax,
+    runFailureBytesMax: Math.max(config.failureResponseBytesMax, runResponseBytesMax),
     responseMemoryBytesMax: config.inFlightBytesMax,
     responseHeaderBytesMax: config.responseHeaderBytesMax,
     connectionsPerOriginMax: config.inFlightPerOriginMax, // an attempt has a connection to itself

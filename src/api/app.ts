@@ -16,11 +16,12 @@ import { type CalledUrlReader, calledUrlReader } from './called-url.ts';
 import { type CallerIpReader, callerIpReader, trustedProxies } from './caller-ip.ts';
 import { clientErrorHandler } from './connection-errors.ts';
 import { Connections } from './connections.ts';
+import { Ignored, IgnoredLog, KnownOptions } from './ignored.ts';
 import { JsonThread } from './json-thread.ts';
 import { type ApiLimits, HEADER_LINES_MAX, REQUESTS_PER_SOCKET_MAX, TARGET_BYTES_MAX } from './limits.ts';
 import { CallerGone, RequestBody } from './request-body.ts';
 import { type Exchange, respond } from './respond.ts';
-import type { CalledUrl, Services } from './route.ts';
+import type { Call, CalledUrl, Route, Services } from './route.ts';
 import { createRoutes, type Match, RouteFinder } from './routes.ts';
 import { Slices } from './slices.ts';
 
@@ -63,7 +64,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
   app.server.on('connection', (socket) => connections.open(socket));
   app.addHook('onClose', () => json.close());
 
-  const edge = new Edge(options, connections);
+  const edge = new Edge(options, routes, connections);
   const handler = ({ raw }: FastifyRequest, reply: FastifyReply): void => {
     // The answer is written past Fastify: it is JSON text already, and its content type is to stay as it is.
     reply.hijack();
@@ -83,10 +84,16 @@ class Edge {
   readonly #calledUrl: CalledUrlReader;
   readonly #burst: BurstLimit;
   readonly #slices: () => Slices;
+  readonly #known: ReadonlyMap<Route, KnownOptions>;
+  readonly #ignoredLog: IgnoredLog;
 
-  constructor(options: ApiOptions, connections: Connections) {
+  constructor(options: ApiOptions, routes: readonly Route[], connections: Connections) {
     this.#options = options;
     this.#connections = connections;
+    // What is open to everybody is asked by third parties, in their own ways.
+    const own = routes.filter(({ access }) => access !== 'public');
+    this.#known = new Map(own.map((route) => [route, new KnownOptions(route)]));
+    this.#ignoredLog = new IgnoredLog(options.log);
     this.#budget = new BodyBudget(options.limits.requestMemoryBytesMax);
     this.#callerIp = callerIpReader(options.trustedProxies);
     this.#calledUrl = calledUrlReader(trustedProxies(options.trustedProxies));
@@ -148,7 +155,15 @@ class Edge {
     const { ids, rawTarget, rawDestination, rawQuery } = match;
     const calledUrl = (): CalledUrl => this.#calledUrl(request, rawTarget);
     const sent = { method, ids, id: ids[0] ?? '', rawDestination, rawQuery, rawHeaders, calledUrl, body };
-    return route.handle({ projectId, scope, isTokenInHeader, callerIp, ...sent });
+    return this.#handle(route, { projectId, scope, isTokenInHeader, callerIp, ignored: new Ignored(), ...sent });
+  }
+
+  async #handle(route: Route, call: Call): Promise<Answer> {
+    const { ignored } = call;
+    this.#known.get(route)?.look(call.rawHeaders, call.rawQuery, ignored);
+    const given = await route.handle(call);
+    this.#ignoredLog.note(`${route.method} ${route.path}`, ignored);
+    return ignored.nameIn(given);
   }
 }
 

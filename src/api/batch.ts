@@ -7,9 +7,11 @@ import { checkName } from '../protocol/names.ts';
 import { readPublishOptions } from '../protocol/options.ts';
 import type { Answer } from './answer.ts';
 import { handleItems } from './batch-items.ts';
+import { ENQUEUE_HEADERS, PUBLISH_HEADERS } from './config-headers.ts';
 import { checkAddress, checkCallbacks, checkEndpoints, groupNotFound } from './destinations.ts';
 import { atItem, type GivenItem } from './given-items.ts';
 import { GroupBudget, groupCommands } from './group-publish.ts';
+import { KnownHeaders } from './ignored.ts';
 import { messageLimit } from './limits.ts';
 import { publishedJson, publishedListJson } from './publish.ts';
 import { bodyTooLarge } from './request-body.ts';
@@ -17,6 +19,9 @@ import type { Call, Route, Services } from './route.ts';
 import { refuseRun, withInvocation } from './run-publish.ts';
 import { refuseCron } from './schedule-creation.ts';
 import { BatchItemsSchema, BatchSchema } from './schemas.ts';
+
+const PUBLISHED = new KnownHeaders(PUBLISH_HEADERS);
+const ENQUEUED = new KnownHeaders(ENQUEUE_HEADERS);
 
 /** What is the same for all items of a request. */
 interface ItemContext {
@@ -37,12 +42,13 @@ export function batchRoutes(services: Services): Route[] {
   const { engine, checkDestination, clock, quotas, proxyHeaders, limits } = services;
   const itemLimit = messageLimit(limits.messageBytesMax);
 
-  function publishAll({ projectId, callerIp, body }: Call): Promise<Answer> {
+  function publishAll({ projectId, callerIp, body, ignored }: Call): Promise<Answer> {
     return handleItems(body, services, true, async (given, slices) => {
       const groups = await findGroups(projectId, given);
       const context: ItemContext = { groups, budget: new GroupBudget(limits), nowMs: clock.nowMs(), callerIp };
       const items: Item[] = [];
       for (const [index, item] of given.entries()) {
+        (item.queue === '' ? PUBLISHED : ENQUEUED).look(item.rawHeaders, ignored, index);
         items.push(await readItem(item, context).catch((error) => Promise.reject(atItem(index, error))));
         if (slices.isOver) await slices.next();
       }

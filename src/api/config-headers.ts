@@ -1,6 +1,6 @@
 /**
- * The config headers of a message, as the interface document shows them (messaging.md 4.2). `protocol/options.ts` reads
- * and checks them; a test holds this table against what it reads.
+ * The config headers of a message: what the interface document shows (messaging.md 4.2), and what is not ignored.
+ * `protocol/options.ts` reads and checks them; a test holds this table against what it reads.
  */
 import { type TSchema, Type } from '@sinclair/typebox';
 import { MethodSchema } from './schemas.ts';
@@ -11,6 +11,8 @@ export interface ConfigHeader {
   meaning: string;
   /** With at least one example that is accepted. */
   schema: TSchema;
+  /** Taken, and no parameter of the document: one of many names, or what libraries say that changes nothing. */
+  isUnlisted?: true;
 }
 
 const DECIMAL = '\\d+(\\.\\d+)?';
@@ -32,6 +34,15 @@ function words(...all: string[]): TSchema {
 function header(name: string, meaning: string, schema: TSchema): ConfigHeader {
   return { name, meaning, schema };
 }
+
+function unlisted(name: string, meaning: string, example: string): ConfigHeader {
+  return { ...header(name, meaning, Type.String({ examples: [example] })), isUnlisted: true };
+}
+
+/** What clients say of themselves, with whatever they ask. */
+export const OF_EVERY_REQUEST: readonly ConfigHeader[] = ['Sdk', 'Platform', 'Framework', 'Runtime'].map((what) =>
+  unlisted(`Upstash-Telemetry-${what}`, 'What the client runs as.', 'example@1.0.0'),
+);
 
 const NOT_BEFORE = header(
   'Upstash-Not-Before',
@@ -75,17 +86,32 @@ const OF_EVERY_DELIVERY: readonly ConfigHeader[] = [
     'What logs show only as a hash: body, headers or header[Name], separated by commas.',
     Type.String({ examples: ['body, header[Authorization]'] }),
   ),
+  unlisted('Upstash-Forward-Name', 'Delivered as the header Name.', 'value'),
+];
+
+/** What the workflow libraries say of each message and of its callbacks; the server knows it, or goes by something else. */
+const OF_THE_LIBRARIES: readonly ConfigHeader[] = [
+  unlisted('Upstash-Workflow-Url', 'Where the run is served: the destination.', 'https://example.com/workflow'),
+  unlisted('Upstash-Workflow-Sdk-Version', 'Version of the protocol.', '1'),
+];
+
+/** The libraries say of a callback that it is one of the run; the server makes the callback, and knows. */
+const OF_CALLBACKS_OF_RUNS: readonly ConfigHeader[] = [
+  ...OF_THE_LIBRARIES,
+  unlisted('Upstash-Workflow-RunId', 'Id of the run.', 'wfr_order-42'),
+  unlisted('Upstash-Workflow-CreatedAt', 'When the run began.', '1767225600000'),
+  unlisted('Upstash-Workflow-Init', 'Whether it begins a run.', 'false'),
+  unlisted('Upstash-Workflow-CallType', 'What it is to the run.', 'fromCallback'),
+  unlisted('Upstash-Feature-Set', 'What the library can do that receives it.', 'LazyFetch,InitialBody'),
 ];
 
 /** The URL of a callback and the options of the message that it will become (messaging.md 9.4). */
 function ofCallback(kind: 'Callback' | 'Failure-Callback', url: string): ConfigHeader[] {
-  const options = OF_EVERY_DELIVERY.map(({ name, meaning, schema }) =>
-    header(
-      name.replace('Upstash-', `Upstash-${kind}-`),
-      `Of the ${kind.toLowerCase().replace('-', ' ')}. ${meaning}`,
-      schema,
-    ),
-  );
+  const options = [...OF_EVERY_DELIVERY, ...OF_CALLBACKS_OF_RUNS].map((option) => ({
+    ...option,
+    name: option.name.replace('Upstash-', `Upstash-${kind}-`),
+    meaning: `Of the ${kind.toLowerCase().replace('-', ' ')}. ${option.meaning}`,
+  }));
   const schema = Type.String({ pattern: '^[Hh][Tt][Tt][Pp][Ss]?://', examples: ['https://example.com/done'] });
   return [header(`Upstash-${kind}`, url, schema), ...options];
 }
@@ -135,25 +161,14 @@ const RUN_ID = header(
   Type.String({ maxLength: 1_024, examples: ['wfr_order-42'] }),
 );
 
-/** What makes a message one of a workflow run; the libraries send it, and the others mean something only beside the first. */
-const OF_A_RUN: readonly ConfigHeader[] = [
-  header('Upstash-Workflow-Init', 'Begins a workflow run when it is true, and continues one when it is false.', Flag),
-  RUN_ID,
-  header(
-    'Upstash-Workflow-CallType',
-    'What continues the run: a step, a call to somebody else, or settings of a step.',
-    words('step', 'toCallback', 'stepConfig'),
-  ),
-  header(
-    'Upstash-Workflow-CreatedAt',
-    'When the run began, in milliseconds: tells it from an earlier one with the same id.',
-    Type.Integer({ minimum: 0, examples: [1_767_225_600_000] }),
-  ),
-  header(
-    'Upstash-Workflow-Invoke',
-    'The body tells which step of which run waits for this one, when it is true.',
-    Flag,
-  ),
+const CREATED_AT = header(
+  'Upstash-Workflow-CreatedAt',
+  'When the run began, in milliseconds: tells it from an earlier one with the same id.',
+  Type.Integer({ minimum: 0, examples: [1_767_225_600_000] }),
+);
+
+/** What a library that a run was triggered at says of itself, and what asks it to. */
+const OF_A_TRIGGER: readonly ConfigHeader[] = [
   header(
     'Upstash-Workflow-Trigger-By-Sdk',
     'The library behind the URL makes itself known to a run that was triggered, when it is true.',
@@ -169,7 +184,32 @@ const OF_A_RUN: readonly ConfigHeader[] = [
     'What the library that receives the message can do, separated by commas.',
     Type.String({ examples: ['LazyFetch,InitialBody'] }),
   ),
+  ...OF_THE_LIBRARIES,
 ];
+
+/** What makes a message one of a workflow run; the libraries send it, and the others mean something only beside the first. */
+const OF_A_RUN: readonly ConfigHeader[] = [
+  header('Upstash-Workflow-Init', 'Begins a workflow run when it is true, and continues one when it is false.', Flag),
+  RUN_ID,
+  header(
+    'Upstash-Workflow-CallType',
+    'What continues the run: a step, a call to somebody else, or settings of a step.',
+    words('step', 'toCallback', 'stepConfig'),
+  ),
+  CREATED_AT,
+  header(
+    'Upstash-Workflow-Invoke',
+    'The body tells which step of which run waits for this one, when it is true.',
+    Flag,
+  ),
+  ...OF_A_TRIGGER,
+];
+
+/** Read by a wait, which is a message to come. */
+export const WAIT_HEADERS: readonly ConfigHeader[] = [...OF_A_RUN, ...OF_EVERY_MESSAGE];
+
+/** Read by the end of a run. */
+export const RUN_END_HEADERS: readonly ConfigHeader[] = [CREATED_AT];
 
 /** Read by the creation of a schedule. */
 export const SCHEDULE_HEADERS: readonly ConfigHeader[] = [...OF_A_SCHEDULE, ...OF_EVERY_MESSAGE, HEADER_FORWARD];
@@ -204,7 +244,7 @@ export const TRIGGER_HEADERS: readonly ConfigHeader[] = [
   ...OF_EVERY_MESSAGE.filter(({ name }) => !name.startsWith('Upstash-Callback')),
   NOT_BEFORE,
   HEADER_FORWARD,
-  ...OF_A_RUN.filter(({ name }) => name === 'Upstash-Workflow-Unknown-Sdk'),
+  ...OF_A_TRIGGER,
 ];
 
 /** Read by a DLQ retry: each replaces what the dead message had (messaging.md 17, item 4). */

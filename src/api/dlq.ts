@@ -6,13 +6,14 @@ import type { DeadMessage, Page } from '../engine/stores.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { type Answer, answer, NO_BODY } from './answer.ts';
 import { RETRY_HEADERS } from './config-headers.ts';
-import { type Amount, type Filters, readFilters } from './filters.ts';
+import { type Amount, type Filters, filterNames, readFilters } from './filters.ts';
 import { readJson } from './json-body.ts';
 import { PAGE_BODY_BYTES_MAX, SMALL_JSON_LIMIT } from './limits.ts';
 import { readQuery, textOf } from './parameters.ts';
 import { readRetryOverride } from './retry-override.ts';
 import type { Call, Route, Services } from './route.ts';
 import { listDeadRuns } from './run-dlq.ts';
+import { deadParameters } from './run-filters.ts';
 import { DeadRunListSchema, DeadRunSchema } from './run-schemas.ts';
 import { DeadListSchema, DeadMessageSchema, DeletedSchema, RetriedManySchema, RetriedSchema } from './schemas.ts';
 import { deadMessageView, deadRunView } from './views.ts';
@@ -24,6 +25,9 @@ const SOURCE = {
 };
 
 const AMOUNT: Amount = { countDefault: 100, countMax: 100, isLowered: true };
+
+/** What only the list of runs can be filtered by. */
+const OF_RUNS = deadParameters(AMOUNT).filter(({ name }) => !filterNames('dlqList').includes(name));
 
 /** How often a bulk retry looks again when entries vanish between choosing and retrying them. */
 const RETRY_ROUNDS = 5;
@@ -128,7 +132,7 @@ export function dlqRoutes(services: Services): Route[] {
       operationId: 'listDlqMessages',
       access: 'read',
       summary: 'Lists dead messages, newest first.',
-      takes: { filters: { use: 'dlqList', amount: AMOUNT }, query: [SOURCE] },
+      takes: { filters: { use: 'dlqList', amount: AMOUNT }, query: [SOURCE, ...OF_RUNS] },
       answers: { 200: Type.Union([DeadListSchema, DeadRunListSchema]) },
       handle: list,
     },

@@ -46,6 +46,7 @@ const SHAPES: Readonly<Record<string, { meaning: string; schema: TSchema }>> = {
   host: { meaning: 'Host of the destination.', schema: several(Type.String()) },
   path: { meaning: 'Path of the destination.', schema: several(Type.String()) },
   topicName: { meaning: 'URL group that was published to.', schema: several(Type.String()) },
+  endpointName: { meaning: 'Endpoint of the URL group, by its name there.', schema: several(Type.String()) },
   queueName: { meaning: 'Queue of the message.', schema: several(Type.String()) },
   scheduleId: { meaning: 'Schedule that made the message.', schema: several(Type.String()) },
   label: { meaning: 'One of the labels of the message.', schema: several(Type.String()) },

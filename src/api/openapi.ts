@@ -62,6 +62,8 @@ const DESCRIPTION = [
   'Any request can also be refused with 400 when it is not well-formed HTTP, 403 when it is a browser’s for a page that may',
   'not call, 405 when the path has no such method, 417, 431 when its headers are too large, and 500. Every refusal is an',
   'object with the member `error`.',
+  'An answer names in its header `Waypost-Ignored` what of its request means nothing here: options and parameters that do not exist,',
+  'and headers of a connection that were to be forwarded.',
 ].join(' ');
 
 /** By the first words of a path behind `/v2`; a path that is not below `/v2` belongs to the server itself. */
@@ -215,8 +217,8 @@ function descriptionOf({ access, path, takes = {} }: Route): string {
       full: 'Needs a full token.',
     }[access],
   ];
-  if (takes.configHeaders) {
-    sentences.push('Each header may begin with `Waypost-` in place of `Upstash-`.');
+  if (takes.configHeaders) sentences.push('Each header may begin with `Waypost-` in place of `Upstash-`.');
+  if (configuresMessage(takes)) {
     sentences.push('`Upstash-Forward-<Name>` is delivered as the header `<Name>`.');
     sentences.push(
       'A callback has the options of a message, with `Upstash-Callback-` in place of `Upstash-`: headers to',
@@ -240,9 +242,14 @@ function refusalsOf({ access, path, takes = {}, refusals = [] }: Route): number[
   if (access !== 'public') found.add(403); // some scope is not enough for it
   if (path.includes(':')) found.add(404);
   if (Object.keys(takes).length > 0) found.add(400);
-  if (takes.configHeaders) found.add(412);
+  if (configuresMessage(takes)) found.add(412);
   if (takes.body || takesFilterBody(takes)) found.add(413);
   return [...found].sort((a, b) => a - b);
+}
+
+/** Whether a message may be configured in full: what else takes config headers takes a few. */
+function configuresMessage({ configHeaders = [] }: NonNullable<Route['takes']>): boolean {
+  return configHeaders.some(({ name }) => name === 'Upstash-Retries');
 }
 
 function takesFilterBody({ filters }: NonNullable<Route['takes']>): boolean {
@@ -266,7 +273,9 @@ function parametersOf({ path, takes = {} }: Route, schemas: SchemaWriter): Param
   return [
     ...inPath,
     ...inQuery.map((shape): Parameter => ({ in: 'query', ...described(shape) })),
-    ...configHeaders.map((header): Parameter => ({ in: 'header', ...described(header) })),
+    ...configHeaders.flatMap((header): Parameter[] =>
+      header.isUnlisted ? [] : [{ in: 'header', ...described(header) }],
+    ),
   ];
 }
 

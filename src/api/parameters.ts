@@ -11,7 +11,7 @@ export interface ParameterValue {
 export type Parameters = Map<string, ParameterValue>;
 
 /** Filters whose values may contain commas, so that several of them are written by repeating the name. */
-const UNSPLIT: ReadonlySet<string> = new Set(['url', 'path', 'cursor', 'workflowUrl']);
+const UNSPLIT: ReadonlySet<string> = new Set(['url', 'path', 'endpointName', 'cursor', 'workflowUrl']);
 
 /**
  * The parameters that `isWanted` says yes to, as text; the query wins name by name. `isWanted` may throw to refuse

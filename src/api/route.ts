@@ -9,6 +9,7 @@ import type { Accounts } from './accounts.ts';
 import type { Answer } from './answer.ts';
 import type { ConfigHeader } from './config-headers.ts';
 import type { Amount, FilterUse } from './filters.ts';
+import type { Ignored } from './ignored.ts';
 import type { JsonThread } from './json-thread.ts';
 import type { ApiLimits } from './limits.ts';
 import type { RequestBody } from './request-body.ts';
@@ -49,6 +50,8 @@ export interface Takes {
   /** Parameters of the query besides filters. */
   query?: readonly QueryParameter[];
   configHeaders?: readonly ConfigHeader[];
+  /** Whether they may stand in the query too, as on all paths that end in a destination. */
+  isConfiguredByQuery?: true;
   /** A JSON body of this shape, or bytes of any content type. */
   body?: TSchema | 'bytes';
 }
@@ -80,6 +83,8 @@ export interface Call {
   /** True when `Authorization` carried our token, which then must not be forwarded (messaging.md 4.5). */
   isTokenInHeader: boolean;
   callerIp: string | undefined;
+  /** What of the request means nothing here; the answer will name it. */
+  ignored: Ignored;
   /** The address that the request was sent to, as its caller wrote it. Throws `ApiError` 400 when that is no address. */
   calledUrl: () => CalledUrl;
   body: RequestBody;

@@ -3,6 +3,7 @@
  * `JSON.stringify` drops `undefined`. What a run redacts is shown nowhere (workflow.md 16.3).
  */
 import { STATUS_CODES } from 'node:http';
+import { answeredWith } from '../engine/decide.ts';
 import type { LogDetail } from '../engine/model.ts';
 import type { RunEvent } from '../engine/run-log-store.ts';
 import type { RunExplanation } from '../engine/runs/explain.ts';
@@ -217,11 +218,16 @@ function failureView({ atMs, error, response }: Failure, shown: Shown): View {
   };
 }
 
-/** `<status> <reason>`, as clients know it; an answer of success that is an error says why in words. */
+/** `<status> <reason>`, as clients know it, and what else there is to say; an answer of success says in words why it is an error. */
 function errorText(error: string | undefined, response: Pick<Answered, 'status'> | undefined): string | undefined {
   if (!response || isSuccess(response.status)) return error;
-  return `${response.status} ${STATUS_CODES[response.status] ?? ''}`.trimEnd();
+  const { status } = response;
+  const known = `${status} ${STATUS_CODES[status] ?? ''}`.trimEnd();
+  return error?.startsWith(answeredWith(status)) ? `${known}${error.slice(answeredWith(status).length)}` : known;
 }
+
+/** The answer that the run failed with is whole where the step is shown; here a longer one is not told twice. */
+const FAIL_RESPONSE_BYTES_MAX = 64 * 1024;
 
 const FAILURE_STATES: Record<FailureCallbackState, string | undefined> = {
   inProgress: 'CALLBACK_INPROGRESS',
@@ -244,7 +250,7 @@ function failureFunctionView(
     url: message.url,
     state: FAILURE_STATES[state],
     failStatus: failure?.response?.status ?? 0,
-    failResponse: bodyView(failure?.response?.body, shown) ?? '',
+    failResponse: bodyView(failure?.response?.body, cutTo(FAIL_RESPONSE_BYTES_MAX, shown)) ?? '',
     failHeaders: redactHeaderMap(failure?.response?.header ?? {}, shown.redact),
     dlqId,
     maxRetries: message.settings.maxRetries,
@@ -271,6 +277,10 @@ function detailView(detail: LogDetail | undefined, shown: Shown): View {
 function nextDeliveryTime({ state, message, detail }: RunEvent): number | undefined {
   if (state === 'RETRY') return detail?.nextDeliveryTimeMs;
   return state === 'CREATED' ? (detail?.nextDeliveryTimeMs ?? message?.notBeforeMs) : undefined;
+}
+
+function cutTo(bytesMax: number, { redact, bodyBytesMax = bytesMax }: Shown): Shown {
+  return { redact, bodyBytesMax: Math.min(bytesMax, bodyBytesMax) };
 }
 
 /** As text, or as base64 when it is none; `undefined` when there is nothing to show. */

@@ -6,6 +6,7 @@ import { encodeEntry, joinEntries } from '../workflow/journal.ts';
 import { type Answer, answer, NO_BODY } from './answer.ts';
 import { AnswerTurns } from './answer-turns.ts';
 import { authorizeFully } from './authentication.ts';
+import { RUN_END_HEADERS } from './config-headers.ts';
 import { readJson } from './json-body.ts';
 import { messageLimit, SMALL_JSON_LIMIT } from './limits.ts';
 import { invalidParameter, readQuery, textOf } from './parameters.ts';
@@ -78,7 +79,7 @@ export function runRoutes({ engine, limits }: Services): Route[] {
       operationId: 'endWorkflowRun',
       access: 'full',
       summary: 'Ends a workflow run: cancels it, or says what it returned.',
-      takes: { query: [CANCEL], body: 'bytes' },
+      takes: { query: [CANCEL], configHeaders: RUN_END_HEADERS, body: 'bytes' },
       answers: { 200: undefined },
       handle: end,
     },

@@ -13,10 +13,13 @@ import { handleItems } from './batch-items.ts';
 import { TRIGGER_HEADERS } from './config-headers.ts';
 import { checkAddress, checkCallbacks } from './destinations.ts';
 import { at, atItem, type GivenItem } from './given-items.ts';
+import { KnownHeaders } from './ignored.ts';
 import { messageLimit } from './limits.ts';
 import { bodyTooLarge } from './request-body.ts';
 import type { Call, Route, Services } from './route.ts';
 import { TriggeredListSchema, TriggeredSchema, TriggerItemsSchema } from './schemas.ts';
+
+const TRIGGERED = new KnownHeaders(TRIGGER_HEADERS);
 
 /** A run as the answer tells of it. */
 interface Triggered {
@@ -43,11 +46,12 @@ export function triggerRoutes(services: Services): Route[] {
     return answer(200, deduplicated ? { ...run, deduplicated } : run);
   }
 
-  function triggerAll({ body, projectId, callerIp }: Call): Promise<Answer> {
+  function triggerAll({ body, projectId, callerIp, ignored }: Call): Promise<Answer> {
     return handleItems(body, services, false, async (given, slices) => {
       const nowMs = clock.nowMs();
       const commands: PublishCommand[] = [];
       for (const [index, item] of given.entries()) {
+        TRIGGERED.look(item.rawHeaders, ignored, index);
         commands.push(at(index, () => readItem(item, callerIp, nowMs)));
         if (slices.isOver) await slices.next();
       }

@@ -9,7 +9,9 @@ import { itemRawHeaders, readPublishOptions } from '../protocol/options.ts';
 import { redactDefaults } from '../protocol/redaction.ts';
 import type { HeaderMap } from '../protocol/settings.ts';
 import { type Answer, answer, NO_BODY } from './answer.ts';
+import { PUBLISH_HEADERS } from './config-headers.ts';
 import { checkCallbacks, checkEndpoints, groupNotFound } from './destinations.ts';
+import { type Ignored, KnownHeaders } from './ignored.ts';
 import { readJson } from './json-body.ts';
 import { ENDPOINTS_PER_REQUEST_MAX, HEADER_LINES_MAX, SMALL_JSON_LIMIT } from './limits.ts';
 import type { Call, Route, Services } from './route.ts';
@@ -18,6 +20,8 @@ import { refuseCron } from './schedule-creation.ts';
 import { EndpointsSchema, GroupHeadersSchema, UrlGroupListSchema, UrlGroupSchema } from './schemas.ts';
 
 const ENDPOINT_NAME_LENGTH_MAX = 255;
+
+const DEFAULTS = new KnownHeaders(PUBLISH_HEADERS);
 
 export function urlGroupRoutes(services: Services): Route[] {
   const { engine, checkDestination, clock, quotas, limits } = services;
@@ -44,15 +48,15 @@ export function urlGroupRoutes(services: Services): Route[] {
     return NO_BODY;
   }
 
-  async function setHeaders({ projectId, id: name, body }: Call): Promise<Answer> {
+  async function setHeaders({ projectId, id: name, body, ignored }: Call): Promise<Answer> {
     checkName('topic name', name);
-    const headers = await readDefaults(await readJson(body, SMALL_JSON_LIMIT));
+    const headers = await readDefaults(await readJson(body, SMALL_JSON_LIMIT), ignored);
     if ((await engine.setGroupHeaders(projectId, name, headers)) === 'missing') throw groupNotFound(name);
     return NO_BODY;
   }
 
   /** Checked as a publish would check them, so that no publish fails on them later. */
-  async function readDefaults(body: unknown): Promise<HeaderMap> {
+  async function readDefaults(body: unknown, ignored: Ignored): Promise<HeaderMap> {
     const given = membersOf(body)['headers'];
     if (given === undefined || given === null) throw invalidBody('headers: an object of headers is needed');
     const rawHeaders = withoutEmpty(
@@ -67,6 +71,7 @@ export function urlGroupRoutes(services: Services): Route[] {
     refuseCron(options, 'as a default of a URL group');
     refuseRun(options, 'as a default of a URL group');
     await checkCallbacks(options.settings, checkDestination);
+    DEFAULTS.look(rawHeaders, ignored);
     return headerMapFromRaw(rawHeaders);
   }
 

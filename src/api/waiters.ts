@@ -4,6 +4,7 @@ import { checkName } from '../protocol/names.ts';
 import { splitQuery } from '../protocol/request-target.ts';
 import { refusedInRun } from '../protocol/workflow/refusals.ts';
 import { type Answer, answer } from './answer.ts';
+import { WAIT_HEADERS } from './config-headers.ts';
 import { readJson } from './json-body.ts';
 import { messageLimit, SMALL_JSON_LIMIT } from './limits.ts';
 import type { Call, Route, Services } from './route.ts';
@@ -55,7 +56,7 @@ export function waiterRoutes({ engine, clock, quotas, proxyHeaders, limits }: Se
       operationId: 'waitForEvent',
       access: 'publish',
       summary: 'Lets a step of a workflow run wait for an event. Asked by client libraries.',
-      takes: { body: WaitSchema },
+      takes: { body: WaitSchema, configHeaders: WAIT_HEADERS, isConfiguredByQuery: true },
       refusals: [412, 422],
       answers: { 200: WaitingSchema },
       handle: wait,

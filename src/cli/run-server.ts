@@ -1,5 +1,6 @@
 /** How does a server live from start to end in this process? Start, announce, drain at a signal, exit code. */
 import type { Config } from '../config/table.ts';
+import { unknownVariables } from '../config/unknown-variables.ts';
 import type { EventLog } from '../engine/ports.ts';
 import { keepMemory } from '../memory.ts';
 import type { Credentials } from '../open-accounts.ts';
@@ -24,6 +25,12 @@ export async function runServer(config: Config, terminal: Terminal, options: Run
   const isForPeople = terminal.isInteractive || options.announce !== undefined;
   const format = config.logFormat === 'auto' ? (isForPeople ? 'pretty' : 'json') : config.logFormat;
   const log = createEventLog({ format, level: config.logLevel, color: terminal.color, write: terminal.print });
+  for (const { name, meant } of unknownVariables(terminal.env)) {
+    log.warn('setting_unknown', {
+      setting: name,
+      reason: meant ? `did you mean ${meant}?` : 'no setting has this name',
+    });
+  }
   // What nobody caught is a defect: end, and let the next start recover from what is on disk.
   process.once('uncaughtException', (error) => endAtOnce(log, 'defect', error));
   const onFatal = (error: Error): void =>

@@ -264,7 +264,7 @@ export const SETTINGS = {
   logsPageDefault: {
     group: 'Requests',
     type: 'integer',
-    default: 100,
+    default: 1000, // clients that name none expect as many
     min: 1,
     max: 1000,
     meaning: 'Entries on a page of logs when the request names no count.',
@@ -420,6 +420,15 @@ export const SETTINGS = {
     max: 100 * MIB,
     meaning:
       "How much of an endpoint's answer is read and kept; in workflows, where answers are results, as much as a message may have, if that is more.",
+  },
+  failureResponseBytesMax: {
+    group: 'Delivery',
+    type: 'bytes',
+    default: 32 * MIB, // an error of 5 MiB comes as message and stack, escaped
+    min: 0,
+    max: 100 * MIB,
+    meaning:
+      "The same for an answer that a workflow's run may fail with, so that its failure function gets all of it; at least what other answers in workflows have.",
   },
   responseHeaderBytesMax: {
     group: 'Delivery',

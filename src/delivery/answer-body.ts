@@ -24,6 +24,7 @@ export class AnswerBody {
   #bytesRead = 0;
   #kept = EMPTY;
   #keptLength = 0;
+  #isCut = false;
 
   constructor(bytesMax: number, keep: boolean, memory: AnswerMemory) {
     this.#bytesMax = bytesMax;
@@ -36,12 +37,18 @@ export class AnswerBody {
     return this.#bytesTaken > 0;
   }
 
+  /** Whether more came than is kept of it. */
+  get isCut(): boolean {
+    return this.#isCut;
+  }
+
   /** False once the limit is passed, or no memory is left for more: the rest is not wanted. */
   add(piece: Uint8Array): boolean {
     const room = this.#bytesMax - this.#bytesRead;
     this.#bytesRead += piece.length;
     const wanted = piece.length > room ? piece.subarray(0, room) : piece;
-    return (!this.#keep || this.#append(wanted)) && piece.length <= room;
+    this.#isCut = (this.#keep && !this.#append(wanted)) || piece.length > room;
+    return !this.#isCut;
   }
 
   /** Gives the memory back, once nobody needs the bytes any more: they are gone wherever they are still seen. */

@@ -29,6 +29,8 @@ export interface DeliveryOptions {
   responseBytesMax: number;
   /** The same for messages of a workflow run, where an answer is a result. Default: as above. */
   runResponseBytesMax?: number;
+  /** The same for an answer that a run fails with, of which its failure function is told. Default: as above. */
+  runFailureBytesMax?: number;
   /** Answers' bodies in memory at a time, over all attempts; one that finds no room is cut off earlier. */
   responseMemoryBytesMax: number;
   responseHeaderBytesMax: number;
@@ -126,14 +128,14 @@ class HttpDelivery implements Delivery {
   ): void {
     const { method, settings } = claimed.message;
     const body = bodyOf(claimed);
-    const { timeoutMsMax, responseBytesMax, runResponseBytesMax = responseBytesMax } = this.#options;
+    const { timeoutMsMax } = this.#options;
     const request: ExchangeRequest = {
       destination,
       method,
       buildHead: () => this.#signedHead(claimed, destination.authorization),
       body: Buffer.isBuffer(body) ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength),
       timeoutMs: Math.min(settings.timeoutMs ?? timeoutMsMax, timeoutMsMax),
-      answerBytesMax: settings.run ? runResponseBytesMax : responseBytesMax,
+      ...this.#limitsOf(settings),
       keepSuccess: needsAnswer(settings),
     };
     const exchange = new Exchange(request, this.#ports, (outcome) => {
@@ -144,6 +146,18 @@ class HttpDelivery implements Delivery {
     this.#inFlight += 1;
     this.#interruptions.add(signal, exchange);
     exchange.begin();
+  }
+
+  #limitsOf({ run }: MessageSettings): Pick<ExchangeRequest, 'answerBytesMax' | 'failureBytesMax'> {
+    const { responseBytesMax, runResponseBytesMax = responseBytesMax } = this.#options;
+    if (!run) return { answerBytesMax: responseBytesMax, failureBytesMax: responseBytesMax };
+    const { runFailureBytesMax = runResponseBytesMax } = this.#options;
+    // The answer to a call is its result, whatever the status; nobody is told of that to a failure callback.
+    const failsRun = run.callType !== 'toCallback' && run.callType !== 'failureCall';
+    return {
+      answerBytesMax: runResponseBytesMax,
+      failureBytesMax: failsRun ? runFailureBytesMax : runResponseBytesMax,
+    };
   }
 
   /** Called as the request goes out, so that a wait for a connection does not eat into the signature's lifetime. */

@@ -29,6 +29,8 @@ export interface ExchangeRequest {
   /** From now to the last byte of the answer. */
   timeoutMs: Millis;
   answerBytesMax: number;
+  /** The same for an answer of failure. */
+  failureBytesMax: number;
   /** Whether a 2xx answer's headers and body will be wanted (messaging.md 7.3 item 1). They are read in any case. */
   keepSuccess: boolean;
 }
@@ -109,9 +111,11 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee {
     }
     this.#connection?.headRead();
     this.#status = status;
-    const keep = this.#request.keepSuccess || status > 299;
+    const { keepSuccess, answerBytesMax, failureBytesMax } = this.#request;
+    const isFailure = status > 299;
+    const keep = keepSuccess || isFailure;
     this.#rawHeaders = keep ? controller.rawHeaders : undefined;
-    this.#body = new AnswerBody(this.#request.answerBytesMax, keep, this.#ports.answerMemory);
+    this.#body = new AnswerBody(isFailure ? failureBytesMax : answerBytesMax, keep, this.#ports.answerMemory);
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, piece: Uint8Array): void {
@@ -178,6 +182,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee {
   #answered(body: AnswerBody): Outcome {
     const header = headerMapFromRaw(latin1Lines(this.#rawHeaders));
     const answered: Outcome = { kind: 'answered', status: this.#status, header, body: body.bytes() };
+    if (body.isCut) answered.isCut = true;
     if (body.holdsMemory) answered.release = () => body.release();
     return answered;
   }

@@ -150,7 +150,14 @@ function burialOf(claimed: Claimed, failure: Ended, failedAtMs: Millis): Burial 
 
 function describe(failure: Ended): LogDetail {
   if (failure.kind === 'unreachable') return { error: failure.error };
-  return { error: `the endpoint answered with status ${failure.status}`, response: responseOf(failure) };
+  const { status, body, isCut } = failure;
+  const cut = isCut ? `; of its body only the first ${body.length} bytes are kept` : '';
+  return { error: `${answeredWith(status)}${cut}`, response: responseOf(failure) };
+}
+
+/** How an entry for a failing answer begins; what follows it is no matter of the status. */
+export function answeredWith(status: number): string {
+  return `the endpoint answered with status ${status}`;
 }
 
 function responseOf({ status, header, body }: Answered): NonNullable<LogDetail['response']> {

@@ -87,6 +87,8 @@ export type Outcome =
       status: number;
       header: HeaderMap;
       body: Uint8Array;
+      /** More came than is kept. */
+      isCut?: true;
       /** Present when other answers may wait for this one's memory: to be called once the outcome is saved. */
       release?(): void;
     }

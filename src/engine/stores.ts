@@ -139,6 +139,7 @@ export interface AttributeFilter {
   host?: string[];
   path?: string[];
   topicName?: string[];
+  endpointName?: string[];
   queueName?: string[];
   scheduleId?: string[];
   label?: string[];

@@ -17,10 +17,11 @@ import type { HeaderMap } from './settings.ts';
 /** Sent by the caller's HTTP client for its own request, so not taken along by `Upstash-Header-Forward: true`. */
 const OF_THE_CALLER = new Set(['accept-encoding', 'user-agent', '__proto__']);
 
-/** The headers that were forwarded one by one. Throws 400 for one that cannot be delivered. */
+/** The headers that were forwarded one by one, those of a connection left out. Throws 400 for what HTTP cannot carry. */
 export function forwardedHeaders(scope: Scope): HeaderMap {
   const map = newHeaderMap();
   for (const [name, { header, values }] of scope.forwarded) {
+    if (isConnectionHeader(name.toLowerCase())) continue;
     refuseUnforwardable(header, name, values);
     map[name] = values;
   }

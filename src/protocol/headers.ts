@@ -4,7 +4,8 @@ import type { HeaderMap } from './settings.ts';
 
 /**
  * Headers that belong to one HTTP connection or to the framing of one request, lower-case (messaging.md 4.4 item 5,
- * RFC 9110 section 7.6.1). A message that carried one could not be delivered, or not as it was meant.
+ * RFC 9110 section 7.6.1). A message that carried one could not be delivered, or not as it was meant; who forwards all that it
+ * was called with sends them too.
  */
 const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
   'host',
@@ -95,19 +96,15 @@ function isBlank(code: number): boolean {
 }
 
 /**
- * Throws `invalid_header` (400) when the header `name` with `values` cannot be delivered, naming it `headerAsSent`
- * as the caller wrote it (`Upstash-Forward-Te`). Accepted, such a message would fail in the same way at each attempt.
+ * Throws `invalid_header` (400) when HTTP cannot carry the header `name` with `values`, naming it `headerAsSent` as the
+ * caller wrote it (`Upstash-Forward-X`). Accepted, such a message would fail in the same way at each attempt.
  */
 export function refuseUnforwardable(headerAsSent: string, name: string, values: readonly string[]): void {
   if (!isHeaderName(name)) {
     if (name === '') throw invalidHeader(headerAsSent, 'the name of the header to forward is missing');
     throw new ApiError('invalid_header', `invalid header name ${shown(headerAsSent)}: not a token of HTTP`);
   }
-  const lowerName = name.toLowerCase();
-  if (isConnectionHeader(lowerName)) {
-    throw invalidHeader(headerAsSent, `${canonicalHeaderName(name)} belongs to the connection and cannot be forwarded`);
-  }
-  if (lowerName === '__proto__') throw invalidHeader(headerAsSent, 'this name cannot be forwarded');
+  if (name.toLowerCase() === '__proto__') throw invalidHeader(headerAsSent, 'this name cannot be forwarded');
   for (const value of values) {
     if (!isHeaderValue(value)) throw invalidHeader(headerAsSent, UNSENDABLE_VALUE);
   }

@@ -31,6 +31,7 @@ export const FIELDS_ALLOWED: ReadonlySet<string> = new Set([
   'messageId',
   'messages',
   'next',
+  'option',
   'origin',
   'path',
   'pid',

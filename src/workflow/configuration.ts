@@ -30,12 +30,15 @@ export function runConfigOf({ header, settings }: PublishOptions, start: RunStar
   if (flowControl) config.flowControl = flowControl;
   if (labels) config.labels = labels;
   if (redact) config.redact = redact;
-  const failureCallback = settings.failureCallback ?? (isKept ? defaultFailureCallback(url) : undefined);
+  const failureCallback = settings.failureCallback ?? (start.isRest ? defaultFailureCallback(url) : undefined);
   if (failureCallback) config.failureCallback = failureCallback;
   return config;
 }
 
-/** With nobody named the workflow itself is told, where a failure function may be (workflow.md 13.1). */
+/**
+ * Who triggers over REST cannot know where the failure function is: the workflow itself is told. A library that begins a run
+ * without naming anybody means nobody (workflow.md 13.1).
+ */
 function defaultFailureCallback(url: string): CallbackSettings {
   return { url, method: 'POST', header: newHeaderMap() };
 }

@@ -17,10 +17,9 @@ export function isDetecting({ init, isRest, features }: RunPart): boolean {
  */
 export function detectionError(run: RunPart, answer: HeaderMap): string | undefined {
   if (!isDetecting(run)) return undefined;
-  const speaksProtocol = has(answer, 'Workflow-Sdk-Version');
-  // A library of before 1.0 serves a run that was triggered this way as well, so it is let through.
-  if (run.isRest) return speaksProtocol || has(answer, 'Workflow-Sdk') ? undefined : TOO_OLD;
-  return speaksProtocol ? undefined : NOT_A_WORKFLOW;
+  // Libraries of before 1.0 answer with the version of the protocol too, but not with their own.
+  if (run.isRest) return has(answer, 'Workflow-Sdk') ? undefined : TOO_OLD;
+  return has(answer, 'Workflow-Sdk-Version') ? undefined : NOT_A_WORKFLOW;
 }
 
 /** Whether the workflow says that it has no failure function (workflow.md 13.4). */

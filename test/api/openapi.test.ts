@@ -270,7 +270,7 @@ function operationOf(path: string, method: string) {
 
 /** What follows `prefix` in the names of the headers of a publish, lower-case. */
 function optionsOf(prefix: string): string[] {
-  const names = PUBLISH_HEADERS.map(({ name }) => name.toLowerCase());
+  const names = PUBLISH_HEADERS.filter(({ isUnlisted }) => !isUnlisted).map(({ name }) => name.toLowerCase());
   return names.filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length));
 }
 

@@ -144,7 +144,7 @@ describe('a publish is refused, and stores nothing, with', () => {
     ['upstash-delay', '400d', 412, /^quota maxDelay exceeded, current limit: 31536000$/],
     ['upstash-method', 'BREW', 400, /Upstash-Method/],
     ['upstash-deduplication-id', 'a:b', 400, /^DeduplicationId cannot contain ':'$/],
-    ['upstash-forward-transfer-encoding', 'x', 400, /Upstash-Forward-Transfer-Encoding/],
+    ['upstash-forward-x', 'a\u007fb', 400, /^invalid Upstash-Forward-X: /],
     ['upstash-callback', 'nowhere', 400, /^invalid Upstash-Callback: endpoint has invalid scheme/],
     ['upstash-failure-callback-delay', '1s', 400, /^Upstash-Failure-Callback-Delay is not supported$/],
     ['upstash-cron', '* * * *', 400, /^Invalid cron expression expected exactly 5 fields, found 4/],

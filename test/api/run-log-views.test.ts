@@ -257,3 +257,23 @@ test('an ERROR says what was sent and what was answered, as far as the run shows
     ...{ headers: { 'X-Secret': [hashOf('s')] }, responseHeaders: { 'X-Secret': [hashOf('t')] } },
   });
 });
+
+test('an answer that was cut is said to be, beside what clients know', () => {
+  const told = failure('the endpoint answered with status 500; of its body only the first 9 bytes are kept', 500);
+  const run = shown(new Journal().initial({ end: 'failed', failures: [told] }).history('RUN_FAILED'));
+  expect(run.steps[1].steps[0].errors[0].error).toBe(
+    '500 Internal Server Error; of its body only the first 9 bytes are kept',
+  );
+});
+
+test('a long answer that a run failed with is shown whole once', () => {
+  const told = failure('', 500);
+  if (told.response) told.response.body = Buffer.alloc(100_000, 'x');
+  const journal = new Journal().initial({ end: 'failed', failures: [told] });
+  const [entry] = journal.entries;
+  if (!entry) throw new Error('there is no entry');
+  const failureFunction = { state: 'inProgress' as const, message: entry.message, failures: [] };
+  const run = shown({ ...journal.history('RUN_FAILED'), failureFunction });
+  expect(run.steps[1].steps[0].errors[0].body).toHaveLength(100_000);
+  expect(run.failureFunction.failResponse).toBe('x'.repeat(64 * 1024));
+});

@@ -42,6 +42,7 @@ async function start(runId: string, { url = WORKFLOW, body = 'payload', headers 
     'upstash-workflow-init': 'true',
     'upstash-workflow-url': url,
     'upstash-feature-set': 'WF_TriggerOnConfig',
+    'upstash-failure-callback': url,
   };
   const [messageId = ''] = await send(runId, [{ url, body, headers: { ...init, ...headers } }]);
   return messageId;

@@ -24,11 +24,13 @@ beforeEach(async () => {
 });
 afterEach(() => world.close());
 
+const LIBRARY = { 'Upstash-Workflow-Sdk-Version': ['1'], 'Upstash-Workflow-Sdk': ['v1.3.3'] };
+
 /** Answers like a workflow library. */
 const RECORDING: Delivery = {
   async attempt(claimed) {
     delivered.push(deliveredOf(claimed));
-    const header = headerMap({ 'Upstash-Workflow-Sdk-Version': ['1'], 'Content-Type': ['text/plain'] });
+    const header = headerMap({ ...LIBRARY, 'Content-Type': ['text/plain'] });
     return { kind: 'answered', status: 200, header, body: Buffer.from('answer') };
   },
   close: () => Promise.resolve(),

@@ -64,6 +64,21 @@ describe('a server process', () => {
     expect(existsSync(dataDir)).toBe(false);
   });
 
+  it('warns of a variable that is no setting, and of an option that is none, once each', async () => {
+    const server = servers.start(['dev'], { WAYPOST_PROT: '1' });
+    const url = await server.url();
+    for (let time = 0; time < 2; time += 1) {
+      const headers = { ...bearer(DEVELOPMENT_TOKEN), 'upstash-delay': '1h', 'upstash-retires': '5' };
+      const answer = await fetch(`${url}/v2/publish/http://127.0.0.1:9`, { method: 'POST', headers });
+      expect([answer.status, answer.headers.get('waypost-ignored')]).toEqual([200, 'Upstash-Retires']);
+    }
+    const warnings = server.events().filter(({ level }) => level === 'warn');
+    expect(warnings.map(({ event, setting, reason, option }) => [event, setting ?? option, reason])).toEqual([
+      ['setting_unknown', 'WAYPOST_PROT', 'did you mean WAYPOST_PORT?'],
+      ['option_ignored', 'Upstash-Retires', undefined],
+    ]);
+  });
+
   it('keeps messages and rotated keys over a restart', async () => {
     const first = startDev();
     const client = new Client({ baseUrl: await first.url(), token: DEVELOPMENT_TOKEN });

@@ -26,7 +26,10 @@ describe('the newest official client', () => {
     driven = new Driven(new newestPackage.Client({ baseUrl: server.url, token: server.token, retry: false }));
     client = driven.client;
   });
-  afterAll(() => server.close());
+  afterAll(async () => {
+    await server.close();
+    expect(server.warnings.filter(({ event }) => event === 'option_ignored')).toEqual([]);
+  });
 
   it('publishes in all its ways', async () => {
     const url = server.destination('/a');
@@ -202,7 +205,10 @@ describe('the oldest official client', () => {
     driven = new Driven(new oldestPackage.Client({ baseUrl: server.url, token: server.token, retry: false }));
     client = driven.client;
   });
-  afterAll(() => server.close());
+  afterAll(async () => {
+    await server.close();
+    expect(server.warnings.filter(({ event }) => event === 'option_ignored')).toEqual([]);
+  });
 
   it('publishes, reads and cancels', async () => {
     const url = server.destination('/a?b=c');

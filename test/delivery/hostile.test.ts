@@ -160,9 +160,30 @@ describe('an endpoint that', () => {
     });
     const delivery = openDelivery({ responseBytesMax: 5_000 });
     const outcome = await delivery.attempt(claimOf(endpoint.origin), untouched());
-    expect(outcome).toMatchObject({ kind: 'answered', status: 500, body: new Uint8Array(5_000).fill(120) });
+    const body = new Uint8Array(5_000).fill(120);
+    expect(outcome).toMatchObject({ kind: 'answered', status: 500, body, isCut: true });
     expect(delivery.stats()).toMatchObject({ connections: 0, origins: 0 });
     await expect.poll(() => endpoint.sockets.size).toBe(0);
+  });
+
+  it.each([
+    ['a step, whose failure is told', 'step', 500, 40_000],
+    ['a call, whose answer is a result', 'toCallback', 500, 20_000],
+    ['a failure callback', 'failureCall', 500, 20_000],
+    ['a step, with success', 'step', 200, 20_000],
+    ['a message of no run', undefined, 500, 10_000],
+  ] as const)('answers much is read up to the limit of its kind: %s', async (_, callType, status, bytes) => {
+    const endpoint = await startEndpoint((response) => {
+      response.writeHead(status);
+      response.end(Buffer.alloc(50_000, 'x'));
+    });
+    const limits = { responseBytesMax: 10_000, runResponseBytesMax: 20_000, runFailureBytesMax: 40_000 };
+    const run = callType && { key: 1, id: 'r', createdAtMs: 0, url: endpoint.origin, callType, features: [] };
+    const { settings } = KEEPS_BODY;
+    const claimed = claimOf(endpoint.origin, { settings: run ? { ...settings, run } : settings });
+    const outcome = await openDelivery(limits).attempt(claimed, untouched());
+    if (outcome.kind !== 'answered') throw new Error(outcome.kind);
+    expect([outcome.body.length, outcome.isCut]).toEqual([bytes, true]);
   });
 
   it('sends a compressed bomb gets it back as it came', async () => {

@@ -54,6 +54,13 @@ describe('a step', () => {
     expect(decision.settlement.change.burial).toMatchObject({ responseStatus: 500 });
   });
 
+  test('that was answered more than is kept says so in its log', () => {
+    const outcome: Outcome = { kind: 'answered', status: 500, header: {}, body: new Uint8Array(9), isCut: true };
+    expect(settling(of(part('step')), outcome).settlement.change.events[0]?.detail).toMatchObject({
+      error: 'the endpoint answered with status 500; of its body only the first 9 bytes are kept',
+    });
+  });
+
   test('that failed after its run was cancelled is only cancelled', () => {
     const { changeIfCancelRequested: change } = settling(of(part('step')), answered(500)).settlement;
     expect(change?.events.map(({ state }) => state)).toEqual(['ERROR', 'CANCELED']);

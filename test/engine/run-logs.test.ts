@@ -14,8 +14,11 @@ interface Asked {
   page: PageRequest;
 }
 
-/** A store of `histories`, which remembers what it was asked. */
-function logsOver(histories: readonly RunHistory[]): { logs: RunLogs; asked: Asked[]; lookedUp: string[] } {
+/** A store of `histories`, with at most `pageMax` on a page, which remembers what it was asked. */
+function logsOver(
+  histories: readonly RunHistory[],
+  pageMax = Infinity,
+): { logs: RunLogs; asked: Asked[]; lookedUp: string[] } {
   const asked: Asked[] = [];
   const lookedUp: string[] = [];
   const store: RunLogStore & Pick<MessageStore, 'standingOf'> = {
@@ -23,7 +26,7 @@ function logsOver(histories: readonly RunHistory[]): { logs: RunLogs; asked: Ask
     listRunHistories(_projectId, filter, page) {
       asked.push({ filter, page });
       const from = Number(page.cursor ?? 0);
-      const items = histories.slice(from, from + page.count);
+      const items = histories.slice(from, from + Math.min(page.count, pageMax));
       const next = from + items.length;
       return Promise.resolve(next < histories.length ? { items, cursor: String(next) } : { items });
     },
@@ -56,6 +59,29 @@ test('runs with a step in a state are looked for until the page is full', async 
   const last = await logs.listRuns(1, filter, { count: 2, order: 'latestFirst', cursor: '5' });
   expect(last.items).toHaveLength(1);
   expect(last).not.toHaveProperty('cursor');
+});
+
+test('a page of runs whose bodies are cut is filled, though the store ends its pages early', async () => {
+  const long = 'x'.repeat(100);
+  const { logs } = logsOver(
+    Array.from({ length: 4 }, () => new Journal().initial().step(1, { out: long }).history()),
+    1,
+  );
+  const page: PageRequest = { count: 3, order: 'latestFirst' };
+  expect((await logs.listRuns(1, {}, page)).items).toHaveLength(1);
+  const cut = await logs.listRuns(1, {}, page, 10);
+  expect([cut.items.length, cut.cursor]).toEqual([3, '3']);
+  const outs = cut.items.flatMap(({ groups }) => groups.at(-1)?.records.map(({ info }) => info.out?.length));
+  expect(outs).toEqual([11, 11, 11]);
+});
+
+test('what is hidden is not cut, since it is shown by a hash of all of it', async () => {
+  const journal = new Journal().initial().step(1, { out: 'x'.repeat(100) });
+  const history = journal.history();
+  const redact = { body: true, headers: [] };
+  const hidden = { ...history, run: { ...history.run, config: { ...history.run.config, redact } } };
+  const { items } = await logsOver([hidden]).logs.listRuns(1, {}, { count: 1, order: 'latestFirst' }, 10);
+  expect(items[0]?.groups.at(-1)?.records[0]?.info.out).toHaveLength(100);
 });
 
 test('a search that finds nothing ends with a cursor before it has looked at very many runs', async () => {

@@ -63,29 +63,8 @@ describe('a header map', () => {
   });
 });
 
-describe('a header that cannot be forwarded', () => {
-  it.each([
-    'Host',
-    'content-length',
-    'Connection',
-    'KEEP-ALIVE',
-    'Proxy-Connection',
-    'Proxy-Authenticate',
-    'Proxy-Authorization',
-    'TE',
-    'Trailer',
-    'Transfer-Encoding',
-    'Upgrade',
-    'Expect',
-    'HTTP2-Settings',
-    '__proto__',
-    '__PROTO__',
-    'a b',
-    'a:b',
-    'é',
-    'a\r\nb',
-    '',
-  ])('is refused by its name: %j', (name) => {
+describe('a header that HTTP cannot carry', () => {
+  it.each(['__proto__', '__PROTO__', 'a b', 'a:b', 'é', 'a\r\nb', ''])('is refused by its name: %j', (name) => {
     const refusal = refusalOf(() => refuseUnforwardable(`Upstash-Forward-${name}`, name, ['v']));
     expect(refusal).toMatchObject({ code: 'invalid_header', status: 400 });
     expect(refusal.message).toContain('Upstash-Forward-');

@@ -45,8 +45,9 @@ describe('a run', () => {
     expect({ ...config({}, header).header }).toEqual({ 'X-User': ['ada'] });
   });
 
-  test('tells its own URL of a failure when nobody else is named', () => {
-    expect(config().failureCallback).toMatchObject({ url: URL, method: 'POST' });
+  test('that was triggered by REST tells its own URL of a failure when nobody else is named', () => {
+    const { failureCallback } = runConfigOf(options(), start([], { isRest: true }), URL);
+    expect(failureCallback).toMatchObject({ url: URL, method: 'POST' });
   });
 
   test('tells whom the trigger names', () => {
@@ -54,8 +55,11 @@ describe('a run', () => {
     expect(config({ failureCallback }).failureCallback).toEqual(failureCallback);
   });
 
-  test('that does not keep its configuration tells nobody by itself', () => {
-    expect(runConfigOf(options(), start([]), URL).failureCallback).toBeUndefined();
+  test.for([
+    ['keeps', KEPT],
+    ['does not keep', start([])],
+  ] as const)('that a library began and that %s its configuration tells nobody by itself', ([, wish]) => {
+    expect(runConfigOf(options(), wish, URL).failureCallback).toBeUndefined();
   });
 });
 

@@ -84,7 +84,13 @@ describe('an answer to the first message of a run', () => {
       { 'Upstash-Workflow-Sdk': ['v1.3.3'] },
       undefined,
     ],
-    ['to a REST trigger may be of an older library', { ...part, isRest: true }, VERSION, undefined],
+    ['to a REST trigger is not one with the version alone', { ...part, isRest: true }, VERSION, /^trigger rest api/],
+    [
+      'to a REST trigger may name its library in the other dialect',
+      { ...part, isRest: true },
+      { 'Waypost-Workflow-Sdk': ['v1'] },
+      undefined,
+    ],
   ])('%s', ([, run, header, error]) => {
     const found = detectionError(run, header);
     if (error) expect(found).toMatch(error);

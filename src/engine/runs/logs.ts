@@ -1,4 +1,6 @@
 /** What can be said of runs: what happened to them, which steps they have, and why they do not go on. */
+
+import { cutLog } from '../../workflow/cut-log.ts';
 import type { RunState } from '../../workflow/model.ts';
 import type { StepState } from '../../workflow/records.ts';
 import { hasStepIn, type RunLog, runLogOf } from '../../workflow/run-log.ts';
@@ -40,15 +42,16 @@ export class RunLogs implements RunLogCommands {
     page: PageRequest,
     bodyBytesMax?: number,
   ): Promise<Page<RunLog>> {
-    if (!stepState) return this.#read(projectId, filter, page, bodyBytesMax);
-    const states = new Set(stepState);
-    const wanted = narrowed(filter, stepState);
+    // The store ends a page early rather than read very many bytes. Of cut bodies little is left, so there is room for more.
+    if (!stepState && bodyBytesMax === undefined) return this.#read(projectId, filter, page, bodyBytesMax);
+    const states = stepState && new Set(stepState);
+    const wanted = stepState ? narrowed(filter, stepState) : filter;
     const items: RunLog[] = [];
     let { cursor } = page;
     for (let lookedAt = 0; lookedAt < LOOKED_AT_MAX && items.length < page.count; lookedAt += page.count) {
       const request = { ...page, count: page.count - items.length, ...(cursor !== undefined && { cursor }) };
       const read = await this.#read(projectId, wanted, request, bodyBytesMax);
-      items.push(...read.items.filter((log) => hasStepIn(log, states)));
+      items.push(...(states ? read.items.filter((log) => hasStepIn(log, states)) : read.items));
       cursor = read.cursor;
       if (cursor === undefined) return { items };
     }
@@ -75,7 +78,8 @@ export class RunLogs implements RunLogCommands {
   ): Promise<Page<RunLog>> {
     const { items, ...rest } = await this.#store.listRunHistories(projectId, filter, page, bodyBytesMax);
     const nowMs = this.#clock.nowMs();
-    return { ...rest, items: items.map((history) => runLogOf(history, nowMs)) };
+    const logs = items.map((history) => runLogOf(history, nowMs));
+    return { ...rest, items: bodyBytesMax === undefined ? logs : logs.map((log) => cutLog(log, bodyBytesMax)) };
   }
 }
 

@@ -5,10 +5,7 @@ import type { Scope } from '../config-scopes.ts';
 import { isConnectionHeader, newHeaderMap, refuseUnforwardable } from '../headers.ts';
 import type { CallType, HeaderMap } from '../settings.ts';
 
-/**
- * A library forwards all headers of the request that began the run, and those of the connection with them. So what a plain
- * message would be refused for is left out here. Throws 400 for a name or value that HTTP cannot carry.
- */
+/** A library forwards all headers of the request that began the run. Throws 400 for a name or value that HTTP cannot carry. */
 export function workflowHeaders(scope: Scope): HeaderMap {
   const map = newHeaderMap();
   for (const [name, { header, values }] of scope.forwarded) {

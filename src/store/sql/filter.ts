@@ -24,6 +24,12 @@ export function contentConditions(filter: AttributeFilter): Conditions {
   among('c.schedule_id', filter.scheduleId);
   among('c.flow_control_key', filter.flowControlKey);
   among('c.caller_ip', filter.callerIp);
+  if (filter.endpointName) {
+    // Rare enough to need no column. In JSON no text within a text can look like this.
+    const anyOf = filter.endpointName.map(() => "replace(c.settings, ?, '') <> c.settings");
+    conditions.texts.push(anyOf.length > 0 ? `(${anyOf.join(' or ')})` : '1 = 0');
+    conditions.params.push(...filter.endpointName.map((name) => JSON.stringify({ endpointName: name }).slice(1, -1)));
+  }
   if (filter.label) {
     // Case-sensitive in both databases and without wildcards, unlike `like`.
     // No label has a comma; looked for all the same, `a,b` would find a message that is labelled a and b.

@@ -148,6 +148,7 @@ function startHeaders(runId: string, url: string): Record<string, string> {
     'upstash-feature-set': FEATURES,
     'upstash-retries': '0',
     'upstash-forward-x-user': 'u',
+    'upstash-failure-callback': url,
     'content-type': 'application/json',
     authorization: `Bearer ${TOKEN}`,
   };

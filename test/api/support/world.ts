@@ -162,7 +162,7 @@ export async function openWorld(changes: Partial<ApiOptions> = {}, ground: Parti
     proxyHeaders: ['x-forwarded-*', 'x-real-ip', 'forwarded', 'via'],
     trustedProxies: [],
     browsers: new Browsers({ origins: [], hosts: 'any' }),
-    logsPageDefault: 100,
+    logsPageDefault: 1000,
     isReady: () => true,
     endOfTurn,
     ...changes,

@@ -69,6 +69,27 @@ const differences: Section = {
         expect(JSON.parse(Buffer.from(claims, 'base64url').toString()).iss).toBe('Waypost');
       },
     ),
+
+    statement('C8', 'A page of logs has 1,000 entries unless the request names a count.', async (server) => {
+      const item = { destination: server.destination('/a'), headers: { 'Upstash-Delay': '1h' } };
+      await server.post('/v2/batch', Array(1_000).fill(item));
+      await server.post('/v2/batch', [item]);
+      const { logs, cursor } = await server.get('/v2/logs');
+      expect([logs.length, (await server.get(`/v2/logs?cursor=${cursor}`)).logs.length]).toEqual([1_000, 1]);
+    }),
+
+    statement('C9', 'An option that does not exist changes nothing, and the answer names it.', async (server) => {
+      const destination = server.destination('/a');
+      const headers = { 'Upstash-Delay': '1h', 'Upstash-Retires': '5' };
+      const { json, headers: one } = await server.ask('POST', `/v2/publish/${destination}`, { headers });
+      expect((await server.get(`/v2/messages/${json.messageId}`)).maxRetries).toBe(3);
+      const batch = JSON.stringify([{ destination }, { destination, headers }]);
+      const { headers: several } = await server.ask('POST', '/v2/batch', { body: batch });
+      expect([one, several].map((answer) => answer['waypost-ignored'])).toEqual([
+        'Upstash-Retires',
+        'Upstash-Retires;item=1',
+      ]);
+    }),
   ],
 };
 

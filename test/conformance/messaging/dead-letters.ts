@@ -29,7 +29,8 @@ export const deadLetters: Section = {
       const flowControl = { 'Upstash-Flow-Control-Key': 'key', 'Upstash-Flow-Control-Value': 'parallelism=9' };
       const limited = await server.bury('/limited', flowControl);
       server.endpoint.replies('/group', { status: 404 });
-      await server.post('/v2/topics/group/endpoints', { endpoints: [{ url: server.destination('/group') }] });
+      const endpoint = { url: server.destination('/group'), name: 'one, two' };
+      await server.post('/v2/topics/group/endpoints', { endpoints: [endpoint] });
       const headers = { 'Upstash-Retries': '0' };
       const [{ messageId }] = await server.post('/v2/publish/group', undefined, { headers });
       const ofGroup = await server.buried(messageId);
@@ -40,6 +41,8 @@ export const deadLetters: Section = {
       expect(await listed(server, 'label=la')).toEqual([a.dlqId]);
       expect(await listed(server, 'label=la&label=lb')).toEqual([a.dlqId, b.dlqId].sort());
       expect(await listed(server, 'topicName=group')).toEqual([ofGroup.dlqId]);
+      expect(await listed(server, 'endpointName=one,%20two&endpointName=three')).toEqual([ofGroup.dlqId]);
+      expect(await listed(server, 'endpointName=one')).toEqual([]);
       expect(await listed(server, 'flowControlKey=key')).toEqual([limited.dlqId]);
       expect(await listed(server, 'responseStatus=404')).toEqual([ofGroup.dlqId]);
       expect(await listed(server, 'responseStatus=404,500')).toHaveLength(4);

@@ -28,9 +28,22 @@ export const delivery: Section = {
       expect(server.endpoint.to('/a').map(({ headers }) => headers['upstash-retried'])).toEqual(['0', '1', '2']);
     }),
 
-    statement('M42', 'A forwarded header arrives without the prefix.', async (server) => {
-      await server.publish('/a', { 'Upstash-Forward-X-Y': 'v' });
-      expect((await server.endpoint.arrival('/a')).headers['x-y']).toBe('v');
+    statement('M42', 'A forwarded header arrives without the prefix; one of a connection does not.', async (server) => {
+      const ofConnection = {
+        'Upstash-Forward-Host': 'h',
+        'Upstash-Forward-Connection': 'c',
+        'Upstash-Forward-Te': 't',
+      };
+      const { status, headers: answered } = await server.ask('POST', `/v2/publish/${server.destination('/a')}`, {
+        headers: { ...ofConnection, 'Upstash-Forward-X-Y': 'v' },
+      });
+      expect([status, answered['waypost-ignored']]).toEqual([200, 'Host, Connection, Te']);
+      const { headers } = await server.endpoint.arrival('/a');
+      expect([headers['x-y'], headers['te'], headers['host']]).toEqual([
+        'v',
+        undefined,
+        expect.not.stringMatching(/^h$/),
+      ]);
     }),
 
     statement('M43', 'The prefix is taken off once.', async (server) => {

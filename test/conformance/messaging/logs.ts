@@ -133,10 +133,16 @@ export const logs: Section = {
       }
     }),
 
-    statement('M76', 'A list of logs ignores query parameters that it does not know.', async (server) => {
-      const id = await server.publish('/a', DELAYED);
-      expect(await listed(server, 'nonsense=1&trimBody=2&groupBy=x')).toEqual([id]);
-    }),
+    statement(
+      'M76',
+      'A list of logs ignores query parameters that it does not know, and names them.',
+      async (server) => {
+        const id = await server.publish('/a', DELAYED);
+        expect(await listed(server, 'nonsense=1&trimBody=2&groupBy=x')).toEqual([id]);
+        const { headers } = await server.ask('GET', '/v2/logs?mesageId=msg_a&state=CREATED');
+        expect(headers['waypost-ignored']).toBe('mesageId');
+      },
+    ),
 
     statement('M77', 'The canceled state is written with one L, and a filter may have two.', async (server) => {
       const id = await server.publish('/a', DELAYED);

@@ -30,8 +30,6 @@ ${OTHER_DEVIATIONS}`;
 /** Where we chose differently from the contract in what its checklist does not number. */
 const OTHER_DEVIATIONS = `## Deviations that no statement covers
 
-- Headers that HTTP cannot carry on are refused with 400 when they are to be forwarded; the contract would drop them
-  without a word ([why](decisions/004-headers-that-cannot-be-forwarded-are-refused.md)).
 - A request that finds no room in memory, or whose commit waits in too long a line, is answered 503 with \`Retry-After\`;
   the contract knows no such answer, and clients repeat the request.
 - What one request may name is bounded: 1000 ids, 100 values of a filter, 1000 items of a batch unless a setting says

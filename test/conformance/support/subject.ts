@@ -53,14 +53,14 @@ export const OTHER_TOKEN = DEVELOPMENT_ACCOUNTS[1]?.token ?? '';
 
 const FINISHED: ReadonlySet<string> = new Set(['DELIVERED', 'FAILED', 'CANCELED']);
 
-const SILENT: EventLog = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
-
 const ENCRYPTION_KEY = Buffer.alloc(32, 7).toString('base64');
 
 export class Subject {
   readonly clock = new HeldClock();
   readonly endpoint = new Endpoint(this.clock);
   readonly token: string;
+  /** Of what the server warned its operator. */
+  readonly warnings: { event: string; option?: unknown }[] = [];
   readonly #agent = new http.Agent({ keepAlive: true });
   readonly #options: SubjectOptions;
   #server: RunningServer | undefined;
@@ -85,10 +85,16 @@ export class Subject {
     const onFatal = (error: Error): never => {
       throw error;
     };
+    const log: EventLog = {
+      debug: () => {},
+      info: () => {},
+      warn: (event, fields) => this.warnings.push({ event, ...fields }),
+      error: () => {},
+    };
     // Days pass in no time: a beat that is answered meanwhile would be long overdue.
     this.#server = await startServer(
       { ...config, workerTimeoutMs: 1e12 },
-      { log: SILENT, credentials, onFatal, clock: this.clock, isStoreInline },
+      { log, credentials, onFatal, clock: this.clock, isStoreInline },
     );
   }
 

@@ -8,12 +8,12 @@ const TOO_OLD = 'trigger rest api is only usable with sdk versions after v1.0.0 
 const NOT_A_WORKFLOW =
   'detected a non-workflow destination for trigger/invoke. make sure you are sending the request to the correct endpoint';
 
-/** A run at `/wf` that is triggered by REST with these headers. */
-async function trigger(server: Subject, headers: Record<string, string> = {}): Promise<Run> {
-  const target = `/v2/trigger/${server.destination('/wf')}`;
+/** A run at `path` that is triggered by REST with these headers. */
+async function trigger(server: Subject, headers: Record<string, string> = {}, path = '/wf'): Promise<Run> {
+  const target = `/v2/trigger/${server.destination(path)}`;
   const { workflowRunId: id } = await server.post(target, undefined, { headers, body: 'payload' });
-  const { messageId } = deliveryOf(await server.endpoint.arrival('/wf'));
-  return new Run(server, { id, path: '/wf', features: FEATURES }, messageId);
+  const { messageId } = deliveryOf(await server.endpoint.arrival(path));
+  return new Run(server, { id, path, features: FEATURES }, messageId);
 }
 
 /** What the library publishes when it is delivered a run that does not know it yet. */
@@ -97,12 +97,17 @@ export const detection: Section = {
     }),
 
     statement('W25', 'A run by REST fails at once when no library of 1.0 or later answers.', async (server) => {
-      server.endpoint.replies('/wf', { body: 'hello' });
-      const run = await trigger(server);
-      const { steps } = await run.reached('RUN_FAILED');
-      expect(steps).toHaveLength(2);
-      expect(steps[0].steps[0]).toMatchObject({ stepType: 'Initial', state: 'STEP_SUCCESS' });
-      expect(steps[1]).toMatchObject({ type: 'next', steps: [{ state: 'STEP_FAILED', errors: [{ error: TOO_OLD }] }] });
+      // The version alone is what libraries of before 1.0 answer with.
+      for (const headers of [{}, { 'Upstash-Workflow-Sdk-Version': '1' }]) {
+        const path = server.endpoint.newPath();
+        server.endpoint.replies(path, { body: 'hello', headers });
+        const run = await trigger(server, {}, path);
+        const { steps } = await run.reached('RUN_FAILED');
+        expect(steps).toHaveLength(2);
+        expect(steps[0].steps[0]).toMatchObject({ stepType: 'Initial', state: 'STEP_SUCCESS' });
+        const error = { error: TOO_OLD };
+        expect(steps[1]).toMatchObject({ type: 'next', steps: [{ state: 'STEP_FAILED', errors: [error] }] });
+      }
     }),
 
     statement('W26', 'A run fails at once when no library answers that knows to say so.', async (server) => {

@@ -93,22 +93,30 @@ export const failures: Section = {
       }
     }),
 
-    statement('W54', 'After the last retry the run has failed, is in the DLQ, and one is told.', async (server) => {
-      server.endpoint.replies('/wf', BROKEN);
-      const run = await start(server, {
-        path: '/wf',
-        failureUrl: server.destination('/failure'),
-        headers: { 'upstash-retries': '1', 'upstash-retry-delay': '1000' },
-      });
-      await run.logged('RETRY');
-      server.clock.advance(1000);
-      const { dlqId } = await run.reached('RUN_FAILED');
-      expect(dlqId).toMatch(/^\d+-\d+$/);
-      expect((await server.get(`/v2/workflows/dlq/${dlqId}`)).workflowRunId).toBe(run.id);
-      await server.endpoint.arrival('/failure');
-      await run.lastDelivery(2);
-      expect(server.endpoint.to('/failure')).toHaveLength(1);
-    }),
+    statement(
+      'W54',
+      'After the last retry the run has failed and is in the DLQ; whom it names is told.',
+      async (server) => {
+        server.endpoint.replies('/wf', BROKEN);
+        const run = await start(server, {
+          path: '/wf',
+          failureUrl: server.destination('/failure'),
+          headers: { 'upstash-retries': '1', 'upstash-retry-delay': '1000' },
+        });
+        await run.logged('RETRY');
+        server.clock.advance(1000);
+        const { dlqId } = await run.reached('RUN_FAILED');
+        expect(dlqId).toMatch(/^\d+-\d+$/);
+        expect((await server.get(`/v2/workflows/dlq/${dlqId}`)).workflowRunId).toBe(run.id);
+        await server.endpoint.arrival('/failure');
+        await run.lastDelivery(2);
+        expect(server.endpoint.to('/failure')).toHaveLength(1);
+        // One that a library begins when it is called names nobody, and not its own URL either.
+        const unnamed = await fail(server, { failureUrl: null });
+        await unnamed.lastDelivery(1);
+        expect(await unnamed.shown()).not.toHaveProperty('failureFunction');
+      },
+    ),
 
     statement('W55', 'The failure callback is marked as one, of its run, and without a version.', async (server) => {
       const rest = await failByRest(server);
@@ -164,13 +172,18 @@ export const failures: Section = {
       expect(await failureOf(server, '/failure-3')).toMatchObject(unanswered);
     }),
 
-    statement('W57', 'A failing answer of 5 MiB arrives complete.', async (server) => {
-      const body = 'x'.repeat(5 * 1024 * 1024);
-      server.endpoint.replies('/wf', answered(500, body));
-      await fail(server, { path: '/wf', failureUrl: server.destination('/failure') });
-      const failure = await failureOf(server);
-      expect(fromBase64(failure.body) === body).toBe(true);
-    }),
+    statement(
+      'W57',
+      'A failing answer arrives complete, though it is larger than a message may be.',
+      async (server) => {
+        // An error of 5 MiB is in its message and in its stack.
+        const body = 'x'.repeat(10.5 * 1024 * 1024);
+        server.endpoint.replies('/wf', answered(500, body));
+        await fail(server, { path: '/wf', failureUrl: server.destination('/failure') });
+        const failure = await failureOf(server);
+        expect(fromBase64(failure.body) === body).toBe(true);
+      },
+    ),
 
     statement(
       'W58',

@@ -42,6 +42,11 @@ export function deadConformance(open: OpenStore): void {
     expect(await list({ fromMs: T0 + 2 })).toEqual([b.dlqId]);
     expect(await list({ toMs: T0 + 1 })).toEqual([a.dlqId]);
     expect(await list({ fromMs: T0 + 1, toMs: T0 + 2 })).toEqual([b.dlqId, a.dlqId]);
+    expect(await list({ endpointName: ['x'] })).toEqual([]);
+    const odd = 'a "name", with \\ and %';
+    const c = await world().bury(T0, { settings: { topicName: 'g', endpointName: odd } }, 500);
+    expect(await list({ endpointName: [odd, 'x'] })).toEqual([c.dlqId]);
+    expect(await list({ endpointName: [odd.slice(0, -1)] })).toEqual([]);
   });
 
   it('pages without skipping or repeating while entries come and go', async () => {

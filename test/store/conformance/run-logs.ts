@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { Message, NewMessage, NewRecord } from '../../../src/engine/model.ts';
+import type { Change, LogEvent, Message, NewMessage, NewRecord } from '../../../src/engine/model.ts';
 import type { RunEvent, RunEventFilter, RunFilter } from '../../../src/engine/run-log-store.ts';
 import type { MessageSettings, RunPart } from '../../../src/protocol/settings.ts';
 import type { RunHistory } from '../../../src/workflow/history.ts';
@@ -340,6 +340,19 @@ export function runLogsConformance(open: OpenStore): void {
     const { cursor = '' } = page;
     const rest = await store().listRunHistories(PROJECT, {}, { ...latestFirst, cursor });
     expect(rest.items.map(({ run }) => run.key)).toEqual(keys.slice(2));
+  });
+
+  it('shows the beginning of a failing answer that is too long for a page as a whole', async () => {
+    const run = await begin('r');
+    const { claimed } = await world().claim({}, T0 + 10);
+    const response = { status: 500, header: {}, body: new Uint8Array(17 * MIB) };
+    const events: LogEvent[] = [{ atMs: T0 + 11, state: 'ERROR', detail: { error: 'failed', response } }];
+    const change: Change = { next: { kind: 'waiting', dueAtMs: T0 + 99, retried: 1 }, events };
+    await store().settle(settlement(run, claimed[0]?.claimToken ?? 0, change), T0 + 11);
+    const shownBytes = async (bodyBytesMax?: number) =>
+      (await historyOf(run, bodyBytesMax)).entries[0]?.failures[0]?.response?.body.length;
+    expect(await shownBytes()).toBe(0);
+    expect(await shownBytes(10)).toBe(11);
   });
 
   it('ends a page of events early rather than hold very many bytes', async () => {

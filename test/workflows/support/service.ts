@@ -79,6 +79,8 @@ export class Service {
     await this.#delivery.close();
     await this.app.close();
     expect(this.app.mishaps).toEqual([]);
+    // Whatever a library sends, of whichever generation, is an option or known to be none.
+    expect(this.#world.logLines.filter(({ event }) => event === 'option_ignored')).toEqual([]);
   }
 
   /** A path of the app as an URL. */

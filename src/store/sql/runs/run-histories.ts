@@ -241,8 +241,12 @@ async function detailsOf(
     'select seq, length(response_body) as bytes from log_details where seq in (??) order by seq',
     [courses.map(({ seq }) => seq)],
   );
-  const shown = affordable(sizes, bytesMax).map(({ seq }) => seq);
   const cut = bodyBytesMax === undefined ? [] : await openly(queries, courses);
+  const isCut = new Set(cut);
+  const taken = sizes.map(({ seq, bytes }) => {
+    return { seq, bytes: isCut.has(seq) ? Math.min(bytes ?? 0, (bodyBytesMax ?? 0) + 1) : bytes };
+  });
+  const shown = affordable(taken, bytesMax).map(({ seq }) => seq);
   const columns = DETAIL_COLUMNS.filter((column) => column !== 'response_body').join(', ');
   return queries.query<DetailRow & { seq: number }>(
     `select seq, ${columns}, case when seq not in (??) then null when seq in (??) then substr(response_body, 1, ?) else response_body end as response_body

@@ -1,0 +1,40 @@
+/** Which variables look like settings and are none? They pass unread, so that a mistyped one would go unnoticed. */
+import { nearest } from './nearest.ts';
+import type { Environment } from './parse.ts';
+import { isSecret, variableOf } from './setting.ts';
+import { listSettings } from './table.ts';
+
+const PREFIX = 'WAYPOST_';
+
+/** What Kubernetes puts into every pod beside a service called `waypost`, or `waypost-…`. */
+const OF_KUBERNETES =
+  /^WAYPOST_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$/;
+
+export interface UnknownVariable {
+  name: string;
+  /** The setting that was most likely meant. */
+  meant?: string;
+}
+
+/** Those in `env` that are set to something, by name. */
+export function unknownVariables(env: Environment): UnknownVariable[] {
+  const known = new Set(
+    listSettings().flatMap(({ name, setting }) => {
+      const variable = variableOf(name);
+      return isSecret(setting) ? [variable, `${variable}_FILE`] : [variable];
+    }),
+  );
+  const candidates = [...known].map((name) => name.slice(PREFIX.length));
+  return Object.entries(env)
+    .filter(([name, value = '']) => name.startsWith(PREFIX) && !known.has(name) && !isOfOthers(name, value))
+    .map(([name]) => {
+      const meant = nearest(name.slice(PREFIX.length), candidates);
+      return meant === undefined ? { name } : { name, meant: `${PREFIX}${meant}` };
+    })
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** An empty one is not set, as compose files write it. */
+function isOfOthers(name: string, value: string): boolean {
+  return value.trim() === '' || value.startsWith('tcp://') || OF_KUBERNETES.test(name);
+}

@@ -1,0 +1,36 @@
+/** How much of the bodies in the log of a run is kept, where only their beginnings are asked for (workflow.md 17.3, `trimBody`)? */
+import type { RunLog } from './run-log.ts';
+import type { StepInfo } from './step-info.ts';
+
+const NOTHING = new Uint8Array(0);
+
+/**
+ * The same log without more of what steps came to than `bytesMax` and one byte, which shows that there was more. What a run hides is
+ * shown by a hash of all of it, and stays.
+ */
+export function cutLog(log: RunLog, bytesMax: number): RunLog {
+  if (log.run.config.redact?.body) return log;
+  return {
+    ...log,
+    groups: log.groups.map(({ type, records }) => ({
+      type,
+      records: records.map((record) => ({ ...record, info: cutInfo(record.info, bytesMax) })),
+    })),
+    // No view shows what is in it, and it would keep all of it in memory.
+    next: log.next.map((step) => ({ ...step, message: { ...step.message, body: NOTHING } })),
+  };
+}
+
+function cutInfo(info: StepInfo, bytesMax: number): StepInfo {
+  if (info.redact?.body) return info;
+  const cut: StepInfo = { ...info };
+  if (info.out) cut.out = beginning(info.out, bytesMax);
+  const response = info.call?.response;
+  if (response) cut.call = { ...info.call, response: { ...response, body: beginning(response.body, bytesMax) } };
+  return cut;
+}
+
+/** A copy, which keeps nothing of the rest in memory. */
+function beginning(bytes: Uint8Array, bytesMax: number): Uint8Array {
+  return bytes.length > bytesMax ? new Uint8Array(bytes.subarray(0, bytesMax + 1)) : bytes;
+}
