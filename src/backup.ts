@@ -43,7 +43,7 @@ export async function backUp(config: Config, to: string): Promise<Backup> {
 
 function fileFor(to: string): string {
   const found = statSync(to, { throwIfNoEntry: false });
-  const time = new Date(systemClock.nowMs()).toISOString().slice(0, 19).replaceAll(':', '-');
+  const time = new Date(systemClock.wallMs()).toISOString().slice(0, 19).replaceAll(':', '-');
   const file = resolve(found?.isDirectory() ? join(to, `waypost-${time}Z.db`) : to);
   if (existsSync(file)) throw new CannotStart(`${file} is there already: give another name, or a folder`);
   if (!existsSync(dirname(file))) throw new CannotStart(`there is no folder ${dirname(file)}`);
