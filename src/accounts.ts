@@ -184,7 +184,7 @@ export class StoredAccounts implements Accounts {
 
   /** Beside the request that used the token, which does not wait for it. */
   #noteUse(tokenHash: string, admitted: Admitted, notedAtMs: Millis): void {
-    const nowMs = this.#clock.nowMs();
+    const nowMs = this.#clock.wallMs();
     if (nowMs - notedAtMs < USE_NOTED_EVERY_MS) return;
     admitted.useNotedAtMs = nowMs;
     // A store that cannot write now: the next hour is noted again, and whoever calls is told by what the call does.

@@ -43,7 +43,7 @@ export async function backUp(config: Config, to: string): Promise<Backup> {
 
 function fileFor(to: string): string {
   const found = statSync(to, { throwIfNoEntry: false });
-  const time = new Date(systemClock.nowMs()).toISOString().slice(0, 19).replaceAll(':', '-');
+  const time = new Date(systemClock.wallMs()).toISOString().slice(0, 19).replaceAll(':', '-');
   const file = resolve(found?.isDirectory() ? join(to, `waypost-${time}Z.db`) : to);
   // A folder that is not there, such as a disk that is not mounted, must not become a file of that name.
   if (!found && (/[/\\]$/.test(to) || extname(file) === '')) {

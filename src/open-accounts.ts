@@ -56,7 +56,7 @@ export async function openAccounts(
 async function openDevelopmentAccounts(store: ProjectStore, sealer: Sealer, clock: Clock): Promise<StoredAccounts> {
   const admissions: { tokenHash: string; projectId: number }[] = [];
   for (const { name, token, signingKeys } of DEVELOPMENT_ACCOUNTS) {
-    const { projectId } = await store.ensureProject(name, sealKeys(signingKeys, sealer), clock.nowMs());
+    const { projectId } = await store.ensureProject(name, sealKeys(signingKeys, sealer), clock.wallMs());
     admissions.push({ tokenHash: hashToken(token), projectId });
   }
   const accounts = await StoredAccounts.open(store, sealer, clock);

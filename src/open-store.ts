@@ -7,7 +7,7 @@ import { keepOutOfGit } from './config/data-folder.ts';
 import { ensureEncryptionKey, readEncryptionKey } from './config/encryption-key.ts';
 import { ENCRYPTION_KEY_BYTES } from './config/sealing.ts';
 import type { Config } from './config/table.ts';
-import type { Clock, EventLog, Randomness } from './engine/ports.ts';
+import type { EventLog, Machine, Randomness } from './engine/ports.ts';
 import type { Store, StoreLimits } from './engine/stores.ts';
 import { randomBase58 } from './protocol/ids.ts';
 import { openPostgresStore } from './store/drivers/postgres/open.ts';
@@ -39,7 +39,7 @@ interface OpenOptions {
   waits?: boolean;
   log?: EventLog;
   /** What a test lets the time be, for this process and for the database. */
-  heldClock?: Clock | undefined;
+  heldClock?: Machine | undefined;
   /** Whether a database in memory stays in the caller's thread, as for a test that opens hundreds. */
   isInline?: boolean | undefined;
 }
@@ -107,7 +107,7 @@ async function openServer(
       prepares: databasePrepare,
       timeoutMs: databaseTimeoutMs,
       clock: systemClock,
-      ...(heldClock && { nowMs: () => heldClock.nowMs() }),
+      ...(heldClock && { nowMs: () => heldClock.wallMs() }),
       sender: randomBase58(12, (count) => randomness.bytes(count)),
       onFatal,
       onDoubt: (reason) => log?.warn('database_not_durable', { reason }),

@@ -3,7 +3,7 @@ import type { Sealer } from './accounts.ts';
 import type { Config } from './config/table.ts';
 import { releaseAll } from './engine/create.ts';
 import type { Millis } from './engine/model.ts';
-import type { Clock, EventLog } from './engine/ports.ts';
+import type { EventLog, Machine } from './engine/ports.ts';
 import {
   type Credentials,
   checkTokens,
@@ -27,7 +27,7 @@ export interface ServerOptions {
   /** The store, or a thread, cannot be trusted any more: end the process, at once, with a code that tells. */
   onFatal: (error: Error) => void;
   /** Default: the machine's. A test holds it still, so that days pass while HTTP stays real. Only for a single worker. */
-  clock?: Clock;
+  clock?: Machine;
   /** Whether a database in memory has no thread of its own: starting one costs a test more than all else. Only for a single worker. */
   isStoreInline?: boolean;
 }
@@ -117,7 +117,7 @@ interface WorkersNeeds extends ServerOptions {
 }
 
 async function startOne(config: Config, { clock = systemClock, ...needs }: WorkersNeeds): Promise<Workers> {
-  const worker = await startWorker(config, { ...needs, clock, rank: 'first', isRecovered: false });
+  const worker = await startWorker(config, { ...needs, machine: clock, rank: 'first', isRecovered: false });
   const { accounts } = worker;
   return {
     accounts,

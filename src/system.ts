@@ -1,12 +1,13 @@
 /** The real clock, event loop and chance: the only file besides the composition root where they are taken from. */
 import { randomFillSync } from 'node:crypto';
-import type { Clock, Randomness } from './engine/ports.ts';
+import type { Machine, Randomness } from './engine/ports.ts';
+import { SteadyClock } from './engine/steady-clock.ts';
 
 /** The longest that `setTimeout` can count; beyond it, it would fire at once. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
-export const systemClock: Clock = {
-  nowMs: () => Date.now(),
+const machine: Machine = {
+  wallMs: () => Date.now(),
   get elapsedMs() {
     return performance.now();
   },
@@ -22,6 +23,8 @@ export const systemClock: Clock = {
     return { cancel: () => clearTimeout(timer) };
   },
 };
+
+export const systemClock = new SteadyClock(machine);
 
 export function pause(delayMs: number): Promise<void> {
   return new Promise((resolve) => {

@@ -16,7 +16,8 @@ import type { Engine } from './engine/commands.ts';
 import { createEngine, type Recovery } from './engine/create.ts';
 import { DatabaseClock } from './engine/database-clock.ts';
 import type { Millis, WorkerId } from './engine/model.ts';
-import type { Clock, Delivery, EventLog, Randomness } from './engine/ports.ts';
+import type { Clock, Delivery, EventLog, Machine, Randomness } from './engine/ports.ts';
+import { byTheWall, SteadyClock } from './engine/steady-clock.ts';
 import type { Store } from './engine/stores.ts';
 import { type Bound, type ListenAt, listen } from './listen.ts';
 import { type Credentials, openAccounts } from './open-accounts.ts';
@@ -30,8 +31,8 @@ export interface WorkerOptions {
   sealer: Sealer;
   credentials: Credentials;
   log: EventLog;
-  /** The machine's, unless a test holds it still. */
-  clock: Clock;
+  /** Unless a test holds it still, what it is. */
+  machine: Machine;
   /** `first`: it is alone in its process or speaks for all. The others leave to it what is done once. */
   rank: 'first' | 'other';
   /** Whether others of this process share an embedded store, whose recovery was whoever opened it. */
@@ -63,8 +64,8 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
   const tellsAll = credentials === 'development';
   const randomness = createSystemRandomness();
   const isShared = databaseOf(config).kind === 'postgres';
-  const databaseClock = isShared ? new DatabaseClock(options.clock) : undefined;
-  const clock = databaseClock ?? options.clock;
+  const databaseClock = isShared ? new DatabaseClock(options.machine) : undefined;
+  const clock = databaseClock ?? new SteadyClock(options.machine);
   const addresses = addressPolicyOf(config);
   const browsers = browsersOf(config, credentials);
   const accounts = await openAccounts(store, sealer, { credentials, clock, isShared });
@@ -224,7 +225,7 @@ function makeApi(
     return createApi({
       engine,
       accounts,
-      clock,
+      clock: byTheWall(clock),
       log,
       checkDestination: destinationCheckOf(config, addresses, clock),
       quotas: {

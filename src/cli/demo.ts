@@ -3,7 +3,7 @@
 import { DEVELOPMENT_ACCOUNTS } from '../config/development.ts';
 import { settingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
-import type { Clock } from '../engine/ports.ts';
+import type { Machine } from '../engine/ports.ts';
 import { startServer } from '../server.ts';
 import { systemClock } from '../system.ts';
 import { createEventLog } from '../telemetry/event-log.ts';
@@ -36,7 +36,7 @@ ${settingsHelp(true)}`,
     const server = await startServer(config, { log, credentials: 'development', onFatal: fail, clock });
     const receiver = await startReceiver();
     const [{ token }] = DEVELOPMENT_ACCOUNTS;
-    const app = await startWorkflowApp({ url: receiver.url, nowMs: clock.nowMs }, { url: server.url, token });
+    const app = await startWorkflowApp({ url: receiver.url, nowMs: () => clock.wallMs() }, { url: server.url, token });
     const client = new Client({ baseUrl: server.url, token });
     const workflows = new WorkflowClient({ baseUrl: server.url, token });
     const { color } = terminal;
@@ -76,9 +76,15 @@ async function loadClients(): Promise<Clients> {
 }
 
 /** `clock` put forward by less than a minute, so that nobody has to wait long for the next minute to begin. */
-function shortlyBeforeMinute(clock: Clock): Clock {
-  const aheadMs = MINUTE_MS - UNTIL_MINUTE_MS - (clock.nowMs() % MINUTE_MS);
-  return { ...clock, nowMs: () => clock.nowMs() + Math.max(0, aheadMs) };
+function shortlyBeforeMinute(clock: Machine): Machine {
+  const aheadMs = Math.max(0, MINUTE_MS - UNTIL_MINUTE_MS - (clock.wallMs() % MINUTE_MS));
+  return {
+    wallMs: () => clock.wallMs() + aheadMs,
+    get elapsedMs() {
+      return clock.elapsedMs;
+    },
+    startTimer: (delayMs, task) => clock.startTimer(delayMs, task),
+  };
 }
 
 function fail(error: Error): never {

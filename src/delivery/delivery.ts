@@ -1,6 +1,6 @@
 /** How is a message delivered once? The engine's `Delivery` over HTTP/1.1 (messaging.md 7). */
 import type { Claimed, Millis, Outcome, ProjectId } from '../engine/model.ts';
-import type { Clock, Delivery, Randomness } from '../engine/ports.ts';
+import type { Delivery, Machine, Randomness } from '../engine/ports.ts';
 import { mintJwtId, type RandomBytes } from '../protocol/ids.ts';
 import { memo } from '../protocol/memo.ts';
 import type { MessageSettings } from '../protocol/settings.ts';
@@ -18,7 +18,7 @@ import { requestHead } from './request-head.ts';
 import { joiningResolver, type Resolver, systemResolver } from './resolver.ts';
 
 export interface DeliveryOptions {
-  clock: Clock;
+  clock: Machine;
   randomness: Randomness;
   /** The project's current signing key, from the caller's cache: asked for at each attempt. */
   signingKey(projectId: ProjectId): string;
@@ -167,7 +167,7 @@ class HttpDelivery implements Delivery {
       url: message.url,
       body: bodyOf(claimed),
       signingKey: this.#options.signingKey(message.projectId),
-      nowS: Math.floor(this.#options.clock.nowMs() / 1_000),
+      nowS: Math.floor(this.#options.clock.wallMs() / 1_000),
       jwtId: mintJwtId(this.#random),
       dialect: message.settings.dialect,
     });

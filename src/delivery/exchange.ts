@@ -6,7 +6,7 @@
  */
 import type { Dispatcher } from 'undici';
 import type { Millis, Outcome } from '../engine/model.ts';
-import type { Clock, Timer } from '../engine/ports.ts';
+import type { Machine, Timer } from '../engine/ports.ts';
 import { headerMapFromRaw } from '../protocol/headers.ts';
 import type { HttpMethod } from '../protocol/settings.ts';
 import { AnswerBody } from './answer-body.ts';
@@ -36,7 +36,7 @@ export interface ExchangeRequest {
 }
 
 export interface ExchangePorts {
-  clock: Clock;
+  clock: Machine;
   origins: Origins;
   answerMemory: AnswerMemory;
   /** Hears of each request that was repeated after a hang-up. */

@@ -9,6 +9,8 @@ import type { Randomness } from './ports.ts';
 export interface AcceptContext {
   projectId: ProjectId;
   nowMs: Millis;
+  /** How far that is ahead of the wall clock, which is what clients mean that name a time; absent: not at all. */
+  leadMs?: Millis;
   randomness: Randomness;
   deduplicationWindowMs: Millis;
 }
@@ -36,11 +38,19 @@ export function newMessageOf(command: PublishCommand, key: MessageKey, context: 
     header: options.header,
     body: command.body,
     createdAtMs: context.nowMs,
-    notBeforeMs: options.notBeforeMs ?? context.nowMs + (options.delayMs ?? 0),
+    notBeforeMs: notBeforeOf(options, context),
     settings: options.settings,
   };
   if (command.callerIp !== undefined) message.callerIp = command.callerIp;
   return message;
+}
+
+/** The earliest time of the first attempt. */
+export function notBeforeOf(
+  { delayMs = 0, notBeforeMs }: { delayMs?: Millis; notBeforeMs?: Millis },
+  { nowMs, leadMs = 0 }: Pick<AcceptContext, 'nowMs' | 'leadMs'>,
+): Millis {
+  return notBeforeMs === undefined ? nowMs + delayMs : notBeforeMs + leadMs;
 }
 
 /** CREATED, with the planned time when it is delayed (messaging.md 6.3). */

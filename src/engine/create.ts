@@ -205,6 +205,9 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
 
   /** Does what has become due since the last process ended, and goes on from there. */
   startLoops(): void {
+    const { clock, log } = this.#deps;
+    let times = 0;
+    clock.onJump((byMs) => log.warn('clock_set', { byMs, times: ++times }));
     this.#schedules.wake();
     this.workflows.waiters.wake();
     this.#heartbeat?.start({
@@ -384,7 +387,8 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   #acceptContext(projectId: ProjectId): AcceptContext {
     const { clock, randomness, settings } = this.#deps;
     const { deduplicationWindowMs } = settings;
-    return { projectId, nowMs: clock.nowMs(), randomness, deduplicationWindowMs };
+    const nowMs = clock.nowMs();
+    return { projectId, nowMs, leadMs: nowMs - clock.wallMs(), randomness, deduplicationWindowMs };
   }
 
   async #takeNumbers(count: number): Promise<number> {

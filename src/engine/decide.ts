@@ -30,15 +30,20 @@ export interface FailedRun {
 export type Settling = Extract<Decision, { kind: 'settle' }>;
 type Answered = Extract<Ended, { kind: 'answered' }>;
 
-/** Decides what `outcome` makes of the message. `nowMs` is the end of the attempt. */
-export function decide(claimed: Claimed, outcome: Outcome, nowMs: Millis): Decision {
+/**
+ * Decides what `outcome` makes of the message. `nowMs` is the end of the attempt; `leadMs`: how far it is ahead of the wall
+ * clock, which is what an endpoint means that names a time.
+ */
+export function decide(claimed: Claimed, outcome: Outcome, nowMs: Millis, leadMs: Millis = 0): Decision {
   // A clock that was set back meanwhile must not turn the message's history around.
   const atMs = Math.max(nowMs, claimed.claimedAtMs);
   switch (outcome.kind) {
     case 'answered':
-      return isSuccess(outcome.status) ? delivered(claimed, outcome, atMs) : retryOrBury(claimed, outcome, atMs);
+      return isSuccess(outcome.status)
+        ? delivered(claimed, outcome, atMs)
+        : retryOrBury(claimed, outcome, { atMs, leadMs });
     case 'unreachable':
-      return retryOrBury(claimed, outcome, atMs);
+      return retryOrBury(claimed, outcome, { atMs, leadMs });
     case 'interrupted':
       return { kind: 'release' };
   }
@@ -57,8 +62,15 @@ function delivered(claimed: Claimed, answer: Answered, atMs: Millis): Decision {
   return settle(claimed, answer, atMs, change);
 }
 
-function retryOrBury(claimed: Claimed, failure: Ended, atMs: Millis): Decision {
-  if (canRetry(claimed, failure)) return retry(claimed, failure, atMs);
+/** The end of an attempt. */
+interface End {
+  atMs: Millis;
+  leadMs: Millis;
+}
+
+function retryOrBury(claimed: Claimed, failure: Ended, end: End): Decision {
+  if (canRetry(claimed, failure)) return retry(claimed, failure, end);
+  const { atMs } = end;
   switch (claimed.message.settings.run?.callType) {
     // The workflow is told of it, and goes on (workflow.md 12.3).
     case 'toCallback':
@@ -84,8 +96,8 @@ function isNonRetryable(status: number, header: HeaderMap): boolean {
   return value?.[0]?.trim().toLowerCase() === 'true';
 }
 
-function retry(claimed: Claimed, failure: Ended, atMs: Millis): Decision {
-  const dueAtMs = atMs + delayBeforeRetryMs(claimed, failure, atMs);
+function retry(claimed: Claimed, failure: Ended, { atMs, leadMs }: End): Decision {
+  const dueAtMs = atMs + delayBeforeRetryMs(claimed, failure, atMs - leadMs);
   const error: LogEvent = { atMs, state: 'ERROR', detail: { ...describe(failure), nextDeliveryTimeMs: dueAtMs } };
   return settle(
     claimed,
@@ -100,8 +112,8 @@ function retry(claimed: Claimed, failure: Ended, atMs: Millis): Decision {
 }
 
 /** The answer's wish first, then the publisher's expression, then the default back-off (messaging.md 8.2 to 8.4). */
-function delayBeforeRetryMs(claimed: Claimed, failure: Ended, nowMs: Millis): Millis {
-  const wished = failure.kind === 'answered' ? retryAfterMs(failure.header, nowMs) : undefined;
+function delayBeforeRetryMs(claimed: Claimed, failure: Ended, wallMs: Millis): Millis {
+  const wished = failure.kind === 'answered' ? retryAfterMs(failure.header, wallMs) : undefined;
   if (wished !== undefined) return wished;
   const text = claimed.message.settings.retryDelayExpression;
   const computed = text === undefined ? undefined : retryDelayMs(parseDelayExpression(text), claimed.retried);

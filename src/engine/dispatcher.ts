@@ -285,7 +285,8 @@ export class Dispatcher implements Places {
     if (outcome.kind === 'answered') this.#inFlight.noteAnswer(message.origin);
     else if (outcome.kind === 'unreachable' && this.#inFlight.noteNoAnswer(message.origin))
       reports.heldBack(message.origin);
-    const decision = decide(claimed, outcome, clock.nowMs());
+    const nowMs = clock.nowMs();
+    const decision = decide(claimed, outcome, nowMs, nowMs - clock.wallMs());
     if (decision.kind === 'release') {
       await this.#release(claimed, bytesOf(claimed));
     } else {

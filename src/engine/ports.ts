@@ -8,13 +8,27 @@ export interface Timer {
   cancel(): void;
 }
 
-export interface Clock {
-  /** Unix time. Never assume that it only grows: machines' clocks are set back. */
-  nowMs(): Millis;
+/** What a machine tells of time. */
+export interface Machine {
+  /** Unix time as the wall clock shows it, which is set, back too: for schedules, signatures, retention, and all that a person did. */
+  wallMs(): Millis;
   /** Time since some moment, which only grows, whatever the wall clock is set to. */
   readonly elapsedMs: Millis;
   /** Runs `task` once, `delayMs` from now or a little later. */
   startTimer(delayMs: Millis, task: () => void): Timer;
+}
+
+/** Told by how much the wall clock was set: forward, or back when negative. */
+export type JumpListener = (byMs: Millis) => void;
+
+export interface Clock extends Machine {
+  /**
+   * Unix time for all that waits: delays, retries, rates, deadlines, claims, and what is logged of them. The wall clock's,
+   * but that it goes on when that is set back (`steady-clock.ts`). Never assume that it only grows: back by moments, or by
+   * more than a day, it follows.
+   */
+  nowMs(): Millis;
+  onJump(listener: JumpListener): void;
 }
 
 export interface Randomness {

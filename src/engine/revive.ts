@@ -2,7 +2,7 @@
 import { newHeaderMap } from '../protocol/headers.ts';
 import { mintMessageId } from '../protocol/ids.ts';
 import { joinRedactions } from '../protocol/redaction.ts';
-import type { AcceptContext } from './accept.ts';
+import { type AcceptContext, notBeforeOf } from './accept.ts';
 import type { DeadRetryOverride } from './commands.ts';
 import type { Message, MessageKey } from './model.ts';
 import type { DeadMessage } from './stores.ts';
@@ -12,8 +12,9 @@ export function succeed(
   { message }: DeadMessage,
   key: MessageKey,
   { method, header, redact, delayMs, notBeforeMs, ...settings }: DeadRetryOverride,
-  { nowMs, randomness }: AcceptContext,
+  context: AcceptContext,
 ): Message {
+  const { nowMs, randomness } = context;
   return {
     ...message,
     key,
@@ -21,7 +22,10 @@ export function succeed(
     method: method ?? message.method,
     header: header ? Object.assign(newHeaderMap(), message.header, header) : message.header,
     createdAtMs: nowMs,
-    notBeforeMs: notBeforeMs ?? nowMs + (delayMs ?? 0),
+    notBeforeMs: notBeforeOf(
+      { ...(delayMs !== undefined && { delayMs }), ...(notBeforeMs !== undefined && { notBeforeMs }) },
+      context,
+    ),
     settings: {
       ...message.settings,
       ...settings,

@@ -48,7 +48,7 @@ export class ScheduleCommands {
     while (true) {
       const before = command.options.scheduleId && (await store.findSchedule(projectId, id))?.schedule;
       const firstNumber = await numbers.take(2);
-      const nowMs = clock.nowMs();
+      const nowMs = clock.wallMs();
       const standing = standingAfter(before ? before.standing : undefined, plan.cron, firstNumber, nowMs);
       const schedule: Schedule = before
         ? { ...before, plan, standing }
@@ -70,11 +70,10 @@ export class ScheduleCommands {
       const { key, plan, standing: before } = schedule;
       if (before.isPaused === isPaused) return 'saved';
       const version = await numbers.take(1);
-      const nowMs = clock.nowMs();
-      const nextAtMs = isPaused ? before.nextAtMs : firstTimeOf(plan.cron, before.passedUntilMs, nowMs);
+      const nextAtMs = isPaused ? before.nextAtMs : firstTimeOf(plan.cron, before.passedUntilMs, clock.wallMs());
       const standing: ScheduleStanding = { ...before, version, isPaused, nextAtMs };
       const change = { key, fromVersion: before.version, standing, messages: [] };
-      const [answer] = await store.changeSchedules([change], nowMs);
+      const [answer] = await store.changeSchedules([change], clock.nowMs());
       if (answer === undefined || answer === 'stale') continue;
       if (!isPaused) noteNext(nextAtMs);
       return 'saved';

@@ -77,10 +77,10 @@ export interface TriggeredMessage {
 const LATE_MS = 60_000;
 
 /**
- * How far a clock that was set back may be behind times that were triggered already, for these to be waited for. Further,
- * it was wrong before, and a schedule must not stand still until that wrong time.
+ * How far a clock that was set back may be behind times that were triggered already, for these to be waited for: a wrong zone
+ * is no more. Further, it was wrong before, and a schedule must not stand still until that wrong time.
  */
-const SET_BACK_MS_MAX = 3_600_000;
+export const SET_BACK_MS_MAX = 24 * 3_600_000;
 
 /** Later than any time that means something; still a date. */
 const NEVER_MS = 8_640_000_000_000_000;

@@ -376,6 +376,8 @@ export interface ScheduleStore {
     limit: number;
     bytesMax: number;
   }): Promise<{ due: DueSchedule[]; nextAtMs: Millis | undefined }>;
+  /** Up to about as many that were triggered for times after `passedAfterMs`, which has not come. Paused ones excepted. */
+  strandedSchedules(passedAfterMs: Millis, piece: { limit: number; bytesMax: number }): Promise<Schedule[]>;
 }
 
 export interface RetentionStore {

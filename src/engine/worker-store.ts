@@ -3,8 +3,10 @@ import type { ClaimRef, Millis, WorkerId } from './model.ts';
 
 /** What a worker hears when it beats, all of one moment. */
 export interface Beat {
-  /** The database's clock. */
-  nowMs: Millis;
+  /** What the database's clock shows. */
+  wallMs: Millis;
+  /** How far the time that the workers go by is ahead of it, where it was set back. */
+  leadMs: Millis;
   /** False for the first beat, and when the worker was declared dead since the last: then its claims are others'. */
   wasKnown: boolean;
   /** Whether others have missed their beats or have left: somebody is to dismiss them. */
@@ -19,14 +21,21 @@ export interface Beat {
   accountsVersion: number;
 }
 
+export interface BeatState {
+  timeoutMs: Millis;
+  isLeaving: boolean;
+  known?: { nowMs: Millis; leadMs: Millis };
+}
+
 export interface WorkerStore {
   /**
-   * Says that `worker` lives; from `timeoutMs` after its last beat on, by the database's clock, any other may declare it
-   * dead. One that is leaving finishes what it has and begins nothing.
+   * Says that `worker` lives; from `timeoutMs` after its last beat on, by the time that they all go by, any other may declare
+   * it dead. One that is leaving finishes what it has and begins nothing. `known`: what the worker takes for that time, and
+   * for its lead; absent before the first beat.
    */
-  beat(worker: WorkerId, state: { timeoutMs: Millis; isLeaving: boolean }): Promise<Beat>;
-  /** Declares those dead that are late, or have left; answers whom. Each is answered to one worker only. */
-  dismissLate(): Promise<WorkerId[]>;
+  beat(worker: WorkerId, state: BeatState): Promise<Beat>;
+  /** Declares those dead that are late at `nowMs`, or have left; answers whom. Each is answered to one worker only. */
+  dismissLate(nowMs: Millis): Promise<WorkerId[]>;
   /** Up to `limit` claims of workers that are not known, or not any more: to be released. */
   orphanedClaims(limit: number): Promise<ClaimRef[]>;
   /** All claims in the name of `worker`. */

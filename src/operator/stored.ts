@@ -66,7 +66,7 @@ export class StoredAdministration implements Administration {
     const { store, clock, sealer: openSealer, accounts } = this.#options;
     const sealer = openSealer();
     const minted = sealKeys(mintSigningKeys(sealer.randomBytes), sealer);
-    const { projectId } = await store.ensureProject(name, minted, clock.nowMs());
+    const { projectId } = await store.ensureProject(name, minted, clock.wallMs());
     const sealed = await store.signingKeys(projectId);
     accounts?.learnProject({ projectId, name }, sealed);
     return { name, signingKeys: unsealKeys(sealed, sealer) };
@@ -90,7 +90,7 @@ export class StoredAdministration implements Administration {
     const { projectId } = await this.#projectNamed(projectName);
     const secret = Buffer.from(randomness.bytes(TOKEN_SECRET_BYTES)).toString('base64url');
     const token = mintToken(projectName, secret);
-    const stored: Token = { tokenHash: hashToken(token), projectId, scope, createdAtMs: clock.nowMs() };
+    const stored: Token = { tokenHash: hashToken(token), projectId, scope, createdAtMs: clock.wallMs() };
     if (name !== undefined) stored.name = name;
     await store.addToken(stored);
     accounts?.admitStored(stored);

@@ -14,7 +14,7 @@ import { deadRunsAt, findFailureCallback, listDeadRuns, outlineJournal } from '.
 import { findActiveRun, findRecords, findRun, journalBytes, readJournal } from './sql/runs/find.ts';
 import { listHistories } from './sql/runs/run-histories.ts';
 import { listRunEvents } from './sql/runs/run-logs.ts';
-import { dueSchedules, findSchedule, listSchedules } from './sql/schedules.ts';
+import { dueSchedules, findSchedule, listSchedules, strandedSchedules } from './sql/schedules.ts';
 import { findUrlGroup, listUrlGroups } from './sql/url-groups.ts';
 import { nextMail } from './sql/waiters/mail.ts';
 import { dueWaiters, listWaiters } from './sql/waiters/waiters.ts';
@@ -45,6 +45,7 @@ const READS = {
   findSchedule,
   listSchedules,
   dueSchedules,
+  strandedSchedules,
   findActiveRun,
   findRun,
   findRecords,

@@ -147,6 +147,11 @@ export class SqlSetupStore implements ProjectStore, UrlGroupStore, ScheduleStore
     };
   }
 
+  async strandedSchedules(passedAfterMs: Millis, piece: { limit: number; bytesMax: number }): Promise<Schedule[]> {
+    const rows = await this.connection.read('strandedSchedules', { passedAfterMs, ...piece });
+    return rows.map(decodeSchedule);
+  }
+
   saveQueue(
     projectId: ProjectId,
     { name, parallelism, isPaused }: { name: string; parallelism: number; isPaused: boolean },

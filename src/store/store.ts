@@ -31,7 +31,7 @@ import type {
   Store,
   Succession,
 } from '../engine/stores.ts';
-import type { Beat } from '../engine/worker-store.ts';
+import type { Beat, BeatState } from '../engine/worker-store.ts';
 import { dlqIdOf } from '../protocol/cursor.ts';
 import { keyOfMessageId } from '../protocol/ids.ts';
 import type { Writes } from './batch.ts';
@@ -257,7 +257,7 @@ export class SqlStore extends SqlRunStore implements Store {
     return mayLeaveRows || mayLeaveTables;
   }
 
-  async beat(worker: WorkerId, state: { timeoutMs: Millis; isLeaving: boolean }): Promise<Beat> {
+  async beat(worker: WorkerId, state: BeatState): Promise<Beat> {
     const answer = await this.connection.write('beat', { worker, ...state });
     return {
       ...answer,
@@ -267,8 +267,8 @@ export class SqlStore extends SqlRunStore implements Store {
     };
   }
 
-  dismissLate(): Promise<WorkerId[]> {
-    return this.connection.write('dismissLate', {});
+  dismissLate(nowMs: Millis): Promise<WorkerId[]> {
+    return this.connection.write('dismissLate', { nowMs });
   }
 
   orphanedClaims(limit: number): Promise<ClaimRef[]> {

@@ -1,12 +1,13 @@
 /**
  * Time that passes only when a test says so, in which the order of everything is fixed (P15).
  *
- * Two times, as on a real machine: `elapsedMs` only grows and drives the timers; `nowMs()` is the wall clock, which
- * `jumpBy` sets forward or back without any timer noticing.
+ * Two times, as on a real machine: `elapsedMs` only grows and drives the timers; `wallMs()` is the wall clock, which
+ * `jumpBy` sets forward or back without any timer noticing. `nowMs()` is made of them as everywhere.
  */
 import { setImmediate as afterMicrotasks } from 'node:timers';
 import type { Millis } from '../engine/model.ts';
-import type { Clock, Timer } from '../engine/ports.ts';
+import type { Clock, JumpListener, Timer } from '../engine/ports.ts';
+import { SteadyClock } from '../engine/steady-clock.ts';
 
 interface PendingTimer {
   atMs: Millis;
@@ -22,12 +23,22 @@ export class SimulatedClock implements Clock {
   /** Sorted by time, then by insertion; the next one is the last element. */
   readonly #timers: PendingTimer[] = [];
   readonly #held = new Set<Promise<unknown>>();
+  readonly #steady: SteadyClock;
 
   constructor(startMs: Millis = START_MS) {
     this.#wallStartMs = startMs;
+    this.#steady = new SteadyClock(this);
   }
 
   nowMs(): Millis {
+    return this.#steady.nowMs();
+  }
+
+  onJump(listener: JumpListener): void {
+    this.#steady.onJump(listener);
+  }
+
+  wallMs(): Millis {
     return this.#wallStartMs + this.#elapsedMs;
   }
 
@@ -61,7 +72,9 @@ export class SimulatedClock implements Clock {
 
   /** Sets the wall clock forward, or back when negative. */
   jumpBy(ms: Millis): void {
+    this.nowMs(); // somebody has looked at the clock before
     this.#wallStartMs += ms;
+    this.nowMs();
   }
 
   /** No time passes until `work` is done, which takes none that anybody here could notice: a real database may do it. */

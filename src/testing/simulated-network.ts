@@ -5,7 +5,7 @@
  * it has sent: the endpoint still sees it, only nobody hears the answer.
  */
 import type { Claimed, ClaimToken, MessageId, Millis, Outcome } from '../engine/model.ts';
-import type { Clock, Delivery, Timer } from '../engine/ports.ts';
+import type { Clock, Delivery, Machine, Timer } from '../engine/ports.ts';
 import type { HeaderMap } from '../protocol/settings.ts';
 
 /** What an endpoint makes of a request that arrived. */
@@ -66,19 +66,15 @@ export class SimulatedNetwork {
     this.#endpointByOrigin.set(origin, endpoint);
   }
 
-  /** The delivery of one process, which hears of its attempts by `clock`; default: that of the network. */
-  connect(clock: Clock = this.#clock): SimulatedSender {
+  /** The delivery of one process, which hears of its attempts by `machine` and dates them by `clock`; default: that of the network. */
+  connect(machine: Machine = this.#clock, clock: Clock = this.#clock): SimulatedSender {
     this.#senders += 1;
-    return new SimulatedSender(this.#senders, clock, this.#settings, this);
+    return new SimulatedSender({ number: this.#senders, machine, clock, settings: this.#settings, network: this });
   }
 
   /** Lets `attempt` travel, which nobody can call back. */
   carry(attempt: Attempt, answer: (reply: Reply) => void): void {
     this.#clock.startTimer(this.#settings.travelMs(), () => this.arrive(attempt, answer));
-  }
-
-  nowMs(): Millis {
-    return this.#clock.nowMs();
   }
 
   /** Lets the endpoint see `attempt`, and `answer` it. */
@@ -98,16 +94,24 @@ export class SimulatedSender implements Delivery {
   readonly number: number;
   /** Attempts that have not ended for this sender. */
   readonly running = new Map<Attempt, Claimed>();
+  readonly #machine: Machine;
   readonly #clock: Clock;
   readonly #settings: NetworkSettings;
   readonly #network: SimulatedNetwork;
   #dead = false;
 
-  constructor(number: number, clock: Clock, settings: NetworkSettings, network: SimulatedNetwork) {
-    this.number = number;
-    this.#clock = clock;
-    this.#settings = settings;
-    this.#network = network;
+  constructor(parts: {
+    number: number;
+    machine: Machine;
+    clock: Clock;
+    settings: NetworkSettings;
+    network: SimulatedNetwork;
+  }) {
+    this.number = parts.number;
+    this.#machine = parts.machine;
+    this.#clock = parts.clock;
+    this.#settings = parts.settings;
+    this.#network = parts.network;
   }
 
   /** The process dies: it sends nothing more and hears nothing more. */
@@ -132,11 +136,11 @@ export class SimulatedSender implements Delivery {
       };
       signal.addEventListener('abort', onAbort);
       const limitMs = Math.min(claimed.message.settings.timeoutMs ?? Infinity, this.#settings.timeoutMs);
-      timers.push(this.#clock.startTimer(limitMs, () => end(unreachable('timeout'))));
+      timers.push(this.#machine.startTimer(limitMs, () => end(unreachable('timeout'))));
       // What was sent arrives, even when its sender has given up.
       this.#network.carry(attempt, (reply) => {
         const afterMs = reply.kind === 'answer' || reply.kind === 'reset' ? reply.afterMs : 0;
-        if (reply.kind !== 'silence') timers.push(this.#clock.startTimer(afterMs, () => end(outcomeOf(reply))));
+        if (reply.kind !== 'silence') timers.push(this.#machine.startTimer(afterMs, () => end(outcomeOf(reply))));
       });
     });
   }
@@ -148,7 +152,7 @@ export class SimulatedSender implements Delivery {
   #note(claimed: Claimed): Attempt {
     const { message, retried, claimToken, claimedAtMs } = claimed;
     const { id: messageId, url, origin, body } = message;
-    const sentAtMs = this.#network.nowMs();
+    const sentAtMs = this.#clock.nowMs();
     const made = { messageId, url, origin, bodyBytes: body.length, retried, claimToken, claimedAtMs, claimed };
     const attempt: Attempt = { ...made, sender: this.number, sentAtMs };
     this.#network.attempts.push(attempt);

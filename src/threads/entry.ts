@@ -28,7 +28,7 @@ async function run(port: MessagePort, options: ThreadOptions): Promise<void> {
       sealer: { encryptionKey, randomBytes: (count) => randomness.bytes(count) },
       credentials,
       log,
-      clock: systemClock,
+      machine: systemClock,
       rank,
       isRecovered: database !== undefined,
       onRotated: async () => {

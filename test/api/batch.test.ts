@@ -66,6 +66,8 @@ describe('a batch', () => {
     let readings = 0;
     const slow: Clock = {
       nowMs: () => systemClock.nowMs(),
+      wallMs: () => systemClock.wallMs(),
+      onJump: () => {},
       get elapsedMs() {
         return readings++; // a millisecond for each item
       },

@@ -1,7 +1,7 @@
 /**
  * The primary is killed under load, its standby takes over, and the workers are led there. With a synchronous standby nothing
  * that was acknowledged is lost; with an asynchronous one only what had not reached the standby, and the test makes sure that
- * there is some.
+ * there is some. Each acknowledgement has its place in the primary's write-ahead log, so that this can be told of each message.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LANES } from '../crash/lane-load.ts';
@@ -9,19 +9,25 @@ import { eventually } from '../support/eventually.ts';
 import type { PostgresVersion } from '../support/postgres/binaries.ts';
 import { type Pair, startPair } from '../support/postgres/standby.ts';
 import { type Judgement, judge } from './judge.ts';
-import { PROMISED } from './pace.ts';
+import { type Databases, fateOf, storyOf } from './lost-messages.ts';
+import type { Recovery } from './pace.ts';
+import { type Fate, WalLedger } from './wal-ledger.ts';
 import { openWorld, type World } from './world.ts';
 
 export interface FailoverOptions {
   synchronous: boolean;
   seed: number;
   version: PostgresVersion;
+  /** What counts as recovered. */
+  recovery: Recovery;
 }
 
 export interface FailoverReport extends Judgement {
   /** From the death of the primary to the pace that there was before, in milliseconds. */
   recoveredAfterMs: number;
-  /** Acknowledged messages that are gone although the standby had everything when they were acknowledged. */
+  /** Of the acknowledged messages that are gone, how many had which fate. */
+  fates: Record<Fate, number>;
+  /** What is known of those that should be there: all when the standby was synchronous, else what it may have been sent. */
   lostWithoutExcuse: string[];
 }
 
@@ -30,30 +36,37 @@ const LOAD_MS = 3_000;
 /** How long an asynchronous standby hears nothing before the primary dies. */
 const LAG_MS = 700;
 
-export async function failOver({ synchronous, seed, version }: FailoverOptions): Promise<FailoverReport> {
+export async function failOver({ synchronous, seed, version, recovery }: FailoverOptions): Promise<FailoverReport> {
   const pair = await startPair({ version, synchronous });
   try {
-    const world = await openWorld({ seed, cluster: pair.primary });
+    const ledger = new WalLedger();
+    const world = await openWorld({ seed, cluster: pair.primary, ledger });
     try {
+      const followed = ledger.follow(pair.primary);
       await world.begin();
       await sleep(LOAD_MS);
       const before = await world.pace.steady();
-      const replicated = synchronous ? undefined : await leaveBehind(pair, world);
+      if (!synchronous) await leaveBehind(pair);
       const diedAtMs = performance.now();
+      let firstXid = '';
       await world.disturb(async () => {
         await pair.primary.kill();
         await pair.promote();
+        firstXid = await nextXid(pair);
         world.moveTo(pair.standby);
       });
-      await world.pace.untilRecovered(before, PROMISED);
+      await followed;
+      await world.pace.untilRecovered(before, recovery);
       const recoveredAfterMs = performance.now() - diedAtMs;
       await sleep(LOAD_MS);
       await world.calmDown();
       await resumeAll(world);
       const judgement = await judge(world);
-      const { lost } = judgement.verdict;
-      const lostWithoutExcuse = replicated === undefined ? lost : lost.filter((id) => replicated.has(id));
-      return { ...judgement, recoveredAfterMs, lostWithoutExcuse };
+      await pair.primary.start(); // the workers' way leads to the standby by now
+      const database = new URL(world.databaseUrl).pathname.slice(1);
+      const position = await lastPosition(pair);
+      const databases = { left: pair.primary, taken: pair.standby, database, position, firstXid };
+      return { ...judgement, recoveredAfterMs, ...(await explain(judgement, { synchronous, ledger, databases })) };
     } finally {
       await world.close();
     }
@@ -72,9 +85,8 @@ async function resumeAll({ client }: World): Promise<void> {
   }
 }
 
-/** Answers what is acknowledged and has reached the standby; from then on nothing reaches it. */
-async function leaveBehind({ primary, standby, link }: Pair, world: World): Promise<ReadonlySet<string>> {
-  const acknowledged = new Set(world.books.ledger.acknowledged());
+/** The standby has caught up with some moment of the load; from then on nothing reaches it. */
+async function leaveBehind({ primary, standby, link }: Pair): Promise<void> {
   const [row] = await primary.query('select pg_current_wal_flush_lsn()::text lsn');
   await eventually('the standby to have it', async () => {
     const [received] = await standby.query('select pg_last_wal_receive_lsn() >= $1::pg_lsn enough', [row?.['lsn']]);
@@ -82,5 +94,35 @@ async function leaveBehind({ primary, standby, link }: Pair, world: World): Prom
   });
   link.stall();
   await sleep(LAG_MS);
-  return acknowledged;
+}
+
+async function explain(
+  { verdict }: Judgement,
+  { synchronous, ledger, databases }: { synchronous: boolean; ledger: WalLedger; databases: Databases },
+): Promise<Pick<FailoverReport, 'fates' | 'lostWithoutExcuse'>> {
+  const fates: Record<Fate, number> = { replicated: 0, 'left behind': 0, unclear: 0 };
+  const lostWithoutExcuse: string[] = [];
+  for (const id of verdict.lost) {
+    const fate = await fateOf(id, ledger, databases);
+    fates[fate] += 1;
+    if (synchronous || fate !== 'left behind') lostWithoutExcuse.push(await storyOf(id, ledger, databases));
+  }
+  return { fates, lostWithoutExcuse };
+}
+
+/** What the standby, just promoted, gives to its first own transaction. */
+async function nextXid({ standby }: Pair): Promise<string> {
+  const [row] = await standby.query('select pg_snapshot_xmax(pg_current_snapshot())::text as xid');
+  return String(row?.['xid']);
+}
+
+/** Up to where the standby, a primary by now, has the log of the one that died. */
+async function lastPosition({ standby }: Pair): Promise<number> {
+  const [row] = await standby.query(
+    `select (pg_last_wal_replay_lsn() - '0/0')::text as replayed, (pg_last_wal_receive_lsn() - '0/0')::text as received`,
+  );
+  const [replayed, received] = [Number(row?.['replayed']), Number(row?.['received'])];
+  // An incomplete record at the end is all that it may leave out.
+  if (!(replayed <= received)) throw new Error(`replayed up to ${replayed}, received up to ${received}`);
+  return replayed;
 }

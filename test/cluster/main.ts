@@ -5,18 +5,20 @@
  *   --rounds 5 --outage 60        and PostgreSQL is gone for a minute each time
  *   --only killed --workers 5     those faults whose name has the word
  *   --failover sync               the primary dies, and a synchronous standby takes over: nothing may be lost
- *   --failover async              the same with one that lags behind: only what it never heard of may be lost
+ *   --failover async              the same with one that lags behind: only what it never heard of may be lost; --rounds repeats it
+ *   --patient                     asks only that all goes on, not at which pace: for a busy machine, and for many rounds
  *   --postgres 14                 on the oldest version that is supported
  *   --pooler 7                    through PgBouncer in transaction mode, with so many connections to PostgreSQL
  */
 import { parseArgs } from 'node:util';
 import type { SeededRandom } from '../../src/testing/seeded-random.ts';
+import type { PostgresVersion } from '../support/postgres/binaries.ts';
 import { startCluster } from '../support/postgres/cluster.ts';
 import { Pooler } from '../support/postgres/pooler.ts';
-import { failOver } from './failover.ts';
+import { type FailoverOptions, failOver } from './failover.ts';
 import { CONNECTION_FAULTS, type Fault, outage, POOLER_FAULTS, SERVER_FAULTS, WORKER_FAULTS } from './faults.ts';
 import { judge } from './judge.ts';
-import { PROMISED } from './pace.ts';
+import { PROMISED, type Recovery } from './pace.ts';
 import { openWorld } from './world.ts';
 
 const { values } = parseArgs({
@@ -27,16 +29,19 @@ const { values } = parseArgs({
     outage: { type: 'string', default: '5' },
     only: { type: 'string', default: '' },
     failover: { type: 'string' },
+    patient: { type: 'boolean', default: false },
     postgres: { type: 'string', default: '18' },
     pooler: { type: 'string' },
   },
 });
 
 const seed = Number(values.seed);
-const version = values.postgres === '14' ? 14 : 18;
+/** A machine that has more to do stops for seconds. */
+const recovery: Recovery = values.patient ? { share: 0.3, limitMs: 60_000 } : PROMISED;
+const version: PostgresVersion = values.postgres === '14' ? 14 : 18;
 say(`seed ${seed}, PostgreSQL ${version}`);
 if (values.failover === undefined) await runRounds();
-else await runFailover(values.failover === 'sync');
+else await runFailovers(values.failover === 'sync');
 
 async function runRounds(): Promise<void> {
   const faults: [string, Fault][] = Object.entries({
@@ -64,7 +69,7 @@ async function runRounds(): Promise<void> {
       try {
         await world.begin();
         for (const [name, fault] of shuffled(faults, world.random)) {
-          const { perSecond, tookMs } = await world.recoverFrom(fault, PROMISED);
+          const { perSecond, tookMs } = await world.recoverFrom(fault, recovery);
           say(`round ${round}: ${name}: ${perSecond.toFixed(0)}/s again after ${tookMs.toFixed(0)} ms`);
         }
         await world.calmDown();
@@ -79,13 +84,18 @@ async function runRounds(): Promise<void> {
   }
 }
 
-async function runFailover(synchronous: boolean): Promise<void> {
-  const { recoveredAfterMs, lostWithoutExcuse, ...judgement } = await failOver({ synchronous, seed, version });
-  const { lost } = judgement.verdict;
-  say(`back at its pace ${recoveredAfterMs.toFixed(0)} ms after the primary died; ${lost.length} lost`);
-  if (synchronous) report(judgement);
-  else if (lostWithoutExcuse.length > 0) fail([`lost although replicated: ${lostWithoutExcuse.join(', ')}`]);
-  else if (lost.length === 0) fail(['an asynchronous standby lost nothing: this proved nothing']);
+async function runFailovers(synchronous: boolean): Promise<void> {
+  for (let round = 1; round <= Number(values.rounds); round += 1) {
+    const options: FailoverOptions = { synchronous, seed: seed + round - 1, version, recovery };
+    const { recoveredAfterMs, fates, lostWithoutExcuse, ...judgement } = await failOver(options);
+    const { acked, lost } = judgement.verdict;
+    const how = Object.entries(fates).map(([fate, count]) => `${count} ${fate}`);
+    say(`round ${round}: back at its pace ${recoveredAfterMs.toFixed(0)} ms after the primary died`);
+    say(`round ${round}: of ${acked} acknowledged ${lost.length} lost: ${how.join(', ')}`);
+    if (synchronous) report(judgement);
+    fail(lostWithoutExcuse.map((story) => `lost without an excuse: ${story}`));
+    if (!synchronous && lost.length === 0) fail(['an asynchronous standby lost nothing: this proved nothing']);
+  }
 }
 
 /** Each fault in its turn, so that none has the same one before it each time. */

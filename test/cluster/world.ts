@@ -12,6 +12,7 @@ import { type Endpoints, openEndpoints } from '../crash/endpoints.ts';
 import { fullLanes, more, type Need, untilEnough } from '../crash/enough.ts';
 import { LaneBook, type LaneEvent } from '../crash/lane-book.ts';
 import { LANES, LaneLoad } from '../crash/lane-load.ts';
+import type { Ledger } from '../crash/ledger.ts';
 import { type Load, prepareMixedLoad, runMixedLoad } from '../crash/mixed-load.ts';
 import type { Cluster, Row } from '../support/postgres/cluster.ts';
 import type { Pooler } from '../support/postgres/pooler.ts';
@@ -29,6 +30,8 @@ export interface WorldOptions {
   workers?: number;
   /** What the servers reach `cluster` through, but for listening. Whoever started it ends it. */
   pooler?: Pooler;
+  /** Default: one that knows of no positions. */
+  ledger?: Ledger;
 }
 
 /** Short, so that a test need not wait long for the heirs of a dead worker; longer than a busy machine stops for. */
@@ -239,7 +242,7 @@ export class World {
 }
 
 /** Starts everything but the load. */
-export async function openWorld({ seed, cluster, workers: count = 3, pooler }: WorldOptions): Promise<World> {
+export async function openWorld({ seed, cluster, workers: count = 3, pooler, ledger }: WorldOptions): Promise<World> {
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-cluster-'));
   const flags = [
     ...['--worker-timeout', `${WORKER_TIMEOUT_MS}ms`],
@@ -250,7 +253,7 @@ export async function openWorld({ seed, cluster, workers: count = 3, pooler }: W
   const databaseUrl = await cluster.createDatabase();
   if (pooler !== undefined) flags.push('--no-database-prepare', '--database-listen-url', databaseUrl);
   const reachedAt = pooler?.through(databaseUrl) ?? databaseUrl;
-  const books = { ...openBooks(), lanes: new PatientLaneBook() };
+  const books = { ...openBooks(), lanes: new PatientLaneBook(), ...(ledger && { ledger }) };
   const endpoints = await openEndpoints(books);
   // A machine that stands still for seconds brings these about too, without any fault.
   const onDoubt = () => endpoints.beginIncarnation();

@@ -6,7 +6,7 @@ import net from 'node:net';
 import { onTestFinished } from 'vitest';
 import { createDelivery, type DeliveryOptions } from '../../src/delivery/delivery.ts';
 import type { Claimed, Message, Outcome } from '../../src/engine/model.ts';
-import type { Clock } from '../../src/engine/ports.ts';
+import type { Machine } from '../../src/engine/ports.ts';
 import type { MessageSettings } from '../../src/protocol/settings.ts';
 
 export const SIGNING_KEY = 'sig_7kYjw48mhY7kAjqNGcy6cr29RJ6r';
@@ -31,8 +31,8 @@ x8qyXs7LTLgQeOgMbbtdQRTAA5ceubIK
 -----END CERTIFICATE-----`,
 };
 
-export const realClock: Clock = {
-  nowMs: () => Date.now(),
+export const realClock: Machine = {
+  wallMs: () => Date.now(),
   get elapsedMs() {
     return performance.now();
   },

@@ -54,3 +54,22 @@ test.for([
   clock.correct(showed, askedAtMs);
   expect(clock.nowMs()).toBe(is);
 });
+
+test('goes on from where it was when the clock of the database is set back, and shows what that shows beside it', async () => {
+  const { machine, clock } = await measured();
+  const jumps: number[] = [];
+  clock.onJump((byMs) => jumps.push(byMs));
+  await machine.advanceBy(1_000);
+  clock.correct(DATABASE_MS + 1_000 - 3_600_000, clock.elapsedMs);
+  expect(clock.nowMs()).toBe(DATABASE_MS + 1_000);
+  expect(clock.wallMs()).toBe(DATABASE_MS + 1_000 - 3_600_000);
+  expect([clock.leadMs, jumps]).toEqual([3_600_000, [-3_600_000]]);
+});
+
+test('joins the others that are ahead of the clock of the database, and not those that differ by moments', async () => {
+  const { clock } = await measured();
+  clock.correct(DATABASE_MS, clock.elapsedMs, 1_000);
+  expect(clock.nowMs()).toBe(DATABASE_MS);
+  clock.correct(DATABASE_MS, clock.elapsedMs, 3_600_000);
+  expect(clock.nowMs()).toBe(DATABASE_MS + 3_600_000);
+});

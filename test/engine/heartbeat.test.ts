@@ -10,7 +10,8 @@ import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
 
 const TIMEOUT_MS = 15_000;
 const FENCE_MS = 12_000;
-const QUIET: Omit<Beat, 'nowMs'> = {
+const QUIET: Omit<Beat, 'wallMs'> = {
+  leadMs: 0,
   wasKnown: true,
   hasLate: false,
   others: [],
@@ -42,10 +43,10 @@ class FakeWorkers implements WorkerStore {
 
   async beat(_worker: WorkerId, { isLeaving }: { isLeaving: boolean }): Promise<Beat> {
     this.beats.push({ atMs: this.#clock.elapsedMs, isLeaving });
-    const nowMs = this.#clock.nowMs();
+    const wallMs = this.#clock.wallMs();
     if (this.answerMs > 0) await this.#clock.delay(this.answerMs);
     if (this.refuses) throw new StoreUnavailable('gone');
-    return { ...QUIET, nowMs, ...this.nextBeat };
+    return { ...QUIET, wallMs, ...this.nextBeat };
   }
 
   async dismissLate(): Promise<WorkerId[]> {

@@ -361,6 +361,36 @@ test('no time is triggered again when the clock is set back, by itself or by a c
   expect(bench.network.attempts).toHaveLength(3);
 });
 
+test('no time is triggered twice when the clock is set back by an hour, and the next one is when it shows it', async () => {
+  const bench = await Bench.open();
+  await create(await bench.start());
+  await bench.clock.advanceBy(20 * MINUTE_MS);
+  expect(bench.network.attempts).toHaveLength(2);
+  bench.clock.jumpBy(-60 * MINUTE_MS);
+  await bench.clock.advanceBy(70 * MINUTE_MS - 1);
+  expect(bench.network.attempts).toHaveLength(2);
+  await bench.clock.advanceBy(1);
+  expect(bench.network.attempts).toHaveLength(3);
+});
+
+test.for([
+  { how: 'while it runs', isDown: false },
+  { how: 'while nobody runs', isDown: true },
+])('a clock that ran far ahead strands no schedule: set back $how', async ({ isDown }) => {
+  const bench = await Bench.open();
+  const process = await bench.start();
+  await create(process);
+  bench.clock.jumpBy(1_000 * DAY_MS);
+  await bench.clock.advanceBy(11 * MINUTE_MS);
+  const before = bench.network.attempts.length;
+  expect(before).toBeGreaterThan(0);
+  if (isDown) process.die();
+  bench.clock.jumpBy(-1_000 * DAY_MS);
+  if (isDown) await bench.start();
+  await bench.clock.advanceBy(10 * MINUTE_MS);
+  expect(bench.network.attempts).toHaveLength(before + 1);
+});
+
 test('a clock that is set forward is an outage, and is noticed within half a minute', async () => {
   const bench = await Bench.open();
   await create(await bench.start());

@@ -43,6 +43,7 @@ export function checkAll(world: World, remains: Remains): void {
   checkDeduplication(evidence);
   checkCallbacks(world, remains.dead, histories);
   checkPromptness(evidence);
+  checkDelays(evidence);
   checkLanes(evidence);
   checkSchedules(evidence);
 }
@@ -126,9 +127,9 @@ export function checkAttempts({
       }
       const [first] = repeated;
       if (!first || round.activeCount > 1 || first.sentAtMs >= round.dueAtMs) continue;
-      // What was due before the clock was set back stays due.
+      // What was due for a process before stays due, though the next one goes by a clock that was set back meanwhile.
       const startedAt = world.startOf.get(first)?.at ?? 0;
-      if (world.jumps.some(({ at, fromMs }) => at <= startedAt && fromMs >= round.dueAtMs)) continue;
+      if (world.ends.some(({ at, nowMs }) => at <= startedAt && nowMs >= round.dueAtMs)) continue;
       const earlyMs = round.dueAtMs - first.sentAtMs;
       if (earlyMs > (world.isShared ? KNOWN_TO_MS : 0))
         world.violate('P2', `an attempt was made ${earlyMs} ms too early`, id);
@@ -289,6 +290,33 @@ function checkPromptness({ world, attemptsById }: Evidence): void {
     }
   }
 }
+
+/**
+ * P2: while a process runs, what is to wait for some time waits for so long by the time that passes, whatever the wall clock is
+ * set to. After its end the wall clock counts.
+ */
+function checkDelays({ world, attemptsById }: Evidence): void {
+  if (world.isShared || world.settings.inFlightBytesMax < 16 * BODY_BYTES_MAX || world.limits.parallelismMax > 0)
+    return;
+  for (const { items, fortune, begunAtMs, endedAtMs } of world.ledger.publishes) {
+    if (fortune !== 'acked') continue;
+    for (const { id, deduplicated, command } of items) {
+      const { delayMs, settings } = command.options;
+      const isInLane = settings.queueName !== undefined || settings.flowControl !== undefined;
+      if (id === undefined || deduplicated || isInLane || delayMs === undefined) continue;
+      if (!command.url.startsWith(HEALTHY_ORIGIN)) continue;
+      const first = attemptsById.get(id)?.[0];
+      const startedAtMs = (first && world.startOf.get(first)?.atMs) ?? 0;
+      const lateMs = startedAtMs - endedAtMs - delayMs;
+      if (lateMs > CROWDED_MS && !world.ends.some(({ atMs }) => atMs >= begunAtMs && atMs <= startedAtMs)) {
+        world.violate('P2', `a delay of ${delayMs} ms took ${lateMs} ms more`, id);
+      }
+    }
+  }
+}
+
+/** Longer than refusals of the store and endpoints that never answer keep a message from its place. */
+const CROWDED_MS: Millis = 600_000;
 
 /** With as few places as there are here, five endpoints that never answer may hold them all: a newcomer takes the last one. */
 function isFullAt({ starts, settings }: World, atMs: Millis): boolean {

@@ -101,7 +101,7 @@ export class FaultyDriver implements Driver {
 
   async #commit<T>(work: (tx: Transaction) => Promise<T>, fate: Fate): Promise<T> {
     const { clock } = this.#deps;
-    const nowMs = () => Promise.resolve(clock.nowMs());
+    const nowMs = () => Promise.resolve(clock.wallMs());
     if (fate.crash !== 'inside') {
       let witnessed: Witnessed | undefined;
       const result = await this.#transaction((tx) => {

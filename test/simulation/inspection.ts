@@ -36,7 +36,7 @@ async function compareCounts(world: World, queries: Queries): Promise<void> {
     );
     if (lag !== counted?.count) world.violate('P4', `queue ${name} says ${lag} of ${counted?.count} messages`);
   }
-  const nowMs = world.clock.nowMs();
+  const nowMs = world.nowMs;
   const keys = await listKeys(queries, { projectId: PROJECT, search: '', after: '', count: 100, nowMs });
   for (const key of keys.map((row) => decodeFlowKey(row, nowMs))) {
     const rows = await queries.query<{ claim_token: number | null; line: number; due_at_ms: number }>(
@@ -55,6 +55,8 @@ async function compareCounts(world: World, queries: Queries): Promise<void> {
 /** P16: the latest trigger of which a schedule knows is the latest that made messages, and these are all of them. */
 async function compareTriggers(world: World, queries: Queries): Promise<void> {
   const triggers = triggersByMessage(world.ledger);
+  // A trigger is dated by the wall clock, its messages by the time that all messages go by.
+  const isAhead = world.jumps.length > 0;
   for (const { schedule } of decodeScheduleViews(await listSchedules(queries, { projectId: PROJECT }))) {
     const { id, key, standing } = schedule;
     // What has a smaller key than the schedule is of a namesake that was deleted, if one process has given out both.
@@ -66,7 +68,9 @@ async function compareTriggers(world: World, queries: Queries): Promise<void> {
     const { atMs, firstKey, messages } = standing.lastTrigger ?? { atMs: 0, firstKey: 0, messages: 0 };
     // Of several workers one may have smaller numbers than another that was before it.
     const latest = made.filter((row) => row.key >= firstKey && (!world.isShared || row.key < firstKey + messages));
-    const isTold = latest.every((row, index) => row.key === firstKey + index && row.created_at_ms === atMs);
+    const isTold = latest.every(
+      (row, index) => row.key === firstKey + index && (row.created_at_ms === atMs || isAhead),
+    );
     const count = standing.lastTrigger || world.isShared ? latest.length : made.length;
     if (messages !== count || !isTold) {
       world.violate(
@@ -84,7 +88,7 @@ async function compareTriggers(world: World, queries: Queries): Promise<void> {
 
 /** P14: each unfinished message is told a reason that can be true. */
 async function askForReasons(world: World, queries: Queries): Promise<void> {
-  const nowMs = world.clock.nowMs();
+  const nowMs = world.nowMs;
   const rows = await queries.query<{ key: number; id: string }>(
     'select c.key, c.id from messages m join contents c on c.key = m.key',
   );
@@ -109,7 +113,7 @@ async function askForReasons(world: World, queries: Queries): Promise<void> {
 async function lookForOverdue(world: World, queries: Queries): Promise<void> {
   if (world.settings.inFlightBytesMax < 16 * BODY_BYTES_MAX || !world.engine) return;
   if (!isQuietSince(world, world.clock.elapsedMs - PROMPT_MS)) return;
-  const overdueAtMs = world.clock.nowMs() - PROMPT_MS;
+  const overdueAtMs = world.nowMs - PROMPT_MS;
   const overdue = await queries.query<{ id: string; line: number }>(
     `select c.id, m.line from messages m join contents c on c.key = m.key
        left join flow_keys f on f.project_id = m.project_id and f.key = m.flow_key

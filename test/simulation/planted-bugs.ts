@@ -3,6 +3,8 @@
  * simulation would catch each.
  */
 import type { Claimed, ClaimToken, MessageId, MessageKey, Millis, NewMessage } from '../../src/engine/model.ts';
+import type { Clock, Machine } from '../../src/engine/ports.ts';
+import { byTheWall, SteadyClock } from '../../src/engine/steady-clock.ts';
 import type { Accepted, Store } from '../../src/engine/stores.ts';
 import type { SimulationOptions, SimulationReport } from './simulate.ts';
 import type { Sabotage } from './world.ts';
@@ -55,6 +57,11 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
   },
   'a claim ignores the room that origins have left': { promise: 'P9', seed: 5, sabotage: () => altered(ignoringRoom) },
   'a claim is made before the message is due': { promise: 'P2', sabotage: () => altered(claimingEarly) },
+  'time follows a wall clock that is set back': {
+    promise: 'P2',
+    steps: 150,
+    sabotage: () => ({ time: byTheWallAlone }),
+  },
   'the store is polled while nothing is due': { promise: 'P12', sabotage: () => altered(pollingStore) },
   'callbacks are forgotten': { promise: 'P3', sabotage: () => altered(forgettingCallbacks) },
   'callbacks are saved though their settle is stale': { promise: 'P3', sabotage: () => altered(callbacksOfStale) },
@@ -246,6 +253,10 @@ function forgettingParked(store: Store): Partial<Store> {
 }
 
 /** Every third message's worker waits for ever to hear that its result was saved. */
+function byTheWallAlone(machine: Machine): Clock {
+  return byTheWall(new SteadyClock(machine));
+}
+
 function losingPlaces(store: Store): Partial<Store> {
   return {
     settle: async (settlement, nowMs, succession) => {

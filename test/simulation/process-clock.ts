@@ -3,24 +3,24 @@
  * waits until it goes on; and what it shows may be wrong by a fixed time.
  */
 import type { Millis } from '../../src/engine/model.ts';
-import type { Clock, Timer } from '../../src/engine/ports.ts';
+import type { Machine, Timer } from '../../src/engine/ports.ts';
 
 /** The server is gone, and with it the answer. */
 export class ProcessDied extends Error {}
 
-export class ProcessClock implements Clock {
+export class ProcessClock implements Machine {
   /** Rejects when the process dies. */
   readonly death: Promise<never>;
   /** How far it is ahead of the true time. */
   skewMs: Millis;
-  readonly #clock: Clock;
+  readonly #clock: Machine;
   #isDead = false;
   #reject: (error: Error) => void = () => {};
   /** What fell due while the process was stopped. */
   #held: (() => void)[] = [];
   #awake: { promise: Promise<void>; resolve: () => void } | undefined;
 
-  constructor(clock: Clock, skewMs: Millis = 0) {
+  constructor(clock: Machine, skewMs: Millis = 0) {
     this.#clock = clock;
     this.skewMs = skewMs;
     this.death = new Promise((_, reject) => {
@@ -29,8 +29,8 @@ export class ProcessClock implements Clock {
     this.death.catch(() => {}); // heard only while the process starts
   }
 
-  nowMs(): Millis {
-    return this.#clock.nowMs() + this.skewMs;
+  wallMs(): Millis {
+    return this.#clock.wallMs() + this.skewMs;
   }
 
   get elapsedMs(): Millis {

@@ -27,12 +27,12 @@ const SETTINGS: EngineSettings = {
 };
 
 /** A world without faults, with its server running. */
-async function runningWorld(settings: Partial<EngineSettings> = {}): Promise<World> {
+async function runningWorld(settings: Partial<EngineSettings> = {}, shared: { workers?: number } = {}): Promise<World> {
   const driver = await openDatabase();
   onTestFinished(() => driver.close());
-  const world = new World({ random: new SeededRandom(1), driver, settings: { ...SETTINGS, ...settings } });
+  const world = new World({ random: new SeededRandom(1), driver, settings: { ...SETTINGS, ...settings }, ...shared });
   void world.start();
-  await world.clock.runUntil(() => world.engine !== undefined, 1_000);
+  await world.clock.runUntil(() => world.isUp, 1_000);
   return world;
 }
 
@@ -167,6 +167,66 @@ test('a wall clock that is set forward by an hour sends what is due by it, and n
   expect([await lettersOf(world, soon), await lettersOf(world, later)]).toEqual(['CAD', 'C']);
   await world.clock.advanceBy(HOUR_MS);
   expect(await lettersOf(world, later)).toBe('CAD');
+});
+
+test('delays and retries count the time that passes when the wall clock is set back by an hour', async () => {
+  const world = await runningWorld();
+  answering(world, 'https://a.example', 200, 5);
+  answering(world, 'https://b.example', 500, 5);
+  const [delayed = '', retried = ''] = await publish(world, [
+    command('https://a.example', { delayMs: 60_000 }),
+    command('https://b.example', {}, 1),
+  ]);
+  await world.clock.advanceBy(1_000);
+  world.jumpClock(-HOUR_MS);
+  await world.clock.advanceBy(60_000); // the first back-off is 12 seconds
+  expect([await lettersOf(world, delayed), await lettersOf(world, retried)]).toEqual(['CAD', 'CAERAEF']);
+});
+
+test('after a restart the wall clock counts', async () => {
+  const world = await runningWorld();
+  answering(world, 'https://a.example', 200, 5);
+  const [waiting = ''] = await publish(world, [command('https://a.example', { delayMs: 60_000 })]);
+  await world.clock.advanceBy(1_000);
+  world.jumpClock(-HOUR_MS);
+  world.crash('after the wall clock was set back');
+  await world.clock.runUntil(() => world.isUp, 60_000);
+  await world.clock.advanceBy(HOUR_MS);
+  expect(await lettersOf(world, waiting)).toBe('C');
+  await world.clock.advanceBy(60_000);
+  expect(await lettersOf(world, waiting)).toBe('CAD');
+});
+
+test('workers go on together when the clock of their database is set back by an hour, and notice who dies then', async () => {
+  const world = await runningWorld({}, { workers: 3 });
+  answering(world, 'https://a.example', 200, 5);
+  world.network.setEndpoint('https://slow.example', () => ({ kind: 'answer', status: 200, afterMs: 10_000 }));
+  const [delayed = ''] = await publish(world, [command('https://a.example', { delayMs: 60_000 })]);
+  const ids = await publish(
+    world,
+    Array.from({ length: 6 }, () => command('https://slow.example')),
+  );
+  world.clock.jumpBy(-HOUR_MS);
+  world.crash('as the clock was set back');
+  await world.clock.advanceBy(30_000); // longer than a worker may go without a beat
+  expect(world.counts['dismissals']).toBe(1);
+  await world.clock.advanceBy(31_000);
+  expect(await lettersOf(world, delayed)).toBe('CAD');
+  expect(world.counts['dismissals']).toBe(1);
+  const letters = await Promise.all(ids.map((id) => lettersOf(world, id)));
+  expect(letters.filter((each) => /^CA+D$/.test(each ?? ''))).toHaveLength(6);
+});
+
+test('what is not to be sent before a time that a client names is sent by the wall clock', async () => {
+  const world = await runningWorld();
+  answering(world, 'https://a.example', 200, 5);
+  world.jumpClock(-HOUR_MS);
+  const notBeforeMs = world.clock.wallMs() + 60_000;
+  const [id = ''] = await publish(world, [command('https://a.example', { notBeforeMs })]);
+  await world.clock.advanceBy(notBeforeMs - 1 - world.clock.wallMs());
+  expect(await lettersOf(world, id)).toBe('C');
+  await world.clock.advanceBy(100);
+  expect(await lettersOf(world, id)).toBe('CAD');
 });
 
 test('logs of a message stay in order though the wall clock is set back in the middle of its attempt', async () => {

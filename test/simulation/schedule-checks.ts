@@ -24,7 +24,7 @@ import type { World } from './world.ts';
 /** Between the decision that a schedule is triggered and the transaction that saves it. */
 const DECIDED_BEFORE_MS: Millis = 1_000;
 /** A clock that is further behind the times that were triggered already was wrong before: they come again. */
-const SET_BACK_MS_MAX: Millis = 3_600_000;
+const SET_BACK_MS_MAX: Millis = 24 * 3_600_000;
 /** A time that is further back was missed, not late. */
 const LATE_MS: Millis = 60_000;
 

@@ -1,5 +1,5 @@
 /** Bugs that schedules have had elsewhere, put between the engine and its store as in `planted-bugs.ts`. */
-import type { ScheduleChange } from '../../src/engine/schedules.ts';
+import { type ScheduleChange, SET_BACK_MS_MAX } from '../../src/engine/schedules.ts';
 import type { AcceptedStanding, Store } from '../../src/engine/stores.ts';
 import type { UrlGroup } from '../../src/engine/url-groups.ts';
 import { altered, type PlantedBug } from './planted-bugs.ts';
@@ -17,6 +17,11 @@ export const SCHEDULE_BUGS: Record<string, PlantedBug> = {
   'a schedule moves on whatever its version': { promise: 'P16', sabotage: () => altered(withoutVersions) },
   'a paused schedule is triggered': { promise: 'P16', sabotage: () => altered(withoutPause) },
   'a deleted schedule is triggered': { promise: 'P16', seed: 8, steps: 150, sabotage: () => altered(withoutDeletion) },
+  'a clock that is set back has its times come again': {
+    promise: 'P16',
+    steps: 150,
+    sabotage: () => altered(forgettingPassed),
+  },
   'a crash makes the schedules forget what they missed': {
     promise: 'P16',
     seed: 12,
@@ -42,6 +47,13 @@ export const SCHEDULE_BUGS: Record<string, PlantedBug> = {
     sabotage: () => altered(withoutLastEndpoint),
   },
 };
+
+/** As if the clock that was set back were that of the times to come. */
+function forgettingPassed(store: Store): Partial<Store> {
+  return {
+    strandedSchedules: (passedAfterMs, piece) => store.strandedSchedules(passedAfterMs - SET_BACK_MS_MAX, piece),
+  };
+}
 
 type Answers = (AcceptedStanding[] | 'stale')[];
 

@@ -5,6 +5,7 @@ import type { Evidence } from './checks.ts';
 import { groupBy } from './group-by.ts';
 import { type Call, type Ledger, refOf, type ScheduleAction, type Trigger } from './ledger.ts';
 import { type Change, changeOf, initially, possibleValues } from './settings-in-force.ts';
+import { WallClock } from './wall-clock.ts';
 
 export type ScheduleState = 'gone' | 'active' | 'paused';
 
@@ -39,6 +40,7 @@ export interface MadeTrigger {
 
 export function storiesOf(evidence: Evidence): ScheduleStory[] {
   const { ledger } = evidence.world;
+  const wall = new WallClock(evidence.world);
   const callsById = groupBy(ledger.scheduleCalls, ({ scheduleId }) => scheduleId);
   const triggersById = groupBy(ledger.triggers, ({ messages }) => messages[0]?.settings.scheduleId ?? '');
   const plansByRef = new Map(
@@ -48,7 +50,9 @@ export function storiesOf(evidence: Evidence): ScheduleStory[] {
   );
   return [...callsById].map(([scheduleId, asked]) => {
     const calls = asked.filter(({ fortune, wasDone }) => fortune !== 'rejected' && wasDone !== false);
-    const made = (triggersById.get(scheduleId) ?? []).flatMap((trigger) => madeOf(trigger, plansByRef, evidence) ?? []);
+    const made = (triggersById.get(scheduleId) ?? []).flatMap(
+      (trigger) => madeOf(trigger, plansByRef, { ...evidence, wall }) ?? [],
+    );
     const plans = calls.flatMap((call) =>
       call.action === 'create' ? (changeOf(call, { ref: call.ref, command: call.command }) ?? []) : [],
     );
@@ -96,12 +100,12 @@ function statesOf(calls: readonly (ScheduleAction & Call)[]): Change<ScheduleSta
 function madeOf(
   { messages: asked, begunAtMs, endedAtMs }: Trigger & Call,
   plansByRef: ReadonlyMap<number, PlanInForce>,
-  { histories }: Evidence,
+  { histories, wall }: Pick<Evidence, 'histories'> & { wall: WallClock },
 ): MadeTrigger | undefined {
   const messages = asked.flatMap(({ id }) => histories.get(id)?.message ?? []);
   const [first] = messages;
   const plan = first && plansByRef.get(refOf(first.body));
   if (!plan) return undefined;
   const timesByUrl = new Map([...groupBy(messages, ({ url }) => url)].map(([url, all]) => [url, all.length]));
-  return { begunAtMs, endedAtMs, wallMs: first.createdAtMs, plan, messages, timesByUrl };
+  return { begunAtMs, endedAtMs, wallMs: wall.shown(begunAtMs), plan, messages, timesByUrl };
 }

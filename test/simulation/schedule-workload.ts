@@ -50,7 +50,7 @@ export class ScheduleWorkload {
     const random = this.#random;
     if (random.chance(0.5)) return void this[`${random.weighted(STEP_WEIGHTS)}`]();
     const { clock } = this.#world;
-    const untilMinuteMs = MINUTE_MS - (clock.nowMs() % MINUTE_MS);
+    const untilMinuteMs = MINUTE_MS - (clock.wallMs() % MINUTE_MS);
     for (const scheduleId of this.#ids) {
       const step = random.weighted(STEP_WEIGHTS);
       clock.startTimer(untilMinuteMs + random.int(-60, 60), () => void this[`${step}`](scheduleId));

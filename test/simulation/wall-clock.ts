@@ -20,12 +20,17 @@ export class WallClock {
   /** Knows the settings of the clock up to now. */
   constructor({ jumps, clock, isShared }: Pick<World, 'jumps' | 'clock' | 'isShared'>) {
     this.#slackMs = isShared ? KNOWN_TO_MS : 0;
-    const ends = [...jumps, { atMs: clock.elapsedMs, fromMs: clock.nowMs() }];
+    const ends = [...jumps, { atMs: clock.elapsedMs, fromMs: clock.wallMs() }];
     this.#stretches = ends.map(({ atMs, fromMs }, index) => ({
       fromMs: ends[index - 1]?.atMs ?? 0,
       toMs: index < jumps.length ? atMs : Infinity,
       offsetMs: fromMs - atMs,
     }));
+  }
+
+  /** What it showed at an elapsed time. */
+  shown(atMs: Millis): Millis {
+    return Math.max(...this.#within(atMs, atMs).map(({ offsetMs }) => atMs + offsetMs));
   }
 
   /** The latest that it showed between two elapsed times. */

@@ -75,7 +75,7 @@ export class WorkflowClient {
     await this.#send(request, (engine) => {
       const command = readWait(eventId, inputOf(headers), body, {
         quotas: NO_QUOTAS,
-        nowMs: this.#world.clock.nowMs(),
+        nowMs: this.#world.clock.wallMs(),
       });
       return engine.wait(PROJECT, command);
     });
@@ -120,7 +120,7 @@ export class WorkflowClient {
   }
 
   readonly #commandOf = ({ destination, headers, body = '' }: Item): PublishCommand => {
-    const nowMs = this.#world.clock.nowMs();
+    const nowMs = this.#world.clock.wallMs();
     const options = readPublishOptions(inputOf(headers), 'publish', NO_QUOTAS, nowMs);
     const { run } = options;
     if (run?.kind !== 'start' || !run.isInvoke) return { url: destination, body: Buffer.from(body), options };

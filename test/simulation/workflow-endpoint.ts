@@ -304,7 +304,7 @@ export class WorkflowEndpoint {
 
   #delayOf({ seconds, isUntil }: Extract<Step, { kind: 'sleep' }>): Record<string, string> {
     if (!isUntil) return { 'upstash-delay': `${seconds}s` };
-    return { 'upstash-not-before': String(Math.ceil(this.#deps.world.clock.nowMs() / 1_000) + seconds) };
+    return { 'upstash-not-before': String(Math.ceil(this.#deps.world.clock.wallMs() / 1_000) + seconds) };
   }
 }
 

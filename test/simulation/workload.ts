@@ -213,7 +213,8 @@ export class Workload {
   }
 
   jumpClock(): void {
-    this.#world.jumpClock(this.#random.int(-HOUR_MS, HOUR_MS));
+    const ms = this.#random.int(-HOUR_MS, HOUR_MS);
+    this.#world.jumpClock(Math.abs(ms) > 0.8 * HOUR_MS ? 4 * ms : ms);
   }
 
   makeUnavailable(): void {
@@ -327,7 +328,7 @@ export class Workload {
     const isAtOnce = wish.atOnce || settings.queueName !== undefined;
     if (!isAtOnce && random.chance(0.25)) options.delayMs = random.int(1, 60_000);
     else if (!isAtOnce && random.chance(0.1)) {
-      options.notBeforeMs = this.#world.clock.nowMs() + random.int(-60_000, 120_000);
+      options.notBeforeMs = this.#world.clock.wallMs() + random.int(-60_000, 120_000);
     }
     if (random.chance(0.15)) options.deduplication = { by: 'id', id: `twin-${random.int(1, 6)}` };
     return { url: wish.url ?? this.#url(), body: new Uint8Array(), options };

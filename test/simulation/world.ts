@@ -10,8 +10,9 @@ import type { Engine } from '../../src/engine/commands.ts';
 import { createEngine, type Recovery } from '../../src/engine/create.ts';
 import { DatabaseClock } from '../../src/engine/database-clock.ts';
 import type { Claimed, MessageId, Millis } from '../../src/engine/model.ts';
-import type { Clock } from '../../src/engine/ports.ts';
+import type { Clock, Machine } from '../../src/engine/ports.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
+import { SteadyClock } from '../../src/engine/steady-clock.ts';
 import { CommitInDoubt, type Store, type StoreLimits, StoreUnavailable } from '../../src/engine/stores.ts';
 import { ApiError } from '../../src/protocol/errors.ts';
 import type { Driver, Queries } from '../../src/store/driver.ts';
@@ -36,7 +37,9 @@ export interface Violation {
 export interface Sabotage {
   store?: (store: Store) => Store;
   /** The time that several workers go by. */
-  clock?: (machine: Clock) => DatabaseClock;
+  clock?: (machine: Machine) => DatabaseClock;
+  /** The time that a process goes by that has the database for itself. */
+  time?: (machine: Machine) => Clock;
 }
 
 export interface WorldDeps {
@@ -86,6 +89,7 @@ interface Process {
   store: Store;
   sender: SimulatedSender;
   clock: ProcessClock;
+  steady: Clock;
   engine?: Engine;
   isDead: boolean;
   /** It was asked to end. */
@@ -127,6 +131,8 @@ export class World {
   readonly startOf = new Map<Attempt, { at: number; atMs: Millis }>();
   /** Positions in the trace at which a process ended, by crash or shutdown. */
   readonly endings: number[] = [];
+  /** The end of each process: the position in the trace, the elapsed time, and the time that it went by. */
+  readonly ends: { at: number; atMs: Millis; nowMs: Millis }[] = [];
   /** Elapsed times at which anything went wrong that may delay a message. */
   readonly disturbances: Millis[] = [];
   /** Attempts whose process died: their results come late, if at all. */
@@ -189,6 +195,12 @@ export class World {
   /** Whether `engine` still takes calls. */
   runs(engine: Engine): boolean {
     return this.#ready.some((process) => process.engine === engine);
+  }
+
+  /** What the processes go by, or the next one will. */
+  get nowMs(): Millis {
+    if (this.isShared) return this.clock.nowMs();
+    return this.#processes[0]?.steady.nowMs() ?? this.clock.wallMs();
   }
 
   /** Claims that some process is making an attempt for. */
@@ -275,7 +287,7 @@ export class World {
       if (process) process.clock.skewMs = ms % SKEW_MS_MAX;
       return;
     }
-    this.jumps.push({ at: this.trace.length, atMs: this.clock.elapsedMs, fromMs: this.clock.nowMs() });
+    this.jumps.push({ at: this.trace.length, atMs: this.clock.elapsedMs, fromMs: this.clock.wallMs() });
     this.#note(`wall clock set by ${ms} ms`);
     this.clock.jumpBy(ms);
   }
@@ -380,7 +392,9 @@ export class World {
   #newProcess(): Process {
     this.#count('starts');
     const clock = new ProcessClock(this.clock, this.isShared ? this.#random.int(-SKEW_MS_MAX, SKEW_MS_MAX) : 0);
-    const sender = this.network.connect(clock);
+    // Its time begins with what the wall clock shows now.
+    const steady = (this.#sabotage.time ?? ((machine) => new SteadyClock(machine)))(clock);
+    const sender = this.network.connect(clock, this.isShared ? this.clock : steady);
     const { number } = sender;
     const driver = new FaultyDriver({
       inner: this.#driver,
@@ -398,6 +412,7 @@ export class World {
       store,
       sender,
       clock,
+      steady,
       isDead: false,
       isLeaving: false,
     };
@@ -443,7 +458,7 @@ export class World {
     });
   }
 
-  #startEngine({ store, clock: machine, sender, worker }: Process): Promise<Engine> {
+  #startEngine({ store, clock: machine, steady, sender, worker }: Process): Promise<Engine> {
     const randomness = this.#random.fork();
     const { workerTimeoutMs: timeoutMs } = this;
     const databaseClock = (this.#sabotage.clock ?? ((same) => new DatabaseClock(same)))(machine);
@@ -451,7 +466,7 @@ export class World {
       timeoutMs === undefined
         ? undefined
         : { kind: 'heartbeat', clock: databaseClock, timeoutMs, refreshAccounts: async () => {} };
-    const clock = recovery ? databaseClock : machine;
+    const clock = recovery ? databaseClock : steady;
     const note = (event: string) => {
       this.trace.add(`${this.clock.elapsedMs} log ${event} of ${worker}`);
       const counted = COUNTED_EVENTS[event];
@@ -473,6 +488,7 @@ export class World {
 
   #bury(process: Process): void {
     process.isDead = true;
+    this.ends.push({ at: this.trace.length, atMs: this.clock.elapsedMs, nowMs: process.steady.nowMs() });
     process.driver.die();
     process.sender.die();
     process.clock.die();

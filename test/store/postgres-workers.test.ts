@@ -4,8 +4,9 @@ import type { Engine } from '../../src/engine/commands.ts';
 import { createEngine } from '../../src/engine/create.ts';
 import { DatabaseClock } from '../../src/engine/database-clock.ts';
 import type { Claimed, Outcome } from '../../src/engine/model.ts';
-import type { Clock, Delivery } from '../../src/engine/ports.ts';
+import type { Delivery } from '../../src/engine/ports.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
+import { SteadyClock } from '../../src/engine/steady-clock.ts';
 import type { Store } from '../../src/engine/stores.ts';
 import type { MessageSettings } from '../../src/protocol/settings.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
@@ -55,13 +56,13 @@ async function closeOnce(store: Store): Promise<void> {
 }
 
 async function start(name: string, skewMs: number, changes: Partial<EngineSettings> = {}): Promise<Peer> {
-  const machine: Clock = {
-    nowMs: () => systemClock.nowMs() + skewMs,
+  const machine = new SteadyClock({
+    wallMs: () => systemClock.wallMs() + skewMs,
     get elapsedMs() {
       return systemClock.elapsedMs;
     },
     startTimer: (delayMs, task) => systemClock.startTimer(delayMs, task),
-  };
+  });
   const store = await openPostgresStore({
     url,
     clock: machine,

@@ -141,8 +141,9 @@ export class Heartbeat {
   async #beat(): Promise<Beat> {
     const { store, clock, worker, timeoutMs } = this.#deps;
     const begunAtMs = clock.elapsedMs;
-    const beat = await store.beat(worker, { timeoutMs, isLeaving: this.#isLeaving });
-    clock.correct(beat.nowMs, begunAtMs);
+    const known = this.#beats > 0 && { known: { nowMs: clock.nowMs(), leadMs: clock.leadMs } };
+    const beat = await store.beat(worker, { timeoutMs, isLeaving: this.#isLeaving, ...known });
+    clock.correct(beat.wallMs, begunAtMs, beat.leadMs);
     this.#fence.noteBeat(begunAtMs);
     this.#beats += 1;
     return beat;
@@ -239,8 +240,8 @@ export class Heartbeat {
 
   /** Declares those dead that are late, and gives back what is nobody's. */
   async #bury(): Promise<void> {
-    const { store, log } = this.#deps;
-    const dead = await store.dismissLate();
+    const { store, clock, log } = this.#deps;
+    const dead = await store.dismissLate(clock.nowMs());
     for (const worker of dead) log.info('worker_gone', { worker });
     if (dead.length > 0) this.#linesAreLost = true;
     await this.#releaseOrphans();

@@ -69,9 +69,10 @@ export class RetentionLoop {
 
   #dropPiece(): Promise<boolean> {
     const nowMs = this.#clock.nowMs();
+    const wallMs = this.#clock.wallMs();
     return this.#store.dropExpired({
-      logsBeforeMs: nowMs - this.#settings.logRetentionMs,
-      deadBeforeMs: nowMs - this.#settings.dlqRetentionMs,
+      logsBeforeMs: wallMs - this.#settings.logRetentionMs,
+      deadBeforeMs: wallMs - this.#settings.dlqRetentionMs,
       keysUsedBeforeMs: nowMs - KEYS_REMEMBERED_MS,
       nowMs,
       rowsMax: PIECE_ROWS,

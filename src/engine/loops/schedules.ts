@@ -10,14 +10,17 @@ import type { Numbers } from '../numbers.ts';
 import { type Places, place, setGoing } from '../placement.ts';
 import type { Clock, EventLog } from '../ports.ts';
 import {
+  firstTimeOf,
   neverAgain,
   publishesOf,
   type Schedule,
   type ScheduleChange,
   type ScheduleStanding,
+  SET_BACK_MS_MAX,
   type Trigger,
   triggerOf,
 } from '../schedules.ts';
+import { byTheWall } from '../steady-clock.ts';
 import type { AcceptedStanding, DueSchedule, ScheduleStore, UrlGroupStore } from '../stores.ts';
 import type { UrlGroup } from '../url-groups.ts';
 import { DueLoop } from './due-loop.ts';
@@ -30,7 +33,8 @@ const SAVED_TOGETHER = { messages: 200, bytes: 4 * 1024 * 1024 };
 const TRIGGER_MAX = { messages: 10_000, bytes: 100 * 1024 * 1024 };
 
 export interface ScheduleLoopDeps {
-  store: Pick<ScheduleStore, 'dueSchedules' | 'changeSchedules'> & Pick<UrlGroupStore, 'findUrlGroup'>;
+  store: Pick<ScheduleStore, 'dueSchedules' | 'strandedSchedules' | 'changeSchedules'> &
+    Pick<UrlGroupStore, 'findUrlGroup'>;
   clock: Clock;
   log: EventLog;
   numbers: Numbers;
@@ -50,11 +54,22 @@ interface Step {
 export class ScheduleLoop {
   readonly #deps: ScheduleLoopDeps;
   readonly #loop: DueLoop;
+  /** The wall clock was set back, or it may have been before the start. */
+  #mayBeStranded = true;
 
   constructor(deps: ScheduleLoopDeps) {
     this.#deps = deps;
     const { clock, log } = deps;
-    this.#loop = new DueLoop({ clock, log, failure: 'schedules_failed', doPiece: () => this.#triggerPiece() });
+    this.#loop = new DueLoop({
+      clock: byTheWall(clock),
+      log,
+      failure: 'schedules_failed',
+      doPiece: () => this.#triggerPiece(),
+    });
+    clock.onJump((byMs) => {
+      this.#mayBeStranded ||= byMs < 0;
+      this.#loop.noteNext(clock.wallMs());
+    });
   }
 
   /** Triggers what is due, or sets the timer for when something will be. */
@@ -73,11 +88,31 @@ export class ScheduleLoop {
 
   async #triggerPiece(): Promise<'more' | Millis> {
     const { store, clock } = this.#deps;
-    const { due, nextAtMs = Infinity } = await store.dueSchedules({ nowMs: clock.nowMs(), ...PIECE });
+    if (this.#mayBeStranded) await this.#recoverStranded();
+    const { due, nextAtMs = Infinity } = await store.dueSchedules({ nowMs: clock.wallMs(), ...PIECE });
     if (due.length === 0) return nextAtMs;
     const groups = await this.#groupsOf(due);
     for (const steps of together(due.map((one) => this.#stepOf(one, groups)))) await this.#take(steps);
     return 'more';
+  }
+
+  /** Those that were triggered by a clock that was far ahead would wait for that time. */
+  async #recoverStranded(): Promise<void> {
+    const { store, clock, numbers } = this.#deps;
+    this.#mayBeStranded = false;
+    try {
+      while (true) {
+        const nowMs = clock.wallMs();
+        const stranded = await store.strandedSchedules(nowMs + SET_BACK_MS_MAX, PIECE);
+        if (stranded.length === 0) break;
+        const firstVersion = await numbers.take(stranded.length);
+        const changes = stranded.map((schedule, index) => recoveredAt(schedule, firstVersion + index, nowMs));
+        await store.changeSchedules(changes, clock.nowMs());
+      }
+    } catch (error) {
+      this.#mayBeStranded = true;
+      throw error;
+    }
   }
 
   /** The groups that exist of those that the schedules name, as they are now. */
@@ -93,7 +128,7 @@ export class ScheduleLoop {
   }
 
   #stepOf({ schedule, isBusy }: DueSchedule, groups: ReadonlyMap<string, UrlGroup>): Step {
-    const nowMs = this.#deps.clock.nowMs();
+    const nowMs = this.#deps.clock.wallMs();
     const { destination, body } = schedule.plan;
     const group = destination.kind === 'group' ? groups.get(groupKey(schedule.projectId, destination.name)) : undefined;
     const once = orError(() => withinLimits(publishesOf(schedule, group, nowMs), schedule));
@@ -117,13 +152,13 @@ export class ScheduleLoop {
     const count = steps.reduce((sum, { commands }) => sum + commands.length, 0);
     const firstKey = await numbers.take(2 * count + steps.length);
     const firstToken = firstKey + count;
-    const nowMs = clock.nowMs();
+    const wallMs = clock.wallMs();
     const drafts = this.#draftsOf(steps, firstKey);
     const placed = drafts.map((draft, index) => place(draft, firstToken + index, places));
-    const changes = changesOf(steps, { placed, firstKey, firstVersion: firstToken + count, nowMs });
+    const changes = changesOf(steps, { placed, firstKey, firstVersion: firstToken + count, wallMs });
     let answers: (AcceptedStanding[] | 'stale')[] = [];
     try {
-      answers = await store.changeSchedules(changes, nowMs);
+      answers = await store.changeSchedules(changes, clock.nowMs());
     } finally {
       changes.forEach(({ messages }, index) => {
         const answer = answers[index] ?? 'stale';
@@ -146,7 +181,7 @@ export class ScheduleLoop {
 /** Each schedule's next standing, with its own of `placed`, whose keys count from `firstKey`. */
 function changesOf(
   steps: readonly Step[],
-  saved: { placed: readonly NewMessage[]; firstKey: number; firstVersion: number; nowMs: Millis },
+  saved: { placed: readonly NewMessage[]; firstKey: number; firstVersion: number; wallMs: Millis },
 ): ScheduleChange[] {
   let taken = 0;
   return steps.map(({ schedule, trigger, commands, error }, index) => {
@@ -160,7 +195,7 @@ function changesOf(
     if (trigger.times > 0) {
       const messages = commands.length / trigger.times;
       const firstKey = saved.firstKey + taken + commands.length - messages;
-      next.lastTrigger = { atMs: saved.nowMs, firstKey, messages };
+      next.lastTrigger = { atMs: saved.wallMs, firstKey, messages };
       delete next.error;
     }
     if (error !== undefined) next.error = error;
@@ -168,6 +203,15 @@ function changesOf(
     taken += commands.length;
     return { key, fromVersion: standing.version, standing: next, messages };
   });
+}
+
+function recoveredAt(schedule: Schedule, version: number, nowMs: Millis): ScheduleChange {
+  const { passedUntilMs: _, ...rest } = schedule.standing;
+  const { made: nextAtMs = neverAgain(nowMs).nextAtMs, ...failure } = orError(() =>
+    firstTimeOf(schedule.plan.cron, undefined, nowMs),
+  );
+  const standing: ScheduleStanding = { ...rest, ...failure, version, nextAtMs };
+  return { key: schedule.key, fromVersion: schedule.standing.version, standing, messages: [] };
 }
 
 /** What `make` makes, or why it is refused: for the schedule to show, since nobody waits for an answer. */

@@ -87,9 +87,9 @@ export class DeadRuns implements Commands {
     const keysMax = 1 + 2 * remains.unfinished.size;
     let nextKey = await intake.takeNumbers(keysMax);
     const context = contextOf(projectId);
-    const { randomness, nowMs, lazyAboveBytes } = context;
+    const { randomness, nowMs, leadMs = 0, lazyAboveBytes } = context;
     const random = (count: number): Uint8Array => randomness.bytes(count);
-    const drafted = revive(remains, override, { nowMs, random, lazyAboveBytes, nextKey: () => nextKey++ });
+    const drafted = revive(remains, override, { nowMs, leadMs, random, lazyAboveBytes, nextKey: () => nextKey++ });
     const sent = drafted.journal.flatMap((entry) => (entry.kind === 'message' ? [entry.message] : []));
     const news = await intake.place([...sent, ...drafted.children]);
     const revival = withPlaces(drafted, news);

@@ -9,7 +9,7 @@ import { configured, configuredCallback } from '../../workflow/configuration.ts'
 import { entryBytesOf, SHOWN_AS } from '../../workflow/journal.ts';
 import type { RunConfig, RunKey } from '../../workflow/model.ts';
 import { INITIAL_SLOT } from '../../workflow/slots.ts';
-import type { Draft } from '../accept.ts';
+import { type Draft, notBeforeOf } from '../accept.ts';
 import type { FailedRunHead, OutlinedEntry, Revival, RevivedEntry, RunOverride } from '../dead-runs.ts';
 import type { Message, MessageKey, Millis, NewEntry, NewRun } from '../model.ts';
 import { entryOf } from './entries.ts';
@@ -36,6 +36,8 @@ export interface Beginning {
 
 export interface RevivalContext {
   nowMs: Millis;
+  /** As in `AcceptContext`. */
+  leadMs?: Millis;
   random: RandomBytes;
   lazyAboveBytes: number;
   /** A number that nobody else has; called at most once for the run and twice for each unfinished entry. */
@@ -182,7 +184,6 @@ function begin({ run: { url, config }, initial: old }: Beginning, context: Reviv
 /** `old` as a message of the new run, with what the run has other than before. */
 function moved(old: Message, key: MessageKey, { head, config, override, context }: Making): Message {
   const { nowMs, random } = context;
-  const { delayMs = 0, notBeforeMs = nowMs + delayMs } = override;
   const isCall = old.settings.run?.callType === 'toCallback';
   const { callback, ...settings } = settingsIn(old.settings, head);
   const own = config.isKept || isCall ? settings : { ...settings, ...changesOf(override) };
@@ -195,7 +196,7 @@ function moved(old: Message, key: MessageKey, { head, config, override, context 
     key,
     id: mintMessageId(key, random),
     createdAtMs: nowMs,
-    notBeforeMs: Math.max(nowMs, notBeforeMs, wakesAtMs(old)),
+    notBeforeMs: Math.max(nowMs, notBeforeOf(override, context), wakesAtMs(old)),
     settings: callback ? { ...made.settings, callback: configuredCallback(callback, config) } : made.settings,
   };
 }

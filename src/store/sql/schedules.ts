@@ -158,18 +158,40 @@ export async function dueSchedules(
     'select key, bytes from schedules where paused = 0 and next_at_ms <= ? order by next_at_ms, key limit ?',
     [nowMs, limit],
   );
-  const [first] = candidates;
-  if (!first) return { due: [], nextAtMs: await nextTime(queries) };
-  const fitting = withinBytes(candidates, bytesMax);
+  if (candidates.length === 0) return { due: [], nextAtMs: await nextTime(queries) };
   const due = await queries.query<DueRows['due'][number]>(
     `select ${STANDING_FIELDS}, ${PLAN_FIELDS_WITHOUT_BODY}, p.body,
        case when p.overlap = 'skip' and exists (select 1 from messages m
          where m.key >= s.last_message_key and m.key < s.last_message_key + s.last_message_count) then 1 else 0 end as busy
      from schedules s join schedule_plans p on p.key = s.key
      where s.key in (??) order by s.next_at_ms, s.key`,
-    [(fitting.length > 0 ? fitting : [first]).map(({ key }) => key)],
+    [someOf(candidates, bytesMax)],
   );
   return { due, nextAtMs: null };
+}
+
+/** Their next times are as far ahead, so that the index of those finds them. */
+export async function strandedSchedules(
+  queries: Queries,
+  { passedAfterMs, limit, bytesMax }: { passedAfterMs: number; limit: number; bytesMax: number },
+): Promise<ScheduleRow[]> {
+  const candidates = await queries.query<{ key: number; bytes: number }>(
+    `select key, bytes from schedules where paused = 0 and next_at_ms > ? and passed_until_ms > ?
+     order by next_at_ms, key limit ?`,
+    [passedAfterMs, passedAfterMs, limit],
+  );
+  if (candidates.length === 0) return [];
+  return queries.query<ScheduleRow>(
+    `select ${STANDING_FIELDS}, ${PLAN_FIELDS_WITHOUT_BODY}, p.body
+     from schedules s join schedule_plans p on p.key = s.key where s.key in (??) order by s.key`,
+    [someOf(candidates, bytesMax)],
+  );
+}
+
+/** The keys of the first, as many as together hold so much; at least one. */
+function someOf(candidates: readonly { key: number; bytes: number }[], bytesMax: number): number[] {
+  const fitting = withinBytes(candidates, bytesMax);
+  return (fitting.length > 0 ? fitting : candidates.slice(0, 1)).map(({ key }) => key);
 }
 
 /** When the next schedule is due. */

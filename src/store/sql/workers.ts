@@ -1,5 +1,7 @@
 /** Which workers live, and whose claims are nobody's any more? */
 import type { ClaimRef, WorkerId } from '../../engine/model.ts';
+import { LEAD_MS_MAX } from '../../engine/steady-clock.ts';
+import type { BeatState } from '../../engine/worker-store.ts';
 import type { Queries } from '../driver.ts';
 import { checkSchema } from '../migrations/index.ts';
 import { nextDueAtMs } from './claim.ts';
@@ -8,14 +10,13 @@ import { accountsVersion } from './projects.ts';
 import { nextTime } from './schedules.ts';
 import { nextDeadline } from './waiters/waiters.ts';
 
-export interface BeatArgs {
+export interface BeatArgs extends BeatState {
   worker: WorkerId;
-  timeoutMs: number;
-  isLeaving: boolean;
 }
 
 export interface BeatAnswer {
-  nowMs: number;
+  wallMs: number;
+  leadMs: number;
   wasKnown: boolean;
   hasLate: boolean;
   others: WorkerId[];
@@ -32,9 +33,20 @@ interface WorkerRow {
   leaving: number;
 }
 
-export async function beat({ tx }: WriteContext, { worker, timeoutMs, isLeaving }: BeatArgs): Promise<BeatAnswer> {
+export async function beat(
+  { tx }: WriteContext,
+  { worker, timeoutMs, isLeaving, known: time }: BeatArgs,
+): Promise<BeatAnswer> {
   await checkSchema(tx);
-  const nowMs = await tx.nowMs();
+  const others = await tx.query<WorkerRow>(
+    'select id, beat_at_ms, timeout_ms, leaving from workers where id <> ? order by id',
+    [worker],
+  );
+  const wallMs = await tx.nowMs();
+  // Nobody's time goes back when the clock is set back: a beat that shows a later one was made before that.
+  const beats = others.map((row) => (row.timeout_ms < 0 ? 0 : row.beat_at_ms));
+  const supposed = [wallMs + (time?.leadMs ?? 0), time?.nowMs ?? 0, ...beats];
+  const nowMs = Math.max(wallMs, ...supposed.filter((ms) => ms <= wallMs + LEAD_MS_MAX));
   const known = await tx.run('update workers set beat_at_ms = ?, timeout_ms = ?, leaving = ? where id = ?', [
     nowMs,
     timeoutMs,
@@ -48,13 +60,10 @@ export async function beat({ tx }: WriteContext, { worker, timeoutMs, isLeaving 
       [[worker, nowMs, nowMs, timeoutMs, isLeaving ? 1 : 0]],
     );
   }
-  const others = await tx.query<WorkerRow>(
-    'select id, beat_at_ms, timeout_ms, leaving from workers where id <> ? order by id',
-    [worker],
-  );
   const isLate = (row: WorkerRow) => row.beat_at_ms + row.timeout_ms < nowMs;
   return {
-    nowMs,
+    wallMs,
+    leadMs: nowMs - wallMs,
     wasKnown: known > 0,
     hasLate: others.some(isLate),
     others: others.filter((row) => !isLate(row) && row.leaving === 0).map(({ id }) => id),
@@ -66,9 +75,9 @@ export async function beat({ tx }: WriteContext, { worker, timeoutMs, isLeaving 
 }
 
 /** Strikes out those that are late, whose claims are orphans from then on; each for one of those who try. */
-export async function dismissLate({ tx }: WriteContext, _args: Record<never, never>): Promise<WorkerId[]> {
+export async function dismissLate({ tx }: WriteContext, { nowMs }: { nowMs: number }): Promise<WorkerId[]> {
   const rows = await tx.query<{ id: string }>('delete from workers where beat_at_ms + timeout_ms < ? returning id', [
-    await tx.nowMs(),
+    nowMs,
   ]);
   return rows.map(({ id }) => id);
 }

@@ -17,6 +17,12 @@ export class HeldClock implements Clock {
     return this.#nowMs;
   }
 
+  wallMs(): Millis {
+    return this.#nowMs;
+  }
+
+  onJump(): void {} // nobody sets it
+
   get elapsedMs(): Millis {
     return this.#nowMs;
   }

@@ -209,6 +209,22 @@ export function schedulesConformance(open: OpenStore): void {
     expect(await due(T0 + 99)).toEqual({ due: [], nextAtMs: undefined });
   });
 
+  it('finds active ones that were triggered for times after the one that is given, some at a time', async () => {
+    const ahead = { nextAtMs: T0 + 3 * MINUTE_MS, passedUntilMs: T0 + 2 * MINUTE_MS };
+    for (const id of ['a', 'b']) await save({ id, standing: ahead });
+    await save({ id: 'paused', standing: { ...ahead, isPaused: true } });
+    await save({ id: 'waits', standing: { nextAtMs: T0 + 3 * MINUTE_MS } });
+    await save({ id: 'right', standing: { ...ahead, passedUntilMs: T0 } });
+    const found = async (piece: { limit?: number; bytesMax?: number } = {}) => {
+      const schedules = await store().strandedSchedules(T0 + MINUTE_MS, { limit: 10, bytesMax: 1e6, ...piece });
+      return schedules.map(({ id }) => id);
+    };
+    expect(await found()).toEqual(['a', 'b']);
+    expect(await found({ limit: 1 })).toEqual(['a']);
+    expect(await found({ bytesMax: 1 })).toEqual(['a']);
+    expect((await store().strandedSchedules(T0, { limit: 1, bytesMax: 1 }))[0]?.standing).toMatchObject(ahead);
+  });
+
   it('hands out due schedules by their bytes, but always one', async () => {
     for (const id of ['a', 'b', 'c']) await save({ id, plan: { body: new Uint8Array(10_000).fill(7) } });
     expect(await dueIds(T0, 10, 25_000)).toEqual(['a', 'b']);

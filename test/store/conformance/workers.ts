@@ -1,12 +1,15 @@
 import { expect, it } from 'vitest';
+import type { BeatState } from '../../../src/engine/worker-store.ts';
 import { delivered, eachWorld, type OpenStore, PROJECT, settlement, T0, type World } from './world.ts';
 
 const HOUR_MS = 3_600_000;
 
 export function workersConformance(open: OpenStore): void {
   const world = eachWorld(open);
-  const beat = (worker: string, state: { timeoutMs?: number; isLeaving?: boolean } = {}) =>
+  const beat = (worker: string, state: Partial<BeatState> = {}) =>
     world().store.beat(worker, { timeoutMs: HOUR_MS, isLeaving: false, ...state });
+  /** At the moment at which a worker beats that has nothing to do with any other. */
+  const dismissLate = async () => world().store.dismissLate((await beat('witness')).wallMs);
   const acceptFor = async (at: World, worker: string) => {
     const claimToken = at.number();
     const message = await at.accept({ standing: { kind: 'claimed', claimToken, worker } });
@@ -16,12 +19,41 @@ export function workersConformance(open: OpenStore): void {
   it('tells a worker whether it was known, the time of the database, and who else claims messages', async () => {
     const first = await beat('a');
     expect(first).toMatchObject({ wasKnown: false, hasLate: false, others: [] });
-    expect(first.nowMs).toBeGreaterThan(1.7e12);
-    expect(Number.isInteger(first.nowMs)).toBe(true);
+    expect(first.wallMs).toBeGreaterThan(1.7e12);
+    expect(Number.isInteger(first.wallMs)).toBe(true);
     expect(await beat('b')).toMatchObject({ wasKnown: false, others: ['a'] });
     const second = await beat('a');
     expect(second).toMatchObject({ wasKnown: true, others: ['b'] });
-    expect(second.nowMs).toBeGreaterThanOrEqual(first.nowMs);
+    expect(second.wallMs).toBeGreaterThanOrEqual(first.wallMs);
+  });
+
+  it('lets the time that workers go by go on from where it was when the clock of the database is set back', async () => {
+    const { wallMs } = await beat('a');
+    const known = { nowMs: wallMs + HOUR_MS, leadMs: 0 };
+    const first = await beat('a', { known });
+    expect(first.wallMs + first.leadMs).toBe(known.nowMs);
+    // Whoever knows nothing of it hears it from the others.
+    const second = await beat('b', { known: { nowMs: first.wallMs, leadMs: 0 } });
+    expect(second.wallMs + second.leadMs).toBe(known.nowMs);
+    const lead = { nowMs: known.nowMs, leadMs: HOUR_MS + 1_000 };
+    const third = await beat('a', { known: lead });
+    expect(third.leadMs).toBe(lead.leadMs);
+    expect(await beat('b', { known: lead })).toMatchObject({ hasLate: false });
+  });
+
+  it('lets no beat that was made by a clock far ahead keep the others there', async () => {
+    const { wallMs } = await beat('a');
+    await beat('a', { known: { nowMs: wallMs + 23 * HOUR_MS, leadMs: 23 * HOUR_MS } });
+    expect(await beat('b', { known: { nowMs: wallMs + 25 * HOUR_MS, leadMs: 0 } })).toMatchObject({
+      leadMs: expect.closeTo(23 * HOUR_MS, -5),
+    });
+  });
+
+  it('takes over no time from workers that have left', async () => {
+    const { wallMs } = await beat('a');
+    await beat('a', { known: { nowMs: wallMs + HOUR_MS, leadMs: HOUR_MS } });
+    await world().store.leave('a');
+    expect(await beat('b')).toMatchObject({ leadMs: 0 });
   });
 
   it('does not count one that is leaving among those that claim', async () => {
@@ -35,7 +67,8 @@ export function workersConformance(open: OpenStore): void {
     await beat('late', { timeoutMs: -1 });
     await beat('a');
     expect(await beat('b')).toMatchObject({ hasLate: true, others: ['a'] });
-    const dismissed = await Promise.all([world().store.dismissLate(), world().store.dismissLate()]);
+    const { wallMs } = await beat('a');
+    const dismissed = await Promise.all([world().store.dismissLate(wallMs), world().store.dismissLate(wallMs)]);
     expect(dismissed.flat()).toEqual(['late']);
     expect(await beat('b')).toMatchObject({ hasLate: false });
     expect(await beat('late')).toMatchObject({ wasKnown: false });
@@ -45,7 +78,7 @@ export function workersConformance(open: OpenStore): void {
     await beat('a');
     await world().store.leave('a');
     expect(await beat('b')).toMatchObject({ hasLate: true, others: [] });
-    expect(await world().store.dismissLate()).toEqual(['a']);
+    expect(await dismissLate()).toEqual(['a']);
   });
 
   it('names the claims of each worker, however they were made', async () => {
@@ -95,7 +128,7 @@ export function workersConformance(open: OpenStore): void {
     const orphans = [await acceptFor(world(), 'b'), await acceptFor(world(), 'b'), await acceptFor(world(), 'never')];
     await acceptFor(world(), 'a');
     await world().store.leave('b');
-    await world().store.dismissLate();
+    await dismissLate();
     expect(await world().store.orphanedClaims(10)).toEqual(orphans);
     expect(await world().store.orphanedClaims(2)).toEqual(orphans.slice(0, 2));
     await world().store.release(orphans, T0);
@@ -107,7 +140,7 @@ export function workersConformance(open: OpenStore): void {
     const token = world().number();
     const message = await world().accept({ standing: { kind: 'claimed', claimToken: token, worker: 'b' } });
     await world().store.leave('b');
-    await world().store.dismissLate();
+    await dismissLate();
     await world().store.release(await world().store.orphanedClaims(10), T0);
     const { claimed } = await world().claim({ worker: 'a' });
     expect(await world().store.settle(settlement(message, token, delivered()), T0)).toEqual({ kind: 'stale' });

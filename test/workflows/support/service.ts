@@ -183,7 +183,7 @@ function openDelivery(config: Config, clock: Clock, randomness: Randomness): Del
   return createDelivery({
     // The library compares the times in signatures with the machine's clock, so they have to come from it.
     clock: {
-      nowMs: () => systemClock.nowMs(),
+      wallMs: () => systemClock.wallMs(),
       elapsedMs: 0,
       startTimer: (ms, task) => clock.startTimer(ms, task),
     },
