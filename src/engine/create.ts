@@ -72,9 +72,9 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   const isShared = (deps.recovery?.kind ?? 'releaseAll') !== 'releaseAll';
   const numbers = new Numbers(deps.store, { isShared });
   const bodies = new JournalBodies(deps.store);
-  const dispatcher = new Dispatcher({ ...deps, numbers, bodies, fence }, await deps.store.parkedOrigins());
+  const dispatcher = new Dispatcher({ ...deps, numbers, bodies, fence }, await deps.store.parkedLines());
   deps.store.onDue((dueAtMs) => dispatcher.noteDue(dueAtMs));
-  deps.store.onParked((origin) => dispatcher.noteParked(origin));
+  deps.store.onParked((line) => dispatcher.noteParked(line));
   const retention = new RetentionLoop(deps.store, deps.clock, deps.log, deps.settings);
   dispatcher.wake();
   if (deps.dropsExpired ?? true) retention.start();
@@ -238,7 +238,9 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   async explainMessage(projectId: ProjectId, id: MessageId): Promise<Explanation | undefined> {
     const { store, clock } = this.#deps;
     const live = await store.standingOf(projectId, id, clock.nowMs());
-    return live && explain(live, clock.nowMs());
+    if (!live) return undefined;
+    const held = live.standing.kind === 'parked' ? this.#dispatcher.whatHolds(live.message) : undefined;
+    return explain(live, clock.nowMs(), held);
   }
 
   cancelMessages(projectId: ProjectId, ids: MessageId[]): Promise<number> {
