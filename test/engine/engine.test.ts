@@ -119,7 +119,7 @@ describe('publishing', () => {
   });
 
   test('twins in one batch are one message, and the second one’s place is free again', async () => {
-    const { engine, network, clock } = await bench({ settings: { inFlightMax: 3 } });
+    const { engine, network, clock } = await bench({ settings: { inFlightMax: 6 } });
     const twin = command({ deduplication: { by: 'id', id: 'x' } });
     const [first, second] = await publish(engine, [twin, twin]);
     expect(second).toEqual({ messageId: first?.messageId, url: twin.url, deduplicated: true });
