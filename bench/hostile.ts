@@ -2,12 +2,11 @@
  * What do endpoints that take a request and never answer cost everybody else, thousands of them, all of one project? The
  * latency of another project, and of the same project's endpoints that answer, beside that of an idle server.
  */
-import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { DEVELOPMENT_ACCOUNTS } from '../src/config/development.ts';
 import { storeInBatches } from './batches.ts';
 import { type ListeningProcess, residentMebibytes } from './child-process.ts';
 import type { Figure } from './figure.ts';
@@ -46,12 +45,20 @@ async function measureAttack({ origins, timeout }: HostileOptions['attacks'][num
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-hostile-'));
   const server = await startWaypost({ dataDir, flags: ['--drain-limit', '0s'] });
   const hanging = new HangingOrigins();
-  const [own, other, late] = [await startReceiver('ordinary'), await startReceiver('ordinary'), await startReceiver('ordinary')];
+  const [own, other, late] = [
+    await startReceiver('ordinary'),
+    await startReceiver('ordinary'),
+    await startReceiver('ordinary'),
+  ];
   try {
-    const token = tokenOfAnotherProject(dataDir);
+    const token = DEVELOPMENT_ACCOUNTS.find((account) => account.token !== DEVELOPMENT_TOKEN)?.token ?? '';
     const theirs: LoadTarget = { ...target(server, other), token };
     const ours = target(server, own);
-    for (const [receiver, to] of [[own, ours], [other, theirs]] as const) await probeThrice(receiver, to, messages);
+    for (const [receiver, to] of [
+      [own, ours],
+      [other, theirs],
+    ] as const)
+      await probeThrice(receiver, to, messages);
     const idle = await probeThrice(other, theirs, messages);
     const idleMebibytes = residentMebibytes(server.pid);
     await hanging.open(origins);
@@ -70,9 +77,18 @@ async function measureAttack({ origins, timeout }: HostileOptions['attacks'][num
       { name: `p99 of another project, ${crowd}`, value: beside.arrivalP99Ms, unit: 'ms', beside: quiet },
       { name: `p99 of another project's new endpoint, ${crowd}`, value: fresh.arrivalP99Ms, unit: 'ms', beside: quiet },
       { name: `p99 of the same project, ${crowd}`, value: answering.arrivalP99Ms, unit: 'ms', beside: quiet },
-      { name: 'probes that never arrived', value: idle.missing + beside.missing + answering.missing + fresh.missing, unit: 'messages' },
+      {
+        name: 'probes that never arrived',
+        value: idle.missing + beside.missing + answering.missing + fresh.missing,
+        unit: 'messages',
+      },
       { name: 'attempts that hang at a time', value: held, unit: 'messages' },
-      { name: 'RSS', value: residentMebibytes(server.pid), unit: 'MiB', beside: { name: 'idle', value: idleMebibytes } },
+      {
+        name: 'RSS',
+        value: residentMebibytes(server.pid),
+        unit: 'MiB',
+        beside: { name: 'idle', value: idleMebibytes },
+      },
     ] satisfies Figure[];
   } finally {
     for (const receiver of [own, other, late]) await receiver.end();
@@ -97,7 +113,10 @@ class HangingOrigins {
       const host = `127.${1 + (index >> 16)}.${(index >> 8) & 255}.${index & 255}`;
       const server = createServer((socket) => {
         this.#sockets.add(socket);
-        socket.on('error', () => undefined).on('close', () => this.#sockets.delete(socket)).resume();
+        socket
+          .on('error', () => undefined)
+          .on('close', () => this.#sockets.delete(socket))
+          .resume();
       });
       await new Promise<void>((resolve, reject) => {
         server.once('error', reject).listen(0, host, resolve);
@@ -113,16 +132,6 @@ class HangingOrigins {
     for (const socket of this.#sockets) socket.destroy();
     await Promise.all(this.#servers.map((server) => new Promise((resolve) => server.close(resolve))));
   }
-}
-
-/** As an operator makes one, while the server runs. */
-function tokenOfAnotherProject(dataDir: string): string {
-  const program = fileURLToPath(new URL('../bin/waypost.js', import.meta.url));
-  const run = (...args: string[]) =>
-    execFileSync(process.execPath, [program, ...args, '--data-dir', dataDir, '--json'], { encoding: 'utf8' });
-  run('projects', 'create', 'other');
-  const { token } = JSON.parse(run('tokens', 'create', '--project', 'other', '--scope', 'full')) as { token: string };
-  return token;
 }
 
 function target(server: ListeningProcess, receiver: Receiver): LoadTarget {

@@ -116,9 +116,10 @@ export class InFlight {
     return this.#roomBeside(line, { count: 1, bytes }) > 0;
   }
 
-  /** What keeps `line` from starting another attempt; `undefined`: nothing does. */
+  /** Whose share keeps `line` from starting another attempt; `undefined`: nobody's, or the worker is full. */
   whatHolds(line: OriginLine): Held | undefined {
     const { projectId, origin } = readLine(line);
+    if (this.isFull) return undefined;
     if (this.#roomOfOrigin(origin, NOTHING) === 0) return 'origin';
     const { any, unproven } = this.roomsOfProject(projectId);
     if (!any) return 'project';
@@ -140,9 +141,14 @@ export class InFlight {
       }
     }
     const roomByLine: Record<OriginLine, number> = {};
-    for (const [line, { origin }] of this.#shareByLine) {
-      const room = half(this.roomOf(line));
-      if (room < (roomByOrigin[origin] ?? places)) roomByLine[line] = room;
+    const addable = new Map<string, Size>();
+    for (const [line, share] of this.#shareByLine) {
+      const isProven = this.isProven(line);
+      const name = `${share.projectId} ${isProven}`;
+      const ofProject = addable.get(name) ?? this.#addableBy(share.projectId, isProven, NOTHING);
+      addable.set(name, ofProject);
+      const room = half(roomWithin(ofProject, share, NOTHING));
+      if (room < (roomByOrigin[share.origin] ?? places)) roomByLine[line] = room;
     }
     const defaultRoom = half(Math.min(this.#countPerOriginMax, this.freePlaces));
     const bytes = half(this.freeBytes);
@@ -245,13 +251,17 @@ export class InFlight {
   /** How many more attempts `line` might start if those of `ended`, which are its own, were over. */
   #roomBeside(line: OriginLine, ended: Size): number {
     const { projectId, origin } = readLine(line);
-    const pools = this.isProven(line) ? [this.#all] : [this.#all, this.#unproven];
-    const rooms = pools.map((pool) => pool.roomOf(projectId, ended));
+    const addable = this.#addableBy(projectId, this.isProven(line), ended);
     const share = this.#shareByLine.get(line) ?? NOTHING;
-    const count = share.count - ended.count;
-    if (count > 0 && share.bytes - ended.bytes >= Math.min(...rooms.map(({ bytes }) => bytes))) return 0;
-    const ofProject = Math.min(...rooms.map((room) => room.count)) - count;
-    return Math.max(0, Math.min(this.#roomOfOrigin(origin, ended), ofProject));
+    return Math.min(this.#roomOfOrigin(origin, ended), roomWithin(addable, share, ended));
+  }
+
+  /** What the project may still add, once `ended` is over. */
+  #addableBy(projectId: ProjectId, isProven: boolean, ended: Size): Size {
+    const all = this.#all.roomOf(projectId, ended);
+    if (isProven) return all;
+    const unproven = this.#unproven.roomOf(projectId, ended);
+    return { count: Math.min(all.count, unproven.count), bytes: Math.min(all.bytes, unproven.bytes) };
   }
 
   #roomOfOrigin(origin: string, ended: Size): number {
@@ -270,6 +280,13 @@ export class InFlight {
     }
     return offered;
   }
+}
+
+/** How many more attempts a line with `share` may have of what its project may still add. */
+function roomWithin(addable: Size, share: Size, ended: Size): number {
+  const count = share.count - ended.count;
+  if (count > 0 && share.bytes - ended.bytes >= addable.bytes) return 0;
+  return Math.max(0, addable.count - count);
 }
 
 function roomsOf({ roomByProject, defaultRoom }: PoolOffer): Pick<PoolOffer, 'roomByProject' | 'defaultRoom'> {

@@ -208,6 +208,42 @@ describe('P9: the limits', () => {
     expect(offered.filter((isOffered) => isOffered).length).toBeLessThanOrEqual(4);
   });
 
+  test('claims grow, and more are under way at once, while each brings many; and shrink when one brings few', async () => {
+    const settings = { inFlightMax: 4_000, inFlightPerOriginMax: 4_000 };
+    const { clock, store, dispatcher } = bench({ settings });
+    let [underWay, most] = [0, 0];
+    const claim = store.claim.bind(store);
+    store.claim = async (request, nowMs) => {
+      underWay += 1;
+      most = Math.max(most, underWay);
+      await clock.delay(5);
+      const answer = await claim(request, nowMs);
+      underWay -= 1;
+      return answer;
+    };
+    for (let key = 1; key <= 3_000; key += 1) store.add(to('abcd'.charAt(key % 4), key));
+    dispatcher.wake();
+    await clock.advanceBy(1_000);
+    expect(store.rows.size).toBe(0);
+    expect(most).toBe(3);
+    expect(Math.max(...store.claims.map(({ limit }) => limit))).toBe(512);
+    store.add(to('a', 9_999));
+    dispatcher.noteDue(NOW_MS);
+    await clock.advanceBy(100);
+    expect(store.claims.at(-1)?.limit).toBe(128);
+  });
+
+  test('a line of one project waits for no other project’s line before the same origin', async () => {
+    const lines = [lineOf(1, 'https://a.example'), lineOf(2, 'https://a.example')];
+    const { clock, store, network, dispatcher } = bench({ settings: { inFlightPerOriginMax: 2 }, parkedLines: lines });
+    setReply(network, 'https://a.example', { kind: 'answer', status: 200, afterMs: 100 });
+    for (let key = 1; key <= 50; key += 1) store.add(to('a', key), { parked: true });
+    for (let key = 100; key < 105; key += 1) store.add(to('a', key, { projectId: 2 }), { parked: true });
+    dispatcher.wake();
+    await clock.advanceBy(1_000);
+    expect(network.attempts.filter(({ claimed }) => claimed.message.projectId === 2)).toHaveLength(5);
+  });
+
   test('a message that finds its origin full waits in line and follows when there is room', async () => {
     const { clock, store, network, dispatcher } = bench({ settings: { inFlightPerOriginMax: 1 } });
     for (let key = 1; key <= 5; key += 1) store.add(to('a', key));

@@ -209,6 +209,20 @@ describe('an origin whose attempts end without an answer', () => {
   });
 });
 
+test('it says whose share holds a line', () => {
+  const limits = { inFlightMax: 160, inFlightPerOriginMax: 4, inFlightBytesMax: 1_000 };
+  const [own, cold] = [linesOf(1, 200), lineOf(1, 'cold')];
+  const inFlight = proven(limits, [A, B]);
+  expect(inFlight.whatHolds(A)).toBeUndefined();
+  fill(inFlight, [A]);
+  expect(inFlight.whatHolds(A)).toBe('origin');
+  fill(inFlight, own);
+  expect([inFlight.whatHolds(B), inFlight.whatHolds(cold)]).toEqual([undefined, 'unproven']);
+  for (const line of own) answer(inFlight, line, 0);
+  fill(inFlight, own);
+  expect([inFlight.whatHolds(B), inFlight.whatHolds(lineOf(2, 'c'))]).toEqual(['project', undefined]);
+});
+
 test('a place goes on to the next of a lane only while its project may have as many as it has', () => {
   const limits = { inFlightMax: 80, inFlightPerOriginMax: 100, inFlightBytesMax: 1_000 };
   const [own, theirs] = [linesOf(1, 100), linesOf(2, 100)];

@@ -50,7 +50,8 @@ export async function simulateIsolation(seed: number, sabotage: Sabotage = {}): 
   try {
     void world.start();
     await clock.runUntil(() => world.engine !== undefined, 10_000);
-    for (let index = 0; index < HANGING_ORIGINS; index += 1) network.setEndpoint(hanging(index), () => ({ kind: 'silence' }));
+    for (let index = 0; index < HANGING_ORIGINS; index += 1)
+      network.setEndpoint(hanging(index), () => ({ kind: 'silence' }));
     network.setEndpoint(SHARED, () => ({ kind: 'answer', status: 200, afterMs: SHARED_MS }));
     for (const project of [ATTACKER, OTHER]) {
       network.setEndpoint(answering(project), () => ({ kind: 'answer', status: 200, afterMs: random.int(1, 40) }));
@@ -66,10 +67,17 @@ export async function simulateIsolation(seed: number, sabotage: Sabotage = {}): 
     await clock.advanceBy(5_000);
 
     const attack = Array.from({ length: HANGING_ORIGINS }, (_, index) =>
-      command(hanging(index), { delayMs: random.chance(0.5) ? 0 : random.int(1, 10) * 1_000, timeoutMs: random.int(1, 15) * 60_000 }),
+      command(hanging(index), {
+        delayMs: random.chance(0.5) ? 0 : random.int(1, 10) * 1_000,
+        timeoutMs: random.int(1, 15) * 60_000,
+      }),
     );
     await publish(world, ATTACKER, attack);
-    await publish(world, ATTACKER, Array.from({ length: FLOOD }, () => command(SHARED, { delayMs: random.int(0, 1) * 3_000 })));
+    await publish(
+      world,
+      ATTACKER,
+      Array.from({ length: FLOOD }, () => command(SHARED, { delayMs: random.int(0, 1) * 3_000 })),
+    );
     for (let nth = 0; nth < PROBES; nth += 1) {
       const projectId = random.choose([ATTACKER, OTHER]);
       if (random.chance(0.1)) await send(OTHER, SHARED, PROMPT_MS + SHARED_MS);
@@ -126,7 +134,8 @@ function checkPromptness(world: World, probes: readonly Probe[]): void {
   for (const { messageId, dueAtMs, promptMs, text } of probes) {
     const attempt = firstById.get(messageId);
     const startedAtMs = attempt ? (world.startOf.get(attempt)?.atMs ?? Infinity) : Infinity;
-    if (startedAtMs - dueAtMs > promptMs) world.violate('P9', `${text} went out ${startedAtMs - dueAtMs} ms late`, messageId);
+    if (startedAtMs - dueAtMs > promptMs)
+      world.violate('P9', `${text} went out ${startedAtMs - dueAtMs} ms late`, messageId);
   }
 }
 
@@ -134,8 +143,11 @@ function checkPromptness(world: World, probes: readonly Probe[]): void {
 function checkHanging(world: World): void {
   const half = SETTINGS.inFlightMax / 2;
   const most = Math.max(
-    ...world.starts.map(({ running }) => running.filter(({ message }) => message.origin.startsWith('https://hanging')).length),
+    ...world.starts.map(
+      ({ running }) => running.filter(({ message }) => message.origin.startsWith('https://hanging')).length,
+    ),
   );
   if (most > half) world.violate('P9', `${most} attempts in flight to endpoints that never answered`);
-  if (most < Math.floor((half * 7) / 8)) world.violate('P9', `only ${most} attempts in flight while nobody else wanted places`);
+  if (most < Math.floor((half * 7) / 8))
+    world.violate('P9', `only ${most} attempts in flight while nobody else wanted places`);
 }

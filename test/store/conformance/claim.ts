@@ -1,6 +1,16 @@
 import { expect, it } from 'vitest';
-import { lineOf } from '../../../src/engine/origin-line.ts';
-import { bytes, delivered, eachWorld, type OpenStore, PROJECT, retrying, settlement, T0 } from './world.ts';
+import { lineOf, type OriginLine } from '../../../src/engine/origin-line.ts';
+import {
+  bytes,
+  delivered,
+  eachWorld,
+  type OpenStore,
+  OTHER_PROJECT,
+  PROJECT,
+  retrying,
+  settlement,
+  T0,
+} from './world.ts';
 
 const A = 'https://a.example';
 const B = 'https://b.example';
@@ -104,6 +114,69 @@ export function claimConformance(open: OpenStore): void {
       claimed = keysOf(await world().claim({ roomByOrigin: { [A]: 0 } }, T0 + 1));
     }
     expect(claimed).toEqual([healthy.key]);
+  });
+
+  it('takes no more of a project than there is room for, and parks the rest in lines of its own', async () => {
+    for (let index = 0; index < 3; index += 1) await world().accept({ url: A });
+    const other = await world().accept({ url: A, projectId: OTHER_PROJECT });
+    const projects = { roomByProject: { [PROJECT]: 1 }, defaultRoom: 5 };
+    const answer = await world().claim({ projects });
+    expect(answer.claimed.map(({ message }) => message.projectId)).toEqual([PROJECT, OTHER_PROJECT]);
+    expect(keysOf(answer)).toContain(other.key);
+    expect(answer.parked).toEqual([LINE_A]);
+    expect(
+      (await world().claim({ unpark: [LINE_A], projects: { ...projects, roomByProject: { [PROJECT]: 2 } } })).claimed,
+    ).toHaveLength(2);
+  });
+
+  it('takes no more than there is room for where nothing answered lately, in all and of a project', async () => {
+    const urls = Array.from({ length: 4 }, (_, index) => `https://new-${index}.example`);
+    for (const url of urls) await world().accept({ url });
+    for (const url of urls) await world().accept({ url, projectId: OTHER_PROJECT });
+    const known = await world().accept({ url: A });
+    const unproven = { places: 3, roomByProject: { [PROJECT]: 2 }, defaultRoom: 5, proven: [LINE_A] };
+    const answer = await world().claim({ unproven });
+    expect(answer.claimed.map(({ message }) => message.projectId)).toEqual([PROJECT, PROJECT, OTHER_PROJECT, PROJECT]);
+    expect(keysOf(answer)).toContain(known.key);
+    expect(answer.parked).toHaveLength(5);
+  });
+
+  it('takes no more of a line than that has room for, however much its origin has', async () => {
+    for (let index = 0; index < 3; index += 1) await world().accept({ url: A });
+    await world().accept({ url: A, projectId: OTHER_PROJECT });
+    const { claimed } = await world().claim({ roomByLine: { [LINE_A]: 1 } });
+    expect(claimed.map(({ message }) => message.projectId)).toEqual([PROJECT, OTHER_PROJECT]);
+  });
+
+  it('lets what is due join its line when that has its turn first, and nobody else’s', async () => {
+    await world().accept({ url: A });
+    const other = await world().accept({ url: A, projectId: OTHER_PROJECT });
+    const answer = await world().claim({ passedOver: [LINE_A] });
+    expect([keysOf(answer), answer.parked]).toEqual([[other.key], [LINE_A]]);
+  });
+
+  it('serves each project by a line of its own before the same origin', async () => {
+    const parked = { kind: 'parked', dueAtMs: T0 } as const;
+    for (let index = 0; index < 3; index += 1) await world().accept({ url: A, standing: parked });
+    const other = await world().accept({ url: A, projectId: OTHER_PROJECT, standing: parked });
+    const line = lineOf(OTHER_PROJECT, A);
+    expect(await world().store.parkedLines()).toEqual([LINE_A, line]);
+    const answer = await world().claim({ due: false, unpark: [line] });
+    expect([keysOf(answer), answer.emptied]).toEqual([[other.key], [line]]);
+  });
+
+  it('lists lines in pieces, by project and then origin', async () => {
+    const parked = { kind: 'parked', dueAtMs: T0 } as const;
+    const lines = [OTHER_PROJECT, PROJECT].flatMap((projectId) => [B, A].map((url) => ({ projectId, url })));
+    for (const line of lines) await world().accept({ ...line, standing: parked });
+    const listed: OriginLine[] = [];
+    for (let after: OriginLine | undefined; ; ) {
+      const piece = await world().store.parkedLines({ after, limit: 1 });
+      listed.push(...piece);
+      after = piece[0];
+      if (!after) break;
+    }
+    expect(listed).toEqual([LINE_A, LINE_B, lineOf(OTHER_PROJECT, A), lineOf(OTHER_PROJECT, B)]);
   });
 
   it('serves parked messages first, in the order of the origins, and leaves an origin it did not get to', async () => {
