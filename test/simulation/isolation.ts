@@ -80,8 +80,9 @@ export async function simulateIsolation(seed: number, sabotage: Sabotage = {}): 
     );
     for (let nth = 0; nth < PROBES; nth += 1) {
       const projectId = random.choose([ATTACKER, OTHER]);
-      if (random.chance(0.1)) await send(OTHER, SHARED, PROMPT_MS + SHARED_MS);
-      else if (random.chance(0.1)) await send(OTHER, newcomer(world, nth), PROMPT_MS);
+      const lot = random.int(1, 10);
+      if (lot === 1) await send(OTHER, SHARED, PROMPT_MS + SHARED_MS);
+      else if (lot === 2) await send(OTHER, newcomer(world, nth), PROMPT_MS);
       else await send(projectId, answering(projectId), PROMPT_MS);
       await clock.advanceBy(random.int(1, 300));
     }
