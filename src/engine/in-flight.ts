@@ -100,10 +100,10 @@ export class InFlight {
     return this.#answering.has(line);
   }
 
-  /** Whether the project may start attempts at all, and whether also where nothing answered lately. */
-  roomsOfProject(projectId: ProjectId): { any: boolean; unproven: boolean } {
-    const any = this.#all.roomOf(projectId).count > 0;
-    return { any, unproven: any && this.#unproven.roomOf(projectId).count > 0 };
+  /** How many attempts the project may still start, and how many of these where nothing answered lately. */
+  roomsOfProject(projectId: ProjectId): { all: number; unproven: number } {
+    const all = this.#addableBy(projectId, true, NOTHING).count;
+    return { all, unproven: this.#addableBy(projectId, false, NOTHING).count };
   }
 
   /** How many more attempts `line` may start now. */
@@ -121,9 +121,9 @@ export class InFlight {
     const { projectId, origin } = readLine(line);
     if (this.isFull) return undefined;
     if (this.#roomOfOrigin(origin, NOTHING) === 0) return 'origin';
-    const { any, unproven } = this.roomsOfProject(projectId);
-    if (!any) return 'project';
-    if (!unproven && !this.isProven(line)) return 'unproven';
+    const { all, unproven } = this.roomsOfProject(projectId);
+    if (all === 0) return 'project';
+    if (unproven === 0 && !this.isProven(line)) return 'unproven';
     return this.roomOf(line) === 0 ? 'origin' : undefined;
   }
 

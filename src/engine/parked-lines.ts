@@ -12,6 +12,13 @@ interface LinesOfProject {
   unproven: Map<OriginLine, number>;
 }
 
+interface Waiting {
+  line: OriginLine;
+  turn: number;
+  /** Attempts in flight. */
+  count: number;
+}
+
 export class ParkedLines {
   readonly #inFlight: InFlight;
   readonly #byProject = new Map<ProjectId, LinesOfProject>();
@@ -59,7 +66,7 @@ export class ParkedLines {
    * lines there are.
    */
   next(max: number, skipped: ReadonlySet<OriginLine>): OriginLine[] {
-    const projects = [...this.#byProject].filter(([projectId]) => this.#inFlight.roomsOfProject(projectId).any);
+    const projects = [...this.#byProject].filter(([projectId]) => this.#inFlight.roomsOfProject(projectId).all > 0);
     projects.sort(([a], [b]) => this.#inFlight.countOfProject(a) - this.#inFlight.countOfProject(b));
     const lists = projects.slice(0, max).map(([projectId, lines]) => this.#nextOf(projectId, lines, max, skipped));
     return byTurns(lists, max);
@@ -67,7 +74,7 @@ export class ParkedLines {
 
   /**
    * Those with the fewest attempts in flight, and of these who waited for longest. By turns alone an endpoint that answers at
-   * once would get one place a round, like those that keep theirs until they time out.
+   * once would get one place a round, like those that keep theirs until they time out. No more of them than may start.
    */
   #nextOf(
     projectId: ProjectId,
@@ -75,19 +82,26 @@ export class ParkedLines {
     max: number,
     skipped: ReadonlySet<OriginLine>,
   ): OriginLine[] {
-    const found: { line: OriginLine; turn: number; count: number }[] = [];
-    for (const lines of this.#inFlight.roomsOfProject(projectId).unproven ? [proven, unproven] : [proven]) {
-      let idle = 0;
-      for (const [line, turn] of lines) {
-        if (skipped.has(line) || this.#inFlight.roomOf(line) === 0) continue;
-        const count = this.#inFlight.countOf(line);
-        found.push({ line, turn, count });
-        if (count === 0) idle += 1;
-        if (idle === max) break;
-      }
+    const rooms = this.#inFlight.roomsOfProject(projectId);
+    const found = [
+      ...this.#leastBusy(proven, Math.min(max, rooms.all), skipped),
+      ...this.#leastBusy(unproven, Math.min(max, rooms.unproven), skipped),
+    ];
+    return found.toSorted(byTurn).slice(0, Math.min(max, rooms.all)).map(({ line }) => line);
+  }
+
+  #leastBusy(lines: ReadonlyMap<OriginLine, number>, max: number, skipped: ReadonlySet<OriginLine>): Waiting[] {
+    if (max === 0) return [];
+    const found: Waiting[] = [];
+    let idle = 0;
+    for (const [line, turn] of lines) {
+      if (skipped.has(line) || this.#inFlight.roomOf(line) === 0) continue;
+      const count = this.#inFlight.countOf(line);
+      found.push({ line, turn, count });
+      if (count === 0) idle += 1;
+      if (idle === max) break;
     }
-    found.sort((a, b) => a.count - b.count || a.turn - b.turn);
-    return found.slice(0, max).map(({ line }) => line);
+    return found.toSorted(byTurn).slice(0, max);
   }
 
   #put(line: OriginLine, turn: number): void {
@@ -106,6 +120,10 @@ export class ParkedLines {
     this.#turns += 1;
     return this.#turns;
   }
+}
+
+function byTurn(a: Waiting, b: Waiting): number {
+  return a.count - b.count || a.turn - b.turn;
 }
 
 /** The first of each list, then the second of each, and so on. */

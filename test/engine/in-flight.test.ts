@@ -433,8 +433,8 @@ test('whoever wants places has its guaranteed share once as many attempts have e
       const startAll = (lines: OriginLine[]) => {
         const { projectId } = readLine(lines[0] ?? A);
         for (const line of lines) {
-          if (!inFlight.roomsOfProject(projectId).unproven && !answers) return;
-          if (!inFlight.roomsOfProject(projectId).any) return;
+          const rooms = inFlight.roomsOfProject(projectId);
+          if (rooms.all === 0 || (rooms.unproven === 0 && !answers)) return;
           if (inFlight.roomOf(line) === 0) continue;
           inFlight.enter(line, 0);
           running.push(line);
@@ -470,7 +470,7 @@ test('when all have ended, everything is free again', () => {
         given.inFlightBytesMax,
       ]);
       for (const projectId of [1, 2, 3]) {
-        expect(inFlight.roomsOfProject(projectId)).toEqual({ any: true, unproven: true });
+        expect(inFlight.roomsOfProject(projectId)).toEqual(new InFlight(given).roomsOfProject(projectId));
         expect(inFlight.countOfProject(projectId)).toBe(0);
       }
       expect(fill(new InFlight(given), [A])).toBe(fill(inFlight, [lineOf(1, 'newcomer')]));
