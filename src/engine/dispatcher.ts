@@ -76,6 +76,8 @@ interface ClaimWish {
 interface ClaimUnderWay {
   unpark: OriginLine[];
   offer: Offer;
+  /** It was made while another was under way. */
+  isStrict: boolean;
   /** Claims that it may come to make. */
   tokens?: { first: ClaimToken; end: ClaimToken };
   /** What was heard of since it was made, and may be newer than its answer. */
@@ -242,8 +244,10 @@ export class Dispatcher implements Places {
   }
 
   async #claim(wish: ClaimWish): Promise<void> {
+    const { unpark } = wish;
     const offer = this.#inFlight.offer(CLAIM_MAX << this.#doublings);
-    const claim: ClaimUnderWay = { unpark: wish.unpark, offer, heard: { dueAtMs: Infinity, parked: new Set() } };
+    const isStrict = this.#claims.size > 0;
+    const claim: ClaimUnderWay = { unpark, offer, isStrict, heard: { dueAtMs: Infinity, parked: new Set() } };
     this.#claims.add(claim);
     let pauseMs = 0;
     try {
@@ -272,10 +276,8 @@ export class Dispatcher implements Places {
     claim.tokens = { first: firstToken, end: firstToken + places };
     if (due) this.#lanesFirst = !this.#lanesFirst;
     const lanesFirst = this.#lanesFirst;
-    return await store.claim(
-      { worker, firstToken, limit: places, bytesMax: bytes, ...rooms, due, lanesFirst, unpark, passedOver },
-      clock.nowMs(),
-    );
+    const limits = { limit: places, bytesMax: bytes, isStrict: claim.isStrict, ...rooms };
+    return await store.claim({ worker, firstToken, ...limits, due, lanesFirst, unpark, passedOver }, clock.nowMs());
   }
 
   #take({ claimed, parked, emptied, nextDueAtMs }: ClaimAnswer, { unpark, heard }: ClaimUnderWay): void {

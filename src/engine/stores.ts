@@ -116,8 +116,9 @@ export interface ClaimRequest {
   firstToken: ClaimToken;
   /** No more than this many messages, parked ones included. */
   limit: number;
-  /** No more than this many body bytes, but always at least one message. */
+  /** No more than this many body bytes, but always at least one message, unless another claim under way may exceed its own. */
   bytesMax: number;
+  isStrict?: boolean;
   /** How many more attempts each busy origin may have; `defaultRoom` for an origin not named here. */
   roomByOrigin: Record<string, number>;
   defaultRoom: number;

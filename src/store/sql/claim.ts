@@ -186,7 +186,8 @@ class Round {
   /** Once the bytes are used up nothing more fits, or small messages would overtake large ones for ever. */
   #take(candidate: Candidate): boolean {
     if (this.isFull) return false;
-    if (this.taken.length > 0 && this.#bytes + candidate.bytes > this.#request.bytesMax) {
+    const mayExceed = this.taken.length === 0 && !this.#request.isStrict;
+    if (!mayExceed && this.#bytes + candidate.bytes > this.#request.bytesMax) {
       this.#bytesReached = true;
       return false;
     }

@@ -78,6 +78,16 @@ export function claimConformance(open: OpenStore): void {
     expect(keysOf(await world().claim({ bytesMax: 110, unpark: [LINE_A] }))).toEqual([large2.key, small2.key]);
   });
 
+  it('claims not even one message of more bytes than asked for, where another claim may exceed its own', async () => {
+    const large = await world().accept({ url: A, body: new Uint8Array(100) });
+    expect(await world().claim({ bytesMax: 50, isStrict: true })).toMatchObject({ claimed: [], parked: [LINE_A] });
+    expect(await world().claim({ bytesMax: 50, isStrict: true, unpark: [LINE_A] })).toMatchObject({
+      claimed: [],
+      emptied: [],
+    });
+    expect(keysOf(await world().claim({ bytesMax: 50, unpark: [LINE_A] }))).toEqual([large.key]);
+  });
+
   it('parks what is due for a full origin, so that it stands in nobody’s way', async () => {
     const first = await world().accept({ url: `${A}/1` });
     const second = await world().accept({ url: `${A}/2` });
