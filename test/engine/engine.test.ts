@@ -129,6 +129,19 @@ describe('publishing', () => {
     expect(network.attempts.length).toBe(2);
   });
 
+  test('P14: a message that waits because its project has its share of endpoints that hang says so', async () => {
+    const { engine, network, clock } = await bench({ settings: { inFlightMax: 4, inFlightPerOriginMax: 1 } });
+    network.setEndpoint(ORIGIN, () => ({ kind: 'silence' }));
+    const silent = ['https://b.example', 'https://c.example'].map((origin) => ({ ...command(), url: `${origin}/hook` }));
+    for (const { url } of silent) network.setEndpoint(new URL(url).origin, () => ({ kind: 'silence' }));
+    const published = await publish(engine, [command(), ...silent, command()]);
+    await clock.advanceBy(100);
+    const reasons = await Promise.all(
+      published.map(async ({ messageId }) => (await engine.explainMessage(PROJECT, messageId))?.reason),
+    );
+    expect(reasons).toEqual(['attempting', 'attempting', 'endpoint_unproven', 'endpoint_busy']);
+  });
+
   test('is refused when too many wait for their commit, and what was refused is not saved', async () => {
     const { engine, clock, network } = await bench();
     const publishing = Array.from({ length: 5 }, () => publish(engine, [command()]));
