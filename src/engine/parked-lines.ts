@@ -87,7 +87,10 @@ export class ParkedLines {
       ...this.#leastBusy(proven, Math.min(max, rooms.all), skipped),
       ...this.#leastBusy(unproven, Math.min(max, rooms.unproven), skipped),
     ];
-    return found.toSorted(byTurn).slice(0, Math.min(max, rooms.all)).map(({ line }) => line);
+    return found
+      .toSorted(byTurn)
+      .slice(0, Math.min(max, rooms.all))
+      .map(({ line }) => line);
   }
 
   #leastBusy(lines: ReadonlyMap<OriginLine, number>, max: number, skipped: ReadonlySet<OriginLine>): Waiting[] {

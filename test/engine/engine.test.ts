@@ -132,7 +132,10 @@ describe('publishing', () => {
   test('P14: a message that waits because its project has its share of endpoints that hang says so', async () => {
     const { engine, network, clock } = await bench({ settings: { inFlightMax: 4, inFlightPerOriginMax: 1 } });
     network.setEndpoint(ORIGIN, () => ({ kind: 'silence' }));
-    const silent = ['https://b.example', 'https://c.example'].map((origin) => ({ ...command(), url: `${origin}/hook` }));
+    const silent = ['https://b.example', 'https://c.example'].map((origin) => ({
+      ...command(),
+      url: `${origin}/hook`,
+    }));
     for (const { url } of silent) network.setEndpoint(new URL(url).origin, () => ({ kind: 'silence' }));
     const published = await publish(engine, [command(), ...silent, command()]);
     await clock.advanceBy(100);

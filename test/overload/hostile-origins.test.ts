@@ -148,9 +148,14 @@ it('P9: endpoints that never answer hold half of the places at most, and delay n
   await publishAll(DEVELOPMENT_TOKEN, [healthy.url], named('before', 1));
   await eventually('the first message', () => hasAll(named('before', 1)));
   await publishAll(DEVELOPMENT_TOKEN, silent, named('hanging', origins));
-  await eventually(() => `${hanging.size} attempts that hang`, () => hanging.size === (places / 2) * (7 / 8));
+  await eventually(
+    () => `${hanging.size} attempts that hang`,
+    () => hanging.size === (places / 2) * (7 / 8),
+  );
   await publishAll(otherToken, [healthy.url], named('of another project', 100));
   await publishAll(DEVELOPMENT_TOKEN, [healthy.url], named('of the same project', 100));
-  await eventually('all that have somebody who answers', () => hasAll([...named('of another project', 100), ...named('of the same project', 100)]));
+  await eventually('all that have somebody who answers', () =>
+    hasAll([...named('of another project', 100), ...named('of the same project', 100)]),
+  );
   expect(hanging.size).toBe((places / 2) * (7 / 8));
 });
