@@ -11,9 +11,10 @@ import { request } from 'undici';
 import { delayedItem, storeInBatches } from './batches.ts';
 import { type ListeningProcess, residentMebibytes } from './child-process.ts';
 import type { Figure } from './figure.ts';
-import { type LoadResult, type LoadTarget, publishAll, publishPaced } from './load.ts';
+import { type LoadTarget, publishAll } from './load.ts';
+import { probe, probeThrice } from './probe.ts';
 import { type Receiver, startReceiver } from './receiver-process.ts';
-import { arrivalDelaysMs, median, quantile } from './statistics.ts';
+import { quantile } from './statistics.ts';
 import { DEVELOPMENT_TOKEN, startWaypost } from './waypost-process.ts';
 
 export interface LanesOptions {
@@ -45,7 +46,6 @@ export const DEFAULT_LANES: LanesOptions = {
   quietMs: 3_000,
 };
 
-const PROBES_PER_SECOND = 200;
 const LISTINGS = 200;
 
 export async function measureLanes(options: LanesOptions): Promise<Figure[]> {
@@ -227,35 +227,6 @@ async function deliverAll(receiver: Receiver, to: LoadTarget, messages: number):
   if (!(await receiver.complete(120_000))) throw new Error('not all messages arrived');
   const { lastArrivalNs } = await receiver.report();
   return messages / (Number(lastArrivalNs - published.startedNs) / 1e9);
-}
-
-interface Probe {
-  arrivalP99Ms: number;
-  publishMs: number[];
-  missing: number;
-}
-
-async function probe(receiver: Receiver, to: LoadTarget, messages: number): Promise<Probe> {
-  await receiver.expect(messages);
-  const published: LoadResult = await publishPaced(to, messages, PROBES_PER_SECOND);
-  await receiver.complete(60_000);
-  const arrived = await receiver.report();
-  return {
-    arrivalP99Ms: quantile(arrivalDelaysMs(published.sentNs, arrived.arrivalsNs), 0.99),
-    publishMs: [...published.publishMs],
-    missing: messages - arrived.distinct,
-  };
-}
-
-/** The median of the three: a checkpoint or a neighbour of the machine spoils one, seldom two. */
-async function probeThrice(receiver: Receiver, to: LoadTarget, messages: number): Promise<Probe> {
-  const probes: Probe[] = [];
-  for (let i = 0; i < 3; i += 1) probes.push(await probe(receiver, to, messages));
-  return {
-    arrivalP99Ms: median(probes.map(({ arrivalP99Ms }) => arrivalP99Ms)),
-    publishMs: probes.flatMap(({ publishMs }) => publishMs),
-    missing: probes.reduce((sum, { missing }) => sum + missing, 0),
-  };
 }
 
 async function listingMs(server: ListeningProcess, path: string): Promise<number> {

@@ -3,6 +3,7 @@
  * `npm run bench -- backlog`: what a million stored messages cost. `npm run bench -- lanes`: queues, flow control, schedules.
  * `npm run bench -- memory`: what stays when a storm of hostile endpoints is over.
  * `npm run bench -- loop`: what one request, and floods of them, do to everybody else.
+ * `npm run bench -- hostile`: endpoints that hang, beside those that answer.
  * `npm run bench -- workflow`: workflow runs, beside the reference. `npm run bench -- postgres`: workers on PostgreSQL.
  * What the figures mean: docs/performance.md.
  */
@@ -10,6 +11,7 @@ import { parseArgs } from 'node:util';
 import { DEFAULT_BACKLOG, measureBacklog } from './backlog.ts';
 import { compare } from './comparison.ts';
 import type { Figure } from './figure.ts';
+import { DEFAULT_HOSTILE, measureHostile } from './hostile.ts';
 import { DEFAULT_LANES, measureLanes } from './lanes.ts';
 import type { Peers } from './load.ts';
 import { DEFAULT_FLOOD, measureFloods } from './loop/floods.ts';
@@ -44,6 +46,8 @@ npm run bench -- memory [options]     resident memory after a storm of hostile e
   --messages <n>         hostile endpoints, with a message each (${DEFAULT_MEMORY.origins})
 npm run bench -- loop [requests|floods] [options]    the longest that heavy requests hold the event loop; publishes during floods
   --seconds <n>          seconds of each flood (${DEFAULT_FLOOD.seconds})
+npm run bench -- hostile [options]    thousands of endpoints that hang, beside those that answer
+  --messages <n>         how many hang; default: 10000 for 15 minutes, then 3000 for one
 npm run bench -- workflow [steps|long|sleeping|waking] [options]    workflow runs; all four without a word
   --rounds <n>           rounds of steps, medians are reported (${DEFAULT_STEPS.rounds})
   --runs <n>             runs of three steps in each load (${DEFAULT_STEPS.runs})
@@ -161,6 +165,17 @@ async function runLoop(parts: readonly string[]): Promise<void> {
   process.stdout.write(`${values.json ? JSON.stringify(figures) : figures.map(figureLine).join('\n')}\n`);
 }
 
+async function runHostile(): Promise<void> {
+  const attacks = values.messages && [{ origins: count('messages', 1), timeout: '15m' }];
+  const figures = await measureHostile({
+    ...DEFAULT_HOSTILE,
+    ...(attacks && { attacks }),
+    onFigure: (figure) => progress(figureLine(figure)),
+  });
+  process.stdout.write(`${values.json ? JSON.stringify(figures) : figures.map(figureLine).join('\n')}\n`);
+  if (figures.some(({ name, value }) => name.startsWith('probes') && value !== 0)) process.exitCode = 1;
+}
+
 const WORKFLOW_PARTS = ['steps', 'long', 'sleeping', 'waking'] as const;
 type WorkflowPart = (typeof WORKFLOW_PARTS)[number];
 
@@ -252,6 +267,7 @@ else if (area === undefined) await runComparison();
 else if (area === 'backlog' && part === undefined) await runBacklog();
 else if (area === 'lanes' && part === undefined) await runLanes();
 else if (area === 'memory' && part === undefined) await runMemory();
+else if (area === 'hostile' && part === undefined) await runHostile();
 else if (area === 'loop' && more.length === 0 && (part === undefined || part === 'requests' || part === 'floods')) {
   await runLoop(part === undefined ? ['requests', 'floods'] : [part]);
 } else if (area === 'workflow' && part === undefined) await runWorkflow(WORKFLOW_PARTS);

@@ -70,6 +70,8 @@ export const ExplanationSchema = exactly(
         'retrying',
         'due',
         'endpoint_busy',
+        'endpoint_unproven',
+        'project_busy',
         'queued',
         'queue_paused',
         'key_paused',

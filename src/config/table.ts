@@ -386,7 +386,8 @@ export const SETTINGS = {
     default: 2048,
     min: 1,
     max: 1_000_000,
-    meaning: 'Attempts in flight at a time.',
+    meaning:
+      'Attempts in flight at a time, shared among projects; half of them are only for endpoints that have answered lately.',
   },
   inFlightPerOriginMax: {
     group: 'Delivery',

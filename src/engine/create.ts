@@ -80,9 +80,9 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   const numbers = new Numbers(deps.store, { isShared });
   const bodies = new JournalBodies(deps.store);
   const reports = new Reports({ log: deps.log, tellsAll: deps.tellsAll ?? false });
-  const dispatcher = new Dispatcher({ ...deps, numbers, bodies, reports, fence }, await deps.store.parkedOrigins());
+  const dispatcher = new Dispatcher({ ...deps, numbers, bodies, reports, fence }, await deps.store.parkedLines());
   deps.store.onDue((dueAtMs) => dispatcher.noteDue(dueAtMs));
-  deps.store.onParked((origin) => dispatcher.noteParked(origin));
+  deps.store.onParked((line) => dispatcher.noteParked(line));
   const retention = new RetentionLoop(deps.store, deps.clock, deps.log, deps.settings);
   dispatcher.wake();
   if (deps.dropsExpired ?? true) retention.start();
@@ -251,7 +251,10 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   async explainMessage(projectId: ProjectId, id: MessageId): Promise<Explanation | undefined> {
     const { store, clock } = this.#deps;
     const live = await store.standingOf(projectId, id, clock.nowMs());
-    if (live) return explain(live, clock.nowMs());
+    if (live) {
+      const held = live.standing.kind === 'parked' ? this.#dispatcher.whatHolds(live.message) : undefined;
+      return explain(live, clock.nowMs(), held);
+    }
     const page = { count: EXPLAINED_EVENTS_MAX, order: 'latestFirst' } as const;
     const log = (await store.listLogs(projectId, { messageId: [id] }, page)).items;
     const dlqId = dlqIdIn(log);

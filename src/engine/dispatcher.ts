@@ -7,7 +7,7 @@
 import { mintMessageId } from '../protocol/ids.ts';
 import { decide, type Settling } from './decide.ts';
 import type { Fence } from './fence.ts';
-import { InFlight } from './in-flight.ts';
+import { type Held, InFlight, type Offer } from './in-flight.ts';
 import type {
   Change,
   Claimed,
@@ -21,6 +21,8 @@ import type {
   WorkerId,
 } from './model.ts';
 import type { Numbers } from './numbers.ts';
+import { lineOf, type OriginLine } from './origin-line.ts';
+import { ParkedLines } from './parked-lines.ts';
 import { type Places, place, setGoing } from './placement.ts';
 import type { Clock, Delivery, EventLog, Randomness, Timer } from './ports.ts';
 import type { Reports } from './reports.ts';
@@ -33,7 +35,13 @@ import { type ClaimAnswer, type MessageStore, type Settled, StoreUnavailable, ty
 
 /** Messages a single claim may take: keeps its transaction short enough not to delay publishes. */
 const CLAIM_MAX = 128;
-/** Origins asked for in one claim; the others' turn comes with the next. */
+/**
+ * A claim that brings so many shows a backlog: the next one may ask for twice as much, and one more be under way, so that
+ * none misses a transaction. Up to so many times; a claim that brings fewer ends that.
+ */
+const CLAIM_MANY = 32;
+const DOUBLINGS_MAX = 2;
+/** Lines asked for in one claim; the others' turn comes with the next. */
 const UNPARK_MAX = 64;
 /** Timers are set no further ahead, so that a machine that slept or whose clock was set is noticed soon. */
 const SLEEP_MAX_MS = 30_000;
@@ -60,21 +68,31 @@ interface DispatcherDeps {
 interface ClaimWish {
   /** Whether to look at the due index. */
   due: boolean;
-  /** Origins whose lines have their turn. */
-  unpark: string[];
-  /** Origins with a line whose turn is next. */
-  passedOver: string[];
+  /** Lines that have their turn. */
+  unpark: OriginLine[];
+  /** Lines whose turn is next. */
+  passedOver: OriginLine[];
+}
+
+/** A claim that is not answered yet. */
+interface ClaimUnderWay {
+  unpark: OriginLine[];
+  offer: Offer;
+  /** It was made while another was under way. */
+  isStrict: boolean;
+  /** Claims that it may come to make. */
+  tokens?: { first: ClaimToken; end: ClaimToken };
+  /** What was heard of since it was made, and may be newer than its answer. */
+  heard: { dueAtMs: Millis; parked: Set<OriginLine> };
 }
 
 export class Dispatcher implements Places {
   readonly #deps: DispatcherDeps;
   readonly #inFlight: InFlight;
-  /** Origins whose messages wait in the store for a place, in the order in which their turn comes. */
-  readonly #parkedOrigins: Set<string>;
+  readonly #lines: ParkedLines;
   /** Claims of this worker that it works on, or that are being saved: others in its name are left over from a lost answer. */
   readonly #tokens = new Set<ClaimToken>();
-  /** Those that a claim under way may come to use. */
-  #claimTokens: { first: ClaimToken; end: ClaimToken } | undefined;
+  readonly #claims = new Set<ClaimUnderWay>();
   /** The shutdown's limit has passed. */
   readonly #abort = new AbortController();
   /** Ends the attempts in flight. */
@@ -82,36 +100,35 @@ export class Dispatcher implements Places {
 
   #nextDueAtMs: Millis = 0; // unknown at start: look at once
   #timer: { atMs: Millis; handle: Timer } | undefined;
-  #claiming = false;
-  /** What was heard of while a claim was under way, and may be newer than its answer. */
-  #heardWhileClaiming: { dueAtMs: Millis; parked: Set<string> } = { dueAtMs: Infinity, parked: new Set() };
+  #doublings = 0;
   #turnOfDue = true;
   #lanesFirst = false;
   #draining = false;
   #whenIdle: (() => void)[] = [];
 
-  constructor(deps: DispatcherDeps, parkedOrigins: string[]) {
+  constructor(deps: DispatcherDeps, parkedLines: OriginLine[]) {
     this.#deps = deps;
-    this.#inFlight = new InFlight(deps.settings);
-    this.#parkedOrigins = new Set(parkedOrigins);
+    this.#inFlight = new InFlight(deps.settings, (line) => this.#lines.reclassify(line));
+    this.#lines = new ParkedLines(this.#inFlight);
+    for (const line of parkedLines) this.#lines.add(line);
   }
 
   /**
    * A place for a message that is about to be accepted and is due at once: `'reserved'` (now call `start` or
-   * `giveBack`), `'parked'` when the worker is full, its origin has its share or others wait in its line, `'none'`
-   * when this worker delivers nothing, any more or now: then it is anyone's, in the due index.
+   * `giveBack`), `'parked'` when the worker is full, its origin or project has its share or others wait in its line,
+   * `'none'` when this worker delivers nothing, any more or now: then it is anyone's, in the due index.
    */
-  tryReserve(origin: string, bytes: number, claimToken: ClaimToken): 'reserved' | 'parked' | 'none' {
+  tryReserve(line: OriginLine, bytes: number, claimToken: ClaimToken): 'reserved' | 'parked' | 'none' {
     if (this.#draining || this.#deps.fence.isClosed) return 'none';
-    const isFirst = !this.#parkedOrigins.has(origin);
-    if (!isFirst || !this.#inFlight.hasSpace(bytes) || this.#inFlight.roomOf(origin) === 0) return 'parked';
-    this.#inFlight.enter(origin, bytes);
+    this.#inFlight.findSilent(this.#deps.clock.elapsedMs);
+    if (this.#lines.has(line) || !this.#inFlight.hasSpace(bytes) || this.#inFlight.roomOf(line) === 0) return 'parked';
+    this.#inFlight.enter(line, bytes);
     this.#tokens.add(claimToken);
     return 'reserved';
   }
 
-  giveBack(origin: string, bytes: number, claimToken: ClaimToken): void {
-    this.#inFlight.leave(origin, bytes);
+  giveBack(line: OriginLine, bytes: number, claimToken: ClaimToken): void {
+    this.#inFlight.leave(line, bytes);
     this.#tokens.delete(claimToken);
     this.#placeBecameFree();
   }
@@ -121,11 +138,11 @@ export class Dispatcher implements Places {
    * journal, whose size only the store knew. One for which there is no room is left to be claimed when there is (P10).
    */
   start(claimed: Claimed, reservedBytes: number): void {
-    const { origin } = claimed.message;
+    const line = lineTo(claimed.message);
     const bytes = bytesOf(claimed);
-    this.#inFlight.leave(origin, reservedBytes);
+    this.#inFlight.leave(line, reservedBytes);
     const fits = bytes <= reservedBytes || this.#inFlight.hasSpace(bytes);
-    this.#inFlight.enter(origin, fits ? bytes : reservedBytes);
+    this.#inFlight.enter(line, fits ? bytes : reservedBytes);
     void (fits ? this.#attempt(claimed) : this.#release(claimed, reservedBytes));
   }
 
@@ -135,8 +152,15 @@ export class Dispatcher implements Places {
 
   /** Whether the claim is one that this worker works on or waits to hear of. */
   holds(claimToken: ClaimToken): boolean {
-    const asked = this.#claimTokens;
-    return this.#tokens.has(claimToken) || (asked !== undefined && claimToken >= asked.first && claimToken < asked.end);
+    if (this.#tokens.has(claimToken)) return true;
+    for (const { tokens } of this.#claims)
+      if (tokens && claimToken >= tokens.first && claimToken < tokens.end) return true;
+    return false;
+  }
+
+  /** Why a message that waits in its line does not start here (P14); `undefined`: it may, and will soon. */
+  whatHolds(message: Message): Held | undefined {
+    return this.#inFlight.whatHolds(lineTo(message));
   }
 
   /** Ends the attempts in flight, uncounted: their messages may be others' by now. */
@@ -149,34 +173,44 @@ export class Dispatcher implements Places {
 
   /** A message was saved that is due at `dueAtMs`. */
   noteDue(dueAtMs: Millis): void {
-    this.#heardWhileClaiming.dueAtMs = Math.min(this.#heardWhileClaiming.dueAtMs, dueAtMs);
+    for (const { heard } of this.#claims) heard.dueAtMs = Math.min(heard.dueAtMs, dueAtMs);
     this.#nextDueAtMs = Math.min(this.#nextDueAtMs, dueAtMs);
     this.wake();
   }
 
-  /** A message was saved into the line of its origin. */
-  noteParked(origin: string): void {
-    this.#heardWhileClaiming.parked.add(origin);
-    this.#parkedOrigins.add(origin);
+  /** A message was saved into `line`. */
+  noteParked(line: OriginLine): void {
+    this.#noteLine(line);
     this.wake();
+  }
+
+  #noteLine(line: OriginLine): void {
+    for (const { heard } of this.#claims) heard.parked.add(line);
+    this.#lines.add(line);
   }
 
   /** Claims if there is something to claim and room for it; otherwise sets the timer for when there will be. */
   wake(): void {
-    if (this.#claiming || this.#draining || this.#deps.fence.isClosed) return; // whoever opens the fence wakes it
+    while (this.#claims.size <= this.#doublings && this.#claimNext());
+  }
+
+  /** Whether there was something to claim. */
+  #claimNext(): boolean {
+    if (this.#draining || this.#deps.fence.isClosed) return false; // whoever opens the fence wakes it
     const { clock } = this.#deps;
-    const nowMs = clock.nowMs();
-    const due = this.#nextDueAtMs <= nowMs;
+    this.#inFlight.findSilent(clock.elapsedMs);
+    const due = this.#nextDueAtMs <= clock.nowMs();
     const full = this.#inFlight.isFull;
     const unpark = full ? [] : this.#linesToServe();
     if (full || (!due && unpark.length === 0)) {
       if (!due) this.#sleepUntil(this.#nextDueAtMs);
-      return; // a full worker is woken by the next free place
+      return false; // a full worker is woken by the next free place
     }
     // One free place at a time would go to the lines for ever: they and what is newly due take turns.
     if (due && unpark.length > 0) this.#turnOfDue = !this.#turnOfDue;
     if (due && this.#turnOfDue) void this.#claim({ due, unpark: [], passedOver: unpark });
     else void this.#claim({ due, unpark, passedOver: [] });
+    return true;
   }
 
   /** Stops claiming; resolves when no attempt is left. After `limitMs` those still running are given back. */
@@ -187,28 +221,17 @@ export class Dispatcher implements Places {
       this.#abort.abort();
       this.#attempts.abort();
     });
-    while (this.#inFlight.count > 0 || this.#claiming) {
+    while (this.#inFlight.count > 0 || this.#claims.size > 0) {
       await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
     }
     limit.cancel();
   }
 
-  /**
-   * The lines of those origins that have the fewest attempts in flight, and of these who waited for longest. By turns
-   * alone an endpoint that answers at once would get one place a round, like those that keep theirs until they time
-   * out (P9). Costs no more steps than there are attempts in flight, however many lines there are.
-   */
-  #linesToServe(): string[] {
-    const idle: string[] = [];
-    const busy: { origin: string; count: number }[] = [];
-    for (const origin of this.#parkedOrigins) {
-      const count = this.#inFlight.countOf(origin);
-      if (count === 0) idle.push(origin);
-      else if (this.#inFlight.roomOf(origin) > 0) busy.push({ origin, count });
-      if (idle.length === UNPARK_MAX) return idle;
-    }
-    busy.sort((a, b) => a.count - b.count);
-    return [...idle, ...busy.slice(0, UNPARK_MAX - idle.length).map(({ origin }) => origin)];
+  /** Rather those that no claim under way serves: more of these only while there are no others. */
+  #linesToServe(): OriginLine[] {
+    const served = new Set([...this.#claims].flatMap(({ unpark }) => unpark));
+    const others = this.#lines.next(UNPARK_MAX, served);
+    return others.length > 0 || served.size === 0 ? others : this.#lines.next(UNPARK_MAX, new Set());
   }
 
   #sleepUntil(atMs: Millis): void {
@@ -223,68 +246,65 @@ export class Dispatcher implements Places {
   }
 
   async #claim(wish: ClaimWish): Promise<void> {
-    this.#claiming = true;
-    this.#heardWhileClaiming = { dueAtMs: Infinity, parked: new Set() };
+    const { unpark } = wish;
+    const offer = this.#inFlight.offer(CLAIM_MAX << this.#doublings);
+    const isStrict = this.#claims.size > 0;
+    const claim: ClaimUnderWay = { unpark, offer, isStrict, heard: { dueAtMs: Infinity, parked: new Set() } };
+    this.#claims.add(claim);
     let pauseMs = 0;
     try {
-      this.#take(await this.#askForClaim(wish), wish.unpark);
+      const answer = await this.#askForClaim(wish, claim);
+      this.#claims.delete(claim);
+      this.#take(answer, claim);
     } catch (error) {
       // Nothing was claimed, so the same is due as before.
       if (!(error instanceof StoreUnavailable)) throw error;
       this.#deps.log.warn('claim_failed', { reason: error.message });
+      this.#doublings = 0;
       pauseMs = STORE_RETRY_MS.max;
     } finally {
-      this.#inFlight.endOffer();
-      this.#claimTokens = undefined;
-      this.#claiming = false;
+      this.#inFlight.endOffer(offer);
+      this.#claims.delete(claim);
     }
     if (this.#draining) this.#tellIfIdle();
     else if (pauseMs > 0) this.#deps.clock.startTimer(pauseMs, () => this.wake());
     else this.wake();
   }
 
-  async #askForClaim({ due, unpark, passedOver }: ClaimWish): Promise<ClaimAnswer> {
+  async #askForClaim({ due, unpark, passedOver }: ClaimWish, claim: ClaimUnderWay): Promise<ClaimAnswer> {
     const { store, numbers, clock, worker } = this.#deps;
-    const { places, bytes, roomByOrigin, defaultRoom } = this.#inFlight.offer(CLAIM_MAX);
-    // Who waits in an origin's line goes first: what is newly due for it joins the line.
-    for (const origin of passedOver) roomByOrigin[origin] = 0;
+    const { places, bytes, shares: _, ...rooms } = claim.offer;
     const firstToken: ClaimToken = await numbers.take(places);
-    this.#claimTokens = { first: firstToken, end: firstToken + places };
+    claim.tokens = { first: firstToken, end: firstToken + places };
     if (due) this.#lanesFirst = !this.#lanesFirst;
     const lanesFirst = this.#lanesFirst;
-    return await store.claim(
-      { worker, firstToken, limit: places, bytesMax: bytes, roomByOrigin, defaultRoom, due, lanesFirst, unpark },
-      clock.nowMs(),
-    );
+    const limits = { limit: places, bytesMax: bytes, isStrict: claim.isStrict, ...rooms };
+    return await store.claim({ worker, firstToken, ...limits, due, lanesFirst, unpark, passedOver }, clock.nowMs());
   }
 
-  #take(answer: ClaimAnswer, unpark: string[]): void {
-    this.#nextDueAtMs = Math.min(answer.nextDueAtMs ?? Infinity, this.#heardWhileClaiming.dueAtMs);
-    const served = new Set(answer.claimed.map(({ message }) => message.origin));
-    const emptied = new Set(answer.emptied);
-    for (const origin of unpark) {
-      if (!served.has(origin) && !emptied.has(origin)) continue; // still first in the row
-      this.#parkedOrigins.delete(origin);
-      // It was served and still waits: to the end of the row, so that every origin gets its turn.
-      if (!emptied.has(origin)) this.#parkedOrigins.add(origin);
+  #take({ claimed, parked, emptied, nextDueAtMs }: ClaimAnswer, { unpark, heard }: ClaimUnderWay): void {
+    this.#nextDueAtMs = Math.min(nextDueAtMs ?? Infinity, heard.dueAtMs);
+    const served = new Set(claimed.map(({ message }) => lineTo(message)));
+    for (const line of emptied) this.#lines.delete(line);
+    for (const line of unpark) {
+      if (emptied.includes(line)) continue;
+      this.#noteLine(line); // another claim may have found it empty, because this one was at it
+      if (served.has(line)) this.#lines.moveToEnd(line); // otherwise it still is first in the row
     }
-    for (const origin of answer.parked) this.#parkedOrigins.add(origin);
-    for (const origin of this.#heardWhileClaiming.parked) this.#parkedOrigins.add(origin);
-    for (const claimed of answer.claimed) {
-      this.#inFlight.enter(claimed.message.origin, bytesOf(claimed));
-      this.#tokens.add(claimed.claimToken);
-      void this.#attempt(claimed);
+    for (const line of parked) this.#noteLine(line);
+    for (const line of heard.parked) this.#lines.add(line);
+    for (const each of claimed) {
+      this.#inFlight.enter(lineTo(each.message), bytesOf(each));
+      this.#tokens.add(each.claimToken);
+      void this.#attempt(each);
     }
+    this.#doublings = claimed.length >= CLAIM_MANY ? Math.min(this.#doublings + 1, DOUBLINGS_MAX) : 0;
   }
 
   /** The life of one attempt. */
   async #attempt(claimed: Claimed): Promise<void> {
-    const { clock, reports } = this.#deps;
-    const { message } = claimed;
+    const { clock } = this.#deps;
     const outcome = await this.#deliver(claimed);
-    if (outcome.kind === 'answered') this.#inFlight.noteAnswer(message.origin);
-    else if (outcome.kind === 'unreachable' && this.#inFlight.noteNoAnswer(message.origin))
-      reports.heldBack(message.origin);
     const nowMs = clock.nowMs();
     const decision = decide(claimed, outcome, nowMs, nowMs - clock.wallMs());
     if (decision.kind === 'release') {
@@ -306,23 +326,30 @@ export class Dispatcher implements Places {
   }
 
   /** Time may have passed since the message was claimed: what is not surely this worker's does not go out. */
-  #send(claimed: Claimed): Promise<Outcome> {
-    const { delivery, fence } = this.#deps;
-    if (fence.isClosed) return Promise.resolve({ kind: 'interrupted' });
-    return delivery.attempt(claimed, this.#attempts.signal);
+  async #send(claimed: Claimed): Promise<Outcome> {
+    const { clock, delivery, fence, reports } = this.#deps;
+    if (fence.isClosed) return { kind: 'interrupted' };
+    const line = lineTo(claimed.message);
+    this.#inFlight.noteSent(line, clock.elapsedMs);
+    const outcome = await delivery.attempt(claimed, this.#attempts.signal);
+    if (outcome.kind === 'answered') this.#inFlight.noteAnswer(line, clock.elapsedMs);
+    else if (outcome.kind === 'interrupted') this.#inFlight.noteInterrupted(line);
+    else if (this.#inFlight.noteNoAnswer(line)) reports.heldBack(claimed.message.origin);
+    return outcome;
   }
 
   /**
    * The place of `message` for the next one of its lane, which spares that a trip to the store. Not while others wait for
    * a place, with the origin or at all: a lane that always has a next one would keep them from their turn. Nor when the
-   * origin is to have fewer attempts than it has: so one that stopped answering loses its places, in a lane or not (P9).
+   * origin or the project is to have fewer attempts than it has: so it loses its places, in a lane or not (P9).
    */
   async #successionOf(claimed: Claimed): Promise<Succession | undefined> {
-    const { origin, settings } = claimed.message;
+    const { settings } = claimed.message;
+    const line = lineTo(claimed.message);
     const bytes = bytesOf(claimed);
     const isInLane = settings.queueName !== undefined || settings.flowControl !== undefined;
-    const isWaitedFor = this.#parkedOrigins.has(origin) || !this.#inFlight.hasSpace(bytes);
-    const goesOn = !this.#draining && !this.#deps.fence.isClosed && this.#inFlight.mayGoOn(origin, bytes);
+    const isWaitedFor = this.#lines.has(line) || !this.#inFlight.hasSpace(bytes);
+    const goesOn = !this.#draining && !this.#deps.fence.isClosed && this.#inFlight.mayGoOn(line, bytes);
     if (!isInLane || isWaitedFor || !goesOn) return undefined;
     const claimToken = await this.#deps.numbers.take(1);
     this.#tokens.add(claimToken);
@@ -331,9 +358,9 @@ export class Dispatcher implements Places {
   }
 
   #handOver(done: Claimed, next: Claimed): void {
-    this.#inFlight.leave(done.message.origin, bytesOf(done));
+    this.#inFlight.leave(lineTo(done.message), bytesOf(done));
     this.#tokens.delete(done.claimToken);
-    this.#inFlight.enter(next.message.origin, bytesOf(next));
+    this.#inFlight.enter(lineTo(next.message), bytesOf(next));
     void this.#attempt(next);
     this.#placeBecameFree();
   }
@@ -346,7 +373,7 @@ export class Dispatcher implements Places {
     if (succession) this.#inFlight.putBack(succession.bytesMax - bytesOf(claimed));
     if (settled?.kind === 'saved' && settled.next) return this.#handOver(claimed, settled.next);
     if (succession) this.#tokens.delete(succession.claimToken);
-    this.giveBack(message.origin, bytesOf(claimed), claimed.claimToken);
+    this.giveBack(lineTo(message), bytesOf(claimed), claimed.claimToken);
   }
 
   /** `undefined`: the shutdown's limit passed before the store took it. */
@@ -393,7 +420,7 @@ export class Dispatcher implements Places {
     const { store, clock } = this.#deps;
     const { key, projectId } = message;
     await this.#untilSaved(message, () => store.release([{ key, projectId, claimToken }], clock.nowMs()));
-    this.giveBack(message.origin, bytes, claimToken);
+    this.giveBack(lineTo(message), bytes, claimToken);
   }
 
   /**
@@ -433,7 +460,7 @@ export class Dispatcher implements Places {
   }
 
   #tellIfIdle(): void {
-    if (this.#inFlight.count > 0 || this.#claiming) return;
+    if (this.#inFlight.count > 0 || this.#claims.size > 0) return;
     for (const resolve of this.#whenIdle.splice(0)) resolve();
   }
 }
@@ -449,6 +476,10 @@ function withFollows(settlement: Settlement, follows: NewMessage[]): Settlement 
 /** What of the settlement was saved. */
 function changeOf({ change, changeIfCancelRequested }: Settlement, { isCancelled }: { isCancelled?: true }): Change {
   return isCancelled ? (changeIfCancelRequested ?? change) : change;
+}
+
+function lineTo({ projectId, origin }: Pick<Message, 'projectId' | 'origin'>): OriginLine {
+  return lineOf(projectId, origin);
 }
 
 /** Bytes that a message has in memory while its attempt runs, about. */

@@ -1,4 +1,5 @@
 /** Why an unfinished message waits (finished ones: `explain-finished.ts`), in one sentence and in fields (P14). Pure. */
+import type { Held } from './in-flight.ts';
 import type { FlowKey } from './lanes.ts';
 import { startsLeft } from './lanes.ts';
 import type { Millis } from './model.ts';
@@ -10,6 +11,8 @@ export interface Explanation {
     | 'retrying'
     | 'due'
     | 'endpoint_busy'
+    | 'endpoint_unproven'
+    | 'project_busy'
     | 'queued'
     | 'queue_paused'
     | 'key_paused'
@@ -41,22 +44,18 @@ export interface Explanation {
 
 type Reason = Omit<Explanation, 'retried'>;
 
-/** Says what `live` waits for at `nowMs`. */
-export function explain(live: LiveMessage, nowMs: Millis): Explanation {
-  return { ...reasonOf(live, nowMs), retried: live.retried };
+/** Says what `live` waits for at `nowMs`; `held`: what keeps those in its line from starting, as the worker knows that is asked. */
+export function explain(live: LiveMessage, nowMs: Millis, held?: Held): Explanation {
+  return { ...reasonOf(live, nowMs, held), retried: live.retried };
 }
 
-function reasonOf(live: LiveMessage, nowMs: Millis): Reason {
+function reasonOf(live: LiveMessage, nowMs: Millis, held: Held | undefined): Reason {
   const { standing, retried, message } = live;
   switch (standing.kind) {
     case 'claimed':
       return explainAttempt(live, standing.claimedAtMs);
     case 'parked':
-      return {
-        reason: 'endpoint_busy',
-        sentence: `Waits in the line of ${message.origin} until one of its attempts in flight ends or there is room for another.`,
-        dueAtMs: standing.dueAtMs,
-      };
+      return { ...explainLine(message.origin, held), dueAtMs: standing.dueAtMs };
     case 'waiting':
       return { ...explainDueTime(standing.dueAtMs, retried, nowMs), dueAtMs: standing.dueAtMs };
     case 'queued':
@@ -71,6 +70,27 @@ function reasonOf(live: LiveMessage, nowMs: Millis): Reason {
         reason: 'parallelism',
         sentence: 'Waits until an attempt in flight ends: its project has as many as it may (parallelism_max).',
         dueAtMs: standing.dueAtMs,
+      };
+  }
+}
+
+function explainLine(origin: string, held: Held | undefined): Reason {
+  const line = `Waits in the line of ${origin}`;
+  switch (held) {
+    case 'project':
+      return {
+        reason: 'project_busy',
+        sentence: `${line} until an attempt in flight ends: its project has its share of them.`,
+      };
+    case 'unproven':
+      return {
+        reason: 'endpoint_unproven',
+        sentence: `${line}, which has not answered lately: its project has its share of attempts in flight to such endpoints.`,
+      };
+    default:
+      return {
+        reason: 'endpoint_busy',
+        sentence: `${line} until one of its attempts in flight ends or there is room for another.`,
       };
   }
 }

@@ -1,49 +1,77 @@
 /**
- * How many attempts may be in flight, in all and to one origin: the fair, bounded share of promise P9.
+ * How many attempts may be in flight, in all, of one project and to one origin: the fair, bounded share of promise P9.
  *
- * An origin may start another attempt while it has fewer in flight than there are free places in all, fewer bytes
- * than there are free bytes, and fewer attempts than its own maximum. So one slow origin alone never takes the last
- * place or the last byte, a thousand slow ones shrink to a few places each, and a newcomer finds room (the dynamic
- * threshold of shared-memory switches).
+ * Places, and body bytes, are shared among projects by one rule (`Pool`). Half of them are only for lines that have answered
+ * lately; all others share the other half, again by that rule. So endpoints that hang, however many there are and however
+ * long their messages let them, leave half of the places to those that answer, and room for those that may.
  *
- * An origin whose attempts end without an answer is given less and less of its maximum, and more again with each
- * answer: those that hang hold few places for as long as they hang, and the rest stays free for everyone else.
+ * Of what its project may have, a line may start another attempt while it has fewer in flight, and fewer bytes, than the
+ * project may still add: one slow origin leaves half to the others, a thousand shrink to a few places each. And an origin has
+ * a maximum of its own, of which it is given less and less while its attempts end without an answer, and more with each answer.
  */
+import { AnsweringLines } from './answering-lines.ts';
+import type { Millis, ProjectId } from './model.ts';
+import { type OriginLine, readLine } from './origin-line.ts';
+import { half, Pool, type PoolOffer, type Size } from './pool.ts';
 import type { EngineSettings } from './settings.ts';
+import type { ClaimRequest } from './stores.ts';
 
 /** Attempts in flight that even an origin may have which never answers: one that comes back is to be noticed soon. */
 const UNANSWERED_COUNT_MAX = 4;
 /** Origins remembered for not answering, the latest: all of them together fill the places once. */
 const UNANSWERED_ORIGINS_MAX = 512;
 
-/** What is set aside for one claim until its answer is in. */
-export interface Offer {
+/** What is set aside for one claim until its answer is in, and what the claim is to be told of it. */
+export interface Offer
+  extends Pick<ClaimRequest, 'roomByOrigin' | 'defaultRoom' | 'roomByLine' | 'projects' | 'unproven'> {
   places: number;
   bytes: number;
-  /** Room of every origin that has too little of it to take all `places`; that of all others is `defaultRoom`. */
-  roomByOrigin: Record<string, number>;
-  defaultRoom: number;
+  /** What it has of each pool. */
+  shares: { all: PoolOffer; unproven: PoolOffer };
 }
 
+const NOTHING: Readonly<Size> = { count: 0, bytes: 0 };
+
+interface LineShare extends Size {
+  projectId: ProjectId;
+  origin: string;
+}
+
+/** Why a line may start nothing more, for whoever asks (P14). */
+export type Held = 'project' | 'unproven' | 'origin';
+
 export class InFlight {
-  readonly #countMax: number;
   readonly #countPerOriginMax: number;
-  readonly #bytesMax: number;
-  readonly #shareByOrigin = new Map<string, { count: number; bytes: number }>();
+  readonly #all: Pool;
+  /** Of `#all`, what those hold that have not answered lately. */
+  readonly #unproven: Pool;
+  readonly #answering: AnsweringLines;
+  readonly #shareByLine = new Map<OriginLine, LineShare>();
+  readonly #countByOrigin = new Map<string, number>();
   /** Attempts at a time for those that have less than the maximum, because attempts ended without an answer. */
   readonly #reducedMaxByOrigin = new Map<string, number>();
-  #count = 0;
-  #bytes = 0;
-  #offer: Offer | undefined;
+  readonly #offers = new Set<Offer>();
+  #bytesSetAside = 0;
 
-  constructor(settings: Pick<EngineSettings, 'inFlightMax' | 'inFlightPerOriginMax' | 'inFlightBytesMax'>) {
-    this.#countMax = settings.inFlightMax;
+  /** `onProof` hears of each line that is proven or not any more. */
+  constructor(
+    settings: Pick<EngineSettings, 'inFlightMax' | 'inFlightPerOriginMax' | 'inFlightBytesMax'>,
+    onProof: (line: OriginLine, isProven: boolean) => void = () => {},
+  ) {
+    const { inFlightMax: count, inFlightBytesMax: bytes } = settings;
     this.#countPerOriginMax = settings.inFlightPerOriginMax;
-    this.#bytesMax = settings.inFlightBytesMax;
+    this.#all = new Pool({ count, bytes });
+    this.#unproven = new Pool({ count: half(count), bytes: half(bytes) });
+    this.#answering = new AnsweringLines((line, isProven) => {
+      const share = this.#shareByLine.get(line);
+      if (share && isProven) this.#unproven.leave(share.projectId, share);
+      else if (share) this.#unproven.enter(share.projectId, share);
+      onProof(line, isProven);
+    });
   }
 
   get count(): number {
-    return this.#count;
+    return this.#all.count;
   }
 
   /** Whether there is no place, or no byte, for another one. */
@@ -52,105 +80,139 @@ export class InFlight {
   }
 
   get freePlaces(): number {
-    return this.#countMax - this.#count - (this.#offer?.places ?? 0);
+    return this.#all.freePlaces;
   }
 
   /** Body bytes that may still be taken in; not positive when the budget is used up. */
   get freeBytes(): number {
-    return this.#bytesMax - this.#bytes - (this.#offer?.bytes ?? 0);
+    return this.#all.freeBytes - this.#bytesSetAside;
   }
 
-  countOf(origin: string): number {
-    return this.#shareByOrigin.get(origin)?.count ?? 0;
+  countOf(line: OriginLine): number {
+    return this.#shareByLine.get(line)?.count ?? 0;
   }
 
-  /** How many more attempts `origin` may start now. */
-  roomOf(origin: string): number {
-    return this.#roomBeside(origin, { count: 0, bytes: 0 });
+  countOfProject(projectId: ProjectId): number {
+    return this.#all.countOf(projectId);
   }
 
-  /** Whether `origin` may start another attempt in the place of one of `bytes` that ends; not when it is to have fewer. */
-  mayGoOn(origin: string, bytes: number): boolean {
-    return this.#roomBeside(origin, { count: 1, bytes }) > 0;
+  isProven(line: OriginLine): boolean {
+    return this.#answering.has(line);
+  }
+
+  /** How many attempts the project may still start, and how many of these where nothing answered lately. */
+  roomsOfProject(projectId: ProjectId): { all: number; unproven: number } {
+    const all = this.#addableBy(projectId, true, NOTHING).count;
+    return { all, unproven: this.#addableBy(projectId, false, NOTHING).count };
+  }
+
+  /** How many more attempts `line` may start now. */
+  roomOf(line: OriginLine): number {
+    return this.#roomBeside(line, NOTHING);
+  }
+
+  /** Whether `line` may start another attempt in the place of one of `bytes` that ends; not when it is to have fewer. */
+  mayGoOn(line: OriginLine, bytes: number): boolean {
+    return this.#roomBeside(line, { count: 1, bytes }) > 0;
+  }
+
+  /** Whose share keeps `line` from starting another attempt; `undefined`: nobody's, or the worker is full. */
+  whatHolds(line: OriginLine): Held | undefined {
+    const { projectId, origin } = readLine(line);
+    if (this.isFull) return undefined;
+    if (this.#roomOfOrigin(origin, NOTHING) === 0) return 'origin';
+    const { all, unproven } = this.roomsOfProject(projectId);
+    if (all === 0) return 'project';
+    if (unproven === 0 && !this.isProven(line)) return 'unproven';
+    return this.roomOf(line) === 0 ? 'origin' : undefined;
   }
 
   /**
    * Sets half of what is free aside for a claim of up to `placesMax` messages. The other half is for those that are
-   * accepted before the claim is answered: together they never exceed a limit. The odd place is the claim's.
+   * accepted, or claimed besides, before the claim is answered: together they never exceed a limit. The odd place is the claim's.
    */
   offer(placesMax: number): Offer {
     const places = Math.min(placesMax, half(this.freePlaces));
     const roomByOrigin: Record<string, number> = Object.create(null);
-    for (const origins of [this.#shareByOrigin, this.#reducedMaxByOrigin]) {
+    for (const origins of [this.#countByOrigin, this.#reducedMaxByOrigin]) {
       for (const origin of origins.keys()) {
-        const room = half(this.roomOf(origin));
+        const room = half(this.#roomOfOrigin(origin, NOTHING));
         if (room < places) roomByOrigin[origin] = room;
       }
     }
-    this.#offer = {
-      places,
-      bytes: half(this.freeBytes),
-      roomByOrigin,
-      defaultRoom: half(Math.min(this.#countPerOriginMax, this.freePlaces)),
-    };
-    return this.#offer;
+    const roomByLine: Record<OriginLine, number> = {};
+    const addable = new Map<string, Size>();
+    for (const [line, share] of this.#shareByLine) {
+      const isProven = this.isProven(line);
+      const name = `${share.projectId} ${isProven}`;
+      const ofProject = addable.get(name) ?? this.#addableBy(share.projectId, isProven, NOTHING);
+      addable.set(name, ofProject);
+      const room = half(roomWithin(ofProject, share, NOTHING));
+      if (room < (roomByOrigin[share.origin] ?? places)) roomByLine[line] = room;
+    }
+    const defaultRoom = half(Math.min(this.#countPerOriginMax, this.freePlaces));
+    const bytes = half(this.freeBytes);
+    const shares = { all: this.#all.offer(placesMax), unproven: this.#unproven.offer(placesMax) };
+    const offer: Offer = { places, bytes, roomByOrigin, roomByLine, defaultRoom, shares };
+    if (isLess(shares.all, places)) offer.projects = roomsOf(shares.all);
+    if (isLess(shares.unproven, places)) {
+      offer.unproven = { ...roomsOf(shares.unproven), places: shares.unproven.places, proven: this.#answering.all };
+    }
+    this.#offers.add(offer);
+    return offer;
   }
 
   /** The claim is answered: what it took has entered or is about to. */
-  endOffer(): void {
-    this.#offer = undefined;
+  endOffer(offer: Offer): void {
+    this.#offers.delete(offer);
+    this.#all.endOffer(offer.shares.all);
+    this.#unproven.endOffer(offer.shares.unproven);
   }
 
   /** Sets up to `bytesMax` bytes aside, beside those of the messages in flight; returns how many. */
   setAside(bytesMax: number): number {
     const bytes = Math.max(0, Math.min(bytesMax, this.freeBytes));
-    this.#bytes += bytes;
+    this.#bytesSetAside += bytes;
     return bytes;
   }
 
   /** Gives back what `setAside` returned. */
   putBack(bytes: number): void {
-    this.#bytes -= bytes;
+    this.#bytesSetAside -= bytes;
   }
 
   /** Whether one more message of `bytes` fits beside the others. One always fits when nothing is in flight. */
   hasSpace(bytes: number): boolean {
-    if (this.#count === 0 && !this.#offer) return true;
-    return this.freePlaces > 0 && bytes <= this.freeBytes;
+    return this.#all.isEmpty || (this.freePlaces > 0 && bytes <= this.freeBytes);
   }
 
-  enter(origin: string, bytes: number): void {
-    this.#count += 1;
-    this.#bytes += bytes;
-    const share = this.#shareByOrigin.get(origin);
-    if (!share) {
-      this.#shareByOrigin.set(origin, { count: 1, bytes });
-      return;
-    }
-    share.count += 1;
-    share.bytes += bytes;
+  enter(line: OriginLine, bytes: number): void {
+    this.#add(line, { count: 1, bytes });
   }
 
-  leave(origin: string, bytes: number): void {
-    this.#count -= 1;
-    this.#bytes -= bytes;
-    const share = this.#shareByOrigin.get(origin);
-    if (!share) return;
-    share.count -= 1;
-    share.bytes -= bytes;
-    if (share.count === 0) this.#shareByOrigin.delete(origin);
+  leave(line: OriginLine, bytes: number): void {
+    this.#add(line, { count: -1, bytes: -bytes });
   }
 
-  /** An attempt ended with an answer, whatever that said: one more at a time, until the maximum is reached again. */
-  noteAnswer(origin: string): void {
+  /** An attempt goes out. Times are elapsed ones. */
+  noteSent(line: OriginLine, atMs: Millis): void {
+    this.#answering.noteSent(line, atMs);
+  }
+
+  /** It ended with an answer, whatever that said: one more at a time, until the maximum is reached again. */
+  noteAnswer(line: OriginLine, atMs: Millis): void {
+    this.#answering.noteAnswer(line, atMs);
+    const { origin } = readLine(line);
     const reduced = this.#reducedMaxByOrigin.get(origin);
     if (reduced === undefined) return;
     if (reduced + 1 < this.#countPerOriginMax) this.#reducedMaxByOrigin.set(origin, reduced + 1);
     else this.#reducedMaxByOrigin.delete(origin);
   }
 
-  /** An attempt ended without an answer: half as many at a time. True when it has the fewest from now on. */
-  noteNoAnswer(origin: string): boolean {
+  /** It ended without an answer: half as many at a time. True when the origin has the fewest from now on. */
+  noteNoAnswer(line: OriginLine): boolean {
+    this.#answering.noteNoAnswer(line);
+    const { origin } = readLine(line);
     const max = this.#maxOf(origin);
     if (max <= UNANSWERED_COUNT_MAX) return false;
     const [oldest] = this.#reducedMaxByOrigin.keys();
@@ -162,13 +224,51 @@ export class InFlight {
     return reduced === UNANSWERED_COUNT_MAX;
   }
 
-  /** How many more attempts `origin` might start if those of `ended`, which are its own, were over. */
-  #roomBeside(origin: string, ended: { count: number; bytes: number }): number {
-    const share = this.#shareByOrigin.get(origin);
-    const count = (share?.count ?? 0) - ended.count;
-    const freePlaces = this.freePlaces + ended.count;
-    if (share && count > 0 && share.bytes - ended.bytes >= this.freeBytes + ended.bytes) return 0;
-    return Math.max(0, Math.min(this.#maxOf(origin) - this.#offeredTo(origin), freePlaces) - count);
+  noteInterrupted(line: OriginLine): void {
+    this.#answering.noteInterrupted(line);
+  }
+
+  /** To be called before places are given out: time alone makes a silent line one that is not proven any more. */
+  findSilent(nowMs: Millis): void {
+    this.#answering.findSilent(nowMs);
+  }
+
+  #add(line: OriginLine, size: Size): void {
+    let share = this.#shareByLine.get(line);
+    if (!share) {
+      share = { ...readLine(line), count: 0, bytes: 0 };
+      this.#shareByLine.set(line, share);
+    }
+    const { projectId, origin } = share;
+    this.#all.enter(projectId, size);
+    if (!this.isProven(line)) this.#unproven.enter(projectId, size);
+    share.count += size.count;
+    share.bytes += size.bytes;
+    if (share.count === 0) this.#shareByLine.delete(line);
+    const ofOrigin = (this.#countByOrigin.get(origin) ?? 0) + size.count;
+    if (ofOrigin === 0) this.#countByOrigin.delete(origin);
+    else this.#countByOrigin.set(origin, ofOrigin);
+  }
+
+  /** How many more attempts `line` might start if those of `ended`, which are its own, were over. */
+  #roomBeside(line: OriginLine, ended: Size): number {
+    const { projectId, origin } = readLine(line);
+    const addable = this.#addableBy(projectId, this.isProven(line), ended);
+    const share = this.#shareByLine.get(line) ?? NOTHING;
+    return Math.min(this.#roomOfOrigin(origin, ended), roomWithin(addable, share, ended));
+  }
+
+  /** What the project may still add, once `ended` is over. */
+  #addableBy(projectId: ProjectId, isProven: boolean, ended: Size): Size {
+    const all = this.#all.roomOf(projectId, ended);
+    if (isProven) return all;
+    const unproven = this.#unproven.roomOf(projectId, ended);
+    return { count: Math.min(all.count, unproven.count), bytes: Math.min(all.bytes, unproven.bytes) };
+  }
+
+  #roomOfOrigin(origin: string, ended: Size): number {
+    const count = (this.#countByOrigin.get(origin) ?? 0) - ended.count;
+    return Math.max(0, this.#maxOf(origin) - this.#offeredTo(origin) - count);
   }
 
   #maxOf(origin: string): number {
@@ -176,12 +276,26 @@ export class InFlight {
   }
 
   #offeredTo(origin: string): number {
-    if (!this.#offer) return 0;
-    const { places, roomByOrigin, defaultRoom } = this.#offer;
-    return Math.min(places, roomByOrigin[origin] ?? defaultRoom);
+    let offered = 0;
+    for (const { places, roomByOrigin, defaultRoom } of this.#offers) {
+      offered += Math.min(places, roomByOrigin[origin] ?? defaultRoom);
+    }
+    return offered;
   }
 }
 
-function half(amount: number): number {
-  return Math.max(0, Math.ceil(amount / 2));
+/** How many more attempts a line with `share` may have of what its project may still add. */
+function roomWithin(addable: Size, share: Size, ended: Size): number {
+  const count = share.count - ended.count;
+  if (count > 0 && share.bytes - ended.bytes >= addable.bytes) return 0;
+  return Math.max(0, addable.count - count);
+}
+
+function roomsOf({ roomByProject, defaultRoom }: PoolOffer): Pick<PoolOffer, 'roomByProject' | 'defaultRoom'> {
+  return { roomByProject, defaultRoom };
+}
+
+/** Whether some project has less room than `places`. */
+function isLess({ places: offered, roomByProject, defaultRoom }: PoolOffer, places: number): boolean {
+  return Math.min(offered, defaultRoom, ...Object.values(roomByProject)) < places;
 }

@@ -1,6 +1,7 @@
 /** Where does a new message stand, and what is set going once it is saved? One answer for all that make messages. */
 import { type Draft, firstEvents } from './accept.ts';
 import type { Claimed, ClaimToken, Message, Millis, NewMessage, Standing, WorkerId } from './model.ts';
+import { lineOf, type OriginLine } from './origin-line.ts';
 import type { Saved } from './stores.ts';
 
 /** The places for attempts, as far as a new message takes part in them; the dispatcher has them. */
@@ -8,12 +9,12 @@ export interface Places {
   /** In whose name messages are claimed. */
   readonly worker: WorkerId;
   /** For a claim under `claimToken`. */
-  tryReserve(origin: string, bytes: number, claimToken: ClaimToken): 'reserved' | 'parked' | 'none';
-  giveBack(origin: string, bytes: number, claimToken: ClaimToken): void;
+  tryReserve(line: OriginLine, bytes: number, claimToken: ClaimToken): 'reserved' | 'parked' | 'none';
+  giveBack(line: OriginLine, bytes: number, claimToken: ClaimToken): void;
   /** Makes the attempt of a message for which a place with `reservedBytes` was reserved. */
   start(claimed: Claimed, reservedBytes: number): void;
   noteDue(dueAtMs: Millis): void;
-  noteParked(origin: string): void;
+  noteParked(line: OriginLine): void;
 }
 
 /** Reserves a place if the message can go out at once. To be followed by `setGoing`, whatever becomes of it. */
@@ -25,7 +26,7 @@ export function place(draft: Draft, claimToken: ClaimToken, places: Places): New
 function standingOf(message: Message, claimToken: ClaimToken, places: Places): Standing {
   const dueAtMs = message.notBeforeMs;
   if (dueAtMs > message.createdAtMs) return { kind: 'waiting', dueAtMs };
-  switch (places.tryReserve(message.origin, message.body.length, claimToken)) {
+  switch (places.tryReserve(lineOf(message.projectId, message.origin), message.body.length, claimToken)) {
     case 'reserved':
       return { kind: 'claimed', claimToken, worker: places.worker };
     case 'parked':
@@ -42,9 +43,10 @@ function standingOf(message: Message, claimToken: ClaimToken, places: Places): S
  */
 export function setGoing(news: NewMessage, saved: Saved | undefined, places: Places, mayBeAlone = true): void {
   const { message, standing: proposed } = news;
+  const line = lineOf(message.projectId, message.origin);
   if (proposed.kind === 'claimed') {
     const { claimToken } = proposed;
-    if (saved?.standing !== 'claimed') return places.giveBack(message.origin, message.body.length, claimToken);
+    if (saved?.standing !== 'claimed') return places.giveBack(line, message.body.length, claimToken);
     const claimed: Claimed = {
       message,
       retried: 0,
@@ -57,7 +59,7 @@ export function setGoing(news: NewMessage, saved: Saved | undefined, places: Pla
     if (saved.journal?.bytes === 0) claimed.message = { ...message, body: new Uint8Array(0) };
     return places.start(claimed, message.body.length);
   }
-  if (saved?.standing === 'parked') places.noteParked(message.origin);
+  if (saved?.standing === 'parked') places.noteParked(line);
   else if (saved?.standing === 'waiting') places.noteDue(proposed.dueAtMs);
 }
 

@@ -23,6 +23,7 @@ import type {
   Standing,
   WorkerId,
 } from './model.ts';
+import type { OriginLine } from './origin-line.ts';
 import type { RunLogStore } from './run-log-store.ts';
 import type { RunStore, WaiterStore } from './run-stores.ts';
 import type { Schedule, ScheduleChange, TriggeredMessage } from './schedules.ts';
@@ -103,32 +104,47 @@ export type Settled =
    */
   | { kind: 'saved'; next?: Claimed; follows?: Saved[]; isCancelled?: true };
 
+/** How many more attempts each project may have; `defaultRoom` for one not named here. */
+export interface ProjectRooms {
+  roomByProject: Record<ProjectId, number>;
+  defaultRoom: number;
+}
+
 export interface ClaimRequest {
   worker: WorkerId;
   /** Claims made in this transaction get `firstToken`, `firstToken + 1`, …; the caller owns `limit` of them. */
   firstToken: ClaimToken;
   /** No more than this many messages, parked ones included. */
   limit: number;
-  /** No more than this many body bytes, but always at least one message. */
+  /** No more than this many body bytes, but always at least one message, unless another claim under way may exceed its own. */
   bytesMax: number;
+  isStrict?: boolean;
   /** How many more attempts each busy origin may have; `defaultRoom` for an origin not named here. */
   roomByOrigin: Record<string, number>;
   defaultRoom: number;
+  /** The same for lines that have less room than their origin. */
+  roomByLine?: Record<OriginLine, number>;
+  /** The same for projects; absent: any number. */
+  projects?: ProjectRooms;
+  /** How many more attempts may go where no line of `proven` leads: `places` in all, and by project; absent: any number. */
+  unproven?: ProjectRooms & { places: number; proven: OriginLine[] };
+  /** Lines whose turn comes before what is due now, which joins them. */
+  passedOver?: OriginLine[];
   /** Whether to look at the due index and the keys' wait lists at all; false when only parked messages are asked for. */
   due: boolean;
   /** Which of these two comes first: where places are few they take turns. */
   lanesFirst: boolean;
-  /** Origins whose parked messages may go now, served before the due index, each up to its room. */
-  unpark: string[];
+  /** Lines whose messages may go now, served before the due index, each up to its room. */
+  unpark: OriginLine[];
 }
 
 export interface ClaimAnswer {
   /** Sorted by due time, then key. */
   claimed: Claimed[];
-  /** Origins that now have parked messages because this claim found them, or the worker, full. */
-  parked: string[];
-  /** Those of `unpark` that have no due parked message left. */
-  emptied: string[];
+  /** Lines that messages have joined because this claim found no room for them. */
+  parked: OriginLine[];
+  /** Those of `unpark` in which nobody waits any more. */
+  emptied: OriginLine[];
   /** When the due index or a key's wait list has something next; may be in the past when `limit` was reached. */
   nextDueAtMs: Millis | undefined;
 }
@@ -181,8 +197,8 @@ export interface MessageStore {
   release(claims: ClaimRef[], nowMs: Millis): Promise<void>;
   /** Gives back what every worker of an earlier process held (P7, embedded). Returns how many. */
   releaseAll(nowMs: Millis): Promise<number>;
-  /** Origins with parked messages, in the order of their names: all of them, or the `limit` that come after one of them. */
-  parkedOrigins(piece?: { after: string; limit: number }): Promise<string[]>;
+  /** Lines with messages, by project, then origin: all of them, or the `limit` that come after one of them. */
+  parkedLines(piece?: { after: OriginLine | undefined; limit: number }): Promise<OriginLine[]>;
   /** An unfinished message, or one delivered at `deliveredSinceMs` or later (messaging.md 1.5). */
   find(projectId: ProjectId, id: MessageId, deliveredSinceMs: Millis): Promise<Message | undefined>;
   /** Where an unfinished message stands, for P14. `undefined` once it is finished. */
@@ -465,7 +481,7 @@ export interface Store
    */
   onDue(listener: (dueAtMs: Millis) => void): void;
   /** From now on `listener` is told when other workers put messages into the line of an origin. */
-  onParked(listener: (origin: string) => void): void;
+  onParked(listener: (line: OriginLine) => void): void;
   /** From now on `listener` is told when a command failed of which something may have been saved all the same. */
   onDoubt(listener: () => void): void;
   /** Resolves when the store reads and saves; rejects when it does not. For `/readyz`. */

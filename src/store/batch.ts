@@ -1,4 +1,5 @@
 /** How do the commands of many callers become one transaction, and each still gets its own answer? */
+import type { OriginLine } from '../engine/origin-line.ts';
 import { CommitInDoubt, StoreUnavailable } from '../engine/stores.ts';
 import { type Driver, StoreFatal, type Transaction } from './driver.ts';
 import { type AcceptAnswer, type AcceptArgs, acceptAll } from './sql/accept.ts';
@@ -100,8 +101,8 @@ export interface BatchOutcome {
   dueAtMs: number | null;
   /** The earliest time at which anything is due that the batch has left unclaimed; null: nothing. Never after `dueAtMs`. */
   othersDueAtMs: number | null;
-  /** Origins in whose line it has put messages. */
-  parkedOrigins: string[];
+  /** Lines that it has put messages into. */
+  parkedLines: OriginLine[];
 }
 
 /** Runs commands on one database, a batch at a time. */
@@ -120,8 +121,8 @@ export class BatchRunner {
     try {
       const reserved = this.#driver.dialect.manyWriters ? await this.#reserveFor(commands) : NONE_RESERVED;
       const results = await this.#withNumbers((tx) => this.#runIn({ tx, due, reserved }, commands));
-      const { earliestMs: dueAtMs, earliestForOthersMs: othersDueAtMs, parkedOrigins } = due;
-      return { results, dueAtMs, othersDueAtMs, parkedOrigins };
+      const { earliestMs: dueAtMs, earliestForOthersMs: othersDueAtMs, parkedLines } = due;
+      return { results, dueAtMs, othersDueAtMs, parkedLines };
     } catch (error) {
       this.#logs.forget();
       if (error instanceof StoreFatal) throw error;
@@ -177,18 +178,18 @@ export class BatchRunner {
   async #runEach(commands: readonly WriteCommand[]): Promise<BatchOutcome> {
     const whole = nothingDone([]);
     for (const command of commands) {
-      const { results, dueAtMs, othersDueAtMs, parkedOrigins } = await this.run([command]);
+      const { results, dueAtMs, othersDueAtMs, parkedLines } = await this.run([command]);
       whole.results.push(...results);
       whole.dueAtMs = earlier(whole.dueAtMs, dueAtMs);
       whole.othersDueAtMs = earlier(whole.othersDueAtMs, othersDueAtMs);
-      whole.parkedOrigins.push(...parkedOrigins);
+      whole.parkedLines.push(...parkedLines);
     }
     return whole;
   }
 }
 
 function nothingDone(results: WriteResult[]): BatchOutcome {
-  return { results, dueAtMs: null, othersDueAtMs: null, parkedOrigins: [] };
+  return { results, dueAtMs: null, othersDueAtMs: null, parkedLines: [] };
 }
 
 async function runAll(context: WriteContext, commands: readonly WriteCommand[]): Promise<WriteResult[]> {

@@ -1,5 +1,6 @@
 /** What does the store see of a database, in its own thread or in another? */
 import type { Millis } from '../engine/model.ts';
+import type { OriginLine } from '../engine/origin-line.ts';
 import type { WriteMethod, Writes } from './batch.ts';
 import type { ReadMethod, Reads } from './reads.ts';
 
@@ -10,7 +11,7 @@ export interface Connection {
   /** From now on `listener` is told when a lane lets messages go that nobody was told of, or others leave some waiting. */
   listen(listener: (dueAtMs: Millis) => void): void;
   /** From now on `listener` is told when others put messages into the line of an origin. */
-  listenForParked(listener: (origin: string) => void): void;
+  listenForParked(listener: (line: OriginLine) => void): void;
   /**
    * Drops a piece of what leaves the database by whole tables, beside the transactions of the commands; answers whether
    * more may be left. Absent where all of it goes with `dropExpired`.

@@ -1,6 +1,6 @@
 /** What is read without taking part in a transaction of the writer. All of it is plain data. */
 import type { Driver, Queries } from './driver.ts';
-import { parkedOrigins } from './sql/claim.ts';
+import { parkedLines } from './sql/claim.ts';
 import { countDead, deadAt, listDead } from './sql/dead.ts';
 import { find, findCandidates, findLive } from './sql/find.ts';
 import { findKey, listKeys } from './sql/lanes/flow-commands.ts';
@@ -24,7 +24,7 @@ const READS = {
   find,
   findLive,
   findCandidates,
-  parkedOrigins,
+  parkedLines,
   countDead,
   listDead,
   deadAt: (queries: Queries, args: { projectId: number; places: Position[] }) =>

@@ -14,6 +14,7 @@ import type {
   Settlement,
   WorkerId,
 } from '../engine/model.ts';
+import type { OriginLine } from '../engine/origin-line.ts';
 import type {
   Accepted,
   AcceptedStanding,
@@ -60,7 +61,7 @@ export class SqlStore extends SqlRunStore implements Store {
     this.connection.listen(listener);
   }
 
-  onParked(listener: (origin: string) => void): void {
+  onParked(listener: (line: OriginLine) => void): void {
     this.connection.listenForParked(listener);
   }
 
@@ -108,8 +109,8 @@ export class SqlStore extends SqlRunStore implements Store {
     return this.connection.write('releaseAll', { limits: this.limits, nowMs });
   }
 
-  parkedOrigins(piece = { after: '', limit: Number.MAX_SAFE_INTEGER }): Promise<string[]> {
-    return this.connection.read('parkedOrigins', piece);
+  parkedLines(piece?: { after: OriginLine | undefined; limit: number }): Promise<OriginLine[]> {
+    return this.connection.read('parkedLines', piece ?? { after: undefined, limit: Number.MAX_SAFE_INTEGER });
   }
 
   async find(projectId: ProjectId, id: MessageId, deliveredSinceMs: Millis): Promise<Message | undefined> {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { measureBacklog } from '../../bench/backlog.ts';
 import { compare } from '../../bench/comparison.ts';
+import { measureHostile } from '../../bench/hostile.ts';
 import { measureLanes } from '../../bench/lanes.ts';
 import { DEFAULT_WORKLOAD } from '../../bench/measure.ts';
 import { shimObstacle } from '../../bench/preload/build.ts';
@@ -54,6 +55,17 @@ describe('npm run bench', () => {
       expect(table.includes('1 ms added to each fsync')).toBe(fsyncDelayMs === 1);
     },
   );
+});
+
+describe('npm run bench -- hostile', () => {
+  it('delivers what has somebody who answers, beside endpoints that hang', { timeout: 60_000 }, async () => {
+    const figures = await measureHostile({ attacks: [{ origins: 8, timeout: '1m' }], probeMessages: 10 });
+    expect(figures).toContainEqual({ name: 'probes that never arrived', value: 0, unit: 'messages' });
+    expect(figures).toContainEqual({ name: 'attempts that hang at a time', value: 8, unit: 'messages' });
+    for (const { unit, value, beside } of figures) {
+      if (unit === 'ms') expectPositive({ value, beside: beside?.value ?? 0 });
+    }
+  });
 });
 
 describe('npm run bench -- lanes', () => {

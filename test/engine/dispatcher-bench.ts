@@ -3,6 +3,7 @@ import { Dispatcher } from '../../src/engine/dispatcher.ts';
 import { ALWAYS_OPEN, type Fence } from '../../src/engine/fence.ts';
 import type { Message } from '../../src/engine/model.ts';
 import { Numbers } from '../../src/engine/numbers.ts';
+import type { OriginLine } from '../../src/engine/origin-line.ts';
 import type { EventLog } from '../../src/engine/ports.ts';
 import { Reports } from '../../src/engine/reports.ts';
 import { JournalBodies } from '../../src/engine/runs/journal-bodies.ts';
@@ -28,7 +29,7 @@ export interface Bench {
 
 /** A dispatcher over a fake store; endpoints answer 200 after 10 ms. Call `dispatcher.wake()` to start it. */
 export function bench(
-  options: { settings?: Partial<EngineSettings>; parkedOrigins?: string[]; fence?: Fence } = {},
+  options: { settings?: Partial<EngineSettings>; parkedLines?: OriginLine[]; fence?: Fence } = {},
 ): Bench {
   const clock = new SimulatedClock(NOW_MS);
   const store = new FakeStore();
@@ -64,7 +65,7 @@ export function bench(
     worker: 'worker-1',
     fence,
   };
-  const dispatcher = new Dispatcher(deps, options.parkedOrigins ?? []);
+  const dispatcher = new Dispatcher(deps, options.parkedLines ?? []);
   const sent = () => network.attempts.map(({ messageId }) => Number(messageId.slice('msg_'.length)));
   return { clock, store, network, dispatcher, numbers, warnings, details, sent };
 }

@@ -1,6 +1,7 @@
 /** When does the dispatcher ask the store, whom does it serve first, and what does it do while the store refuses? */
 import { describe, expect, test } from 'vitest';
 import type { Settlement } from '../../src/engine/model.ts';
+import { lineOf, type OriginLine } from '../../src/engine/origin-line.ts';
 import type { Succession } from '../../src/engine/stores.ts';
 import { bench, setReply, to } from './dispatcher-bench.ts';
 import { message, NOW_MS } from './fixtures.ts';
@@ -53,11 +54,11 @@ describe('when it asks the store', () => {
   });
 
   test('again at once, when a message came into a line while that was being emptied', async () => {
-    const { clock, store, dispatcher, sent } = bench({ parkedOrigins: ['https://a.example'] });
+    const { clock, store, dispatcher, sent } = bench({ parkedLines: ['1 https://a.example'] });
     store.beforeWrite = () => clock.delay(5);
     dispatcher.wake();
     await clock.advanceBy(9);
-    dispatcher.noteParked('https://a.example');
+    dispatcher.noteParked('1 https://a.example');
     await clock.advanceBy(1);
     store.add(to('a', 1), { parked: true }); // too late for the claim that is being answered
     await clock.advanceBy(20);
@@ -87,7 +88,7 @@ describe('when it asks the store', () => {
   });
 
   test('not while it is full, and for no more than there is room', async () => {
-    const { clock, store, network, dispatcher } = bench({ settings: { inFlightMax: 2, inFlightPerOriginMax: 2 } });
+    const { clock, store, network, dispatcher } = bench({ settings: { inFlightMax: 4, inFlightPerOriginMax: 2 } });
     for (const letter of ['a', 'b']) setReply(network, `https://${letter}.example`, { kind: 'silence' });
     for (const [index, letter] of ['a', 'b', 'a', 'b'].entries()) store.add(to(letter, index + 1));
     dispatcher.wake();
@@ -108,29 +109,29 @@ describe('P9: the limits', () => {
     dispatcher.wake();
     await clock.advanceBy(7);
     let reserved = 0;
-    while (dispatcher.tryReserve('https://b.example', 0, 1) === 'reserved') reserved += 1;
+    while (dispatcher.tryReserve('1 https://b.example', 0, 1) === 'reserved') reserved += 1;
     await clock.advanceBy(1_000);
     expect(reserved).toBeGreaterThan(0);
     expect(network.attempts.length + reserved).toBeLessThanOrEqual(6);
   });
 
   test('a message goes into the line of its origin when others already wait there', async () => {
-    const { clock, store, dispatcher } = bench({ parkedOrigins: ['https://a.example'] });
+    const { clock, store, dispatcher } = bench({ parkedLines: ['1 https://a.example'] });
     store.add(to('a', 1), { parked: true });
-    expect(dispatcher.tryReserve('https://a.example', 0, 1)).toBe('parked');
+    expect(dispatcher.tryReserve('1 https://a.example', 0, 1)).toBe('parked');
     dispatcher.wake();
     await clock.advanceBy(100);
-    expect(dispatcher.tryReserve('https://a.example', 0, 1)).toBe('reserved');
+    expect(dispatcher.tryReserve('1 https://a.example', 0, 1)).toBe('reserved');
   });
 
   test('a place that was reserved in vain is given to one who waits', async () => {
     const { clock, store, dispatcher, sent } = bench({ settings: { inFlightMax: 1 } });
-    expect(dispatcher.tryReserve('https://a.example', 0, 1)).toBe('reserved');
+    expect(dispatcher.tryReserve('1 https://a.example', 0, 1)).toBe('reserved');
     store.add(to('b', 1));
     dispatcher.noteDue(NOW_MS);
     await clock.advanceBy(1_000);
     expect(sent()).toEqual([]);
-    dispatcher.giveBack('https://a.example', 0, 1);
+    dispatcher.giveBack('1 https://a.example', 0, 1);
     await clock.advanceBy(1_000);
     expect(sent()).toEqual([1]);
   });
@@ -150,8 +151,8 @@ describe('P9: the limits', () => {
   });
 
   test('lines take turns, one place at a time', async () => {
-    const origins = ['https://a.example', 'https://b.example', 'https://c.example'];
-    const { clock, store, dispatcher, sent } = bench({ settings: { inFlightMax: 1 }, parkedOrigins: origins });
+    const lines: OriginLine[] = ['1 https://a.example', '1 https://b.example', '1 https://c.example'];
+    const { clock, store, dispatcher, sent } = bench({ settings: { inFlightMax: 1 }, parkedLines: lines });
     for (let key = 1; key <= 9; key += 1) store.add(to('abc'.charAt(Math.floor((key - 1) / 3)), key), { parked: true });
     dispatcher.wake();
     await clock.advanceBy(1_000);
@@ -161,7 +162,8 @@ describe('P9: the limits', () => {
   test('an endpoint that answers at once does not wait for its turn among many slow ones', async () => {
     const slow = Array.from({ length: 60 }, (_, nth) => `https://slow-${nth}.example`);
     const settings = { inFlightMax: 128, inFlightPerOriginMax: 64 };
-    const { clock, store, network, dispatcher } = bench({ settings, parkedOrigins: [...slow, 'https://d.example'] });
+    const parkedLines = [...slow, 'https://d.example'].map((origin) => lineOf(1, origin));
+    const { clock, store, network, dispatcher } = bench({ settings, parkedLines });
     for (const [nth, origin] of slow.entries()) {
       setReply(network, origin, { kind: 'answer', status: 200, afterMs: 1_000 });
       for (let key = 0; key < 20; key += 1) store.add(message({ key: nth * 20 + key, origin }), { parked: true });
@@ -175,7 +177,7 @@ describe('P9: the limits', () => {
   test('what is newly due has its turn, however long the lines are', async () => {
     const { clock, store, dispatcher, sent } = bench({
       settings: { inFlightMax: 1 },
-      parkedOrigins: ['https://a.example', 'https://b.example'],
+      parkedLines: ['1 https://a.example', '1 https://b.example'],
     });
     for (let key = 1; key <= 20; key += 1) store.add(to('ab'.charAt(key % 2), key), { parked: true });
     store.add(to('d', 100));
@@ -204,6 +206,42 @@ describe('P9: the limits', () => {
     expect(offered).toHaveLength(16);
     // As many as an endpoint may have that never answers.
     expect(offered.filter((isOffered) => isOffered).length).toBeLessThanOrEqual(4);
+  });
+
+  test('claims grow, and more are under way at once, while each brings many; and shrink when one brings few', async () => {
+    const settings = { inFlightMax: 4_000, inFlightPerOriginMax: 4_000 };
+    const { clock, store, dispatcher } = bench({ settings });
+    let [underWay, most] = [0, 0];
+    const claim = store.claim.bind(store);
+    store.claim = async (request, nowMs) => {
+      underWay += 1;
+      most = Math.max(most, underWay);
+      await clock.delay(5);
+      const answer = await claim(request, nowMs);
+      underWay -= 1;
+      return answer;
+    };
+    for (let key = 1; key <= 3_000; key += 1) store.add(to('abcd'.charAt(key % 4), key));
+    dispatcher.wake();
+    await clock.advanceBy(1_000);
+    expect(store.rows.size).toBe(0);
+    expect(most).toBe(3);
+    expect(Math.max(...store.claims.map(({ limit }) => limit))).toBe(512);
+    store.add(to('a', 9_999));
+    dispatcher.noteDue(NOW_MS);
+    await clock.advanceBy(100);
+    expect(store.claims.at(-1)?.limit).toBe(128);
+  });
+
+  test('a line of one project waits for no other project’s line before the same origin', async () => {
+    const lines = [lineOf(1, 'https://a.example'), lineOf(2, 'https://a.example')];
+    const { clock, store, network, dispatcher } = bench({ settings: { inFlightPerOriginMax: 2 }, parkedLines: lines });
+    setReply(network, 'https://a.example', { kind: 'answer', status: 200, afterMs: 100 });
+    for (let key = 1; key <= 50; key += 1) store.add(to('a', key), { parked: true });
+    for (let key = 100; key < 105; key += 1) store.add(to('a', key, { projectId: 2 }), { parked: true });
+    dispatcher.wake();
+    await clock.advanceBy(1_000);
+    expect(network.attempts.filter(({ claimed }) => claimed.message.projectId === 2)).toHaveLength(5);
   });
 
   test('a message that finds its origin full waits in line and follows when there is room', async () => {
@@ -290,7 +328,7 @@ describe('a result', () => {
     if (row) row.claimToken = 999_999;
     await clock.advanceBy(100);
     expect(store.rows.has(1)).toBe(true);
-    expect(dispatcher.tryReserve('https://a.example', 0, 1)).toBe('reserved');
+    expect(dispatcher.tryReserve('1 https://a.example', 0, 1)).toBe('reserved');
   });
 
   test('that calls for a retry brings the message back at its time', async () => {
@@ -323,7 +361,7 @@ describe('a drain', () => {
     expect(drainedAtMs).toBe(3_000);
     expect([...store.rows.keys()]).toEqual([2]);
     expect(network.attempts.length).toBe(1);
-    expect(dispatcher.tryReserve('https://a.example', 0, 1)).toBe('none');
+    expect(dispatcher.tryReserve('1 https://a.example', 0, 1)).toBe('none');
   });
 
   test('gives back uncounted what still runs at its limit', async () => {
@@ -396,7 +434,7 @@ describe('while it may have been declared dead', () => {
     dispatcher.noteDue(NOW_MS);
     await clock.advanceBy(60_000);
     expect(store.claims).toEqual([]);
-    expect(dispatcher.tryReserve('https://a.example', 0, 1)).toBe('none');
+    expect(dispatcher.tryReserve('1 https://a.example', 0, 1)).toBe('none');
     fence.isClosed = false;
     dispatcher.wake();
     await clock.advanceBy(100);
@@ -438,9 +476,9 @@ describe('claims that it holds', () => {
   test('are those that it has asked for, those that are being saved, and those of running attempts', async () => {
     const { clock, store, dispatcher } = bench();
     expect(dispatcher.holds(77)).toBe(false);
-    expect(dispatcher.tryReserve('https://a.example', 0, 77)).toBe('reserved');
+    expect(dispatcher.tryReserve('1 https://a.example', 0, 77)).toBe('reserved');
     expect(dispatcher.holds(77)).toBe(true);
-    dispatcher.giveBack('https://a.example', 0, 77);
+    dispatcher.giveBack('1 https://a.example', 0, 77);
     expect(dispatcher.holds(77)).toBe(false);
     store.add(to('a', 1));
     store.beforeWrite = () => clock.delay(5);

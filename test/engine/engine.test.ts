@@ -119,7 +119,7 @@ describe('publishing', () => {
   });
 
   test('twins in one batch are one message, and the second one’s place is free again', async () => {
-    const { engine, network, clock } = await bench({ settings: { inFlightMax: 3 } });
+    const { engine, network, clock } = await bench({ settings: { inFlightMax: 6 } });
     const twin = command({ deduplication: { by: 'id', id: 'x' } });
     const [first, second] = await publish(engine, [twin, twin]);
     expect(second).toEqual({ messageId: first?.messageId, url: twin.url, deduplicated: true });
@@ -127,6 +127,22 @@ describe('publishing', () => {
     expect(network.attempts.length).toBe(2);
     await clock.advanceBy(1_000);
     expect(network.attempts.length).toBe(2);
+  });
+
+  test('P14: a message that waits because its project has its share of endpoints that hang says so', async () => {
+    const { engine, network, clock } = await bench({ settings: { inFlightMax: 4, inFlightPerOriginMax: 1 } });
+    network.setEndpoint(ORIGIN, () => ({ kind: 'silence' }));
+    const silent = ['https://b.example', 'https://c.example'].map((origin) => ({
+      ...command(),
+      url: `${origin}/hook`,
+    }));
+    for (const { url } of silent) network.setEndpoint(new URL(url).origin, () => ({ kind: 'silence' }));
+    const published = await publish(engine, [command(), ...silent, command()]);
+    await clock.advanceBy(100);
+    const reasons = await Promise.all(
+      published.map(async ({ messageId }) => (await engine.explainMessage(PROJECT, messageId))?.reason),
+    );
+    expect(reasons).toEqual(['attempting', 'attempting', 'endpoint_unproven', 'endpoint_busy']);
   });
 
   test('is refused when too many wait for their commit, and what was refused is not saved', async () => {

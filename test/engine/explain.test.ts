@@ -7,6 +7,19 @@ import { message, NOW_MS } from './fixtures.ts';
 const SOON_MS = NOW_MS + 60_000;
 
 test.for([
+  ['project', 'project_busy', 'its project has its share'],
+  ['unproven', 'endpoint_unproven', 'has not answered lately'],
+  ['origin', 'endpoint_busy', 'one of its attempts in flight ends'],
+] as const)('one in the line of its origin, which the share of its %s holds, is explained', ([held, reason, part]) => {
+  const standing = { kind: 'parked', dueAtMs: NOW_MS } as const;
+  const live: LiveMessage = { message: message(), retried: 1, cancelRequested: false, standing };
+  const explanation = explain(live, NOW_MS, held);
+  expect(explanation).toMatchObject({ reason, dueAtMs: NOW_MS, retried: 1 });
+  expect(explanation.sentence).toContain(part);
+  expect(explanation.sentence).toContain('https://a.example');
+});
+
+test.for([
   ['a delayed message', { standing: { kind: 'waiting', dueAtMs: SOON_MS } }, 'delayed', '2026-01-01T00:01:00.000Z'],
   ['a planned retry', { standing: { kind: 'waiting', dueAtMs: SOON_MS }, retried: 2 }, 'retrying', 'retry 2'],
   ['a message that is due', { standing: { kind: 'waiting', dueAtMs: NOW_MS } }, 'due', 'a worker has room'],

@@ -8,6 +8,7 @@ import type {
   NewMessage,
   Settlement,
 } from '../../src/engine/model.ts';
+import { lineOf, type OriginLine } from '../../src/engine/origin-line.ts';
 import type { RunStore } from '../../src/engine/run-stores.ts';
 import {
   type ClaimAnswer,
@@ -16,6 +17,7 @@ import {
   type Settled,
   StoreUnavailable,
 } from '../../src/engine/stores.ts';
+import { ClaimRooms } from '../../src/store/sql/claim-rooms.ts';
 
 interface Row {
   message: Message;
@@ -61,28 +63,28 @@ export class FakeStore implements DispatcherStore {
     await this.#write();
     this.claims.push(request);
     const claimed: Claimed[] = [];
-    const roomLeft = new Map<string, number>();
-    const roomOf = (origin: string) => roomLeft.get(origin) ?? request.roomByOrigin[origin] ?? request.defaultRoom;
+    const rooms = new ClaimRooms(request);
     const take = (row: Row): boolean => {
-      const { origin } = row.message;
-      if (claimed.length === request.limit || roomOf(origin) === 0) return false;
-      roomLeft.set(origin, roomOf(origin) - 1);
+      const line = lineTo(row);
+      if (claimed.length === request.limit || rooms.of(line) === 0) return false;
+      rooms.take(line);
       const claimToken = request.firstToken + claimed.length;
       Object.assign(row, { claimToken, parked: false });
       claimed.push({ message: row.message, retried: row.retried, claimToken, claimedAtMs: nowMs });
       return true;
     };
-    for (const origin of request.unpark) for (const row of this.#parkedAt(origin)) take(row);
-    const parked = new Set<string>();
+    for (const line of request.unpark) for (const row of this.#parkedIn(line)) take(row);
+    const parked = new Set<OriginLine>();
     for (const row of request.due ? this.#waiting() : []) {
-      if (row.dueAtMs > nowMs || take(row)) continue;
+      const isPassedOver = request.passedOver?.includes(lineTo(row)) ?? false;
+      if (row.dueAtMs > nowMs || (!isPassedOver && take(row))) continue;
       row.parked = true;
-      parked.add(row.message.origin);
+      parked.add(lineTo(row));
     }
     return {
       claimed,
       parked: [...parked],
-      emptied: request.unpark.filter((origin) => this.#parkedAt(origin).length === 0),
+      emptied: request.unpark.filter((line) => this.#parkedIn(line).length === 0),
       nextDueAtMs: this.#waiting()[0]?.dueAtMs,
     };
   }
@@ -140,7 +142,11 @@ export class FakeStore implements DispatcherStore {
     return rows.toSorted((a, b) => a.dueAtMs - b.dueAtMs || a.message.key - b.message.key);
   }
 
-  #parkedAt(origin: string): Row[] {
-    return [...this.rows.values()].filter((row) => row.parked && row.message.origin === origin);
+  #parkedIn(line: OriginLine): Row[] {
+    return [...this.rows.values()].filter((row) => row.parked && lineTo(row) === line);
   }
+}
+
+function lineTo({ message }: Row): OriginLine {
+  return lineOf(message.projectId, message.origin);
 }

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { DatabaseClock } from '../../src/engine/database-clock.ts';
 import { Heartbeat, type Listeners } from '../../src/engine/loops/heartbeat.ts';
 import type { ClaimRef, ClaimToken, Millis, WorkerId } from '../../src/engine/model.ts';
+import { lineOf, type OriginLine } from '../../src/engine/origin-line.ts';
 import { StoreUnavailable } from '../../src/engine/stores.ts';
 import type { Beat, WorkerStore } from '../../src/engine/worker-store.ts';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';
@@ -31,7 +32,7 @@ class FakeWorkers implements WorkerStore {
   late: WorkerId[] = [];
   orphans: ClaimRef[] = [];
   own: ClaimRef[] = [];
-  lines: string[] = [];
+  lines: OriginLine[] = [];
   readonly beats: { atMs: Millis; isLeaving: boolean }[] = [];
   readonly released: ClaimToken[] = [];
   readonly left: WorkerId[] = [];
@@ -72,9 +73,9 @@ class FakeWorkers implements WorkerStore {
     this.own = this.own.filter((own) => !claims.includes(own));
   }
 
-  async parkedOrigins(piece?: { after: string; limit: number }): Promise<string[]> {
-    const { after, limit } = piece ?? { after: '', limit: Infinity };
-    return this.lines.filter((origin) => origin > after).slice(0, limit);
+  async parkedLines(piece?: { after: OriginLine | undefined; limit: number }): Promise<OriginLine[]> {
+    const { after = '', limit = Infinity } = piece ?? {};
+    return this.lines.filter((line) => line > after).slice(0, limit);
   }
 }
 
@@ -127,9 +128,9 @@ async function bench(
   return { clock, store, heartbeat, heard, held, refreshes: () => refreshes };
 }
 
-/** `count` origins, in the order of their names. */
-function lines(count: number): string[] {
-  return Array.from({ length: count }, (_, index) => `https://${1_000 + index}.example`);
+/** `count` lines, in the order of their names. */
+function lines(count: number): OriginLine[] {
+  return Array.from({ length: count }, (_, index) => lineOf(1, `https://${1_000 + index}.example`));
 }
 
 function parkedOf(heard: readonly string[]): string[] {
@@ -264,11 +265,11 @@ describe('what others have left', () => {
     store.nextBeat = { hasLate: true };
     store.late = ['dead'];
     store.orphans = [claim(7)];
-    store.lines = ['https://a.example'];
+    store.lines = ['1 https://a.example'];
     await clock.advanceBy(TIMEOUT_MS / 3);
     expect(store.released).toEqual([7]);
     expect(heard).toContain('worker_gone');
-    expect(heard).toContain('parked https://a.example');
+    expect(heard).toContain('parked 1 https://a.example');
   });
 
   test('has all lines read by everyone that misses one, whoever has dismissed it', async () => {
@@ -350,10 +351,10 @@ describe('claims in its own name', () => {
 
   test('come with lines that nobody may know of, when something may have been saved after all', async () => {
     const { clock, store, heard, heartbeat } = await bench();
-    store.lines = ['https://a.example'];
+    store.lines = ['1 https://a.example'];
     heartbeat.noteDoubt();
     await clock.advanceBy(TIMEOUT_MS / 3);
-    expect(heard).toContain('parked https://a.example');
+    expect(heard).toContain('parked 1 https://a.example');
   });
 });
 

@@ -1,46 +1,168 @@
 /** P9: the bounded, fair share of attempts in flight. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { InFlight } from '../../src/engine/in-flight.ts';
+import { InFlight, type Offer } from '../../src/engine/in-flight.ts';
+import { lineOf, type OriginLine, readLine } from '../../src/engine/origin-line.ts';
+import { ClaimRooms } from '../../src/store/sql/claim-rooms.ts';
 
 const LIMITS = { inFlightMax: 10, inFlightPerOriginMax: 4, inFlightBytesMax: 1_000 };
 
-function filledWith(origin: string, limits = LIMITS, bytes = 0): InFlight {
+const A = lineOf(1, 'a');
+const B = lineOf(1, 'b');
+
+/** The lines of one project to that many origins. */
+function linesOf(projectId: number, count: number): OriginLine[] {
+  return Array.from({ length: count }, (_, nth) => lineOf(projectId, `${projectId}-${nth}`));
+}
+
+/** One that knows that `lines` answer. */
+function proven(limits: typeof LIMITS, lines: OriginLine[]): InFlight {
   const inFlight = new InFlight(limits);
-  while (inFlight.hasSpace(bytes) && inFlight.roomOf(origin) > 0) inFlight.enter(origin, bytes);
+  for (const line of lines) answer(inFlight, line, 0);
   return inFlight;
+}
+
+function answer(inFlight: InFlight, line: OriginLine, atMs: number): void {
+  inFlight.noteSent(line, atMs);
+  inFlight.noteAnswer(line, atMs);
+}
+
+/** Starts what may start, by turns, one attempt at a time; returns how many. */
+function fill(inFlight: InFlight, lines: OriginLine[], bytes = 0): number {
+  let started = 0;
+  for (let before = -1; before !== started; ) {
+    before = started;
+    for (const line of lines) {
+      if (!inFlight.hasSpace(bytes) || inFlight.roomOf(line) === 0) continue;
+      inFlight.enter(line, bytes);
+      started += 1;
+    }
+  }
+  return started;
 }
 
 describe('the share of one origin', () => {
   test('is its maximum while there is much free', () => {
-    expect(filledWith('a').count).toBe(4);
+    expect(fill(proven(LIMITS, [A]), [A])).toBe(4);
   });
 
   test('is half of all places when its maximum is larger', () => {
-    const inFlight = filledWith('a', { ...LIMITS, inFlightPerOriginMax: 100 });
-    expect([inFlight.count, inFlight.freePlaces, inFlight.roomOf('b')]).toEqual([5, 5, 5]);
+    const inFlight = proven({ ...LIMITS, inFlightPerOriginMax: 100 }, [A, B]);
+    expect([fill(inFlight, [A]), inFlight.freePlaces]).toEqual([5, 5]);
+    expect(inFlight.roomOf(B)).toBeGreaterThan(0);
   });
 
   test('is about half of all bytes, however few its messages', () => {
-    const inFlight = filledWith('a', LIMITS, 250);
-    expect([inFlight.count, inFlight.freeBytes, inFlight.roomOf('b')]).toEqual([2, 500, 4]);
+    const inFlight = proven(LIMITS, [A, B]);
+    expect([fill(inFlight, [A], 250), inFlight.freeBytes, inFlight.roomOf(B)]).toEqual([2, 500, 4]);
   });
 
   test('comes back when its attempts end', () => {
-    const inFlight = filledWith('a');
-    inFlight.leave('a', 0);
-    expect([inFlight.roomOf('a'), inFlight.count]).toEqual([1, 3]);
+    const inFlight = proven(LIMITS, [A]);
+    fill(inFlight, [A]);
+    inFlight.leave(A, 0);
+    expect([inFlight.roomOf(A), inFlight.count]).toEqual([1, 3]);
   });
 });
 
-test('many slow origins together leave a place for a newcomer', () => {
-  const inFlight = new InFlight(LIMITS);
-  for (let round = 0; round < 10; round += 1) {
-    for (let origin = 0; origin < 8; origin += 1) {
-      if (inFlight.roomOf(`slow-${origin}`) > 0) inFlight.enter(`slow-${origin}`, 10);
+describe('the share of one project', () => {
+  const limits = { inFlightMax: 200, inFlightPerOriginMax: 100, inFlightBytesMax: 8_000 };
+  const [own, theirs] = [linesOf(1, 200), linesOf(2, 200)];
+
+  test('is seven eighths of all places while it is alone', () => {
+    expect(fill(proven(limits, own), own)).toBe(175);
+  });
+
+  test('leaves others at once most of what it cannot have', () => {
+    const inFlight = proven(limits, [...own, ...theirs]);
+    fill(inFlight, own);
+    expect(fill(inFlight, theirs)).toBe(22);
+  });
+
+  test('is that of another that wants places too, once enough of its attempts have ended', () => {
+    const inFlight = proven(limits, [...own, ...theirs]);
+    fill(inFlight, own);
+    fill(inFlight, theirs);
+    for (const line of own.slice(0, 175)) {
+      inFlight.leave(line, 0);
+      fill(inFlight, [...own, ...theirs]);
     }
-  }
-  expect(inFlight.roomOf('newcomer')).toBeGreaterThan(0);
+    const shares = [inFlight.countOfProject(1), inFlight.countOfProject(2)];
+    expect(Math.min(...shares)).toBeGreaterThanOrEqual(7 * inFlight.freePlaces);
+    expect(Math.max(...shares)).toBeLessThanOrEqual(7 * (inFlight.freePlaces + 1));
+  });
+
+  test('is seven eighths of all bytes, however few its messages', () => {
+    const inFlight = proven(limits, [...own, ...theirs]);
+    expect([fill(inFlight, own, 50), inFlight.freeBytes]).toEqual([140, 1_000]);
+    expect(inFlight.roomOf(lineOf(2, '2-0'))).toBeGreaterThan(0);
+  });
+});
+
+describe('lines that have not answered lately', () => {
+  const limits = { inFlightMax: 800, inFlightPerOriginMax: 100, inFlightBytesMax: 8_000 };
+  const [hanging, others] = [linesOf(1, 500), linesOf(2, 500)];
+
+  test('have half of the places together, and those of one project seven eighths of that', () => {
+    const inFlight = new InFlight(limits);
+    expect(fill(inFlight, hanging)).toBe(350);
+    expect(fill(inFlight, [...others, ...linesOf(3, 100)])).toBe(50);
+  });
+
+  test('leave the other half to those of their project that answer', () => {
+    const inFlight = proven(limits, [A]);
+    fill(inFlight, hanging);
+    expect(inFlight.roomOf(A)).toBe(100);
+  });
+
+  test('have half of the bytes together', () => {
+    const inFlight = new InFlight(limits);
+    fill(inFlight, hanging, 100);
+    expect(inFlight.freeBytes).toBeGreaterThanOrEqual(4_000);
+  });
+
+  test('are proven by an answer, with all that they have in flight', () => {
+    const inFlight = new InFlight(limits);
+    fill(inFlight, hanging);
+    expect(inFlight.roomOf(lineOf(1, 'another'))).toBe(0);
+    for (const line of hanging.slice(0, 100)) answer(inFlight, line, 0);
+    expect(inFlight.roomOf(lineOf(1, 'another'))).toBeGreaterThan(0);
+  });
+
+  test('are those whose latest attempt ended without an answer', () => {
+    const inFlight = proven(limits, [A]);
+    inFlight.noteSent(A, 0);
+    inFlight.noteNoAnswer(A);
+    expect(inFlight.isProven(A)).toBe(false);
+  });
+
+  test('are those that keep an attempt waiting for two seconds in which none is answered', () => {
+    const inFlight = proven(limits, [A, B]);
+    for (const line of [A, B, B]) inFlight.noteSent(line, 1_000);
+    inFlight.noteAnswer(B, 2_500);
+    inFlight.findSilent(2_999);
+    expect([inFlight.isProven(A), inFlight.isProven(B)]).toEqual([true, true]);
+    inFlight.findSilent(3_000);
+    expect([inFlight.isProven(A), inFlight.isProven(B)]).toEqual([false, true]);
+    inFlight.findSilent(4_500);
+    expect(inFlight.isProven(B)).toBe(false);
+  });
+
+  test('are not those whose attempts we have ended, or whose outcome is still being saved', () => {
+    const inFlight = proven(limits, [A, B]);
+    for (const line of [A, B]) inFlight.enter(line, 0);
+    for (const line of [A, B]) inFlight.noteSent(line, 0);
+    inFlight.noteInterrupted(A);
+    inFlight.noteAnswer(B, 10);
+    inFlight.findSilent(1e9);
+    expect([inFlight.isProven(A), inFlight.isProven(B)]).toEqual([true, true]);
+  });
+
+  test('are those whose answer is longest ago, when more than can be remembered have answered', () => {
+    const lines = linesOf(1, 3_000);
+    const inFlight = proven(limits, lines);
+    expect(lines.filter((line) => inFlight.isProven(line))).toEqual(lines.slice(-2_048));
+  });
 });
 
 describe('an origin whose attempts end without an answer', () => {
@@ -49,67 +171,93 @@ describe('an origin whose attempts end without an answer', () => {
   test('has half as much room each time, but never none', () => {
     const inFlight = new InFlight(limits);
     const rooms = Array.from({ length: 6 }, () => {
-      inFlight.noteNoAnswer('a');
-      return inFlight.roomOf('a');
+      inFlight.noteNoAnswer(A);
+      return inFlight.roomOf(A);
     });
     expect(rooms).toEqual([32, 16, 8, 4, 4, 4]);
-    expect(inFlight.roomOf('b')).toBe(64);
+    expect(inFlight.roomOf(B)).toBe(64);
     expect(inFlight.offer(10).roomByOrigin).toEqual({ a: 2 });
   });
 
   test('is said to be held back when it comes to have the fewest attempts, not again with each failure', () => {
     const inFlight = new InFlight(limits);
-    const said = Array.from({ length: 6 }, () => inFlight.noteNoAnswer('a'));
+    const said = Array.from({ length: 6 }, () => inFlight.noteNoAnswer(A));
     expect(said).toEqual([false, false, false, true, false, false]);
   });
 
   test('may start nothing in the place of what ends until it has no more than its room', () => {
     const inFlight = new InFlight(limits);
-    for (let nth = 0; nth < 6; nth += 1) inFlight.enter('a', 10);
-    expect(inFlight.mayGoOn('a', 10)).toBe(true);
-    for (let nth = 0; nth < 6; nth += 1) inFlight.noteNoAnswer('a');
-    expect(inFlight.mayGoOn('a', 10)).toBe(false);
-    for (let nth = 0; nth < 2; nth += 1) inFlight.leave('a', 10);
-    expect([inFlight.roomOf('a'), inFlight.mayGoOn('a', 10)]).toEqual([0, true]);
+    for (let nth = 0; nth < 6; nth += 1) inFlight.enter(A, 10);
+    expect(inFlight.mayGoOn(A, 10)).toBe(true);
+    for (let nth = 0; nth < 6; nth += 1) inFlight.noteNoAnswer(A);
+    expect(inFlight.mayGoOn(A, 10)).toBe(false);
+    for (let nth = 0; nth < 2; nth += 1) inFlight.leave(A, 10);
+    expect([inFlight.roomOf(A), inFlight.mayGoOn(A, 10)]).toEqual([0, true]);
   });
 
   test('has all of it again after as many answers', () => {
     const inFlight = new InFlight(limits);
-    for (let failures = 0; failures < 9; failures += 1) inFlight.noteNoAnswer('a');
-    for (let answers = 0; answers < 59; answers += 1) inFlight.noteAnswer('a');
-    expect(inFlight.roomOf('a')).toBe(63);
-    inFlight.noteAnswer('a');
-    inFlight.noteAnswer('a');
-    expect(inFlight.roomOf('a')).toBe(64);
+    for (let failures = 0; failures < 9; failures += 1) inFlight.noteNoAnswer(A);
+    for (let answers = 0; answers < 59; answers += 1) inFlight.noteAnswer(A, 0);
+    expect(inFlight.roomOf(A)).toBe(63);
+    inFlight.noteAnswer(A, 0);
+    inFlight.noteAnswer(A, 0);
+    expect(inFlight.roomOf(A)).toBe(64);
   });
 
   test('is remembered only while there are few of them', () => {
     const inFlight = new InFlight(limits);
-    for (let nth = 0; nth < 10_000; nth += 1) inFlight.noteNoAnswer(`dead-${nth}`);
-    expect(Object.keys(inFlight.offer(128).roomByOrigin).length).toBeLessThan(1_000);
-    inFlight.endOffer();
-    expect([inFlight.roomOf('dead-0'), inFlight.roomOf('dead-9999')]).toEqual([64, 32]);
+    for (let nth = 0; nth < 10_000; nth += 1) inFlight.noteNoAnswer(lineOf(1, `dead-${nth}`));
+    const offer = inFlight.offer(128);
+    expect(Object.keys(offer.roomByOrigin).length).toBeLessThan(1_000);
+    inFlight.endOffer(offer);
+    expect([inFlight.roomOf(lineOf(1, 'dead-0')), inFlight.roomOf(lineOf(1, 'dead-9999'))]).toEqual([64, 32]);
   });
+});
+
+test('it says whose share holds a line', () => {
+  const limits = { inFlightMax: 160, inFlightPerOriginMax: 4, inFlightBytesMax: 1_000 };
+  const [own, cold] = [linesOf(1, 200), lineOf(1, 'cold')];
+  const inFlight = proven(limits, [A, B]);
+  expect(inFlight.whatHolds(A)).toBeUndefined();
+  fill(inFlight, [A]);
+  expect(inFlight.whatHolds(A)).toBe('origin');
+  fill(inFlight, own);
+  expect([inFlight.whatHolds(B), inFlight.whatHolds(cold)]).toEqual([undefined, 'unproven']);
+  for (const line of own) answer(inFlight, line, 0);
+  fill(inFlight, own);
+  expect([inFlight.whatHolds(B), inFlight.whatHolds(lineOf(2, 'c'))]).toEqual(['project', undefined]);
+});
+
+test('a place goes on to the next of a lane only while its project may have as many as it has', () => {
+  const limits = { inFlightMax: 80, inFlightPerOriginMax: 100, inFlightBytesMax: 1_000 };
+  const [own, theirs] = [linesOf(1, 100), linesOf(2, 100)];
+  const inFlight = proven(limits, [...own, ...theirs]);
+  fill(inFlight, own);
+  const [line = A] = own;
+  expect(inFlight.mayGoOn(line, 0)).toBe(true);
+  fill(inFlight, theirs);
+  expect(inFlight.mayGoOn(line, 0)).toBe(false);
 });
 
 test('a message larger than all bytes goes out when it is alone, and only then', () => {
   const inFlight = new InFlight(LIMITS);
   expect(inFlight.hasSpace(5_000)).toBe(true);
-  inFlight.enter('a', 1);
+  inFlight.enter(A, 1);
   expect(inFlight.hasSpace(5_000)).toBe(false);
 });
 
 describe('an offer to a claim', () => {
   test('keeps half for those that are accepted meanwhile', () => {
-    const inFlight = new InFlight(LIMITS);
+    const inFlight = proven(LIMITS, [A]);
     expect(inFlight.offer(128)).toMatchObject({ places: 5, bytes: 500, defaultRoom: 2 });
-    expect([inFlight.freePlaces, inFlight.freeBytes, inFlight.roomOf('a')]).toEqual([5, 500, 2]);
+    expect([inFlight.freePlaces, inFlight.freeBytes, inFlight.roomOf(A)]).toEqual([5, 500, 2]);
   });
 
   test('has the last place', () => {
     const inFlight = new InFlight({ ...LIMITS, inFlightMax: 1 });
     expect(inFlight.offer(128).places).toBe(1);
-    expect([inFlight.hasSpace(0), inFlight.roomOf('a')]).toEqual([false, 0]);
+    expect([inFlight.hasSpace(0), inFlight.roomOf(A)]).toEqual([false, 0]);
   });
 
   test('is no larger than asked for', () => {
@@ -117,76 +265,198 @@ describe('an offer to a claim', () => {
   });
 
   test('names the room of origins that are busy', () => {
-    const inFlight = new InFlight(LIMITS);
-    inFlight.enter('a', 0);
-    inFlight.enter('a', 0);
+    const inFlight = proven(LIMITS, [A]);
+    inFlight.enter(A, 0);
+    inFlight.enter(A, 0);
     expect({ ...inFlight.offer(128).roomByOrigin }).toEqual({ a: 1 });
   });
 
+  test('says nothing of projects and proven lines while there is room for all', () => {
+    const inFlight = proven({ ...LIMITS, inFlightMax: 1_000 }, [A]);
+    const { projects, unproven } = inFlight.offer(128);
+    expect([projects, unproven]).toEqual([undefined, undefined]);
+  });
+
+  test('names what projects may have, and who has answered, where that is less', () => {
+    const inFlight = proven({ ...LIMITS, inFlightMax: 800 }, [A]);
+    fill(inFlight, linesOf(2, 1_000));
+    const { projects, unproven } = inFlight.offer(128);
+    expect(projects).toBeUndefined();
+    expect(unproven).toEqual({ places: 25, roomByProject: { 2: 0 }, defaultRoom: 22, proven: [A] });
+  });
+
   test('is free again when it has ended', () => {
-    const inFlight = new InFlight(LIMITS);
-    inFlight.offer(128);
-    inFlight.endOffer();
-    expect([inFlight.freePlaces, inFlight.freeBytes, inFlight.roomOf('a')]).toEqual([10, 1_000, 4]);
+    const inFlight = proven(LIMITS, [A]);
+    inFlight.endOffer(inFlight.offer(128));
+    expect([inFlight.freePlaces, inFlight.freeBytes, inFlight.roomOf(A)]).toEqual([10, 1_000, 4]);
+  });
+
+  test('leaves half of the rest for one more', () => {
+    const inFlight = new InFlight({ ...LIMITS, inFlightMax: 100 });
+    const first = inFlight.offer(128);
+    const second = inFlight.offer(128);
+    expect([first.places, second.places, inFlight.freePlaces]).toEqual([50, 25, 25]);
+    inFlight.endOffer(first);
+    expect(inFlight.freePlaces).toBe(75);
   });
 });
 
 const limits = fc.record({
-  inFlightMax: fc.integer({ min: 1, max: 20 }),
+  inFlightMax: fc.integer({ min: 1, max: 40 }),
   inFlightPerOriginMax: fc.integer({ min: 1, max: 20 }),
   inFlightBytesMax: fc.integer({ min: 1, max: 1_000 }),
 });
-const origins = fc.constantFrom('a', 'b', 'c', 'd');
+const lines = fc
+  .tuple(fc.integer({ min: 1, max: 3 }), fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'))
+  .map(([projectId, origin]) => lineOf(projectId, origin));
+const bytes = fc.integer({ min: 0, max: 300 });
 const steps = fc.array(
   fc.oneof(
-    fc.record({ do: fc.constant('accept' as const), origin: origins, bytes: fc.integer({ min: 0, max: 300 }) }),
-    fc.record({ do: fc.constant('claim' as const), wanted: fc.array(origins, { maxLength: 20 }) }),
-    fc.record({ do: fc.constant('answer' as const) }),
-    fc.record({ do: fc.constant('finish' as const) }),
+    fc.record({ do: fc.constant('accept' as const), line: lines, bytes }),
+    fc.record({ do: fc.constant('claim' as const), wanted: fc.array(lines, { maxLength: 40 }) }),
+    fc.record({ do: fc.constant('hear' as const), nth: fc.nat(2) }),
+    fc.record({ do: fc.constantFrom('answer' as const, 'fail' as const), nth: fc.nat(40) }),
+    fc.record({ do: fc.constant('wait' as const) }),
   ),
-  { maxLength: 80 },
+  { maxLength: 120 },
 );
 
 /** What a store may take of an offer at most: any number of the wanted messages within the rooms. */
-function takeFrom(offer: ReturnType<InFlight['offer']>, wanted: string[]): string[] {
-  const taken: string[] = [];
-  for (const origin of wanted) {
-    const room = offer.roomByOrigin[origin] ?? offer.defaultRoom;
-    const has = taken.filter((other) => other === origin).length;
-    if (taken.length < offer.places && has < room) taken.push(origin);
+function takeFrom({ shares: _, places, ...rest }: Offer, wanted: OriginLine[]): OriginLine[] {
+  const request = { worker: '', firstToken: 1, limit: places, bytesMax: 0, due: true, lanesFirst: false, unpark: [] };
+  const rooms = new ClaimRooms({ ...request, ...rest });
+  const taken: OriginLine[] = [];
+  for (const line of wanted) {
+    if (taken.length === places || rooms.of(line) === 0) continue;
+    rooms.take(line);
+    taken.push(line);
   }
   return taken;
+}
+
+interface Attempt {
+  line: OriginLine;
+  bytes: number;
+}
+
+/** Plays `todo`; `look` is called after each step with what is in flight, `started` if that was started by an accept. */
+function play(
+  inFlight: InFlight,
+  todo: typeof steps extends fc.Arbitrary<infer T> ? T : never,
+  look: (running: Attempt[], started: Attempt | undefined) => void,
+): Attempt[] {
+  const running: Attempt[] = [];
+  const claims: { offer: Offer; taken: OriginLine[] }[] = [];
+  let nowMs = 0;
+  const start = (attempt: Attempt) => {
+    inFlight.enter(attempt.line, attempt.bytes);
+    inFlight.noteSent(attempt.line, nowMs);
+    running.push(attempt);
+  };
+  for (const step of todo) {
+    inFlight.findSilent(nowMs);
+    let started: Attempt | undefined;
+    if (step.do === 'accept') {
+      if (inFlight.hasSpace(step.bytes) && inFlight.roomOf(step.line) > 0) {
+        started = { line: step.line, bytes: step.bytes };
+        start(started);
+      }
+    } else if (step.do === 'claim') {
+      if (claims.length < 3 && inFlight.freePlaces > 0) {
+        const offer = inFlight.offer(8);
+        claims.push({ offer, taken: takeFrom(offer, step.wanted) });
+      }
+    } else if (step.do === 'hear') {
+      const [claim] = claims.splice(step.nth, 1);
+      for (const line of claim?.taken ?? []) start({ line, bytes: 0 });
+      if (claim) inFlight.endOffer(claim.offer);
+    } else if (step.do === 'wait') nowMs += 1_000;
+    else {
+      const [ended] = running.splice(step.nth, 1);
+      if (ended && step.do === 'answer') inFlight.noteAnswer(ended.line, nowMs);
+      if (ended && step.do === 'fail') inFlight.noteNoAnswer(ended.line);
+      if (ended) inFlight.leave(ended.line, ended.bytes);
+    }
+    look(running, started);
+  }
+  for (const { offer } of claims) inFlight.endOffer(offer);
+  return running;
 }
 
 test('accepts and claims together never exceed a limit, in whatever order they come', () => {
   fc.assert(
     fc.property(limits, steps, (given, todo) => {
       const inFlight = new InFlight(given);
-      const running: { origin: string; bytes: number }[] = [];
-      let answer: string[] | undefined;
-      const enter = (origin: string, bytes: number) => {
-        inFlight.enter(origin, bytes);
-        running.push({ origin, bytes });
-      };
-      for (const step of todo) {
-        if (step.do === 'accept') {
-          if (inFlight.hasSpace(step.bytes) && inFlight.roomOf(step.origin) > 0) enter(step.origin, step.bytes);
-        } else if (step.do === 'claim') {
-          if (!answer && inFlight.freePlaces > 0) answer = takeFrom(inFlight.offer(8), step.wanted);
-        } else if (step.do === 'answer') {
-          inFlight.endOffer();
-          for (const origin of answer ?? []) enter(origin, 0);
-          answer = undefined;
-        } else {
-          const ended = running.shift();
-          if (ended) inFlight.leave(ended.origin, ended.bytes);
-        }
+      play(inFlight, todo, (running) => {
         expect(inFlight.count).toBe(running.length);
         expect(running.length).toBeLessThanOrEqual(given.inFlightMax);
-        for (const origin of ['a', 'b', 'c', 'd']) {
-          const count = running.filter((each) => each.origin === origin).length;
+        for (const origin of ['a', 'b', 'c', 'd', 'e', 'f']) {
+          const count = running.filter(({ line }) => line.endsWith(origin)).length;
           expect(count).toBeLessThanOrEqual(given.inFlightPerOriginMax);
         }
+      });
+    }),
+  );
+});
+
+test('what has not answered lately never starts while it has half of the places', () => {
+  fc.assert(
+    fc.property(limits, steps, (given, todo) => {
+      const inFlight = new InFlight(given);
+      play(inFlight, todo, (running, started) => {
+        if (!started || inFlight.isProven(started.line)) return;
+        const unproven = running.filter(({ line }) => !inFlight.isProven(line)).length;
+        expect(unproven).toBeLessThanOrEqual(Math.ceil(given.inFlightMax / 2));
+      });
+    }),
+  );
+});
+
+test('no project starts another attempt while it has seven times what is free', () => {
+  fc.assert(
+    fc.property(limits, steps, (given, todo) => {
+      const inFlight = new InFlight(given);
+      play(inFlight, todo, (running, started) => {
+        if (!started) return;
+        const [project] = started.line.split(' ');
+        const others = running.filter(({ line }) => line.split(' ')[0] === project).length - 1;
+        expect(others).toBeLessThan(7 * (given.inFlightMax - running.length + 1));
+      });
+    }),
+  );
+});
+
+test('whoever wants places has its guaranteed share once as many attempts have ended as there are places', () => {
+  const counts = fc.record({ places: fc.integer({ min: 50, max: 300 }), projects: fc.integer({ min: 2, max: 6 }) });
+  fc.assert(
+    fc.property(counts, fc.boolean(), ({ places, projects }, answers) => {
+      // Those that do not answer share half of the places by the same rule.
+      const inFlightMax = answers ? places : 2 * places;
+      const all = Array.from({ length: projects }, (_, index) => linesOf(index + 1, places));
+      const limits = { inFlightMax, inFlightPerOriginMax: 10, inFlightBytesMax: 1_000 };
+      const inFlight = answers ? proven(limits, all.flat()) : new InFlight(limits);
+      const running: OriginLine[] = [];
+      const startAll = (lines: OriginLine[]) => {
+        const { projectId } = readLine(lines[0] ?? A);
+        for (const line of lines) {
+          const rooms = inFlight.roomsOfProject(projectId);
+          if (rooms.all === 0 || (rooms.unproven === 0 && !answers)) return;
+          if (inFlight.roomOf(line) === 0) continue;
+          inFlight.enter(line, 0);
+          running.push(line);
+        }
+      };
+      startAll(all[0] ?? []);
+      for (let ended = 0; ended < places; ended += 1) {
+        const line = running.shift();
+        if (line) inFlight.leave(line, 0);
+        for (const lines of all) startAll(lines);
+      }
+      const free = places - running.length;
+      expect(free).toBeLessThanOrEqual(Math.ceil(places / (7 * projects + 1)));
+      expect(free).toBeGreaterThanOrEqual(Math.floor((places - 7 * projects) / (7 * projects + 1)));
+      for (let index = 0; index < projects; index += 1) {
+        expect(inFlight.countOfProject(index + 1)).toBeGreaterThanOrEqual(7 * free);
       }
     }),
   );
@@ -194,23 +464,29 @@ test('accepts and claims together never exceed a limit, in whatever order they c
 
 test('when all have ended, everything is free again', () => {
   fc.assert(
-    fc.property(limits, fc.array(fc.tuple(origins, fc.integer({ min: 0, max: 99 }))), (given, entries) => {
+    fc.property(limits, steps, (given, todo) => {
       const inFlight = new InFlight(given);
-      for (const [origin, bytes] of entries) inFlight.enter(origin, bytes);
-      for (const [origin, bytes] of entries.toReversed()) inFlight.leave(origin, bytes);
+      for (const { line, bytes } of play(inFlight, todo, () => {})) {
+        inFlight.noteAnswer(line, 0);
+        inFlight.leave(line, bytes);
+      }
       expect([inFlight.count, inFlight.freePlaces, inFlight.freeBytes]).toEqual([
         0,
         given.inFlightMax,
         given.inFlightBytesMax,
       ]);
-      expect(Object.keys(inFlight.offer(1).roomByOrigin)).toEqual([]);
+      for (const projectId of [1, 2, 3]) {
+        expect(inFlight.roomsOfProject(projectId)).toEqual(new InFlight(given).roomsOfProject(projectId));
+        expect(inFlight.countOfProject(projectId)).toBe(0);
+      }
+      expect(fill(new InFlight(given), [A])).toBe(fill(inFlight, [lineOf(1, 'newcomer')]));
     }),
   );
 });
 
 test('bytes set aside are nobody else’s until they are put back, and never more than are free', () => {
   const inFlight = new InFlight(LIMITS);
-  inFlight.enter('a', 700);
+  inFlight.enter(A, 700);
   expect(inFlight.setAside(200)).toBe(200);
   expect([inFlight.freeBytes, inFlight.hasSpace(150), inFlight.isFull]).toEqual([100, false, false]);
   expect(inFlight.setAside(200)).toBe(100);

@@ -37,8 +37,8 @@ describe('P10: what is counted for a message of a run', () => {
     accept(it, [step(2, 600)], 0);
     await it.clock.advanceBy(1_000);
     expect(it.sent()).toEqual([2]);
-    expect(it.dispatcher.tryReserve('https://b.example', 1, 1)).toBe('reserved');
-    expect(it.dispatcher.tryReserve('https://c.example', 900, 1)).toBe('reserved');
+    expect(it.dispatcher.tryReserve('1 https://b.example', 1, 1)).toBe('reserved');
+    expect(it.dispatcher.tryReserve('1 https://c.example', 900, 1)).toBe('reserved');
   });
 
   test('is what is delivered: a journal for which there is no room waits, uncounted, until there is', async () => {

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { afterEach, expect, it } from 'vitest';
 import { type ListeningProcess, residentMebibytes } from '../../bench/child-process.ts';
 import { DEVELOPMENT_TOKEN, startWaypost } from '../../bench/waypost-process.ts';
+import { DEVELOPMENT_ACCOUNTS } from '../../src/config/development.ts';
 import { eventually } from '../support/eventually.ts';
 
 const ORIGINS = 60;
@@ -106,4 +107,55 @@ it('P9: hostile endpoints keep no message of a healthy one waiting, and get all 
     () => hasAll(theirs.flat()),
     30_000,
   );
+});
+
+it('P9: endpoints that never answer hold half of the places at most, and delay neither another project nor those that answer', {
+  timeout: 60_000,
+}, async () => {
+  const [places, origins] = [64, 200];
+  const received = new Set<string>();
+  const healthy = await healthyEndpoint(received);
+  const hanging = new Set<net.Socket>();
+  endings.push(() => {
+    for (const socket of hanging) socket.destroy();
+  });
+  const silent = await Promise.all(
+    Array.from({ length: origins }, () =>
+      listen(
+        net.createServer((socket) => {
+          hanging.add(socket.on('error', () => {}));
+          socket.resume();
+        }),
+      ),
+    ),
+  );
+  const dataDir = mkdtempSync(join(tmpdir(), 'waypost-hostile-'));
+  endings.push(() => rmSync(dataDir, { recursive: true, force: true }));
+  const flags = ['--in-flight-max', String(places), '--drain-limit', '0s'];
+  const server = await startWaypost({ dataDir, flags });
+  endings.push(() => server.end('SIGKILL'));
+  const publishAll = async (token: string, urls: string[], names: string[]): Promise<void> => {
+    const items = names.map((body, index) => ({ destination: urls[index % urls.length], body }));
+    const headers = { authorization: `Bearer ${token}` };
+    const reply = await fetch(`${server.url}/v2/batch`, { method: 'POST', headers, body: JSON.stringify(items) });
+    expect(reply.status).toBe(200);
+    await reply.text();
+  };
+  const named = (name: string, count: number) => Array.from({ length: count }, (_, nth) => `${name} ${nth}`);
+  const hasAll = (names: string[]) => names.every((name) => received.has(name));
+  const otherToken = DEVELOPMENT_ACCOUNTS.find(({ token }) => token !== DEVELOPMENT_TOKEN)?.token ?? '';
+
+  await publishAll(DEVELOPMENT_TOKEN, [healthy.url], named('before', 1));
+  await eventually('the first message', () => hasAll(named('before', 1)));
+  await publishAll(DEVELOPMENT_TOKEN, silent, named('hanging', origins));
+  await eventually(
+    () => `${hanging.size} attempts that hang`,
+    () => hanging.size === (places / 2) * (7 / 8),
+  );
+  await publishAll(otherToken, [healthy.url], named('of another project', 100));
+  await publishAll(DEVELOPMENT_TOKEN, [healthy.url], named('of the same project', 100));
+  await eventually('all that have somebody who answers', () =>
+    hasAll([...named('of another project', 100), ...named('of the same project', 100)]),
+  );
+  expect(hanging.size).toBe((places / 2) * (7 / 8));
 });

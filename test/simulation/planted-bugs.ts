@@ -244,7 +244,7 @@ function reservingApart(): Sabotage {
 /** A message that finds its origin full is put where nobody looks for it. */
 function forgettingParked(store: Store): Partial<Store> {
   return {
-    parkedOrigins: async () => [],
+    parkedLines: async () => [],
     claim: async (request, nowMs) => {
       const answer = await store.claim({ ...request, unpark: [] }, nowMs);
       return { ...answer, parked: [], emptied: request.unpark };

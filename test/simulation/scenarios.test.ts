@@ -93,7 +93,7 @@ test('an answer after our time limit counts as a failure: the endpoint sees the 
 });
 
 test('a shutdown under load loses nothing and counts nothing against those that it cuts off', async () => {
-  const world = await runningWorld();
+  const world = await runningWorld({ inFlightMax: 200 });
   answering(world, 'https://quick.example', 200, 50);
   world.network.setEndpoint('https://slow.example', () => ({ kind: 'answer', status: 200, afterMs: 20_000 }));
   const origins = ['https://quick.example', 'https://slow.example'];

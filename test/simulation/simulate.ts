@@ -74,7 +74,8 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
 /** Limits so small that they are met all the time. */
 function drawSettings(random: SeededRandom): EngineSettings {
   return {
-    inFlightMax: random.int(8, 16),
+    // Half of them are for endpoints that have not answered: room for one more beside those in a mood.
+    inFlightMax: random.int(16, 24),
     inFlightPerOriginMax: random.int(1, 5),
     inFlightBytesMax: random.chance(0.7) ? random.int(16, 32) * BODY_BYTES_MAX : random.int(1, 4) * BODY_BYTES_MAX,
     deduplicationWindowMs: 10 * 60 * SECOND_MS,

@@ -6,11 +6,12 @@ import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { lineOf } from '../../src/engine/origin-line.ts';
 import { createStore } from '../../src/store/create.ts';
 import type { Driver, Queries } from '../../src/store/driver.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
-import { type MessageOptions, PROJECT, T0, World } from './conformance/world.ts';
+import { type MessageOptions, OTHER_PROJECT, PROJECT, T0, World } from './conformance/world.ts';
 
 const CROWD = 50_000;
 /** What a claim costs with so few of them is what it has to cost. */
@@ -166,6 +167,54 @@ function bytesRead(): number {
   const account = '/proc/thread-self/io';
   return existsSync(account) ? Number(/^rchar: (\d+)$/m.exec(readFileSync(account, 'latin1'))?.[1]) : 0;
 }
+
+const BUSY = 'https://busy.example';
+
+async function buildLine(count: number): Promise<string> {
+  const path = join(folder, `line-${count}.db`);
+  const driver = new SqliteDriver({ path });
+  await migrate(driver);
+  const world = await World.open(async () => createStore(driver));
+  const standing = { kind: 'parked', dueAtMs: T0 } as const;
+  for (let from = 0; from < count; from += FEW) {
+    await world.store.accept(
+      Array.from({ length: FEW }, () => world.message({ url: BUSY, standing })),
+      T0,
+    );
+  }
+  // A line of each of so many origins besides.
+  const lines = Array.from({ length: count }, (_, index) =>
+    world.message({ url: `https://${index}.example`, standing }),
+  );
+  for (let from = 0; from < count; from += FEW) await world.store.accept(lines.slice(from, from + FEW), T0);
+  for (let index = 0; index < HEALTHY; index += 1)
+    await world.accept({ url: BUSY, projectId: OTHER_PROJECT, standing });
+  await world.store.close();
+  return path;
+}
+
+async function costOfLine(count: number): Promise<Cost> {
+  const sqlite = new SqliteDriver({ path: await buildLine(count) });
+  const driver = new CountingDriver(sqlite);
+  const world = await World.open(async () => createStore(driver));
+  sqlite.pragma(`cache_size = ${CACHED_PAGES}`);
+  const [rowsBefore, bytesBefore] = [driver.rows, bytesRead()];
+  const { claimed } = await world.claim({
+    ...{ limit: 2 * HEALTHY, defaultRoom: 2 * HEALTHY },
+    unpark: [lineOf(OTHER_PROJECT, BUSY)],
+  });
+  expect(claimed).toHaveLength(HEALTHY);
+  const cost = { rows: driver.rows - rowsBefore, pages: Math.ceil((bytesRead() - bytesBefore) / PAGE_BYTES) };
+  await world.store.close();
+  return cost;
+}
+
+it('P9: a line of one project is read as quickly beside ten thousand lines of another, and messages before the same origin', async () => {
+  const few = await costOfLine(FEW);
+  const crowded = await costOfLine(20 * FEW);
+  expect(crowded.rows).toBe(few.rows);
+  expect(crowded.pages).toBeLessThanOrEqual(few.pages + CACHED_PAGES);
+}, 120_000);
 
 describe(`P9: beside ${CROWD} messages of`, () => {
   it.each(CASES)('%s, a claim of others reads no more than beside a few', async (_title, blocked) => {

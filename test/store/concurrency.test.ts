@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Claimed, NewMessage } from '../../src/engine/model.ts';
+import type { OriginLine } from '../../src/engine/origin-line.ts';
 import type { Store, StoreLimits } from '../../src/engine/stores.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
@@ -147,7 +148,7 @@ describe('several workers at once', () => {
         const random = new SeededRandom(seed);
         let rounds = 0;
         let idle = 0;
-        const parked = new Set<string>();
+        const parked = new Set<OriginLine>();
         while (idle < 30) {
           rounds += 1;
           const isAccepting = rounds < ROUNDS;
@@ -166,12 +167,12 @@ describe('several workers at once', () => {
             );
           const lanesFirst = random.chance(0.5);
           const answer = await world.claim({ limit: 8, unpark: [...parked], lanesFirst, defaultRoom: 3 });
-          for (const origin of answer.parked) parked.add(origin);
-          for (const origin of answer.emptied) parked.delete(origin);
+          for (const line of answer.parked) parked.add(line);
+          for (const line of answer.emptied) parked.delete(line);
           doings.push(...answer.claimed.map((claimed) => hold(store, world, claimed, random)));
           await Promise.all(doings);
           idle = answer.claimed.length === 0 && stillAccepting === 0 ? idle + 1 : 0;
-          for (const origin of await store.parkedOrigins()) parked.add(origin);
+          for (const line of await store.parkedLines()) parked.add(line);
         }
       };
 

@@ -4,7 +4,7 @@ import { StoreUnavailable } from '../../src/engine/stores.ts';
 import type { BatchOutcome, WriteResult } from '../../src/store/batch.ts';
 import { GroupCommit } from '../../src/store/group-commit.ts';
 
-const NOTHING = { dueAtMs: null, othersDueAtMs: null, parkedOrigins: [] };
+const NOTHING = { dueAtMs: null, othersDueAtMs: null, parkedLines: [] };
 const UNAVAILABLE: WriteResult = { kind: 'unavailable', reason: 'no answer', isInDoubt: false };
 const SAVED: WriteResult = { kind: 'answer', answer: null };
 

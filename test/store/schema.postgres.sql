@@ -224,7 +224,7 @@ CREATE INDEX messages_flow_let_go ON messages USING btree (project_id, flow_key)
 CREATE INDEX messages_flow_queued ON messages USING btree (project_id, flow_key) WHERE ((claim_token IS NULL) AND (line = 3) AND (flow_key IS NOT NULL));
 CREATE INDEX messages_flow_slots ON messages USING btree (project_id, flow_key) WHERE ((claim_token IS NOT NULL) AND (flow_key IS NOT NULL));
 CREATE INDEX messages_held ON messages USING btree (project_id, due_at_ms, key) WHERE ((claim_token IS NULL) AND (line = 4));
-CREATE INDEX messages_parked ON messages USING btree (origin, due_at_ms, key) WHERE ((claim_token IS NULL) AND (line = 1));
+CREATE INDEX messages_lines ON messages USING btree (project_id, origin, due_at_ms, key) WHERE ((claim_token IS NULL) AND (line = 1));
 CREATE INDEX messages_queue_slots ON messages USING btree (project_id, queue_id, queue_slot) WHERE (queue_slot IS NOT NULL);
 CREATE INDEX messages_queued ON messages USING btree (project_id, queue_id, queue_position) WHERE ((claim_token IS NULL) AND (line = 3));
 CREATE INDEX messages_run ON messages USING btree (run_key, key) WHERE (run_key IS NOT NULL);

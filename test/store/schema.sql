@@ -118,8 +118,6 @@ CREATE TABLE url_group_endpoints (
 
 CREATE INDEX messages_due on messages (due_at_ms, key) where claim_token is null and line = 0;
 
-CREATE INDEX messages_parked on messages (origin, due_at_ms, key) where claim_token is null and line = 1;
-
 CREATE INDEX messages_flow on messages (project_id, flow_key, due_at_ms, key) where claim_token is null and line = 2;
 
 CREATE INDEX messages_queued on messages (project_id, queue_id, queue_position) where claim_token is null and line = 3;
@@ -302,3 +300,5 @@ CREATE TABLE workers (
   timeout_ms integer not null,
   leaving integer not null
 );
+
+CREATE INDEX messages_lines on messages (project_id, origin, due_at_ms, key) where claim_token is null and line = 1;

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { lineOf } from '../../src/engine/origin-line.ts';
 import { type Store, StoreUnavailable } from '../../src/engine/stores.ts';
 import type { BatchOutcome, WriteCommand } from '../../src/store/batch.ts';
 import { Caller, Desk } from '../../src/store/drivers/sqlite/desk.ts';
@@ -10,7 +11,7 @@ import { joinSqliteStore } from '../../src/store/drivers/sqlite/join.ts';
 import type { Reply } from '../../src/store/drivers/sqlite/messages.ts';
 import { openSqliteStore, type SharedSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
 import { eventually } from '../support/eventually.ts';
-import { delivered, settlement, T0, World } from './conformance/world.ts';
+import { delivered, PROJECT, settlement, T0, World } from './conformance/world.ts';
 
 describe('a database with two more threads', () => {
   let folder: string;
@@ -67,20 +68,21 @@ describe('a database with two more threads', () => {
 
   it('tells the other of the lines that one has put messages into, once until they are empty', async () => {
     const heard: string[] = [];
-    other.store.onParked((origin) => heard.push(origin));
+    other.store.onParked((line) => heard.push(line));
     const origin = 'https://busy.example';
+    const line = lineOf(PROJECT, origin);
     const parked = { url: `${origin}/hook`, standing: { kind: 'parked', dueAtMs: T0 } } as const;
     await other.claim();
     await one.accept(parked);
     await one.accept(parked);
     await other.store.ping();
-    expect(heard).toEqual([origin]);
-    const { claimed, emptied } = await other.claim({ unpark: [origin] });
-    expect([claimed.length, emptied]).toEqual([2, [origin]]);
+    expect(heard).toEqual([line]);
+    const { claimed, emptied } = await other.claim({ unpark: [line] });
+    expect([claimed.length, emptied]).toEqual([2, [line]]);
     await one.accept({ url: parked.url });
     await one.claim({ roomByOrigin: { [origin]: 0 } }); // one that has no room leaves it to whoever has
     await other.store.ping();
-    expect(heard).toEqual([origin, origin]);
+    expect(heard).toEqual([line, line]);
   });
 
   it('goes on for the one when the other has closed', async () => {
@@ -118,7 +120,7 @@ describe('the desk of a database thread', () => {
     runs.length = 0;
     replies.length = 0;
     arriving = [];
-    left = { dueAtMs: null, othersDueAtMs: null, parkedOrigins: [] };
+    left = { dueAtMs: null, othersDueAtMs: null, parkedLines: [] };
     desk = new Desk({
       run: async (commands) => {
         runs.push(commands.length);
@@ -142,7 +144,7 @@ describe('the desk of a database thread', () => {
   }
 
   function described(reply: Reply): string {
-    if (reply.kind === 'left') return `left ${[reply.dueAtMs, ...reply.parkedOrigins]}`;
+    if (reply.kind === 'left') return `left ${[reply.dueAtMs, ...reply.parkedLines]}`;
     if (reply.kind !== 'outcome') return reply.kind;
     const { results, dueAtMs } = reply.outcome;
     const reasons = results.map((result) => (result.kind === 'rejected' ? result.reason : result.kind));
@@ -177,9 +179,9 @@ describe('the desk of a database thread', () => {
 
   it('tells one that was alone only of what its lanes let go: it has asked for the rest', async () => {
     const [a] = [callerNamed('a'), callerNamed('b')];
-    left = { dueAtMs: 30, othersDueAtMs: 20, parkedOrigins: ['https://x.example'] };
+    left = { dueAtMs: 30, othersDueAtMs: 20, parkedLines: ['1 https://x.example'] };
     await desk.take({ caller: a, id: 1, commands: pings(1) });
-    expect(replies).toEqual(['a 1: 0 due 30', 'b left 20,https://x.example']);
+    expect(replies).toEqual(['a 1: 0 due 30', 'b left 20,1 https://x.example']);
   });
 
   it('answers what still waits although the upkeep of the database failed for now', async () => {

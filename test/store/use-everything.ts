@@ -1,4 +1,5 @@
 /** Calls everything that a store can do at least once, so that what it sends to its database can be looked at. */
+import { lineOf } from '../../src/engine/origin-line.ts';
 import type { RunFilter } from '../../src/engine/run-log-store.ts';
 import type { Schedule } from '../../src/engine/schedules.ts';
 import type { Store } from '../../src/engine/stores.ts';
@@ -11,11 +12,11 @@ export async function useEverything(world: World): Promise<void> {
   const { message, claimToken } = await world.acceptClaimed({ deduplication: { hash: 'h', expiresAtMs: T0 } });
   await store.settle(settlement(message, claimToken, delivered()), T0);
   const waiting = await world.accept();
-  await world.claim({ unpark: [waiting.origin] });
+  await world.claim({ unpark: [lineOf(PROJECT, waiting.origin)] });
   await world.claim({ roomByOrigin: {}, defaultRoom: 0 });
   await store.releaseAll(T0);
   await store.release([{ key: waiting.key, projectId: PROJECT, claimToken: 1 }], T0);
-  await store.parkedOrigins();
+  await store.parkedLines();
   await store.find(PROJECT, waiting.id, T0);
   await store.standingOf(PROJECT, waiting.id, T0);
   await store.cancelById(PROJECT, [waiting.id], T0);

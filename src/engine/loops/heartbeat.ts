@@ -8,6 +8,7 @@
 import type { DatabaseClock } from '../database-clock.ts';
 import { BeatFence, type Fence } from '../fence.ts';
 import type { ClaimRef, ClaimToken, Millis, WorkerId } from '../model.ts';
+import type { OriginLine } from '../origin-line.ts';
 import type { EventLog, Randomness, Timer } from '../ports.ts';
 import { type MessageStore, StoreUnavailable } from '../stores.ts';
 import type { Beat, WorkerStore } from '../worker-store.ts';
@@ -31,7 +32,7 @@ const QUICK_TRIES = 3;
 const LEAVE_WAIT_MS = 1_000;
 
 export interface HeartbeatDeps {
-  store: WorkerStore & Pick<MessageStore, 'release' | 'parkedOrigins'>;
+  store: WorkerStore & Pick<MessageStore, 'release' | 'parkedLines'>;
   clock: DatabaseClock;
   randomness: Randomness;
   log: EventLog;
@@ -49,7 +50,7 @@ export interface Listeners {
     holds(claimToken: ClaimToken): boolean;
     interrupt(): void;
     noteDue(dueAtMs: Millis): void;
-    noteParked(origin: string): void;
+    noteParked(line: OriginLine): void;
     wake(): void;
   };
   noteSchedule(atMs: Millis): void;
@@ -76,7 +77,7 @@ export class Heartbeat {
   /** Nobody may be reading the lines of some origins. */
   #linesAreLost = false;
   /** The last line of the piece that was read last, if there are more. */
-  #lastLine = '';
+  #lastLine: OriginLine | undefined;
   /** Something may have been saved of which this worker was told that it was not. */
   #isInDoubt = false;
   /** Claims in this worker's name that it knew nothing of when it looked last. */
@@ -289,8 +290,8 @@ export class Heartbeat {
   async #readLines(): Promise<void> {
     const piece = this.#linesAreLost ? undefined : { after: this.#lastLine, limit: LINES_PIECE };
     this.#linesAreLost = false;
-    const origins = await this.#deps.store.parkedOrigins(piece);
-    this.#lastLine = (piece && origins.length === LINES_PIECE && origins.at(-1)) || '';
-    for (const origin of origins) this.#listeners?.dispatcher.noteParked(origin);
+    const lines = await this.#deps.store.parkedLines(piece);
+    this.#lastLine = piece && lines.length === LINES_PIECE ? lines.at(-1) : undefined;
+    for (const line of lines) this.#listeners?.dispatcher.noteParked(line);
   }
 }

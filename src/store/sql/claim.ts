@@ -1,7 +1,9 @@
 /** Which messages does a worker get, and which wait in the line of their busy origin? */
+import { lineOf, type OriginLine, readLine } from '../../engine/origin-line.ts';
 import type { ClaimRequest, StoreLimits } from '../../engine/stores.ts';
 import type { Queries, SqlValue, Transaction } from '../driver.ts';
 import { EXAMINED_MAX, LANES_MAX } from './claim-limits.ts';
+import { ClaimRooms } from './claim-rooms.ts';
 import { type FlowLane, FlowLanes, flowRefsOf, nextWakeAtMs, wokenLanes } from './lanes/flow-lanes.ts';
 import { LINE } from './lanes/lines.ts';
 import { ProjectGate, projectsWithHeld, releaseHeld } from './lanes/project-gate.ts';
@@ -31,8 +33,8 @@ export interface ClaimedRow extends ContentRow {
 
 export interface ClaimRows {
   claimed: ClaimedRow[];
-  parked: string[];
-  emptied: string[];
+  parked: OriginLine[];
+  emptied: OriginLine[];
   nextDueAtMs: number | null;
 }
 
@@ -58,7 +60,7 @@ export async function claim(context: WriteContext, { request, limits, nowMs }: C
   await round.sendBack();
   const claimed = await own(context, round.taken, request.worker, nowMs);
   await round.flows.save(context.due);
-  for (const origin of round.parked) context.due.noteParked(origin);
+  for (const line of round.parked) context.due.noteParked(line);
   const nextMs = (await round.hasHeldWithRoom()) ? nowMs : await nextDueAtMs(tx);
   const isOthers = round.leftToOthers && claimed.length === 0 && round.parked.length === 0;
   return { claimed, parked: round.parked, emptied, nextDueAtMs: isOthers ? later(nextMs, nowMs) : nextMs };
@@ -81,7 +83,8 @@ class Round {
   readonly #gate: ProjectGate;
   readonly #held: Held;
   readonly #request: ClaimRequest;
-  readonly #roomLeft = new Map<string, number>();
+  readonly #rooms: ClaimRooms;
+  readonly #passedOver: ReadonlySet<OriginLine>;
   readonly #toOrigin: Candidate[] = [];
   readonly #toLane: [key: number, line: number][] = [];
   #bytes = 0;
@@ -92,6 +95,8 @@ class Round {
     this.#held = held;
     this.nowMs = nowMs;
     this.#request = request;
+    this.#rooms = new ClaimRooms(request);
+    this.#passedOver = new Set(request.passedOver);
     this.flows = new FlowLanes(tx, nowMs);
     this.#gate = new ProjectGate(tx, limits.parallelismMax);
   }
@@ -104,16 +109,13 @@ class Round {
     return this.#request.limit - this.taken.length;
   }
 
-  /** Origins that messages wait for in a line since this round. */
-  get parked(): string[] {
-    return [...new Set(this.#toOrigin.map(({ origin }) => origin))];
+  /** Lines that messages have joined in this round. */
+  get parked(): OriginLine[] {
+    return [...new Set(this.#toOrigin.map(({ project_id, origin }) => lineOf(project_id, origin)))];
   }
 
-  roomOf(origin: string): number {
-    const known = this.#roomLeft.get(origin);
-    if (known !== undefined) return known;
-    const { roomByOrigin, defaultRoom } = this.#request;
-    return Math.max(0, Object.hasOwn(roomByOrigin, origin) ? (roomByOrigin[origin] ?? 0) : defaultRoom);
+  roomOf(line: OriginLine): number {
+    return this.#rooms.of(line);
   }
 
   /**
@@ -152,7 +154,7 @@ class Round {
   /** A candidate of the due index or of a key that has room: it is taken or goes into the line of its origin or project. */
   takeOrPark(candidate: Candidate): void {
     if (this.#gate.roomOf(candidate.project_id) === 0) this.#toLane.push([candidate.key, LINE.project]);
-    else if (this.roomOf(candidate.origin) > 0 && this.#take(candidate)) return;
+    else if (this.#hasRoom(candidate) && this.#take(candidate)) return;
     else this.#toOrigin.push(candidate);
     this.#laneOf(candidate)?.letGo();
   }
@@ -184,16 +186,23 @@ class Round {
   /** Once the bytes are used up nothing more fits, or small messages would overtake large ones for ever. */
   #take(candidate: Candidate): boolean {
     if (this.isFull) return false;
-    if (this.taken.length > 0 && this.#bytes + candidate.bytes > this.#request.bytesMax) {
+    const mayExceed = this.taken.length === 0 && !this.#request.isStrict;
+    if (!mayExceed && this.#bytes + candidate.bytes > this.#request.bytesMax) {
       this.#bytesReached = true;
       return false;
     }
     this.#bytes += candidate.bytes;
-    this.#roomLeft.set(candidate.origin, this.roomOf(candidate.origin) - 1);
+    this.#rooms.take(lineOf(candidate.project_id, candidate.origin));
     this.taken.push({ ...candidate, claimToken: this.#request.firstToken + this.taken.length });
     this.#gate.start(candidate.project_id);
     this.#laneOf(candidate)?.start(this.nowMs);
     return true;
+  }
+
+  /** What is due does not overtake those who wait in its line. */
+  #hasRoom({ project_id, origin }: Candidate): boolean {
+    const line = lineOf(project_id, origin);
+    return !this.#passedOver.has(line) && this.roomOf(line) > 0;
   }
 
   #laneOf({ project_id, flow_key }: Candidate): FlowLane | undefined {
@@ -201,18 +210,19 @@ class Round {
   }
 }
 
-/** Takes parked messages of each origin up to its room; returns the origins that have none left. */
-async function unpark(round: Round, origins: readonly string[]): Promise<string[]> {
-  const emptied: string[] = [];
-  for (const origin of origins) {
+/** Takes messages of each line up to its room; returns the lines that have none left. */
+async function unpark(round: Round, lines: readonly OriginLine[]): Promise<OriginLine[]> {
+  const emptied: OriginLine[] = [];
+  for (const line of lines) {
     if (round.isFull) break;
-    const room = Math.min(round.roomOf(origin), round.messagesLeft);
+    const { projectId, origin } = readLine(line);
+    const room = Math.min(round.roomOf(line), round.messagesLeft);
     // They were due when they were parked; a clock that was set back since must not lock them up.
     const candidates = await round.tx.query<Candidate>(
       `select ${CANDIDATE_FIELDS} from messages
-       where origin = ? and claim_token is null and line = 1
+       where project_id = ? and origin = ? and claim_token is null and line = 1
        order by due_at_ms, key limit ? for update skip locked`,
-      [origin, room + 1],
+      [projectId, origin, room + 1],
     );
     await round.flows.load(flowRefsOf(candidates));
     await round.load(candidates);
@@ -223,14 +233,14 @@ async function unpark(round: Round, origins: readonly string[]): Promise<string[
       if (!round.takeOrSendBack(candidate)) break;
       gone += 1;
     }
-    if (gone === candidates.length && gone <= room) emptied.push(origin);
+    if (gone === candidates.length && gone <= room) emptied.push(line);
   }
   return emptied;
 }
 
 /**
- * Takes due messages in due order. Those that were looked at and got no place, because their origin has its share or the
- * worker is full, do not stay where they are: a crowd that a few origins have piled up would stand before everyone else,
+ * Takes due messages in due order. Those that were looked at and got no place, because their origin or project has its share
+ * or the worker is full, do not stay where they are: a crowd that a few origins have piled up would stand before everyone else,
  * and shrink by no more than a few places at a time (P9).
  */
 async function takeDue(round: Round): Promise<void> {
@@ -352,21 +362,51 @@ export async function nextDueAtMs(queries: Queries): Promise<number | null> {
   return wakeAtMs === null ? row.due_at_ms : Math.min(row.due_at_ms, wakeAtMs);
 }
 
-/** Origins with parked messages: one step of the index each, however many messages wait there. */
-export async function parkedOrigins(
+/** Lines with messages: one step of the index each, however many wait there. */
+export async function parkedLines(
   queries: Queries,
+  { after, limit }: { after: OriginLine | undefined; limit: number },
+): Promise<OriginLine[]> {
+  const lines: OriginLine[] = [];
+  let from: { projectId: number; origin: string } | undefined = after
+    ? readLine(after)
+    : await nextProject(queries, -1);
+  while (from && lines.length < limit) {
+    const { projectId, origin } = from;
+    const origins = await originsOf(queries, projectId, { after: origin, limit: limit - lines.length });
+    lines.push(...origins.map((each) => lineOf(projectId, each)));
+    from = await nextProject(queries, projectId);
+  }
+  return lines;
+}
+
+async function nextProject(
+  queries: Queries,
+  after: number,
+): Promise<{ projectId: number; origin: string } | undefined> {
+  const [row] = await queries.query<{ project_id: number }>(
+    'select project_id from messages where claim_token is null and line = 1 and project_id > ? order by project_id limit 1',
+    [after],
+  );
+  return row && { projectId: row.project_id, origin: '' };
+}
+
+async function originsOf(
+  queries: Queries,
+  projectId: number,
   { after, limit }: { after: string; limit: number },
 ): Promise<string[]> {
   const rows = await queries.query<{ origin: string }>(
     `with recursive lines (origin) as (
        select origin from (select origin from messages
-         where claim_token is null and line = 1 and origin > ? order by origin limit 1) as first
+         where project_id = ? and claim_token is null and line = 1 and origin > ? order by origin limit 1) as first
        union all
        select (select m.origin from messages m
-         where m.claim_token is null and m.line = 1 and m.origin > lines.origin order by m.origin limit 1)
+         where m.project_id = ? and m.claim_token is null and m.line = 1 and m.origin > lines.origin
+         order by m.origin limit 1)
        from lines where lines.origin is not null)
      select origin from lines where origin is not null limit ?`,
-    [after, limit],
+    [projectId, after, projectId, limit],
   );
   return rows.map(({ origin }) => origin);
 }

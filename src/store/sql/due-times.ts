@@ -1,8 +1,10 @@
 /** What has a batch left waiting, from when on may it be claimed, and who does not know of it yet? */
+import type { OriginLine } from '../../engine/origin-line.ts';
+
 export class DueTimes {
   #earliestMs: number | null = null;
   #earliestForOthersMs: number | null = null;
-  readonly #parkedOrigins = new Set<string>();
+  readonly #parkedLines = new Set<OriginLine>();
 
   /** A lane lets something go that no command of the batch asked for: nobody knows of it yet. */
   note(dueAtMs: number): void {
@@ -15,9 +17,9 @@ export class DueTimes {
     this.#earliestForOthersMs = earlier(this.#earliestForOthersMs, dueAtMs);
   }
 
-  /** Something waits in the line of `origin`. Again only the others do not know. */
-  noteParked(origin: string): void {
-    this.#parkedOrigins.add(origin);
+  /** Something waits in `line`. Again only the others do not know. */
+  noteParked(line: OriginLine): void {
+    this.#parkedLines.add(line);
   }
 
   /** The earliest of what nobody knows of; null when there is none. */
@@ -30,8 +32,8 @@ export class DueTimes {
     return this.#earliestForOthersMs;
   }
 
-  get parkedOrigins(): string[] {
-    return [...this.#parkedOrigins];
+  get parkedLines(): OriginLine[] {
+    return [...this.#parkedLines];
   }
 }
 

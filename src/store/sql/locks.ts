@@ -8,6 +8,7 @@
  * cancels of many may, are found out by the database and done again.
  */
 import type { ProjectId } from '../../engine/model.ts';
+import { readLine } from '../../engine/origin-line.ts';
 import type { StoreLimits } from '../../engine/stores.ts';
 import type { WriteCommand } from '../batch.ts';
 import type { Transaction } from '../driver.ts';
@@ -119,13 +120,15 @@ class Wanted {
 
   /** What a claim finds that belongs to other projects than these stays where it is. */
   async #addClaimed(tx: Transaction, { request, limits, nowMs }: ClaimArgs): Promise<void> {
-    for (const origin of request.unpark) {
+    for (const line of request.unpark) {
+      const { projectId, origin } = readLine(line);
+      if (this.projects.has(projectId)) continue;
       this.#addAll(
         await tx.query(
           `select distinct project_id from (select project_id, flow_key from messages
-             where origin = ? and claim_token is null and line = 1 order by due_at_ms, key limit ?) as first
+             where project_id = ? and origin = ? and claim_token is null and line = 1 order by due_at_ms, key limit ?) as first
            where ${limits.parallelismMax > 0 ? '1 = 1' : 'flow_key is not null'}`,
-          [origin, request.limit + 1],
+          [projectId, origin, request.limit + 1],
         ),
       );
     }

@@ -1,10 +1,12 @@
 import { expect, it } from 'vitest';
 import type { Message } from '../../../src/engine/model.ts';
+import { lineOf } from '../../../src/engine/origin-line.ts';
 import type { FlowControl } from '../../../src/protocol/settings.ts';
 import { delivered, eachWorld, type OpenStore, PROJECT, settlement, T0, type World } from './world.ts';
 
 const A = 'https://a.example';
 const B = 'https://b.example';
+const LINE_A = lineOf(PROJECT, A);
 
 /** Messages of flow-control keys whose endpoints are busy: how they get by with two lines to wait in. */
 export function busyOriginsConformance(open: OpenStore): void {
@@ -17,7 +19,7 @@ export function busyOriginsConformance(open: OpenStore): void {
   it('lets no more of a key wait for a busy origin than could be in flight, and asks for no further claim', async () => {
     await acceptMany(20, { key: 'k', parallelism: 3, periodS: 1 });
     const { claimed, parked, nextDueAtMs } = await world().claim({ roomByOrigin: { [A]: 1 } });
-    expect([claimed.length, parked, nextDueAtMs]).toEqual([1, [A], undefined]);
+    expect([claimed.length, parked, nextDueAtMs]).toEqual([1, [LINE_A], undefined]);
     expect(await keyOf(world(), 'k')).toMatchObject({ inFlight: 1, waitListSize: 17 });
     await world().claim({ roomByOrigin: { [A]: 0 } });
     expect(await keyOf(world(), 'k')).toMatchObject({ inFlight: 1, waitListSize: 17 });
@@ -30,7 +32,7 @@ export function busyOriginsConformance(open: OpenStore): void {
       expect([answer.claimed.length, answer.nextDueAtMs]).toEqual([0, undefined]);
     }
     expect(await world().store.findKey(PROJECT, 'k', T0 + 120_000)).toMatchObject({ waitListSize: 18, rateCount: 0 });
-    const answer = await world().claim({ due: false, unpark: [A] }, T0 + 120_000);
+    const answer = await world().claim({ due: false, unpark: [LINE_A] }, T0 + 120_000);
     expect([answer.claimed.length, answer.nextDueAtMs]).toEqual([2, T0 + 180_000]);
   });
 
@@ -47,7 +49,7 @@ export function busyOriginsConformance(open: OpenStore): void {
   it('goes on with the next of a key when one that waits for its origin starts and ends', async () => {
     const [first, second] = await acceptMany(3, { key: 'k', parallelism: 1, periodS: 1 });
     await world().claim({ roomByOrigin: { [A]: 0 } });
-    const { claimed } = await world().claim({ unpark: [A] });
+    const { claimed } = await world().claim({ unpark: [LINE_A] });
     expect(claimed.map(({ message }) => message.key)).toEqual([first?.key]);
     const { message, claimToken } = claimed[0] ?? { message: first as Message, claimToken: 0 };
     await world().store.settle(settlement(message, claimToken, delivered()), T0);
@@ -84,7 +86,7 @@ export function busyOriginsConformance(open: OpenStore): void {
     const [first] = await acceptMany(3, { key: 'k', parallelism: 2, periodS: 1 });
     await world().claim({ roomByOrigin: { [A]: 0 } });
     await world().store.setKeyPaused(PROJECT, 'k', true, T0);
-    expect(await world().claim({ unpark: [A] })).toMatchObject({ claimed: [], emptied: [A] });
+    expect(await world().claim({ unpark: [LINE_A] })).toMatchObject({ claimed: [], emptied: [LINE_A] });
     expect(await keyOf(world(), 'k')).toMatchObject({ isPaused: true, waitListSize: 3 });
     await world().store.setKeyPaused(PROJECT, 'k', false, T0);
     const { claimed } = await world().claim();

@@ -1,8 +1,21 @@
 import { expect, it } from 'vitest';
-import { bytes, delivered, eachWorld, type OpenStore, PROJECT, retrying, settlement, T0 } from './world.ts';
+import { lineOf, type OriginLine } from '../../../src/engine/origin-line.ts';
+import {
+  bytes,
+  delivered,
+  eachWorld,
+  type OpenStore,
+  OTHER_PROJECT,
+  PROJECT,
+  retrying,
+  settlement,
+  T0,
+} from './world.ts';
 
 const A = 'https://a.example';
 const B = 'https://b.example';
+const LINE_A = lineOf(PROJECT, A);
+const LINE_B = lineOf(PROJECT, B);
 
 export function claimConformance(open: OpenStore): void {
   const world = eachWorld(open);
@@ -27,7 +40,7 @@ export function claimConformance(open: OpenStore): void {
 
   it('gives a message to one claim only', async () => {
     const messages = await Promise.all(Array.from({ length: 20 }, () => world().accept({ url: A })));
-    const answers = await Promise.all(Array.from({ length: 5 }, () => world().claim({ limit: 7, unpark: [A] })));
+    const answers = await Promise.all(Array.from({ length: 5 }, () => world().claim({ limit: 7, unpark: [LINE_A] })));
     const keys = answers.flatMap(keysOf);
     expect(keys.toSorted((a, b) => a - b)).toEqual(messages.map(({ key }) => key));
     const tokens = answers.flatMap(({ claimed }) => claimed.map(({ claimToken }) => claimToken));
@@ -48,11 +61,11 @@ export function claimConformance(open: OpenStore): void {
     await world().store.accept(crowd, T0);
     const other = await world().accept({ url: B, notBeforeMs: T0 + 1 });
     const first = await world().claim({ limit: 1 }, T0 + 1);
-    expect(first).toMatchObject({ parked: [A], nextDueAtMs: T0 });
+    expect(first).toMatchObject({ parked: [LINE_A], nextDueAtMs: T0 });
     expect(first.claimed).toHaveLength(1);
     for (let claims = 0; claims < 2; claims += 1) await world().claim({ limit: 1 }, T0 + 1);
-    expect(await world().store.parkedOrigins()).toEqual([A, B]);
-    expect(keysOf(await world().claim({ limit: 1, due: false, unpark: [B] }, T0 + 1))).toEqual([other.key]);
+    expect(await world().store.parkedLines()).toEqual([LINE_A, LINE_B]);
+    expect(keysOf(await world().claim({ limit: 1, due: false, unpark: [LINE_B] }, T0 + 1))).toEqual([other.key]);
   });
 
   it('claims no more bytes than asked for, in order, but always one message', async () => {
@@ -61,8 +74,18 @@ export function claimConformance(open: OpenStore): void {
     const large2 = await world().accept({ url: A, body: new Uint8Array(100) });
     const small2 = await world().accept({ url: A, body: new Uint8Array(10) });
     expect(keysOf(await world().claim({ bytesMax: 50 }))).toEqual([large.key]);
-    expect(keysOf(await world().claim({ bytesMax: 50, unpark: [A] }))).toEqual([small.key]);
-    expect(keysOf(await world().claim({ bytesMax: 110, unpark: [A] }))).toEqual([large2.key, small2.key]);
+    expect(keysOf(await world().claim({ bytesMax: 50, unpark: [LINE_A] }))).toEqual([small.key]);
+    expect(keysOf(await world().claim({ bytesMax: 110, unpark: [LINE_A] }))).toEqual([large2.key, small2.key]);
+  });
+
+  it('claims not even one message of more bytes than asked for, where another claim may exceed its own', async () => {
+    const large = await world().accept({ url: A, body: new Uint8Array(100) });
+    expect(await world().claim({ bytesMax: 50, isStrict: true })).toMatchObject({ claimed: [], parked: [LINE_A] });
+    expect(await world().claim({ bytesMax: 50, isStrict: true, unpark: [LINE_A] })).toMatchObject({
+      claimed: [],
+      emptied: [],
+    });
+    expect(keysOf(await world().claim({ bytesMax: 50, unpark: [LINE_A] }))).toEqual([large.key]);
   });
 
   it('parks what is due for a full origin, so that it stands in nobody’s way', async () => {
@@ -72,24 +95,24 @@ export function claimConformance(open: OpenStore): void {
     const other = await world().accept({ url: `${B}/1` });
     const answer = await world().claim({ roomByOrigin: { [A]: 1 } });
     expect(keysOf(answer)).toEqual([first.key, other.key]);
-    expect(answer).toMatchObject({ parked: [A], nextDueAtMs: undefined });
-    expect(await world().store.parkedOrigins()).toEqual([A]);
+    expect(answer).toMatchObject({ parked: [LINE_A], nextDueAtMs: undefined });
+    expect(await world().store.parkedLines()).toEqual([LINE_A]);
     expect(keysOf(await world().claim())).toEqual([]);
 
-    const unparked = await world().claim({ due: false, unpark: [A], roomByOrigin: { [A]: 1 } });
+    const unparked = await world().claim({ due: false, unpark: [LINE_A], roomByOrigin: { [A]: 1 } });
     expect(keysOf(unparked)).toEqual([second.key]);
     expect(unparked.emptied).toEqual([]);
-    const rest = await world().claim({ due: false, unpark: [A] });
+    const rest = await world().claim({ due: false, unpark: [LINE_A] });
     expect(keysOf(rest)).toEqual([third.key]);
-    expect(rest.emptied).toEqual([A]);
-    expect(await world().store.parkedOrigins()).toEqual([]);
+    expect(rest.emptied).toEqual([LINE_A]);
+    expect(await world().store.parkedLines()).toEqual([]);
   });
 
   it('gives an origin without a name of its own the default room', async () => {
     for (let index = 0; index < 3; index++) await world().accept({ url: A });
     const answer = await world().claim({ defaultRoom: 2 });
     expect(answer.claimed).toHaveLength(2);
-    expect(answer.parked).toEqual([A]);
+    expect(answer.parked).toEqual([LINE_A]);
   });
 
   it('looks past a crowd of one full origin within a few claims', async () => {
@@ -103,24 +126,87 @@ export function claimConformance(open: OpenStore): void {
     expect(claimed).toEqual([healthy.key]);
   });
 
+  it('takes no more of a project than there is room for, and parks the rest in lines of its own', async () => {
+    for (let index = 0; index < 3; index += 1) await world().accept({ url: A });
+    const other = await world().accept({ url: A, projectId: OTHER_PROJECT });
+    const projects = { roomByProject: { [PROJECT]: 1 }, defaultRoom: 5 };
+    const answer = await world().claim({ projects });
+    expect(answer.claimed.map(({ message }) => message.projectId)).toEqual([PROJECT, OTHER_PROJECT]);
+    expect(keysOf(answer)).toContain(other.key);
+    expect(answer.parked).toEqual([LINE_A]);
+    expect(
+      (await world().claim({ unpark: [LINE_A], projects: { ...projects, roomByProject: { [PROJECT]: 2 } } })).claimed,
+    ).toHaveLength(2);
+  });
+
+  it('takes no more than there is room for where nothing answered lately, in all and of a project', async () => {
+    const urls = Array.from({ length: 4 }, (_, index) => `https://new-${index}.example`);
+    for (const url of urls) await world().accept({ url });
+    for (const url of urls) await world().accept({ url, projectId: OTHER_PROJECT });
+    const known = await world().accept({ url: A });
+    const unproven = { places: 3, roomByProject: { [PROJECT]: 2 }, defaultRoom: 5, proven: [LINE_A] };
+    const answer = await world().claim({ unproven });
+    expect(answer.claimed.map(({ message }) => message.projectId)).toEqual([PROJECT, PROJECT, OTHER_PROJECT, PROJECT]);
+    expect(keysOf(answer)).toContain(known.key);
+    expect(answer.parked).toHaveLength(5);
+  });
+
+  it('takes no more of a line than that has room for, however much its origin has', async () => {
+    for (let index = 0; index < 3; index += 1) await world().accept({ url: A });
+    await world().accept({ url: A, projectId: OTHER_PROJECT });
+    const { claimed } = await world().claim({ roomByLine: { [LINE_A]: 1 } });
+    expect(claimed.map(({ message }) => message.projectId)).toEqual([PROJECT, OTHER_PROJECT]);
+  });
+
+  it('lets what is due join its line when that has its turn first, and nobody else’s', async () => {
+    await world().accept({ url: A });
+    const other = await world().accept({ url: A, projectId: OTHER_PROJECT });
+    const answer = await world().claim({ passedOver: [LINE_A] });
+    expect([keysOf(answer), answer.parked]).toEqual([[other.key], [LINE_A]]);
+  });
+
+  it('serves each project by a line of its own before the same origin', async () => {
+    const parked = { kind: 'parked', dueAtMs: T0 } as const;
+    for (let index = 0; index < 3; index += 1) await world().accept({ url: A, standing: parked });
+    const other = await world().accept({ url: A, projectId: OTHER_PROJECT, standing: parked });
+    const line = lineOf(OTHER_PROJECT, A);
+    expect(await world().store.parkedLines()).toEqual([LINE_A, line]);
+    const answer = await world().claim({ due: false, unpark: [line] });
+    expect([keysOf(answer), answer.emptied]).toEqual([[other.key], [line]]);
+  });
+
+  it('lists lines in pieces, by project and then origin', async () => {
+    const parked = { kind: 'parked', dueAtMs: T0 } as const;
+    const lines = [OTHER_PROJECT, PROJECT].flatMap((projectId) => [B, A].map((url) => ({ projectId, url })));
+    for (const line of lines) await world().accept({ ...line, standing: parked });
+    const listed: OriginLine[] = [];
+    for (let after: OriginLine | undefined; ; ) {
+      const piece = await world().store.parkedLines({ after, limit: 1 });
+      listed.push(...piece);
+      after = piece[0];
+      if (!after) break;
+    }
+    expect(listed).toEqual([LINE_A, LINE_B, lineOf(OTHER_PROJECT, A), lineOf(OTHER_PROJECT, B)]);
+  });
+
   it('serves parked messages first, in the order of the origins, and leaves an origin it did not get to', async () => {
     const parked = { kind: 'parked', dueAtMs: T0 } as const;
     const inA = await world().accept({ url: A, standing: parked });
     const inB = await world().accept({ url: B, standing: parked });
     await world().accept({ url: 'https://c.example' });
-    const answer = await world().claim({ limit: 1, unpark: [B, A] });
+    const answer = await world().claim({ limit: 1, unpark: [LINE_B, LINE_A] });
     expect(keysOf(answer)).toEqual([inB.key]);
-    expect(answer.emptied).toEqual([B]);
-    expect(keysOf(await world().claim({ limit: 2, unpark: [A] }))).toContain(inA.key);
+    expect(answer.emptied).toEqual([LINE_B]);
+    expect(keysOf(await world().claim({ limit: 2, unpark: [LINE_A] }))).toContain(inA.key);
   });
 
   it('says that an origin without parked messages is empty even when it has no room', async () => {
-    expect((await world().claim({ unpark: [A], roomByOrigin: { [A]: 0 } })).emptied).toEqual([A]);
+    expect((await world().claim({ unpark: [LINE_A], roomByOrigin: { [A]: 0 } })).emptied).toEqual([LINE_A]);
   });
 
   it('unparks a message although the clock was set back meanwhile', async () => {
     const message = await world().accept({ url: A, standing: { kind: 'parked', dueAtMs: T0 } });
-    const answer = await world().claim({ due: false, unpark: [A] }, T0 - 3_600_000);
+    const answer = await world().claim({ due: false, unpark: [LINE_A] }, T0 - 3_600_000);
     expect(keysOf(answer)).toEqual([message.key]);
     expect(answer.claimed[0]?.claimedAtMs).toBe(T0);
   });

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Change, NewMessage } from '../../../src/engine/model.ts';
+import { lineOf } from '../../../src/engine/origin-line.ts';
 import { buried, bytes, delivered, eachWorld, type OpenStore, PROJECT, retrying, settlement, T0 } from './world.ts';
 
 /** Messages that follow from an attempt exist exactly when its settle was saved (P3). */
@@ -29,9 +30,9 @@ export function followsConformance(open: OpenStore): void {
     const [atOnce, inLine, due] = follows;
     expect(await world().find(atOnce.message)).toEqual(atOnce.message);
     expect(await world().statesOf(atOnce.message)).toEqual(['CREATED', 'ACTIVE']);
-    expect(await world().store.parkedOrigins()).toEqual([inLine.message.origin]);
+    expect(await world().store.parkedLines()).toEqual([lineOf(PROJECT, inLine.message.origin)]);
     expect((await world().claim()).claimed.map((claimed) => claimed.message)).toEqual([due.message]);
-    const { claimed } = await world().claim({ due: false, unpark: [inLine.message.origin] });
+    const { claimed } = await world().claim({ due: false, unpark: [lineOf(PROJECT, inLine.message.origin)] });
     expect(claimed.map((each) => each.message)).toEqual([inLine.message]);
   });
 

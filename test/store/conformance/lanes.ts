@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Change } from '../../../src/engine/model.ts';
+import { lineOf } from '../../../src/engine/origin-line.ts';
 import type { FlowControl } from '../../../src/protocol/settings.ts';
 import { begin } from './run-world.ts';
 import {
@@ -401,11 +402,11 @@ function keyCases(open: OpenStore): void {
 
   it('sends one back to its list that found the origin full, if the key is full when there is room', async () => {
     const [first, second] = await accept(2, { parallelism: 2 });
-    expect((await world().claim({ defaultRoom: 0 })).parked).toEqual(['https://example.com']);
+    expect((await world().claim({ defaultRoom: 0 })).parked).toEqual([lineOf(PROJECT, 'https://example.com')]);
     await world().store.pinKey(PROJECT, 'k', { parallelism: 1 }, T0);
-    const unparked = await world().claim({ due: false, unpark: ['https://example.com'] });
+    const unparked = await world().claim({ due: false, unpark: [lineOf(PROJECT, 'https://example.com')] });
     expect(keysOf(unparked)).toEqual([first]);
-    expect(unparked.emptied).toEqual(['https://example.com']);
+    expect(unparked.emptied).toEqual([lineOf(PROJECT, 'https://example.com')]);
     expect(await key()).toMatchObject({ inFlight: 1, waitListSize: 1 });
     const [claimed] = unparked.claimed;
     if (claimed) await world().store.settle(settlement(claimed.message, claimed.claimToken, delivered()), T0);

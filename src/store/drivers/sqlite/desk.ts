@@ -4,6 +4,7 @@
  * Batches that wait when a transaction ends go together into the next one, whoever sent them, so that several threads
  * share their fsyncs as the callers of one thread do.
  */
+import type { OriginLine } from '../../../engine/origin-line.ts';
 import type { BatchOutcome, WriteCommand, Writes } from '../../batch.ts';
 import { StoreFatal } from '../../driver.ts';
 import { countTogether, weighAll } from '../../weight.ts';
@@ -23,8 +24,8 @@ export class Caller {
   readonly reply: (message: Reply) => void;
   /** It looks for what is due at this time by itself. At its start it looks at once. */
   #looksAtMs = -Infinity;
-  /** Origins in whose lines it looks. */
-  readonly #origins = new Set<string>();
+  /** Lines in which it looks. */
+  readonly #lines = new Set<OriginLine>();
 
   constructor(reply: (message: Reply) => void) {
     this.reply = reply;
@@ -33,23 +34,23 @@ export class Caller {
   /** A claim answers what else there is: from there on nothing that was said before counts. */
   noteClaim({ nextDueAtMs, parked, emptied }: Writes['claim']['answer']): void {
     this.#looksAtMs = nextDueAtMs ?? Infinity;
-    for (const origin of emptied) this.#origins.delete(origin);
-    for (const origin of parked) this.#origins.add(origin);
+    for (const line of emptied) this.#lines.delete(line);
+    for (const line of parked) this.#lines.add(line);
   }
 
   /** It knows of these by itself. */
-  noteKnown(parkedOrigins: readonly string[]): void {
-    for (const origin of parkedOrigins) this.#origins.add(origin);
+  noteKnown(parkedLines: readonly OriginLine[]): void {
+    for (const line of parkedLines) this.#lines.add(line);
   }
 
   /** Tells it what it does not know. What is due later than it looks it will hear from its claims. */
-  tell(dueAtMs: number | null, parkedOrigins: readonly string[]): void {
+  tell(dueAtMs: number | null, parkedLines: readonly OriginLine[]): void {
     const isSooner = dueAtMs !== null && dueAtMs < this.#looksAtMs;
-    const unknown = parkedOrigins.filter((origin) => !this.#origins.has(origin));
+    const unknown = parkedLines.filter((line) => !this.#lines.has(line));
     if (!isSooner && unknown.length === 0) return;
     if (isSooner) this.#looksAtMs = dueAtMs;
     this.noteKnown(unknown);
-    this.reply({ kind: 'left', dueAtMs: isSooner ? dueAtMs : null, parkedOrigins: unknown });
+    this.reply({ kind: 'left', dueAtMs: isSooner ? dueAtMs : null, parkedLines: unknown });
   }
 }
 
@@ -115,9 +116,9 @@ export class Desk {
     }
     // Who is alone in it has asked for all of it.
     const only = together.length === 1 ? together[0]?.caller : undefined;
-    only?.noteKnown(left.parkedOrigins);
+    only?.noteKnown(left.parkedLines);
     for (const caller of this.#callers) {
-      if (caller !== only) caller.tell(left.othersDueAtMs, left.parkedOrigins);
+      if (caller !== only) caller.tell(left.othersDueAtMs, left.parkedLines);
     }
   }
 }

@@ -1,5 +1,6 @@
 /** The embedded store in a thread that has not opened it: over ports to the database's threads. */
 import type { MessagePort } from 'node:worker_threads';
+import type { OriginLine } from '../../../engine/origin-line.ts';
 import type { Store } from '../../../engine/stores.ts';
 import type { Connection } from '../../connection.ts';
 import { StoreFatal } from '../../driver.ts';
@@ -22,11 +23,11 @@ export function joinSqliteStore(
   { onFatal, limits, batch }: Omit<SqliteStoreOptions, 'path'>,
 ): Store {
   let onDue: (dueAtMs: number) => void = () => {};
-  let onParked: (origin: string) => void = () => {};
+  let onParked: (line: OriginLine) => void = () => {};
   const fail = (error: Error): void => queue.fail(error);
-  const writer = talkOver(ports.writer, fail, ({ dueAtMs, parkedOrigins }) => {
+  const writer = talkOver(ports.writer, fail, ({ dueAtMs, parkedLines }) => {
     if (dueAtMs !== null) onDue(dueAtMs);
-    for (const origin of parkedOrigins) onParked(origin);
+    for (const line of parkedLines) onParked(line);
   });
   const lister = ports.lister ? talkOver(ports.lister, fail) : writer;
   const queue = new GroupCommit({ flush: (commands) => writer.run(commands), onFatal, ...batch });

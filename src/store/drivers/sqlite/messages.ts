@@ -1,5 +1,6 @@
 /** What the server's threads and a database thread say to each other: one message each way per flush or read. */
 import type { MessagePort } from 'node:worker_threads';
+import type { OriginLine } from '../../../engine/origin-line.ts';
 import type { BatchOutcome, WriteCommand } from '../../batch.ts';
 import type { ReadMethod, Reads } from '../../reads.ts';
 
@@ -32,6 +33,6 @@ export type Reply =
   | { kind: 'failed'; id: number; failure: 'unavailable' | 'rejected'; reason: string }
   | { kind: 'done'; id: number }
   /** Unasked: other threads have left something waiting, due sooner than this one knows or in a line it does not know of. */
-  | { kind: 'left'; dueAtMs: number | null; parkedOrigins: string[] }
+  | { kind: 'left'; dueAtMs: number | null; parkedLines: OriginLine[] }
   /** Nothing more will be answered. */
   | { kind: 'fatal'; reason: string };

@@ -2,6 +2,7 @@
  * Where does a new message stand: does it go out as its sender proposed, or do its queue, its flow-control key or its
  * project make it wait? Decided in the transaction that saves it, since only there is known who holds the slots.
  */
+import { lineOf, type OriginLine } from '../../../engine/origin-line.ts';
 import type { StoreLimits } from '../../../engine/stores.ts';
 import type { MessageEvents, WriteContext } from '../log-writer.ts';
 import { countMessages } from '../message-counts.ts';
@@ -68,7 +69,7 @@ export class Entry {
     await logs.append(tx, messages.map(eventsOf));
     for (const [index, { message }] of messages.entries()) {
       if (standings[index] === 'waiting') due.noteForOthers(message[MESSAGE_AT.due_at_ms] as number);
-      else if (standings[index] === 'parked') due.noteParked(message[MESSAGE_AT.origin] as string);
+      else if (standings[index] === 'parked') due.noteParked(originLineOf(message));
     }
     await this.#flows.save(due);
     return standings;
@@ -132,4 +133,8 @@ function eventsOf({ message, events }: StoredNewMessage): MessageEvents {
     events: claimedAtMs === null ? events : [...events, [claimedAtMs, codeOfLogState('ACTIVE')]],
     floorMs: 0,
   };
+}
+
+function originLineOf(message: readonly unknown[]): OriginLine {
+  return lineOf(message[MESSAGE_AT.project_id] as number, message[MESSAGE_AT.origin] as string);
 }

@@ -1,0 +1,35 @@
+/** Bugs by which one project takes what is another's: what becomes of promise P9 without each rule that protects it. */
+import { type OriginLine, readLine } from '../../src/engine/origin-line.ts';
+import type { ClaimRequest, Store } from '../../src/engine/stores.ts';
+import { altered } from './planted-bugs.ts';
+import type { Sabotage } from './world.ts';
+
+export const ISOLATION_BUGS: Record<string, () => Sabotage> = {
+  'a claim ignores how many attempts may hang': () =>
+    claimingWith(({ unproven: _, roomByLine: __, ...request }) => request),
+  'a claim takes every endpoint for one that answers': () =>
+    claimingWith((request) => ({
+      ...request,
+      ...(request.unproven && { unproven: { ...request.unproven, places: 1e9, defaultRoom: 1e9, roomByProject: {} } }),
+    })),
+  'the lines of all projects but one are taken for empty': () => altered(servingOne),
+};
+
+function claimingWith(change: (request: ClaimRequest) => ClaimRequest): Sabotage {
+  return altered((store) => ({ claim: (request, nowMs) => store.claim(change(request), nowMs) }));
+}
+
+/** As if they were looked for by their origin alone, and found in the project that had them first. */
+function servingOne(store: Store): Partial<Store> {
+  return {
+    claim: async (request, nowMs) => {
+      const [own, others] = [request.unpark.filter(isOfFirst), request.unpark.filter((line) => !isOfFirst(line))];
+      const answer = await store.claim({ ...request, unpark: own }, nowMs);
+      return { ...answer, emptied: [...answer.emptied, ...others] };
+    },
+  };
+}
+
+function isOfFirst(line: OriginLine): boolean {
+  return readLine(line).projectId === 1;
+}

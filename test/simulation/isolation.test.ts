@@ -1,0 +1,16 @@
+/** P9 between two projects, on several seeds, and that each planted bug is found. */
+import { expect, test } from 'vitest';
+import { simulateIsolation } from './isolation.ts';
+import { ISOLATION_BUGS } from './isolation-planted-bugs.ts';
+
+test.for([1, 2, 3, 4, 5])('P9: endpoints of one project that hang delay nothing of another (seed %i)', async (seed) => {
+  expect(await simulateIsolation(seed)).toEqual([]);
+});
+
+test.for(Object.entries(ISOLATION_BUGS))('catches that %s', async ([, sabotage]) => {
+  const promises: string[] = [];
+  for (let seed = 1; seed <= 5 && !promises.includes('P9'); seed += 1) {
+    promises.push(...(await simulateIsolation(seed, sabotage())).map(({ promise }) => promise));
+  }
+  expect(promises).toContain('P9');
+});

@@ -1,0 +1,154 @@
+/**
+ * Two projects, of which one sends to hundreds of endpoints that never answer, at once and later, and floods one that both
+ * use: whatever it does, the other's messages go out promptly, and so do its own to endpoints that answer (P9).
+ */
+import type { PublishCommand } from '../../src/engine/commands.ts';
+import type { EngineSettings } from '../../src/engine/settings.ts';
+import { SeededRandom } from '../../src/testing/seeded-random.ts';
+import type { Attempt } from '../../src/testing/simulated-network.ts';
+import { openDatabase } from './database.ts';
+import { type Sabotage, type Violation, World } from './world.ts';
+
+const ATTACKER = 1;
+const OTHER = 2;
+const HANGING_ORIGINS = 300;
+const FLOOD = 200;
+const PROBES = 200;
+/** Between a message's due time and its attempt: the time of a few transactions. */
+const PROMPT_MS = 500;
+/** How long the endpoint that both use takes. */
+const SHARED_MS = 1_000;
+
+const SETTINGS: EngineSettings = {
+  inFlightMax: 40,
+  inFlightPerOriginMax: 10,
+  inFlightBytesMax: 10_000_000,
+  deduplicationWindowMs: 600_000,
+  deliveredGraceMs: 5_000,
+  logRetentionMs: 1e9,
+  dlqRetentionMs: 1e9,
+  retentionIntervalMs: 1e9,
+  acceptsWaitingMax: 10_000,
+  lazyFetchBytes: 3_000_000,
+};
+
+const SHARED = 'https://shared.example';
+
+interface Probe {
+  messageId: string;
+  dueAtMs: number;
+  promptMs: number;
+  text: string;
+}
+
+/** Plays it from `seed`; answers the promises that were broken. */
+export async function simulateIsolation(seed: number, sabotage: Sabotage = {}): Promise<Violation[]> {
+  const random = new SeededRandom(seed);
+  const driver = await openDatabase();
+  const world = new World({ random, driver, settings: SETTINGS, sabotage });
+  const { clock, network } = world;
+  try {
+    void world.start();
+    await clock.runUntil(() => world.engine !== undefined, 10_000);
+    for (let index = 0; index < HANGING_ORIGINS; index += 1)
+      network.setEndpoint(hanging(index), () => ({ kind: 'silence' }));
+    network.setEndpoint(SHARED, () => ({ kind: 'answer', status: 200, afterMs: SHARED_MS }));
+    for (const project of [ATTACKER, OTHER]) {
+      network.setEndpoint(answering(project), () => ({ kind: 'answer', status: 200, afterMs: random.int(1, 40) }));
+    }
+    const probes: Probe[] = [];
+    const send = async (projectId: number, origin: string, promptMs: number) => {
+      const delayMs = random.chance(0.5) ? 0 : random.int(1, 2_000);
+      const dueAtMs = clock.elapsedMs + delayMs;
+      const [messageId] = await publish(world, projectId, [command(origin, { delayMs })]);
+      if (messageId) probes.push({ messageId, dueAtMs, promptMs, text: `project ${projectId} to ${origin}` });
+    };
+    await send(ATTACKER, answering(ATTACKER), PROMPT_MS); // it is known to answer
+    await clock.advanceBy(5_000);
+
+    const attack = Array.from({ length: HANGING_ORIGINS }, (_, index) =>
+      command(hanging(index), {
+        delayMs: random.chance(0.5) ? 0 : random.int(1, 10) * 1_000,
+        timeoutMs: random.int(1, 15) * 60_000,
+      }),
+    );
+    await publish(world, ATTACKER, attack);
+    await publish(
+      world,
+      ATTACKER,
+      Array.from({ length: FLOOD }, () => command(SHARED, { delayMs: random.int(0, 1) * 3_000 })),
+    );
+    for (let nth = 0; nth < PROBES; nth += 1) {
+      const projectId = random.choose([ATTACKER, OTHER]);
+      const lot = random.int(1, 10);
+      if (lot === 1) await send(OTHER, SHARED, PROMPT_MS + SHARED_MS);
+      else if (lot === 2) await send(OTHER, newcomer(world, nth), PROMPT_MS);
+      else await send(projectId, answering(projectId), PROMPT_MS);
+      await clock.advanceBy(random.int(1, 300));
+    }
+    await clock.advanceBy(10_000);
+    checkPromptness(world, probes);
+    checkHanging(world);
+    return world.violations;
+  } finally {
+    world.crashAll('the end');
+    await driver.close();
+  }
+}
+
+function hanging(index: number): string {
+  return `https://hanging-${index}.example`;
+}
+
+function answering(projectId: number): string {
+  return `https://answering-${projectId}.example`;
+}
+
+/** An endpoint that nobody knows yet. */
+function newcomer({ network }: World, nth: number): string {
+  const origin = `https://newcomer-${nth}.example`;
+  network.setEndpoint(origin, () => ({ kind: 'answer', status: 200, afterMs: 20 }));
+  return origin;
+}
+
+function command(origin: string, { delayMs, timeoutMs }: { delayMs: number; timeoutMs?: number }): PublishCommand {
+  const settings = { dialect: 'upstash' as const, maxRetries: 0, ...(timeoutMs !== undefined && { timeoutMs }) };
+  const options = { method: 'POST' as const, header: {}, explicitHeader: {}, settings };
+  return { url: `${origin}/hook`, body: new Uint8Array(10), options: { ...options, ...(delayMs > 0 && { delayMs }) } };
+}
+
+async function publish(world: World, projectId: number, commands: PublishCommand[]): Promise<string[]> {
+  let ids: string[] | undefined;
+  const publishing = world.engine?.publish(projectId, commands).then((published) => {
+    ids = published.flatMap((outcome) => (outcome === 'tooManyQueues' ? [] : [outcome.messageId]));
+  });
+  await world.clock.runUntil(() => ids !== undefined, 60_000);
+  await publishing;
+  return ids ?? [];
+}
+
+function checkPromptness(world: World, probes: readonly Probe[]): void {
+  const firstById = new Map<string, Attempt>();
+  for (const attempt of world.network.attempts) {
+    if (!firstById.has(attempt.messageId)) firstById.set(attempt.messageId, attempt);
+  }
+  for (const { messageId, dueAtMs, promptMs, text } of probes) {
+    const attempt = firstById.get(messageId);
+    const startedAtMs = attempt ? (world.startOf.get(attempt)?.atMs ?? Infinity) : Infinity;
+    if (startedAtMs - dueAtMs > promptMs)
+      world.violate('P9', `${text} went out ${startedAtMs - dueAtMs} ms late`, messageId);
+  }
+}
+
+/** Those that never answered have half of the places together, and their project nearly all of these while it is alone. */
+function checkHanging(world: World): void {
+  const half = SETTINGS.inFlightMax / 2;
+  const most = Math.max(
+    ...world.starts.map(
+      ({ running }) => running.filter(({ message }) => message.origin.startsWith('https://hanging')).length,
+    ),
+  );
+  if (most > half) world.violate('P9', `${most} attempts in flight to endpoints that never answered`);
+  if (most < Math.floor((half * 7) / 8))
+    world.violate('P9', `only ${most} attempts in flight while nobody else wanted places`);
+}
