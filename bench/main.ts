@@ -4,6 +4,7 @@
  * `npm run bench -- memory`: what stays when a storm of hostile endpoints is over.
  * `npm run bench -- loop`: what one request, and floods of them, do to everybody else.
  * `npm run bench -- workflow`: workflow runs, beside the reference. `npm run bench -- postgres`: workers on PostgreSQL.
+ * `npm run bench -- overload`: more publishers than can be served.
  * What the figures mean: docs/performance.md.
  */
 import { parseArgs } from 'node:util';
@@ -16,6 +17,8 @@ import { DEFAULT_FLOOD, measureFloods } from './loop/floods.ts';
 import { measureLoop } from './loop/requests-held.ts';
 import { DEFAULT_WORKLOAD } from './measure.ts';
 import { DEFAULT_MEMORY, measureMemory } from './memory.ts';
+import { DEFAULT_OVERLOAD, measureOverload } from './overload/measure.ts';
+import { overloadLine, overloadTable } from './overload/report.ts';
 import { DEFAULT_CLAIMS, measureClaims } from './postgres/claims.ts';
 import { referenceContestants, startWaypostJobs } from './postgres/job-contestant.ts';
 import { DEFAULT_JOBS, measureJobs } from './postgres/jobs.ts';
@@ -44,6 +47,10 @@ npm run bench -- memory [options]     resident memory after a storm of hostile e
   --messages <n>         hostile endpoints, with a message each (${DEFAULT_MEMORY.origins})
 npm run bench -- loop [requests|floods] [options]    the longest that heavy requests hold the event loop; publishes during floods
   --seconds <n>          seconds of each flood (${DEFAULT_FLOOD.seconds})
+npm run bench -- overload [options]   publishers on 64 to 1,500 connections, as fast as they can
+  --seconds <n>          for each number of connections (${DEFAULT_OVERLOAD.seconds})
+  --connections <n,n>    how many (${DEFAULT_OVERLOAD.connections})
+  --workers <n>          workers of the server (${DEFAULT_OVERLOAD.workers})
 npm run bench -- workflow [steps|long|sleeping|waking] [options]    workflow runs; all four without a word
   --rounds <n>           rounds of steps, medians are reported (${DEFAULT_STEPS.rounds})
   --runs <n>             runs of three steps in each load (${DEFAULT_STEPS.runs})
@@ -69,6 +76,8 @@ const { values, positionals } = parseArgs({
     alone: { type: 'boolean' },
     seconds: { type: 'string' },
     minutes: { type: 'string' },
+    connections: { type: 'string' },
+    workers: { type: 'string' },
     peers: { type: 'string', default: 'ordinary' },
     'fsync-delay': { type: 'string' },
     json: { type: 'boolean' },
@@ -78,7 +87,7 @@ const { values, positionals } = parseArgs({
 
 const progress = (line: string) => process.stderr.write(`${line}\n`);
 
-function count(name: 'rounds' | 'messages' | 'runs' | 'seconds' | 'minutes', fallback: number): number {
+function count(name: 'rounds' | 'messages' | 'runs' | 'seconds' | 'minutes' | 'workers', fallback: number): number {
   const text = values[name];
   if (text === undefined) return fallback;
   if (!/^[1-9]\d*$/.test(text)) throw new Error(`--${name} must be a positive whole number, got "${text}"`);
@@ -159,6 +168,20 @@ async function runLoop(parts: readonly string[]): Promise<void> {
   const flood = { ...DEFAULT_FLOOD, seconds: count('seconds', DEFAULT_FLOOD.seconds) };
   if (parts.includes('floods')) await measureFloods(flood, note);
   process.stdout.write(`${values.json ? JSON.stringify(figures) : figures.map(figureLine).join('\n')}\n`);
+}
+
+async function runOverload(): Promise<void> {
+  const seconds = count('seconds', DEFAULT_OVERLOAD.seconds);
+  const { DATABASE_URL: databaseUrl } = process.env;
+  const levels = await measureOverload({
+    connections: values.connections?.split(',').map(Number) ?? DEFAULT_OVERLOAD.connections,
+    seconds,
+    workers: count('workers', DEFAULT_OVERLOAD.workers),
+    ...(databaseUrl === undefined ? {} : { databaseUrl }),
+    onLevel: (level) => progress(overloadLine(level)),
+  });
+  process.stdout.write(`${values.json ? JSON.stringify(levels) : overloadTable(levels, seconds)}\n`);
+  if (levels.some(({ otherMissing }) => otherMissing > 0)) process.exitCode = 1;
 }
 
 const WORKFLOW_PARTS = ['steps', 'long', 'sleeping', 'waking'] as const;
@@ -254,7 +277,8 @@ else if (area === 'lanes' && part === undefined) await runLanes();
 else if (area === 'memory' && part === undefined) await runMemory();
 else if (area === 'loop' && more.length === 0 && (part === undefined || part === 'requests' || part === 'floods')) {
   await runLoop(part === undefined ? ['requests', 'floods'] : [part]);
-} else if (area === 'workflow' && part === undefined) await runWorkflow(WORKFLOW_PARTS);
+} else if (area === 'overload' && part === undefined) await runOverload();
+else if (area === 'workflow' && part === undefined) await runWorkflow(WORKFLOW_PARTS);
 else if (area === 'workflow' && more.length === 0 && part !== undefined && isWorkflowPart(part)) {
   await runWorkflow([part]);
 } else if (area === 'postgres' && part === undefined) await runPostgres(POSTGRES_PARTS);
