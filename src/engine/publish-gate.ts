@@ -12,7 +12,7 @@ import type { Clock, EventLog, Timer } from './ports.ts';
 import { ProjectTurns } from './project-turns.ts';
 
 /** Messages of publishes that begin in one turn of the event loop: a few milliseconds of work. */
-const BEGUN_PER_TURN = 32;
+const BEGUN_PER_TURN = 16;
 /** Nothing was refused for so long: it is over. The operator hears of the begin and of the end, not of each refusal. */
 const QUIET_MS = 10_000;
 
