@@ -5,6 +5,7 @@
  * `npm run bench -- loop`: what one request, and floods of them, do to everybody else.
  * `npm run bench -- hostile`: endpoints that hang, beside those that answer.
  * `npm run bench -- workflow`: workflow runs, beside the reference. `npm run bench -- postgres`: workers on PostgreSQL.
+ * `npm run bench -- overload`: more publishers than can be served.
  * What the figures mean: docs/performance.md.
  */
 import { parseArgs } from 'node:util';
@@ -18,6 +19,8 @@ import { DEFAULT_FLOOD, measureFloods } from './loop/floods.ts';
 import { measureLoop } from './loop/requests-held.ts';
 import { DEFAULT_WORKLOAD } from './measure.ts';
 import { DEFAULT_MEMORY, measureMemory } from './memory.ts';
+import { DEFAULT_OVERLOAD, measureOverload } from './overload/measure.ts';
+import { overloadLine, overloadTable } from './overload/report.ts';
 import { DEFAULT_CLAIMS, measureClaims } from './postgres/claims.ts';
 import { referenceContestants, startWaypostJobs } from './postgres/job-contestant.ts';
 import { DEFAULT_JOBS, measureJobs } from './postgres/jobs.ts';
@@ -48,6 +51,10 @@ npm run bench -- loop [requests|floods] [options]    the longest that heavy requ
   --seconds <n>          seconds of each flood (${DEFAULT_FLOOD.seconds})
 npm run bench -- hostile [options]    thousands of endpoints that hang, beside those that answer
   --messages <n>         how many hang; default: 10000 for 15 minutes, then 3000 for one
+npm run bench -- overload [options]   publishers on 64 to 1,500 connections, as fast as they can
+  --seconds <n>          for each number of connections (${DEFAULT_OVERLOAD.seconds})
+  --connections <n,n>    how many (${DEFAULT_OVERLOAD.connections})
+  --workers <n>          workers of the server (${DEFAULT_OVERLOAD.workers})
 npm run bench -- workflow [steps|long|sleeping|waking] [options]    workflow runs; all four without a word
   --rounds <n>           rounds of steps, medians are reported (${DEFAULT_STEPS.rounds})
   --runs <n>             runs of three steps in each load (${DEFAULT_STEPS.runs})
@@ -73,6 +80,8 @@ const { values, positionals } = parseArgs({
     alone: { type: 'boolean' },
     seconds: { type: 'string' },
     minutes: { type: 'string' },
+    connections: { type: 'string' },
+    workers: { type: 'string' },
     peers: { type: 'string', default: 'ordinary' },
     'fsync-delay': { type: 'string' },
     json: { type: 'boolean' },
@@ -82,7 +91,7 @@ const { values, positionals } = parseArgs({
 
 const progress = (line: string) => process.stderr.write(`${line}\n`);
 
-function count(name: 'rounds' | 'messages' | 'runs' | 'seconds' | 'minutes', fallback: number): number {
+function count(name: 'rounds' | 'messages' | 'runs' | 'seconds' | 'minutes' | 'workers', fallback: number): number {
   const text = values[name];
   if (text === undefined) return fallback;
   if (!/^[1-9]\d*$/.test(text)) throw new Error(`--${name} must be a positive whole number, got "${text}"`);
@@ -174,6 +183,21 @@ async function runHostile(): Promise<void> {
   });
   process.stdout.write(`${values.json ? JSON.stringify(figures) : figures.map(figureLine).join('\n')}\n`);
   if (figures.some(({ name, value }) => name.startsWith('probes') && value !== 0)) process.exitCode = 1;
+}
+
+async function runOverload(): Promise<void> {
+  const seconds = count('seconds', DEFAULT_OVERLOAD.seconds);
+  const { DATABASE_URL: databaseUrl } = process.env;
+  const levels = await measureOverload({
+    ...DEFAULT_OVERLOAD,
+    connections: values.connections?.split(',').map(Number) ?? DEFAULT_OVERLOAD.connections,
+    seconds,
+    workers: count('workers', DEFAULT_OVERLOAD.workers),
+    ...(databaseUrl === undefined ? {} : { databaseUrl }),
+    onLevel: (level) => progress(overloadLine(level)),
+  });
+  process.stdout.write(`${values.json ? JSON.stringify(levels) : overloadTable(levels, seconds)}\n`);
+  if (levels.some(({ otherMissing }) => otherMissing > 0)) process.exitCode = 1;
 }
 
 const WORKFLOW_PARTS = ['steps', 'long', 'sleeping', 'waking'] as const;
@@ -270,7 +294,8 @@ else if (area === 'memory' && part === undefined) await runMemory();
 else if (area === 'hostile' && part === undefined) await runHostile();
 else if (area === 'loop' && more.length === 0 && (part === undefined || part === 'requests' || part === 'floods')) {
   await runLoop(part === undefined ? ['requests', 'floods'] : [part]);
-} else if (area === 'workflow' && part === undefined) await runWorkflow(WORKFLOW_PARTS);
+} else if (area === 'overload' && part === undefined) await runOverload();
+else if (area === 'workflow' && part === undefined) await runWorkflow(WORKFLOW_PARTS);
 else if (area === 'workflow' && more.length === 0 && part !== undefined && isWorkflowPart(part)) {
   await runWorkflow([part]);
 } else if (area === 'postgres' && part === undefined) await runPostgres(POSTGRES_PARTS);

@@ -28,7 +28,7 @@ const SETTINGS: EngineSettings = {
   logRetentionMs: 1e9,
   dlqRetentionMs: 1e9,
   retentionIntervalMs: 1e9,
-  acceptsWaitingMax: 10_000,
+  publishDelayTargetMs: 1e9,
   lazyFetchBytes: 3_000_000,
 };
 

@@ -14,27 +14,40 @@ export function refusedInRun(error: unknown): unknown {
   return new ApiError('unprocessable', error.message);
 }
 
-/** Whether a message is one that a running workflow sends: a step, a call, an invocation. */
-export function isSentByRun({ rawHeaders, queryConfig }: Pick<OptionsInput, 'rawHeaders' | 'queryConfig'>): boolean {
-  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
-    if (saysSo(rawHeaders[at] ?? '', rawHeaders[at + 1] ?? '')) return true;
-  }
-  return queryConfig.some(([name, value]) => saysSo(name, value));
-}
+type Sent = Pick<OptionsInput, 'rawHeaders' | 'queryConfig'>;
+/** Options of a message's own scope, and the values that are looked for. */
+type Marks = ReadonlyMap<string, string>;
 
 const PREFIX_LENGTH = 'upstash-'.length;
-
-/** What marks a message of a run: options of its own scope, and their values. */
-const MARKS: ReadonlyMap<string, string> = new Map([
+const OF_RUN: Marks = new Map([
   ['workflow-init', 'false'],
   ['workflow-invoke', 'true'],
 ]);
-const MARK_LENGTHS: ReadonlySet<number> = new Set([...MARKS.keys()].map((mark) => PREFIX_LENGTH + mark.length));
+const BY_SDK: Marks = new Map([['workflow-trigger-by-sdk', 'true']]);
+const MARK_LENGTHS: ReadonlySet<number> = new Set(
+  [...OF_RUN.keys(), ...BY_SDK.keys()].map((mark) => PREFIX_LENGTH + mark.length),
+);
 
-function saysSo(name: string, value: string): boolean {
+/** Whether a message is one that a running workflow sends: a step, a call, an invocation. */
+export function isSentByRun(sent: Sent): boolean {
+  return isMarked(sent, OF_RUN);
+}
+
+/** Whether it is the second phase of a trigger, by which the library behind the URL makes itself known (workflow.md 5.3). */
+export function isSentBySdk(sent: Sent): boolean {
+  return isMarked(sent, BY_SDK);
+}
+
+function isMarked({ rawHeaders, queryConfig }: Sent, marks: Marks): boolean {
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    if (isMark(rawHeaders[at] ?? '', rawHeaders[at + 1] ?? '', marks)) return true;
+  }
+  return queryConfig.some(([name, value]) => isMark(name, value, marks));
+}
+
+function isMark(name: string, value: string, marks: Marks): boolean {
   // Asked of each header of each message, so most are to end here.
   if (!MARK_LENGTHS.has(name.length) || !hasConfigPrefix(name)) return false;
-  const mark = name.slice(PREFIX_LENGTH).toLowerCase();
-  const wanted = MARKS.get(mark);
+  const wanted = marks.get(name.slice(PREFIX_LENGTH).toLowerCase());
   return wanted !== undefined && trimBlanks(value).toLowerCase() === wanted;
 }
