@@ -22,7 +22,7 @@ export interface CreateStoreOptions {
   /** Default: none. */
   limits?: StoreLimits;
   /** What goes into one transaction; see `GroupCommitOptions`. */
-  batch?: Pick<GroupCommitOptions, 'rowsMax' | 'bytesMax' | 'endOfTurn' | 'flushesMax'>;
+  batch?: Pick<GroupCommitOptions, 'costMax' | 'endOfTurn' | 'flushesMax'>;
 }
 
 /**

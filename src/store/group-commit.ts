@@ -1,11 +1,11 @@
 /**
- * The queue in front of the writer. What comes in one turn of the event loop goes together; what comes while a
+ * What waits for the writer. What comes in one turn of the event loop goes together; what comes while a
  * transaction is being committed forms the next one. So an idle store adds no delay, a busy one shares its fsyncs, and
  * nothing waits for a timer.
  */
 import { CommitInDoubt, StoreUnavailable } from '../engine/stores.ts';
 import type { BatchOutcome, WriteCommand, WriteMethod, WriteResult, Writes } from './batch.ts';
-import { countTogether, TOGETHER_MAX, type Weight, weigh } from './weight.ts';
+import { BatchLine } from './batch-line.ts';
 
 export interface GroupCommitOptions {
   /** Commits a batch; one result per command. Rejects only when the store must not be used any more. */
@@ -17,17 +17,14 @@ export interface GroupCommitOptions {
    * is committed alone, and the 63 others wait for that. Default: the end of the microtasks.
    */
   endOfTurn?: () => Promise<void>;
-  /** Rows of one batch at most; one command alone may be larger. Default: `TOGETHER_MAX`. */
-  rowsMax?: number;
-  /** Body bytes of one batch at most; one command alone may be larger. */
-  bytesMax?: number;
+  /** Cost of one batch; see `BatchLine`. Default: `BATCH_COST_MAX`. */
+  costMax?: number;
   /** Batches being committed at once, where the database can do that. Default 1. */
   flushesMax?: number;
 }
 
 interface Waiting {
   command: WriteCommand;
-  weight: Weight;
   resolve: (answer: never) => void;
   reject: (error: Error) => void;
 }
@@ -36,11 +33,10 @@ export class GroupCommit {
   readonly #flush: GroupCommitOptions['flush'];
   readonly #onFatal: GroupCommitOptions['onFatal'];
   readonly #endOfTurn: () => Promise<void>;
-  readonly #max: Weight;
   readonly #flushesMax: number;
   #onDue: (dueAtMs: number) => void = () => {};
   #onDoubt: () => void = () => {};
-  #waiting: Waiting[] = [];
+  readonly #waiting: BatchLine<Waiting>;
   #flushing = 0;
   /** Why new commands are refused. */
   #refusal: string | undefined;
@@ -49,19 +45,12 @@ export class GroupCommit {
   #batches = 0;
   #commands = 0;
 
-  constructor({
-    flush,
-    onFatal,
-    endOfTurn,
-    rowsMax = TOGETHER_MAX.rows,
-    bytesMax = TOGETHER_MAX.bytes,
-    flushesMax = 1,
-  }: GroupCommitOptions) {
+  constructor({ flush, onFatal, endOfTurn, costMax, flushesMax = 1 }: GroupCommitOptions) {
     this.#flush = flush;
+    this.#waiting = new BatchLine(costMax);
     this.#flushesMax = flushesMax;
     this.#onFatal = onFatal;
     this.#endOfTurn = endOfTurn ?? (() => Promise.resolve());
-    this.#max = { rows: rowsMax, bytes: bytesMax };
   }
 
   /** Batches committed, commands in them, commands that wait. */
@@ -87,7 +76,7 @@ export class GroupCommit {
     if (this.#refusal !== undefined) return Promise.reject(new StoreUnavailable(this.#refusal));
     return new Promise((resolve, reject) => {
       const command = { method, args } as WriteCommand;
-      this.#waiting.push({ command, weight: weigh(command), resolve, reject });
+      this.#waiting.push({ command, resolve, reject });
       if (this.#flushing < this.#flushesMax) void this.#flushAll();
     });
   }
@@ -107,9 +96,7 @@ export class GroupCommit {
     if (this.#failed) return;
     this.#failed = true;
     this.#refusal = 'the store has failed';
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    for (const { reject } of waiting) reject(new StoreUnavailable(this.#refusal, { cause: error }));
+    for (const { reject } of this.#waiting.takeAll()) reject(new StoreUnavailable(this.#refusal, { cause: error }));
     this.#onFatal(error);
   }
 
@@ -118,8 +105,7 @@ export class GroupCommit {
     await this.#endOfTurn();
     // Without another pause: the writer has the next batch while this thread is busy with the answers of the last.
     while (this.#waiting.length > 0) {
-      const count = countTogether(this.#waiting, ({ weight }) => weight, this.#max);
-      const batch = this.#waiting.splice(0, count);
+      const batch = this.#waiting.take();
       try {
         const { results, dueAtMs } = await this.#flush(batch.map(({ command }) => command));
         if (dueAtMs !== null) this.#onDue(dueAtMs);

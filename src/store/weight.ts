@@ -1,51 +1,25 @@
-/** How much goes into one transaction? */
+/** How much of a transaction does a command take up? */
 import type { WriteCommand } from './batch.ts';
 import type { StoredEvent } from './sql/rows.ts';
 
-/** Of what goes into one transaction, about: messages that are touched, and body bytes that are carried. */
-export interface Weight {
+/** Of what a command does, about: messages that are touched, and body bytes that are carried. */
+interface Weight {
   rows: number;
   bytes: number;
 }
 
-/** Longer transactions stall the rest. */
-export const TOGETHER_MAX: Weight = { rows: 200, bytes: 4 * 1024 * 1024 };
+/** Cost of one transaction: the rows of small messages. Longer transactions stall the rest. */
+export const BATCH_COST_MAX = 200;
+/** So many bytes cost as much as a row: 4 MiB fill a transaction. */
+const BYTES_PER_ROW = (4 * 1024 * 1024) / BATCH_COST_MAX;
 
-/**
- * How many of `waiting`, from the first on, go into one transaction: in order of arrival, so that no kind of command can starve
- * another. One alone may weigh more than `max`.
- */
-export function countTogether<T>(
-  waiting: readonly T[],
-  weightOf: (each: T) => Weight,
-  max: Weight = TOGETHER_MAX,
-): number {
-  if (waiting.length <= 1) return waiting.length;
-  let count = 0;
-  let rows = 0;
-  let bytes = 0;
-  for (const each of waiting) {
-    const weight = weightOf(each);
-    rows += weight.rows;
-    bytes += weight.bytes;
-    if (count > 0 && (rows > max.rows || bytes > max.bytes)) break;
-    count += 1;
-  }
-  return count;
+/** At least 1. */
+export function costOf(command: WriteCommand): number {
+  const { rows, bytes } = weigh(command);
+  return Math.max(1, rows, Math.ceil(bytes / BYTES_PER_ROW));
 }
 
-/** Of commands that must stay together. */
-export function weighAll(commands: readonly WriteCommand[]): Weight {
-  const whole = { rows: 0, bytes: 0 };
-  for (const command of commands) {
-    const { rows, bytes } = weigh(command);
-    whole.rows += rows;
-    whole.bytes += bytes;
-  }
-  return whole;
-}
-
-export function weigh(command: WriteCommand): Weight {
+function weigh(command: WriteCommand): Weight {
   switch (command.method) {
     case 'accept':
       return { rows: command.args.messages.length, bytes: bodyBytes(command.args.messages) };

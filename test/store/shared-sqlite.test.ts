@@ -167,6 +167,18 @@ describe('the desk of a database thread', () => {
     expect(runs).toEqual([200, 1]);
   });
 
+  it('puts what moves on what was accepted before accepts, whichever thread they are of', async () => {
+    const [a, b] = [callerNamed('a'), callerNamed('b')];
+    const limits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0, journalBytesMax: 0 };
+    const messages = Array.from({ length: 200 }, () => ({ message: [], content: [], events: [] }));
+    const accept: WriteCommand = { method: 'accept', args: { messages, limits, nowMs: 0 } };
+    const release: WriteCommand = { method: 'release', args: { claims: [], limits, nowMs: 0 } };
+    arriving.push(() => void desk.take({ caller: b, id: 1, commands: [release] }));
+    await desk.take({ caller: a, id: 1, commands: [accept, accept] });
+    expect(runs).toEqual([2, 1]);
+    expect(replies).toEqual(['b 1: 0 due null', 'a 1: 1,0 due null']);
+  });
+
   it('tells those who share a transaction of what was left in it, and everyone else who looks later', async () => {
     const [a, b] = [callerNamed('a'), callerNamed('b'), callerNamed('c'), callerNamed('d', 10)];
     left = { ...left, othersDueAtMs: 20 };

@@ -160,7 +160,7 @@ describe('durability', () => {
 
 describe('group commit', () => {
   it('puts commands that come during a commit into the next one, and keeps to its limit', async () => {
-    const world = await World.open(() => openSqliteStore({ path: newPath(), onFatal, batch: { rowsMax: 50 } }));
+    const world = await World.open(() => openSqliteStore({ path: newPath(), onFatal, batch: { costMax: 50 } }));
     const store = world.store as SqliteStore;
     const before = store.stats();
     await Promise.all(Array.from({ length: 200 }, () => store.accept([world.message()], T0)));
@@ -171,14 +171,18 @@ describe('group commit', () => {
   });
 
   it('counts the messages that follow from a settle, and their bodies', async () => {
-    for (const batch of [{ rowsMax: 30 }, { bytesMax: 10_000 }]) {
-      const world = await World.open(() => openSqliteStore({ path: newPath(), onFatal, batch }));
+    // 3 rows each, or as much as 5 rows: 20 of them fill two batches.
+    for (const { bytes, costMax } of [
+      { bytes: 1_000, costMax: 30 },
+      { bytes: 100_000, costMax: 50 },
+    ]) {
+      const world = await World.open(() => openSqliteStore({ path: newPath(), onFatal, batch: { costMax } }));
       const store = world.store as SqliteStore;
       const claims = await Promise.all(Array.from({ length: 20 }, () => world.acceptClaimed()));
       const before = store.stats();
       await Promise.all(
         claims.map(({ message, claimToken }) => {
-          const follows = [world.message({ body: new Uint8Array(1_000) }), world.message()];
+          const follows = [world.message({ body: new Uint8Array(bytes) }), world.message()];
           return store.settle(settlement(message, claimToken, { ...delivered(), follows }), T0);
         }),
       );

@@ -29,7 +29,7 @@ export interface PostgresStoreOptions {
   /** Default: none. */
   limits?: StoreLimits;
   /** What goes into one transaction; see `GroupCommitOptions`. */
-  batch?: Pick<GroupCommitOptions, 'rowsMax' | 'bytesMax' | 'endOfTurn' | 'flushesMax'>;
+  batch?: Pick<GroupCommitOptions, 'costMax' | 'endOfTurn' | 'flushesMax'>;
   /** Unique among the workers: names who sends a notification. */
   sender: string;
 }

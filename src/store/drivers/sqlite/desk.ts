@@ -4,9 +4,10 @@
  * Batches that wait when a transaction ends go together into the next one, whoever sent them, so that several threads
  * share their fsyncs as the callers of one thread do.
  */
-import type { BatchOutcome, WriteCommand, Writes } from '../../batch.ts';
+import type { BatchOutcome, WriteCommand, WriteResult, Writes } from '../../batch.ts';
+import { BatchLine } from '../../batch-line.ts';
 import { StoreFatal } from '../../driver.ts';
-import { countTogether, weighAll } from '../../weight.ts';
+import { earlier } from '../../sql/due-times.ts';
 import type { Reply } from './messages.ts';
 
 export interface DeskOptions {
@@ -53,16 +54,54 @@ export class Caller {
   }
 }
 
-interface Waiting {
+interface Batch {
   caller: Caller;
   id: number;
   commands: readonly WriteCommand[];
 }
 
+/** A batch, and what came of it so far. */
+class Order {
+  readonly caller: Caller;
+  readonly #id: number;
+  #missing: number;
+  readonly #outcome: BatchOutcome = { results: [], dueAtMs: null, othersDueAtMs: null, parkedOrigins: [] };
+
+  constructor({ caller, id, commands }: Batch) {
+    this.caller = caller;
+    this.#id = id;
+    this.#missing = commands.length;
+  }
+
+  note(index: number, command: WriteCommand, result: WriteResult | undefined): void {
+    if (result) this.#outcome.results[index] = result;
+    this.#missing -= 1;
+    if (command.method === 'claim' && result?.kind === 'answer') {
+      this.caller.noteClaim(result.answer as Writes['claim']['answer']);
+    }
+  }
+
+  /** A transaction is over that had commands of it: answers once none is missing. */
+  close({ dueAtMs, othersDueAtMs, parkedOrigins }: BatchOutcome): void {
+    const outcome = this.#outcome;
+    outcome.dueAtMs = earlier(outcome.dueAtMs, dueAtMs);
+    outcome.othersDueAtMs = earlier(outcome.othersDueAtMs, othersDueAtMs);
+    outcome.parkedOrigins.push(...parkedOrigins);
+    if (this.#missing === 0) this.caller.reply({ kind: 'outcome', id: this.#id, outcome });
+  }
+}
+
+interface Waiting {
+  command: WriteCommand;
+  order: Order;
+  /** Of the command in its batch. */
+  index: number;
+}
+
 export class Desk {
   readonly #options: DeskOptions;
   readonly #callers = new Set<Caller>();
-  #waiting: Waiting[] = [];
+  readonly #waiting = new BatchLine<Waiting>();
   #running = false;
 
   constructor(options: DeskOptions) {
@@ -78,17 +117,16 @@ export class Desk {
   }
 
   /** Resolves when nothing waits any more; at once when another call sees to it. Throws `StoreFatal`. */
-  async take(batch: Waiting): Promise<void> {
-    this.#waiting.push(batch);
+  async take(batch: Batch): Promise<void> {
+    const order = new Order(batch);
+    for (const [index, command] of batch.commands.entries()) this.#waiting.push({ command, order, index });
     if (this.#running) return;
     this.#running = true;
     try {
       while (this.#waiting.length > 0) {
         this.#options.hearAll();
-        const count = countTogether(this.#waiting, ({ commands }) => weighAll(commands));
-        const together = this.#waiting.splice(0, count);
-        const outcome = await this.#options.run(together.flatMap(({ commands }) => commands));
-        this.#answer(together, outcome);
+        const together = this.#waiting.take();
+        this.#answer(together, await this.#options.run(together.map(({ command }) => command)));
         this.#maintain();
       }
     } finally {
@@ -105,26 +143,17 @@ export class Desk {
     }
   }
 
-  #answer(together: readonly Waiting[], { results, ...left }: BatchOutcome): void {
-    let at = 0;
-    for (const { caller, id, commands } of together) {
-      const own = results.slice(at, at + commands.length);
-      at += commands.length;
-      noteClaims(caller, commands, own);
-      caller.reply({ kind: 'outcome', id, outcome: { ...left, results: own } });
-    }
+  #answer(together: readonly Waiting[], outcome: BatchOutcome): void {
+    for (const [at, { order, index, command }] of together.entries()) order.note(index, command, outcome.results[at]);
+    const orders = new Set(together.map(({ order }) => order));
+    for (const order of orders) order.close(outcome);
+    const callers = new Set(together.map(({ order }) => order.caller));
     // Who is alone in it has asked for all of it.
-    const only = together.length === 1 ? together[0]?.caller : undefined;
-    only?.noteKnown(left.parkedOrigins);
+    const [first] = callers;
+    const only = callers.size === 1 ? first : undefined;
+    only?.noteKnown(outcome.parkedOrigins);
     for (const caller of this.#callers) {
-      if (caller !== only) caller.tell(left.othersDueAtMs, left.parkedOrigins);
+      if (caller !== only) caller.tell(outcome.othersDueAtMs, outcome.parkedOrigins);
     }
-  }
-}
-
-function noteClaims(caller: Caller, commands: readonly WriteCommand[], results: BatchOutcome['results']): void {
-  for (const [index, { method }] of commands.entries()) {
-    const result = results[index];
-    if (method === 'claim' && result?.kind === 'answer') caller.noteClaim(result.answer as Writes['claim']['answer']);
   }
 }

@@ -25,7 +25,7 @@ export interface SqliteStoreOptions {
   /** Default: none. */
   limits?: StoreLimits;
   /** What goes into one transaction; see `GroupCommitOptions`. */
-  batch?: Pick<GroupCommitOptions, 'rowsMax' | 'bytesMax' | 'endOfTurn'>;
+  batch?: Pick<GroupCommitOptions, 'costMax' | 'endOfTurn'>;
 }
 
 export interface StoreStats {

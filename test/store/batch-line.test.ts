@@ -1,0 +1,157 @@
+/** What goes into the next transaction, whoever waits for it. */
+import { describe, expect, it } from 'vitest';
+import type { WriteCommand } from '../../src/store/batch.ts';
+import { BatchLine } from '../../src/store/batch-line.ts';
+import { MESSAGE_AT, type StoredNewMessage } from '../../src/store/sql/rows.ts';
+
+interface Named {
+  name: string;
+  command: WriteCommand;
+}
+
+const limits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0, journalBytesMax: 0 };
+
+/** An accept of `rows` small messages of a project. */
+function accept(projectId: number, rows = 1): WriteCommand {
+  const message: StoredNewMessage['message'] = [];
+  message[MESSAGE_AT.project_id] = projectId;
+  const stored: StoredNewMessage = { message, content: [], events: [] };
+  return { method: 'accept', args: { messages: Array.from({ length: rows }, () => stored), limits, nowMs: 0 } };
+}
+
+const beat: WriteCommand = { method: 'beat', args: { worker: 'w', timeoutMs: 1, isLeaving: false } };
+const ping: WriteCommand = { method: 'ping', args: {} };
+const numbers: WriteCommand = { method: 'reserveNumbers', args: { count: 1 } };
+const pause: WriteCommand = {
+  method: 'setQueuePaused',
+  args: { projectId: 1, name: 'q', paused: true, nowMs: 0, limits },
+};
+
+function release(rows = 1): WriteCommand {
+  const claims = Array.from({ length: rows }, (_, key) => ({ key, projectId: 1, claimToken: key }));
+  return { method: 'release', args: { claims, limits, nowMs: 0 } };
+}
+
+class Line {
+  readonly #line: BatchLine<Named>;
+
+  constructor(costMax: number) {
+    this.#line = new BatchLine(costMax);
+  }
+
+  add(name: string, command: WriteCommand, times = 1): void {
+    for (let time = 0; time < times; time += 1) this.#line.push({ name, command });
+  }
+
+  take(): string[] {
+    return this.#line.take().map(({ name }) => name);
+  }
+
+  /** How often each name is in the next batch. */
+  counts(): Record<string, number> {
+    const counts: Record<string, number> = {};
+    for (const name of this.take()) counts[name] = (counts[name] ?? 0) + 1;
+    return counts;
+  }
+}
+
+describe('a batch', () => {
+  it('takes heartbeats, pings and numbers first, then what moves on what was accepted, then accepts', () => {
+    const line = new Line(200);
+    line.add('accept', accept(1), 2);
+    line.add('release', release());
+    line.add('ping', ping);
+    line.add('pause', pause);
+    line.add('numbers', numbers);
+    line.add('beat', beat);
+    expect(line.take()).toEqual(['ping', 'numbers', 'beat', 'release', 'pause', 'accept', 'accept']);
+    expect(line.take()).toEqual([]);
+  });
+
+  it('leaves accepts a quarter of it, however many others wait', () => {
+    const line = new Line(200);
+    line.add('accept', accept(1), 500);
+    line.add('release', release(), 500);
+    expect(line.counts()).toEqual({ release: 150, accept: 50 });
+    expect(line.counts()).toEqual({ release: 150, accept: 50 });
+  });
+
+  it('leaves no more than accepts need, and gives them what nobody else needs', () => {
+    const line = new Line(200);
+    line.add('accept', accept(1), 10);
+    line.add('release', release(), 300);
+    expect(line.counts()).toEqual({ release: 190, accept: 10 });
+    line.add('accept', accept(1), 500);
+    expect(line.counts()).toEqual({ release: 110, accept: 90 });
+    expect(line.counts()).toEqual({ accept: 200 });
+  });
+
+  it('ends with the command that fills it, even if that is larger than all of it', () => {
+    const line = new Line(200);
+    line.add('small', accept(1), 199);
+    line.add('large', accept(1, 1_000));
+    line.add('later', accept(1));
+    expect(line.counts()).toEqual({ small: 199, large: 1 });
+    expect(line.counts()).toEqual({ later: 1 });
+  });
+
+  it('has accepts pay back what a large one took beyond their share', () => {
+    const line = new Line(200);
+    line.add('large', accept(1, 300));
+    line.add('accept', accept(1), 500);
+    line.add('release', release(), 2_000);
+    expect(line.counts()).toEqual({ release: 150, large: 1 }); // 250 too many
+    for (let batch = 0; batch < 5; batch += 1) expect(line.counts()).toEqual({ release: 200 });
+    expect(line.counts()).toEqual({ release: 150, accept: 50 });
+  });
+
+  it('counts bodies: one of 4 MiB fills it', () => {
+    const line = new Line(200);
+    const large = accept(1);
+    if (large.method === 'accept') large.args.messages[0]?.content.push(new Uint8Array(4 * 1024 * 1024));
+    line.add('large', large, 2);
+    expect(line.take()).toEqual(['large']);
+    expect(line.take()).toEqual(['large']);
+  });
+});
+
+describe('accepts', () => {
+  it('of one project keep their order', () => {
+    const line = new Line(4);
+    for (let nth = 0; nth < 10; nth += 1) line.add(String(nth), accept(1));
+    const taken = [line.take(), line.take(), line.take()].flat();
+    expect(taken).toEqual(Array.from({ length: 10 }, (_, nth) => String(nth)));
+  });
+
+  it('of a project that sends little go with the next batch, whatever another has in line', () => {
+    const line = new Line(100);
+    line.add('much', accept(1), 5_000);
+    line.add('little', accept(2), 3);
+    expect(line.counts()).toEqual({ much: 97, little: 3 });
+  });
+
+  it('share batches evenly among projects by rows, however many a request has', () => {
+    const line = new Line(100);
+    line.add('single', accept(1), 2_000);
+    line.add('batch', accept(2, 20), 100);
+    const rows = { single: 0, batch: 0 };
+    for (let batch = 0; batch < 10; batch += 1) {
+      const counts = line.counts();
+      rows.single += counts['single'] ?? 0;
+      rows.batch += 20 * (counts['batch'] ?? 0);
+    }
+    expect(Math.abs(rows.single - rows.batch)).toBeLessThanOrEqual(40);
+  });
+
+  it('of a project that has had a large one wait for the others, also when it sends one at a time', () => {
+    const line = new Line(20);
+    line.add('other', accept(2), 200);
+    line.add('large', accept(1, 100));
+    const batches = [line.counts()];
+    while (!batches.at(-1)?.['large']) batches.push(line.counts());
+    line.add('large', accept(1, 100));
+    let others = 0;
+    for (let counts = line.counts(); !counts['large']; counts = line.counts()) others += counts['other'] ?? 0;
+    expect(others).toBeGreaterThanOrEqual(80);
+  });
+});
