@@ -159,9 +159,11 @@ class OrdinaryPublisher implements Publisher {
   }
 }
 
-class BarePublisher implements Publisher {
+export class BarePublisher implements Publisher {
   onAnswer: (messageNumber: number) => void = () => undefined;
   onFailure: (error: Error) => void = () => undefined;
+  /** Hears each answer that is not 2xx. Unless it is set, that is a failure. */
+  onRefusal: (answer: string) => void = (answer) => this.#fail(new Error(`publish refused: ${answer}`));
   readonly #socket: Socket;
   readonly #request: Buffer;
   readonly #numberAt: number;
@@ -176,9 +178,7 @@ class BarePublisher implements Publisher {
     const splitter = new RequestSplitter((buffer, _bodyStart, bodyEnd, headStart) => {
       // 'HTTP/1.1 2': the tenth byte is the class of the status.
       if (buffer[headStart + 9] !== 0x32) {
-        this.#fail(
-          new Error(`publish refused: ${buffer.toString('latin1', headStart, Math.min(bodyEnd, headStart + 600))}`),
-        );
+        this.onRefusal(buffer.toString('latin1', headStart, Math.min(bodyEnd, headStart + 600)));
       } else this.onAnswer(this.#current);
     });
     socket.on('data', (chunk: Buffer) => splitter.push(chunk));

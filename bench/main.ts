@@ -2,6 +2,7 @@
  * `npm run bench`: how fast Waypost is, always beside a null relay on the same machine in the same minutes.
  * `npm run bench -- backlog`: what a million stored messages cost. `npm run bench -- lanes`: queues, flow control, schedules.
  * `npm run bench -- workflow`: workflow runs, beside the reference. `npm run bench -- postgres`: workers on PostgreSQL.
+ * `npm run bench -- overload`: more publishers than can be served.
  * What the figures mean: docs/performance.md.
  */
 import { parseArgs } from 'node:util';
@@ -11,6 +12,8 @@ import type { Figure } from './figure.ts';
 import { DEFAULT_LANES, measureLanes } from './lanes.ts';
 import type { Peers } from './load.ts';
 import { DEFAULT_WORKLOAD } from './measure.ts';
+import { DEFAULT_OVERLOAD, measureOverload } from './overload/measure.ts';
+import { overloadLine, overloadTable } from './overload/report.ts';
 import { DEFAULT_CLAIMS, measureClaims } from './postgres/claims.ts';
 import { referenceContestants, startWaypostJobs } from './postgres/job-contestant.ts';
 import { DEFAULT_JOBS, measureJobs } from './postgres/jobs.ts';
@@ -35,6 +38,10 @@ npm run bench -- backlog [options]    delayed messages stored
   --messages <n>         how many (1000000); also measured at 0 and at a tenth
 npm run bench -- lanes [options]      queues, flow-control keys, schedules, a bulk cancel
   --messages <n>         messages to cancel at once (1000000)
+npm run bench -- overload [options]   publishers on 64 to 1,500 connections, as fast as they can
+  --seconds <n>          for each number of connections (${DEFAULT_OVERLOAD.seconds})
+  --connections <n,n>    how many (${DEFAULT_OVERLOAD.connections})
+  --workers <n>          workers of the server (${DEFAULT_OVERLOAD.workers})
 npm run bench -- workflow [steps|long|sleeping|waking] [options]    workflow runs; all four without a word
   --rounds <n>           rounds of steps, medians are reported (${DEFAULT_STEPS.rounds})
   --runs <n>             runs of three steps in each load (${DEFAULT_STEPS.runs})
@@ -60,6 +67,8 @@ const { values, positionals } = parseArgs({
     alone: { type: 'boolean' },
     seconds: { type: 'string' },
     minutes: { type: 'string' },
+    connections: { type: 'string' },
+    workers: { type: 'string' },
     peers: { type: 'string', default: 'ordinary' },
     'fsync-delay': { type: 'string' },
     json: { type: 'boolean' },
@@ -69,7 +78,7 @@ const { values, positionals } = parseArgs({
 
 const progress = (line: string) => process.stderr.write(`${line}\n`);
 
-function count(name: 'rounds' | 'messages' | 'runs' | 'seconds' | 'minutes', fallback: number): number {
+function count(name: 'rounds' | 'messages' | 'runs' | 'seconds' | 'minutes' | 'workers', fallback: number): number {
   const text = values[name];
   if (text === undefined) return fallback;
   if (!/^[1-9]\d*$/.test(text)) throw new Error(`--${name} must be a positive whole number, got "${text}"`);
@@ -126,6 +135,20 @@ async function runLanes(): Promise<void> {
   });
   process.stdout.write(`${values.json ? JSON.stringify(figures) : figures.map(figureLine).join('\n')}\n`);
   if (figures.some(({ unit, value }) => unit === 'messages' && value !== 0)) process.exitCode = 1;
+}
+
+async function runOverload(): Promise<void> {
+  const seconds = count('seconds', DEFAULT_OVERLOAD.seconds);
+  const { DATABASE_URL: databaseUrl } = process.env;
+  const levels = await measureOverload({
+    connections: values.connections?.split(',').map(Number) ?? DEFAULT_OVERLOAD.connections,
+    seconds,
+    workers: count('workers', DEFAULT_OVERLOAD.workers),
+    ...(databaseUrl === undefined ? {} : { databaseUrl }),
+    onLevel: (level) => progress(overloadLine(level)),
+  });
+  process.stdout.write(`${values.json ? JSON.stringify(levels) : overloadTable(levels, seconds)}\n`);
+  if (levels.some(({ otherMissing }) => otherMissing > 0)) process.exitCode = 1;
 }
 
 const WORKFLOW_PARTS = ['steps', 'long', 'sleeping', 'waking'] as const;
@@ -218,6 +241,7 @@ if (values.help) process.stdout.write(HELP);
 else if (area === undefined) await runComparison();
 else if (area === 'backlog' && part === undefined) await runBacklog();
 else if (area === 'lanes' && part === undefined) await runLanes();
+else if (area === 'overload' && part === undefined) await runOverload();
 else if (area === 'workflow' && part === undefined) await runWorkflow(WORKFLOW_PARTS);
 else if (area === 'workflow' && more.length === 0 && part !== undefined && isWorkflowPart(part)) {
   await runWorkflow([part]);

@@ -14,19 +14,21 @@ export interface WaypostOptions extends StartOptions {
   dataDir: string;
   /** Default: a free one. */
   port?: number;
+  /** Default: `dev`, with development credentials and loopback destinations allowed. */
+  command?: 'dev' | 'serve';
   /** Settings of the server's own table, as flags. */
   flags?: string[];
   /** The folder of the checkout that is to run; default: this one. */
   program?: string;
 }
 
-/** `waypost dev` on 127.0.0.1: development credentials, loopback destinations allowed. */
+/** On 127.0.0.1. */
 export function startWaypost(options: WaypostOptions): Promise<ListeningProcess> {
-  const { dataDir, port = 0, flags = [], program = CHECKOUT, ...start } = options;
+  const { dataDir, port = 0, command = 'dev', flags = [], program = CHECKOUT, ...start } = options;
   const cli = join(program, 'bin/waypost.js');
   const heap = start.env?.DATABASE_URL?.startsWith('postgres') ? HEAP.postgres : HEAP.embedded;
   return startListening(
-    [heap, cli, 'dev', '--port', String(port), '--data-dir', dataDir, '--log-format', 'json', ...flags],
+    [heap, cli, command, '--port', String(port), '--data-dir', dataDir, '--log-format', 'json', ...flags],
     start,
   );
 }

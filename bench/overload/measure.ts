@@ -1,0 +1,145 @@
+/**
+ * What becomes of deliveries, and of another project, when more is published than can be delivered? Publishers on a growing
+ * number of connections, a tiny endpoint, and another project beside them, each number on a server of its own.
+ */
+import { execFile, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { residentMebibytes } from '../child-process.ts';
+import { publishAll } from '../load.ts';
+import { type Receiver, startReceiver } from '../receiver-process.ts';
+import { quantile } from '../statistics.ts';
+import { startWaypost } from '../waypost-process.ts';
+import type { OtherProject } from './other-project.ts';
+import { publishFor } from './publishers.ts';
+
+export interface OverloadOptions {
+  connections: readonly number[];
+  seconds: number;
+  /** Workers of the server. */
+  workers: number;
+  /** PostgreSQL to use in place of SQLite. */
+  databaseUrl?: string;
+  onLevel?: (level: OverloadLevel) => void;
+}
+
+export const DEFAULT_OVERLOAD: OverloadOptions = { connections: [64, 256, 512, 1_500], seconds: 60, workers: 1 };
+
+export interface OverloadLevel {
+  connections: number;
+  ackedPerSecond: number;
+  /** Arrivals at the endpoint during the publishing alone. */
+  deliveredPerSecond: number;
+  shedPerSecond: number;
+  /** Of what was accepted. */
+  publishP99Ms: number;
+  otherDelayedP99Ms: number;
+  otherQueuedP99Ms: number;
+  /** Publishes of the other project that were answered 503. */
+  otherShed: number;
+  otherMissing: number;
+  /** Resident memory after a third of the time, and at its end. */
+  earlyMebibytes: number;
+  lateMebibytes: number;
+}
+
+/** So many fit into a second, so that the endpoint knows which numbers to expect. */
+const PER_SECOND_MAX = 25_000;
+const WARM_UP_MESSAGES = 10_000;
+const CLI = fileURLToPath(new URL('../../bin/waypost.js', import.meta.url));
+const OTHER_PROJECT = fileURLToPath(new URL('./other-project.ts', import.meta.url));
+
+export async function measureOverload(options: OverloadOptions): Promise<OverloadLevel[]> {
+  const levels: OverloadLevel[] = [];
+  const receiver = await startReceiver('bare');
+  try {
+    for (const connections of options.connections) {
+      const level = await measureLevel(receiver, connections, options);
+      levels.push(level);
+      options.onLevel?.(level);
+    }
+  } finally {
+    await receiver.end();
+  }
+  return levels;
+}
+
+async function measureLevel(
+  receiver: Receiver,
+  connections: number,
+  { seconds, workers, databaseUrl }: OverloadOptions,
+): Promise<OverloadLevel> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'waypost-overload-'));
+  const flags = ['--workers', String(workers), '--allow-destinations', 'loopback'];
+  const env = databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl };
+  const [token, otherToken] = await makeTokens(dataDir, env);
+  const server = await startWaypost({ dataDir, command: 'serve', flags, env });
+  try {
+    const target = {
+      peers: 'bare' as const,
+      url: server.url,
+      token,
+      destination: `${receiver.url}/`,
+    };
+    await receiver.expect(WARM_UP_MESSAGES);
+    await publishAll(target, WARM_UP_MESSAGES);
+    await receiver.complete(60_000);
+    await receiver.expect(seconds * PER_SECOND_MAX);
+    const other = await startOtherProject(server.url, otherToken);
+    let earlyMebibytes = 0;
+    setTimeout(() => {
+      earlyMebibytes = residentMebibytes(server.pid);
+    }, 333 * seconds).unref();
+    const published = await publishFor(target, connections, seconds);
+    const { distinct } = await receiver.report();
+    const lateMebibytes = residentMebibytes(server.pid);
+    const others = await other.end();
+    return {
+      connections,
+      ackedPerSecond: published.acked / seconds,
+      deliveredPerSecond: distinct / seconds,
+      shedPerSecond: published.shed / seconds,
+      publishP99Ms: quantile(published.publishMs, 0.99),
+      otherDelayedP99Ms: quantile(others.delayedMs, 0.99),
+      otherQueuedP99Ms: quantile(others.queuedMs, 0.99),
+      otherShed: others.shed,
+      otherMissing: others.missing,
+      earlyMebibytes,
+      lateMebibytes,
+    };
+  } finally {
+    await server.end('SIGKILL'); // what is left would take longer to deliver than it took to publish
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+
+/** Of the project that publishes as fast as it can, and of the other one. */
+async function makeTokens(dataDir: string, env: Record<string, string>): Promise<[string, string]> {
+  const tokenFrom = async (...words: string[]): Promise<string> => {
+    const options = { env: { ...process.env, ...env } };
+    const { stdout } = await promisify(execFile)(process.execPath, [CLI, ...words, '--data-dir', dataDir], options);
+    return /^QSTASH_TOKEN=(.*)$/m.exec(stdout)?.[1] ?? '';
+  };
+  const token = await tokenFrom('init');
+  await tokenFrom('projects', 'create', 'other');
+  return [token, await tokenFrom('tokens', 'create', '--project', 'other', '--scope', 'full')];
+}
+
+async function startOtherProject(url: string, token: string): Promise<{ end(): Promise<OtherProject> }> {
+  const child = fork(OTHER_PROJECT, [url, token], { serialization: 'advanced' });
+  await once(child, 'message');
+  return {
+    async end() {
+      const told = once(child, 'message') as Promise<[OtherProject]>;
+      const exited = once(child, 'exit');
+      child.send('end');
+      const [figures] = await told;
+      await exited;
+      return figures;
+    },
+  };
+}

@@ -1,0 +1,75 @@
+/**
+ * Another project on a server under load: `node bench/overload/other-project.ts <server> <token>`. Ten times a second it
+ * publishes a message with a delay of a second, and one into a queue, to an endpoint of its own, and takes the time from when
+ * each was due until it arrived. A process of its own, so that nothing but the server delays it.
+ */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { request } from 'undici';
+
+export interface OtherProject {
+  /** From the time for which a delayed message was asked until it arrived. */
+  delayedMs: number[];
+  /** From the answer to the publish until a queued message arrived; 0 for one that came before the answer. */
+  queuedMs: number[];
+  /** Publishes that were answered 503. */
+  shed: number;
+  /** Messages that were taken and have not arrived within `ARRIVAL_LIMIT_MS` of the end. */
+  missing: number;
+}
+
+const EVERY_MS = 100;
+const DELAY_MS = 1_000;
+const ARRIVAL_LIMIT_MS = 15_000;
+
+const [server = '', token = ''] = process.argv.slice(2);
+const figures: OtherProject = { delayedMs: [], queuedMs: [], shed: 0, missing: 0 };
+/** By name: from when on it is due, as soon as that is known, and when it arrived. */
+const dueAtMs = new Map<string, number>();
+const arrivedAtMs = new Map<string, number>();
+
+const endpoint = createServer((incoming, response) => {
+  arrivedAtMs.set(incoming.url?.slice(1) ?? '', performance.now());
+  incoming.resume();
+  response.end();
+});
+endpoint.listen(0, '127.0.0.1');
+await once(endpoint, 'listening');
+const url = `http://127.0.0.1:${(endpoint.address() as AddressInfo).port}`;
+
+async function publish(name: string, path: string, headers: Record<string, string>, delayMs: number): Promise<void> {
+  const sentMs = performance.now();
+  const answer = await request(`${server}${path}/${url}/${name}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, ...headers },
+    body: name,
+  });
+  await answer.body.dump();
+  if (answer.statusCode === 503) figures.shed += 1;
+  // A delay counts from when the server has taken the request, which is not before it was sent.
+  else if (answer.statusCode < 300) dueAtMs.set(name, delayMs > 0 ? sentMs + delayMs : performance.now());
+  else throw new Error(`publish refused: ${answer.statusCode}`);
+}
+
+let ending = false;
+process.once('message', () => {
+  ending = true;
+});
+process.send?.('publishing');
+const publishes: Promise<void>[] = [];
+for (let nth = 0; !ending; nth += 1) {
+  publishes.push(publish(`delayed-${nth}`, '/v2/publish', { 'upstash-delay': `${DELAY_MS / 1_000}s` }, DELAY_MS));
+  publishes.push(publish(`queued-${nth}`, '/v2/enqueue/line', {}, 0));
+  await sleep(EVERY_MS);
+}
+await Promise.all(publishes);
+const limitMs = performance.now() + ARRIVAL_LIMIT_MS;
+while (performance.now() < limitMs && [...dueAtMs.keys()].some((name) => !arrivedAtMs.has(name))) await sleep(50);
+for (const [name, dueMs] of dueAtMs) {
+  const arrivedMs = arrivedAtMs.get(name);
+  if (arrivedMs === undefined) figures.missing += 1;
+  else (name.startsWith('delayed') ? figures.delayedMs : figures.queuedMs).push(Math.max(0, arrivedMs - dueMs));
+}
+process.send?.(figures, () => process.exit(0));
