@@ -76,6 +76,14 @@ describe('a batch', () => {
     expect(line.counts()).toEqual({ release: 150, accept: 50 });
   });
 
+  it('leaves accepts their share also where another command goes beyond its end', () => {
+    const line = new Line(200);
+    line.add('accept', accept(1), 500);
+    line.add('large', release(512), 2);
+    expect(line.counts()).toEqual({ large: 1, accept: 50 });
+    expect(line.counts()).toEqual({ large: 1, accept: 50 });
+  });
+
   it('leaves no more than accepts need, and gives them what nobody else needs', () => {
     const line = new Line(200);
     line.add('accept', accept(1), 10);
