@@ -141,6 +141,7 @@ async function runOverload(): Promise<void> {
   const seconds = count('seconds', DEFAULT_OVERLOAD.seconds);
   const { DATABASE_URL: databaseUrl } = process.env;
   const levels = await measureOverload({
+    ...DEFAULT_OVERLOAD,
     connections: values.connections?.split(',').map(Number) ?? DEFAULT_OVERLOAD.connections,
     seconds,
     workers: count('workers', DEFAULT_OVERLOAD.workers),

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { residentMebibytes } from '../child-process.ts';
+import { cpuSeconds, residentMebibytes } from '../child-process.ts';
 import { publishAll } from '../load.ts';
 import { type Receiver, startReceiver } from '../receiver-process.ts';
 import { quantile } from '../statistics.ts';
@@ -20,6 +20,8 @@ import { publishFor } from './publishers.ts';
 export interface OverloadOptions {
   connections: readonly number[];
   seconds: number;
+  /** Messages before, which are not measured: compiled code. */
+  warmUpMessages: number;
   /** Workers of the server. */
   workers: number;
   /** PostgreSQL to use in place of SQLite. */
@@ -27,7 +29,12 @@ export interface OverloadOptions {
   onLevel?: (level: OverloadLevel) => void;
 }
 
-export const DEFAULT_OVERLOAD: OverloadOptions = { connections: [64, 256, 512, 1_500], seconds: 60, workers: 1 };
+export const DEFAULT_OVERLOAD: OverloadOptions = {
+  connections: [64, 256, 512, 1_500],
+  seconds: 60,
+  warmUpMessages: 10_000,
+  workers: 1,
+};
 
 export interface OverloadLevel {
   connections: number;
@@ -42,6 +49,8 @@ export interface OverloadLevel {
   /** Publishes of the other project that were answered 503. */
   otherShed: number;
   otherMissing: number;
+  /** User and system time of the server for a second: of a machine that others use too it does not get all. */
+  cores: number;
   /** Resident memory after a third of the time, and at its end. */
   earlyMebibytes: number;
   lateMebibytes: number;
@@ -49,7 +58,6 @@ export interface OverloadLevel {
 
 /** So many fit into a second, so that the endpoint knows which numbers to expect. */
 const PER_SECOND_MAX = 25_000;
-const WARM_UP_MESSAGES = 10_000;
 const CLI = fileURLToPath(new URL('../../bin/waypost.js', import.meta.url));
 const OTHER_PROJECT = fileURLToPath(new URL('./other-project.ts', import.meta.url));
 
@@ -71,7 +79,7 @@ export async function measureOverload(options: OverloadOptions): Promise<Overloa
 async function measureLevel(
   receiver: Receiver,
   connections: number,
-  { seconds, workers, databaseUrl }: OverloadOptions,
+  { seconds, warmUpMessages, workers, databaseUrl }: OverloadOptions,
 ): Promise<OverloadLevel> {
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-overload-'));
   const flags = ['--workers', String(workers), '--allow-destinations', 'loopback'];
@@ -85,8 +93,8 @@ async function measureLevel(
       token,
       destination: `${receiver.url}/`,
     };
-    await receiver.expect(WARM_UP_MESSAGES);
-    await publishAll(target, WARM_UP_MESSAGES);
+    await receiver.expect(warmUpMessages);
+    await publishAll(target, warmUpMessages);
     await receiver.complete(60_000);
     await receiver.expect(seconds * PER_SECOND_MAX);
     const other = await startOtherProject(server.url, otherToken);
@@ -94,8 +102,10 @@ async function measureLevel(
     setTimeout(() => {
       earlyMebibytes = residentMebibytes(server.pid);
     }, 333 * seconds).unref();
+    const cpuBefore = cpuSeconds(server.pid);
     const published = await publishFor(target, connections, seconds);
     const { distinct } = await receiver.report();
+    const cores = (cpuSeconds(server.pid) - cpuBefore) / seconds;
     const lateMebibytes = residentMebibytes(server.pid);
     const others = await other.end();
     return {
@@ -108,6 +118,7 @@ async function measureLevel(
       otherQueuedP99Ms: quantile(others.queuedMs, 0.99),
       otherShed: others.shed,
       otherMissing: others.missing,
+      cores,
       earlyMebibytes,
       lateMebibytes,
     };

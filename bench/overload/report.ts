@@ -12,6 +12,7 @@ const COLUMNS: { label: string; text: (level: OverloadLevel) => string }[] = [
   { label: 'other queued p99, ms', text: ({ otherQueuedP99Ms }) => otherQueuedP99Ms.toFixed(0) },
   { label: 'other shed', text: ({ otherShed }) => String(otherShed) },
   { label: 'other missing', text: ({ otherMissing }) => String(otherMissing) },
+  { label: 'server CPU, cores', text: ({ cores }) => cores.toFixed(2) },
   {
     label: 'RSS, MiB',
     text: ({ earlyMebibytes, lateMebibytes }) => `${earlyMebibytes.toFixed(0)} to ${lateMebibytes.toFixed(0)}`,

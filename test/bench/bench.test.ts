@@ -3,6 +3,8 @@ import { measureBacklog } from '../../bench/backlog.ts';
 import { compare } from '../../bench/comparison.ts';
 import { measureLanes } from '../../bench/lanes.ts';
 import { DEFAULT_WORKLOAD } from '../../bench/measure.ts';
+import { DEFAULT_OVERLOAD, measureOverload } from '../../bench/overload/measure.ts';
+import { overloadTable } from '../../bench/overload/report.ts';
 import { shimObstacle } from '../../bench/preload/build.ts';
 import { backlogTable, comparisonTable, figureLine, stepsTable } from '../../bench/report.ts';
 import type { Contestant } from '../../bench/workflows/contestant.ts';
@@ -54,6 +56,21 @@ describe('npm run bench', () => {
       expect(table.includes('1 ms added to each fsync')).toBe(fsyncDelayMs === 1);
     },
   );
+});
+
+describe('npm run bench -- overload', () => {
+  it('sees what is published arrive, and the messages of another project beside it', { timeout: 60_000 }, async () => {
+    const options = { ...DEFAULT_OVERLOAD, connections: [2], seconds: 1, warmUpMessages: 20 };
+    const levels = await measureOverload(options);
+    expect(levels).toHaveLength(1);
+    for (const { shedPerSecond, otherShed, otherMissing, cores, otherQueuedP99Ms, ...figures } of levels) {
+      expect({ shedPerSecond, otherShed, otherMissing }).toEqual({ shedPerSecond: 0, otherShed: 0, otherMissing: 0 });
+      expect(cores).toBeGreaterThanOrEqual(0); // as above
+      expect(otherQueuedP99Ms).toBeGreaterThanOrEqual(0); // they may arrive before the answer
+      expectPositive(figures);
+    }
+    expect(overloadTable(levels, 1)).toContain('delivered/s');
+  });
 });
 
 describe('npm run bench -- lanes', () => {
