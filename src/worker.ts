@@ -21,7 +21,7 @@ import { type Bound, type ListenAt, listen } from './listen.ts';
 import { type Credentials, openAccounts } from './open-accounts.ts';
 import { databaseOf, messageOf } from './open-store.ts';
 import { randomBase58 } from './protocol/ids.ts';
-import { createSystemRandomness, systemClock } from './system.ts';
+import { createSystemRandomness, endOfTurn, systemClock } from './system.ts';
 
 export interface WorkerOptions {
   store: Store;
@@ -73,7 +73,7 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
     const recovery = recoveryOf(config, { accounts, databaseClock, isRecovered: options.isRecovered });
     const dropsExpired = isShared || rank === 'first';
     const needs = { store, clock, randomness, delivery, log, settings: config, worker: id, recovery, dropsExpired };
-    const engine = await createEngine(needs);
+    const engine = await createEngine({ ...needs, endOfTurn });
     opened.push(() => engine.drain(0));
     return new ListeningWorker({ config, id, engine, accounts, delivery, clock, log, addresses });
   } catch (error) {

@@ -2,7 +2,7 @@
 import type { EventLog } from '../engine/ports.ts';
 import { StoreUnavailable } from '../engine/stores.ts';
 import { ApiError } from '../protocol/errors.ts';
-import { RateLimited } from '../protocol/rate-limits.ts';
+import { Overloaded, RateLimited } from '../protocol/rate-limits.ts';
 
 export interface Answer {
   status: number;
@@ -38,7 +38,8 @@ export function refusal(status: number, error: string, headers?: Answer['headers
  */
 export function answerToError(error: unknown, log: EventLog, where: string): Answer {
   if (error instanceof ApiError) {
-    if (error instanceof RateLimited) return refusal(error.status, error.message, error.headers);
+    if (error instanceof RateLimited || error instanceof Overloaded)
+      return refusal(error.status, error.message, error.headers);
     return error.status === 503
       ? refusal(503, error.message, { 'retry-after': String(RETRY_AFTER_S) })
       : refusal(error.status, error.message);

@@ -10,7 +10,7 @@ import { checkName } from '../protocol/names.ts';
 import { readPublishOptions } from '../protocol/options.ts';
 import { type SplitQuery, splitQuery } from '../protocol/request-target.ts';
 import type { HeaderMap, PublishOptions } from '../protocol/settings.ts';
-import { isSentByRun, refusedInRun } from '../protocol/workflow/refusals.ts';
+import { isSentByRun, isSentBySdk, refusedInRun } from '../protocol/workflow/refusals.ts';
 import type { Answer } from './answer.ts';
 import { ENQUEUE_HEADERS, PUBLISH_HEADERS } from './config-headers.ts';
 import { checkAddress, checkCallbacks, checkEndpoints, groupNotFound } from './destinations.ts';
@@ -44,6 +44,9 @@ export function publishRoutes(services: Services): Route[] {
     try {
       const query = splitQuery(call.rawQuery);
       isOfRun ||= isSentByRun({ rawHeaders: [], queryConfig: query.config });
+      // Who is turned away has not cost much yet, and has sent no body. What continues a run never is.
+      const isSent = isOfRun || isSentBySdk({ rawHeaders: call.rawHeaders, queryConfig: query.config });
+      if (!isSent) engine.checkAdmission(call.projectId);
       return await publishTo(call, query, { queueName, isOfRun });
     } catch (error) {
       throw isOfRun ? refusedInRun(error) : error;

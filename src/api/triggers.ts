@@ -8,6 +8,7 @@ import { type Destination, readDestination } from '../protocol/destination.ts';
 import { ApiError, quotaExceeded } from '../protocol/errors.ts';
 import { type OptionsInput, readPublishOptions } from '../protocol/options.ts';
 import { splitQuery } from '../protocol/request-target.ts';
+import { isSentBySdk } from '../protocol/workflow/refusals.ts';
 import { type Answer, answer } from './answer.ts';
 import { at, atItem, type GivenItem, handleItems } from './batch-items.ts';
 import { TRIGGER_HEADERS } from './config-headers.ts';
@@ -31,6 +32,7 @@ export function triggerRoutes(services: Services): Route[] {
 
   async function trigger({ rawQuery, rawDestination, rawHeaders, ...call }: Call): Promise<Answer> {
     const query = splitQuery(rawQuery);
+    if (!isSentBySdk({ rawHeaders, queryConfig: query.config })) engine.checkAdmission(call.projectId);
     const url = workflowUrlOf(readDestination(rawDestination, query.rest));
     await checkAddress(url, checkDestination);
     const input = { rawHeaders, queryConfig: query.config, tokenInQuery: !call.isTokenInHeader };

@@ -210,13 +210,14 @@ export const SETTINGS = {
     max: DAY,
     meaning: 'How long an idle connection of a caller is kept open.',
   },
-  acceptsWaitingMax: {
+  publishDelayTargetMs: {
     group: 'Requests',
-    type: 'integer',
-    default: 10_000,
-    min: 1,
-    max: 1_000_000,
-    meaning: 'Publishes waiting for their commit at a time; more are answered 503.',
+    type: 'duration',
+    default: 500, // longer than commits take, standbys in other regions and pauses of a disk included
+    min: 10,
+    max: MINUTE,
+    meaning:
+      'How long publishes may wait to be stored; while all of a project have waited longer, the newest of it are answered 503 with Retry-After.',
   },
   requestsPerSecondMax: {
     group: 'Requests',

@@ -62,9 +62,15 @@ export type PublishOutcome = Published | 'tooManyQueues';
 
 export interface Engine extends WorkflowCommands {
   /**
+   * Throws `Overloaded` (503) when a publish of the project that came now would be turned away: to be asked before its body
+   * is read. Not of what continues a run, which never is.
+   */
+  checkAdmission(projectId: ProjectId): void;
+  /**
    * Accepts all that nothing is wrong with, or none; resolves after the commit (P1), in the order given. Throws, having
-   * accepted nothing, `RateLimited` (429) when the project has fewer messages left today, and `ApiError` when a run
-   * that a message is for is over (400) or its journal would be too long (412).
+   * accepted nothing, `RateLimited` (429) when the project has fewer messages left today, `Overloaded` (503) when more is
+   * published than can be saved and none of it continues a run, and `ApiError` when a run that a message is for is over
+   * (400) or its journal would be too long (412).
    */
   publish(projectId: ProjectId, commands: PublishCommand[]): Promise<PublishOutcome[]>;
   findMessage(projectId: ProjectId, id: MessageId): Promise<Message | undefined>;

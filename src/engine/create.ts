@@ -16,6 +16,7 @@ import type { Message, MessageId, Millis, NewMessage, ProjectId, WorkerId } from
 import { Numbers } from './numbers.ts';
 import { place, setGoing } from './placement.ts';
 import type { Clock, Delivery, EventLog, Randomness } from './ports.ts';
+import { PublishGate } from './publish-gate.ts';
 import { succeed } from './revive.ts';
 import { JournalBodies } from './runs/journal-bodies.ts';
 import { type WorkflowCommands, Workflows } from './runs/workflows.ts';
@@ -36,6 +37,8 @@ export interface EngineDeps {
   recovery?: Recovery;
   /** Whether it drops what is past its retention time. Default: yes. One of the threads of an embedded store is enough. */
   dropsExpired?: boolean;
+  /** See `PublishGate`. */
+  endOfTurn?: () => Promise<void>;
 }
 
 /** How a worker knows which claims in the store are nobody's any more. */
@@ -115,6 +118,13 @@ interface Parts {
   heartbeat: Heartbeat | undefined;
 }
 
+/** What was made of the commands of a publish, and what became of each. */
+interface SavedPublish {
+  news: NewMessage[];
+  accepted: Accepted[];
+  context: AcceptContext;
+}
+
 class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   /** What clients ask about runs is answered there. */
   readonly workflows: Workflows;
@@ -124,7 +134,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   readonly #retention: RetentionLoop;
   readonly #schedules: ScheduleLoop;
   readonly #heartbeat: Heartbeat | undefined;
-  #acceptsWaiting = 0;
+  readonly #gate: PublishGate;
   #draining: Promise<void> | undefined;
 
   readonly listDead: Engine['listDead'];
@@ -150,6 +160,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     this.#dispatcher = dispatcher;
     this.#retention = retention;
     this.#heartbeat = heartbeat;
+    this.#gate = new PublishGate(deps);
     const { store } = deps;
     this.listDead = store.listDead.bind(store);
     this.findDead = store.findDead.bind(store);
@@ -206,16 +217,24 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
 
   async publish(projectId: ProjectId, commands: PublishCommand[]): Promise<PublishOutcome[]> {
     if (commands.length === 0) return [];
-    const { news, accepted, context } = await this.#save(projectId, commands);
+    const { news, accepted, context } = await this.#saveInTurn(projectId, commands);
     const [first] = accepted;
     if (first?.kind === 'overDayLimit') throw dailyLimitReached(first.limit, first.remaining, context.nowMs);
     return news.map((entry, index) => publishedAs(entry, accepted[index]));
   }
 
-  async #save(
-    projectId: ProjectId,
-    commands: PublishCommand[],
-  ): Promise<{ news: NewMessage[]; accepted: Accepted[]; context: AcceptContext }> {
+  checkAdmission(projectId: ProjectId): void {
+    this.#gate.check(projectId);
+  }
+
+  /** What continues a run waits for nobody: the run waits for it. */
+  #saveInTurn(projectId: ProjectId, commands: PublishCommand[]): Promise<SavedPublish> {
+    if (commands.some(continuesRun)) return this.#save(projectId, commands);
+    this.#gate.check(projectId);
+    return this.#gate.pass(projectId, commands.length, () => this.#save(projectId, commands));
+  }
+
+  async #save(projectId: ProjectId, commands: PublishCommand[]): Promise<SavedPublish> {
     if (commands.some(({ options }) => options.run)) return this.workflows.publisher.publish(projectId, commands);
     const firstKey = await this.#takeNumbers(commands.length);
     const context = this.#acceptContext(projectId);
@@ -380,21 +399,21 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   /** Saves `news` and sets going what came through; gives back the places of what did not. */
   async #admit(news: NewMessage[], save: () => Promise<Accepted[]>): Promise<Accepted[]> {
     let accepted: Accepted[] = [];
-    this.#acceptsWaiting += 1;
     try {
       if (this.#draining !== undefined) throw new ApiError('unavailable', 'the server is shutting down');
-      if (this.#acceptsWaiting > this.#deps.settings.acceptsWaitingMax) {
-        throw new ApiError('unavailable', 'too many messages are waiting to be stored, try again shortly');
-      }
       accepted = await save();
     } finally {
-      this.#acceptsWaiting -= 1;
       news.forEach((entry, index) => {
         setGoing(entry, savedOf(accepted[index]), this.#dispatcher);
       });
     }
     return accepted;
   }
+}
+
+/** A step of a run, a run that another has invoked, or the second phase of a trigger. */
+function continuesRun({ options: { run }, invocation }: PublishCommand): boolean {
+  return invocation !== undefined || run?.kind === 'append' || run?.isBySdk === true;
 }
 
 function savedOf(accepted: Accepted | undefined): Saved | undefined {

@@ -16,8 +16,8 @@ export interface EngineSettings {
   dlqRetentionMs: Millis;
   /** Pause between two rounds of dropping what is past its time. */
   retentionIntervalMs: Millis;
-  /** Accepts waiting for their commit at most; more are answered 503. */
-  acceptsWaitingMax: number;
+  /** How long publishes may wait to be saved before some are answered 503. */
+  publishDelayTargetMs: Millis;
   /** Delivered bodies of more bytes are left to be fetched, where the endpoint can do that (workflow.md 8.3). */
   lazyFetchBytes: number;
 }

@@ -15,6 +15,17 @@ export class RateLimited extends ApiError {
   }
 }
 
+/** 503: more is published than can be saved, and who comes now would wait for too long. */
+export class Overloaded extends ApiError {
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(retryAfterS: number) {
+    super('unavailable', `too many messages are being published, try again in ${retryAfterS} s`);
+    this.name = 'Overloaded';
+    this.headers = { 'Retry-After': String(retryAfterS) };
+  }
+}
+
 /** The project's messages of this day are used up, or too few of them are left for the request. */
 export function dailyLimitReached(limit: number, remaining: number, nowMs: number): RateLimited {
   return new RateLimited('Exceeded daily rate limit', headersOf('RateLimit', limit, remaining, endOf(DAY_MS, nowMs)));

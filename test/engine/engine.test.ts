@@ -5,7 +5,7 @@ import { createEngine } from '../../src/engine/create.ts';
 import type { LogState } from '../../src/engine/model.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
 import { type Store, StoreUnavailable } from '../../src/engine/stores.ts';
-import { ApiError } from '../../src/protocol/errors.ts';
+import { Overloaded } from '../../src/protocol/rate-limits.ts';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
 import { SimulatedNetwork } from '../../src/testing/simulated-network.ts';
@@ -27,7 +27,7 @@ const SETTINGS: EngineSettings = {
   logRetentionMs: DAY_MS,
   dlqRetentionMs: 2 * DAY_MS,
   retentionIntervalMs: HOUR_MS,
-  acceptsWaitingMax: 3,
+  publishDelayTargetMs: 500,
   lazyFetchBytes: 3 * 1024 * 1024,
 };
 
@@ -129,22 +129,33 @@ describe('publishing', () => {
     expect(network.attempts.length).toBe(2);
   });
 
-  test('is refused when too many wait for their commit, and what was refused is not saved', async () => {
-    const { engine, clock, network } = await bench();
-    const publishing = Array.from({ length: 5 }, () => publish(engine, [command()]));
-    const results = await Promise.allSettled(publishing);
-    expect(results.map(({ status }) => status)).toEqual([
-      'fulfilled',
-      'fulfilled',
-      'fulfilled',
-      'rejected',
-      'rejected',
-    ]);
-    const [refusal] = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
-    expect(refusal).toBeInstanceOf(ApiError);
-    expect(refusal).toMatchObject({ code: 'unavailable', status: 503 });
-    await clock.advanceBy(1_000);
-    expect(network.attempts.length).toBe(3);
+  describe('while nothing is saved', () => {
+    async function standingStill(): Promise<Bench> {
+      const world = await bench();
+      const { accept } = world.store;
+      world.store.accept = () => new Promise(() => {});
+      for (let nth = 0; nth < 200; nth += 1) void publish(world.engine, [command()]);
+      await world.clock.advanceBy(2 * SETTINGS.publishDelayTargetMs);
+      world.store.accept = accept;
+      return world;
+    }
+
+    test('is turned away, and told when to come back', async () => {
+      const { engine } = await standingStill();
+      await expect(publish(engine, [command()])).rejects.toBeInstanceOf(Overloaded);
+    });
+
+    test('is taken if another project makes it', async () => {
+      const { engine } = await standingStill();
+      await expect(engine.publish(PROJECT + 1, [command()])).resolves.toHaveLength(1);
+    });
+
+    test('is taken if it continues a run, with all that comes with it', async () => {
+      const { engine } = await standingStill();
+      const append = { kind: 'append' as const, runId: 'wfr_none', callType: 'step' as const, features: [] };
+      // Nothing but the run that is missing is in its way.
+      await expect(publish(engine, [command(), command({ run: append })])).rejects.toThrow('cancelled workflow');
+    });
   });
 });
 

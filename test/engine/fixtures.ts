@@ -16,7 +16,7 @@ export const SETTINGS: EngineSettings = {
   logRetentionMs: 1e9,
   dlqRetentionMs: 1e9,
   retentionIntervalMs: 1e9,
-  acceptsWaitingMax: 100,
+  publishDelayTargetMs: 500,
   lazyFetchBytes: 3 * 1024 * 1024,
 };
 

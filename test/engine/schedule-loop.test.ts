@@ -28,7 +28,7 @@ const SETTINGS: EngineSettings = {
   logRetentionMs: 300 * DAY_MS,
   dlqRetentionMs: 300 * DAY_MS,
   retentionIntervalMs: DAY_MS,
-  acceptsWaitingMax: 100,
+  publishDelayTargetMs: 500,
   lazyFetchBytes: 3 * 1024 * 1024,
 };
 

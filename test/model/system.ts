@@ -41,7 +41,7 @@ const SETTINGS = {
   logRetentionMs: 7 * DAY_MS,
   dlqRetentionMs: 7 * DAY_MS,
   retentionIntervalMs: DAY_MS,
-  acceptsWaitingMax: 10_000,
+  publishDelayTargetMs: 500,
   lazyFetchBytes: 3 * 1024 * 1024,
 };
 

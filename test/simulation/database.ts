@@ -17,10 +17,11 @@ export async function openDatabase(driver: Driver = new SqliteDriver({ path: ':m
 }
 
 /** The store as production has it, group commit included, over `driver`. */
-export function storeOver(driver: Driver, limits?: StoreLimits): Store {
+export function storeOver(driver: Driver, limits?: StoreLimits, costMax?: number): Store {
   const runner = new BatchRunner(driver);
   const commits = new GroupCommit({
     flush: (commands) => runner.run(commands),
+    ...(costMax !== undefined && { costMax }),
     onFatal: (error) => {
       throw error;
     },

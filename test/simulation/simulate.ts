@@ -82,7 +82,7 @@ function drawSettings(random: SeededRandom): EngineSettings {
     logRetentionMs: 10 * DAY_MS,
     dlqRetentionMs: 10 * DAY_MS,
     retentionIntervalMs: HOUR_MS,
-    acceptsWaitingMax: random.int(20, 200),
+    publishDelayTargetMs: random.int(20, 200),
     lazyFetchBytes: 3 * 1024 * 1024,
   };
 }

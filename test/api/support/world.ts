@@ -55,7 +55,7 @@ const ENGINE_SETTINGS: EngineSettings = {
   logRetentionMs: DAY_MS,
   dlqRetentionMs: DAY_MS,
   retentionIntervalMs: DAY_MS,
-  acceptsWaitingMax: 1_000,
+  publishDelayTargetMs: 500,
   lazyFetchBytes: 3 * 1024 * 1024,
 };
 

@@ -116,6 +116,6 @@ const SETTINGS: EngineSettings = {
   logRetentionMs: 10 * DAY_MS,
   dlqRetentionMs: 10 * DAY_MS,
   retentionIntervalMs: 3_600_000,
-  acceptsWaitingMax: 100,
+  publishDelayTargetMs: 500,
   lazyFetchBytes: 3_000,
 };

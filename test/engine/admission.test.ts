@@ -1,0 +1,158 @@
+/** The rule by which publishes are turned away, against clients and a server that are simulated to the millisecond. */
+import { beforeAll, describe, expect, test } from 'vitest';
+import { Admission } from '../../src/engine/admission.ts';
+import { ProjectTurns } from '../../src/engine/project-turns.ts';
+
+const TARGET_MS = 500;
+const BUSY = 1;
+const QUIET = 2;
+
+interface Client {
+  projectId: number;
+  /** How long it waits after an answer before it publishes again. */
+  pauseMs: number;
+  nextAtMs: number;
+}
+
+interface Seen {
+  delaysMs: number[];
+  shed: number;
+  retryAfterS: number[];
+}
+
+/** Publishes of clients that wait for each answer, and come back when they are told to; a server that saves so many a second. */
+class World {
+  readonly #admission = new Admission(TARGET_MS);
+  readonly #clients: Client[] = [];
+  readonly #waiting = new ProjectTurns<{ client: Client; enteredMs: number }>();
+  readonly #seen = new Map<number, Seen>();
+  #nowMs = 0;
+  #credit = 0;
+  perSecond: number;
+
+  constructor(perSecond: number) {
+    this.perSecond = perSecond;
+  }
+
+  add(projectId: number, count: number, pauseMs = 0): void {
+    for (let nth = 0; nth < count; nth += 1) {
+      this.#clients.push({ projectId, pauseMs, nextAtMs: this.#nowMs + (pauseMs * nth) / count });
+    }
+  }
+
+  leaveOnly(count: number): void {
+    this.#clients.length = count;
+  }
+
+  /** What has come of publishes meanwhile, by project. */
+  run(ms: number): (projectId: number) => Seen {
+    this.#seen.clear();
+    for (const endMs = this.#nowMs + ms; this.#nowMs < endMs; this.#nowMs += 1) this.#step();
+    return (projectId) => this.#of(projectId);
+  }
+
+  #step(): void {
+    for (const client of this.#clients) if (client.nextAtMs <= this.#nowMs) this.#publish(client);
+    this.#credit = Math.min(200, this.#credit + this.perSecond / 1_000);
+    const done: { client: Client; enteredMs: number }[] = [];
+    this.#credit -= this.#waiting.takeInto(done, Math.floor(this.#credit));
+    for (const { client, enteredMs } of done) {
+      this.#admission.leave(client.projectId, enteredMs, this.#nowMs);
+      this.#of(client.projectId).delaysMs.push(this.#nowMs - enteredMs);
+      client.nextAtMs = this.#nowMs + Math.max(1, client.pauseMs);
+    }
+  }
+
+  #publish(client: Client): void {
+    const refusal = this.#admission.refuse(client.projectId, this.#nowMs);
+    if (refusal === undefined) {
+      this.#admission.enter(client.projectId, this.#nowMs);
+      this.#waiting.push(client.projectId, { client, enteredMs: this.#nowMs }, 1);
+      client.nextAtMs = Infinity;
+      return;
+    }
+    const seen = this.#of(client.projectId);
+    seen.shed += 1;
+    seen.retryAfterS.push(refusal);
+    client.nextAtMs = this.#nowMs + 1_000 * refusal;
+  }
+
+  #of(projectId: number): Seen {
+    const seen = this.#seen.get(projectId) ?? { delaysMs: [], shed: 0, retryAfterS: [] };
+    this.#seen.set(projectId, seen);
+    return seen;
+  }
+}
+
+describe('nothing is turned away', () => {
+  test.each([20, 200, 5_000])('of 64 connections, when %i are saved a second', (perSecond) => {
+    const world = new World(perSecond);
+    world.add(BUSY, 64);
+    expect(world.run(20_000)(BUSY).shed).toBe(0);
+  });
+
+  test('of 1,500 connections, when all are saved within the target', () => {
+    const world = new World(4_000);
+    world.add(BUSY, 1_500);
+    expect(world.run(10_000)(BUSY).shed).toBe(0);
+  });
+
+  test('of what comes in a burst that is saved soon after', () => {
+    const world = new World(4_000);
+    world.add(BUSY, 3_000, 5_000);
+    expect(world.run(20_000)(BUSY).shed).toBe(0);
+  });
+});
+
+describe('of 2,000 connections, when 800 are saved a second', () => {
+  const world = new World(800);
+  let busy: Seen;
+  let quiet: Seen;
+  beforeAll(() => {
+    world.add(BUSY, 2_000);
+    world.add(QUIET, 20, 1_000);
+    world.run(5_000);
+    const seen = world.run(10_000);
+    busy = seen(BUSY);
+    quiet = seen(QUIET);
+  });
+
+  test('as many are turned away as let the others be saved in about the target time', () => {
+    expect(busy.shed).toBeGreaterThan(1_000);
+    expect(Math.max(...busy.delaysMs)).toBeLessThan(2 * TARGET_MS);
+  });
+
+  test('the server is kept busy', () => {
+    expect(busy.delaysMs.length + quiet.delaysMs.length).toBeGreaterThan(0.97 * 800 * 10);
+  });
+
+  test('they are told when those before them, and those who were turned away before, will be done', () => {
+    expect(Math.min(...busy.retryAfterS)).toBeGreaterThanOrEqual(1);
+    expect(Math.max(...busy.retryAfterS)).toBe(3);
+  });
+
+  test('those of another project that sends little are neither turned away nor kept waiting', () => {
+    expect(quiet.shed).toBe(0);
+    expect(quiet.delaysMs.length).toBeGreaterThan(195);
+    expect(Math.max(...quiet.delaysMs)).toBeLessThan(30);
+  });
+
+  test('nobody is turned away any more once most have gone', () => {
+    world.leaveOnly(300);
+    world.run(5_000);
+    expect(world.run(5_000)(BUSY).shed).toBe(0);
+  });
+});
+
+test('those that come while nothing is saved at all are turned away, and nobody soon after it goes on', () => {
+  const world = new World(4_000);
+  world.add(BUSY, 600, 200);
+  expect(world.run(5_000)(BUSY).shed).toBe(0);
+  world.perSecond = 0;
+  world.run(3_000);
+  world.add(BUSY, 2_000, 1_000);
+  expect(world.run(1_000)(BUSY).shed).toBeGreaterThan(0);
+  world.perSecond = 4_000;
+  world.run(5_000);
+  expect(world.run(5_000)(BUSY).shed).toBe(0);
+});

@@ -1,0 +1,95 @@
+/** More is published than can be saved (P18): what holds all the same, and that the simulation would see it if it did not. */
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { Store } from '../../src/engine/stores.ts';
+import { type OverloadBug, type OverloadSeen, playOverload } from './overload.ts';
+
+let seen: OverloadSeen;
+beforeAll(async () => {
+  seen = await playOverload();
+});
+
+describe('P18: with publishers that want many times what can be saved', () => {
+  test('what was accepted goes out as fast as more is accepted', () => expect(deliversAll(seen)).toBe(true));
+  test('some are turned away, so that the others are answered in time', () => expect(answersInTime(seen)).toBe(true));
+  test('another project loses nothing and waits for little', () => expect(sparesOthers(seen)).toBe(true));
+  test('what continues a run is neither turned away nor kept waiting', () => expect(sparesRuns(seen)).toBe(true));
+});
+
+const RULES = { deliversAll, answersInTime, sparesOthers, sparesRuns };
+
+function deliversAll({ accepted, delivered }: OverloadSeen): boolean {
+  return delivered >= 0.8 * accepted;
+}
+
+function answersInTime({ shed, publishMs }: OverloadSeen): boolean {
+  return shed > 0 && Math.max(...publishMs) <= 1_500;
+}
+
+function sparesOthers({ otherMs, otherShed }: OverloadSeen): boolean {
+  return otherShed === 0 && otherMs.length >= 20 && Math.max(...otherMs) <= 500;
+}
+
+function sparesRuns({ stepMs, stepsShed }: OverloadSeen): boolean {
+  return stepsShed === 0 && stepMs.length >= 10 && Math.max(...stepMs) <= 500;
+}
+
+/** Each with the rule that it breaks. */
+const PLANTED_BUGS: Record<string, { rule: keyof typeof RULES; bug: OverloadBug }> = {
+  'settles and claims wait behind all accepts': { rule: 'deliversAll', bug: { store: acceptsFirst } },
+  'accepts are saved in order of arrival, whoever sends them': { rule: 'sparesOthers', bug: { store: inOneLine } },
+  'nobody is turned away': { rule: 'answersInTime', bug: { settings: { publishDelayTargetMs: 60_000 } } },
+  'a step of a run is turned away': {
+    rule: 'sparesRuns',
+    bug: {
+      engine: (engine) => ({
+        publish: async (projectId, commands) => {
+          engine.checkAdmission(projectId);
+          return engine.publish(projectId, commands);
+        },
+      }),
+    },
+  },
+};
+
+test.for(Object.entries(PLANTED_BUGS))('P18: catches that %s', async ([, { rule, bug }]) => {
+  expect(RULES[rule](await playOverload(bug))).toBe(false);
+});
+
+/** Those that are under way when a settle or a claim comes. */
+function acceptsFirst(store: Store): Partial<Store> {
+  const accepts = new Set<Promise<unknown>>();
+  const note = <T>(accept: Promise<T>): Promise<T> => {
+    accepts.add(accept);
+    const over = () => accepts.delete(accept);
+    accept.then(over, over);
+    return accept;
+  };
+  const behindAll = () => Promise.allSettled(accepts);
+  return {
+    accept: (news, nowMs) => note(store.accept(news, nowMs)),
+    settle: async (...args) => {
+      await behindAll();
+      return store.settle(...args);
+    },
+    claim: async (...args) => {
+      await behindAll();
+      return store.claim(...args);
+    },
+  };
+}
+
+function inOneLine(store: Store): Partial<Store> {
+  let latest: Promise<unknown> = Promise.resolve();
+  let inLine = 0;
+  return {
+    accept: async (news, nowMs) => {
+      const before = latest;
+      const isOther = news[0]?.message.projectId !== 1;
+      inLine += 1;
+      if (isOther && inLine > 1) await before;
+      const accept = store.accept(news, nowMs);
+      latest = accept;
+      return accept;
+    },
+  };
+}

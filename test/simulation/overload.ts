@@ -1,0 +1,211 @@
+/**
+ * An overload to the millisecond: many clients of one project publish as fast as they are answered, on a database that
+ * commits a few rows at a time. Beside them are another project, and a workflow run that goes on step by step.
+ */
+import type { Engine, PublishCommand } from '../../src/engine/commands.ts';
+import { createEngine } from '../../src/engine/create.ts';
+import type { Millis, ProjectId } from '../../src/engine/model.ts';
+import type { EngineSettings } from '../../src/engine/settings.ts';
+import type { Store } from '../../src/engine/stores.ts';
+import { Overloaded } from '../../src/protocol/rate-limits.ts';
+import { SeededRandom } from '../../src/testing/seeded-random.ts';
+import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
+import { SimulatedNetwork } from '../../src/testing/simulated-network.ts';
+import { openDatabase, storeOver } from './database.ts';
+import { FaultyDriver } from './faulty-driver.ts';
+
+export interface OverloadBug {
+  store?: (store: Store) => Partial<Store>;
+  engine?: (engine: Engine) => Partial<Engine>;
+  settings?: Partial<EngineSettings>;
+}
+
+/** What is seen after the first seconds. Times are in milliseconds. */
+export interface OverloadSeen {
+  accepted: number;
+  delivered: number;
+  shed: number;
+  /** From each accepted publish of the many to its answer. */
+  publishMs: Millis[];
+  /** Of the other project, from each publish to its arrival. */
+  otherMs: Millis[];
+  otherShed: number;
+  /** From each step's publish to its delivery. */
+  stepMs: Millis[];
+  stepsShed: number;
+}
+
+const BUSY_CLIENTS = 400;
+const COMMIT_MS = 40;
+const ROWS_PER_COMMIT = 40;
+const WARM_UP_MS = 3_000;
+const MEASURED_MS = 5_000;
+const OTHER_EVERY_MS = 200;
+const ORIGINS = { busy: 'https://busy.example', other: 'https://other.example', run: 'https://run.example' } as const;
+
+const SETTINGS: EngineSettings = {
+  inFlightMax: 512,
+  inFlightPerOriginMax: 256,
+  inFlightBytesMax: 10_000_000,
+  deduplicationWindowMs: 600_000,
+  deliveredGraceMs: 5_000,
+  logRetentionMs: 86_400_000,
+  dlqRetentionMs: 86_400_000,
+  retentionIntervalMs: 86_400_000,
+  publishDelayTargetMs: 500,
+  lazyFetchBytes: 0,
+};
+
+export async function playOverload(bug: OverloadBug = {}): Promise<OverloadSeen> {
+  const inner = await openDatabase();
+  try {
+    return await new Overload(bug).play(inner);
+  } finally {
+    await inner.close();
+  }
+}
+
+class Overload {
+  readonly #clock = new SimulatedClock();
+  readonly #random = new SeededRandom(1);
+  readonly #network = new SimulatedNetwork(this.#clock, { travelMs: () => 2, timeoutMs: 60_000 });
+  readonly #bug: OverloadBug;
+  #seen = nothingSeen();
+  #engine!: Engine;
+  /** By the message's body: when it was published. */
+  readonly #publishedAtMs = new Map<string, Millis>();
+
+  constructor(bug: OverloadBug) {
+    this.#bug = bug;
+  }
+
+  async play(inner: Awaited<ReturnType<typeof openDatabase>>): Promise<OverloadSeen> {
+    const clock = this.#clock;
+    const driver = new FaultyDriver({
+      inner,
+      clock,
+      awake: () => Promise.resolve(),
+      nextFate: () => ({
+        ...{ commitMs: COMMIT_MS, answerMs: 0, unavailable: false, losesAnswer: false },
+        ...{ crash: 'none', crashAtStatement: 0 },
+      }),
+      crash: () => {},
+    });
+    const store = storeOver(driver, undefined, ROWS_PER_COMMIT);
+    const other = store.ensureProject('other', { current: 'sealed', next: 'sealed' }, clock.nowMs());
+    await clock.advanceBy(COMMIT_MS);
+    const { projectId: otherId } = await other;
+    for (const origin of Object.values(ORIGINS)) {
+      this.#network.setEndpoint(origin, () => ({ kind: 'answer', status: 200, afterMs: 5 }));
+    }
+    await this.#start(store);
+    this.#network.onAttempt = (attempt) => {
+      if (attempt.outcome === undefined) this.#noteArrival(attempt.origin, textOf(attempt.claimed.message.body));
+    };
+    for (let nth = 0; nth < BUSY_CLIENTS; nth += 1) void this.#publishForEver(1, nth);
+    void this.#publishNowAndThen(otherId);
+    void this.#goOnWithRun();
+    await clock.advanceBy(WARM_UP_MS);
+    this.#seen = nothingSeen();
+    await clock.advanceBy(MEASURED_MS);
+    return this.#seen;
+  }
+
+  async #start(store: Store): Promise<void> {
+    const creating = createEngine({
+      store: override(store, this.#bug.store?.(store) ?? {}),
+      clock: this.#clock,
+      randomness: this.#random,
+      delivery: this.#network.connect(),
+      log: { info: () => {}, warn: () => {}, error: () => {} },
+      settings: { ...SETTINGS, ...this.#bug.settings },
+      worker: 'worker',
+    });
+    await this.#clock.advanceBy(10 * COMMIT_MS);
+    const engine = await creating;
+    this.#engine = override(engine, this.#bug.engine?.(engine) ?? {});
+  }
+
+  /** As soon as it is answered, or when it is told to come back. */
+  async #publishForEver(projectId: ProjectId, client: number): Promise<void> {
+    for (let nth = 0; ; nth += 1) {
+      const startMs = this.#clock.elapsedMs;
+      const refusal = await this.#publish(projectId, commandFor(ORIGINS.busy, `${client}/${nth}`));
+      if (refusal === undefined) {
+        this.#seen.accepted += 1;
+        this.#seen.publishMs.push(this.#clock.elapsedMs - startMs);
+      } else {
+        this.#seen.shed += 1;
+        await this.#clock.delay(1_000 * Number(refusal.headers['Retry-After']));
+      }
+    }
+  }
+
+  async #publishNowAndThen(projectId: ProjectId): Promise<void> {
+    for (let nth = 0; ; nth += 1) {
+      void this.#publish(projectId, commandFor(ORIGINS.other, `other ${nth}`)).then((refusal) => {
+        if (refusal) this.#seen.otherShed += 1;
+      });
+      await this.#clock.delay(OTHER_EVERY_MS);
+    }
+  }
+
+  /** One step after the other, each published a while after the one before was delivered. */
+  async #goOnWithRun(): Promise<void> {
+    const runId = 'wfr_run';
+    const kind = { isInvoke: false, isBySdk: false, isUnknownSdk: false, isRest: false };
+    await this.#publish(1, {
+      ...commandFor(ORIGINS.run, 'payload', { run: { kind: 'start', runId, features: [], ...kind } }),
+    });
+    for (let stepId = 1; ; stepId += 1) {
+      await this.#clock.delay(OTHER_EVERY_MS);
+      const step = JSON.stringify({ stepId, stepName: `step ${stepId}`, stepType: 'Run', out: '1', concurrent: 1 });
+      const append = { kind: 'append', runId, callType: 'step', features: [] as never[] } as const;
+      const refusal = await this.#publish(1, commandFor(ORIGINS.run, step, { run: append }));
+      if (refusal) this.#seen.stepsShed += 1;
+    }
+  }
+
+  /** Its refusal; `undefined`: it was accepted. */
+  async #publish(projectId: ProjectId, command: PublishCommand): Promise<Overloaded | undefined> {
+    this.#publishedAtMs.set(textOf(command.body), this.#clock.elapsedMs);
+    try {
+      await this.#engine.publish(projectId, [command]);
+      return undefined;
+    } catch (error) {
+      if (error instanceof Overloaded) return error;
+      throw error;
+    }
+  }
+
+  #noteArrival(origin: string, body: string): void {
+    const delayMs = this.#clock.elapsedMs - (this.#publishedAtMs.get(body) ?? 0);
+    this.#publishedAtMs.delete(body);
+    if (origin === ORIGINS.busy) this.#seen.delivered += 1;
+    else if (origin === ORIGINS.other) this.#seen.otherMs.push(delayMs);
+    else this.#seen.stepMs.push(delayMs);
+  }
+}
+
+function nothingSeen(): OverloadSeen {
+  return { accepted: 0, delivered: 0, shed: 0, publishMs: [], otherMs: [], otherShed: 0, stepMs: [], stepsShed: 0 };
+}
+
+function commandFor(origin: string, body: string, more: Partial<PublishCommand['options']> = {}): PublishCommand {
+  const settings = { dialect: 'upstash', maxRetries: 0 } as const;
+  const options = { method: 'POST' as const, header: {}, explicitHeader: {}, settings, ...more };
+  return { url: `${origin}/hook`, body: Buffer.from(body), options };
+}
+
+function textOf(body: Uint8Array): string {
+  return Buffer.from(body).toString();
+}
+
+function override<T extends object>(whole: T, methods: Partial<T>): T {
+  return new Proxy(whole, {
+    get: (target, name) => {
+      const method = methods[name as keyof T] ?? target[name as keyof T];
+      return typeof method === 'function' ? method.bind(target) : method;
+    },
+  });
+}
