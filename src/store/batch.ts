@@ -1,6 +1,8 @@
 /** How do the commands of many callers become one transaction, and each still gets its own answer? */
+
+import type { ProjectId } from '../engine/model.ts';
 import { CommitInDoubt, StoreUnavailable } from '../engine/stores.ts';
-import { type Driver, StoreFatal, type Transaction } from './driver.ts';
+import { type Driver, LockNotFree, StoreFatal, type Transaction, type TransactionOptions } from './driver.ts';
 import { type AcceptAnswer, type AcceptArgs, acceptAll } from './sql/accept.ts';
 import { cancel } from './sql/cancel.ts';
 import { claim } from './sql/claim.ts';
@@ -8,7 +10,7 @@ import { deleteDead, reviveDead } from './sql/dead.ts';
 import { DueTimes, earlier } from './sql/due-times.ts';
 import { pinKey, resetKeyRate, setKeyPaused, unpinKey } from './sql/lanes/flow-commands.ts';
 import { deleteQueue, emptyQueue, saveQueue, setQueuePaused } from './sql/lanes/queue-commands.ts';
-import { EVERYTHING, lockFor } from './sql/locks.ts';
+import { EVERYTHING, type Locked, lockFor, NOBODY, type Suspects } from './sql/locks.ts';
 import { LogWriter, TooFewNumbers, type WriteContext } from './sql/log-writer.ts';
 import { addToken, ensureProject, noteTokenUse, removeToken, replaceSigningKeys } from './sql/projects.ts';
 import { release, releaseAll } from './sql/release.ts';
@@ -71,6 +73,8 @@ const SINGLE = {
 
 type Single = typeof SINGLE;
 
+const ALONE: Locked = { held: EVERYTHING, blocked: new Map() };
+
 const NONE_RESERVED: WriteContext['reserved'] = new Map();
 
 /** What each command is given and answers. All of it is plain data that can pass to another thread. */
@@ -89,6 +93,8 @@ export type WriteResult =
   | { kind: 'answer'; answer: Writes[WriteMethod]['answer'] }
   /** Nothing was saved, as far as is known; the caller may try again. `isInDoubt`: see `CommitInDoubt`. */
   | { kind: 'unavailable'; reason: string; isInDoubt: boolean }
+  /** Nothing was done: another worker has this project locked, and may not let go soon. */
+  | { kind: 'blocked'; projectId: ProjectId }
   /** This very command cannot be saved. */
   | { kind: 'rejected'; reason: string };
 
@@ -104,6 +110,14 @@ export interface BatchOutcome {
   parkedOrigins: string[];
 }
 
+/**
+ * How long a batch waits for what another has locked: many times what a batch takes, and little enough for those who wait in
+ * this one and need nothing of it.
+ */
+const LOCK_WAIT_MS = 100;
+
+const SUSPECT_ALL: Suspects = { has: () => true };
+
 /** Runs commands on one database, a batch at a time. */
 export class BatchRunner {
   readonly #driver: Driver;
@@ -114,34 +128,49 @@ export class BatchRunner {
     this.#logs = new LogWriter(driver.dialect);
   }
 
-  /** Resolves after the commit. Throws only `StoreFatal`. */
-  async run(commands: readonly WriteCommand[]): Promise<BatchOutcome> {
+  /**
+   * Resolves after the commit. What needs a project of `suspects` that another transaction has locked does not wait for it and
+   * is answered with `blocked`, and so is what has waited in vain for another one. Throws only `StoreFatal`.
+   */
+  async run(commands: readonly WriteCommand[], suspects: Suspects = NOBODY): Promise<BatchOutcome> {
     const due = new DueTimes();
     try {
       const reserved = this.#driver.dialect.manyWriters ? await this.#reserveFor(commands) : NONE_RESERVED;
-      const results = await this.#withNumbers((tx) => this.#runIn({ tx, due, reserved }, commands));
+      const options = suspects === SUSPECT_ALL ? {} : { lockWaitMs: LOCK_WAIT_MS };
+      const work = (tx: Transaction) => this.#runIn({ tx, due, reserved }, commands, suspects);
+      const results = await this.#withNumbers(work, options);
       const { earliestMs: dueAtMs, earliestForOthersMs: othersDueAtMs, parkedOrigins } = due;
       return { results, dueAtMs, othersDueAtMs, parkedOrigins };
     } catch (error) {
       this.#logs.forget();
       if (error instanceof StoreFatal) throw error;
+      // Whose lock it was the database does not tell: now each is taken only where it is free.
+      if (error instanceof LockNotFree && suspects !== SUSPECT_ALL) return this.run(commands, SUSPECT_ALL);
       const reason = error instanceof Error ? error.message : String(error);
       if (error instanceof StoreUnavailable) {
         const isInDoubt = error instanceof CommitInDoubt;
         return nothingDone(commands.map(() => ({ kind: 'unavailable', reason, isInDoubt })));
       }
       if (commands.length === 1) return nothingDone([{ kind: 'rejected', reason }]);
-      return this.#runEach(commands);
+      return this.#runEach(commands, suspects);
     }
   }
 
   async #runIn(
     parts: Pick<WriteContext, 'tx' | 'due' | 'reserved'>,
     commands: readonly WriteCommand[],
+    suspects: Suspects,
   ): Promise<WriteResult[]> {
     const { manyWriters, looseLogs } = this.#driver.dialect;
-    const held = manyWriters ? await lockFor(parts.tx, commands) : EVERYTHING;
-    return runAll({ ...parts, logs: this.#logs, held, looseLogs }, commands);
+    const { held, blocked } = manyWriters ? await lockFor(parts.tx, commands, suspects) : ALONE;
+    const context = { ...parts, logs: this.#logs, held, looseLogs };
+    if (blocked.size === 0) return runAll(context, commands);
+    const free = commands.filter((command) => !blocked.has(command));
+    const resultByCommand = new Map((await runAll(context, free)).map((result, index) => [free[index], result]));
+    return commands.map((command) => {
+      const result = resultByCommand.get(command);
+      return result ?? { kind: 'blocked', projectId: blocked.get(command) as ProjectId };
+    });
   }
 
   /**
@@ -162,10 +191,10 @@ export class BatchRunner {
   }
 
   /** A transaction that is done again where log entries have used up their numbers, which they do once in a hundred thousand. */
-  async #withNumbers<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
+  async #withNumbers<T>(work: (tx: Transaction) => Promise<T>, options: TransactionOptions): Promise<T> {
     while (true) {
       try {
-        return await this.#driver.transaction(work);
+        return await this.#driver.transaction(work, options);
       } catch (error) {
         if (!(error instanceof TooFewNumbers)) throw error;
         await this.#logs.reserve(this.#driver, error.needed);
@@ -174,10 +203,10 @@ export class BatchRunner {
   }
 
   /** One of them is at fault: each gets a transaction of its own, so that only that one fails. */
-  async #runEach(commands: readonly WriteCommand[]): Promise<BatchOutcome> {
+  async #runEach(commands: readonly WriteCommand[], suspects: Suspects): Promise<BatchOutcome> {
     const whole = nothingDone([]);
     for (const command of commands) {
-      const { results, dueAtMs, othersDueAtMs, parkedOrigins } = await this.run([command]);
+      const { results, dueAtMs, othersDueAtMs, parkedOrigins } = await this.run([command], suspects);
       whole.results.push(...results);
       whole.dueAtMs = earlier(whole.dueAtMs, dueAtMs);
       whole.othersDueAtMs = earlier(whole.othersDueAtMs, othersDueAtMs);

@@ -22,7 +22,7 @@ export interface CreateStoreOptions {
   /** Default: none. */
   limits?: StoreLimits;
   /** What goes into one transaction; see `GroupCommitOptions`. */
-  batch?: Pick<GroupCommitOptions, 'costMax' | 'endOfTurn' | 'flushesMax'>;
+  batch?: Pick<GroupCommitOptions, 'costMax' | 'endOfTurn' | 'flushesMax' | 'aside'>;
 }
 
 /**
@@ -32,8 +32,8 @@ export interface CreateStoreOptions {
 export function createStore(driver: Driver, options: CreateStoreOptions = {}): SqlStore {
   const runner = new BatchRunner(driver);
   const commits: GroupCommit = new GroupCommit({
-    flush: async (commands) => {
-      const outcome = await runner.run(commands);
+    flush: async (commands, suspects) => {
+      const outcome = await runner.run(commands, suspects);
       if (outcome.othersDueAtMs !== null) options.notices?.tell(outcome.othersDueAtMs);
       try {
         options.afterBatch?.();

@@ -8,7 +8,17 @@ import type pg from 'pg';
 import type { PoolClient } from 'pg';
 import type { Clock } from '../../../engine/ports.ts';
 import { CommitInDoubt, StoreUnavailable } from '../../../engine/stores.ts';
-import type { Driver, NumberSequence, Queries, SqlDialect, SqlParam, SqlValue, Transaction } from '../../driver.ts';
+import {
+  type Driver,
+  LockNotFree,
+  type NumberSequence,
+  type Queries,
+  type SqlDialect,
+  type SqlParam,
+  type SqlValue,
+  type Transaction,
+  type TransactionOptions,
+} from '../../driver.ts';
 import { takeNumbers } from '../../numbers.ts';
 import { columnArray } from './arrays.ts';
 import { type BulkStatement, BulkStatements } from './bulk.ts';
@@ -26,6 +36,11 @@ interface TransactionName {
 
 export interface PostgresDriverOptions extends ConnectionOptions {
   clock: Clock;
+  /**
+   * A transaction that hears nothing from this program for so long is ended by the server, and done again when the program goes
+   * on: it may have been stopped, or cut off, and others wait for what it has locked. Default: `timeoutMs`.
+   */
+  idleMs?: number;
   /** Default: the server's clock. A test that holds the time says what it is. */
   nowMs?: () => number;
 }
@@ -90,22 +105,24 @@ export class PostgresDriver implements Driver {
   readonly #bulk = new BulkStatements();
   readonly #plannedAtMs = new WeakMap<PoolClient, number>();
 
-  constructor({ clock, nowMs, ...options }: PostgresDriverOptions) {
+  constructor({ clock, nowMs, idleMs, ...options }: PostgresDriverOptions) {
     this.#clock = clock;
     this.#nowMs = nowMs;
     this.#connections = new Connections(options);
     const planner = PLANNER.map(([name, value]) => `set_config('${name}', '${value}', true)`).join(', ');
-    const limits = ['statement_timeout', 'idle_in_transaction_session_timeout']
-      .map((name) => `set_config('${name}', '${options.timeoutMs}', true)`)
-      .join(', ');
-    this.#beginRead = `select ${limits}, ${planner}`;
-    this.#begin = `select pg_current_xact_id()::text as xid, ${SERVER} as server, ${SYNCHRONOUS}, ${limits}, ${planner}`;
+    const limits = (mayIdleMs: number) =>
+      `set_config('statement_timeout', '${options.timeoutMs}', true),
+       set_config('idle_in_transaction_session_timeout', '${mayIdleMs}', true)`;
+    this.#beginRead = `select ${limits(options.timeoutMs)}, ${planner}`;
+    const mayIdleMs = Math.min(idleMs ?? options.timeoutMs, options.timeoutMs);
+    this.#begin = `select pg_current_xact_id()::text as xid, ${SERVER} as server, ${SYNCHRONOUS}, ${limits(mayIdleMs)},
+       set_config('lock_timeout', $1, true), ${planner}`;
   }
 
-  async transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
+  async transaction<T>(work: (tx: Transaction) => Promise<T>, options: TransactionOptions = {}): Promise<T> {
     for (let tries = 1; ; tries++) {
       try {
-        return await this.#tryTransaction(work);
+        return await this.#tryTransaction(work, options);
       } catch (error) {
         // Nothing was written, so all of it may be done again, now that the other one is through.
         if (!isConflict(error) || tries === TRIES_MAX) throw classify(error);
@@ -166,7 +183,7 @@ export class PostgresDriver implements Driver {
     if (plannedAtMs !== undefined) void client.query('discard plans').catch(() => {});
   }
 
-  async #tryTransaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
+  async #tryTransaction<T>(work: (tx: Transaction) => Promise<T>, { lockWaitMs = 0 }: TransactionOptions): Promise<T> {
     const client = await this.#take();
     const tx = new PostgresTransaction(client, this.#connections, {
       bulk: this.#bulk,
@@ -177,7 +194,7 @@ export class PostgresDriver implements Driver {
     try {
       tx.hold();
       const begin = client.query('begin isolation level read committed');
-      const named = this.#connections.sendOwn<TransactionName>(client, this.#begin, []);
+      const named = this.#connections.sendOwn<TransactionName>(client, this.#begin, [String(lockWaitMs)]);
       tx.note(begin);
       tx.note(named);
       const beginning = withOthers(begin, named);
@@ -188,8 +205,10 @@ export class PostgresDriver implements Driver {
       begun = await beginning;
     } catch (error) {
       await tx.settled();
-      await this.#abandon(client, error);
-      throw tx.failure ?? error;
+      // Before the commit was sent: whatever ended the connection, nothing of it was saved.
+      const failure = this.#connections.endOf(client) ?? tx.failure ?? error;
+      await this.#abandon(client, failure);
+      throw failure;
     }
     await this.#commit(client, tx, begun.rows[0]);
     return result;
@@ -387,7 +406,8 @@ class PostgresTransaction implements Transaction {
  * by now, while a new connection finds the one that serves.
  */
 function isServersFault(error: unknown): boolean {
-  return !isConflict(error) && classify(error) instanceof StoreUnavailable;
+  const meaning = classify(error);
+  return !isConflict(error) && meaning instanceof StoreUnavailable && !(meaning instanceof LockNotFree);
 }
 
 interface CommitAnswer {
