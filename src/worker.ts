@@ -16,10 +16,11 @@ import { createEngine, type Recovery } from './engine/create.ts';
 import { DatabaseClock } from './engine/database-clock.ts';
 import type { Millis, WorkerId } from './engine/model.ts';
 import type { Clock, Delivery, EventLog, Randomness } from './engine/ports.ts';
-import type { Store } from './engine/stores.ts';
+import { type Store, StoreUnavailable } from './engine/stores.ts';
 import { type Bound, type ListenAt, listen } from './listen.ts';
 import { type Credentials, openAccounts } from './open-accounts.ts';
 import { databaseOf, messageOf } from './open-store.ts';
+import { untilAllKnow } from './operator/everywhere.ts';
 import { randomBase58 } from './protocol/ids.ts';
 import { createSystemRandomness, endOfTurn, systemClock } from './system.ts';
 
@@ -63,13 +64,14 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
   const clock = databaseClock ?? options.clock;
   const addresses = addressPolicyOf(config);
   const accounts = await openAccounts(store, sealer, { credentials, clock, isShared });
-  if (onRotated) accounts.tellOfRotations(onRotated);
   if (rank === 'first') warnOf(config, addresses, log);
   const opened: (() => Promise<unknown>)[] = [];
   try {
     const delivery = await openDelivery(config, { addresses, clock, randomness, accounts });
     opened.push(() => delivery.close());
     const id = `${hostname()}-${process.pid}-${randomBase58(8, sealer.randomBytes)}`;
+    if (isShared) accounts.tellOfRotations(() => tellWorkers(config, { store, clock, self: id }));
+    else if (onRotated) accounts.tellOfRotations(onRotated);
     const recovery = recoveryOf(config, { accounts, databaseClock, isRecovered: options.isRecovered });
     const dropsExpired = isShared || rank === 'first';
     const needs = { store, clock, randomness, delivery, log, settings: config, worker: id, recovery, dropsExpired };
@@ -92,7 +94,14 @@ function recoveryOf(
 ): Recovery {
   if (!databaseClock) return { kind: isRecovered ? 'none' : 'releaseAll' };
   const { workerTimeoutMs: timeoutMs } = config;
-  return { kind: 'heartbeat', clock: databaseClock, timeoutMs, refreshAccounts: () => accounts.refresh() };
+  return { kind: 'heartbeat', clock: databaseClock, timeoutMs, accounts };
+}
+
+/** Throws `StoreUnavailable` when some do not say that they know: the keys are what they are, and can be asked for. */
+async function tellWorkers(config: Config, needs: { store: Store; clock: Clock; self: WorkerId }): Promise<void> {
+  const behind = await untilAllKnow({ ...needs, workerTimeoutMs: config.workerTimeoutMs });
+  if (behind.length === 0) return;
+  throw new StoreUnavailable(`the keys were rotated, but not all workers know (${behind.join(', ')}): ask for them`);
 }
 
 interface Parts {

@@ -1,4 +1,5 @@
 /** Takes many messages at once: all that are valid, or none (messaging.md 22.3). */
+
 import type { PublishCommand, PublishOutcome } from '../engine/commands.ts';
 import type { Millis, ProjectId } from '../engine/model.ts';
 import type { UrlGroup } from '../engine/url-groups.ts';
@@ -6,6 +7,7 @@ import { quotaExceeded } from '../protocol/errors.ts';
 import { checkName } from '../protocol/names.ts';
 import { readPublishOptions } from '../protocol/options.ts';
 import { isSentByRun } from '../protocol/workflow/refusals.ts';
+import { publishFor } from './admitted-publish.ts';
 import type { Answer } from './answer.ts';
 import { at, atItem, type GivenItem, handleItems } from './batch-items.ts';
 import { checkAddress, checkCallbacks, checkEndpoints, groupNotFound } from './destinations.ts';
@@ -37,14 +39,15 @@ export function batchRoutes(services: Services): Route[] {
   const { engine, checkDestination, clock, quotas, proxyHeaders, limits } = services;
   const itemLimit = messageLimit(limits.messageBytesMax);
 
-  function publishAll({ projectId, callerIp, body }: Call): Promise<Answer> {
+  function publishAll(call: Call): Promise<Answer> {
+    const { projectId, callerIp, body } = call;
     return handleItems({ body, limits, mayContinueRun: true }, async (given) => {
       const groups = await findGroups(projectId, given);
       const context: ItemContext = { groups, budget: new GroupBudget(limits), nowMs: clock.nowMs(), callerIp };
       const items = given.map((item, index) => at(index, () => readItem(item, context)));
       const commands = items.flatMap((item): PublishCommand[] => item.commands);
       await Promise.all(items.map(checkItem));
-      const outcomes = await engine.publish(projectId, commands);
+      const outcomes = await publishFor(engine, call, commands);
       return { status: 200, json: answerJson(items, outcomes, limits.queuesMax) };
     });
   }

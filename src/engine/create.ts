@@ -9,7 +9,7 @@ import { Dispatcher } from './dispatcher.ts';
 import { type Explanation, explain } from './explain.ts';
 import { ALWAYS_OPEN } from './fence.ts';
 import type { FlowKey, FlowPin } from './lanes.ts';
-import { Heartbeat } from './loops/heartbeat.ts';
+import { Heartbeat, type SharedAccounts } from './loops/heartbeat.ts';
 import { RetentionLoop } from './loops/retention.ts';
 import { ScheduleLoop } from './loops/schedules.ts';
 import type { Message, MessageId, Millis, NewMessage, ProjectId, WorkerId } from './model.ts';
@@ -54,8 +54,7 @@ export type Recovery =
       clock: DatabaseClock;
       /** Without a beat for so long, a worker may be declared dead. */
       timeoutMs: Millis;
-      /** Projects, tokens or signing keys have changed. */
-      refreshAccounts: () => Promise<void>;
+      accounts: SharedAccounts;
     };
 
 /** Dead messages revived in one transaction: their bodies are in memory together. */
@@ -97,6 +96,7 @@ async function recover(deps: EngineDeps): Promise<Heartbeat | undefined> {
       const { kind: _, ...own } = recovery;
       const heartbeat = new Heartbeat({ ...deps, ...own });
       store.onDoubt(() => heartbeat.noteDoubt());
+      store.onAccountsChanged(() => heartbeat.noteAccounts());
       await heartbeat.begin();
       return heartbeat;
     }
@@ -215,9 +215,9 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     });
   }
 
-  async publish(projectId: ProjectId, commands: PublishCommand[]): Promise<PublishOutcome[]> {
+  async publish(projectId: ProjectId, commands: PublishCommand[], accountsVersion?: number): Promise<PublishOutcome[]> {
     if (commands.length === 0) return [];
-    const { news, accepted, context } = await this.#saveInTurn(projectId, commands);
+    const { news, accepted, context } = await this.#saveInTurn(projectId, commands, accountsVersion);
     const [first] = accepted;
     if (first?.kind === 'overDayLimit') throw dailyLimitReached(first.limit, first.remaining, context.nowMs);
     return news.map((entry, index) => publishedAs(entry, accepted[index]));
@@ -228,18 +228,21 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   }
 
   /** What continues a run waits for nobody: the run waits for it. */
-  #saveInTurn(projectId: ProjectId, commands: PublishCommand[]): Promise<SavedPublish> {
-    if (commands.some(continuesRun)) return this.#save(projectId, commands);
+  #saveInTurn(projectId: ProjectId, commands: PublishCommand[], accountsVersion?: number): Promise<SavedPublish> {
+    const save = () => this.#save(projectId, commands, accountsVersion);
+    if (commands.some(continuesRun)) return save();
     this.#gate.check(projectId);
-    return this.#gate.pass(projectId, commands.length, () => this.#save(projectId, commands));
+    return this.#gate.pass(projectId, commands.length, save);
   }
 
-  async #save(projectId: ProjectId, commands: PublishCommand[]): Promise<SavedPublish> {
-    if (commands.some(({ options }) => options.run)) return this.workflows.publisher.publish(projectId, commands);
+  async #save(projectId: ProjectId, commands: PublishCommand[], accountsVersion?: number): Promise<SavedPublish> {
+    if (commands.some(({ options }) => options.run)) {
+      return this.workflows.publisher.publish(projectId, commands, accountsVersion);
+    }
     const firstKey = await this.#takeNumbers(commands.length);
     const context = this.#acceptContext(projectId);
     const news = await this.#place(commands.map((command, index) => draftOf(command, firstKey + index, context)));
-    const accepted = await this.#admit(news, () => this.#deps.store.accept(news, context.nowMs));
+    const accepted = await this.#admit(news, () => this.#deps.store.accept(news, context.nowMs, accountsVersion));
     return { news, accepted, context };
   }
 

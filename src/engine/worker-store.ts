@@ -19,12 +19,23 @@ export interface Beat {
   accountsVersion: number;
 }
 
+export interface WorkerState {
+  timeoutMs: Millis;
+  isLeaving: boolean;
+  accountsVersion: number;
+}
+
 export interface WorkerStore {
   /**
    * Says that `worker` lives; from `timeoutMs` after its last beat on, by the database's clock, any other may declare it
-   * dead. One that is leaving finishes what it has and begins nothing.
+   * dead. One that is leaving finishes what it has and begins nothing. `accountsVersion`: what it admits callers by, and signs.
    */
-  beat(worker: WorkerId, state: { timeoutMs: Millis; isLeaving: boolean }): Promise<Beat>;
+  beat(worker: WorkerId, state: WorkerState): Promise<Beat>;
+  /**
+   * Workers that are not late and have not said yet that they go by accounts as new as `accountsVersion`; default: as they
+   * are now, which is answered.
+   */
+  workersBehind(accountsVersion?: number): Promise<{ accountsVersion: number; behind: WorkerId[] }>;
   /** Declares those dead that are late, or have left; answers whom. Each is answered to one worker only. */
   dismissLate(): Promise<WorkerId[]>;
   /** Up to `limit` claims of workers that are not known, or not any more: to be released. */

@@ -1,6 +1,5 @@
 /** How do the commands of many callers become one transaction, and each still gets its own answer? */
 
-import type { ProjectId } from '../engine/model.ts';
 import { CommitInDoubt, StoreUnavailable } from '../engine/stores.ts';
 import { type Driver, LockNotFree, StoreFatal, type Transaction, type TransactionOptions } from './driver.ts';
 import { type AcceptAnswer, type AcceptArgs, acceptAll } from './sql/accept.ts';
@@ -10,9 +9,16 @@ import { deleteDead, reviveDead } from './sql/dead.ts';
 import { DueTimes, earlier } from './sql/due-times.ts';
 import { pinKey, resetKeyRate, setKeyPaused, unpinKey } from './sql/lanes/flow-commands.ts';
 import { deleteQueue, emptyQueue, saveQueue, setQueuePaused } from './sql/lanes/queue-commands.ts';
-import { EVERYTHING, type Locked, lockFor, NOBODY, type Suspects } from './sql/locks.ts';
+import { type Blocked, EVERYTHING, type Locked, lockFor, NOBODY, type Suspects } from './sql/locks.ts';
 import { LogWriter, TooFewNumbers, type WriteContext } from './sql/log-writer.ts';
-import { addToken, ensureProject, noteTokenUse, removeToken, replaceSigningKeys } from './sql/projects.ts';
+import {
+  accountsVersion,
+  addToken,
+  ensureProject,
+  noteTokenUse,
+  removeToken,
+  replaceSigningKeys,
+} from './sql/projects.ts';
 import { release, releaseAll } from './sql/release.ts';
 import { dropExpired } from './sql/retention.ts';
 import { deleteDeadRuns } from './sql/runs/dead-runs.ts';
@@ -25,7 +31,7 @@ import { addEndpoints, deleteUrlGroup, removeEndpoints, setGroupHeaders } from '
 import { saveMail } from './sql/waiters/mail.ts';
 import { addWaiter } from './sql/waiters/register.ts';
 import { resolveWaiters } from './sql/waiters/waiters.ts';
-import { beat, dismissLate, leave } from './sql/workers.ts';
+import { beat, dismissLate, leave, workersBehind } from './sql/workers.ts';
 
 /** Commands that run one after the other. `accept`, `settle` and `endRuns` are merged instead. */
 const SINGLE = {
@@ -66,6 +72,7 @@ const SINGLE = {
   resetKeyRate,
   dropExpired,
   beat,
+  workersBehind,
   dismissLate,
   leave,
   ping: async (_context: WriteContext, _args: Record<never, never>): Promise<null> => null,
@@ -94,7 +101,9 @@ export type WriteResult =
   /** Nothing was saved, as far as is known; the caller may try again. `isInDoubt`: see `CommitInDoubt`. */
   | { kind: 'unavailable'; reason: string; isInDoubt: boolean }
   /** Nothing was done: another worker has this project locked, and may not let go soon. */
-  | { kind: 'blocked'; projectId: ProjectId }
+  | Blocked
+  /** Nothing was saved: see `AccountsChanged`. */
+  | { kind: 'accountsChanged' }
   /** This very command cannot be saved. */
   | { kind: 'rejected'; reason: string };
 
@@ -144,6 +153,7 @@ export class BatchRunner {
     } catch (error) {
       this.#logs.forget();
       if (error instanceof StoreFatal) throw error;
+      if (error instanceof SomeAreOutdated) return this.#runWithout(error.version, commands, suspects);
       // Whose lock it was the database does not tell: now each is taken only where it is free.
       if (error instanceof LockNotFree && suspects !== SUSPECT_ALL) return this.run(commands, SUSPECT_ALL);
       const reason = error instanceof Error ? error.message : String(error);
@@ -162,15 +172,26 @@ export class BatchRunner {
     suspects: Suspects,
   ): Promise<WriteResult[]> {
     const { manyWriters, looseLogs } = this.#driver.dialect;
+    const newest = newestAccounts(parts.tx, commands);
     const { held, blocked } = manyWriters ? await lockFor(parts.tx, commands, suspects) : ALONE;
     const context = { ...parts, logs: this.#logs, held, looseLogs };
-    if (blocked.size === 0) return runAll(context, commands);
-    const free = commands.filter((command) => !blocked.has(command));
-    const resultByCommand = new Map((await runAll(context, free)).map((result, index) => [free[index], result]));
-    return commands.map((command) => {
-      const result = resultByCommand.get(command);
-      return result ?? { kind: 'blocked', projectId: blocked.get(command) as ProjectId };
+    const results = await runBut(blocked, commands, (free) => runAll(context, free));
+    if ((await newest) > oldestAccounts(commands)) throw new SomeAreOutdated(await newest);
+    return results;
+  }
+
+  /** Without those whose callers were admitted by accounts that are not the newest any more. */
+  async #runWithout(version: number, commands: readonly WriteCommand[], suspects: Suspects): Promise<BatchOutcome> {
+    const outdated = new Map<WriteCommand, WriteResult>();
+    for (const command of commands) {
+      if (oldestAccounts([command]) < version) outdated.set(command, { kind: 'accountsChanged' });
+    }
+    let outcome = nothingDone([]);
+    const results = await runBut(outdated, commands, async (others) => {
+      if (others.length > 0) outcome = await this.run(others, suspects);
+      return outcome.results;
     });
+    return { ...outcome, results };
   }
 
   /**
@@ -214,6 +235,45 @@ export class BatchRunner {
     }
     return whole;
   }
+}
+
+/** Some of a batch were admitted by accounts older than `version`: it is rolled back, and done again without them. */
+class SomeAreOutdated extends Error {
+  readonly version: number;
+
+  constructor(version: number) {
+    super('the accounts have changed');
+    this.version = version;
+  }
+}
+
+/** Of the accounts that callers were admitted by; infinite when nobody says. */
+function oldestAccounts(commands: readonly WriteCommand[]): number {
+  return commands.reduce((oldest, command) => {
+    const version = command.method === 'accept' ? command.args.accountsVersion : undefined;
+    return Math.min(oldest, version ?? Infinity);
+  }, Infinity);
+}
+
+/** Not waited for before the end of the batch, so that it takes no trip of its own. */
+function newestAccounts(tx: Transaction, commands: readonly WriteCommand[]): Promise<number> {
+  const newest = oldestAccounts(commands) === Infinity ? Promise.resolve(0) : accountsVersion(tx);
+  newest.catch(() => {}); // then so does what is sent after it, whose failure is heard
+  return newest;
+}
+
+/** Results of all, in order: `work` has those of the others than `aside`. */
+async function runBut(
+  aside: ReadonlyMap<WriteCommand, WriteResult>,
+  commands: readonly WriteCommand[],
+  work: (others: WriteCommand[]) => Promise<WriteResult[]>,
+): Promise<WriteResult[]> {
+  const others = commands.filter((command) => !aside.has(command));
+  const results = (await work(others)).values();
+  return commands.map((command) => {
+    const result = aside.get(command) ?? results.next().value;
+    return result ?? { kind: 'rejected', reason: 'the store gave no answer' };
+  });
 }
 
 function nothingDone(results: WriteResult[]): BatchOutcome {

@@ -3,7 +3,7 @@
  * transaction is being committed forms the next one. So an idle store adds no delay, a busy one shares its fsyncs, and
  * nothing waits for a timer.
  */
-import { CommitInDoubt, StoreUnavailable } from '../engine/stores.ts';
+import { AccountsChanged, CommitInDoubt, StoreUnavailable } from '../engine/stores.ts';
 import { Aside } from './aside.ts';
 import type { BatchOutcome, WriteCommand, WriteMethod, WriteResult, Writes } from './batch.ts';
 import { BatchLine } from './batch-line.ts';
@@ -174,7 +174,8 @@ function settleCaller({ resolve, reject }: Waiting, result: WriteResult | undefi
   else if (result.kind === 'answer') resolve(result.answer as never);
   else if (result.kind === 'unavailable') {
     reject(result.isInDoubt ? new CommitInDoubt(result.reason) : new StoreUnavailable(result.reason));
-  } else if (result.kind === 'rejected') {
+  } else if (result.kind === 'accountsChanged') reject(new AccountsChanged());
+  else if (result.kind === 'rejected') {
     reject(new Error(`the store refused a command: ${result.reason}`));
   }
 }

@@ -62,7 +62,7 @@ describe('while a worker hangs that has locked a project', () => {
       noted('plain', world.accept()),
       noted('other lane', world.accept({ ...IN_LANE, projectId: OTHER_PROJECT })),
       noted('ping', store.ping()),
-      noted('beat', store.beat('healthy', { timeoutMs: 1_000, isLeaving: false })),
+      noted('beat', store.beat('healthy', { timeoutMs: 1_000, isLeaving: false, accountsVersion: 1 })),
     ]);
     const { claimed } = await world.claim();
     expect(claimed.map(({ message }) => message.projectId).toSorted()).toEqual([PROJECT, OTHER_PROJECT]);

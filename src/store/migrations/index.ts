@@ -9,6 +9,7 @@ import { runs } from './006-runs.ts';
 import { workers } from './007-workers.ts';
 import { logDays } from './008-log-days.ts';
 import { serversOfNumbers } from './009-servers-of-numbers.ts';
+import { accountsOfWorkers } from './010-accounts-of-workers.ts';
 
 /** One numbered step. Never edited once released: a change is another step. */
 export interface Migration {
@@ -32,6 +33,7 @@ export const MIGRATIONS: readonly Migration[] = [
   workers,
   logDays,
   serversOfNumbers,
+  accountsOfWorkers,
 ];
 
 /** The database was written by a newer Waypost in a way that this one cannot work with. */

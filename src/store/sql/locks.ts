@@ -34,7 +34,12 @@ export const NOBODY: Suspects = { has: () => false };
 export interface Locked {
   held: Held;
   /** Commands that cannot be carried out now, since somebody else has this project of theirs. Nothing but of suspects. */
-  blocked: ReadonlyMap<WriteCommand, ProjectId>;
+  blocked: ReadonlyMap<WriteCommand, Blocked>;
+}
+
+export interface Blocked {
+  kind: 'blocked';
+  projectId: ProjectId;
 }
 
 const NONE_BLOCKED: Locked['blocked'] = new Map();
@@ -83,11 +88,11 @@ async function lockWhatIsFree(
     [doubtful],
   );
   const held = new Set([...trusted, ...free.map(({ id }) => id)]);
-  const blocked = new Map<WriteCommand, ProjectId>();
+  const blocked = new Map<WriteCommand, Blocked>();
   for (const [index, command] of commands.entries()) {
     const { projects = [], all, isChoosy } = wishes[index] ?? {};
     const missing = [...(all ? everyone : projects)].find((id) => !held.has(id));
-    if (missing !== undefined && !isChoosy) blocked.set(command, missing);
+    if (missing !== undefined && !isChoosy) blocked.set(command, { kind: 'blocked', projectId: missing });
   }
   return { held, blocked };
 }

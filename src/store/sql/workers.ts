@@ -12,6 +12,7 @@ export interface BeatArgs {
   worker: WorkerId;
   timeoutMs: number;
   isLeaving: boolean;
+  accountsVersion: number;
 }
 
 export interface BeatAnswer {
@@ -32,20 +33,20 @@ interface WorkerRow {
   leaving: number;
 }
 
-export async function beat({ tx }: WriteContext, { worker, timeoutMs, isLeaving }: BeatArgs): Promise<BeatAnswer> {
+export async function beat({ tx }: WriteContext, args: BeatArgs): Promise<BeatAnswer> {
+  const { worker, timeoutMs, isLeaving } = args;
   await checkSchema(tx);
   const nowMs = await tx.nowMs();
-  const known = await tx.run('update workers set beat_at_ms = ?, timeout_ms = ?, leaving = ? where id = ?', [
-    nowMs,
-    timeoutMs,
-    isLeaving ? 1 : 0,
-    worker,
-  ]);
+  const state = [nowMs, timeoutMs, isLeaving ? 1 : 0, args.accountsVersion];
+  const known = await tx.run(
+    'update workers set beat_at_ms = ?, timeout_ms = ?, leaving = ?, accounts_version = ? where id = ?',
+    [...state, worker],
+  );
   if (known === 0) {
     await tx.insertMany(
       'workers',
-      ['id', 'started_at_ms', 'beat_at_ms', 'timeout_ms', 'leaving'],
-      [[worker, nowMs, nowMs, timeoutMs, isLeaving ? 1 : 0]],
+      ['id', 'started_at_ms', 'beat_at_ms', 'timeout_ms', 'leaving', 'accounts_version'],
+      [[worker, nowMs, ...state]],
     );
   }
   const others = await tx.query<WorkerRow>(
@@ -77,6 +78,20 @@ export async function dismissLate({ tx }: WriteContext, _args: Record<never, nev
 export async function leave({ tx }: WriteContext, { worker }: { worker: WorkerId }): Promise<null> {
   await tx.send('update workers set timeout_ms = -1, leaving = 1 where id = ?', [worker]);
   return null;
+}
+
+/** See `WorkerStore`. */
+export async function workersBehind(
+  { tx }: WriteContext,
+  { accountsVersion: wanted }: { accountsVersion: number | null },
+): Promise<{ accountsVersion: number; behind: WorkerId[] }> {
+  const version = wanted ?? (await accountsVersion(tx));
+  const rows = await tx.query<{ id: string }>(
+    `select id from workers where beat_at_ms + timeout_ms >= ? and (accounts_version is null or accounts_version < ?)
+     order by id`,
+    [await tx.nowMs(), version],
+  );
+  return { accountsVersion: version, behind: rows.map(({ id }) => id) };
 }
 
 interface ClaimRow {
