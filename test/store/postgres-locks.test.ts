@@ -34,6 +34,7 @@ function race<State, First, Second>(described: Race<State, First, Second>): AnyR
   return described as AnyRace;
 }
 
+const KEYS = { current: 'c', next: 'n' };
 const IN_QUEUE = { settings: { queueName: 'q' } };
 const OF_KEY = { settings: { flowControl: { key: 'k', parallelism: 1, periodS: 1 } } };
 const DEDUPLICATED = { deduplication: { hash: 'h', expiresAtMs: T0 + 1_000 } };
@@ -56,6 +57,22 @@ const claimsAll = async (world: World, ...messages: Message[]): Promise<boolean>
   const keys = new Set(claimed.map(({ message }) => message.key));
   return messages.every(({ key }) => keys.has(key));
 };
+
+/** The last message of a queue is settled, while another one comes there. */
+function comesToWait<State extends { next: NewMessage }>(
+  prepare: (world: World) => Promise<State>,
+  second: (world: World, state: State) => Promise<unknown>,
+): AnyRace {
+  return race({
+    prepare: async (world) => {
+      await makeQueue(1, false)(world);
+      return { last: await world.acceptClaimed(IN_QUEUE), more: await prepare(world) };
+    },
+    first: ({ store }, { last }) => store.settle(settlement(last.message, last.claimToken, delivered()), T0),
+    second: (world, { more }) => second(world, more),
+    holds: (_, world, { more }) => claimsAll(world, more.next.message),
+  });
+}
 
 const RACES: Record<string, AnyRace> = {
   'a deduplication id': race({
@@ -88,15 +105,6 @@ const RACES: Record<string, AnyRace> = {
     second: (world) => accept(world, world.message()),
     holds: (answers) => oneOf('overDayLimit', answers),
   }),
-  'a settle that empties a queue, and a message that comes to wait there': race({
-    prepare: async (world) => {
-      await makeQueue(1, false)(world);
-      return { ...(await world.acceptClaimed(IN_QUEUE)), next: world.message(IN_QUEUE) };
-    },
-    first: ({ store }, { message, claimToken }) => store.settle(settlement(message, claimToken, delivered()), T0),
-    second: (world, { next }) => accept(world, next),
-    holds: (_, world, { next }) => claimsAll(world, next.message),
-  }),
   'a cancel of the first in a queue, and a message that comes to wait there': race({
     prepare: async (world) => {
       await makeQueue(1, false)(world);
@@ -126,39 +134,100 @@ const RACES: Record<string, AnyRace> = {
     second: (world, { next }) => accept(world, next),
     holds: (_, world, { message, next }) => claimsAll(world, message, next.message),
   }),
-  'two claims from the list of a flow-control key': race({
+  'a wait and a notification': race({
+    prepare: async (world) => ({ run: await begin(world) }),
+    first: async (world, { run }) => (await world.store.addWaiter(waiter(world, run), undefined, T0)).kind as string,
+    second: async (world, { run }) => notify(world, run),
+    holds: ([wait, mail]) => !(wait === 'registered' && mail === 'saved'),
+  }),
+  'a notification and a wait': race({
+    prepare: async (world) => ({ run: await begin(world) }),
+    first: async (world, { run }) => notify(world, run),
+    second: async (world, { run }) => (await world.store.addWaiter(waiter(world, run), undefined, T0)).kind as string,
+    holds: ([mail, wait]) => !(wait === 'registered' && mail === 'saved'),
+  }),
+  'a claim from the list of a key, and a message that goes out at once': race({
     prepare: async (world) => {
       const { message, claimToken } = await world.acceptClaimed(OF_KEY);
       await world.accept(OF_KEY);
-      await world.accept(OF_KEY);
       await world.store.settle(settlement(message, claimToken, delivered()), T0);
     },
-    first: async (world) => (await world.claim({ worker: 'a' })).claimed.length,
-    second: async (world) => (await world.claim({ worker: 'b' })).claimed.length,
-    holds: ([one, other]) => one + other === 1,
+    first: async (world) => (await world.claim()).claimed.length,
+    second: acceptClaimed(OF_KEY),
+    holds: ([claimed, answer]) => claimed + (String(standings([answer])) === 'claimed' ? 1 : 0) === 1,
   }),
-  'two claims of a project with a limit': race({
+  'a claim of a project with a limit, and a message that goes out at once': race({
     limits: { parallelismMax: 1 },
-    prepare: async (world) => {
-      await world.accept();
-      await world.accept();
-    },
-    first: async (world) => (await world.claim({ worker: 'a', limit: 1 })).claimed.length,
-    second: async (world) => (await world.claim({ worker: 'b', limit: 1 })).claimed.length,
-    holds: ([one, other]) => one + other === 1,
+    prepare: (world) => world.accept(),
+    first: async (world) => (await world.claim()).claimed.length,
+    second: acceptClaimed({}),
+    holds: ([claimed, answer]) => claimed + (String(standings([answer])) === 'claimed' ? 1 : 0) === 1,
   }),
-  'two claims from the line of an origin, of messages of one key': race({
-    prepare: async (world) => {
-      await world.accept({ ...OF_KEY, standing: { kind: 'parked', dueAtMs: T0 } });
-      const second = { flowControl: { key: 'other', parallelism: 1, periodS: 1 } };
-      await world.accept({ settings: second, standing: { kind: 'parked', dueAtMs: T0 } });
-    },
-    first: async (world) =>
-      (await world.claim({ due: false, limit: 1, unpark: ['https://example.com'] })).claimed.length,
-    second: async (world) =>
-      (await world.claim({ due: false, limit: 1, unpark: ['https://example.com'] })).claimed.length,
-    holds: ([one, other]) => one + other >= 1,
+  'a claim from the line of an origin, and a message that goes out at once': race({
+    limits: { parallelismMax: 1 },
+    prepare: (world) => accept(world, world.message({ standing: { kind: 'parked', dueAtMs: T0 } })),
+    first: async (world) => (await world.claim({ due: false, unpark: ['https://example.com'] })).claimed.length,
+    second: acceptClaimed({}),
+    holds: ([claimed, answer]) => claimed + (String(standings([answer])) === 'claimed' ? 1 : 0) === 1,
   }),
+  'a queue that becomes empty, and a message that comes to wait there': comesToWait(
+    async (world) => ({ next: world.message(IN_QUEUE) }),
+    (world, { next }) => accept(world, next),
+  ),
+  'a queue that becomes empty, and what follows from an attempt': comesToWait(
+    async (world) => ({ ...(await world.acceptClaimed()), next: world.message(IN_QUEUE) }),
+    ({ store }, { message, claimToken, next }) =>
+      store.settle(settlement(message, claimToken, { ...delivered(), follows: [next] }), T0),
+  ),
+  'a queue that becomes empty, and what follows from the end of a run': comesToWait(
+    async (world) => ({ run: await begin(world), next: world.message(IN_QUEUE) }),
+    ({ store }, { run, next }) => store.endRuns([{ ending: ending(run), follows: [next] }], T0),
+  ),
+  'a queue that becomes empty, and the message of a schedule': comesToWait(
+    async (world) => {
+      const saved = schedule(world, 's');
+      await world.store.saveSchedule(saved, undefined, 0);
+      const change = triggered(world, saved, IN_QUEUE.settings);
+      const [next] = change.messages;
+      if (!next) throw new Error('it makes no message');
+      return { change, next };
+    },
+    ({ store }, { change }) => store.changeSchedules([change], T0),
+  ),
+  'a queue that becomes empty, and the result of a wait': comesToWait(
+    async (world) => {
+      const run = await begin(world);
+      const wait = waiter(world, run);
+      await world.store.addWaiter(wait, undefined, T0);
+      return { waiterKey: wait.record.message.key, next: appended(world, run, IN_QUEUE) };
+    },
+    ({ store }, { waiterKey, next }) => store.resolveWaiters([{ waiterKey, result: next }], T0),
+  ),
+  'a queue that becomes empty, and a dead message that is published anew': comesToWait(
+    async (world) => ({ ...(await world.bury(T0)), next: world.message(IN_QUEUE) }),
+    ({ store }, { dlqId, next }) => store.reviveDead(PROJECT, [{ dlqId, successor: next }], T0),
+  ),
+  'the number of queues': race({
+    limits: { queuesMax: 1 },
+    first: ({ store }) => store.saveQueue(PROJECT, { name: 'a', parallelism: 1, isPaused: false }, T0),
+    second: ({ store }) => store.saveQueue(PROJECT, { name: 'b', parallelism: 1, isPaused: false }, T0),
+    holds: (answers) => oneOf('tooManyQueues', answers),
+  }),
+  'the number of schedules': race({
+    first: (world) => world.store.saveSchedule(schedule(world, 'a'), undefined, 1),
+    second: (world) => world.store.saveSchedule(schedule(world, 'b'), undefined, 1),
+    holds: (answers) => oneOf('tooMany', answers),
+  }),
+  'two that publish a dead message anew': race({
+    prepare: (world) => world.bury(T0),
+    first: revive,
+    second: revive,
+    holds: (answers) => answers.filter((answer) => answer === 'missing').length === 1,
+  }),
+};
+
+/** What the rows themselves protect too: here the lock of the project only keeps transactions from waiting for each other in circles. */
+const ROW_RACES: Record<string, AnyRace> = {
   'messages of a run that settle at the same time, each with a result': race({
     prepare: async (world) => {
       const run = await begin(world);
@@ -197,18 +266,6 @@ const RACES: Record<string, AnyRace> = {
     second: endRun,
     holds: (answers) => oneOf('ended', answers),
   }),
-  'a wait and a notification': race({
-    prepare: async (world) => ({ run: await begin(world) }),
-    first: async (world, { run }) => (await world.store.addWaiter(waiter(world, run), undefined, T0)).kind as string,
-    second: async (world, { run }) => notify(world, run),
-    holds: ([wait, mail]) => !(wait === 'registered' && mail === 'saved'),
-  }),
-  'a notification and a wait': race({
-    prepare: async (world) => ({ run: await begin(world) }),
-    first: async (world, { run }) => notify(world, run),
-    second: async (world, { run }) => (await world.store.addWaiter(waiter(world, run), undefined, T0)).kind as string,
-    holds: ([mail, wait]) => !(wait === 'registered' && mail === 'saved'),
-  }),
   'a deadline that ends a wait, and an end of its run': race({
     prepare: async (world) => {
       const run = await begin(world);
@@ -222,17 +279,6 @@ const RACES: Record<string, AnyRace> = {
       return undefined;
     },
     holds: async (_, world, { result }) => (await world.find(result.message)) === undefined,
-  }),
-  'the number of queues': race({
-    limits: { queuesMax: 1 },
-    first: ({ store }) => store.saveQueue(PROJECT, { name: 'a', parallelism: 1, isPaused: false }, T0),
-    second: ({ store }) => store.saveQueue(PROJECT, { name: 'b', parallelism: 1, isPaused: false }, T0),
-    holds: (answers) => oneOf('tooManyQueues', answers),
-  }),
-  'the number of schedules': race({
-    first: (world) => world.store.saveSchedule(schedule(world, 'a'), undefined, 1),
-    second: (world) => world.store.saveSchedule(schedule(world, 'b'), undefined, 1),
-    holds: (answers) => oneOf('tooMany', answers),
   }),
   'a trigger of a schedule, and its deletion': race({
     prepare: async (world) => {
@@ -251,11 +297,26 @@ const RACES: Record<string, AnyRace> = {
       return made !== undefined && (await world.find(made.message)) === undefined;
     },
   }),
-  'two that publish a dead message anew': race({
-    prepare: (world) => world.bury(T0),
-    first: revive,
-    second: revive,
-    holds: (answers) => answers.filter((answer) => answer === 'missing').length === 1,
+  'two claims from the list of a flow-control key': race({
+    prepare: async (world) => {
+      const { message, claimToken } = await world.acceptClaimed(OF_KEY);
+      await world.accept(OF_KEY);
+      await world.accept(OF_KEY);
+      await world.store.settle(settlement(message, claimToken, delivered()), T0);
+    },
+    first: async (world) => (await world.claim({ worker: 'a' })).claimed.length,
+    second: async (world) => (await world.claim({ worker: 'b' })).claimed.length,
+    holds: ([one, other]) => one + other === 1,
+  }),
+  'two claims of a project with a limit': race({
+    limits: { parallelismMax: 1 },
+    prepare: async (world) => {
+      await world.accept();
+      await world.accept();
+    },
+    first: async (world) => (await world.claim({ worker: 'a', limit: 1 })).claimed.length,
+    second: async (world) => (await world.claim({ worker: 'b', limit: 1 })).claimed.length,
+    holds: ([one, other]) => one + other === 1,
   }),
   'a key that nobody has used for long, and a message that comes to it': race({
     prepare: async (world) => {
@@ -293,8 +354,8 @@ function schedule(world: World, id: string): Schedule {
 }
 
 /** It moves on, with one message. */
-function triggered(world: World, { key, id, standing }: Schedule): ScheduleChange {
-  const messages = [world.message({ settings: { scheduleId: id } })];
+function triggered(world: World, { key, id, standing }: Schedule, settings: MessageOptions['settings'] = {}): ScheduleChange {
+  const messages = [world.message({ settings: { scheduleId: id, ...settings } })];
   const next = { ...standing, version: world.number(), nextAtMs: T0 + 60_000, passedUntilMs: T0 };
   return { key, fromVersion: standing.version, standing: next, messages };
 }
@@ -391,22 +452,22 @@ async function isWaiting(): Promise<boolean> {
   return rowCount !== 0;
 }
 
-async function open(hasLocks: boolean, limits: StoreLimits): Promise<{ driver: RacingDriver; world: World }> {
+async function open(name: string, hasLocks: boolean, limits: StoreLimits): Promise<{ driver: RacingDriver; world: World }> {
   const options = { url, connectionsMax: 4, timeoutMs: 10_000, prepares: true, clock: systemClock };
   const driver = new RacingDriver(new PostgresDriver(options), hasLocks);
   const pause = () => new Promise<void>((resolve) => void systemClock.startTimer(5, resolve));
   const store: Store = createStore(driver, { limits, batch: { aside: { pause, looksMax: 1_000 } } });
-  await store.ensureProject('one', { current: 'c', next: 'n' }, T0);
+  await store.ensureProject('one', KEYS, T0);
   const world = await World.open(async () => store);
   // So that no transaction is done again for numbers for its log.
-  const { message, claimToken } = await world.acceptClaimed({ projectId: 99 });
-  await store.settle(settlement(message, claimToken, delivered()), T0);
+  const warm = await world.acceptClaimed({ projectId: (await store.ensureProject(name, KEYS, T0)).projectId });
+  await store.settle(settlement(warm.message, warm.claimToken, delivered()), T0);
   return { driver, world };
 }
 
 async function holdsAfter(described: AnyRace, hasLocks: boolean): Promise<boolean> {
   const limits = { ...NO_LIMITS, ...described.limits };
-  const [first, second] = await Promise.all([open(hasLocks, limits), open(hasLocks, limits)]);
+  const [first, second] = await Promise.all([open('two', hasLocks, limits), open('three', hasLocks, limits)]);
   try {
     const state = await described.prepare?.(first.world);
     const { isThere, release } = first.driver.hold();
@@ -431,5 +492,9 @@ describe('two workers that race for', () => {
   });
   it.each(Object.entries(RACES))('%s come to harm without it', async (_, described) => {
     expect(await holdsAfter(described, false)).toBe(false);
+  });
+  it.each(Object.entries(ROW_RACES))('%s are kept apart by their rows', async (_, described) => {
+    expect(await holdsAfter(described, true)).toBe(true);
+    expect(await holdsAfter(described, false)).toBe(true);
   });
 });

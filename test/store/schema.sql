@@ -301,4 +301,4 @@ CREATE TABLE workers (
   beat_at_ms integer not null,
   timeout_ms integer not null,
   leaving integer not null
-);
+, accounts_version integer);

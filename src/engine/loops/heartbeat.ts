@@ -191,6 +191,7 @@ export class Heartbeat {
     this.#beatTimer = this.#deps.clock.startTimer(delayMs, () => {
       this.#beating = this.#beatOnce().finally(() => {
         this.#beating = undefined;
+        if (this.#isBeatDue) this.#beatSoon();
       });
     });
   }
@@ -215,7 +216,7 @@ export class Heartbeat {
       log.warn('beat_failed', { reason: error.message });
       accounts.noteUnknown(error);
     }
-    if (!this.#stopped) this.#beatIn(this.#isBeatDue ? 0 : pauseMs);
+    if (!this.#stopped) this.#beatIn(pauseMs);
   }
 
   #hear(beat: Beat, wasClosed: boolean): void {

@@ -77,17 +77,17 @@ async function lockWhatIsFree(
   wishes: readonly Wish[],
   suspects: Suspects,
 ): Promise<Locked> {
-  const existing = wishes.some(({ all }) => all) ? await tx.query<{ id: number }>('select id from projects') : [];
-  const everyone = existing.map(({ id }) => id);
+  const existing = (await tx.query<{ id: ProjectId }>('select id from projects')).map(({ id }) => id);
+  const everyone = wishes.some(({ all }) => all) ? existing : [];
   const wanted = new Set([...everyone, ...wishes.flatMap(({ projects }) => [...projects])]);
-  const trusted = new Set([...wanted].filter((id) => !suspects.has(id)));
-  await lockProjects(tx, trusted);
-  const doubtful = [...wanted].filter((id) => suspects.has(id));
-  const free = await tx.query<{ id: number }>(
+  const held = new Set([...wanted].filter((id) => !suspects.has(id)));
+  await lockProjects(tx, held);
+  const doubtful = existing.filter((id) => wanted.has(id) && suspects.has(id));
+  const free = await tx.query<{ id: ProjectId }>(
     'select id from projects where id in (??) order by id for update skip locked',
     [doubtful],
   );
-  const held = new Set([...trusted, ...free.map(({ id }) => id)]);
+  for (const { id } of free) held.add(id);
   const blocked = new Map<WriteCommand, Blocked>();
   for (const [index, command] of commands.entries()) {
     const { projects = [], all, isChoosy } = wishes[index] ?? {};

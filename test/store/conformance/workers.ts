@@ -130,7 +130,7 @@ export function workersConformance(open: OpenStore): void {
 
   it('names who lives and has not said that it goes by the newest accounts', async () => {
     const { store } = world();
-    const { accountsVersion } = await beat('a');
+    const { accountsVersion } = await beat('a', { accountsVersion: 0 });
     await beat('b', { accountsVersion });
     expect(await store.workersBehind()).toEqual({ accountsVersion, behind: ['a'] });
     await beat('a', { accountsVersion });
