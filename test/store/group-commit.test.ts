@@ -27,7 +27,11 @@ beforeEach(() => {
     flush: (commands, suspects) =>
       new Promise<BatchOutcome>((resolve) => {
         const none = { dueAtMs: null, othersDueAtMs: null, parkedOrigins: [] };
-        flushes.push({ commands, suspected: [7, 8].map((id) => suspects.has(id)), answer: (results) => resolve({ ...none, results }) });
+        flushes.push({
+          commands,
+          suspected: [7, 8].map((id) => suspects.has(id)),
+          answer: (results) => resolve({ ...none, results }),
+        });
       }),
     onFatal: () => {},
     aside: { pause: () => new Promise<void>((resolve) => pauses.push(resolve)), looksMax: LOOKS_MAX },

@@ -106,8 +106,6 @@ async function locksWaitedFor(): Promise<number> {
 describe('a transaction whose program is silent', () => {
   let driver: PostgresDriver;
   let colleague: PostgresDriver;
-  const silence = Promise.withResolvers<void>();
-
   const open = (idleMs: number) =>
     new PostgresDriver({ url, connectionsMax: 2, timeoutMs: 10_000, idleMs, prepares: true, clock: systemClock });
 
@@ -121,19 +119,27 @@ describe('a transaction whose program is silent', () => {
     await colleague.close();
   });
 
-  it('is ended by the server, so that others have what it had locked, and is done again when the program goes on', async () => {
-    let tries = 0;
-    const increment = driver.transaction(async (tx) => {
-      await tx.query('select n from counted for update');
-      tries += 1;
-      if (tries === 1) await silence.promise;
-      await tx.run('update counted set n = n + 1');
-    });
-    await eventually('the first to have its lock', () => tries === 1);
-    await colleague.transaction((tx) => tx.run('update counted set n = n * 10'));
-    silence.resolve();
-    await increment;
-    expect(tries).toBe(2);
-    expect(await colleague.read((queries) => queries.query('select n from counted'))).toEqual([{ n: 11 }]);
-  });
+  it.each([
+    ['before it writes', true],
+    ['before its commit', false],
+  ])(
+    'is ended by the server %s, so that others have what it had locked, and is done again when the program goes on',
+    async (_, isBefore) => {
+      const silence = Promise.withResolvers<void>();
+      let tries = 0;
+      const increment = driver.transaction(async (tx) => {
+        await tx.query('select n from counted for update');
+        if (!isBefore) await tx.run('update counted set n = n + 1');
+        tries += 1;
+        if (tries === 1) await silence.promise;
+        if (isBefore) await tx.run('update counted set n = n + 1');
+      });
+      await eventually('the first to have its lock', () => tries === 1);
+      await colleague.transaction((tx) => tx.run('update counted set n = n * 10'));
+      silence.resolve();
+      await increment;
+      expect(tries).toBe(2);
+      expect(await colleague.read((queries) => queries.query('select n from counted'))).toEqual([{ n: 11 }]);
+    },
+  );
 });

@@ -354,7 +354,11 @@ function schedule(world: World, id: string): Schedule {
 }
 
 /** It moves on, with one message. */
-function triggered(world: World, { key, id, standing }: Schedule, settings: MessageOptions['settings'] = {}): ScheduleChange {
+function triggered(
+  world: World,
+  { key, id, standing }: Schedule,
+  settings: MessageOptions['settings'] = {},
+): ScheduleChange {
   const messages = [world.message({ settings: { scheduleId: id, ...settings } })];
   const next = { ...standing, version: world.number(), nextAtMs: T0 + 60_000, passedUntilMs: T0 };
   return { key, fromVersion: standing.version, standing: next, messages };
@@ -452,7 +456,11 @@ async function isWaiting(): Promise<boolean> {
   return rowCount !== 0;
 }
 
-async function open(name: string, hasLocks: boolean, limits: StoreLimits): Promise<{ driver: RacingDriver; world: World }> {
+async function open(
+  name: string,
+  hasLocks: boolean,
+  limits: StoreLimits,
+): Promise<{ driver: RacingDriver; world: World }> {
   const options = { url, connectionsMax: 4, timeoutMs: 10_000, prepares: true, clock: systemClock };
   const driver = new RacingDriver(new PostgresDriver(options), hasLocks);
   const pause = () => new Promise<void>((resolve) => void systemClock.startTimer(5, resolve));

@@ -29,9 +29,7 @@ describe('a commit', () => {
   ])('is waited for as long as the operator says, and to the disk at least: %s is %s', async (set, inForce) => {
     const { rows } = await client.query<{ name: string }>('select current_database() as name');
     await client.query(`alter database "${rows[0]?.name}" set synchronous_commit = ${set}`);
-    const [row] = await driver.transaction((tx) =>
-      tx.query("select current_setting('synchronous_commit') as setting"),
-    );
+    const [row] = await driver.transaction((tx) => tx.query("select current_setting('synchronous_commit') as setting"));
     expect(row).toEqual({ setting: inForce });
   });
 });

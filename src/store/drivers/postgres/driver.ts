@@ -23,7 +23,7 @@ import { takeNumbers } from '../../numbers.ts';
 import { columnArray } from './arrays.ts';
 import { type BulkStatement, BulkStatements } from './bulk.ts';
 import { type ConnectionOptions, Connections } from './connections.ts';
-import { classify, isAnswer, isConflict } from './failures.ts';
+import { classify, isAnswer, isConflict, isIdleEnd } from './failures.ts';
 import { HOT, LOGS_BY_DAY, PASSING } from './layout.ts';
 import { RESERVE, SERVER } from './numbers.ts';
 
@@ -205,8 +205,7 @@ export class PostgresDriver implements Driver {
       begun = await beginning;
     } catch (error) {
       await tx.settled();
-      // Before the commit was sent: whatever ended the connection, nothing of it was saved.
-      const failure = this.#connections.endOf(client) ?? tx.failure ?? error;
+      const failure = this.#idleEndOf(client) ?? tx.failure ?? error;
       await this.#abandon(client, failure);
       throw failure;
     }
@@ -221,7 +220,9 @@ export class PostgresDriver implements Driver {
     try {
       [, answer] = await Promise.all([tx.settled(), committed]);
     } catch (error) {
+      const idleEnd = this.#idleEndOf(client);
       client.release(true);
+      if (idleEnd !== undefined) throw idleEnd;
       if (isAnswer(error)) throw error;
       return this.#lookUp(name, error);
     }
@@ -230,6 +231,12 @@ export class PostgresDriver implements Driver {
     // The server says ROLLBACK to the commit of a transaction in which something failed.
     if (answer.tag !== 'COMMIT') throw new StoreUnavailable(`the database answered ${answer.tag} to a commit`);
     if (answer.warning !== undefined) return this.#lookUp(name, answer.warning);
+  }
+
+  /** That the server has ended the transaction for its silence: it heard nothing of a commit that was sent after that. */
+  #idleEndOf(client: PoolClient): Error | undefined {
+    const end = this.#connections.endOf(client);
+    return isIdleEnd(end) ? end : undefined;
   }
 
   /** The answer to a commit was lost, or doubtful: the server remembers what it was. */
