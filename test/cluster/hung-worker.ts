@@ -35,6 +35,12 @@ interface Answered {
   isOk: boolean;
 }
 
+interface Noted {
+  answers: Answered[];
+  /** Since when others than the locked project wait for an answer that has not come. */
+  waiting: Set<{ sinceMs: number }>;
+}
+
 /** Stops `worker` while it has a batch open that has locked a project. */
 export async function freezeInBatch(
   worker: Pick<Worker, 'freeze' | 'thaw'>,
@@ -72,16 +78,17 @@ export async function measureHungWorker(
       await worker.start();
     }
   }
-  const answers: Answered[] = [];
+  const noted: Noted = { answers: [], waiting: new Set() };
+  const { answers, waiting } = noted;
   const stop = new AbortController();
   const { signal } = stop;
   const query = (text: string) => cluster.query(text, [], new URL(databaseUrl).pathname.slice(1));
   const running = [
     ...times(2 * PUBLISHERS, () => publishAll(hung, LOCKED, true, signal)),
-    ...times(PUBLISHERS, () => publishAll(healthy, LOCKED, true, signal, noting(answers, 'locked'))),
-    ...times(PUBLISHERS, () => publishAll(healthy, OTHER, true, signal, noting(answers, 'others'))),
-    ...times(PUBLISHERS, () => publishAll(healthy, OTHER, false, signal, noting(answers, 'others'))),
-    askAll(healthy, signal, noting(answers, 'others')),
+    ...times(PUBLISHERS, () => publishAll(healthy, LOCKED, true, signal, noting(noted, 'locked'))),
+    ...times(PUBLISHERS, () => publishAll(healthy, OTHER, true, signal, noting(noted, 'others'))),
+    ...times(PUBLISHERS, () => publishAll(healthy, OTHER, false, signal, noting(noted, 'others'))),
+    askAll(healthy, signal, noting(noted, 'others')),
   ];
   const figures: HungWorkerFigures = { others: { count: 0, p99Ms: 0, maxMs: 0 }, gapMs: 0, refused: 0 };
   const ofOthers: number[] = [];
@@ -92,10 +99,11 @@ export async function measureHungWorker(
       await freezeInBatch(hung, query);
       const fromMs = performance.now();
       await sleep(HANGS_MS);
+      const waitedMs = [...waiting].map(({ sinceMs }) => performance.now() - sinceMs);
       const during = answers.filter(({ atMs }) => atMs >= fromMs);
       hung.thaw();
       figures.refused += during.filter(({ isOk }) => !isOk).length;
-      ofOthers.push(...during.filter(({ of }) => of === 'others').map(({ tookMs }) => tookMs));
+      ofOthers.push(...during.filter(({ of }) => of === 'others').map(({ tookMs }) => tookMs), ...waitedMs);
       const done = during.filter(({ of, isOk }) => of === 'locked' && isOk).map(({ atMs }) => atMs);
       figures.gapMs = Math.max(figures.gapMs, longestGap([fromMs, ...done, fromMs + HANGS_MS]));
     }
@@ -118,13 +126,19 @@ function longestGap(times: readonly number[]): number {
   return times.reduce((longest, time, index) => Math.max(longest, time - (times[index - 1] ?? time)), 0);
 }
 
-type Note = (startedMs: number, isOk: boolean) => void;
+/** Called with each request; what it returns is called with the answer. */
+type Note = () => (isOk: boolean) => void;
 
 const noting =
-  (answers: Answered[], of: Answered['of']): Note =>
-  (startedMs, isOk) => {
-    const atMs = performance.now();
-    answers.push({ of, atMs, tookMs: atMs - startedMs, isOk });
+  ({ answers, waiting }: Noted, of: Answered['of']): Note =>
+  () => {
+    const asked = { sinceMs: performance.now() };
+    if (of === 'others') waiting.add(asked);
+    return (isOk) => {
+      const atMs = performance.now();
+      waiting.delete(asked);
+      answers.push({ of, atMs, tookMs: atMs - asked.sinceMs, isOk });
+    };
   };
 
 async function publishAll(
@@ -143,15 +157,15 @@ async function askAll({ url }: Worker, signal: AbortSignal, note: Note): Promise
   await repeat(() => fetch(`${url}/readyz`, { signal }), signal, note);
 }
 
-async function repeat(ask: () => Promise<Response>, signal: AbortSignal, note: Note = () => {}): Promise<void> {
+async function repeat(ask: () => Promise<Response>, signal: AbortSignal, note: Note = () => () => {}): Promise<void> {
   while (!signal.aborted) {
-    const startedMs = performance.now();
+    const noteAnswer = note();
     try {
       const response = await ask();
       await response.arrayBuffer();
-      note(startedMs, response.ok);
+      noteAnswer(response.ok);
     } catch {
-      if (!signal.aborted) note(startedMs, false);
+      if (!signal.aborted) noteAnswer(false);
     }
     await sleep(5);
   }

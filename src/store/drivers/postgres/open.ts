@@ -44,8 +44,8 @@ const FLUSHES_MAX = 2;
  * of a batch lie microseconds; one that is late all the same, because the machine is, is done again.
  */
 const IDLE_MS = 1_000;
-/** Between two looks whether a project that another worker has locked for long is free again. */
-const LOOK_ASIDE_MS = 50;
+/** Between two looks whether a project that another worker has locked for long is free again; it may have been for a moment only. */
+const LOOK_ASIDE_MS = 10;
 
 /** Changing a large table takes its time. */
 const MIGRATION_LIMIT_MS = 30 * 60_000;
