@@ -46,6 +46,8 @@ const FLUSHES_MAX = 2;
 const IDLE_MS = 1_000;
 /** Between two looks whether a project that another worker has locked for long is free again; it may have been for a moment only. */
 const LOOK_ASIDE_MS = 10;
+/** A pause and a look take about so long together. */
+const LOOKED_IN_MS = 20;
 
 /** Changing a large table takes its time. */
 const MIGRATION_LIMIT_MS = 30 * 60_000;
@@ -79,7 +81,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     notices,
     dropTables: (bounds) => logDays.drop(bounds),
     ...(limits && { limits }),
-    batch: { flushesMax: FLUSHES_MAX, aside: { pause, looksMax: timeoutMs / LOOK_ASIDE_MS }, ...batch },
+    batch: { flushesMax: FLUSHES_MAX, aside: { pause, looksMax: timeoutMs / LOOKED_IN_MS }, ...batch },
   });
 }
 
