@@ -98,13 +98,6 @@ const RACES: Record<string, AnyRace> = {
     second: acceptClaimed({}),
     holds: (answers) => String(standings(answers)) === 'claimed,held',
   }),
-  "a project's messages of the day": race({
-    limits: { messagesPerDayMax: 2 },
-    prepare: (world) => world.accept(),
-    first: (world) => accept(world, world.message()),
-    second: (world) => accept(world, world.message()),
-    holds: (answers) => oneOf('overDayLimit', answers),
-  }),
   'a cancel of the first in a queue, and a message that comes to wait there': race({
     prepare: async (world) => {
       await makeQueue(1, false)(world);
@@ -145,16 +138,6 @@ const RACES: Record<string, AnyRace> = {
     first: async (world, { run }) => notify(world, run),
     second: async (world, { run }) => (await world.store.addWaiter(waiter(world, run), undefined, T0)).kind as string,
     holds: ([mail, wait]) => !(wait === 'registered' && mail === 'saved'),
-  }),
-  'a claim from the list of a key, and a message that goes out at once': race({
-    prepare: async (world) => {
-      const { message, claimToken } = await world.acceptClaimed(OF_KEY);
-      await world.accept(OF_KEY);
-      await world.store.settle(settlement(message, claimToken, delivered()), T0);
-    },
-    first: async (world) => (await world.claim()).claimed.length,
-    second: acceptClaimed(OF_KEY),
-    holds: ([claimed, answer]) => claimed + (String(standings([answer])) === 'claimed' ? 1 : 0) === 1,
   }),
   'a claim of a project with a limit, and a message that goes out at once': race({
     limits: { parallelismMax: 1 },
@@ -228,6 +211,23 @@ const RACES: Record<string, AnyRace> = {
 
 /** What the rows themselves protect too: here the lock of the project only keeps transactions from waiting for each other in circles. */
 const ROW_RACES: Record<string, AnyRace> = {
+  "a project's messages of the day": race({
+    limits: { messagesPerDayMax: 2 },
+    prepare: (world) => world.accept(),
+    first: (world) => accept(world, world.message()),
+    second: (world) => accept(world, world.message()),
+    holds: (answers) => oneOf('overDayLimit', answers),
+  }),
+  'a claim from the list of a key, and a message that goes out at once': race({
+    prepare: async (world) => {
+      const { message, claimToken } = await world.acceptClaimed(OF_KEY);
+      await world.accept(OF_KEY);
+      await world.store.settle(settlement(message, claimToken, delivered()), T0);
+    },
+    first: async (world) => (await world.claim()).claimed.length,
+    second: acceptClaimed(OF_KEY),
+    holds: ([claimed, answer]) => claimed + (String(standings([answer])) === 'claimed' ? 1 : 0) === 1,
+  }),
   'messages of a run that settle at the same time, each with a result': race({
     prepare: async (world) => {
       const run = await begin(world);
@@ -501,8 +501,9 @@ describe('two workers that race for', () => {
   it.each(Object.entries(RACES))('%s come to harm without it', async (_, described) => {
     expect(await holdsAfter(described, false)).toBe(false);
   });
-  it.each(Object.entries(ROW_RACES))('%s are kept apart by their rows', async (_, described) => {
-    expect(await holdsAfter(described, true)).toBe(true);
-    expect(await holdsAfter(described, false)).toBe(true);
+  describe.each([true, false])('with locks of projects: %s', (hasLocks) => {
+    it.each(Object.entries(ROW_RACES))('%s are kept apart by their rows', async (_, described) => {
+      expect(await holdsAfter(described, hasLocks)).toBe(true);
+    });
   });
 });
