@@ -28,6 +28,11 @@ export class Aside<T> {
     return this.#lines.size;
   }
 
+  /** Commands that wait, scouts excepted. */
+  get waiting(): number {
+    return [...this.#lines.values()].reduce((sum, { waiting }) => sum + waiting.length, 0);
+  }
+
   /** Whether this project is suspected to be locked for long. */
   has(projectId: ProjectId): boolean {
     return this.#lines.has(projectId);

@@ -67,7 +67,7 @@ export class GroupCommit {
 
   /** Batches committed, commands in them, commands that wait. */
   get counts(): { batches: number; commands: number; waiting: number } {
-    const waiting = this.#waiting.length + this.#aside.length;
+    const waiting = this.#waiting.length + this.#aside.waiting;
     return { batches: this.#batches, commands: this.#commands, waiting };
   }
 
