@@ -60,6 +60,12 @@ export class StoredAccounts implements Accounts {
   readonly #isShared: boolean;
   /** Changes of what is in memory: what was read before one of them may be older than it. */
   #changes = 0;
+  /** Of what is in memory, as the store counts. */
+  #version = 0;
+  /** As `elapsedMs` counts: until then the store would have waited for this worker before it called a change done. */
+  #holdsUntilMs = -Infinity;
+  /** Callers who wait until it is known again whether what is in memory holds. */
+  #unsure: PromiseWithResolvers<void> | undefined;
   /** The reading that a stranger has set off. */
   #look: { atMs: Millis; done: Promise<void>; isUnderWay: boolean } | undefined;
 
@@ -91,19 +97,43 @@ export class StoredAccounts implements Accounts {
    */
   async refresh(): Promise<void> {
     const before = this.#changes;
-    const projects = await this.#store.listProjects();
-    const tokens = await this.#store.listTokens();
-    const sealed = await Promise.all(projects.map(({ projectId }) => this.#store.signingKeys(projectId)));
+    const { version, projects, tokens } = await this.#store.readAccounts();
     if (this.#changes !== before) return this.refresh();
-    for (const [index, project] of projects.entries()) {
-      const keys = sealed[index];
-      if (keys) this.learnProject(project, keys);
-    }
+    for (const project of projects) this.learnProject(project, project.signingKeys);
     const stored = new Set(tokens.map(({ tokenHash }) => tokenHash));
     for (const [tokenHash, { useNotedAtMs }] of this.#admittedByTokenHash) {
       if (useNotedAtMs !== undefined && !stored.has(tokenHash)) this.forget(tokenHash);
     }
     for (const token of tokens) this.admitStored(token);
+    this.#version = version;
+  }
+
+  get version(): number {
+    return this.#version;
+  }
+
+  get sharedVersion(): number | undefined {
+    return this.#isShared ? this.#version : undefined;
+  }
+
+  /** The store had `version` when it was asked, and will not call a change done before `untilMs` without this worker. */
+  noteNewest(version: number, untilMs: Millis): void {
+    if (version !== this.#version) return;
+    this.#holdsUntilMs = Math.max(this.#holdsUntilMs, untilMs);
+    this.#unsure?.resolve();
+    this.#unsure = undefined;
+  }
+
+  /** The store could not be asked, or read. */
+  noteUnknown(error: Error): void {
+    this.#unsure?.reject(error);
+    this.#unsure = undefined;
+  }
+
+  catchUp(): Promise<void> | undefined {
+    if (!this.#isShared || this.#clock.elapsedMs <= this.#holdsUntilMs) return undefined;
+    this.#unsure ??= Promise.withResolvers();
+    return this.#unsure.promise;
   }
 
   lookAgain(): Promise<void> | undefined {

@@ -3,8 +3,10 @@
 import { CannotStart } from './cannot-start.ts';
 import type { Config } from './config/table.ts';
 import { databaseOf, openSealer, openStore } from './open-store.ts';
+import { confirmed } from './operator/announced.ts';
 import { NobodyListens, RemoteAdministration } from './operator/ask.ts';
 import { type Administration, Refused } from './operator/commands.ts';
+import { untilAllKnow } from './operator/everywhere.ts';
 import { socketPathOf } from './operator/socket-path.ts';
 import { StoredAdministration } from './operator/stored.ts';
 import { StoreInUse } from './store/drivers/sqlite/lock.ts';
@@ -58,7 +60,10 @@ async function workHere<T>(config: Config, work: (on: Administration) => Promise
   const store = await openStore(config, { onFatal, create: false });
   try {
     const sealer = () => openSealer(config, randomness, { create: false });
-    return await work(new StoredAdministration({ store, clock: systemClock, randomness, sealer }));
+    const administration = new StoredAdministration({ store, clock: systemClock, randomness, sealer });
+    if (databaseOf(config).kind === 'sqlite') return await work(administration);
+    const { workerTimeoutMs } = config;
+    return await work(confirmed(administration, () => untilAllKnow({ store, clock: systemClock, workerTimeoutMs })));
   } catch (error) {
     throw failure ?? error;
   } finally {

@@ -18,10 +18,11 @@ import { DatabaseClock } from './engine/database-clock.ts';
 import type { Millis, WorkerId } from './engine/model.ts';
 import type { Clock, Delivery, EventLog, Machine, Randomness } from './engine/ports.ts';
 import { byTheWall, SteadyClock } from './engine/steady-clock.ts';
-import type { Store } from './engine/stores.ts';
+import { type Store, StoreUnavailable } from './engine/stores.ts';
 import { type Bound, type ListenAt, listen } from './listen.ts';
 import { type Credentials, openAccounts } from './open-accounts.ts';
 import { databaseOf, messageOf } from './open-store.ts';
+import { untilAllKnow } from './operator/everywhere.ts';
 import { randomBase58 } from './protocol/ids.ts';
 import { createSystemRandomness, endOfTurn, systemClock } from './system.ts';
 import { sampledLog } from './telemetry/sampled-log.ts';
@@ -69,13 +70,14 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
   const addresses = addressPolicyOf(config);
   const browsers = browsersOf(config, credentials);
   const accounts = await openAccounts(store, sealer, { credentials, clock, isShared });
-  if (onRotated) accounts.tellOfRotations(onRotated);
   if (rank === 'first') warnOf(config, addresses, log);
   const opened: (() => Promise<unknown>)[] = [];
   try {
     const delivery = await openDelivery(config, { addresses, clock, randomness, accounts });
     opened.push(() => delivery.close());
     const id = `${hostname()}-${process.pid}-${randomBase58(8, sealer.randomBytes)}`;
+    if (isShared) accounts.tellOfRotations(() => tellWorkers(config, { store, clock, self: id }));
+    else if (onRotated) accounts.tellOfRotations(onRotated);
     const recovery = recoveryOf(config, { accounts, databaseClock, isRecovered: options.isRecovered });
     const dropsExpired = isShared || rank === 'first';
     const needs = {
@@ -110,7 +112,14 @@ function recoveryOf(
 ): Recovery {
   if (!databaseClock) return { kind: isRecovered ? 'none' : 'releaseAll' };
   const { workerTimeoutMs: timeoutMs } = config;
-  return { kind: 'heartbeat', clock: databaseClock, timeoutMs, refreshAccounts: () => accounts.refresh() };
+  return { kind: 'heartbeat', clock: databaseClock, timeoutMs, accounts };
+}
+
+/** Throws `StoreUnavailable` when some do not say that they know: the keys are what they are, and can be asked for. */
+async function tellWorkers(config: Config, needs: { store: Store; clock: Clock; self: WorkerId }): Promise<void> {
+  const behind = await untilAllKnow({ ...needs, workerTimeoutMs: config.workerTimeoutMs });
+  if (behind.length === 0) return;
+  throw new StoreUnavailable(`the keys were rotated, but not all workers know (${behind.join(', ')}): ask for them`);
 }
 
 interface Parts {

@@ -15,6 +15,15 @@ export interface SigningKeys {
 export interface Accounts {
   /** `tokenHash`: SHA-256 of the whole token, base64url. Answers from memory, since it runs on every request. */
   authenticate(tokenHash: string): Caller | undefined;
+  /** Of what it answers by, where others change it: whoever was admitted by an older one may not be any more. */
+  readonly sharedVersion?: number | undefined;
+  /** Reads what others may have changed. */
+  refresh?(): Promise<void>;
+  /**
+   * `undefined`: what is in memory holds. Otherwise, where others change accounts and this worker has not heard of them for too
+   * long, it resolves when it does again; rejects with `StoreUnavailable` when they cannot be had.
+   */
+  catchUp?(): Promise<void> | undefined;
   /**
    * Somebody came with a token that nobody has: reads what other workers may have changed. Asked again within a second,
    * or where no other can have changed anything, there is nothing to read: `undefined`.

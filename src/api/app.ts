@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
+import type { ProjectId } from '../engine/model.ts';
 import type { TokenScope } from '../engine/stores.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { headersTooLarge } from '../protocol/options.ts';
@@ -136,8 +137,12 @@ class Edge {
     let projectId = 0;
     let scope: TokenScope | undefined;
     let isTokenInHeader = false;
+    let accountsVersion: number | undefined;
     if (match.isProtected) {
       const { accounts } = this.#options;
+      const newer = accounts.catchUp?.();
+      if (newer !== undefined) return newer.then(() => this.#answer(request, match, body, looksAgain));
+      accountsVersion = accounts.sharedVersion;
       const admission = authenticate(accounts, headers.authorization, match.rawQuery);
       if (!admission) {
         const look = looksAgain ? accounts.lookAgain?.() : undefined;
@@ -155,7 +160,9 @@ class Edge {
     const { ids, rawTarget, rawDestination, rawQuery } = match;
     const calledUrl = (): CalledUrl => this.#calledUrl(request, rawTarget);
     const sent = { method, ids, id: ids[0] ?? '', rawDestination, rawQuery, rawHeaders, calledUrl, body };
-    return this.#handle(route, { projectId, scope, isTokenInHeader, callerIp, ignored: new Ignored(), ...sent });
+    const readmit = (): Promise<number> => this.#readmit(request, match, projectId);
+    const admitted = { projectId, scope, accountsVersion, readmit, isTokenInHeader, callerIp };
+    return this.#handle(route, { ...admitted, ignored: new Ignored(), ...sent });
   }
 
   async #handle(route: Route, call: Call): Promise<Answer> {
@@ -164,6 +171,15 @@ class Edge {
     const given = await route.handle(call);
     this.#ignoredLog.note(`${route.method} ${route.path}`, ignored);
     return ignored.nameIn(given);
+  }
+
+  async #readmit({ method = '', headers }: IncomingMessage, match: Match, projectId: ProjectId): Promise<number> {
+    const { accounts } = this.#options;
+    await accounts.refresh?.();
+    const admission = authenticate(accounts, headers.authorization, match.rawQuery);
+    if (admission?.caller.projectId !== projectId) throw unauthenticated();
+    authorize(admission.caller, method, match.routes.get(method)?.access);
+    return accounts.sharedVersion ?? 0;
   }
 }
 

@@ -1,10 +1,12 @@
 /** Takes many messages at once: all that are valid, or none (messaging.md 22.3). */
+
 import type { PublishCommand, PublishOutcome } from '../engine/commands.ts';
 import type { Millis, ProjectId } from '../engine/model.ts';
 import type { UrlGroup } from '../engine/url-groups.ts';
 import { quotaExceeded } from '../protocol/errors.ts';
 import { checkName } from '../protocol/names.ts';
 import { readPublishOptions } from '../protocol/options.ts';
+import { publishFor } from './admitted-publish.ts';
 import type { Answer } from './answer.ts';
 import { handleItems } from './batch-items.ts';
 import { ENQUEUE_HEADERS, PUBLISH_HEADERS } from './config-headers.ts';
@@ -42,7 +44,8 @@ export function batchRoutes(services: Services): Route[] {
   const { engine, checkDestination, clock, quotas, proxyHeaders, limits } = services;
   const itemLimit = messageLimit(limits.messageBytesMax);
 
-  function publishAll({ projectId, callerIp, body, ignored }: Call): Promise<Answer> {
+  function publishAll(call: Call): Promise<Answer> {
+    const { projectId, callerIp, body, ignored } = call;
     return handleItems(body, services, true, async (given, slices) => {
       const groups = await findGroups(projectId, given);
       const context: ItemContext = { groups, budget: new GroupBudget(limits), nowMs: clock.nowMs(), callerIp };
@@ -54,7 +57,7 @@ export function batchRoutes(services: Services): Route[] {
       }
       await Promise.all(items.map(checkItem));
       const commands = items.flatMap((item): PublishCommand[] => item.commands);
-      const outcomes = await engine.publish(projectId, commands);
+      const outcomes = await publishFor(engine, call, commands);
       return { status: 200, json: answerJson(items, outcomes, limits.queuesMax) };
     });
   }

@@ -2,8 +2,8 @@
  * Takes one message, or one for each endpoint of a URL group, into a queue or not (messaging.md 22.1, 22.2). The hot path
  * of the whole interface.
  */
+
 import type { PublishCommand, Published } from '../engine/commands.ts';
-import type { ProjectId } from '../engine/model.ts';
 import { readDestination } from '../protocol/destination.ts';
 import { quotaExceeded } from '../protocol/errors.ts';
 import { checkName } from '../protocol/names.ts';
@@ -11,6 +11,7 @@ import { readPublishOptions } from '../protocol/options.ts';
 import { type SplitQuery, splitQuery } from '../protocol/request-target.ts';
 import type { HeaderMap, PublishOptions } from '../protocol/settings.ts';
 import { isSentByRun, isSentBySdk, refusedInRun } from '../protocol/workflow/refusals.ts';
+import { publishFor } from './admitted-publish.ts';
 import type { Answer } from './answer.ts';
 import { ENQUEUE_HEADERS, PUBLISH_HEADERS } from './config-headers.ts';
 import { checkAddress, checkCallbacks, checkEndpoints, groupNotFound } from './destinations.ts';
@@ -54,7 +55,7 @@ export function publishRoutes(services: Services): Route[] {
   }
 
   async function publishTo(call: Call, query: SplitQuery, { queueName, isOfRun }: Kind): Promise<Answer> {
-    const { projectId, callerIp } = call;
+    const { callerIp } = call;
     const destination = readDestination(call.rawDestination, query.rest);
     // The destination before the headers, and both before the body is asked for (messaging.md 25).
     if (destination.kind === 'group') return publishToGroup(call, destination.name, query.config, queueName);
@@ -70,7 +71,7 @@ export function publishRoutes(services: Services): Route[] {
     const command: PublishCommand = { url, body, options };
     if (callerIp !== undefined) command.callerIp = callerIp;
     const invoking = withInvocation(command, services, clock.nowMs());
-    const [published] = await publishAll(projectId, [invoking instanceof Promise ? await invoking : invoking]);
+    const [published] = await publishAll(call, [invoking instanceof Promise ? await invoking : invoking]);
     if (!published) throw new Error('the engine answered a publish with nothing');
     return { status: published.deduplicated ? 202 : 200, json: publishedJson(published) };
   }
@@ -92,13 +93,13 @@ export function publishRoutes(services: Services): Route[] {
     if (!group) throw groupNotFound(name);
     const shared: Omit<PublishCommand, 'url'> = { body: await call.body.read(bodyLimit), options };
     if (callerIp !== undefined) shared.callerIp = callerIp;
-    const published = await publishAll(projectId, groupCommands(group, shared, new GroupBudget(limits)));
+    const published = await publishAll(call, groupCommands(group, shared, new GroupBudget(limits)));
     const isRepeated = published.every(({ deduplicated }) => deduplicated);
     return { status: isRepeated ? 202 : 200, json: publishedListJson(published) };
   }
 
-  async function publishAll(projectId: ProjectId, commands: PublishCommand[]): Promise<Published[]> {
-    const outcomes = await engine.publish(projectId, commands);
+  async function publishAll(call: Call, commands: PublishCommand[]): Promise<Published[]> {
+    const outcomes = await publishFor(engine, call, commands);
     return outcomes.map((outcome) => {
       if (outcome === 'tooManyQueues') throw quotaExceeded('maxQueues', limits.queuesMax);
       return outcome;

@@ -69,6 +69,10 @@ export interface Call {
   projectId: ProjectId;
   /** What the token admits its bearer to; `undefined` on public routes. */
   scope: TokenScope | undefined;
+  /** Of the accounts by which the caller was admitted. */
+  accountsVersion: number | undefined;
+  /** Looks again whether the caller is still admitted, by the newest accounts; answers their version. Throws `ApiError` 401, 403. */
+  readmit: () => Promise<number>;
   method: string;
   /** The `:parameters` of the path in order, percent-decoded once. */
   ids: readonly string[];

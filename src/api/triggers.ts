@@ -2,13 +2,15 @@
  * Starts workflow runs for clients that do not speak the workflow protocol: what it needs is added here and by the engine
  * (workflow.md 5.2, 5.3).
  */
+
 import type { PublishCommand, PublishOutcome } from '../engine/commands.ts';
-import type { Millis, ProjectId } from '../engine/model.ts';
+import type { Millis } from '../engine/model.ts';
 import { type Destination, readDestination } from '../protocol/destination.ts';
 import { ApiError, quotaExceeded } from '../protocol/errors.ts';
 import { type OptionsInput, readPublishOptions } from '../protocol/options.ts';
 import { splitQuery } from '../protocol/request-target.ts';
 import { isSentBySdk } from '../protocol/workflow/refusals.ts';
+import { publishFor } from './admitted-publish.ts';
 import { type Answer, answer } from './answer.ts';
 import { handleItems } from './batch-items.ts';
 import { TRIGGER_HEADERS } from './config-headers.ts';
@@ -34,7 +36,8 @@ export function triggerRoutes(services: Services): Route[] {
   const { engine, checkDestination, clock, quotas, proxyHeaders, limits } = services;
   const bodyLimit = messageLimit(limits.messageBytesMax);
 
-  async function trigger({ rawQuery, rawDestination, rawHeaders, ...call }: Call): Promise<Answer> {
+  async function trigger(call: Call): Promise<Answer> {
+    const { rawQuery, rawDestination, rawHeaders } = call;
     const query = splitQuery(rawQuery);
     if (!isSentBySdk({ rawHeaders, queryConfig: query.config })) engine.checkAdmission(call.projectId);
     const url = workflowUrlOf(readDestination(rawDestination, query.rest));
@@ -43,12 +46,13 @@ export function triggerRoutes(services: Services): Route[] {
     const command = readCommand(url, input, call.callerIp, clock.nowMs());
     await checkCallbacks(command.options.settings, checkDestination);
     const body = await call.body.read(bodyLimit);
-    const [triggered] = await publishAll(call.projectId, [{ ...command, body }]);
+    const [triggered] = await publishAll(call, [{ ...command, body }]);
     const { deduplicated, ...run } = triggered ?? missing();
     return answer(200, deduplicated ? { ...run, deduplicated } : run);
   }
 
-  function triggerAll({ body, projectId, callerIp, ignored }: Call): Promise<Answer> {
+  function triggerAll(call: Call): Promise<Answer> {
+    const { body, callerIp, ignored } = call;
     return handleItems(body, services, false, async (given, slices) => {
       const nowMs = clock.nowMs();
       const commands: PublishCommand[] = [];
@@ -58,7 +62,7 @@ export function triggerRoutes(services: Services): Route[] {
         if (slices.isOver) await slices.next();
       }
       await Promise.all(commands.map(checkCommand));
-      return answer(201, await publishAll(projectId, commands));
+      return answer(201, await publishAll(call, commands));
     });
   }
 
@@ -90,8 +94,8 @@ export function triggerRoutes(services: Services): Route[] {
     }
   }
 
-  async function publishAll(projectId: ProjectId, commands: PublishCommand[]): Promise<Triggered[]> {
-    return (await engine.publish(projectId, commands)).map((outcome) => triggeredOf(outcome, limits.queuesMax));
+  async function publishAll(call: Call, commands: PublishCommand[]): Promise<Triggered[]> {
+    return (await publishFor(engine, call, commands)).map((outcome) => triggeredOf(outcome, limits.queuesMax));
   }
 
   return [

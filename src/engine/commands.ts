@@ -70,9 +70,10 @@ export interface Engine extends WorkflowCommands {
    * Accepts all that nothing is wrong with, or none; resolves after the commit (P1), in the order given. Throws, having
    * accepted nothing, `RateLimited` (429) when the project has fewer messages left today, `Overloaded` (503) when more is
    * published than can be saved and none of it continues a run, and `ApiError` when a run that a message is for is over
-   * (400) or its journal would be too long (412).
+   * (400) or its journal would be too long (412); and `AccountsChanged` when those by which the caller was admitted,
+   * `accountsVersion`, are not the store's any more.
    */
-  publish(projectId: ProjectId, commands: PublishCommand[]): Promise<PublishOutcome[]>;
+  publish(projectId: ProjectId, commands: PublishCommand[], accountsVersion?: number): Promise<PublishOutcome[]>;
   findMessage(projectId: ProjectId, id: MessageId): Promise<Message | undefined>;
   /** Why an unfinished message waits (P14); `undefined` once it is finished. */
   explainMessage(projectId: ProjectId, id: MessageId): Promise<Explanation | undefined>;

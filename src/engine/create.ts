@@ -11,7 +11,7 @@ import { dlqIdIn, explainFinished } from './explain-finished.ts';
 import { ALWAYS_OPEN } from './fence.ts';
 import { IntakeHealth } from './intake-health.ts';
 import type { FlowKey, FlowPin } from './lanes.ts';
-import { Heartbeat } from './loops/heartbeat.ts';
+import { Heartbeat, type SharedAccounts } from './loops/heartbeat.ts';
 import { RetentionLoop } from './loops/retention.ts';
 import { ScheduleLoop } from './loops/schedules.ts';
 import type { Message, MessageId, Millis, NewMessage, ProjectId, WorkerId } from './model.ts';
@@ -59,8 +59,7 @@ export type Recovery =
       clock: DatabaseClock;
       /** Without a beat for so long, a worker may be declared dead. */
       timeoutMs: Millis;
-      /** Projects, tokens or signing keys have changed. */
-      refreshAccounts: () => Promise<void>;
+      accounts: SharedAccounts;
     };
 
 /** Log events of a finished message that are read to say what became of it: its retries beyond them are not counted. */
@@ -106,6 +105,7 @@ async function recover(deps: EngineDeps): Promise<Heartbeat | undefined> {
       const { kind: _, ...own } = recovery;
       const heartbeat = new Heartbeat({ ...deps, ...own });
       store.onDoubt(() => heartbeat.noteDoubt());
+      store.onAccountsChanged(() => heartbeat.noteAccounts());
       await heartbeat.begin();
       return heartbeat;
     }
@@ -229,9 +229,9 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     });
   }
 
-  async publish(projectId: ProjectId, commands: PublishCommand[]): Promise<PublishOutcome[]> {
+  async publish(projectId: ProjectId, commands: PublishCommand[], accountsVersion?: number): Promise<PublishOutcome[]> {
     if (commands.length === 0) return [];
-    const { news, accepted, context } = await this.#saveInTurn(projectId, commands);
+    const { news, accepted, context } = await this.#saveInTurn(projectId, commands, accountsVersion);
     const [first] = accepted;
     if (first?.kind === 'overDayLimit') throw dailyLimitReached(first.limit, first.remaining, context.nowMs);
     return news.map((entry, index) => publishedAs(entry, accepted[index]));
@@ -242,19 +242,21 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   }
 
   /** What continues a run waits for nobody: the run waits for it. */
-  #saveInTurn(projectId: ProjectId, commands: PublishCommand[]): Promise<SavedPublish> {
-    const save = () => this.#intake.watch(() => this.#save(projectId, commands));
+  #saveInTurn(projectId: ProjectId, commands: PublishCommand[], accountsVersion?: number): Promise<SavedPublish> {
+    const save = () => this.#intake.watch(() => this.#save(projectId, commands, accountsVersion));
     if (commands.some(continuesRun)) return save();
     this.#gate.check(projectId);
     return this.#gate.pass(projectId, commands.length, save);
   }
 
-  async #save(projectId: ProjectId, commands: PublishCommand[]): Promise<SavedPublish> {
-    if (commands.some(({ options }) => options.run)) return this.workflows.publisher.publish(projectId, commands);
+  async #save(projectId: ProjectId, commands: PublishCommand[], accountsVersion?: number): Promise<SavedPublish> {
+    if (commands.some(({ options }) => options.run)) {
+      return this.workflows.publisher.publish(projectId, commands, accountsVersion);
+    }
     const firstKey = await this.#takeNumbers(commands.length);
     const context = this.#acceptContext(projectId);
     const news = await this.#place(commands.map((command, index) => draftOf(command, firstKey + index, context)));
-    const accepted = await this.#admit(news, () => this.#deps.store.accept(news, context.nowMs));
+    const accepted = await this.#admit(news, () => this.#deps.store.accept(news, context.nowMs, accountsVersion));
     return { news, accepted, context };
   }
 

@@ -38,6 +38,14 @@ export class StoreUnavailable extends Error {
   }
 }
 
+/** Tokens or keys have changed since the caller was admitted: nothing was saved, and the caller is to be looked at again. */
+export class AccountsChanged extends Error {
+  constructor() {
+    super('tokens or signing keys have changed since the caller was admitted');
+    this.name = 'AccountsChanged';
+  }
+}
+
 /** The answer to a commit was lost, and not to be had any more: all of the command was saved, or nothing. */
 export class CommitInDoubt extends StoreUnavailable {}
 
@@ -188,7 +196,7 @@ export interface MessageStore {
    * would be one too many saves nothing either. All others are saved together or not at all. They are of one project: when
    * it has fewer left today than they are, duplicates included, nothing is saved; only what is saved uses the day up.
    */
-  accept(messages: NewMessage[], nowMs: Millis): Promise<Accepted[]>;
+  accept(messages: NewMessage[], nowMs: Millis, accountsVersion?: number): Promise<Accepted[]>;
   /** Claims due messages, each under a token that no earlier claim had. */
   claim(request: ClaimRequest, nowMs: Millis): Promise<ClaimAnswer>;
   /** Saves a decision with what follows from it, frees the slots that its message held, and lets the next one have `succession`. */
@@ -299,7 +307,16 @@ export interface Token {
   lastUsedAtMs?: Millis;
 }
 
+/** Projects, tokens and keys, all of one moment. */
+export interface AccountsState {
+  /** Another one, and a higher one, whenever any of them has changed but the last use of a token. */
+  version: number;
+  projects: (Project & { signingKeys: SealedKeys })[];
+  tokens: Token[];
+}
+
 export interface ProjectStore {
+  readAccounts(): Promise<AccountsState>;
   /** Creates the project or finds it by name. `signingKeys` are kept only when it is new. They come sealed. */
   ensureProject(name: string, signingKeys: SealedKeys, nowMs: Millis): Promise<Project>;
   listProjects(): Promise<Project[]>;
@@ -482,6 +499,8 @@ export interface Store
   onDue(listener: (dueAtMs: Millis) => void): void;
   /** From now on `listener` is told when other workers put messages into the line of an origin. */
   onParked(listener: (line: OriginLine) => void): void;
+  /** From now on `listener` is told when other workers have changed projects, tokens or keys; a beat tells it too. */
+  onAccountsChanged(listener: () => void): void;
   /** From now on `listener` is told when a command failed of which something may have been saved all the same. */
   onDoubt(listener: () => void): void;
   /** Resolves when the store reads and saves; rejects when it does not. For `/readyz`. */

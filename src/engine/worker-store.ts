@@ -21,19 +21,25 @@ export interface Beat {
   accountsVersion: number;
 }
 
-export interface BeatState {
+export interface WorkerState {
   timeoutMs: Millis;
   isLeaving: boolean;
+  accountsVersion: number;
   known?: { nowMs: Millis; leadMs: Millis };
 }
 
 export interface WorkerStore {
   /**
    * Says that `worker` lives; from `timeoutMs` after its last beat on, by the time that they all go by, any other may declare
-   * it dead. One that is leaving finishes what it has and begins nothing. `known`: what the worker takes for that time, and
-   * for its lead; absent before the first beat.
+   * it dead. One that is leaving finishes what it has and begins nothing. `accountsVersion`: what it admits callers by, and
+   * signs. `known`: what the worker takes for that time, and for its lead; absent before the first beat.
    */
-  beat(worker: WorkerId, state: BeatState): Promise<Beat>;
+  beat(worker: WorkerId, state: WorkerState): Promise<Beat>;
+  /**
+   * Workers that are not late at `nowMs` and have not said yet that they go by accounts as new as `accountsVersion`; default: as
+   * they are now, which is answered.
+   */
+  workersBehind(accountsVersion?: number): Promise<{ accountsVersion: number; behind: WorkerId[] }>;
   /** Declares those dead that are late at `nowMs`, or have left; answers whom. Each is answered to one worker only. */
   dismissLate(nowMs: Millis): Promise<WorkerId[]>;
   /** Up to `limit` claims of workers that are not known, or not any more: to be released. */

@@ -1,7 +1,7 @@
 /** How do the commands of many callers become one transaction, and each still gets its own answer? */
 import type { OriginLine } from '../engine/origin-line.ts';
 import { CommitInDoubt, StoreUnavailable } from '../engine/stores.ts';
-import { type Driver, StoreFatal, type Transaction } from './driver.ts';
+import { type Driver, LockNotFree, StoreFatal, type Transaction, type TransactionOptions } from './driver.ts';
 import { type AcceptAnswer, type AcceptArgs, acceptAll } from './sql/accept.ts';
 import { cancel } from './sql/cancel.ts';
 import { claim } from './sql/claim.ts';
@@ -9,9 +9,16 @@ import { deleteDead, reviveDead } from './sql/dead.ts';
 import { DueTimes, earlier } from './sql/due-times.ts';
 import { pinKey, resetKeyRate, setKeyPaused, unpinKey } from './sql/lanes/flow-commands.ts';
 import { deleteQueue, emptyQueue, saveQueue, setQueuePaused } from './sql/lanes/queue-commands.ts';
-import { EVERYTHING, lockFor } from './sql/locks.ts';
+import { type Blocked, EVERYTHING, type Locked, lockFor, NOBODY, type Suspects } from './sql/locks.ts';
 import { LogWriter, TooFewNumbers, type WriteContext } from './sql/log-writer.ts';
-import { addToken, ensureProject, noteTokenUse, removeToken, replaceSigningKeys } from './sql/projects.ts';
+import {
+  accountsVersion,
+  addToken,
+  ensureProject,
+  noteTokenUse,
+  removeToken,
+  replaceSigningKeys,
+} from './sql/projects.ts';
 import { release, releaseAll } from './sql/release.ts';
 import { dropExpired } from './sql/retention.ts';
 import { deleteDeadRuns } from './sql/runs/dead-runs.ts';
@@ -24,7 +31,7 @@ import { addEndpoints, deleteUrlGroup, removeEndpoints, setGroupHeaders } from '
 import { saveMail } from './sql/waiters/mail.ts';
 import { addWaiter } from './sql/waiters/register.ts';
 import { resolveWaiters } from './sql/waiters/waiters.ts';
-import { beat, dismissLate, leave } from './sql/workers.ts';
+import { beat, dismissLate, leave, workersBehind } from './sql/workers.ts';
 
 /** Commands that run one after the other. `accept`, `settle` and `endRuns` are merged instead. */
 const SINGLE = {
@@ -65,12 +72,15 @@ const SINGLE = {
   resetKeyRate,
   dropExpired,
   beat,
+  workersBehind,
   dismissLate,
   leave,
   ping: async (_context: WriteContext, _args: Record<never, never>): Promise<null> => null,
 };
 
 type Single = typeof SINGLE;
+
+const ALONE: Locked = { held: EVERYTHING, blocked: new Map() };
 
 const NONE_RESERVED: WriteContext['reserved'] = new Map();
 
@@ -90,6 +100,10 @@ export type WriteResult =
   | { kind: 'answer'; answer: Writes[WriteMethod]['answer'] }
   /** Nothing was saved, as far as is known; the caller may try again. `isInDoubt`: see `CommitInDoubt`. */
   | { kind: 'unavailable'; reason: string; isInDoubt: boolean }
+  /** Nothing was done: another worker has this project locked, and may not let go soon. */
+  | Blocked
+  /** Nothing was saved: see `AccountsChanged`. */
+  | { kind: 'accountsChanged' }
   /** This very command cannot be saved. */
   | { kind: 'rejected'; reason: string };
 
@@ -105,6 +119,14 @@ export interface BatchOutcome {
   parkedLines: OriginLine[];
 }
 
+/**
+ * How long a batch waits for what another has locked: many times what a batch takes, and little enough for those who wait in
+ * this one and need nothing of it.
+ */
+const LOCK_WAIT_MS = 100;
+
+const SUSPECT_ALL: Suspects = { has: () => true };
+
 /** Runs commands on one database, a batch at a time. */
 export class BatchRunner {
   readonly #driver: Driver;
@@ -115,34 +137,61 @@ export class BatchRunner {
     this.#logs = new LogWriter(driver.dialect);
   }
 
-  /** Resolves after the commit. Throws only `StoreFatal`. */
-  async run(commands: readonly WriteCommand[]): Promise<BatchOutcome> {
+  /**
+   * Resolves after the commit. What needs a project of `suspects` that another transaction has locked does not wait for it and
+   * is answered with `blocked`, and so is what has waited in vain for another one. Throws only `StoreFatal`.
+   */
+  async run(commands: readonly WriteCommand[], suspects: Suspects = NOBODY): Promise<BatchOutcome> {
     const due = new DueTimes();
     try {
       const reserved = this.#driver.dialect.manyWriters ? await this.#reserveFor(commands) : NONE_RESERVED;
-      const results = await this.#withNumbers((tx) => this.#runIn({ tx, due, reserved }, commands));
+      const options = suspects === SUSPECT_ALL ? {} : { lockWaitMs: LOCK_WAIT_MS };
+      const work = (tx: Transaction) => this.#runIn({ tx, due, reserved }, commands, suspects);
+      const results = await this.#withNumbers(work, options);
       const { earliestMs: dueAtMs, earliestForOthersMs: othersDueAtMs, parkedLines } = due;
       return { results, dueAtMs, othersDueAtMs, parkedLines };
     } catch (error) {
       this.#logs.forget();
       if (error instanceof StoreFatal) throw error;
+      if (error instanceof SomeAreOutdated) return this.#runWithout(error.version, commands, suspects);
+      // Whose lock it was the database does not tell: now each is taken only where it is free.
+      if (error instanceof LockNotFree && suspects !== SUSPECT_ALL) return this.run(commands, SUSPECT_ALL);
       const reason = error instanceof Error ? error.message : String(error);
       if (error instanceof StoreUnavailable) {
         const isInDoubt = error instanceof CommitInDoubt;
         return nothingDone(commands.map(() => ({ kind: 'unavailable', reason, isInDoubt })));
       }
       if (commands.length === 1) return nothingDone([{ kind: 'rejected', reason }]);
-      return this.#runEach(commands);
+      return this.#runEach(commands, suspects);
     }
   }
 
   async #runIn(
     parts: Pick<WriteContext, 'tx' | 'due' | 'reserved'>,
     commands: readonly WriteCommand[],
+    suspects: Suspects,
   ): Promise<WriteResult[]> {
     const { manyWriters, looseLogs } = this.#driver.dialect;
-    const held = manyWriters ? await lockFor(parts.tx, commands) : EVERYTHING;
-    return runAll({ ...parts, logs: this.#logs, held, looseLogs }, commands);
+    const newest = newestAccounts(parts.tx, commands);
+    const { held, blocked } = manyWriters ? await lockFor(parts.tx, commands, suspects) : ALONE;
+    const context = { ...parts, logs: this.#logs, held, looseLogs };
+    const results = await runBut(blocked, commands, (free) => runAll(context, free));
+    if ((await newest) > oldestAccounts(commands)) throw new SomeAreOutdated(await newest);
+    return results;
+  }
+
+  /** Without those whose callers were admitted by accounts that are not the newest any more. */
+  async #runWithout(version: number, commands: readonly WriteCommand[], suspects: Suspects): Promise<BatchOutcome> {
+    const outdated = new Map<WriteCommand, WriteResult>();
+    for (const command of commands) {
+      if (oldestAccounts([command]) < version) outdated.set(command, { kind: 'accountsChanged' });
+    }
+    let outcome = nothingDone([]);
+    const results = await runBut(outdated, commands, async (others) => {
+      if (others.length > 0) outcome = await this.run(others, suspects);
+      return outcome.results;
+    });
+    return { ...outcome, results };
   }
 
   /**
@@ -163,10 +212,10 @@ export class BatchRunner {
   }
 
   /** A transaction that is done again where log entries have used up their numbers, which they do once in a hundred thousand. */
-  async #withNumbers<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
+  async #withNumbers<T>(work: (tx: Transaction) => Promise<T>, options: TransactionOptions): Promise<T> {
     while (true) {
       try {
-        return await this.#driver.transaction(work);
+        return await this.#driver.transaction(work, options);
       } catch (error) {
         if (!(error instanceof TooFewNumbers)) throw error;
         await this.#logs.reserve(this.#driver, error.needed);
@@ -175,10 +224,10 @@ export class BatchRunner {
   }
 
   /** One of them is at fault: each gets a transaction of its own, so that only that one fails. */
-  async #runEach(commands: readonly WriteCommand[]): Promise<BatchOutcome> {
+  async #runEach(commands: readonly WriteCommand[], suspects: Suspects): Promise<BatchOutcome> {
     const whole = nothingDone([]);
     for (const command of commands) {
-      const { results, dueAtMs, othersDueAtMs, parkedLines } = await this.run([command]);
+      const { results, dueAtMs, othersDueAtMs, parkedLines } = await this.run([command], suspects);
       whole.results.push(...results);
       whole.dueAtMs = earlier(whole.dueAtMs, dueAtMs);
       whole.othersDueAtMs = earlier(whole.othersDueAtMs, othersDueAtMs);
@@ -186,6 +235,45 @@ export class BatchRunner {
     }
     return whole;
   }
+}
+
+/** Some of a batch were admitted by accounts older than `version`: it is rolled back, and done again without them. */
+class SomeAreOutdated extends Error {
+  readonly version: number;
+
+  constructor(version: number) {
+    super('the accounts have changed');
+    this.version = version;
+  }
+}
+
+/** Of the accounts that callers were admitted by; infinite when nobody says. */
+function oldestAccounts(commands: readonly WriteCommand[]): number {
+  return commands.reduce((oldest, command) => {
+    const version = command.method === 'accept' ? command.args.accountsVersion : undefined;
+    return Math.min(oldest, version ?? Infinity);
+  }, Infinity);
+}
+
+/** Not waited for before the end of the batch, so that it takes no trip of its own. */
+function newestAccounts(tx: Transaction, commands: readonly WriteCommand[]): Promise<number> {
+  const newest = oldestAccounts(commands) === Infinity ? Promise.resolve(0) : accountsVersion(tx);
+  newest.catch(() => {}); // then so does what is sent after it, whose failure is heard
+  return newest;
+}
+
+/** Results of all, in order: `work` has those of the others than `aside`. */
+async function runBut(
+  aside: ReadonlyMap<WriteCommand, WriteResult>,
+  commands: readonly WriteCommand[],
+  work: (others: WriteCommand[]) => Promise<WriteResult[]>,
+): Promise<WriteResult[]> {
+  const others = commands.filter((command) => !aside.has(command));
+  const results = (await work(others)).values();
+  return commands.map((command) => {
+    const result = aside.get(command) ?? results.next().value;
+    return result ?? { kind: 'rejected', reason: 'the store gave no answer' };
+  });
 }
 
 function nothingDone(results: WriteResult[]): BatchOutcome {

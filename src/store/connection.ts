@@ -17,6 +17,8 @@ export interface Connection {
    * more may be left. Absent where all of it goes with `dropExpired`.
    */
   dropTables?: (bounds: { logsBeforeMs: Millis; nowMs: Millis; rowsMax: number }) => Promise<boolean>;
+  /** From now on `listener` is told when others have changed projects, tokens or keys. Absent where there are no others. */
+  listenForAccounts?: (listener: () => void) => void;
   /** From now on `listener` is told when a batch was refused of which something may have been saved. */
   listenForDoubt(listener: () => void): void;
   /** Batches committed, commands in them, commands that wait. */

@@ -1,6 +1,6 @@
 /** The store over one driver in the caller's own thread. */
 import type { StoreLimits } from '../engine/stores.ts';
-import { BatchRunner } from './batch.ts';
+import { BatchRunner, type WriteMethod } from './batch.ts';
 import type { Connection } from './connection.ts';
 import type { Driver } from './driver.ts';
 import { GroupCommit, type GroupCommitOptions } from './group-commit.ts';
@@ -16,14 +16,24 @@ export interface CreateStoreOptions {
   notices?: {
     tell(dueAtMs: number): void;
     listen(listener: (dueAtMs: number) => void): void;
+    tellOfAccounts(): void;
+    listenForAccounts(listener: () => void): void;
     close(): Promise<void>;
   };
   dropTables?: Connection['dropTables'];
   /** Default: none. */
   limits?: StoreLimits;
   /** What goes into one transaction; see `GroupCommitOptions`. */
-  batch?: Pick<GroupCommitOptions, 'costMax' | 'endOfTurn' | 'flushesMax' | 'elapsedMs'>;
+  batch?: Pick<GroupCommitOptions, 'costMax' | 'endOfTurn' | 'flushesMax' | 'elapsedMs' | 'aside'>;
 }
+
+/** They may change what callers are admitted by, and signed for. */
+const ACCOUNT_COMMANDS: ReadonlySet<WriteMethod> = new Set<WriteMethod>([
+  'ensureProject',
+  'addToken',
+  'removeToken',
+  'replaceSigningKeys',
+]);
 
 /**
  * A store over `driver`, which has been migrated and is closed with it. It waits for nothing but the driver and
@@ -32,8 +42,9 @@ export interface CreateStoreOptions {
 export function createStore(driver: Driver, options: CreateStoreOptions = {}): SqlStore {
   const runner = new BatchRunner(driver);
   const commits: GroupCommit = new GroupCommit({
-    flush: async (commands) => {
-      const outcome = await runner.run(commands);
+    flush: async (commands, suspects) => {
+      const outcome = await runner.run(commands, suspects);
+      if (commands.some(({ method }) => ACCOUNT_COMMANDS.has(method))) options.notices?.tellOfAccounts();
       if (outcome.othersDueAtMs !== null) options.notices?.tell(outcome.othersDueAtMs);
       try {
         options.afterBatch?.();
@@ -54,6 +65,7 @@ export function createStore(driver: Driver, options: CreateStoreOptions = {}): S
     },
     listenForParked: () => {}, // the lines of other processes are read with each beat, see `Heartbeat`
     ...(options.dropTables && { dropTables: options.dropTables }),
+    listenForAccounts: (listener) => options.notices?.listenForAccounts(listener),
     listenForDoubt: (listener) => commits.listenForDoubt(listener),
     counts: () => commits.counts,
     close: async () => {

@@ -2,6 +2,7 @@
  * The narrow waist between the store's logic and a database. The logic is written once in SQL that SQLite and
  * PostgreSQL both run; what differs between them lies behind these methods, in one place each.
  */
+import { StoreUnavailable } from '../engine/stores.ts';
 
 /** A value as it is bound or read. Integers are safe integers; JSON is text; bytes are bytes. */
 export type SqlValue = string | number | Uint8Array | null;
@@ -69,6 +70,11 @@ export interface SqlDialect {
   migrationLock: string | null;
 }
 
+export interface TransactionOptions {
+  /** It throws `LockNotFree` instead of waiting longer than this for what another transaction has locked. */
+  lockWaitMs?: number;
+}
+
 /**
  * All methods throw `StoreUnavailable` (nothing was written, try again), `StoreFatal` (do not trust this database
  * connection any more), or the database's own error (a constraint, a bad statement: that command's fault).
@@ -80,10 +86,18 @@ export interface Driver {
    * committed before it, and `work` may be run again, when the transaction lost to another one. Never from within another
    * transaction: whoever holds one connection and waits for a second may wait for ever where connections are few.
    */
-  transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
+  transaction<T>(work: (tx: Transaction) => Promise<T>, options?: TransactionOptions): Promise<T>;
   /** Runs `work` on one snapshot of what is committed. */
   read<T>(work: (queries: Queries) => Promise<T>): Promise<T>;
   close(): Promise<void>;
+}
+
+/** Another transaction has something locked that was to be had within a time. Nothing was written. */
+export class LockNotFree extends StoreUnavailable {
+  constructor(reason: string, options?: ErrorOptions) {
+    super(reason, options);
+    this.name = 'LockNotFree';
+  }
 }
 
 /**

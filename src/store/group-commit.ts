@@ -4,13 +4,15 @@
  * nothing waits for a timer.
  */
 import type { Millis } from '../engine/model.ts';
-import { CommitInDoubt, StoreUnavailable } from '../engine/stores.ts';
+import { AccountsChanged, CommitInDoubt, StoreUnavailable } from '../engine/stores.ts';
+import { Aside } from './aside.ts';
 import type { BatchOutcome, WriteCommand, WriteMethod, WriteResult, Writes } from './batch.ts';
 import { BatchLine } from './batch-line.ts';
+import { NOBODY, type Suspects } from './sql/locks.ts';
 
 export interface GroupCommitOptions {
   /** Commits a batch; one result per command. Rejects only when the store must not be used any more. */
-  flush: (commands: readonly WriteCommand[]) => Promise<BatchOutcome>;
+  flush: (commands: readonly WriteCommand[], suspects: Suspects) => Promise<BatchOutcome>;
   /** Told once, when `flush` rejected. Everything that waits, and all that comes later, is refused. */
   onFatal: (error: Error) => void;
   /**
@@ -27,6 +29,12 @@ export interface GroupCommitOptions {
    * next one would fail as slowly, and the caller would wait twice for the same database.
    */
   elapsedMs?: () => Millis;
+  /** For commands that are blocked by another worker; absent where there is none. */
+  aside?: {
+    /** Between two looks whether they still are. */
+    pause: () => Promise<void>;
+    looksMax: number;
+  };
 }
 
 /** A batch that fails sooner has been refused, not kept waiting: the next one may do better. */
@@ -52,10 +60,22 @@ export class GroupCommit {
   #refusal: string | undefined;
   #failed = false;
   #idle: (() => void) | undefined;
+  readonly #aside: Aside<Waiting>;
+  readonly #pause: () => Promise<void>;
   #batches = 0;
   #commands = 0;
 
-  constructor({ flush, onFatal, endOfTurn, costMax, flushesMax = 1, elapsedMs = () => 0 }: GroupCommitOptions) {
+  constructor({
+    flush,
+    onFatal,
+    endOfTurn,
+    costMax,
+    flushesMax = 1,
+    elapsedMs = () => 0,
+    aside = NO_ASIDE,
+  }: GroupCommitOptions) {
+    this.#aside = new Aside(aside.looksMax);
+    this.#pause = aside.pause;
     this.#flush = flush;
     this.#waiting = new BatchLine(costMax);
     this.#flushesMax = flushesMax;
@@ -66,7 +86,8 @@ export class GroupCommit {
 
   /** Batches committed, commands in them, commands that wait. */
   get counts(): { batches: number; commands: number; waiting: number } {
-    return { batches: this.#batches, commands: this.#commands, waiting: this.#waiting.length };
+    const waiting = this.#waiting.length + this.#aside.waiting;
+    return { batches: this.#batches, commands: this.#commands, waiting };
   }
 
   /** From now on `listener` is told when a batch let something go that nobody asked for: the earliest time it is due. */
@@ -87,19 +108,27 @@ export class GroupCommit {
     if (this.#refusal !== undefined) return Promise.reject(new StoreUnavailable(this.#refusal));
     return new Promise((resolve, reject) => {
       const command = { method, args } as WriteCommand;
-      this.#waiting.push({ command, resolve, reject });
-      if (this.#flushing < this.#flushesMax) void this.#flushAll();
+      this.#enqueue([{ command, resolve, reject }]);
     });
+  }
+
+  #enqueue(entries: readonly Waiting[]): void {
+    for (const entry of entries) this.#waiting.push(entry);
+    if (entries.length > 0 && this.#flushing < this.#flushesMax) void this.#flushAll();
   }
 
   /** Refuses new commands; resolves when those that wait are done. */
   async close(): Promise<void> {
     this.#refusal ??= 'the store is closing';
-    if (this.#flushing > 0) {
+    if (!this.#isIdle) {
       await new Promise<void>((resolve) => {
         this.#idle = resolve;
       });
     }
+  }
+
+  get #isIdle(): boolean {
+    return this.#flushing === 0 && this.#aside.length === 0;
   }
 
   /** The store must not be used any more: refuses everything that waits or comes later, and says so once. */
@@ -107,7 +136,8 @@ export class GroupCommit {
     if (this.#failed) return;
     this.#failed = true;
     this.#refusal = 'the store has failed';
-    for (const { reject } of this.#waiting.takeAll()) reject(new StoreUnavailable(this.#refusal, { cause: error }));
+    const waiting = [...this.#waiting.takeAll(), ...this.#aside.takeAll()];
+    for (const { reject } of waiting) reject(new StoreUnavailable(this.#refusal, { cause: error }));
     this.#onFatal(error);
   }
 
@@ -126,12 +156,13 @@ export class GroupCommit {
       const batch = this.#waiting.take();
       const begunAtMs = this.#elapsedMs();
       try {
-        const { results, dueAtMs } = await this.#flush(batch.map(({ command }) => command));
+        const commands = batch.map(({ command }) => command);
+        const { results, dueAtMs } = await this.#flush(commands, this.#aside.length > 0 ? this.#aside : NOBODY);
         if (dueAtMs !== null) this.#onDue(dueAtMs);
         if (results.some((result) => result.kind === 'unavailable' && result.isInDoubt)) this.#onDoubt();
         this.#batches += 1;
         this.#commands += batch.length;
-        for (const [index, waiting] of batch.entries()) settleCaller(waiting, results[index]);
+        for (const [index, waiting] of batch.entries()) this.#hear(waiting, results[index]);
         if (this.#elapsedMs() - begunAtMs > HUNG_MS) this.#refuseWaiting(results);
       } catch (error) {
         const reason = error instanceof Error ? error : new Error(String(error));
@@ -140,14 +171,39 @@ export class GroupCommit {
       }
     }
     this.#flushing -= 1;
-    if (this.#flushing === 0) this.#idle?.();
+    if (this.#isIdle) this.#idle?.();
+  }
+
+  #hear(waiting: Waiting, result: WriteResult | undefined): void {
+    if (result?.kind === 'blocked') {
+      if (this.#aside.length === 0) void this.#lookAside();
+      this.#aside.add(waiting, result.projectId);
+      return;
+    }
+    this.#enqueue(this.#aside.noteThrough(waiting));
+    settleCaller(waiting, result);
+  }
+
+  async #lookAside(): Promise<void> {
+    do {
+      await this.#pause();
+      const { scouts, givenUp } = this.#aside.look();
+      for (const { reject } of givenUp) reject(new StoreUnavailable('another worker has the project locked'));
+      this.#enqueue(scouts);
+    } while (this.#aside.length > 0);
+    if (this.#isIdle) this.#idle?.();
   }
 }
+
+const NO_ASIDE: NonNullable<GroupCommitOptions['aside']> = { pause: () => Promise.resolve(), looksMax: 0 };
 
 function settleCaller({ resolve, reject }: Waiting, result: WriteResult | undefined): void {
   if (result === undefined) reject(new Error('the store gave no answer'));
   else if (result.kind === 'answer') resolve(result.answer as never);
   else if (result.kind === 'unavailable') {
     reject(result.isInDoubt ? new CommitInDoubt(result.reason) : new StoreUnavailable(result.reason));
-  } else reject(new Error(`the store refused a command: ${result.reason}`));
+  } else if (result.kind === 'accountsChanged') reject(new AccountsChanged());
+  else if (result.kind === 'rejected') {
+    reject(new Error(`the store refused a command: ${result.reason}`));
+  }
 }

@@ -8,7 +8,7 @@ import { countInFlight } from './sql/lanes/project-gate.ts';
 import { findQueue, listQueues } from './sql/lanes/queue-commands.ts';
 import { listLogs } from './sql/logs.ts';
 import type { Position } from './sql/page.ts';
-import { listProjects, listTokens, signingKeys } from './sql/projects.ts';
+import { listProjects, listTokens, readAccounts, signingKeys } from './sql/projects.ts';
 import { activeRunKeys } from './sql/runs/active.ts';
 import { deadRunsAt, findFailureCallback, listDeadRuns, outlineJournal } from './sql/runs/dead-runs.ts';
 import { findActiveRun, findRecords, findRun, journalBytes, readJournal } from './sql/runs/find.ts';
@@ -34,6 +34,7 @@ const READS = {
   listHistories,
   listProjects: (queries: Queries, _args: Record<never, never>) => listProjects(queries),
   listTokens: (queries: Queries, _args: Record<never, never>) => listTokens(queries),
+  readAccounts: (queries: Queries, _args: Record<never, never>) => readAccounts(queries),
   signingKeys,
   activeRunKeys,
   listDeadRuns,

@@ -4,6 +4,7 @@ import type { Millis, ProjectId } from '../engine/model.ts';
 import type { Schedule, ScheduleChange } from '../engine/schedules.ts';
 import type {
   AcceptedStanding,
+  AccountsState,
   DeletedQueue,
   DueSchedule,
   FlowKeyStore,
@@ -47,6 +48,10 @@ export class SqlSetupStore implements ProjectStore, UrlGroupStore, ScheduleStore
 
   addToken(token: Token): Promise<void> {
     return this.connection.write('addToken', token);
+  }
+
+  readAccounts(): Promise<AccountsState> {
+    return this.connection.read('readAccounts', {});
   }
 
   listTokens(): Promise<Token[]> {

@@ -32,7 +32,7 @@ import type {
   Store,
   Succession,
 } from '../engine/stores.ts';
-import type { Beat, BeatState } from '../engine/worker-store.ts';
+import type { Beat, WorkerState } from '../engine/worker-store.ts';
 import { dlqIdOf } from '../protocol/cursor.ts';
 import { keyOfMessageId } from '../protocol/ids.ts';
 import type { Writes } from './batch.ts';
@@ -65,13 +65,18 @@ export class SqlStore extends SqlRunStore implements Store {
     this.connection.listenForParked(listener);
   }
 
+  onAccountsChanged(listener: () => void): void {
+    this.connection.listenForAccounts?.(listener);
+  }
+
   onDoubt(listener: () => void): void {
     this.connection.listenForDoubt(listener);
   }
 
-  async accept(messages: NewMessage[], nowMs: Millis): Promise<Accepted[]> {
-    const limits = this.limits;
-    const answer = await this.connection.write('accept', { messages: messages.map(encodeNewMessage), limits, nowMs });
+  async accept(messages: NewMessage[], nowMs: Millis, accountsVersion?: number): Promise<Accepted[]> {
+    const args: Writes['accept']['args'] = { messages: messages.map(encodeNewMessage), limits: this.limits, nowMs };
+    if (accountsVersion !== undefined) args.accountsVersion = accountsVersion;
+    const answer = await this.connection.write('accept', args);
     return answer.map(decodeAccepted);
   }
 
@@ -258,7 +263,7 @@ export class SqlStore extends SqlRunStore implements Store {
     return mayLeaveRows || mayLeaveTables;
   }
 
-  async beat(worker: WorkerId, state: BeatState): Promise<Beat> {
+  async beat(worker: WorkerId, state: WorkerState): Promise<Beat> {
     const answer = await this.connection.write('beat', { worker, ...state });
     return {
       ...answer,
@@ -266,6 +271,10 @@ export class SqlStore extends SqlRunStore implements Store {
       nextScheduleAtMs: answer.nextScheduleAtMs ?? undefined,
       nextWaiterAtMs: answer.nextWaiterAtMs ?? undefined,
     };
+  }
+
+  workersBehind(accountsVersion?: number): Promise<{ accountsVersion: number; behind: WorkerId[] }> {
+    return this.connection.write('workersBehind', { accountsVersion: accountsVersion ?? null });
   }
 
   dismissLate(nowMs: Millis): Promise<WorkerId[]> {

@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { eventually } from '../support/eventually.ts';
+import { freezeInBatch } from './hung-worker.ts';
 import type { Worker } from './workers.ts';
 import { WORKER_TIMEOUT_MS, type World } from './world.ts';
 
@@ -26,6 +27,12 @@ export const WORKER_FAULTS = {
       frozen.thaw();
       proxy.flow();
     },
+  'is frozen in the middle of a batch, with a project locked that all of them work for': async (world) => {
+    const [frozen] = twoOf(world);
+    await freezeInBatch(frozen, (text) => world.query(text));
+    await world.goOn(40);
+    frozen.thaw();
+  },
 } as const satisfies Record<string, Fault>;
 
 export const CONNECTION_FAULTS = {

@@ -7,6 +7,8 @@
  *   --failover sync               the primary dies, and a synchronous standby takes over: nothing may be lost
  *   --failover async              the same with one that lags behind: only what it never heard of may be lost; --rounds repeats it
  *   --patient                     asks only that all goes on, not at which pace: for a busy machine, and for many rounds
+ *   --hung 5                      what others pay while a worker hangs within a batch, so many times
+ *   --hung 5 --program <folder>   and what they paid with the program of another checkout
  *   --postgres 14                 on the oldest version that is supported
  *   --pooler 7                    through PgBouncer in transaction mode, with so many connections to PostgreSQL
  */
@@ -17,6 +19,7 @@ import { startCluster } from '../support/postgres/cluster.ts';
 import { Pooler } from '../support/postgres/pooler.ts';
 import { type FailoverOptions, failOver } from './failover.ts';
 import { CONNECTION_FAULTS, type Fault, outage, POOLER_FAULTS, SERVER_FAULTS, WORKER_FAULTS } from './faults.ts';
+import { measureHungWorker } from './hung-worker.ts';
 import { judge } from './judge.ts';
 import { PROMISED, type Recovery } from './pace.ts';
 import { openWorld } from './world.ts';
@@ -30,6 +33,8 @@ const { values } = parseArgs({
     only: { type: 'string', default: '' },
     failover: { type: 'string' },
     patient: { type: 'boolean', default: false },
+    hung: { type: 'string' },
+    program: { type: 'string' },
     postgres: { type: 'string', default: '18' },
     pooler: { type: 'string' },
   },
@@ -40,7 +45,8 @@ const seed = Number(values.seed);
 const recovery: Recovery = values.patient ? { share: 0.3, limitMs: 60_000 } : PROMISED;
 const version: PostgresVersion = values.postgres === '14' ? 14 : 18;
 say(`seed ${seed}, PostgreSQL ${version}`);
-if (values.failover === undefined) await runRounds();
+if (values.hung !== undefined) await runHung(Number(values.hung));
+else if (values.failover === undefined) await runRounds();
 else await runFailovers(values.failover === 'sync');
 
 async function runRounds(): Promise<void> {
@@ -95,6 +101,17 @@ async function runFailovers(synchronous: boolean): Promise<void> {
     if (synchronous) report(judgement);
     fail(lostWithoutExcuse.map((story) => `lost without an excuse: ${story}`));
     if (!synchronous && lost.length === 0) fail(['an asynchronous standby lost nothing: this proved nothing']);
+  }
+}
+
+async function runHung(rounds: number): Promise<void> {
+  const cluster = await startCluster({ version, settings: { fsync: 'on', max_connections: '60' } });
+  try {
+    const { others, gapMs, refused } = await measureHungWorker(cluster, rounds, values.program);
+    say(`${others.count} answers to others: p99 ${others.p99Ms.toFixed(0)} ms, longest ${others.maxMs.toFixed(0)} ms`);
+    say(`the project itself: ${gapMs.toFixed(0)} ms without an answer at the most; ${refused} refused`);
+  } finally {
+    await cluster.dispose();
   }
 }
 

@@ -70,17 +70,33 @@ describe('stored accounts', () => {
     const { projectId } = await createProject('shop');
     await store.addToken({ tokenHash: 'hash', projectId, scope: 'full', createdAtMs: 1 });
     const accounts = await StoredAccounts.open(store, sealer, clock);
-    const listTokens = store.listTokens.bind(store);
-    store.listTokens = async () => {
-      const tokens = await listTokens();
+    const readAccounts = store.readAccounts.bind(store);
+    store.readAccounts = async () => {
+      const state = await readAccounts();
       if (accounts.authenticate('hash')) {
         await store.removeToken('hash');
         accounts.forget('hash');
       }
-      return tokens;
+      return state;
     };
     await accounts.refresh();
     expect(accounts.authenticate('hash')).toBeUndefined();
+  });
+
+  it('hold, in a store that others share, for as long as a beat says, and only if it names what was read', async () => {
+    const seconds = new SimulatedClock();
+    expect((await StoredAccounts.open(store, sealer, seconds)).catchUp()).toBeUndefined();
+    const accounts = await StoredAccounts.open(store, sealer, seconds, { isShared: true });
+    const waiting = accounts.catchUp();
+    accounts.noteNewest(accounts.version + 1, seconds.elapsedMs + 12_000);
+    expect(accounts.catchUp()).toBe(waiting); // what it has is not the newest
+    accounts.noteNewest(accounts.version, seconds.elapsedMs + 12_000);
+    await waiting;
+    expect(accounts.catchUp()).toBeUndefined();
+    await seconds.advanceBy(12_001);
+    const again = accounts.catchUp();
+    accounts.noteUnknown(new StoreUnavailable('away'));
+    await expect(again).rejects.toThrow('away');
   });
 
   it('look again for a stranger at most once a second, and only in a store that others share', async () => {

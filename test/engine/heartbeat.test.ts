@@ -1,11 +1,11 @@
 /** When does a worker beat, what does it make of what it hears, and when does it give up by itself? */
 import { describe, expect, test } from 'vitest';
 import { DatabaseClock } from '../../src/engine/database-clock.ts';
-import { Heartbeat, type Listeners } from '../../src/engine/loops/heartbeat.ts';
+import { Heartbeat, type Listeners, type SharedAccounts } from '../../src/engine/loops/heartbeat.ts';
 import type { ClaimRef, ClaimToken, Millis, WorkerId } from '../../src/engine/model.ts';
 import { lineOf, type OriginLine } from '../../src/engine/origin-line.ts';
 import { StoreUnavailable } from '../../src/engine/stores.ts';
-import type { Beat, WorkerStore } from '../../src/engine/worker-store.ts';
+import type { Beat, WorkerState, WorkerStore } from '../../src/engine/worker-store.ts';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
 
@@ -23,7 +23,7 @@ const QUIET: Omit<Beat, 'wallMs'> = {
 };
 
 /** As much of a store as the heartbeat sees. */
-class FakeWorkers implements WorkerStore {
+class FakeWorkers implements Omit<WorkerStore, 'workersBehind'> {
   /** What the next beats answer. */
   nextBeat: Partial<Beat> = {};
   refuses = false;
@@ -33,7 +33,7 @@ class FakeWorkers implements WorkerStore {
   orphans: ClaimRef[] = [];
   own: ClaimRef[] = [];
   lines: OriginLine[] = [];
-  readonly beats: { atMs: Millis; isLeaving: boolean }[] = [];
+  readonly beats: { atMs: Millis; isLeaving: boolean; accountsVersion: number }[] = [];
   readonly released: ClaimToken[] = [];
   readonly left: WorkerId[] = [];
   readonly #clock: SimulatedClock;
@@ -42,8 +42,8 @@ class FakeWorkers implements WorkerStore {
     this.#clock = clock;
   }
 
-  async beat(_worker: WorkerId, { isLeaving }: { isLeaving: boolean }): Promise<Beat> {
-    this.beats.push({ atMs: this.#clock.elapsedMs, isLeaving });
+  async beat(_worker: WorkerId, { isLeaving, accountsVersion }: WorkerState): Promise<Beat> {
+    this.beats.push({ atMs: this.#clock.elapsedMs, isLeaving, accountsVersion });
     const wallMs = this.#clock.wallMs();
     if (this.answerMs > 0) await this.#clock.delay(this.answerMs);
     if (this.refuses) throw new StoreUnavailable('gone');
@@ -79,7 +79,36 @@ class FakeWorkers implements WorkerStore {
   }
 }
 
+/** Reads what the store has. */
+class FakeAccounts implements SharedAccounts {
+  version = 1;
+  refreshes = 0;
+  /** Until when it was told that what it has holds. */
+  holdsUntilMs = -Infinity;
+  /** Why it was told that nobody knows. */
+  unknown: string | undefined;
+  readonly #store: FakeWorkers;
+
+  constructor(store: FakeWorkers) {
+    this.#store = store;
+  }
+
+  async refresh(): Promise<void> {
+    this.refreshes += 1;
+    this.version = this.#store.nextBeat.accountsVersion ?? QUIET.accountsVersion;
+  }
+
+  noteNewest(version: number, untilMs: Millis): void {
+    if (version === this.version) this.holdsUntilMs = untilMs;
+  }
+
+  noteUnknown({ message }: Error): void {
+    this.unknown = message;
+  }
+}
+
 interface Bench {
+  accounts: FakeAccounts;
   clock: SimulatedClock;
   store: FakeWorkers;
   heartbeat: Heartbeat;
@@ -97,7 +126,7 @@ async function bench(
   const store = new FakeWorkers(clock);
   const heard: string[] = [];
   const held = new Set<ClaimToken>();
-  let refreshes = 0;
+  const accounts = new FakeAccounts(store);
   const note = (event: string) => void heard.push(event);
   prepare(store);
   const heartbeat = new Heartbeat({
@@ -107,9 +136,7 @@ async function bench(
     log: { debug: note, info: note, warn: note, error: note },
     worker: 'me',
     timeoutMs: TIMEOUT_MS,
-    refreshAccounts: async () => {
-      refreshes += 1;
-    },
+    accounts,
   });
   const dispatcher: Listeners['dispatcher'] = {
     holds: (token) => held.has(token),
@@ -125,7 +152,7 @@ async function bench(
     noteDeadline: (atMs) => note(`deadline ${atMs}`),
     noteDeath: () => note('death'),
   });
-  return { clock, store, heartbeat, heard, held, refreshes: () => refreshes };
+  return { accounts, clock, store, heartbeat, heard, held, refreshes: () => accounts.refreshes };
 }
 
 /** `count` lines, in the order of their names. */
@@ -358,12 +385,56 @@ describe('claims in its own name', () => {
   });
 });
 
-test('accounts are read anew once they have changed, and only then', async () => {
-  const { clock, store, refreshes } = await bench();
-  expect(refreshes()).toBe(1);
-  await clock.advanceBy(2 * TIMEOUT_MS);
-  expect(refreshes()).toBe(1);
-  store.nextBeat = { accountsVersion: 2 };
-  await clock.advanceBy(2 * TIMEOUT_MS);
-  expect(refreshes()).toBe(2);
+describe('accounts', () => {
+  test('are read anew once they have changed, and only then', async () => {
+    const { clock, store, refreshes } = await bench();
+    await clock.advanceBy(2 * TIMEOUT_MS);
+    expect(refreshes()).toBe(0);
+    store.nextBeat = { accountsVersion: 2 };
+    await clock.advanceBy(2 * TIMEOUT_MS);
+    expect(refreshes()).toBe(1);
+  });
+
+  test('that changed before the first beat are read before anybody is let in', async () => {
+    const { store, refreshes } = await bench((before) => {
+      before.nextBeat = { accountsVersion: 2 };
+    });
+    expect(refreshes()).toBe(1);
+    expect(store.beats.map(({ accountsVersion }) => accountsVersion)).toEqual([1, 2]);
+  });
+
+  test('that others say have changed are read and confirmed at once', async () => {
+    const { clock, store, heartbeat } = await bench();
+    const begun = store.beats.length;
+    store.nextBeat = { accountsVersion: 2 };
+    heartbeat.noteAccounts();
+    await clock.advanceBy(1);
+    expect(store.beats.slice(begun).map(({ accountsVersion }) => accountsVersion)).toEqual([1, 2]);
+  });
+
+  test('that change while a beat is under way are confirmed by another one right after it', async () => {
+    const { clock, store, heartbeat } = await bench();
+    const begun = store.beats.length;
+    store.answerMs = 10;
+    heartbeat.noteAccounts();
+    await clock.advanceBy(1);
+    heartbeat.noteAccounts();
+    await clock.advanceBy(25);
+    expect(store.beats.length).toBe(begun + 2);
+  });
+
+  test('hold from the beginning of a beat that confirms them until the fence closes', async () => {
+    const { clock, store, accounts } = await bench();
+    store.answerMs = 400;
+    await clock.advanceBy(TIMEOUT_MS);
+    const { atMs } = store.beats.at(-1) ?? { atMs: Number.NaN };
+    expect(accounts.holdsUntilMs).toBe(atMs + FENCE_MS);
+  });
+
+  test('are said to be unknown when no beat comes through', async () => {
+    const { clock, store, accounts } = await bench();
+    store.refuses = true;
+    await clock.advanceBy(TIMEOUT_MS);
+    expect(accounts.unknown).toBe('gone');
+  });
 });

@@ -20,6 +20,7 @@ import { anyLogStateOf } from '../../src/store/sql/rows.ts';
 import type { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
 import { type Attempt, SimulatedNetwork, type SimulatedSender } from '../../src/testing/simulated-network.ts';
+import { accountsKnown } from '../support/accounts-known.ts';
 import { storeOver } from './database.ts';
 import { type CrashPoint, type Fate, FaultyDriver, type LoggedEvent } from './faulty-driver.ts';
 import { type Call, Ledger } from './ledger.ts';
@@ -465,7 +466,7 @@ export class World {
     const recovery: Recovery | undefined =
       timeoutMs === undefined
         ? undefined
-        : { kind: 'heartbeat', clock: databaseClock, timeoutMs, refreshAccounts: async () => {} };
+        : { kind: 'heartbeat', clock: databaseClock, timeoutMs, accounts: accountsKnown() };
     const clock = recovery ? databaseClock : steady;
     const note = (event: string) => {
       this.trace.add(`${this.clock.elapsedMs} log ${event} of ${worker}`);

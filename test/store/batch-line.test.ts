@@ -19,7 +19,10 @@ function accept(projectId: number, rows = 1): WriteCommand {
   return { method: 'accept', args: { messages: Array.from({ length: rows }, () => stored), limits, nowMs: 0 } };
 }
 
-const beat: WriteCommand = { method: 'beat', args: { worker: 'w', timeoutMs: 1, isLeaving: false } };
+const beat: WriteCommand = {
+  method: 'beat',
+  args: { worker: 'w', timeoutMs: 1, isLeaving: false, accountsVersion: 1 },
+};
 const ping: WriteCommand = { method: 'ping', args: {} };
 const numbers: WriteCommand = { method: 'reserveNumbers', args: { count: 1 } };
 const pause: WriteCommand = {

@@ -12,7 +12,13 @@ const open: OpenStore = async () => {
   const driver = new SqliteDriver({ path: ':memory:' });
   await migrate(driver);
   return createStore(driver, {
-    notices: { tell: (dueAtMs) => told.push(dueAtMs), listen: () => {}, close: async () => {} },
+    notices: {
+      tell: (dueAtMs) => told.push(dueAtMs),
+      listen: () => {},
+      tellOfAccounts: () => {},
+      listenForAccounts: () => {},
+      close: async () => {},
+    },
   });
 };
 

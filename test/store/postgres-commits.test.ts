@@ -4,6 +4,7 @@ import { CommitInDoubt, StoreUnavailable } from '../../src/engine/stores.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { systemClock } from '../../src/system.ts';
 import { eventually } from '../support/eventually.ts';
+import { errorResponse } from '../support/postgres/error-response.ts';
 import { type Pair, startPair } from '../support/postgres/standby.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 
@@ -50,6 +51,29 @@ describe('a commit on a primary with a synchronous standby', () => {
     await cut;
     expect(await isKept(2)).toBe(true);
   });
+
+  it.each([
+    ['after', true],
+    ['before', false],
+  ] as const)(
+    'is looked up when the server takes its leave instead of an answer, %s it had it',
+    async (when, isThere) => {
+      const n = isThere ? 30 : 31;
+      const cut = proxy.cutAtCommit(
+        when,
+        errorResponse('57P01', 'terminating connection due to administrator command'),
+      );
+      // The write is answered before the commit is sent: what the server says is about the commit alone.
+      const write = driver.transaction(async (tx) => {
+        await tx.run('insert into kept (n) values (?)', [n]);
+      });
+      const outcome = await outcomeOf(write);
+      await cut;
+      expect(outcome === 'certain').toBe(isThere);
+      expect(outcome).not.toBeInstanceOf(CommitInDoubt);
+      expect(await isKept(n)).toBe(isThere);
+    },
+  );
 
   it('has not happened when the connection was lost before', async () => {
     const cut = proxy.cutAtCommit('before');

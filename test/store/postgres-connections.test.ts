@@ -6,17 +6,11 @@ import { StoreUnavailable } from '../../src/engine/stores.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { classify, isAnswer } from '../../src/store/drivers/postgres/failures.ts';
 import { systemClock } from '../../src/system.ts';
+import { errorResponse } from '../support/postgres/error-response.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
 
 const AUTHENTICATED = Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 0]);
 const READY = Buffer.from([0x5a, 0, 0, 0, 5, 0x49]);
-
-function errorResponse(code: string, message: string): Buffer {
-  const fields = Buffer.from(`SFATAL\0VFATAL\0C${code}\0M${message}\0\0`);
-  const head = Buffer.alloc(5, 'E');
-  head.writeUInt32BE(fields.length + 4, 1);
-  return Buffer.concat([head, fields]);
-}
 
 let server: Server | undefined;
 afterEach(() => server?.close());

@@ -25,7 +25,9 @@ it('is used by a worker that meets a newer schema which does not break with it',
   const open = () => openPostgresStore({ url, listenUrl: '', clock: systemClock, sender: 'one', onFatal: () => {} });
   const store = await open();
   await noteMigration(url, false);
-  expect(await store.beat('one', { timeoutMs: 1_000, isLeaving: false })).toMatchObject({ wasKnown: false });
+  expect(await store.beat('one', { timeoutMs: 1_000, isLeaving: false, accountsVersion: 1 })).toMatchObject({
+    wasKnown: false,
+  });
   const second = await open();
   await second.close();
   await store.close();
@@ -38,7 +40,7 @@ it('is given up by a worker under which a newer program has broken with its sche
   const open = () => openPostgresStore({ url, listenUrl: '', clock: systemClock, sender: 'one', onFatal });
   const store = await open();
   await noteMigration(url, true);
-  await expect(store.beat('one', { timeoutMs: 1_000, isLeaving: false })).rejects.toMatchObject({
+  await expect(store.beat('one', { timeoutMs: 1_000, isLeaving: false, accountsVersion: 1 })).rejects.toMatchObject({
     name: 'StoreUnavailable',
   });
   expect(fatal.map(({ message }) => message)).toEqual([

@@ -1,4 +1,5 @@
 /** Two workers on one PostgreSQL, on machines whose clocks are wrong: what one had in flight the other delivers. */
+
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Engine } from '../../src/engine/commands.ts';
 import { createEngine } from '../../src/engine/create.ts';
@@ -12,6 +13,7 @@ import type { MessageSettings } from '../../src/protocol/settings.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
 import { createSystemRandomness, systemClock } from '../../src/system.ts';
 import { SETTINGS } from '../engine/fixtures.ts';
+import { accountsKnown } from '../support/accounts-known.ts';
 import { eventually } from '../support/eventually.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
 
@@ -106,7 +108,7 @@ async function start(name: string, skewMs: number, changes: Partial<EngineSettin
     log: { debug: note, info: note, warn: note, error: note },
     settings: { ...SETTINGS, ...changes },
     worker: name,
-    recovery: { kind: 'heartbeat', clock, timeoutMs: TIMEOUT_MS, refreshAccounts: async () => {} },
+    recovery: { kind: 'heartbeat', clock, timeoutMs: TIMEOUT_MS, accounts: accountsKnown() },
   });
   const answer = (status: number) =>
     answered.resolve({ kind: 'answered', status, header: {}, body: new Uint8Array(0) });

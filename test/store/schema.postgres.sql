@@ -405,7 +405,8 @@ create table workers (
   started_at_ms bigint not null,
   beat_at_ms bigint not null,
   timeout_ms bigint not null,
-  leaving smallint not null
+  leaving smallint not null,
+  accounts_version bigint
 ) with (
   fillfactor=70,
   autovacuum_vacuum_scale_factor=0.01,

@@ -299,6 +299,6 @@ CREATE TABLE workers (
   beat_at_ms integer not null,
   timeout_ms integer not null,
   leaving integer not null
-);
+, accounts_version integer);
 
 CREATE INDEX messages_lines on messages (project_id, origin, due_at_ms, key) where claim_token is null and line = 1;

@@ -18,7 +18,7 @@ export class TcpProxy {
   #target: number;
   #isStalled = false;
   /** The next commits are cut, one each. */
-  readonly #cuts: { when: 'before' | 'after'; done: () => void }[] = [];
+  readonly #cuts: CutAtCommit[] = [];
 
   private constructor(server: Server, target: number) {
     this.#server = server;
@@ -78,10 +78,11 @@ export class TcpProxy {
 
   /**
    * The next COMMIT of any connection never gets an answer: its connection is reset, `after` the server was sent it, or
-   * `before`, so that it rolls back; the client cannot tell which. Resolves when that has happened.
+   * `before`, so that it rolls back; the client cannot tell which. Resolves when that has happened. `lastWords`: what the client
+   * is sent instead of an answer, before the connection ends.
    */
-  cutAtCommit(when: 'before' | 'after'): Promise<void> {
-    return new Promise((done) => this.#cuts.push({ when, done }));
+  cutAtCommit(when: 'before' | 'after', lastWords?: Buffer): Promise<void> {
+    return new Promise((done) => this.#cuts.push({ when, done, lastWords }));
   }
 
   async close(): Promise<void> {
@@ -92,10 +93,16 @@ export class TcpProxy {
   }
 }
 
+interface CutAtCommit {
+  when: 'before' | 'after';
+  lastWords: Buffer | undefined;
+  done: () => void;
+}
+
 interface Conditions {
   delayMs(): number;
   isStalled(): boolean;
-  takeCut(): { when: 'before' | 'after'; done: () => void } | undefined;
+  takeCut(): CutAtCommit | undefined;
 }
 
 /** A client's connection and the one that is made for it. */
@@ -151,7 +158,8 @@ class Link {
     for (const end of this.#watch.feed(chunk)) {
       const cut = this.#conditions.takeCut();
       if (cut === undefined) continue;
-      reset(this.#client);
+      if (cut.lastWords) this.#client.end(cut.lastWords);
+      else reset(this.#client);
       if (cut.when === 'before') reset(this.#server);
       // Ended, not reset, and its answers are read to their end: a reset might overtake the commit.
       else this.#server.end(chunk.subarray(0, end));

@@ -32,15 +32,25 @@ const QUICK_TRIES = 3;
 const LEAVE_WAIT_MS = 1_000;
 
 export interface HeartbeatDeps {
-  store: WorkerStore & Pick<MessageStore, 'release' | 'parkedLines'>;
+  store: Omit<WorkerStore, 'workersBehind'> & Pick<MessageStore, 'release' | 'parkedLines'>;
   clock: DatabaseClock;
   randomness: Randomness;
   log: EventLog;
   worker: WorkerId;
   /** Without a beat for so long, the others may declare this worker dead. */
   timeoutMs: Millis;
-  /** Projects, tokens or signing keys have changed. */
-  refreshAccounts: () => Promise<void>;
+  accounts: SharedAccounts;
+}
+
+/** Projects, tokens and signing keys, as this worker has them in memory and others may change them. */
+export interface SharedAccounts {
+  /** Of what is in memory. */
+  readonly version: number;
+  refresh(): Promise<void>;
+  /** The store had `version` when it was asked; until `untilMs`, as `elapsedMs` counts, this worker is not taken for dead. */
+  noteNewest(version: number, untilMs: Millis): void;
+  /** The store could not be asked, or read. */
+  noteUnknown(error: Error): void;
 }
 
 /** The rest of the worker, as far as it must hear of a beat. */
@@ -73,7 +83,8 @@ export class Heartbeat {
   #caring: Promise<void> | undefined;
   #beats = 0;
   #others: readonly WorkerId[] = [];
-  #accountsVersion: number | undefined;
+  /** The others, or whoever changes accounts, wait for the next beat. */
+  #isBeatDue = false;
   /** Nobody may be reading the lines of some origins. */
   #linesAreLost = false;
   /** The last line of the piece that was read last, if there are more. */
@@ -96,9 +107,13 @@ export class Heartbeat {
   async begin(): Promise<void> {
     const beat = await this.#firstBeat();
     this.#others = beat.others;
-    this.#accountsVersion = beat.accountsVersion;
     await this.#bury();
-    await this.#deps.refreshAccounts(); // what was read before the beat may be older than the version
+    const { accounts } = this.#deps;
+    // What was read before the beat may be older than its version.
+    for (let { accountsVersion } = beat; accountsVersion !== accounts.version; ) {
+      await accounts.refresh();
+      ({ accountsVersion } = await this.#beat());
+    }
   }
 
   /** From now on it beats, and `listeners` hear what each beat brings. */
@@ -112,6 +127,11 @@ export class Heartbeat {
   noteDoubt(): void {
     this.#isInDoubt = true;
     this.#linesAreLost = true;
+  }
+
+  /** Others have changed accounts: the next beats read them, and say so. */
+  noteAccounts(): void {
+    if (this.#listeners) this.#beatSoon();
   }
 
   /** This worker claims nothing any more; the others are to read the lines that it has read. */
@@ -140,12 +160,14 @@ export class Heartbeat {
   }
 
   async #beat(): Promise<Beat> {
-    const { store, clock, worker, timeoutMs } = this.#deps;
+    const { store, clock, worker, timeoutMs, accounts } = this.#deps;
     const begunAtMs = clock.elapsedMs;
     const known = this.#beats > 0 && { known: { nowMs: clock.nowMs(), leadMs: clock.leadMs } };
-    const beat = await store.beat(worker, { timeoutMs, isLeaving: this.#isLeaving, ...known });
+    const { version: accountsVersion } = accounts;
+    const beat = await store.beat(worker, { timeoutMs, isLeaving: this.#isLeaving, accountsVersion, ...known });
     clock.correct(beat.wallMs, begunAtMs, beat.leadMs);
     this.#fence.noteBeat(begunAtMs);
+    accounts.noteNewest(beat.accountsVersion, begunAtMs + timeoutMs * FENCE_SHARE);
     this.#beats += 1;
     return beat;
   }
@@ -171,12 +193,20 @@ export class Heartbeat {
     this.#beatTimer = this.#deps.clock.startTimer(delayMs, () => {
       this.#beating = this.#beatOnce().finally(() => {
         this.#beating = undefined;
+        if (this.#isBeatDue) this.#beatSoon();
       });
     });
   }
 
+  #beatSoon(): void {
+    if (this.#stopped) return;
+    if (this.#beating !== undefined) this.#isBeatDue = true;
+    else this.#beatIn(0);
+  }
+
   async #beatOnce(): Promise<void> {
-    const { log, timeoutMs } = this.#deps;
+    const { log, timeoutMs, accounts } = this.#deps;
+    this.#isBeatDue = false;
     const wasClosed = this.#fence.isClosed;
     let pauseMs = timeoutMs * RETRY_SHARE;
     try {
@@ -186,6 +216,7 @@ export class Heartbeat {
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
       log.warn('beat_failed', { reason: error.message });
+      accounts.noteUnknown(error);
     }
     if (!this.#stopped) this.#beatIn(pauseMs);
   }
@@ -224,17 +255,19 @@ export class Heartbeat {
 
   /** What could not be done because the store failed is done after another beat. */
   async #care(beat: Beat): Promise<void> {
+    const { accounts, log } = this.#deps;
     try {
-      if (beat.accountsVersion !== this.#accountsVersion) {
-        await this.#deps.refreshAccounts();
-        this.#accountsVersion = beat.accountsVersion;
+      if (beat.accountsVersion !== accounts.version) {
+        await accounts.refresh();
+        this.#beatSoon(); // which says so: somebody waits for it
       }
       if (beat.hasLate) await this.#bury();
       if (this.#beats % LOOK_EVERY === 0 || this.#isInDoubt) await this.#look();
       await this.#readLines();
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
-      this.#deps.log.warn('rescue_failed', { reason: error.message });
+      log.warn('rescue_failed', { reason: error.message });
+      accounts.noteUnknown(error);
       this.noteDoubt();
     }
   }

@@ -46,6 +46,7 @@ export class RunPublisher {
   async publish(
     projectId: ProjectId,
     commands: PublishCommand[],
+    accountsVersion?: number,
   ): Promise<{ news: NewMessage[]; accepted: Accepted[]; context: DraftContext }> {
     const { store, active, bodies, intake, contextOf } = this.#deps;
     let runsAfterMs = 0;
@@ -54,7 +55,7 @@ export class RunPublisher {
       const { drafts, remembered } = await this.#draft(commands, context);
       const news = await intake.place(drafts);
       const accepted = await intake.admit(news, async () => {
-        const saved = await store.accept(news, context.nowMs);
+        const saved = await store.accept(news, context.nowMs, accountsVersion);
         // Before anything goes out: the first delivery may ask for the journal at once.
         for (const [index, entry] of news.entries()) {
           noteEntry(bodies, entry, saved[index]);

@@ -10,6 +10,7 @@ import { workers } from './007-workers.ts';
 import { logDays } from './008-log-days.ts';
 import { serversOfNumbers } from './009-servers-of-numbers.ts';
 import { linesOfProjects } from './010-lines-of-projects.ts';
+import { accountsOfWorkers } from './011-accounts-of-workers.ts';
 
 /** One numbered step. Never edited once released: a change is another step. */
 export interface Migration {
@@ -34,6 +35,7 @@ export const MIGRATIONS: readonly Migration[] = [
   logDays,
   serversOfNumbers,
   linesOfProjects,
+  accountsOfWorkers,
 ];
 
 /** The database was written by a newer Waypost in a way that this one cannot work with. */

@@ -15,6 +15,8 @@ export interface AcceptArgs {
   messages: StoredNewMessage[];
   limits: StoreLimits;
   nowMs: number;
+  /** Of the accounts that its caller was admitted by: with older ones than the store has, it is not saved. */
+  accountsVersion?: number;
 }
 
 /** Where a message that was saved stands; `dropped`: it was for the journal of a run that is over, and was not saved. */

@@ -25,144 +25,223 @@ export interface Held {
 /** With a single writer. */
 export const EVERYTHING: Held = { has: () => true };
 
+/** Whose locks are not waited for, because somebody may be holding them who does not let go. */
+export type Suspects = Held;
+
+/** Nobody: all are waited for. */
+export const NOBODY: Suspects = { has: () => false };
+
+/** What a batch has for itself. */
+export interface Locked {
+  held: Held;
+  /** Commands that cannot be carried out now, since somebody else has this project of theirs. Nothing but of suspects. */
+  blocked: ReadonlyMap<WriteCommand, Blocked>;
+}
+
+export interface Blocked {
+  kind: 'blocked';
+  projectId: ProjectId;
+}
+
+const NONE_BLOCKED: Locked['blocked'] = new Map();
+
 /** Locks what `commands` will touch; to be called before anything else. */
-export async function lockFor(tx: Transaction, commands: readonly WriteCommand[]): Promise<Held> {
-  const wanted = new Wanted();
-  for (const command of commands) wanted.add(command);
-  await wanted.lookUp(tx);
-  return wanted.all ? await lockAll(tx) : await lockProjects(tx, wanted.projects);
-}
-
-async function lockAll(tx: Transaction): Promise<Held> {
-  await tx.query('select id from projects order by id for update');
-  return EVERYTHING;
-}
-
-async function lockProjects(tx: Transaction, projects: ReadonlySet<ProjectId>): Promise<Held> {
-  if (projects.size > 0) {
-    await tx.query('select id from projects where id in (??) order by id for update', [[...projects]]);
+export async function lockFor(
+  tx: Transaction,
+  commands: readonly WriteCommand[],
+  suspects: Suspects = NOBODY,
+): Promise<Locked> {
+  const wishes = commands.map(wishOf);
+  if (suspects === NOBODY && wishes.some(({ all }) => all)) {
+    await tx.query('select id from projects order by id for update');
+    return { held: EVERYTHING, blocked: NONE_BLOCKED };
   }
-  return projects;
+  await lookUp(tx, wishes);
+  if (suspects !== NOBODY) return lockWhatIsFree(tx, commands, wishes, suspects);
+  const projects = new Set(wishes.flatMap((wish) => [...wish.projects]));
+  await lockProjects(tx, projects);
+  return { held: projects, blocked: NONE_BLOCKED };
 }
 
-/** The projects and messages that a batch touches, as far as its commands say, and then as the store says. */
-class Wanted {
-  readonly projects = new Set<ProjectId>();
-  all = false;
+async function lockProjects(tx: Transaction, projects: ReadonlySet<ProjectId>): Promise<void> {
+  if (projects.size === 0) return;
+  await tx.query('select id from projects where id in (??) order by id for update', [[...projects]]);
+}
+
+/**
+ * Locks those that are not suspected as always, and of the suspects those that nobody has. A command that needs one that
+ * somebody has is blocked; a claim does without, and leaves what belongs to it where it is.
+ */
+async function lockWhatIsFree(
+  tx: Transaction,
+  commands: readonly WriteCommand[],
+  wishes: readonly Wish[],
+  suspects: Suspects,
+): Promise<Locked> {
+  const existing = (await tx.query<{ id: ProjectId }>('select id from projects')).map(({ id }) => id);
+  const everyone = wishes.some(({ all }) => all) ? existing : [];
+  const wanted = new Set([...everyone, ...wishes.flatMap(({ projects }) => [...projects])]);
+  const held = new Set([...wanted].filter((id) => !suspects.has(id)));
+  await lockProjects(tx, held);
+  const doubtful = existing.filter((id) => wanted.has(id) && suspects.has(id));
+  const free = await tx.query<{ id: ProjectId }>(
+    'select id from projects where id in (??) order by id for update skip locked',
+    [doubtful],
+  );
+  for (const { id } of free) held.add(id);
+  const blocked = new Map<WriteCommand, Blocked>();
+  for (const [index, command] of commands.entries()) {
+    const { projects = [], all, isChoosy } = wishes[index] ?? {};
+    const missing = [...(all ? everyone : projects)].find((id) => !held.has(id));
+    if (missing !== undefined && !isChoosy) blocked.set(command, { kind: 'blocked', projectId: missing });
+  }
+  return { held, blocked };
+}
+
+/** The projects and messages that a command touches, as far as it says itself, and then as the store says. */
+interface Wish {
+  projects: Set<ProjectId>;
+  all: boolean;
+  /** It leaves alone what is not locked: a claim. */
+  isChoosy: boolean;
   /** Messages that exist, to be changed or removed. */
-  readonly #keys = new Set<number>();
-  readonly #runs = new Set<number>();
-  readonly #schedules = new Set<number>();
-  readonly #claims: ClaimArgs[] = [];
-  #isLimited = false;
+  keys: number[];
+  runs: number[];
+  schedules: number[];
+  claim?: ClaimArgs;
+  isLimited: boolean;
+}
 
-  add(command: WriteCommand): void {
-    switch (command.method) {
-      case 'accept':
-        return this.#addNew(command.args.messages, command.args.limits);
-      case 'settle': {
-        const { settlement, limits } = command.args;
-        this.#noteLimits(limits);
-        if (!settlement.isAlone || limits.parallelismMax > 0) this.#keys.add(settlement.key);
-        for (const change of [settlement.change, settlement.changeIfCancelRequested]) {
-          this.#addNew(change?.follows ?? [], limits);
-        }
-        return;
+function wishOf(command: WriteCommand): Wish {
+  const wish: Wish = {
+    projects: new Set(),
+    all: false,
+    isChoosy: false,
+    keys: [],
+    runs: [],
+    schedules: [],
+    isLimited: false,
+  };
+  switch (command.method) {
+    case 'accept':
+      addNew(wish, command.args.messages, command.args.limits);
+      return wish;
+    case 'settle': {
+      const { settlement, limits } = command.args;
+      wish.isLimited = limits.parallelismMax > 0;
+      if (!settlement.isAlone || wish.isLimited) wish.keys.push(settlement.key);
+      for (const change of [settlement.change, settlement.changeIfCancelRequested]) {
+        addNew(wish, change?.follows ?? [], limits);
       }
-      case 'endRuns':
-        for (const { ending, follows } of command.args.endings) {
-          this.#runs.add(ending.runKey);
-          this.#addNew(follows, command.args.limits);
-        }
-        return;
-      case 'claim':
-        this.#claims.push(command.args);
-        return;
-      case 'release':
-        for (const { key } of command.args.claims) this.#keys.add(key);
-        this.#noteLimits(command.args.limits);
-        return;
-      case 'cancel':
-        for (const key of command.args.keys) this.#keys.add(key);
-        this.#noteLimits(command.args.limits);
-        return;
-      case 'changeSchedules':
-        for (const { key } of command.args.changes) this.#schedules.add(key);
-        return;
-      case 'saveSchedule':
-        this.projects.add(command.args.schedule.projectId);
-        return;
-      case 'addWaiter':
-        this.projects.add(command.args.wait.projectId);
-        return;
-      case 'resolveWaiters':
-        for (const { result } of command.args.resolutions) this.projects.add(projectOf(result));
-        return;
-      case 'releaseAll':
-      case 'dropExpired':
-        this.all = true;
-        return;
-      default:
-        if ('projectId' in command.args) this.projects.add(command.args.projectId);
+      return wish;
+    }
+    case 'endRuns':
+      for (const { ending, follows } of command.args.endings) {
+        wish.runs.push(ending.runKey);
+        addNew(wish, follows, command.args.limits);
+      }
+      return wish;
+    case 'claim':
+      return { ...wish, isChoosy: true, claim: command.args };
+    case 'release':
+      wish.keys = command.args.claims.map(({ key }) => key);
+      wish.isLimited = command.args.limits.parallelismMax > 0;
+      return wish;
+    case 'cancel':
+      wish.keys = command.args.keys;
+      wish.isLimited = command.args.limits.parallelismMax > 0;
+      return wish;
+    case 'changeSchedules':
+      wish.schedules = command.args.changes.map(({ key }) => key);
+      return wish;
+    case 'saveSchedule':
+      wish.projects.add(command.args.schedule.projectId);
+      return wish;
+    case 'addWaiter':
+      wish.projects.add(command.args.wait.projectId);
+      return wish;
+    case 'resolveWaiters':
+      for (const { result } of command.args.resolutions) wish.projects.add(projectOf(result));
+      return wish;
+    case 'releaseAll':
+    case 'dropExpired':
+      return { ...wish, all: true };
+    default:
+      if ('projectId' in command.args) wish.projects.add(command.args.projectId);
+      return wish;
+  }
+}
+
+function addNew(wish: Wish, messages: readonly StoredNewMessage[], limits: StoreLimits): void {
+  const isLimited = limits.parallelismMax > 0 || limits.messagesPerDayMax > 0;
+  for (const message of messages) if (isLimited || sharesSomething(message)) wish.projects.add(projectOf(message));
+}
+
+/** What commands name only by a key: of these, what never changes is read, so it need not be locked. */
+async function lookUp(tx: Transaction, wishes: readonly Wish[]): Promise<void> {
+  const condition = wishes.some(({ isLimited }) => isLimited) ? '' : SHARES;
+  await addProjects(tx, wishes, 'keys', projectsOf('messages', condition));
+  await addProjects(tx, wishes, 'runs', projectsOf('runs'));
+  await addProjects(tx, wishes, 'schedules', projectsOf('schedules'));
+  for (const { claim, projects } of wishes) if (claim) await addClaimed(tx, projects, claim);
+}
+
+async function addProjects(
+  tx: Transaction,
+  wishes: readonly Wish[],
+  named: 'keys' | 'runs' | 'schedules',
+  text: string,
+): Promise<void> {
+  const keys = new Set(wishes.flatMap((wish) => wish[named]));
+  if (keys.size === 0) return;
+  const rows = await tx.query<{ key: number; project_id: ProjectId }>(text, [[...keys]]);
+  const projectByKey = new Map(rows.map(({ key, project_id }) => [key, project_id]));
+  for (const wish of wishes) {
+    for (const key of wish[named]) {
+      const projectId = projectByKey.get(key);
+      if (projectId !== undefined) wish.projects.add(projectId);
     }
   }
+}
 
-  /** What commands name only by a key: of these, what never changes is read, so it need not be locked. */
-  async lookUp(tx: Transaction): Promise<void> {
-    if (this.all) return;
-    if (this.#keys.size > 0) {
-      this.#addAll(await tx.query(projectsOf('messages', this.#isLimited ? '' : SHARES), [[...this.#keys]]));
-    }
-    if (this.#runs.size > 0) this.#addAll(await tx.query(projectsOf('runs'), [[...this.#runs]]));
-    if (this.#schedules.size > 0) this.#addAll(await tx.query(projectsOf('schedules'), [[...this.#schedules]]));
-    for (const claim of this.#claims) await this.#addClaimed(tx, claim);
-  }
-
-  /** What a claim finds that belongs to other projects than these stays where it is. */
-  async #addClaimed(tx: Transaction, { request, limits, nowMs }: ClaimArgs): Promise<void> {
-    for (const line of request.unpark) {
-      const { projectId, origin } = readLine(line);
-      if (this.projects.has(projectId)) continue;
-      this.#addAll(
-        await tx.query(
-          `select distinct project_id from (select project_id, flow_key from messages
-             where project_id = ? and origin = ? and claim_token is null and line = 1 order by due_at_ms, key limit ?) as first
-           where ${limits.parallelismMax > 0 ? '1 = 1' : 'flow_key is not null'}`,
-          [projectId, origin, request.limit + 1],
-        ),
-      );
-    }
-    if (!request.due) return;
-    this.#addAll(
+/** What a claim finds that belongs to other projects than these stays where it is. */
+async function addClaimed(
+  tx: Transaction,
+  projects: Set<ProjectId>,
+  { request, limits, nowMs }: ClaimArgs,
+): Promise<void> {
+  const addAll = (rows: readonly { project_id: number }[]): void => {
+    for (const { project_id } of rows) projects.add(project_id);
+  };
+  for (const line of request.unpark) {
+    const { projectId, origin } = readLine(line);
+    if (projects.has(projectId)) continue;
+    addAll(
       await tx.query(
-        `select distinct project_id from (select project_id from flow_keys where wake_at_ms <= ?
-           order by wake_at_ms, project_id, key limit ?) as first`,
-        [nowMs, LANES_MAX],
+        `select distinct project_id from (select project_id, flow_key from messages
+           where project_id = ? and origin = ? and claim_token is null and line = 1 order by due_at_ms, key limit ?) as first
+         where ${limits.parallelismMax > 0 ? '1 = 1' : 'flow_key is not null'}`,
+        [projectId, origin, request.limit + 1],
       ),
     );
-    if (limits.parallelismMax === 0) return;
-    for (const projectId of await projectsWithHeld(tx)) this.projects.add(projectId);
-    this.#addAll(
-      await tx.query(
-        `select distinct project_id from (select project_id from messages
-           where claim_token is null and line = 0 and due_at_ms <= ? order by due_at_ms, key limit ?) as first`,
-        [nowMs, EXAMINED_MAX],
-      ),
-    );
   }
-
-  #addNew(messages: readonly StoredNewMessage[], limits: StoreLimits): void {
-    const isLimited = limits.parallelismMax > 0 || limits.messagesPerDayMax > 0;
-    for (const message of messages) if (isLimited || sharesSomething(message)) this.projects.add(projectOf(message));
-  }
-
-  #noteLimits({ parallelismMax }: StoreLimits): void {
-    if (parallelismMax > 0) this.#isLimited = true;
-  }
-
-  #addAll(rows: readonly { project_id: number }[]): void {
-    for (const { project_id } of rows) this.projects.add(project_id);
-  }
+  if (!request.due) return;
+  addAll(
+    await tx.query(
+      `select distinct project_id from (select project_id from flow_keys where wake_at_ms <= ?
+         order by wake_at_ms, project_id, key limit ?) as first`,
+      [nowMs, LANES_MAX],
+    ),
+  );
+  if (limits.parallelismMax === 0) return;
+  for (const projectId of await projectsWithHeld(tx)) projects.add(projectId);
+  addAll(
+    await tx.query(
+      `select distinct project_id from (select project_id from messages
+         where claim_token is null and line = 0 and due_at_ms <= ? order by due_at_ms, key limit ?) as first`,
+      [nowMs, EXAMINED_MAX],
+    ),
+  );
 }
 
 /** A message in a lane or of a run: it was so when it was saved, and none joins one later. */
@@ -170,8 +249,7 @@ const SHARES = '(queue_id is not null or flow_key is not null or run_key is not 
 
 /** Of the rows with a list of keys. Their order keeps the planner from reading the projects' own indexes to the end. */
 function projectsOf(table: 'messages' | 'runs' | 'schedules', condition = ''): string {
-  const rows = `select project_id from ${table} where key in (??)${condition && ` and ${condition}`} order by key`;
-  return `select distinct project_id from (${rows}) as found`;
+  return `select key, project_id from ${table} where key in (??)${condition && ` and ${condition}`} order by key`;
 }
 
 function sharesSomething({ deduplication, queueName, flow, entry, run, message }: StoredNewMessage): boolean {

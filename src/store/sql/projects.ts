@@ -1,6 +1,6 @@
 /** Who may use the store, and what do they sign with? */
 import type { ProjectId } from '../../engine/model.ts';
-import type { Project, SealedKeys, Token, TokenScope } from '../../engine/stores.ts';
+import type { AccountsState, Project, SealedKeys, Token, TokenScope } from '../../engine/stores.ts';
 import type { Queries, Transaction } from '../driver.ts';
 import type { WriteContext } from './log-writer.ts';
 
@@ -101,6 +101,18 @@ export async function replaceSigningKeys({ tx }: WriteContext, args: ReplaceSign
   );
   if (replaced > 0) await noteChange(tx);
   return signingKeys(tx, { projectId });
+}
+
+/** All of one moment. */
+export async function readAccounts(queries: Queries): Promise<AccountsState> {
+  const rows = await queries.query<Project & { signing_current: string; signing_next: string }>(
+    `select ${PROJECT_FIELDS}, signing_current, signing_next from projects order by id`,
+  );
+  const projects = rows.map(({ signing_current: current, signing_next: next, ...project }) => ({
+    ...project,
+    signingKeys: { current, next },
+  }));
+  return { version: await accountsVersion(queries), projects, tokens: await listTokens(queries) };
 }
 
 /** What changes whenever something here does but the last use of a token: the others learn from it that they must look. */

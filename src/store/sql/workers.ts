@@ -1,7 +1,7 @@
 /** Which workers live, and whose claims are nobody's any more? */
 import type { ClaimRef, WorkerId } from '../../engine/model.ts';
 import { LEAD_MS_MAX } from '../../engine/steady-clock.ts';
-import type { BeatState } from '../../engine/worker-store.ts';
+import type { WorkerState } from '../../engine/worker-store.ts';
 import type { Queries } from '../driver.ts';
 import { checkSchema } from '../migrations/index.ts';
 import { nextDueAtMs } from './claim.ts';
@@ -10,7 +10,7 @@ import { accountsVersion } from './projects.ts';
 import { nextTime } from './schedules.ts';
 import { nextDeadline } from './waiters/waiters.ts';
 
-export interface BeatArgs extends BeatState {
+export interface BeatArgs extends WorkerState {
   worker: WorkerId;
 }
 
@@ -33,10 +33,8 @@ interface WorkerRow {
   leaving: number;
 }
 
-export async function beat(
-  { tx }: WriteContext,
-  { worker, timeoutMs, isLeaving, known: time }: BeatArgs,
-): Promise<BeatAnswer> {
+export async function beat({ tx }: WriteContext, args: BeatArgs): Promise<BeatAnswer> {
+  const { worker, timeoutMs, isLeaving, known: time } = args;
   await checkSchema(tx);
   const others = await tx.query<WorkerRow>(
     'select id, beat_at_ms, timeout_ms, leaving from workers where id <> ? order by id',
@@ -47,17 +45,16 @@ export async function beat(
   const beats = others.map((row) => (row.timeout_ms < 0 ? 0 : row.beat_at_ms));
   const supposed = [wallMs + (time?.leadMs ?? 0), time?.nowMs ?? 0, ...beats];
   const nowMs = Math.max(wallMs, ...supposed.filter((ms) => ms <= wallMs + LEAD_MS_MAX));
-  const known = await tx.run('update workers set beat_at_ms = ?, timeout_ms = ?, leaving = ? where id = ?', [
-    nowMs,
-    timeoutMs,
-    isLeaving ? 1 : 0,
-    worker,
-  ]);
+  const state = [nowMs, timeoutMs, isLeaving ? 1 : 0, args.accountsVersion];
+  const known = await tx.run(
+    'update workers set beat_at_ms = ?, timeout_ms = ?, leaving = ?, accounts_version = ? where id = ?',
+    [...state, worker],
+  );
   if (known === 0) {
     await tx.insertMany(
       'workers',
-      ['id', 'started_at_ms', 'beat_at_ms', 'timeout_ms', 'leaving'],
-      [[worker, nowMs, nowMs, timeoutMs, isLeaving ? 1 : 0]],
+      ['id', 'started_at_ms', 'beat_at_ms', 'timeout_ms', 'leaving', 'accounts_version'],
+      [[worker, nowMs, ...state]],
     );
   }
   const isLate = (row: WorkerRow) => row.beat_at_ms + row.timeout_ms < nowMs;
@@ -86,6 +83,20 @@ export async function dismissLate({ tx }: WriteContext, { nowMs }: { nowMs: numb
 export async function leave({ tx }: WriteContext, { worker }: { worker: WorkerId }): Promise<null> {
   await tx.send('update workers set timeout_ms = -1, leaving = 1 where id = ?', [worker]);
   return null;
+}
+
+/** See `WorkerStore`. */
+export async function workersBehind(
+  { tx }: WriteContext,
+  { accountsVersion: wanted }: { accountsVersion: number | null },
+): Promise<{ accountsVersion: number; behind: WorkerId[] }> {
+  const version = wanted ?? (await accountsVersion(tx));
+  const rows = await tx.query<{ id: string }>(
+    `select id from workers where beat_at_ms + timeout_ms >= ? and (accounts_version is null or accounts_version < ?)
+     order by id`,
+    [await tx.nowMs(), version],
+  );
+  return { accountsVersion: version, behind: rows.map(({ id }) => id) };
 }
 
 interface ClaimRow {

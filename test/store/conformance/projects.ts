@@ -50,6 +50,19 @@ export function projectsConformance(open: OpenStore): void {
     expect(await world().store.signingKeys(projectId)).toEqual(keys('new'));
   });
 
+  it('reads projects, keys and tokens of one moment, with what tells it from the next', async () => {
+    const { store } = world();
+    const project = await store.ensureProject('p', keys('k'), T0);
+    const token: Token = { projectId: project.projectId, tokenHash: 'hash', scope: 'full', createdAtMs: T0 };
+    await store.addToken(token);
+    const state = await store.readAccounts();
+    expect(state).toMatchObject({ projects: [{ ...project, signingKeys: keys('k') }], tokens: [token] });
+    await store.removeToken('hash');
+    const next = await store.readAccounts();
+    expect(next.tokens).toEqual([]);
+    expect(next.version).toBeGreaterThan(state.version);
+  });
+
   it('answers a ping', async () => {
     await expect(world().store.ping()).resolves.toBeUndefined();
   });

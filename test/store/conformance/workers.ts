@@ -1,13 +1,14 @@
 import { expect, it } from 'vitest';
-import type { BeatState } from '../../../src/engine/worker-store.ts';
+import { AccountsChanged } from '../../../src/engine/stores.ts';
+import type { WorkerState } from '../../../src/engine/worker-store.ts';
 import { delivered, eachWorld, type OpenStore, PROJECT, settlement, T0, type World } from './world.ts';
 
 const HOUR_MS = 3_600_000;
 
 export function workersConformance(open: OpenStore): void {
   const world = eachWorld(open);
-  const beat = (worker: string, state: Partial<BeatState> = {}) =>
-    world().store.beat(worker, { timeoutMs: HOUR_MS, isLeaving: false, ...state });
+  const beat = (worker: string, state: Partial<WorkerState> = {}) =>
+    world().store.beat(worker, { timeoutMs: HOUR_MS, isLeaving: false, accountsVersion: 1, ...state });
   /** At the moment at which a worker beats that has nothing to do with any other. */
   const dismissLate = async () => world().store.dismissLate((await beat('witness')).wallMs);
   const acceptFor = async (at: World, worker: string) => {
@@ -157,6 +158,39 @@ export function workersConformance(open: OpenStore): void {
     await world().accept({ notBeforeMs: T0 + 5_000 });
     await world().accept({ notBeforeMs: T0 + 3_000 });
     expect(await beat('a')).toMatchObject({ nextDueAtMs: T0 + 3_000 });
+  });
+
+  it('names who lives and has not said that it goes by the newest accounts', async () => {
+    const { store } = world();
+    const { accountsVersion } = await beat('a', { accountsVersion: 0 });
+    await beat('b', { accountsVersion });
+    expect(await store.workersBehind()).toEqual({ accountsVersion, behind: ['a'] });
+    await beat('a', { accountsVersion });
+    expect(await store.workersBehind()).toEqual({ accountsVersion, behind: [] });
+    await store.ensureProject('new', { current: 'c', next: 'n' }, T0);
+    await beat('late', { timeoutMs: -1 });
+    const newest = await store.workersBehind();
+    expect(newest.behind).toEqual(['a', 'b']);
+    expect(newest.accountsVersion).toBeGreaterThan(accountsVersion);
+    expect((await store.workersBehind(accountsVersion)).behind).toEqual([]);
+  });
+
+  it('saves nothing for a caller who was admitted by older accounts, and all for the others of the batch', async () => {
+    const { store } = world();
+    const { version: older } = await store.readAccounts();
+    await store.ensureProject('new', { current: 'c', next: 'n' }, T0);
+    const { version } = await store.readAccounts();
+    const [refused, saved, unasked] = [world().message(), world().message(), world().message()];
+    const answers = await Promise.allSettled([
+      store.accept([refused], T0, older),
+      store.accept([saved], T0, version),
+      store.accept([unasked], T0),
+    ]);
+    expect(answers.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'fulfilled']);
+    expect(answers[0]).toMatchObject({ reason: expect.any(AccountsChanged) });
+    expect(await world().find(refused.message)).toBeUndefined();
+    expect(await world().find(saved.message)).toBeDefined();
+    expect(await world().find(unasked.message)).toBeDefined();
   });
 
   it('tells of each change of projects, tokens and signing keys, and of none but these', async () => {

@@ -60,6 +60,8 @@ export class Connections {
   readonly #translated = new Map<string, Translated>();
   readonly #names = new Map<string, string>();
   readonly #timeoutMs: number;
+  /** What broke a connection while nothing was asked on it. */
+  readonly #ends = new WeakMap<pg.ClientBase, Error>();
 
   constructor({ url, connectionsMax, timeoutMs, prepares }: ConnectionOptions) {
     this.#prepares = prepares;
@@ -75,7 +77,7 @@ export class Connections {
     this.#pool.on('error', () => {});
     // One that breaks while it is used tells whoever waits for an answer. It must be heard of from its very start, since a
     // server that ends it may say so in the same packet in which it says that it is ready.
-    this.#pool.on('connect', (client) => client.on('error', () => {}));
+    this.#pool.on('connect', (client) => client.on('error', (error) => this.#noteEnd(client, error)));
   }
 
   get timeoutMs(): number {
@@ -127,6 +129,16 @@ export class Connections {
   /** Sends what was held. */
   release(client: pg.ClientBase): void {
     streamOf(client).uncork();
+  }
+
+  /** What comes first is the reason. */
+  #noteEnd(client: pg.ClientBase, error: Error): void {
+    if (!this.#ends.has(client)) this.#ends.set(client, error);
+  }
+
+  /** Why a connection is no more; undefined: it is, as far as is known, or broke under a statement, which was told. */
+  endOf(client: pg.ClientBase): Error | undefined {
+    return this.#ends.get(client);
   }
 
   close(): Promise<void> {

@@ -8,12 +8,22 @@ import type pg from 'pg';
 import type { PoolClient } from 'pg';
 import type { Clock } from '../../../engine/ports.ts';
 import { CommitInDoubt, StoreUnavailable } from '../../../engine/stores.ts';
-import type { Driver, NumberSequence, Queries, SqlDialect, SqlParam, SqlValue, Transaction } from '../../driver.ts';
+import {
+  type Driver,
+  LockNotFree,
+  type NumberSequence,
+  type Queries,
+  type SqlDialect,
+  type SqlParam,
+  type SqlValue,
+  type Transaction,
+  type TransactionOptions,
+} from '../../driver.ts';
 import { takeNumbers } from '../../numbers.ts';
 import { columnArray } from './arrays.ts';
 import { type BulkStatement, BulkStatements } from './bulk.ts';
 import { type ConnectionOptions, Connections } from './connections.ts';
-import { classify, isAnswer, isConflict } from './failures.ts';
+import { classify, isAnswer, isConflict, isIdleEnd } from './failures.ts';
 import { HOT, LOGS_BY_DAY, PASSING } from './layout.ts';
 import { RESERVE, SERVER } from './numbers.ts';
 
@@ -32,6 +42,11 @@ interface Begun {
 
 export interface PostgresDriverOptions extends ConnectionOptions {
   clock: Clock;
+  /**
+   * A transaction that hears nothing from this program for so long is ended by the server, and done again when the program goes
+   * on: it may have been stopped, or cut off, and others wait for what it has locked. Default: `timeoutMs`.
+   */
+  idleMs?: number;
   /** Default: the server's clock. A test that holds the time says what it is. */
   nowMs?: () => number;
 }
@@ -98,22 +113,25 @@ export class PostgresDriver implements Driver {
   readonly #bulk = new BulkStatements();
   readonly #plannedAtMs = new WeakMap<PoolClient, number>();
 
-  constructor({ clock, nowMs, ...options }: PostgresDriverOptions) {
+  constructor({ clock, nowMs, idleMs, ...options }: PostgresDriverOptions) {
     this.#clock = clock;
     this.#nowMs = nowMs;
     this.#connections = new Connections(options);
     const planner = PLANNER.map(([name, value]) => `set_config('${name}', '${value}', true)`).join(', ');
-    const limits = ['statement_timeout', 'idle_in_transaction_session_timeout']
-      .map((name) => `set_config('${name}', '${this.#connections.statementTimeoutMs}', true)`)
-      .join(', ');
-    this.#beginRead = `select ${limits}, ${planner}`;
-    this.#begin = `select pg_current_xact_id()::text as xid, ${SERVER} as server, ${SYNCHRONOUS}, ${limits}, ${planner}`;
+    const { statementTimeoutMs } = this.#connections;
+    const limits = (mayIdleMs: number) =>
+      `set_config('statement_timeout', '${statementTimeoutMs}', true),
+       set_config('idle_in_transaction_session_timeout', '${mayIdleMs}', true)`;
+    this.#beginRead = `select ${limits(statementTimeoutMs)}, ${planner}`;
+    const mayIdleMs = Math.min(idleMs ?? statementTimeoutMs, statementTimeoutMs);
+    this.#begin = `select pg_current_xact_id()::text as xid, ${SERVER} as server, ${SYNCHRONOUS}, ${limits(mayIdleMs)},
+       set_config('lock_timeout', $1, true), ${planner}`;
   }
 
-  async transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
+  async transaction<T>(work: (tx: Transaction) => Promise<T>, options: TransactionOptions = {}): Promise<T> {
     for (let tries = 1; ; tries++) {
       try {
-        return await this.#tryTransaction(work);
+        return await this.#tryTransaction(work, options);
       } catch (error) {
         // Nothing was written, so all of it may be done again, now that the other one is through.
         if (!isConflict(error) || tries === TRIES_MAX) throw classify(error);
@@ -174,7 +192,7 @@ export class PostgresDriver implements Driver {
     if (plannedAtMs !== undefined) void client.query('discard plans').catch(() => {});
   }
 
-  async #tryTransaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
+  async #tryTransaction<T>(work: (tx: Transaction) => Promise<T>, { lockWaitMs = 0 }: TransactionOptions): Promise<T> {
     const untilMs = this.#clock.elapsedMs + this.#connections.timeoutMs;
     const client = await this.#take();
     const tx = new PostgresTransaction(client, this.#connections, {
@@ -186,7 +204,7 @@ export class PostgresDriver implements Driver {
     try {
       tx.hold();
       const begin = client.query('begin isolation level read committed');
-      const named = this.#connections.sendOwn<TransactionName>(client, this.#begin, []);
+      const named = this.#connections.sendOwn<TransactionName>(client, this.#begin, [String(lockWaitMs)]);
       tx.note(begin);
       tx.note(named);
       const beginning = withOthers(begin, named);
@@ -197,8 +215,9 @@ export class PostgresDriver implements Driver {
       begun = await beginning;
     } catch (error) {
       await tx.settled();
-      await this.#abandon(client, error);
-      throw tx.failure ?? error;
+      const failure = this.#idleEndOf(client) ?? tx.failure ?? error;
+      await this.#abandon(client, failure);
+      throw failure;
     }
     await this.#commit(client, tx, { name: begun.rows[0], untilMs });
     return result;
@@ -211,7 +230,9 @@ export class PostgresDriver implements Driver {
     try {
       [, answer] = await Promise.all([tx.settled(), committed]);
     } catch (error) {
+      const idleEnd = this.#idleEndOf(client);
       client.release(true);
+      if (idleEnd !== undefined) throw idleEnd;
       if (isAnswer(error)) throw error;
       return this.#lookUp(begun, error);
     }
@@ -220,6 +241,12 @@ export class PostgresDriver implements Driver {
     // The server says ROLLBACK to the commit of a transaction in which something failed.
     if (answer.tag !== 'COMMIT') throw new StoreUnavailable(`the database answered ${answer.tag} to a commit`);
     if (answer.warning !== undefined) return this.#lookUp(begun, answer.warning);
+  }
+
+  /** That the server has ended the transaction for its silence: it heard nothing of a commit that was sent after that. */
+  #idleEndOf(client: PoolClient): Error | undefined {
+    const end = this.#connections.endOf(client);
+    return isIdleEnd(end) ? end : undefined;
   }
 
   /** The answer to a commit was lost, or doubtful: the server remembers what it was. The callers have waited for a while already. */
@@ -405,7 +432,8 @@ class PostgresTransaction implements Transaction {
  * by now, while a new connection finds the one that serves.
  */
 function isServersFault(error: unknown): boolean {
-  return !isConflict(error) && classify(error) instanceof StoreUnavailable;
+  const meaning = classify(error);
+  return !isConflict(error) && meaning instanceof StoreUnavailable && !(meaning instanceof LockNotFree);
 }
 
 interface CommitAnswer {

@@ -1,12 +1,16 @@
 /** What does an error of the client library or of the server mean for the caller? */
 import pg from 'pg';
 import { StoreUnavailable } from '../../../engine/stores.ts';
-import { StoreFatal } from '../../driver.ts';
+import { LockNotFree, StoreFatal } from '../../driver.ts';
 
 // Classes and codes of https://www.postgresql.org/docs/current/errcodes-appendix.html.
 const FATAL = new Set(['XX001', 'XX002']); // corrupted data, corrupted index
-// Serialization failure, deadlock, and a row that another transaction has inserted since it was looked for.
-const AGAIN = new Set(['40001', '40P01', '23505']);
+/** The server has ended the connection: it heard nothing within a transaction for too long. */
+const IDLE = '25P03';
+// Serialization failure, deadlock, a row that another transaction has inserted since it was looked for, and a pause of ours.
+const AGAIN = new Set(['40001', '40P01', '23505', IDLE]);
+/** A lock was not to be had in time. */
+const LOCKED = '55P03';
 const UNAVAILABLE_CLASSES = new Set([
   '08', // connection
   '40', // rolled back, not by us
@@ -16,8 +20,7 @@ const UNAVAILABLE_CLASSES = new Set([
 ]);
 const UNAVAILABLE = new Set([
   '25006', // read only: a standby, or a primary that no longer is one
-  '25P03', // idle in transaction for too long
-  '55P03', // a lock was not to be had in time
+  IDLE,
   '28000', // refused to log in, as while roles are changed
   '28P01',
   '3D000', // the database is being restored or renamed
@@ -38,6 +41,11 @@ export function isConflict(error: unknown): boolean {
   return state !== undefined && AGAIN.has(state);
 }
 
+/** Whether the server has ended the connection because this program was silent within a transaction. */
+export function isIdleEnd(error: unknown): boolean {
+  return sqlStateOf(error) === IDLE;
+}
+
 /** Whether the server has said what became of the statement: without an answer, a commit may have happened. */
 export function isAnswer(error: unknown): boolean {
   const state = sqlStateOf(error);
@@ -56,6 +64,7 @@ export function classify(error: unknown): unknown {
       : error;
   }
   if (FATAL.has(state)) return new StoreFatal(`the database failed: ${reasonOf(error)}`, { cause: error });
+  if (state === LOCKED) return new LockNotFree(`another worker has it locked: ${reasonOf(error)}`, { cause: error });
   if (ELSEWHERE.has(state)) {
     const reason = 'a pooler mixes up prepared statements: WAYPOST_DATABASE_PREPARE=false goes without';
     return new StoreUnavailable(`${reason} (${reasonOf(error)})`, { cause: error });

@@ -1,5 +1,5 @@
 /**
- * How do workers tell each other that something is due sooner than they think?
+ * How do workers tell each other that something is due sooner than they think, or that accounts have changed?
  *
  * By a notification of the database, outside the transactions: inside, each commit would wait for all others that notify.
  * Nothing rests on it. A notice that is lost, or a server that has none, costs no more than the time to the next heartbeat.
@@ -20,6 +20,8 @@ export interface NoticesOptions {
 }
 
 const CHANNEL = 'waypost_due';
+/** Instead of a time. Programs that do not know it take it for none. */
+const ACCOUNTS = 'accounts';
 /** At most one notice in this time: who hears of one looks at all that is due. */
 const PAUSE_MS = 20;
 /** What is due later is heard of by a heartbeat. */
@@ -29,6 +31,7 @@ const RECONNECT_MS = { first: 200, max: 10_000 };
 export class Notices {
   readonly #options: NoticesOptions;
   #listener: (dueAtMs: number) => void = () => {};
+  #onAccounts: () => void = () => {};
   #client: pg.Client | undefined;
   #reconnectMs = RECONNECT_MS.first;
   #timer: Timer | undefined;
@@ -44,6 +47,16 @@ export class Notices {
   /** From now on `listener` is told of what others make due. */
   listen(listener: (dueAtMs: number) => void): void {
     this.#listener = listener;
+  }
+
+  /** From now on `listener` is told when others have changed projects, tokens or keys. */
+  listenForAccounts(listener: () => void): void {
+    this.#onAccounts = listener;
+  }
+
+  /** Projects, tokens or keys have changed. */
+  tellOfAccounts(): void {
+    void this.#send(`${this.#options.sender} ${ACCOUNTS}`);
   }
 
   /** Something that nobody has claimed is due at `dueAtMs`. */
@@ -64,11 +77,15 @@ export class Notices {
     while (this.#toSendMs !== Infinity && !this.#isClosed) {
       const payload = `${this.#options.sender} ${this.#toSendMs}`;
       this.#toSendMs = Infinity;
-      // Lost when the database is away, as is whatever else was to be done with it.
-      await this.#options.send(`select pg_notify('${CHANNEL}', $1)`, [payload]).catch(() => {});
+      await this.#send(payload);
       await new Promise<void>((resolve) => this.#options.clock.startTimer(PAUSE_MS, resolve));
     }
     this.#sending = false;
+  }
+
+  /** Lost when the database is away, as is whatever else was to be done with it. */
+  async #send(payload: string): Promise<void> {
+    await this.#options.send(`select pg_notify('${CHANNEL}', $1)`, [payload]).catch(() => {});
   }
 
   async #connect(): Promise<void> {
@@ -98,8 +115,10 @@ export class Notices {
   }
 
   #hear(payload: string): void {
-    const [sender, time] = payload.split(' ');
-    const dueAtMs = Number(time);
-    if (sender !== this.#options.sender && Number.isSafeInteger(dueAtMs)) this.#listener(dueAtMs);
+    const [sender, what] = payload.split(' ');
+    if (sender === this.#options.sender) return;
+    const dueAtMs = Number(what);
+    if (what === ACCOUNTS) this.#onAccounts();
+    else if (Number.isSafeInteger(dueAtMs)) this.#listener(dueAtMs);
   }
 }

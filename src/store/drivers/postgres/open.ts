@@ -39,6 +39,16 @@ const TIMEOUT_MS = 10_000;
 /** While one batch waits for the disk the next one runs; more would only make them smaller. */
 const FLUSHES_MAX = 2;
 
+/**
+ * A worker that hangs within a transaction keeps others from what it has locked for no longer than this. Between two statements
+ * of a batch lie microseconds; one that is late all the same, because the machine is, is done again.
+ */
+const IDLE_MS = 1_000;
+/** Between two looks whether a project that another worker has locked for long is free again; it may have been for a moment only. */
+const LOOK_ASIDE_MS = 10;
+/** A pause and a look take about so long together. */
+const LOOKED_IN_MS = 20;
+
 /** Changing a large table takes its time. */
 const MIGRATION_LIMIT_MS = 30 * 60_000;
 /** As `server_version_num`. */
@@ -52,7 +62,16 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const { url, clock, onFatal, limits, batch, sender, nowMs, onDoubt = () => {} } = options;
   const { listenUrl = url, connectionsMax = CONNECTIONS_MAX, timeoutMs = TIMEOUT_MS, prepares = true } = options;
   await prepareDatabase({ url, connectionsMax: 2, timeoutMs: MIGRATION_LIMIT_MS, prepares, clock }, onDoubt);
-  const driver = new PostgresDriver({ url, connectionsMax, timeoutMs, prepares, clock, ...(nowMs && { nowMs }) });
+  const driver = new PostgresDriver({
+    url,
+    connectionsMax,
+    timeoutMs,
+    prepares,
+    clock,
+    idleMs: IDLE_MS,
+    ...(nowMs && { nowMs }),
+  });
+  const pause = () => new Promise<void>((resolve) => clock.startTimer(LOOK_ASIDE_MS, resolve));
   const send = (text: string, params: string[]) => driver.execute(text, params);
   const logDays = new LogDays(driver);
   await makeDays(driver, logDays);
@@ -62,7 +81,12 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     notices,
     dropTables: (bounds) => logDays.drop(bounds),
     ...(limits && { limits }),
-    batch: { flushesMax: FLUSHES_MAX, elapsedMs: () => clock.elapsedMs, ...batch },
+    batch: {
+      flushesMax: FLUSHES_MAX,
+      elapsedMs: () => clock.elapsedMs,
+      aside: { pause, looksMax: timeoutMs / LOOKED_IN_MS },
+      ...batch,
+    },
   });
 }
 

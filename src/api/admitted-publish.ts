@@ -1,0 +1,25 @@
+/** Publishes for a caller who is admitted at the moment of the commit, whichever worker takes the request. */
+import type { Engine, PublishCommand, PublishOutcome } from '../engine/commands.ts';
+import { AccountsChanged, StoreUnavailable } from '../engine/stores.ts';
+import type { Call } from './route.ts';
+
+/** Accounts that change more often than this within one request are not to be kept up with. */
+const TRIES_MAX = 5;
+
+/** Throws as `Engine.publish`, and `ApiError` 401 or 403 when the caller is not admitted any more. */
+export async function publishFor(
+  engine: Engine,
+  { projectId, accountsVersion, readmit }: Call,
+  commands: PublishCommand[],
+): Promise<PublishOutcome[]> {
+  let version = accountsVersion;
+  for (let tries = 1; tries <= TRIES_MAX; tries += 1) {
+    try {
+      return await engine.publish(projectId, commands, version);
+    } catch (error) {
+      if (!(error instanceof AccountsChanged)) throw error;
+      version = await readmit();
+    }
+  }
+  throw new StoreUnavailable('tokens or signing keys change too often, try again shortly');
+}

@@ -1,0 +1,83 @@
+/** On a database that several servers share, tokens change while requests are under way, and while a server knows of nothing. */
+import { beforeEach, expect, test } from 'vitest';
+import type { Accounts } from '../../src/api/accounts.ts';
+import { AccountsChanged, StoreUnavailable } from '../../src/engine/stores.ts';
+import { hashToken } from '../../src/protocol/token.ts';
+import { openWorld, type World } from './support/world.ts';
+
+let version: number;
+let known: Set<string>;
+let refreshes: number;
+/** What a refresh finds. */
+let stored: Set<string>;
+let behind: (() => Promise<void>) | undefined;
+
+beforeEach(() => {
+  version = 1;
+  refreshes = 0;
+  known = new Set([hashToken('kept'), hashToken('revoked')]);
+  stored = new Set([hashToken('kept')]);
+  behind = undefined;
+});
+
+async function open(): Promise<World> {
+  const accounts: Accounts = {
+    get sharedVersion() {
+      return version;
+    },
+    refresh: async () => {
+      refreshes += 1;
+      known = stored;
+      version = 2;
+    },
+    catchUp: () => behind?.(),
+    authenticate: (tokenHash) => (known.has(tokenHash) ? { projectId: 1, scope: 'full' } : undefined),
+    projectNamed: () => 1,
+    signingKeys: () => Promise.resolve({ current: 'c', next: 'n' }),
+    rotate: () => Promise.resolve({ current: 'c', next: 'n' }),
+  };
+  const world = await openWorld({ accounts });
+  const publish = world.engine.publish.bind(world.engine);
+  world.engine.publish = async (projectId, commands, accountsVersion = 0) => {
+    if (accountsVersion < 2) throw new AccountsChanged();
+    return publish(projectId, commands); // the store counts otherwise
+  };
+  return world;
+}
+
+const publishWith = (world: World, token: string) =>
+  world.ask({ method: 'POST', url: '/v2/publish/https://a.example/', headers: { authorization: `Bearer ${token}` } });
+
+test('what was admitted by older accounts is published if the newest still admit it', async () => {
+  const world = await open();
+  expect((await publishWith(world, 'kept')).status).toBe(200);
+  expect(refreshes).toBe(1);
+  expect((await publishWith(world, 'kept')).status).toBe(200);
+  expect(refreshes).toBe(1);
+  await world.close();
+});
+
+test('what was admitted by older accounts is refused if the newest do not admit it', async () => {
+  const world = await open();
+  expect((await publishWith(world, 'revoked')).status).toBe(401);
+  await world.close();
+});
+
+test('a worker that may have missed a change answers nobody before it knows', async () => {
+  const world = await open();
+  const asked = Promise.withResolvers<void>();
+  const caughtUp = Promise.withResolvers<void>();
+  behind = () => {
+    asked.resolve();
+    return caughtUp.promise;
+  };
+  const answer = publishWith(world, 'revoked');
+  await asked.promise;
+  known = stored;
+  behind = undefined;
+  caughtUp.resolve();
+  expect((await answer).status).toBe(401);
+  behind = () => Promise.reject(new StoreUnavailable('away'));
+  expect((await publishWith(world, 'kept')).status).toBe(503);
+  await world.close();
+});

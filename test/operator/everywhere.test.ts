@@ -1,0 +1,91 @@
+/** On a database that several servers share, what an operator revokes is revoked in all of them when the command has ended. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { eventually } from '../support/eventually.ts';
+import { freshDatabase } from '../support/postgres/shared.ts';
+import { type Answer, giveCommand } from '../support/waypost-command.ts';
+import { WaypostProcess } from '../support/waypost-process.ts';
+
+let folder: string;
+let url: string;
+let servers: WaypostProcess[];
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'waypost-everywhere-'));
+  url = await freshDatabase();
+  servers = [];
+  expect(await operate('init')).toMatchObject({ code: 0 });
+});
+afterEach(async () => {
+  for (const server of servers) server.signal('SIGCONT');
+  await Promise.all(servers.map((server) => server.kill()));
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function operate(...args: string[]): Promise<Answer> {
+  return giveCommand([...args, '--data-dir', folder, '--database-url', url], { WAYPOST_WORKER_TIMEOUT: '3s' });
+}
+
+async function makeToken(): Promise<{ id: string; token: string }> {
+  const { stdout } = await operate('tokens', 'create', '--project', 'default', '--scope', 'full', '--json');
+  return JSON.parse(stdout) as { id: string; token: string };
+}
+
+/** Beats come far between: who knows sooner was told. */
+async function serve(workerTimeout: string): Promise<string> {
+  const server = new WaypostProcess(
+    ['serve', '--port', '0', '--data-dir', folder, '--database-url', url, '--log-format', 'json'],
+    { WAYPOST_WORKER_TIMEOUT: workerTimeout },
+  );
+  servers.push(server);
+  return server.url();
+}
+
+async function publish(at: string, token: string): Promise<number> {
+  const headers = { authorization: `Bearer ${token}`, 'upstash-delay': '1h' };
+  return (await fetch(`${at}/v2/publish/https://93.184.216.34/`, { method: 'POST', headers })).status;
+}
+
+it('all that live refuse a token once the command that revokes it has ended, and sign with the keys that a rotation answered', async () => {
+  const urls = await Promise.all([serve('60s'), serve('60s')]);
+  const { id, token } = await makeToken();
+  for (const at of urls) expect(await publish(at, token)).toBe(200);
+  expect(await operate('tokens', 'revoke', id)).toMatchObject({ code: 0 });
+  for (const at of urls) expect(await publish(at, token)).toBe(401);
+  const other = await makeToken();
+  const [first = '', second = ''] = urls;
+  const headers = { authorization: `Bearer ${other.token}` };
+  const rotated = await (await fetch(`${first}/v2/keys/rotate`, { method: 'POST', headers })).json();
+  expect(await (await fetch(`${second}/v2/keys`, { headers })).json()).toEqual(rotated);
+});
+
+it('one that was stopped meanwhile refuses it when it goes on, before it has heard of anything', async () => {
+  const at = await serve('3s');
+  const { id, token } = await makeToken();
+  expect(await publish(at, token)).toBe(200);
+  servers[0]?.signal('SIGSTOP');
+  expect(await operate('tokens', 'revoke', id)).toMatchObject({ code: 0 });
+  const answer = publish(at, token); // waits at its door
+  servers[0]?.signal('SIGCONT');
+  expect(await answer).toBe(401);
+});
+
+it('a worker that lives and does not say that it knows is named, and the token is revoked all the same', async () => {
+  const { id } = await makeToken();
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  // As a program of an earlier version beats.
+  await client.query(
+    `insert into workers (id, started_at_ms, beat_at_ms, timeout_ms, leaving)
+     values ('old', 0, (extract(epoch from clock_timestamp()) * 1000)::bigint, 600000, 0)`,
+  );
+  await client.end();
+  expect(await operate('tokens', 'revoke', id)).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/is revoked in the database, but these workers have not said .*: old\n$/),
+  });
+  await eventually('the token to be gone', async () => !(await operate('tokens', '--json')).stdout.includes(id));
+});

@@ -1,0 +1,135 @@
+/** The line in front of the writer: what becomes of those in it when it closes, and of those whom another worker blocks. */
+import { beforeEach, describe, expect, it } from 'vitest';
+import { StoreUnavailable } from '../../src/engine/stores.ts';
+import type { BatchOutcome, WriteCommand, WriteResult } from '../../src/store/batch.ts';
+import { GroupCommit } from '../../src/store/group-commit.ts';
+
+const LOOKS_MAX = 3;
+
+interface Flush {
+  commands: readonly WriteCommand[];
+  /** Of projects 7 and 8, when it began. */
+  suspected: boolean[];
+  answer: (results: WriteResult[]) => void;
+}
+
+/** Flushes that the test answers, and pauses that it ends. */
+let flushes: Flush[];
+let pauses: (() => void)[];
+let commits: GroupCommit;
+let order: string[];
+
+beforeEach(() => {
+  flushes = [];
+  pauses = [];
+  order = [];
+  commits = new GroupCommit({
+    flush: (commands, suspects) =>
+      new Promise<BatchOutcome>((resolve) => {
+        const none = { dueAtMs: null, othersDueAtMs: null, parkedLines: [] };
+        flushes.push({
+          commands,
+          suspected: [7, 8].map((id) => suspects.has(id)),
+          answer: (results) => resolve({ ...none, results }),
+        });
+      }),
+    onFatal: () => {},
+    aside: { pause: () => new Promise<void>((resolve) => pauses.push(resolve)), looksMax: LOOKS_MAX },
+  });
+});
+
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+const saved: WriteResult = { kind: 'answer', answer: null };
+const blocked: WriteResult = { kind: 'blocked', projectId: 7 };
+
+function run(name: string): Promise<void> {
+  return commits.run('ping', {}).then(
+    () => void order.push(name),
+    (error: unknown) => void order.push(`${name}: ${error instanceof StoreUnavailable ? error.message : 'failed'}`),
+  );
+}
+
+/** Answers the next flush, in order. */
+async function answer(...results: WriteResult[]): Promise<Flush> {
+  await settled();
+  const flush = flushes.shift();
+  if (!flush) throw new Error('nothing is being flushed');
+  expect(flush.commands).toHaveLength(results.length);
+  flush.answer(results);
+  await settled();
+  return flush;
+}
+
+async function passPause(): Promise<void> {
+  pauses.shift()?.();
+  await settled();
+}
+
+it('a close waits for the flush under way, and for those that wait behind it', async () => {
+  const first = run('first');
+  await settled();
+  const second = run('second');
+  const closed = commits.close().then(() => order.push('closed'));
+  await answer(saved);
+  expect(order).toEqual(['first']);
+  await answer(saved);
+  await Promise.all([first, second, closed]);
+  expect(order).toEqual(['first', 'second', 'closed']);
+});
+
+describe('commands that another worker blocks', () => {
+  it('wait aside while others go on, and go through when the first of them does', async () => {
+    const all = ['a', 'b', 'c'].map(run);
+    await answer(blocked, blocked, saved);
+    expect(order).toEqual(['c']);
+    expect(flushes).toHaveLength(0);
+    await passPause();
+    const scouting = await answer(saved);
+    expect(scouting.suspected).toEqual([true, false]);
+    expect(order).toEqual(['c', 'a']);
+    const rest = await answer(saved);
+    expect(rest.suspected).toEqual([false, false]);
+    await Promise.all(all);
+    expect(order).toEqual(['c', 'a', 'b']);
+  });
+
+  it('are refused once they have been tried often enough', async () => {
+    const all = [run('a'), run('b')];
+    await answer(blocked, blocked);
+    for (let look = 0; look < LOOKS_MAX; look += 1) {
+      await passPause();
+      await answer(blocked);
+    }
+    await passPause();
+    await Promise.all(all);
+    const reason = 'another worker has the project locked';
+    expect(order.toSorted()).toEqual([`a: ${reason}`, `b: ${reason}`]);
+    expect(commits.counts.waiting).toBe(0);
+  });
+
+  it('go from one project to the next when they need several', async () => {
+    const one = run('a');
+    await answer(blocked);
+    await passPause();
+    await answer({ kind: 'blocked', projectId: 8 });
+    await passPause();
+    await answer(saved);
+    await one;
+    expect(order).toEqual(['a']);
+    await passPause();
+    expect(pauses).toHaveLength(0);
+  });
+
+  it('are waited for by a close, and refused when the store fails', async () => {
+    const one = run('a');
+    await answer(blocked);
+    const closed = commits.close().then(() => order.push('closed'));
+    await settled();
+    expect(order).toEqual([]);
+    commits.fail(new Error('broken'));
+    await one;
+    await passPause();
+    await closed;
+    expect(order).toEqual(['a: the store has failed', 'closed']);
+  });
+});

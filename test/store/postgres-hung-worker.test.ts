@@ -1,0 +1,145 @@
+/** A worker that hangs in the middle of a batch, stopped or cut off, keeps nobody from what it has not locked, and that not for long. */
+import pg from 'pg';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Store, StoreUnavailable } from '../../src/engine/stores.ts';
+import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
+import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
+import { systemClock } from '../../src/system.ts';
+import { eventually } from '../support/eventually.ts';
+import { migratedDatabase } from '../support/postgres/shared.ts';
+import { type MessageOptions, OTHER_PROJECT, PROJECT, T0, World } from './conformance/world.ts';
+
+const IN_LANE: MessageOptions = { settings: { flowControl: { key: 'k', parallelism: 1, periodS: 1 } } };
+
+let url: string;
+let hung: pg.Client;
+let order: string[];
+
+beforeEach(async () => {
+  url = await migratedDatabase();
+  order = [];
+});
+
+describe('while a worker hangs that has locked a project', () => {
+  let store: Store;
+  let world: World;
+
+  beforeEach(async () => {
+    await open();
+    await store.ensureProject('one', { current: 'c', next: 'n' }, T0);
+    await store.ensureProject('two', { current: 'c', next: 'n' }, T0);
+    hung = new pg.Client({ connectionString: url });
+    await hung.connect();
+    await hung.query('begin');
+    await hung.query('select id from projects where id = $1 for update', [PROJECT]);
+  });
+  afterEach(async () => {
+    await hung.end();
+    await store.close();
+  });
+
+  async function open(timeoutMs = 10_000): Promise<void> {
+    const onFatal = (error: Error) => {
+      throw error;
+    };
+    store = await openPostgresStore({ url, timeoutMs, clock: systemClock, sender: 'healthy', onFatal });
+    world = await World.open(async () => store);
+  }
+
+  const noted = async (name: string, work: Promise<unknown>): Promise<void> => {
+    await work;
+    order.push(name);
+  };
+
+  it('another one accepts, claims and answers for everyone else, and goes on with the project when it is free', async () => {
+    const ofProject = [
+      noted('queue', store.saveQueue(PROJECT, { name: 'q', parallelism: 1, isPaused: false }, T0)),
+      noted('lane', world.accept(IN_LANE)),
+      noted('lane', world.accept(IN_LANE)),
+    ];
+    ofProject.push(noted('lane', world.accept(IN_LANE)));
+    await Promise.all([
+      noted('plain', world.accept()),
+      noted('other lane', world.accept({ ...IN_LANE, projectId: OTHER_PROJECT })),
+      noted('ping', store.ping()),
+      noted('beat', store.beat('healthy', { timeoutMs: 1_000, isLeaving: false, accountsVersion: 1 })),
+    ]);
+    const { claimed } = await world.claim();
+    expect(claimed.map(({ message }) => message.projectId).toSorted()).toEqual([PROJECT, OTHER_PROJECT]);
+    expect(order.toSorted()).toEqual(['beat', 'other lane', 'ping', 'plain']);
+    await hung.query('rollback');
+    await Promise.all(ofProject);
+    expect(order.slice(4).toSorted()).toEqual(['lane', 'lane', 'lane', 'queue']);
+  });
+
+  it('what belongs to the project is refused once the time for the database is over', async () => {
+    await store.close();
+    await open(300);
+    const refused = Promise.allSettled([world.accept(IN_LANE), world.accept(IN_LANE)]);
+    for (const each of await refused) {
+      expect(each).toMatchObject({ status: 'rejected', reason: expect.any(StoreUnavailable) });
+    }
+    await hung.query('rollback');
+    await world.accept(IN_LANE);
+  });
+
+  it('a close waits for what is blocked', async () => {
+    const lane = noted('lane', world.accept(IN_LANE));
+    await eventually('the batch to have come to the lock', async () => (await locksWaitedFor()) > 0);
+    const closed = noted('closed', store.close());
+    await eventually('the batch to have given up', async () => (await locksWaitedFor()) === 0);
+    await hung.query('rollback');
+    await Promise.all([lane, closed]);
+    expect(order).toEqual(['lane', 'closed']);
+    await open(); // for what comes after each
+  });
+});
+
+async function locksWaitedFor(): Promise<number> {
+  await hung.query('select pg_stat_clear_snapshot()'); // or a transaction sees the same all the time
+  const { rows } = await hung.query<{ count: number }>(
+    `select count(*)::int as count from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+  );
+  return rows[0]?.count ?? 0;
+}
+
+describe('a transaction whose program is silent', () => {
+  let driver: PostgresDriver;
+  let colleague: PostgresDriver;
+  const open = (idleMs: number) =>
+    new PostgresDriver({ url, connectionsMax: 2, timeoutMs: 10_000, idleMs, prepares: true, clock: systemClock });
+
+  beforeEach(async () => {
+    [driver, colleague] = [open(100), open(10_000)];
+    await colleague.transaction((tx) => tx.run('create table counted (n bigint primary key)'));
+    await colleague.transaction((tx) => tx.insertMany('counted', ['n'], [[1]]));
+  });
+  afterEach(async () => {
+    await driver.close();
+    await colleague.close();
+  });
+
+  it.each([
+    ['before it writes', true],
+    ['before its commit', false],
+  ])(
+    'is ended by the server %s, so that others have what it had locked, and is done again when the program goes on',
+    async (_, isBefore) => {
+      const silence = Promise.withResolvers<void>();
+      let tries = 0;
+      const increment = driver.transaction(async (tx) => {
+        await tx.query('select n from counted for update');
+        if (!isBefore) await tx.run('update counted set n = n + 1');
+        tries += 1;
+        if (tries === 1) await silence.promise;
+        if (isBefore) await tx.run('update counted set n = n + 1');
+      });
+      await eventually('the first to have its lock', () => tries === 1);
+      await colleague.transaction((tx) => tx.run('update counted set n = n * 10'));
+      silence.resolve();
+      await increment;
+      expect(tries).toBe(2);
+      expect(await colleague.read((queries) => queries.query('select n from counted'))).toEqual([{ n: 11 }]);
+    },
+  );
+});

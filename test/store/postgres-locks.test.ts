@@ -1,0 +1,511 @@
+/**
+ * Is each lock of a project needed? Two workers race: the first is held just before its commit, the second does what it can
+ * meanwhile. With the locks both come to what one after the other would have come to; without them they do not, so that a
+ * lock that is taken away is noticed here.
+ */
+import pg from 'pg';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Message, NewMessage } from '../../src/engine/model.ts';
+import { lineOf } from '../../src/engine/origin-line.ts';
+import type { Schedule, ScheduleChange } from '../../src/engine/schedules.ts';
+import type { Store, StoreLimits } from '../../src/engine/stores.ts';
+import { createStore } from '../../src/store/create.ts';
+import type { Driver, Queries, Transaction } from '../../src/store/driver.ts';
+import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
+import { systemClock } from '../../src/system.ts';
+import { eventually } from '../support/eventually.ts';
+import { migratedDatabase } from '../support/postgres/shared.ts';
+import { appended, begin, ending, NO_LIMITS, waiter } from './conformance/run-world.ts';
+import { bytes, delivered, type MessageOptions, PROJECT, settlement, T0, World } from './conformance/world.ts';
+
+interface Race<State, First, Second> {
+  limits?: Partial<StoreLimits>;
+  /** By the first worker, before the race. */
+  prepare?: (first: World) => Promise<State>;
+  first: (world: World, state: State) => Promise<First>;
+  second: (world: World, state: State) => Promise<Second>;
+  /** What is so after both, whoever came first. */
+  holds: (answers: [First, Second], world: World, state: State) => boolean | Promise<boolean>;
+}
+
+type AnyRace = Race<unknown, unknown, unknown>;
+
+/** Lets a race name its own types. */
+function race<State, First, Second>(described: Race<State, First, Second>): AnyRace {
+  return described as AnyRace;
+}
+
+const KEYS = { current: 'c', next: 'n' };
+const IN_QUEUE = { settings: { queueName: 'q' } };
+const OF_KEY = { settings: { flowControl: { key: 'k', parallelism: 1, periodS: 1 } } };
+const DEDUPLICATED = { deduplication: { hash: 'h', expiresAtMs: T0 + 1_000 } };
+
+const accept = async (world: World, news: NewMessage) => (await world.store.accept([news], T0))[0];
+const claimedNews = (world: World, options: MessageOptions = {}): NewMessage =>
+  world.message({ ...options, standing: { kind: 'claimed', claimToken: world.number(), worker: 'w' } });
+const acceptClaimed = (options: MessageOptions) => (world: World) => accept(world, claimedNews(world, options));
+
+type Accepted = Awaited<ReturnType<typeof accept>>;
+const standings = (answers: Accepted[]) =>
+  answers.map((answer) => (answer?.kind === 'accepted' ? answer.standing : answer?.kind)).toSorted();
+const oneOf = (kind: string, answers: readonly (Accepted | string)[]): boolean =>
+  answers.filter((answer) => (typeof answer === 'string' ? answer : answer?.kind) === kind).length === 1;
+const makeQueue = (parallelism: number, isPaused: boolean) => async (world: World) => {
+  await world.store.saveQueue(PROJECT, { name: 'q', parallelism, isPaused }, T0);
+};
+const claimsAll = async (world: World, ...messages: Message[]): Promise<boolean> => {
+  const { claimed } = await world.claim({}, T0 + 10_000);
+  const keys = new Set(claimed.map(({ message }) => message.key));
+  return messages.every(({ key }) => keys.has(key));
+};
+
+/** The last message of a queue is settled, while another one comes there. */
+function comesToWait<State extends { next: NewMessage }>(
+  prepare: (world: World) => Promise<State>,
+  second: (world: World, state: State) => Promise<unknown>,
+): AnyRace {
+  return race({
+    prepare: async (world) => {
+      await makeQueue(1, false)(world);
+      return { last: await world.acceptClaimed(IN_QUEUE), more: await prepare(world) };
+    },
+    first: ({ store }, { last }) => store.settle(settlement(last.message, last.claimToken, delivered()), T0),
+    second: (world, { more }) => second(world, more),
+    holds: (_, world, { more }) => claimsAll(world, more.next.message),
+  });
+}
+
+const RACES: Record<string, AnyRace> = {
+  'a deduplication id': race({
+    first: (world) => accept(world, world.message(DEDUPLICATED)),
+    second: (world) => accept(world, world.message(DEDUPLICATED)),
+    holds: (answers) => oneOf('duplicate', answers),
+  }),
+  'the slot of a queue': race({
+    prepare: makeQueue(1, false),
+    first: acceptClaimed(IN_QUEUE),
+    second: acceptClaimed(IN_QUEUE),
+    holds: (answers) => String(standings(answers)) === 'claimed,held',
+  }),
+  'the slot of a flow-control key': race({
+    prepare: (world) => world.store.pinKey(PROJECT, 'k', { parallelism: 1 }, T0),
+    first: acceptClaimed(OF_KEY),
+    second: acceptClaimed(OF_KEY),
+    holds: (answers) => String(standings(answers)) === 'claimed,held',
+  }),
+  'the limit of a project': race({
+    limits: { parallelismMax: 1 },
+    first: acceptClaimed({}),
+    second: acceptClaimed({}),
+    holds: (answers) => String(standings(answers)) === 'claimed,held',
+  }),
+  'a cancel of the first in a queue, and a message that comes to wait there': race({
+    prepare: async (world) => {
+      await makeQueue(1, false)(world);
+      return { message: await world.accept(IN_QUEUE), next: world.message(IN_QUEUE) };
+    },
+    first: ({ store }, { message }) => store.cancelById(PROJECT, [message.id], T0),
+    second: (world, { next }) => accept(world, next),
+    holds: (_, world, { next }) => claimsAll(world, next.message),
+  }),
+  'a claim given back that was to be cancelled, and a message that comes to wait in its queue': race({
+    prepare: async (world) => {
+      await makeQueue(1, false)(world);
+      const { message, claimToken } = await world.acceptClaimed(IN_QUEUE);
+      await world.store.cancelById(PROJECT, [message.id], T0);
+      return { claim: { key: message.key, projectId: PROJECT, claimToken }, next: world.message(IN_QUEUE) };
+    },
+    first: ({ store }, { claim }) => store.release([claim], T0),
+    second: (world, { next }) => accept(world, next),
+    holds: (_, world, { next }) => claimsAll(world, next.message),
+  }),
+  'a queue that goes on, and a message that comes to wait there': race({
+    prepare: async (world) => {
+      await makeQueue(2, true)(world);
+      return { message: await world.accept(IN_QUEUE), next: world.message(IN_QUEUE) };
+    },
+    first: ({ store }) => store.setQueuePaused(PROJECT, 'q', false, T0),
+    second: (world, { next }) => accept(world, next),
+    holds: (_, world, { message, next }) => claimsAll(world, message, next.message),
+  }),
+  'a wait and a notification': race({
+    prepare: async (world) => ({ run: await begin(world) }),
+    first: async (world, { run }) => (await world.store.addWaiter(waiter(world, run), undefined, T0)).kind as string,
+    second: async (world, { run }) => notify(world, run),
+    holds: ([wait, mail]) => !(wait === 'registered' && mail === 'saved'),
+  }),
+  'a notification and a wait': race({
+    prepare: async (world) => ({ run: await begin(world) }),
+    first: async (world, { run }) => notify(world, run),
+    second: async (world, { run }) => (await world.store.addWaiter(waiter(world, run), undefined, T0)).kind as string,
+    holds: ([mail, wait]) => !(wait === 'registered' && mail === 'saved'),
+  }),
+  'a claim of a project with a limit, and a message that goes out at once': race({
+    limits: { parallelismMax: 1 },
+    prepare: (world) => world.accept(),
+    first: async (world) => (await world.claim()).claimed.length,
+    second: acceptClaimed({}),
+    holds: ([claimed, answer]) => claimed + (String(standings([answer])) === 'claimed' ? 1 : 0) === 1,
+  }),
+  'a claim from the line of an origin, and a message that goes out at once': race({
+    limits: { parallelismMax: 1 },
+    prepare: (world) => accept(world, world.message({ standing: { kind: 'parked', dueAtMs: T0 } })),
+    first: async (world) =>
+      (await world.claim({ due: false, unpark: [lineOf(PROJECT, 'https://example.com')] })).claimed.length,
+    second: acceptClaimed({}),
+    holds: ([claimed, answer]) => claimed + (String(standings([answer])) === 'claimed' ? 1 : 0) === 1,
+  }),
+  'a queue that becomes empty, and a message that comes to wait there': comesToWait(
+    async (world) => ({ next: world.message(IN_QUEUE) }),
+    (world, { next }) => accept(world, next),
+  ),
+  'a queue that becomes empty, and what follows from an attempt': comesToWait(
+    async (world) => ({ ...(await world.acceptClaimed()), next: world.message(IN_QUEUE) }),
+    ({ store }, { message, claimToken, next }) =>
+      store.settle(settlement(message, claimToken, { ...delivered(), follows: [next] }), T0),
+  ),
+  'a queue that becomes empty, and what follows from the end of a run': comesToWait(
+    async (world) => ({ run: await begin(world), next: world.message(IN_QUEUE) }),
+    ({ store }, { run, next }) => store.endRuns([{ ending: ending(run), follows: [next] }], T0),
+  ),
+  'a queue that becomes empty, and the message of a schedule': comesToWait(
+    async (world) => {
+      const saved = schedule(world, 's');
+      await world.store.saveSchedule(saved, undefined, 0);
+      const change = triggered(world, saved, IN_QUEUE.settings);
+      const [next] = change.messages;
+      if (!next) throw new Error('it makes no message');
+      return { change, next };
+    },
+    ({ store }, { change }) => store.changeSchedules([change], T0),
+  ),
+  'a queue that becomes empty, and the result of a wait': comesToWait(
+    async (world) => {
+      const run = await begin(world);
+      const wait = waiter(world, run);
+      await world.store.addWaiter(wait, undefined, T0);
+      return { waiterKey: wait.record.message.key, next: appended(world, run, IN_QUEUE) };
+    },
+    ({ store }, { waiterKey, next }) => store.resolveWaiters([{ waiterKey, result: next }], T0),
+  ),
+  'a queue that becomes empty, and a dead message that is published anew': comesToWait(
+    async (world) => ({ ...(await world.bury(T0)), next: world.message(IN_QUEUE) }),
+    ({ store }, { dlqId, next }) => store.reviveDead(PROJECT, [{ dlqId, successor: next }], T0),
+  ),
+  'the number of queues': race({
+    limits: { queuesMax: 1 },
+    first: ({ store }) => store.saveQueue(PROJECT, { name: 'a', parallelism: 1, isPaused: false }, T0),
+    second: ({ store }) => store.saveQueue(PROJECT, { name: 'b', parallelism: 1, isPaused: false }, T0),
+    holds: (answers) => oneOf('tooManyQueues', answers),
+  }),
+  'the number of schedules': race({
+    first: (world) => world.store.saveSchedule(schedule(world, 'a'), undefined, 1),
+    second: (world) => world.store.saveSchedule(schedule(world, 'b'), undefined, 1),
+    holds: (answers) => oneOf('tooMany', answers),
+  }),
+  'two that publish a dead message anew': race({
+    prepare: (world) => world.bury(T0),
+    first: revive,
+    second: revive,
+    holds: (answers) => answers.filter((answer) => answer === 'missing').length === 1,
+  }),
+};
+
+/** What the rows themselves protect too: here the lock of the project only keeps transactions from waiting for each other in circles. */
+const ROW_RACES: Record<string, AnyRace> = {
+  "a project's messages of the day": race({
+    limits: { messagesPerDayMax: 2 },
+    prepare: (world) => world.accept(),
+    first: (world) => accept(world, world.message()),
+    second: (world) => accept(world, world.message()),
+    holds: (answers) => oneOf('overDayLimit', answers),
+  }),
+  'a claim from the list of a key, and a message that goes out at once': race({
+    prepare: async (world) => {
+      const { message, claimToken } = await world.acceptClaimed(OF_KEY);
+      await world.accept(OF_KEY);
+      await world.store.settle(settlement(message, claimToken, delivered()), T0);
+    },
+    first: async (world) => (await world.claim()).claimed.length,
+    second: acceptClaimed(OF_KEY),
+    holds: ([claimed, answer]) => claimed + (String(standings([answer])) === 'claimed' ? 1 : 0) === 1,
+  }),
+  'messages of a run that settle at the same time, each with a result': race({
+    prepare: async (world) => {
+      const run = await begin(world);
+      const made = [1, 2].map((step) =>
+        appended(world, run, {
+          entry: { slot: `s${step}` },
+          standing: { kind: 'claimed', claimToken: world.number(), worker: 'w' },
+        }),
+      );
+      await world.store.accept(made, T0);
+      return { run, made };
+    },
+    first: (world, { run, made }) => settleWithResult(world, run, made[0], 3),
+    second: (world, { run, made }) => settleWithResult(world, run, made[1], 4),
+    holds: async (_, { store }, { run }) => {
+      const positions = (await store.readJournal(run.key)).map(({ position }) => position);
+      return positions.length === 5 && new Set(positions).size === 5;
+    },
+  }),
+  'the end of a run, and an entry for its journal': race({
+    prepare: async (world) => ({ run: await begin(world) }),
+    first: async (world, { run }) => {
+      await world.store.endRuns([{ ending: ending(run), follows: [] }], T0);
+      return undefined;
+    },
+    second: async (world, { run }): Promise<Message | undefined> => {
+      const news = appended(world, run);
+      const answer = await accept(world, news);
+      return answer?.kind === 'accepted' ? news.message : undefined;
+    },
+    holds: async ([, saved], world) => saved === undefined || (await world.find(saved)) === undefined,
+  }),
+  'two that end a run': race({
+    prepare: async (world) => ({ run: await begin(world) }),
+    first: endRun,
+    second: endRun,
+    holds: (answers) => oneOf('ended', answers),
+  }),
+  'a deadline that ends a wait, and an end of its run': race({
+    prepare: async (world) => {
+      const run = await begin(world);
+      const wait = waiter(world, run);
+      await world.store.addWaiter(wait, undefined, T0);
+      return { run, result: appended(world, run, { entry: { slot: 's1' } }), waiterKey: wait.record.message.key };
+    },
+    first: endRun,
+    second: async ({ store }, { result, waiterKey }) => {
+      await store.resolveWaiters([{ waiterKey, result }], T0);
+      return undefined;
+    },
+    holds: async (_, world, { result }) => (await world.find(result.message)) === undefined,
+  }),
+  'a trigger of a schedule, and its deletion': race({
+    prepare: async (world) => {
+      const saved = schedule(world, 's');
+      await world.store.saveSchedule(saved, undefined, 0);
+      return { saved, change: triggered(world, saved) };
+    },
+    first: async ({ store }) => {
+      await store.deleteSchedule(PROJECT, 's');
+    },
+    second: async ({ store }, { change }) => {
+      await store.changeSchedules([change], T0);
+    },
+    holds: async (_, world, { change }) => {
+      const [made] = change.messages;
+      return made !== undefined && (await world.find(made.message)) === undefined;
+    },
+  }),
+  'two claims from the list of a flow-control key': race({
+    prepare: async (world) => {
+      const { message, claimToken } = await world.acceptClaimed(OF_KEY);
+      await world.accept(OF_KEY);
+      await world.accept(OF_KEY);
+      await world.store.settle(settlement(message, claimToken, delivered()), T0);
+    },
+    first: async (world) => (await world.claim({ worker: 'a' })).claimed.length,
+    second: async (world) => (await world.claim({ worker: 'b' })).claimed.length,
+    holds: ([one, other]) => one + other === 1,
+  }),
+  'two claims of a project with a limit': race({
+    limits: { parallelismMax: 1 },
+    prepare: async (world) => {
+      await world.accept();
+      await world.accept();
+    },
+    first: async (world) => (await world.claim({ worker: 'a', limit: 1 })).claimed.length,
+    second: async (world) => (await world.claim({ worker: 'b', limit: 1 })).claimed.length,
+    holds: ([one, other]) => one + other === 1,
+  }),
+  'a key that nobody has used for long, and a message that comes to it': race({
+    prepare: async (world) => {
+      const { message, claimToken } = await world.acceptClaimed(OF_KEY);
+      await world.store.settle(settlement(message, claimToken, delivered()), T0);
+      return { next: world.message(OF_KEY) };
+    },
+    first: async ({ store }) => {
+      const never = { logsBeforeMs: 0, deadBeforeMs: 0, nowMs: T0, rowsMax: 100 };
+      await store.dropExpired({ ...never, keysUsedBeforeMs: T0 + 1_000_000 });
+    },
+    second: async (world, { next }) => {
+      await accept(world, next);
+    },
+    holds: (_, world, { next }) => claimsAll(world, next.message),
+  }),
+};
+
+function schedule(world: World, id: string): Schedule {
+  return {
+    key: world.number(),
+    projectId: PROJECT,
+    id,
+    createdAtMs: T0,
+    plan: {
+      cron: '* * * * *',
+      destination: { kind: 'url', url: 'https://example.com/hook' },
+      method: 'POST',
+      header: {},
+      body: new Uint8Array(0),
+      settings: { dialect: 'upstash', maxRetries: 3, scheduleId: id },
+    },
+    standing: { version: world.number(), isPaused: false, nextAtMs: T0 },
+  };
+}
+
+/** It moves on, with one message. */
+function triggered(
+  world: World,
+  { key, id, standing }: Schedule,
+  settings: MessageOptions['settings'] = {},
+): ScheduleChange {
+  const messages = [world.message({ settings: { scheduleId: id, ...settings } })];
+  const next = { ...standing, version: world.number(), nextAtMs: T0 + 60_000, passedUntilMs: T0 };
+  return { key, fromVersion: standing.version, standing: next, messages };
+}
+
+async function settleWithResult(world: World, run: Message, of: NewMessage | undefined, step: number): Promise<void> {
+  if (of?.standing.kind !== 'claimed') throw new Error('it is not claimed');
+  const follows = [appended(world, run, { entry: { slot: `s${step}` } })];
+  const { message, standing } = of;
+  await world.store.settle(settlement(message, standing.claimToken, { ...delivered(), follows }), T0);
+}
+
+async function endRun(world: World, { run }: { run: Message }): Promise<string | undefined> {
+  const [answer] = await world.store.endRuns([{ ending: ending(run), follows: [] }], T0);
+  return answer?.kind;
+}
+
+async function notify(world: World, run: Message): Promise<string> {
+  const mail = { key: world.number(), body: bytes('m') };
+  return world.store.saveMail(PROJECT, run.key, 'e', mail, { mails: 10, bytes: 1_000 });
+}
+
+async function revive(world: World, { dlqId }: { dlqId: string }): Promise<unknown> {
+  return world.store.reviveDead(PROJECT, [{ dlqId, successor: world.message() }], T0);
+}
+
+/** PostgreSQL, with a place at which a transaction can be held, and with or without the locks of projects. */
+class RacingDriver implements Driver {
+  readonly dialect: Driver['dialect'];
+  readonly #driver: Driver;
+  readonly #hasLocks: boolean;
+  #beforeCommit: (() => Promise<void>) | undefined;
+
+  constructor(driver: Driver, hasLocks: boolean) {
+    this.dialect = driver.dialect;
+    this.#driver = driver;
+    this.#hasLocks = hasLocks;
+  }
+
+  /** The next transaction is held before its commit. Resolves when it is there; `release` lets it go on. */
+  hold(): { isThere: Promise<void>; release: () => void } {
+    const there = Promise.withResolvers<void>();
+    const gate = Promise.withResolvers<void>();
+    this.#beforeCommit = async () => {
+      there.resolve();
+      await gate.promise;
+    };
+    return { isThere: there.promise, release: gate.resolve };
+  }
+
+  transaction: Driver['transaction'] = (work, options) =>
+    this.#driver.transaction(async (tx) => {
+      const result = await work(this.#hasLocks ? tx : withoutLocks(tx));
+      const hold = this.#beforeCommit;
+      this.#beforeCommit = undefined;
+      // What only writes is sent, and done, before others are let at it.
+      if (hold) await tx.query('select 1 as one');
+      await hold?.();
+      return result;
+    }, options);
+
+  read: Driver['read'] = (work) => this.#driver.read(work);
+
+  close(): Promise<void> {
+    return this.#driver.close();
+  }
+}
+
+function withoutLocks(tx: Transaction): Transaction {
+  const query: Queries['query'] = (text, params) =>
+    tx.query(/ from projects\b/.test(text) ? text.replace(/ for update( skip locked)?/, '') : text, params);
+  return new Proxy(tx, {
+    get: (target, name) => {
+      if (name === 'query') return query;
+      const member = target[name as keyof Transaction];
+      return typeof member === 'function' ? member.bind(target) : member;
+    },
+  });
+}
+
+let url: string;
+let watcher: pg.Client;
+
+beforeEach(async () => {
+  url = await migratedDatabase();
+  watcher = new pg.Client({ connectionString: url });
+  await watcher.connect();
+});
+afterEach(() => watcher.end());
+
+async function isWaiting(): Promise<boolean> {
+  const { rowCount } = await watcher.query(
+    "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+  );
+  return rowCount !== 0;
+}
+
+async function open(
+  name: string,
+  hasLocks: boolean,
+  limits: StoreLimits,
+): Promise<{ driver: RacingDriver; world: World }> {
+  const options = { url, connectionsMax: 4, timeoutMs: 10_000, prepares: true, clock: systemClock };
+  const driver = new RacingDriver(new PostgresDriver(options), hasLocks);
+  const pause = () => new Promise<void>((resolve) => void systemClock.startTimer(5, resolve));
+  const store: Store = createStore(driver, { limits, batch: { aside: { pause, looksMax: 1_000 } } });
+  await store.ensureProject('one', KEYS, T0);
+  const world = await World.open(async () => store);
+  // So that no transaction is done again for numbers for its log.
+  const warm = await world.acceptClaimed({ projectId: (await store.ensureProject(name, KEYS, T0)).projectId });
+  await store.settle(settlement(warm.message, warm.claimToken, delivered()), T0);
+  return { driver, world };
+}
+
+async function holdsAfter(described: AnyRace, hasLocks: boolean): Promise<boolean> {
+  const limits = { ...NO_LIMITS, ...described.limits };
+  const [first, second] = await Promise.all([open('two', hasLocks, limits), open('three', hasLocks, limits)]);
+  try {
+    const state = await described.prepare?.(first.world);
+    const { isThere, release } = first.driver.hold();
+    const one = described.first(first.world, state);
+    await isThere;
+    let isDone = false;
+    const other = described.second(second.world, state).finally(() => {
+      isDone = true;
+    });
+    await eventually('the second to be done, or to wait for the first', async () => isDone || (await isWaiting()));
+    release();
+    return await described.holds(await Promise.all([one, other]), first.world, state);
+  } finally {
+    await first.world.store.close();
+    await second.world.store.close();
+  }
+}
+
+describe('two workers that race for', () => {
+  it.each(Object.entries(RACES))('%s need the lock, and have it', async (_, described) => {
+    expect(await holdsAfter(described, true)).toBe(true);
+  });
+  it.each(Object.entries(RACES))('%s come to harm without it', async (_, described) => {
+    expect(await holdsAfter(described, false)).toBe(false);
+  });
+  describe.each([true, false])('with locks of projects: %s', (hasLocks) => {
+    it.each(Object.entries(ROW_RACES))('%s are kept apart by their rows', async (_, described) => {
+      expect(await holdsAfter(described, hasLocks)).toBe(true);
+    });
+  });
+});
