@@ -62,7 +62,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'listen.ts': ['cannot-start.ts', 'fastify', 'node:net'],
   'worker.ts': [
     ...['accounts.ts', 'cannot-start.ts', 'listen.ts', 'open-accounts.ts', 'open-store.ts', 'system.ts'],
-    ...['api', 'config', 'delivery', 'engine', 'protocol', 'telemetry', 'fastify', 'node:os'],
+    ...['api', 'config', 'delivery', 'engine', 'operator', 'protocol', 'telemetry', 'fastify', 'node:os'],
   ],
   threads: [
     ...['worker.ts', 'cannot-start.ts', 'listen.ts', 'memory.ts', 'open-accounts.ts', 'open-store.ts', 'system.ts'],
