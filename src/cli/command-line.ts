@@ -58,10 +58,10 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
 
 /**
  * Before the command takes its own options out: what it would miss because of a slip, the slip explains better. Throws
- * `ConfigError`. The help names each option that only this command has, on a line of its own.
+ * `ConfigError`. The help names each option that only this command has, in its first lines or on a line of its own.
  */
 function refuseUnknownOptions(args: readonly string[], command: Command): void {
-  const own = [...command.help().matchAll(/^ {2}--([a-z-]+)/gm)].flatMap(([, name = '']) => name);
+  const own = [...command.help().matchAll(/(?:^ {2}|[[ ])--([a-z-]+)/gm)].flatMap(([, name = '']) => name);
   const settings = listSettings().flatMap(({ name, setting }) => {
     const option = flagOf(name).slice(2);
     return setting.type === 'boolean' ? [option, `no-${option}`] : [option];

@@ -1,5 +1,5 @@
 /*
- * A disk that breaks when it is told to. While the folder WAYPOST_FAULTS holds a file of that name:
+ * A disk that breaks when it is told to. While the folder BROKEN_DISK holds a file of that name:
  *   sync-fails   fsync and fdatasync answer EIO, as after a lost write
  *   disk-full    pwrite answers ENOSPC
  *   wal-full     pwrite into a write-ahead log of SQLite does
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 static int is_told(const char *fault) {
-  const char *folder = getenv("WAYPOST_FAULTS");
+  const char *folder = getenv("BROKEN_DISK");
   char path[PATH_MAX];
   if (folder == NULL) return 0;
   snprintf(path, sizeof path, "%s/%s", folder, fault);

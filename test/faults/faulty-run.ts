@@ -103,7 +103,7 @@ export function describeBrokenDisk(title: string, declare: (run: () => FaultyRun
     let run: FaultyRun;
     beforeEach(async () => {
       shim = buildShim(new URL('./broken-disk.c', import.meta.url));
-      run = await FaultyRun.prepare((folder) => ({ ...shim.env, WAYPOST_FAULTS: folder }));
+      run = await FaultyRun.prepare((folder) => ({ ...shim.env, BROKEN_DISK: folder }));
     });
     afterEach(async () => {
       await run.close();
