@@ -17,7 +17,7 @@ const world: World = await (async () => {
     commands.push(...given);
     return given.map(answer);
   };
-  const engine: Engine = { ...real.engine, publish, findUrlGroup: async () => undefined };
+  const engine: Engine = { ...real.engine, checkAdmission: () => {}, publish, findUrlGroup: async () => undefined };
   return openWorld({ engine });
 })();
 afterAll(() => world.close());

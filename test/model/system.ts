@@ -231,10 +231,13 @@ export class System {
   }
 }
 
+/** By the last letter of its log. */
+const REASONS_OF_ENDS: Readonly<Record<string, Explanation['reason']>> = { D: 'delivered', F: 'dead', X: 'cancelled' };
+
 function reasonOf(reference: Reference, item: Item): Explanation['reason'] | undefined {
   const { state, queue, hasSlot, wish } = item;
   if (state === 'inFlight') return item.cancelRequested ? 'cancelling' : 'attempting';
-  if (state !== 'waiting') return undefined;
+  if (state !== 'waiting') return REASONS_OF_ENDS[item.letters.at(-1) ?? ''];
   if (queue?.isPaused) return 'queue_paused';
   if (queue && !hasSlot) return 'queued';
   if (!reference.isReady(item)) return item.retried > 0 ? 'retrying' : 'delayed';

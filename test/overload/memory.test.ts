@@ -22,7 +22,7 @@ it('P10: each thread that a burst has filled collects when nothing happens any m
   endings.push(() => server.kill());
   const url = await server.url();
   const body = 'x'.repeat(1024 * 1024);
-  for (let message = 0; message < 30; message += 1) {
+  for (let message = 0; message < 100; message += 1) {
     const reply = await fetch(`${url}/v2/publish/http://127.0.0.1:9/`, {
       method: 'POST',
       headers: { authorization: `Bearer ${DEVELOPMENT_TOKEN}`, 'Upstash-Delay': '1h' },

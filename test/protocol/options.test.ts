@@ -348,7 +348,6 @@ describe('the dialect', () => {
 describe('the order of checks', () => {
   const wrong: [string, string][] = [
     ['Upstash-Method', '?'],
-    ['Upstash-Forward-Host', '?'],
     ['Upstash-Header-Forward', '?'],
     ['Upstash-Timeout', '?'],
     ['Upstash-Retries', '?'],

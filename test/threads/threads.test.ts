@@ -158,7 +158,8 @@ describe('a server with two workers', () => {
     });
     for (const response of held) response.end();
     expect(await server.ended()).toMatchObject({ code: 0, stderr: '' });
-    expect(server.events().map(({ event }) => event)).toEqual(['listening', 'draining', 'stopped']);
+    const events = server.events().flatMap(({ level, event }) => (level === 'info' ? [event] : []));
+    expect(events).toEqual(['listening', 'draining', 'stopped']);
     expect(owners(shared)).toEqual([]);
   });
 });

@@ -18,9 +18,9 @@ export const paging: Section = {
       expect((await server.get('/v2/logs?count=5000')).logs).toHaveLength(1000);
     }),
 
-    statement('I20', 'Without a count, a page of logs has 100 entries.', async (server) => {
-      await publishMany(server, 101);
-      expect((await server.get('/v2/logs')).logs).toHaveLength(100);
+    statement('I20', 'Without a count, a page of logs has 1000 entries.', async (server) => {
+      await publishMany(server, 1001);
+      expect((await server.get('/v2/logs')).logs).toHaveLength(1000);
     }),
 
     statement(
