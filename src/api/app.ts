@@ -40,7 +40,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
   const json = new JsonThread(options.clock);
   const routes = createRoutes({ ...options, json });
   const finder = new RouteFinder(routes);
-  const connections = new Connections(options.clock, options.endOfTurn);
+  const connections = new Connections(options.endOfTurn);
   const app = fastify({
     logger: false,
     exposeHeadRoutes: false,
@@ -107,9 +107,7 @@ class Edge {
     const { browsers, clock, log } = this.#options;
     const connection = this.#connections.of(request.socket);
     if (connection.isEnding) return;
-    const turn = this.#connections.begin(request, response);
-    if (turn !== undefined) await turn;
-    if (connection.isEnding) return;
+    connection.begin(request, response);
     const exchange: Exchange = { request, response, connection };
     const body = new RequestBody(request, response, this.#budget, this.#slices);
     const match = request[MATCH];

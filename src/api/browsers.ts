@@ -4,7 +4,7 @@
  * refused as the name of this server (decision 026). What is no browser says of no origin, and is not looked at here.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import ipaddr from 'ipaddr.js';
+import { isIPv4, isIPv6 } from 'node:net';
 import { type Answer, NO_BODY, refusal } from './answer.ts';
 import type { Match } from './routes.ts';
 
@@ -103,8 +103,8 @@ function nameOf(host: string): string {
 /** Names that no stranger can have in the DNS for a page of theirs. */
 function isOfThisMachine(name: string): boolean {
   const literal = /^\[(.*)\]$/.exec(name)?.[1];
-  if (literal !== undefined) return ipaddr.IPv6.isValid(literal);
-  if (ipaddr.IPv4.isValidFourPartDecimal(name) || !name.includes('.')) return true;
+  if (literal !== undefined) return isIPv6(literal);
+  if (isIPv4(name) || !name.includes('.')) return true;
   return name.endsWith('.localhost') || name === 'host.docker.internal';
 }
 

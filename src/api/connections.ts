@@ -1,35 +1,22 @@
-/**
- * What is known of each open connection: which of its requests are unanswered, how many in a row had a wrong token, and whether it
- * sends requests faster than they are answered.
- */
+/** What is known of each open connection: which of its requests are unanswered, and how many in a row had a wrong token. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Clock } from '../engine/ports.ts';
 import { PacedInput, Pacer } from './paced-input.ts';
 
 /** So many wrong tokens one after the other end a connection: whoever has nothing else to say is to pay for a new one. */
 const REFUSALS_MAX = 16;
 
-/** Requests of one connection that may be unanswered before it counts as one that floods. Clients have one, or a few. */
-const UNANSWERED_USUAL = 8;
-
-/** After a flood was seen, new connections are suspected for so long: their first bytes may be more of it. */
-const SUSPICION_MS = 60_000;
-
 export class Connections {
-  readonly #clock: Clock;
   readonly #pacer: Pacer;
   readonly #bySocket = new WeakMap<Socket, Connection>();
-  #suspiciousUntilMs = Number.NEGATIVE_INFINITY;
 
-  constructor(clock: Clock, endOfTurn: () => Promise<void>) {
-    this.#clock = clock;
-    this.#pacer = new Pacer(clock, endOfTurn);
+  constructor(endOfTurn: () => Promise<void>) {
+    this.#pacer = new Pacer(endOfTurn);
   }
 
   /** To be told of each socket when it is accepted, after the HTTP server has taken it over. */
   open(socket: Socket): void {
-    if (this.#clock.elapsedMs < this.#suspiciousUntilMs) this.of(socket).pace(this.#pacer);
+    this.of(socket).pace(this.#pacer);
   }
 
   of(socket: Socket): Connection {
@@ -40,24 +27,14 @@ export class Connections {
     }
     return connection;
   }
-
-  /** To be told of each request when it comes. Resolves when it is its turn; `undefined`: that is now. */
-  begin(request: IncomingMessage, response: ServerResponse): Promise<void> | undefined {
-    const connection = this.of(request.socket);
-    connection.begin(request, response);
-    if (connection.underWay <= UNANSWERED_USUAL) return undefined;
-    this.#suspiciousUntilMs = this.#clock.elapsedMs + SUSPICION_MS;
-    connection.pace(this.#pacer);
-    return connection.turn();
-  }
 }
 
 export class Connection {
   readonly #socket: Socket;
   /** In the order in which they came. */
   readonly #unanswered = new Map<ServerResponse, IncomingMessage>();
-  /** The response to the latest request. */
   #latest: ServerResponse | undefined;
+  #begun = 0;
   #refusals = 0;
   #isEnding = false;
   #input: PacedInput | undefined;
@@ -67,9 +44,18 @@ export class Connection {
     this.#socket = socket;
   }
 
-  /** Requests that are unanswered and have had their turn. */
+  get begun(): number {
+    return this.#begun;
+  }
+
   get underWay(): number {
-    return this.#unanswered.size - (this.#input?.requestsWaiting ?? 0);
+    return this.#unanswered.size;
+  }
+
+  /** The latest request, while its body is still to come. */
+  get receiving(): IncomingMessage | undefined {
+    const request = this.#latest?.req;
+    return request?.complete === false ? request : undefined;
   }
 
   /** Whether its last answer is on its way: what comes after is not looked at. */
@@ -77,7 +63,9 @@ export class Connection {
     return this.#isEnding;
   }
 
+  /** To be told of each request when it comes. */
   begin(request: IncomingMessage, response: ServerResponse): void {
+    this.#begun += 1;
     this.#unanswered.set(response, request);
     this.#latest = response;
     response.once('close', () => {
@@ -100,13 +88,9 @@ export class Connection {
     this.#isEnding = true;
   }
 
-  /** From now on it is heard in turns with others of its kind, and no more than it is answered. */
+  /** It is heard in turns with others, and no more than it is answered. */
   pace(pacer: Pacer): void {
-    this.#input ??= PacedInput.of(this.#socket, this, pacer);
-  }
-
-  turn(): Promise<void> | undefined {
-    return this.#input?.turn();
+    this.#input = PacedInput.of(this.#socket, this, pacer);
   }
 
   /**

@@ -1,11 +1,10 @@
 /**
- * Connections that send many requests at once are heard in turns. Node's parser hands out all requests of what it has read,
- * which may be a thousand of each connection before anybody else has a turn; here it is given a little at a time, and nothing
- * while too many of the connection's requests are unanswered.
+ * Connections are heard in turns. Left to itself, Node's parser hands out all requests of what one read has brought, which may be
+ * two thousand of each connection before anybody else has a turn. Here it is given a little at a time, and nothing while too
+ * many of the connection's requests are unanswered.
  */
+import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Clock } from '../engine/ports.ts';
-import { Slices } from './slices.ts';
 
 /** Requests of one connection that are under way at a time. */
 const UNDER_WAY_MAX = 16;
@@ -18,15 +17,13 @@ const PIECE_BYTES = 512;
 
 const NOTHING = Buffer.alloc(0);
 
-/** Lets those that have something go on, one after the other, for a slice of each turn of the event loop. */
+/** Lets those that have something go on: one of them in each turn of the event loop, so that others lose little by it. */
 export class Pacer {
-  readonly #clock: Clock;
   readonly #endOfTurn: () => Promise<void>;
   readonly #ready = new Set<PacedInput>();
   #isGoing = false;
 
-  constructor(clock: Clock, endOfTurn: () => Promise<void>) {
-    this.#clock = clock;
+  constructor(endOfTurn: () => Promise<void>) {
     this.#endOfTurn = endOfTurn;
   }
 
@@ -37,23 +34,24 @@ export class Pacer {
 
   async #go(): Promise<void> {
     this.#isGoing = true;
-    const slices = new Slices(this.#clock, this.#endOfTurn);
-    await slices.next(); // never within what is being parsed
-    while (this.#ready.size > 0) {
-      for (const input of this.#ready) {
-        this.#ready.delete(input);
-        if (input.take()) this.#ready.add(input); // behind those that wait
-        if (slices.isOver) break;
-      }
-      await slices.next();
+    await this.#endOfTurn(); // never within what is being parsed
+    for (const input of this.#ready) {
+      this.#ready.delete(input);
+      if (input.take(TOGETHER_MAX)) this.#ready.add(input); // behind those that wait
+      await this.#endOfTurn();
     }
     this.#isGoing = false;
   }
 }
 
 interface Paced {
-  /** Requests that are unanswered and have had their turn. */
+  /** Requests so far. */
+  readonly begun: number;
+  /** Those of them that are unanswered. */
   readonly underWay: number;
+  /** The latest of them, while its body is still to come. */
+  readonly receiving: IncomingMessage | undefined;
+  /** Whether its last answer is on its way. */
   readonly isEnding: boolean;
 }
 
@@ -64,8 +62,8 @@ export class PacedInput {
   readonly #connection: Paced;
   readonly #pacer: Pacer;
   #waiting: Buffer = NOTHING;
-  /** Requests that the parser handed out before it was given little at a time, and that wait for their turn. */
-  readonly #turns: (() => void)[] = [];
+  /** So many of the next bytes, at the least, belong to the body of the latest request. */
+  #bodyBytesLeast = 0;
 
   /** `undefined` for what is no socket of a network. */
   static of(socket: Socket, connection: Paced, pacer: Pacer): PacedInput | undefined {
@@ -87,67 +85,63 @@ export class PacedInput {
     });
   }
 
-  get requestsWaiting(): number {
-    return this.#turns.length;
-  }
-
-  /** For a request that was handed out: `undefined` when its turn is now. */
-  turn(): Promise<void> | undefined {
-    if (this.#turns.length === 0 && this.#connection.underWay <= UNDER_WAY_MAX) return undefined;
-    this.#pacer.add(this);
-    return new Promise((resolve) => this.#turns.push(resolve));
-  }
-
   /** An answer has gone out. */
   goOn(): void {
-    if (this.#waiting.length > 0 || this.#turns.length > 0) this.#pacer.add(this);
+    if (this.#waiting.length > 0) this.#pacer.add(this);
   }
 
-  /** Gives the parser what it takes to begin another request. Answers whether more could follow at once. */
-  take(): boolean {
-    if (this.#socket.destroyed) this.#drop();
-    const before = this.#connection.underWay;
-    while (this.#turns.length > 0) {
-      if (this.#connection.underWay >= UNDER_WAY_MAX && !this.#connection.isEnding) return false;
-      this.#turns.shift()?.();
-      if (this.#connection.underWay >= before + TOGETHER_MAX) return true;
-    }
+  /** Gives the parser what it takes to begin `requestsMax` requests, or a few more. Answers whether more could follow at once. */
+  take(requestsMax: number): boolean {
+    const connection = this.#connection;
+    const enough = connection.begun + requestsMax;
     while (this.#waiting.length > 0) {
-      // The parser of a socket that is gone may be another's already.
-      if (this.#socket.destroyed || this.#connection.isEnding) this.#waiting = NOTHING;
+      const { receiving } = connection;
+      // The parser of a socket that is gone may be another's already. When the last answer is out, only a body is still heard.
+      if (this.#socket.destroyed || (connection.isEnding && !receiving)) {
+        this.#waiting = NOTHING;
+        return false;
+      }
+      if (connection.begun >= enough && !receiving) return true;
       // The server's own mark: the answers that wait are too many bytes. It lets the socket go on later.
-      if (this.#connection.underWay >= UNDER_WAY_MAX || this.#socket._paused) return false;
-      const piece = this.#waiting.subarray(0, PIECE_BYTES);
-      this.#waiting = this.#waiting.subarray(piece.length);
-      if (piece.length > 0) this.#parse(piece);
-      if (this.#connection.underWay > before) return this.#waiting.length > 0 || this.#letGo();
+      if (connection.underWay >= UNDER_WAY_MAX || this.#socket._paused) return false;
+      this.#give();
     }
-    return this.#letGo();
+    if (!this.#socket._paused && !isFull(connection.receiving)) this.#socket.resume();
+    return false;
   }
 
-  #drop(): void {
-    this.#waiting = NOTHING;
-    this.#turns.length = 0;
+  #give(): void {
+    const piece = this.#waiting.subarray(0, Math.max(PIECE_BYTES, this.#bodyBytesLeast));
+    const { begun } = this.#connection;
+    this.#waiting = this.#waiting.subarray(piece.length);
+    this.#parse(piece);
+    const isNew = this.#connection.begun > begun;
+    const left = isNew ? declaredBytes(this.#connection.receiving) : this.#bodyBytesLeast;
+    this.#bodyBytesLeast = Math.max(0, left - piece.length);
   }
 
   #receive(bytes: Buffer): void {
     if (this.#socket.destroyed) return;
-    const isHeld = this.#waiting.length > 0 || this.#turns.length > 0 || this.#socket._paused === true;
-    if (!isHeld && this.#connection.underWay === 0 && bytes.length <= PIECE_BYTES) {
-      this.#parse(bytes);
-      return;
-    }
-    this.#waiting = this.#waiting.length === 0 ? bytes : Buffer.concat([this.#waiting, bytes]);
-    this.#hold();
+    const isFirst = this.#waiting.length === 0;
+    this.#waiting = isFirst ? bytes : Buffer.concat([this.#waiting, bytes]);
+    // Whoever waits for each answer is heard at once; whoever sends more than that, in turns.
+    const { underWay, receiving } = this.#connection;
+    if (isFirst && (underWay === 0 || receiving)) this.take(1);
+    if (this.#waiting.length > 0) this.#hold();
   }
 
   #hold(): void {
     this.#socket.pause();
     this.#pacer.add(this);
   }
+}
 
-  #letGo(): false {
-    if (!this.#socket._paused) this.#socket.resume();
-    return false;
-  }
+/** Of the body that is coming; 0 when nothing is, or its head does not tell. */
+function declaredBytes(receiving: IncomingMessage | undefined): number {
+  return Number(receiving?.headers['content-length'] ?? 0);
+}
+
+/** Whether more of its body waits than fits: whoever reads it lets the socket go on. */
+function isFull(receiving: IncomingMessage | undefined): boolean {
+  return receiving !== undefined && receiving.readableLength >= receiving.readableHighWaterMark;
 }

@@ -1,0 +1,162 @@
+/** Who is heard when, of connections that send more than they are answered? Counted in turns of the event loop that the test ends. */
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { exchange, RawConnection } from './support/raw-http.ts';
+import { LIMITS, openWorld, TOKEN, type World } from './support/world.ts';
+
+const HEAD = `Host: waypost\r\nAuthorization: Bearer ${TOKEN}\r\n`;
+const CLOSE = 'Connection: close\r\n';
+const SHORT = 'GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n';
+/** What the parser is given in one go holds so many of them. */
+const PIECE = Math.ceil(512 / SHORT.length);
+/** Requests that begin in one turn of a connection; the last piece of them may hold others. */
+const TOGETHER = 8;
+
+let world: World;
+let port: number;
+/** Ends the turn of the event loop that somebody waits for. */
+let turns: (() => void)[];
+let onTurn: () => void;
+/** Requests that the parser has handed out, by connection. */
+let begun: Map<Socket, number>;
+let lookedUp: Promise<undefined>;
+let connections: RawConnection[];
+
+beforeEach(async () => {
+  turns = [];
+  onTurn = () => {};
+  begun = new Map();
+  lookedUp = Promise.resolve(undefined);
+  connections = [];
+  world = await openWorld({
+    limits: { ...LIMITS, messageBytesMax: 10_000_000, requestMemoryBytesMax: 20_000_000 },
+    checkDestination: () => lookedUp,
+    endOfTurn: () =>
+      new Promise((resolve) => {
+        turns.push(resolve);
+        onTurn();
+      }),
+  });
+  world.app.server.prependListener('request', ({ socket }: IncomingMessage) => {
+    begun.set(socket, (begun.get(socket) ?? 0) + 1);
+  });
+  ({ port } = await world.listen());
+});
+
+afterEach(async () => {
+  for (const connection of connections) connection.destroy();
+  await Promise.all(connections.map(({ closed }) => closed));
+  await world.close();
+});
+
+/** Resolves when everybody has had what they get without a turn. */
+async function flood(count: number, request: string): Promise<void> {
+  connections = Array.from({ length: count }, () => new RawConnection(port));
+  for (const connection of connections) connection.send(request.repeat(1_000));
+  for (const connection of connections) await connection.until((received) => received.includes('HTTP/1.1'));
+}
+
+/** Ends the turn that is waited for, and resolves at the end of the next. */
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => {
+    onTurn = resolve;
+    turns.shift()?.();
+  });
+}
+
+async function turnsUntil(end: Promise<void> | undefined): Promise<void> {
+  let isOver = false;
+  const over = end?.then(() => {
+    isOver = true;
+  });
+  while (!isOver) await Promise.race([nextTurn(), over]);
+}
+
+const counts = (): number[] => [...begun.values()];
+
+it('begins no more than a few requests of each connection before others have had their turn', async () => {
+  await flood(10, SHORT);
+  expect(counts()).toHaveLength(10);
+  expect(Math.max(...counts())).toBeLessThanOrEqual(PIECE);
+});
+
+it('hears one connection in each turn, the one that waits longest first', async () => {
+  await flood(5, SHORT);
+  const heard: number[] = [];
+  for (let nth = 0; nth < 10; nth += 1) {
+    const before = counts();
+    await nextTurn();
+    const more = counts().map((count, at) => count - (before[at] ?? 0));
+    heard.push(...more.flatMap((count, at) => (count > 0 ? [at] : [])));
+    expect(more.filter((count) => count > 0)).toHaveLength(1);
+    expect(Math.max(...more)).toBeLessThanOrEqual(TOGETHER + PIECE);
+  }
+  expect(new Set(heard.slice(0, 5)).size).toBe(5);
+  expect(heard.slice(5)).toEqual(heard.slice(0, 5));
+});
+
+it('needs no turn for those who wait for each answer, however large their bodies', async () => {
+  await flood(5, SHORT);
+  const body = 'x'.repeat(1_000_000);
+  const publish = `POST /v2/publish/https://slow.example/ HTTP/1.1\r\n${HEAD}${CLOSE}Content-Length: ${body.length}\r\n\r\n${body}`;
+  expect((await exchange(port, publish)).status).toBe(200);
+  expect(turns).toHaveLength(1);
+});
+
+it('begins nothing that stands behind the last bytes of a body before others have had their turn', async () => {
+  const uploader = new RawConnection(port);
+  connections.push(uploader);
+  const begin = new Promise((resolve) => world.app.server.once('request', resolve));
+  uploader.send(`POST /v2/publish/https://slow.example/ HTTP/1.1\r\n${HEAD}Content-Length: 30000\r\n\r\n`);
+  await begin;
+  uploader.send('x'.repeat(20_000));
+  await exchange(port, `GET /healthz HTTP/1.1\r\n${HEAD}${CLOSE}\r\n`);
+  uploader.send(`${'x'.repeat(10_000)}${SHORT.repeat(500)}`);
+  await uploader.until((received) => received.includes('HTTP/1.1'));
+  expect(Math.max(...counts())).toBeLessThanOrEqual(1 + PIECE);
+});
+
+it('reads no more of a body than fits, as long as nobody asks for it', async () => {
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  lookedUp = promise;
+  const stopped = new Promise<Socket>((resolveSocket) => {
+    world.app.server.once('connection', (socket) => socket.once('pause', () => resolveSocket(socket)));
+  });
+  const uploader = new RawConnection(port);
+  connections.push(uploader);
+  const body = 'x'.repeat(8_000_000);
+  uploader.send(
+    `POST /v2/publish/https://slow.example/ HTTP/1.1\r\n${HEAD}${CLOSE}Content-Length: ${body.length}\r\n\r\n${body}`,
+  );
+  const socket = await stopped;
+  for (let nth = 0; nth < 20; nth += 1) await exchange(port, `GET /healthz HTTP/1.1\r\n${HEAD}${CLOSE}\r\n`);
+  expect(socket.bytesRead).toBeLessThan(300_000);
+  resolve(undefined);
+  await turnsUntil(uploader.closed);
+  expect(uploader.received).toContain('HTTP/1.1 200');
+});
+
+it('hears nothing more of a connection whose last answer is out', async () => {
+  await flood(1, `POST /v2/batch HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer nope\r\nContent-Length: 2\r\n\r\n[]`);
+  await turnsUntil(connections[0]?.closed);
+  expect(connections[0]?.received.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 401']);
+  expect(Math.max(...counts())).toBeLessThanOrEqual(Math.ceil(512 / 90));
+});
+
+it('begins no more while sixteen of a connection are unanswered', async () => {
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  lookedUp = promise;
+  const publish = `POST /v2/publish/https://slow.example/ HTTP/1.1\r\n${HEAD}\r\n`;
+  const sender = new RawConnection(port);
+  connections.push(sender);
+  sender.send(publish.repeat(100));
+  for (let nth = 0; nth < 20; nth += 1) {
+    await exchange(port, SHORT.replace('\r\n\r\n', `\r\n${CLOSE}\r\n`));
+    turns.shift()?.();
+  }
+  const [ofSender = 0] = counts();
+  expect(ofSender).toBeGreaterThanOrEqual(16);
+  expect(ofSender).toBeLessThanOrEqual(16 + Math.ceil(512 / publish.length));
+  resolve(undefined);
+});
