@@ -8,6 +8,8 @@ import type { ReadMethod, Reads } from './reads.ts';
 export interface Connection {
   write<M extends WriteMethod>(method: M, args: Writes[M]['args']): Promise<Writes[M]['answer']>;
   read<M extends ReadMethod>(method: M, args: Reads[M]['args']): Promise<Reads[M]['answer']>;
+  /** Resolves when the event loop has heard what there is. Absent where nobody else waits for this thread. */
+  endOfTurn?: () => Promise<void>;
   /** From now on `listener` is told when a lane lets messages go that nobody was told of, or others leave some waiting. */
   listen(listener: (dueAtMs: Millis) => void): void;
   /** From now on `listener` is told when others put messages into the line of an origin. */

@@ -50,10 +50,14 @@ import {
   encodeNewMessage,
   encodeSettlement,
   logStateOf,
+  type StoredNewMessage,
 } from './sql/rows.ts';
 
 /** Messages cancelled in one transaction, about a millisecond of work: publishes wait for no more of them. */
 const CANCELLED_TOGETHER = 50;
+
+/** Messages that become rows before others have a turn: a few milliseconds of work, where they have hundreds of headers. */
+const ENCODED_TOGETHER = 32;
 
 /** The whole store. */
 export class SqlStore extends SqlRunStore implements Store {
@@ -74,7 +78,12 @@ export class SqlStore extends SqlRunStore implements Store {
   }
 
   async accept(messages: NewMessage[], nowMs: Millis, accountsVersion?: number): Promise<Accepted[]> {
-    const args: Writes['accept']['args'] = { messages: messages.map(encodeNewMessage), limits: this.limits, nowMs };
+    const encoded: StoredNewMessage[] = [];
+    for (const message of messages) {
+      encoded.push(encodeNewMessage(message));
+      if (encoded.length % ENCODED_TOGETHER === 0) await this.connection.endOfTurn?.();
+    }
+    const args: Writes['accept']['args'] = { messages: encoded, limits: this.limits, nowMs };
     if (accountsVersion !== undefined) args.accountsVersion = accountsVersion;
     const answer = await this.connection.write('accept', args);
     return answer.map(decodeAccepted);

@@ -1,6 +1,6 @@
 /** How much of a transaction does a command take up? */
 import type { WriteCommand } from './batch.ts';
-import type { StoredEvent } from './sql/rows.ts';
+import type { StoredEvent, StoredNewMessage } from './sql/rows.ts';
 
 /** Of what a command does, about: messages that are touched, and body bytes that are carried. */
 interface Weight {
@@ -15,7 +15,15 @@ const BYTES_PER_ROW = (4 * 1024 * 1024) / BATCH_COST_MAX;
 
 /** At least 1. */
 export function costOf(command: WriteCommand): number {
-  const { rows, bytes } = weigh(command);
+  return cost(weigh(command));
+}
+
+/** At least 1. */
+export function costOfMessages(messages: readonly StoredNewMessage[]): number {
+  return cost({ rows: messages.length, bytes: bodyBytes(messages) });
+}
+
+function cost({ rows, bytes }: Weight): number {
   return Math.max(1, rows, Math.ceil(bytes / BYTES_PER_ROW));
 }
 

@@ -10,6 +10,7 @@ import { BatchLine } from '../../batch-line.ts';
 import { StoreFatal } from '../../driver.ts';
 import { earlier } from '../../sql/due-times.ts';
 import type { Reply } from './messages.ts';
+import { joinPieces, type Piece } from './pieces.ts';
 
 export interface DeskOptions {
   /** Commits commands; rejects when the database must not be used any more. */
@@ -27,9 +28,22 @@ export class Caller {
   #looksAtMs = -Infinity;
   /** Lines in which it looks. */
   readonly #lines = new Set<OriginLine>();
+  /** Of its next batch. */
+  #pieces: Piece[] = [];
 
   constructor(reply: (message: Reply) => void) {
     this.reply = reply;
+  }
+
+  keep(piece: Piece): void {
+    this.#pieces.push(piece);
+  }
+
+  /** A batch with the pieces that came before it. */
+  whole(commands: readonly WriteCommand[]): readonly WriteCommand[] {
+    const pieces = this.#pieces;
+    this.#pieces = [];
+    return joinPieces(commands, pieces);
   }
 
   /** A claim answers what else there is: from there on nothing that was said before counts. */

@@ -17,6 +17,8 @@ export interface DatabasePorts {
   lister?: MessagePort;
 }
 
+type OnLeft = NonNullable<RequestsOptions<Request>['onLeft']>;
+
 /** Its `close` ends what this thread has to do with the database, not the database. */
 export function joinSqliteStore(
   ports: DatabasePorts,
@@ -25,14 +27,17 @@ export function joinSqliteStore(
   let onDue: (dueAtMs: number) => void = () => {};
   let onParked: (line: OriginLine) => void = () => {};
   const fail = (error: Error): void => queue.fail(error);
-  const writer = talkOver(ports.writer, fail, ({ dueAtMs, parkedLines }) => {
+  const onLeft: OnLeft = ({ dueAtMs, parkedLines }) => {
     if (dueAtMs !== null) onDue(dueAtMs);
     for (const line of parkedLines) onParked(line);
-  });
-  const lister = ports.lister ? talkOver(ports.lister, fail) : writer;
+  };
+  const endOfTurn = batch?.endOfTurn && { endOfTurn: batch.endOfTurn };
+  const writer = talkOver(ports.writer, { onFatal: fail, onLeft, ...endOfTurn });
+  const lister = ports.lister ? talkOver(ports.lister, { onFatal: fail }) : writer;
   const queue = new GroupCommit({ flush: (commands) => writer.run(commands), onFatal, ...batch });
   const connection: Connection = {
     write: (method, args) => queue.run(method, args),
+    ...endOfTurn,
     read: (method, args) => (LONG_READS.has(method) ? lister : writer).read(method, args),
     listen: (listener) => {
       onDue = listener;
@@ -52,13 +57,8 @@ export function joinSqliteStore(
   return new SqlStore(connection, limits);
 }
 
-function talkOver(
-  port: MessagePort,
-  onFatal: (error: Error) => void,
-  onLeft?: RequestsOptions<Request>['onLeft'],
-): Requests<Request> {
-  const send = (request: Request): void => port.postMessage(request);
-  const requests = new Requests<Request>({ send, onFatal, ...(onLeft && { onLeft }) });
+function talkOver(port: MessagePort, options: Omit<RequestsOptions<Request>, 'send'>): Requests<Request> {
+  const requests = new Requests<Request>({ send: (request) => port.postMessage(request), ...options });
   port.on('message', (reply: Reply) => requests.receive(reply));
   port.on('close', () => requests.fail(new StoreFatal('the database thread has ended')));
   return requests;

@@ -3,6 +3,7 @@ import type { MessagePort } from 'node:worker_threads';
 import type { OriginLine } from '../../../engine/origin-line.ts';
 import type { BatchOutcome, WriteCommand } from '../../batch.ts';
 import type { ReadMethod, Reads } from '../../reads.ts';
+import type { Piece } from './pieces.ts';
 
 /** What a database thread is started with. */
 export interface ThreadOptions {
@@ -13,6 +14,8 @@ export interface ThreadOptions {
 
 /** What each thread that uses the database asks. */
 export type Request =
+  /** Not answered: it belongs to the next batch. */
+  | Piece
   | { id: number; kind: 'batch'; commands: readonly WriteCommand[] }
   | { id: number; kind: 'read'; method: ReadMethod; args: Reads[ReadMethod]['args'] };
 

@@ -70,13 +70,14 @@ async function openThreads(
 ): Promise<SharedSqliteStore> {
   let commits: GroupCommit | undefined;
   const fail = (error: Error): void => (commits ? commits.fail(error) : onFatal(error));
-  const writer = await DatabaseThread.start({ path, role: 'writer' }, fail);
+  const writer = await DatabaseThread.start({ path, role: 'writer' }, fail, batch?.endOfTurn);
   // A database in memory belongs to its connection, so there the writer does everything.
   const lister = path === ':memory:' ? undefined : new LateThread({ path, role: 'reader' }, fail);
   const queue = new GroupCommit({ flush: (commands) => writer.run(commands), onFatal, ...batch });
   commits = queue;
   const connection: Connection = {
     write: (method, args) => queue.run(method, args),
+    ...(batch?.endOfTurn && { endOfTurn: batch.endOfTurn }),
     read: async (method, args) => {
       const thread = lister && LONG_READS.has(method) ? await lister.thread() : writer;
       return thread.read(method, args);

@@ -4,6 +4,7 @@ import type { BatchOutcome, WriteCommand } from '../../batch.ts';
 import { StoreFatal } from '../../driver.ts';
 import type { ReadMethod, Reads } from '../../reads.ts';
 import type { OwnerRequest, Reply } from './messages.ts';
+import { piecesOf, withoutPieces } from './pieces.ts';
 
 interface Pending {
   resolve: (value: never) => void;
@@ -16,6 +17,8 @@ export interface RequestsOptions<R extends OwnerRequest> {
   send: (request: R) => void;
   /** Told once, when nothing more will be answered. */
   onFatal: (error: Error) => void;
+  /** Resolves when this thread has heard what there is. Default: the end of the microtasks. */
+  endOfTurn?: () => Promise<void>;
   /** Told of what other threads have left waiting. */
   onLeft?: (left: Extract<Reply, { kind: 'left' }>) => void;
 }
@@ -32,9 +35,14 @@ export class Requests<R extends OwnerRequest> {
     this.#options = options;
   }
 
-  /** Resolves after the commit. */
-  run(commands: readonly WriteCommand[]): Promise<BatchOutcome> {
-    return this.ask({ kind: 'batch', commands } as WithoutId<R>);
+  /** Resolves after the commit. To be called again only then: pieces belong to the batch that follows. */
+  async run(commands: readonly WriteCommand[]): Promise<BatchOutcome> {
+    const { send, endOfTurn } = this.#options;
+    for (const piece of piecesOf(commands)) {
+      send(piece as R);
+      await endOfTurn?.();
+    }
+    return this.ask({ kind: 'batch', commands: withoutPieces(commands) } as WithoutId<R>);
   }
 
   read<M extends ReadMethod>(method: M, args: Reads[M]['args']): Promise<Reads[M]['answer']> {

@@ -4,17 +4,19 @@ import type { BatchOutcome, WriteCommand } from '../../batch.ts';
 import { StoreFatal } from '../../driver.ts';
 import type { ReadMethod, Reads } from '../../reads.ts';
 import type { OwnerRequest, Reply, ThreadOptions } from './messages.ts';
-import { Requests } from './requests.ts';
+import { Requests, type RequestsOptions } from './requests.ts';
+
+type EndOfTurn = RequestsOptions<OwnerRequest>['endOfTurn'];
 
 export class DatabaseThread {
   readonly #worker: Worker;
   readonly #requests: Requests<OwnerRequest>;
 
-  private constructor(worker: Worker, onFatal: (error: Error) => void) {
+  private constructor(worker: Worker, onFatal: (error: Error) => void, endOfTurn: EndOfTurn) {
     this.#worker = worker;
     const send = (request: OwnerRequest): void =>
       worker.postMessage(request, request.kind === 'connect' ? [request.port] : []);
-    const requests = new Requests<OwnerRequest>({ send, onFatal });
+    const requests = new Requests<OwnerRequest>({ send, onFatal, ...(endOfTurn && { endOfTurn }) });
     this.#requests = requests;
     worker.on('message', (reply: Reply) => requests.receive(reply));
     worker.on('error', (error) => requests.fail(error as Error));
@@ -22,7 +24,11 @@ export class DatabaseThread {
   }
 
   /** Resolves when the database is open; rejects, with the reason the thread gave, when it cannot be used. */
-  static async start(options: ThreadOptions, onFatal: (error: Error) => void): Promise<DatabaseThread> {
+  static async start(
+    options: ThreadOptions,
+    onFatal: (error: Error) => void,
+    endOfTurn?: EndOfTurn,
+  ): Promise<DatabaseThread> {
     // The sources run as .ts, the published package as .js.
     const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
     const worker = new Worker(new URL(`./worker.${extension}`, import.meta.url), { workerData: options });
@@ -36,7 +42,7 @@ export class DatabaseThread {
       error.name = first.name;
       throw error;
     }
-    return new DatabaseThread(worker, onFatal);
+    return new DatabaseThread(worker, onFatal, endOfTurn);
   }
 
   run(commands: readonly WriteCommand[]): Promise<BatchOutcome> {

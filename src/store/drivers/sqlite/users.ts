@@ -7,6 +7,7 @@ import { runRead } from '../../reads.ts';
 import { Caller, Desk } from './desk.ts';
 import type { SqliteDriver } from './driver.ts';
 import type { OwnerRequest, Request } from './messages.ts';
+import type { Piece } from './pieces.ts';
 
 /** Answers all of them, one piece of work after the other. */
 export class DatabaseUsers {
@@ -36,6 +37,7 @@ export class DatabaseUsers {
 
   #hearOwner(request: OwnerRequest): void {
     const { caller } = this.#owner;
+    if (request.kind === 'piece') return caller.keep(request);
     this.#answer(caller, request, async () => {
       if (request.kind === 'connect') this.#connect(request.port);
       else if (request.kind === 'close') await this.#driver.close();
@@ -57,6 +59,7 @@ export class DatabaseUsers {
   }
 
   #hear(caller: Caller, request: Request): void {
+    if (request.kind === 'piece') return caller.keep(request);
     this.#answer(caller, request, () => this.#do(caller, request));
   }
 
@@ -69,16 +72,16 @@ export class DatabaseUsers {
     }
   }
 
-  async #do(caller: Caller, request: Request): Promise<void> {
+  async #do(caller: Caller, request: Exclude<Request, Piece>): Promise<void> {
     if (request.kind === 'batch') {
-      await this.#desk.take({ caller, id: request.id, commands: request.commands });
+      await this.#desk.take({ caller, id: request.id, commands: caller.whole(request.commands) });
       return;
     }
     const answer = await runRead(this.#driver, request.method, request.args);
     caller.reply({ kind: 'answer', id: request.id, answer });
   }
 
-  #answer(caller: Caller, { id }: OwnerRequest, work: () => Promise<void>): void {
+  #answer(caller: Caller, { id }: Exclude<OwnerRequest, Piece>, work: () => Promise<void>): void {
     work().catch((error: unknown) => {
       if (error instanceof StoreFatal) {
         const callers = [this.#owner.caller, ...this.#callers.values()];

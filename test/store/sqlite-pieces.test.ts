@@ -1,0 +1,100 @@
+/** What a large batch makes of the way to the database's thread: small steps, and one transaction all the same. */
+import { describe, expect, it } from 'vitest';
+import type { WriteCommand } from '../../src/store/batch.ts';
+import type { Request } from '../../src/store/drivers/sqlite/messages.ts';
+import { openSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
+import { joinPieces, PIECE_COST_MAX, type Piece } from '../../src/store/drivers/sqlite/pieces.ts';
+import { Requests } from '../../src/store/drivers/sqlite/requests.ts';
+import type { StoredNewMessage } from '../../src/store/sql/rows.ts';
+import { costOf, costOfMessages } from '../../src/store/weight.ts';
+import { endOfTurn } from '../../src/system.ts';
+import { T0, World } from './conformance/world.ts';
+
+const LIMITS = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0, journalBytesMax: 0 };
+const PING: WriteCommand = { method: 'ping', args: {} };
+
+function acceptOf(count: number, bodyBytes: number, name: string): WriteCommand {
+  const messages = Array.from(
+    { length: count },
+    (_, nth): StoredNewMessage => ({ message: [`${name}${nth}`], content: [new Uint8Array(bodyBytes)], events: [] }),
+  );
+  return { method: 'accept', args: { messages, limits: LIMITS, nowMs: T0 } };
+}
+
+/** Comparing the bytes one by one would take minutes. */
+function shapeOf(commands: readonly WriteCommand[]): unknown {
+  return commands.map(({ method, args }) => [
+    method,
+    'messages' in args && args.messages.map(({ message, content }) => [message, (content[0] as Uint8Array).length]),
+  ]);
+}
+
+describe('a batch on its way to the thread', () => {
+  it.each([
+    ['many messages', () => [PING, acceptOf(1_000, 10, 'a'), PING, acceptOf(150, 10, 'b')]],
+    ['large ones', () => [acceptOf(9, 3_000_000, 'a')]],
+    ['messages of every size', () => [acceptOf(300, 20_000, 'a'), acceptOf(1, 9_000_000, 'b'), acceptOf(1, 1, 'c')]],
+  ])('goes in pieces of bounded size with a turn after each, and is whole there: %s', async (_, commandsOf) => {
+    const commands = commandsOf();
+    const sent: Request[] = [];
+    const turns: (() => void)[] = [];
+    const requests = new Requests<Request>({
+      send: (request) => sent.push(structuredClone(request)),
+      onFatal: () => {},
+      endOfTurn: () => new Promise((resolve) => turns.push(resolve)),
+    });
+    const done = requests.run(commands);
+    for (let ended = 0; turns.length > 0; ended += 1) {
+      expect(sent).toHaveLength(ended + 1);
+      turns.shift()?.();
+      await Promise.resolve();
+    }
+    const pieces = sent.filter((request): request is Piece => request.kind === 'piece');
+    const batch = sent.at(-1);
+    if (batch?.kind !== 'batch') throw new Error('the last to go is the batch');
+    for (const { messages } of pieces) {
+      expect(messages.length === 1 || costOfMessages(messages) <= PIECE_COST_MAX).toBe(true);
+    }
+    expect(batch.commands.reduce((sum, command) => sum + costOf(command), 0)).toBeLessThanOrEqual(
+      commands.length * PIECE_COST_MAX,
+    );
+    expect(pieces.length).toBeGreaterThan(1);
+    expect(shapeOf(joinPieces(batch.commands, pieces))).toEqual(shapeOf(commands));
+    requests.receive({
+      kind: 'outcome',
+      id: batch.id,
+      outcome: { results: [], dueAtMs: null, othersDueAtMs: null, parkedLines: [] },
+    });
+    await done;
+  });
+
+  it('goes at once when it is small', () => {
+    const sent: Request[] = [];
+    const requests = new Requests<Request>({ send: (request) => sent.push(request), onFatal: () => {}, endOfTurn });
+    void requests.run([PING, acceptOf(20, 1_000, 'a')]);
+    expect(sent.map(({ kind }) => kind)).toEqual(['batch']);
+  });
+});
+
+it('saves large batches of several callers in one transaction each, and answers each its own', async () => {
+  const store = await openSqliteStore({
+    path: ':memory:',
+    onFatal: (error) => {
+      throw error;
+    },
+    batch: { endOfTurn },
+  });
+  const world = await World.open(async () => store);
+  const before = store.stats().batches;
+  const news = Array.from({ length: 3 }, () => Array.from({ length: 1_000 }, () => world.message()));
+  const accepted = await Promise.all(news.map((messages) => store.accept(messages, T0)));
+  expect(store.stats().batches - before).toBe(3);
+  expect(accepted.map((answers) => answers.filter(({ kind }) => kind === 'accepted').length)).toEqual([
+    1_000, 1_000, 1_000,
+  ]);
+  for (const messages of news) {
+    const last = messages.at(-1)?.message;
+    expect((last && (await world.find(last)))?.id).toBe(last?.id);
+  }
+  await store.close();
+});
