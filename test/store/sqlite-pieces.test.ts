@@ -44,7 +44,8 @@ describe('a batch on its way to the thread', () => {
       endOfTurn: () => new Promise((resolve) => turns.push(resolve)),
     });
     const done = requests.run(commands);
-    for (let ended = 0; turns.length > 0; ended += 1) {
+    let ended = 0;
+    for (; turns.length > 0; ended += 1) {
       expect(sent).toHaveLength(ended + 1);
       turns.shift()?.();
       await Promise.resolve();
@@ -58,6 +59,7 @@ describe('a batch on its way to the thread', () => {
     expect(batch.commands.reduce((sum, command) => sum + costOf(command), 0)).toBeLessThanOrEqual(
       commands.length * PIECE_COST_MAX,
     );
+    expect(ended).toBe(pieces.length);
     expect(pieces.length).toBeGreaterThan(1);
     expect(shapeOf(joinPieces(batch.commands, pieces))).toEqual(shapeOf(commands));
     requests.receive({
