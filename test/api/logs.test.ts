@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { endOfTurn, systemClock } from '../../src/system.ts';
 import { type Json, openWorld, type Reply, type World } from './support/world.ts';
 
 let world: World;
@@ -18,6 +19,33 @@ describe('the log list', () => {
     expect(statesOf(both)).toEqual(['FAILED', 'ERROR', 'ACTIVE', 'CREATED']);
     expect(both.json.events).toEqual(both.json.logs);
     expect(events.json).toEqual({ events: both.json.logs });
+  });
+
+  it('gives way to others while it is written', async () => {
+    let elapsedMs = 0;
+    let turns = 0;
+    const slow = await openWorld({
+      clock: {
+        nowMs: () => systemClock.nowMs(),
+        wallMs: () => systemClock.wallMs(),
+        // Whatever is done takes as long as a slice may.
+        get elapsedMs() {
+          elapsedMs += 5;
+          return elapsedMs;
+        },
+        startTimer: (delayMs, task) => systemClock.startTimer(delayMs, task),
+        onJump: (listener) => systemClock.onJump(listener),
+      },
+      endOfTurn: () => {
+        turns += 1;
+        return endOfTurn();
+      },
+    });
+    for (let i = 0; i < 4; i += 1) await slow.publish('https://slow.example/', { 'upstash-delay': '1h' });
+    turns = 0;
+    const { json } = await slow.ask({ method: 'GET', url: '/v2/logs' });
+    expect([json.logs.length, turns]).toEqual([4, 4]);
+    await slow.close();
   });
 
   it('tells an error with its answer, under both names of the header map (messaging 29.68)', async () => {
