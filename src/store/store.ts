@@ -56,8 +56,8 @@ import {
 /** Messages cancelled in one transaction, about a millisecond of work: publishes wait for no more of them. */
 const CANCELLED_TOGETHER = 50;
 
-/** Messages that become rows before others have a turn: a few milliseconds of work, where they have hundreds of headers. */
-const ENCODED_TOGETHER = 32;
+/** Messages that become rows, or rows messages, before others have a turn: a few milliseconds of work, where they have hundreds of headers. */
+const TOGETHER = 32;
 
 /** The whole store. */
 export class SqlStore extends SqlRunStore implements Store {
@@ -81,7 +81,7 @@ export class SqlStore extends SqlRunStore implements Store {
     const encoded: StoredNewMessage[] = [];
     for (const message of messages) {
       encoded.push(encodeNewMessage(message));
-      if (encoded.length % ENCODED_TOGETHER === 0) await this.connection.endOfTurn?.();
+      if (encoded.length % TOGETHER === 0) await this.connection.endOfTurn?.();
     }
     const args: Writes['accept']['args'] = { messages: encoded, limits: this.limits, nowMs };
     if (accountsVersion !== undefined) args.accountsVersion = accountsVersion;
@@ -245,7 +245,11 @@ export class SqlStore extends SqlRunStore implements Store {
         ...(messages ? { messages } : {}),
         ...(state ? { states: state.map(codeOfLogState) } : {}),
       });
-      const messageByKey = decodeMessages(contents);
+      const messageByKey = new Map<MessageKey, Message>();
+      for (const content of contents) {
+        messageByKey.set(content.key, decodeMessage(content));
+        if (messageByKey.size % TOGETHER === 0) await this.connection.endOfTurn?.();
+      }
       const detailBySeq = new Map(details.map((detail) => [detail.seq, decodeDetail(detail)]));
       const items = rows.map((row): LogEntry => {
         const detail = detailBySeq.get(row.n);
@@ -317,10 +321,6 @@ export class SqlStore extends SqlRunStore implements Store {
   }
 }
 
-function decodeMessages(contents: readonly ContentRow[]): Map<MessageKey, Message> {
-  return new Map(contents.map((content) => [content.key, decodeMessage(content)]));
-}
-
 function messageOf(messageByKey: Map<MessageKey, Message>, key: MessageKey): Message {
   const message = messageByKey.get(key);
   if (!message) throw new Error(`message ${key} has no content`);
@@ -328,7 +328,7 @@ function messageOf(messageByKey: Map<MessageKey, Message>, key: MessageKey): Mes
 }
 
 function decodeDead(rows: readonly DeadRow[], contents: readonly ContentRow[]): DeadMessage[] {
-  const messageByKey = decodeMessages(contents);
+  const messageByKey = new Map(contents.map((content) => [content.key, decodeMessage(content)]));
   return rows.map((row) => ({
     dlqId: dlqIdOf(row.timeMs, row.n),
     message: messageOf(messageByKey, row.n),

@@ -8,7 +8,7 @@ import { Requests } from '../../src/store/drivers/sqlite/requests.ts';
 import type { StoredNewMessage } from '../../src/store/sql/rows.ts';
 import { costOf, costOfMessages } from '../../src/store/weight.ts';
 import { endOfTurn } from '../../src/system.ts';
-import { T0, World } from './conformance/world.ts';
+import { PROJECT, T0, World } from './conformance/world.ts';
 
 const LIMITS = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0, journalBytesMax: 0 };
 const PING: WriteCommand = { method: 'ping', args: {} };
@@ -98,5 +98,33 @@ it('saves large batches of several callers in one transaction each, and answers 
     const last = messages.at(-1)?.message;
     expect((last && (await world.find(last)))?.id).toBe(last?.id);
   }
+  await store.close();
+});
+
+it('makes rows of the messages of a large batch, and messages of the rows of a page, with turns between', async () => {
+  let turns = 0;
+  const store = await openSqliteStore({
+    path: ':memory:',
+    onFatal: (error) => {
+      throw error;
+    },
+    batch: {
+      endOfTurn: () => {
+        turns += 1;
+        return endOfTurn();
+      },
+    },
+  });
+  const world = await World.open(async () => store);
+  turns = 0;
+  await store.accept(
+    Array.from({ length: 320 }, () => world.message()),
+    T0,
+  );
+  // One for each 32 messages, one for each of four pieces, and the one that any batch begins with.
+  expect(turns).toBe(10 + 4 + 1);
+  turns = 0;
+  const page = await store.listLogs(PROJECT, {}, { count: 320, order: 'latestFirst' });
+  expect([page.items.length, turns]).toEqual([320, 10]);
   await store.close();
 });
