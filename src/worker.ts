@@ -91,7 +91,6 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
       worker: id,
       recovery,
       dropsExpired,
-      endOfTurn,
     };
     const engine = await createEngine(needs);
     opened.push(() => engine.drain(0));

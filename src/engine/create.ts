@@ -42,8 +42,6 @@ export interface EngineDeps {
   recovery?: Recovery;
   /** Whether it drops what is past its retention time. Default: yes. One of the threads of an embedded store is enough. */
   dropsExpired?: boolean;
-  /** See `PublishGate`. */
-  endOfTurn?: () => Promise<void>;
 }
 
 /** How a worker knows which claims in the store are nobody's any more. */
