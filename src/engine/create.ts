@@ -42,7 +42,7 @@ export interface EngineDeps {
   recovery?: Recovery;
   /** Whether it drops what is past its retention time. Default: yes. One of the threads of an embedded store is enough. */
   dropsExpired?: boolean;
-  /** See `PublishGate`. */
+  /** Resolves when the event loop has heard what there is: what is long gives way to others. Default: it does not. */
   endOfTurn?: () => Promise<void>;
 }
 

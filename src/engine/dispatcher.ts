@@ -68,10 +68,10 @@ interface DispatcherDeps {
 interface ClaimWish {
   /** Whether to look at the due index. */
   due: boolean;
+  /** Whether what is due now comes before the lines. */
+  dueFirst: boolean;
   /** Lines that have their turn. */
   unpark: OriginLine[];
-  /** Lines whose turn is next. */
-  passedOver: OriginLine[];
 }
 
 /** A claim that is not answered yet. */
@@ -208,8 +208,7 @@ export class Dispatcher implements Places {
     }
     // One free place at a time would go to the lines for ever: they and what is newly due take turns.
     if (due && unpark.length > 0) this.#turnOfDue = !this.#turnOfDue;
-    if (due && this.#turnOfDue) void this.#claim({ due, unpark: [], passedOver: unpark });
-    else void this.#claim({ due, unpark, passedOver: [] });
+    void this.#claim({ due, dueFirst: due && this.#turnOfDue, unpark });
     return true;
   }
 
@@ -247,7 +246,7 @@ export class Dispatcher implements Places {
 
   async #claim(wish: ClaimWish): Promise<void> {
     const { unpark } = wish;
-    const offer = this.#inFlight.offer(CLAIM_MAX << this.#doublings);
+    const offer = this.#inFlight.offer(CLAIM_MAX << this.#doublings, { lines: unpark, due: wish.due });
     const isStrict = this.#claims.size > 0;
     const claim: ClaimUnderWay = { unpark, offer, isStrict, heard: { dueAtMs: Infinity, parked: new Set() } };
     this.#claims.add(claim);
@@ -271,7 +270,7 @@ export class Dispatcher implements Places {
     else this.wake();
   }
 
-  async #askForClaim({ due, unpark, passedOver }: ClaimWish, claim: ClaimUnderWay): Promise<ClaimAnswer> {
+  async #askForClaim({ due, dueFirst, unpark }: ClaimWish, claim: ClaimUnderWay): Promise<ClaimAnswer> {
     const { store, numbers, clock, worker } = this.#deps;
     const { places, bytes, shares: _, ...rooms } = claim.offer;
     const firstToken: ClaimToken = await numbers.take(places);
@@ -279,7 +278,7 @@ export class Dispatcher implements Places {
     if (due) this.#lanesFirst = !this.#lanesFirst;
     const lanesFirst = this.#lanesFirst;
     const limits = { limit: places, bytesMax: bytes, isStrict: claim.isStrict, ...rooms };
-    return await store.claim({ worker, firstToken, ...limits, due, lanesFirst, unpark, passedOver }, clock.nowMs());
+    return await store.claim({ worker, firstToken, ...limits, due, dueFirst, lanesFirst, unpark }, clock.nowMs());
   }
 
   #take({ claimed, parked, emptied, nextDueAtMs }: ClaimAnswer, { unpark, heard }: ClaimUnderWay): void {

@@ -1,18 +1,24 @@
 /**
  * When does a publish begin to be saved, and which are turned away?
  *
- * The event loop hears every socket that has something to say before it goes on, so that many publishers would leave it
- * little time for deliveries: all that a delivery waits for (a claim, a connection, an answer, its settle) is heard once in
- * a turn. So only so many publishes begin in one turn, and turns stay short. The rest waits here, each project in its turn.
+ * What is due at once takes a delivery place before it is saved, so that it can go out without being claimed. Publishes that
+ * wait for the store with a place each would leave none to deliveries: then all goes the long way through the backlog, which
+ * costs more, and more is accepted than goes out. So only so many are being saved at a time. The rest waits here, without a
+ * place, each project in its turn.
  */
 import { Overloaded } from '../protocol/rate-limits.ts';
 import { Admission } from './admission.ts';
 import type { Millis, ProjectId } from './model.ts';
 import type { Clock, EventLog, Timer } from './ports.ts';
 import { ProjectTurns } from './project-turns.ts';
+import { StoreUnavailable } from './stores.ts';
 
-/** Messages of publishes that begin in one turn of the event loop: a few milliseconds of work. */
-const BEGUN_PER_TURN = 16;
+/** Messages of publishes that are being saved at a time: a quarter of the places of one origin, and enough to fill a transaction. */
+const SAVING_MAX = 64;
+/** A batch of messages counts as no more than these, so that the next is ready when it is saved. */
+const SAVING_OF_ONE_MAX = SAVING_MAX / 4;
+/** A save that fails after so long was kept waiting: those behind it would be kept waiting as long, and in vain. */
+const HUNG_MS = 1_000;
 /** Nothing was refused for so long: it is over. The operator hears of the begin and of the end, not of each refusal. */
 const QUIET_MS = 10_000;
 
@@ -20,25 +26,25 @@ interface PublishGateDeps {
   clock: Clock;
   log: EventLog;
   settings: { publishDelayTargetMs: Millis };
-  /** Resolves when the event loop has heard what there is. Default: the end of the microtasks. */
-  endOfTurn?: () => Promise<void>;
+}
+
+interface Waiting {
+  begin: () => void;
+  refuse: (error: StoreUnavailable) => void;
 }
 
 export class PublishGate {
   readonly #clock: Clock;
   readonly #log: EventLog;
-  readonly #endOfTurn: () => Promise<void>;
   readonly #admission: Admission;
-  readonly #waiting = new ProjectTurns<() => void>();
-  /** In this turn of the event loop. */
-  #begun = 0;
-  #isTurning = false;
+  readonly #waiting = new ProjectTurns<Waiting>();
+  /** What is being saved counts, in messages. */
+  #saving = 0;
   #shedding: { sinceMs: Millis; latestMs: Millis; count: number; timer: Timer } | undefined;
 
-  constructor({ clock, log, settings, endOfTurn = () => Promise.resolve() }: PublishGateDeps) {
+  constructor({ clock, log, settings }: PublishGateDeps) {
     this.#clock = clock;
     this.#log = log;
-    this.#endOfTurn = endOfTurn;
     this.#admission = new Admission(settings.publishDelayTargetMs);
   }
 
@@ -54,39 +60,47 @@ export class PublishGate {
   /** Has `count` messages of the project saved by `save` when it is their turn, and measures how long it takes. */
   async pass<T>(projectId: ProjectId, count: number, save: () => Promise<T>): Promise<T> {
     const enteredMs = this.#clock.elapsedMs;
+    const cost = Math.min(count, SAVING_OF_ONE_MAX);
     this.#admission.enter(projectId, enteredMs);
     try {
-      const turn = this.#takeTurn(projectId, count);
-      if (turn !== undefined) await turn;
-      return await save();
+      if (this.#waiting.length > 0 || this.#saving >= SAVING_MAX) await this.#turnOf(projectId, cost);
+      else this.#saving += cost;
+      return await this.#watch(cost, save);
     } finally {
       this.#admission.leave(projectId, enteredMs, this.#clock.elapsedMs);
     }
   }
 
-  /** `undefined`: now. */
-  #takeTurn(projectId: ProjectId, count: number): Promise<void> | undefined {
-    if (this.#waiting.length === 0 && this.#begun < BEGUN_PER_TURN) {
-      this.#begun += count;
-      void this.#turn();
-      return undefined;
-    }
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#waiting.push(projectId, resolve, count);
+  /** Resolves when it may begin, and counts as being saved. */
+  #turnOf(projectId: ProjectId, cost: number): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#waiting.push(projectId, { begin: resolve, refuse: reject }, cost);
     return promise;
   }
 
-  /** One turn of the event loop after the other, while publishes come. */
-  async #turn(): Promise<void> {
-    if (this.#isTurning) return;
-    this.#isTurning = true;
-    while (this.#begun > 0) {
-      await this.#endOfTurn();
-      const begins: (() => void)[] = [];
-      this.#begun = this.#waiting.takeInto(begins, BEGUN_PER_TURN);
-      for (const begin of begins) begin();
+  async #watch<T>(cost: number, save: () => Promise<T>): Promise<T> {
+    const begunMs = this.#clock.elapsedMs;
+    try {
+      return await save();
+    } catch (error) {
+      if (error instanceof StoreUnavailable && this.#clock.elapsedMs - begunMs > HUNG_MS) this.#refuseWaiting(error);
+      throw error;
+    } finally {
+      this.#saving -= cost;
+      this.#beginNext();
     }
-    this.#isTurning = false;
+  }
+
+  #beginNext(): void {
+    const next: Waiting[] = [];
+    this.#saving += this.#waiting.takeInto(next, SAVING_MAX - this.#saving);
+    for (const { begin } of next) begin();
+  }
+
+  #refuseWaiting(error: StoreUnavailable): void {
+    const waiting: Waiting[] = [];
+    this.#waiting.takeInto(waiting, Infinity);
+    for (const { refuse } of waiting) refuse(error);
   }
 
   #noteRefusal(nowMs: Millis): void {

@@ -136,14 +136,14 @@ export interface ClaimRequest {
   projects?: ProjectRooms;
   /** How many more attempts may go where no line of `proven` leads: `places` in all, and by project; absent: any number. */
   unproven?: ProjectRooms & { places: number; proven: OriginLine[] };
-  /** Lines whose turn comes before what is due now, which joins them. */
-  passedOver?: OriginLine[];
   /** Whether to look at the due index and the keys' wait lists at all; false when only parked messages are asked for. */
   due: boolean;
   /** Which of these two comes first: where places are few they take turns. */
   lanesFirst: boolean;
-  /** Lines whose messages may go now, served before the due index, each up to its room. */
+  /** Lines whose messages may go now, each up to its room. */
   unpark: OriginLine[];
+  /** Whether the due index is served before those lines; what is due for one of them joins it. Else after them. */
+  dueFirst?: boolean;
 }
 
 export interface ClaimAnswer {

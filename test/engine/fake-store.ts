@@ -76,7 +76,7 @@ export class FakeStore implements DispatcherStore {
     for (const line of request.unpark) for (const row of this.#parkedIn(line)) take(row);
     const parked = new Set<OriginLine>();
     for (const row of request.due ? this.#waiting() : []) {
-      const isPassedOver = request.passedOver?.includes(lineTo(row)) ?? false;
+      const isPassedOver = request.dueFirst === true && request.unpark.includes(lineTo(row));
       if (row.dueAtMs > nowMs || (!isPassedOver && take(row))) continue;
       row.parked = true;
       parked.add(lineTo(row));

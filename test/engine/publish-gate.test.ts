@@ -1,6 +1,7 @@
 /** When publishes begin to be saved, and what the operator hears when some are turned away. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { PublishGate } from '../../src/engine/publish-gate.ts';
+import { StoreUnavailable } from '../../src/engine/stores.ts';
 import { Overloaded } from '../../src/protocol/rate-limits.ts';
 import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
 
@@ -11,16 +12,13 @@ const TARGET_MS = 500;
 let clock: SimulatedClock;
 let logged: string[];
 let gate: PublishGate;
-/** Those that wait for the turn of the event loop to end. */
-let endOfTurn: (() => void)[];
-/** Names in the order in which they began. */
-let begun: string[];
+/** Of those that are being saved, in the order in which they began. */
+let saving: { name: string; end: (error?: Error) => void }[];
 
 beforeEach(() => {
   clock = new SimulatedClock();
   logged = [];
-  endOfTurn = [];
-  begun = [];
+  saving = [];
   const note = (event: string, fields = {}): void => {
     logged.push(`${event} ${JSON.stringify(fields)}`);
   };
@@ -28,72 +26,77 @@ beforeEach(() => {
     clock,
     log: { debug: note, info: note, warn: note, error: note },
     settings: { publishDelayTargetMs: TARGET_MS },
-    endOfTurn: () => new Promise((resolve) => endOfTurn.push(resolve)),
   });
 });
 
-/** Publishes that are saved when `saved` resolves. */
-function publish(projectId: number, name: string, { count = 1, saved = Promise.resolve() } = {}): Promise<void> {
+function publish(projectId: number, name: string, count = 1): Promise<void> {
   return gate.pass(projectId, count, () => {
-    begun.push(name);
-    return saved;
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    saving.push({ name, end: (error) => (error ? reject(error) : resolve()) });
+    return promise;
   });
 }
 
-function many(projectId: number, name: string, count: number, saved?: Promise<void>): void {
-  for (let nth = 0; nth < count; nth += 1) void publish(projectId, name, saved && { saved });
+function many(projectId: number, name: string, count: number): Promise<void>[] {
+  return Array.from({ length: count }, () => publish(projectId, name));
 }
 
-/** What has begun meanwhile, by name. */
-async function nextTurn(): Promise<Record<string, number>> {
-  begun.length = 0;
-  for (const end of endOfTurn.splice(0)) end();
-  await clock.settled();
-  return begunNow();
-}
-
-function begunNow(): Record<string, number> {
+/** How many of each name are being saved. */
+function savingNow(): Record<string, number> {
   const counts: Record<string, number> = {};
-  for (const name of begun) counts[name] = (counts[name] ?? 0) + 1;
+  for (const { name } of saving) counts[name] = (counts[name] ?? 0) + 1;
   return counts;
 }
 
-describe('in one turn of the event loop', () => {
-  test('a few publishes begin at once, and the rest waits for the next turns', async () => {
-    many(BUSY, 'busy', 35);
-    expect(begunNow()).toEqual({ busy: 16 });
-    expect(await nextTurn()).toEqual({ busy: 16 });
-    expect(await nextTurn()).toEqual({ busy: 3 });
-    expect(await nextTurn()).toEqual({});
-    expect(endOfTurn).toEqual([]);
+/** Ends the saving of the first `count`, and says what is being saved then. */
+async function save(count: number): Promise<Record<string, number>> {
+  for (const { end } of saving.splice(0, count)) end();
+  await clock.settled();
+  return savingNow();
+}
+
+describe('at a time', () => {
+  test('some publishes are being saved, and the rest waits until these are', async () => {
+    void many(BUSY, 'busy', 100);
+    expect(savingNow()).toEqual({ busy: 64 });
+    expect(await save(10)).toEqual({ busy: 64 });
+    expect(await save(64)).toEqual({ busy: 26 });
+    expect(await save(26)).toEqual({});
   });
 
   test('those of a project that sends little begin with the next, however many of another wait', async () => {
-    many(BUSY, 'busy', 500);
-    many(QUIET, 'quiet', 3);
-    expect(begunNow()).toEqual({ busy: 16 });
-    expect(await nextTurn()).toEqual({ busy: 13, quiet: 3 });
+    void many(BUSY, 'busy', 500);
+    void many(QUIET, 'quiet', 3);
+    expect(await save(64)).toEqual({ busy: 61, quiet: 3 });
   });
 
-  test('messages count, not requests', async () => {
-    void publish(BUSY, 'batch', { count: 1_000 });
-    void publish(BUSY, 'second', { count: 10 });
-    void publish(BUSY, 'third', { count: 10 });
-    void publish(BUSY, 'fourth');
-    expect(begunNow()).toEqual({ batch: 1 });
-    expect(await nextTurn()).toEqual({ second: 1, third: 1 });
-    expect(await nextTurn()).toEqual({ fourth: 1 });
+  test('messages count, and those of a large batch as a quarter', async () => {
+    for (const name of ['first', 'second', 'third', 'fourth', 'fifth']) void publish(BUSY, name, 1_000);
+    expect(savingNow()).toEqual({ first: 1, second: 1, third: 1, fourth: 1 });
+    expect(await save(1)).toEqual({ second: 1, third: 1, fourth: 1, fifth: 1 });
+  });
+
+  test('one that could not be saved leaves its place to the next', async () => {
+    const [first] = many(BUSY, 'busy', 65);
+    saving.shift()?.end(new StoreUnavailable('the disk is full'));
+    await expect(first).rejects.toThrow('the disk is full');
+    expect(savingNow()).toEqual({ busy: 64 });
+  });
+
+  test('none waits behind those that a store which hangs has refused', async () => {
+    const publishes = many(BUSY, 'busy', 70);
+    const outcomes = Promise.allSettled(publishes);
+    await clock.advanceBy(5_000);
+    for (const { end } of saving.splice(0)) end(new StoreUnavailable('no answer'));
+    const refused = (await outcomes).filter(({ status }) => status === 'rejected');
+    expect([refused.length, savingNow()]).toEqual([70, {}]);
   });
 });
 
 describe('while nothing is saved', () => {
-  let save: () => void;
-
-  /** 200 publishes that are saved when `save` is called, and time enough for them to have waited for too long. */
+  /** 200 publishes, and time enough for them to have waited for too long. */
   async function standStill(): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    save = resolve;
-    many(BUSY, 'busy', 200, promise);
+    void many(BUSY, 'busy', 200);
     await clock.advanceBy(2 * TARGET_MS);
   }
 
@@ -115,8 +118,7 @@ describe('while nothing is saved', () => {
       await clock.advanceBy(4_000);
     }
     expect(logged).toEqual(['shedding_started {}']);
-    save();
-    while (endOfTurn.length > 0) await nextTurn();
+    while (saving.length > 0) await save(64);
     gate.check(BUSY);
     await clock.advanceBy(10_000);
     expect(logged).toEqual(['shedding_started {}', 'shedding_ended {"count":3,"durationMs":8000}']);

@@ -1,5 +1,6 @@
 /** More is published than can be saved (P18): what holds all the same, and that the simulation would see it if it did not. */
 import { beforeAll, describe, expect, test } from 'vitest';
+import type { Engine } from '../../src/engine/commands.ts';
 import type { Store } from '../../src/engine/stores.ts';
 import { type OverloadBug, type OverloadSeen, playOverload } from './overload.ts';
 
@@ -36,7 +37,7 @@ function sparesRuns({ stepMs, stepsShed }: OverloadSeen): boolean {
 /** Each with the rule that it breaks. */
 const PLANTED_BUGS: Record<string, { rule: keyof typeof RULES; bug: OverloadBug }> = {
   'settles and claims wait behind all accepts': { rule: 'deliversAll', bug: { store: acceptsFirst } },
-  'accepts are saved in order of arrival, whoever sends them': { rule: 'sparesOthers', bug: { store: inOneLine } },
+  'publishes begin in order of arrival, whoever sends them': { rule: 'sparesOthers', bug: { engine: inOneLine } },
   'nobody is turned away': { rule: 'answersInTime', bug: { settings: { publishDelayTargetMs: 60_000 } } },
   'a step of a run is turned away': {
     rule: 'sparesRuns',
@@ -78,18 +79,20 @@ function acceptsFirst(store: Store): Partial<Store> {
   };
 }
 
-function inOneLine(store: Store): Partial<Store> {
-  let latest: Promise<unknown> = Promise.resolve();
-  let inLine = 0;
+function inOneLine(engine: Engine): Partial<Engine> {
+  let underWay = 0;
+  const waiting: (() => void)[] = [];
   return {
-    accept: async (news, nowMs) => {
-      const before = latest;
-      const isOther = news[0]?.message.projectId !== 1;
-      inLine += 1;
-      if (isOther && inLine > 1) await before;
-      const accept = store.accept(news, nowMs);
-      latest = accept;
-      return accept;
+    publish: async (projectId, commands) => {
+      if (underWay === 64) await new Promise<void>((resolve) => waiting.push(resolve));
+      else underWay += 1;
+      try {
+        return await engine.publish(projectId, commands);
+      } finally {
+        const next = waiting.shift();
+        if (next) next();
+        else underWay -= 1;
+      }
     },
   };
 }

@@ -53,10 +53,11 @@ export async function claim(context: WriteContext, { request, limits, nowMs }: C
   const { tx } = context;
   const round = new Round(context, request, limits, nowMs);
   if (request.due) await round.goOnWithHeld();
-  const emptied = await unpark(round, request.unpark);
+  const emptied = request.dueFirst ? [] : await unpark(round, request.unpark);
   if (request.due && request.lanesFirst) await serveLanes(round);
   if (request.due) await takeDue(round);
   if (request.due && !request.lanesFirst) await serveLanes(round);
+  if (request.dueFirst) emptied.push(...(await unpark(round, request.unpark)));
   await round.sendBack();
   const claimed = await own(context, round.taken, request.worker, nowMs);
   await round.flows.save(context.due);
@@ -96,7 +97,7 @@ class Round {
     this.nowMs = nowMs;
     this.#request = request;
     this.#rooms = new ClaimRooms(request);
-    this.#passedOver = new Set(request.passedOver);
+    this.#passedOver = new Set(request.dueFirst ? request.unpark : []);
     this.flows = new FlowLanes(tx, nowMs);
     this.#gate = new ProjectGate(tx, limits.parallelismMax);
   }

@@ -161,8 +161,18 @@ export function claimConformance(open: OpenStore): void {
   it('lets what is due join its line when that has its turn first, and nobody else’s', async () => {
     await world().accept({ url: A });
     const other = await world().accept({ url: A, projectId: OTHER_PROJECT });
-    const answer = await world().claim({ passedOver: [LINE_A] });
+    const answer = await world().claim({ unpark: [LINE_A], dueFirst: true });
     expect([keysOf(answer), answer.parked]).toEqual([[other.key], [LINE_A]]);
+  });
+
+  it('serves lines before what is due, or after it', async () => {
+    for (const dueFirst of [false, true]) {
+      const parked = await world().accept({ url: A, standing: { kind: 'parked', dueAtMs: T0 } });
+      const due = await world().accept({ url: B });
+      const rest = { unpark: [LINE_A], dueFirst, limit: 1 };
+      expect(keysOf(await world().claim(rest))).toEqual([(dueFirst ? due : parked).key]);
+      expect(keysOf(await world().claim(rest))).toEqual([(dueFirst ? parked : due).key]);
+    }
   });
 
   it('serves each project by a line of its own before the same origin', async () => {
