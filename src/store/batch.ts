@@ -1,9 +1,7 @@
 /** How do the commands of many callers become one transaction, and each still gets its own answer? */
-import type { Millis } from '../engine/model.ts';
 import type { OriginLine } from '../engine/origin-line.ts';
 import { CommitInDoubt, StoreUnavailable } from '../engine/stores.ts';
 import { type Driver, LockNotFree, StoreFatal, type Transaction, type TransactionOptions } from './driver.ts';
-import { LockWait } from './lock-wait.ts';
 import { type AcceptAnswer, type AcceptArgs, acceptAll } from './sql/accept.ts';
 import { cancel } from './sql/cancel.ts';
 import { claim } from './sql/claim.ts';
@@ -121,19 +119,21 @@ export interface BatchOutcome {
   parkedLines: OriginLine[];
 }
 
+/**
+ * How long a batch waits for what another has locked: many times what a batch takes, and little enough for those who wait in
+ * this one and need nothing of it.
+ */
+const LOCK_WAIT_MS = 100;
+
 const SUSPECT_ALL: Suspects = { has: () => true };
 
 /** Runs commands on one database, a batch at a time. */
 export class BatchRunner {
   readonly #driver: Driver;
   readonly #logs: LogWriter;
-  readonly #lockWait = new LockWait();
-  readonly #elapsedMs: () => Millis;
 
-  /** `elapsedMs`: time since some moment; only where there are many writers is it asked for. */
-  constructor(driver: Driver, elapsedMs: () => Millis = () => 0) {
+  constructor(driver: Driver) {
     this.#driver = driver;
-    this.#elapsedMs = elapsedMs;
     this.#logs = new LogWriter(driver.dialect);
   }
 
@@ -145,11 +145,9 @@ export class BatchRunner {
     const due = new DueTimes();
     try {
       const reserved = this.#driver.dialect.manyWriters ? await this.#reserveFor(commands) : NONE_RESERVED;
-      const options = suspects === SUSPECT_ALL ? {} : { lockWaitMs: this.#lockWait.limitMs };
+      const options = suspects === SUSPECT_ALL ? {} : { lockWaitMs: LOCK_WAIT_MS };
       const work = (tx: Transaction) => this.#runIn({ tx, due, reserved }, commands, suspects);
-      const begunAtMs = this.#elapsedMs();
       const results = await this.#withNumbers(work, options);
-      this.#lockWait.note(this.#elapsedMs() - begunAtMs);
       const { earliestMs: dueAtMs, earliestForOthersMs: othersDueAtMs, parkedLines } = due;
       return { results, dueAtMs, othersDueAtMs, parkedLines };
     } catch (error) {

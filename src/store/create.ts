@@ -40,7 +40,7 @@ const ACCOUNT_COMMANDS: ReadonlySet<WriteMethod> = new Set<WriteMethod>([
  * promises, so that over an in-process driver a simulated clock decides everything (P15).
  */
 export function createStore(driver: Driver, options: CreateStoreOptions = {}): SqlStore {
-  const runner = new BatchRunner(driver, options.batch?.elapsedMs);
+  const runner = new BatchRunner(driver);
   const commits: GroupCommit = new GroupCommit({
     flush: async (commands, suspects) => {
       const outcome = await runner.run(commands, suspects);
