@@ -1,7 +1,7 @@
 /** A worker that hangs in the middle of a batch, stopped or cut off, keeps nobody from what it has not locked, and that not for long. */
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Store, StoreUnavailable } from '../../src/engine/stores.ts';
+import { type Store, type StoreLimits, StoreUnavailable } from '../../src/engine/stores.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
 import { systemClock } from '../../src/system.ts';
@@ -38,11 +38,18 @@ describe('while a worker hangs that has locked a project', () => {
     await store.close();
   });
 
-  async function open(timeoutMs = 10_000): Promise<void> {
+  async function open(timeoutMs = 10_000, limits?: StoreLimits): Promise<void> {
     const onFatal = (error: Error) => {
       throw error;
     };
-    store = await openPostgresStore({ url, timeoutMs, clock: systemClock, sender: 'healthy', onFatal });
+    store = await openPostgresStore({
+      url,
+      timeoutMs,
+      clock: systemClock,
+      sender: 'healthy',
+      onFatal,
+      ...(limits && { limits }),
+    });
     world = await World.open(async () => store);
   }
 
@@ -70,6 +77,25 @@ describe('while a worker hangs that has locked a project', () => {
     await hung.query('rollback');
     await Promise.all(ofProject);
     expect(order.slice(4).toSorted()).toEqual(['lane', 'lane', 'lane', 'queue']);
+  });
+
+  it('a claim leaves the messages alone that wait for the limit of that project', async () => {
+    const limits = { queuesMax: 0, parallelismMax: 1, messagesPerDayMax: 0, journalBytesMax: 0 };
+    await store.close();
+    await hung.query('rollback');
+    await open(10_000, limits);
+    const [first, second] = [await world.accept(), await world.accept()];
+    const { claimed } = await world.claim();
+    expect(claimed.map(({ message }) => message.key)).toEqual([first.key]); // the other one waits for the limit
+    await store.close();
+    await open(10_000, { ...limits, parallelismMax: 2 });
+    await hung.query('begin');
+    await hung.query('select id from projects where id = $1 for update', [PROJECT]);
+    expect((await world.claim()).claimed).toEqual([]);
+    const { rows } = await hung.query('select line from messages where key = $1', [second.key]);
+    expect(rows).toEqual([{ line: 4 }]);
+    await hung.query('rollback');
+    expect((await world.claim()).claimed.map(({ message }) => message.key)).toEqual([second.key]);
   });
 
   it('what belongs to the project is refused once the time for the database is over', async () => {

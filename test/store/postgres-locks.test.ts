@@ -192,6 +192,15 @@ const RACES: Record<string, AnyRace> = {
     async (world) => ({ ...(await world.bury(T0)), next: world.message(IN_QUEUE) }),
     ({ store }, { dlqId, next }) => store.reviveDead(PROJECT, [{ dlqId, successor: next }], T0),
   ),
+  'a message that comes to a key that nobody has used for long, and retention': race({
+    prepare: async (world) => {
+      await useKey(world);
+      return { next: world.message(OF_KEY) };
+    },
+    first: (world, { next }) => accept(world, next),
+    second: dropUnusedKeys,
+    holds: (_, world, { next }) => claimsAll(world, next.message),
+  }),
   'the number of queues': race({
     limits: { queuesMax: 1 },
     first: ({ store }) => store.saveQueue(PROJECT, { name: 'a', parallelism: 1, isPaused: false }, T0),
@@ -320,22 +329,41 @@ const ROW_RACES: Record<string, AnyRace> = {
     second: async (world) => (await world.claim({ worker: 'b', limit: 1 })).claimed.length,
     holds: ([one, other]) => one + other === 1,
   }),
+  'the slot of a key that becomes free, and a deleted queue that retention empties': race({
+    prepare: async (world) => {
+      await makeQueue(1, false)(world);
+      const last = await world.acceptClaimed(OF_KEY);
+      const next = await world.accept(OF_KEY);
+      await world.accept({ settings: { ...IN_QUEUE.settings, ...OF_KEY.settings } });
+      await world.store.deleteQueue(PROJECT, 'q', T0);
+      return { last, next };
+    },
+    first: ({ store }, { last }) => store.settle(settlement(last.message, last.claimToken, delivered()), T0),
+    second: dropUnusedKeys,
+    holds: (_, world, { next }) => claimsAll(world, next),
+  }),
   'a key that nobody has used for long, and a message that comes to it': race({
     prepare: async (world) => {
-      const { message, claimToken } = await world.acceptClaimed(OF_KEY);
-      await world.store.settle(settlement(message, claimToken, delivered()), T0);
+      await useKey(world);
       return { next: world.message(OF_KEY) };
     },
-    first: async ({ store }) => {
-      const never = { logsBeforeMs: 0, deadBeforeMs: 0, nowMs: T0, rowsMax: 100 };
-      await store.dropExpired({ ...never, keysUsedBeforeMs: T0 + 1_000_000 });
-    },
+    first: dropUnusedKeys,
     second: async (world, { next }) => {
       await accept(world, next);
     },
     holds: (_, world, { next }) => claimsAll(world, next.message),
   }),
 };
+
+async function useKey(world: World): Promise<void> {
+  const { message, claimToken } = await world.acceptClaimed(OF_KEY);
+  await world.store.settle(settlement(message, claimToken, delivered()), T0);
+}
+
+async function dropUnusedKeys({ store }: World): Promise<void> {
+  const never = { logsBeforeMs: 0, deadBeforeMs: 0, nowMs: T0, rowsMax: 100 };
+  await store.dropExpired({ ...never, keysUsedBeforeMs: T0 + 1_000_000 });
+}
 
 function schedule(world: World, id: string): Schedule {
   return {

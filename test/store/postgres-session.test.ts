@@ -1,6 +1,7 @@
 /** What a transaction asks of the server's session, whatever the operator has set for others (P1). */
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Queries } from '../../src/store/driver.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { systemClock } from '../../src/system.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
@@ -32,6 +33,17 @@ describe('a commit', () => {
     const [row] = await driver.transaction((tx) => tx.query("select current_setting('synchronous_commit') as setting"));
     expect(row).toEqual({ setting: inForce });
   });
+});
+
+it('the server ends a transaction of a program that asks nothing, or takes no answers, for the time of a statement', async () => {
+  const inForce = {
+    statement_timeout: '4500ms',
+    idle_in_transaction_session_timeout: '4500ms',
+    tcp_user_timeout: '4500', // as the system says
+  };
+  const settings = Object.keys(inForce).map((name) => `current_setting('${name}') as ${name}`);
+  const ask = (queries: Queries) => queries.query(`select ${settings.join(', ')}`);
+  expect(await Promise.all([driver.transaction(ask), driver.read(ask)])).toEqual([[inForce], [inForce]]);
 });
 
 it('a read sees one moment, whatever is committed while it goes on', async () => {

@@ -140,7 +140,8 @@ class Round {
   /** Sends messages on from the lines of those projects that have room: what went before may have been held up elsewhere. */
   async goOnWithHeld(): Promise<void> {
     if (!this.#gate.isLimited) return;
-    const released = await releaseHeld(this.tx, this.#gate, await projectsWithHeld(this.tx));
+    const held = (await projectsWithHeld(this.tx)).filter((projectId) => this.#held.has(projectId));
+    const released = await releaseHeld(this.tx, this.#gate, held);
     await this.flows.load(flowRefsOf(released));
   }
 

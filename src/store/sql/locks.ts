@@ -15,6 +15,7 @@ import type { Transaction } from '../driver.ts';
 import type { ClaimArgs } from './claim.ts';
 import { EXAMINED_MAX, LANES_MAX } from './claim-limits.ts';
 import { projectsWithHeld } from './lanes/project-gate.ts';
+import { type DropExpiredArgs, projectsOfExpired } from './retention.ts';
 import { MESSAGE_AT, type StoredNewMessage } from './rows.ts';
 
 /** Whose shared state a transaction may touch. */
@@ -52,10 +53,6 @@ export async function lockFor(
   suspects: Suspects = NOBODY,
 ): Promise<Locked> {
   const wishes = commands.map(wishOf);
-  if (suspects === NOBODY && wishes.some(({ all }) => all)) {
-    await tx.query('select id from projects order by id for update');
-    return { held: EVERYTHING, blocked: NONE_BLOCKED };
-  }
   await lookUp(tx, wishes);
   if (suspects !== NOBODY) return lockWhatIsFree(tx, commands, wishes, suspects);
   const projects = new Set(wishes.flatMap((wish) => [...wish.projects]));
@@ -79,8 +76,7 @@ async function lockWhatIsFree(
   suspects: Suspects,
 ): Promise<Locked> {
   const existing = (await tx.query<{ id: ProjectId }>('select id from projects')).map(({ id }) => id);
-  const everyone = wishes.some(({ all }) => all) ? existing : [];
-  const wanted = new Set([...everyone, ...wishes.flatMap(({ projects }) => [...projects])]);
+  const wanted = new Set(wishes.flatMap(({ projects }) => [...projects]));
   const held = new Set([...wanted].filter((id) => !suspects.has(id)));
   await lockProjects(tx, held);
   const doubtful = existing.filter((id) => wanted.has(id) && suspects.has(id));
@@ -91,8 +87,8 @@ async function lockWhatIsFree(
   for (const { id } of free) held.add(id);
   const blocked = new Map<WriteCommand, Blocked>();
   for (const [index, command] of commands.entries()) {
-    const { projects = [], all, isChoosy } = wishes[index] ?? {};
-    const missing = [...(all ? everyone : projects)].find((id) => !held.has(id));
+    const { projects = [], isChoosy } = wishes[index] ?? {};
+    const missing = [...projects].find((id) => !held.has(id));
     if (missing !== undefined && !isChoosy) blocked.set(command, { kind: 'blocked', projectId: missing });
   }
   return { held, blocked };
@@ -101,7 +97,6 @@ async function lockWhatIsFree(
 /** The projects and messages that a command touches, as far as it says itself, and then as the store says. */
 interface Wish {
   projects: Set<ProjectId>;
-  all: boolean;
   /** It leaves alone what is not locked: a claim. */
   isChoosy: boolean;
   /** Messages that exist, to be changed or removed. */
@@ -109,13 +104,13 @@ interface Wish {
   runs: number[];
   schedules: number[];
   claim?: ClaimArgs;
+  retention?: DropExpiredArgs;
   isLimited: boolean;
 }
 
 function wishOf(command: WriteCommand): Wish {
   const wish: Wish = {
     projects: new Set(),
-    all: false,
     isChoosy: false,
     keys: [],
     runs: [],
@@ -163,9 +158,8 @@ function wishOf(command: WriteCommand): Wish {
     case 'resolveWaiters':
       for (const { result } of command.args.resolutions) wish.projects.add(projectOf(result));
       return wish;
-    case 'releaseAll':
     case 'dropExpired':
-      return { ...wish, all: true };
+      return { ...wish, retention: command.args };
     default:
       if ('projectId' in command.args) wish.projects.add(command.args.projectId);
       return wish;
@@ -183,7 +177,10 @@ async function lookUp(tx: Transaction, wishes: readonly Wish[]): Promise<void> {
   await addProjects(tx, wishes, 'keys', projectsOf('messages', condition));
   await addProjects(tx, wishes, 'runs', projectsOf('runs'));
   await addProjects(tx, wishes, 'schedules', projectsOf('schedules'));
-  for (const { claim, projects } of wishes) if (claim) await addClaimed(tx, projects, claim);
+  for (const { claim, retention, projects } of wishes) {
+    if (claim) await addClaimed(tx, projects, claim);
+    if (retention) for (const projectId of await projectsOfExpired(tx, retention)) projects.add(projectId);
+  }
 }
 
 async function addProjects(

@@ -45,7 +45,7 @@ export async function release(context: WriteContext, { claims, limits, nowMs }: 
   );
 }
 
-/** Reads only the index of claimed messages: a million that wait cost a start nothing. */
+/** Of a store that nobody else uses: it locks no project. Reads only the index of claimed messages: a million that wait cost a start nothing. */
 export async function releaseAll(
   context: WriteContext,
   { limits, nowMs }: { limits: StoreLimits; nowMs: number },

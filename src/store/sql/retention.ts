@@ -1,7 +1,8 @@
 /** How does what is past its time leave the store, in pieces that stall nobody (P13)? */
+import type { ProjectId } from '../../engine/model.ts';
 import type { StoreLimits } from '../../engine/stores.ts';
-import type { Transaction } from '../driver.ts';
-import { dropUnusedKeys } from './lanes/flow-commands.ts';
+import type { Queries, Transaction } from '../driver.ts';
+import { dropUnusedKeys, unusedKeys } from './lanes/flow-commands.ts';
 import { deletedQueues, emptyQueue } from './lanes/queue-commands.ts';
 import type { WriteContext } from './log-writer.ts';
 
@@ -22,11 +23,12 @@ const QUEUES_MAX = 16;
 
 /** Drops up to about `rowsMax` rows; answers whether more may be left. */
 export async function dropExpired(context: WriteContext, args: DropExpiredArgs): Promise<boolean> {
-  const { tx } = context;
+  const { tx, held } = context;
   let budget = args.rowsMax;
   // Their deletion was cut off by a crash, or the last of their attempts in flight has ended.
   const queues = await deletedQueues(tx, QUEUES_MAX);
   for (const { project_id, id } of queues) {
+    if (!held.has(project_id)) continue; // it came after the projects were locked
     const queue = { projectId: project_id, queueId: id };
     if (await emptyQueue(context, { ...queue, ...args, count: args.rowsMax })) return true;
   }
@@ -40,6 +42,13 @@ export async function dropExpired(context: WriteContext, args: DropExpiredArgs):
     budget -= await dropUnusedKeys(context, { usedBeforeMs, nowMs, rowsMax: budget });
   }
   return budget <= 0;
+}
+
+/** Whose lanes `dropExpired` touches: most of what it drops nobody writes any more. */
+export async function projectsOfExpired(queries: Queries, args: DropExpiredArgs): Promise<ProjectId[]> {
+  const queues = await deletedQueues(queries, QUEUES_MAX);
+  const keys = await unusedKeys(queries, args.keysUsedBeforeMs, args.rowsMax);
+  return [...queues, ...keys].map(({ project_id }) => project_id);
 }
 
 /**

@@ -119,9 +119,11 @@ export class PostgresDriver implements Driver {
     this.#connections = new Connections(options);
     const planner = PLANNER.map(([name, value]) => `set_config('${name}', '${value}', true)`).join(', ');
     const { statementTimeoutMs } = this.#connections;
+    // The last is for a program that is stopped, or cut off, while it is sent an answer: no other limit ends that.
     const limits = (mayIdleMs: number) =>
       `set_config('statement_timeout', '${statementTimeoutMs}', true),
-       set_config('idle_in_transaction_session_timeout', '${mayIdleMs}', true)`;
+       set_config('idle_in_transaction_session_timeout', '${mayIdleMs}', true),
+       set_config('tcp_user_timeout', '${statementTimeoutMs}', true)`;
     this.#beginRead = `select ${limits(statementTimeoutMs)}, ${planner}`;
     const mayIdleMs = Math.min(idleMs ?? statementTimeoutMs, statementTimeoutMs);
     this.#begin = `select pg_current_xact_id()::text as xid, ${SERVER} as server, ${SYNCHRONOUS}, ${limits(mayIdleMs)},
