@@ -36,6 +36,7 @@ describe('a filter', () => {
       return JSON.stringify(filters) !== JSON.stringify(everything);
     });
     expect(narrowed).toEqual(filterNames(use));
+    expect(narrowed).toContain('label');
   });
 
   it('is narrowed by each of its kinds, values of one being alternatives that are told once', () => {

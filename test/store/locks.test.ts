@@ -344,7 +344,7 @@ describe('of projects whose locks may be held for long, a batch', () => {
       const { held, blocked } = await lockFor(tx, commands, suspects);
       return {
         held: [PROJECT, OTHER_PROJECT, 3].filter((id) => held.has(id)),
-        lacking: commands.map((command) => blocked.get(command)?.projectId),
+        lacking: commands.map((command) => (blocked.has(command) ? blocked.get(command)?.projectId : 'none')),
       };
     });
   }
@@ -352,7 +352,7 @@ describe('of projects whose locks may be held for long, a batch', () => {
   it('takes those that are free, and waits for the others that it needs', async () => {
     expect(await take([of(PROJECT), of(OTHER_PROJECT)])).toEqual({
       held: [PROJECT, OTHER_PROJECT],
-      lacking: [undefined, undefined],
+      lacking: ['none', 'none'],
     });
     expect(driver.locked).toEqual([PROJECT, OTHER_PROJECT]);
   });
@@ -361,27 +361,38 @@ describe('of projects whose locks may be held for long, a batch', () => {
     driver.others.add(OTHER_PROJECT);
     expect(await take([of(OTHER_PROJECT), of(PROJECT), of(3)])).toEqual({
       held: [PROJECT, 3],
-      lacking: [OTHER_PROJECT, undefined, undefined],
+      lacking: [OTHER_PROJECT, 'none', 'none'],
     });
     expect(driver.locked).toEqual([PROJECT, 3]);
   });
 
   it('needs none that does not exist', async () => {
     expect((await take([of(99)], new Set([99]))).lacking).toEqual([99]);
-    expect((await take([of(99)])).lacking).toEqual([undefined]);
+    expect((await take([of(99)])).lacking).toEqual(['none']);
   });
 
   it('does what may touch anything only with every project', async () => {
-    expect(await take([all])).toEqual({ held: [PROJECT, OTHER_PROJECT, 3], lacking: [undefined] });
+    expect(await take([all])).toEqual({ held: [PROJECT, OTHER_PROJECT, 3], lacking: ['none'] });
     driver.others.add(3);
-    expect(await take([all, of(PROJECT)])).toEqual({ held: [PROJECT, OTHER_PROJECT], lacking: [3, undefined] });
+    expect(await take([all, of(PROJECT)])).toEqual({ held: [PROJECT, OTHER_PROJECT], lacking: [3, 'none'] });
   });
 
   it('claims without those that somebody else has', async () => {
     for (const projectId of [PROJECT, OTHER_PROJECT]) await world.accept({ projectId });
     driver.others.add(OTHER_PROJECT);
     const limits = { ...NO_LIMITS, parallelismMax: 1 };
-    expect(await take([claimOf(limits)])).toEqual({ held: [PROJECT], lacking: [undefined] });
+    expect(await take([claimOf(limits)])).toEqual({ held: [PROJECT], lacking: ['none'] });
+  });
+
+  it('looks at all that its commands name by key as soon as one of them is limited, and at lanes alone otherwise', async () => {
+    const plain = await world.accept(OF_OTHER);
+    const release = (parallelismMax: number) =>
+      ({
+        method: 'release',
+        args: { claims: [{ key: plain.key }], limits: { ...NO_LIMITS, parallelismMax } },
+      }) as unknown as WriteCommand;
+    expect((await take([of(PROJECT), release(5)])).held).toEqual([PROJECT, OTHER_PROJECT]);
+    expect((await take([of(PROJECT), release(0)])).held).toEqual([PROJECT]);
   });
 
   it('has everything when it waits for all, and touches anything', async () => {
