@@ -35,6 +35,10 @@ class RecordingDriver implements Driver {
   /** Projects whose rows somebody else has: nobody waits for them here. */
   readonly others = new Set<ProjectId>();
   locked: (ProjectId | typeof EVERY_PROJECT)[] = [];
+  /** Whether what a claim might find has come only after the look at whose it is. */
+  comesLater = false;
+  /** Whether others have every message locked. */
+  areMessagesTaken = false;
 
   migrate(): Promise<void> {
     return migrate(this.#driver);
@@ -50,6 +54,8 @@ class RecordingDriver implements Driver {
 
   #recorded(tx: Transaction): Transaction {
     const query: Queries['query'] = async (text, params) => {
+      if (this.comesLater && text.startsWith('select distinct project_id')) return [];
+      if (this.areMessagesTaken && /from messages\b.*skip locked$/s.test(text)) return [];
       const rows = await tx.query<never>(text, params);
       if (!/^select id from projects .*for update/.test(text)) return rows;
       const free = text.endsWith('skip locked')
@@ -268,6 +274,43 @@ describe('a claim', () => {
     await world.accept({ standing: { kind: 'claimed', claimToken: world.number(), worker: 'w' } });
     expect(await claim()).toEqual([PROJECT]);
     expect(first.message.projectId).toBe(PROJECT);
+  });
+});
+
+describe('a claim beside others', () => {
+  const keysOf = async (request: Parameters<World['claim']>[0] = {}) =>
+    (await world.claim(request)).claimed.map(({ message }) => message.key);
+
+  it('leaves what belongs to projects that it has not locked where it is, and takes what shares nothing', async () => {
+    const listed = await world.accept(OF_KEY);
+    const parked = await world.accept({ ...OF_KEY, projectId: OTHER_PROJECT });
+    await world.claim({ defaultRoom: 0 });
+    const plain = await world.accept();
+    const unpark = [lineOf(PROJECT, 'https://example.com'), lineOf(OTHER_PROJECT, 'https://example.com')];
+    driver.comesLater = true;
+    expect(await keysOf({ unpark })).toEqual([plain.key]);
+    driver.comesLater = false;
+    expect(await keysOf({ unpark })).toEqual([listed.key, parked.key]);
+  });
+
+  it('takes nothing of a project whose attempts are limited and that it has not locked', async () => {
+    await reopen({ parallelismMax: 5 });
+    const { key } = await world.accept();
+    driver.comesLater = true;
+    expect(await keysOf()).toEqual([]);
+    driver.comesLater = false;
+    expect(await keysOf()).toEqual([key]);
+  });
+
+  it('that finds what is due in the hands of others looks again in a moment, not at once', async () => {
+    await world.accept();
+    driver.areMessagesTaken = true;
+    expect((await world.claim()).nextDueAtMs).toBe(T0 + 10);
+    expect((await world.claim({}, T0 - 5)).nextDueAtMs).toBe(T0);
+    expect((await world.claim({ limit: 0 })).nextDueAtMs).toBe(T0);
+    driver.areMessagesTaken = false;
+    expect((await world.claim()).nextDueAtMs).toBeUndefined();
+    expect((await world.claim()).nextDueAtMs).toBeUndefined();
   });
 });
 
