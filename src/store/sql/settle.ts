@@ -116,7 +116,7 @@ async function endRunsOf(context: WriteContext, saved: readonly Saved[]): Promis
   const told = saved.flatMap(({ owner, change }): SqlValue[][] =>
     change.failureState === undefined || owner.run_key === null ? [] : [[owner.run_key, change.failureState]],
   );
-  if (told.length > 0) await context.tx.updateMany('runs', 'key', ['failure_state'], told);
+  await context.tx.updateMany('runs', 'key', ['failure_state'], told);
 }
 
 async function writeAll(context: WriteContext, saved: readonly Saved[]): Promise<void> {
@@ -145,15 +145,13 @@ async function writeAll(context: WriteContext, saved: readonly Saved[]): Promise
     events.push({ projectId, key, runKey: owner.run_key, events: change.events, floorMs });
   }
   if (finished.length > 0) await tx.send('delete from messages where key in (??)', [finished]);
-  if (waiting.length > 0) {
-    await tx.updateMany(
-      'messages',
-      'key',
-      ['due_at_ms', 'retried', 'claimed_at_ms', 'claim_token', 'worker', 'line'],
-      waiting,
-    );
-  }
-  if (dead.length > 0) await tx.insertMany('dead', ['project_id', 'key', 'run_key', ...BURIAL_COLUMNS], dead);
+  await tx.updateMany(
+    'messages',
+    'key',
+    ['due_at_ms', 'retried', 'claimed_at_ms', 'claim_token', 'worker', 'line'],
+    waiting,
+  );
+  await tx.insertMany('dead', ['project_id', 'key', 'run_key', ...BURIAL_COLUMNS], dead);
   await logs.append(tx, events);
 }
 
