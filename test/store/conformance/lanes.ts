@@ -532,6 +532,17 @@ function projectCases(open: OpenStore): void {
     expect(keysOf(await world().claim({}, T0 + 1))).toEqual([third.key]);
   });
 
+  it('holds what waited for its origin, once that has room and the project has none', async () => {
+    const parked = await world().accept({ standing: { kind: 'parked', dueAtMs: T0 } });
+    const { message: running, claimToken } = await world().acceptClaimed();
+    const unpark = [lineOf(PROJECT, BUSY)];
+    const answer = await world().claim({ due: false, unpark });
+    expect([keysOf(answer), answer.emptied]).toEqual([[], unpark]);
+    expect((await world().store.standingOf(PROJECT, parked.id, T0))?.standing.kind).toBe('held');
+    await world().store.settle(settlement(running, claimToken, delivered()), T0);
+    expect(keysOf(await world().claim())).toEqual([parked.key]);
+  });
+
   it('gives no place away within a lane while others of the project wait', async () => {
     const flowControl = { key: 'k', parallelism: 1, periodS: 1 };
     const { message, claimToken } = await world().acceptClaimed({ settings: { flowControl } });
