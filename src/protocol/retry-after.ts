@@ -57,13 +57,9 @@ function timeOfDate(text: string): number | undefined {
   const [, day, monthName = '', year, hour, minute, second] = parts;
   const month = MONTHS.indexOf(monthName);
   const atMidnight = Date.UTC(Number(year), month, Number(day));
-  const isRealDay = month >= 0 && Number(day) >= 1 && Number(day) <= daysIn(Number(year), month);
+  // The 31st of a month of 30 days would be the 1st of the next.
+  const isRealDay = month >= 0 && new Date(atMidnight).getUTCDate() === Number(day);
   // Second 60 is a leap second; it is the next minute's first.
   if (!isRealDay || Number(hour) > 23 || Number(minute) > 59 || Number(second) > 60) return undefined;
   return atMidnight + Number(hour) * 3_600_000 + Number(minute) * 60_000 + Number(second) * 1000;
-}
-
-function daysIn(year: number, month: number): number {
-  if (month === 1) return (year % 4 === 0 && year % 100 !== 0) || year % 400 === 0 ? 29 : 28;
-  return [3, 5, 8, 10].includes(month) ? 30 : 31;
 }

@@ -90,6 +90,13 @@ describe('how long the wait before a retry is', () => {
     expect(verdict(of, answered(429, header as unknown as HeaderMap))).toBe(expected);
   });
 
+  test('a date counts from the wall clock, behind which the time may be ahead', () => {
+    const leadMs = 3_600_000;
+    const limited = answered(429, { 'Retry-After': ['Thu, 01 Jan 2026 00:01:00 GMT'] });
+    const decision = decide(claimed(), limited, NOW_MS + leadMs, leadMs);
+    expect(decision).toMatchObject({ settlement: { change: { next: { dueAtMs: NOW_MS + leadMs + 60_000 } } } });
+  });
+
   test('the wait of an unanswered attempt is the publisher’s, for nobody asked for another', () => {
     const outcome: Outcome = { kind: 'unreachable', reason: 'timeout', error: 'timed out' };
     expect(verdict(claimedWith({ retryDelayExpression: '250' }), outcome)).toBe(250);
@@ -175,6 +182,11 @@ describe('what the logs and the DLQ are told', () => {
     const of = claimed({ message: message({ key: 42, projectId: 3 }), claimToken: 99 });
     expect(settlementOf(of, answered(200))).toMatchObject({ key: 42, projectId: 3, claimToken: 99 });
   });
+});
+
+test('the settlement of a message that shares nothing says so, and no other does', () => {
+  expect(settlementOf(claimed({ isAlone: true }), answered(200)).isAlone).toBe(true);
+  expect(settlementOf(claimed(), answered(200))).not.toHaveProperty('isAlone');
 });
 
 describe('a clock that was set back while the attempt ran', () => {

@@ -1,7 +1,10 @@
 /** P14: for each message that is not finished there is one sentence that says why it waits. */
 import { expect, test } from 'vitest';
 import { explain } from '../../src/engine/explain.ts';
-import type { LiveMessage } from '../../src/engine/stores.ts';
+import { dlqIdIn, explainFinished } from '../../src/engine/explain-finished.ts';
+import type { FlowKey } from '../../src/engine/lanes.ts';
+import type { LogDetail, LogState } from '../../src/engine/model.ts';
+import type { LiveMessage, LogEntry } from '../../src/engine/stores.ts';
 import { message, NOW_MS } from './fixtures.ts';
 
 const SOON_MS = NOW_MS + 60_000;
@@ -37,4 +40,125 @@ test.for([
   expect(explanation.reason).toBe(reason);
   expect(explanation.sentence).toContain(part);
   expect(explanation.sentence).toMatch(/^[A-Z].*\.$/);
+});
+
+const QUEUED = { kind: 'queued', dueAtMs: NOW_MS, isPaused: false, hasSlot: false, ahead: 2, parallelism: 3 } as const;
+
+test.for([
+  [QUEUED, 'queued', 'Waits in queue q behind 2 messages; the queue works on 3 at a time.'],
+  [{ ...QUEUED, ahead: 1 }, 'queued', 'Waits in queue q behind 1 message; the queue works on 3 at a time.'],
+  [{ ...QUEUED, isPaused: true }, 'queue_paused', 'Its queue q is paused; 2 messages before it.'],
+  [{ ...QUEUED, isPaused: true, hasSlot: true }, 'queue_paused', 'Its queue q is paused; it was started.'],
+] as const)('one in a queue is explained: %j', ([standing, reason, sentence]) => {
+  const settings = { dialect: 'upstash', maxRetries: 3, queueName: 'q' } as const;
+  const live: LiveMessage = { message: message({ settings }), retried: 0, cancelRequested: false, standing };
+  const { ahead } = standing;
+  expect(explain(live, NOW_MS)).toEqual({ reason, sentence, queueName: 'q', ahead, dueAtMs: NOW_MS, retried: 0 });
+});
+
+const KEY: FlowKey = {
+  key: 'k',
+  waitListSize: 5,
+  inFlight: 2,
+  periodS: 60,
+  rateCount: 0,
+  isPaused: false,
+  isParallelismPinned: false,
+  isRatePinned: false,
+};
+const SPENT = { rate: 7, rateCount: 7, periodStartedAtMs: NOW_MS - 1_000 };
+
+test.for([
+  [{ isPaused: true }, 'key_paused', 'The flow-control key k is paused.'],
+  [{ parallelism: 2 }, 'key_full', 'The flow-control key k has 2 of 2 attempts in flight; 5 wait.'],
+  [{ parallelism: 1 }, 'key_full', 'The flow-control key k has 2 of 1 attempts in flight; 5 wait.'],
+  [{ parallelism: 3 }, 'key_turn', 'The flow-control key k has room; its messages go out when its turn comes.'],
+  [{}, 'key_turn', 'The flow-control key k has room; its messages go out when its turn comes.'],
+  [
+    SPENT,
+    'key_rate',
+    'The flow-control key k has started 7 of 7 attempts in its period, which ends 2026-01-01T00:00:59.000Z.',
+  ],
+  [{ ...SPENT, rateCount: 6 }, 'key_turn', 'The flow-control key k has room; its messages go out when its turn comes.'],
+  [
+    { ...SPENT, periodStartedAtMs: NOW_MS - 60_000 },
+    'key_turn',
+    'The flow-control key k has room; its messages go out when its turn comes.',
+  ],
+] as const)('one on the list of a key is explained: %j', ([changes, reason, sentence]) => {
+  const standing = { kind: 'listed', dueAtMs: NOW_MS, key: { ...KEY, ...changes } } as const;
+  const live: LiveMessage = { message: message(), retried: 0, cancelRequested: false, standing };
+  expect(explain(live, NOW_MS)).toEqual({ reason, sentence, flowControlKey: 'k', dueAtMs: NOW_MS, retried: 0 });
+});
+
+test('one on the list of a key that is not due yet waits for its time', () => {
+  const standing = { kind: 'listed', dueAtMs: SOON_MS, key: { ...KEY, isPaused: true } } as const;
+  const live: LiveMessage = { message: message(), retried: 1, cancelRequested: false, standing };
+  expect(explain(live, NOW_MS)).toMatchObject({ reason: 'retrying', dueAtMs: SOON_MS, flowControlKey: 'k' });
+});
+
+test('one whose project has as many attempts in flight as it may is explained', () => {
+  const standing = { kind: 'held', dueAtMs: NOW_MS } as const;
+  const live: LiveMessage = { message: message(), retried: 0, cancelRequested: false, standing };
+  expect(explain(live, NOW_MS)).toMatchObject({ reason: 'parallelism', dueAtMs: NOW_MS });
+});
+
+/** Latest first, a second apart. */
+function logOf(...states: (LogState | [LogState, LogDetail])[]): LogEntry[] {
+  return states.map((entry, index) => {
+    const [state, detail] = typeof entry === 'string' ? [entry, undefined] : entry;
+    return { atMs: NOW_MS - index * 1_000, state, message: message(), ...(detail && { detail }) };
+  });
+}
+
+const DLQ_ID = `${NOW_MS}-1`;
+const REFUSED: [LogState, LogDetail] = ['ERROR', { error: 'connection refused' }];
+
+test.for([
+  [logOf('DELIVERED', 'ACTIVE', 'CREATED'), 'delivered', 0, 'Was delivered at 2026-01-01T00:00:00.000Z, by attempt 1.'],
+  [logOf('DELIVERED', 'RETRY', 'ERROR'), 'delivered', 1, 'Was delivered at 2026-01-01T00:00:00.000Z, by attempt 2.'],
+  [logOf('CANCELED', 'RETRY'), 'cancelled', 1, 'Was cancelled, which took effect at 2026-01-01T00:00:00.000Z.'],
+  [
+    logOf('FAILED', REFUSED, 'CREATED'),
+    'dead',
+    0,
+    'Failed for good at 2026-01-01T00:00:00.000Z after 1 attempt: connection refused.',
+  ],
+  [
+    logOf('FAILED', REFUSED, 'RETRY', ['ERROR', { error: 'status 500' }], 'CREATED'),
+    'dead',
+    1,
+    'Failed for good at 2026-01-01T00:00:00.000Z after 2 attempts: connection refused.',
+  ],
+  [
+    logOf('FAILED', 'ERROR'),
+    'dead',
+    0,
+    'Failed for good at 2026-01-01T00:00:00.000Z after 1 attempt: it is not known why.',
+  ],
+] as const)('one that is finished is explained: %j', ([log, reason, retried, sentence]) => {
+  const known = { reason, atMs: NOW_MS, retried };
+  if (reason !== 'dead') {
+    return expect(explainFinished(log, { isInDlq: false })).toEqual({ ...known, sentence });
+  }
+  expect(explainFinished(log, { isInDlq: true })).toEqual({
+    ...known,
+    sentence: `${sentence} It is in the DLQ as ${DLQ_ID}.`,
+    dlqId: DLQ_ID,
+  });
+  expect(explainFinished(log, { isInDlq: false })).toEqual({
+    ...known,
+    sentence: `${sentence} It is not in the DLQ, or no longer.`,
+  });
+});
+
+test('a log that does not end explains nothing', () => {
+  expect(explainFinished([], { isInDlq: false })).toBeUndefined();
+  expect(explainFinished(logOf('RETRY', 'ERROR', 'CREATED'), { isInDlq: false })).toBeUndefined();
+});
+
+test('a log says under which id the DLQ has its message, if that is dead', () => {
+  expect(dlqIdIn(logOf('FAILED', 'ERROR'))).toBe(DLQ_ID);
+  expect(dlqIdIn(logOf('DELIVERED', 'ERROR'))).toBeUndefined();
+  expect(dlqIdIn([])).toBeUndefined();
 });

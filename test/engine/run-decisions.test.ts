@@ -143,7 +143,8 @@ describe('a call', () => {
   ])('that ends with %s is a result, and no failure of the run', ([, outcome, status]) => {
     const decision = settling(call(1, 1), outcome);
     expect(decision.failsRun).toBeUndefined();
-    expect(decision.settlement.change.burial).toBeUndefined();
+    expect(decision.settlement.change).not.toHaveProperty('burial');
+    expect(decision.settlement.change).not.toHaveProperty('failureCallback');
     expect(decision.follows.map(jsonOf)).toMatchObject([{ status, retried: 1, maxRetries: 1 }]);
   });
 

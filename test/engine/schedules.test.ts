@@ -1,6 +1,14 @@
 /** What is made of a schedule whose time has come, as a table. */
 import { describe, expect, it } from 'vitest';
-import { firstTimeOf, publishesOf, type Schedule, type SchedulePlan, triggerOf } from '../../src/engine/schedules.ts';
+import {
+  firstTimeOf,
+  neverAgain,
+  publishesOf,
+  type Schedule,
+  type SchedulePlan,
+  SET_BACK_MS_MAX,
+  triggerOf,
+} from '../../src/engine/schedules.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -88,10 +96,35 @@ describe('the first time', () => {
   it('is not one that was triggered before the clock was set back', () => {
     expect(firstTimeOf('*/10 * * * *', NOON_MS, NOON_MS - 3)).toBe(NOON_MS + 10 * MINUTE_MS);
     expect(firstTimeOf('*/10 * * * *', NOON_MS, NOON_MS - HOUR_MS)).toBe(NOON_MS + 10 * MINUTE_MS);
+    expect(firstTimeOf('*/10 * * * *', NOON_MS, NOON_MS - SET_BACK_MS_MAX)).toBe(NOON_MS + 10 * MINUTE_MS);
   });
 
   it('does not wait for a time at which the clock was wrong', () => {
+    const before = NOON_MS - SET_BACK_MS_MAX - 1;
+    expect(firstTimeOf('*/10 * * * *', NOON_MS, before)).toBe(before + 1);
     expect(firstTimeOf('*/10 * * * *', NOON_MS + 365 * 24 * HOUR_MS, NOON_MS)).toBe(NOON_MS + 10 * MINUTE_MS);
+  });
+});
+
+describe('a schedule without any further time', () => {
+  const NEVER = '0 0 30 2 *';
+  const isFarAhead = (atMs: number): boolean => new Date(atMs).getUTCFullYear() > 200_000;
+
+  it('begins with a time that never comes, and which is still a date', () => {
+    expect(isFarAhead(firstTimeOf(NEVER, undefined, NOON_MS))).toBe(true);
+  });
+
+  it('is triggered by none after the one that is due', () => {
+    const options = { isBusy: false, nowMs: NOON_MS, timesMax: 99 };
+    for (const catchUp of ['one', 'all'] as const) {
+      const { times, nextAtMs } = triggerOf(schedule({ cron: NEVER, catchUp }), options);
+      expect([times, isFarAhead(nextAtMs)]).toEqual([1, true]);
+    }
+  });
+
+  it('is what remains of one whose expression cannot be read any more', () => {
+    const { times, nextAtMs, passedUntilMs } = neverAgain(NOON_MS);
+    expect([times, isFarAhead(nextAtMs), passedUntilMs]).toEqual([0, true, NOON_MS]);
   });
 });
 

@@ -77,11 +77,16 @@ describe('a URL', () => {
     'http://host/a\nb',
     'http://host/a\0',
     'http://host/a ',
-    `http://host/${'a'.repeat(16_384)}`,
+    `http://host/${'a'.repeat(16_384 - 'http://host/'.length + 1)}`,
   ])('is not %j', (url) => {
     const refusal = refusalOf(() => checkUrl(url));
     expect(refusal.code).toBe('invalid_destination');
     expect(refusal.message).toMatch(/^invalid destination url: endpoint /);
+  });
+
+  it('may have 16,384 characters', () => {
+    const url = `http://host/${'a'.repeat(16_384 - 'http://host/'.length)}`;
+    expect(checkUrl(url).href).toBe(url);
   });
 
   it('is answered parsed, for the check of its address', () => {

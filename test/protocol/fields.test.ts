@@ -27,6 +27,13 @@ describe('a name', () => {
     });
   });
 
+  it('is refused when it is empty, and repeated up to 64 characters', () => {
+    const told = (name: string) => refusalOf(() => checkName('label', name)).message;
+    expect(told('')).toBe('invalid label: it must not be empty');
+    expect(told(`${'a'.repeat(63)} `)).toContain(` ${'a'.repeat(63)} : `);
+    expect(told(`${'a'.repeat(64)} `)).toContain(` ${'a'.repeat(64)}…: `);
+  });
+
   it('is refused with the header that carried it', () => {
     expect(refusalOf(() => checkName('schedule id', 'a'.repeat(256), 'Upstash-Schedule-Id')).message).toBe(
       `invalid schedule id ${'a'.repeat(64)}…: at most 255 characters are allowed (Upstash-Schedule-Id)`,

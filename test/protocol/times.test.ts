@@ -104,7 +104,11 @@ describe('Retry-After and its family', () => {
     ['Sun, 27 Jun 2024 12:16:24 GMT', 5000],
     ['Thu, 27 Jun 2024 12:16:24 GMT', 5000],
     ['Thu, 27 Jun 2024 12:16:60 GMT', 41_000],
+    ['Thu, 27 Jun 2024 23:59:59 GMT', 42_220_000],
     ['Thu, 01 Jan 1970 00:00:00 GMT', 0],
+    ['Thu, 29 Feb 2024 00:00:00 GMT', 0],
+    ['Tue, 29 Feb 2000 00:00:00 GMT', 0],
+    [`${'0'.repeat(63)}5`, 5000],
   ])('%s means %d ms from now (58, 59)', (value, ms) => {
     expect(delayOf(value)).toBe(ms);
   });
@@ -122,7 +126,12 @@ describe('Retry-After and its family', () => {
     'Fri, 28 Jun 2024 12:16:20 GMT',
     'Thu, 31 Jun 2024 12:16:24 GMT',
     'Thu, 29 Feb 2023 12:16:24 GMT',
+    'Thu, 30 Feb 2024 12:16:24 GMT',
+    'Thu, 29 Feb 1900 12:16:24 GMT',
     'Thu, 27 Foo 2024 12:16:24 GMT',
+    'Thu, 27 Jun 2024 12:60:24 GMT',
+    'Thu, 27 Jun 2024 12:16:61 GMT',
+    `${'0'.repeat(64)}5`,
     'Thu, 00 Jun 2024 12:16:24 GMT',
     'Thu, 27 Jun 2024 24:16:24 GMT',
     'Thu, 27 Jun 2024 12:16:24 CET',

@@ -1,4 +1,4 @@
-/** The embedded store: the specification in both of its forms, and what only a file can get wrong. */
+/** The embedded store: the specification over its threads, and what only a file can get wrong. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -77,9 +77,6 @@ const onFatal = (error: Error) => {
   throw error;
 };
 
-storeConformance('inline SQLite in memory', (limits) =>
-  openInlineSqliteStore({ path: ':memory:', onFatal, ...(limits && { limits }) }),
-);
 storeConformance('threaded SQLite in a file', openShared());
 
 describe('threaded SQLite in memory', () => {

@@ -182,7 +182,7 @@ class Round {
   /** Writes who goes into which line. */
   async sendBack(): Promise<void> {
     const moves: SqlValue[][] = [...this.#toOrigin.map(({ key }) => [key, LINE.origin]), ...this.#toLane];
-    if (moves.length > 0) await this.tx.updateMany('messages', 'key', ['line'], moves);
+    await this.tx.updateMany('messages', 'key', ['line'], moves);
   }
 
   /** Once the bytes are used up nothing more fits, or small messages would overtake large ones for ever. */

@@ -249,9 +249,10 @@ function projectsOf(table: 'messages' | 'runs' | 'schedules', condition = ''): s
   return `select key, project_id from ${table} where key in (??)${condition && ` and ${condition}`} order by key`;
 }
 
-function sharesSomething({ deduplication, queueName, flow, entry, run, message }: StoredNewMessage): boolean {
+function sharesSomething({ deduplication, queueName, flow, message }: StoredNewMessage): boolean {
   if (deduplication !== undefined || queueName !== undefined || flow !== undefined) return true;
-  return entry !== undefined || run !== undefined || message[MESSAGE_AT.run_key] !== null;
+  // What begins a run, or has an entry in its journal, is a message of it.
+  return message[MESSAGE_AT.run_key] !== null;
 }
 
 function projectOf({ message }: Pick<StoredNewMessage, 'message'>): ProjectId {

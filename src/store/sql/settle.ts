@@ -48,15 +48,25 @@ interface Saved {
   change: StoredChange;
 }
 
+/** What all commands of a batch share. */
+interface Batch {
+  limits: StoreLimits;
+  /** That of the latest. */
+  nowMs: number;
+}
+
 /** Saves all settlements whose token is still their message's. */
 export async function settleAll(context: WriteContext, commands: readonly SettleArgs[]): Promise<SettleAnswer[]> {
+  const [first] = commands;
+  if (!first) return [];
+  const batch = { limits: first.limits, nowMs: Math.max(...commands.map(({ nowMs }) => nowMs)) };
   const savedByCommand = await findSaved(context, commands);
   const refused = await refuseEndings(context, savedByCommand);
   const saved = [...savedByCommand.values()];
   await writeAll(context, saved);
-  await endRunsOf(context, saved);
-  const followsByCommand = await insertFollows(context, saved);
-  const nextByCommand = await letOthersGoOn(context, saved);
+  await endRunsOf(context, saved, batch);
+  const followsByCommand = await insertFollows(context, saved, batch);
+  const nextByCommand = await letOthersGoOn(context, saved, batch);
   return commands.map((command) => {
     if (refused.has(command)) return { kind: 'runChanged' };
     const done = savedByCommand.get(command);
@@ -104,19 +114,15 @@ async function refuseEndings(
 }
 
 /** Ends the runs whose message failed for good, and notes what became of failure callbacks. */
-async function endRunsOf(context: WriteContext, saved: readonly Saved[]): Promise<void> {
+async function endRunsOf(context: WriteContext, saved: readonly Saved[], batch: Batch): Promise<void> {
   const endings = saved.flatMap(({ owner, change }) =>
     change.ending ? [{ ending: change.ending, deadKey: owner.key }] : [],
   );
-  const [first] = saved;
-  if (first && endings.length > 0) {
-    const nowMs = saved.reduce((latest, { args }) => Math.max(latest, args.nowMs), first.args.nowMs);
-    await writeEndings(context, endings, { limits: first.args.limits, nowMs });
-  }
+  if (endings.length > 0) await writeEndings(context, endings, batch);
   const told = saved.flatMap(({ owner, change }): SqlValue[][] =>
     change.failureState === undefined || owner.run_key === null ? [] : [[owner.run_key, change.failureState]],
   );
-  if (told.length > 0) await context.tx.updateMany('runs', 'key', ['failure_state'], told);
+  await context.tx.updateMany('runs', 'key', ['failure_state'], told);
 }
 
 async function writeAll(context: WriteContext, saved: readonly Saved[]): Promise<void> {
@@ -145,15 +151,13 @@ async function writeAll(context: WriteContext, saved: readonly Saved[]): Promise
     events.push({ projectId, key, runKey: owner.run_key, events: change.events, floorMs });
   }
   if (finished.length > 0) await tx.send('delete from messages where key in (??)', [finished]);
-  if (waiting.length > 0) {
-    await tx.updateMany(
-      'messages',
-      'key',
-      ['due_at_ms', 'retried', 'claimed_at_ms', 'claim_token', 'worker', 'line'],
-      waiting,
-    );
-  }
-  if (dead.length > 0) await tx.insertMany('dead', ['project_id', 'key', 'run_key', ...BURIAL_COLUMNS], dead);
+  await tx.updateMany(
+    'messages',
+    'key',
+    ['due_at_ms', 'retried', 'claimed_at_ms', 'claim_token', 'worker', 'line'],
+    waiting,
+  );
+  await tx.insertMany('dead', ['project_id', 'key', 'run_key', ...BURIAL_COLUMNS], dead);
   await logs.append(tx, events);
 }
 
@@ -194,18 +198,17 @@ export function lineToWaitIn(
 async function insertFollows(
   context: WriteContext,
   saved: readonly Saved[],
+  batch: Batch,
 ): Promise<ReadonlyMap<SettleArgs, SavedAs[]>> {
   const standingsByCommand = new Map<SettleArgs, SavedAs[]>();
   const parents = saved.flatMap(({ args, owner, change }) =>
     (change.follows ?? []).map((message) => ({ args, message: withSlotOf(owner, message) })),
   );
-  const [first] = parents;
-  if (!first) return standingsByCommand;
-  const nowMs = parents.reduce((latest, { args }) => Math.max(latest, args.nowMs), first.args.nowMs);
+  if (parents.length === 0) return standingsByCommand;
   const standings = await insertMessages(
     context,
     parents.map(({ message }) => message),
-    { limits: first.args.limits, nowMs },
+    batch,
   );
   for (const [index, { args }] of parents.entries()) {
     const standing = standings[index];
@@ -227,24 +230,23 @@ function withSlotOf({ key, queue_id, queue_slot }: OwnerRow, follow: StoredNewMe
 async function letOthersGoOn(
   context: WriteContext,
   saved: readonly Saved[],
+  batch: Batch,
 ): Promise<ReadonlyMap<SettleArgs, ClaimedRow>> {
   const nextByCommand = new Map<SettleArgs, ClaimedRow>();
-  const [first] = saved;
-  const isLimited = (first?.args.limits.parallelismMax ?? 0) > 0;
+  const isLimited = batch.limits.parallelismMax > 0;
   const inLanes = isLimited ? saved : saved.filter(({ owner }) => owner.queue_id !== null || owner.flow_key !== null);
-  if (!first || inLanes.length === 0) return nextByCommand;
-  const nowMs = saved.reduce((latest, { args }) => Math.max(latest, args.nowMs), first.args.nowMs);
+  if (inLanes.length === 0) return nextByCommand;
   const freed = {
     queues: inLanes.filter(({ change }) => !change.waiting).flatMap(({ owner }) => queueRefOf(owner)),
     flowKeys: flowRefsOf(inLanes.map(({ owner }) => owner)),
     projects: new Set(inLanes.map(({ owner }) => owner.project_id)),
   };
-  await goOn(context, freed, { limits: first.args.limits, nowMs }, async (letGo) => {
+  await goOn(context, freed, batch, async (letGo) => {
     const vacancies = inLanes.flatMap(({ args, owner }) => vacancyOf(args, owner));
     if (vacancies.length === 0) return new Set();
     await letGo.gate.load(freed.projects);
     const worker = vacancies[0]?.worker ?? '';
-    const heirs = await succeedAll(context, vacancies, letGo, { worker, nowMs });
+    const heirs = await succeedAll(context, vacancies, letGo, { worker, nowMs: batch.nowMs });
     for (const [index, { command }] of vacancies.entries()) {
       const heir = heirs[index];
       if (heir) nextByCommand.set(command, heir);

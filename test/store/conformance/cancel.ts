@@ -1,4 +1,6 @@
 import { expect, it } from 'vitest';
+import type { Message } from '../../../src/engine/model.ts';
+import { mintMessageId } from '../../../src/protocol/ids.ts';
 import { delivered, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, retrying, settlement, T0 } from './world.ts';
 
 export function cancelConformance(open: OpenStore): void {
@@ -36,6 +38,28 @@ export function cancelConformance(open: OpenStore): void {
     expect(await world().store.cancelById(PROJECT, ids, T0)).toBe(0);
     expect(await world().store.cancelById(PROJECT, [], T0)).toBe(0);
     expect(await world().find(theirs)).toEqual(theirs);
+  });
+
+  it('skips an id that has nothing of a message but its key', async () => {
+    const waiting = await world().accept();
+    const { message: running } = await world().acceptClaimed();
+    const alike = [waiting, running].map(({ key }) =>
+      mintMessageId(key, (count) => new Uint8Array(count).fill(1 + (key % 200))),
+    );
+    expect(await world().store.cancelById(PROJECT, alike, T0)).toBe(0);
+    expect(await world().find(waiting)).toEqual(waiting);
+    expect(await world().statesOf(running)).toEqual(['CREATED', 'ACTIVE']);
+  });
+
+  it('is never logged before what came before it, whatever the clock says', async () => {
+    const waiting = await world().accept();
+    const { message: running, claimToken } = await world().acceptClaimed();
+    expect(await world().store.cancelById(PROJECT, [waiting.id, running.id], T0 - 1_000)).toBe(2);
+    const timesOf = async (message: Message) => (await world().logsOf(message)).map(({ atMs }) => atMs);
+    expect(await timesOf(waiting)).toEqual([T0, T0, T0]);
+    expect(await timesOf(running)).toEqual([T0, T0, T0]);
+    await world().store.settle(settlement(running, claimToken, delivered(T0 - 500)), T0);
+    expect(await timesOf(running)).toEqual([T0, T0, T0, T0]);
   });
 
   it('takes up to a limit of matching messages, oldest first, and passes over those that are marked', async () => {

@@ -78,6 +78,36 @@ export function claimConformance(open: OpenStore): void {
     expect(keysOf(await world().claim({ bytesMax: 110, unpark: [LINE_A] }))).toEqual([large2.key, small2.key]);
   });
 
+  it('lets no small message overtake a large one for which there are no bytes left', async () => {
+    const first = await world().accept({ body: bytes('xx') });
+    await world().accept({ body: bytes('xxxxxx') });
+    await world().accept({ body: bytes('x') });
+    expect(keysOf(await world().claim({ bytesMax: 5 }))).toEqual([first.key]);
+  });
+
+  /** One message in the due index, and one in the list of a key that may start. */
+  async function dueAndListed(): Promise<{ due: number; listed: number }> {
+    const settings = { flowControl: { key: 'k', parallelism: 1, periodS: 1 } };
+    const { message, claimToken } = await world().acceptClaimed({ settings });
+    const listed = await world().accept({ settings });
+    await world().store.settle(settlement(message, claimToken, delivered()), T0);
+    return { due: (await world().accept()).key, listed: listed.key };
+  }
+
+  it('takes nothing that is due, in the index or in the list of a key, unless it is asked for it', async () => {
+    const { due, listed } = await dueAndListed();
+    expect(keysOf(await world().claim({ due: false }))).toEqual([]);
+    expect(keysOf(await world().claim())).toEqual([listed, due]);
+  });
+
+  it.each([true, false])(
+    'begins with the lists of keys or with the index, as it is asked to: %s',
+    async (lanesFirst) => {
+      const { due, listed } = await dueAndListed();
+      expect(keysOf(await world().claim({ limit: 1, lanesFirst }))).toEqual([lanesFirst ? listed : due]);
+    },
+  );
+
   it('claims not even one message of more bytes than asked for, where another claim may exceed its own', async () => {
     const large = await world().accept({ url: A, body: new Uint8Array(100) });
     expect(await world().claim({ bytesMax: 50, isStrict: true })).toMatchObject({ claimed: [], parked: [LINE_A] });

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { Change, NewMessage } from '../../../src/engine/model.ts';
+import type { Change, Message, NewMessage } from '../../../src/engine/model.ts';
 import { lineOf } from '../../../src/engine/origin-line.ts';
 import { buried, bytes, delivered, eachWorld, type OpenStore, PROJECT, retrying, settlement, T0 } from './world.ts';
 
@@ -93,6 +93,32 @@ export function followsConformance(open: OpenStore): void {
       T0 + 51,
     );
     expect((await world().claim({}, T0 + 51)).claimed.map((claimed) => claimed.message)).toEqual([second]);
+  });
+
+  /** A message of the queue `q` that was delivered, with a callback in flight, and one behind it that waits. */
+  async function delivering(): Promise<{ callback: Message; callbackToken: number; behind: Message }> {
+    const settings = { queueName: 'q' };
+    const { message, claimToken } = await world().acceptClaimed({ settings });
+    const behind = await world().accept({ settings });
+    const callbackToken = world().number();
+    const callback = world().message({ standing: { kind: 'claimed', claimToken: callbackToken, worker: 'w1' } });
+    await world().store.settle(settlement(message, claimToken, { ...delivered(T0), follows: [callback] }), T0);
+    return { callback: callback.message, callbackToken, behind };
+  }
+
+  it('lets the queue go on when the callbacks of its message have ended, whatever follows from these', async () => {
+    const { callback, callbackToken, behind } = await delivering();
+    const follows = [world().message({ notBeforeMs: T0 + 1_000 })];
+    await world().store.settle(settlement(callback, callbackToken, { ...delivered(T0), follows }), T0);
+    expect((await world().claim()).claimed.map((claimed) => claimed.message)).toEqual([behind]);
+  });
+
+  it('retries a callback although the queue of its message is paused, and nothing else of it', async () => {
+    const { callback, callbackToken } = await delivering();
+    await world().store.setQueuePaused(PROJECT, 'q', true, T0);
+    await world().store.settle(settlement(callback, callbackToken, retrying(T0, T0 + 10, 1)), T0);
+    const { claimed } = await world().claim({}, T0 + 10);
+    expect(claimed.map(({ message }) => message)).toEqual([callback]);
   });
 
   it('lets the queue go on when the callback that it waits for is cancelled', async () => {

@@ -136,8 +136,9 @@ function queueCases(open: OpenStore): void {
       await world().accept(inQueue()),
     ];
     await world().store.setQueuePaused(PROJECT, 'q', false, T0);
-    await world().store.cancelById(PROJECT, [first.id], T0);
+    // First one that has no slot: it is not what lets the next one go.
     await world().store.cancelById(PROJECT, [third.id], T0);
+    await world().store.cancelById(PROJECT, [first.id], T0);
     expect(keysOf(await world().claim())).toEqual([second.key]);
   });
 
@@ -529,6 +530,17 @@ function projectCases(open: OpenStore): void {
     expect(heard).toEqual([T0 + 1]);
     expect((await world().store.standingOf(PROJECT, second.id, T0))?.standing.kind).toBe('listed');
     expect(keysOf(await world().claim({}, T0 + 1))).toEqual([third.key]);
+  });
+
+  it('holds what waited for its origin, once that has room and the project has none', async () => {
+    const parked = await world().accept({ standing: { kind: 'parked', dueAtMs: T0 } });
+    const { message: running, claimToken } = await world().acceptClaimed();
+    const unpark = [lineOf(PROJECT, BUSY)];
+    const answer = await world().claim({ due: false, unpark });
+    expect([keysOf(answer), answer.emptied]).toEqual([[], unpark]);
+    expect((await world().store.standingOf(PROJECT, parked.id, T0))?.standing.kind).toBe('held');
+    await world().store.settle(settlement(running, claimToken, delivered()), T0);
+    expect(keysOf(await world().claim())).toEqual([parked.key]);
   });
 
   it('gives no place away within a lane while others of the project wait', async () => {

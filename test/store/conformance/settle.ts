@@ -104,6 +104,12 @@ export function settleConformance(open: OpenStore): void {
     expect(await world().statesOf(message)).toEqual(['CREATED', 'ACTIVE', 'CANCEL_REQUESTED', 'DELIVERED']);
   });
 
+  it('never logs an event before the attempt that it is of began, whatever the clock says', async () => {
+    const { message, claimToken } = await world().acceptClaimed();
+    await world().store.settle(settlement(message, claimToken, delivered(T0 - 1_000)), T0 - 1_000);
+    expect((await world().logsOf(message)).map(({ atMs }) => atMs)).toEqual([T0, T0, T0]);
+  });
+
   it('never logs an event before the one that came before it, whatever the clock says', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     await world().store.cancelById(PROJECT, [message.id], T0 + 500);

@@ -1,0 +1,203 @@
+/** What does a request mean by its filters (messaging.md 21)? Read from a query and a JSON body, without a server. */
+import { describe, expect, it } from 'vitest';
+import { type Amount, type Filters, type FilterUse, filterNames, readFilters, shown } from '../../src/api/filters.ts';
+import { FILTER_VALUES_MAX, IDS_MAX } from '../../src/api/limits.ts';
+import { ApiError } from '../../src/protocol/errors.ts';
+
+const USES: readonly FilterUse[] = ['cancel', 'dlqList', 'dlqBulk', 'logs'];
+const AMOUNT: Amount = { countDefault: 10, countMax: 100, isLowered: true };
+
+function read(use: FilterUse, query: string, body?: unknown, amount = AMOUNT): Filters {
+  return readFilters(use, query, body, amount);
+}
+
+const TAKEN = 'it is taken';
+
+/** What a request is told, or that it is taken. */
+function told(use: FilterUse, query: string, body?: unknown, amount = AMOUNT): string {
+  try {
+    read(use, query, body, amount);
+    return TAKEN;
+  } catch (error) {
+    if (error instanceof ApiError) return `${error.status} ${error.message}`;
+    throw error;
+  }
+}
+
+const listOf = (name: string, count: number): string =>
+  Array.from({ length: count }, (_, index) => `${name}=${index}`).join('&');
+
+describe('a filter', () => {
+  it.each(USES)('that %s takes narrows it, and nothing else does', (use) => {
+    const everything = read(use, '', undefined);
+    const valid: Record<string, string> = { state: 'ACTIVE', order: 'earliestFirst' };
+    const narrowed = filterNames(use).filter((name) => {
+      const filters = read(use, `${name}=${valid[name] ?? '7'}`);
+      return JSON.stringify(filters) !== JSON.stringify(everything);
+    });
+    expect(narrowed).toEqual(filterNames(use));
+    expect(narrowed).toContain('label');
+  });
+
+  it('is narrowed by each of its kinds, values of one being alternatives that are told once', () => {
+    const query =
+      'url=https://a.example/?x,y&host=h&path=/p,q&topicName=t&queueName=q&scheduleId=s&label=a,b&label=b&flowControlKey=k' +
+      '&callerIp=1.1.1.1&callerIP=2.2.2.2&messageId=m&state=ACTIVE,RETRY&state=IN_PROGRESS&fromDate=5&toDate=9';
+    expect(read('logs', query).attributes).toEqual({
+      url: ['https://a.example/?x,y'],
+      host: ['h'],
+      path: ['/p,q'],
+      topicName: ['t'],
+      queueName: ['q'],
+      scheduleId: ['s'],
+      label: ['a', 'b'],
+      flowControlKey: ['k'],
+      callerIp: ['1.1.1.1', '2.2.2.2'],
+      messageId: ['m'],
+      state: ['ACTIVE', 'RETRY', 'ERROR'],
+      fromMs: 5,
+      toMs: 9,
+    });
+    expect(read('dlqList', 'responseStatus=500,404&responseStatus=500&endpointName=e,f').attributes).toEqual({
+      responseStatus: [500, 404],
+      endpointName: ['e,f'],
+    });
+  });
+
+  it('is read from a body as from the query, which wins name by name', () => {
+    const body = { label: ['x', 'y'], fromDate: 5, count: 3 };
+    expect(read('cancel', 'label=q', body)).toEqual({
+      attributes: { label: ['q'], fromMs: 5 },
+      count: 3,
+      order: 'latestFirst',
+    });
+  });
+
+  it.each<[FilterUse, string, string]>([
+    ['cancel', 'lable=a', '400 unknown query parameter lable'],
+    ['cancel', 'state=ACTIVE', '400 unknown query parameter state'],
+    ['dlqBulk', 'lable=a', '400 unknown query parameter lable'],
+    ['dlqBulk', 'host=a', '400 unknown query parameter host'],
+    ['dlqList', 'lable=a&host=a&messageIds=a', TAKEN],
+    ['logs', 'lable=a&dlqIds=a&responseStatus=500', TAKEN],
+  ])('that %s does not know is refused where it would widen an action: ?%s', (use, query, expected) => {
+    expect(told(use, query)).toBe(expected);
+    if (expected === TAKEN) expect(read(use, query)).toEqual(read(use, ''));
+  });
+
+  it.each<[FilterUse, string, string]>([
+    [
+      'cancel',
+      'label=',
+      '400 invalid query parameter label: it has no value, and leaving it out would widen the action',
+    ],
+    [
+      'dlqBulk',
+      'label=',
+      '400 invalid query parameter label: it has no value, and leaving it out would widen the action',
+    ],
+    ['dlqList', 'label=&state=', TAKEN],
+    ['logs', 'label=&state=&count=', TAKEN],
+  ])('without a value is none, which %s refuses where it would widen an action: ?%s', (use, query, expected) => {
+    expect(told(use, query)).toBe(expected);
+    if (expected === TAKEN) expect(read(use, query)).toEqual(read(use, ''));
+  });
+
+  it('takes so many values and no more', () => {
+    for (const name of ['label', 'responseStatus', 'callerIp']) {
+      expect(told('dlqList', listOf(name, FILTER_VALUES_MAX))).toBe(TAKEN);
+      expect(told('dlqList', listOf(name, FILTER_VALUES_MAX + 1))).toBe(
+        `400 invalid query parameter ${name}: at most ${FILTER_VALUES_MAX} values are possible, got ${FILTER_VALUES_MAX + 1}`,
+      );
+    }
+  });
+
+  it.each([
+    ['state=DONE', /^400 invalid query parameter state: one of CREATED, .*, CANCELLED, IN_PROGRESS is needed$/],
+    ['fromDate=yesterday', /^400 .* fromDate: a whole number is needed$/],
+    ['fromDate=1&fromDate=2', /^400 .* fromDate: only one value is possible$/],
+    ['toDate=-1', /^400 .* toDate: a whole number is needed$/],
+    ['messageId=a&messageId=b', /^400 .* messageId: only one value is possible$/],
+    ['order=newest', /^400 .* order: earliestFirst or latestFirst is needed$/],
+    ['cursor=a&cursor=b', /^400 .* cursor: only one value is possible$/],
+  ])('that cannot be read is named: ?%s', (query, expected) => {
+    expect(told('logs', query)).toMatch(expected);
+  });
+
+  it.each([
+    ['CANCELED', ['CANCELED']],
+    ['CANCELLED', ['CANCELED']],
+    ['CANCEL_REQUESTED', ['CANCEL_REQUESTED']],
+    ['IN_PROGRESS', ['ACTIVE', 'RETRY', 'ERROR']],
+  ])('may be the state %s, which means entries of %j', (name, states) => {
+    expect(read('logs', `state=${name}`).attributes.state).toEqual(states);
+  });
+});
+
+describe('ids', () => {
+  it.each<[FilterUse, string]>([
+    ['cancel', 'messageIds'],
+    ['dlqList', 'dlqIds'],
+    ['dlqBulk', 'dlqIds'],
+  ])('of %s in %s stand for everything else', (use, name) => {
+    const filters = read(use, `${name}=a,b&${name}=a&label=x&count=7`);
+    expect(filters).toEqual({ ids: ['a', 'b'], attributes: {}, order: 'latestFirst' });
+  });
+
+  it('of logs are paged like any other list', () => {
+    const filters = read('logs', 'messageIds=a,b&label=x&count=7&cursor=c&order=earliestFirst');
+    expect(filters).toEqual({ ids: ['a', 'b'], attributes: {}, count: 7, cursor: 'c', order: 'earliestFirst' });
+  });
+
+  it.each<[FilterUse, string]>([
+    ['cancel', 'messageIds'],
+    ['dlqBulk', 'dlqIds'],
+  ])('of %s are at most so many', (use, name) => {
+    expect(told(use, listOf(name, IDS_MAX))).toBe(TAKEN);
+    expect(told(use, listOf(name, IDS_MAX + 1))).toContain(`${name}: at most ${IDS_MAX} values are possible`);
+  });
+
+  it('that are an empty array mean all messages, and no entry of the DLQ (21.5)', () => {
+    expect(read('cancel', '', { messageIds: [] })).toEqual(read('cancel', ''));
+    expect(read('logs', '', { messageIds: [] })).toEqual(read('logs', ''));
+    expect(read('dlqBulk', '', { dlqIds: [] }).ids).toEqual([]);
+    expect(read('dlqBulk', 'dlqIds=').ids).toEqual([]);
+  });
+
+  it('that an empty query names mean nothing in a list, and are refused by a bulk action', () => {
+    expect(read('logs', 'messageIds=')).toEqual(read('logs', ''));
+    expect(told('cancel', 'messageIds=')).toBe('400 invalid query parameter messageIds: it has no value');
+  });
+});
+
+describe('a page', () => {
+  it('has the default length, or none, unless a count is given', () => {
+    expect(read('logs', '').count).toBe(10);
+    expect(read('logs', '', undefined, { countMax: 100, isLowered: true })).not.toHaveProperty('count');
+    expect(read('logs', 'count=7').count).toBe(7);
+  });
+
+  it.each([
+    ['0', true, '400 invalid query parameter count: a number from 1 to 100 is needed'],
+    ['1', true, 1],
+    ['100', false, 100],
+    ['101', false, '400 invalid query parameter count: a number from 1 to 100 is needed'],
+    ['101', true, 100],
+  ])('of %s, lowered if too many: %s, is %s', (count, isLowered, expected) => {
+    const amount = { countMax: 100, isLowered };
+    if (typeof expected === 'string') expect(told('logs', `count=${count}`, undefined, amount)).toBe(expected);
+    else expect(read('logs', `count=${count}`, undefined, amount).count).toBe(expected);
+  });
+
+  it('begins where the one before ended, and goes the way that is asked for', () => {
+    expect(read('logs', 'cursor=a,b&order=earliestFirst')).toMatchObject({ cursor: 'a,b', order: 'earliestFirst' });
+    expect(read('logs', 'order=latestFirst').order).toBe('latestFirst');
+    expect(read('logs', '')).toEqual({ attributes: {}, count: 10, order: 'latestFirst' });
+  });
+});
+
+it('a name is repeated up to 64 characters', () => {
+  const longest = 'n'.repeat(64);
+  expect(shown(longest)).toBe(longest);
+  expect(shown(`${longest}n`)).toBe(`${longest}…`);
+});

@@ -1,0 +1,121 @@
+/** Where a new message stands, and what its being saved sets going. */
+import { describe, expect, it } from 'vitest';
+import type { Claimed, Message, NewMessage } from '../../src/engine/model.ts';
+import { lineOf } from '../../src/engine/origin-line.ts';
+import { type Places, place, setGoing } from '../../src/engine/placement.ts';
+import type { Saved } from '../../src/engine/stores.ts';
+import type { MessageSettings } from '../../src/protocol/settings.ts';
+import { message, NOW_MS } from './fixtures.ts';
+
+const LINE = lineOf(1, 'https://a.example');
+
+/** Says what was asked of it, and answers what it is to. */
+function places(room: ReturnType<Places['tryReserve']> = 'reserved') {
+  const asked: unknown[][] = [];
+  const started: Claimed[] = [];
+  const note =
+    (name: string) =>
+    (...args: unknown[]) =>
+      void asked.push([name, ...args]);
+  const given: Places = {
+    worker: 'w',
+    tryReserve: (...args) => {
+      note('tryReserve')(...args);
+      return room;
+    },
+    giveBack: note('giveBack'),
+    start: (claimed, bytes) => {
+      started.push(claimed);
+      note('start')(bytes);
+    },
+    noteDue: note('noteDue'),
+    noteParked: note('noteParked'),
+  };
+  return { given, asked, started };
+}
+
+const BODY = new Uint8Array(3);
+const due = (changes: Partial<Message> = {}): Message => message({ body: BODY, ...changes });
+
+describe('a new message', () => {
+  it('that is delayed waits for its time, and is given no place', () => {
+    const { given, asked } = places();
+    const { standing } = place({ message: due({ notBeforeMs: NOW_MS + 1 }) }, 9, given);
+    expect(standing).toEqual({ kind: 'waiting', dueAtMs: NOW_MS + 1 });
+    expect(asked).toEqual([]);
+  });
+
+  it.each([
+    ['reserved', { kind: 'claimed', claimToken: 9, worker: 'w' }],
+    ['parked', { kind: 'parked', dueAtMs: NOW_MS }],
+    ['none', { kind: 'waiting', dueAtMs: NOW_MS }],
+  ] as const)('that is due stands where there is room for it: %s', (room, standing) => {
+    const { given, asked } = places(room);
+    expect(place({ message: due() }, 9, given).standing).toEqual(standing);
+    expect(asked).toEqual([['tryReserve', LINE, 3, 9]]);
+  });
+});
+
+describe('what was saved', () => {
+  const claimed = (changes: Partial<Message> = {}): NewMessage => ({
+    message: due(changes),
+    standing: { kind: 'claimed', claimToken: 9, worker: 'w' },
+    events: [],
+  });
+  const waiting: NewMessage = { ...claimed(), standing: { kind: 'waiting', dueAtMs: NOW_MS + 5 } };
+
+  it('as claimed goes out, alone in the store unless it shares something or follows from what may', () => {
+    const { given, asked, started } = places();
+    setGoing(claimed(), { standing: 'claimed' }, given);
+    const plain = { message: due(), retried: 0, claimToken: 9, claimedAtMs: NOW_MS };
+    expect(started).toEqual([{ ...plain, isAlone: true }]);
+    expect(asked).toEqual([['start', 3]]);
+    setGoing(claimed(), { standing: 'claimed' }, given, false);
+    expect(started[1]).toEqual(plain);
+  });
+
+  it.each<Partial<MessageSettings>>([
+    { queueName: 'q' },
+    { flowControl: { key: 'k', parallelism: 1, periodS: 1 } },
+    { run: { key: 1, id: 'r', createdAtMs: NOW_MS, url: 'https://a.example', callType: 'step', features: [] } },
+  ])('as claimed with %j is not alone', (settings) => {
+    const { given, started } = places();
+    setGoing(claimed({ settings: { dialect: 'upstash', maxRetries: 3, ...settings } }), { standing: 'claimed' }, given);
+    expect(started[0]).not.toHaveProperty('isAlone');
+  });
+
+  it('as claimed takes its place in the journal along, and no body where the endpoint is to fetch that', () => {
+    const { given, asked, started } = places();
+    const journal = { position: 2, bytes: 50 };
+    setGoing(claimed(), { standing: 'claimed', journal } as Saved, given);
+    setGoing(claimed(), { standing: 'claimed', journal: { ...journal, bytes: 0 } } as Saved, given);
+    expect(started.map((each) => [each.journal?.bytes, each.message.body.length])).toEqual([
+      [50, 3],
+      [0, 0],
+    ]);
+    expect(asked).toEqual([
+      ['start', 3],
+      ['start', 3],
+    ]);
+  });
+
+  it.each([undefined, { standing: 'held' }, { standing: 'waiting' }] as (Saved | undefined)[])(
+    'not as claimed, as was proposed, but as %j gives its place back',
+    (saved) => {
+      const { given, asked } = places();
+      setGoing(claimed(), saved, given);
+      expect(asked).toEqual([['giveBack', LINE, 3, 9]]);
+    },
+  );
+
+  it.each([
+    [{ standing: 'waiting' }, [['noteDue', NOW_MS + 5]]],
+    [{ standing: 'parked' }, [['noteParked', LINE]]],
+    [{ standing: 'held' }, []],
+    [undefined, []],
+  ] as [Saved | undefined, unknown[]][])('as %j is told of to whoever looks for it', (saved, expected) => {
+    const { given, asked } = places();
+    setGoing(waiting, saved, given);
+    expect(asked).toEqual(expected);
+  });
+});

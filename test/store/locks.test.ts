@@ -1,0 +1,448 @@
+/**
+ * Which projects does each command lock where several transactions run at once? Over SQLite, which takes no locks: what would be
+ * locked is recorded. That PostgreSQL needs these locks is shown in `postgres-locks.test.ts`.
+ */
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Message, ProjectId } from '../../src/engine/model.ts';
+import { lineOf } from '../../src/engine/origin-line.ts';
+import type { Schedule } from '../../src/engine/schedules.ts';
+import type { StoreLimits } from '../../src/engine/stores.ts';
+import type { WriteCommand } from '../../src/store/batch.ts';
+import { createStore } from '../../src/store/create.ts';
+import type { Driver, Queries, Transaction } from '../../src/store/driver.ts';
+import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
+import { migrate } from '../../src/store/migrations/index.ts';
+import { EVERYTHING, lockFor, NOBODY } from '../../src/store/sql/locks.ts';
+import { appended, begin, ending, NO_LIMITS, waiter } from './conformance/run-world.ts';
+import {
+  bytes,
+  delivered,
+  type MessageOptions,
+  OTHER_PROJECT,
+  PROJECT,
+  retrying,
+  settlement,
+  T0,
+  World,
+} from './conformance/world.ts';
+
+const EVERY_PROJECT = 'every project';
+
+/** Says that it has many writers, and records whose rows were to be locked. */
+class RecordingDriver implements Driver {
+  readonly #driver = new SqliteDriver({ path: ':memory:' });
+  readonly dialect: Driver['dialect'] = { ...this.#driver.dialect, manyWriters: true };
+  /** Projects whose rows somebody else has: nobody waits for them here. */
+  readonly others = new Set<ProjectId>();
+  locked: (ProjectId | typeof EVERY_PROJECT)[] = [];
+  /** Whether what a claim might find has come only after the look at whose it is. */
+  comesLater = false;
+  /** Whether others have every message locked. */
+  areMessagesTaken = false;
+
+  migrate(): Promise<void> {
+    return migrate(this.#driver);
+  }
+
+  transaction: Driver['transaction'] = (work) => this.#driver.transaction((tx) => work(this.#recorded(tx)));
+
+  read: Driver['read'] = (work) => this.#driver.read(work);
+
+  close(): Promise<void> {
+    return this.#driver.close();
+  }
+
+  #recorded(tx: Transaction): Transaction {
+    const query: Queries['query'] = async (text, params) => {
+      if (this.comesLater && text.startsWith('select distinct project_id')) return [];
+      if (this.areMessagesTaken && /from messages\b.*skip locked$/s.test(text)) return [];
+      const rows = await tx.query<never>(text, params);
+      if (!/^select id from projects .*for update/.test(text)) return rows;
+      const free = text.endsWith('skip locked')
+        ? rows.filter(({ id }: { id: ProjectId }) => !this.others.has(id))
+        : rows;
+      this.locked.push(...(params ? free.map(({ id }: { id: ProjectId }) => id) : ([EVERY_PROJECT] as const)));
+      return free;
+    };
+    return { ...tx, query };
+  }
+}
+
+let driver: RecordingDriver;
+let world: World;
+
+async function open(limits: Partial<StoreLimits> = {}): Promise<void> {
+  driver = new RecordingDriver();
+  await driver.migrate();
+  const store = createStore(driver, { limits: { ...NO_LIMITS, ...limits } });
+  for (const name of ['one', 'two', 'three']) await store.ensureProject(name, { current: 'c', next: 'n' }, T0);
+  world = await World.open(async () => store);
+  // So that no transaction is done again for numbers for its log.
+  await settle(await world.acceptClaimed());
+}
+
+async function reopen(limits: Partial<StoreLimits>): Promise<void> {
+  await world.store.close();
+  await open(limits);
+}
+
+beforeEach(() => open());
+afterEach(() => world.store.close());
+
+/** Whose rows `act` locks, sorted, each lock by itself. */
+async function lockedBy(act: () => Promise<unknown>): Promise<RecordingDriver['locked']> {
+  driver.locked = [];
+  await act();
+  return driver.locked.toSorted();
+}
+
+const IN_QUEUE = { settings: { queueName: 'q' } } satisfies MessageOptions;
+const OF_KEY = { settings: { flowControl: { key: 'k', parallelism: 1, periodS: 1 } } } satisfies MessageOptions;
+const DEDUPLICATED = { deduplication: { hash: 'h', expiresAtMs: T0 + 1_000 } } satisfies MessageOptions;
+const OF_OTHER = { projectId: OTHER_PROJECT } satisfies MessageOptions;
+const settle = ({ message, claimToken }: { message: Message; claimToken: number }, change = delivered()) =>
+  world.store.settle(settlement(message, claimToken, change), T0);
+
+describe('a message that comes', () => {
+  it('locks nothing when it shares nothing', async () => {
+    expect(await lockedBy(() => world.accept())).toEqual([]);
+  });
+
+  it.each([
+    ['a queue', IN_QUEUE],
+    ['a flow-control key', OF_KEY],
+    ['a deduplication id', DEDUPLICATED],
+  ])('with %s locks its project', async (_, options) => {
+    expect(await lockedBy(() => world.accept(options))).toEqual([PROJECT]);
+  });
+
+  it('that begins a run, or is one of its messages, locks its project', async () => {
+    let run: Message | undefined;
+    const beginIt = async () => {
+      run = await begin(world);
+    };
+    expect(await lockedBy(beginIt)).toEqual([PROJECT]);
+    const news = appended(world, run as Message);
+    expect(await lockedBy(() => world.store.accept([news], T0))).toEqual([PROJECT]);
+    const { entry: _entry, ...withoutEntry } = appended(world, run as Message);
+    expect(await lockedBy(() => world.store.accept([withoutEntry], T0))).toEqual([PROJECT]);
+  });
+
+  it.each([{ parallelismMax: 5 }, { messagesPerDayMax: 5 }])('locks its project where there is %j', async (limits) => {
+    await reopen(limits);
+    expect(await lockedBy(() => world.accept())).toEqual([PROJECT]);
+  });
+
+  it('locks only those projects of its batch that share something', async () => {
+    const batch = [world.message(IN_QUEUE), world.message(OF_OTHER), world.message({ projectId: 3, ...OF_KEY })];
+    expect(await lockedBy(() => world.store.accept(batch, T0))).toEqual([PROJECT, 3]);
+  });
+});
+
+describe('the end of an attempt', () => {
+  it('locks nothing for a message that shares nothing, known to be alone or not', async () => {
+    const one = await world.acceptClaimed();
+    expect(await lockedBy(() => settle(one))).toEqual([]);
+    const { message, claimToken } = await world.acceptClaimed();
+    const alone = { ...settlement(message, claimToken, delivered()), isAlone: true as const };
+    expect(await lockedBy(() => world.store.settle(alone, T0))).toEqual([]);
+  });
+
+  it.each([
+    ['of a queue', IN_QUEUE],
+    ['of a flow-control key', OF_KEY],
+  ])('of a message %s locks its project', async (_, options) => {
+    const one = await world.acceptClaimed(options);
+    expect(await lockedBy(() => settle(one))).toEqual([PROJECT]);
+  });
+
+  it('of a message of a run locks its project', async () => {
+    const standing = { kind: 'claimed', claimToken: world.number(), worker: 'w' } as const;
+    const message = await begin(world, { standing });
+    expect(await lockedBy(() => settle({ message, claimToken: standing.claimToken }))).toEqual([PROJECT]);
+  });
+
+  it('locks the projects of what follows, also of what follows only if a cancel was asked for', async () => {
+    const one = await world.acceptClaimed();
+    const follows = [world.message(IN_QUEUE)];
+    expect(await lockedBy(() => settle(one, { ...delivered(), follows }))).toEqual([PROJECT]);
+    const { message, claimToken } = await world.acceptClaimed();
+    const either = {
+      ...settlement(message, claimToken, retrying(T0, T0 + 5, 1)),
+      changeIfCancelRequested: { ...delivered(), follows: [world.message(IN_QUEUE)] },
+    };
+    expect(await lockedBy(() => world.store.settle(either, T0))).toEqual([PROJECT]);
+    const alone = await world.acceptClaimed();
+    expect(await lockedBy(() => settle(alone, { ...delivered(), follows: [world.message()] }))).toEqual([]);
+  });
+
+  it('locks its project where attempts are limited, though it is alone', async () => {
+    await reopen({ parallelismMax: 5 });
+    const { message, claimToken } = await world.acceptClaimed();
+    const alone = { ...settlement(message, claimToken, delivered()), isAlone: true as const };
+    expect(await lockedBy(() => world.store.settle(alone, T0))).toEqual([PROJECT]);
+  });
+
+  it('locks nothing where only messages of a day are limited, and nothing follows', async () => {
+    await reopen({ messagesPerDayMax: 5 });
+    const one = await world.acceptClaimed();
+    expect(await lockedBy(() => settle(one))).toEqual([]);
+  });
+
+  it('of a run locks its project, and those of what follows', async () => {
+    const run = await begin(world);
+    const end = () =>
+      world.store.endRuns([{ ending: ending(run), follows: [world.message({ ...IN_QUEUE, ...OF_OTHER })] }], T0);
+    expect(await lockedBy(end)).toEqual([PROJECT, OTHER_PROJECT]);
+  });
+});
+
+describe('what is named by its key', () => {
+  it('is locked with its project when it is in a lane, or attempts are limited', async () => {
+    const plain = await world.accept();
+    const queued = await world.accept(IN_QUEUE);
+    expect(await lockedBy(() => world.store.cancelById(PROJECT, [plain.id], T0))).toEqual([]);
+    expect(await lockedBy(() => world.store.cancelById(PROJECT, [queued.id], T0))).toEqual([PROJECT]);
+    await reopen({ parallelismMax: 5 });
+    const limited = await world.accept();
+    expect(await lockedBy(() => world.store.cancelById(PROJECT, [limited.id], T0))).toEqual([PROJECT]);
+  });
+
+  it('is locked with its project when its claim is given back', async () => {
+    const release = ({ message, claimToken }: { message: Message; claimToken: number }) =>
+      world.store.release([{ key: message.key, projectId: message.projectId, claimToken }], T0);
+    const plain = await world.acceptClaimed();
+    expect(await lockedBy(() => release(plain))).toEqual([]);
+    const ofKey = await world.acceptClaimed({ ...OF_KEY, ...OF_OTHER });
+    expect(await lockedBy(() => release(ofKey))).toEqual([OTHER_PROJECT]);
+    await reopen({ parallelismMax: 5 });
+    const limited = await world.acceptClaimed();
+    expect(await lockedBy(() => release(limited))).toEqual([PROJECT]);
+  });
+
+  it('and does not exist locks nothing', async () => {
+    const stale = { ...world.message(IN_QUEUE), claimToken: 1 };
+    expect(await lockedBy(() => settle(stale))).toEqual([]);
+  });
+});
+
+describe('a claim', () => {
+  const claim = (request: Parameters<World['claim']>[0] = {}, nowMs = T0) =>
+    lockedBy(() => world.claim(request, nowMs));
+  const settled = async (options: MessageOptions) => {
+    const first = await world.acceptClaimed(options);
+    await world.accept(options);
+    await settle(first);
+  };
+
+  it('locks nothing for messages that share nothing', async () => {
+    await world.accept();
+    await world.accept({ standing: { kind: 'parked', dueAtMs: T0 } });
+    expect(await claim({ unpark: [lineOf(PROJECT, 'https://example.com')] })).toEqual([]);
+  });
+
+  it('locks the projects whose keys have something next, once it is due, unless it takes nothing that is due', async () => {
+    await settled({ ...OF_KEY, ...OF_OTHER });
+    expect(await claim({}, T0 - 1)).toEqual([]);
+    expect(await claim({ due: false })).toEqual([]);
+    expect(await claim()).toEqual([OTHER_PROJECT]);
+  });
+
+  it('locks the project of a line in which a message of a key waits, looking one further than it may take', async () => {
+    await world.accept();
+    await world.accept(OF_KEY);
+    await world.claim({ defaultRoom: 0 });
+    const unpark = [lineOf(PROJECT, 'https://example.com')];
+    expect(await claim({ due: false, unpark: [lineOf(OTHER_PROJECT, 'https://example.com')] })).toEqual([]);
+    expect(await claim({ due: false, unpark, limit: 0 })).toEqual([]);
+    expect(await claim({ due: false, unpark, limit: 1 })).toEqual([PROJECT]);
+  });
+
+  it('locks the projects of all that it may take where attempts are limited', async () => {
+    await reopen({ parallelismMax: 1 });
+    await world.accept({ standing: { kind: 'parked', dueAtMs: T0 } });
+    await world.accept({ ...OF_OTHER, notBeforeMs: T0 + 1 });
+    const unpark = [lineOf(PROJECT, 'https://example.com')];
+    expect(await claim({ due: false, unpark })).toEqual([PROJECT]);
+    expect(await claim()).toEqual([]);
+    expect(await claim({}, T0 + 1)).toEqual([OTHER_PROJECT]);
+  });
+
+  it('locks the projects that have messages waiting for their attempts to end', async () => {
+    await reopen({ parallelismMax: 1 });
+    const first = await world.acceptClaimed();
+    await world.accept({ standing: { kind: 'claimed', claimToken: world.number(), worker: 'w' } });
+    expect(await claim()).toEqual([PROJECT]);
+    expect(first.message.projectId).toBe(PROJECT);
+  });
+});
+
+describe('a claim beside others', () => {
+  const keysOf = async (request: Parameters<World['claim']>[0] = {}) =>
+    (await world.claim(request)).claimed.map(({ message }) => message.key);
+
+  it('leaves what belongs to projects that it has not locked where it is, and takes what shares nothing', async () => {
+    const listed = await world.accept(OF_KEY);
+    const parked = await world.accept({ ...OF_KEY, projectId: OTHER_PROJECT });
+    await world.claim({ defaultRoom: 0 });
+    const plain = await world.accept();
+    const unpark = [lineOf(PROJECT, 'https://example.com'), lineOf(OTHER_PROJECT, 'https://example.com')];
+    driver.comesLater = true;
+    expect(await keysOf({ unpark })).toEqual([plain.key]);
+    driver.comesLater = false;
+    expect(await keysOf({ unpark })).toEqual([listed.key, parked.key]);
+  });
+
+  it('takes nothing of a project whose attempts are limited and that it has not locked', async () => {
+    await reopen({ parallelismMax: 5 });
+    const { key } = await world.accept();
+    driver.comesLater = true;
+    expect(await keysOf()).toEqual([]);
+    driver.comesLater = false;
+    expect(await keysOf()).toEqual([key]);
+  });
+
+  it('that finds what is due in the hands of others looks again in a moment, not at once', async () => {
+    await world.accept();
+    driver.areMessagesTaken = true;
+    expect((await world.claim()).nextDueAtMs).toBe(T0 + 10);
+    expect((await world.claim({}, T0 - 5)).nextDueAtMs).toBe(T0);
+    expect((await world.claim({ limit: 0 })).nextDueAtMs).toBe(T0);
+    driver.areMessagesTaken = false;
+    expect((await world.claim()).nextDueAtMs).toBeUndefined();
+    expect((await world.claim()).nextDueAtMs).toBeUndefined();
+  });
+});
+
+describe('of the other commands', () => {
+  const schedule = (projectId: ProjectId): Schedule => ({
+    key: world.number(),
+    projectId,
+    id: 's',
+    createdAtMs: T0,
+    plan: {
+      cron: '* * * * *',
+      destination: { kind: 'url', url: 'https://example.com/hook' },
+      method: 'POST',
+      header: {},
+      body: new Uint8Array(0),
+      settings: { dialect: 'upstash', maxRetries: 3, scheduleId: 's' },
+    },
+    standing: { version: world.number(), isPaused: false, nextAtMs: T0 },
+  });
+
+  it('those of schedules lock the project of the schedule', async () => {
+    const saved = schedule(OTHER_PROJECT);
+    expect(await lockedBy(() => world.store.saveSchedule(saved, undefined, 0))).toEqual([OTHER_PROJECT]);
+    const { key, standing } = saved;
+    const change = {
+      key,
+      fromVersion: standing.version,
+      standing: { ...standing, version: world.number() },
+      messages: [],
+    };
+    expect(await lockedBy(() => world.store.changeSchedules([change], T0))).toEqual([OTHER_PROJECT]);
+    expect(await lockedBy(() => world.store.deleteSchedule(OTHER_PROJECT, 's'))).toEqual([OTHER_PROJECT]);
+  });
+
+  it('those of waits and mail lock the project of the run', async () => {
+    const run = await begin(world);
+    const wait = waiter(world, run);
+    expect(await lockedBy(() => world.store.addWaiter(wait, undefined, T0))).toEqual([PROJECT]);
+    const result = appended(world, run);
+    const resolve = () => world.store.resolveWaiters([{ waiterKey: wait.record.message.key, result }], T0);
+    expect(await lockedBy(resolve)).toEqual([PROJECT]);
+    const mail = { key: world.number(), body: bytes('m') };
+    const save = () => world.store.saveMail(PROJECT, run.key, 'e', mail, { mails: 10, bytes: 1_000 });
+    expect(await lockedBy(save)).toEqual([PROJECT]);
+  });
+
+  it('those that name a project lock it', async () => {
+    const queue = { name: 'q', parallelism: 1, isPaused: false };
+    expect(await lockedBy(() => world.store.saveQueue(OTHER_PROJECT, queue, T0))).toEqual([OTHER_PROJECT]);
+    expect(await lockedBy(() => world.store.pinKey(PROJECT, 'k', { parallelism: 1 }, T0))).toEqual([PROJECT]);
+  });
+
+  it('those that may touch anything lock every project', async () => {
+    expect(await lockedBy(() => world.store.releaseAll(T0))).toEqual([EVERY_PROJECT]);
+    const bounds = { logsBeforeMs: 0, deadBeforeMs: 0, keysUsedBeforeMs: 0, nowMs: T0, rowsMax: 100 };
+    expect(await lockedBy(() => world.store.dropExpired(bounds))).toEqual([EVERY_PROJECT]);
+  });
+});
+
+describe('of projects whose locks may be held for long, a batch', () => {
+  const SUSPECT = new Set([OTHER_PROJECT, 3]);
+  const of = (projectId: ProjectId) => ({ method: 'saveQueue', args: { projectId } }) as WriteCommand;
+  const all = { method: 'releaseAll', args: {} } as WriteCommand;
+  const claimOf = (limits: StoreLimits) =>
+    ({
+      method: 'claim',
+      args: { request: { due: true, unpark: [], limit: 10 }, limits, nowMs: T0 },
+    }) as unknown as WriteCommand;
+
+  /** Which projects it has, and of each command which project it lacks. */
+  async function take(commands: WriteCommand[], suspects: ReadonlySet<ProjectId> = SUSPECT) {
+    driver.locked = [];
+    return driver.transaction(async (tx) => {
+      const { held, blocked } = await lockFor(tx, commands, suspects);
+      return {
+        held: [PROJECT, OTHER_PROJECT, 3].filter((id) => held.has(id)),
+        lacking: commands.map((command) => (blocked.has(command) ? blocked.get(command)?.projectId : 'none')),
+      };
+    });
+  }
+
+  it('takes those that are free, and waits for the others that it needs', async () => {
+    expect(await take([of(PROJECT), of(OTHER_PROJECT)])).toEqual({
+      held: [PROJECT, OTHER_PROJECT],
+      lacking: ['none', 'none'],
+    });
+    expect(driver.locked).toEqual([PROJECT, OTHER_PROJECT]);
+  });
+
+  it('does the commands that need none which somebody else has', async () => {
+    driver.others.add(OTHER_PROJECT);
+    expect(await take([of(OTHER_PROJECT), of(PROJECT), of(3)])).toEqual({
+      held: [PROJECT, 3],
+      lacking: [OTHER_PROJECT, 'none', 'none'],
+    });
+    expect(driver.locked).toEqual([PROJECT, 3]);
+  });
+
+  it('needs none that does not exist', async () => {
+    expect((await take([of(99)], new Set([99]))).lacking).toEqual([99]);
+    expect((await take([of(99)])).lacking).toEqual(['none']);
+  });
+
+  it('does what may touch anything only with every project', async () => {
+    expect(await take([all])).toEqual({ held: [PROJECT, OTHER_PROJECT, 3], lacking: ['none'] });
+    driver.others.add(3);
+    expect(await take([all, of(PROJECT)])).toEqual({ held: [PROJECT, OTHER_PROJECT], lacking: [3, 'none'] });
+  });
+
+  it('claims without those that somebody else has', async () => {
+    for (const projectId of [PROJECT, OTHER_PROJECT]) await world.accept({ projectId });
+    driver.others.add(OTHER_PROJECT);
+    const limits = { ...NO_LIMITS, parallelismMax: 1 };
+    expect(await take([claimOf(limits)])).toEqual({ held: [PROJECT], lacking: ['none'] });
+  });
+
+  it('looks at all that its commands name by key as soon as one of them is limited, and at lanes alone otherwise', async () => {
+    const plain = await world.accept(OF_OTHER);
+    const release = (parallelismMax: number) =>
+      ({
+        method: 'release',
+        args: { claims: [{ key: plain.key }], limits: { ...NO_LIMITS, parallelismMax } },
+      }) as unknown as WriteCommand;
+    expect((await take([of(PROJECT), release(5)])).held).toEqual([PROJECT, OTHER_PROJECT]);
+    expect((await take([of(PROJECT), release(0)])).held).toEqual([PROJECT]);
+  });
+
+  it('has everything when it waits for all, and touches anything', async () => {
+    const { held, blocked } = await driver.transaction((tx) => lockFor(tx, [all, of(PROJECT)], NOBODY));
+    expect(held).toBe(EVERYTHING);
+    expect([...blocked]).toEqual([]);
+    expect(held.has(99)).toBe(true);
+    expect(NOBODY.has(99)).toBe(false);
+  });
+});
