@@ -11,6 +11,14 @@ const IN_PROCESS = [
   ...['workflow', 'workflows'],
 ].map((folder) => `test/${folder}/**/*.test.ts`);
 
+/**
+ * Long proofs. A run of everything leaves them out, so that whoever changes something waits for minutes only; `npm run test:full` is
+ * they alone. Whoever names a file or a folder below test gets all that is there.
+ */
+const FULL = 'test/**/*.full.test.ts';
+const namesPlaces = process.argv.slice(2).some((argument) => /^test$|(^|[\\/])test[\\/]|\.full\b/.test(argument));
+const leftOut = namesPlaces ? [] : [FULL];
+
 const CORES = availableParallelism();
 
 const each = {
@@ -34,7 +42,7 @@ export default defineConfig({
           ...each,
           name: 'processes',
           include: ['test/**/*.test.ts'],
-          exclude: IN_PROCESS,
+          exclude: [...IN_PROCESS, ...leftOut],
           sequence: { groupOrder: 0 },
           maxWorkers: CORES,
         },
@@ -44,6 +52,7 @@ export default defineConfig({
           ...each,
           name: 'in process',
           include: IN_PROCESS,
+          exclude: leftOut,
           sequence: { groupOrder: 1 },
           maxWorkers: CORES,
           isolate: false,
