@@ -19,7 +19,8 @@ const FULL = 'test/**/*.full.test.ts';
 const namesPlaces = process.argv.slice(2).some((argument) => /^test$|(^|[\\/])test[\\/]|\.full\b/.test(argument));
 const leftOut = namesPlaces ? [] : [FULL];
 
-const CORES = availableParallelism();
+/** More than cores: a third of a run is waiting, for processes to start, disks and the clock. */
+const WORKERS = Math.ceil(availableParallelism() * 1.5);
 
 const each = {
   // A test that waits for this long hangs: the slowest kind here spawns real processes.
@@ -44,7 +45,7 @@ export default defineConfig({
           include: ['test/**/*.test.ts'],
           exclude: [...IN_PROCESS, ...leftOut],
           sequence: { groupOrder: 0 },
-          maxWorkers: CORES,
+          maxWorkers: WORKERS,
         },
       },
       {
@@ -54,7 +55,7 @@ export default defineConfig({
           include: IN_PROCESS,
           exclude: leftOut,
           sequence: { groupOrder: 1 },
-          maxWorkers: CORES,
+          maxWorkers: WORKERS,
           isolate: false,
         },
       },
