@@ -11,7 +11,16 @@ const IN_PROCESS = [
   ...['workflow', 'workflows'],
 ].map((folder) => `test/${folder}/**/*.test.ts`);
 
-const CORES = availableParallelism();
+/**
+ * Long proofs. A run of everything leaves them out, so that whoever changes something waits for minutes only; `npm run test:full` is
+ * they alone. Whoever names a file or a folder below test gets all that is there.
+ */
+const FULL = 'test/**/*.full.test.ts';
+const namesPlaces = process.argv.slice(2).some((argument) => /^test$|(^|[\\/])test[\\/]|\.full\b/.test(argument));
+const leftOut = namesPlaces ? [] : [FULL];
+
+/** More than cores: a third of a run is waiting, for processes to start, disks and the clock. */
+const WORKERS = Math.ceil(availableParallelism() * 1.5);
 
 const each = {
   // A test that waits for this long hangs: the slowest kind here spawns real processes.
@@ -34,9 +43,9 @@ export default defineConfig({
           ...each,
           name: 'processes',
           include: ['test/**/*.test.ts'],
-          exclude: IN_PROCESS,
+          exclude: [...IN_PROCESS, ...leftOut],
           sequence: { groupOrder: 0 },
-          maxWorkers: CORES,
+          maxWorkers: WORKERS,
         },
       },
       {
@@ -44,8 +53,9 @@ export default defineConfig({
           ...each,
           name: 'in process',
           include: IN_PROCESS,
+          exclude: leftOut,
           sequence: { groupOrder: 1 },
-          maxWorkers: CORES,
+          maxWorkers: WORKERS,
           isolate: false,
         },
       },

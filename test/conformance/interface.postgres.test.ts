@@ -1,5 +1,5 @@
-/** The same statements as interface.test.ts, on PostgreSQL. */
-import { INTERFACE } from './interface/index.ts';
+/** Of the statements of interface.test.ts those on lanes and lists, on PostgreSQL. The others: interface.postgres.full.test.ts. */
+import { LANES_AND_LISTS } from './interface/index.ts';
 import { tryStatements } from './support/statement.ts';
 
-tryStatements(INTERFACE, { database: 'postgres' });
+tryStatements(LANES_AND_LISTS, { database: 'postgres' });

@@ -1,5 +1,5 @@
-/** The same statements as workflow.test.ts, on PostgreSQL. */
+/** Of the statements of workflow.test.ts those on lanes and lists, on PostgreSQL. The others: workflow.postgres.full.test.ts. */
 import { tryStatements } from './support/statement.ts';
-import { WORKFLOW } from './workflow/index.ts';
+import { LANES_AND_LISTS } from './workflow/index.ts';
 
-tryStatements(WORKFLOW, { database: 'postgres' });
+tryStatements(LANES_AND_LISTS, { database: 'postgres' });

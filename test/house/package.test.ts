@@ -36,6 +36,15 @@ describe('whoever imports the package', () => {
   });
 });
 
+it('publishes the documents for users, and not the contract', () => {
+  const args = ['pack', '--dry-run', '--json', '--ignore-scripts'];
+  const { stdout } = spawnSync('npm', args, { cwd: root, encoding: 'utf8', shell: process.platform === 'win32' });
+  const [{ files }] = JSON.parse(stdout) as [{ files: { path: string }[] }];
+  const published = files.map(({ path }) => path);
+  expect(published).toEqual(expect.arrayContaining(['bin/waypost.js', 'docs/publishing.md', 'docs/architecture.md']));
+  expect(published.filter((path) => /^(docs\/contract|examples|test|src)\//.test(path))).toEqual([]);
+});
+
 describe('the repository', () => {
   it('runs in public what people run, on the Node that is developed with', () => {
     const { jobs } = parse(read('.github/workflows/ci.yml'));

@@ -1,9 +1,7 @@
 /** P1 to P9, P16 and P17 with several workers on one database. A failing seed: `npm run simulate -- --workers 3 --seed <n>`. */
 import { expect, test } from 'vitest';
-import { brokenBy } from './planted-bugs.ts';
 import { playSeeds, unmet } from './seeds.ts';
 import { simulate } from './simulate.ts';
-import { WORKER_BUGS, WORKER_RUN_BUGS } from './workers-planted-bugs.ts';
 import { simulateWorkflows } from './workflow-simulate.ts';
 
 const WORKERS = 3;
@@ -33,12 +31,4 @@ test('the seeds meet what they are meant to meet', async () => {
 test('workflows come to what their programs say, whichever workers take part in them', async () => {
   const runs = playSeeds(simulateWorkflows, { first: 1, count: SEEDS, steps: RUN_STEPS, workers: WORKERS });
   expect((await runs.played()).broken).toEqual([]);
-});
-
-test.for(Object.entries(WORKER_BUGS))('catches that %s', async ([, bug]) => {
-  expect(await brokenBy(bug, simulate, { steps: STEPS, workers: WORKERS })).toContain(bug.promise);
-});
-
-test.for(Object.entries(WORKER_RUN_BUGS))('catches, among workflows, that %s', async ([, bug]) => {
-  expect(await brokenBy(bug, simulateWorkflows, { steps: RUN_STEPS, workers: WORKERS })).toContain(bug.promise);
 });

@@ -1,4 +1,4 @@
-/** An upgrade that today's program must not survive. One that it works beside is among the faults of faults.test.ts. */
+/** An upgrade that today's program must not survive. One that it works beside is among the faults of faults.full.test.ts. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -7,12 +7,12 @@ import { SqliteDriver } from '../../../src/store/drivers/sqlite/driver.ts';
 import { MIGRATIONS, MoveUnfinished, migrate } from '../../../src/store/migrations/index.ts';
 import { type CopyOptions, copyStore } from '../../../src/store/move/copy.ts';
 import { MoveRefused } from '../../../src/store/move/progress.ts';
-import { KEPT_COLUMNS, KEPT_TABLES, MOVED_TABLES } from '../../../src/store/move/tables.ts';
+import { MOVED_TABLES } from '../../../src/store/move/tables.ts';
 import { examine } from '../../../src/store/sql/invariants.ts';
 import { systemClock } from '../../../src/system.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import { freshDatabase } from '../../support/postgres/shared.ts';
-import { columnsOf, fillRandomly, playWorkflows } from './filled.ts';
+import { fillRandomly, playWorkflows } from './filled.ts';
 
 const opened: Driver[] = [];
 afterEach(async () => {
@@ -189,23 +189,6 @@ describe.each(Object.keys(KINDS))('a move to %s', (kind) => {
     await migrate(early, MIGRATIONS.slice(0, -1));
     await expect(copyStore(early, await open())).rejects.toThrow('the source was last used by an older Waypost');
   });
-
-  it('has every table and column of the database', async () => {
-    const driver = await open();
-    await migrate(driver);
-    const found = await tablesOf(driver, kind);
-    const moved = Object.fromEntries(MOVED_TABLES.map(({ name, columns }) => [name, columns.toSorted()]));
-    for (const name of KEPT_TABLES) {
-      expect(found).toHaveProperty(name);
-      delete found[name];
-    }
-    const kept = kind === 'PostgreSQL' ? Object.entries(KEPT_COLUMNS) : [];
-    for (const [name, column] of kept) {
-      expect(found[name]).toContain(column);
-      found[name] = found[name]?.filter((each) => each !== column) ?? [];
-    }
-    expect(found).toEqual(moved);
-  });
 });
 
 it('puts logs that are copied to PostgreSQL into the tables of their days', async () => {
@@ -283,30 +266,4 @@ function changeInserts(
     close: () => target.close(),
     transaction: (work) => target.transaction((tx) => work(changed(tx))),
   };
-}
-
-/** The columns of all tables, sorted, as the database has them. */
-async function tablesOf(driver: Driver, kind: string): Promise<Record<string, string[]>> {
-  const found: Record<string, string[]> = {};
-  if (kind === 'SQLite') {
-    const tables = await driver.read((queries) =>
-      queries.query<{ name: string }>("select name from sqlite_schema where type = 'table'"),
-    );
-    for (const { name } of tables)
-      found[name] = (await columnsOf(driver, name)).map((column) => column.name).toSorted();
-    return found;
-  }
-  const columns = await driver.read((queries) =>
-    queries.query<{ table_name: string; column_name: string }>(
-      `select c.table_name, c.column_name from information_schema.columns c
-       join pg_class t on t.oid = (quote_ident(c.table_schema) || '.' || quote_ident(c.table_name))::regclass
-       -- What the driver keeps for itself is no part of the store.
-       where c.table_schema = current_schema() and not t.relispartition and c.table_name <> 'log_expiry'`,
-    ),
-  );
-  for (const { table_name, column_name } of columns) {
-    found[table_name] = [...(found[table_name] ?? []), column_name];
-  }
-  for (const names of Object.values(found)) names.sort();
-  return found;
 }

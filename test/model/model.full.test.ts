@@ -1,0 +1,7 @@
+/** As model.test.ts, with other commands and more of them. */
+import { test } from 'vitest';
+import { compare } from './compare.ts';
+
+test('all that a client can do comes to what the reference says, after each command', async () => {
+  await compare({ seed: 43, runs: 40 });
+});

@@ -1,0 +1,14 @@
+/** As simulation.test.ts, workflow-simulation.test.ts and workers-simulation.test.ts, on other seeds. */
+import { expect, test } from 'vitest';
+import { playSeeds } from './seeds.ts';
+import { simulate } from './simulate.ts';
+import { simulateWorkflows } from './workflow-simulate.ts';
+
+test.for([
+  ['one process', playSeeds(simulate, { first: 21, count: 20, steps: 120 })],
+  ['workflows', playSeeds(simulateWorkflows, { first: 13, count: 12, steps: 30 })],
+  ['several workers', playSeeds(simulate, { first: 5, count: 4, steps: 120, workers: 3 })],
+  ['workflows among several workers', playSeeds(simulateWorkflows, { first: 5, count: 4, steps: 40, workers: 3 })],
+] as const)('all promises are kept by %s', async ([, seeds]) => {
+  expect((await seeds.played()).broken).toEqual([]);
+});

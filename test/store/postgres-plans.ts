@@ -1,0 +1,189 @@
+/**
+ * No statement may read a whole table on PostgreSQL either, whatever its statistics say: not right after a burst, of which
+ * they know nothing. Asked of the statements that the store keeps prepared, with the settings of its transactions.
+ */
+import pg from 'pg';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { createStore } from '../../src/store/create.ts';
+import type { Transaction } from '../../src/store/driver.ts';
+import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
+import { LogDays } from '../../src/store/drivers/postgres/log-days.ts';
+import { migrate } from '../../src/store/migrations/index.ts';
+import { systemClock } from '../../src/system.ts';
+import type { PostgresVersion } from '../support/postgres/binaries.ts';
+import { freshDatabase } from '../support/postgres/shared.ts';
+import { T0, World } from './conformance/world.ts';
+import { useEverything } from './use-everything.ts';
+
+/** All of them are asked for their statements. */
+const CONNECTIONS = 5;
+const ROWS = 3_000;
+
+const LARGE =
+  /^(messages|contents|logs_\w+|log_details_\w+|dead|deduplications|url_groups|url_group_endpoints|schedules|schedule_plans|queues|flow_keys|message_counts|runs|journal|invocations|waiters|mail)$/;
+
+/** They hold only what is in flight, or are walked in order up to a limit. */
+const BOUNDED = /^(messages_(claimed|due|held)|queues_deleted|schedules_due|flow_keys_wake)$/;
+
+interface Node {
+  'Node Type': string;
+  'Relation Name'?: string;
+  'Index Name'?: string;
+  'Index Cond'?: string;
+  Plans?: Node[];
+}
+
+interface Statement {
+  name: string;
+  statement: string;
+  params: number;
+}
+
+export function plansOn(version: PostgresVersion): void {
+  describe(`on PostgreSQL ${version}`, () => {
+    let driver: PostgresDriver;
+    let client: pg.Client;
+
+    beforeAll(async () => {
+      const url = await freshDatabase(version);
+      client = new pg.Client({ connectionString: url });
+      await client.connect();
+      const options = { url, connectionsMax: CONNECTIONS, timeoutMs: 30_000, prepares: true, clock: systemClock };
+      const migrating = new PostgresDriver(options);
+      await migrate(migrating);
+      await new LogDays(migrating).makeAhead(T0);
+      await migrating.close();
+      driver = new PostgresDriver(options);
+      await keepStatisticsStale();
+      const limits = { queuesMax: 5, parallelismMax: 5, messagesPerDayMax: 1000, journalBytesMax: 0 };
+      await useEverything(await World.open(async () => createStore(driver, { limits })));
+      return async () => {
+        await client.end();
+        await driver.close();
+      };
+    });
+
+    async function largeTables(): Promise<string[]> {
+      const { rows } = await client.query<{ name: string }>(
+        "select relname as name from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'",
+      );
+      return rows.map(({ name }) => name).filter((name) => LARGE.test(name));
+    }
+
+    async function keepStatisticsStale(): Promise<void> {
+      for (const name of await largeTables()) await client.query(`alter table ${name} set (autovacuum_enabled = off)`);
+    }
+
+    async function emptyAll(): Promise<void> {
+      for (const name of await largeTables()) await client.query(`delete from ${name}`);
+    }
+
+    /** A few thousand rows in each table, that differ from each other in all columns that must have a value. */
+    async function fillAll(): Promise<void> {
+      for (const name of await largeTables()) {
+        const { rows: columns } = await client.query<{ name: string; type: string; required: boolean }>(
+          `select attname as name, format_type(atttypid, null) as type, attnotnull as required from pg_attribute
+         where attrelid = $1::regclass and attnum > 0 and not attisdropped`,
+          [name],
+        );
+        const required = columns.filter((column) => column.required);
+        const values = required.map((column) => {
+          if (column.name === 'at_ms') return `(${startOf(name)} + n)`;
+          return column.type === 'text' ? "'x' || n" : column.type === 'smallint' ? '0' : 'n';
+        });
+        await client.query(
+          `insert into ${name} (${required.map((column) => column.name).join(', ')})
+         select ${values.join(', ')} from generate_series(1, ${ROWS}) n`,
+        );
+      }
+    }
+
+    /** Of each connection, in a transaction of the driver. */
+    async function onEachConnection(work: (tx: Transaction) => Promise<void>): Promise<void> {
+      let begun = 0;
+      const all = Promise.withResolvers<void>();
+      const ask = () =>
+        driver.transaction(async (tx) => {
+          begun += 1;
+          if (begun === CONNECTIONS) all.resolve();
+          await all.promise; // so that none has its connection from one that is through
+          await work(tx);
+        });
+      await Promise.all(Array.from({ length: CONNECTIONS }, ask));
+    }
+
+    async function findScans(): Promise<{ statements: number; scans: string[] }> {
+      const seen = new Set<string>();
+      const scans: string[] = [];
+      await onEachConnection(async (tx) => {
+        const prepared = await tx.query<Statement>(
+          `select name, statement, cardinality(parameter_types) as params from pg_prepared_statements
+         where name like 'waypost%' and statement ~ '^(select|insert|update|delete|with)' and statement !~ ' pg_'`,
+        );
+        await tx.run('discard plans');
+        for (const { name, statement, params } of prepared) {
+          if (seen.has(statement)) continue;
+          seen.add(statement);
+          const values = params === 0 ? '' : `(${Array.from({ length: params }, () => 'null').join(', ')})`;
+          const [row] = await tx.query<{ 'QUERY PLAN': string }>(`explain (format json) execute ${name}${values}`);
+          const [{ Plan: plan }] = JSON.parse(row?.['QUERY PLAN'] ?? '') as [{ Plan: Node }];
+          scans.push(...scansIn(plan).map((scan) => `${scan}: ${statement}`));
+        }
+      });
+      return { statements: seen.size, scans };
+    }
+
+    it('goes by a key or an index wherever a table may be large, when it knows nothing of the tables', async () => {
+      const { statements, scans } = await findScans();
+      expect(statements).toBeGreaterThan(60);
+      expect(scans).toEqual([]);
+    });
+
+    it('goes by them whichever tables it takes for nearly empty and whichever for huge', async () => {
+      const names = await largeTables();
+      const scans = new Set<string>();
+      for (const isHuge of divisions(names.length)) {
+        for (const [index, name] of names.entries()) {
+          // As an `analyze` leaves it that comes amid a burst: the planner multiplies the rows a page that were seen then with
+          // the pages that there are now.
+          await client.query('update pg_class set relpages = $2, reltuples = $3 where oid = $1::regclass', [
+            name,
+            ...(isHuge(index) ? [1, 1_000_000] : [1_000_000, 1]),
+          ]);
+        }
+        for (const scan of (await findScans()).scans) scans.add(scan);
+      }
+      expect([...scans]).toEqual([]);
+    });
+
+    it('goes by them also when the tables were empty when it looked last', async () => {
+      await emptyAll();
+      await client.query('vacuum analyze');
+      await fillAll();
+      expect((await findScans()).scans).toEqual([]);
+    });
+  });
+}
+
+/** Ways to make two kinds of `count` things, so that each is of the one kind while any given other is of the other. */
+function divisions(count: number): ((index: number) => boolean)[] {
+  const bits = Array.from({ length: Math.ceil(Math.log2(count)) }, (_, bit) => bit);
+  return bits.flatMap((bit) => [
+    (index: number) => ((index >> bit) & 1) === 1,
+    (index: number) => ((index >> bit) & 1) === 0,
+  ]);
+}
+
+/** Of the day of a table of logs, or of none. */
+function startOf(table: string): number {
+  const [, year, month, day] = /_(\d{4})(\d\d)(\d\d)$/.exec(table) ?? [];
+  return day === undefined ? T0 + 100 * 86_400_000 : Date.UTC(Number(year), Number(month) - 1, Number(day));
+}
+
+function scansIn(node: Node): string[] {
+  const { 'Relation Name': table = '', 'Index Name': index = '', 'Index Cond': condition, Plans: parts = [] } = node;
+  const isWhole =
+    node['Node Type'] === 'Seq Scan' || (node['Node Type'].startsWith('Index') && condition === undefined);
+  const found = isWhole && LARGE.test(table) && !BOUNDED.test(index) ? [`${node['Node Type']} ${table} ${index}`] : [];
+  return [...found, ...parts.flatMap(scansIn)];
+}

@@ -1,0 +1,89 @@
+/** The store on PostgreSQL: the specification, on a version of it. */
+import pg from 'pg';
+import { afterAll } from 'vitest';
+import type { Store } from '../../src/engine/stores.ts';
+import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
+import { LogDays } from '../../src/store/drivers/postgres/log-days.ts';
+import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
+import { systemClock } from '../../src/system.ts';
+import type { PostgresVersion } from '../support/postgres/binaries.ts';
+import { migratedDatabase } from '../support/postgres/shared.ts';
+import { storeConformance } from './conformance/index.ts';
+import { type OpenStore, T0 } from './conformance/world.ts';
+
+const DAY = 86_400_000;
+
+const onFatal = (error: Error) => {
+  throw error;
+};
+
+/** Making a database takes a tenth of a second, so one serves all cases of a suite, emptied when a case closes its store. */
+function openShared(version: PostgresVersion): OpenStore {
+  let url: Promise<string> | undefined;
+  let shared: Store | undefined;
+  let cleaner: pg.Client | undefined;
+  let driver: PostgresDriver | undefined;
+  let count = 0;
+  afterAll(async () => {
+    await shared?.close();
+    await cleaner?.end();
+    await driver?.close();
+  });
+  const empty = async (connectionString: string) => {
+    cleaner ??= await connect(connectionString);
+    const { rows } = await cleaner.query<{ tablename: string }>(
+      "select tablename from pg_tables where schemaname = 'public' and tablename not in ('numbers', 'migrations', 'log_expiry')",
+    );
+    await cleaner.query(rows.map(({ tablename }) => `delete from ${tablename}`).join('; '));
+  };
+  /** Of the cases' time, so that their logs go as those of a server do; those that were dropped are made anew. */
+  const makeDays = async (connectionString: string) => {
+    driver ??= new PostgresDriver({
+      url: connectionString,
+      connectionsMax: 1,
+      timeoutMs: 10_000,
+      prepares: true,
+      clock: systemClock,
+    });
+    await new LogDays(driver).makeFor({ fromMs: T0, toMs: T0 + 3 * DAY });
+  };
+  return async (limits) => {
+    url ??= migratedDatabase(version);
+    const connectionString = await url;
+    count += 1;
+    const open = () =>
+      openPostgresStore({
+        url: connectionString,
+        listenUrl: '',
+        clock: systemClock,
+        onFatal,
+        sender: `w${count}`,
+        ...(limits && { limits }),
+      });
+    if (!limits) shared ??= await open();
+    const store = (limits ? undefined : shared) ?? (await open());
+    await makeDays(connectionString);
+    return new Proxy(store, {
+      get: (target, name) => {
+        if (name === 'close') {
+          return async () => {
+            if (limits) await target.close();
+            await empty(connectionString);
+          };
+        }
+        const member: unknown = Reflect.get(target, name);
+        return typeof member === 'function' ? member.bind(target) : member;
+      },
+    });
+  };
+}
+
+async function connect(connectionString: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString });
+  await client.connect();
+  return client;
+}
+
+export function conformanceOn(version: PostgresVersion): void {
+  storeConformance(`PostgreSQL ${version}`, openShared(version));
+}
