@@ -26,7 +26,6 @@ import {
   World,
 } from './conformance/world.ts';
 
-
 /** Says that it has many writers, and records whose rows were to be locked. */
 class RecordingDriver implements Driver {
   readonly #driver = new SqliteDriver({ path: ':memory:' });
