@@ -12,7 +12,7 @@ import { createStore } from '../../src/store/create.ts';
 import type { Driver, Queries, Transaction } from '../../src/store/driver.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
-import { EVERYTHING, lockFor, NOBODY } from '../../src/store/sql/locks.ts';
+import { lockFor } from '../../src/store/sql/locks.ts';
 import { appended, begin, ending, NO_LIMITS, waiter } from './conformance/run-world.ts';
 import {
   bytes,
@@ -26,15 +26,13 @@ import {
   World,
 } from './conformance/world.ts';
 
-const EVERY_PROJECT = 'every project';
-
 /** Says that it has many writers, and records whose rows were to be locked. */
 class RecordingDriver implements Driver {
   readonly #driver = new SqliteDriver({ path: ':memory:' });
   readonly dialect: Driver['dialect'] = { ...this.#driver.dialect, manyWriters: true };
   /** Projects whose rows somebody else has: nobody waits for them here. */
   readonly others = new Set<ProjectId>();
-  locked: (ProjectId | typeof EVERY_PROJECT)[] = [];
+  locked: ProjectId[] = [];
   /** Whether what a claim might find has come only after the look at whose it is. */
   comesLater = false;
   /** Whether others have every message locked. */
@@ -61,7 +59,7 @@ class RecordingDriver implements Driver {
       const free = text.endsWith('skip locked')
         ? rows.filter(({ id }: { id: ProjectId }) => !this.others.has(id))
         : rows;
-      this.locked.push(...(params ? free.map(({ id }: { id: ProjectId }) => id) : ([EVERY_PROJECT] as const)));
+      this.locked.push(...free.map(({ id }: { id: ProjectId }) => id));
       return free;
     };
     return { ...tx, query };
@@ -363,17 +361,19 @@ describe('of the other commands', () => {
     expect(await lockedBy(() => world.store.pinKey(PROJECT, 'k', { parallelism: 1 }, T0))).toEqual([PROJECT]);
   });
 
-  it('those that may touch anything lock every project', async () => {
-    expect(await lockedBy(() => world.store.releaseAll(T0))).toEqual([EVERY_PROJECT]);
-    const bounds = { logsBeforeMs: 0, deadBeforeMs: 0, keysUsedBeforeMs: 0, nowMs: T0, rowsMax: 100 };
-    expect(await lockedBy(() => world.store.dropExpired(bounds))).toEqual([EVERY_PROJECT]);
+  it('retention locks the projects whose keys it may forget, and a start, at which nobody else is there, none', async () => {
+    await settle(await world.acceptClaimed({ ...OF_KEY, ...OF_OTHER }));
+    const bounds = { logsBeforeMs: 0, deadBeforeMs: 0, nowMs: T0, rowsMax: 100 };
+    expect(await lockedBy(() => world.store.dropExpired({ ...bounds, keysUsedBeforeMs: 0 }))).toEqual([]);
+    const forgets = () => world.store.dropExpired({ ...bounds, keysUsedBeforeMs: T0 + 1_000_000 });
+    expect(await lockedBy(forgets)).toEqual([OTHER_PROJECT]);
+    expect(await lockedBy(() => world.store.releaseAll(T0))).toEqual([]);
   });
 });
 
 describe('of projects whose locks may be held for long, a batch', () => {
   const SUSPECT = new Set([OTHER_PROJECT, 3]);
   const of = (projectId: ProjectId) => ({ method: 'saveQueue', args: { projectId } }) as WriteCommand;
-  const all = { method: 'releaseAll', args: {} } as WriteCommand;
   const claimOf = (limits: StoreLimits) =>
     ({
       method: 'claim',
@@ -414,12 +414,6 @@ describe('of projects whose locks may be held for long, a batch', () => {
     expect((await take([of(99)])).lacking).toEqual(['none']);
   });
 
-  it('does what may touch anything only with every project', async () => {
-    expect(await take([all])).toEqual({ held: [PROJECT, OTHER_PROJECT, 3], lacking: ['none'] });
-    driver.others.add(3);
-    expect(await take([all, of(PROJECT)])).toEqual({ held: [PROJECT, OTHER_PROJECT], lacking: [3, 'none'] });
-  });
-
   it('claims without those that somebody else has', async () => {
     for (const projectId of [PROJECT, OTHER_PROJECT]) await world.accept({ projectId });
     driver.others.add(OTHER_PROJECT);
@@ -436,13 +430,5 @@ describe('of projects whose locks may be held for long, a batch', () => {
       }) as unknown as WriteCommand;
     expect((await take([of(PROJECT), release(5)])).held).toEqual([PROJECT, OTHER_PROJECT]);
     expect((await take([of(PROJECT), release(0)])).held).toEqual([PROJECT]);
-  });
-
-  it('has everything when it waits for all, and touches anything', async () => {
-    const { held, blocked } = await driver.transaction((tx) => lockFor(tx, [all, of(PROJECT)], NOBODY));
-    expect(held).toBe(EVERYTHING);
-    expect([...blocked]).toEqual([]);
-    expect(held.has(99)).toBe(true);
-    expect(NOBODY.has(99)).toBe(false);
   });
 });
