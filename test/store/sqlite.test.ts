@@ -24,7 +24,8 @@ import { createStore } from '../../src/store/create.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { lockFile, StoreInUse } from '../../src/store/drivers/sqlite/lock.ts';
 import { openInlineSqliteStore, openSqliteStore, type SqliteStore } from '../../src/store/drivers/sqlite/open.ts';
-import { MIGRATIONS, type Migration, migrate, SchemaTooNew } from '../../src/store/migrations/index.ts';
+import { MIGRATIONS, migrate, SchemaTooNew } from '../../src/store/migrations/index.ts';
+import type { Migration } from '../../src/store/migrations/migration.ts';
 import { storeConformance } from './conformance/index.ts';
 import { delivered, type OpenStore, PROJECT, settlement, T0, World } from './conformance/world.ts';
 

@@ -5,7 +5,7 @@
  * `logs` three times, and no partial index but `messages_claimed`, which is as small as what is in flight.
  */
 import type { SqlDialect } from '../driver.ts';
-import type { Migration } from './index.ts';
+import type { Migration } from './migration.ts';
 
 export const messages: Migration = {
   number: 1,

@@ -1,6 +1,6 @@
 /** URL groups and their endpoints. Programs that do not know them go on with everything else. */
 import type { SqlDialect } from '../driver.ts';
-import type { Migration } from './index.ts';
+import type { Migration } from './migration.ts';
 
 export const urlGroups: Migration = {
   number: 2,

@@ -5,7 +5,7 @@
  * Programs that do not know lanes would deliver past their limits.
  */
 import type { SqlDialect } from '../driver.ts';
-import type { Migration } from './index.ts';
+import type { Migration } from './migration.ts';
 
 export const lanes: Migration = {
   number: 3,

@@ -1,6 +1,6 @@
 /** Schedules. Programs that do not know them go on with everything else; they trigger none. */
 import type { SqlDialect } from '../driver.ts';
-import type { Migration } from './index.ts';
+import type { Migration } from './migration.ts';
 
 export const schedules: Migration = {
   number: 4,

@@ -1,6 +1,6 @@
 /** What names a token and tells whether it is still in use; how many messages a project had on each day. */
 import type { SqlDialect } from '../driver.ts';
-import type { Migration } from './index.ts';
+import type { Migration } from './migration.ts';
 
 export const tokens: Migration = {
   number: 5,

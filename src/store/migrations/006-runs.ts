@@ -4,7 +4,7 @@
  * Programs that do not know runs would deliver an entry's own body instead of the journal.
  */
 import type { SqlDialect } from '../driver.ts';
-import type { Migration } from './index.ts';
+import type { Migration } from './migration.ts';
 
 export const runs: Migration = {
   number: 6,

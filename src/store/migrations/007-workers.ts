@@ -5,7 +5,7 @@
  * gives back what every earlier process held.
  */
 import type { SqlDialect } from '../driver.ts';
-import type { Migration } from './index.ts';
+import type { Migration } from './migration.ts';
 
 export const workers: Migration = {
   number: 7,

@@ -4,7 +4,7 @@
  * Programs that do not know this step would write details without a time, which no retention finds.
  */
 import type { SqlDialect } from '../driver.ts';
-import type { Migration } from './index.ts';
+import type { Migration } from './migration.ts';
 
 export const logDays: Migration = {
   number: 8,

@@ -4,7 +4,7 @@
  * Programs that do not know this step give numbers out as they did before it. A database in a file has no server.
  */
 import type { SqlDialect } from '../driver.ts';
-import type { Migration } from './index.ts';
+import type { Migration } from './migration.ts';
 
 export const serversOfNumbers: Migration = {
   number: 9,

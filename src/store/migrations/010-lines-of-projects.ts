@@ -3,7 +3,7 @@
  *
  * Programs that do not know this step find the same messages, only more slowly.
  */
-import type { Migration } from './index.ts';
+import type { Migration } from './migration.ts';
 
 export const linesOfProjects: Migration = {
   number: 10,

@@ -3,7 +3,7 @@
  * know this step.
  */
 import type { SqlDialect } from '../driver.ts';
-import type { Migration } from './index.ts';
+import type { Migration } from './migration.ts';
 
 export const accountsOfWorkers: Migration = {
   number: 11,

@@ -1,5 +1,5 @@
 /** Brings a database to this program's schema, or refuses one that a newer program has changed too much. */
-import { type Driver, type Queries, type SqlDialect, StoreFatal } from '../driver.ts';
+import { type Driver, type Queries, StoreFatal } from '../driver.ts';
 import { messages } from './001-messages.ts';
 import { urlGroups } from './002-url-groups.ts';
 import { lanes } from './003-lanes.ts';
@@ -11,18 +11,7 @@ import { logDays } from './008-log-days.ts';
 import { serversOfNumbers } from './009-servers-of-numbers.ts';
 import { linesOfProjects } from './010-lines-of-projects.ts';
 import { accountsOfWorkers } from './011-accounts-of-workers.ts';
-
-/** One numbered step. Never edited once released: a change is another step. */
-export interface Migration {
-  number: number;
-  name: string;
-  /**
-   * True when programs that do not know this step must not work on the database any more. Prefer to expand
-   * first and contract a release later, so that this stays false.
-   */
-  breaking: boolean;
-  statements(dialect: SqlDialect): string[];
-}
+import type { Migration } from './migration.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
   messages,
