@@ -3,7 +3,8 @@ import { columns } from './columns.ts';
 import { type Command, CommandFailed, EXIT, type Terminal, takeSwitch, takeValue, takeWord } from './command.ts';
 import { printJson, required, unknownAction } from './operate.ts';
 import { type Server, serverOf } from './runs/server.ts';
-import { type RunView, rowOf, timelineOf } from './runs/timeline.ts';
+import { rowOf, timelineOf } from './runs/timeline.ts';
+import type { RunView } from './runs/view.ts';
 
 const STATES: Readonly<Record<string, string>> = {
   active: 'RUN_STARTED',

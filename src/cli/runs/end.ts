@@ -1,6 +1,6 @@
 /** What did a run return, or why did it fail? */
 import { excerpt, firstLines, plain } from './plain.ts';
-import type { RunView } from './timeline.ts';
+import type { RunView } from './view.ts';
 
 const LINES_OF_ANSWER_MAX = 4;
 
