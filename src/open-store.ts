@@ -11,8 +11,9 @@ import type { EventLog, Machine, Randomness } from './engine/ports.ts';
 import type { Store, StoreLimits } from './engine/stores.ts';
 import { randomBase58 } from './protocol/ids.ts';
 import { openPostgresStore } from './store/drivers/postgres/open.ts';
-import { type DatabasePorts, joinSqliteStore } from './store/drivers/sqlite/join.ts';
+import { joinSqliteStore } from './store/drivers/sqlite/join.ts';
 import { StoreInUse } from './store/drivers/sqlite/lock.ts';
+import type { DatabasePorts } from './store/drivers/sqlite/messages.ts';
 import { openInlineSqliteStore, openSqliteStore, type SharedSqliteStore } from './store/drivers/sqlite/open.ts';
 import { createSystemRandomness, endOfTurn, pause, systemClock } from './system.ts';
 

@@ -2,7 +2,7 @@
 import type { Config } from '../config/table.ts';
 import type { Millis, WorkerId } from '../engine/model.ts';
 import type { Credentials } from '../open-accounts.ts';
-import type { DatabasePorts } from '../store/drivers/sqlite/join.ts';
+import type { DatabasePorts } from '../store/drivers/sqlite/messages.ts';
 
 /** What a worker's thread is started with. */
 export interface ThreadOptions {

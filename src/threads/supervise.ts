@@ -4,7 +4,7 @@ import type { Millis } from '../engine/model.ts';
 import type { EventLog } from '../engine/ports.ts';
 import { checkIsFree } from '../listen.ts';
 import type { Credentials } from '../open-accounts.ts';
-import type { DatabasePorts } from '../store/drivers/sqlite/join.ts';
+import type { DatabasePorts } from '../store/drivers/sqlite/messages.ts';
 import { WorkerThread } from './worker-thread.ts';
 
 export interface ThreadsOptions {

@@ -7,15 +7,9 @@ import { StoreFatal } from '../../driver.ts';
 import { GroupCommit } from '../../group-commit.ts';
 import { LONG_READS } from '../../reads.ts';
 import { SqlStore } from '../../store.ts';
-import type { Reply, Request } from './messages.ts';
+import type { DatabasePorts, Reply, Request } from './messages.ts';
 import type { SqliteStoreOptions } from './open.ts';
 import { Requests, type RequestsOptions } from './requests.ts';
-
-export interface DatabasePorts {
-  writer: MessagePort;
-  /** Absent for a database in memory, where the writer does everything. */
-  lister?: MessagePort;
-}
 
 type OnLeft = NonNullable<RequestsOptions<Request>['onLeft']>;
 

@@ -39,3 +39,9 @@ export type Reply =
   | { kind: 'left'; dueAtMs: number | null; parkedLines: OriginLine[] }
   /** Nothing more will be answered. */
   | { kind: 'fatal'; reason: string };
+
+export interface DatabasePorts {
+  writer: MessagePort;
+  /** Absent for a database in memory, where the writer does everything. */
+  lister?: MessagePort;
+}

@@ -9,9 +9,8 @@ import { LONG_READS } from '../../reads.ts';
 import { SqlStore } from '../../store.ts';
 import { SqliteDriver, walBytes } from './driver.ts';
 import { createForOwner, takeFile } from './file.ts';
-import type { DatabasePorts } from './join.ts';
 import type { FileLock } from './lock.ts';
-import type { ThreadOptions } from './messages.ts';
+import type { DatabasePorts, ThreadOptions } from './messages.ts';
 import { DatabaseThread } from './thread.ts';
 
 export interface SqliteStoreOptions {
