@@ -2,7 +2,7 @@
 import { type TSchema, Type } from '@sinclair/typebox';
 import { type Amount, type FilterUse, filterNames, STATE_NAMES } from './filters.ts';
 import { FILTER_VALUES_MAX, IDS_MAX } from './limits.ts';
-import type { QueryParameter } from './route.ts';
+import type { QueryParameter } from './takes.ts';
 
 /** What a request of `use` may hold, in the order of the table in `filters.ts`. */
 export function filterShapes(use: FilterUse, amount: Amount): QueryParameter[] {

@@ -7,8 +7,9 @@ import { checkName, isName } from '../protocol/names.ts';
 import { type Answer, answer, NO_BODY } from './answer.ts';
 import { FLOW_KEYS_PAGE_MAX } from './limits.ts';
 import { countOf, invalidParameter, type Parameters, readQuery, textOf } from './parameters.ts';
-import type { Call, QueryParameter, Route, Services } from './route.ts';
+import type { Call, Route, Services } from './route.ts';
 import { FlowKeyListSchema, FlowKeySchema, GlobalParallelismSchema } from './schemas.ts';
+import type { QueryParameter } from './takes.ts';
 
 const AtLeastOne = Type.Integer({ minimum: 1 });
 

@@ -10,7 +10,7 @@ import { queryParameters } from '../protocol/request-target.ts';
 import type { Answer } from './answer.ts';
 import { type ConfigHeader, OF_EVERY_REQUEST } from './config-headers.ts';
 import { filterNames } from './filters.ts';
-import type { Route } from './route.ts';
+import type { Takes } from './takes.ts';
 
 const IGNORED = 'Waypost-Ignored';
 
@@ -143,7 +143,7 @@ export class KnownOptions {
   readonly #hasDestination: boolean;
   readonly #isConfiguredByQuery: boolean;
 
-  constructor({ path, takes = {} }: Pick<Route, 'path' | 'takes'>) {
+  constructor({ path, takes = {} }: { path: string; takes?: Takes }) {
     const { configHeaders = [], isConfiguredByQuery = false, filters, query = [] } = takes;
     this.#headers = new KnownHeaders(configHeaders);
     this.#parameters = new Set([...(filters ? filterNames(filters.use) : []), ...query.map(({ name }) => name)]);

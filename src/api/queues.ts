@@ -8,8 +8,9 @@ import { type Answer, answer, NO_BODY } from './answer.ts';
 import { readJson } from './json-body.ts';
 import { SMALL_JSON_LIMIT } from './limits.ts';
 import { countOf, readQuery, textOf } from './parameters.ts';
-import type { Call, QueryParameter, Route, Services } from './route.ts';
+import type { Call, Route, Services } from './route.ts';
 import { QueueListSchema, QueueSchema, QueueSettingsSchema } from './schemas.ts';
+import type { QueryParameter } from './takes.ts';
 
 const PARALLELISM_DEFAULT = 1;
 

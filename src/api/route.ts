@@ -7,12 +7,11 @@ import type { TokenScope } from '../engine/stores.ts';
 import type { Quotas } from '../protocol/options.ts';
 import type { Accounts } from './accounts.ts';
 import type { Answer } from './answer.ts';
-import type { ConfigHeader } from './config-headers.ts';
-import type { Amount, FilterUse } from './filters.ts';
 import type { Ignored } from './ignored.ts';
 import type { JsonThread } from './json-thread.ts';
 import type { ApiLimits } from './limits.ts';
 import type { RequestBody } from './request-body.ts';
+import type { Takes } from './takes.ts';
 
 export type RouteMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS';
 
@@ -41,26 +40,6 @@ export interface Route {
   /** Whether pages of any origin may call all routes of this path. */
   isForAnyOrigin?: true;
   handle: (call: Call) => Answer | Promise<Answer>;
-}
-
-/** What a request may hold, for the interface document: the handlers read and check it themselves. */
-export interface Takes {
-  /** Filters in the query; bulk actions read them from a JSON object in the body too (messaging.md 21.3). */
-  filters?: { use: FilterUse; amount: Amount };
-  /** Parameters of the query besides filters. */
-  query?: readonly QueryParameter[];
-  configHeaders?: readonly ConfigHeader[];
-  /** Whether they may stand in the query too, as on all paths that end in a destination. */
-  isConfiguredByQuery?: true;
-  /** A JSON body of this shape, or bytes of any content type. */
-  body?: TSchema | 'bytes';
-}
-
-/** A parameter of the query as the interface document shows it. */
-export interface QueryParameter {
-  name: string;
-  meaning: string;
-  schema: TSchema;
 }
 
 /** One request that was admitted. */

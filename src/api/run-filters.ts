@@ -6,7 +6,7 @@ import { ApiError } from '../protocol/errors.ts';
 import { type Amount, different, readCount, shown } from './filters.ts';
 import { FILTER_VALUES_MAX, IDS_MAX } from './limits.ts';
 import { invalidParameter, type Parameters, readParameters, singleValue, wholeNumber } from './parameters.ts';
-import type { QueryParameter } from './route.ts';
+import type { QueryParameter } from './takes.ts';
 
 const several = (schema: TSchema, maxItems = FILTER_VALUES_MAX): TSchema => Type.Array(schema, { maxItems });
 const Ms = Type.Integer({ minimum: 0 });

@@ -7,7 +7,7 @@ import type { RunState } from '../workflow/model.ts';
 import type { StepState } from '../workflow/records.ts';
 import { FILTER_VALUES_MAX } from './limits.ts';
 import { countOf, invalidParameter, type Parameters, readQuery, textOf, wholeNumber } from './parameters.ts';
-import type { QueryParameter } from './route.ts';
+import type { QueryParameter } from './takes.ts';
 
 /** Runs on one page of the grouped view (workflow.md 17.3). */
 const RUNS_MAX = 10;

@@ -3,10 +3,11 @@ import { Type } from '@sinclair/typebox';
 import { ApiError } from '../protocol/errors.ts';
 import { type Answer, answer } from './answer.ts';
 import { invalidParameter, readQuery, textOf } from './parameters.ts';
-import type { Call, QueryParameter, Route, Services } from './route.ts';
+import type { Call, Route, Services } from './route.ts';
 import { EVENTS_QUERY, RUNS_QUERY, readEventsQuery, readRunsQuery } from './run-log-filters.ts';
 import { RunEventsSchema, RunExplanationSchema, RunListSchema } from './run-log-schemas.ts';
 import { runEventView, runExplanationView, runLogView } from './run-log-views.ts';
+import type { QueryParameter } from './takes.ts';
 
 const GROUP_BY = [
   {

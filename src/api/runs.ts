@@ -1,5 +1,4 @@
 /** Workflow runs that are active: their journals, their end (workflow.md 17.2). */
-
 import { Type } from '@sinclair/typebox';
 import { ApiError } from '../protocol/errors.ts';
 import { encodeEntry, joinEntries } from '../workflow/journal.ts';
@@ -10,10 +9,11 @@ import { RUN_END_HEADERS } from './config-headers.ts';
 import { readJson } from './json-body.ts';
 import { messageLimit, SMALL_JSON_LIMIT } from './limits.ts';
 import { invalidParameter, readQuery, textOf } from './parameters.ts';
-import type { Call, QueryParameter, Route, Services } from './route.ts';
+import type { Call, Route, Services } from './route.ts';
 import { CANCEL_PARAMETERS, readCancelWish } from './run-filters.ts';
 import { JournalSchema } from './run-schemas.ts';
 import { CancelledSchema } from './schemas.ts';
+import type { QueryParameter } from './takes.ts';
 
 /** Bytes of journals that are answered at a time, while each is in memory three times at worst; one alone may have more. */
 const JOURNALS_BYTES_MAX = 64 * 1024 * 1024;

@@ -8,7 +8,7 @@ import { PUBLISH_HEADERS, RETRY_HEADERS } from '../../src/api/config-headers.ts'
 import { filterShapes } from '../../src/api/filter-shapes.ts';
 import { type FilterUse, readFilters } from '../../src/api/filters.ts';
 import { type JsonSchema, type OpenApiDocument, pathOf } from '../../src/api/openapi.ts';
-import type { QueryParameter } from '../../src/api/route.ts';
+import type { QueryParameter } from '../../src/api/takes.ts';
 import { readPublishOptions } from '../../src/protocol/options.ts';
 import { openWorld, type Reply, type World } from './support/world.ts';
 
