@@ -1,5 +1,6 @@
 /** Publishes for a caller who is admitted at the moment of the commit, whichever worker takes the request. */
-import type { Engine, PublishCommand, PublishOutcome } from '../engine/commands.ts';
+import type { Engine } from '../engine/commands.ts';
+import type { PublishCommand, PublishOutcome } from '../engine/publish-command.ts';
 import { AccountsChanged, StoreUnavailable } from '../engine/stores.ts';
 import type { Call } from './route.ts';
 

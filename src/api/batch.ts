@@ -1,7 +1,6 @@
 /** Takes many messages at once: all that are valid, or none (messaging.md 22.3). */
-
-import type { PublishCommand, PublishOutcome } from '../engine/commands.ts';
 import type { Millis, ProjectId } from '../engine/model.ts';
+import type { PublishCommand, PublishOutcome } from '../engine/publish-command.ts';
 import type { UrlGroup } from '../engine/url-groups.ts';
 import { quotaExceeded } from '../protocol/errors.ts';
 import { checkName } from '../protocol/names.ts';

@@ -1,5 +1,5 @@
 /** What the headers of a DLQ retry replace of the stored message (messaging.md 17, item 4). */
-import type { DeadRetryOverride } from '../engine/commands.ts';
+import type { DeadRetryOverride } from '../engine/revive.ts';
 import { hasConfigPrefix, readConfigName } from '../protocol/config-names.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { trimBlanks } from '../protocol/headers.ts';

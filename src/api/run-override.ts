@@ -1,6 +1,6 @@
 /** What the headers of a resume or a restart replace of the run (workflow.md 21.2). */
-import type { DeadRetryOverride } from '../engine/commands.ts';
 import type { RunOverride } from '../engine/dead-runs.ts';
+import type { DeadRetryOverride } from '../engine/revive.ts';
 import { hasConfigPrefix, readConfigName } from '../protocol/config-names.ts';
 import { ApiError, invalidHeader } from '../protocol/errors.ts';
 import { isHeaderValue, trimBlanks, UNSENDABLE_VALUE } from '../protocol/headers.ts';

@@ -1,6 +1,6 @@
 /** What is different when a published message begins or continues a workflow run (workflow.md 4, 14.8)? */
-import type { PublishCommand } from '../engine/commands.ts';
 import type { Millis } from '../engine/model.ts';
+import type { PublishCommand } from '../engine/publish-command.ts';
 import { prefixOf } from '../protocol/dialect.ts';
 import { ApiError } from '../protocol/errors.ts';
 import type { PublishOptions } from '../protocol/settings.ts';

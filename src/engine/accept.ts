@@ -2,9 +2,9 @@
 import { contentHash, explicitHash } from '../protocol/deduplication.ts';
 import { mintMessageId } from '../protocol/ids.ts';
 import { memo } from '../protocol/memo.ts';
-import type { PublishCommand } from './commands.ts';
 import type { LogEvent, Message, MessageKey, Millis, NewMessage, ProjectId } from './model.ts';
 import type { Randomness } from './ports.ts';
+import type { PublishCommand } from './publish-command.ts';
 
 export interface AcceptContext {
   projectId: ProjectId;

@@ -1,17 +1,10 @@
 /** What `api` asks of the engine: checked, typed, with defaults filled in. */
-import type {
-  CallbackSettings,
-  FlowControl,
-  HeaderMap,
-  HttpMethod,
-  PublishOptions,
-  Redaction,
-  ResultPart,
-  WorkflowFeature,
-} from '../protocol/settings.ts';
+import type { HeaderMap } from '../protocol/settings.ts';
 import type { Explanation } from './explain.ts';
 import type { FlowKey, FlowPin, Queue } from './lanes.ts';
 import type { Message, MessageId, Millis, ProjectId } from './model.ts';
+import type { PublishCommand, PublishOutcome } from './publish-command.ts';
+import type { DeadRetryOverride } from './revive.ts';
 import type { WorkflowCommands } from './runs/workflows.ts';
 import type { ScheduleCommand } from './schedule-commands.ts';
 import type {
@@ -25,40 +18,6 @@ import type {
   ScheduleView,
 } from './stores.ts';
 import type { Endpoint, EndpointSelector, UrlGroup, UrlGroupLimits } from './url-groups.ts';
-
-/** One message to be published; to a URL group, there is one for each endpoint, which names it in its settings. */
-export interface PublishCommand {
-  url: string;
-  body: Uint8Array;
-  callerIp?: string;
-  options: PublishOptions;
-  /** Present when the run that it starts is invoked by another: then the body is the payload. */
-  invocation?: Invocation;
-}
-
-/** Which step of which run waits for the run that is started (workflow.md 14.8). */
-export interface Invocation {
-  runId: string;
-  /** Which incarnation of the run, where the sender says so. */
-  createdAtMs?: Millis;
-  /** The step, verbatim. */
-  step: Uint8Array;
-  /** The message for the result, as read from what was sent, and what its receiver can do. */
-  result: ResultPart;
-  features: WorkflowFeature[];
-}
-
-export interface Published {
-  messageId: MessageId;
-  url: string;
-  /** The run that was started, or runs already. */
-  run?: { id: string; createdAtMs: Millis };
-  /** True when an earlier message with the same deduplication id stands for this one. */
-  deduplicated: boolean;
-}
-
-/** `tooManyQueues`: its queue does not exist, and the project has as many as it may; nothing was made. */
-export type PublishOutcome = Published | 'tooManyQueues';
 
 export interface Engine extends WorkflowCommands {
   /**
@@ -151,25 +110,4 @@ export interface Engine extends WorkflowCommands {
   ping(): Promise<void>;
   /** Stops claiming, lets running attempts finish up to `limitMs`, then gives the rest back uncounted. Idempotent. */
   drain(limitMs: Millis): Promise<void>;
-}
-
-/** What a DLQ retry may replace of the stored message (messaging.md 17, item 4). */
-export interface DeadRetryOverride {
-  method?: HttpMethod;
-  /** Added to the stored headers; of a name that both have, this one stays. */
-  header?: HeaderMap;
-  labels?: string[];
-  /** Added to the stored redaction, which nobody can take back (messaging.md 19, item 6). */
-  redact?: Redaction;
-  /** As in `PublishOptions`; without either the successor is due at once. */
-  delayMs?: Millis;
-  notBeforeMs?: Millis;
-  maxRetries?: number;
-  retryDelayExpression?: string;
-  timeoutMs?: number;
-  /** Key and limits together. */
-  flowControl?: FlowControl;
-  /** Each takes the place of the stored one, options and all. */
-  callback?: CallbackSettings;
-  failureCallback?: CallbackSettings;
 }

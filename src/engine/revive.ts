@@ -2,9 +2,9 @@
 import { newHeaderMap } from '../protocol/headers.ts';
 import { mintMessageId } from '../protocol/ids.ts';
 import { joinRedactions } from '../protocol/redaction.ts';
+import type { CallbackSettings, FlowControl, HeaderMap, HttpMethod, Redaction } from '../protocol/settings.ts';
 import { type AcceptContext, notBeforeOf } from './accept.ts';
-import type { DeadRetryOverride } from './commands.ts';
-import type { Message, MessageKey } from './model.ts';
+import type { Message, MessageKey, Millis } from './model.ts';
 import type { DeadMessage } from './stores.ts';
 
 /** The successor of `dead`: everything as published, but its own id, no delay, and what the caller replaces. */
@@ -32,4 +32,25 @@ export function succeed(
       ...(redact && { redact: joinRedactions(message.settings.redact, redact) }),
     },
   };
+}
+
+/** What a DLQ retry may replace of the stored message (messaging.md 17, item 4). */
+export interface DeadRetryOverride {
+  method?: HttpMethod;
+  /** Added to the stored headers; of a name that both have, this one stays. */
+  header?: HeaderMap;
+  labels?: string[];
+  /** Added to the stored redaction, which nobody can take back (messaging.md 19, item 6). */
+  redact?: Redaction;
+  /** As in `PublishOptions`; without either the successor is due at once. */
+  delayMs?: Millis;
+  notBeforeMs?: Millis;
+  maxRetries?: number;
+  retryDelayExpression?: string;
+  timeoutMs?: number;
+  /** Key and limits together. */
+  flowControl?: FlowControl;
+  /** Each takes the place of the stored one, options and all. */
+  callback?: CallbackSettings;
+  failureCallback?: CallbackSettings;
 }

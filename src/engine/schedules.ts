@@ -8,8 +8,8 @@ import type { Destination } from '../protocol/destination.ts';
 import { ApiError } from '../protocol/errors.ts';
 import type { HeaderMap, HttpMethod, MessageSettings, ScheduleCatchUp, ScheduleOverlap } from '../protocol/settings.ts';
 import { type KeptHeaders, readTriggerOptions } from '../protocol/trigger-options.ts';
-import type { PublishCommand } from './commands.ts';
 import type { MessageKey, Millis, NewMessage, ProjectId } from './model.ts';
+import type { PublishCommand } from './publish-command.ts';
 import { publishesToGroup, type UrlGroup } from './url-groups.ts';
 
 export interface Schedule {

@@ -1,7 +1,7 @@
 /** URL groups: named lists of endpoints that are published to as one (messaging.md 13). */
 import type { HeaderMap } from '../protocol/settings.ts';
-import type { PublishCommand } from './commands.ts';
 import type { Millis } from './model.ts';
+import type { PublishCommand } from './publish-command.ts';
 
 export interface Endpoint {
   url: string;

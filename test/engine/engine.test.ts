@@ -1,8 +1,9 @@
 /** What the engine makes of commands, over a real store in memory, with time and network simulated. */
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Engine, PublishCommand, Published } from '../../src/engine/commands.ts';
+import type { Engine } from '../../src/engine/commands.ts';
 import { createEngine } from '../../src/engine/create.ts';
 import type { LogState } from '../../src/engine/model.ts';
+import type { PublishCommand, Published } from '../../src/engine/publish-command.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
 import { type Store, StoreUnavailable } from '../../src/engine/stores.ts';
 import { Overloaded } from '../../src/protocol/rate-limits.ts';

@@ -5,9 +5,10 @@
  * tick happens after it, as in the reference; and everything is compared late in the tick, when all of it has happened.
  */
 import { expect } from 'vitest';
-import type { Engine, PublishCommand } from '../../src/engine/commands.ts';
+import type { Engine } from '../../src/engine/commands.ts';
 import type { Explanation } from '../../src/engine/explain.ts';
 import type { MessageId, Millis } from '../../src/engine/model.ts';
+import type { PublishCommand } from '../../src/engine/publish-command.ts';
 import type { LogEntry, PageRequest } from '../../src/engine/stores.ts';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { openDatabase } from '../simulation/database.ts';

@@ -1,7 +1,8 @@
 /** What the clients asked for and what they heard, kept outside of everything that can crash. */
-import type { DeadRetryOverride, PublishCommand } from '../../src/engine/commands.ts';
 import type { FlowPin } from '../../src/engine/lanes.ts';
 import type { Message, MessageId, Millis } from '../../src/engine/model.ts';
+import type { PublishCommand } from '../../src/engine/publish-command.ts';
+import type { DeadRetryOverride } from '../../src/engine/revive.ts';
 import type { ScheduleCommand } from '../../src/engine/schedule-commands.ts';
 
 /**

@@ -2,9 +2,10 @@
  * An overload to the millisecond: many clients of one project publish as fast as they are answered, on a database that
  * commits a few rows at a time. Beside them are another project, and a workflow run that goes on step by step.
  */
-import type { Engine, PublishCommand } from '../../src/engine/commands.ts';
+import type { Engine } from '../../src/engine/commands.ts';
 import { createEngine } from '../../src/engine/create.ts';
 import type { Millis, ProjectId } from '../../src/engine/model.ts';
+import type { PublishCommand } from '../../src/engine/publish-command.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
 import type { Store } from '../../src/engine/stores.ts';
 import { Overloaded } from '../../src/protocol/rate-limits.ts';

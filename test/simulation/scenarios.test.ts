@@ -1,6 +1,6 @@
 /** Single stories in the simulated world, each about one thing that random runs meet only now and then. */
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { PublishCommand } from '../../src/engine/commands.ts';
+import type { PublishCommand } from '../../src/engine/publish-command.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
 import { StoreUnavailable } from '../../src/engine/stores.ts';
 import type { CallbackSettings, MessageSettings } from '../../src/protocol/settings.ts';

@@ -1,6 +1,7 @@
 /** What the clients do with schedules: what they plan, and what befalls the schedules. */
-import type { Engine, PublishCommand } from '../../src/engine/commands.ts';
+import type { Engine } from '../../src/engine/commands.ts';
 import type { Millis } from '../../src/engine/model.ts';
+import type { PublishCommand } from '../../src/engine/publish-command.ts';
 import type { ScheduleCommand } from '../../src/engine/schedule-commands.ts';
 import type { Destination } from '../../src/protocol/destination.ts';
 import type { SeededRandom } from '../../src/testing/seeded-random.ts';

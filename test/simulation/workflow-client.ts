@@ -3,9 +3,10 @@
  * repeats requests, and brings them late. Whoever hears no answer asks again.
  */
 import { readWait } from '../../src/api/wait-request.ts';
-import type { Engine, PublishCommand, Published } from '../../src/engine/commands.ts';
+import type { Engine } from '../../src/engine/commands.ts';
 import type { RunOverride, StartedRun } from '../../src/engine/dead-runs.ts';
 import type { Millis } from '../../src/engine/model.ts';
+import type { PublishCommand, Published } from '../../src/engine/publish-command.ts';
 import type { Notified } from '../../src/engine/run-commands.ts';
 import { StoreUnavailable } from '../../src/engine/stores.ts';
 import { ApiError } from '../../src/protocol/errors.ts';

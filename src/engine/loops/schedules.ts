@@ -4,11 +4,11 @@
  */
 import { ApiError } from '../../protocol/errors.ts';
 import { type AcceptContext, type Draft, draftOf } from '../accept.ts';
-import type { PublishCommand } from '../commands.ts';
 import type { Millis, NewMessage, ProjectId } from '../model.ts';
 import type { Numbers } from '../numbers.ts';
 import { type Places, place, setGoing } from '../placement.ts';
 import type { Clock, EventLog } from '../ports.ts';
+import type { PublishCommand } from '../publish-command.ts';
 import {
   firstTimeOf,
   neverAgain,
