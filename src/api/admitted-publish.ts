@@ -1,7 +1,7 @@
 /** Publishes for a caller who is admitted at the moment of the commit, whichever worker takes the request. */
 import type { Engine } from '../engine/commands.ts';
 import type { PublishCommand, PublishOutcome } from '../engine/publish-command.ts';
-import { AccountsChanged, StoreUnavailable } from '../engine/stores.ts';
+import { AccountsChanged, StoreUnavailable } from '../engine/store-errors.ts';
 import type { Call } from './route.ts';
 
 /** Accounts that change more often than this within one request are not to be kept up with. */

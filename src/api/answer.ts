@@ -1,6 +1,6 @@
 /** What a handler gives back: a status and, mostly, JSON. Every refusal becomes `{"error"}` here (messaging.md 1.3). */
 import type { EventLog } from '../engine/ports.ts';
-import { StoreUnavailable } from '../engine/stores.ts';
+import { StoreUnavailable } from '../engine/store-errors.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { Overloaded, RateLimited } from '../protocol/rate-limits.ts';
 

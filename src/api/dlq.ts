@@ -1,8 +1,9 @@
 /** The dead letter queue: list, read, delete and retry its entries (messaging.md 17, 22.24 to 22.29). */
 import { Type } from '@sinclair/typebox';
 import type { ProjectId } from '../engine/model.ts';
+import type { Page } from '../engine/page.ts';
 import type { DeadRetryOverride } from '../engine/revive.ts';
-import type { DeadMessage, Page } from '../engine/stores.ts';
+import type { DeadMessage } from '../engine/stores.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { type Answer, answer, NO_BODY } from './answer.ts';
 import { RETRY_HEADERS } from './config-headers.ts';

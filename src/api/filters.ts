@@ -2,8 +2,8 @@
  * Which items does a request mean? Reads the filters of lists and bulk actions (messaging.md 21). The table of 21.2
  * is data: a new filter is a new row. Query and JSON body are read alike; the query wins name by name.
  */
+import type { DeadFilter, LogFilter } from '../engine/filters.ts';
 import type { LogState } from '../engine/model.ts';
-import type { DeadFilter, LogFilter } from '../engine/stores.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { FILTER_VALUES_MAX, IDS_MAX } from './limits.ts';
 import {

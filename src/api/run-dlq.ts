@@ -2,7 +2,7 @@
 import type { Engine } from '../engine/commands.ts';
 import type { DeadRun, NotRevived, RunOverride, StartedRun } from '../engine/dead-runs.ts';
 import type { ProjectId } from '../engine/model.ts';
-import type { Page } from '../engine/stores.ts';
+import type { Page } from '../engine/page.ts';
 import { decodeCursor } from '../protocol/cursor.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { type Answer, answer, NO_BODY } from './answer.ts';

@@ -1,8 +1,8 @@
 /** Which runs, or which of their events, does a list mean (workflow.md 17.3)? The interface document is made of the same table. */
 import { type TSchema, Type } from '@sinclair/typebox';
 import type { LogState, RunLogState } from '../engine/model.ts';
+import type { PageRequest } from '../engine/page.ts';
 import type { RunAttributes, RunEventFilter, RunFilter } from '../engine/run-log-store.ts';
-import type { PageRequest } from '../engine/stores.ts';
 import type { RunState } from '../workflow/model.ts';
 import type { StepState } from '../workflow/records.ts';
 import { FILTER_VALUES_MAX } from './limits.ts';

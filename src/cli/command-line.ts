@@ -4,7 +4,7 @@ import { nearest } from '../config/nearest.ts';
 import { ConfigError } from '../config/parse.ts';
 import { flagOf } from '../config/setting.ts';
 import { listSettings } from '../config/table.ts';
-import { StoreUnavailable } from '../engine/stores.ts';
+import { StoreUnavailable } from '../engine/store-errors.ts';
 import { type Command, CommandFailed, EXIT, nextStep, type Terminal } from './command.ts';
 import { readVersion } from './version.ts';
 

@@ -1,22 +1,15 @@
 /** What `api` asks of the engine: checked, typed, with defaults filled in. */
 import type { HeaderMap } from '../protocol/settings.ts';
 import type { Explanation } from './explain.ts';
+import type { AttributeFilter, DeadFilter, LogFilter } from './filters.ts';
 import type { FlowKey, FlowPin, Queue } from './lanes.ts';
 import type { Message, MessageId, Millis, ProjectId } from './model.ts';
+import type { Page, PageRequest } from './page.ts';
 import type { PublishCommand, PublishOutcome } from './publish-command.ts';
 import type { DeadRetryOverride } from './revive.ts';
 import type { WorkflowCommands } from './runs/workflows.ts';
 import type { ScheduleCommand } from './schedule-commands.ts';
-import type {
-  AttributeFilter,
-  DeadFilter,
-  DeadMessage,
-  LogEntry,
-  LogFilter,
-  Page,
-  PageRequest,
-  ScheduleView,
-} from './stores.ts';
+import type { DeadMessage, LogEntry, ScheduleView } from './stores.ts';
 import type { Endpoint, EndpointSelector, UrlGroup, UrlGroupLimits } from './url-groups.ts';
 
 export interface Engine extends WorkflowCommands {

@@ -3,12 +3,14 @@ import { ApiError } from '../protocol/errors.ts';
 import { dailyLimitReached } from '../protocol/rate-limits.ts';
 import type { HeaderMap } from '../protocol/settings.ts';
 import { type AcceptContext, type Draft, draftOf } from './accept.ts';
+import type { Accepted, Saved } from './accepted.ts';
 import type { Engine } from './commands.ts';
 import type { DatabaseClock } from './database-clock.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { type Explanation, explain } from './explain.ts';
 import { dlqIdIn, explainFinished } from './explain-finished.ts';
 import { ALWAYS_OPEN } from './fence.ts';
+import type { AttributeFilter } from './filters.ts';
 import { IntakeHealth } from './intake-health.ts';
 import type { FlowKey, FlowPin } from './lanes.ts';
 import { Heartbeat, type SharedAccounts } from './loops/heartbeat.ts';
@@ -27,7 +29,7 @@ import { JournalBodies } from './runs/journal-bodies.ts';
 import { type WorkflowCommands, Workflows } from './runs/workflows.ts';
 import { ScheduleCommands } from './schedule-commands.ts';
 import type { EngineSettings } from './settings.ts';
-import type { Accepted, AttributeFilter, FlowKeyStore, QueueStore, Saved, Store } from './stores.ts';
+import type { FlowKeyStore, QueueStore, Store } from './stores.ts';
 import type { Endpoint, EndpointSelector, UrlGroupLimits } from './url-groups.ts';
 
 export interface EngineDeps {

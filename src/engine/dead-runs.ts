@@ -1,6 +1,8 @@
 /** The dead letter queue of workflow runs (workflow.md 21): its words, what it asks of the store, what `api` asks of it. */
 import type { HeaderMap } from '../protocol/settings.ts';
 import type { Run, RunConfig, RunKey } from '../workflow/model.ts';
+import type { Saved } from './accepted.ts';
+import type { AttributeFilter } from './filters.ts';
 import type {
   Burial,
   EntryKind,
@@ -14,7 +16,7 @@ import type {
   NewRun,
   ProjectId,
 } from './model.ts';
-import type { AttributeFilter, Page, PageRequest, Saved } from './stores.ts';
+import type { Page, PageRequest } from './page.ts';
 
 /** A run that has failed, as the DLQ shows it. */
 export interface DeadRun {

@@ -5,6 +5,7 @@
  * message due earlier, or frees a place while some are waiting for one, wakes it.
  */
 import { mintMessageId } from '../protocol/ids.ts';
+import type { ClaimAnswer } from './claims.ts';
 import { decide, type Settling } from './decide.ts';
 import type { Fence } from './fence.ts';
 import { type Held, InFlight, type Offer } from './in-flight.ts';
@@ -31,7 +32,8 @@ import { draftOfFollowUp } from './runs/entries.ts';
 import { failRun } from './runs/failures.ts';
 import type { JournalBodies } from './runs/journal-bodies.ts';
 import type { EngineSettings } from './settings.ts';
-import { type ClaimAnswer, type MessageStore, type Settled, StoreUnavailable, type Succession } from './stores.ts';
+import { StoreUnavailable } from './store-errors.ts';
+import type { MessageStore, Settled, Succession } from './stores.ts';
 
 /** Messages a single claim may take: keeps its transaction short enough not to delay publishes. */
 const CLAIM_MAX = 128;

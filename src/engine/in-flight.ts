@@ -10,11 +10,11 @@
  * a maximum of its own, of which it is given less and less while its attempts end without an answer, and more with each answer.
  */
 import { AnsweringLines } from './answering-lines.ts';
+import type { ClaimRequest } from './claims.ts';
 import type { Millis, ProjectId } from './model.ts';
 import { type OriginLine, readLine } from './origin-line.ts';
 import { half, Pool, type PoolOffer, type Size } from './pool.ts';
 import type { EngineSettings } from './settings.ts';
-import type { ClaimRequest } from './stores.ts';
 
 /** Attempts in flight that even an origin may have which never answers: one that comes back is to be noticed soon. */
 const UNANSWERED_COUNT_MAX = 4;

@@ -1,6 +1,6 @@
 /** Is what clients publish saved, or refused? */
 import type { Clock } from './ports.ts';
-import { StoreUnavailable } from './stores.ts';
+import { StoreUnavailable } from './store-errors.ts';
 
 /** Publishes saved one after the other that prove that the trouble is over. A full disk now and then has room for one. */
 const PROOF = 10;

@@ -1,8 +1,8 @@
 /** Where does a new message stand, and what is set going once it is saved? One answer for all that make messages. */
 import { type Draft, firstEvents } from './accept.ts';
+import type { Saved } from './accepted.ts';
 import type { Claimed, ClaimToken, Message, Millis, NewMessage, Standing, WorkerId } from './model.ts';
 import { lineOf, type OriginLine } from './origin-line.ts';
-import type { Saved } from './stores.ts';
 
 /** The places for attempts, as far as a new message takes part in them; the dispatcher has them. */
 export interface Places {

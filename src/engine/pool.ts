@@ -3,8 +3,8 @@
  * are free (the dynamic threshold of shared-memory switches). So a project alone gets seven eighths of all; whoever comes
  * finds an eighth of them free, and gets what ends, until both have seven fifteenths. Body bytes are shared by the same rule.
  */
+import type { ProjectRooms } from './claims.ts';
 import type { ProjectId } from './model.ts';
-import type { ProjectRooms } from './stores.ts';
 
 const TIMES_FREE = 7;
 

@@ -11,7 +11,7 @@ import { Admission } from './admission.ts';
 import type { Millis, ProjectId } from './model.ts';
 import type { Clock, EventLog, Timer } from './ports.ts';
 import { ProjectTurns } from './project-turns.ts';
-import { StoreUnavailable } from './stores.ts';
+import { StoreUnavailable } from './store-errors.ts';
 
 /** Messages of publishes that are being saved at a time: a quarter of the places of one origin, and enough to fill a transaction. */
 const SAVING_MAX = 64;

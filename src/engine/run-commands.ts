@@ -4,10 +4,10 @@ import type { JournalEntry } from '../workflow/model.ts';
 import type { StepState } from '../workflow/records.ts';
 import type { RunLog } from '../workflow/run-log.ts';
 import type { MessageId, Millis, ProjectId } from './model.ts';
+import type { Page, PageRequest } from './page.ts';
 import type { RunEvent, RunEventFilter, RunFilter } from './run-log-store.ts';
 import type { Waiter } from './run-stores.ts';
 import type { RunExplanation } from './runs/explain.ts';
-import type { Page, PageRequest } from './stores.ts';
 
 /** A wait that a run asks for (workflow.md 14.6). */
 export interface WaitCommand {

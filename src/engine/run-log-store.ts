@@ -2,7 +2,7 @@
 import type { KnownMessage, KnownRun, RunHistory } from '../workflow/history.ts';
 import type { RunState } from '../workflow/model.ts';
 import type { LogDetail, LogState, MessageId, Millis, ProjectId, RunLogState } from './model.ts';
-import type { Page, PageRequest } from './stores.ts';
+import type { Page, PageRequest } from './page.ts';
 
 /** Several values of one name are alternatives, names narrow each other (workflow.md 17.3). */
 export interface RunAttributes {

@@ -1,7 +1,7 @@
 /** What the engine asks of a store about workflow runs; the rules of `stores.ts` hold. */
 import type { JournalEntry, Run, RunKey } from '../workflow/model.ts';
+import type { Saved } from './accepted.ts';
 import type { Message, MessageId, MessageKey, Millis, NewMessage, NewRecord, ProjectId, RunEnding } from './model.ts';
-import type { Saved } from './stores.ts';
 
 /** What became of an attempt to end a run. */
 export type EndedAs =

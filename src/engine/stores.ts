@@ -4,14 +4,16 @@
  * change is durable (P1). All throw `StoreUnavailable` when nothing was written and the caller may try again.
  */
 import type { HeaderMap } from '../protocol/settings.ts';
+import type { Accepted, AcceptedStanding, Saved } from './accepted.ts';
+import type { ClaimAnswer, ClaimRequest } from './claims.ts';
 import type { DeadRunStore } from './dead-runs.ts';
+import type { AttributeFilter, DeadFilter, LogFilter } from './filters.ts';
 import type { FlowKey, FlowPin, Queue } from './lanes.ts';
 import type {
   Burial,
   Claimed,
   ClaimRef,
   ClaimToken,
-  JournalPlace,
   LogDetail,
   LogState,
   Message,
@@ -20,66 +22,15 @@ import type {
   NewMessage,
   ProjectId,
   Settlement,
-  Standing,
   WorkerId,
 } from './model.ts';
 import type { OriginLine } from './origin-line.ts';
+import type { Page, PageRequest } from './page.ts';
 import type { RunLogStore } from './run-log-store.ts';
 import type { RunStore, WaiterStore } from './run-stores.ts';
 import type { Schedule, ScheduleChange, TriggeredMessage } from './schedules.ts';
 import type { Endpoint, EndpointSelector, UrlGroup, UrlGroupLimits } from './url-groups.ts';
 import type { WorkerStore } from './worker-store.ts';
-
-/** The store could not write now (disk full, busy, closing); nothing of the command was saved, unless it is `CommitInDoubt`. */
-export class StoreUnavailable extends Error {
-  constructor(reason: string, options?: ErrorOptions) {
-    super(reason, options);
-    this.name = 'StoreUnavailable';
-  }
-}
-
-/** Tokens or keys have changed since the caller was admitted: nothing was saved, and the caller is to be looked at again. */
-export class AccountsChanged extends Error {
-  constructor() {
-    super('tokens or signing keys have changed since the caller was admitted');
-    this.name = 'AccountsChanged';
-  }
-}
-
-/** The answer to a commit was lost, and not to be had any more: all of the command was saved, or nothing. */
-export class CommitInDoubt extends StoreUnavailable {}
-
-/**
- * `held`: a lane has the message and lets it go by itself; `dropped`: it was for the journal of a run that is over, and was
- * not saved; otherwise it stands as was proposed.
- */
-export type AcceptedStanding = Standing['kind'] | 'held' | 'dropped';
-
-/** How a message was saved. */
-export interface Saved {
-  standing: AcceptedStanding;
-  /** Present when it entered the journal of a run. */
-  journal?: JournalPlace;
-}
-
-export type Accepted =
-  | ({ kind: 'accepted' } & Saved)
-  /** A message, or an entry of its run's journal, stands for it already; or the run that it was to begin, which is named. */
-  | { kind: 'duplicate'; messageId: MessageId; run?: { id: string; createdAtMs: Millis } }
-  /** All messages of its publish are refused: the run of one of them is over. */
-  | { kind: 'runOver' }
-  /** Nothing of its publish was saved: a run of it is not as was supposed, and is to be read again. */
-  | { kind: 'runChanged' }
-  /** Nothing of its publish was saved: a run of it is to begin after `latestMs`, when the one before with its id began. */
-  | { kind: 'runTooEarly'; latestMs: Millis }
-  /** All messages of its publish are refused: the journal of a run would be too long. */
-  | { kind: 'journalFull'; limit: number }
-  /** All messages of its publish are refused: too many runs would wait for the end of one. */
-  | { kind: 'tooManyInvokers'; limit: number }
-  /** Its queue does not exist, and the project has as many as it may. */
-  | { kind: 'tooManyQueues' }
-  /** All messages of its publish are refused: they are more than the `remaining` ones that its project has left today. */
-  | { kind: 'overDayLimit'; limit: number; remaining: number };
 
 /** What a store enforces on its own, for every project alike; 0 means unlimited (messaging.md 20.1). */
 export interface StoreLimits {
@@ -111,67 +62,6 @@ export type Settled =
    * of `change`. `isCancelled`: `changeIfCancelRequested` was saved in place of `change`.
    */
   | { kind: 'saved'; next?: Claimed; follows?: Saved[]; isCancelled?: true };
-
-/** How many more attempts each project may have; `defaultRoom` for one not named here. */
-export interface ProjectRooms {
-  roomByProject: Record<ProjectId, number>;
-  defaultRoom: number;
-}
-
-export interface ClaimRequest {
-  worker: WorkerId;
-  /** Claims made in this transaction get `firstToken`, `firstToken + 1`, …; the caller owns `limit` of them. */
-  firstToken: ClaimToken;
-  /** No more than this many messages, parked ones included. */
-  limit: number;
-  /** No more than this many body bytes, but always at least one message, unless another claim under way may exceed its own. */
-  bytesMax: number;
-  isStrict?: boolean;
-  /** How many more attempts each busy origin may have; `defaultRoom` for an origin not named here. */
-  roomByOrigin: Record<string, number>;
-  defaultRoom: number;
-  /** The same for lines that have less room than their origin. */
-  roomByLine?: Record<OriginLine, number>;
-  /** The same for projects; absent: any number. */
-  projects?: ProjectRooms;
-  /** How many more attempts may go where no line of `proven` leads: `places` in all, and by project; absent: any number. */
-  unproven?: ProjectRooms & { places: number; proven: OriginLine[] };
-  /** Whether to look at the due index and the keys' wait lists at all; false when only parked messages are asked for. */
-  due: boolean;
-  /** Which of these two comes first: where places are few they take turns. */
-  lanesFirst: boolean;
-  /** Lines whose messages may go now, each up to its room. */
-  unpark: OriginLine[];
-  /** Whether the due index is served before those lines; what is due for one of them joins it. Else after them. */
-  dueFirst?: boolean;
-}
-
-export interface ClaimAnswer {
-  /** Sorted by due time, then key. */
-  claimed: Claimed[];
-  /** Lines that messages have joined because this claim found no room for them. */
-  parked: OriginLine[];
-  /** Those of `unpark` in which nobody waits any more. */
-  emptied: OriginLine[];
-  /** When the due index or a key's wait list has something next; may be in the past when `limit` was reached. */
-  nextDueAtMs: Millis | undefined;
-}
-
-/** Which messages a bulk action means: several values of one name are alternatives, names narrow each other (messaging.md 21). */
-export interface AttributeFilter {
-  url?: string[];
-  host?: string[];
-  path?: string[];
-  topicName?: string[];
-  endpointName?: string[];
-  queueName?: string[];
-  scheduleId?: string[];
-  label?: string[];
-  flowControlKey?: string[];
-  callerIp?: string[];
-  fromMs?: Millis;
-  toMs?: Millis;
-}
 
 /** An unfinished message and what it waits for. */
 export interface LiveMessage {
@@ -233,24 +123,6 @@ export interface DeadMessage {
   burial: Burial;
 }
 
-export interface DeadFilter extends AttributeFilter {
-  messageId?: string[];
-  responseStatus?: number[];
-}
-
-export interface PageRequest {
-  /** Opaque position after the last item of the page before. */
-  cursor?: string;
-  count: number;
-  order: 'latestFirst' | 'earliestFirst';
-}
-
-export interface Page<T> {
-  items: T[];
-  /** Absent on the last page. */
-  cursor?: string;
-}
-
 export interface DeadMessageStore {
   listDead(projectId: ProjectId, filter: DeadFilter, page: PageRequest): Promise<Page<DeadMessage>>;
   findDead(projectId: ProjectId, dlqId: string): Promise<DeadMessage | undefined>;
@@ -273,12 +145,6 @@ export interface LogEntry {
   state: LogState;
   message: Message;
   detail?: LogDetail;
-}
-
-export interface LogFilter extends AttributeFilter {
-  /** Up to 1,000 ids; unknown ones match nothing. */
-  messageId?: string[];
-  state?: LogState[];
 }
 
 export interface LogStore {

@@ -1,6 +1,6 @@
 /** How do the commands of many callers become one transaction, and each still gets its own answer? */
 import type { OriginLine } from '../engine/origin-line.ts';
-import { CommitInDoubt, StoreUnavailable } from '../engine/stores.ts';
+import { CommitInDoubt, StoreUnavailable } from '../engine/store-errors.ts';
 import { type Driver, LockNotFree, StoreFatal, type Transaction, type TransactionOptions } from './driver.ts';
 import { type AcceptAnswer, type AcceptArgs, acceptAll } from './sql/accept.ts';
 import { cancel } from './sql/cancel.ts';

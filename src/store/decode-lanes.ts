@@ -1,7 +1,8 @@
 /** How do the rows of lanes read in the engine's words? */
+import type { Accepted, Saved } from '../engine/accepted.ts';
 import { type FlowKey, isWindowOpen, type Queue } from '../engine/lanes.ts';
 import type { Claimed, Millis } from '../engine/model.ts';
-import type { Accepted, LiveMessage, Saved } from '../engine/stores.ts';
+import type { LiveMessage } from '../engine/stores.ts';
 import type { AcceptedAs, SavedAs } from './sql/accept.ts';
 import type { ClaimedRow } from './sql/claim.ts';
 import type { LiveRow, LiveRows } from './sql/find.ts';

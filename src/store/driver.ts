@@ -2,7 +2,7 @@
  * The narrow waist between the store's logic and a database. The logic is written once in SQL that SQLite and
  * PostgreSQL both run; what differs between them lies behind these methods, in one place each.
  */
-import { StoreUnavailable } from '../engine/stores.ts';
+import { StoreUnavailable } from '../engine/store-errors.ts';
 
 /** A value as it is bound or read. Integers are safe integers; JSON is text; bytes are bytes. */
 export type SqlValue = string | number | Uint8Array | null;

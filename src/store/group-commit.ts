@@ -4,7 +4,7 @@
  * nothing waits for a timer.
  */
 import type { Millis } from '../engine/model.ts';
-import { AccountsChanged, CommitInDoubt, StoreUnavailable } from '../engine/stores.ts';
+import { AccountsChanged, CommitInDoubt, StoreUnavailable } from '../engine/store-errors.ts';
 import { Aside } from './aside.ts';
 import type { BatchOutcome, WriteCommand, WriteMethod, WriteResult, Writes } from './batch.ts';
 import { BatchLine } from './batch-line.ts';

@@ -1,6 +1,6 @@
 /** How is one page of a list read, and what do the ids and cursors that ask for it name? */
 import type { MessageId, MessageKey, Millis } from '../engine/model.ts';
-import type { Page, PageRequest } from '../engine/stores.ts';
+import type { Page, PageRequest } from '../engine/page.ts';
 import { decodeCursor, dlqIdOf, encodeCursor } from '../protocol/cursor.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { keyOfMessageId } from '../protocol/ids.ts';

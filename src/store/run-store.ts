@@ -1,4 +1,5 @@
 /** How are runs kept: their journals and waits, those in the DLQ, and their logs? */
+import type { Saved } from '../engine/accepted.ts';
 import type {
   ActiveRunFilter,
   DeadRun,
@@ -9,6 +10,7 @@ import type {
   RevivedAs,
 } from '../engine/dead-runs.ts';
 import type { Message, MessageKey, Millis, NewMessage, ProjectId, RunEnding } from '../engine/model.ts';
+import type { Page, PageRequest } from '../engine/page.ts';
 import type { RunEvent, RunEventFilter, RunFilter, RunLogStore } from '../engine/run-log-store.ts';
 import type {
   EndedAs,
@@ -20,7 +22,6 @@ import type {
   WaiterStore,
   Waiting,
 } from '../engine/run-stores.ts';
-import type { Page, PageRequest, Saved } from '../engine/stores.ts';
 import type { RunHistory } from '../workflow/history.ts';
 import type { JournalEntry, Run, RunKey } from '../workflow/model.ts';
 import { decodeDeadRuns, decodeOutline, decodeRevived, encodeRevival } from './dead-run-codec.ts';

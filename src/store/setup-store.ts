@@ -1,9 +1,9 @@
 /** How is what many messages are published with kept: projects, tokens, URL groups, schedules, queues, keys? */
+import type { AcceptedStanding } from '../engine/accepted.ts';
 import type { FlowKey, FlowPin, Queue } from '../engine/lanes.ts';
 import type { Millis, ProjectId } from '../engine/model.ts';
 import type { Schedule, ScheduleChange } from '../engine/schedules.ts';
 import type {
-  AcceptedStanding,
   AccountsState,
   DeletedQueue,
   DueSchedule,

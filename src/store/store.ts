@@ -3,6 +3,9 @@
  * are encoded before they go to the database's thread and decoded when they come back. Here are messages, their logs and
  * the DLQ; what is set up, and runs, have files of their own, which make one class with this one.
  */
+import type { Accepted, AcceptedStanding } from '../engine/accepted.ts';
+import type { ClaimAnswer, ClaimRequest } from '../engine/claims.ts';
+import type { AttributeFilter, DeadFilter, LogFilter } from '../engine/filters.ts';
 import type {
   ClaimRef,
   Message,
@@ -15,23 +18,8 @@ import type {
   WorkerId,
 } from '../engine/model.ts';
 import type { OriginLine } from '../engine/origin-line.ts';
-import type {
-  Accepted,
-  AcceptedStanding,
-  AttributeFilter,
-  ClaimAnswer,
-  ClaimRequest,
-  DeadFilter,
-  DeadMessage,
-  LiveMessage,
-  LogEntry,
-  LogFilter,
-  Page,
-  PageRequest,
-  Settled,
-  Store,
-  Succession,
-} from '../engine/stores.ts';
+import type { Page, PageRequest } from '../engine/page.ts';
+import type { DeadMessage, LiveMessage, LogEntry, Settled, Store, Succession } from '../engine/stores.ts';
 import type { Beat, WorkerState } from '../engine/worker-store.ts';
 import { dlqIdOf } from '../protocol/cursor.ts';
 import { keyOfMessageId } from '../protocol/ids.ts';

@@ -2,7 +2,8 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { CannotStart } from '../cannot-start.ts';
 import type { EventLog } from '../engine/ports.ts';
-import { type Store, StoreUnavailable } from '../engine/stores.ts';
+import { StoreUnavailable } from '../engine/store-errors.ts';
+import type { Store } from '../engine/stores.ts';
 import { keepMemory } from '../memory.ts';
 import { joinStore, messageOf, openStore } from '../open-store.ts';
 import { createSystemRandomness, systemClock } from '../system.ts';

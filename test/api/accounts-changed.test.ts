@@ -1,7 +1,7 @@
 /** On a database that several servers share, tokens change while requests are under way, and while a server knows of nothing. */
 import { beforeEach, expect, test } from 'vitest';
 import type { Accounts } from '../../src/api/accounts.ts';
-import { AccountsChanged, StoreUnavailable } from '../../src/engine/stores.ts';
+import { AccountsChanged, StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { hashToken } from '../../src/protocol/token.ts';
 import { openWorld, type World } from './support/world.ts';
 

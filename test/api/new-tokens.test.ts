@@ -1,7 +1,7 @@
 /** On a database that several servers share, another of them may have made the token that a caller brings. */
 import { expect, test } from 'vitest';
 import type { Accounts } from '../../src/api/accounts.ts';
-import { StoreUnavailable } from '../../src/engine/stores.ts';
+import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { hashToken } from '../../src/protocol/token.ts';
 import { openWorld, type World } from './support/world.ts';
 

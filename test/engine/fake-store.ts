@@ -1,4 +1,5 @@
 /** As much of a store as the dispatcher sees, in memory, with switches for a test to make it slow or refuse. */
+import type { ClaimAnswer, ClaimRequest } from '../../src/engine/claims.ts';
 import type {
   Claimed,
   ClaimToken,
@@ -10,13 +11,8 @@ import type {
 } from '../../src/engine/model.ts';
 import { lineOf, type OriginLine } from '../../src/engine/origin-line.ts';
 import type { RunStore } from '../../src/engine/run-stores.ts';
-import {
-  type ClaimAnswer,
-  type ClaimRequest,
-  type MessageStore,
-  type Settled,
-  StoreUnavailable,
-} from '../../src/engine/stores.ts';
+import { StoreUnavailable } from '../../src/engine/store-errors.ts';
+import type { MessageStore, Settled } from '../../src/engine/stores.ts';
 import { ClaimRooms } from '../../src/store/sql/claim-rooms.ts';
 
 interface Row {

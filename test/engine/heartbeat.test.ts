@@ -4,7 +4,7 @@ import { DatabaseClock } from '../../src/engine/database-clock.ts';
 import { Heartbeat, type Listeners, type SharedAccounts } from '../../src/engine/loops/heartbeat.ts';
 import type { ClaimRef, ClaimToken, Millis, WorkerId } from '../../src/engine/model.ts';
 import { lineOf, type OriginLine } from '../../src/engine/origin-line.ts';
-import { StoreUnavailable } from '../../src/engine/stores.ts';
+import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { Beat, WorkerState, WorkerStore } from '../../src/engine/worker-store.ts';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { SimulatedClock } from '../../src/testing/simulated-clock.ts';

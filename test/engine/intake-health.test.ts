@@ -1,6 +1,6 @@
 import { beforeEach, expect, it } from 'vitest';
 import { IntakeHealth } from '../../src/engine/intake-health.ts';
-import { StoreUnavailable } from '../../src/engine/stores.ts';
+import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 
 const clock = { elapsedMs: 0 };
 let health: IntakeHealth;

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { Numbers } from '../../src/engine/numbers.ts';
-import { StoreUnavailable } from '../../src/engine/stores.ts';
+import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 
 /** A sequence as a store keeps it; each reservation is answered when the test says so. */
 class Sequence {

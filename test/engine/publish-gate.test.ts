@@ -1,7 +1,7 @@
 /** When publishes begin to be saved, and what the operator hears when some are turned away. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { PublishGate } from '../../src/engine/publish-gate.ts';
-import { StoreUnavailable } from '../../src/engine/stores.ts';
+import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { Overloaded } from '../../src/protocol/rate-limits.ts';
 import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
 

@@ -1,9 +1,10 @@
 /** Which runs are found by the state of their steps, and what is looked up to explain one. */
 import { expect, test } from 'vitest';
+import type { PageRequest } from '../../src/engine/page.ts';
 import type { Clock } from '../../src/engine/ports.ts';
 import type { RunFilter, RunLogStore } from '../../src/engine/run-log-store.ts';
 import { RunLogs } from '../../src/engine/runs/logs.ts';
-import type { MessageStore, PageRequest } from '../../src/engine/stores.ts';
+import type { MessageStore } from '../../src/engine/stores.ts';
 import type { RunHistory } from '../../src/workflow/history.ts';
 import type { StepState } from '../../src/workflow/records.ts';
 import { IN_FLIGHT, Journal, NOW, RETRYING } from '../workflow/histories.ts';

@@ -1,5 +1,6 @@
 /** Waits, notifications and time-outs against a store that others change between what is read and what is saved. */
 import { describe, expect, test } from 'vitest';
+import type { Saved } from '../../src/engine/accepted.ts';
 import { WaiterLoop } from '../../src/engine/loops/waiters.ts';
 import type { FollowUp, NewMessage } from '../../src/engine/model.ts';
 import { Numbers } from '../../src/engine/numbers.ts';
@@ -9,7 +10,6 @@ import type { Mail, MailLimits, NewWaiter, Waiter, WaiterStore, Waiting } from '
 import { ActiveRuns } from '../../src/engine/runs/active-runs.ts';
 import { draftOfFollowUp } from '../../src/engine/runs/entries.ts';
 import { RunWaits } from '../../src/engine/runs/waits.ts';
-import type { Saved } from '../../src/engine/stores.ts';
 import { mintMessageId } from '../../src/protocol/ids.ts';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { SimulatedClock } from '../../src/testing/simulated-clock.ts';

@@ -5,7 +5,7 @@
  * never come back, and reach the database no more.
  */
 import type { Millis } from '../../src/engine/model.ts';
-import { CommitInDoubt, StoreUnavailable } from '../../src/engine/stores.ts';
+import { CommitInDoubt, StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type {
   Driver,
   NumberSequence,

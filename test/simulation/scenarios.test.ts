@@ -2,7 +2,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { PublishCommand } from '../../src/engine/publish-command.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
-import { StoreUnavailable } from '../../src/engine/stores.ts';
+import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { CallbackSettings, MessageSettings } from '../../src/protocol/settings.ts';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import type { Attempt } from '../../src/testing/simulated-network.ts';

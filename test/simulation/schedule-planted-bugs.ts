@@ -1,6 +1,7 @@
 /** Bugs that schedules have had elsewhere, put between the engine and its store as in `planted-bugs.ts`. */
+import type { AcceptedStanding } from '../../src/engine/accepted.ts';
 import { type ScheduleChange, SET_BACK_MS_MAX } from '../../src/engine/schedules.ts';
-import type { AcceptedStanding, Store } from '../../src/engine/stores.ts';
+import type { Store } from '../../src/engine/stores.ts';
 import type { UrlGroup } from '../../src/engine/url-groups.ts';
 import { altered, type PlantedBug } from './planted-bugs.ts';
 import { PROJECT, type Sabotage } from './world.ts';

@@ -3,8 +3,9 @@
  * promise kept.
  */
 import type { Millis } from '../../src/engine/model.ts';
+import type { Page, PageRequest } from '../../src/engine/page.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
-import type { DeadMessage, LogEntry, Page, PageRequest, StoreLimits } from '../../src/engine/stores.ts';
+import type { DeadMessage, LogEntry, StoreLimits } from '../../src/engine/stores.ts';
 import type { Driver } from '../../src/store/driver.ts';
 import { logStateOf } from '../../src/store/sql/rows.ts';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';

@@ -8,7 +8,7 @@ import type { RunOverride, StartedRun } from '../../src/engine/dead-runs.ts';
 import type { Millis } from '../../src/engine/model.ts';
 import type { PublishCommand, Published } from '../../src/engine/publish-command.ts';
 import type { Notified } from '../../src/engine/run-commands.ts';
-import { StoreUnavailable } from '../../src/engine/stores.ts';
+import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { ApiError } from '../../src/protocol/errors.ts';
 import { itemRawHeaders, type OptionsInput, readPublishOptions } from '../../src/protocol/options.ts';
 import { readInvocation } from '../../src/protocol/workflow/invocation.ts';

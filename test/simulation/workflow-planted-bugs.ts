@@ -1,6 +1,7 @@
 /** Bugs that engines for workflows have had, put between the engine and its store (see planted-bugs.ts). */
+import type { Accepted, Saved } from '../../src/engine/accepted.ts';
 import type { EntryKind, NewMessage, RunEnding, Settlement } from '../../src/engine/model.ts';
-import type { Accepted, Saved, Store } from '../../src/engine/stores.ts';
+import type { Store } from '../../src/engine/stores.ts';
 import { altered, type PlantedBug } from './planted-bugs.ts';
 import { PROJECT, type Sabotage } from './world.ts';
 

@@ -1,8 +1,9 @@
 /** What the clients do, and what goes wrong meanwhile, all drawn by lot. */
 import { decide } from '../../src/engine/decide.ts';
 import type { FollowUp, MessageKey, Millis, NewMessage } from '../../src/engine/model.ts';
+import type { PageRequest } from '../../src/engine/page.ts';
 import type { PublishCommand } from '../../src/engine/publish-command.ts';
-import type { LogEntry, PageRequest } from '../../src/engine/stores.ts';
+import type { LogEntry } from '../../src/engine/stores.ts';
 import { publishesToGroup } from '../../src/engine/url-groups.ts';
 import { mintMessageId } from '../../src/protocol/ids.ts';
 import type { CallbackSettings } from '../../src/protocol/settings.ts';

@@ -5,7 +5,6 @@
  * There is one process at a time, which has the database for itself; or several workers share it, each with a clock that
  * may be wrong.
  */
-
 import type { Engine } from '../../src/engine/commands.ts';
 import { createEngine, type Recovery } from '../../src/engine/create.ts';
 import { DatabaseClock } from '../../src/engine/database-clock.ts';
@@ -13,7 +12,8 @@ import type { Claimed, MessageId, Millis } from '../../src/engine/model.ts';
 import type { Clock, Machine } from '../../src/engine/ports.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
 import { SteadyClock } from '../../src/engine/steady-clock.ts';
-import { CommitInDoubt, type Store, type StoreLimits, StoreUnavailable } from '../../src/engine/stores.ts';
+import { CommitInDoubt, StoreUnavailable } from '../../src/engine/store-errors.ts';
+import type { Store, StoreLimits } from '../../src/engine/stores.ts';
 import { ApiError } from '../../src/protocol/errors.ts';
 import type { Driver, Queries } from '../../src/store/driver.ts';
 import { anyLogStateOf } from '../../src/store/sql/rows.ts';

@@ -1,6 +1,6 @@
 /** When is the engine to look for what was saved although it was told that it was not? */
 import { expect, it } from 'vitest';
-import { CommitInDoubt, StoreUnavailable } from '../../src/engine/stores.ts';
+import { CommitInDoubt, StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { createStore } from '../../src/store/create.ts';
 import type { Driver } from '../../src/store/driver.ts';
 

@@ -1,6 +1,6 @@
 /** The line in front of the writer: what becomes of those in it when it closes, and of those whom another worker blocks. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import { StoreUnavailable } from '../../src/engine/stores.ts';
+import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { BatchOutcome, WriteCommand, WriteResult } from '../../src/store/batch.ts';
 import { GroupCommit } from '../../src/store/group-commit.ts';
 

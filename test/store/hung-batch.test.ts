@@ -1,6 +1,6 @@
 /** Nobody waits twice for a database that hangs. */
 import { expect, it } from 'vitest';
-import { StoreUnavailable } from '../../src/engine/stores.ts';
+import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { BatchOutcome, WriteResult } from '../../src/store/batch.ts';
 import { GroupCommit } from '../../src/store/group-commit.ts';
 

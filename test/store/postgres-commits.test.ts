@@ -1,6 +1,6 @@
 /** P1: a transaction is said to be committed only if it is, whatever becomes of the connection or the server meanwhile. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CommitInDoubt, StoreUnavailable } from '../../src/engine/stores.ts';
+import { CommitInDoubt, StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { systemClock } from '../../src/system.ts';
 import { eventually } from '../support/eventually.ts';

@@ -1,7 +1,8 @@
 /** A worker that hangs in the middle of a batch, stopped or cut off, keeps nobody from what it has not locked, and that not for long. */
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Store, type StoreLimits, StoreUnavailable } from '../../src/engine/stores.ts';
+import { StoreUnavailable } from '../../src/engine/store-errors.ts';
+import type { Store, StoreLimits } from '../../src/engine/stores.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
 import { systemClock } from '../../src/system.ts';

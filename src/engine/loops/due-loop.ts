@@ -4,7 +4,7 @@
  */
 import type { Millis } from '../model.ts';
 import type { Clock, EventLog, Timer } from '../ports.ts';
-import { StoreUnavailable } from '../stores.ts';
+import { StoreUnavailable } from '../store-errors.ts';
 
 /** Timers are set no further ahead, so that a machine that slept or whose clock was set is noticed soon. */
 const SLEEP_MAX_MS = 30_000;

@@ -10,7 +10,8 @@ import { BeatFence, type Fence } from '../fence.ts';
 import type { ClaimRef, ClaimToken, Millis, WorkerId } from '../model.ts';
 import type { OriginLine } from '../origin-line.ts';
 import type { EventLog, Randomness, Timer } from '../ports.ts';
-import { type MessageStore, StoreUnavailable } from '../stores.ts';
+import { StoreUnavailable } from '../store-errors.ts';
+import type { MessageStore } from '../stores.ts';
 import type { Beat, WorkerStore } from '../worker-store.ts';
 
 /** Beats of which at least one must be answered in time. */

@@ -1,7 +1,8 @@
 /** Drops what is past its retention time, piece by piece, so that no piece is felt by a publish (P13). */
 import type { Clock, EventLog, Timer } from '../ports.ts';
 import type { EngineSettings } from '../settings.ts';
-import { type RetentionStore, StoreUnavailable } from '../stores.ts';
+import { StoreUnavailable } from '../store-errors.ts';
+import type { RetentionStore } from '../stores.ts';
 
 /** Rows dropped in one transaction: a few milliseconds of work. */
 const PIECE_ROWS = 500;

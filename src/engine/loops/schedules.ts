@@ -4,6 +4,7 @@
  */
 import { ApiError } from '../../protocol/errors.ts';
 import { type AcceptContext, type Draft, draftOf } from '../accept.ts';
+import type { AcceptedStanding } from '../accepted.ts';
 import type { Millis, NewMessage, ProjectId } from '../model.ts';
 import type { Numbers } from '../numbers.ts';
 import { type Places, place, setGoing } from '../placement.ts';
@@ -21,7 +22,7 @@ import {
   triggerOf,
 } from '../schedules.ts';
 import { byTheWall } from '../steady-clock.ts';
-import type { AcceptedStanding, DueSchedule, ScheduleStore, UrlGroupStore } from '../stores.ts';
+import type { DueSchedule, ScheduleStore, UrlGroupStore } from '../stores.ts';
 import type { UrlGroup } from '../url-groups.ts';
 import { DueLoop } from './due-loop.ts';
 

@@ -1,6 +1,7 @@
 /** What clients do with runs that have failed (workflow.md 21): resume and restart them, tell of their failure once more. */
 import { mintMessageId } from '../../protocol/ids.ts';
 import type { RunKey } from '../../workflow/model.ts';
+import type { Accepted, Saved } from '../accepted.ts';
 import type {
   DeadRunCommands,
   DeadRunStore,
@@ -13,7 +14,6 @@ import type {
 } from '../dead-runs.ts';
 import type { Message, MessageKey, Millis, NewMessage, ProjectId } from '../model.ts';
 import type { RunStore } from '../run-stores.ts';
-import type { Accepted, Saved } from '../stores.ts';
 import type { DraftContext } from './drafts.ts';
 import type { Intake } from './publish.ts';
 import { type Beginning, type Remains, revive } from './revival.ts';

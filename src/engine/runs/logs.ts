@@ -1,14 +1,14 @@
 /** What can be said of runs: what happened to them, which steps they have, and why they do not go on. */
-
 import { cutLog } from '../../workflow/cut-log.ts';
 import type { RunState } from '../../workflow/model.ts';
 import type { StepState } from '../../workflow/records.ts';
 import { hasStepIn, type RunLog, runLogOf } from '../../workflow/run-log.ts';
 import type { ProjectId } from '../model.ts';
+import type { Page, PageRequest } from '../page.ts';
 import type { Clock } from '../ports.ts';
 import type { RunLogCommands } from '../run-commands.ts';
 import type { RunEvent, RunEventFilter, RunFilter, RunLogStore } from '../run-log-store.ts';
-import type { MessageStore, Page, PageRequest } from '../stores.ts';
+import type { MessageStore } from '../stores.ts';
 import { explainRun, liveEntriesOf, type RunExplanation } from './explain.ts';
 import { explainEnded } from './explain-ended.ts';
 

@@ -2,9 +2,10 @@
 import { ApiError, quotaExceeded, runOver } from '../../protocol/errors.ts';
 import { FIRST_VERSION, type Run } from '../../workflow/model.ts';
 import { type Draft, draftOf } from '../accept.ts';
+import type { Accepted } from '../accepted.ts';
 import type { Message, NewMessage, ProjectId } from '../model.ts';
 import type { PublishCommand } from '../publish-command.ts';
-import type { Accepted, MessageStore } from '../stores.ts';
+import type { MessageStore } from '../stores.ts';
 import type { ActiveRuns } from './active-runs.ts';
 import { type DraftContext, draftOfAdoption, draftOfAppend, draftOfStart } from './drafts.ts';
 import type { JournalBodies } from './journal-bodies.ts';

@@ -1,6 +1,6 @@
 /** How much of what a claim may take for each origin and project is left? */
+import type { ClaimRequest, ProjectRooms } from '../../engine/claims.ts';
 import { type OriginLine, readLine } from '../../engine/origin-line.ts';
-import type { ClaimRequest, ProjectRooms } from '../../engine/stores.ts';
 
 export class ClaimRooms {
   readonly #request: ClaimRequest;

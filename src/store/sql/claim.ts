@@ -1,6 +1,7 @@
 /** Which messages does a worker get, and which wait in the line of their busy origin? */
+import type { ClaimRequest } from '../../engine/claims.ts';
 import { lineOf, type OriginLine, readLine } from '../../engine/origin-line.ts';
-import type { ClaimRequest, StoreLimits } from '../../engine/stores.ts';
+import type { StoreLimits } from '../../engine/stores.ts';
 import type { Queries, SqlValue, Transaction } from '../driver.ts';
 import { EXAMINED_MAX, LANES_MAX } from './claim-limits.ts';
 import { ClaimRooms } from './claim-rooms.ts';

@@ -1,6 +1,7 @@
 /** What lies in the DLQ, and how does it leave (messaging.md 17)? */
+import type { AttributeFilter } from '../../engine/filters.ts';
 import type { MessageId, MessageKey, ProjectId } from '../../engine/model.ts';
-import type { AttributeFilter, StoreLimits } from '../../engine/stores.ts';
+import type { StoreLimits } from '../../engine/stores.ts';
 import type { Queries, SqlParam, Transaction } from '../driver.ts';
 import { insertPlain } from './accept.ts';
 import { contentConditions } from './filter.ts';

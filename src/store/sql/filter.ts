@@ -1,5 +1,5 @@
 /** How does a filter of the contract (messaging.md 21.1) read in SQL, over `contents c`? */
-import type { AttributeFilter } from '../../engine/stores.ts';
+import type { AttributeFilter } from '../../engine/filters.ts';
 import type { SqlParam } from '../driver.ts';
 
 /** Conditions that all must hold, with their parameters in order. */

@@ -1,6 +1,6 @@
 /** Which messages are there to be read: one by its id, or those that a bulk cancel means? */
+import type { AttributeFilter } from '../../engine/filters.ts';
 import type { MessageId, MessageKey, ProjectId } from '../../engine/model.ts';
-import type { AttributeFilter } from '../../engine/stores.ts';
 import type { Queries, SqlParam } from '../driver.ts';
 import { contentConditions } from './filter.ts';
 import { type FlowKeyView, findKey } from './lanes/flow-commands.ts';

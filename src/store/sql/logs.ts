@@ -1,6 +1,6 @@
 /** What happened, in order: the log entries of a project (messaging.md 18.2). */
+import type { AttributeFilter } from '../../engine/filters.ts';
 import type { MessageId, MessageKey, ProjectId } from '../../engine/model.ts';
-import type { AttributeFilter } from '../../engine/stores.ts';
 import type { Queries } from '../driver.ts';
 import { contentConditions } from './filter.ts';
 import {

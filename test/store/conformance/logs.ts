@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import type { LogEntry, LogFilter } from '../../../src/engine/stores.ts';
+import type { LogFilter } from '../../../src/engine/filters.ts';
+import type { LogEntry } from '../../../src/engine/stores.ts';
 import { ApiError } from '../../../src/protocol/errors.ts';
 import { delivered, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, settlement, T0 } from './world.ts';
 

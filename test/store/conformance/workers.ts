@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { AccountsChanged } from '../../../src/engine/stores.ts';
+import { AccountsChanged } from '../../../src/engine/store-errors.ts';
 import type { WorkerState } from '../../../src/engine/worker-store.ts';
 import { delivered, eachWorld, type OpenStore, PROJECT, settlement, T0, type World } from './world.ts';
 

@@ -1,5 +1,6 @@
 /** What the cases share: an open store, messages to put into it, and short ways to look at what became of them. */
 import { afterEach, beforeEach } from 'vitest';
+import type { ClaimAnswer, ClaimRequest } from '../../../src/engine/claims.ts';
 import type {
   Change,
   LogEvent,
@@ -10,7 +11,7 @@ import type {
   Settlement,
   Standing,
 } from '../../../src/engine/model.ts';
-import type { ClaimAnswer, ClaimRequest, LogEntry, Store, StoreLimits } from '../../../src/engine/stores.ts';
+import type { LogEntry, Store, StoreLimits } from '../../../src/engine/stores.ts';
 import { mintMessageId } from '../../../src/protocol/ids.ts';
 import type { MessageSettings } from '../../../src/protocol/settings.ts';
 

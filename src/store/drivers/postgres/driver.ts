@@ -7,7 +7,7 @@
 import type pg from 'pg';
 import type { PoolClient } from 'pg';
 import type { Clock } from '../../../engine/ports.ts';
-import { CommitInDoubt, StoreUnavailable } from '../../../engine/stores.ts';
+import { CommitInDoubt, StoreUnavailable } from '../../../engine/store-errors.ts';
 import {
   type Driver,
   LockNotFree,

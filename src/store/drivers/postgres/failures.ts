@@ -1,6 +1,6 @@
 /** What does an error of the client library or of the server mean for the caller? */
 import pg from 'pg';
-import { StoreUnavailable } from '../../../engine/stores.ts';
+import { StoreUnavailable } from '../../../engine/store-errors.ts';
 import { LockNotFree, StoreFatal } from '../../driver.ts';
 
 // Classes and codes of https://www.postgresql.org/docs/current/errcodes-appendix.html.

@@ -11,7 +11,7 @@
  * SQLite (sql/retention.ts); and so are all, where they are kept for less than a day.
  */
 import type { Millis } from '../../../engine/model.ts';
-import { StoreUnavailable } from '../../../engine/stores.ts';
+import { StoreUnavailable } from '../../../engine/store-errors.ts';
 import { type Driver, type Queries, StoreFatal, type Transaction } from '../../driver.ts';
 import { dropUnreferencedContents } from '../../sql/retention.ts';
 import { PASSING } from './layout.ts';

@@ -1,6 +1,7 @@
 /** Opens the store on PostgreSQL: one of many workers, each with connections of its own. */
 import type { Clock } from '../../../engine/ports.ts';
-import { type Store, type StoreLimits, StoreUnavailable } from '../../../engine/stores.ts';
+import { StoreUnavailable } from '../../../engine/store-errors.ts';
+import type { Store, StoreLimits } from '../../../engine/stores.ts';
 import { createStore } from '../../create.ts';
 import type { GroupCommitOptions } from '../../group-commit.ts';
 import { migrate } from '../../migrations/index.ts';

@@ -1,7 +1,7 @@
 /** The narrow waist over `node:sqlite`: one connection, statements that run at once, one piece of work at a time. */
 import { statSync } from 'node:fs';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
-import { StoreUnavailable } from '../../../engine/stores.ts';
+import { StoreUnavailable } from '../../../engine/store-errors.ts';
 import {
   type Driver,
   type Queries,

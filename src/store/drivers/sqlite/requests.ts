@@ -1,5 +1,5 @@
 /** One end of a conversation with a database thread: what was asked, and who waits for the answer. */
-import { StoreUnavailable } from '../../../engine/stores.ts';
+import { StoreUnavailable } from '../../../engine/store-errors.ts';
 import type { BatchOutcome, WriteCommand } from '../../batch.ts';
 import { StoreFatal } from '../../driver.ts';
 import type { ReadMethod, Reads } from '../../reads.ts';

@@ -1,6 +1,6 @@
 /** In a database's thread: which other threads use the database, and what is done for each of them? */
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
-import { StoreUnavailable } from '../../../engine/stores.ts';
+import { StoreUnavailable } from '../../../engine/store-errors.ts';
 import { BatchRunner } from '../../batch.ts';
 import { StoreFatal } from '../../driver.ts';
 import { runRead } from '../../reads.ts';
