@@ -9,9 +9,9 @@
  * needs one command done before another waits for the answer to the first.
  */
 import { Fifo, ProjectTurns } from '../engine/project-turns.ts';
-import type { WriteCommand } from './batch.ts';
 import { MESSAGE_AT, type StoredNewMessage } from './sql/rows.ts';
 import { BATCH_COST_MAX, costOf } from './weight.ts';
+import type { WriteCommand } from './writes.ts';
 
 /** The part of a batch that accepts get however much else waits. */
 const ACCEPT_SHARE = 1 / 4;

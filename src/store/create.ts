@@ -1,11 +1,12 @@
 /** The store over one driver in the caller's own thread. */
 import type { StoreLimits } from '../engine/stores.ts';
-import { BatchRunner, type WriteMethod } from './batch.ts';
+import { BatchRunner } from './batch.ts';
 import type { Connection } from './connection.ts';
 import type { Driver } from './driver.ts';
 import { GroupCommit, type GroupCommitOptions } from './group-commit.ts';
 import { runRead } from './reads.ts';
 import { SqlStore } from './store.ts';
+import type { WriteMethod } from './writes.ts';
 
 export interface CreateStoreOptions {
   /** Told once when the database cannot be trusted any more; all commands are refused from then on. */

@@ -6,9 +6,10 @@
 import type { Millis } from '../engine/model.ts';
 import { AccountsChanged, CommitInDoubt, StoreUnavailable } from '../engine/store-errors.ts';
 import { Aside } from './aside.ts';
-import type { BatchOutcome, WriteCommand, WriteMethod, WriteResult, Writes } from './batch.ts';
+import type { BatchOutcome, WriteResult } from './batch.ts';
 import { BatchLine } from './batch-line.ts';
 import { NOBODY, type Suspects } from './sql/locks.ts';
+import type { WriteCommand, WriteMethod, Writes } from './writes.ts';
 
 export interface GroupCommitOptions {
   /** Commits a batch; one result per command. Rejects only when the store must not be used any more. */

@@ -23,7 +23,6 @@ import type { DeadMessage, LiveMessage, LogEntry, Settled, Store, Succession } f
 import type { Beat, WorkerState } from '../engine/worker-store.ts';
 import { dlqIdOf } from '../protocol/cursor.ts';
 import { keyOfMessageId } from '../protocol/ids.ts';
-import type { Writes } from './batch.ts';
 import { decodeAccepted, decodeClaimed, decodeLive, decodeSaved } from './decode-lanes.ts';
 import { keysOf, placeOf, placesOf, readPage } from './pages.ts';
 import type { Reads } from './reads.ts';
@@ -40,6 +39,7 @@ import {
   logStateOf,
   type StoredNewMessage,
 } from './sql/rows.ts';
+import type { Writes } from './writes.ts';
 
 /** Messages cancelled in one transaction, about a millisecond of work: publishes wait for no more of them. */
 const CANCELLED_TOGETHER = 50;

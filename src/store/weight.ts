@@ -1,6 +1,6 @@
 /** How much of a transaction does a command take up? */
-import type { WriteCommand } from './batch.ts';
 import type { StoredEvent, StoredNewMessage } from './sql/rows.ts';
+import type { WriteCommand } from './writes.ts';
 
 /** Of what a command does, about: messages that are touched, and body bytes that are carried. */
 interface Weight {

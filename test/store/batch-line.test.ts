@@ -1,8 +1,8 @@
 /** What goes into the next transaction, whoever waits for it. */
 import { describe, expect, it } from 'vitest';
-import type { WriteCommand } from '../../src/store/batch.ts';
 import { BatchLine } from '../../src/store/batch-line.ts';
 import { MESSAGE_AT, type StoredNewMessage } from '../../src/store/sql/rows.ts';
+import type { WriteCommand } from '../../src/store/writes.ts';
 
 interface Named {
   name: string;

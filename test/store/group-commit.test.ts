@@ -1,8 +1,9 @@
 /** The line in front of the writer: what becomes of those in it when it closes, and of those whom another worker blocks. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
-import type { BatchOutcome, WriteCommand, WriteResult } from '../../src/store/batch.ts';
+import type { BatchOutcome, WriteResult } from '../../src/store/batch.ts';
 import { GroupCommit } from '../../src/store/group-commit.ts';
+import type { WriteCommand } from '../../src/store/writes.ts';
 
 const LOOKS_MAX = 3;
 

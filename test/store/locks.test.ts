@@ -7,12 +7,12 @@ import type { Message, ProjectId } from '../../src/engine/model.ts';
 import { lineOf } from '../../src/engine/origin-line.ts';
 import type { Schedule } from '../../src/engine/schedules.ts';
 import type { StoreLimits } from '../../src/engine/stores.ts';
-import type { WriteCommand } from '../../src/store/batch.ts';
 import { createStore } from '../../src/store/create.ts';
 import type { Driver, Queries, Transaction } from '../../src/store/driver.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
 import { lockFor } from '../../src/store/sql/locks.ts';
+import type { WriteCommand } from '../../src/store/writes.ts';
 import { appended, begin, ending, NO_LIMITS, waiter } from './conformance/run-world.ts';
 import {
   bytes,

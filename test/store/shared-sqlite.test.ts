@@ -6,11 +6,12 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { lineOf } from '../../src/engine/origin-line.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { Store } from '../../src/engine/stores.ts';
-import type { BatchOutcome, WriteCommand } from '../../src/store/batch.ts';
+import type { BatchOutcome } from '../../src/store/batch.ts';
 import { Caller, Desk } from '../../src/store/drivers/sqlite/desk.ts';
 import { joinSqliteStore } from '../../src/store/drivers/sqlite/join.ts';
 import type { Reply } from '../../src/store/drivers/sqlite/messages.ts';
 import { openSqliteStore, type SharedSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
+import type { WriteCommand } from '../../src/store/writes.ts';
 import { eventually } from '../support/eventually.ts';
 import { delivered, PROJECT, settlement, T0, World } from './conformance/world.ts';
 

@@ -1,12 +1,12 @@
 /** What a large batch makes of the way to the database's thread: small steps, and one transaction all the same. */
 import { describe, expect, it } from 'vitest';
-import type { WriteCommand } from '../../src/store/batch.ts';
 import type { Request } from '../../src/store/drivers/sqlite/messages.ts';
 import { openSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
 import { joinPieces, PIECE_COST_MAX, type Piece } from '../../src/store/drivers/sqlite/pieces.ts';
 import { Requests } from '../../src/store/drivers/sqlite/requests.ts';
 import type { StoredNewMessage } from '../../src/store/sql/rows.ts';
 import { costOf, costOfMessages } from '../../src/store/weight.ts';
+import type { WriteCommand } from '../../src/store/writes.ts';
 import { endOfTurn } from '../../src/system.ts';
 import { PROJECT, T0, World } from './conformance/world.ts';
 

@@ -5,10 +5,10 @@ import type { StoreLimits } from '../../engine/stores.ts';
 import type { Queries, SqlValue, Transaction } from '../driver.ts';
 import { EXAMINED_MAX, LANES_MAX } from './claim-limits.ts';
 import { ClaimRooms } from './claim-rooms.ts';
+import { EVERYTHING, type Held } from './held.ts';
 import { type FlowLane, FlowLanes, flowRefsOf, nextWakeAtMs, wokenLanes } from './lanes/flow-lanes.ts';
 import { LINE } from './lanes/lines.ts';
 import { ProjectGate, projectsWithHeld, releaseHeld } from './lanes/project-gate.ts';
-import { EVERYTHING, type Held } from './locks.ts';
 import { lastEventTimes, type WriteContext } from './log-writer.ts';
 import { CONTENT_FIELDS, type ContentRow, codeOfLogState } from './rows.ts';
 

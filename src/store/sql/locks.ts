@@ -10,21 +10,14 @@
 import type { ProjectId } from '../../engine/model.ts';
 import { readLine } from '../../engine/origin-line.ts';
 import type { StoreLimits } from '../../engine/stores.ts';
-import type { WriteCommand } from '../batch.ts';
 import type { Transaction } from '../driver.ts';
+import type { WriteCommand } from '../writes.ts';
 import type { ClaimArgs } from './claim.ts';
 import { EXAMINED_MAX, LANES_MAX } from './claim-limits.ts';
+import type { Held } from './held.ts';
 import { projectsWithHeld } from './lanes/project-gate.ts';
 import { type DropExpiredArgs, projectsOfExpired } from './retention.ts';
 import { MESSAGE_AT, type StoredNewMessage } from './rows.ts';
-
-/** Whose shared state a transaction may touch. */
-export interface Held {
-  has(projectId: ProjectId): boolean;
-}
-
-/** With a single writer. */
-export const EVERYTHING: Held = { has: () => true };
 
 /** Whose locks are not waited for, because somebody may be holding them who does not let go. */
 export type Suspects = Held;

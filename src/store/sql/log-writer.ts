@@ -1,7 +1,7 @@
 /** How do log events become rows whose order is the order of their transactions? */
 import type { Driver, SqlDialect, SqlValue, Transaction } from '../driver.ts';
 import type { DueTimes } from './due-times.ts';
-import type { Held } from './locks.ts';
+import type { Held } from './held.ts';
 import { DETAIL_COLUMNS, type StoredEvent } from './rows.ts';
 
 /** Numbers taken from the store at once: one row written per so many events. What a crash leaves unused is lost. */

@@ -5,10 +5,11 @@
  * share their fsyncs as the callers of one thread do.
  */
 import type { OriginLine } from '../../../engine/origin-line.ts';
-import type { BatchOutcome, WriteCommand, WriteResult, Writes } from '../../batch.ts';
+import type { BatchOutcome, WriteResult } from '../../batch.ts';
 import { BatchLine } from '../../batch-line.ts';
 import { StoreFatal } from '../../driver.ts';
 import { earlier } from '../../sql/due-times.ts';
+import type { WriteCommand, Writes } from '../../writes.ts';
 import type { Reply } from './messages.ts';
 import { joinPieces, type Piece } from './pieces.ts';
 

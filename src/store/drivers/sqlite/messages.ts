@@ -1,8 +1,9 @@
 /** What the server's threads and a database thread say to each other: one message each way per flush or read. */
 import type { MessagePort } from 'node:worker_threads';
 import type { OriginLine } from '../../../engine/origin-line.ts';
-import type { BatchOutcome, WriteCommand } from '../../batch.ts';
+import type { BatchOutcome } from '../../batch.ts';
 import type { ReadMethod, Reads } from '../../reads.ts';
+import type { WriteCommand } from '../../writes.ts';
 import type { Piece } from './pieces.ts';
 
 /** What a database thread is started with. */
