@@ -2,6 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { findForbiddenWords } from './forbidden-words.ts';
+import { findImportCircles } from './import-circles.ts';
 import { findWrongImports } from './import-directions.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -14,6 +15,7 @@ const checks: { name: string; run: () => string }[] = [
     run: () => tool('biome', ['check', '--error-on-warnings', '--max-diagnostics=200', '.']),
   },
   { name: 'import directions', run: () => findWrongImports(root).join('\n') },
+  { name: 'no circles of imports', run: () => findImportCircles(root).join('\n') },
   { name: 'unused files, exports and packages', run: () => tool('knip', []) },
   { name: 'no words of unfinished work', run: () => findForbiddenWords(root).join('\n') },
 ];

@@ -1,7 +1,7 @@
 /** Which import goes against the direction of the layers (docs/architecture.md)? The table is the whole rule. */
-import { globSync, readFileSync } from 'node:fs';
+import { globSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Node, parseSync, Visitor } from 'oxc-parser';
+import { readImports } from './imports.ts';
 
 /**
  * What each part of src may import besides itself: other parts, packages, modules of Node. Anything else is refused, so
@@ -112,32 +112,6 @@ export function findWrongImports(root: string): string[] {
         return [`${file}:${line}: ${part} may not import ${wanted}, only ${allowed.join(', ')}`];
       });
     });
-}
-
-interface Import {
-  line: number;
-  target: string;
-}
-
-/** Every way to name another module: import, export from, import() and the type import('…'). */
-function readImports(path: string): Import[] {
-  const source = readFileSync(path, 'utf8');
-  const { program, errors } = parseSync(path, source);
-  if (errors[0] !== undefined) throw new Error(`${path}: ${errors[0].message}`);
-  const imports: Import[] = [];
-  const note = ({ start, source: target }: { start: number; source: Node | null }) => {
-    if (target === null) return; // an export of something declared here
-    const name = target.type === 'Literal' && typeof target.value === 'string' ? target.value : 'what is computed';
-    imports.push({ line: source.slice(0, start).split('\n').length, target: name });
-  };
-  new Visitor({
-    ImportDeclaration: note,
-    ExportNamedDeclaration: note,
-    ExportAllDeclaration: note,
-    ImportExpression: note,
-    TSImportType: note,
-  }).visit(program);
-  return imports;
 }
 
 /** The row of the table that `target` belongs to, seen from `file`: a part of src, a package or a module of Node. */
