@@ -165,7 +165,9 @@ class Edge {
 
   async #handle(route: Route, call: Call): Promise<Answer> {
     const { ignored } = call;
+    const slices = this.#slices();
     this.#known.get(route)?.look(call.rawHeaders, call.rawQuery, ignored);
+    if (slices.isOver) await slices.next();
     const given = await route.handle(call);
     this.#ignoredLog.note(`${route.method} ${route.path}`, ignored);
     return ignored.nameIn(given);
