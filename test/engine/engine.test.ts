@@ -380,7 +380,7 @@ describe('a publish of many messages', () => {
     const world = await bench({
       settings,
       onTurn: ({ network, clock }) => {
-        if (network.attempts.length === 0 || drained) return;
+        if (network.attempts.length === 0 || drained !== undefined) return;
         drained = world.engine.drain(0);
         return clock.advanceBy(0);
       },
