@@ -5,6 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { ProjectId } from '../engine/model.ts';
+import { Slices } from '../engine/slices.ts';
 import type { TokenScope } from '../engine/stores.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { headersTooLarge } from '../protocol/options.ts';
@@ -24,7 +25,6 @@ import { CallerGone, RequestBody } from './request-body.ts';
 import { type Exchange, respond } from './respond.ts';
 import type { Call, CalledUrl, Route, Services } from './route.ts';
 import { createRoutes, type Match, RouteFinder } from './routes.ts';
-import { Slices } from './slices.ts';
 
 export interface ApiOptions extends Omit<Services, 'json'> {
   /** Addresses and CIDRs of proxies whose `X-Forwarded-For` is believed. */
@@ -165,7 +165,9 @@ class Edge {
 
   async #handle(route: Route, call: Call): Promise<Answer> {
     const { ignored } = call;
+    const slices = this.#slices();
     this.#known.get(route)?.look(call.rawHeaders, call.rawQuery, ignored);
+    if (slices.isOver) await slices.next();
     const given = await route.handle(call);
     this.#ignoredLog.note(`${route.method} ${route.path}`, ignored);
     return ignored.nameIn(given);

@@ -1,12 +1,12 @@
 /** Reads the items of a request that brings many messages at once, and has them handled (messaging.md 22.3). */
 import type { Clock } from '../engine/ports.ts';
+import { Slices } from '../engine/slices.ts';
 import { refusedInRun } from '../protocol/workflow/refusals.ts';
 import { type GivenItem, type ItemLimits, RefusedItems, readItems } from './given-items.ts';
 import { JSON_HERE_BYTES_MAX, JSON_MEMORY_PER_BYTE } from './json-body.ts';
 import type { JsonThread } from './json-thread.ts';
 import { type ApiLimits, BATCH_HEADERS_PER_ITEM, BATCH_VALUES, HEADER_LINES_MAX } from './limits.ts';
 import type { RequestBody } from './request-body.ts';
-import { Slices } from './slices.ts';
 
 type BatchLimits = Pick<ApiLimits, 'batchBytesMax' | 'batchItemsMax' | 'headerBytesMax'>;
 

@@ -1,6 +1,7 @@
 /** Takes many messages at once: all that are valid, or none (messaging.md 22.3). */
 import type { Millis, ProjectId } from '../engine/model.ts';
 import type { PublishCommand, PublishOutcome } from '../engine/publish-command.ts';
+import type { Slices } from '../engine/slices.ts';
 import type { UrlGroup } from '../engine/url-groups.ts';
 import { quotaExceeded } from '../protocol/errors.ts';
 import { checkName } from '../protocol/names.ts';
@@ -49,28 +50,34 @@ export function batchRoutes(services: Services): Route[] {
       const groups = await findGroups(projectId, given);
       const context: ItemContext = { groups, budget: new GroupBudget(limits), nowMs: clock.nowMs(), callerIp };
       const items: Item[] = [];
-      for (const [index, item] of given.entries()) {
-        (item.queue === '' ? PUBLISHED : ENQUEUED).look(item.rawHeaders, ignored, index);
-        items.push(await readItem(item, context).catch((error) => Promise.reject(atItem(index, error))));
+      const refusals: Promise<unknown>[] = [];
+      for (const [index, each] of given.entries()) {
+        (each.queue === '' ? PUBLISHED : ENQUEUED).look(each.rawHeaders, ignored, index);
+        const item = await readItem(each, context).catch((error) => Promise.reject(atItem(index, error)));
+        items.push(item);
+        refusals.push(refusalOf(item, index));
         if (slices.isOver) await slices.next();
       }
-      await Promise.all(items.map(checkItem));
+      const refusal = (await Promise.all(refusals)).find((error) => error !== undefined);
+      if (refusal !== undefined) throw refusal;
       const commands = items.flatMap((item): PublishCommand[] => item.commands);
       const outcomes = await publishFor(engine, call, commands);
-      return { status: 200, json: answerJson(items, outcomes, limits.queuesMax) };
+      return { status: 200, json: await answerJson(items, outcomes, limits.queuesMax, slices) };
     });
   }
 
-  async function checkItem(item: Item, index: number): Promise<void> {
+  /** Why the item is refused for what it names; `undefined`: it is not. Names are looked up while further items are read. */
+  async function refusalOf(item: Item, index: number): Promise<unknown> {
     // What a running workflow calls that may not be called fails when it is called, as all else that goes wrong then.
-    if (item.kind === 'message' && item.isSentByRun) return;
+    if (item.kind === 'message' && item.isSentByRun) return undefined;
     try {
       if (item.kind === 'message') await checkAddress(item.commands[0].url, checkDestination);
       else if (item.kind === 'group') await checkEndpoints(item.group.endpoints, checkDestination);
       const [first] = item.commands; // the options of a group's messages differ in nothing that is checked
       if (first) await checkCallbacks(first.options.settings, checkDestination);
+      return undefined;
     } catch (error) {
-      throw atItem(index, error);
+      return atItem(index, error);
     }
   }
 
@@ -118,22 +125,33 @@ export function batchRoutes(services: Services): Route[] {
   ];
 }
 
-function answerJson(items: readonly Item[], outcomes: readonly PublishOutcome[], queuesMax: number): string {
+async function answerJson(
+  items: readonly Item[],
+  outcomes: readonly PublishOutcome[],
+  queuesMax: number,
+  slices: Slices,
+): Promise<string> {
   let next = 0;
-  const parts = items.map((item) => {
-    if (item.kind === 'refused') return JSON.stringify({ error: item.error });
-    const ofItem = outcomes.slice(next, next + item.commands.length);
-    next += item.commands.length;
-    const answered = ofItem.filter((outcome) => outcome !== 'tooManyQueues');
-    // All of an item go into the same queue: it is refused as a whole, and the others are not (messaging.md 22.3).
-    if (ofItem.includes('tooManyQueues')) {
-      return JSON.stringify({ error: quotaExceeded('maxQueues', queuesMax).message });
-    }
-    const [first] = answered;
-    if (!first || answered.length < item.commands.length) {
-      throw new Error('the engine answered fewer messages than it was given');
-    }
-    return item.kind === 'group' ? publishedListJson(answered) : publishedJson(first);
-  });
+  const parts: string[] = [];
+  for (const item of items) {
+    const end = next + item.commands.length;
+    parts.push(itemJson(item, outcomes.slice(next, end), queuesMax));
+    next = end;
+    if (slices.isOver) await slices.next();
+  }
   return `[${parts.join(',')}]`;
+}
+
+function itemJson(item: Item, outcomes: readonly PublishOutcome[], queuesMax: number): string {
+  if (item.kind === 'refused') return JSON.stringify({ error: item.error });
+  const answered = outcomes.filter((outcome) => outcome !== 'tooManyQueues');
+  // All of an item go into the same queue: it is refused as a whole, and the others are not (messaging.md 22.3).
+  if (outcomes.includes('tooManyQueues')) {
+    return JSON.stringify({ error: quotaExceeded('maxQueues', queuesMax).message });
+  }
+  const [first] = answered;
+  if (!first || answered.length < item.commands.length) {
+    throw new Error('the engine answered fewer messages than it was given');
+  }
+  return item.kind === 'group' ? publishedListJson(answered) : publishedJson(first);
 }

@@ -1,9 +1,9 @@
 /** Lists what happened to messages (messaging.md 18.2, 22.39). */
+import { Slices } from '../engine/slices.ts';
 import type { Answer } from './answer.ts';
 import { type Amount, readFilters } from './filters.ts';
 import type { Call, Route, Services } from './route.ts';
 import { EventsSchema, LogsSchema } from './schemas.ts';
-import { Slices } from './slices.ts';
 import { logEntryView } from './views.ts';
 
 const COUNT_MAX = 1000;

@@ -3,9 +3,9 @@
  * within the budget that all requests share (reliability.md 4.3).
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Slices } from '../engine/slices.ts';
 import { ApiError } from '../protocol/errors.ts';
 import type { BodyBudget } from './body-budget.ts';
-import type { Slices } from './slices.ts';
 
 /** The most that `read` accepts, and the setting that a refusal names. */
 export interface BodyLimit {

@@ -29,6 +29,7 @@ import { JournalBodies } from './runs/journal-bodies.ts';
 import { type WorkflowCommands, Workflows } from './runs/workflows.ts';
 import { ScheduleCommands } from './schedule-commands.ts';
 import type { EngineSettings } from './settings.ts';
+import { Slices } from './slices.ts';
 import type { FlowKeyStore, QueueStore, Store } from './stores.ts';
 import type { Endpoint, EndpointSelector, UrlGroupLimits } from './url-groups.ts';
 
@@ -77,11 +78,6 @@ const CANCEL_PIECE = 500;
 
 /** Messages of a deleted queue that are cancelled in one transaction; between two of them others have their turn. */
 const EMPTY_PIECE = 50;
-
-/** Messages drafted before others have a turn: a millisecond or two. */
-const DRAFTED_TOGETHER = 100;
-/** A hash of so many bytes takes as long as a draft. */
-const HASHED_BYTES_PER_DRAFT = 16 * 1024;
 
 /** Gives back what the dead had in flight (P7) and starts delivering. Throws `StoreUnavailable`. */
 export async function createEngine(deps: EngineDeps): Promise<Engine> {
@@ -271,14 +267,10 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
 
   async #draft(commands: readonly PublishCommand[], firstKey: number, context: AcceptContext): Promise<Draft[]> {
     const drafts: Draft[] = [];
-    let cost = 0;
+    const slices = this.#slices();
     for (const [index, command] of commands.entries()) {
       drafts.push(draftOf(command, firstKey + index, context));
-      const isHashed = command.options.deduplication?.by === 'content';
-      cost += isHashed ? 1 + command.body.length / HASHED_BYTES_PER_DRAFT : 1;
-      if (cost < DRAFTED_TOGETHER) continue;
-      cost = 0;
-      await this.#deps.endOfTurn?.();
+      if (slices.isOver) await slices.next();
     }
     return drafts;
   }
@@ -447,21 +439,36 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   /** Decides where each message will stand, reserving a place for those that can go out at once. */
   async #place(drafts: Draft[]): Promise<NewMessage[]> {
     const firstToken = await this.#takeNumbers(drafts.length);
-    return drafts.map((draft, index) => place(draft, firstToken + index, this.#dispatcher));
+    const news: NewMessage[] = [];
+    const slices = this.#slices();
+    for (const [index, draft] of drafts.entries()) {
+      news.push(place(draft, firstToken + index, this.#dispatcher));
+      if (slices.isOver) await slices.next();
+    }
+    return news;
   }
 
-  /** Saves `news` and sets going what came through; gives back the places of what did not. */
+  /**
+   * Saves `news` and sets going what came through; gives back the places of what did not. A shutdown meanwhile waits for
+   * those whose turn is yet to come: each has its place until then.
+   */
   async #admit(news: NewMessage[], save: () => Promise<Accepted[]>): Promise<Accepted[]> {
     let accepted: Accepted[] = [];
     try {
       if (this.#draining !== undefined) throw new ApiError('unavailable', 'the server is shutting down');
       accepted = await save();
     } finally {
-      news.forEach((entry, index) => {
+      const slices = this.#slices();
+      for (const [index, entry] of news.entries()) {
         setGoing(entry, savedOf(accepted[index]), this.#dispatcher);
-      });
+        if (slices.isOver) await slices.next();
+      }
     }
     return accepted;
+  }
+
+  #slices(): Slices {
+    return new Slices(this.#deps.clock, this.#deps.endOfTurn);
   }
 }
 

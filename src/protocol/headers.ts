@@ -42,25 +42,13 @@ export function isHeaderValue(value: string): boolean {
   return !UNSENDABLE.test(value);
 }
 
+// ASCII alone: letters like "ß" or "İ" would change length in upper case and must only be passed through.
+const MISSPELT = /(?<![^-])[a-z]|(?<=[^-])[A-Z]/g;
+
 /** `x-api-key` to `X-Api-Key`: the spelling in every header map (messaging.md 3.5). */
-export const canonicalHeaderName: (name: string) => string = memo((name) => {
-  let canonical = '';
-  let wordStarts = true;
-  for (const letter of name) {
-    canonical += wordStarts ? asciiUpper(letter) : asciiLower(letter);
-    wordStarts = letter === '-';
-  }
-  return canonical;
-});
-
-// Names are ASCII; letters like "ß" or "İ" would change length under toUpperCase and must only be passed through.
-function asciiUpper(letter: string): string {
-  return letter >= 'a' && letter <= 'z' ? letter.toUpperCase() : letter;
-}
-
-function asciiLower(letter: string): string {
-  return letter >= 'A' && letter <= 'Z' ? letter.toLowerCase() : letter;
-}
+export const canonicalHeaderName: (name: string) => string = memo((name) =>
+  name.replace(MISSPELT, (letter) => (letter >= 'a' ? letter.toUpperCase() : letter.toLowerCase())),
+);
 
 /** An empty header map. It has no prototype, so that no header name can mean anything but itself. */
 export function newHeaderMap(): HeaderMap {

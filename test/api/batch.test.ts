@@ -61,9 +61,12 @@ describe('a batch', () => {
     );
   });
 
-  it('gives way to others while its items are read', async () => {
+  it('gives way to others while its items are read and checked, and while it is answered', async () => {
+    const items = Array.from({ length: 100 }, () => ({ destination: URL, headers: { 'Upstash-Delay': '1h' } }));
     let turns = 0;
     let readings = 0;
+    const checkedAtTurn = new Map<number, number>();
+    let turnsOfAnswer = 0;
     const slow: Clock = {
       nowMs: () => systemClock.nowMs(),
       wallMs: () => systemClock.wallMs(),
@@ -77,14 +80,19 @@ describe('a batch', () => {
       {
         endOfTurn: async () => {
           turns += 1;
+          if (checkedAtTurn.size > 0 && (await busy.countStored()) > 0) turnsOfAnswer += 1;
+        },
+        checkDestination: () => {
+          checkedAtTurn.set(turns, (checkedAtTurn.get(turns) ?? 0) + 1);
+          return undefined;
         },
       },
       { clock: slow },
     );
-    const items = Array.from({ length: 100 }, () => ({ destination: URL, headers: { 'Upstash-Delay': '1h' } }));
     const reply = await busy.ask({ method: 'POST', url: '/v2/batch', payload: JSON.stringify(items) });
-    expect([reply.status, reply.json.length]).toEqual([200, 100]);
-    expect(turns).toBeGreaterThanOrEqual(15);
+    expect([reply.status, reply.json.length]).toEqual([200, items.length]);
+    expect(Math.max(...checkedAtTurn.values())).toBeLessThanOrEqual(5);
+    expect(turnsOfAnswer).toBeGreaterThanOrEqual(15);
     await busy.close();
   });
 

@@ -3,6 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Engine } from '../../src/engine/commands.ts';
 import { createEngine } from '../../src/engine/create.ts';
 import type { LogState } from '../../src/engine/model.ts';
+import type { Clock } from '../../src/engine/ports.ts';
 import type { PublishCommand, Published } from '../../src/engine/publish-command.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
@@ -42,7 +43,13 @@ interface Bench {
 
 /** An engine whose one endpoint answers with `status` after 10 ms. */
 async function bench(
-  options: { settings?: Partial<EngineSettings>; status?: number; prepare?: (store: Store) => Promise<unknown> } = {},
+  options: {
+    settings?: Partial<EngineSettings>;
+    status?: number;
+    prepare?: (store: Store) => Promise<unknown>;
+    /** Given, whatever the engine does takes a millisecond each time that it looks how long it took. */
+    onTurn?: (world: Omit<Bench, 'engine'>) => unknown;
+  } = {},
 ): Promise<Bench> {
   const driver = await openDatabase();
   onTestFinished(() => driver.close());
@@ -54,8 +61,25 @@ async function bench(
   const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
   const settings = { ...SETTINGS, ...options.settings };
   const randomness = new SeededRandom(1);
+  const world = { clock, store, network };
   const deps = { store, clock, randomness, delivery: network.connect(), log, settings, worker: 'worker-1' };
-  return { clock, store, network, engine: await createEngine(deps) };
+  const { onTurn } = options;
+  const slow = onTurn && { clock: slowed(clock), endOfTurn: async () => void (await onTurn(world)) };
+  return { ...world, engine: await createEngine({ ...deps, ...slow }) };
+}
+
+function slowed(clock: SimulatedClock): Clock {
+  let elapsedMs = 0;
+  return {
+    nowMs: () => clock.nowMs(),
+    wallMs: () => clock.wallMs(),
+    onJump: (listener) => clock.onJump(listener),
+    get elapsedMs() {
+      elapsedMs += 1;
+      return elapsedMs;
+    },
+    startTimer: (delayMs, task) => clock.startTimer(delayMs, task),
+  };
 }
 
 function command(changes: Partial<PublishCommand['options']> = {}): PublishCommand {
@@ -309,6 +333,69 @@ describe('a shutdown', () => {
     await world.clock.advanceBy(100);
     await drained;
     expect(await statesOf(world, published?.messageId ?? '')).toEqual(['CREATED', 'ACTIVE', 'DELIVERED']);
+  });
+});
+
+describe('a publish of many messages', () => {
+  const MANY = 60;
+  const settings = { inFlightMax: 1_000, inFlightPerOriginMax: 1_000 };
+  const many = (): PublishCommand[] => Array.from({ length: MANY }, () => command());
+
+  test('gives way to others while its messages are drafted, find their places and are set going', async () => {
+    const sentAtTurns: number[] = [];
+    const { engine, network } = await bench({
+      settings,
+      onTurn: (world) => sentAtTurns.push(world.network.attempts.length),
+    });
+    await publish(engine, many());
+    expect(network.attempts).toHaveLength(MANY);
+    const portions = [...sentAtTurns, MANY].map((sent, turn) => sent - (sentAtTurns[turn - 1] ?? 0));
+    expect(Math.max(...portions)).toBeLessThanOrEqual(5);
+    // As many portions again, and again, until all were drafted and had their places.
+    expect(sentAtTurns.filter((sent) => sent === 0).length).toBeGreaterThanOrEqual(2 * (MANY / 5));
+  });
+
+  test('goes out whole, each message once, when the server is drained while they are set going', async () => {
+    let drained: Promise<void> | undefined;
+    let sentUntilDrained = 0;
+    const world = await bench({
+      settings,
+      onTurn: ({ network }) => {
+        if (network.attempts.length === 0) return;
+        drained ??= world.engine.drain(10_000).then(() => {
+          sentUntilDrained = network.attempts.length;
+        });
+      },
+    });
+    const published = await publish(world.engine, many());
+    await world.clock.advanceBy(10);
+    await drained;
+    expect(sentUntilDrained).toBe(MANY);
+    expect(world.network.attempts.map(({ messageId }) => messageId)).toEqual(
+      published.map(({ messageId }) => messageId),
+    );
+    expect(await world.store.releaseAll(NOW_MS)).toBe(0);
+  });
+
+  test('is given back, what of it is not sent yet, when the limit of a shutdown passes while they are set going', async () => {
+    let drained: Promise<void> | undefined;
+    const world = await bench({
+      settings,
+      onTurn: ({ network, clock }) => {
+        if (network.attempts.length === 0 || drained !== undefined) return;
+        drained = world.engine.drain(0);
+        return clock.advanceBy(0);
+      },
+    });
+    const published = await publish(world.engine, many());
+    await world.clock.advanceBy(10);
+    await drained;
+    expect(world.network.attempts.length).toBeLessThan(MANY);
+    expect(await world.store.releaseAll(NOW_MS)).toBe(0);
+    const left = published.map(({ messageId }) => world.store.standingOf(PROJECT, messageId, NOW_MS));
+    expect((await Promise.all(left)).map((live) => live?.message.id)).toEqual(
+      published.map(({ messageId }) => messageId),
+    );
   });
 });
 

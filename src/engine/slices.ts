@@ -1,5 +1,5 @@
 /** Long work is done in slices, between which everybody else has a turn. */
-import type { Clock } from '../engine/ports.ts';
+import type { Clock } from './ports.ts';
 
 /** Short beside what a network takes, long beside the way around the event loop. */
 const SLICE_MS = 5;
@@ -7,10 +7,10 @@ const SLICE_MS = 5;
 /** Where one request's work is done that may be long. */
 export class Slices {
   readonly #clock: Clock;
-  readonly #endOfTurn: () => Promise<void>;
+  readonly #endOfTurn: (() => Promise<void>) | undefined;
   #beganAtMs: number;
 
-  constructor(clock: Clock, endOfTurn: () => Promise<void>) {
+  constructor(clock: Clock, endOfTurn: (() => Promise<void>) | undefined) {
     this.#clock = clock;
     this.#endOfTurn = endOfTurn;
     this.#beganAtMs = clock.elapsedMs;
@@ -23,7 +23,7 @@ export class Slices {
 
   /** Gives way to others. */
   async next(): Promise<void> {
-    await this.#endOfTurn();
+    await this.#endOfTurn?.();
     this.#beganAtMs = this.#clock.elapsedMs;
   }
 }
