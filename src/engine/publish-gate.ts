@@ -3,17 +3,17 @@
  *
  * What is due at once takes a delivery place before it is saved, so that it can go out without being claimed. Publishes that
  * wait for the store with a place each would leave none to deliveries: then all goes the long way through the backlog, which
- * costs more, and more is accepted than goes out. So only so many are being saved at a time. The rest waits here, without a
- * place, each project in its turn.
+ * costs more, and more is accepted than goes out. So a project has only so many being saved at a time. The rest waits here,
+ * without a place. Each project for itself: what holds up the saving of one, such as a lock, holds up no other.
  */
 import { Overloaded } from '../protocol/rate-limits.ts';
 import { Admission } from './admission.ts';
 import type { Millis, ProjectId } from './model.ts';
 import type { Clock, EventLog, Timer } from './ports.ts';
-import { ProjectTurns } from './project-turns.ts';
+import { Fifo } from './project-turns.ts';
 import { StoreUnavailable } from './store-errors.ts';
 
-/** Messages of publishes that are being saved at a time: a quarter of the places of one origin, and enough to fill a transaction. */
+/** Messages of a project's publishes that are being saved at a time: a quarter of the places of one origin, and enough to fill a transaction. */
 const SAVING_MAX = 64;
 /** A batch of messages counts as no more than these, so that the next is ready when it is saved. */
 const SAVING_OF_ONE_MAX = SAVING_MAX / 4;
@@ -33,13 +33,18 @@ interface Waiting {
   refuse: (error: StoreUnavailable) => void;
 }
 
+interface Line {
+  /** What is being saved counts, in messages. */
+  saving: number;
+  waiting: Fifo<Waiting>;
+}
+
 export class PublishGate {
   readonly #clock: Clock;
   readonly #log: EventLog;
   readonly #admission: Admission;
-  readonly #waiting = new ProjectTurns<Waiting>();
-  /** What is being saved counts, in messages. */
-  #saving = 0;
+  /** Of projects that have something being saved. */
+  readonly #lines = new Map<ProjectId, Line>();
   #shedding: { sinceMs: Millis; latestMs: Millis; count: number; timer: Timer } | undefined;
 
   constructor({ clock, log, settings }: PublishGateDeps) {
@@ -63,44 +68,36 @@ export class PublishGate {
     const cost = Math.min(count, SAVING_OF_ONE_MAX);
     this.#admission.enter(projectId, enteredMs);
     try {
-      if (this.#waiting.length > 0 || this.#saving >= SAVING_MAX) await this.#turnOf(projectId, cost);
-      else this.#saving += cost;
-      return await this.#watch(cost, save);
+      const line = this.#lineOf(projectId);
+      if (line.saving >= SAVING_MAX) await turnIn(line, cost);
+      else line.saving += cost;
+      return await this.#watch(projectId, line, cost, save);
     } finally {
       this.#admission.leave(projectId, enteredMs, this.#clock.elapsedMs);
     }
   }
 
-  /** Resolves when it may begin, and counts as being saved. */
-  #turnOf(projectId: ProjectId, cost: number): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    this.#waiting.push(projectId, { begin: resolve, refuse: reject }, cost);
-    return promise;
+  #lineOf(projectId: ProjectId): Line {
+    let line = this.#lines.get(projectId);
+    if (!line) {
+      line = { saving: 0, waiting: new Fifo() };
+      this.#lines.set(projectId, line);
+    }
+    return line;
   }
 
-  async #watch<T>(cost: number, save: () => Promise<T>): Promise<T> {
+  async #watch<T>(projectId: ProjectId, line: Line, cost: number, save: () => Promise<T>): Promise<T> {
     const begunMs = this.#clock.elapsedMs;
     try {
       return await save();
     } catch (error) {
-      if (error instanceof StoreUnavailable && this.#clock.elapsedMs - begunMs > HUNG_MS) this.#refuseWaiting(error);
+      if (error instanceof StoreUnavailable && this.#clock.elapsedMs - begunMs > HUNG_MS) refuseWaiting(line, error);
       throw error;
     } finally {
-      this.#saving -= cost;
-      this.#beginNext();
+      line.saving -= cost;
+      beginNext(line);
+      if (line.saving === 0) this.#lines.delete(projectId);
     }
-  }
-
-  #beginNext(): void {
-    const next: Waiting[] = [];
-    this.#saving += this.#waiting.takeInto(next, SAVING_MAX - this.#saving);
-    for (const { begin } of next) begin();
-  }
-
-  #refuseWaiting(error: StoreUnavailable): void {
-    const waiting: Waiting[] = [];
-    this.#waiting.takeInto(waiting, Infinity);
-    for (const { refuse } of waiting) refuse(error);
   }
 
   #noteRefusal(nowMs: Millis): void {
@@ -126,4 +123,23 @@ export class PublishGate {
       this.#log.warn('shedding_ended', { count, durationMs: Math.round(latestMs - sinceMs) });
     });
   }
+}
+
+/** Resolves when it may begin, and counts as being saved. */
+function turnIn(line: Line, cost: number): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  line.waiting.push({ begin: resolve, refuse: reject }, cost);
+  return promise;
+}
+
+function beginNext(line: Line): void {
+  const next: Waiting[] = [];
+  line.saving += line.waiting.takeInto(next, SAVING_MAX - line.saving);
+  for (const { begin } of next) begin();
+}
+
+function refuseWaiting(line: Line, error: StoreUnavailable): void {
+  const waiting: Waiting[] = [];
+  line.waiting.takeInto(waiting, Infinity);
+  for (const { refuse } of waiting) refuse(error);
 }
