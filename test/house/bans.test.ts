@@ -110,6 +110,17 @@ const others: Breach[] = [
     source: `await ${sleep};\n`,
     rule: 'plugin',
   })),
+  ...[
+    "'select key from messages where line = 1'",
+    `\`select m.key from messages m where \${column} is null\n and m.line = 2\``,
+    "'select key from messages where line in (1, 4)'",
+    "'select key from runs where state <> 1'",
+  ].map((text, index) => ({
+    title: `refuses the number of a state in a statement, way ${index + 1}`,
+    file: `src/store/sql/number-${index}.ts`,
+    source: `const column = 'm.claim_token';\nexport const values = [column, ${text}];\n`,
+    rule: 'plugin',
+  })),
   {
     title: 'refuses a test that sleeps by node:timers/promises',
     file: 'test/engine/sleep-promises.test.ts',
@@ -135,6 +146,12 @@ const allowed: Breach[] = [
     title: 'lets the engine make a date of a given time',
     file: 'src/engine/date.ts',
     source: 'export const value = new Date(5);\n',
+    rule: '',
+  },
+  {
+    title: 'lets a migration write the number of a state',
+    file: 'src/store/migrations/900-number.ts',
+    source: "export const value = 'create index waiting on messages (key) where line = 0';\n",
     rule: '',
   },
   {

@@ -223,7 +223,7 @@ async function unpark(round: Round, lines: readonly OriginLine[]): Promise<Origi
     // They were due when they were parked; a clock that was set back since must not lock them up.
     const candidates = await round.tx.query<Candidate>(
       `select ${CANDIDATE_FIELDS} from messages
-       where project_id = ? and origin = ? and claim_token is null and line = 1
+       where project_id = ? and origin = ? and claim_token is null and line = ${LINE.origin}
        order by due_at_ms, key limit ? for update skip locked`,
       [projectId, origin, room + 1],
     );
@@ -253,7 +253,7 @@ async function takeDue(round: Round): Promise<void> {
     const size = Math.min(EXAMINED_MAX - examined, Math.max(round.messagesLeft, WINDOW_MIN));
     const candidates = await round.tx.query<Candidate>(
       `select ${CANDIDATE_FIELDS} from messages
-       where claim_token is null and line = 0 and due_at_ms <= ? and (due_at_ms, key) > (?, ?)
+       where claim_token is null and line = ${LINE.due} and due_at_ms <= ? and (due_at_ms, key) > (?, ?)
        order by due_at_ms, key limit ? for update skip locked`,
       [round.nowMs, last.due_at_ms, last.key, size],
     );
@@ -284,7 +284,7 @@ async function serveLanes(round: Round): Promise<void> {
     if (room === 0) continue;
     const candidates = await round.tx.query<Candidate>(
       `select ${CANDIDATE_FIELDS} from messages
-       where project_id = ? and flow_key = ? and claim_token is null and line = 2 and due_at_ms <= ?
+       where project_id = ? and flow_key = ? and claim_token is null and line = ${LINE.flow} and due_at_ms <= ?
        order by due_at_ms, key limit ? for update skip locked`,
       [row.project_id, row.key, round.nowMs, room],
     );
@@ -358,7 +358,7 @@ export async function own(
 /** When the due index or a flow-control key has something next. */
 export async function nextDueAtMs(queries: Queries): Promise<number | null> {
   const [row] = await queries.query<{ due_at_ms: number }>(
-    'select due_at_ms from messages where claim_token is null and line = 0 order by due_at_ms, key limit 1',
+    `select due_at_ms from messages where claim_token is null and line = ${LINE.due} order by due_at_ms, key limit 1`,
   );
   const wakeAtMs = await nextWakeAtMs(queries);
   if (!row) return wakeAtMs;
@@ -388,7 +388,7 @@ async function nextProject(
   after: number,
 ): Promise<{ projectId: number; origin: string } | undefined> {
   const [row] = await queries.query<{ project_id: number }>(
-    'select project_id from messages where claim_token is null and line = 1 and project_id > ? order by project_id limit 1',
+    `select project_id from messages where claim_token is null and line = ${LINE.origin} and project_id > ? order by project_id limit 1`,
     [after],
   );
   return row && { projectId: row.project_id, origin: '' };
@@ -402,10 +402,10 @@ async function originsOf(
   const rows = await queries.query<{ origin: string }>(
     `with recursive lines (origin) as (
        select origin from (select origin from messages
-         where project_id = ? and claim_token is null and line = 1 and origin > ? order by origin limit 1) as first
+         where project_id = ? and claim_token is null and line = ${LINE.origin} and origin > ? order by origin limit 1) as first
        union all
        select (select m.origin from messages m
-         where m.project_id = ? and m.claim_token is null and m.line = 1 and m.origin > lines.origin
+         where m.project_id = ? and m.claim_token is null and m.line = ${LINE.origin} and m.origin > lines.origin
          order by m.origin limit 1)
        from lines where lines.origin is not null)
      select origin from lines where origin is not null limit ?`,

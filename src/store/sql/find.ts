@@ -70,7 +70,7 @@ async function queueBefore(queries: Queries, message: LiveRow): Promise<Pick<Liv
   const [queue] = await queries.query<{ parallelism: number; paused: number; ahead: number }>(
     `select q.parallelism, q.paused,
        (select count(*) from messages m
-        where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = 3
+        where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = ${LINE.queue}
           and m.queue_slot is null and m.queue_position < ?)
        + (select count(distinct m.queue_slot) from messages m
         where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null and m.queue_slot <> ?) as ahead

@@ -3,6 +3,8 @@
  * leaves it so? Each invariant is a query that finds the rows that break it. `waypost doctor` asks them.
  */
 import type { Queries } from '../driver.ts';
+import { LINE, PAST_LANES } from './lanes/lines.ts';
+import { RUN_STATE } from './runs/run-rows.ts';
 
 export interface Invariant {
   /** A sentence that is true of a sound database. */
@@ -64,7 +66,7 @@ export const INVARIANTS: readonly Invariant[] = [
   {
     statement: 'Every message that waits in the line of a queue has a queue.',
     offenders: `select 'message ' || m.key as name from messages m
-      where m.claim_token is null and m.line = 3
+      where m.claim_token is null and m.line = ${LINE.queue}
         and not exists (select 1 from queues q where q.project_id = m.project_id and q.id = m.queue_id) limit ?`,
   },
   {
@@ -72,7 +74,7 @@ export const INVARIANTS: readonly Invariant[] = [
     offenders: `select 'queue ' || q.name as name from queues q
       where q.paused = 0 and q.deleted = 0
         and exists (select 1 from messages m
-          where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = 3)
+          where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = ${LINE.queue})
         and (select count(distinct m.queue_slot) from messages m
           where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null) < q.parallelism
       limit ?`,
@@ -80,7 +82,7 @@ export const INVARIANTS: readonly Invariant[] = [
   {
     statement: 'Every message that waits for a flow-control key has one.',
     offenders: `select 'message ' || m.key as name from messages m
-      where m.claim_token is null and m.line = 2
+      where m.claim_token is null and m.line = ${LINE.flow}
         and not exists (select 1 from flow_keys f where f.project_id = m.project_id and f.key = m.flow_key) limit ?`,
   },
   {
@@ -88,12 +90,12 @@ export const INVARIANTS: readonly Invariant[] = [
     offenders: `select 'flow-control key ' || f.key as name from flow_keys f
       where f.paused = 0 and f.wake_at_ms is null
         and exists (select 1 from messages m
-          where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = 2)
+          where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = ${LINE.flow})
         and (f.parallelism is null or (select count(*) from messages m
           where m.project_id = f.project_id and m.flow_key = f.key
-            and (m.claim_token is not null or m.line in (1, 4))) < f.parallelism)
+            and (m.claim_token is not null or m.line in (${PAST_LANES}))) < f.parallelism)
         and (f.rate is null or not exists (select 1 from messages m
-          where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line in (1, 4)))
+          where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line in (${PAST_LANES})))
       limit ?`,
   },
   {
@@ -124,27 +126,27 @@ export const INVARIANTS: readonly Invariant[] = [
   {
     statement: 'The journal of an active run has all its entries, without a gap.',
     offenders: `select 'run ' || r.id as name from runs r
-      where r.state = 1 and (select count(*) from journal j where j.run_key = r.key) <> r.entries
-        or r.state = 1 and (select max(j.position) from journal j where j.run_key = r.key) <> r.entries - 1 limit ?`,
+      where r.state = ${RUN_STATE.RUN_STARTED} and (select count(*) from journal j where j.run_key = r.key) <> r.entries
+        or r.state = ${RUN_STATE.RUN_STARTED} and (select max(j.position) from journal j where j.run_key = r.key) <> r.entries - 1 limit ?`,
   },
   {
     statement: 'Only active runs wait for events or have mail.',
     offenders: `select 'waiter ' || w.key as name from waiters w
-      where not exists (select 1 from runs r where r.key = w.run_key and r.state = 1)
+      where not exists (select 1 from runs r where r.key = w.run_key and r.state = ${RUN_STATE.RUN_STARTED})
       union all select 'mail ' || m.key as name from mail m
-      where not exists (select 1 from runs r where r.key = m.run_key and r.state = 1) limit ?`,
+      where not exists (select 1 from runs r where r.key = m.run_key and r.state = ${RUN_STATE.RUN_STARTED}) limit ?`,
   },
   {
     statement: 'Of a run that is over, only what tells of its failure goes out; what was in flight is marked.',
     offenders: `select 'message ' || m.key as name from messages m
       where m.run_key is not null and m.journal_position is not null
         and (m.claim_token is null or m.cancel_requested_at_ms is null)
-        and not exists (select 1 from runs r where r.key = m.run_key and r.state = 1) limit ?`,
+        and not exists (select 1 from runs r where r.key = m.run_key and r.state = ${RUN_STATE.RUN_STARTED}) limit ?`,
   },
   {
     statement: 'A run is active or has a time at which it ended.',
     offenders: `select 'run ' || r.id as name from runs r
-      where (r.state = 1) <> (r.completed_at_ms is null) limit ?`,
+      where (r.state = ${RUN_STATE.RUN_STARTED}) <> (r.completed_at_ms is null) limit ?`,
   },
   {
     statement: 'Every endpoint belongs to a URL group, and every URL group has one.',
@@ -198,6 +200,6 @@ export async function takeCensus(queries: Queries): Promise<Census> {
     dead: await count('select count(*) as count from dead'),
     queues: await count('select count(*) as count from queues where deleted = 0'),
     flowKeys: await count('select count(*) as count from flow_keys'),
-    activeRuns: await count('select count(*) as count from runs where state = 1'),
+    activeRuns: await count(`select count(*) as count from runs where state = ${RUN_STATE.RUN_STARTED}`),
   };
 }

@@ -15,6 +15,7 @@ import type { WriteCommand } from '../writes.ts';
 import type { ClaimArgs } from './claim.ts';
 import { EXAMINED_MAX, LANES_MAX } from './claim-limits.ts';
 import type { Held } from './held.ts';
+import { LINE } from './lanes/lines.ts';
 import { projectsWithHeld } from './lanes/project-gate.ts';
 import { type DropExpiredArgs, projectsOfExpired } from './retention.ts';
 import { MESSAGE_AT, type StoredNewMessage } from './rows.ts';
@@ -209,7 +210,7 @@ async function addClaimed(
     addAll(
       await tx.query(
         `select distinct project_id from (select project_id, flow_key from messages
-           where project_id = ? and origin = ? and claim_token is null and line = 1 order by due_at_ms, key limit ?) as first
+           where project_id = ? and origin = ? and claim_token is null and line = ${LINE.origin} order by due_at_ms, key limit ?) as first
          where ${limits.parallelismMax > 0 ? '1 = 1' : 'flow_key is not null'}`,
         [projectId, origin, request.limit + 1],
       ),
@@ -228,7 +229,7 @@ async function addClaimed(
   addAll(
     await tx.query(
       `select distinct project_id from (select project_id from messages
-         where claim_token is null and line = 0 and due_at_ms <= ? order by due_at_ms, key limit ?) as first`,
+         where claim_token is null and line = ${LINE.due} and due_at_ms <= ? order by due_at_ms, key limit ?) as first`,
       [nowMs, EXAMINED_MAX],
     ),
   );

@@ -73,7 +73,7 @@ async function letHeldGoOn(
 async function sendAllOn({ tx }: WriteContext): Promise<FlowRef[]> {
   const keys = await tx.query<{ project_id: number; flow_key: string }>(
     `select distinct project_id, flow_key from messages
-     where claim_token is null and line = 4 and flow_key is not null`,
+     where claim_token is null and line = ${LINE.project} and flow_key is not null`,
   );
   await tx.send(
     `update messages set line = case when flow_key is null then ${LINE.due} else ${LINE.flow} end

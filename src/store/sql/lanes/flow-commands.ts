@@ -4,6 +4,7 @@ import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries } from '../../driver.ts';
 import type { WriteContext } from '../log-writer.ts';
 import { type FlowKeyRow, FlowLanes, type FlowRef } from './flow-lanes.ts';
+import { LINE, PAST_LANES } from './lines.ts';
 
 type At<Args> = Args & FlowRef & { nowMs: number };
 
@@ -64,7 +65,7 @@ const VIEW_FIELDS = `f.project_id, f.key, f.parallelism, f.rate, f.period_s, f.p
   (select count(*) from messages m
    where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is not null) as in_flight,
   (select count(*) from messages m
-   where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = 2
+   where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = ${LINE.flow}
      and m.due_at_ms <= ?) as wait_list_size`;
 
 export async function findKey(
@@ -127,11 +128,11 @@ export function unusedKeys(queries: Queries, usedBeforeMs: number, limit: number
          or (select 1 from messages m
            where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is not null limit 1) is not null
          or (select 1 from messages m
-           where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = 2 limit 1) is not null
+           where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = ${LINE.flow} limit 1) is not null
          or (select 1 from messages m
-           where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line in (1, 4) limit 1) is not null
+           where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line in (${PAST_LANES}) limit 1) is not null
          or (select 1 from messages m
-           where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = 3 limit 1) is not null
+           where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = ${LINE.queue} limit 1) is not null
        then 1 else 0 end as in_use
      from flow_keys f where f.used_at_ms < ? order by f.used_at_ms limit ?`,
     [usedBeforeMs, limit],

@@ -10,6 +10,7 @@ import type { FlowControl } from '../../../protocol/settings.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
 import { byProject } from '../by-project.ts';
 import type { DueTimes } from '../due-times.ts';
+import { LINE, PAST_LANES } from './lines.ts';
 
 export interface FlowRef {
   projectId: ProjectId;
@@ -64,10 +65,10 @@ const STANDING_FIELDS = `${FLOW_KEY_FIELDS},
   (select count(*) from messages m
    where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is not null) as in_flight,
   (select count(*) from (select 1 from messages m
-     where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line in (1, 4)
+     where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line in (${PAST_LANES})
      limit ${LET_GO_COUNTED_MAX}) as counted) as let_go,
   (select m.due_at_ms from messages m
-   where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = 2
+   where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = ${LINE.flow}
    order by m.due_at_ms, m.key limit 1) as first_ready_at_ms`;
 
 const NEW_KEY: Omit<FlowKeyRow, 'project_id' | 'key' | 'used_at_ms'> = {

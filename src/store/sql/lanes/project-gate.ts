@@ -7,7 +7,7 @@
  */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
-import { lineBehindQueue } from './lines.ts';
+import { LINE, lineBehindQueue } from './lines.ts';
 
 /** Messages that go on from the line of a project in one transaction. */
 const RELEASED_MAX = 64;
@@ -67,7 +67,7 @@ export async function countInFlight(queries: Queries, projectId: ProjectId): Pro
 
 async function isHeld(queries: Queries, projectId: ProjectId): Promise<boolean> {
   const rows = await queries.query(
-    'select key from messages where project_id = ? and claim_token is null and line = 4 limit 1',
+    `select key from messages where project_id = ? and claim_token is null and line = ${LINE.project} limit 1`,
     [projectId],
   );
   return rows.length > 0;
@@ -79,7 +79,7 @@ export async function projectsWithHeld(queries: Queries): Promise<ProjectId[]> {
   let last = -1;
   while (true) {
     const [row] = await queries.query<{ project_id: number }>(
-      'select project_id from messages where claim_token is null and line = 4 and project_id > ? order by project_id limit 1',
+      `select project_id from messages where claim_token is null and line = ${LINE.project} and project_id > ? order by project_id limit 1`,
       [last],
     );
     if (!row) return projectIds;
@@ -111,7 +111,7 @@ export async function releaseHeld(
     released.push(
       ...(await tx.query<Released>(
         `select key, project_id, due_at_ms, flow_key from messages
-         where project_id = ? and claim_token is null and line = 4 order by due_at_ms, key limit ?`,
+         where project_id = ? and claim_token is null and line = ${LINE.project} order by due_at_ms, key limit ?`,
         [projectId, room],
       )),
     );

@@ -99,7 +99,7 @@ async function letGo(
   const { projectId, queueId } = queue;
   const started = await context.tx.query<{ project_id: number; due_at_ms: number; flow_key: string | null }>(
     `select project_id, due_at_ms, flow_key from messages
-     where project_id = ? and queue_id = ? and queue_slot = key and claim_token is null and line = 3`,
+     where project_id = ? and queue_id = ? and queue_slot = key and claim_token is null and line = ${LINE.queue}`,
     [projectId, queueId],
   );
   await context.tx.send(
@@ -138,7 +138,7 @@ export async function emptyQueue(
 ): Promise<boolean> {
   const { tx } = context;
   const rows = await tx.query<{ key: number }>(
-    `select key from messages where project_id = ? and queue_id = ? and claim_token is null and line = 3
+    `select key from messages where project_id = ? and queue_id = ? and claim_token is null and line = ${LINE.queue}
      order by queue_position limit ?`,
     [projectId, queueId, count],
   );
@@ -155,7 +155,7 @@ export async function emptyQueue(
   if (rows.length === count || started.length === count) return true;
   await tx.send(
     `delete from queues where project_id = ? and id = ? and deleted = 1
-       and not exists (select 1 from messages m where m.project_id = queues.project_id and m.queue_id = queues.id and m.claim_token is null and m.line = 3)
+       and not exists (select 1 from messages m where m.project_id = queues.project_id and m.queue_id = queues.id and m.claim_token is null and m.line = ${LINE.queue})
        and not exists (select 1 from messages m where m.project_id = queues.project_id and m.queue_id = queues.id and m.queue_slot is not null)`,
     [projectId, queueId],
   );
@@ -203,7 +203,7 @@ export function deletedQueues(queries: Queries, limit: number): Promise<{ projec
     // Not `exists`: here a planner may answer that for all queues at once, by reading all messages.
     `select q.project_id, q.id from queues q where q.deleted = 1 and (
        (select 1 from messages m
-         where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = 3 limit 1) is not null
+         where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = ${LINE.queue} limit 1) is not null
        or (select 1 from messages m
          where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot = m.key and m.cancel_requested_at_ms is null limit 1) is not null
        or (select 1 from messages m
@@ -225,7 +225,7 @@ export interface QueueRow {
 /** Those that wait for a slot, and those that have one: callbacks hold theirs under the key of another message. */
 const QUEUE_FIELDS = `q.name, q.parallelism, q.paused, q.created_at_ms, q.updated_at_ms,
   (select count(*) from messages m
-   where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = 3 and m.queue_slot is null)
+   where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = ${LINE.queue} and m.queue_slot is null)
   + (select count(*) from messages m
    where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null and m.queue_slot = m.key) as lag`;
 

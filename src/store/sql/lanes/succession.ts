@@ -6,6 +6,7 @@ import { CANDIDATE_FIELDS, type Candidate, type ClaimedRow, own } from '../claim
 import type { WriteContext } from '../log-writer.ts';
 import type { FlowLane } from './flow-lanes.ts';
 import type { LetGo } from './go-on.ts';
+import { LINE } from './lines.ts';
 
 /** A place for a successor. */
 export interface Vacancy {
@@ -72,7 +73,7 @@ class WaitLists {
     const taken = this.#takenOf.get(lane) ?? 0;
     const [first] = await this.#context.tx.query<Candidate>(
       `select ${CANDIDATE_FIELDS} from messages
-       where project_id = ? and flow_key = ? and claim_token is null and line = 2 and due_at_ms <= ?
+       where project_id = ? and flow_key = ? and claim_token is null and line = ${LINE.flow} and due_at_ms <= ?
        order by due_at_ms, key limit 1 offset ? for update skip locked`,
       [lane.row.project_id, lane.row.key, this.#nowMs, taken],
     );

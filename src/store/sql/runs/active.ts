@@ -5,6 +5,7 @@ import type { RunKey } from '../../../workflow/model.ts';
 import type { Queries } from '../../driver.ts';
 import { type Conditions, contentConditions } from '../filter.ts';
 import { WINDOW } from '../page.ts';
+import { RUN_STATE } from './run-rows.ts';
 
 export interface ActiveRunKeysArgs {
   projectId: ProjectId;
@@ -36,7 +37,7 @@ export async function activeRunKeys(queries: Queries, args: ActiveRunKeysArgs): 
        (select key, project_id, state, created_at_ms from runs where key > ? order by key limit ?) w
        join journal j on j.run_key = w.key and j.position = 0
        join contents c on c.key = j.key
-     where ${['w.project_id = ?', 'w.state = 1', ...texts].join(' and ')}
+     where ${['w.project_id = ?', `w.state = ${RUN_STATE.RUN_STARTED}`, ...texts].join(' and ')}
      order by w.key limit ?`,
     [afterKey, WINDOW, projectId, ...params, limit],
   );

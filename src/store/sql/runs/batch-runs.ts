@@ -110,7 +110,7 @@ export class BatchRuns {
       const ids = [...new Set(ofProject.map(({ id }) => id))];
       this.#know(
         await tx.query<FoundRow>(
-          `select ${FIELDS} ${FROM} where r.project_id = ? and r.id in (??) and r.state = 1 for update of r`,
+          `select ${FIELDS} ${FROM} where r.project_id = ? and r.id in (??) and r.state = ${RUN_STATE.RUN_STARTED} for update of r`,
           [projectId, ids],
         ),
       );

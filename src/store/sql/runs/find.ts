@@ -3,7 +3,7 @@ import type { ProjectId } from '../../../engine/model.ts';
 import type { RunKey } from '../../../workflow/model.ts';
 import type { Queries } from '../../driver.ts';
 import { CONTENT_FIELDS, type ContentRow } from '../rows.ts';
-import { type JournalRow, RUN_FIELDS, type RunRow, SHOWN_KINDS, type WholeRunRow } from './run-rows.ts';
+import { type JournalRow, RUN_FIELDS, RUN_STATE, type RunRow, SHOWN_KINDS, type WholeRunRow } from './run-rows.ts';
 
 type FoundRow = RunRow & { message_id: string; caller_ip: string | null };
 
@@ -16,10 +16,10 @@ export async function findActiveRun(
   queries: Queries,
   { projectId, id }: { projectId: ProjectId; id: string },
 ): Promise<WholeRunRow | null> {
-  const [row] = await queries.query<FoundRow>(`${FOUND} where r.project_id = ? and r.id = ? and r.state = 1`, [
-    projectId,
-    id,
-  ]);
+  const [row] = await queries.query<FoundRow>(
+    `${FOUND} where r.project_id = ? and r.id = ? and r.state = ${RUN_STATE.RUN_STARTED}`,
+    [projectId, id],
+  );
   return row ? withInvokers(queries, row) : null;
 }
 
@@ -36,7 +36,7 @@ export async function journalBytes(
   { projectId, id }: { projectId: ProjectId; id: string },
 ): Promise<number | null> {
   const [row] = await queries.query<{ journal_bytes: number }>(
-    'select journal_bytes from runs where project_id = ? and id = ? and state = 1',
+    `select journal_bytes from runs where project_id = ? and id = ? and state = ${RUN_STATE.RUN_STARTED}`,
     [projectId, id],
   );
   return row?.journal_bytes ?? null;

@@ -10,7 +10,7 @@ import type { WriteContext } from '../log-writer.ts';
 import type { Position } from '../page.ts';
 import type { StoredNewMessage } from '../rows.ts';
 import { Journals } from './journals.ts';
-import type { StoredEntry, StoredRecord, StoredRun } from './run-rows.ts';
+import { RUN_STATE, type StoredEntry, type StoredRecord, type StoredRun } from './run-rows.ts';
 
 export type StoredRevivedEntry =
   | { kind: 'shared'; key: number; entry: StoredEntry }
@@ -131,9 +131,9 @@ async function nameSuccessor(tx: Transaction, failedKey: number, { id, createdAt
 }
 
 async function isActive(tx: Transaction, projectId: ProjectId, id: string): Promise<boolean> {
-  const rows = await tx.query('select 1 as one from runs where project_id = ? and id = ? and state = 1', [
-    projectId,
-    id,
-  ]);
+  const rows = await tx.query(
+    `select 1 as one from runs where project_id = ? and id = ? and state = ${RUN_STATE.RUN_STARTED}`,
+    [projectId, id],
+  );
   return rows.length > 0;
 }

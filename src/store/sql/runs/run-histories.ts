@@ -213,7 +213,7 @@ async function cutByBytes(
 }
 
 /** Payloads and bodies of calls are cut; steps are read from theirs. What is hidden is shown by a hash of all of it. */
-const CUT_BODY = `case when j.kind in (1, 4) and ${showsAll('r.config')} and ${showsAll('c.settings')}
+const CUT_BODY = `case when j.kind in (${ENTRY_KIND.initial}, ${ENTRY_KIND.toCallback}) and ${showsAll('r.config')} and ${showsAll('c.settings')}
   then substr(c.body, 1, ?) else c.body end as body`;
 
 function journalsOf(

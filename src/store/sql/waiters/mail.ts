@@ -3,6 +3,7 @@
 import type { MailLimits } from '../../../engine/run-stores.ts';
 import type { Queries, Transaction } from '../../driver.ts';
 import type { WriteContext } from '../log-writer.ts';
+import { RUN_STATE } from '../runs/run-rows.ts';
 
 export interface MailRow {
   key: number;
@@ -47,10 +48,10 @@ export async function saveMail(
   { tx }: WriteContext,
   { projectId, runKey, eventId, key, body, mailLimits }: SaveMailArgs,
 ): Promise<'saved' | 'over' | 'waited' | 'tooMuch'> {
-  const [run] = await tx.query('select key from runs where key = ? and project_id = ? and state = 1', [
-    runKey,
-    projectId,
-  ]);
+  const [run] = await tx.query(
+    `select key from runs where key = ? and project_id = ? and state = ${RUN_STATE.RUN_STARTED}`,
+    [runKey, projectId],
+  );
   if (!run) return 'over';
   const [waiter] = await tx.query('select key from waiters where run_key = ? and event_id = ? limit 1', [
     runKey,
