@@ -17,6 +17,10 @@ export interface Queries {
   /**
    * Rows of one statement. Parameters are `?`, a list is `in (??)`. The text must be fixed, never assembled from
    * values. What locks rows says `for update`, a claim `skip locked` too; a database with a single writer leaves that out.
+   *
+   * A text says what is looked up by an index for each row that it has, whatever a planner thinks of the tables:
+   * `[left] lookup <table> <alias> on (<condition>)` is a join, and `exists lookup (select ...)` a test. What the values of
+   * `in list (select ...)` are is found out first.
    */
   query<Row extends object>(text: string, params?: readonly SqlParam[]): Promise<Row[]>;
 }

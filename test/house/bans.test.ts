@@ -121,6 +121,17 @@ const others: Breach[] = [
     source: `const column = 'm.claim_token';\nexport const values = [column, ${text}];\n`,
     rule: 'plugin',
   })),
+  ...[
+    'select c.id from messages m join contents c on c.key = m.key',
+    'select r.key from runs r\\n left join contents c on (c.key = r.key)',
+    'select key from runs where key in (select run_key from journal)',
+    'delete from contents where not exists (select 1 from dead)',
+  ].map((text, index) => ({
+    title: `refuses a statement that leaves its plan to the planner, way ${index + 1}`,
+    file: `src/store/sql/untold-${index}.ts`,
+    source: `export const value = \`${text}\`;\n`,
+    rule: 'plugin',
+  })),
   {
     title: 'refuses a test that sleeps by node:timers/promises',
     file: 'test/engine/sleep-promises.test.ts',

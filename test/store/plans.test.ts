@@ -4,6 +4,7 @@ import { expect, it } from 'vitest';
 import { createStore } from '../../src/store/create.ts';
 import type { Driver, Queries } from '../../src/store/driver.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
+import { toSqlite } from '../../src/store/drivers/sqlite/text.ts';
 import { MIGRATIONS, migrate } from '../../src/store/migrations/index.ts';
 import { World } from './conformance/world.ts';
 import { useEverything, useLanes, useRuns } from './use-everything.ts';
@@ -66,10 +67,7 @@ it('goes by a key or an index wherever a table may be large', async () => {
   for (const statement of MIGRATIONS.flatMap((migration) => migration.statements(dialect))) db.exec(statement);
   const scans: string[] = [];
   for (const text of driver.texts) {
-    const sql = text
-      .replaceAll('in (??)', 'in (select value from json_each(?))')
-      .replace(/ for update(?: of \w+)?(?: skip locked)?$/, '');
-    const steps = db.prepare(`explain query plan ${sql}`).all() as { detail: string }[];
+    const steps = db.prepare(`explain query plan ${toSqlite(text)}`).all() as { detail: string }[];
     for (const { detail } of steps) {
       const large =
         /^SCAN (messages|contents|logs|dead|deduplications|log_details|url_groups|url_group_endpoints|schedules|schedule_plans|queues|flow_keys|message_counts|runs|journal|invocations|waiters|mail|[mcdlsqfprjit])\b/.test(
@@ -130,8 +128,7 @@ it('looks slots of journals up without walking the journals', async () => {
   for (const statement of MIGRATIONS.flatMap((migration) => migration.statements(dialect))) db.exec(statement);
   const lookups = [...driver.texts].filter((text) => text.includes('j.slot in (??)'));
   for (const text of lookups) {
-    const sql = text.replaceAll('in (??)', 'in (select value from json_each(?))');
-    const steps = db.prepare(`explain query plan ${sql}`).all() as { detail: string }[];
+    const steps = db.prepare(`explain query plan ${toSqlite(text)}`).all() as { detail: string }[];
     const details = steps.map(({ detail }) => detail);
     expect(details).toContainEqual(expect.stringMatching(/INDEX journal_slot \(run_key=\? AND slot=\?\)/));
   }

@@ -37,7 +37,7 @@ export async function cancel(context: WriteContext, args: CancelArgs): Promise<n
   const found = await context.tx.query<StandingRow>(
     `select m.key, m.project_id, c.id, m.claim_token, m.cancel_requested_at_ms, m.queue_id, m.queue_slot, m.flow_key,
        m.run_key, m.line
-     from messages m join contents c on c.key = m.key where m.key in (??) order by m.key for update of m`,
+     from messages m lookup contents c on (c.key = m.key) where m.key in (??) order by m.key for update of m`,
     [keys],
   );
   const wanted = ids && new Set(ids);

@@ -321,7 +321,7 @@ export async function own(
   const keys = inOrder.map(({ key }) => key);
   const rows = await tx.query<Omit<ClaimedRow, 'claim_token' | 'claimed_at_ms'>>(
     `select ${CLAIMED_CONTENT_FIELDS}, m.retried, m.queue_id, m.flow_key, m.run_key, m.journal_position, m.bytes
-     from messages m join contents c on c.key = m.key where m.key in (??)`,
+     from messages m lookup contents c on (c.key = m.key) where m.key in (??)`,
     [keys],
   );
   const rowByKey = new Map(rows.map((row) => [row.key, row]));

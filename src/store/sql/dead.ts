@@ -98,7 +98,7 @@ async function places(queries: Queries, args: ListDeadArgs): Promise<PageRows<Pl
   const rows = await queries.query<Place>(
     `select w.failed_at_ms as "timeMs", w.key as n, w.key as message_key
      from (select failed_at_ms, key, response_status, run_key from dead where ${range} ${order} limit ?) w
-     ${content.texts.length > 0 ? 'join contents c on c.key = w.key' : ''}
+     ${content.texts.length > 0 ? 'lookup contents c on (c.key = w.key)' : ''}
      where ${filters.join(' and ')}
      order by w.failed_at_ms ${direction}, w.key ${direction} limit ?`,
     [projectId, ...params, window, ...filterParams, slice.count + 1],
@@ -128,7 +128,7 @@ async function placesOfMessages(
   const rows = await queries.query<Place>(
     // The plus keeps the planner from walking the project's whole list in order instead.
     `select d.failed_at_ms as "timeMs", d.key as n, d.key as message_key
-     from dead d join contents c on c.key = d.key
+     from dead d lookup contents c on (c.key = d.key)
      where d.key in (??) and c.id in (??) and +d.project_id = ? and d.run_key is null
      ${conditions.map((condition) => `and ${condition}`).join(' ')}
      order by d.failed_at_ms ${range.direction}, d.key ${range.direction} limit ?`,

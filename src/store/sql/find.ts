@@ -53,7 +53,7 @@ export async function findLive(
   const [message] = await queries.query<LiveRow>(
     `select ${CONTENT_FIELDS}, m.retried, m.due_at_ms, m.line, m.queue_id, m.queue_position, m.queue_slot, m.flow_key,
        m.claimed_at_ms, m.cancel_requested_at_ms
-     from messages m join contents c on c.key = m.key
+     from messages m lookup contents c on (c.key = m.key)
      where m.key = ? and m.project_id = ? and c.id = ?`,
     [args.key, args.projectId, args.id],
   );
@@ -113,7 +113,7 @@ export async function findCandidates(queries: Queries, args: CandidatesArgs): Pr
   const found = await queries.query<{ key: number }>(
     `select w.key from
        (select key, cancel_requested_at_ms, run_key from messages where key > ? order by key limit ?) w
-       join contents c on c.key = w.key
+       lookup contents c on (c.key = w.key)
      where w.cancel_requested_at_ms is null and w.run_key is null and ${conditions.join(' and ')}
      order by w.key limit ?`,
     [afterKey, WINDOW, ...values, limit],

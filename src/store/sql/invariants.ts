@@ -20,32 +20,32 @@ export const INVARIANTS: readonly Invariant[] = [
   {
     statement: 'Every unfinished message has its content.',
     offenders: `select 'message ' || m.key as name from messages m
-      where not exists (select 1 from contents c where c.key = m.key) limit ?`,
+      where not exists lookup (select 1 from contents c where c.key = m.key) limit ?`,
   },
   {
     statement: 'Every DLQ entry has its content.',
     offenders: `select 'DLQ entry ' || d.failed_at_ms || '-' || d.key as name from dead d
-      where not exists (select 1 from contents c where c.key = d.key) limit ?`,
+      where not exists lookup (select 1 from contents c where c.key = d.key) limit ?`,
   },
   {
     statement: 'Every log entry has the content it tells of.',
     offenders: `select 'log entry ' || l.seq as name from logs l
-      where not exists (select 1 from contents c where c.key = l.message_key) limit ?`,
+      where not exists lookup (select 1 from contents c where c.key = l.message_key) limit ?`,
   },
   {
     statement: 'Every content is referred to by a message, a DLQ entry, a log entry, a journal or a run.',
     offenders: `select 'content ' || c.id as name from contents c
-      where not exists (select 1 from messages m where m.key = c.key)
-        and not exists (select 1 from dead d where d.key = c.key)
-        and not exists (select 1 from logs l where l.message_key = c.key)
-        and not exists (select 1 from journal j where j.key = c.key)
-        and not exists (select 1 from runs r where r.key = c.key) limit ?`,
+      where not exists lookup (select 1 from messages m where m.key = c.key)
+        and not exists lookup (select 1 from dead d where d.key = c.key)
+        and not exists lookup (select 1 from logs l where l.message_key = c.key)
+        and not exists lookup (select 1 from journal j where j.key = c.key)
+        and not exists lookup (select 1 from runs r where r.key = c.key) limit ?`,
     isPausedByExpiry: true,
   },
   {
     statement: 'Every message belongs to a project that exists.',
     offenders: `select 'message ' || m.key as name from messages m
-      where not exists (select 1 from projects p where p.id = m.project_id) limit ?`,
+      where not exists lookup (select 1 from projects p where p.id = m.project_id) limit ?`,
   },
   {
     statement: 'A message is claimed with a token, a time and a worker, or not at all.',
@@ -61,19 +61,19 @@ export const INVARIANTS: readonly Invariant[] = [
   {
     statement: 'No message is both unfinished and dead.',
     offenders: `select 'message ' || d.key as name from dead d
-      where exists (select 1 from messages m where m.key = d.key) limit ?`,
+      where exists lookup (select 1 from messages m where m.key = d.key) limit ?`,
   },
   {
     statement: 'Every message that waits in the line of a queue has a queue.',
     offenders: `select 'message ' || m.key as name from messages m
       where m.claim_token is null and m.line = ${LINE.queue}
-        and not exists (select 1 from queues q where q.project_id = m.project_id and q.id = m.queue_id) limit ?`,
+        and not exists lookup (select 1 from queues q where q.project_id = m.project_id and q.id = m.queue_id) limit ?`,
   },
   {
     statement: 'No queue holds a message back while it has a free slot.',
     offenders: `select 'queue ' || q.name as name from queues q
       where q.paused = 0 and q.deleted = 0
-        and exists (select 1 from messages m
+        and exists lookup (select 1 from messages m
           where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = ${LINE.queue})
         and (select count(distinct m.queue_slot) from messages m
           where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null) < q.parallelism
@@ -83,45 +83,45 @@ export const INVARIANTS: readonly Invariant[] = [
     statement: 'Every message that waits for a flow-control key has one.',
     offenders: `select 'message ' || m.key as name from messages m
       where m.claim_token is null and m.line = ${LINE.flow}
-        and not exists (select 1 from flow_keys f where f.project_id = m.project_id and f.key = m.flow_key) limit ?`,
+        and not exists lookup (select 1 from flow_keys f where f.project_id = m.project_id and f.key = m.flow_key) limit ?`,
   },
   {
     statement: 'Every flow-control key that may start a message has a time at which it does.',
     offenders: `select 'flow-control key ' || f.key as name from flow_keys f
       where f.paused = 0 and f.wake_at_ms is null
-        and exists (select 1 from messages m
+        and exists lookup (select 1 from messages m
           where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = ${LINE.flow})
         and (f.parallelism is null or (select count(*) from messages m
           where m.project_id = f.project_id and m.flow_key = f.key
             and (m.claim_token is not null or m.line in (${PAST_LANES}))) < f.parallelism)
-        and (f.rate is null or not exists (select 1 from messages m
+        and (f.rate is null or not exists lookup (select 1 from messages m
           where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line in (${PAST_LANES})))
       limit ?`,
   },
   {
     statement: 'Every schedule has a plan of what it publishes.',
     offenders: `select 'schedule ' || s.id as name from schedules s
-      where not exists (select 1 from schedule_plans p where p.key = s.key) limit ?`,
+      where not exists lookup (select 1 from schedule_plans p where p.key = s.key) limit ?`,
   },
   {
     statement: 'Every plan belongs to a schedule.',
     offenders: `select 'plan ' || p.key as name from schedule_plans p
-      where not exists (select 1 from schedules s where s.key = p.key) limit ?`,
+      where not exists lookup (select 1 from schedules s where s.key = p.key) limit ?`,
   },
   {
     statement: 'Every entry of a journal has its content.',
     offenders: `select 'entry ' || j.position || ' of run ' || j.run_key as name from journal j
-      where not exists (select 1 from contents c where c.key = j.key) limit ?`,
+      where not exists lookup (select 1 from contents c where c.key = j.key) limit ?`,
   },
   {
     statement: 'Every run has the content of the message that it was triggered with.',
     offenders: `select 'run ' || r.id as name from runs r
-      where not exists (select 1 from contents c where c.key = r.key) limit ?`,
+      where not exists lookup (select 1 from contents c where c.key = r.key) limit ?`,
   },
   {
     statement: 'Every journal belongs to a run.',
     offenders: `select 'journal ' || j.run_key as name from journal j
-      where j.position = 0 and not exists (select 1 from runs r where r.key = j.run_key) limit ?`,
+      where j.position = 0 and not exists lookup (select 1 from runs r where r.key = j.run_key) limit ?`,
   },
   {
     statement: 'The journal of an active run has all its entries, without a gap.',
@@ -132,16 +132,16 @@ export const INVARIANTS: readonly Invariant[] = [
   {
     statement: 'Only active runs wait for events or have mail.',
     offenders: `select 'waiter ' || w.key as name from waiters w
-      where not exists (select 1 from runs r where r.key = w.run_key and r.state = ${RUN_STATE.RUN_STARTED})
+      where not exists lookup (select 1 from runs r where r.key = w.run_key and r.state = ${RUN_STATE.RUN_STARTED})
       union all select 'mail ' || m.key as name from mail m
-      where not exists (select 1 from runs r where r.key = m.run_key and r.state = ${RUN_STATE.RUN_STARTED}) limit ?`,
+      where not exists lookup (select 1 from runs r where r.key = m.run_key and r.state = ${RUN_STATE.RUN_STARTED}) limit ?`,
   },
   {
     statement: 'Of a run that is over, only what tells of its failure goes out; what was in flight is marked.',
     offenders: `select 'message ' || m.key as name from messages m
       where m.run_key is not null and m.journal_position is not null
         and (m.claim_token is null or m.cancel_requested_at_ms is null)
-        and not exists (select 1 from runs r where r.key = m.run_key and r.state = ${RUN_STATE.RUN_STARTED}) limit ?`,
+        and not exists lookup (select 1 from runs r where r.key = m.run_key and r.state = ${RUN_STATE.RUN_STARTED}) limit ?`,
   },
   {
     statement: 'A run is active or has a time at which it ended.',
@@ -151,10 +151,10 @@ export const INVARIANTS: readonly Invariant[] = [
   {
     statement: 'Every endpoint belongs to a URL group, and every URL group has one.',
     offenders: `select 'URL group ' || g.name as name from url_groups g
-      where not exists (select 1 from url_group_endpoints e
+      where not exists lookup (select 1 from url_group_endpoints e
         where e.project_id = g.project_id and e.group_name = g.name)
       union all select 'URL group ' || e.group_name as name from url_group_endpoints e
-      where not exists (select 1 from url_groups g
+      where not exists lookup (select 1 from url_groups g
         where g.project_id = e.project_id and g.name = e.group_name) limit ?`,
   },
 ];

@@ -66,7 +66,7 @@ async function ofProject(queries: Queries, args: ListLogsArgs): Promise<PageRows
   const rows = await queries.query<LogRow>(
     `select w.at_ms as "timeMs", w.seq as n, w.message_key, w.state
      from (select at_ms, seq, message_key, state, run_key from logs where ${range} ${order} limit ?) w
-     ${content.texts.length > 0 ? 'join contents c on c.key = w.message_key' : ''}
+     ${content.texts.length > 0 ? 'lookup contents c on (c.key = w.message_key)' : ''}
      where ${filters.join(' and ')}
      order by w.at_ms ${direction}, w.seq ${direction} limit ?`,
     [projectId, ...params, window, ...filterParams, slice.count + 1],
@@ -97,7 +97,7 @@ async function ofMessages(
   const rows = await queries.query<LogRow>(
     // The plus keeps the planner from walking the project's whole list in order instead.
     `select l.at_ms as "timeMs", l.seq as n, l.message_key, l.state
-     from logs l join contents c on c.key = l.message_key
+     from logs l lookup contents c on (c.key = l.message_key)
      where l.message_key in (??) and c.key in (??) and c.id in (??) and +l.project_id = ? and l.run_key is null
      ${conditions.map((condition) => `and ${condition}`).join(' ')}
      order by l.at_ms ${range.direction}, l.seq ${range.direction} limit ?`,

@@ -67,7 +67,7 @@ async function dropRuns(
   );
   const failed = await tx.query<{ key: number }>(
     `select r.key from runs r where r.dead_key is not null and r.completed_at_ms < ?
-       and not exists (select 1 from dead d where d.key = r.dead_key)
+       and not exists lookup (select 1 from dead d where d.key = r.dead_key)
      order by r.completed_at_ms, r.key limit ?`,
     [Math.min(logsBeforeMs, deadBeforeMs), rowsMax - ended.length],
   );
@@ -100,11 +100,11 @@ async function dropJournals(tx: Transaction, runKeys: readonly number[], rowsMax
 export async function dropUnreferencedContents(tx: Transaction, keys: readonly number[]): Promise<void> {
   await tx.send(
     `delete from contents where key in (??)
-       and not exists (select 1 from messages m where m.key = contents.key)
-       and not exists (select 1 from logs l where l.message_key = contents.key)
-       and not exists (select 1 from dead d where d.key = contents.key)
-       and not exists (select 1 from journal j where j.key = contents.key)
-       and not exists (select 1 from runs r where r.key = contents.key)`,
+       and not exists lookup (select 1 from messages m where m.key = contents.key)
+       and not exists lookup (select 1 from logs l where l.message_key = contents.key)
+       and not exists lookup (select 1 from dead d where d.key = contents.key)
+       and not exists lookup (select 1 from journal j where j.key = contents.key)
+       and not exists lookup (select 1 from runs r where r.key = contents.key)`,
     [keys],
   );
 }

@@ -105,7 +105,7 @@ export async function deleteSchedule({ tx }: WriteContext, { projectId, id }: Sc
 
 export async function findSchedule(queries: Queries, { projectId, id }: SchedulePlace): Promise<ScheduleViewRows> {
   const rows = await queries.query<ScheduleRow>(
-    `select ${STANDING_FIELDS}, ${PLAN_FIELDS_WITHOUT_BODY}, p.body from schedules s join schedule_plans p on p.key = s.key
+    `select ${STANDING_FIELDS}, ${PLAN_FIELDS_WITHOUT_BODY}, p.body from schedules s lookup schedule_plans p on (p.key = s.key)
      where s.project_id = ? and s.id = ?`,
     [projectId, id],
   );
@@ -122,7 +122,7 @@ export async function listSchedules(
   { projectId }: { projectId: ProjectId },
 ): Promise<ScheduleViewRows> {
   const plain = await queries.query<Omit<ScheduleRow, 'body'> & { bytes: number }>(
-    `select ${STANDING_FIELDS}, s.bytes, ${PLAN_FIELDS_WITHOUT_BODY} from schedules s join schedule_plans p on p.key = s.key
+    `select ${STANDING_FIELDS}, s.bytes, ${PLAN_FIELDS_WITHOUT_BODY} from schedules s lookup schedule_plans p on (p.key = s.key)
      where s.project_id = ? order by s.created_at_ms, s.key`,
     [projectId],
   );
@@ -143,7 +143,7 @@ export async function listSchedules(
 const LAST_MESSAGES = `select s.key as schedule_key, c.id as message_id,
   case when (select 1 from messages m where m.key = c.key limit 1) is not null then 1 else 0 end as unfinished,
   case when (select 1 from logs l where l.message_key = c.key and l.state = ? limit 1) is not null then 1 else 0 end as delivered
-from schedules s join contents c on c.key >= s.last_message_key and c.key < s.last_message_key + s.last_message_count`;
+from schedules s lookup contents c on (c.key >= s.last_message_key and c.key < s.last_message_key + s.last_message_count)`;
 
 export interface DueRows {
   due: (ScheduleRow & { busy: number })[];
@@ -161,9 +161,9 @@ export async function dueSchedules(
   if (candidates.length === 0) return { due: [], nextAtMs: await nextTime(queries) };
   const due = await queries.query<DueRows['due'][number]>(
     `select ${STANDING_FIELDS}, ${PLAN_FIELDS_WITHOUT_BODY}, p.body,
-       case when p.overlap = 'skip' and exists (select 1 from messages m
+       case when p.overlap = 'skip' and exists lookup (select 1 from messages m
          where m.key >= s.last_message_key and m.key < s.last_message_key + s.last_message_count) then 1 else 0 end as busy
-     from schedules s join schedule_plans p on p.key = s.key
+     from schedules s lookup schedule_plans p on (p.key = s.key)
      where s.key in (??) order by s.next_at_ms, s.key`,
     [someOf(candidates, bytesMax)],
   );
@@ -183,7 +183,7 @@ export async function strandedSchedules(
   if (candidates.length === 0) return [];
   return queries.query<ScheduleRow>(
     `select ${STANDING_FIELDS}, ${PLAN_FIELDS_WITHOUT_BODY}, p.body
-     from schedules s join schedule_plans p on p.key = s.key where s.key in (??) order by s.key`,
+     from schedules s lookup schedule_plans p on (p.key = s.key) where s.key in (??) order by s.key`,
     [someOf(candidates, bytesMax)],
   );
 }

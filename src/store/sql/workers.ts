@@ -109,7 +109,7 @@ interface ClaimRow {
 export async function orphanedClaims(queries: Queries, { limit }: { limit: number }): Promise<ClaimRef[]> {
   const rows = await queries.query<ClaimRow>(
     `select key, project_id, claim_token from messages m
-     where claim_token is not null and not exists (select 1 from workers w where w.id = m.worker)
+     where claim_token is not null and not exists lookup (select 1 from workers w where w.id = m.worker)
      order by project_id, key limit ?`,
     [limit],
   );

@@ -178,7 +178,7 @@ interface Layout {
 
 async function readLayout(queries: Queries): Promise<Layout> {
   const rows = await queries.query<{ name: string }>(
-    `select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    `select c.relname as name from pg_class c lookup pg_namespace n on (n.oid = c.relnamespace)
      where n.nspname = current_schema() and c.relkind = 'r'
        and (c.relispartition and c.relname ~ '^logs_[0-9]+$' or c.relname = 'expired_logs')`,
   );

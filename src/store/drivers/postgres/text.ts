@@ -5,7 +5,7 @@
  * one like any other, so it is written as two others.
  */
 import type { SqlParam, SqlValue } from '../../driver.ts';
-import { fixPlan } from './fixed-plan.ts';
+import { spellLookups } from './lookups.ts';
 
 const DEFINITION = /^\s*(create table|alter table)\b/;
 
@@ -14,7 +14,7 @@ export function toPostgres(text: string): string {
   // Names and keys are compared as in SQLite, byte by byte, whatever the database's language.
   if (DEFINITION.test(text)) return text.replaceAll(/\btext\b/g, 'text collate "C"');
   let count = 0;
-  return fixPlan(text).replaceAll(/not in \(\?\?\)|in \(\?\?\)|\?/g, (mark) => {
+  return spellLookups(text).replaceAll(/not in \(\?\?\)|in \(\?\?\)|\?/g, (mark) => {
     count += 1;
     if (mark === '?') return `$${count}`;
     return mark === 'in (??)' ? `= any($${count})` : `<> all($${count})`;

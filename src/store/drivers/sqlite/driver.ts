@@ -12,6 +12,7 @@ import {
   type Transaction,
 } from '../../driver.ts';
 import { takeNumbers } from '../../numbers.ts';
+import { toSqlite } from './text.ts';
 
 export interface SqliteDriverOptions {
   /** A file, or `:memory:`. */
@@ -258,13 +259,6 @@ export class SqliteDriver implements Driver {
 /** Size of the write-ahead log of the database at `path`; 0 when there is none. */
 export function walBytes(path: string): number {
   return statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
-}
-
-/** Lists become one JSON parameter; rows need no locks where there is one writer. */
-function toSqlite(text: string): string {
-  return text
-    .replaceAll('in (??)', 'in (select value from json_each(?))')
-    .replace(/ for update(?: of \w+)?(?: skip locked)?$/, '');
 }
 
 function bound(param: SqlParam): SqlValue {

@@ -155,8 +155,8 @@ export async function emptyQueue(
   if (rows.length === count || started.length === count) return true;
   await tx.send(
     `delete from queues where project_id = ? and id = ? and deleted = 1
-       and not exists (select 1 from messages m where m.project_id = queues.project_id and m.queue_id = queues.id and m.claim_token is null and m.line = ${LINE.queue})
-       and not exists (select 1 from messages m where m.project_id = queues.project_id and m.queue_id = queues.id and m.queue_slot is not null)`,
+       and not exists lookup (select 1 from messages m where m.project_id = queues.project_id and m.queue_id = queues.id and m.claim_token is null and m.line = ${LINE.queue})
+       and not exists lookup (select 1 from messages m where m.project_id = queues.project_id and m.queue_id = queues.id and m.queue_slot is not null)`,
     [projectId, queueId],
   );
   return false;

@@ -35,8 +35,8 @@ export async function activeRunKeys(queries: Queries, args: ActiveRunKeysArgs): 
   const found = await queries.query<{ key: number }>(
     `select w.key from
        (select key, project_id, state, created_at_ms from runs where key > ? order by key limit ?) w
-       join journal j on j.run_key = w.key and j.position = 0
-       join contents c on c.key = j.key
+       lookup journal j on (j.run_key = w.key and j.position = 0)
+       lookup contents c on (c.key = j.key)
      where ${['w.project_id = ?', `w.state = ${RUN_STATE.RUN_STARTED}`, ...texts].join(' and ')}
      order by w.key limit ?`,
     [afterKey, WINDOW, projectId, ...params, limit],

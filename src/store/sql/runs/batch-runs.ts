@@ -23,7 +23,8 @@ type FoundRow = Omit<BatchRun, 'isNew' | 'isChanged'>;
 export type Beginning = Pick<BatchRun, 'key' | 'project_id' | 'id' | 'url' | 'created_at_ms' | 'config' | 'message_id'>;
 
 const FIELDS = `${RUN_FIELDS}, r.journal_bytes, c.id as message_id`;
-const FROM = 'from runs r join journal j on j.run_key = r.key and j.position = 0 join contents c on c.key = j.key';
+const FROM =
+  'from runs r lookup journal j on (j.run_key = r.key and j.position = 0) lookup contents c on (c.key = j.key)';
 
 export class BatchRuns {
   /** Those of the journals that the batch adds to. */

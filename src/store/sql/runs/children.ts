@@ -15,7 +15,7 @@ export async function recordsIn(queries: Queries, args: { runKeys: number[]; slo
   // The order keeps the planner from walking whole journals instead of their slots.
   return queries.query<RecordRow>(
     `select j.run_key, j.slot, ${CONTENT_FIELDS.replace('c.body', 'null as body')}
-     from journal j join contents c on c.key = j.key where j.run_key in (??) and j.slot in (??)
+     from journal j lookup contents c on (c.key = j.key) where j.run_key in (??) and j.slot in (??)
      order by j.run_key, j.slot`,
     [args.runKeys, args.slots],
   );

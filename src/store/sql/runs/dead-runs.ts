@@ -74,9 +74,9 @@ async function places(queries: Queries, { projectId, filter, failureStates, slic
   const rows = await queries.query<Place>(
     `select w.failed_at_ms as "timeMs", w.key as n, c.key as message_key
      from (select failed_at_ms, key, run_key, response_status from dead where ${range} ${order} limit ?) w
-     join runs r on r.key = w.run_key
-     join journal j on j.run_key = r.key and j.position = 0
-     join contents c on c.key = j.key
+     lookup runs r on (r.key = w.run_key)
+     lookup journal j on (j.run_key = r.key and j.position = 0)
+     lookup contents c on (c.key = j.key)
      ${isFiltered ? `where ${conditions.texts.join(' and ')}` : ''}
      order by w.failed_at_ms ${direction}, w.key ${direction} limit ?`,
     [projectId, ...params, window, ...conditions.params, slice.count + 1],
@@ -100,9 +100,9 @@ export async function deadRunsAt(
        r.url as run_url, r.created_at_ms as run_created_at_ms, r.config as run_config, r.failure_key, r.failure_state,
        p.body as payload
      from dead d
-     join runs r on r.key = d.run_key
-     join journal j on j.run_key = r.key and j.position = 0
-     join contents p on p.key = j.key
+     lookup runs r on (r.key = d.run_key)
+     lookup journal j on (j.run_key = r.key and j.position = 0)
+     lookup contents p on (p.key = j.key)
      where d.key in (??) and d.project_id = ?`,
     [wanted.map(({ n }) => n), projectId],
   );
@@ -134,7 +134,7 @@ function answersOf(queries: Queries, keys: readonly number[]): Promise<(DetailRo
   return queries.query(
     `select latest.message_key, ${DETAIL_COLUMNS.map((column) => `d.${column}`).join(', ')}
      from (select message_key, max(seq) as seq from logs where message_key in (??) and state in (?, ?) group by message_key) latest
-     join log_details d on d.seq = latest.seq`,
+     lookup log_details d on (d.seq = latest.seq)`,
     [keys, codeOfLogState('DELIVERED'), codeOfLogState('ERROR')],
   );
 }
@@ -145,7 +145,7 @@ export async function findFailureCallback(
   { projectId, place }: { projectId: ProjectId; place: Position },
 ): Promise<ContentRow | null> {
   const [row] = await queries.query<ContentRow>(
-    `select ${CONTENT_FIELDS} from dead d join runs r on r.key = d.run_key join contents c on c.key = r.failure_key
+    `select ${CONTENT_FIELDS} from dead d lookup runs r on (r.key = d.run_key) lookup contents c on (c.key = r.failure_key)
      where d.key = ? and d.failed_at_ms = ? and d.project_id = ?`,
     [place.n, place.timeMs, projectId],
   );
@@ -164,7 +164,7 @@ export interface OutlineRow {
 export function outlineJournal(queries: Queries, { runKey }: { runKey: number }): Promise<OutlineRow[]> {
   return queries.query<OutlineRow>(
     `select j.position, j.kind, j.key, j.slot, length(c.body) as body_bytes
-     from journal j join contents c on c.key = j.key where j.run_key = ? order by j.position`,
+     from journal j lookup contents c on (c.key = j.key) where j.run_key = ? order by j.position`,
     [runKey],
   );
 }

@@ -25,7 +25,7 @@ interface ToldRow {
 
 async function toldOf(tx: Transaction, { projectId, place }: FailureCallbackArgs): Promise<ToldRow | undefined> {
   const [row] = await tx.query<ToldRow>(
-    `select r.key as run_key, r.failure_key, r.failure_state from dead d join runs r on r.key = d.run_key
+    `select r.key as run_key, r.failure_key, r.failure_state from dead d lookup runs r on (r.key = d.run_key)
      where d.key = ? and d.failed_at_ms = ? and d.project_id = ? for update`,
     [place.n, place.timeMs, projectId],
   );

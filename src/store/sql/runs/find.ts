@@ -9,8 +9,8 @@ type FoundRow = RunRow & { message_id: string; caller_ip: string | null };
 
 /** The first message may have taken the place of the trigger's, which still is the one that somebody called with. */
 const FOUND = `select ${RUN_FIELDS}, c.id as message_id, t.caller_ip
-  from runs r join journal j on j.run_key = r.key and j.position = 0 join contents c on c.key = j.key
-  join contents t on t.key = r.key`;
+  from runs r lookup journal j on (j.run_key = r.key and j.position = 0) lookup contents c on (c.key = j.key)
+  lookup contents t on (t.key = r.key)`;
 
 export async function findActiveRun(
   queries: Queries,
@@ -47,7 +47,7 @@ export function readJournal(
   { runKey, afterPosition, toPosition }: { runKey: RunKey; afterPosition: number; toPosition: number },
 ): Promise<JournalRow[]> {
   return queries.query<JournalRow>(
-    `select j.position, c.id, j.kind, c.body from journal j join contents c on c.key = j.key
+    `select j.position, c.id, j.kind, c.body from journal j lookup contents c on (c.key = j.key)
      where j.run_key = ? and j.position > ? and j.position <= ? and j.kind in (${SHOWN_KINDS}) order by j.position`,
     [runKey, afterPosition, toPosition],
   );

@@ -21,7 +21,7 @@ export function knownRuns(queries: Queries, keys: readonly number[]): Promise<Kn
   return queries.query<KnownRunRow>(
     `select r.key, r.id, r.url, r.created_at_ms, r.state, r.config, r.completed_at_ms, c.caller_ip,
        r.failure_key, r.failure_state, d.failed_at_ms, d.key as dead_key
-     from runs r left join contents c on c.key = r.key left join dead d on d.key = r.dead_key
+     from runs r left lookup contents c on (c.key = r.key) left lookup dead d on (d.key = r.dead_key)
      where r.key in (??)`,
     [keys],
   );
@@ -37,7 +37,7 @@ export interface InvokerRow {
 /** The runs that wait for runs, or did, in the order in which they began to: the first is the one that invoked it. */
 export function invokersOf(queries: Queries, keys: readonly number[]): Promise<InvokerRow[]> {
   return queries.query<InvokerRow>(
-    `select i.run_key, p.id, p.url, p.created_at_ms from invocations i join runs p on p.key = i.parent_key
+    `select i.run_key, p.id, p.url, p.created_at_ms from invocations i lookup runs p on (p.key = i.parent_key)
      where i.run_key in (??) order by i.run_key, i.key`,
     [keys],
   );

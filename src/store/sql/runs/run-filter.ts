@@ -24,5 +24,5 @@ export function runConditions(filter: RunAttributes): Conditions {
 /** Selects the keys of the runs of a project that `conditions` hold for. Its first parameter is the project. */
 export function selectRuns({ texts }: Conditions): string {
   const where = ['r.project_id = ?', ...texts].join(' and ');
-  return `select r.key from runs r left join contents c on c.key = r.key where ${where}`;
+  return `select r.key from runs r left lookup contents c on (c.key = r.key) where ${where}`;
 }

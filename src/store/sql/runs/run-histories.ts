@@ -138,7 +138,7 @@ function owners(projectId: ProjectId, { keys, ids }: { keys: MessageKey[]; ids: 
   const text = `select o.run_key from
     (select run_key, key from journal where key in (??)
      union all select run_key, message_key as key from logs where message_key in (??) and +run_key is not null) o
-    join contents m on m.key = o.key where m.key in (??) and m.project_id = ? and m.id in (??)`;
+    lookup contents m on (m.key = o.key) where m.key in (??) and m.project_id = ? and m.id in (??)`;
   return { texts: [text], params: [keys, keys, keys, projectId, ids] };
 }
 
@@ -147,11 +147,11 @@ async function among(queries: Queries, args: ListHistoriesArgs, sources: Conditi
   const { projectId, slice } = args;
   const range = sliceSql(slice, 'r.created_at_ms', 'r.key');
   const { texts, params } = conditionsOf(args);
-  const keys = sources.flatMap((source) => source.texts.map((text) => `r.key in (${text})`));
+  const keys = sources.flatMap((source) => source.texts.map((text) => `r.key in list (${text})`));
   // The plus keeps the planner from walking the project's whole list in order instead.
   const conditions = [...keys, '+r.project_id = ?', ...range.texts, ...texts];
   const rows = await queries.query<Position>(
-    `select r.created_at_ms as "timeMs", r.key as n from runs r left join contents c on c.key = r.key
+    `select r.created_at_ms as "timeMs", r.key as n from runs r left lookup contents c on (c.key = r.key)
      where ${conditions.join(' and ')}
      order by r.created_at_ms ${range.direction}, r.key ${range.direction} limit ?`,
     [...sources.flatMap((source) => source.params), projectId, ...range.params, ...params, slice.count + 1],
@@ -170,7 +170,7 @@ async function ofProject(queries: Queries, args: ListHistoriesArgs): Promise<Pag
   const rows = await queries.query<Position>(
     `select w.created_at_ms as "timeMs", w.key as n
      from (select created_at_ms, key from runs where ${where} ${order} limit ?) w
-     ${texts.length > 0 ? 'join runs r on r.key = w.key left join contents c on c.key = w.key' : ''}
+     ${texts.length > 0 ? 'lookup runs r on (r.key = w.key) left lookup contents c on (c.key = w.key)' : ''}
      ${texts.length > 0 ? `where ${texts.join(' and ')}` : ''}
      order by w.created_at_ms ${range.direction}, w.key ${range.direction} limit ?`,
     [projectId, ...range.params, window, ...params, slice.count + 1],
@@ -225,7 +225,7 @@ function journalsOf(
   const fields = isCut ? CONTENT_FIELDS.replace('c.body', CUT_BODY) : CONTENT_FIELDS;
   return queries.query<JournalRow>(
     `select j.run_key, j.position, j.kind, j.slot, ${fields}
-     from journal j join contents c on c.key = j.key join runs r on r.key = j.run_key
+     from journal j lookup contents c on (c.key = j.key) lookup runs r on (r.key = j.run_key)
      where j.run_key in (??) order by j.run_key, j.position`,
     [...(isCut ? [bodyBytesMax + 1] : []), keys],
   );

@@ -137,7 +137,7 @@ async function ofProject(queries: Queries, { projectId, filter, states, slice }:
   }
   const range = ['project_id = ?', ...texts].join(' and ');
   const order = `order by at_ms ${direction}, seq ${direction}`;
-  const joins = 'join runs r on r.key = w.run_key left join contents c on c.key = r.key';
+  const joins = 'lookup runs r on (r.key = w.run_key) left lookup contents c on (c.key = r.key)';
   const rows = await queries.query<RunLogRow>(
     `select w.at_ms as "timeMs", w.seq as n, w.run_key, w.message_key, w.state
      from (select at_ms, seq, run_key, message_key, state from logs where ${range} ${order} limit ?) w
@@ -159,7 +159,7 @@ function ofRuns(queries: Queries, args: ListRunEventsArgs): Promise<PageRows<Run
   const conditions = runConditions(args.filter);
   return select(queries, args, {
     from: 'logs l',
-    texts: [`l.run_key in (${selectRuns(conditions)})`],
+    texts: [`l.run_key in list (${selectRuns(conditions)})`],
     params: [args.projectId, ...conditions.params],
   });
 }
@@ -174,10 +174,10 @@ function ofMessages(
   const params: SqlParam[] = [keys, keys, ids, RUN_STATES_FROM];
   const conditions = runConditions(args.filter);
   if (conditions.texts.length > 0) {
-    texts.push(`l.run_key in (${selectRuns(conditions)})`);
+    texts.push(`l.run_key in list (${selectRuns(conditions)})`);
     params.push(args.projectId, ...conditions.params);
   }
-  return select(queries, args, { from: 'logs l join contents m on m.key = l.message_key', texts, params });
+  return select(queries, args, { from: 'logs l lookup contents m on (m.key = l.message_key)', texts, params });
 }
 
 async function select(

@@ -31,7 +31,7 @@ export class TakenSlots {
       // The order keeps the planner from walking whole journals instead of their slots.
       const found = await tx.query<SlotRow>(
         `select j.run_key, j.slot, c.id, case when j.kind = ${ENTRY_KIND.invoke} then c.settings end as settings
-         from journal j join contents c on c.key = j.key where j.run_key in (??) and j.slot in (??)
+         from journal j lookup contents c on (c.key = j.key) where j.run_key in (??) and j.slot in (??)
          order by j.run_key, j.slot`,
         [runKeys, slots],
       );
@@ -74,7 +74,7 @@ async function firstMessagesOf(tx: Transaction, rows: readonly SlotRow[]): Promi
   const keys = rows.flatMap((row) => invokedIn(row)?.runKey ?? []);
   if (keys.length === 0) return new Map();
   const found = await tx.query<{ run_key: number; id: string }>(
-    `select j.run_key, c.id from journal j join contents c on c.key = j.key
+    `select j.run_key, c.id from journal j lookup contents c on (c.key = j.key)
      where j.run_key in (??) and j.position = 0`,
     [keys],
   );

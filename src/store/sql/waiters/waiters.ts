@@ -20,7 +20,7 @@ interface Candidate {
 }
 
 const CANDIDATES = `select w.key, length(c.settings) + coalesce(length(c.body), 0) as bytes
-from waiters w join contents c on c.key = w.key`;
+from waiters w lookup contents c on (c.key = w.key)`;
 
 export interface ListWaitersArgs {
   projectId: number;
@@ -85,7 +85,7 @@ async function readWaiters(queries: Queries, candidates: readonly Candidate[]): 
   });
   if (fitting.length === 0) return [];
   return queries.query<WaiterRow>(
-    `select ${CONTENT_FIELDS}, w.event_id, w.deadline_ms from waiters w join contents c on c.key = w.key
+    `select ${CONTENT_FIELDS}, w.event_id, w.deadline_ms from waiters w lookup contents c on (c.key = w.key)
      where w.key in (??) order by w.key`,
     [fitting.map(({ key }) => key)],
   );
