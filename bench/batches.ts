@@ -8,7 +8,7 @@ const BATCH_MESSAGES = 500;
 // Longer than any run of a benchmark, shorter than any limit on delays.
 const DELAY = '6d';
 
-/** An item of a batch request (messaging.md 22.3). */
+/** An item of a batch request (contract M 22.3). */
 export interface BatchItem {
   destination: string;
   headers: Record<string, string>;

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type ListeningProcess, type StartOptions, startListening } from './child-process.ts';
 
-/** The published development token (messaging.md 2.3). */
+/** The published development token (contract M 2.3). */
 export const DEVELOPMENT_TOKEN = 'eyJVc2VySUQiOiJkZWZhdWx0VXNlciIsIlBhc3N3b3JkIjoiZGVmYXVsdFBhc3N3b3JkIn0=';
 
 /** As the command's first line and `npm start` have it, and as the deployment files start workers on PostgreSQL. */

@@ -260,7 +260,7 @@ function makeApi(
   }
 }
 
-/** What publishes are told at once (messaging.md 5.2). The guard itself stands where deliveries connect. */
+/** What publishes are told at once (contract M 5.2). The guard itself stands where deliveries connect. */
 function destinationCheckOf({ resolveAtPublish }: Config, addresses: AddressPolicy, clock: Clock): CheckDestination {
   const guard = new AddressGuard(addresses);
   const resolves = resolveAtPublish === 'auto' ? addresses.kind === 'deny' : resolveAtPublish === 'yes';

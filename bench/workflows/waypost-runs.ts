@@ -42,7 +42,7 @@ async function closeStage({ dataDir, server, endpoint }: Stage): Promise<void> {
   rmSync(dataDir, { recursive: true, force: true });
 }
 
-/** Headers of a trigger, as the official client sends them (workflow.md 4.3). */
+/** Headers of a trigger, as the official client sends them (contract W 4.3). */
 export function triggerHeaders(runId: string, url: string): Record<string, string> {
   const features = 'LazyFetch,InitialBody,WF_DetectTrigger,WF_TriggerOnConfig';
   return {

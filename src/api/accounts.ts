@@ -1,4 +1,4 @@
-/** Who may call, and with which keys a project's deliveries are signed (messaging.md 2, 10.3). Implemented over the store. */
+/** Who may call, and with which keys a project's deliveries are signed (contract M 2, 10.3). Implemented over the store. */
 import type { ProjectId } from '../engine/model.ts';
 import type { TokenScope } from '../engine/stores.ts';
 

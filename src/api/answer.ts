@@ -1,4 +1,4 @@
-/** What a handler gives back: a status and, mostly, JSON. Every refusal becomes `{"error"}` here (messaging.md 1.3). */
+/** What a handler gives back: a status and, mostly, JSON. Every refusal becomes `{"error"}` here (contract M 1.3). */
 import type { EventLog } from '../engine/ports.ts';
 import { StoreUnavailable } from '../engine/store-errors.ts';
 import { ApiError } from '../protocol/errors.ts';
@@ -34,7 +34,7 @@ export function refusal(status: number, error: string, headers?: Answer['headers
 
 /**
  * The answer to what a handler threw. A caller's mistake is named; a store that cannot write asks the caller to
- * come back; everything else is ours, is logged, and is told to nobody (messaging.md 25).
+ * come back; everything else is ours, is logged, and is told to nobody (contract M 25).
  */
 export function answerToError(error: unknown, log: EventLog, where: string): Answer {
   if (error instanceof ApiError) {

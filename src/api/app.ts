@@ -188,7 +188,7 @@ function noRoute({ routes }: Match): Answer {
   return refusal(405, 'Method Not Allowed', { allow: [...routes.keys()].join(', ') });
 }
 
-/** What Node does not check itself, or would answer without JSON (messaging.md 20.2). Throws `ApiError`. */
+/** What Node does not check itself, or would answer without JSON (contract M 20.2). Throws `ApiError`. */
 function checkHead({ rawHeaders, headers, httpVersion }: IncomingMessage, { headerBytesMax }: ApiLimits): void {
   let bytes = 0;
   for (const text of rawHeaders) bytes += text.length;

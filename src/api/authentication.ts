@@ -1,4 +1,4 @@
-/** Who calls? The token comes in the query or in `Authorization`; the query decides (messaging.md 2.1). */
+/** Who calls? The token comes in the query or in `Authorization`; the query decides (contract M 2.1). */
 import type { TokenScope } from '../engine/stores.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { memo } from '../protocol/memo.ts';

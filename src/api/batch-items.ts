@@ -1,4 +1,4 @@
-/** Reads the items of a request that brings many messages at once, and has them handled (messaging.md 22.3). */
+/** Reads the items of a request that brings many messages at once, and has them handled (contract M 22.3). */
 import type { Clock } from '../engine/ports.ts';
 import { Slices } from '../engine/slices.ts';
 import { refusedInRun } from '../protocol/workflow/refusals.ts';
@@ -20,7 +20,7 @@ export interface ItemServices {
 
 /**
  * Reads the array and has it handled. Throws `ApiError` 400, or 422, saying which item it is about. `mayContinueRun`: a running
- * workflow may be their sender, which would take a 400 for the end of its run (workflow.md 4.7).
+ * workflow may be their sender, which would take a 400 for the end of its run (contract W 4.7).
  */
 export async function handleItems<T>(
   body: RequestBody,

@@ -1,4 +1,4 @@
-/** Takes many messages at once: all that are valid, or none (messaging.md 22.3). */
+/** Takes many messages at once: all that are valid, or none (contract M 22.3). */
 import type { Millis, ProjectId } from '../engine/model.ts';
 import type { PublishCommand, PublishOutcome } from '../engine/publish-command.ts';
 import type { Slices } from '../engine/slices.ts';
@@ -145,7 +145,7 @@ async function answerJson(
 function itemJson(item: Item, outcomes: readonly PublishOutcome[], queuesMax: number): string {
   if (item.kind === 'refused') return JSON.stringify({ error: item.error });
   const answered = outcomes.filter((outcome) => outcome !== 'tooManyQueues');
-  // All of an item go into the same queue: it is refused as a whole, and the others are not (messaging.md 22.3).
+  // All of an item go into the same queue: it is refused as a whole, and the others are not.
   if (outcomes.includes('tooManyQueues')) {
     return JSON.stringify({ error: quotaExceeded('maxQueues', queuesMax).message });
   }

@@ -79,7 +79,7 @@ function readOrigin(text: string): string {
   throw new TypeError(`not an origin such as https://console.example.com: ${text}`);
 }
 
-/** Webhooks: their URLs are the secret, and whoever has one may call it from where they like (workflow.md 14.9). */
+/** Webhooks: their URLs are the secret, and whoever has one may call it from where they like (contract W 14.9). */
 function isForAnyOrigin(match: Match | undefined): boolean {
   for (const { isForAnyOrigin: isFor = false } of match?.routes.values() ?? []) return isFor;
   return false;

@@ -1,4 +1,4 @@
-/** How many requests may a project make in a second (messaging.md 20.3)? Publishing is not among them. */
+/** How many requests may a project make in a second (contract M 20.3)? Publishing is not among them. */
 import type { Millis, ProjectId } from '../engine/model.ts';
 import { burstLimitReached } from '../protocol/rate-limits.ts';
 

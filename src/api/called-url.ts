@@ -1,4 +1,4 @@
-/** Which URL did the caller ask for? Behind trusted proxies the one that these were asked for (workflow.md 14.9). */
+/** Which URL did the caller ask for? Behind trusted proxies the one that these were asked for (contract W 14.9). */
 import type { IncomingMessage } from 'node:http';
 import { ApiError } from '../protocol/errors.ts';
 import { textOfWire } from '../protocol/percent-encoding.ts';

@@ -1,4 +1,4 @@
-/** Which address called? Behind trusted proxies the right-most untrusted one (messaging.md 7.5). */
+/** Which address called? Behind trusted proxies the right-most untrusted one (contract M 7.5). */
 import ipaddr from 'ipaddr.js';
 import { memo } from '../protocol/memo.ts';
 

@@ -1,5 +1,5 @@
 /**
- * The config headers of a message: what the interface document shows (messaging.md 4.2), and what is not ignored.
+ * The config headers of a message: what the interface document shows (contract M 4.2), and what is not ignored.
  * `protocol/options.ts` reads and checks them; a test holds this table against what it reads.
  */
 import { type TSchema, Type } from '@sinclair/typebox';
@@ -105,7 +105,7 @@ const OF_CALLBACKS_OF_RUNS: readonly ConfigHeader[] = [
   unlisted('Upstash-Feature-Set', 'What the library can do that receives it.', 'LazyFetch,InitialBody'),
 ];
 
-/** The URL of a callback and the options of the message that it will become (messaging.md 9.4). */
+/** The URL of a callback and the options of the message that it will become (contract M 9.4). */
 function ofCallback(kind: 'Callback' | 'Failure-Callback', url: string): ConfigHeader[] {
   const options = [...OF_EVERY_DELIVERY, ...OF_CALLBACKS_OF_RUNS].map((option) => ({
     ...option,
@@ -233,7 +233,7 @@ export const PUBLISH_HEADERS: readonly ConfigHeader[] = [
   ...OF_A_RUN,
 ];
 
-/** Read by an enqueue: a queue decides itself when its messages go out (messaging.md 12, item 7). */
+/** Read by an enqueue: a queue decides itself when its messages go out (contract M 12.7). */
 export const ENQUEUE_HEADERS: readonly ConfigHeader[] = PUBLISH_HEADERS.filter(
   (known) => known.name !== 'Upstash-Delay' && known !== NOT_BEFORE && ![...OF_A_SCHEDULE, ...OF_A_RUN].includes(known),
 );
@@ -247,12 +247,12 @@ export const TRIGGER_HEADERS: readonly ConfigHeader[] = [
   ...OF_A_TRIGGER,
 ];
 
-/** Read by a DLQ retry: each replaces what the dead message had (messaging.md 17, item 4). */
+/** Read by a DLQ retry: each replaces what the dead message had (contract M 17.4). */
 export const RETRY_HEADERS: readonly ConfigHeader[] = [...OF_EVERY_MESSAGE, NOT_BEFORE];
 
 const FIXED_BY_A_TRIGGER = /^Upstash-(Retries|Retry-Delay|Delay|Label|Flow-Control-(Key|Value)|Failure-Callback.*)$/;
 
-/** Read by the resume and the restart of a failed run: each replaces what the run was triggered with (workflow.md 21.2). */
+/** Read by the resume and the restart of a failed run: each replaces what the run was triggered with (contract W 21.2). */
 export const RUN_OVERRIDE_HEADERS: readonly ConfigHeader[] = RETRY_HEADERS.filter(
   (known) => FIXED_BY_A_TRIGGER.test(known.name) || known === NOT_BEFORE,
 );

@@ -1,4 +1,4 @@
-/** May this destination be called, as far as can be told at publish time (messaging.md 5.2)? */
+/** May this destination be called, as far as can be told at publish time (contract M 5.2)? */
 import type { Endpoint } from '../engine/url-groups.ts';
 import { checkUrl } from '../protocol/destination.ts';
 import { prefixOf } from '../protocol/dialect.ts';
@@ -28,7 +28,7 @@ export async function checkEndpoints(endpoints: readonly Endpoint[], check: Chec
 }
 
 /**
- * The same for the callbacks that a message will send, and for theirs; the error names the header (messaging.md 4.2).
+ * The same for the callbacks that a message will send, and for theirs; the error names the header (contract M 4.2).
  * To be asked wherever options of messages are read, also those that are kept for messages to come.
  */
 export function checkCallbacks(settings: MessageSettings, check: CheckDestination): undefined | Promise<void> {
@@ -58,7 +58,7 @@ function refuse(reason: string | undefined): undefined {
   if (reason !== undefined) throw new ApiError('invalid_destination', `invalid destination url: ${reason}`);
 }
 
-/** The answer to a publish to a URL group that does not exist (messaging.md 5.3). */
+/** The answer to a publish to a URL group that does not exist (contract M 5.3). */
 export function groupNotFound(name: string): ApiError {
   return new ApiError('not_found', `topic ${name} not found`);
 }

@@ -1,4 +1,4 @@
-/** The dead letter queue: list, read, delete and retry its entries (messaging.md 17, 22.24 to 22.29). */
+/** The dead letter queue: list, read, delete and retry its entries (contract M 17, 22.24 to 22.29). */
 import { Type } from '@sinclair/typebox';
 import type { ProjectId } from '../engine/model.ts';
 import type { Page } from '../engine/page.ts';
@@ -82,7 +82,7 @@ export function dlqRoutes(services: Services): Route[] {
     return answer(201, { cursor: cursor ?? '', responses: messageIds.map((messageId) => ({ messageId })) });
   }
 
-  /** All or none, so that a caller who named an entry learns that it is gone (messaging.md 22.29). */
+  /** All or none, so that a caller who named an entry learns that it is gone. */
   async function retryAll(projectId: ProjectId, ids: string[], override: DeadRetryOverride): Promise<string[]> {
     if (ids.length === 0) return [];
     const messageIds = await engine.retryDead(projectId, ids, override);

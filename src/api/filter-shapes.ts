@@ -1,4 +1,4 @@
-/** The filters of lists and bulk actions as the interface document shows them (messaging.md 21). */
+/** The filters of lists and bulk actions as the interface document shows them (contract M 21). */
 import { type TSchema, Type } from '@sinclair/typebox';
 import { type Amount, type FilterUse, filterNames, STATE_NAMES } from './filters.ts';
 import { FILTER_VALUES_MAX, IDS_MAX } from './limits.ts';

@@ -1,5 +1,5 @@
 /**
- * Which items does a request mean? Reads the filters of lists and bulk actions (messaging.md 21). The table of 21.2
+ * Which items does a request mean? Reads the filters of lists and bulk actions (contract M 21). The table of contract M 21.2
  * is data: a new filter is a new row. Query and JSON body are read alike; the query wins name by name.
  */
 import type { DeadFilter, LogFilter } from '../engine/filters.ts';
@@ -32,7 +32,7 @@ function row(name: string, cancel: Treatment, dlqList: Treatment, dlqBulk: Treat
   return { name, cancel, dlqList, dlqBulk, logs };
 }
 
-/** messaging.md 21.2, row by row. */
+/** contract M 21.2, row by row. */
 const FILTER_TABLE: readonly FilterRow[] = [
   row('messageId', 'refuse', 'read', 'read', 'read'),
   row('messageIds', 'read', 'ignore', 'refuse', 'read'),
@@ -64,7 +64,7 @@ export function filterNames(use: FilterUse): string[] {
   return FILTER_TABLE.filter((entry) => entry[use] === 'read').map(({ name }) => name);
 }
 
-/** How much one request may ask for (messaging.md 21.4, 22.24, 22.39). */
+/** How much one request may ask for (contract M 21.4, 22.24, 22.39). */
 export interface Amount {
   /** Without `count`; absent: everything. */
   countDefault?: number;
@@ -73,7 +73,7 @@ export interface Amount {
   isLowered: boolean;
 }
 
-/** What a list or a bulk action means. When `ids` is there, everything else is ignored (messaging.md 21.2). */
+/** What a list or a bulk action means. When `ids` is there, everything else is ignored. */
 export interface Filters {
   /** `messageIds` or `dlqIds`. Empty: acts on nothing. */
   ids?: string[];
@@ -122,7 +122,7 @@ function isRead(use: FilterUse, name: string): boolean {
   return treatment === 'read';
 }
 
-/** A filter without a value is none; on a bulk action that would widen it, so it is refused there. Id lists may be empty (21.5). */
+/** A filter without a value is none; on a bulk action that would widen it, so it is refused there. Id lists may be empty. */
 function dropEmpty(use: FilterUse, known: Parameters): void {
   for (const [name, { values }] of known) {
     if (values.length > 0 || name === 'messageIds' || name === 'dlqIds') continue;
@@ -135,7 +135,7 @@ function isBulk(use: FilterUse): boolean {
   return use === 'cancel' || use === 'dlqBulk';
 }
 
-/** `undefined` when no ids were given. An empty list of message ids in a body means everything, of DLQ ids nothing (21.5). */
+/** `undefined` when no ids were given. An empty list of message ids in a body means everything, of DLQ ids nothing. */
 function readIds(use: FilterUse, known: Parameters): string[] | undefined {
   const name = use === 'dlqList' || use === 'dlqBulk' ? 'dlqIds' : 'messageIds';
   const given = known.get(name);
@@ -202,7 +202,7 @@ function readOrder(text: string): Filters['order'] {
   throw invalidParameter('order', 'earliestFirst or latestFirst is needed');
 }
 
-/** The names that the `state` filter takes; two of them are spelled or grouped differently in entries (messaging.md 6.1). */
+/** The names that the `state` filter takes; two of them are spelled or grouped differently in entries (contract M 6.1). */
 const STATES_BY_NAME: ReadonlyMap<string, readonly LogState[]> = new Map<string, readonly LogState[]>([
   ...(['CREATED', 'ACTIVE', 'DELIVERED', 'ERROR', 'RETRY', 'FAILED', 'CANCEL_REQUESTED', 'CANCELED'] as const).map(
     (state): [string, readonly LogState[]] => [state, [state]],

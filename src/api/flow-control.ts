@@ -1,4 +1,4 @@
-/** Flow-control keys: where they stand, and what an operator can do with them (messaging.md 16, 22.30 to 22.36). */
+/** Flow-control keys: where they stand, and what an operator can do with them (contract M 16, 22.30 to 22.36). */
 import { Type } from '@sinclair/typebox';
 import type { FlowKey, FlowPin } from '../engine/lanes.ts';
 import { ApiError } from '../protocol/errors.ts';
@@ -173,7 +173,7 @@ export function flowControlRoutes({ engine, limits }: Services): Route[] {
   ];
 }
 
-/** All eleven members are always there; 0 where there is no limit or was no period (messaging.md 22.30). */
+/** All eleven members are always there; 0 where there is no limit or was no period. */
 function flowKeyView({ key, waitListSize, parallelism, inFlight, rate, periodS, rateCount, ...standing }: FlowKey) {
   const { periodStartedAtMs = 0, isPaused, isParallelismPinned, isRatePinned } = standing;
   return {
@@ -184,7 +184,7 @@ function flowKeyView({ key, waitListSize, parallelism, inFlight, rate, periodS, 
     rateMax: rate ?? 0,
     rateCount,
     ratePeriod: rate === undefined ? 0 : periodS,
-    // Alone among the times of the interface this one is in seconds (messaging.md 3.1).
+    // Alone among the times of the interface this one is in seconds (contract M 3.1).
     ratePeriodStart: Math.floor(periodStartedAtMs / 1000),
     isPaused,
     isPinnedParallelism: isParallelismPinned,
@@ -207,7 +207,7 @@ function keyOfCursor(cursor: string): string {
   return key;
 }
 
-/** Throws `ApiError` 400 when there is nothing to pin, or a value is out of its range (messaging.md 22.33). */
+/** Throws `ApiError` 400 when there is nothing to pin, or a value is out of its range. */
 function pinOf(query: Parameters): FlowPin {
   const parallelism = countOf(query, 'parallelism');
   const rate = countOf(query, 'rate');
@@ -223,7 +223,7 @@ function pinOf(query: Parameters): FlowPin {
   };
 }
 
-/** In any letter case, since one of the official clients writes `True` (messaging.md 23). */
+/** In any letter case, since one of the official clients writes `True` (contract M 23). */
 function flagOf(query: Parameters, name: string): boolean {
   const text = (textOf(query, name) ?? 'false').toLowerCase();
   if (text === 'true' || text === 'false') return text === 'true';

@@ -1,6 +1,6 @@
 /**
  * The items of a request that brings many messages at once, read from its JSON: an array of objects, each with a destination
- * (messaging.md 22.3). Runs where the JSON is parsed, which may be another thread.
+ * (contract M 22.3). Runs where the JSON is parsed, which may be another thread.
  */
 import { type Destination, readDestinationText } from '../protocol/destination.ts';
 import { ApiError } from '../protocol/errors.ts';
@@ -55,7 +55,7 @@ export function readItems(json: Uint8Array, limits: ItemLimits): GivenItem[] {
 
 /** What was thrown while items were read. */
 export class RefusedItems extends Error {
-  /** Whether a running workflow is among the senders, which would take a 400 for the end of its run (workflow.md 4.7). */
+  /** Whether a running workflow is among the senders, which would take a 400 for the end of its run (contract W 4.7). */
   readonly isAnySentByRun: boolean;
 
   constructor(cause: unknown, isAnySentByRun: boolean) {

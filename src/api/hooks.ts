@@ -1,4 +1,4 @@
-/** Webhooks of workflow runs: whoever knows the URL may call it, and the run is told of the call (workflow.md 14.9). */
+/** Webhooks of workflow runs: whoever knows the URL may call it, and the run is told of the call (contract W 14.9). */
 import { ApiError } from '../protocol/errors.ts';
 import { headerMapFromRaw } from '../protocol/headers.ts';
 import { isName } from '../protocol/names.ts';

@@ -110,7 +110,7 @@ export class KnownHeaders {
       else if (verdict.kind === 'ofConnection') ofConnection.push(verdict.name);
       else isOfRun ||= verdict.kind === 'run';
     }
-    // A library forwards all that its run was begun with, and knows what of it goes no further (workflow.md 9.4).
+    // A library forwards all that its run was begun with, and knows what of it goes no further (contract W 9.4).
     if (!isOfRun) for (const name of ofConnection) ignored.addOfConnection(name, item);
   }
 

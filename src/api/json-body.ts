@@ -1,4 +1,4 @@
-/** A request's JSON body, whatever its content type says (messaging.md 1.2, item 2). */
+/** A request's JSON body, whatever its content type says (contract M 1.2.2). */
 import { parseJson } from './parse-json.ts';
 import type { BodyLimit, RequestBody } from './request-body.ts';
 

@@ -1,4 +1,4 @@
-/** The project's signing keys (messaging.md 10.3, 22.37, 22.38). */
+/** The project's signing keys (contract M 10.3, 22.37, 22.38). */
 import { type Answer, answer } from './answer.ts';
 import type { Call, Route, Services } from './route.ts';
 import { SigningKeysSchema } from './schemas.ts';

@@ -7,7 +7,7 @@ export interface ApiLimits {
   batchItemsMax: number;
   /** Bodies held in memory over all requests; more are answered 503. */
   requestMemoryBytesMax: number;
-  /** Names and values of all request headers together (messaging.md 20.2). */
+  /** Names and values of all request headers together (contract M 20.2). */
   headerBytesMax: number;
   connectionsMax: number;
   /** From the first byte of a request to the end of its headers. */
@@ -16,9 +16,9 @@ export interface ApiLimits {
   requestTimeoutMs: number;
   /** An idle connection is closed after this time. */
   keepAliveTimeoutMs: number;
-  /** Requests of a project in one second, publishing excepted; 0: any number (messaging.md 20.3). */
+  /** Requests of a project in one second, publishing excepted; 0: any number (contract M 20.3). */
   requestsPerSecondMax: number;
-  /** URL groups of a project; 0: unlimited (messaging.md 20.1, as the next). */
+  /** URL groups of a project; 0: unlimited (contract M 20.1, as the next). */
   urlGroupsMax: number;
   /** Queues of a project; 0: unlimited. */
   queuesMax: number;
@@ -32,7 +32,7 @@ export interface ApiLimits {
   schedulesMax: number;
 }
 
-/** The request line is accepted up to this size, since clients put long id lists into the query (messaging.md 20.2). */
+/** The request line is accepted up to this size, since clients put long id lists into the query. */
 export const TARGET_BYTES_MAX = 64 * 1024;
 
 /** More header lines than this are refused: Node would drop the rest without a word. */

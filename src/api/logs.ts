@@ -1,4 +1,4 @@
-/** Lists what happened to messages (messaging.md 18.2, 22.39). */
+/** Lists what happened to messages (contract M 18.2, 22.39). */
 import { Slices } from '../engine/slices.ts';
 import type { Answer } from './answer.ts';
 import { type Amount, readFilters } from './filters.ts';

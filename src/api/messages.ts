@@ -1,4 +1,4 @@
-/** Reads and cancels messages (messaging.md 22.4 to 22.6). */
+/** Reads and cancels messages (contract M 22.4 to 22.6). */
 import { ApiError } from '../protocol/errors.ts';
 import { type Answer, answer } from './answer.ts';
 import { type Amount, type Filters, readFilters } from './filters.ts';
@@ -8,7 +8,7 @@ import type { Call, Route, Services } from './route.ts';
 import { CancelledSchema, ExplanationSchema, MessageSchema } from './schemas.ts';
 import { explanationView, messageView } from './views.ts';
 
-/** Without `count` everything that matches; with it, up to 500 (messaging.md 21.4). */
+/** Without `count` everything that matches; with it, up to 500 (contract M 21.4). */
 const CANCEL_AMOUNT: Amount = { countMax: 500, isLowered: false };
 
 export function messageRoutes({ engine }: Services): Route[] {

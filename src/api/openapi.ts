@@ -100,7 +100,7 @@ const SHARED_PATHS: Readonly<Record<string, string>> = {
   '/v2/schedules/:scheduleId': SCHEDULES_PATH,
 };
 
-/** The only 202 that there is (messaging.md 11). */
+/** The only 202 that there is (contract M 11). */
 const DUPLICATE = 'A duplicate: nothing new was made, and this is the earlier message.';
 
 const REFUSALS: Readonly<Record<number, string>> = {

@@ -1,9 +1,9 @@
-/** The parameters of a list or an action, from the query string and, for some, from a JSON body (messaging.md 1.2, 21.3). */
+/** The parameters of a list or an action, from the query string and, for some, from a JSON body (contract M 1.2, 21.3). */
 import { ApiError } from '../protocol/errors.ts';
 import { queryParameters, queryValues } from '../protocol/request-target.ts';
 
 export interface ParameterValue {
-  /** Never contains `''`: empty elements are dropped (messaging.md 1.2, item 4). */
+  /** Never contains `''`: empty elements are dropped. */
   values: string[];
   from: 'query' | 'body';
 }
@@ -38,14 +38,14 @@ export function singleValue(name: string, { values }: ParameterValue): string {
   return first;
 }
 
-/** Base-10 without sign (messaging.md 1.2, item 6). */
+/** Base-10 without sign. */
 export function wholeNumber(name: string, text: string): number {
   const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
   if (!Number.isSafeInteger(value)) throw invalidParameter(name, 'a whole number is needed');
   return value;
 }
 
-/** The `known` parameters of a query; unknown ones are ignored, as they are on all reads (messaging.md 1.2, item 5). */
+/** The `known` parameters of a query; unknown ones are ignored, as they are on all reads. */
 export function readQuery(rawQuery: string, known: readonly { name: string }[]): Parameters {
   return readParameters(rawQuery, undefined, (name) => known.some((parameter) => parameter.name === name));
 }
@@ -66,7 +66,7 @@ export function countOf(query: Parameters, name: string, max = Number.MAX_SAFE_I
   throw invalidParameter(name, `${range} is needed`);
 }
 
-/** `invalid query parameter <name>: <reason>` (messaging.md 25). */
+/** `invalid query parameter <name>: <reason>` (contract M 25). */
 export function invalidParameter(name: string, reason: string): ApiError {
   return new ApiError('invalid_query', `invalid query parameter ${name}: ${reason}`);
 }

@@ -1,5 +1,5 @@
 /**
- * Takes one message, or one for each endpoint of a URL group, into a queue or not (messaging.md 22.1, 22.2). The hot path
+ * Takes one message, or one for each endpoint of a URL group, into a queue or not (contract M 22.1, 22.2). The hot path
  * of the whole interface.
  */
 import type { PublishCommand, Published } from '../engine/publish-command.ts';
@@ -56,7 +56,7 @@ export function publishRoutes(services: Services): Route[] {
   async function publishTo(call: Call, query: SplitQuery, { queueName, isOfRun }: Kind): Promise<Answer> {
     const { callerIp } = call;
     const destination = readDestination(call.rawDestination, query.rest);
-    // The destination before the headers, and both before the body is asked for (messaging.md 25).
+    // The destination before the headers, and both before the body is asked for (contract M 25).
     if (destination.kind === 'group') return publishToGroup(call, destination.name, query.config, queueName);
     const { url } = destination;
     // What a running workflow calls that may not be called fails when it is called, as all else that goes wrong then.
@@ -146,13 +146,13 @@ export function publishRoutes(services: Services): Route[] {
   ];
 }
 
-/** The object of 22.1. Ids are plain ASCII without quotes, so only the URL needs escaping. */
+/** The object of contract M 22.1. Ids are plain ASCII without quotes, so only the URL needs escaping. */
 export function publishedJson({ messageId, url, deduplicated }: Published): string {
   const end = deduplicated ? ',"deduplicated":true}' : '}';
   return `{"messageId":"${messageId}","url":${JSON.stringify(url)}${end}`;
 }
 
-/** The answer for a URL group: a bare array in the order of its endpoints, also for one (messaging.md 5.3). */
+/** The answer for a URL group: a bare array in the order of its endpoints, also for one (contract M 5.3). */
 export function publishedListJson(published: readonly Published[]): string {
   return `[${published.map(publishedJson).join(',')}]`;
 }

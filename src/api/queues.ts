@@ -1,4 +1,4 @@
-/** Queues: their settings, their pause and their end (messaging.md 14, 22.7 to 22.12). */
+/** Queues: their settings, their pause and their end (contract M 14, 22.7 to 22.12). */
 import { Type } from '@sinclair/typebox';
 import type { Queue } from '../engine/lanes.ts';
 import type { ProjectId } from '../engine/model.ts';
@@ -36,7 +36,7 @@ export function queueRoutes({ engine, limits }: Services): Route[] {
     return NO_BODY;
   }
 
-  /** The quota refuses only growth: a queue from before it was lowered can still be saved as it is (messaging.md 20.1). */
+  /** The quota refuses only growth: a queue from before it was lowered can still be saved as it is (contract M 20.1). */
   async function checkParallelism(projectId: ProjectId, { name, parallelism }: QueueSettings): Promise<void> {
     if (queueParallelismMax === 0 || parallelism <= queueParallelismMax) return;
     const queue = await engine.findQueue(projectId, name);
@@ -136,12 +136,12 @@ export function queueRoutes({ engine, limits }: Services): Route[] {
   ];
 }
 
-/** All six members are always there: clients require them (messaging.md 14, item 9). */
+/** All six members are always there: clients require them. */
 function queueView({ name, createdAtMs, updatedAtMs, parallelism, isPaused, lag }: Queue) {
   return { name, createdAt: createdAtMs, updatedAt: updatedAtMs, parallelism, paused: isPaused, lag };
 }
 
-/** An update replaces both settings, so what is absent or null takes its default (messaging.md 22.7). Throws 400. */
+/** An update replaces both settings, so what is absent or null takes its default. Throws 400. */
 function settingsOf(body: unknown): QueueSettings {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) throw invalidBody('an object is needed');
   const { queueName, parallelism, paused } = body as Record<string, unknown>;

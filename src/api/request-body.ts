@@ -1,6 +1,6 @@
 /**
  * Reads one request's body as it came: any content type, any method, never inflated, never above its limit, and
- * within the budget that all requests share (reliability.md 4.3).
+ * within the budget that all requests share.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Slices } from '../engine/slices.ts';
@@ -11,7 +11,7 @@ import type { BodyBudget } from './body-budget.ts';
 export interface BodyLimit {
   bytesMax: number;
   setting: string;
-  /** Where the contract has a name for this limit: the refusal then has the hosted service's words (messaging.md 20.1). */
+  /** Where the contract has a name for this limit: the refusal then has the hosted service's words (contract M 20.1). */
   quota?: string;
   /** Memory that each byte stands for in the budget: 2 where the body is parsed, so that bytes and text both count. */
   memoryPerByte?: number;
@@ -165,7 +165,7 @@ async function joined(blocks: Block[], slices: Slices): Promise<Bytes> {
   return whole;
 }
 
-/** 413, naming the quota or the setting (messaging.md 20.2, 25). */
+/** 413, naming the quota or the setting (contract M 20.2, 25). */
 export function bodyTooLarge({ bytesMax, setting, quota }: BodyLimit): ApiError {
   const text =
     quota === undefined

@@ -1,4 +1,4 @@
-/** What the headers of a DLQ retry replace of the stored message (messaging.md 17, item 4). */
+/** What the headers of a DLQ retry replace of the stored message (contract M 17.4). */
 import type { DeadRetryOverride } from '../engine/revive.ts';
 import { hasConfigPrefix, readConfigName } from '../protocol/config-names.ts';
 import { ApiError } from '../protocol/errors.ts';
@@ -43,7 +43,7 @@ export async function readRetryOverride(
 
 /**
  * The message's own options that are given, with the header of each, and the config headers alone: what else the
- * request has, its content type among it, is about the request, whose body means nothing here (messaging.md 22.28).
+ * request has, its content type among it, is about the request, whose body means nothing here (contract M 22.28).
  */
 function configOf(rawHeaders: readonly string[]): { given: Map<string, string>; configHeaders: string[] } {
   const given = new Map<string, string>();

@@ -18,7 +18,7 @@ export type RouteMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' |
 /**
  * Who may call: anybody; a token that reads; one that publishes; only a full one, which may do all of it. What is made
  * to last, such as a schedule, needs `full` like all that changes something, and so do the signing keys, since they
- * would let their reader forge deliveries (messaging.md 2.2).
+ * would let their reader forge deliveries (contract M 2.2).
  */
 export type Access = 'public' | 'read' | 'publish' | 'full';
 
@@ -63,7 +63,7 @@ export interface Call {
   rawQuery: string;
   /** Name, value, name, value, … as they came. */
   rawHeaders: readonly string[];
-  /** True when `Authorization` carried our token, which then must not be forwarded (messaging.md 4.5). */
+  /** True when `Authorization` carried our token, which then must not be forwarded (contract M 4.5). */
   isTokenInHeader: boolean;
   callerIp: string | undefined;
   /** What of the request means nothing here; the answer will name it. */

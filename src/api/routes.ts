@@ -1,4 +1,4 @@
-/** Every route, and which of them a request target means (messaging.md 1.1, 28). */
+/** Every route, and which of them a request target means (contract M 1.1, 28). */
 import { percentDecode } from '../protocol/percent-encoding.ts';
 import { readTarget } from '../protocol/request-target.ts';
 import { batchRoutes } from './batch.ts';

@@ -1,4 +1,4 @@
-/** The dead letter queue of workflow runs: list, read, delete, resume and restart them (workflow.md 21). */
+/** The dead letter queue of workflow runs: list, read, delete, resume and restart them (contract W 21). */
 import type { Engine } from '../engine/commands.ts';
 import type { DeadRun, NotRevived, RunOverride, StartedRun } from '../engine/dead-runs.ts';
 import type { ProjectId } from '../engine/model.ts';

@@ -1,4 +1,4 @@
-/** Which workflow runs does a request mean? The filters of the bulk cancel and of the DLQ of runs (workflow.md 17.2, 21.2). */
+/** Which workflow runs does a request mean? The filters of the bulk cancel and of the DLQ of runs (contract W 17.2, 21.2). */
 import { type TSchema, Type } from '@sinclair/typebox';
 import type { ActiveRunFilter, DeadRunFilter } from '../engine/dead-runs.ts';
 import type { FailureCallbackState } from '../engine/model.ts';

@@ -1,4 +1,4 @@
-/** Which runs, or which of their events, does a list mean (workflow.md 17.3)? The interface document is made of the same table. */
+/** Which runs, or which of their events, does a list mean (contract W 17.3)? The interface document is made of the same table. */
 import { type TSchema, Type } from '@sinclair/typebox';
 import type { LogState, RunLogState } from '../engine/model.ts';
 import type { PageRequest } from '../engine/page.ts';
@@ -9,7 +9,7 @@ import { FILTER_VALUES_MAX } from './limits.ts';
 import { countOf, invalidParameter, type Parameters, readQuery, textOf, wholeNumber } from './parameters.ts';
 import type { QueryParameter } from './takes.ts';
 
-/** Runs on one page of the grouped view (workflow.md 17.3). */
+/** Runs on one page of the grouped view. */
 const RUNS_MAX = 10;
 /** Events on one page of the flat view. */
 const EVENTS_MAX = 1000;
@@ -31,7 +31,7 @@ const EVENT_STATE_NAMES = [
   ...(['DELIVERED', 'FAILED', 'CANCEL_REQUESTED', 'CANCELED'] as const),
 ];
 
-/** What an event can be filtered by; two of them are spelled or grouped differently in events (workflow.md 19.2). */
+/** What an event can be filtered by; two of them are spelled or grouped differently in events (contract W 19.2). */
 const EVENT_STATES: ReadonlyMap<string, readonly EventState[]> = new Map<string, readonly EventState[]>([
   ...EVENT_STATE_NAMES.map((state): [string, EventState[]] => [state, [state]]),
   ['CANCELLED', ['CANCELED']],

@@ -1,4 +1,4 @@
-/** The shapes of answers about runs (workflow.md 18, 20); like `schemas.ts`. */
+/** The shapes of answers about runs (contract W 18, 20); like `schemas.ts`. */
 import { type TSchema, Type } from '@sinclair/typebox';
 import { exactly, HeaderMapSchema, Ms, Text } from './schemas.ts';
 

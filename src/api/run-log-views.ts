@@ -1,6 +1,6 @@
 /**
- * How runs, their steps and what happened to them look on the wire (workflow.md 18, 20). What is not set is absent, since
- * `JSON.stringify` drops `undefined`. What a run redacts is shown nowhere (workflow.md 16.3).
+ * How runs, their steps and what happened to them look on the wire (contract W 18, 20). What is not set is absent, since
+ * `JSON.stringify` drops `undefined`. What a run redacts is shown nowhere (contract W 16.3).
  */
 import { STATUS_CODES } from 'node:http';
 import { answeredWith } from '../engine/decide.ts';
@@ -19,7 +19,7 @@ import { type CallInfo, type InvokedInfo, type StepInfo, stepInfoOf, type WaitIn
 
 type View = Record<string, unknown>;
 
-/** The delays of messaging.md 8.2 as an expression, for whoever set none. */
+/** The delays of contract M 8.2 as an expression, for whoever set none. */
 const DEFAULT_RETRY_DELAY = 'min(86400000, floor(exp(2.5 * (1 + retried))) * 1000)';
 
 /** What may be shown of a run, and how much of each body. */
@@ -34,7 +34,7 @@ function withRedaction(shown: Shown, own: Redaction | undefined): Shown {
   return own ? { ...shown, redact: joinRedactions(shown.redact, own) } : shown;
 }
 
-/** The object of workflow.md 18.2. */
+/** The object of contract W 18.2. */
 export function runEventView(event: RunEvent): View {
   const { atMs, state, run, message, record, child, detail } = event;
   const { config } = run;
@@ -61,7 +61,7 @@ export function runEventView(event: RunEvent): View {
   };
 }
 
-/** The object of workflow.md 18.1. */
+/** The object of contract W 18.1. */
 export function runLogView({ run, groups, next, failureFunction, failure }: RunLog, bodyBytesMax?: number): View {
   const { config, invoker } = run;
   const shown: Shown = { redact: config.redact, bodyBytesMax };
@@ -137,7 +137,7 @@ function nextView({ message, state, failures, stepName, nextDeliveryAtMs }: Next
   };
 }
 
-/** The fields of workflow.md 20. Zero and empty values are left out, but for the number of retries. */
+/** The fields of contract W 20. Zero and empty values are left out, but for the number of retries. */
 function stepInfoView(info: StepInfo, runShown: Shown): View {
   const shown = withRedaction(runShown, info.redact);
   return {

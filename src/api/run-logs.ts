@@ -1,4 +1,4 @@
-/** What can be seen of runs: their steps, what happened to them, and why one does not go on (workflow.md 17.3, 18). */
+/** What can be seen of runs: their steps, what happened to them, and why one does not go on (contract W 17.3, 18). */
 import { Type } from '@sinclair/typebox';
 import { ApiError } from '../protocol/errors.ts';
 import { type Answer, answer } from './answer.ts';

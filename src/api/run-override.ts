@@ -1,4 +1,4 @@
-/** What the headers of a resume or a restart replace of the run (workflow.md 21.2). */
+/** What the headers of a resume or a restart replace of the run (contract W 21.2). */
 import type { RunOverride } from '../engine/dead-runs.ts';
 import type { DeadRetryOverride } from '../engine/revive.ts';
 import { hasConfigPrefix, readConfigName } from '../protocol/config-names.ts';

@@ -1,4 +1,4 @@
-/** What is different when a published message begins or continues a workflow run (workflow.md 4, 14.8)? */
+/** What is different when a published message begins or continues a workflow run (contract W 4, 14.8)? */
 import type { Millis } from '../engine/model.ts';
 import type { PublishCommand } from '../engine/publish-command.ts';
 import { prefixOf } from '../protocol/dialect.ts';

@@ -1,4 +1,4 @@
-/** The shapes of answers about workflow runs (workflow.md 17.2, 21). */
+/** The shapes of answers about workflow runs (contract W 17.2, 21). */
 import { Type } from '@sinclair/typebox';
 import { exactly, HeaderMapSchema, Ms, message, Text } from './schemas.ts';
 

@@ -1,4 +1,4 @@
-/** Workflow runs that are active: their journals, their end (workflow.md 17.2). */
+/** Workflow runs that are active: their journals, their end (contract W 17.2). */
 import { Type } from '@sinclair/typebox';
 import { ApiError } from '../protocol/errors.ts';
 import { encodeEntry, joinEntries } from '../workflow/journal.ts';
@@ -27,9 +27,9 @@ const CANCEL: QueryParameter = {
 export function runRoutes({ engine, limits }: Services): Route[] {
   const turns = new AnswerTurns(JOURNALS_BYTES_MAX);
 
-  /** What an endpoint fetches when a delivery would have been too large (workflow.md 8.3): all of a parallel group at once. */
+  /** What an endpoint fetches when a delivery would have been too large (contract W 8.3): all of a parallel group at once. */
   async function getJournal({ projectId, id, scope }: Call): Promise<Answer> {
-    // Its endpoint needs the originals, and ends it with the same token; who only looks on is shown none (workflow.md 16.3).
+    // Its endpoint needs the originals, and ends it with the same token; who only looks on is shown none (contract W 16.3).
     if (scope !== 'full' && (await engine.findActiveRun(projectId, id))?.hidesBodies) authorizeFully(scope);
     const giveBack = await turns.take((await engine.journalBytes(projectId, id)) ?? 0);
     try {

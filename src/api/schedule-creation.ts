@@ -1,4 +1,4 @@
-/** Creates a schedule, or replaces the one with its id: on the path of schedules and of publishes alike (messaging.md 4.2, 22.13). */
+/** Creates a schedule, or replaces the one with its id: on the path of schedules and of publishes alike (contract M 4.2, 22.13). */
 import type { ScheduleCommand } from '../engine/schedule-commands.ts';
 import type { Destination } from '../protocol/destination.ts';
 import { prefixOf } from '../protocol/dialect.ts';
@@ -23,7 +23,7 @@ export function scheduleCreation(services: Services): CreateSchedule {
     const { projectId, callerIp, rawHeaders, isTokenInHeader } = call;
     // On the path of publishes a token may come along that only publishes; a schedule could replace somebody's own.
     authorizeFully(call.scope);
-    // A URL group need not exist yet: its endpoints are those of the moment of each trigger (15.3).
+    // A URL group need not exist yet: its endpoints are those of the moment of each trigger (contract M 15.3).
     if (destination.kind === 'url') await checkAddress(destination.url, checkDestination);
     const input = { rawHeaders, queryConfig, tokenInQuery: !isTokenInHeader, proxyHeaders };
     const { cron, ...options } = readPublishOptions(input, 'schedule', quotas, clock.nowMs());

@@ -1,4 +1,4 @@
-/** Schedules: created, read, paused, resumed and deleted (messaging.md 15, 22.13 to 22.17). */
+/** Schedules: created, read, paused, resumed and deleted (contract M 15, 22.13 to 22.17). */
 import { readDestination } from '../protocol/destination.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { splitQuery } from '../protocol/request-target.ts';

@@ -1,4 +1,4 @@
-/** The shapes of answers (messaging.md 17, 18, 22). They make the interface document, and tests hold each answer against them. */
+/** The shapes of answers (contract M 17, 18, 22). They make the interface document, and tests hold each answer against them. */
 import { type TProperties, Type } from '@sinclair/typebox';
 
 export const Ms = Type.Integer({ minimum: 0, description: 'Unix time in milliseconds' });
@@ -189,9 +189,9 @@ export const ScheduleSchema = exactly(
 export const ScheduleListSchema = Type.Array(ScheduleSchema);
 
 const Selectors = Type.Array(Type.Object({ url: Type.Optional(Text), name: Type.Optional(Text) }), { minItems: 1 });
-/** What adding and removing endpoints take (messaging.md 22.18, 22.19). */
+/** What adding and removing endpoints take. */
 export const EndpointsSchema = Type.Object({ endpoints: Selectors });
-/** What setting default headers takes (messaging.md 22.20). */
+/** What setting default headers takes. */
 export const GroupHeadersSchema = Type.Object({
   headers: Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())])),
 });
@@ -208,7 +208,7 @@ export const QueueSchema = exactly(
   'Queue',
 );
 export const QueueListSchema = Type.Array(QueueSchema);
-/** What making or updating a queue takes (messaging.md 22.7). */
+/** What making or updating a queue takes. */
 export const QueueSettingsSchema = Type.Object({
   queueName: Name,
   parallelism: Type.Optional(Type.Integer({ minimum: 1, default: 1 })),
@@ -250,7 +250,7 @@ const WaiterSchema = exactly(
   'Waiter',
 );
 export const WaiterListSchema = Type.Array(WaiterSchema);
-/** Without a waiter the notification was saved for the next wait of the run (workflow.md 14.7). */
+/** Without a waiter the notification was saved for the next wait of the run (contract W 14.7). */
 export const NotifiedSchema = exactly(
   {
     waiter: Type.Optional(WaiterSchema),
@@ -265,7 +265,7 @@ export const WaitingSchema = exactly(
   { messageId: attributes.messageId, deduplicated: Type.Optional(Type.Literal(true)) },
   'Waiting',
 );
-/** What a wait takes (workflow.md 14.6). */
+/** What a wait takes (contract W 14.6). */
 export const WaitSchema = Type.Object({
   url: Type.Optional(Text),
   timeout: Type.Optional(Type.String({ description: 'a duration; 7d without it', examples: ['20s'] })),
@@ -289,7 +289,7 @@ export const LogsSchema = exactly({
 export const SigningKeysSchema = exactly({ current: Text, next: Text }, 'SigningKeys');
 export const HealthSchema = exactly({ status: Text }, 'Health');
 
-/** The body of a batch (messaging.md 22.3); members that nobody knows are ignored. */
+/** The body of a batch; members that nobody knows are ignored. */
 const itemMembers = {
   body: Type.Optional(Type.Union([Type.String(), Type.Null()])),
   headers: Type.Optional(

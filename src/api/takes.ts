@@ -5,7 +5,7 @@ import type { Amount, FilterUse } from './filters.ts';
 
 /** What a request may hold, for the interface document: the handlers read and check it themselves. */
 export interface Takes {
-  /** Filters in the query; bulk actions read them from a JSON object in the body too (messaging.md 21.3). */
+  /** Filters in the query; bulk actions read them from a JSON object in the body too (contract M 21.3). */
   filters?: { use: FilterUse; amount: Amount };
   /** Parameters of the query besides filters. */
   query?: readonly QueryParameter[];

@@ -1,6 +1,6 @@
 /**
  * Starts workflow runs for clients that do not speak the workflow protocol: what it needs is added here and by the engine
- * (workflow.md 5.2, 5.3).
+ * (contract W 5.2, 5.3).
  */
 import type { Millis } from '../engine/model.ts';
 import type { PublishCommand, PublishOutcome } from '../engine/publish-command.ts';

@@ -1,4 +1,4 @@
-/** URL groups: their endpoints and their default headers (messaging.md 13, 22.18 to 22.23). */
+/** URL groups: their endpoints and their default headers (contract M 13, 22.18 to 22.23). */
 import type { Endpoint, EndpointSelector, UrlGroup } from '../engine/url-groups.ts';
 import { hasConfigPrefix } from '../protocol/config-names.ts';
 import { withoutFragment } from '../protocol/destination.ts';

@@ -1,5 +1,5 @@
 /**
- * How messages, DLQ entries, log entries and schedules look on the wire (messaging.md 15.1, 17, 18.1, 22.4). What is not set is absent:
+ * How messages, DLQ entries, log entries and schedules look on the wire (contract M 15.1, 17, 18.1, 22.4). What is not set is absent:
  * `JSON.stringify` drops `undefined`. Where clients read different spellings of one field, both are there and equal.
  */
 
@@ -14,7 +14,7 @@ import type { CallbackSettings, FlowControl, HeaderMap, MessageSettings, Redacti
 
 type View = Record<string, unknown>;
 
-/** The object of messaging.md 22.4. */
+/** The object of contract M 22.4. */
 export function messageView(message: Message): View {
   const { settings } = message;
   const callbacks = callbackHeaderMaps(settings);
@@ -48,7 +48,7 @@ export function explanationView({ sentence, sinceMs, dueAtMs, atMs, ...fields }:
   return { reason, explanation: sentence, retried, since: sinceMs, due: dueAtMs, at: atMs, dlqId, ...lane };
 }
 
-/** The message's object and what the last attempt came to (messaging.md 17). */
+/** The message's object and what the last attempt came to. */
 export function deadMessageView({ dlqId, message, burial }: DeadMessage): View {
   const body = textOrBase64(burial.responseBody);
   return {
@@ -69,7 +69,7 @@ const FAILURE_CALLBACK_STATES: Record<FailureCallbackState, string | undefined> 
   none: undefined,
 };
 
-/** A run that has failed: the message it failed with, with the payload of the run for its body (workflow.md 21.1). */
+/** A run that has failed: the message it failed with, with the payload of the run for its body (contract W 21.1). */
 export function deadRunView({ dlqId, run, message, burial, payload, failureCallback }: DeadRun): View {
   const { labels, flowControl, redact } = run.config;
   const callback = run.config.isKept ? run.config.failureCallback : message.settings.failureCallback;
@@ -105,7 +105,7 @@ function failureCallbackInfo(state: string, answered: FailureCallback['answer'],
   };
 }
 
-/** What a step or a failure function answered belongs to the run, and is hidden with it (workflow.md 16.3). */
+/** What a step or a failure function answered belongs to the run, and is hidden with it (contract W 16.3). */
 function responseBodyView(body: Uint8Array, redact: Redaction | undefined): View {
   if (body.length > 0 && redact?.body) return { responseBody: redactedText(body) };
   const shown = textOrBase64(body);
@@ -113,7 +113,7 @@ function responseBodyView(body: Uint8Array, redact: Redaction | undefined): View
   return 'text' in shown ? { responseBody: shown.text } : { responseBodyBase64: shown.base64 };
 }
 
-/** One state change with a copy of the message's attributes (messaging.md 18.1). */
+/** One state change with a copy of the message's attributes. */
 export function logEntryView({ atMs, state, message, detail }: LogEntry): View {
   const { settings } = message;
   const callbacks = callbackHeaderMaps(settings);
@@ -148,7 +148,7 @@ const SCHEDULE_STATES: Record<TriggeredState, string> = {
   failed: 'FAIL',
 };
 
-/** The object of messaging.md 15.1. */
+/** The object of contract M 15.1. */
 export function scheduleView({ schedule, lastMessages }: ScheduleView): View {
   const { id, createdAtMs, plan, standing } = schedule;
   const { settings, destination } = plan;
@@ -194,7 +194,7 @@ function headerView(header: HeaderMap, settings: MessageSettings): HeaderMap | u
   return nonEmpty(redactHeaderMap(header, settings.redact));
 }
 
-/** Header redaction follows into the callbacks' maps (messaging.md 19, item 3), beside what a callback itself hides. */
+/** Header redaction follows into the callbacks' maps (contract M 19.3), beside what a callback itself hides. */
 function callbackHeaderMaps(settings: MessageSettings): Record<'callback' | 'failureCallback', HeaderMap | undefined> {
   const { callback, failureCallback } = settings;
   return {
@@ -246,7 +246,7 @@ function labelView({ labels }: MessageSettings): View {
   return labels && labels.length > 0 ? { label: labels[0], labels } : {};
 }
 
-/** messaging.md 16.3: limits only where given, the period with every key. */
+/** contract M 16.3: limits only where given, the period with every key. */
 function flowControlView(flowControl: FlowControl | undefined): View {
   if (!flowControl) return {};
   const { key, parallelism, rate, periodS } = flowControl;

@@ -1,4 +1,4 @@
-/** Reads what a run waits for, and how it is to be told (workflow.md 14.6). */
+/** Reads what a run waits for, and how it is to be told (contract W 14.6). */
 import type { Millis } from '../engine/model.ts';
 import type { WaitCommand } from '../engine/run-commands.ts';
 import { hasConfigPrefix, readConfigName } from '../protocol/config-names.ts';

@@ -1,4 +1,4 @@
-/** How waiters, and what notifications did, look on the wire (workflow.md 14.6, 14.7). */
+/** How waiters, and what notifications did, look on the wire (contract W 14.6, 14.7). */
 import type { Notified } from '../engine/run-commands.ts';
 import type { Waiter } from '../engine/run-stores.ts';
 import { redactConfigHeaders, redactedText } from '../protocol/redaction.ts';

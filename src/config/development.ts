@@ -1,4 +1,4 @@
-/** The four published development accounts (messaging.md 2.3). Anyone knows them: for `waypost dev` only. */
+/** The four published development accounts (contract M 2.3). Anyone knows them: for `waypost dev` only. */
 import { hashToken, mintToken } from '../protocol/token.ts';
 
 export interface DevelopmentAccount {

@@ -1,5 +1,5 @@
 /**
- * Which addresses may a delivery connect to? (messaging.md 5.2; server-side request forgery)
+ * Which addresses may a delivery connect to? (contract M 5.2; server-side request forgery)
  *
  * Two tiers: the addresses of cloud metadata services and link-local ones are never reachable, whatever an
  * allow-list says; private ones are, when the operator lists their host or network. Only `all` lifts everything.

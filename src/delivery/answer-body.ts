@@ -1,5 +1,5 @@
 /**
- * How much of an answer is read, and what is kept of it? (messaging.md 7.6)
+ * How much of an answer is read, and what is kept of it? (contract M 7.6)
  *
  * What is not needed any more is given back at once, by `transfer`: the garbage collector comes by when it has to, and until
  * then a storm of large answers would leave several times of what it needed.

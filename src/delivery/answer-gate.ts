@@ -1,8 +1,8 @@
 /**
  * What of an answer's bytes reaches undici's parser? All, with three exceptions:
  *
- * - `100 Continue` is cut out. HTTP obliges clients to skip interim answers, unasked ones too (messaging.md 7.3 item
- *   2, RFC 9110 section 15.2). undici skips 102 and 103, but breaks the connection off at a 100.
+ * - `100 Continue` is cut out. HTTP obliges clients to skip interim answers, unasked ones too
+ *   (contract M 7.3.2, RFC 9110 section 15.2). undici skips 102 and 103, but breaks the connection off at a 100.
  * - A head (interim answers included) longer than its limit ends the connection here. undici has the limit too, but
  *   past it makes an Error with a stack for each further header that it finds in what was read: 64 KiB of short
  *   headers stop the process for half a second, which one hostile endpoint could repeat at will (P9).

@@ -1,4 +1,4 @@
-/** How is a message delivered once? The engine's `Delivery` over HTTP/1.1 (messaging.md 7). */
+/** How is a message delivered once? The engine's `Delivery` over HTTP/1.1 (contract M 7). */
 import type { Claimed, Millis, Outcome, ProjectId } from '../engine/model.ts';
 import type { Delivery, Machine, Randomness } from '../engine/ports.ts';
 import { mintJwtId, type RandomBytes } from '../protocol/ids.ts';
@@ -175,12 +175,12 @@ class HttpDelivery implements Delivery {
   }
 }
 
-/** What is sent: of a workflow message mostly the journal up to it (workflow.md 8.1). */
+/** What is sent: of a workflow message mostly the journal up to it (contract W 8.1). */
 function bodyOf({ message, deliveredBody }: Claimed): Uint8Array {
   return deliveredBody ?? message.body;
 }
 
-/** Whether somebody will want to know what a success said: a callback, or the log of a run (workflow.md 6.1, 13). */
+/** Whether somebody will want to know what a success said: a callback, or the log of a run (contract W 6.1, 13). */
 function needsAnswer({ callback, run }: MessageSettings): boolean {
   if (callback !== undefined) return true;
   return run !== undefined && (run.callType === 'failureCall' || isDetecting(run));

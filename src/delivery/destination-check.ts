@@ -1,5 +1,5 @@
 /**
- * May this URL be published to? (messaging.md 5.2)
+ * May this URL be published to? (contract M 5.2)
  *
  * A courtesy to the publisher, not the guard: names can change what they resolve to, so each attempt is checked
  * again where it connects. Texts are to be shown behind `invalid destination url: `.

@@ -7,7 +7,7 @@ export interface Destination {
   hostname: string;
   /** What goes into the request line: path and query. */
   path: string;
-  /** `Basic …` made of the URL's user info, if it has any (messaging.md 5.2 item 4). */
+  /** `Basic …` made of the URL's user info, if it has any (contract M 5.2.4). */
   authorization?: string;
 }
 
@@ -16,7 +16,7 @@ const PLAIN_URL = /^https?:\/\/([^/?#@\\\s]+)([/?][!"$-~]*)?(?:#.*)?$/i;
 
 /**
  * Reads a URL that was accepted at publish; `origin` is that of the message. The path stays byte for byte what the
- * publisher wrote (messaging.md 7.1), `/a/../b` and `%2F` included. Only text that a request line cannot carry
+ * publisher wrote (contract M 7.1), `/a/../b` and `%2F` included. Only text that a request line cannot carry
  * (blanks, other than ASCII) is written as the URL standard encodes it. Throws TypeError when it is no URL.
  */
 export function readDestination(url: string, origin: string): Destination {

@@ -31,7 +31,7 @@ export interface ExchangeRequest {
   answerBytesMax: number;
   /** The same for an answer of failure. */
   failureBytesMax: number;
-  /** Whether a 2xx answer's headers and body will be wanted (messaging.md 7.3 item 1). They are read in any case. */
+  /** Whether a 2xx answer's headers and body will be wanted (contract M 7.3.1). They are read in any case. */
   keepSuccess: boolean;
 }
 

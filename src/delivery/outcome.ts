@@ -1,4 +1,4 @@
-/** What does a failed exchange come to, and in which words does the user read it? (messaging.md 7.3, 7.4) */
+/** What does a failed exchange come to, and in which words does the user read it? (contract M 7.3, 7.4) */
 import type { Millis, Outcome, UnreachableReason } from '../engine/model.ts';
 import { type AddressClass, ALLOW_SETTING } from './address-guard.ts';
 import { RefusedAddress } from './connector.ts';

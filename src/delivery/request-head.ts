@@ -1,4 +1,4 @@
-/** Which headers does a delivery carry? (messaging.md 7.2, workflow.md 9) */
+/** Which headers does a delivery carry? (contract M 7.2, W 9) */
 import type { Claimed } from '../engine/model.ts';
 import { deliveryHeaderName, userAgent } from '../protocol/dialect.ts';
 import type { Dialect } from '../protocol/settings.ts';
@@ -33,7 +33,7 @@ export interface HeadInput {
 /**
  * Name and value by turns, as undici takes them: first the stored header map, one line a value, then what the
  * server adds. A forwarded header of a name that the server adds is left out, except `User-Agent` and
- * `Content-Type`, where the forwarded one wins (messaging.md 4.4 item 6).
+ * `Content-Type`, where the forwarded one wins (contract M 4.4.6).
  */
 export function requestHead({ claimed, signature, authorization, region }: HeadInput): string[] {
   const { message } = claimed;
@@ -72,7 +72,7 @@ export function requestHead({ claimed, signature, authorization, region }: HeadI
   return head;
 }
 
-/** Names of a header map are canonical already (messaging.md 3.5), so equality is enough. */
+/** Names of a header map are canonical already (contract M 3.5), so equality is enough. */
 function isAdded(added: readonly string[], name: string): boolean {
   for (let at = 0; at < added.length; at += 2) {
     if (added[at] === name) return true;

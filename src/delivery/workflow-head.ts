@@ -1,4 +1,4 @@
-/** Which headers tell a workflow library what a delivery is (workflow.md 9.2, 9.3)? */
+/** Which headers tell a workflow library what a delivery is (contract W 9.2, 9.3)? */
 import { hasConfigPrefix } from '../protocol/config-names.ts';
 import { prefixOf } from '../protocol/dialect.ts';
 import type { Dialect, MessageSettings, RunPart } from '../protocol/settings.ts';

@@ -53,7 +53,7 @@ export function notBeforeOf(
   return notBeforeMs === undefined ? nowMs + delayMs : notBeforeMs + leadMs;
 }
 
-/** CREATED, with the planned time when it is delayed (messaging.md 6.3). */
+/** CREATED, with the planned time when it is delayed (contract M 6.3). */
 export function firstEvents(message: Message): LogEvent[] {
   const atMs = message.createdAtMs;
   if (message.notBeforeMs > atMs) {
@@ -78,7 +78,7 @@ function contentHashOf(command: PublishCommand): string {
   return contentHash(endpointUrl === undefined ? content : { ...content, endpointUrl });
 }
 
-/** Each endpoint of a URL group is checked for itself (messaging.md 11, item 6). */
+/** Each endpoint of a URL group is checked for itself (contract M 11.6). */
 function endpointUrlOf({ url, options }: PublishCommand): string | undefined {
   return options.settings.topicName === undefined ? undefined : url;
 }

@@ -1,5 +1,5 @@
 /**
- * Which callback messages follow from an attempt, and what do they say (messaging.md 9)? Pure, like `decide`, which
+ * Which callback messages follow from an attempt, and what do they say (contract M 9)? Pure, like `decide`, which
  * asks here. A callback is a message like any other: with attempts, logs and a DLQ entry of its own.
  */
 import { type CallbackReport, encodeCallbackPayload } from '../protocol/callback-payload.ts';
@@ -15,7 +15,7 @@ export type Ended = Exclude<Outcome, { kind: 'interrupted' }>;
 
 /**
  * The callback after every attempt, and the failure callback once the message is dead, which `change` says. `atMs` is
- * when the attempt ended. An attempt that was refused before anything was sent counts as one (messaging.md 9.1).
+ * when the attempt ended. An attempt that was refused before anything was sent counts as one.
  */
 export function callbacksOf(claimed: Claimed, ended: Ended, change: Change, atMs: Millis): FollowUp[] {
   const { message } = claimed;
@@ -40,14 +40,14 @@ function callbackOf(source: Message, callback: CallbackSettings, report: Callbac
   return followUpOf(source, { url, method, header, body: encodeCallbackPayload(report), settings }, atMs);
 }
 
-/** `application/json`, unless another one is forwarded to the callback (messaging.md 9.4). */
+/** `application/json`, unless another one is forwarded to the callback. */
 export function withContentType(header: HeaderMap): HeaderMap {
   const map = Object.assign(newHeaderMap(), header);
   map['Content-Type'] ??= ['application/json'];
   return map;
 }
 
-/** Of the source only its dialect, its number of retries and its secrets are inherited (messaging.md 9.4, 19.4). */
+/** Of the source only its dialect, its number of retries and its secrets are inherited (contract M 9.4, 19.4). */
 function settingsOf(source: MessageSettings, callback: CallbackSettings): MessageSettings {
   const { url: _url, method: _method, header: _header, features: _features, ...own } = callback;
   const settings: MessageSettings = {

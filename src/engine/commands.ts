@@ -44,7 +44,7 @@ export interface Engine extends WorkflowCommands {
 
   listLogs(projectId: ProjectId, filter: LogFilter, page: PageRequest): Promise<Page<LogEntry>>;
 
-  /** What the limits refuse changes nothing (messaging.md 22.18). */
+  /** What the limits refuse changes nothing. */
   addEndpoints(
     projectId: ProjectId,
     name: string,
@@ -60,7 +60,7 @@ export interface Engine extends WorkflowCommands {
   /** Ordered by name. */
   listUrlGroups(projectId: ProjectId): Promise<UrlGroup[]>;
 
-  /** Replaces all of a schedule with the same id, except its pause and what its triggers so far left (messaging.md 15.3). */
+  /** Replaces all of a schedule with the same id, except its pause and what its triggers so far left. */
   createSchedule(
     projectId: ProjectId,
     command: ScheduleCommand,
@@ -80,7 +80,7 @@ export interface Engine extends WorkflowCommands {
     queue: { name: string; parallelism: number; isPaused: boolean },
   ): Promise<'saved' | 'tooManyQueues'>;
   setQueuePaused(projectId: ProjectId, name: string, isPaused: boolean): Promise<'saved' | 'missing'>;
-  /** Cancels the queue's messages, in pieces that do not stall the store (messaging.md 14.7). */
+  /** Cancels the queue's messages, in pieces that do not stall the store. */
   deleteQueue(projectId: ProjectId, name: string): Promise<void>;
   findQueue(projectId: ProjectId, name: string): Promise<Queue | undefined>;
   /** Ordered by name: up to `count` (all) of those after `after`. */

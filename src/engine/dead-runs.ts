@@ -1,4 +1,4 @@
-/** The dead letter queue of workflow runs (workflow.md 21): its words, what it asks of the store, what `api` asks of it. */
+/** The dead letter queue of workflow runs (contract W 21): its words, what it asks of the store, what `api` asks of it. */
 import type { HeaderMap } from '../protocol/settings.ts';
 import type { Run, RunConfig, RunKey } from '../workflow/model.ts';
 import type { Saved } from './accepted.ts';
@@ -124,7 +124,7 @@ export interface DeadRunStore {
   ): Promise<'canceled' | 'missing' | 'notInProgress'>;
 }
 
-/** What a resumed or restarted run has other than the failed one (workflow.md 21.2). */
+/** What a resumed or restarted run has other than the failed one. */
 export interface RunOverride
   extends Partial<
     Pick<RunConfig, 'maxRetries' | 'retryDelayExpression' | 'flowControl' | 'labels' | 'failureCallback'>
@@ -156,11 +156,11 @@ export interface DeadRunCommands {
   cancelRuns(projectId: ProjectId, runIds: string[]): Promise<number>;
   /** Cancels up to `count` active runs that match, oldest first, all when absent. */
   cancelRunsMatching(projectId: ProjectId, filter: ActiveRunFilter, count?: number): Promise<number>;
-  /** Goes on where the run stopped: what it recorded is not done again (workflow.md 21.3). */
+  /** Goes on where the run stopped: what it recorded is not done again. */
   resumeRun(projectId: ProjectId, dlqId: string, override: RunOverride): Promise<StartedRun | NotRevived>;
-  /** Begins anew with the same payload and configuration (workflow.md 21.4). */
+  /** Begins anew with the same payload and configuration. */
   restartRun(projectId: ProjectId, dlqId: string, override: RunOverride): Promise<StartedRun | NotRevived>;
-  /** Tells of the failure once more (workflow.md 21.5). */
+  /** Tells of the failure once more. */
   repeatFailureCallback(projectId: ProjectId, dlqId: string): Promise<StartedRun | 'missing' | 'notFailed' | 'unknown'>;
   cancelFailureCallback(projectId: ProjectId, dlqId: string): Promise<'canceled' | 'missing' | 'notInProgress'>;
 }

@@ -1,5 +1,5 @@
 /**
- * What a finished attempt makes of its message: pure, so that every rule of messaging.md 6.3, 8 and 17 is a table
+ * What a finished attempt makes of its message: pure, so that every rule of contract M 6.3, 8 and 17 is a table
  * in a test. The caller passes the time and saves what comes back, with what follows from it, in one transaction.
  */
 import { defaultBackOffMs } from '../protocol/back-off.ts';
@@ -72,7 +72,7 @@ function retryOrBury(claimed: Claimed, failure: Ended, end: End): Decision {
   if (canRetry(claimed, failure)) return retry(claimed, failure, end);
   const { atMs } = end;
   switch (claimed.message.settings.run?.callType) {
-    // The workflow is told of it, and goes on (workflow.md 12.3).
+    // The workflow is told of it, and goes on (contract W 12.3).
     case 'toCallback':
       return giveUp(claimed, failure, atMs, {});
     case 'failureCall':
@@ -89,7 +89,7 @@ function canRetry(claimed: Claimed, failure: Ended): boolean {
   return !isNonRetryable(failure.status, failure.header);
 }
 
-/** Both together, or it is an ordinary failure (messaging.md 8.5). */
+/** Both together, or it is an ordinary failure (contract M 8.5). */
 function isNonRetryable(status: number, header: HeaderMap): boolean {
   if (status !== 489) return false;
   const value = header['Upstash-Nonretryable-Error'] ?? header['Waypost-Nonretryable-Error'];
@@ -111,7 +111,7 @@ function retry(claimed: Claimed, failure: Ended, { atMs, leadMs }: End): Decisio
   );
 }
 
-/** The answer's wish first, then the publisher's expression, then the default back-off (messaging.md 8.2 to 8.4). */
+/** The answer's wish first, then the publisher's expression, then the default back-off (contract M 8.2 to 8.4). */
 function delayBeforeRetryMs(claimed: Claimed, failure: Ended, wallMs: Millis): Millis {
   const wished = failure.kind === 'answered' ? retryAfterMs(failure.header, wallMs) : undefined;
   if (wished !== undefined) return wished;
@@ -176,7 +176,7 @@ function responseOf({ status, header, body }: Answered): NonNullable<LogDetail['
   return { status, header, body };
 }
 
-/** Nothing follows from a change that is made because of a cancel (messaging.md 6.3, row 7). */
+/** Nothing follows from a change that is made because of a cancel (contract M 6.3.7). */
 function settle(
   claimed: Claimed,
   ended: Ended,

@@ -1,5 +1,5 @@
 /**
- * Lanes: lines in which messages wait because something limits them, a queue or a flow-control key (messaging.md 14, 16).
+ * Lanes: lines in which messages wait because something limits them, a queue or a flow-control key (contract M 14, 16).
  * Here are their words and the rules that need no store.
  */
 import type { Millis } from './model.ts';
@@ -15,7 +15,7 @@ export interface Queue {
   lag: number;
 }
 
-/** A flow-control key as it stands (messaging.md 22.30). */
+/** A flow-control key as it stands (contract M 22.30). */
 export interface FlowKey {
   key: string;
   /** Ready messages that wait for the key's limits or its pause to end. */
@@ -36,7 +36,7 @@ export interface FlowKey {
   isRatePinned: boolean;
 }
 
-/** Parts of a key that no message can change until they are unpinned (messaging.md 16.7). */
+/** Parts of a key that no message can change until they are unpinned. */
 export interface FlowPin {
   parallelism?: number;
   rate?: number;
@@ -56,7 +56,7 @@ export interface RateWindow {
 const SAVED_LATE_MS = 60_000;
 
 /**
- * Fixed windows (messaging.md 16.5): one begins with the first start after the one before has ended, and lasts a period.
+ * Fixed windows: one begins with the first start after the one before has ended, and lasts a period.
  * A start that was decided before, and is saved only now, belongs to the window that another worker has begun meanwhile.
  * But one that begins further ahead than that, and than a period, cannot be: the clock was set back, and it counts as ended.
  */

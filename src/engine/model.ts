@@ -11,7 +11,7 @@ export type { EntryKind, FailureCallbackState };
 export type Millis = number;
 /** Orders messages and is part of their id: the store's only key for a message. A safe integer. */
 export type MessageKey = number;
-/** `msg_…` (messaging.md 3.3). */
+/** `msg_…`. */
 export type MessageId = string;
 /** Internal number of a project; the wire shows its name. */
 export type ProjectId = number;
@@ -65,7 +65,7 @@ export interface ClaimRef {
 export interface JournalPlace {
   /** What is delivered are the entries up to this one. */
   position: number;
-  /** Bytes of the delivered body; 0 when the endpoint is to fetch it (workflow.md 8.3). */
+  /** Bytes of the delivered body; 0 when the endpoint is to fetch it. */
   bytes: number;
 }
 
@@ -97,7 +97,7 @@ export type Outcome =
   /** Our own shutdown cut the attempt: not the endpoint's failure, so not counted. */
   | { kind: 'interrupted' };
 
-/** The states that logs show (messaging.md 6.1). */
+/** The states that logs show. */
 export type LogState =
   | 'CREATED'
   | 'ACTIVE'
@@ -108,7 +108,7 @@ export type LogState =
   | 'CANCEL_REQUESTED'
   | 'CANCELED';
 
-/** What happens to a run, in logs beside what happens to its messages (workflow.md 19.1). */
+/** What happens to a run, in logs beside what happens to its messages. */
 export type RunLogState = RunState | 'WAITER_ADDED' | 'INVOKED';
 
 /** What an ERROR, RETRY or delayed CREATED says beside its state. */
@@ -158,7 +158,7 @@ export interface NewEntry {
   slot: string;
   /** Bytes that it adds to a delivered body; 0 for what deliveries do not show. */
   bytes: number;
-  /** A delivered body of more bytes is left to be fetched; absent: never (workflow.md 8.3). */
+  /** A delivered body of more bytes is left to be fetched; absent: never. */
   lazyAboveBytes?: number;
   /** The version of the run that it was made for; absent: it fits any. */
   runVersion?: number;
@@ -172,7 +172,7 @@ export interface NewRun {
   config: RunConfig;
   /** A run of the same id that has been asked to make its library known takes the message for its first instead. */
   isBySdk?: true;
-  /** The invocation in the parent's journal that waits for this run (workflow.md 14.8). */
+  /** The invocation in the parent's journal that waits for this run. */
   invoker?: NewRecord;
 }
 
@@ -182,7 +182,7 @@ export interface NewRecord {
   entry: NewEntry;
 }
 
-/** How a run ends, in one transaction with what follows from it (workflow.md 12). */
+/** How a run ends, in one transaction with what follows from it. */
 export interface RunEnding {
   runKey: RunKey;
   /** The version of the run that `follows` was made for. */
@@ -215,7 +215,7 @@ export interface Change {
   failureCallback?: FailureCallbackState;
 }
 
-/** What the DLQ keeps beside the message itself (messaging.md 17). */
+/** What the DLQ keeps beside the message itself. */
 export interface Burial {
   failedAtMs: Millis;
   retried: number;
@@ -233,6 +233,6 @@ export interface Settlement {
   /** As in `Claimed`. */
   isAlone?: true;
   change: Change;
-  /** Saved instead of `change` when a cancel was recorded while the attempt ran (messaging.md 6.3, row 8). */
+  /** Saved instead of `change` when a cancel was recorded while the attempt ran. */
   changeIfCancelRequested?: Change;
 }

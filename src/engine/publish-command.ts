@@ -12,7 +12,7 @@ export interface PublishCommand {
   invocation?: Invocation;
 }
 
-/** Which step of which run waits for the run that is started (workflow.md 14.8). */
+/** Which step of which run waits for the run that is started (contract W 14.8). */
 export interface Invocation {
   runId: string;
   /** Which incarnation of the run, where the sender says so. */

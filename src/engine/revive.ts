@@ -1,4 +1,4 @@
-/** What a dead message becomes when it is retried from the DLQ: a new message (messaging.md 17, items 3 and 4). */
+/** What a dead message becomes when it is retried from the DLQ: a new message (contract M 17.3 and 17.4). */
 import { newHeaderMap } from '../protocol/headers.ts';
 import { mintMessageId } from '../protocol/ids.ts';
 import { joinRedactions } from '../protocol/redaction.ts';
@@ -34,13 +34,13 @@ export function succeed(
   };
 }
 
-/** What a DLQ retry may replace of the stored message (messaging.md 17, item 4). */
+/** What a DLQ retry may replace of the stored message. */
 export interface DeadRetryOverride {
   method?: HttpMethod;
   /** Added to the stored headers; of a name that both have, this one stays. */
   header?: HeaderMap;
   labels?: string[];
-  /** Added to the stored redaction, which nobody can take back (messaging.md 19, item 6). */
+  /** Added to the stored redaction, which nobody can take back (contract M 19.6). */
   redact?: Redaction;
   /** As in `PublishOptions`; without either the successor is due at once. */
   delayMs?: Millis;

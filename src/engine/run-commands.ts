@@ -9,7 +9,7 @@ import type { RunEvent, RunEventFilter, RunFilter } from './run-log-store.ts';
 import type { Waiter } from './run-stores.ts';
 import type { RunExplanation } from './runs/explain.ts';
 
-/** A wait that a run asks for (workflow.md 14.6). */
+/** A wait that a run asks for. */
 export interface WaitCommand {
   runId: string;
   /** Which incarnation of the run, where the sender says so. */
@@ -34,7 +34,7 @@ export interface WaitCommand {
   callerIp?: string;
 }
 
-/** What a notification did for one run (workflow.md 14.7). */
+/** What a notification did for one run. */
 export interface Notified {
   /** Absent when the notification was saved for a later wait. */
   waiter?: Waiter;
@@ -71,16 +71,16 @@ export interface WaiterCommands {
 
 /** What is asked of a run before anything is done with it. */
 export interface ActiveRun {
-  /** Its bodies are redacted (workflow.md 16.3). */
+  /** Its bodies are redacted. */
   hidesBodies: boolean;
 }
 
 export interface RunCommands {
   /** `undefined` when no such run is active; one that ended a moment ago may still be found. */
   findActiveRun(projectId: ProjectId, runId: string): Promise<ActiveRun | undefined>;
-  /** Succeeds whatever the run's state: what has ended, or is of another `createdAtMs`, stays as it is (workflow.md 12.1). */
+  /** Succeeds whatever the run's state: what has ended, or is of another `createdAtMs`, stays as it is. */
   completeRun(projectId: ProjectId, runId: string, response: Uint8Array, createdAtMs?: Millis): Promise<void>;
-  /** False when no such run is active (workflow.md 12.2). */
+  /** False when no such run is active. */
   cancelRun(projectId: ProjectId, runId: string, createdAtMs?: Millis): Promise<boolean>;
   /** How many bytes the journal has as deliveries show it; `undefined` when no such run is active. */
   journalBytes(projectId: ProjectId, runId: string): Promise<number | undefined>;
@@ -89,10 +89,10 @@ export interface RunCommands {
 }
 
 export interface RunLogCommands {
-  /** What happened to runs and to their messages, event by event (workflow.md 18.2). */
+  /** What happened to runs and to their messages, event by event. */
   listRunEvents(projectId: ProjectId, filter: RunEventFilter, page: PageRequest): Promise<Page<RunEvent>>;
   /**
-   * Runs with their steps (workflow.md 18.1), newest first; with `stepState` those that have a step in one of them. With
+   * Runs with their steps, newest first; with `stepState` those that have a step in one of them. With
    * `bodyBytesMax` bodies may come cut to one byte more. A page may be a short one, though more follows.
    */
   listRuns(

@@ -4,7 +4,7 @@ import type { RunState } from '../workflow/model.ts';
 import type { LogDetail, LogState, MessageId, Millis, ProjectId, RunLogState } from './model.ts';
 import type { Page, PageRequest } from './page.ts';
 
-/** Several values of one name are alternatives, names narrow each other (workflow.md 17.3). */
+/** Several values of one name are alternatives, names narrow each other. */
 export interface RunAttributes {
   runId?: string[];
   runCreatedAtMs?: Millis;
@@ -24,7 +24,7 @@ export interface RunEventFilter extends RunAttributes {
   toMs?: Millis;
 }
 
-/** One event of the flat view (workflow.md 18.2). */
+/** One event of the flat view. */
 export interface RunEvent {
   atMs: Millis;
   state: LogState | RunLogState;

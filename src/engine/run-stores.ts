@@ -26,7 +26,7 @@ export interface RunStore {
   /**
    * Ends each run that still is as its ending supposes: its messages that wait are cancelled, those in flight marked, its
    * waiters and its mail removed, and `follows` saved. A message that follows for the journal of a run that is over is
-   * not saved, but that the result of an invocation of a failed run is kept for its log (workflow.md 12.3 item 6).
+   * not saved, but that the result of an invocation of a failed run is kept for its log.
    */
   endRuns(endings: { ending: RunEnding; follows: NewMessage[] }[], nowMs: Millis): Promise<EndedAs[]>;
 }
@@ -45,7 +45,7 @@ export interface Waiter {
   record: Message;
 }
 
-/** A notification that is saved for the next wait of a run (workflow.md 14.7). */
+/** A notification that is saved for the next wait of a run. */
 export interface Mail {
   key: number;
   body: Uint8Array;
@@ -63,7 +63,7 @@ export type Waiting =
   | { kind: 'registered' }
   /** Its result was saved at once: it took the mail. */
   | { kind: 'answered'; saved: Saved }
-  /** The same wait was registered before (workflow.md 4.6). */
+  /** The same wait was registered before. */
   | { kind: 'duplicate'; messageId: MessageId }
   | { kind: 'over' }
   /** The journal of the run is longer than it may be. */

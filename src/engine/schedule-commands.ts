@@ -1,4 +1,4 @@
-/** Creates, overwrites, pauses and resumes schedules (messaging.md 15.3, 15.4, 22.13, 22.17). */
+/** Creates, overwrites, pauses and resumes schedules (contract M 15.3, 15.4, 22.13, 22.17). */
 import type { Destination } from '../protocol/destination.ts';
 import { mintScheduleId } from '../protocol/ids.ts';
 import type { MessageSettings, PublishOptions } from '../protocol/settings.ts';
@@ -94,7 +94,7 @@ function planOf({ destination, body, callerIp, options, kept }: ScheduleCommand,
   return plan;
 }
 
-/** Overwriting keeps the pause and what is known of the triggers so far (messaging.md 15.3). */
+/** Overwriting keeps the pause and what is known of the triggers so far. */
 function standingAfter(
   before: ScheduleStanding | undefined,
   cron: string,

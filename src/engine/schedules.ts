@@ -1,5 +1,5 @@
 /**
- * Schedules: what is published again and again, and when (messaging.md 15). Everything here is pure; `loops/schedules.ts`
+ * Schedules: what is published again and again, and when (contract M 15). Everything here is pure; `loops/schedules.ts`
  * carries it out.
  */
 import { parseCron } from '../protocol/cron.ts';
@@ -47,7 +47,7 @@ export interface ScheduleStanding {
   /** Unique for ever among all versions of all schedules. */
   version: number;
   isPaused: boolean;
-  /** The next time, at which a trigger is due unless it is paused; stays as it was while it is (messaging.md 15.4). */
+  /** The next time, at which a trigger is due unless it is paused; stays as it was while it is. */
   nextAtMs: Millis;
   /** Times up to this one are over and done with: none of them is ever triggered again. Absent: none was yet. */
   passedUntilMs?: Millis;

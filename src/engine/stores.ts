@@ -32,10 +32,10 @@ import type { Schedule, ScheduleChange, TriggeredMessage } from './schedules.ts'
 import type { Endpoint, EndpointSelector, UrlGroup, UrlGroupLimits } from './url-groups.ts';
 import type { WorkerStore } from './worker-store.ts';
 
-/** What a store enforces on its own, for every project alike; 0 means unlimited (messaging.md 20.1). */
+/** What a store enforces on its own, for every project alike; 0 means unlimited. */
 export interface StoreLimits {
   queuesMax: number;
-  /** Attempts in flight at most, with or without a lane (messaging.md 16.8). */
+  /** Attempts in flight at most, with or without a lane. */
   parallelismMax: number;
   /** Messages of a project on one day (UTC). A publish beyond it is refused; what else becomes a message only counts. */
   messagesPerDayMax: number;
@@ -97,12 +97,12 @@ export interface MessageStore {
   releaseAll(nowMs: Millis): Promise<number>;
   /** Lines with messages, by project, then origin: all of them, or the `limit` that come after one of them. */
   parkedLines(piece?: { after: OriginLine | undefined; limit: number }): Promise<OriginLine[]>;
-  /** An unfinished message, or one delivered at `deliveredSinceMs` or later (messaging.md 1.5). */
+  /** An unfinished message, or one delivered at `deliveredSinceMs` or later. */
   find(projectId: ProjectId, id: MessageId, deliveredSinceMs: Millis): Promise<Message | undefined>;
   /** Where an unfinished message stands, for P14. `undefined` once it is finished. */
   standingOf(projectId: ProjectId, id: MessageId, nowMs: Millis): Promise<LiveMessage | undefined>;
   /**
-   * Cancels waiting messages at once and marks those in flight (messaging.md 6.3, rows 7 and 8).
+   * Cancels waiting messages at once and marks those in flight.
    * Returns how many were cancelled or marked; one that was marked before counts only in `cancelById`.
    */
   cancelById(projectId: ProjectId, ids: MessageId[], nowMs: Millis): Promise<number>;
@@ -158,7 +158,7 @@ export interface Project {
   createdAtMs: Millis;
 }
 
-/** `publish-only` may publish, enqueue and send batches; `read-only` may read, signing keys excepted (messaging.md 2.2). */
+/** `publish-only` may publish, enqueue and send batches; `read-only` may read, signing keys excepted. */
 export type TokenScope = 'full' | 'publish-only' | 'read-only';
 
 export interface Token {
@@ -258,7 +258,7 @@ export interface ScheduleStore {
   ): Promise<'saved' | 'stale' | 'tooMany'>;
   /**
    * Makes each change and answers where its messages stand, or `'stale'`, with nothing of it done, when the schedule is
-   * gone or has another version by now. A queue that is missing is made (messaging.md 22.13).
+   * gone or has another version by now. A queue that is missing is made.
    */
   changeSchedules(changes: ScheduleChange[], nowMs: Millis): Promise<(AcceptedStanding[] | 'stale')[]>;
   /** Deleting one that does not exist changes nothing. */

@@ -1,4 +1,4 @@
-/** URL groups: named lists of endpoints that are published to as one (messaging.md 13). */
+/** URL groups: named lists of endpoints that are published to as one (contract M 13). */
 import type { HeaderMap } from '../protocol/settings.ts';
 import type { Millis } from './model.ts';
 import type { PublishCommand } from './publish-command.ts';
@@ -26,7 +26,7 @@ export interface EndpointSelector {
   name?: string;
 }
 
-/** Quotas that refuse growth only; 0 means unlimited (messaging.md 20.1). */
+/** Quotas that refuse growth only; 0 means unlimited (contract M 20.1). */
 export interface UrlGroupLimits {
   groupsMax: number;
   endpointsMax: number;
@@ -34,7 +34,7 @@ export interface UrlGroupLimits {
 
 /**
  * `endpoints` after `given` were added one after the other: a known name gets the URL, else a known URL gets the name,
- * if there is one, else the endpoint is new (messaging.md 13, item 3).
+ * if there is one, else the endpoint is new.
  */
 export function withEndpoints(endpoints: readonly Endpoint[], given: readonly Endpoint[]): Endpoint[] {
   const result = endpoints.map((endpoint) => ({ ...endpoint }));
@@ -48,12 +48,12 @@ export function withEndpoints(endpoints: readonly Endpoint[], given: readonly En
   return result;
 }
 
-/** `endpoints` without those that a selector means (messaging.md 22.19). */
+/** `endpoints` without those that a selector means (contract M 22.19). */
 export function withoutEndpoints(endpoints: readonly Endpoint[], selectors: readonly EndpointSelector[]): Endpoint[] {
   return endpoints.filter((endpoint) => !selectors.some((selector) => means(selector, endpoint)));
 }
 
-/** `shared` once for each endpoint, in their order (messaging.md 5.3). */
+/** `shared` once for each endpoint, in their order (contract M 5.3). */
 export function publishesToGroup(group: UrlGroup, shared: Omit<PublishCommand, 'url'>): PublishCommand[] {
   return group.endpoints.map(({ url, name }) => {
     const settings = { ...shared.options.settings, topicName: group.name };

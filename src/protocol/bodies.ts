@@ -2,7 +2,7 @@ import { Buffer, isUtf8 } from 'node:buffer';
 
 /**
  * How bytes appear in JSON: as text when they are valid UTF-8, else as standard padded base64; `undefined` when empty
- * (messaging.md 3.6). The caller names the fields: `body`/`bodyBase64`, `responseBody`/`responseBodyBase64`.
+ * (contract M 3.6). The caller names the fields: `body`/`bodyBase64`, `responseBody`/`responseBodyBase64`.
  */
 export function textOrBase64(bytes: Uint8Array): { text: string } | { base64: string } | undefined {
   if (bytes.length === 0) return undefined;

@@ -1,4 +1,4 @@
-/** What does a callback say (messaging.md 9.3)? */
+/** What does a callback say (contract M 9.3)? */
 import { Buffer } from 'node:buffer';
 import { base64BytesOf } from './bodies.ts';
 import type { HeaderMap, HttpMethod } from './settings.ts';
@@ -25,7 +25,7 @@ export interface CallbackReport {
   createdAt: number;
   scheduleId?: string | undefined;
   callerIP?: string | undefined;
-  /** When it tells of the failure of a run (workflow.md 13.2). */
+  /** When it tells of the failure of a run (contract W 13.2). */
   workflowRunId?: string | undefined;
   workflowCreatedAt?: number | undefined;
 }

@@ -4,7 +4,7 @@ import type { Dialect } from './settings.ts';
 
 export type CallbackKind = 'callback' | 'failure-callback';
 
-/** What the name of a config header says (messaging.md 4.2, 9.4). */
+/** What the name of a config header says (contract M 4.2, 9.4). */
 export interface ConfigName {
   dialect: Dialect;
   /** Whose option it is: `[]` for the message's own, else the callbacks from the outside in. */

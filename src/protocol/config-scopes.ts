@@ -12,7 +12,7 @@ export interface OptionsInput {
   tokenInQuery: boolean;
   /** Headers that the operator's proxy adds, lower-case; `x-forwarded-*` stands for all with that beginning. */
   proxyHeaders: readonly string[];
-  /** Default headers of the URL group that is published to (messaging.md 13, item 4). */
+  /** Default headers of the URL group that is published to (contract M 13.4). */
   groupDefaults?: HeaderMap | undefined;
   /** Whom failures are told when there are options for that and no URL: of a workflow that is triggered, its own. */
   failureUrl?: string;
@@ -135,7 +135,7 @@ function keepBest(options: Map<string, Ranked<Given>>, option: string, given: Ra
   if (known === undefined || given.rank < known.rank) options.set(option, given);
 }
 
-/** All of the best rank stay, as one list: some clients write each element on a line of its own (workflow.md 4.2). */
+/** All of the best rank stay, as one list: some clients write each element on a line of its own (contract W 4.2). */
 function keepAll(options: Map<string, Ranked<Given>>, option: string, given: Ranked<Given>): void {
   const known = options.get(option);
   if (known !== undefined && known.rank === given.rank) known.value += `,${given.value}`;

@@ -21,7 +21,7 @@ const OFFSET_MS_MAX = 15 * HOUR_MS;
  * its times or its beginning, and has no earlier ones; without it from `afterMs`.
  *
  * Of local times that a zone's clocks skip there is no occurrence, of those that they show twice only the first
- * (messaging.md 15.2).
+ * (contract M 15.2).
  */
 export function nextCronTime(cron: Cron, afterMs: number, anchorMs = afterMs): number | undefined {
   if (cron.kind === 'calendar') return nextCalendarTime(cron, afterMs);

@@ -1,5 +1,5 @@
 /**
- * Reads cron expressions: five fields, macros and `@every`, in a zone of their own (messaging.md 15.2). Wrong ones are
+ * Reads cron expressions: five fields, macros and `@every`, in a zone of their own (contract M 15.2). Wrong ones are
  * refused with the texts of the Go library that the contract names.
  */
 import { parseDurationMs } from './durations.ts';

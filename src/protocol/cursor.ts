@@ -1,7 +1,7 @@
 /** A place in a list that is ordered by time: after item `n` of the millisecond `ms`. */
 export interface Cursor {
   ms: number;
-  /** `undefined` in a plain integer cursor, which means the whole millisecond (messaging.md 3.7). */
+  /** `undefined` in a plain integer cursor, which means the whole millisecond (contract M 3.7). */
   n: number | undefined;
 }
 
@@ -12,7 +12,7 @@ export function encodeCursor(ms: number, n: number): string {
   return `${ms}-${n}`;
 }
 
-/** The DLQ id of the message `key` that failed at `failedAtMs` (messaging.md 3.3); `decodeCursor` reads it. */
+/** The DLQ id of the message `key` that failed at `failedAtMs` (contract M 3.3); `decodeCursor` reads it. */
 export function dlqIdOf(failedAtMs: number, key: number): string {
   return encodeCursor(failedAtMs, key);
 }

@@ -1,14 +1,14 @@
 import { createHash, hash } from 'node:crypto';
 import type { HeaderMap } from './settings.ts';
 
-/** What makes two publishes the same one when the id is derived from the content (messaging.md 11, item 2). */
+/** What makes two publishes the same one when the id is derived from the content (contract M 11.2). */
 export interface Content {
   /** URL text or group name. */
   destination: string;
   body: Uint8Array;
   /** `Content-Type` and the explicitly forwarded headers, canonical names. */
   header: HeaderMap;
-  /** The endpoint's URL when a group is published to: each endpoint is checked for itself (item 6). */
+  /** The endpoint's URL when a group is published to: each endpoint is checked for itself (contract M 11.6). */
   endpointUrl?: string;
 }
 
@@ -20,7 +20,7 @@ export function contentHash({ destination, body, header, endpointUrl }: Content)
   return createHash('sha256').update(head).update(body).digest('base64url');
 }
 
-/** The same for an id that the caller chose; in a space of its own, so that no content can meet it (item 5). */
+/** The same for an id that the caller chose; in a space of its own, so that no content can meet it (contract M 11.5). */
 export function explicitHash(id: string, endpointUrl?: string): string {
   return hash('sha256', JSON.stringify(['id', id, endpointUrl ?? null]), 'base64url');
 }

@@ -1,7 +1,7 @@
 import { memo } from './memo.ts';
 
 /**
- * `Upstash-Retry-Delay` expressions (messaging.md 8.3): numbers, `retried`, + - * /, parentheses and nine functions,
+ * `Upstash-Retry-Delay` expressions (contract M 8.3): numbers, `retried`, + - * /, parentheses and nine functions,
  * in milliseconds. Read by an own tokenizer and a Pratt parser into a flat program for a stack machine, so that no
  * text is ever handed to the language's own evaluator, and evaluating costs no more than the text is long.
  */

@@ -15,7 +15,7 @@ const SCHEME_WITH_ONE_SLASH = /^(https?:)\/(?!\/)/i;
 const REMOVED_BY_URL = /\p{Cc}|^ | $/u;
 
 /**
- * Reads the destination from the path (messaging.md 5.1). `rawRest` is the raw text behind the route up to the `?`, which
+ * Reads the destination from the path (contract M 5.1). `rawRest` is the raw text behind the route up to the `?`, which
  * belongs to it when nothing follows, `destinationQuery` what `splitQuery` left for the destination. Throws `invalid_destination` (400).
  */
 export function readDestination(rawRest: string, destinationQuery: string): Destination {
@@ -57,7 +57,7 @@ export function withoutFragment(url: string): string {
 }
 
 /**
- * Checks scheme, host, port and length of a URL (messaging.md 5.2 item 1) and answers it parsed, for the address
+ * Checks scheme, host, port and length of a URL (contract M 5.2.1) and answers it parsed, for the address
  * check. User info is kept. Throws `invalid_destination` (400), `invalid destination url: …`.
  */
 export function checkUrl(url: string): URL {

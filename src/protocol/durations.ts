@@ -13,7 +13,7 @@ const LENGTH_MAX = 128;
 
 /**
  * A duration of a config header in milliseconds: `1d10h30m`, `1.5h`, `300ms`, or a bare number of seconds
- * (messaging.md 3.2). `undefined` when it is none, or too long to count in milliseconds. Zero is a duration; whether
+ * (contract M 3.2). `undefined` when it is none, or too long to count in milliseconds. Zero is a duration; whether
  * it makes sense is for the caller to say. Not the grammar of `Retry-After`: see `retry-after.ts`.
  */
 export function parseDurationMs(text: string): number | undefined {

@@ -2,7 +2,7 @@
  * What a caller did wrong, in one catalogue: `{"error": message}` with `status`.
  *
  * Parsers throw these; `api/` writes them out. The message names the field, the rule and what came instead
- * (messaging.md 1.3, 25). Anything else that is thrown is our own fault and is answered 500 without details.
+ * (contract M 1.3, 25). Anything else that is thrown is our own fault and is answered 500 without details.
  */
 export class ApiError extends Error {
   readonly code: ErrorCode;
@@ -16,7 +16,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Each kind of refusal and its HTTP status (messaging.md 1.4). */
+/** Each kind of refusal and its HTTP status (contract M 1.4). */
 const STATUS_BY_CODE = {
   invalid_destination: 400,
   invalid_header: 400,
@@ -24,14 +24,14 @@ const STATUS_BY_CODE = {
   invalid_body: 400,
   invalid_name: 400,
   invalid_request: 400,
-  /** Means nothing else to a workflow library, which then stops quietly (workflow.md 4.7). */
+  /** Means nothing else to a workflow library, which then stops quietly (contract W 4.7). */
   run_over: 400,
   unauthenticated: 401,
   forbidden: 403,
   not_found: 404,
   method_not_allowed: 405,
   quota_exceeded: 412,
-  /** What would be 400 elsewhere, in a request of a workflow that runs (workflow.md 4.7). */
+  /** What would be 400 elsewhere, in a request of a workflow that runs. */
   unprocessable: 422,
   body_too_large: 413,
   headers_too_large: 431,
@@ -47,17 +47,17 @@ export function invalidHeader(header: string, reason: string): ApiError {
   return new ApiError('invalid_header', `invalid ${header}: ${reason}`);
 }
 
-/** `quota <name> exceeded, current limit: <n>` (messaging.md 20.1). */
+/** `quota <name> exceeded, current limit: <n>` (contract M 20.1). */
 export function quotaExceeded(quota: string, limit: number): ApiError {
   return new ApiError('quota_exceeded', `quota ${quota} exceeded, current limit: ${limit}`);
 }
 
-/** The answer to an append that names no run (workflow.md 4.4, item 1): there is none that could go on. */
+/** The answer to an append that names no run (contract W 4.4.1): there is none that could go on. */
 export function runIdMissing(): ApiError {
   return new ApiError('run_over', 'failed to publish to url: a Workflow-RunId header must be provided');
 }
 
-/** The answer to what is meant for a workflow run that is over (workflow.md 4.4); clients know the text, article and all. */
+/** The answer to what is meant for a workflow run that is over (contract W 4.4); clients know the text, article and all. */
 export function runOver(): ApiError {
   return new ApiError('run_over', 'failed to publish to url: can not append to a a cancelled workflow');
 }

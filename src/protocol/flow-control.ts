@@ -5,11 +5,11 @@ import { checkName } from './names.ts';
 import type { FlowControl } from './settings.ts';
 
 const PERIOD_DEFAULT_S = 1;
-/** The longest period that a rate can count for (messaging.md 16.2). */
+/** The longest period that a rate can count for (contract M 16.2). */
 export const PERIOD_MAX_S = 7 * 86_400;
 
 /**
- * Reads `Upstash-Flow-Control-Key` and `-Value` (messaging.md 16.2). `valueHeader` and `keyHeader` are the headers'
+ * Reads `Upstash-Flow-Control-Key` and `-Value`. `valueHeader` and `keyHeader` are the headers'
  * names as the caller knows them. Throws 400: the documented text for a wrong shape, else one that names the header.
  */
 export function parseFlowControl(

@@ -29,8 +29,7 @@ export function forwardedHeaders(scope: Scope): HeaderMap {
 }
 
 /**
- * `forwarded`, of the message's own scope, with `Content-Type`, unless that was forwarded itself (messaging.md 4.4, items
- * 3 and 4).
+ * `forwarded`, of the message's own scope, with `Content-Type`, unless that was forwarded itself (contract M 4.4.3 and 4.4.4).
  */
 export function explicitHeaders({ contentType }: Configuration, forwarded: HeaderMap): HeaderMap {
   if (contentType !== undefined && !isHeaderValue(contentType.value)) {
@@ -42,7 +41,7 @@ export function explicitHeaders({ contentType }: Configuration, forwarded: Heade
 
 /**
  * `explicit` and every other header of the request that is the message's and not the connection's, the caller's
- * HTTP client's or the operator's proxy's (messaging.md 4.5). Explicit values beat those of the same name.
+ * HTTP client's or the operator's proxy's (contract M 4.5). Explicit values beat those of the same name.
  */
 export function withAllHeaders(explicit: HeaderMap, input: OptionsInput): HeaderMap {
   const { rawHeaders, tokenInQuery, proxyHeaders } = input;

@@ -3,7 +3,7 @@ import { memo } from './memo.ts';
 import type { HeaderMap } from './settings.ts';
 
 /**
- * Headers that belong to one HTTP connection or to the framing of one request, lower-case (messaging.md 4.4 item 5,
+ * Headers that belong to one HTTP connection or to the framing of one request, lower-case (contract M 4.4.5,
  * RFC 9110 section 7.6.1). A message that carried one could not be delivered, or not as it was meant; who forwards all that it
  * was called with sends them too.
  */
@@ -45,7 +45,7 @@ export function isHeaderValue(value: string): boolean {
 // ASCII alone: letters like "ß" or "İ" would change length in upper case and must only be passed through.
 const MISSPELT = /(?<![^-])[a-z]|(?<=[^-])[A-Z]/g;
 
-/** `x-api-key` to `X-Api-Key`: the spelling in every header map (messaging.md 3.5). */
+/** `x-api-key` to `X-Api-Key`: the spelling in every header map (contract M 3.5). */
 export const canonicalHeaderName: (name: string) => string = memo((name) =>
   name.replace(MISSPELT, (letter) => (letter >= 'a' ? letter.toUpperCase() : letter.toLowerCase())),
 );

@@ -18,7 +18,7 @@ const KEY_DIGITS = 10;
 /** 22 × log2(58) = 128.9 random bits. */
 const RANDOM_DIGITS = 22;
 const MESSAGE_ID_LENGTH = MESSAGE_PREFIX.length + KEY_DIGITS + RANDOM_DIGITS;
-/** Random digits of every other kind of id (messaging.md 3.3). */
+/** Random digits of every other kind of id (contract M 3.3). */
 const OTHER_DIGITS = 28;
 
 /** One for all calls: it is filled and read within one, and nothing in between waits. */
@@ -74,7 +74,7 @@ export function mintScheduleId(random: RandomBytes): string {
   return `scd_${randomBase58(OTHER_DIGITS, random)}`;
 }
 
-/** `wfr_…`, for a workflow run that nobody has named (workflow.md 2). */
+/** `wfr_…`, for a workflow run that nobody has named (contract W 2). */
 export function mintRunId(random: RandomBytes): string {
   return `wfr_${randomBase58(21, random)}`;
 }

@@ -3,7 +3,7 @@ import { checkName } from './names.ts';
 
 /**
  * The labels of a comma-separated list: blanks trimmed, empty elements and repetitions dropped, order kept
- * (messaging.md 4.2). Throws `invalid_name` (400) for one that breaks the grammar of names, naming `header`.
+ * (contract M 4.2). Throws `invalid_name` (400) for one that breaks the grammar of names, naming `header`.
  */
 export function parseLabels(text: string, header: string): string[] {
   const labels = new Set<string>();

@@ -1,6 +1,6 @@
 import { ApiError } from './errors.ts';
 
-/** What can carry a name of the grammar in messaging.md 3.4, and of event ids (workflow.md 14.7); the words are those of the error texts (section 25). */
+/** What can carry a name of the grammar in contract M 3.4, and of event ids (contract W 14.7); the words are those of the error texts (contract M 25). */
 export type NameKind = 'queue name' | 'schedule id' | 'topic name' | 'flow control key' | 'label' | 'event id';
 
 const NAME = /^[A-Za-z0-9_.-]+$/;

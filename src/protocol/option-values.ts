@@ -8,7 +8,7 @@ import { textOfWire } from './percent-encoding.ts';
 import type { HttpMethod } from './settings.ts';
 
 /**
- * The value of one option, checked by its rule in messaging.md 4.2. All take `undefined` for an option that was not
+ * The value of one option, checked by its rule in contract M 4.2. All take `undefined` for an option that was not
  * given and throw `invalid_header` (400), naming the header.
  */
 

@@ -38,7 +38,7 @@ import { featuresOf, readRunWish, readTriggerWish } from './workflow/run-wish.ts
 
 export type { OptionsInput } from './config-scopes.ts';
 
-/** Limits of the account that options can meet (messaging.md 20.1); 0 means unlimited. */
+/** Limits of the account that options can meet (contract M 20.1); 0 means unlimited. */
 export interface Quotas {
   /** Retries of a message that does not say. */
   retriesDefault: number;
@@ -50,8 +50,8 @@ export interface Quotas {
 }
 
 /**
- * How the request came in. A publish with a cron expression is read as a schedule (messaging.md 4.2). A trigger begins a
- * workflow run (workflow.md 5.2); a result is a message that a run has asked for (14.6, 14.8).
+ * How the request came in. A publish with a cron expression is read as a schedule (contract M 4.2). A trigger begins a
+ * workflow run (contract W 5.2); a result is a message that a run has asked for (contract W 14.6, 14.8).
  */
 export type OptionsContext = 'publish' | 'enqueue' | 'schedule' | 'trigger' | 'result';
 
@@ -59,9 +59,9 @@ const CALLBACK_DEPTH_MAX = 3;
 
 /**
  * Reads everything that configures one message: request headers over query parameters over group defaults, in both
- * dialects (messaging.md 4, 9.4). Throws the first problem in the order of 4.2: 400 naming the header as the caller
+ * dialects (contract M 4, 9.4). Throws the first problem in the order of contract M 4.2: 400 naming the header as the caller
  * knows it, and 412 for an exceeded quota only when nothing else is wrong (25). What a running workflow sends is never
- * refused with 400 but when its run is over (workflow.md 4.7). `nowMs` is the time of acceptance.
+ * refused with 400 but when its run is over (contract W 4.7). `nowMs` is the time of acceptance.
  */
 export function readPublishOptions(
   input: OptionsInput,
@@ -116,7 +116,7 @@ class OptionsReader {
     if (kind === 'trigger') refuse(options.get('cron'), ' for triggers');
     if (kind === 'schedule') refuse(notBefore, ' for schedules');
     const notBeforeMs = notBeforeOf(notBefore);
-    // Produced messages are never deduplicated (11, item 8), and a run knows its own (workflow.md 4.5, 4.6).
+    // Produced messages are never deduplicated, and a run knows its own (contract M 11.8, W 4.5, 4.6).
     const isAsSent = kind === 'schedule' || this.#isOfWorkflow;
     const deduplication = isAsSent ? undefined : deduplicationOf(scope);
     this.#readCallbacks(scope, settings, 1, input.failureUrl);
@@ -245,7 +245,7 @@ function refuse(given: Given | undefined, where: string): void {
   if (given !== undefined) throw new ApiError('invalid_header', `${given.header} is not supported${where}`);
 }
 
-/** An explicit id wins over the content (11, item 3); both are checked. */
+/** An explicit id wins over the content (contract M 11.3); both are checked. */
 function deduplicationOf({ options }: Scope): Deduplication | undefined {
   const id = deduplicationIdOf(options.get('deduplication-id'));
   const byContent = booleanOf(options.get('content-based-deduplication'));
@@ -278,7 +278,7 @@ function flowControlOf(key: Given | undefined, value: Given | undefined): FlowCo
 }
 
 function readSchedule({ options }: Scope, read: PublishOptions, nowMs: number): void {
-  // A missing expression is reported as an empty one (15.2).
+  // A missing expression is reported as an empty one (contract M 15.2).
   read.cron = checkCron(options.get('cron')?.value ?? '', nowMs);
   const scheduleId = options.get('schedule-id');
   if (scheduleId !== undefined) {
@@ -307,7 +307,7 @@ const HEADER_LIMIT_OF_MESSAGE: HeaderLimit = { bytesMax: 64 * 1024, linesMax: 1_
 
 /**
  * The `headers` member of a batch item as the flat list that requests have: an object of strings or arrays of strings;
- * absent or null is none (messaging.md 22.3). Throws `invalid_body` (400) for any other shape, and `headers_too_large` (431).
+ * absent or null is none (contract M 22.3). Throws `invalid_body` (400) for any other shape, and `headers_too_large` (431).
  */
 export function itemRawHeaders(headers: unknown, limit = HEADER_LIMIT_OF_MESSAGE): string[] {
   const raw: string[] = [];

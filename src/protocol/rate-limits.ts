@@ -1,4 +1,4 @@
-/** How is a caller told that it asked for too much (messaging.md 20.3)? Clients tell the two kinds by their headers. */
+/** How is a caller told that it asked for too much (contract M 20.3)? Clients tell the two kinds by their headers. */
 import { ApiError } from './errors.ts';
 
 const SECOND_MS = 1000;

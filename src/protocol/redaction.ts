@@ -9,7 +9,7 @@ const ONE_HEADER = /^headers?\[([^\]]*)\]$/;
 
 /**
  * Reads `Upstash-Redact-Fields`: `body`, `header` or `headers` for all of them, `header[Name]` for one
- * (messaging.md 19). Throws `invalid_header` (400) for any other element, and for a list without one: to hide
+ * (contract M 19). Throws `invalid_header` (400) for any other element, and for a list without one: to hide
  * nothing is never what the caller meant.
  */
 export function parseRedaction(text: string, header = 'Upstash-Redact-Fields'): Redaction {

@@ -3,7 +3,7 @@ import { isName } from './names.ts';
 import { formDecode, percentDecode } from './percent-encoding.ts';
 
 /**
- * Reads the raw request target (messaging.md 1.1, 4.3). Destination URLs are embedded in paths unescaped, so nothing
+ * Reads the raw request target (contract M 1.1, 4.3). Destination URLs are embedded in paths unescaped, so nothing
  * here merges slashes, resolves dots or decodes: each of these would destroy them.
  */
 export interface RequestTarget {
@@ -124,7 +124,7 @@ function isAt(path: string, start: number, words: string): boolean {
   return path.startsWith(words, start) || path.slice(start, end).toLowerCase() === words;
 }
 
-/** True for `/v2/schedules/{scheduleId}/pause` and `…/resume`; a URL that ends so is a destination (messaging.md 22.13). */
+/** True for `/v2/schedules/{scheduleId}/pause` and `…/resume`; a URL that ends so is a destination (contract M 22.13). */
 function isScheduleAction(path: string): boolean {
   const [id = '', action = '', ...rest] = path.slice('/v2/schedules/'.length).split('/');
   const word = action.toLowerCase();
@@ -152,7 +152,7 @@ function routePathOf(path: string): string {
   return `/${segments.join('/')}`;
 }
 
-/** A query string divided between the server and the destination (messaging.md 4.3, 2.1). */
+/** A query string divided between the server and the destination (contract M 4.3, 2.1). */
 export interface SplitQuery {
   /** `qstash_token`, decoded; `''` when it is there without a value: it decides all the same. */
   token?: string;
@@ -202,7 +202,7 @@ export function queryParameters(rawQuery: string): Map<string, string[]> {
 
 /**
  * The values of the parameter `name`, however they are spelt: repeated, comma-separated or both; empty ones are dropped
- * (messaging.md 1.2 item 4). `splitCommas: false` is for `url` and `path`, where a comma belongs to the value. Throws
+ * (contract M 1.2.4). `splitCommas: false` is for `url` and `path`, where a comma belongs to the value. Throws
  * `invalid_query` (400) for a value that is not decodable.
  */
 export function queryValues(

@@ -28,7 +28,7 @@ const RFC_1123 = /^[A-Za-z]{3}, (\d{2}) ([A-Z][a-z]{2}) (\d{4}) (\d{2}):(\d{2}):
 
 /**
  * How long the answer to a failed attempt asks to wait, in milliseconds from `nowMs`; `undefined` when none of its
- * headers says so in a usable way, and then the back-off applies (messaging.md 8.4). More than a day, negative and
+ * headers says so in a usable way, and then the back-off applies (contract M 8.4). More than a day, negative and
  * unreadable values are unusable, so an epoch time in `X-RateLimit-Reset` is; a date in the past means at once.
  */
 export function retryAfterMs(header: HeaderMap, nowMs: number): number | undefined {

@@ -1,14 +1,14 @@
-/** The shapes in which a message's configuration travels from the wire to the store and back (messaging.md 4.2). */
+/** The shapes in which a message's configuration travels from the wire to the store and back (contract M 4.2). */
 
-/** The header prefix a message was published with; it is delivered in the same one (messaging.md 0.3). */
+/** The header prefix a message was published with; it is delivered in the same one. */
 export type Dialect = 'upstash' | 'waypost';
 
 export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
-/** Canonical header name to its values in arrival order (messaging.md 3.5). Has no prototype: `__proto__` is only a name. */
+/** Canonical header name to its values in arrival order. Has no prototype: `__proto__` is only a name. */
 export type HeaderMap = Record<string, string[]>;
 
-/** Limits of one flow-control key as a message states them (messaging.md 16.2). */
+/** Limits of one flow-control key as a message states them. */
 export interface FlowControl {
   key: string;
   /** Attempts in flight at most; absent: not limited. */
@@ -18,14 +18,14 @@ export interface FlowControl {
   periodS: number;
 }
 
-/** What views must hide (messaging.md 19). Deliveries always carry the originals. */
+/** What views must hide. Deliveries always carry the originals. */
 export interface Redaction {
   body: boolean;
   /** `'all'`, or canonical header names. */
   headers: 'all' | string[];
 }
 
-/** A callback or failure callback and the configuration of the message it will become (messaging.md 9.4). */
+/** A callback or failure callback and the configuration of the message it will become. */
 export interface CallbackSettings {
   url: string;
   method: HttpMethod;
@@ -39,11 +39,11 @@ export interface CallbackSettings {
   flowControl?: FlowControl;
   callback?: CallbackSettings;
   failureCallback?: CallbackSettings;
-  /** What the receiver of a call's result can do (workflow.md 4.2, "callback groups"). */
+  /** What the receiver of a call's result can do. */
   features?: WorkflowFeature[];
 }
 
-/** What a client library can do (workflow.md 6); names that are not known here are not kept. */
+/** What a client library can do; names that are not known here are not kept. */
 export type WorkflowFeature =
   | 'LazyFetch'
   | 'InitialBody'
@@ -52,7 +52,7 @@ export type WorkflowFeature =
   | 'WF_TriggerOnConfig'
   | 'WF_StepConfig';
 
-/** What a message is to the run that it belongs to (workflow.md 2). */
+/** What a message is to the run that it belongs to. */
 export type CallType = 'step' | 'toCallback' | 'fromCallback' | 'failureCall' | 'stepConfig';
 
 /** What makes a message part of a workflow run: all of the run that its delivery needs to know. */
@@ -66,9 +66,9 @@ export interface RunPart {
   /** `Upstash-Workflow-Url`. */
   url: string;
   callType: CallType;
-  /** On the first message of a run: whether it is known which library serves the URL (workflow.md 5.3). */
+  /** On the first message of a run: whether it is known which library serves the URL. */
   init?: 'known' | 'unknown';
-  /** Started by `/v2/trigger`: its first answer must come from a library that knows how (workflow.md 5.3). */
+  /** Started by `/v2/trigger`: its first answer must come from a library that knows how. */
   isRest?: true;
   features: WorkflowFeature[];
 }
@@ -80,7 +80,7 @@ export interface ResultPart {
   settings: MessageSettings;
 }
 
-/** What a wait was registered with (workflow.md 14.6); the record's body is its step, verbatim. */
+/** What a wait was registered with; the record's body is its step, verbatim. */
 export interface WaitPart {
   eventId: string;
   /** As it was sent, for the logs. */
@@ -95,7 +95,7 @@ export interface WaitPart {
   timeoutBody?: string;
 }
 
-/** What was invoked (workflow.md 14.8); the record's body is the parent's step, verbatim. */
+/** What was invoked; the record's body is the parent's step, verbatim. */
 export interface InvokePart {
   runKey: number;
   runId: string;
@@ -104,7 +104,7 @@ export interface InvokePart {
   result: ResultPart;
 }
 
-/** What a publish says of the run that it is for (workflow.md 4.2). */
+/** What a publish says of the run that it is for. */
 export type RunWish = RunStart | RunAppend;
 
 export interface RunStart {
@@ -112,9 +112,9 @@ export interface RunStart {
   /** Verbatim; absent: the server makes one. */
   runId?: string;
   features: WorkflowFeature[];
-  /** The body is an invocation, not the payload (workflow.md 14.8). */
+  /** The body is an invocation, not the payload. */
   isInvoke: boolean;
-  /** The second phase of a trigger: the library behind the URL makes itself known (workflow.md 5.3). */
+  /** The second phase of a trigger: the library behind the URL makes itself known. */
   isBySdk: boolean;
   /** Its first delivery is to find out which library serves the URL. */
   isUnknownSdk: boolean;
@@ -154,7 +154,7 @@ export interface MessageSettings {
   invoke?: InvokePart;
 }
 
-/** How a publish asks not to be made twice (messaging.md 11). */
+/** How a publish asks not to be made twice. */
 export type Deduplication = { by: 'id'; id: string } | { by: 'content' };
 
 /** What becomes of a schedule's times that passed while nothing could be triggered: nothing, one message, or one each. */
@@ -163,12 +163,12 @@ export type ScheduleCatchUp = 'skip' | 'one' | 'all';
 /** Whether a schedule is triggered while a message of the trigger before is unfinished. */
 export type ScheduleOverlap = 'allow' | 'skip';
 
-/** The outcome of reading the config headers of one publish (messaging.md 4). */
+/** The outcome of reading the config headers of one publish. */
 export interface PublishOptions {
   method: HttpMethod;
   /** Forwarded headers and `Content-Type`; nothing the server adds. */
   header: HeaderMap;
-  /** The part of `header` that was given explicitly, for content-based deduplication (messaging.md 4.5, 11.2). */
+  /** The part of `header` that was given explicitly, for content-based deduplication. */
   explicitHeader: HeaderMap;
   settings: MessageSettings;
   /** Earliest delivery after acceptance. Not set together with `notBeforeMs`, which wins. */

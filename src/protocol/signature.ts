@@ -4,7 +4,7 @@ import { prefixOf } from './dialect.ts';
 import { memo } from './memo.ts';
 import type { Dialect } from './settings.ts';
 
-/** What one attempt's signature covers (messaging.md 10.1). */
+/** What one attempt's signature covers (contract M 10.1). */
 export interface SignedDelivery {
   /** The message's `url`, verbatim. */
   url: string;
@@ -80,7 +80,7 @@ export type SignatureVerdict =
   | { valid: false; claim: 'token' | 'alg' | 'signature' | keyof SignatureClaims };
 
 /**
- * Checks a signature as a careful receiver does (messaging.md 10.2): the algorithm is fixed and never taken from the
+ * Checks a signature as a careful receiver does (contract M 10.2): the algorithm is fixed and never taken from the
  * token, unpadded base64url only, every claim present with its type. Never throws.
  */
 export function verifySignature(check: SignatureCheck): SignatureVerdict {

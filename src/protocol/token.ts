@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer';
 import { hash } from 'node:crypto';
 
-/** A token in the form that clients decode: base64 of `{"UserID":…,"Password":…}` (messaging.md 2.1). */
+/** A token in the form that clients decode: base64 of `{"UserID":…,"Password":…}` (contract M 2.1). */
 export function mintToken(userId: string, secret: string): string {
   return Buffer.from(JSON.stringify({ UserID: userId, Password: secret })).toString('base64');
 }

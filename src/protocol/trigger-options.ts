@@ -1,6 +1,6 @@
 /**
  * A schedule to a URL group is published with the group's default headers of the moment it is triggered, below those
- * of its own creation (messaging.md 4.1, 13.4). So what the creation brought along is kept, and read anew each time.
+ * of its own creation (contract M 4.1, 13.4). So what the creation brought along is kept, and read anew each time.
  */
 import { hasConfigPrefix, readConfigName } from './config-names.ts';
 import type { OptionsInput } from './config-scopes.ts';
@@ -59,7 +59,7 @@ export function readTriggerOptions(
   // An Authorization header among those that were kept is the caller's own.
   const input: OptionsInput = { rawHeaders, queryConfig, tokenInQuery: true, proxyHeaders: [], groupDefaults };
   const read = readPublishOptions(input, 'publish', { ...NO_QUOTAS, retriesDefault: maxRetries }, nowMs);
-  const { deduplication: _ignored, ...options } = read; // produced messages are never deduplicated (11, item 8)
+  const { deduplication: _ignored, ...options } = read; // produced messages are never deduplicated (contract M 11.8)
   return { ...options, settings: { ...options.settings, dialect } };
 }
 

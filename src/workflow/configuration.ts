@@ -1,4 +1,4 @@
-/** What does the trigger of a run fix for all messages of the run (workflow.md 7)? */
+/** What does the trigger of a run fix for all messages of the run (contract W 7)? */
 import { hasConfigPrefix } from '../protocol/config-names.ts';
 import { newHeaderMap } from '../protocol/headers.ts';
 import { joinRedactions } from '../protocol/redaction.ts';
@@ -37,7 +37,7 @@ export function runConfigOf({ header, settings }: PublishOptions, start: RunStar
 
 /**
  * Who triggers over REST cannot know where the failure function is: the workflow itself is told. A library that begins a run
- * without naming anybody means nobody (workflow.md 13.1).
+ * without naming anybody means nobody (contract W 13.1).
  */
 function defaultFailureCallback(url: string): CallbackSettings {
   return { url, method: 'POST', header: newHeaderMap() };
@@ -60,7 +60,7 @@ export interface Configurable {
 
 /**
  * A later message of the run as it is delivered: with the trigger's headers, labels, retries and flow control when the run
- * keeps them, with its own otherwise. What is redacted is redacted for the whole run (workflow.md 16.3). Not for calls,
+ * keeps them, with its own otherwise. What is redacted is redacted for the whole run (contract W 16.3). Not for calls,
  * which are messages to somebody else.
  */
 export function configured(message: Configurable, config: RunConfig): Configurable {

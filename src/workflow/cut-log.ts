@@ -1,4 +1,4 @@
-/** How much of the bodies in the log of a run is kept, where only their beginnings are asked for (workflow.md 17.3, `trimBody`)? */
+/** How much of the bodies in the log of a run is kept, where only their beginnings are asked for (`trimBody`, contract W 17.3)? */
 import type { RunLog } from './run-log.ts';
 import type { StepInfo } from './step-info.ts';
 

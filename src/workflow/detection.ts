@@ -1,4 +1,4 @@
-/** Does an endpoint that answered with success speak the workflow protocol (workflow.md 5.3, 6.1)? */
+/** Does an endpoint that answered with success speak the workflow protocol (contract W 5.3, 6.1)? */
 import type { HeaderMap, RunPart } from '../protocol/settings.ts';
 import { marksAnswers } from '../protocol/workflow/generations.ts';
 
@@ -22,12 +22,12 @@ export function detectionError(run: RunPart, answer: HeaderMap): string | undefi
   return has(answer, 'Workflow-Sdk-Version') ? undefined : NOT_A_WORKFLOW;
 }
 
-/** Whether the workflow says that it has no failure function (workflow.md 13.4). */
+/** Whether the workflow says that it has no failure function (contract W 13.4). */
 export function hasNoFailureFunction(answer: HeaderMap): boolean {
   return has(answer, 'Workflow-Failure-Callback-Notfound');
 }
 
-/** With either prefix, whatever the dialect of the message (workflow.md 1 item 5). */
+/** With either prefix, whatever the dialect of the message (contract W 1.5). */
 function has(answer: HeaderMap, name: string): boolean {
   return answer[`Upstash-${name}`] !== undefined || answer[`Waypost-${name}`] !== undefined;
 }

@@ -1,4 +1,4 @@
-/** How does a journal look in a delivery (workflow.md 8.1)? */
+/** How does a journal look in a delivery (contract W 8.1)? */
 import { Buffer } from 'node:buffer';
 import { base64BytesOf } from '../protocol/bodies.ts';
 import type { CallType } from '../protocol/settings.ts';

@@ -1,4 +1,4 @@
-/** The words of workflows: a run, what its trigger fixed for it, and an entry of its journal (workflow.md 2). */
+/** The words of workflows: a run, what its trigger fixed for it, and an entry of its journal (contract W 2). */
 import type {
   CallbackSettings,
   CallType,
@@ -18,17 +18,17 @@ export type EndState = 'RUN_SUCCESS' | 'RUN_FAILED' | 'RUN_CANCELED';
 /** What an entry of a journal is. Waits and invocations are no messages: their results are. */
 export type EntryKind = 'initial' | 'step' | 'plan' | 'toCallback' | 'fromCallback' | 'stepConfig' | 'wait' | 'invoke';
 
-/** How telling of a run's failure stands (workflow.md 13.3); `none`: the workflow has no failure function (13.4). */
+/** How telling of a run's failure stands; `none`: the workflow has no failure function. */
 export type FailureCallbackState = 'inProgress' | 'success' | 'fail' | 'canceled' | 'none';
 
-/** What is fixed when a run begins (workflow.md 7). */
+/** What is fixed when a run begins. */
 export interface RunConfig {
   dialect: Dialect;
   features: WorkflowFeature[];
   /** Whether all later messages take what follows from here, and not from their own headers. */
   isKept: boolean;
   isRest: boolean;
-  /** Its first message is to find out which library serves the URL (workflow.md 5.3). */
+  /** Its first message is to find out which library serves the URL. */
   isUnknownSdk: boolean;
   /** Forwarded headers of the trigger, without those of a service prefix. */
   header: HeaderMap;
@@ -39,7 +39,7 @@ export interface RunConfig {
   redact?: Redaction;
   /** Whom a failure is told, and how; absent: nobody. */
   failureCallback?: CallbackSettings;
-  /** The failed run whose place it has taken, and the run that has taken its own (workflow.md 21.3). */
+  /** The failed run whose place it has taken, and the run that has taken its own. */
   predecessor?: RunLink;
   successor?: RunLink;
 }
@@ -73,7 +73,7 @@ export interface Run {
   invokers: number[];
 }
 
-/** An entry as deliveries show it (workflow.md 8.1). */
+/** An entry as deliveries show it. */
 export interface JournalEntry {
   position: number;
   messageId: string;

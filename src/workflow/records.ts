@@ -1,5 +1,5 @@
 /**
- * Which steps has a run, and how does each stand (workflow.md 18.1)? A step is told of by several entries of the journal:
+ * Which steps has a run, and how does each stand (contract W 18.1)? A step is told of by several entries of the journal:
  * its plan, what it waits for, its result. Together they are one record.
  */
 import type { Course, Failure, HistoryEntry, KnownRun } from './history.ts';
@@ -94,7 +94,7 @@ export function stateOfDelivery({ standing, end, failures, kind }: Course & { ki
   return standing && !standing.isInFlight && failures.length > 0 ? 'STEP_RETRY' : 'STEP_PROGRESS';
 }
 
-/** Of a step without a result. A run that was invoked goes on when the run that waits for it fails (workflow.md 12.3). */
+/** Of a step without a result. A run that was invoked goes on when the run that waits for it fails (contract W 12.3). */
 function stateAfterEnd(by: StepEntries['by'], run: KnownRun): StepState {
   if (by.plan?.end === 'failed' || by.fromCallback?.end === 'failed') return 'STEP_FAILED';
   return by.invoke && run.state === 'RUN_FAILED' ? 'STEP_PROGRESS' : 'STEP_CANCELED';

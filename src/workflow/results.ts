@@ -1,4 +1,4 @@
-/** What does the end of an invoked run say to its parent (workflow.md 14.8)? */
+/** What does the end of an invoked run say to its parent (contract W 14.8)? */
 import { Buffer } from 'node:buffer';
 import type { EndState } from './model.ts';
 

@@ -1,4 +1,4 @@
-/** What does the log say of a run, step by step (workflow.md 18.1)? */
+/** What does the log say of a run, step by step (contract W 18.1)? */
 import type { Course, Failure, FailureFunction, HistoryEntry, KnownMessage, KnownRun, RunHistory } from './history.ts';
 import {
   groupEntries,

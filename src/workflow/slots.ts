@@ -34,7 +34,7 @@ export function slotOfInvocation(stepId: number): string {
   return `i${stepId}`;
 }
 
-/** Of what names no step, by the hash of all that was published (workflow.md 4.6). */
+/** Of what names no step, by the hash of all that was published (contract W 4.6). */
 export function slotOfContent(hash: string): string {
   return `h${hash}`;
 }

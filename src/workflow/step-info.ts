@@ -1,4 +1,4 @@
-/** What does a message of a run say about the step that it carries (workflow.md 20)? The same in both views of the log. */
+/** What does a message of a run say about the step that it carries (contract W 20)? The same in both views of the log. */
 import { Buffer } from 'node:buffer';
 import { isTime, parseDurationMs } from '../protocol/durations.ts';
 import type { CallType, HeaderMap, Redaction } from '../protocol/settings.ts';
@@ -126,7 +126,7 @@ const STEP_MEMBERS: ReadonlySet<string> = new Set([
   ...['sleepFor', 'sleepUntil', 'waitEventId', 'waitTimeout', 'timeout'],
 ]);
 
-/** A step as the client library publishes it (workflow.md 8.2); members of another type than expected are left out. */
+/** A step as the client library publishes it (contract W 8.2); members of another type than expected are left out. */
 function stepOf(body: Uint8Array): Partial<StepInfo> {
   const step = scalarMembers(body, STEP_MEMBERS) ?? {};
   const info: Partial<StepInfo> = { stepId: countOf(step['stepId']) ?? 0 };
@@ -147,7 +147,7 @@ function stepOf(body: Uint8Array): Partial<StepInfo> {
   return info;
 }
 
-/** Seconds on the wire, or a duration (workflow.md 14.3). */
+/** Seconds on the wire, or a duration (contract W 14.3). */
 function readSleep({ sleepFor, sleepUntil }: Record<string, unknown>, info: Partial<StepInfo>): void {
   if (typeof sleepFor === 'string' || typeof sleepFor === 'number') {
     const ms = parseDurationMs(String(sleepFor));
@@ -168,7 +168,7 @@ const WAITS: ReadonlySet<string | undefined> = new Set(['Wait', 'WaitForWebhook'
 
 /**
  * What a step returned: mostly JSON in a text, and as it is written where a library sends anything else, which may be of any
- * size and depth. The data of an event travels as base64 (workflow.md 14.6).
+ * size and depth. The data of an event travels as base64 (contract W 14.6).
  */
 function outOf(body: Uint8Array, stepType: string | undefined): Uint8Array | undefined {
   const bytes = memberJson(body, 'out');
@@ -197,7 +197,7 @@ function callResultOf({ header, body }: KnownMessage): Partial<StepInfo> {
   return { ...stepOfCall(header), call };
 }
 
-/** The step of a call, as the headers name it that its result is delivered with (workflow.md 14.5). */
+/** The step of a call, as the headers name it that its result is delivered with (contract W 14.5). */
 function stepOfCall(header: HeaderMap): Partial<StepInfo> {
   const named = (name: string) => header[`Upstash-Workflow-${name}`]?.[0] ?? header[`Waypost-Workflow-${name}`]?.[0];
   const info: Partial<StepInfo> = {

@@ -4,7 +4,7 @@ import type { CallType, HeaderMap } from '../protocol/settings.ts';
 import { scalarMembers } from './scalar-members.ts';
 import { slotOfCall, slotOfContent, slotOfPlan, slotOfResult } from './slots.ts';
 
-/** The step in a body, as far as it concerns us; the rest is the client library's (workflow.md 8.2). */
+/** The step in a body, as far as it concerns us; the rest is the client library's (contract W 8.2). */
 export interface Step {
   /** 0 in a plan. */
   stepId: number;
@@ -57,7 +57,7 @@ export function slotOf(message: {
     if (step && step.stepId > 0) return { kind: 'step', slot: slotOfResult(step.stepId) };
     if (step?.targetStep !== undefined) return { kind: 'plan', slot: slotOfPlan(step.targetStep) };
   }
-  // Without an id what is published tells it from others (workflow.md 4.6).
+  // Without an id what is published tells it from others (contract W 4.6).
   return { kind: callType, slot: slotOfContent(contentHash({ destination: url, header, body })) };
 }
 

@@ -1,4 +1,4 @@
-/** What does a run learn of the end of a wait (workflow.md 14.6, 14.9)? */
+/** What does a run learn of the end of a wait (contract W 14.6, 14.9)? */
 import { Buffer } from 'node:buffer';
 import { base64OfBytes } from '../protocol/bodies.ts';
 import { isHeaderName, isHeaderValue, newHeaderMap } from '../protocol/headers.ts';

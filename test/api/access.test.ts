@@ -28,20 +28,20 @@ function requestFor(route: Route, id = 'msg_unknown'): InjectOptions {
 }
 
 describe.each(named.filter(isProtected))('%s', (_name, route) => {
-  it('answers 401 with JSON when no token is given (messaging 29.1)', async () => {
+  it('answers 401 with JSON when no token is given', async () => {
     const reply = await world.ask({ ...requestFor(route), headers: { authorization: '' } });
     expect(reply.status).toBe(401);
     expect(reply.json.error).toBe('unable to authenticate: invalid token');
   });
 
-  it('answers 401 to a wrong token (messaging 29.2)', async () => {
+  it('answers 401 to a wrong token', async () => {
     for (const authorization of ['Bearer nope', TOKEN, `Basic ${TOKEN}`, `Bearer ${TOKEN}x`, 'Bearer']) {
       const reply = await world.ask({ ...requestFor(route), headers: { authorization } });
       expect([reply.status, reply.json.error]).toEqual([401, 'unable to authenticate: invalid token']);
     }
   });
 
-  it('lets a token in the query decide, whatever Authorization says (messaging 2.1, 29.3)', async () => {
+  it('lets a token in the query decide, whatever Authorization says (contract M 2.1)', async () => {
     const request = requestFor(route);
     const withToken = (token: string): InjectOptions => ({ ...request, url: `${request.url}?qstash_token=${token}` });
     const good = await world.ask({ ...withToken(encodeURIComponent(TOKEN)), headers: { authorization: 'Basic x' } });
@@ -53,7 +53,7 @@ describe.each(named.filter(isProtected))('%s', (_name, route) => {
   it.each([
     ['read-only', READ_ONLY_TOKEN, 'read'],
     ['publish-only', PUBLISH_ONLY_TOKEN, 'publish'],
-  ])('lets a %s token do what its access says and nothing else (messaging 2.2, 29.9)', async (scope, token, access) => {
+  ])('lets a %s token do what its access says and nothing else (contract M 2.2)', async (scope, token, access) => {
     const before = await world.countStored();
     const reply = await world.ask({ ...requestFor(route), headers: { authorization: `Bearer ${token}` } });
     if (route.access === access) return expect(reply.status).not.toBe(403);

@@ -24,7 +24,7 @@ function batch(items: unknown): Promise<Reply> {
 }
 
 describe('a batch', () => {
-  it('answers one element an item, in order, with an error in the place of an unknown group (messaging 29.109)', async () => {
+  it('answers one element an item, in order, with an error in the place of an unknown group', async () => {
     const items = [
       { destination: `${URL}?1`, headers: { 'Upstash-Delay': '1h' }, body: 'one' },
       { destination: 'nope' },
@@ -109,7 +109,7 @@ describe('a batch', () => {
   });
 });
 
-describe('a batch creates nothing when one item is wrong (messaging 29.110):', () => {
+describe('a batch creates nothing when one item is wrong:', () => {
   const good = { destination: URL };
   it.each<[string, unknown, number, RegExp]>([
     ['no JSON', '[{', 400, /^invalid request body: not valid JSON/],
@@ -124,7 +124,7 @@ describe('a batch creates nothing when one item is wrong (messaging 29.110):', (
     ['a wrong queue name', [good, { ...good, queue: 'q/1' }], 400, /^invalid queue name q\/1: only .* \(item 1\)$/],
     ['a number as queue', [{ ...good, queue: 1 }], 400, /queue must be a string \(item 0\)$/],
     [
-      'a delay in a queue (messaging 29.88)',
+      'a delay in a queue',
       [good, { ...good, queue: 'q', headers: { 'upstash-delay': '1s' } }],
       400,
       /^Upstash-Delay is not supported for queues \(item 1\)$/,

@@ -1,6 +1,6 @@
 /**
  * A filter that says nothing never comes to mean everything: every bulk action of the route table with every parameter that it
- * takes, empty, blank and repeated, in the query and in the body (messaging.md 21, workflow.md 17.2).
+ * takes, empty, blank and repeated, in the query and in the body (contract M 21, W 17.2).
  */
 import type { InjectOptions } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
@@ -69,7 +69,7 @@ describe.each(bulk)('$action', ({ action, route }) => {
 
   it.each(parametersOf(route))('leaves all as it is when nothing is said of %s', async (name) => {
     for (const query of [`${name}=`, name, `${name}=&${name}=`, `${name}=,`, `${name}=,&${name}=`]) {
-      // An id list that is empty acts on nothing, where it is not refused (messaging.md 21.5).
+      // An id list that is empty acts on nothing, where it is not refused (contract M 21.5).
       expectNothing(await ask(route, `?${query}`), query);
     }
     for (const blank of [`${name}=%20`, `${name}=%09`, `${name}=+`, `${name}=%20&${name}=%20`]) {
@@ -101,7 +101,7 @@ describe.each(bulk)('$action', ({ action, route }) => {
   });
 });
 
-/** Clients for Python and Go cancel all messages with an empty array of ids (messaging.md 21.5). */
+/** Clients for Python and Go cancel all messages with an empty array of ids (contract M 21.5). */
 function meansEverything(action: string, name: string): boolean {
   return action === 'DELETE /v2/messages' && name === 'messageIds';
 }

@@ -1,4 +1,4 @@
-/** Callbacks over the interface: who is told what, where it shows, and which ones are refused (messaging.md 9). */
+/** Callbacks over the interface: who is told what, where it shows, and which ones are refused (contract M 9). */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Json, openWorld, type Reply, type World } from './support/world.ts';
 
@@ -45,7 +45,7 @@ async function makeGroup(name: string, url: string): Promise<void> {
 }
 
 describe('a callback', () => {
-  it('tells of a delivery, as a message of its own (messaging 29.112 to 29.114)', async () => {
+  it('tells of a delivery, as a message of its own', async () => {
     const headers = { 'upstash-callback': CALLBACK, 'upstash-method': 'PUT', 'content-type': 'text/x' };
     const messageId = await world.publish('https://ok.example/a', headers, 'my body');
     const [payload] = await told(CALLBACK, 1);
@@ -71,7 +71,7 @@ describe('a callback', () => {
     expect(await logsOf({ messageId }, 3)).toHaveLength(3);
   });
 
-  it('tells of each attempt, and the failure callback of the death alone (messaging 29.112, 29.115)', async () => {
+  it('tells of each attempt, and the failure callback of the death alone', async () => {
     const messageId = await world.publish('https://fail.example/', {
       'upstash-callback': CALLBACK,
       'upstash-failure-callback': FAILURE_CALLBACK,
@@ -90,7 +90,7 @@ describe('a callback', () => {
     expect([status, json.messageId]).toEqual([200, messageId]);
   });
 
-  it('has options that act on it alone (messaging 29.116)', async () => {
+  it('has options that act on it alone', async () => {
     const url = 'https://slow.example/cb';
     const messageId = await world.publish('https://ok.example/', {
       'upstash-callback': url,
@@ -141,7 +141,7 @@ describe('a callback', () => {
     expect(await logsOf({ messageId, state: 'DELIVERED' }, 1)).toHaveLength(1);
   });
 
-  it('hides what its source hides, and carries it all the same (messaging 19.4)', async () => {
+  it('hides what its source hides, and carries it all the same (contract M 19.4)', async () => {
     const headers = { 'upstash-callback': CALLBACK, 'upstash-redact-fields': 'body,header[Authorization]' };
     const forwarded = { 'upstash-callback-forward-authorization': 'Bearer secret', 'upstash-callback-forward-x': '1' };
     await world.publish('https://ok.example/', { ...headers, ...forwarded }, 'my body');
@@ -254,7 +254,7 @@ describe('a callback is refused', () => {
     ['upstash-callback-callback-callback-callback', CALLBACK, /callbacks of callbacks end after 3 levels$/],
     ['upstash-callback', 'ftp://ok.example/', /^invalid Upstash-Callback: endpoint has invalid scheme/],
     ['upstash-callback-retries', '-1', /^invalid Upstash-Callback-Retries/],
-  ])('with %s: %s (messaging 29.117)', async (name, value, error) => {
+  ])('with %s: %s', async (name, value, error) => {
     const { status, json } = await send('POST', '/v2/publish/https://ok.example/', undefined, { [name]: value });
     expect([status, json.error]).toEqual([400, expect.stringMatching(error)]);
   });

@@ -11,7 +11,7 @@ function read(rawTarget: string, headers: Record<string, string>, remoteAddress 
   return readUrl({ headers, socket: { remoteAddress } } as unknown as IncomingMessage, rawTarget);
 }
 
-describe('the URL that was called (workflow.md 14.9)', () => {
+describe('the URL that was called (contract W 14.9)', () => {
   it('is the host of the request with its target', () => {
     const called = read('/v2/workflows/hooks/u/r/e?q=1', { host: 'server:8080' });
     expect(called).toEqual({ proto: 'http', host: 'server:8080', url: '/v2/workflows/hooks/u/r/e?q=1' });

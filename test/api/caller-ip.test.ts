@@ -3,7 +3,7 @@ import { callerIpReader, trustedProxies } from '../../src/api/caller-ip.ts';
 
 const PROXIES = ['10.0.0.0/8', '172.16.0.0/12', '::1', '2001:db8::/32', '192.0.2.1', ' 198.18.0.1/32'];
 
-describe('the caller’s address (messaging 7.5, 29.48)', () => {
+describe('the caller’s address (contract M 7.5)', () => {
   it.each<[string | undefined, string | undefined, string | undefined]>([
     ['203.0.113.9', undefined, '203.0.113.9'],
     ['::ffff:203.0.113.9', undefined, '203.0.113.9'],

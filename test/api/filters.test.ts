@@ -1,4 +1,4 @@
-/** What does a request mean by its filters (messaging.md 21)? Read from a query and a JSON body, without a server. */
+/** What does a request mean by its filters (contract M 21)? Read from a query and a JSON body, without a server. */
 import { describe, expect, it } from 'vitest';
 import { type Amount, type Filters, type FilterUse, filterNames, readFilters, shown } from '../../src/api/filters.ts';
 import { FILTER_VALUES_MAX, IDS_MAX } from '../../src/api/limits.ts';

@@ -1,4 +1,4 @@
-/** Flow control over the whole interface, on simulated time (messaging.md 16, 22.30 to 22.36). */
+/** Flow control over the whole interface, on simulated time (contract M 16, 22.30 to 22.36). */
 import { Value } from '@sinclair/typebox/value';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { FlowKeyListSchema, FlowKeySchema } from '../../src/api/schemas.ts';
@@ -32,20 +32,20 @@ const explain = async (id: string): Promise<Json> => (await world.get(`messages/
 const pass = (seconds: number): Promise<void> => world.clock.advanceBy(seconds * SECOND);
 
 describe('messages of a key', () => {
-  it('never overlap with parallelism=1, whatever their destination (messaging 29.138)', async () => {
+  it('never overlap with parallelism=1, whatever their destination', async () => {
     await publishAll('k', 'parallelism=1', [to('a'), toOther('b'), to('c'), toOther('d')]);
     await pass(10);
     expect(world.starts()).toEqual(['a@0', 'b@1', 'c@2', 'd@3']);
     expect(world.mostRunning()).toBe(1);
   });
 
-  it('start as many a period as the rate says (messaging 29.139)', async () => {
+  it('start as many a period as the rate says', async () => {
     await publishAll('k', 'rate=1,period=5s', names('a', 'b', 'c'));
     await pass(20);
     expect(world.starts()).toEqual(['a@0', 'b@5', 'c@10']);
   });
 
-  it('obey both limits (the example of messaging 16.5)', async () => {
+  it('obey both limits (the example of contract M 16.5)', async () => {
     const urls = Array.from({ length: 30 }, (_, n) => to(`m${n}`, 100));
     await publishAll('k', 'rate=10, period=1m, parallelism=20', urls);
     const startsOf: number[] = [];
@@ -60,7 +60,7 @@ describe('messages of a key', () => {
     expect(world.mostRunning()).toBe(20);
   });
 
-  it('count for the rate with each retry, and hold no slot while they wait for one (messaging 16.5)', async () => {
+  it('count for the rate with each retry, and hold no slot while they wait for one (contract M 16.5)', async () => {
     const retries = { 'upstash-retries': '1', 'upstash-retry-delay': '3000' };
     await world.publish(to('a', 1, 500), { ...limited('k', 'parallelism=1'), ...retries });
     await world.publish(to('b'), limited('k', 'parallelism=1'));
@@ -84,7 +84,7 @@ describe('messages of a key', () => {
     expect(world.starts()).toEqual(['a@0', 'b@8', 'later@9']);
   });
 
-  it('show the key and the limits they were given, and are found by it (messaging 16.3, 29.141)', async () => {
+  it('show the key and the limits they were given, and are found by it (contract M 16.3)', async () => {
     const [first = ''] = await publishAll('k', 'parallelism=2', [to('a', 100)]);
     const [second = ''] = await publishAll('k', 'rate = 4 , period=1h30m3s', [to('b', 100, 500)]);
     const shown = (await world.get(`messages/${first}`)).json;
@@ -99,7 +99,7 @@ describe('messages of a key', () => {
     expect(cancelled.json).toEqual({ cancelled: 2 });
   });
 
-  it('go on under the limits of the latest one, while they wait (messaging 16.4)', async () => {
+  it('go on under the limits of the latest one, while they wait (contract M 16.4)', async () => {
     const urls = ['a', 'b', 'c', 'd', 'e'].map((name) => to(name, 10));
     await publishAll('k', 'parallelism=1', urls);
     await pass(1);
@@ -175,7 +175,7 @@ describe('messages of a key', () => {
     });
   });
 
-  it('can be given another key when they are retried from the DLQ (messaging 17)', async () => {
+  it('can be given another key when they are retried from the DLQ (contract M 17)', async () => {
     await world.publish(to('a', 1, 500), { ...limited('k', 'rate=5'), 'upstash-retries': '0' });
     await pass(5);
     const [dead] = (await world.get('dlq?flowControlKey=k')).json.messages;
@@ -191,7 +191,7 @@ describe('messages of a key', () => {
 });
 
 describe('a key', () => {
-  it('shows all of its eleven fields, times in seconds (messaging 29.140, 29.146)', async () => {
+  it('shows all of its eleven fields, times in seconds', async () => {
     await pass(2.5);
     await publishAll(
       'k',
@@ -220,7 +220,7 @@ describe('a key', () => {
     expect(await keyOf('k')).toMatchObject({ waitListSize: 0, parallelismCount: 0, rateCount: 0 });
   });
 
-  it('shows 0 for limits that it has not, before its first period too (messaging 22.30)', async () => {
+  it('shows 0 for limits that it has not, before its first period too (contract M 22.30)', async () => {
     await act('k', 'pause');
     expect(await keyOf('k')).toEqual({
       flowControlKey: 'k',
@@ -237,7 +237,7 @@ describe('a key', () => {
     });
   });
 
-  it('that nobody used is unknown, and stays so when it is resumed, unpinned or reset (messaging 29.146)', async () => {
+  it('that nobody used is unknown, and stays so when it is resumed, unpinned or reset', async () => {
     for (const action of ['resume', 'unpin?rate=true', 'resetRate', 'reset']) {
       expect(await act('k', action)).toMatchObject({ status: 200, text: '' });
     }
@@ -245,7 +245,7 @@ describe('a key', () => {
     expect([status, json.error]).toEqual([404, 'flow control key k not found']);
   });
 
-  it('holds its messages while it is paused, also before its first one (messaging 29.143)', async () => {
+  it('holds its messages while it is paused, also before its first one', async () => {
     for (let n = 0; n < 2; n += 1) expect(await act('k', 'pause')).toMatchObject({ status: 200, text: '' });
     await publishAll('k', 'parallelism=1', names('a', 'b'));
     await pass(60);
@@ -270,7 +270,7 @@ describe('a key', () => {
     expect(world.starts()).toEqual(['a@0', 'b@12']);
   });
 
-  it('keeps what is pinned against later messages; unpinning one part leaves the other (messaging 29.144)', async () => {
+  it('keeps what is pinned against later messages; unpinning one part leaves the other', async () => {
     expect(await act('k', 'pin?parallelism=2&rate=100&period=60')).toMatchObject({ status: 200, text: '' });
     const pinned = { parallelismMax: 2, rateMax: 100, ratePeriod: 60, isPinnedParallelism: true, isPinnedRate: true };
     expect(await keyOf('k')).toMatchObject(pinned);
@@ -285,7 +285,7 @@ describe('a key', () => {
     expect(await keyOf('k')).toMatchObject({ isPinnedRate: true });
   });
 
-  it('starts what its new limits allow at once, in a fresh period when a rate is pinned (messaging 16.7)', async () => {
+  it('starts what its new limits allow at once, in a fresh period when a rate is pinned (contract M 16.7)', async () => {
     await publishAll(
       'k',
       'rate=1,period=1h',
@@ -302,7 +302,7 @@ describe('a key', () => {
     expect(world.starts()).toEqual(['a@0', 'b@1', 'c@1', 'd@2']);
   });
 
-  it.each(['resetRate', 'reset', 'RESETRATE'])('begins a new period by %s (messaging 29.145)', async (action) => {
+  it.each(['resetRate', 'reset', 'RESETRATE'])('begins a new period by %s', async (action) => {
     await publishAll('k', 'rate=1,period=1h', names('a', 'b', 'c'));
     await pass(10);
     await act('paused', 'pause');
@@ -349,7 +349,7 @@ describe('a key', () => {
     expect([reply.status, reply.json.error]).toEqual([400, expect.stringMatching(/^invalid flow control key/)]);
   });
 
-  it('is forgotten a day after its last use, unless somebody has set something for it (messaging 16.9)', async () => {
+  it('is forgotten a day after its last use, unless somebody has set something for it (contract M 16.9)', async () => {
     await publishAll('used', 'rate=1', names('a'));
     await act('pinned', 'pin?rate=1');
     await act('paused', 'pause');
@@ -364,7 +364,7 @@ describe('a key', () => {
 });
 
 describe('the list of keys', () => {
-  it('is ordered by name, in one member of an object, with and without the slash (interface.md)', async () => {
+  it('is ordered by name, in one member of an object, with and without the slash (contract I 4.3)', async () => {
     await publishAll('b', 'parallelism=1', [to('a', 10), to('b')]);
     await act('a', 'pause');
     for (const path of ['flowControl', 'flowControl/', 'flowcontrol', 'FlowControl//']) {
@@ -378,7 +378,7 @@ describe('the list of keys', () => {
     expect((await world.ask({ method: 'GET', url: '/v2/flowControl/a', headers: OTHER })).status).toBe(404);
   });
 
-  it('can be narrowed to keys with a part of their name, in the same letter case (messaging 22.30)', async () => {
+  it('can be narrowed to keys with a part of their name, in the same letter case (contract M 22.30)', async () => {
     for (const key of ['crm.eu', 'crm.us', 'CRM', 'mail_1', 'mail-1']) await act(key, 'pause');
     const found = async (search: string): Promise<string[]> =>
       (await world.get(`flowControl?search=${search}`)).json.flowControls.map((key: Json) => key.flowControlKey);
@@ -426,7 +426,7 @@ describe('the list of keys', () => {
 });
 
 describe('global parallelism', () => {
-  it('says how many attempts are in flight, with and without a key (messaging 29.147)', async () => {
+  it('says how many attempts are in flight, with and without a key', async () => {
     await world.publish(to('a', 10));
     await publishAll('k', 'parallelism=1', [to('b', 10), to('c', 10)]);
     const { status, json } = await world.get('globalParallelism');
@@ -435,7 +435,7 @@ describe('global parallelism', () => {
     expect(foreign.json).toEqual({ parallelismMax: 0, parallelismCount: 0 });
   });
 
-  it('holds back what would be too much for the project, and nobody else (messaging 16.8)', async () => {
+  it('holds back what would be too much for the project, and nobody else (contract M 16.8)', async () => {
     await world.close();
     world = await openTimedWorld({ limits: { ...LIMITS, parallelismMax: 2 } });
     for (const name of ['a', 'b', 'c']) await world.publish(to(name, 10));

@@ -1,6 +1,6 @@
 /**
- * What belongs to a project is invisible and out of reach to the tokens of another (messaging 29.10, reliability
- * scenario 34). Made from the route table: a new route is covered by being there, or fails until
+ * What belongs to a project is invisible and out of reach to the tokens of another.
+ * Made from the route table: a new route is covered by being there, or fails until
  * support/belongings.ts knows what it names.
  */
 import type { InjectOptions } from 'fastify';

@@ -9,7 +9,7 @@ let world: World;
 afterEach(() => world.close());
 
 describe('signing keys', () => {
-  it('are read, and rotated on both paths (messaging 29.120)', async () => {
+  it('are read, and rotated on both paths', async () => {
     world = await openWorld();
     const read = await world.ask({ method: 'GET', url: '/v2/keys' });
     const rotated = await world.ask({ method: 'POST', url: '/v2/keys/rotate' });
@@ -98,7 +98,7 @@ describe('trouble behind the interface', () => {
     expect(JSON.stringify(world.logLines)).not.toContain(TOKEN);
   });
 
-  it('repeats no token and no body in an error (reliability scenario 35)', async () => {
+  it('repeats no token and no body in an error', async () => {
     world = await openWorld();
     const headers = { authorization: 'Bearer canary-token' };
     const texts = [

@@ -16,7 +16,7 @@ function cancel(query: string, body?: unknown): Promise<Reply> {
 }
 
 describe('cancelling one message', () => {
-  it('answers {"cancelled":1}; the message is then unknown (messaging 29.89, 29.90)', async () => {
+  it('answers {"cancelled":1}; the message is then unknown', async () => {
     const id = await world.publish('https://slow.example/', LATER);
     const first = await cancel(`/${id}`);
     const second = await cancel(`/${id}`);
@@ -26,7 +26,7 @@ describe('cancelling one message', () => {
     expect(logs.json.logs.map(({ state }: Json) => state)).toEqual(['CANCELED', 'CANCEL_REQUESTED', 'CREATED']);
   });
 
-  it('answers 404 for an id that nobody knows (messaging 29.91)', async () => {
+  it('answers 404 for an id that nobody knows', async () => {
     expect((await cancel('/msg_unknown')).status).toBe(404);
   });
 
@@ -37,7 +37,7 @@ describe('cancelling one message', () => {
 });
 
 describe('cancelling many messages', () => {
-  it('counts only the ids that exist, from query or body (messaging 29.92, 29.93)', async () => {
+  it('counts only the ids that exist, from query or body', async () => {
     const ids: string[] = [];
     for (let i = 0; i < 5; i += 1) ids.push(await world.publish('https://slow.example/', LATER));
     const [a, b, c, d, e] = ids;
@@ -47,7 +47,7 @@ describe('cancelling many messages', () => {
     expect((await cancel(`?messageIds=${e}&count=0&url=other`)).json).toEqual({ cancelled: 1 });
   });
 
-  it('combines values of a name by or, names by and (messaging 29.94)', async () => {
+  it('combines values of a name by or, names by and', async () => {
     for (const label of ['a', 'a,b', 'c'])
       await world.publish('https://slow.example/1', { ...LATER, 'upstash-label': label });
     await world.publish('https://slow.example/2', { ...LATER, 'upstash-label': 'a' });
@@ -59,7 +59,7 @@ describe('cancelling many messages', () => {
     ).toBe(1);
   });
 
-  it('lets the query win over the body, name by name (messaging 21.3)', async () => {
+  it('lets the query win over the body, name by name (contract M 21.3)', async () => {
     await world.publish('https://slow.example/', { ...LATER, 'upstash-label': 'a' });
     expect((await cancel('?label=b', { label: 'a' })).json).toEqual({ cancelled: 0 });
     expect((await cancel('?callerIp=9.9.9.9', { label: 'a' })).json).toEqual({ cancelled: 0 });
@@ -72,7 +72,7 @@ describe('cancelling many messages', () => {
     ['an empty object', '', {}],
     ['no message ids', '', { messageIds: [] }],
     ["Go's spelling of no message ids", '', { messageIds: null }],
-  ])('means everything with %s (messaging 21.5)', async (_name, query, body) => {
+  ])('means everything with %s (contract M 21.5)', async (_name, query, body) => {
     for (let i = 0; i < 3; i += 1) await world.publish('https://slow.example/', LATER);
     expect((await cancel(query, body)).json).toEqual({ cancelled: 3 });
   });

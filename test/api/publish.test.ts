@@ -36,13 +36,13 @@ async function expectRefused(reply: Promise<Reply>, status: number, error: strin
 }
 
 describe('a publish', () => {
-  it('answers 200 with an id and the url, and no deduplicated key (messaging 29.22, 29.23)', async () => {
+  it('answers 200 with an id and the url, and no deduplicated key', async () => {
     const { status, json } = await post('https://slow.example/a?b=c');
     expect(status).toBe(200);
     expect(json).toEqual({ messageId: expect.stringMatching(/^msg_/), url: 'https://slow.example/a?b=c' });
   });
 
-  it('can be read at once, with exactly what was given (messaging 29.24 to 29.27, 29.30 to 29.33)', async () => {
+  it('can be read at once, with exactly what was given', async () => {
     const shown = await publishLater('https://slow.example/', {
       'upstash-retries': '0',
       'upstash-forward-x-MY-key': 'v',
@@ -62,20 +62,20 @@ describe('a publish', () => {
     expect([plain.maxRetries, plain.header]).toEqual([3, { 'Content-Type': ['text/x'] }]);
   });
 
-  it('shows a text as body and bytes as base64, never both (messaging 29.32)', async () => {
+  it('shows a text as body and bytes as base64, never both', async () => {
     const text = await publishLater('https://slow.example/', {}, 'grüße');
     const bytes = await publishLater('https://slow.example/', {}, Buffer.from([0xff, 0]));
     expect([text.body, text.bodyBase64]).toEqual(['grüße', undefined]);
     expect([bytes.body, bytes.bodyBase64]).toEqual([undefined, '/wA=']);
   });
 
-  it('takes options from both dialects, header before query (messaging 4.1, 0.3)', async () => {
+  it('takes options from both dialects, header before query (contract M 4.1, 0.3)', async () => {
     const path = 'https://slow.example/q?x=1&upstash-retries=7&upstash-method=put&y=%20&qstash_token={token}';
     const shown = await publishLater(path.replace('{token}', encodeURIComponent(TOKEN)), { 'waypost-retries': '2' });
     expect([shown.url, shown.maxRetries, shown.method]).toEqual(['https://slow.example/q?x=1&y=%20', 2, 'PUT']);
   });
 
-  it('shows labels, timeout and retry expression (messaging 29.35, 29.57)', async () => {
+  it('shows labels, timeout and retry expression', async () => {
     const headers = { 'upstash-label': 'a, b', 'upstash-timeout': '5s', 'upstash-retry-delay': '1000 * (1 + retried)' };
     expect(await publishLater('https://slow.example/', headers)).toMatchObject({
       label: 'a',
@@ -85,7 +85,7 @@ describe('a publish', () => {
     });
   });
 
-  it('hides what is to be redacted (messaging 29.148, 29.149)', async () => {
+  it('hides what is to be redacted', async () => {
     const headers = {
       'upstash-redact-fields': 'body,header[x-key]',
       'upstash-forward-x-key': 'k',
@@ -98,7 +98,7 @@ describe('a publish', () => {
     expect(Buffer.from(logs.json.logs[0].body, 'base64').toString()).toBe(shown.body);
   });
 
-  it('answers a duplicate with 202 and the first id (messaging 29.78)', async () => {
+  it('answers a duplicate with 202 and the first id', async () => {
     const first = await post('https://slow.example/', { 'upstash-deduplication-id': 'one' });
     const before = await world.countStored();
     const second = await post('https://slow.example/', { 'upstash-deduplication-id': 'one' });
@@ -106,12 +106,12 @@ describe('a publish', () => {
     expect(await world.countStored()).toBe(before);
   });
 
-  it('takes a destination that is escaped as a whole (messaging 29.13)', async () => {
+  it('takes a destination that is escaped as a whole', async () => {
     const shown = await publishLater(encodeURIComponent('https://slow.example/a?b=c&d=e'));
     expect(shown.url).toBe('https://slow.example/a?b=c&d=e');
   });
 
-  it('forwards all headers on request, but not the token (messaging 29.45)', async () => {
+  it('forwards all headers on request, but not the token', async () => {
     const { header } = await publishLater('https://slow.example/', {
       'upstash-header-forward': 'True',
       'x-plain': 'p',
@@ -133,7 +133,7 @@ describe('a publish is refused, and stores nothing, with', () => {
     ['http://127.0.0.1:1/', 400, 'invalid destination url: endpoint resolves to a loopback address: 127.0.0.1'],
     ['no-such-group', 404, 'topic no-such-group not found'],
     ['https://slow.example/?upstash-retries=%zz', 400, /upstash-retries/],
-  ])('the destination %j (messaging 29.17 to 29.21)', async (path, status, error) => {
+  ])('the destination %j', async (path, status, error) => {
     await expectRefused(post(path), status, error);
   });
 
@@ -154,7 +154,7 @@ describe('a publish is refused, and stores nothing, with', () => {
     await expectRefused(post('https://slow.example/', { [name]: value }), status, error);
   });
 
-  it('several things wrong, of which the destination is told before the headers (messaging 25)', async () => {
+  it('several things wrong, of which the destination is told before the headers (contract M 25)', async () => {
     const headers = { 'upstash-retries': 'many' };
     await expectRefused(post('http://127.0.0.1:1/', headers), 400, /loopback/);
     await expectRefused(post('no-such-group', headers), 400, /Upstash-Retries/);
@@ -171,7 +171,7 @@ describe('a publish is refused, and stores nothing, with', () => {
     ],
     ['a wrong key', { key: 'a b', value: 'rate=1' }, /^invalid flow control key a b: .*Upstash-Flow-Control-Key/],
     [
-      'a period alone (messaging 29.142)',
+      'a period alone',
       { key: 'k', value: 'period=1m' },
       /^Upstash-Flow-Control-Value should be either rate=X or parallelism=Y, or both as comma-separated values$/,
     ],
@@ -184,14 +184,14 @@ describe('a publish is refused, and stores nothing, with', () => {
     await expectRefused(post('https://slow.example/', headers), 400, error);
   });
 
-  it('a body above the limit (messaging 29.36)', async () => {
+  it('a body above the limit', async () => {
     const error = `quota maxMessageSize exceeded, current limit: ${LIMITS.messageBytesMax}`;
     await expectRefused(post('https://slow.example/', {}, Buffer.alloc(LIMITS.messageBytesMax + 1)), 413, error);
     expect((await post('https://slow.example/', {}, Buffer.alloc(LIMITS.messageBytesMax))).status).toBe(200);
   });
 });
 
-it('answers 404 with the id for a message that nobody knows (messaging 29.37)', async () => {
+it('answers 404 with the id for a message that nobody knows', async () => {
   const reply = await world.ask({ method: 'GET', url: '/v2/messages/msg_x%2Fy' });
   expect([reply.status, reply.json.error]).toEqual([404, 'message msg_x/y not found']);
 });

@@ -1,4 +1,4 @@
-/** Queues over the whole interface, on simulated time (messaging.md 14, 22.2, 22.7 to 22.12). */
+/** Queues over the whole interface, on simulated time (contract M 14, 22.2, 22.7 to 22.12). */
 import { Value } from '@sinclair/typebox/value';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ExplanationSchema, QueueListSchema, QueueSchema } from '../../src/api/schemas.ts';
@@ -46,7 +46,7 @@ const statesOf = async (id: string): Promise<string[]> =>
 const pass = (seconds: number): Promise<void> => world.clock.advanceBy(seconds * SECOND);
 
 describe('a queue', () => {
-  it('is made by its first message, with parallelism 1 and all six fields (messaging 29.96, 29.101)', async () => {
+  it('is made by its first message, with parallelism 1 and all six fields', async () => {
     await enqueue('q', to('a'));
     const { status, json } = await world.get('queues/q');
     expect([status, json]).toEqual([
@@ -56,14 +56,14 @@ describe('a queue', () => {
     expect(Value.Check(QueueSchema, json)).toBe(true);
   });
 
-  it('keeps its settings whatever is enqueued (messaging 29.104)', async () => {
+  it('keeps its settings whatever is enqueued', async () => {
     await upsert('q', { parallelism: 3, paused: true });
     await enqueue('q', to('a'));
     await world.post('batch', [{ destination: to('b'), queue: 'q' }]);
     expect(await queue('q')).toMatchObject({ parallelism: 3, paused: true, lag: 2 });
   });
 
-  it('gets its defaults for what an update leaves out (messaging 22.7)', async () => {
+  it('gets its defaults for what an update leaves out (contract M 22.7)', async () => {
     await upsert('q', { parallelism: 3, paused: true });
     const { createdAt } = await queue('q');
     await pass(5);
@@ -80,7 +80,7 @@ describe('a queue', () => {
     ['no name', { parallelism: 1 }, /queueName must be a string/],
     ['a number as name', { queueName: 1 }, /queueName must be a string/],
     ['an empty name', { queueName: '' }, /^invalid queue name: it must not be empty/],
-    ['a blank in the name (messaging 29.102)', { queueName: 'a b' }, /^invalid queue name a b: only letters/],
+    ['a blank in the name', { queueName: 'a b' }, /^invalid queue name a b: only letters/],
     ['a slash in the name', { queueName: 'a/b' }, /^invalid queue name a\/b: only letters/],
     ['a long name', { queueName: 'x'.repeat(256) }, /at most 255 characters/],
     ['parallelism 0', { queueName: 'q', parallelism: 0 }, /parallelism must be a whole number of at least 1$/],
@@ -104,14 +104,14 @@ describe('a queue', () => {
     expect([reply.status, reply.json.error]).toEqual([400, expect.stringMatching(/^invalid queue name/)]);
   });
 
-  it('that nobody made is not there to be read, paused or resumed, and can be deleted (messaging 29.103)', async () => {
+  it('that nobody made is not there to be read, paused or resumed, and can be deleted', async () => {
     for (const reply of [await world.get('queues/q'), await pause('q'), await resume('q')]) {
       expect([reply.status, reply.json.error]).toEqual([404, 'queue q not found']);
     }
     expect(await drop('q')).toMatchObject({ status: 200, text: '' });
   });
 
-  it('is one more than a project may have, however it would come to be (messaging 20.1, 22.2, 22.3)', async () => {
+  it('is one more than a project may have, however it would come to be (contract M 20.1, 22.2, 22.3)', async () => {
     const error = `quota maxQueues exceeded, current limit: ${LIMITS.queuesMax}`;
     for (let n = 0; n < LIMITS.queuesMax; n += 1) await upsert(`q${n}`);
     const tooMany = [await world.post('queues', { queueName: 'q' }), await world.post(`enqueue/q/${to('a')}`)];
@@ -141,7 +141,7 @@ describe('a queue', () => {
     expect(await queue('q')).toMatchObject({ parallelism: 20, paused: false });
   });
 
-  it('is not made by a message that is a duplicate, nor by one that is refused (messaging 22.2)', async () => {
+  it('is not made by a message that is a duplicate, nor by one that is refused (contract M 22.2)', async () => {
     const headers = { 'upstash-deduplication-id': 'once' };
     await world.publish(to('a'), headers);
     const duplicate = await world.post(`enqueue/q/${to('a')}`, undefined, headers);
@@ -158,7 +158,7 @@ describe('a queue', () => {
     expect((await world.get('queues')).json).toEqual([]);
   });
 
-  it('belongs to one project; another may have one of the same name (messaging 29.10)', async () => {
+  it('belongs to one project; another may have one of the same name', async () => {
     await upsert('q', { parallelism: 2, paused: true });
     const foreign = (method: 'GET' | 'DELETE' | 'POST', path: string) =>
       world.ask({ method, url: `/v2/queues${path}`, headers: OTHER });
@@ -192,7 +192,7 @@ describe('a queue', () => {
 });
 
 describe('messages of a queue', () => {
-  it('go out one after the other, in the order of acceptance, retries included (messaging 29.97)', async () => {
+  it('go out one after the other, in the order of acceptance, retries included', async () => {
     const retries = { 'upstash-retries': '2', 'upstash-retry-delay': '10000' };
     const first = await enqueue('q', to('a', 1, 500), retries);
     const others = await enqueueAll('q', ['b', 'c']);
@@ -211,7 +211,7 @@ describe('messages of a queue', () => {
     expect(await lag('q')).toBe(0);
   });
 
-  it('run two at a time and never three with parallelism 2 (messaging 29.99)', async () => {
+  it('run two at a time and never three with parallelism 2', async () => {
     await upsert('q', { parallelism: 2 });
     for (const [name, seconds] of [['a', 5], ['b', 1], ['c', 1], ['d', 1]] as const) {
       await enqueue('q', to(name, seconds));
@@ -221,7 +221,7 @@ describe('messages of a queue', () => {
     expect(world.mostRunning()).toBe(2);
   });
 
-  it('start at once when the parallelism is raised, and run on when it is lowered (messaging 14.2)', async () => {
+  it('start at once when the parallelism is raised, and run on when it is lowered (contract M 14.2)', async () => {
     for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) await enqueue('q', to(name, 10));
     await pass(1);
     await upsert('q', { parallelism: 3 });
@@ -232,7 +232,7 @@ describe('messages of a queue', () => {
     expect(world.starts()).toEqual(['a@0', 'b@1', 'c@1', 'd@11', 'e@21', 'f@31']);
   });
 
-  it('wait while it is paused, and go out in order when it is resumed (messaging 29.100, interface.md)', async () => {
+  it('wait while it is paused, and go out in order when it is resumed (contract I 3.1)', async () => {
     await upsert('q', { paused: true });
     const [first = ''] = await enqueueAll('q', ['a', 'b']);
     await enqueue('q', to('c'));
@@ -244,7 +244,7 @@ describe('messages of a queue', () => {
     expect(world.starts()).toEqual(['a@60', 'b@61', 'c@62']);
   });
 
-  it('finish their attempt when it is paused, and are not retried before it goes on (messaging 14.4)', async () => {
+  it('finish their attempt when it is paused, and are not retried before it goes on (contract M 14.4)', async () => {
     await enqueue('q', to('a', 2, 500), { 'upstash-retries': '1', 'upstash-retry-delay': '1000' });
     await enqueue('q', to('b'));
     await pass(1);
@@ -268,7 +268,7 @@ describe('messages of a queue', () => {
     expect(world.starts()).toEqual(['a@0', 'a@31', 'b@32']);
   });
 
-  it('go when they are deleted with it: waiting ones at once, running ones after their attempt (messaging 14.7)', async () => {
+  it('go when they are deleted with it: waiting ones at once, running ones after their attempt (contract M 14.7)', async () => {
     const running = await enqueue('q', to('a', 10, 500), { 'upstash-retries': '3', 'upstash-retry-delay': '1000' });
     const waiting = await enqueueAll('q', ['b', 'c']);
     await pass(1);
@@ -312,7 +312,7 @@ describe('messages of a queue', () => {
     expect(await lag('q')).toBe(0);
   });
 
-  it('to a URL group are one for each endpoint, in their order (messaging 14.6)', async () => {
+  it('to a URL group are one for each endpoint, in their order (contract M 14.6)', async () => {
     const endpoints = ['a', 'b', 'c'].map((name) => ({ url: to(name) }));
     await world.post('topics/g/endpoints', { endpoints });
     const { status, json } = await world.post('enqueue/q/g');
@@ -324,7 +324,7 @@ describe('messages of a queue', () => {
     expect((await world.get('queues/other')).status).toBe(404);
   });
 
-  it('come in the order of their batch, and others of it do not wait (messaging 29.111)', async () => {
+  it('come in the order of their batch, and others of it do not wait', async () => {
     const items = [
       { destination: to('a'), queue: 'q' },
       { destination: to('b'), queue: 'q' },
@@ -338,7 +338,7 @@ describe('messages of a queue', () => {
     expect(world.starts().toSorted()).toEqual(['a@0', 'b@1', 'c@2', 'free@0', 'null@0', 'other@0']);
   });
 
-  it('that die make room, and go to the end when they are retried from the DLQ (messaging 17)', async () => {
+  it('that die make room, and go to the end when they are retried from the DLQ (contract M 17)', async () => {
     await enqueue('q', to('a', 1, 500), { 'upstash-retries': '0' });
     await enqueue('q', to('b'));
     await pass(5);
@@ -361,7 +361,7 @@ describe('messages of a queue', () => {
     expect(world.starts()).toEqual(['a@0', 'a@15', 'b@16']);
   });
 
-  it('let the next one start when their callback has ended too (messaging 29.98, 9.5)', async () => {
+  it('let the next one start when their callback has ended too (contract M 9.5)', async () => {
     const callback = to('callback', 5, 500);
     const headers = {
       'upstash-callback': callback,
@@ -378,7 +378,7 @@ describe('messages of a queue', () => {
     expect(await lag('q')).toBe(0);
   });
 
-  it('keep their slot while they wait for their flow-control key (messaging 14.8)', async () => {
+  it('keep their slot while they wait for their flow-control key (contract M 14.8)', async () => {
     const limited = { 'upstash-flow-control-key': 'k', 'upstash-flow-control-value': 'parallelism=1' };
     await world.publish(to('free', 10), limited);
     const head = await enqueue('q', to('a'), limited);

@@ -1,4 +1,4 @@
-/** The limits of 20.3, on a clock that stands still until a test moves it. */
+/** The limits of contract M 20.3, on a clock that stands still until a test moves it. */
 import { Client, QstashDailyRatelimitError, QstashRatelimitError } from '@upstash/qstash';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
@@ -33,7 +33,7 @@ describe('messages of a day', () => {
     world = await openWorld({}, { clock, messagesPerDayMax });
   };
 
-  it('are refused beyond the limit, with the headers of a daily limit and no other (messaging 29.151)', async () => {
+  it('are refused beyond the limit, with the headers of a daily limit and no other', async () => {
     await open(2);
     for (let message = 0; message < 2; message += 1) {
       const reply = await publish(world);
@@ -146,7 +146,7 @@ describe('requests of a second', () => {
     world = await openWorld({ limits: { ...LIMITS, requestsPerSecondMax } }, { clock });
   };
 
-  it('are refused beyond the limit, with the headers of a burst limit and no other (messaging 29.151)', async () => {
+  it('are refused beyond the limit, with the headers of a burst limit and no other', async () => {
     await open(2);
     for (let request = 0; request < 2; request += 1) {
       const reply = await read(world);

@@ -1,4 +1,4 @@
-/** What only bytes on a socket can say: odd targets, odd framing, slow and oversize requests (messaging 1.1, reliability 4.3). */
+/** What only bytes on a socket can say: odd targets, odd framing, slow and oversize requests (contract M 1.1). */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { exchange, parseAnswer, RawConnection } from './support/raw-http.ts';
 import { LIMITS, openWorld, TOKEN, type World } from './support/world.ts';
@@ -27,7 +27,7 @@ async function post(
   return { status, json: JSON.parse(text) };
 }
 
-describe('the request target is read raw (messaging 29.8, 29.12, 29.14, 29.15, 29.20)', () => {
+describe('the request target is read raw', () => {
   it.each([
     ['https://slow.example/a//b/../c/./d', 'https://slow.example/a//b/../c/./d'],
     ['https://slow.example/a%2Fb%20c', 'https://slow.example/a%2Fb%20c'],
@@ -80,7 +80,7 @@ describe('the request target is read raw (messaging 29.8, 29.12, 29.14, 29.15, 2
     expect(json.error).toMatch(/./);
   });
 
-  it('finds routes in any letter case and with trailing slashes (messaging 29.5, 29.6)', async () => {
+  it('finds routes in any letter case and with trailing slashes', async () => {
     for (const target of ['/v2/logs', '/V2/LOGS', '/v2/logs///', '/v2/logs/?count=1', 'http://x/v2/logs/']) {
       const { status } = await exchange(port, `GET ${target} HTTP/1.1\r\n${HEAD}${CLOSE}\r\n`);
       expect(status).toBe(200);
@@ -92,7 +92,7 @@ describe('the request target is read raw (messaging 29.8, 29.12, 29.14, 29.15, 2
     expect([status, text]).toEqual([404, '{"error":"message %zz%ff not found"}']);
   });
 
-  it('accepts a request line of 64 KiB, and refuses a much longer one with 431 (messaging 20.2)', async () => {
+  it('accepts a request line of 64 KiB, and refuses a much longer one with 431 (contract M 20.2)', async () => {
     const ids = Array.from({ length: 1_000 }, (_, i) => `msg_${'x'.repeat(55)}${i}`).join(',');
     const long = await exchange(port, `GET /v2/logs?messageIds=${ids} HTTP/1.1\r\n${HEAD}${CLOSE}\r\n`);
     expect([ids.length > 60_000, long.status]).toEqual([true, 200]);
@@ -226,7 +226,7 @@ describe('what is not a proper request', () => {
   });
 });
 
-it('answers 503 with Retry-After when too many bodies are in memory (reliability scenario 33)', async () => {
+it('answers 503 with Retry-After when too many bodies are in memory', async () => {
   const tight = await openWorld({ limits: { ...LIMITS, requestMemoryBytesMax: 50_000 } });
   const { port: tightPort } = await tight.listen();
   const holder = new RawConnection(tightPort);

@@ -38,8 +38,8 @@ function breakWhen(when: (delivered: Delivered) => boolean): void {
   world.answers((delivered) => (when(delivered) ? BROKEN : { status: 200 }));
 }
 
-describe('the dead letter queue of runs (workflow.md 21.1)', () => {
-  it('shows a failed run with what it began with and what was answered (workflow 102)', async () => {
+describe('the dead letter queue of runs (contract W 21.1)', () => {
+  it('shows a failed run with what it began with and what was answered', async () => {
     const dlqId = await world.fail('wfr_a', { headers: { 'upstash-label': 'x,y' }, payload: '{"a":1}' });
     const { json } = await world.get(`workflows/dlq/${dlqId}`);
     expect(json).toMatchObject({
@@ -67,7 +67,7 @@ describe('the dead letter queue of runs (workflow.md 21.1)', () => {
     expect((await world.get('dlq')).json).toEqual({ messages: [] });
   });
 
-  it('says what the failure function returned, and nothing of one that there is not (workflow 60)', async () => {
+  it('says what the failure function returned, and nothing of one that there is not', async () => {
     world.answers(({ callType }) => (callType === 'failureCall' ? { status: 200, body: '{"result":1}' } : BROKEN));
     await world.trigger('wfr_a');
     world.answers(({ callType }) =>
@@ -85,7 +85,7 @@ describe('the dead letter queue of runs (workflow.md 21.1)', () => {
     expect(b).not.toHaveProperty('failureCallbackInfo');
   });
 
-  it('hides what is to be hidden, and goes on with the originals (workflow 105)', async () => {
+  it('hides what is to be hidden, and goes on with the originals', async () => {
     const hidden = (text: string) => `REDACTED:${createHash('sha256').update(text).digest('hex')}`;
     const headers = { 'upstash-redact-fields': 'body,header[X-User]' };
     const dlqId = await world.fail('wfr_a', { headers, payload: 'secret' });
@@ -156,7 +156,7 @@ describe('the dead letter queue of runs (workflow.md 21.1)', () => {
   });
 });
 
-describe('a resumed run (workflow.md 21.3)', () => {
+describe('a resumed run (contract W 21.3)', () => {
   async function resumed(dlqId: string, headers?: Record<string, string>): Promise<string> {
     world.answers(() => ({ status: 200 }));
     const reply = await world.post(`workflows/dlq/resume/${dlqId}`, headers);
@@ -166,7 +166,7 @@ describe('a resumed run (workflow.md 21.3)', () => {
     return reply.json.workflowRunId;
   }
 
-  it('is delivered what it had recorded, from the failed step on (workflow 103)', async () => {
+  it('is delivered what it had recorded, from the failed step on', async () => {
     await world.trigger('wfr_a');
     await world.append('wfr_a', [{ step: result(1) }]);
     breakWhen(({ callType }) => callType === 'step');
@@ -309,8 +309,8 @@ describe('a resumed run (workflow.md 21.3)', () => {
   });
 });
 
-describe('a restarted run (workflow.md 21.4)', () => {
-  it('begins anew with the same payload and headers (workflow 103)', async () => {
+describe('a restarted run (contract W 21.4)', () => {
+  it('begins anew with the same payload and headers', async () => {
     await world.trigger('wfr_a', { payload: 'first' });
     breakWhen(({ callType }) => callType === 'step');
     await world.append('wfr_a', [{ step: result(1) }]);
@@ -325,8 +325,8 @@ describe('a restarted run (workflow.md 21.4)', () => {
   });
 });
 
-describe('the failure callback of a failed run (workflow.md 21.5)', () => {
-  it('is told again after it failed, and not otherwise (workflow 104)', async () => {
+describe('the failure callback of a failed run (contract W 21.5)', () => {
+  it('is told again after it failed, and not otherwise', async () => {
     const dlqId = await world.fail('wfr_a');
     const { workflowCreatedAt } = (await world.get(`workflows/dlq/${dlqId}`)).json;
     world.answers(() => ({ status: 200, body: 'seen' }));

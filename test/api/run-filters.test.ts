@@ -14,7 +14,7 @@ function refusalOf(read: () => unknown): string {
   throw new Error('it was accepted');
 }
 
-describe('the runs that a bulk cancel means (workflow.md 17.2)', () => {
+describe('the runs that a bulk cancel means (contract W 17.2)', () => {
   it('are those whose URL begins so, unless the whole of it is given', () => {
     const url = 'https://a.example/x,y';
     expect(readCancelWish(`workflowUrl=${encodeURIComponent(url)}`, undefined)).toEqual({
@@ -80,7 +80,7 @@ describe('the runs that a bulk cancel means (workflow.md 17.2)', () => {
   });
 });
 
-describe('the failed runs that a request means (workflow.md 21.2)', () => {
+describe('the failed runs that a request means (contract W 21.2)', () => {
   const read = (query: string, body?: unknown, use: 'list' | 'bulk' = 'list') => readDeadWish(query, body, AMOUNT, use);
 
   it('are told by the run, by its failure and by what the failure callback came to', () => {

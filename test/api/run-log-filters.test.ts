@@ -1,4 +1,4 @@
-/** What the queries of run logs mean, and which are refused (workflow.md 17.3). */
+/** What the queries of run logs mean, and which are refused (contract W 17.3). */
 import { expect, test } from 'vitest';
 import { readEventsQuery, readRunsQuery } from '../../src/api/run-log-filters.ts';
 

@@ -10,8 +10,8 @@ afterEach(() => world.close());
 const isActive = async (runId: string): Promise<boolean> => (await world.get(`workflows/runs/${runId}`)).status === 200;
 const result = { stepId: 1, stepName: 'one', stepType: 'Run', out: '"1"', concurrent: 1 };
 
-describe('the journal of a run (workflow.md 17.2)', () => {
-  it('is read while the run is active, each entry byte for byte (workflow 31, 40)', async () => {
+describe('the journal of a run (contract W 17.2)', () => {
+  it('is read while the run is active, each entry byte for byte', async () => {
     await world.trigger('wfr_a', { payload: 'grüße' });
     await world.append('wfr_a', [{ step: result }]);
     const { status, json } = await world.get('workflows/runs/wfr_a');
@@ -30,8 +30,8 @@ describe('the journal of a run (workflow.md 17.2)', () => {
   });
 });
 
-describe('the end of a run (workflow.md 12)', () => {
-  it('is told by its endpoint, and may be told again (workflow 63, 64)', async () => {
+describe('the end of a run (contract W 12)', () => {
+  it('is told by its endpoint, and may be told again', async () => {
     await world.trigger('wfr_a');
     for (let time = 0; time < 2; time += 1) {
       const reply = await world.delete('workflows/runs/wfr_a?cancel=false', {}, '"done"');
@@ -42,7 +42,7 @@ describe('the end of a run (workflow.md 12)', () => {
     expect(late.json.error).toContain('can not append to a a cancelled workflow');
   });
 
-  it('is a cancel without cancel=false, once (workflow 66)', async () => {
+  it('is a cancel without cancel=false, once', async () => {
     await world.trigger('wfr_a');
     expect((await world.delete('workflows/runs/wfr_a')).status).toBe(200);
     expect((await world.delete('workflows/runs/wfr_a?cancel=true')).status).toBe(404);
@@ -50,7 +50,7 @@ describe('the end of a run (workflow.md 12)', () => {
     expect((await world.delete('workflows/runs/wfr_a?cancel=perhaps')).status).toBe(400);
   });
 
-  it('comes at once for a run that sleeps, which is then never delivered (workflow 71)', async () => {
+  it('comes at once for a run that sleeps, which is then never delivered', async () => {
     await world.trigger('wfr_a', { headers: { 'upstash-delay': '1h' } });
     expect((await world.delete('workflows/runs/wfr_a')).status).toBe(200);
     await world.clock.advanceBy(7_200_000);
@@ -75,21 +75,21 @@ describe('the end of a run (workflow.md 12)', () => {
   });
 });
 
-describe('a bulk cancel (workflow.md 17.2)', () => {
+describe('a bulk cancel (contract W 17.2)', () => {
   const cancel = async (query: string, payload?: string): Promise<number> => {
     const reply = await world.delete(`workflows/runs${query}`, {}, payload);
     expect(reply.status, reply.text).toBe(200);
     return reply.json.cancelled;
   };
 
-  it('ends the named runs that are active, and passes over others (workflow 68)', async () => {
+  it('ends the named runs that are active, and passes over others', async () => {
     await world.trigger('wfr_a');
     await world.trigger('wfr_b', { headers: { 'upstash-delay': '1h' } });
     expect(await cancel('?workflowRunIds=wfr_a&workflowRunIds=wfr_b&workflowRunIds=wfr_unknown')).toBe(2);
     expect(await cancel('?workflowRunIds=wfr_a,wfr_b')).toBe(0);
   });
 
-  it('means runs whose URL begins so, or is the whole of it, and narrows by label (workflow 69)', async () => {
+  it('means runs whose URL begins so, or is the whole of it, and narrows by label', async () => {
     await world.trigger('wfr_a', { headers: { 'upstash-label': 'x' } });
     await world.trigger('wfr_b', { url: `${WORKFLOW}/deeper`, headers: { 'upstash-label': 'x,y' } });
     await world.trigger('wfr_c', { url: `${WORKFLOW}/deeper` });
@@ -121,7 +121,7 @@ describe('a bulk cancel (workflow.md 17.2)', () => {
     ['{"workflowRunIds":["wfr_a"]}', 1],
     [`{"workflowUrl":"${WORKFLOW}"}`, 2],
     ['{}', 3],
-  ])('reads %s as older clients send it (workflow 70)', async (payload, expected) => {
+  ])('reads %s as older clients send it', async (payload, expected) => {
     await world.trigger('wfr_a');
     await world.trigger('wfr_b', { url: `${WORKFLOW}/deeper` });
     await world.trigger('wfr_c', { url: 'https://other.example/' });
@@ -134,7 +134,7 @@ describe('a bulk cancel (workflow.md 17.2)', () => {
     expect(await isActive('wfr_a')).toBe(true);
   });
 
-  it('tells the parents of runs that were invoked (workflow 93)', async () => {
+  it('tells the parents of runs that were invoked', async () => {
     await world.trigger('wfr_parent');
     await world.invoke('wfr_parent', 1, 'wfr_child');
     expect(await cancel('?workflowRunIds=wfr_child')).toBe(1);

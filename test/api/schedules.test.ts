@@ -1,4 +1,4 @@
-/** Schedules over HTTP (messaging.md 15, 22.13 to 22.17, 29.121 to 29.128). */
+/** Schedules over HTTP (contract M 15, 22.13, 22.17). */
 import { Value } from '@sinclair/typebox/value';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ScheduleListSchema, ScheduleSchema } from '../../src/api/schemas.ts';
@@ -63,7 +63,7 @@ async function expectRefused(reply: Promise<Reply>, status: number, error: strin
 }
 
 describe('a created schedule', () => {
-  it('has an id of its own and shows what was asked for (messaging 15.1)', async () => {
+  it('has an id of its own and shows what was asked for (contract M 15.1)', async () => {
     const headers = {
       'upstash-cron': '  CRON_TZ=America/New_York 0 4 * * *  ',
       'content-type': 'application/json',
@@ -98,7 +98,7 @@ describe('a created schedule', () => {
       callerIP: '127.0.0.1',
       callerIp: '127.0.0.1',
       isPaused: false,
-      nextScheduleTime: Date.UTC(2026, 0, 1, 9), // 4 o'clock there (29.122)
+      nextScheduleTime: Date.UTC(2026, 0, 1, 9), // 4 o'clock there
     });
   });
 
@@ -112,7 +112,7 @@ describe('a created schedule', () => {
     expect(await shown(id)).toMatchObject({ bodyBase64: '/wA=' });
   });
 
-  it('is made by a publish with a cron expression as well (messaging 4.2)', async () => {
+  it('is made by a publish with a cron expression as well (contract M 4.2)', async () => {
     const publish = (to: string) =>
       world.ask({ method: 'POST', url: `/v2/publish/${to}`, headers: { 'upstash-cron': '@hourly' }, payload: 'x' });
     for (const to of [OK, 'nobody-yet']) {
@@ -131,12 +131,12 @@ describe('a created schedule', () => {
     }
   });
 
-  it('is a schedule when a URL ends like an action (messaging 29.126)', async () => {
+  it('is a schedule when a URL ends like an action', async () => {
     const id = await create('https://ok.example/pause');
     expect(await shown(id)).toMatchObject({ destination: 'https://ok.example/pause', isPaused: false });
   });
 
-  it('hides what is redacted, and delivers it (messaging 29.148)', async () => {
+  it('hides what is redacted, and delivers it', async () => {
     const id = await create(OK, { 'upstash-redact-fields': 'body, header', 'upstash-forward-x': 'secret' }, 'secret');
     const hash = '2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b';
     expect(await shown(id)).toMatchObject({ body: `REDACTED:${hash}`, header: { X: [`REDACTED:${hash}`] } });
@@ -144,7 +144,7 @@ describe('a created schedule', () => {
     expect(await lastMessages(id)).toMatchObject([{ body: `REDACTED:${hash}` }]);
   });
 
-  it('is found by paths in any case (messaging 29.6), and only in its own project (messaging 29.10)', async () => {
+  it('is found by paths in any case, and only in its own project', async () => {
     await create(OK, { 'upstash-schedule-id': 'S.1' });
     expect((await world.ask({ url: '/v2/Schedules/S.1' })).status).toBe(200);
     expect((await get('s.1')).json.error).toBe('schedule s.1 not found');
@@ -212,7 +212,7 @@ describe('what is refused', () => {
     await expectRefused(group, 400, 'Waypost-Cron is not supported as a default of a URL group');
   });
 
-  it('is one schedule more than there may be, but not a change of one (messaging 29.128)', async () => {
+  it('is one schedule more than there may be, but not a change of one', async () => {
     for (let n = 0; n < LIMITS.schedulesMax; n += 1) await create(OK, { 'upstash-schedule-id': `s${n}` });
     const { status, json } = await post(OK, { 'upstash-cron': '@daily', 'upstash-schedule-id': 'new' });
     expect([status, json.error]).toEqual([412, 'quota maxSchedules exceeded, current limit: 5']);
@@ -222,7 +222,7 @@ describe('what is refused', () => {
 });
 
 describe('overwriting', () => {
-  it('replaces everything, the body included, and keeps one schedule (messaging 29.123)', async () => {
+  it('replaces everything, the body included, and keeps one schedule', async () => {
     const id = await create(OK, { 'upstash-delay': '5s', 'upstash-label': 'x', 'content-type': 'text/plain' }, 'body');
     const before = await shown(id);
     await clock.advanceBy(MINUTE_MS);
@@ -251,7 +251,7 @@ describe('overwriting', () => {
 });
 
 describe('pausing and resuming', () => {
-  it.each(['PATCH', 'POST'] as const)('works with %s and may be repeated (messaging 29.125)', async (method) => {
+  it.each(['PATCH', 'POST'] as const)('works with %s and may be repeated', async (method) => {
     const id = await create(OK);
     const { nextScheduleTime } = await shown(id);
     const ask = (word: string) => world.ask({ method, url: `/v2/schedules/${id}/${word}` });
@@ -298,7 +298,7 @@ describe('a deleted schedule', () => {
 });
 
 describe('a schedule that is due', () => {
-  it('makes a message with what it was created with, and shows how it ended (messaging 29.127)', async () => {
+  it('makes a message with what it was created with, and shows how it ended', async () => {
     const headers = { 'upstash-label': 'report', 'upstash-retries': '0', 'content-type': 'text/plain' };
     const ids = await Promise.all([OK, SLOW, 'https://fail.example/'].map((to) => create(to, headers, 'hello')));
     const dueAtMs = clock.nowMs() + 10 * MINUTE_MS;
@@ -324,7 +324,7 @@ describe('a schedule that is due', () => {
     ]);
   });
 
-  it('never makes fewer messages for deduplication headers (messaging 11, item 8)', async () => {
+  it('never makes fewer messages for deduplication headers (contract M 11.8)', async () => {
     const id = await create(OK, { 'upstash-deduplication-id': 'a:b', 'upstash-content-based-deduplication': 'maybe' });
     await clock.advanceBy(10 * MINUTE_MS);
     const [first] = Object.keys((await shown(id)).lastScheduleStates);
@@ -341,7 +341,7 @@ describe('a schedule that is due', () => {
     expect(message?.settings).toMatchObject({ dialect: 'waypost', scheduleId: id });
   });
 
-  it('publishes to the URL group of that moment, with its default headers (messaging 15.3, 13.4)', async () => {
+  it('publishes to the URL group of that moment, with its default headers (contract M 15.3, 13.4)', async () => {
     const id = await create('g', { 'upstash-label': 'mine', 'x-event': 'push', cookie: 'c=1' }, 'hello');
     expect((await shown(id)).destination).toBe('g');
     await clock.advanceBy(10 * MINUTE_MS);
@@ -366,7 +366,7 @@ describe('a schedule that is due', () => {
     expect(second).toMatchObject({ url: `${SLOW}/2`, topicName: 'g', body: 'hello' });
   });
 
-  it('enqueues to its queue, made when it is missing, and counts for its key (messaging 14, 16.4)', async () => {
+  it('enqueues to its queue, made when it is missing, and counts for its key (contract M 14, 16.4)', async () => {
     const headers = {
       'upstash-queue-name': 'q',
       'upstash-flow-control-key': 'k',

@@ -29,7 +29,7 @@ const message = async (id: string): Promise<Json> =>
   (await world.ask({ method: 'GET', url: `/v2/messages/${id}` })).json;
 
 describe('endpoints of a URL group', () => {
-  it('are added, in order, and read back (messaging 22.18, 22.22)', async () => {
+  it('are added, in order, and read back (contract M 22.18, 22.22)', async () => {
     expect(await add('g', [A, B])).toMatchObject({ status: 200, text: '' });
     const { status, json } = await get('g');
     expect([status, json]).toEqual([
@@ -39,13 +39,13 @@ describe('endpoints of a URL group', () => {
     expect(Value.Check(UrlGroupSchema, json)).toBe(true);
   });
 
-  it('get a new URL when their name is sent again (messaging 29.106)', async () => {
+  it('get a new URL when their name is sent again', async () => {
     await add('g', [A, B]);
     await add('g', [{ url: 'https://slow.example/new', name: A.name }]);
     expect((await get('g')).json.endpoints).toEqual([{ url: 'https://slow.example/new', name: A.name }, B]);
   });
 
-  it('take the group with them when the last one is removed (messaging 29.107)', async () => {
+  it('take the group with them when the last one is removed', async () => {
     await add('g', [A, B]);
     expect(await remove('g', [{ name: A.name }, { name: 'nobody' }])).toMatchObject({ status: 200, text: '' });
     expect((await get('g')).json.endpoints).toEqual([B]);
@@ -56,7 +56,7 @@ describe('endpoints of a URL group', () => {
     expect((await list()).json).toEqual([]);
   });
 
-  it('are no more than the quotas allow, which refuse growth only (messaging 20.1)', async () => {
+  it('are no more than the quotas allow, which refuse growth only (contract M 20.1)', async () => {
     const many = Array.from({ length: 5 }, (_, n) => ({ url: `https://slow.example/${n}` }));
     const tooMany = await add('g', many);
     expect([tooMany.status, tooMany.json.error]).toEqual([412, 'quota maxEndpoints exceeded, current limit: 4']);
@@ -100,7 +100,7 @@ describe('endpoints of a URL group', () => {
 });
 
 describe('URL groups', () => {
-  it('are listed by name, one project at a time (messaging 22.21, 29.10)', async () => {
+  it('are listed by name, one project at a time (contract M 22.21)', async () => {
     await add('b', [B]);
     await add('a', [A]);
     const { json } = await list();
@@ -117,7 +117,7 @@ describe('URL groups', () => {
     expect((await list()).json).toEqual(json);
   });
 
-  it('are deleted, also when they do not exist, and their messages go on (messaging 22.23)', async () => {
+  it('are deleted, also when they do not exist, and their messages go on (contract M 22.23)', async () => {
     await add('g', [A]);
     const { json } = await publish('g');
     for (let time = 0; time < 2; time += 1) {
@@ -137,7 +137,7 @@ describe('URL groups', () => {
 });
 
 describe('a publish to a URL group', () => {
-  it('makes one message an endpoint, in order, and answers an array (messaging 29.105)', async () => {
+  it('makes one message an endpoint, in order, and answers an array', async () => {
     await add('g', [A, B]);
     const { status, json } = await publish('g?ignored=1', { 'upstash-label': 'l' }, 'body');
     expect([status, json.map(({ url }: Json) => url)]).toEqual([200, [A.url, B.url]]);
@@ -193,7 +193,7 @@ describe('a publish to a URL group', () => {
     ['an id', { 'upstash-deduplication-id': 'once' }],
     ['the content', { 'upstash-content-based-deduplication': 'true' }],
   ])(
-    'deduplicates by %s for each endpoint, and answers 202 when all are repeated (messaging 11.6)',
+    'deduplicates by %s for each endpoint, and answers 202 when all are repeated (contract M 11.6)',
     async (_by, headers) => {
       await add('g', [A]);
       const first = await publish('g', headers, 'x');
@@ -211,7 +211,7 @@ describe('a publish to a URL group', () => {
     },
   );
 
-  it('makes nothing when one endpoint is refused, and names it (messaging 22.1)', async () => {
+  it('makes nothing when one endpoint is refused, and names it (contract M 22.1)', async () => {
     let isRefused = false;
     await world.close();
     world = await openWorld({
@@ -229,7 +229,7 @@ describe('a publish to a URL group', () => {
     expect(await world.countStored()).toBe(0);
   });
 
-  it('answers an unknown group after everything else that is wrong (messaging 29.21, 25)', async () => {
+  it('answers an unknown group after everything else that is wrong (contract M 25)', async () => {
     const unknown = await publish('nope');
     expect([unknown.status, unknown.json.error]).toEqual([404, 'topic nope not found']);
     expect((await publish('nope', { 'upstash-retries': 'x' })).status).toBe(400);
@@ -238,7 +238,7 @@ describe('a publish to a URL group', () => {
 });
 
 describe('default headers of a URL group', () => {
-  it('show what they redact as its messages would, to every token (messaging 2.2, 19)', async () => {
+  it('show what they redact as its messages would, to every token (contract M 2.2, 19)', async () => {
     await add('g', [A]);
     await setHeaders('g', {
       'Upstash-Redact-Fields': 'header[authorization]',
@@ -267,7 +267,7 @@ describe('default headers of a URL group', () => {
     expect((await message(messageId)).header).toEqual({ 'Content-Type': hidden });
   });
 
-  it('apply to every publish and lose against the request (messaging 29.108)', async () => {
+  it('apply to every publish and lose against the request', async () => {
     await add('g', [A]);
     const headers = {
       'upstash-retries': '7',
@@ -335,7 +335,7 @@ describe('default headers of a URL group', () => {
 });
 
 describe('a batch with URL groups', () => {
-  it('answers a nested array in the place of each (messaging 29.109)', async () => {
+  it('answers a nested array in the place of each', async () => {
     await add('g', [A, B]);
     const payload = [
       { destination: B.url },

@@ -43,7 +43,7 @@ const EVERYTHING: Partial<MessageSettings> = {
 };
 
 describe('views', () => {
-  it('show a bare message without any optional field (messaging 29.25, 29.33)', () => {
+  it('show a bare message without any optional field', () => {
     const bare = { ...messageWith({}, ''), header: newHeaderMap() };
     expect(shown(messageView(bare))).toEqual({
       messageId: 'msg_7',
@@ -79,7 +79,7 @@ describe('views', () => {
     expect([...Value.Errors(LogEntrySchema, entry)]).toEqual([]);
   });
 
-  it('hide headers in callbacks too, but not what endpoints answered (messaging 19)', () => {
+  it('hide headers in callbacks too, but not what endpoints answered (contract M 19)', () => {
     const message = messageWith({ ...EVERYTHING, redact: { body: true, headers: 'all' } });
     const burial = { failedAtMs: 9, retried: 0, responseStatus: 500, responseBody: Buffer.from('open') };
     const view = shown(
@@ -95,7 +95,7 @@ describe('views', () => {
     expect([...Value.Errors(DeadMessageSchema, view)]).toEqual([]);
   });
 
-  it('hide in the header map of a callback what the callback itself hides (messaging 19)', () => {
+  it('hide in the header map of a callback what the callback itself hides (contract M 19)', () => {
     const own = { ...callback('https://example.com/cb'), redact: { body: false, headers: ['B'] } };
     const message = messageWith({ ...EVERYTHING, callback: own });
     const hidden = { B: [expect.stringMatching(/^REDACTED:/)] };

@@ -53,7 +53,7 @@ function without<T extends object>(object: T, ...names: (keyof T)[]): Partial<T>
   return copy;
 }
 
-describe('a wait request (workflow.md 14.6)', () => {
+describe('a wait request (contract W 14.6)', () => {
   it('names its run, its event and its step, whose members stay as they are', () => {
     const wait = read({ ...BODY, step: { ...STEP, targetStep: 6, extra: [null] } });
     expect(wait).toMatchObject({ runId: 'wfr_x', eventId: 'event-1', timeout: '20s', timeoutMs: 20_000, stepId: 6 });

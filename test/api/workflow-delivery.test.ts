@@ -89,7 +89,7 @@ function entry({ messageId }: Delivered, text: string, callType = 'step') {
 }
 
 describe('the deliveries of a run', () => {
-  it('are its journal, with the headers of its user and of the protocol (workflow 26.2 to 26.4, 26.41, 26.47)', async () => {
+  it('are its journal, with the headers of its user and of the protocol', async () => {
     const started = await publish(START, '{"水":1}');
     const [first] = await deliveries(1);
     await publish(STEP, STEP_ONE);

@@ -53,7 +53,7 @@ async function refusals(destination: string, headers: Record<string, string>): P
 }
 
 describe('a publish of a workflow run', () => {
-  it('begins it, and is answered as any other (workflow 26.1, 26.13)', async () => {
+  it('begins it, and is answered as any other', async () => {
     const { status, json } = await publish(`${WORKFLOW}?x=1`, START, 'payload');
     expect([status, json]).toEqual([200, { messageId: 'msg_0', url: `${WORKFLOW}?x=1` }]);
     expect(commands).toMatchObject([
@@ -61,13 +61,13 @@ describe('a publish of a workflow run', () => {
     ]);
   });
 
-  it('is answered with a 2xx when the run is there already (workflow 26.8)', async () => {
+  it('is answered with a 2xx when the run is there already', async () => {
     answer = ({ url }) => ({ messageId: 'msg_first', url, deduplicated: true, run: BEGUN });
     const { status, json } = await publish(WORKFLOW, START);
     expect([status, json]).toEqual([202, { messageId: 'msg_first', url: WORKFLOW, deduplicated: true }]);
   });
 
-  it('is answered in a batch with an array, in which only the duplicate is one (workflow 26.9)', async () => {
+  it('is answered in a batch with an array, in which only the duplicate is one', async () => {
     answer = ({ url }, index) => ({ messageId: `msg_${index}`, url, deduplicated: index === 1, run: BEGUN });
     const item = { destination: WORKFLOW, headers: START };
     const { status, json } = await batch([item, item]);
@@ -80,7 +80,7 @@ describe('a publish of a workflow run', () => {
     ]);
   });
 
-  it('keeps the bytes of a step as they are, also of a large one in a batch (workflow 26.30)', async () => {
+  it('keeps the bytes of a step as they are, also of a large one in a batch', async () => {
     const body = `{ "stepId": 1,\t"out": ${JSON.stringify('水"\\'.repeat(10_000))}, "x": [${'1,'.repeat(5_000)}2] }`;
     await publish(WORKFLOW, STEP, body);
     await batch([{ destination: WORKFLOW, headers: STEP, body }]);
@@ -91,7 +91,7 @@ describe('a publish of a workflow run', () => {
     ]);
   });
 
-  it('that is over is answered 400 in the words that libraries know, as a whole (workflow 26.33, 26.34)', async () => {
+  it('that is over is answered 400 in the words that libraries know, as a whole', async () => {
     answer = () => {
       throw runOver();
     };
@@ -102,7 +102,7 @@ describe('a publish of a workflow run', () => {
     }
   });
 
-  it('that names no run is answered 400 (workflow 4.4)', async () => {
+  it('that names no run is answered 400 (contract W 4.4)', async () => {
     for (const [status] of await refusals(WORKFLOW, { 'upstash-workflow-init': 'false' })) expect(status).toBe(400);
   });
 
@@ -118,7 +118,7 @@ describe('a publish of a workflow run', () => {
       { ...START, 'upstash-workflow-invoke': 'true' },
       /^invalid request body/,
     ],
-  ])('that runs is refused with 422 for %s (workflow 4.7)', async (_, destination, headers, error) => {
+  ])('that runs is refused with 422 for %s (contract W 4.7)', async (_, destination, headers, error) => {
     for (const [status, text] of await refusals(destination, headers)) {
       expect([status, text]).toEqual([422, expect.stringMatching(error)]);
     }
@@ -151,7 +151,7 @@ describe('a publish of a workflow run', () => {
     expect((await publish(`${WORKFLOW}?upstash-label=%zz`)).status).toBe(400);
   });
 
-  it('that runs is refused with 412 for a limit (workflow 26.61)', async () => {
+  it('that runs is refused with 412 for a limit', async () => {
     for (const [status, text] of await refusals(WORKFLOW, { ...CALL, 'upstash-retries': '1000000' })) {
       expect([status, text]).toEqual([412, expect.stringMatching(/^quota maxRetries exceeded/)]);
     }
@@ -217,7 +217,7 @@ describe('a trigger', () => {
   const trigger = (destination: string, headers: Record<string, string> = {}, payload?: string) =>
     post(`/v2/trigger/${destination}`, headers, payload);
 
-  it('begins a run and answers which (workflow 26.14)', async () => {
+  it('begins a run and answers which', async () => {
     const { status, json } = await trigger(`${WORKFLOW}?a=b`, { 'upstash-forward-x': 'v' }, 'payload');
     expect([status, json]).toEqual([200, { workflowRunId: 'wfr_begun', workflowCreatedAt: BEGUN.createdAtMs }]);
     expect(commands).toMatchObject([
@@ -233,7 +233,7 @@ describe('a trigger', () => {
     ]);
   });
 
-  it('hands on the id that it is given (workflow 26.15), and says when it is taken', async () => {
+  it('hands on the id that it is given, and says when it is taken', async () => {
     answer = ({ url }) => ({ messageId: 'msg_first', url, deduplicated: true, run: { id: 'abc', createdAtMs: 5 } });
     const { status, json } = await trigger(WORKFLOW, { 'upstash-workflow-runid': 'abc' });
     expect([status, json]).toEqual([200, { workflowRunId: 'abc', workflowCreatedAt: 5, deduplicated: true }]);
@@ -276,7 +276,7 @@ describe('a trigger', () => {
     expect(commands).toEqual([]);
   });
 
-  it('for several workflows answers each in its place (workflow 26.16)', async () => {
+  it('for several workflows answers each in its place', async () => {
     answer = ({ url }, index) => ({
       messageId: 'msg_x',
       url,

@@ -165,7 +165,7 @@ describe('waypost', () => {
     expect(addedKeys).toEqual(firstKeys);
   });
 
-  it('makes a token that only reads, and shows no signing keys with it (messaging 2.2)', async () => {
+  it('makes a token that only reads, and shows no signing keys with it (contract M 2.2)', async () => {
     const full = await giveCommand(['init', '--data-dir', folder]);
     const { code, stdout } = await giveCommand(['init', '--data-dir', folder, '--add-token', '--read-only']);
     expect(code).toBe(0);

@@ -1,5 +1,5 @@
 /**
- * Secrets stay where they belong (reliability scenario 35): random words in everything that must not be told, a server
+ * Secrets stay where they belong: random words in everything that must not be told, a server
  * process that meets every kind of trouble, and a look through all that it said and saved.
  */
 import { randomBytes } from 'node:crypto';

@@ -18,22 +18,22 @@ const CHECKLISTS = {
 const PARTS: readonly Part[] = [
   {
     title: 'Messaging checklist',
-    about: 'M1 to M151 are the statements of `messaging.md`, section 29, under their numbers there.',
+    about: 'M1 to M151 are the statements of contract M 29 (`docs/contract/messaging.md`), under their numbers there.',
     sections: MESSAGING,
   },
   {
     title: 'Workflow checklist',
-    about: 'W1 to W106 are the statements of `workflow.md`, section 26, under their numbers there.',
+    about: 'W1 to W106 are the statements of contract W 26 (`docs/contract/workflow.md`), under their numbers there.',
     sections: WORKFLOW,
   },
   {
     title: 'Interface',
-    about: '`interface.md` numbers nothing; its statements have numbers of our own.',
+    about: '`docs/contract/interface.md` numbers no statements; these have numbers of our own.',
     sections: INTERFACE,
   },
   {
     title: 'Clients',
-    about: 'From `messaging.md`, sections 0.3 and 23.',
+    about: 'From contract M 0.3 and 23.',
     sections: CLIENTS,
   },
 ];

@@ -1,4 +1,4 @@
-/** The sections of interface.md, statement by statement: resume, DLQ get, flow-control listing, paging limits, errors. */
+/** What docs/contract/interface.md says, statement by statement: resume, DLQ get, flow-control listing, paging limits, errors. */
 import { INTERFACE } from './interface/index.ts';
 import { tryStatements } from './support/statement.ts';
 

@@ -1,4 +1,4 @@
-/** The conformance checklist of messaging.md section 29, statement by statement, over HTTP against a whole server. */
+/** The checklist of messaging (contract M 29), statement by statement, over HTTP against a whole server. */
 import { MESSAGING } from './messaging/index.ts';
 import { tryStatements } from './support/statement.ts';
 

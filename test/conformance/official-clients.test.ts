@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it, type TestContext } from 'vit
 import { Driven } from './support/driven.ts';
 import { Subject } from './support/subject.ts';
 
-/** Out of the contract's scope (messaging.md 27). */
+/** Out of the contract's scope (contract M 27). */
 const OUT_OF_SCOPE = /^(chat|workflow)\b/;
 
 function isIgnored(method: string): boolean {

@@ -1,4 +1,4 @@
-/** The conformance checklist of workflow.md section 26, statement by statement, over HTTP against a whole server. */
+/** The checklist of workflows (contract W 26), statement by statement, over HTTP against a whole server. */
 import { tryStatements } from './support/statement.ts';
 import { WORKFLOW } from './workflow/index.ts';
 

@@ -143,7 +143,7 @@ export async function openEndpoints({ ledger, callbacks, lanes }: Books): Promis
   };
 }
 
-/** Of a callback's body (messaging.md 9.3), what the books need. */
+/** Of a callback's body (contract M 9.3), what the books need. */
 interface Payload {
   sourceMessageId: string;
   retried: number;

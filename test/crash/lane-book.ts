@@ -18,7 +18,7 @@ export interface Entrant {
   tag: string;
   lanes: readonly Lane[];
   maxRetries: number;
-  /** Told of every attempt: the message is not finished before its callbacks are (messaging.md 9.5). */
+  /** Told of every attempt: the message is not finished before its callbacks are (contract M 9.5). */
   hasCallback: boolean;
 }
 

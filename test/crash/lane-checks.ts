@@ -109,7 +109,7 @@ function countStarts(
 }
 
 /**
- * The messages of a queue that were started and are not finished (messaging.md 14.1). Whose last attempt was answered
+ * The messages of a queue that were started and are not finished (contract M 14.1). Whose last attempt was answered
  * just before a kill seems finished here and is not; it will be started again, which only makes the count too small.
  */
 class StartedMessages implements StartCounter {
@@ -146,7 +146,7 @@ class StartedMessages implements StartCounter {
   }
 }
 
-/** The attempts of a key that run (messaging.md 16.5); those of a server that was killed hold no slot any more. */
+/** The attempts of a key that run (contract M 16.5); those of a server that was killed hold no slot any more. */
 class RunningAttempts implements StartCounter {
   readonly #running = new Map<number, Set<Arrival>>();
 

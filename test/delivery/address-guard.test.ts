@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { AddressGuard, addressClassOf, parseAddressPolicy } from '../../src/delivery/address-guard.ts';
 
-/** The table of reliability 4.1: an address in each network that must be refused, at its edges. */
+/** An address in each network that must be refused, at its edges. */
 const DENIED: [string, string][] = [
   ['0.0.0.0', 'unspecified'],
   ['0.255.255.255', 'unspecified'],

@@ -1,4 +1,4 @@
-/** Connections, origins and shutdown: what is held, and that it is let go (reliability scenario 26). */
+/** Connections, origins and shutdown: what is held, and that it is let go. */
 import { connect } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { AnswerBody } from '../../src/delivery/answer-body.ts';

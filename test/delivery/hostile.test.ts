@@ -1,4 +1,4 @@
-/** Endpoints that do everything wrong (reliability scenarios 10 and 27): each attempt ends, classified, in time. */
+/** Endpoints that do everything wrong: each attempt ends, classified, in time. */
 import https from 'node:https';
 import net from 'node:net';
 import tls from 'node:tls';

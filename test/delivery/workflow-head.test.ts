@@ -48,7 +48,7 @@ const ofRun = (callType: CallType, init = 'false') => ({
 
 const VERSION = headerMap({ 'Upstash-Workflow-Sdk-Version': ['1'] });
 
-describe('the head of a message of a workflow run (workflow.md 9.2)', () => {
+describe('the head of a message of a workflow run (contract W 9.2)', () => {
   it('says of the first message that it is one', () => {
     expect(headOf({ init: 'known' }, { header: VERSION })).toEqual({
       ...ofRun('step', 'true'),
@@ -129,7 +129,7 @@ describe('the head of a message of a workflow run (workflow.md 9.2)', () => {
 });
 
 describe('a delivery', () => {
-  it('sends the journal in place of the message, and signs that (workflow.md 26.7)', async () => {
+  it('sends the journal in place of the message, and signs that', async () => {
     const endpoint = await startEndpoint();
     for (const deliveredBody of [Buffer.from('[{"messageId":"m"}]'), new Uint8Array(0)]) {
       const claimed = { ...claimOf(`${endpoint.origin}/wf`, { body: Buffer.from('{"stepId":1}') }), deliveredBody };

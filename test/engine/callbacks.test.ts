@@ -1,4 +1,4 @@
-/** The rules of messaging.md 9 as tables: which callbacks follow from an attempt, and what they say and inherit. */
+/** The rules of contract M 9 as tables: which callbacks follow from an attempt, and what they say and inherit. */
 import { describe, expect, test } from 'vitest';
 import { decide } from '../../src/engine/decide.ts';
 import type { Claimed, FollowUp, Message, Outcome } from '../../src/engine/model.ts';
@@ -33,7 +33,7 @@ function payloadOf({ body }: FollowUp): Record<string, unknown> {
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
-describe('when a callback fires (messaging.md 9.1)', () => {
+describe('when a callback fires (contract M 9.1)', () => {
   const both = { callback: CALLBACK, failureCallback: FAILURE };
   test.for<[string, Partial<MessageSettings>, number, Outcome, string[]]>([
     ['nothing is asked for', {}, 0, answered(200), []],
@@ -63,7 +63,7 @@ describe('when a callback fires (messaging.md 9.1)', () => {
   });
 });
 
-describe('what a callback says (messaging.md 9.3)', () => {
+describe('what a callback says (contract M 9.3)', () => {
   const source: Partial<Message> = {
     header: { 'X-Key': ['a', 'b'] },
     body: new TextEncoder().encode('häl'),
@@ -139,7 +139,7 @@ describe('what a callback says (messaging.md 9.3)', () => {
   });
 });
 
-describe('what message a callback is (messaging.md 9.2, 9.4)', () => {
+describe('what message a callback is (contract M 9.2, 9.4)', () => {
   test('one that is due at once, in JSON, with nothing of its source but dialect, retries and caller', () => {
     const settings: Partial<MessageSettings> = {
       dialect: 'waypost',
@@ -205,7 +205,7 @@ describe('what message a callback is (messaging.md 9.2, 9.4)', () => {
   });
 });
 
-describe('what a callback hides because its source does (messaging.md 19.4)', () => {
+describe('what a callback hides because its source does (contract M 19.4)', () => {
   const own = { body: false, headers: ['X'] };
   test.for<[string, MessageSettings['redact'], MessageSettings['redact'], MessageSettings['redact']]>([
     ['nothing, when the source hides nothing', undefined, undefined, undefined],

@@ -1,4 +1,4 @@
-/** The rules of messaging.md 6.3, 7.3, 8 and 17 as tables: what an attempt's outcome makes of its message. */
+/** The rules of contract M 6.3, 7.3, 8 and 17 as tables: what an attempt's outcome makes of its message. */
 import { describe, expect, test } from 'vitest';
 import { decide } from '../../src/engine/decide.ts';
 import type { Claimed, Outcome, Settlement } from '../../src/engine/model.ts';

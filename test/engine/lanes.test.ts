@@ -1,4 +1,4 @@
-/** The rules of flow-control keys that need no store: fixed windows, and when a key's list is to be looked at (messaging.md 16.5). */
+/** The rules of flow-control keys that need no store: fixed windows, and when a key's list is to be looked at (contract M 16.5). */
 import { describe, expect, it } from 'vitest';
 import {
   countStart,

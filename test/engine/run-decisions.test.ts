@@ -1,4 +1,4 @@
-/** What an attempt's outcome makes of a message of a run, and of the run (workflow.md 10, 12.3, 13, 14.5). */
+/** What an attempt's outcome makes of a message of a run, and of the run (contract W 10, 12.3, 13, 14.5). */
 import { describe, expect, test } from 'vitest';
 import { decide, type Settling } from '../../src/engine/decide.ts';
 import type { Claimed, FollowUp, Message, Outcome } from '../../src/engine/model.ts';

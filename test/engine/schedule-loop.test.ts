@@ -1,4 +1,4 @@
-/** Schedules over a real store in memory, with time, network and crashes simulated (reliability.md, scenario 12). */
+/** Schedules over a real store in memory, with time, network and crashes simulated. */
 import { expect, onTestFinished, test } from 'vitest';
 import type { Engine } from '../../src/engine/commands.ts';
 import { createEngine } from '../../src/engine/create.ts';

@@ -26,7 +26,7 @@ function journal(...slots: string[]): OutlinedEntry[] {
   }));
 }
 
-describe('what is begun again when a run is resumed (workflow.md 21.3)', () => {
+describe('what is begun again when a run is resumed (contract W 21.3)', () => {
   it.each<[string, string[], string[]]>([
     ['the beginning, when nothing was recorded', ['0'], ['0']],
     ['the latest result of steps in a row', ['0', 's1', 's2'], ['s2']],

@@ -36,6 +36,17 @@ describe('a citation of the contract', () => {
     expect(wrong).toEqual([]);
   });
 
+  it('has one form', () => {
+    const other = citing.flatMap(({ file, text }) => {
+      const [found] =
+        /(?<!docs\/contract\/)\b(?:messaging|workflow|interface)\.md|\b[IMW] \d+\.\d/.exec(
+          text.replaceAll(CITATION, ''),
+        ) ?? [];
+      return found === undefined ? [] : [`${file}: ${found}`];
+    });
+    expect(other).toEqual([]);
+  });
+
   it.each([
     ['contract M 4.4.5', ['M 4.4.5']],
     ['(contract M 7.2, 8, W 9, 26.2 to 26.4)', ['M 7.2', 'M 8', 'W 9', 'W 26.2', 'W 26.4']],

@@ -1,6 +1,6 @@
 /**
- * The calendar against a scan of every minute on the clocks that `Intl` shows, at the times when clocks are set
- * (reliability.md, scenario 13), and against another implementation where both have the same rules.
+ * The calendar against a scan of every minute on the clocks that `Intl` shows, at the times when clocks are set,
+ * and against another implementation where both have the same rules.
  */
 import { Cron as Croner } from 'croner';
 import { describe, expect, it } from 'vitest';

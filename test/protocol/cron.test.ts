@@ -1,4 +1,4 @@
-/** Which cron expressions are taken, and which are refused with which text (messaging.md 15.2). */
+/** Which cron expressions are taken, and which are refused with which text (contract M 15.2). */
 import { describe, expect, it } from 'vitest';
 import { parseCron } from '../../src/protocol/cron.ts';
 import { checkCron, nextCronTime } from '../../src/protocol/cron-times.ts';

@@ -92,7 +92,7 @@ function unknownRevivalsOf({ ledger }: World, all: History[]): number {
   return calls.flatMap(({ dlqIds }) => dlqIds).filter((dlqId) => keys.has(dlqId.split('-')[1] ?? '')).length;
 }
 
-/** C created, A active, D delivered, E error, R retry, F failed, Q cancel requested, X cancelled (messaging.md 6.2, 6.3). */
+/** C created, A active, D delivered, E error, R retry, F failed, Q cancel requested, X cancelled (contract M 6.2, 6.3). */
 const LEGAL = /^C(A+ER)*(A*QX|A+D|A+EF|A+Q(D|EF|EX|X))$/;
 
 /** P2: every message ends exactly once, by a way that the contract knows. */

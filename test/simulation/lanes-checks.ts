@@ -278,7 +278,7 @@ function callbackSources({ world, histories, remains }: Evidence): Map<MessageId
   return sources;
 }
 
-/** P5: the messages of one batch enter their queue in its order (messaging.md 14, item 10). */
+/** P5: the messages of one batch enter their queue in its order (contract M 14.10). */
 function checkBatches({ world, remains }: Evidence): void {
   const acceptedAt = new Map<MessageId, number>();
   for (const [index, { id, state }] of remains.changes.entries()) if (state === 'CREATED') acceptedAt.set(id, index);

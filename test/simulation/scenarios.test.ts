@@ -266,7 +266,7 @@ test('P6: the result of a dead process changes nothing, before and after the mes
   expect(await lettersOf(world, id)).toBe('CAAD');
 });
 
-describe('callback chains (reliability.md, scenario 41)', () => {
+describe('callback chains', () => {
   const to = (name: string): CallbackSettings => ({ url: `https://${name}.example/`, method: 'POST', header: {} });
 
   async function publishTold(world: World, settings: Partial<MessageSettings>): Promise<string> {

@@ -79,7 +79,7 @@ function onlyOne<T>(values: readonly T[]): T | undefined {
   return new Set(values).size === 1 ? values[0] : undefined;
 }
 
-/** Overwriting leaves a schedule paused that is; what is created anew is active (messaging.md 15.3). */
+/** Overwriting leaves a schedule paused that is; what is created anew is active (contract M 15.3). */
 function statesOf(calls: readonly (ScheduleAction & Call)[]): Change<ScheduleState>[] {
   const states: Change<ScheduleState>[] = [initially('gone')];
   const values = { pause: 'paused', resume: 'active', delete: 'gone' } as const;

@@ -1,4 +1,4 @@
-/** With which headers does a workflow send what (workflow.md 4.3, 14)? Of both generations of the client library. */
+/** With which headers does a workflow send what (contract W 4.3, 14)? Of both generations of the client library. */
 import type { Delivery } from './workflow-library.ts';
 import type { Step } from './workflow-programs.ts';
 

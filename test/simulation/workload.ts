@@ -325,7 +325,7 @@ export class Workload {
     if (random.chance(0.3)) settings.timeoutMs = random.int(100, 20_000);
     Object.assign(settings, this.#callbacks(1));
     const options: PublishCommand['options'] = { method: 'POST', header: {}, explicitHeader: {}, settings };
-    // An enqueue states no delay (messaging.md 12, item 7).
+    // An enqueue states no delay (contract M 12.7).
     const isAtOnce = wish.atOnce || settings.queueName !== undefined;
     if (!isAtOnce && random.chance(0.25)) options.delayMs = random.int(1, 60_000);
     else if (!isAtOnce && random.chance(0.1)) {

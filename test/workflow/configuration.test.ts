@@ -1,4 +1,4 @@
-/** What the trigger of a run fixes for its later messages (workflow.md 7). */
+/** What the trigger of a run fixes for its later messages (contract W 7). */
 import { describe, expect, test } from 'vitest';
 import type { MessageSettings, PublishOptions, RunStart, WorkflowFeature } from '../../src/protocol/settings.ts';
 import { configured, configuredCallback, redactedLike, runConfigOf } from '../../src/workflow/configuration.ts';

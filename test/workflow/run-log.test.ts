@@ -1,4 +1,4 @@
-/** What the grouped log says of a run (workflow.md 18.1): its groups, the state of each step, and what comes next. */
+/** What the grouped log says of a run (contract W 18.1): its groups, the state of each step, and what comes next. */
 import { Buffer } from 'node:buffer';
 import { expect, test } from 'vitest';
 import type { Course, RunHistory } from '../../src/workflow/history.ts';

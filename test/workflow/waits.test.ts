@@ -12,7 +12,7 @@ function parsed(body: Uint8Array): Record<string, unknown> {
   return JSON.parse(Buffer.from(body).toString('utf8')) as Record<string, unknown>;
 }
 
-describe('the result of a wait (workflow.md 14.6)', () => {
+describe('the result of a wait (contract W 14.6)', () => {
   it('is the registered step with the event, byte for byte, in base64', () => {
     const event = Uint8Array.of(0, 255, 0x7b, 0xc3);
     const result = parsed(notifiedStep(bytes(STEP), 'order-7', event));
@@ -32,7 +32,7 @@ describe('the result of a wait (workflow.md 14.6)', () => {
   });
 });
 
-describe('the event of a webhook (workflow.md 14.9)', () => {
+describe('the event of a webhook (contract W 14.9)', () => {
   const call = {
     method: 'POST',
     header: headerMap({ 'Content-Type': ['application/json'], 'X-Many': ['1', '2'] }),

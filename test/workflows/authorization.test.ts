@@ -1,4 +1,4 @@
-/** Who may run a workflow: what its function decides before the first step, and requests that pretend (workflow.md 10, 9.4). */
+/** Who may run a workflow: what its function decides before the first step, and requests that pretend (contract W 10, 9.4). */
 import { describe, expect } from 'vitest';
 import { USER_HEADERS } from './support/app.ts';
 import { LIBRARIES, LIBRARY } from './support/library.ts';

@@ -1,4 +1,4 @@
-/** Runs that are stopped: from inside, from outside, and many at once (workflow.md 12.2, 17.2). */
+/** Runs that are stopped: from inside, from outside, and many at once (contract W 12.2, 17.2). */
 import { describe, expect } from 'vitest';
 import { LIBRARIES, LIBRARY, newestClient, oldestClient } from './support/library.ts';
 import { scenario } from './support/scenario.ts';

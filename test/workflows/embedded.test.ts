@@ -1,6 +1,6 @@
 /**
  * The workflow part that older versions of the queue's own client library had, as its newest version still has it: it
- * publishes each step by itself and takes no part in fetching, deduplication or detection (workflow.md 22, "QJS").
+ * publishes each step by itself and takes no part in fetching, deduplication or detection (contract W 22).
  */
 import { Client } from '@upstash/qstash';
 import { serve, type WorkflowContext, type WorkflowServeOptions } from '@upstash/qstash/workflow';

@@ -1,4 +1,4 @@
-/** Workflows that invoke others and wait for their end (workflow.md 14.8, 12.3). */
+/** Workflows that invoke others and wait for their end (contract W 14.8, 12.3). */
 import { describe, expect } from 'vitest';
 import { USER_HEADERS } from './support/app.ts';
 import { LIBRARIES, LIBRARY } from './support/library.ts';

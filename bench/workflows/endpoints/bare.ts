@@ -1,5 +1,5 @@
 /**
- * An endpoint that knows just enough of the wire protocol (workflow.md), on bare sockets: what it costs is next to nothing, so
+ * An endpoint that knows just enough of the wire protocol of workflows, on bare sockets: what it costs is next to nothing, so
  * that the server is what is measured. The path says what its runs do:
  * `/three` the program of the comparison, `/sleep?until=<Unix seconds>` one sleep, `/wait?event=<id>` one wait.
  * `node bench/workflows/endpoints/bare.ts <URL of the server> <token>`.
@@ -92,7 +92,7 @@ async function endRun({ runId }: Delivery, result: Payload | Result): Promise<vo
   reportEnd(result.number);
 }
 
-/** As the official library sends them with a step (workflow.md 4.3). */
+/** As the official library sends them with a step (contract W 4.3). */
 function stepHeaders(runId: string, url: string): Record<string, string> {
   return {
     'upstash-workflow-init': 'false',

@@ -1,6 +1,6 @@
 /** What of a run does a terminal show? */
 
-/** A run as `GET /v2/workflows/logs` answers (workflow.md 18.1), as far as it is shown. */
+/** A run as `GET /v2/workflows/logs` answers (contract W 18.1), as far as it is shown. */
 export interface RunView {
   workflowRunId: string;
   workflowUrl: string;

@@ -7,7 +7,7 @@ import type { RetentionStore } from '../stores.ts';
 /** Rows dropped in one transaction: a few milliseconds of work. */
 const PIECE_ROWS = 500;
 
-/** A day after its last use a flow-control key is forgotten (messaging.md 16.9), which is kept to the hour. */
+/** A day after its last use a flow-control key is forgotten (contract M 16.9), which is kept to the hour. */
 const KEYS_REMEMBERED_MS = 25 * 3_600_000;
 
 type RetentionSettings = Pick<EngineSettings, 'logRetentionMs' | 'dlqRetentionMs' | 'retentionIntervalMs'>;

@@ -1,4 +1,4 @@
-/** What does a workflow learn of a call that it made (workflow.md 14.5)? */
+/** What does a workflow learn of a call that it made (contract W 14.5)? */
 import { encodeCallbackPayload } from '../../protocol/callback-payload.ts';
 import { joinRedactions } from '../../protocol/redaction.ts';
 import type { MessageSettings } from '../../protocol/settings.ts';

@@ -1,4 +1,4 @@
-/** Cancels many runs, each with what follows for its parents, in pieces that do not stall the store (workflow.md 17.2). */
+/** Cancels many runs, each with what follows for its parents, in pieces that do not stall the store (contract W 17.2). */
 import type { Run, RunKey } from '../../workflow/model.ts';
 import type { ActiveRunFilter, DeadRunCommands, DeadRunStore } from '../dead-runs.ts';
 import type { ProjectId } from '../model.ts';

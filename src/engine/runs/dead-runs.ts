@@ -1,4 +1,4 @@
-/** What clients do with runs that have failed (workflow.md 21): resume and restart them, tell of their failure once more. */
+/** What clients do with runs that have failed (contract W 21): resume and restart them, tell of their failure once more. */
 import { mintMessageId } from '../../protocol/ids.ts';
 import type { RunKey } from '../../workflow/model.ts';
 import type { Accepted, Saved } from '../accepted.ts';

@@ -61,7 +61,7 @@ export function draftOfStart(
 
 /**
  * The second phase of a trigger: the library behind the URL has made itself known, and the first message goes out again in
- * the way that it understands (workflow.md 5.3). What the trigger fixed stays.
+ * the way that it understands (contract W 5.3). What the trigger fixed stays.
  */
 export function draftOfAdoption(
   command: PublishCommand,

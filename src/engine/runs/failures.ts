@@ -1,4 +1,4 @@
-/** What follows when a message of a run has failed for good: the run's end, and who is told of it (workflow.md 12.3, 13). */
+/** What follows when a message of a run has failed for good: the run's end, and who is told of it (contract W 12.3, 13). */
 import { encodeCallbackPayload } from '../../protocol/callback-payload.ts';
 import { dlqIdOf } from '../../protocol/cursor.ts';
 import { prefixOf } from '../../protocol/dialect.ts';
@@ -77,7 +77,7 @@ function headerOf(callback: CallbackSettings, { config }: Run): HeaderMap {
   return withContentType(config.isKept ? withHeaders(own, config.header) : own);
 }
 
-/** What the group does not say is as for the failed message, which has it from the run (workflow.md 13.2). */
+/** What the group does not say is as for the failed message, which has it from the run. */
 function settingsOf(
   callback: CallbackSettings,
   { config }: Run,

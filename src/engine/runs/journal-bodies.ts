@@ -1,5 +1,5 @@
 /**
- * What is delivered for a step: the journal up to it (workflow.md 8.1). Nearly always the worker that delivers an entry
+ * What is delivered for a step: the journal up to it (contract W 8.1). Nearly always the worker that delivers an entry
  * has just saved it, and has delivered the one before; so the latest journals stay in memory, encoded, up to a limit
  * over all of them, and only what is missing is read.
  */

@@ -1,5 +1,5 @@
 /**
- * The run that takes the place of a failed one (workflow.md 21.3, 21.4). Its journal begins with what the failed run has
+ * The run that takes the place of a failed one (contract W 21.3, 21.4). Its journal begins with what the failed run has
  * recorded. What is sent again, or waits again, is made anew and belongs to the new run; everything else is shared.
  */
 import { newHeaderMap } from '../../protocol/headers.ts';

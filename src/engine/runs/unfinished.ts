@@ -1,5 +1,5 @@
 /**
- * What of a journal is still to be done when its run is resumed (workflow.md 21.3)? Only the journal is asked, not how
+ * What of a journal is still to be done when its run is resumed (contract W 21.3)? Only the journal is asked, not how
  * deliveries went: one that was answered with success after the run had failed came to nothing.
  */
 import {

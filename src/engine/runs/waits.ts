@@ -1,5 +1,5 @@
 /**
- * Waits of runs for events, and what notifies of them (workflow.md 14.6, 14.7). What was read may have changed when it is
+ * Waits of runs for events, and what notifies of them (contract W 14.6, 14.7). What was read may have changed when it is
  * saved: then the store says so, having saved nothing, and it is read again. So a wait and a notification that come at the
  * same time always find each other.
  */

@@ -1,4 +1,4 @@
-/** Which headers of a workflow message reach the endpoint, and how (workflow.md 9.4)? */
+/** Which headers of a workflow message reach the endpoint, and how (contract W 9.4)? */
 import { Buffer } from 'node:buffer';
 import { hasConfigPrefix } from '../config-names.ts';
 import type { Scope } from '../config-scopes.ts';
@@ -26,7 +26,7 @@ function isForwarded(name: string): boolean {
 
 const PREFIX_LENGTH = 'Upstash-'.length;
 
-/** By these a library takes a delivery for something else than a message of the journal (workflow.md 9.3). */
+/** By these a library takes a delivery for something else than a message of the journal (contract W 9.3). */
 const MARKS: ReadonlySet<string> = new Set([
   'Workflow-Callback',
   'Workflow-Is-Failure',

@@ -1,5 +1,5 @@
 /**
- * In what do the generations of the client library differ on the wire (workflow.md 6, 22)? A library says with each message
+ * In what do the generations of the client library differ on the wire (contract W 6, 22)? A library says with each message
  * what it can do, and this is the only place that knows what follows from that: nothing asks for a version, but where one
  * cannot do what it says (`fetchesCallResults`).
  *
@@ -21,7 +21,7 @@ const KNOWN: ReadonlySet<string> = new Set<WorkflowFeature>([
   'WF_StepConfig',
 ]);
 
-/** What the newest library can do; assumed of the one behind a URL that is triggered over REST (workflow.md 5.3). */
+/** What the newest library can do; assumed of the one behind a URL that is triggered over REST (contract W 5.3). */
 export const FEATURES_OF_TODAY: readonly WorkflowFeature[] = [
   'LazyFetch',
   'InitialBody',
@@ -32,7 +32,7 @@ export const FEATURES_OF_TODAY: readonly WorkflowFeature[] = [
 /** The version of the protocol that all generations speak: `Upstash-Workflow-Sdk-Version`. */
 export const PROTOCOL_VERSION = '1';
 
-/** Retries of a workflow message that does not say: libraries leave the number out where it is this one (workflow.md 11). */
+/** Retries of a workflow message that does not say: libraries leave the number out where it is this one (contract W 11). */
 export const RETRIES_DEFAULT = 3;
 
 /** Reads `Upstash-Feature-Set`, each feature once; what is not known here is left out. */
@@ -47,12 +47,12 @@ export function parseFeatures(text: string): WorkflowFeature[] {
 
 type Features = readonly WorkflowFeature[];
 
-/** Whether what a trigger fixed holds for all later messages of its run; otherwise each says it itself (workflow.md 7). */
+/** Whether what a trigger fixed holds for all later messages of its run; otherwise each says it itself (contract W 7). */
 export function keepsTriggerConfiguration(features: Features): boolean {
   return features.includes('WF_TriggerOnConfig');
 }
 
-/** Whether a large body may be left out and fetched by the endpoint (workflow.md 8.3). */
+/** Whether a large body may be left out and fetched by the endpoint (contract W 8.3). */
 export function fetchesLazily(features: Features): boolean {
   return features.includes('LazyFetch');
 }
@@ -67,12 +67,12 @@ export function fetchesCallResults(library: string | undefined): boolean {
   return !(Number(major) === 1 && Number(minor) >= 3);
 }
 
-/** Whether a failure callback repeats the payload of the run, and not the journal that was delivered (workflow.md 13.2). */
+/** Whether a failure callback repeats the payload of the run, and not the journal that was delivered (contract W 13.2). */
 export function wantsPayloadOnly(features: Features): boolean {
   return features.includes('InitialBody');
 }
 
-/** Whether each answer of the library says that it is one (workflow.md 6.1). */
+/** Whether each answer of the library says that it is one. */
 export function marksAnswers(features: Features): boolean {
   return features.includes('WF_DetectTrigger');
 }

@@ -1,4 +1,4 @@
-/** What does a workflow say that invokes another one (workflow.md 14.8)? */
+/** What does a workflow say that invokes another one (contract W 14.8)? */
 import { Buffer } from 'node:buffer';
 import { parseUrl, withoutFragment } from '../destination.ts';
 import { ApiError } from '../errors.ts';

@@ -1,6 +1,6 @@
 /**
  * How is refused what a running workflow asks for? A library takes any 400 for the news that its run is over, and stops
- * quietly: said of anything else, the run would wait for ever (workflow.md 4.7).
+ * quietly: said of anything else, the run would wait for ever (contract W 4.7).
  */
 
 import { hasConfigPrefix } from '../config-names.ts';
@@ -33,7 +33,7 @@ export function isSentByRun(sent: Sent): boolean {
   return isMarked(sent, OF_RUN);
 }
 
-/** Whether it is the second phase of a trigger, by which the library behind the URL makes itself known (workflow.md 5.3). */
+/** Whether it is the second phase of a trigger, by which the library behind the URL makes itself known (contract W 5.3). */
 export function isSentBySdk(sent: Sent): boolean {
   return isMarked(sent, BY_SDK);
 }

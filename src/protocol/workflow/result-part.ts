@@ -1,4 +1,4 @@
-/** What will the message be that brings a run the result of a wait or an invocation (workflow.md 14.6, 14.8)? */
+/** What will the message be that brings a run the result of a wait or an invocation (contract W 14.6, 14.8)? */
 import { type Quotas, readPublishOptions } from '../options.ts';
 import type { Dialect, ResultPart } from '../settings.ts';
 
@@ -7,7 +7,7 @@ export interface ResultRequest {
   url: string;
   /** The headers of a publish, names and values in turn. */
   rawHeaders: readonly string[];
-  /** That of the request which the result follows from (workflow.md 1, item 4). */
+  /** That of the request which the result follows from (contract W 1.4). */
   dialect: Dialect;
 }
 

@@ -1,4 +1,4 @@
-/** What run is a message for, and what is it to be there (workflow.md 4.2)? */
+/** What run is a message for, and what is it to be there (contract W 4.2)? */
 import type { Given, Scope } from '../config-scopes.ts';
 import { prefixOf } from '../dialect.ts';
 import { invalidHeader, runIdMissing } from '../errors.ts';
@@ -17,7 +17,7 @@ export function readRunWish(scope: Scope, dialect: Dialect): RunWish {
 
 /**
  * Reads the same of a request to trigger a workflow, which need not say that it is one. What the server knows of the
- * protocol counts, and not what comes along (workflow.md 5.2), unless a library makes itself known with it.
+ * protocol counts, and not what comes along (contract W 5.2), unless a library makes itself known with it.
  */
 export function readTriggerWish(scope: Scope): RunStart {
   const start = readStart(scope);
@@ -48,7 +48,7 @@ function readStart(scope: Scope): RunStart {
   return start;
 }
 
-/** Whether the first delivery is to find out which library serves the URL. The value means nothing (workflow.md 5.3). */
+/** Whether the first delivery is to find out which library serves the URL. The value means nothing (contract W 5.3). */
 function asksForSdk({ options, forwarded }: Scope): boolean {
   return (
     options.has('workflow-unknown-sdk') ||

@@ -158,7 +158,7 @@ class Reservations {
   holderOf({ message, deduplication }: StoredNewMessage, nowMs: number): Taken | null {
     if (!deduplication) return null;
     const holder = this.#taken.get(`${message[MESSAGE_AT.project_id]} ${deduplication.hash}`);
-    // The window ends with its last millisecond; it is not extended by duplicates (messaging.md 11, item 4).
+    // The window ends with its last millisecond; it is not extended by duplicates.
     return holder && holder.expiresAtMs > nowMs ? { messageId: holder.messageId, run: null } : null;
   }
 

@@ -1,4 +1,4 @@
-/** What does a cancel do to a message that waits, and to one that is in flight (messaging.md 6.3, rows 7 and 8)? */
+/** What does a cancel do to a message that waits, and to one that is in flight (contract M 6.3.7 and 6.3.8)? */
 import type { MessageId, MessageKey, ProjectId } from '../../engine/model.ts';
 import type { StoreLimits } from '../../engine/stores.ts';
 import { flowRefsOf } from './lanes/flow-lanes.ts';

@@ -31,7 +31,7 @@ export function encodeContent(message: Message): SqlValue[] {
   ];
 }
 
-/** The path of a URL as it is written, for the `path` filter (messaging.md 21.1). */
+/** The path of a URL as it is written, for the `path` filter. */
 function pathOf(url: string): string {
   const authority = url.indexOf('//') + 2;
   const end = url.slice(authority).search(/[?#]/);

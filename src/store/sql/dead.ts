@@ -1,4 +1,4 @@
-/** What lies in the DLQ, and how does it leave (messaging.md 17)? */
+/** What lies in the DLQ, and how does it leave (contract M 17)? */
 import type { AttributeFilter } from '../../engine/filters.ts';
 import type { MessageId, MessageKey, ProjectId } from '../../engine/model.ts';
 import type { StoreLimits } from '../../engine/stores.ts';

@@ -1,4 +1,4 @@
-/** How does a filter of the contract (messaging.md 21.1) read in SQL, over `contents c`? */
+/** How does a filter (contract M 21.1) read in SQL, over `contents c`? */
 import type { AttributeFilter } from '../../engine/filters.ts';
 import type { SqlParam } from '../driver.ts';
 

@@ -13,7 +13,7 @@ export interface MessageEvents {
   /** The run that the message belongs to, or that the events are of; null: none. */
   runKey: number | null;
   events: readonly StoredEvent[];
-  /** Time of the message's latest event so far; times never decrease (messaging.md 6.3), whatever clocks do. */
+  /** Time of the message's latest event so far; times never decrease, whatever clocks do. */
   floorMs: number;
 }
 

@@ -1,4 +1,4 @@
-/** What happened, in order: the log entries of a project (messaging.md 18.2). */
+/** What happened, in order: the log entries of a project (contract M 18.2). */
 import type { AttributeFilter } from '../../engine/filters.ts';
 import type { MessageId, MessageKey, ProjectId } from '../../engine/model.ts';
 import type { Queries } from '../driver.ts';

@@ -1,4 +1,4 @@
-/** How many messages did a project have today, and may it have more (messaging.md 20.3)? */
+/** How many messages did a project have today, and may it have more (contract M 20.3)? */
 import type { ProjectId } from '../../engine/model.ts';
 import type { StoreLimits } from '../../engine/stores.ts';
 import type { Transaction } from '../driver.ts';

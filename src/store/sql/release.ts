@@ -82,7 +82,7 @@ async function sendAllOn({ tx }: WriteContext): Promise<FlowRef[]> {
   return keys.map(({ project_id, flow_key }) => ({ projectId: project_id, key: flow_key }));
 }
 
-/** Due at once; a message that was to be cancelled waits now, so its cancel takes effect (messaging.md 6.3, row 7). */
+/** Due at once; a message that was to be cancelled waits now, so its cancel takes effect. */
 async function giveBack(
   context: WriteContext,
   rows: readonly ClaimRow[],

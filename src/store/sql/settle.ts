@@ -182,7 +182,7 @@ export async function pausedQueuesOf(
   return new Set([...queues.values()].filter(({ paused }) => paused === 1).map(({ id }) => id));
 }
 
-/** Where a message that was started waits on. A queue's own message stays with it while it is paused (messaging.md 14.4). */
+/** Where a message that was started waits on. A queue's own message stays with it while it is paused. */
 export function lineToWaitIn(
   { key, queue_id, queue_slot, flow_key }: Pick<OwnerRow, 'key' | 'queue_id' | 'queue_slot' | 'flow_key'>,
   pausedQueues: ReadonlySet<number>,
@@ -193,7 +193,7 @@ export function lineToWaitIn(
 
 /**
  * The messages that follow enter like published ones, and those of a queue's message share its slot: the next one has its
- * turn when they have ended (messaging.md 9.5). Nothing follows from a change that a cancel has overruled.
+ * turn when they have ended. Nothing follows from a change that a cancel has overruled.
  */
 async function insertFollows(
   context: WriteContext,

@@ -209,7 +209,7 @@ async function ask(app: FastifyInstance, request: InjectOptions): Promise<Reply>
   return reply;
 }
 
-/** What holds for every answer (messaging.md 1.3, 29.7, 29.8). */
+/** What holds for every answer (contract M 1.3). */
 function expectWellFormed({ status, headers, text, json }: Reply, method: InjectOptions['method']): void {
   expect(status < 300 || status > 399, `a redirect: ${status}`).toBe(true);
   if (text !== '' && !isPage(headers)) expect(headers['content-type']).toBe('application/json');

@@ -1,4 +1,4 @@
-/** messaging.md 23: what the clients for JavaScript, Python and Go do differently, where no other statement covers it. */
+/** contract M 23: what the clients for JavaScript, Python and Go do differently, where no other statement covers it. */
 import { expect } from 'vitest';
 import { type Section, statement } from '../support/statement.ts';
 

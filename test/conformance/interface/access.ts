@@ -1,4 +1,4 @@
-/** interface.md, "Authentication", "Errors" and "Versioning". */
+/** Who may ask, what is refused, and the version (contract I 5, 7, 9). */
 import { expect } from 'vitest';
 import { type Section, statement } from '../support/statement.ts';
 

@@ -1,4 +1,4 @@
-/** interface.md, "Get a message from the DLQ": each field of its table. */
+/** A message of the DLQ, each field of its table (contract I 2.2, 4.2). */
 import { expect } from 'vitest';
 import { type Section, statement } from '../support/statement.ts';
 
@@ -100,7 +100,7 @@ export const deadLetter: Section = {
       {
         deviation:
           'It is one object from header names to arrays of values, as `header` is: all official clients and all ' +
-          'samples of the hosted service have that form, and clients would break on the other (messaging.md 26, 18a).',
+          'samples of the hosted service have that form, and clients would break on the other (contract M 26.18a).',
       },
     ),
 

@@ -1,4 +1,4 @@
-/** interface.md, "List Flow-Control Keys". */
+/** The list of flow-control keys (contract I 4.3). */
 import { expect } from 'vitest';
 import { type Section, statement } from '../support/statement.ts';
 import type { Subject } from '../support/subject.ts';

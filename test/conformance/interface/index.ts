@@ -1,4 +1,4 @@
-/** The sections of interface.md, which has no numbers of its own. */
+/** The statements of the interface document, which numbers none itself. */
 import type { Section } from '../support/statement.ts';
 import { access } from './access.ts';
 import { deadLetter } from './dead-letter.ts';

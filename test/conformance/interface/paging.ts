@@ -1,4 +1,4 @@
-/** interface.md, "Limits" and the paging of its lists, as far as messages have them. */
+/** The paging of lists and its limits, as far as messages have them (contract I 4.4, 8). */
 import { expect } from 'vitest';
 import { type Section, statement } from '../support/statement.ts';
 import type { Json, Subject } from '../support/subject.ts';

@@ -1,4 +1,4 @@
-/** interface.md, "Resume Queue": a paused queue goes on, an active one does not notice. */
+/** A paused queue goes on, an active one does not notice (contract I 3.1, 4.1). */
 import { expect } from 'vitest';
 import { type Section, statement } from '../support/statement.ts';
 

@@ -1,4 +1,4 @@
-/** interface.md, what it says about workflows: the flat log, and notify. */
+/** What concerns workflows: the flat log, and notify (contract I 4.4, 4.5). */
 import { expect } from 'vitest';
 import { type Section, statement } from '../support/statement.ts';
 import type { Json, Subject } from '../support/subject.ts';

@@ -1,4 +1,4 @@
-/** messaging.md 29, 112 to 117: messages that say how another one fared. */
+/** Messages that say how another one fared (contract M 29.112 to 29.117). */
 import { expect } from 'vitest';
 import type { Received } from '../support/endpoint.ts';
 import { type Section, statement } from '../support/statement.ts';

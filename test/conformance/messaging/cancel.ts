@@ -1,4 +1,4 @@
-/** messaging.md 29, 89 to 95: messages that are called back. */
+/** Messages that are called back (contract M 29.89 to 29.95). */
 import { expect } from 'vitest';
 import { type Section, statement } from '../support/statement.ts';
 import type { Subject } from '../support/subject.ts';

@@ -1,4 +1,4 @@
-/** messaging.md 29, 129 to 137: messages that failed for good. */
+/** Messages that failed for good (contract M 29.129 to 29.137). */
 import { expect } from 'vitest';
 import { type Section, statement } from '../support/statement.ts';
 import type { Json, Subject } from '../support/subject.ts';

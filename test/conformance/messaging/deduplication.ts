@@ -1,4 +1,4 @@
-/** messaging.md 29, 78 to 88: messages that are taken once, and messages that wait. */
+/** Messages that are taken once, and messages that wait (contract M 29.78 to 29.88). */
 import { expect } from 'vitest';
 import { type Section, statement } from '../support/statement.ts';
 import type { Answer, Subject } from '../support/subject.ts';

@@ -1,4 +1,4 @@
-/** messaging.md 29, 38 to 50: the request that an endpoint gets, and what counts as success. */
+/** The request that an endpoint gets, and what counts as success (contract M 29.38 to 29.50). */
 import { expect } from 'vitest';
 import { type Section, statement } from '../support/statement.ts';
 

@@ -1,4 +1,4 @@
-/** messaging.md 29, 12 to 21: how a destination is read, and which are refused. */
+/** How a destination is read, and which are refused (contract M 29.12 to 29.21). */
 import { expect } from 'vitest';
 import { signatureOf } from '../support/signature.ts';
 import { type Section, statement } from '../support/statement.ts';

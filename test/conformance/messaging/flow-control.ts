@@ -1,4 +1,4 @@
-/** messaging.md 29, 138 to 147: how many at a time, and how many in a period. */
+/** How many at a time, and how many in a period (contract M 29.138 to 29.147). */
 import { expect } from 'vitest';
 import { type Section, statement } from '../support/statement.ts';
 import type { Subject } from '../support/subject.ts';

@@ -1,4 +1,4 @@
-/** messaging.md 29, 105 to 111: many endpoints under one name, many messages in one request. */
+/** Many endpoints under one name, many messages in one request (contract M 29.105 to 29.111). */
 import { expect } from 'vitest';
 import { type Section, statement } from '../support/statement.ts';
 import type { Subject } from '../support/subject.ts';

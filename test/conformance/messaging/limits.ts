@@ -1,4 +1,4 @@
-/** messaging.md 29, 148 to 151: what is not shown, and what is too much. */
+/** What is not shown, and what is too much (contract M 29.148 to 29.151). */
 import { createHash } from 'node:crypto';
 import { expect } from 'vitest';
 import { type Section, statement } from '../support/statement.ts';

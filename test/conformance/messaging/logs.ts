@@ -1,4 +1,4 @@
-/** messaging.md 29, 65 to 77: what the logs say, and how they are listed. */
+/** What the logs say, and how they are listed (contract M 29.65 to 29.77). */
 import { expect } from 'vitest';
 import { type Section, statement } from '../support/statement.ts';
 import type { Json, Subject } from '../support/subject.ts';

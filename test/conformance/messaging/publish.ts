@@ -1,4 +1,4 @@
-/** messaging.md 29, 22 to 37: publishing, and the message that can be read afterwards. */
+/** Publishing, and the message that can be read afterwards (contract M 29.22 to 29.37). */
 import { expect } from 'vitest';
 import { type Section, statement } from '../support/statement.ts';
 import type { Json, Subject } from '../support/subject.ts';
@@ -121,7 +121,7 @@ export const publish: Section = {
       {
         flags: ['--message-bytes-max', '1000'],
         deviation:
-          'Refused as it says, with the documented text, but with 413 in place of the unconfirmed 412 of section 20.1: ' +
+          'Refused as it says, with the documented text, but with 413 in place of the unconfirmed 412 of contract M 20.1: ' +
           'that is what proxies and clients know for a body that is too large.',
       },
     ),

@@ -1,4 +1,4 @@
-/** messaging.md 29, 96 to 104: messages that keep their order. */
+/** Messages that keep their order (contract M 29.96 to 29.104). */
 import { expect } from 'vitest';
 import { type Section, statement } from '../support/statement.ts';
 

@@ -1,4 +1,4 @@
-/** messaging.md 29, 51 to 64: when is a failed message tried again? */
+/** When is a failed message tried again (contract M 29.51 to 29.64)? */
 import { expect } from 'vitest';
 import type { Millis } from '../../../src/engine/model.ts';
 import type { Reply } from '../support/endpoint.ts';

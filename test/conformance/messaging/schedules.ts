@@ -1,4 +1,4 @@
-/** messaging.md 29, 121 to 128: messages that come by the clock. */
+/** Messages that come by the clock (contract M 29.121 to 29.128). */
 import { expect } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
 import { type Section, statement } from '../support/statement.ts';

@@ -1,4 +1,4 @@
-/** messaging.md 29, 118 to 120: how an endpoint knows who sent a delivery. */
+/** How an endpoint knows who sent a delivery (contract M 29.118 to 29.120). */
 import { createHash } from 'node:crypto';
 import { expect } from 'vitest';
 import { signatureOf } from '../support/signature.ts';

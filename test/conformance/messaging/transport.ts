@@ -1,4 +1,4 @@
-/** messaging.md 29, 1 to 11: requests, answers, and who may ask. */
+/** Requests, answers, and who may ask (contract M 29.1 to 29.11). */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

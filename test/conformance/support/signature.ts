@@ -1,4 +1,4 @@
-/** Reads the signature of a delivery without trusting our own code for it (messaging.md 10.1). */
+/** Reads the signature of a delivery without trusting our own code for it (contract M 10.1). */
 import { createHmac } from 'node:crypto';
 import type { Received } from './endpoint.ts';
 import type { Json } from './subject.ts';

@@ -3,7 +3,7 @@ import { describe, it } from 'vitest';
 import { Subject, type SubjectOptions } from './subject.ts';
 
 export interface Statement {
-  /** `M12`, `W12`: number 12 of messaging.md section 29, of workflow.md section 26. `I3`, `C1`: not numbered by the contract. */
+  /** `M12`, `W12`: statement 12 of a checklist (contract M 29, W 26). `I3`, `C1`: numbered here. */
   id: string;
   /** What must hold, in one sentence of our own. */
   text: string;

@@ -122,7 +122,7 @@ export class Subject {
 
   /**
    * Sends one request; `target` goes out byte for byte. What must hold for every answer is checked on the way: no
-   * redirect, JSON with its content type, an error object with every status from 400 on (messaging.md 1.3).
+   * redirect, JSON with its content type, an error object with every status from 400 on (contract M 1.3).
    */
   async ask(
     method: string,

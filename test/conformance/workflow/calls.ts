@@ -1,4 +1,4 @@
-/** workflow.md 26, 72 to 80: sleeps, and calls of others (sections 14.3, 14.5). */
+/** Sleeps, and calls of others (contract W 26.72 to 26.80, 14.3, 14.5). */
 import { expect } from 'vitest';
 import { type Section, statement } from '../support/statement.ts';
 import type { Json } from '../support/subject.ts';
@@ -132,7 +132,7 @@ export const calls: Section = {
         await run.call(path, { stepId: nth });
         expect(resultOf(await run.delivery(++nth)).status).toBe(status);
       }
-      // With retries left: what the library would take for a report in between (workflow.md 14.5, "Trap").
+      // With retries left: what the library would take for a report in between (contract W 14.5).
       server.endpoint.replies('/early', { status: 489, headers: { 'Upstash-NonRetryable-Error': 'true' } });
       await run.call('/early', { stepId: nth, headers: { 'upstash-retries': '3' } });
       const early = resultOf(await run.delivery(++nth));

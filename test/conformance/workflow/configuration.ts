@@ -1,4 +1,4 @@
-/** workflow.md 26, 41 to 48: what does the trigger fix for all of its run (section 7)? */
+/** What does the trigger fix for all of its run (contract W 26.41 to 26.48, 7)? */
 import { expect } from 'vitest';
 import { type Section, statement } from '../support/statement.ts';
 import {

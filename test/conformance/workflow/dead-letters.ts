@@ -1,4 +1,4 @@
-/** workflow.md 26, 102 to 105: runs that have failed, and what may be shown of them (sections 16.3, 21). */
+/** Runs that have failed, and what may be shown of them (contract W 26.102 to 26.105, 16.3, 21). */
 import { createHash } from 'node:crypto';
 import { expect } from 'vitest';
 import { eventually } from '../../support/eventually.ts';

@@ -1,4 +1,4 @@
-/** workflow.md 26, 106: the own prefix of the server in place of the other (section 1). */
+/** The own prefix of the server in place of the other (contract W 26.106, 1). */
 import { expect } from 'vitest';
 import { signatureOf } from '../support/signature.ts';
 import { type Section, statement } from '../support/statement.ts';

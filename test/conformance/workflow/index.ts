@@ -1,4 +1,4 @@
-/** The checklist of workflow.md, section 26. */
+/** The checklist of workflows (contract W 26). */
 import type { Section } from '../support/statement.ts';
 import { calls } from './calls.ts';
 import { configuration } from './configuration.ts';

@@ -1,4 +1,4 @@
-/** workflow.md 26, 92 to 96: runs that start others, and steps side by side (sections 14.8, 15). */
+/** Runs that start others, and steps side by side (contract W 26.92 to 26.96, 14.8, 15). */
 import { expect } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
 import { type Section, statement } from '../support/statement.ts';

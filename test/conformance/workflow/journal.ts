@@ -1,4 +1,4 @@
-/** workflow.md 26, 30 to 40: what is recorded of a run, and what is delivered of it (sections 4.4, 4.6, 8)? */
+/** What is recorded of a run, and what is delivered of it (contract W 26.30 to 26.40, 4.4, 4.6, 8)? */
 import { createHash } from 'node:crypto';
 import { expect } from 'vitest';
 import { signatureOf } from '../support/signature.ts';

@@ -1,4 +1,4 @@
-/** workflow.md 26, 97 to 101: what logs show of runs (sections 18 to 20). */
+/** What logs show of runs (contract W 26.97 to 26.101, 18 to 20). */
 import { expect } from 'vitest';
 import { type Section, statement } from '../support/statement.ts';
 import type { Json, Subject } from '../support/subject.ts';

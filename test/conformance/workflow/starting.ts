@@ -1,4 +1,4 @@
-/** workflow.md 26, 1 to 21: how does a run begin (sections 4.5, 5.2, 9)? */
+/** How does a run begin (contract W 26.1 to 26.21, 4.5, 5.2, 9)? */
 import { createHash } from 'node:crypto';
 import { expect } from 'vitest';
 import { signatureOf } from '../support/signature.ts';
@@ -14,7 +14,7 @@ function initHeaders(server: Subject, id: string, path: string): Record<string, 
   };
 }
 
-/** Headers by which the library knows what a delivery is, and that one of a step must not have (workflow.md 9.3). */
+/** Headers by which the library knows what a delivery is, and that one of a step must not have (contract W 9.3). */
 const MARKS = ['callback', 'is-failure', 'failure-callback', 'unknown-sdk'].map((name) => `upstash-workflow-${name}`);
 
 export const starting: Section = {

@@ -1,4 +1,4 @@
-/** workflow.md 26, 81 to 91: runs that wait for events and webhooks (sections 14.6, 14.7, 14.9). */
+/** Runs that wait for events and webhooks (contract W 26.81 to 26.91, 14.6, 14.7, 14.9). */
 import { expect } from 'vitest';
 import { type Section, statement } from '../support/statement.ts';
 import { type Json, OTHER_TOKEN, type Subject } from '../support/subject.ts';
@@ -185,7 +185,7 @@ export const waits: Section = {
       },
       {
         deviation:
-          'For a notify and for the list of waiters. A wait that asks for it is 422: for the library 400 means that the run is over, and it would stop in silence instead of failing (workflow.md 4.7).',
+          'For a notify and for the list of waiters. A wait that asks for it is 422: for the library 400 means that the run is over, and it would stop in silence instead of failing (contract W 4.7).',
       },
     ),
 

@@ -106,7 +106,7 @@ function textOf(base64: string): string {
   return Buffer.from(base64, 'base64').toString();
 }
 
-/** As published (workflow.md 8.2). */
+/** As published (contract W 8.2). */
 interface Step {
   stepId: number;
   stepType: string;

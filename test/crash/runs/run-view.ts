@@ -83,7 +83,7 @@ async function all<T>(client: Client, path: string, member: string): Promise<T[]
   return items;
 }
 
-/** Of an event of the flat view (workflow.md 18.2), what is of interest here. */
+/** Of an event of the flat view (contract W 18.2), what is of interest here. */
 interface Event {
   state: string;
   workflowRunId: string;

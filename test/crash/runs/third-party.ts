@@ -45,7 +45,7 @@ function statusOf(name: string, retried: number): number {
   return name === 'flaky' && retried < FAILURES_OF_FLAKY ? 500 : 200;
 }
 
-/** Of what tells of a failure (workflow.md 13.2), what is of interest here. */
+/** Of what tells of a failure (contract W 13.2), what is of interest here. */
 interface Failure {
   workflowRunId: string;
 }

@@ -26,7 +26,7 @@ describe('a message that begins a run', () => {
     });
   });
 
-  it('has the three retries that libraries leave out, whatever the account has by default (workflow.md 11)', () => {
+  it('has the three retries that libraries leave out, whatever the account has by default (contract W 11)', () => {
     expect(read(START, { quotas: { retriesDefault: 7 } }).settings.maxRetries).toBe(3);
     expect(read([], { quotas: { retriesDefault: 7 } }).settings.maxRetries).toBe(7);
   });
@@ -50,7 +50,7 @@ describe('a message that begins a run', () => {
     });
   });
 
-  it('joins the lines of a feature set, and knows only what it knows (workflow.md 6)', () => {
+  it('joins the lines of a feature set, and knows only what it knows (contract W 6)', () => {
     const rawHeaders = [
       ...START,
       'Upstash-Feature-Set',
@@ -71,7 +71,7 @@ describe('a message that begins a run', () => {
     ['its own header', ['Upstash-Workflow-Unknown-Sdk', 'true']],
     ['a forwarded one', ['Upstash-Forward-Upstash-Workflow-Unknown-Sdk', 'true']],
     ['one forwarded in the other dialect', ['Upstash-Forward-Waypost-Workflow-Unknown-Sdk', '1']],
-  ])('asks for the library when it says so in %s, and does not forward that (workflow.md 5.3)', (_, rawHeaders) => {
+  ])('asks for the library when it says so in %s, and does not forward that (contract W 5.3)', (_, rawHeaders) => {
     const { run, header } = read([...START, ...rawHeaders]);
     expect(run).toMatchObject({ isUnknownSdk: true });
     expect(header).toEqual(headerMap({}));
@@ -128,7 +128,7 @@ describe('a message that continues a run', () => {
     expect(read(rawHeaders).run).toMatchObject({ callType: meant });
   });
 
-  it('is answered as if its run were over when it names none (workflow.md 4.4)', () => {
+  it('is answered as if its run were over when it names none (contract W 4.4)', () => {
     expect(refusalOf(() => read(['Upstash-Workflow-Init', 'false']))).toMatchObject({ status: 400, code: 'run_over' });
   });
 
@@ -143,7 +143,7 @@ describe('a message that continues a run', () => {
     ['Upstash-Cron', '* * * * *', 'Upstash-Workflow-Init is not supported for schedules'],
     ['Upstash-Label', 'ä', 'invalid label'],
   ])(
-    'is never refused with 400 for %s: %s, which would end the run in silence (workflow.md 4.7)',
+    'is never refused with 400 for %s: %s, which would end the run in silence (contract W 4.7)',
     (name, value, message) => {
       expect(statusOf([...STEP, name, value])).toEqual([422, expect.stringContaining(message)]);
     },
@@ -169,7 +169,7 @@ describe('a message that continues a run', () => {
   });
 });
 
-describe('the result of a call (workflow.md 8.3, 14.5)', () => {
+describe('the result of a call (contract W 8.3, 14.5)', () => {
   const FETCHING = [...CALL, 'Upstash-Callback-Feature-Set', 'LazyFetch,InitialBody'];
 
   it.each([
@@ -192,7 +192,7 @@ describe('the result of a call (workflow.md 8.3, 14.5)', () => {
   });
 });
 
-describe('a header that is forwarded with a workflow message (workflow.md 9.4)', () => {
+describe('a header that is forwarded with a workflow message (contract W 9.4)', () => {
   const forwarded = (name: string, rawHeaders = STEP) => read([...rawHeaders, `Upstash-Forward-${name}`, 'v']).header;
 
   it.each([
@@ -259,7 +259,7 @@ describe('a trigger', () => {
     read(rawHeaders, { context: 'trigger', failureUrl: 'https://app.example/wf' });
   const rest = { features: FEATURES_OF_TODAY, isInvoke: false, isBySdk: false, isRest: true };
 
-  it('begins a run that speaks the protocol of today (workflow.md 5.2)', () => {
+  it('begins a run that speaks the protocol of today (contract W 5.2)', () => {
     expect(trigger(['Upstash-Forward-X', 'v', 'Upstash-Retries', '0'])).toEqual({
       method: 'POST',
       header: headerMap({ X: ['v'], 'Upstash-Workflow-Sdk-Version': ['1'] }),

@@ -90,7 +90,7 @@ export function acceptConformance(open: OpenStore): void {
     expect(await world().statesOf(second.message)).toEqual([]);
   });
 
-  it('answers in order, and deduplicates inside one command too (messaging.md 11, item 7)', async () => {
+  it('answers in order, and deduplicates inside one command too (contract M 11.7)', async () => {
     const [a, b, c] = [
       world().message({ deduplication: reservation('x') }),
       world().message({ deduplication: reservation('x') }),

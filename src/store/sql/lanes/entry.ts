@@ -40,7 +40,7 @@ export class Entry {
     if (refs.length > 0) await this.#queues.load(refs);
   }
 
-  /** Makes the queue of a message if it is missing; false when the project may have no more (messaging.md 22.2). */
+  /** Makes the queue of a message if it is missing; false when the project may have no more. */
   async hasQueue({ message, queueName }: StoredNewMessage, queuesMax = this.#limits.queuesMax): Promise<boolean> {
     if (queueName === undefined) return true;
     const projectId = message[MESSAGE_AT.project_id] as number;

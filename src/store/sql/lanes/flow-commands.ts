@@ -1,4 +1,4 @@
-/** What can be done with a flow-control key as a whole (messaging.md 16.6, 16.7, 22.30 to 22.36)? */
+/** What can be done with a flow-control key as a whole (contract M 16.6, 16.7, 22.30 to 22.36)? */
 import type { FlowPin } from '../../../engine/lanes.ts';
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries } from '../../driver.ts';

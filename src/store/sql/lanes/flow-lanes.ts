@@ -150,7 +150,7 @@ export class FlowLane {
     this.change({ window_started_at_ms: startedAtMs, window_count: count });
   }
 
-  /** The latest message sets the limits that are not pinned; what it does not mention is unlimited (messaging.md 16.4). */
+  /** The latest message sets the limits that are not pinned; what it does not mention is unlimited. */
   follow({ parallelism, rate, periodS }: FlowControl, nowMs: number): void {
     if (this.row.parallelism_pinned === 0) this.change({ parallelism: parallelism ?? null });
     if (this.row.rate_pinned === 0) this.change({ rate: rate ?? null, period_s: periodS });

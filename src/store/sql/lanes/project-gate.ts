@@ -1,5 +1,5 @@
 /**
- * May a project start another attempt, when all its attempts together are limited (messaging.md 16.8)?
+ * May a project start another attempt, when all its attempts together are limited (contract M 16.8)?
  *
  * What it may not start waits in its line. Whatever lowers the number of attempts sends the first of them on, and makes
  * a claim due; the claim sends on more as long as there is room, since those before may have found another lane closed.

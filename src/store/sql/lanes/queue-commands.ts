@@ -1,4 +1,4 @@
-/** What can be done with a queue as a whole (messaging.md 14, 22.7 to 22.12)? */
+/** What can be done with a queue as a whole (contract M 14, 22.7 to 22.12)? */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { StoreLimits } from '../../../engine/stores.ts';
 import type { Queries, SqlValue } from '../../driver.ts';
@@ -90,7 +90,7 @@ async function hold(
   await goOn(context, { flowKeys }, { limits, nowMs });
 }
 
-/** From the earliest unfinished message on: first those that were started (messaging.md 14.4). */
+/** From the earliest unfinished message on: first those that were started. */
 async function letGo(
   context: WriteContext,
   queue: QueueRef,

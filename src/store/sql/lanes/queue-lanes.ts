@@ -1,6 +1,6 @@
 /**
  * Whose turn is it in a queue? A message that has its turn holds one of the queue's slots until it is finished and its
- * callbacks are too (messaging.md 14.1, 9.5). Slots are not counted up and down: they are the messages that name one.
+ * callbacks are too (contract M 14.1, 9.5). Slots are not counted up and down: they are the messages that name one.
  */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';

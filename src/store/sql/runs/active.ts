@@ -1,4 +1,4 @@
-/** Which active runs does a bulk cancel mean (workflow.md 17.2)? */
+/** Which active runs does a bulk cancel mean (contract W 17.2)? */
 import type { ActiveRunFilter } from '../../../engine/dead-runs.ts';
 import type { ProjectId } from '../../../engine/model.ts';
 import type { RunKey } from '../../../workflow/model.ts';

@@ -1,4 +1,4 @@
-/** Which runs lie in the DLQ, and what is known of each (workflow.md 21.1)? */
+/** Which runs lie in the DLQ, and what is known of each (contract W 21.1)? */
 import type { DeadRunFilter } from '../../../engine/dead-runs.ts';
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries, SqlParam } from '../../driver.ts';

@@ -1,4 +1,4 @@
-/** How does a run end: once, with everything that is left of it, and with what follows (workflow.md 12)? */
+/** How does a run end: once, with everything that is left of it, and with what follows (contract W 12)? */
 import type { StoreLimits } from '../../../engine/stores.ts';
 import type { SqlValue, Transaction } from '../../driver.ts';
 import { insertMessages, type SavedAs } from '../accept.ts';
@@ -137,7 +137,7 @@ export async function writeEndings(
   }
 }
 
-/** When each run ends: not before anything that its log tells of already, whatever clocks do (messaging.md 6.3). */
+/** When each run ends: not before anything that its log tells of already, whatever clocks do. */
 async function timesOf(
   tx: Transaction,
   endings: readonly { ending: StoredEnding }[],

@@ -1,4 +1,4 @@
-/** Telling of a failure once more, and giving that up (workflow.md 13.3, 21.5). */
+/** Telling of a failure once more, and giving that up (contract W 13.3, 21.5). */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { StoreLimits } from '../../../engine/stores.ts';
 import type { Transaction } from '../../driver.ts';

@@ -82,7 +82,7 @@ export class Journals {
 
   /**
    * The result of an invocation whose parent has failed meanwhile: the parent's log is to show it, but nobody is told
-   * (workflow.md 12.3 item 6). Saves its content and its entry.
+   *. Saves its content and its entry.
    */
   async keepForLog({ content, message, entry }: StoredNewMessage): Promise<void> {
     if (!entry) return;
@@ -153,7 +153,7 @@ export class Journals {
     this.#rows.addEvent({ ...run, state: 'RUN_STARTED' });
   }
 
-  /** An invocation of a run that runs already: it waits for the end of that one (workflow.md 14.8). */
+  /** An invocation of a run that runs already: it waits for the end of that one. */
   linkToActive({ message, run }: StoredNewMessage): void {
     if (!run?.invoker || this.#runs.slots.holderOf(run.invoker.entry)) return;
     const active = this.#activeLike(message, run.id);

@@ -1,4 +1,4 @@
-/** How does a failed run leave the DLQ for a new one, with the journal that this one begins with (workflow.md 21.3)? */
+/** How does a failed run leave the DLQ for a new one, with the journal that this one begins with (contract W 21.3)? */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { StoreLimits } from '../../../engine/stores.ts';
 import type { RunConfig } from '../../../workflow/model.ts';

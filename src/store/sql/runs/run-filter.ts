@@ -1,4 +1,4 @@
-/** How does a filter of run logs (workflow.md 17.3) read in SQL, over `runs r` and the first message `contents c`? */
+/** How does a filter of run logs (contract W 17.3) read in SQL, over `runs r` and the first message `contents c`? */
 import type { RunAttributes } from '../../../engine/run-log-store.ts';
 import type { SqlParam } from '../../driver.ts';
 import { type Conditions, contentConditions } from '../filter.ts';

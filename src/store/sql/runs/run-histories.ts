@@ -1,4 +1,4 @@
-/** Runs with their journals and with what became of each message of them (workflow.md 18.1). */
+/** Runs with their journals and with what became of each message of them (contract W 18.1). */
 
 import type { MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
 import type { RunFilter } from '../../../engine/run-log-store.ts';

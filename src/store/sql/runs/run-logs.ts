@@ -1,4 +1,4 @@
-/** What happened to runs and to their messages, event by event (workflow.md 18.2). */
+/** What happened to runs and to their messages, event by event (contract W 18.2). */
 
 import type { MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
 import type { RunAttributes } from '../../../engine/run-log-store.ts';
