@@ -8,7 +8,14 @@ import { deliveryHeaderName, prefixOf, userAgent } from '../../src/protocol/dial
 import { parseFlowControl } from '../../src/protocol/flow-control.ts';
 import { parseLabels } from '../../src/protocol/labels.ts';
 import { checkName, isName } from '../../src/protocol/names.ts';
-import { parseRedaction, redactedText, redactHeaderMap } from '../../src/protocol/redaction.ts';
+import {
+  joinRedactions,
+  parseRedaction,
+  redactConfigHeaders,
+  redactDefaults,
+  redactedText,
+  redactHeaderMap,
+} from '../../src/protocol/redaction.ts';
 import { headerMap, onlyRefuses, refusalOf } from './refusal.ts';
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -153,6 +160,60 @@ describe('redaction', () => {
     expect(redactHeaderMap(map, { body: true, headers: [] })).toBe(map);
     expect(redactHeaderMap(map, undefined)).toBe(map);
     expect(map['X-A']).toEqual(['hello', 'b']);
+  });
+
+  it('joined with another hides what either of them hides', () => {
+    const named = { body: false, headers: ['X-A', 'X-B'] };
+    expect(joinRedactions(undefined, named)).toBe(named);
+    expect(joinRedactions(named, { body: true, headers: ['X-B', 'X-C'] })).toEqual({
+      body: true,
+      headers: ['X-A', 'X-B', 'X-C'],
+    });
+    const all = { body: false, headers: 'all' as const };
+    expect([joinRedactions(named, all), joinRedactions(all, named)]).toEqual([all, all]);
+    expect(joinRedactions({ body: true, headers: [] }, all)).toEqual({ body: true, headers: 'all' });
+  });
+
+  it('hides in config headers those that are forwarded, under the name that they are delivered with', () => {
+    const map = headerMap({
+      'Upstash-Retries': ['3'],
+      'Upstash-Forward-X-A': ['hello'],
+      'Upstash-Callback-Forward-X-B': ['there'],
+      'X-A': ['hello'],
+      'X-B': ['there'],
+    });
+    const hidden = redactedText(bytes('hello'));
+    expect(redactConfigHeaders(map, { body: false, headers: ['X-A', 'Retries'] })).toEqual(
+      headerMap({ ...map, 'Upstash-Forward-X-A': [hidden], 'X-A': [hidden] }),
+    );
+    const there = redactedText(bytes('there'));
+    expect(redactConfigHeaders(map, { body: false, headers: 'all' })).toEqual(
+      headerMap({
+        'Upstash-Retries': ['3'],
+        'Upstash-Forward-X-A': [hidden],
+        'Upstash-Callback-Forward-X-B': [there],
+        'X-A': [hidden],
+        'X-B': [there],
+      }),
+    );
+    expect(redactConfigHeaders(map, undefined)).toBe(map);
+  });
+
+  it('hides in defaults what any of their own lists names, the one for callbacks too', () => {
+    const defaults = headerMap({
+      'Redact-Fields': ['header[X-C]'],
+      'Upstash-Redact-Fields': ['header[X-A]'],
+      'Waypost-Callback-Redact-Fields': ['header[X-B]'],
+      'Upstash-Forward-X-A': ['hello'],
+      'Upstash-Forward-X-B': ['hello'],
+      'Upstash-Forward-X-C': ['hello'],
+    });
+    const hidden = redactedText(bytes('hello'));
+    expect(redactDefaults(defaults)).toEqual(
+      headerMap({ ...defaults, 'Upstash-Forward-X-A': [hidden], 'Upstash-Forward-X-B': [hidden] }),
+    );
+    const open = headerMap({ 'Upstash-Forward-X-A': ['hello'], 'Upstash-Retries': ['1'] });
+    expect(redactDefaults(open)).toBe(open);
   });
 });
 

@@ -118,7 +118,7 @@ async function endRunsOf(context: WriteContext, saved: readonly Saved[], batch: 
   const endings = saved.flatMap(({ owner, change }) =>
     change.ending ? [{ ending: change.ending, deadKey: owner.key }] : [],
   );
-  if (endings.length > 0) await writeEndings(context, endings, batch);
+  await writeEndings(context, endings, batch);
   const told = saved.flatMap(({ owner, change }): SqlValue[][] =>
     change.failureState === undefined || owner.run_key === null ? [] : [[owner.run_key, change.failureState]],
   );
