@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { base64OfBytes, textOrBase64 } from '../../src/protocol/bodies.ts';
+import { hasConfigPrefix } from '../../src/protocol/config-names.ts';
 import { decodeCursor, encodeCursor } from '../../src/protocol/cursor.ts';
 import { contentHash, explicitHash } from '../../src/protocol/deduplication.ts';
 import { deliveryHeaderName, prefixOf, userAgent } from '../../src/protocol/dialect.ts';
@@ -120,6 +121,19 @@ describe('flow control', () => {
       ),
     );
   });
+});
+
+describe('a config header', () => {
+  it.each(['Upstash-Retries', 'WAYPOST-x', 'upstash-', 'waypost-'])('is one by its prefix: %s', (name) => {
+    expect(hasConfigPrefix(name)).toBe(true);
+  });
+
+  it.each(['Upgrade-Insecure-Requests', 'Webhook-Id', 'Upstash', 'Upstashed-X', 'Waypost_X', 'X-Upstash-Retries', ''])(
+    'is not what only looks like one: %s',
+    (name) => {
+      expect(hasConfigPrefix(name)).toBe(false);
+    },
+  );
 });
 
 describe('redaction', () => {
