@@ -77,7 +77,9 @@ describe('at a time', () => {
   });
 
   test('one that could not be saved leaves its place to the next', async () => {
+    await clock.advanceBy(5_000);
     const [first] = many(BUSY, 'busy', 65);
+    await clock.advanceBy(1_000);
     saving.shift()?.end(new StoreUnavailable('the disk is full'));
     await expect(first).rejects.toThrow('the disk is full');
     expect(savingNow()).toEqual({ busy: 64 });

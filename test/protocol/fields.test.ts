@@ -69,6 +69,7 @@ describe('flow control', () => {
   it.each([
     ['parallelism=3, rate=4, period=2s', { parallelism: 3, rate: 4, periodS: 2 }],
     ['parallelism=3', { parallelism: 3, periodS: 1 }],
+    ['parallelism=120,rate=25', { parallelism: 120, rate: 25, periodS: 1 }],
     ['rate = 5 ,period = 1h30m3s', { rate: 5, periodS: 5403 }],
     ['period=7d,rate=1', { rate: 1, periodS: 604_800 }],
     ['rate=1,period=1500ms', { rate: 1, periodS: 2 }],
@@ -94,6 +95,9 @@ describe('flow control', () => {
     'rate=0',
     'rate=-1',
     'rate=1.5',
+    'rate=+1',
+    'rate=1e3',
+    'rate=0x10',
     'rate=',
     'parallelism=x',
     'parallelism=99999999999999999999',
