@@ -1,5 +1,5 @@
 /** The rule by which publishes are turned away, against clients and a server that are simulated to the millisecond. */
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { Admission } from '../../src/engine/admission.ts';
 import { ProjectTurns } from '../../src/engine/project-turns.ts';
 
@@ -172,4 +172,30 @@ test('a project of which nothing is saved may have a few under way, and more whi
   admission.leave(BUSY, 0, 0);
   enter(QUIET, 1);
   expect(admission.refuse(BUSY, atMs)).toBeUndefined();
+});
+
+describe('a project is not limited', () => {
+  let admission: Admission;
+  beforeEach(() => {
+    admission = new Admission(TARGET_MS);
+    for (let nth = 0; nth < 128; nth += 1) admission.enter(QUIET, 0);
+    for (let nth = 0; nth < 8; nth += 1) admission.enter(BUSY, 0);
+  });
+
+  test('by some that waited too long, while others did not', () => {
+    for (const [enteredMs, doneMs] of [
+      [450, 500],
+      [0, 600],
+      [990, 1_000],
+    ] as const) {
+      if (enteredMs > 0) admission.enter(BUSY, enteredMs);
+      admission.leave(BUSY, enteredMs, doneMs);
+    }
+    expect(admission.refuse(BUSY, 1_000)).toBeUndefined();
+  });
+
+  test('by the first that is done after a pause', () => {
+    admission.leave(BUSY, 0, 5_000);
+    expect(admission.refuse(BUSY, 5_001)).toBeUndefined();
+  });
 });

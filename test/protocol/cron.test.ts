@@ -38,15 +38,18 @@ describe('the five fields', () => {
     expect(times('0 0 13 * FRI')).toEqual(['2026-01-02T00:00', '2026-01-09T00:00', '2026-01-13T00:00']);
   });
 
-  it.each(['0 0 */13 * FRI', '0 0 ?/13 * FRI', '0 0 13-14 * */5'])('asks for both day fields when one is open: %s', (text) => {
-    for (const time of times(text, 10)) {
-      const date = new Date(`${time}Z`);
-      const fits = text.endsWith('FRI')
-        ? [1, 14, 27].includes(date.getUTCDate()) && date.getUTCDay() === 5
-        : [13, 14].includes(date.getUTCDate()) && [0, 5].includes(date.getUTCDay());
-      expect([time, fits]).toEqual([time, true]);
-    }
-  });
+  it.each(['0 0 */13 * FRI', '0 0 ?/13 * FRI', '0 0 13-14 * */5'])(
+    'asks for both day fields when one is open: %s',
+    (text) => {
+      for (const time of times(text, 10)) {
+        const date = new Date(`${time}Z`);
+        const fits = text.endsWith('FRI')
+          ? [1, 14, 27].includes(date.getUTCDate()) && date.getUTCDay() === 5
+          : [13, 14].includes(date.getUTCDate()) && [0, 5].includes(date.getUTCDay());
+        expect([time, fits]).toEqual([time, true]);
+      }
+    },
+  );
 });
 
 describe('macros', () => {
