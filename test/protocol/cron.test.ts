@@ -149,7 +149,7 @@ describe('a refusal', () => {
   });
 
   it('meets an expression that is too long', () => {
-    const ofLength = (length: number): string => `${'0'.repeat(9)},`.repeat((length - 10) / 10) + '00 * * * *';
+    const ofLength = (length: number): string => `${`${'0'.repeat(9)},`.repeat((length - 10) / 10)}00 * * * *`;
     expect(parseCron(ofLength(1_000))).toMatchObject({ minutes: [0] });
     expect(refusalOf(() => parseCron(`0${ofLength(1_000)}`)).message).toContain('longer than 1000 characters');
   });
