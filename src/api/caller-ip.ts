@@ -69,10 +69,10 @@ const parseAddress: (text: string) => Address | undefined = memo((text) => {
 const canonicalText: (text: string) => string | undefined = memo((text) => parseAddress(text)?.toString());
 
 function parseCidr(text: string): Cidr {
-  const [base = '', bits] = text.split('/');
+  const [, base = '', bits] = /^([^/]*)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
   const address = parseAddress(base.trim());
   const bitsMax = address?.kind() === 'ipv4' ? 32 : 128;
-  const length = bits === undefined ? bitsMax : /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN;
-  if (!address || !(length <= bitsMax)) throw new TypeError(`not an address or CIDR: ${text}`);
+  const length = bits === undefined ? bitsMax : Number(bits);
+  if (!address || length > bitsMax) throw new TypeError(`not an address or CIDR: ${text}`);
   return [address, length];
 }

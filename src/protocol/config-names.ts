@@ -21,7 +21,7 @@ const PREFIX_LENGTH = 'upstash-'.length;
 
 /** True when `name` begins with `Upstash-` or `Waypost-` in any letter case. */
 export function hasConfigPrefix(name: string): boolean {
-  if (name.length < PREFIX_LENGTH || name.charCodeAt(PREFIX_LENGTH - 1) !== 0x2d) return false;
+  if (name.charCodeAt(PREFIX_LENGTH - 1) !== 0x2d) return false;
   // Most headers of a request end here: only a u or a w goes on.
   const first = name.charCodeAt(0) | 0x20;
   if (first !== 0x75 && first !== 0x77) return false;

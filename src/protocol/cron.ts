@@ -94,18 +94,11 @@ function parseInterval(spec: string): IntervalCron {
 }
 
 function parseFields(spec: string, zone: TimeZone): CalendarCron {
-  const fields = spec.split(/[ \t]+/).filter((field) => field !== '');
-  const [minute, hour, dayOfMonth, month, dayOfWeek, ...rest] = fields;
-  if (
-    minute === undefined ||
-    hour === undefined ||
-    dayOfMonth === undefined ||
-    month === undefined ||
-    dayOfWeek === undefined ||
-    rest.length > 0
-  ) {
+  const fields = spec.split(/[ \t]/).filter((field) => field !== '');
+  if (fields.length !== 5) {
     throw invalidCron(`expected exactly 5 fields, found ${fields.length}: [${cut(fields.join(' '))}]`);
   }
+  const [minute = '', hour = '', dayOfMonth = '', month = '', dayOfWeek = ''] = fields;
   return {
     kind: 'calendar',
     zone,

@@ -41,7 +41,7 @@ describe('the caller’s address (contract M 7.5)', () => {
 
   it.each([
     ...['10.0.0.0/33', 'proxy.example', '', '10.0.0.0/x', '::/129'],
-    ...['10.0.0.0/', '10.0.0.0/1e1', '10.0.0.0/0x8', '/8'],
+    ...['10.0.0.0/', '10.0.0.0/1e1', '10.0.0.0/0x8', '/8', '10.0.0.0/8/9', '10.0.0.0/8/'],
   ])('refuses %j as a trusted proxy, and names it', (entry) => {
     for (const read of [callerIpReader, trustedProxies]) {
       expect(() => read([entry])).toThrow(new TypeError(`not an address or CIDR: ${entry}`));

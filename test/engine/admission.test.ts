@@ -1,5 +1,5 @@
 /** The rule by which publishes are turned away, against clients and a server that are simulated to the millisecond. */
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { Admission } from '../../src/engine/admission.ts';
 import { ProjectTurns } from '../../src/engine/project-turns.ts';
 
@@ -120,6 +120,7 @@ describe('of 2,000 connections, when 800 are saved a second', () => {
   test('as many are turned away as let the others be saved in about the target time', () => {
     expect(busy.shed).toBeGreaterThan(1_000);
     expect(Math.max(...busy.delaysMs)).toBeLessThan(2 * TARGET_MS);
+    expect(busy.delaysMs.toSorted((a, b) => a - b)[busy.delaysMs.length >> 1]).toBeGreaterThan(TARGET_MS / 2);
   });
 
   test('the server is kept busy', () => {
@@ -155,4 +156,46 @@ test('those that come while nothing is saved at all are turned away, and nobody 
   world.perSecond = 4_000;
   world.run(5_000);
   expect(world.run(5_000)(BUSY).shed).toBe(0);
+});
+
+test('a project of which nothing is saved may have a few under way, and more while all projects together have few', () => {
+  const admission = new Admission(TARGET_MS);
+  const enter = (projectId: number, count: number): void => {
+    for (let nth = 0; nth < count; nth += 1) admission.enter(projectId, 0);
+  };
+  const atMs = 2 * TARGET_MS;
+  enter(QUIET, 123);
+  enter(BUSY, 4);
+  expect(admission.refuse(BUSY, atMs)).toBeUndefined();
+  enter(QUIET, 1);
+  expect(admission.refuse(BUSY, atMs)).toBe(30);
+  admission.leave(BUSY, 0, 0);
+  enter(QUIET, 1);
+  expect(admission.refuse(BUSY, atMs)).toBeUndefined();
+});
+
+describe('a project is not limited', () => {
+  let admission: Admission;
+  beforeEach(() => {
+    admission = new Admission(TARGET_MS);
+    for (let nth = 0; nth < 128; nth += 1) admission.enter(QUIET, 0);
+    for (let nth = 0; nth < 8; nth += 1) admission.enter(BUSY, 0);
+  });
+
+  test('by some that waited too long, while others did not', () => {
+    for (const [enteredMs, doneMs] of [
+      [450, 500],
+      [0, 600],
+      [990, 1_000],
+    ] as const) {
+      if (enteredMs > 0) admission.enter(BUSY, enteredMs);
+      admission.leave(BUSY, enteredMs, doneMs);
+    }
+    expect(admission.refuse(BUSY, 1_000)).toBeUndefined();
+  });
+
+  test('by the first that is done after a pause', () => {
+    admission.leave(BUSY, 0, 5_000);
+    expect(admission.refuse(BUSY, 5_001)).toBeUndefined();
+  });
 });

@@ -148,6 +148,15 @@ describe('lines that have not answered lately', () => {
     expect(inFlight.isProven(B)).toBe(false);
   });
 
+  test('are those that keep their first attempt waiting, however many follow, and although others are interrupted', () => {
+    const inFlight = proven(limits, [A, B]);
+    for (const atMs of [1_000, 1_000, 1_000]) inFlight.noteSent(B, atMs);
+    for (const atMs of [1_000, 2_900]) inFlight.noteSent(A, atMs);
+    for (let nth = 0; nth < 2; nth += 1) inFlight.noteInterrupted(B);
+    inFlight.findSilent(3_000);
+    expect([inFlight.isProven(A), inFlight.isProven(B)]).toEqual([false, false]);
+  });
+
   test('are not those whose attempts we have ended, or whose outcome is still being saved', () => {
     const inFlight = proven(limits, [A, B]);
     for (const line of [A, B]) inFlight.enter(line, 0);

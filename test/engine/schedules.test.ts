@@ -70,6 +70,7 @@ describe('a schedule that is due', () => {
   it('makes up for each missed time when it is to, so many at a time', () => {
     expect(decide({ catchUp: 'all' }, 34 * MINUTE_MS)).toEqual({ times: 4, next: 40, passed: 30 });
     expect(decide({ catchUp: 'all' }, 34 * MINUTE_MS, { timesMax: 3 })).toEqual({ times: 3, next: 30, passed: 20 });
+    expect(decide({ catchUp: 'all' }, 20 * MINUTE_MS)).toEqual({ times: 3, next: 30, passed: 20 });
     expect(decide({ catchUp: 'all', cron: '@every 15m' }, 34 * MINUTE_MS)).toEqual({ times: 3, next: 45, passed: 30 });
   });
 
@@ -175,6 +176,29 @@ describe('the messages of a trigger', () => {
       settings: { ...settings, topicName: 'g', endpointName: 'one' },
     });
     expect(first?.options).not.toHaveProperty('deduplication');
+  });
+
+  it('have only the headers of their schedule when that or the group keeps none to be merged', () => {
+    const headers = { 'Upstash-Forward-X': ['theirs'] };
+    const kept = { rawHeaders: ['Upstash-Forward-X', 'kept'], queryConfig: [] };
+    const header = { X: ['own'] };
+    for (const made of [
+      publishesOf(toGroup({ header }), { ...group, headers }, NOON_MS),
+      publishesOf(toGroup({ header, kept }), group, NOON_MS),
+    ])
+      expect(made.map(({ options }) => options.header)).toEqual([header, header]);
+  });
+
+  it('name no delay, caller or queue that their schedule does not have', () => {
+    const kept = { rawHeaders: [], queryConfig: [] };
+    for (const made of [
+      publishesOf(schedule(), undefined, NOON_MS),
+      publishesOf(toGroup({ kept }), { ...group, headers: {} }, NOON_MS),
+    ]) {
+      expect(made[0]).not.toHaveProperty('callerIp');
+      expect(made[0]?.options).not.toHaveProperty('delayMs');
+      expect(made[0]?.options.settings).not.toHaveProperty('queueName');
+    }
   });
 
   it('are none when the group is missing', () => {

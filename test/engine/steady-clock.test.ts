@@ -1,6 +1,6 @@
 /** What time does the engine count with, when somebody sets the clock of its machine? */
 import { expect, test } from 'vitest';
-import { SteadyClock } from '../../src/engine/steady-clock.ts';
+import { byTheWall, LEAD_MS_MAX, Lead, SteadyClock } from '../../src/engine/steady-clock.ts';
 import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
 
 const HOUR_MS = 3_600_000;
@@ -46,6 +46,14 @@ test('adds up several jumps, and follows one of more than a day', () => {
   expect(clock.nowMs()).toBe(startMs - 23 * HOUR_MS - 2 * DAY_MS);
 });
 
+test('is a day ahead of the wall clock at most', () => {
+  const { machine, clock, startMs } = opened();
+  machine.jumpBy(-LEAD_MS_MAX);
+  expect(clock.nowMs()).toBe(startMs);
+  machine.jumpBy(-2_000);
+  expect(clock.nowMs()).toBe(startMs - LEAD_MS_MAX - 2_000);
+});
+
 test('follows a wall clock that is corrected by moments, and tells nobody', () => {
   const { machine, clock, startMs } = opened();
   const jumps: number[] = [];
@@ -65,4 +73,34 @@ test('tells of each jump once, by how much it was', () => {
     clock.nowMs();
   }
   expect(jumps).toEqual([-HOUR_MS, 2 * HOUR_MS]);
+});
+
+test('calls two seconds a jump', () => {
+  const { machine, clock, startMs } = opened();
+  machine.jumpBy(-2_000);
+  expect(clock.nowMs()).toBe(startMs);
+});
+
+test('joins those who are at least two seconds further ahead of the same wall clock, but not by more than a day', () => {
+  const lead = new Lead();
+  const leadsMs = [1_999, 2_000, 1_000, LEAD_MS_MAX, LEAD_MS_MAX + 2_000].map((leadMs) => {
+    lead.join(leadMs);
+    return lead.ms;
+  });
+  expect(leadsMs).toEqual([0, 2_000, 2_000, LEAD_MS_MAX, 0]);
+});
+
+test('has a view by the wall clock, which tells of its jumps and goes by the same timers', async () => {
+  const { machine, clock, startMs } = opened();
+  const wall = byTheWall(clock);
+  const told: string[] = [];
+  wall.onJump((byMs) => told.push(`jump by ${byMs}`));
+  wall.startTimer(1_000, () => told.push('timer'));
+  machine.jumpBy(-HOUR_MS);
+  clock.nowMs();
+  expect([wall.nowMs(), wall.wallMs()]).toEqual([startMs - HOUR_MS, startMs - HOUR_MS]);
+  const beforeMs = wall.elapsedMs;
+  await machine.advanceBy(1_000);
+  expect(wall.elapsedMs - beforeMs).toBe(1_000);
+  expect(told).toEqual([`jump by ${-HOUR_MS}`, 'timer']);
 });

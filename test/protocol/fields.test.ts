@@ -2,13 +2,21 @@ import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { base64OfBytes, textOrBase64 } from '../../src/protocol/bodies.ts';
+import { hasConfigPrefix } from '../../src/protocol/config-names.ts';
 import { decodeCursor, encodeCursor } from '../../src/protocol/cursor.ts';
 import { contentHash, explicitHash } from '../../src/protocol/deduplication.ts';
 import { deliveryHeaderName, prefixOf, userAgent } from '../../src/protocol/dialect.ts';
 import { parseFlowControl } from '../../src/protocol/flow-control.ts';
 import { parseLabels } from '../../src/protocol/labels.ts';
 import { checkName, isName } from '../../src/protocol/names.ts';
-import { parseRedaction, redactedText, redactHeaderMap } from '../../src/protocol/redaction.ts';
+import {
+  joinRedactions,
+  parseRedaction,
+  redactConfigHeaders,
+  redactDefaults,
+  redactedText,
+  redactHeaderMap,
+} from '../../src/protocol/redaction.ts';
 import { headerMap, onlyRefuses, refusalOf } from './refusal.ts';
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -61,6 +69,7 @@ describe('flow control', () => {
   it.each([
     ['parallelism=3, rate=4, period=2s', { parallelism: 3, rate: 4, periodS: 2 }],
     ['parallelism=3', { parallelism: 3, periodS: 1 }],
+    ['parallelism=120,rate=25', { parallelism: 120, rate: 25, periodS: 1 }],
     ['rate = 5 ,period = 1h30m3s', { rate: 5, periodS: 5403 }],
     ['period=7d,rate=1', { rate: 1, periodS: 604_800 }],
     ['rate=1,period=1500ms', { rate: 1, periodS: 2 }],
@@ -86,6 +95,9 @@ describe('flow control', () => {
     'rate=0',
     'rate=-1',
     'rate=1.5',
+    'rate=+1',
+    'rate=1e3',
+    'rate=0x10',
     'rate=',
     'parallelism=x',
     'parallelism=99999999999999999999',
@@ -113,6 +125,19 @@ describe('flow control', () => {
       ),
     );
   });
+});
+
+describe('a config header', () => {
+  it.each(['Upstash-Retries', 'WAYPOST-x', 'upstash-', 'waypost-'])('is one by its prefix: %s', (name) => {
+    expect(hasConfigPrefix(name)).toBe(true);
+  });
+
+  it.each(['Upgrade-Insecure-Requests', 'Webhook-Id', 'Upstash', 'Upstashed-X', 'Waypost_X', 'X-Upstash-Retries', ''])(
+    'is not what only looks like one: %s',
+    (name) => {
+      expect(hasConfigPrefix(name)).toBe(false);
+    },
+  );
 });
 
 describe('redaction', () => {
@@ -153,6 +178,60 @@ describe('redaction', () => {
     expect(redactHeaderMap(map, { body: true, headers: [] })).toBe(map);
     expect(redactHeaderMap(map, undefined)).toBe(map);
     expect(map['X-A']).toEqual(['hello', 'b']);
+  });
+
+  it('joined with another hides what either of them hides', () => {
+    const named = { body: false, headers: ['X-A', 'X-B'] };
+    expect(joinRedactions(undefined, named)).toBe(named);
+    expect(joinRedactions(named, { body: true, headers: ['X-B', 'X-C'] })).toEqual({
+      body: true,
+      headers: ['X-A', 'X-B', 'X-C'],
+    });
+    const all = { body: false, headers: 'all' as const };
+    expect([joinRedactions(named, all), joinRedactions(all, named)]).toEqual([all, all]);
+    expect(joinRedactions({ body: true, headers: [] }, all)).toEqual({ body: true, headers: 'all' });
+  });
+
+  it('hides in config headers those that are forwarded, under the name that they are delivered with', () => {
+    const map = headerMap({
+      'Upstash-Retries': ['3'],
+      'Upstash-Forward-X-A': ['hello'],
+      'Upstash-Callback-Forward-X-B': ['there'],
+      'X-A': ['hello'],
+      'X-B': ['there'],
+    });
+    const hidden = redactedText(bytes('hello'));
+    expect(redactConfigHeaders(map, { body: false, headers: ['X-A', 'Retries'] })).toEqual(
+      headerMap({ ...map, 'Upstash-Forward-X-A': [hidden], 'X-A': [hidden] }),
+    );
+    const there = redactedText(bytes('there'));
+    expect(redactConfigHeaders(map, { body: false, headers: 'all' })).toEqual(
+      headerMap({
+        'Upstash-Retries': ['3'],
+        'Upstash-Forward-X-A': [hidden],
+        'Upstash-Callback-Forward-X-B': [there],
+        'X-A': [hidden],
+        'X-B': [there],
+      }),
+    );
+    expect(redactConfigHeaders(map, undefined)).toBe(map);
+  });
+
+  it('hides in defaults what any of their own lists names, the one for callbacks too', () => {
+    const defaults = headerMap({
+      'Redact-Fields': ['header[X-C]'],
+      'Upstash-Redact-Fields': ['header[X-A]'],
+      'Waypost-Callback-Redact-Fields': ['header[X-B]'],
+      'Upstash-Forward-X-A': ['hello'],
+      'Upstash-Forward-X-B': ['hello'],
+      'Upstash-Forward-X-C': ['hello'],
+    });
+    const hidden = redactedText(bytes('hello'));
+    expect(redactDefaults(defaults)).toEqual(
+      headerMap({ ...defaults, 'Upstash-Forward-X-A': [hidden], 'Upstash-Forward-X-B': [hidden] }),
+    );
+    const open = headerMap({ 'Upstash-Forward-X-A': ['hello'], 'Upstash-Retries': ['1'] });
+    expect(redactDefaults(open)).toBe(open);
   });
 });
 

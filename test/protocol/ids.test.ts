@@ -4,6 +4,7 @@ import {
   keyOfMessageId,
   mintJwtId,
   mintMessageId,
+  mintRunId,
   mintScheduleId,
   mintSigningKey,
   randomBase58,
@@ -96,6 +97,7 @@ describe('random digits', () => {
     expect(mintSigningKey(random)).toMatch(/^sig_[1-9A-HJ-NP-Za-km-z]{28}$/);
     expect(mintJwtId(random)).toMatch(/^jwt_[1-9A-HJ-NP-Za-km-z]{28}$/);
     expect(mintScheduleId(random)).toMatch(/^scd_[1-9A-HJ-NP-Za-km-z]{28}$/);
+    expect(mintRunId(random)).toMatch(/^wfr_[1-9A-HJ-NP-Za-km-z]{21}$/);
   });
 });
 

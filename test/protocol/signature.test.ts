@@ -16,12 +16,16 @@ function check(changes: Partial<SignatureCheck> = {}): SignatureCheck {
 }
 
 function failing(changes: Partial<SignatureCheck>): string {
-  const verdict = verifySignature(check(changes));
+  return failingIn(check(changes));
+}
+
+function failingIn(whole: SignatureCheck): string {
+  const verdict = verifySignature(whole);
   return verdict.valid ? 'none' : verdict.claim;
 }
 
 /** A token with any header and claims, properly signed. */
-function forge(claims: Record<string, unknown>, header: unknown = { alg: 'HS256', typ: 'JWT' }): string {
+function forge(claims: object, header: unknown = { alg: 'HS256', typ: 'JWT' }): string {
   const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
   const signed = `${encode(header)}.${encode(claims)}`;
   return `${signed}.${createHmac('sha256', signingKey).update(signed).digest('base64url')}`;
@@ -99,6 +103,26 @@ describe('the check of a signature', () => {
     expect(failing({ token: forge({ ...claims, jti: '' }) })).toBe('jti');
     expect(failing({ token: forge({ ...claims, iss: 'Somebody' }) })).toBe('iss');
     expect(failing({ token: forge({ ...claims, exp: String(nowS + 300) }) })).toBe('exp');
+  });
+
+  it('asks for a subject also where any URL will do', () => {
+    const { url: _url, ...ofAnyUrl } = check();
+    expect(failingIn({ ...ofAnyUrl, token: forge({ ...claims, sub: 'https://else.example/' }) })).toBe('none');
+    expect(failingIn({ ...ofAnyUrl, token: forge({ ...claims, sub: undefined }) })).toBe('sub');
+  });
+
+  it('takes either issuer where it is not told which one to expect, and nobody else', () => {
+    const { dialect: _dialect, ...ofAnyIssuer } = check();
+    const failingOf = (iss: string): string => failingIn({ ...ofAnyIssuer, token: forge({ ...claims, iss }) });
+    expect(['Upstash', 'Waypost', 'Somebody'].map(failingOf)).toEqual(['none', 'none', 'iss']);
+  });
+
+  it('needs no type of the token', () => {
+    expect(failing({ token: forge(claims, { alg: 'HS256' }) })).toBe('none');
+  });
+
+  it('refuses signed claims that are no object', () => {
+    expect(failing({ token: forge(Object.assign([], claims)) })).toBe('token');
   });
 
   it('takes the algorithm from nowhere but itself', () => {

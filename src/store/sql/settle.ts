@@ -118,9 +118,9 @@ async function endRunsOf(context: WriteContext, saved: readonly Saved[], batch: 
   const endings = saved.flatMap(({ owner, change }) =>
     change.ending ? [{ ending: change.ending, deadKey: owner.key }] : [],
   );
-  if (endings.length > 0) await writeEndings(context, endings, batch);
+  await writeEndings(context, endings, batch);
   const told = saved.flatMap(({ owner, change }): SqlValue[][] =>
-    change.failureState === undefined || owner.run_key === null ? [] : [[owner.run_key, change.failureState]],
+    change.failureState === undefined ? [] : [[owner.run_key, change.failureState]],
   );
   await context.tx.updateMany('runs', 'key', ['failure_state'], told);
 }
@@ -220,7 +220,7 @@ async function insertFollows(
 
 /** Only its own slot: what tells of a callback keeps nobody waiting. */
 function withSlotOf({ key, queue_id, queue_slot }: OwnerRow, follow: StoredNewMessage): StoredNewMessage {
-  if (queue_id === null || queue_slot !== key) return follow;
+  if (queue_slot !== key) return follow;
   const message = [...follow.message];
   message[MESSAGE_AT.queue_id] = queue_id;
   message[MESSAGE_AT.queue_slot] = queue_slot;

@@ -165,6 +165,20 @@ function queueCases(open: OpenStore): void {
     expect(keysOf(await world().claim({}, T0 + 4))).toEqual([elsewhere.key]);
   });
 
+  it('tells nobody else of a message that has got the place, and goes by the latest time of what is saved together', async () => {
+    const { message: first, claimToken } = await world().acceptClaimed(inQueue());
+    const second = await world().accept(inQueue({ notBeforeMs: T0 + 5 }));
+    const plain = await world().acceptClaimed();
+    const heard: number[] = [];
+    world().store.onDue((dueAtMs) => heard.push(dueAtMs));
+    const [answer] = await Promise.all([
+      world().store.settle(settlement(first, claimToken, delivered()), T0 + 5, succession()),
+      world().store.settle(settlement(plain.message, plain.claimToken, delivered()), T0),
+    ]);
+    expect(answer).toMatchObject({ next: { message: second } });
+    expect(heard).toEqual([]);
+  });
+
   it('hands no place to a message that is larger than the place', async () => {
     const { message, claimToken } = await world().acceptClaimed(inQueue());
     const large = await world().accept(inQueue({ body: new Uint8Array(1_001) }));
