@@ -460,8 +460,8 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     } finally {
       const slices = this.#slices();
       for (const [index, entry] of news.entries()) {
-        setGoing(entry, savedOf(accepted[index]), this.#dispatcher);
         if (slices.isOver) await slices.next();
+        setGoing(entry, savedOf(accepted[index]), this.#dispatcher);
       }
     }
     return accepted;

@@ -131,19 +131,16 @@ export class InFlight {
   /**
    * Sets half of what is free aside for a claim of up to `placesMax` messages. The other half is for those that are
    * accepted, or claimed besides, before the claim is answered: together they never exceed a limit. The odd place is the claim's.
-   * The origins of `lines`, which have their turn, are offered all that they have: who comes now waits in those lines. A claim
-   * that looks for nothing `due` besides gets no more places than the lines can use.
+   * A claim that looks for nothing `due` beside the lines that have their turn gets no more places than these can use.
    */
   offer(placesMax: number, { lines, due }: { lines: readonly OriginLine[]; due: boolean } = ANYTHING): Offer {
-    const originsInTurn = new Set(lines.map((line) => readLine(line).origin));
     const usable = due ? Infinity : lines.reduce((sum, line) => sum + this.roomOf(line), 0);
     const places = Math.min(placesMax, half(this.freePlaces), usable);
     const roomByOrigin: Record<string, number> = Object.create(null);
     for (const origins of [this.#countByOrigin, this.#reducedMaxByOrigin]) {
       for (const origin of origins.keys()) {
-        const room = this.#roomOfOrigin(origin, NOTHING);
-        if (originsInTurn.has(origin)) roomByOrigin[origin] = room;
-        else if (half(room) < places) roomByOrigin[origin] = half(room);
+        const room = half(this.#roomOfOrigin(origin, NOTHING));
+        if (room < places) roomByOrigin[origin] = room;
       }
     }
     const roomByLine: Record<OriginLine, number> = {};

@@ -51,8 +51,9 @@ describeBrokenDisk('a full disk', (prepared) => {
     const silent = createServer();
     silent.listen(0, '127.0.0.1');
     await once(silent, 'listening');
+    const connected = once(silent, 'connection');
     await run.client().publish(`http://127.0.0.1:${(silent.address() as AddressInfo).port}`, 'to be given back');
-    await once(silent, 'connection');
+    await connected;
     writeFileSync(join(run.folder, fault), '');
     const { code, stdout, stderr } = await run.startInVain(workers);
     silent.close();
