@@ -132,13 +132,11 @@ async function answerJson(
   slices: Slices,
 ): Promise<string> {
   let next = 0;
-  const parts: string[] = [];
-  for (const item of items) {
-    const end = next + item.commands.length;
-    parts.push(itemJson(item, outcomes.slice(next, end), queuesMax));
-    next = end;
-    if (slices.isOver) await slices.next();
-  }
+  const parts = await slices.map(items, (item) => {
+    const begin = next;
+    next += item.commands.length;
+    return itemJson(item, outcomes.slice(begin, next), queuesMax);
+  });
   return `[${parts.join(',')}]`;
 }
 

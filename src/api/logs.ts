@@ -19,11 +19,7 @@ export function logRoutes({ engine, logsPageDefault, clock, endOfTurn }: Service
     const page = await engine.listLogs(projectId, filter, request);
     // A thousand entries may each have as many headers as fit.
     const slices = new Slices(clock, endOfTurn);
-    const entries: string[] = [];
-    for (const entry of page.items) {
-      entries.push(JSON.stringify(logEntryView(entry)));
-      if (slices.isOver) await slices.next();
-    }
+    const entries = await slices.map(page.items, (entry) => JSON.stringify(logEntryView(entry)));
     return {
       entries: `[${entries.join(',')}]`,
       cursor: page.cursor === undefined ? '' : `"cursor":${JSON.stringify(page.cursor)},`,

@@ -54,12 +54,10 @@ export function triggerRoutes(services: Services): Route[] {
     const { body, callerIp, ignored } = call;
     return handleItems(body, services, false, async (given, slices) => {
       const nowMs = clock.nowMs();
-      const commands: PublishCommand[] = [];
-      for (const [index, item] of given.entries()) {
+      const commands = await slices.map(given, (item, index) => {
         TRIGGERED.look(item.rawHeaders, ignored, index);
-        commands.push(at(index, () => readItem(item, callerIp, nowMs)));
-        if (slices.isOver) await slices.next();
-      }
+        return at(index, () => readItem(item, callerIp, nowMs));
+      });
       await Promise.all(commands.map(checkCommand));
       return answer(201, await publishAll(call, commands));
     });

@@ -23,8 +23,7 @@ import type { Clock, Delivery, EventLog, Randomness } from './ports.ts';
 import type { PublishCommand, Published, PublishOutcome } from './publish-command.ts';
 import { PublishGate } from './publish-gate.ts';
 import { Reports } from './reports.ts';
-import type { DeadRetryOverride } from './revive.ts';
-import { succeed } from './revive.ts';
+import { type DeadRetryOverride, succeed } from './revive.ts';
 import { JournalBodies } from './runs/journal-bodies.ts';
 import { type WorkflowCommands, Workflows } from './runs/workflows.ts';
 import { ScheduleCommands } from './schedule-commands.ts';
@@ -260,19 +259,10 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     }
     const firstKey = await this.#takeNumbers(commands.length);
     const context = this.#acceptContext(projectId);
-    const news = await this.#place(await this.#draft(commands, firstKey, context));
+    const drafts = await this.#slices().map(commands, (command, index) => draftOf(command, firstKey + index, context));
+    const news = await this.#place(drafts);
     const accepted = await this.#admit(news, () => this.#deps.store.accept(news, context.nowMs, accountsVersion));
     return { news, accepted, context };
-  }
-
-  async #draft(commands: readonly PublishCommand[], firstKey: number, context: AcceptContext): Promise<Draft[]> {
-    const drafts: Draft[] = [];
-    const slices = this.#slices();
-    for (const [index, command] of commands.entries()) {
-      drafts.push(draftOf(command, firstKey + index, context));
-      if (slices.isOver) await slices.next();
-    }
-    return drafts;
   }
 
   async ping(): Promise<void> {
@@ -439,13 +429,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   /** Decides where each message will stand, reserving a place for those that can go out at once. */
   async #place(drafts: Draft[]): Promise<NewMessage[]> {
     const firstToken = await this.#takeNumbers(drafts.length);
-    const news: NewMessage[] = [];
-    const slices = this.#slices();
-    for (const [index, draft] of drafts.entries()) {
-      news.push(place(draft, firstToken + index, this.#dispatcher));
-      if (slices.isOver) await slices.next();
-    }
-    return news;
+    return this.#slices().map(drafts, (draft, index) => place(draft, firstToken + index, this.#dispatcher));
   }
 
   /**

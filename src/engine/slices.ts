@@ -21,6 +21,16 @@ export class Slices {
     return this.#clock.elapsedMs - this.#beganAtMs >= SLICE_MS;
   }
 
+  /** What `make` makes of each item. */
+  async map<T, U>(items: readonly T[], make: (item: T, index: number) => U): Promise<U[]> {
+    const made: U[] = [];
+    for (const [index, item] of items.entries()) {
+      made.push(make(item, index));
+      if (this.isOver) await this.next();
+    }
+    return made;
+  }
+
   /** Gives way to others. */
   async next(): Promise<void> {
     await this.#endOfTurn?.();
