@@ -11,14 +11,12 @@ import { Admission } from './admission.ts';
 import type { Millis, ProjectId } from './model.ts';
 import type { Clock, EventLog, Timer } from './ports.ts';
 import { Fifo } from './project-turns.ts';
-import { StoreUnavailable } from './store-errors.ts';
+import { HUNG_MS, StoreUnavailable } from './store-errors.ts';
 
 /** Messages of a project's publishes that are being saved at a time: a quarter of the places of one origin, and enough to fill a transaction. */
 const SAVING_MAX = 64;
 /** A batch of messages counts as no more than these, so that the next is ready when it is saved. */
 const SAVING_OF_ONE_MAX = SAVING_MAX / 4;
-/** A save that fails after so long was kept waiting: those behind it would be kept waiting as long, and in vain. */
-const HUNG_MS = 1_000;
 /** Nothing was refused for so long: it is over. The operator hears of the begin and of the end, not of each refusal. */
 const QUIET_MS = 10_000;
 

@@ -8,6 +8,9 @@ export class StoreUnavailable extends Error {
   }
 }
 
+/** What fails after so long was kept waiting, not refused: those behind it would be kept waiting as long, and in vain. */
+export const HUNG_MS = 1_000;
+
 /** Tokens or keys have changed since the caller was admitted: nothing was saved, and the caller is to be looked at again. */
 export class AccountsChanged extends Error {
   constructor() {

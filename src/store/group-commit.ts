@@ -4,7 +4,7 @@
  * nothing waits for a timer.
  */
 import type { Millis } from '../engine/model.ts';
-import { AccountsChanged, CommitInDoubt, StoreUnavailable } from '../engine/store-errors.ts';
+import { AccountsChanged, CommitInDoubt, HUNG_MS, StoreUnavailable } from '../engine/store-errors.ts';
 import { Aside } from './aside.ts';
 import type { BatchOutcome, WriteResult } from './batch.ts';
 import { BatchLine } from './batch-line.ts';
@@ -37,9 +37,6 @@ export interface GroupCommitOptions {
     looksMax: number;
   };
 }
-
-/** A batch that fails sooner has been refused, not kept waiting: the next one may do better. */
-const HUNG_MS = 1_000;
 
 interface Waiting {
   command: WriteCommand;
