@@ -247,8 +247,9 @@ export class Dispatcher implements Places {
   }
 
   async #claim(wish: ClaimWish): Promise<void> {
-    const { unpark } = wish;
-    const offer = this.#inFlight.offer(CLAIM_MAX << this.#doublings, { lines: unpark, due: wish.due });
+    const { due, unpark } = wish;
+    const usable = due ? Infinity : unpark.reduce((sum, line) => sum + this.#inFlight.roomOf(line), 0);
+    const offer = this.#inFlight.offer(Math.min(CLAIM_MAX << this.#doublings, usable));
     const isStrict = this.#claims.size > 0;
     const claim: ClaimUnderWay = { unpark, offer, isStrict, heard: { dueAtMs: Infinity, parked: new Set() } };
     this.#claims.add(claim);

@@ -31,7 +31,6 @@ export interface Offer
 }
 
 const NOTHING: Readonly<Size> = { count: 0, bytes: 0 };
-const ANYTHING = { lines: [], due: true };
 
 interface LineShare extends Size {
   projectId: ProjectId;
@@ -131,11 +130,9 @@ export class InFlight {
   /**
    * Sets half of what is free aside for a claim of up to `placesMax` messages. The other half is for those that are
    * accepted, or claimed besides, before the claim is answered: together they never exceed a limit. The odd place is the claim's.
-   * A claim that looks for nothing `due` beside the lines that have their turn gets no more places than these can use.
    */
-  offer(placesMax: number, { lines, due }: { lines: readonly OriginLine[]; due: boolean } = ANYTHING): Offer {
-    const usable = due ? Infinity : lines.reduce((sum, line) => sum + this.roomOf(line), 0);
-    const places = Math.min(placesMax, half(this.freePlaces), usable);
+  offer(placesMax: number): Offer {
+    const places = Math.min(placesMax, half(this.freePlaces));
     const roomByOrigin: Record<string, number> = Object.create(null);
     for (const origins of [this.#countByOrigin, this.#reducedMaxByOrigin]) {
       for (const origin of origins.keys()) {

@@ -233,6 +233,21 @@ describe('P9: the limits', () => {
     expect(store.claims.at(-1)?.limit).toBe(128);
   });
 
+  test('a claim for lines alone asks for no more places than these can use', async () => {
+    const line = lineOf(1, 'https://a.example');
+    const settings = { inFlightMax: 1_000, inFlightPerOriginMax: 10 };
+    const { clock, store, network, dispatcher } = bench({ settings, parkedLines: [line] });
+    setReply(network, 'https://a.example', { kind: 'answer', status: 200, afterMs: 100 });
+    for (let key = 1; key <= 30; key += 1) store.add(to('a', key), { parked: true });
+    dispatcher.wake();
+    await clock.advanceBy(10);
+    const [first, ...others] = store.claims;
+    expect([first?.due, first?.limit]).toEqual([true, 128]); // at the start it is not known what is due
+    expect(others.map(({ due }) => due)).toEqual(others.map(() => false));
+    expect(others.length).toBeGreaterThan(0);
+    for (const { limit } of others) expect(limit).toBeLessThanOrEqual(10);
+  });
+
   test('a line of one project waits for no other project’s line before the same origin', async () => {
     const lines = [lineOf(1, 'https://a.example'), lineOf(2, 'https://a.example')];
     const { clock, store, network, dispatcher } = bench({ settings: { inFlightPerOriginMax: 2 }, parkedLines: lines });

@@ -308,13 +308,6 @@ describe('an offer to a claim', () => {
     inFlight.endOffer(first);
     expect(inFlight.freePlaces).toBe(75);
   });
-
-  test('gives lines that have their turn no places that they cannot use', () => {
-    const inFlight = new InFlight({ ...LIMITS, inFlightMax: 1_000, inFlightPerOriginMax: 10 });
-    inFlight.enter(lineOf(1, 'a'), 0);
-    expect(inFlight.offer(128, { lines: [lineOf(1, 'a')], due: false }).places).toBe(9);
-    expect(inFlight.offer(128, { lines: [lineOf(1, 'a')], due: true }).places).toBe(128);
-  });
 });
 
 const limits = fc.record({
@@ -329,12 +322,7 @@ const bytes = fc.integer({ min: 0, max: 300 });
 const steps = fc.array(
   fc.oneof(
     fc.record({ do: fc.constant('accept' as const), line: lines, bytes }),
-    fc.record({
-      do: fc.constant('claim' as const),
-      lines: fc.array(lines, { maxLength: 4 }),
-      due: fc.boolean(),
-      wanted: fc.array(lines, { maxLength: 40 }),
-    }),
+    fc.record({ do: fc.constant('claim' as const), wanted: fc.array(lines, { maxLength: 40 }) }),
     fc.record({ do: fc.constant('hear' as const), nth: fc.nat(2) }),
     fc.record({ do: fc.constantFrom('answer' as const, 'fail' as const), nth: fc.nat(40) }),
     fc.record({ do: fc.constant('wait' as const) }),
@@ -384,7 +372,7 @@ function play(
       }
     } else if (step.do === 'claim') {
       if (claims.length < 3 && inFlight.freePlaces > 0) {
-        const offer = inFlight.offer(8, step);
+        const offer = inFlight.offer(8);
         claims.push({ offer, taken: takeFrom(offer, step.wanted) });
       }
     } else if (step.do === 'hear') {
