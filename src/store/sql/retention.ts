@@ -2,7 +2,7 @@
 import type { ProjectId } from '../../engine/model.ts';
 import type { StoreLimits } from '../../engine/stores.ts';
 import type { Queries, Transaction } from '../driver.ts';
-import { dropUnusedKeys, unusedKeys } from './lanes/flow-commands.ts';
+import { dropUnusedKeys, projectsOfUnusedKeys } from './lanes/flow-commands.ts';
 import { deletedQueues, emptyQueue } from './lanes/queue-commands.ts';
 import type { WriteContext } from './log-writer.ts';
 
@@ -45,10 +45,13 @@ export async function dropExpired(context: WriteContext, args: DropExpiredArgs):
 }
 
 /** Whose lanes `dropExpired` touches: most of what it drops nobody writes any more. */
-export async function projectsOfExpired(queries: Queries, args: DropExpiredArgs): Promise<ProjectId[]> {
+export async function projectsOfExpired(
+  queries: Queries,
+  { keysUsedBeforeMs, rowsMax }: DropExpiredArgs,
+): Promise<ProjectId[]> {
   const queues = await deletedQueues(queries, QUEUES_MAX);
-  const keys = await unusedKeys(queries, args.keysUsedBeforeMs, args.rowsMax);
-  return [...queues, ...keys].map(({ project_id }) => project_id);
+  const ofKeys = await projectsOfUnusedKeys(queries, { usedBeforeMs: keysUsedBeforeMs, rowsMax });
+  return [...queues.map(({ project_id }) => project_id), ...ofKeys];
 }
 
 /**

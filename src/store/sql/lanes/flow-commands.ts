@@ -109,19 +109,7 @@ export async function dropUnusedKeys(
   { tx, held }: WriteContext,
   { usedBeforeMs, nowMs, rowsMax }: { usedBeforeMs: number; nowMs: number; rowsMax: number },
 ): Promise<number> {
-  const rows = await unusedKeys(tx, usedBeforeMs, rowsMax);
-  for (const { project_id, key, in_use } of rows) {
-    if (!held.has(project_id)) continue; // it came after the projects were locked
-    if (in_use === 0) await tx.send('delete from flow_keys where project_id = ? and key = ?', [project_id, key]);
-    else
-      await tx.send('update flow_keys set used_at_ms = ? where project_id = ? and key = ?', [nowMs, project_id, key]);
-  }
-  return rows.length;
-}
-
-/** Those that nobody has used since, first, and whether something needs them all the same. */
-export function unusedKeys(queries: Queries, usedBeforeMs: number, limit: number): Promise<UnusedKeyRow[]> {
-  return queries.query(
+  const rows = await tx.query<FlowRow>(
     // Not `exists`: here a planner may answer that for all keys at once, by reading all messages.
     `select f.project_id, f.key,
        case when f.paused = 1 or f.parallelism_pinned = 1 or f.rate_pinned = 1
@@ -135,11 +123,31 @@ export function unusedKeys(queries: Queries, usedBeforeMs: number, limit: number
            where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = ${LINE.queue} limit 1) is not null
        then 1 else 0 end as in_use
      from flow_keys f where f.used_at_ms < ? order by f.used_at_ms limit ?`,
-    [usedBeforeMs, limit],
+    [usedBeforeMs, rowsMax],
   );
+  for (const { project_id, key, in_use } of rows) {
+    if (!held.has(project_id)) continue; // it came after the projects were locked
+    if (in_use === 0) await tx.send('delete from flow_keys where project_id = ? and key = ?', [project_id, key]);
+    else
+      await tx.send('update flow_keys set used_at_ms = ? where project_id = ? and key = ?', [nowMs, project_id, key]);
+  }
+  return rows.length;
 }
 
-interface UnusedKeyRow {
+/** Whose keys `dropUnusedKeys` looks at. */
+export async function projectsOfUnusedKeys(
+  queries: Queries,
+  { usedBeforeMs, rowsMax }: { usedBeforeMs: number; rowsMax: number },
+): Promise<ProjectId[]> {
+  const rows = await queries.query<{ project_id: ProjectId }>(
+    `select distinct project_id from (select project_id from flow_keys where used_at_ms < ?
+       order by used_at_ms limit ?) as first`,
+    [usedBeforeMs, rowsMax],
+  );
+  return rows.map(({ project_id }) => project_id);
+}
+
+interface FlowRow {
   project_id: number;
   key: string;
   in_use: number;
