@@ -66,6 +66,7 @@ export class SqlStore extends SqlRunStore implements Store {
   }
 
   async accept(messages: NewMessage[], nowMs: Millis, accountsVersion?: number): Promise<Accepted[]> {
+    // Without a pause for a few: what is asked for one after the other is done so.
     const encoded: StoredNewMessage[] = [];
     for (const message of messages) {
       encoded.push(encodeNewMessage(message));
