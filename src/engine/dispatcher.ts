@@ -34,6 +34,7 @@ import type { JournalBodies } from './runs/journal-bodies.ts';
 import type { EngineSettings } from './settings.ts';
 import { StoreUnavailable } from './store-errors.ts';
 import type { MessageStore, Settled, Succession } from './stores.ts';
+import { STALE, untilCurrent } from './until-current.ts';
 
 /** Messages a single claim may take: keeps its transaction short enough not to delay publishes. */
 const CLAIM_MAX = 128;
@@ -382,7 +383,7 @@ export class Dispatcher implements Places {
   async #save(claimed: Claimed, decided: Settling, succession: Succession | undefined): Promise<Settled | undefined> {
     const { store, clock, reports } = this.#deps;
     const { message } = claimed;
-    while (true) {
+    const round = async () => {
       const { failsRun } = decided;
       // What a failure means for the run is asked each time: it is of the run as it is then.
       const decision = failsRun
@@ -398,12 +399,13 @@ export class Dispatcher implements Places {
       news.forEach((entry, index) => {
         setGoing(entry, saved?.[index], this, claimed.isAlone === true);
       });
-      if (settled?.kind === 'runChanged') continue;
+      if (settled?.kind === 'runChanged') return STALE;
       const { next } = settlement.change;
       if (settled?.kind === 'saved') reports.settled(claimed, changeOf(settlement, settled), clock.nowMs());
       if (settled?.kind === 'saved' && next.kind === 'waiting') this.noteDue(next.dueAtMs);
       return settled;
-    }
+    };
+    return untilCurrent('the workflow run', round, Infinity);
   }
 
   /** Each with a key, an id and a place, as a publish has them. Throws `StoreUnavailable`, with no place taken. */

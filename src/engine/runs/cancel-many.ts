@@ -3,6 +3,7 @@ import type { Run, RunKey } from '../../workflow/model.ts';
 import type { ActiveRunFilter, DeadRunCommands, DeadRunStore } from '../dead-runs.ts';
 import type { ProjectId } from '../model.ts';
 import type { RunStore } from '../run-stores.ts';
+import { STALE, untilCurrent } from '../until-current.ts';
 import type { RunCommandDeps } from './commands.ts';
 import { type Ending, endingOf, saveEndings } from './endings.ts';
 
@@ -49,11 +50,12 @@ export class RunCanceller implements Pick<DeadRunCommands, 'cancelRuns' | 'cance
     let cancelled = 0;
     for (let at = 0; at < names.length; at += ENDED_TOGETHER) {
       let piece = names.slice(at, at + ENDED_TOGETHER);
-      while (piece.length > 0) {
+      await untilCurrent('a workflow run', async () => {
         const { ended, changed } = await this.#cancelPiece(piece, find);
         cancelled += ended;
         piece = changed;
-      }
+        return changed.length > 0 ? STALE : undefined;
+      });
     }
     return cancelled;
   }

@@ -5,6 +5,7 @@ import type { Clock } from '../ports.ts';
 import type { Reports } from '../reports.ts';
 import type { ActiveRun, RunCommands as RunCommandsOfEngine } from '../run-commands.ts';
 import type { RunStore } from '../run-stores.ts';
+import { STALE, untilCurrent } from '../until-current.ts';
 import type { ActiveRuns } from './active-runs.ts';
 import { type EndingDeps, endingOf, saveEndings } from './endings.ts';
 import type { JournalBodies } from './journal-bodies.ts';
@@ -56,12 +57,12 @@ export class RunCommands implements RunCommandsOfEngine {
     response?: Uint8Array,
   ): Promise<boolean> {
     const { store, clock, active, bodies, reports } = this.#deps;
-    while (true) {
+    return untilCurrent('the workflow run', async () => {
       const { run, isFresh } = await active.find(projectId, wanted.id);
       if (!run || !isOf(run, wanted.createdAtMs)) {
         if (isFresh) return false;
         active.forget(projectId, wanted.id);
-        continue;
+        return STALE;
       }
       const atMs = clock.nowMs();
       const end = await endingOf(store, run, { state, atMs, ...(response?.length && { response }) });
@@ -73,7 +74,7 @@ export class RunCommands implements RunCommandsOfEngine {
         return true;
       }
       // What was read just now ended before we could end it.
-      if (saved?.kind === 'over' && isFresh) return false;
-    }
+      return saved?.kind === 'over' && isFresh ? false : STALE;
+    });
   }
 }

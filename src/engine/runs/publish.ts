@@ -1,11 +1,12 @@
 /** Publishes that begin or continue workflow runs: read what they are for, make them, save them if it still is so. */
-import { ApiError, quotaExceeded, runOver } from '../../protocol/errors.ts';
+import { quotaExceeded, runOver } from '../../protocol/errors.ts';
 import { FIRST_VERSION, type Run } from '../../workflow/model.ts';
 import { type Draft, draftOf } from '../accept.ts';
 import type { Accepted } from '../accepted.ts';
 import type { Message, NewMessage, ProjectId } from '../model.ts';
 import type { PublishCommand } from '../publish-command.ts';
 import type { MessageStore } from '../stores.ts';
+import { STALE, untilCurrent } from '../until-current.ts';
 import type { ActiveRuns } from './active-runs.ts';
 import { type DraftContext, draftOfAdoption, draftOfAppend, draftOfStart } from './drafts.ts';
 import type { JournalBodies } from './journal-bodies.ts';
@@ -25,9 +26,6 @@ export interface RunPublishDeps {
   intake: Intake;
   contextOf(projectId: ProjectId): DraftContext;
 }
-
-/** Times that a publish is made anew because a run has changed meanwhile; each time somebody else got on. */
-const ROUNDS_MAX = 20;
 
 /** What one round of a publish relied on. */
 interface Round {
@@ -51,7 +49,7 @@ export class RunPublisher {
   ): Promise<{ news: NewMessage[]; accepted: Accepted[]; context: DraftContext }> {
     const { store, active, bodies, intake, contextOf } = this.#deps;
     let runsAfterMs = 0;
-    for (let round = 0; round < ROUNDS_MAX; round += 1) {
+    return untilCurrent('the workflow run', async () => {
       const context = { ...contextOf(projectId), runsAfterMs };
       const { drafts, remembered } = await this.#draft(commands, context);
       const news = await intake.place(drafts);
@@ -72,8 +70,8 @@ export class RunPublisher {
       if (refusal?.kind === 'runOver' && remembered.length === 0) throw runOver();
       if (!refusal) return { news, accepted, context };
       for (const run of remembered) active.forget(projectId, run.id);
-    }
-    throw new ApiError('unavailable', 'the workflow run changes too often, try again shortly');
+      return STALE;
+    });
   }
 
   async #draft(commands: PublishCommand[], context: DraftContext): Promise<Round> {

@@ -12,6 +12,7 @@ import { setGoing } from '../placement.ts';
 import type { Randomness } from '../ports.ts';
 import type { Notified, WaitCommand, WaiterCommands } from '../run-commands.ts';
 import type { Mail, MailLimits, NewWaiter, Waiter, WaiterStore, Waiting } from '../run-stores.ts';
+import { STALE, untilCurrent } from '../until-current.ts';
 import type { ActiveRuns } from './active-runs.ts';
 import { isOf } from './publish.ts';
 import { waiterOf } from './wait-records.ts';
@@ -44,12 +45,12 @@ export class RunWaits implements WaiterCommands {
   async wait(projectId: ProjectId, command: WaitCommand): Promise<{ messageId: MessageId; deduplicated: boolean }> {
     const { store, active, clock, noteDeadline } = this.#deps;
     const identity = await this.#identity();
-    while (true) {
+    return untilCurrent('the workflow run', async () => {
       const { run, isFresh } = await active.find(projectId, command.runId);
       if (!run || !isOf(run, command.createdAtMs)) {
         if (isFresh) throw runOver();
         active.forget(projectId, command.runId);
-        continue;
+        return STALE;
       }
       const waiter = waiterOf(command, run, identity, clock.nowMs());
       const mail = await store.nextMail(run.key, command.eventId);
@@ -62,7 +63,8 @@ export class RunWaits implements WaiterCommands {
         return { messageId: identity.id, deduplicated: false };
       }
       active.forget(projectId, command.runId);
-    }
+      return STALE;
+    });
   }
 
   async notify(
@@ -82,7 +84,7 @@ export class RunWaits implements WaiterCommands {
     { oldestOnly }: { oldestOnly: boolean },
   ): Promise<Notified | undefined> {
     const { active } = this.#deps;
-    while (true) {
+    return untilCurrent('the workflow run', async () => {
       const run = await active.read(projectId, runId);
       if (!run) return undefined;
       const only = { runKey: run.key, ...(oldestOnly && { count: 1 }) };
@@ -92,8 +94,8 @@ export class RunWaits implements WaiterCommands {
         if (oldestOnly && first) break;
       }
       if (first) return first;
-      if (await this.#save(run, eventId, body)) return { runId: run.id, runCreatedAtMs: run.createdAtMs };
-    }
+      return (await this.#save(run, eventId, body)) ? { runId: run.id, runCreatedAtMs: run.createdAtMs } : STALE;
+    });
   }
 
   async listWaiters(projectId: ProjectId, eventId: string): Promise<Waiter[]> {
