@@ -32,3 +32,8 @@ export type Accepted =
   | { kind: 'tooManyQueues' }
   /** All messages of its publish are refused: they are more than the `remaining` ones that its project has left today. */
   | { kind: 'overDayLimit'; limit: number; remaining: number };
+
+/** How each was saved that was. */
+export function savedOf(accepted: readonly Accepted[]): (Saved | undefined)[] {
+  return accepted.map((each) => (each.kind === 'accepted' ? each : undefined));
+}

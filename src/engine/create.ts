@@ -1,9 +1,8 @@
 /** Puts the engine together: recovery first, then its loops, then it takes commands. */
-import { ApiError } from '../protocol/errors.ts';
 import { dailyLimitReached } from '../protocol/rate-limits.ts';
 import type { HeaderMap } from '../protocol/settings.ts';
 import { type AcceptContext, type Draft, draftOf } from './accept.ts';
-import type { Accepted, Saved } from './accepted.ts';
+import { type Accepted, savedOf } from './accepted.ts';
 import type { Engine } from './commands.ts';
 import type { DatabaseClock } from './database-clock.ts';
 import { Dispatcher } from './dispatcher.ts';
@@ -11,6 +10,7 @@ import { type Explanation, explain } from './explain.ts';
 import { dlqIdIn, explainFinished } from './explain-finished.ts';
 import { ALWAYS_OPEN } from './fence.ts';
 import type { AttributeFilter } from './filters.ts';
+import type { Intake } from './intake.ts';
 import { IntakeHealth } from './intake-health.ts';
 import type { FlowKey, FlowPin } from './lanes.ts';
 import { Heartbeat, type SharedAccounts } from './loops/heartbeat.ts';
@@ -18,7 +18,6 @@ import { RetentionLoop } from './loops/retention.ts';
 import { ScheduleLoop } from './loops/schedules.ts';
 import type { Message, MessageId, Millis, NewMessage, ProjectId, WorkerId } from './model.ts';
 import { Numbers } from './numbers.ts';
-import { place, setGoing } from './placement.ts';
 import type { Clock, Delivery, EventLog, Randomness } from './ports.ts';
 import type { PublishCommand, Published, PublishOutcome } from './publish-command.ts';
 import { PublishGate } from './publish-gate.ts';
@@ -28,7 +27,6 @@ import { JournalBodies } from './runs/journal-bodies.ts';
 import { type WorkflowCommands, Workflows } from './runs/workflows.ts';
 import { ScheduleCommands } from './schedule-commands.ts';
 import type { EngineSettings } from './settings.ts';
-import { Slices } from './slices.ts';
 import type { FlowKeyStore, QueueStore, Store } from './stores.ts';
 import type { Endpoint, EndpointSelector, UrlGroupLimits } from './url-groups.ts';
 
@@ -134,7 +132,7 @@ interface Parts {
 
 /** What was made of the commands of a publish, and what became of each. */
 interface SavedPublish {
-  news: NewMessage[];
+  drafts: Draft[];
   accepted: Accepted[];
   context: AcceptContext;
 }
@@ -148,7 +146,8 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   readonly #retention: RetentionLoop;
   readonly #schedules: ScheduleLoop;
   readonly #heartbeat: Heartbeat | undefined;
-  readonly #intake: IntakeHealth;
+  readonly #intake: Intake;
+  readonly #health: IntakeHealth;
   readonly #gate: PublishGate;
   #draining: Promise<void> | undefined;
 
@@ -174,7 +173,8 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     this.#dispatcher = dispatcher;
     this.#retention = retention;
     this.#heartbeat = heartbeat;
-    this.#intake = new IntakeHealth(deps.clock);
+    this.#intake = dispatcher.intake;
+    this.#health = new IntakeHealth(deps.clock);
     this.#gate = new PublishGate(deps);
     const { store } = deps;
     this.listDead = store.listDead.bind(store);
@@ -193,7 +193,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     this.#schedules = new ScheduleLoop({
       ...deps,
       numbers,
-      places: dispatcher,
+      intake: dispatcher.intake,
       acceptContext: (projectId) => this.#acceptContext(projectId),
     });
     const commands = new ScheduleCommands({ ...deps, numbers, noteNext: (atMs) => this.#schedules.noteNext(atMs) });
@@ -204,13 +204,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
       numbers,
       bodies,
       reports,
-      places: dispatcher,
-      placeFollowUps: (follows) => dispatcher.placeFollowUps(follows),
-      intake: {
-        takeNumbers: (count) => this.#takeNumbers(count),
-        place: (drafts) => this.#place(drafts),
-        admit: (news, save) => this.#admit(news, save),
-      },
+      intake: dispatcher.intake,
       contextOf: (projectId) => ({
         ...this.#acceptContext(projectId),
         lazyAboveBytes: deps.settings.lazyFetchBytes,
@@ -235,10 +229,10 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
 
   async publish(projectId: ProjectId, commands: PublishCommand[], accountsVersion?: number): Promise<PublishOutcome[]> {
     if (commands.length === 0) return [];
-    const { news, accepted, context } = await this.#saveInTurn(projectId, commands, accountsVersion);
+    const { drafts, accepted, context } = await this.#saveInTurn(projectId, commands, accountsVersion);
     const [first] = accepted;
     if (first?.kind === 'overDayLimit') throw dailyLimitReached(first.limit, first.remaining, context.nowMs);
-    return news.map((entry, index) => publishedAs(entry, accepted[index]));
+    return drafts.map((draft, index) => publishedAs(draft, accepted[index]));
   }
 
   checkAdmission(projectId: ProjectId): void {
@@ -247,7 +241,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
 
   /** What continues a run waits for nobody: the run waits for it. */
   #saveInTurn(projectId: ProjectId, commands: PublishCommand[], accountsVersion?: number): Promise<SavedPublish> {
-    const save = () => this.#intake.watch(() => this.#save(projectId, commands, accountsVersion));
+    const save = () => this.#health.watch(() => this.#save(projectId, commands, accountsVersion));
     if (commands.some(continuesRun)) return save();
     this.#gate.check(projectId);
     return this.#gate.pass(projectId, commands.length, save);
@@ -257,16 +251,16 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     if (commands.some(({ options }) => options.run)) {
       return this.workflows.publisher.publish(projectId, commands, accountsVersion);
     }
-    const firstKey = await this.#takeNumbers(commands.length);
+    const intake = this.#intake;
+    const firstKey = await this.#numbers.take(commands.length);
     const context = this.#acceptContext(projectId);
-    const drafts = await this.#slices().map(commands, (command, index) => draftOf(command, firstKey + index, context));
-    const news = await this.#place(drafts);
-    const accepted = await this.#admit(news, () => this.#deps.store.accept(news, context.nowMs, accountsVersion));
-    return { news, accepted, context };
+    const drafts = await intake.slices().map(commands, (command, index) => draftOf(command, firstKey + index, context));
+    const save = (news: NewMessage[]) => this.#deps.store.accept(news, context.nowMs, accountsVersion);
+    return { drafts, accepted: await intake.admit(drafts, save, savedOf), context };
   }
 
   async ping(): Promise<void> {
-    this.#intake.check();
+    this.#health.check();
     await this.#deps.store.ping();
   }
 
@@ -327,17 +321,18 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     const { store } = this.#deps;
     const dead = await store.findDeadMany(projectId, dlqIds);
     if (dead.length < dlqIds.length) return undefined;
-    const firstKey = await this.#takeNumbers(dead.length);
+    const firstKey = await this.#numbers.take(dead.length);
     const context = this.#acceptContext(projectId);
-    const successors = await this.#place(
-      dead.map((entry, index) => ({ message: succeed(entry, firstKey + index, override, context) })),
+    const drafts = dead.map((entry, index) => ({ message: succeed(entry, firstKey + index, override, context) }));
+    const outcome = await this.#intake.admit(
+      drafts,
+      (successors) => {
+        const revivals = successors.map((successor, index) => ({ dlqId: dlqIds[index] ?? '', successor }));
+        return store.reviveDead(projectId, revivals, context.nowMs);
+      },
+      (standings) => (standings === 'missing' ? [] : standings.map((standing) => ({ standing }))),
     );
-    const revivals = successors.map((successor, index) => ({ dlqId: dlqIds[index] ?? '', successor }));
-    const saved = await this.#admit(successors, async () => {
-      const outcome = await store.reviveDead(projectId, revivals, context.nowMs);
-      return outcome === 'missing' ? [] : outcome.map((standing): Accepted => ({ kind: 'accepted', standing }));
-    });
-    return saved.length === 0 ? undefined : successors.map(({ message }) => message.id);
+    return outcome === 'missing' ? undefined : drafts.map(({ message }) => message.id);
   }
 
   addEndpoints(
@@ -404,6 +399,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   }
 
   async #drain(limitMs: Millis): Promise<void> {
+    this.#intake.close();
     this.#heartbeat?.noteDraining();
     await Promise.all([
       this.#dispatcher.drain(limitMs),
@@ -420,40 +416,6 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     const nowMs = clock.nowMs();
     return { projectId, nowMs, leadMs: nowMs - clock.wallMs(), randomness, deduplicationWindowMs };
   }
-
-  async #takeNumbers(count: number): Promise<number> {
-    const first = this.#numbers.take(count);
-    return typeof first === 'number' ? first : await first;
-  }
-
-  /** Decides where each message will stand, reserving a place for those that can go out at once. */
-  async #place(drafts: Draft[]): Promise<NewMessage[]> {
-    const firstToken = await this.#takeNumbers(drafts.length);
-    return this.#slices().map(drafts, (draft, index) => place(draft, firstToken + index, this.#dispatcher));
-  }
-
-  /**
-   * Saves `news` and sets going what came through; gives back the places of what did not. A shutdown meanwhile waits for
-   * those whose turn is yet to come: each has its place until then.
-   */
-  async #admit(news: NewMessage[], save: () => Promise<Accepted[]>): Promise<Accepted[]> {
-    let accepted: Accepted[] = [];
-    try {
-      if (this.#draining !== undefined) throw new ApiError('unavailable', 'the server is shutting down');
-      accepted = await save();
-    } finally {
-      const slices = this.#slices();
-      for (const [index, entry] of news.entries()) {
-        if (slices.isOver) await slices.next();
-        setGoing(entry, savedOf(accepted[index]), this.#dispatcher);
-      }
-    }
-    return accepted;
-  }
-
-  #slices(): Slices {
-    return new Slices(this.#deps.clock, this.#deps.endOfTurn);
-  }
 }
 
 /** A step of a run, a run that another has invoked, or the second phase of a trigger. */
@@ -461,11 +423,7 @@ function continuesRun({ options: { run }, invocation }: PublishCommand): boolean
   return invocation !== undefined || run?.kind === 'append' || run?.isBySdk === true;
 }
 
-function savedOf(accepted: Accepted | undefined): Saved | undefined {
-  return accepted?.kind === 'accepted' ? accepted : undefined;
-}
-
-function publishedAs({ message, run }: NewMessage, accepted: Accepted | undefined): PublishOutcome {
+function publishedAs({ message, run }: Draft, accepted: Accepted | undefined): PublishOutcome {
   if (accepted?.kind === 'tooManyQueues') return 'tooManyQueues';
   const isDuplicate = accepted?.kind === 'duplicate';
   const published: Published = {

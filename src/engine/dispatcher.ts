@@ -4,16 +4,16 @@
  * It sleeps until the earliest due time it knows of and asks the store nothing meanwhile (P12). Whatever makes a
  * message due earlier, or frees a place while some are waiting for one, wakes it.
  */
-import { mintMessageId } from '../protocol/ids.ts';
+import type { Saved } from './accepted.ts';
 import type { ClaimAnswer } from './claims.ts';
 import { decide, type Settling } from './decide.ts';
 import type { Fence } from './fence.ts';
 import { type Held, InFlight, type Offer } from './in-flight.ts';
+import { Intake } from './intake.ts';
 import type {
   Change,
   Claimed,
   ClaimToken,
-  FollowUp,
   Message,
   Millis,
   NewMessage,
@@ -24,11 +24,10 @@ import type {
 import type { Numbers } from './numbers.ts';
 import { lineOf, type OriginLine } from './origin-line.ts';
 import { ParkedLines } from './parked-lines.ts';
-import { type Places, place, setGoing } from './placement.ts';
+import type { Places } from './placement.ts';
 import type { Clock, Delivery, EventLog, Randomness, Timer } from './ports.ts';
 import type { Reports } from './reports.ts';
 import type { RunStore } from './run-stores.ts';
-import { draftOfFollowUp } from './runs/entries.ts';
 import { failRun } from './runs/failures.ts';
 import type { JournalBodies } from './runs/journal-bodies.ts';
 import type { EngineSettings } from './settings.ts';
@@ -65,6 +64,7 @@ interface DispatcherDeps {
   settings: EngineSettings;
   worker: WorkerId;
   fence: Fence;
+  endOfTurn?: () => Promise<void>;
 }
 
 /** What a claim is to look for. */
@@ -90,6 +90,8 @@ interface ClaimUnderWay {
 }
 
 export class Dispatcher implements Places {
+  /** Of all that takes these places. */
+  readonly intake: Intake;
   readonly #deps: DispatcherDeps;
   readonly #inFlight: InFlight;
   readonly #lines: ParkedLines;
@@ -111,6 +113,7 @@ export class Dispatcher implements Places {
 
   constructor(deps: DispatcherDeps, parkedLines: OriginLine[]) {
     this.#deps = deps;
+    this.intake = new Intake({ ...deps, places: this });
     this.#inFlight = new InFlight(deps.settings, (line) => this.#lines.reclassify(line));
     this.#lines = new ParkedLines(this.#inFlight);
     for (const line of parkedLines) this.#lines.add(line);
@@ -391,13 +394,13 @@ export class Dispatcher implements Places {
         : decided;
       if (!decision) return undefined;
       const { settlement, follows } = decision;
-      const news = follows.length === 0 ? [] : await this.#untilSaved(message, () => this.placeFollowUps(follows));
-      if (!news) return undefined;
-      const whole = news.length === 0 ? settlement : withFollows(settlement, news);
-      const settled = await this.#untilSaved(message, () => store.settle(whole, clock.nowMs(), succession));
-      const saved = settled?.kind === 'saved' ? settled.follows : undefined;
-      news.forEach((entry, index) => {
-        setGoing(entry, saved?.[index], this, claimed.isAlone === true);
+      const save = (news: NewMessage[]) => {
+        const whole = news.length === 0 ? settlement : withFollows(settlement, news);
+        return this.#untilSaved(message, () => store.settle(whole, clock.nowMs(), succession));
+      };
+      const settled = await this.#untilSaved(message, async () => {
+        const drafts = await this.intake.draftsOf(follows);
+        return this.intake.save(drafts, save, followsOf, claimed.isAlone === true);
       });
       if (settled?.kind === 'runChanged') return STALE;
       const { next } = settlement.change;
@@ -406,17 +409,6 @@ export class Dispatcher implements Places {
       return settled;
     };
     return untilCurrent('the workflow run', round, Infinity);
-  }
-
-  /** Each with a key, an id and a place, as a publish has them. Throws `StoreUnavailable`, with no place taken. */
-  async placeFollowUps(follows: FollowUp[]): Promise<NewMessage[]> {
-    const { numbers, randomness, settings } = this.#deps;
-    const firstKey = await numbers.take(2 * follows.length);
-    return follows.map((followUp, index) => {
-      const key = firstKey + index;
-      const id = mintMessageId(key, (count) => randomness.bytes(count));
-      return place(draftOfFollowUp(followUp, { key, id }, settings.lazyFetchBytes), key + follows.length, this);
-    });
   }
 
   /** As if it had never been claimed; its place has `bytes`. */
@@ -475,6 +467,10 @@ function withFollows(settlement: Settlement, follows: NewMessage[]): Settlement 
   const told = follows.find(({ message }) => message.settings.run?.callType === 'failureCall');
   if (change.ending && told) change.ending = { ...change.ending, failureCallbackKey: told.message.key };
   return { ...settlement, change };
+}
+
+function followsOf(settled: Settled | undefined): readonly Saved[] {
+  return settled?.kind === 'saved' ? (settled.follows ?? []) : [];
 }
 
 /** What of the settlement was saved. */

@@ -4,10 +4,10 @@
  */
 import { ApiError } from '../../protocol/errors.ts';
 import { type AcceptContext, type Draft, draftOf } from '../accept.ts';
-import type { AcceptedStanding } from '../accepted.ts';
+import type { AcceptedStanding, Saved } from '../accepted.ts';
+import type { Intake } from '../intake.ts';
 import type { Millis, NewMessage, ProjectId } from '../model.ts';
 import type { Numbers } from '../numbers.ts';
-import { type Places, place, setGoing } from '../placement.ts';
 import type { Clock, EventLog } from '../ports.ts';
 import type { PublishCommand } from '../publish-command.ts';
 import {
@@ -41,7 +41,7 @@ export interface ScheduleLoopDeps {
   numbers: Numbers;
   /** What messages are accepted with now. */
   acceptContext: (projectId: ProjectId) => AcceptContext;
-  places: Places;
+  intake: Intake;
 }
 
 /** What is made of one due schedule: its next standing, and the messages on the way there. */
@@ -149,26 +149,15 @@ export class ScheduleLoop {
   }
 
   async #take(steps: Step[]): Promise<void> {
-    const { store, clock, numbers, places } = this.#deps;
+    const { store, clock, numbers, intake } = this.#deps;
     const count = steps.reduce((sum, { commands }) => sum + commands.length, 0);
-    const firstKey = await numbers.take(2 * count + steps.length);
-    const firstToken = firstKey + count;
+    const firstKey = await numbers.take(count + steps.length);
     const wallMs = clock.wallMs();
-    const drafts = this.#draftsOf(steps, firstKey);
-    const placed = drafts.map((draft, index) => place(draft, firstToken + index, places));
-    const changes = changesOf(steps, { placed, firstKey, firstVersion: firstToken + count, wallMs });
-    let answers: (AcceptedStanding[] | 'stale')[] = [];
-    try {
-      answers = await store.changeSchedules(changes, clock.nowMs());
-    } finally {
-      changes.forEach(({ messages }, index) => {
-        const answer = answers[index] ?? 'stale';
-        messages.forEach((message, at) => {
-          const standing = answer === 'stale' ? undefined : answer[at];
-          setGoing(message, standing && { standing }, places);
-        });
-      });
-    }
+    const save = (placed: NewMessage[]) => {
+      const changes = changesOf(steps, { placed, firstKey, firstVersion: firstKey + count, wallMs });
+      return store.changeSchedules(changes, clock.nowMs());
+    };
+    await intake.save(this.#draftsOf(steps, firstKey), save, (answers) => savedOf(answers, steps));
   }
 
   #draftsOf(steps: readonly Step[], firstKey: number): Draft[] {
@@ -204,6 +193,13 @@ function changesOf(
     taken += commands.length;
     return { key, fromVersion: standing.version, standing: next, messages };
   });
+}
+
+/** How the messages of each step were saved, none of those that came too late. */
+function savedOf(answers: readonly (AcceptedStanding[] | 'stale')[], steps: readonly Step[]): (Saved | undefined)[] {
+  return answers.flatMap((answer, index) =>
+    answer === 'stale' ? (steps[index]?.commands ?? []).map(() => undefined) : answer.map((standing) => ({ standing })),
+  );
 }
 
 function recoveredAt(schedule: Schedule, version: number, nowMs: Millis): ScheduleChange {

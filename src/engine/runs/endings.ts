@@ -4,8 +4,8 @@
  */
 import type { EndState, Run } from '../../workflow/model.ts';
 import { invokeResult } from '../../workflow/results.ts';
+import type { Intake } from '../intake.ts';
 import type { FollowUp, Message, Millis, NewMessage, RunEnding } from '../model.ts';
-import { type Places, setGoing } from '../placement.ts';
 import type { EndedAs, RunStore } from '../run-stores.ts';
 import { resultOf } from './record-results.ts';
 
@@ -24,9 +24,7 @@ export interface Ending {
 
 export interface EndingDeps {
   store: Pick<RunStore, 'endRuns'>;
-  places: Places;
-  /** Gives each a key, an id and a place. */
-  placeFollowUps(follows: FollowUp[]): Promise<NewMessage[]>;
+  intake: Intake;
 }
 
 /** The ending of `run` as it is now, and what follows from it. */
@@ -37,31 +35,27 @@ export async function endingOf(store: Pick<RunStore, 'findRecords'>, run: Run, e
   return { ending, follows: records.flatMap((record) => resultFor(record, end)) };
 }
 
-/**
- * Saves `ends` in one transaction and answers what became of each. Sets going what follows, or gives its places back,
- * whatever happens. Throws `StoreUnavailable`.
- */
+/** Saves `ends` in one transaction and answers what became of each. Throws `StoreUnavailable`. */
 export async function saveEndings(
   ends: readonly Ending[],
   nowMs: Millis,
-  { store, places, placeFollowUps }: EndingDeps,
+  { store, intake }: EndingDeps,
 ): Promise<EndedAs[]> {
-  const placed: { ending: RunEnding; follows: NewMessage[] }[] = [];
-  let saved: EndedAs[] = [];
-  try {
-    for (const { ending, follows } of ends) {
-      placed.push({ ending, follows: follows.length === 0 ? [] : await placeFollowUps(follows) });
-    }
-    saved = await store.endRuns(placed, nowMs);
-  } finally {
-    for (const [index, { follows }] of placed.entries()) {
-      const answer = saved[index];
-      follows.forEach((entry, at) => {
-        setGoing(entry, answer?.kind === 'ended' ? answer.follows[at] : undefined, places);
-      });
-    }
-  }
-  return saved;
+  const drafts = await intake.draftsOf(ends.flatMap(({ follows }) => follows));
+  const save = (news: NewMessage[]) => {
+    let end = 0;
+    const whole = ends.map(({ ending, follows }) => {
+      const begin = end;
+      end += follows.length;
+      return { ending, follows: news.slice(begin, end) };
+    });
+    return store.endRuns(whole, nowMs);
+  };
+  return intake.save(drafts, save, (answers) =>
+    answers.flatMap((answer, index) =>
+      answer.kind === 'ended' ? answer.follows : (ends[index]?.follows ?? []).map(() => undefined),
+    ),
+  );
 }
 
 /** The message that tells the parent, made of what the invocation was registered with. */

@@ -2,8 +2,10 @@
 import { quotaExceeded, runOver } from '../../protocol/errors.ts';
 import { FIRST_VERSION, type Run } from '../../workflow/model.ts';
 import { type Draft, draftOf } from '../accept.ts';
-import type { Accepted } from '../accepted.ts';
+import { type Accepted, savedOf } from '../accepted.ts';
+import type { Intake } from '../intake.ts';
 import type { Message, NewMessage, ProjectId } from '../model.ts';
+import type { Numbers } from '../numbers.ts';
 import type { PublishCommand } from '../publish-command.ts';
 import type { MessageStore } from '../stores.ts';
 import { STALE, untilCurrent } from '../until-current.ts';
@@ -11,18 +13,11 @@ import type { ActiveRuns } from './active-runs.ts';
 import { type DraftContext, draftOfAdoption, draftOfAppend, draftOfStart } from './drafts.ts';
 import type { JournalBodies } from './journal-bodies.ts';
 
-/** How new messages get their numbers and places, and into the store: as the engine does it for all. */
-export interface Intake {
-  takeNumbers(count: number): Promise<number>;
-  place(drafts: Draft[]): Promise<NewMessage[]>;
-  /** Saves, and sets going what came through. */
-  admit(news: NewMessage[], save: () => Promise<Accepted[]>): Promise<Accepted[]>;
-}
-
 export interface RunPublishDeps {
   store: Pick<MessageStore, 'accept'>;
   active: ActiveRuns;
   bodies: JournalBodies;
+  numbers: Numbers;
   intake: Intake;
   contextOf(projectId: ProjectId): DraftContext;
 }
@@ -46,14 +41,13 @@ export class RunPublisher {
     projectId: ProjectId,
     commands: PublishCommand[],
     accountsVersion?: number,
-  ): Promise<{ news: NewMessage[]; accepted: Accepted[]; context: DraftContext }> {
+  ): Promise<{ drafts: Draft[]; accepted: Accepted[]; context: DraftContext }> {
     const { store, active, bodies, intake, contextOf } = this.#deps;
     let runsAfterMs = 0;
     return untilCurrent('the workflow run', async () => {
       const context = { ...contextOf(projectId), runsAfterMs };
       const { drafts, remembered } = await this.#draft(commands, context);
-      const news = await intake.place(drafts);
-      const accepted = await intake.admit(news, async () => {
+      const save = async (news: NewMessage[]) => {
         const saved = await store.accept(news, context.nowMs, accountsVersion);
         // Before anything goes out: the first delivery may ask for the journal at once.
         for (const [index, entry] of news.entries()) {
@@ -61,21 +55,22 @@ export class RunPublisher {
           noteRun(active, entry, saved[index]);
         }
         return saved;
-      });
+      };
+      const accepted = await intake.admit(drafts, save, savedOf);
       const refusal = accepted.find(isRefused);
       if (refusal?.kind === 'journalFull') throw quotaExceeded('maxJournalSize', refusal.limit);
       if (refusal?.kind === 'tooManyInvokers') throw quotaExceeded('maxInvokers', refusal.limit);
       if (refusal?.kind === 'runTooEarly') runsAfterMs = Math.max(runsAfterMs, refusal.latestMs);
       // What was read just now is over indeed.
       if (refusal?.kind === 'runOver' && remembered.length === 0) throw runOver();
-      if (!refusal) return { news, accepted, context };
+      if (!refusal) return { drafts, accepted, context };
       for (const run of remembered) active.forget(projectId, run.id);
       return STALE;
     });
   }
 
   async #draft(commands: PublishCommand[], context: DraftContext): Promise<Round> {
-    const firstKey = await this.#deps.intake.takeNumbers(2 * commands.length);
+    const firstKey = await this.#deps.numbers.take(2 * commands.length);
     const round: Round = { drafts: [], remembered: [] };
     for (const [index, command] of commands.entries()) {
       const keys = { key: firstKey + index, recordKey: firstKey + commands.length + index };

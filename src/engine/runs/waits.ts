@@ -6,9 +6,8 @@
 import { quotaExceeded, runOver } from '../../protocol/errors.ts';
 import { mintMessageId } from '../../protocol/ids.ts';
 import type { Run, RunKey } from '../../workflow/model.ts';
-import type { Message, MessageId, MessageKey, Millis, ProjectId } from '../model.ts';
+import type { Message, MessageId, MessageKey, Millis, NewMessage, ProjectId } from '../model.ts';
 import type { Numbers } from '../numbers.ts';
-import { setGoing } from '../placement.ts';
 import type { Randomness } from '../ports.ts';
 import type { Notified, WaitCommand, WaiterCommands } from '../run-commands.ts';
 import type { Mail, MailLimits, NewWaiter, Waiter, WaiterStore, Waiting } from '../run-stores.ts';
@@ -119,19 +118,13 @@ export class RunWaits implements WaiterCommands {
 
   /** Registers `waiter`, or, given mail, has it answered with that. */
   async #add(waiter: NewWaiter, mail: Mail | undefined): Promise<Waiting> {
-    const { store, places, placeFollowUps } = this.#deps;
+    const { store, intake } = this.#deps;
     const { message: record } = waiter.record;
     const nowMs = record.createdAtMs;
-    if (!mail) return store.addWaiter(waiter, undefined, nowMs);
-    const [result] = await placeFollowUps([notifiedResult(record, mail.body, nowMs)]);
-    if (!result) throw new Error('a result was given no place');
-    let waiting: Waiting | undefined;
-    try {
-      waiting = await store.addWaiter(waiter, { mailKey: mail.key, result }, nowMs);
-      return waiting;
-    } finally {
-      setGoing(result, waiting?.kind === 'answered' ? waiting.saved : undefined, places);
-    }
+    const drafts = await intake.draftsOf(mail ? [notifiedResult(record, mail.body, nowMs)] : []);
+    const save = ([result]: NewMessage[]) =>
+      store.addWaiter(waiter, mail && result && { mailKey: mail.key, result }, nowMs);
+    return intake.save(drafts, save, (waiting) => (waiting.kind === 'answered' ? [waiting.saved] : []));
   }
 
   /** Wakes those that wait for the event now, in order of registration, piece by piece. */

@@ -1,9 +1,9 @@
 /** Puts together what the engine does with workflow runs, and what of it clients may ask for. */
 import type { DeadRunCommands } from '../dead-runs.ts';
+import type { Intake } from '../intake.ts';
 import { WaiterLoop } from '../loops/waiters.ts';
-import type { FollowUp, Millis, NewMessage, ProjectId } from '../model.ts';
+import type { Millis, ProjectId } from '../model.ts';
 import type { Numbers } from '../numbers.ts';
-import type { Places } from '../placement.ts';
 import type { Clock, EventLog, Randomness } from '../ports.ts';
 import type { Reports } from '../reports.ts';
 import type { RunCommands as EndAndRead, RunLogCommands, WaiterCommands } from '../run-commands.ts';
@@ -16,7 +16,7 @@ import { DeadRuns } from './dead-runs.ts';
 import type { DraftContext } from './drafts.ts';
 import type { JournalBodies } from './journal-bodies.ts';
 import { RunLogs } from './logs.ts';
-import { type Intake, RunPublisher } from './publish.ts';
+import { RunPublisher } from './publish.ts';
 import { RunWaits } from './waits.ts';
 
 /** What the engine answers about runs, beside publishing into them. */
@@ -31,8 +31,6 @@ export interface WorkflowDeps {
   numbers: Numbers;
   bodies: JournalBodies;
   reports: Reports;
-  places: Places;
-  placeFollowUps(follows: FollowUp[]): Promise<NewMessage[]>;
   intake: Intake;
   contextOf(projectId: ProjectId): DraftContext;
 }
