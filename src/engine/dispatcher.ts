@@ -5,6 +5,7 @@
  * message due earlier, or frees a place while some are waiting for one, wakes it.
  */
 import type { Saved } from './accepted.ts';
+import { Alarm } from './alarm.ts';
 import type { ClaimAnswer } from './claims.ts';
 import { decide, type Settling } from './decide.ts';
 import type { Fence } from './fence.ts';
@@ -25,7 +26,7 @@ import type { Numbers } from './numbers.ts';
 import { lineOf, type OriginLine } from './origin-line.ts';
 import { ParkedLines } from './parked-lines.ts';
 import type { Places } from './placement.ts';
-import type { Clock, Delivery, EventLog, Randomness, Timer } from './ports.ts';
+import type { Clock, Delivery, EventLog, Randomness } from './ports.ts';
 import type { Reports } from './reports.ts';
 import type { RunStore } from './run-stores.ts';
 import { failRun } from './runs/failures.ts';
@@ -45,8 +46,6 @@ const CLAIM_MANY = 32;
 const DOUBLINGS_MAX = 2;
 /** Lines asked for in one claim; the others' turn comes with the next. */
 const UNPARK_MAX = 64;
-/** Timers are set no further ahead, so that a machine that slept or whose clock was set is noticed soon. */
-const SLEEP_MAX_MS = 30_000;
 /** Body bytes that a lane's next message may have when it takes the place of a smaller one. */
 const SUCCESSOR_BYTES_MAX = 16 * 1024;
 /** Pause after the store refused a settle: 100 ms, doubling up to 5 s. A claim, which nobody waits for, waits 5 s. */
@@ -98,13 +97,13 @@ export class Dispatcher implements Places {
   /** Claims of this worker that it works on, or that are being saved: others in its name are left over from a lost answer. */
   readonly #tokens = new Set<ClaimToken>();
   readonly #claims = new Set<ClaimUnderWay>();
+  readonly #alarm: Alarm;
   /** The shutdown's limit has passed. */
   readonly #abort = new AbortController();
   /** Ends the attempts in flight. */
   #attempts = new AbortController();
 
   #nextDueAtMs: Millis = 0; // unknown at start: look at once
-  #timer: { atMs: Millis; handle: Timer } | undefined;
   #doublings = 0;
   #turnOfDue = true;
   #lanesFirst = false;
@@ -115,6 +114,7 @@ export class Dispatcher implements Places {
     this.#deps = deps;
     this.intake = new Intake({ ...deps, places: this });
     this.#inFlight = new InFlight(deps.settings, (line) => this.#lines.reclassify(line));
+    this.#alarm = new Alarm(deps.clock, () => this.wake());
     this.#lines = new ParkedLines(this.#inFlight);
     for (const line of parkedLines) this.#lines.add(line);
   }
@@ -209,7 +209,7 @@ export class Dispatcher implements Places {
     const full = this.#inFlight.isFull;
     const unpark = full ? [] : this.#linesToServe();
     if (full || (!due && unpark.length === 0)) {
-      if (!due) this.#sleepUntil(this.#nextDueAtMs);
+      if (!due) this.#alarm.setAt(this.#nextDueAtMs);
       return false; // a full worker is woken by the next free place
     }
     // One free place at a time would go to the lines for ever: they and what is newly due take turns.
@@ -221,7 +221,7 @@ export class Dispatcher implements Places {
   /** Stops claiming; resolves when no attempt is left. After `limitMs` those still running are given back. */
   async drain(limitMs: Millis): Promise<void> {
     this.#draining = true;
-    this.#timer?.handle.cancel();
+    this.#alarm.cancel();
     const limit = this.#deps.clock.startTimer(limitMs, () => {
       this.#abort.abort();
       this.#attempts.abort();
@@ -237,17 +237,6 @@ export class Dispatcher implements Places {
     const served = new Set([...this.#claims].flatMap(({ unpark }) => unpark));
     const others = this.#lines.next(UNPARK_MAX, served);
     return others.length > 0 || served.size === 0 ? others : this.#lines.next(UNPARK_MAX, new Set());
-  }
-
-  #sleepUntil(atMs: Millis): void {
-    if (atMs === Infinity || this.#timer?.atMs === atMs) return;
-    this.#timer?.handle.cancel();
-    const delayMs = Math.min(Math.max(0, atMs - this.#deps.clock.nowMs()), SLEEP_MAX_MS);
-    const handle = this.#deps.clock.startTimer(delayMs, () => {
-      this.#timer = undefined;
-      this.wake();
-    });
-    this.#timer = { atMs, handle };
   }
 
   async #claim(wish: ClaimWish): Promise<void> {
@@ -273,7 +262,7 @@ export class Dispatcher implements Places {
       this.#claims.delete(claim);
     }
     if (this.#draining) this.#tellIfIdle();
-    else if (pauseMs > 0) this.#deps.clock.startTimer(pauseMs, () => this.wake());
+    else if (pauseMs > 0) this.#alarm.setIn(pauseMs);
     else this.wake();
   }
 

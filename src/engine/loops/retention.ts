@@ -1,5 +1,6 @@
 /** Drops what is past its retention time, piece by piece, so that no piece is felt by a publish (P13). */
-import type { Clock, EventLog, Timer } from '../ports.ts';
+import { Alarm } from '../alarm.ts';
+import type { Clock, EventLog } from '../ports.ts';
 import type { EngineSettings } from '../settings.ts';
 import { StoreUnavailable } from '../store-errors.ts';
 import type { RetentionStore } from '../stores.ts';
@@ -17,8 +18,8 @@ export class RetentionLoop {
   readonly #clock: Clock;
   readonly #log: EventLog;
   readonly #settings: RetentionSettings;
-  /** Of the next round; undefined while there is one under way. */
-  #timer: Timer | undefined;
+  /** Of the next round; not set while there is one under way. */
+  readonly #alarm: Alarm;
   #isHastened = false;
   #round: Promise<void> | undefined;
   #stopped = false;
@@ -28,34 +29,30 @@ export class RetentionLoop {
     this.#clock = clock;
     this.#log = log;
     this.#settings = settings;
+    this.#alarm = new Alarm(clock, () => this.#begin());
   }
 
   /** The first round is at once: it goes on with what a crash has cut off, such as the deletion of a queue. */
   start(): void {
-    this.#startIn(0);
+    this.#alarm.setIn(0);
   }
 
   /** The next round is at once, for the same reason: somebody else has crashed. One under way may be past what is cut off. */
   hasten(): void {
     this.#isHastened = true;
-    if (!this.#timer || this.#stopped) return;
-    this.#timer.cancel();
-    this.#startIn(0);
+    if (this.#alarm.isSet) this.#alarm.setIn(0);
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
-    this.#timer?.cancel();
+    this.#alarm.cancel();
     await this.#round;
   }
 
-  #startIn(delayMs: number): void {
-    this.#timer = this.#clock.startTimer(delayMs, () => {
-      this.#timer = undefined;
-      this.#isHastened = false;
-      this.#round = this.#dropAll().then(() => {
-        if (!this.#stopped) this.#startIn(this.#isHastened ? 0 : this.#settings.retentionIntervalMs);
-      });
+  #begin(): void {
+    this.#isHastened = false;
+    this.#round = this.#dropAll().then(() => {
+      if (!this.#stopped) this.#alarm.setIn(this.#isHastened ? 0 : this.#settings.retentionIntervalMs);
     });
   }
 
