@@ -1,8 +1,8 @@
 /** Puts the engine together: recovery first, then its loops, then it takes commands. */
 import { dailyLimitReached } from '../protocol/rate-limits.ts';
 import type { HeaderMap } from '../protocol/settings.ts';
-import { type AcceptContext, type Draft, draftOf } from './accept.ts';
-import { type Accepted, savedOf } from './accepted.ts';
+import type { AcceptContext, Draft } from './accept.ts';
+import type { Accepted } from './accepted.ts';
 import type { Engine } from './commands.ts';
 import type { DatabaseClock } from './database-clock.ts';
 import { Dispatcher } from './dispatcher.ts';
@@ -13,10 +13,11 @@ import type { AttributeFilter } from './filters.ts';
 import type { Intake } from './intake.ts';
 import { IntakeHealth } from './intake-health.ts';
 import type { FlowKey, FlowPin } from './lanes.ts';
+import type { DueLoop } from './loops/due-loop.ts';
 import { Heartbeat, type SharedAccounts } from './loops/heartbeat.ts';
 import { RetentionLoop } from './loops/retention.ts';
-import { ScheduleLoop } from './loops/schedules.ts';
-import type { Message, MessageId, Millis, NewMessage, ProjectId, WorkerId } from './model.ts';
+import { scheduleLoop } from './loops/schedules.ts';
+import type { Message, MessageId, Millis, ProjectId, WorkerId } from './model.ts';
 import { Numbers } from './numbers.ts';
 import type { Clock, Delivery, EventLog, Randomness } from './ports.ts';
 import type { PublishCommand, Published, PublishOutcome } from './publish-command.ts';
@@ -24,6 +25,7 @@ import { PublishGate } from './publish-gate.ts';
 import { Reports } from './reports.ts';
 import { type DeadRetryOverride, succeed } from './revive.ts';
 import { JournalBodies } from './runs/journal-bodies.ts';
+import type { Publisher } from './runs/publish.ts';
 import { type WorkflowCommands, Workflows } from './runs/workflows.ts';
 import { ScheduleCommands } from './schedule-commands.ts';
 import type { EngineSettings } from './settings.ts';
@@ -87,7 +89,7 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   const dispatcher = new Dispatcher({ ...deps, numbers, bodies, reports, fence }, await deps.store.parkedLines());
   deps.store.onDue((dueAtMs) => dispatcher.noteDue(dueAtMs));
   deps.store.onParked((line) => dispatcher.noteParked(line));
-  const retention = new RetentionLoop(deps.store, deps.clock, deps.log, deps.settings);
+  const retention = new RetentionLoop(deps);
   dispatcher.wake();
   if (deps.dropsExpired ?? true) retention.start();
   const engine = new RunningEngine(deps, { numbers, dispatcher, retention, bodies, reports, heartbeat });
@@ -130,13 +132,6 @@ interface Parts {
   heartbeat: Heartbeat | undefined;
 }
 
-/** What was made of the commands of a publish, and what became of each. */
-interface SavedPublish {
-  drafts: Draft[];
-  accepted: Accepted[];
-  context: AcceptContext;
-}
-
 class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   /** What clients ask about runs is answered there. */
   readonly workflows: Workflows;
@@ -144,7 +139,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   readonly #numbers: Numbers;
   readonly #dispatcher: Dispatcher;
   readonly #retention: RetentionLoop;
-  readonly #schedules: ScheduleLoop;
+  readonly #schedules: DueLoop;
   readonly #heartbeat: Heartbeat | undefined;
   readonly #intake: Intake;
   readonly #health: IntakeHealth;
@@ -190,7 +185,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     this.deleteSchedule = store.deleteSchedule.bind(store);
     this.findSchedule = store.findSchedule.bind(store);
     this.listSchedules = store.listSchedules.bind(store);
-    this.#schedules = new ScheduleLoop({
+    this.#schedules = scheduleLoop({
       ...deps,
       numbers,
       intake: dispatcher.intake,
@@ -222,7 +217,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     this.#heartbeat?.start({
       dispatcher: this.#dispatcher,
       noteSchedule: (atMs) => this.#schedules.noteNext(atMs),
-      noteDeadline: (atMs) => this.workflows.waiters.noteDeadline(atMs),
+      noteDeadline: (atMs) => this.workflows.waiters.noteNext(atMs),
       noteDeath: () => this.#retention.hasten(),
     });
   }
@@ -240,23 +235,15 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   }
 
   /** What continues a run waits for nobody: the run waits for it. */
-  #saveInTurn(projectId: ProjectId, commands: PublishCommand[], accountsVersion?: number): Promise<SavedPublish> {
-    const save = () => this.#health.watch(() => this.#save(projectId, commands, accountsVersion));
+  #saveInTurn(
+    projectId: ProjectId,
+    commands: PublishCommand[],
+    accountsVersion?: number,
+  ): ReturnType<Publisher['publish']> {
+    const save = () => this.#health.watch(() => this.workflows.publisher.publish(projectId, commands, accountsVersion));
     if (commands.some(continuesRun)) return save();
     this.#gate.check(projectId);
     return this.#gate.pass(projectId, commands.length, save);
-  }
-
-  async #save(projectId: ProjectId, commands: PublishCommand[], accountsVersion?: number): Promise<SavedPublish> {
-    if (commands.some(({ options }) => options.run)) {
-      return this.workflows.publisher.publish(projectId, commands, accountsVersion);
-    }
-    const intake = this.#intake;
-    const firstKey = await this.#numbers.take(commands.length);
-    const context = this.#acceptContext(projectId);
-    const drafts = await intake.slices().map(commands, (command, index) => draftOf(command, firstKey + index, context));
-    const save = (news: NewMessage[]) => this.#deps.store.accept(news, context.nowMs, accountsVersion);
-    return { drafts, accepted: await intake.admit(drafts, save, savedOf), context };
   }
 
   async ping(): Promise<void> {

@@ -2,7 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import type { Saved } from '../../src/engine/accepted.ts';
 import { Intake } from '../../src/engine/intake.ts';
-import { WaiterLoop } from '../../src/engine/loops/waiters.ts';
+import type { DueLoop } from '../../src/engine/loops/due-loop.ts';
+import { waiterLoop } from '../../src/engine/loops/waiters.ts';
 import type { NewMessage } from '../../src/engine/model.ts';
 import { Numbers } from '../../src/engine/numbers.ts';
 import type { Places } from '../../src/engine/placement.ts';
@@ -167,7 +168,7 @@ class Bench {
   readonly clock = new SimulatedClock(NOW_MS);
   readonly store = new MemoryStore();
   readonly waits: RunWaits;
-  readonly loop: WaiterLoop;
+  readonly loop: DueLoop;
   /** Places that are reserved and neither used nor given back. */
   reserved = 0;
 
@@ -197,11 +198,11 @@ class Bench {
     const { store, clock } = this;
     const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
     const intake = new Intake({ places, numbers, clock, randomness, settings: { lazyFetchBytes: 1_000 } });
-    this.loop = new WaiterLoop({ store, clock, log, intake });
+    this.loop = waiterLoop({ store, clock, log, intake });
     this.waits = new RunWaits({
       ...{ store, clock, intake, numbers, randomness },
       active: new ActiveRuns(store),
-      noteDeadline: (atMs) => this.loop.noteDeadline(atMs),
+      noteDeadline: (atMs) => this.loop.noteNext(atMs),
     });
     this.loop.wake();
   }

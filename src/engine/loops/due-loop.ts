@@ -36,7 +36,7 @@ export class DueLoop {
     this.#alarm = new Alarm(deps.clock, () => this.wake());
   }
 
-  /** Does what is due, or sets the timer for when something will be. */
+  /** Does what is due, or sleeps until something will be. */
   wake(): void {
     if (this.#round !== undefined || this.#stopped) return;
     if (this.#nextAtMs > this.#deps.clock.nowMs()) return this.#alarm.setAt(this.#nextAtMs);

@@ -11,25 +11,24 @@ const PIECE_ROWS = 500;
 /** A day after its last use a flow-control key is forgotten (contract M 16.9), which is kept to the hour. */
 const KEYS_REMEMBERED_MS = 25 * 3_600_000;
 
-type RetentionSettings = Pick<EngineSettings, 'logRetentionMs' | 'dlqRetentionMs' | 'retentionIntervalMs'>;
+interface RetentionDeps {
+  store: RetentionStore;
+  clock: Clock;
+  log: EventLog;
+  settings: Pick<EngineSettings, 'logRetentionMs' | 'dlqRetentionMs' | 'retentionIntervalMs'>;
+}
 
 export class RetentionLoop {
-  readonly #store: RetentionStore;
-  readonly #clock: Clock;
-  readonly #log: EventLog;
-  readonly #settings: RetentionSettings;
+  readonly #deps: RetentionDeps;
   /** Of the next round; not set while there is one under way. */
   readonly #alarm: Alarm;
   #isHastened = false;
   #round: Promise<void> | undefined;
   #stopped = false;
 
-  constructor(store: RetentionStore, clock: Clock, log: EventLog, settings: RetentionSettings) {
-    this.#store = store;
-    this.#clock = clock;
-    this.#log = log;
-    this.#settings = settings;
-    this.#alarm = new Alarm(clock, () => this.#begin());
+  constructor(deps: RetentionDeps) {
+    this.#deps = deps;
+    this.#alarm = new Alarm(deps.clock, () => this.#begin());
   }
 
   /** The first round is at once: it goes on with what a crash has cut off, such as the deletion of a queue. */
@@ -52,7 +51,7 @@ export class RetentionLoop {
   #begin(): void {
     this.#isHastened = false;
     this.#round = this.#dropAll().then(() => {
-      if (!this.#stopped) this.#alarm.setIn(this.#isHastened ? 0 : this.#settings.retentionIntervalMs);
+      if (!this.#stopped) this.#alarm.setIn(this.#isHastened ? 0 : this.#deps.settings.retentionIntervalMs);
     });
   }
 
@@ -61,16 +60,17 @@ export class RetentionLoop {
       while (!this.#stopped && (await this.#dropPiece()));
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
-      this.#log.warn('retention_failed', { reason: error.message }); // the next round goes on where this one ended
+      this.#deps.log.warn('retention_failed', { reason: error.message }); // the next round goes on where this one ended
     }
   }
 
   #dropPiece(): Promise<boolean> {
-    const nowMs = this.#clock.nowMs();
-    const wallMs = this.#clock.wallMs();
-    return this.#store.dropExpired({
-      logsBeforeMs: wallMs - this.#settings.logRetentionMs,
-      deadBeforeMs: wallMs - this.#settings.dlqRetentionMs,
+    const { store, clock, settings } = this.#deps;
+    const nowMs = clock.nowMs();
+    const wallMs = clock.wallMs();
+    return store.dropExpired({
+      logsBeforeMs: wallMs - settings.logRetentionMs,
+      deadBeforeMs: wallMs - settings.dlqRetentionMs,
       keysUsedBeforeMs: nowMs - KEYS_REMEMBERED_MS,
       nowMs,
       rowsMax: PIECE_ROWS,

@@ -33,7 +33,7 @@ const SAVED_TOGETHER = { messages: 200, bytes: 4 * 1024 * 1024 };
 /** What a single trigger of a URL group may make; the same that a publish to it may. */
 const TRIGGER_MAX = { messages: 10_000, bytes: 100 * 1024 * 1024 };
 
-export interface ScheduleLoopDeps {
+interface ScheduleLoopDeps {
   store: Pick<ScheduleStore, 'dueSchedules' | 'strandedSchedules' | 'changeSchedules'> &
     Pick<UrlGroupStore, 'findUrlGroup'>;
   clock: Clock;
@@ -52,44 +52,31 @@ interface Step {
   error?: string;
 }
 
-export class ScheduleLoop {
+/** To be told the next time of each schedule that is saved. */
+export function scheduleLoop(deps: ScheduleLoopDeps): DueLoop {
+  const { clock, log } = deps;
+  const triggers = new Triggers(deps);
+  const doPiece = () => triggers.doPiece();
+  const loop = new DueLoop({ clock: byTheWall(clock), log, failure: 'schedules_failed', doPiece });
+  clock.onJump((byMs) => {
+    triggers.mayBeStranded ||= byMs < 0;
+    loop.noteNext(clock.wallMs());
+  });
+  return loop;
+}
+
+class Triggers {
   readonly #deps: ScheduleLoopDeps;
-  readonly #loop: DueLoop;
   /** The wall clock was set back, or it may have been before the start. */
-  #mayBeStranded = true;
+  mayBeStranded = true;
 
   constructor(deps: ScheduleLoopDeps) {
     this.#deps = deps;
-    const { clock, log } = deps;
-    this.#loop = new DueLoop({
-      clock: byTheWall(clock),
-      log,
-      failure: 'schedules_failed',
-      doPiece: () => this.#triggerPiece(),
-    });
-    clock.onJump((byMs) => {
-      this.#mayBeStranded ||= byMs < 0;
-      this.#loop.noteNext(clock.wallMs());
-    });
   }
 
-  /** Triggers what is due, or sets the timer for when something will be. */
-  wake(): void {
-    this.#loop.wake();
-  }
-
-  /** A schedule was saved whose next time is `atMs`. */
-  noteNext(atMs: Millis): void {
-    this.#loop.noteNext(atMs);
-  }
-
-  stop(): Promise<void> {
-    return this.#loop.stop();
-  }
-
-  async #triggerPiece(): Promise<'more' | Millis> {
+  async doPiece(): Promise<'more' | Millis> {
     const { store, clock } = this.#deps;
-    if (this.#mayBeStranded) await this.#recoverStranded();
+    if (this.mayBeStranded) await this.#recoverStranded();
     const { due, nextAtMs = Infinity } = await store.dueSchedules({ nowMs: clock.wallMs(), ...PIECE });
     if (due.length === 0) return nextAtMs;
     const groups = await this.#groupsOf(due);
@@ -100,7 +87,7 @@ export class ScheduleLoop {
   /** Those that were triggered by a clock that was far ahead would wait for that time. */
   async #recoverStranded(): Promise<void> {
     const { store, clock, numbers } = this.#deps;
-    this.#mayBeStranded = false;
+    this.mayBeStranded = false;
     try {
       while (true) {
         const nowMs = clock.wallMs();
@@ -111,7 +98,7 @@ export class ScheduleLoop {
         await store.changeSchedules(changes, clock.nowMs());
       }
     } catch (error) {
-      this.#mayBeStranded = true;
+      this.mayBeStranded = true;
       throw error;
     }
   }

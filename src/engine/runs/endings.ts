@@ -6,7 +6,11 @@ import type { EndState, Run } from '../../workflow/model.ts';
 import { invokeResult } from '../../workflow/results.ts';
 import type { Intake } from '../intake.ts';
 import type { FollowUp, Message, Millis, NewMessage, RunEnding } from '../model.ts';
+import type { Clock } from '../ports.ts';
+import type { Reports } from '../reports.ts';
 import type { EndedAs, RunStore } from '../run-stores.ts';
+import type { ActiveRuns } from './active-runs.ts';
+import type { JournalBodies } from './journal-bodies.ts';
 import { resultOf } from './record-results.ts';
 
 export interface RunEnd {
@@ -17,14 +21,18 @@ export interface RunEnd {
 }
 
 /** A run's end, and what follows from it. */
-export interface Ending {
+interface Ending {
   ending: RunEnding;
   follows: FollowUp[];
 }
 
 export interface EndingDeps {
-  store: Pick<RunStore, 'endRuns'>;
+  store: Pick<RunStore, 'endRuns' | 'findRecords'>;
+  clock: Clock;
   intake: Intake;
+  active: ActiveRuns;
+  bodies: JournalBodies;
+  reports: Reports;
 }
 
 /** The ending of `run` as it is now, and what follows from it. */
@@ -35,27 +43,31 @@ export async function endingOf(store: Pick<RunStore, 'findRecords'>, run: Run, e
   return { ending, follows: records.flatMap((record) => resultFor(record, end)) };
 }
 
-/** Saves `ends` in one transaction and answers what became of each. Throws `StoreUnavailable`. */
-export async function saveEndings(
-  ends: readonly Ending[],
-  nowMs: Millis,
-  { store, intake }: EndingDeps,
-): Promise<EndedAs[]> {
-  const drafts = await intake.draftsOf(ends.flatMap(({ follows }) => follows));
+/** Ends `runs` in one transaction, and answers what became of each. Throws `StoreUnavailable`. */
+export async function endRuns(
+  runs: readonly Run[],
+  end: Pick<RunEnd, 'response'> & { state: Exclude<EndState, 'RUN_FAILED'> },
+  { store, clock, intake, active, bodies, reports }: EndingDeps,
+): Promise<EndedAs['kind'][]> {
+  const atMs = clock.nowMs();
+  const ends: Ending[] = [];
+  for (const run of runs) ends.push(await endingOf(store, run, { ...end, atMs }));
   const save = (news: NewMessage[]) => {
-    let end = 0;
-    const whole = ends.map(({ ending, follows }) => {
-      const begin = end;
-      end += follows.length;
-      return { ending, follows: news.slice(begin, end) };
-    });
-    return store.endRuns(whole, nowMs);
+    const rest = [...news];
+    const placed = ends.map(({ ending, follows }) => ({ ending, follows: rest.splice(0, follows.length) }));
+    return store.endRuns(placed, atMs);
   };
-  return intake.save(drafts, save, (answers) =>
-    answers.flatMap((answer, index) =>
-      answer.kind === 'ended' ? answer.follows : (ends[index]?.follows ?? []).map(() => undefined),
-    ),
+  const drafts = await intake.draftsOf(ends.flatMap(({ follows }) => follows));
+  const answers = await intake.save(drafts, save, (all) =>
+    all.flatMap((as, index) => (as.kind === 'ended' ? as.follows : (ends[index]?.follows ?? []).map(() => undefined))),
   );
+  for (const [index, { key, projectId, id, url }] of runs.entries()) {
+    active.forget(projectId, id);
+    if (answers[index]?.kind !== 'ended') continue;
+    bodies.forget(key);
+    reports.runEnded({ id, url, state: end.state });
+  }
+  return answers.map(({ kind }) => kind);
 }
 
 /** The message that tells the parent, made of what the invocation was registered with. */

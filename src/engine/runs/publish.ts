@@ -1,5 +1,6 @@
-/** Publishes that begin or continue workflow runs: read what they are for, make them, save them if it still is so. */
+/** Publishes: read the workflow runs that they are for, if they are for any, make them, save them if these are as they were. */
 import { quotaExceeded, runOver } from '../../protocol/errors.ts';
+import type { RunWish } from '../../protocol/settings.ts';
 import { FIRST_VERSION, type Run } from '../../workflow/model.ts';
 import { type Draft, draftOf } from '../accept.ts';
 import { type Accepted, savedOf } from '../accepted.ts';
@@ -13,7 +14,7 @@ import type { ActiveRuns } from './active-runs.ts';
 import { type DraftContext, draftOfAdoption, draftOfAppend, draftOfStart } from './drafts.ts';
 import type { JournalBodies } from './journal-bodies.ts';
 
-export interface RunPublishDeps {
+interface PublisherDeps {
   store: Pick<MessageStore, 'accept'>;
   active: ActiveRuns;
   bodies: JournalBodies;
@@ -29,10 +30,10 @@ interface Round {
   remembered: Run[];
 }
 
-export class RunPublisher {
-  readonly #deps: RunPublishDeps;
+export class Publisher {
+  readonly #deps: PublisherDeps;
 
-  constructor(deps: RunPublishDeps) {
+  constructor(deps: PublisherDeps) {
     this.#deps = deps;
   }
 
@@ -70,23 +71,29 @@ export class RunPublisher {
   }
 
   async #draft(commands: PublishCommand[], context: DraftContext): Promise<Round> {
-    const firstKey = await this.#deps.numbers.take(2 * commands.length);
+    const { numbers, intake } = this.#deps;
+    const firstKey = await numbers.take(2 * commands.length);
+    const slices = intake.slices();
     const round: Round = { drafts: [], remembered: [] };
     for (const [index, command] of commands.entries()) {
       const keys = { key: firstKey + index, recordKey: firstKey + commands.length + index };
-      round.drafts.push(await this.#draftOne(command, keys, context, round.remembered));
+      const { run } = command.options;
+      const draft = run
+        ? await this.#draftOfRun(command, run, keys, context, round.remembered)
+        : draftOf(command, keys.key, context);
+      round.drafts.push(draft);
+      if (slices.isOver) await slices.next();
     }
     return round;
   }
 
-  async #draftOne(
+  async #draftOfRun(
     command: PublishCommand,
+    wish: RunWish,
     keys: { key: number; recordKey: number },
     context: DraftContext,
     remembered: Run[],
   ): Promise<Draft> {
-    const wish = command.options.run;
-    if (!wish) return draftOf(command, keys.key, context);
     if (wish.kind === 'append') {
       const run = await this.#runOf(context.projectId, wish, remembered);
       return draftOfAppend(command, wish, run, keys.key, context);
