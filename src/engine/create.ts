@@ -260,7 +260,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     const { store, clock } = this.#deps;
     const live = await store.standingOf(projectId, id, clock.nowMs());
     if (live) {
-      const held = live.standing.kind === 'parked' ? this.#dispatcher.whatHolds(live.message) : undefined;
+      const held = live.standing.kind === 'origin' ? this.#dispatcher.whatHolds(live.message) : undefined;
       return explain(live, clock.nowMs(), held);
     }
     const page = { count: EXPLAINED_EVENTS_MAX, order: 'latestFirst' } as const;

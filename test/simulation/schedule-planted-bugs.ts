@@ -99,7 +99,7 @@ function movingOnLater(store: Store): Partial<Store> {
       for (const change of changes) {
         const accepted = change.messages.length > 0 ? await store.accept(change.messages, nowMs) : [];
         const [moved] = await store.changeSchedules([{ ...change, messages: [] }], nowMs);
-        const standings = accepted.map((each) => (each.kind === 'accepted' ? each.standing : 'held'));
+        const standings = accepted.map((each) => (each.kind === 'accepted' ? each.standing : 'flow'));
         answers.push(moved === 'stale' ? 'stale' : standings);
       }
       return answers;

@@ -1,7 +1,6 @@
 /** Bugs that engines for workflows have had, put between the engine and its store (see planted-bugs.ts). */
 import type { Accepted, Saved } from '../../src/engine/accepted.ts';
 import type { EntryKind, NewMessage, RunEnding, Settlement } from '../../src/engine/model.ts';
-import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { Store } from '../../src/engine/stores.ts';
 import { altered, type PlantedBug } from './planted-bugs.ts';
 import { PROJECT, type Sabotage } from './world.ts';
@@ -15,7 +14,6 @@ export const WORKFLOW_BUGS: Record<string, PlantedBug> = {
   'what is left to be fetched cannot be': { promise: 'P8', sabotage: () => altered(withoutFetching) },
   'the end of a run is acknowledged before its commit': { promise: 'P1', sabotage: () => altered(endingTooEarly) },
   'a message fails, and its run does not': { promise: 'P14', sabotage: () => altered(withoutEnding) },
-  'an outcome is given up when the store refuses it': { promise: 'P14', sabotage: () => altered(givingUpOutcomes) },
   'the answer to a call is forgotten': { promise: 'P14', sabotage: () => forgetting(isAnswerToCall) },
   'a parent is not told that its child has ended': { promise: 'P14', sabotage: () => forgetting(isResultOfChild) },
   'a run ends as it was known before another invoked it': {
@@ -124,17 +122,6 @@ function withoutEnding(store: Store): Partial<Store> {
       const { ending: _, ...change } = settlement.change;
       return store.settle({ ...settlement, change }, nowMs, succession);
     },
-  };
-}
-
-/** The worker takes the message for somebody else's by now, and it stays claimed. */
-function givingUpOutcomes(store: Store): Partial<Store> {
-  return {
-    settle: (settlement, nowMs, succession) =>
-      store.settle(settlement, nowMs, succession).catch((error: unknown) => {
-        if (!(error instanceof StoreUnavailable)) throw error;
-        return { kind: 'stale' };
-      }),
   };
 }
 

@@ -104,6 +104,6 @@ it('counts what is made of a dead message, and never refuses it', async () => {
   const { dlqId, message } = await world.bury(T0);
   await publish(1);
   const successor = world.message({ url: message.url });
-  expect(await world.store.reviveDead(message.projectId, [{ dlqId, successor }], T0)).toEqual(['waiting']);
+  expect(await world.store.reviveDead(message.projectId, [{ dlqId, successor }], T0)).toEqual(['due']);
   expect(await publish(1)).toEqual([{ kind: 'overDayLimit', limit: 2, remaining: 0 }]);
 });

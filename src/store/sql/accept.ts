@@ -64,7 +64,7 @@ export async function acceptAll(context: WriteContext, commands: readonly Accept
         reservations.reserve(message);
         places.push(journals?.append(message));
         saved.push(message);
-        answer.push('waiting'); // until it is known
+        answer.push('due'); // until it is known
       } else {
         budgets.giveBack(message);
         answer.push('tooManyQueues');
@@ -78,9 +78,9 @@ export async function acceptAll(context: WriteContext, commands: readonly Accept
   let next = 0;
   const savedAs = (): SavedAs => {
     const at = next++;
-    return withPlace(standings[at] ?? 'waiting', places[at]);
+    return withPlace(standings[at] ?? 'due', places[at]);
   };
-  return answers.map((answer) => answer.map((as) => (as === 'waiting' ? savedAs() : as)));
+  return answers.map((answer) => answer.map((as) => (as === 'due' ? savedAs() : as)));
 }
 
 /**

@@ -222,7 +222,7 @@ export function encodeNewMessage({
       claimed ? lastEventAtMs : null,
       claimed ? standing.claimToken : null,
       claimed ? standing.worker : null,
-      standing.kind === 'parked' ? LINE.origin : LINE.due,
+      claimed ? LINE.due : LINE[standing.kind],
       null,
       null,
       null,

@@ -238,7 +238,7 @@ export function deadRunsConformance(open: OpenStore): void {
       const answer = await store().reviveRun(revival, T0);
       expect(answer).toEqual({
         kind: 'revived',
-        messages: [{ standing: 'waiting', journal: { position: 2, bytes: 190 } }],
+        messages: [{ standing: 'due', journal: { position: 2, bytes: 190 } }],
         children: [],
       });
       expect(await list()).toEqual([]);
@@ -327,7 +327,7 @@ export function deadRunsConformance(open: OpenStore): void {
       expect(await repeat()).toBe('notFailed');
       await tell(failed, 'fail');
       expect((await store().findFailureCallback(PROJECT, failed.dlqId))?.id).toBe(failed.told.message.id);
-      expect(await repeat()).toEqual({ standing: 'waiting' });
+      expect(await repeat()).toEqual({ standing: 'due' });
       expect((await store().findFailureCallback(PROJECT, failed.dlqId))?.id).toBe(again.message.id);
       expect(await list({ failureCallback: ['inProgress'] })).toEqual([failed.dlqId]);
       expect(await store().repeatFailureCallback(OTHER_PROJECT, failed.dlqId, again, T0)).toBe('missing');

@@ -138,7 +138,7 @@ export function schedulesConformance(open: OpenStore): void {
   it('moves a schedule on together with its messages', async () => {
     const before = await save();
     const { change: moved, messages } = trigger(before, 2);
-    expect(await store().changeSchedules([moved], T0)).toEqual([['waiting', 'waiting']]);
+    expect(await store().changeSchedules([moved], T0)).toEqual([['due', 'due']]);
     expect((await find('s'))?.standing).toEqual(moved.standing);
     for (const { message } of messages) {
       expect(await world().find(message)).toEqual(message);
@@ -190,7 +190,7 @@ export function schedulesConformance(open: OpenStore): void {
   it('makes only the first of two changes that one command has for a schedule', async () => {
     const before = await save();
     expect(await store().changeSchedules([trigger(before).change, trigger(before).change], T0)).toEqual([
-      ['waiting'],
+      ['due'],
       'stale',
     ]);
   });

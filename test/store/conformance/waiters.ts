@@ -130,7 +130,7 @@ export function waitersConformance(open: OpenStore): void {
       expect(await store().readJournal(run.key)).toHaveLength(1);
       const result = resultOf(run);
       expect(await store().resolveWaiters([{ waiterKey: record.key, result }], T0)).toMatchObject([
-        { standing: 'waiting', journal: { position: 2 } },
+        { standing: 'due', journal: { position: 2 } },
       ]);
       expect((await store().readJournal(run.key)).map(({ messageId }) => messageId)).toEqual([
         run.id,
@@ -189,7 +189,7 @@ export function waitersConformance(open: OpenStore): void {
       const taken = { mailKey: first.key, result };
       expect(await store().addWaiter(made, taken, T0)).toMatchObject({
         kind: 'answered',
-        saved: { standing: 'waiting', journal: { position: 2 } },
+        saved: { standing: 'due', journal: { position: 2 } },
       });
       expect(await store().nextMail(run.key, 'e')).toMatchObject({ body: bytes('two') });
       expect(await keysFor()).toEqual([]);
@@ -271,7 +271,7 @@ export function waitersConformance(open: OpenStore): void {
         [first, first, second].map(({ key }, index) => ({ waiterKey: key, result: results[index] as NewMessage })),
         T0,
       );
-      expect(answers).toMatchObject([{ standing: 'waiting' }, 'gone', { standing: 'waiting' }]);
+      expect(answers).toMatchObject([{ standing: 'due' }, 'gone', { standing: 'due' }]);
       expect(await store().resolveWaiters([{ waiterKey: first.key, result: resultOf(one) }], T0)).toEqual(['gone']);
       expect(await store().readJournal(one.key)).toHaveLength(2);
     });

@@ -4,6 +4,7 @@
  */
 import { lineOf, type OriginLine } from '../../../engine/origin-line.ts';
 import type { StoreLimits } from '../../../engine/stores.ts';
+import type { WaitState } from '../../../engine/wait-state.ts';
 import type { MessageEvents, WriteContext } from '../log-writer.ts';
 import { countMessages } from '../message-counts.ts';
 import { CONTENT_COLUMNS, codeOfLogState, MESSAGE_AT, MESSAGE_COLUMNS, type StoredNewMessage } from '../rows.ts';
@@ -12,8 +13,7 @@ import { LINE } from './lines.ts';
 import { ProjectGate } from './project-gate.ts';
 import { QueueLanes } from './queue-lanes.ts';
 
-/** `held`: a lane has it, and will let it go by itself. The others are as proposed. */
-export type EntryStanding = 'claimed' | 'parked' | 'waiting' | 'held';
+export type EntryStanding = WaitState | 'claimed';
 
 export class Entry {
   readonly #context: WriteContext;
@@ -68,8 +68,8 @@ export class Entry {
     );
     await logs.append(tx, messages.map(eventsOf));
     for (const [index, { message }] of messages.entries()) {
-      if (standings[index] === 'waiting') due.noteForOthers(message[MESSAGE_AT.due_at_ms] as number);
-      else if (standings[index] === 'parked') due.noteParked(originLineOf(message));
+      if (standings[index] === 'due') due.noteForOthers(message[MESSAGE_AT.due_at_ms] as number);
+      else if (standings[index] === 'origin') due.noteParked(originLineOf(message));
     }
     await this.#flows.save(due);
     return standings;
@@ -95,19 +95,19 @@ export class Entry {
       const { position, hasSlot } = queue.enter();
       message[MESSAGE_AT.queue_id] = queue.id;
       message[MESSAGE_AT.queue_position] = position;
-      if (!hasSlot) return hold(message, LINE.queue);
+      if (!hasSlot) return hold(message, 'queue');
       message[MESSAGE_AT.queue_slot] = message[MESSAGE_AT.key] ?? null;
     }
     if (lane) {
       if (!isProposed || lane.hasWaiting(this.#nowMs) || lane.goesLeft(this.#nowMs) === 0) {
         if (isReady) lane.noteWaiting();
-        return hold(message, LINE.flow);
+        return hold(message, 'flow');
       }
     }
-    if (!isProposed) return message[MESSAGE_AT.line] === LINE.origin ? 'parked' : 'waiting';
+    if (!isProposed) return message[MESSAGE_AT.line] === LINE.origin ? 'origin' : 'due';
     if (this.#gate.roomOf(projectId) === 0 || this.#gate.hasHeld(projectId)) {
       lane?.letGo();
-      return hold(message, LINE.project);
+      return hold(message, 'project');
     }
     lane?.start(this.#nowMs);
     this.#gate.start(projectId);
@@ -115,12 +115,12 @@ export class Entry {
   }
 }
 
-function hold(message: StoredNewMessage['message'], line: number): 'held' {
+function hold(message: StoredNewMessage['message'], state: WaitState): WaitState {
   message[MESSAGE_AT.claim_token] = null;
   message[MESSAGE_AT.worker] = null;
   message[MESSAGE_AT.claimed_at_ms] = null;
-  message[MESSAGE_AT.line] = line;
-  return 'held';
+  message[MESSAGE_AT.line] = LINE[state];
+  return state;
 }
 
 /** The events its sender gave, and ACTIVE if it goes out at once. */
