@@ -14,7 +14,7 @@ import { draftOfFollowUp } from './runs/entries.ts';
 import type { EngineSettings } from './settings.ts';
 import { Slices } from './slices.ts';
 
-export interface IntakeDeps {
+interface IntakeDeps {
   places: Places;
   numbers: Numbers;
   clock: Clock;

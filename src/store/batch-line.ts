@@ -9,7 +9,8 @@
  * needs one command done before another waits for the answer to the first.
  */
 import { Fifo, ProjectTurns } from '../engine/project-turns.ts';
-import { MESSAGE_AT, type StoredNewMessage } from './sql/rows.ts';
+import { MESSAGE_AT } from './sql/columns.ts';
+import type { StoredNewMessage } from './sql/rows.ts';
 import { BATCH_COST_MAX, costOf } from './weight.ts';
 import type { WriteCommand } from './writes.ts';
 
@@ -94,5 +95,5 @@ export class BatchLine<T extends InLine> {
 /** All messages of an accept are of one project. */
 function projectOf(command: WriteCommand): number {
   if (command.method !== 'accept') return 0;
-  return (command.args.messages[0]?.message[MESSAGE_AT.project_id] as number | undefined) ?? 0;
+  return command.args.messages[0]?.message[MESSAGE_AT.project_id] ?? 0;
 }

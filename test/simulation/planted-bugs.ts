@@ -51,7 +51,11 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
   'a dead message never reaches the DLQ': { promise: 'P3', sabotage: () => altered(withoutBurial) },
   'the deduplication id is reserved, but not with its message': { promise: 'P3', sabotage: reservingApart },
   'the messages of a full origin are forgotten': { promise: 'P2', sabotage: () => altered(forgettingParked) },
-  'an outcome is given up when the store refuses it': { promise: 'P7', seed: 45, sabotage: () => altered(givingUpOutcomes) },
+  'an outcome is given up when the store refuses it': {
+    promise: 'P7',
+    seed: 45,
+    sabotage: () => altered(givingUpOutcomes),
+  },
   'a place is never given back': { promise: 'P2', sabotage: () => altered(losingPlaces) },
   'a restart does not give back what was in flight': {
     promise: 'P7',

@@ -1,7 +1,8 @@
 /** What goes into the next transaction, whoever waits for it. */
 import { describe, expect, it } from 'vitest';
 import { BatchLine } from '../../src/store/batch-line.ts';
-import { MESSAGE_AT, type StoredNewMessage } from '../../src/store/sql/rows.ts';
+import { MESSAGE_AT, type NewContentRow, type NewMessageRow } from '../../src/store/sql/columns.ts';
+import type { StoredNewMessage } from '../../src/store/sql/rows.ts';
 import type { WriteCommand } from '../../src/store/writes.ts';
 
 interface Named {
@@ -13,9 +14,9 @@ const limits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0, journalB
 
 /** An accept of `rows` small messages of a project. */
 function accept(projectId: number, rows = 1): WriteCommand {
-  const message: StoredNewMessage['message'] = [];
+  const message = [] as unknown as NewMessageRow;
   message[MESSAGE_AT.project_id] = projectId;
-  const stored: StoredNewMessage = { message, content: [], events: [] };
+  const stored: StoredNewMessage = { message, content: [] as unknown as NewContentRow, events: [] };
   return { method: 'accept', args: { messages: Array.from({ length: rows }, () => stored), limits, nowMs: 0 } };
 }
 

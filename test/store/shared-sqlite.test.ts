@@ -11,6 +11,7 @@ import { Caller, Desk } from '../../src/store/drivers/sqlite/desk.ts';
 import { joinSqliteStore } from '../../src/store/drivers/sqlite/join.ts';
 import type { Reply } from '../../src/store/drivers/sqlite/messages.ts';
 import { openSqliteStore, type SharedSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
+import type { StoredNewMessage } from '../../src/store/sql/rows.ts';
 import type { WriteCommand } from '../../src/store/writes.ts';
 import { eventually } from '../support/eventually.ts';
 import { delivered, PROJECT, settlement, T0, World } from './conformance/world.ts';
@@ -174,7 +175,8 @@ describe('the desk of a database thread', () => {
   it('puts what moves on what was accepted before accepts, whichever thread they are of', async () => {
     const [a, b] = [callerNamed('a'), callerNamed('b')];
     const limits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0, journalBytesMax: 0 };
-    const messages = Array.from({ length: 200 }, () => ({ message: [], content: [], events: [] }));
+    const stored = { message: [], content: [], events: [] } as unknown as StoredNewMessage;
+    const messages = Array.from({ length: 200 }, () => stored);
     const accept: WriteCommand = { method: 'accept', args: { messages, limits, nowMs: 0 } };
     const release: WriteCommand = { method: 'release', args: { claims: [], limits, nowMs: 0 } };
     arriving.push(() => void desk.take({ caller: b, id: 1, commands: [release] }));

@@ -16,7 +16,8 @@ const PING: WriteCommand = { method: 'ping', args: {} };
 function acceptOf(count: number, bodyBytes: number, name: string): WriteCommand {
   const messages = Array.from(
     { length: count },
-    (_, nth): StoredNewMessage => ({ message: [`${name}${nth}`], content: [new Uint8Array(bodyBytes)], events: [] }),
+    (_, nth) =>
+      ({ message: [`${name}${nth}`], content: [new Uint8Array(bodyBytes)], events: [] }) as unknown as StoredNewMessage,
   );
   return { method: 'accept', args: { messages, limits: LIMITS, nowMs: T0 } };
 }
@@ -25,7 +26,8 @@ function acceptOf(count: number, bodyBytes: number, name: string): WriteCommand 
 function shapeOf(commands: readonly WriteCommand[]): unknown {
   return commands.map(({ method, args }) => [
     method,
-    'messages' in args && args.messages.map(({ message, content }) => [message, (content[0] as Uint8Array).length]),
+    'messages' in args &&
+      args.messages.map(({ message, content }) => [message, (content as unknown as Uint8Array[])[0]?.length]),
   ]);
 }
 

@@ -3,10 +3,11 @@ import type { JournalPlace, MessageId } from '../../engine/model.ts';
 import type { StoreLimits } from '../../engine/stores.ts';
 import type { Transaction } from '../driver.ts';
 import { byProject } from './by-project.ts';
+import { CONTENT_AT, MESSAGE_AT } from './columns.ts';
 import { Entry, type EntryStanding } from './lanes/entry.ts';
 import type { WriteContext } from './log-writer.ts';
 import { DayBudgets, type OverDayLimit } from './message-counts.ts';
-import { CONTENT_AT, MESSAGE_AT, type StoredNewMessage } from './rows.ts';
+import type { StoredNewMessage } from './rows.ts';
 import { Journals } from './runs/journals.ts';
 import type { RunRefusal } from './runs/refusals.ts';
 import type { Taken } from './runs/taken-slots.ts';
@@ -138,7 +139,7 @@ class Reservations {
   static async read(tx: Transaction, commands: readonly AcceptArgs[]): Promise<Reservations> {
     const wanted = commands.flatMap(({ messages }) =>
       messages.flatMap(({ message, deduplication }) =>
-        deduplication ? [{ projectId: message[MESSAGE_AT.project_id] as number, hash: deduplication.hash }] : [],
+        deduplication ? [{ projectId: message[MESSAGE_AT.project_id], hash: deduplication.hash }] : [],
       ),
     );
     const taken = new Map<string, { messageId: MessageId; expiresAtMs: number }>();
@@ -166,8 +167,8 @@ class Reservations {
   reserve({ message, content, deduplication }: StoredNewMessage): void {
     if (!deduplication) return;
     const { hash, expiresAtMs } = deduplication;
-    const projectId = message[MESSAGE_AT.project_id] as number;
-    const messageId = content[CONTENT_AT.id] as MessageId;
+    const projectId = message[MESSAGE_AT.project_id];
+    const messageId = content[CONTENT_AT.id];
     this.#taken.set(`${projectId} ${hash}`, { messageId, expiresAtMs });
     this.#added.set(`${projectId} ${hash}`, [projectId, hash, messageId, expiresAtMs]);
   }

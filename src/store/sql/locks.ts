@@ -14,11 +14,12 @@ import type { Transaction } from '../driver.ts';
 import type { WriteCommand } from '../writes.ts';
 import type { ClaimArgs } from './claim.ts';
 import { EXAMINED_MAX, LANES_MAX } from './claim-limits.ts';
+import { MESSAGE_AT } from './columns.ts';
 import type { Held } from './held.ts';
 import { LINE } from './lanes/lines.ts';
 import { projectsWithHeld } from './lanes/project-gate.ts';
 import { type DropExpiredArgs, projectsOfExpired } from './retention.ts';
-import { MESSAGE_AT, type StoredNewMessage } from './rows.ts';
+import type { StoredNewMessage } from './rows.ts';
 
 /** Whose locks are not waited for, because somebody may be holding them who does not let go. */
 export type Suspects = Held;
@@ -250,5 +251,5 @@ function sharesSomething({ deduplication, queueName, flow, message }: StoredNewM
 }
 
 function projectOf({ message }: Pick<StoredNewMessage, 'message'>): ProjectId {
-  return message[MESSAGE_AT.project_id] as ProjectId;
+  return message[MESSAGE_AT.project_id];
 }

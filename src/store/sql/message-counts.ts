@@ -2,7 +2,8 @@
 import type { ProjectId } from '../../engine/model.ts';
 import type { StoreLimits } from '../../engine/stores.ts';
 import type { Transaction } from '../driver.ts';
-import { CONTENT_AT, MESSAGE_AT, type StoredNewMessage } from './rows.ts';
+import { CONTENT_AT, MESSAGE_AT } from './columns.ts';
+import type { StoredNewMessage } from './rows.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -99,8 +100,8 @@ async function lockCount(tx: Transaction, { projectId, day }: Day): Promise<numb
 
 function dayOf({ message, content }: StoredNewMessage): Day {
   return {
-    projectId: message[MESSAGE_AT.project_id] as ProjectId,
-    day: Math.floor((content[CONTENT_AT.created_at_ms] as number) / DAY_MS),
+    projectId: message[MESSAGE_AT.project_id],
+    day: Math.floor(content[CONTENT_AT.created_at_ms] / DAY_MS),
   };
 }
 

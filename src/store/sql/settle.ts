@@ -3,13 +3,14 @@ import type { StoreLimits } from '../../engine/stores.ts';
 import type { SqlValue } from '../driver.ts';
 import { insertMessages, type SavedAs } from './accept.ts';
 import type { ClaimedRow } from './claim.ts';
+import { MESSAGE_AT, type NewMessageRow } from './columns.ts';
 import { flowRefsOf } from './lanes/flow-lanes.ts';
 import { goOn } from './lanes/go-on.ts';
 import { LINE, lineBehindQueue } from './lanes/lines.ts';
 import { type QueueRef, queuesById } from './lanes/queue-lanes.ts';
 import { succeedAll, type Vacancy } from './lanes/succession.ts';
 import { lastEventTimes, type MessageEvents, type WriteContext } from './log-writer.ts';
-import { BURIAL_COLUMNS, MESSAGE_AT, type StoredChange, type StoredNewMessage, type StoredSettlement } from './rows.ts';
+import { BURIAL_COLUMNS, type StoredChange, type StoredNewMessage, type StoredSettlement } from './rows.ts';
 import { judge, writeEndings } from './runs/end.ts';
 
 export interface SettleArgs {
@@ -221,7 +222,7 @@ async function insertFollows(
 /** Only its own slot: what tells of a callback keeps nobody waiting. */
 function withSlotOf({ key, queue_id, queue_slot }: OwnerRow, follow: StoredNewMessage): StoredNewMessage {
   if (queue_slot !== key) return follow;
-  const message = [...follow.message];
+  const message: NewMessageRow = [...follow.message];
   message[MESSAGE_AT.queue_id] = queue_id;
   message[MESSAGE_AT.queue_slot] = queue_slot;
   return { ...follow, message };

@@ -5,9 +5,10 @@
 import { lineOf, type OriginLine } from '../../../engine/origin-line.ts';
 import type { StoreLimits } from '../../../engine/stores.ts';
 import type { WaitState } from '../../../engine/wait-state.ts';
+import { CONTENT_COLUMNS, MESSAGE_AT, MESSAGE_COLUMNS, type NewMessageRow } from '../columns.ts';
 import type { MessageEvents, WriteContext } from '../log-writer.ts';
 import { countMessages } from '../message-counts.ts';
-import { CONTENT_COLUMNS, codeOfLogState, MESSAGE_AT, MESSAGE_COLUMNS, type StoredNewMessage } from '../rows.ts';
+import { codeOfLogState, type StoredNewMessage } from '../rows.ts';
 import { FlowLanes } from './flow-lanes.ts';
 import { LINE } from './lines.ts';
 import { ProjectGate } from './project-gate.ts';
@@ -35,7 +36,7 @@ export class Entry {
   /** Loads the queues that `messages` name. */
   async loadQueues(messages: readonly StoredNewMessage[]): Promise<void> {
     const refs = messages.flatMap(({ message, queueName }) =>
-      queueName === undefined ? [] : [{ projectId: message[MESSAGE_AT.project_id] as number, name: queueName }],
+      queueName === undefined ? [] : [{ projectId: message[MESSAGE_AT.project_id], name: queueName }],
     );
     if (refs.length > 0) await this.#queues.load(refs);
   }
@@ -43,7 +44,7 @@ export class Entry {
   /** Makes the queue of a message if it is missing; false when the project may have no more. */
   async hasQueue({ message, queueName }: StoredNewMessage, queuesMax = this.#limits.queuesMax): Promise<boolean> {
     if (queueName === undefined) return true;
-    const projectId = message[MESSAGE_AT.project_id] as number;
+    const projectId = message[MESSAGE_AT.project_id];
     if (this.#queues.find(projectId, queueName)) return true;
     return (await this.#queues.create(projectId, queueName, queuesMax, this.#nowMs)) !== undefined;
   }
@@ -68,7 +69,7 @@ export class Entry {
     );
     await logs.append(tx, messages.map(eventsOf));
     for (const [index, { message }] of messages.entries()) {
-      if (standings[index] === 'due') due.noteForOthers(message[MESSAGE_AT.due_at_ms] as number);
+      if (standings[index] === 'due') due.noteForOthers(message[MESSAGE_AT.due_at_ms]);
       else if (standings[index] === 'origin') due.noteParked(originLineOf(message));
     }
     await this.#flows.save(due);
@@ -77,16 +78,16 @@ export class Entry {
 
   async #loadLimits(messages: readonly StoredNewMessage[]): Promise<void> {
     const refs = messages.flatMap(({ message, flow }) =>
-      flow === undefined ? [] : [{ projectId: message[MESSAGE_AT.project_id] as number, key: flow.key }],
+      flow === undefined ? [] : [{ projectId: message[MESSAGE_AT.project_id], key: flow.key }],
     );
     if (refs.length > 0) await this.#flows.loadOrCreate(refs);
-    await this.#gate.load(messages.map(({ message }) => message[MESSAGE_AT.project_id] as number));
+    await this.#gate.load(messages.map(({ message }) => message[MESSAGE_AT.project_id]));
   }
 
   /** The gates in order: the queue, the key, the project. One that is closed has the message from then on. */
   #place({ message, queueName, flow }: StoredNewMessage): EntryStanding {
-    const projectId = message[MESSAGE_AT.project_id] as number;
-    const isReady = (message[MESSAGE_AT.due_at_ms] as number) <= this.#nowMs;
+    const projectId = message[MESSAGE_AT.project_id];
+    const isReady = message[MESSAGE_AT.due_at_ms] <= this.#nowMs;
     const isProposed = message[MESSAGE_AT.claim_token] !== null;
     const lane = flow && this.#flows.find(projectId, flow.key);
     if (flow) lane?.follow(flow, this.#nowMs);
@@ -96,7 +97,7 @@ export class Entry {
       message[MESSAGE_AT.queue_id] = queue.id;
       message[MESSAGE_AT.queue_position] = position;
       if (!hasSlot) return hold(message, 'queue');
-      message[MESSAGE_AT.queue_slot] = message[MESSAGE_AT.key] ?? null;
+      message[MESSAGE_AT.queue_slot] = message[MESSAGE_AT.key];
     }
     if (lane) {
       if (!isProposed || lane.hasWaiting(this.#nowMs) || lane.goesLeft(this.#nowMs) === 0) {
@@ -125,16 +126,16 @@ function hold(message: StoredNewMessage['message'], state: WaitState): WaitState
 
 /** The events its sender gave, and ACTIVE if it goes out at once. */
 function eventsOf({ message, events }: StoredNewMessage): MessageEvents {
-  const claimedAtMs = message[MESSAGE_AT.claimed_at_ms] as number | null;
+  const claimedAtMs = message[MESSAGE_AT.claimed_at_ms];
   return {
-    key: message[MESSAGE_AT.key] as number,
-    projectId: message[MESSAGE_AT.project_id] as number,
-    runKey: message[MESSAGE_AT.run_key] as number | null,
+    key: message[MESSAGE_AT.key],
+    projectId: message[MESSAGE_AT.project_id],
+    runKey: message[MESSAGE_AT.run_key],
     events: claimedAtMs === null ? events : [...events, [claimedAtMs, codeOfLogState('ACTIVE')]],
     floorMs: 0,
   };
 }
 
-function originLineOf(message: readonly unknown[]): OriginLine {
-  return lineOf(message[MESSAGE_AT.project_id] as number, message[MESSAGE_AT.origin] as string);
+function originLineOf(message: NewMessageRow): OriginLine {
+  return lineOf(message[MESSAGE_AT.project_id], message[MESSAGE_AT.origin]);
 }

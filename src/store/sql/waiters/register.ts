@@ -2,6 +2,7 @@
 import type { MessageId } from '../../../engine/model.ts';
 import type { StoreLimits } from '../../../engine/stores.ts';
 import { insertMessages, type SavedAs } from '../accept.ts';
+import type { NewMessageRow } from '../columns.ts';
 import type { WriteContext } from '../log-writer.ts';
 import type { StoredNewMessage } from '../rows.ts';
 import type { ForRun } from '../runs/batch-runs.ts';
@@ -64,7 +65,10 @@ export async function addWaiter(
   return { kind: 'answered', saved };
 }
 
+/** Only of a message that begins a run the row is looked at. */
+const NO_ROW = [] as unknown as NewMessageRow;
+
 /** What journals look at of a message, for an entry that is none. */
 function entryOnly(entry: StoredRecord['entry']): ForRun {
-  return { message: [], entry };
+  return { message: NO_ROW, entry };
 }
