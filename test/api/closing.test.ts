@@ -1,0 +1,105 @@
+/** What becomes of connections: how long they are kept, how many there may be, and how they end when the server closes. */
+import { afterEach, describe, expect, it } from 'vitest';
+import { endOfTurn } from '../../src/system.ts';
+import { exchange, RawConnection } from './support/raw-http.ts';
+import { LIMITS, openWorld, TOKEN, type World } from './support/world.ts';
+
+const HEAD = `Host: waypost\r\nAuthorization: Bearer ${TOKEN}\r\n`;
+const ALIVE = `GET /healthz HTTP/1.1\r\n${HEAD}\r\n`;
+
+let world: World;
+afterEach(() => world.close());
+
+async function connect(): Promise<RawConnection> {
+  const { port } = await world.listen();
+  return new RawConnection(port);
+}
+
+/** The heads of all answers, in lower case. */
+function heads({ received }: RawConnection): string[] {
+  return received.toLowerCase().match(/http\/1\.1 .*?\r\n\r\n/gs) ?? [];
+}
+
+/** Sends a request that is under way until the answer of this is called. */
+async function beginOne(connection: RawConnection): Promise<() => void> {
+  const found = Promise.withResolvers<undefined>();
+  const asked = new Promise<void>((resolve) => {
+    world.engine.findMessage = () => {
+      resolve();
+      return found.promise;
+    };
+  });
+  connection.send(`GET /v2/messages/msg_x HTTP/1.1\r\n${HEAD}\r\n`);
+  await asked;
+  return () => found.resolve(undefined);
+}
+
+describe('a connection', () => {
+  it('is kept for the next request, and says how long and for how many', async () => {
+    world = await openWorld();
+    const connection = await connect();
+    connection.send(ALIVE);
+    await connection.until((received) => received.includes('}'));
+    expect(heads(connection)[0]).toMatch(/connection: keep-alive\r\nkeep-alive: timeout=75, max=10000\r\n/);
+    connection.send(ALIVE);
+    await connection.until(() => heads(connection).length === 2);
+  });
+
+  it('is dead when nothing moves on it for longer than any request may take', async () => {
+    world = await openWorld({ limits: { ...LIMITS, requestTimeoutMs: 7_000 } });
+    expect(world.app.server.timeout).toBe(14_000);
+  });
+
+  it('above the limit is closed at once', async () => {
+    world = await openWorld({ limits: { ...LIMITS, connectionsMax: 1 } });
+    const { port } = await world.listen();
+    const first = new RawConnection(port);
+    first.send(ALIVE);
+    await first.until((received) => received.includes('}'));
+    const second = new RawConnection(port);
+    await second.closed;
+    first.send(ALIVE);
+    await first.until(() => heads(first).length === 2);
+    expect([second.received, heads(first).length]).toEqual(['', 2]);
+  });
+});
+
+describe('a server that closes', () => {
+  it('ends the connections on which nobody waits for an answer, and takes no others', async () => {
+    world = await openWorld();
+    const { port } = await world.listen();
+    const idle = new RawConnection(port);
+    idle.send(ALIVE);
+    await idle.until((received) => received.includes('}'));
+    await world.app.close();
+    await idle.closed;
+    const late = new RawConnection(port);
+    await late.closed;
+    expect([idle.error, late.error]).toEqual([undefined, 'ECONNREFUSED']);
+  });
+
+  it('answers what is under way and what still comes on its connection, and ends that then', async () => {
+    world = await openWorld();
+    const connection = await connect();
+    const answer = await beginOne(connection);
+    const closed = world.app.close();
+    while (world.app.server.listening) await endOfTurn();
+    connection.send(ALIVE);
+    answer();
+    await connection.closed;
+    await closed;
+    expect(connection.received).toMatch(/HTTP\/1\.1 404.*msg_x.*HTTP\/1\.1 200.*alive/s);
+    expect(heads(connection).map((head) => head.includes('connection: close'))).toEqual([false, true]);
+  });
+
+  it('closes once, however often it is told to, and whether or not it has listened', async () => {
+    world = await openWorld();
+    await Promise.all([world.app.close(), world.app.close()]);
+    await world.app.close();
+    const other = await openWorld();
+    const { port } = await other.listen();
+    await Promise.all([other.app.close(), other.app.close()]);
+    expect((await exchange(port, ALIVE)).status).toBe(0);
+    await other.close();
+  });
+});
