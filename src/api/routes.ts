@@ -51,8 +51,6 @@ export interface Match {
   routes: ReadonlyMap<string, Route>;
   /** What stands for the parameters of the path, in order. */
   ids: string[];
-  /** All of the target, as it came: the request itself has another one from then on. */
-  rawTarget: string;
   rawDestination: string;
   rawQuery: string;
   /** False on public routes and on what lies outside the interface, where no token is asked for. */
@@ -95,7 +93,7 @@ export class RouteFinder {
     const isProtected = isOfInterface && !isPublic(routes);
     // An id with a malformed escape is simply one that nobody has.
     const ids = rawIds.map((rawId) => percentDecode(rawId) ?? rawId);
-    return { routes, ids, rawTarget, rawDestination, rawQuery, isProtected };
+    return { routes, ids, rawDestination, rawQuery, isProtected };
   }
 
   #withParameters(routePath: string): { routes?: Routes; rawIds?: string[] } {

@@ -3,7 +3,7 @@
  * Made from the route table: a new route is covered by being there, or fails until
  * support/belongings.ts knows what it names.
  */
-import type { InjectOptions } from 'fastify';
+import type { InjectOptions } from 'light-my-request';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ConfigHeader } from '../../src/api/config-headers.ts';
 import { filterShapes } from '../../src/api/filter-shapes.ts';

@@ -1,11 +1,16 @@
 /** What becomes of connections: how long they are kept, how many there may be, and how they end when the server closes. */
+import { lookup } from 'node:dns/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import { endOfTurn } from '../../src/system.ts';
+import { listen } from '../../src/listen.ts';
 import { exchange, RawConnection } from './support/raw-http.ts';
 import { LIMITS, openWorld, TOKEN, type World } from './support/world.ts';
 
 const HEAD = `Host: waypost\r\nAuthorization: Bearer ${TOKEN}\r\n`;
 const ALIVE = `GET /healthz HTTP/1.1\r\n${HEAD}\r\n`;
+
+/** Another one of this machine; not everywhere is there IPv6. */
+const OTHER_ADDRESS = process.platform === 'linux' ? '127.0.0.2' : '::1';
+const NOT_OURS = '192.0.2.1';
 
 let world: World;
 afterEach(() => world.close());
@@ -64,6 +69,16 @@ describe('a connection', () => {
   });
 });
 
+it('listens on each address of localhost', async () => {
+  world = await openWorld();
+  const { port } = await listen(world.app, { host: 'localhost', port: 0, reusePort: false });
+  for (const { address } of await lookup('localhost', { all: true })) {
+    const connection = new RawConnection(port, address);
+    connection.send(ALIVE);
+    expect(await connection.until((received) => received.includes('}'))).toContain('HTTP/1.1 200');
+  }
+});
+
 describe('a server that closes', () => {
   it('ends the connections on which nobody waits for an answer, and takes no others', async () => {
     world = await openWorld();
@@ -83,13 +98,34 @@ describe('a server that closes', () => {
     const connection = await connect();
     const answer = await beginOne(connection);
     const closed = world.app.close();
-    while (world.app.server.listening) await endOfTurn();
     connection.send(ALIVE);
     answer();
     await connection.closed;
     await closed;
     expect(connection.received).toMatch(/HTTP\/1\.1 404.*msg_x.*HTTP\/1\.1 200.*alive/s);
     expect(heads(connection).map((head) => head.includes('connection: close'))).toEqual([false, true]);
+  });
+
+  it('does so on every address it listens on', async () => {
+    world = await openWorld();
+    const { port } = await world.app.listen({ host: '127.0.0.1', port: 0 }, [OTHER_ADDRESS, NOT_OURS]);
+    const connections = ['127.0.0.1', OTHER_ADDRESS].map((host) => new RawConnection(port, host));
+    for (const connection of connections) {
+      connection.send(`${ALIVE}garbage\r\n\r\n`);
+      await connection.closed;
+      expect(connection.received).toMatch(/HTTP\/1\.1 200.*alive.*HTTP\/1\.1 400.*malformed/s);
+    }
+    const last = new RawConnection(port, OTHER_ADDRESS);
+    const answer = await beginOne(last);
+    const closed = world.app.close();
+    last.send(ALIVE);
+    answer();
+    await last.closed;
+    await closed;
+    expect(heads(last).map((head) => head.includes('connection: close'))).toEqual([false, true]);
+    const late = new RawConnection(port, OTHER_ADDRESS);
+    await late.closed;
+    expect(late.error).toBe('ECONNREFUSED');
   });
 
   it('closes once, however often it is told to, and whether or not it has listened', async () => {
