@@ -23,7 +23,8 @@ import { Listener } from './listener.ts';
 import { CallerGone, RequestBody } from './request-body.ts';
 import { type Exchange, respond } from './respond.ts';
 import type { Call, CalledUrl, Route, Services } from './route.ts';
-import { createRoutes, type Match, RouteFinder } from './routes.ts';
+import { type Match, RouteFinder } from './route-finder.ts';
+import { createRoutes } from './routes.ts';
 
 export interface ApiOptions extends Omit<Services, 'json'> {
   /** Addresses and CIDRs of proxies whose `X-Forwarded-For` is believed. */
