@@ -8,7 +8,7 @@ import { readImports } from './imports.ts';
  * a new folder needs a row, and a layer that does no input or output cannot begin to.
  */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
-  protocol: ['node:buffer', 'node:crypto'],
+  protocol: ['@sinclair/typebox', 'node:buffer', 'node:crypto'],
   workflow: ['protocol', 'node:buffer'],
   engine: ['workflow', 'protocol', 'node:buffer', 'node:crypto'],
   store: [

@@ -1,5 +1,6 @@
 /** The shapes of answers (contract M 17, 18, 22). They make the interface document, and tests hold each answer against them. */
 import { type TProperties, Type } from '@sinclair/typebox';
+import { MethodSchema } from '../protocol/config-options.ts';
 
 export const Ms = Type.Integer({ minimum: 0, description: 'Unix time in milliseconds' });
 export const Text = Type.String({ minLength: 1 });
@@ -9,10 +10,6 @@ export const HeaderMapSchema = Type.Record(Type.String(), Type.Array(Type.String
   $id: 'HeaderMap',
   description: 'Canonical header name to its values.',
 });
-export const MethodSchema = Type.Union(
-  ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].map((name) => Type.Literal(name)),
-  { $id: 'Method', examples: ['POST'] },
-);
 const State = Type.Union(
   ['CREATED', 'ACTIVE', 'DELIVERED', 'ERROR', 'RETRY', 'FAILED', 'CANCEL_REQUESTED', 'CANCELED'].map((name) =>
     Type.Literal(name),
