@@ -91,7 +91,7 @@ function createBounded(limits: Readonly<ApiLimits>): Server {
     requireHostHeader: false,
     insecureHTTPParser: false,
   });
-  // Set here, since Node refuses options of which the first is longer than the second.
+  // Not as options: of those Node takes no time-out of headers that is longer than the one of requests.
   server.headersTimeout = limits.headersTimeoutMs;
   server.requestTimeout = limits.requestTimeoutMs;
   server.keepAliveTimeout = limits.keepAliveTimeoutMs;

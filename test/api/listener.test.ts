@@ -55,6 +55,11 @@ describe('a connection', () => {
     expect(world.app.server.timeout).toBe(14_000);
   });
 
+  it('has as long for its headers as is set, be it longer than Node has for a whole request', async () => {
+    world = await openWorld({ limits: { ...LIMITS, headersTimeoutMs: 600_000, requestTimeoutMs: 60_000 } });
+    expect([world.app.server.headersTimeout, world.app.server.requestTimeout]).toEqual([600_000, 60_000]);
+  });
+
   it('above the limit is closed at once', async () => {
     world = await openWorld({ limits: { ...LIMITS, connectionsMax: 1 } });
     const { port } = await world.listen();
