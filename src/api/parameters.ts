@@ -114,13 +114,20 @@ export function givenFor(
   return given;
 }
 
+/** A request that filters; `body`: its parsed JSON. */
+export interface FilterRequest {
+  rawQuery: string;
+  body: unknown;
+  isBulk: boolean;
+}
+
 /**
  * The same of filters, where one without a value is none. A bulk action refuses that, and what it does not know: leaving a filter
  * out would widen the action. `mayBeEmpty`: whether an empty list of ids means something.
  */
 export function filtersFor(
   rows: readonly Parameter[],
-  { rawQuery, body, isBulk }: { rawQuery: string; body: unknown; isBulk: boolean },
+  { rawQuery, body, isBulk }: FilterRequest,
   mayBeEmpty: (ids: Given) => boolean,
 ): Map<string, Given> {
   const given = givenFor(rows, rawQuery, body, (name) => {

@@ -111,6 +111,7 @@ function walk(branch: Branch, path: Path, at: number, rawIds: readonly string[])
   if (!takesDestination) return isOver && routes.size > 0 ? { routes, rawIds } : found;
   // What could be a destination is one, unless a route of this method is named by it (contract M 22.13).
   if (found?.routes.has(path.method) && found.rawIds.every(isDecodedName)) return found;
+  // A destination needs all names before it, as the queue's in `/v2/enqueue/{queue}/…`.
   return rawIds.includes('') ? undefined : { routes, rawIds, destinationAt: at };
 }
 

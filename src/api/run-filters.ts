@@ -3,7 +3,7 @@ import type { ActiveRunFilter, DeadRunFilter } from '../engine/dead-runs.ts';
 import type { FailureCallbackState } from '../engine/model.ts';
 import { type Amount, counted } from './filters.ts';
 import { CURSOR, flag, ids, statuses, text, texts, time, words } from './parameter-kinds.ts';
-import { filtersFor, into, type Parameter, valuesOf, withCommas } from './parameters.ts';
+import { type FilterRequest, filtersFor, into, type Parameter, valuesOf, withCommas } from './parameters.ts';
 
 /** What the trigger of a run has fixed. */
 const OF_EVERY_RUN = [
@@ -87,7 +87,7 @@ export function readDeadWish(rawQuery: string, body: unknown, amount: Amount, us
 }
 
 /** Where ids are named, nothing else is looked at. */
-function valuesOrIds<Row extends Parameter>(rows: readonly Row[], request: Parameters<typeof filtersFor>[1]) {
+function valuesOrIds<Row extends Parameter>(rows: readonly Row[], request: FilterRequest) {
   const given = filtersFor(rows, request, ({ from }) => from === 'body' || !request.isBulk);
   const idRows = rows.filter(({ isIds }) => isIds);
   const named = idRows.filter(({ name }) => given.has(name));
