@@ -297,6 +297,18 @@ test('a place goes on to the next of a lane only while its project may have as m
   expect(inFlight.mayGoOn(line, 0)).toBe(false);
 });
 
+test('a place goes on where its project has exactly as many as it may, of places and of bytes', () => {
+  const own = linesOf(1, 100);
+  const [line = A, other = B] = own;
+  const places = proven({ ...LIMITS, inFlightMax: 86, inFlightPerOriginMax: 100 }, own);
+  for (const each of own.slice(0, 76)) places.enter(each, 0);
+  expect([places.roomOf(line), places.mayGoOn(line, 0)]).toEqual([0, true]);
+  const bytes = proven(LIMITS, own);
+  bytes.enter(line, 100);
+  bytes.enter(other, 860);
+  expect([bytes.roomOf(line), bytes.mayGoOn(line, 100)]).toEqual([0, true]);
+});
+
 test('a message larger than all bytes goes out when it is alone, and only then', () => {
   const inFlight = new InFlight(LIMITS);
   expect(inFlight.hasSpace(5_000)).toBe(true);
@@ -339,7 +351,7 @@ describe('an offer to a claim', () => {
     const [first = A] = own;
     inFlight.leave(first, 0);
     const { roomByOrigin, roomByLine } = inFlight.offer(128);
-    expect([roomByOrigin[readLine(first).origin], roomByLine[first]]).toEqual([undefined, undefined]);
+    expect([roomByOrigin[readLine(first).origin], roomByLine?.[first]]).toEqual([undefined, undefined]);
   });
 
   test('names what a line may have of its project, where that is less than its origin has room for', () => {
@@ -368,6 +380,23 @@ describe('an offer to a claim', () => {
     const { projects, unproven } = inFlight.offer(128);
     expect(projects).toBeUndefined();
     expect(unproven).toEqual({ places: 25, roomByProject: { 2: 0 }, defaultRoom: 22, proven: [A] });
+  });
+
+  test('names no project that has nothing in flight any more', () => {
+    const inFlight = proven({ ...LIMITS, inFlightMax: 80 }, linesOf(1, 80));
+    fill(inFlight, linesOf(1, 80));
+    inFlight.enter(lineOf(2, 'c'), 0);
+    inFlight.leave(lineOf(2, 'c'), 0);
+    expect(Object.keys(inFlight.offer(128).projects?.roomByProject ?? {})).toEqual(['1']);
+  });
+
+  test('counts for its answer as what the claim may take of a project', () => {
+    const inFlight = proven({ ...LIMITS, inFlightMax: 800 }, [A]);
+    const offer = inFlight.offer(128);
+    const { all } = inFlight.roomsOfProject(1);
+    for (let nth = 0; nth < 128; nth += 1) inFlight.enter(A, 0);
+    inFlight.endOffer(offer);
+    expect(inFlight.roomsOfProject(1).all).toBe(all);
   });
 
   test('is free again when it has ended', () => {

@@ -155,6 +155,10 @@ describe('a message that continues a run', () => {
     expect(statusOf(['Upstash-Workflow-RunId', 'r', 'Upstash-Retries', 'x'], { queryConfig })[0]).toBe(422);
   });
 
+  it('is not what a header of somebody else says, whose name looks alike', () => {
+    expect(statusOf(['X-Other-Workflow-Init', 'false', 'Upstash-Retries', 'x'])[0]).toBe(400);
+  });
+
   it('is refused with 412 for a limit', () => {
     expect(statusOf([...STEP, 'Upstash-Retries', '1000000'])).toEqual([
       412,
@@ -180,6 +184,7 @@ describe('the result of a call (contract W 8.3, 14.5)', () => {
     ['@upstash/workflow@v1.10.0', false],
     ['@upstash/workflow@v2.3.0', true],
     ['upstash-workflow-py@v1.3.0', true],
+    ['own-@upstash/workflow@v1.3.0', true],
   ])('is sent in full to the library that cannot fetch it: with %s it is fetched: %s', (library, isFetched) => {
     const said = library === undefined ? [] : ['Upstash-Telemetry-Sdk', library];
     const { callback } = read([...FETCHING, ...said]).settings;
@@ -329,6 +334,11 @@ describe('a result that a run waits for', () => {
   it('needs no headers, and keeps the content type that it has', () => {
     expect(part([]).settings.maxRetries).toBe(3);
     expect(part(['content-type', 'text/plain']).header).toEqual({ 'Content-Type': ['text/plain'] });
+  });
+
+  it('does not take the authorization along with which it was asked for', () => {
+    const sent = ['Upstash-Header-Forward', 'true', 'Authorization', 'Bearer own', 'X-Own', 'v'];
+    expect(part(sent).header).toEqual({ 'Content-Type': ['application/json'], 'X-Own': ['v'] });
   });
 
   it('is refused with 422, or 412 for a limit', () => {
