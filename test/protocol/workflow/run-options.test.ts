@@ -35,6 +35,11 @@ describe('a message that begins a run', () => {
     expect(read(['upstash-workflow-init', 'TRUE', name, 'own id'])).toMatchObject({ run: { runId: 'own id' } });
   });
 
+  it('may have an id of 1,024 characters', () => {
+    const runId = 'x'.repeat(1_024);
+    expect(read(['Upstash-Workflow-Init', 'true', 'Upstash-Workflow-RunId', runId]).run).toMatchObject({ runId });
+  });
+
   it('means the same in the other dialect, and is delivered in it', () => {
     const rawHeaders = [
       'Waypost-Workflow-Init',
@@ -371,9 +376,12 @@ describe('an invocation', () => {
 
   it.each([
     [null, 'an object is needed'],
+    ['text', 'an object is needed'],
     [[], 'an object is needed'],
     [{ ...BODY, body: {} }, 'body must be a string'],
     [{ ...BODY, workflowRunId: 1 }, 'workflowRunId must be a string'],
+    [{ ...BODY, workflowRunId: '' }, 'workflowRunId must be a string'],
+    [{ ...BODY, workflowUrl: undefined }, 'workflowUrl must be a string'],
     [{ ...BODY, workflowUrl: 'ftp://h/' }, 'workflowUrl: endpoint has invalid scheme'],
     [{ ...BODY, step: 'x' }, 'step must be an object'],
     [{ ...BODY, step: { stepId: 0 } }, 'step must be an object with a stepId'],
