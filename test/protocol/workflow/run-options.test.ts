@@ -317,6 +317,10 @@ describe('a trigger', () => {
     expect(trigger(sent).run).toMatchObject({ isBySdk: true, isRest: false, features: ['LazyFetch'] });
   });
 
+  it('is refused with 400 for what is wrong with it, whatever it says of a run', () => {
+    expect(refusalOf(() => trigger([...STEP, 'Upstash-Retries', 'x'])).status).toBe(400);
+  });
+
   it('is refused as a schedule', () => {
     const { status, message } = refusalOf(() => trigger(['Upstash-Cron', '@daily']));
     expect([status, message]).toEqual([400, 'Upstash-Cron is not supported for triggers']);
@@ -337,7 +341,12 @@ describe('a result that a run waits for', () => {
   });
 
   it('needs no headers, and keeps the content type that it has', () => {
-    expect(part([]).settings.maxRetries).toBe(3);
+    const own = readResultPart(
+      { url: 'https://app.example/wf', rawHeaders: [], dialect: 'upstash' },
+      { ...defaultQuotas, retriesDefault: 7 },
+      nowMs,
+    );
+    expect(own.settings.maxRetries).toBe(3);
     expect(part(['content-type', 'text/plain']).header).toEqual({ 'Content-Type': ['text/plain'] });
   });
 
