@@ -60,6 +60,12 @@ describe('the reservation against a second publish', () => {
   );
 });
 
+test('a message keeps who sent it, where that is known', () => {
+  const { message } = draftOf({ ...command({}), callerIp: '192.0.2.1' }, 1, CONTEXT);
+  expect(message.callerIp).toBe('192.0.2.1');
+  expect(draftOf(command({}), 1, CONTEXT).message).not.toHaveProperty('callerIp');
+});
+
 test('a message goes out after its delay, or at a time of the wall clock, however far the time that goes on is ahead of that', () => {
   const context = { nowMs: NOW_MS, leadMs: 1_000 };
   expect(notBeforeOf({}, context)).toBe(NOW_MS);
