@@ -118,6 +118,26 @@ describe('a step', () => {
   });
 });
 
+test('a plain message goes out beside a step of its publish', async () => {
+  await begin(here);
+  const { run: _run, ...options } = step(1).options;
+  const published = await publish(here, [{ ...step(1), options }, step(2)]);
+  expect(published).toHaveLength(2);
+  expect(await stepsOf()).toEqual([2]);
+});
+
+test('a run is invoked only by one that is active', async () => {
+  const settings = { dialect: 'upstash' as const, maxRetries: 0 };
+  const invocation = {
+    ...{ runId: ID, step: Buffer.from('{"stepId":1,"stepName":"i","stepType":"Invoke"}'), features: [] },
+    result: { url: `${ORIGIN}/wf`, header: {}, settings },
+  };
+  const child = { ...start({ runId: 'wfr_child', isInvoke: true }), invocation };
+  await expect(publish(here, [child])).rejects.toMatchObject(RUN_OVER);
+  await begin(here);
+  expect(await publish(here, [child])).toMatchObject([{ run: { id: 'wfr_child' } }]);
+});
+
 describe('a run', () => {
   test('begins later than the one before that had its id, though in the same millisecond', async () => {
     const times = [];
