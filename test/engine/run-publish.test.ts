@@ -19,6 +19,8 @@ const RUN_OVER = { status: 400, code: 'run_over' };
 let clock: SimulatedClock;
 let here: Engine;
 let elsewhere: Engine;
+/** How often a worker has asked its store for a run. */
+let lookups = 0;
 beforeEach(async () => {
   const driver = await openDatabase();
   onTestFinished(() => driver.close());
@@ -26,11 +28,18 @@ beforeEach(async () => {
   const network = new SimulatedNetwork(clock, { travelMs: () => 0, timeoutMs: 60_000 });
   network.setEndpoint(ORIGIN, () => ({ kind: 'answer', status: 200, afterMs: 10 }));
   const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
-  const open = (worker: string, seed: number) =>
-    createEngine({
-      ...{ clock, log, worker, store: storeOver(driver, LIMITS), settings: SETTINGS },
+  const open = (worker: string, seed: number) => {
+    const store = storeOver(driver, LIMITS);
+    const { findActiveRun } = store;
+    store.findActiveRun = (...asked) => {
+      lookups += 1;
+      return findActiveRun.apply(store, asked);
+    };
+    return createEngine({
+      ...{ clock, log, worker, store, settings: SETTINGS },
       ...{ randomness: new SeededRandom(seed), delivery: network.connect() },
     });
+  };
   here = await open('worker-1', 1);
   elsewhere = await open('worker-2', 2);
 });
@@ -78,6 +87,21 @@ describe('a step', () => {
     const [again] = await publish(elsewhere, [step(2)]);
     expect(again).toEqual({ ...published[1], deduplicated: true });
     expect(await stepsOf()).toEqual([1, 2, 3]);
+  });
+
+  test('is saved without a look at its run where that has just begun here, and with one where it has not', async () => {
+    const lookupsFor = async (stepId: number, engine: Engine) => {
+      lookups = 0;
+      await publish(engine, [step(stepId)]);
+      return lookups;
+    };
+    await begin(here);
+    expect([await lookupsFor(1, here), await lookupsFor(2, elsewhere), await lookupsFor(3, elsewhere)]).toEqual([
+      0, 1, 0,
+    ]);
+    await here.cancelRun(PROJECT, ID);
+    await publish(here, [start({}, { delayMs: 60_000 })]);
+    expect(await lookupsFor(1, here)).toBe(1);
   });
 
   test('of a run that was never there, or that another worker has ended, is refused', async () => {
