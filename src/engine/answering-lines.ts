@@ -42,8 +42,9 @@ export class AnsweringLines {
     const waiting = this.#endWaiting(line);
     this.#silentSince.delete(line);
     if (waiting > 0) this.#silentSince.set(line, atMs);
-    if (!this.#proven.delete(line)) this.#onChange(line, true);
+    const wasProven = this.#proven.delete(line);
     this.#proven.add(line);
+    if (!wasProven) this.#onChange(line, true);
     if (this.#proven.size <= PROVEN_MAX) return;
     const [oldest] = this.#proven;
     if (oldest !== undefined) this.#doubt(oldest);

@@ -1,5 +1,5 @@
 /** The rule by which publishes are turned away, against clients and a server that are simulated to the millisecond. */
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { Admission } from '../../src/engine/admission.ts';
 import { ProjectTurns } from '../../src/engine/project-turns.ts';
 
@@ -105,10 +105,11 @@ describe('nothing is turned away', () => {
 });
 
 describe('of 2,000 connections, when 800 are saved a second', () => {
-  const world = new World(800);
+  let world: World;
   let busy: Seen;
   let quiet: Seen;
-  beforeAll(() => {
+  beforeEach(() => {
+    world = new World(800);
     world.add(BUSY, 2_000);
     world.add(QUIET, 20, 1_000);
     world.run(5_000);

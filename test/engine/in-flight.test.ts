@@ -63,6 +63,12 @@ describe('the share of one origin', () => {
     inFlight.leave(A, 0);
     expect([inFlight.roomOf(A), inFlight.count]).toEqual([1, 3]);
   });
+
+  test('goes by the bytes that it keeps when one of its messages ends', () => {
+    const inFlight = proven(LIMITS, [A]);
+    fill(inFlight, [A], 250);
+    expect([inFlight.roomOf(A), inFlight.mayGoOn(A, 250)]).toEqual([0, true]);
+  });
 });
 
 describe('the share of one project', () => {
@@ -121,12 +127,28 @@ describe('lines that have not answered lately', () => {
     expect(inFlight.freeBytes).toBeGreaterThanOrEqual(4_000);
   });
 
+  test('have each no more than about half of these bytes', () => {
+    expect(fill(new InFlight(limits), [A], 100)).toBe(18);
+  });
+
   test('are proven by an answer, with all that they have in flight', () => {
     const inFlight = new InFlight(limits);
     fill(inFlight, hanging);
     expect(inFlight.roomOf(lineOf(1, 'another'))).toBe(0);
     for (const line of hanging.slice(0, 100)) answer(inFlight, line, 0);
     expect(inFlight.roomOf(lineOf(1, 'another'))).toBeGreaterThan(0);
+  });
+
+  test('count with all that they have in flight from the moment they are not proven any more', () => {
+    const lines = hanging.slice(0, 100);
+    const inFlight = proven(limits, lines);
+    for (const line of lines) inFlight.enter(line, 0);
+    const unproven = () => inFlight.roomsOfProject(1).unproven;
+    expect(unproven()).toBe(350);
+    for (const line of lines) inFlight.noteNoAnswer(line);
+    expect(unproven()).toBe(250);
+    for (const line of lines) inFlight.leave(line, 0);
+    expect(unproven()).toBe(350);
   });
 
   test('are those whose latest attempt ended without an answer', () => {
@@ -222,6 +244,16 @@ describe('an origin whose attempts end without an answer', () => {
     inFlight.endOffer(offer);
     expect([inFlight.roomOf(lineOf(1, 'dead-0')), inFlight.roomOf(lineOf(1, 'dead-9999'))]).toEqual([64, 32]);
   });
+
+  test('drives out of memory the one that is there for longest, once there are 512', () => {
+    const inFlight = new InFlight(limits);
+    const lines = linesOf(1, 513);
+    for (const line of lines.slice(0, 512)) inFlight.noteNoAnswer(line);
+    const remembered = () => lines.filter((line) => inFlight.roomOf(line) === 32);
+    expect(remembered()).toEqual(lines.slice(0, 512));
+    for (const line of lines.slice(512)) inFlight.noteNoAnswer(line);
+    expect(remembered()).toEqual(lines.slice(1));
+  });
 });
 
 test('it says whose share holds a line', () => {
@@ -236,6 +268,22 @@ test('it says whose share holds a line', () => {
   for (const line of own) answer(inFlight, line, 0);
   fill(inFlight, own);
   expect([inFlight.whatHolds(B), inFlight.whatHolds(lineOf(2, 'c'))]).toEqual(['project', undefined]);
+  expect(inFlight.whatHolds(A)).toBe('origin');
+});
+
+test('it says that a line has its part of what its project may have, although its origin has room', () => {
+  const inFlight = proven({ ...LIMITS, inFlightPerOriginMax: 100 }, [A, B]);
+  fill(inFlight, [A]);
+  expect([inFlight.whatHolds(A), inFlight.whatHolds(B)]).toEqual(['origin', undefined]);
+});
+
+test('nobody holds a line while the worker is full', () => {
+  const lines = linesOf(1, 4);
+  const inFlight = new InFlight({ ...LIMITS, inFlightMax: 4 });
+  for (const line of lines.slice(0, 3)) inFlight.enter(line, 0);
+  expect([inFlight.isFull, inFlight.whatHolds(A)]).toEqual([false, 'unproven']);
+  for (const line of lines.slice(3)) inFlight.enter(line, 0);
+  expect([inFlight.isFull, inFlight.whatHolds(A)]).toEqual([true, undefined]);
 });
 
 test('a place goes on to the next of a lane only while its project may have as many as it has', () => {
@@ -249,11 +297,24 @@ test('a place goes on to the next of a lane only while its project may have as m
   expect(inFlight.mayGoOn(line, 0)).toBe(false);
 });
 
+test('a place goes on where its project has exactly as many as it may, of places and of bytes', () => {
+  const own = linesOf(1, 100);
+  const [line = A, other = B] = own;
+  const places = proven({ ...LIMITS, inFlightMax: 86, inFlightPerOriginMax: 100 }, own);
+  for (const each of own.slice(0, 76)) places.enter(each, 0);
+  expect([places.roomOf(line), places.mayGoOn(line, 0)]).toEqual([0, true]);
+  const bytes = proven(LIMITS, own);
+  bytes.enter(line, 100);
+  bytes.enter(other, 860);
+  expect([bytes.roomOf(line), bytes.mayGoOn(line, 100)]).toEqual([0, true]);
+});
+
 test('a message larger than all bytes goes out when it is alone, and only then', () => {
   const inFlight = new InFlight(LIMITS);
   expect(inFlight.hasSpace(5_000)).toBe(true);
   inFlight.enter(A, 1);
   expect(inFlight.hasSpace(5_000)).toBe(false);
+  expect([inFlight.hasSpace(999), inFlight.hasSpace(1_000)]).toEqual([true, false]);
 });
 
 describe('an offer to a claim', () => {
@@ -280,10 +341,37 @@ describe('an offer to a claim', () => {
     expect({ ...inFlight.offer(128).roomByOrigin }).toEqual({ a: 1 });
   });
 
+  test('names neither origins nor lines that have room for all of it, or nothing in flight any more', () => {
+    const roomy = proven({ ...LIMITS, inFlightMax: 1_000, inFlightPerOriginMax: 257 }, [A]);
+    roomy.enter(A, 0);
+    expect(roomy.offer(128)).toMatchObject({ places: 128, roomByOrigin: {}, roomByLine: {} });
+    const own = linesOf(1, 80);
+    const inFlight = proven({ ...LIMITS, inFlightMax: 80 }, own);
+    fill(inFlight, own);
+    const [first = A] = own;
+    inFlight.leave(first, 0);
+    const { roomByOrigin, roomByLine } = inFlight.offer(128);
+    expect([roomByOrigin[readLine(first).origin], roomByLine?.[first]]).toEqual([undefined, undefined]);
+  });
+
+  test('names what a line may have of its project, where that is less than its origin has room for', () => {
+    const inFlight = proven({ ...LIMITS, inFlightPerOriginMax: 100 }, [A, B]);
+    for (let nth = 0; nth < 3; nth += 1) inFlight.enter(A, 0);
+    const { roomByOrigin, roomByLine } = inFlight.offer(128);
+    expect([{ ...roomByOrigin }, roomByLine]).toEqual([{}, { [A]: 2 }]);
+  });
+
   test('says nothing of projects and proven lines while there is room for all', () => {
     const inFlight = proven({ ...LIMITS, inFlightMax: 1_000 }, [A]);
     const { projects, unproven } = inFlight.offer(128);
     expect([projects, unproven]).toEqual([undefined, undefined]);
+  });
+
+  test('names what projects may have, where that is less', () => {
+    const own = linesOf(1, 80);
+    const inFlight = proven({ ...LIMITS, inFlightMax: 80 }, own);
+    fill(inFlight, own);
+    expect(inFlight.offer(128)).toMatchObject({ places: 5, projects: { roomByProject: { 1: 0 }, defaultRoom: 5 } });
   });
 
   test('names what projects may have, and who has answered, where that is less', () => {
@@ -292,6 +380,23 @@ describe('an offer to a claim', () => {
     const { projects, unproven } = inFlight.offer(128);
     expect(projects).toBeUndefined();
     expect(unproven).toEqual({ places: 25, roomByProject: { 2: 0 }, defaultRoom: 22, proven: [A] });
+  });
+
+  test('names no project that has nothing in flight any more', () => {
+    const inFlight = proven({ ...LIMITS, inFlightMax: 80 }, linesOf(1, 80));
+    fill(inFlight, linesOf(1, 80));
+    inFlight.enter(lineOf(2, 'c'), 0);
+    inFlight.leave(lineOf(2, 'c'), 0);
+    expect(Object.keys(inFlight.offer(128).projects?.roomByProject ?? {})).toEqual(['1']);
+  });
+
+  test('counts for its answer as what the claim may take of a project', () => {
+    const inFlight = proven({ ...LIMITS, inFlightMax: 800 }, [A]);
+    const offer = inFlight.offer(128);
+    const { all } = inFlight.roomsOfProject(1);
+    for (let nth = 0; nth < 128; nth += 1) inFlight.enter(A, 0);
+    inFlight.endOffer(offer);
+    expect(inFlight.roomsOfProject(1).all).toBe(all);
   });
 
   test('is free again when it has ended', () => {

@@ -33,6 +33,12 @@ test('projects take turns, whichever has more lines', () => {
   expect(parked([a, b, c, d] as OriginLine[]).next(3, NONE)).toEqual([a, d, b]);
 });
 
+test('no more are named than asked for, although each of the projects has more', () => {
+  const [a, b] = linesOf(1, 2);
+  const [c, d] = linesOf(2, 2);
+  expect(parked([a, b, c, d] as OriginLine[]).next(3, NONE)).toEqual([a, c, b]);
+});
+
 test('those with the fewest attempts in flight come first, of projects and of their lines', () => {
   const inFlight = new InFlight(LIMITS);
   const [a, b] = linesOf(1, 2) as [OriginLine, OriginLine];
@@ -48,6 +54,53 @@ test('who was served goes to the end of the row', () => {
   expect(row.next(3, NONE)).toEqual([b, c, a]);
 });
 
+test('who is there already keeps its turn when it is named again', () => {
+  const [a, b] = linesOf(1, 2) as [OriginLine, OriginLine];
+  const row = parked([a, b]);
+  row.add(a);
+  expect(row.next(2, NONE)).toEqual([a, b]);
+});
+
+test('who has gone is not named, and takes nobody’s turn', () => {
+  const [a, b, c] = linesOf(1, 3) as [OriginLine, OriginLine, OriginLine];
+  const [d] = linesOf(2, 1) as [OriginLine];
+  const inFlight = new InFlight(LIMITS);
+  inFlight.noteAnswer(a, 0);
+  const row = parked([a, b, c, d], inFlight);
+  row.delete(lineOf(3, 'https://unknown.example'));
+  row.delete(c);
+  expect(row.next(4, NONE)).toEqual([a, d, b]);
+  for (const line of [a, b]) row.delete(line);
+  expect(row.next(1, NONE)).toEqual([d]);
+});
+
+test('a project without room takes nobody’s turn, however few attempts it has in flight', () => {
+  const inFlight = new InFlight(LIMITS);
+  const [a] = linesOf(1, 1) as [OriginLine];
+  const [b, c] = linesOf(2, 2) as [OriginLine, OriginLine];
+  inFlight.noteAnswer(c, 0);
+  inFlight.enter(a, 900);
+  for (const line of [b, b]) inFlight.enter(line, 0);
+  expect(parked([a, c], inFlight).next(1, NONE)).toEqual([c]);
+});
+
+test('of a project no more are named than it may start, be they proven or not', () => {
+  const inFlight = new InFlight(LIMITS);
+  const [busy, a, b] = linesOf(1, 3) as [OriginLine, OriginLine, OriginLine];
+  for (const line of [busy, a]) inFlight.noteAnswer(line, 0);
+  for (let nth = 0; nth < 55; nth += 1) inFlight.enter(busy, 0);
+  expect(parked([a, b], inFlight).next(64, NONE)).toEqual([a]);
+});
+
+test('of lines that have not answered lately no more are named than may start', () => {
+  const inFlight = new InFlight(LIMITS);
+  const lines = linesOf(1, 4) as [OriginLine, OriginLine, OriginLine, OriginLine];
+  const [busy, ...waiting] = lines;
+  for (let nth = 0; nth < 23; nth += 1) inFlight.enter(busy, 0);
+  for (const line of waiting) inFlight.enter(line, 0);
+  expect(parked(waiting, inFlight).next(64, NONE)).toEqual(waiting.slice(0, 2));
+});
+
 test('those that another claim serves are left out', () => {
   const [a, b] = linesOf(1, 2) as [OriginLine, OriginLine];
   expect(parked([a, b]).next(3, new Set([a]))).toEqual([b]);
@@ -61,6 +114,16 @@ test('a line keeps its turn when it has answered, or does not any more', () => {
   expect(row.next(3, NONE)).toEqual([a, b, c]);
   inFlight.noteNoAnswer(b);
   expect([row.next(3, NONE), row.has(b)]).toEqual([[a, b, c], true]);
+});
+
+test('a line that answers may start at once where those that do not have their share; one that waits for nothing may not', () => {
+  const inFlight = new InFlight(LIMITS, (line) => row.reclassify(line));
+  const [a, b, idle] = linesOf(1, 3) as [OriginLine, OriginLine, OriginLine];
+  const row = parked([a, b], inFlight);
+  for (const line of linesOf(1, 40).slice(3)) if (inFlight.roomOf(line) > 0) inFlight.enter(line, 0);
+  expect(row.next(64, NONE)).toEqual([]);
+  for (const line of [b, idle]) inFlight.noteAnswer(line, 0);
+  expect(row.next(64, NONE)).toEqual([b]);
 });
 
 test('P9: ten thousand lines that may not start cost no steps before one that has answered, or another project', () => {

@@ -4,6 +4,7 @@ import type { OutlinedEntry, Revival, RunOverride } from '../../src/engine/dead-
 import type { EntryKind, Message, MessageKey } from '../../src/engine/model.ts';
 import { type Beginning, type Remains, revive } from '../../src/engine/runs/revival.ts';
 import type { MessageSettings, ResultPart, RunPart } from '../../src/protocol/settings.ts';
+import { entryBytesOf } from '../../src/workflow/journal.ts';
 import type { Run, RunConfig } from '../../src/workflow/model.ts';
 
 const NOW = 2_000_000;
@@ -176,6 +177,38 @@ describe('a run that takes the place of a failed one', () => {
     });
   });
 
+  it('leaves each message of such a run all that nothing replaces, and gives it all that something does', () => {
+    const own = {
+      maxRetries: 1,
+      retryDelayExpression: '7',
+      flowControl: { key: 'k', parallelism: 1, periodS: 1 },
+      labels: ['own'],
+      failureCallback: { url: URL, method: 'POST' as const, header: {} },
+    };
+    const others: Required<Pick<RunOverride, keyof typeof own>> = {
+      maxRetries: 9,
+      retryDelayExpression: '8',
+      flowControl: { key: 'new', parallelism: 2, periodS: 2 },
+      labels: ['new'],
+      failureCallback: { url: `${URL}/new`, method: 'POST', header: {} },
+    };
+    const made = (override: RunOverride, callType: RunPart['callType'] = 'step') => {
+      const message = messageOf(101, { ...own, run: { ...PART, callType } });
+      const revival = reviveFrom(
+        [
+          ['initial', '0'],
+          ['step', 's1', message],
+        ],
+        override,
+        { config: { isKept: false } },
+      );
+      return sentOf(revival)[0]?.message.settings;
+    };
+    expect(made({})).toMatchObject(own);
+    expect(made(others)).toMatchObject(others);
+    expect(made(others, 'toCallback')).toMatchObject(own);
+  });
+
   it('makes a call again as it was, and its result with what the run has now', () => {
     const callback = { url: URL, method: 'POST' as const, header: { 'X-Own': ['c'] } };
     const call = messageOf(101, { run: { ...PART, callType: 'toCallback' }, maxRetries: 0, callback });
@@ -193,6 +226,18 @@ describe('a run that takes the place of a failed one', () => {
       callback: { maxRetries: 9, header: { 'X-Own': ['c'], 'X-User': ['u'] } },
     });
     expect(sent?.entry?.slot).toBe('c1');
+  });
+
+  it('counts of what it shares what that adds to each delivery, and nothing for what is not shown', () => {
+    const { journal } = reviveFrom([
+      ['initial', '0'],
+      ['step', 's1'],
+      ['toCallback', 'c1'],
+      ['wait', 'w1'],
+      ['invoke', 'i1'],
+    ]);
+    const bytes = journal.flatMap((entry) => (entry.kind === 'shared' ? [entry.entry.bytes] : []));
+    expect(bytes).toEqual([entryBytesOf(30, 'step'), entryBytesOf(30, 'toCallback'), 0, 0]);
   });
 
   it('sleeps until the time that was meant, and no longer when that has passed', () => {
@@ -227,7 +272,14 @@ describe('a run that takes the place of a failed one', () => {
       notified: result,
       timedOut: result,
       headers: { 'Upstash-Workflow-Runid': ['wfr_old'], 'Upstash-Workflow-Url': [URL] },
-      timeoutHeaders: {},
+      timeoutHeaders: {
+        'Waypost-Workflow-Runid': ['wfr_old'],
+        'Waypost-Workflow-Createdat': [String(THEN)],
+        'X-Upstash-Workflow-Runid': ['kept'],
+        'Upstash-Workflow-Runid-X': ['kept'],
+        'X-Upstash-Workflow-Createdat': ['kept'],
+        'Upstash-Workflow-Createdat-X': ['kept'],
+      },
     };
     const revival = reviveFrom([
       ['initial', '0'],
@@ -241,6 +293,14 @@ describe('a run that takes the place of a failed one', () => {
       deadlineMs: NOW + 60_000,
       notified: { header: { 'X-User': ['u'] }, settings: { run: { key: 500, id: revival.run.id } } },
       headers: { 'Upstash-Workflow-Runid': [revival.run.id], 'Upstash-Workflow-Url': [URL] },
+      timeoutHeaders: {
+        'Waypost-Workflow-Runid': [revival.run.id],
+        'Waypost-Workflow-Createdat': [String(NOW)],
+        'X-Upstash-Workflow-Runid': ['kept'],
+        'Upstash-Workflow-Runid-X': ['kept'],
+        'X-Upstash-Workflow-Createdat': ['kept'],
+        'Upstash-Workflow-Createdat-X': ['kept'],
+      },
     });
   });
 

@@ -220,8 +220,12 @@ describe('a run that fails', () => {
     },
   });
 
-  async function failed(of: Claimed, changes: Partial<Run> = {}): Promise<Settling> {
-    const decision = settling(of, { kind: 'answered', status: 500, header: {}, body: Buffer.from('{"error":"Boom"}') });
+  /** After which nothing is retried. */
+  const FINAL = answered(489, { 'Upstash-Nonretryable-Error': ['true'] });
+  const BOOM: Outcome = { kind: 'answered', status: 500, header: {}, body: Buffer.from('{"error":"Boom"}') };
+
+  async function failed(of: Claimed, changes: Partial<Run> = {}, outcome = BOOM): Promise<Settling> {
+    const decision = settling(of, outcome);
     const { failsRun } = decision;
     if (!failsRun) throw new Error('the run did not fail');
     const store = {
@@ -269,11 +273,53 @@ describe('a run that fails', () => {
     expect(told && jsonOf(told).sourceBody).toBe(Buffer.from('[journal]').toString('base64'));
   });
 
+  test('shows the message itself to them when its body was all that was delivered', async () => {
+    const config = { ...run.config, features: [] };
+    const step = of(part('step'));
+    const message = { ...step.message, body: Buffer.from('result') };
+    const [told] = (await failed({ ...step, message }, { config })).follows;
+    expect(told && jsonOf(told).sourceBody).toBe(Buffer.from('result').toString('base64'));
+  });
+
+  test('says nothing as if the endpoint had said it, when that did not answer', async () => {
+    const [told] = (await failed(of(part('step')), {}, REFUSED)).follows;
+    expect(told && jsonOf(told)).toMatchObject({ status: 0, body: '' });
+  });
+
+  test('tells it as the failed message was delivered, where the failure URL came without options of its own', async () => {
+    const flowControl = { key: 'k', parallelism: 1, periodS: 1 };
+    const config = { ...run.config, labels: ['l'], redact: { body: true, headers: [] } };
+    const settings = { retryDelayExpression: '7', flowControl };
+    const step = part('step', { init: 'known', isRest: true });
+    const [told] = (await failed(of(step, settings), { config }, FINAL)).follows;
+    expect(told?.settings).toEqual({
+      dialect: 'upstash',
+      maxRetries: 0,
+      retryDelayExpression: '7',
+      flowControl,
+      labels: ['l'],
+      redact: { body: true, headers: [] },
+      run: part('failureCall', { features: ['InitialBody'] }),
+    });
+  });
+
+  test('tells it by the options of the failure URL, where that has some', async () => {
+    const flowControl = { key: 'own', parallelism: 2, periodS: 1 };
+    const options = { maxRetries: 5, retryDelayExpression: '9', flowControl, features: [] };
+    const failureCallback = { url: 'https://failed.example/f', method: 'PUT' as const, header: {}, ...options };
+    const config = { ...run.config, failureCallback };
+    const settings = { retryDelayExpression: '7', flowControl: { key: 'k', parallelism: 1, periodS: 1 } };
+    const [told] = (await failed(of(part('step'), settings), { config }, FINAL)).follows;
+    expect(told).toMatchObject({ method: 'PUT', settings: { maxRetries: 5, retryDelayExpression: '9', flowControl } });
+    expect(told?.settings.run?.features).toEqual([]);
+  });
+
   test('of an older library tells whom the failing message names', async () => {
     const { failureCallback: _own, ...config } = { ...run.config, isKept: false };
     const failureCallback = { url: 'https://step.example/f', method: 'POST' as const, header: {} };
     const { follows } = await failed(of(part('step'), { failureCallback }), { config });
     expect(follows.map(({ url }) => url)).toEqual(['https://step.example/f']);
+    expect(follows[0]?.header).not.toHaveProperty('X-User');
   });
 
   test('brings whoever invoked it the news', async () => {

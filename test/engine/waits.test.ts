@@ -171,6 +171,8 @@ class Bench {
   readonly loop: DueLoop;
   /** Places that are reserved and neither used nor given back. */
   reserved = 0;
+  /** Places that are used. */
+  started = 0;
 
   constructor() {
     let next = 1_000;
@@ -191,6 +193,7 @@ class Bench {
       },
       start: () => {
         this.reserved -= 1;
+        this.started += 1;
       },
       noteDue: () => {},
       noteParked: () => {},
@@ -310,10 +313,50 @@ describe('a wait', () => {
     const one = bench.store.add(run(1));
     expect(await bench.notifyRun(one, 'first')).toEqual({ runId: 'wfr_1', runCreatedAtMs: NOW_MS });
     await bench.notifyRun(one, 'second');
-    for (const stepId of [1, 2, 3]) await bench.wait(one, stepId);
+    const answers = [];
+    for (const stepId of [1, 2, 3]) answers.push(await bench.wait(one, stepId));
     expect(bench.told()).toEqual(['wfr_1 s1: first', 'wfr_1 s2: second']);
+    expect(answers.map(({ deduplicated }) => deduplicated)).toEqual([false, false, false]);
     expect(bench.store.waiters).toHaveLength(1);
-    expect(bench.reserved).toBe(0);
+    expect([bench.reserved, bench.started]).toEqual([0, 2]);
+  });
+
+  test('is registered with a run that has begun anew under the id of one that is remembered', async () => {
+    const bench = new Bench();
+    await bench.wait(bench.store.add(run(1)));
+    const anew = bench.store.add({ ...run(2), id: 'wfr_1', createdAtMs: NOW_MS + 5 });
+    await bench.wait(anew, 1, { createdAtMs: NOW_MS + 5 });
+    expect(bench.store.waiters.map(({ record }) => record.settings.run?.key)).toEqual([1, 2]);
+  });
+
+  test('is refused when the journal of its run is full', async () => {
+    const bench = new Bench();
+    bench.store.addWaiter = async () => ({ kind: 'journalFull', limit: 7 });
+    await expect(bench.wait(bench.store.add(run(1)))).rejects.toMatchObject({
+      status: 412,
+      message: expect.stringContaining('7'),
+    });
+  });
+
+  test('gives back the place of its answer when that cannot be saved, and says why', async () => {
+    const bench = new Bench();
+    const one = bench.store.add(run(1));
+    await bench.notifyRun(one);
+    bench.store.before['addWaiter'] = () => {
+      throw new Error('the disk is full');
+    };
+    await expect(bench.wait(one)).rejects.toThrow('the disk is full');
+    expect([bench.reserved, bench.started]).toEqual([0, 0]);
+  });
+
+  test('keeps who asked for it, and leaves nothing to be fetched by a library that cannot', async () => {
+    const bench = new Bench();
+    const one = bench.store.add(run(1));
+    await bench.wait(one, 1, { callerIp: '192.0.2.1', features: [] });
+    await bench.wait(one, 2);
+    expect(bench.store.waiters.map(({ record }) => record.callerIp)).toEqual(['192.0.2.1', undefined]);
+    await bench.notify();
+    expect(bench.store.results.map(({ entry }) => entry?.lazyAboveBytes)).toEqual([undefined, 1_000]);
   });
 
   test('finds a notification that comes between its look into the mail and its registration', async () => {
@@ -379,6 +422,23 @@ describe('a notification', () => {
     expect(bench.store.results).toHaveLength(9);
   });
 
+  test('without data is written for many waiters at a time', async () => {
+    const bench = new Bench();
+    for (let key = 1; key <= 9; key += 1) await bench.wait(bench.store.add(run(key)));
+    bench.store.calls.length = 0;
+    await bench.notify('');
+    expect(bench.store.calls.filter((name) => name === 'resolveWaiters')).toHaveLength(1);
+  });
+
+  test('of one run wakes all its waiters, however few at a time', async () => {
+    const bench = new Bench();
+    const one = bench.store.add(run(1));
+    for (const stepId of [1, 2, 3, 4, 5]) await bench.wait(one, stepId);
+    const answer = await bench.notifyRun(one, 'x'.repeat(2 * 1024 * 1024));
+    expect(bench.store.results).toHaveLength(5);
+    expect(answer?.messageId).toBe(bench.store.results[0]?.message.id);
+  });
+
   test('of one run wakes all its waiters for the event, or only the oldest', async () => {
     const bench = new Bench();
     const [one, two] = [bench.store.add(run(1)), bench.store.add(run(2))];
@@ -430,6 +490,36 @@ describe('a notification', () => {
     await expect(bench.notifyRun(one)).rejects.toMatchObject({ status: 412 });
     await bench.wait(one);
     expect(await bench.notifyRun(one)).toBeDefined();
+  });
+});
+
+describe('the list of those that wait for an event', () => {
+  /** Of 1,100 that wait, where a read brings `perRead` at most: who is listed, after how many reads. */
+  async function listed(perRead: number): Promise<{ count: number; reads: number }> {
+    const bench = new Bench();
+    for (let key = 1; key <= 1_100; key += 1) await bench.wait(bench.store.add(run(key)));
+    bench.store.calls.length = 0;
+    const { listWaiters } = bench.store;
+    bench.store.listWaiters = (projectId, eventId, page) =>
+      listWaiters.call(bench.store, projectId, eventId, { ...page, count: Math.min(perRead, page.count) });
+    const waiters = await bench.waits.listWaiters(PROJECT, EVENT);
+    expect(waiters).toEqual(bench.store.waiters.slice(0, waiters.length));
+    return { count: waiters.length, reads: bench.store.calls.length };
+  }
+
+  test('has a thousand of them at most, and is read in four pieces at most', async () => {
+    expect(await listed(1_000)).toEqual({ count: 1_000, reads: 1 });
+    expect(await listed(300)).toEqual({ count: 1_000, reads: 4 });
+    expect(await listed(100)).toEqual({ count: 400, reads: 4 });
+  });
+
+  test('ends with the last of them', async () => {
+    const bench = new Bench();
+    for (let key = 1; key <= 3; key += 1) await bench.wait(bench.store.add(run(key)));
+    bench.store.calls.length = 0;
+    expect(await bench.waits.listWaiters(PROJECT, EVENT)).toHaveLength(3);
+    expect(bench.store.calls).toEqual(['listWaiters', 'listWaiters']);
+    expect(await bench.waits.listWaiters(PROJECT, 'another')).toEqual([]);
   });
 });
 

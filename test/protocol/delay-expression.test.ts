@@ -113,6 +113,7 @@ describe('a delay expression', () => {
     const nested = (depth: number): string => `${'('.repeat(depth)}1${')'.repeat(depth)}`;
     expect(delayOf(nested(32))).toBe(1);
     expect(() => parseDelayExpression(nested(33))).toThrow(/32 levels/);
+    expect(delayOf(Array(40).fill('(1)').join('+'))).toBe(40);
     expect(() => parseDelayExpression('abs('.repeat(33))).toThrow(/32 levels/);
     expect(delayOf(`1${' '.repeat(1023)}`)).toBe(1);
     expect(() => parseDelayExpression(`1${' '.repeat(1024)}`)).toThrow(/1024 characters/);

@@ -35,6 +35,11 @@ describe('a message that begins a run', () => {
     expect(read(['upstash-workflow-init', 'TRUE', name, 'own id'])).toMatchObject({ run: { runId: 'own id' } });
   });
 
+  it('may have an id of 1,024 characters', () => {
+    const runId = 'x'.repeat(1_024);
+    expect(read(['Upstash-Workflow-Init', 'true', 'Upstash-Workflow-RunId', runId]).run).toMatchObject({ runId });
+  });
+
   it('means the same in the other dialect, and is delivered in it', () => {
     const rawHeaders = [
       'Waypost-Workflow-Init',
@@ -155,6 +160,10 @@ describe('a message that continues a run', () => {
     expect(statusOf(['Upstash-Workflow-RunId', 'r', 'Upstash-Retries', 'x'], { queryConfig })[0]).toBe(422);
   });
 
+  it('is not what a header of somebody else says, whose name looks alike', () => {
+    expect(statusOf(['X-Other-Workflow-Init', 'false', 'Upstash-Retries', 'x'])[0]).toBe(400);
+  });
+
   it('is refused with 412 for a limit', () => {
     expect(statusOf([...STEP, 'Upstash-Retries', '1000000'])).toEqual([
       412,
@@ -180,6 +189,7 @@ describe('the result of a call (contract W 8.3, 14.5)', () => {
     ['@upstash/workflow@v1.10.0', false],
     ['@upstash/workflow@v2.3.0', true],
     ['upstash-workflow-py@v1.3.0', true],
+    ['own-@upstash/workflow@v1.3.0', true],
   ])('is sent in full to the library that cannot fetch it: with %s it is fetched: %s', (library, isFetched) => {
     const said = library === undefined ? [] : ['Upstash-Telemetry-Sdk', library];
     const { callback } = read([...FETCHING, ...said]).settings;
@@ -307,6 +317,10 @@ describe('a trigger', () => {
     expect(trigger(sent).run).toMatchObject({ isBySdk: true, isRest: false, features: ['LazyFetch'] });
   });
 
+  it('is refused with 400 for what is wrong with it, whatever it says of a run', () => {
+    expect(refusalOf(() => trigger([...STEP, 'Upstash-Retries', 'x'])).status).toBe(400);
+  });
+
   it('is refused as a schedule', () => {
     const { status, message } = refusalOf(() => trigger(['Upstash-Cron', '@daily']));
     expect([status, message]).toEqual([400, 'Upstash-Cron is not supported for triggers']);
@@ -327,8 +341,18 @@ describe('a result that a run waits for', () => {
   });
 
   it('needs no headers, and keeps the content type that it has', () => {
-    expect(part([]).settings.maxRetries).toBe(3);
+    const own = readResultPart(
+      { url: 'https://app.example/wf', rawHeaders: [], dialect: 'upstash' },
+      { ...defaultQuotas, retriesDefault: 7 },
+      nowMs,
+    );
+    expect(own.settings.maxRetries).toBe(3);
     expect(part(['content-type', 'text/plain']).header).toEqual({ 'Content-Type': ['text/plain'] });
+  });
+
+  it('does not take the authorization along with which it was asked for', () => {
+    const sent = ['Upstash-Header-Forward', 'true', 'Authorization', 'Bearer own', 'X-Own', 'v'];
+    expect(part(sent).header).toEqual({ 'Content-Type': ['application/json'], 'X-Own': ['v'] });
   });
 
   it('is refused with 422, or 412 for a limit', () => {
@@ -361,9 +385,12 @@ describe('an invocation', () => {
 
   it.each([
     [null, 'an object is needed'],
+    ['text', 'an object is needed'],
     [[], 'an object is needed'],
     [{ ...BODY, body: {} }, 'body must be a string'],
     [{ ...BODY, workflowRunId: 1 }, 'workflowRunId must be a string'],
+    [{ ...BODY, workflowRunId: '' }, 'workflowRunId must be a string'],
+    [{ ...BODY, workflowUrl: undefined }, 'workflowUrl must be a string'],
     [{ ...BODY, workflowUrl: 'ftp://h/' }, 'workflowUrl: endpoint has invalid scheme'],
     [{ ...BODY, step: 'x' }, 'step must be an object'],
     [{ ...BODY, step: { stepId: 0 } }, 'step must be an object with a stepId'],

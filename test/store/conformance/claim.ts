@@ -145,15 +145,15 @@ export function claimConformance(open: OpenStore): void {
     expect(answer.parked).toEqual([LINE_A]);
   });
 
-  it('looks past a crowd of one full origin within a few claims', async () => {
+  it('looks past a crowd of one full origin within a few claims, of which each looks at 500 messages', async () => {
     const crowd = Array.from({ length: 1_500 }, () => world().message({ url: A }));
     await world().store.accept(crowd, T0);
     const healthy = await world().accept({ url: B, notBeforeMs: T0 + 1 });
-    let claimed: number[] = [];
-    for (let claims = 0; claims < 4 && claimed.length === 0; claims++) {
-      claimed = keysOf(await world().claim({ roomByOrigin: { [A]: 0 } }, T0 + 1));
+    const claimed: number[][] = [];
+    for (let claims = 0; claims < 4; claims++) {
+      claimed.push(keysOf(await world().claim({ roomByOrigin: { [A]: 0 } }, T0 + 1)));
     }
-    expect(claimed).toEqual([healthy.key]);
+    expect(claimed).toEqual([[], [], [], [healthy.key]]);
   });
 
   it('takes no more of a project than there is room for, and parks the rest in lines of its own', async () => {
@@ -227,6 +227,7 @@ export function claimConformance(open: OpenStore): void {
       if (!after) break;
     }
     expect(listed).toEqual([LINE_A, LINE_B, lineOf(OTHER_PROJECT, A), lineOf(OTHER_PROJECT, B)]);
+    expect(await world().store.parkedLines({ after: undefined, limit: 3 })).toEqual(listed.slice(0, 3));
   });
 
   it('serves parked messages first, in the order of the origins, and leaves an origin it did not get to', async () => {
@@ -238,6 +239,15 @@ export function claimConformance(open: OpenStore): void {
     expect(keysOf(answer)).toEqual([inB.key]);
     expect(answer.emptied).toEqual([LINE_B]);
     expect(keysOf(await world().claim({ limit: 2, unpark: [LINE_A] }))).toContain(inA.key);
+  });
+
+  it('takes no more of each line than its room, whatever it has taken of lines before', async () => {
+    const parked = { kind: 'parked', dueAtMs: T0 } as const;
+    const inA = await world().accept({ url: A, standing: parked });
+    const inB = [];
+    for (let index = 0; index < 4; index += 1) inB.push((await world().accept({ url: B, standing: parked })).key);
+    const answer = await world().claim({ due: false, unpark: [LINE_A, LINE_B], roomByOrigin: { [B]: 2 } });
+    expect([keysOf(answer), answer.emptied]).toEqual([[inA.key, ...inB.slice(0, 2)], [LINE_A]]);
   });
 
   it('says that an origin without parked messages is empty even when it has no room', async () => {
@@ -258,6 +268,17 @@ export function claimConformance(open: OpenStore): void {
     expect(claimed).toMatchObject({ claimedAtMs: T0 + 1_000, retried: 1 });
     const times = (await world().logsOf(message)).map(({ atMs }) => atMs);
     expect(times).toEqual(times.toSorted((a, b) => a - b));
+  });
+
+  it('never puts ACTIVE before an earlier event, whoever else is claimed with the message', async () => {
+    const { message, claimToken } = await world().acceptClaimed();
+    await world().store.settle(settlement(message, claimToken, retrying(T0 + 1_000, T0 - 5_000, 1)), T0);
+    const later = await world().accept({ createdAtMs: T0 + 5_000, notBeforeMs: T0 });
+    const { claimed } = await world().claim({}, T0 + 10);
+    expect(claimed.map((each) => [each.message.key, each.claimedAtMs])).toEqual([
+      [message.key, T0 + 1_000],
+      [later.key, T0 + 5_000],
+    ]);
   });
 
   it('gives released claims back uncounted and due at once, and skips stale ones', async () => {

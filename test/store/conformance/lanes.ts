@@ -392,6 +392,52 @@ function keyCases(open: OpenStore): void {
     expect(answer.nextDueAtMs).toBe(T0);
   });
 
+  it('gives the next key what the one before it leaves of its share', async () => {
+    await accept(1, { parallelism: 9 });
+    for (let index = 0; index < 5; index += 1) {
+      await world().accept({ settings: { flowControl: { key: 'other', parallelism: 9, periodS: 1 } } });
+    }
+    expect((await world().claim({ limit: 4 })).claimed).toHaveLength(4);
+  });
+
+  it('gives each key its turn, and lets those that a full claim did not come to keep theirs', async () => {
+    const keyByMessage = new Map<number, string>();
+    for (const name of ['a', 'a', 'b', 'b', 'c', 'c']) {
+      const { key } = await world().accept({ settings: { flowControl: { key: name, parallelism: 9, periodS: 1 } } });
+      keyByMessage.set(key, name);
+    }
+    const served: (string | undefined)[] = [];
+    const claimOne = async (afterMs: number, lanesFirst: boolean) => {
+      const { claimed } = await world().claim({ limit: 1, lanesFirst }, T0 + afterMs);
+      served.push(...claimed.map(({ message }) => keyByMessage.get(message.key)));
+    };
+    await claimOne(1, true);
+    await claimOne(2, true);
+    await world().accept();
+    await claimOne(3, false);
+    await claimOne(4, true);
+    await claimOne(5, true);
+    expect(served).toEqual(['a', 'b', undefined, 'c', 'a']);
+  });
+
+  it('leaves in its list what a claim has no bytes for', async () => {
+    const large = limited({ parallelism: 9 }, { body: new Uint8Array(100) });
+    const first = await world().accept(large);
+    for (let index = 0; index < 3; index += 1) await world().accept(large);
+    const answer = await world().claim({ bytesMax: 150 });
+    expect([keysOf(answer), answer.parked]).toEqual([[first.key], [lineOf(PROJECT, BUSY)]]);
+    expect(await key()).toMatchObject({ inFlight: 1, waitListSize: 2 });
+  });
+
+  it('says when something is due next, of a key or without one, whichever is earlier', async () => {
+    const nextDueAtMs = async () => (await world().claim()).nextDueAtMs;
+    await world().accept({ notBeforeMs: T0 + 100 });
+    await world().accept(limited({ parallelism: 1 }, { notBeforeMs: T0 + 50 }));
+    expect(await nextDueAtMs()).toBe(T0 + 50);
+    await world().accept({ notBeforeMs: T0 + 25 });
+    expect(await nextDueAtMs()).toBe(T0 + 25);
+  });
+
   it('counts one that was given back no longer, and holds it to the limits again', async () => {
     const { message } = await world().acceptClaimed(limited({ parallelism: 1, rate: 1, periodS: 10 }));
     await world().store.releaseAll(T0 + 5);
@@ -426,6 +472,16 @@ function keyCases(open: OpenStore): void {
     const [claimed] = unparked.claimed;
     if (claimed) await world().store.settle(settlement(claimed.message, claimed.claimToken, delivered()), T0);
     expect(keysOf(await world().claim())).toEqual([second]);
+  });
+
+  it('does not call the line of an origin empty of which it has sent back as many as it looked at', async () => {
+    const line = lineOf(PROJECT, BUSY);
+    await accept(3, { parallelism: 3 });
+    await world().claim({ roomByOrigin: { [BUSY]: 0 } });
+    await world().store.pinKey(PROJECT, 'k', { parallelism: 0 }, T0);
+    const emptied = async () => (await world().claim({ unpark: [line], roomByOrigin: { [BUSY]: 1 } })).emptied;
+    expect([await emptied(), await emptied()]).toEqual([[], [line]]);
+    expect(await key()).toMatchObject({ inFlight: 0, waitListSize: 3 });
   });
 
   it('with many slots goes on elsewhere however many of it wait for one busy endpoint', async () => {

@@ -1,0 +1,93 @@
+/** Who comes next, when projects are to have as much as each other? */
+import { beforeEach, describe, expect, test } from 'vitest';
+import { Fifo, ProjectTurns } from '../../src/engine/project-turns.ts';
+
+test('a line gives what came first until that costs what there is room for, and says what is left', () => {
+  const line = new Fifo<string>();
+  for (const [entry, cost] of [
+    ['a', 3],
+    ['b', 2],
+    ['c', 4],
+  ] as const)
+    line.push(entry, cost);
+  expect([line.length, line.cost]).toEqual([3, 9]);
+  const batch: string[] = [];
+  expect(line.takeInto(batch, 3)).toBe(3);
+  expect([batch, line.length, line.cost]).toEqual([['a'], 2, 6]);
+  expect(line.takeInto(batch, 3)).toBe(6);
+  expect([batch, line.length, line.cost]).toEqual([['a', 'b', 'c'], 0, 0]);
+  expect(line.takeInto(batch, 3)).toBe(0);
+});
+
+describe('projects', () => {
+  let turns: ProjectTurns<number>;
+  beforeEach(() => {
+    turns = new ProjectTurns();
+  });
+
+  function push(projectId: number, count: number, cost = 1): void {
+    for (let nth = 0; nth < count; nth += 1) turns.push(projectId, projectId, cost);
+  }
+
+  /** What is taken into one batch: runs of one project, `<project> x <how many>`. */
+  function take(room: number): string[] {
+    const batch: number[] = [0];
+    const before = turns.cost;
+    const cost = turns.takeInto(batch, room);
+    expect(before - cost).toBe(turns.cost);
+    const runs: { projectId: number; count: number }[] = [];
+    for (const projectId of batch.slice(1)) {
+      const last = runs.at(-1);
+      if (last?.projectId === projectId) last.count += 1;
+      else runs.push({ projectId, count: 1 });
+    }
+    return runs.map(({ projectId, count }) => `${projectId} x ${count}`);
+  }
+
+  test('take turns, whichever has more', () => {
+    push(1, 100);
+    push(2, 20);
+    expect([turns.length, turns.cost]).toEqual([120, 120]);
+    expect(take(34)).toEqual(['1 x 8', '2 x 8', '1 x 8', '2 x 8', '1 x 2']);
+    expect([turns.length, turns.cost]).toEqual([86, 86]);
+    expect(take(100)).toEqual(['1 x 6', '2 x 4', '1 x 76']);
+    expect([turns.length, turns.cost, take(100)]).toEqual([0, 0, []]);
+  });
+
+  test('go on with their turn in the next batch when one is full', () => {
+    push(1, 20);
+    push(2, 20);
+    expect([take(5), take(6), take(5), take(3)]).toEqual([['1 x 5'], ['1 x 3', '2 x 3'], ['2 x 5'], ['1 x 3']]);
+  });
+
+  test('wait after a large command until the others had as much, also when it was all they had', () => {
+    for (const others of [3, 0]) {
+      turns = new ProjectTurns();
+      push(1, 1, 30);
+      push(1, others);
+      push(2, 1);
+      expect(take(30)).toEqual(['1 x 1']);
+      if (others === 0) push(1, 3);
+      push(2, 40);
+      expect(take(100)).toEqual(['2 x 24', '1 x 2', '2 x 8', '1 x 1', '2 x 9']);
+    }
+  });
+
+  test('owe what a large command cost although nobody else was there to have as much', () => {
+    push(1, 1, 30);
+    expect(take(100)).toEqual(['1 x 1']);
+    push(1, 4);
+    push(2, 30);
+    expect(take(12)).toEqual(['2 x 12']);
+  });
+
+  test('save nothing up while they have little', () => {
+    for (let nth = 0; nth < 5; nth += 1) {
+      push(1, 1);
+      expect(take(10)).toEqual(['1 x 1']);
+    }
+    push(1, 20);
+    push(2, 20);
+    expect(take(16)).toEqual(['1 x 8', '2 x 8']);
+  });
+});

@@ -1,0 +1,160 @@
+/** What rows does a publish for a workflow run mean: a run that begins, is taken over, is continued, is invoked? */
+import { describe, expect, test } from 'vitest';
+import type { PublishCommand } from '../../src/engine/publish-command.ts';
+import { draftOfAdoption, draftOfAppend, draftOfStart } from '../../src/engine/runs/drafts.ts';
+import type { MessageSettings, PublishOptions, RunAppend, RunStart } from '../../src/protocol/settings.ts';
+import { SeededRandom } from '../../src/testing/seeded-random.ts';
+import type { Run, RunConfig } from '../../src/workflow/model.ts';
+import { slotOfCall, slotOfResult } from '../../src/workflow/slots.ts';
+import { NOW_MS } from './fixtures.ts';
+
+const URL = 'https://app.example/wf';
+const KEYS = { key: 20, recordKey: 21 };
+const CONTEXT = {
+  ...{ projectId: 1, nowMs: NOW_MS, randomness: new SeededRandom(1) },
+  ...{ deduplicationWindowMs: 0, lazyAboveBytes: 1_000 },
+};
+const START: RunStart = {
+  ...{ kind: 'start', runId: 'wfr_a', features: [] },
+  ...{ isInvoke: false, isBySdk: false, isUnknownSdk: false, isRest: false },
+};
+const APPEND: RunAppend = { kind: 'append', runId: 'wfr_a', callType: 'step', features: [] };
+const CALLBACK = { url: URL, method: 'POST' as const, header: { 'Upstash-Workflow-Stepid': ['3'] } };
+const STEP = '{"stepId":7,"stepName":"i","stepType":"Invoke"}';
+
+function command(
+  settings: Partial<MessageSettings> = {},
+  { body = 'b', ...options }: Partial<PublishOptions> & { body?: string } = {},
+): PublishCommand {
+  const whole = { dialect: 'upstash' as const, maxRetries: 0, ...settings };
+  return {
+    url: URL,
+    body: Buffer.from(body),
+    options: { method: 'POST', header: {}, explicitHeader: {}, settings: whole, ...options },
+  };
+}
+
+function run(config: Partial<RunConfig> = {}): Run {
+  const none = { isKept: true, isRest: false, isUnknownSdk: false };
+  return {
+    ...{ key: 10, projectId: 1, id: 'wfr_a', url: URL, createdAtMs: NOW_MS - 5, state: 'RUN_STARTED', version: 4 },
+    config: { dialect: 'upstash', features: [], header: { 'X-User': ['u'] }, maxRetries: 2, ...none, ...config },
+    ...{ entries: 1, messageId: 'msg_10', invokers: [] },
+  };
+}
+
+describe('a run that begins', () => {
+  const begin = (start: Partial<RunStart>, settings?: Partial<MessageSettings>) =>
+    draftOfStart(command(settings), { ...START, ...start }, undefined, KEYS, CONTEXT);
+
+  test('remembers whom a failure is told, or leaves that to each message where the library does', () => {
+    const told = { failureCallback: CALLBACK };
+    const kept = begin({ features: ['WF_TriggerOnConfig'] }, told);
+    expect(kept.run?.config.failureCallback).toEqual(CALLBACK);
+    expect(kept.message.settings).not.toHaveProperty('failureCallback');
+    expect(begin({}, told).message.settings.failureCallback).toEqual(CALLBACK);
+    expect(begin({}).message.settings).not.toHaveProperty('failureCallback');
+  });
+
+  test.each([true, false])('says in its first message whether it was triggered over REST: %s', (isRest) => {
+    const { message } = begin({ isRest });
+    expect(message.settings.run?.isRest).toBe(isRest ? true : undefined);
+  });
+
+  test.each([true, false])('says whether the library behind its URL is to be found out: %s', (isUnknownSdk) => {
+    expect(begin({ isUnknownSdk }).message.settings.run?.init).toBe(isUnknownSdk ? 'unknown' : 'known');
+  });
+});
+
+describe('a run that its library takes over', () => {
+  const adopt = (config: Partial<RunConfig>, features: RunStart['features'] = []) =>
+    draftOfAdoption(
+      command(),
+      { ...START, isBySdk: true, features },
+      run({ isUnknownSdk: true, ...config }),
+      20,
+      CONTEXT,
+    );
+
+  test('is delivered again in the way of the library, as the beginning of the run that was read', () => {
+    const { message, run: adopted, entry } = adopt({}, ['LazyFetch']);
+    expect(message.settings.run).toEqual({
+      ...{ key: 10, id: 'wfr_a', createdAtMs: NOW_MS - 5, url: URL },
+      ...{ callType: 'step', features: ['LazyFetch'], init: 'known' },
+    });
+    expect(adopted).toMatchObject({ id: 'wfr_a', createdAtMs: NOW_MS - 5, isBySdk: true });
+    expect(adopted?.config).toMatchObject({ features: ['LazyFetch'], isUnknownSdk: false });
+    expect(entry).toMatchObject({ runKey: 10, runVersion: 4, kind: 'initial', lazyAboveBytes: 1_000 });
+  });
+
+  test.each<[boolean, RunStart['features'], boolean]>([
+    [false, [], false],
+    [true, [], true],
+    [false, ['WF_TriggerOnConfig'], true],
+  ])('keeps its configuration if it did, or if the library wants that: %s, %j', (isKept, features, isKeptThen) => {
+    const { run: adopted, message } = adopt({ isKept }, features);
+    expect(adopted?.config.isKept).toBe(isKeptThen);
+    expect(message.header).toEqual(isKeptThen ? { 'X-User': ['u'] } : {});
+  });
+
+  test.each([true, false])('stays one that was triggered over REST, or not: %s', (isRest) => {
+    expect(adopt({ isRest }).message.settings.run?.isRest).toBe(isRest ? true : undefined);
+  });
+});
+
+describe('what continues a run', () => {
+  const append = (callType: RunAppend['callType'], config: Partial<RunConfig> = {}) =>
+    draftOfAppend(command({ callback: CALLBACK }, { body: STEP }), { ...APPEND, callType }, run(config), 20, CONTEXT);
+
+  test('has what the trigger fixed, and no callback, when it is a step', () => {
+    const { message, entry } = append('step');
+    const { header, settings } = message;
+    expect(entry).toMatchObject({ kind: 'step', slot: slotOfResult(7) });
+    expect([header, settings.maxRetries]).toEqual([{ 'X-User': ['u'] }, 2]);
+    expect(settings).not.toHaveProperty('callback');
+  });
+
+  test('goes out as it was sent when it is a call, and its answer comes with what the trigger fixed', () => {
+    const redact = { body: true, headers: [] };
+    const { message, entry } = append('toCallback', { redact });
+    const { header, settings } = message;
+    expect(entry).toMatchObject({ kind: 'toCallback', slot: slotOfCall(3) });
+    expect([header, settings.maxRetries, settings.redact]).toEqual([{}, 0, redact]);
+    expect(settings.callback).toMatchObject({ header: { ...CALLBACK.header, 'X-User': ['u'] }, maxRetries: 2 });
+  });
+});
+
+describe('a run that another invokes', () => {
+  const invoke = (step: string, parent: Run | undefined = run({ isKept: true })) => {
+    const settings = { dialect: 'upstash' as const, maxRetries: 1 };
+    const result = { url: `${URL}/parent`, header: {}, settings };
+    const invocation = { runId: 'wfr_a', step: Buffer.from(step), result, features: [] };
+    const start = { ...START, runId: 'wfr_child', isInvoke: true };
+    return draftOfStart({ ...command(), invocation }, start, parent, KEYS, CONTEXT);
+  };
+
+  test('is named in the journal of the other, with the message that its end becomes', () => {
+    const { run: child } = invoke(STEP);
+    expect(child?.invoker).toMatchObject({
+      entry: { runKey: 10, runVersion: 4, kind: 'invoke' },
+      message: {
+        key: 21,
+        body: Buffer.from(STEP),
+        settings: {
+          invoke: {
+            ...{ runKey: 20, runId: 'wfr_child', url: URL, createdAtMs: NOW_MS },
+            result: {
+              url: `${URL}/parent`,
+              header: { 'X-User': ['u'] },
+              settings: { maxRetries: 2, run: { key: 10 } },
+            },
+          },
+        },
+      },
+    });
+  });
+
+  test('is refused where the step has no number', () => {
+    expect(() => invoke('{"stepName":"i"}')).toThrow(expect.objectContaining({ status: 422 }));
+  });
+});
