@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Claimed, NewMessage } from '../../src/engine/model.ts';
 import type { OriginLine } from '../../src/engine/origin-line.ts';
+import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { Store, StoreLimits } from '../../src/engine/stores.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
@@ -144,6 +145,14 @@ describe('several workers at once', () => {
         await settle(store, world, claimed, random);
       };
 
+      /** Another worker may have the logs locked for longer than it waits: then it is for the next time. */
+      const dropExpired = async (store: Store): Promise<void> => {
+        const limits = { logsBeforeMs: 0, deadBeforeMs: 0, keysUsedBeforeMs: 0, nowMs: T0, rowsMax: 100 };
+        await store.dropExpired(limits).catch((error: unknown) => {
+          if (!(error instanceof StoreUnavailable)) throw error;
+        });
+      };
+
       const work = async (store: Store, world: World, seed: number) => {
         const random = new SeededRandom(seed);
         let rounds = 0;
@@ -161,10 +170,7 @@ describe('several workers at once', () => {
           }
           if (rounds === ROUNDS + 1)
             for (const name of ['single', 'wide']) doings.push(store.setQueuePaused(PROJECT, name, false, T0));
-          if (random.chance(0.1))
-            doings.push(
-              store.dropExpired({ logsBeforeMs: 0, deadBeforeMs: 0, keysUsedBeforeMs: 0, nowMs: T0, rowsMax: 100 }),
-            );
+          if (random.chance(0.1)) doings.push(dropExpired(store));
           const lanesFirst = random.chance(0.5);
           const answer = await world.claim({ limit: 8, unpark: [...parked], lanesFirst, defaultRoom: 3 });
           for (const line of answer.parked) parked.add(line);
