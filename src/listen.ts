@@ -9,7 +9,7 @@ export interface ListenAt {
   /** 0: any that is free. */
   port: number;
   /** Whether other threads listen there too: the kernel spreads new connections over them. */
-  reusePort: boolean;
+  isShared: boolean;
 }
 
 export interface Bound {
@@ -20,9 +20,13 @@ export interface Bound {
 
 /** Throws `CannotStart` for what the operator can mend. */
 export async function listen(listener: Listener, at: ListenAt): Promise<Bound> {
+  const { host, port: wanted, isShared } = at;
   try {
-    const [host = at.host, ...others] = await addressesOf(at.host);
-    const { family, address, port } = await listener.listen({ ...at, host }, others);
+    // Several sockets of one port take connections faster. Without `isShared` one will do where the system has no such thing.
+    if (wanted !== 0 && !isShared) await checkIsFree(at);
+    const [first = host, ...others] = await addressesOf(host);
+    const reusePort = isShared || process.platform === 'linux';
+    const { family, address, port } = await listener.listen({ host: first, port: wanted, reusePort }, others);
     return { url: `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`, port };
   } catch (error) {
     throw cannotListen(error, at);
@@ -37,7 +41,7 @@ async function addressesOf(host: string): Promise<string[]> {
 }
 
 /**
- * Throws `CannotStart` when another program listens there. Who listens with `reusePort` would not notice one of the same
+ * Throws `CannotStart` when another program listens there. Whoever shares a port would not notice another program of the same
  * user that does so too, and would get half of its requests.
  */
 export async function checkIsFree({ host, port }: Pick<ListenAt, 'host' | 'port'>): Promise<void> {

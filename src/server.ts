@@ -123,7 +123,7 @@ async function startOne(config: Config, { clock = systemClock, ...needs }: Worke
     accounts,
     development: needs.credentials === 'development' ? developmentAccess(accounts) : undefined,
     refreshAccounts: async () => {}, // who changes them changes them here
-    listen: async () => (await worker.listen({ host: config.host, port: config.port, reusePort: false })).url,
+    listen: async () => (await worker.listen({ host: config.host, port: config.port, isShared: false })).url,
     stop: (limitMs) => worker.stop(limitMs),
   };
 }

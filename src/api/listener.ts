@@ -10,6 +10,12 @@ import { clientErrorHandler } from './connection-errors.ts';
 import type { Connections } from './connections.ts';
 import { type ApiLimits, HEADER_LINES_MAX, REQUESTS_PER_SOCKET_MAX, TARGET_BYTES_MAX } from './limits.ts';
 
+/**
+ * So many sockets listen, where the system lets them share a port: the event loop takes one new connection of each in a turn. With
+ * one socket, whoever comes when a thousand others do, and turns are long, waits for a thousand turns.
+ */
+const SOCKETS = 32;
+
 export interface ListenerOptions {
   limits: Readonly<ApiLimits>;
   connections: Connections;
@@ -23,18 +29,28 @@ export class Listener {
   readonly server: Server;
   /** They hand their connections to `server`. */
   readonly #others: PlainServer[] = [];
+  readonly #connectionsMax: number;
   readonly #ended: () => Promise<void>;
+  /** Connections, whoever took them. */
+  #open = 0;
   #closing: Promise<void> | undefined;
 
   constructor({ limits, connections, serve, ended }: ListenerOptions) {
     this.server = createBounded(limits);
+    this.#connectionsMax = limits.connectionsMax;
     this.#ended = ended;
     this.server.on('request', (request, response) => {
       // Answered all the same: the engine says when it takes no more.
       if (this.#closing !== undefined) response.setHeader('connection', 'close');
       serve(request, response);
     });
-    this.server.on('connection', (socket) => connections.open(socket));
+    this.server.on('connection', (socket) => {
+      this.#open += 1;
+      socket.once('close', () => {
+        this.#open -= 1;
+      });
+      connections.open(socket);
+    });
     this.server.on('clientError', clientErrorHandler(connections));
   }
 
@@ -44,15 +60,27 @@ export class Listener {
    */
   async listen(at: ListenOptions, others: readonly string[] = []): Promise<AddressInfo> {
     const bound = await begin(this.server, at);
-    await Promise.all(others.map((host) => this.#listenToo({ ...at, host, port: bound.port })));
+    const hosts = [at.host, ...others].flatMap((host) => Array(at.reusePort ? SOCKETS : 1).fill(host));
+    // The first is the server's own.
+    await Promise.all(hosts.slice(1).map((host) => this.#listenToo({ ...at, host, port: bound.port })));
     return bound;
   }
 
   async #listenToo(at: ListenOptions): Promise<void> {
     // As Node makes the sockets of an HTTP server.
     const other = createPlainServer({ allowHalfOpen: true, noDelay: true });
-    other.on('connection', (socket) => this.server.emit('connection', socket));
-    other.maxConnections = this.server.maxConnections;
+    other.on('connection', (socket) => {
+      if (this.#open >= this.#connectionsMax) {
+        socket.destroy();
+        return;
+      }
+      // The server counts its own.
+      this.server.maxConnections -= 1;
+      socket.once('close', () => {
+        this.server.maxConnections += 1;
+      });
+      this.server.emit('connection', socket);
+    });
     const isBound = await begin(other, at).then(Boolean, () => false);
     if (isBound) this.#others.push(other);
   }

@@ -64,7 +64,7 @@ async function follow(
   switch (message.kind) {
     case 'listen':
       await orRefuse(tell, async () => {
-        const bound = await worker.listen({ host, port: message.port, reusePort: true });
+        const bound = await worker.listen({ host, port: message.port, isShared: true });
         tell({ kind: 'listening', ...bound });
       });
       return;

@@ -1,7 +1,11 @@
 /** What becomes of connections: how long they are kept, how many there may be, and how they end when the server closes. */
 import { lookup } from 'node:dns/promises';
+import { once } from 'node:events';
+import { connect as connectTo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
+import { CannotStart } from '../../src/cannot-start.ts';
 import { listen } from '../../src/listen.ts';
+import { eventually } from '../support/eventually.ts';
 import { exchange, RawConnection } from './support/raw-http.ts';
 import { LIMITS, openWorld, TOKEN, type World } from './support/world.ts';
 
@@ -74,9 +78,51 @@ describe('a connection', () => {
   });
 });
 
+describe.runIf(process.platform === 'linux')('a server with several sockets', () => {
+  it('takes several of those who come at once in each turn of the event loop', async () => {
+    world = await openWorld();
+    const { port } = await listen(world.app, { host: '127.0.0.1', port: 0, isShared: false });
+    const sockets = Array.from({ length: 64 }, () => connectTo({ host: '127.0.0.1', port }));
+    let taken = 0;
+    world.app.server.on('connection', () => {
+      taken += 1;
+    });
+    // The system has connected them before the server has taken them.
+    await Promise.all(sockets.map((socket) => once(socket, 'connect')));
+    let turns = 0;
+    for (; taken < sockets.length; turns += 1) await new Promise(setImmediate);
+    expect(turns).toBeLessThan(sockets.length / 2);
+    for (const socket of sockets) socket.destroy();
+  });
+
+  it('counts the connections of all of them', async () => {
+    world = await openWorld({ limits: { ...LIMITS, connectionsMax: 8 } });
+    const { port } = await listen(world.app, { host: '127.0.0.1', port: 0, isShared: false });
+    const connections = Array.from({ length: 40 }, () => new RawConnection(port));
+    for (const connection of connections) connection.send(ALIVE);
+    const answered = () => connections.filter(({ received }) => received.includes('}')).length;
+    await eventually(
+      () => `${answered()} answered`,
+      () => answered() === 8,
+    );
+    const refused = connections.filter(({ received }) => !received.includes('}'));
+    await Promise.all(refused.map(({ closed }) => closed));
+    expect([answered(), refused.length]).toEqual([8, 32]);
+    for (const connection of connections) connection.destroy();
+  });
+
+  it('finds that another server has its port', async () => {
+    world = await openWorld();
+    const { port } = await listen(world.app, { host: '127.0.0.1', port: 0, isShared: false });
+    const second = await openWorld();
+    await expect(listen(second.app, { host: '127.0.0.1', port, isShared: false })).rejects.toThrow(CannotStart);
+    await second.close();
+  });
+});
+
 it('listens on each address of localhost', async () => {
   world = await openWorld();
-  const { port } = await listen(world.app, { host: 'localhost', port: 0, reusePort: false });
+  const { port } = await listen(world.app, { host: 'localhost', port: 0, isShared: false });
   for (const { address } of await lookup('localhost', { all: true })) {
     const connection = new RawConnection(port, address);
     connection.send(ALIVE);
