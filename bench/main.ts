@@ -52,7 +52,8 @@ npm run bench -- loop [requests|floods] [options]    the longest that heavy requ
 npm run bench -- hostile [options]    thousands of endpoints that hang, beside those that answer
   --messages <n>         how many hang; default: 10000 for 15 minutes, then 3000 for one
 npm run bench -- overload [options]   publishers on 64 to 1,500 connections, as fast as they can
-  --seconds <n>          for each number of connections (${DEFAULT_OVERLOAD.seconds})
+  --rounds <n>           rounds of each number of connections, in turns (${DEFAULT_OVERLOAD.rounds})
+  --seconds <n>          of each round (${DEFAULT_OVERLOAD.seconds})
   --connections <n,n>    how many (${DEFAULT_OVERLOAD.connections})
   --workers <n>          workers of the server (${DEFAULT_OVERLOAD.workers})
 npm run bench -- workflow [steps|long|sleeping|waking] [options]    workflow runs; all four without a word
@@ -187,16 +188,20 @@ async function runHostile(): Promise<void> {
 
 async function runOverload(): Promise<void> {
   const seconds = count('seconds', DEFAULT_OVERLOAD.seconds);
+  const rounds = count('rounds', DEFAULT_OVERLOAD.rounds);
   const { DATABASE_URL: databaseUrl } = process.env;
   const levels = await measureOverload({
     ...DEFAULT_OVERLOAD,
     connections: values.connections?.split(',').map(Number) ?? DEFAULT_OVERLOAD.connections,
     seconds,
+    rounds,
     workers: count('workers', DEFAULT_OVERLOAD.workers),
     ...(databaseUrl === undefined ? {} : { databaseUrl }),
-    onLevel: (level) => progress(overloadLine(level)),
+    onRound: (level) => progress(overloadLine(level)),
   });
-  process.stdout.write(`${values.json ? JSON.stringify(levels) : overloadTable(levels, seconds)}\n`);
+  process.stdout.write(
+    `${values.json ? JSON.stringify(levels) : overloadTable(levels, `${rounds} rounds of ${seconds} s each`)}\n`,
+  );
   if (levels.some(({ otherMissing }) => otherMissing > 0)) process.exitCode = 1;
 }
 

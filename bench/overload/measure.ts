@@ -12,34 +12,37 @@ import { promisify } from 'node:util';
 import { cpuSeconds, residentMebibytes } from '../child-process.ts';
 import { publishAll } from '../load.ts';
 import { type Receiver, startReceiver } from '../receiver-process.ts';
-import { quantile } from '../statistics.ts';
+import { median, quantile } from '../statistics.ts';
 import { startWaypost } from '../waypost-process.ts';
 import type { OtherProject } from './other-project.ts';
-import { publishFor } from './publishers.ts';
+import { type Published, publishFor } from './publishers.ts';
 
 export interface OverloadOptions {
   connections: readonly number[];
   seconds: number;
+  /** Each number of connections has its turn so often: on a machine that others use too, one turn says little. */
+  rounds: number;
   /** Messages before, which are not measured: compiled code. */
   warmUpMessages: number;
   /** Workers of the server. */
   workers: number;
   /** PostgreSQL to use in place of SQLite. */
   databaseUrl?: string;
-  onLevel?: (level: OverloadLevel) => void;
+  onRound?: (level: OverloadLevel) => void;
 }
 
 export const DEFAULT_OVERLOAD: OverloadOptions = {
   connections: [64, 256, 512, 1_500],
-  seconds: 60,
+  seconds: 20,
+  rounds: 3,
   warmUpMessages: 10_000,
   workers: 1,
 };
 
+/** Rates and sizes are those of the round in the middle, times are of all rounds. */
 export interface OverloadLevel {
   connections: number;
   ackedPerSecond: number;
-  /** Arrivals at the endpoint during the publishing alone. */
   deliveredPerSecond: number;
   shedPerSecond: number;
   /** Of what was accepted. */
@@ -62,25 +65,58 @@ const CLI = fileURLToPath(new URL('../../bin/waypost.js', import.meta.url));
 const OTHER_PROJECT = fileURLToPath(new URL('./other-project.ts', import.meta.url));
 
 export async function measureOverload(options: OverloadOptions): Promise<OverloadLevel[]> {
-  const levels: OverloadLevel[] = [];
+  const rounds = new Map<number, Round[]>(options.connections.map((connections) => [connections, []]));
   const receiver = await startReceiver('bare');
   try {
-    for (const connections of options.connections) {
-      const level = await measureLevel(receiver, connections, options);
-      levels.push(level);
-      options.onLevel?.(level);
+    for (let nth = 0; nth < options.rounds; nth += 1) {
+      for (const [connections, ofLevel] of rounds) {
+        const round = await measureRound(receiver, connections, options);
+        ofLevel.push(round);
+        options.onRound?.(levelOf(connections, [round], options.seconds));
+      }
     }
   } finally {
     await receiver.end();
   }
-  return levels;
+  return [...rounds].map(([connections, ofLevel]) => levelOf(connections, ofLevel, options.seconds));
 }
 
-async function measureLevel(
+/** What was seen in one turn of a level. */
+interface Round {
+  published: Published;
+  /** Arrivals at the endpoint during the publishing alone. */
+  delivered: number;
+  other: OtherProject;
+  cores: number;
+  earlyMebibytes: number;
+  lateMebibytes: number;
+}
+
+function levelOf(connections: number, rounds: readonly Round[], seconds: number): OverloadLevel {
+  const middle = (pick: (round: Round) => number): number => median(rounds.map(pick));
+  const p99 = (pick: (round: Round) => number[]): number => quantile(rounds.flatMap(pick), 0.99);
+  const sum = (pick: (round: Round) => number): number => rounds.map(pick).reduce((a, b) => a + b, 0);
+  return {
+    connections,
+    ackedPerSecond: middle(({ published }) => published.acked) / seconds,
+    deliveredPerSecond: middle(({ delivered }) => delivered) / seconds,
+    shedPerSecond: middle(({ published }) => published.shed) / seconds,
+    publishP99Ms: p99(({ published }) => published.publishMs),
+    otherDelayedP99Ms: p99(({ other }) => other.delayedMs),
+    otherQueuedP99Ms: p99(({ other }) => other.queuedMs),
+    otherShed: sum(({ other }) => other.shed),
+    otherMissing: sum(({ other }) => other.missing),
+    cores: middle(({ cores }) => cores),
+    earlyMebibytes: middle(({ earlyMebibytes }) => earlyMebibytes),
+    lateMebibytes: middle(({ lateMebibytes }) => lateMebibytes),
+  };
+}
+
+async function measureRound(
   receiver: Receiver,
   connections: number,
   { seconds, warmUpMessages, workers, databaseUrl }: OverloadOptions,
-): Promise<OverloadLevel> {
+): Promise<Round> {
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-overload-'));
   const flags = ['--workers', String(workers), '--allow-destinations', 'loopback'];
   const env = databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl };
@@ -107,21 +143,7 @@ async function measureLevel(
     const { distinct } = await receiver.report();
     const cores = (cpuSeconds(server.pid) - cpuBefore) / seconds;
     const lateMebibytes = residentMebibytes(server.pid);
-    const others = await other.end();
-    return {
-      connections,
-      ackedPerSecond: published.acked / seconds,
-      deliveredPerSecond: distinct / seconds,
-      shedPerSecond: published.shed / seconds,
-      publishP99Ms: quantile(published.publishMs, 0.99),
-      otherDelayedP99Ms: quantile(others.delayedMs, 0.99),
-      otherQueuedP99Ms: quantile(others.queuedMs, 0.99),
-      otherShed: others.shed,
-      otherMissing: others.missing,
-      cores,
-      earlyMebibytes,
-      lateMebibytes,
-    };
+    return { published, delivered: distinct, other: await other.end(), cores, earlyMebibytes, lateMebibytes };
   } finally {
     await server.end('SIGKILL'); // what is left would take longer to deliver than it took to publish
     rmSync(dataDir, { recursive: true, force: true });

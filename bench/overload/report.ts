@@ -23,10 +23,10 @@ export function overloadLine(level: OverloadLevel): string {
   return COLUMNS.map(({ label, text }) => `${label} ${text(level)}`).join(', ');
 }
 
-export function overloadTable(levels: readonly OverloadLevel[], seconds: number): string {
+export function overloadTable(levels: readonly OverloadLevel[], heading: string): string {
   const rows = levels.map((level) => COLUMNS.map(({ text }) => text(level)));
   return table(
-    `${seconds} s each`,
+    heading,
     COLUMNS.map(({ label }) => label),
     rows,
   );
