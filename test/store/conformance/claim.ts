@@ -242,7 +242,7 @@ export function claimConformance(open: OpenStore): void {
   });
 
   it('takes no more of each line than its room, whatever it has taken of lines before', async () => {
-    const parked = { kind: 'parked', dueAtMs: T0 } as const;
+    const parked = { kind: 'origin', dueAtMs: T0 } as const;
     const inA = await world().accept({ url: A, standing: parked });
     const inB = [];
     for (let index = 0; index < 4; index += 1) inB.push((await world().accept({ url: B, standing: parked })).key);
