@@ -1,6 +1,7 @@
 /** How do the commands of many callers become one transaction, and each still gets its own answer? */
 import type { OriginLine } from '../engine/origin-line.ts';
 import { CommitInDoubt, StoreUnavailable } from '../engine/store-errors.ts';
+import type { StoreLimits } from '../engine/stores.ts';
 import { type Driver, LockNotFree, StoreFatal, type Transaction, type TransactionOptions } from './driver.ts';
 import { type AcceptArgs, acceptAll } from './sql/accept.ts';
 import { DueTimes, earlier } from './sql/due-times.ts';
@@ -48,13 +49,17 @@ const LOCK_WAIT_MS = 100;
 
 const SUSPECT_ALL: Suspects = { has: () => true };
 
+const UNLIMITED: StoreLimits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0, journalBytesMax: 0 };
+
 /** Runs commands on one database, a batch at a time. */
 export class BatchRunner {
   readonly #driver: Driver;
+  readonly #limits: StoreLimits;
   readonly #logs: LogWriter;
 
-  constructor(driver: Driver) {
+  constructor(driver: Driver, limits: StoreLimits = UNLIMITED) {
     this.#driver = driver;
+    this.#limits = limits;
     this.#logs = new LogWriter(driver.dialect);
   }
 
@@ -94,8 +99,8 @@ export class BatchRunner {
   ): Promise<WriteResult[]> {
     const { manyWriters, looseLogs } = this.#driver.dialect;
     const newest = newestAccounts(parts.tx, commands);
-    const { held, blocked } = manyWriters ? await lockFor(parts.tx, commands, suspects) : ALONE;
-    const context = { ...parts, logs: this.#logs, held, looseLogs };
+    const { held, blocked } = manyWriters ? await lockFor(parts.tx, commands, this.#limits, suspects) : ALONE;
+    const context = { ...parts, limits: this.#limits, logs: this.#logs, held, looseLogs };
     const results = await runBut(blocked, commands, (free) => runAll(context, free));
     if ((await newest) > oldestAccounts(commands)) throw new SomeAreOutdated(await newest);
     return results;

@@ -41,7 +41,7 @@ const ACCOUNT_COMMANDS: ReadonlySet<WriteMethod> = new Set<WriteMethod>([
  * promises, so that over an in-process driver a simulated clock decides everything (P15).
  */
 export function createStore(driver: Driver, options: CreateStoreOptions = {}): SqlStore {
-  const runner = new BatchRunner(driver);
+  const runner = new BatchRunner(driver, options.limits);
   const commits: GroupCommit = new GroupCommit({
     flush: async (commands, suspects) => {
       const outcome = await runner.run(commands, suspects);
@@ -75,5 +75,5 @@ export function createStore(driver: Driver, options: CreateStoreOptions = {}): S
       await driver.close();
     },
   };
-  return new SqlStore(connection, options.limits);
+  return new SqlStore(connection);
 }

@@ -70,7 +70,6 @@ export class SqlRunStore extends SqlSetupStore implements RunStore, WaiterStore,
         ending: encodeEnding(ending),
         follows: follows.map(encodeNewMessage),
       })),
-      limits: this.limits,
       nowMs,
     });
     return answers.map((answer) =>
@@ -91,7 +90,6 @@ export class SqlRunStore extends SqlSetupStore implements RunStore, WaiterStore,
     const answer = await this.connection.write('addWaiter', {
       wait: encodeWait(waiter),
       taken: taken ? { mailKey: taken.mailKey, result: encodeNewMessage(taken.result) } : null,
-      limits: this.limits,
       nowMs,
     });
     return decodeWaiting(answer);
@@ -112,7 +110,6 @@ export class SqlRunStore extends SqlSetupStore implements RunStore, WaiterStore,
   ): Promise<(Saved | 'gone')[]> {
     const answers = await this.connection.write('resolveWaiters', {
       resolutions: resolutions.map(({ waiterKey, result }) => ({ waiterKey, result: encodeNewMessage(result) })),
-      limits: this.limits,
       nowMs,
     });
     return answers.map((saved) => (saved === null ? 'gone' : decodeSaved(saved)));
@@ -178,7 +175,7 @@ export class SqlRunStore extends SqlSetupStore implements RunStore, WaiterStore,
   async reviveRun(revival: Revival, nowMs: Millis): Promise<RevivedAs> {
     const place = placeOf(revival.dlqId);
     if (!place) return { kind: 'missing' };
-    const args = { ...encodeRevival(revival), place, limits: this.limits, nowMs };
+    const args = { ...encodeRevival(revival), place, nowMs };
     return decodeRevived(await this.connection.write('reviveRun', args));
   }
 
@@ -196,7 +193,7 @@ export class SqlRunStore extends SqlSetupStore implements RunStore, WaiterStore,
   ): Promise<Saved | 'missing' | 'notFailed'> {
     const place = placeOf(dlqId);
     if (!place) return 'missing';
-    const args = { projectId, place, message: encodeNewMessage(message), limits: this.limits, nowMs };
+    const args = { projectId, place, message: encodeNewMessage(message), nowMs };
     const answer = await this.connection.write('repeatFailureCallback', args);
     return answer === 'missing' || answer === 'notFailed' ? answer : { standing: answer };
   }
@@ -208,7 +205,7 @@ export class SqlRunStore extends SqlSetupStore implements RunStore, WaiterStore,
   ): Promise<'canceled' | 'missing' | 'notInProgress'> {
     const place = placeOf(dlqId);
     if (!place) return 'missing';
-    return this.connection.write('cancelFailureCallback', { projectId, place, limits: this.limits, nowMs });
+    return this.connection.write('cancelFailureCallback', { projectId, place, nowMs });
   }
 
   async listRunEvents(projectId: ProjectId, filter: RunEventFilter, page: PageRequest): Promise<Page<RunEvent>> {

@@ -14,7 +14,6 @@ import type {
   ScheduleStore,
   ScheduleView,
   SealedKeys,
-  StoreLimits,
   Token,
   UrlGroupStore,
 } from '../engine/stores.ts';
@@ -26,16 +25,12 @@ import { decodeHeader, encodeHeader } from './sql/content-rows.ts';
 import { decodeSchedule, decodeScheduleViews, encodeSchedule, encodeScheduleChange } from './sql/schedule-rows.ts';
 import type { UrlGroupRow } from './sql/url-groups.ts';
 
-const UNLIMITED: StoreLimits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0, journalBytesMax: 0 };
-
 /** The first part of `SqlStore`. */
 export class SqlSetupStore implements ProjectStore, UrlGroupStore, ScheduleStore, QueueStore, FlowKeyStore {
   protected readonly connection: Connection;
-  protected readonly limits: StoreLimits;
 
-  constructor(connection: Connection, limits: StoreLimits = UNLIMITED) {
+  constructor(connection: Connection) {
     this.connection = connection;
-    this.limits = limits;
   }
 
   ensureProject(name: string, signingKeys: SealedKeys, nowMs: Millis): Promise<Project> {
@@ -124,7 +119,7 @@ export class SqlSetupStore implements ProjectStore, UrlGroupStore, ScheduleStore
 
   changeSchedules(changes: ScheduleChange[], nowMs: Millis): Promise<(AcceptedStanding[] | 'stale')[]> {
     const stored = changes.map(encodeScheduleChange);
-    return this.connection.write('changeSchedules', { changes: stored, limits: this.limits, nowMs });
+    return this.connection.write('changeSchedules', { changes: stored, nowMs });
   }
 
   async deleteSchedule(projectId: ProjectId, id: string): Promise<void> {
@@ -163,21 +158,20 @@ export class SqlSetupStore implements ProjectStore, UrlGroupStore, ScheduleStore
     nowMs: Millis,
   ): Promise<'saved' | 'tooManyQueues'> {
     const settings = { name, parallelism, paused: isPaused };
-    return this.connection.write('saveQueue', { projectId, ...settings, limits: this.limits, nowMs });
+    return this.connection.write('saveQueue', { projectId, ...settings, nowMs });
   }
 
   setQueuePaused(projectId: ProjectId, name: string, isPaused: boolean, nowMs: Millis): Promise<'saved' | 'missing'> {
-    const limits = this.limits;
-    return this.connection.write('setQueuePaused', { projectId, name, paused: isPaused, limits, nowMs });
+    return this.connection.write('setQueuePaused', { projectId, name, paused: isPaused, nowMs });
   }
 
   async deleteQueue(projectId: ProjectId, name: string, nowMs: Millis): Promise<DeletedQueue | undefined> {
-    const queueId = await this.connection.write('deleteQueue', { projectId, name, limits: this.limits, nowMs });
+    const queueId = await this.connection.write('deleteQueue', { projectId, name, nowMs });
     return queueId === null ? undefined : { projectId, queueId };
   }
 
   emptyQueue(queue: DeletedQueue, count: number, nowMs: Millis): Promise<boolean> {
-    return this.connection.write('emptyQueue', { ...queue, count, limits: this.limits, nowMs });
+    return this.connection.write('emptyQueue', { ...queue, count, nowMs });
   }
 
   async findQueue(projectId: ProjectId, name: string): Promise<Queue | undefined> {

@@ -72,18 +72,14 @@ export class SqlStore extends SqlRunStore implements Store {
       encoded.push(encodeNewMessage(message));
       if (encoded.length % TOGETHER === 0) await this.connection.endOfTurn?.();
     }
-    const args: Writes['accept']['args'] = { messages: encoded, limits: this.limits, nowMs };
+    const args: Writes['accept']['args'] = { messages: encoded, nowMs };
     if (accountsVersion !== undefined) args.accountsVersion = accountsVersion;
     const answer = await this.connection.write('accept', args);
     return answer.map(decodeAccepted);
   }
 
   async claim(request: ClaimRequest, nowMs: Millis): Promise<ClaimAnswer> {
-    const { claimed, parked, emptied, nextDueAtMs } = await this.connection.write('claim', {
-      request,
-      limits: this.limits,
-      nowMs,
-    });
+    const { claimed, parked, emptied, nextDueAtMs } = await this.connection.write('claim', { request, nowMs });
     return {
       claimed: claimed.map(decodeClaimed),
       parked,
@@ -93,7 +89,7 @@ export class SqlStore extends SqlRunStore implements Store {
   }
 
   async settle(settlement: Settlement, nowMs: Millis, succession?: Succession): Promise<Settled> {
-    const args: Writes['settle']['args'] = { settlement: encodeSettlement(settlement), limits: this.limits, nowMs };
+    const args: Writes['settle']['args'] = { settlement: encodeSettlement(settlement), nowMs };
     if (succession) args.succession = succession;
     const answer = await this.connection.write('settle', args);
     if (answer.kind !== 'saved') return answer;
@@ -105,11 +101,11 @@ export class SqlStore extends SqlRunStore implements Store {
   }
 
   release(claims: ClaimRef[], nowMs: Millis): Promise<void> {
-    return this.connection.write('release', { claims, limits: this.limits, nowMs });
+    return this.connection.write('release', { claims, nowMs });
   }
 
   releaseAll(nowMs: Millis): Promise<number> {
-    return this.connection.write('releaseAll', { limits: this.limits, nowMs });
+    return this.connection.write('releaseAll', { nowMs });
   }
 
   parkedLines(piece?: { after: OriginLine | undefined; limit: number }): Promise<OriginLine[]> {
@@ -138,7 +134,6 @@ export class SqlStore extends SqlRunStore implements Store {
       keys,
       ids,
       countMarked: true,
-      limits: this.limits,
       nowMs,
     });
   }
@@ -158,7 +153,6 @@ export class SqlStore extends SqlRunStore implements Store {
           projectId,
           keys: keys.slice(at, at + CANCELLED_TOGETHER),
           countMarked: false,
-          limits: this.limits,
           nowMs,
         });
       }
@@ -220,7 +214,7 @@ export class SqlStore extends SqlRunStore implements Store {
       if (!place) return 'missing';
       stored.push({ place, successor: encodeNewMessage(successor) });
     }
-    return this.connection.write('reviveDead', { projectId, revivals: stored, limits: this.limits, nowMs });
+    return this.connection.write('reviveDead', { projectId, revivals: stored, nowMs });
   }
 
   async listLogs(projectId: ProjectId, filter: LogFilter, page: PageRequest): Promise<Page<LogEntry>> {
@@ -260,7 +254,7 @@ export class SqlStore extends SqlRunStore implements Store {
     nowMs: Millis;
     rowsMax: number;
   }): Promise<boolean> {
-    const mayLeaveRows = await this.connection.write('dropExpired', { ...bounds, limits: this.limits });
+    const mayLeaveRows = await this.connection.write('dropExpired', bounds);
     const mayLeaveTables = (await this.connection.dropTables?.(bounds)) ?? false;
     return mayLeaveRows || mayLeaveTables;
   }

@@ -18,7 +18,7 @@ export async function openDatabase(driver: Driver = new SqliteDriver({ path: ':m
 
 /** The store as production has it, group commit included, over `driver`. */
 export function storeOver(driver: Driver, limits?: StoreLimits, costMax?: number): Store {
-  const runner = new BatchRunner(driver);
+  const runner = new BatchRunner(driver, limits);
   const commits = new GroupCommit({
     flush: (commands) => runner.run(commands),
     ...(costMax !== undefined && { costMax }),
@@ -35,5 +35,5 @@ export function storeOver(driver: Driver, limits?: StoreLimits, costMax?: number
     listenForDoubt: (listener) => commits.listenForDoubt(listener),
     counts: () => commits.counts,
   };
-  return new SqlStore(connection, limits);
+  return new SqlStore(connection);
 }

@@ -9,14 +9,12 @@ interface Named {
   command: WriteCommand;
 }
 
-const limits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0, journalBytesMax: 0 };
-
 /** An accept of `rows` small messages of a project. */
 function accept(projectId: number, rows = 1): WriteCommand {
   const message: StoredNewMessage['message'] = [];
   message[MESSAGE_AT.project_id] = projectId;
   const stored: StoredNewMessage = { message, content: [], events: [] };
-  return { method: 'accept', args: { messages: Array.from({ length: rows }, () => stored), limits, nowMs: 0 } };
+  return { method: 'accept', args: { messages: Array.from({ length: rows }, () => stored), nowMs: 0 } };
 }
 
 const beat: WriteCommand = {
@@ -27,12 +25,12 @@ const ping: WriteCommand = { method: 'ping', args: {} };
 const numbers: WriteCommand = { method: 'reserveNumbers', args: { count: 1 } };
 const pause: WriteCommand = {
   method: 'setQueuePaused',
-  args: { projectId: 1, name: 'q', paused: true, nowMs: 0, limits },
+  args: { projectId: 1, name: 'q', paused: true, nowMs: 0 },
 };
 
 function release(rows = 1): WriteCommand {
   const claims = Array.from({ length: rows }, (_, key) => ({ key, projectId: 1, claimToken: key }));
-  return { method: 'release', args: { claims, limits, nowMs: 0 } };
+  return { method: 'release', args: { claims, nowMs: 0 } };
 }
 
 class Line {

@@ -374,17 +374,15 @@ describe('of the other commands', () => {
 describe('of projects whose locks may be held for long, a batch', () => {
   const SUSPECT = new Set([OTHER_PROJECT, 3]);
   const of = (projectId: ProjectId) => ({ method: 'saveQueue', args: { projectId } }) as WriteCommand;
-  const claimOf = (limits: StoreLimits) =>
-    ({
-      method: 'claim',
-      args: { request: { due: true, unpark: [], limit: 10 }, limits, nowMs: T0 },
-    }) as unknown as WriteCommand;
 
   /** Which projects it has, and of each command which project it lacks. */
-  async function take(commands: WriteCommand[], suspects: ReadonlySet<ProjectId> = SUSPECT) {
+  async function take(
+    commands: WriteCommand[],
+    { suspects = SUSPECT, parallelismMax = 0 }: { suspects?: ReadonlySet<ProjectId>; parallelismMax?: number } = {},
+  ) {
     driver.locked = [];
     return driver.transaction(async (tx) => {
-      const { held, blocked } = await lockFor(tx, commands, suspects);
+      const { held, blocked } = await lockFor(tx, commands, { ...NO_LIMITS, parallelismMax }, suspects);
       return {
         held: [PROJECT, OTHER_PROJECT, 3].filter((id) => held.has(id)),
         lacking: commands.map((command) => (blocked.has(command) ? blocked.get(command)?.projectId : 'none')),
@@ -410,25 +408,22 @@ describe('of projects whose locks may be held for long, a batch', () => {
   });
 
   it('needs none that does not exist', async () => {
-    expect((await take([of(99)], new Set([99]))).lacking).toEqual([99]);
+    expect((await take([of(99)], { suspects: new Set([99]) })).lacking).toEqual([99]);
     expect((await take([of(99)])).lacking).toEqual(['none']);
   });
 
   it('claims without those that somebody else has', async () => {
     for (const projectId of [PROJECT, OTHER_PROJECT]) await world.accept({ projectId });
     driver.others.add(OTHER_PROJECT);
-    const limits = { ...NO_LIMITS, parallelismMax: 1 };
-    expect(await take([claimOf(limits)])).toEqual({ held: [PROJECT], lacking: ['none'] });
+    const args = { request: { due: true, unpark: [], limit: 10 }, nowMs: T0 };
+    const claim = { method: 'claim', args } as unknown as WriteCommand;
+    expect(await take([claim], { parallelismMax: 1 })).toEqual({ held: [PROJECT], lacking: ['none'] });
   });
 
-  it('looks at all that its commands name by key as soon as one of them is limited, and at lanes alone otherwise', async () => {
+  it('looks at all that its commands name by key where attempts are limited, and at lanes alone otherwise', async () => {
     const plain = await world.accept(OF_OTHER);
-    const release = (parallelismMax: number) =>
-      ({
-        method: 'release',
-        args: { claims: [{ key: plain.key }], limits: { ...NO_LIMITS, parallelismMax } },
-      }) as unknown as WriteCommand;
-    expect((await take([of(PROJECT), release(5)])).held).toEqual([PROJECT, OTHER_PROJECT]);
-    expect((await take([of(PROJECT), release(0)])).held).toEqual([PROJECT]);
+    const release = { method: 'release', args: { claims: [{ key: plain.key }] } } as unknown as WriteCommand;
+    expect((await take([of(PROJECT), release], { parallelismMax: 5 })).held).toEqual([PROJECT, OTHER_PROJECT]);
+    expect((await take([of(PROJECT), release])).held).toEqual([PROJECT]);
   });
 });

@@ -173,10 +173,9 @@ describe('the desk of a database thread', () => {
 
   it('puts what moves on what was accepted before accepts, whichever thread they are of', async () => {
     const [a, b] = [callerNamed('a'), callerNamed('b')];
-    const limits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0, journalBytesMax: 0 };
     const messages = Array.from({ length: 200 }, () => ({ message: [], content: [], events: [] }));
-    const accept: WriteCommand = { method: 'accept', args: { messages, limits, nowMs: 0 } };
-    const release: WriteCommand = { method: 'release', args: { claims: [], limits, nowMs: 0 } };
+    const accept: WriteCommand = { method: 'accept', args: { messages, nowMs: 0 } };
+    const release: WriteCommand = { method: 'release', args: { claims: [], nowMs: 0 } };
     arriving.push(() => void desk.take({ caller: b, id: 1, commands: [release] }));
     await desk.take({ caller: a, id: 1, commands: [accept, accept] });
     expect(runs).toEqual([2, 1]);

@@ -10,7 +10,6 @@ import type { WriteCommand } from '../../src/store/writes.ts';
 import { endOfTurn } from '../../src/system.ts';
 import { PROJECT, T0, World } from './conformance/world.ts';
 
-const LIMITS = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0, journalBytesMax: 0 };
 const PING: WriteCommand = { method: 'ping', args: {} };
 
 function acceptOf(count: number, bodyBytes: number, name: string): WriteCommand {
@@ -18,7 +17,7 @@ function acceptOf(count: number, bodyBytes: number, name: string): WriteCommand 
     { length: count },
     (_, nth): StoredNewMessage => ({ message: [`${name}${nth}`], content: [new Uint8Array(bodyBytes)], events: [] }),
   );
-  return { method: 'accept', args: { messages, limits: LIMITS, nowMs: T0 } };
+  return { method: 'accept', args: { messages, nowMs: T0 } };
 }
 
 /** Comparing the bytes one by one would take minutes. */

@@ -1,6 +1,5 @@
 /** How do published messages enter the store, each at most once per deduplication id? */
 import type { JournalPlace, MessageId } from '../../engine/model.ts';
-import type { StoreLimits } from '../../engine/stores.ts';
 import type { Transaction } from '../driver.ts';
 import { byProject } from './by-project.ts';
 import { Entry, type EntryStanding } from './lanes/entry.ts';
@@ -13,7 +12,6 @@ import type { Taken } from './runs/taken-slots.ts';
 
 export interface AcceptArgs {
   messages: StoredNewMessage[];
-  limits: StoreLimits;
   nowMs: number;
   /** Of the accounts that its caller was admitted by: with older ones than the store has, it is not saved. */
   accountsVersion?: number;
@@ -33,13 +31,13 @@ export async function acceptAll(context: WriteContext, commands: readonly Accept
   if (!first) return [];
   const reservations = await Reservations.read(context.tx, commands);
   const nowMs = commands.reduce((latest, command) => Math.max(latest, command.nowMs), first.nowMs);
-  const entry = new Entry(context, first.limits, nowMs);
+  const entry = new Entry(context, nowMs);
   await entry.loadQueues(commands.flatMap(({ messages }) => messages));
-  const budgets = await DayBudgets.read(context.tx, commands);
+  const budgets = await DayBudgets.read(context, commands);
   const journals = await Journals.load(
     context,
     commands.flatMap(({ messages }) => messages),
-    first.limits.journalBytesMax,
+    context.limits.journalBytesMax,
   );
   const saved: StoredNewMessage[] = [];
   const places: (JournalPlace | undefined)[] = [];
@@ -51,7 +49,7 @@ export async function acceptAll(context: WriteContext, commands: readonly Accept
       continue;
     }
     const answer: AcceptAnswer = [];
-    const room = budgets.take(command);
+    const room = budgets.take(command.messages);
     for (const message of command.messages) {
       const duplicateOf = journals?.takenBy(message) ?? reservations.holderOf(message, command.nowMs);
       if (room !== 'taken') {
@@ -90,9 +88,9 @@ export async function acceptAll(context: WriteContext, commands: readonly Accept
 export async function insertMessages(
   context: WriteContext,
   messages: readonly StoredNewMessage[],
-  { limits, nowMs }: { limits: StoreLimits; nowMs: number },
+  nowMs: number,
 ): Promise<SavedAs[]> {
-  const entry = new Entry(context, limits, nowMs);
+  const entry = new Entry(context, nowMs);
   const journals = await Journals.load(context, messages, 0);
   const places = new Map<StoredNewMessage, JournalPlace | undefined>();
   for (const message of messages) {
@@ -114,9 +112,9 @@ export async function insertMessages(
 export async function insertPlain(
   context: WriteContext,
   messages: readonly StoredNewMessage[],
-  { limits, nowMs }: { limits: StoreLimits; nowMs: number },
+  nowMs: number,
 ): Promise<EntryStanding[]> {
-  const entry = new Entry(context, limits, nowMs);
+  const entry = new Entry(context, nowMs);
   await entry.loadQueues(messages);
   for (const message of messages) await entry.hasQueue(message, 0);
   return entry.insert(messages);

@@ -1,7 +1,6 @@
 /** Which messages does a worker get, and which wait in the line of their busy origin? */
 import type { ClaimRequest } from '../../engine/claims.ts';
 import { lineOf, type OriginLine, readLine } from '../../engine/origin-line.ts';
-import type { StoreLimits } from '../../engine/stores.ts';
 import type { Queries, SqlValue, Transaction } from '../driver.ts';
 import { EXAMINED_MAX, LANES_MAX } from './claim-limits.ts';
 import { ClaimRooms } from './claim-rooms.ts';
@@ -17,7 +16,6 @@ const WINDOW_MIN = 128;
 
 export interface ClaimArgs {
   request: ClaimRequest;
-  limits: StoreLimits;
   nowMs: number;
 }
 
@@ -50,9 +48,9 @@ export interface Candidate {
 
 export const CANDIDATE_FIELDS = 'key, project_id, origin, due_at_ms, bytes, flow_key';
 
-export async function claim(context: WriteContext, { request, limits, nowMs }: ClaimArgs): Promise<ClaimRows> {
+export async function claim(context: WriteContext, { request, nowMs }: ClaimArgs): Promise<ClaimRows> {
   const { tx } = context;
-  const round = new Round(context, request, limits, nowMs);
+  const round = new Round(context, request, nowMs);
   if (request.due) await round.goOnWithHeld();
   const emptied = request.dueFirst ? [] : await unpark(round, request.unpark);
   if (request.due && request.lanesFirst) await serveLanes(round);
@@ -92,7 +90,7 @@ class Round {
   #bytes = 0;
   #bytesReached = false;
 
-  constructor({ tx, held }: WriteContext, request: ClaimRequest, limits: StoreLimits, nowMs: number) {
+  constructor({ tx, held, limits }: WriteContext, request: ClaimRequest, nowMs: number) {
     this.tx = tx;
     this.#held = held;
     this.nowMs = nowMs;

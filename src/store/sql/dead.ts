@@ -1,7 +1,6 @@
 /** What lies in the DLQ, and how does it leave (contract M 17)? */
 import type { AttributeFilter } from '../../engine/filters.ts';
 import type { MessageId, MessageKey, ProjectId } from '../../engine/model.ts';
-import type { StoreLimits } from '../../engine/stores.ts';
 import type { Queries, SqlParam, Transaction } from '../driver.ts';
 import { insertPlain } from './accept.ts';
 import { contentConditions } from './filter.ts';
@@ -152,7 +151,6 @@ export async function deleteDead({ tx }: WriteContext, { projectId, places: want
 export interface ReviveDeadArgs {
   projectId: ProjectId;
   revivals: { place: Position; successor: StoredNewMessage }[];
-  limits: StoreLimits;
   nowMs: number;
 }
 
@@ -168,7 +166,7 @@ export async function reviveDead(context: WriteContext, args: ReviveDeadArgs): P
   return insertPlain(
     context,
     args.revivals.map(({ successor }) => successor),
-    args,
+    args.nowMs,
   );
 }
 

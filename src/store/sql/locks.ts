@@ -44,10 +44,11 @@ const NONE_BLOCKED: Locked['blocked'] = new Map();
 export async function lockFor(
   tx: Transaction,
   commands: readonly WriteCommand[],
+  limits: StoreLimits,
   suspects: Suspects = NOBODY,
 ): Promise<Locked> {
-  const wishes = commands.map(wishOf);
-  await lookUp(tx, wishes);
+  const wishes = commands.map((command) => wishOf(command, limits));
+  await lookUp(tx, wishes, limits);
   if (suspects !== NOBODY) return lockWhatIsFree(tx, commands, wishes, suspects);
   const projects = new Set(wishes.flatMap((wish) => [...wish.projects]));
   await lockProjects(tx, projects);
@@ -99,26 +100,23 @@ interface Wish {
   schedules: number[];
   claim?: ClaimArgs;
   retention?: DropExpiredArgs;
-  isLimited: boolean;
 }
 
-function wishOf(command: WriteCommand): Wish {
+function wishOf(command: WriteCommand, limits: StoreLimits): Wish {
   const wish: Wish = {
     projects: new Set(),
     isChoosy: false,
     keys: [],
     runs: [],
     schedules: [],
-    isLimited: false,
   };
   switch (command.method) {
     case 'accept':
-      addNew(wish, command.args.messages, command.args.limits);
+      addNew(wish, command.args.messages, limits);
       return wish;
     case 'settle': {
-      const { settlement, limits } = command.args;
-      wish.isLimited = limits.parallelismMax > 0;
-      if (!settlement.isAlone || wish.isLimited) wish.keys.push(settlement.key);
+      const { settlement } = command.args;
+      if (!settlement.isAlone || limits.parallelismMax > 0) wish.keys.push(settlement.key);
       for (const change of [settlement.change, settlement.changeIfCancelRequested]) {
         addNew(wish, change?.follows ?? [], limits);
       }
@@ -127,18 +125,16 @@ function wishOf(command: WriteCommand): Wish {
     case 'endRuns':
       for (const { ending, follows } of command.args.endings) {
         wish.runs.push(ending.runKey);
-        addNew(wish, follows, command.args.limits);
+        addNew(wish, follows, limits);
       }
       return wish;
     case 'claim':
       return { ...wish, isChoosy: true, claim: command.args };
     case 'release':
       wish.keys = command.args.claims.map(({ key }) => key);
-      wish.isLimited = command.args.limits.parallelismMax > 0;
       return wish;
     case 'cancel':
       wish.keys = command.args.keys;
-      wish.isLimited = command.args.limits.parallelismMax > 0;
       return wish;
     case 'changeSchedules':
       wish.schedules = command.args.changes.map(({ key }) => key);
@@ -166,13 +162,13 @@ function addNew(wish: Wish, messages: readonly StoredNewMessage[], limits: Store
 }
 
 /** What commands name only by a key: of these, what never changes is read, so it need not be locked. */
-async function lookUp(tx: Transaction, wishes: readonly Wish[]): Promise<void> {
-  const condition = wishes.some(({ isLimited }) => isLimited) ? '' : SHARES;
+async function lookUp(tx: Transaction, wishes: readonly Wish[], limits: StoreLimits): Promise<void> {
+  const condition = limits.parallelismMax > 0 ? '' : SHARES;
   await addProjects(tx, wishes, 'keys', projectsOf('messages', condition));
   await addProjects(tx, wishes, 'runs', projectsOf('runs'));
   await addProjects(tx, wishes, 'schedules', projectsOf('schedules'));
   for (const { claim, retention, projects } of wishes) {
-    if (claim) await addClaimed(tx, projects, claim);
+    if (claim) await addClaimed(tx, projects, claim, limits);
     if (retention) for (const projectId of await projectsOfExpired(tx, retention)) projects.add(projectId);
   }
 }
@@ -199,7 +195,8 @@ async function addProjects(
 async function addClaimed(
   tx: Transaction,
   projects: Set<ProjectId>,
-  { request, limits, nowMs }: ClaimArgs,
+  { request, nowMs }: ClaimArgs,
+  limits: StoreLimits,
 ): Promise<void> {
   const addAll = (rows: readonly { project_id: number }[]): void => {
     for (const { project_id } of rows) projects.add(project_id);

@@ -1,6 +1,5 @@
 /** How does what is past its time leave the store, in pieces that stall nobody (P13)? */
 import type { ProjectId } from '../../engine/model.ts';
-import type { StoreLimits } from '../../engine/stores.ts';
 import type { Queries, Transaction } from '../driver.ts';
 import { dropUnusedKeys, projectsOfUnusedKeys } from './lanes/flow-commands.ts';
 import { deletedQueues, emptyQueue } from './lanes/queue-commands.ts';
@@ -10,7 +9,6 @@ export interface DropExpiredArgs {
   logsBeforeMs: number;
   deadBeforeMs: number;
   keysUsedBeforeMs: number;
-  limits: StoreLimits;
   nowMs: number;
   rowsMax: number;
 }

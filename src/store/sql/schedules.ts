@@ -1,6 +1,5 @@
 /** Which schedules are there, which are due, and how does one move on together with the messages of its triggers? */
 import type { ProjectId } from '../../engine/model.ts';
-import type { StoreLimits } from '../../engine/stores.ts';
 import type { Queries, SqlValue, Transaction } from '../driver.ts';
 import { insertPlain } from './accept.ts';
 import type { EntryStanding } from './lanes/entry.ts';
@@ -54,7 +53,6 @@ export async function saveSchedule(
 
 export interface ChangeSchedulesArgs {
   changes: StoredScheduleChange[];
-  limits: StoreLimits;
   nowMs: number;
 }
 
@@ -64,7 +62,7 @@ export interface ChangeSchedulesArgs {
  */
 export async function changeSchedules(
   context: WriteContext,
-  { changes, limits, nowMs }: ChangeSchedulesArgs,
+  { changes, nowMs }: ChangeSchedulesArgs,
 ): Promise<(EntryStanding[] | 'stale')[]> {
   const rows = await context.tx.query<{ key: number; version: number }>(
     'select key, version from schedules where key in (??) order by key for update',
@@ -83,7 +81,7 @@ export async function changeSchedules(
   const standings = await insertPlain(
     context,
     saved.flatMap(({ messages }) => messages),
-    { limits, nowMs },
+    nowMs,
   );
   const isSaved = new Set(saved);
   let taken = 0;

@@ -1,5 +1,4 @@
 /** What does the outcome of an attempt change, provided that the attempt still owns its message? */
-import type { StoreLimits } from '../../engine/stores.ts';
 import type { SqlValue } from '../driver.ts';
 import { insertMessages, type SavedAs } from './accept.ts';
 import type { ClaimedRow } from './claim.ts';
@@ -14,7 +13,6 @@ import { judge, writeEndings } from './runs/end.ts';
 
 export interface SettleArgs {
   settlement: StoredSettlement;
-  limits: StoreLimits;
   nowMs: number;
   /** The place that becomes free may be used by the next message of the same lane. */
   succession?: { worker: string; claimToken: number; bytesMax: number };
@@ -48,25 +46,18 @@ interface Saved {
   change: StoredChange;
 }
 
-/** What all commands of a batch share. */
-interface Batch {
-  limits: StoreLimits;
-  /** That of the latest. */
-  nowMs: number;
-}
-
 /** Saves all settlements whose token is still their message's. */
 export async function settleAll(context: WriteContext, commands: readonly SettleArgs[]): Promise<SettleAnswer[]> {
   const [first] = commands;
   if (!first) return [];
-  const batch = { limits: first.limits, nowMs: Math.max(...commands.map(({ nowMs }) => nowMs)) };
+  const nowMs = Math.max(...commands.map((command) => command.nowMs));
   const savedByCommand = await findSaved(context, commands);
   const refused = await refuseEndings(context, savedByCommand);
   const saved = [...savedByCommand.values()];
   await writeAll(context, saved);
-  await endRunsOf(context, saved, batch);
-  const followsByCommand = await insertFollows(context, saved, batch);
-  const nextByCommand = await letOthersGoOn(context, saved, batch);
+  await endRunsOf(context, saved, nowMs);
+  const followsByCommand = await insertFollows(context, saved, nowMs);
+  const nextByCommand = await letOthersGoOn(context, saved, nowMs);
   return commands.map((command) => {
     if (refused.has(command)) return { kind: 'runChanged' };
     const done = savedByCommand.get(command);
@@ -114,11 +105,11 @@ async function refuseEndings(
 }
 
 /** Ends the runs whose message failed for good, and notes what became of failure callbacks. */
-async function endRunsOf(context: WriteContext, saved: readonly Saved[], batch: Batch): Promise<void> {
+async function endRunsOf(context: WriteContext, saved: readonly Saved[], nowMs: number): Promise<void> {
   const endings = saved.flatMap(({ owner, change }) =>
     change.ending ? [{ ending: change.ending, deadKey: owner.key }] : [],
   );
-  await writeEndings(context, endings, batch);
+  await writeEndings(context, endings, nowMs);
   const told = saved.flatMap(({ owner, change }): SqlValue[][] =>
     change.failureState === undefined ? [] : [[owner.run_key, change.failureState]],
   );
@@ -198,7 +189,7 @@ export function lineToWaitIn(
 async function insertFollows(
   context: WriteContext,
   saved: readonly Saved[],
-  batch: Batch,
+  nowMs: number,
 ): Promise<ReadonlyMap<SettleArgs, SavedAs[]>> {
   const standingsByCommand = new Map<SettleArgs, SavedAs[]>();
   const parents = saved.flatMap(({ args, owner, change }) =>
@@ -208,7 +199,7 @@ async function insertFollows(
   const standings = await insertMessages(
     context,
     parents.map(({ message }) => message),
-    batch,
+    nowMs,
   );
   for (const [index, { args }] of parents.entries()) {
     const standing = standings[index];
@@ -230,10 +221,10 @@ function withSlotOf({ key, queue_id, queue_slot }: OwnerRow, follow: StoredNewMe
 async function letOthersGoOn(
   context: WriteContext,
   saved: readonly Saved[],
-  batch: Batch,
+  nowMs: number,
 ): Promise<ReadonlyMap<SettleArgs, ClaimedRow>> {
   const nextByCommand = new Map<SettleArgs, ClaimedRow>();
-  const isLimited = batch.limits.parallelismMax > 0;
+  const isLimited = context.limits.parallelismMax > 0;
   const inLanes = isLimited ? saved : saved.filter(({ owner }) => owner.queue_id !== null || owner.flow_key !== null);
   if (inLanes.length === 0) return nextByCommand;
   const freed = {
@@ -241,12 +232,12 @@ async function letOthersGoOn(
     flowKeys: flowRefsOf(inLanes.map(({ owner }) => owner)),
     projects: new Set(inLanes.map(({ owner }) => owner.project_id)),
   };
-  await goOn(context, freed, batch, async (letGo) => {
+  await goOn(context, freed, nowMs, async (letGo) => {
     const vacancies = inLanes.flatMap(({ args, owner }) => vacancyOf(args, owner));
     if (vacancies.length === 0) return new Set();
     await letGo.gate.load(freed.projects);
     const worker = vacancies[0]?.worker ?? '';
-    const heirs = await succeedAll(context, vacancies, letGo, { worker, nowMs: batch.nowMs });
+    const heirs = await succeedAll(context, vacancies, letGo, { worker, nowMs });
     for (const [index, { command }] of vacancies.entries()) {
       const heir = heirs[index];
       if (heir) nextByCommand.set(command, heir);

@@ -16,7 +16,7 @@ type OnLeft = NonNullable<RequestsOptions<Request>['onLeft']>;
 /** Its `close` ends what this thread has to do with the database, not the database. */
 export function joinSqliteStore(
   ports: DatabasePorts,
-  { onFatal, limits, batch }: Omit<SqliteStoreOptions, 'path'>,
+  { onFatal, batch }: Omit<SqliteStoreOptions, 'path' | 'limits'>,
 ): Store {
   let onDue: (dueAtMs: number) => void = () => {};
   let onParked: (line: OriginLine) => void = () => {};
@@ -48,7 +48,7 @@ export function joinSqliteStore(
       for (const port of [ports.writer, ports.lister]) port?.close();
     },
   };
-  return new SqlStore(connection, limits);
+  return new SqlStore(connection);
 }
 
 function talkOver(port: MessagePort, options: Omit<RequestsOptions<Request>, 'send'>): Requests<Request> {

@@ -69,7 +69,11 @@ async function openThreads(
 ): Promise<SharedSqliteStore> {
   let commits: GroupCommit | undefined;
   const fail = (error: Error): void => (commits ? commits.fail(error) : onFatal(error));
-  const writer = await DatabaseThread.start({ path, role: 'writer' }, fail, batch?.endOfTurn);
+  const writer = await DatabaseThread.start(
+    { path, role: 'writer', ...(limits && { limits }) },
+    fail,
+    batch?.endOfTurn,
+  );
   // A database in memory belongs to its connection, so there the writer does everything.
   const lister = path === ':memory:' ? undefined : new LateThread({ path, role: 'reader' }, fail);
   const queue = new GroupCommit({ flush: (commands) => writer.run(commands), onFatal, ...batch });
@@ -96,7 +100,7 @@ async function openThreads(
     const lists = await lister?.thread();
     return { writer: await writer.connect(), ...(lists && { lister: await lists.connect() }) };
   };
-  return Object.assign(withStats(new SqlStore(connection, limits), path), { connect });
+  return Object.assign(withStats(new SqlStore(connection), path), { connect });
 }
 
 /** A thread that is started when it is first needed: many servers never list anything, and a thread costs 15 MiB. */

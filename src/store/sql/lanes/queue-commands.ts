@@ -1,6 +1,5 @@
 /** What can be done with a queue as a whole (contract M 14, 22.7 to 22.12)? */
 import type { ProjectId } from '../../../engine/model.ts';
-import type { StoreLimits } from '../../../engine/stores.ts';
 import type { Queries, SqlValue } from '../../driver.ts';
 import { cancel } from '../cancel.ts';
 import type { WriteContext } from '../log-writer.ts';
@@ -17,16 +16,15 @@ interface QueuePlace {
 export interface SaveQueueArgs extends QueuePlace {
   parallelism: number;
   paused: boolean;
-  limits: StoreLimits;
   nowMs: number;
 }
 
 /** Makes the queue or replaces its settings. Past the limit none is made; what exists is never refused. */
 export async function saveQueue(context: WriteContext, args: SaveQueueArgs): Promise<'saved' | 'tooManyQueues'> {
-  const { projectId, parallelism, paused, limits, nowMs } = args;
+  const { projectId, parallelism, paused, nowMs } = args;
   const queue = await idOf(context.tx, args);
   if (!queue) {
-    const { queuesMax } = limits;
+    const { queuesMax } = context.limits;
     if (queuesMax > 0 && (await countQueues(context.tx, projectId)) >= queuesMax) return 'tooManyQueues';
     await insertQueue(context.tx, args);
     return 'saved';
@@ -39,13 +37,13 @@ export async function saveQueue(context: WriteContext, args: SaveQueueArgs): Pro
   ]);
   await setPaused(context, queue, args);
   // A higher parallelism takes effect at once.
-  if (!paused) await goOn(context, { queues: [queue] }, args);
+  if (!paused) await goOn(context, { queues: [queue] }, nowMs);
   return 'saved';
 }
 
 export async function setQueuePaused(
   context: WriteContext,
-  args: QueuePlace & { paused: boolean; limits: StoreLimits; nowMs: number },
+  args: QueuePlace & { paused: boolean; nowMs: number },
 ): Promise<'saved' | 'missing'> {
   const queue = await idOf(context.tx, args);
   if (!queue) return 'missing';
@@ -57,7 +55,7 @@ export async function setQueuePaused(
 async function setPaused(
   context: WriteContext,
   queue: QueueRef,
-  args: { paused: boolean; limits: StoreLimits; nowMs: number },
+  args: { paused: boolean; nowMs: number },
 ): Promise<void> {
   const { projectId, queueId } = queue;
   const changed = await context.tx.run(
@@ -65,16 +63,12 @@ async function setPaused(
     [args.paused ? 1 : 0, args.nowMs, projectId, queueId, args.paused ? 1 : 0],
   );
   if (changed === 0) return;
-  if (args.paused) await hold(context, queue, args);
-  else await letGo(context, queue, args);
+  if (args.paused) await hold(context, queue, args.nowMs);
+  else await letGo(context, queue, args.nowMs);
 }
 
 /** Messages that were started wait with the queue; those being attempted join them when they need a retry. */
-async function hold(
-  context: WriteContext,
-  queue: QueueRef,
-  { limits, nowMs }: { limits: StoreLimits; nowMs: number },
-): Promise<void> {
+async function hold(context: WriteContext, queue: QueueRef, nowMs: number): Promise<void> {
   const { projectId, queueId } = queue;
   const started = await context.tx.query<{ flow_key: string }>(
     `select distinct flow_key from messages
@@ -87,15 +81,11 @@ async function hold(
     [projectId, queueId],
   );
   const flowKeys = started.map(({ flow_key }) => ({ projectId, key: flow_key }));
-  await goOn(context, { flowKeys }, { limits, nowMs });
+  await goOn(context, { flowKeys }, nowMs);
 }
 
 /** From the earliest unfinished message on: first those that were started. */
-async function letGo(
-  context: WriteContext,
-  queue: QueueRef,
-  { limits, nowMs }: { limits: StoreLimits; nowMs: number },
-): Promise<void> {
+async function letGo(context: WriteContext, queue: QueueRef, nowMs: number): Promise<void> {
   const { projectId, queueId } = queue;
   const started = await context.tx.query<{ project_id: number; due_at_ms: number; flow_key: string | null }>(
     `select project_id, due_at_ms, flow_key from messages
@@ -108,18 +98,18 @@ async function letGo(
     [projectId, queueId],
   );
   for (const { due_at_ms, flow_key } of started) if (flow_key === null) context.due.note(due_at_ms);
-  await goOn(context, { queues: [queue], flowKeys: flowRefsOf(started) }, { limits, nowMs });
+  await goOn(context, { queues: [queue], flowKeys: flowRefsOf(started) }, nowMs);
 }
 
 /** The queue is gone at once; `emptyQueue` is to follow. Null: there is none. */
 export async function deleteQueue(
   context: WriteContext,
-  { projectId, name, limits, nowMs }: QueuePlace & { limits: StoreLimits; nowMs: number },
+  { projectId, name, nowMs }: QueuePlace & { nowMs: number },
 ): Promise<number | null> {
   const queue = await idOf(context.tx, { projectId, name });
   if (!queue) return null;
   // Paused, so that none of its messages starts while they are cancelled in pieces, or after a crash between two of them.
-  await hold(context, queue, { limits, nowMs });
+  await hold(context, queue, nowMs);
   await context.tx.send(
     'update queues set deleted = 1, paused = 1, updated_at_ms = ? where project_id = ? and id = ?',
     [nowMs, projectId, queue.queueId],
@@ -134,7 +124,7 @@ export async function deleteQueue(
  */
 export async function emptyQueue(
   context: WriteContext,
-  { projectId, queueId, count, limits, nowMs }: QueueRef & { count: number; limits: StoreLimits; nowMs: number },
+  { projectId, queueId, count, nowMs }: QueueRef & { count: number; nowMs: number },
 ): Promise<boolean> {
   const { tx } = context;
   const rows = await tx.query<{ key: number }>(
@@ -149,8 +139,8 @@ export async function emptyQueue(
   );
   const keys = [...new Set([...rows, ...started].map(({ key }) => key))];
   if (keys.length > 0) {
-    await cancel(context, { projectId, keys, countMarked: false, limits, nowMs });
-    await letRunsLeave(context, keys, { limits, nowMs });
+    await cancel(context, { projectId, keys, countMarked: false, nowMs });
+    await letRunsLeave(context, keys, nowMs);
   }
   if (rows.length === count || started.length === count) return true;
   await tx.send(
@@ -162,11 +152,7 @@ export async function emptyQueue(
   return false;
 }
 
-async function letRunsLeave(
-  context: WriteContext,
-  keys: readonly number[],
-  { limits, nowMs }: { limits: StoreLimits; nowMs: number },
-): Promise<void> {
+async function letRunsLeave(context: WriteContext, keys: readonly number[], nowMs: number): Promise<void> {
   const { tx, due } = context;
   const leaving = await tx.query<{
     key: number;
@@ -191,7 +177,7 @@ async function letRunsLeave(
   for (const { due_at_ms, flow_key, line } of leaving) {
     if (line === LINE.queue && flow_key === null) due.note(due_at_ms);
   }
-  await goOn(context, { flowKeys: flowRefsOf(leaving) }, { limits, nowMs });
+  await goOn(context, { flowKeys: flowRefsOf(leaving) }, nowMs);
 }
 
 /**

@@ -1,5 +1,4 @@
 /** How does a run end: once, with everything that is left of it, and with what follows (contract W 12)? */
-import type { StoreLimits } from '../../../engine/stores.ts';
 import type { SqlValue, Transaction } from '../../driver.ts';
 import { insertMessages, type SavedAs } from '../accept.ts';
 import { cancelAtOnce, mark } from '../cancel.ts';
@@ -11,7 +10,6 @@ import { FAILURE_STATE, RUN_STATE, runStateOf } from './run-rows.ts';
 
 export interface EndRunsArgs {
   endings: { ending: StoredEnding; follows: StoredNewMessage[] }[];
-  limits: StoreLimits;
   nowMs: number;
 }
 
@@ -32,10 +30,10 @@ export async function endAll(context: WriteContext, commands: readonly EndRunsAr
   await writeEndings(
     context,
     ended.map(({ ending }) => ({ ending, deadKey: null })),
-    { limits: first.limits, nowMs },
+    nowMs,
   );
   const follows = ended.flatMap((end) => end.follows);
-  const saved = follows.length === 0 ? [] : await insertMessages(context, follows, { limits: first.limits, nowMs });
+  const saved = follows.length === 0 ? [] : await insertMessages(context, follows, nowMs);
   const savedByMessage = new Map(follows.map((message, index) => [message, saved[index] ?? 'dropped']));
   return commands.map(({ endings }) =>
     endings.map((end) => {
@@ -90,7 +88,7 @@ interface LeftRow {
 export async function writeEndings(
   context: WriteContext,
   endings: readonly { ending: StoredEnding; deadKey: number | null }[],
-  { limits, nowMs }: { limits: StoreLimits; nowMs: number },
+  nowMs: number,
 ): Promise<void> {
   if (endings.length === 0) return;
   const { tx, logs } = context;
@@ -132,7 +130,7 @@ export async function writeEndings(
     const rows = left.filter((row) => asked.has(row.run_key) !== isUnasked);
     const waiting = rows.filter((row) => row.claim_token === null);
     const inFlight = rows.filter((row) => row.claim_token !== null && row.cancel_requested_at_ms === null);
-    await cancelAtOnce(context, waiting, { limits, nowMs, isUnasked });
+    await cancelAtOnce(context, waiting, { nowMs, isUnasked });
     await mark(context, inFlight, nowMs, isUnasked);
   }
 }

@@ -1,6 +1,5 @@
 /** Telling of a failure once more, and giving that up (contract W 13.3, 21.5). */
 import type { ProjectId } from '../../../engine/model.ts';
-import type { StoreLimits } from '../../../engine/stores.ts';
 import type { Transaction } from '../../driver.ts';
 import { insertPlain } from '../accept.ts';
 import { cancelAtOnce, mark } from '../cancel.ts';
@@ -13,7 +12,6 @@ import { FAILURE_STATE } from './run-rows.ts';
 export interface FailureCallbackArgs {
   projectId: ProjectId;
   place: Position;
-  limits: StoreLimits;
   nowMs: number;
 }
 
@@ -45,7 +43,7 @@ export async function repeatFailureCallback(
     FAILURE_STATE.inProgress,
     told.run_key,
   ]);
-  const [standing] = await insertPlain(context, [args.message], args);
+  const [standing] = await insertPlain(context, [args.message], args.nowMs);
   if (standing === undefined) throw new Error('a failure callback was not saved');
   return standing;
 }
@@ -68,7 +66,7 @@ export async function cancelFailureCallback(
   args: FailureCallbackArgs,
 ): Promise<'canceled' | 'missing' | 'notInProgress'> {
   const { tx } = context;
-  const { limits, nowMs } = args;
+  const { nowMs } = args;
   const told = await toldOf(tx, args);
   if (!told) return 'missing';
   if (told.failure_state !== FAILURE_STATE.inProgress) return 'notInProgress';
@@ -81,7 +79,7 @@ export async function cancelFailureCallback(
   await cancelAtOnce(
     context,
     rows.filter((row) => row.claim_token === null),
-    { limits, nowMs },
+    { nowMs },
   );
   const inFlight = rows.filter((row) => row.claim_token !== null);
   await mark(

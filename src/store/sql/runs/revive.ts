@@ -1,6 +1,5 @@
 /** How does a failed run leave the DLQ for a new one, with the journal that this one begins with (contract W 21.3)? */
 import type { ProjectId } from '../../../engine/model.ts';
-import type { StoreLimits } from '../../../engine/stores.ts';
 import type { RunConfig } from '../../../workflow/model.ts';
 import type { Transaction } from '../../driver.ts';
 import type { SavedAs } from '../accept.ts';
@@ -31,7 +30,6 @@ export interface ReviveRunArgs {
   run: StoredRun;
   journal: StoredRevivedEntry[];
   children: StoredNewMessage[];
-  limits: StoreLimits;
   nowMs: number;
 }
 
@@ -42,7 +40,7 @@ export type ReviveRunAnswer =
 
 export async function reviveRun(context: WriteContext, args: ReviveRunArgs): Promise<ReviveRunAnswer> {
   const { tx } = context;
-  const { projectId, place, runKey, run, journal, children, limits, nowMs } = args;
+  const { projectId, place, runKey, run, journal, children, nowMs } = args;
   const failedKey = await deadRunKey(tx, projectId, place);
   if (failedKey === undefined) return { kind: 'missing' };
   if (await isActive(tx, projectId, run.id)) return { kind: 'idTaken' };
@@ -69,7 +67,7 @@ export async function reviveRun(context: WriteContext, args: ReviveRunArgs): Pro
   }
   for (const child of children) places.push(journals.append(child));
   const messages = [...sent, ...children];
-  const entry = new Entry(context, limits, nowMs);
+  const entry = new Entry(context, nowMs);
   await entry.loadQueues(messages);
   for (const message of messages) await entry.hasQueue(message, 0);
   await journals.save();

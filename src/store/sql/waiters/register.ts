@@ -1,6 +1,5 @@
 /** How does a wait enter the journal of its run: as a waiter, or with the result that it took from the run's mail? */
 import type { MessageId } from '../../../engine/model.ts';
-import type { StoreLimits } from '../../../engine/stores.ts';
 import { insertMessages, type SavedAs } from '../accept.ts';
 import type { WriteContext } from '../log-writer.ts';
 import type { StoredNewMessage } from '../rows.ts';
@@ -22,7 +21,6 @@ export interface AddWaiterArgs {
   wait: StoredWait;
   /** Null: there is to be no mail. */
   taken: { mailKey: number; result: StoredNewMessage } | null;
-  limits: StoreLimits;
   nowMs: number;
 }
 
@@ -36,9 +34,9 @@ export type AddWaiterAnswer =
 
 export async function addWaiter(
   context: WriteContext,
-  { wait, taken, limits, nowMs }: AddWaiterArgs,
+  { wait, taken, nowMs }: AddWaiterArgs,
 ): Promise<AddWaiterAnswer> {
-  const { tx } = context;
+  const { tx, limits } = context;
   const { record, projectId, resultSlot, eventId, deadlineMs } = wait;
   const { runKey } = record.entry;
   const waiting = entryOnly(record.entry);
@@ -60,7 +58,7 @@ export async function addWaiter(
     return { kind: 'registered' };
   }
   await deleteMail(tx, taken.mailKey);
-  const [saved = 'dropped'] = await insertMessages(context, [taken.result], { limits, nowMs });
+  const [saved = 'dropped'] = await insertMessages(context, [taken.result], nowMs);
   return { kind: 'answered', saved };
 }
 

@@ -1,5 +1,4 @@
 /** Who waits for which event, which waits have come to their deadline, and what ends a wait? */
-import type { StoreLimits } from '../../../engine/stores.ts';
 import type { Queries } from '../../driver.ts';
 import { insertMessages, type SavedAs } from '../accept.ts';
 import type { WriteContext } from '../log-writer.ts';
@@ -93,14 +92,13 @@ async function readWaiters(queries: Queries, candidates: readonly Candidate[]): 
 
 export interface ResolveWaitersArgs {
   resolutions: { waiterKey: number; result: StoredNewMessage }[];
-  limits: StoreLimits;
   nowMs: number;
 }
 
 /** How the result of each waiter was saved; null for one that was gone already. */
 export async function resolveWaiters(
   context: WriteContext,
-  { resolutions, limits, nowMs }: ResolveWaitersArgs,
+  { resolutions, nowMs }: ResolveWaitersArgs,
 ): Promise<(SavedAs | null)[]> {
   const { tx } = context;
   const rows = await tx.query<{ key: number }>('select key from waiters where key in (??)', [
@@ -113,7 +111,7 @@ export async function resolveWaiters(
   const saved = await insertMessages(
     context,
     resolutions.filter((_, index) => isResolved[index]).map(({ result }) => result),
-    { limits, nowMs },
+    nowMs,
   );
   let next = 0;
   return isResolved.map((resolved) => (resolved ? (saved[next++] ?? 'dropped') : null));
