@@ -24,8 +24,8 @@ import type { Beat, WorkerState } from '../engine/worker-store.ts';
 import { dlqIdOf } from '../protocol/cursor.ts';
 import { keyOfMessageId } from '../protocol/ids.ts';
 import { decodeAccepted, decodeClaimed, decodeLive, decodeSaved } from './decode-lanes.ts';
+import type { Reads, Writes } from './operations.ts';
 import { keysOf, placeOf, placesOf, readPage } from './pages.ts';
-import type { Reads } from './reads.ts';
 import { SqlRunStore } from './run-store.ts';
 import type { DeadRow } from './sql/dead.ts';
 import {
@@ -39,7 +39,6 @@ import {
   logStateOf,
   type StoredNewMessage,
 } from './sql/rows.ts';
-import type { Writes } from './writes.ts';
 
 /** Messages cancelled in one transaction, about a millisecond of work: publishes wait for no more of them. */
 const CANCELLED_TOGETHER = 50;

@@ -6,7 +6,7 @@ import type { Driver } from '../../src/store/driver.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { GroupCommit } from '../../src/store/group-commit.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
-import { runRead } from '../../src/store/reads.ts';
+import { runRead } from '../../src/store/operations.ts';
 import { SqlStore } from '../../src/store/store.ts';
 
 /** A database that has the one project, and nothing else. */

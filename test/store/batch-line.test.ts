@@ -1,8 +1,8 @@
 /** What goes into the next transaction, whoever waits for it. */
 import { describe, expect, it } from 'vitest';
 import { BatchLine } from '../../src/store/batch-line.ts';
+import type { WriteCommand } from '../../src/store/operations.ts';
 import { MESSAGE_AT, type StoredNewMessage } from '../../src/store/sql/rows.ts';
-import type { WriteCommand } from '../../src/store/writes.ts';
 
 interface Named {
   name: string;
@@ -21,7 +21,6 @@ const beat: WriteCommand = {
   method: 'beat',
   args: { worker: 'w', timeoutMs: 1, isLeaving: false, accountsVersion: 1 },
 };
-const ping: WriteCommand = { method: 'ping', args: {} };
 const numbers: WriteCommand = { method: 'reserveNumbers', args: { count: 1 } };
 const pause: WriteCommand = {
   method: 'setQueuePaused',
@@ -57,15 +56,14 @@ class Line {
 }
 
 describe('a batch', () => {
-  it('takes heartbeats, pings and numbers first, then what moves on what was accepted, then accepts', () => {
+  it('takes heartbeats and numbers first, then what moves on what was accepted, then accepts', () => {
     const line = new Line(200);
     line.add('accept', accept(1), 2);
     line.add('release', release());
-    line.add('ping', ping);
     line.add('pause', pause);
     line.add('numbers', numbers);
     line.add('beat', beat);
-    expect(line.take()).toEqual(['ping', 'numbers', 'beat', 'release', 'pause', 'accept', 'accept']);
+    expect(line.take()).toEqual(['numbers', 'beat', 'release', 'pause', 'accept', 'accept']);
     expect(line.take()).toEqual([]);
   });
 

@@ -11,8 +11,8 @@ import { createStore } from '../../src/store/create.ts';
 import type { Driver, Queries, Transaction } from '../../src/store/driver.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
+import type { WriteCommand } from '../../src/store/operations.ts';
 import { lockFor } from '../../src/store/sql/locks.ts';
-import type { WriteCommand } from '../../src/store/writes.ts';
 import { appended, begin, ending, NO_LIMITS, waiter } from './conformance/run-world.ts';
 import {
   bytes,

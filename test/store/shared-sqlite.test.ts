@@ -11,7 +11,7 @@ import { Caller, Desk } from '../../src/store/drivers/sqlite/desk.ts';
 import { joinSqliteStore } from '../../src/store/drivers/sqlite/join.ts';
 import type { Reply } from '../../src/store/drivers/sqlite/messages.ts';
 import { openSqliteStore, type SharedSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
-import type { WriteCommand } from '../../src/store/writes.ts';
+import type { WriteCommand } from '../../src/store/operations.ts';
 import { eventually } from '../support/eventually.ts';
 import { delivered, PROJECT, settlement, T0, World } from './conformance/world.ts';
 
@@ -135,7 +135,8 @@ describe('the desk of a database thread', () => {
     });
   });
 
-  const pings = (count: number): WriteCommand[] => Array.from({ length: count }, () => ({ method: 'ping', args: {} }));
+  const small = (count: number): WriteCommand[] =>
+    Array.from({ length: count }, () => ({ method: 'reserveNumbers', args: { count: 1 } }));
 
   /** One that has claimed all there was, and is to look again at `looksAtMs`. */
   function callerNamed(name: string, looksAtMs: number | null = null): Caller {
@@ -155,8 +156,8 @@ describe('the desk of a database thread', () => {
 
   it('puts what waits at all ports into one transaction, and gives each its own part of the answer', async () => {
     const [a, b] = [callerNamed('a'), callerNamed('b')];
-    arriving.push(() => void desk.take({ caller: b, id: 7, commands: pings(1) }));
-    await desk.take({ caller: a, id: 5, commands: pings(2) });
+    arriving.push(() => void desk.take({ caller: b, id: 7, commands: small(1) }));
+    await desk.take({ caller: a, id: 5, commands: small(2) });
     expect(runs).toEqual([3]);
     expect(replies).toEqual(['a 5: 0,1 due null', 'b 7: 2 due null']);
   });
@@ -164,10 +165,10 @@ describe('the desk of a database thread', () => {
   it('keeps a transaction to its limits, in order of arrival', async () => {
     const [a, b] = [callerNamed('a'), callerNamed('b')];
     arriving.push(() => {
-      void desk.take({ caller: b, id: 1, commands: pings(50) });
-      void desk.take({ caller: b, id: 2, commands: pings(1) });
+      void desk.take({ caller: b, id: 1, commands: small(50) });
+      void desk.take({ caller: b, id: 2, commands: small(1) });
     });
-    await desk.take({ caller: a, id: 1, commands: pings(150) });
+    await desk.take({ caller: a, id: 1, commands: small(150) });
     expect(runs).toEqual([200, 1]);
   });
 
@@ -185,15 +186,15 @@ describe('the desk of a database thread', () => {
   it('tells those who share a transaction of what was left in it, and everyone else who looks later', async () => {
     const [a, b] = [callerNamed('a'), callerNamed('b'), callerNamed('c'), callerNamed('d', 10)];
     left = { ...left, othersDueAtMs: 20 };
-    arriving.push(() => void desk.take({ caller: b, id: 1, commands: pings(1) }));
-    await desk.take({ caller: a, id: 1, commands: pings(1) });
+    arriving.push(() => void desk.take({ caller: b, id: 1, commands: small(1) }));
+    await desk.take({ caller: a, id: 1, commands: small(1) });
     expect(replies).toEqual(['a 1: 0 due null', 'b 1: 1 due null', 'a left 20', 'b left 20', 'c left 20']);
   });
 
   it('tells one that was alone only of what its lanes let go: it has asked for the rest', async () => {
     const [a] = [callerNamed('a'), callerNamed('b')];
     left = { dueAtMs: 30, othersDueAtMs: 20, parkedLines: ['1 https://x.example'] };
-    await desk.take({ caller: a, id: 1, commands: pings(1) });
+    await desk.take({ caller: a, id: 1, commands: small(1) });
     expect(replies).toEqual(['a 1: 0 due 30', 'b left 20,1 https://x.example']);
   });
 
@@ -208,8 +209,8 @@ describe('the desk of a database thread', () => {
       },
     });
     const a = callerNamed('a');
-    const first = shaken.take({ caller: a, id: 1, commands: pings(1) });
-    void shaken.take({ caller: a, id: 2, commands: pings(1) });
+    const first = shaken.take({ caller: a, id: 1, commands: small(1) });
+    void shaken.take({ caller: a, id: 2, commands: small(1) });
     await first;
     expect([upkeeps, replies]).toEqual([2, ['a 1:  due null', 'a 2:  due null']]);
   });

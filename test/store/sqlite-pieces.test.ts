@@ -4,13 +4,13 @@ import type { Request } from '../../src/store/drivers/sqlite/messages.ts';
 import { openSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
 import { joinPieces, PIECE_COST_MAX, type Piece } from '../../src/store/drivers/sqlite/pieces.ts';
 import { Requests } from '../../src/store/drivers/sqlite/requests.ts';
+import type { WriteCommand } from '../../src/store/operations.ts';
 import type { StoredNewMessage } from '../../src/store/sql/rows.ts';
 import { costOf, costOfMessages } from '../../src/store/weight.ts';
-import type { WriteCommand } from '../../src/store/writes.ts';
 import { endOfTurn } from '../../src/system.ts';
 import { PROJECT, T0, World } from './conformance/world.ts';
 
-const PING: WriteCommand = { method: 'ping', args: {} };
+const SMALL: WriteCommand = { method: 'reserveNumbers', args: { count: 1 } };
 
 function acceptOf(count: number, bodyBytes: number, name: string): WriteCommand {
   const messages = Array.from(
@@ -30,7 +30,7 @@ function shapeOf(commands: readonly WriteCommand[]): unknown {
 
 describe('a batch on its way to the thread', () => {
   it.each([
-    ['many messages', () => [PING, acceptOf(1_000, 10, 'a'), PING, acceptOf(150, 10, 'b')]],
+    ['many messages', () => [SMALL, acceptOf(1_000, 10, 'a'), SMALL, acceptOf(150, 10, 'b')]],
     ['large ones', () => [acceptOf(9, 3_000_000, 'a')]],
     ['messages of every size', () => [acceptOf(300, 20_000, 'a'), acceptOf(1, 9_000_000, 'b'), acceptOf(1, 1, 'c')]],
   ])('goes in pieces of bounded size with a turn after each, and is whole there: %s', async (_, commandsOf) => {
@@ -72,7 +72,7 @@ describe('a batch on its way to the thread', () => {
   it('goes at once when it is small', () => {
     const sent: Request[] = [];
     const requests = new Requests<Request>({ send: (request) => sent.push(request), onFatal: () => {}, endOfTurn });
-    void requests.run([PING, acceptOf(20, 1_000, 'a')]);
+    void requests.run([SMALL, acceptOf(20, 1_000, 'a')]);
     expect(sent.map(({ kind }) => kind)).toEqual(['batch']);
   });
 });

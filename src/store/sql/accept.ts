@@ -1,10 +1,12 @@
 /** How do published messages enter the store, each at most once per deduplication id? */
 import type { JournalPlace, MessageId } from '../../engine/model.ts';
 import type { Transaction } from '../driver.ts';
+import { merged } from '../operation.ts';
 import { byProject } from './by-project.ts';
 import { Entry, type EntryStanding } from './lanes/entry.ts';
 import type { WriteContext } from './log-writer.ts';
 import { DayBudgets, type OverDayLimit } from './message-counts.ts';
+import { projectsSharedBy, weightOf } from './new-messages.ts';
 import { CONTENT_AT, MESSAGE_AT, type StoredNewMessage } from './rows.ts';
 import { Journals } from './runs/journals.ts';
 import type { RunRefusal } from './runs/refusals.ts';
@@ -26,60 +28,65 @@ export type AcceptedAs = SavedAs | { duplicateOf: Taken } | 'tooManyQueues' | Ov
 export type AcceptAnswer = AcceptedAs[];
 
 /** Saves the messages of all `commands` in a handful of statements, but those that exist already or need one queue too many. */
-export async function acceptAll(context: WriteContext, commands: readonly AcceptArgs[]): Promise<AcceptAnswer[]> {
-  const [first] = commands;
-  if (!first) return [];
-  const reservations = await Reservations.read(context.tx, commands);
-  const nowMs = commands.reduce((latest, command) => Math.max(latest, command.nowMs), first.nowMs);
-  const entry = new Entry(context, nowMs);
-  await entry.loadQueues(commands.flatMap(({ messages }) => messages));
-  const budgets = await DayBudgets.read(context, commands);
-  const journals = await Journals.load(
-    context,
-    commands.flatMap(({ messages }) => messages),
-    context.limits.journalBytesMax,
-  );
-  const saved: StoredNewMessage[] = [];
-  const places: (JournalPlace | undefined)[] = [];
-  const answers: AcceptAnswer[] = [];
-  for (const command of commands) {
-    const refusal = journals?.refusalOf(command.messages);
-    if (refusal) {
-      answers.push(command.messages.map(() => refusal));
-      continue;
-    }
-    const answer: AcceptAnswer = [];
-    const room = budgets.take(command.messages);
-    for (const message of command.messages) {
-      const duplicateOf = journals?.takenBy(message) ?? reservations.holderOf(message, command.nowMs);
-      if (room !== 'taken') {
-        answer.push(room);
-      } else if (duplicateOf !== null) {
-        budgets.giveBack(message);
-        journals?.linkToActive(message);
-        answer.push({ duplicateOf });
-      } else if (await entry.hasQueue(message)) {
-        reservations.reserve(message);
-        places.push(journals?.append(message));
-        saved.push(message);
-        answer.push('waiting'); // until it is known
-      } else {
-        budgets.giveBack(message);
-        answer.push('tooManyQueues');
+export const accept = merged(
+  {
+    class: ({ messages }) => (messages.every(continuesRun) ? 'onward' : 'accept'),
+    weight: ({ messages }) => weightOf(messages),
+    touches: ({ messages }, limits) => ({ projects: projectsSharedBy(messages, limits) }),
+  },
+  async (context: WriteContext, commands: readonly AcceptArgs[]): Promise<AcceptAnswer[]> => {
+    const reservations = await Reservations.read(context.tx, commands);
+    const nowMs = Math.max(...commands.map((command) => command.nowMs));
+    const entry = new Entry(context, nowMs);
+    await entry.loadQueues(commands.flatMap(({ messages }) => messages));
+    const budgets = await DayBudgets.read(context, commands);
+    const journals = await Journals.load(
+      context,
+      commands.flatMap(({ messages }) => messages),
+      context.limits.journalBytesMax,
+    );
+    const saved: StoredNewMessage[] = [];
+    const places: (JournalPlace | undefined)[] = [];
+    const answers: AcceptAnswer[] = [];
+    for (const command of commands) {
+      const refusal = journals?.refusalOf(command.messages);
+      if (refusal) {
+        answers.push(command.messages.map(() => refusal));
+        continue;
       }
+      const answer: AcceptAnswer = [];
+      const room = budgets.take(command.messages);
+      for (const message of command.messages) {
+        const duplicateOf = journals?.takenBy(message) ?? reservations.holderOf(message, command.nowMs);
+        if (room !== 'taken') {
+          answer.push(room);
+        } else if (duplicateOf !== null) {
+          budgets.giveBack(message);
+          journals?.linkToActive(message);
+          answer.push({ duplicateOf });
+        } else if (await entry.hasQueue(message)) {
+          reservations.reserve(message);
+          places.push(journals?.append(message));
+          saved.push(message);
+          answer.push('waiting'); // until it is known
+        } else {
+          budgets.giveBack(message);
+          answer.push('tooManyQueues');
+        }
+      }
+      answers.push(answer);
     }
-    answers.push(answer);
-  }
-  await reservations.write(context.tx);
-  await journals?.save();
-  const standings = await entry.insert(saved);
-  let next = 0;
-  const savedAs = (): SavedAs => {
-    const at = next++;
-    return withPlace(standings[at] ?? 'waiting', places[at]);
-  };
-  return answers.map((answer) => answer.map((as) => (as === 'waiting' ? savedAs() : as)));
-}
+    await reservations.write(context.tx);
+    await journals?.save();
+    const standings = await entry.insert(saved);
+    let next = 0;
+    const savedAs = (): SavedAs => {
+      const at = next++;
+      return withPlace(standings[at] ?? 'waiting', places[at]);
+    };
+    return answers.map((answer) => answer.map((as) => (as === 'waiting' ? savedAs() : as)));
+  },
+);
 
 /**
  * Saves messages that nothing refuses; a queue that is missing is made, whatever the project's limit. Only those for the
@@ -118,6 +125,11 @@ export async function insertPlain(
   await entry.loadQueues(messages);
   for (const message of messages) await entry.hasQueue(message, 0);
   return entry.insert(messages);
+}
+
+/** A step of a run, a run that another has invoked, or the second phase of a trigger. */
+function continuesRun({ entry, run }: StoredNewMessage): boolean {
+  return entry !== undefined && (run === undefined || run.isBySdk || run.invoker !== null);
 }
 
 function withPlace(standing: EntryStanding, journal: JournalPlace | undefined): SavedAs {

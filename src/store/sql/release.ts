@@ -1,6 +1,7 @@
 /** What becomes of claims whose attempt will never report: the worker drains, or its process died? */
 import type { ClaimRef } from '../../engine/model.ts';
 import type { SqlValue } from '../driver.ts';
+import { write } from '../operation.ts';
 import { cancelAtOnce } from './cancel.ts';
 import type { FlowRef } from './lanes/flow-lanes.ts';
 import { flowRefsOf } from './lanes/flow-lanes.ts';
@@ -30,28 +31,34 @@ export interface ReleaseArgs {
   nowMs: number;
 }
 
-export async function release(context: WriteContext, { claims, nowMs }: ReleaseArgs): Promise<void> {
-  const tokens = new Map(claims.map(({ key, claimToken }) => [key, claimToken]));
-  const rows = await context.tx.query<ClaimRow>(
-    `select ${CLAIM_FIELDS} from messages where key in (??) and claim_token is not null order by key for update`,
-    [[...tokens.keys()]],
-  );
-  await giveBack(
-    context,
-    rows.filter((row) => tokens.get(row.key) === row.claim_token),
-    nowMs,
-  );
-}
+export const release = write(
+  {
+    weight: ({ claims }) => ({ rows: claims.length }),
+    touches: ({ claims }) => ({ messages: claims.map(({ key }) => key) }),
+  },
+  async (context: WriteContext, { claims, nowMs }: ReleaseArgs): Promise<void> => {
+    const tokens = new Map(claims.map(({ key, claimToken }) => [key, claimToken]));
+    const rows = await context.tx.query<ClaimRow>(
+      `select ${CLAIM_FIELDS} from messages where key in (??) and claim_token is not null order by key for update`,
+      [[...tokens.keys()]],
+    );
+    await giveBack(
+      context,
+      rows.filter((row) => tokens.get(row.key) === row.claim_token),
+      nowMs,
+    );
+  },
+);
 
 /** Of a store that nobody else uses: it locks no project. Reads only the index of claimed messages: a million that wait cost a start nothing. */
-export async function releaseAll(context: WriteContext, { nowMs }: { nowMs: number }): Promise<number> {
+export const releaseAll = write(async (context: WriteContext, { nowMs }: { nowMs: number }): Promise<number> => {
   const rows = await context.tx.query<ClaimRow>(
     `select ${CLAIM_FIELDS} from messages where claim_token is not null order by project_id, key for update`,
   );
   await giveBack(context, rows, nowMs);
   await letHeldGoOn(context, nowMs);
   return rows.length;
-}
+});
 
 /** The limit of projects may have been raised or taken away since they were held. */
 async function letHeldGoOn(context: WriteContext, nowMs: number): Promise<void> {

@@ -1,5 +1,6 @@
 /** What does the outcome of an attempt change, provided that the attempt still owns its message? */
 import type { SqlValue } from '../driver.ts';
+import { merged } from '../operation.ts';
 import { insertMessages, type SavedAs } from './accept.ts';
 import type { ClaimedRow } from './claim.ts';
 import { flowRefsOf } from './lanes/flow-lanes.ts';
@@ -8,7 +9,15 @@ import { LINE, lineBehindQueue } from './lanes/lines.ts';
 import { type QueueRef, queuesById } from './lanes/queue-lanes.ts';
 import { succeedAll, type Vacancy } from './lanes/succession.ts';
 import { lastEventTimes, type MessageEvents, type WriteContext } from './log-writer.ts';
-import { BURIAL_COLUMNS, MESSAGE_AT, type StoredChange, type StoredNewMessage, type StoredSettlement } from './rows.ts';
+import { bytesOf, projectsSharedBy, weightOf } from './new-messages.ts';
+import {
+  BURIAL_COLUMNS,
+  MESSAGE_AT,
+  type StoredChange,
+  type StoredEvent,
+  type StoredNewMessage,
+  type StoredSettlement,
+} from './rows.ts';
 import { judge, writeEndings } from './runs/end.ts';
 
 export interface SettleArgs {
@@ -47,25 +56,40 @@ interface Saved {
 }
 
 /** Saves all settlements whose token is still their message's. */
-export async function settleAll(context: WriteContext, commands: readonly SettleArgs[]): Promise<SettleAnswer[]> {
-  const [first] = commands;
-  if (!first) return [];
-  const nowMs = Math.max(...commands.map((command) => command.nowMs));
-  const savedByCommand = await findSaved(context, commands);
-  const refused = await refuseEndings(context, savedByCommand);
-  const saved = [...savedByCommand.values()];
-  await writeAll(context, saved);
-  await endRunsOf(context, saved, nowMs);
-  const followsByCommand = await insertFollows(context, saved, nowMs);
-  const nextByCommand = await letOthersGoOn(context, saved, nowMs);
-  return commands.map((command) => {
-    if (refused.has(command)) return { kind: 'runChanged' };
-    const done = savedByCommand.get(command);
-    if (!done) return { kind: 'stale' };
-    const next = nextByCommand.get(command) ?? null;
-    const isCancelled = done.change !== command.settlement.change;
-    return { kind: 'saved', next, follows: followsByCommand.get(command) ?? null, isCancelled };
-  });
+export const settle = merged(
+  {
+    weight: ({ settlement: { change } }) => {
+      const { rows, bytes } = weightOf(change.follows ?? []);
+      return { rows: 1 + rows, bytes: bytes + answerBytes(change.events) };
+    },
+    touches: ({ settlement: { key, isAlone, change, changeIfCancelRequested } }, limits) => ({
+      messages: isAlone && limits.parallelismMax === 0 ? [] : [key],
+      projects: projectsSharedBy([...(change.follows ?? []), ...(changeIfCancelRequested?.follows ?? [])], limits),
+    }),
+  },
+  async (context: WriteContext, commands: readonly SettleArgs[]): Promise<SettleAnswer[]> => {
+    const nowMs = Math.max(...commands.map((command) => command.nowMs));
+    const savedByCommand = await findSaved(context, commands);
+    const refused = await refuseEndings(context, savedByCommand);
+    const saved = [...savedByCommand.values()];
+    await writeAll(context, saved);
+    await endRunsOf(context, saved, nowMs);
+    const followsByCommand = await insertFollows(context, saved, nowMs);
+    const nextByCommand = await letOthersGoOn(context, saved, nowMs);
+    return commands.map((command) => {
+      if (refused.has(command)) return { kind: 'runChanged' };
+      const done = savedByCommand.get(command);
+      if (!done) return { kind: 'stale' };
+      const next = nextByCommand.get(command) ?? null;
+      const isCancelled = done.change !== command.settlement.change;
+      return { kind: 'saved', next, follows: followsByCommand.get(command) ?? null, isCancelled };
+    });
+  },
+);
+
+/** The endpoint's answer is the last value of an event's detail; a burial holds the same bytes. */
+function answerBytes(events: readonly StoredEvent[]): number {
+  return events.reduce((sum, [, , detail]) => sum + bytesOf(detail?.at(-1)), 0);
 }
 
 async function findSaved({ tx }: WriteContext, commands: readonly SettleArgs[]): Promise<Map<SettleArgs, Saved>> {

@@ -4,6 +4,7 @@ import { LEAD_MS_MAX } from '../../engine/steady-clock.ts';
 import type { WorkerState } from '../../engine/worker-store.ts';
 import type { Queries } from '../driver.ts';
 import { checkSchema } from '../migrations/index.ts';
+import { read, write } from '../operation.ts';
 import { nextDueAtMs } from './claim.ts';
 import type { WriteContext } from './log-writer.ts';
 import { accountsVersion } from './projects.ts';
@@ -33,71 +34,82 @@ interface WorkerRow {
   leaving: number;
 }
 
-export async function beat({ tx }: WriteContext, args: BeatArgs): Promise<BeatAnswer> {
-  const { worker, timeoutMs, isLeaving, known: time } = args;
-  await checkSchema(tx);
-  const others = await tx.query<WorkerRow>(
-    'select id, beat_at_ms, timeout_ms, leaving from workers where id <> ? order by id',
-    [worker],
-  );
-  const wallMs = await tx.nowMs();
-  // Nobody's time goes back when the clock is set back: a beat that shows a later one was made before that.
-  const beats = others.map((row) => (row.timeout_ms < 0 ? 0 : row.beat_at_ms));
-  const supposed = [wallMs + (time?.leadMs ?? 0), time?.nowMs ?? 0, ...beats];
-  const nowMs = Math.max(wallMs, ...supposed.filter((ms) => ms <= wallMs + LEAD_MS_MAX));
-  const state = [nowMs, timeoutMs, isLeaving ? 1 : 0, args.accountsVersion];
-  const known = await tx.run(
-    'update workers set beat_at_ms = ?, timeout_ms = ?, leaving = ?, accounts_version = ? where id = ?',
-    [...state, worker],
-  );
-  if (known === 0) {
-    await tx.insertMany(
-      'workers',
-      ['id', 'started_at_ms', 'beat_at_ms', 'timeout_ms', 'leaving', 'accounts_version'],
-      [[worker, nowMs, ...state]],
+export const beat = write(
+  { class: () => 'urgent' },
+  async ({ tx }: WriteContext, args: BeatArgs): Promise<BeatAnswer> => {
+    const { worker, timeoutMs, isLeaving, known: time } = args;
+    await checkSchema(tx);
+    const others = await tx.query<WorkerRow>(
+      'select id, beat_at_ms, timeout_ms, leaving from workers where id <> ? order by id',
+      [worker],
     );
-  }
-  const isLate = (row: WorkerRow) => row.beat_at_ms + row.timeout_ms < nowMs;
-  return {
-    wallMs,
-    leadMs: nowMs - wallMs,
-    wasKnown: known > 0,
-    hasLate: others.some(isLate),
-    others: others.filter((row) => !isLate(row) && row.leaving === 0).map(({ id }) => id),
-    nextDueAtMs: await nextDueAtMs(tx),
-    nextScheduleAtMs: await nextTime(tx),
-    nextWaiterAtMs: await nextDeadline(tx),
-    accountsVersion: await accountsVersion(tx),
-  };
-}
+    const wallMs = await tx.nowMs();
+    // Nobody's time goes back when the clock is set back: a beat that shows a later one was made before that.
+    const beats = others.map((row) => (row.timeout_ms < 0 ? 0 : row.beat_at_ms));
+    const supposed = [wallMs + (time?.leadMs ?? 0), time?.nowMs ?? 0, ...beats];
+    const nowMs = Math.max(wallMs, ...supposed.filter((ms) => ms <= wallMs + LEAD_MS_MAX));
+    const state = [nowMs, timeoutMs, isLeaving ? 1 : 0, args.accountsVersion];
+    const known = await tx.run(
+      'update workers set beat_at_ms = ?, timeout_ms = ?, leaving = ?, accounts_version = ? where id = ?',
+      [...state, worker],
+    );
+    if (known === 0) {
+      await tx.insertMany(
+        'workers',
+        ['id', 'started_at_ms', 'beat_at_ms', 'timeout_ms', 'leaving', 'accounts_version'],
+        [[worker, nowMs, ...state]],
+      );
+    }
+    const isLate = (row: WorkerRow) => row.beat_at_ms + row.timeout_ms < nowMs;
+    return {
+      wallMs,
+      leadMs: nowMs - wallMs,
+      wasKnown: known > 0,
+      hasLate: others.some(isLate),
+      others: others.filter((row) => !isLate(row) && row.leaving === 0).map(({ id }) => id),
+      nextDueAtMs: await nextDueAtMs(tx),
+      nextScheduleAtMs: await nextTime(tx),
+      nextWaiterAtMs: await nextDeadline(tx),
+      accountsVersion: await accountsVersion(tx),
+    };
+  },
+);
 
 /** Strikes out those that are late, whose claims are orphans from then on; each for one of those who try. */
-export async function dismissLate({ tx }: WriteContext, { nowMs }: { nowMs: number }): Promise<WorkerId[]> {
-  const rows = await tx.query<{ id: string }>('delete from workers where beat_at_ms + timeout_ms < ? returning id', [
-    nowMs,
-  ]);
-  return rows.map(({ id }) => id);
-}
+export const dismissLate = write(
+  { class: () => 'urgent' },
+  async ({ tx }: WriteContext, { nowMs }: { nowMs: number }): Promise<WorkerId[]> => {
+    const rows = await tx.query<{ id: string }>('delete from workers where beat_at_ms + timeout_ms < ? returning id', [
+      nowMs,
+    ]);
+    return rows.map(({ id }) => id);
+  },
+);
 
 /** It stays until somebody dismisses it, who then knows that its lines have no reader. */
-export async function leave({ tx }: WriteContext, { worker }: { worker: WorkerId }): Promise<null> {
-  await tx.send('update workers set timeout_ms = -1, leaving = 1 where id = ?', [worker]);
-  return null;
-}
+export const leave = write(
+  { class: () => 'urgent' },
+  async ({ tx }: WriteContext, { worker }: { worker: WorkerId }): Promise<null> => {
+    await tx.send('update workers set timeout_ms = -1, leaving = 1 where id = ?', [worker]);
+    return null;
+  },
+);
 
 /** See `WorkerStore`. */
-export async function workersBehind(
-  { tx }: WriteContext,
-  { accountsVersion: wanted }: { accountsVersion: number | null },
-): Promise<{ accountsVersion: number; behind: WorkerId[] }> {
-  const version = wanted ?? (await accountsVersion(tx));
-  const rows = await tx.query<{ id: string }>(
-    `select id from workers where beat_at_ms + timeout_ms >= ? and (accounts_version is null or accounts_version < ?)
+export const workersBehind = write(
+  async (
+    { tx }: WriteContext,
+    { accountsVersion: wanted }: { accountsVersion: number | null },
+  ): Promise<{ accountsVersion: number; behind: WorkerId[] }> => {
+    const version = wanted ?? (await accountsVersion(tx));
+    const rows = await tx.query<{ id: string }>(
+      `select id from workers where beat_at_ms + timeout_ms >= ? and (accounts_version is null or accounts_version < ?)
      order by id`,
-    [await tx.nowMs(), version],
-  );
-  return { accountsVersion: version, behind: rows.map(({ id }) => id) };
-}
+      [await tx.nowMs(), version],
+    );
+    return { accountsVersion: version, behind: rows.map(({ id }) => id) };
+  },
+);
 
 interface ClaimRow {
   key: number;
@@ -106,7 +118,7 @@ interface ClaimRow {
 }
 
 /** Reads the index of claimed messages, which is as small as what is in flight. */
-export async function orphanedClaims(queries: Queries, { limit }: { limit: number }): Promise<ClaimRef[]> {
+export const orphanedClaims = read(async (queries: Queries, { limit }: { limit: number }): Promise<ClaimRef[]> => {
   const rows = await queries.query<ClaimRow>(
     `select key, project_id, claim_token from messages m
      where claim_token is not null and not exists lookup (select 1 from workers w where w.id = m.worker)
@@ -114,17 +126,17 @@ export async function orphanedClaims(queries: Queries, { limit }: { limit: numbe
     [limit],
   );
   return rows.map(refOf);
-}
+});
 
 /** Reads the same index. */
-export async function claimsOf(queries: Queries, { worker }: { worker: WorkerId }): Promise<ClaimRef[]> {
+export const claimsOf = read(async (queries: Queries, { worker }: { worker: WorkerId }): Promise<ClaimRef[]> => {
   const rows = await queries.query<ClaimRow>(
     `select key, project_id, claim_token from messages
      where claim_token is not null and worker = ? order by project_id, key`,
     [worker],
   );
   return rows.map(refOf);
-}
+});
 
 function refOf({ key, project_id: projectId, claim_token: claimToken }: ClaimRow): ClaimRef {
   return { key, projectId, claimToken };

@@ -3,8 +3,7 @@ import type { MessagePort } from 'node:worker_threads';
 import type { OriginLine } from '../../../engine/origin-line.ts';
 import type { StoreLimits } from '../../../engine/stores.ts';
 import type { BatchOutcome } from '../../batch.ts';
-import type { ReadMethod, Reads } from '../../reads.ts';
-import type { WriteCommand } from '../../writes.ts';
+import type { ReadMethod, Reads, WriteCommand } from '../../operations.ts';
 import type { Piece } from './pieces.ts';
 
 /** What a database thread is started with. */

@@ -5,7 +5,7 @@ import type { Connection } from '../../connection.ts';
 import { createStore } from '../../create.ts';
 import { GroupCommit, type GroupCommitOptions } from '../../group-commit.ts';
 import { migrate } from '../../migrations/index.ts';
-import { LONG_READS } from '../../reads.ts';
+import { isLongRead } from '../../operations.ts';
 import { SqlStore } from '../../store.ts';
 import { SqliteDriver, walBytes } from './driver.ts';
 import { createForOwner, takeFile } from './file.ts';
@@ -82,7 +82,7 @@ async function openThreads(
     write: (method, args) => queue.run(method, args),
     ...(batch?.endOfTurn && { endOfTurn: batch.endOfTurn }),
     read: async (method, args) => {
-      const thread = lister && LONG_READS.has(method) ? await lister.thread() : writer;
+      const thread = lister && isLongRead(method) ? await lister.thread() : writer;
       return thread.read(method, args);
     },
     listen: (listener) => queue.listen(listener),

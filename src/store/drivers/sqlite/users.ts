@@ -4,7 +4,7 @@ import { StoreUnavailable } from '../../../engine/store-errors.ts';
 import type { StoreLimits } from '../../../engine/stores.ts';
 import { BatchRunner } from '../../batch.ts';
 import { StoreFatal } from '../../driver.ts';
-import { runRead } from '../../reads.ts';
+import { runRead } from '../../operations.ts';
 import { Caller, Desk } from './desk.ts';
 import type { SqliteDriver } from './driver.ts';
 import type { OwnerRequest, Request } from './messages.ts';

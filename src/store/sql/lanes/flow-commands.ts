@@ -2,6 +2,7 @@
 import type { FlowPin } from '../../../engine/lanes.ts';
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries } from '../../driver.ts';
+import { longRead, write } from '../../operation.ts';
 import type { WriteContext } from '../log-writer.ts';
 import { type FlowKeyRow, FlowLanes, type FlowRef } from './flow-lanes.ts';
 import { LINE, PAST_LANES } from './lines.ts';
@@ -9,34 +10,33 @@ import { LINE, PAST_LANES } from './lines.ts';
 type At<Args> = Args & FlowRef & { nowMs: number };
 
 /** A key that nobody used yet can be paused; resuming it changes nothing. */
-export async function setKeyPaused(context: WriteContext, args: At<{ paused: boolean }>): Promise<null> {
+export const setKeyPaused = write(async (context: WriteContext, args: At<{ paused: boolean }>): Promise<null> => {
   return change(context, args, { create: args.paused }, () => ({ paused: args.paused ? 1 : 0 }));
-}
+});
 
 /** A pinned rate begins with a fresh period. */
-export async function pinKey(context: WriteContext, args: At<{ pin: FlowPin }>): Promise<null> {
+export const pinKey = write(async (context: WriteContext, args: At<{ pin: FlowPin }>): Promise<null> => {
   const { parallelism, rate, periodS } = args.pin;
   return change(context, args, { create: true }, (row) => ({
     ...(parallelism === undefined ? {} : { parallelism, parallelism_pinned: 1 }),
     ...(rate === undefined ? {} : { rate, period_s: periodS ?? row.period_s, rate_pinned: 1, ...NO_WINDOW }),
   }));
-}
+});
 
 /** The last values stay in force until the next message sets new ones. */
-export async function unpinKey(
-  context: WriteContext,
-  args: At<{ parallelism: boolean; rate: boolean }>,
-): Promise<null> {
-  return change(context, args, { create: false }, () => ({
-    ...(args.parallelism ? { parallelism_pinned: 0 } : {}),
-    ...(args.rate ? { rate_pinned: 0 } : {}),
-  }));
-}
+export const unpinKey = write(
+  async (context: WriteContext, args: At<{ parallelism: boolean; rate: boolean }>): Promise<null> => {
+    return change(context, args, { create: false }, () => ({
+      ...(args.parallelism ? { parallelism_pinned: 0 } : {}),
+      ...(args.rate ? { rate_pinned: 0 } : {}),
+    }));
+  },
+);
 
 /** Now is the start of the next period. */
-export async function resetKeyRate(context: WriteContext, args: At<object>): Promise<null> {
+export const resetKeyRate = write(async (context: WriteContext, args: At<object>): Promise<null> => {
   return change(context, args, { create: false }, () => ({ window_started_at_ms: args.nowMs, window_count: 0 }));
-}
+});
 
 const NO_WINDOW = { window_started_at_ms: null, window_count: 0 };
 
@@ -68,16 +68,15 @@ const VIEW_FIELDS = `f.project_id, f.key, f.parallelism, f.rate, f.period_s, f.p
    where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = ${LINE.flow}
      and m.due_at_ms <= ?) as wait_list_size`;
 
-export async function findKey(
-  queries: Queries,
-  { projectId, key, nowMs }: FlowRef & { nowMs: number },
-): Promise<FlowKeyView | null> {
-  const [row] = await queries.query<FlowKeyView>(
-    `select ${VIEW_FIELDS} from flow_keys f where f.project_id = ? and f.key = ?`,
-    [nowMs, projectId, key],
-  );
-  return row ?? null;
-}
+export const findKey = longRead(
+  async (queries: Queries, { projectId, key, nowMs }: FlowRef & { nowMs: number }): Promise<FlowKeyView | null> => {
+    const [row] = await queries.query<FlowKeyView>(
+      `select ${VIEW_FIELDS} from flow_keys f where f.project_id = ? and f.key = ?`,
+      [nowMs, projectId, key],
+    );
+    return row ?? null;
+  },
+);
 
 export interface ListKeysArgs {
   projectId: ProjectId;
@@ -90,7 +89,7 @@ export interface ListKeysArgs {
 }
 
 /** Ordered by key. */
-export function listKeys(queries: Queries, args: ListKeysArgs): Promise<FlowKeyView[]> {
+export const listKeys = longRead((queries: Queries, args: ListKeysArgs): Promise<FlowKeyView[]> => {
   const { projectId, search, after, count, nowMs } = args;
   // Case-sensitive in both databases and without wildcards, unlike `like`.
   return queries.query<FlowKeyView>(
@@ -98,7 +97,7 @@ export function listKeys(queries: Queries, args: ListKeysArgs): Promise<FlowKeyV
      where f.project_id = ? and f.key > ? and (? = '' or replace(f.key, ?, '') <> f.key) order by f.key limit ?`,
     [nowMs, projectId, after, search, search, count],
   );
-}
+});
 
 /**
  * Looks at up to `rowsMax` keys that nobody used since, and drops those that no message names and nobody has set anything

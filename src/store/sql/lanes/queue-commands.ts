@@ -1,6 +1,7 @@
 /** What can be done with a queue as a whole (contract M 14, 22.7 to 22.12)? */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries, SqlValue } from '../../driver.ts';
+import { longRead, write } from '../../operation.ts';
 import { cancel } from '../cancel.ts';
 import type { WriteContext } from '../log-writer.ts';
 import { flowRefsOf } from './flow-lanes.ts';
@@ -20,36 +21,40 @@ export interface SaveQueueArgs extends QueuePlace {
 }
 
 /** Makes the queue or replaces its settings. Past the limit none is made; what exists is never refused. */
-export async function saveQueue(context: WriteContext, args: SaveQueueArgs): Promise<'saved' | 'tooManyQueues'> {
-  const { projectId, parallelism, paused, nowMs } = args;
-  const queue = await idOf(context.tx, args);
-  if (!queue) {
-    const { queuesMax } = context.limits;
-    if (queuesMax > 0 && (await countQueues(context.tx, projectId)) >= queuesMax) return 'tooManyQueues';
-    await insertQueue(context.tx, args);
+export const saveQueue = write(
+  async (context: WriteContext, args: SaveQueueArgs): Promise<'saved' | 'tooManyQueues'> => {
+    const { projectId, parallelism, paused, nowMs } = args;
+    const queue = await idOf(context.tx, args);
+    if (!queue) {
+      const { queuesMax } = context.limits;
+      if (queuesMax > 0 && (await countQueues(context.tx, projectId)) >= queuesMax) return 'tooManyQueues';
+      await insertQueue(context.tx, args);
+      return 'saved';
+    }
+    await context.tx.send('update queues set parallelism = ?, updated_at_ms = ? where project_id = ? and id = ?', [
+      parallelism,
+      nowMs,
+      projectId,
+      queue.queueId,
+    ]);
+    await setPaused(context, queue, args);
+    // A higher parallelism takes effect at once.
+    if (!paused) await goOn(context, { queues: [queue] }, nowMs);
     return 'saved';
-  }
-  await context.tx.send('update queues set parallelism = ?, updated_at_ms = ? where project_id = ? and id = ?', [
-    parallelism,
-    nowMs,
-    projectId,
-    queue.queueId,
-  ]);
-  await setPaused(context, queue, args);
-  // A higher parallelism takes effect at once.
-  if (!paused) await goOn(context, { queues: [queue] }, nowMs);
-  return 'saved';
-}
+  },
+);
 
-export async function setQueuePaused(
-  context: WriteContext,
-  args: QueuePlace & { paused: boolean; nowMs: number },
-): Promise<'saved' | 'missing'> {
-  const queue = await idOf(context.tx, args);
-  if (!queue) return 'missing';
-  await setPaused(context, queue, args);
-  return 'saved';
-}
+export const setQueuePaused = write(
+  async (
+    context: WriteContext,
+    args: QueuePlace & { paused: boolean; nowMs: number },
+  ): Promise<'saved' | 'missing'> => {
+    const queue = await idOf(context.tx, args);
+    if (!queue) return 'missing';
+    await setPaused(context, queue, args);
+    return 'saved';
+  },
+);
 
 /** Writes nothing when it is so already. */
 async function setPaused(
@@ -102,55 +107,57 @@ async function letGo(context: WriteContext, queue: QueueRef, nowMs: number): Pro
 }
 
 /** The queue is gone at once; `emptyQueue` is to follow. Null: there is none. */
-export async function deleteQueue(
-  context: WriteContext,
-  { projectId, name, nowMs }: QueuePlace & { nowMs: number },
-): Promise<number | null> {
-  const queue = await idOf(context.tx, { projectId, name });
-  if (!queue) return null;
-  // Paused, so that none of its messages starts while they are cancelled in pieces, or after a crash between two of them.
-  await hold(context, queue, nowMs);
-  await context.tx.send(
-    'update queues set deleted = 1, paused = 1, updated_at_ms = ? where project_id = ? and id = ?',
-    [nowMs, projectId, queue.queueId],
-  );
-  return queue.queueId;
-}
+export const deleteQueue = write(
+  async (context: WriteContext, { projectId, name, nowMs }: QueuePlace & { nowMs: number }): Promise<number | null> => {
+    const queue = await idOf(context.tx, { projectId, name });
+    if (!queue) return null;
+    // Paused, so that none of its messages starts while they are cancelled in pieces, or after a crash between two of them.
+    await hold(context, queue, nowMs);
+    await context.tx.send(
+      'update queues set deleted = 1, paused = 1, updated_at_ms = ? where project_id = ? and id = ?',
+      [nowMs, projectId, queue.queueId],
+    );
+    return queue.queueId;
+  },
+);
 
 /**
  * Cancels up to `count` messages of a deleted queue, as if each had been cancelled for itself, and forgets the queue with
  * its last one. Those of workflow runs go on without it: their runs are what can be cancelled. Answers whether it should be
  * called again at once.
  */
-export async function emptyQueue(
-  context: WriteContext,
-  { projectId, queueId, count, nowMs }: QueueRef & { count: number; nowMs: number },
-): Promise<boolean> {
-  const { tx } = context;
-  const rows = await tx.query<{ key: number }>(
-    `select key from messages where project_id = ? and queue_id = ? and claim_token is null and line = ${LINE.queue}
+export const emptyQueue = write(
+  { weight: ({ count }) => ({ rows: count }) },
+  async (
+    context: WriteContext,
+    { projectId, queueId, count, nowMs }: QueueRef & { count: number; nowMs: number },
+  ): Promise<boolean> => {
+    const { tx } = context;
+    const rows = await tx.query<{ key: number }>(
+      `select key from messages where project_id = ? and queue_id = ? and claim_token is null and line = ${LINE.queue}
      order by queue_position limit ?`,
-    [projectId, queueId, count],
-  );
-  const started = await tx.query<{ key: number }>(
-    `select key from messages
+      [projectId, queueId, count],
+    );
+    const started = await tx.query<{ key: number }>(
+      `select key from messages
      where project_id = ? and queue_id = ? and queue_slot = key and cancel_requested_at_ms is null limit ?`,
-    [projectId, queueId, count],
-  );
-  const keys = [...new Set([...rows, ...started].map(({ key }) => key))];
-  if (keys.length > 0) {
-    await cancel(context, { projectId, keys, countMarked: false, nowMs });
-    await letRunsLeave(context, keys, nowMs);
-  }
-  if (rows.length === count || started.length === count) return true;
-  await tx.send(
-    `delete from queues where project_id = ? and id = ? and deleted = 1
+      [projectId, queueId, count],
+    );
+    const keys = [...new Set([...rows, ...started].map(({ key }) => key))];
+    if (keys.length > 0) {
+      await cancel(context, { projectId, keys, countMarked: false, nowMs });
+      await letRunsLeave(context, keys, nowMs);
+    }
+    if (rows.length === count || started.length === count) return true;
+    await tx.send(
+      `delete from queues where project_id = ? and id = ? and deleted = 1
        and not exists lookup (select 1 from messages m where m.project_id = queues.project_id and m.queue_id = queues.id and m.claim_token is null and m.line = ${LINE.queue})
        and not exists lookup (select 1 from messages m where m.project_id = queues.project_id and m.queue_id = queues.id and m.queue_slot is not null)`,
-    [projectId, queueId],
-  );
-  return false;
-}
+      [projectId, queueId],
+    );
+    return false;
+  },
+);
 
 async function letRunsLeave(context: WriteContext, keys: readonly number[], nowMs: number): Promise<void> {
   const { tx, due } = context;
@@ -215,13 +222,15 @@ const QUEUE_FIELDS = `q.name, q.parallelism, q.paused, q.created_at_ms, q.update
   + (select count(*) from messages m
    where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null and m.queue_slot = m.key) as lag`;
 
-export async function findQueue(queries: Queries, { projectId, name }: QueuePlace): Promise<QueueRow | null> {
-  const [row] = await queries.query<QueueRow>(
-    `select ${QUEUE_FIELDS} from queues q where q.project_id = ? and q.deleted = 0 and q.name = ?`,
-    [projectId, name],
-  );
-  return row ?? null;
-}
+export const findQueue = longRead(
+  async (queries: Queries, { projectId, name }: QueuePlace): Promise<QueueRow | null> => {
+    const [row] = await queries.query<QueueRow>(
+      `select ${QUEUE_FIELDS} from queues q where q.project_id = ? and q.deleted = 0 and q.name = ?`,
+      [projectId, name],
+    );
+    return row ?? null;
+  },
+);
 
 export interface ListQueuesArgs {
   projectId: ProjectId;
@@ -230,13 +239,15 @@ export interface ListQueuesArgs {
 }
 
 /** Ordered by name. */
-export function listQueues(queries: Queries, { projectId, after, count }: ListQueuesArgs): Promise<QueueRow[]> {
-  return queries.query<QueueRow>(
-    `select ${QUEUE_FIELDS} from queues q where q.project_id = ? and q.deleted = 0 and q.name > ?
+export const listQueues = longRead(
+  (queries: Queries, { projectId, after, count }: ListQueuesArgs): Promise<QueueRow[]> => {
+    return queries.query<QueueRow>(
+      `select ${QUEUE_FIELDS} from queues q where q.project_id = ? and q.deleted = 0 and q.name > ?
      order by q.name limit ?`,
-    [projectId, after, count],
-  );
-}
+      [projectId, after, count],
+    );
+  },
+);
 
 async function idOf(queries: Queries, { projectId, name }: QueuePlace): Promise<QueueRef | undefined> {
   const [row] = await queries.query<{ id: number }>(

@@ -1,8 +1,10 @@
 /** How does a run end: once, with everything that is left of it, and with what follows (contract W 12)? */
 import type { SqlValue, Transaction } from '../../driver.ts';
+import { merged } from '../../operation.ts';
 import { insertMessages, type SavedAs } from '../accept.ts';
 import { cancelAtOnce, mark } from '../cancel.ts';
 import type { WriteContext } from '../log-writer.ts';
+import { projectsSharedBy, weightOf } from '../new-messages.ts';
 import type { StoredNewMessage } from '../rows.ts';
 import type { StoredEnding } from './ending-rows.ts';
 import { eventOfRun } from './journal-rows.ts';
@@ -17,32 +19,45 @@ export interface EndRunsArgs {
 export type EndRunsAnswer = ({ kind: 'ended'; follows: SavedAs[] } | { kind: 'changed' } | { kind: 'over' })[];
 
 /** Ends the runs of all `commands` in a handful of statements. */
-export async function endAll(context: WriteContext, commands: readonly EndRunsArgs[]): Promise<EndRunsAnswer[]> {
-  const [first] = commands;
-  if (!first) return [];
-  const nowMs = commands.reduce((latest, command) => Math.max(latest, command.nowMs), first.nowMs);
-  const all = commands.flatMap(({ endings }) => endings);
-  const verdicts = await judge(
-    context.tx,
-    all.map(({ ending }) => ending),
-  );
-  const ended = all.filter(({ ending }) => verdicts.get(ending) === 'ended');
-  await writeEndings(
-    context,
-    ended.map(({ ending }) => ({ ending, deadKey: null })),
-    nowMs,
-  );
-  const follows = ended.flatMap((end) => end.follows);
-  const saved = follows.length === 0 ? [] : await insertMessages(context, follows, nowMs);
-  const savedByMessage = new Map(follows.map((message, index) => [message, saved[index] ?? 'dropped']));
-  return commands.map(({ endings }) =>
-    endings.map((end) => {
-      const kind = verdicts.get(end.ending) ?? 'over';
-      if (kind !== 'ended') return { kind };
-      return { kind, follows: end.follows.map((message) => savedByMessage.get(message) ?? 'dropped') };
+export const endRuns = merged(
+  {
+    weight: ({ endings }) => {
+      const { rows, bytes } = weightOf(endings.flatMap(({ follows }) => follows));
+      return { rows: endings.length + rows, bytes };
+    },
+    touches: ({ endings }, limits) => ({
+      runs: endings.map(({ ending }) => ending.runKey),
+      projects: projectsSharedBy(
+        endings.flatMap(({ follows }) => follows),
+        limits,
+      ),
     }),
-  );
-}
+  },
+  async (context: WriteContext, commands: readonly EndRunsArgs[]): Promise<EndRunsAnswer[]> => {
+    const nowMs = Math.max(...commands.map((command) => command.nowMs));
+    const all = commands.flatMap(({ endings }) => endings);
+    const verdicts = await judge(
+      context.tx,
+      all.map(({ ending }) => ending),
+    );
+    const ended = all.filter(({ ending }) => verdicts.get(ending) === 'ended');
+    await writeEndings(
+      context,
+      ended.map(({ ending }) => ({ ending, deadKey: null })),
+      nowMs,
+    );
+    const follows = ended.flatMap((end) => end.follows);
+    const saved = follows.length === 0 ? [] : await insertMessages(context, follows, nowMs);
+    const savedByMessage = new Map(follows.map((message, index) => [message, saved[index] ?? 'dropped']));
+    return commands.map(({ endings }) =>
+      endings.map((end) => {
+        const kind = verdicts.get(end.ending) ?? 'over';
+        if (kind !== 'ended') return { kind };
+        return { kind, follows: end.follows.map((message) => savedByMessage.get(message) ?? 'dropped') };
+      }),
+    );
+  },
+);
 
 /** Which of `endings` find their run as they suppose it; of two for one run only the first does. */
 export async function judge(

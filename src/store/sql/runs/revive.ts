@@ -2,6 +2,7 @@
 import type { ProjectId } from '../../../engine/model.ts';
 import type { RunConfig } from '../../../workflow/model.ts';
 import type { Transaction } from '../../driver.ts';
+import { write } from '../../operation.ts';
 import type { SavedAs } from '../accept.ts';
 import { removeDead } from '../dead.ts';
 import { Entry } from '../lanes/entry.ts';
@@ -38,7 +39,7 @@ export type ReviveRunAnswer =
   | { kind: 'missing' }
   | { kind: 'idTaken' };
 
-export async function reviveRun(context: WriteContext, args: ReviveRunArgs): Promise<ReviveRunAnswer> {
+export const reviveRun = write(async (context: WriteContext, args: ReviveRunArgs): Promise<ReviveRunAnswer> => {
   const { tx } = context;
   const { projectId, place, runKey, run, journal, children, nowMs } = args;
   const failedKey = await deadRunKey(tx, projectId, place);
@@ -81,7 +82,7 @@ export async function reviveRun(context: WriteContext, args: ReviveRunArgs): Pro
     return journalPlace ? { standing, journal: journalPlace } : standing;
   });
   return { kind: 'revived', messages: saved.slice(0, sent.length), children: saved.slice(sent.length) };
-}
+});
 
 function enter(journals: Journals, entry: Exclude<StoredRevivedEntry, { kind: 'message' }>): void {
   if (entry.kind === 'shared') {
