@@ -47,7 +47,7 @@ const USE_NOTED_EVERY_MS = 3_600_000;
 const STRANGERS_EVERY_MS = 1_000;
 
 export class StoredAccounts implements Accounts {
-  readonly #store: ProjectStore;
+  readonly #store: { projects: ProjectStore };
   readonly #sealer: Sealer;
   readonly #clock: Clock;
   readonly #admittedByTokenHash = new Map<string, Admitted>();
@@ -69,7 +69,7 @@ export class StoredAccounts implements Accounts {
   /** The reading that a stranger has set off. */
   #look: { atMs: Millis; done: Promise<void>; isUnderWay: boolean } | undefined;
 
-  private constructor(store: ProjectStore, sealer: Sealer, clock: Clock, isShared: boolean) {
+  private constructor(store: { projects: ProjectStore }, sealer: Sealer, clock: Clock, isShared: boolean) {
     this.#store = store;
     this.#sealer = sealer;
     this.#clock = clock;
@@ -81,7 +81,7 @@ export class StoredAccounts implements Accounts {
    * one of this store.
    */
   static async open(
-    store: ProjectStore,
+    store: { projects: ProjectStore },
     sealer: Sealer,
     clock: Clock,
     { isShared = false }: { isShared?: boolean } = {},
@@ -97,7 +97,7 @@ export class StoredAccounts implements Accounts {
    */
   async refresh(): Promise<void> {
     const before = this.#changes;
-    const { version, projects, tokens } = await this.#store.readAccounts();
+    const { version, projects, tokens } = await this.#store.projects.readAccounts();
     if (this.#changes !== before) return this.refresh();
     for (const project of projects) this.learnProject(project, project.signingKeys);
     const stored = new Set(tokens.map(({ tokenHash }) => tokenHash));
@@ -218,14 +218,14 @@ export class StoredAccounts implements Accounts {
     if (nowMs - notedAtMs < USE_NOTED_EVERY_MS) return;
     admitted.useNotedAtMs = nowMs;
     // A store that cannot write now: the next hour is noted again, and whoever calls is told by what the call does.
-    this.#store.noteTokenUse(tokenHash, nowMs).catch(() => {});
+    this.#store.projects.noteTokenUse({ tokenHash, nowMs }).catch(() => {});
   }
 
   async #rotateNow(projectId: ProjectId): Promise<SigningKeys> {
     while (true) {
       const { sealed, keys } = this.#pairOf(projectId);
       const next = sealKeys({ current: keys.next, next: mintSigningKey(this.#sealer.randomBytes) }, this.#sealer);
-      const inForce = await this.#store.replaceSigningKeys(projectId, sealed, next);
+      const inForce = await this.#store.projects.replaceSigningKeys({ projectId, expected: sealed, next });
       const pair = this.#remember(projectId, inForce);
       // Otherwise another process rotated meanwhile: go on from there.
       if (inForce.current === next.current && inForce.next === next.next) return pair.keys;

@@ -55,10 +55,12 @@ export type MergedWrite<Args, Answer> = WriteTraits<Args> & {
 };
 
 /** What reads without taking part in a transaction of the writer, on one snapshot. */
-export type Read<Args, Answer> = {
+export type Read<Args, Answer, Told = Answer> = {
   readonly kind: 'read';
   /** See `longRead`. */
   readonly isLong: boolean;
+  /** Makes of the answer what the engine is told, in the caller's thread. Default: the same. */
+  readonly decode: (answer: Answer, args: Args) => Told;
   (queries: Queries, args: Args): Promise<Answer>;
 };
 
@@ -97,11 +99,21 @@ export function merged<Args extends object, Answer>(
 type RunRead<Args, Answer> = (queries: Queries, args: Args) => Promise<Answer>;
 
 /** Looks up a row or two. */
-export function read<Answer, Args extends object = None>(run: RunRead<Args, Answer>): Read<Args, Answer> {
-  return Object.assign(run, { kind: 'read' as const, isLong: false });
+export function read<Answer, Args extends object = None, Told = Answer>(
+  run: RunRead<Args, Answer>,
+  decode: (answer: Answer, args: Args) => Told = same,
+): Read<Args, Answer, Told> {
+  return Object.assign(run, { kind: 'read' as const, isLong: false, decode });
 }
 
 /** May look at many rows, were it only to count who waits, or carry many bodies. */
-export function longRead<Answer, Args extends object = None>(run: RunRead<Args, Answer>): Read<Args, Answer> {
-  return Object.assign(run, { kind: 'read' as const, isLong: true });
+export function longRead<Answer, Args extends object = None, Told = Answer>(
+  run: RunRead<Args, Answer>,
+  decode: (answer: Answer, args: Args) => Told = same,
+): Read<Args, Answer, Told> {
+  return Object.assign(run, { kind: 'read' as const, isLong: true, decode });
+}
+
+function same<Answer, Told>(answer: Answer): Told {
+  return answer as unknown as Told;
 }

@@ -178,7 +178,7 @@ class Bench {
       next += count;
       return Promise.resolve(next - count);
     };
-    const numbers = new Numbers({ reserveNumbers });
+    const numbers = new Numbers({ messages: { reserveNumbers } });
     const randomness = new SeededRandom(1);
     const places: Places = {
       worker: 'worker-1',
@@ -203,7 +203,8 @@ class Bench {
         return place(draftOfFollowUp(followUp, identity, 1_000), key + follows.length, places);
       });
     };
-    const { store, clock } = this;
+    const { clock } = this;
+    const store = { waiters: this.store, runs: this.store };
     const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
     this.loop = new WaiterLoop({ store, clock, log, places, placeFollowUps });
     this.waits = new RunWaits({

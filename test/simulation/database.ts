@@ -12,7 +12,11 @@ import { SqlStore } from '../../src/store/store.ts';
 /** A database that has the one project, and nothing else. */
 export async function openDatabase(driver: Driver = new SqliteDriver({ path: ':memory:' })): Promise<Driver> {
   await migrate(driver);
-  await storeOver(driver).ensureProject('simulated', { current: 'sealed', next: 'sealed' }, 0);
+  await storeOver(driver).projects.ensureProject({
+    name: 'simulated',
+    signingKeys: { current: 'sealed', next: 'sealed' },
+    nowMs: 0,
+  });
   return driver;
 }
 

@@ -24,7 +24,7 @@ const beat: WriteCommand = {
 const numbers: WriteCommand = { method: 'reserveNumbers', args: { count: 1 } };
 const pause: WriteCommand = {
   method: 'setQueuePaused',
-  args: { projectId: 1, name: 'q', paused: true, nowMs: 0 },
+  args: { projectId: 1, name: 'q', isPaused: true, nowMs: 0 },
 };
 
 function release(rows = 1): WriteCommand {

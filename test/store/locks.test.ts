@@ -73,7 +73,8 @@ async function open(limits: Partial<StoreLimits> = {}): Promise<void> {
   driver = new RecordingDriver();
   await driver.migrate();
   const store = createStore(driver, { limits: { ...NO_LIMITS, ...limits } });
-  for (const name of ['one', 'two', 'three']) await store.ensureProject(name, { current: 'c', next: 'n' }, T0);
+  for (const name of ['one', 'two', 'three'])
+    await store.projects.ensureProject({ name, signingKeys: { current: 'c', next: 'n' }, nowMs: T0 });
   world = await World.open(async () => store);
   // So that no transaction is done again for numbers for its log.
   await settle(await world.acceptClaimed());
@@ -99,7 +100,7 @@ const OF_KEY = { settings: { flowControl: { key: 'k', parallelism: 1, periodS: 1
 const DEDUPLICATED = { deduplication: { hash: 'h', expiresAtMs: T0 + 1_000 } } satisfies MessageOptions;
 const OF_OTHER = { projectId: OTHER_PROJECT } satisfies MessageOptions;
 const settle = ({ message, claimToken }: { message: Message; claimToken: number }, change = delivered()) =>
-  world.store.settle(settlement(message, claimToken, change), T0);
+  world.store.messages.settle(settlement(message, claimToken, change), T0);
 
 describe('a message that comes', () => {
   it('locks nothing when it shares nothing', async () => {
@@ -121,9 +122,9 @@ describe('a message that comes', () => {
     };
     expect(await lockedBy(beginIt)).toEqual([PROJECT]);
     const news = appended(world, run as Message);
-    expect(await lockedBy(() => world.store.accept([news], T0))).toEqual([PROJECT]);
+    expect(await lockedBy(() => world.store.messages.accept([news], T0))).toEqual([PROJECT]);
     const { entry: _entry, ...withoutEntry } = appended(world, run as Message);
-    expect(await lockedBy(() => world.store.accept([withoutEntry], T0))).toEqual([PROJECT]);
+    expect(await lockedBy(() => world.store.messages.accept([withoutEntry], T0))).toEqual([PROJECT]);
   });
 
   it.each([{ parallelismMax: 5 }, { messagesPerDayMax: 5 }])('locks its project where there is %j', async (limits) => {
@@ -133,7 +134,7 @@ describe('a message that comes', () => {
 
   it('locks only those projects of its batch that share something', async () => {
     const batch = [world.message(IN_QUEUE), world.message(OF_OTHER), world.message({ projectId: 3, ...OF_KEY })];
-    expect(await lockedBy(() => world.store.accept(batch, T0))).toEqual([PROJECT, 3]);
+    expect(await lockedBy(() => world.store.messages.accept(batch, T0))).toEqual([PROJECT, 3]);
   });
 });
 
@@ -143,7 +144,7 @@ describe('the end of an attempt', () => {
     expect(await lockedBy(() => settle(one))).toEqual([]);
     const { message, claimToken } = await world.acceptClaimed();
     const alone = { ...settlement(message, claimToken, delivered()), isAlone: true as const };
-    expect(await lockedBy(() => world.store.settle(alone, T0))).toEqual([]);
+    expect(await lockedBy(() => world.store.messages.settle(alone, T0))).toEqual([]);
   });
 
   it.each([
@@ -169,7 +170,7 @@ describe('the end of an attempt', () => {
       ...settlement(message, claimToken, retrying(T0, T0 + 5, 1)),
       changeIfCancelRequested: { ...delivered(), follows: [world.message(IN_QUEUE)] },
     };
-    expect(await lockedBy(() => world.store.settle(either, T0))).toEqual([PROJECT]);
+    expect(await lockedBy(() => world.store.messages.settle(either, T0))).toEqual([PROJECT]);
     const alone = await world.acceptClaimed();
     expect(await lockedBy(() => settle(alone, { ...delivered(), follows: [world.message()] }))).toEqual([]);
   });
@@ -178,7 +179,7 @@ describe('the end of an attempt', () => {
     await reopen({ parallelismMax: 5 });
     const { message, claimToken } = await world.acceptClaimed();
     const alone = { ...settlement(message, claimToken, delivered()), isAlone: true as const };
-    expect(await lockedBy(() => world.store.settle(alone, T0))).toEqual([PROJECT]);
+    expect(await lockedBy(() => world.store.messages.settle(alone, T0))).toEqual([PROJECT]);
   });
 
   it('locks nothing where only messages of a day are limited, and nothing follows', async () => {
@@ -190,7 +191,7 @@ describe('the end of an attempt', () => {
   it('of a run locks its project, and those of what follows', async () => {
     const run = await begin(world);
     const end = () =>
-      world.store.endRuns([{ ending: ending(run), follows: [world.message({ ...IN_QUEUE, ...OF_OTHER })] }], T0);
+      world.store.runs.endRuns([{ ending: ending(run), follows: [world.message({ ...IN_QUEUE, ...OF_OTHER })] }], T0);
     expect(await lockedBy(end)).toEqual([PROJECT, OTHER_PROJECT]);
   });
 });
@@ -199,16 +200,16 @@ describe('what is named by its key', () => {
   it('is locked with its project when it is in a lane, or attempts are limited', async () => {
     const plain = await world.accept();
     const queued = await world.accept(IN_QUEUE);
-    expect(await lockedBy(() => world.store.cancelById(PROJECT, [plain.id], T0))).toEqual([]);
-    expect(await lockedBy(() => world.store.cancelById(PROJECT, [queued.id], T0))).toEqual([PROJECT]);
+    expect(await lockedBy(() => world.store.messages.cancelById(PROJECT, [plain.id], T0))).toEqual([]);
+    expect(await lockedBy(() => world.store.messages.cancelById(PROJECT, [queued.id], T0))).toEqual([PROJECT]);
     await reopen({ parallelismMax: 5 });
     const limited = await world.accept();
-    expect(await lockedBy(() => world.store.cancelById(PROJECT, [limited.id], T0))).toEqual([PROJECT]);
+    expect(await lockedBy(() => world.store.messages.cancelById(PROJECT, [limited.id], T0))).toEqual([PROJECT]);
   });
 
   it('is locked with its project when its claim is given back', async () => {
     const release = ({ message, claimToken }: { message: Message; claimToken: number }) =>
-      world.store.release([{ key: message.key, projectId: message.projectId, claimToken }], T0);
+      world.store.messages.release([{ key: message.key, projectId: message.projectId, claimToken }], T0);
     const plain = await world.acceptClaimed();
     expect(await lockedBy(() => release(plain))).toEqual([]);
     const ofKey = await world.acceptClaimed({ ...OF_KEY, ...OF_OTHER });
@@ -331,7 +332,7 @@ describe('of the other commands', () => {
 
   it('those of schedules lock the project of the schedule', async () => {
     const saved = schedule(OTHER_PROJECT);
-    expect(await lockedBy(() => world.store.saveSchedule(saved, undefined, 0))).toEqual([OTHER_PROJECT]);
+    expect(await lockedBy(() => world.store.schedules.saveSchedule(saved, undefined, 0))).toEqual([OTHER_PROJECT]);
     const { key, standing } = saved;
     const change = {
       key,
@@ -339,35 +340,43 @@ describe('of the other commands', () => {
       standing: { ...standing, version: world.number() },
       messages: [],
     };
-    expect(await lockedBy(() => world.store.changeSchedules([change], T0))).toEqual([OTHER_PROJECT]);
-    expect(await lockedBy(() => world.store.deleteSchedule(OTHER_PROJECT, 's'))).toEqual([OTHER_PROJECT]);
+    expect(await lockedBy(() => world.store.schedules.changeSchedules([change], T0))).toEqual([OTHER_PROJECT]);
+    expect(await lockedBy(() => world.store.schedules.deleteSchedule({ projectId: OTHER_PROJECT, id: 's' }))).toEqual([
+      OTHER_PROJECT,
+    ]);
   });
 
   it('those of waits and mail lock the project of the run', async () => {
     const run = await begin(world);
     const wait = waiter(world, run);
-    expect(await lockedBy(() => world.store.addWaiter(wait, undefined, T0))).toEqual([PROJECT]);
+    expect(await lockedBy(() => world.store.waiters.addWaiter(wait, undefined, T0))).toEqual([PROJECT]);
     const result = appended(world, run);
-    const resolve = () => world.store.resolveWaiters([{ waiterKey: wait.record.message.key, result }], T0);
+    const resolve = () => world.store.waiters.resolveWaiters([{ waiterKey: wait.record.message.key, result }], T0);
     expect(await lockedBy(resolve)).toEqual([PROJECT]);
     const mail = { key: world.number(), body: bytes('m') };
-    const save = () => world.store.saveMail(PROJECT, run.key, 'e', mail, { mails: 10, bytes: 1_000 });
+    const save = () => world.store.waiters.saveMail(PROJECT, run.key, 'e', mail, { mails: 10, bytes: 1_000 });
     expect(await lockedBy(save)).toEqual([PROJECT]);
   });
 
   it('those that name a project lock it', async () => {
     const queue = { name: 'q', parallelism: 1, isPaused: false };
-    expect(await lockedBy(() => world.store.saveQueue(OTHER_PROJECT, queue, T0))).toEqual([OTHER_PROJECT]);
-    expect(await lockedBy(() => world.store.pinKey(PROJECT, 'k', { parallelism: 1 }, T0))).toEqual([PROJECT]);
+    expect(
+      await lockedBy(() => world.store.queues.saveQueue({ projectId: OTHER_PROJECT, ...queue, nowMs: T0 })),
+    ).toEqual([OTHER_PROJECT]);
+    expect(
+      await lockedBy(() =>
+        world.store.keys.pinKey({ projectId: PROJECT, key: 'k', pin: { parallelism: 1 }, nowMs: T0 }),
+      ),
+    ).toEqual([PROJECT]);
   });
 
   it('retention locks the projects whose keys it may forget, and a start, at which nobody else is there, none', async () => {
     await settle(await world.acceptClaimed({ ...OF_KEY, ...OF_OTHER }));
     const bounds = { logsBeforeMs: 0, deadBeforeMs: 0, nowMs: T0, rowsMax: 100 };
-    expect(await lockedBy(() => world.store.dropExpired({ ...bounds, keysUsedBeforeMs: 0 }))).toEqual([]);
-    const forgets = () => world.store.dropExpired({ ...bounds, keysUsedBeforeMs: T0 + 1_000_000 });
+    expect(await lockedBy(() => world.store.retention.dropExpired({ ...bounds, keysUsedBeforeMs: 0 }))).toEqual([]);
+    const forgets = () => world.store.retention.dropExpired({ ...bounds, keysUsedBeforeMs: T0 + 1_000_000 });
     expect(await lockedBy(forgets)).toEqual([OTHER_PROJECT]);
-    expect(await lockedBy(() => world.store.releaseAll(T0))).toEqual([]);
+    expect(await lockedBy(() => world.store.messages.releaseAll(T0))).toEqual([]);
   });
 });
 

@@ -88,7 +88,7 @@ it('saves large batches of several callers in one transaction each, and answers 
   const world = await World.open(async () => store);
   const before = store.stats().batches;
   const news = Array.from({ length: 3 }, () => Array.from({ length: 1_000 }, () => world.message()));
-  const accepted = await Promise.all(news.map((messages) => store.accept(messages, T0)));
+  const accepted = await Promise.all(news.map((messages) => store.messages.accept(messages, T0)));
   expect(store.stats().batches - before).toBe(3);
   expect(accepted.map((answers) => answers.filter(({ kind }) => kind === 'accepted').length)).toEqual([
     1_000, 1_000, 1_000,
@@ -116,14 +116,18 @@ it('makes rows of the messages of a large batch, and messages of the rows of a p
   });
   const world = await World.open(async () => store);
   turns = 0;
-  await store.accept(
+  await store.messages.accept(
     Array.from({ length: 320 }, () => world.message()),
     T0,
   );
   // One for each 32 messages, one for each of four pieces, and the one that any batch begins with.
   expect(turns).toBe(10 + 4 + 1);
   turns = 0;
-  const page = await store.listLogs(PROJECT, {}, { count: 320, order: 'latestFirst' });
+  const page = await store.logs.listLogs({
+    projectId: PROJECT,
+    filter: {},
+    page: { count: 320, order: 'latestFirst' },
+  });
   expect([page.items.length, turns]).toEqual([320, 10]);
   await store.close();
 });

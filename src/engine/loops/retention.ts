@@ -13,7 +13,7 @@ const KEYS_REMEMBERED_MS = 25 * 3_600_000;
 type RetentionSettings = Pick<EngineSettings, 'logRetentionMs' | 'dlqRetentionMs' | 'retentionIntervalMs'>;
 
 export class RetentionLoop {
-  readonly #store: RetentionStore;
+  readonly #store: { retention: RetentionStore };
   readonly #clock: Clock;
   readonly #log: EventLog;
   readonly #settings: RetentionSettings;
@@ -23,7 +23,7 @@ export class RetentionLoop {
   #round: Promise<void> | undefined;
   #stopped = false;
 
-  constructor(store: RetentionStore, clock: Clock, log: EventLog, settings: RetentionSettings) {
+  constructor(store: { retention: RetentionStore }, clock: Clock, log: EventLog, settings: RetentionSettings) {
     this.#store = store;
     this.#clock = clock;
     this.#log = log;
@@ -71,7 +71,7 @@ export class RetentionLoop {
   #dropPiece(): Promise<boolean> {
     const nowMs = this.#clock.nowMs();
     const wallMs = this.#clock.wallMs();
-    return this.#store.dropExpired({
+    return this.#store.retention.dropExpired({
       logsBeforeMs: wallMs - this.#settings.logRetentionMs,
       deadBeforeMs: wallMs - this.#settings.dlqRetentionMs,
       keysUsedBeforeMs: nowMs - KEYS_REMEMBERED_MS,

@@ -10,7 +10,7 @@ import { DueLoop } from './due-loop.ts';
 const PIECE = 200;
 
 export interface WaiterLoopDeps extends WakeDeps {
-  store: Pick<WaiterStore, 'dueWaiters' | 'resolveWaiters'>;
+  store: { waiters: Pick<WaiterStore, 'dueWaiters' | 'resolveWaiters'> };
   log: EventLog;
 }
 
@@ -40,7 +40,7 @@ export class WaiterLoop {
 
   async #wakePiece(): Promise<'more' | Millis> {
     const { store, clock } = this.#deps;
-    const { due, nextAtMs = Infinity } = await store.dueWaiters({ nowMs: clock.nowMs(), limit: PIECE });
+    const { due, nextAtMs = Infinity } = await store.waiters.dueWaiters({ nowMs: clock.nowMs(), limit: PIECE });
     if (due.length === 0) return nextAtMs;
     await wake(due, timedOutResult, this.#deps);
     return 'more';

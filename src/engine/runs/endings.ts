@@ -23,17 +23,17 @@ export interface Ending {
 }
 
 export interface EndingDeps {
-  store: Pick<RunStore, 'endRuns'>;
+  store: { runs: Pick<RunStore, 'endRuns'> };
   places: Places;
   /** Gives each a key, an id and a place. */
   placeFollowUps(follows: FollowUp[]): Promise<NewMessage[]>;
 }
 
 /** The ending of `run` as it is now, and what follows from it. */
-export async function endingOf(store: Pick<RunStore, 'findRecords'>, run: Run, end: RunEnd): Promise<Ending> {
+export async function endingOf(store: { runs: Pick<RunStore, 'findRecords'> }, run: Run, end: RunEnd): Promise<Ending> {
   const ending: RunEnding = { runKey: run.key, runVersion: run.version, ...end };
   if (run.invokers.length === 0) return { ending, follows: [] };
-  const records = await store.findRecords(run.projectId, run.invokers);
+  const records = await store.runs.findRecords(run.projectId, run.invokers);
   return { ending, follows: records.flatMap((record) => resultFor(record, end)) };
 }
 
@@ -52,7 +52,7 @@ export async function saveEndings(
     for (const { ending, follows } of ends) {
       placed.push({ ending, follows: follows.length === 0 ? [] : await placeFollowUps(follows) });
     }
-    saved = await store.endRuns(placed, nowMs);
+    saved = await store.runs.endRuns(placed, nowMs);
   } finally {
     for (const [index, { follows }] of placed.entries()) {
       const answer = saved[index];

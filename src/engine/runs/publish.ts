@@ -19,7 +19,7 @@ export interface Intake {
 }
 
 export interface RunPublishDeps {
-  store: Pick<MessageStore, 'accept'>;
+  store: { messages: Pick<MessageStore, 'accept'> };
   active: ActiveRuns;
   bodies: JournalBodies;
   intake: Intake;
@@ -56,7 +56,7 @@ export class RunPublisher {
       const { drafts, remembered } = await this.#draft(commands, context);
       const news = await intake.place(drafts);
       const accepted = await intake.admit(news, async () => {
-        const saved = await store.accept(news, context.nowMs, accountsVersion);
+        const saved = await store.messages.accept(news, context.nowMs, accountsVersion);
         // Before anything goes out: the first delivery may ask for the journal at once.
         for (const [index, entry] of news.entries()) {
           noteEntry(bodies, entry, saved[index]);

@@ -5,7 +5,7 @@ import type { Clock } from '../ports.ts';
 import type { Waiter, WaiterStore } from '../run-stores.ts';
 
 export interface WakeDeps {
-  store: Pick<WaiterStore, 'resolveWaiters'>;
+  store: { waiters: Pick<WaiterStore, 'resolveWaiters'> };
   clock: Clock;
   places: Places;
   /** Gives each a key, an id and a place. */
@@ -29,7 +29,7 @@ export async function wake(
   const resolutions = news.map((result, index) => ({ waiterKey: waiters[index]?.record.key ?? 0, result }));
   let answers: Awaited<ReturnType<WaiterStore['resolveWaiters']>> = [];
   try {
-    answers = await store.resolveWaiters(resolutions, nowMs);
+    answers = await store.waiters.resolveWaiters(resolutions, nowMs);
   } finally {
     news.forEach((entry, index) => {
       const answer = answers[index];

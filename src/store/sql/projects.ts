@@ -77,9 +77,8 @@ export const removeToken = write(
 );
 
 export const noteTokenUse = write(
-  async ({ tx }: WriteContext, { tokenHash, nowMs }: { tokenHash: string; nowMs: number }): Promise<null> => {
+  async ({ tx }: WriteContext, { tokenHash, nowMs }: { tokenHash: string; nowMs: number }): Promise<void> => {
     await tx.send('update tokens set last_used_at_ms = ? where hash = ?', [nowMs, tokenHash]);
-    return null;
   },
 );
 

@@ -3,15 +3,18 @@ import type { ProjectId } from '../../engine/model.ts';
 import {
   type Endpoint,
   type EndpointSelector,
+  type UrlGroup,
   type UrlGroupLimits,
   withEndpoints,
   withoutEndpoints,
 } from '../../engine/url-groups.ts';
+import type { HeaderMap } from '../../protocol/settings.ts';
 import type { Queries, Transaction } from '../driver.ts';
 import { longRead, read, write } from '../operation.ts';
+import { decodeHeader, encodeHeader } from './content-rows.ts';
 import type { WriteContext } from './log-writer.ts';
 
-export interface UrlGroupRow {
+interface UrlGroupRow {
   name: string;
   created_at_ms: number;
   updated_at_ms: number;
@@ -70,29 +73,29 @@ export const removeEndpoints = write(
 export const setGroupHeaders = write(
   async (
     { tx }: WriteContext,
-    { projectId, name, headers, nowMs }: GroupPlace & { headers: string | null; nowMs: number },
+    { projectId, name, headers, nowMs }: GroupPlace & { headers: HeaderMap; nowMs: number },
   ): Promise<'saved' | 'missing'> => {
     const changed = await tx.run(
       'update url_groups set headers = ?, updated_at_ms = ? where project_id = ? and name = ?',
-      [headers, nowMs, projectId, name],
+      [encodeHeader(headers), nowMs, projectId, name],
     );
     return changed === 0 ? 'missing' : 'saved';
   },
 );
 
-export const deleteUrlGroup = write(async ({ tx }: WriteContext, place: GroupPlace): Promise<null> => {
+export const deleteUrlGroup = write(async ({ tx }: WriteContext, place: GroupPlace): Promise<void> => {
   await removeGroup(tx, place);
-  return null;
 });
 
 export const findUrlGroup = read(
-  async (queries: Queries, { projectId, name }: GroupPlace): Promise<UrlGroupRow | null> => {
+  async (queries: Queries, { projectId, name }: GroupPlace): Promise<UrlGroupRow | undefined> => {
     const [row] = await queries.query<Omit<UrlGroupRow, 'endpoints'>>(
       'select name, created_at_ms, updated_at_ms, headers from url_groups where project_id = ? and name = ?',
       [projectId, name],
     );
-    return row ? { ...row, endpoints: await endpointsOf(queries, { projectId, name }) } : null;
+    return row && { ...row, endpoints: await endpointsOf(queries, { projectId, name }) };
   },
+  (row) => row && decodeUrlGroup(row),
 );
 
 /** Ordered by name. */
@@ -109,7 +112,19 @@ export const listUrlGroups = longRead(
     const endpointsByGroup = Map.groupBy(rows, (row) => row.group_name);
     return groups.map((group) => ({ ...group, endpoints: (endpointsByGroup.get(group.name) ?? []).map(endpointOf) }));
   },
+  (rows) => rows.map(decodeUrlGroup),
 );
+
+function decodeUrlGroup(row: UrlGroupRow): UrlGroup {
+  const group: UrlGroup = {
+    name: row.name,
+    createdAtMs: row.created_at_ms,
+    updatedAtMs: row.updated_at_ms,
+    endpoints: row.endpoints,
+  };
+  if (row.headers !== null) group.headers = decodeHeader(row.headers);
+  return group;
+}
 
 interface EndpointRow {
   url: string;

@@ -1,7 +1,7 @@
 /** Which workers live, and whose claims are nobody's any more? */
 import type { ClaimRef, WorkerId } from '../../engine/model.ts';
 import { LEAD_MS_MAX } from '../../engine/steady-clock.ts';
-import type { WorkerState } from '../../engine/worker-store.ts';
+import type { Beat, WorkerState } from '../../engine/worker-store.ts';
 import type { Queries } from '../driver.ts';
 import { checkSchema } from '../migrations/index.ts';
 import { read, write } from '../operation.ts';
@@ -15,18 +15,6 @@ export interface BeatArgs extends WorkerState {
   worker: WorkerId;
 }
 
-export interface BeatAnswer {
-  wallMs: number;
-  leadMs: number;
-  wasKnown: boolean;
-  hasLate: boolean;
-  others: WorkerId[];
-  nextDueAtMs: number | null;
-  nextScheduleAtMs: number | null;
-  nextWaiterAtMs: number | null;
-  accountsVersion: number;
-}
-
 interface WorkerRow {
   id: string;
   beat_at_ms: number;
@@ -34,46 +22,43 @@ interface WorkerRow {
   leaving: number;
 }
 
-export const beat = write(
-  { class: () => 'urgent' },
-  async ({ tx }: WriteContext, args: BeatArgs): Promise<BeatAnswer> => {
-    const { worker, timeoutMs, isLeaving, known: time } = args;
-    await checkSchema(tx);
-    const others = await tx.query<WorkerRow>(
-      'select id, beat_at_ms, timeout_ms, leaving from workers where id <> ? order by id',
-      [worker],
+export const beat = write({ class: () => 'urgent' }, async ({ tx }: WriteContext, args: BeatArgs): Promise<Beat> => {
+  const { worker, timeoutMs, isLeaving, known: time } = args;
+  await checkSchema(tx);
+  const others = await tx.query<WorkerRow>(
+    'select id, beat_at_ms, timeout_ms, leaving from workers where id <> ? order by id',
+    [worker],
+  );
+  const wallMs = await tx.nowMs();
+  // Nobody's time goes back when the clock is set back: a beat that shows a later one was made before that.
+  const beats = others.map((row) => (row.timeout_ms < 0 ? 0 : row.beat_at_ms));
+  const supposed = [wallMs + (time?.leadMs ?? 0), time?.nowMs ?? 0, ...beats];
+  const nowMs = Math.max(wallMs, ...supposed.filter((ms) => ms <= wallMs + LEAD_MS_MAX));
+  const state = [nowMs, timeoutMs, isLeaving ? 1 : 0, args.accountsVersion];
+  const known = await tx.run(
+    'update workers set beat_at_ms = ?, timeout_ms = ?, leaving = ?, accounts_version = ? where id = ?',
+    [...state, worker],
+  );
+  if (known === 0) {
+    await tx.insertMany(
+      'workers',
+      ['id', 'started_at_ms', 'beat_at_ms', 'timeout_ms', 'leaving', 'accounts_version'],
+      [[worker, nowMs, ...state]],
     );
-    const wallMs = await tx.nowMs();
-    // Nobody's time goes back when the clock is set back: a beat that shows a later one was made before that.
-    const beats = others.map((row) => (row.timeout_ms < 0 ? 0 : row.beat_at_ms));
-    const supposed = [wallMs + (time?.leadMs ?? 0), time?.nowMs ?? 0, ...beats];
-    const nowMs = Math.max(wallMs, ...supposed.filter((ms) => ms <= wallMs + LEAD_MS_MAX));
-    const state = [nowMs, timeoutMs, isLeaving ? 1 : 0, args.accountsVersion];
-    const known = await tx.run(
-      'update workers set beat_at_ms = ?, timeout_ms = ?, leaving = ?, accounts_version = ? where id = ?',
-      [...state, worker],
-    );
-    if (known === 0) {
-      await tx.insertMany(
-        'workers',
-        ['id', 'started_at_ms', 'beat_at_ms', 'timeout_ms', 'leaving', 'accounts_version'],
-        [[worker, nowMs, ...state]],
-      );
-    }
-    const isLate = (row: WorkerRow) => row.beat_at_ms + row.timeout_ms < nowMs;
-    return {
-      wallMs,
-      leadMs: nowMs - wallMs,
-      wasKnown: known > 0,
-      hasLate: others.some(isLate),
-      others: others.filter((row) => !isLate(row) && row.leaving === 0).map(({ id }) => id),
-      nextDueAtMs: await nextDueAtMs(tx),
-      nextScheduleAtMs: await nextTime(tx),
-      nextWaiterAtMs: await nextDeadline(tx),
-      accountsVersion: await accountsVersion(tx),
-    };
-  },
-);
+  }
+  const isLate = (row: WorkerRow) => row.beat_at_ms + row.timeout_ms < nowMs;
+  return {
+    wallMs,
+    leadMs: nowMs - wallMs,
+    wasKnown: known > 0,
+    hasLate: others.some(isLate),
+    others: others.filter((row) => !isLate(row) && row.leaving === 0).map(({ id }) => id),
+    nextDueAtMs: (await nextDueAtMs(tx)) ?? undefined,
+    nextScheduleAtMs: (await nextTime(tx)) ?? undefined,
+    nextWaiterAtMs: (await nextDeadline(tx)) ?? undefined,
+    accountsVersion: await accountsVersion(tx),
+  };
+});
 
 /** Strikes out those that are late, whose claims are orphans from then on; each for one of those who try. */
 export const dismissLate = write(
@@ -89,9 +74,8 @@ export const dismissLate = write(
 /** It stays until somebody dismisses it, who then knows that its lines have no reader. */
 export const leave = write(
   { class: () => 'urgent' },
-  async ({ tx }: WriteContext, { worker }: { worker: WorkerId }): Promise<null> => {
+  async ({ tx }: WriteContext, { worker }: { worker: WorkerId }): Promise<void> => {
     await tx.send('update workers set timeout_ms = -1, leaving = 1 where id = ?', [worker]);
-    return null;
   },
 );
 
@@ -99,7 +83,7 @@ export const leave = write(
 export const workersBehind = write(
   async (
     { tx }: WriteContext,
-    { accountsVersion: wanted }: { accountsVersion: number | null },
+    { accountsVersion: wanted }: { accountsVersion?: number },
   ): Promise<{ accountsVersion: number; behind: WorkerId[] }> => {
     const version = wanted ?? (await accountsVersion(tx));
     const rows = await tx.query<{ id: string }>(

@@ -1,4 +1,5 @@
 /** What can be done with a queue as a whole (contract M 14, 22.7 to 22.12)? */
+import type { Queue } from '../../../engine/lanes.ts';
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries, SqlValue } from '../../driver.ts';
 import { longRead, write } from '../../operation.ts';
@@ -16,14 +17,14 @@ interface QueuePlace {
 
 export interface SaveQueueArgs extends QueuePlace {
   parallelism: number;
-  paused: boolean;
+  isPaused: boolean;
   nowMs: number;
 }
 
 /** Makes the queue or replaces its settings. Past the limit none is made; what exists is never refused. */
 export const saveQueue = write(
   async (context: WriteContext, args: SaveQueueArgs): Promise<'saved' | 'tooManyQueues'> => {
-    const { projectId, parallelism, paused, nowMs } = args;
+    const { projectId, parallelism, isPaused, nowMs } = args;
     const queue = await idOf(context.tx, args);
     if (!queue) {
       const { queuesMax } = context.limits;
@@ -39,7 +40,7 @@ export const saveQueue = write(
     ]);
     await setPaused(context, queue, args);
     // A higher parallelism takes effect at once.
-    if (!paused) await goOn(context, { queues: [queue] }, nowMs);
+    if (!isPaused) await goOn(context, { queues: [queue] }, nowMs);
     return 'saved';
   },
 );
@@ -47,7 +48,7 @@ export const saveQueue = write(
 export const setQueuePaused = write(
   async (
     context: WriteContext,
-    args: QueuePlace & { paused: boolean; nowMs: number },
+    args: QueuePlace & { isPaused: boolean; nowMs: number },
   ): Promise<'saved' | 'missing'> => {
     const queue = await idOf(context.tx, args);
     if (!queue) return 'missing';
@@ -60,15 +61,15 @@ export const setQueuePaused = write(
 async function setPaused(
   context: WriteContext,
   queue: QueueRef,
-  args: { paused: boolean; nowMs: number },
+  args: { isPaused: boolean; nowMs: number },
 ): Promise<void> {
   const { projectId, queueId } = queue;
   const changed = await context.tx.run(
     'update queues set paused = ?, updated_at_ms = ? where project_id = ? and id = ? and paused <> ?',
-    [args.paused ? 1 : 0, args.nowMs, projectId, queueId, args.paused ? 1 : 0],
+    [args.isPaused ? 1 : 0, args.nowMs, projectId, queueId, args.isPaused ? 1 : 0],
   );
   if (changed === 0) return;
-  if (args.paused) await hold(context, queue, args.nowMs);
+  if (args.isPaused) await hold(context, queue, args.nowMs);
   else await letGo(context, queue, args.nowMs);
 }
 
@@ -106,18 +107,21 @@ async function letGo(context: WriteContext, queue: QueueRef, nowMs: number): Pro
   await goOn(context, { queues: [queue], flowKeys: flowRefsOf(started) }, nowMs);
 }
 
-/** The queue is gone at once; `emptyQueue` is to follow. Null: there is none. */
+/** The queue is gone at once; `emptyQueue` is to follow. `undefined`: there is none. */
 export const deleteQueue = write(
-  async (context: WriteContext, { projectId, name, nowMs }: QueuePlace & { nowMs: number }): Promise<number | null> => {
+  async (
+    context: WriteContext,
+    { projectId, name, nowMs }: QueuePlace & { nowMs: number },
+  ): Promise<QueueRef | undefined> => {
     const queue = await idOf(context.tx, { projectId, name });
-    if (!queue) return null;
+    if (!queue) return undefined;
     // Paused, so that none of its messages starts while they are cancelled in pieces, or after a crash between two of them.
     await hold(context, queue, nowMs);
     await context.tx.send(
       'update queues set deleted = 1, paused = 1, updated_at_ms = ? where project_id = ? and id = ?',
       [nowMs, projectId, queue.queueId],
     );
-    return queue.queueId;
+    return queue;
   },
 );
 
@@ -223,31 +227,47 @@ const QUEUE_FIELDS = `q.name, q.parallelism, q.paused, q.created_at_ms, q.update
    where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null and m.queue_slot = m.key) as lag`;
 
 export const findQueue = longRead(
-  async (queries: Queries, { projectId, name }: QueuePlace): Promise<QueueRow | null> => {
+  async (queries: Queries, { projectId, name }: QueuePlace): Promise<QueueRow | undefined> => {
     const [row] = await queries.query<QueueRow>(
       `select ${QUEUE_FIELDS} from queues q where q.project_id = ? and q.deleted = 0 and q.name = ?`,
       [projectId, name],
     );
-    return row ?? null;
+    return row;
   },
+  (row) => row && decodeQueue(row),
 );
 
 export interface ListQueuesArgs {
   projectId: ProjectId;
-  after: string;
-  count: number;
+  after?: string;
+  count?: number;
 }
 
 /** Ordered by name. */
 export const listQueues = longRead(
-  (queries: Queries, { projectId, after, count }: ListQueuesArgs): Promise<QueueRow[]> => {
+  (
+    queries: Queries,
+    { projectId, after = '', count = Number.MAX_SAFE_INTEGER }: ListQueuesArgs,
+  ): Promise<QueueRow[]> => {
     return queries.query<QueueRow>(
       `select ${QUEUE_FIELDS} from queues q where q.project_id = ? and q.deleted = 0 and q.name > ?
      order by q.name limit ?`,
       [projectId, after, count],
     );
   },
+  (rows) => rows.map(decodeQueue),
 );
+
+export function decodeQueue(row: QueueRow): Queue {
+  return {
+    name: row.name,
+    createdAtMs: row.created_at_ms,
+    updatedAtMs: row.updated_at_ms,
+    parallelism: row.parallelism,
+    isPaused: row.paused === 1,
+    lag: row.lag,
+  };
+}
 
 async function idOf(queries: Queries, { projectId, name }: QueuePlace): Promise<QueueRef | undefined> {
   const [row] = await queries.query<{ id: number }>(
