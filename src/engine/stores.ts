@@ -53,7 +53,8 @@ export interface Succession {
   bytesMax: number;
 }
 
-export type Settled =
+/** `Next`: how the next message of the lane comes. */
+export type Settled<Next = Claimed> =
   /** The message was claimed anew or is gone; nothing was written (P6). */
   | { kind: 'stale' }
   /** The run that was to end with it is not as was supposed; nothing was written: read the run again. */
@@ -63,7 +64,7 @@ export type Settled =
    * each message of `change.follows` stands, in their order; absent when there is none, or when a cancel took the place
    * of `change`. `isCancelled`: `changeIfCancelRequested` was saved in place of `change`.
    */
-  | { kind: 'saved'; next?: Claimed; follows?: Saved[]; isCancelled?: true };
+  | { kind: 'saved'; next?: Next; follows?: Saved[]; isCancelled?: true };
 
 /** An unfinished message and what it waits for. */
 export interface LiveMessage {

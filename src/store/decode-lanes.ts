@@ -1,29 +1,11 @@
 /** How do the rows of lanes read in the engine's words? */
-import type { Accepted, Saved } from '../engine/accepted.ts';
 import type { Claimed, Millis } from '../engine/model.ts';
 import type { LiveMessage } from '../engine/stores.ts';
-import type { AcceptedAs, SavedAs } from './sql/accept.ts';
 import type { ClaimedRow } from './sql/claim.ts';
 import type { LiveRow, LiveRows } from './sql/find.ts';
 import { decodeFlowKey } from './sql/lanes/flow-commands.ts';
 import { LINE } from './sql/lanes/lines.ts';
 import { decodeMessage } from './sql/rows.ts';
-
-export function decodeAccepted(as: AcceptedAs): Accepted {
-  if (as === 'tooManyQueues' || as === 'runOver' || as === 'runChanged') return { kind: as };
-  if (typeof as === 'string') return { kind: 'accepted', standing: as };
-  if ('standing' in as) return { kind: 'accepted', ...as };
-  if ('runTooEarly' in as) return { kind: 'runTooEarly', latestMs: as.runTooEarly };
-  if ('journalFull' in as) return { kind: 'journalFull', limit: as.journalFull };
-  if ('tooManyInvokers' in as) return { kind: 'tooManyInvokers', limit: as.tooManyInvokers };
-  if ('limit' in as) return { kind: 'overDayLimit', ...as };
-  const { messageId, run } = as.duplicateOf;
-  return { kind: 'duplicate', messageId, ...(run && { run }) };
-}
-
-export function decodeSaved(as: SavedAs): Saved {
-  return typeof as === 'string' ? { standing: as } : as;
-}
 
 export function decodeClaimed(row: ClaimedRow): Claimed {
   const claimed: Claimed = {

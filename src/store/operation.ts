@@ -14,7 +14,10 @@ export interface Weight {
   bytes?: number;
 }
 
-/** Which commands go first (batch-line.ts). */
+/**
+ * Which commands go first (batch-line.ts). Urgent are those that, if they came late, would have a worker declared dead or
+ * everything wait for a number.
+ */
 export type CommandClass = 'urgent' | 'onward' | 'accept';
 
 /** What a command must have for itself where several transactions run at once, as far as its arguments say. */

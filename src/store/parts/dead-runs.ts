@@ -1,7 +1,7 @@
 /** How are failed runs listed, deleted and begun again, and who is told of their failure? */
 import type { DeadRunStore } from '../../engine/dead-runs.ts';
 import type { Connection } from '../connection.ts';
-import { decodeDeadRuns, decodeOutline, decodeRevived, encodeRevival } from '../dead-run-codec.ts';
+import { decodeDeadRuns, decodeOutline, encodeRevival } from '../dead-run-codec.ts';
 import { placeOf, placesOf, readPage } from '../pages.ts';
 import { decodeMessage, encodeNewMessage } from '../sql/rows.ts';
 import { FAILURE_STATE } from '../sql/runs/run-rows.ts';
@@ -46,7 +46,7 @@ export function deadRunsOver(connection: Connection): DeadRunStore {
       const place = placeOf(revival.dlqId);
       if (!place) return { kind: 'missing' };
       const args = { ...encodeRevival(revival), place, nowMs };
-      return decodeRevived(await connection.write('reviveRun', args));
+      return connection.write('reviveRun', args);
     },
 
     async findFailureCallback(projectId, dlqId) {

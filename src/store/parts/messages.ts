@@ -1,9 +1,9 @@
 /** How are messages accepted, claimed, settled, found and cancelled? */
 import type { MessageKey } from '../../engine/model.ts';
-import type { MessageStore, Settled } from '../../engine/stores.ts';
+import type { MessageStore } from '../../engine/stores.ts';
 import { keyOfMessageId } from '../../protocol/ids.ts';
 import type { Connection } from '../connection.ts';
-import { decodeAccepted, decodeClaimed, decodeLive, decodeSaved } from '../decode-lanes.ts';
+import { decodeClaimed, decodeLive } from '../decode-lanes.ts';
 import type { Reads, Writes } from '../operations.ts';
 import { keysOf, TOGETHER } from '../pages.ts';
 import { decodeMessage, encodeNewMessage, encodeSettlement, type StoredNewMessage } from '../sql/rows.ts';
@@ -22,8 +22,7 @@ export function messagesOver(connection: Connection): MessageStore {
       }
       const args: Writes['accept']['args'] = { messages: encoded, nowMs };
       if (accountsVersion !== undefined) args.accountsVersion = accountsVersion;
-      const answer = await connection.write('accept', args);
-      return answer.map(decodeAccepted);
+      return connection.write('accept', args);
     },
 
     async claim(request, nowMs) {
@@ -41,11 +40,8 @@ export function messagesOver(connection: Connection): MessageStore {
       if (succession) args.succession = succession;
       const answer = await connection.write('settle', args);
       if (answer.kind !== 'saved') return answer;
-      const settled: Settled = { kind: 'saved' };
-      if (answer.next) settled.next = decodeClaimed(answer.next);
-      if (answer.follows) settled.follows = answer.follows.map(decodeSaved);
-      if (answer.isCancelled) settled.isCancelled = true;
-      return settled;
+      const { next, ...settled } = answer;
+      return next ? { ...settled, next: decodeClaimed(next) } : settled;
     },
 
     release(claims, nowMs) {

@@ -1,7 +1,6 @@
 /** How are runs found, read and ended? */
 import type { RunStore } from '../../engine/run-stores.ts';
 import type { Connection } from '../connection.ts';
-import { decodeSaved } from '../decode-lanes.ts';
 import { decodeMessage, encodeNewMessage } from '../sql/rows.ts';
 import { encodeEnding } from '../sql/runs/ending-rows.ts';
 import { decodeJournalEntry, decodeRun } from '../sql/runs/run-rows.ts';
@@ -32,17 +31,14 @@ export function runsOver(connection: Connection): RunStore {
       return (await connection.read('findRecords', { projectId, keys })).map(decodeMessage);
     },
 
-    async endRuns(endings, nowMs) {
-      const answers = await connection.write('endRuns', {
+    endRuns(endings, nowMs) {
+      return connection.write('endRuns', {
         endings: endings.map(({ ending, follows }) => ({
           ending: encodeEnding(ending),
           follows: follows.map(encodeNewMessage),
         })),
         nowMs,
       });
-      return answers.map((answer) =>
-        answer.kind === 'ended' ? { kind: 'ended', follows: answer.follows.map(decodeSaved) } : answer,
-      );
     },
   };
 }

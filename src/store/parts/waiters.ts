@@ -1,10 +1,9 @@
 /** How are waits registered and ended, and notifications kept for those to come? */
 import type { WaiterStore } from '../../engine/run-stores.ts';
 import type { Connection } from '../connection.ts';
-import { decodeSaved } from '../decode-lanes.ts';
 import { encodeBytes } from '../sql/content-rows.ts';
 import { encodeNewMessage } from '../sql/rows.ts';
-import { decodeMail, decodeWaiter, decodeWaiting, encodeWait } from '../waiter-codec.ts';
+import { decodeMail, decodeWaiter, encodeWait } from '../waiter-codec.ts';
 
 export function waitersOver(connection: Connection): WaiterStore {
   return {
@@ -13,13 +12,12 @@ export function waitersOver(connection: Connection): WaiterStore {
       return row === null ? undefined : decodeMail(row);
     },
 
-    async addWaiter(waiter, taken, nowMs) {
-      const answer = await connection.write('addWaiter', {
+    addWaiter(waiter, taken, nowMs) {
+      return connection.write('addWaiter', {
         wait: encodeWait(waiter),
         taken: taken ? { mailKey: taken.mailKey, result: encodeNewMessage(taken.result) } : null,
         nowMs,
       });
-      return decodeWaiting(answer);
     },
 
     async listWaiters(projectId, eventId, { runKey = null, afterKey = -1, count }) {
@@ -27,12 +25,11 @@ export function waitersOver(connection: Connection): WaiterStore {
       return rows.map(decodeWaiter);
     },
 
-    async resolveWaiters(resolutions, nowMs) {
-      const answers = await connection.write('resolveWaiters', {
+    resolveWaiters(resolutions, nowMs) {
+      return connection.write('resolveWaiters', {
         resolutions: resolutions.map(({ waiterKey, result }) => ({ waiterKey, result: encodeNewMessage(result) })),
         nowMs,
       });
-      return answers.map((saved) => (saved === null ? 'gone' : decodeSaved(saved)));
     },
 
     saveMail(projectId, runKey, eventId, { key, body }, mailLimits) {

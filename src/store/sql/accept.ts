@@ -1,15 +1,15 @@
 /** How do published messages enter the store, each at most once per deduplication id? */
+import type { Accepted, Saved } from '../../engine/accepted.ts';
 import type { JournalPlace, MessageId } from '../../engine/model.ts';
 import type { Transaction } from '../driver.ts';
 import { merged } from '../operation.ts';
 import { byProject } from './by-project.ts';
 import { Entry, type EntryStanding } from './lanes/entry.ts';
 import type { WriteContext } from './log-writer.ts';
-import { DayBudgets, type OverDayLimit } from './message-counts.ts';
+import { DayBudgets } from './message-counts.ts';
 import { projectsSharedBy, weightOf } from './new-messages.ts';
 import { CONTENT_AT, MESSAGE_AT, type StoredNewMessage } from './rows.ts';
 import { Journals } from './runs/journals.ts';
-import type { RunRefusal } from './runs/refusals.ts';
 import type { Taken } from './runs/taken-slots.ts';
 
 export interface AcceptArgs {
@@ -19,14 +19,6 @@ export interface AcceptArgs {
   accountsVersion?: number;
 }
 
-/** Where a message that was saved stands; `dropped`: it was for the journal of a run that is over, and was not saved. */
-export type SavedAs = EntryStanding | 'dropped' | { standing: EntryStanding; journal: JournalPlace };
-
-/** What became of one message. */
-export type AcceptedAs = SavedAs | { duplicateOf: Taken } | 'tooManyQueues' | OverDayLimit | RunRefusal;
-
-export type AcceptAnswer = AcceptedAs[];
-
 /** Saves the messages of all `commands` in a handful of statements, but those that exist already or need one queue too many. */
 export const accept = merged(
   {
@@ -34,7 +26,7 @@ export const accept = merged(
     weight: ({ messages }) => weightOf(messages),
     touches: ({ messages }, limits) => ({ projects: projectsSharedBy(messages, limits) }),
   },
-  async (context: WriteContext, commands: readonly AcceptArgs[]): Promise<AcceptAnswer[]> => {
+  async (context: WriteContext, commands: readonly AcceptArgs[]): Promise<Accepted[][]> => {
     const reservations = await Reservations.read(context.tx, commands);
     const nowMs = Math.max(...commands.map((command) => command.nowMs));
     const entry = new Entry(context, nowMs);
@@ -47,14 +39,15 @@ export const accept = merged(
     );
     const saved: StoredNewMessage[] = [];
     const places: (JournalPlace | undefined)[] = [];
-    const answers: AcceptAnswer[] = [];
+    /** `undefined`: it is saved, and where it stands is not known yet. */
+    const answers: (Accepted | undefined)[][] = [];
     for (const command of commands) {
       const refusal = journals?.refusalOf(command.messages);
       if (refusal) {
         answers.push(command.messages.map(() => refusal));
         continue;
       }
-      const answer: AcceptAnswer = [];
+      const answer: (Accepted | undefined)[] = [];
       const room = budgets.take(command.messages);
       for (const message of command.messages) {
         const duplicateOf = journals?.takenBy(message) ?? reservations.holderOf(message, command.nowMs);
@@ -63,15 +56,15 @@ export const accept = merged(
         } else if (duplicateOf !== null) {
           budgets.giveBack(message);
           journals?.linkToActive(message);
-          answer.push({ duplicateOf });
+          answer.push({ kind: 'duplicate', ...duplicateOf });
         } else if (await entry.hasQueue(message)) {
           reservations.reserve(message);
           places.push(journals?.append(message));
           saved.push(message);
-          answer.push('waiting'); // until it is known
+          answer.push(undefined);
         } else {
           budgets.giveBack(message);
-          answer.push('tooManyQueues');
+          answer.push({ kind: 'tooManyQueues' });
         }
       }
       answers.push(answer);
@@ -80,11 +73,11 @@ export const accept = merged(
     await journals?.save();
     const standings = await entry.insert(saved);
     let next = 0;
-    const savedAs = (): SavedAs => {
+    const nextSaved = (): Saved => {
       const at = next++;
-      return withPlace(standings[at] ?? 'waiting', places[at]);
+      return savedAt(standings[at] ?? 'waiting', places[at]);
     };
-    return answers.map((answer) => answer.map((as) => (as === 'waiting' ? savedAs() : as)));
+    return answers.map((answer) => answer.map((as) => as ?? { kind: 'accepted', ...nextSaved() }));
   },
 );
 
@@ -96,7 +89,7 @@ export async function insertMessages(
   context: WriteContext,
   messages: readonly StoredNewMessage[],
   nowMs: number,
-): Promise<SavedAs[]> {
+): Promise<Saved[]> {
   const entry = new Entry(context, nowMs);
   const journals = await Journals.load(context, messages, 0);
   const places = new Map<StoredNewMessage, JournalPlace | undefined>();
@@ -111,7 +104,7 @@ export async function insertMessages(
   const standings = new Map((await entry.insert(saved)).map((standing, index) => [saved[index], standing]));
   return messages.map((message) => {
     const standing = standings.get(message);
-    return standing === undefined ? 'dropped' : withPlace(standing, places.get(message));
+    return standing === undefined ? { standing: 'dropped' } : savedAt(standing, places.get(message));
   });
 }
 
@@ -132,8 +125,8 @@ function continuesRun({ entry, run }: StoredNewMessage): boolean {
   return entry !== undefined && (run === undefined || run.isBySdk || run.invoker !== null);
 }
 
-function withPlace(standing: EntryStanding, journal: JournalPlace | undefined): SavedAs {
-  return journal ? { standing, journal } : standing;
+export function savedAt(standing: EntryStanding, journal: JournalPlace | undefined): Saved {
+  return journal ? { standing, journal } : { standing };
 }
 
 /** Which deduplication ids are taken, in the store and by what came before in the same batch. */
@@ -169,7 +162,7 @@ class Reservations {
     if (!deduplication) return null;
     const holder = this.#taken.get(`${message[MESSAGE_AT.project_id]} ${deduplication.hash}`);
     // The window ends with its last millisecond; it is not extended by duplicates.
-    return holder && holder.expiresAtMs > nowMs ? { messageId: holder.messageId, run: null } : null;
+    return holder && holder.expiresAtMs > nowMs ? { messageId: holder.messageId } : null;
   }
 
   /** From now on `message` has its id. */

@@ -1,4 +1,5 @@
 /** How many messages did a project have today, and may it have more (contract M 20.3)? */
+import type { Accepted } from '../../engine/accepted.ts';
 import type { ProjectId } from '../../engine/model.ts';
 import type { Transaction } from '../driver.ts';
 import type { WriteContext } from './log-writer.ts';
@@ -6,11 +7,8 @@ import { CONTENT_AT, MESSAGE_AT, type StoredNewMessage } from './rows.ts';
 
 const DAY_MS = 86_400_000;
 
-/** What is left of a day that has not enough for a publish. */
-export interface OverDayLimit {
-  limit: number;
-  remaining: number;
-}
+/** A day has not enough left for a publish. */
+type OverDayLimit = Extract<Accepted, { kind: 'overDayLimit' }>;
 
 /** A project's day. */
 interface Day {
@@ -52,7 +50,7 @@ export class DayBudgets {
     if (first === undefined || limit === 0) return 'taken';
     const name = nameOf(dayOf(first));
     const used = this.#used.get(name) ?? 0;
-    if (used + messages.length > limit) return { limit, remaining: Math.max(0, limit - used) };
+    if (used + messages.length > limit) return { kind: 'overDayLimit', limit, remaining: Math.max(0, limit - used) };
     this.#used.set(name, used + messages.length);
     return 'taken';
   }

@@ -1,7 +1,9 @@
 /** What does the outcome of an attempt change, provided that the attempt still owns its message? */
+import type { Saved } from '../../engine/accepted.ts';
+import type { Settled } from '../../engine/stores.ts';
 import type { SqlValue } from '../driver.ts';
 import { merged } from '../operation.ts';
-import { insertMessages, type SavedAs } from './accept.ts';
+import { insertMessages } from './accept.ts';
 import type { ClaimedRow } from './claim.ts';
 import { flowRefsOf } from './lanes/flow-lanes.ts';
 import { goOn } from './lanes/go-on.ts';
@@ -27,14 +29,6 @@ export interface SettleArgs {
   succession?: { worker: string; claimToken: number; bytesMax: number };
 }
 
-export type SettleAnswer =
-  /** The claim token is no longer the message's; nothing was written (P6). */
-  | { kind: 'stale' }
-  /** The run that was to end with it is not as was supposed; nothing was written. */
-  | { kind: 'runChanged' }
-  /** `next` was claimed under the token of `succession`; `follows` says where each of the change's messages stands. */
-  | { kind: 'saved'; next: ClaimedRow | null; follows: SavedAs[] | null; isCancelled: boolean };
-
 interface OwnerRow {
   key: number;
   project_id: number;
@@ -49,7 +43,7 @@ interface OwnerRow {
 }
 
 /** A settlement that still owns its message. */
-interface Saved {
+interface Owned {
   args: SettleArgs;
   owner: OwnerRow;
   change: StoredChange;
@@ -67,7 +61,7 @@ export const settle = merged(
       projects: projectsSharedBy([...(change.follows ?? []), ...(changeIfCancelRequested?.follows ?? [])], limits),
     }),
   },
-  async (context: WriteContext, commands: readonly SettleArgs[]): Promise<SettleAnswer[]> => {
+  async (context: WriteContext, commands: readonly SettleArgs[]): Promise<Settled<ClaimedRow>[]> => {
     const nowMs = Math.max(...commands.map((command) => command.nowMs));
     const savedByCommand = await findSaved(context, commands);
     const refused = await refuseEndings(context, savedByCommand);
@@ -80,9 +74,15 @@ export const settle = merged(
       if (refused.has(command)) return { kind: 'runChanged' };
       const done = savedByCommand.get(command);
       if (!done) return { kind: 'stale' };
-      const next = nextByCommand.get(command) ?? null;
+      const next = nextByCommand.get(command);
+      const follows = followsByCommand.get(command);
       const isCancelled = done.change !== command.settlement.change;
-      return { kind: 'saved', next, follows: followsByCommand.get(command) ?? null, isCancelled };
+      return {
+        kind: 'saved',
+        ...(next && { next }),
+        ...(follows && { follows }),
+        ...(isCancelled && { isCancelled }),
+      };
     });
   },
 );
@@ -92,14 +92,14 @@ function answerBytes(events: readonly StoredEvent[]): number {
   return events.reduce((sum, [, , detail]) => sum + bytesOf(detail?.at(-1)), 0);
 }
 
-async function findSaved({ tx }: WriteContext, commands: readonly SettleArgs[]): Promise<Map<SettleArgs, Saved>> {
+async function findSaved({ tx }: WriteContext, commands: readonly SettleArgs[]): Promise<Map<SettleArgs, Owned>> {
   const rows = await tx.query<OwnerRow>(
     `select key, project_id, origin, claim_token, claimed_at_ms, cancel_requested_at_ms, queue_id, queue_slot, flow_key, run_key
      from messages where key in (??) order by key for update`,
     [commands.map(({ settlement }) => settlement.key)],
   );
   const owners = new Map(rows.map((row) => [row.key, row]));
-  const saved = new Map<SettleArgs, Saved>();
+  const saved = new Map<SettleArgs, Owned>();
   for (const args of commands) {
     const { key, projectId, claimToken, change, changeIfCancelRequested } = args.settlement;
     const owner = owners.get(key);
@@ -114,7 +114,7 @@ async function findSaved({ tx }: WriteContext, commands: readonly SettleArgs[]):
 /** Takes out those that would end a run which is not as they suppose; returns their commands. */
 async function refuseEndings(
   { tx }: WriteContext,
-  savedByCommand: Map<SettleArgs, Saved>,
+  savedByCommand: Map<SettleArgs, Owned>,
 ): Promise<ReadonlySet<SettleArgs>> {
   const refused = new Set<SettleArgs>();
   const endings = [...savedByCommand.values()].flatMap(({ change }) => (change.ending ? [change.ending] : []));
@@ -129,7 +129,7 @@ async function refuseEndings(
 }
 
 /** Ends the runs whose message failed for good, and notes what became of failure callbacks. */
-async function endRunsOf(context: WriteContext, saved: readonly Saved[], nowMs: number): Promise<void> {
+async function endRunsOf(context: WriteContext, saved: readonly Owned[], nowMs: number): Promise<void> {
   const endings = saved.flatMap(({ owner, change }) =>
     change.ending ? [{ ending: change.ending, deadKey: owner.key }] : [],
   );
@@ -140,7 +140,7 @@ async function endRunsOf(context: WriteContext, saved: readonly Saved[], nowMs: 
   await context.tx.updateMany('runs', 'key', ['failure_state'], told);
 }
 
-async function writeAll(context: WriteContext, saved: readonly Saved[]): Promise<void> {
+async function writeAll(context: WriteContext, saved: readonly Owned[]): Promise<void> {
   const { tx, logs, due } = context;
   const pausedQueues = await pausedQueuesOf(
     tx,
@@ -177,7 +177,7 @@ async function writeAll(context: WriteContext, saved: readonly Saved[]): Promise
 }
 
 /** The earliest time for what comes after a cancel was asked for, maybe of another worker; anything else this one has logged. */
-async function cancelTimes(context: WriteContext, saved: readonly Saved[]): Promise<ReadonlyMap<number, number>> {
+async function cancelTimes(context: WriteContext, saved: readonly Owned[]): Promise<ReadonlyMap<number, number>> {
   const cancelled = saved.filter(({ owner }) => owner.cancel_requested_at_ms !== null);
   if (cancelled.length === 0) return new Map();
   return lastEventTimes(
@@ -212,10 +212,10 @@ export function lineToWaitIn(
  */
 async function insertFollows(
   context: WriteContext,
-  saved: readonly Saved[],
+  saved: readonly Owned[],
   nowMs: number,
-): Promise<ReadonlyMap<SettleArgs, SavedAs[]>> {
-  const standingsByCommand = new Map<SettleArgs, SavedAs[]>();
+): Promise<ReadonlyMap<SettleArgs, Saved[]>> {
+  const standingsByCommand = new Map<SettleArgs, Saved[]>();
   const parents = saved.flatMap(({ args, owner, change }) =>
     (change.follows ?? []).map((message) => ({ args, message: withSlotOf(owner, message) })),
   );
@@ -244,7 +244,7 @@ function withSlotOf({ key, queue_id, queue_slot }: OwnerRow, follow: StoredNewMe
 
 async function letOthersGoOn(
   context: WriteContext,
-  saved: readonly Saved[],
+  saved: readonly Owned[],
   nowMs: number,
 ): Promise<ReadonlyMap<SettleArgs, ClaimedRow>> {
   const nextByCommand = new Map<SettleArgs, ClaimedRow>();

@@ -2,6 +2,7 @@
  * Where does a new message stand: does it go out as its sender proposed, or do its queue, its flow-control key or its
  * project make it wait? Decided in the transaction that saves it, since only there is known who holds the slots.
  */
+import type { AcceptedStanding } from '../../../engine/accepted.ts';
 import { lineOf, type OriginLine } from '../../../engine/origin-line.ts';
 import type { MessageEvents, WriteContext } from '../log-writer.ts';
 import { countMessages } from '../message-counts.ts';
@@ -12,7 +13,7 @@ import { ProjectGate } from './project-gate.ts';
 import { QueueLanes } from './queue-lanes.ts';
 
 /** `held`: a lane has it, and will let it go by itself. The others are as proposed. */
-export type EntryStanding = 'claimed' | 'parked' | 'waiting' | 'held';
+export type EntryStanding = Exclude<AcceptedStanding, 'dropped'>;
 
 export class Entry {
   readonly #context: WriteContext;

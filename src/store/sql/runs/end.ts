@@ -1,7 +1,9 @@
 /** How does a run end: once, with everything that is left of it, and with what follows (contract W 12)? */
+import type { Saved } from '../../../engine/accepted.ts';
+import type { EndedAs } from '../../../engine/run-stores.ts';
 import type { SqlValue, Transaction } from '../../driver.ts';
 import { merged } from '../../operation.ts';
-import { insertMessages, type SavedAs } from '../accept.ts';
+import { insertMessages } from '../accept.ts';
 import { cancelAtOnce, mark } from '../cancel.ts';
 import type { WriteContext } from '../log-writer.ts';
 import { projectsSharedBy, weightOf } from '../new-messages.ts';
@@ -15,8 +17,7 @@ export interface EndRunsArgs {
   nowMs: number;
 }
 
-/** `changed`: the run is not as was supposed; `over`: it has ended before, or never was. */
-export type EndRunsAnswer = ({ kind: 'ended'; follows: SavedAs[] } | { kind: 'changed' } | { kind: 'over' })[];
+const DROPPED: Saved = { standing: 'dropped' };
 
 /** Ends the runs of all `commands` in a handful of statements. */
 export const endRuns = merged(
@@ -33,7 +34,7 @@ export const endRuns = merged(
       ),
     }),
   },
-  async (context: WriteContext, commands: readonly EndRunsArgs[]): Promise<EndRunsAnswer[]> => {
+  async (context: WriteContext, commands: readonly EndRunsArgs[]): Promise<EndedAs[][]> => {
     const nowMs = Math.max(...commands.map((command) => command.nowMs));
     const all = commands.flatMap(({ endings }) => endings);
     const verdicts = await judge(
@@ -48,12 +49,12 @@ export const endRuns = merged(
     );
     const follows = ended.flatMap((end) => end.follows);
     const saved = follows.length === 0 ? [] : await insertMessages(context, follows, nowMs);
-    const savedByMessage = new Map(follows.map((message, index) => [message, saved[index] ?? 'dropped']));
+    const savedByMessage = new Map(follows.map((message, index) => [message, saved[index] ?? DROPPED]));
     return commands.map(({ endings }) =>
       endings.map((end) => {
         const kind = verdicts.get(end.ending) ?? 'over';
         if (kind !== 'ended') return { kind };
-        return { kind, follows: end.follows.map((message) => savedByMessage.get(message) ?? 'dropped') };
+        return { kind, follows: end.follows.map((message) => savedByMessage.get(message) ?? DROPPED) };
       }),
     );
   },

@@ -1,9 +1,10 @@
 /** How does a failed run leave the DLQ for a new one, with the journal that this one begins with (contract W 21.3)? */
+import type { RevivedAs } from '../../../engine/dead-runs.ts';
 import type { ProjectId } from '../../../engine/model.ts';
 import type { RunConfig } from '../../../workflow/model.ts';
 import type { Transaction } from '../../driver.ts';
 import { write } from '../../operation.ts';
-import type { SavedAs } from '../accept.ts';
+import { savedAt } from '../accept.ts';
 import { removeDead } from '../dead.ts';
 import { Entry } from '../lanes/entry.ts';
 import type { WriteContext } from '../log-writer.ts';
@@ -34,12 +35,7 @@ export interface ReviveRunArgs {
   nowMs: number;
 }
 
-export type ReviveRunAnswer =
-  | { kind: 'revived'; messages: SavedAs[]; children: SavedAs[] }
-  | { kind: 'missing' }
-  | { kind: 'idTaken' };
-
-export const reviveRun = write(async (context: WriteContext, args: ReviveRunArgs): Promise<ReviveRunAnswer> => {
+export const reviveRun = write(async (context: WriteContext, args: ReviveRunArgs): Promise<RevivedAs> => {
   const { tx } = context;
   const { projectId, place, runKey, run, journal, children, nowMs } = args;
   const failedKey = await deadRunKey(tx, projectId, place);
@@ -77,10 +73,7 @@ export const reviveRun = write(async (context: WriteContext, args: ReviveRunArgs
   await nameSuccessor(tx, failedKey, run);
   // Only now: what the two runs share must not be without both for a moment.
   await removeDead(tx, [place.n]);
-  const saved = standings.map((standing, index): SavedAs => {
-    const journalPlace = places[index];
-    return journalPlace ? { standing, journal: journalPlace } : standing;
-  });
+  const saved = standings.map((standing, index) => savedAt(standing, places[index]));
   return { kind: 'revived', messages: saved.slice(0, sent.length), children: saved.slice(sent.length) };
 });
 

@@ -1,7 +1,7 @@
 /** How does a wait enter the journal of its run: as a waiter, or with the result that it took from the run's mail? */
-import type { MessageId } from '../../../engine/model.ts';
+import type { Waiting } from '../../../engine/run-stores.ts';
 import { write } from '../../operation.ts';
-import { insertMessages, type SavedAs } from '../accept.ts';
+import { insertMessages } from '../accept.ts';
 import type { WriteContext } from '../log-writer.ts';
 import { weightOf } from '../new-messages.ts';
 import type { StoredNewMessage } from '../rows.ts';
@@ -26,20 +26,12 @@ export interface AddWaiterArgs {
   nowMs: number;
 }
 
-export type AddWaiterAnswer =
-  | { kind: 'registered' }
-  | { kind: 'answered'; saved: SavedAs }
-  | { kind: 'duplicate'; messageId: MessageId }
-  | { kind: 'over' }
-  | { kind: 'journalFull'; limit: number }
-  | { kind: 'changed' };
-
 export const addWaiter = write(
   {
     weight: ({ wait, taken }) => ({ ...weightOf(taken ? [wait.record, taken.result] : [wait.record]), rows: 2 }),
     touches: ({ wait }) => ({ projects: [wait.projectId] }),
   },
-  async (context: WriteContext, { wait, taken, nowMs }: AddWaiterArgs): Promise<AddWaiterAnswer> => {
+  async (context: WriteContext, { wait, taken, nowMs }: AddWaiterArgs): Promise<Waiting> => {
     const { tx, limits } = context;
     const { record, projectId, resultSlot, eventId, deadlineMs } = wait;
     const { runKey } = record.entry;
@@ -48,11 +40,11 @@ export const addWaiter = write(
     const journals = await Journals.load(context, [waiting, ended], limits.journalBytesMax);
     if (!journals) throw new Error('a wait came without its entry');
     const refusal = journals.refusalOf([waiting]);
-    if (refusal === 'runOver') return { kind: 'over' };
+    if (refusal?.kind === 'runOver') return { kind: 'over' };
     const present = journals.takenBy(waiting) ?? journals.takenBy(ended);
     if (present) return { kind: 'duplicate', messageId: present.messageId };
-    if (refusal === 'runChanged') return { kind: 'changed' };
-    if (refusal && 'journalFull' in refusal) return { kind: 'journalFull', limit: refusal.journalFull };
+    if (refusal?.kind === 'runChanged') return { kind: 'changed' };
+    if (refusal?.kind === 'journalFull') return refusal;
     if ((await nextMailKey(tx, { runKey, eventId })) !== (taken?.mailKey ?? null)) return { kind: 'changed' };
     journals.record(record, 'WAITER_ADDED');
     await journals.save();
@@ -62,7 +54,7 @@ export const addWaiter = write(
       return { kind: 'registered' };
     }
     await deleteMail(tx, taken.mailKey);
-    const [saved = 'dropped'] = await insertMessages(context, [taken.result], nowMs);
+    const [saved = { standing: 'dropped' as const }] = await insertMessages(context, [taken.result], nowMs);
     return { kind: 'answered', saved };
   },
 );

@@ -1,7 +1,8 @@
 /** Who waits for which event, which waits have come to their deadline, and what ends a wait? */
+import type { Saved } from '../../../engine/accepted.ts';
 import type { Queries } from '../../driver.ts';
 import { longRead, read, write } from '../../operation.ts';
-import { insertMessages, type SavedAs } from '../accept.ts';
+import { insertMessages } from '../accept.ts';
 import type { WriteContext } from '../log-writer.ts';
 import { projectOf, weightOf } from '../new-messages.ts';
 import { CONTENT_FIELDS, type ContentRow, type StoredNewMessage } from '../rows.ts';
@@ -96,13 +97,13 @@ export interface ResolveWaitersArgs {
   nowMs: number;
 }
 
-/** How the result of each waiter was saved; null for one that was gone already. */
+/** How the result of each waiter was saved, or that it was gone already. */
 export const resolveWaiters = write(
   {
     weight: ({ resolutions }) => weightOf(resolutions.map(({ result }) => result)),
     touches: ({ resolutions }) => ({ projects: resolutions.map(({ result }) => projectOf(result)) }),
   },
-  async (context: WriteContext, { resolutions, nowMs }: ResolveWaitersArgs): Promise<(SavedAs | null)[]> => {
+  async (context: WriteContext, { resolutions, nowMs }: ResolveWaitersArgs): Promise<(Saved | 'gone')[]> => {
     const { tx } = context;
     const rows = await tx.query<{ key: number }>('select key from waiters where key in (??)', [
       resolutions.map(({ waiterKey }) => waiterKey),
@@ -117,6 +118,6 @@ export const resolveWaiters = write(
       nowMs,
     );
     let next = 0;
-    return isResolved.map((resolved) => (resolved ? (saved[next++] ?? 'dropped') : null));
+    return isResolved.map((resolved) => (resolved ? (saved[next++] ?? { standing: 'dropped' }) : 'gone'));
   },
 );
