@@ -4,6 +4,7 @@ import { seal, unseal } from './config/sealing.ts';
 import type { Millis, ProjectId } from './engine/model.ts';
 import type { Clock } from './engine/ports.ts';
 import type { Project, ProjectStore, SealedKeys, Token, TokenScope } from './engine/stores.ts';
+import { STALE, untilCurrent } from './engine/until-current.ts';
 import { mintSigningKey } from './protocol/ids.ts';
 
 /** What turns signing keys into what the store keeps, and back. */
@@ -222,14 +223,14 @@ export class StoredAccounts implements Accounts {
   }
 
   async #rotateNow(projectId: ProjectId): Promise<SigningKeys> {
-    while (true) {
+    return untilCurrent('the pair of signing keys', async () => {
       const { sealed, keys } = this.#pairOf(projectId);
       const next = sealKeys({ current: keys.next, next: mintSigningKey(this.#sealer.randomBytes) }, this.#sealer);
       const inForce = await this.#store.projects.replaceSigningKeys({ projectId, expected: sealed, next });
       const pair = this.#remember(projectId, inForce);
       // Otherwise another process rotated meanwhile: go on from there.
-      if (inForce.current === next.current && inForce.next === next.next) return pair.keys;
-    }
+      return inForce.current === next.current && inForce.next === next.next ? pair.keys : STALE;
+    });
   }
 
   #remember(projectId: ProjectId, sealed: SealedKeys): KeyPair {

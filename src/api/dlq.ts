@@ -4,6 +4,7 @@ import type { ProjectId } from '../engine/model.ts';
 import type { Page } from '../engine/page.ts';
 import type { DeadRetryOverride } from '../engine/revive.ts';
 import type { DeadMessage } from '../engine/stores.ts';
+import { STALE, untilCurrent } from '../engine/until-current.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { type Answer, answer, NO_BODY } from './answer.ts';
 import { RETRY_HEADERS } from './config-headers.ts';
@@ -29,9 +30,6 @@ const AMOUNT: Amount = { countDefault: 100, countMax: 100, isLowered: true };
 
 /** What only the list of runs can be filtered by. */
 const OF_RUNS = deadParameters(AMOUNT).filter(({ name }) => !filterNames('dlqList').includes(name));
-
-/** How often a bulk retry looks again when entries vanish between choosing and retrying them. */
-const RETRY_ROUNDS = 5;
 
 export function dlqRoutes(services: Services): Route[] {
   const { engine } = services;
@@ -100,12 +98,11 @@ export function dlqRoutes(services: Services): Route[] {
     filters: Filters,
     override: DeadRetryOverride,
   ): Promise<{ messageIds: string[]; cursor?: string | undefined }> {
-    for (let round = 0; round < RETRY_ROUNDS; round += 1) {
+    return untilCurrent('the choice of entries', async () => {
       const page = await select(projectId, filters);
       const messageIds = page.items.length === 0 ? [] : await engine.retryDead(projectId, idsOf(page), override);
-      if (messageIds) return { messageIds, cursor: page.cursor };
-    }
-    throw new ApiError('unavailable', 'the chosen entries are being changed by others, try again shortly');
+      return messageIds ? { messageIds, cursor: page.cursor } : STALE;
+    });
   }
 
   function select(projectId: ProjectId, { attributes, count = AMOUNT.countMax, cursor, order }: Filters) {

@@ -1,11 +1,9 @@
 /** What became of messages that a store was given? */
-import type { JournalPlace, MessageId, Millis, Standing } from './model.ts';
+import type { JournalPlace, MessageId, Millis } from './model.ts';
+import type { WaitState } from './wait-state.ts';
 
-/**
- * `held`: a lane has the message and lets it go by itself; `dropped`: it was for the journal of a run that is over, and was
- * not saved; otherwise it stands as was proposed.
- */
-export type AcceptedStanding = Standing['kind'] | 'held' | 'dropped';
+/** `dropped`: it was for the journal of a run that is over, and was not saved. */
+export type AcceptedStanding = WaitState | 'claimed' | 'dropped';
 
 /** How a message was saved. */
 export interface Saved {
@@ -32,3 +30,8 @@ export type Accepted =
   | { kind: 'tooManyQueues' }
   /** All messages of its publish are refused: they are more than the `remaining` ones that its project has left today. */
   | { kind: 'overDayLimit'; limit: number; remaining: number };
+
+/** How each was saved that was. */
+export function savedOf(accepted: readonly Accepted[]): (Saved | undefined)[] {
+  return accepted.map((each) => (each.kind === 'accepted' ? each : undefined));
+}

@@ -1,8 +1,7 @@
 /** Puts the engine together: recovery first, then its loops, then it takes commands. */
-import { ApiError } from '../protocol/errors.ts';
 import { dailyLimitReached } from '../protocol/rate-limits.ts';
-import { type AcceptContext, type Draft, draftOf } from './accept.ts';
-import type { Accepted, Saved } from './accepted.ts';
+import type { AcceptContext, Draft } from './accept.ts';
+import type { Accepted } from './accepted.ts';
 import type { Engine } from './commands.ts';
 import type { DatabaseClock } from './database-clock.ts';
 import { Dispatcher } from './dispatcher.ts';
@@ -10,13 +9,14 @@ import { type Explanation, explain } from './explain.ts';
 import { dlqIdIn, explainFinished } from './explain-finished.ts';
 import { ALWAYS_OPEN } from './fence.ts';
 import type { AttributeFilter } from './filters.ts';
+import type { Intake } from './intake.ts';
 import { IntakeHealth } from './intake-health.ts';
+import type { DueLoop } from './loops/due-loop.ts';
 import { Heartbeat, type SharedAccounts } from './loops/heartbeat.ts';
 import { RetentionLoop } from './loops/retention.ts';
-import { ScheduleLoop } from './loops/schedules.ts';
-import type { Message, MessageId, Millis, NewMessage, ProjectId, WorkerId } from './model.ts';
+import { scheduleLoop } from './loops/schedules.ts';
+import type { Message, MessageId, Millis, ProjectId, WorkerId } from './model.ts';
 import { Numbers } from './numbers.ts';
-import { place, setGoing } from './placement.ts';
 import type { Clock, Delivery, EventLog, Randomness } from './ports.ts';
 import { storeOf } from './project-store.ts';
 import type { PublishCommand, Published, PublishOutcome } from './publish-command.ts';
@@ -24,10 +24,10 @@ import { PublishGate } from './publish-gate.ts';
 import { Reports } from './reports.ts';
 import { type DeadRetryOverride, succeed } from './revive.ts';
 import { JournalBodies } from './runs/journal-bodies.ts';
+import type { Publisher } from './runs/publish.ts';
 import { type WorkflowCommands, Workflows } from './runs/workflows.ts';
 import { ScheduleCommands } from './schedule-commands.ts';
 import type { EngineSettings } from './settings.ts';
-import { Slices } from './slices.ts';
 import type { Store } from './stores.ts';
 
 export interface EngineDeps {
@@ -90,7 +90,7 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   );
   deps.store.onDue((dueAtMs) => dispatcher.noteDue(dueAtMs));
   deps.store.onParked((line) => dispatcher.noteParked(line));
-  const retention = new RetentionLoop(deps.store, deps.clock, deps.log, deps.settings);
+  const retention = new RetentionLoop(deps);
   dispatcher.wake();
   if (deps.dropsExpired ?? true) retention.start();
   const engine = new RunningEngine(deps, { numbers, dispatcher, retention, bodies, reports, heartbeat });
@@ -133,13 +133,6 @@ interface Parts {
   heartbeat: Heartbeat | undefined;
 }
 
-/** What was made of the commands of a publish, and what became of each. */
-interface SavedPublish {
-  news: NewMessage[];
-  accepted: Accepted[];
-  context: AcceptContext;
-}
-
 class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   /** What clients ask about runs is answered there. */
   readonly workflows: Workflows;
@@ -147,9 +140,10 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   readonly #numbers: Numbers;
   readonly #dispatcher: Dispatcher;
   readonly #retention: RetentionLoop;
-  readonly #schedules: ScheduleLoop;
+  readonly #schedules: DueLoop;
   readonly #heartbeat: Heartbeat | undefined;
-  readonly #intake: IntakeHealth;
+  readonly #intake: Intake;
+  readonly #health: IntakeHealth;
   readonly #gate: PublishGate;
   #draining: Promise<void> | undefined;
 
@@ -163,13 +157,14 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     this.#dispatcher = dispatcher;
     this.#retention = retention;
     this.#heartbeat = heartbeat;
-    this.#intake = new IntakeHealth(deps.clock);
+    this.#intake = dispatcher.intake;
+    this.#health = new IntakeHealth(deps.clock);
     this.#gate = new PublishGate(deps);
     this.storeOf = (projectId) => storeOf(projectId, deps.store, deps.clock);
-    this.#schedules = new ScheduleLoop({
+    this.#schedules = scheduleLoop({
       ...deps,
       numbers,
-      places: dispatcher,
+      intake: dispatcher.intake,
       acceptContext: (projectId) => this.#acceptContext(projectId),
     });
     const commands = new ScheduleCommands({ ...deps, numbers, noteNext: (atMs) => this.#schedules.noteNext(atMs) });
@@ -180,13 +175,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
       numbers,
       bodies,
       reports,
-      places: dispatcher,
-      placeFollowUps: (follows) => dispatcher.placeFollowUps(follows),
-      intake: {
-        takeNumbers: (count) => this.#takeNumbers(count),
-        place: (drafts) => this.#place(drafts),
-        admit: (news, save) => this.#admit(news, save),
-      },
+      intake: dispatcher.intake,
       contextOf: (projectId) => ({
         ...this.#acceptContext(projectId),
         lazyAboveBytes: deps.settings.lazyFetchBytes,
@@ -204,17 +193,17 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     this.#heartbeat?.start({
       dispatcher: this.#dispatcher,
       noteSchedule: (atMs) => this.#schedules.noteNext(atMs),
-      noteDeadline: (atMs) => this.workflows.waiters.noteDeadline(atMs),
+      noteDeadline: (atMs) => this.workflows.waiters.noteNext(atMs),
       noteDeath: () => this.#retention.hasten(),
     });
   }
 
   async publish(projectId: ProjectId, commands: PublishCommand[], accountsVersion?: number): Promise<PublishOutcome[]> {
     if (commands.length === 0) return [];
-    const { news, accepted, context } = await this.#saveInTurn(projectId, commands, accountsVersion);
+    const { drafts, accepted, context } = await this.#saveInTurn(projectId, commands, accountsVersion);
     const [first] = accepted;
     if (first?.kind === 'overDayLimit') throw dailyLimitReached(first.limit, first.remaining, context.nowMs);
-    return news.map((entry, index) => publishedAs(entry, accepted[index]));
+    return drafts.map((draft, index) => publishedAs(draft, accepted[index]));
   }
 
   checkAdmission(projectId: ProjectId): void {
@@ -222,29 +211,19 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   }
 
   /** What continues a run waits for nobody: the run waits for it. */
-  #saveInTurn(projectId: ProjectId, commands: PublishCommand[], accountsVersion?: number): Promise<SavedPublish> {
-    const save = () => this.#intake.watch(() => this.#save(projectId, commands, accountsVersion));
+  #saveInTurn(
+    projectId: ProjectId,
+    commands: PublishCommand[],
+    accountsVersion?: number,
+  ): ReturnType<Publisher['publish']> {
+    const save = () => this.#health.watch(() => this.workflows.publisher.publish(projectId, commands, accountsVersion));
     if (commands.some(continuesRun)) return save();
     this.#gate.check(projectId);
     return this.#gate.pass(projectId, commands.length, save);
   }
 
-  async #save(projectId: ProjectId, commands: PublishCommand[], accountsVersion?: number): Promise<SavedPublish> {
-    if (commands.some(({ options }) => options.run)) {
-      return this.workflows.publisher.publish(projectId, commands, accountsVersion);
-    }
-    const firstKey = await this.#takeNumbers(commands.length);
-    const context = this.#acceptContext(projectId);
-    const drafts = await this.#slices().map(commands, (command, index) => draftOf(command, firstKey + index, context));
-    const news = await this.#place(drafts);
-    const accepted = await this.#admit(news, () =>
-      this.#deps.store.messages.accept(news, context.nowMs, accountsVersion),
-    );
-    return { news, accepted, context };
-  }
-
   async ping(): Promise<void> {
-    this.#intake.check();
+    this.#health.check();
     await this.#deps.store.ping();
   }
 
@@ -257,7 +236,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     const { store, clock } = this.#deps;
     const live = await store.messages.standingOf(projectId, id, clock.nowMs());
     if (live) {
-      const held = live.standing.kind === 'parked' ? this.#dispatcher.whatHolds(live.message) : undefined;
+      const held = live.standing.kind === 'origin' ? this.#dispatcher.whatHolds(live.message) : undefined;
       return explain(live, clock.nowMs(), held);
     }
     const page = { count: EXPLAINED_EVENTS_MAX, order: 'latestFirst' } as const;
@@ -305,17 +284,18 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     const { store } = this.#deps;
     const dead = await store.dead.findDeadMany({ projectId, dlqIds });
     if (dead.length < dlqIds.length) return undefined;
-    const firstKey = await this.#takeNumbers(dead.length);
+    const firstKey = await this.#numbers.take(dead.length);
     const context = this.#acceptContext(projectId);
-    const successors = await this.#place(
-      dead.map((entry, index) => ({ message: succeed(entry, firstKey + index, override, context) })),
+    const drafts = dead.map((entry, index) => ({ message: succeed(entry, firstKey + index, override, context) }));
+    const outcome = await this.#intake.admit(
+      drafts,
+      (successors) => {
+        const revivals = successors.map((successor, index) => ({ dlqId: dlqIds[index] ?? '', successor }));
+        return store.dead.reviveDead({ projectId, revivals, nowMs: context.nowMs });
+      },
+      (standings) => (standings === 'missing' ? [] : standings.map((standing) => ({ standing }))),
     );
-    const revivals = successors.map((successor, index) => ({ dlqId: dlqIds[index] ?? '', successor }));
-    const saved = await this.#admit(successors, async () => {
-      const outcome = await store.dead.reviveDead({ projectId, revivals, nowMs: context.nowMs });
-      return outcome === 'missing' ? [] : outcome.map((standing): Accepted => ({ kind: 'accepted', standing }));
-    });
-    return saved.length === 0 ? undefined : successors.map(({ message }) => message.id);
+    return outcome === 'missing' ? undefined : drafts.map(({ message }) => message.id);
   }
 
   async deleteQueue(projectId: ProjectId, name: string): Promise<void> {
@@ -330,6 +310,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   }
 
   async #drain(limitMs: Millis): Promise<void> {
+    this.#intake.close();
     this.#heartbeat?.noteDraining();
     await Promise.all([
       this.#dispatcher.drain(limitMs),
@@ -346,40 +327,6 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     const nowMs = clock.nowMs();
     return { projectId, nowMs, leadMs: nowMs - clock.wallMs(), randomness, deduplicationWindowMs };
   }
-
-  async #takeNumbers(count: number): Promise<number> {
-    const first = this.#numbers.take(count);
-    return typeof first === 'number' ? first : await first;
-  }
-
-  /** Decides where each message will stand, reserving a place for those that can go out at once. */
-  async #place(drafts: Draft[]): Promise<NewMessage[]> {
-    const firstToken = await this.#takeNumbers(drafts.length);
-    return this.#slices().map(drafts, (draft, index) => place(draft, firstToken + index, this.#dispatcher));
-  }
-
-  /**
-   * Saves `news` and sets going what came through; gives back the places of what did not. A shutdown meanwhile waits for
-   * those whose turn is yet to come: each has its place until then.
-   */
-  async #admit(news: NewMessage[], save: () => Promise<Accepted[]>): Promise<Accepted[]> {
-    let accepted: Accepted[] = [];
-    try {
-      if (this.#draining !== undefined) throw new ApiError('unavailable', 'the server is shutting down');
-      accepted = await save();
-    } finally {
-      const slices = this.#slices();
-      for (const [index, entry] of news.entries()) {
-        if (slices.isOver) await slices.next();
-        setGoing(entry, savedOf(accepted[index]), this.#dispatcher);
-      }
-    }
-    return accepted;
-  }
-
-  #slices(): Slices {
-    return new Slices(this.#deps.clock, this.#deps.endOfTurn);
-  }
 }
 
 /** A step of a run, a run that another has invoked, or the second phase of a trigger. */
@@ -387,11 +334,7 @@ function continuesRun({ options: { run }, invocation }: PublishCommand): boolean
   return invocation !== undefined || run?.kind === 'append' || run?.isBySdk === true;
 }
 
-function savedOf(accepted: Accepted | undefined): Saved | undefined {
-  return accepted?.kind === 'accepted' ? accepted : undefined;
-}
-
-function publishedAs({ message, run }: NewMessage, accepted: Accepted | undefined): PublishOutcome {
+function publishedAs({ message, run }: Draft, accepted: Accepted | undefined): PublishOutcome {
   if (accepted?.kind === 'tooManyQueues') return 'tooManyQueues';
   const isDuplicate = accepted?.kind === 'duplicate';
   const published: Published = {

@@ -4,16 +4,17 @@
  * It sleeps until the earliest due time it knows of and asks the store nothing meanwhile (P12). Whatever makes a
  * message due earlier, or frees a place while some are waiting for one, wakes it.
  */
-import { mintMessageId } from '../protocol/ids.ts';
+import type { Saved } from './accepted.ts';
+import { Alarm } from './alarm.ts';
 import type { ClaimAnswer } from './claims.ts';
 import { decide, type Settling } from './decide.ts';
 import type { Fence } from './fence.ts';
 import { type Held, InFlight, type Offer } from './in-flight.ts';
+import { Intake } from './intake.ts';
 import type {
   Change,
   Claimed,
   ClaimToken,
-  FollowUp,
   Message,
   Millis,
   NewMessage,
@@ -24,16 +25,16 @@ import type {
 import type { Numbers } from './numbers.ts';
 import { lineOf, type OriginLine } from './origin-line.ts';
 import { ParkedLines } from './parked-lines.ts';
-import { type Places, place, setGoing } from './placement.ts';
-import type { Clock, Delivery, EventLog, Randomness, Timer } from './ports.ts';
+import type { Places } from './placement.ts';
+import type { Clock, Delivery, EventLog, Randomness } from './ports.ts';
 import type { Reports } from './reports.ts';
 import type { RunStore } from './run-stores.ts';
-import { draftOfFollowUp } from './runs/entries.ts';
 import { failRun } from './runs/failures.ts';
 import type { JournalBodies } from './runs/journal-bodies.ts';
 import type { EngineSettings } from './settings.ts';
 import { StoreUnavailable } from './store-errors.ts';
 import type { MessageStore, Settled, Succession } from './stores.ts';
+import { STALE, untilCurrent } from './until-current.ts';
 
 /** Messages a single claim may take: keeps its transaction short enough not to delay publishes. */
 const CLAIM_MAX = 128;
@@ -45,8 +46,6 @@ const CLAIM_MANY = 32;
 const DOUBLINGS_MAX = 2;
 /** Lines asked for in one claim; the others' turn comes with the next. */
 const UNPARK_MAX = 64;
-/** Timers are set no further ahead, so that a machine that slept or whose clock was set is noticed soon. */
-const SLEEP_MAX_MS = 30_000;
 /** Body bytes that a lane's next message may have when it takes the place of a smaller one. */
 const SUCCESSOR_BYTES_MAX = 16 * 1024;
 /** Pause after the store refused a settle: 100 ms, doubling up to 5 s. A claim, which nobody waits for, waits 5 s. */
@@ -67,6 +66,7 @@ interface DispatcherDeps {
   settings: EngineSettings;
   worker: WorkerId;
   fence: Fence;
+  endOfTurn?: () => Promise<void>;
 }
 
 /** What a claim is to look for. */
@@ -92,19 +92,21 @@ interface ClaimUnderWay {
 }
 
 export class Dispatcher implements Places {
+  /** Of all that takes these places. */
+  readonly intake: Intake;
   readonly #deps: DispatcherDeps;
   readonly #inFlight: InFlight;
   readonly #lines: ParkedLines;
   /** Claims of this worker that it works on, or that are being saved: others in its name are left over from a lost answer. */
   readonly #tokens = new Set<ClaimToken>();
   readonly #claims = new Set<ClaimUnderWay>();
+  readonly #alarm: Alarm;
   /** The shutdown's limit has passed. */
   readonly #abort = new AbortController();
   /** Ends the attempts in flight. */
   #attempts = new AbortController();
 
   #nextDueAtMs: Millis = 0; // unknown at start: look at once
-  #timer: { atMs: Millis; handle: Timer } | undefined;
   #doublings = 0;
   #turnOfDue = true;
   #lanesFirst = false;
@@ -113,7 +115,9 @@ export class Dispatcher implements Places {
 
   constructor(deps: DispatcherDeps, parkedLines: OriginLine[]) {
     this.#deps = deps;
+    this.intake = new Intake({ ...deps, places: this });
     this.#inFlight = new InFlight(deps.settings, (line) => this.#lines.reclassify(line));
+    this.#alarm = new Alarm(deps.clock, () => this.wake());
     this.#lines = new ParkedLines(this.#inFlight);
     for (const line of parkedLines) this.#lines.add(line);
   }
@@ -208,7 +212,7 @@ export class Dispatcher implements Places {
     const full = this.#inFlight.isFull;
     const unpark = full ? [] : this.#linesToServe();
     if (full || (!due && unpark.length === 0)) {
-      if (!due) this.#sleepUntil(this.#nextDueAtMs);
+      if (!due) this.#alarm.setAt(this.#nextDueAtMs);
       return false; // a full worker is woken by the next free place
     }
     // One free place at a time would go to the lines for ever: they and what is newly due take turns.
@@ -220,7 +224,7 @@ export class Dispatcher implements Places {
   /** Stops claiming; resolves when no attempt is left. After `limitMs` those still running are given back. */
   async drain(limitMs: Millis): Promise<void> {
     this.#draining = true;
-    this.#timer?.handle.cancel();
+    this.#alarm.cancel();
     const limit = this.#deps.clock.startTimer(limitMs, () => {
       this.#abort.abort();
       this.#attempts.abort();
@@ -236,17 +240,6 @@ export class Dispatcher implements Places {
     const served = new Set([...this.#claims].flatMap(({ unpark }) => unpark));
     const others = this.#lines.next(UNPARK_MAX, served);
     return others.length > 0 || served.size === 0 ? others : this.#lines.next(UNPARK_MAX, new Set());
-  }
-
-  #sleepUntil(atMs: Millis): void {
-    if (atMs === Infinity || this.#timer?.atMs === atMs) return;
-    this.#timer?.handle.cancel();
-    const delayMs = Math.min(Math.max(0, atMs - this.#deps.clock.nowMs()), SLEEP_MAX_MS);
-    const handle = this.#deps.clock.startTimer(delayMs, () => {
-      this.#timer = undefined;
-      this.wake();
-    });
-    this.#timer = { atMs, handle };
   }
 
   async #claim(wish: ClaimWish): Promise<void> {
@@ -272,7 +265,7 @@ export class Dispatcher implements Places {
       this.#claims.delete(claim);
     }
     if (this.#draining) this.#tellIfIdle();
-    else if (pauseMs > 0) this.#deps.clock.startTimer(pauseMs, () => this.wake());
+    else if (pauseMs > 0) this.#alarm.setIn(pauseMs);
     else this.wake();
   }
 
@@ -388,7 +381,7 @@ export class Dispatcher implements Places {
   async #save(claimed: Claimed, decided: Settling, succession: Succession | undefined): Promise<Settled | undefined> {
     const { store, clock, reports } = this.#deps;
     const { message } = claimed;
-    while (true) {
+    const round = async () => {
       const { failsRun } = decided;
       // What a failure means for the run is asked each time: it is of the run as it is then.
       const decision = failsRun
@@ -396,31 +389,21 @@ export class Dispatcher implements Places {
         : decided;
       if (!decision) return undefined;
       const { settlement, follows } = decision;
-      const news = follows.length === 0 ? [] : await this.#untilSaved(message, () => this.placeFollowUps(follows));
-      if (!news) return undefined;
-      const whole = news.length === 0 ? settlement : withFollows(settlement, news);
-      const settled = await this.#untilSaved(message, () => store.messages.settle(whole, clock.nowMs(), succession));
-      const saved = settled?.kind === 'saved' ? settled.follows : undefined;
-      news.forEach((entry, index) => {
-        setGoing(entry, saved?.[index], this, claimed.isAlone === true);
+      const save = (news: NewMessage[]) => {
+        const whole = news.length === 0 ? settlement : withFollows(settlement, news);
+        return this.#untilSaved(message, () => store.messages.settle(whole, clock.nowMs(), succession));
+      };
+      const settled = await this.#untilSaved(message, async () => {
+        const drafts = await this.intake.draftsOf(follows);
+        return this.intake.save(drafts, save, followsOf, claimed.isAlone === true);
       });
-      if (settled?.kind === 'runChanged') continue;
+      if (settled?.kind === 'runChanged') return STALE;
       const { next } = settlement.change;
       if (settled?.kind === 'saved') reports.settled(claimed, changeOf(settlement, settled), clock.nowMs());
       if (settled?.kind === 'saved' && next.kind === 'waiting') this.noteDue(next.dueAtMs);
       return settled;
-    }
-  }
-
-  /** Each with a key, an id and a place, as a publish has them. Throws `StoreUnavailable`, with no place taken. */
-  async placeFollowUps(follows: FollowUp[]): Promise<NewMessage[]> {
-    const { numbers, randomness, settings } = this.#deps;
-    const firstKey = await numbers.take(2 * follows.length);
-    return follows.map((followUp, index) => {
-      const key = firstKey + index;
-      const id = mintMessageId(key, (count) => randomness.bytes(count));
-      return place(draftOfFollowUp(followUp, { key, id }, settings.lazyFetchBytes), key + follows.length, this);
-    });
+    };
+    return untilCurrent('the workflow run', round, Infinity);
   }
 
   /** As if it had never been claimed; its place has `bytes`. */
@@ -479,6 +462,10 @@ function withFollows(settlement: Settlement, follows: NewMessage[]): Settlement 
   const told = follows.find(({ message }) => message.settings.run?.callType === 'failureCall');
   if (change.ending && told) change.ending = { ...change.ending, failureCallbackKey: told.message.key };
   return { ...settlement, change };
+}
+
+function followsOf(settled: Settled | undefined): readonly Saved[] {
+  return settled?.kind === 'saved' ? (settled.follows ?? []) : [];
 }
 
 /** What of the settlement was saved. */

@@ -54,18 +54,18 @@ function reasonOf(live: LiveMessage, nowMs: Millis, held: Held | undefined): Rea
   switch (standing.kind) {
     case 'claimed':
       return explainAttempt(live, standing.claimedAtMs);
-    case 'parked':
+    case 'origin':
       return { ...explainLine(message.origin, held), dueAtMs: standing.dueAtMs };
-    case 'waiting':
+    case 'due':
       return { ...explainDueTime(standing.dueAtMs, retried, nowMs), dueAtMs: standing.dueAtMs };
-    case 'queued':
+    case 'queue':
       return { ...explainQueue(live, standing), dueAtMs: standing.dueAtMs };
-    case 'listed': {
+    case 'flow': {
       const isReady = standing.dueAtMs <= nowMs;
       const reason = isReady ? explainKey(standing.key, nowMs) : explainDueTime(standing.dueAtMs, retried, nowMs);
       return { ...reason, dueAtMs: standing.dueAtMs, flowControlKey: standing.key.key };
     }
-    case 'held':
+    case 'project':
       return {
         reason: 'parallelism',
         sentence: 'Waits until an attempt in flight ends: its project has as many as it may (parallelism_max).',
@@ -112,7 +112,7 @@ function explainDueTime(dueAtMs: Millis, retried: number, nowMs: Millis): Reason
 
 function explainQueue(
   { message }: LiveMessage,
-  { isPaused, hasSlot, ahead, parallelism }: Extract<LiveMessage['standing'], { kind: 'queued' }>,
+  { isPaused, hasSlot, ahead, parallelism }: Extract<LiveMessage['standing'], { kind: 'queue' }>,
 ): Reason {
   const queueName = message.settings.queueName ?? '';
   const before = ahead === 1 ? '1 message' : `${ahead} messages`;

@@ -4,6 +4,7 @@
  */
 import type { HeaderMap, HttpMethod, MessageSettings } from '../protocol/settings.ts';
 import type { EndState, EntryKind, FailureCallbackState, RunConfig, RunKey, RunState } from '../workflow/model.ts';
+import type { WaitState } from './wait-state.ts';
 
 export type { EntryKind, FailureCallbackState };
 
@@ -136,12 +137,9 @@ export interface LogEvent {
   detail?: LogDetail;
 }
 
-/** Where a message stands when it is not in flight. */
+/** Where a new message stands, as far as a worker can say: its lanes are known only in the transaction that saves it. */
 export type Standing =
-  /** In the due index until `dueAtMs`. */
-  | { kind: 'waiting'; dueAtMs: Millis }
-  /** Due, but its origin has its share of attempts or the worker is full: out of the due index, in the origin's line. */
-  | { kind: 'parked'; dueAtMs: Millis }
+  | { kind: Extract<WaitState, 'due' | 'origin'>; dueAtMs: Millis }
   /** Written as already claimed by the worker that accepted it. */
   | { kind: 'claimed'; claimToken: ClaimToken; worker: WorkerId };
 

@@ -25,14 +25,14 @@ export function place(draft: Draft, claimToken: ClaimToken, places: Places): New
 
 function standingOf(message: Message, claimToken: ClaimToken, places: Places): Standing {
   const dueAtMs = message.notBeforeMs;
-  if (dueAtMs > message.createdAtMs) return { kind: 'waiting', dueAtMs };
+  if (dueAtMs > message.createdAtMs) return { kind: 'due', dueAtMs };
   switch (places.tryReserve(lineOf(message.projectId, message.origin), message.body.length, claimToken)) {
     case 'reserved':
       return { kind: 'claimed', claimToken, worker: places.worker };
     case 'parked':
-      return { kind: 'parked', dueAtMs };
+      return { kind: 'origin', dueAtMs };
     case 'none':
-      return { kind: 'waiting', dueAtMs };
+      return { kind: 'due', dueAtMs };
   }
 }
 
@@ -59,8 +59,8 @@ export function setGoing(news: NewMessage, saved: Saved | undefined, places: Pla
     if (saved.journal?.bytes === 0) claimed.message = { ...message, body: new Uint8Array(0) };
     return places.start(claimed, message.body.length);
   }
-  if (saved?.standing === 'parked') places.noteParked(line);
-  else if (saved?.standing === 'waiting') places.noteDue(proposed.dueAtMs);
+  if (saved?.standing === 'origin') places.noteParked(line);
+  else if (saved?.standing === 'due') places.noteDue(proposed.dueAtMs);
 }
 
 function isAlone({ settings: { queueName, flowControl, run } }: Message): boolean {

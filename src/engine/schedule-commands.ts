@@ -8,6 +8,7 @@ import type { Numbers } from './numbers.ts';
 import type { Clock, Randomness } from './ports.ts';
 import { firstTimeOf, type Schedule, type SchedulePlan, type ScheduleStanding } from './schedules.ts';
 import type { ScheduleStore } from './stores.ts';
+import { STALE, untilCurrent } from './until-current.ts';
 
 /** A schedule to be created, or to replace the one with its id. */
 export interface ScheduleCommand {
@@ -44,8 +45,7 @@ export class ScheduleCommands {
     const { store, clock, randomness, numbers, noteNext } = this.#deps;
     const id = command.options.scheduleId ?? mintScheduleId((count) => randomness.bytes(count));
     const plan = planOf(command, id);
-    // Again only when somebody else changed the schedule between the look and the write.
-    while (true) {
+    return untilCurrent('the schedule', async () => {
       const before = command.options.scheduleId && (await store.schedules.findSchedule({ projectId, id }))?.schedule;
       const firstNumber = await numbers.take(2);
       const nowMs = clock.wallMs();
@@ -59,16 +59,16 @@ export class ScheduleCommands {
         schedulesMax,
       );
       if (answer === 'tooMany') return 'tooMany';
-      if (answer === 'stale') continue;
+      if (answer === 'stale') return STALE;
       if (!standing.isPaused) noteNext(standing.nextAtMs);
       return { scheduleId: id };
-    }
+    });
   }
 
   /** Does nothing to a schedule that is as it is to be. */
   async setPaused(projectId: ProjectId, id: string, isPaused: boolean): Promise<'saved' | 'missing'> {
     const { store, clock, numbers, noteNext } = this.#deps;
-    while (true) {
+    return untilCurrent('the schedule', async () => {
       const schedule = (await store.schedules.findSchedule({ projectId, id }))?.schedule;
       if (!schedule) return 'missing';
       const { key, plan, standing: before } = schedule;
@@ -78,10 +78,10 @@ export class ScheduleCommands {
       const standing: ScheduleStanding = { ...before, version, isPaused, nextAtMs };
       const change = { key, fromVersion: before.version, standing, messages: [] };
       const [answer] = await store.schedules.changeSchedules([change], clock.nowMs());
-      if (answer === undefined || answer === 'stale') continue;
+      if (answer === undefined || answer === 'stale') return STALE;
       if (!isPaused) noteNext(nextAtMs);
       return 'saved';
-    }
+    });
   }
 }
 

@@ -32,6 +32,7 @@ import type { RunLogStore } from './run-log-store.ts';
 import type { RunStore, WaiterStore } from './run-stores.ts';
 import type { Schedule, ScheduleChange, TriggeredMessage } from './schedules.ts';
 import type { Endpoint, EndpointSelector, UrlGroup, UrlGroupLimits } from './url-groups.ts';
+import type { WaitState } from './wait-state.ts';
 import type { WorkerStore } from './worker-store.ts';
 
 /** What a store enforces on its own, for every project alike; 0 means unlimited. */
@@ -71,15 +72,11 @@ export interface LiveMessage {
   message: Message;
   retried: number;
   standing:
-    | { kind: 'waiting'; dueAtMs: Millis }
-    | { kind: 'parked'; dueAtMs: Millis }
     | { kind: 'claimed'; claimedAtMs: Millis }
-    /** In its queue's line, behind `ahead` others; with a slot it was started, and the queue is paused. */
-    | { kind: 'queued'; dueAtMs: Millis; isPaused: boolean; hasSlot: boolean; ahead: number; parallelism: number }
-    /** On the wait list of its flow-control key. */
-    | { kind: 'listed'; dueAtMs: Millis; key: FlowKey }
-    /** Its project has as many attempts in flight as it may. */
-    | { kind: 'held'; dueAtMs: Millis };
+    | { kind: Exclude<WaitState, 'queue' | 'flow'>; dueAtMs: Millis }
+    /** Behind `ahead` others; with a slot it was started, and the queue is paused. */
+    | { kind: 'queue'; dueAtMs: Millis; isPaused: boolean; hasSlot: boolean; ahead: number; parallelism: number }
+    | { kind: 'flow'; dueAtMs: Millis; key: FlowKey };
   cancelRequested: boolean;
 }
 

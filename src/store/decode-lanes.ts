@@ -35,7 +35,7 @@ function standingOf(message: LiveRow, { queue, key }: LiveRows, nowMs: Millis): 
   if (queue) {
     const { paused, ahead, parallelism } = queue;
     return {
-      kind: 'queued',
+      kind: 'queue',
       dueAtMs,
       isPaused: paused === 1,
       hasSlot: message.queue_slot !== null,
@@ -43,7 +43,7 @@ function standingOf(message: LiveRow, { queue, key }: LiveRows, nowMs: Millis): 
       parallelism,
     };
   }
-  if (key) return { kind: 'listed', dueAtMs, key: decodeFlowKey(key, nowMs) };
-  if (message.line === LINE.origin) return { kind: 'parked', dueAtMs };
-  return { kind: message.line === LINE.project ? 'held' : 'waiting', dueAtMs };
+  if (key) return { kind: 'flow', dueAtMs, key: decodeFlowKey(key, nowMs) };
+  if (message.line === LINE.origin) return { kind: 'origin', dueAtMs };
+  return { kind: message.line === LINE.project ? 'project' : 'due', dueAtMs };
 }

@@ -346,6 +346,23 @@ describe('a result', () => {
     expect(dispatcher.tryReserve('1 https://a.example', 0, 1)).toBe('reserved');
   });
 
+  test('that fails a run is decided anew each time that the run has changed, and never given up', async () => {
+    const { clock, store, network, dispatcher } = bench();
+    setReply(network, 'https://a.example', { kind: 'answer', status: 500, afterMs: 10 });
+    const run = { key: 1, id: 'r', createdAtMs: NOW_MS, url: 'https://a.example', callType: 'step' as const };
+    store.add(to('a', 1, { settings: { dialect: 'upstash', maxRetries: 0, run: { ...run, features: [] } } }));
+    const settle = store.messages.settle.bind(store);
+    let changes = 0;
+    store.messages.settle = async (settlement) => {
+      changes += 1;
+      return changes <= 1_000 ? { kind: 'runChanged' } : await settle(settlement);
+    };
+    dispatcher.wake();
+    await clock.advanceBy(20);
+    expect(store.rows.size).toBe(0);
+    expect(network.attempts.length).toBe(1);
+  });
+
   test('that calls for a retry brings the message back at its time', async () => {
     const { clock, store, network, dispatcher } = bench();
     setReply(network, 'https://a.example', { kind: 'answer', status: 500, afterMs: 10 });

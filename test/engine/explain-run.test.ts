@@ -14,7 +14,7 @@ function explained(history: RunHistory, standing?: LiveMessage['standing']) {
   const live = new Map(
     liveEntriesOf(history).map((entry): [string, LiveMessage] => {
       const { dueAtMs = 0, isInFlight = false } = entry.standing ?? {};
-      const own = isInFlight ? { kind: 'claimed', claimedAtMs: dueAtMs } : { kind: 'waiting', dueAtMs };
+      const own = isInFlight ? { kind: 'claimed', claimedAtMs: dueAtMs } : { kind: 'due', dueAtMs };
       const stands = standing ?? (own as LiveMessage['standing']);
       const retried = entry.failures.length;
       return [entry.message.id, { message: message(), retried, cancelRequested: false, standing: stands }];
@@ -87,7 +87,7 @@ test.for<[title: string, history: RunHistory, reason: string, part: string]>([
 test('what a lane holds is told with its key', () => {
   const history = new Journal().initial(dueIn(-1)).history();
   const key = { key: 'k', isPaused: true, inFlight: 0, waitListSize: 1, rateCount: 0, periodS: 1 };
-  const standing = { kind: 'listed', dueAtMs: NOW - 1, key } as unknown as LiveMessage['standing'];
+  const standing = { kind: 'flow', dueAtMs: NOW - 1, key } as unknown as LiveMessage['standing'];
   expect(explained(history, standing)).toMatchObject({ reason: 'key_paused', flowControlKey: 'k' });
 });
 

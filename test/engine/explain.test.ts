@@ -14,7 +14,7 @@ test.for([
   ['unproven', 'endpoint_unproven', 'has not answered lately'],
   ['origin', 'endpoint_busy', 'one of its attempts in flight ends'],
 ] as const)('one in the line of its origin, which the share of its %s holds, is explained', ([held, reason, part]) => {
-  const standing = { kind: 'parked', dueAtMs: NOW_MS } as const;
+  const standing = { kind: 'origin', dueAtMs: NOW_MS } as const;
   const live: LiveMessage = { message: message(), retried: 1, cancelRequested: false, standing };
   const explanation = explain(live, NOW_MS, held);
   expect(explanation).toMatchObject({ reason, dueAtMs: NOW_MS, retried: 1 });
@@ -23,10 +23,10 @@ test.for([
 });
 
 test.for([
-  ['a delayed message', { standing: { kind: 'waiting', dueAtMs: SOON_MS } }, 'delayed', '2026-01-01T00:01:00.000Z'],
-  ['a planned retry', { standing: { kind: 'waiting', dueAtMs: SOON_MS }, retried: 2 }, 'retrying', 'retry 2'],
-  ['a message that is due', { standing: { kind: 'waiting', dueAtMs: NOW_MS } }, 'due', 'a worker has room'],
-  ['one in the line of its origin', { standing: { kind: 'parked', dueAtMs: NOW_MS } }, 'endpoint_busy', 'a.example'],
+  ['a delayed message', { standing: { kind: 'due', dueAtMs: SOON_MS } }, 'delayed', '2026-01-01T00:01:00.000Z'],
+  ['a planned retry', { standing: { kind: 'due', dueAtMs: SOON_MS }, retried: 2 }, 'retrying', 'retry 2'],
+  ['a message that is due', { standing: { kind: 'due', dueAtMs: NOW_MS } }, 'due', 'a worker has room'],
+  ['one in the line of its origin', { standing: { kind: 'origin', dueAtMs: NOW_MS } }, 'endpoint_busy', 'a.example'],
   ['a running attempt', { standing: { kind: 'claimed', claimedAtMs: NOW_MS } }, 'attempting', 'T00:00:00.000Z'],
   [
     'a cancel during an attempt',
@@ -42,7 +42,7 @@ test.for([
   expect(explanation.sentence).toMatch(/^[A-Z].*\.$/);
 });
 
-const QUEUED = { kind: 'queued', dueAtMs: NOW_MS, isPaused: false, hasSlot: false, ahead: 2, parallelism: 3 } as const;
+const QUEUED = { kind: 'queue', dueAtMs: NOW_MS, isPaused: false, hasSlot: false, ahead: 2, parallelism: 3 } as const;
 
 test.for([
   [QUEUED, 'queued', 'Waits in queue q behind 2 messages; the queue works on 3 at a time.'],
@@ -86,19 +86,19 @@ test.for([
     'The flow-control key k has room; its messages go out when its turn comes.',
   ],
 ] as const)('one on the list of a key is explained: %j', ([changes, reason, sentence]) => {
-  const standing = { kind: 'listed', dueAtMs: NOW_MS, key: { ...KEY, ...changes } } as const;
+  const standing = { kind: 'flow', dueAtMs: NOW_MS, key: { ...KEY, ...changes } } as const;
   const live: LiveMessage = { message: message(), retried: 0, cancelRequested: false, standing };
   expect(explain(live, NOW_MS)).toEqual({ reason, sentence, flowControlKey: 'k', dueAtMs: NOW_MS, retried: 0 });
 });
 
 test('one on the list of a key that is not due yet waits for its time', () => {
-  const standing = { kind: 'listed', dueAtMs: SOON_MS, key: { ...KEY, isPaused: true } } as const;
+  const standing = { kind: 'flow', dueAtMs: SOON_MS, key: { ...KEY, isPaused: true } } as const;
   const live: LiveMessage = { message: message(), retried: 1, cancelRequested: false, standing };
   expect(explain(live, NOW_MS)).toMatchObject({ reason: 'retrying', dueAtMs: SOON_MS, flowControlKey: 'k' });
 });
 
 test('one whose project has as many attempts in flight as it may is explained', () => {
-  const standing = { kind: 'held', dueAtMs: NOW_MS } as const;
+  const standing = { kind: 'project', dueAtMs: NOW_MS } as const;
   const live: LiveMessage = { message: message(), retried: 0, cancelRequested: false, standing };
   expect(explain(live, NOW_MS)).toMatchObject({ reason: 'parallelism', dueAtMs: NOW_MS });
 });

@@ -98,7 +98,7 @@ export class FakeStore implements DispatcherStore {
     this.rows.delete(settlement.key);
     if (next.kind === 'waiting') this.rows.set(settlement.key, { message: row.message, parked: false, ...next });
     for (const { message, standing } of follows ?? []) {
-      this.add(message, standing.kind === 'parked' ? { dueAtMs: standing.dueAtMs, parked: true } : standing);
+      this.add(message, standing.kind === 'origin' ? { dueAtMs: standing.dueAtMs, parked: true } : standing);
     }
     const cancelled = alternative && ({ isCancelled: true } as const);
     return {

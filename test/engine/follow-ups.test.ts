@@ -82,7 +82,7 @@ describe('a message that follows from an attempt', () => {
     it.store.add(told(2));
     it.dispatcher.wake();
     await it.clock.advanceBy(50);
-    expect(standings(it)).toEqual(['/done parked']);
+    expect(standings(it)).toEqual(['/done origin']);
     await it.clock.advanceBy(1_000);
     expect(attemptsTo(it, 'b')).toHaveLength(2);
   });
@@ -92,7 +92,7 @@ describe('a message that follows from an attempt', () => {
     it.store.add(told(1));
     it.dispatcher.wake();
     await it.clock.advanceBy(11);
-    expect(standings(it)).toEqual(['/done parked']);
+    expect(standings(it)).toEqual(['/done origin']);
     await it.clock.advanceBy(1_000);
     expect(attemptsTo(it, 'b')).toHaveLength(1);
     expect(it.store.rows.size).toBe(0);
@@ -106,7 +106,7 @@ describe('a message that follows from an attempt', () => {
     const drained = it.dispatcher.drain(10_000);
     await it.clock.advanceBy(20_000);
     await drained;
-    expect(standings(it)).toEqual(['/done waiting']);
+    expect(standings(it)).toEqual(['/done due']);
     expect(it.store.rows.size).toBe(1);
     expect(attemptsTo(it, 'b')).toEqual([]);
   });

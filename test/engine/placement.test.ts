@@ -41,14 +41,14 @@ describe('a new message', () => {
   it('that is delayed waits for its time, and is given no place', () => {
     const { given, asked } = places();
     const { standing } = place({ message: due({ notBeforeMs: NOW_MS + 1 }) }, 9, given);
-    expect(standing).toEqual({ kind: 'waiting', dueAtMs: NOW_MS + 1 });
+    expect(standing).toEqual({ kind: 'due', dueAtMs: NOW_MS + 1 });
     expect(asked).toEqual([]);
   });
 
   it.each([
     ['reserved', { kind: 'claimed', claimToken: 9, worker: 'w' }],
-    ['parked', { kind: 'parked', dueAtMs: NOW_MS }],
-    ['none', { kind: 'waiting', dueAtMs: NOW_MS }],
+    ['parked', { kind: 'origin', dueAtMs: NOW_MS }],
+    ['none', { kind: 'due', dueAtMs: NOW_MS }],
   ] as const)('that is due stands where there is room for it: %s', (room, standing) => {
     const { given, asked } = places(room);
     expect(place({ message: due() }, 9, given).standing).toEqual(standing);
@@ -62,7 +62,7 @@ describe('what was saved', () => {
     standing: { kind: 'claimed', claimToken: 9, worker: 'w' },
     events: [],
   });
-  const waiting: NewMessage = { ...claimed(), standing: { kind: 'waiting', dueAtMs: NOW_MS + 5 } };
+  const waiting: NewMessage = { ...claimed(), standing: { kind: 'due', dueAtMs: NOW_MS + 5 } };
 
   it('as claimed goes out, alone in the store unless it shares something or follows from what may', () => {
     const { given, asked, started } = places();
@@ -99,7 +99,7 @@ describe('what was saved', () => {
     ]);
   });
 
-  it.each([undefined, { standing: 'held' }, { standing: 'waiting' }] as (Saved | undefined)[])(
+  it.each([undefined, { standing: 'queue' }, { standing: 'due' }] as (Saved | undefined)[])(
     'not as claimed, as was proposed, but as %j gives its place back',
     (saved) => {
       const { given, asked } = places();
@@ -109,9 +109,9 @@ describe('what was saved', () => {
   );
 
   it.each([
-    [{ standing: 'waiting' }, [['noteDue', NOW_MS + 5]]],
-    [{ standing: 'parked' }, [['noteParked', LINE]]],
-    [{ standing: 'held' }, []],
+    [{ standing: 'due' }, [['noteDue', NOW_MS + 5]]],
+    [{ standing: 'origin' }, [['noteParked', LINE]]],
+    [{ standing: 'flow' }, []],
     [undefined, []],
   ] as [Saved | undefined, unknown[]][])('as %j is told of to whoever looks for it', (saved, expected) => {
     const { given, asked } = places();

@@ -35,7 +35,7 @@ function logsOver(
   const messages: Pick<MessageStore, 'standingOf'> = {
     standingOf(_projectId, id) {
       lookedUp.push(id);
-      const standing = { kind: 'waiting', dueAtMs: NOW + 5 } as const;
+      const standing = { kind: 'due', dueAtMs: NOW + 5 } as const;
       return Promise.resolve({ message: { ...message(), id }, retried: 1, cancelRequested: false, standing });
     },
   };

@@ -1,16 +1,16 @@
 /** Waits, notifications and time-outs against a store that others change between what is read and what is saved. */
 import { describe, expect, test } from 'vitest';
 import type { Saved } from '../../src/engine/accepted.ts';
-import { WaiterLoop } from '../../src/engine/loops/waiters.ts';
-import type { FollowUp, NewMessage } from '../../src/engine/model.ts';
+import { Intake } from '../../src/engine/intake.ts';
+import type { DueLoop } from '../../src/engine/loops/due-loop.ts';
+import { waiterLoop } from '../../src/engine/loops/waiters.ts';
+import type { NewMessage } from '../../src/engine/model.ts';
 import { Numbers } from '../../src/engine/numbers.ts';
-import { type Places, place } from '../../src/engine/placement.ts';
+import type { Places } from '../../src/engine/placement.ts';
 import type { Notified, WaitCommand } from '../../src/engine/run-commands.ts';
 import type { Mail, MailLimits, NewWaiter, Waiter, WaiterStore, Waiting } from '../../src/engine/run-stores.ts';
 import { ActiveRuns } from '../../src/engine/runs/active-runs.ts';
-import { draftOfFollowUp } from '../../src/engine/runs/entries.ts';
 import { RunWaits } from '../../src/engine/runs/waits.ts';
-import { mintMessageId } from '../../src/protocol/ids.ts';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
 import type { Run } from '../../src/workflow/model.ts';
@@ -168,7 +168,7 @@ class Bench {
   readonly clock = new SimulatedClock(NOW_MS);
   readonly store = new MemoryStore();
   readonly waits: RunWaits;
-  readonly loop: WaiterLoop;
+  readonly loop: DueLoop;
   /** Places that are reserved and neither used nor given back. */
   reserved = 0;
 
@@ -195,22 +195,15 @@ class Bench {
       noteDue: () => {},
       noteParked: () => {},
     };
-    const placeFollowUps = async (follows: FollowUp[]): Promise<NewMessage[]> => {
-      const firstKey = await numbers.take(2 * follows.length);
-      return follows.map((followUp, index) => {
-        const key = firstKey + index;
-        const identity = { key, id: mintMessageId(key, (count) => randomness.bytes(count)) };
-        return place(draftOfFollowUp(followUp, identity, 1_000), key + follows.length, places);
-      });
-    };
     const { clock } = this;
     const store = { waiters: this.store, runs: this.store };
     const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
-    this.loop = new WaiterLoop({ store, clock, log, places, placeFollowUps });
+    const intake = new Intake({ places, numbers, clock, randomness, settings: { lazyFetchBytes: 1_000 } });
+    this.loop = waiterLoop({ store, clock, log, intake });
     this.waits = new RunWaits({
-      ...{ store, clock, places, placeFollowUps, numbers, randomness },
+      ...{ store, clock, intake, numbers, randomness },
       active: new ActiveRuns(store),
-      noteDeadline: (atMs) => this.loop.noteDeadline(atMs),
+      noteDeadline: (atMs) => this.loop.noteNext(atMs),
     });
     this.loop.wake();
   }

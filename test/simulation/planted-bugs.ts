@@ -6,6 +6,7 @@ import type { Accepted } from '../../src/engine/accepted.ts';
 import type { Claimed, ClaimToken, MessageId, MessageKey, Millis, NewMessage } from '../../src/engine/model.ts';
 import type { Clock, Machine } from '../../src/engine/ports.ts';
 import { byTheWall, SteadyClock } from '../../src/engine/steady-clock.ts';
+import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { Store } from '../../src/engine/stores.ts';
 import { alteredStore, type StoreMethods } from '../support/altered-store.ts';
 import type { SimulationOptions, SimulationReport } from './simulate.ts';
@@ -51,6 +52,11 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
   'a dead message never reaches the DLQ': { promise: 'P3', sabotage: () => altered(withoutBurial) },
   'the deduplication id is reserved, but not with its message': { promise: 'P3', sabotage: reservingApart },
   'the messages of a full origin are forgotten': { promise: 'P2', sabotage: () => altered(forgettingParked) },
+  'an outcome is given up when the store refuses it': {
+    promise: 'P7',
+    seed: 45,
+    sabotage: () => altered(givingUpOutcomes),
+  },
   'a place is never given back': { promise: 'P2', sabotage: () => altered(losingPlaces) },
   'a restart does not give back what was in flight': {
     promise: 'P7',
@@ -146,7 +152,7 @@ function startingWhatWaits(store: Store): Partial<StoreMethods> {
     accept: async (messages, nowMs) => {
       const kept = messages.map((news): NewMessage => {
         const isKept = news.standing.kind === 'claimed' && news.message.key % 5 === 0;
-        return isKept ? { ...news, standing: { kind: 'waiting', dueAtMs: news.message.createdAtMs } } : news;
+        return isKept ? { ...news, standing: { kind: 'due', dueAtMs: news.message.createdAtMs } } : news;
       });
       const accepted = await store.messages.accept(kept, nowMs);
       return accepted.map((answer, index) =>
@@ -249,11 +255,22 @@ function forgettingParked(store: Store): Partial<StoreMethods> {
   };
 }
 
-/** Every third message's worker waits for ever to hear that its result was saved. */
+/** The worker takes the message for somebody else's by now, and it stays claimed. */
+function givingUpOutcomes(store: Store): Partial<StoreMethods> {
+  return {
+    settle: (settlement, nowMs, succession) =>
+      store.messages.settle(settlement, nowMs, succession).catch((error: unknown) => {
+        if (!(error instanceof StoreUnavailable)) throw error;
+        return { kind: 'stale' };
+      }),
+  };
+}
+
 function byTheWallAlone(machine: Machine): Clock {
   return byTheWall(new SteadyClock(machine));
 }
 
+/** Every third message's worker waits for ever to hear that its result was saved. */
 function losingPlaces(store: Store): Partial<StoreMethods> {
   return {
     settle: async (settlement, nowMs, succession) => {

@@ -101,7 +101,7 @@ function movingOnLater(store: Store): Partial<StoreMethods> {
       for (const change of changes) {
         const accepted = change.messages.length > 0 ? await store.messages.accept(change.messages, nowMs) : [];
         const [moved] = await store.schedules.changeSchedules([{ ...change, messages: [] }], nowMs);
-        const standings = accepted.map((each) => (each.kind === 'accepted' ? each.standing : 'held'));
+        const standings = accepted.map((each) => (each.kind === 'accepted' ? each.standing : 'flow'));
         answers.push(moved === 'stale' ? 'stale' : standings);
       }
       return answers;

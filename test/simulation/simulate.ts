@@ -135,6 +135,7 @@ async function healingPhase(world: World, workload: Workload): Promise<void> {
     await world.clock.advanceBy(SECOND_MS);
     await world.clock.runUntil(() => world.isUp, 60 * SECOND_MS);
   }
+  if (!world.isShared) await checkLeftOver(world); // several workers may take longer to find out who is left
   void workload.schedules.plantFresh();
   await world.clock.advanceBy(SECOND_MS);
   void workload.burst();

@@ -2,7 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { BatchLine } from '../../src/store/batch-line.ts';
 import type { WriteCommand } from '../../src/store/operations.ts';
-import { MESSAGE_AT, type StoredNewMessage } from '../../src/store/sql/rows.ts';
+import { MESSAGE_AT, type NewContentRow, type NewMessageRow } from '../../src/store/sql/columns.ts';
+import type { StoredNewMessage } from '../../src/store/sql/rows.ts';
 
 interface Named {
   name: string;
@@ -11,9 +12,9 @@ interface Named {
 
 /** An accept of `rows` small messages of a project. */
 function accept(projectId: number, rows = 1): WriteCommand {
-  const message: StoredNewMessage['message'] = [];
+  const message = [] as unknown as NewMessageRow;
   message[MESSAGE_AT.project_id] = projectId;
-  const stored: StoredNewMessage = { message, content: [], events: [] };
+  const stored: StoredNewMessage = { message, content: [] as unknown as NewContentRow, events: [] };
   return { method: 'accept', args: { messages: Array.from({ length: rows }, () => stored), nowMs: 0 } };
 }
 

@@ -180,7 +180,7 @@ async function buildLine(count: number): Promise<string> {
   const driver = new SqliteDriver({ path });
   await migrate(driver);
   const world = await World.open(async () => createStore(driver));
-  const standing = { kind: 'parked', dueAtMs: T0 } as const;
+  const standing = { kind: 'origin', dueAtMs: T0 } as const;
   for (let from = 0; from < count; from += FEW) {
     await world.store.messages.accept(
       Array.from({ length: FEW }, () => world.message({ url: BUSY, standing })),

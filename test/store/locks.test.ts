@@ -236,7 +236,7 @@ describe('a claim', () => {
 
   it('locks nothing for messages that share nothing', async () => {
     await world.accept();
-    await world.accept({ standing: { kind: 'parked', dueAtMs: T0 } });
+    await world.accept({ standing: { kind: 'origin', dueAtMs: T0 } });
     expect(await claim({ unpark: [lineOf(PROJECT, 'https://example.com')] })).toEqual([]);
   });
 
@@ -259,7 +259,7 @@ describe('a claim', () => {
 
   it('locks the projects of all that it may take where attempts are limited', async () => {
     await reopen({ parallelismMax: 1 });
-    await world.accept({ standing: { kind: 'parked', dueAtMs: T0 } });
+    await world.accept({ standing: { kind: 'origin', dueAtMs: T0 } });
     await world.accept({ ...OF_OTHER, notBeforeMs: T0 + 1 });
     const unpark = [lineOf(PROJECT, 'https://example.com')];
     expect(await claim({ due: false, unpark })).toEqual([PROJECT]);

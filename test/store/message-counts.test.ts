@@ -106,6 +106,6 @@ it('counts what is made of a dead message, and never refuses it', async () => {
   const successor = world.message({ url: message.url });
   expect(
     await world.store.dead.reviveDead({ projectId: message.projectId, revivals: [{ dlqId, successor }], nowMs: T0 }),
-  ).toEqual(['waiting']);
+  ).toEqual(['due']);
   expect(await publish(1)).toEqual([{ kind: 'overDayLimit', limit: 2, remaining: 0 }]);
 });

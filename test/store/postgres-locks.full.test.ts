@@ -151,7 +151,7 @@ const RACES: Record<string, AnyRace> = {
   }),
   'a claim from the line of an origin, and a message that goes out at once': race({
     limits: { parallelismMax: 1 },
-    prepare: (world) => accept(world, world.message({ standing: { kind: 'parked', dueAtMs: T0 } })),
+    prepare: (world) => accept(world, world.message({ standing: { kind: 'origin', dueAtMs: T0 } })),
     first: async (world) =>
       (await world.claim({ due: false, unpark: [lineOf(PROJECT, 'https://example.com')] })).claimed.length,
     second: acceptClaimed({}),

@@ -12,6 +12,7 @@ import { joinSqliteStore } from '../../src/store/drivers/sqlite/join.ts';
 import type { Reply } from '../../src/store/drivers/sqlite/messages.ts';
 import { openSqliteStore, type SharedSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
 import type { WriteCommand } from '../../src/store/operations.ts';
+import type { StoredNewMessage } from '../../src/store/sql/rows.ts';
 import { eventually } from '../support/eventually.ts';
 import { delivered, PROJECT, settlement, T0, World } from './conformance/world.ts';
 
@@ -57,13 +58,13 @@ describe('a database with two more threads', () => {
     const heard: number[] = [];
     other.store.onDue((dueAtMs) => heard.push(dueAtMs));
     await other.claim();
-    await one.accept({ standing: { kind: 'waiting', dueAtMs: T0 + 2_000 } });
-    await one.accept({ standing: { kind: 'waiting', dueAtMs: T0 + 3_000 } });
-    await one.accept({ standing: { kind: 'waiting', dueAtMs: T0 + 1_000 } });
+    await one.accept({ standing: { kind: 'due', dueAtMs: T0 + 2_000 } });
+    await one.accept({ standing: { kind: 'due', dueAtMs: T0 + 3_000 } });
+    await one.accept({ standing: { kind: 'due', dueAtMs: T0 + 1_000 } });
     await other.store.ping(); // what was said before is heard before the answer
     expect(heard).toEqual([T0 + 2_000, T0 + 1_000]);
     expect((await other.claim({}, T0 + 1_000)).nextDueAtMs).toBe(T0 + 2_000);
-    await one.accept({ standing: { kind: 'waiting', dueAtMs: T0 + 1_500 } });
+    await one.accept({ standing: { kind: 'due', dueAtMs: T0 + 1_500 } });
     await other.store.ping();
     expect(heard).toEqual([T0 + 2_000, T0 + 1_000, T0 + 1_500]);
   });
@@ -73,7 +74,7 @@ describe('a database with two more threads', () => {
     other.store.onParked((line) => heard.push(line));
     const origin = 'https://busy.example';
     const line = lineOf(PROJECT, origin);
-    const parked = { url: `${origin}/hook`, standing: { kind: 'parked', dueAtMs: T0 } } as const;
+    const parked = { url: `${origin}/hook`, standing: { kind: 'origin', dueAtMs: T0 } } as const;
     await other.claim();
     await one.accept(parked);
     await one.accept(parked);
@@ -174,7 +175,8 @@ describe('the desk of a database thread', () => {
 
   it('puts what moves on what was accepted before accepts, whichever thread they are of', async () => {
     const [a, b] = [callerNamed('a'), callerNamed('b')];
-    const messages = Array.from({ length: 200 }, () => ({ message: [], content: [], events: [] }));
+    const stored = { message: [], content: [], events: [] } as unknown as StoredNewMessage;
+    const messages = Array.from({ length: 200 }, () => stored);
     const accept: WriteCommand = { method: 'accept', args: { messages, nowMs: 0 } };
     const release: WriteCommand = { method: 'release', args: { claims: [], nowMs: 0 } };
     arriving.push(() => void desk.take({ caller: b, id: 1, commands: [release] }));

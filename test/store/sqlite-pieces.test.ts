@@ -15,7 +15,8 @@ const SMALL: WriteCommand = { method: 'reserveNumbers', args: { count: 1 } };
 function acceptOf(count: number, bodyBytes: number, name: string): WriteCommand {
   const messages = Array.from(
     { length: count },
-    (_, nth): StoredNewMessage => ({ message: [`${name}${nth}`], content: [new Uint8Array(bodyBytes)], events: [] }),
+    (_, nth) =>
+      ({ message: [`${name}${nth}`], content: [new Uint8Array(bodyBytes)], events: [] }) as unknown as StoredNewMessage,
   );
   return { method: 'accept', args: { messages, nowMs: T0 } };
 }
@@ -24,7 +25,8 @@ function acceptOf(count: number, bodyBytes: number, name: string): WriteCommand 
 function shapeOf(commands: readonly WriteCommand[]): unknown {
   return commands.map(({ method, args }) => [
     method,
-    'messages' in args && args.messages.map(({ message, content }) => [message, (content[0] as Uint8Array).length]),
+    'messages' in args &&
+      args.messages.map(({ message, content }) => [message, (content as unknown as Uint8Array[])[0]?.length]),
   ]);
 }
 

@@ -2,12 +2,11 @@
  * Does what has become due, piece by piece. It sleeps until the earliest time it knows of and asks the store nothing
  * meanwhile (P12).
  */
+import { Alarm } from '../alarm.ts';
 import type { Millis } from '../model.ts';
-import type { Clock, EventLog, Timer } from '../ports.ts';
+import type { Clock, EventLog } from '../ports.ts';
 import { StoreUnavailable } from '../store-errors.ts';
 
-/** Timers are set no further ahead, so that a machine that slept or whose clock was set is noticed soon. */
-const SLEEP_MAX_MS = 30_000;
 /** Pause after the store could not be read or written. */
 const STORE_RETRY_MS = 1_000;
 
@@ -28,22 +27,23 @@ export class DueLoop {
   #nextAtMs: Millis = 0; // unknown at start: look at once
   /** The earliest time that was heard of while a round was under way, and may be newer than what it read. */
   #heardAtMs: Millis = Infinity;
-  #timer: { atMs: Millis; handle: Timer } | undefined;
+  readonly #alarm: Alarm;
   #round: Promise<void> | undefined;
   #stopped = false;
 
   constructor(deps: DueLoopDeps) {
     this.#deps = deps;
+    this.#alarm = new Alarm(deps.clock, () => this.wake());
   }
 
-  /** Does what is due, or sets the timer for when something will be. */
+  /** Does what is due, or sleeps until something will be. */
   wake(): void {
     if (this.#round !== undefined || this.#stopped) return;
-    if (this.#nextAtMs > this.#deps.clock.nowMs()) return this.#sleepUntil(this.#nextAtMs);
+    if (this.#nextAtMs > this.#deps.clock.nowMs()) return this.#alarm.setAt(this.#nextAtMs);
     this.#round = this.#doAll().then((pauseMs) => {
       this.#round = undefined;
       if (pauseMs === 0) this.wake();
-      else if (!this.#stopped) this.#setTimer(this.#nextAtMs, pauseMs);
+      else if (!this.#stopped) this.#alarm.setIn(pauseMs);
     });
   }
 
@@ -57,22 +57,8 @@ export class DueLoop {
   /** Resolves when the piece under way is done; no other begins. */
   async stop(): Promise<void> {
     this.#stopped = true;
-    this.#timer?.handle.cancel();
+    this.#alarm.cancel();
     await this.#round;
-  }
-
-  #sleepUntil(atMs: Millis): void {
-    if (atMs === Infinity || this.#timer?.atMs === atMs) return;
-    this.#setTimer(atMs, Math.min(atMs - this.#deps.clock.nowMs(), SLEEP_MAX_MS));
-  }
-
-  #setTimer(atMs: Millis, delayMs: Millis): void {
-    this.#timer?.handle.cancel();
-    const handle = this.#deps.clock.startTimer(delayMs, () => {
-      this.#timer = undefined;
-      this.wake();
-    });
-    this.#timer = { atMs, handle };
   }
 
   /** Until nothing is due. Answers how long to wait before the next look, because the store failed. */

@@ -5,6 +5,7 @@
  *
  * Each beat also brings the database's time and makes good what notifications may have lost.
  */
+import { Alarm } from '../alarm.ts';
 import type { DatabaseClock } from '../database-clock.ts';
 import { BeatFence, type Fence } from '../fence.ts';
 import type { ClaimRef, ClaimToken, Millis, WorkerId } from '../model.ts';
@@ -74,8 +75,8 @@ export class Heartbeat {
   readonly #deps: HeartbeatDeps;
   readonly #fence: BeatFence;
   #listeners: Listeners | undefined;
-  #beatTimer: Timer | undefined;
-  #fenceTimer: Timer | undefined;
+  readonly #beatAlarm: Alarm;
+  readonly #fenceAlarm: Alarm;
   #isLeaving = false;
   #stopped = false;
   /** The beat under way. */
@@ -98,6 +99,8 @@ export class Heartbeat {
   constructor(deps: HeartbeatDeps) {
     this.#deps = deps;
     this.#fence = new BeatFence(deps.clock, deps.timeoutMs * FENCE_SHARE);
+    this.#beatAlarm = new Alarm(deps.clock, () => this.#beginBeat());
+    this.#fenceAlarm = new Alarm(deps.clock, () => this.#lookAtFence());
   }
 
   get fence(): Fence {
@@ -120,8 +123,8 @@ export class Heartbeat {
   /** From now on it beats, and `listeners` hear what each beat brings. */
   start(listeners: Listeners): void {
     this.#listeners = listeners;
-    this.#setFenceTimer();
-    this.#beatIn(this.#pauseMs());
+    this.#setFenceAlarm();
+    this.#beatAlarm.setIn(this.#pauseMs());
   }
 
   /** It is not known whether something was saved: the next looks will show. */
@@ -138,15 +141,15 @@ export class Heartbeat {
   /** This worker claims nothing any more; the others are to read the lines that it has read. */
   noteDraining(): void {
     this.#isLeaving = true;
-    if (this.#listeners && !this.#beating) this.#beatIn(0);
+    if (this.#listeners && !this.#beating) this.#beatAlarm.setIn(0);
   }
 
   /** No attempt is left. Resolves when the others will hear of it, or after a moment. */
   async stop(): Promise<void> {
     const { store, clock, worker } = this.#deps;
     this.#stopped = true;
-    this.#beatTimer?.cancel();
-    this.#fenceTimer?.cancel();
+    this.#beatAlarm.cancel();
+    this.#fenceAlarm.cancel();
     const left = Promise.all([this.#beating, this.#caring])
       .then(() => store.workers.leave({ worker }))
       .catch((error: unknown) => {
@@ -189,20 +192,17 @@ export class Heartbeat {
     return (this.#deps.timeoutMs / BEATS_PER_TIMEOUT) * (1 - byte / 1024);
   }
 
-  #beatIn(delayMs: Millis): void {
-    this.#beatTimer?.cancel();
-    this.#beatTimer = this.#deps.clock.startTimer(delayMs, () => {
-      this.#beating = this.#beatOnce().finally(() => {
-        this.#beating = undefined;
-        if (this.#isBeatDue) this.#beatSoon();
-      });
+  #beginBeat(): void {
+    this.#beating = this.#beatOnce().finally(() => {
+      this.#beating = undefined;
+      if (this.#isBeatDue) this.#beatSoon();
     });
   }
 
   #beatSoon(): void {
     if (this.#stopped) return;
     if (this.#beating !== undefined) this.#isBeatDue = true;
-    else this.#beatIn(0);
+    else this.#beatAlarm.setIn(0);
   }
 
   async #beatOnce(): Promise<void> {
@@ -219,7 +219,7 @@ export class Heartbeat {
       log.warn('beat_failed', { reason: error.message });
       accounts.noteUnknown(error);
     }
-    if (!this.#stopped) this.#beatIn(pauseMs);
+    if (!this.#stopped) this.#beatAlarm.setIn(pauseMs);
   }
 
   #hear(beat: Beat, wasClosed: boolean): void {
@@ -231,7 +231,7 @@ export class Heartbeat {
       this.noteDoubt();
     }
     if (wasClosed) log.info('fence_opened', { worker });
-    this.#setFenceTimer();
+    this.#setFenceAlarm();
     if (beat.nextDueAtMs !== undefined) dispatcher.noteDue(beat.nextDueAtMs);
     else dispatcher.wake();
     if (beat.nextScheduleAtMs !== undefined) noteSchedule(beat.nextScheduleAtMs);
@@ -243,15 +243,15 @@ export class Heartbeat {
     });
   }
 
+  #setFenceAlarm(): void {
+    this.#fenceAlarm.setIn(this.#fence.leftMs + 1);
+  }
+
   /** Attempts in flight end before the others may begin them anew. */
-  #setFenceTimer(): void {
-    const { clock, log, worker } = this.#deps;
-    this.#fenceTimer?.cancel();
-    this.#fenceTimer = clock.startTimer(this.#fence.leftMs + 1, () => {
-      if (!this.#fence.isClosed) return this.#setFenceTimer();
-      log.warn('fence_closed', { worker });
-      this.#listeners?.dispatcher.interrupt();
-    });
+  #lookAtFence(): void {
+    if (!this.#fence.isClosed) return this.#setFenceAlarm();
+    this.#deps.log.warn('fence_closed', { worker: this.#deps.worker });
+    this.#listeners?.dispatcher.interrupt();
   }
 
   /** What could not be done because the store failed is done after another beat. */

@@ -4,10 +4,10 @@
  */
 import { ApiError } from '../../protocol/errors.ts';
 import { type AcceptContext, type Draft, draftOf } from '../accept.ts';
-import type { AcceptedStanding } from '../accepted.ts';
+import type { AcceptedStanding, Saved } from '../accepted.ts';
+import type { Intake } from '../intake.ts';
 import type { Millis, NewMessage, ProjectId } from '../model.ts';
 import type { Numbers } from '../numbers.ts';
-import { type Places, place, setGoing } from '../placement.ts';
 import type { Clock, EventLog } from '../ports.ts';
 import type { PublishCommand } from '../publish-command.ts';
 import {
@@ -33,7 +33,7 @@ const SAVED_TOGETHER = { messages: 200, bytes: 4 * 1024 * 1024 };
 /** What a single trigger of a URL group may make; the same that a publish to it may. */
 const TRIGGER_MAX = { messages: 10_000, bytes: 100 * 1024 * 1024 };
 
-export interface ScheduleLoopDeps {
+interface ScheduleLoopDeps {
   store: {
     schedules: Pick<ScheduleStore, 'dueSchedules' | 'strandedSchedules' | 'changeSchedules'>;
     urlGroups: Pick<UrlGroupStore, 'findUrlGroup'>;
@@ -43,7 +43,7 @@ export interface ScheduleLoopDeps {
   numbers: Numbers;
   /** What messages are accepted with now. */
   acceptContext: (projectId: ProjectId) => AcceptContext;
-  places: Places;
+  intake: Intake;
 }
 
 /** What is made of one due schedule: its next standing, and the messages on the way there. */
@@ -54,44 +54,31 @@ interface Step {
   error?: string;
 }
 
-export class ScheduleLoop {
+/** To be told the next time of each schedule that is saved. */
+export function scheduleLoop(deps: ScheduleLoopDeps): DueLoop {
+  const { clock, log } = deps;
+  const triggers = new Triggers(deps);
+  const doPiece = () => triggers.doPiece();
+  const loop = new DueLoop({ clock: byTheWall(clock), log, failure: 'schedules_failed', doPiece });
+  clock.onJump((byMs) => {
+    triggers.mayBeStranded ||= byMs < 0;
+    loop.noteNext(clock.wallMs());
+  });
+  return loop;
+}
+
+class Triggers {
   readonly #deps: ScheduleLoopDeps;
-  readonly #loop: DueLoop;
   /** The wall clock was set back, or it may have been before the start. */
-  #mayBeStranded = true;
+  mayBeStranded = true;
 
   constructor(deps: ScheduleLoopDeps) {
     this.#deps = deps;
-    const { clock, log } = deps;
-    this.#loop = new DueLoop({
-      clock: byTheWall(clock),
-      log,
-      failure: 'schedules_failed',
-      doPiece: () => this.#triggerPiece(),
-    });
-    clock.onJump((byMs) => {
-      this.#mayBeStranded ||= byMs < 0;
-      this.#loop.noteNext(clock.wallMs());
-    });
   }
 
-  /** Triggers what is due, or sets the timer for when something will be. */
-  wake(): void {
-    this.#loop.wake();
-  }
-
-  /** A schedule was saved whose next time is `atMs`. */
-  noteNext(atMs: Millis): void {
-    this.#loop.noteNext(atMs);
-  }
-
-  stop(): Promise<void> {
-    return this.#loop.stop();
-  }
-
-  async #triggerPiece(): Promise<'more' | Millis> {
+  async doPiece(): Promise<'more' | Millis> {
     const { store, clock } = this.#deps;
-    if (this.#mayBeStranded) await this.#recoverStranded();
+    if (this.mayBeStranded) await this.#recoverStranded();
     const { due, nextAtMs = Infinity } = await store.schedules.dueSchedules({ nowMs: clock.wallMs(), ...PIECE });
     if (due.length === 0) return nextAtMs;
     const groups = await this.#groupsOf(due);
@@ -102,7 +89,7 @@ export class ScheduleLoop {
   /** Those that were triggered by a clock that was far ahead would wait for that time. */
   async #recoverStranded(): Promise<void> {
     const { store, clock, numbers } = this.#deps;
-    this.#mayBeStranded = false;
+    this.mayBeStranded = false;
     try {
       while (true) {
         const nowMs = clock.wallMs();
@@ -113,7 +100,7 @@ export class ScheduleLoop {
         await store.schedules.changeSchedules(changes, clock.nowMs());
       }
     } catch (error) {
-      this.#mayBeStranded = true;
+      this.mayBeStranded = true;
       throw error;
     }
   }
@@ -154,26 +141,15 @@ export class ScheduleLoop {
   }
 
   async #take(steps: Step[]): Promise<void> {
-    const { store, clock, numbers, places } = this.#deps;
+    const { store, clock, numbers, intake } = this.#deps;
     const count = steps.reduce((sum, { commands }) => sum + commands.length, 0);
-    const firstKey = await numbers.take(2 * count + steps.length);
-    const firstToken = firstKey + count;
+    const firstKey = await numbers.take(count + steps.length);
     const wallMs = clock.wallMs();
-    const drafts = this.#draftsOf(steps, firstKey);
-    const placed = drafts.map((draft, index) => place(draft, firstToken + index, places));
-    const changes = changesOf(steps, { placed, firstKey, firstVersion: firstToken + count, wallMs });
-    let answers: (AcceptedStanding[] | 'stale')[] = [];
-    try {
-      answers = await store.schedules.changeSchedules(changes, clock.nowMs());
-    } finally {
-      changes.forEach(({ messages }, index) => {
-        const answer = answers[index] ?? 'stale';
-        messages.forEach((message, at) => {
-          const standing = answer === 'stale' ? undefined : answer[at];
-          setGoing(message, standing && { standing }, places);
-        });
-      });
-    }
+    const save = (placed: NewMessage[]) => {
+      const changes = changesOf(steps, { placed, firstKey, firstVersion: firstKey + count, wallMs });
+      return store.schedules.changeSchedules(changes, clock.nowMs());
+    };
+    await intake.save(this.#draftsOf(steps, firstKey), save, (answers) => savedOf(answers, steps));
   }
 
   #draftsOf(steps: readonly Step[], firstKey: number): Draft[] {
@@ -209,6 +185,13 @@ function changesOf(
     taken += commands.length;
     return { key, fromVersion: standing.version, standing: next, messages };
   });
+}
+
+/** How the messages of each step were saved, none of those that came too late. */
+function savedOf(answers: readonly (AcceptedStanding[] | 'stale')[], steps: readonly Step[]): (Saved | undefined)[] {
+  return answers.flatMap((answer, index) =>
+    answer === 'stale' ? (steps[index]?.commands ?? []).map(() => undefined) : answer.map((standing) => ({ standing })),
+  );
 }
 
 function recoveredAt(schedule: Schedule, version: number, nowMs: Millis): ScheduleChange {

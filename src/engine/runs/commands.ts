@@ -1,21 +1,14 @@
 /** What clients do with runs that exist: end them and read their journals. */
 import type { EndState, JournalEntry } from '../../workflow/model.ts';
 import type { Millis, ProjectId } from '../model.ts';
-import type { Clock } from '../ports.ts';
-import type { Reports } from '../reports.ts';
 import type { ActiveRun, RunCommands as RunCommandsOfEngine } from '../run-commands.ts';
 import type { RunStore } from '../run-stores.ts';
-import type { ActiveRuns } from './active-runs.ts';
-import { type EndingDeps, endingOf, saveEndings } from './endings.ts';
-import type { JournalBodies } from './journal-bodies.ts';
+import { STALE, untilCurrent } from '../until-current.ts';
+import { type EndingDeps, endRuns } from './endings.ts';
 import { isOf } from './publish.ts';
 
 export interface RunCommandDeps extends EndingDeps {
   store: { runs: RunStore };
-  clock: Clock;
-  active: ActiveRuns;
-  bodies: JournalBodies;
-  reports: Reports;
 }
 
 export class RunCommands implements RunCommandsOfEngine {
@@ -51,25 +44,16 @@ export class RunCommands implements RunCommandsOfEngine {
     state: Exclude<EndState, 'RUN_FAILED'>,
     response?: Uint8Array,
   ): Promise<boolean> {
-    const { store, clock, active, bodies, reports } = this.#deps;
-    while (true) {
+    const { active } = this.#deps;
+    return untilCurrent('the workflow run', async () => {
       const { run, isFresh } = await active.find(projectId, wanted.id);
-      if (!run || !isOf(run, wanted.createdAtMs)) {
-        if (isFresh) return false;
-        active.forget(projectId, wanted.id);
-        continue;
-      }
-      const atMs = clock.nowMs();
-      const end = await endingOf(store, run, { state, atMs, ...(response?.length && { response }) });
-      const [saved] = await saveEndings([end], atMs, this.#deps);
+      const [as = 'over'] =
+        run && isOf(run, wanted.createdAtMs)
+          ? await endRuns([run], { state, ...(response?.length && { response }) }, this.#deps)
+          : [];
+      if (as === 'ended') return true;
       active.forget(projectId, wanted.id);
-      if (saved?.kind === 'ended') {
-        bodies.forget(run.key);
-        reports.runEnded({ id: run.id, url: run.url, state });
-        return true;
-      }
-      // What was read just now ended before we could end it.
-      if (saved?.kind === 'over' && isFresh) return false;
-    }
+      return as === 'over' && isFresh ? false : STALE;
+    });
   }
 }

@@ -1,26 +1,26 @@
 /** What clients do with runs that have failed (contract W 21): resume and restart them, tell of their failure once more. */
 import { mintMessageId } from '../../protocol/ids.ts';
 import type { RunKey } from '../../workflow/model.ts';
-import type { Accepted, Saved } from '../accepted.ts';
 import type {
   DeadRunCommands,
   DeadRunStore,
   NotRevived,
   OutlinedEntry,
   Revival,
-  RevivedAs,
   RunOverride,
   StartedRun,
 } from '../dead-runs.ts';
+import type { Intake } from '../intake.ts';
 import type { Message, MessageKey, Millis, NewMessage, ProjectId } from '../model.ts';
+import type { Numbers } from '../numbers.ts';
 import type { RunStore } from '../run-stores.ts';
 import type { DraftContext } from './drafts.ts';
-import type { Intake } from './publish.ts';
 import { type Beginning, type Remains, revive } from './revival.ts';
 import { unfinishedOf } from './unfinished.ts';
 
 export interface DeadRunDeps {
   store: { deadRuns: DeadRunStore; runs: Pick<RunStore, 'findRecords' | 'findRun'> };
+  numbers: Numbers;
   intake: Intake;
   contextOf(projectId: ProjectId): DraftContext;
   /** A wait was registered with this deadline. */
@@ -53,21 +53,19 @@ export class DeadRuns implements Commands {
     projectId: ProjectId,
     dlqId: string,
   ): Promise<StartedRun | 'missing' | 'notFailed' | 'unknown'> {
-    const { store, intake, contextOf } = this.#deps;
+    const { store, numbers, intake, contextOf } = this.#deps;
     const [dead] = await store.deadRuns.findDeadRuns({ projectId, dlqIds: [dlqId] });
     if (!dead) return 'missing';
     if (dead.failureCallback?.state !== 'fail') return 'notFailed';
     const told = await store.deadRuns.findFailureCallback(projectId, dlqId);
     if (!told) return 'unknown';
-    const key = await intake.takeNumbers(1);
+    const key = await numbers.take(1);
     const context = contextOf(projectId);
-    const [news] = await intake.place([{ message: repeated(told, key, context) }]);
-    if (!news) throw new Error('a message was not placed');
-    let outcome: Saved | 'missing' | 'notFailed' = 'missing';
-    await intake.admit([news], async () => {
-      outcome = await store.deadRuns.repeatFailureCallback(projectId, dlqId, news, context.nowMs);
-      return typeof outcome === 'string' ? [] : [{ kind: 'accepted', ...outcome }];
-    });
+    const outcome = await intake.admit(
+      [{ message: repeated(told, key, context) }],
+      ([news]) => store.deadRuns.repeatFailureCallback(projectId, dlqId, placed(news), context.nowMs),
+      (saved) => (typeof saved === 'string' ? [] : [saved]),
+    );
     return typeof outcome === 'string' ? outcome : { runId: dead.run.id, createdAtMs: dead.run.createdAtMs };
   }
 
@@ -81,29 +79,26 @@ export class DeadRuns implements Commands {
     override: RunOverride,
     choose: Choose,
   ): Promise<StartedRun | NotRevived> {
-    const { intake, contextOf } = this.#deps;
+    const { store, numbers, intake, contextOf } = this.#deps;
     const remains = await this.#remainsOf(projectId, dlqId, choose);
     if (typeof remains === 'string') return remains;
     const keysMax = 1 + 2 * remains.unfinished.size;
-    let nextKey = await intake.takeNumbers(keysMax);
+    let nextKey = await numbers.take(keysMax);
     const context = contextOf(projectId);
     const { randomness, nowMs, leadMs = 0, lazyAboveBytes } = context;
     const random = (count: number): Uint8Array => randomness.bytes(count);
     const drafted = revive(remains, override, { nowMs, leadMs, random, lazyAboveBytes, nextKey: () => nextKey++ });
     const sent = drafted.journal.flatMap((entry) => (entry.kind === 'message' ? [entry.message] : []));
-    const news = await intake.place([...sent, ...drafted.children]);
-    const revival = withPlaces(drafted, news);
-    let outcome: RevivedAs = { kind: 'missing' };
-    await intake.admit(news, async () => {
-      outcome = await this.#deps.store.deadRuns.reviveRun(revival, nowMs);
-      return outcome.kind === 'revived' ? [...outcome.messages, ...outcome.children].map(accepted) : [];
-    });
-    const { kind } = outcome as RevivedAs;
+    const { kind } = await intake.admit(
+      [...sent, ...drafted.children],
+      (news) => store.deadRuns.reviveRun(withPlaces(drafted, news), nowMs),
+      (revived) => (revived.kind === 'revived' ? [...revived.messages, ...revived.children] : []),
+    );
     if (kind !== 'revived') return kind;
-    for (const entry of revival.journal) {
+    for (const entry of drafted.journal) {
       if (entry.kind === 'record' && entry.waiter) this.#deps.noteDeadline(entry.waiter.deadlineMs);
     }
-    return { runId: revival.run.id, createdAtMs: revival.run.createdAtMs };
+    return { runId: drafted.run.id, createdAtMs: drafted.run.createdAtMs };
   }
 
   async #remainsOf(projectId: ProjectId, dlqId: string, choose: Choose): Promise<Remains | 'missing' | 'unknown'> {
@@ -153,18 +148,15 @@ function repeated(told: Message, key: MessageKey, { nowMs, randomness }: DraftCo
 /** `news`: the messages of the journal in their order, then the children, each with its place. */
 function withPlaces({ journal, children, ...rest }: Revival<unknown>, news: readonly NewMessage[]): Revival {
   let next = 0;
-  const placed = (): NewMessage => {
-    const message = news[next++];
-    if (!message) throw new Error('a message was not placed');
-    return message;
-  };
+  const nextPlaced = (): NewMessage => placed(news[next++]);
   return {
     ...rest,
-    journal: journal.map((entry) => (entry.kind === 'message' ? { kind: 'message', message: placed() } : entry)),
-    children: children.map(placed),
+    journal: journal.map((entry) => (entry.kind === 'message' ? { kind: 'message', message: nextPlaced() } : entry)),
+    children: children.map(nextPlaced),
   };
 }
 
-function accepted(saved: Saved): Accepted {
-  return { kind: 'accepted', ...saved };
+function placed(news: NewMessage | undefined): NewMessage {
+  if (!news) throw new Error('a message was not placed');
+  return news;
 }

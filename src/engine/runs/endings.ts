@@ -4,9 +4,13 @@
  */
 import type { EndState, Run } from '../../workflow/model.ts';
 import { invokeResult } from '../../workflow/results.ts';
+import type { Intake } from '../intake.ts';
 import type { FollowUp, Message, Millis, NewMessage, RunEnding } from '../model.ts';
-import { type Places, setGoing } from '../placement.ts';
+import type { Clock } from '../ports.ts';
+import type { Reports } from '../reports.ts';
 import type { EndedAs, RunStore } from '../run-stores.ts';
+import type { ActiveRuns } from './active-runs.ts';
+import type { JournalBodies } from './journal-bodies.ts';
 import { resultOf } from './record-results.ts';
 
 export interface RunEnd {
@@ -17,16 +21,18 @@ export interface RunEnd {
 }
 
 /** A run's end, and what follows from it. */
-export interface Ending {
+interface Ending {
   ending: RunEnding;
   follows: FollowUp[];
 }
 
 export interface EndingDeps {
-  store: { runs: Pick<RunStore, 'endRuns'> };
-  places: Places;
-  /** Gives each a key, an id and a place. */
-  placeFollowUps(follows: FollowUp[]): Promise<NewMessage[]>;
+  store: { runs: Pick<RunStore, 'endRuns' | 'findRecords'> };
+  clock: Clock;
+  intake: Intake;
+  active: ActiveRuns;
+  bodies: JournalBodies;
+  reports: Reports;
 }
 
 /** The ending of `run` as it is now, and what follows from it. */
@@ -37,31 +43,31 @@ export async function endingOf(store: { runs: Pick<RunStore, 'findRecords'> }, r
   return { ending, follows: records.flatMap((record) => resultFor(record, end)) };
 }
 
-/**
- * Saves `ends` in one transaction and answers what became of each. Sets going what follows, or gives its places back,
- * whatever happens. Throws `StoreUnavailable`.
- */
-export async function saveEndings(
-  ends: readonly Ending[],
-  nowMs: Millis,
-  { store, places, placeFollowUps }: EndingDeps,
-): Promise<EndedAs[]> {
-  const placed: { ending: RunEnding; follows: NewMessage[] }[] = [];
-  let saved: EndedAs[] = [];
-  try {
-    for (const { ending, follows } of ends) {
-      placed.push({ ending, follows: follows.length === 0 ? [] : await placeFollowUps(follows) });
-    }
-    saved = await store.runs.endRuns(placed, nowMs);
-  } finally {
-    for (const [index, { follows }] of placed.entries()) {
-      const answer = saved[index];
-      follows.forEach((entry, at) => {
-        setGoing(entry, answer?.kind === 'ended' ? answer.follows[at] : undefined, places);
-      });
-    }
+/** Ends `runs` in one transaction, and answers what became of each. Throws `StoreUnavailable`. */
+export async function endRuns(
+  runs: readonly Run[],
+  end: Pick<RunEnd, 'response'> & { state: Exclude<EndState, 'RUN_FAILED'> },
+  { store, clock, intake, active, bodies, reports }: EndingDeps,
+): Promise<EndedAs['kind'][]> {
+  const atMs = clock.nowMs();
+  const ends: Ending[] = [];
+  for (const run of runs) ends.push(await endingOf(store, run, { ...end, atMs }));
+  const save = (news: NewMessage[]) => {
+    const rest = [...news];
+    const placed = ends.map(({ ending, follows }) => ({ ending, follows: rest.splice(0, follows.length) }));
+    return store.runs.endRuns(placed, atMs);
+  };
+  const drafts = await intake.draftsOf(ends.flatMap(({ follows }) => follows));
+  const answers = await intake.save(drafts, save, (all) =>
+    all.flatMap((as, index) => (as.kind === 'ended' ? as.follows : (ends[index]?.follows ?? []).map(() => undefined))),
+  );
+  for (const [index, { key, projectId, id, url }] of runs.entries()) {
+    active.forget(projectId, id);
+    if (answers[index]?.kind !== 'ended') continue;
+    bodies.forget(key);
+    reports.runEnded({ id, url, state: end.state });
   }
-  return saved;
+  return answers.map(({ kind }) => kind);
 }
 
 /** The message that tells the parent, made of what the invocation was registered with. */

@@ -1,33 +1,27 @@
-/** Publishes that begin or continue workflow runs: read what they are for, make them, save them if it still is so. */
-import { ApiError, quotaExceeded, runOver } from '../../protocol/errors.ts';
+/** Publishes: read the workflow runs that they are for, if they are for any, make them, save them if these are as they were. */
+import { quotaExceeded, runOver } from '../../protocol/errors.ts';
+import type { RunWish } from '../../protocol/settings.ts';
 import { FIRST_VERSION, type Run } from '../../workflow/model.ts';
 import { type Draft, draftOf } from '../accept.ts';
-import type { Accepted } from '../accepted.ts';
+import { type Accepted, savedOf } from '../accepted.ts';
+import type { Intake } from '../intake.ts';
 import type { Message, NewMessage, ProjectId } from '../model.ts';
+import type { Numbers } from '../numbers.ts';
 import type { PublishCommand } from '../publish-command.ts';
 import type { MessageStore } from '../stores.ts';
+import { STALE, untilCurrent } from '../until-current.ts';
 import type { ActiveRuns } from './active-runs.ts';
 import { type DraftContext, draftOfAdoption, draftOfAppend, draftOfStart } from './drafts.ts';
 import type { JournalBodies } from './journal-bodies.ts';
 
-/** How new messages get their numbers and places, and into the store: as the engine does it for all. */
-export interface Intake {
-  takeNumbers(count: number): Promise<number>;
-  place(drafts: Draft[]): Promise<NewMessage[]>;
-  /** Saves, and sets going what came through. */
-  admit(news: NewMessage[], save: () => Promise<Accepted[]>): Promise<Accepted[]>;
-}
-
-export interface RunPublishDeps {
+interface PublisherDeps {
   store: { messages: Pick<MessageStore, 'accept'> };
   active: ActiveRuns;
   bodies: JournalBodies;
+  numbers: Numbers;
   intake: Intake;
   contextOf(projectId: ProjectId): DraftContext;
 }
-
-/** Times that a publish is made anew because a run has changed meanwhile; each time somebody else got on. */
-const ROUNDS_MAX = 20;
 
 /** What one round of a publish relied on. */
 interface Round {
@@ -36,10 +30,10 @@ interface Round {
   remembered: Run[];
 }
 
-export class RunPublisher {
-  readonly #deps: RunPublishDeps;
+export class Publisher {
+  readonly #deps: PublisherDeps;
 
-  constructor(deps: RunPublishDeps) {
+  constructor(deps: PublisherDeps) {
     this.#deps = deps;
   }
 
@@ -48,14 +42,13 @@ export class RunPublisher {
     projectId: ProjectId,
     commands: PublishCommand[],
     accountsVersion?: number,
-  ): Promise<{ news: NewMessage[]; accepted: Accepted[]; context: DraftContext }> {
+  ): Promise<{ drafts: Draft[]; accepted: Accepted[]; context: DraftContext }> {
     const { store, active, bodies, intake, contextOf } = this.#deps;
     let runsAfterMs = 0;
-    for (let round = 0; round < ROUNDS_MAX; round += 1) {
+    return untilCurrent('the workflow run', async () => {
       const context = { ...contextOf(projectId), runsAfterMs };
       const { drafts, remembered } = await this.#draft(commands, context);
-      const news = await intake.place(drafts);
-      const accepted = await intake.admit(news, async () => {
+      const save = async (news: NewMessage[]) => {
         const saved = await store.messages.accept(news, context.nowMs, accountsVersion);
         // Before anything goes out: the first delivery may ask for the journal at once.
         for (const [index, entry] of news.entries()) {
@@ -63,37 +56,44 @@ export class RunPublisher {
           noteRun(active, entry, saved[index]);
         }
         return saved;
-      });
+      };
+      const accepted = await intake.admit(drafts, save, savedOf);
       const refusal = accepted.find(isRefused);
       if (refusal?.kind === 'journalFull') throw quotaExceeded('maxJournalSize', refusal.limit);
       if (refusal?.kind === 'tooManyInvokers') throw quotaExceeded('maxInvokers', refusal.limit);
       if (refusal?.kind === 'runTooEarly') runsAfterMs = Math.max(runsAfterMs, refusal.latestMs);
       // What was read just now is over indeed.
       if (refusal?.kind === 'runOver' && remembered.length === 0) throw runOver();
-      if (!refusal) return { news, accepted, context };
+      if (!refusal) return { drafts, accepted, context };
       for (const run of remembered) active.forget(projectId, run.id);
-    }
-    throw new ApiError('unavailable', 'the workflow run changes too often, try again shortly');
+      return STALE;
+    });
   }
 
   async #draft(commands: PublishCommand[], context: DraftContext): Promise<Round> {
-    const firstKey = await this.#deps.intake.takeNumbers(2 * commands.length);
+    const { numbers, intake } = this.#deps;
+    const firstKey = await numbers.take(2 * commands.length);
+    const slices = intake.slices();
     const round: Round = { drafts: [], remembered: [] };
     for (const [index, command] of commands.entries()) {
       const keys = { key: firstKey + index, recordKey: firstKey + commands.length + index };
-      round.drafts.push(await this.#draftOne(command, keys, context, round.remembered));
+      const { run } = command.options;
+      const draft = run
+        ? await this.#draftOfRun(command, run, keys, context, round.remembered)
+        : draftOf(command, keys.key, context);
+      round.drafts.push(draft);
+      if (slices.isOver) await slices.next();
     }
     return round;
   }
 
-  async #draftOne(
+  async #draftOfRun(
     command: PublishCommand,
+    wish: RunWish,
     keys: { key: number; recordKey: number },
     context: DraftContext,
     remembered: Run[],
   ): Promise<Draft> {
-    const wish = command.options.run;
-    if (!wish) return draftOf(command, keys.key, context);
     if (wish.kind === 'append') {
       const run = await this.#runOf(context.projectId, wish, remembered);
       return draftOfAppend(command, wish, run, keys.key, context);

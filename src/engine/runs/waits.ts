@@ -6,12 +6,12 @@
 import { quotaExceeded, runOver } from '../../protocol/errors.ts';
 import { mintMessageId } from '../../protocol/ids.ts';
 import type { Run, RunKey } from '../../workflow/model.ts';
-import type { Message, MessageId, MessageKey, Millis, ProjectId } from '../model.ts';
+import type { Message, MessageId, MessageKey, Millis, NewMessage, ProjectId } from '../model.ts';
 import type { Numbers } from '../numbers.ts';
-import { setGoing } from '../placement.ts';
 import type { Randomness } from '../ports.ts';
 import type { Notified, WaitCommand, WaiterCommands } from '../run-commands.ts';
 import type { Mail, MailLimits, NewWaiter, Waiter, WaiterStore, Waiting } from '../run-stores.ts';
+import { STALE, untilCurrent } from '../until-current.ts';
 import type { ActiveRuns } from './active-runs.ts';
 import { isOf } from './publish.ts';
 import { waiterOf } from './wait-records.ts';
@@ -44,12 +44,12 @@ export class RunWaits implements WaiterCommands {
   async wait(projectId: ProjectId, command: WaitCommand): Promise<{ messageId: MessageId; deduplicated: boolean }> {
     const { store, active, clock, noteDeadline } = this.#deps;
     const identity = await this.#identity();
-    while (true) {
+    return untilCurrent('the workflow run', async () => {
       const { run, isFresh } = await active.find(projectId, command.runId);
       if (!run || !isOf(run, command.createdAtMs)) {
         if (isFresh) throw runOver();
         active.forget(projectId, command.runId);
-        continue;
+        return STALE;
       }
       const waiter = waiterOf(command, run, identity, clock.nowMs());
       const mail = await store.waiters.nextMail(run.key, command.eventId);
@@ -62,7 +62,8 @@ export class RunWaits implements WaiterCommands {
         return { messageId: identity.id, deduplicated: false };
       }
       active.forget(projectId, command.runId);
-    }
+      return STALE;
+    });
   }
 
   async notify(
@@ -82,7 +83,7 @@ export class RunWaits implements WaiterCommands {
     { oldestOnly }: { oldestOnly: boolean },
   ): Promise<Notified | undefined> {
     const { active } = this.#deps;
-    while (true) {
+    return untilCurrent('the workflow run', async () => {
       const run = await active.read(projectId, runId);
       if (!run) return undefined;
       const only = { runKey: run.key, ...(oldestOnly && { count: 1 }) };
@@ -92,8 +93,8 @@ export class RunWaits implements WaiterCommands {
         if (oldestOnly && first) break;
       }
       if (first) return first;
-      if (await this.#save(run, eventId, body)) return { runId: run.id, runCreatedAtMs: run.createdAtMs };
-    }
+      return (await this.#save(run, eventId, body)) ? { runId: run.id, runCreatedAtMs: run.createdAtMs } : STALE;
+    });
   }
 
   async listWaiters(projectId: ProjectId, eventId: string): Promise<Waiter[]> {
@@ -117,19 +118,13 @@ export class RunWaits implements WaiterCommands {
 
   /** Registers `waiter`, or, given mail, has it answered with that. */
   async #add(waiter: NewWaiter, mail: Mail | undefined): Promise<Waiting> {
-    const { store, places, placeFollowUps } = this.#deps;
+    const { store, intake } = this.#deps;
     const { message: record } = waiter.record;
     const nowMs = record.createdAtMs;
-    if (!mail) return store.waiters.addWaiter(waiter, undefined, nowMs);
-    const [result] = await placeFollowUps([notifiedResult(record, mail.body, nowMs)]);
-    if (!result) throw new Error('a result was given no place');
-    let waiting: Waiting | undefined;
-    try {
-      waiting = await store.waiters.addWaiter(waiter, { mailKey: mail.key, result }, nowMs);
-      return waiting;
-    } finally {
-      setGoing(result, waiting?.kind === 'answered' ? waiting.saved : undefined, places);
-    }
+    const drafts = await intake.draftsOf(mail ? [notifiedResult(record, mail.body, nowMs)] : []);
+    const save = ([result]: NewMessage[]) =>
+      store.waiters.addWaiter(waiter, mail && result && { mailKey: mail.key, result }, nowMs);
+    return intake.save(drafts, save, (waiting) => (waiting.kind === 'answered' ? [waiting.saved] : []));
   }
 
   /** Wakes those that wait for the event now, in order of registration, piece by piece. */

@@ -1,9 +1,10 @@
 /** Puts together what the engine does with workflow runs, and what of it clients may ask for. */
 import type { DeadRunCommands } from '../dead-runs.ts';
-import { WaiterLoop } from '../loops/waiters.ts';
-import type { FollowUp, Millis, NewMessage, ProjectId } from '../model.ts';
+import type { Intake } from '../intake.ts';
+import type { DueLoop } from '../loops/due-loop.ts';
+import { waiterLoop } from '../loops/waiters.ts';
+import type { Millis, ProjectId } from '../model.ts';
 import type { Numbers } from '../numbers.ts';
-import type { Places } from '../placement.ts';
 import type { Clock, EventLog, Randomness } from '../ports.ts';
 import type { Reports } from '../reports.ts';
 import type { RunCommands as EndAndRead, RunLogCommands, WaiterCommands } from '../run-commands.ts';
@@ -16,7 +17,7 @@ import { DeadRuns } from './dead-runs.ts';
 import type { DraftContext } from './drafts.ts';
 import type { JournalBodies } from './journal-bodies.ts';
 import { RunLogs } from './logs.ts';
-import { type Intake, RunPublisher } from './publish.ts';
+import { Publisher } from './publish.ts';
 import { RunWaits } from './waits.ts';
 
 /** What the engine answers about runs, beside publishing into them. */
@@ -31,24 +32,22 @@ export interface WorkflowDeps {
   numbers: Numbers;
   bodies: JournalBodies;
   reports: Reports;
-  places: Places;
-  placeFollowUps(follows: FollowUp[]): Promise<NewMessage[]>;
   intake: Intake;
   contextOf(projectId: ProjectId): DraftContext;
 }
 
 export class Workflows {
-  readonly publisher: RunPublisher;
+  readonly publisher: Publisher;
   /** Brings waits to their deadlines. */
-  readonly waiters: WaiterLoop;
+  readonly waiters: DueLoop;
   readonly commands: WorkflowCommands;
 
   constructor(deps: WorkflowDeps) {
     const { store, clock } = deps;
     const active = new ActiveRuns(store);
-    this.publisher = new RunPublisher({ ...deps, active });
-    this.waiters = new WaiterLoop(deps);
-    const noteDeadline = (atMs: Millis): void => this.waiters.noteDeadline(atMs);
+    this.publisher = new Publisher({ ...deps, active });
+    this.waiters = waiterLoop(deps);
+    const noteDeadline = (atMs: Millis): void => this.waiters.noteNext(atMs);
     const runs = new RunCommands({ ...deps, active });
     const waits = new RunWaits({ ...deps, active, noteDeadline });
     const logs = new RunLogs(store, clock);

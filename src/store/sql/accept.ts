@@ -4,11 +4,12 @@ import type { JournalPlace, MessageId } from '../../engine/model.ts';
 import type { Transaction } from '../driver.ts';
 import { merged } from '../operation.ts';
 import { byProject } from './by-project.ts';
+import { CONTENT_AT, MESSAGE_AT } from './columns.ts';
 import { Entry, type EntryStanding } from './lanes/entry.ts';
 import type { WriteContext } from './log-writer.ts';
 import { DayBudgets } from './message-counts.ts';
 import { projectsSharedBy, weightOf } from './new-messages.ts';
-import { CONTENT_AT, MESSAGE_AT, type StoredNewMessage } from './rows.ts';
+import type { StoredNewMessage } from './rows.ts';
 import { Journals } from './runs/journals.ts';
 import type { Taken } from './runs/taken-slots.ts';
 
@@ -75,7 +76,7 @@ export const accept = merged(
     let next = 0;
     const nextSaved = (): Saved => {
       const at = next++;
-      return savedAt(standings[at] ?? 'waiting', places[at]);
+      return savedAt(standings[at] ?? 'due', places[at]);
     };
     return answers.map((answer) => answer.map((as) => as ?? { kind: 'accepted', ...nextSaved() }));
   },
@@ -141,7 +142,7 @@ class Reservations {
   static async read(tx: Transaction, commands: readonly AcceptArgs[]): Promise<Reservations> {
     const wanted = commands.flatMap(({ messages }) =>
       messages.flatMap(({ message, deduplication }) =>
-        deduplication ? [{ projectId: message[MESSAGE_AT.project_id] as number, hash: deduplication.hash }] : [],
+        deduplication ? [{ projectId: message[MESSAGE_AT.project_id], hash: deduplication.hash }] : [],
       ),
     );
     const taken = new Map<string, { messageId: MessageId; expiresAtMs: number }>();
@@ -169,8 +170,8 @@ class Reservations {
   reserve({ message, content, deduplication }: StoredNewMessage): void {
     if (!deduplication) return;
     const { hash, expiresAtMs } = deduplication;
-    const projectId = message[MESSAGE_AT.project_id] as number;
-    const messageId = content[CONTENT_AT.id] as MessageId;
+    const projectId = message[MESSAGE_AT.project_id];
+    const messageId = content[CONTENT_AT.id];
     this.#taken.set(`${projectId} ${hash}`, { messageId, expiresAtMs });
     this.#added.set(`${projectId} ${hash}`, [projectId, hash, messageId, expiresAtMs]);
   }

@@ -4,10 +4,9 @@
  */
 import type { Message } from '../../engine/model.ts';
 import type { CallbackSettings, HeaderMap, MessageSettings, ResultPart } from '../../protocol/settings.ts';
-import type { SqlValue } from '../driver.ts';
+import type { NewContentRow } from './columns.ts';
 
-/** Values of `CONTENT_COLUMNS`. */
-export function encodeContent(message: Message): SqlValue[] {
+export function encodeContent(message: Message): NewContentRow {
   const { settings } = message;
   return [
     message.key,

@@ -2,8 +2,9 @@
 import type { Accepted } from '../../engine/accepted.ts';
 import type { ProjectId } from '../../engine/model.ts';
 import type { Transaction } from '../driver.ts';
+import { CONTENT_AT, MESSAGE_AT } from './columns.ts';
 import type { WriteContext } from './log-writer.ts';
-import { CONTENT_AT, MESSAGE_AT, type StoredNewMessage } from './rows.ts';
+import type { StoredNewMessage } from './rows.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -98,8 +99,8 @@ async function lockCount(tx: Transaction, { projectId, day }: Day): Promise<numb
 
 function dayOf({ message, content }: StoredNewMessage): Day {
   return {
-    projectId: message[MESSAGE_AT.project_id] as ProjectId,
-    day: Math.floor((content[CONTENT_AT.created_at_ms] as number) / DAY_MS),
+    projectId: message[MESSAGE_AT.project_id],
+    day: Math.floor(content[CONTENT_AT.created_at_ms] / DAY_MS),
   };
 }
 

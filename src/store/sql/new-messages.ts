@@ -1,7 +1,8 @@
 /** What do new messages weigh, and whose shared state do they touch? */
 import type { ProjectId } from '../../engine/model.ts';
 import type { StoreLimits } from '../../engine/stores.ts';
-import { MESSAGE_AT, type StoredNewMessage } from './rows.ts';
+import { MESSAGE_AT } from './columns.ts';
+import type { StoredNewMessage } from './rows.ts';
 
 export function weightOf(messages: readonly { content: readonly unknown[] }[]): { rows: number; bytes: number } {
   return { rows: messages.length, bytes: messages.reduce((sum, { content }) => sum + bytesOf(content.at(-1)), 0) };
@@ -25,5 +26,5 @@ function sharesSomething({ deduplication, queueName, flow, message }: StoredNewM
 }
 
 export function projectOf({ message }: Pick<StoredNewMessage, 'message'>): ProjectId {
-  return message[MESSAGE_AT.project_id] as ProjectId;
+  return message[MESSAGE_AT.project_id];
 }

@@ -16,6 +16,7 @@ import type {
 } from '../../engine/model.ts';
 import type { FlowControl, HttpMethod } from '../../protocol/settings.ts';
 import type { SqlValue } from '../driver.ts';
+import type { NewContentRow, NewMessageRow } from './columns.ts';
 import { decodeHeader, decodeSettings, encodeBytes, encodeContent, encodeHeader } from './content-rows.ts';
 import { LINE } from './lanes/lines.ts';
 import { encodeEnding, type StoredEnding } from './runs/ending-rows.ts';
@@ -59,57 +60,6 @@ export function anyLogStateOf(code: number): LogState | RunLogState {
   return state;
 }
 
-export const MESSAGE_COLUMNS = [
-  'key',
-  'project_id',
-  'origin',
-  'due_at_ms',
-  'bytes',
-  'retried',
-  'claimed_at_ms',
-  'claim_token',
-  'worker',
-  'line',
-  'queue_id',
-  'queue_position',
-  'queue_slot',
-  'flow_key',
-  'run_key',
-  'journal_position',
-] as const;
-
-/** Where each of `MESSAGE_COLUMNS` lies in a row. */
-export const MESSAGE_AT = placesOf(MESSAGE_COLUMNS);
-
-function placesOf<Column extends string>(columns: readonly Column[]): Record<Column, number> {
-  return Object.fromEntries(columns.map((column, index) => [column, index])) as Record<Column, number>;
-}
-
-/** The body comes last, so that reading the columns before it never walks its overflow pages. */
-export const CONTENT_COLUMNS = [
-  'key',
-  'project_id',
-  'id',
-  'url',
-  'origin',
-  'path',
-  'method',
-  'header',
-  'created_at_ms',
-  'not_before_ms',
-  'caller_ip',
-  'topic_name',
-  'queue_name',
-  'schedule_id',
-  'flow_control_key',
-  'labels',
-  'settings',
-  'body',
-] as const;
-
-/** Where each of `CONTENT_COLUMNS` lies in a row. */
-export const CONTENT_AT = placesOf(CONTENT_COLUMNS);
-
 export const DETAIL_COLUMNS = [
   'error',
   'next_delivery_at_ms',
@@ -130,10 +80,8 @@ export const BURIAL_COLUMNS = [
 export type StoredEvent = [atMs: number, state: number, detail?: SqlValue[]];
 
 export interface StoredNewMessage {
-  /** Values of `MESSAGE_COLUMNS`. */
-  message: SqlValue[];
-  /** Values of `CONTENT_COLUMNS`. */
-  content: SqlValue[];
+  message: NewMessageRow;
+  content: NewContentRow;
   /** Without ACTIVE, which is written when the message really goes out. */
   events: StoredEvent[];
   deduplication?: { hash: string; expiresAtMs: number };
@@ -222,7 +170,7 @@ export function encodeNewMessage({
       claimed ? lastEventAtMs : null,
       claimed ? standing.claimToken : null,
       claimed ? standing.worker : null,
-      standing.kind === 'parked' ? LINE.origin : LINE.due,
+      claimed ? LINE.due : LINE[standing.kind],
       null,
       null,
       null,

@@ -5,6 +5,7 @@ import type { SqlValue } from '../driver.ts';
 import { merged } from '../operation.ts';
 import { insertMessages } from './accept.ts';
 import type { ClaimedRow } from './claim.ts';
+import { MESSAGE_AT, type NewMessageRow } from './columns.ts';
 import { flowRefsOf } from './lanes/flow-lanes.ts';
 import { goOn } from './lanes/go-on.ts';
 import { LINE, lineBehindQueue } from './lanes/lines.ts';
@@ -14,7 +15,6 @@ import { lastEventTimes, type MessageEvents, type WriteContext } from './log-wri
 import { bytesOf, projectsSharedBy, weightOf } from './new-messages.ts';
 import {
   BURIAL_COLUMNS,
-  MESSAGE_AT,
   type StoredChange,
   type StoredEvent,
   type StoredNewMessage,
@@ -236,7 +236,7 @@ async function insertFollows(
 /** Only its own slot: what tells of a callback keeps nobody waiting. */
 function withSlotOf({ key, queue_id, queue_slot }: OwnerRow, follow: StoredNewMessage): StoredNewMessage {
   if (queue_slot !== key) return follow;
-  const message = [...follow.message];
+  const message: NewMessageRow = [...follow.message];
   message[MESSAGE_AT.queue_id] = queue_id;
   message[MESSAGE_AT.queue_slot] = queue_slot;
   return { ...follow, message };

@@ -97,9 +97,9 @@ export function acceptConformance(open: OpenStore): void {
       world().message(),
     ];
     expect(await world().store.messages.accept([a, b, c], T0)).toEqual([
-      { kind: 'accepted', standing: 'waiting' },
+      { kind: 'accepted', standing: 'due' },
       { kind: 'duplicate', messageId: a.message.id },
-      { kind: 'accepted', standing: 'waiting' },
+      { kind: 'accepted', standing: 'due' },
     ]);
   });
 
@@ -150,7 +150,7 @@ export function acceptConformance(open: OpenStore): void {
 
   it('says where a message stands', async () => {
     const waiting = await world().accept({ notBeforeMs: T0 + 1 });
-    const parked = await world().accept({ standing: { kind: 'parked', dueAtMs: T0 } });
+    const parked = await world().accept({ standing: { kind: 'origin', dueAtMs: T0 } });
     const { message: claimed } = await world().acceptClaimed();
     await world().store.messages.cancelById(PROJECT, [claimed.id], T0);
     const standings = await Promise.all(
@@ -160,8 +160,8 @@ export function acceptConformance(open: OpenStore): void {
       }),
     );
     expect(standings).toEqual([
-      { kind: 'waiting', dueAtMs: T0 + 1, cancelRequested: false },
-      { kind: 'parked', dueAtMs: T0, cancelRequested: false },
+      { kind: 'due', dueAtMs: T0 + 1, cancelRequested: false },
+      { kind: 'origin', dueAtMs: T0, cancelRequested: false },
       { kind: 'claimed', claimedAtMs: T0, cancelRequested: true },
     ]);
     expect(await world().store.messages.standingOf(OTHER_PROJECT, waiting.id, T0)).toBeUndefined();

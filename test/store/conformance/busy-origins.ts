@@ -45,7 +45,7 @@ export function busyOriginsConformance(open: OpenStore): void {
     await world().claim({ roomByOrigin: { [A]: 0 } });
     const standing = { kind: 'claimed', claimToken: world().number(), worker: 'w1' } as const;
     const late = world().message({ url: B, settings: { flowControl }, standing });
-    expect(await world().store.messages.accept([late], T0)).toEqual([{ kind: 'accepted', standing: 'held' }]);
+    expect(await world().store.messages.accept([late], T0)).toEqual([{ kind: 'accepted', standing: 'flow' }]);
     expect(await keyOf(world(), 'k')).toMatchObject({ inFlight: 0, waitListSize: 1 });
   });
 

@@ -197,7 +197,7 @@ export function claimConformance(open: OpenStore): void {
 
   it('serves lines before what is due, or after it', async () => {
     for (const dueFirst of [false, true]) {
-      const parked = await world().accept({ url: A, standing: { kind: 'parked', dueAtMs: T0 } });
+      const parked = await world().accept({ url: A, standing: { kind: 'origin', dueAtMs: T0 } });
       const due = await world().accept({ url: B });
       const rest = { unpark: [LINE_A], dueFirst, limit: 1 };
       expect(keysOf(await world().claim(rest))).toEqual([(dueFirst ? due : parked).key]);
@@ -206,7 +206,7 @@ export function claimConformance(open: OpenStore): void {
   });
 
   it('serves each project by a line of its own before the same origin', async () => {
-    const parked = { kind: 'parked', dueAtMs: T0 } as const;
+    const parked = { kind: 'origin', dueAtMs: T0 } as const;
     for (let index = 0; index < 3; index += 1) await world().accept({ url: A, standing: parked });
     const other = await world().accept({ url: A, projectId: OTHER_PROJECT, standing: parked });
     const line = lineOf(OTHER_PROJECT, A);
@@ -216,7 +216,7 @@ export function claimConformance(open: OpenStore): void {
   });
 
   it('lists lines in pieces, by project and then origin', async () => {
-    const parked = { kind: 'parked', dueAtMs: T0 } as const;
+    const parked = { kind: 'origin', dueAtMs: T0 } as const;
     const lines = [OTHER_PROJECT, PROJECT].flatMap((projectId) => [B, A].map((url) => ({ projectId, url })));
     for (const line of lines) await world().accept({ ...line, standing: parked });
     const listed: OriginLine[] = [];
@@ -230,7 +230,7 @@ export function claimConformance(open: OpenStore): void {
   });
 
   it('serves parked messages first, in the order of the origins, and leaves an origin it did not get to', async () => {
-    const parked = { kind: 'parked', dueAtMs: T0 } as const;
+    const parked = { kind: 'origin', dueAtMs: T0 } as const;
     const inA = await world().accept({ url: A, standing: parked });
     const inB = await world().accept({ url: B, standing: parked });
     await world().accept({ url: 'https://c.example' });
@@ -245,7 +245,7 @@ export function claimConformance(open: OpenStore): void {
   });
 
   it('unparks a message although the clock was set back meanwhile', async () => {
-    const message = await world().accept({ url: A, standing: { kind: 'parked', dueAtMs: T0 } });
+    const message = await world().accept({ url: A, standing: { kind: 'origin', dueAtMs: T0 } });
     const answer = await world().claim({ due: false, unpark: [LINE_A] }, T0 - 3_600_000);
     expect(keysOf(answer)).toEqual([message.key]);
     expect(answer.claimed[0]?.claimedAtMs).toBe(T0);

@@ -250,7 +250,7 @@ export function deadRunsConformance(open: OpenStore): void {
       const answer = await store().deadRuns.reviveRun(revival, T0);
       expect(answer).toEqual({
         kind: 'revived',
-        messages: [{ standing: 'waiting', journal: { position: 2, bytes: 190 } }],
+        messages: [{ standing: 'due', journal: { position: 2, bytes: 190 } }],
         children: [],
       });
       expect(await list()).toEqual([]);
@@ -342,7 +342,7 @@ export function deadRunsConformance(open: OpenStore): void {
       expect(await repeat()).toBe('notFailed');
       await tell(failed, 'fail');
       expect((await store().deadRuns.findFailureCallback(PROJECT, failed.dlqId))?.id).toBe(failed.told.message.id);
-      expect(await repeat()).toEqual({ standing: 'waiting' });
+      expect(await repeat()).toEqual({ standing: 'due' });
       expect((await store().deadRuns.findFailureCallback(PROJECT, failed.dlqId))?.id).toBe(again.message.id);
       expect(await list({ failureCallback: ['inProgress'] })).toEqual([failed.dlqId]);
       expect(await store().deadRuns.repeatFailureCallback(OTHER_PROJECT, failed.dlqId, again, T0)).toBe('missing');

@@ -80,10 +80,7 @@ export function deadConformance(open: OpenStore): void {
     const a = await world().bury(T0 + 1);
     const b = await world().bury(T0 + 2);
     const revivals = [a, b].map(({ dlqId }) => ({ dlqId, successor: world().message() }));
-    expect(await world().store.dead.reviveDead({ projectId: PROJECT, revivals, nowMs: T0 })).toEqual([
-      'waiting',
-      'waiting',
-    ]);
+    expect(await world().store.dead.reviveDead({ projectId: PROJECT, revivals, nowMs: T0 })).toEqual(['due', 'due']);
     expect(await list()).toEqual([]);
     for (const { successor } of revivals) {
       expect(await world().find(successor.message)).toEqual(successor.message);
@@ -113,7 +110,7 @@ export function deadConformance(open: OpenStore): void {
         world().store.dead.reviveDead({ projectId: PROJECT, revivals: [{ dlqId, successor }], nowMs: T0 }),
       ),
     );
-    expect(answers.toSorted()).toEqual(['missing', ['waiting']]);
+    expect(answers.toSorted()).toEqual([['due'], 'missing']);
     const found = await Promise.all(successors.map(({ message }) => world().find(message)));
     expect(found.filter((message) => message !== undefined)).toHaveLength(1);
   });

@@ -14,7 +14,7 @@ export function followsConformance(open: OpenStore): void {
         standing: { kind: 'claimed', claimToken: world().number(), worker: 'w1' },
         body: bytes('told'),
       }),
-      world().message({ standing: { kind: 'parked', dueAtMs: T0 } }),
+      world().message({ standing: { kind: 'origin', dueAtMs: T0 } }),
       world().message({ url: 'https://other.example/cb' }),
     ];
   }
@@ -28,7 +28,7 @@ export function followsConformance(open: OpenStore): void {
     );
     expect(answer).toEqual({
       kind: 'saved',
-      follows: [{ standing: 'claimed' }, { standing: 'parked' }, { standing: 'waiting' }],
+      follows: [{ standing: 'claimed' }, { standing: 'origin' }, { standing: 'due' }],
     });
     const [atOnce, inLine, due] = follows;
     expect(await world().find(atOnce.message)).toEqual(atOnce.message);
@@ -70,7 +70,7 @@ export function followsConformance(open: OpenStore): void {
     ) as [NewMessage, NewMessage];
     const change = { ...delivered(T0), follows: [first, second] };
     const answer = await world().store.messages.settle(settlement(message, claimToken, change), T0);
-    expect(answer).toEqual({ kind: 'saved', follows: [{ standing: 'claimed' }, { standing: 'held' }] });
+    expect(answer).toEqual({ kind: 'saved', follows: [{ standing: 'claimed' }, { standing: 'flow' }] });
     expect((await world().claim()).claimed).toEqual([]);
     const firstToken = first.standing.kind === 'claimed' ? first.standing.claimToken : -1;
     await world().store.messages.settle(settlement(first.message, firstToken, delivered(T0)), T0);
@@ -131,7 +131,7 @@ export function followsConformance(open: OpenStore): void {
     const settings = { queueName: 'q' };
     const { message, claimToken } = await world().acceptClaimed({ settings });
     const second = await world().accept({ settings });
-    const callback = world().message({ standing: { kind: 'waiting', dueAtMs: T0 + 1_000 } });
+    const callback = world().message({ standing: { kind: 'due', dueAtMs: T0 + 1_000 } });
     await world().store.messages.settle(settlement(message, claimToken, { ...delivered(T0), follows: [callback] }), T0);
     expect(await world().store.messages.cancelById(PROJECT, [callback.message.id], T0 + 1)).toBe(1);
     expect((await world().claim({}, T0 + 1)).claimed.map((claimed) => claimed.message)).toEqual([second]);
@@ -178,7 +178,7 @@ export function followsConformance(open: OpenStore): void {
         world().store.messages.settle(settlement(message, claimToken, { ...delivered(T0), follows: [followUp] }), T0),
       ),
     );
-    expect(answers).toEqual([{ kind: 'saved', follows: [{ standing: 'waiting' }] }, { kind: 'stale' }]);
+    expect(answers).toEqual([{ kind: 'saved', follows: [{ standing: 'due' }] }, { kind: 'stale' }]);
     expect([await world().find(first.message), await world().find(second.message)]).toEqual([first.message, undefined]);
   });
 

@@ -111,8 +111,8 @@ function queueCases(open: OpenStore): void {
     const { message: second } = await world().acceptClaimed(inQueue());
     await world().store.messages.settle(settlement(first, claimToken, retrying(T0, T0 + 10, 1)), T0);
     expect(keysOf(await world().claim({}, T0 + 100))).toEqual([]);
-    expect(await standingOf(first.id)).toMatchObject({ kind: 'queued', isPaused: true, hasSlot: true, ahead: 0 });
-    expect(await standingOf(second.id)).toMatchObject({ kind: 'queued', isPaused: true, hasSlot: false, ahead: 1 });
+    expect(await standingOf(first.id)).toMatchObject({ kind: 'queue', isPaused: true, hasSlot: true, ahead: 0 });
+    expect(await standingOf(second.id)).toMatchObject({ kind: 'queue', isPaused: true, hasSlot: false, ahead: 1 });
     await world().store.queues.setQueuePaused({ projectId: PROJECT, name: 'q', isPaused: false, nowMs: T0 + 200 });
     expect(keysOf(await world().claim({}, T0 + 200))).toEqual([first.key]);
   });
@@ -508,7 +508,7 @@ function projectCases(open: OpenStore): void {
     expect(await world().statesOf(held)).toEqual(['CREATED']);
     expect(await world().statesOf(theirs)).toEqual(['CREATED', 'ACTIVE']);
     expect(await world().store.keys.countInFlight({ projectId: PROJECT })).toBe(1);
-    expect((await world().store.messages.standingOf(PROJECT, held.id, T0))?.standing.kind).toBe('held');
+    expect((await world().store.messages.standingOf(PROJECT, held.id, T0))?.standing.kind).toBe('project');
   });
 
   it('sends the first of those that wait on when an attempt ends, and new ones behind them', async () => {
@@ -561,17 +561,17 @@ function projectCases(open: OpenStore): void {
     world().store.onDue((dueAtMs) => heard.push(dueAtMs));
     await world().store.messages.settle(settlement(message, claimToken, delivered()), T0 + 1);
     expect(heard).toEqual([T0 + 1]);
-    expect((await world().store.messages.standingOf(PROJECT, second.id, T0))?.standing.kind).toBe('listed');
+    expect((await world().store.messages.standingOf(PROJECT, second.id, T0))?.standing.kind).toBe('flow');
     expect(keysOf(await world().claim({}, T0 + 1))).toEqual([third.key]);
   });
 
   it('holds what waited for its origin, once that has room and the project has none', async () => {
-    const parked = await world().accept({ standing: { kind: 'parked', dueAtMs: T0 } });
+    const parked = await world().accept({ standing: { kind: 'origin', dueAtMs: T0 } });
     const { message: running, claimToken } = await world().acceptClaimed();
     const unpark = [lineOf(PROJECT, BUSY)];
     const answer = await world().claim({ due: false, unpark });
     expect([keysOf(answer), answer.emptied]).toEqual([[], unpark]);
-    expect((await world().store.messages.standingOf(PROJECT, parked.id, T0))?.standing.kind).toBe('held');
+    expect((await world().store.messages.standingOf(PROJECT, parked.id, T0))?.standing.kind).toBe('project');
     await world().store.messages.settle(settlement(running, claimToken, delivered()), T0);
     expect(keysOf(await world().claim())).toEqual([parked.key]);
   });

@@ -77,7 +77,7 @@ export function runEndingsConformance(open: OpenStore): void {
       ending: each,
       follows: follows[index] ?? [],
     }));
-    const waiting = { standing: 'waiting' };
+    const waiting = { standing: 'due' };
     expect(await world().store.runs.endRuns(endings, T0)).toEqual([
       { kind: 'ended', follows: [waiting] },
       { kind: 'over' },
@@ -90,7 +90,7 @@ export function runEndingsConformance(open: OpenStore): void {
     const child = await begin(world(), { id: 'child' });
     await end(over);
     const follows = [appended(world(), parent, { body: bytes('result') }), appended(world(), over)];
-    const saved = { standing: 'waiting', journal: { position: 1, bytes: 30 } };
+    const saved = { standing: 'due', journal: { position: 1, bytes: 30 } };
     expect(await end(child, {}, follows)).toEqual({ kind: 'ended', follows: [saved, { standing: 'dropped' }] });
     expect(await journalOf(world(), parent)).toEqual(['0 step', '1 step result']);
   });
@@ -236,7 +236,7 @@ export function runEndingsConformance(open: OpenStore): void {
       const result = appended(world(), parent);
       const change = { ...failing(first, { failureCallbackKey: callback.message.key }), follows: [callback, result] };
       const settled = await world().store.messages.settle(settlement(first, claimToken, change), T0);
-      expect(settled).toMatchObject({ follows: [{ standing: 'waiting' }, { journal: { position: 1 } }] });
+      expect(settled).toMatchObject({ follows: [{ standing: 'due' }, { journal: { position: 1 } }] });
       const { claimed } = await world().claim();
       expect(claimed.map(({ message }) => message.key)).toContain(callback.message.key);
       const token = claimed.find(({ message }) => message.key === callback.message.key)?.claimToken ?? 0;

@@ -112,8 +112,8 @@ export function runsConformance(open: OpenStore): void {
         appended(world(), first, { body: bytes(`p${step}`), entry: { kind: 'plan', slot: `p${step}` } }),
       );
       expect(await accept(plans)).toEqual([
-        { kind: 'accepted', standing: 'waiting', journal: { position: 1, bytes: 30 } },
-        { kind: 'accepted', standing: 'waiting', journal: { position: 2, bytes: 50 } },
+        { kind: 'accepted', standing: 'due', journal: { position: 1, bytes: 30 } },
+        { kind: 'accepted', standing: 'due', journal: { position: 2, bytes: 50 } },
       ]);
       expect(await journalOf(world(), first)).toEqual(['0 step in', '1 step p2', '2 step p3']);
       expect(await world().store.runs.readJournal(first.key, { afterPosition: 0, toPosition: 1 })).toHaveLength(1);
@@ -143,7 +143,7 @@ export function runsConformance(open: OpenStore): void {
         url: first.url,
         settings,
       });
-      expect(await accept([step])).toMatchObject([{ standing: 'held', journal: { position: 1, bytes: 30 } }]);
+      expect(await accept([step])).toMatchObject([{ standing: 'flow', journal: { position: 1, bytes: 30 } }]);
       const succession = { worker: 'w', claimToken: world().number(), bytesMax: 1_000 };
       const settled = await world().store.messages.settle(settlement(first, claimToken, delivered()), T0, succession);
       expect(settled).toMatchObject({ kind: 'saved', next: { journal: { position: 1, bytes: 30 } } });
@@ -246,7 +246,7 @@ export function runsConformance(open: OpenStore): void {
     it('is saved with neither a run nor a place when it only tells of a failure', async () => {
       const first = await begin(world());
       const { entry: _entry, ...callback } = appended(world(), first, { callType: 'failureCall' });
-      expect(await accept([callback])).toEqual([{ kind: 'accepted', standing: 'waiting' }]);
+      expect(await accept([callback])).toEqual([{ kind: 'accepted', standing: 'due' }]);
       expect(await runLogOf(world())).toContain(`CREATED ${callback.message.key}`);
       expect(await journalOf(world(), first)).toHaveLength(1);
     });
@@ -305,7 +305,7 @@ export function runsConformance(open: OpenStore): void {
       const first = await begin(world(), unknown);
       const second = secondPhase(first);
       expect(await accept([second])).toEqual([
-        { kind: 'accepted', standing: 'waiting', journal: { position: 0, bytes: 10 } },
+        { kind: 'accepted', standing: 'due', journal: { position: 0, bytes: 10 } },
       ]);
       const run = await activeRun(world());
       expect(run).toMatchObject({ key: first.key, version: 2, entries: 1, messageId: second.message.id });
@@ -459,10 +459,10 @@ export function runsConformance(open: OpenStore): void {
     it('enter the journal of their run like published ones', async () => {
       const first = await begin(world());
       const result = appended(world(), first, { body: bytes('result') });
-      const saved = { standing: 'waiting', journal: { position: 1, bytes: 30 } };
+      const saved = { standing: 'due', journal: { position: 1, bytes: 30 } };
       expect(await settleWith([result, world().message()])).toEqual({
         kind: 'saved',
-        follows: [saved, { standing: 'waiting' }],
+        follows: [saved, { standing: 'due' }],
       });
       expect(await journalOf(world(), first)).toEqual(['0 step', '1 step result']);
     });
@@ -476,7 +476,7 @@ export function runsConformance(open: OpenStore): void {
       const dropped = { standing: 'dropped' };
       expect(await settleWith(follows)).toEqual({
         kind: 'saved',
-        follows: [dropped, { standing: 'waiting' }, dropped],
+        follows: [dropped, { standing: 'due' }, dropped],
       });
       expect(await world().find(follows[0]?.message as NewMessage['message'])).toBeUndefined();
       expect(await journalOf(world(), over)).toHaveLength(1);
@@ -484,7 +484,7 @@ export function runsConformance(open: OpenStore): void {
 
     it('may begin a run, unless one of its id is active', async () => {
       const [first, second] = [beginning(world()), beginning(world())];
-      const begun = { standing: 'waiting', journal: { position: 0, bytes: 10 } };
+      const begun = { standing: 'due', journal: { position: 0, bytes: 10 } };
       expect(await settleWith([first, second])).toEqual({ kind: 'saved', follows: [begun, { standing: 'dropped' }] });
       expect(await activeRun(world())).toMatchObject({ key: first.message.key });
     });

@@ -145,7 +145,7 @@ export function schedulesConformance(open: OpenStore): void {
   it('moves a schedule on together with its messages', async () => {
     const before = await save();
     const { change: moved, messages } = trigger(before, 2);
-    expect(await store().schedules.changeSchedules([moved], T0)).toEqual([['waiting', 'waiting']]);
+    expect(await store().schedules.changeSchedules([moved], T0)).toEqual([['due', 'due']]);
     expect((await find('s'))?.standing).toEqual(moved.standing);
     for (const { message } of messages) {
       expect(await world().find(message)).toEqual(message);
@@ -198,7 +198,7 @@ export function schedulesConformance(open: OpenStore): void {
   it('makes only the first of two changes that one command has for a schedule', async () => {
     const before = await save();
     expect(await store().schedules.changeSchedules([trigger(before).change, trigger(before).change], T0)).toEqual([
-      ['waiting'],
+      ['due'],
       'stale',
     ]);
   });

@@ -132,7 +132,7 @@ export function waitersConformance(open: OpenStore): void {
       expect(await store().runs.readJournal(run.key)).toHaveLength(1);
       const result = resultOf(run);
       expect(await store().waiters.resolveWaiters([{ waiterKey: record.key, result }], T0)).toMatchObject([
-        { standing: 'waiting', journal: { position: 2 } },
+        { standing: 'due', journal: { position: 2 } },
       ]);
       expect((await store().runs.readJournal(run.key)).map(({ messageId }) => messageId)).toEqual([
         run.id,
@@ -191,7 +191,7 @@ export function waitersConformance(open: OpenStore): void {
       const taken = { mailKey: first.key, result };
       expect(await store().waiters.addWaiter(made, taken, T0)).toMatchObject({
         kind: 'answered',
-        saved: { standing: 'waiting', journal: { position: 2 } },
+        saved: { standing: 'due', journal: { position: 2 } },
       });
       expect(await store().waiters.nextMail(run.key, 'e')).toMatchObject({ body: bytes('two') });
       expect(await keysFor()).toEqual([]);
@@ -273,7 +273,7 @@ export function waitersConformance(open: OpenStore): void {
         [first, first, second].map(({ key }, index) => ({ waiterKey: key, result: results[index] as NewMessage })),
         T0,
       );
-      expect(answers).toMatchObject([{ standing: 'waiting' }, 'gone', { standing: 'waiting' }]);
+      expect(answers).toMatchObject([{ standing: 'due' }, 'gone', { standing: 'due' }]);
       expect(await store().waiters.resolveWaiters([{ waiterKey: first.key, result: resultOf(one) }], T0)).toEqual([
         'gone',
       ]);

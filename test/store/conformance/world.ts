@@ -69,7 +69,7 @@ export class World {
       ...fields,
       settings: { dialect: 'upstash', maxRetries: 3, ...settings },
     };
-    const stands = standing ?? { kind: 'waiting', dueAtMs: message.notBeforeMs };
+    const stands = standing ?? { kind: 'due', dueAtMs: message.notBeforeMs };
     const created: LogEvent = { atMs: createdAtMs, state: 'CREATED' };
     const news: NewMessage = {
       message,

@@ -4,15 +4,16 @@
  */
 import type { AcceptedStanding } from '../../../engine/accepted.ts';
 import { lineOf, type OriginLine } from '../../../engine/origin-line.ts';
+import type { WaitState } from '../../../engine/wait-state.ts';
+import { CONTENT_COLUMNS, MESSAGE_AT, MESSAGE_COLUMNS, type NewMessageRow } from '../columns.ts';
 import type { MessageEvents, WriteContext } from '../log-writer.ts';
 import { countMessages } from '../message-counts.ts';
-import { CONTENT_COLUMNS, codeOfLogState, MESSAGE_AT, MESSAGE_COLUMNS, type StoredNewMessage } from '../rows.ts';
+import { codeOfLogState, type StoredNewMessage } from '../rows.ts';
 import { FlowLanes } from './flow-lanes.ts';
 import { LINE } from './lines.ts';
 import { ProjectGate } from './project-gate.ts';
 import { QueueLanes } from './queue-lanes.ts';
 
-/** `held`: a lane has it, and will let it go by itself. The others are as proposed. */
 export type EntryStanding = Exclude<AcceptedStanding, 'dropped'>;
 
 export class Entry {
@@ -33,7 +34,7 @@ export class Entry {
   /** Loads the queues that `messages` name. */
   async loadQueues(messages: readonly StoredNewMessage[]): Promise<void> {
     const refs = messages.flatMap(({ message, queueName }) =>
-      queueName === undefined ? [] : [{ projectId: message[MESSAGE_AT.project_id] as number, name: queueName }],
+      queueName === undefined ? [] : [{ projectId: message[MESSAGE_AT.project_id], name: queueName }],
     );
     if (refs.length > 0) await this.#queues.load(refs);
   }
@@ -44,7 +45,7 @@ export class Entry {
     queuesMax = this.#context.limits.queuesMax,
   ): Promise<boolean> {
     if (queueName === undefined) return true;
-    const projectId = message[MESSAGE_AT.project_id] as number;
+    const projectId = message[MESSAGE_AT.project_id];
     if (this.#queues.find(projectId, queueName)) return true;
     return (await this.#queues.create(projectId, queueName, queuesMax, this.#nowMs)) !== undefined;
   }
@@ -69,8 +70,8 @@ export class Entry {
     );
     await logs.append(tx, messages.map(eventsOf));
     for (const [index, { message }] of messages.entries()) {
-      if (standings[index] === 'waiting') due.noteForOthers(message[MESSAGE_AT.due_at_ms] as number);
-      else if (standings[index] === 'parked') due.noteParked(originLineOf(message));
+      if (standings[index] === 'due') due.noteForOthers(message[MESSAGE_AT.due_at_ms]);
+      else if (standings[index] === 'origin') due.noteParked(originLineOf(message));
     }
     await this.#flows.save(due);
     return standings;
@@ -78,16 +79,16 @@ export class Entry {
 
   async #loadLimits(messages: readonly StoredNewMessage[]): Promise<void> {
     const refs = messages.flatMap(({ message, flow }) =>
-      flow === undefined ? [] : [{ projectId: message[MESSAGE_AT.project_id] as number, key: flow.key }],
+      flow === undefined ? [] : [{ projectId: message[MESSAGE_AT.project_id], key: flow.key }],
     );
     if (refs.length > 0) await this.#flows.loadOrCreate(refs);
-    await this.#gate.load(messages.map(({ message }) => message[MESSAGE_AT.project_id] as number));
+    await this.#gate.load(messages.map(({ message }) => message[MESSAGE_AT.project_id]));
   }
 
   /** The gates in order: the queue, the key, the project. One that is closed has the message from then on. */
   #place({ message, queueName, flow }: StoredNewMessage): EntryStanding {
-    const projectId = message[MESSAGE_AT.project_id] as number;
-    const isReady = (message[MESSAGE_AT.due_at_ms] as number) <= this.#nowMs;
+    const projectId = message[MESSAGE_AT.project_id];
+    const isReady = message[MESSAGE_AT.due_at_ms] <= this.#nowMs;
     const isProposed = message[MESSAGE_AT.claim_token] !== null;
     const lane = flow && this.#flows.find(projectId, flow.key);
     if (flow) lane?.follow(flow, this.#nowMs);
@@ -96,19 +97,19 @@ export class Entry {
       const { position, hasSlot } = queue.enter();
       message[MESSAGE_AT.queue_id] = queue.id;
       message[MESSAGE_AT.queue_position] = position;
-      if (!hasSlot) return hold(message, LINE.queue);
-      message[MESSAGE_AT.queue_slot] = message[MESSAGE_AT.key] ?? null;
+      if (!hasSlot) return hold(message, 'queue');
+      message[MESSAGE_AT.queue_slot] = message[MESSAGE_AT.key];
     }
     if (lane) {
       if (!isProposed || lane.hasWaiting(this.#nowMs) || lane.goesLeft(this.#nowMs) === 0) {
         if (isReady) lane.noteWaiting();
-        return hold(message, LINE.flow);
+        return hold(message, 'flow');
       }
     }
-    if (!isProposed) return message[MESSAGE_AT.line] === LINE.origin ? 'parked' : 'waiting';
+    if (!isProposed) return message[MESSAGE_AT.line] === LINE.origin ? 'origin' : 'due';
     if (this.#gate.roomOf(projectId) === 0 || this.#gate.hasHeld(projectId)) {
       lane?.letGo();
-      return hold(message, LINE.project);
+      return hold(message, 'project');
     }
     lane?.start(this.#nowMs);
     this.#gate.start(projectId);
@@ -116,26 +117,26 @@ export class Entry {
   }
 }
 
-function hold(message: StoredNewMessage['message'], line: number): 'held' {
+function hold(message: StoredNewMessage['message'], state: WaitState): WaitState {
   message[MESSAGE_AT.claim_token] = null;
   message[MESSAGE_AT.worker] = null;
   message[MESSAGE_AT.claimed_at_ms] = null;
-  message[MESSAGE_AT.line] = line;
-  return 'held';
+  message[MESSAGE_AT.line] = LINE[state];
+  return state;
 }
 
 /** The events its sender gave, and ACTIVE if it goes out at once. */
 function eventsOf({ message, events }: StoredNewMessage): MessageEvents {
-  const claimedAtMs = message[MESSAGE_AT.claimed_at_ms] as number | null;
+  const claimedAtMs = message[MESSAGE_AT.claimed_at_ms];
   return {
-    key: message[MESSAGE_AT.key] as number,
-    projectId: message[MESSAGE_AT.project_id] as number,
-    runKey: message[MESSAGE_AT.run_key] as number | null,
+    key: message[MESSAGE_AT.key],
+    projectId: message[MESSAGE_AT.project_id],
+    runKey: message[MESSAGE_AT.run_key],
     events: claimedAtMs === null ? events : [...events, [claimedAtMs, codeOfLogState('ACTIVE')]],
     floorMs: 0,
   };
 }
 
-function originLineOf(message: readonly unknown[]): OriginLine {
-  return lineOf(message[MESSAGE_AT.project_id] as number, message[MESSAGE_AT.origin] as string);
+function originLineOf(message: NewMessageRow): OriginLine {
+  return lineOf(message[MESSAGE_AT.project_id], message[MESSAGE_AT.origin]);
 }

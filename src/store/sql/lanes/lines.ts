@@ -1,19 +1,10 @@
+import type { WaitState } from '../../../engine/wait-state.ts';
+
 /**
- * In which line does a message wait that nobody has claimed? Written numbers: never change one, only add. Statements hold
- * them as literals, never as parameters: what the database does not see in the text has no part in a partial index.
+ * The wait states as the column `line` has them. Written numbers: never change one, only add. Statements hold them as
+ * literals, never as parameters: what the database does not see in the text has no part in a partial index.
  */
-export const LINE = {
-  /** None: in the due index, until its time comes. */
-  due: 0,
-  /** Its origin has its share of attempts. */
-  origin: 1,
-  /** Its flow-control key, whether it is ready or becomes so later. */
-  flow: 2,
-  /** Its queue: without a slot until its turn comes, or with one while the queue is paused. */
-  queue: 3,
-  /** Its project has as many attempts in flight as it may. */
-  project: 4,
-} as const;
+export const LINE = { due: 0, origin: 1, flow: 2, queue: 3, project: 4 } as const satisfies Record<WaitState, number>;
 
 /** Where those wait whom their flow-control key let go, and who hold one of its slots, as an SQL list. */
 export const PAST_LANES = `${LINE.origin}, ${LINE.project}`;

@@ -1,7 +1,8 @@
 /** Which runs does a batch of commands know: those that it found, and those that begin in it? */
 import { FIRST_VERSION, type RunConfig } from '../../../workflow/model.ts';
 import type { Transaction } from '../../driver.ts';
-import { MESSAGE_AT, type StoredNewMessage } from '../rows.ts';
+import { MESSAGE_AT } from '../columns.ts';
+import type { StoredNewMessage } from '../rows.ts';
 import { RUN_FIELDS, RUN_STATE, type RunRow } from './run-rows.ts';
 import { type Taken, TakenSlots } from './taken-slots.ts';
 
@@ -103,7 +104,7 @@ export class BatchRuns {
   async #loadNames(tx: Transaction, messages: readonly ForRun[]): Promise<void> {
     const starts = messages.flatMap(({ message, run }) =>
       run && !run.isBySdk
-        ? [{ projectId: message[MESSAGE_AT.project_id] as number, id: run.id, createdAtMs: run.createdAtMs }]
+        ? [{ projectId: message[MESSAGE_AT.project_id], id: run.id, createdAtMs: run.createdAtMs }]
         : [],
     );
     for (const projectId of new Set(starts.map((start) => start.projectId))) {
@@ -128,7 +129,7 @@ export class BatchRuns {
   async #countInvokers(tx: Transaction, messages: readonly ForRun[]): Promise<void> {
     const invoked = messages.flatMap(({ message, run }) => {
       if (!run?.invoker) return [];
-      return this.#activeByName.get(nameOf(message[MESSAGE_AT.project_id] as number, run.id))?.key ?? [];
+      return this.#activeByName.get(nameOf(message[MESSAGE_AT.project_id], run.id))?.key ?? [];
     });
     if (invoked.length === 0) return;
     const rows = await tx.query<{ run_key: number; count: number }>(

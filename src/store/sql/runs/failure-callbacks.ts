@@ -4,10 +4,11 @@ import type { Transaction } from '../../driver.ts';
 import { write } from '../../operation.ts';
 import { insertPlain } from '../accept.ts';
 import { cancelAtOnce, mark } from '../cancel.ts';
+import { MESSAGE_AT } from '../columns.ts';
 import type { EntryStanding } from '../lanes/entry.ts';
 import type { WriteContext } from '../log-writer.ts';
 import type { Position } from '../page.ts';
-import { MESSAGE_AT, type StoredNewMessage } from '../rows.ts';
+import type { StoredNewMessage } from '../rows.ts';
 import { FAILURE_STATE } from './run-rows.ts';
 
 export interface FailureCallbackArgs {
@@ -41,7 +42,7 @@ export const repeatFailureCallback = write(
     if (!told) return 'missing';
     if (told.failure_state !== FAILURE_STATE.fail) return 'notFailed';
     await tx.send('update runs set failure_key = ?, failure_state = ? where key = ?', [
-      args.message.message[MESSAGE_AT.key] as number,
+      args.message.message[MESSAGE_AT.key],
       FAILURE_STATE.inProgress,
       told.run_key,
     ]);

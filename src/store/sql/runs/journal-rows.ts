@@ -1,8 +1,9 @@
 /** How is what a batch of commands adds to runs and their journals written: in a handful of statements? */
 import type { RunLogState } from '../../../engine/model.ts';
 import type { SqlValue } from '../../driver.ts';
+import { CONTENT_COLUMNS } from '../columns.ts';
 import type { MessageEvents, WriteContext } from '../log-writer.ts';
-import { CONTENT_COLUMNS, codeOfLogState } from '../rows.ts';
+import { codeOfLogState } from '../rows.ts';
 import type { BatchRun } from './batch-runs.ts';
 import type { StoredEntry, StoredRecord } from './run-rows.ts';
 

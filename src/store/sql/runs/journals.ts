@@ -4,8 +4,9 @@
  */
 import type { JournalPlace, RunLogState } from '../../../engine/model.ts';
 import { slotOfInvocation, stepIdOfResult } from '../../../workflow/slots.ts';
+import { CONTENT_AT, MESSAGE_AT, type NewContentRow } from '../columns.ts';
 import type { WriteContext } from '../log-writer.ts';
-import { CONTENT_AT, MESSAGE_AT, type StoredNewMessage } from '../rows.ts';
+import type { StoredNewMessage } from '../rows.ts';
 import {
   awaitsLibrary,
   type BatchRun,
@@ -96,8 +97,8 @@ export class Journals {
       ENTRY_KIND.invoke,
     ]);
     if (!invocation) return;
-    const createdAtMs = content[CONTENT_AT.created_at_ms] as number;
-    this.record({ content, key: message[MESSAGE_AT.key] as number, createdAtMs, entry });
+    const createdAtMs = content[CONTENT_AT.created_at_ms];
+    this.record({ content, key: message[MESSAGE_AT.key], createdAtMs, entry });
   }
 
   /** Gives `message` its place; it begins its run if it has one with it. */
@@ -109,15 +110,15 @@ export class Journals {
     const known = this.#runs.get(entry.runKey);
     const position = run?.isBySdk ? 0 : known.entries;
     if (!run?.isBySdk) {
-      this.#enter(known, entry, message[MESSAGE_AT.key] as number, content[CONTENT_AT.created_at_ms] as number);
+      this.#enter(known, entry, message[MESSAGE_AT.key], content[CONTENT_AT.created_at_ms]);
     }
-    const ownBytes = message[MESSAGE_AT.bytes] as number;
+    const ownBytes = message[MESSAGE_AT.bytes];
     const bytes = isDeliveredWithJournal(entry.kind) ? known.journal_bytes : ownBytes;
     const sent = entry.lazyAboveBytes !== null && bytes > entry.lazyAboveBytes ? 0 : bytes;
     message[MESSAGE_AT.run_key] = known.key;
     message[MESSAGE_AT.journal_position] = position;
     message[MESSAGE_AT.bytes] = sent;
-    this.#runs.slots.take(entry, { messageId: content[CONTENT_AT.id] as string });
+    this.#runs.slots.take(entry, { messageId: content[CONTENT_AT.id] });
     return { position, bytes: sent };
   }
 
@@ -127,7 +128,7 @@ export class Journals {
     const known = this.#runs.get(entry.runKey);
     this.#rows.addRecord(record);
     this.#enter(known, entry, key, createdAtMs);
-    this.#runs.slots.take(entry, { messageId: content[CONTENT_AT.id] as string });
+    this.#runs.slots.take(entry, { messageId: content[CONTENT_AT.id] });
     if (event === undefined) return;
     this.#rows.addEvent({ projectId: known.project_id, runKey: known.key, state: event, atMs: createdAtMs });
   }
@@ -170,12 +171,12 @@ export class Journals {
 
   /** The run that has the id which a message's run is to have. */
   #activeLike(message: StoredNewMessage['message'], id: string): BatchRun | undefined {
-    return this.#runs.active(nameOf(message[MESSAGE_AT.project_id] as number, id));
+    return this.#runs.active(nameOf(message[MESSAGE_AT.project_id], id));
   }
 
   #begin({ message, content, run }: StoredNewMessage, { runKey }: StoredEntry): void {
     if (!run) return;
-    const projectId = message[MESSAGE_AT.project_id] as number;
+    const projectId = message[MESSAGE_AT.project_id];
     const begun = this.#runs.begin({
       key: runKey,
       project_id: projectId,
@@ -183,7 +184,7 @@ export class Journals {
       url: run.url,
       created_at_ms: run.createdAtMs,
       config: run.config,
-      message_id: content[CONTENT_AT.id] as string,
+      message_id: content[CONTENT_AT.id],
     });
     if (run.invoker) this.#invoke(run.invoker, begun);
     this.logStart({ projectId, runKey, atMs: run.createdAtMs });
@@ -204,8 +205,8 @@ export class Journals {
     run.journal_bytes = bytes; // there is no other entry
     run.version += 1;
     run.isChanged = true;
-    run.message_id = content[CONTENT_AT.id] as string;
-    this.#rows.replaceFirst(runKey, message[MESSAGE_AT.key] as number);
+    run.message_id = content[CONTENT_AT.id];
+    this.#rows.replaceFirst(runKey, message[MESSAGE_AT.key]);
   }
 
   #enter(run: BatchRun, entry: StoredEntry, key: number, atMs: number): void {
@@ -218,8 +219,8 @@ export class Journals {
 
 /** The record as it would have been made had it been known that the run runs already. */
 function pointedAt(record: StoredRecord, run: BatchRun): StoredRecord {
-  const content = [...record.content];
-  const settings = JSON.parse(content[CONTENT_AT.settings] as string) as { invoke?: object };
+  const content: NewContentRow = [...record.content];
+  const settings = JSON.parse(content[CONTENT_AT.settings]) as { invoke?: object };
   settings.invoke = { ...settings.invoke, runKey: run.key, createdAtMs: run.created_at_ms };
   content[CONTENT_AT.settings] = JSON.stringify(settings);
   return { ...record, content };

@@ -1,6 +1,6 @@
 /** Why may a message not enter the journal of its run, or not begin one? What is there already is no reason. */
 import type { Accepted } from '../../../engine/accepted.ts';
-import { MESSAGE_AT } from '../rows.ts';
+import { MESSAGE_AT } from '../columns.ts';
 import { awaitsLibrary, type BatchRuns, type ForRun, nameOf } from './batch-runs.ts';
 import { RUN_STATE, type StoredEntry } from './run-rows.ts';
 
@@ -33,7 +33,7 @@ export class Refusals {
     if (!entry) return undefined;
     if (!run) return this.#ofEntry(entry);
     if (run.isBySdk) return this.#ofAdoption(entry);
-    const name = nameOf(message[MESSAGE_AT.project_id] as number, run.id);
+    const name = nameOf(message[MESSAGE_AT.project_id], run.id);
     const refusal = this.#ofStart(name, run.createdAtMs);
     if (refusal || !run.invoker) return refusal;
     return this.#ofEntry(run.invoker.entry) ?? this.#ofInvoker(name, run.invoker.entry);

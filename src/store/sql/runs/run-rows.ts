@@ -2,7 +2,7 @@
 import type { EntryKind, FailureCallbackState, NewEntry, NewRecord, NewRun } from '../../../engine/model.ts';
 import { SHOWN_AS } from '../../../workflow/journal.ts';
 import type { JournalEntry, Run, RunConfig, RunState } from '../../../workflow/model.ts';
-import type { SqlValue } from '../../driver.ts';
+import type { NewContentRow } from '../columns.ts';
 import { encodeContent, restoreCallback, withoutPrototype } from '../content-rows.ts';
 
 /** Written numbers: never change one, only add. */
@@ -78,8 +78,7 @@ export interface StoredEntry {
 }
 
 export interface StoredRecord {
-  /** Values of `CONTENT_COLUMNS`. */
-  content: SqlValue[];
+  content: NewContentRow;
   key: number;
   createdAtMs: number;
   entry: StoredEntry;

@@ -2,6 +2,7 @@
 import type { Waiting } from '../../../engine/run-stores.ts';
 import { write } from '../../operation.ts';
 import { insertMessages } from '../accept.ts';
+import type { NewMessageRow } from '../columns.ts';
 import type { WriteContext } from '../log-writer.ts';
 import { weightOf } from '../new-messages.ts';
 import type { StoredNewMessage } from '../rows.ts';
@@ -59,7 +60,10 @@ export const addWaiter = write(
   },
 );
 
+/** Only of a message that begins a run the row is looked at. */
+const NO_ROW = [] as unknown as NewMessageRow;
+
 /** What journals look at of a message, for an entry that is none. */
 function entryOnly(entry: StoredRecord['entry']): ForRun {
-  return { message: [], entry };
+  return { message: NO_ROW, entry };
 }

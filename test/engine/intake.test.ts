@@ -1,0 +1,85 @@
+/** New messages, on their way into the store: what is reserved for them, and what becomes of it? */
+import { expect, test } from 'vitest';
+import type { Saved } from '../../src/engine/accepted.ts';
+import { Intake } from '../../src/engine/intake.ts';
+import type { Message } from '../../src/engine/model.ts';
+import { Numbers } from '../../src/engine/numbers.ts';
+import type { Places } from '../../src/engine/placement.ts';
+import { StoreUnavailable } from '../../src/engine/store-errors.ts';
+import { SeededRandom } from '../../src/testing/seeded-random.ts';
+import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
+import { message, NOW_MS, SETTINGS } from './fixtures.ts';
+
+/** Room for all of it. `trace`: what was done with the places, in order. */
+function bench(reserveNumbers: () => Promise<number> = async () => 100) {
+  const trace: string[] = [];
+  const places: Places = {
+    worker: 'w',
+    tryReserve: (_line, _bytes, claimToken) => {
+      trace.push(`reserve ${claimToken}`);
+      return 'reserved';
+    },
+    giveBack: (_line, _bytes, claimToken) => trace.push(`give back ${claimToken}`),
+    start: ({ claimToken, isAlone = false }) => trace.push(`start ${claimToken}${isAlone ? ' alone' : ''}`),
+    noteDue: () => trace.push('due'),
+    noteParked: () => trace.push('parked'),
+  };
+  const numbers = new Numbers({ messages: { reserveNumbers } });
+  const deps = { places, numbers, clock: new SimulatedClock(NOW_MS), randomness: new SeededRandom(1) };
+  return { intake: new Intake({ ...deps, settings: SETTINGS }), trace };
+}
+
+const drafts = [{ message: message({ key: 1 }) }, { message: message({ key: 2 }) }];
+const asTheyCome = (saved: readonly (Saved | undefined)[]) => saved;
+
+test('what was saved as claimed goes out, and the place of what was not is free again', async () => {
+  const { intake, trace } = bench();
+  const answer: (Saved | undefined)[] = [undefined, { standing: 'claimed' }];
+  const save = async () => {
+    trace.push('save');
+    return answer;
+  };
+  expect(await intake.save(drafts, save, asTheyCome)).toBe(answer);
+  expect(trace).toEqual(['reserve 100', 'reserve 101', 'save', 'give back 100', 'start 101 alone']);
+});
+
+test('all places are free again when nothing was saved', async () => {
+  const { intake, trace } = bench();
+  const save = () => Promise.reject(new StoreUnavailable('the disk is full'));
+  await expect(intake.save(drafts, save, asTheyCome)).rejects.toThrow('the disk is full');
+  expect(trace.slice(2)).toEqual(['give back 100', 'give back 101']);
+});
+
+test('no place is taken while the store gives no numbers', async () => {
+  const { intake, trace } = bench(() => Promise.reject(new StoreUnavailable('the disk is full')));
+  await expect(intake.save(drafts, async () => [], asTheyCome)).rejects.toThrow(StoreUnavailable);
+  expect(trace).toEqual([]);
+});
+
+test('what follows from a message that shares something is not taken to be alone', async () => {
+  const { intake, trace } = bench();
+  const claimed: Saved = { standing: 'claimed' };
+  await intake.save(drafts, async () => [claimed, claimed], asTheyCome, false);
+  expect(trace.slice(2)).toEqual(['start 100', 'start 101']);
+});
+
+test('once it is closed, clients are refused and leave no place taken; what the server does by itself is saved', async () => {
+  const { intake, trace } = bench();
+  intake.close();
+  const save = async (): Promise<Saved[]> => [{ standing: 'claimed' }, { standing: 'claimed' }];
+  await expect(intake.admit(drafts, save, asTheyCome)).rejects.toMatchObject({ status: 503 });
+  expect(trace.splice(0).slice(2)).toEqual(['give back 100', 'give back 101']);
+  await intake.save(drafts, save, asTheyCome);
+  expect(trace.slice(2)).toEqual(['start 102 alone', 'start 103 alone']);
+});
+
+test('what follows from something becomes messages of their own, each with a key and an id', async () => {
+  const { intake } = bench();
+  const { key: _key, id: _id, ...followUp } = message();
+  const made = await intake.draftsOf([followUp, { ...followUp, body: new Uint8Array(3) }]);
+  expect(made.map((draft): Partial<Message> => ({ ...draft.message, id: '' }))).toEqual([
+    { ...followUp, key: 100, id: '' },
+    { ...followUp, key: 101, id: '', body: new Uint8Array(3) },
+  ]);
+  expect(new Set(made.map((draft) => draft.message.id)).size).toBe(2);
+});
