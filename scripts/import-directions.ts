@@ -8,7 +8,7 @@ import { readImports } from './imports.ts';
  * a new folder needs a row, and a layer that does no input or output cannot begin to.
  */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
-  protocol: ['node:buffer', 'node:crypto'],
+  protocol: ['@sinclair/typebox', 'node:buffer', 'node:crypto'],
   workflow: ['protocol', 'node:buffer'],
   engine: ['workflow', 'protocol', 'node:buffer', 'node:crypto'],
   store: [
@@ -20,7 +20,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'engine',
     'workflow',
     'protocol',
-    'fastify',
     '@sinclair/typebox',
     'ipaddr.js',
     'node:crypto',
@@ -59,10 +58,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ...['node:fs', 'node:os', 'node:path'],
   ],
   'open-accounts.ts': ['accounts.ts', 'cannot-start.ts', 'api', 'config', 'engine', 'protocol'],
-  'listen.ts': ['cannot-start.ts', 'fastify', 'node:net'],
+  'listen.ts': ['cannot-start.ts', 'api', 'node:dns/promises', 'node:net'],
   'worker.ts': [
     ...['accounts.ts', 'cannot-start.ts', 'listen.ts', 'open-accounts.ts', 'open-store.ts', 'system.ts'],
-    ...['api', 'config', 'delivery', 'engine', 'operator', 'protocol', 'telemetry', 'fastify', 'node:os'],
+    ...['api', 'config', 'delivery', 'engine', 'operator', 'protocol', 'telemetry', 'node:os'],
   ],
   threads: [
     ...['worker.ts', 'cannot-start.ts', 'listen.ts', 'memory.ts', 'open-accounts.ts', 'open-store.ts', 'system.ts'],

@@ -1,6 +1,7 @@
 /** Where does a server take requests? */
+import { lookup } from 'node:dns/promises';
 import { createServer } from 'node:net';
-import type { FastifyInstance } from 'fastify';
+import type { Listener } from './api/listener.ts';
 import { CannotStart } from './cannot-start.ts';
 
 export interface ListenAt {
@@ -18,17 +19,21 @@ export interface Bound {
 }
 
 /** Throws `CannotStart` for what the operator can mend. */
-export async function listen(app: FastifyInstance, at: ListenAt): Promise<Bound> {
+export async function listen(listener: Listener, at: ListenAt): Promise<Bound> {
   try {
-    // Fastify hands on to Node what it does not know itself.
-    await app.listen(at.reusePort ? at : { host: at.host, port: at.port });
+    const [host = at.host, ...others] = await addressesOf(at.host);
+    const { family, address, port } = await listener.listen({ ...at, host }, others);
+    return { url: `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`, port };
   } catch (error) {
     throw cannotListen(error, at);
   }
-  const address = app.server.address();
-  if (address === null || typeof address === 'string') throw new Error('the server listens on no port');
-  const { family, address: host, port } = address;
-  return { url: `http://${family === 'IPv6' ? `[${host}]` : host}:${port}`, port };
+}
+
+/** Clients that are told `localhost` try either family, so it means both. */
+async function addressesOf(host: string): Promise<string[]> {
+  if (host !== 'localhost') return [host];
+  const found = await lookup(host, { all: true });
+  return found.map(({ address }) => address);
 }
 
 /**

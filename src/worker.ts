@@ -1,9 +1,9 @@
 /** One worker: what takes messages over HTTP and delivers them, on a store that somebody has opened. */
 import { hostname } from 'node:os';
-import type { FastifyInstance } from 'fastify';
 import type { Sealer, StoredAccounts } from './accounts.ts';
 import { createApi } from './api/app.ts';
 import { Browsers } from './api/browsers.ts';
+import type { Listener } from './api/listener.ts';
 import type { CheckDestination } from './api/route.ts';
 import { CannotStart } from './cannot-start.ts';
 import type { Config } from './config/table.ts';
@@ -139,7 +139,7 @@ class ListeningWorker implements RunningWorker {
   readonly id: WorkerId;
   readonly accounts: StoredAccounts;
   readonly #parts: Parts;
-  readonly #app: FastifyInstance;
+  readonly #listener: Listener;
   #isReady = false;
   #stopping: Promise<void> | undefined;
 
@@ -147,11 +147,11 @@ class ListeningWorker implements RunningWorker {
     this.id = parts.id;
     this.accounts = parts.accounts;
     this.#parts = parts;
-    this.#app = makeApi(parts, () => this.#isReady);
+    this.#listener = makeApi(parts, () => this.#isReady);
   }
 
   async listen(at: ListenAt): Promise<Bound> {
-    const bound = await listen(this.#app, at);
+    const bound = await listen(this.#listener, at);
     this.#isReady = this.#stopping === undefined;
     return bound;
   }
@@ -165,8 +165,8 @@ class ListeningWorker implements RunningWorker {
   async #end(limitMs: Millis): Promise<void> {
     const { engine, delivery } = this.#parts;
     await engine.drain(limitMs);
-    const impatience = systemClock.startTimer(LAST_ANSWERS_MS, () => this.#app.server.closeAllConnections());
-    await this.#app.close();
+    const impatience = systemClock.startTimer(LAST_ANSWERS_MS, () => this.#listener.server.closeAllConnections());
+    await this.#listener.close();
     impatience.cancel();
     await delivery.close();
   }
@@ -231,7 +231,7 @@ function addressPolicyOf({ allowDestinations }: Config): AddressPolicy {
 function makeApi(
   { config, engine, accounts, clock, log, addresses, browsers }: Parts,
   isReady: () => boolean,
-): FastifyInstance {
+): Listener {
   try {
     return createApi({
       engine,

@@ -1,9 +1,8 @@
 /**
- * The HTTP server: Fastify around the route table. Every request takes the same steps: find the route on the raw
+ * The HTTP interface: a listener around the route table. Every request takes the same steps: find the route on the raw
  * target, admit the caller, call the handler, write its answer.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { ProjectId } from '../engine/model.ts';
 import { Slices } from '../engine/slices.ts';
 import type { TokenScope } from '../engine/stores.ts';
@@ -16,15 +15,16 @@ import type { Browsers } from './browsers.ts';
 import { BurstLimit } from './burst-limit.ts';
 import { type CalledUrlReader, calledUrlReader } from './called-url.ts';
 import { type CallerIpReader, callerIpReader, trustedProxies } from './caller-ip.ts';
-import { clientErrorHandler } from './connection-errors.ts';
 import { Connections } from './connections.ts';
 import { Ignored, IgnoredLog, KnownOptions } from './ignored.ts';
 import { JsonThread } from './json-thread.ts';
-import { type ApiLimits, HEADER_LINES_MAX, REQUESTS_PER_SOCKET_MAX, TARGET_BYTES_MAX } from './limits.ts';
+import { type ApiLimits, HEADER_LINES_MAX } from './limits.ts';
+import { Listener } from './listener.ts';
 import { CallerGone, RequestBody } from './request-body.ts';
 import { type Exchange, respond } from './respond.ts';
 import type { Call, CalledUrl, Route, Services } from './route.ts';
-import { createRoutes, type Match, RouteFinder } from './routes.ts';
+import { type Match, RouteFinder } from './route-finder.ts';
+import { createRoutes } from './routes.ts';
 
 export interface ApiOptions extends Omit<Services, 'json'> {
   /** Addresses and CIDRs of proxies whose `X-Forwarded-For` is believed. */
@@ -32,53 +32,23 @@ export interface ApiOptions extends Omit<Services, 'json'> {
   browsers: Browsers;
 }
 
-const MATCH = Symbol('match');
-type MatchedMessage = IncomingMessage & { [MATCH]?: Match };
-
 /** Makes the server, without listening. Throws a `TypeError` that names a wrong entry of `trustedProxies`. */
-export function createApi(options: ApiOptions): FastifyInstance {
+export function createApi(options: ApiOptions): Listener {
   const json = new JsonThread(options.clock);
-  const routes = createRoutes({ ...options, json });
-  const finder = new RouteFinder(routes);
   const connections = new Connections(options.endOfTurn);
-  const app = fastify({
-    logger: false,
-    exposeHeadRoutes: false,
-    // Requests on open connections are still answered while the server closes; the engine says when it takes no more.
-    return503OnClosing: false,
-    http: serverOptions(options.limits),
-    requestTimeout: options.limits.requestTimeoutMs,
-    keepAliveTimeout: options.limits.keepAliveTimeoutMs,
-    // A socket on which nothing moves for longer than any request may take is dead.
-    connectionTimeout: options.limits.requestTimeoutMs * 2,
-    maxRequestsPerSocket: REQUESTS_PER_SOCKET_MAX,
-    clientErrorHandler: clientErrorHandler(connections),
-    // The raw target is read once, here. Fastify's router then sees a fixed text for each route, so that nothing in
-    // it can decode, clean or refuse what callers embed in their paths.
-    rewriteUrl: (request) => {
-      const match = finder.find(request.url ?? '/', request.method ?? '');
-      (request as MatchedMessage)[MATCH] = match;
-      return match.routes.get(request.method ?? '')?.path ?? '/';
-    },
+  const edge = new Edge(options, createRoutes({ ...options, json }), connections);
+  return new Listener({
+    limits: options.limits,
+    connections,
+    serve: (request, response) => void edge.serve(request, response),
+    ended: () => json.close(),
   });
-  harden(app, options.limits);
-  app.server.on('connection', (socket) => connections.open(socket));
-  app.addHook('onClose', () => json.close());
-
-  const edge = new Edge(options, routes, connections);
-  const handler = ({ raw }: FastifyRequest, reply: FastifyReply): void => {
-    // The answer is written past Fastify: it is JSON text already, and its content type is to stay as it is.
-    reply.hijack();
-    void edge.serve(raw, reply.raw);
-  };
-  for (const { method, path } of routes) app.route({ method, url: path, handler });
-  app.setNotFoundHandler(handler);
-  return app;
 }
 
 /** The same steps for each request. */
 class Edge {
   readonly #options: ApiOptions;
+  readonly #finder: RouteFinder;
   readonly #connections: Connections;
   readonly #budget: BodyBudget;
   readonly #callerIp: CallerIpReader;
@@ -90,6 +60,7 @@ class Edge {
 
   constructor(options: ApiOptions, routes: readonly Route[], connections: Connections) {
     this.#options = options;
+    this.#finder = new RouteFinder(routes);
     this.#connections = connections;
     // What is open to everybody is asked by third parties, in their own ways.
     const own = routes.filter(({ access }) => access !== 'public');
@@ -103,16 +74,15 @@ class Edge {
   }
 
   /** Never rejects. */
-  async serve(request: MatchedMessage, response: ServerResponse): Promise<void> {
+  async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { browsers, clock, log } = this.#options;
     const connection = this.#connections.of(request.socket);
     if (connection.isEnding) return;
     connection.begin(request, response);
     const exchange: Exchange = { request, response, connection };
     const body = new RequestBody(request, response, this.#budget, this.#slices);
-    const match = request[MATCH];
+    const match = this.#finder.find(request.url ?? '/', request.method ?? '');
     try {
-      if (!match) throw new Error('a request came by without its route');
       const answered = browsers.answer(request, response, match);
       respond(exchange, answered ?? (await this.#answer(request, match, body)), clock);
     } catch (error) {
@@ -121,7 +91,7 @@ class Edge {
         response.destroy();
         return;
       }
-      const where = match?.routes.get(request.method ?? '')?.path ?? 'unknown';
+      const where = match.routes.get(request.method ?? '')?.path ?? 'unknown';
       respond(exchange, answerToError(error, log, where), clock);
     } finally {
       body.release();
@@ -155,8 +125,8 @@ class Edge {
     if (!route) return noRoute(match);
     const forwardedFor = headers['x-forwarded-for'];
     const callerIp = this.#callerIp(request.socket.remoteAddress, forwardedFor as string | undefined);
-    const { ids, rawTarget, rawDestination, rawQuery } = match;
-    const calledUrl = (): CalledUrl => this.#calledUrl(request, rawTarget);
+    const { ids, rawDestination, rawQuery } = match;
+    const calledUrl = (): CalledUrl => this.#calledUrl(request);
     const sent = { method, ids, id: ids[0] ?? '', rawDestination, rawQuery, rawHeaders, calledUrl, body };
     const readmit = (): Promise<number> => this.#readmit(request, match, projectId);
     const admitted = { projectId, scope, accountsVersion, readmit, isTokenInHeader, callerIp };
@@ -198,36 +168,4 @@ function checkHead({ rawHeaders, headers, httpVersion }: IncomingMessage, { head
   if (headers.host === undefined && httpVersion === '1.1') {
     throw new ApiError('invalid_request', 'the Host header is missing');
   }
-}
-
-function serverOptions(limits: ApiLimits) {
-  return {
-    // Node counts the request line and the headers together.
-    maxHeaderSize: TARGET_BYTES_MAX + limits.headerBytesMax + 4 * HEADER_LINES_MAX,
-    headersTimeout: limits.headersTimeoutMs,
-    // How often both time-outs are looked at.
-    connectionsCheckingInterval: Math.min(2_000, limits.headersTimeoutMs),
-    requireHostHeader: false,
-    insecureHTTPParser: false,
-  };
-}
-
-function harden(app: FastifyInstance, limits: ApiLimits): void {
-  // Bodies are read by the handlers, which know their limits; to Fastify no method has one, so no content type is
-  // parsed, refused or asked for.
-  for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'QUERY']) {
-    app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
-  }
-  const { server } = app;
-  server.maxHeadersCount = HEADER_LINES_MAX + 1;
-  server.maxConnections = limits.connectionsMax;
-  // Without these listeners Node would tell every caller to send its body, and answer other expectations without JSON.
-  server.on('checkContinue', (request, response) => server.emit('request', request, response));
-  server.on('checkExpectation', (request, response) => {
-    const json = JSON.stringify({ error: 'the expectation in the Expect header cannot be met' });
-    const length = Buffer.byteLength(json);
-    response.writeHead(417, { 'content-type': 'application/json', 'content-length': length, connection: 'close' });
-    response.end(json);
-    request.resume();
-  });
 }

@@ -6,7 +6,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIPv4, isIPv6 } from 'node:net';
 import { type Answer, NO_BODY, refusal } from './answer.ts';
-import type { Match } from './routes.ts';
+import type { Match } from './route-finder.ts';
 
 export interface BrowserRules {
   /** Origins whose pages may call, as browsers write them: `https://console.example.com`. */

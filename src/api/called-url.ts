@@ -6,11 +6,11 @@ import { pathAndQueryOf } from '../protocol/request-target.ts';
 import type { CalledUrl } from './route.ts';
 
 /** Throws `ApiError` 400 when what the request says is no URL that could be called. */
-export type CalledUrlReader = (request: Pick<IncomingMessage, 'headers' | 'socket'>, rawTarget: string) => CalledUrl;
+export type CalledUrlReader = (request: Pick<IncomingMessage, 'headers' | 'socket' | 'url'>) => CalledUrl;
 
 /** A reader that believes `X-Forwarded-Proto` and `X-Forwarded-Host` when the peer is a trusted proxy. */
 export function calledUrlReader(isTrusted: (peer: string) => boolean): CalledUrlReader {
-  return ({ headers, socket }, rawTarget) => {
+  return ({ headers, socket, url: rawTarget = '/' }) => {
     const isForwarded = socket.remoteAddress !== undefined && isTrusted(socket.remoteAddress);
     const forwarded = (name: string): string | undefined => (isForwarded ? firstOf(headers[name]) : undefined);
     const called: CalledUrl = {

@@ -8,10 +8,10 @@ import { STALE, untilCurrent } from '../engine/until-current.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { type Answer, answer, NO_BODY } from './answer.ts';
 import { RETRY_HEADERS } from './config-headers.ts';
-import { type Amount, type Filters, filterNames, readFilters } from './filters.ts';
+import { type Amount, type Filters, messageFilters, readFilters } from './filters.ts';
 import { readJson } from './json-body.ts';
 import { PAGE_BODY_BYTES_MAX, SMALL_JSON_LIMIT } from './limits.ts';
-import { readQuery, textOf } from './parameters.ts';
+import { parameter, readQuery, singleValue } from './parameters.ts';
 import { readRetryOverride } from './retry-override.ts';
 import type { Call, Route, Services } from './route.ts';
 import { listDeadRuns } from './run-dlq.ts';
@@ -20,16 +20,19 @@ import { DeadRunListSchema, DeadRunSchema } from './run-schemas.ts';
 import { DeadListSchema, DeadMessageSchema, DeletedSchema, RetriedManySchema, RetriedSchema } from './schemas.ts';
 import { deadMessageView, deadRunView } from './views.ts';
 
-const SOURCE = {
-  name: 'source',
-  meaning: 'workflow: lists workflow runs that have failed, by the filters of /v2/workflows/dlq.',
-  schema: Type.Literal('workflow'),
-};
+const SOURCE = parameter(
+  'source',
+  'workflow: lists workflow runs that have failed, by the filters of /v2/workflows/dlq.',
+  Type.Literal('workflow'),
+  (given) => singleValue('source', given),
+);
 
 const AMOUNT: Amount = { countDefault: 100, countMax: 100, isLowered: true };
+const LISTED = messageFilters('dlqList', AMOUNT);
+const BULK = messageFilters('dlqBulk', AMOUNT);
 
 /** What only the list of runs can be filtered by. */
-const OF_RUNS = deadParameters(AMOUNT).filter(({ name }) => !filterNames('dlqList').includes(name));
+const OF_RUNS = deadParameters(AMOUNT).filter(({ name }) => !LISTED.rows.some((row) => row.name === name));
 
 export function dlqRoutes(services: Services): Route[] {
   const { engine } = services;
@@ -37,8 +40,8 @@ export function dlqRoutes(services: Services): Route[] {
 
   async function list(call: Call): Promise<Answer> {
     const { projectId, rawQuery } = call;
-    if (textOf(readQuery(rawQuery, [SOURCE]), SOURCE.name) === 'workflow') return listDeadRuns(engine, call);
-    const filters = readFilters('dlqList', rawQuery, undefined, AMOUNT);
+    if (readQuery(rawQuery, [SOURCE]).source === 'workflow') return listDeadRuns(engine, call);
+    const filters = readFilters(LISTED, rawQuery);
     const page = filters.ids ? { items: await findAll(projectId, filters.ids) } : await select(projectId, filters);
     return answer(200, { messages: page.items.map(deadMessageView), cursor: page.cursor });
   }
@@ -126,7 +129,6 @@ export function dlqRoutes(services: Services): Route[] {
     return found.sort(newestFirst);
   }
 
-  const bulk = { use: 'dlqBulk', amount: AMOUNT } as const;
   return [
     {
       method: 'GET',
@@ -134,7 +136,7 @@ export function dlqRoutes(services: Services): Route[] {
       operationId: 'listDlqMessages',
       access: 'read',
       summary: 'Lists dead messages, newest first.',
-      takes: { filters: { use: 'dlqList', amount: AMOUNT }, query: [SOURCE, ...OF_RUNS] },
+      takes: { filters: LISTED, query: [SOURCE, ...OF_RUNS] },
       answers: { 200: Type.Union([DeadListSchema, DeadRunListSchema]) },
       handle: list,
     },
@@ -144,7 +146,7 @@ export function dlqRoutes(services: Services): Route[] {
       operationId: 'deleteDlqMessages',
       access: 'full',
       summary: 'Deletes the dead messages that match filters, all without a filter.',
-      takes: { filters: bulk },
+      takes: { filters: BULK },
       answers: { 200: DeletedSchema },
       handle: deleteMany,
     },
@@ -154,7 +156,7 @@ export function dlqRoutes(services: Services): Route[] {
       operationId: 'retryDlqMessages',
       access: 'full',
       summary: 'Publishes the dead messages that match filters anew.',
-      takes: { filters: bulk, configHeaders: RETRY_HEADERS },
+      takes: { filters: BULK, configHeaders: RETRY_HEADERS },
       refusals: [404],
       answers: { 201: RetriedManySchema },
       handle: retryMany,
@@ -191,7 +193,7 @@ export function dlqRoutes(services: Services): Route[] {
 }
 
 async function readBulk({ body, rawQuery }: Call): Promise<Filters> {
-  return readFilters('dlqBulk', rawQuery, await readJson(body, SMALL_JSON_LIMIT), AMOUNT);
+  return readFilters(BULK, rawQuery, await readJson(body, SMALL_JSON_LIMIT));
 }
 
 function idsOf(page: Page<DeadMessage>): string[] {

@@ -1,49 +1,38 @@
 /** Flow-control keys: where they stand, and what an operator can do with them (contract M 16, 22.30 to 22.36). */
-import { Type } from '@sinclair/typebox';
 import type { FlowKey, FlowPin } from '../engine/lanes.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { PERIOD_MAX_S } from '../protocol/flow-control.ts';
 import { checkName, isName } from '../protocol/names.ts';
 import { type Answer, answer, NO_BODY } from './answer.ts';
 import { FLOW_KEYS_PAGE_MAX } from './limits.ts';
-import { countOf, invalidParameter, type Parameters, readQuery, textOf } from './parameters.ts';
+import { amount, CURSOR, flagInAnyCase, pageCount, text } from './parameter-kinds.ts';
+import { into, invalidParameter, readQuery } from './parameters.ts';
 import type { Call, Route, Services } from './route.ts';
 import { FlowKeyListSchema, FlowKeySchema, GlobalParallelismSchema } from './schemas.ts';
-import type { QueryParameter } from './takes.ts';
-
-const AtLeastOne = Type.Integer({ minimum: 1 });
 
 const LIST_QUERY = [
-  { name: 'search', meaning: 'Part of the name of the keys, in the same letter case.', schema: Type.String() },
-  {
-    name: 'count',
-    meaning: `How many at most. More than ${FLOW_KEYS_PAGE_MAX} is lowered to it.`,
-    schema: Type.Integer({ minimum: 1, default: FLOW_KEYS_PAGE_MAX }),
-  },
-  { name: 'cursor', meaning: 'Where the page before ended; take it from its answer.', schema: Type.String() },
-] as const satisfies QueryParameter[];
+  text('search', 'Part of the name of the keys, in the same letter case.'),
+  pageCount(FLOW_KEYS_PAGE_MAX),
+  CURSOR,
+];
 
 const PIN_QUERY = [
-  { name: 'parallelism', meaning: 'Attempts in flight; this, rate or both are needed.', schema: AtLeastOne },
-  { name: 'rate', meaning: 'Attempts started in a period.', schema: AtLeastOne },
-  {
-    name: 'period',
-    meaning: 'Seconds, only with a rate; the key keeps its period without it.',
-    schema: Type.Integer({ minimum: 1, maximum: PERIOD_MAX_S }),
-  },
-] as const satisfies QueryParameter[];
+  amount('parallelism', 'Attempts in flight; this, rate or both are needed.'),
+  amount('rate', 'Attempts started in a period.'),
+  into(
+    'periodS',
+    amount('period', 'Seconds, only with a rate; the key keeps its period without it.', { max: PERIOD_MAX_S }),
+  ),
+];
 
 const UNPIN_QUERY = [
-  { name: 'parallelism', meaning: 'Whether messages may set the parallelism again.', schema: Type.Boolean() },
-  { name: 'rate', meaning: 'Whether messages may set the rate and its period again.', schema: Type.Boolean() },
-] as const satisfies QueryParameter[];
+  flagInAnyCase('parallelism', 'Whether messages may set the parallelism again.'),
+  flagInAnyCase('rate', 'Whether messages may set the rate and its period again.'),
+];
 
 export function flowControlRoutes({ engine: { storeOf }, limits }: Services): Route[] {
   async function list({ projectId, rawQuery }: Call): Promise<Answer> {
-    const query = readQuery(rawQuery, LIST_QUERY);
-    const search = textOf(query, 'search') ?? '';
-    const count = Math.min(countOf(query, 'count') ?? FLOW_KEYS_PAGE_MAX, FLOW_KEYS_PAGE_MAX);
-    const cursor = textOf(query, 'cursor');
+    const { search = '', count = FLOW_KEYS_PAGE_MAX, cursor } = readQuery(rawQuery, LIST_QUERY);
     const after = cursor === undefined ? '' : keyOfCursor(cursor);
     // One more than is shown tells whether there are more.
     const found = await storeOf(projectId).keys.listKeys({ search, after, count: count + 1 });
@@ -76,8 +65,7 @@ export function flowControlRoutes({ engine: { storeOf }, limits }: Services): Ro
 
   async function unpin({ projectId, id: key, rawQuery }: Call): Promise<Answer> {
     checkKey(key);
-    const query = readQuery(rawQuery, UNPIN_QUERY);
-    const parts = { parallelism: flagOf(query, 'parallelism'), rate: flagOf(query, 'rate') };
+    const parts = { parallelism: false, rate: false, ...readQuery(rawQuery, UNPIN_QUERY) };
     if (parts.parallelism || parts.rate) await storeOf(projectId).keys.unpinKey({ key, ...parts });
     return NO_BODY;
   }
@@ -207,25 +195,12 @@ function keyOfCursor(cursor: string): string {
   return key;
 }
 
-/** Throws `ApiError` 400 when there is nothing to pin, or a value is out of its range. */
-function pinOf(query: Parameters): FlowPin {
-  const parallelism = countOf(query, 'parallelism');
-  const rate = countOf(query, 'rate');
-  const periodS = countOf(query, 'period', PERIOD_MAX_S);
+/** Throws `ApiError` 400 when there is nothing to pin, or a period without a rate. */
+function pinOf(pin: FlowPin): FlowPin {
+  const { parallelism, rate, periodS } = pin;
   if (parallelism === undefined && rate === undefined) {
     throw invalidParameter('parallelism', 'this, rate or both are needed');
   }
   if (periodS !== undefined && rate === undefined) throw invalidParameter('period', 'it needs a rate');
-  return {
-    ...(parallelism === undefined ? undefined : { parallelism }),
-    ...(rate === undefined ? undefined : { rate }),
-    ...(periodS === undefined ? undefined : { periodS }),
-  };
-}
-
-/** In any letter case, since one of the official clients writes `True` (contract M 23). */
-function flagOf(query: Parameters, name: string): boolean {
-  const text = (textOf(query, name) ?? 'false').toLowerCase();
-  if (text === 'true' || text === 'false') return text === 'true';
-  throw invalidParameter(name, 'true or false is needed');
+  return pin;
 }

@@ -9,7 +9,6 @@ import { memo } from '../protocol/memo.ts';
 import { queryParameters } from '../protocol/request-target.ts';
 import type { Answer } from './answer.ts';
 import { type ConfigHeader, OF_EVERY_REQUEST } from './config-headers.ts';
-import { filterNames } from './filters.ts';
 import type { Takes } from './takes.ts';
 
 const IGNORED = 'Waypost-Ignored';
@@ -146,7 +145,7 @@ export class KnownOptions {
   constructor({ path, takes = {} }: { path: string; takes?: Takes }) {
     const { configHeaders = [], isConfiguredByQuery = false, filters, query = [] } = takes;
     this.#headers = new KnownHeaders(configHeaders);
-    this.#parameters = new Set([...(filters ? filterNames(filters.use) : []), ...query.map(({ name }) => name)]);
+    this.#parameters = new Set([...(filters?.rows ?? []), ...query].map(({ name }) => name));
     this.#hasDestination = path.endsWith('*');
     this.#isConfiguredByQuery = isConfiguredByQuery || this.#hasDestination;
   }

@@ -1,7 +1,7 @@
 /** Lists what happened to messages (contract M 18.2, 22.39). */
 import { Slices } from '../engine/slices.ts';
 import type { Answer } from './answer.ts';
-import { type Amount, readFilters } from './filters.ts';
+import { messageFilters, readFilters } from './filters.ts';
 import type { Call, Route, Services } from './route.ts';
 import { EventsSchema, LogsSchema } from './schemas.ts';
 import { logEntryView } from './views.ts';
@@ -10,10 +10,10 @@ const COUNT_MAX = 1000;
 
 export function logRoutes({ engine, logsPageDefault, clock, endOfTurn }: Services): Route[] {
   const countDefault = Math.min(logsPageDefault, COUNT_MAX);
-  const amount: Amount = { countDefault, countMax: COUNT_MAX, isLowered: true };
+  const filters = messageFilters('logs', { countDefault, countMax: COUNT_MAX, isLowered: true });
 
   async function list({ projectId, rawQuery }: Call): Promise<{ entries: string; cursor: string }> {
-    const { ids, attributes, count = countDefault, cursor, order } = readFilters('logs', rawQuery, undefined, amount);
+    const { ids, attributes, count = countDefault, cursor, order } = readFilters(filters, rawQuery);
     const filter = ids ? { messageId: ids } : attributes;
     const request = cursor === undefined ? { count, order } : { count, order, cursor };
     const page = await engine.storeOf(projectId).logs.listLogs({ filter, page: request });
@@ -37,7 +37,7 @@ export function logRoutes({ engine, logsPageDefault, clock, endOfTurn }: Service
     return { status: 200, json: `{${cursor}"logs":${entries},"events":${entries}}` };
   }
 
-  const takes = { filters: { use: 'logs', amount } } as const;
+  const takes = { filters };
   return [
     {
       method: 'GET',

@@ -1,7 +1,7 @@
 /** Reads and cancels messages (contract M 22.4 to 22.6). */
 import { ApiError } from '../protocol/errors.ts';
 import { type Answer, answer } from './answer.ts';
-import { type Amount, type Filters, readFilters } from './filters.ts';
+import { type Filters, messageFilters, readFilters } from './filters.ts';
 import { readJson } from './json-body.ts';
 import { SMALL_JSON_LIMIT } from './limits.ts';
 import type { Call, Route, Services } from './route.ts';
@@ -9,7 +9,7 @@ import { CancelledSchema, ExplanationSchema, MessageSchema } from './schemas.ts'
 import { explanationView, messageView } from './views.ts';
 
 /** Without `count` everything that matches; with it, up to 500 (contract M 21.4). */
-const CANCEL_AMOUNT: Amount = { countMax: 500, isLowered: false };
+const CANCELLED = messageFilters('cancel', { countMax: 500, isLowered: false });
 
 export function messageRoutes({ engine }: Services): Route[] {
   async function get({ projectId, id }: Call): Promise<Answer> {
@@ -32,7 +32,7 @@ export function messageRoutes({ engine }: Services): Route[] {
 
   async function cancelMany({ projectId, rawQuery, body }: Call): Promise<Answer> {
     const given = await readJson(body, SMALL_JSON_LIMIT);
-    const filters = readFilters('cancel', rawQuery, given, CANCEL_AMOUNT);
+    const filters = readFilters(CANCELLED, rawQuery, given);
     return answer(200, { cancelled: await cancel(projectId, filters) });
   }
 
@@ -74,7 +74,7 @@ export function messageRoutes({ engine }: Services): Route[] {
       operationId: 'cancelMessages',
       access: 'full',
       summary: 'Cancels the messages that match filters, all without a filter.',
-      takes: { filters: { use: 'cancel', amount: CANCEL_AMOUNT } },
+      takes: { filters: CANCELLED },
       answers: { 200: CancelledSchema },
       handle: cancelMany,
     },

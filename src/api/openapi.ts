@@ -3,7 +3,6 @@
  * document says of answers are the very schemas that tests hold the answers against.
  */
 import type { TSchema } from '@sinclair/typebox';
-import { filterShapes } from './filter-shapes.ts';
 import type { Route } from './route.ts';
 import { ErrorSchema } from './schemas.ts';
 
@@ -243,17 +242,13 @@ function refusalsOf({ access, path, takes = {}, refusals = [] }: Route): number[
   if (path.includes(':')) found.add(404);
   if (Object.keys(takes).length > 0) found.add(400);
   if (configuresMessage(takes)) found.add(412);
-  if (takes.body || takesFilterBody(takes)) found.add(413);
+  if (takes.body || takes.filters?.isBulk) found.add(413);
   return [...found].sort((a, b) => a - b);
 }
 
 /** Whether a message may be configured in full: what else takes config headers takes a few. */
 function configuresMessage({ configHeaders = [] }: NonNullable<Route['takes']>): boolean {
   return configHeaders.some(({ name }) => name === 'Upstash-Retries');
-}
-
-function takesFilterBody({ filters }: NonNullable<Route['takes']>): boolean {
-  return filters?.use === 'cancel' || filters?.use === 'dlqBulk';
 }
 
 function parametersOf({ path, takes = {} }: Route, schemas: SchemaWriter): Parameter[] {
@@ -264,7 +259,6 @@ function parametersOf({ path, takes = {} }: Route, schemas: SchemaWriter): Param
     return { name, in: 'path', description, required: true, schema: { type: 'string' } };
   });
   const { filters, query = [], configHeaders = [] } = takes;
-  const inQuery = filters ? [...filterShapes(filters.use, filters.amount), ...query] : query;
   const described = ({ name, meaning, schema }: { name: string; meaning: string; schema: TSchema }) => ({
     name,
     description: meaning,
@@ -272,7 +266,7 @@ function parametersOf({ path, takes = {} }: Route, schemas: SchemaWriter): Param
   });
   return [
     ...inPath,
-    ...inQuery.map((shape): Parameter => ({ in: 'query', ...described(shape) })),
+    ...[...(filters?.rows ?? []), ...query].map((row): Parameter => ({ in: 'query', ...described(row) })),
     ...configHeaders.flatMap((header): Parameter[] =>
       header.isUnlisted ? [] : [{ in: 'header', ...described(header) }],
     ),
@@ -291,9 +285,10 @@ function bodyOf({ takes = {} }: Route, schemas: SchemaWriter): Operation['reques
   const { body, filters } = takes;
   if (body === 'bytes') return { description: 'Delivered byte for byte.', content: { '*/*': {} } };
   if (body) return { required: true, content: { 'application/json': { schema: schemas.write(body) } } };
-  if (!filters || !takesFilterBody(takes)) return undefined;
-  const shapes = filterShapes(filters.use, filters.amount);
-  const properties = Object.fromEntries(shapes.map(({ name, schema }) => [name, memberOf(schemas.write(schema))]));
+  if (!filters?.isBulk) return undefined;
+  const properties = Object.fromEntries(
+    filters.rows.map(({ name, schema }) => [name, memberOf(schemas.write(schema))]),
+  );
   const schema = { type: 'object', properties, additionalProperties: false };
   return {
     description: 'The filters may also come here; where both name one, the query wins.',

@@ -1,74 +1,150 @@
-/** The parameters of a list or an action, from the query string and, for some, from a JSON body (contract M 1.2, 21.3). */
+/**
+ * The parameters of lists and actions, from the query string and, for some, from a JSON body (contract M 1.2, 21.3). Each is one
+ * row, which reads it, and which the interface document shows.
+ */
+import type { TSchema } from '@sinclair/typebox';
 import { ApiError } from '../protocol/errors.ts';
 import { queryParameters, queryValues } from '../protocol/request-target.ts';
 
-export interface ParameterValue {
+/** What came under one name. */
+export interface Given {
   /** Never contains `''`: empty elements are dropped. */
   values: string[];
   from: 'query' | 'body';
 }
 
-export type Parameters = Map<string, ParameterValue>;
+export interface Parameter<Member extends string = string, Value = unknown> {
+  name: string;
+  meaning: string;
+  schema: TSchema;
+  /** What its value is called where it is used. Of two names for the same, the lists are joined. */
+  member: Member;
+  /** Its values may contain commas, so that several of them are written by repeating the name. */
+  keepsCommas?: true;
+  /** An empty list of ids means something of its own. */
+  isIds?: true;
+  /** `undefined` when it says nothing. Throws `ApiError` 400 that names it. */
+  read: (given: Given) => Value | undefined;
+}
 
-/** Filters whose values may contain commas, so that several of them are written by repeating the name. */
-const UNSPLIT: ReadonlySet<string> = new Set(['url', 'path', 'endpointName', 'cursor', 'workflowUrl']);
+/** The values of `Row`, by member. */
+export type Values<Row extends Parameter> = {
+  [Of in Row as Of['member']]?: Exclude<ReturnType<Of['read']>, undefined>;
+};
 
-/**
- * The parameters that `isWanted` says yes to, as text; the query wins name by name. `isWanted` may throw to refuse
- * a name. Throws `ApiError` 400 on a malformed escape and on a body of the wrong shape.
- */
-export function readParameters(rawQuery: string, body: unknown, isWanted: (name: string) => boolean): Parameters {
-  const parameters: Parameters = new Map();
-  for (const [name, rawValues] of queryParameters(rawQuery)) {
-    if (name === '' || name.toLowerCase() === 'qstash_token' || !isWanted(name)) continue;
-    const values = queryValues(name, rawValues, { splitCommas: !UNSPLIT.has(name) });
-    parameters.set(name, { values, from: 'query' });
-  }
-  for (const [name, value] of bodyMembers(body)) {
-    if (!isWanted(name) || parameters.has(name)) continue;
-    parameters.set(name, { values: memberTexts(name, value), from: 'body' });
-  }
-  return parameters;
+export function parameter<const Name extends string, Value>(
+  name: Name,
+  meaning: string,
+  schema: TSchema,
+  read: (given: Given) => Value | undefined,
+): Parameter<Name, Value> {
+  return { name, meaning, schema, member: name, read };
+}
+
+/** `row`, its value called `member`. */
+export function into<const Member extends string, Value>(
+  member: Member,
+  row: Parameter<string, Value>,
+): Parameter<Member, Value> {
+  return { ...row, member };
+}
+
+export function withCommas<Row extends Parameter>(row: Row): Row {
+  return { ...row, keepsCommas: true };
 }
 
 /** Its only value; `''` when it has none. Throws `ApiError` 400 when it has several. */
-export function singleValue(name: string, { values }: ParameterValue): string {
+export function singleValue(name: string, { values }: Given): string {
   const [first = '', second] = values;
   if (second !== undefined) throw invalidParameter(name, 'only one value is possible');
   return first;
 }
 
 /** Base-10 without sign. */
-export function wholeNumber(name: string, text: string): number {
-  const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
+export function wholeNumber(name: string, digits: string): number {
+  const value = /^\d{1,16}$/.test(digits) ? Number(digits) : Number.NaN;
   if (!Number.isSafeInteger(value)) throw invalidParameter(name, 'a whole number is needed');
   return value;
-}
-
-/** The `known` parameters of a query; unknown ones are ignored, as they are on all reads. */
-export function readQuery(rawQuery: string, known: readonly { name: string }[]): Parameters {
-  return readParameters(rawQuery, undefined, (name) => known.some((parameter) => parameter.name === name));
-}
-
-/** `undefined` when it is not there. An empty one is there, and mostly wrong. */
-export function textOf(query: Parameters, name: string): string | undefined {
-  const given = query.get(name);
-  return given && singleValue(name, given);
-}
-
-/** From 1 to `max`; `undefined` when it is not there. */
-export function countOf(query: Parameters, name: string, max = Number.MAX_SAFE_INTEGER): number | undefined {
-  const text = textOf(query, name);
-  if (text === undefined) return undefined;
-  const count = wholeNumber(name, text);
-  if (count >= 1 && count <= max) return count;
-  const range = max === Number.MAX_SAFE_INTEGER ? 'a number of at least 1' : `a number from 1 to ${max}`;
-  throw invalidParameter(name, `${range} is needed`);
 }
 
 /** `invalid query parameter <name>: <reason>` (contract M 25). */
 export function invalidParameter(name: string, reason: string): ApiError {
   return new ApiError('invalid_query', `invalid query parameter ${name}: ${reason}`);
+}
+
+/** The values of `rows` in a query; what else it holds is ignored, as it is on all reads. */
+export function readQuery<Row extends Parameter>(rawQuery: string, rows: readonly Row[]): Values<Row> {
+  return valuesOf(rows, givenFor(rows, rawQuery));
+}
+
+export function valuesOf<Row extends Parameter>(rows: readonly Row[], given: ReadonlyMap<string, Given>): Values<Row> {
+  const values: Record<string, unknown> = {};
+  for (const { name, member, read } of rows) {
+    const found = given.get(name);
+    const value = found && read(found);
+    const before = values[member];
+    if (Array.isArray(before) && Array.isArray(value)) values[member] = [...before, ...value];
+    else if (value !== undefined) values[member] = value;
+  }
+  return values as Values<Row>;
+}
+
+/**
+ * What came for `rows`; the query wins name by name. `onUnknown` is called for what else there is. Throws `ApiError` 400 on a
+ * malformed escape and on a body of the wrong shape.
+ */
+export function givenFor(
+  rows: readonly Parameter[],
+  rawQuery: string,
+  body?: unknown,
+  onUnknown: (name: string) => void = () => {},
+): Map<string, Given> {
+  const byName = new Map(rows.map((row) => [row.name, row]));
+  const given = new Map<string, Given>();
+  for (const [name, rawValues] of queryParameters(rawQuery)) {
+    if (name === '' || name.toLowerCase() === 'qstash_token') continue;
+    const row = byName.get(name);
+    if (!row) onUnknown(name);
+    else given.set(name, { values: queryValues(name, rawValues, { splitCommas: !row.keepsCommas }), from: 'query' });
+  }
+  for (const [name, value] of bodyMembers(body)) {
+    if (!byName.has(name)) onUnknown(name);
+    else if (!given.has(name)) given.set(name, { values: memberTexts(name, value), from: 'body' });
+  }
+  return given;
+}
+
+/** A request that filters; `body`: its parsed JSON. */
+export interface FilterRequest {
+  rawQuery: string;
+  body: unknown;
+  isBulk: boolean;
+}
+
+/**
+ * The same of filters, where one without a value is none. A bulk action refuses that, and what it does not know: leaving a filter
+ * out would widen the action. `mayBeEmpty`: whether an empty list of ids means something.
+ */
+export function filtersFor(
+  rows: readonly Parameter[],
+  { rawQuery, body, isBulk }: FilterRequest,
+  mayBeEmpty: (ids: Given) => boolean,
+): Map<string, Given> {
+  const given = givenFor(rows, rawQuery, body, (name) => {
+    if (isBulk) throw new ApiError('invalid_query', `unknown query parameter ${shown(name)}`);
+  });
+  const idNames = new Set(rows.flatMap(({ name, isIds }) => (isIds ? name : [])));
+  for (const [name, value] of given) {
+    if (value.values.length > 0 || (idNames.has(name) && mayBeEmpty(value))) continue;
+    if (isBulk) throw invalidParameter(name, 'it has no value, and leaving it out would widen the action');
+    given.delete(name);
+  }
+  return given;
+}
+
+/** A name as it came may be of any length; the error text repeats no more than helps. */
+export function shown(name: string): string {
+  return name.length <= 64 ? name : `${name.slice(0, 64)}…`;
 }
 
 function bodyMembers(body: unknown): [string, unknown][] {

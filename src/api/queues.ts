@@ -1,5 +1,4 @@
 /** Queues: their settings, their pause and their end (contract M 14, 22.7 to 22.12). */
-import { Type } from '@sinclair/typebox';
 import type { Queue } from '../engine/lanes.ts';
 import type { ProjectId } from '../engine/model.ts';
 import { ApiError, quotaExceeded } from '../protocol/errors.ts';
@@ -7,18 +6,18 @@ import { checkName } from '../protocol/names.ts';
 import { type Answer, answer, NO_BODY } from './answer.ts';
 import { readJson } from './json-body.ts';
 import { SMALL_JSON_LIMIT } from './limits.ts';
-import { countOf, readQuery, textOf } from './parameters.ts';
+import { amount, text } from './parameter-kinds.ts';
+import { readQuery } from './parameters.ts';
 import type { Call, Route, Services } from './route.ts';
 import { QueueListSchema, QueueSchema, QueueSettingsSchema } from './schemas.ts';
-import type { QueryParameter } from './takes.ts';
 
 const PARALLELISM_DEFAULT = 1;
 
 /** Beyond the contract, whose answer is a bare array: where there are many, the last name of one page leads to the next. */
 const LIST_QUERY = [
-  { name: 'after', meaning: 'Only queues whose names come after this one.', schema: Type.String() },
-  { name: 'count', meaning: 'How many at most; without it, all.', schema: Type.Integer({ minimum: 1 }) },
-] as const satisfies QueryParameter[];
+  text('after', 'Only queues whose names come after this one.'),
+  amount('count', 'How many at most; without it, all.'),
+];
 
 interface QueueSettings {
   name: string;
@@ -47,12 +46,7 @@ export function queueRoutes({ engine, limits }: Services): Route[] {
   }
 
   async function list({ projectId, rawQuery }: Call): Promise<Answer> {
-    const query = readQuery(rawQuery, LIST_QUERY);
-    const page: { after?: string; count?: number } = {};
-    const after = textOf(query, 'after');
-    if (after !== undefined) page.after = after;
-    const count = countOf(query, 'count');
-    if (count !== undefined) page.count = count;
+    const page = readQuery(rawQuery, LIST_QUERY);
     return answer(200, (await storeOf(projectId).queues.listQueues(page)).map(queueView));
   }
 

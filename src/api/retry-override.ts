@@ -1,6 +1,7 @@
 /** What the headers of a DLQ retry replace of the stored message (contract M 17.4). */
 import type { DeadRetryOverride } from '../engine/revive.ts';
 import { hasConfigPrefix, readConfigName } from '../protocol/config-names.ts';
+import { OPTIONS } from '../protocol/config-options.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { trimBlanks } from '../protocol/headers.ts';
 import { readPublishOptions } from '../protocol/options.ts';
@@ -8,7 +9,12 @@ import { checkCallbacks } from './destinations.ts';
 import type { Services } from './route.ts';
 
 /** A retry is asked for on purpose, once, so nothing of it is ever a duplicate; dropped in silence, these would mislead. */
-const NOT_FOR_RETRIES = ['deduplication-id', 'content-based-deduplication', 'cron', 'workflow-init'];
+const NOT_FOR_RETRIES = [
+  OPTIONS.deduplicationId,
+  OPTIONS.contentBasedDeduplication,
+  OPTIONS.cron,
+  OPTIONS.workflowInit,
+];
 
 /** Reads the config headers; an option that is not there keeps its stored value. Rejects with `ApiError`. */
 export async function readRetryOverride(
@@ -20,8 +26,8 @@ export async function readRetryOverride(
   if (given.size === 0) return override;
   const input = { rawHeaders: configHeaders, queryConfig: [], tokenInQuery: false, proxyHeaders: [] };
   const options = readPublishOptions(input, 'publish', quotas, clock.nowMs());
-  for (const option of NOT_FOR_RETRIES) {
-    const header = given.get(option);
+  for (const { key } of NOT_FOR_RETRIES) {
+    const header = given.get(key);
     if (header !== undefined) throw new ApiError('invalid_header', `${header} is not supported for DLQ retries`);
   }
   await checkCallbacks(options.settings, checkDestination);

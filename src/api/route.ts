@@ -1,4 +1,4 @@
-/** What a route is, and what its handler is given. Handlers know neither Fastify nor sockets. */
+/** What a route is, and what its handler is given. Handlers know nothing of sockets. */
 import type { TSchema } from '@sinclair/typebox';
 import type { Engine } from '../engine/commands.ts';
 import type { ProjectId } from '../engine/model.ts';

@@ -1,5 +1,6 @@
 /** The shapes of answers about runs (contract W 18, 20); like `schemas.ts`. */
 import { type TSchema, Type } from '@sinclair/typebox';
+import { UNFINISHED_REASONS } from '../engine/explain.ts';
 import { exactly, HeaderMapSchema, Ms, Text } from './schemas.ts';
 
 const oneOf = (...names: string[]): TSchema => Type.Union(names.map((name) => Type.Literal(name)));
@@ -147,19 +148,7 @@ export const RunExplanationSchema = exactly(
     workflowRunId: Text,
     workflowCreatedAt: Ms,
     reason: oneOf(
-      ...[
-        'delayed',
-        'retrying',
-        'due',
-        'endpoint_busy',
-        'endpoint_unproven',
-        'project_busy',
-        'queued',
-        'queue_paused',
-        'key_paused',
-        'key_full',
-      ],
-      ...['key_rate', 'key_turn', 'parallelism', 'attempting', 'cancelling'],
+      ...UNFINISHED_REASONS,
       ...['sleeping', 'waiting', 'invoked', 'stuck', 'succeeded', 'failed', 'cancelled'],
     ),
     explanation: Text,

@@ -2,24 +2,26 @@
 import { Type } from '@sinclair/typebox';
 import { ApiError } from '../protocol/errors.ts';
 import { type Answer, answer } from './answer.ts';
-import { invalidParameter, readQuery, textOf } from './parameters.ts';
+import { invalidParameter, type Parameter, parameter, readQuery, singleValue } from './parameters.ts';
 import type { Call, Route, Services } from './route.ts';
 import { EVENTS_QUERY, RUNS_QUERY, readEventsQuery, readRunsQuery } from './run-log-filters.ts';
 import { RunEventsSchema, RunExplanationSchema, RunListSchema } from './run-log-schemas.ts';
 import { runEventView, runExplanationView, runLogView } from './run-log-views.ts';
-import type { QueryParameter } from './takes.ts';
 
-const GROUP_BY = [
-  {
-    name: 'groupBy',
-    meaning: 'workflowRunId for runs with their steps; without it the events themselves.',
-    schema: Type.Literal('workflowRunId'),
+const GROUP_BY = parameter(
+  'groupBy',
+  'workflowRunId for runs with their steps; without it the events themselves.',
+  Type.Literal('workflowRunId'),
+  (given) => {
+    const text = singleValue('groupBy', given);
+    if (text === 'workflowRunId') return text;
+    throw invalidParameter('groupBy', 'workflowRunId is needed, or nothing');
   },
-] as const satisfies QueryParameter[];
+);
 
 /** Each name once: most filters are those of both views. */
-const EITHER_QUERY: readonly QueryParameter[] = [
-  ...GROUP_BY,
+const EITHER_QUERY: readonly Parameter[] = [
+  GROUP_BY,
   ...RUNS_QUERY.filter(({ name }) => !EVENTS_QUERY.some((other) => other.name === name)),
   ...EVENTS_QUERY,
 ];
@@ -38,10 +40,7 @@ export function runLogRoutes({ engine }: Services): Route[] {
   }
 
   function either(call: Call): Promise<Answer> {
-    const groupBy = textOf(readQuery(call.rawQuery, GROUP_BY), 'groupBy');
-    if (groupBy === undefined) return events(call);
-    if (groupBy !== 'workflowRunId') throw invalidParameter('groupBy', 'workflowRunId is needed, or nothing');
-    return runs(call);
+    return readQuery(call.rawQuery, [GROUP_BY]).groupBy === undefined ? events(call) : runs(call);
   }
 
   async function explain({ projectId, id }: Call): Promise<Answer> {

@@ -2,13 +2,12 @@
 import type { RunOverride } from '../engine/dead-runs.ts';
 import type { DeadRetryOverride } from '../engine/revive.ts';
 import { hasConfigPrefix, readConfigName } from '../protocol/config-names.ts';
-import { ApiError, invalidHeader } from '../protocol/errors.ts';
-import { isHeaderValue, trimBlanks, UNSENDABLE_VALUE } from '../protocol/headers.ts';
+import { OPTIONS } from '../protocol/config-options.ts';
+import { ApiError } from '../protocol/errors.ts';
+import { trimBlanks } from '../protocol/headers.ts';
+import { runIdOf } from '../protocol/option-values.ts';
 import { readRetryOverride } from './retry-override.ts';
 import type { Services } from './route.ts';
-
-/** As long as an id may be that a trigger brings. */
-const RUN_ID_LENGTH_MAX = 1_024;
 
 /** What a message in the DLQ may be given and a run may not: its steps say it themselves. */
 const NOT_FOR_RUNS: readonly [keyof DeadRetryOverride, string][] = [
@@ -50,10 +49,7 @@ function takeRunId(rawHeaders: readonly string[]): { runId?: string; others: str
     if (!isRunId(name)) {
       others.push(name, value);
     } else if (value !== '') {
-      const { display } = readConfigName(name);
-      if (!isHeaderValue(value)) throw invalidHeader(display, UNSENDABLE_VALUE);
-      if (value.length > RUN_ID_LENGTH_MAX) throw invalidHeader(display, `longer than ${RUN_ID_LENGTH_MAX} characters`);
-      runId = value;
+      runId = runIdOf({ value, header: readConfigName(name).display });
     }
   }
   return runId === undefined ? { others } : { runId, others };
@@ -63,5 +59,5 @@ function takeRunId(rawHeaders: readonly string[]): { runId?: string; others: str
 function isRunId(name: string): boolean {
   if (!hasConfigPrefix(name)) return false;
   const { path, option } = readConfigName(name);
-  return path.length === 0 && option === 'workflow-runid';
+  return path.length === 0 && option === OPTIONS.workflowRunId.key;
 }

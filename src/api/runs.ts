@@ -1,5 +1,4 @@
 /** Workflow runs that are active: their journals, their end (contract W 17.2). */
-import { Type } from '@sinclair/typebox';
 import { ApiError } from '../protocol/errors.ts';
 import { encodeEntry, joinEntries } from '../workflow/journal.ts';
 import { type Answer, answer, NO_BODY } from './answer.ts';
@@ -8,21 +7,17 @@ import { authorizeFully } from './authentication.ts';
 import { RUN_END_HEADERS } from './config-headers.ts';
 import { readJson } from './json-body.ts';
 import { messageLimit, SMALL_JSON_LIMIT } from './limits.ts';
-import { invalidParameter, readQuery, textOf } from './parameters.ts';
+import { flag } from './parameter-kinds.ts';
+import { readQuery } from './parameters.ts';
 import type { Call, Route, Services } from './route.ts';
 import { CANCEL_PARAMETERS, readCancelWish } from './run-filters.ts';
 import { JournalSchema } from './run-schemas.ts';
 import { CancelledSchema } from './schemas.ts';
-import type { QueryParameter } from './takes.ts';
 
 /** Bytes of journals that are answered at a time, while each is in memory three times at worst; one alone may have more. */
 const JOURNALS_BYTES_MAX = 64 * 1024 * 1024;
 
-const CANCEL: QueryParameter = {
-  name: 'cancel',
-  meaning: 'false: the run has returned, and the body of the request is its result.',
-  schema: Type.Union([Type.Literal('true'), Type.Literal('false')], { default: 'true' }),
-};
+const CANCEL = flag('cancel', 'false: the run has returned, and the body of the request is its result.', true);
 
 export function runRoutes({ engine, limits }: Services): Route[] {
   const turns = new AnswerTurns(JOURNALS_BYTES_MAX);
@@ -45,7 +40,8 @@ export function runRoutes({ engine, limits }: Services): Route[] {
 
   async function end({ projectId, id, rawQuery, rawHeaders, body }: Call): Promise<Answer> {
     const createdAtMs = createdAtOf(rawHeaders);
-    if (isCancel(rawQuery)) {
+    const { cancel = true } = readQuery(rawQuery, [CANCEL]);
+    if (cancel) {
       if (!(await engine.cancelRun(projectId, id, createdAtMs))) throw notActive(id);
     } else {
       const response = await body.read(messageLimit(limits.messageBytesMax));
@@ -94,12 +90,6 @@ export function runRoutes({ engine, limits }: Services): Route[] {
       handle: cancelMany,
     },
   ];
-}
-
-function isCancel(rawQuery: string): boolean {
-  const text = textOf(readQuery(rawQuery, [CANCEL]), CANCEL.name) ?? 'true';
-  if (text !== 'true' && text !== 'false') throw invalidParameter(CANCEL.name, 'true or false is needed');
-  return text === 'true';
 }
 
 /** Which incarnation of the run is meant. Libraries that have not been told send 0 or no number: that says nothing. */

@@ -1,5 +1,7 @@
 /** The shapes of answers (contract M 17, 18, 22). They make the interface document, and tests hold each answer against them. */
 import { type TProperties, Type } from '@sinclair/typebox';
+import { REASONS } from '../engine/explain.ts';
+import { MethodSchema } from '../protocol/config-options.ts';
 
 export const Ms = Type.Integer({ minimum: 0, description: 'Unix time in milliseconds' });
 export const Text = Type.String({ minLength: 1 });
@@ -9,10 +11,6 @@ export const HeaderMapSchema = Type.Record(Type.String(), Type.Array(Type.String
   $id: 'HeaderMap',
   description: 'Canonical header name to its values.',
 });
-export const MethodSchema = Type.Union(
-  ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].map((name) => Type.Literal(name)),
-  { $id: 'Method', examples: ['POST'] },
-);
 const State = Type.Union(
   ['CREATED', 'ACTIVE', 'DELIVERED', 'ERROR', 'RETRY', 'FAILED', 'CANCEL_REQUESTED', 'CANCELED'].map((name) =>
     Type.Literal(name),
@@ -64,28 +62,7 @@ export const MessageSchema = exactly(message, 'Message');
 
 export const ExplanationSchema = exactly(
   {
-    reason: Type.Union(
-      [
-        'delayed',
-        'retrying',
-        'due',
-        'endpoint_busy',
-        'endpoint_unproven',
-        'project_busy',
-        'queued',
-        'queue_paused',
-        'key_paused',
-        'key_full',
-        'key_rate',
-        'key_turn',
-        'parallelism',
-        'attempting',
-        'cancelling',
-        'delivered',
-        'dead',
-        'cancelled',
-      ].map((name) => Type.Literal(name)),
-    ),
+    reason: Type.Union(REASONS.map((name) => Type.Literal(name))),
     explanation: Text,
     retried: Type.Integer({ minimum: 0 }),
     since: Type.Optional(Ms),

@@ -5,26 +5,30 @@ import { startsLeft } from './lanes.ts';
 import type { Millis } from './model.ts';
 import type { LiveMessage } from './stores.ts';
 
+/** Why a message is not finished. */
+export const UNFINISHED_REASONS = [
+  'delayed',
+  'retrying',
+  'due',
+  'endpoint_busy',
+  'endpoint_unproven',
+  'project_busy',
+  'queued',
+  'queue_paused',
+  'key_paused',
+  'key_full',
+  'key_rate',
+  'key_turn',
+  'parallelism',
+  'attempting',
+  'cancelling',
+] as const;
+
+/** All that can be said of one. */
+export const REASONS = [...UNFINISHED_REASONS, 'delivered', 'dead', 'cancelled'] as const;
+
 export interface Explanation {
-  reason:
-    | 'delayed'
-    | 'retrying'
-    | 'due'
-    | 'endpoint_busy'
-    | 'endpoint_unproven'
-    | 'project_busy'
-    | 'queued'
-    | 'queue_paused'
-    | 'key_paused'
-    | 'key_full'
-    | 'key_rate'
-    | 'key_turn'
-    | 'parallelism'
-    | 'attempting'
-    | 'cancelling'
-    | 'delivered'
-    | 'dead'
-    | 'cancelled';
+  reason: (typeof REASONS)[number];
   sentence: string;
   /** When the attempt began, for `attempting` and `cancelling`. */
   sinceMs?: Millis;

@@ -3,7 +3,8 @@ import { DelayExpressionError, parseDelayExpression } from './delay-expression.t
 import { parseUrl, withoutFragment } from './destination.ts';
 import { parseDurationMs } from './durations.ts';
 import { ApiError, invalidHeader } from './errors.ts';
-import { shown } from './headers.ts';
+import { isHeaderValue, shown, UNSENDABLE_VALUE } from './headers.ts';
+import { checkName, type NameKind } from './names.ts';
 import { textOfWire } from './percent-encoding.ts';
 import type { HttpMethod } from './settings.ts';
 
@@ -12,14 +13,16 @@ import type { HttpMethod } from './settings.ts';
  * given and throw `invalid_header` (400), naming the header.
  */
 
-const METHODS: ReadonlySet<string> = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE']);
+export const METHODS: readonly HttpMethod[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 const DIGITS = /^\d+$/;
 const DEDUPLICATION_ID_LENGTH_MAX = 255;
+/** As long as any id that somebody makes of a URL or a key of theirs: it comes back with each delivery. */
+export const RUN_ID_LENGTH_MAX = 1_024;
 
 export function methodOf(given: Given | undefined): HttpMethod {
   if (given === undefined) return 'POST';
-  const method = given.value.toUpperCase();
-  if (METHODS.has(method)) return method as HttpMethod;
+  const method = METHODS.find((known) => known === given.value.toUpperCase());
+  if (method !== undefined) return method;
   throw invalidHeader(given.header, `must be GET, POST, PUT, PATCH or DELETE, not ${shown(given.value)}`);
 }
 
@@ -88,16 +91,31 @@ export function deduplicationIdOf(given: Given | undefined): string | undefined 
 /** One of `words`, in any letter case. */
 export function wordOf<Word extends string>(given: Given | undefined, words: readonly Word[]): Word | undefined {
   if (given === undefined) return undefined;
-  const word = words.find((known) => known === given.value.toLowerCase());
+  const word = words.find((known) => known.toLowerCase() === given.value.toLowerCase());
   if (word !== undefined) return word;
-  const choice = `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;
+  const choice = `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`.toLowerCase();
   throw invalidHeader(given.header, `must be ${choice}, not ${shown(given.value)}`);
 }
 
 /** The URL of a callback: a URL by the same rules as a destination, never a group. */
-export function callbackUrlOf(given: Given): string {
+export function callbackUrlOf(given: Given | undefined): string | undefined {
+  if (given === undefined) return undefined;
   const url = withoutFragment(textOfWire(given.value));
   const parsed = parseUrl(url);
   if (typeof parsed === 'string') throw invalidHeader(given.header, parsed);
   return url;
+}
+
+export function nameOf(given: Given | undefined, kind: NameKind): string | undefined {
+  if (given !== undefined) checkName(kind, given.value, given.header);
+  return given?.value;
+}
+
+/** Verbatim, whatever it looks like: it comes back with each delivery, so HTTP must be able to carry it. */
+export function runIdOf(given: Given | undefined): string | undefined {
+  if (given === undefined) return undefined;
+  const { value, header } = given;
+  if (!isHeaderValue(value)) throw invalidHeader(header, UNSENDABLE_VALUE);
+  if (value.length > RUN_ID_LENGTH_MAX) throw invalidHeader(header, `longer than ${RUN_ID_LENGTH_MAX} characters`);
+  return value;
 }

@@ -1,4 +1,5 @@
 import type { CallbackKind } from './config-names.ts';
+import { OPTIONS } from './config-options.ts';
 import { collectConfiguration, type Given, type OptionsInput, type Scope } from './config-scopes.ts';
 import { checkCron } from './cron-times.ts';
 import { prefixOf } from './dialect.ts';
@@ -7,21 +8,6 @@ import { ApiError, invalidHeader, quotaExceeded } from './errors.ts';
 import { parseFlowControl } from './flow-control.ts';
 import { explicitHeaders, forwardedHeaders, withAllHeaders } from './forwarding.ts';
 import { newHeaderMap } from './headers.ts';
-import { parseLabels } from './labels.ts';
-import { checkName } from './names.ts';
-import {
-  booleanOf,
-  callbackUrlOf,
-  deduplicationIdOf,
-  delayExpressionOf,
-  durationOf,
-  methodOf,
-  notBeforeOf,
-  timeoutOf,
-  wholeNumberOf,
-  wordOf,
-} from './option-values.ts';
-import { parseRedaction } from './redaction.ts';
 import type {
   CallbackSettings,
   Deduplication,
@@ -34,7 +20,7 @@ import type {
 import { withoutMarks, workflowHeaders } from './workflow/forwarded-headers.ts';
 import { fetchesCallResults, PROTOCOL_VERSION, RETRIES_DEFAULT } from './workflow/generations.ts';
 import { isSentByRun, refusedInRun } from './workflow/refusals.ts';
-import { featuresOf, readRunWish, readTriggerWish } from './workflow/run-wish.ts';
+import { readRunWish, readTriggerWish } from './workflow/run-wish.ts';
 
 export type { OptionsInput } from './config-scopes.ts';
 
@@ -93,29 +79,29 @@ class OptionsReader {
   read(input: OptionsInput, context: OptionsContext): PublishOptions {
     const configuration = collectConfiguration(input);
     const { scope, dialect } = configuration;
-    const { options } = scope;
-    const kind = context === 'publish' && options.has('cron') ? 'schedule' : context;
-    if (kind === 'enqueue') refuse(options.get('workflow-init'), ' for queues');
-    if (kind === 'schedule') refuse(options.get('workflow-init'), ' for schedules');
-    this.#isOfWorkflow = kind === 'trigger' || kind === 'result' || options.has('workflow-init');
+    const cron = OPTIONS.cron.given(scope);
+    const init = OPTIONS.workflowInit.given(scope);
+    const kind = context === 'publish' && cron !== undefined ? 'schedule' : context;
+    if (kind === 'enqueue') refuse(init, ' for queues');
+    if (kind === 'schedule') refuse(init, ' for schedules');
+    this.#isOfWorkflow = kind === 'trigger' || kind === 'result' || init !== undefined;
 
-    const method = methodOf(options.get('method'));
+    const method = OPTIONS.method.of(scope);
     const explicitHeader = explicitHeaders(configuration, this.#headersOf(scope));
-    const takesAll = booleanOf(options.get('header-forward'));
-    const header = takesAll ? withAllHeaders(explicitHeader, input) : explicitHeader;
+    const header = OPTIONS.headerForward.of(scope) ? withAllHeaders(explicitHeader, input) : explicitHeader;
     const retriesDefault = this.#isOfWorkflow ? RETRIES_DEFAULT : this.#quotas.retriesDefault;
     const settings: MessageSettings = { dialect, maxRetries: retriesDefault };
     this.#readAttempts(scope, settings);
-    const delay = options.get('delay');
-    const notBefore = options.get('not-before');
+    const delay = OPTIONS.delay.given(scope);
+    const notBefore = OPTIONS.notBefore.given(scope);
     if (kind === 'enqueue') refuse(delay, ' for queues');
-    const delayMs = durationOf(delay);
+    const delayMs = OPTIONS.delay.of(scope);
     if (kind === 'enqueue') refuse(notBefore, ' for queues');
     // Dropped in silence, it would deliver once what was meant to come again and again.
-    if (kind === 'enqueue') refuse(options.get('cron'), ' for queues');
-    if (kind === 'trigger') refuse(options.get('cron'), ' for triggers');
+    if (kind === 'enqueue') refuse(cron, ' for queues');
+    if (kind === 'trigger') refuse(cron, ' for triggers');
     if (kind === 'schedule') refuse(notBefore, ' for schedules');
-    const notBeforeMs = notBeforeOf(notBefore);
+    const notBeforeMs = OPTIONS.notBefore.of(scope);
     // Produced messages are never deduplicated, and a run knows its own (contract M 11.8, W 4.5, 4.6).
     const isAsSent = kind === 'schedule' || this.#isOfWorkflow;
     const deduplication = isAsSent ? undefined : deduplicationOf(scope);
@@ -135,29 +121,29 @@ class OptionsReader {
     if (kind === 'schedule') readSchedule(scope, read, this.#nowMs);
     if (kind === 'trigger') read.run = readTriggerWish(scope);
     else if (kind !== 'result' && this.#isOfWorkflow) read.run = readRunWish(scope, dialect);
-    if (this.#isOfWorkflow) asMessageOfRun(read, read.run, options.get('telemetry-sdk')?.value);
+    if (this.#isOfWorkflow) asMessageOfRun(read, read.run, scope.options.get('telemetry-sdk')?.value);
     if (this.#exceeded !== undefined) throw this.#exceeded;
     return read;
   }
 
   /** What governs the attempts of a message, published or callback. */
   #readAttempts(
-    { options }: Scope,
+    scope: Scope,
     settings: Pick<CallbackSettings, 'timeoutMs' | 'maxRetries' | 'retryDelayExpression'>,
   ): void {
     const { timeoutMsMax, retriesMax } = this.#quotas;
-    const timeoutMs = timeoutOf(options.get('timeout'));
+    const timeoutMs = OPTIONS.timeout.of(scope);
     if (timeoutMs !== undefined) settings.timeoutMs = timeoutMsMax > 0 ? Math.min(timeoutMs, timeoutMsMax) : timeoutMs;
 
-    const retries = options.get('retries');
-    const maxRetries = wholeNumberOf(retries);
-    if (retries !== undefined && maxRetries !== undefined) {
+    const maxRetries = OPTIONS.retries.of(scope);
+    if (maxRetries !== undefined) {
       if (retriesMax > 0 && maxRetries > retriesMax) this.#exceed('maxRetries', retriesMax);
-      else if (!Number.isFinite(maxRetries)) throw invalidHeader(retries.header, 'the number is too large');
+      else if (!Number.isFinite(maxRetries))
+        throw invalidHeader(OPTIONS.retries.given(scope)?.header ?? '', 'the number is too large');
       settings.maxRetries = maxRetries;
     }
 
-    const retryDelayExpression = delayExpressionOf(options.get('retry-delay'));
+    const retryDelayExpression = OPTIONS.retryDelay.of(scope);
     if (retryDelayExpression !== undefined) settings.retryDelayExpression = retryDelayExpression;
   }
 
@@ -181,7 +167,7 @@ class OptionsReader {
 
   /** Options without the URL of their callback, and without one for that case, are checked all the same, and have no effect. */
   #readCallback(parent: Scope, kind: CallbackKind, depth: number, urlDefault?: string): CallbackSettings | undefined {
-    const given = parent.options.get(kind);
+    const given = OPTIONS[kind].given(parent);
     const scope = parent.callbacks[kind];
     if (given === undefined && scope === undefined) return undefined;
     if (depth > CALLBACK_DEPTH_MAX) {
@@ -190,24 +176,23 @@ class OptionsReader {
         `callbacks of callbacks end after ${CALLBACK_DEPTH_MAX} levels`,
       );
     }
-    const url = given === undefined ? urlDefault : callbackUrlOf(given);
+    const url = OPTIONS[kind].of(parent) ?? urlDefault;
     const settings: CallbackSettings = { url: url ?? '', method: 'POST', header: newHeaderMap() };
     if (scope !== undefined) this.#readCallbackOptions(scope, settings, depth);
     return url === undefined ? undefined : settings;
   }
 
   #readCallbackOptions(scope: Scope, settings: CallbackSettings, depth: number): void {
-    const { options } = scope;
-    settings.method = methodOf(options.get('method'));
+    settings.method = OPTIONS.method.of(scope);
     settings.header = this.#headersOf(scope);
     this.#readAttempts(scope, settings);
     if (!this.#isOfWorkflow) {
-      refuse(options.get('delay'), '');
-      refuse(options.get('not-before'), '');
+      refuse(OPTIONS.delay.given(scope), '');
+      refuse(OPTIONS.notBefore.given(scope), '');
     }
     this.#readCallbacks(scope, settings, depth + 1);
     readPresentation(scope, settings);
-    const features = this.#isOfWorkflow ? featuresOf(scope) : undefined;
+    const features = this.#isOfWorkflow ? OPTIONS.featureSet.of(scope) : undefined;
     if (features !== undefined) settings.features = features;
   }
 
@@ -246,25 +231,21 @@ function refuse(given: Given | undefined, where: string): void {
 }
 
 /** An explicit id wins over the content (contract M 11.3); both are checked. */
-function deduplicationOf({ options }: Scope): Deduplication | undefined {
-  const id = deduplicationIdOf(options.get('deduplication-id'));
-  const byContent = booleanOf(options.get('content-based-deduplication'));
+function deduplicationOf(scope: Scope): Deduplication | undefined {
+  const id = OPTIONS.deduplicationId.of(scope);
+  const byContent = OPTIONS.contentBasedDeduplication.of(scope);
   if (id !== undefined) return { by: 'id', id };
   return byContent ? { by: 'content' } : undefined;
 }
 
 /** Labels, flow control and redaction: the last options of a message, published or callback. */
-function readPresentation(
-  { options }: Scope,
-  settings: Pick<CallbackSettings, 'labels' | 'flowControl' | 'redact'>,
-): void {
-  const label = options.get('label');
-  const labels = label === undefined ? [] : parseLabels(label.value, label.header);
+function readPresentation(scope: Scope, settings: Pick<CallbackSettings, 'labels' | 'flowControl' | 'redact'>): void {
+  const labels = OPTIONS.label.of(scope) ?? [];
   if (labels.length > 0) settings.labels = labels;
-  const flowControl = flowControlOf(options.get('flow-control-key'), options.get('flow-control-value'));
+  const flowControl = flowControlOf(OPTIONS.flowControlKey.of(scope), OPTIONS.flowControlValue.of(scope));
   if (flowControl !== undefined) settings.flowControl = flowControl;
-  const redact = options.get('redact-fields');
-  if (redact !== undefined) settings.redact = parseRedaction(redact.value, redact.header);
+  const redact = OPTIONS.redactFields.of(scope);
+  if (redact !== undefined) settings.redact = redact;
 }
 
 function flowControlOf(key: Given | undefined, value: Given | undefined): FlowControl | undefined {
@@ -277,22 +258,15 @@ function flowControlOf(key: Given | undefined, value: Given | undefined): FlowCo
   return parseFlowControl(key.value, value.value, value.header, key.header);
 }
 
-function readSchedule({ options }: Scope, read: PublishOptions, nowMs: number): void {
-  // A missing expression is reported as an empty one (contract M 15.2).
-  read.cron = checkCron(options.get('cron')?.value ?? '', nowMs);
-  const scheduleId = options.get('schedule-id');
-  if (scheduleId !== undefined) {
-    checkName('schedule id', scheduleId.value, scheduleId.header);
-    read.scheduleId = scheduleId.value;
-  }
-  const queueName = options.get('queue-name');
-  if (queueName !== undefined) {
-    checkName('queue name', queueName.value, queueName.header);
-    read.scheduleQueueName = queueName.value;
-  }
-  const catchUp = wordOf(options.get('schedule-catch-up'), ['skip', 'one', 'all']);
+function readSchedule(scope: Scope, read: PublishOptions, nowMs: number): void {
+  read.cron = checkCron(OPTIONS.cron.of(scope), nowMs);
+  const scheduleId = OPTIONS.scheduleId.of(scope);
+  if (scheduleId !== undefined) read.scheduleId = scheduleId;
+  const queueName = OPTIONS.queueName.of(scope);
+  if (queueName !== undefined) read.scheduleQueueName = queueName;
+  const catchUp = OPTIONS.scheduleCatchUp.of(scope);
   if (catchUp !== undefined) read.scheduleCatchUp = catchUp;
-  const overlap = wordOf(options.get('schedule-overlap'), ['allow', 'skip']);
+  const overlap = OPTIONS.scheduleOverlap.of(scope);
   if (overlap !== undefined) read.scheduleOverlap = overlap;
 }
 

@@ -3,6 +3,7 @@
  * of its own creation (contract M 4.1, 13.4). So what the creation brought along is kept, and read anew each time.
  */
 import { hasConfigPrefix, readConfigName } from './config-names.ts';
+import { OPTIONS } from './config-options.ts';
 import type { OptionsInput } from './config-scopes.ts';
 import { withAllHeaders } from './forwarding.ts';
 import { newHeaderMap } from './headers.ts';
@@ -17,15 +18,17 @@ export interface KeptHeaders {
 }
 
 /** What configures the schedule itself, or means nothing for its messages. */
-const OF_THE_SCHEDULE: ReadonlySet<string> = new Set([
-  'cron',
-  'schedule-id',
-  'queue-name',
-  'schedule-catch-up',
-  'schedule-overlap',
-  'deduplication-id',
-  'content-based-deduplication',
-]);
+const OF_THE_SCHEDULE: ReadonlySet<string> = new Set(
+  [
+    OPTIONS.cron,
+    OPTIONS.scheduleId,
+    OPTIONS.queueName,
+    OPTIONS.scheduleCatchUp,
+    OPTIONS.scheduleOverlap,
+    OPTIONS.deduplicationId,
+    OPTIONS.contentBasedDeduplication,
+  ].map(({ key }) => key),
+);
 
 /** Quotas were met when the schedule was created and when the group's headers were set. */
 const NO_QUOTAS = { retriesMax: 0, delayMsMax: 0, timeoutMsMax: 0 };

@@ -1,6 +1,6 @@
 /** Who may do what: made from the route table, so that a new route is covered by being there. */
 import { Value } from '@sinclair/typebox/value';
-import type { InjectOptions } from 'fastify';
+import type { InjectOptions } from 'light-my-request';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Route } from '../../src/api/route.ts';
 import { openWorld, PUBLISH_ONLY_TOKEN, READ_ONLY_TOKEN, TOKEN, type World } from './support/world.ts';

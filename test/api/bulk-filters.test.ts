@@ -2,9 +2,8 @@
  * A filter that says nothing never comes to mean everything: every bulk action of the route table with every parameter that it
  * takes, empty, blank and repeated, in the query and in the body (contract M 21, W 17.2).
  */
-import type { InjectOptions } from 'fastify';
+import type { InjectOptions } from 'light-my-request';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { filterNames } from '../../src/api/filters.ts';
 import type { Route } from '../../src/api/route.ts';
 import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
 import { furnish, type Ids } from './support/belongings.ts';
@@ -23,7 +22,7 @@ function isBulk({ method, path, takes }: Route): boolean {
 
 function parametersOf({ takes }: Route): string[] {
   const { filters, query = [] } = takes ?? {};
-  return [...(filters ? filterNames(filters.use) : []), ...query.map(({ name }) => name)];
+  return [...(filters?.rows ?? []), ...query].map(({ name }) => name);
 }
 
 interface Ground {

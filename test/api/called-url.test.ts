@@ -8,7 +8,7 @@ import { ApiError } from '../../src/protocol/errors.ts';
 const readUrl = calledUrlReader(trustedProxies(['10.0.0.0/8']));
 
 function read(rawTarget: string, headers: Record<string, string>, remoteAddress = '192.0.2.1'): CalledUrl {
-  return readUrl({ headers, socket: { remoteAddress } } as unknown as IncomingMessage, rawTarget);
+  return readUrl({ url: rawTarget, headers, socket: { remoteAddress } } as unknown as IncomingMessage);
 }
 
 describe('the URL that was called (contract W 14.9)', () => {

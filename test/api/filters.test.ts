@@ -1,14 +1,15 @@
 /** What does a request mean by its filters (contract M 21)? Read from a query and a JSON body, without a server. */
 import { describe, expect, it } from 'vitest';
-import { type Amount, type Filters, type FilterUse, filterNames, readFilters, shown } from '../../src/api/filters.ts';
+import { type Amount, type Filters, type FilterUse, messageFilters, readFilters } from '../../src/api/filters.ts';
 import { FILTER_VALUES_MAX, IDS_MAX } from '../../src/api/limits.ts';
+import { shown } from '../../src/api/parameters.ts';
 import { ApiError } from '../../src/protocol/errors.ts';
 
 const USES: readonly FilterUse[] = ['cancel', 'dlqList', 'dlqBulk', 'logs'];
 const AMOUNT: Amount = { countDefault: 10, countMax: 100, isLowered: true };
 
 function read(use: FilterUse, query: string, body?: unknown, amount = AMOUNT): Filters {
-  return readFilters(use, query, body, amount);
+  return readFilters(messageFilters(use, amount), query, body);
 }
 
 const TAKEN = 'it is taken';
@@ -31,11 +32,12 @@ describe('a filter', () => {
   it.each(USES)('that %s takes narrows it, and nothing else does', (use) => {
     const everything = read(use, '', undefined);
     const valid: Record<string, string> = { state: 'ACTIVE', order: 'earliestFirst' };
-    const narrowed = filterNames(use).filter((name) => {
+    const names = messageFilters(use, AMOUNT).rows.map(({ name }) => name);
+    const narrowed = names.filter((name) => {
       const filters = read(use, `${name}=${valid[name] ?? '7'}`);
       return JSON.stringify(filters) !== JSON.stringify(everything);
     });
-    expect(narrowed).toEqual(filterNames(use));
+    expect(narrowed).toEqual(names);
     expect(narrowed).toContain('label');
   });
 

@@ -3,10 +3,9 @@
  * Made from the route table: a new route is covered by being there, or fails until
  * support/belongings.ts knows what it names.
  */
-import type { InjectOptions } from 'fastify';
+import type { InjectOptions } from 'light-my-request';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ConfigHeader } from '../../src/api/config-headers.ts';
-import { filterShapes } from '../../src/api/filter-shapes.ts';
 import type { Route } from '../../src/api/route.ts';
 import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
 import { bodyOf, CANARY, furnish, type Ids, isNaming, pathOf, queryOf } from './support/belongings.ts';
@@ -88,7 +87,7 @@ function requestsFor(route: Route, things: Ids): InjectOptions[] {
   const destinations = ['https://ok.example/', ...(path.startsWith('/v2/trigger/') ? [] : [things['topics'] ?? ''])];
   const urls = path.endsWith('*') ? destinations.map((destination) => base.replace('*', destination)) : [base];
   if (!takes?.filters) return urls.map((url) => request(`${url}?${queryOf(route, things)}`));
-  const filters = new Set(filterShapes(takes.filters.use, takes.filters.amount).map(({ name }) => name));
+  const filters = new Set(takes.filters.rows.map(({ name }) => name));
   const naming = [
     ...(filters.has('messageIds') ? [`messageIds=${things['messages']}`] : []),
     ...(filters.has('dlqIds') ? [`dlqIds=${things['dlq']}`] : []),

@@ -16,8 +16,8 @@ export class RawConnection {
   /** Resolves once the server has closed. */
   readonly closed: Promise<void>;
 
-  constructor(port: number) {
-    this.socket = connect(port, '127.0.0.1');
+  constructor(port: number, host = '127.0.0.1') {
+    this.socket = connect(port, host);
     this.socket.setEncoding('latin1');
     this.socket.on('data', (text: string) => {
       this.received += text;

@@ -1,13 +1,13 @@
 /** The whole interface over a real engine and an in-memory store; only the endpoints are made up. */
-import type { AddressInfo } from 'node:net';
 import { Value } from '@sinclair/typebox/value';
-import type { FastifyInstance, InjectOptions } from 'fastify';
+import inject, { type InjectOptions } from 'light-my-request';
 import { expect } from 'vitest';
 import type { Accounts, Caller, SigningKeys } from '../../../src/api/accounts.ts';
 import { type ApiOptions, createApi } from '../../../src/api/app.ts';
 import { Browsers } from '../../../src/api/browsers.ts';
 import { JsonThread } from '../../../src/api/json-thread.ts';
 import type { ApiLimits } from '../../../src/api/limits.ts';
+import type { Listener } from '../../../src/api/listener.ts';
 import type { Route } from '../../../src/api/route.ts';
 import { createRoutes } from '../../../src/api/routes.ts';
 import { ErrorSchema } from '../../../src/api/schemas.ts';
@@ -67,7 +67,7 @@ export interface LogLine {
 }
 
 export interface World {
-  app: FastifyInstance;
+  app: Listener;
   routes: Route[];
   engine: Engine;
   /** What the server told its operator. */
@@ -189,8 +189,7 @@ export async function openWorld(changes: Partial<ApiOptions> = {}, ground: Parti
     },
     countStored: () => countStored(engine, first),
     listen: async () => {
-      await app.listen({ host: '127.0.0.1', port: 0 });
-      const { port } = app.server.address() as AddressInfo;
+      const { port } = await app.listen({ host: '127.0.0.1', port: 0 });
       return { port, url: `http://127.0.0.1:${port}` };
     },
     close: async () => {
@@ -203,9 +202,9 @@ export async function openWorld(changes: Partial<ApiOptions> = {}, ground: Parti
   return world;
 }
 
-async function ask(app: FastifyInstance, request: InjectOptions): Promise<Reply> {
+async function ask(app: Listener, request: InjectOptions): Promise<Reply> {
   const headers = { authorization: `Bearer ${TOKEN}`, ...request.headers };
-  const response = await app.inject({ ...request, headers });
+  const response = await inject((req, res) => app.server.emit('request', req, res), { ...request, headers });
   const { statusCode: status, body: text } = response;
   const reply: Reply = {
     status,
@@ -230,7 +229,7 @@ function isPage(headers: Reply['headers']): boolean {
 }
 
 async function publish(
-  app: FastifyInstance,
+  app: Listener,
   url: string,
   headers: Record<string, string> = {},
   payload: string | Buffer = '',
@@ -241,7 +240,7 @@ async function publish(
 }
 
 /** Waits until the message is dead; the made-up endpoints answer within a few turns of the event loop. */
-async function deadIdOf(app: FastifyInstance, messageId: string): Promise<string> {
+async function deadIdOf(app: Listener, messageId: string): Promise<string> {
   for (let turn = 0; turn < 1_000; turn += 1) {
     const { json } = await ask(app, { method: 'GET', url: `/v2/dlq?messageId=${messageId}` });
     const dlqId: string | undefined = json.messages[0]?.dlqId;

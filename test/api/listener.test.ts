@@ -1,0 +1,146 @@
+/** What becomes of connections: how long they are kept, how many there may be, and how they end when the server closes. */
+import { lookup } from 'node:dns/promises';
+import { afterEach, describe, expect, it } from 'vitest';
+import { listen } from '../../src/listen.ts';
+import { exchange, RawConnection } from './support/raw-http.ts';
+import { LIMITS, openWorld, TOKEN, type World } from './support/world.ts';
+
+const HEAD = `Host: waypost\r\nAuthorization: Bearer ${TOKEN}\r\n`;
+const ALIVE = `GET /healthz HTTP/1.1\r\n${HEAD}\r\n`;
+
+/** Another one of this machine; not everywhere is there IPv6. */
+const OTHER_ADDRESS = process.platform === 'linux' ? '127.0.0.2' : '::1';
+const NOT_OURS = '192.0.2.1';
+
+let world: World;
+afterEach(() => world.close());
+
+async function connect(): Promise<RawConnection> {
+  const { port } = await world.listen();
+  return new RawConnection(port);
+}
+
+/** The heads of all answers, in lower case. */
+function heads({ received }: RawConnection): string[] {
+  return received.toLowerCase().match(/http\/1\.1 .*?\r\n\r\n/gs) ?? [];
+}
+
+/** Sends a request that is under way until the answer of this is called. */
+async function beginOne(connection: RawConnection): Promise<() => void> {
+  const found = Promise.withResolvers<undefined>();
+  const asked = new Promise<void>((resolve) => {
+    world.engine.findMessage = () => {
+      resolve();
+      return found.promise;
+    };
+  });
+  connection.send(`GET /v2/messages/msg_x HTTP/1.1\r\n${HEAD}\r\n`);
+  await asked;
+  return () => found.resolve(undefined);
+}
+
+describe('a connection', () => {
+  it('is kept for the next request, and says how long and for how many', async () => {
+    world = await openWorld();
+    const connection = await connect();
+    connection.send(ALIVE);
+    await connection.until((received) => received.includes('}'));
+    expect(heads(connection)[0]).toMatch(/connection: keep-alive\r\nkeep-alive: timeout=75, max=10000\r\n/);
+    connection.send(ALIVE);
+    await connection.until(() => heads(connection).length === 2);
+  });
+
+  it('is dead when nothing moves on it for longer than any request may take', async () => {
+    world = await openWorld({ limits: { ...LIMITS, requestTimeoutMs: 7_000 } });
+    expect(world.app.server.timeout).toBe(14_000);
+  });
+
+  it('has as long for its headers as is set, be it longer than Node has for a whole request', async () => {
+    world = await openWorld({ limits: { ...LIMITS, headersTimeoutMs: 600_000, requestTimeoutMs: 60_000 } });
+    expect([world.app.server.headersTimeout, world.app.server.requestTimeout]).toEqual([600_000, 60_000]);
+  });
+
+  it('above the limit is closed at once', async () => {
+    world = await openWorld({ limits: { ...LIMITS, connectionsMax: 1 } });
+    const { port } = await world.listen();
+    const first = new RawConnection(port);
+    first.send(ALIVE);
+    await first.until((received) => received.includes('}'));
+    const second = new RawConnection(port);
+    await second.closed;
+    first.send(ALIVE);
+    await first.until(() => heads(first).length === 2);
+    expect([second.received, heads(first).length]).toEqual(['', 2]);
+  });
+});
+
+it('listens on each address of localhost', async () => {
+  world = await openWorld();
+  const { port } = await listen(world.app, { host: 'localhost', port: 0, reusePort: false });
+  for (const { address } of await lookup('localhost', { all: true })) {
+    const connection = new RawConnection(port, address);
+    connection.send(ALIVE);
+    expect(await connection.until((received) => received.includes('}'))).toContain('HTTP/1.1 200');
+  }
+});
+
+describe('a server that closes', () => {
+  it('ends the connections on which nobody waits for an answer, and takes no others', async () => {
+    world = await openWorld();
+    const { port } = await world.listen();
+    const idle = new RawConnection(port);
+    idle.send(ALIVE);
+    await idle.until((received) => received.includes('}'));
+    await world.app.close();
+    await idle.closed;
+    const late = new RawConnection(port);
+    await late.closed;
+    expect([idle.error, late.error]).toEqual([undefined, 'ECONNREFUSED']);
+  });
+
+  it('answers what is under way and what still comes on its connection, and ends that then', async () => {
+    world = await openWorld();
+    const connection = await connect();
+    const answer = await beginOne(connection);
+    const closed = world.app.close();
+    connection.send(ALIVE);
+    answer();
+    await connection.closed;
+    await closed;
+    expect(connection.received).toMatch(/HTTP\/1\.1 404.*msg_x.*HTTP\/1\.1 200.*alive/s);
+    expect(heads(connection).map((head) => head.includes('connection: close'))).toEqual([false, true]);
+  });
+
+  it('does so on every address it listens on', async () => {
+    world = await openWorld();
+    const { port } = await world.app.listen({ host: '127.0.0.1', port: 0 }, [OTHER_ADDRESS, NOT_OURS]);
+    const connections = ['127.0.0.1', OTHER_ADDRESS].map((host) => new RawConnection(port, host));
+    for (const connection of connections) {
+      connection.send(`${ALIVE}garbage\r\n\r\n`);
+      await connection.closed;
+      expect(connection.received).toMatch(/HTTP\/1\.1 200.*alive.*HTTP\/1\.1 400.*malformed/s);
+    }
+    const last = new RawConnection(port, OTHER_ADDRESS);
+    const answer = await beginOne(last);
+    const closed = world.app.close();
+    last.send(ALIVE);
+    answer();
+    await last.closed;
+    await closed;
+    expect(heads(last).map((head) => head.includes('connection: close'))).toEqual([false, true]);
+    const late = new RawConnection(port, OTHER_ADDRESS);
+    await late.closed;
+    expect(late.error).toBe('ECONNREFUSED');
+  });
+
+  it('closes once, however often it is told to, and whether or not it has listened', async () => {
+    world = await openWorld();
+    await Promise.all([world.app.close(), world.app.close()]);
+    await world.app.close();
+    const other = await openWorld();
+    const { port } = await other.listen();
+    await Promise.all([other.app.close(), other.app.close()]);
+    expect((await exchange(port, ALIVE)).status).toBe(0);
+    await other.close();
+  });
+});
