@@ -48,7 +48,7 @@ const USE_NOTED_EVERY_MS = 3_600_000;
 const STRANGERS_EVERY_MS = 1_000;
 
 export class StoredAccounts implements Accounts {
-  readonly #store: ProjectStore;
+  readonly #store: { projects: ProjectStore };
   readonly #sealer: Sealer;
   readonly #clock: Clock;
   readonly #admittedByTokenHash = new Map<string, Admitted>();
@@ -70,7 +70,7 @@ export class StoredAccounts implements Accounts {
   /** The reading that a stranger has set off. */
   #look: { atMs: Millis; done: Promise<void>; isUnderWay: boolean } | undefined;
 
-  private constructor(store: ProjectStore, sealer: Sealer, clock: Clock, isShared: boolean) {
+  private constructor(store: { projects: ProjectStore }, sealer: Sealer, clock: Clock, isShared: boolean) {
     this.#store = store;
     this.#sealer = sealer;
     this.#clock = clock;
@@ -82,7 +82,7 @@ export class StoredAccounts implements Accounts {
    * one of this store.
    */
   static async open(
-    store: ProjectStore,
+    store: { projects: ProjectStore },
     sealer: Sealer,
     clock: Clock,
     { isShared = false }: { isShared?: boolean } = {},
@@ -98,7 +98,7 @@ export class StoredAccounts implements Accounts {
    */
   async refresh(): Promise<void> {
     const before = this.#changes;
-    const { version, projects, tokens } = await this.#store.readAccounts();
+    const { version, projects, tokens } = await this.#store.projects.readAccounts();
     if (this.#changes !== before) return this.refresh();
     for (const project of projects) this.learnProject(project, project.signingKeys);
     const stored = new Set(tokens.map(({ tokenHash }) => tokenHash));
@@ -219,14 +219,14 @@ export class StoredAccounts implements Accounts {
     if (nowMs - notedAtMs < USE_NOTED_EVERY_MS) return;
     admitted.useNotedAtMs = nowMs;
     // A store that cannot write now: the next hour is noted again, and whoever calls is told by what the call does.
-    this.#store.noteTokenUse(tokenHash, nowMs).catch(() => {});
+    this.#store.projects.noteTokenUse({ tokenHash, nowMs }).catch(() => {});
   }
 
   async #rotateNow(projectId: ProjectId): Promise<SigningKeys> {
     return untilCurrent('the pair of signing keys', async () => {
       const { sealed, keys } = this.#pairOf(projectId);
       const next = sealKeys({ current: keys.next, next: mintSigningKey(this.#sealer.randomBytes) }, this.#sealer);
-      const inForce = await this.#store.replaceSigningKeys(projectId, sealed, next);
+      const inForce = await this.#store.projects.replaceSigningKeys({ projectId, expected: sealed, next });
       const pair = this.#remember(projectId, inForce);
       // Otherwise another process rotated meanwhile: go on from there.
       return inForce.current === next.current && inForce.next === next.next ? pair.keys : STALE;

@@ -18,8 +18,12 @@ export interface DevelopmentAccess {
 }
 
 /** Throws `CannotStart` when the store does not go with the credentials that are asked for. */
-export async function checkTokens(store: ProjectStore, credentials: Credentials, log: EventLog): Promise<void> {
-  const [tokens, projects] = await Promise.all([store.listTokens(), store.listProjects()]);
+export async function checkTokens(
+  store: { projects: ProjectStore },
+  credentials: Credentials,
+  log: EventLog,
+): Promise<void> {
+  const [tokens, projects] = await Promise.all([store.projects.listTokens(), store.projects.listProjects()]);
   switch (credentials) {
     case 'development':
       if (tokens.length === 0) return;
@@ -38,7 +42,7 @@ export async function checkTokens(store: ProjectStore, credentials: Credentials,
 
 /** Throws `CannotStart` when the encryption key is not the one of this store. */
 export async function openAccounts(
-  store: ProjectStore,
+  store: { projects: ProjectStore },
   sealer: Sealer,
   { credentials, clock, isShared }: { credentials: Credentials; clock: Clock; isShared: boolean },
 ): Promise<StoredAccounts> {
@@ -53,10 +57,18 @@ export async function openAccounts(
 }
 
 /** The published tokens live in memory only, so that a data folder from development opens no door in production. */
-async function openDevelopmentAccounts(store: ProjectStore, sealer: Sealer, clock: Clock): Promise<StoredAccounts> {
+async function openDevelopmentAccounts(
+  store: { projects: ProjectStore },
+  sealer: Sealer,
+  clock: Clock,
+): Promise<StoredAccounts> {
   const admissions: { tokenHash: string; projectId: number }[] = [];
   for (const { name, token, signingKeys } of DEVELOPMENT_ACCOUNTS) {
-    const { projectId } = await store.ensureProject(name, sealKeys(signingKeys, sealer), clock.wallMs());
+    const { projectId } = await store.projects.ensureProject({
+      name,
+      signingKeys: sealKeys(signingKeys, sealer),
+      nowMs: clock.wallMs(),
+    });
     admissions.push({ tokenHash: hashToken(token), projectId });
   }
   const accounts = await StoredAccounts.open(store, sealer, clock);

@@ -62,8 +62,8 @@ export async function openStore(config: Config, options: OpenOptions): Promise<O
 }
 
 /** The store of the process in another thread, over `ports` that its `connect` gave. */
-export function joinStore(config: Config, ports: DatabasePorts, onFatal: (error: Error) => void): Store {
-  return joinSqliteStore(ports, { onFatal, limits: limitsOf(config), batch: { endOfTurn } });
+export function joinStore(ports: DatabasePorts, onFatal: (error: Error) => void): Store {
+  return joinSqliteStore(ports, { onFatal, batch: { endOfTurn } });
 }
 
 function limitsOf({ queuesMax, parallelismMax, messagesPerDayMax, journalBytesMax }: Config): StoreLimits {

@@ -160,7 +160,7 @@ async function examineRestored(store: Database, config: Config): Promise<Restore
 }
 
 async function keyVerdict(queries: Queries, config: Config): Promise<Restored['key']> {
-  const [project] = await listProjects(queries);
+  const [project] = await listProjects(queries, {});
   if (project === undefined) return 'not needed';
   const key = readEncryptionKey(config);
   if (key === undefined) return 'missing';

@@ -13,7 +13,7 @@ const [warmUpClaims = 0, claims = 0, limit = 0] = counts.map(Number);
 const worker = randomBytes(6).toString('hex');
 const times: ClaimTimes = { claimMs: [], settleMs: [], claimed: 0 };
 const store = await openBenchStore(url);
-let token = await store.reserveNumbers((warmUpClaims + claims) * limit);
+let token = await store.messages.reserveNumbers((warmUpClaims + claims) * limit);
 // Compiled code, connections and prepared statements first, as a worker has them.
 for (let count = 0; count < warmUpClaims; count += 1) await settleAll(await claim());
 for (let count = 0; count < claims; count += 1) {
@@ -34,7 +34,7 @@ async function timed<T>(durationsMs: number[], work: () => Promise<T>): Promise<
 async function claim(): Promise<Claimed[]> {
   const firstToken = token;
   token += limit;
-  const { claimed } = await store.claim(
+  const { claimed } = await store.messages.claim(
     {
       ...{ worker, firstToken, limit, bytesMax: 1e9, roomByOrigin: {}, defaultRoom: 256 },
       ...{ due: true, lanesFirst: false, unpark: [] },
@@ -48,7 +48,7 @@ async function settleAll(claimed: readonly Claimed[]): Promise<void> {
   const nowMs = systemClock.nowMs();
   await Promise.all(
     claimed.map(({ message: { key, projectId }, claimToken }) =>
-      store.settle(
+      store.messages.settle(
         {
           ...{ key, projectId, claimToken },
           change: { next: { kind: 'finished' }, events: [{ atMs: nowMs, state: 'DELIVERED' }] },

@@ -84,7 +84,9 @@ export function batchRoutes(services: Services): Route[] {
   /** The groups that exist of those that are named, by name. */
   async function findGroups(projectId: ProjectId, given: readonly GivenItem[]): Promise<Map<string, UrlGroup>> {
     const names = new Set(given.flatMap(({ destination }) => (destination.kind === 'group' ? [destination.name] : [])));
-    const found = await Promise.all([...names].map((name) => engine.findUrlGroup(projectId, name)));
+    const found = await Promise.all(
+      [...names].map((name) => engine.storeOf(projectId).urlGroups.findUrlGroup({ name })),
+    );
     return new Map(found.flatMap((group) => (group ? [[group.name, group]] : [])));
   }
 

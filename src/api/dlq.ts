@@ -36,6 +36,7 @@ const OF_RUNS = deadParameters(AMOUNT).filter(({ name }) => !LISTED.rows.some((r
 
 export function dlqRoutes(services: Services): Route[] {
   const { engine } = services;
+  const { storeOf } = engine;
 
   async function list(call: Call): Promise<Answer> {
     const { projectId, rawQuery } = call;
@@ -46,25 +47,28 @@ export function dlqRoutes(services: Services): Route[] {
   }
 
   async function get({ projectId, id }: Call): Promise<Answer> {
-    const dead = await engine.findDead(projectId, id);
+    const dead = await storeOf(projectId).dead.findDead({ dlqId: id });
     if (dead) return answer(200, deadMessageView(dead));
     // Whoever has an id need not know which of the two lists it is from.
-    const [run] = await engine.findDeadRuns(projectId, [id]);
+    const [run] = await storeOf(projectId).deadRuns.findDeadRuns({ dlqIds: [id] });
     if (!run) throw notFound(id);
     return answer(200, deadRunView(run));
   }
 
   async function deleteOne({ projectId, id }: Call): Promise<Answer> {
-    if ((await engine.deleteDead(projectId, [id])) === 0) throw notFound(id);
+    if ((await storeOf(projectId).dead.deleteDead({ dlqIds: [id] })) === 0) throw notFound(id);
     return NO_BODY;
   }
 
   async function deleteMany(call: Call): Promise<Answer> {
     const { projectId } = call;
     const filters = await readBulk(call);
-    if (filters.ids) return answer(200, { deleted: await engine.deleteDead(projectId, filters.ids) });
+    if (filters.ids) return answer(200, { deleted: await storeOf(projectId).dead.deleteDead({ dlqIds: filters.ids }) });
     const page = await select(projectId, filters);
-    return answer(200, { deleted: await engine.deleteDead(projectId, idsOf(page)), cursor: page.cursor });
+    return answer(200, {
+      deleted: await storeOf(projectId).dead.deleteDead({ dlqIds: idsOf(page) }),
+      cursor: page.cursor,
+    });
   }
 
   async function retryOne({ projectId, id, rawHeaders }: Call): Promise<Answer> {
@@ -106,7 +110,7 @@ export function dlqRoutes(services: Services): Route[] {
 
   function select(projectId: ProjectId, { attributes, count = AMOUNT.countMax, cursor, order }: Filters) {
     const request = cursor === undefined ? { count, order } : { count, order, cursor };
-    return engine.listDead(projectId, attributes, request);
+    return storeOf(projectId).dead.listDead({ filter: attributes, page: request });
   }
 
   /** Newest first, like every list of the DLQ. */
@@ -114,7 +118,7 @@ export function dlqRoutes(services: Services): Route[] {
     const found: DeadMessage[] = [];
     let bytes = 0;
     for (const id of ids) {
-      const dead = await engine.findDead(projectId, id);
+      const dead = await storeOf(projectId).dead.findDead({ dlqId: id });
       if (!dead) continue;
       found.push(dead);
       bytes += bodyBytesOf(dead);

@@ -30,12 +30,12 @@ const UNPIN_QUERY = [
   flagInAnyCase('rate', 'Whether messages may set the rate and its period again.'),
 ];
 
-export function flowControlRoutes({ engine, limits }: Services): Route[] {
+export function flowControlRoutes({ engine: { storeOf }, limits }: Services): Route[] {
   async function list({ projectId, rawQuery }: Call): Promise<Answer> {
     const { search = '', count = FLOW_KEYS_PAGE_MAX, cursor } = readQuery(rawQuery, LIST_QUERY);
     const after = cursor === undefined ? '' : keyOfCursor(cursor);
     // One more than is shown tells whether there are more.
-    const found = await engine.listKeys(projectId, { search, after, count: count + 1 });
+    const found = await storeOf(projectId).keys.listKeys({ search, after, count: count + 1 });
     const shown = found.slice(0, count);
     const last = shown.at(-1);
     return answer(200, {
@@ -46,38 +46,38 @@ export function flowControlRoutes({ engine, limits }: Services): Route[] {
 
   async function get({ projectId, id: key }: Call): Promise<Answer> {
     checkKey(key);
-    const found = await engine.findKey(projectId, key);
+    const found = await storeOf(projectId).keys.findKey({ key });
     if (!found) throw new ApiError('not_found', `flow control key ${key} not found`);
     return answer(200, flowKeyView(found));
   }
 
   async function setPaused({ projectId, id: key }: Call, isPaused: boolean): Promise<Answer> {
     checkKey(key);
-    await engine.setKeyPaused(projectId, key, isPaused);
+    await storeOf(projectId).keys.setKeyPaused({ key, isPaused });
     return NO_BODY;
   }
 
   async function pin({ projectId, id: key, rawQuery }: Call): Promise<Answer> {
     checkKey(key);
-    await engine.pinKey(projectId, key, pinOf(readQuery(rawQuery, PIN_QUERY)));
+    await storeOf(projectId).keys.pinKey({ key, pin: pinOf(readQuery(rawQuery, PIN_QUERY)) });
     return NO_BODY;
   }
 
   async function unpin({ projectId, id: key, rawQuery }: Call): Promise<Answer> {
     checkKey(key);
     const parts = { parallelism: false, rate: false, ...readQuery(rawQuery, UNPIN_QUERY) };
-    if (parts.parallelism || parts.rate) await engine.unpinKey(projectId, key, parts);
+    if (parts.parallelism || parts.rate) await storeOf(projectId).keys.unpinKey({ key, ...parts });
     return NO_BODY;
   }
 
   async function resetRate({ projectId, id: key }: Call): Promise<Answer> {
     checkKey(key);
-    await engine.resetKeyRate(projectId, key);
+    await storeOf(projectId).keys.resetKeyRate({ key });
     return NO_BODY;
   }
 
   async function globalParallelism({ projectId }: Call): Promise<Answer> {
-    const parallelismCount = await engine.countInFlight(projectId);
+    const parallelismCount = await storeOf(projectId).keys.countInFlight();
     return answer(200, { parallelismMax: limits.parallelismMax, parallelismCount });
   }
 

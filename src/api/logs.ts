@@ -16,7 +16,7 @@ export function logRoutes({ engine, logsPageDefault, clock, endOfTurn }: Service
     const { ids, attributes, count = countDefault, cursor, order } = readFilters(filters, rawQuery);
     const filter = ids ? { messageId: ids } : attributes;
     const request = cursor === undefined ? { count, order } : { count, order, cursor };
-    const page = await engine.listLogs(projectId, filter, request);
+    const page = await engine.storeOf(projectId).logs.listLogs({ filter, page: request });
     // A thousand entries may each have as many headers as fit.
     const slices = new Slices(clock, endOfTurn);
     const entries = await slices.map(page.items, (entry) => JSON.stringify(logEntryView(entry)));

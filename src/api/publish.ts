@@ -82,7 +82,7 @@ export function publishRoutes(services: Services): Route[] {
     queueName: string | undefined,
   ): Promise<Answer> {
     const { projectId, callerIp } = call;
-    const group = await engine.findUrlGroup(projectId, name);
+    const group = await engine.storeOf(projectId).urlGroups.findUrlGroup({ name });
     if (group) await checkEndpoints(group.endpoints, checkDestination);
     const options = readOptions(call, queryConfig, queueName, group?.headers);
     refuseRun(options, 'for URL groups');

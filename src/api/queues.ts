@@ -26,30 +26,33 @@ interface QueueSettings {
 }
 
 export function queueRoutes({ engine, limits }: Services): Route[] {
+  const { storeOf } = engine;
+
   const { queuesMax, queueParallelismMax } = limits;
 
   async function save({ projectId, body }: Call): Promise<Answer> {
     const settings = settingsOf(await readJson(body, SMALL_JSON_LIMIT));
     await checkParallelism(projectId, settings);
-    if ((await engine.saveQueue(projectId, settings)) === 'tooManyQueues') throw quotaExceeded('maxQueues', queuesMax);
+    if ((await storeOf(projectId).queues.saveQueue(settings)) === 'tooManyQueues')
+      throw quotaExceeded('maxQueues', queuesMax);
     return NO_BODY;
   }
 
   /** The quota refuses only growth: a queue from before it was lowered can still be saved as it is (contract M 20.1). */
   async function checkParallelism(projectId: ProjectId, { name, parallelism }: QueueSettings): Promise<void> {
     if (queueParallelismMax === 0 || parallelism <= queueParallelismMax) return;
-    const queue = await engine.findQueue(projectId, name);
+    const queue = await storeOf(projectId).queues.findQueue({ name });
     if (!queue || queue.parallelism < parallelism) throw quotaExceeded('maxQueueParallelism', queueParallelismMax);
   }
 
   async function list({ projectId, rawQuery }: Call): Promise<Answer> {
     const page = readQuery(rawQuery, LIST_QUERY);
-    return answer(200, (await engine.listQueues(projectId, page)).map(queueView));
+    return answer(200, (await storeOf(projectId).queues.listQueues(page)).map(queueView));
   }
 
   async function get({ projectId, id: name }: Call): Promise<Answer> {
     checkName('queue name', name);
-    const queue = await engine.findQueue(projectId, name);
+    const queue = await storeOf(projectId).queues.findQueue({ name });
     if (!queue) throw notFound(name);
     return answer(200, queueView(queue));
   }
@@ -62,7 +65,7 @@ export function queueRoutes({ engine, limits }: Services): Route[] {
 
   async function setPaused({ projectId, id: name }: Call, isPaused: boolean): Promise<Answer> {
     checkName('queue name', name);
-    if ((await engine.setQueuePaused(projectId, name, isPaused)) === 'missing') throw notFound(name);
+    if ((await storeOf(projectId).queues.setQueuePaused({ name, isPaused })) === 'missing') throw notFound(name);
     return NO_BODY;
   }
 

@@ -23,28 +23,30 @@ const AMOUNT: Amount = { countDefault: 100, countMax: 100, isLowered: true };
 const STARTED_AMOUNT: Amount = { countDefault: 50, countMax: 50, isLowered: true };
 
 type Start = 'resumeRun' | 'restartRun';
-type DeadRunEngine = Pick<Engine, 'listDeadRuns' | 'findDeadRuns'>;
 
 export function runDlqRoutes(services: Services): Route[] {
   const { engine } = services;
+  const { storeOf } = engine;
 
   async function get({ projectId, id }: Call): Promise<Answer> {
-    const [dead] = await engine.findDeadRuns(projectId, [checkedId(id)]);
+    const [dead] = await storeOf(projectId).deadRuns.findDeadRuns({ dlqIds: [checkedId(id)] });
     if (!dead) throw notFound(id);
     return answer(200, deadRunView(dead));
   }
 
   async function deleteOne({ projectId, id }: Call): Promise<Answer> {
-    if ((await engine.deleteDeadRuns(projectId, [checkedId(id)])) === 0) throw notFound(id);
+    if ((await storeOf(projectId).deadRuns.deleteDeadRuns({ dlqIds: [checkedId(id)] })) === 0) throw notFound(id);
     return NO_BODY;
   }
 
   async function deleteMany(call: Call): Promise<Answer> {
     const { projectId } = call;
     const wish = await readBulk(call, AMOUNT);
-    if (wish.ids) return answer(200, { deleted: await engine.deleteDeadRuns(projectId, wish.ids) });
+    if (wish.ids)
+      return answer(200, { deleted: await storeOf(projectId).deadRuns.deleteDeadRuns({ dlqIds: wish.ids }) });
     const page = await select(engine, projectId, wish);
-    const deleted = page.items.length === 0 ? 0 : await engine.deleteDeadRuns(projectId, idsOf(page));
+    const deleted =
+      page.items.length === 0 ? 0 : await storeOf(projectId).deadRuns.deleteDeadRuns({ dlqIds: idsOf(page) });
     return answer(200, { deleted, cursor: page.cursor });
   }
 
@@ -197,7 +199,7 @@ export function runDlqRoutes(services: Services): Route[] {
 }
 
 /** What `GET /v2/dlq?source=workflow` answers too. */
-export async function listDeadRuns(engine: DeadRunEngine, { projectId, rawQuery }: Call): Promise<Answer> {
+export async function listDeadRuns(engine: Engine, { projectId, rawQuery }: Call): Promise<Answer> {
   const wish = readDeadWish(rawQuery, undefined, AMOUNT, 'list');
   if (!wish.ids) {
     const page = await select(engine, projectId, wish);
@@ -207,17 +209,17 @@ export async function listDeadRuns(engine: DeadRunEngine, { projectId, rawQuery 
   return answer(200, { messages: found.map(deadRunView) });
 }
 
-function select(engine: DeadRunEngine, projectId: ProjectId, { filter, count, cursor }: DeadWish) {
+function select({ storeOf }: Engine, projectId: ProjectId, { filter, count, cursor }: DeadWish) {
   const page = { count, order: 'latestFirst' as const };
-  return engine.listDeadRuns(projectId, filter, cursor === undefined ? page : { ...page, cursor });
+  return storeOf(projectId).deadRuns.listDeadRuns({ filter, page: cursor === undefined ? page : { ...page, cursor } });
 }
 
 /** Newest first, like the whole list. */
-async function findAll(engine: DeadRunEngine, projectId: ProjectId, ids: readonly string[]): Promise<DeadRun[]> {
+async function findAll({ storeOf }: Engine, projectId: ProjectId, ids: readonly string[]): Promise<DeadRun[]> {
   const found: DeadRun[] = [];
   let bytes = 0;
   for (const id of ids) {
-    const [dead] = await engine.findDeadRuns(projectId, [id]);
+    const [dead] = await storeOf(projectId).deadRuns.findDeadRuns({ dlqIds: [id] });
     if (!dead) continue;
     found.push(dead);
     bytes += dead.payload.length + dead.burial.responseBody.length + (dead.failureCallback?.answer?.body.length ?? 0);

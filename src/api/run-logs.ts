@@ -29,7 +29,7 @@ const EITHER_QUERY: readonly Parameter[] = [
 export function runLogRoutes({ engine }: Services): Route[] {
   async function events({ projectId, rawQuery }: Call): Promise<Answer> {
     const { filter, page } = readEventsQuery(rawQuery);
-    const { items, cursor } = await engine.listRunEvents(projectId, filter, page);
+    const { items, cursor } = await engine.storeOf(projectId).runLogs.listRunEvents({ filter, page });
     return answer(200, { cursor, events: items.map(runEventView) });
   }
 

@@ -26,7 +26,7 @@ export function runRoutes({ engine, limits }: Services): Route[] {
   async function getJournal({ projectId, id, scope }: Call): Promise<Answer> {
     // Its endpoint needs the originals, and ends it with the same token; who only looks on is shown none (contract W 16.3).
     if (scope !== 'full' && (await engine.findActiveRun(projectId, id))?.hidesBodies) authorizeFully(scope);
-    const giveBack = await turns.take((await engine.journalBytes(projectId, id)) ?? 0);
+    const giveBack = await turns.take((await engine.storeOf(projectId).runs.journalBytes({ id })) ?? 0);
     try {
       const entries = await engine.readJournal(projectId, id);
       if (!entries) throw notActive(id);

@@ -11,6 +11,7 @@ import { scheduleView } from './views.ts';
 
 export function scheduleRoutes(services: Services): Route[] {
   const { engine } = services;
+  const { storeOf } = engine;
   const createSchedule = scheduleCreation(services);
 
   function create(call: Call): Promise<Answer> {
@@ -19,17 +20,17 @@ export function scheduleRoutes(services: Services): Route[] {
   }
 
   async function list({ projectId }: Call): Promise<Answer> {
-    return answer(200, (await engine.listSchedules(projectId)).map(scheduleView));
+    return answer(200, (await storeOf(projectId).schedules.listSchedules()).map(scheduleView));
   }
 
   async function get({ projectId, id }: Call): Promise<Answer> {
-    const view = await engine.findSchedule(projectId, id);
+    const view = await storeOf(projectId).schedules.findSchedule({ id });
     if (!view) throw notFound(id);
     return answer(200, scheduleView(view));
   }
 
   async function drop({ projectId, id }: Call): Promise<Answer> {
-    await engine.deleteSchedule(projectId, id);
+    await storeOf(projectId).schedules.deleteSchedule({ id });
     return NO_BODY;
   }
 

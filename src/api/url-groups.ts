@@ -24,14 +24,20 @@ const ENDPOINT_NAME_LENGTH_MAX = 255;
 const DEFAULTS = new KnownHeaders(PUBLISH_HEADERS);
 
 export function urlGroupRoutes(services: Services): Route[] {
-  const { engine, checkDestination, clock, quotas, limits } = services;
+  const {
+    engine: { storeOf },
+    checkDestination,
+    clock,
+    quotas,
+    limits,
+  } = services;
   const groupLimits = { groupsMax: limits.urlGroupsMax, endpointsMax: limits.urlGroupEndpointsMax };
 
   async function add({ projectId, id: name, body }: Call): Promise<Answer> {
     checkName('topic name', name);
     const endpoints = selectorsOf(await readJson(body, SMALL_JSON_LIMIT)).map(endpointOf);
     await checkEndpoints(endpoints, checkDestination);
-    switch (await engine.addEndpoints(projectId, name, endpoints, groupLimits)) {
+    switch (await storeOf(projectId).urlGroups.addEndpoints({ name, endpoints, limits: groupLimits })) {
       case 'saved':
         return NO_BODY;
       case 'tooManyGroups':
@@ -44,14 +50,16 @@ export function urlGroupRoutes(services: Services): Route[] {
   async function remove({ projectId, id: name, body }: Call): Promise<Answer> {
     checkName('topic name', name);
     const selectors = selectorsOf(await readJson(body, SMALL_JSON_LIMIT));
-    if ((await engine.removeEndpoints(projectId, name, selectors)) === 'missing') throw groupNotFound(name);
+    if ((await storeOf(projectId).urlGroups.removeEndpoints({ name, selectors })) === 'missing')
+      throw groupNotFound(name);
     return NO_BODY;
   }
 
   async function setHeaders({ projectId, id: name, body, ignored }: Call): Promise<Answer> {
     checkName('topic name', name);
     const headers = await readDefaults(await readJson(body, SMALL_JSON_LIMIT), ignored);
-    if ((await engine.setGroupHeaders(projectId, name, headers)) === 'missing') throw groupNotFound(name);
+    if ((await storeOf(projectId).urlGroups.setGroupHeaders({ name, headers })) === 'missing')
+      throw groupNotFound(name);
     return NO_BODY;
   }
 
@@ -76,19 +84,19 @@ export function urlGroupRoutes(services: Services): Route[] {
   }
 
   async function list({ projectId }: Call): Promise<Answer> {
-    return answer(200, (await engine.listUrlGroups(projectId)).map(groupView));
+    return answer(200, (await storeOf(projectId).urlGroups.listUrlGroups()).map(groupView));
   }
 
   async function get({ projectId, id: name }: Call): Promise<Answer> {
     checkName('topic name', name);
-    const group = await engine.findUrlGroup(projectId, name);
+    const group = await storeOf(projectId).urlGroups.findUrlGroup({ name });
     if (!group) throw groupNotFound(name);
     return answer(200, groupView(group));
   }
 
   async function drop({ projectId, id: name }: Call): Promise<Answer> {
     checkName('topic name', name);
-    await engine.deleteUrlGroup(projectId, name);
+    await storeOf(projectId).urlGroups.deleteUrlGroup({ name });
     return NO_BODY;
   }
 

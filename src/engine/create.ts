@@ -1,6 +1,5 @@
 /** Puts the engine together: recovery first, then its loops, then it takes commands. */
 import { dailyLimitReached } from '../protocol/rate-limits.ts';
-import type { HeaderMap } from '../protocol/settings.ts';
 import type { AcceptContext, Draft } from './accept.ts';
 import type { Accepted } from './accepted.ts';
 import type { Engine } from './commands.ts';
@@ -12,7 +11,6 @@ import { ALWAYS_OPEN } from './fence.ts';
 import type { AttributeFilter } from './filters.ts';
 import type { Intake } from './intake.ts';
 import { IntakeHealth } from './intake-health.ts';
-import type { FlowKey, FlowPin } from './lanes.ts';
 import type { DueLoop } from './loops/due-loop.ts';
 import { Heartbeat, type SharedAccounts } from './loops/heartbeat.ts';
 import { RetentionLoop } from './loops/retention.ts';
@@ -20,6 +18,7 @@ import { scheduleLoop } from './loops/schedules.ts';
 import type { Message, MessageId, Millis, ProjectId, WorkerId } from './model.ts';
 import { Numbers } from './numbers.ts';
 import type { Clock, Delivery, EventLog, Randomness } from './ports.ts';
+import { storeOf } from './project-store.ts';
 import type { PublishCommand, Published, PublishOutcome } from './publish-command.ts';
 import { PublishGate } from './publish-gate.ts';
 import { Reports } from './reports.ts';
@@ -29,8 +28,7 @@ import type { Publisher } from './runs/publish.ts';
 import { type WorkflowCommands, Workflows } from './runs/workflows.ts';
 import { ScheduleCommands } from './schedule-commands.ts';
 import type { EngineSettings } from './settings.ts';
-import type { FlowKeyStore, QueueStore, Store } from './stores.ts';
-import type { Endpoint, EndpointSelector, UrlGroupLimits } from './url-groups.ts';
+import type { Store } from './stores.ts';
 
 export interface EngineDeps {
   store: Store;
@@ -86,7 +84,10 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   const numbers = new Numbers(deps.store, { isShared });
   const bodies = new JournalBodies(deps.store);
   const reports = new Reports({ log: deps.log, tellsAll: deps.tellsAll ?? false });
-  const dispatcher = new Dispatcher({ ...deps, numbers, bodies, reports, fence }, await deps.store.parkedLines());
+  const dispatcher = new Dispatcher(
+    { ...deps, numbers, bodies, reports, fence },
+    await deps.store.messages.parkedLines(),
+  );
   deps.store.onDue((dueAtMs) => dispatcher.noteDue(dueAtMs));
   deps.store.onParked((line) => dispatcher.noteParked(line));
   const retention = new RetentionLoop(deps);
@@ -118,7 +119,7 @@ async function recover(deps: EngineDeps): Promise<Heartbeat | undefined> {
 
 /** Gives back all that is in flight in a store that nobody else uses (P7). Throws `StoreUnavailable`. */
 export async function releaseAll({ store, clock, log }: Pick<EngineDeps, 'store' | 'clock' | 'log'>): Promise<void> {
-  const released = await store.releaseAll(clock.nowMs());
+  const released = await store.messages.releaseAll(clock.nowMs());
   if (released > 0) log.info('recovered', { count: released });
 }
 
@@ -146,21 +147,9 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   readonly #gate: PublishGate;
   #draining: Promise<void> | undefined;
 
-  readonly listDead: Engine['listDead'];
-  readonly findDead: Engine['findDead'];
-  readonly deleteDead: Engine['deleteDead'];
-  readonly listLogs: Engine['listLogs'];
-  readonly deleteUrlGroup: Engine['deleteUrlGroup'];
-  readonly findUrlGroup: Engine['findUrlGroup'];
-  readonly findQueue: Engine['findQueue'];
-  readonly listQueues: Engine['listQueues'];
-  readonly countInFlight: Engine['countInFlight'];
-  readonly listUrlGroups: Engine['listUrlGroups'];
+  readonly storeOf: Engine['storeOf'];
   readonly createSchedule: Engine['createSchedule'];
   readonly setSchedulePaused: Engine['setSchedulePaused'];
-  readonly deleteSchedule: Engine['deleteSchedule'];
-  readonly findSchedule: Engine['findSchedule'];
-  readonly listSchedules: Engine['listSchedules'];
 
   constructor(deps: EngineDeps, { numbers, dispatcher, retention, bodies, reports, heartbeat }: Parts) {
     this.#deps = deps;
@@ -171,20 +160,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     this.#intake = dispatcher.intake;
     this.#health = new IntakeHealth(deps.clock);
     this.#gate = new PublishGate(deps);
-    const { store } = deps;
-    this.listDead = store.listDead.bind(store);
-    this.findDead = store.findDead.bind(store);
-    this.deleteDead = store.deleteDead.bind(store);
-    this.listLogs = store.listLogs.bind(store);
-    this.deleteUrlGroup = store.deleteUrlGroup.bind(store);
-    this.findUrlGroup = store.findUrlGroup.bind(store);
-    this.findQueue = store.findQueue.bind(store);
-    this.listQueues = store.listQueues.bind(store);
-    this.countInFlight = store.countInFlight.bind(store);
-    this.listUrlGroups = store.listUrlGroups.bind(store);
-    this.deleteSchedule = store.deleteSchedule.bind(store);
-    this.findSchedule = store.findSchedule.bind(store);
-    this.listSchedules = store.listSchedules.bind(store);
+    this.storeOf = (projectId) => storeOf(projectId, deps.store, deps.clock);
     this.#schedules = scheduleLoop({
       ...deps,
       numbers,
@@ -253,25 +229,25 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
 
   findMessage(projectId: ProjectId, id: MessageId): Promise<Message | undefined> {
     const { store, clock, settings } = this.#deps;
-    return store.find(projectId, id, clock.nowMs() - settings.deliveredGraceMs);
+    return store.messages.find(projectId, id, clock.nowMs() - settings.deliveredGraceMs);
   }
 
   async explainMessage(projectId: ProjectId, id: MessageId): Promise<Explanation | undefined> {
     const { store, clock } = this.#deps;
-    const live = await store.standingOf(projectId, id, clock.nowMs());
+    const live = await store.messages.standingOf(projectId, id, clock.nowMs());
     if (live) {
       const held = live.standing.kind === 'origin' ? this.#dispatcher.whatHolds(live.message) : undefined;
       return explain(live, clock.nowMs(), held);
     }
     const page = { count: EXPLAINED_EVENTS_MAX, order: 'latestFirst' } as const;
-    const log = (await store.listLogs(projectId, { messageId: [id] }, page)).items;
+    const log = (await store.logs.listLogs({ projectId, filter: { messageId: [id] }, page })).items;
     const dlqId = dlqIdIn(log);
-    const isInDlq = dlqId !== undefined && (await store.countDead(projectId, [dlqId])) > 0;
+    const isInDlq = dlqId !== undefined && (await store.dead.countDead({ projectId, dlqIds: [dlqId] })) > 0;
     return explainFinished(log, { isInDlq });
   }
 
   cancelMessages(projectId: ProjectId, ids: MessageId[]): Promise<number> {
-    return this.#deps.store.cancelById(projectId, ids, this.#deps.clock.nowMs());
+    return this.#deps.store.messages.cancelById(projectId, ids, this.#deps.clock.nowMs());
   }
 
   async cancelMatching(projectId: ProjectId, filter: AttributeFilter, count = Infinity): Promise<number> {
@@ -279,7 +255,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     let cancelled = 0;
     while (cancelled < count) {
       const limit = Math.min(CANCEL_PIECE, count - cancelled);
-      const piece = await store.cancelMatching(projectId, filter, limit, clock.nowMs());
+      const piece = await store.messages.cancelMatching(projectId, filter, limit, clock.nowMs());
       cancelled += piece;
       if (piece < limit) break;
     }
@@ -292,7 +268,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     override: DeadRetryOverride = {},
   ): Promise<MessageId[] | undefined> {
     const wanted = [...new Set(dlqIds)];
-    if ((await this.#deps.store.countDead(projectId, wanted)) < wanted.length) return undefined;
+    if ((await this.#deps.store.dead.countDead({ projectId, dlqIds: wanted })) < wanted.length) return undefined;
     const messageIds: MessageId[] = [];
     for (let at = 0; at < wanted.length; at += RETRY_PIECE) {
       const piece = await this.#revive(projectId, wanted.slice(at, at + RETRY_PIECE), override);
@@ -306,7 +282,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   /** Publishes all entries anew, or, when one of them is gone, none. */
   async #revive(projectId: ProjectId, dlqIds: string[], override: DeadRetryOverride): Promise<MessageId[] | undefined> {
     const { store } = this.#deps;
-    const dead = await store.findDeadMany(projectId, dlqIds);
+    const dead = await store.dead.findDeadMany({ projectId, dlqIds });
     if (dead.length < dlqIds.length) return undefined;
     const firstKey = await this.#numbers.take(dead.length);
     const context = this.#acceptContext(projectId);
@@ -315,69 +291,17 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
       drafts,
       (successors) => {
         const revivals = successors.map((successor, index) => ({ dlqId: dlqIds[index] ?? '', successor }));
-        return store.reviveDead(projectId, revivals, context.nowMs);
+        return store.dead.reviveDead({ projectId, revivals, nowMs: context.nowMs });
       },
       (standings) => (standings === 'missing' ? [] : standings.map((standing) => ({ standing }))),
     );
     return outcome === 'missing' ? undefined : drafts.map(({ message }) => message.id);
   }
 
-  addEndpoints(
-    projectId: ProjectId,
-    name: string,
-    endpoints: Endpoint[],
-    limits: UrlGroupLimits,
-  ): Promise<'saved' | 'tooManyGroups' | 'tooManyEndpoints'> {
-    const { store, clock } = this.#deps;
-    return store.addEndpoints(projectId, name, endpoints, limits, clock.nowMs());
-  }
-
-  removeEndpoints(projectId: ProjectId, name: string, selectors: EndpointSelector[]): Promise<'saved' | 'missing'> {
-    const { store, clock } = this.#deps;
-    return store.removeEndpoints(projectId, name, selectors, clock.nowMs());
-  }
-
-  setGroupHeaders(projectId: ProjectId, name: string, headers: HeaderMap): Promise<'saved' | 'missing'> {
-    const { store, clock } = this.#deps;
-    return store.setGroupHeaders(projectId, name, headers, clock.nowMs());
-  }
-
-  saveQueue(projectId: ProjectId, queue: Parameters<QueueStore['saveQueue']>[1]): Promise<'saved' | 'tooManyQueues'> {
-    return this.#deps.store.saveQueue(projectId, queue, this.#deps.clock.nowMs());
-  }
-
-  setQueuePaused(projectId: ProjectId, name: string, isPaused: boolean): Promise<'saved' | 'missing'> {
-    return this.#deps.store.setQueuePaused(projectId, name, isPaused, this.#deps.clock.nowMs());
-  }
-
   async deleteQueue(projectId: ProjectId, name: string): Promise<void> {
     const { store, clock } = this.#deps;
-    const queue = await store.deleteQueue(projectId, name, clock.nowMs());
-    while (queue && (await store.emptyQueue(queue, EMPTY_PIECE, clock.nowMs())));
-  }
-
-  setKeyPaused(projectId: ProjectId, key: string, isPaused: boolean): Promise<void> {
-    return this.#deps.store.setKeyPaused(projectId, key, isPaused, this.#deps.clock.nowMs());
-  }
-
-  pinKey(projectId: ProjectId, key: string, pin: FlowPin): Promise<void> {
-    return this.#deps.store.pinKey(projectId, key, pin, this.#deps.clock.nowMs());
-  }
-
-  unpinKey(projectId: ProjectId, key: string, parts: Parameters<FlowKeyStore['unpinKey']>[2]): Promise<void> {
-    return this.#deps.store.unpinKey(projectId, key, parts, this.#deps.clock.nowMs());
-  }
-
-  resetKeyRate(projectId: ProjectId, key: string): Promise<void> {
-    return this.#deps.store.resetKeyRate(projectId, key, this.#deps.clock.nowMs());
-  }
-
-  findKey(projectId: ProjectId, key: string): Promise<FlowKey | undefined> {
-    return this.#deps.store.findKey(projectId, key, this.#deps.clock.nowMs());
-  }
-
-  listKeys(projectId: ProjectId, filter: Parameters<FlowKeyStore['listKeys']>[1]): Promise<FlowKey[]> {
-    return this.#deps.store.listKeys(projectId, filter, this.#deps.clock.nowMs());
+    const queue = await store.queues.deleteQueue({ projectId, name, nowMs: clock.nowMs() });
+    while (queue && (await store.queues.emptyQueue({ ...queue, count: EMPTY_PIECE, nowMs: clock.nowMs() })));
   }
 
   drain(limitMs: Millis): Promise<void> {

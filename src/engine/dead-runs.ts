@@ -7,6 +7,7 @@ import type {
   Burial,
   EntryKind,
   FailureCallbackState,
+  InProject,
   Message,
   MessageKey,
   Millis,
@@ -98,11 +99,11 @@ export interface DeadRunStore {
     filter: ActiveRunFilter,
     page: { afterKey: RunKey; limit: number },
   ): Promise<{ keys: RunKey[]; nextAfterKey?: RunKey }>;
-  listDeadRuns(projectId: ProjectId, filter: DeadRunFilter, page: PageRequest): Promise<Page<DeadRun>>;
+  listDeadRuns(args: InProject & { filter: DeadRunFilter; page: PageRequest }): Promise<Page<DeadRun>>;
   /** Those that exist, in the order of `dlqIds`. */
-  findDeadRuns(projectId: ProjectId, dlqIds: string[]): Promise<DeadRun[]>;
+  findDeadRuns(args: InProject & { dlqIds: string[] }): Promise<DeadRun[]>;
   /** Returns how many existed. */
-  deleteDeadRuns(projectId: ProjectId, dlqIds: string[]): Promise<number>;
+  deleteDeadRuns(args: InProject & { dlqIds: string[] }): Promise<number>;
   /** All entries of a journal in order, waits and invocations included. */
   outlineJournal(runKey: RunKey): Promise<OutlinedEntry[]>;
   /** Removes the entry from the DLQ and begins the run, or changes nothing. */
@@ -149,9 +150,6 @@ export type NotRevived =
   | 'idTaken';
 
 export interface DeadRunCommands {
-  listDeadRuns: DeadRunStore['listDeadRuns'];
-  findDeadRuns: DeadRunStore['findDeadRuns'];
-  deleteDeadRuns: DeadRunStore['deleteDeadRuns'];
   /** Cancels active runs by their ids; returns how many were active. */
   cancelRuns(projectId: ProjectId, runIds: string[]): Promise<number>;
   /** Cancels up to `count` active runs that match, oldest first, all when absent. */

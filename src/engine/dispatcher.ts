@@ -52,7 +52,10 @@ const SUCCESSOR_BYTES_MAX = 16 * 1024;
 const STORE_RETRY_MS = { first: 100, max: 5_000 };
 
 interface DispatcherDeps {
-  store: Pick<MessageStore, 'claim' | 'settle' | 'release'> & Pick<RunStore, 'findRun' | 'findRecords' | 'readJournal'>;
+  store: {
+    messages: Pick<MessageStore, 'claim' | 'settle' | 'release'>;
+    runs: Pick<RunStore, 'findRun' | 'findRecords' | 'readJournal'>;
+  };
   bodies: JournalBodies;
   numbers: Numbers;
   clock: Clock;
@@ -274,7 +277,10 @@ export class Dispatcher implements Places {
     if (due) this.#lanesFirst = !this.#lanesFirst;
     const lanesFirst = this.#lanesFirst;
     const limits = { limit: places, bytesMax: bytes, isStrict: claim.isStrict, ...rooms };
-    return await store.claim({ worker, firstToken, ...limits, due, dueFirst, lanesFirst, unpark }, clock.nowMs());
+    return await store.messages.claim(
+      { worker, firstToken, ...limits, due, dueFirst, lanesFirst, unpark },
+      clock.nowMs(),
+    );
   }
 
   #take({ claimed, parked, emptied, nextDueAtMs }: ClaimAnswer, { unpark, heard }: ClaimUnderWay): void {
@@ -385,7 +391,7 @@ export class Dispatcher implements Places {
       const { settlement, follows } = decision;
       const save = (news: NewMessage[]) => {
         const whole = news.length === 0 ? settlement : withFollows(settlement, news);
-        return this.#untilSaved(message, () => store.settle(whole, clock.nowMs(), succession));
+        return this.#untilSaved(message, () => store.messages.settle(whole, clock.nowMs(), succession));
       };
       const settled = await this.#untilSaved(message, async () => {
         const drafts = await this.intake.draftsOf(follows);
@@ -404,7 +410,7 @@ export class Dispatcher implements Places {
   async #release({ message, claimToken }: Claimed, bytes: number): Promise<void> {
     const { store, clock } = this.#deps;
     const { key, projectId } = message;
-    await this.#untilSaved(message, () => store.release([{ key, projectId, claimToken }], clock.nowMs()));
+    await this.#untilSaved(message, () => store.messages.release([{ key, projectId, claimToken }], clock.nowMs()));
     this.giveBack(lineTo(message), bytes, claimToken);
   }
 

@@ -21,6 +21,16 @@ export type ClaimToken = number;
 /** Of one life of a worker: what starts anew has another. */
 export type WorkerId = string;
 
+/** What is done in one project says in which. */
+export interface InProject {
+  projectId: ProjectId;
+}
+
+/** And when. */
+export interface InProjectAt extends InProject {
+  nowMs: Millis;
+}
+
 /** What was published. Never changes. */
 export interface Message {
   key: MessageKey;

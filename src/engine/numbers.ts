@@ -16,8 +16,11 @@ export class Numbers {
   #following: Promise<number> | undefined;
 
   /** `isShared`: other workers take numbers from the same store. */
-  constructor(store: Pick<MessageStore, 'reserveNumbers'>, { isShared = false }: { isShared?: boolean } = {}) {
-    this.#reserve = (count) => store.reserveNumbers(count);
+  constructor(
+    store: { messages: Pick<MessageStore, 'reserveNumbers'> },
+    { isShared = false }: { isShared?: boolean } = {},
+  ) {
+    this.#reserve = (count) => store.messages.reserveNumbers(count);
     this.#isShared = isShared;
   }
 

@@ -5,7 +5,7 @@ import type { StepState } from '../workflow/records.ts';
 import type { RunLog } from '../workflow/run-log.ts';
 import type { MessageId, Millis, ProjectId } from './model.ts';
 import type { Page, PageRequest } from './page.ts';
-import type { RunEvent, RunEventFilter, RunFilter } from './run-log-store.ts';
+import type { RunFilter } from './run-log-store.ts';
 import type { Waiter } from './run-stores.ts';
 import type { RunExplanation } from './runs/explain.ts';
 
@@ -82,15 +82,11 @@ export interface RunCommands {
   completeRun(projectId: ProjectId, runId: string, response: Uint8Array, createdAtMs?: Millis): Promise<void>;
   /** False when no such run is active. */
   cancelRun(projectId: ProjectId, runId: string, createdAtMs?: Millis): Promise<boolean>;
-  /** How many bytes the journal has as deliveries show it; `undefined` when no such run is active. */
-  journalBytes(projectId: ProjectId, runId: string): Promise<number | undefined>;
   /** All of the journal that deliveries show; `undefined` when no such run is active. */
   readJournal(projectId: ProjectId, runId: string): Promise<JournalEntry[] | undefined>;
 }
 
 export interface RunLogCommands {
-  /** What happened to runs and to their messages, event by event. */
-  listRunEvents(projectId: ProjectId, filter: RunEventFilter, page: PageRequest): Promise<Page<RunEvent>>;
   /**
    * Runs with their steps, newest first; with `stepState` those that have a step in one of them. With
    * `bodyBytesMax` bodies may come cut to one byte more. A page may be a short one, though more follows.

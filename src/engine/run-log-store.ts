@@ -1,7 +1,7 @@
 /** What the engine asks of a store about the logs of workflow runs; the rules of `stores.ts` hold. */
 import type { KnownMessage, KnownRun, RunHistory } from '../workflow/history.ts';
 import type { RunState } from '../workflow/model.ts';
-import type { LogDetail, LogState, MessageId, Millis, ProjectId, RunLogState } from './model.ts';
+import type { InProject, LogDetail, LogState, MessageId, Millis, RunLogState } from './model.ts';
 import type { Page, PageRequest } from './page.ts';
 
 /** Several values of one name are alternatives, names narrow each other. */
@@ -52,16 +52,13 @@ export interface RunFilter extends RunAttributes {
 }
 
 export interface RunLogStore {
-  listRunEvents(projectId: ProjectId, filter: RunEventFilter, page: PageRequest): Promise<Page<RunEvent>>;
+  listRunEvents(args: InProject & { filter: RunEventFilter; page: PageRequest }): Promise<Page<RunEvent>>;
   /**
    * Runs by their creation, each with all of its journal; a page may end early rather than hold very many bytes. With
    * `bodyBytesMax` a body may come cut to one byte more. Of very many answers to failed attempts, and payloads of invoked
    * runs, some come without their bodies.
    */
   listRunHistories(
-    projectId: ProjectId,
-    filter: RunFilter,
-    page: PageRequest,
-    bodyBytesMax?: number,
+    args: InProject & { filter: RunFilter; page: PageRequest; bodyBytesMax?: number | undefined },
   ): Promise<Page<RunHistory>>;
 }

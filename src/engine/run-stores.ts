@@ -1,7 +1,17 @@
 /** What the engine asks of a store about workflow runs; the rules of `stores.ts` hold. */
 import type { JournalEntry, Run, RunKey } from '../workflow/model.ts';
 import type { Saved } from './accepted.ts';
-import type { Message, MessageId, MessageKey, Millis, NewMessage, NewRecord, ProjectId, RunEnding } from './model.ts';
+import type {
+  InProject,
+  Message,
+  MessageId,
+  MessageKey,
+  Millis,
+  NewMessage,
+  NewRecord,
+  ProjectId,
+  RunEnding,
+} from './model.ts';
 
 /** What became of an attempt to end a run. */
 export type EndedAs =
@@ -18,7 +28,7 @@ export interface RunStore {
   /** By its key, ended or not. */
   findRun(projectId: ProjectId, key: RunKey): Promise<Run | undefined>;
   /** Bytes of the journal, as deliveries show it, of the run of that id that has not ended. */
-  journalBytes(projectId: ProjectId, id: string): Promise<number | undefined>;
+  journalBytes(args: InProject & { id: string }): Promise<number | undefined>;
   /** What deliveries show of the journal, in order: after `afterPosition` (default: from the start) up to `toPosition`. */
   readJournal(runKey: RunKey, range?: { afterPosition?: number; toPosition?: number }): Promise<JournalEntry[]>;
   /** What was kept of waits and invocations, those that exist, in the order of `keys`. */

@@ -22,7 +22,7 @@ export interface ScheduleCommand {
 }
 
 interface ScheduleCommandsDeps {
-  store: Pick<ScheduleStore, 'saveSchedule' | 'changeSchedules' | 'findSchedule'>;
+  store: { schedules: Pick<ScheduleStore, 'saveSchedule' | 'changeSchedules' | 'findSchedule'> };
   clock: Clock;
   randomness: Randomness;
   numbers: Numbers;
@@ -46,14 +46,18 @@ export class ScheduleCommands {
     const id = command.options.scheduleId ?? mintScheduleId((count) => randomness.bytes(count));
     const plan = planOf(command, id);
     return untilCurrent('the schedule', async () => {
-      const before = command.options.scheduleId && (await store.findSchedule(projectId, id))?.schedule;
+      const before = command.options.scheduleId && (await store.schedules.findSchedule({ projectId, id }))?.schedule;
       const firstNumber = await numbers.take(2);
       const nowMs = clock.wallMs();
       const standing = standingAfter(before ? before.standing : undefined, plan.cron, firstNumber, nowMs);
       const schedule: Schedule = before
         ? { ...before, plan, standing }
         : { key: firstNumber + 1, projectId, id, createdAtMs: nowMs, plan, standing };
-      const answer = await store.saveSchedule(schedule, before ? before.standing.version : undefined, schedulesMax);
+      const answer = await store.schedules.saveSchedule(
+        schedule,
+        before ? before.standing.version : undefined,
+        schedulesMax,
+      );
       if (answer === 'tooMany') return 'tooMany';
       if (answer === 'stale') return STALE;
       if (!standing.isPaused) noteNext(standing.nextAtMs);
@@ -65,7 +69,7 @@ export class ScheduleCommands {
   async setPaused(projectId: ProjectId, id: string, isPaused: boolean): Promise<'saved' | 'missing'> {
     const { store, clock, numbers, noteNext } = this.#deps;
     return untilCurrent('the schedule', async () => {
-      const schedule = (await store.findSchedule(projectId, id))?.schedule;
+      const schedule = (await store.schedules.findSchedule({ projectId, id }))?.schedule;
       if (!schedule) return 'missing';
       const { key, plan, standing: before } = schedule;
       if (before.isPaused === isPaused) return 'saved';
@@ -73,7 +77,7 @@ export class ScheduleCommands {
       const nextAtMs = isPaused ? before.nextAtMs : firstTimeOf(plan.cron, before.passedUntilMs, clock.wallMs());
       const standing: ScheduleStanding = { ...before, version, isPaused, nextAtMs };
       const change = { key, fromVersion: before.version, standing, messages: [] };
-      const [answer] = await store.changeSchedules([change], clock.nowMs());
+      const [answer] = await store.schedules.changeSchedules([change], clock.nowMs());
       if (answer === undefined || answer === 'stale') return STALE;
       if (!isPaused) noteNext(nextAtMs);
       return 'saved';

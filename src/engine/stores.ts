@@ -14,6 +14,8 @@ import type {
   Claimed,
   ClaimRef,
   ClaimToken,
+  InProject,
+  InProjectAt,
   LogDetail,
   LogState,
   Message,
@@ -52,7 +54,8 @@ export interface Succession {
   bytesMax: number;
 }
 
-export type Settled =
+/** `Next`: how the next message of the lane comes. */
+export type Settled<Next = Claimed> =
   /** The message was claimed anew or is gone; nothing was written (P6). */
   | { kind: 'stale' }
   /** The run that was to end with it is not as was supposed; nothing was written: read the run again. */
@@ -62,7 +65,7 @@ export type Settled =
    * each message of `change.follows` stands, in their order; absent when there is none, or when a cancel took the place
    * of `change`. `isCancelled`: `changeIfCancelRequested` was saved in place of `change`.
    */
-  | { kind: 'saved'; next?: Claimed; follows?: Saved[]; isCancelled?: true };
+  | { kind: 'saved'; next?: Next; follows?: Saved[]; isCancelled?: true };
 
 /** An unfinished message and what it waits for. */
 export interface LiveMessage {
@@ -121,19 +124,17 @@ export interface DeadMessage {
 }
 
 export interface DeadMessageStore {
-  listDead(projectId: ProjectId, filter: DeadFilter, page: PageRequest): Promise<Page<DeadMessage>>;
-  findDead(projectId: ProjectId, dlqId: string): Promise<DeadMessage | undefined>;
+  listDead(args: InProject & { filter: DeadFilter; page: PageRequest }): Promise<Page<DeadMessage>>;
+  findDead(args: InProject & { dlqId: string }): Promise<DeadMessage | undefined>;
   /** Those that exist, in the order of `dlqIds`. */
-  findDeadMany(projectId: ProjectId, dlqIds: string[]): Promise<DeadMessage[]>;
+  findDeadMany(args: InProject & { dlqIds: string[] }): Promise<DeadMessage[]>;
   /** How many of them exist. */
-  countDead(projectId: ProjectId, dlqIds: string[]): Promise<number>;
+  countDead(args: InProject & { dlqIds: string[] }): Promise<number>;
   /** Returns how many existed. */
-  deleteDead(projectId: ProjectId, dlqIds: string[]): Promise<number>;
+  deleteDead(args: InProject & { dlqIds: string[] }): Promise<number>;
   /** Removes the entries and saves their successors in one transaction, or, when one is gone, changes nothing. */
   reviveDead(
-    projectId: ProjectId,
-    revivals: { dlqId: string; successor: NewMessage }[],
-    nowMs: Millis,
+    args: InProjectAt & { revivals: { dlqId: string; successor: NewMessage }[] },
   ): Promise<AcceptedStanding[] | 'missing'>;
 }
 
@@ -145,7 +146,7 @@ export interface LogEntry {
 }
 
 export interface LogStore {
-  listLogs(projectId: ProjectId, filter: LogFilter, page: PageRequest): Promise<Page<LogEntry>>;
+  listLogs(args: InProject & { filter: LogFilter; page: PageRequest }): Promise<Page<LogEntry>>;
 }
 
 export interface Project {
@@ -181,18 +182,18 @@ export interface AccountsState {
 export interface ProjectStore {
   readAccounts(): Promise<AccountsState>;
   /** Creates the project or finds it by name. `signingKeys` are kept only when it is new. They come sealed. */
-  ensureProject(name: string, signingKeys: SealedKeys, nowMs: Millis): Promise<Project>;
+  ensureProject(args: { name: string; signingKeys: SealedKeys; nowMs: Millis }): Promise<Project>;
   listProjects(): Promise<Project[]>;
   /** Adding one that exists changes nothing. */
   addToken(token: Token): Promise<void>;
   /** By project, then in the order in which they were made. */
   listTokens(): Promise<Token[]>;
   /** False when there is no such token. */
-  removeToken(tokenHash: string): Promise<boolean>;
-  noteTokenUse(tokenHash: string, nowMs: Millis): Promise<void>;
-  signingKeys(projectId: ProjectId): Promise<SealedKeys>;
+  removeToken(args: { tokenHash: string }): Promise<boolean>;
+  noteTokenUse(args: { tokenHash: string; nowMs: Millis }): Promise<void>;
+  signingKeys(args: InProject): Promise<SealedKeys>;
   /** Replaces the pair only while it still is `expected`; answers what is in force afterwards. */
-  replaceSigningKeys(projectId: ProjectId, expected: SealedKeys, next: SealedKeys): Promise<SealedKeys>;
+  replaceSigningKeys(args: InProject & { expected: SealedKeys; next: SealedKeys }): Promise<SealedKeys>;
 }
 
 /** Signing keys as they lie in the store: encrypted by `config`'s encryption key. Opaque to the store. */
@@ -207,26 +208,17 @@ export interface UrlGroupStore {
    * nothing and answers which; what adds neither a group nor an endpoint is never refused.
    */
   addEndpoints(
-    projectId: ProjectId,
-    name: string,
-    endpoints: Endpoint[],
-    limits: UrlGroupLimits,
-    nowMs: Millis,
+    args: InProjectAt & { name: string; endpoints: Endpoint[]; limits: UrlGroupLimits },
   ): Promise<'saved' | 'tooManyGroups' | 'tooManyEndpoints'>;
   /** Selectors that match nothing are skipped; with its last endpoint the group goes, default headers included. */
-  removeEndpoints(
-    projectId: ProjectId,
-    name: string,
-    selectors: EndpointSelector[],
-    nowMs: Millis,
-  ): Promise<'saved' | 'missing'>;
+  removeEndpoints(args: InProjectAt & { name: string; selectors: EndpointSelector[] }): Promise<'saved' | 'missing'>;
   /** Replaces the default headers; an empty map clears them. */
-  setGroupHeaders(projectId: ProjectId, name: string, headers: HeaderMap, nowMs: Millis): Promise<'saved' | 'missing'>;
+  setGroupHeaders(args: InProjectAt & { name: string; headers: HeaderMap }): Promise<'saved' | 'missing'>;
   /** Deleting one that does not exist changes nothing. */
-  deleteUrlGroup(projectId: ProjectId, name: string): Promise<void>;
-  findUrlGroup(projectId: ProjectId, name: string): Promise<UrlGroup | undefined>;
+  deleteUrlGroup(args: InProject & { name: string }): Promise<void>;
+  findUrlGroup(args: InProject & { name: string }): Promise<UrlGroup | undefined>;
   /** Ordered by name. */
-  listUrlGroups(projectId: ProjectId): Promise<UrlGroup[]>;
+  listUrlGroups(args: InProject): Promise<UrlGroup[]>;
 }
 
 /** A schedule that is due. */
@@ -259,10 +251,10 @@ export interface ScheduleStore {
    */
   changeSchedules(changes: ScheduleChange[], nowMs: Millis): Promise<(AcceptedStanding[] | 'stale')[]>;
   /** Deleting one that does not exist changes nothing. */
-  deleteSchedule(projectId: ProjectId, id: string): Promise<void>;
-  findSchedule(projectId: ProjectId, id: string): Promise<ScheduleView | undefined>;
+  deleteSchedule(args: InProject & { id: string }): Promise<void>;
+  findSchedule(args: InProject & { id: string }): Promise<ScheduleView | undefined>;
   /** Ordered by creation. Together they hold up to 16 MiB of bodies: those of the rest are left empty. */
-  listSchedules(projectId: ProjectId): Promise<ScheduleView[]>;
+  listSchedules(args: InProject): Promise<ScheduleView[]>;
   /**
    * Up to `limit` schedules that are due, earliest first, with up to about `bytesMax` bytes, but at least one; and, when
    * there is none, the earliest time at which one will be.
@@ -294,67 +286,56 @@ export interface RetentionStore {
 export interface QueueStore {
   /** Makes a queue or replaces its settings; what exists is never refused. */
   saveQueue(
-    projectId: ProjectId,
-    queue: { name: string; parallelism: number; isPaused: boolean },
-    nowMs: Millis,
+    args: InProjectAt & { name: string; parallelism: number; isPaused: boolean },
   ): Promise<'saved' | 'tooManyQueues'>;
-  setQueuePaused(projectId: ProjectId, name: string, isPaused: boolean, nowMs: Millis): Promise<'saved' | 'missing'>;
+  setQueuePaused(args: InProjectAt & { name: string; isPaused: boolean }): Promise<'saved' | 'missing'>;
   /**
    * The queue is gone at once; its messages are to be cancelled with `emptyQueue`. `undefined`: there is none. What a
    * crash leaves of it goes with `dropExpired`, which whoever notices the crash calls at once.
    */
-  deleteQueue(projectId: ProjectId, name: string, nowMs: Millis): Promise<DeletedQueue | undefined>;
+  deleteQueue(args: InProjectAt & { name: string }): Promise<DeletedQueue | undefined>;
   /** Cancels a piece of the messages of a deleted queue; answers whether more may be left. */
-  emptyQueue(queue: DeletedQueue, count: number, nowMs: Millis): Promise<boolean>;
-  findQueue(projectId: ProjectId, name: string): Promise<Queue | undefined>;
+  emptyQueue(args: DeletedQueue & { count: number; nowMs: Millis }): Promise<boolean>;
+  findQueue(args: InProject & { name: string }): Promise<Queue | undefined>;
   /** Ordered by name: up to `count` (all) of those after `after`. */
-  listQueues(projectId: ProjectId, page?: { after?: string; count?: number }): Promise<Queue[]>;
+  listQueues(args: InProject & { after?: string; count?: number }): Promise<Queue[]>;
 }
 
-export interface DeletedQueue {
-  projectId: ProjectId;
+export interface DeletedQueue extends InProject {
   queueId: number;
 }
 
 export interface FlowKeyStore {
   /** Pausing makes the key if need be; resuming one that does not exist changes nothing. */
-  setKeyPaused(projectId: ProjectId, key: string, isPaused: boolean, nowMs: Millis): Promise<void>;
+  setKeyPaused(args: InProjectAt & { key: string; isPaused: boolean }): Promise<void>;
   /** Makes the key if need be. */
-  pinKey(projectId: ProjectId, key: string, pin: FlowPin, nowMs: Millis): Promise<void>;
-  unpinKey(
-    projectId: ProjectId,
-    key: string,
-    parts: { parallelism: boolean; rate: boolean },
-    nowMs: Millis,
-  ): Promise<void>;
-  resetKeyRate(projectId: ProjectId, key: string, nowMs: Millis): Promise<void>;
-  findKey(projectId: ProjectId, key: string, nowMs: Millis): Promise<FlowKey | undefined>;
-  /** Ordered by key: those after `after` that contain `search`. */
-  listKeys(
-    projectId: ProjectId,
-    filter: { search: string; after: string; count: number },
-    nowMs: Millis,
-  ): Promise<FlowKey[]>;
+  pinKey(args: InProjectAt & { key: string; pin: FlowPin }): Promise<void>;
+  /** The last values stay in force until the next message sets new ones. */
+  unpinKey(args: InProjectAt & { key: string; parallelism: boolean; rate: boolean }): Promise<void>;
+  resetKeyRate(args: InProjectAt & { key: string }): Promise<void>;
+  findKey(args: InProjectAt & { key: string }): Promise<FlowKey | undefined>;
+  /** Ordered by key: up to `count` of those after `after` that contain `search`. */
+  listKeys(args: InProjectAt & { search: string; after: string; count: number }): Promise<FlowKey[]>;
   /** Attempts of the project in flight, of all workers. */
-  countInFlight(projectId: ProjectId): Promise<number>;
+  countInFlight(args: InProject): Promise<number>;
 }
 
 /** What a store is to the composition root. */
-export interface Store
-  extends MessageStore,
-    RunStore,
-    DeadRunStore,
-    WaiterStore,
-    DeadMessageStore,
-    LogStore,
-    RunLogStore,
-    ProjectStore,
-    UrlGroupStore,
-    ScheduleStore,
-    QueueStore,
-    FlowKeyStore,
-    RetentionStore,
-    WorkerStore {
+export interface Store {
+  readonly messages: MessageStore;
+  readonly dead: DeadMessageStore;
+  readonly logs: LogStore;
+  readonly runs: RunStore;
+  readonly deadRuns: DeadRunStore;
+  readonly runLogs: RunLogStore;
+  readonly waiters: WaiterStore;
+  readonly projects: ProjectStore;
+  readonly urlGroups: UrlGroupStore;
+  readonly schedules: ScheduleStore;
+  readonly queues: QueueStore;
+  readonly keys: FlowKeyStore;
+  readonly workers: WorkerStore;
+  readonly retention: RetentionStore;
   /**
    * From now on `listener` is told when a lane lets messages go that nobody was told of, and when other workers leave
    * messages waiting: the earliest time they are due.

@@ -34,18 +34,18 @@ export interface WorkerStore {
    * it dead. One that is leaving finishes what it has and begins nothing. `accountsVersion`: what it admits callers by, and
    * signs. `known`: what the worker takes for that time, and for its lead; absent before the first beat.
    */
-  beat(worker: WorkerId, state: WorkerState): Promise<Beat>;
+  beat(args: WorkerState & { worker: WorkerId }): Promise<Beat>;
   /**
    * Workers that are not late at `nowMs` and have not said yet that they go by accounts as new as `accountsVersion`; default: as
    * they are now, which is answered.
    */
-  workersBehind(accountsVersion?: number): Promise<{ accountsVersion: number; behind: WorkerId[] }>;
+  workersBehind(args: { accountsVersion?: number }): Promise<{ accountsVersion: number; behind: WorkerId[] }>;
   /** Declares those dead that are late at `nowMs`, or have left; answers whom. Each is answered to one worker only. */
-  dismissLate(nowMs: Millis): Promise<WorkerId[]>;
+  dismissLate(args: { nowMs: Millis }): Promise<WorkerId[]>;
   /** Up to `limit` claims of workers that are not known, or not any more: to be released. */
-  orphanedClaims(limit: number): Promise<ClaimRef[]>;
+  orphanedClaims(args: { limit: number }): Promise<ClaimRef[]>;
   /** All claims in the name of `worker`. */
-  claimsOf(worker: WorkerId): Promise<ClaimRef[]>;
+  claimsOf(args: { worker: WorkerId }): Promise<ClaimRef[]>;
   /** The worker has ended: the next one that beats hears of it, without waiting for the time to be over. */
-  leave(worker: WorkerId): Promise<void>;
+  leave(args: { worker: WorkerId }): Promise<void>;
 }

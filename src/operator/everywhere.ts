@@ -4,7 +4,7 @@ import type { Clock } from '../engine/ports.ts';
 import type { WorkerStore } from '../engine/worker-store.ts';
 
 export interface EverywhereOptions {
-  store: Pick<WorkerStore, 'workersBehind'>;
+  store: { workers: Pick<WorkerStore, 'workersBehind'> };
   clock: Clock;
   /** Who is silent for so long is no worker any more, and admits nobody before it has heard of the change. */
   workerTimeoutMs: Millis;
@@ -23,9 +23,9 @@ const GRACE_MS = 2_000;
  */
 export async function untilAllKnow({ store, clock, workerTimeoutMs, self }: EverywhereOptions): Promise<WorkerId[]> {
   const untilMs = clock.elapsedMs + workerTimeoutMs + GRACE_MS;
-  const { accountsVersion } = await store.workersBehind();
+  const { accountsVersion } = await store.workers.workersBehind({});
   while (true) {
-    const { behind } = await store.workersBehind(accountsVersion);
+    const { behind } = await store.workers.workersBehind({ accountsVersion });
     const others = behind.filter((worker) => worker !== self);
     if (others.length === 0 || clock.elapsedMs > untilMs) return others;
     await new Promise<void>((resolve) => clock.startTimer(LOOK_MS, resolve));

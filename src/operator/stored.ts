@@ -23,7 +23,7 @@ export interface AccountsInMemory {
 }
 
 export interface StoredAdministrationOptions {
-  store: ProjectStore;
+  store: { projects: ProjectStore };
   clock: Clock;
   randomness: Randomness;
   /** Asked for only when keys are made or shown. */
@@ -47,7 +47,7 @@ export class StoredAdministration implements Administration {
 
   async listProjects(): Promise<ProjectEntry[]> {
     const { store } = this.#options;
-    const [projects, tokens] = await Promise.all([store.listProjects(), store.listTokens()]);
+    const [projects, tokens] = await Promise.all([store.projects.listProjects(), store.projects.listTokens()]);
     return projects.map(({ projectId, name, createdAtMs }) => ({
       name,
       createdAtMs,
@@ -66,8 +66,8 @@ export class StoredAdministration implements Administration {
     const { store, clock, sealer: openSealer, accounts } = this.#options;
     const sealer = openSealer();
     const minted = sealKeys(mintSigningKeys(sealer.randomBytes), sealer);
-    const { projectId } = await store.ensureProject(name, minted, clock.wallMs());
-    const sealed = await store.signingKeys(projectId);
+    const { projectId } = await store.projects.ensureProject({ name, signingKeys: minted, nowMs: clock.wallMs() });
+    const sealed = await store.projects.signingKeys({ projectId });
     accounts?.learnProject({ projectId, name }, sealed);
     return { name, signingKeys: unsealKeys(sealed, sealer) };
   }
@@ -75,8 +75,8 @@ export class StoredAdministration implements Administration {
   async listTokens({ project: name }: { project?: string }): Promise<TokenEntry[]> {
     const { store } = this.#options;
     const only = name === undefined ? undefined : await this.#projectNamed(name);
-    const nameById = new Map((await store.listProjects()).map((project) => [project.projectId, project.name]));
-    return (await store.listTokens())
+    const nameById = new Map((await store.projects.listProjects()).map((project) => [project.projectId, project.name]));
+    return (await store.projects.listTokens())
       .filter(({ projectId }) => only === undefined || projectId === only.projectId)
       .map((token) => entryOf(token, nameById.get(token.projectId) ?? ''));
   }
@@ -92,24 +92,24 @@ export class StoredAdministration implements Administration {
     const token = mintToken(projectName, secret);
     const stored: Token = { tokenHash: hashToken(token), projectId, scope, createdAtMs: clock.wallMs() };
     if (name !== undefined) stored.name = name;
-    await store.addToken(stored);
+    await store.projects.addToken(stored);
     accounts?.admitStored(stored);
     return { ...entryOf(stored, projectName), token };
   }
 
   async revokeToken({ id }: { id: string }): Promise<TokenEntry> {
     const { store, accounts } = this.#options;
-    const token = (await store.listTokens()).find(({ tokenHash }) => tokenIdOf(tokenHash) === id);
+    const token = (await store.projects.listTokens()).find(({ tokenHash }) => tokenIdOf(tokenHash) === id);
     if (token === undefined) throw new Refused(`there is no token ${JSON.stringify(id)}; "waypost tokens" lists them`);
     // Durable first: what is refused from now on must stay refused after a crash.
-    await store.removeToken(token.tokenHash);
+    await store.projects.removeToken({ tokenHash: token.tokenHash });
     accounts?.forget(token.tokenHash);
-    const project = (await store.listProjects()).find(({ projectId }) => projectId === token.projectId);
+    const project = (await store.projects.listProjects()).find(({ projectId }) => projectId === token.projectId);
     return entryOf(token, project?.name ?? '');
   }
 
   async #findProject(name: string): Promise<Project | undefined> {
-    return (await this.#options.store.listProjects()).find((project) => project.name === name);
+    return (await this.#options.store.projects.listProjects()).find((project) => project.name === name);
   }
 
   async #projectNamed(name: string): Promise<Project> {

@@ -9,36 +9,12 @@
  * needs one command done before another waits for the answer to the first.
  */
 import { Fifo, ProjectTurns } from '../engine/project-turns.ts';
-import { MESSAGE_AT } from './sql/columns.ts';
-import type { StoredNewMessage } from './sql/rows.ts';
+import { traitsOf, type WriteCommand } from './operations.ts';
+import { projectOf } from './sql/new-messages.ts';
 import { BATCH_COST_MAX, costOf } from './weight.ts';
-import type { WriteCommand } from './writes.ts';
 
 /** The part of a batch that accepts get however much else waits. */
 const ACCEPT_SHARE = 1 / 4;
-
-type CommandClass = 'urgent' | 'onward' | 'accept';
-
-function classOf(command: WriteCommand): CommandClass {
-  switch (command.method) {
-    case 'accept':
-      return command.args.messages.every(continuesRun) ? 'onward' : 'accept';
-    // Late ones would have a worker declared dead, a healthy store called broken, or everything wait for a number.
-    case 'beat':
-    case 'dismissLate':
-    case 'leave':
-    case 'ping':
-    case 'reserveNumbers':
-      return 'urgent';
-    default:
-      return 'onward';
-  }
-}
-
-/** A step of a run, a run that another has invoked, or the second phase of a trigger. */
-function continuesRun({ entry, run }: StoredNewMessage): boolean {
-  return entry !== undefined && (run === undefined || run.isBySdk || run.invoker !== null);
-}
 
 interface InLine {
   command: WriteCommand;
@@ -63,11 +39,11 @@ export class BatchLine<T extends InLine> {
 
   push(entry: T): void {
     const { command } = entry;
-    const commandClass = classOf(command);
+    const commandClass = traitsOf(command).class(command.args);
     const cost = costOf(command);
     if (commandClass === 'urgent') this.#urgent.push(entry, cost);
     else if (commandClass === 'onward') this.#onward.push(entry, cost);
-    else this.#accepts.push(projectOf(command), entry, cost);
+    else this.#accepts.push(turnOf(command), entry, cost);
   }
 
   /** Takes out the next batch; empty only when nothing waits. The command that fills it may go beyond its end. */
@@ -92,8 +68,8 @@ export class BatchLine<T extends InLine> {
   }
 }
 
-/** All messages of an accept are of one project. */
-function projectOf(command: WriteCommand): number {
-  if (command.method !== 'accept') return 0;
-  return command.args.messages[0]?.message[MESSAGE_AT.project_id] ?? 0;
+/** All messages of an accept are of one project, whose turn it is. */
+function turnOf({ method, args }: WriteCommand): number {
+  const [first] = method === 'accept' ? args.messages : [];
+  return first ? projectOf(first) : 0;
 }

@@ -1,16 +1,14 @@
 /** How do the commands of many callers become one transaction, and each still gets its own answer? */
 import type { OriginLine } from '../engine/origin-line.ts';
 import { CommitInDoubt, StoreUnavailable } from '../engine/store-errors.ts';
+import type { StoreLimits } from '../engine/stores.ts';
 import { type Driver, LockNotFree, StoreFatal, type Transaction, type TransactionOptions } from './driver.ts';
-import { type AcceptArgs, acceptAll } from './sql/accept.ts';
+import { type Answer, runMerged, runSingle, type WriteCommand } from './operations.ts';
 import { DueTimes, earlier } from './sql/due-times.ts';
 import { EVERYTHING } from './sql/held.ts';
 import { type Blocked, type Locked, lockFor, NOBODY, type Suspects } from './sql/locks.ts';
 import { LogWriter, TooFewNumbers, type WriteContext } from './sql/log-writer.ts';
 import { accountsVersion } from './sql/projects.ts';
-import { type EndRunsArgs, endAll } from './sql/runs/end.ts';
-import { type SettleArgs, settleAll } from './sql/settle.ts';
-import { runSingle, type WriteCommand, type WriteMethod, type Writes } from './writes.ts';
 
 const ALONE: Locked = { held: EVERYTHING, blocked: new Map() };
 
@@ -18,7 +16,7 @@ const NONE_RESERVED: WriteContext['reserved'] = new Map();
 
 /** What became of one command. */
 export type WriteResult =
-  | { kind: 'answer'; answer: Writes[WriteMethod]['answer'] }
+  | { kind: 'answer'; answer: Answer }
   /** Nothing was saved, as far as is known; the caller may try again. `isInDoubt`: see `CommitInDoubt`. */
   | { kind: 'unavailable'; reason: string; isInDoubt: boolean }
   /** Nothing was done: another worker has this project locked, and may not let go soon. */
@@ -48,13 +46,17 @@ const LOCK_WAIT_MS = 100;
 
 const SUSPECT_ALL: Suspects = { has: () => true };
 
+const UNLIMITED: StoreLimits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0, journalBytesMax: 0 };
+
 /** Runs commands on one database, a batch at a time. */
 export class BatchRunner {
   readonly #driver: Driver;
+  readonly #limits: StoreLimits;
   readonly #logs: LogWriter;
 
-  constructor(driver: Driver) {
+  constructor(driver: Driver, limits: StoreLimits = UNLIMITED) {
     this.#driver = driver;
+    this.#limits = limits;
     this.#logs = new LogWriter(driver.dialect);
   }
 
@@ -94,8 +96,8 @@ export class BatchRunner {
   ): Promise<WriteResult[]> {
     const { manyWriters, looseLogs } = this.#driver.dialect;
     const newest = newestAccounts(parts.tx, commands);
-    const { held, blocked } = manyWriters ? await lockFor(parts.tx, commands, suspects) : ALONE;
-    const context = { ...parts, logs: this.#logs, held, looseLogs };
+    const { held, blocked } = manyWriters ? await lockFor(parts.tx, commands, this.#limits, suspects) : ALONE;
+    const context = { ...parts, limits: this.#limits, logs: this.#logs, held, looseLogs };
     const results = await runBut(blocked, commands, (free) => runAll(context, free));
     if ((await newest) > oldestAccounts(commands)) throw new SomeAreOutdated(await newest);
     return results;
@@ -202,28 +204,9 @@ function nothingDone(results: WriteResult[]): BatchOutcome {
 }
 
 async function runAll(context: WriteContext, commands: readonly WriteCommand[]): Promise<WriteResult[]> {
-  const accepts: AcceptArgs[] = [];
-  const settlements: SettleArgs[] = [];
-  const ends: EndRunsArgs[] = [];
+  const answers = await runMerged(context, commands);
   for (const command of commands) {
-    if (command.method === 'accept') accepts.push(command.args);
-    else if (command.method === 'settle') settlements.push(command.args);
-    else if (command.method === 'endRuns') ends.push(command.args);
+    if (!answers.has(command)) answers.set(command, await runSingle(context, command));
   }
-  const accepted = (accepts.length > 0 ? await acceptAll(context, accepts) : []).values();
-  const settled = (settlements.length > 0 ? await settleAll(context, settlements) : []).values();
-  const ended = (ends.length > 0 ? await endAll(context, ends) : []).values();
-  const results: WriteResult[] = [];
-  for (const command of commands) {
-    if (command.method === 'accept') {
-      results.push({ kind: 'answer', answer: accepted.next().value ?? [] });
-    } else if (command.method === 'settle') {
-      results.push({ kind: 'answer', answer: settled.next().value ?? { kind: 'stale' } });
-    } else if (command.method === 'endRuns') {
-      results.push({ kind: 'answer', answer: ended.next().value ?? [] });
-    } else {
-      results.push({ kind: 'answer', answer: await runSingle(context, command) });
-    }
-  }
-  return results;
+  return commands.map((command) => ({ kind: 'answer', answer: answers.get(command) as Answer }));
 }

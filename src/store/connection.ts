@@ -1,8 +1,7 @@
 /** What does the store see of a database, in its own thread or in another? */
 import type { Millis } from '../engine/model.ts';
 import type { OriginLine } from '../engine/origin-line.ts';
-import type { ReadMethod, Reads } from './reads.ts';
-import type { WriteMethod, Writes } from './writes.ts';
+import type { ReadMethod, Reads, WriteMethod, Writes } from './operations.ts';
 
 /** The database as the store sees it, in this thread or in another. */
 export interface Connection {

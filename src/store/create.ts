@@ -4,9 +4,8 @@ import { BatchRunner } from './batch.ts';
 import type { Connection } from './connection.ts';
 import type { Driver } from './driver.ts';
 import { GroupCommit, type GroupCommitOptions } from './group-commit.ts';
-import { runRead } from './reads.ts';
+import { runRead, traitsOf } from './operations.ts';
 import { SqlStore } from './store.ts';
-import type { WriteMethod } from './writes.ts';
 
 export interface CreateStoreOptions {
   /** Told once when the database cannot be trusted any more; all commands are refused from then on. */
@@ -28,24 +27,16 @@ export interface CreateStoreOptions {
   batch?: Pick<GroupCommitOptions, 'costMax' | 'endOfTurn' | 'flushesMax' | 'elapsedMs' | 'aside'>;
 }
 
-/** They may change what callers are admitted by, and signed for. */
-const ACCOUNT_COMMANDS: ReadonlySet<WriteMethod> = new Set<WriteMethod>([
-  'ensureProject',
-  'addToken',
-  'removeToken',
-  'replaceSigningKeys',
-]);
-
 /**
  * A store over `driver`, which has been migrated and is closed with it. It waits for nothing but the driver and
  * promises, so that over an in-process driver a simulated clock decides everything (P15).
  */
 export function createStore(driver: Driver, options: CreateStoreOptions = {}): SqlStore {
-  const runner = new BatchRunner(driver);
+  const runner = new BatchRunner(driver, options.limits);
   const commits: GroupCommit = new GroupCommit({
     flush: async (commands, suspects) => {
       const outcome = await runner.run(commands, suspects);
-      if (commands.some(({ method }) => ACCOUNT_COMMANDS.has(method))) options.notices?.tellOfAccounts();
+      if (commands.some((command) => traitsOf(command).changesAccounts)) options.notices?.tellOfAccounts();
       if (outcome.othersDueAtMs !== null) options.notices?.tell(outcome.othersDueAtMs);
       try {
         options.afterBatch?.();
@@ -75,5 +66,5 @@ export function createStore(driver: Driver, options: CreateStoreOptions = {}): S
       await driver.close();
     },
   };
-  return new SqlStore(connection, options.limits);
+  return new SqlStore(connection);
 }

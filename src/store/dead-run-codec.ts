@@ -1,11 +1,10 @@
 /** How do runs in the DLQ, and those that are revived from it, pass to the database's thread and back? */
-import type { DeadRun, FailureCallback, OutlinedEntry, Revival, RevivedAs, RevivedEntry } from '../engine/dead-runs.ts';
+import type { DeadRun, FailureCallback, OutlinedEntry, Revival, RevivedEntry } from '../engine/dead-runs.ts';
 import type { Message } from '../engine/model.ts';
 import { dlqIdOf } from '../protocol/cursor.ts';
-import { decodeSaved } from './decode-lanes.ts';
 import { decodeBurial, decodeDetail, decodeMessage, encodeNewMessage } from './sql/rows.ts';
 import type { DeadRunRow, DeadRunRows, OutlineRow } from './sql/runs/dead-runs.ts';
-import type { ReviveRunAnswer, ReviveRunArgs, StoredRevivedEntry } from './sql/runs/revive.ts';
+import type { ReviveRunArgs, StoredRevivedEntry } from './sql/runs/revive.ts';
 import {
   decodeConfig,
   encodeEntry,
@@ -97,13 +96,4 @@ function encodeRevivedEntry(entry: RevivedEntry): StoredRevivedEntry {
         childKey: entry.childKey ?? null,
       };
   }
-}
-
-export function decodeRevived(answer: ReviveRunAnswer): RevivedAs {
-  if (answer.kind !== 'revived') return answer;
-  return {
-    kind: 'revived',
-    messages: answer.messages.map(decodeSaved),
-    children: answer.children.map(decodeSaved),
-  };
 }

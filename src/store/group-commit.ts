@@ -8,8 +8,8 @@ import { AccountsChanged, CommitInDoubt, HUNG_MS, StoreUnavailable } from '../en
 import { Aside } from './aside.ts';
 import type { BatchOutcome, WriteResult } from './batch.ts';
 import { BatchLine } from './batch-line.ts';
+import type { WriteCommand, WriteMethod, Writes } from './operations.ts';
 import { NOBODY, type Suspects } from './sql/locks.ts';
-import type { WriteCommand, WriteMethod, Writes } from './writes.ts';
 
 export interface GroupCommitOptions {
   /** Commits a batch; one result per command. Rejects only when the store must not be used any more. */

@@ -1,5 +1,5 @@
 /** How is one page of a list read, and what do the ids and cursors that ask for it name? */
-import type { MessageId, MessageKey, Millis } from '../engine/model.ts';
+import type { Message, MessageId, MessageKey, Millis } from '../engine/model.ts';
 import type { Page, PageRequest } from '../engine/page.ts';
 import { decodeCursor, dlqIdOf, encodeCursor } from '../protocol/cursor.ts';
 import { ApiError } from '../protocol/errors.ts';
@@ -11,6 +11,9 @@ const WINDOWS_MAX = 50;
 
 /** Bytes of bodies on one page: it ends early rather than take the memory of a thousand large bodies. */
 const PAGE_BYTES_MAX = 16 * 1024 * 1024;
+
+/** Messages that become rows, or rows messages, before others have a turn: a few milliseconds of work, where they have hundreds of headers. */
+export const TOGETHER = 32;
 
 /** Reads windows until the page is full, the list ends, or enough was looked at: then the page is a short one. */
 export async function readPage<T>(
@@ -59,4 +62,11 @@ export function placeOf(dlqId: string): Position | undefined {
   const place = decodeCursor(dlqId);
   if (place?.n === undefined || dlqIdOf(place.ms, place.n) !== dlqId) return undefined;
   return { timeMs: place.ms, n: place.n };
+}
+
+/** Of those that a page holds. */
+export function messageOf(messageByKey: Map<MessageKey, Message>, key: MessageKey): Message {
+  const message = messageByKey.get(key);
+  if (!message) throw new Error(`message ${key} has no content`);
+  return message;
 }

@@ -1,12 +1,11 @@
 /** How waits and waiters become rows and back; in the caller's thread, like all of it. */
-import type { Mail, NewWaiter, Waiter, Waiting } from '../engine/run-stores.ts';
+import type { Mail, NewWaiter, Waiter } from '../engine/run-stores.ts';
 import { slotOfResult } from '../workflow/slots.ts';
 import { readStep } from '../workflow/steps.ts';
-import { decodeSaved } from './decode-lanes.ts';
 import { decodeMessage } from './sql/rows.ts';
 import { encodeRecord } from './sql/runs/run-rows.ts';
 import type { MailRow } from './sql/waiters/mail.ts';
-import type { AddWaiterAnswer, StoredWait } from './sql/waiters/register.ts';
+import type { StoredWait } from './sql/waiters/register.ts';
 import type { WaiterRow } from './sql/waiters/waiters.ts';
 
 export function encodeWait({ record, eventId, deadlineMs }: NewWaiter): StoredWait {
@@ -14,10 +13,6 @@ export function encodeWait({ record, eventId, deadlineMs }: NewWaiter): StoredWa
   const step = readStep(body);
   if (!step) throw new Error(`the record ${key} names no step`);
   return { projectId, record: encodeRecord(record), resultSlot: slotOfResult(step.stepId), eventId, deadlineMs };
-}
-
-export function decodeWaiting(answer: AddWaiterAnswer): Waiting {
-  return answer.kind === 'answered' ? { kind: 'answered', saved: decodeSaved(answer.saved) } : answer;
 }
 
 export function decodeWaiter(row: WaiterRow): Waiter {

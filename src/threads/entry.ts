@@ -21,9 +21,7 @@ async function run(port: MessagePort, options: ThreadOptions): Promise<void> {
   const onFatal = (error: Error): void => tell({ kind: 'fatal', reason: error.message });
   const log = logOver(tell);
   await orRefuse(tell, async () => {
-    const store = database
-      ? joinStore(config, database, onFatal)
-      : await openStore(config, { onFatal, create: false, log });
+    const store = database ? joinStore(database, onFatal) : await openStore(config, { onFatal, create: false, log });
     const worker = await startWorker(config, {
       store,
       sealer: { encryptionKey, randomBytes: (count) => randomness.bytes(count) },

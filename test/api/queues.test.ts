@@ -135,7 +135,7 @@ describe('a queue', () => {
     expect((await world.get('queues/q')).status).toBe(404);
     await upsert('q', { parallelism: 10 });
     // As if the quota had been lowered since.
-    await world.engine.saveQueue(1, { name: 'q', parallelism: 20, isPaused: true });
+    await world.engine.storeOf(1).queues.saveQueue({ name: 'q', parallelism: 20, isPaused: true });
     await upsert('q', { parallelism: 20 });
     expect((await world.post('queues', { queueName: 'q', parallelism: 21 })).status).toBe(412);
     expect(await queue('q')).toMatchObject({ parallelism: 20, paused: false });

@@ -381,8 +381,8 @@ describe('a schedule that is due', () => {
     await clock.advanceBy(20 * MINUTE_MS);
     const messages = await lastMessages(id);
     expect(messages).toMatchObject([{ queueName: 'q', flowControlKey: 'k', parallelism: 3, scheduleId: id }]);
-    expect(await world.engine.findQueue(1, 'q')).toMatchObject({ parallelism: 1, lag: 2 });
-    expect(await world.engine.findKey(1, 'k')).toMatchObject({ parallelism: 3 });
+    expect(await world.engine.storeOf(1).queues.findQueue({ name: 'q' })).toMatchObject({ parallelism: 1, lag: 2 });
+    expect(await world.engine.storeOf(1).keys.findKey({ key: 'k' })).toMatchObject({ parallelism: 3 });
   });
 
   it('can be found by its messages in logs and bulk actions', async () => {

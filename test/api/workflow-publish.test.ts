@@ -18,7 +18,11 @@ const world: World = await (async () => {
     commands.push(...given);
     return given.map(answer);
   };
-  const engine: Engine = { ...real.engine, checkAdmission: () => {}, publish, findUrlGroup: async () => undefined };
+  const storeOf: Engine['storeOf'] = (projectId) => {
+    const store = real.engine.storeOf(projectId);
+    return { ...store, urlGroups: { ...store.urlGroups, findUrlGroup: async () => undefined } };
+  };
+  const engine: Engine = { ...real.engine, checkAdmission: () => {}, publish, storeOf };
   return openWorld({ engine });
 })();
 afterAll(() => world.close());

@@ -25,14 +25,19 @@ describe('stored accounts', () => {
 
   async function createProject(name: string) {
     const keys = mintSigningKeys(randomBytes);
-    const { projectId } = await store.ensureProject(name, sealKeys(keys, sealer), 1);
+    const { projectId } = await store.projects.ensureProject({ name, signingKeys: sealKeys(keys, sealer), nowMs: 1 });
     return { projectId, keys };
   }
 
   it('know the tokens and keys that the store keeps', async () => {
     const { projectId, keys } = await createProject('shop');
-    await store.addToken({ tokenHash: hashToken('full token'), projectId, scope: 'full', createdAtMs: 1 });
-    await store.addToken({ tokenHash: hashToken('reading token'), projectId, scope: 'read-only', createdAtMs: 1 });
+    await store.projects.addToken({ tokenHash: hashToken('full token'), projectId, scope: 'full', createdAtMs: 1 });
+    await store.projects.addToken({
+      tokenHash: hashToken('reading token'),
+      projectId,
+      scope: 'read-only',
+      createdAtMs: 1,
+    });
     const accounts = await StoredAccounts.open(store, sealer, clock);
     expect(accounts.authenticate(hashToken('full token'))).toEqual({ projectId, scope: 'full' });
     expect(accounts.authenticate(hashToken('reading token'))).toEqual({ projectId, scope: 'read-only' });
@@ -51,12 +56,12 @@ describe('stored accounts', () => {
 
   it('learn what others have added, changed and revoked, and keep what was never saved', async () => {
     const { projectId } = await createProject('shop');
-    await store.addToken({ tokenHash: 'revoked', projectId, scope: 'full', createdAtMs: 1 });
+    await store.projects.addToken({ tokenHash: 'revoked', projectId, scope: 'full', createdAtMs: 1 });
     const accounts = await StoredAccounts.open(store, sealer, clock);
     accounts.admit('unsaved', projectId, 'full');
     const { projectId: otherId, keys } = await createProject('other');
-    await store.addToken({ tokenHash: 'added', projectId: otherId, scope: 'read-only', createdAtMs: 1 });
-    await store.removeToken('revoked');
+    await store.projects.addToken({ tokenHash: 'added', projectId: otherId, scope: 'read-only', createdAtMs: 1 });
+    await store.projects.removeToken({ tokenHash: 'revoked' });
     const rotated = await (await StoredAccounts.open(store, sealer, clock)).rotate(projectId);
     await accounts.refresh();
     expect(accounts.authenticate('added')).toEqual({ projectId: otherId, scope: 'read-only' });
@@ -69,13 +74,13 @@ describe('stored accounts', () => {
 
   it('read everything again when they change while it is being read', async () => {
     const { projectId } = await createProject('shop');
-    await store.addToken({ tokenHash: 'hash', projectId, scope: 'full', createdAtMs: 1 });
+    await store.projects.addToken({ tokenHash: 'hash', projectId, scope: 'full', createdAtMs: 1 });
     const accounts = await StoredAccounts.open(store, sealer, clock);
-    const readAccounts = store.readAccounts.bind(store);
-    store.readAccounts = async () => {
+    const readAccounts = store.projects.readAccounts.bind(store.projects);
+    store.projects.readAccounts = async () => {
       const state = await readAccounts();
       if (accounts.authenticate('hash')) {
-        await store.removeToken('hash');
+        await store.projects.removeToken({ tokenHash: 'hash' });
         accounts.forget('hash');
       }
       return state;
@@ -106,7 +111,7 @@ describe('stored accounts', () => {
     expect(alone.lookAgain()).toBeUndefined();
     const accounts = await StoredAccounts.open(store, sealer, seconds, { isShared: true });
     const { projectId } = await createProject('shop');
-    await store.addToken({ tokenHash: 'hash', projectId, scope: 'full', createdAtMs: 1 });
+    await store.projects.addToken({ tokenHash: 'hash', projectId, scope: 'full', createdAtMs: 1 });
     const look = accounts.lookAgain();
     expect(accounts.lookAgain()).toBe(look); // two at once wait for the same
     await look;
@@ -118,12 +123,12 @@ describe('stored accounts', () => {
 
   it('note the use of a token once an hour', async () => {
     const { projectId } = await createProject('shop');
-    await store.addToken({ tokenHash: 'hash', projectId, scope: 'full', createdAtMs: 1 });
+    await store.projects.addToken({ tokenHash: 'hash', projectId, scope: 'full', createdAtMs: 1 });
     const noted: number[] = [];
-    const noteTokenUse = store.noteTokenUse.bind(store);
-    store.noteTokenUse = (tokenHash, nowMs) => {
-      noted.push(nowMs);
-      return noteTokenUse(tokenHash, nowMs);
+    const noteTokenUse = store.projects.noteTokenUse.bind(store.projects);
+    store.projects.noteTokenUse = (args) => {
+      noted.push(args.nowMs);
+      return noteTokenUse(args);
     };
     const hours = new SimulatedClock();
     const startMs = hours.nowMs();
@@ -135,20 +140,20 @@ describe('stored accounts', () => {
     }
     expect(noted).toEqual([startMs, startMs + 3_600_000]);
     await store.ping();
-    expect(await store.listTokens()).toMatchObject([{ lastUsedAtMs: startMs + 3_600_000 }]);
+    expect(await store.projects.listTokens()).toMatchObject([{ lastUsedAtMs: startMs + 3_600_000 }]);
   });
 
   it('let callers in although the use of their token cannot be noted', async () => {
     const { projectId } = await createProject('shop');
-    await store.addToken({ tokenHash: 'hash', projectId, scope: 'full', createdAtMs: 1 });
-    store.noteTokenUse = () => Promise.reject(new StoreUnavailable('disk full'));
+    await store.projects.addToken({ tokenHash: 'hash', projectId, scope: 'full', createdAtMs: 1 });
+    store.projects.noteTokenUse = () => Promise.reject(new StoreUnavailable('disk full'));
     const accounts = await StoredAccounts.open(store, sealer, clock);
     expect(accounts.authenticate('hash')).toEqual({ projectId, scope: 'full' });
   });
 
   it('keep no signing key readable in the store', async () => {
     const { projectId, keys } = await createProject('shop');
-    const sealed = await store.signingKeys(projectId);
+    const sealed = await store.projects.signingKeys({ projectId });
     expect(JSON.stringify(sealed)).not.toContain(keys.current);
     expect(JSON.stringify(sealed)).not.toContain(keys.next);
   });

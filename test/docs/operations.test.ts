@@ -53,8 +53,12 @@ describe('the SQL that operators are told', () => {
       sender: 'test',
     });
     try {
-      const { projectId } = await store.ensureProject('default', { current: 'a', next: 'b' }, systemClock.nowMs());
-      expect(await store.listProjects()).toMatchObject([{ projectId, name: 'default' }]);
+      const { projectId } = await store.projects.ensureProject({
+        name: 'default',
+        signingKeys: { current: 'a', next: 'b' },
+        nowMs: systemClock.nowMs(),
+      });
+      expect(await store.projects.listProjects()).toMatchObject([{ projectId, name: 'default' }]);
     } finally {
       await store.close();
     }

@@ -192,8 +192,8 @@ describe('P9: the limits', () => {
     const settings = { inFlightMax: 100, inFlightPerOriginMax: 16 };
     const { clock, store, network, dispatcher } = bench({ settings });
     const offered: boolean[] = [];
-    const settle = store.settle.bind(store);
-    store.settle = (settlement: Settlement, _nowMs?: number, succession?: Succession) => {
+    const settle = store.messages.settle.bind(store);
+    store.messages.settle = (settlement: Settlement, _nowMs?: number, succession?: Succession) => {
       offered.push(succession !== undefined);
       return settle(settlement);
     };
@@ -212,8 +212,8 @@ describe('P9: the limits', () => {
     const settings = { inFlightMax: 4_000, inFlightPerOriginMax: 4_000 };
     const { clock, store, dispatcher } = bench({ settings });
     let [underWay, most] = [0, 0];
-    const claim = store.claim.bind(store);
-    store.claim = async (request, nowMs) => {
+    const claim = store.messages.claim.bind(store);
+    store.messages.claim = async (request, nowMs) => {
       underWay += 1;
       most = Math.max(most, underWay);
       await clock.delay(5);
@@ -351,9 +351,9 @@ describe('a result', () => {
     setReply(network, 'https://a.example', { kind: 'answer', status: 500, afterMs: 10 });
     const run = { key: 1, id: 'r', createdAtMs: NOW_MS, url: 'https://a.example', callType: 'step' as const };
     store.add(to('a', 1, { settings: { dialect: 'upstash', maxRetries: 0, run: { ...run, features: [] } } }));
-    const settle = store.settle.bind(store);
+    const settle = store.messages.settle.bind(store);
     let changes = 0;
-    store.settle = async (settlement) => {
+    store.messages.settle = async (settlement) => {
       changes += 1;
       return changes <= 1_000 ? { kind: 'runChanged' } : await settle(settlement);
     };

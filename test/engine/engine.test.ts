@@ -95,7 +95,9 @@ async function publish(engine: Engine, commands: PublishCommand[]): Promise<Publ
 }
 
 async function statesOf({ engine }: Bench, id: string): Promise<LogState[]> {
-  const page = await engine.listLogs(PROJECT, { messageId: [id] }, { count: 100, order: 'earliestFirst' });
+  const page = await engine
+    .storeOf(PROJECT)
+    .logs.listLogs({ filter: { messageId: [id] }, page: { count: 100, order: 'earliestFirst' } });
   return page.items.map(({ state }) => state);
 }
 
@@ -103,7 +105,7 @@ describe('publishing', () => {
   test('answers once the message is saved, in the order given', async () => {
     const { engine, store } = await bench();
     const published = await publish(engine, [command(), command({ delayMs: 1_000 }), command()]);
-    const saved = await Promise.all(published.map(({ messageId }) => store.find(PROJECT, messageId, NOW_MS)));
+    const saved = await Promise.all(published.map(({ messageId }) => store.messages.find(PROJECT, messageId, NOW_MS)));
     expect(saved.map((message) => message?.notBeforeMs)).toEqual([NOW_MS, NOW_MS + 1_000, NOW_MS]);
     const keys = saved.map((message) => message?.key ?? 0);
     expect(keys).toEqual(keys.toSorted((a, b) => a - b));
@@ -174,11 +176,11 @@ describe('publishing', () => {
   describe('while nothing is saved', () => {
     async function standingStill(): Promise<Bench> {
       const world = await bench();
-      const { accept } = world.store;
-      world.store.accept = () => new Promise(() => {});
+      const { accept } = world.store.messages;
+      world.store.messages.accept = () => new Promise(() => {});
       for (let nth = 0; nth < 200; nth += 1) void publish(world.engine, [command()]);
       await world.clock.advanceBy(2 * SETTINGS.publishDelayTargetMs);
-      world.store.accept = accept;
+      world.store.messages.accept = accept;
       return world;
     }
 
@@ -257,7 +259,9 @@ describe('retrying from the DLQ', () => {
       Array.from({ length: count }, () => command()),
     );
     await world.clock.advanceBy(1_000);
-    const page = await world.engine.listDead(PROJECT, {}, { count: 100, order: 'earliestFirst' });
+    const page = await world.engine
+      .storeOf(PROJECT)
+      .dead.listDead({ filter: {}, page: { count: 100, order: 'earliestFirst' } });
     return { ...world, dlqIds: page.items.map(({ dlqId }) => dlqId) };
   }
 
@@ -272,20 +276,27 @@ describe('retrying from the DLQ', () => {
       [false, 0],
       [true, 0],
     ]);
-    expect((await engine.listDead(PROJECT, {}, { count: 10, order: 'latestFirst' })).items).toEqual([]);
+    expect(
+      (await engine.storeOf(PROJECT).dead.listDead({ filter: {}, page: { count: 10, order: 'latestFirst' } })).items,
+    ).toEqual([]);
   });
 
   test('does nothing at all when one of the entries is gone', async () => {
     const { engine, network, dlqIds } = await withDead(2);
-    await engine.deleteDead(PROJECT, dlqIds.slice(0, 1));
+    await engine.storeOf(PROJECT).dead.deleteDead({ dlqIds: dlqIds.slice(0, 1) });
     await expect(engine.retryDead(PROJECT, dlqIds)).resolves.toBeUndefined();
     expect(network.attempts.length).toBe(2);
-    expect((await engine.listDead(PROJECT, {}, { count: 10, order: 'latestFirst' })).items.length).toBe(1);
+    expect(
+      (await engine.storeOf(PROJECT).dead.listDead({ filter: {}, page: { count: 10, order: 'latestFirst' } })).items
+        .length,
+    ).toBe(1);
   });
 
   test('takes more entries than go into one transaction, and none when one of them never existed', async () => {
     const { engine, dlqIds } = await withDead(40);
-    const left = async () => (await engine.listDead(PROJECT, {}, { count: 100, order: 'latestFirst' })).items.length;
+    const left = async () =>
+      (await engine.storeOf(PROJECT).dead.listDead({ filter: {}, page: { count: 100, order: 'latestFirst' } })).items
+        .length;
     await expect(engine.retryDead(PROJECT, [...dlqIds, '1-1'])).resolves.toBeUndefined();
     expect(await left()).toBe(40);
     const ids = (await engine.retryDead(PROJECT, dlqIds)) ?? [];
@@ -321,7 +332,9 @@ describe('a shutdown', () => {
     await clock.advanceBy(10);
     await drained;
     expect(network.attempts).toEqual([]);
-    expect((await engine.listLogs(PROJECT, {}, { count: 10, order: 'latestFirst' })).items).toEqual([]);
+    expect(
+      (await engine.storeOf(PROJECT).logs.listLogs({ filter: {}, page: { count: 10, order: 'latestFirst' } })).items,
+    ).toEqual([]);
   });
 
   test('sees through a message that was accepted just before it', async () => {
@@ -374,7 +387,7 @@ describe('a publish of many messages', () => {
     expect(world.network.attempts.map(({ messageId }) => messageId)).toEqual(
       published.map(({ messageId }) => messageId),
     );
-    expect(await world.store.releaseAll(NOW_MS)).toBe(0);
+    expect(await world.store.messages.releaseAll(NOW_MS)).toBe(0);
   });
 
   test('is given back, what of it is not sent yet, when the limit of a shutdown passes while they are set going', async () => {
@@ -391,8 +404,8 @@ describe('a publish of many messages', () => {
     await world.clock.advanceBy(10);
     await drained;
     expect(world.network.attempts.length).toBeLessThan(MANY);
-    expect(await world.store.releaseAll(NOW_MS)).toBe(0);
-    const left = published.map(({ messageId }) => world.store.standingOf(PROJECT, messageId, NOW_MS));
+    expect(await world.store.messages.releaseAll(NOW_MS)).toBe(0);
+    const left = published.map(({ messageId }) => world.store.messages.standingOf(PROJECT, messageId, NOW_MS));
     expect((await Promise.all(left)).map((live) => live?.message.id)).toEqual(
       published.map(({ messageId }) => messageId),
     );
@@ -405,7 +418,10 @@ describe('P13: retention', () => {
     await publish(engine, [command()]);
     const counts = async () => {
       const page = { count: 10, order: 'latestFirst' as const };
-      const [logs, dead] = [await engine.listLogs(PROJECT, {}, page), await engine.listDead(PROJECT, {}, page)];
+      const [logs, dead] = [
+        await engine.storeOf(PROJECT).logs.listLogs({ filter: {}, page }),
+        await engine.storeOf(PROJECT).dead.listDead({ filter: {}, page }),
+      ];
       return [logs.items.length, dead.items.length];
     };
     await clock.advanceBy(DAY_MS);
@@ -423,7 +439,7 @@ describe('P13: retention', () => {
       for (let index = 0; index < 3; index += 1) {
         left.push((await world.accept({ settings: { queueName: 'line' }, createdAtMs: NOW_MS })).id);
       }
-      await store.deleteQueue(PROJECT, 'line', NOW_MS); // and then the process is killed
+      await store.queues.deleteQueue({ projectId: PROJECT, name: 'line', nowMs: NOW_MS }); // and then the process is killed
     };
     const world = await bench({ prepare });
     await world.clock.advanceBy(1);
@@ -435,17 +451,22 @@ describe('P13: retention', () => {
   test('goes on in the next round when the store refuses', async () => {
     const { engine, clock, store } = await bench();
     await publish(engine, [command()]);
-    const dropExpired = store.dropExpired.bind(store);
+    const dropExpired = store.retention.dropExpired.bind(store);
     let refused = 0;
-    store.dropExpired = async (limits) => {
+    store.retention.dropExpired = async (limits) => {
       refused += 1;
       if (refused <= 31) throw new StoreUnavailable('the disk is full');
       return await dropExpired(limits);
     };
     await clock.advanceBy(30 * HOUR_MS);
-    expect((await engine.listLogs(PROJECT, {}, { count: 10, order: 'latestFirst' })).items.length).toBe(3);
+    expect(
+      (await engine.storeOf(PROJECT).logs.listLogs({ filter: {}, page: { count: 10, order: 'latestFirst' } })).items
+        .length,
+    ).toBe(3);
     await clock.advanceBy(2 * HOUR_MS);
-    expect((await engine.listLogs(PROJECT, {}, { count: 10, order: 'latestFirst' })).items).toEqual([]);
+    expect(
+      (await engine.storeOf(PROJECT).logs.listLogs({ filter: {}, page: { count: 10, order: 'latestFirst' } })).items,
+    ).toEqual([]);
   });
 });
 
@@ -467,13 +488,13 @@ test.each([
 ])('says that it cannot save while the store refuses %s, although a small write comes through', async (_, options) => {
   const { engine, store } = await bench();
   await engine.ping();
-  const accept = store.accept.bind(store);
-  store.accept = () => Promise.reject(new StoreUnavailable('could not extend file: No space left on device'));
+  const accept = store.messages.accept.bind(store);
+  store.messages.accept = () => Promise.reject(new StoreUnavailable('could not extend file: No space left on device'));
   const publishing = publish(engine, [command(options)]);
   await expect(publishing).rejects.toThrow(StoreUnavailable);
   await store.ping();
   await expect(engine.ping()).rejects.toThrow(StoreUnavailable);
-  store.accept = accept;
+  store.messages.accept = accept;
   for (let message = 0; message < 10; message += 1) await publish(engine, [command()]);
   await engine.ping();
 });

@@ -27,6 +27,8 @@ type DispatcherStore = Pick<MessageStore, 'claim' | 'settle' | 'release' | 'rese
   Pick<RunStore, 'findRun' | 'findRecords' | 'readJournal'>;
 
 export class FakeStore implements DispatcherStore {
+  readonly messages = this;
+  readonly runs = this;
   readonly rows = new Map<MessageKey, Row>();
   readonly claims: ClaimRequest[] = [];
   readonly settlements: Settlement[] = [];

@@ -24,6 +24,8 @@ const QUIET: Omit<Beat, 'wallMs'> = {
 
 /** As much of a store as the heartbeat sees. */
 class FakeWorkers implements Omit<WorkerStore, 'workersBehind'> {
+  readonly workers = this;
+  readonly messages = this;
   /** What the next beats answer. */
   nextBeat: Partial<Beat> = {};
   refuses = false;
@@ -42,7 +44,7 @@ class FakeWorkers implements Omit<WorkerStore, 'workersBehind'> {
     this.#clock = clock;
   }
 
-  async beat(_worker: WorkerId, { isLeaving, accountsVersion }: WorkerState): Promise<Beat> {
+  async beat({ isLeaving, accountsVersion }: WorkerState): Promise<Beat> {
     this.beats.push({ atMs: this.#clock.elapsedMs, isLeaving, accountsVersion });
     const wallMs = this.#clock.wallMs();
     if (this.answerMs > 0) await this.#clock.delay(this.answerMs);
@@ -54,7 +56,7 @@ class FakeWorkers implements Omit<WorkerStore, 'workersBehind'> {
     return this.late.splice(0);
   }
 
-  async orphanedClaims(limit: number): Promise<ClaimRef[]> {
+  async orphanedClaims({ limit }: { limit: number }): Promise<ClaimRef[]> {
     return this.orphans.slice(0, limit);
   }
 
@@ -62,7 +64,7 @@ class FakeWorkers implements Omit<WorkerStore, 'workersBehind'> {
     return this.own;
   }
 
-  async leave(worker: WorkerId): Promise<void> {
+  async leave({ worker }: { worker: WorkerId }): Promise<void> {
     if (this.answerMs > 0) await this.#clock.delay(this.answerMs);
     this.left.push(worker);
   }

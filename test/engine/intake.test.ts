@@ -24,7 +24,7 @@ function bench(reserveNumbers: () => Promise<number> = async () => 100) {
     noteDue: () => trace.push('due'),
     noteParked: () => trace.push('parked'),
   };
-  const numbers = new Numbers({ reserveNumbers });
+  const numbers = new Numbers({ messages: { reserveNumbers } });
   const deps = { places, numbers, clock: new SimulatedClock(NOW_MS), randomness: new SeededRandom(1) };
   return { intake: new Intake({ ...deps, settings: SETTINGS }), trace };
 }

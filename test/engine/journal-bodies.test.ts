@@ -14,6 +14,7 @@ function entry(position: number, text = `body ${position}`): JournalEntry {
 
 /** A store with a journal, and what was asked of it. */
 class Shelf {
+  readonly runs = this;
   readonly asked: { afterPosition?: number; toPosition?: number }[] = [];
   entries: JournalEntry[];
   /** Run once, while the next read is under way. */

@@ -6,6 +6,7 @@ import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 
 /** A sequence as a store keeps it; each reservation is answered when the test says so. */
 class Sequence {
+  readonly messages = this;
   readonly #open: { resolve: (first: number) => void; reject: (error: Error) => void; first: number }[] = [];
   #next = 1;
   reservations = 0;

@@ -228,14 +228,14 @@ describe('a run that fails', () => {
     const decision = settling(of, outcome);
     const { failsRun } = decision;
     if (!failsRun) throw new Error('the run did not fail');
-    const store = {
+    const runs = {
       findRun: async () => ({ ...run, ...changes }),
       findRecords: async () => [invocation],
       readJournal: async () => [
         { position: 0, messageId: 'msg_10', callType: 'step' as const, body: Buffer.from('payload') },
       ],
     };
-    return failRun(store, of, { ...decision, failsRun });
+    return failRun({ runs }, of, { ...decision, failsRun });
   }
 
   test('ends in the change of its message, as of the version that was read', async () => {

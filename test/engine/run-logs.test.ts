@@ -22,15 +22,17 @@ function logsOver(
 ): { logs: RunLogs; asked: Asked[]; lookedUp: string[] } {
   const asked: Asked[] = [];
   const lookedUp: string[] = [];
-  const store: RunLogStore & Pick<MessageStore, 'standingOf'> = {
+  const runLogs: RunLogStore = {
     listRunEvents: () => Promise.resolve({ items: [] }),
-    listRunHistories(_projectId, filter, page) {
+    listRunHistories({ filter, page }) {
       asked.push({ filter, page });
       const from = Number(page.cursor ?? 0);
       const items = histories.slice(from, from + Math.min(page.count, pageMax));
       const next = from + items.length;
       return Promise.resolve(next < histories.length ? { items, cursor: String(next) } : { items });
     },
+  };
+  const messages: Pick<MessageStore, 'standingOf'> = {
     standingOf(_projectId, id) {
       lookedUp.push(id);
       const standing = { kind: 'due', dueAtMs: NOW + 5 } as const;
@@ -38,7 +40,7 @@ function logsOver(
     },
   };
   const clock: Pick<Clock, 'nowMs'> = { nowMs: () => NOW };
-  return { logs: new RunLogs(store, clock as Clock), asked, lookedUp };
+  return { logs: new RunLogs({ runLogs, messages }, clock as Clock), asked, lookedUp };
 }
 
 const retried = (): RunHistory => new Journal().initial(RETRYING).history();

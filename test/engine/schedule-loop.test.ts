@@ -99,12 +99,12 @@ class Bench {
   /** Times of creation of all messages, as minutes since the start. */
   async triggers(): Promise<number[]> {
     const page = { count: 1_000, order: 'earliestFirst' } as const;
-    const { items } = await this.store.listLogs(PROJECT, { state: ['CREATED'] }, page);
+    const { items } = await this.store.logs.listLogs({ projectId: PROJECT, filter: { state: ['CREATED'] }, page });
     return items.map(({ atMs }) => (atMs - NOW_MS) / MINUTE_MS);
   }
 
   async view(id = 's'): Promise<ScheduleView> {
-    const view = await this.store.findSchedule(PROJECT, id);
+    const view = await this.store.schedules.findSchedule({ projectId: PROJECT, id });
     if (!view) throw new Error(`there is no schedule ${id}`);
     return view;
   }
@@ -157,7 +157,7 @@ test('its messages carry its id, its delay, and where it was created from', asyn
   await create(await bench.start(), command({ delayMs: 5_000 }, { callerIp: '10.0.0.1' }));
   await bench.clock.advanceBy(10 * MINUTE_MS);
   const [{ messageId = '' } = {}] = (await bench.view()).lastMessages;
-  expect(await bench.store.find(PROJECT, messageId, 0)).toMatchObject({
+  expect(await bench.store.messages.find(PROJECT, messageId, 0)).toMatchObject({
     createdAtMs: NOW_MS + 10 * MINUTE_MS,
     notBeforeMs: NOW_MS + 10 * MINUTE_MS + 5_000,
     callerIp: '10.0.0.1',
@@ -323,7 +323,7 @@ test('a schedule that is overwritten, paused or deleted at its very time makes o
   const changes = [
     (id: string) => create(process, command({ scheduleId: id })),
     (id: string) => engine.setSchedulePaused(PROJECT, id, true),
-    (id: string) => engine.deleteSchedule(PROJECT, id),
+    (id: string) => engine.storeOf(PROJECT).schedules.deleteSchedule({ id }),
     async (id: string) => {
       await engine.setSchedulePaused(PROJECT, id, true);
       await engine.setSchedulePaused(PROJECT, id, false);
@@ -338,7 +338,11 @@ test('a schedule that is overwritten, paused or deleted at its very time makes o
   });
   await bench.clock.advanceBy(5_000);
   await Promise.all(running);
-  const { items } = await bench.store.listLogs(PROJECT, { state: ['CREATED'] }, { count: 99, order: 'earliestFirst' });
+  const { items } = await bench.store.logs.listLogs({
+    projectId: PROJECT,
+    filter: { state: ['CREATED'] },
+    page: { count: 99, order: 'earliestFirst' },
+  });
   const ids = items.map(({ message }) => message.settings.scheduleId);
   expect(new Set(ids).size).toBe(ids.length);
   expect(ids.length).toBeGreaterThan(3);
@@ -415,8 +419,10 @@ test('a schedule to a URL group follows the group, and says when it is missing',
     nextAtMs: NOW_MS + 20 * MINUTE_MS,
   });
   const endpoints = [{ url: `${ORIGIN}/1` }, { url: `${ORIGIN}/2`, name: 'two' }];
-  await engine.addEndpoints(PROJECT, 'g', endpoints, { groupsMax: 0, endpointsMax: 0 });
-  await engine.setGroupHeaders(PROJECT, 'g', { 'Upstash-Label': ['theirs'] });
+  await engine
+    .storeOf(PROJECT)
+    .urlGroups.addEndpoints({ name: 'g', endpoints, limits: { groupsMax: 0, endpointsMax: 0 } });
+  await engine.storeOf(PROJECT).urlGroups.setGroupHeaders({ name: 'g', headers: { 'Upstash-Label': ['theirs'] } });
   await bench.clock.advanceBy(10 * MINUTE_MS);
   const { schedule, lastMessages } = await bench.view();
   expect(schedule.standing).not.toHaveProperty('error');
@@ -424,7 +430,7 @@ test('a schedule to a URL group follows the group, and says when it is missing',
   expect(lastMessages.map(({ messageId }) => messageId)).toEqual(
     bench.network.attempts.map(({ messageId }) => messageId),
   );
-  const second = await bench.store.find(PROJECT, lastMessages[1]?.messageId ?? '', 0);
+  const second = await bench.store.messages.find(PROJECT, lastMessages[1]?.messageId ?? '', 0);
   expect(second?.settings).toMatchObject({ topicName: 'g', endpointName: 'two', labels: ['theirs'], scheduleId: 's' });
 });
 
@@ -435,7 +441,7 @@ test('a schedule whose expression cannot be read any more says so and stands sti
   first.die();
   const { schedule } = await bench.view();
   const plan = { ...schedule.plan, cron: 'CRON_TZ=Atlantis/Capital * * * * *' };
-  await bench.store.saveSchedule({ ...schedule, plan }, schedule.standing.version, 0);
+  await bench.store.schedules.saveSchedule({ ...schedule, plan }, schedule.standing.version, 0);
   await bench.clock.advanceBy(HOUR_MS);
   const process = await bench.start();
   await bench.clock.advanceBy(HOUR_MS);

@@ -180,7 +180,7 @@ class Bench {
       next += count;
       return Promise.resolve(next - count);
     };
-    const numbers = new Numbers({ reserveNumbers });
+    const numbers = new Numbers({ messages: { reserveNumbers } });
     const randomness = new SeededRandom(1);
     const places: Places = {
       worker: 'worker-1',
@@ -198,7 +198,8 @@ class Bench {
       noteDue: () => {},
       noteParked: () => {},
     };
-    const { store, clock } = this;
+    const { clock } = this;
+    const store = { waiters: this.store, runs: this.store };
     const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
     const intake = new Intake({ places, numbers, clock, randomness, settings: { lazyFetchBytes: 1_000 } });
     this.loop = waiterLoop({ store, clock, log, intake });

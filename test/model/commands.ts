@@ -99,7 +99,7 @@ const saveQueue = fc.tuple(queueName, fc.constantFrom(1, 2), fc.boolean()).map(
       `save queue ${name} with ${parallelism}${isPaused ? ', paused' : ''}`,
       async (reference, system) => {
         reference.saveQueue(name, parallelism, isPaused);
-        await system.ask((engine) => engine.saveQueue(PROJECT, { name, parallelism, isPaused }));
+        await system.ask((engine) => engine.storeOf(PROJECT).queues.saveQueue({ name, parallelism, isPaused }));
       },
     ),
 );
@@ -108,7 +108,7 @@ const pauseQueue = fc.tuple(queueName, fc.boolean()).map(
   ([name, isPaused]) =>
     new ClientCommand(`${isPaused ? 'pause' : 'resume'} queue ${name}`, async (reference, system) => {
       const expected = reference.pauseQueue(name, isPaused);
-      const answer = await system.ask((engine) => engine.setQueuePaused(PROJECT, name, isPaused));
+      const answer = await system.ask((engine) => engine.storeOf(PROJECT).queues.setQueuePaused({ name, isPaused }));
       if (answer !== expected) throw new Error(`the queue was ${answer}, not ${expected}`);
     }),
 );
@@ -125,7 +125,7 @@ const pauseKey = fc.tuple(keyName, fc.boolean()).map(
   ([name, isPaused]) =>
     new ClientCommand(`${isPaused ? 'pause' : 'resume'} key ${name}`, async (reference, system) => {
       reference.pauseKey(name, isPaused);
-      await system.ask((engine) => engine.setKeyPaused(PROJECT, name, isPaused));
+      await system.ask((engine) => engine.storeOf(PROJECT).keys.setKeyPaused({ key: name, isPaused }));
     }),
 );
 
@@ -133,7 +133,7 @@ const pinKey = fc.tuple(keyName, fc.constantFrom(1, 2)).map(
   ([name, parallelism]) =>
     new ClientCommand(`pin key ${name} at ${parallelism}`, async (reference, system) => {
       reference.pinParallelism(name, parallelism);
-      await system.ask((engine) => engine.pinKey(PROJECT, name, { parallelism }));
+      await system.ask((engine) => engine.storeOf(PROJECT).keys.pinKey({ key: name, pin: { parallelism } }));
     }),
 );
 
@@ -141,7 +141,9 @@ const unpinKey = keyName.map(
   (name) =>
     new ClientCommand(`unpin key ${name}`, async (reference, system) => {
       reference.unpinParallelism(name);
-      await system.ask((engine) => engine.unpinKey(PROJECT, name, { parallelism: true, rate: false }));
+      await system.ask((engine) =>
+        engine.storeOf(PROJECT).keys.unpinKey({ key: name, parallelism: true, rate: false }),
+      );
     }),
 );
 
@@ -195,11 +197,13 @@ const changeGroup = fc.tuple(fc.constantFrom('g', 'h'), fc.constantFrom('1', '2'
       if (isAdded) {
         reference.groups.set(name, urls.add(url));
         const limits = { groupsMax: 0, endpointsMax: 0 };
-        await system.ask((engine) => engine.addEndpoints(PROJECT, name, [{ url }], limits));
+        await system.ask((engine) =>
+          engine.storeOf(PROJECT).urlGroups.addEndpoints({ name, endpoints: [{ url }], limits }),
+        );
         return;
       }
       if (urls.delete(url) && urls.size === 0) reference.groups.delete(name);
-      await system.ask((engine) => engine.removeEndpoints(PROJECT, name, [{ url }]));
+      await system.ask((engine) => engine.storeOf(PROJECT).urlGroups.removeEndpoints({ name, selectors: [{ url }] }));
     }),
 );
 

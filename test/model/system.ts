@@ -117,7 +117,7 @@ export class System {
 
   async deleteDead(item: Item): Promise<void> {
     const dlqId = await this.#dlqIdOf(item);
-    expect(await this.ask((engine) => engine.deleteDead(PROJECT, [dlqId]))).toBe(1);
+    expect(await this.ask((engine) => engine.storeOf(PROJECT).dead.deleteDead({ dlqIds: [dlqId] }))).toBe(1);
   }
 
   /** Answers how many were cancelled. */
@@ -149,8 +149,8 @@ export class System {
     await this.#compareQueues(reference);
     await this.#compareKeys(reference);
     const inFlight = reference.items.filter(({ state }) => state === 'inFlight').length;
-    expect(await this.ask((engine) => engine.countInFlight(PROJECT))).toBe(inFlight);
-    const groups = await this.ask((engine) => engine.listUrlGroups(PROJECT));
+    expect(await this.ask((engine) => engine.storeOf(PROJECT).keys.countInFlight())).toBe(inFlight);
+    const groups = await this.ask((engine) => engine.storeOf(PROJECT).urlGroups.listUrlGroups());
     expect(groups.map(({ name, endpoints }) => [name, endpoints.map(({ url }) => url)])).toEqual(
       [...reference.groups].toSorted(byName).map(([name, urls]) => [name, [...urls]]),
     );
@@ -171,7 +171,7 @@ export class System {
     const entries: LogEntry[] = [];
     let page: PageRequest = { order, count };
     for (;;) {
-      const { items, cursor } = await this.ask((engine) => engine.listLogs(PROJECT, {}, page));
+      const { items, cursor } = await this.ask((engine) => engine.storeOf(PROJECT).logs.listLogs({ filter: {}, page }));
       entries.push(...items);
       if (cursor === undefined) return entries;
       page = { order, count, cursor };
@@ -189,13 +189,15 @@ export class System {
   }
 
   async #compareDead(reference: Reference): Promise<void> {
-    const { items } = await this.ask((engine) => engine.listDead(PROJECT, {}, { count: 1_000, order: 'latestFirst' }));
+    const { items } = await this.ask((engine) =>
+      engine.storeOf(PROJECT).dead.listDead({ filter: {}, page: { count: 1_000, order: 'latestFirst' } }),
+    );
     const dead = reference.items.filter(({ state }) => state === 'dead').map((item) => this.#id(item));
     expect(items.map(({ message }) => message.id).toSorted()).toEqual(dead.toSorted());
   }
 
   async #compareQueues(reference: Reference): Promise<void> {
-    const queues = await this.ask((engine) => engine.listQueues(PROJECT));
+    const queues = await this.ask((engine) => engine.storeOf(PROJECT).queues.listQueues({}));
     expect(queues.map(({ name, parallelism, isPaused, lag }) => ({ name, parallelism, isPaused, lag }))).toEqual(
       [...reference.queues.values()]
         .toSorted((a, b) => (a.name < b.name ? -1 : 1))
@@ -207,7 +209,9 @@ export class System {
   }
 
   async #compareKeys(reference: Reference): Promise<void> {
-    const keys = await this.ask((engine) => engine.listKeys(PROJECT, { search: '', after: '', count: 100 }));
+    const keys = await this.ask((engine) =>
+      engine.storeOf(PROJECT).keys.listKeys({ search: '', after: '', count: 100 }),
+    );
     const shown = keys.map((key) => [key.key, key.parallelism, key.rate, key.isPaused, key.isParallelismPinned]);
     const counted = keys.map(({ inFlight, waitListSize }) => [inFlight, waitListSize]);
     const expected = [...reference.keys.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1));
@@ -219,7 +223,9 @@ export class System {
 
   async #dlqIdOf(item: Item): Promise<string> {
     const { items } = await this.ask((engine) =>
-      engine.listDead(PROJECT, { messageId: [this.#id(item)] }, { count: 1, order: 'latestFirst' }),
+      engine
+        .storeOf(PROJECT)
+        .dead.listDead({ filter: { messageId: [this.#id(item)] }, page: { count: 1, order: 'latestFirst' } }),
     );
     const [entry] = items;
     if (!entry) throw new Error('a dead message is not in the DLQ');

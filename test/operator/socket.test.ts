@@ -89,7 +89,7 @@ it.each([
 });
 
 it('tells nobody but its log why a command failed', async () => {
-  store.listProjects = () => Promise.reject(new Error('the secret reason'));
+  store.projects.listProjects = () => Promise.reject(new Error('the secret reason'));
   await expect(remote.listProjects()).rejects.toThrow('the server could not do it; its log says why');
   expect(logged.join()).toContain('the secret reason');
   expect(await remote.listTokens({}).catch((error: Error) => error.message)).toContain('its log says why');

@@ -6,19 +6,23 @@ import type { Driver } from '../../src/store/driver.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { GroupCommit } from '../../src/store/group-commit.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
-import { runRead } from '../../src/store/reads.ts';
+import { runRead } from '../../src/store/operations.ts';
 import { SqlStore } from '../../src/store/store.ts';
 
 /** A database that has the one project, and nothing else. */
 export async function openDatabase(driver: Driver = new SqliteDriver({ path: ':memory:' })): Promise<Driver> {
   await migrate(driver);
-  await storeOver(driver).ensureProject('simulated', { current: 'sealed', next: 'sealed' }, 0);
+  await storeOver(driver).projects.ensureProject({
+    name: 'simulated',
+    signingKeys: { current: 'sealed', next: 'sealed' },
+    nowMs: 0,
+  });
   return driver;
 }
 
 /** The store as production has it, group commit included, over `driver`. */
 export function storeOver(driver: Driver, limits?: StoreLimits, costMax?: number): Store {
-  const runner = new BatchRunner(driver);
+  const runner = new BatchRunner(driver, limits);
   const commits = new GroupCommit({
     flush: (commands) => runner.run(commands),
     ...(costMax !== undefined && { costMax }),
@@ -35,5 +39,5 @@ export function storeOver(driver: Driver, limits?: StoreLimits, costMax?: number
     listenForDoubt: (listener) => commits.listenForDoubt(listener),
     counts: () => commits.counts,
   };
-  return new SqlStore(connection, limits);
+  return new SqlStore(connection);
 }

@@ -36,12 +36,15 @@ export class GroupWorkload {
     const action = this.#random.weighted(STEP_WEIGHTS);
     const chosen = Array.from({ length: this.#random.int(1, 3) }, () => this.#random.choose(ENDPOINTS));
     void this.#call({ action, groupName, urls: chosen.map(({ url }) => url) }, (engine) => {
-      if (action === 'add') return engine.addEndpoints(PROJECT, groupName, chosen, NO_LIMITS);
+      if (action === 'add')
+        return engine
+          .storeOf(PROJECT)
+          .urlGroups.addEndpoints({ name: groupName, endpoints: chosen, limits: NO_LIMITS });
       if (action === 'remove') {
         const selectors = chosen.map(({ url, name }) => (name === undefined ? { url } : { name }));
-        return engine.removeEndpoints(PROJECT, groupName, selectors);
+        return engine.storeOf(PROJECT).urlGroups.removeEndpoints({ name: groupName, selectors });
       }
-      return engine.deleteUrlGroup(PROJECT, groupName);
+      return engine.storeOf(PROJECT).urlGroups.deleteUrlGroup({ name: groupName });
     });
   }
 

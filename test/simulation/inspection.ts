@@ -1,11 +1,11 @@
 /** Is the database sound, and does everything that waits have a reason? Asked in the middle of a run. */
 import { explain } from '../../src/engine/explain.ts';
-import { decodeFlowKey, decodeLive, decodeQueue } from '../../src/store/decode-lanes.ts';
+import { decodeLive } from '../../src/store/decode-lanes.ts';
 import type { Queries } from '../../src/store/driver.ts';
 import { findLive } from '../../src/store/sql/find.ts';
 import { examine } from '../../src/store/sql/invariants.ts';
-import { listKeys } from '../../src/store/sql/lanes/flow-commands.ts';
-import { listQueues } from '../../src/store/sql/lanes/queue-commands.ts';
+import { decodeFlowKey, listKeys } from '../../src/store/sql/lanes/flow-commands.ts';
+import { decodeQueue, listQueues } from '../../src/store/sql/lanes/queue-commands.ts';
 import { decodeScheduleViews } from '../../src/store/sql/schedule-rows.ts';
 import { listSchedules } from '../../src/store/sql/schedules.ts';
 import { isQuietSince, PROMPT_MS } from './disturbances.ts';

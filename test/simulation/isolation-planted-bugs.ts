@@ -2,6 +2,7 @@
 import type { ClaimRequest } from '../../src/engine/claims.ts';
 import { type OriginLine, readLine } from '../../src/engine/origin-line.ts';
 import type { Store } from '../../src/engine/stores.ts';
+import type { StoreMethods } from '../support/altered-store.ts';
 import { altered } from './planted-bugs.ts';
 import type { Sabotage } from './world.ts';
 
@@ -17,15 +18,15 @@ export const ISOLATION_BUGS: Record<string, () => Sabotage> = {
 };
 
 function claimingWith(change: (request: ClaimRequest) => ClaimRequest): Sabotage {
-  return altered((store) => ({ claim: (request, nowMs) => store.claim(change(request), nowMs) }));
+  return altered((store) => ({ claim: (request, nowMs) => store.messages.claim(change(request), nowMs) }));
 }
 
 /** As if they were looked for by their origin alone, and found in the project that had them first. */
-function servingOne(store: Store): Partial<Store> {
+function servingOne(store: Store): Partial<StoreMethods> {
   return {
     claim: async (request, nowMs) => {
       const [own, others] = [request.unpark.filter(isOfFirst), request.unpark.filter((line) => !isOfFirst(line))];
-      const answer = await store.claim({ ...request, unpark: own }, nowMs);
+      const answer = await store.messages.claim({ ...request, unpark: own }, nowMs);
       return { ...answer, emptied: [...answer.emptied, ...others] };
     },
   };

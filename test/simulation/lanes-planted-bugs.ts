@@ -1,6 +1,7 @@
 /** Bugs that queues, limits and pauses have had elsewhere, put between the engine and its store as in `planted-bugs.ts`. */
 import type { Message, NewMessage, Settlement } from '../../src/engine/model.ts';
 import type { Store } from '../../src/engine/stores.ts';
+import type { StoreMethods } from '../support/altered-store.ts';
 import { altered, type PlantedBug } from './planted-bugs.ts';
 import { PROJECT, type Sabotage } from './world.ts';
 
@@ -39,10 +40,10 @@ function afterSettle(isMeant: (settlement: Settlement) => boolean, then: AfterSe
     return {
       accept: (news, nowMs) => {
         for (const { message } of news) messages.set(message.key, message);
-        return store.accept(news, nowMs);
+        return store.messages.accept(news, nowMs);
       },
       settle: async (settlement, nowMs, succession) => {
-        const answer = await store.settle(settlement, nowMs, succession);
+        const answer = await store.messages.settle(settlement, nowMs, succession);
         const message = messages.get(settlement.key);
         if (message && answer.kind === 'saved' && isMeant(settlement)) await then(store, message, nowMs);
         return answer;
@@ -53,42 +54,50 @@ function afterSettle(isMeant: (settlement: Settlement) => boolean, then: AfterSe
 
 /** The next one gets a slot beside those that are taken. */
 async function withOneMoreSlot(store: Store, { settings }: Message, nowMs: number): Promise<void> {
-  const queue = settings.queueName === undefined ? undefined : await store.findQueue(PROJECT, settings.queueName);
+  const queue =
+    settings.queueName === undefined
+      ? undefined
+      : await store.queues.findQueue({ projectId: PROJECT, name: settings.queueName });
   if (!queue) return;
-  await store.saveQueue(PROJECT, { ...queue, parallelism: queue.parallelism + 1 }, nowMs);
-  await store.saveQueue(PROJECT, queue, nowMs);
+  await store.queues.saveQueue({ projectId: PROJECT, ...queue, parallelism: queue.parallelism + 1, nowMs });
+  await store.queues.saveQueue({ projectId: PROJECT, ...queue, nowMs });
 }
 
 async function withoutSlots(store: Store, { settings }: Message, nowMs: number): Promise<void> {
   if (settings.queueName === undefined) return;
-  await store.saveQueue(PROJECT, { name: settings.queueName, parallelism: 0, isPaused: false }, nowMs);
+  await store.queues.saveQueue({
+    projectId: PROJECT,
+    name: settings.queueName,
+    parallelism: 0,
+    isPaused: false,
+    nowMs,
+  });
 }
 
 async function withFreshWindow(store: Store, { settings }: Message, nowMs: number): Promise<void> {
-  if (settings.flowControl) await store.resetKeyRate(PROJECT, settings.flowControl.key, nowMs);
+  if (settings.flowControl) await store.keys.resetKeyRate({ projectId: PROJECT, key: settings.flowControl.key, nowMs });
 }
 
-function enqueuedBackwards(store: Store): Partial<Store> {
+function enqueuedBackwards(store: Store): Partial<StoreMethods> {
   return {
-    accept: async (messages, nowMs) => (await store.accept(messages.toReversed(), nowMs)).toReversed(),
+    accept: async (messages, nowMs) => (await store.messages.accept(messages.toReversed(), nowMs)).toReversed(),
   };
 }
 
-function withoutQueuePause(store: Store): Partial<Store> {
+function withoutQueuePause(store: Store): Partial<StoreMethods> {
   return {
-    setQueuePaused: async (projectId, name, isPaused, nowMs) =>
-      isPaused ? 'saved' : await store.setQueuePaused(projectId, name, isPaused, nowMs),
+    setQueuePaused: async (args) => (args.isPaused ? 'saved' : await store.queues.setQueuePaused(args)),
   };
 }
 
-function withoutDeletion(): Partial<Store> {
+function withoutDeletion(): Partial<StoreMethods> {
   return { deleteQueue: async () => undefined };
 }
 
-function forgettingSuccessors(store: Store): Partial<Store> {
+function forgettingSuccessors(store: Store): Partial<StoreMethods> {
   return {
     settle: async (settlement, nowMs, succession) => {
-      const answer = await store.settle(settlement, nowMs, succession);
+      const answer = await store.messages.settle(settlement, nowMs, succession);
       if (answer.kind !== 'saved') return answer;
       const { next: _next, ...rest } = answer;
       return rest;
@@ -96,11 +105,11 @@ function forgettingSuccessors(store: Store): Partial<Store> {
   };
 }
 
-function withoutWakeUps(): Partial<Store> {
+function withoutWakeUps(): Partial<StoreMethods> {
   return { onDue: () => {} };
 }
 
-function withOneMoreInFlight(store: Store): Partial<Store> {
+function withOneMoreInFlight(store: Store): Partial<StoreMethods> {
   const loosened = (news: NewMessage): NewMessage => {
     const { flowControl } = news.message.settings;
     if (flowControl?.parallelism === undefined) return news;
@@ -110,17 +119,17 @@ function withOneMoreInFlight(store: Store): Partial<Store> {
     };
     return { ...news, message: { ...news.message, settings } };
   };
-  return { accept: (messages, nowMs) => store.accept(messages.map(loosened), nowMs) };
+  return { accept: (messages, nowMs) => store.messages.accept(messages.map(loosened), nowMs) };
 }
 
-function withoutKeyPause(store: Store): Partial<Store> {
+function withoutKeyPause(store: Store): Partial<StoreMethods> {
   return {
-    setKeyPaused: async (projectId, key, isPaused, nowMs) => {
-      if (!isPaused) await store.setKeyPaused(projectId, key, isPaused, nowMs);
+    setKeyPaused: async (args) => {
+      if (!args.isPaused) await store.keys.setKeyPaused(args);
     },
   };
 }
 
-function withoutPins(): Partial<Store> {
+function withoutPins(): Partial<StoreMethods> {
   return { pinKey: async () => {} };
 }

@@ -83,18 +83,20 @@ export class LaneWorkload {
     const parallelism = this.#random.choose(PARALLELISMS_BY_QUEUE[queueName] ?? []);
     const isPaused = this.#random.chance(0.1);
     return this.#callQueue({ action: 'save', queueName, parallelism, isPaused }, (engine) =>
-      engine.saveQueue(PROJECT, { name: queueName, parallelism, isPaused }),
+      engine.storeOf(PROJECT).queues.saveQueue({ name: queueName, parallelism, isPaused }),
     );
   }
 
   pauseQueue(): Promise<void> {
     const queueName = this.#random.choose(QUEUES);
-    return this.#callQueue({ action: 'pause', queueName }, (engine) => engine.setQueuePaused(PROJECT, queueName, true));
+    return this.#callQueue({ action: 'pause', queueName }, (engine) =>
+      engine.storeOf(PROJECT).queues.setQueuePaused({ name: queueName, isPaused: true }),
+    );
   }
 
   resumeQueue(queueName = this.#random.choose(QUEUES)): Promise<void> {
     return this.#callQueue({ action: 'resume', queueName }, (engine) =>
-      engine.setQueuePaused(PROJECT, queueName, false),
+      engine.storeOf(PROJECT).queues.setQueuePaused({ name: queueName, isPaused: false }),
     );
   }
 
@@ -108,11 +110,15 @@ export class LaneWorkload {
 
   pauseKey(): Promise<void> {
     const key = this.#random.choose(KEYS);
-    return this.#callKey({ action: 'pause', key }, (engine) => engine.setKeyPaused(PROJECT, key, true));
+    return this.#callKey({ action: 'pause', key }, (engine) =>
+      engine.storeOf(PROJECT).keys.setKeyPaused({ key, isPaused: true }),
+    );
   }
 
   resumeKey(key = this.#random.choose(KEYS)): Promise<void> {
-    return this.#callKey({ action: 'resume', key }, (engine) => engine.setKeyPaused(PROJECT, key, false));
+    return this.#callKey({ action: 'resume', key }, (engine) =>
+      engine.storeOf(PROJECT).keys.setKeyPaused({ key, isPaused: false }),
+    );
   }
 
   pinKey(): Promise<void> {
@@ -120,17 +126,21 @@ export class LaneWorkload {
     const pin: FlowPin = {};
     if (parallelism !== undefined) pin.parallelism = parallelism;
     if (rate !== undefined) Object.assign(pin, { rate, periodS });
-    return this.#callKey({ action: 'pin', key: PINNED_KEY, pin }, (engine) => engine.pinKey(PROJECT, PINNED_KEY, pin));
+    return this.#callKey({ action: 'pin', key: PINNED_KEY, pin }, (engine) =>
+      engine.storeOf(PROJECT).keys.pinKey({ key: PINNED_KEY, pin }),
+    );
   }
 
   unpinKey(parts = this.#random.choose(UNPINNED_PARTS)): Promise<void> {
     return this.#callKey({ action: 'unpin', key: PINNED_KEY, ...parts }, (engine) =>
-      engine.unpinKey(PROJECT, PINNED_KEY, parts),
+      engine.storeOf(PROJECT).keys.unpinKey({ key: PINNED_KEY, ...parts }),
     );
   }
 
   resetKeyRate(): Promise<void> {
-    return this.#callKey({ action: 'reset', key: PINNED_KEY }, (engine) => engine.resetKeyRate(PROJECT, PINNED_KEY));
+    return this.#callKey({ action: 'reset', key: PINNED_KEY }, (engine) =>
+      engine.storeOf(PROJECT).keys.resetKeyRate({ key: PINNED_KEY }),
+    );
   }
 
   #limits(key: string): FlowControl {

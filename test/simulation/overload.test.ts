@@ -2,6 +2,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Engine } from '../../src/engine/commands.ts';
 import type { Store } from '../../src/engine/stores.ts';
+import type { StoreMethods } from '../support/altered-store.ts';
 import { type OverloadBug, type OverloadSeen, playOverload } from './overload.ts';
 
 let seen: OverloadSeen;
@@ -57,7 +58,7 @@ test.for(Object.entries(PLANTED_BUGS))('P18: catches that %s', async ([, { rule,
 });
 
 /** Those that are under way when a settle or a claim comes. */
-function acceptsFirst(store: Store): Partial<Store> {
+function acceptsFirst(store: Store): Partial<StoreMethods> {
   const accepts = new Set<Promise<unknown>>();
   const note = <T>(accept: Promise<T>): Promise<T> => {
     accepts.add(accept);
@@ -67,14 +68,14 @@ function acceptsFirst(store: Store): Partial<Store> {
   };
   const behindAll = () => Promise.allSettled(accepts);
   return {
-    accept: (news, nowMs) => note(store.accept(news, nowMs)),
+    accept: (news, nowMs) => note(store.messages.accept(news, nowMs)),
     settle: async (...args) => {
       await behindAll();
-      return store.settle(...args);
+      return store.messages.settle(...args);
     },
     claim: async (...args) => {
       await behindAll();
-      return store.claim(...args);
+      return store.messages.claim(...args);
     },
   };
 }

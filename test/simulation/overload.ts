@@ -12,11 +12,12 @@ import { Overloaded } from '../../src/protocol/rate-limits.ts';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
 import { SimulatedNetwork } from '../../src/testing/simulated-network.ts';
+import { alteredStore, type StoreMethods } from '../support/altered-store.ts';
 import { openDatabase, storeOver } from './database.ts';
 import { FaultyDriver } from './faulty-driver.ts';
 
 export interface OverloadBug {
-  store?: (store: Store) => Partial<Store>;
+  store?: (store: Store) => Partial<StoreMethods>;
   engine?: (engine: Engine) => Partial<Engine>;
   settings?: Partial<EngineSettings>;
 }
@@ -93,7 +94,11 @@ class Overload {
       crash: () => {},
     });
     const store = storeOver(driver, undefined, ROWS_PER_COMMIT);
-    const other = store.ensureProject('other', { current: 'sealed', next: 'sealed' }, clock.nowMs());
+    const other = store.projects.ensureProject({
+      name: 'other',
+      signingKeys: { current: 'sealed', next: 'sealed' },
+      nowMs: clock.nowMs(),
+    });
     await clock.advanceBy(COMMIT_MS);
     const { projectId: otherId } = await other;
     for (const origin of Object.values(ORIGINS)) {
@@ -114,7 +119,7 @@ class Overload {
 
   async #start(store: Store): Promise<void> {
     const creating = createEngine({
-      store: override(store, this.#bug.store?.(store) ?? {}),
+      store: alteredStore(store, this.#bug.store?.(store) ?? {}),
       clock: this.#clock,
       randomness: this.#random,
       delivery: this.#network.connect(),

@@ -8,6 +8,7 @@ import type { Clock, Machine } from '../../src/engine/ports.ts';
 import { byTheWall, SteadyClock } from '../../src/engine/steady-clock.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { Store } from '../../src/engine/stores.ts';
+import { alteredStore, type StoreMethods } from '../support/altered-store.ts';
 import type { SimulationOptions, SimulationReport } from './simulate.ts';
 import type { Sabotage } from './world.ts';
 
@@ -81,17 +82,8 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
 };
 
 /** What is left out falls through to the store itself. */
-export function altered(alter: (store: Store) => Partial<Store>): Sabotage {
-  return { store: (store) => override(store, alter(store)) };
-}
-
-function override(store: Store, methods: Partial<Store>): Store {
-  return new Proxy(store, {
-    get: (target, name) => {
-      const method = methods[name as keyof Store] ?? target[name as keyof Store];
-      return typeof method === 'function' ? method.bind(target) : method;
-    },
-  });
+export function altered(alter: (store: Store) => Partial<StoreMethods>): Sabotage {
+  return { store: (store) => alteredStore(store, alter(store)) };
 }
 
 /** Every settle comes with the token that the store wants to see. It knows them by watching all claims. */
@@ -106,59 +98,63 @@ function withoutTokenCheck(): Sabotage {
   };
   return altered((store) => ({
     accept: async (messages, nowMs) => {
-      const accepted = await store.accept(messages, nowMs);
+      const accepted = await store.messages.accept(messages, nowMs);
       watchNews(messages);
       return accepted;
     },
     claim: async (request, nowMs) => {
-      const answer = await store.claim(request, nowMs);
+      const answer = await store.messages.claim(request, nowMs);
       watchClaims(answer.claimed);
       return answer;
     },
     settle: (settlement, nowMs, succession) => {
       watchNews(settlement.change.follows ?? []);
       const claimToken = tokens.get(settlement.key) ?? settlement.claimToken;
-      return store.settle({ ...settlement, claimToken }, nowMs, succession);
+      return store.messages.settle({ ...settlement, claimToken }, nowMs, succession);
     },
   }));
 }
 
-function acknowledgedTooEarly(store: Store): Partial<Store> {
+function acknowledgedTooEarly(store: Store): Partial<StoreMethods> {
   return {
     accept: async (messages, nowMs) => {
-      store.accept(messages, nowMs).catch(() => {}); // whoever was told yes will not hear of the refusal
+      store.messages.accept(messages, nowMs).catch(() => {}); // whoever was told yes will not hear of the refusal
       return messages.map(({ standing }) => ({ kind: 'accepted', standing: standing.kind }));
     },
   };
 }
 
-function forgettingRetries(store: Store): Partial<Store> {
+function forgettingRetries(store: Store): Partial<StoreMethods> {
   return {
     settle: (settlement, nowMs, succession) =>
-      store.settle({ ...settlement, change: { ...settlement.change, next: { kind: 'finished' } } }, nowMs, succession),
+      store.messages.settle(
+        { ...settlement, change: { ...settlement.change, next: { kind: 'finished' } } },
+        nowMs,
+        succession,
+      ),
   };
 }
 
-function uncountedRetries(store: Store): Partial<Store> {
+function uncountedRetries(store: Store): Partial<StoreMethods> {
   return {
     settle: (settlement, nowMs, succession) => {
       const { change } = settlement;
-      if (change.next.kind !== 'waiting') return store.settle(settlement, nowMs, succession);
+      if (change.next.kind !== 'waiting') return store.messages.settle(settlement, nowMs, succession);
       const next = { ...change.next, retried: change.next.retried - 1 };
-      return store.settle({ ...settlement, change: { ...change, next } }, nowMs, succession);
+      return store.messages.settle({ ...settlement, change: { ...change, next } }, nowMs, succession);
     },
   };
 }
 
 /** What a lane or a race has kept back goes out all the same. */
-function startingWhatWaits(store: Store): Partial<Store> {
+function startingWhatWaits(store: Store): Partial<StoreMethods> {
   return {
     accept: async (messages, nowMs) => {
       const kept = messages.map((news): NewMessage => {
         const isKept = news.standing.kind === 'claimed' && news.message.key % 5 === 0;
         return isKept ? { ...news, standing: { kind: 'due', dueAtMs: news.message.createdAtMs } } : news;
       });
-      const accepted = await store.accept(kept, nowMs);
+      const accepted = await store.messages.accept(kept, nowMs);
       return accepted.map((answer, index) =>
         answer.kind === 'accepted'
           ? { ...answer, standing: messages[index]?.standing.kind ?? answer.standing }
@@ -168,56 +164,56 @@ function startingWhatWaits(store: Store): Partial<Store> {
   };
 }
 
-function withoutTerminalEntry(store: Store): Partial<Store> {
+function withoutTerminalEntry(store: Store): Partial<StoreMethods> {
   return {
     settle: (settlement, nowMs, succession) => {
       const isFinished = settlement.change.next.kind === 'finished' && !settlement.change.burial;
       const change = isFinished ? { ...settlement.change, events: [] } : settlement.change;
-      return store.settle({ ...settlement, change }, nowMs, succession);
+      return store.messages.settle({ ...settlement, change }, nowMs, succession);
     },
   };
 }
 
-function withoutBurial(store: Store): Partial<Store> {
+function withoutBurial(store: Store): Partial<StoreMethods> {
   return {
     settle: (settlement, nowMs, succession) => {
       const { burial: _, ...change } = settlement.change;
-      return store.settle({ ...settlement, change }, nowMs, succession);
+      return store.messages.settle({ ...settlement, change }, nowMs, succession);
     },
   };
 }
 
 /** The worker is told that they were saved as it wished. */
-function forgettingCallbacks(store: Store): Partial<Store> {
+function forgettingCallbacks(store: Store): Partial<StoreMethods> {
   return {
     settle: async (settlement, nowMs, succession) => {
       const { follows, ...change } = settlement.change;
-      const answer = await store.settle({ ...settlement, change }, nowMs, succession);
+      const answer = await store.messages.settle({ ...settlement, change }, nowMs, succession);
       if (answer.kind !== 'saved' || !follows) return answer;
       return { ...answer, follows: follows.map(({ standing }) => ({ standing: standing.kind })) };
     },
   };
 }
 
-function callbacksOfStale(store: Store): Partial<Store> {
+function callbacksOfStale(store: Store): Partial<StoreMethods> {
   return {
     settle: async (settlement, nowMs, succession) => {
-      const answer = await store.settle(settlement, nowMs, succession);
+      const answer = await store.messages.settle(settlement, nowMs, succession);
       const { follows = [] } = settlement.change;
-      if (answer.kind === 'stale' && follows.length > 0) await store.accept(follows, nowMs);
+      if (answer.kind === 'stale' && follows.length > 0) await store.messages.accept(follows, nowMs);
       return answer;
     },
   };
 }
 
 /** What comes between the two transactions is seen: a crash leaves an attempt of which nobody is told. */
-function savingCallbacksApart(store: Store): Partial<Store> {
+function savingCallbacksApart(store: Store): Partial<StoreMethods> {
   return {
     settle: async (settlement, nowMs, succession) => {
       const { follows = [], ...change } = settlement.change;
-      const answer = await store.settle({ ...settlement, change }, nowMs, succession);
+      const answer = await store.messages.settle({ ...settlement, change }, nowMs, succession);
       if (answer.kind !== 'saved' || follows.length === 0) return answer;
-      const accepted = await store.accept(follows, nowMs);
+      const accepted = await store.messages.accept(follows, nowMs);
       return {
         ...answer,
         follows: accepted.flatMap((each) => (each.kind === 'accepted' ? [{ standing: each.standing }] : [])),
@@ -239,7 +235,7 @@ function reservingApart(): Sabotage {
         return undefined;
       });
       const news = messages.filter((_, index) => duplicates[index] === undefined);
-      const accepted = await store.accept(
+      const accepted = await store.messages.accept(
         news.map(({ message, standing, events }) => ({ message, standing, events })),
         nowMs,
       );
@@ -249,21 +245,21 @@ function reservingApart(): Sabotage {
 }
 
 /** A message that finds its origin full is put where nobody looks for it. */
-function forgettingParked(store: Store): Partial<Store> {
+function forgettingParked(store: Store): Partial<StoreMethods> {
   return {
     parkedLines: async () => [],
     claim: async (request, nowMs) => {
-      const answer = await store.claim({ ...request, unpark: [] }, nowMs);
+      const answer = await store.messages.claim({ ...request, unpark: [] }, nowMs);
       return { ...answer, parked: [], emptied: request.unpark };
     },
   };
 }
 
 /** The worker takes the message for somebody else's by now, and it stays claimed. */
-function givingUpOutcomes(store: Store): Partial<Store> {
+function givingUpOutcomes(store: Store): Partial<StoreMethods> {
   return {
     settle: (settlement, nowMs, succession) =>
-      store.settle(settlement, nowMs, succession).catch((error: unknown) => {
+      store.messages.settle(settlement, nowMs, succession).catch((error: unknown) => {
         if (!(error instanceof StoreUnavailable)) throw error;
         return { kind: 'stale' };
       }),
@@ -275,39 +271,40 @@ function byTheWallAlone(machine: Machine): Clock {
 }
 
 /** Every third message's worker waits for ever to hear that its result was saved. */
-function losingPlaces(store: Store): Partial<Store> {
+function losingPlaces(store: Store): Partial<StoreMethods> {
   return {
     settle: async (settlement, nowMs, succession) => {
-      const answer = await store.settle(settlement, nowMs, succession);
+      const answer = await store.messages.settle(settlement, nowMs, succession);
       return settlement.key % 3 === 0 ? await new Promise(() => {}) : answer;
     },
   };
 }
 
-function withoutRecovery(): Partial<Store> {
+function withoutRecovery(): Partial<StoreMethods> {
   return { releaseAll: async () => 0 };
 }
 
-function ignoringRoom(store: Store): Partial<Store> {
+function ignoringRoom(store: Store): Partial<StoreMethods> {
   return {
-    claim: (request, nowMs) => store.claim({ ...request, roomByOrigin: {}, defaultRoom: request.limit }, nowMs),
+    claim: (request, nowMs) =>
+      store.messages.claim({ ...request, roomByOrigin: {}, defaultRoom: request.limit }, nowMs),
   };
 }
 
-function claimingEarly(store: Store): Partial<Store> {
-  return { claim: (request, nowMs) => store.claim(request, nowMs + 30_000) };
+function claimingEarly(store: Store): Partial<StoreMethods> {
+  return { claim: (request, nowMs) => store.messages.claim(request, nowMs + 30_000) };
 }
 
 /** The store always says that something is due soon. */
-function pollingStore(store: Store): Partial<Store> {
+function pollingStore(store: Store): Partial<StoreMethods> {
   return {
     claim: async (request, nowMs) => {
-      const answer = await store.claim(request, nowMs);
+      const answer = await store.messages.claim(request, nowMs);
       return { ...answer, nextDueAtMs: Math.min(answer.nextDueAtMs ?? Infinity, nowMs + 60_000) };
     },
   };
 }
 
-function withoutRetention(): Partial<Store> {
+function withoutRetention(): Partial<StoreMethods> {
   return { dropExpired: async () => false };
 }

@@ -63,7 +63,11 @@ function answering(world: World, origin: string, status: number, afterMs: number
 }
 
 async function lettersOf(world: World, id: string): Promise<string | undefined> {
-  const page = await world.store?.listLogs(PROJECT, { messageId: [id] }, { count: 100, order: 'earliestFirst' });
+  const page = await world.store?.logs.listLogs({
+    projectId: PROJECT,
+    filter: { messageId: [id] },
+    page: { count: 100, order: 'earliestFirst' },
+  });
   return historiesOf(page?.items ?? []).get(id)?.letters;
 }
 
@@ -249,7 +253,7 @@ test('P6: the result of a dead process changes nothing, before and after the mes
   await world.clock.runUntil(() => world.network.attempts.length === 2, 60_000);
   const answers: string[] = [];
   const nowMs = world.clock.nowMs();
-  const settling = world.store?.settle(
+  const settling = world.store?.messages.settle(
     {
       key: orphan?.message.key ?? 0,
       projectId: PROJECT,
@@ -278,7 +282,11 @@ describe('callback chains', () => {
   /** What the logs tell of the messages to each callback, in order of their creation. */
   async function toldAt(world: World, name: string): Promise<string[]> {
     const filter = { url: [to(name).url] };
-    const page = await world.store?.listLogs(PROJECT, filter, { count: 1_000, order: 'earliestFirst' });
+    const page = await world.store?.logs.listLogs({
+      projectId: PROJECT,
+      filter,
+      page: { count: 1_000, order: 'earliestFirst' },
+    });
     return [...historiesOf(page?.items ?? []).values()].map(({ letters }) => letters);
   }
 
@@ -291,7 +299,11 @@ describe('callback chains', () => {
     expect(await lettersOf(world, id)).toBe('CAD');
     expect(retriedOf(world.network.attempts, id)).toEqual([0]);
     expect(await toldAt(world, 'down')).toEqual(['CAERAERAEF']);
-    const dead = await world.store?.listDead(PROJECT, {}, { count: 10, order: 'latestFirst' });
+    const dead = await world.store?.dead.listDead({
+      projectId: PROJECT,
+      filter: {},
+      page: { count: 10, order: 'latestFirst' },
+    });
     expect(dead?.items.map(({ message }) => message.url)).toEqual([to('down').url]);
   });
 

@@ -3,6 +3,7 @@ import type { AcceptedStanding } from '../../src/engine/accepted.ts';
 import { type ScheduleChange, SET_BACK_MS_MAX } from '../../src/engine/schedules.ts';
 import type { Store } from '../../src/engine/stores.ts';
 import type { UrlGroup } from '../../src/engine/url-groups.ts';
+import type { StoreMethods } from '../support/altered-store.ts';
 import { altered, type PlantedBug } from './planted-bugs.ts';
 import { PROJECT, type Sabotage } from './world.ts';
 
@@ -50,19 +51,20 @@ export const SCHEDULE_BUGS: Record<string, PlantedBug> = {
 };
 
 /** As if the clock that was set back were that of the times to come. */
-function forgettingPassed(store: Store): Partial<Store> {
+function forgettingPassed(store: Store): Partial<StoreMethods> {
   return {
-    strandedSchedules: (passedAfterMs, piece) => store.strandedSchedules(passedAfterMs - SET_BACK_MS_MAX, piece),
+    strandedSchedules: (passedAfterMs, piece) =>
+      store.schedules.strandedSchedules(passedAfterMs - SET_BACK_MS_MAX, piece),
   };
 }
 
 type Answers = (AcceptedStanding[] | 'stale')[];
 
 /** The engine is told that its messages were saved as it wished. */
-function movingOnAlone(store: Store): Partial<Store> {
+function movingOnAlone(store: Store): Partial<StoreMethods> {
   return {
     changeSchedules: async (changes, nowMs) => {
-      const answers = await store.changeSchedules(
+      const answers = await store.schedules.changeSchedules(
         changes.map((change) => ({ ...change, messages: [] })),
         nowMs,
       );
@@ -74,11 +76,11 @@ function movingOnAlone(store: Store): Partial<Store> {
 }
 
 /** Every other time, or it would be triggered without end. */
-function stayingBehind(store: Store): Partial<Store> {
+function stayingBehind(store: Store): Partial<StoreMethods> {
   const stayed = new Set<number>();
   return {
     changeSchedules: async (changes, nowMs) => {
-      const { due } = await store.dueSchedules({ nowMs, limit: 1_000, bytesMax: 1_000_000 });
+      const { due } = await store.schedules.dueSchedules({ nowMs, limit: 1_000, bytesMax: 1_000_000 });
       const before = new Map(due.map(({ schedule }) => [schedule.key, schedule.standing.nextAtMs]));
       const stay = (change: ScheduleChange): ScheduleChange => {
         const nextAtMs = before.get(change.key);
@@ -86,19 +88,19 @@ function stayingBehind(store: Store): Partial<Store> {
         stayed.add(change.key);
         return { ...change, standing: { ...change.standing, nextAtMs } };
       };
-      return await store.changeSchedules(changes.map(stay), nowMs);
+      return await store.schedules.changeSchedules(changes.map(stay), nowMs);
     },
   };
 }
 
 /** In a transaction of their own. */
-function movingOnLater(store: Store): Partial<Store> {
+function movingOnLater(store: Store): Partial<StoreMethods> {
   return {
     changeSchedules: async (changes, nowMs): Promise<Answers> => {
       const answers: Answers = [];
       for (const change of changes) {
-        const accepted = change.messages.length > 0 ? await store.accept(change.messages, nowMs) : [];
-        const [moved] = await store.changeSchedules([{ ...change, messages: [] }], nowMs);
+        const accepted = change.messages.length > 0 ? await store.messages.accept(change.messages, nowMs) : [];
+        const [moved] = await store.schedules.changeSchedules([{ ...change, messages: [] }], nowMs);
         const standings = accepted.map((each) => (each.kind === 'accepted' ? each.standing : 'flow'));
         answers.push(moved === 'stale' ? 'stale' : standings);
       }
@@ -108,17 +110,17 @@ function movingOnLater(store: Store): Partial<Store> {
 }
 
 /** And its trigger takes its time, so that others change the schedule between the look and the write. */
-function withoutVersions(store: Store): Partial<Store> {
+function withoutVersions(store: Store): Partial<StoreMethods> {
   return {
     dueSchedules: async (request) => {
-      const answer = await store.dueSchedules(request);
-      for (let pause = 0; pause < 5; pause += 1) await store.reserveNumbers(1);
+      const answer = await store.schedules.dueSchedules(request);
+      for (let pause = 0; pause < 5; pause += 1) await store.messages.reserveNumbers(1);
       return answer;
     },
     changeSchedules: async (changes, nowMs) => {
-      const views = await store.listSchedules(PROJECT);
+      const views = await store.schedules.listSchedules({ projectId: PROJECT });
       const versions = new Map(views.map(({ schedule }) => [schedule.key, schedule.standing.version]));
-      return await store.changeSchedules(
+      return await store.schedules.changeSchedules(
         changes.map((change) => ({ ...change, fromVersion: versions.get(change.key) ?? change.fromVersion })),
         nowMs,
       );
@@ -126,10 +128,10 @@ function withoutVersions(store: Store): Partial<Store> {
   };
 }
 
-function withoutPause(store: Store): Partial<Store> {
+function withoutPause(store: Store): Partial<StoreMethods> {
   return {
     changeSchedules: (changes, nowMs) =>
-      store.changeSchedules(
+      store.schedules.changeSchedules(
         changes.map((change) => ({ ...change, standing: { ...change.standing, isPaused: false } })),
         nowMs,
       ),
@@ -137,35 +139,35 @@ function withoutPause(store: Store): Partial<Store> {
 }
 
 /** It is only out of sight. */
-function withoutDeletion(): Partial<Store> {
+function withoutDeletion(): Partial<StoreMethods> {
   return { deleteSchedule: async () => {} };
 }
 
 /** What was due before the process started is passed over. */
-function forgettingMissed(store: Store): Partial<Store> {
+function forgettingMissed(store: Store): Partial<StoreMethods> {
   let startedAtMs: number | undefined;
   return {
     releaseAll: (nowMs) => {
       startedAtMs = nowMs;
-      return store.releaseAll(nowMs);
+      return store.messages.releaseAll(nowMs);
     },
     changeSchedules: async (changes, nowMs): Promise<Answers> => {
       const isStarting = startedAtMs !== undefined && nowMs < startedAtMs + 1_000;
-      if (!isStarting) return await store.changeSchedules(changes, nowMs);
+      if (!isStarting) return await store.schedules.changeSchedules(changes, nowMs);
       const passed = changes.map((change) => {
         const { lastTrigger: _, ...standing } = change.standing;
         return change.messages.length > 0 ? { ...change, standing, messages: [] } : change;
       });
-      const answers = await store.changeSchedules(passed, nowMs);
+      const answers = await store.schedules.changeSchedules(passed, nowMs);
       return answers.map(() => 'stale');
     },
   };
 }
 
-function makingUpForEach(store: Store): Partial<Store> {
+function makingUpForEach(store: Store): Partial<StoreMethods> {
   return {
     dueSchedules: async (request) => {
-      const answer = await store.dueSchedules(request);
+      const answer = await store.schedules.dueSchedules(request);
       const due = answer.due.map(({ schedule, isBusy }) => {
         const plan = { ...schedule.plan, catchUp: 'all' as const };
         return { schedule: { ...schedule, plan }, isBusy };
@@ -175,10 +177,10 @@ function makingUpForEach(store: Store): Partial<Store> {
   };
 }
 
-function neverBusy(store: Store): Partial<Store> {
+function neverBusy(store: Store): Partial<StoreMethods> {
   return {
     dueSchedules: async (request) => {
-      const answer = await store.dueSchedules(request);
+      const answer = await store.schedules.dueSchedules(request);
       return { ...answer, due: answer.due.map(({ schedule }) => ({ schedule, isBusy: false })) };
     },
   };
@@ -187,18 +189,18 @@ function neverBusy(store: Store): Partial<Store> {
 function rememberingGroups(): Sabotage {
   const known = new Map<string, UrlGroup | undefined>();
   return altered((store) => ({
-    findUrlGroup: async (projectId, name) => {
-      const group = known.get(name) ?? (await store.findUrlGroup(projectId, name));
-      known.set(name, group);
+    findUrlGroup: async (args) => {
+      const group = known.get(args.name) ?? (await store.urlGroups.findUrlGroup(args));
+      known.set(args.name, group);
       return group;
     },
   }));
 }
 
-function withoutLastEndpoint(store: Store): Partial<Store> {
+function withoutLastEndpoint(store: Store): Partial<StoreMethods> {
   return {
-    findUrlGroup: async (projectId, name) => {
-      const group = await store.findUrlGroup(projectId, name);
+    findUrlGroup: async (args) => {
+      const group = await store.urlGroups.findUrlGroup(args);
       return group && { ...group, endpoints: group.endpoints.slice(0, -1) };
     },
   };

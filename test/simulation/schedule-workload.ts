@@ -79,7 +79,7 @@ export class ScheduleWorkload {
 
   deleteSchedule(scheduleId = this.#random.choose(this.#ids)): Promise<void> {
     return this.#call({ action: 'delete', scheduleId }, async (engine) => {
-      await engine.deleteSchedule(PROJECT, scheduleId);
+      await engine.storeOf(PROJECT).schedules.deleteSchedule({ id: scheduleId });
       return 'saved';
     });
   }

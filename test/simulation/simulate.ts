@@ -210,8 +210,8 @@ const RETENTION_ROUND_CALLS = 1;
 
 async function remainsOf(world: World, driver: Driver): Promise<Remains> {
   const store = storeOver(driver);
-  const logs = await all<LogEntry>((page) => store.listLogs(PROJECT, {}, page));
-  const dead = await all<DeadMessage>((page) => store.listDead(PROJECT, {}, page));
+  const logs = await all<LogEntry>((page) => store.logs.listLogs({ projectId: PROJECT, filter: {}, page }));
+  const dead = await all<DeadMessage>((page) => store.dead.listDead({ projectId: PROJECT, filter: {}, page }));
   const contents = await world.look<{ key: number; id: string }>('select key, id from contents');
   const idByKey = new Map(contents.map(({ key, id }) => [key, id]));
   return {

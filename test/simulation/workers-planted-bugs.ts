@@ -2,6 +2,7 @@
 import { DatabaseClock } from '../../src/engine/database-clock.ts';
 import type { Store } from '../../src/engine/stores.ts';
 import type { Beat } from '../../src/engine/worker-store.ts';
+import type { StoreMethods } from '../support/altered-store.ts';
 import { altered, PLANTED_BUGS, type PlantedBug } from './planted-bugs.ts';
 import { SCHEDULE_BUGS } from './schedule-planted-bugs.ts';
 
@@ -38,11 +39,11 @@ export const WORKER_RUN_BUGS: Record<string, PlantedBug> = {
   },
 };
 
-function withoutRescue(): Partial<Store> {
+function withoutRescue(): Partial<StoreMethods> {
   return { orphanedClaims: async () => [] };
 }
 
-function withoutReconciliation(): Partial<Store> {
+function withoutReconciliation(): Partial<StoreMethods> {
   return { claimsOf: async () => [] };
 }
 
@@ -51,11 +52,11 @@ class UncorrectedClock extends DatabaseClock {
 }
 
 /** The worker lives on what it has heard once: it never gives up by itself. */
-function believingBeats(store: Store): Partial<Store> {
+function believingBeats(store: Store): Partial<StoreMethods> {
   let last: Beat | undefined;
   return {
-    beat: async (worker, state) => {
-      const beat = store.beat(worker, state);
+    beat: async (args) => {
+      const beat = store.workers.beat(args);
       beat.then(
         (answer) => {
           last = { ...answer, hasLate: false };
@@ -67,13 +68,13 @@ function believingBeats(store: Store): Partial<Store> {
   };
 }
 
-function inBlocks(store: Store): Partial<Store> {
+function inBlocks(store: Store): Partial<StoreMethods> {
   const block = { next: 0, end: 0 };
   return {
     reserveNumbers: async (count) => {
-      if (count > 1) return store.reserveNumbers(count);
+      if (count > 1) return store.messages.reserveNumbers(count);
       if (block.next === block.end) {
-        block.next = await store.reserveNumbers(10_000);
+        block.next = await store.messages.reserveNumbers(10_000);
         block.end = block.next + 10_000;
       }
       block.next += 1;

@@ -2,6 +2,7 @@
 import type { Accepted, Saved } from '../../src/engine/accepted.ts';
 import type { EntryKind, NewMessage, RunEnding, Settlement } from '../../src/engine/model.ts';
 import type { Store } from '../../src/engine/stores.ts';
+import type { StoreMethods } from '../support/altered-store.ts';
 import { altered, type PlantedBug } from './planted-bugs.ts';
 import { PROJECT, type Sabotage } from './world.ts';
 
@@ -37,7 +38,7 @@ function withoutSlots(kind: EntryKind): Sabotage {
   const isTaken = seenBefore();
   return altered((store) => ({
     accept: (messages, nowMs) =>
-      store.accept(
+      store.messages.accept(
         messages.map((news): NewMessage => {
           const { entry, message } = news;
           if (entry?.kind !== kind || !isTaken(`${entry.runKey} ${entry.slot}`)) return news;
@@ -52,7 +53,7 @@ function withoutSlotsOfInvocations(): Sabotage {
   const isTaken = seenBefore();
   return altered((store) => ({
     accept: (messages, nowMs) =>
-      store.accept(
+      store.messages.accept(
         messages.map((news): NewMessage => {
           const { run } = news;
           const { message, entry } = run?.invoker ?? {};
@@ -74,10 +75,10 @@ function seenBefore(): (name: string) => boolean {
   };
 }
 
-function upToTheLast(store: Store): Partial<Store> {
+function upToTheLast(store: Store): Partial<StoreMethods> {
   return {
     accept: async (messages, nowMs) => {
-      const accepted = await store.accept(messages, nowMs);
+      const accepted = await store.messages.accept(messages, nowMs);
       const last = accepted.reduce((latest, each) => Math.max(latest, positionOf(each)), 0);
       return accepted.map((each) =>
         each.kind === 'accepted' && each.journal ? { ...each, journal: { ...each.journal, position: last } } : each,
@@ -90,23 +91,23 @@ function positionOf(accepted: Accepted): number {
   return accepted.kind === 'accepted' ? (accepted.journal?.position ?? 0) : 0;
 }
 
-function withoutLatestEntry(store: Store): Partial<Store> {
+function withoutLatestEntry(store: Store): Partial<StoreMethods> {
   return {
     readJournal: async (runKey, range) => {
-      const entries = await store.readJournal(runKey, range);
+      const entries = await store.runs.readJournal(runKey, range);
       return entries.length > 1 ? entries.slice(0, -1) : entries;
     },
   };
 }
 
-function withoutFetching(store: Store): Partial<Store> {
-  return { readJournal: async (runKey, range) => (range === undefined ? [] : store.readJournal(runKey, range)) };
+function withoutFetching(store: Store): Partial<StoreMethods> {
+  return { readJournal: async (runKey, range) => (range === undefined ? [] : store.runs.readJournal(runKey, range)) };
 }
 
-function endingTooEarly(store: Store): Partial<Store> {
+function endingTooEarly(store: Store): Partial<StoreMethods> {
   return {
     endRuns: async (endings, nowMs) => {
-      store.endRuns(endings, nowMs).catch(() => {}); // whoever was told yes will not hear of the refusal
+      store.runs.endRuns(endings, nowMs).catch(() => {}); // whoever was told yes will not hear of the refusal
       return endings.map(({ follows }) => ({ kind: 'ended', follows: follows.map(asProposed) }));
     },
   };
@@ -116,11 +117,11 @@ function asProposed({ standing }: NewMessage): Saved {
   return { standing: standing.kind };
 }
 
-function withoutEnding(store: Store): Partial<Store> {
+function withoutEnding(store: Store): Partial<StoreMethods> {
   return {
     settle: (settlement, nowMs, succession) => {
       const { ending: _, ...change } = settlement.change;
-      return store.settle({ ...settlement, change }, nowMs, succession);
+      return store.messages.settle({ ...settlement, change }, nowMs, succession);
     },
   };
 }
@@ -132,15 +133,15 @@ function forgetting(isForgotten: (news: NewMessage) => boolean): Sabotage {
     settle: async (settlement, nowMs, succession) => {
       const { follows = [] } = settlement.change;
       const kept = follows.filter((news) => !isForgotten(news));
-      if (kept.length === follows.length) return await store.settle(settlement, nowMs, succession);
-      const answer = await store.settle(withFollows(settlement, kept), nowMs, succession);
+      if (kept.length === follows.length) return await store.messages.settle(settlement, nowMs, succession);
+      const answer = await store.messages.settle(withFollows(settlement, kept), nowMs, succession);
       if (answer.kind !== 'saved') return answer;
       const saved = [...(answer.follows ?? [])];
       return { ...answer, follows: follows.map((news) => (isForgotten(news) ? dropped : (saved.shift() ?? dropped))) };
     },
     endRuns: async (endings, nowMs) => {
       const kept = endings.map((end) => ({ ...end, follows: end.follows.filter((news) => !isForgotten(news)) }));
-      const answers = await store.endRuns(kept, nowMs);
+      const answers = await store.runs.endRuns(kept, nowMs);
       return answers.map((answer, index) => {
         if (answer.kind !== 'ended') return answer;
         const saved = [...answer.follows];
@@ -172,61 +173,61 @@ function isFailureCall({ message }: NewMessage): boolean {
 }
 
 /** What was read of the run before may be out of date: the store is told that it is not. */
-function endingAsKnown(store: Store): Partial<Store> {
+function endingAsKnown(store: Store): Partial<StoreMethods> {
   const upToDate = async (ending: RunEnding): Promise<RunEnding> => {
-    const run = await store.findRun(PROJECT, ending.runKey);
+    const run = await store.runs.findRun(PROJECT, ending.runKey);
     return { ...ending, runVersion: run?.version ?? ending.runVersion };
   };
   return {
     endRuns: async (endings, nowMs) => {
       const known = endings.map(async ({ ending, follows }) => ({ ending: await upToDate(ending), follows }));
-      return await store.endRuns(await Promise.all(known), nowMs);
+      return await store.runs.endRuns(await Promise.all(known), nowMs);
     },
   };
 }
 
-function withoutDeadlines(): Partial<Store> {
+function withoutDeadlines(): Partial<StoreMethods> {
   return { dueWaiters: async () => ({ due: [], nextAtMs: undefined }) };
 }
 
-function timingOutEarly(store: Store): Partial<Store> {
+function timingOutEarly(store: Store): Partial<StoreMethods> {
   return {
     dueWaiters: async ({ nowMs, limit }) => {
-      const answer = await store.dueWaiters({ nowMs: nowMs + 10_000, limit });
+      const answer = await store.waiters.dueWaiters({ nowMs: nowMs + 10_000, limit });
       return { ...answer, nextAtMs: answer.nextAtMs && answer.nextAtMs - 10_000 };
     },
   };
 }
 
-function wakingOne(store: Store): Partial<Store> {
+function wakingOne(store: Store): Partial<StoreMethods> {
   return {
     listWaiters: async (projectId, eventId, page) => {
       const isFirst = page.afterKey === undefined || page.afterKey < 0;
-      return isFirst ? (await store.listWaiters(projectId, eventId, page)).slice(0, 1) : [];
+      return isFirst ? (await store.waiters.listWaiters(projectId, eventId, page)).slice(0, 1) : [];
     },
   };
 }
 
-function losingMail(store: Store): Partial<Store> {
+function losingMail(store: Store): Partial<StoreMethods> {
   return {
     saveMail: async (projectId, runKey, eventId, mail, limits) => {
-      const saved = await store.saveMail(projectId, runKey, eventId, mail, { mails: 0, bytes: 0 });
+      const saved = await store.waiters.saveMail(projectId, runKey, eventId, mail, { mails: 0, bytes: 0 });
       return saved === 'tooMuch' && limits.mails > 0 ? 'saved' : saved;
     },
   };
 }
 
-function latestMailFirst(store: Store): Partial<Store> {
+function latestMailFirst(store: Store): Partial<StoreMethods> {
   return {
     saveMail: (projectId, runKey, eventId, mail, limits) =>
-      store.saveMail(projectId, runKey, eventId, { ...mail, key: Number.MAX_SAFE_INTEGER - mail.key }, limits),
+      store.waiters.saveMail(projectId, runKey, eventId, { ...mail, key: Number.MAX_SAFE_INTEGER - mail.key }, limits),
   };
 }
 
-function withoutUserHeaders(store: Store): Partial<Store> {
+function withoutUserHeaders(store: Store): Partial<StoreMethods> {
   return {
     accept: (messages, nowMs) =>
-      store.accept(
+      store.messages.accept(
         messages.map((news): NewMessage => {
           if (!news.entry || news.run) return news;
           const { 'X-User': _, ...header } = news.message.header;
@@ -237,10 +238,10 @@ function withoutUserHeaders(store: Store): Partial<Store> {
   };
 }
 
-function resumingFromScratch(store: Store): Partial<Store> {
-  return { outlineJournal: async (runKey) => (await store.outlineJournal(runKey)).slice(0, 1) };
+function resumingFromScratch(store: Store): Partial<StoreMethods> {
+  return { outlineJournal: async (runKey) => (await store.deadRuns.outlineJournal(runKey)).slice(0, 1) };
 }
 
-function withoutRetentionOfRuns(store: Store): Partial<Store> {
-  return { dropExpired: (limits) => store.dropExpired({ ...limits, logsBeforeMs: 0 }) };
+function withoutRetentionOfRuns(store: Store): Partial<StoreMethods> {
+  return { dropExpired: (limits) => store.retention.dropExpired({ ...limits, logsBeforeMs: 0 }) };
 }

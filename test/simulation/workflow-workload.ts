@@ -169,7 +169,11 @@ export class WorkflowWorkload {
   }
 
   async #deadRuns(): Promise<string[]> {
-    const page = await this.#world.store?.listDeadRuns(PROJECT, {}, { count: 100, order: 'latestFirst' });
+    const page = await this.#world.store?.deadRuns.listDeadRuns({
+      projectId: PROJECT,
+      filter: {},
+      page: { count: 100, order: 'latestFirst' },
+    });
     return page?.items.map(({ dlqId }) => dlqId) ?? [];
   }
 

@@ -116,7 +116,7 @@ export class Workload {
     const { url: _, body, options } = this.#command();
     const { deduplication: __, ...shared } = options;
     const begunAtMs = clock.elapsedMs;
-    const group = await engine.findUrlGroup(PROJECT, groupName);
+    const group = await engine.storeOf(PROJECT).urlGroups.findUrlGroup({ name: groupName });
     if (!group || !this.#world.runs(engine)) return;
     const commands = publishesToGroup(group, { body, options: shared });
     ledger.groupPublishes.push({
@@ -185,7 +185,7 @@ export class Workload {
     const store = this.#world.store;
     if (!store) return;
     const order = this.#random.choose(['latestFirst', 'earliestFirst'] as const);
-    const list = (page: PageRequest) => store.listLogs(PROJECT, {}, page);
+    const list = (page: PageRequest) => store.logs.listLogs({ projectId: PROJECT, filter: {}, page });
     const before = (await list({ count: 100_000, order })).items.map(nameOf);
     const paged = (await this.#pages(list, order)).map(nameOf);
     const after = (await list({ count: 100_000, order })).items.map(nameOf);
@@ -196,7 +196,7 @@ export class Workload {
     const store = this.#world.store;
     if (!store) return;
     const order = this.#random.choose(['latestFirst', 'earliestFirst'] as const);
-    const list = (page: PageRequest) => store.listDead(PROJECT, {}, page);
+    const list = (page: PageRequest) => store.dead.listDead({ projectId: PROJECT, filter: {}, page });
     const before = (await list({ count: 100_000, order })).items.map((entry) => entry.dlqId);
     const paged = (await this.#pages(list, order)).map((entry) => entry.dlqId);
     const after = (await list({ count: 100_000, order })).items.map((entry) => entry.dlqId);
@@ -245,9 +245,9 @@ export class Workload {
       this.#world.ledger.begin([], {}),
       `late result ${id}`,
       async () => {
-        const firstKey = await store.reserveNumbers(2 * follows.length + 1);
+        const firstKey = await store.messages.reserveNumbers(2 * follows.length + 1);
         const change = { ...settlement.change, follows: follows.map((each, nth) => waiting(each, firstKey + nth)) };
-        return await store.settle({ ...settlement, change }, clock.nowMs());
+        return await store.messages.settle({ ...settlement, change }, clock.nowMs());
       },
       (answer) => {
         if (answer.kind !== 'stale') this.#world.violate('P6', 'a result from a dead process was saved', id);
@@ -287,7 +287,9 @@ export class Workload {
   async #actOnDead(action: 'retry' | 'delete'): Promise<void> {
     const { engine, ledger } = this.#world;
     if (!engine) return;
-    const list = await engine.listDead(PROJECT, {}, { count: 100, order: 'latestFirst' });
+    const list = await engine
+      .storeOf(PROJECT)
+      .dead.listDead({ filter: {}, page: { count: 100, order: 'latestFirst' } });
     if (list.items.length === 0 || !this.#world.runs(engine)) return;
     const draws = Array.from({ length: this.#random.int(1, 3) }, () => this.#random.choose(list.items).dlqId);
     const dlqIds = [...new Set(draws)];
@@ -296,7 +298,7 @@ export class Workload {
       return await this.#world.call(
         call,
         `delete of ${dlqIds.join(' ')}`,
-        () => engine.deleteDead(PROJECT, dlqIds),
+        () => engine.storeOf(PROJECT).dead.deleteDead({ dlqIds }),
         () => {},
       );
     }

@@ -21,6 +21,7 @@ import type { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
 import { type Attempt, SimulatedNetwork, type SimulatedSender } from '../../src/testing/simulated-network.ts';
 import { accountsKnown } from '../support/accounts-known.ts';
+import { alteredStore } from '../support/altered-store.ts';
 import { storeOver } from './database.ts';
 import { type CrashPoint, type Fate, FaultyDriver, type LoggedEvent } from './faulty-driver.ts';
 import { type Call, Ledger } from './ledger.ts';
@@ -423,15 +424,15 @@ export class World {
   /** `store`, with a note in the ledger of each trigger that it is asked to save, and a look at each result that it saves. */
   #witnessed(store: Store, number: number): Store {
     const { ledger, trace, clock } = this;
-    const settle: Store['settle'] = async (settlement, nowMs, succession) => {
+    const settle: Store['messages']['settle'] = async (settlement, nowMs, succession) => {
       const latest = this.#latestAttempts.get(settlement.key);
-      const answer = await store.settle(settlement, nowMs, succession);
+      const answer = await store.messages.settle(settlement, nowMs, succession);
       if (answer.kind === 'saved' && latest && latest.claimToken !== settlement.claimToken) {
         this.violate('P6', 'a result was saved though the message had been claimed anew', latest.messageId);
       }
       return answer;
     };
-    const changeSchedules: Store['changeSchedules'] = async (changes, nowMs) => {
+    const changeSchedules: Store['schedules']['changeSchedules'] = async (changes, nowMs) => {
       ledger.turnedTo = number;
       const triggers = changes.map(({ messages }) =>
         messages.length === 0
@@ -442,7 +443,7 @@ export class World {
         for (const trigger of triggers) if (trigger) ledger.end(trigger, fortune, trace.length, clock.elapsedMs);
       };
       try {
-        const answers = await store.changeSchedules(changes, nowMs);
+        const answers = await store.schedules.changeSchedules(changes, nowMs);
         for (const [index, trigger] of triggers.entries()) if (trigger) trigger.isStale = answers[index] === 'stale';
         end('acked');
         return answers;
@@ -451,12 +452,7 @@ export class World {
         throw error;
       }
     };
-    return new Proxy(store, {
-      get: (target, name) => {
-        const member = { changeSchedules, settle }[name as string] ?? target[name as keyof Store];
-        return typeof member === 'function' ? member.bind(target) : member;
-      },
-    });
+    return alteredStore(store, { changeSchedules, settle });
   }
 
   #startEngine({ store, clock: machine, steady, sender, worker }: Process): Promise<Engine> {

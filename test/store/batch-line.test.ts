@@ -1,39 +1,36 @@
 /** What goes into the next transaction, whoever waits for it. */
 import { describe, expect, it } from 'vitest';
 import { BatchLine } from '../../src/store/batch-line.ts';
+import type { WriteCommand } from '../../src/store/operations.ts';
 import { MESSAGE_AT, type NewContentRow, type NewMessageRow } from '../../src/store/sql/columns.ts';
 import type { StoredNewMessage } from '../../src/store/sql/rows.ts';
-import type { WriteCommand } from '../../src/store/writes.ts';
 
 interface Named {
   name: string;
   command: WriteCommand;
 }
 
-const limits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0, journalBytesMax: 0 };
-
 /** An accept of `rows` small messages of a project. */
 function accept(projectId: number, rows = 1): WriteCommand {
   const message = [] as unknown as NewMessageRow;
   message[MESSAGE_AT.project_id] = projectId;
   const stored: StoredNewMessage = { message, content: [] as unknown as NewContentRow, events: [] };
-  return { method: 'accept', args: { messages: Array.from({ length: rows }, () => stored), limits, nowMs: 0 } };
+  return { method: 'accept', args: { messages: Array.from({ length: rows }, () => stored), nowMs: 0 } };
 }
 
 const beat: WriteCommand = {
   method: 'beat',
   args: { worker: 'w', timeoutMs: 1, isLeaving: false, accountsVersion: 1 },
 };
-const ping: WriteCommand = { method: 'ping', args: {} };
 const numbers: WriteCommand = { method: 'reserveNumbers', args: { count: 1 } };
 const pause: WriteCommand = {
   method: 'setQueuePaused',
-  args: { projectId: 1, name: 'q', paused: true, nowMs: 0, limits },
+  args: { projectId: 1, name: 'q', isPaused: true, nowMs: 0 },
 };
 
 function release(rows = 1): WriteCommand {
   const claims = Array.from({ length: rows }, (_, key) => ({ key, projectId: 1, claimToken: key }));
-  return { method: 'release', args: { claims, limits, nowMs: 0 } };
+  return { method: 'release', args: { claims, nowMs: 0 } };
 }
 
 class Line {
@@ -60,15 +57,14 @@ class Line {
 }
 
 describe('a batch', () => {
-  it('takes heartbeats, pings and numbers first, then what moves on what was accepted, then accepts', () => {
+  it('takes heartbeats and numbers first, then what moves on what was accepted, then accepts', () => {
     const line = new Line(200);
     line.add('accept', accept(1), 2);
     line.add('release', release());
-    line.add('ping', ping);
     line.add('pause', pause);
     line.add('numbers', numbers);
     line.add('beat', beat);
-    expect(line.take()).toEqual(['ping', 'numbers', 'beat', 'release', 'pause', 'accept', 'accept']);
+    expect(line.take()).toEqual(['numbers', 'beat', 'release', 'pause', 'accept', 'accept']);
     expect(line.take()).toEqual([]);
   });
 

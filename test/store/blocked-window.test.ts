@@ -34,7 +34,7 @@ const BLOCKED: Blocked[] = [
   {
     title: 'a paused key',
     crowd: { flowControl: LIMITED },
-    block: ({ store }) => store.setKeyPaused(PROJECT, LIMITED.key, true, T0),
+    block: ({ store }) => store.keys.setKeyPaused({ projectId: PROJECT, key: LIMITED.key, isPaused: true, nowMs: T0 }),
   },
   {
     title: 'a key whose slots are taken',
@@ -45,14 +45,19 @@ const BLOCKED: Blocked[] = [
     title: 'a key that has spent its rate',
     crowd: { flowControl: LIMITED },
     block: async (world) => {
-      await world.store.pinKey(PROJECT, LIMITED.key, { parallelism: 10, rate: 1, periodS: 3_600 }, T0);
+      await world.store.keys.pinKey({
+        projectId: PROJECT,
+        key: LIMITED.key,
+        pin: { parallelism: 10, rate: 1, periodS: 3_600 },
+        nowMs: T0,
+      });
       expect((await world.claim()).claimed).toHaveLength(1);
     },
   },
   {
     title: 'a paused queue',
     crowd: { queueName: 'queue' },
-    block: ({ store }) => store.setQueuePaused(PROJECT, 'queue', true, T0),
+    block: ({ store }) => store.queues.setQueuePaused({ projectId: PROJECT, name: 'queue', isPaused: true, nowMs: T0 }),
   },
   {
     title: 'a queue whose slot is taken',
@@ -114,7 +119,7 @@ async function buildTemplate(path: string, settings: Blocked['crowd'], count: nu
   const step = 500;
   for (let from = 0; from < count; from += step) {
     const news = Array.from({ length: step }, () => world.message({ settings: { ...settings } }));
-    await world.store.accept(news, T0);
+    await world.store.messages.accept(news, T0);
   }
   await world.store.close();
 }
@@ -177,7 +182,7 @@ async function buildLine(count: number): Promise<string> {
   const world = await World.open(async () => createStore(driver));
   const standing = { kind: 'origin', dueAtMs: T0 } as const;
   for (let from = 0; from < count; from += FEW) {
-    await world.store.accept(
+    await world.store.messages.accept(
       Array.from({ length: FEW }, () => world.message({ url: BUSY, standing })),
       T0,
     );
@@ -186,7 +191,7 @@ async function buildLine(count: number): Promise<string> {
   const lines = Array.from({ length: count }, (_, index) =>
     world.message({ url: `https://${index}.example`, standing }),
   );
-  for (let from = 0; from < count; from += FEW) await world.store.accept(lines.slice(from, from + FEW), T0);
+  for (let from = 0; from < count; from += FEW) await world.store.messages.accept(lines.slice(from, from + FEW), T0);
   for (let index = 0; index < HEALTHY; index += 1)
     await world.accept({ url: BUSY, projectId: OTHER_PROJECT, standing });
   await world.store.close();

@@ -39,7 +39,7 @@ async function openAll(limits?: StoreLimits): Promise<void> {
       },
     });
   stores = await Promise.all(Array.from({ length: WORKERS }, (_, index) => open(`worker ${index}`)));
-  await stores[0]?.ensureProject('one', { current: 'c', next: 'n' }, T0);
+  await stores[0]?.projects.ensureProject({ name: 'one', signingKeys: { current: 'c', next: 'n' }, nowMs: T0 });
   worlds = await Promise.all(stores.map((store) => World.open(async () => store)));
 }
 
@@ -99,7 +99,7 @@ describe('several workers at once', () => {
     it('keep the limits of lanes, lose nothing and settle nothing twice (P2, P4, P6)', async () => {
       await Promise.all(
         Object.entries(QUEUES).map(([name, parallelism]) =>
-          stores[0]?.saveQueue(PROJECT, { name, parallelism, isPaused: false }, T0),
+          stores[0]?.queues.saveQueue({ projectId: PROJECT, name, parallelism, isPaused: false, nowMs: T0 }),
         ),
       );
       const holders = new Holders();
@@ -110,7 +110,7 @@ describe('several workers at once', () => {
 
       const accept = async (store: Store, world: World, random: SeededRandom) => {
         const news = Array.from({ length: random.int(1, 5) }, () => anyMessage(world, random));
-        const answers = await store.accept(news, T0);
+        const answers = await store.messages.accept(news, T0);
         for (const [index, { message, deduplication }] of news.entries()) {
           const answer = answers[index];
           if (answer?.kind === 'accepted') accepted.set(message.id, message.key);
@@ -133,7 +133,7 @@ describe('several workers at once', () => {
         // A queue's slot is kept by a message that is retried; a key's is not.
         if (lane) holders.leave(lane.name);
         const succession = { worker: 'w', claimToken: world.number(), bytesMax: 1e6 };
-        const settled = await store.settle(settlement(message, claimToken, change), T0, succession);
+        const settled = await store.messages.settle(settlement(message, claimToken, change), T0, succession);
         if (settled.kind === 'saved' && !isRetry) ended.set(message.id, (ended.get(message.id) ?? 0) + 1);
         if (settled.kind === 'saved' && settled.next) await hold(store, world, settled.next, random);
       };
@@ -148,7 +148,7 @@ describe('several workers at once', () => {
       /** Another worker may have the logs locked for longer than it waits: then it is for the next time. */
       const dropExpired = async (store: Store): Promise<void> => {
         const limits = { logsBeforeMs: 0, deadBeforeMs: 0, keysUsedBeforeMs: 0, nowMs: T0, rowsMax: 100 };
-        await store.dropExpired(limits).catch((error: unknown) => {
+        await store.retention.dropExpired(limits).catch((error: unknown) => {
           if (!(error instanceof StoreUnavailable)) throw error;
         });
       };
@@ -166,10 +166,13 @@ describe('several workers at once', () => {
           if (isAccepting) doings.push(accept(store, world, random), accept(store, world, random));
           if (isAccepting && random.chance(0.1)) {
             const name = random.choose(['single', 'wide'] as const);
-            doings.push(store.setQueuePaused(PROJECT, name, random.chance(0.5), T0));
+            doings.push(
+              store.queues.setQueuePaused({ projectId: PROJECT, name, isPaused: random.chance(0.5), nowMs: T0 }),
+            );
           }
           if (rounds === ROUNDS + 1)
-            for (const name of ['single', 'wide']) doings.push(store.setQueuePaused(PROJECT, name, false, T0));
+            for (const name of ['single', 'wide'])
+              doings.push(store.queues.setQueuePaused({ projectId: PROJECT, name, isPaused: false, nowMs: T0 }));
           if (random.chance(0.1)) doings.push(dropExpired(store));
           const lanesFirst = random.chance(0.5);
           const answer = await world.claim({ limit: 8, unpark: [...parked], lanesFirst, defaultRoom: 3 });
@@ -178,7 +181,7 @@ describe('several workers at once', () => {
           doings.push(...answer.claimed.map((claimed) => hold(store, world, claimed, random)));
           await Promise.all(doings);
           idle = answer.claimed.length === 0 && stillAccepting === 0 ? idle + 1 : 0;
-          for (const line of await store.parkedLines()) parked.add(line);
+          for (const line of await store.messages.parkedLines()) parked.add(line);
         }
       };
 

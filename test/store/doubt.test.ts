@@ -23,7 +23,7 @@ it.each([
   store.onDoubt(() => {
     told += 1;
   });
-  await expect(store.reserveNumbers(1)).rejects.toThrow(error);
+  await expect(store.messages.reserveNumbers(1)).rejects.toThrow(error);
   expect(told).toBe(doubts);
   await store.close();
 });

@@ -34,9 +34,12 @@ it('tells of a message that is due later, and of the earliest of several', async
 
 it('tells of a retry and of a claim that is given back, although whoever asked for them knows', async () => {
   const { message, claimToken } = await world().acceptClaimed();
-  await world().store.settle(settlement(message, claimToken, retrying(T0, T0 + 12_000, 1)), T0);
+  await world().store.messages.settle(settlement(message, claimToken, retrying(T0, T0 + 12_000, 1)), T0);
   const other = await world().acceptClaimed();
-  await world().store.release([{ key: other.message.key, projectId: PROJECT, claimToken: other.claimToken }], T0 + 1);
+  await world().store.messages.release(
+    [{ key: other.message.key, projectId: PROJECT, claimToken: other.claimToken }],
+    T0 + 1,
+  );
   expect(told).toEqual([T0 + 12_000, T0 + 1]);
 });
 
@@ -53,6 +56,6 @@ it('tells of what a queue lets go', async () => {
   const settings = { queueName: 'orders' };
   const { message, claimToken } = await world().acceptClaimed({ settings });
   await world().accept({ settings, notBeforeMs: T0 - 1 });
-  await world().store.settle(settlement(message, claimToken, delivered()), T0);
+  await world().store.messages.settle(settlement(message, claimToken, delivered()), T0);
   expect(told).toEqual([T0 - 1]);
 });

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { BatchOutcome, WriteResult } from '../../src/store/batch.ts';
 import { GroupCommit } from '../../src/store/group-commit.ts';
-import type { WriteCommand } from '../../src/store/writes.ts';
+import type { WriteCommand } from '../../src/store/operations.ts';
 
 const LOOKS_MAX = 3;
 
@@ -44,7 +44,7 @@ const saved: WriteResult = { kind: 'answer', answer: null };
 const blocked: WriteResult = { kind: 'blocked', projectId: 7 };
 
 function run(name: string): Promise<void> {
-  return commits.run('ping', {}).then(
+  return commits.run('reserveNumbers', { count: 1 }).then(
     () => void order.push(name),
     (error: unknown) => void order.push(`${name}: ${error instanceof StoreUnavailable ? error.message : 'failed'}`),
   );

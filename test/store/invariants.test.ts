@@ -93,7 +93,7 @@ beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'waypost-doctor-'));
   path = join(folder, 'waypost.db');
   const world = await World.open(() => openInlineSqliteStore({ path, onFatal: (error) => expect.fail(error.message) }));
-  await world.store.ensureProject('p', { current: '', next: '' }, T0);
+  await world.store.projects.ensureProject({ name: 'p', signingKeys: { current: '', next: '' }, nowMs: T0 });
   await world.accept();
   await world.bury(T0);
   await world.acceptClaimed({ settings: { queueName: 'line' } });
@@ -103,7 +103,13 @@ beforeEach(async () => {
   await world.accept({ settings: { flowControl } });
   await begin(world, { id: 'sleeping', notBeforeMs: T0 + 1_000 });
   const unlimited = { groupsMax: 0, endpointsMax: 0 };
-  await world.store.addEndpoints(PROJECT, 'news', [{ url: 'https://example.com/news' }], unlimited, T0);
+  await world.store.urlGroups.addEndpoints({
+    projectId: PROJECT,
+    name: 'news',
+    endpoints: [{ url: 'https://example.com/news' }],
+    limits: unlimited,
+    nowMs: T0,
+  });
   const plan: Schedule['plan'] = {
     cron: '@daily',
     destination: { kind: 'url', url: 'https://example.com/hook' },
@@ -114,7 +120,7 @@ beforeEach(async () => {
   };
   const standing = { version: world.number(), isPaused: false, nextAtMs: T0 };
   const schedule = { key: world.number(), projectId: PROJECT, id: 'nightly', createdAtMs: T0, plan, standing };
-  await world.store.saveSchedule(schedule, undefined, 0);
+  await world.store.schedules.saveSchedule(schedule, undefined, 0);
   await world.store.close();
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));

@@ -33,15 +33,15 @@ const keysOf = (claimed: { message: { key: number } }[]): number[] =>
 it('all of them go on when there is no limit any more', async () => {
   const held = await hold(await World.open(async () => startWith(1)));
   const next = await World.open(async () => startWith(0));
-  expect(await next.store.releaseAll(T0)).toBe(1);
+  expect(await next.store.messages.releaseAll(T0)).toBe(1);
   expect(keysOf((await next.claim()).claimed)).toEqual(expect.arrayContaining(held));
 });
 
 it('as many more go on as a higher limit has room for', async () => {
   await hold(await World.open(async () => startWith(1)));
   const next = await World.open(async () => startWith(3));
-  await next.store.releaseAll(T0);
+  await next.store.messages.releaseAll(T0);
   let claimed = 0;
   for (let round = 0; round < 3; round += 1) claimed += (await next.claim()).claimed.length;
-  expect([claimed, await next.store.countInFlight(PROJECT)]).toEqual([3, 3]);
+  expect([claimed, await next.store.keys.countInFlight({ projectId: PROJECT })]).toEqual([3, 3]);
 });

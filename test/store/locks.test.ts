@@ -11,8 +11,8 @@ import { createStore } from '../../src/store/create.ts';
 import type { Driver, Queries, Transaction } from '../../src/store/driver.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
+import type { WriteCommand } from '../../src/store/operations.ts';
 import { lockFor } from '../../src/store/sql/locks.ts';
-import type { WriteCommand } from '../../src/store/writes.ts';
 import { appended, begin, ending, NO_LIMITS, waiter } from './conformance/run-world.ts';
 import {
   bytes,
@@ -73,7 +73,8 @@ async function open(limits: Partial<StoreLimits> = {}): Promise<void> {
   driver = new RecordingDriver();
   await driver.migrate();
   const store = createStore(driver, { limits: { ...NO_LIMITS, ...limits } });
-  for (const name of ['one', 'two', 'three']) await store.ensureProject(name, { current: 'c', next: 'n' }, T0);
+  for (const name of ['one', 'two', 'three'])
+    await store.projects.ensureProject({ name, signingKeys: { current: 'c', next: 'n' }, nowMs: T0 });
   world = await World.open(async () => store);
   // So that no transaction is done again for numbers for its log.
   await settle(await world.acceptClaimed());
@@ -99,7 +100,7 @@ const OF_KEY = { settings: { flowControl: { key: 'k', parallelism: 1, periodS: 1
 const DEDUPLICATED = { deduplication: { hash: 'h', expiresAtMs: T0 + 1_000 } } satisfies MessageOptions;
 const OF_OTHER = { projectId: OTHER_PROJECT } satisfies MessageOptions;
 const settle = ({ message, claimToken }: { message: Message; claimToken: number }, change = delivered()) =>
-  world.store.settle(settlement(message, claimToken, change), T0);
+  world.store.messages.settle(settlement(message, claimToken, change), T0);
 
 describe('a message that comes', () => {
   it('locks nothing when it shares nothing', async () => {
@@ -121,9 +122,9 @@ describe('a message that comes', () => {
     };
     expect(await lockedBy(beginIt)).toEqual([PROJECT]);
     const news = appended(world, run as Message);
-    expect(await lockedBy(() => world.store.accept([news], T0))).toEqual([PROJECT]);
+    expect(await lockedBy(() => world.store.messages.accept([news], T0))).toEqual([PROJECT]);
     const { entry: _entry, ...withoutEntry } = appended(world, run as Message);
-    expect(await lockedBy(() => world.store.accept([withoutEntry], T0))).toEqual([PROJECT]);
+    expect(await lockedBy(() => world.store.messages.accept([withoutEntry], T0))).toEqual([PROJECT]);
   });
 
   it.each([{ parallelismMax: 5 }, { messagesPerDayMax: 5 }])('locks its project where there is %j', async (limits) => {
@@ -133,7 +134,7 @@ describe('a message that comes', () => {
 
   it('locks only those projects of its batch that share something', async () => {
     const batch = [world.message(IN_QUEUE), world.message(OF_OTHER), world.message({ projectId: 3, ...OF_KEY })];
-    expect(await lockedBy(() => world.store.accept(batch, T0))).toEqual([PROJECT, 3]);
+    expect(await lockedBy(() => world.store.messages.accept(batch, T0))).toEqual([PROJECT, 3]);
   });
 });
 
@@ -143,7 +144,7 @@ describe('the end of an attempt', () => {
     expect(await lockedBy(() => settle(one))).toEqual([]);
     const { message, claimToken } = await world.acceptClaimed();
     const alone = { ...settlement(message, claimToken, delivered()), isAlone: true as const };
-    expect(await lockedBy(() => world.store.settle(alone, T0))).toEqual([]);
+    expect(await lockedBy(() => world.store.messages.settle(alone, T0))).toEqual([]);
   });
 
   it.each([
@@ -169,7 +170,7 @@ describe('the end of an attempt', () => {
       ...settlement(message, claimToken, retrying(T0, T0 + 5, 1)),
       changeIfCancelRequested: { ...delivered(), follows: [world.message(IN_QUEUE)] },
     };
-    expect(await lockedBy(() => world.store.settle(either, T0))).toEqual([PROJECT]);
+    expect(await lockedBy(() => world.store.messages.settle(either, T0))).toEqual([PROJECT]);
     const alone = await world.acceptClaimed();
     expect(await lockedBy(() => settle(alone, { ...delivered(), follows: [world.message()] }))).toEqual([]);
   });
@@ -178,7 +179,7 @@ describe('the end of an attempt', () => {
     await reopen({ parallelismMax: 5 });
     const { message, claimToken } = await world.acceptClaimed();
     const alone = { ...settlement(message, claimToken, delivered()), isAlone: true as const };
-    expect(await lockedBy(() => world.store.settle(alone, T0))).toEqual([PROJECT]);
+    expect(await lockedBy(() => world.store.messages.settle(alone, T0))).toEqual([PROJECT]);
   });
 
   it('locks nothing where only messages of a day are limited, and nothing follows', async () => {
@@ -190,7 +191,7 @@ describe('the end of an attempt', () => {
   it('of a run locks its project, and those of what follows', async () => {
     const run = await begin(world);
     const end = () =>
-      world.store.endRuns([{ ending: ending(run), follows: [world.message({ ...IN_QUEUE, ...OF_OTHER })] }], T0);
+      world.store.runs.endRuns([{ ending: ending(run), follows: [world.message({ ...IN_QUEUE, ...OF_OTHER })] }], T0);
     expect(await lockedBy(end)).toEqual([PROJECT, OTHER_PROJECT]);
   });
 });
@@ -199,16 +200,16 @@ describe('what is named by its key', () => {
   it('is locked with its project when it is in a lane, or attempts are limited', async () => {
     const plain = await world.accept();
     const queued = await world.accept(IN_QUEUE);
-    expect(await lockedBy(() => world.store.cancelById(PROJECT, [plain.id], T0))).toEqual([]);
-    expect(await lockedBy(() => world.store.cancelById(PROJECT, [queued.id], T0))).toEqual([PROJECT]);
+    expect(await lockedBy(() => world.store.messages.cancelById(PROJECT, [plain.id], T0))).toEqual([]);
+    expect(await lockedBy(() => world.store.messages.cancelById(PROJECT, [queued.id], T0))).toEqual([PROJECT]);
     await reopen({ parallelismMax: 5 });
     const limited = await world.accept();
-    expect(await lockedBy(() => world.store.cancelById(PROJECT, [limited.id], T0))).toEqual([PROJECT]);
+    expect(await lockedBy(() => world.store.messages.cancelById(PROJECT, [limited.id], T0))).toEqual([PROJECT]);
   });
 
   it('is locked with its project when its claim is given back', async () => {
     const release = ({ message, claimToken }: { message: Message; claimToken: number }) =>
-      world.store.release([{ key: message.key, projectId: message.projectId, claimToken }], T0);
+      world.store.messages.release([{ key: message.key, projectId: message.projectId, claimToken }], T0);
     const plain = await world.acceptClaimed();
     expect(await lockedBy(() => release(plain))).toEqual([]);
     const ofKey = await world.acceptClaimed({ ...OF_KEY, ...OF_OTHER });
@@ -331,7 +332,7 @@ describe('of the other commands', () => {
 
   it('those of schedules lock the project of the schedule', async () => {
     const saved = schedule(OTHER_PROJECT);
-    expect(await lockedBy(() => world.store.saveSchedule(saved, undefined, 0))).toEqual([OTHER_PROJECT]);
+    expect(await lockedBy(() => world.store.schedules.saveSchedule(saved, undefined, 0))).toEqual([OTHER_PROJECT]);
     const { key, standing } = saved;
     const change = {
       key,
@@ -339,52 +340,58 @@ describe('of the other commands', () => {
       standing: { ...standing, version: world.number() },
       messages: [],
     };
-    expect(await lockedBy(() => world.store.changeSchedules([change], T0))).toEqual([OTHER_PROJECT]);
-    expect(await lockedBy(() => world.store.deleteSchedule(OTHER_PROJECT, 's'))).toEqual([OTHER_PROJECT]);
+    expect(await lockedBy(() => world.store.schedules.changeSchedules([change], T0))).toEqual([OTHER_PROJECT]);
+    expect(await lockedBy(() => world.store.schedules.deleteSchedule({ projectId: OTHER_PROJECT, id: 's' }))).toEqual([
+      OTHER_PROJECT,
+    ]);
   });
 
   it('those of waits and mail lock the project of the run', async () => {
     const run = await begin(world);
     const wait = waiter(world, run);
-    expect(await lockedBy(() => world.store.addWaiter(wait, undefined, T0))).toEqual([PROJECT]);
+    expect(await lockedBy(() => world.store.waiters.addWaiter(wait, undefined, T0))).toEqual([PROJECT]);
     const result = appended(world, run);
-    const resolve = () => world.store.resolveWaiters([{ waiterKey: wait.record.message.key, result }], T0);
+    const resolve = () => world.store.waiters.resolveWaiters([{ waiterKey: wait.record.message.key, result }], T0);
     expect(await lockedBy(resolve)).toEqual([PROJECT]);
     const mail = { key: world.number(), body: bytes('m') };
-    const save = () => world.store.saveMail(PROJECT, run.key, 'e', mail, { mails: 10, bytes: 1_000 });
+    const save = () => world.store.waiters.saveMail(PROJECT, run.key, 'e', mail, { mails: 10, bytes: 1_000 });
     expect(await lockedBy(save)).toEqual([PROJECT]);
   });
 
   it('those that name a project lock it', async () => {
     const queue = { name: 'q', parallelism: 1, isPaused: false };
-    expect(await lockedBy(() => world.store.saveQueue(OTHER_PROJECT, queue, T0))).toEqual([OTHER_PROJECT]);
-    expect(await lockedBy(() => world.store.pinKey(PROJECT, 'k', { parallelism: 1 }, T0))).toEqual([PROJECT]);
+    expect(
+      await lockedBy(() => world.store.queues.saveQueue({ projectId: OTHER_PROJECT, ...queue, nowMs: T0 })),
+    ).toEqual([OTHER_PROJECT]);
+    expect(
+      await lockedBy(() =>
+        world.store.keys.pinKey({ projectId: PROJECT, key: 'k', pin: { parallelism: 1 }, nowMs: T0 }),
+      ),
+    ).toEqual([PROJECT]);
   });
 
   it('retention locks the projects whose keys it may forget, and a start, at which nobody else is there, none', async () => {
     await settle(await world.acceptClaimed({ ...OF_KEY, ...OF_OTHER }));
     const bounds = { logsBeforeMs: 0, deadBeforeMs: 0, nowMs: T0, rowsMax: 100 };
-    expect(await lockedBy(() => world.store.dropExpired({ ...bounds, keysUsedBeforeMs: 0 }))).toEqual([]);
-    const forgets = () => world.store.dropExpired({ ...bounds, keysUsedBeforeMs: T0 + 1_000_000 });
+    expect(await lockedBy(() => world.store.retention.dropExpired({ ...bounds, keysUsedBeforeMs: 0 }))).toEqual([]);
+    const forgets = () => world.store.retention.dropExpired({ ...bounds, keysUsedBeforeMs: T0 + 1_000_000 });
     expect(await lockedBy(forgets)).toEqual([OTHER_PROJECT]);
-    expect(await lockedBy(() => world.store.releaseAll(T0))).toEqual([]);
+    expect(await lockedBy(() => world.store.messages.releaseAll(T0))).toEqual([]);
   });
 });
 
 describe('of projects whose locks may be held for long, a batch', () => {
   const SUSPECT = new Set([OTHER_PROJECT, 3]);
   const of = (projectId: ProjectId) => ({ method: 'saveQueue', args: { projectId } }) as WriteCommand;
-  const claimOf = (limits: StoreLimits) =>
-    ({
-      method: 'claim',
-      args: { request: { due: true, unpark: [], limit: 10 }, limits, nowMs: T0 },
-    }) as unknown as WriteCommand;
 
   /** Which projects it has, and of each command which project it lacks. */
-  async function take(commands: WriteCommand[], suspects: ReadonlySet<ProjectId> = SUSPECT) {
+  async function take(
+    commands: WriteCommand[],
+    { suspects = SUSPECT, parallelismMax = 0 }: { suspects?: ReadonlySet<ProjectId>; parallelismMax?: number } = {},
+  ) {
     driver.locked = [];
     return driver.transaction(async (tx) => {
-      const { held, blocked } = await lockFor(tx, commands, suspects);
+      const { held, blocked } = await lockFor(tx, commands, { ...NO_LIMITS, parallelismMax }, suspects);
       return {
         held: [PROJECT, OTHER_PROJECT, 3].filter((id) => held.has(id)),
         lacking: commands.map((command) => (blocked.has(command) ? blocked.get(command)?.projectId : 'none')),
@@ -410,25 +417,22 @@ describe('of projects whose locks may be held for long, a batch', () => {
   });
 
   it('needs none that does not exist', async () => {
-    expect((await take([of(99)], new Set([99]))).lacking).toEqual([99]);
+    expect((await take([of(99)], { suspects: new Set([99]) })).lacking).toEqual([99]);
     expect((await take([of(99)])).lacking).toEqual(['none']);
   });
 
   it('claims without those that somebody else has', async () => {
     for (const projectId of [PROJECT, OTHER_PROJECT]) await world.accept({ projectId });
     driver.others.add(OTHER_PROJECT);
-    const limits = { ...NO_LIMITS, parallelismMax: 1 };
-    expect(await take([claimOf(limits)])).toEqual({ held: [PROJECT], lacking: ['none'] });
+    const args = { request: { due: true, unpark: [], limit: 10 }, nowMs: T0 };
+    const claim = { method: 'claim', args } as unknown as WriteCommand;
+    expect(await take([claim], { parallelismMax: 1 })).toEqual({ held: [PROJECT], lacking: ['none'] });
   });
 
-  it('looks at all that its commands name by key as soon as one of them is limited, and at lanes alone otherwise', async () => {
+  it('looks at all that its commands name by key where attempts are limited, and at lanes alone otherwise', async () => {
     const plain = await world.accept(OF_OTHER);
-    const release = (parallelismMax: number) =>
-      ({
-        method: 'release',
-        args: { claims: [{ key: plain.key }], limits: { ...NO_LIMITS, parallelismMax } },
-      }) as unknown as WriteCommand;
-    expect((await take([of(PROJECT), release(5)])).held).toEqual([PROJECT, OTHER_PROJECT]);
-    expect((await take([of(PROJECT), release(0)])).held).toEqual([PROJECT]);
+    const release = { method: 'release', args: { claims: [{ key: plain.key }] } } as unknown as WriteCommand;
+    expect((await take([of(PROJECT), release], { parallelismMax: 5 })).held).toEqual([PROJECT, OTHER_PROJECT]);
+    expect((await take([of(PROJECT), release])).held).toEqual([PROJECT]);
   });
 });

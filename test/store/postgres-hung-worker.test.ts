@@ -27,8 +27,8 @@ describe('while a worker hangs that has locked a project', () => {
 
   beforeEach(async () => {
     await open();
-    await store.ensureProject('one', { current: 'c', next: 'n' }, T0);
-    await store.ensureProject('two', { current: 'c', next: 'n' }, T0);
+    await store.projects.ensureProject({ name: 'one', signingKeys: { current: 'c', next: 'n' }, nowMs: T0 });
+    await store.projects.ensureProject({ name: 'two', signingKeys: { current: 'c', next: 'n' }, nowMs: T0 });
     hung = new pg.Client({ connectionString: url });
     await hung.connect();
     await hung.query('begin');
@@ -61,7 +61,10 @@ describe('while a worker hangs that has locked a project', () => {
 
   it('another one accepts, claims and answers for everyone else, and goes on with the project when it is free', async () => {
     const ofProject = [
-      noted('queue', store.saveQueue(PROJECT, { name: 'q', parallelism: 1, isPaused: false }, T0)),
+      noted(
+        'queue',
+        store.queues.saveQueue({ projectId: PROJECT, name: 'q', parallelism: 1, isPaused: false, nowMs: T0 }),
+      ),
       noted('lane', world.accept(IN_LANE)),
       noted('lane', world.accept(IN_LANE)),
     ];
@@ -70,7 +73,7 @@ describe('while a worker hangs that has locked a project', () => {
       noted('plain', world.accept()),
       noted('other lane', world.accept({ ...IN_LANE, projectId: OTHER_PROJECT })),
       noted('ping', store.ping()),
-      noted('beat', store.beat('healthy', { timeoutMs: 1_000, isLeaving: false, accountsVersion: 1 })),
+      noted('beat', store.workers.beat({ worker: 'healthy', timeoutMs: 1_000, isLeaving: false, accountsVersion: 1 })),
     ]);
     const { claimed } = await world.claim();
     expect(claimed.map(({ message }) => message.projectId).toSorted()).toEqual([PROJECT, OTHER_PROJECT]);

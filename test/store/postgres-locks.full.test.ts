@@ -40,7 +40,7 @@ const IN_QUEUE = { settings: { queueName: 'q' } };
 const OF_KEY = { settings: { flowControl: { key: 'k', parallelism: 1, periodS: 1 } } };
 const DEDUPLICATED = { deduplication: { hash: 'h', expiresAtMs: T0 + 1_000 } };
 
-const accept = async (world: World, news: NewMessage) => (await world.store.accept([news], T0))[0];
+const accept = async (world: World, news: NewMessage) => (await world.store.messages.accept([news], T0))[0];
 const claimedNews = (world: World, options: MessageOptions = {}): NewMessage =>
   world.message({ ...options, standing: { kind: 'claimed', claimToken: world.number(), worker: 'w' } });
 const acceptClaimed = (options: MessageOptions) => (world: World) => accept(world, claimedNews(world, options));
@@ -51,7 +51,7 @@ const standings = (answers: Accepted[]) =>
 const oneOf = (kind: string, answers: readonly (Accepted | string)[]): boolean =>
   answers.filter((answer) => (typeof answer === 'string' ? answer : answer?.kind) === kind).length === 1;
 const makeQueue = (parallelism: number, isPaused: boolean) => async (world: World) => {
-  await world.store.saveQueue(PROJECT, { name: 'q', parallelism, isPaused }, T0);
+  await world.store.queues.saveQueue({ projectId: PROJECT, name: 'q', parallelism, isPaused, nowMs: T0 });
 };
 const claimsAll = async (world: World, ...messages: Message[]): Promise<boolean> => {
   const { claimed } = await world.claim({}, T0 + 10_000);
@@ -69,7 +69,7 @@ function comesToWait<State extends { next: NewMessage }>(
       await makeQueue(1, false)(world);
       return { last: await world.acceptClaimed(IN_QUEUE), more: await prepare(world) };
     },
-    first: ({ store }, { last }) => store.settle(settlement(last.message, last.claimToken, delivered()), T0),
+    first: ({ store }, { last }) => store.messages.settle(settlement(last.message, last.claimToken, delivered()), T0),
     second: (world, { more }) => second(world, more),
     holds: (_, world, { more }) => claimsAll(world, more.next.message),
   });
@@ -88,7 +88,7 @@ const RACES: Record<string, AnyRace> = {
     holds: (answers) => String(standings(answers)) === 'claimed,held',
   }),
   'the slot of a flow-control key': race({
-    prepare: (world) => world.store.pinKey(PROJECT, 'k', { parallelism: 1 }, T0),
+    prepare: (world) => world.store.keys.pinKey({ projectId: PROJECT, key: 'k', pin: { parallelism: 1 }, nowMs: T0 }),
     first: acceptClaimed(OF_KEY),
     second: acceptClaimed(OF_KEY),
     holds: (answers) => String(standings(answers)) === 'claimed,held',
@@ -104,7 +104,7 @@ const RACES: Record<string, AnyRace> = {
       await makeQueue(1, false)(world);
       return { message: await world.accept(IN_QUEUE), next: world.message(IN_QUEUE) };
     },
-    first: ({ store }, { message }) => store.cancelById(PROJECT, [message.id], T0),
+    first: ({ store }, { message }) => store.messages.cancelById(PROJECT, [message.id], T0),
     second: (world, { next }) => accept(world, next),
     holds: (_, world, { next }) => claimsAll(world, next.message),
   }),
@@ -112,10 +112,10 @@ const RACES: Record<string, AnyRace> = {
     prepare: async (world) => {
       await makeQueue(1, false)(world);
       const { message, claimToken } = await world.acceptClaimed(IN_QUEUE);
-      await world.store.cancelById(PROJECT, [message.id], T0);
+      await world.store.messages.cancelById(PROJECT, [message.id], T0);
       return { claim: { key: message.key, projectId: PROJECT, claimToken }, next: world.message(IN_QUEUE) };
     },
-    first: ({ store }, { claim }) => store.release([claim], T0),
+    first: ({ store }, { claim }) => store.messages.release([claim], T0),
     second: (world, { next }) => accept(world, next),
     holds: (_, world, { next }) => claimsAll(world, next.message),
   }),
@@ -124,20 +124,22 @@ const RACES: Record<string, AnyRace> = {
       await makeQueue(2, true)(world);
       return { message: await world.accept(IN_QUEUE), next: world.message(IN_QUEUE) };
     },
-    first: ({ store }) => store.setQueuePaused(PROJECT, 'q', false, T0),
+    first: ({ store }) => store.queues.setQueuePaused({ projectId: PROJECT, name: 'q', isPaused: false, nowMs: T0 }),
     second: (world, { next }) => accept(world, next),
     holds: (_, world, { message, next }) => claimsAll(world, message, next.message),
   }),
   'a wait and a notification': race({
     prepare: async (world) => ({ run: await begin(world) }),
-    first: async (world, { run }) => (await world.store.addWaiter(waiter(world, run), undefined, T0)).kind as string,
+    first: async (world, { run }) =>
+      (await world.store.waiters.addWaiter(waiter(world, run), undefined, T0)).kind as string,
     second: async (world, { run }) => notify(world, run),
     holds: ([wait, mail]) => !(wait === 'registered' && mail === 'saved'),
   }),
   'a notification and a wait': race({
     prepare: async (world) => ({ run: await begin(world) }),
     first: async (world, { run }) => notify(world, run),
-    second: async (world, { run }) => (await world.store.addWaiter(waiter(world, run), undefined, T0)).kind as string,
+    second: async (world, { run }) =>
+      (await world.store.waiters.addWaiter(waiter(world, run), undefined, T0)).kind as string,
     holds: ([mail, wait]) => !(wait === 'registered' && mail === 'saved'),
   }),
   'a claim of a project with a limit, and a message that goes out at once': race({
@@ -162,35 +164,36 @@ const RACES: Record<string, AnyRace> = {
   'a queue that becomes empty, and what follows from an attempt': comesToWait(
     async (world) => ({ ...(await world.acceptClaimed()), next: world.message(IN_QUEUE) }),
     ({ store }, { message, claimToken, next }) =>
-      store.settle(settlement(message, claimToken, { ...delivered(), follows: [next] }), T0),
+      store.messages.settle(settlement(message, claimToken, { ...delivered(), follows: [next] }), T0),
   ),
   'a queue that becomes empty, and what follows from the end of a run': comesToWait(
     async (world) => ({ run: await begin(world), next: world.message(IN_QUEUE) }),
-    ({ store }, { run, next }) => store.endRuns([{ ending: ending(run), follows: [next] }], T0),
+    ({ store }, { run, next }) => store.runs.endRuns([{ ending: ending(run), follows: [next] }], T0),
   ),
   'a queue that becomes empty, and the message of a schedule': comesToWait(
     async (world) => {
       const saved = schedule(world, 's');
-      await world.store.saveSchedule(saved, undefined, 0);
+      await world.store.schedules.saveSchedule(saved, undefined, 0);
       const change = triggered(world, saved, IN_QUEUE.settings);
       const [next] = change.messages;
       if (!next) throw new Error('it makes no message');
       return { change, next };
     },
-    ({ store }, { change }) => store.changeSchedules([change], T0),
+    ({ store }, { change }) => store.schedules.changeSchedules([change], T0),
   ),
   'a queue that becomes empty, and the result of a wait': comesToWait(
     async (world) => {
       const run = await begin(world);
       const wait = waiter(world, run);
-      await world.store.addWaiter(wait, undefined, T0);
+      await world.store.waiters.addWaiter(wait, undefined, T0);
       return { waiterKey: wait.record.message.key, next: appended(world, run, IN_QUEUE) };
     },
-    ({ store }, { waiterKey, next }) => store.resolveWaiters([{ waiterKey, result: next }], T0),
+    ({ store }, { waiterKey, next }) => store.waiters.resolveWaiters([{ waiterKey, result: next }], T0),
   ),
   'a queue that becomes empty, and a dead message that is published anew': comesToWait(
     async (world) => ({ ...(await world.bury(T0)), next: world.message(IN_QUEUE) }),
-    ({ store }, { dlqId, next }) => store.reviveDead(PROJECT, [{ dlqId, successor: next }], T0),
+    ({ store }, { dlqId, next }) =>
+      store.dead.reviveDead({ projectId: PROJECT, revivals: [{ dlqId, successor: next }], nowMs: T0 }),
   ),
   'a message that comes to a key that nobody has used for long, and retention': race({
     prepare: async (world) => {
@@ -203,13 +206,15 @@ const RACES: Record<string, AnyRace> = {
   }),
   'the number of queues': race({
     limits: { queuesMax: 1 },
-    first: ({ store }) => store.saveQueue(PROJECT, { name: 'a', parallelism: 1, isPaused: false }, T0),
-    second: ({ store }) => store.saveQueue(PROJECT, { name: 'b', parallelism: 1, isPaused: false }, T0),
+    first: ({ store }) =>
+      store.queues.saveQueue({ projectId: PROJECT, name: 'a', parallelism: 1, isPaused: false, nowMs: T0 }),
+    second: ({ store }) =>
+      store.queues.saveQueue({ projectId: PROJECT, name: 'b', parallelism: 1, isPaused: false, nowMs: T0 }),
     holds: (answers) => oneOf('tooManyQueues', answers),
   }),
   'the number of schedules': race({
-    first: (world) => world.store.saveSchedule(schedule(world, 'a'), undefined, 1),
-    second: (world) => world.store.saveSchedule(schedule(world, 'b'), undefined, 1),
+    first: (world) => world.store.schedules.saveSchedule(schedule(world, 'a'), undefined, 1),
+    second: (world) => world.store.schedules.saveSchedule(schedule(world, 'b'), undefined, 1),
     holds: (answers) => oneOf('tooMany', answers),
   }),
   'two that publish a dead message anew': race({
@@ -233,7 +238,7 @@ const ROW_RACES: Record<string, AnyRace> = {
     prepare: async (world) => {
       const { message, claimToken } = await world.acceptClaimed(OF_KEY);
       await world.accept(OF_KEY);
-      await world.store.settle(settlement(message, claimToken, delivered()), T0);
+      await world.store.messages.settle(settlement(message, claimToken, delivered()), T0);
     },
     first: async (world) => (await world.claim()).claimed.length,
     second: acceptClaimed(OF_KEY),
@@ -248,20 +253,20 @@ const ROW_RACES: Record<string, AnyRace> = {
           standing: { kind: 'claimed', claimToken: world.number(), worker: 'w' },
         }),
       );
-      await world.store.accept(made, T0);
+      await world.store.messages.accept(made, T0);
       return { run, made };
     },
     first: (world, { run, made }) => settleWithResult(world, run, made[0], 3),
     second: (world, { run, made }) => settleWithResult(world, run, made[1], 4),
     holds: async (_, { store }, { run }) => {
-      const positions = (await store.readJournal(run.key)).map(({ position }) => position);
+      const positions = (await store.runs.readJournal(run.key)).map(({ position }) => position);
       return positions.length === 5 && new Set(positions).size === 5;
     },
   }),
   'the end of a run, and an entry for its journal': race({
     prepare: async (world) => ({ run: await begin(world) }),
     first: async (world, { run }) => {
-      await world.store.endRuns([{ ending: ending(run), follows: [] }], T0);
+      await world.store.runs.endRuns([{ ending: ending(run), follows: [] }], T0);
       return undefined;
     },
     second: async (world, { run }): Promise<Message | undefined> => {
@@ -281,12 +286,12 @@ const ROW_RACES: Record<string, AnyRace> = {
     prepare: async (world) => {
       const run = await begin(world);
       const wait = waiter(world, run);
-      await world.store.addWaiter(wait, undefined, T0);
+      await world.store.waiters.addWaiter(wait, undefined, T0);
       return { run, result: appended(world, run, { entry: { slot: 's1' } }), waiterKey: wait.record.message.key };
     },
     first: endRun,
     second: async ({ store }, { result, waiterKey }) => {
-      await store.resolveWaiters([{ waiterKey, result }], T0);
+      await store.waiters.resolveWaiters([{ waiterKey, result }], T0);
       return undefined;
     },
     holds: async (_, world, { result }) => (await world.find(result.message)) === undefined,
@@ -294,14 +299,14 @@ const ROW_RACES: Record<string, AnyRace> = {
   'a trigger of a schedule, and its deletion': race({
     prepare: async (world) => {
       const saved = schedule(world, 's');
-      await world.store.saveSchedule(saved, undefined, 0);
+      await world.store.schedules.saveSchedule(saved, undefined, 0);
       return { saved, change: triggered(world, saved) };
     },
     first: async ({ store }) => {
-      await store.deleteSchedule(PROJECT, 's');
+      await store.schedules.deleteSchedule({ projectId: PROJECT, id: 's' });
     },
     second: async ({ store }, { change }) => {
-      await store.changeSchedules([change], T0);
+      await store.schedules.changeSchedules([change], T0);
     },
     holds: async (_, world, { change }) => {
       const [made] = change.messages;
@@ -313,7 +318,7 @@ const ROW_RACES: Record<string, AnyRace> = {
       const { message, claimToken } = await world.acceptClaimed(OF_KEY);
       await world.accept(OF_KEY);
       await world.accept(OF_KEY);
-      await world.store.settle(settlement(message, claimToken, delivered()), T0);
+      await world.store.messages.settle(settlement(message, claimToken, delivered()), T0);
     },
     first: async (world) => (await world.claim({ worker: 'a' })).claimed.length,
     second: async (world) => (await world.claim({ worker: 'b' })).claimed.length,
@@ -335,10 +340,10 @@ const ROW_RACES: Record<string, AnyRace> = {
       const last = await world.acceptClaimed(OF_KEY);
       const next = await world.accept(OF_KEY);
       await world.accept({ settings: { ...IN_QUEUE.settings, ...OF_KEY.settings } });
-      await world.store.deleteQueue(PROJECT, 'q', T0);
+      await world.store.queues.deleteQueue({ projectId: PROJECT, name: 'q', nowMs: T0 });
       return { last, next };
     },
-    first: ({ store }, { last }) => store.settle(settlement(last.message, last.claimToken, delivered()), T0),
+    first: ({ store }, { last }) => store.messages.settle(settlement(last.message, last.claimToken, delivered()), T0),
     second: dropUnusedKeys,
     holds: (_, world, { next }) => claimsAll(world, next),
   }),
@@ -357,12 +362,12 @@ const ROW_RACES: Record<string, AnyRace> = {
 
 async function useKey(world: World): Promise<void> {
   const { message, claimToken } = await world.acceptClaimed(OF_KEY);
-  await world.store.settle(settlement(message, claimToken, delivered()), T0);
+  await world.store.messages.settle(settlement(message, claimToken, delivered()), T0);
 }
 
 async function dropUnusedKeys({ store }: World): Promise<void> {
   const never = { logsBeforeMs: 0, deadBeforeMs: 0, nowMs: T0, rowsMax: 100 };
-  await store.dropExpired({ ...never, keysUsedBeforeMs: T0 + 1_000_000 });
+  await store.retention.dropExpired({ ...never, keysUsedBeforeMs: T0 + 1_000_000 });
 }
 
 function schedule(world: World, id: string): Schedule {
@@ -398,21 +403,25 @@ async function settleWithResult(world: World, run: Message, of: NewMessage | und
   if (of?.standing.kind !== 'claimed') throw new Error('it is not claimed');
   const follows = [appended(world, run, { entry: { slot: `s${step}` } })];
   const { message, standing } = of;
-  await world.store.settle(settlement(message, standing.claimToken, { ...delivered(), follows }), T0);
+  await world.store.messages.settle(settlement(message, standing.claimToken, { ...delivered(), follows }), T0);
 }
 
 async function endRun(world: World, { run }: { run: Message }): Promise<string | undefined> {
-  const [answer] = await world.store.endRuns([{ ending: ending(run), follows: [] }], T0);
+  const [answer] = await world.store.runs.endRuns([{ ending: ending(run), follows: [] }], T0);
   return answer?.kind;
 }
 
 async function notify(world: World, run: Message): Promise<string> {
   const mail = { key: world.number(), body: bytes('m') };
-  return world.store.saveMail(PROJECT, run.key, 'e', mail, { mails: 10, bytes: 1_000 });
+  return world.store.waiters.saveMail(PROJECT, run.key, 'e', mail, { mails: 10, bytes: 1_000 });
 }
 
 async function revive(world: World, { dlqId }: { dlqId: string }): Promise<unknown> {
-  return world.store.reviveDead(PROJECT, [{ dlqId, successor: world.message() }], T0);
+  return world.store.dead.reviveDead({
+    projectId: PROJECT,
+    revivals: [{ dlqId, successor: world.message() }],
+    nowMs: T0,
+  });
 }
 
 /** PostgreSQL, with a place at which a transaction can be held, and with or without the locks of projects. */
@@ -495,11 +504,13 @@ async function open(
   const driver = new RacingDriver(new PostgresDriver(options), hasLocks);
   const pause = () => new Promise<void>((resolve) => void systemClock.startTimer(5, resolve));
   const store: Store = createStore(driver, { limits, batch: { aside: { pause, looksMax: 1_000 } } });
-  await store.ensureProject('one', KEYS, T0);
+  await store.projects.ensureProject({ name: 'one', signingKeys: KEYS, nowMs: T0 });
   const world = await World.open(async () => store);
   // So that no transaction is done again for numbers for its log.
-  const warm = await world.acceptClaimed({ projectId: (await store.ensureProject(name, KEYS, T0)).projectId });
-  await store.settle(settlement(warm.message, warm.claimToken, delivered()), T0);
+  const warm = await world.acceptClaimed({
+    projectId: (await store.projects.ensureProject({ name, signingKeys: KEYS, nowMs: T0 })).projectId,
+  });
+  await store.messages.settle(settlement(warm.message, warm.claimToken, delivered()), T0);
   return { driver, world };
 }
 

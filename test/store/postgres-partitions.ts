@@ -29,7 +29,7 @@ export function partitionsOn(version: PostgresVersion): void {
       url = await freshDatabase(version);
       [stores, drivers] = [[], []];
       world = await World.open(() => openWorker());
-      await world.store.ensureProject('one', { current: 'c', next: 'n' }, NOON);
+      await world.store.projects.ensureProject({ name: 'one', signingKeys: { current: 'c', next: 'n' }, nowMs: NOON });
       client = await connect();
     });
 
@@ -83,7 +83,13 @@ export function partitionsOn(version: PostgresVersion): void {
 
     function drop(nowMs: number, { store = world.store, rowsMax = 100, keptMs = DAY } = {}): Promise<boolean> {
       const beforeMs = nowMs - keptMs;
-      return store.dropExpired({ logsBeforeMs: beforeMs, deadBeforeMs: 0, keysUsedBeforeMs: 0, nowMs, rowsMax });
+      return store.retention.dropExpired({
+        logsBeforeMs: beforeMs,
+        deadBeforeMs: 0,
+        keysUsedBeforeMs: 0,
+        nowMs,
+        rowsMax,
+      });
     }
 
     async function dropAll(nowMs: number, options?: Parameters<typeof drop>[1]): Promise<void> {
@@ -104,7 +110,7 @@ export function partitionsOn(version: PostgresVersion): void {
     /** A message that was accepted and delivered at one time. */
     async function deliver(atMs: number, projectId = PROJECT) {
       const { message, claimToken } = await world.acceptClaimed({ createdAtMs: atMs, projectId, body: bytes('body') });
-      await world.store.settle(settlement(message, claimToken, delivered(atMs)), atMs);
+      await world.store.messages.settle(settlement(message, claimToken, delivered(atMs)), atMs);
       return message;
     }
 
@@ -119,7 +125,7 @@ export function partitionsOn(version: PostgresVersion): void {
     it('puts an entry and its details into the tables of its day', async () => {
       const { message, claimToken } = await world.acceptClaimed({ createdAtMs: NOON });
       const retried = retrying(NOON + DAY, NOON + DAY + 1, 1);
-      await world.store.settle(settlement(message, claimToken, retried), NOON + DAY);
+      await world.store.messages.settle(settlement(message, claimToken, retried), NOON + DAY);
       const [first, second] = ['20270115', '20270116'];
       expect(await partitionsOf('logs')).toEqual([first, first, second, second].map((day) => `logs_${day}`));
       expect(await partitionsOf('log_details')).toEqual([`log_details_${second}`, `log_details_${second}`]);
@@ -133,7 +139,7 @@ export function partitionsOn(version: PostgresVersion): void {
       const waiting = await world.accept({ createdAtMs: NOON, notBeforeMs: NOON + 10 * DAY, body: bytes('later') });
       const { message: dead } = await world.bury(NOON);
       const { message: retried, claimToken } = await world.acceptClaimed({ createdAtMs: NOON });
-      await world.store.settle(settlement(retried, claimToken, retrying(NOON, NOON + DAY, 1)), NOON);
+      await world.store.messages.settle(settlement(retried, claimToken, retrying(NOON, NOON + DAY, 1)), NOON);
       await world.claim({}, NOON + DAY); // its next entry is of another day
       const before = await contents();
 
@@ -142,7 +148,15 @@ export function partitionsOn(version: PostgresVersion): void {
       expect(await tables('^expired_logs$|_20270115$')).toEqual(['expired_logs']);
       expect(await contents()).toEqual(before);
       expect(await world.statesOf(retried)).toEqual(['ACTIVE']);
-      expect((await world.store.listLogs(PROJECT, {}, { count: 100, order: 'latestFirst' })).items).toHaveLength(1);
+      expect(
+        (
+          await world.store.logs.listLogs({
+            projectId: PROJECT,
+            filter: {},
+            page: { count: 100, order: 'latestFirst' },
+          })
+        ).items,
+      ).toHaveLength(1);
       expect(await soundness()).toEqual([]);
 
       expect(await days.dropContents(100)).toBe(true);
@@ -224,7 +238,10 @@ export function partitionsOn(version: PostgresVersion): void {
       const late = await deliver(NOON - 30 * DAY);
       const early = await deliver(NOON + 30 * DAY);
       const { message, claimToken } = await world.acceptClaimed({ createdAtMs: NOON + 30 * DAY });
-      await world.store.settle(settlement(message, claimToken, retrying(NOON + 30 * DAY, 0, 1)), NOON + 30 * DAY);
+      await world.store.messages.settle(
+        settlement(message, claimToken, retrying(NOON + 30 * DAY, 0, 1)),
+        NOON + 30 * DAY,
+      );
       expect(new Set(await partitionsOf('logs'))).toEqual(new Set(['logs_default']));
       expect(new Set(await partitionsOf('log_details'))).toEqual(new Set(['log_details_default']));
 

@@ -54,7 +54,7 @@ describe.skipIf(obstacle !== undefined)(
       directUrl = await freshDatabase();
       url = pooler.through(directUrl);
       const stores = await Promise.all(Array.from({ length: count }, (_, index) => open(`w${index}`)));
-      await stores[0]?.ensureProject('one', { current: 'c', next: 'n' }, T0);
+      await stores[0]?.projects.ensureProject({ name: 'one', signingKeys: { current: 'c', next: 'n' }, nowMs: T0 });
       return Promise.all(stores.map((store) => World.open(async () => store)));
     }
 
@@ -76,7 +76,7 @@ describe.skipIf(obstacle !== undefined)(
       expect(claimed).toHaveLength(60);
       const [world] = worlds;
       const settling = claimed.map(({ message, claimToken }) =>
-        world?.store.settle(settlement(message, claimToken, delivered()), T0),
+        world?.store.messages.settle(settlement(message, claimToken, delivered()), T0),
       );
       for (const answer of await Promise.all(settling)) expect(answer?.kind).toBe('saved');
     });

@@ -25,7 +25,9 @@ it('is used by a worker that meets a newer schema which does not break with it',
   const open = () => openPostgresStore({ url, listenUrl: '', clock: systemClock, sender: 'one', onFatal: () => {} });
   const store = await open();
   await noteMigration(url, false);
-  expect(await store.beat('one', { timeoutMs: 1_000, isLeaving: false, accountsVersion: 1 })).toMatchObject({
+  expect(
+    await store.workers.beat({ worker: 'one', timeoutMs: 1_000, isLeaving: false, accountsVersion: 1 }),
+  ).toMatchObject({
     wasKnown: false,
   });
   const second = await open();
@@ -40,13 +42,15 @@ it('is given up by a worker under which a newer program has broken with its sche
   const open = () => openPostgresStore({ url, listenUrl: '', clock: systemClock, sender: 'one', onFatal });
   const store = await open();
   await noteMigration(url, true);
-  await expect(store.beat('one', { timeoutMs: 1_000, isLeaving: false, accountsVersion: 1 })).rejects.toMatchObject({
+  await expect(
+    store.workers.beat({ worker: 'one', timeoutMs: 1_000, isLeaving: false, accountsVersion: 1 }),
+  ).rejects.toMatchObject({
     name: 'StoreUnavailable',
   });
   expect(fatal.map(({ message }) => message)).toEqual([
     'the database was changed by a newer Waypost (migration "something new"); start that version or a later one',
   ]);
-  await expect(store.reserveNumbers(1)).rejects.toMatchObject({ name: 'StoreUnavailable' });
+  await expect(store.messages.reserveNumbers(1)).rejects.toMatchObject({ name: 'StoreUnavailable' });
   await expect(open()).rejects.toMatchObject({ name: 'SchemaTooNew' });
   await store.close();
 });
@@ -56,6 +60,6 @@ it('is migrated once by workers that start together', async () => {
   const open = (sender: string) =>
     openPostgresStore({ url, listenUrl: '', clock: systemClock, sender, onFatal: () => {} });
   const stores = await Promise.all(['a', 'b', 'c', 'd'].map(open));
-  expect(await Promise.all(stores.map((store) => store.reserveNumbers(1)))).toHaveLength(4);
+  expect(await Promise.all(stores.map((store) => store.messages.reserveNumbers(1)))).toHaveLength(4);
   for (const store of stores) await store.close();
 });

@@ -73,7 +73,11 @@ async function start(name: string, skewMs: number, changes: Partial<EngineSettin
       throw error;
     },
   });
-  ({ projectId } = await store.ensureProject('one', { current: 'c', next: 'n' }, 0));
+  ({ projectId } = await store.projects.ensureProject({
+    name: 'one',
+    signingKeys: { current: 'c', next: 'n' },
+    nowMs: 0,
+  }));
   const delivering = Promise.withResolvers<Claimed>();
   const answered = Promise.withResolvers<Outcome>();
   const delivery: Delivery = {
@@ -91,8 +95,8 @@ async function start(name: string, skewMs: number, changes: Partial<EngineSettin
     close: async () => {},
   };
   const tidied = Promise.withResolvers<void>();
-  const dropExpired = store.dropExpired.bind(store);
-  store.dropExpired = async (bounds) => {
+  const dropExpired = store.retention.dropExpired.bind(store);
+  store.retention.dropExpired = async (bounds) => {
     const mayLeaveMore = await dropExpired(bounds);
     if (!mayLeaveMore) tidied.resolve();
     return mayLeaveMore;
@@ -170,17 +174,17 @@ test('one that is full leaves what it was given to another that has room, within
 test('one that is gone before it has emptied a queue that it deleted has that done by whoever notices', async () => {
   const lost = await start('lost', 0);
   const survivor = await start('survivor', 0);
-  await lost.engine.saveQueue(projectId, { name: 'q', parallelism: 1, isPaused: true });
+  await lost.engine.storeOf(projectId).queues.saveQueue({ name: 'q', parallelism: 1, isPaused: true });
   const messageId = await publish(lost, { queueName: 'q' });
   await survivor.tidied;
-  await lost.store.deleteQueue(projectId, 'q', systemClock.nowMs());
+  await lost.store.queues.deleteQueue({ projectId, name: 'q', nowMs: systemClock.nowMs() });
   await closeOnce(lost.store);
   await eventually('the message to be cancelled', async () => {
-    const { items } = await survivor.store.listLogs(
+    const { items } = await survivor.store.logs.listLogs({
       projectId,
-      { messageId: [messageId] },
-      { count: 10, order: 'latestFirst' },
-    );
+      filter: { messageId: [messageId] },
+      page: { count: 10, order: 'latestFirst' },
+    });
     return items.some(({ state }) => state === 'CANCELED');
   });
   expect(history).toEqual([]);

@@ -11,8 +11,8 @@ import { Caller, Desk } from '../../src/store/drivers/sqlite/desk.ts';
 import { joinSqliteStore } from '../../src/store/drivers/sqlite/join.ts';
 import type { Reply } from '../../src/store/drivers/sqlite/messages.ts';
 import { openSqliteStore, type SharedSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
+import type { WriteCommand } from '../../src/store/operations.ts';
 import type { StoredNewMessage } from '../../src/store/sql/rows.ts';
-import type { WriteCommand } from '../../src/store/writes.ts';
 import { eventually } from '../support/eventually.ts';
 import { delivered, PROJECT, settlement, T0, World } from './conformance/world.ts';
 
@@ -50,7 +50,7 @@ describe('a database with two more threads', () => {
 
   it('lists to each what the other has done', async () => {
     const { message, claimToken } = await one.acceptClaimed();
-    await other.store.settle(settlement(message, claimToken, delivered()), T0);
+    await other.store.messages.settle(settlement(message, claimToken, delivered()), T0);
     expect(await one.statesOf(message)).toEqual(['CREATED', 'ACTIVE', 'DELIVERED']);
   });
 
@@ -96,7 +96,7 @@ describe('a database with two more threads', () => {
 
   it('answers what it was asked before it closes', async () => {
     const { id, projectId } = await one.accept();
-    const found = other.store.find(projectId, id, T0);
+    const found = other.store.messages.find(projectId, id, T0);
     await other.store.close();
     expect((await found)?.id).toBe(id);
   });
@@ -106,7 +106,7 @@ describe('a database with two more threads', () => {
     const left = joinSqliteStore(await short.connect(), { onFatal });
     await short.close();
     await eventually('it to hear of it', () => fatal.length > 0);
-    await expect(left.reserveNumbers(1)).rejects.toThrow(StoreUnavailable);
+    await expect(left.messages.reserveNumbers(1)).rejects.toThrow(StoreUnavailable);
     await left.close();
     expect(fatal.splice(0).map(({ message }) => message)).toEqual(['the database thread has ended']);
   });
@@ -136,7 +136,8 @@ describe('the desk of a database thread', () => {
     });
   });
 
-  const pings = (count: number): WriteCommand[] => Array.from({ length: count }, () => ({ method: 'ping', args: {} }));
+  const small = (count: number): WriteCommand[] =>
+    Array.from({ length: count }, () => ({ method: 'reserveNumbers', args: { count: 1 } }));
 
   /** One that has claimed all there was, and is to look again at `looksAtMs`. */
   function callerNamed(name: string, looksAtMs: number | null = null): Caller {
@@ -156,8 +157,8 @@ describe('the desk of a database thread', () => {
 
   it('puts what waits at all ports into one transaction, and gives each its own part of the answer', async () => {
     const [a, b] = [callerNamed('a'), callerNamed('b')];
-    arriving.push(() => void desk.take({ caller: b, id: 7, commands: pings(1) }));
-    await desk.take({ caller: a, id: 5, commands: pings(2) });
+    arriving.push(() => void desk.take({ caller: b, id: 7, commands: small(1) }));
+    await desk.take({ caller: a, id: 5, commands: small(2) });
     expect(runs).toEqual([3]);
     expect(replies).toEqual(['a 5: 0,1 due null', 'b 7: 2 due null']);
   });
@@ -165,20 +166,19 @@ describe('the desk of a database thread', () => {
   it('keeps a transaction to its limits, in order of arrival', async () => {
     const [a, b] = [callerNamed('a'), callerNamed('b')];
     arriving.push(() => {
-      void desk.take({ caller: b, id: 1, commands: pings(50) });
-      void desk.take({ caller: b, id: 2, commands: pings(1) });
+      void desk.take({ caller: b, id: 1, commands: small(50) });
+      void desk.take({ caller: b, id: 2, commands: small(1) });
     });
-    await desk.take({ caller: a, id: 1, commands: pings(150) });
+    await desk.take({ caller: a, id: 1, commands: small(150) });
     expect(runs).toEqual([200, 1]);
   });
 
   it('puts what moves on what was accepted before accepts, whichever thread they are of', async () => {
     const [a, b] = [callerNamed('a'), callerNamed('b')];
-    const limits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0, journalBytesMax: 0 };
     const stored = { message: [], content: [], events: [] } as unknown as StoredNewMessage;
     const messages = Array.from({ length: 200 }, () => stored);
-    const accept: WriteCommand = { method: 'accept', args: { messages, limits, nowMs: 0 } };
-    const release: WriteCommand = { method: 'release', args: { claims: [], limits, nowMs: 0 } };
+    const accept: WriteCommand = { method: 'accept', args: { messages, nowMs: 0 } };
+    const release: WriteCommand = { method: 'release', args: { claims: [], nowMs: 0 } };
     arriving.push(() => void desk.take({ caller: b, id: 1, commands: [release] }));
     await desk.take({ caller: a, id: 1, commands: [accept, accept] });
     expect(runs).toEqual([2, 1]);
@@ -188,15 +188,15 @@ describe('the desk of a database thread', () => {
   it('tells those who share a transaction of what was left in it, and everyone else who looks later', async () => {
     const [a, b] = [callerNamed('a'), callerNamed('b'), callerNamed('c'), callerNamed('d', 10)];
     left = { ...left, othersDueAtMs: 20 };
-    arriving.push(() => void desk.take({ caller: b, id: 1, commands: pings(1) }));
-    await desk.take({ caller: a, id: 1, commands: pings(1) });
+    arriving.push(() => void desk.take({ caller: b, id: 1, commands: small(1) }));
+    await desk.take({ caller: a, id: 1, commands: small(1) });
     expect(replies).toEqual(['a 1: 0 due null', 'b 1: 1 due null', 'a left 20', 'b left 20', 'c left 20']);
   });
 
   it('tells one that was alone only of what its lanes let go: it has asked for the rest', async () => {
     const [a] = [callerNamed('a'), callerNamed('b')];
     left = { dueAtMs: 30, othersDueAtMs: 20, parkedLines: ['1 https://x.example'] };
-    await desk.take({ caller: a, id: 1, commands: pings(1) });
+    await desk.take({ caller: a, id: 1, commands: small(1) });
     expect(replies).toEqual(['a 1: 0 due 30', 'b left 20,1 https://x.example']);
   });
 
@@ -211,8 +211,8 @@ describe('the desk of a database thread', () => {
       },
     });
     const a = callerNamed('a');
-    const first = shaken.take({ caller: a, id: 1, commands: pings(1) });
-    void shaken.take({ caller: a, id: 2, commands: pings(1) });
+    const first = shaken.take({ caller: a, id: 1, commands: small(1) });
+    void shaken.take({ caller: a, id: 2, commands: small(1) });
     await first;
     expect([upkeeps, replies]).toEqual([2, ['a 1:  due null', 'a 2:  due null']]);
   });

@@ -4,14 +4,13 @@ import type { Request } from '../../src/store/drivers/sqlite/messages.ts';
 import { openSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
 import { joinPieces, PIECE_COST_MAX, type Piece } from '../../src/store/drivers/sqlite/pieces.ts';
 import { Requests } from '../../src/store/drivers/sqlite/requests.ts';
+import type { WriteCommand } from '../../src/store/operations.ts';
 import type { StoredNewMessage } from '../../src/store/sql/rows.ts';
 import { costOf, costOfMessages } from '../../src/store/weight.ts';
-import type { WriteCommand } from '../../src/store/writes.ts';
 import { endOfTurn } from '../../src/system.ts';
 import { PROJECT, T0, World } from './conformance/world.ts';
 
-const LIMITS = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0, journalBytesMax: 0 };
-const PING: WriteCommand = { method: 'ping', args: {} };
+const SMALL: WriteCommand = { method: 'reserveNumbers', args: { count: 1 } };
 
 function acceptOf(count: number, bodyBytes: number, name: string): WriteCommand {
   const messages = Array.from(
@@ -19,7 +18,7 @@ function acceptOf(count: number, bodyBytes: number, name: string): WriteCommand 
     (_, nth) =>
       ({ message: [`${name}${nth}`], content: [new Uint8Array(bodyBytes)], events: [] }) as unknown as StoredNewMessage,
   );
-  return { method: 'accept', args: { messages, limits: LIMITS, nowMs: T0 } };
+  return { method: 'accept', args: { messages, nowMs: T0 } };
 }
 
 /** Comparing the bytes one by one would take minutes. */
@@ -33,7 +32,7 @@ function shapeOf(commands: readonly WriteCommand[]): unknown {
 
 describe('a batch on its way to the thread', () => {
   it.each([
-    ['many messages', () => [PING, acceptOf(1_000, 10, 'a'), PING, acceptOf(150, 10, 'b')]],
+    ['many messages', () => [SMALL, acceptOf(1_000, 10, 'a'), SMALL, acceptOf(150, 10, 'b')]],
     ['large ones', () => [acceptOf(9, 3_000_000, 'a')]],
     ['messages of every size', () => [acceptOf(300, 20_000, 'a'), acceptOf(1, 9_000_000, 'b'), acceptOf(1, 1, 'c')]],
   ])('goes in pieces of bounded size with a turn after each, and is whole there: %s', async (_, commandsOf) => {
@@ -75,7 +74,7 @@ describe('a batch on its way to the thread', () => {
   it('goes at once when it is small', () => {
     const sent: Request[] = [];
     const requests = new Requests<Request>({ send: (request) => sent.push(request), onFatal: () => {}, endOfTurn });
-    void requests.run([PING, acceptOf(20, 1_000, 'a')]);
+    void requests.run([SMALL, acceptOf(20, 1_000, 'a')]);
     expect(sent.map(({ kind }) => kind)).toEqual(['batch']);
   });
 });
@@ -91,7 +90,7 @@ it('saves large batches of several callers in one transaction each, and answers 
   const world = await World.open(async () => store);
   const before = store.stats().batches;
   const news = Array.from({ length: 3 }, () => Array.from({ length: 1_000 }, () => world.message()));
-  const accepted = await Promise.all(news.map((messages) => store.accept(messages, T0)));
+  const accepted = await Promise.all(news.map((messages) => store.messages.accept(messages, T0)));
   expect(store.stats().batches - before).toBe(3);
   expect(accepted.map((answers) => answers.filter(({ kind }) => kind === 'accepted').length)).toEqual([
     1_000, 1_000, 1_000,
@@ -119,14 +118,18 @@ it('makes rows of the messages of a large batch, and messages of the rows of a p
   });
   const world = await World.open(async () => store);
   turns = 0;
-  await store.accept(
+  await store.messages.accept(
     Array.from({ length: 320 }, () => world.message()),
     T0,
   );
   // One for each 32 messages, one for each of four pieces, and the one that any batch begins with.
   expect(turns).toBe(10 + 4 + 1);
   turns = 0;
-  const page = await store.listLogs(PROJECT, {}, { count: 320, order: 'latestFirst' });
+  const page = await store.logs.listLogs({
+    projectId: PROJECT,
+    filter: {},
+    page: { count: 320, order: 'latestFirst' },
+  });
   expect([page.items.length, turns]).toEqual([320, 10]);
   await store.close();
 });

@@ -10,19 +10,19 @@ import { buried, bytes, delivered, PROJECT, settlement, T0, type World } from '.
 export async function useEverything(world: World): Promise<void> {
   const { store } = world;
   const { message, claimToken } = await world.acceptClaimed({ deduplication: { hash: 'h', expiresAtMs: T0 } });
-  await store.settle(settlement(message, claimToken, delivered()), T0);
+  await store.messages.settle(settlement(message, claimToken, delivered()), T0);
   const waiting = await world.accept();
   await world.claim({ unpark: [lineOf(PROJECT, waiting.origin)] });
   await world.claim({ roomByOrigin: {}, defaultRoom: 0 });
-  await store.releaseAll(T0);
-  await store.release([{ key: waiting.key, projectId: PROJECT, claimToken: 1 }], T0);
-  await store.parkedLines();
-  await store.find(PROJECT, waiting.id, T0);
-  await store.standingOf(PROJECT, waiting.id, T0);
-  await store.cancelById(PROJECT, [waiting.id], T0);
+  await store.messages.releaseAll(T0);
+  await store.messages.release([{ key: waiting.key, projectId: PROJECT, claimToken: 1 }], T0);
+  await store.messages.parkedLines();
+  await store.messages.find(PROJECT, waiting.id, T0);
+  await store.messages.standingOf(PROJECT, waiting.id, T0);
+  await store.messages.cancelById(PROJECT, [waiting.id], T0);
   await world.acceptClaimed();
-  await store.cancelMatching(PROJECT, { label: ['x'], fromMs: T0, toMs: T0 }, 10, T0);
-  await store.cancelMatching(PROJECT, {}, 10, T0);
+  await store.messages.cancelMatching(PROJECT, { label: ['x'], fromMs: T0, toMs: T0 }, 10, T0);
+  await store.messages.cancelMatching(PROJECT, {}, 10, T0);
   const dead = [await world.bury(T0), await world.bury(T0)];
   const orders = ['latestFirst', 'earliestFirst'] as const;
   const filters = [{}, { label: ['x'] }, { messageId: [message.id] }, { fromMs: T0, toMs: T0, url: ['u'] }];
@@ -30,25 +30,40 @@ export async function useEverything(world: World): Promise<void> {
     for (const filter of filters) {
       for (const cursor of [undefined, `${T0}-5`]) {
         const page = cursor === undefined ? { count: 5, order } : { count: 5, order, cursor };
-        await store.listLogs(PROJECT, filter, page);
-        await store.listLogs(PROJECT, { ...filter, state: ['FAILED'] }, page);
-        await store.listDead(PROJECT, filter, page);
-        await store.listDead(PROJECT, { ...filter, responseStatus: [1] }, page);
+        await store.logs.listLogs({ projectId: PROJECT, filter, page });
+        await store.logs.listLogs({ projectId: PROJECT, filter: { ...filter, state: ['FAILED'] }, page });
+        await store.dead.listDead({ projectId: PROJECT, filter, page });
+        await store.dead.listDead({ projectId: PROJECT, filter: { ...filter, responseStatus: [1] }, page });
       }
     }
   }
   await readRunLogs(store);
   const [first, second] = dead.map(({ dlqId }) => dlqId);
-  await store.findDead(PROJECT, first ?? '');
-  await store.reviveDead(PROJECT, [{ dlqId: first ?? '', successor: world.message() }], T0);
-  await store.deleteDead(PROJECT, [second ?? '']);
+  await store.dead.findDead({ projectId: PROJECT, dlqId: first ?? '' });
+  await store.dead.reviveDead({
+    projectId: PROJECT,
+    revivals: [{ dlqId: first ?? '', successor: world.message() }],
+    nowMs: T0,
+  });
+  await store.dead.deleteDead({ projectId: PROJECT, dlqIds: [second ?? ''] });
   const endpoints = [{ url: 'https://example.com/' }];
-  await store.addEndpoints(PROJECT, 'g', endpoints, { groupsMax: 1, endpointsMax: 1 }, T0);
-  await store.setGroupHeaders(PROJECT, 'g', { 'Upstash-Retries': ['1'] }, T0);
-  await store.findUrlGroup(PROJECT, 'g');
-  await store.listUrlGroups(PROJECT);
-  await store.removeEndpoints(PROJECT, 'g', endpoints, T0);
-  await store.deleteUrlGroup(PROJECT, 'g');
+  await store.urlGroups.addEndpoints({
+    projectId: PROJECT,
+    name: 'g',
+    endpoints,
+    limits: { groupsMax: 1, endpointsMax: 1 },
+    nowMs: T0,
+  });
+  await store.urlGroups.setGroupHeaders({
+    projectId: PROJECT,
+    name: 'g',
+    headers: { 'Upstash-Retries': ['1'] },
+    nowMs: T0,
+  });
+  await store.urlGroups.findUrlGroup({ projectId: PROJECT, name: 'g' });
+  await store.urlGroups.listUrlGroups({ projectId: PROJECT });
+  await store.urlGroups.removeEndpoints({ projectId: PROJECT, name: 'g', selectors: endpoints, nowMs: T0 });
+  await store.urlGroups.deleteUrlGroup({ projectId: PROJECT, name: 'g' });
   const schedule: Schedule = {
     key: world.number(),
     projectId: PROJECT,
@@ -64,19 +79,22 @@ export async function useEverything(world: World): Promise<void> {
     },
     standing: { version: 1, isPaused: false, nextAtMs: T0 },
   };
-  await store.saveSchedule(schedule, undefined, 1);
-  await store.dueSchedules({ nowMs: T0 - 1, limit: 1, bytesMax: 1 });
-  await store.dueSchedules({ nowMs: T0, limit: 1, bytesMax: 1 });
+  await store.schedules.saveSchedule(schedule, undefined, 1);
+  await store.schedules.dueSchedules({ nowMs: T0 - 1, limit: 1, bytesMax: 1 });
+  await store.schedules.dueSchedules({ nowMs: T0, limit: 1, bytesMax: 1 });
   const messages = [world.message({ notBeforeMs: T0 + 60_000 })];
-  await store.changeSchedules([{ key: schedule.key, fromVersion: 1, standing: schedule.standing, messages }], T0);
-  await store.findSchedule(PROJECT, 's');
-  await store.listSchedules(PROJECT);
-  await store.deleteSchedule(PROJECT, 's');
+  await store.schedules.changeSchedules(
+    [{ key: schedule.key, fromVersion: 1, standing: schedule.standing, messages }],
+    T0,
+  );
+  await store.schedules.findSchedule({ projectId: PROJECT, id: 's' });
+  await store.schedules.listSchedules({ projectId: PROJECT });
+  await store.schedules.deleteSchedule({ projectId: PROJECT, id: 's' });
   await useLanes(world);
   await useRuns(world);
   await useDeadRuns(world);
   await world.bury(T0);
-  await store.dropExpired({
+  await store.retention.dropExpired({
     logsBeforeMs: T0 + 1,
     deadBeforeMs: T0 + 1,
     keysUsedBeforeMs: T0 + 1,
@@ -94,29 +112,29 @@ export async function useRuns(world: World): Promise<void> {
   const steps = [first, ...others].flatMap((run) =>
     ['s1', 's2'].map((slot) => appended(world, run, { body, entry: { slot } })),
   );
-  await store.accept(steps, T0);
-  await store.accept([invoked(world, first, { id: 'child' })], T0);
-  await store.accept([invoked(world, first, { id: 'child' })], T0);
+  await store.messages.accept(steps, T0);
+  await store.messages.accept([invoked(world, first, { id: 'child' })], T0);
+  await store.messages.accept([invoked(world, first, { id: 'child' })], T0);
   const adopting = beginning(world, { id: 'a' });
   if (adopting.run && adopting.entry) {
     adopting.run.isBySdk = true;
     adopting.entry.runKey = others[0]?.key ?? 0;
   }
-  await store.accept([adopting], T0);
-  await store.addWaiter(waiter(world, first), undefined, T0);
+  await store.messages.accept([adopting], T0);
+  await store.waiters.addWaiter(waiter(world, first), undefined, T0);
   for (const order of ['latestFirst', 'earliestFirst'] as const) {
-    await store.listRunEvents(PROJECT, {}, { count: 10, order });
-    await store.listRunHistories(PROJECT, {}, { count: 10, order });
+    await store.runLogs.listRunEvents({ projectId: PROJECT, filter: {}, page: { count: 10, order } });
+    await store.runLogs.listRunHistories({ projectId: PROJECT, filter: {}, page: { count: 10, order } });
   }
-  const run = await store.findActiveRun(PROJECT, 'child');
-  await store.findRun(PROJECT, first.key);
-  await store.readJournal(first.key);
-  await store.findRecords(PROJECT, run?.invokers ?? []);
+  const run = await store.runs.findActiveRun(PROJECT, 'child');
+  await store.runs.findRun(PROJECT, first.key);
+  await store.runs.readJournal(first.key);
+  await store.runs.findRecords(PROJECT, run?.invokers ?? []);
   const change = { ...buried(T0), ending: ending(first, { state: 'RUN_FAILED' }), failureCallback: 'none' as const };
-  await store.settle(settlement(first, claimToken, change), T0);
+  await store.messages.settle(settlement(first, claimToken, change), T0);
   const late = appended(world, first, { entry: { slot: 's7' } });
-  await store.endRuns([{ ending: ending(others[0] ?? first), follows: [late] }], T0);
-  await store.endRuns([{ ending: ending(others[1] ?? first, { state: 'RUN_CANCELED' }), follows: [] }], T0);
+  await store.runs.endRuns([{ ending: ending(others[0] ?? first), follows: [late] }], T0);
+  await store.runs.endRuns([{ ending: ending(others[1] ?? first, { state: 'RUN_CANCELED' }), follows: [] }], T0);
 }
 
 async function readRunLogs(store: Store): Promise<void> {
@@ -127,10 +145,14 @@ async function readRunLogs(store: Store): Promise<void> {
     { messageId: [mintMessageId(1, (count) => new Uint8Array(count))], runUrl: ['u'] },
   ];
   for (const { runs, state, ...filter } of filters) {
-    await store.listRunHistories(PROJECT, { ...filter, ...(runs && { runs }), ...(state && { state }) }, page);
-    await store.listRunHistories(PROJECT, filter, page, 10);
-    await store.listRunEvents(PROJECT, filter, page);
-    await store.listRunEvents(PROJECT, { ...filter, state: ['RUN_FAILED'] }, page);
+    await store.runLogs.listRunHistories({
+      projectId: PROJECT,
+      filter: { ...filter, ...(runs && { runs }), ...(state && { state }) },
+      page,
+    });
+    await store.runLogs.listRunHistories({ projectId: PROJECT, filter, page, bodyBytesMax: 10 });
+    await store.runLogs.listRunEvents({ projectId: PROJECT, filter, page });
+    await store.runLogs.listRunEvents({ projectId: PROJECT, filter: { ...filter, state: ['RUN_FAILED'] }, page });
   }
 }
 
@@ -142,44 +164,48 @@ async function useDeadRuns(world: World): Promise<void> {
     for (const filter of filters) {
       for (const cursor of [undefined, `${T0}-5`]) {
         const page = cursor === undefined ? { count: 5, order } : { count: 5, order, cursor };
-        await store.listDeadRuns(PROJECT, filter, page);
+        await store.deadRuns.listDeadRuns({ projectId: PROJECT, filter, page });
       }
     }
   }
-  await store.findDeadRuns(PROJECT, [dlqId]);
-  await store.deleteDeadRuns(PROJECT, [dlqId]);
-  await store.outlineJournal(1);
-  await store.activeRunKeys(PROJECT, { urlPrefix: ['https://a'], fromMs: T0, toMs: T0 }, { afterKey: -1, limit: 5 });
-  await store.findFailureCallback(PROJECT, dlqId);
-  await store.repeatFailureCallback(PROJECT, dlqId, world.message(), T0);
-  await store.cancelFailureCallback(PROJECT, dlqId, T0);
+  await store.deadRuns.findDeadRuns({ projectId: PROJECT, dlqIds: [dlqId] });
+  await store.deadRuns.deleteDeadRuns({ projectId: PROJECT, dlqIds: [dlqId] });
+  await store.deadRuns.outlineJournal(1);
+  await store.deadRuns.activeRunKeys(
+    PROJECT,
+    { urlPrefix: ['https://a'], fromMs: T0, toMs: T0 },
+    { afterKey: -1, limit: 5 },
+  );
+  await store.deadRuns.findFailureCallback(PROJECT, dlqId);
+  await store.deadRuns.repeatFailureCallback(PROJECT, dlqId, world.message(), T0);
+  await store.deadRuns.cancelFailureCallback(PROJECT, dlqId, T0);
 }
 
 export async function useLanes(world: World): Promise<void> {
   const { store } = world;
-  await store.saveQueue(PROJECT, { name: 'q', parallelism: 1, isPaused: false }, T0);
-  await store.saveQueue(PROJECT, { name: 'q', parallelism: 2, isPaused: false }, T0);
+  await store.queues.saveQueue({ projectId: PROJECT, name: 'q', parallelism: 1, isPaused: false, nowMs: T0 });
+  await store.queues.saveQueue({ projectId: PROJECT, name: 'q', parallelism: 2, isPaused: false, nowMs: T0 });
   const limited = { queueName: 'q', flowControl: { key: 'k', parallelism: 1, rate: 10, periodS: 1 } };
   const running = await world.acceptClaimed({ settings: limited });
   const waiting = await world.accept({ settings: limited });
   await world.accept({ settings: { flowControl: limited.flowControl } });
   const queued = await world.accept({ settings: { queueName: 'q' } });
-  for (const { id } of [waiting, queued]) await store.standingOf(PROJECT, id, T0);
-  await store.setQueuePaused(PROJECT, 'q', true, T0);
-  await store.setQueuePaused(PROJECT, 'q', false, T0);
-  await store.findQueue(PROJECT, 'q');
-  await store.listQueues(PROJECT);
+  for (const { id } of [waiting, queued]) await store.messages.standingOf(PROJECT, id, T0);
+  await store.queues.setQueuePaused({ projectId: PROJECT, name: 'q', isPaused: true, nowMs: T0 });
+  await store.queues.setQueuePaused({ projectId: PROJECT, name: 'q', isPaused: false, nowMs: T0 });
+  await store.queues.findQueue({ projectId: PROJECT, name: 'q' });
+  await store.queues.listQueues({ projectId: PROJECT });
   const succession = { worker: 'w1', claimToken: world.number(), bytesMax: 1_000 };
-  await store.settle(settlement(running.message, running.claimToken, delivered()), T0, succession);
+  await store.messages.settle(settlement(running.message, running.claimToken, delivered()), T0, succession);
   await world.claim({ limit: 10 });
-  const queue = await store.deleteQueue(PROJECT, 'q', T0);
-  if (queue) await store.emptyQueue(queue, 10, T0);
-  await store.setKeyPaused(PROJECT, 'k', true, T0);
-  await store.setKeyPaused(PROJECT, 'k', false, T0);
-  await store.pinKey(PROJECT, 'k', { parallelism: 1 }, T0);
-  await store.unpinKey(PROJECT, 'k', { parallelism: true, rate: true }, T0);
-  await store.resetKeyRate(PROJECT, 'k', T0);
-  await store.findKey(PROJECT, 'k', T0);
-  await store.listKeys(PROJECT, { search: 'k', after: '', count: 10 }, T0);
-  await store.countInFlight(PROJECT);
+  const queue = await store.queues.deleteQueue({ projectId: PROJECT, name: 'q', nowMs: T0 });
+  if (queue) await store.queues.emptyQueue({ ...queue, count: 10, nowMs: T0 });
+  await store.keys.setKeyPaused({ projectId: PROJECT, key: 'k', isPaused: true, nowMs: T0 });
+  await store.keys.setKeyPaused({ projectId: PROJECT, key: 'k', isPaused: false, nowMs: T0 });
+  await store.keys.pinKey({ projectId: PROJECT, key: 'k', pin: { parallelism: 1 }, nowMs: T0 });
+  await store.keys.unpinKey({ projectId: PROJECT, key: 'k', parallelism: true, rate: true, nowMs: T0 });
+  await store.keys.resetKeyRate({ projectId: PROJECT, key: 'k', nowMs: T0 });
+  await store.keys.findKey({ projectId: PROJECT, key: 'k', nowMs: T0 });
+  await store.keys.listKeys({ projectId: PROJECT, search: 'k', after: '', count: 10, nowMs: T0 });
+  await store.keys.countInFlight({ projectId: PROJECT });
 }

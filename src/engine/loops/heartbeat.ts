@@ -34,7 +34,7 @@ const QUICK_TRIES = 3;
 const LEAVE_WAIT_MS = 1_000;
 
 export interface HeartbeatDeps {
-  store: Omit<WorkerStore, 'workersBehind'> & Pick<MessageStore, 'release' | 'parkedLines'>;
+  store: { workers: Omit<WorkerStore, 'workersBehind'>; messages: Pick<MessageStore, 'release' | 'parkedLines'> };
   clock: DatabaseClock;
   randomness: Randomness;
   log: EventLog;
@@ -151,7 +151,7 @@ export class Heartbeat {
     this.#beatAlarm.cancel();
     this.#fenceAlarm.cancel();
     const left = Promise.all([this.#beating, this.#caring])
-      .then(() => store.leave(worker))
+      .then(() => store.workers.leave({ worker }))
       .catch((error: unknown) => {
         if (!(error instanceof StoreUnavailable)) throw error;
       });
@@ -168,7 +168,7 @@ export class Heartbeat {
     const begunAtMs = clock.elapsedMs;
     const known = this.#beats > 0 && { known: { nowMs: clock.nowMs(), leadMs: clock.leadMs } };
     const { version: accountsVersion } = accounts;
-    const beat = await store.beat(worker, { timeoutMs, isLeaving: this.#isLeaving, accountsVersion, ...known });
+    const beat = await store.workers.beat({ worker, timeoutMs, isLeaving: this.#isLeaving, accountsVersion, ...known });
     clock.correct(beat.wallMs, begunAtMs, beat.leadMs);
     this.#fence.noteBeat(begunAtMs);
     accounts.noteNewest(beat.accountsVersion, begunAtMs + timeoutMs * FENCE_SHARE);
@@ -276,7 +276,7 @@ export class Heartbeat {
   /** Declares those dead that are late, and gives back what is nobody's. */
   async #bury(): Promise<void> {
     const { store, clock, log } = this.#deps;
-    const dead = await store.dismissLate(clock.nowMs());
+    const dead = await store.workers.dismissLate({ nowMs: clock.nowMs() });
     for (const worker of dead) log.info('worker_gone', { worker });
     if (dead.length > 0) this.#linesAreLost = true;
     await this.#releaseOrphans();
@@ -287,7 +287,7 @@ export class Heartbeat {
   async #releaseOrphans(): Promise<void> {
     const { store } = this.#deps;
     for (let count = PIECE; count === PIECE; ) {
-      const claims = await store.orphanedClaims(PIECE);
+      const claims = await store.workers.orphanedClaims({ limit: PIECE });
       count = claims.length;
       await this.#release('rescued', claims);
     }
@@ -302,7 +302,9 @@ export class Heartbeat {
     const { dispatcher } = this.#listeners as Listeners;
     this.#isInDoubt = false;
     await this.#releaseOrphans();
-    const unknown = (await store.claimsOf(worker)).filter(({ claimToken }) => !dispatcher.holds(claimToken));
+    const unknown = (await store.workers.claimsOf({ worker })).filter(
+      ({ claimToken }) => !dispatcher.holds(claimToken),
+    );
     const leftOver = unknown.filter(({ claimToken }) => this.#unknownClaims.has(claimToken));
     this.#unknownClaims = new Set(unknown.map(({ claimToken }) => claimToken));
     if (unknown.length > 0) this.#isInDoubt = true; // the next beat brings the next look
@@ -312,7 +314,7 @@ export class Heartbeat {
   async #release(event: string, claims: ClaimRef[]): Promise<void> {
     const { store, clock, log } = this.#deps;
     if (claims.length === 0) return;
-    await store.release(claims, clock.nowMs());
+    await store.messages.release(claims, clock.nowMs());
     log.info(event, { count: claims.length });
   }
 
@@ -324,7 +326,7 @@ export class Heartbeat {
   async #readLines(): Promise<void> {
     const piece = this.#linesAreLost ? undefined : { after: this.#lastLine, limit: LINES_PIECE };
     this.#linesAreLost = false;
-    const lines = await this.#deps.store.parkedLines(piece);
+    const lines = await this.#deps.store.messages.parkedLines(piece);
     this.#lastLine = piece && lines.length === LINES_PIECE ? lines.at(-1) : undefined;
     for (const line of lines) this.#listeners?.dispatcher.noteParked(line);
   }

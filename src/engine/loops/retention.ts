@@ -12,7 +12,7 @@ const PIECE_ROWS = 500;
 const KEYS_REMEMBERED_MS = 25 * 3_600_000;
 
 interface RetentionDeps {
-  store: RetentionStore;
+  store: { retention: RetentionStore };
   clock: Clock;
   log: EventLog;
   settings: Pick<EngineSettings, 'logRetentionMs' | 'dlqRetentionMs' | 'retentionIntervalMs'>;
@@ -68,7 +68,7 @@ export class RetentionLoop {
     const { store, clock, settings } = this.#deps;
     const nowMs = clock.nowMs();
     const wallMs = clock.wallMs();
-    return store.dropExpired({
+    return store.retention.dropExpired({
       logsBeforeMs: wallMs - settings.logRetentionMs,
       deadBeforeMs: wallMs - settings.dlqRetentionMs,
       keysUsedBeforeMs: nowMs - KEYS_REMEMBERED_MS,

@@ -34,8 +34,10 @@ const SAVED_TOGETHER = { messages: 200, bytes: 4 * 1024 * 1024 };
 const TRIGGER_MAX = { messages: 10_000, bytes: 100 * 1024 * 1024 };
 
 interface ScheduleLoopDeps {
-  store: Pick<ScheduleStore, 'dueSchedules' | 'strandedSchedules' | 'changeSchedules'> &
-    Pick<UrlGroupStore, 'findUrlGroup'>;
+  store: {
+    schedules: Pick<ScheduleStore, 'dueSchedules' | 'strandedSchedules' | 'changeSchedules'>;
+    urlGroups: Pick<UrlGroupStore, 'findUrlGroup'>;
+  };
   clock: Clock;
   log: EventLog;
   numbers: Numbers;
@@ -77,7 +79,7 @@ class Triggers {
   async doPiece(): Promise<'more' | Millis> {
     const { store, clock } = this.#deps;
     if (this.mayBeStranded) await this.#recoverStranded();
-    const { due, nextAtMs = Infinity } = await store.dueSchedules({ nowMs: clock.wallMs(), ...PIECE });
+    const { due, nextAtMs = Infinity } = await store.schedules.dueSchedules({ nowMs: clock.wallMs(), ...PIECE });
     if (due.length === 0) return nextAtMs;
     const groups = await this.#groupsOf(due);
     for (const steps of together(due.map((one) => this.#stepOf(one, groups)))) await this.#take(steps);
@@ -91,11 +93,11 @@ class Triggers {
     try {
       while (true) {
         const nowMs = clock.wallMs();
-        const stranded = await store.strandedSchedules(nowMs + SET_BACK_MS_MAX, PIECE);
+        const stranded = await store.schedules.strandedSchedules(nowMs + SET_BACK_MS_MAX, PIECE);
         if (stranded.length === 0) break;
         const firstVersion = await numbers.take(stranded.length);
         const changes = stranded.map((schedule, index) => recoveredAt(schedule, firstVersion + index, nowMs));
-        await store.changeSchedules(changes, clock.nowMs());
+        await store.schedules.changeSchedules(changes, clock.nowMs());
       }
     } catch (error) {
       this.mayBeStranded = true;
@@ -109,7 +111,10 @@ class Triggers {
     for (const { schedule } of due) {
       const { destination } = schedule.plan;
       if (destination.kind !== 'group' || groups.has(groupKey(schedule.projectId, destination.name))) continue;
-      const group = await this.#deps.store.findUrlGroup(schedule.projectId, destination.name);
+      const group = await this.#deps.store.urlGroups.findUrlGroup({
+        projectId: schedule.projectId,
+        name: destination.name,
+      });
       if (group) groups.set(groupKey(schedule.projectId, destination.name), group);
     }
     return groups;
@@ -142,7 +147,7 @@ class Triggers {
     const wallMs = clock.wallMs();
     const save = (placed: NewMessage[]) => {
       const changes = changesOf(steps, { placed, firstKey, firstVersion: firstKey + count, wallMs });
-      return store.changeSchedules(changes, clock.nowMs());
+      return store.schedules.changeSchedules(changes, clock.nowMs());
     };
     await intake.save(this.#draftsOf(steps, firstKey), save, (answers) => savedOf(answers, steps));
   }

@@ -9,7 +9,7 @@ import { DueLoop } from './due-loop.ts';
 const PIECE = 200;
 
 interface WaiterLoopDeps extends WakeDeps {
-  store: Pick<WaiterStore, 'dueWaiters' | 'resolveWaiters'>;
+  store: { waiters: Pick<WaiterStore, 'dueWaiters' | 'resolveWaiters'> };
   log: EventLog;
 }
 
@@ -17,7 +17,7 @@ interface WaiterLoopDeps extends WakeDeps {
 export function waiterLoop(deps: WaiterLoopDeps): DueLoop {
   const { store, clock, log } = deps;
   const doPiece = async () => {
-    const { due, nextAtMs = Infinity } = await store.dueWaiters({ nowMs: clock.nowMs(), limit: PIECE });
+    const { due, nextAtMs = Infinity } = await store.waiters.dueWaiters({ nowMs: clock.nowMs(), limit: PIECE });
     if (due.length === 0) return nextAtMs;
     await wake(due, timedOutResult, deps);
     return 'more';

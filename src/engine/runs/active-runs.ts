@@ -12,10 +12,10 @@ import type { RunStore } from '../run-stores.ts';
 const RUNS_MAX = 2_000;
 
 export class ActiveRuns {
-  readonly #store: Pick<RunStore, 'findActiveRun'>;
+  readonly #store: { runs: Pick<RunStore, 'findActiveRun'> };
   readonly #runs = new LeastRecent<Run>(RUNS_MAX);
 
-  constructor(store: Pick<RunStore, 'findActiveRun'>) {
+  constructor(store: { runs: Pick<RunStore, 'findActiveRun'> }) {
     this.#store = store;
   }
 
@@ -27,7 +27,7 @@ export class ActiveRuns {
 
   /** Past what is remembered. */
   async read(projectId: ProjectId, id: string): Promise<Run | undefined> {
-    const run = await this.#store.findActiveRun(projectId, id);
+    const run = await this.#store.runs.findActiveRun(projectId, id);
     if (run) this.#runs.set(nameOf(projectId, id), run);
     else this.forget(projectId, id);
     return run;

@@ -8,7 +8,7 @@ import { type EndingDeps, endRuns } from './endings.ts';
 import { isOf } from './publish.ts';
 
 export interface RunCommandDeps extends EndingDeps {
-  store: RunStore;
+  store: { runs: RunStore };
 }
 
 export class RunCommands implements RunCommandsOfEngine {
@@ -31,14 +31,10 @@ export class RunCommands implements RunCommandsOfEngine {
     return this.#end(projectId, { id: runId, createdAtMs }, 'RUN_CANCELED');
   }
 
-  journalBytes(projectId: ProjectId, runId: string): Promise<number | undefined> {
-    return this.#deps.store.journalBytes(projectId, runId);
-  }
-
   async readJournal(projectId: ProjectId, runId: string): Promise<JournalEntry[] | undefined> {
     const { store, active } = this.#deps;
     const run = await active.read(projectId, runId);
-    return run && store.readJournal(run.key);
+    return run && store.runs.readJournal(run.key);
   }
 
   /** False when no such run is active. */

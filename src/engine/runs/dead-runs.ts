@@ -19,7 +19,7 @@ import { type Beginning, type Remains, revive } from './revival.ts';
 import { unfinishedOf } from './unfinished.ts';
 
 export interface DeadRunDeps {
-  store: DeadRunStore & Pick<RunStore, 'findRecords' | 'findRun'>;
+  store: { deadRuns: DeadRunStore; runs: Pick<RunStore, 'findRecords' | 'findRun'> };
   numbers: Numbers;
   intake: Intake;
   contextOf(projectId: ProjectId): DraftContext;
@@ -54,23 +54,23 @@ export class DeadRuns implements Commands {
     dlqId: string,
   ): Promise<StartedRun | 'missing' | 'notFailed' | 'unknown'> {
     const { store, numbers, intake, contextOf } = this.#deps;
-    const [dead] = await store.findDeadRuns(projectId, [dlqId]);
+    const [dead] = await store.deadRuns.findDeadRuns({ projectId, dlqIds: [dlqId] });
     if (!dead) return 'missing';
     if (dead.failureCallback?.state !== 'fail') return 'notFailed';
-    const told = await store.findFailureCallback(projectId, dlqId);
+    const told = await store.deadRuns.findFailureCallback(projectId, dlqId);
     if (!told) return 'unknown';
     const key = await numbers.take(1);
     const context = contextOf(projectId);
     const outcome = await intake.admit(
       [{ message: repeated(told, key, context) }],
-      ([news]) => store.repeatFailureCallback(projectId, dlqId, placed(news), context.nowMs),
+      ([news]) => store.deadRuns.repeatFailureCallback(projectId, dlqId, placed(news), context.nowMs),
       (saved) => (typeof saved === 'string' ? [] : [saved]),
     );
     return typeof outcome === 'string' ? outcome : { runId: dead.run.id, createdAtMs: dead.run.createdAtMs };
   }
 
   cancelFailureCallback(projectId: ProjectId, dlqId: string): Promise<'canceled' | 'missing' | 'notInProgress'> {
-    return this.#deps.store.cancelFailureCallback(projectId, dlqId, this.#deps.contextOf(projectId).nowMs);
+    return this.#deps.store.deadRuns.cancelFailureCallback(projectId, dlqId, this.#deps.contextOf(projectId).nowMs);
   }
 
   async #revive(
@@ -91,7 +91,7 @@ export class DeadRuns implements Commands {
     const sent = drafted.journal.flatMap((entry) => (entry.kind === 'message' ? [entry.message] : []));
     const { kind } = await intake.admit(
       [...sent, ...drafted.children],
-      (news) => store.reviveRun(withPlaces(drafted, news), nowMs),
+      (news) => store.deadRuns.reviveRun(withPlaces(drafted, news), nowMs),
       (revived) => (revived.kind === 'revived' ? [...revived.messages, ...revived.children] : []),
     );
     if (kind !== 'revived') return kind;
@@ -103,10 +103,10 @@ export class DeadRuns implements Commands {
 
   async #remainsOf(projectId: ProjectId, dlqId: string, choose: Choose): Promise<Remains | 'missing' | 'unknown'> {
     const { store } = this.#deps;
-    const [dead] = await store.findDeadRuns(projectId, [dlqId]);
+    const [dead] = await store.deadRuns.findDeadRuns({ projectId, dlqIds: [dlqId] });
     if (!dead) return 'missing';
     const { run } = dead;
-    const { journal, unfinished } = choose(await store.outlineJournal(run.key));
+    const { journal, unfinished } = choose(await store.deadRuns.outlineJournal(run.key));
     const [first] = journal;
     if (!first) return 'unknown';
     const messages = await this.#messages(projectId, [...new Set([first.key, ...unfinished])]);
@@ -116,7 +116,7 @@ export class DeadRuns implements Commands {
 
   /** `undefined` when one of them is gone. */
   async #messages(projectId: ProjectId, keys: MessageKey[]): Promise<ReadonlyMap<MessageKey, Message> | undefined> {
-    const found = await this.#deps.store.findRecords(projectId, keys);
+    const found = await this.#deps.store.runs.findRecords(projectId, keys);
     return found.length < keys.length ? undefined : new Map(found.map((message) => [message.key, message]));
   }
 
@@ -129,9 +129,9 @@ export class DeadRuns implements Commands {
     const children = new Map<RunKey, Beginning>();
     for (const { settings } of messages.values()) {
       if (!settings.invoke) continue;
-      const run = await store.findRun(projectId, settings.invoke.runKey);
-      const [first] = run ? await store.outlineJournal(run.key) : [];
-      const [initial] = first ? await store.findRecords(projectId, [first.key]) : [];
+      const run = await store.runs.findRun(projectId, settings.invoke.runKey);
+      const [first] = run ? await store.deadRuns.outlineJournal(run.key) : [];
+      const [initial] = first ? await store.runs.findRecords(projectId, [first.key]) : [];
       if (!run || !initial) return undefined;
       children.set(run.key, { run, initial });
     }

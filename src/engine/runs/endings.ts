@@ -27,7 +27,7 @@ interface Ending {
 }
 
 export interface EndingDeps {
-  store: Pick<RunStore, 'endRuns' | 'findRecords'>;
+  store: { runs: Pick<RunStore, 'endRuns' | 'findRecords'> };
   clock: Clock;
   intake: Intake;
   active: ActiveRuns;
@@ -36,10 +36,10 @@ export interface EndingDeps {
 }
 
 /** The ending of `run` as it is now, and what follows from it. */
-export async function endingOf(store: Pick<RunStore, 'findRecords'>, run: Run, end: RunEnd): Promise<Ending> {
+export async function endingOf(store: { runs: Pick<RunStore, 'findRecords'> }, run: Run, end: RunEnd): Promise<Ending> {
   const ending: RunEnding = { runKey: run.key, runVersion: run.version, ...end };
   if (run.invokers.length === 0) return { ending, follows: [] };
-  const records = await store.findRecords(run.projectId, run.invokers);
+  const records = await store.runs.findRecords(run.projectId, run.invokers);
   return { ending, follows: records.flatMap((record) => resultFor(record, end)) };
 }
 
@@ -55,7 +55,7 @@ export async function endRuns(
   const save = (news: NewMessage[]) => {
     const rest = [...news];
     const placed = ends.map(({ ending, follows }) => ({ ending, follows: rest.splice(0, follows.length) }));
-    return store.endRuns(placed, atMs);
+    return store.runs.endRuns(placed, atMs);
   };
   const drafts = await intake.draftsOf(ends.flatMap(({ follows }) => follows));
   const answers = await intake.save(drafts, save, (all) =>

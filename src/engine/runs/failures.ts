@@ -20,14 +20,14 @@ import { endingOf } from './endings.ts';
  * asked again when the store says that the run has changed meanwhile. Throws `StoreUnavailable`.
  */
 export async function failRun(
-  store: Pick<RunStore, 'findRun' | 'findRecords' | 'readJournal'>,
+  store: { runs: Pick<RunStore, 'findRun' | 'findRecords' | 'readJournal'> },
   claimed: Claimed,
   decision: Settling & { failsRun: FailedRun },
 ): Promise<Settling> {
   const { message } = claimed;
   const { settlement, failsRun } = decision;
   const part = message.settings.run;
-  const run = part && (await store.findRun(message.projectId, part.key));
+  const run = part && (await store.runs.findRun(message.projectId, part.key));
   if (!part || run?.state !== 'RUN_STARTED') {
     return { kind: 'settle', settlement: { ...settlement, change: failsRun.changeIfOver }, follows: [] };
   }
@@ -42,7 +42,7 @@ export async function failRun(
 }
 
 async function failureCallbackOf(
-  store: Pick<RunStore, 'readJournal'>,
+  store: { runs: Pick<RunStore, 'readJournal'> },
   run: Run,
   callback: CallbackSettings,
   claimed: Claimed,
@@ -51,7 +51,7 @@ async function failureCallbackOf(
   const { message } = claimed;
   const features = callback.features ?? run.config.features;
   const showsPayload = wantsPayloadOnly(features);
-  const [initial] = showsPayload ? await store.readJournal(run.key, { toPosition: 0 }) : [];
+  const [initial] = showsPayload ? await store.runs.readJournal(run.key, { toPosition: 0 }) : [];
   const report = reportOf(claimed, ended);
   const body = encodeCallbackPayload({
     ...report,

@@ -35,12 +35,12 @@ const EMPTY = new Uint8Array(0);
 const NOTHING: Journal = { entries: [], upTo: -1, bytes: JOURNAL_OVERHEAD };
 
 export class JournalBodies {
-  readonly #store: Pick<RunStore, 'readJournal'>;
+  readonly #store: { runs: Pick<RunStore, 'readJournal'> };
   /** The one used last comes last. */
   readonly #journals = new Map<RunKey, Journal>();
   #bytes = 0;
 
-  constructor(store: Pick<RunStore, 'readJournal'>) {
+  constructor(store: { runs: Pick<RunStore, 'readJournal'> }) {
     this.#store = store;
   }
 
@@ -73,14 +73,14 @@ export class JournalBodies {
   }
 
   async #readOnce(runKey: RunKey, position: number): Promise<Uint8Array> {
-    const entries = await this.#store.readJournal(runKey, { afterPosition: NOTHING.upTo, toPosition: position });
+    const entries = await this.#store.runs.readJournal(runKey, { afterPosition: NOTHING.upTo, toPosition: position });
     return bodyUpTo(withEntries(NOTHING, entries, position), position);
   }
 
   async #read(runKey: RunKey, position: number): Promise<Uint8Array> {
     const known = this.#journals.get(runKey);
     const { upTo } = known ?? NOTHING;
-    const missing = await this.#store.readJournal(runKey, { afterPosition: upTo, toPosition: position });
+    const missing = await this.#store.runs.readJournal(runKey, { afterPosition: upTo, toPosition: position });
     const whole = withEntries(known ?? NOTHING, missing, position);
     // Whoever noted more of it meanwhile knows better.
     if (this.#journals.get(runKey) === known) this.#keep(runKey, whole);

@@ -7,7 +7,7 @@ import type { ProjectId } from '../model.ts';
 import type { Page, PageRequest } from '../page.ts';
 import type { Clock } from '../ports.ts';
 import type { RunLogCommands } from '../run-commands.ts';
-import type { RunEvent, RunEventFilter, RunFilter, RunLogStore } from '../run-log-store.ts';
+import type { RunFilter, RunLogStore } from '../run-log-store.ts';
 import type { MessageStore } from '../stores.ts';
 import { explainRun, liveEntriesOf, type RunExplanation } from './explain.ts';
 import { explainEnded } from './explain-ended.ts';
@@ -24,16 +24,12 @@ const RUN_STATES_BY_STEP: Partial<Record<StepState, readonly RunState[]>> = {
 };
 
 export class RunLogs implements RunLogCommands {
-  readonly #store: RunLogStore & Pick<MessageStore, 'standingOf'>;
+  readonly #store: { runLogs: RunLogStore; messages: Pick<MessageStore, 'standingOf'> };
   readonly #clock: Clock;
 
-  constructor(store: RunLogStore & Pick<MessageStore, 'standingOf'>, clock: Clock) {
+  constructor(store: { runLogs: RunLogStore; messages: Pick<MessageStore, 'standingOf'> }, clock: Clock) {
     this.#store = store;
     this.#clock = clock;
-  }
-
-  listRunEvents(projectId: ProjectId, filter: RunEventFilter, page: PageRequest): Promise<Page<RunEvent>> {
-    return this.#store.listRunEvents(projectId, filter, page);
   }
 
   async listRuns(
@@ -60,12 +56,14 @@ export class RunLogs implements RunLogCommands {
 
   async explainRun(projectId: ProjectId, runId: string): Promise<RunExplanation | undefined> {
     const latest = { count: 1, order: 'latestFirst' } as const;
-    const [history] = (await this.#store.listRunHistories(projectId, { runId: [runId] }, latest)).items;
+    const [history] = (
+      await this.#store.runLogs.listRunHistories({ projectId, filter: { runId: [runId] }, page: latest })
+    ).items;
     if (!history) return undefined;
     const nowMs = this.#clock.nowMs();
     if (history.run.state !== 'RUN_STARTED') return explainEnded(runLogOf(history, nowMs));
     const ids = liveEntriesOf(history).map(({ message }) => message.id);
-    const found = await Promise.all(ids.map((id) => this.#store.standingOf(projectId, id, nowMs)));
+    const found = await Promise.all(ids.map((id) => this.#store.messages.standingOf(projectId, id, nowMs)));
     const live = new Map(found.flatMap((each) => (each ? [[each.message.id, each]] : [])));
     return explainRun(history, live, nowMs);
   }
@@ -76,7 +74,7 @@ export class RunLogs implements RunLogCommands {
     page: PageRequest,
     bodyBytesMax: number | undefined,
   ): Promise<Page<RunLog>> {
-    const { items, ...rest } = await this.#store.listRunHistories(projectId, filter, page, bodyBytesMax);
+    const { items, ...rest } = await this.#store.runLogs.listRunHistories({ projectId, filter, page, bodyBytesMax });
     const nowMs = this.#clock.nowMs();
     const logs = items.map((history) => runLogOf(history, nowMs));
     return { ...rest, items: bodyBytesMax === undefined ? logs : logs.map((log) => cutLog(log, bodyBytesMax)) };

@@ -15,7 +15,7 @@ import { type DraftContext, draftOfAdoption, draftOfAppend, draftOfStart } from 
 import type { JournalBodies } from './journal-bodies.ts';
 
 interface PublisherDeps {
-  store: Pick<MessageStore, 'accept'>;
+  store: { messages: Pick<MessageStore, 'accept'> };
   active: ActiveRuns;
   bodies: JournalBodies;
   numbers: Numbers;
@@ -49,7 +49,7 @@ export class Publisher {
       const context = { ...contextOf(projectId), runsAfterMs };
       const { drafts, remembered } = await this.#draft(commands, context);
       const save = async (news: NewMessage[]) => {
-        const saved = await store.accept(news, context.nowMs, accountsVersion);
+        const saved = await store.messages.accept(news, context.nowMs, accountsVersion);
         // Before anything goes out: the first delivery may ask for the journal at once.
         for (const [index, entry] of news.entries()) {
           noteEntry(bodies, entry, saved[index]);

@@ -26,7 +26,7 @@ const LIST_MAX = { waiters: 1_000, reads: 4 };
 const MAIL_MAX: MailLimits = { mails: 1_000, bytes: 32 * 1024 * 1024 };
 
 export interface WaitDeps extends WakeDeps {
-  store: WaiterStore;
+  store: { waiters: WaiterStore };
   active: ActiveRuns;
   numbers: Numbers;
   randomness: Randomness;
@@ -52,7 +52,7 @@ export class RunWaits implements WaiterCommands {
         return STALE;
       }
       const waiter = waiterOf(command, run, identity, clock.nowMs());
-      const mail = await store.nextMail(run.key, command.eventId);
+      const mail = await store.waiters.nextMail(run.key, command.eventId);
       const waiting = await this.#add(waiter, mail);
       if (waiting.kind === 'duplicate') return { messageId: waiting.messageId, deduplicated: true };
       if (waiting.kind === 'over' && isFresh) throw runOver();
@@ -102,7 +102,7 @@ export class RunWaits implements WaiterCommands {
     for (let read = 0; read < LIST_MAX.reads && waiters.length < LIST_MAX.waiters; read += 1) {
       const afterKey = waiters.at(-1)?.record.key ?? -1;
       const page = { afterKey, count: LIST_MAX.waiters - waiters.length };
-      const more = await this.#deps.store.listWaiters(projectId, eventId, page);
+      const more = await this.#deps.store.waiters.listWaiters(projectId, eventId, page);
       if (more.length === 0) break;
       waiters.push(...more);
     }
@@ -123,7 +123,7 @@ export class RunWaits implements WaiterCommands {
     const nowMs = record.createdAtMs;
     const drafts = await intake.draftsOf(mail ? [notifiedResult(record, mail.body, nowMs)] : []);
     const save = ([result]: NewMessage[]) =>
-      store.addWaiter(waiter, mail && result && { mailKey: mail.key, result }, nowMs);
+      store.waiters.addWaiter(waiter, mail && result && { mailKey: mail.key, result }, nowMs);
     return intake.save(drafts, save, (waiting) => (waiting.kind === 'answered' ? [waiting.saved] : []));
   }
 
@@ -140,7 +140,7 @@ export class RunWaits implements WaiterCommands {
     let afterKey: MessageKey = -1;
     while (true) {
       const page = { afterKey, count, ...(runKey !== undefined && { runKey }) };
-      const listed = await store.listWaiters(projectId, eventId, page);
+      const listed = await store.waiters.listWaiters(projectId, eventId, page);
       const piece = listed.filter(({ record }) => record.key < endKey);
       const last = piece.at(-1);
       if (last === undefined) return;
@@ -153,7 +153,7 @@ export class RunWaits implements WaiterCommands {
   async #save({ projectId, key, id }: Run, eventId: string, body: Uint8Array): Promise<boolean> {
     const { store, numbers, active } = this.#deps;
     const mail: Mail = { key: await numbers.takeLatest(), body };
-    const saved = await store.saveMail(projectId, key, eventId, mail, MAIL_MAX);
+    const saved = await store.waiters.saveMail(projectId, key, eventId, mail, MAIL_MAX);
     if (saved === 'tooMuch') throw quotaExceeded('maxSavedNotifications', MAIL_MAX.mails);
     if (saved === 'over') active.forget(projectId, id);
     return saved === 'saved';

@@ -5,7 +5,7 @@ import type { Clock } from '../ports.ts';
 import type { Waiter, WaiterStore } from '../run-stores.ts';
 
 export interface WakeDeps {
-  store: Pick<WaiterStore, 'resolveWaiters'>;
+  store: { waiters: Pick<WaiterStore, 'resolveWaiters'> };
   clock: Clock;
   intake: Intake;
 }
@@ -26,7 +26,7 @@ export async function wake(
   const drafts = await intake.draftsOf(waiters.map(({ record }) => resultOf(record, nowMs)));
   const save = (results: NewMessage[]) => {
     const resolutions = results.map((result, index) => ({ waiterKey: waiters[index]?.record.key ?? 0, result }));
-    return store.resolveWaiters(resolutions, nowMs);
+    return store.waiters.resolveWaiters(resolutions, nowMs);
   };
   const answers = await intake.save(drafts, save, (all) => all.map((each) => (each === 'gone' ? undefined : each)));
   return waiters.flatMap((waiter, index) => {

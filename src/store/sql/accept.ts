@@ -1,88 +1,86 @@
 /** How do published messages enter the store, each at most once per deduplication id? */
+import type { Accepted, Saved } from '../../engine/accepted.ts';
 import type { JournalPlace, MessageId } from '../../engine/model.ts';
-import type { StoreLimits } from '../../engine/stores.ts';
 import type { Transaction } from '../driver.ts';
+import { merged } from '../operation.ts';
 import { byProject } from './by-project.ts';
 import { CONTENT_AT, MESSAGE_AT } from './columns.ts';
 import { Entry, type EntryStanding } from './lanes/entry.ts';
 import type { WriteContext } from './log-writer.ts';
-import { DayBudgets, type OverDayLimit } from './message-counts.ts';
+import { DayBudgets } from './message-counts.ts';
+import { projectsSharedBy, weightOf } from './new-messages.ts';
 import type { StoredNewMessage } from './rows.ts';
 import { Journals } from './runs/journals.ts';
-import type { RunRefusal } from './runs/refusals.ts';
 import type { Taken } from './runs/taken-slots.ts';
 
 export interface AcceptArgs {
   messages: StoredNewMessage[];
-  limits: StoreLimits;
   nowMs: number;
   /** Of the accounts that its caller was admitted by: with older ones than the store has, it is not saved. */
   accountsVersion?: number;
 }
 
-/** Where a message that was saved stands; `dropped`: it was for the journal of a run that is over, and was not saved. */
-export type SavedAs = EntryStanding | 'dropped' | { standing: EntryStanding; journal: JournalPlace };
-
-/** What became of one message. */
-export type AcceptedAs = SavedAs | { duplicateOf: Taken } | 'tooManyQueues' | OverDayLimit | RunRefusal;
-
-export type AcceptAnswer = AcceptedAs[];
-
 /** Saves the messages of all `commands` in a handful of statements, but those that exist already or need one queue too many. */
-export async function acceptAll(context: WriteContext, commands: readonly AcceptArgs[]): Promise<AcceptAnswer[]> {
-  const [first] = commands;
-  if (!first) return [];
-  const reservations = await Reservations.read(context.tx, commands);
-  const nowMs = commands.reduce((latest, command) => Math.max(latest, command.nowMs), first.nowMs);
-  const entry = new Entry(context, first.limits, nowMs);
-  await entry.loadQueues(commands.flatMap(({ messages }) => messages));
-  const budgets = await DayBudgets.read(context.tx, commands);
-  const journals = await Journals.load(
-    context,
-    commands.flatMap(({ messages }) => messages),
-    first.limits.journalBytesMax,
-  );
-  const saved: StoredNewMessage[] = [];
-  const places: (JournalPlace | undefined)[] = [];
-  const answers: AcceptAnswer[] = [];
-  for (const command of commands) {
-    const refusal = journals?.refusalOf(command.messages);
-    if (refusal) {
-      answers.push(command.messages.map(() => refusal));
-      continue;
-    }
-    const answer: AcceptAnswer = [];
-    const room = budgets.take(command);
-    for (const message of command.messages) {
-      const duplicateOf = journals?.takenBy(message) ?? reservations.holderOf(message, command.nowMs);
-      if (room !== 'taken') {
-        answer.push(room);
-      } else if (duplicateOf !== null) {
-        budgets.giveBack(message);
-        journals?.linkToActive(message);
-        answer.push({ duplicateOf });
-      } else if (await entry.hasQueue(message)) {
-        reservations.reserve(message);
-        places.push(journals?.append(message));
-        saved.push(message);
-        answer.push('due'); // until it is known
-      } else {
-        budgets.giveBack(message);
-        answer.push('tooManyQueues');
+export const accept = merged(
+  {
+    class: ({ messages }) => (messages.every(continuesRun) ? 'onward' : 'accept'),
+    weight: ({ messages }) => weightOf(messages),
+    touches: ({ messages }, limits) => ({ projects: projectsSharedBy(messages, limits) }),
+  },
+  async (context: WriteContext, commands: readonly AcceptArgs[]): Promise<Accepted[][]> => {
+    const reservations = await Reservations.read(context.tx, commands);
+    const nowMs = Math.max(...commands.map((command) => command.nowMs));
+    const entry = new Entry(context, nowMs);
+    await entry.loadQueues(commands.flatMap(({ messages }) => messages));
+    const budgets = await DayBudgets.read(context, commands);
+    const journals = await Journals.load(
+      context,
+      commands.flatMap(({ messages }) => messages),
+      context.limits.journalBytesMax,
+    );
+    const saved: StoredNewMessage[] = [];
+    const places: (JournalPlace | undefined)[] = [];
+    /** `undefined`: it is saved, and where it stands is not known yet. */
+    const answers: (Accepted | undefined)[][] = [];
+    for (const command of commands) {
+      const refusal = journals?.refusalOf(command.messages);
+      if (refusal) {
+        answers.push(command.messages.map(() => refusal));
+        continue;
       }
+      const answer: (Accepted | undefined)[] = [];
+      const room = budgets.take(command.messages);
+      for (const message of command.messages) {
+        const duplicateOf = journals?.takenBy(message) ?? reservations.holderOf(message, command.nowMs);
+        if (room !== 'taken') {
+          answer.push(room);
+        } else if (duplicateOf !== null) {
+          budgets.giveBack(message);
+          journals?.linkToActive(message);
+          answer.push({ kind: 'duplicate', ...duplicateOf });
+        } else if (await entry.hasQueue(message)) {
+          reservations.reserve(message);
+          places.push(journals?.append(message));
+          saved.push(message);
+          answer.push(undefined);
+        } else {
+          budgets.giveBack(message);
+          answer.push({ kind: 'tooManyQueues' });
+        }
+      }
+      answers.push(answer);
     }
-    answers.push(answer);
-  }
-  await reservations.write(context.tx);
-  await journals?.save();
-  const standings = await entry.insert(saved);
-  let next = 0;
-  const savedAs = (): SavedAs => {
-    const at = next++;
-    return withPlace(standings[at] ?? 'due', places[at]);
-  };
-  return answers.map((answer) => answer.map((as) => (as === 'due' ? savedAs() : as)));
-}
+    await reservations.write(context.tx);
+    await journals?.save();
+    const standings = await entry.insert(saved);
+    let next = 0;
+    const nextSaved = (): Saved => {
+      const at = next++;
+      return savedAt(standings[at] ?? 'due', places[at]);
+    };
+    return answers.map((answer) => answer.map((as) => as ?? { kind: 'accepted', ...nextSaved() }));
+  },
+);
 
 /**
  * Saves messages that nothing refuses; a queue that is missing is made, whatever the project's limit. Only those for the
@@ -91,9 +89,9 @@ export async function acceptAll(context: WriteContext, commands: readonly Accept
 export async function insertMessages(
   context: WriteContext,
   messages: readonly StoredNewMessage[],
-  { limits, nowMs }: { limits: StoreLimits; nowMs: number },
-): Promise<SavedAs[]> {
-  const entry = new Entry(context, limits, nowMs);
+  nowMs: number,
+): Promise<Saved[]> {
+  const entry = new Entry(context, nowMs);
   const journals = await Journals.load(context, messages, 0);
   const places = new Map<StoredNewMessage, JournalPlace | undefined>();
   for (const message of messages) {
@@ -107,7 +105,7 @@ export async function insertMessages(
   const standings = new Map((await entry.insert(saved)).map((standing, index) => [saved[index], standing]));
   return messages.map((message) => {
     const standing = standings.get(message);
-    return standing === undefined ? 'dropped' : withPlace(standing, places.get(message));
+    return standing === undefined ? { standing: 'dropped' } : savedAt(standing, places.get(message));
   });
 }
 
@@ -115,16 +113,21 @@ export async function insertMessages(
 export async function insertPlain(
   context: WriteContext,
   messages: readonly StoredNewMessage[],
-  { limits, nowMs }: { limits: StoreLimits; nowMs: number },
+  nowMs: number,
 ): Promise<EntryStanding[]> {
-  const entry = new Entry(context, limits, nowMs);
+  const entry = new Entry(context, nowMs);
   await entry.loadQueues(messages);
   for (const message of messages) await entry.hasQueue(message, 0);
   return entry.insert(messages);
 }
 
-function withPlace(standing: EntryStanding, journal: JournalPlace | undefined): SavedAs {
-  return journal ? { standing, journal } : standing;
+/** A step of a run, a run that another has invoked, or the second phase of a trigger. */
+function continuesRun({ entry, run }: StoredNewMessage): boolean {
+  return entry !== undefined && (run === undefined || run.isBySdk || run.invoker !== null);
+}
+
+export function savedAt(standing: EntryStanding, journal: JournalPlace | undefined): Saved {
+  return journal ? { standing, journal } : { standing };
 }
 
 /** Which deduplication ids are taken, in the store and by what came before in the same batch. */
@@ -160,7 +163,7 @@ class Reservations {
     if (!deduplication) return null;
     const holder = this.#taken.get(`${message[MESSAGE_AT.project_id]} ${deduplication.hash}`);
     // The window ends with its last millisecond; it is not extended by duplicates.
-    return holder && holder.expiresAtMs > nowMs ? { messageId: holder.messageId, run: null } : null;
+    return holder && holder.expiresAtMs > nowMs ? { messageId: holder.messageId } : null;
   }
 
   /** From now on `message` has its id. */

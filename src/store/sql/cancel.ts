@@ -1,6 +1,6 @@
 /** What does a cancel do to a message that waits, and to one that is in flight (contract M 6.3.7 and 6.3.8)? */
 import type { MessageId, MessageKey, ProjectId } from '../../engine/model.ts';
-import type { StoreLimits } from '../../engine/stores.ts';
+import { write } from '../operation.ts';
 import { flowRefsOf } from './lanes/flow-lanes.ts';
 import { goOn } from './lanes/go-on.ts';
 import { LINE } from './lanes/lines.ts';
@@ -14,7 +14,6 @@ export interface CancelArgs {
   ids?: MessageId[];
   /** Whether a message in flight that was marked before counts again. */
   countMarked: boolean;
-  limits: StoreLimits;
   nowMs: number;
 }
 
@@ -32,29 +31,31 @@ interface StandingRow {
 }
 
 /** Returns how many were cancelled or marked. */
-export async function cancel(context: WriteContext, args: CancelArgs): Promise<number> {
-  const { projectId, keys, ids, countMarked, limits, nowMs } = args;
-  const found = await context.tx.query<StandingRow>(
-    `select m.key, m.project_id, c.id, m.claim_token, m.cancel_requested_at_ms, m.queue_id, m.queue_slot, m.flow_key,
+export const cancel = write(
+  { weight: ({ keys }) => ({ rows: keys.length }), touches: ({ keys }) => ({ messages: keys }) },
+  async (context: WriteContext, args: CancelArgs): Promise<number> => {
+    const { projectId, keys, ids, countMarked, nowMs } = args;
+    const found = await context.tx.query<StandingRow>(
+      `select m.key, m.project_id, c.id, m.claim_token, m.cancel_requested_at_ms, m.queue_id, m.queue_slot, m.flow_key,
        m.run_key, m.line
      from messages m lookup contents c on (c.key = m.key) where m.key in (??) order by m.key for update of m`,
-    [keys],
-  );
-  const wanted = ids && new Set(ids);
-  // What moves a workflow run on is not to be taken out of it: the run is what can be cancelled.
-  const rows = found.filter(
-    (row) => row.project_id === projectId && row.run_key === null && (!wanted || wanted.has(row.id)),
-  );
-  const waiting = rows.filter((row) => row.claim_token === null);
-  const inFlight = rows.filter((row) => row.claim_token !== null);
-  const unmarked = inFlight.filter((row) => row.cancel_requested_at_ms === null);
-  await cancelAtOnce(context, waiting, { limits, nowMs });
-  await mark(context, unmarked, nowMs);
-  return waiting.length + (countMarked ? inFlight.length : unmarked.length);
-}
+      [keys],
+    );
+    const wanted = ids && new Set(ids);
+    // What moves a workflow run on is not to be taken out of it: the run is what can be cancelled.
+    const rows = found.filter(
+      (row) => row.project_id === projectId && row.run_key === null && (!wanted || wanted.has(row.id)),
+    );
+    const waiting = rows.filter((row) => row.claim_token === null);
+    const inFlight = rows.filter((row) => row.claim_token !== null);
+    const unmarked = inFlight.filter((row) => row.cancel_requested_at_ms === null);
+    await cancelAtOnce(context, waiting, { nowMs });
+    await mark(context, unmarked, nowMs);
+    return waiting.length + (countMarked ? inFlight.length : unmarked.length);
+  },
+);
 
 export interface CancelOptions {
-  limits: StoreLimits;
   nowMs: number;
   /** Nobody asked for it: it is only told of, not of a request. */
   isUnasked?: boolean;
@@ -64,7 +65,7 @@ export interface CancelOptions {
 export async function cancelAtOnce(
   context: WriteContext,
   rows: readonly Omit<StandingRow, 'id' | 'claim_token'>[],
-  { limits, nowMs, isUnasked = false }: CancelOptions,
+  { nowMs, isUnasked = false }: CancelOptions,
 ): Promise<void> {
   if (rows.length === 0) return;
   const { tx, logs } = context;
@@ -89,7 +90,7 @@ export async function cancelAtOnce(
   // One that its key had let go makes room for the next of the key.
   const flowKeys = flowRefsOf(rows.filter(({ line }) => line === LINE.origin || line === LINE.project));
   if (queues.length === 0 && flowKeys.length === 0) return;
-  await goOn(context, { queues, flowKeys }, { limits, nowMs });
+  await goOn(context, { queues, flowKeys }, nowMs);
 }
 
 /** Lets the attempts of `rows` end their messages, whatever comes of them. */

@@ -1,9 +1,10 @@
 /** Which messages does a worker get, and which wait in the line of their busy origin? */
 import type { ClaimRequest } from '../../engine/claims.ts';
+import type { ProjectId } from '../../engine/model.ts';
 import { lineOf, type OriginLine, readLine } from '../../engine/origin-line.ts';
 import type { StoreLimits } from '../../engine/stores.ts';
 import type { Queries, SqlValue, Transaction } from '../driver.ts';
-import { EXAMINED_MAX, LANES_MAX } from './claim-limits.ts';
+import { read, write } from '../operation.ts';
 import { ClaimRooms } from './claim-rooms.ts';
 import { EVERYTHING, type Held } from './held.ts';
 import { type FlowLane, FlowLanes, flowRefsOf, nextWakeAtMs, wokenLanes } from './lanes/flow-lanes.ts';
@@ -15,9 +16,13 @@ import { CONTENT_FIELDS, type ContentRow, codeOfLogState } from './rows.ts';
 /** Due messages looked at for the sake of few places: what does not get one leaves the due index for its origin's line. */
 const WINDOW_MIN = 128;
 
+/** Due messages looked at in one transaction: what a window full of messages for one full origin may cost. */
+const EXAMINED_MAX = 500;
+/** Flow-control keys that have their turn in one transaction; the others' comes with the next. */
+const LANES_MAX = 64;
+
 export interface ClaimArgs {
   request: ClaimRequest;
-  limits: StoreLimits;
   nowMs: number;
 }
 
@@ -50,22 +55,70 @@ export interface Candidate {
 
 export const CANDIDATE_FIELDS = 'key, project_id, origin, due_at_ms, bytes, flow_key';
 
-export async function claim(context: WriteContext, { request, limits, nowMs }: ClaimArgs): Promise<ClaimRows> {
-  const { tx } = context;
-  const round = new Round(context, request, limits, nowMs);
-  if (request.due) await round.goOnWithHeld();
-  const emptied = request.dueFirst ? [] : await unpark(round, request.unpark);
-  if (request.due && request.lanesFirst) await serveLanes(round);
-  if (request.due) await takeDue(round);
-  if (request.due && !request.lanesFirst) await serveLanes(round);
-  if (request.dueFirst) emptied.push(...(await unpark(round, request.unpark)));
-  await round.sendBack();
-  const claimed = await own(context, round.taken, request.worker, nowMs);
-  await round.flows.save(context.due);
-  for (const line of round.parked) context.due.noteParked(line);
-  const nextMs = (await round.hasHeldWithRoom()) ? nowMs : await nextDueAtMs(tx);
-  const isOthers = round.leftToOthers && claimed.length === 0 && round.parked.length === 0;
-  return { claimed, parked: round.parked, emptied, nextDueAtMs: isOthers ? later(nextMs, nowMs) : nextMs };
+export const claim = write(
+  {
+    weight: ({ request }) => ({ rows: request.limit }),
+    touches: (args, limits) => ({ find: (queries) => projectsOfClaim(queries, args, limits), isChoosy: true }),
+  },
+  async (context: WriteContext, { request, nowMs }: ClaimArgs): Promise<ClaimRows> => {
+    const { tx } = context;
+    const round = new Round(context, request, nowMs);
+    if (request.due) await round.goOnWithHeld();
+    const emptied = request.dueFirst ? [] : await unpark(round, request.unpark);
+    if (request.due && request.lanesFirst) await serveLanes(round);
+    if (request.due) await takeDue(round);
+    if (request.due && !request.lanesFirst) await serveLanes(round);
+    if (request.dueFirst) emptied.push(...(await unpark(round, request.unpark)));
+    await round.sendBack();
+    const claimed = await own(context, round.taken, request.worker, nowMs);
+    await round.flows.save(context.due);
+    for (const line of round.parked) context.due.noteParked(line);
+    const nextMs = (await round.hasHeldWithRoom()) ? nowMs : await nextDueAtMs(tx);
+    const isOthers = round.leftToOthers && claimed.length === 0 && round.parked.length === 0;
+    return { claimed, parked: round.parked, emptied, nextDueAtMs: isOthers ? later(nextMs, nowMs) : nextMs };
+  },
+);
+
+/** Whose shared state a claim may touch. What it finds that belongs to other projects stays where it is. */
+async function projectsOfClaim(
+  queries: Queries,
+  { request, nowMs }: ClaimArgs,
+  { parallelismMax }: StoreLimits,
+): Promise<ReadonlySet<ProjectId>> {
+  const projects = new Set<ProjectId>();
+  const addAll = (rows: readonly { project_id: ProjectId }[]): void => {
+    for (const { project_id } of rows) projects.add(project_id);
+  };
+  for (const line of request.unpark) {
+    const { projectId, origin } = readLine(line);
+    if (projects.has(projectId)) continue;
+    addAll(
+      await queries.query(
+        `select distinct project_id from (select project_id, flow_key from messages
+           where project_id = ? and origin = ? and claim_token is null and line = ${LINE.origin} order by due_at_ms, key limit ?) as first
+         where ${parallelismMax > 0 ? '1 = 1' : 'flow_key is not null'}`,
+        [projectId, origin, request.limit + 1],
+      ),
+    );
+  }
+  if (!request.due) return projects;
+  addAll(
+    await queries.query(
+      `select distinct project_id from (select project_id from flow_keys where wake_at_ms <= ?
+         order by wake_at_ms, project_id, key limit ?) as first`,
+      [nowMs, LANES_MAX],
+    ),
+  );
+  if (parallelismMax === 0) return projects;
+  for (const projectId of await projectsWithHeld(queries)) projects.add(projectId);
+  addAll(
+    await queries.query(
+      `select distinct project_id from (select project_id from messages
+         where claim_token is null and line = ${LINE.due} and due_at_ms <= ? order by due_at_ms, key limit ?) as first`,
+      [nowMs, EXAMINED_MAX],
+    ),
+  );
+  return projects;
 }
 
 /** Pause before the next look at what others have locked at this moment. */
@@ -92,7 +145,7 @@ class Round {
   #bytes = 0;
   #bytesReached = false;
 
-  constructor({ tx, held }: WriteContext, request: ClaimRequest, limits: StoreLimits, nowMs: number) {
+  constructor({ tx, held, limits }: WriteContext, request: ClaimRequest, nowMs: number) {
     this.tx = tx;
     this.#held = held;
     this.nowMs = nowMs;
@@ -141,7 +194,8 @@ class Round {
   /** Sends messages on from the lines of those projects that have room: what went before may have been held up elsewhere. */
   async goOnWithHeld(): Promise<void> {
     if (!this.#gate.isLimited) return;
-    const held = (await projectsWithHeld(this.tx)).filter((projectId) => this.#held.has(projectId));
+    const projects = await projectsWithHeld(this.tx);
+    const held = projects.filter((projectId) => this.#held.has(projectId));
     const released = await releaseHeld(this.tx, this.#gate, held);
     await this.flows.load(flowRefsOf(released));
   }
@@ -366,22 +420,24 @@ export async function nextDueAtMs(queries: Queries): Promise<number | null> {
 }
 
 /** Lines with messages: one step of the index each, however many wait there. */
-export async function parkedLines(
-  queries: Queries,
-  { after, limit }: { after: OriginLine | undefined; limit: number },
-): Promise<OriginLine[]> {
-  const lines: OriginLine[] = [];
-  let from: { projectId: number; origin: string } | undefined = after
-    ? readLine(after)
-    : await nextProject(queries, -1);
-  while (from && lines.length < limit) {
-    const { projectId, origin } = from;
-    const origins = await originsOf(queries, projectId, { after: origin, limit: limit - lines.length });
-    lines.push(...origins.map((each) => lineOf(projectId, each)));
-    from = await nextProject(queries, projectId);
-  }
-  return lines;
-}
+export const parkedLines = read(
+  async (
+    queries: Queries,
+    { after, limit }: { after: OriginLine | undefined; limit: number },
+  ): Promise<OriginLine[]> => {
+    const lines: OriginLine[] = [];
+    let from: { projectId: number; origin: string } | undefined = after
+      ? readLine(after)
+      : await nextProject(queries, -1);
+    while (from && lines.length < limit) {
+      const { projectId, origin } = from;
+      const origins = await originsOf(queries, projectId, { after: origin, limit: limit - lines.length });
+      lines.push(...origins.map((each) => lineOf(projectId, each)));
+      from = await nextProject(queries, projectId);
+    }
+    return lines;
+  },
+);
 
 async function nextProject(
   queries: Queries,

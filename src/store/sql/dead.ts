@@ -1,12 +1,13 @@
 /** What lies in the DLQ, and how does it leave (contract M 17)? */
 import type { AttributeFilter } from '../../engine/filters.ts';
 import type { MessageId, MessageKey, ProjectId } from '../../engine/model.ts';
-import type { StoreLimits } from '../../engine/stores.ts';
 import type { Queries, SqlParam, Transaction } from '../driver.ts';
+import { longRead, read, write } from '../operation.ts';
 import { insertPlain } from './accept.ts';
 import { contentConditions } from './filter.ts';
 import type { EntryStanding } from './lanes/entry.ts';
 import type { WriteContext } from './log-writer.ts';
+import { weightOf } from './new-messages.ts';
 import {
   contentsOf,
   cutByBytes,
@@ -42,42 +43,45 @@ export interface DeadRows extends PageRows<DeadRow> {
 const DEAD_FIELDS =
   'd.failed_at_ms as "timeMs", d.key as n, d.key as message_key, d.failed_at_ms, d.retried, d.response_status, d.response_header, d.response_body';
 
-export async function listDead(queries: Queries, args: ListDeadArgs): Promise<DeadRows> {
+export const listDead = longRead(async (queries: Queries, args: ListDeadArgs): Promise<DeadRows> => {
   const found = args.messages ? await placesOfMessages(queries, args, args.messages) : await places(queries, args);
   const page = await cutByBytes(queries, found, args.slice.bytesMax);
-  return { ...page, ...(await deadAt(queries, args.projectId, page.rows)) };
-}
+  return { ...page, ...(await deadAt(queries, { projectId: args.projectId, places: page.rows })) };
+});
 
 /** The entries at `places` that exist, in the order of `places`. */
-export async function deadAt(
-  queries: Queries,
-  projectId: ProjectId,
-  wanted: readonly Position[],
-): Promise<{ rows: DeadRow[]; contents: ContentRow[] }> {
-  const found = await queries.query<DeadRow>(
-    `select ${DEAD_FIELDS} from dead d where d.key in (??) and d.project_id = ? and d.run_key is null`,
-    [wanted.map(({ n }) => n), projectId],
-  );
-  const byKey = new Map(found.map((row) => [row.n, row]));
-  const rows = wanted.flatMap((place) => {
-    const row = byKey.get(place.n);
-    return row && row.timeMs === place.timeMs ? [row] : [];
-  });
-  return { rows, contents: await contentsOf(queries, rows) };
-}
+export const deadAt = longRead(
+  async (
+    queries: Queries,
+    { projectId, places: wanted }: { projectId: ProjectId; places: readonly Position[] },
+  ): Promise<{ rows: DeadRow[]; contents: ContentRow[] }> => {
+    const found = await queries.query<DeadRow>(
+      `select ${DEAD_FIELDS} from dead d where d.key in (??) and d.project_id = ? and d.run_key is null`,
+      [wanted.map(({ n }) => n), projectId],
+    );
+    const byKey = new Map(found.map((row) => [row.n, row]));
+    const rows = wanted.flatMap((place) => {
+      const row = byKey.get(place.n);
+      return row && row.timeMs === place.timeMs ? [row] : [];
+    });
+    return { rows, contents: await contentsOf(queries, rows) };
+  },
+);
 
 /** How many of `wanted` exist, without a look at what they hold. */
-export async function countDead(
-  queries: Queries,
-  { projectId, places: wanted }: { projectId: ProjectId; places: readonly Position[] },
-): Promise<number> {
-  const found = await queries.query<Position>(
-    'select d.failed_at_ms as "timeMs", d.key as n from dead d where d.key in (??) and d.project_id = ? and d.run_key is null',
-    [wanted.map(({ n }) => n), projectId],
-  );
-  const timeByKey = new Map(found.map(({ n, timeMs }) => [n, timeMs]));
-  return wanted.filter(({ n, timeMs }) => timeByKey.get(n) === timeMs).length;
-}
+export const countDead = read(
+  async (
+    queries: Queries,
+    { projectId, places: wanted }: { projectId: ProjectId; places: readonly Position[] },
+  ): Promise<number> => {
+    const found = await queries.query<Position>(
+      'select d.failed_at_ms as "timeMs", d.key as n from dead d where d.key in (??) and d.project_id = ? and d.run_key is null',
+      [wanted.map(({ n }) => n), projectId],
+    );
+    const timeByKey = new Map(found.map(({ n, timeMs }) => [n, timeMs]));
+    return wanted.filter(({ n, timeMs }) => timeByKey.get(n) === timeMs).length;
+  },
+);
 
 type Place = Position & { message_key: number };
 
@@ -143,34 +147,39 @@ export interface DeleteDeadArgs {
 }
 
 /** Returns how many existed. */
-export async function deleteDead({ tx }: WriteContext, { projectId, places: wanted }: DeleteDeadArgs): Promise<number> {
-  const keys = await existing(tx, projectId, wanted);
-  await removeDead(tx, keys);
-  return keys.length;
-}
+export const deleteDead = write(
+  { weight: ({ places }) => ({ rows: places.length }) },
+  async ({ tx }: WriteContext, { projectId, places: wanted }: DeleteDeadArgs): Promise<number> => {
+    const keys = await existing(tx, projectId, wanted);
+    await removeDead(tx, keys);
+    return keys.length;
+  },
+);
 
 export interface ReviveDeadArgs {
   projectId: ProjectId;
   revivals: { place: Position; successor: StoredNewMessage }[];
-  limits: StoreLimits;
   nowMs: number;
 }
 
 /** Where each successor stands, or that an entry is gone and nothing was done. */
-export async function reviveDead(context: WriteContext, args: ReviveDeadArgs): Promise<EntryStanding[] | 'missing'> {
-  const keys = await existing(
-    context.tx,
-    args.projectId,
-    args.revivals.map(({ place }) => place),
-  );
-  if (keys.length < args.revivals.length) return 'missing';
-  await removeDead(context.tx, keys);
-  return insertPlain(
-    context,
-    args.revivals.map(({ successor }) => successor),
-    args,
-  );
-}
+export const reviveDead = write(
+  { weight: ({ revivals }) => weightOf(revivals.map(({ successor }) => successor)) },
+  async (context: WriteContext, args: ReviveDeadArgs): Promise<EntryStanding[] | 'missing'> => {
+    const keys = await existing(
+      context.tx,
+      args.projectId,
+      args.revivals.map(({ place }) => place),
+    );
+    if (keys.length < args.revivals.length) return 'missing';
+    await removeDead(context.tx, keys);
+    return insertPlain(
+      context,
+      args.revivals.map(({ successor }) => successor),
+      args.nowMs,
+    );
+  },
+);
 
 async function existing(tx: Transaction, projectId: ProjectId, wanted: readonly Position[]): Promise<number[]> {
   const rows = await tx.query<{ key: number; failed_at_ms: number }>(

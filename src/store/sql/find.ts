@@ -2,6 +2,7 @@
 import type { AttributeFilter } from '../../engine/filters.ts';
 import type { MessageId, MessageKey, ProjectId } from '../../engine/model.ts';
 import type { Queries, SqlParam } from '../driver.ts';
+import { longRead, read } from '../operation.ts';
 import { contentConditions } from './filter.ts';
 import { type FlowKeyView, findKey } from './lanes/flow-commands.ts';
 import { LINE } from './lanes/lines.ts';
@@ -15,7 +16,7 @@ export interface FindArgs {
 }
 
 /** An unfinished message, or one that was delivered since. */
-export async function find(queries: Queries, args: FindArgs): Promise<ContentRow | null> {
+export const find = read(async (queries: Queries, args: FindArgs): Promise<ContentRow | null> => {
   const [row] = await queries.query<ContentRow>(
     `select ${CONTENT_FIELDS} from contents c
      where c.key = ? and c.project_id = ? and c.id = ?
@@ -24,7 +25,7 @@ export async function find(queries: Queries, args: FindArgs): Promise<ContentRow
     [args.key, args.projectId, args.id, codeOfLogState('DELIVERED'), args.deliveredSinceMs],
   );
   return row ?? null;
-}
+});
 
 export interface LiveRow extends ContentRow {
   retried: number;
@@ -46,25 +47,27 @@ export interface LiveRows {
 }
 
 /** An unfinished message with what it waits for. */
-export async function findLive(
-  queries: Queries,
-  args: { projectId: ProjectId; key: MessageKey; id: MessageId; nowMs: number },
-): Promise<LiveRows | null> {
-  const [message] = await queries.query<LiveRow>(
-    `select ${CONTENT_FIELDS}, m.retried, m.due_at_ms, m.line, m.queue_id, m.queue_position, m.queue_slot, m.flow_key,
+export const findLive = longRead(
+  async (
+    queries: Queries,
+    args: { projectId: ProjectId; key: MessageKey; id: MessageId; nowMs: number },
+  ): Promise<LiveRows | null> => {
+    const [message] = await queries.query<LiveRow>(
+      `select ${CONTENT_FIELDS}, m.retried, m.due_at_ms, m.line, m.queue_id, m.queue_position, m.queue_slot, m.flow_key,
        m.claimed_at_ms, m.cancel_requested_at_ms
      from messages m lookup contents c on (c.key = m.key)
      where m.key = ? and m.project_id = ? and c.id = ?`,
-    [args.key, args.projectId, args.id],
-  );
-  if (!message) return null;
-  const { line, flow_key, claimed_at_ms } = message;
-  if (claimed_at_ms !== null) return { message };
-  if (line === LINE.queue) return { message, ...(await queueBefore(queries, message)) };
-  if (line !== LINE.flow || flow_key === null) return { message };
-  const key = await findKey(queries, { projectId: args.projectId, key: flow_key, nowMs: args.nowMs });
-  return key ? { message, key } : { message };
-}
+      [args.key, args.projectId, args.id],
+    );
+    if (!message) return null;
+    const { line, flow_key, claimed_at_ms } = message;
+    if (claimed_at_ms !== null) return { message };
+    if (line === LINE.queue) return { message, ...(await queueBefore(queries, message)) };
+    if (line !== LINE.flow || flow_key === null) return { message };
+    const key = await findKey(queries, { projectId: args.projectId, key: flow_key, nowMs: args.nowMs });
+    return key ? { message, key } : { message };
+  },
+);
 
 async function queueBefore(queries: Queries, message: LiveRow): Promise<Pick<LiveRows, 'queue'>> {
   const [queue] = await queries.query<{ parallelism: number; paused: number; ahead: number }>(
@@ -97,7 +100,7 @@ export interface Candidates {
 }
 
 /** Keys of messages that a bulk cancel may take, oldest first, from a bounded stretch of the table. */
-export async function findCandidates(queries: Queries, args: CandidatesArgs): Promise<Candidates> {
+export const findCandidates = longRead(async (queries: Queries, args: CandidatesArgs): Promise<Candidates> => {
   const { projectId, filter, afterKey, limit } = args;
   const { texts, params } = contentConditions(filter);
   const conditions = ['c.project_id = ?', ...texts];
@@ -126,4 +129,4 @@ export async function findCandidates(queries: Queries, args: CandidatesArgs): Pr
     [afterKey, WINDOW - 1],
   );
   return end ? { keys, nextAfterKey: end.key } : { keys };
-}
+});

@@ -1,4 +1,5 @@
 /** How do log events become rows whose order is the order of their transactions? */
+import type { StoreLimits } from '../../engine/stores.ts';
 import type { Driver, SqlDialect, SqlValue, Transaction } from '../driver.ts';
 import type { DueTimes } from './due-times.ts';
 import type { Held } from './held.ts';
@@ -117,6 +118,7 @@ export async function lastEventTimes(
 /** What a command needs to write: the transaction it is part of, and what collects for all of its commands. */
 export interface WriteContext {
   tx: Transaction;
+  limits: StoreLimits;
   logs: LogWriter;
   /** The first number for each command that asked for some, by its arguments, where they were taken apart. */
   reserved: ReadonlyMap<object, number>;

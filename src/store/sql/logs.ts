@@ -2,6 +2,7 @@
 import type { AttributeFilter } from '../../engine/filters.ts';
 import type { MessageId, MessageKey, ProjectId } from '../../engine/model.ts';
 import type { Queries } from '../driver.ts';
+import { longRead } from '../operation.ts';
 import { contentConditions } from './filter.ts';
 import {
   contentsOf,
@@ -37,7 +38,7 @@ export interface LogRows extends PageRows<LogRow> {
   bytes: number;
 }
 
-export async function listLogs(queries: Queries, args: ListLogsArgs): Promise<LogRows> {
+export const listLogs = longRead(async (queries: Queries, args: ListLogsArgs): Promise<LogRows> => {
   const found = args.messages ? await ofMessages(queries, args, args.messages) : await ofProject(queries, args);
   const page = await cutByBytes(queries, found, args.slice.bytesMax);
   const contents = await contentsOf(queries, page.rows);
@@ -46,7 +47,7 @@ export async function listLogs(queries: Queries, args: ListLogsArgs): Promise<Lo
     [page.rows.map(({ n }) => n)],
   );
   return { ...page, contents, details };
-}
+});
 
 /** Along the list, a window of it at a time. */
 async function ofProject(queries: Queries, args: ListLogsArgs): Promise<PageRows<LogRow>> {

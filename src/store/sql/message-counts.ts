@@ -1,22 +1,15 @@
 /** How many messages did a project have today, and may it have more (contract M 20.3)? */
+import type { Accepted } from '../../engine/accepted.ts';
 import type { ProjectId } from '../../engine/model.ts';
-import type { StoreLimits } from '../../engine/stores.ts';
 import type { Transaction } from '../driver.ts';
 import { CONTENT_AT, MESSAGE_AT } from './columns.ts';
+import type { WriteContext } from './log-writer.ts';
 import type { StoredNewMessage } from './rows.ts';
 
 const DAY_MS = 86_400_000;
 
-/** What is left of a day that has not enough for a publish. */
-export interface OverDayLimit {
-  limit: number;
-  remaining: number;
-}
-
-interface Publish {
-  messages: readonly StoredNewMessage[];
-  limits: StoreLimits;
-}
+/** A day has not enough left for a publish. */
+type OverDayLimit = Extract<Accepted, { kind: 'overDayLimit' }>;
 
 /** A project's day. */
 interface Day {
@@ -27,32 +20,38 @@ interface Day {
 
 /** What the publishes of one batch leave of their projects' days. Without a limit nothing is asked of the store. */
 export class DayBudgets {
+  /** Of one project on one day; 0: any number. */
+  readonly #limit: number;
   /** Messages of a project's day so far, in the store and in this batch. */
-  readonly #used: Map<string, number>;
+  readonly #used = new Map<string, number>();
 
-  private constructor(used: Map<string, number>) {
-    this.#used = used;
+  private constructor(limit: number) {
+    this.#limit = limit;
   }
 
-  static async read(tx: Transaction, publishes: readonly Publish[]): Promise<DayBudgets> {
-    const used = new Map<string, number>();
-    for (const { messages, limits } of publishes) {
-      const [first] = messages;
-      if (first === undefined || limits.messagesPerDayMax === 0) continue;
+  static async read(
+    { tx, limits }: Pick<WriteContext, 'tx' | 'limits'>,
+    publishes: readonly { messages: readonly StoredNewMessage[] }[],
+  ): Promise<DayBudgets> {
+    const budgets = new DayBudgets(limits.messagesPerDayMax);
+    if (budgets.#limit === 0) return budgets;
+    const used = budgets.#used;
+    for (const [first] of publishes.map(({ messages }) => messages)) {
+      if (first === undefined) continue;
       const day = dayOf(first);
       if (!used.has(nameOf(day))) used.set(nameOf(day), await lockCount(tx, day));
     }
-    return new DayBudgets(used);
+    return budgets;
   }
 
   /** Takes room for every message of a publish, as all of them are taken or none. */
-  take({ messages, limits }: Publish): 'taken' | OverDayLimit {
+  take(messages: readonly StoredNewMessage[]): 'taken' | OverDayLimit {
     const [first] = messages;
-    const limit = limits.messagesPerDayMax;
+    const limit = this.#limit;
     if (first === undefined || limit === 0) return 'taken';
     const name = nameOf(dayOf(first));
     const used = this.#used.get(name) ?? 0;
-    if (used + messages.length > limit) return { limit, remaining: Math.max(0, limit - used) };
+    if (used + messages.length > limit) return { kind: 'overDayLimit', limit, remaining: Math.max(0, limit - used) };
     this.#used.set(name, used + messages.length);
     return 'taken';
   }

@@ -1,7 +1,7 @@
 /** What becomes of claims whose attempt will never report: the worker drains, or its process died? */
 import type { ClaimRef } from '../../engine/model.ts';
-import type { StoreLimits } from '../../engine/stores.ts';
 import type { SqlValue } from '../driver.ts';
+import { write } from '../operation.ts';
 import { cancelAtOnce } from './cancel.ts';
 import type { FlowRef } from './lanes/flow-lanes.ts';
 import { flowRefsOf } from './lanes/flow-lanes.ts';
@@ -28,45 +28,44 @@ const CLAIM_FIELDS =
 
 export interface ReleaseArgs {
   claims: ClaimRef[];
-  limits: StoreLimits;
   nowMs: number;
 }
 
-export async function release(context: WriteContext, { claims, limits, nowMs }: ReleaseArgs): Promise<void> {
-  const tokens = new Map(claims.map(({ key, claimToken }) => [key, claimToken]));
-  const rows = await context.tx.query<ClaimRow>(
-    `select ${CLAIM_FIELDS} from messages where key in (??) and claim_token is not null order by key for update`,
-    [[...tokens.keys()]],
-  );
-  await giveBack(
-    context,
-    rows.filter((row) => tokens.get(row.key) === row.claim_token),
-    { limits, nowMs },
-  );
-}
+export const release = write(
+  {
+    weight: ({ claims }) => ({ rows: claims.length }),
+    touches: ({ claims }) => ({ messages: claims.map(({ key }) => key) }),
+  },
+  async (context: WriteContext, { claims, nowMs }: ReleaseArgs): Promise<void> => {
+    const tokens = new Map(claims.map(({ key, claimToken }) => [key, claimToken]));
+    const rows = await context.tx.query<ClaimRow>(
+      `select ${CLAIM_FIELDS} from messages where key in (??) and claim_token is not null order by key for update`,
+      [[...tokens.keys()]],
+    );
+    await giveBack(
+      context,
+      rows.filter((row) => tokens.get(row.key) === row.claim_token),
+      nowMs,
+    );
+  },
+);
 
 /** Of a store that nobody else uses: it locks no project. Reads only the index of claimed messages: a million that wait cost a start nothing. */
-export async function releaseAll(
-  context: WriteContext,
-  { limits, nowMs }: { limits: StoreLimits; nowMs: number },
-): Promise<number> {
+export const releaseAll = write(async (context: WriteContext, { nowMs }: { nowMs: number }): Promise<number> => {
   const rows = await context.tx.query<ClaimRow>(
     `select ${CLAIM_FIELDS} from messages where claim_token is not null order by project_id, key for update`,
   );
-  await giveBack(context, rows, { limits, nowMs });
-  await letHeldGoOn(context, { limits, nowMs });
+  await giveBack(context, rows, nowMs);
+  await letHeldGoOn(context, nowMs);
   return rows.length;
-}
+});
 
 /** The limit of projects may have been raised or taken away since they were held. */
-async function letHeldGoOn(
-  context: WriteContext,
-  { limits, nowMs }: { limits: StoreLimits; nowMs: number },
-): Promise<void> {
+async function letHeldGoOn(context: WriteContext, nowMs: number): Promise<void> {
   const projects = await projectsWithHeld(context.tx);
   if (projects.length === 0) return;
-  const flowKeys = limits.parallelismMax > 0 ? [] : await sendAllOn(context);
-  await goOn(context, { flowKeys, projects }, { limits, nowMs });
+  const flowKeys = context.limits.parallelismMax > 0 ? [] : await sendAllOn(context);
+  await goOn(context, { flowKeys, projects }, nowMs);
 }
 
 /** Ends the lines of all projects; returns the keys of those that stood there. */
@@ -83,13 +82,9 @@ async function sendAllOn({ tx }: WriteContext): Promise<FlowRef[]> {
 }
 
 /** Due at once; a message that was to be cancelled waits now, so its cancel takes effect. */
-async function giveBack(
-  context: WriteContext,
-  rows: readonly ClaimRow[],
-  { limits, nowMs }: { limits: StoreLimits; nowMs: number },
-): Promise<void> {
+async function giveBack(context: WriteContext, rows: readonly ClaimRow[], nowMs: number): Promise<void> {
   const cancelled = rows.filter((row) => row.cancel_requested_at_ms !== null);
-  if (cancelled.length > 0) await cancelAtOnce(context, cancelled, { limits, nowMs });
+  if (cancelled.length > 0) await cancelAtOnce(context, cancelled, { nowMs });
   const kept = rows.filter((row) => row.cancel_requested_at_ms === null);
   const pausedQueues = await pausedQueuesOf(context.tx, kept);
   if (kept.length > 0) {
@@ -102,5 +97,5 @@ async function giveBack(
     context.due.note(nowMs);
   }
   const projects = new Set(rows.map(({ project_id }) => project_id));
-  await goOn(context, { flowKeys: flowRefsOf(rows), projects }, { limits, nowMs });
+  await goOn(context, { flowKeys: flowRefsOf(rows), projects }, nowMs);
 }

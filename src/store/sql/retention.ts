@@ -1,7 +1,7 @@
 /** How does what is past its time leave the store, in pieces that stall nobody (P13)? */
 import type { ProjectId } from '../../engine/model.ts';
-import type { StoreLimits } from '../../engine/stores.ts';
 import type { Queries, Transaction } from '../driver.ts';
+import { write } from '../operation.ts';
 import { dropUnusedKeys, projectsOfUnusedKeys } from './lanes/flow-commands.ts';
 import { deletedQueues, emptyQueue } from './lanes/queue-commands.ts';
 import type { WriteContext } from './log-writer.ts';
@@ -10,7 +10,6 @@ export interface DropExpiredArgs {
   logsBeforeMs: number;
   deadBeforeMs: number;
   keysUsedBeforeMs: number;
-  limits: StoreLimits;
   nowMs: number;
   rowsMax: number;
 }
@@ -22,27 +21,33 @@ const ALL_LOGS = { logs: 'logs', details: 'log_details' };
 const QUEUES_MAX = 16;
 
 /** Drops up to about `rowsMax` rows; answers whether more may be left. */
-export async function dropExpired(context: WriteContext, args: DropExpiredArgs): Promise<boolean> {
-  const { tx, held } = context;
-  let budget = args.rowsMax;
-  // Their deletion was cut off by a crash, or the last of their attempts in flight has ended.
-  const queues = await deletedQueues(tx, QUEUES_MAX);
-  for (const { project_id, id } of queues) {
-    if (!held.has(project_id)) continue; // it came after the projects were locked
-    const queue = { projectId: project_id, queueId: id };
-    if (await emptyQueue(context, { ...queue, ...args, count: args.rowsMax })) return true;
-  }
-  if (queues.length === QUEUES_MAX) return true;
-  budget -= await dropLogs(context, args, budget);
-  if (budget > 0) budget -= await dropDead(tx, args.deadBeforeMs, budget);
-  if (budget > 0) budget -= await dropRuns(tx, args, budget);
-  if (budget > 0) budget -= await dropDeduplications(tx, args.nowMs, budget);
-  if (budget > 0) {
-    const { keysUsedBeforeMs: usedBeforeMs, nowMs } = args;
-    budget -= await dropUnusedKeys(context, { usedBeforeMs, nowMs, rowsMax: budget });
-  }
-  return budget <= 0;
-}
+export const dropExpired = write(
+  {
+    weight: ({ rowsMax }) => ({ rows: rowsMax }),
+    touches: (args) => ({ find: (queries) => projectsOfExpired(queries, args) }),
+  },
+  async (context: WriteContext, args: DropExpiredArgs): Promise<boolean> => {
+    const { tx, held } = context;
+    let budget = args.rowsMax;
+    // Their deletion was cut off by a crash, or the last of their attempts in flight has ended.
+    const queues = await deletedQueues(tx, QUEUES_MAX);
+    for (const { project_id, id } of queues) {
+      if (!held.has(project_id)) continue; // it came after the projects were locked
+      const queue = { projectId: project_id, queueId: id };
+      if (await emptyQueue(context, { ...queue, ...args, count: args.rowsMax })) return true;
+    }
+    if (queues.length === QUEUES_MAX) return true;
+    budget -= await dropLogs(context, args, budget);
+    if (budget > 0) budget -= await dropDead(tx, args.deadBeforeMs, budget);
+    if (budget > 0) budget -= await dropRuns(tx, args, budget);
+    if (budget > 0) budget -= await dropDeduplications(tx, args.nowMs, budget);
+    if (budget > 0) {
+      const { keysUsedBeforeMs: usedBeforeMs, nowMs } = args;
+      budget -= await dropUnusedKeys(context, { usedBeforeMs, nowMs, rowsMax: budget });
+    }
+    return budget <= 0;
+  },
+);
 
 /** Whose lanes `dropExpired` touches: most of what it drops nobody writes any more. */
 export async function projectsOfExpired(

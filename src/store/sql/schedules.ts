@@ -1,10 +1,11 @@
 /** Which schedules are there, which are due, and how does one move on together with the messages of its triggers? */
 import type { ProjectId } from '../../engine/model.ts';
-import type { StoreLimits } from '../../engine/stores.ts';
 import type { Queries, SqlValue, Transaction } from '../driver.ts';
+import { longRead, read, write } from '../operation.ts';
 import { insertPlain } from './accept.ts';
 import type { EntryStanding } from './lanes/entry.ts';
 import type { WriteContext } from './log-writer.ts';
+import { bytesOf, weightOf } from './new-messages.ts';
 import { codeOfLogState } from './rows.ts';
 import {
   PLAN_COLUMNS,
@@ -36,25 +37,30 @@ export interface SaveScheduleArgs {
   schedulesMax: number;
 }
 
-export async function saveSchedule(
-  { tx }: WriteContext,
-  { schedule, fromVersion, schedulesMax }: SaveScheduleArgs,
-): Promise<'saved' | 'stale' | 'tooMany'> {
-  const [present] = await tx.query<{ key: number; version: number }>(
-    'select key, version from schedules where project_id = ? and id = ?',
-    [schedule.projectId, schedule.id],
-  );
-  if ((present?.version ?? null) !== fromVersion) return 'stale';
-  if (present) await remove(tx, present.key);
-  else if (schedulesMax > 0 && (await countSchedules(tx, schedule.projectId)) >= schedulesMax) return 'tooMany';
-  await tx.insertMany('schedules', SCHEDULE_COLUMNS, [schedule.row]);
-  await tx.insertMany('schedule_plans', PLAN_COLUMNS, [schedule.plan]);
-  return 'saved';
-}
+export const saveSchedule = write(
+  {
+    weight: ({ schedule }) => ({ rows: 2, bytes: bytesOf(schedule.plan.at(-1)) }),
+    touches: ({ schedule }) => ({ projects: [schedule.projectId] }),
+  },
+  async (
+    { tx }: WriteContext,
+    { schedule, fromVersion, schedulesMax }: SaveScheduleArgs,
+  ): Promise<'saved' | 'stale' | 'tooMany'> => {
+    const [present] = await tx.query<{ key: number; version: number }>(
+      'select key, version from schedules where project_id = ? and id = ?',
+      [schedule.projectId, schedule.id],
+    );
+    if ((present?.version ?? null) !== fromVersion) return 'stale';
+    if (present) await remove(tx, present.key);
+    else if (schedulesMax > 0 && (await countSchedules(tx, schedule.projectId)) >= schedulesMax) return 'tooMany';
+    await tx.insertMany('schedules', SCHEDULE_COLUMNS, [schedule.row]);
+    await tx.insertMany('schedule_plans', PLAN_COLUMNS, [schedule.plan]);
+    return 'saved';
+  },
+);
 
 export interface ChangeSchedulesArgs {
   changes: StoredScheduleChange[];
-  limits: StoreLimits;
   nowMs: number;
 }
 
@@ -62,78 +68,85 @@ export interface ChangeSchedulesArgs {
  * Where the messages of each change stand, or that it was not made. In a handful of statements, whatever their number:
  * thousands may be due in the same minute.
  */
-export async function changeSchedules(
-  context: WriteContext,
-  { changes, limits, nowMs }: ChangeSchedulesArgs,
-): Promise<(EntryStanding[] | 'stale')[]> {
-  const rows = await context.tx.query<{ key: number; version: number }>(
-    'select key, version from schedules where key in (??) order by key for update',
-    [changes.map(({ key }) => key)],
-  );
-  const versionByKey = new Map(rows.map(({ key, version }) => [key, version]));
-  const saved = changes.filter(({ key, fromVersion }) => {
-    if (versionByKey.get(key) !== fromVersion) return false;
-    versionByKey.delete(key); // of two changes of one schedule in a command only the first can have seen it
-    return true;
-  });
-  if (saved.length > 0) {
-    const values = saved.map(({ key, standing }): SqlValue[] => [key, ...standing]);
-    await context.tx.updateMany('schedules', 'key', STANDING_COLUMNS, values);
-  }
-  const standings = await insertPlain(
-    context,
-    saved.flatMap(({ messages }) => messages),
-    { limits, nowMs },
-  );
-  const isSaved = new Set(saved);
-  let taken = 0;
-  return changes.map((change) => {
-    if (!isSaved.has(change)) return 'stale';
-    taken += change.messages.length;
-    return standings.slice(taken - change.messages.length, taken);
-  });
-}
+export const changeSchedules = write(
+  {
+    weight: ({ changes }) => {
+      const { rows, bytes } = weightOf(changes.flatMap(({ messages }) => messages));
+      return { rows: changes.length + rows, bytes };
+    },
+    touches: ({ changes }) => ({ schedules: changes.map(({ key }) => key) }),
+  },
+  async (context: WriteContext, { changes, nowMs }: ChangeSchedulesArgs): Promise<(EntryStanding[] | 'stale')[]> => {
+    const rows = await context.tx.query<{ key: number; version: number }>(
+      'select key, version from schedules where key in (??) order by key for update',
+      [changes.map(({ key }) => key)],
+    );
+    const versionByKey = new Map(rows.map(({ key, version }) => [key, version]));
+    const saved = changes.filter(({ key, fromVersion }) => {
+      if (versionByKey.get(key) !== fromVersion) return false;
+      versionByKey.delete(key); // of two changes of one schedule in a command only the first can have seen it
+      return true;
+    });
+    if (saved.length > 0) {
+      const values = saved.map(({ key, standing }): SqlValue[] => [key, ...standing]);
+      await context.tx.updateMany('schedules', 'key', STANDING_COLUMNS, values);
+    }
+    const standings = await insertPlain(
+      context,
+      saved.flatMap(({ messages }) => messages),
+      nowMs,
+    );
+    const isSaved = new Set(saved);
+    let taken = 0;
+    return changes.map((change) => {
+      if (!isSaved.has(change)) return 'stale';
+      taken += change.messages.length;
+      return standings.slice(taken - change.messages.length, taken);
+    });
+  },
+);
 
-export async function deleteSchedule({ tx }: WriteContext, { projectId, id }: SchedulePlace): Promise<null> {
+export const deleteSchedule = write(async ({ tx }: WriteContext, { projectId, id }: SchedulePlace): Promise<null> => {
   const [present] = await tx.query<{ key: number }>('select key from schedules where project_id = ? and id = ?', [
     projectId,
     id,
   ]);
   if (present) await remove(tx, present.key);
   return null;
-}
+});
 
-export async function findSchedule(queries: Queries, { projectId, id }: SchedulePlace): Promise<ScheduleViewRows> {
-  const rows = await queries.query<ScheduleRow>(
-    `select ${STANDING_FIELDS}, ${PLAN_FIELDS_WITHOUT_BODY}, p.body from schedules s lookup schedule_plans p on (p.key = s.key)
+export const findSchedule = read(
+  async (queries: Queries, { projectId, id }: SchedulePlace): Promise<ScheduleViewRows> => {
+    const rows = await queries.query<ScheduleRow>(
+      `select ${STANDING_FIELDS}, ${PLAN_FIELDS_WITHOUT_BODY}, p.body from schedules s lookup schedule_plans p on (p.key = s.key)
      where s.project_id = ? and s.id = ?`,
-    [projectId, id],
-  );
-  const lastMessages = await queries.query<TriggeredRow>(
-    `${LAST_MESSAGES} where s.project_id = ? and s.id = ? order by +s.key, c.key`,
-    [codeOfLogState('DELIVERED'), projectId, id],
-  );
-  return { rows, lastMessages };
-}
+      [projectId, id],
+    );
+    const lastMessages = await queries.query<TriggeredRow>(
+      `${LAST_MESSAGES} where s.project_id = ? and s.id = ? order by +s.key, c.key`,
+      [codeOfLogState('DELIVERED'), projectId, id],
+    );
+    return { rows, lastMessages };
+  },
+);
 
 /** Ordered by creation; bodies only up to the limit of a list. */
-export async function listSchedules(
-  queries: Queries,
-  { projectId }: { projectId: ProjectId },
-): Promise<ScheduleViewRows> {
-  const plain = await queries.query<Omit<ScheduleRow, 'body'> & { bytes: number }>(
-    `select ${STANDING_FIELDS}, s.bytes, ${PLAN_FIELDS_WITHOUT_BODY} from schedules s lookup schedule_plans p on (p.key = s.key)
+export const listSchedules = longRead(
+  async (queries: Queries, { projectId }: { projectId: ProjectId }): Promise<ScheduleViewRows> => {
+    const plain = await queries.query<Omit<ScheduleRow, 'body'> & { bytes: number }>(
+      `select ${STANDING_FIELDS}, s.bytes, ${PLAN_FIELDS_WITHOUT_BODY} from schedules s lookup schedule_plans p on (p.key = s.key)
      where s.project_id = ? order by s.created_at_ms, s.key`,
-    [projectId],
-  );
-  const shown = withinBytes(plain, LIST_BODY_BYTES_MAX);
-  const bodies = await bodiesOf(queries, shown);
-  const lastMessages = await queries.query<TriggeredRow>(
-    `${LAST_MESSAGES} where s.project_id = ? order by +s.key, c.key`,
-    [codeOfLogState('DELIVERED'), projectId],
-  );
-  return { rows: plain.map((row) => ({ ...row, body: bodies.get(row.key) ?? null })), lastMessages };
-}
+      [projectId],
+    );
+    const shown = withinBytes(plain, LIST_BODY_BYTES_MAX);
+    const bodies = await bodiesOf(queries, shown);
+    const lastMessages = await queries.query<TriggeredRow>(
+      `${LAST_MESSAGES} where s.project_id = ? order by +s.key, c.key`,
+      [codeOfLogState('DELIVERED'), projectId],
+    );
+    return { rows: plain.map((row) => ({ ...row, body: bodies.get(row.key) ?? null })), lastMessages };
+  },
+);
 
 /**
  * The messages of the latest trigger have consecutive keys, and a content for as long as something is known of them. Neither
@@ -150,43 +163,47 @@ export interface DueRows {
   nextAtMs: number | null;
 }
 
-export async function dueSchedules(
-  queries: Queries,
-  { nowMs, limit, bytesMax }: { nowMs: number; limit: number; bytesMax: number },
-): Promise<DueRows> {
-  const candidates = await queries.query<{ key: number; bytes: number }>(
-    'select key, bytes from schedules where paused = 0 and next_at_ms <= ? order by next_at_ms, key limit ?',
-    [nowMs, limit],
-  );
-  if (candidates.length === 0) return { due: [], nextAtMs: await nextTime(queries) };
-  const due = await queries.query<DueRows['due'][number]>(
-    `select ${STANDING_FIELDS}, ${PLAN_FIELDS_WITHOUT_BODY}, p.body,
+export const dueSchedules = read(
+  async (
+    queries: Queries,
+    { nowMs, limit, bytesMax }: { nowMs: number; limit: number; bytesMax: number },
+  ): Promise<DueRows> => {
+    const candidates = await queries.query<{ key: number; bytes: number }>(
+      'select key, bytes from schedules where paused = 0 and next_at_ms <= ? order by next_at_ms, key limit ?',
+      [nowMs, limit],
+    );
+    if (candidates.length === 0) return { due: [], nextAtMs: await nextTime(queries) };
+    const due = await queries.query<DueRows['due'][number]>(
+      `select ${STANDING_FIELDS}, ${PLAN_FIELDS_WITHOUT_BODY}, p.body,
        case when p.overlap = 'skip' and exists lookup (select 1 from messages m
          where m.key >= s.last_message_key and m.key < s.last_message_key + s.last_message_count) then 1 else 0 end as busy
      from schedules s lookup schedule_plans p on (p.key = s.key)
      where s.key in (??) order by s.next_at_ms, s.key`,
-    [someOf(candidates, bytesMax)],
-  );
-  return { due, nextAtMs: null };
-}
+      [someOf(candidates, bytesMax)],
+    );
+    return { due, nextAtMs: null };
+  },
+);
 
 /** Their next times are as far ahead, so that the index of those finds them. */
-export async function strandedSchedules(
-  queries: Queries,
-  { passedAfterMs, limit, bytesMax }: { passedAfterMs: number; limit: number; bytesMax: number },
-): Promise<ScheduleRow[]> {
-  const candidates = await queries.query<{ key: number; bytes: number }>(
-    `select key, bytes from schedules where paused = 0 and next_at_ms > ? and passed_until_ms > ?
+export const strandedSchedules = read(
+  async (
+    queries: Queries,
+    { passedAfterMs, limit, bytesMax }: { passedAfterMs: number; limit: number; bytesMax: number },
+  ): Promise<ScheduleRow[]> => {
+    const candidates = await queries.query<{ key: number; bytes: number }>(
+      `select key, bytes from schedules where paused = 0 and next_at_ms > ? and passed_until_ms > ?
      order by next_at_ms, key limit ?`,
-    [passedAfterMs, passedAfterMs, limit],
-  );
-  if (candidates.length === 0) return [];
-  return queries.query<ScheduleRow>(
-    `select ${STANDING_FIELDS}, ${PLAN_FIELDS_WITHOUT_BODY}, p.body
+      [passedAfterMs, passedAfterMs, limit],
+    );
+    if (candidates.length === 0) return [];
+    return queries.query<ScheduleRow>(
+      `select ${STANDING_FIELDS}, ${PLAN_FIELDS_WITHOUT_BODY}, p.body
      from schedules s lookup schedule_plans p on (p.key = s.key) where s.key in (??) order by s.key`,
-    [someOf(candidates, bytesMax)],
-  );
-}
+      [someOf(candidates, bytesMax)],
+    );
+  },
+);
 
 /** The keys of the first, as many as together hold so much; at least one. */
 function someOf(candidates: readonly { key: number; bytes: number }[], bytesMax: number): number[] {

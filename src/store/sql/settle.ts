@@ -1,7 +1,9 @@
 /** What does the outcome of an attempt change, provided that the attempt still owns its message? */
-import type { StoreLimits } from '../../engine/stores.ts';
+import type { Saved } from '../../engine/accepted.ts';
+import type { Settled } from '../../engine/stores.ts';
 import type { SqlValue } from '../driver.ts';
-import { insertMessages, type SavedAs } from './accept.ts';
+import { merged } from '../operation.ts';
+import { insertMessages } from './accept.ts';
 import type { ClaimedRow } from './claim.ts';
 import { MESSAGE_AT, type NewMessageRow } from './columns.ts';
 import { flowRefsOf } from './lanes/flow-lanes.ts';
@@ -10,24 +12,22 @@ import { LINE, lineBehindQueue } from './lanes/lines.ts';
 import { type QueueRef, queuesById } from './lanes/queue-lanes.ts';
 import { succeedAll, type Vacancy } from './lanes/succession.ts';
 import { lastEventTimes, type MessageEvents, type WriteContext } from './log-writer.ts';
-import { BURIAL_COLUMNS, type StoredChange, type StoredNewMessage, type StoredSettlement } from './rows.ts';
+import { bytesOf, projectsSharedBy, weightOf } from './new-messages.ts';
+import {
+  BURIAL_COLUMNS,
+  type StoredChange,
+  type StoredEvent,
+  type StoredNewMessage,
+  type StoredSettlement,
+} from './rows.ts';
 import { judge, writeEndings } from './runs/end.ts';
 
 export interface SettleArgs {
   settlement: StoredSettlement;
-  limits: StoreLimits;
   nowMs: number;
   /** The place that becomes free may be used by the next message of the same lane. */
   succession?: { worker: string; claimToken: number; bytesMax: number };
 }
-
-export type SettleAnswer =
-  /** The claim token is no longer the message's; nothing was written (P6). */
-  | { kind: 'stale' }
-  /** The run that was to end with it is not as was supposed; nothing was written. */
-  | { kind: 'runChanged' }
-  /** `next` was claimed under the token of `succession`; `follows` says where each of the change's messages stands. */
-  | { kind: 'saved'; next: ClaimedRow | null; follows: SavedAs[] | null; isCancelled: boolean };
 
 interface OwnerRow {
   key: number;
@@ -43,49 +43,63 @@ interface OwnerRow {
 }
 
 /** A settlement that still owns its message. */
-interface Saved {
+interface Owned {
   args: SettleArgs;
   owner: OwnerRow;
   change: StoredChange;
 }
 
-/** What all commands of a batch share. */
-interface Batch {
-  limits: StoreLimits;
-  /** That of the latest. */
-  nowMs: number;
-}
-
 /** Saves all settlements whose token is still their message's. */
-export async function settleAll(context: WriteContext, commands: readonly SettleArgs[]): Promise<SettleAnswer[]> {
-  const [first] = commands;
-  if (!first) return [];
-  const batch = { limits: first.limits, nowMs: Math.max(...commands.map(({ nowMs }) => nowMs)) };
-  const savedByCommand = await findSaved(context, commands);
-  const refused = await refuseEndings(context, savedByCommand);
-  const saved = [...savedByCommand.values()];
-  await writeAll(context, saved);
-  await endRunsOf(context, saved, batch);
-  const followsByCommand = await insertFollows(context, saved, batch);
-  const nextByCommand = await letOthersGoOn(context, saved, batch);
-  return commands.map((command) => {
-    if (refused.has(command)) return { kind: 'runChanged' };
-    const done = savedByCommand.get(command);
-    if (!done) return { kind: 'stale' };
-    const next = nextByCommand.get(command) ?? null;
-    const isCancelled = done.change !== command.settlement.change;
-    return { kind: 'saved', next, follows: followsByCommand.get(command) ?? null, isCancelled };
-  });
+export const settle = merged(
+  {
+    weight: ({ settlement: { change } }) => {
+      const { rows, bytes } = weightOf(change.follows ?? []);
+      return { rows: 1 + rows, bytes: bytes + answerBytes(change.events) };
+    },
+    touches: ({ settlement: { key, isAlone, change, changeIfCancelRequested } }, limits) => ({
+      messages: isAlone && limits.parallelismMax === 0 ? [] : [key],
+      projects: projectsSharedBy([...(change.follows ?? []), ...(changeIfCancelRequested?.follows ?? [])], limits),
+    }),
+  },
+  async (context: WriteContext, commands: readonly SettleArgs[]): Promise<Settled<ClaimedRow>[]> => {
+    const nowMs = Math.max(...commands.map((command) => command.nowMs));
+    const savedByCommand = await findSaved(context, commands);
+    const refused = await refuseEndings(context, savedByCommand);
+    const saved = [...savedByCommand.values()];
+    await writeAll(context, saved);
+    await endRunsOf(context, saved, nowMs);
+    const followsByCommand = await insertFollows(context, saved, nowMs);
+    const nextByCommand = await letOthersGoOn(context, saved, nowMs);
+    return commands.map((command) => {
+      if (refused.has(command)) return { kind: 'runChanged' };
+      const done = savedByCommand.get(command);
+      if (!done) return { kind: 'stale' };
+      const next = nextByCommand.get(command);
+      const follows = followsByCommand.get(command);
+      const isCancelled = done.change !== command.settlement.change;
+      return {
+        kind: 'saved',
+        ...(next && { next }),
+        ...(follows && { follows }),
+        ...(isCancelled && { isCancelled }),
+      };
+    });
+  },
+);
+
+/** The endpoint's answer is the last value of an event's detail; a burial holds the same bytes. */
+function answerBytes(events: readonly StoredEvent[]): number {
+  return events.reduce((sum, [, , detail]) => sum + bytesOf(detail?.at(-1)), 0);
 }
 
-async function findSaved({ tx }: WriteContext, commands: readonly SettleArgs[]): Promise<Map<SettleArgs, Saved>> {
+async function findSaved({ tx }: WriteContext, commands: readonly SettleArgs[]): Promise<Map<SettleArgs, Owned>> {
   const rows = await tx.query<OwnerRow>(
     `select key, project_id, origin, claim_token, claimed_at_ms, cancel_requested_at_ms, queue_id, queue_slot, flow_key, run_key
      from messages where key in (??) order by key for update`,
     [commands.map(({ settlement }) => settlement.key)],
   );
   const owners = new Map(rows.map((row) => [row.key, row]));
-  const saved = new Map<SettleArgs, Saved>();
+  const saved = new Map<SettleArgs, Owned>();
   for (const args of commands) {
     const { key, projectId, claimToken, change, changeIfCancelRequested } = args.settlement;
     const owner = owners.get(key);
@@ -100,7 +114,7 @@ async function findSaved({ tx }: WriteContext, commands: readonly SettleArgs[]):
 /** Takes out those that would end a run which is not as they suppose; returns their commands. */
 async function refuseEndings(
   { tx }: WriteContext,
-  savedByCommand: Map<SettleArgs, Saved>,
+  savedByCommand: Map<SettleArgs, Owned>,
 ): Promise<ReadonlySet<SettleArgs>> {
   const refused = new Set<SettleArgs>();
   const endings = [...savedByCommand.values()].flatMap(({ change }) => (change.ending ? [change.ending] : []));
@@ -115,18 +129,18 @@ async function refuseEndings(
 }
 
 /** Ends the runs whose message failed for good, and notes what became of failure callbacks. */
-async function endRunsOf(context: WriteContext, saved: readonly Saved[], batch: Batch): Promise<void> {
+async function endRunsOf(context: WriteContext, saved: readonly Owned[], nowMs: number): Promise<void> {
   const endings = saved.flatMap(({ owner, change }) =>
     change.ending ? [{ ending: change.ending, deadKey: owner.key }] : [],
   );
-  await writeEndings(context, endings, batch);
+  await writeEndings(context, endings, nowMs);
   const told = saved.flatMap(({ owner, change }): SqlValue[][] =>
     change.failureState === undefined ? [] : [[owner.run_key, change.failureState]],
   );
   await context.tx.updateMany('runs', 'key', ['failure_state'], told);
 }
 
-async function writeAll(context: WriteContext, saved: readonly Saved[]): Promise<void> {
+async function writeAll(context: WriteContext, saved: readonly Owned[]): Promise<void> {
   const { tx, logs, due } = context;
   const pausedQueues = await pausedQueuesOf(
     tx,
@@ -163,7 +177,7 @@ async function writeAll(context: WriteContext, saved: readonly Saved[]): Promise
 }
 
 /** The earliest time for what comes after a cancel was asked for, maybe of another worker; anything else this one has logged. */
-async function cancelTimes(context: WriteContext, saved: readonly Saved[]): Promise<ReadonlyMap<number, number>> {
+async function cancelTimes(context: WriteContext, saved: readonly Owned[]): Promise<ReadonlyMap<number, number>> {
   const cancelled = saved.filter(({ owner }) => owner.cancel_requested_at_ms !== null);
   if (cancelled.length === 0) return new Map();
   return lastEventTimes(
@@ -198,10 +212,10 @@ export function lineToWaitIn(
  */
 async function insertFollows(
   context: WriteContext,
-  saved: readonly Saved[],
-  batch: Batch,
-): Promise<ReadonlyMap<SettleArgs, SavedAs[]>> {
-  const standingsByCommand = new Map<SettleArgs, SavedAs[]>();
+  saved: readonly Owned[],
+  nowMs: number,
+): Promise<ReadonlyMap<SettleArgs, Saved[]>> {
+  const standingsByCommand = new Map<SettleArgs, Saved[]>();
   const parents = saved.flatMap(({ args, owner, change }) =>
     (change.follows ?? []).map((message) => ({ args, message: withSlotOf(owner, message) })),
   );
@@ -209,7 +223,7 @@ async function insertFollows(
   const standings = await insertMessages(
     context,
     parents.map(({ message }) => message),
-    batch,
+    nowMs,
   );
   for (const [index, { args }] of parents.entries()) {
     const standing = standings[index];
@@ -230,11 +244,11 @@ function withSlotOf({ key, queue_id, queue_slot }: OwnerRow, follow: StoredNewMe
 
 async function letOthersGoOn(
   context: WriteContext,
-  saved: readonly Saved[],
-  batch: Batch,
+  saved: readonly Owned[],
+  nowMs: number,
 ): Promise<ReadonlyMap<SettleArgs, ClaimedRow>> {
   const nextByCommand = new Map<SettleArgs, ClaimedRow>();
-  const isLimited = batch.limits.parallelismMax > 0;
+  const isLimited = context.limits.parallelismMax > 0;
   const inLanes = isLimited ? saved : saved.filter(({ owner }) => owner.queue_id !== null || owner.flow_key !== null);
   if (inLanes.length === 0) return nextByCommand;
   const freed = {
@@ -242,12 +256,12 @@ async function letOthersGoOn(
     flowKeys: flowRefsOf(inLanes.map(({ owner }) => owner)),
     projects: new Set(inLanes.map(({ owner }) => owner.project_id)),
   };
-  await goOn(context, freed, batch, async (letGo) => {
+  await goOn(context, freed, nowMs, async (letGo) => {
     const vacancies = inLanes.flatMap(({ args, owner }) => vacancyOf(args, owner));
     if (vacancies.length === 0) return new Set();
     await letGo.gate.load(freed.projects);
     const worker = vacancies[0]?.worker ?? '';
-    const heirs = await succeedAll(context, vacancies, letGo, { worker, nowMs: batch.nowMs });
+    const heirs = await succeedAll(context, vacancies, letGo, { worker, nowMs });
     for (const [index, { command }] of vacancies.entries()) {
       const heir = heirs[index];
       if (heir) nextByCommand.set(command, heir);

@@ -3,14 +3,18 @@ import type { ProjectId } from '../../engine/model.ts';
 import {
   type Endpoint,
   type EndpointSelector,
+  type UrlGroup,
   type UrlGroupLimits,
   withEndpoints,
   withoutEndpoints,
 } from '../../engine/url-groups.ts';
+import type { HeaderMap } from '../../protocol/settings.ts';
 import type { Queries, Transaction } from '../driver.ts';
+import { longRead, read, write } from '../operation.ts';
+import { decodeHeader, encodeHeader } from './content-rows.ts';
 import type { WriteContext } from './log-writer.ts';
 
-export interface UrlGroupRow {
+interface UrlGroupRow {
   name: string;
   created_at_ms: number;
   updated_at_ms: number;
@@ -24,79 +28,102 @@ interface GroupPlace {
   name: string;
 }
 
-export async function addEndpoints(
-  { tx }: WriteContext,
-  args: GroupPlace & { endpoints: Endpoint[]; limits: UrlGroupLimits; nowMs: number },
-): Promise<'saved' | 'tooManyGroups' | 'tooManyEndpoints'> {
-  const { limits, nowMs } = args;
-  const before = await endpointsOf(tx, args);
-  const after = withEndpoints(before, args.endpoints);
-  const isNew = before.length === 0;
-  if (isNew && limits.groupsMax > 0 && (await countGroups(tx, args.projectId)) >= limits.groupsMax) {
-    return 'tooManyGroups';
-  }
-  if (after.length > before.length && limits.endpointsMax > 0 && after.length > limits.endpointsMax) {
-    return 'tooManyEndpoints';
-  }
-  if (isNew) {
-    await tx.insertMany(
-      'url_groups',
-      ['project_id', 'name', 'created_at_ms', 'updated_at_ms'],
-      [[args.projectId, args.name, nowMs, nowMs]],
+export const addEndpoints = write(
+  { weight: ({ endpoints }) => ({ rows: endpoints.length }) },
+  async (
+    { tx }: WriteContext,
+    args: GroupPlace & { endpoints: Endpoint[]; limits: UrlGroupLimits; nowMs: number },
+  ): Promise<'saved' | 'tooManyGroups' | 'tooManyEndpoints'> => {
+    const { limits, nowMs } = args;
+    const before = await endpointsOf(tx, args);
+    const after = withEndpoints(before, args.endpoints);
+    const isNew = before.length === 0;
+    if (isNew && limits.groupsMax > 0 && (await countGroups(tx, args.projectId)) >= limits.groupsMax) {
+      return 'tooManyGroups';
+    }
+    if (after.length > before.length && limits.endpointsMax > 0 && after.length > limits.endpointsMax) {
+      return 'tooManyEndpoints';
+    }
+    if (isNew) {
+      await tx.insertMany(
+        'url_groups',
+        ['project_id', 'name', 'created_at_ms', 'updated_at_ms'],
+        [[args.projectId, args.name, nowMs, nowMs]],
+      );
+    }
+    await replaceEndpoints(tx, args, after, nowMs);
+    return 'saved';
+  },
+);
+
+export const removeEndpoints = write(
+  async (
+    { tx }: WriteContext,
+    args: GroupPlace & { selectors: EndpointSelector[]; nowMs: number },
+  ): Promise<'saved' | 'missing'> => {
+    const before = await endpointsOf(tx, args);
+    if (before.length === 0) return 'missing';
+    const after = withoutEndpoints(before, args.selectors);
+    if (after.length === 0) await removeGroup(tx, args);
+    else if (after.length < before.length) await replaceEndpoints(tx, args, after, args.nowMs);
+    return 'saved';
+  },
+);
+
+export const setGroupHeaders = write(
+  async (
+    { tx }: WriteContext,
+    { projectId, name, headers, nowMs }: GroupPlace & { headers: HeaderMap; nowMs: number },
+  ): Promise<'saved' | 'missing'> => {
+    const changed = await tx.run(
+      'update url_groups set headers = ?, updated_at_ms = ? where project_id = ? and name = ?',
+      [encodeHeader(headers), nowMs, projectId, name],
     );
-  }
-  await replaceEndpoints(tx, args, after, nowMs);
-  return 'saved';
-}
+    return changed === 0 ? 'missing' : 'saved';
+  },
+);
 
-export async function removeEndpoints(
-  { tx }: WriteContext,
-  args: GroupPlace & { selectors: EndpointSelector[]; nowMs: number },
-): Promise<'saved' | 'missing'> {
-  const before = await endpointsOf(tx, args);
-  if (before.length === 0) return 'missing';
-  const after = withoutEndpoints(before, args.selectors);
-  if (after.length === 0) await removeGroup(tx, args);
-  else if (after.length < before.length) await replaceEndpoints(tx, args, after, args.nowMs);
-  return 'saved';
-}
-
-export async function setGroupHeaders(
-  { tx }: WriteContext,
-  { projectId, name, headers, nowMs }: GroupPlace & { headers: string | null; nowMs: number },
-): Promise<'saved' | 'missing'> {
-  const changed = await tx.run(
-    'update url_groups set headers = ?, updated_at_ms = ? where project_id = ? and name = ?',
-    [headers, nowMs, projectId, name],
-  );
-  return changed === 0 ? 'missing' : 'saved';
-}
-
-export async function deleteUrlGroup({ tx }: WriteContext, place: GroupPlace): Promise<null> {
+export const deleteUrlGroup = write(async ({ tx }: WriteContext, place: GroupPlace): Promise<void> => {
   await removeGroup(tx, place);
-  return null;
-}
+});
 
-export async function findUrlGroup(queries: Queries, { projectId, name }: GroupPlace): Promise<UrlGroupRow | null> {
-  const [row] = await queries.query<Omit<UrlGroupRow, 'endpoints'>>(
-    'select name, created_at_ms, updated_at_ms, headers from url_groups where project_id = ? and name = ?',
-    [projectId, name],
-  );
-  return row ? { ...row, endpoints: await endpointsOf(queries, { projectId, name }) } : null;
-}
+export const findUrlGroup = read(
+  async (queries: Queries, { projectId, name }: GroupPlace): Promise<UrlGroupRow | undefined> => {
+    const [row] = await queries.query<Omit<UrlGroupRow, 'endpoints'>>(
+      'select name, created_at_ms, updated_at_ms, headers from url_groups where project_id = ? and name = ?',
+      [projectId, name],
+    );
+    return row && { ...row, endpoints: await endpointsOf(queries, { projectId, name }) };
+  },
+  (row) => row && decodeUrlGroup(row),
+);
 
 /** Ordered by name. */
-export async function listUrlGroups(queries: Queries, { projectId }: { projectId: ProjectId }): Promise<UrlGroupRow[]> {
-  const groups = await queries.query<Omit<UrlGroupRow, 'endpoints'>>(
-    'select name, created_at_ms, updated_at_ms, headers from url_groups where project_id = ? order by name',
-    [projectId],
-  );
-  const rows = await queries.query<EndpointRow & { group_name: string }>(
-    'select group_name, url, name from url_group_endpoints where project_id = ? order by group_name, position',
-    [projectId],
-  );
-  const endpointsByGroup = Map.groupBy(rows, (row) => row.group_name);
-  return groups.map((group) => ({ ...group, endpoints: (endpointsByGroup.get(group.name) ?? []).map(endpointOf) }));
+export const listUrlGroups = longRead(
+  async (queries: Queries, { projectId }: { projectId: ProjectId }): Promise<UrlGroupRow[]> => {
+    const groups = await queries.query<Omit<UrlGroupRow, 'endpoints'>>(
+      'select name, created_at_ms, updated_at_ms, headers from url_groups where project_id = ? order by name',
+      [projectId],
+    );
+    const rows = await queries.query<EndpointRow & { group_name: string }>(
+      'select group_name, url, name from url_group_endpoints where project_id = ? order by group_name, position',
+      [projectId],
+    );
+    const endpointsByGroup = Map.groupBy(rows, (row) => row.group_name);
+    return groups.map((group) => ({ ...group, endpoints: (endpointsByGroup.get(group.name) ?? []).map(endpointOf) }));
+  },
+  (rows) => rows.map(decodeUrlGroup),
+);
+
+function decodeUrlGroup(row: UrlGroupRow): UrlGroup {
+  const group: UrlGroup = {
+    name: row.name,
+    createdAtMs: row.created_at_ms,
+    updatedAtMs: row.updated_at_ms,
+    endpoints: row.endpoints,
+  };
+  if (row.headers !== null) group.headers = decodeHeader(row.headers);
+  return group;
 }
 
 interface EndpointRow {

@@ -1,9 +1,10 @@
 /** Which workers live, and whose claims are nobody's any more? */
 import type { ClaimRef, WorkerId } from '../../engine/model.ts';
 import { LEAD_MS_MAX } from '../../engine/steady-clock.ts';
-import type { WorkerState } from '../../engine/worker-store.ts';
+import type { Beat, WorkerState } from '../../engine/worker-store.ts';
 import type { Queries } from '../driver.ts';
 import { checkSchema } from '../migrations/index.ts';
+import { read, write } from '../operation.ts';
 import { nextDueAtMs } from './claim.ts';
 import type { WriteContext } from './log-writer.ts';
 import { accountsVersion } from './projects.ts';
@@ -14,18 +15,6 @@ export interface BeatArgs extends WorkerState {
   worker: WorkerId;
 }
 
-export interface BeatAnswer {
-  wallMs: number;
-  leadMs: number;
-  wasKnown: boolean;
-  hasLate: boolean;
-  others: WorkerId[];
-  nextDueAtMs: number | null;
-  nextScheduleAtMs: number | null;
-  nextWaiterAtMs: number | null;
-  accountsVersion: number;
-}
-
 interface WorkerRow {
   id: string;
   beat_at_ms: number;
@@ -33,7 +22,7 @@ interface WorkerRow {
   leaving: number;
 }
 
-export async function beat({ tx }: WriteContext, args: BeatArgs): Promise<BeatAnswer> {
+export const beat = write({ class: () => 'urgent' }, async ({ tx }: WriteContext, args: BeatArgs): Promise<Beat> => {
   const { worker, timeoutMs, isLeaving, known: time } = args;
   await checkSchema(tx);
   const others = await tx.query<WorkerRow>(
@@ -64,40 +53,47 @@ export async function beat({ tx }: WriteContext, args: BeatArgs): Promise<BeatAn
     wasKnown: known > 0,
     hasLate: others.some(isLate),
     others: others.filter((row) => !isLate(row) && row.leaving === 0).map(({ id }) => id),
-    nextDueAtMs: await nextDueAtMs(tx),
-    nextScheduleAtMs: await nextTime(tx),
-    nextWaiterAtMs: await nextDeadline(tx),
+    nextDueAtMs: (await nextDueAtMs(tx)) ?? undefined,
+    nextScheduleAtMs: (await nextTime(tx)) ?? undefined,
+    nextWaiterAtMs: (await nextDeadline(tx)) ?? undefined,
     accountsVersion: await accountsVersion(tx),
   };
-}
+});
 
 /** Strikes out those that are late, whose claims are orphans from then on; each for one of those who try. */
-export async function dismissLate({ tx }: WriteContext, { nowMs }: { nowMs: number }): Promise<WorkerId[]> {
-  const rows = await tx.query<{ id: string }>('delete from workers where beat_at_ms + timeout_ms < ? returning id', [
-    nowMs,
-  ]);
-  return rows.map(({ id }) => id);
-}
+export const dismissLate = write(
+  { class: () => 'urgent' },
+  async ({ tx }: WriteContext, { nowMs }: { nowMs: number }): Promise<WorkerId[]> => {
+    const rows = await tx.query<{ id: string }>('delete from workers where beat_at_ms + timeout_ms < ? returning id', [
+      nowMs,
+    ]);
+    return rows.map(({ id }) => id);
+  },
+);
 
 /** It stays until somebody dismisses it, who then knows that its lines have no reader. */
-export async function leave({ tx }: WriteContext, { worker }: { worker: WorkerId }): Promise<null> {
-  await tx.send('update workers set timeout_ms = -1, leaving = 1 where id = ?', [worker]);
-  return null;
-}
+export const leave = write(
+  { class: () => 'urgent' },
+  async ({ tx }: WriteContext, { worker }: { worker: WorkerId }): Promise<void> => {
+    await tx.send('update workers set timeout_ms = -1, leaving = 1 where id = ?', [worker]);
+  },
+);
 
 /** See `WorkerStore`. */
-export async function workersBehind(
-  { tx }: WriteContext,
-  { accountsVersion: wanted }: { accountsVersion: number | null },
-): Promise<{ accountsVersion: number; behind: WorkerId[] }> {
-  const version = wanted ?? (await accountsVersion(tx));
-  const rows = await tx.query<{ id: string }>(
-    `select id from workers where beat_at_ms + timeout_ms >= ? and (accounts_version is null or accounts_version < ?)
+export const workersBehind = write(
+  async (
+    { tx }: WriteContext,
+    { accountsVersion: wanted }: { accountsVersion?: number },
+  ): Promise<{ accountsVersion: number; behind: WorkerId[] }> => {
+    const version = wanted ?? (await accountsVersion(tx));
+    const rows = await tx.query<{ id: string }>(
+      `select id from workers where beat_at_ms + timeout_ms >= ? and (accounts_version is null or accounts_version < ?)
      order by id`,
-    [await tx.nowMs(), version],
-  );
-  return { accountsVersion: version, behind: rows.map(({ id }) => id) };
-}
+      [await tx.nowMs(), version],
+    );
+    return { accountsVersion: version, behind: rows.map(({ id }) => id) };
+  },
+);
 
 interface ClaimRow {
   key: number;
@@ -106,7 +102,7 @@ interface ClaimRow {
 }
 
 /** Reads the index of claimed messages, which is as small as what is in flight. */
-export async function orphanedClaims(queries: Queries, { limit }: { limit: number }): Promise<ClaimRef[]> {
+export const orphanedClaims = read(async (queries: Queries, { limit }: { limit: number }): Promise<ClaimRef[]> => {
   const rows = await queries.query<ClaimRow>(
     `select key, project_id, claim_token from messages m
      where claim_token is not null and not exists lookup (select 1 from workers w where w.id = m.worker)
@@ -114,17 +110,17 @@ export async function orphanedClaims(queries: Queries, { limit }: { limit: numbe
     [limit],
   );
   return rows.map(refOf);
-}
+});
 
 /** Reads the same index. */
-export async function claimsOf(queries: Queries, { worker }: { worker: WorkerId }): Promise<ClaimRef[]> {
+export const claimsOf = read(async (queries: Queries, { worker }: { worker: WorkerId }): Promise<ClaimRef[]> => {
   const rows = await queries.query<ClaimRow>(
     `select key, project_id, claim_token from messages
      where claim_token is not null and worker = ? order by project_id, key`,
     [worker],
   );
   return rows.map(refOf);
-}
+});
 
 function refOf({ key, project_id: projectId, claim_token: claimToken }: ClaimRow): ClaimRef {
   return { key, projectId, claimToken };

@@ -146,8 +146,16 @@ export async function openWorld(changes: Partial<ApiOptions> = {}, ground: Parti
     },
   });
   const sealed = { current: 'sealed', next: 'sealed' };
-  const { projectId: first } = await store.ensureProject('first', sealed, clock.nowMs());
-  const { projectId: second } = await store.ensureProject('second', sealed, clock.nowMs());
+  const { projectId: first } = await store.projects.ensureProject({
+    name: 'first',
+    signingKeys: sealed,
+    nowMs: clock.nowMs(),
+  });
+  const { projectId: second } = await store.projects.ensureProject({
+    name: 'second',
+    signingKeys: sealed,
+    nowMs: clock.nowMs(),
+  });
   const deps = { store, clock, randomness, delivery, log, worker: 'test' };
   const engine = await createEngine({ ...deps, settings: { ...ENGINE_SETTINGS, ...ground.settings } });
   const options: ApiOptions = {
@@ -242,10 +250,10 @@ async function deadIdOf(app: Listener, messageId: string): Promise<string> {
 }
 
 async function countStored(engine: Engine, projectId: ProjectId): Promise<number> {
-  const logs = await countAll((page) => engine.listLogs(projectId, {}, page));
-  const dead = await countAll((page) => engine.listDead(projectId, {}, page));
-  const queues = await engine.listQueues(projectId);
-  const keys = await engine.listKeys(projectId, { search: '', after: '', count: 1_000 });
+  const logs = await countAll((page) => engine.storeOf(projectId).logs.listLogs({ filter: {}, page }));
+  const dead = await countAll((page) => engine.storeOf(projectId).dead.listDead({ filter: {}, page }));
+  const queues = await engine.storeOf(projectId).queues.listQueues({});
+  const keys = await engine.storeOf(projectId).keys.listKeys({ search: '', after: '', count: 1_000 });
   return logs + dead + queues.length + keys.length;
 }
 

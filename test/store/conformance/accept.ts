@@ -58,7 +58,7 @@ export function acceptConformance(open: OpenStore): void {
   it('saves none of a command when one of its messages cannot be saved', async () => {
     const taken = await world().accept();
     const fresh = world().message();
-    await expect(world().store.accept([fresh, world().message({ key: taken.key })], T0)).rejects.toThrow();
+    await expect(world().store.messages.accept([fresh, world().message({ key: taken.key })], T0)).rejects.toThrow();
     expect(await world().find(fresh.message)).toBeUndefined();
     expect(await world().statesOf(fresh.message)).toEqual([]);
   });
@@ -68,10 +68,10 @@ export function acceptConformance(open: OpenStore): void {
     const { message: running, claimToken } = await world().acceptClaimed();
     const good = [world().message(), world().message()];
     const [first, bad, second, settled] = await Promise.allSettled([
-      world().store.accept([good[0] as (typeof good)[0]], T0),
-      world().store.accept([world().message({ key: taken.key })], T0),
-      world().store.accept([good[1] as (typeof good)[0]], T0),
-      world().store.settle(settlement(running, claimToken, delivered()), T0),
+      world().store.messages.accept([good[0] as (typeof good)[0]], T0),
+      world().store.messages.accept([world().message({ key: taken.key })], T0),
+      world().store.messages.accept([good[1] as (typeof good)[0]], T0),
+      world().store.messages.settle(settlement(running, claimToken, delivered()), T0),
     ]);
     expect([first?.status, bad?.status, second?.status]).toEqual(['fulfilled', 'rejected', 'fulfilled']);
     expect(settled).toEqual({ status: 'fulfilled', value: { kind: 'saved' } });
@@ -85,7 +85,7 @@ export function acceptConformance(open: OpenStore): void {
   it('names the first message for a second one with its deduplication id, and saves nothing', async () => {
     const first = await world().accept({ deduplication: reservation('h') });
     const second = world().message({ deduplication: reservation('h') });
-    expect(await world().store.accept([second], T0 + 1)).toEqual([{ kind: 'duplicate', messageId: first.id }]);
+    expect(await world().store.messages.accept([second], T0 + 1)).toEqual([{ kind: 'duplicate', messageId: first.id }]);
     expect(await world().find(second.message)).toBeUndefined();
     expect(await world().statesOf(second.message)).toEqual([]);
   });
@@ -96,7 +96,7 @@ export function acceptConformance(open: OpenStore): void {
       world().message({ deduplication: reservation('x') }),
       world().message(),
     ];
-    expect(await world().store.accept([a, b, c], T0)).toEqual([
+    expect(await world().store.messages.accept([a, b, c], T0)).toEqual([
       { kind: 'accepted', standing: 'due' },
       { kind: 'duplicate', messageId: a.message.id },
       { kind: 'accepted', standing: 'due' },
@@ -105,7 +105,7 @@ export function acceptConformance(open: OpenStore): void {
 
   it('lets exactly one of a hundred concurrent publishes win, and tells all of them its id', async () => {
     const messages = Array.from({ length: 100 }, () => world().message({ deduplication: reservation('race') }));
-    const answers = (await Promise.all(messages.map((message) => world().store.accept([message], T0)))).flat();
+    const answers = (await Promise.all(messages.map((message) => world().store.messages.accept([message], T0)))).flat();
     const winner = messages[answers.findIndex(({ kind }) => kind === 'accepted')];
     expect(answers.filter(({ kind }) => kind === 'accepted')).toHaveLength(1);
     for (const answer of answers) {
@@ -115,14 +115,14 @@ export function acceptConformance(open: OpenStore): void {
 
   it('remembers a deduplication id when its message is finished, until the window ends, and not longer', async () => {
     const { message, claimToken } = await world().acceptClaimed({ deduplication: reservation('h') });
-    await world().store.settle(settlement(message, claimToken, delivered()), T0);
+    await world().store.messages.settle(settlement(message, claimToken, delivered()), T0);
     const late = world().message({ deduplication: reservation('h', T0 + WINDOW_MS) });
-    expect(await world().store.accept([late], T0 + WINDOW_MS - 1)).toEqual([
+    expect(await world().store.messages.accept([late], T0 + WINDOW_MS - 1)).toEqual([
       { kind: 'duplicate', messageId: message.id },
     ]);
-    expect(await world().store.accept([late], T0 + WINDOW_MS)).toMatchObject([{ kind: 'accepted' }]);
+    expect(await world().store.messages.accept([late], T0 + WINDOW_MS)).toMatchObject([{ kind: 'accepted' }]);
     const later = world().message({ deduplication: reservation('h', T0 + WINDOW_MS) });
-    expect(await world().store.accept([later], T0 + WINDOW_MS + 1)).toEqual([
+    expect(await world().store.messages.accept([later], T0 + WINDOW_MS + 1)).toEqual([
       { kind: 'duplicate', messageId: late.message.id },
     ]);
   });
@@ -130,19 +130,19 @@ export function acceptConformance(open: OpenStore): void {
   it('gives each project deduplication ids of its own', async () => {
     await world().accept({ deduplication: reservation('h') });
     const theirs = world().message({ projectId: OTHER_PROJECT, deduplication: reservation('h') });
-    expect(await world().store.accept([theirs], T0)).toMatchObject([{ kind: 'accepted' }]);
+    expect(await world().store.messages.accept([theirs], T0)).toMatchObject([{ kind: 'accepted' }]);
   });
 
   it('does not keep the deduplication id of a command that was refused', async () => {
     const taken = await world().accept();
     const bad = [world().message({ deduplication: reservation('h') }), world().message({ key: taken.key })];
-    await expect(world().store.accept(bad, T0)).rejects.toThrow();
+    await expect(world().store.messages.accept(bad, T0)).rejects.toThrow();
     const good = world().message({ deduplication: reservation('h') });
-    expect(await world().store.accept([good], T0)).toMatchObject([{ kind: 'accepted' }]);
+    expect(await world().store.messages.accept([good], T0)).toMatchObject([{ kind: 'accepted' }]);
   });
 
   it('never gives a number twice', async () => {
-    const starts = await Promise.all(Array.from({ length: 20 }, () => world().store.reserveNumbers(10)));
+    const starts = await Promise.all(Array.from({ length: 20 }, () => world().store.messages.reserveNumbers(10)));
     const numbers = starts.flatMap((start) => Array.from({ length: 10 }, (_, index) => start + index));
     expect(new Set(numbers).size).toBe(200);
     expect(numbers.every(Number.isSafeInteger)).toBe(true);
@@ -152,10 +152,10 @@ export function acceptConformance(open: OpenStore): void {
     const waiting = await world().accept({ notBeforeMs: T0 + 1 });
     const parked = await world().accept({ standing: { kind: 'origin', dueAtMs: T0 } });
     const { message: claimed } = await world().acceptClaimed();
-    await world().store.cancelById(PROJECT, [claimed.id], T0);
+    await world().store.messages.cancelById(PROJECT, [claimed.id], T0);
     const standings = await Promise.all(
       [waiting, parked, claimed].map(async ({ id }) => {
-        const live = await world().store.standingOf(PROJECT, id, T0);
+        const live = await world().store.messages.standingOf(PROJECT, id, T0);
         return live && { ...live.standing, cancelRequested: live.cancelRequested };
       }),
     );
@@ -164,6 +164,6 @@ export function acceptConformance(open: OpenStore): void {
       { kind: 'origin', dueAtMs: T0, cancelRequested: false },
       { kind: 'claimed', claimedAtMs: T0, cancelRequested: true },
     ]);
-    expect(await world().store.standingOf(OTHER_PROJECT, waiting.id, T0)).toBeUndefined();
+    expect(await world().store.messages.standingOf(OTHER_PROJECT, waiting.id, T0)).toBeUndefined();
   });
 }

@@ -31,7 +31,10 @@ export function busyOriginsConformance(open: OpenStore): void {
       const answer = await world().claim({ roomByOrigin: { [A]: 0 } }, nowMs);
       expect([answer.claimed.length, answer.nextDueAtMs]).toEqual([0, undefined]);
     }
-    expect(await world().store.findKey(PROJECT, 'k', T0 + 120_000)).toMatchObject({ waitListSize: 18, rateCount: 0 });
+    expect(await world().store.keys.findKey({ projectId: PROJECT, key: 'k', nowMs: T0 + 120_000 })).toMatchObject({
+      waitListSize: 18,
+      rateCount: 0,
+    });
     const answer = await world().claim({ due: false, unpark: [LINE_A] }, T0 + 120_000);
     expect([answer.claimed.length, answer.nextDueAtMs]).toEqual([2, T0 + 180_000]);
   });
@@ -42,7 +45,7 @@ export function busyOriginsConformance(open: OpenStore): void {
     await world().claim({ roomByOrigin: { [A]: 0 } });
     const standing = { kind: 'claimed', claimToken: world().number(), worker: 'w1' } as const;
     const late = world().message({ url: B, settings: { flowControl }, standing });
-    expect(await world().store.accept([late], T0)).toEqual([{ kind: 'accepted', standing: 'flow' }]);
+    expect(await world().store.messages.accept([late], T0)).toEqual([{ kind: 'accepted', standing: 'flow' }]);
     expect(await keyOf(world(), 'k')).toMatchObject({ inFlight: 0, waitListSize: 1 });
   });
 
@@ -52,7 +55,7 @@ export function busyOriginsConformance(open: OpenStore): void {
     const { claimed } = await world().claim({ unpark: [LINE_A] });
     expect(claimed.map(({ message }) => message.key)).toEqual([first?.key]);
     const { message, claimToken } = claimed[0] ?? { message: first as Message, claimToken: 0 };
-    await world().store.settle(settlement(message, claimToken, delivered()), T0);
+    await world().store.messages.settle(settlement(message, claimToken, delivered()), T0);
     const next = await world().claim();
     expect(next.claimed.map((claim) => claim.message.key)).toEqual([second?.key]);
   });
@@ -63,7 +66,7 @@ export function busyOriginsConformance(open: OpenStore): void {
     expect((await world().claim({ roomByOrigin: { [A]: 0 } })).claimed).toEqual([]);
     const due: number[] = [];
     world().store.onDue((dueAtMs) => due.push(dueAtMs));
-    expect(await world().store.cancelById(PROJECT, [first?.id ?? ''], T0)).toBe(1);
+    expect(await world().store.messages.cancelById(PROJECT, [first?.id ?? ''], T0)).toBe(1);
     expect(due).toEqual([T0]);
     expect((await world().claim()).claimed.map(({ message }) => message.key)).toEqual([second?.key]);
   });
@@ -73,22 +76,22 @@ export function busyOriginsConformance(open: OpenStore): void {
     const inQueue = await world().accept({ url: A, settings: { flowControl, queueName: 'q' } });
     const [other] = await acceptMany(1, flowControl, B);
     await world().claim({ roomByOrigin: { [A]: 0 } });
-    await world().store.setQueuePaused(PROJECT, 'q', true, T0);
+    await world().store.queues.setQueuePaused({ projectId: PROJECT, name: 'q', isPaused: true, nowMs: T0 });
     const { claimed } = await world().claim();
     expect(claimed.map(({ message }) => message.key)).toEqual([other?.key]);
-    await world().store.setQueuePaused(PROJECT, 'q', false, T0);
+    await world().store.queues.setQueuePaused({ projectId: PROJECT, name: 'q', isPaused: false, nowMs: T0 });
     const { message, claimToken } = claimed[0] ?? { message: inQueue, claimToken: 0 };
-    await world().store.settle(settlement(message, claimToken, delivered()), T0);
+    await world().store.messages.settle(settlement(message, claimToken, delivered()), T0);
     expect((await world().claim()).claimed.map((claim) => claim.message.key)).toEqual([inQueue.key]);
   });
 
   it('holds back what waits for its origin when its key is paused, and starts it when that goes on', async () => {
     const [first] = await acceptMany(3, { key: 'k', parallelism: 2, periodS: 1 });
     await world().claim({ roomByOrigin: { [A]: 0 } });
-    await world().store.setKeyPaused(PROJECT, 'k', true, T0);
+    await world().store.keys.setKeyPaused({ projectId: PROJECT, key: 'k', isPaused: true, nowMs: T0 });
     expect(await world().claim({ unpark: [LINE_A] })).toMatchObject({ claimed: [], emptied: [LINE_A] });
     expect(await keyOf(world(), 'k')).toMatchObject({ isPaused: true, waitListSize: 3 });
-    await world().store.setKeyPaused(PROJECT, 'k', false, T0);
+    await world().store.keys.setKeyPaused({ projectId: PROJECT, key: 'k', isPaused: false, nowMs: T0 });
     const { claimed } = await world().claim();
     expect(claimed.map(({ message }) => message.key)[0]).toBe(first?.key);
     expect(claimed).toHaveLength(2);
@@ -96,5 +99,5 @@ export function busyOriginsConformance(open: OpenStore): void {
 }
 
 function keyOf(world: World, key: string) {
-  return world.store.findKey(PROJECT, key, T0);
+  return world.store.keys.findKey({ projectId: PROJECT, key, nowMs: T0 });
 }

@@ -11,8 +11,8 @@ export function cancelConformance(open: OpenStore): void {
     const delayed = await world().accept({ notBeforeMs: T0 + 9_000 });
     const parked = await world().accept({ standing: { kind: 'origin', dueAtMs: T0 } });
     const { message: failed, claimToken } = await world().acceptClaimed();
-    await world().store.settle(settlement(failed, claimToken, retrying(T0, T0 + 1_000, 1)), T0);
-    expect(await world().store.cancelById(PROJECT, [delayed.id, parked.id, failed.id], T0 + 1)).toBe(3);
+    await world().store.messages.settle(settlement(failed, claimToken, retrying(T0, T0 + 1_000, 1)), T0);
+    expect(await world().store.messages.cancelById(PROJECT, [delayed.id, parked.id, failed.id], T0 + 1)).toBe(3);
     for (const message of [delayed, parked, failed]) expect(await world().find(message)).toBeUndefined();
     expect(await world().statesOf(delayed)).toEqual(cancelled);
     expect((await world().statesOf(failed)).slice(-3)).toEqual(['RETRY', 'CANCEL_REQUESTED', 'CANCELED']);
@@ -21,8 +21,8 @@ export function cancelConformance(open: OpenStore): void {
 
   it('marks a message in flight; asked again it counts again and logs nothing more', async () => {
     const { message } = await world().acceptClaimed();
-    expect(await world().store.cancelById(PROJECT, [message.id], T0 + 1)).toBe(1);
-    expect(await world().store.cancelById(PROJECT, [message.id, message.id], T0 + 2)).toBe(1);
+    expect(await world().store.messages.cancelById(PROJECT, [message.id], T0 + 1)).toBe(1);
+    expect(await world().store.messages.cancelById(PROJECT, [message.id, message.id], T0 + 2)).toBe(1);
     expect(await world().statesOf(message)).toEqual(['CREATED', 'ACTIVE', 'CANCEL_REQUESTED']);
     expect(await world().find(message)).toEqual(message);
   });
@@ -30,13 +30,13 @@ export function cancelConformance(open: OpenStore): void {
   it('skips ids that are unknown, finished, cancelled or another project’s', async () => {
     const theirs = await world().accept({ projectId: OTHER_PROJECT });
     const { message: done, claimToken } = await world().acceptClaimed();
-    await world().store.settle(settlement(done, claimToken, delivered()), T0);
+    await world().store.messages.settle(settlement(done, claimToken, delivered()), T0);
     const gone = await world().accept();
-    await world().store.cancelById(PROJECT, [gone.id], T0);
+    await world().store.messages.cancelById(PROJECT, [gone.id], T0);
     const other = world().message().message;
     const ids = [theirs.id, done.id, gone.id, other.id, 'msg_nothing', ''];
-    expect(await world().store.cancelById(PROJECT, ids, T0)).toBe(0);
-    expect(await world().store.cancelById(PROJECT, [], T0)).toBe(0);
+    expect(await world().store.messages.cancelById(PROJECT, ids, T0)).toBe(0);
+    expect(await world().store.messages.cancelById(PROJECT, [], T0)).toBe(0);
     expect(await world().find(theirs)).toEqual(theirs);
   });
 
@@ -46,7 +46,7 @@ export function cancelConformance(open: OpenStore): void {
     const alike = [waiting, running].map(({ key }) =>
       mintMessageId(key, (count) => new Uint8Array(count).fill(1 + (key % 200))),
     );
-    expect(await world().store.cancelById(PROJECT, alike, T0)).toBe(0);
+    expect(await world().store.messages.cancelById(PROJECT, alike, T0)).toBe(0);
     expect(await world().find(waiting)).toEqual(waiting);
     expect(await world().statesOf(running)).toEqual(['CREATED', 'ACTIVE']);
   });
@@ -54,11 +54,11 @@ export function cancelConformance(open: OpenStore): void {
   it('is never logged before what came before it, whatever the clock says', async () => {
     const waiting = await world().accept();
     const { message: running, claimToken } = await world().acceptClaimed();
-    expect(await world().store.cancelById(PROJECT, [waiting.id, running.id], T0 - 1_000)).toBe(2);
+    expect(await world().store.messages.cancelById(PROJECT, [waiting.id, running.id], T0 - 1_000)).toBe(2);
     const timesOf = async (message: Message) => (await world().logsOf(message)).map(({ atMs }) => atMs);
     expect(await timesOf(waiting)).toEqual([T0, T0, T0]);
     expect(await timesOf(running)).toEqual([T0, T0, T0]);
-    await world().store.settle(settlement(running, claimToken, delivered(T0 - 500)), T0);
+    await world().store.messages.settle(settlement(running, claimToken, delivered(T0 - 500)), T0);
     expect(await timesOf(running)).toEqual([T0, T0, T0, T0]);
   });
 
@@ -66,17 +66,17 @@ export function cancelConformance(open: OpenStore): void {
     const messages = [];
     for (let index = 0; index < 4; index++) messages.push(await world().accept({ notBeforeMs: T0 + 9_000 - index }));
     const { message: running } = await world().acceptClaimed();
-    expect(await world().store.cancelMatching(PROJECT, {}, 3, T0)).toBe(3);
+    expect(await world().store.messages.cancelMatching(PROJECT, {}, 3, T0)).toBe(3);
     const left = await Promise.all([...messages, running].map((message) => world().find(message)));
     expect(left.map((message) => message !== undefined)).toEqual([false, false, false, true, true]);
-    expect(await world().store.cancelMatching(PROJECT, {}, 10, T0)).toBe(2);
-    expect(await world().store.cancelMatching(PROJECT, {}, 10, T0)).toBe(0);
+    expect(await world().store.messages.cancelMatching(PROJECT, {}, 10, T0)).toBe(2);
+    expect(await world().store.messages.cancelMatching(PROJECT, {}, 10, T0)).toBe(0);
     expect(await world().statesOf(running)).toEqual(['CREATED', 'ACTIVE', 'CANCEL_REQUESTED']);
   });
 
   it('leaves the messages of other projects alone', async () => {
     const theirs = await world().accept({ projectId: OTHER_PROJECT });
-    expect(await world().store.cancelMatching(PROJECT, {}, 10, T0)).toBe(0);
+    expect(await world().store.messages.cancelMatching(PROJECT, {}, 10, T0)).toBe(0);
     expect(await world().find(theirs)).toEqual(theirs);
   });
 
@@ -121,13 +121,17 @@ export function cancelConformance(open: OpenStore): void {
       [{ label: ['a'], topicName: ['t'] }, 'none'],
     ];
     for (const [filter, expected] of matching) {
-      const { items } = await world().store.listLogs(PROJECT, filter, { count: 10, order: 'earliestFirst' });
+      const { items } = await world().store.logs.listLogs({
+        projectId: PROJECT,
+        filter,
+        page: { count: 10, order: 'earliestFirst' },
+      });
       const ids = items.map(({ message }) => message.id);
       const found = ids.length === 2 ? 'both' : ids.length === 0 ? 'none' : ids[0] === one.id ? 'one' : 'two';
       expect([filter, found]).toEqual([filter, expected]);
     }
-    expect(await world().store.cancelMatching(PROJECT, { label: ['a'], fromMs: T0 + 1 }, 10, T0)).toBe(0);
-    expect(await world().store.cancelMatching(PROJECT, { label: ['b', 'zz'] }, 10, T0)).toBe(1);
+    expect(await world().store.messages.cancelMatching(PROJECT, { label: ['a'], fromMs: T0 + 1 }, 10, T0)).toBe(0);
+    expect(await world().store.messages.cancelMatching(PROJECT, { label: ['b', 'zz'] }, 10, T0)).toBe(1);
     expect(await world().find(one)).toEqual(one);
     expect(await world().find(two)).toBeUndefined();
   });

@@ -49,7 +49,7 @@ export function claimConformance(open: OpenStore): void {
 
   it('claims no more than asked for, and says that more is due', async () => {
     const messages = Array.from({ length: 400 }, () => world().message({ url: A }));
-    await world().store.accept(messages, T0);
+    await world().store.messages.accept(messages, T0);
     const answer = await world().claim({ limit: 3 });
     expect(answer.claimed).toHaveLength(3);
     expect(answer.nextDueAtMs).toBe(T0);
@@ -58,13 +58,13 @@ export function claimConformance(open: OpenStore): void {
 
   it('parks what it looked at in vain, so that a crowd does not wait in everybody’s way for a few places', async () => {
     const crowd = Array.from({ length: 300 }, () => world().message({ url: A }));
-    await world().store.accept(crowd, T0);
+    await world().store.messages.accept(crowd, T0);
     const other = await world().accept({ url: B, notBeforeMs: T0 + 1 });
     const first = await world().claim({ limit: 1 }, T0 + 1);
     expect(first).toMatchObject({ parked: [LINE_A], nextDueAtMs: T0 });
     expect(first.claimed).toHaveLength(1);
     for (let claims = 0; claims < 2; claims += 1) await world().claim({ limit: 1 }, T0 + 1);
-    expect(await world().store.parkedLines()).toEqual([LINE_A, LINE_B]);
+    expect(await world().store.messages.parkedLines()).toEqual([LINE_A, LINE_B]);
     expect(keysOf(await world().claim({ limit: 1, due: false, unpark: [LINE_B] }, T0 + 1))).toEqual([other.key]);
   });
 
@@ -90,7 +90,7 @@ export function claimConformance(open: OpenStore): void {
     const settings = { flowControl: { key: 'k', parallelism: 1, periodS: 1 } };
     const { message, claimToken } = await world().acceptClaimed({ settings });
     const listed = await world().accept({ settings });
-    await world().store.settle(settlement(message, claimToken, delivered()), T0);
+    await world().store.messages.settle(settlement(message, claimToken, delivered()), T0);
     return { due: (await world().accept()).key, listed: listed.key };
   }
 
@@ -126,7 +126,7 @@ export function claimConformance(open: OpenStore): void {
     const answer = await world().claim({ roomByOrigin: { [A]: 1 } });
     expect(keysOf(answer)).toEqual([first.key, other.key]);
     expect(answer).toMatchObject({ parked: [LINE_A], nextDueAtMs: undefined });
-    expect(await world().store.parkedLines()).toEqual([LINE_A]);
+    expect(await world().store.messages.parkedLines()).toEqual([LINE_A]);
     expect(keysOf(await world().claim())).toEqual([]);
 
     const unparked = await world().claim({ due: false, unpark: [LINE_A], roomByOrigin: { [A]: 1 } });
@@ -135,7 +135,7 @@ export function claimConformance(open: OpenStore): void {
     const rest = await world().claim({ due: false, unpark: [LINE_A] });
     expect(keysOf(rest)).toEqual([third.key]);
     expect(rest.emptied).toEqual([LINE_A]);
-    expect(await world().store.parkedLines()).toEqual([]);
+    expect(await world().store.messages.parkedLines()).toEqual([]);
   });
 
   it('gives an origin without a name of its own the default room', async () => {
@@ -147,7 +147,7 @@ export function claimConformance(open: OpenStore): void {
 
   it('looks past a crowd of one full origin within a few claims, of which each looks at 500 messages', async () => {
     const crowd = Array.from({ length: 1_500 }, () => world().message({ url: A }));
-    await world().store.accept(crowd, T0);
+    await world().store.messages.accept(crowd, T0);
     const healthy = await world().accept({ url: B, notBeforeMs: T0 + 1 });
     const claimed: number[][] = [];
     for (let claims = 0; claims < 4; claims++) {
@@ -210,7 +210,7 @@ export function claimConformance(open: OpenStore): void {
     for (let index = 0; index < 3; index += 1) await world().accept({ url: A, standing: parked });
     const other = await world().accept({ url: A, projectId: OTHER_PROJECT, standing: parked });
     const line = lineOf(OTHER_PROJECT, A);
-    expect(await world().store.parkedLines()).toEqual([LINE_A, line]);
+    expect(await world().store.messages.parkedLines()).toEqual([LINE_A, line]);
     const answer = await world().claim({ due: false, unpark: [line] });
     expect([keysOf(answer), answer.emptied]).toEqual([[other.key], [line]]);
   });
@@ -221,7 +221,7 @@ export function claimConformance(open: OpenStore): void {
     for (const line of lines) await world().accept({ ...line, standing: parked });
     const listed: OriginLine[] = [];
     for (let after: OriginLine | undefined; ; ) {
-      const piece = await world().store.parkedLines({ after, limit: 1 });
+      const piece = await world().store.messages.parkedLines({ after, limit: 1 });
       listed.push(...piece);
       after = piece[0];
       if (!after) break;
@@ -263,7 +263,7 @@ export function claimConformance(open: OpenStore): void {
 
   it('never puts ACTIVE before an earlier event of the message, whatever the clock says', async () => {
     const { message, claimToken } = await world().acceptClaimed();
-    await world().store.settle(settlement(message, claimToken, retrying(T0 + 1_000, T0 - 5_000, 1)), T0);
+    await world().store.messages.settle(settlement(message, claimToken, retrying(T0 + 1_000, T0 - 5_000, 1)), T0);
     const [claimed] = (await world().claim({}, T0 - 4_000)).claimed;
     expect(claimed).toMatchObject({ claimedAtMs: T0 + 1_000, retried: 1 });
     const times = (await world().logsOf(message)).map(({ atMs }) => atMs);
@@ -284,14 +284,14 @@ export function claimConformance(open: OpenStore): void {
   it('gives released claims back uncounted and due at once, and skips stale ones', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     const { message: other, claimToken: otherToken } = await world().acceptClaimed();
-    await world().store.release(
+    await world().store.messages.release(
       [
         { key: message.key, projectId: PROJECT, claimToken },
         { key: other.key, projectId: PROJECT, claimToken: otherToken + 1_000 },
       ],
       T0 + 50,
     );
-    expect(await world().store.settle(settlement(message, claimToken, delivered(T0 + 50)), T0)).toMatchObject({
+    expect(await world().store.messages.settle(settlement(message, claimToken, delivered(T0 + 50)), T0)).toMatchObject({
       kind: 'stale',
     });
     const answer = await world().claim({}, T0 + 50);
@@ -304,17 +304,17 @@ export function claimConformance(open: OpenStore): void {
     await world().accept({ notBeforeMs: T0 + 1_000 });
     const due = await world().accept();
     await world().claim({ limit: 1 });
-    expect(await world().store.releaseAll(T0 + 10)).toBe(2);
-    expect(await world().store.releaseAll(T0 + 10)).toBe(0);
+    expect(await world().store.messages.releaseAll(T0 + 10)).toBe(2);
+    expect(await world().store.messages.releaseAll(T0 + 10)).toBe(0);
     expect(keysOf(await world().claim({}, T0 + 10)).toSorted((a, b) => a - b)).toEqual([message.key, due.key]);
   });
 
   it('cancels a released message whose cancel was asked for in flight', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     const { message: other } = await world().acceptClaimed();
-    await world().store.cancelById(PROJECT, [message.id, other.id], T0 + 1);
-    await world().store.release([{ key: message.key, projectId: PROJECT, claimToken }], T0 + 2);
-    expect(await world().store.releaseAll(T0 + 3)).toBe(1);
+    await world().store.messages.cancelById(PROJECT, [message.id, other.id], T0 + 1);
+    await world().store.messages.release([{ key: message.key, projectId: PROJECT, claimToken }], T0 + 2);
+    expect(await world().store.messages.releaseAll(T0 + 3)).toBe(1);
     for (const cancelled of [message, other]) {
       expect(await world().statesOf(cancelled)).toEqual(['CREATED', 'ACTIVE', 'CANCEL_REQUESTED', 'CANCELED']);
       expect(await world().find(cancelled)).toBeUndefined();

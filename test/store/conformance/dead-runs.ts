@@ -60,7 +60,7 @@ export function deadRunsConformance(open: OpenStore): void {
 
   async function begin(id: string, options?: BeginOptions): Promise<{ message: Message; claimToken: number }> {
     const { news, claimToken } = first(id, options);
-    expect(await store().accept([news], news.message.createdAtMs)).toMatchObject([{ kind: 'accepted' }]);
+    expect(await store().messages.accept([news], news.message.createdAtMs)).toMatchObject([{ kind: 'accepted' }]);
     return { message: news.message, claimToken };
   }
 
@@ -72,7 +72,7 @@ export function deadRunsConformance(open: OpenStore): void {
   async function append(of: Message, slot: string): Promise<Message> {
     const news = world().message({ url: URL, body: bytes(slot), settings: { run: partOf(of) } });
     news.entry = { runKey: of.key, kind: 'step', slot, bytes: 50 };
-    expect(await store().accept([news], T0)).toMatchObject([{ kind: 'accepted' }]);
+    expect(await store().messages.accept([news], T0)).toMatchObject([{ kind: 'accepted' }]);
     return news.message;
   }
 
@@ -97,7 +97,9 @@ export function deadRunsConformance(open: OpenStore): void {
     const failureCallbackKey = told.message.key;
     const ending = { runKey, runVersion: 1, state: 'RUN_FAILED', atMs: failedAtMs, failureCallbackKey } as const;
     const change = { ...buried(failedAtMs), ending, follows: [told] };
-    expect(await store().settle(settlement(message, claimToken, change), failedAtMs)).toMatchObject({ kind: 'saved' });
+    expect(await store().messages.settle(settlement(message, claimToken, change), failedAtMs)).toMatchObject({
+      kind: 'saved',
+    });
     const dlqId = `${failedAtMs}-${message.key}`;
     return { dlqId, message, told: { message: told.message, claimToken: tellToken } };
   }
@@ -109,7 +111,7 @@ export function deadRunsConformance(open: OpenStore): void {
       events: [{ atMs: T0, state: 'DELIVERED', detail: { response } }] as const,
       failureCallback,
     };
-    const answer = await store().settle(
+    const answer = await store().messages.settle(
       settlement(told.message, told.claimToken, { ...change, events: [...change.events] }),
       T0,
     );
@@ -117,7 +119,11 @@ export function deadRunsConformance(open: OpenStore): void {
   }
 
   async function list(filter: DeadRunFilter = {}): Promise<string[]> {
-    const page = await store().listDeadRuns(PROJECT, filter, { count: 100, order: 'latestFirst' });
+    const page = await store().deadRuns.listDeadRuns({
+      projectId: PROJECT,
+      filter,
+      page: { count: 100, order: 'latestFirst' },
+    });
     return page.items.map(({ dlqId }) => dlqId);
   }
 
@@ -125,7 +131,7 @@ export function deadRunsConformance(open: OpenStore): void {
     it('has of a failed run its payload, the message that failed without its body, and what was answered', async () => {
       const failed = await fail('a');
       await tell(failed, 'success');
-      const [dead] = await store().findDeadRuns(PROJECT, [failed.dlqId]);
+      const [dead] = await store().deadRuns.findDeadRuns({ projectId: PROJECT, dlqIds: [failed.dlqId] });
       expect(dead).toMatchObject({
         dlqId: failed.dlqId,
         run: { key: failed.message.key, projectId: PROJECT, id: 'a', url: URL, createdAtMs: T0, config: configOf() },
@@ -164,10 +170,14 @@ export function deadRunsConformance(open: OpenStore): void {
     it('pages without skipping or repeating', async () => {
       const ids: string[] = [];
       for (const name of ['a', 'b', 'c']) ids.push((await fail(name, T0 + ids.length)).dlqId);
-      const page = await store().listDeadRuns(PROJECT, {}, { count: 2, order: 'latestFirst' });
+      const page = await store().deadRuns.listDeadRuns({
+        projectId: PROJECT,
+        filter: {},
+        page: { count: 2, order: 'latestFirst' },
+      });
       expect(page.items.map(({ dlqId }) => dlqId)).toEqual([ids[2], ids[1]]);
       const next = { count: 2, order: 'latestFirst', cursor: page.cursor ?? '' } as const;
-      const rest = await store().listDeadRuns(PROJECT, {}, next);
+      const rest = await store().deadRuns.listDeadRuns({ projectId: PROJECT, filter: {}, page: next });
       expect([rest.items.map(({ dlqId }) => dlqId), rest.cursor]).toEqual([[ids[0]], undefined]);
     });
 
@@ -175,11 +185,13 @@ export function deadRunsConformance(open: OpenStore): void {
       const a = await fail('a');
       const other = await fail('b', T0, { projectId: OTHER_PROJECT });
       const { dlqId } = await world().bury(T0);
-      expect(await store().deleteDeadRuns(PROJECT, [a.dlqId, other.dlqId, dlqId, 'x'])).toBe(1);
-      expect(await store().deleteDead(PROJECT, [other.dlqId])).toBe(0);
+      expect(
+        await store().deadRuns.deleteDeadRuns({ projectId: PROJECT, dlqIds: [a.dlqId, other.dlqId, dlqId, 'x'] }),
+      ).toBe(1);
+      expect(await store().dead.deleteDead({ projectId: PROJECT, dlqIds: [other.dlqId] })).toBe(0);
       expect(await list()).toEqual([]);
-      expect(await store().findDeadRuns(OTHER_PROJECT, [other.dlqId])).toHaveLength(1);
-      expect(await store().findDead(PROJECT, dlqId)).toBeDefined();
+      expect(await store().deadRuns.findDeadRuns({ projectId: OTHER_PROJECT, dlqIds: [other.dlqId] })).toHaveLength(1);
+      expect(await store().dead.findDead({ projectId: PROJECT, dlqId })).toBeDefined();
     });
   });
 
@@ -192,10 +204,10 @@ export function deadRunsConformance(open: OpenStore): void {
       await begin('other', { projectId: OTHER_PROJECT });
       await fail('over');
       const find = async (
-        filter: Parameters<ReturnType<typeof store>['activeRunKeys']>[1],
+        filter: Parameters<ReturnType<typeof store>['deadRuns']['activeRunKeys']>[1],
         limit = 10,
         afterKey = -1,
-      ) => (await store().activeRunKeys(PROJECT, filter, { afterKey, limit })).keys;
+      ) => (await store().deadRuns.activeRunKeys(PROJECT, filter, { afterKey, limit })).keys;
       expect(await find({})).toEqual(keys);
       expect(await find({}, 2)).toEqual(keys.slice(0, 2));
       expect(await find({}, 10, keys[0])).toEqual(keys.slice(1));
@@ -232,10 +244,10 @@ export function deadRunsConformance(open: OpenStore): void {
       const { message, claimToken } = await begin('a');
       const step = await append(message, 's0');
       const ending = { runKey: message.key, runVersion: 1, state: 'RUN_FAILED', atMs: T0 } as const;
-      await store().settle(settlement(message, claimToken, { ...buried(T0), ending }), T0);
+      await store().messages.settle(settlement(message, claimToken, { ...buried(T0), ending }), T0);
       const failed = { dlqId: `${T0}-${message.key}`, message, told: { message, claimToken } };
       const { revival, sent } = revivalOf(failed, 'b', [step]);
-      const answer = await store().reviveRun(revival, T0);
+      const answer = await store().deadRuns.reviveRun(revival, T0);
       expect(answer).toEqual({
         kind: 'revived',
         messages: [{ standing: 'due', journal: { position: 2, bytes: 190 } }],
@@ -243,15 +255,18 @@ export function deadRunsConformance(open: OpenStore): void {
       });
       expect(await list()).toEqual([]);
       const successor = { id: 'b', createdAtMs: revival.run.createdAtMs };
-      expect(await store().findRun(PROJECT, message.key)).toMatchObject({ state: 'RUN_FAILED', config: { successor } });
-      const run = await store().findActiveRun(PROJECT, 'b');
+      expect(await store().runs.findRun(PROJECT, message.key)).toMatchObject({
+        state: 'RUN_FAILED',
+        config: { successor },
+      });
+      const run = await store().runs.findActiveRun(PROJECT, 'b');
       expect(run).toMatchObject({ state: 'RUN_STARTED', entries: 3 });
-      expect((await store().readJournal(run?.key ?? 0)).map(({ messageId }) => messageId)).toEqual([
+      expect((await store().runs.readJournal(run?.key ?? 0)).map(({ messageId }) => messageId)).toEqual([
         expect.any(String),
         step.id,
         sent.message.id,
       ]);
-      expect(await store().outlineJournal(run?.key ?? 0)).toMatchObject([
+      expect(await store().deadRuns.outlineJournal(run?.key ?? 0)).toMatchObject([
         { position: 0, kind: 'initial', slot: '0' },
         { position: 1, kind: 'step', slot: 's0', key: step.key, bodyBytes: 2 },
         { position: 2, kind: 'step', slot: 'sent', key: sent.message.key },
@@ -278,40 +293,40 @@ export function deadRunsConformance(open: OpenStore): void {
         { kind: 'record', record: invoke, childKey: child.message.key },
       );
       revival.children.push(child);
-      expect(await store().reviveRun(revival, T0)).toMatchObject({
+      expect(await store().deadRuns.reviveRun(revival, T0)).toMatchObject({
         kind: 'revived',
         children: [{ standing: 'claimed' }],
       });
-      expect((await store().findRun(PROJECT, child.message.key))?.invokers).toEqual([invoke.message.key]);
-      const { due } = await store().dueWaiters({ nowMs: T0 + 5, limit: 5 });
+      expect((await store().runs.findRun(PROJECT, child.message.key))?.invokers).toEqual([invoke.message.key]);
+      const { due } = await store().waiters.dueWaiters({ nowMs: T0 + 5, limit: 5 });
       expect(due).toMatchObject([{ eventId: 'e', deadlineMs: T0 + 5, record: { key: wait.message.key } }]);
     });
 
     it('is not made twice of one entry, nor while a run of its id is active', async () => {
       const failed = await fail('a');
       await begin('taken');
-      expect(await store().reviveRun(revivalOf(failed, 'taken').revival, T0)).toEqual({ kind: 'idTaken' });
+      expect(await store().deadRuns.reviveRun(revivalOf(failed, 'taken').revival, T0)).toEqual({ kind: 'idTaken' });
       expect(await list()).toEqual([failed.dlqId]);
-      expect(await store().reviveRun(revivalOf(failed, 'b').revival, T0)).toMatchObject({ kind: 'revived' });
-      expect(await store().reviveRun(revivalOf(failed, 'c').revival, T0)).toEqual({ kind: 'missing' });
-      expect(await store().findActiveRun(PROJECT, 'c')).toBeUndefined();
+      expect(await store().deadRuns.reviveRun(revivalOf(failed, 'b').revival, T0)).toMatchObject({ kind: 'revived' });
+      expect(await store().deadRuns.reviveRun(revivalOf(failed, 'c').revival, T0)).toEqual({ kind: 'missing' });
+      expect(await store().runs.findActiveRun(PROJECT, 'c')).toBeUndefined();
     });
 
     it('keeps what it shares when all that is left of the failed run goes', async () => {
       const { message, claimToken } = await begin('a');
       const step = await append(message, 's0');
       const ending = { runKey: message.key, runVersion: 1, state: 'RUN_FAILED', atMs: T0 } as const;
-      await store().settle(settlement(message, claimToken, { ...buried(T0), ending }), T0);
+      await store().messages.settle(settlement(message, claimToken, { ...buried(T0), ending }), T0);
       const { revival } = revivalOf({ dlqId: `${T0}-${message.key}`, message, told: { message, claimToken } }, 'b', [
         step,
       ]);
-      await store().reviveRun(revival, T0);
+      await store().deadRuns.reviveRun(revival, T0);
       const afterMs = T0 + 1;
       const bounds = { logsBeforeMs: afterMs, deadBeforeMs: afterMs, keysUsedBeforeMs: afterMs, nowMs: afterMs };
-      while (await store().dropExpired({ ...bounds, rowsMax: 1_000 }));
-      expect(await store().findRun(PROJECT, message.key)).toBeUndefined();
-      const run = await store().findActiveRun(PROJECT, 'b');
-      expect((await store().readJournal(run?.key ?? 0)).map(({ body }) => Buffer.from(body).toString())).toEqual([
+      while (await store().retention.dropExpired({ ...bounds, rowsMax: 1_000 }));
+      expect(await store().runs.findRun(PROJECT, message.key)).toBeUndefined();
+      const run = await store().runs.findActiveRun(PROJECT, 'b');
+      expect((await store().runs.readJournal(run?.key ?? 0)).map(({ body }) => Buffer.from(body).toString())).toEqual([
         'payload of b',
         's0',
         'sent',
@@ -323,26 +338,26 @@ export function deadRunsConformance(open: OpenStore): void {
     it('is repeated once it has failed, and is in progress from then on', async () => {
       const failed = await fail('a');
       const again = world().message({ settings: failed.told.message.settings });
-      const repeat = () => store().repeatFailureCallback(PROJECT, failed.dlqId, again, T0);
+      const repeat = () => store().deadRuns.repeatFailureCallback(PROJECT, failed.dlqId, again, T0);
       expect(await repeat()).toBe('notFailed');
       await tell(failed, 'fail');
-      expect((await store().findFailureCallback(PROJECT, failed.dlqId))?.id).toBe(failed.told.message.id);
+      expect((await store().deadRuns.findFailureCallback(PROJECT, failed.dlqId))?.id).toBe(failed.told.message.id);
       expect(await repeat()).toEqual({ standing: 'due' });
-      expect((await store().findFailureCallback(PROJECT, failed.dlqId))?.id).toBe(again.message.id);
+      expect((await store().deadRuns.findFailureCallback(PROJECT, failed.dlqId))?.id).toBe(again.message.id);
       expect(await list({ failureCallback: ['inProgress'] })).toEqual([failed.dlqId]);
-      expect(await store().repeatFailureCallback(OTHER_PROJECT, failed.dlqId, again, T0)).toBe('missing');
+      expect(await store().deadRuns.repeatFailureCallback(OTHER_PROJECT, failed.dlqId, again, T0)).toBe('missing');
     });
 
     it('is given up while it is in progress: at once where it waits, with its attempt where one is under way', async () => {
       const failed = await fail('a');
-      const cancel = () => store().cancelFailureCallback(PROJECT, failed.dlqId, T0);
-      expect(await store().cancelFailureCallback(OTHER_PROJECT, failed.dlqId, T0)).toBe('missing');
+      const cancel = () => store().deadRuns.cancelFailureCallback(PROJECT, failed.dlqId, T0);
+      expect(await store().deadRuns.cancelFailureCallback(OTHER_PROJECT, failed.dlqId, T0)).toBe('missing');
       expect(await cancel()).toBe('canceled');
       expect(await cancel()).toBe('notInProgress');
       expect(await list({ failureCallback: ['canceled'] })).toEqual([failed.dlqId]);
       await tell(failed, 'fail');
       const again = world().message({ settings: failed.told.message.settings });
-      await store().repeatFailureCallback(PROJECT, failed.dlqId, again, T0);
+      await store().deadRuns.repeatFailureCallback(PROJECT, failed.dlqId, again, T0);
       expect(await cancel()).toBe('canceled');
       expect((await world().claim()).claimed).toEqual([]);
     });

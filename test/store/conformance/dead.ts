@@ -4,7 +4,7 @@ import { bytes, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, T0 } from './
 export function deadConformance(open: OpenStore): void {
   const world = eachWorld(open);
   const list = async (filter = {}, order: 'latestFirst' | 'earliestFirst' = 'latestFirst') => {
-    const page = await world().store.listDead(PROJECT, filter, { count: 100, order });
+    const page = await world().store.dead.listDead({ projectId: PROJECT, filter, page: { count: 100, order } });
     return page.items.map(({ dlqId }) => dlqId);
   };
 
@@ -14,7 +14,7 @@ export function deadConformance(open: OpenStore): void {
     const third = await world().bury(T0 + 2);
     expect(await list()).toEqual([third.dlqId, second.dlqId, first.dlqId]);
     expect(await list({}, 'earliestFirst')).toEqual([first.dlqId, second.dlqId, third.dlqId]);
-    const found = await world().store.findDead(PROJECT, second.dlqId);
+    const found = await world().store.dead.findDead({ projectId: PROJECT, dlqId: second.dlqId });
     expect(found).toMatchObject({ message: second.message, burial: { failedAtMs: T0 + 2, responseStatus: 500 } });
   });
 
@@ -22,12 +22,12 @@ export function deadConformance(open: OpenStore): void {
     const a = await world().bury(T0 + 1);
     const b = await world().bury(T0 + 2);
     const wrong = [`${T0}-${a.message.key}`, `0${a.dlqId}`, `${a.message.key}`, 'x', ''];
-    expect(await world().store.countDead(PROJECT, [b.dlqId, ...wrong, a.dlqId])).toBe(2);
-    expect(await world().store.countDead(OTHER_PROJECT, [a.dlqId])).toBe(0);
-    const found = await world().store.findDeadMany(PROJECT, [b.dlqId, ...wrong, a.dlqId]);
+    expect(await world().store.dead.countDead({ projectId: PROJECT, dlqIds: [b.dlqId, ...wrong, a.dlqId] })).toBe(2);
+    expect(await world().store.dead.countDead({ projectId: OTHER_PROJECT, dlqIds: [a.dlqId] })).toBe(0);
+    const found = await world().store.dead.findDeadMany({ projectId: PROJECT, dlqIds: [b.dlqId, ...wrong, a.dlqId] });
     expect(found.map(({ dlqId }) => dlqId)).toEqual([b.dlqId, a.dlqId]);
-    expect(await world().store.findDead(OTHER_PROJECT, a.dlqId)).toBeUndefined();
-    expect(await world().store.deleteDead(PROJECT, wrong)).toBe(0);
+    expect(await world().store.dead.findDead({ projectId: OTHER_PROJECT, dlqId: a.dlqId })).toBeUndefined();
+    expect(await world().store.dead.deleteDead({ projectId: PROJECT, dlqIds: wrong })).toBe(0);
   });
 
   it('filters by message, answer, time and attributes', async () => {
@@ -53,10 +53,14 @@ export function deadConformance(open: OpenStore): void {
     const buried: string[] = [];
     for (let index = 0; index < 7; index++) buried.push((await world().bury(T0 + Math.floor(index / 2))).dlqId);
     const latest = buried.toReversed();
-    const first = await world().store.listDead(PROJECT, {}, { count: 3, order: 'latestFirst' });
+    const first = await world().store.dead.listDead({
+      projectId: PROJECT,
+      filter: {},
+      page: { count: 3, order: 'latestFirst' },
+    });
     await world().bury(T0 + 100);
-    await world().store.deleteDead(PROJECT, [latest[2] ?? '', latest[4] ?? '']);
-    const second = await world().store.listDead(PROJECT, {}, page(3, first.cursor));
+    await world().store.dead.deleteDead({ projectId: PROJECT, dlqIds: [latest[2] ?? '', latest[4] ?? ''] });
+    const second = await world().store.dead.listDead({ projectId: PROJECT, filter: {}, page: page(3, first.cursor) });
     expect(first.items.map(({ dlqId }) => dlqId)).toEqual(latest.slice(0, 3));
     expect(second.items.map(({ dlqId }) => dlqId)).toEqual([latest[3], latest[5], latest[6]]);
     expect(second.cursor).toBeUndefined();
@@ -65,9 +69,9 @@ export function deadConformance(open: OpenStore): void {
   it('deletes entries, once each, and tells how many there were', async () => {
     const a = await world().bury(T0 + 1);
     const b = await world().bury(T0 + 2);
-    expect(await world().store.deleteDead(OTHER_PROJECT, [a.dlqId])).toBe(0);
-    expect(await world().store.deleteDead(PROJECT, [a.dlqId, a.dlqId, 'x'])).toBe(1);
-    expect(await world().store.deleteDead(PROJECT, [a.dlqId])).toBe(0);
+    expect(await world().store.dead.deleteDead({ projectId: OTHER_PROJECT, dlqIds: [a.dlqId] })).toBe(0);
+    expect(await world().store.dead.deleteDead({ projectId: PROJECT, dlqIds: [a.dlqId, a.dlqId, 'x'] })).toBe(1);
+    expect(await world().store.dead.deleteDead({ projectId: PROJECT, dlqIds: [a.dlqId] })).toBe(0);
     expect(await list()).toEqual([b.dlqId]);
     expect(await world().statesOf(a.message)).toEqual(['CREATED', 'ACTIVE', 'ERROR', 'FAILED']);
   });
@@ -76,7 +80,7 @@ export function deadConformance(open: OpenStore): void {
     const a = await world().bury(T0 + 1);
     const b = await world().bury(T0 + 2);
     const revivals = [a, b].map(({ dlqId }) => ({ dlqId, successor: world().message() }));
-    expect(await world().store.reviveDead(PROJECT, revivals, T0)).toEqual(['due', 'due']);
+    expect(await world().store.dead.reviveDead({ projectId: PROJECT, revivals, nowMs: T0 })).toEqual(['due', 'due']);
     expect(await list()).toEqual([]);
     for (const { successor } of revivals) {
       expect(await world().find(successor.message)).toEqual(successor.message);
@@ -87,20 +91,24 @@ export function deadConformance(open: OpenStore): void {
   it('revives nothing when one entry is gone', async () => {
     const a = await world().bury(T0 + 1);
     const b = await world().bury(T0 + 2);
-    await world().store.deleteDead(PROJECT, [b.dlqId]);
+    await world().store.dead.deleteDead({ projectId: PROJECT, dlqIds: [b.dlqId] });
     const revivals = [a, b].map(({ dlqId }) => ({ dlqId, successor: world().message() }));
-    expect(await world().store.reviveDead(PROJECT, revivals, T0)).toBe('missing');
+    expect(await world().store.dead.reviveDead({ projectId: PROJECT, revivals, nowMs: T0 })).toBe('missing');
     expect(await list()).toEqual([a.dlqId]);
     for (const { successor } of revivals) expect(await world().find(successor.message)).toBeUndefined();
     const foreign = [{ dlqId: a.dlqId, successor: world().message({ projectId: OTHER_PROJECT }) }];
-    expect(await world().store.reviveDead(OTHER_PROJECT, foreign, T0)).toBe('missing');
+    expect(await world().store.dead.reviveDead({ projectId: OTHER_PROJECT, revivals: foreign, nowMs: T0 })).toBe(
+      'missing',
+    );
   });
 
   it('lets one of two concurrent revivals of an entry win', async () => {
     const { dlqId } = await world().bury(T0 + 1);
     const successors = [world().message(), world().message()];
     const answers = await Promise.all(
-      successors.map((successor) => world().store.reviveDead(PROJECT, [{ dlqId, successor }], T0)),
+      successors.map((successor) =>
+        world().store.dead.reviveDead({ projectId: PROJECT, revivals: [{ dlqId, successor }], nowMs: T0 }),
+      ),
     );
     expect(answers.toSorted()).toEqual([['due'], 'missing']);
     const found = await Promise.all(successors.map(({ message }) => world().find(message)));

@@ -22,7 +22,10 @@ export function followsConformance(open: OpenStore): void {
   it('saves what follows with the change, each as it stands', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     const follows = threeFollows();
-    const answer = await world().store.settle(settlement(message, claimToken, { ...delivered(T0), follows }), T0);
+    const answer = await world().store.messages.settle(
+      settlement(message, claimToken, { ...delivered(T0), follows }),
+      T0,
+    );
     expect(answer).toEqual({
       kind: 'saved',
       follows: [{ standing: 'claimed' }, { standing: 'origin' }, { standing: 'due' }],
@@ -30,7 +33,7 @@ export function followsConformance(open: OpenStore): void {
     const [atOnce, inLine, due] = follows;
     expect(await world().find(atOnce.message)).toEqual(atOnce.message);
     expect(await world().statesOf(atOnce.message)).toEqual(['CREATED', 'ACTIVE']);
-    expect(await world().store.parkedLines()).toEqual([lineOf(PROJECT, inLine.message.origin)]);
+    expect(await world().store.messages.parkedLines()).toEqual([lineOf(PROJECT, inLine.message.origin)]);
     expect((await world().claim()).claimed.map((claimed) => claimed.message)).toEqual([due.message]);
     const { claimed } = await world().claim({ due: false, unpark: [lineOf(PROJECT, inLine.message.origin)] });
     expect(claimed.map((each) => each.message)).toEqual([inLine.message]);
@@ -42,7 +45,7 @@ export function followsConformance(open: OpenStore): void {
   ])('saves what follows with %s', async (_name, change) => {
     const { message, claimToken } = await world().acceptClaimed();
     const follows = threeFollows();
-    await world().store.settle(settlement(message, claimToken, { ...change(), follows }), T0);
+    await world().store.messages.settle(settlement(message, claimToken, { ...change(), follows }), T0);
     for (const followUp of follows) expect(await world().find(followUp.message)).toEqual(followUp.message);
   });
 
@@ -50,8 +53,11 @@ export function followsConformance(open: OpenStore): void {
     const { message, claimToken } = await world().acceptClaimed();
     const followToken = world().number();
     const followUp = world().message({ standing: { kind: 'claimed', claimToken: followToken, worker: 'w1' } });
-    await world().store.settle(settlement(message, claimToken, { ...delivered(T0), follows: [followUp] }), T0);
-    const settled = await world().store.settle(settlement(followUp.message, followToken, delivered(T0 + 1)), T0);
+    await world().store.messages.settle(settlement(message, claimToken, { ...delivered(T0), follows: [followUp] }), T0);
+    const settled = await world().store.messages.settle(
+      settlement(followUp.message, followToken, delivered(T0 + 1)),
+      T0,
+    );
     expect(settled).toEqual({ kind: 'saved' });
     expect(await world().statesOf(followUp.message)).toEqual(['CREATED', 'ACTIVE', 'DELIVERED']);
   });
@@ -63,11 +69,11 @@ export function followsConformance(open: OpenStore): void {
       world().message({ standing: { kind: 'claimed', claimToken: token, worker: 'w1' }, settings }),
     ) as [NewMessage, NewMessage];
     const change = { ...delivered(T0), follows: [first, second] };
-    const answer = await world().store.settle(settlement(message, claimToken, change), T0);
+    const answer = await world().store.messages.settle(settlement(message, claimToken, change), T0);
     expect(answer).toEqual({ kind: 'saved', follows: [{ standing: 'claimed' }, { standing: 'flow' }] });
     expect((await world().claim()).claimed).toEqual([]);
     const firstToken = first.standing.kind === 'claimed' ? first.standing.claimToken : -1;
-    await world().store.settle(settlement(first.message, firstToken, delivered(T0)), T0);
+    await world().store.messages.settle(settlement(first.message, firstToken, delivered(T0)), T0);
     expect((await world().claim()).claimed.map((claimed) => claimed.message)).toEqual([second.message]);
   });
 
@@ -80,15 +86,15 @@ export function followsConformance(open: OpenStore): void {
       world().message({ standing: { kind: 'claimed', claimToken: token, worker: 'w1' } }),
     );
     const [callback, failureCallback] = follows as [NewMessage, NewMessage];
-    await world().store.settle(settlement(message, claimToken, { ...buried(T0), follows }), T0);
+    await world().store.messages.settle(settlement(message, claimToken, { ...buried(T0), follows }), T0);
     expect((await world().claim()).claimed).toEqual([]);
-    expect(await world().store.findQueue(PROJECT, 'q')).toMatchObject({ lag: 1 });
-    await world().store.settle(settlement(callback.message, tokens[0], delivered(T0 + 1)), T0 + 1);
+    expect(await world().store.queues.findQueue({ projectId: PROJECT, name: 'q' })).toMatchObject({ lag: 1 });
+    await world().store.messages.settle(settlement(callback.message, tokens[0], delivered(T0 + 1)), T0 + 1);
     const retry = settlement(failureCallback.message, tokens[1], retrying(T0 + 1, T0 + 50, 1));
-    await world().store.settle(retry, T0 + 1);
+    await world().store.messages.settle(retry, T0 + 1);
     expect((await world().claim({}, T0 + 49)).claimed).toEqual([]);
     const [again] = (await world().claim({}, T0 + 50)).claimed;
-    await world().store.settle(
+    await world().store.messages.settle(
       settlement(failureCallback.message, again?.claimToken ?? -1, delivered(T0 + 51)),
       T0 + 51,
     );
@@ -102,21 +108,21 @@ export function followsConformance(open: OpenStore): void {
     const behind = await world().accept({ settings });
     const callbackToken = world().number();
     const callback = world().message({ standing: { kind: 'claimed', claimToken: callbackToken, worker: 'w1' } });
-    await world().store.settle(settlement(message, claimToken, { ...delivered(T0), follows: [callback] }), T0);
+    await world().store.messages.settle(settlement(message, claimToken, { ...delivered(T0), follows: [callback] }), T0);
     return { callback: callback.message, callbackToken, behind };
   }
 
   it('lets the queue go on when the callbacks of its message have ended, whatever follows from these', async () => {
     const { callback, callbackToken, behind } = await delivering();
     const follows = [world().message({ notBeforeMs: T0 + 1_000 })];
-    await world().store.settle(settlement(callback, callbackToken, { ...delivered(T0), follows }), T0);
+    await world().store.messages.settle(settlement(callback, callbackToken, { ...delivered(T0), follows }), T0);
     expect((await world().claim()).claimed.map((claimed) => claimed.message)).toEqual([behind]);
   });
 
   it('retries a callback although the queue of its message is paused, and nothing else of it', async () => {
     const { callback, callbackToken } = await delivering();
-    await world().store.setQueuePaused(PROJECT, 'q', true, T0);
-    await world().store.settle(settlement(callback, callbackToken, retrying(T0, T0 + 10, 1)), T0);
+    await world().store.queues.setQueuePaused({ projectId: PROJECT, name: 'q', isPaused: true, nowMs: T0 });
+    await world().store.messages.settle(settlement(callback, callbackToken, retrying(T0, T0 + 10, 1)), T0);
     const { claimed } = await world().claim({}, T0 + 10);
     expect(claimed.map(({ message }) => message)).toEqual([callback]);
   });
@@ -126,16 +132,20 @@ export function followsConformance(open: OpenStore): void {
     const { message, claimToken } = await world().acceptClaimed({ settings });
     const second = await world().accept({ settings });
     const callback = world().message({ standing: { kind: 'due', dueAtMs: T0 + 1_000 } });
-    await world().store.settle(settlement(message, claimToken, { ...delivered(T0), follows: [callback] }), T0);
-    expect(await world().store.cancelById(PROJECT, [callback.message.id], T0 + 1)).toBe(1);
+    await world().store.messages.settle(settlement(message, claimToken, { ...delivered(T0), follows: [callback] }), T0);
+    expect(await world().store.messages.cancelById(PROJECT, [callback.message.id], T0 + 1)).toBe(1);
     expect((await world().claim({}, T0 + 1)).claimed.map((claimed) => claimed.message)).toEqual([second]);
   });
 
   it('logs the ending of a message before the beginning of what follows from it', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     const followUp = world().message();
-    await world().store.settle(settlement(message, claimToken, { ...delivered(T0), follows: [followUp] }), T0);
-    const { items } = await world().store.listLogs(PROJECT, {}, { count: 10, order: 'earliestFirst' });
+    await world().store.messages.settle(settlement(message, claimToken, { ...delivered(T0), follows: [followUp] }), T0);
+    const { items } = await world().store.logs.listLogs({
+      projectId: PROJECT,
+      filter: {},
+      page: { count: 10, order: 'earliestFirst' },
+    });
     expect(items.map((entry) => [entry.message.id, entry.state])).toEqual([
       [message.id, 'CREATED'],
       [message.id, 'ACTIVE'],
@@ -146,10 +156,13 @@ export function followsConformance(open: OpenStore): void {
 
   it('saves nothing that follows from a stale result (P6)', async () => {
     const { message, claimToken } = await world().acceptClaimed();
-    await world().store.release([{ key: message.key, projectId: message.projectId, claimToken }], T0);
+    await world().store.messages.release([{ key: message.key, projectId: message.projectId, claimToken }], T0);
     await world().claim();
     const follows = threeFollows();
-    const answer = await world().store.settle(settlement(message, claimToken, { ...delivered(T0), follows }), T0);
+    const answer = await world().store.messages.settle(
+      settlement(message, claimToken, { ...delivered(T0), follows }),
+      T0,
+    );
     expect(answer).toEqual({ kind: 'stale' });
     for (const followUp of follows) {
       expect(await world().find(followUp.message)).toBeUndefined();
@@ -162,7 +175,7 @@ export function followsConformance(open: OpenStore): void {
     const [first, second] = [world().message(), world().message()];
     const answers = await Promise.all(
       [first, second].map((followUp) =>
-        world().store.settle(settlement(message, claimToken, { ...delivered(T0), follows: [followUp] }), T0),
+        world().store.messages.settle(settlement(message, claimToken, { ...delivered(T0), follows: [followUp] }), T0),
       ),
     );
     expect(answers).toEqual([{ kind: 'saved', follows: [{ standing: 'due' }] }, { kind: 'stale' }]);
@@ -171,10 +184,10 @@ export function followsConformance(open: OpenStore): void {
 
   it('saves nothing that follows when a cancel takes effect, and says so by naming none', async () => {
     const { message, claimToken } = await world().acceptClaimed();
-    await world().store.cancelById(PROJECT, [message.id], T0);
+    await world().store.messages.cancelById(PROJECT, [message.id], T0);
     const change = { ...retrying(T0, T0 + 1_000, 1), follows: threeFollows() };
     const changeIfCancelRequested: Change = { next: { kind: 'finished' }, events: [{ atMs: T0, state: 'CANCELED' }] };
-    const answer = await world().store.settle(
+    const answer = await world().store.messages.settle(
       { ...settlement(message, claimToken, change), changeIfCancelRequested },
       T0,
     );
@@ -184,10 +197,10 @@ export function followsConformance(open: OpenStore): void {
 
   it('saves what follows from a delivery although a cancel was asked for', async () => {
     const { message, claimToken } = await world().acceptClaimed();
-    await world().store.cancelById(PROJECT, [message.id], T0);
+    await world().store.messages.cancelById(PROJECT, [message.id], T0);
     const follows = threeFollows();
     expect(
-      await world().store.settle(settlement(message, claimToken, { ...delivered(T0), follows }), T0),
+      await world().store.messages.settle(settlement(message, claimToken, { ...delivered(T0), follows }), T0),
     ).toMatchObject({ kind: 'saved' });
     for (const followUp of follows) expect(await world().find(followUp.message)).toEqual(followUp.message);
   });

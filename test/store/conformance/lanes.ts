@@ -33,10 +33,11 @@ function queueCases(open: OpenStore): void {
   const world = eachWorld(open);
   const inQueue = (options: MessageOptions = {}) => ({ ...options, settings: { queueName: 'q', ...options.settings } });
   const save = (parallelism: number, isPaused = false) =>
-    world().store.saveQueue(PROJECT, { name: 'q', parallelism, isPaused }, T0);
-  const queue = () => world().store.findQueue(PROJECT, 'q');
+    world().store.queues.saveQueue({ projectId: PROJECT, name: 'q', parallelism, isPaused, nowMs: T0 });
+  const queue = () => world().store.queues.findQueue({ projectId: PROJECT, name: 'q' });
   const succession = (bytesMax = 1_000) => ({ worker: 'w1', claimToken: world().number(), bytesMax });
-  const standingOf = async (id: string, nowMs = T0) => (await world().store.standingOf(PROJECT, id, nowMs))?.standing;
+  const standingOf = async (id: string, nowMs = T0) =>
+    (await world().store.messages.standingOf(PROJECT, id, nowMs))?.standing;
 
   it('is made by its first message, with parallelism 1', async () => {
     await world().accept(inQueue());
@@ -56,22 +57,22 @@ function queueCases(open: OpenStore): void {
     const third = await world().accept(inQueue());
     expect(await world().statesOf(second)).toEqual(['CREATED']);
     expect(keysOf(await world().claim())).toEqual([]);
-    await world().store.settle(settlement(first, claimToken, delivered()), T0);
+    await world().store.messages.settle(settlement(first, claimToken, delivered()), T0);
     const next = await world().claim();
     expect(keysOf(next)).toEqual([second.key]);
     expect(keysOf(await world().claim())).toEqual([]);
-    await world().store.settle(settlement(second, next.claimed[0]?.claimToken ?? -1, delivered()), T0);
+    await world().store.messages.settle(settlement(second, next.claimed[0]?.claimToken ?? -1, delivered()), T0);
     expect(keysOf(await world().claim())).toEqual([third.key]);
   });
 
   it('keeps its slot while a message waits for its retry, and gives it away once that is dead (P5)', async () => {
     const { message, claimToken } = await world().acceptClaimed(inQueue());
     const behind = await world().accept(inQueue());
-    await world().store.settle(settlement(message, claimToken, retrying(T0, T0 + 1_000, 1)), T0);
+    await world().store.messages.settle(settlement(message, claimToken, retrying(T0, T0 + 1_000, 1)), T0);
     expect(keysOf(await world().claim({}, T0 + 999))).toEqual([]);
     const [again] = (await world().claim({}, T0 + 1_000)).claimed;
     expect(again?.message.key).toBe(message.key);
-    await world().store.settle(settlement(message, again?.claimToken ?? -1, buried(T0 + 2_000)), T0 + 2_000);
+    await world().store.messages.settle(settlement(message, again?.claimToken ?? -1, buried(T0 + 2_000)), T0 + 2_000);
     expect(keysOf(await world().claim({}, T0 + 2_000))).toEqual([behind.key]);
   });
 
@@ -86,7 +87,7 @@ function queueCases(open: OpenStore): void {
     expect(keysOf(await world().claim())).toEqual(keys.slice(2, 3));
     await save(1);
     for (const { message, claimToken } of first.claimed) {
-      await world().store.settle(settlement(message, claimToken, delivered()), T0);
+      await world().store.messages.settle(settlement(message, claimToken, delivered()), T0);
     }
     expect(keysOf(await world().claim())).toEqual([]);
   });
@@ -96,21 +97,23 @@ function queueCases(open: OpenStore): void {
     await world().accept(inQueue());
     await world().accept(inQueue({ projectId: OTHER_PROJECT }));
     expect((await queue())?.lag).toBe(2);
-    await world().store.settle(settlement(message, claimToken, retrying(T0, T0 + 1_000, 1)), T0);
+    await world().store.messages.settle(settlement(message, claimToken, retrying(T0, T0 + 1_000, 1)), T0);
     expect((await queue())?.lag).toBe(2);
-    await world().store.cancelById(PROJECT, [message.id], T0);
+    await world().store.messages.cancelById(PROJECT, [message.id], T0);
     expect((await queue())?.lag).toBe(1);
   });
 
   it('starts nothing while it is paused, no retry either, and goes on with the earliest unfinished message', async () => {
     const { message: first, claimToken } = await world().acceptClaimed(inQueue());
-    expect(await world().store.setQueuePaused(PROJECT, 'q', true, T0)).toBe('saved');
+    expect(
+      await world().store.queues.setQueuePaused({ projectId: PROJECT, name: 'q', isPaused: true, nowMs: T0 }),
+    ).toBe('saved');
     const { message: second } = await world().acceptClaimed(inQueue());
-    await world().store.settle(settlement(first, claimToken, retrying(T0, T0 + 10, 1)), T0);
+    await world().store.messages.settle(settlement(first, claimToken, retrying(T0, T0 + 10, 1)), T0);
     expect(keysOf(await world().claim({}, T0 + 100))).toEqual([]);
     expect(await standingOf(first.id)).toMatchObject({ kind: 'queue', isPaused: true, hasSlot: true, ahead: 0 });
     expect(await standingOf(second.id)).toMatchObject({ kind: 'queue', isPaused: true, hasSlot: false, ahead: 1 });
-    await world().store.setQueuePaused(PROJECT, 'q', false, T0 + 200);
+    await world().store.queues.setQueuePaused({ projectId: PROJECT, name: 'q', isPaused: false, nowMs: T0 + 200 });
     expect(keysOf(await world().claim({}, T0 + 200))).toEqual([first.key]);
   });
 
@@ -120,11 +123,11 @@ function queueCases(open: OpenStore): void {
     const { message, claimToken } = await world().acceptClaimed(inQueue());
     await world().accept(inQueue({ createdAtMs: T0 + 5 }));
     expect(heard).toEqual([]);
-    await world().store.settle(settlement(message, claimToken, delivered()), T0 + 9);
+    await world().store.messages.settle(settlement(message, claimToken, delivered()), T0 + 9);
     expect(heard).toEqual([T0 + 5]);
-    await world().store.setQueuePaused(PROJECT, 'q', true, T0 + 9);
+    await world().store.queues.setQueuePaused({ projectId: PROJECT, name: 'q', isPaused: true, nowMs: T0 + 9 });
     expect(heard).toHaveLength(1);
-    await world().store.setQueuePaused(PROJECT, 'q', false, T0 + 9);
+    await world().store.queues.setQueuePaused({ projectId: PROJECT, name: 'q', isPaused: false, nowMs: T0 + 9 });
     expect(heard).toEqual([T0 + 5, T0 + 5]);
   });
 
@@ -135,17 +138,17 @@ function queueCases(open: OpenStore): void {
       await world().accept(inQueue()),
       await world().accept(inQueue()),
     ];
-    await world().store.setQueuePaused(PROJECT, 'q', false, T0);
+    await world().store.queues.setQueuePaused({ projectId: PROJECT, name: 'q', isPaused: false, nowMs: T0 });
     // First one that has no slot: it is not what lets the next one go.
-    await world().store.cancelById(PROJECT, [third.id], T0);
-    await world().store.cancelById(PROJECT, [first.id], T0);
+    await world().store.messages.cancelById(PROJECT, [third.id], T0);
+    await world().store.messages.cancelById(PROJECT, [first.id], T0);
     expect(keysOf(await world().claim())).toEqual([second.key]);
   });
 
   it('keeps the slot of a message that was given back (P7)', async () => {
     const { message } = await world().acceptClaimed(inQueue());
     await world().accept(inQueue());
-    await world().store.releaseAll(T0 + 10);
+    await world().store.messages.releaseAll(T0 + 10);
     expect(keysOf(await world().claim({}, T0 + 10))).toEqual([message.key]);
   });
 
@@ -154,14 +157,14 @@ function queueCases(open: OpenStore): void {
     const second = await world().accept(inQueue({ url: A }));
     const elsewhere = await world().accept(inQueue({ url: B }));
     const taken = succession();
-    const answer = await world().store.settle(settlement(first, claimToken, delivered()), T0 + 3, taken);
+    const answer = await world().store.messages.settle(settlement(first, claimToken, delivered()), T0 + 3, taken);
     expect(answer).toEqual({
       kind: 'saved',
       next: { message: second, retried: 0, claimToken: taken.claimToken, claimedAtMs: T0 + 3 },
     });
     expect(await world().statesOf(second)).toEqual(['CREATED', 'ACTIVE']);
     const toOther = settlement(second, taken.claimToken, delivered());
-    expect(await world().store.settle(toOther, T0 + 4, succession())).toEqual({ kind: 'saved' });
+    expect(await world().store.messages.settle(toOther, T0 + 4, succession())).toEqual({ kind: 'saved' });
     expect(keysOf(await world().claim({}, T0 + 4))).toEqual([elsewhere.key]);
   });
 
@@ -172,8 +175,8 @@ function queueCases(open: OpenStore): void {
     const heard: number[] = [];
     world().store.onDue((dueAtMs) => heard.push(dueAtMs));
     const [answer] = await Promise.all([
-      world().store.settle(settlement(first, claimToken, delivered()), T0 + 5, succession()),
-      world().store.settle(settlement(plain.message, plain.claimToken, delivered()), T0),
+      world().store.messages.settle(settlement(first, claimToken, delivered()), T0 + 5, succession()),
+      world().store.messages.settle(settlement(plain.message, plain.claimToken, delivered()), T0),
     ]);
     expect(answer).toMatchObject({ next: { message: second } });
     expect(heard).toEqual([]);
@@ -182,22 +185,24 @@ function queueCases(open: OpenStore): void {
   it('hands no place to a message that is larger than the place', async () => {
     const { message, claimToken } = await world().acceptClaimed(inQueue());
     const large = await world().accept(inQueue({ body: new Uint8Array(1_001) }));
-    expect(await world().store.settle(settlement(message, claimToken, delivered()), T0, succession())).toEqual({
-      kind: 'saved',
-    });
+    expect(await world().store.messages.settle(settlement(message, claimToken, delivered()), T0, succession())).toEqual(
+      {
+        kind: 'saved',
+      },
+    );
     expect(keysOf(await world().claim())).toEqual([large.key]);
   });
 
   it('is gone when it is deleted: its messages are cancelled in pieces, and a new one of its name is another', async () => {
     const { message: running } = await world().acceptClaimed(inQueue());
     const waiting = [await world().accept(inQueue()), await world().accept(inQueue()), await world().accept(inQueue())];
-    const deleted = await world().store.deleteQueue(PROJECT, 'q', T0);
+    const deleted = await world().store.queues.deleteQueue({ projectId: PROJECT, name: 'q', nowMs: T0 });
     if (!deleted) throw new Error('there was no queue');
     expect(await queue()).toBeUndefined();
-    expect(await world().store.deleteQueue(PROJECT, 'q', T0)).toBeUndefined();
+    expect(await world().store.queues.deleteQueue({ projectId: PROJECT, name: 'q', nowMs: T0 })).toBeUndefined();
     const { message: fresh } = await world().acceptClaimed(inQueue());
     let pieces = 0;
-    while (await world().store.emptyQueue(deleted, 2, T0)) pieces += 1;
+    while (await world().store.queues.emptyQueue({ ...deleted, count: 2, nowMs: T0 })) pieces += 1;
     expect(pieces).toBe(1);
     for (const message of waiting) {
       expect(await world().statesOf(message)).toEqual(['CREATED', 'CANCEL_REQUESTED', 'CANCELED']);
@@ -213,46 +218,48 @@ function queueCases(open: OpenStore): void {
     const running = await begin(world(), { id: 'running', ...atOnce });
     const waiting = [await begin(world(), { id: 'a', ...inQueue() }), await begin(world(), { id: 'b', ...inQueue() })];
     const plain = await world().accept(inQueue());
-    const deleted = await world().store.deleteQueue(PROJECT, 'q', T0);
+    const deleted = await world().store.queues.deleteQueue({ projectId: PROJECT, name: 'q', nowMs: T0 });
     if (!deleted) throw new Error('there was no queue');
     let pieces = 0;
-    while ((await world().store.emptyQueue(deleted, 2, T0)) && pieces < 10) pieces += 1;
+    while ((await world().store.queues.emptyQueue({ ...deleted, count: 2, nowMs: T0 })) && pieces < 10) pieces += 1;
     expect(pieces).toBeLessThan(10);
     expect(keysOf(await world().claim())).toEqual(waiting.map(({ key }) => key));
     expect((await world().statesOf(plain)).at(-1)).toBe('CANCELED');
-    expect(await world().store.settle(settlement(running, claimToken, delivered()), T0)).toEqual({ kind: 'saved' });
+    expect(await world().store.messages.settle(settlement(running, claimToken, delivered()), T0)).toEqual({
+      kind: 'saved',
+    });
   });
 
   it('lets messages of workflow runs with a flow-control key wait for that alone when it is deleted', async () => {
     const settings = { queueName: 'q', flowControl: { key: 'k', parallelism: 1, periodS: 1 } };
     await begin(world(), { id: 'a', settings });
-    const deleted = await world().store.deleteQueue(PROJECT, 'q', T0);
-    if (deleted) await world().store.emptyQueue(deleted, 2, T0);
+    const deleted = await world().store.queues.deleteQueue({ projectId: PROJECT, name: 'q', nowMs: T0 });
+    if (deleted) await world().store.queues.emptyQueue({ ...deleted, count: 2, nowMs: T0 });
     expect((await world().claim()).claimed).toHaveLength(1);
   });
 
   it('starts nothing of a deleted queue that was never emptied, not even what had been started', async () => {
     const { message, claimToken } = await world().acceptClaimed(inQueue());
-    await world().store.settle(settlement(message, claimToken, retrying(T0, T0 + 10, 1)), T0);
+    await world().store.messages.settle(settlement(message, claimToken, retrying(T0, T0 + 10, 1)), T0);
     await world().accept(inQueue());
-    await world().store.deleteQueue(PROJECT, 'q', T0 + 1);
+    await world().store.queues.deleteQueue({ projectId: PROJECT, name: 'q', nowMs: T0 + 1 });
     expect(keysOf(await world().claim({}, T0 + 100))).toEqual([]);
     const expiry = { logsBeforeMs: 0, deadBeforeMs: 0, keysUsedBeforeMs: 0, nowMs: T0 + 100, rowsMax: 100 };
-    await world().store.dropExpired(expiry);
+    await world().store.retention.dropExpired(expiry);
     expect((await world().statesOf(message)).at(-1)).toBe('CANCELED');
   });
 
   it('empties a deleted queue although many others wait for attempts in flight', async () => {
     for (let nth = 0; nth < 40; nth += 1) {
       await world().acceptClaimed({ settings: { queueName: `busy-${nth}` } });
-      await world().store.deleteQueue(PROJECT, `busy-${nth}`, T0);
+      await world().store.queues.deleteQueue({ projectId: PROJECT, name: `busy-${nth}`, nowMs: T0 });
     }
     await world().acceptClaimed(inQueue());
     const waiting = await world().accept(inQueue());
-    await world().store.deleteQueue(PROJECT, 'q', T0);
+    await world().store.queues.deleteQueue({ projectId: PROJECT, name: 'q', nowMs: T0 });
     const expiry = { logsBeforeMs: 0, deadBeforeMs: 0, keysUsedBeforeMs: 0, nowMs: T0, rowsMax: 100 };
     let pieces = 0;
-    while (await world().store.dropExpired(expiry)) pieces += 1;
+    while (await world().store.retention.dropExpired(expiry)) pieces += 1;
     expect((await world().statesOf(waiting)).at(-1)).toBe('CANCELED');
     expect(pieces).toBeLessThan(10);
   });
@@ -261,12 +268,19 @@ function queueCases(open: OpenStore): void {
     const limited = await open({ queuesMax: 1, parallelismMax: 0, messagesPerDayMax: 0, journalBytesMax: 0 });
     try {
       const named = (queueName: string) => world().message({ settings: { queueName } });
-      const kindsOf = async (names: string[]) => (await limited.accept(names.map(named), T0)).map(({ kind }) => kind);
+      const kindsOf = async (names: string[]) =>
+        (await limited.messages.accept(names.map(named), T0)).map(({ kind }) => kind);
       expect(await kindsOf(['q', 'other', 'q'])).toEqual(['accepted', 'tooManyQueues', 'accepted']);
-      expect(await limited.saveQueue(PROJECT, { name: 'other', parallelism: 1, isPaused: false }, T0)).toBe(
-        'tooManyQueues',
-      );
-      expect((await limited.listQueues(PROJECT)).map(({ name }) => name)).toEqual(['q']);
+      expect(
+        await limited.queues.saveQueue({
+          projectId: PROJECT,
+          name: 'other',
+          parallelism: 1,
+          isPaused: false,
+          nowMs: T0,
+        }),
+      ).toBe('tooManyQueues');
+      expect((await limited.queues.listQueues({ projectId: PROJECT })).map(({ name }) => name)).toEqual(['q']);
     } finally {
       await limited.close();
     }
@@ -279,7 +293,7 @@ function keyCases(open: OpenStore): void {
     ...options,
     settings: { flowControl: { key: 'k', periodS: 1, ...limits }, ...options.settings },
   });
-  const key = (nowMs = T0) => world().store.findKey(PROJECT, 'k', nowMs);
+  const key = (nowMs = T0) => world().store.keys.findKey({ projectId: PROJECT, key: 'k', nowMs });
   const accept = async (count: number, limits: Partial<FlowControl>) => {
     const keys: number[] = [];
     for (let index = 0; index < count; index += 1) keys.push((await world().accept(limited(limits))).key);
@@ -292,13 +306,13 @@ function keyCases(open: OpenStore): void {
     expect(keysOf(await world().claim())).toEqual(waiting.slice(0, 1));
     expect(keysOf(await world().claim())).toEqual([]);
     expect(await key()).toMatchObject({ parallelism: 2, inFlight: 2, waitListSize: 2 });
-    await world().store.settle(settlement(message, claimToken, retrying(T0, T0 + 10, 1)), T0);
+    await world().store.messages.settle(settlement(message, claimToken, retrying(T0, T0 + 10, 1)), T0);
     expect(keysOf(await world().claim())).toEqual(waiting.slice(1, 2));
   });
 
   it('starts no more in a period than its rate, retries included, and says when the next may start', async () => {
     const { message, claimToken } = await world().acceptClaimed(limited({ rate: 2, periodS: 10 }));
-    await world().store.settle(settlement(message, claimToken, retrying(T0 + 1, T0 + 2, 1)), T0 + 1);
+    await world().store.messages.settle(settlement(message, claimToken, retrying(T0 + 1, T0 + 2, 1)), T0 + 1);
     expect(keysOf(await world().claim({}, T0 + 2))).toEqual([message.key]);
     const [next] = await accept(1, { rate: 2, periodS: 10 });
     const full = await world().claim({}, T0 + 9_999);
@@ -333,23 +347,23 @@ function keyCases(open: OpenStore): void {
   it('lets no message change what is pinned, and starts the next period when a rate is pinned', async () => {
     await world().acceptClaimed(limited({ rate: 1, periodS: 60 }));
     await accept(3, { rate: 1, periodS: 60 });
-    await world().store.pinKey(PROJECT, 'k', { rate: 2, periodS: 30 }, T0);
+    await world().store.keys.pinKey({ projectId: PROJECT, key: 'k', pin: { rate: 2, periodS: 30 }, nowMs: T0 });
     await accept(1, { rate: 9, parallelism: 7 });
     expect(await key()).toMatchObject({ rate: 2, periodS: 30, parallelism: 7, isRatePinned: true, rateCount: 0 });
     expect((await world().claim()).claimed).toHaveLength(2);
-    await world().store.unpinKey(PROJECT, 'k', { parallelism: false, rate: true }, T0);
+    await world().store.keys.unpinKey({ projectId: PROJECT, key: 'k', parallelism: false, rate: true, nowMs: T0 });
     expect(await key()).toMatchObject({ rate: 2, isRatePinned: false });
     await accept(1, { rate: 9 });
     expect(await key()).toMatchObject({ rate: 9, isRatePinned: false });
   });
 
   it('starts nothing while it is paused, and goes on under its limits', async () => {
-    await world().store.setKeyPaused(PROJECT, 'k', true, T0);
+    await world().store.keys.setKeyPaused({ projectId: PROJECT, key: 'k', isPaused: true, nowMs: T0 });
     const { message } = await world().acceptClaimed(limited({ parallelism: 1 }));
     await accept(1, { parallelism: 1 });
     expect(keysOf(await world().claim({}, T0 + 60_000))).toEqual([]);
     expect(await key()).toMatchObject({ isPaused: true, waitListSize: 2, inFlight: 0 });
-    await world().store.setKeyPaused(PROJECT, 'k', false, T0 + 60_000);
+    await world().store.keys.setKeyPaused({ projectId: PROJECT, key: 'k', isPaused: false, nowMs: T0 + 60_000 });
     expect(keysOf(await world().claim({}, T0 + 60_000))).toEqual([message.key]);
   });
 
@@ -357,7 +371,7 @@ function keyCases(open: OpenStore): void {
     await world().acceptClaimed(limited({ rate: 1, periodS: 60 }));
     const waiting = await accept(1, { rate: 1, periodS: 60 });
     expect(keysOf(await world().claim({}, T0 + 5_000))).toEqual([]);
-    await world().store.resetKeyRate(PROJECT, 'k', T0 + 5_000);
+    await world().store.keys.resetKeyRate({ projectId: PROJECT, key: 'k', nowMs: T0 + 5_000 });
     expect(await key(T0 + 5_000)).toMatchObject({ rateCount: 0, periodStartedAtMs: T0 + 5_000 });
     expect(keysOf(await world().claim({}, T0 + 5_000))).toEqual(waiting);
   });
@@ -385,7 +399,7 @@ function keyCases(open: OpenStore): void {
 
   it('gives each key its share, so that a crowd of one delays no other', async () => {
     const crowd = Array.from({ length: 300 }, () => world().message(limited({ parallelism: 200 })));
-    await world().store.accept(crowd, T0);
+    await world().store.messages.accept(crowd, T0);
     const other = await world().accept({ settings: { flowControl: { key: 'other', parallelism: 1, periodS: 1 } } });
     const answer = await world().claim({ limit: 10 });
     expect(keysOf(answer)).toEqual([...crowd.slice(0, 5).map(({ message }) => message.key), other.key]);
@@ -440,7 +454,7 @@ function keyCases(open: OpenStore): void {
 
   it('counts one that was given back no longer, and holds it to the limits again', async () => {
     const { message } = await world().acceptClaimed(limited({ parallelism: 1, rate: 1, periodS: 10 }));
-    await world().store.releaseAll(T0 + 5);
+    await world().store.messages.releaseAll(T0 + 5);
     expect(await key(T0 + 5)).toMatchObject({ inFlight: 0, waitListSize: 1, rateCount: 1 });
     expect(keysOf(await world().claim({}, T0 + 5))).toEqual([]);
     expect(keysOf(await world().claim({}, T0 + 10_000))).toEqual([message.key]);
@@ -453,24 +467,24 @@ function keyCases(open: OpenStore): void {
   });
 
   it('takes part in a queue: a head that waits for its key keeps its slot', async () => {
-    await world().store.setKeyPaused(PROJECT, 'k', true, T0);
+    await world().store.keys.setKeyPaused({ projectId: PROJECT, key: 'k', isPaused: true, nowMs: T0 });
     const head = await world().accept(limited({ parallelism: 1 }, { settings: { queueName: 'q' } }));
     await world().accept({ settings: { queueName: 'q' } });
     expect(keysOf(await world().claim())).toEqual([]);
-    await world().store.setKeyPaused(PROJECT, 'k', false, T0);
+    await world().store.keys.setKeyPaused({ projectId: PROJECT, key: 'k', isPaused: false, nowMs: T0 });
     expect(keysOf(await world().claim())).toEqual([head.key]);
   });
 
   it('sends one back to its list that found the origin full, if the key is full when there is room', async () => {
     const [first, second] = await accept(2, { parallelism: 2 });
     expect((await world().claim({ defaultRoom: 0 })).parked).toEqual([lineOf(PROJECT, 'https://example.com')]);
-    await world().store.pinKey(PROJECT, 'k', { parallelism: 1 }, T0);
+    await world().store.keys.pinKey({ projectId: PROJECT, key: 'k', pin: { parallelism: 1 }, nowMs: T0 });
     const unparked = await world().claim({ due: false, unpark: [lineOf(PROJECT, 'https://example.com')] });
     expect(keysOf(unparked)).toEqual([first]);
     expect(unparked.emptied).toEqual([lineOf(PROJECT, 'https://example.com')]);
     expect(await key()).toMatchObject({ inFlight: 1, waitListSize: 1 });
     const [claimed] = unparked.claimed;
-    if (claimed) await world().store.settle(settlement(claimed.message, claimed.claimToken, delivered()), T0);
+    if (claimed) await world().store.messages.settle(settlement(claimed.message, claimed.claimToken, delivered()), T0);
     expect(keysOf(await world().claim())).toEqual([second]);
   });
 
@@ -486,7 +500,7 @@ function keyCases(open: OpenStore): void {
 
   it('with many slots goes on elsewhere however many of it wait for one busy endpoint', async () => {
     const crowd = Array.from({ length: 1_600 }, () => world().message(limited({ parallelism: 1_500 })));
-    await world().store.accept(crowd, T0);
+    await world().store.messages.accept(crowd, T0);
     for (let round = 0; round < 20; round += 1) await world().claim({ limit: 100, roomByOrigin: { [BUSY]: 0 } });
     const { message } = await world().acceptClaimed(limited({ parallelism: 1_500 }, { url: `${A}/hook` }));
     expect(await world().statesOf(message)).toEqual(['CREATED', 'ACTIVE']);
@@ -497,7 +511,9 @@ function keyCases(open: OpenStore): void {
     for (const flowControl of flows) await world().accept({ settings: { flowControl } });
     await world().accept({ projectId: OTHER_PROJECT, settings: { flowControl: { key: 'al', rate: 1, periodS: 1 } } });
     const list = async (search: string, after = '', count = 10) =>
-      (await world().store.listKeys(PROJECT, { search, after, count }, T0)).map((each) => each.key);
+      (await world().store.keys.listKeys({ projectId: PROJECT, search, after, count, nowMs: T0 })).map(
+        (each) => each.key,
+      );
     expect(await list('')).toEqual(['alpha', 'alphabet', 'beta']);
     expect(await list('lpha', 'alpha')).toEqual(['alphabet']);
     expect(await list('', '', 2)).toEqual(['alpha', 'alphabet']);
@@ -505,31 +521,34 @@ function keyCases(open: OpenStore): void {
   });
 
   it('is looked at for being forgotten in pieces, and again only a day later when it is still in use', async () => {
-    for (let nth = 0; nth < 25; nth += 1) await world().store.pinKey(PROJECT, `pinned-${nth}`, { parallelism: 1 }, T0);
-    await world().store.setKeyPaused(PROJECT, 'old', true, T0 + 1);
-    await world().store.setKeyPaused(PROJECT, 'old', false, T0 + 1);
+    for (let nth = 0; nth < 25; nth += 1)
+      await world().store.keys.pinKey({ projectId: PROJECT, key: `pinned-${nth}`, pin: { parallelism: 1 }, nowMs: T0 });
+    await world().store.keys.setKeyPaused({ projectId: PROJECT, key: 'old', isPaused: true, nowMs: T0 + 1 });
+    await world().store.keys.setKeyPaused({ projectId: PROJECT, key: 'old', isPaused: false, nowMs: T0 + 1 });
     const expiry = { logsBeforeMs: 0, deadBeforeMs: 0, keysUsedBeforeMs: T0 + 2, nowMs: T0 + 100, rowsMax: 10 };
     const pieces = async () => {
       let count = 1;
-      while (await world().store.dropExpired(expiry)) count += 1;
+      while (await world().store.retention.dropExpired(expiry)) count += 1;
       return count;
     };
     expect([await pieces(), await pieces()]).toEqual([3, 1]);
-    expect(await world().store.findKey(PROJECT, 'old', T0)).toBeUndefined();
-    expect(await world().store.findKey(PROJECT, 'pinned-24', T0)).toBeDefined();
+    expect(await world().store.keys.findKey({ projectId: PROJECT, key: 'old', nowMs: T0 })).toBeUndefined();
+    expect(await world().store.keys.findKey({ projectId: PROJECT, key: 'pinned-24', nowMs: T0 })).toBeDefined();
   });
 
   it('is forgotten once nobody has used it for long, unless it has messages or somebody has set something', async () => {
     const { message, claimToken } = await world().acceptClaimed(limited({ parallelism: 1 }));
-    await world().store.setKeyPaused(PROJECT, 'paused', true, T0);
-    await world().store.pinKey(PROJECT, 'pinned', { parallelism: 1 }, T0);
+    await world().store.keys.setKeyPaused({ projectId: PROJECT, key: 'paused', isPaused: true, nowMs: T0 });
+    await world().store.keys.pinKey({ projectId: PROJECT, key: 'pinned', pin: { parallelism: 1 }, nowMs: T0 });
     const names = async (nowMs: number) => {
       const limits = { logsBeforeMs: 0, deadBeforeMs: 0, keysUsedBeforeMs: nowMs, nowMs, rowsMax: 100 };
-      await world().store.dropExpired(limits);
-      return (await world().store.listKeys(PROJECT, { search: '', after: '', count: 10 }, T0)).map((each) => each.key);
+      await world().store.retention.dropExpired(limits);
+      return (
+        await world().store.keys.listKeys({ projectId: PROJECT, search: '', after: '', count: 10, nowMs: T0 })
+      ).map((each) => each.key);
     };
     expect(await names(T0 + 1)).toEqual(['k', 'paused', 'pinned']);
-    await world().store.settle(settlement(message, claimToken, delivered()), T0);
+    await world().store.messages.settle(settlement(message, claimToken, delivered()), T0);
     expect(await names(T0 + 1)).toEqual(['k', 'paused', 'pinned']);
     expect(await names(T0 + 2)).toEqual(['paused', 'pinned']);
   });
@@ -544,37 +563,37 @@ function projectCases(open: OpenStore): void {
     const { message: theirs } = await world().acceptClaimed({ projectId: OTHER_PROJECT });
     expect(await world().statesOf(held)).toEqual(['CREATED']);
     expect(await world().statesOf(theirs)).toEqual(['CREATED', 'ACTIVE']);
-    expect(await world().store.countInFlight(PROJECT)).toBe(1);
-    expect((await world().store.standingOf(PROJECT, held.id, T0))?.standing.kind).toBe('project');
+    expect(await world().store.keys.countInFlight({ projectId: PROJECT })).toBe(1);
+    expect((await world().store.messages.standingOf(PROJECT, held.id, T0))?.standing.kind).toBe('project');
   });
 
   it('sends the first of those that wait on when an attempt ends, and new ones behind them', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     const [{ message: second }, { message: third }] = [await world().acceptClaimed(), await world().acceptClaimed()];
-    await world().store.settle(settlement(message, claimToken, delivered()), T0 + 1);
+    await world().store.messages.settle(settlement(message, claimToken, delivered()), T0 + 1);
     const { message: late } = await world().acceptClaimed({ createdAtMs: T0 + 1 });
     expect(await world().statesOf(late)).toEqual(['CREATED']);
     const [claimed] = (await world().claim({}, T0 + 1)).claimed;
     expect(claimed?.message.key).toBe(second.key);
-    await world().store.settle(settlement(second, claimed?.claimToken ?? -1, delivered()), T0 + 2);
+    await world().store.messages.settle(settlement(second, claimed?.claimToken ?? -1, delivered()), T0 + 2);
     expect(keysOf(await world().claim({}, T0 + 2))).toEqual([third.key]);
   });
 
   it('goes on with the next when the one it sent on is cancelled before it starts', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     const [{ message: second }, { message: third }] = [await world().acceptClaimed(), await world().acceptClaimed()];
-    await world().store.settle(settlement(message, claimToken, delivered()), T0);
-    await world().store.cancelById(PROJECT, [second.id], T0);
+    await world().store.messages.settle(settlement(message, claimToken, delivered()), T0);
+    await world().store.messages.cancelById(PROJECT, [second.id], T0);
     expect(keysOf(await world().claim())).toEqual([third.key]);
   });
 
   it('goes on when the cancel of an attempt takes effect', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     const { message: second } = await world().acceptClaimed();
-    await world().store.cancelById(PROJECT, [message.id], T0);
+    await world().store.messages.cancelById(PROJECT, [message.id], T0);
     const changeIfCancelRequested: Change = { next: { kind: 'finished' }, events: [{ atMs: T0, state: 'CANCELED' }] };
     const retry = settlement(message, claimToken, retrying(T0, T0 + 60_000, 1));
-    await world().store.settle({ ...retry, changeIfCancelRequested }, T0);
+    await world().store.messages.settle({ ...retry, changeIfCancelRequested }, T0);
     expect(keysOf(await world().claim())).toEqual([second.key]);
   });
 
@@ -583,8 +602,8 @@ function projectCases(open: OpenStore): void {
     const { message, claimToken } = await world().acceptClaimed();
     const { message: second } = await world().acceptClaimed({ settings });
     const { message: third } = await world().acceptClaimed({ settings });
-    await world().store.cancelById(PROJECT, [second.id], T0);
-    await world().store.settle(settlement(message, claimToken, delivered()), T0);
+    await world().store.messages.cancelById(PROJECT, [second.id], T0);
+    await world().store.messages.settle(settlement(message, claimToken, delivered()), T0);
     expect(keysOf(await world().claim())).toEqual([third.key]);
   });
 
@@ -593,12 +612,12 @@ function projectCases(open: OpenStore): void {
     const { message, claimToken } = await world().acceptClaimed();
     const { message: second } = await world().acceptClaimed({ settings: { flowControl } });
     const { message: third } = await world().acceptClaimed();
-    await world().store.setKeyPaused(PROJECT, 'k', true, T0);
+    await world().store.keys.setKeyPaused({ projectId: PROJECT, key: 'k', isPaused: true, nowMs: T0 });
     const heard: number[] = [];
     world().store.onDue((dueAtMs) => heard.push(dueAtMs));
-    await world().store.settle(settlement(message, claimToken, delivered()), T0 + 1);
+    await world().store.messages.settle(settlement(message, claimToken, delivered()), T0 + 1);
     expect(heard).toEqual([T0 + 1]);
-    expect((await world().store.standingOf(PROJECT, second.id, T0))?.standing.kind).toBe('flow');
+    expect((await world().store.messages.standingOf(PROJECT, second.id, T0))?.standing.kind).toBe('flow');
     expect(keysOf(await world().claim({}, T0 + 1))).toEqual([third.key]);
   });
 
@@ -608,8 +627,8 @@ function projectCases(open: OpenStore): void {
     const unpark = [lineOf(PROJECT, BUSY)];
     const answer = await world().claim({ due: false, unpark });
     expect([keysOf(answer), answer.emptied]).toEqual([[], unpark]);
-    expect((await world().store.standingOf(PROJECT, parked.id, T0))?.standing.kind).toBe('project');
-    await world().store.settle(settlement(running, claimToken, delivered()), T0);
+    expect((await world().store.messages.standingOf(PROJECT, parked.id, T0))?.standing.kind).toBe('project');
+    await world().store.messages.settle(settlement(running, claimToken, delivered()), T0);
     expect(keysOf(await world().claim())).toEqual([parked.key]);
   });
 
@@ -619,7 +638,7 @@ function projectCases(open: OpenStore): void {
     const { message: other } = await world().acceptClaimed();
     await world().acceptClaimed({ settings: { flowControl } });
     const succession = { worker: 'w1', claimToken: world().number(), bytesMax: 1_000 };
-    const answer = await world().store.settle(settlement(message, claimToken, delivered()), T0, succession);
+    const answer = await world().store.messages.settle(settlement(message, claimToken, delivered()), T0, succession);
     expect(answer).toEqual({ kind: 'saved' });
     expect(keysOf(await world().claim())).toEqual([other.key]);
   });

@@ -20,7 +20,7 @@ export function logsConformance(open: OpenStore): void {
     let cursor: string | undefined;
     do {
       const request = cursor === undefined ? { count, order } : { count, order, cursor };
-      const page = await world().store.listLogs(PROJECT, filter, request);
+      const page = await world().store.logs.listLogs({ projectId: PROJECT, filter, page: request });
       expect(page.items.length).toBeLessThanOrEqual(count);
       names.push(...page.items.map(nameOf));
       cursor = page.cursor;
@@ -32,7 +32,7 @@ export function logsConformance(open: OpenStore): void {
   it('lists by time, then by the order in which things happened, both ways', async () => {
     const { message: a, claimToken } = await world().acceptClaimed({ createdAtMs: T0 + 5 });
     const b = await world().accept({ createdAtMs: T0 });
-    await world().store.settle(settlement(a, claimToken, delivered(T0 + 5)), T0);
+    await world().store.messages.settle(settlement(a, claimToken, delivered(T0 + 5)), T0);
     const expected = [`${b.key} CREATED`, `${a.key} CREATED`, `${a.key} ACTIVE`, `${a.key} DELIVERED`];
     expect(await walk({}, 'earliestFirst', 100)).toEqual(expected);
     expect(await walk({}, 'latestFirst', 100)).toEqual(expected.toReversed());
@@ -40,12 +40,16 @@ export function logsConformance(open: OpenStore): void {
 
   it('omits the cursor on the last page, also when that is exactly full', async () => {
     for (let index = 0; index < 4; index++) await world().accept();
-    const first = await world().store.listLogs(PROJECT, {}, { count: 2, order: 'latestFirst' });
-    const last = await world().store.listLogs(
-      PROJECT,
-      {},
-      { count: 2, order: 'latestFirst', cursor: first.cursor ?? '' },
-    );
+    const first = await world().store.logs.listLogs({
+      projectId: PROJECT,
+      filter: {},
+      page: { count: 2, order: 'latestFirst' },
+    });
+    const last = await world().store.logs.listLogs({
+      projectId: PROJECT,
+      filter: {},
+      page: { count: 2, order: 'latestFirst', cursor: first.cursor ?? '' },
+    });
     expect(first.cursor).toMatch(/^\d+-\d+$/);
     expect(last.items).toHaveLength(2);
     expect(last).not.toHaveProperty('cursor');
@@ -66,23 +70,31 @@ export function logsConformance(open: OpenStore): void {
     const old = await world().accept({ createdAtMs: T0 });
     const same = await world().accept({ createdAtMs: T0 + 1 });
     await world().accept({ createdAtMs: T0 + 2 });
-    const page = await world().store.listLogs(PROJECT, {}, { count: 10, order: 'latestFirst', cursor: `${T0 + 1}` });
+    const page = await world().store.logs.listLogs({
+      projectId: PROJECT,
+      filter: {},
+      page: { count: 10, order: 'latestFirst', cursor: `${T0 + 1}` },
+    });
     expect(page.items.map(({ message }) => message.key)).toEqual([same.key, old.key]);
   });
 
   it.each(['', 'x', '-1', '1-', '1-2-3', '1.5', '99999999999999999'])('refuses the cursor %j', async (cursor) => {
-    const listing = world().store.listLogs(PROJECT, {}, { count: 1, order: 'latestFirst', cursor });
+    const listing = world().store.logs.listLogs({
+      projectId: PROJECT,
+      filter: {},
+      page: { count: 1, order: 'latestFirst', cursor },
+    });
     await expect(listing).rejects.toThrow(ApiError);
     await expect(listing).rejects.toThrow(/^invalid query parameter cursor: /);
-    await expect(world().store.listDead(PROJECT, {}, { count: 1, order: 'latestFirst', cursor })).rejects.toThrow(
-      ApiError,
-    );
+    await expect(
+      world().store.dead.listDead({ projectId: PROJECT, filter: {}, page: { count: 1, order: 'latestFirst', cursor } }),
+    ).rejects.toThrow(ApiError);
   });
 
   it('filters by message, state, time and attributes, page by page', async () => {
     const labelled = await world().accept({ createdAtMs: T0 + 1, settings: { labels: ['x'] } });
     const { message: done, claimToken } = await world().acceptClaimed({ createdAtMs: T0 + 2 });
-    await world().store.settle(settlement(done, claimToken, delivered(T0 + 3)), T0);
+    await world().store.messages.settle(settlement(done, claimToken, delivered(T0 + 3)), T0);
     expect(await walk({ messageId: [done.id] }, 'latestFirst', 2)).toEqual([
       `${done.key} DELIVERED`,
       `${done.key} ACTIVE`,
@@ -115,11 +127,19 @@ export function logsConformance(open: OpenStore): void {
   it('fills pages over a long stretch of entries that do not match', async () => {
     const wanted = await world().accept({ createdAtMs: T0, settings: { labels: ['wanted'] } });
     const crowd = Array.from({ length: 25_000 }, (_, index) => world().message({ createdAtMs: T0 + 1 + index }));
-    await world().store.accept(crowd, T0);
-    const page = await world().store.listLogs(PROJECT, { label: ['wanted'] }, { count: 5, order: 'latestFirst' });
+    await world().store.messages.accept(crowd, T0);
+    const page = await world().store.logs.listLogs({
+      projectId: PROJECT,
+      filter: { label: ['wanted'] },
+      page: { count: 5, order: 'latestFirst' },
+    });
     expect(page.items.map(nameOf)).toEqual([`${wanted.key} CREATED`]);
     expect(page.cursor).toBeUndefined();
-    const byState = await world().store.listLogs(PROJECT, { state: ['FAILED'] }, { count: 5, order: 'latestFirst' });
+    const byState = await world().store.logs.listLogs({
+      projectId: PROJECT,
+      filter: { state: ['FAILED'] },
+      page: { count: 5, order: 'latestFirst' },
+    });
     expect(byState).toEqual({ items: [] });
   });
 
@@ -129,7 +149,11 @@ export function logsConformance(open: OpenStore): void {
     for (let index = 0; index < 4; index++) {
       keys.push(`${(await world().accept({ body, createdAtMs: T0 + index })).key} CREATED`);
     }
-    const page = await world().store.listLogs(PROJECT, {}, { count: 100, order: 'earliestFirst' });
+    const page = await world().store.logs.listLogs({
+      projectId: PROJECT,
+      filter: {},
+      page: { count: 100, order: 'earliestFirst' },
+    });
     expect(page.items).toHaveLength(2);
     expect(await walk({}, 'earliestFirst', 100)).toEqual(keys);
   });

@@ -22,7 +22,7 @@ export function retentionConformance(open: OpenStore): void {
     let more = true;
     while (more) {
       pieces += 1;
-      more = await world().store.dropExpired({
+      more = await world().store.retention.dropExpired({
         logsBeforeMs: limits.logs ?? 0,
         deadBeforeMs: limits.dead ?? 0,
         keysUsedBeforeMs: 0,
@@ -33,14 +33,18 @@ export function retentionConformance(open: OpenStore): void {
     return pieces;
   };
   const listAll = async (projectId = PROJECT) => {
-    const page = await world().store.listLogs(projectId, {}, { count: 1_000, order: 'earliestFirst' });
+    const page = await world().store.logs.listLogs({
+      projectId,
+      filter: {},
+      page: { count: 1_000, order: 'earliestFirst' },
+    });
     return page.items.map(({ atMs, state }) => [atMs - T0, state]);
   };
 
   it('drops log entries older than the limit, in every project, and no others', async () => {
     for (const projectId of [PROJECT, OTHER_PROJECT]) {
       const { message, claimToken } = await world().acceptClaimed({ projectId });
-      await world().store.settle(settlement(message, claimToken, delivered(T0 + 10 * DAY)), T0);
+      await world().store.messages.settle(settlement(message, claimToken, delivered(T0 + 10 * DAY)), T0);
     }
     await drop({ logs: T0 + 10 * DAY });
     for (const projectId of [PROJECT, OTHER_PROJECT])
@@ -67,25 +71,25 @@ export function retentionConformance(open: OpenStore): void {
   it('keeps what a DLQ entry needs when all of its log entries are dropped, until it goes as well', async () => {
     const { message, dlqId } = await world().bury(T0);
     await drop({ logs: T0 + DAY });
-    expect((await world().store.findDead(PROJECT, dlqId))?.message).toEqual(message);
+    expect((await world().store.dead.findDead({ projectId: PROJECT, dlqId }))?.message).toEqual(message);
     await drop({ logs: T0 + DAY, dead: T0 });
-    expect(await world().store.findDead(PROJECT, dlqId)).toBeDefined();
+    expect(await world().store.dead.findDead({ projectId: PROJECT, dlqId })).toBeDefined();
     await drop({ logs: T0 + DAY, dead: T0 + 1 });
-    expect(await world().store.findDead(PROJECT, dlqId)).toBeUndefined();
+    expect(await world().store.dead.findDead({ projectId: PROJECT, dlqId })).toBeUndefined();
     // The key can be used again only when nothing at all is left of the message.
     expect(await world().accept({ key: message.key })).toBeDefined();
   });
 
   it('forgets what was published once nothing refers to it: after a delivery, a cancel, a deleted DLQ entry', async () => {
     const { message: sent, claimToken } = await world().acceptClaimed();
-    await world().store.settle(settlement(sent, claimToken, delivered()), T0);
+    await world().store.messages.settle(settlement(sent, claimToken, delivered()), T0);
     const cancelled = await world().accept();
-    await world().store.cancelById(PROJECT, [cancelled.id], T0);
+    await world().store.messages.cancelById(PROJECT, [cancelled.id], T0);
     const early = await world().bury(T0);
     const late = await world().bury(T0);
-    await world().store.deleteDead(PROJECT, [early.dlqId]);
+    await world().store.dead.deleteDead({ projectId: PROJECT, dlqIds: [early.dlqId] });
     await drop({ logs: T0 + DAY });
-    await world().store.deleteDead(PROJECT, [late.dlqId]);
+    await world().store.dead.deleteDead({ projectId: PROJECT, dlqIds: [late.dlqId] });
     for (const { key } of [sent, cancelled, early.message, late.message]) {
       expect(await world().accept({ key })).toMatchObject({ key });
     }
@@ -95,10 +99,10 @@ export function retentionConformance(open: OpenStore): void {
     await world().accept({ deduplication: { hash: 'h', expiresAtMs: T0 + 10 } });
     await drop({ now: T0 + 9 });
     const second = world().message({ deduplication: { hash: 'h', expiresAtMs: T0 + 10 } });
-    expect(await world().store.accept([second], T0 + 9)).toMatchObject([{ kind: 'duplicate' }]);
+    expect(await world().store.messages.accept([second], T0 + 9)).toMatchObject([{ kind: 'duplicate' }]);
     await drop({ now: T0 + 10 });
     // With a clock set back, only the row itself could still tell.
-    expect(await world().store.accept([second], T0 + 9)).toMatchObject([{ kind: 'accepted' }]);
+    expect(await world().store.messages.accept([second], T0 + 9)).toMatchObject([{ kind: 'accepted' }]);
   });
 
   describe('of runs', () => {
@@ -107,7 +111,7 @@ export function retentionConformance(open: OpenStore): void {
       await append(world(), first, { notBeforeMs: T0 + 1_000_000, body: bytes('step') });
       await drop({ logs: T0 + DAY });
       expect(await journalOf(world(), first)).toEqual(['0 step payload', '1 step step']);
-      await world().store.endRuns(
+      await world().store.runs.endRuns(
         [{ ending: ending(first, { state: 'RUN_CANCELED', atMs: T0 + 2_000 }), follows: [] }],
         T0 + 2_000,
       );
@@ -125,12 +129,12 @@ export function retentionConformance(open: OpenStore): void {
       second.message.settings.run.key = begun.key;
       second.run.isBySdk = true;
       second.entry = { runKey: begun.key, kind: 'initial', slot: '0', bytes: 10, runVersion: 1 };
-      await world().store.accept([second], T0);
-      await world().store.settle(settlement(begun, claimToken, delivered()), T0);
+      await world().store.messages.accept([second], T0);
+      await world().store.messages.settle(settlement(begun, claimToken, delivered()), T0);
       await drop({ logs: T0 + DAY });
-      const run = await world().store.findActiveRun(PROJECT, 'r');
+      const run = await world().store.runs.findActiveRun(PROJECT, 'r');
       expect(run).toMatchObject({ key: begun.key, messageId: second.message.id });
-      await world().store.endRuns(
+      await world().store.runs.endRuns(
         [{ ending: ending(begun, { runVersion: 2, atMs: T0 + 2_000 }), follows: [] }],
         T0 + 2_000,
       );
@@ -140,20 +144,20 @@ export function retentionConformance(open: OpenStore): void {
     it('drops runs that ended before the limit, with their journals and records, and no others', async () => {
       const [early, late] = [await begin(world()), await begin(world(), { id: 'late' })];
       const child = invoked(world(), early, { id: 'child' });
-      await world().store.accept([child], T0);
+      await world().store.messages.accept([child], T0);
       await append(world(), early);
       for (const [first, atMs] of [
         [early, T0 + 10 * DAY],
         [late, T0 + 11 * DAY],
       ] as const) {
-        await world().store.endRuns([{ ending: ending(first, { atMs }), follows: [] }], atMs);
+        await world().store.runs.endRuns([{ ending: ending(first, { atMs }), follows: [] }], atMs);
       }
       await drop({ logs: T0 + 11 * DAY });
-      expect(await world().store.findRun(PROJECT, early.key)).toBeUndefined();
-      expect(await world().store.findRun(PROJECT, late.key)).toBeDefined();
-      expect(await world().store.findActiveRun(PROJECT, 'child')).toBeDefined();
-      expect(await world().store.readJournal(early.key)).toEqual([]);
-      expect(await world().store.findRecords(PROJECT, [child.run?.invoker?.message.key ?? 0])).toEqual([]);
+      expect(await world().store.runs.findRun(PROJECT, early.key)).toBeUndefined();
+      expect(await world().store.runs.findRun(PROJECT, late.key)).toBeDefined();
+      expect(await world().store.runs.findActiveRun(PROJECT, 'child')).toBeDefined();
+      expect(await world().store.runs.readJournal(early.key)).toEqual([]);
+      expect(await world().store.runs.findRecords(PROJECT, [child.run?.invoker?.message.key ?? 0])).toEqual([]);
       // The key can be used again only when nothing at all is left of the message.
       expect(await world().accept({ key: early.key })).toBeDefined();
     });
@@ -161,17 +165,17 @@ export function retentionConformance(open: OpenStore): void {
     it('drops long journals and many runs in pieces, and says when there is no more', async () => {
       const long = await begin(world());
       const slots = Array.from({ length: 40 }, (_, step) => `s${step + 1}`);
-      await world().store.accept(
+      await world().store.messages.accept(
         slots.map((slot) => appended(world(), long, { entry: { slot } })),
         T0,
       );
       const others = await Promise.all(Array.from({ length: 30 }, (_, index) => begin(world(), { id: `r${index}` })));
       const endings = [long, ...others].map((first) => ({ ending: ending(first), follows: [] }));
-      await world().store.endRuns(endings, T0);
+      await world().store.runs.endRuns(endings, T0);
       expect(await drop({ logs: T0 + DAY, rowsMax: 10 })).toBeGreaterThan(10);
       for (const { key } of [long, ...others]) {
-        expect(await world().store.findRun(PROJECT, key)).toBeUndefined();
-        expect(await world().store.readJournal(key)).toEqual([]);
+        expect(await world().store.runs.findRun(PROJECT, key)).toBeUndefined();
+        expect(await world().store.runs.readJournal(key)).toEqual([]);
       }
     });
 
@@ -179,15 +183,15 @@ export function retentionConformance(open: OpenStore): void {
       const claimToken = world().number();
       const first = await begin(world(), { standing: { kind: 'claimed', claimToken, worker: 'w1' } });
       const failed = { ...buried(T0), ending: ending(first, { state: 'RUN_FAILED' }) };
-      await world().store.settle(settlement(first, claimToken, failed), T0);
+      await world().store.messages.settle(settlement(first, claimToken, failed), T0);
       const other = await begin(world(), { id: 'other' });
-      await world().store.endRuns([{ ending: ending(other), follows: [] }], T0);
+      await world().store.runs.endRuns([{ ending: ending(other), follows: [] }], T0);
       await drop({ logs: T0 + DAY, dead: T0 });
-      expect(await world().store.findRun(PROJECT, first.key)).toMatchObject({ state: 'RUN_FAILED' });
+      expect(await world().store.runs.findRun(PROJECT, first.key)).toMatchObject({ state: 'RUN_FAILED' });
       expect(await journalOf(world(), first)).toHaveLength(1);
-      expect(await world().store.findRun(PROJECT, other.key)).toBeUndefined();
+      expect(await world().store.runs.findRun(PROJECT, other.key)).toBeUndefined();
       await drop({ logs: T0 + DAY, dead: T0 + 1 });
-      expect(await world().store.findRun(PROJECT, first.key)).toBeUndefined();
+      expect(await world().store.runs.findRun(PROJECT, first.key)).toBeUndefined();
       expect(await world().accept({ key: first.key })).toBeDefined();
     });
   });

@@ -18,7 +18,7 @@ import { buried, bytes, delivered, eachWorld, type OpenStore, PROJECT, retrying,
 export function runEndingsConformance(open: OpenStore): void {
   const world = eachWorld(open);
   const end = async (first: Message, options: Partial<RunEnding> = {}, follows: NewMessage[] = []) => {
-    const [answer] = await world().store.endRuns([{ ending: ending(first, options), follows }], T0);
+    const [answer] = await world().store.runs.endRuns([{ ending: ending(first, options), follows }], T0);
     return answer;
   };
 
@@ -33,10 +33,12 @@ export function runEndingsConformance(open: OpenStore): void {
   it('makes a run one that has ended, with what it returned', async () => {
     const first = await begin(world());
     expect(await end(first, { response: bytes('"done"'), atMs: T0 + 7 })).toEqual({ kind: 'ended', follows: [] });
-    expect(await world().store.findActiveRun(PROJECT, 'r')).toBeUndefined();
-    expect(await world().store.findRun(PROJECT, first.key)).toMatchObject({ state: 'RUN_SUCCESS' });
+    expect(await world().store.runs.findActiveRun(PROJECT, 'r')).toBeUndefined();
+    expect(await world().store.runs.findRun(PROJECT, first.key)).toMatchObject({ state: 'RUN_SUCCESS' });
     const page = { count: 10, order: 'latestFirst' } as const;
-    const [event] = (await world().store.listRunEvents(PROJECT, { state: ['RUN_SUCCESS'] }, page)).items;
+    const [event] = (
+      await world().store.runLogs.listRunEvents({ projectId: PROJECT, filter: { state: ['RUN_SUCCESS'] }, page })
+    ).items;
     expect(event).toMatchObject({ atMs: T0 + 7, run: { id: 'r', response: bytes('"done"') } });
   });
 
@@ -63,7 +65,7 @@ export function runEndingsConformance(open: OpenStore): void {
   it('is not made by one who does not know yet that somebody waits for it', async () => {
     const child = await begin(world(), { id: 'child' });
     const parent = await begin(world(), { id: 'parent' });
-    await world().store.accept([invoked(world(), parent, { id: 'child' })], T0);
+    await world().store.messages.accept([invoked(world(), parent, { id: 'child' })], T0);
     expect(await end(child)).toEqual({ kind: 'changed' });
     expect(await end(child, { runVersion: 2 })).toEqual({ kind: 'ended', follows: [] });
   });
@@ -76,7 +78,7 @@ export function runEndingsConformance(open: OpenStore): void {
       follows: follows[index] ?? [],
     }));
     const waiting = { standing: 'due' };
-    expect(await world().store.endRuns(endings, T0)).toEqual([
+    expect(await world().store.runs.endRuns(endings, T0)).toEqual([
       { kind: 'ended', follows: [waiting] },
       { kind: 'over' },
       { kind: 'ended', follows: [waiting, waiting] },
@@ -100,7 +102,7 @@ export function runEndingsConformance(open: OpenStore): void {
       { ending: ending(child), follows: [result] },
       { ending: ending(parent), follows: [] },
     ];
-    expect(await world().store.endRuns(endings, T0)).toMatchObject([{ follows: [{ standing: 'dropped' }] }, {}]);
+    expect(await world().store.runs.endRuns(endings, T0)).toMatchObject([{ follows: [{ standing: 'dropped' }] }, {}]);
   });
 
   describe('what is left of the run', () => {
@@ -122,14 +124,14 @@ export function runEndingsConformance(open: OpenStore): void {
       async (state) => {
         const { first, claimToken } = await beginClaimed();
         const step = appended(world(), first, { notBeforeMs: T0 + 60_000 });
-        await world().store.accept([step], T0);
+        await world().store.messages.accept([step], T0);
         await end(first, { state });
         expect((await world().claim({}, T0 + 60_000)).claimed).toEqual([]);
         const change: Settlement = {
           ...settlement(first, claimToken, retrying(T0, T0 + 1_000, 1)),
           changeIfCancelRequested: cancelled,
         };
-        expect(await world().store.settle(change, T0)).toEqual({ kind: 'saved', isCancelled: true });
+        expect(await world().store.messages.settle(change, T0)).toEqual({ kind: 'saved', isCancelled: true });
         expect(await runLogOf(world())).toEqual([
           'RUN_STARTED',
           `CREATED ${first.key}`,
@@ -147,14 +149,14 @@ export function runEndingsConformance(open: OpenStore): void {
       await end(first, { state: 'RUN_CANCELED' });
       expect((await runLogOf(world())).slice(-2)).toEqual(['RUN_CANCELED', `CANCEL_REQUESTED ${first.key}`]);
       const change = { ...settlement(first, claimToken, delivered()), changeIfCancelRequested: cancelled };
-      expect(await world().store.settle(change, T0)).toEqual({ kind: 'saved', isCancelled: true });
+      expect(await world().store.messages.settle(change, T0)).toEqual({ kind: 'saved', isCancelled: true });
       expect((await runLogOf(world())).at(-1)).toBe(`CANCELED ${first.key}`);
     });
 
     it('does not come back when the attempt in flight is cut off', async () => {
       const { first, claimToken } = await beginClaimed();
       await end(first);
-      await world().store.release([{ key: first.key, projectId: first.projectId, claimToken }], T0);
+      await world().store.messages.release([{ key: first.key, projectId: first.projectId, claimToken }], T0);
       expect((await world().claim()).claimed).toEqual([]);
       expect((await runLogOf(world())).at(-1)).toBe(`CANCELED ${first.key}`);
     });
@@ -171,17 +173,19 @@ export function runEndingsConformance(open: OpenStore): void {
     it('takes its waiters and its mail along, and those of no other run', async () => {
       const [first, other] = [await begin(world()), await begin(world(), { id: 'other' })];
       for (const run of [first, other]) {
-        expect(await world().store.addWaiter(waiter(world(), run), undefined, T0)).toEqual({ kind: 'registered' });
+        expect(await world().store.waiters.addWaiter(waiter(world(), run), undefined, T0)).toEqual({
+          kind: 'registered',
+        });
         const mail = { key: world().number(), body: bytes('m') };
-        expect(await world().store.saveMail(PROJECT, run.key, 'later', mail, { mails: 10, bytes: 1_000 })).toBe(
+        expect(await world().store.waiters.saveMail(PROJECT, run.key, 'later', mail, { mails: 10, bytes: 1_000 })).toBe(
           'saved',
         );
       }
       await end(first);
-      const waiters = await world().store.listWaiters(PROJECT, 'e', { count: 10 });
+      const waiters = await world().store.waiters.listWaiters(PROJECT, 'e', { count: 10 });
       expect(waiters.map(({ record }) => record.settings.run?.id)).toEqual(['other']);
-      expect(await world().store.nextMail(first.key, 'later')).toBeUndefined();
-      expect(await world().store.nextMail(other.key, 'later')).toBeDefined();
+      expect(await world().store.waiters.nextMail(first.key, 'later')).toBeUndefined();
+      expect(await world().store.waiters.nextMail(other.key, 'later')).toBeDefined();
     });
 
     it('is nothing that other runs or plain messages have', async () => {
@@ -202,9 +206,11 @@ export function runEndingsConformance(open: OpenStore): void {
     it('ends the run in the same transaction, names its DLQ entry and drops the rest', async () => {
       const { first, claimToken } = await beginClaimed();
       const step = appended(world(), first);
-      await world().store.accept([step], T0);
-      expect(await world().store.settle(settlement(first, claimToken, failing(first)), T0)).toEqual({ kind: 'saved' });
-      expect(await world().store.findRun(PROJECT, first.key)).toMatchObject({ state: 'RUN_FAILED' });
+      await world().store.messages.accept([step], T0);
+      expect(await world().store.messages.settle(settlement(first, claimToken, failing(first)), T0)).toEqual({
+        kind: 'saved',
+      });
+      expect(await world().store.runs.findRun(PROJECT, first.key)).toMatchObject({ state: 'RUN_FAILED' });
       expect(await runLogOf(world())).toEqual([
         'RUN_STARTED',
         `CREATED ${first.key}`,
@@ -216,9 +222,11 @@ export function runEndingsConformance(open: OpenStore): void {
         `CANCELED ${step.message.key}`,
       ]);
       const page = { count: 10, order: 'latestFirst' } as const;
-      const [event] = (await world().store.listRunEvents(PROJECT, { state: ['RUN_FAILED'] }, page)).items;
+      const [event] = (
+        await world().store.runLogs.listRunEvents({ projectId: PROJECT, filter: { state: ['RUN_FAILED'] }, page })
+      ).items;
       expect(event?.run.dlqId).toBe(`${T0}-${first.key}`);
-      expect((await world().store.listDead(PROJECT, {}, page)).items).toEqual([]);
+      expect((await world().store.dead.listDead({ projectId: PROJECT, filter: {}, page })).items).toEqual([]);
     });
 
     it('saves what follows: what tells of the failure goes out, though the run is over', async () => {
@@ -227,13 +235,15 @@ export function runEndingsConformance(open: OpenStore): void {
       const { entry: _entry, ...callback } = appended(world(), first, { callType: 'failureCall' });
       const result = appended(world(), parent);
       const change = { ...failing(first, { failureCallbackKey: callback.message.key }), follows: [callback, result] };
-      const settled = await world().store.settle(settlement(first, claimToken, change), T0);
+      const settled = await world().store.messages.settle(settlement(first, claimToken, change), T0);
       expect(settled).toMatchObject({ follows: [{ standing: 'due' }, { journal: { position: 1 } }] });
       const { claimed } = await world().claim();
       expect(claimed.map(({ message }) => message.key)).toContain(callback.message.key);
       const token = claimed.find(({ message }) => message.key === callback.message.key)?.claimToken ?? 0;
       const told: Change = { ...delivered(), failureCallback: 'success' };
-      expect(await world().store.settle(settlement(callback.message, token, told), T0)).toEqual({ kind: 'saved' });
+      expect(await world().store.messages.settle(settlement(callback.message, token, told), T0)).toEqual({
+        kind: 'saved',
+      });
       expect((await runLogOf(world())).at(-1)).toBe(`DELIVERED ${callback.message.key}`);
     });
 
@@ -241,27 +251,29 @@ export function runEndingsConformance(open: OpenStore): void {
       const { first, claimToken } = await beginClaimed();
       const plain = await world().acceptClaimed();
       const [refused, saved] = await Promise.all([
-        world().store.settle(settlement(first, claimToken, failing(first, { runVersion: 2 })), T0),
-        world().store.settle(settlement(plain.message, plain.claimToken, delivered()), T0),
+        world().store.messages.settle(settlement(first, claimToken, failing(first, { runVersion: 2 })), T0),
+        world().store.messages.settle(settlement(plain.message, plain.claimToken, delivered()), T0),
       ]);
       expect([refused, saved]).toEqual([{ kind: 'runChanged' }, { kind: 'saved' }]);
       expect(await runLogOf(world())).toEqual(['RUN_STARTED', `CREATED ${first.key}`, `ACTIVE ${first.key}`]);
       expect(await activeRun(world())).toMatchObject({ key: first.key });
-      expect(await world().store.settle(settlement(first, claimToken, failing(first)), T0)).toEqual({ kind: 'saved' });
+      expect(await world().store.messages.settle(settlement(first, claimToken, failing(first)), T0)).toEqual({
+        kind: 'saved',
+      });
     });
 
     it('is done by one of two that fail at once; the other learns that it was cancelled', async () => {
       const { first, claimToken } = await beginClaimed();
       const otherToken = world().number();
       const other = appended(world(), first, { standing: { kind: 'claimed', claimToken: otherToken, worker: 'w1' } });
-      await world().store.accept([other], T0);
+      await world().store.messages.accept([other], T0);
       const second = { ...settlement(other.message, otherToken, failing(first)), changeIfCancelRequested: cancelled };
       const answers = await Promise.all([
-        world().store.settle(settlement(first, claimToken, failing(first)), T0),
-        world().store.settle(second, T0),
+        world().store.messages.settle(settlement(first, claimToken, failing(first)), T0),
+        world().store.messages.settle(second, T0),
       ]);
       expect(answers).toEqual([{ kind: 'saved' }, { kind: 'runChanged' }]);
-      expect(await world().store.settle(second, T0)).toEqual({ kind: 'saved', isCancelled: true });
+      expect(await world().store.messages.settle(second, T0)).toEqual({ kind: 'saved', isCancelled: true });
       expect((await runLogOf(world())).slice(-2)).toEqual(['RUN_FAILED', `CANCELED ${other.message.key}`]);
     });
 
@@ -269,8 +281,8 @@ export function runEndingsConformance(open: OpenStore): void {
       const { first, claimToken } = await beginClaimed();
       await end(first, { state: 'RUN_CANCELED' });
       const change = { ...settlement(first, claimToken, failing(first)), changeIfCancelRequested: cancelled };
-      expect(await world().store.settle(change, T0)).toEqual({ kind: 'saved', isCancelled: true });
-      expect(await world().store.findRun(PROJECT, first.key)).toMatchObject({ state: 'RUN_CANCELED' });
+      expect(await world().store.messages.settle(change, T0)).toEqual({ kind: 'saved', isCancelled: true });
+      expect(await world().store.runs.findRun(PROJECT, first.key)).toMatchObject({ state: 'RUN_CANCELED' });
     });
   });
 
@@ -279,7 +291,7 @@ export function runEndingsConformance(open: OpenStore): void {
     await append(world(), first, { createdAtMs: T0 + 60 });
     await end(first, { atMs: T0 });
     const page = { count: 10, order: 'earliestFirst' } as const;
-    const { items } = await world().store.listRunEvents(PROJECT, {}, page);
+    const { items } = await world().store.runLogs.listRunEvents({ projectId: PROJECT, filter: {}, page });
     const latest = items.filter(({ state }) => state !== 'CANCELED').at(-1);
     expect([latest?.state, latest?.atMs]).toEqual(['RUN_SUCCESS', T0 + 60]);
   });
@@ -287,9 +299,9 @@ export function runEndingsConformance(open: OpenStore): void {
   it('lets a run of the same id begin in the publish after it', async () => {
     const first = await begin(world());
     const next = beginning(world(), { createdAtMs: T0 + 1 });
-    const [ended, [begun]] = await Promise.all([end(first), world().store.accept([next], T0)]);
+    const [ended, [begun]] = await Promise.all([end(first), world().store.messages.accept([next], T0)]);
     // Saved together, publishes come first.
     expect([ended?.kind, begun?.kind]).toEqual(['ended', 'duplicate']);
-    expect((await world().store.accept([next], T0))[0]?.kind).toBe('accepted');
+    expect((await world().store.messages.accept([next], T0))[0]?.kind).toBe('accepted');
   });
 }

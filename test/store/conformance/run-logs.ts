@@ -63,7 +63,7 @@ export function runLogsConformance(open: OpenStore): void {
   }
 
   async function accept(news: NewMessage): Promise<Message> {
-    expect(await store().accept([news], news.message.createdAtMs)).toMatchObject([{ kind: 'accepted' }]);
+    expect(await store().messages.accept([news], news.message.createdAtMs)).toMatchObject([{ kind: 'accepted' }]);
     return news.message;
   }
 
@@ -99,16 +99,16 @@ export function runLogsConformance(open: OpenStore): void {
   }
 
   async function end(of: Message, state: EndState, atMs: number, response?: Uint8Array): Promise<void> {
-    const run = await store().findRun(of.projectId, of.key);
+    const run = await store().runs.findRun(of.projectId, of.key);
     const ending = { runKey: of.key, runVersion: run?.version ?? 0, state, atMs, ...(response && { response }) };
-    expect(await store().endRuns([{ ending, follows: [] }], atMs)).toMatchObject([{ kind: 'ended' }]);
+    expect(await store().runs.endRuns([{ ending, follows: [] }], atMs)).toMatchObject([{ kind: 'ended' }]);
   }
 
   const latestFirst = { count: 1000, order: 'latestFirst' } as const;
   const nameOf = ({ state, message }: RunEvent) => (message ? `${state} ${message.key}` : state);
 
   async function eventsOf(filter: RunEventFilter, projectId = PROJECT): Promise<RunEvent[]> {
-    return (await store().listRunEvents(projectId, filter, latestFirst)).items;
+    return (await store().runLogs.listRunEvents({ projectId, filter, page: latestFirst })).items;
   }
 
   async function namesOf(filter: RunEventFilter): Promise<string[]> {
@@ -116,12 +116,17 @@ export function runLogsConformance(open: OpenStore): void {
   }
 
   async function keysOf(filter: RunFilter, projectId = PROJECT): Promise<number[]> {
-    const { items } = await store().listRunHistories(projectId, filter, latestFirst);
+    const { items } = await store().runLogs.listRunHistories({ projectId, filter, page: latestFirst });
     return items.map(({ run }) => run.key);
   }
 
   async function historyOf({ key }: Message, bodyBytesMax?: number): Promise<RunHistory> {
-    const { items } = await store().listRunHistories(PROJECT, {}, latestFirst, bodyBytesMax);
+    const { items } = await store().runLogs.listRunHistories({
+      projectId: PROJECT,
+      filter: {},
+      page: latestFirst,
+      bodyBytesMax,
+    });
     const history = items.find(({ run }) => run.key === key);
     if (!history) throw new Error(`run ${key} was not found`);
     return history;
@@ -178,7 +183,11 @@ export function runLogsConformance(open: OpenStore): void {
     const walked: string[] = [];
     let cursor: string | undefined;
     do {
-      const page = await store().listRunEvents(PROJECT, {}, { ...latestFirst, count: 3, ...(cursor && { cursor }) });
+      const page = await store().runLogs.listRunEvents({
+        projectId: PROJECT,
+        filter: {},
+        page: { ...latestFirst, count: 3, ...(cursor && { cursor }) },
+      });
       walked.push(...page.items.map(nameOf));
       cursor = page.cursor;
       await begin(`late${walked.length}`, { createdAtMs: T0 + 50 });
@@ -229,7 +238,7 @@ export function runLogsConformance(open: OpenStore): void {
       ending: { ...ending, failureCallbackKey: tells.message.key },
       follows: [tells],
     };
-    expect(await store().settle(settlement(run, claimToken, failed), T0 + 1)).toMatchObject({ kind: 'saved' });
+    expect(await store().messages.settle(settlement(run, claimToken, failed), T0 + 1)).toMatchObject({ kind: 'saved' });
     const dlqId = `${T0 + 1}-${run.key}`;
     expect((await eventsOf({ state: ['RUN_FAILED'] }))[0]?.run.dlqId).toBe(dlqId);
     const before = await historyOf(run);
@@ -242,7 +251,7 @@ export function runLogsConformance(open: OpenStore): void {
       events: [{ atMs: T0 + 2, state: 'DELIVERED', detail: { response } } as const],
       failureCallback: 'success' as const,
     };
-    await store().settle(settlement(tells.message, claimToken + 1000, told), T0 + 2);
+    await store().messages.settle(settlement(tells.message, claimToken + 1000, told), T0 + 2);
     const { failureFunction } = await historyOf(run);
     expect(failureFunction).toMatchObject({ state: 'success', end: 'delivered', message: { key: tells.message.key } });
     expect(failureFunction?.answer).toMatchObject({ status: 200, body: response.body });
@@ -253,10 +262,18 @@ export function runLogsConformance(open: OpenStore): void {
   it('lists runs by their creation, newest first, page by page', async () => {
     const runs: number[] = [];
     for (let index = 0; index < 5; index++) runs.unshift((await begin(`r${index}`, { createdAtMs: T0 + index })).key);
-    const first = await store().listRunHistories(PROJECT, {}, { ...latestFirst, count: 2 });
+    const first = await store().runLogs.listRunHistories({
+      projectId: PROJECT,
+      filter: {},
+      page: { ...latestFirst, count: 2 },
+    });
     expect(first.items.map(({ run }) => run.key)).toEqual(runs.slice(0, 2));
     const late = await begin('late', { createdAtMs: T0 + 100 });
-    const rest = await store().listRunHistories(PROJECT, {}, { ...latestFirst, cursor: first.cursor ?? '' });
+    const rest = await store().runLogs.listRunHistories({
+      projectId: PROJECT,
+      filter: {},
+      page: { ...latestFirst, cursor: first.cursor ?? '' },
+    });
     expect(rest.items.map(({ run }) => run.key)).toEqual(runs.slice(2));
     expect(rest).not.toHaveProperty('cursor');
     expect(await keysOf({})).toEqual([late.key, ...runs]);
@@ -296,7 +313,7 @@ export function runLogsConformance(open: OpenStore): void {
     const claimToken = world().number();
     const run = await accept(beginning('a', { standing: { kind: 'claimed', claimToken, worker: 'w1' } }));
     const sleeps = await append(run, 'step', 's1', { stepId: 1 }, { notBeforeMs: T0 + 60_000 });
-    await store().settle(settlement(run, claimToken, retrying(T0 + 1, T0 + 13, 1)), T0 + 1);
+    await store().messages.settle(settlement(run, claimToken, retrying(T0 + 1, T0 + 13, 1)), T0 + 1);
     const waiting = await historyOf(run);
     expect(waiting.entries.map(({ key, kind, slot, position }) => [key, kind, slot, position])).toEqual([
       [run.key, 'initial', '0', 0],
@@ -307,7 +324,7 @@ export function runLogsConformance(open: OpenStore): void {
       { standing: { dueAtMs: T0 + 60_000, isInFlight: false }, failures: [] },
     ]);
     const { claimed } = await world().claim({}, T0 + 13);
-    await store().settle(settlement(run, claimed[0]?.claimToken ?? 0, delivered(T0 + 14)), T0 + 14);
+    await store().messages.settle(settlement(run, claimed[0]?.claimToken ?? 0, delivered(T0 + 14)), T0 + 14);
     await end(run, 'RUN_CANCELED', T0 + 20);
     expect((await historyOf(run)).entries).toMatchObject([{ end: 'delivered' }, { end: 'canceled', failures: [] }]);
   });
@@ -332,13 +349,17 @@ export function runLogsConformance(open: OpenStore): void {
       await append(run, 'step', 's1', new Uint8Array(6 * MIB));
       keys.unshift(run.key);
     }
-    const page = await store().listRunHistories(PROJECT, {}, latestFirst);
+    const page = await store().runLogs.listRunHistories({ projectId: PROJECT, filter: {}, page: latestFirst });
     expect(page.items.map(({ run, entries }) => [run.key, entries.length])).toEqual([
       [keys[0], 2],
       [keys[1], 2],
     ]);
     const { cursor = '' } = page;
-    const rest = await store().listRunHistories(PROJECT, {}, { ...latestFirst, cursor });
+    const rest = await store().runLogs.listRunHistories({
+      projectId: PROJECT,
+      filter: {},
+      page: { ...latestFirst, cursor },
+    });
     expect(rest.items.map(({ run }) => run.key)).toEqual(keys.slice(2));
   });
 
@@ -348,7 +369,7 @@ export function runLogsConformance(open: OpenStore): void {
     const response = { status: 500, header: {}, body: new Uint8Array(17 * MIB) };
     const events: LogEvent[] = [{ atMs: T0 + 11, state: 'ERROR', detail: { error: 'failed', response } }];
     const change: Change = { next: { kind: 'waiting', dueAtMs: T0 + 99, retried: 1 }, events };
-    await store().settle(settlement(run, claimed[0]?.claimToken ?? 0, change), T0 + 11);
+    await store().messages.settle(settlement(run, claimed[0]?.claimToken ?? 0, change), T0 + 11);
     const shownBytes = async (bodyBytesMax?: number) =>
       (await historyOf(run, bodyBytesMax)).entries[0]?.failures[0]?.response?.body.length;
     expect(await shownBytes()).toBe(0);
@@ -357,7 +378,11 @@ export function runLogsConformance(open: OpenStore): void {
 
   it('ends a page of events early rather than hold very many bytes', async () => {
     for (let index = 0; index < 4; index++) await begin(`r${index}`, { body: new Uint8Array(6 * MIB) });
-    const page = await store().listRunEvents(PROJECT, { state: ['CREATED'] }, latestFirst);
+    const page = await store().runLogs.listRunEvents({
+      projectId: PROJECT,
+      filter: { state: ['CREATED'] },
+      page: latestFirst,
+    });
     expect(page.items).toHaveLength(2);
     expect(page.cursor).toBeDefined();
   });

@@ -29,7 +29,7 @@ export function beginning(world: World, options: BeginningOptions = {}): NewMess
 /** Saves the first message of a run and answers it. */
 export async function begin(world: World, options: BeginningOptions = {}): Promise<Message> {
   const news = beginning(world, options);
-  const [answer] = await world.store.accept([news], news.message.createdAtMs);
+  const [answer] = await world.store.messages.accept([news], news.message.createdAtMs);
   if (answer?.kind !== 'accepted') throw new Error(`no run has begun: ${answer?.kind}`);
   return news.message;
 }
@@ -56,7 +56,7 @@ export function appended(world: World, first: Message, options: EntryOptions = {
 
 /** Appends and answers what became of it. */
 export async function append(world: World, first: Message, options: EntryOptions = {}): Promise<Accepted> {
-  const [answer] = await world.store.accept([appended(world, first, options)], options.createdAtMs ?? T0);
+  const [answer] = await world.store.messages.accept([appended(world, first, options)], options.createdAtMs ?? T0);
   if (!answer) throw new Error('there was no answer');
   return answer;
 }
@@ -102,14 +102,14 @@ export function ending(first: { key: number }, options: Partial<RunEnding> = {})
 }
 
 export async function activeRun(world: World, id = 'r', projectId = PROJECT): Promise<Run> {
-  const run = await world.store.findActiveRun(projectId, id);
+  const run = await world.store.runs.findActiveRun(projectId, id);
   if (!run) throw new Error(`no run ${id} is active`);
   return run;
 }
 
 /** The journal as deliveries show it: call type and body of each entry. */
 export async function journalOf(world: World, first: { key: number }): Promise<string[]> {
-  const entries = await world.store.readJournal(first.key);
+  const entries = await world.store.runs.readJournal(first.key);
   return entries.map(({ position, callType, body }) =>
     `${position} ${callType} ${new TextDecoder().decode(body)}`.trim(),
   );
@@ -118,7 +118,7 @@ export async function journalOf(world: World, first: { key: number }): Promise<s
 /** Everything that was logged of a run, in order: the state, and the key of the message that it is about. */
 export async function runLogOf(world: World, id = 'r', projectId = PROJECT): Promise<string[]> {
   const page = { count: 1000, order: 'earliestFirst' } as const;
-  const { items } = await world.store.listRunEvents(projectId, { runId: [id] }, page);
+  const { items } = await world.store.runLogs.listRunEvents({ projectId, filter: { runId: [id] }, page });
   return items.map(({ state, message }) => (message ? `${state} ${message.key}` : state));
 }
 

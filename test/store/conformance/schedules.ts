@@ -75,7 +75,7 @@ export function schedulesConformance(open: OpenStore): void {
 
   async function save(options: ScheduleOptions = {}): Promise<Schedule> {
     const made = schedule(options);
-    expect(await store().saveSchedule(made, undefined, 0)).toBe('saved');
+    expect(await store().schedules.saveSchedule(made, undefined, 0)).toBe('saved');
     return made;
   }
 
@@ -91,8 +91,10 @@ export function schedulesConformance(open: OpenStore): void {
     return { change: change(of, { nextAtMs: T0 + MINUTE_MS, passedUntilMs: T0, lastTrigger }, messages), messages };
   }
 
-  const find = async (id: string, projectId = PROJECT) => (await store().findSchedule(projectId, id))?.schedule;
-  const due = async (nowMs = T0, limit = 10, bytesMax = 1e6) => store().dueSchedules({ nowMs, limit, bytesMax });
+  const find = async (id: string, projectId = PROJECT) =>
+    (await store().schedules.findSchedule({ projectId, id }))?.schedule;
+  const due = async (nowMs = T0, limit = 10, bytesMax = 1e6) =>
+    store().schedules.dueSchedules({ nowMs, limit, bytesMax });
   const dueIds = async (nowMs = T0, limit = 10, bytesMax = 1e6) =>
     (await due(nowMs, limit, bytesMax)).due.map((one) => one.schedule.id);
 
@@ -108,7 +110,10 @@ export function schedulesConformance(open: OpenStore): void {
       },
     });
     const plain = await save({ id: 'plain' });
-    expect(await store().findSchedule(PROJECT, 'full')).toEqual({ schedule: full, lastMessages: [] });
+    expect(await store().schedules.findSchedule({ projectId: PROJECT, id: 'full' })).toEqual({
+      schedule: full,
+      lastMessages: [],
+    });
     expect(await find('plain')).toEqual(plain);
     expect(await find('Full')).toBeUndefined();
     expect(await find('full', OTHER_PROJECT)).toBeUndefined();
@@ -117,28 +122,30 @@ export function schedulesConformance(open: OpenStore): void {
   it('replaces all of a schedule whose version is the one that was seen, and nothing otherwise', async () => {
     const before = await save({ plan: FULL_PLAN });
     const after: Schedule = { ...schedule({ createdAtMs: before.createdAtMs }), key: before.key };
-    expect(await store().saveSchedule(after, undefined, 0)).toBe('stale');
-    expect(await store().saveSchedule(after, before.standing.version + 1_000_000, 0)).toBe('stale');
+    expect(await store().schedules.saveSchedule(after, undefined, 0)).toBe('stale');
+    expect(await store().schedules.saveSchedule(after, before.standing.version + 1_000_000, 0)).toBe('stale');
     expect(await find('s')).toEqual(before);
-    expect(await store().saveSchedule(after, before.standing.version, 0)).toBe('saved');
+    expect(await store().schedules.saveSchedule(after, before.standing.version, 0)).toBe('saved');
     expect(await find('s')).toEqual(after);
-    expect(await store().saveSchedule(schedule({ id: 'gone' }), 7, 0)).toBe('stale');
-    expect(await store().listSchedules(PROJECT)).toHaveLength(1);
+    expect(await store().schedules.saveSchedule(schedule({ id: 'gone' }), 7, 0)).toBe('stale');
+    expect(await store().schedules.listSchedules({ projectId: PROJECT })).toHaveLength(1);
   });
 
   it('refuses one more than a project may have, and only there', async () => {
     const first = await save({ id: 'a' });
-    expect(await store().saveSchedule(schedule({ id: 'b' }), undefined, 1)).toBe('tooMany');
+    expect(await store().schedules.saveSchedule(schedule({ id: 'b' }), undefined, 1)).toBe('tooMany');
     expect(await find('b')).toBeUndefined();
     const again = { ...schedule({ id: 'a' }), key: first.key };
-    expect(await store().saveSchedule(again, first.standing.version, 1)).toBe('saved');
-    expect(await store().saveSchedule(schedule({ id: 'b', projectId: OTHER_PROJECT }), undefined, 1)).toBe('saved');
+    expect(await store().schedules.saveSchedule(again, first.standing.version, 1)).toBe('saved');
+    expect(await store().schedules.saveSchedule(schedule({ id: 'b', projectId: OTHER_PROJECT }), undefined, 1)).toBe(
+      'saved',
+    );
   });
 
   it('moves a schedule on together with its messages', async () => {
     const before = await save();
     const { change: moved, messages } = trigger(before, 2);
-    expect(await store().changeSchedules([moved], T0)).toEqual([['due', 'due']]);
+    expect(await store().schedules.changeSchedules([moved], T0)).toEqual([['due', 'due']]);
     expect((await find('s'))?.standing).toEqual(moved.standing);
     for (const { message } of messages) {
       expect(await world().find(message)).toEqual(message);
@@ -147,17 +154,18 @@ export function schedulesConformance(open: OpenStore): void {
   });
 
   it.each([
-    ['moved on', (before: Schedule) => store().changeSchedules([trigger(before).change], T0)],
-    ['paused', (before: Schedule) => store().changeSchedules([change(before, { isPaused: true })], T0)],
+    ['moved on', (before: Schedule) => store().schedules.changeSchedules([trigger(before).change], T0)],
+    ['paused', (before: Schedule) => store().schedules.changeSchedules([change(before, { isPaused: true })], T0)],
     [
       'overwritten',
-      (before: Schedule) => store().saveSchedule({ ...schedule(), key: before.key }, before.standing.version, 0),
+      (before: Schedule) =>
+        store().schedules.saveSchedule({ ...schedule(), key: before.key }, before.standing.version, 0),
     ],
-    ['deleted', (before: Schedule) => store().deleteSchedule(PROJECT, before.id)],
+    ['deleted', (before: Schedule) => store().schedules.deleteSchedule({ projectId: PROJECT, id: before.id })],
     [
       'deleted and made again',
       async (before: Schedule) => {
-        await store().deleteSchedule(PROJECT, before.id);
+        await store().schedules.deleteSchedule({ projectId: PROJECT, id: before.id });
         await save();
       },
     ],
@@ -165,9 +173,9 @@ export function schedulesConformance(open: OpenStore): void {
     const before = await save();
     const { change: late, messages } = trigger(before);
     await meanwhile(before);
-    const between = await store().findSchedule(PROJECT, 's');
-    expect(await store().changeSchedules([late], T0)).toEqual(['stale']);
-    expect(await store().findSchedule(PROJECT, 's')).toEqual(between);
+    const between = await store().schedules.findSchedule({ projectId: PROJECT, id: 's' });
+    expect(await store().schedules.changeSchedules([late], T0)).toEqual(['stale']);
+    expect(await store().schedules.findSchedule({ projectId: PROJECT, id: 's' })).toEqual(between);
     for (const { message } of messages) expect(await world().find(message)).toBeUndefined();
   });
 
@@ -176,7 +184,7 @@ export function schedulesConformance(open: OpenStore): void {
     const attempts = [0, 1, 2].map(() => all.map((one) => trigger(one)));
     const answers = await Promise.all(
       attempts.map((changes) =>
-        store().changeSchedules(
+        store().schedules.changeSchedules(
           changes.map((attempt) => attempt.change),
           T0,
         ),
@@ -189,7 +197,7 @@ export function schedulesConformance(open: OpenStore): void {
 
   it('makes only the first of two changes that one command has for a schedule', async () => {
     const before = await save();
-    expect(await store().changeSchedules([trigger(before).change, trigger(before).change], T0)).toEqual([
+    expect(await store().schedules.changeSchedules([trigger(before).change, trigger(before).change], T0)).toEqual([
       ['due'],
       'stale',
     ]);
@@ -204,8 +212,8 @@ export function schedulesConformance(open: OpenStore): void {
     expect(await dueIds(T0)).toEqual(['first', 'second']);
     expect(await dueIds(T0, 1)).toEqual(['first']);
     expect(await dueIds(T0 + 5)).toEqual(['first', 'second', 'later']);
-    for (const id of ['second', 'later']) await store().deleteSchedule(PROJECT, id);
-    await store().deleteSchedule(OTHER_PROJECT, 'first');
+    for (const id of ['second', 'later']) await store().schedules.deleteSchedule({ projectId: PROJECT, id });
+    await store().schedules.deleteSchedule({ projectId: OTHER_PROJECT, id: 'first' });
     expect(await due(T0 + 99)).toEqual({ due: [], nextAtMs: undefined });
   });
 
@@ -216,13 +224,19 @@ export function schedulesConformance(open: OpenStore): void {
     await save({ id: 'waits', standing: { nextAtMs: T0 + 3 * MINUTE_MS } });
     await save({ id: 'right', standing: { ...ahead, passedUntilMs: T0 } });
     const found = async (piece: { limit?: number; bytesMax?: number } = {}) => {
-      const schedules = await store().strandedSchedules(T0 + MINUTE_MS, { limit: 10, bytesMax: 1e6, ...piece });
+      const schedules = await store().schedules.strandedSchedules(T0 + MINUTE_MS, {
+        limit: 10,
+        bytesMax: 1e6,
+        ...piece,
+      });
       return schedules.map(({ id }) => id);
     };
     expect(await found()).toEqual(['a', 'b']);
     expect(await found({ limit: 1 })).toEqual(['a']);
     expect(await found({ bytesMax: 1 })).toEqual(['a']);
-    expect((await store().strandedSchedules(T0, { limit: 1, bytesMax: 1 }))[0]?.standing).toMatchObject(ahead);
+    expect((await store().schedules.strandedSchedules(T0, { limit: 1, bytesMax: 1 }))[0]?.standing).toMatchObject(
+      ahead,
+    );
   });
 
   it('hands out due schedules by their bytes, but always one', async () => {
@@ -239,10 +253,10 @@ export function schedulesConformance(open: OpenStore): void {
     const messages = [world().message(), world().message()];
     const [first] = messages;
     const lastTrigger = { atMs: T0, firstKey: first?.message.key ?? 0, messages: 2 };
-    await store().changeSchedules([change(before, { lastTrigger }, messages)], T0);
+    await store().schedules.changeSchedules([change(before, { lastTrigger }, messages)], T0);
     for (const { message } of messages) {
       expect(await isBusy()).toEqual([true]);
-      await store().cancelById(PROJECT, [message.id], T0);
+      await store().messages.cancelById(PROJECT, [message.id], T0);
     }
     expect(await isBusy()).toEqual([false]);
   });
@@ -256,7 +270,7 @@ export function schedulesConformance(open: OpenStore): void {
       messages: messages.length,
     });
     const first = change(before, { lastTrigger: lastOf([early]) }, [early]);
-    await store().changeSchedules([first], T0);
+    await store().schedules.changeSchedules([first], T0);
     const tokens = [0, 1, 2, 3].map(() => world().number());
     const messages = tokens.map((claimToken) =>
       world().message({ standing: { kind: 'claimed', claimToken, worker: 'w1' } }),
@@ -265,21 +279,25 @@ export function schedulesConformance(open: OpenStore): void {
       ...change(before, { lastTrigger: lastOf(messages) }, messages),
       fromVersion: first.standing.version,
     };
-    expect(await store().changeSchedules([second], T0)).toEqual([messages.map(() => 'claimed')]);
+    expect(await store().schedules.changeSchedules([second], T0)).toEqual([messages.map(() => 'claimed')]);
     const day = 86_400_000; // the entries of a day may go together
     const ends = [delivered(T0 + day), buried(T0 + day), undefined, delivered(T0 + 2 * day)];
     for (const [index, end] of ends.entries()) {
       const message = messages[index]?.message;
-      if (message && end) await store().settle(settlement(message, tokens[index] ?? 0, end), T0);
+      if (message && end) await store().messages.settle(settlement(message, tokens[index] ?? 0, end), T0);
     }
     const states = ['delivered', 'failed', 'unfinished', 'delivered'];
     const expected = messages.map(({ message }, index) => ({ messageId: message.id, state: states[index] }));
-    expect((await store().findSchedule(PROJECT, 's'))?.lastMessages).toEqual(expected);
-    expect((await store().listSchedules(PROJECT)).map(({ lastMessages }) => lastMessages)).toEqual([expected]);
+    expect((await store().schedules.findSchedule({ projectId: PROJECT, id: 's' }))?.lastMessages).toEqual(expected);
+    expect(
+      (await store().schedules.listSchedules({ projectId: PROJECT })).map(({ lastMessages }) => lastMessages),
+    ).toEqual([expected]);
     const beforeMs = T0 + 2 * day;
     const bounds = { logsBeforeMs: beforeMs, deadBeforeMs: beforeMs, keysUsedBeforeMs: 0, nowMs: beforeMs };
-    while (await store().dropExpired({ ...bounds, rowsMax: 1_000 }));
-    expect((await store().findSchedule(PROJECT, 's'))?.lastMessages).toEqual(expected.slice(2));
+    while (await store().retention.dropExpired({ ...bounds, rowsMax: 1_000 }));
+    expect((await store().schedules.findSchedule({ projectId: PROJECT, id: 's' }))?.lastMessages).toEqual(
+      expected.slice(2),
+    );
   });
 
   it('lists the schedules of one project in the order of their creation', async () => {
@@ -287,7 +305,7 @@ export function schedulesConformance(open: OpenStore): void {
     await save({ id: 'c', createdAtMs: T0 + 2, plan: FULL_PLAN });
     await save({ id: 'a', createdAtMs: T0 + 2 });
     await save({ id: 'x', projectId: OTHER_PROJECT });
-    const listed = await store().listSchedules(PROJECT);
+    const listed = await store().schedules.listSchedules({ projectId: PROJECT });
     expect(listed.map((view) => view.schedule.id)).toEqual(['b', 'c', 'a']);
     expect(listed[1]?.schedule).toEqual(await find('c'));
   });
@@ -295,7 +313,7 @@ export function schedulesConformance(open: OpenStore): void {
   it('lists no more bodies than fit into memory', async () => {
     const body = new Uint8Array(7 * 1024 * 1024).fill(1);
     for (const id of ['a', 'b', 'c']) await save({ id, plan: { body } });
-    const listed = await store().listSchedules(PROJECT);
+    const listed = await store().schedules.listSchedules({ projectId: PROJECT });
     expect(listed.map((view) => view.schedule.plan.body.length)).toEqual([body.length, body.length, 0]);
     expect((await find('c'))?.plan.body.length).toBe(body.length);
   });
@@ -304,9 +322,9 @@ export function schedulesConformance(open: OpenStore): void {
     const before = await save();
     await save({ id: 's', projectId: OTHER_PROJECT });
     const { change: moved, messages } = trigger(before);
-    await store().changeSchedules([moved], T0);
-    await store().deleteSchedule(PROJECT, 's');
-    await store().deleteSchedule(PROJECT, 's');
+    await store().schedules.changeSchedules([moved], T0);
+    await store().schedules.deleteSchedule({ projectId: PROJECT, id: 's' });
+    await store().schedules.deleteSchedule({ projectId: PROJECT, id: 's' });
     expect(await find('s')).toBeUndefined();
     expect(await find('s', OTHER_PROJECT)).toBeDefined();
     for (const { message } of messages) expect(await world().find(message)).toEqual(message);

@@ -18,28 +18,33 @@ export function settleConformance(open: OpenStore): void {
   it('removes a delivered message and logs it, once', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     const decision = settlement(message, claimToken, delivered(T0 + 5));
-    const answers = await Promise.all([world().store.settle(decision, T0), world().store.settle(decision, T0)]);
+    const answers = await Promise.all([
+      world().store.messages.settle(decision, T0),
+      world().store.messages.settle(decision, T0),
+    ]);
     expect(answers.map(({ kind }) => kind).toSorted()).toEqual(['saved', 'stale']);
-    expect(await world().store.settle(decision, T0)).toMatchObject({ kind: 'stale' });
+    expect(await world().store.messages.settle(decision, T0)).toMatchObject({ kind: 'stale' });
     expect(await world().statesOf(message)).toEqual(['CREATED', 'ACTIVE', 'DELIVERED']);
   });
 
   it('keeps a delivered message readable for its grace time and no longer', async () => {
     const { message, claimToken } = await world().acceptClaimed();
-    await world().store.settle(settlement(message, claimToken, delivered(T0 + 5)), T0);
-    expect(await world().store.find(PROJECT, message.id, T0 + 5)).toEqual(message);
-    expect(await world().store.find(PROJECT, message.id, T0 + 6)).toBeUndefined();
+    await world().store.messages.settle(settlement(message, claimToken, delivered(T0 + 5)), T0);
+    expect(await world().store.messages.find(PROJECT, message.id, T0 + 5)).toEqual(message);
+    expect(await world().store.messages.find(PROJECT, message.id, T0 + 6)).toBeUndefined();
   });
 
   it('refuses a result from an attempt that was claimed anew (P6)', async () => {
     const { message, claimToken } = await world().acceptClaimed();
-    await world().store.release([{ key: message.key, projectId: message.projectId, claimToken }], T0);
+    await world().store.messages.release([{ key: message.key, projectId: message.projectId, claimToken }], T0);
     const [anew] = (await world().claim()).claimed;
-    expect(await world().store.settle(settlement(message, claimToken, delivered()), T0)).toMatchObject({
+    expect(await world().store.messages.settle(settlement(message, claimToken, delivered()), T0)).toMatchObject({
       kind: 'stale',
     });
     expect(await world().statesOf(message)).toEqual(['CREATED', 'ACTIVE', 'ACTIVE']);
-    expect(await world().store.settle(settlement(message, anew?.claimToken ?? -1, delivered()), T0)).toMatchObject({
+    expect(
+      await world().store.messages.settle(settlement(message, anew?.claimToken ?? -1, delivered()), T0),
+    ).toMatchObject({
       kind: 'saved',
     });
   });
@@ -47,12 +52,12 @@ export function settleConformance(open: OpenStore): void {
   it('refuses a result for a message of another project', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     const decision = { ...settlement(message, claimToken, delivered()), projectId: OTHER_PROJECT };
-    expect(await world().store.settle(decision, T0)).toMatchObject({ kind: 'stale' });
+    expect(await world().store.messages.settle(decision, T0)).toMatchObject({ kind: 'stale' });
   });
 
   it('lets a retry wait until it is due, with its count and what went wrong', async () => {
     const { message, claimToken } = await world().acceptClaimed();
-    await world().store.settle(settlement(message, claimToken, retrying(T0 + 5, T0 + 1_000, 1)), T0);
+    await world().store.messages.settle(settlement(message, claimToken, retrying(T0 + 5, T0 + 1_000, 1)), T0);
     expect((await world().claim({}, T0 + 999)).nextDueAtMs).toBe(T0 + 1_000);
     const [again] = (await world().claim({}, T0 + 1_000)).claimed;
     expect(again).toMatchObject({ message, retried: 1, claimedAtMs: T0 + 1_000 });
@@ -65,10 +70,16 @@ export function settleConformance(open: OpenStore): void {
   it('moves a dead message into the DLQ with its answer', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     const change = buried(T0 + 7, 503);
-    expect(await world().store.settle(settlement(message, claimToken, change), T0)).toMatchObject({ kind: 'saved' });
+    expect(await world().store.messages.settle(settlement(message, claimToken, change), T0)).toMatchObject({
+      kind: 'saved',
+    });
     expect(await world().find(message)).toBeUndefined();
     const dlqId = `${T0 + 7}-${message.key}`;
-    expect(await world().store.findDead(PROJECT, dlqId)).toEqual({ dlqId, message, burial: change.burial });
+    expect(await world().store.dead.findDead({ projectId: PROJECT, dlqId })).toEqual({
+      dlqId,
+      message,
+      burial: change.burial,
+    });
     const logs = await world().logsOf(message);
     expect(logs.map(({ state }) => state)).toEqual(['CREATED', 'ACTIVE', 'ERROR', 'FAILED']);
     expect(logs[2]?.detail).toEqual(change.events[0]?.detail);
@@ -84,10 +95,10 @@ export function settleConformance(open: OpenStore): void {
     };
     const { message, claimToken } = await world().acceptClaimed();
     const { message: kept, claimToken: keptToken } = await world().acceptClaimed();
-    await world().store.cancelById(PROJECT, [message.id], T0 + 1);
+    await world().store.messages.cancelById(PROJECT, [message.id], T0 + 1);
     const change = retrying(T0 + 5, T0 + 1_000, 1);
     const settle = (of: Message, token: number) =>
-      world().store.settle({ ...settlement(of, token, change), changeIfCancelRequested: canceled }, T0);
+      world().store.messages.settle({ ...settlement(of, token, change), changeIfCancelRequested: canceled }, T0);
     expect(await settle(message, claimToken)).toEqual({ kind: 'saved', isCancelled: true });
     expect(await settle(kept, keptToken)).toEqual({ kind: 'saved' });
     expect(await world().statesOf(message)).toEqual(['CREATED', 'ACTIVE', 'CANCEL_REQUESTED', 'ERROR', 'CANCELED']);
@@ -97,8 +108,8 @@ export function settleConformance(open: OpenStore): void {
 
   it('delivers a message although a cancel was asked for, when the endpoint took it', async () => {
     const { message, claimToken } = await world().acceptClaimed();
-    await world().store.cancelById(PROJECT, [message.id], T0 + 1);
-    expect(await world().store.settle(settlement(message, claimToken, delivered(T0 + 2)), T0)).toMatchObject({
+    await world().store.messages.cancelById(PROJECT, [message.id], T0 + 1);
+    expect(await world().store.messages.settle(settlement(message, claimToken, delivered(T0 + 2)), T0)).toMatchObject({
       kind: 'saved',
     });
     expect(await world().statesOf(message)).toEqual(['CREATED', 'ACTIVE', 'CANCEL_REQUESTED', 'DELIVERED']);
@@ -106,14 +117,14 @@ export function settleConformance(open: OpenStore): void {
 
   it('never logs an event before the attempt that it is of began, whatever the clock says', async () => {
     const { message, claimToken } = await world().acceptClaimed();
-    await world().store.settle(settlement(message, claimToken, delivered(T0 - 1_000)), T0 - 1_000);
+    await world().store.messages.settle(settlement(message, claimToken, delivered(T0 - 1_000)), T0 - 1_000);
     expect((await world().logsOf(message)).map(({ atMs }) => atMs)).toEqual([T0, T0, T0]);
   });
 
   it('never logs an event before the one that came before it, whatever the clock says', async () => {
     const { message, claimToken } = await world().acceptClaimed();
-    await world().store.cancelById(PROJECT, [message.id], T0 + 500);
-    await world().store.settle(settlement(message, claimToken, delivered(T0 - 1_000)), T0);
+    await world().store.messages.cancelById(PROJECT, [message.id], T0 + 500);
+    await world().store.messages.settle(settlement(message, claimToken, delivered(T0 - 1_000)), T0);
     expect((await world().logsOf(message)).map(({ atMs }) => atMs)).toEqual([T0, T0, T0 + 500, T0 + 500]);
   });
 }

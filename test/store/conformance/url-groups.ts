@@ -10,19 +10,20 @@ const C: Endpoint = { url: 'https://c.example/z', name: 'c' };
 export function urlGroupsConformance(open: OpenStore): void {
   const world = eachWorld(open);
   const add = (name: string, endpoints: Endpoint[], nowMs = T0, limits = UNLIMITED) =>
-    world().store.addEndpoints(PROJECT, name, endpoints, limits, nowMs);
-  const endpointsOf = async (name: string) => (await world().store.findUrlGroup(PROJECT, name))?.endpoints;
+    world().store.urlGroups.addEndpoints({ projectId: PROJECT, name, endpoints, limits, nowMs });
+  const endpointsOf = async (name: string) =>
+    (await world().store.urlGroups.findUrlGroup({ projectId: PROJECT, name }))?.endpoints;
 
   it('makes a group with its first endpoints and keeps their order', async () => {
     expect(await add('g', [B, A])).toBe('saved');
     expect(await add('g', [C], T0 + 5)).toBe('saved');
-    expect(await world().store.findUrlGroup(PROJECT, 'g')).toEqual({
+    expect(await world().store.urlGroups.findUrlGroup({ projectId: PROJECT, name: 'g' })).toEqual({
       name: 'g',
       createdAtMs: T0,
       updatedAtMs: T0 + 5,
       endpoints: [B, A, C],
     });
-    expect(await world().store.findUrlGroup(PROJECT, 'G')).toBeUndefined();
+    expect(await world().store.urlGroups.findUrlGroup({ projectId: PROJECT, name: 'G' })).toBeUndefined();
   });
 
   it('gives a known name the new URL, and a known URL the new name', async () => {
@@ -41,18 +42,30 @@ export function urlGroupsConformance(open: OpenStore): void {
   });
 
   it('removes by name, by URL or by both, and the group with its last endpoint', async () => {
-    const remove = (selectors: Partial<Endpoint>[]) => world().store.removeEndpoints(PROJECT, 'g', selectors, T0 + 9);
+    const remove = (selectors: Partial<Endpoint>[]) =>
+      world().store.urlGroups.removeEndpoints({ projectId: PROJECT, name: 'g', selectors, nowMs: T0 + 9 });
     await add('g', [A, B, C]);
-    await world().store.setGroupHeaders(PROJECT, 'g', { 'Upstash-Retries': ['1'] }, T0);
+    await world().store.urlGroups.setGroupHeaders({
+      projectId: PROJECT,
+      name: 'g',
+      headers: { 'Upstash-Retries': ['1'] },
+      nowMs: T0,
+    });
     expect(await remove([{ name: 'nobody' }, { url: A.url, name: 'c' }])).toBe('saved');
-    expect(await world().store.findUrlGroup(PROJECT, 'g')).toMatchObject({ updatedAtMs: T0, endpoints: [A, B, C] });
+    expect(await world().store.urlGroups.findUrlGroup({ projectId: PROJECT, name: 'g' })).toMatchObject({
+      updatedAtMs: T0,
+      endpoints: [A, B, C],
+    });
     expect(await remove([{ name: 'a b' }])).toBe('saved');
-    expect(await world().store.findUrlGroup(PROJECT, 'g')).toMatchObject({ updatedAtMs: T0 + 9, endpoints: [B, C] });
+    expect(await world().store.urlGroups.findUrlGroup({ projectId: PROJECT, name: 'g' })).toMatchObject({
+      updatedAtMs: T0 + 9,
+      endpoints: [B, C],
+    });
     expect(await remove([{ url: B.url }, C])).toBe('saved');
     expect(await endpointsOf('g')).toBeUndefined();
     expect(await remove([C])).toBe('missing');
     await add('g', [A]);
-    expect(await world().store.findUrlGroup(PROJECT, 'g')).not.toHaveProperty('headers');
+    expect(await world().store.urlGroups.findUrlGroup({ projectId: PROJECT, name: 'g' })).not.toHaveProperty('headers');
   });
 
   it('refuses growth past its limits, changing nothing, and nothing else', async () => {
@@ -68,32 +81,44 @@ export function urlGroupsConformance(open: OpenStore): void {
   });
 
   it('keeps default headers until they are replaced or cleared', async () => {
-    const set = (headers: Record<string, string[]>) => world().store.setGroupHeaders(PROJECT, 'g', headers, T0 + 3);
+    const set = (headers: Record<string, string[]>) =>
+      world().store.urlGroups.setGroupHeaders({ projectId: PROJECT, name: 'g', headers, nowMs: T0 + 3 });
     expect(await set({ 'Upstash-Retries': ['1'] })).toBe('missing');
     await add('g', [A]);
     expect(await set({ 'Upstash-Retries': ['1'], 'Upstash-Forward-X': ['1', '2'] })).toBe('saved');
-    expect(await world().store.findUrlGroup(PROJECT, 'g')).toMatchObject({
+    expect(await world().store.urlGroups.findUrlGroup({ projectId: PROJECT, name: 'g' })).toMatchObject({
       updatedAtMs: T0 + 3,
       headers: { 'Upstash-Retries': ['1'], 'Upstash-Forward-X': ['1', '2'] },
     });
     expect(await set({})).toBe('saved');
-    expect(await world().store.findUrlGroup(PROJECT, 'g')).not.toHaveProperty('headers');
+    expect(await world().store.urlGroups.findUrlGroup({ projectId: PROJECT, name: 'g' })).not.toHaveProperty('headers');
   });
 
   it('lists the groups of one project by name, and deletes one without a look at others', async () => {
     await add('b', [B]);
     await add('a', [C, A]);
     await add('Z', [C]);
-    await world().store.addEndpoints(OTHER_PROJECT, 'a', [B], UNLIMITED, T0);
-    const listed = await world().store.listUrlGroups(PROJECT);
+    await world().store.urlGroups.addEndpoints({
+      projectId: OTHER_PROJECT,
+      name: 'a',
+      endpoints: [B],
+      limits: UNLIMITED,
+      nowMs: T0,
+    });
+    const listed = await world().store.urlGroups.listUrlGroups({ projectId: PROJECT });
     expect(listed.map(({ name, endpoints }) => [name, endpoints])).toEqual([
       ['Z', [C]],
       ['a', [C, A]],
       ['b', [B]],
     ]);
-    await world().store.deleteUrlGroup(PROJECT, 'a');
-    await world().store.deleteUrlGroup(PROJECT, 'never');
-    expect((await world().store.listUrlGroups(PROJECT)).map(({ name }) => name)).toEqual(['Z', 'b']);
-    expect((await world().store.listUrlGroups(OTHER_PROJECT)).map(({ endpoints }) => endpoints)).toEqual([[B]]);
+    await world().store.urlGroups.deleteUrlGroup({ projectId: PROJECT, name: 'a' });
+    await world().store.urlGroups.deleteUrlGroup({ projectId: PROJECT, name: 'never' });
+    expect((await world().store.urlGroups.listUrlGroups({ projectId: PROJECT })).map(({ name }) => name)).toEqual([
+      'Z',
+      'b',
+    ]);
+    expect(
+      (await world().store.urlGroups.listUrlGroups({ projectId: OTHER_PROJECT })).map(({ endpoints }) => endpoints),
+    ).toEqual([[B]]);
   });
 }

@@ -29,7 +29,7 @@ export function waitersConformance(open: OpenStore): void {
     news.entry = { runKey: key, kind: 'initial', slot: '0', bytes: 10 };
     const config = { dialect: 'upstash', features: [], isKept: true, isRest: false, isUnknownSdk: false } as const;
     news.run = { id, url, createdAtMs: T0, config: { ...config, features: [], header: {}, maxRetries: 3 } };
-    expect(await store().accept([news], T0)).toMatchObject([{ kind: 'accepted' }]);
+    expect(await store().messages.accept([news], T0)).toMatchObject([{ kind: 'accepted' }]);
     return news.message;
   }
 
@@ -78,7 +78,7 @@ export function waitersConformance(open: OpenStore): void {
 
   async function register(of: Message, options: WaitOptions = {}): Promise<Message> {
     const made = waiter(of, options);
-    expect(await store().addWaiter(made, undefined, T0)).toEqual({ kind: 'registered' });
+    expect(await store().waiters.addWaiter(made, undefined, T0)).toEqual({ kind: 'registered' });
     return made.record.message;
   }
 
@@ -89,26 +89,28 @@ export function waitersConformance(open: OpenStore): void {
     limits: MailLimits = { mails: 100, bytes: 1_000 },
   ): Promise<{ key: number; saved: string }> {
     const key = world().number();
-    const saved = await store().saveMail(of.projectId, of.key, eventId, { key, body: bytes(text) }, limits);
+    const saved = await store().waiters.saveMail(of.projectId, of.key, eventId, { key, body: bytes(text) }, limits);
     return { key, saved };
   }
 
   async function keysFor(eventId = 'e', page: { runKey?: number; afterKey?: number; count?: number } = {}) {
-    return (await store().listWaiters(PROJECT, eventId, { count: 100, ...page })).map(({ record }) => record.key);
+    return (await store().waiters.listWaiters(PROJECT, eventId, { count: 100, ...page })).map(
+      ({ record }) => record.key,
+    );
   }
 
   async function end(of: Message): Promise<void> {
-    const run = await store().findActiveRun(of.projectId, partOf(of).id);
+    const run = await store().runs.findActiveRun(of.projectId, partOf(of).id);
     const ending = { runKey: of.key, runVersion: run?.version ?? 0, state: 'RUN_CANCELED', atMs: T0 } as const;
-    expect(await store().endRuns([{ ending, follows: [] }], T0)).toMatchObject([{ kind: 'ended' }]);
+    expect(await store().runs.endRuns([{ ending, follows: [] }], T0)).toMatchObject([{ kind: 'ended' }]);
   }
 
   describe('a wait', () => {
     it('is found by its event, with all that it was registered with', async () => {
       const run = await begin('a');
       const made = waiter(run, { headers: { 'Upstash-Workflow-Runid': ['a'] } });
-      expect(await store().addWaiter(made, undefined, T0)).toEqual({ kind: 'registered' });
-      const [found] = await store().listWaiters(PROJECT, 'e', { count: 10 });
+      expect(await store().waiters.addWaiter(made, undefined, T0)).toEqual({ kind: 'registered' });
+      const [found] = await store().waiters.listWaiters(PROJECT, 'e', { count: 10 });
       expect(found).toMatchObject({ eventId: 'e', deadlineMs: T0 + DAY_MS });
       expect(found?.record.body).toEqual(made.record.message.body);
       expect(structuredClone(found?.record.settings)).toEqual(structuredClone(made.record.message.settings));
@@ -117,7 +119,7 @@ export function waitersConformance(open: OpenStore): void {
     it('gives its header maps back without a prototype', async () => {
       const run = await begin('a');
       await register(run);
-      const [found] = await store().listWaiters(PROJECT, 'e', { count: 10 });
+      const [found] = await store().waiters.listWaiters(PROJECT, 'e', { count: 10 });
       const { wait } = found?.record.settings ?? {};
       for (const map of [wait?.notified.header, wait?.timedOut.header, wait?.headers, wait?.timeoutHeaders]) {
         expect(Object.getPrototypeOf(map)).toBeNull();
@@ -127,24 +129,24 @@ export function waitersConformance(open: OpenStore): void {
     it('takes a place in the journal that deliveries do not show', async () => {
       const run = await begin('a');
       const record = await register(run);
-      expect(await store().readJournal(run.key)).toHaveLength(1);
+      expect(await store().runs.readJournal(run.key)).toHaveLength(1);
       const result = resultOf(run);
-      expect(await store().resolveWaiters([{ waiterKey: record.key, result }], T0)).toMatchObject([
+      expect(await store().waiters.resolveWaiters([{ waiterKey: record.key, result }], T0)).toMatchObject([
         { standing: 'due', journal: { position: 2 } },
       ]);
-      expect((await store().readJournal(run.key)).map(({ messageId }) => messageId)).toEqual([
+      expect((await store().runs.readJournal(run.key)).map(({ messageId }) => messageId)).toEqual([
         run.id,
         result.message.id,
       ]);
-      expect(await store().findRecords(PROJECT, [record.key])).toMatchObject([{ id: record.id }]);
+      expect(await store().runs.findRecords(PROJECT, [record.key])).toMatchObject([{ id: record.id }]);
     });
 
     it('is registered once for its step, also after it has ended', async () => {
       const run = await begin('a');
       const record = await register(run);
-      const again = (): Promise<Waiting> => store().addWaiter(waiter(run), undefined, T0);
+      const again = (): Promise<Waiting> => store().waiters.addWaiter(waiter(run), undefined, T0);
       expect(await again()).toEqual({ kind: 'duplicate', messageId: record.id });
-      await store().resolveWaiters([{ waiterKey: record.key, result: resultOf(run) }], T0);
+      await store().waiters.resolveWaiters([{ waiterKey: record.key, result: resultOf(run) }], T0);
       expect(await again()).toEqual({ kind: 'duplicate', messageId: record.id });
       expect(await keysFor()).toEqual([]);
     });
@@ -152,8 +154,8 @@ export function waitersConformance(open: OpenStore): void {
     it('is a repetition when its step has a result already', async () => {
       const run = await begin('a');
       const result = resultOf(run);
-      await store().accept([result], T0);
-      expect(await store().addWaiter(waiter(run), undefined, T0)).toEqual({
+      await store().messages.accept([result], T0);
+      expect(await store().waiters.addWaiter(waiter(run), undefined, T0)).toEqual({
         kind: 'duplicate',
         messageId: result.message.id,
       });
@@ -162,16 +164,16 @@ export function waitersConformance(open: OpenStore): void {
     it('of a run that is over is not registered', async () => {
       const run = await begin('a');
       await end(run);
-      expect(await store().addWaiter(waiter(run), undefined, T0)).toEqual({ kind: 'over' });
+      expect(await store().waiters.addWaiter(waiter(run), undefined, T0)).toEqual({ kind: 'over' });
     });
 
     it('is not registered for another version of its run', async () => {
       const run = await begin('a');
-      const { version = 0 } = (await store().findActiveRun(PROJECT, 'a')) ?? {};
-      expect(await store().addWaiter(waiter(run, { runVersion: version + 1 }), undefined, T0)).toEqual({
+      const { version = 0 } = (await store().runs.findActiveRun(PROJECT, 'a')) ?? {};
+      expect(await store().waiters.addWaiter(waiter(run, { runVersion: version + 1 }), undefined, T0)).toEqual({
         kind: 'changed',
       });
-      expect(await store().addWaiter(waiter(run, { runVersion: version }), undefined, T0)).toEqual({
+      expect(await store().waiters.addWaiter(waiter(run, { runVersion: version }), undefined, T0)).toEqual({
         kind: 'registered',
       });
     });
@@ -182,16 +184,16 @@ export function waitersConformance(open: OpenStore): void {
       const run = await begin('a');
       const first = await save(run, 'one');
       await save(run, 'two');
-      const mail = await store().nextMail(run.key, 'e');
+      const mail = await store().waiters.nextMail(run.key, 'e');
       expect(mail).toEqual({ key: first.key, body: bytes('one') });
       const made = waiter(run);
       const result = resultOf(run);
       const taken = { mailKey: first.key, result };
-      expect(await store().addWaiter(made, taken, T0)).toMatchObject({
+      expect(await store().waiters.addWaiter(made, taken, T0)).toMatchObject({
         kind: 'answered',
         saved: { standing: 'due', journal: { position: 2 } },
       });
-      expect(await store().nextMail(run.key, 'e')).toMatchObject({ body: bytes('two') });
+      expect(await store().waiters.nextMail(run.key, 'e')).toMatchObject({ body: bytes('two') });
       expect(await keysFor()).toEqual([]);
       expect(await world().find(result.message)).toMatchObject({ id: result.message.id });
     });
@@ -199,11 +201,11 @@ export function waitersConformance(open: OpenStore): void {
     it('that came, or was taken, since it was looked for, has the wait made anew', async () => {
       const run = await begin('a');
       const { key } = await save(run, 'one');
-      expect(await store().addWaiter(waiter(run), undefined, T0)).toEqual({ kind: 'changed' });
+      expect(await store().waiters.addWaiter(waiter(run), undefined, T0)).toEqual({ kind: 'changed' });
       const taken = (stepId: number) => ({ mailKey: key, result: resultOf(run, stepId) });
-      expect(await store().addWaiter(waiter(run), taken(1), T0)).toMatchObject({ kind: 'answered' });
-      expect(await store().addWaiter(waiter(run, { stepId: 2 }), taken(2), T0)).toEqual({ kind: 'changed' });
-      expect(await store().readJournal(run.key)).toHaveLength(2);
+      expect(await store().waiters.addWaiter(waiter(run), taken(1), T0)).toMatchObject({ kind: 'answered' });
+      expect(await store().waiters.addWaiter(waiter(run, { stepId: 2 }), taken(2), T0)).toEqual({ kind: 'changed' });
+      expect(await store().runs.readJournal(run.key)).toHaveLength(2);
     });
 
     it('is kept by run and event, up to a number for each run', async () => {
@@ -212,8 +214,8 @@ export function waitersConformance(open: OpenStore): void {
       expect((await save(one, '', 'other', { mails: 2, bytes: 1_000 })).saved).toBe('saved');
       expect((await save(one, 'x', 'e', { mails: 2, bytes: 1_000 })).saved).toBe('tooMuch');
       expect((await save(two, 'x', 'e', { mails: 2, bytes: 1_000 })).saved).toBe('saved');
-      expect(await store().nextMail(one.key, 'other')).toMatchObject({ body: new Uint8Array(0) });
-      expect(await store().nextMail(two.key, 'other')).toBeUndefined();
+      expect(await store().waiters.nextMail(one.key, 'other')).toMatchObject({ body: new Uint8Array(0) });
+      expect(await store().waiters.nextMail(two.key, 'other')).toBeUndefined();
     });
 
     it('is kept up to a size of all of a run, but one alone may have more', async () => {
@@ -235,7 +237,7 @@ export function waitersConformance(open: OpenStore): void {
       await save(run, 'x');
       await end(run);
       expect((await save(run, 'x')).saved).toBe('over');
-      expect(await store().nextMail(run.key, 'e')).toBeUndefined();
+      expect(await store().waiters.nextMail(run.key, 'e')).toBeUndefined();
     });
   });
 
@@ -267,13 +269,15 @@ export function waitersConformance(open: OpenStore): void {
       const [one, two] = [await begin('a'), await begin('b')];
       const [first, second] = [await register(one), await register(two)];
       const results = [resultOf(one), resultOf(one), resultOf(two)];
-      const answers = await store().resolveWaiters(
+      const answers = await store().waiters.resolveWaiters(
         [first, first, second].map(({ key }, index) => ({ waiterKey: key, result: results[index] as NewMessage })),
         T0,
       );
       expect(answers).toMatchObject([{ standing: 'due' }, 'gone', { standing: 'due' }]);
-      expect(await store().resolveWaiters([{ waiterKey: first.key, result: resultOf(one) }], T0)).toEqual(['gone']);
-      expect(await store().readJournal(one.key)).toHaveLength(2);
+      expect(await store().waiters.resolveWaiters([{ waiterKey: first.key, result: resultOf(one) }], T0)).toEqual([
+        'gone',
+      ]);
+      expect(await store().runs.readJournal(one.key)).toHaveLength(2);
     });
 
     it('that are resolved have their message claimed when it was to go out at once', async () => {
@@ -281,7 +285,7 @@ export function waitersConformance(open: OpenStore): void {
       const record = await register(run);
       const claimToken = world().number();
       const result = { ...resultOf(run), standing: { kind: 'claimed', claimToken, worker: 'w1' } } as const;
-      expect(await store().resolveWaiters([{ waiterKey: record.key, result }], T0)).toMatchObject([
+      expect(await store().waiters.resolveWaiters([{ waiterKey: record.key, result }], T0)).toMatchObject([
         { standing: 'claimed', journal: { position: 2 } },
       ]);
     });
@@ -291,12 +295,14 @@ export function waitersConformance(open: OpenStore): void {
       const record = await register(run);
       await end(run);
       expect(await keysFor()).toEqual([]);
-      expect(await store().resolveWaiters([{ waiterKey: record.key, result: resultOf(run) }], T0)).toEqual(['gone']);
+      expect(await store().waiters.resolveWaiters([{ waiterKey: record.key, result: resultOf(run) }], T0)).toEqual([
+        'gone',
+      ]);
     });
 
     it('are due at their deadline, earliest first, and say when the next one is', async () => {
       const run = await begin('a');
-      const due = (nowMs: number) => store().dueWaiters({ nowMs, limit: 2 });
+      const due = (nowMs: number) => store().waiters.dueWaiters({ nowMs, limit: 2 });
       expect(await due(T0)).toEqual({ due: [], nextAtMs: undefined });
       const late = await register(run, { deadlineMs: T0 + 30 });
       const early = await register(run, { stepId: 2, deadlineMs: T0 + 10 });
@@ -305,7 +311,7 @@ export function waitersConformance(open: OpenStore): void {
       const { due: first, nextAtMs } = await due(T0 + 30);
       expect(first.map(({ record }) => record.key)).toEqual([early.key, middle.key]);
       expect(nextAtMs).toBeUndefined();
-      await store().resolveWaiters(
+      await store().waiters.resolveWaiters(
         [early, middle].map(({ key }, index) => ({ waiterKey: key, result: resultOf(run, index + 2) })),
         T0 + 30,
       );

@@ -8,9 +8,9 @@ const HOUR_MS = 3_600_000;
 export function workersConformance(open: OpenStore): void {
   const world = eachWorld(open);
   const beat = (worker: string, state: Partial<WorkerState> = {}) =>
-    world().store.beat(worker, { timeoutMs: HOUR_MS, isLeaving: false, accountsVersion: 1, ...state });
+    world().store.workers.beat({ worker, timeoutMs: HOUR_MS, isLeaving: false, accountsVersion: 1, ...state });
   /** At the moment at which a worker beats that has nothing to do with any other. */
-  const dismissLate = async () => world().store.dismissLate((await beat('witness')).wallMs);
+  const dismissLate = async () => world().store.workers.dismissLate({ nowMs: (await beat('witness')).wallMs });
   const acceptFor = async (at: World, worker: string) => {
     const claimToken = at.number();
     const message = await at.accept({ standing: { kind: 'claimed', claimToken, worker } });
@@ -53,7 +53,7 @@ export function workersConformance(open: OpenStore): void {
   it('takes over no time from workers that have left', async () => {
     const { wallMs } = await beat('a');
     await beat('a', { known: { nowMs: wallMs + HOUR_MS, leadMs: HOUR_MS } });
-    await world().store.leave('a');
+    await world().store.workers.leave({ worker: 'a' });
     expect(await beat('b')).toMatchObject({ leadMs: 0 });
   });
 
@@ -69,7 +69,10 @@ export function workersConformance(open: OpenStore): void {
     await beat('a');
     expect(await beat('b')).toMatchObject({ hasLate: true, others: ['a'] });
     const { wallMs } = await beat('a');
-    const dismissed = await Promise.all([world().store.dismissLate(wallMs), world().store.dismissLate(wallMs)]);
+    const dismissed = await Promise.all([
+      world().store.workers.dismissLate({ nowMs: wallMs }),
+      world().store.workers.dismissLate({ nowMs: wallMs }),
+    ]);
     expect(dismissed.flat()).toEqual(['late']);
     expect(await beat('b')).toMatchObject({ hasLate: false });
     expect(await beat('late')).toMatchObject({ wasKnown: false });
@@ -77,7 +80,7 @@ export function workersConformance(open: OpenStore): void {
 
   it('has one that has left dismissed without waiting for its time to be over', async () => {
     await beat('a');
-    await world().store.leave('a');
+    await world().store.workers.leave({ worker: 'a' });
     expect(await beat('b')).toMatchObject({ hasLate: true, others: [] });
     expect(await dismissLate()).toEqual(['a']);
   });
@@ -89,9 +92,9 @@ export function workersConformance(open: OpenStore): void {
     const due = await world().accept();
     const { claimed } = await world().claim({ worker: 'b' });
     const claim = { key: due.key, projectId: PROJECT, claimToken: claimed[0]?.claimToken };
-    expect(await world().store.claimsOf('a')).toEqual([accepted]);
-    expect(await world().store.claimsOf('b')).toEqual([claim]);
-    expect(await world().store.orphanedClaims(10)).toEqual([]);
+    expect(await world().store.workers.claimsOf({ worker: 'a' })).toEqual([accepted]);
+    expect(await world().store.workers.claimsOf({ worker: 'b' })).toEqual([claim]);
+    expect(await world().store.workers.orphanedClaims({ limit: 10 })).toEqual([]);
   });
 
   it('names the worker of a message that follows from a settle, and of the next of a lane', async () => {
@@ -99,8 +102,10 @@ export function workersConformance(open: OpenStore): void {
     const { message, claimToken } = await world().acceptClaimed();
     const followToken = world().number();
     const follow = world().message({ standing: { kind: 'claimed', claimToken: followToken, worker: 'b' } });
-    await world().store.settle(settlement(message, claimToken, { ...delivered(), follows: [follow] }), T0);
-    expect(await world().store.claimsOf('b')).toMatchObject([{ key: follow.message.key, claimToken: followToken }]);
+    await world().store.messages.settle(settlement(message, claimToken, { ...delivered(), follows: [follow] }), T0);
+    expect(await world().store.workers.claimsOf({ worker: 'b' })).toMatchObject([
+      { key: follow.message.key, claimToken: followToken },
+    ]);
     const inQueue = { settings: { queueName: 'q' } };
     const firstToken = world().number();
     const first = await world().accept({
@@ -109,18 +114,18 @@ export function workersConformance(open: OpenStore): void {
     });
     const second = await world().accept(inQueue);
     const succession = { worker: 'c', claimToken: world().number(), bytesMax: 1_000 };
-    await world().store.settle(settlement(first, firstToken, delivered()), T0, succession);
-    expect(await world().store.claimsOf('c')).toMatchObject([{ key: second.key }]);
+    await world().store.messages.settle(settlement(first, firstToken, delivered()), T0, succession);
+    expect(await world().store.workers.claimsOf({ worker: 'c' })).toMatchObject([{ key: second.key }]);
   });
 
   it('leaves no worker with what a lane has held back, what was released, and what waits again', async () => {
     const inQueue = { settings: { queueName: 'q' } };
     await world().acceptClaimed(inQueue);
     await world().accept({ ...inQueue, standing: { kind: 'claimed', claimToken: world().number(), worker: 'held' } });
-    expect(await world().store.claimsOf('held')).toEqual([]);
+    expect(await world().store.workers.claimsOf({ worker: 'held' })).toEqual([]);
     const claim = await acceptFor(world(), 'a');
-    await world().store.release([claim], T0);
-    expect(await world().store.claimsOf('a')).toEqual([]);
+    await world().store.messages.release([claim], T0);
+    expect(await world().store.workers.claimsOf({ worker: 'a' })).toEqual([]);
   });
 
   it('finds the claims of workers that are not known any more, up to as many as are asked for', async () => {
@@ -128,25 +133,27 @@ export function workersConformance(open: OpenStore): void {
     await beat('b');
     const orphans = [await acceptFor(world(), 'b'), await acceptFor(world(), 'b'), await acceptFor(world(), 'never')];
     await acceptFor(world(), 'a');
-    await world().store.leave('b');
+    await world().store.workers.leave({ worker: 'b' });
     await dismissLate();
-    expect(await world().store.orphanedClaims(10)).toEqual(orphans);
-    expect(await world().store.orphanedClaims(2)).toEqual(orphans.slice(0, 2));
-    await world().store.release(orphans, T0);
-    expect(await world().store.orphanedClaims(10)).toEqual([]);
+    expect(await world().store.workers.orphanedClaims({ limit: 10 })).toEqual(orphans);
+    expect(await world().store.workers.orphanedClaims({ limit: 2 })).toEqual(orphans.slice(0, 2));
+    await world().store.messages.release(orphans, T0);
+    expect(await world().store.workers.orphanedClaims({ limit: 10 })).toEqual([]);
   });
 
   it('refuses the result of a worker whose claim was given back, and takes that of the next one (P6)', async () => {
     await beat('b');
     const token = world().number();
     const message = await world().accept({ standing: { kind: 'claimed', claimToken: token, worker: 'b' } });
-    await world().store.leave('b');
+    await world().store.workers.leave({ worker: 'b' });
     await dismissLate();
-    await world().store.release(await world().store.orphanedClaims(10), T0);
+    await world().store.messages.release(await world().store.workers.orphanedClaims({ limit: 10 }), T0);
     const { claimed } = await world().claim({ worker: 'a' });
-    expect(await world().store.settle(settlement(message, token, delivered()), T0)).toEqual({ kind: 'stale' });
+    expect(await world().store.messages.settle(settlement(message, token, delivered()), T0)).toEqual({ kind: 'stale' });
     const next = claimed[0]?.claimToken ?? 0;
-    expect(await world().store.settle(settlement(message, next, delivered()), T0)).toMatchObject({ kind: 'saved' });
+    expect(await world().store.messages.settle(settlement(message, next, delivered()), T0)).toMatchObject({
+      kind: 'saved',
+    });
   });
 
   it('tells when something is due next', async () => {
@@ -164,27 +171,27 @@ export function workersConformance(open: OpenStore): void {
     const { store } = world();
     const { accountsVersion } = await beat('a', { accountsVersion: 0 });
     await beat('b', { accountsVersion });
-    expect(await store.workersBehind()).toEqual({ accountsVersion, behind: ['a'] });
+    expect(await store.workers.workersBehind({})).toEqual({ accountsVersion, behind: ['a'] });
     await beat('a', { accountsVersion });
-    expect(await store.workersBehind()).toEqual({ accountsVersion, behind: [] });
-    await store.ensureProject('new', { current: 'c', next: 'n' }, T0);
+    expect(await store.workers.workersBehind({})).toEqual({ accountsVersion, behind: [] });
+    await store.projects.ensureProject({ name: 'new', signingKeys: { current: 'c', next: 'n' }, nowMs: T0 });
     await beat('late', { timeoutMs: -1 });
-    const newest = await store.workersBehind();
+    const newest = await store.workers.workersBehind({});
     expect(newest.behind).toEqual(['a', 'b']);
     expect(newest.accountsVersion).toBeGreaterThan(accountsVersion);
-    expect((await store.workersBehind(accountsVersion)).behind).toEqual([]);
+    expect((await store.workers.workersBehind({ accountsVersion })).behind).toEqual([]);
   });
 
   it('saves nothing for a caller who was admitted by older accounts, and all for the others of the batch', async () => {
     const { store } = world();
-    const { version: older } = await store.readAccounts();
-    await store.ensureProject('new', { current: 'c', next: 'n' }, T0);
-    const { version } = await store.readAccounts();
+    const { version: older } = await store.projects.readAccounts();
+    await store.projects.ensureProject({ name: 'new', signingKeys: { current: 'c', next: 'n' }, nowMs: T0 });
+    const { version } = await store.projects.readAccounts();
     const [refused, saved, unasked] = [world().message(), world().message(), world().message()];
     const answers = await Promise.allSettled([
-      store.accept([refused], T0, older),
-      store.accept([saved], T0, version),
-      store.accept([unasked], T0),
+      store.messages.accept([refused], T0, older),
+      store.messages.accept([saved], T0, version),
+      store.messages.accept([unasked], T0),
     ]);
     expect(answers.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'fulfilled']);
     expect(answers[0]).toMatchObject({ reason: expect.any(AccountsChanged) });
@@ -204,22 +211,22 @@ export function workersConformance(open: OpenStore): void {
     };
     await changed();
     const keys = { current: 'c', next: 'n' };
-    const { projectId } = await store.ensureProject('new', keys, T0);
+    const { projectId } = await store.projects.ensureProject({ name: 'new', signingKeys: keys, nowMs: T0 });
     expect(await changed()).toBe(true);
-    await store.ensureProject('new', { current: 'other', next: 'other' }, T0);
+    await store.projects.ensureProject({ name: 'new', signingKeys: { current: 'other', next: 'other' }, nowMs: T0 });
     const token = { tokenHash: 'hash', projectId, scope: 'full', createdAtMs: T0 } as const;
     expect(await changed()).toBe(false);
-    await store.addToken(token);
+    await store.projects.addToken(token);
     expect(await changed()).toBe(true);
-    await store.addToken(token);
-    await store.noteTokenUse('hash', T0 + 1);
-    await store.replaceSigningKeys(projectId, { current: 'wrong', next: 'wrong' }, keys);
+    await store.projects.addToken(token);
+    await store.projects.noteTokenUse({ tokenHash: 'hash', nowMs: T0 + 1 });
+    await store.projects.replaceSigningKeys({ projectId, expected: { current: 'wrong', next: 'wrong' }, next: keys });
     expect(await changed()).toBe(false);
-    await store.replaceSigningKeys(projectId, keys, { current: 'n', next: 'm' });
+    await store.projects.replaceSigningKeys({ projectId, expected: keys, next: { current: 'n', next: 'm' } });
     expect(await changed()).toBe(true);
-    await store.removeToken('hash');
+    await store.projects.removeToken({ tokenHash: 'hash' });
     expect(await changed()).toBe(true);
-    await store.removeToken('hash');
+    await store.projects.removeToken({ tokenHash: 'hash' });
     expect(await changed()).toBe(false);
   });
 }

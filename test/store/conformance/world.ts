@@ -41,7 +41,7 @@ export class World {
 
   static async open(open: OpenStore): Promise<World> {
     const store = await open();
-    return new World(store, await store.reserveNumbers(1_000_000));
+    return new World(store, await store.messages.reserveNumbers(1_000_000));
   }
 
   number(): number {
@@ -83,7 +83,7 @@ export class World {
   /** Saves a message and returns it. */
   async accept(options: MessageOptions = {}): Promise<Message> {
     const news = this.message(options);
-    const [answer] = await this.store.accept([news], news.message.createdAtMs);
+    const [answer] = await this.store.messages.accept([news], news.message.createdAtMs);
     if (answer?.kind !== 'accepted') throw new Error('the message was taken for a duplicate');
     return news.message;
   }
@@ -104,7 +104,7 @@ export class World {
     status = 500,
   ): Promise<{ message: Message; dlqId: string }> {
     const { message, claimToken } = await this.acceptClaimed({ createdAtMs: failedAtMs, ...options });
-    const answer = await this.store.settle(settlement(message, claimToken, buried(failedAtMs, status)), T0);
+    const answer = await this.store.messages.settle(settlement(message, claimToken, buried(failedAtMs, status)), T0);
     if (answer.kind !== 'saved') throw new Error('the burial was stale');
     return { message, dlqId: `${failedAtMs}-${message.key}` };
   }
@@ -113,7 +113,7 @@ export class World {
     const limit = request.limit ?? 10;
     const firstToken = this.#next;
     this.#next += limit;
-    return this.store.claim(
+    return this.store.messages.claim(
       {
         worker: 'w1',
         firstToken,
@@ -133,9 +133,13 @@ export class World {
   /** All log entries of a message, oldest first. */
   async logsOf(message: { id: MessageId; projectId?: number }): Promise<LogEntry[]> {
     const filter = { messageId: [message.id] };
-    const page = await this.store.listLogs(message.projectId ?? PROJECT, filter, {
-      count: 1000,
-      order: 'earliestFirst',
+    const page = await this.store.logs.listLogs({
+      projectId: message.projectId ?? PROJECT,
+      filter,
+      page: {
+        count: 1000,
+        order: 'earliestFirst',
+      },
     });
     return page.items;
   }
@@ -145,7 +149,7 @@ export class World {
   }
 
   find(message: Message): Promise<Message | undefined> {
-    return this.store.find(message.projectId, message.id, Number.MAX_SAFE_INTEGER);
+    return this.store.messages.find(message.projectId, message.id, Number.MAX_SAFE_INTEGER);
   }
 }
 

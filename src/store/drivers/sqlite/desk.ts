@@ -8,8 +8,8 @@ import type { OriginLine } from '../../../engine/origin-line.ts';
 import type { BatchOutcome, WriteResult } from '../../batch.ts';
 import { BatchLine } from '../../batch-line.ts';
 import { StoreFatal } from '../../driver.ts';
+import type { WriteCommand, Writes } from '../../operations.ts';
 import { earlier } from '../../sql/due-times.ts';
-import type { WriteCommand, Writes } from '../../writes.ts';
 import type { Reply } from './messages.ts';
 import { joinPieces, type Piece } from './pieces.ts';
 

@@ -5,7 +5,7 @@ import type { Store } from '../../../engine/stores.ts';
 import type { Connection } from '../../connection.ts';
 import { StoreFatal } from '../../driver.ts';
 import { GroupCommit } from '../../group-commit.ts';
-import { LONG_READS } from '../../reads.ts';
+import { isLongRead } from '../../operations.ts';
 import { SqlStore } from '../../store.ts';
 import type { DatabasePorts, Reply, Request } from './messages.ts';
 import type { SqliteStoreOptions } from './open.ts';
@@ -16,7 +16,7 @@ type OnLeft = NonNullable<RequestsOptions<Request>['onLeft']>;
 /** Its `close` ends what this thread has to do with the database, not the database. */
 export function joinSqliteStore(
   ports: DatabasePorts,
-  { onFatal, limits, batch }: Omit<SqliteStoreOptions, 'path'>,
+  { onFatal, batch }: Omit<SqliteStoreOptions, 'path' | 'limits'>,
 ): Store {
   let onDue: (dueAtMs: number) => void = () => {};
   let onParked: (line: OriginLine) => void = () => {};
@@ -32,7 +32,7 @@ export function joinSqliteStore(
   const connection: Connection = {
     write: (method, args) => queue.run(method, args),
     ...endOfTurn,
-    read: (method, args) => (LONG_READS.has(method) ? lister : writer).read(method, args),
+    read: (method, args) => (isLongRead(method) ? lister : writer).read(method, args),
     listen: (listener) => {
       onDue = listener;
       queue.listen(listener);
@@ -48,7 +48,7 @@ export function joinSqliteStore(
       for (const port of [ports.writer, ports.lister]) port?.close();
     },
   };
-  return new SqlStore(connection, limits);
+  return new SqlStore(connection);
 }
 
 function talkOver(port: MessagePort, options: Omit<RequestsOptions<Request>, 'send'>): Requests<Request> {

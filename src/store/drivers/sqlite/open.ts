@@ -5,7 +5,7 @@ import type { Connection } from '../../connection.ts';
 import { createStore } from '../../create.ts';
 import { GroupCommit, type GroupCommitOptions } from '../../group-commit.ts';
 import { migrate } from '../../migrations/index.ts';
-import { LONG_READS } from '../../reads.ts';
+import { isLongRead } from '../../operations.ts';
 import { SqlStore } from '../../store.ts';
 import { SqliteDriver, walBytes } from './driver.ts';
 import { createForOwner, takeFile } from './file.ts';
@@ -69,7 +69,11 @@ async function openThreads(
 ): Promise<SharedSqliteStore> {
   let commits: GroupCommit | undefined;
   const fail = (error: Error): void => (commits ? commits.fail(error) : onFatal(error));
-  const writer = await DatabaseThread.start({ path, role: 'writer' }, fail, batch?.endOfTurn);
+  const writer = await DatabaseThread.start(
+    { path, role: 'writer', ...(limits && { limits }) },
+    fail,
+    batch?.endOfTurn,
+  );
   // A database in memory belongs to its connection, so there the writer does everything.
   const lister = path === ':memory:' ? undefined : new LateThread({ path, role: 'reader' }, fail);
   const queue = new GroupCommit({ flush: (commands) => writer.run(commands), onFatal, ...batch });
@@ -78,7 +82,7 @@ async function openThreads(
     write: (method, args) => queue.run(method, args),
     ...(batch?.endOfTurn && { endOfTurn: batch.endOfTurn }),
     read: async (method, args) => {
-      const thread = lister && LONG_READS.has(method) ? await lister.thread() : writer;
+      const thread = lister && isLongRead(method) ? await lister.thread() : writer;
       return thread.read(method, args);
     },
     listen: (listener) => queue.listen(listener),
@@ -96,7 +100,7 @@ async function openThreads(
     const lists = await lister?.thread();
     return { writer: await writer.connect(), ...(lists && { lister: await lists.connect() }) };
   };
-  return Object.assign(withStats(new SqlStore(connection, limits), path), { connect });
+  return Object.assign(withStats(new SqlStore(connection), path), { connect });
 }
 
 /** A thread that is started when it is first needed: many servers never list anything, and a thread costs 15 MiB. */

@@ -2,8 +2,7 @@
 import { StoreUnavailable } from '../../../engine/store-errors.ts';
 import type { BatchOutcome } from '../../batch.ts';
 import { StoreFatal } from '../../driver.ts';
-import type { ReadMethod, Reads } from '../../reads.ts';
-import type { WriteCommand } from '../../writes.ts';
+import type { ReadMethod, Reads, WriteCommand } from '../../operations.ts';
 import type { OwnerRequest, Reply } from './messages.ts';
 import { piecesOf, withoutPieces } from './pieces.ts';
 

@@ -2,8 +2,7 @@
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
 import type { BatchOutcome } from '../../batch.ts';
 import { StoreFatal } from '../../driver.ts';
-import type { ReadMethod, Reads } from '../../reads.ts';
-import type { WriteCommand } from '../../writes.ts';
+import type { ReadMethod, Reads, WriteCommand } from '../../operations.ts';
 import type { OwnerRequest, Reply, ThreadOptions } from './messages.ts';
 import { Requests, type RequestsOptions } from './requests.ts';
 

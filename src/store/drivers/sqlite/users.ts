@@ -1,9 +1,10 @@
 /** In a database's thread: which other threads use the database, and what is done for each of them? */
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import { StoreUnavailable } from '../../../engine/store-errors.ts';
+import type { StoreLimits } from '../../../engine/stores.ts';
 import { BatchRunner } from '../../batch.ts';
 import { StoreFatal } from '../../driver.ts';
-import { runRead } from '../../reads.ts';
+import { runRead } from '../../operations.ts';
 import { Caller, Desk } from './desk.ts';
 import type { SqliteDriver } from './driver.ts';
 import type { OwnerRequest, Request } from './messages.ts';
@@ -17,10 +18,10 @@ export class DatabaseUsers {
   /** Of the other threads. */
   readonly #callers = new Map<MessagePort, Caller>();
 
-  constructor(driver: SqliteDriver, owner: MessagePort) {
+  constructor(driver: SqliteDriver, owner: MessagePort, limits?: StoreLimits) {
     this.#driver = driver;
     this.#owner = { port: owner, caller: callerAt(owner) };
-    const runner = new BatchRunner(driver);
+    const runner = new BatchRunner(driver, limits);
     this.#desk = new Desk({
       run: (commands) => runner.run(commands),
       hearAll: () => this.#hearAll(),

@@ -8,7 +8,7 @@ import { DatabaseUsers } from './users.ts';
 
 if (parentPort) await serve(parentPort, workerData as ThreadOptions);
 
-async function serve(owner: MessagePort, { path, role }: ThreadOptions): Promise<void> {
+async function serve(owner: MessagePort, { path, role, limits }: ThreadOptions): Promise<void> {
   let driver: SqliteDriver;
   try {
     driver = new SqliteDriver({ path, readOnly: role === 'reader' });
@@ -20,7 +20,7 @@ async function serve(owner: MessagePort, { path, role }: ThreadOptions): Promise
     return;
   }
   keepMemory();
-  new DatabaseUsers(driver, owner).begin();
+  new DatabaseUsers(driver, owner, limits).begin();
 }
 
 function nameOf(error: unknown): string {

@@ -2,8 +2,8 @@
  * Where does a new message stand: does it go out as its sender proposed, or do its queue, its flow-control key or its
  * project make it wait? Decided in the transaction that saves it, since only there is known who holds the slots.
  */
+import type { AcceptedStanding } from '../../../engine/accepted.ts';
 import { lineOf, type OriginLine } from '../../../engine/origin-line.ts';
-import type { StoreLimits } from '../../../engine/stores.ts';
 import type { WaitState } from '../../../engine/wait-state.ts';
 import { CONTENT_COLUMNS, MESSAGE_AT, MESSAGE_COLUMNS, type NewMessageRow } from '../columns.ts';
 import type { MessageEvents, WriteContext } from '../log-writer.ts';
@@ -14,23 +14,21 @@ import { LINE } from './lines.ts';
 import { ProjectGate } from './project-gate.ts';
 import { QueueLanes } from './queue-lanes.ts';
 
-export type EntryStanding = WaitState | 'claimed';
+export type EntryStanding = Exclude<AcceptedStanding, 'dropped'>;
 
 export class Entry {
   readonly #context: WriteContext;
-  readonly #limits: StoreLimits;
   readonly #nowMs: number;
   readonly #queues: QueueLanes;
   readonly #flows: FlowLanes;
   readonly #gate: ProjectGate;
 
-  constructor(context: WriteContext, limits: StoreLimits, nowMs: number) {
+  constructor(context: WriteContext, nowMs: number) {
     this.#context = context;
-    this.#limits = limits;
     this.#nowMs = nowMs;
     this.#queues = new QueueLanes(context.tx);
     this.#flows = new FlowLanes(context.tx, nowMs);
-    this.#gate = new ProjectGate(context.tx, limits.parallelismMax);
+    this.#gate = new ProjectGate(context.tx, context.limits.parallelismMax);
   }
 
   /** Loads the queues that `messages` name. */
@@ -42,7 +40,10 @@ export class Entry {
   }
 
   /** Makes the queue of a message if it is missing; false when the project may have no more. */
-  async hasQueue({ message, queueName }: StoredNewMessage, queuesMax = this.#limits.queuesMax): Promise<boolean> {
+  async hasQueue(
+    { message, queueName }: StoredNewMessage,
+    queuesMax = this.#context.limits.queuesMax,
+  ): Promise<boolean> {
     if (queueName === undefined) return true;
     const projectId = message[MESSAGE_AT.project_id];
     if (this.#queues.find(projectId, queueName)) return true;
@@ -52,11 +53,11 @@ export class Entry {
   /** Saves `messages`, whose queues are loaded, in a handful of statements; says where each of them stands. */
   async insert(messages: readonly StoredNewMessage[]): Promise<EntryStanding[]> {
     if (messages.length === 0) return [];
-    const { tx, logs, due } = this.#context;
+    const { tx, limits, logs, due } = this.#context;
     await this.#loadLimits(messages);
     const standings = messages.map((message) => this.#place(message));
     await this.#queues.save();
-    if (this.#limits.messagesPerDayMax > 0) await countMessages(tx, messages);
+    if (limits.messagesPerDayMax > 0) await countMessages(tx, messages);
     await tx.insertMany(
       'messages',
       MESSAGE_COLUMNS,

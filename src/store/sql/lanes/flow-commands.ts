@@ -1,7 +1,8 @@
 /** What can be done with a flow-control key as a whole (contract M 16.6, 16.7, 22.30 to 22.36)? */
-import type { FlowPin } from '../../../engine/lanes.ts';
-import type { ProjectId } from '../../../engine/model.ts';
+import { type FlowKey, type FlowPin, isWindowOpen } from '../../../engine/lanes.ts';
+import type { Millis, ProjectId } from '../../../engine/model.ts';
 import type { Queries } from '../../driver.ts';
+import { longRead, write } from '../../operation.ts';
 import type { WriteContext } from '../log-writer.ts';
 import { type FlowKeyRow, FlowLanes, type FlowRef } from './flow-lanes.ts';
 import { LINE, PAST_LANES } from './lines.ts';
@@ -9,34 +10,33 @@ import { LINE, PAST_LANES } from './lines.ts';
 type At<Args> = Args & FlowRef & { nowMs: number };
 
 /** A key that nobody used yet can be paused; resuming it changes nothing. */
-export async function setKeyPaused(context: WriteContext, args: At<{ paused: boolean }>): Promise<null> {
-  return change(context, args, { create: args.paused }, () => ({ paused: args.paused ? 1 : 0 }));
-}
+export const setKeyPaused = write(async (context: WriteContext, args: At<{ isPaused: boolean }>): Promise<void> => {
+  return change(context, args, { create: args.isPaused }, () => ({ paused: args.isPaused ? 1 : 0 }));
+});
 
 /** A pinned rate begins with a fresh period. */
-export async function pinKey(context: WriteContext, args: At<{ pin: FlowPin }>): Promise<null> {
+export const pinKey = write(async (context: WriteContext, args: At<{ pin: FlowPin }>): Promise<void> => {
   const { parallelism, rate, periodS } = args.pin;
   return change(context, args, { create: true }, (row) => ({
     ...(parallelism === undefined ? {} : { parallelism, parallelism_pinned: 1 }),
     ...(rate === undefined ? {} : { rate, period_s: periodS ?? row.period_s, rate_pinned: 1, ...NO_WINDOW }),
   }));
-}
+});
 
 /** The last values stay in force until the next message sets new ones. */
-export async function unpinKey(
-  context: WriteContext,
-  args: At<{ parallelism: boolean; rate: boolean }>,
-): Promise<null> {
-  return change(context, args, { create: false }, () => ({
-    ...(args.parallelism ? { parallelism_pinned: 0 } : {}),
-    ...(args.rate ? { rate_pinned: 0 } : {}),
-  }));
-}
+export const unpinKey = write(
+  async (context: WriteContext, args: At<{ parallelism: boolean; rate: boolean }>): Promise<void> => {
+    return change(context, args, { create: false }, () => ({
+      ...(args.parallelism ? { parallelism_pinned: 0 } : {}),
+      ...(args.rate ? { rate_pinned: 0 } : {}),
+    }));
+  },
+);
 
 /** Now is the start of the next period. */
-export async function resetKeyRate(context: WriteContext, args: At<object>): Promise<null> {
+export const resetKeyRate = write(async (context: WriteContext, args: At<object>): Promise<void> => {
   return change(context, args, { create: false }, () => ({ window_started_at_ms: args.nowMs, window_count: 0 }));
-}
+});
 
 const NO_WINDOW = { window_started_at_ms: null, window_count: 0 };
 
@@ -45,14 +45,13 @@ async function change(
   { projectId, key, nowMs }: At<object>,
   { create }: { create: boolean },
   valuesOf: (row: FlowKeyRow) => Partial<FlowKeyRow>,
-): Promise<null> {
+): Promise<void> {
   const flows = new FlowLanes(tx, nowMs);
   await (create ? flows.loadOrCreate([{ projectId, key }]) : flows.load([{ projectId, key }]));
   const lane = flows.find(projectId, key);
-  if (!lane) return null;
+  if (!lane) return;
   lane.change({ ...valuesOf(lane.row), used_at_ms: nowMs });
   await flows.save(due);
-  return null;
 }
 
 export interface FlowKeyView extends FlowKeyRow {
@@ -68,16 +67,19 @@ const VIEW_FIELDS = `f.project_id, f.key, f.parallelism, f.rate, f.period_s, f.p
    where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = ${LINE.flow}
      and m.due_at_ms <= ?) as wait_list_size`;
 
-export async function findKey(
-  queries: Queries,
-  { projectId, key, nowMs }: FlowRef & { nowMs: number },
-): Promise<FlowKeyView | null> {
-  const [row] = await queries.query<FlowKeyView>(
-    `select ${VIEW_FIELDS} from flow_keys f where f.project_id = ? and f.key = ?`,
-    [nowMs, projectId, key],
-  );
-  return row ?? null;
-}
+export const findKey = longRead(
+  async (
+    queries: Queries,
+    { projectId, key, nowMs }: FlowRef & { nowMs: number },
+  ): Promise<FlowKeyView | undefined> => {
+    const [row] = await queries.query<FlowKeyView>(
+      `select ${VIEW_FIELDS} from flow_keys f where f.project_id = ? and f.key = ?`,
+      [nowMs, projectId, key],
+    );
+    return row;
+  },
+  (row, { nowMs }) => row && decodeFlowKey(row, nowMs),
+);
 
 export interface ListKeysArgs {
   projectId: ProjectId;
@@ -90,14 +92,35 @@ export interface ListKeysArgs {
 }
 
 /** Ordered by key. */
-export function listKeys(queries: Queries, args: ListKeysArgs): Promise<FlowKeyView[]> {
-  const { projectId, search, after, count, nowMs } = args;
-  // Case-sensitive in both databases and without wildcards, unlike `like`.
-  return queries.query<FlowKeyView>(
-    `select ${VIEW_FIELDS} from flow_keys f
+export const listKeys = longRead(
+  (queries: Queries, args: ListKeysArgs): Promise<FlowKeyView[]> => {
+    const { projectId, search, after, count, nowMs } = args;
+    // Case-sensitive in both databases and without wildcards, unlike `like`.
+    return queries.query<FlowKeyView>(
+      `select ${VIEW_FIELDS} from flow_keys f
      where f.project_id = ? and f.key > ? and (? = '' or replace(f.key, ?, '') <> f.key) order by f.key limit ?`,
-    [nowMs, projectId, after, search, search, count],
-  );
+      [nowMs, projectId, after, search, search, count],
+    );
+  },
+  (rows, { nowMs }) => rows.map((row) => decodeFlowKey(row, nowMs)),
+);
+
+export function decodeFlowKey(row: FlowKeyView, nowMs: Millis): FlowKey {
+  const { rate, period_s: periodS, window_started_at_ms: startedAtMs, window_count: count } = row;
+  const key: FlowKey = {
+    key: row.key,
+    waitListSize: row.wait_list_size,
+    inFlight: row.in_flight,
+    periodS,
+    rateCount: isWindowOpen({ rate, periodS, startedAtMs, count }, nowMs) ? count : 0,
+    isPaused: row.paused === 1,
+    isParallelismPinned: row.parallelism_pinned === 1,
+    isRatePinned: row.rate_pinned === 1,
+  };
+  if (row.parallelism !== null) key.parallelism = row.parallelism;
+  if (rate !== null) key.rate = rate;
+  if (startedAtMs !== null) key.periodStartedAtMs = startedAtMs;
+  return key;
 }
 
 /**

@@ -1,6 +1,5 @@
 /** What may go on now that slots became free: the next in a queue, in the line of a project, in the list of a key? */
 import type { ProjectId } from '../../../engine/model.ts';
-import type { StoreLimits } from '../../../engine/stores.ts';
 import type { WriteContext } from '../log-writer.ts';
 import { FlowLanes, type FlowRef, flowRefsOf } from './flow-lanes.ts';
 import { ProjectGate, releaseHeld } from './project-gate.ts';
@@ -26,10 +25,10 @@ export interface LetGo {
 export async function goOn(
   context: WriteContext,
   freed: Freed,
-  { limits, nowMs }: { limits: StoreLimits; nowMs: number },
+  nowMs: number,
   claimSome: (letGo: LetGo) => Promise<ReadonlySet<number>> = async () => new Set(),
 ): Promise<void> {
-  const { tx, due } = context;
+  const { tx, limits, due } = context;
   const gate = new ProjectGate(tx, limits.parallelismMax);
   const heads = await advance(tx, (await queuesById(tx, freed.queues ?? [])).values());
   const released = await releaseHeld(tx, gate, freed.projects ?? []);

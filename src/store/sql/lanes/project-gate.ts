@@ -7,6 +7,7 @@
  */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
+import { read } from '../../operation.ts';
 import { LINE, lineBehindQueue } from './lines.ts';
 
 /** Messages that go on from the line of a project in one transaction. */
@@ -33,7 +34,7 @@ export class ProjectGate {
     if (!this.isLimited) return;
     for (const projectId of new Set(projectIds)) {
       if (this.#inFlight.has(projectId)) continue;
-      this.#inFlight.set(projectId, await countInFlight(this.#queries, projectId));
+      this.#inFlight.set(projectId, await countInFlight(this.#queries, { projectId }));
       if (await isHeld(this.#queries, projectId)) this.#projectsWithHeld.add(projectId);
     }
   }
@@ -57,13 +58,15 @@ export class ProjectGate {
   }
 }
 
-export async function countInFlight(queries: Queries, projectId: ProjectId): Promise<number> {
-  const [row] = await queries.query<{ count: number }>(
-    'select count(*) as count from messages where project_id = ? and claim_token is not null',
-    [projectId],
-  );
-  return row?.count ?? 0;
-}
+export const countInFlight = read(
+  async (queries: Queries, { projectId }: { projectId: ProjectId }): Promise<number> => {
+    const [row] = await queries.query<{ count: number }>(
+      'select count(*) as count from messages where project_id = ? and claim_token is not null',
+      [projectId],
+    );
+    return row?.count ?? 0;
+  },
+);
 
 async function isHeld(queries: Queries, projectId: ProjectId): Promise<boolean> {
   const rows = await queries.query(

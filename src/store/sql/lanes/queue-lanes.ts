@@ -93,7 +93,7 @@ export class QueueLanes {
       if (count >= queuesMax) return undefined;
       this.#countByProject.set(projectId, count + 1);
     }
-    const id = await insertQueue(this.#tx, { projectId, name, parallelism: 1, paused: false, nowMs });
+    const id = await insertQueue(this.#tx, { projectId, name, parallelism: 1, isPaused: false, nowMs });
     const lane = new QueueLane({
       project_id: projectId,
       id,
@@ -131,17 +131,17 @@ export interface NewQueue {
   projectId: ProjectId;
   name: string;
   parallelism: number;
-  paused: boolean;
+  isPaused: boolean;
   nowMs: number;
 }
 
 export async function insertQueue(tx: Transaction, queue: NewQueue): Promise<number> {
-  const { projectId, name, parallelism, paused, nowMs } = queue;
+  const { projectId, name, parallelism, isPaused, nowMs } = queue;
   const id = await tx.reserve('queues', 1);
   await tx.insertMany(
     'queues',
     ['project_id', 'id', 'name', 'parallelism', 'paused', 'next_position', 'created_at_ms', 'updated_at_ms', 'deleted'],
-    [[projectId, id, name, parallelism, paused ? 1 : 0, 1, nowMs, nowMs, 0]],
+    [[projectId, id, name, parallelism, isPaused ? 1 : 0, 1, nowMs, nowMs, 0]],
   );
   return id;
 }

@@ -3,6 +3,7 @@ import type { ActiveRunFilter } from '../../../engine/dead-runs.ts';
 import type { ProjectId } from '../../../engine/model.ts';
 import type { RunKey } from '../../../workflow/model.ts';
 import type { Queries } from '../../driver.ts';
+import { longRead } from '../../operation.ts';
 import { type Conditions, contentConditions } from '../filter.ts';
 import { WINDOW } from '../page.ts';
 import { RUN_STATE } from './run-rows.ts';
@@ -21,7 +22,7 @@ export interface ActiveRunKeys {
 }
 
 /** Oldest first, from a bounded stretch of the table: keys grow with time. */
-export async function activeRunKeys(queries: Queries, args: ActiveRunKeysArgs): Promise<ActiveRunKeys> {
+export const activeRunKeys = longRead(async (queries: Queries, args: ActiveRunKeysArgs): Promise<ActiveRunKeys> => {
   const { projectId, filter, afterKey, limit } = args;
   const { texts, params } = runConditions(filter);
   if (filter.fromMs !== undefined) {
@@ -49,7 +50,7 @@ export async function activeRunKeys(queries: Queries, args: ActiveRunKeysArgs): 
     [afterKey, WINDOW - 1],
   );
   return end ? { keys, nextAfterKey: end.key } : { keys };
-}
+});
 
 /** What a run was triggered with, over the content `c` of the first entry of its journal. */
 export function runConditions(filter: ActiveRunFilter): Conditions {

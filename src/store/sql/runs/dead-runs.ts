@@ -2,6 +2,7 @@
 import type { DeadRunFilter } from '../../../engine/dead-runs.ts';
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries, SqlParam } from '../../driver.ts';
+import { longRead, read, write } from '../../operation.ts';
 import { removeDead } from '../dead.ts';
 import type { WriteContext } from '../log-writer.ts';
 import { cutByBytes, cutPage, type PageRows, type Position, type Slice, sliceSql, WINDOW } from '../page.ts';
@@ -47,14 +48,13 @@ export interface DeadRunRows {
 
 type Place = Position & { message_key: number };
 
-export async function listDeadRuns(
-  queries: Queries,
-  args: ListDeadRunsArgs,
-): Promise<PageRows<DeadRunRow> & DeadRunRows & { bytes: number }> {
-  const found = await places(queries, args);
-  const page = await cutByBytes(queries, found, args.slice.bytesMax);
-  return { ...page, ...(await deadRunsAt(queries, { projectId: args.projectId, places: page.rows })) };
-}
+export const listDeadRuns = longRead(
+  async (queries: Queries, args: ListDeadRunsArgs): Promise<PageRows<DeadRunRow> & DeadRunRows & { bytes: number }> => {
+    const found = await places(queries, args);
+    const page = await cutByBytes(queries, found, args.slice.bytesMax);
+    return { ...page, ...(await deadRunsAt(queries, { projectId: args.projectId, places: page.rows })) };
+  },
+);
 
 async function places(queries: Queries, { projectId, filter, failureStates, slice }: ListDeadRunsArgs) {
   const { texts, params, direction } = sliceSql(slice, 'failed_at_ms', 'key');
@@ -90,12 +90,13 @@ async function places(queries: Queries, { projectId, filter, failureStates, slic
 }
 
 /** The entries at `places` that exist and are of runs, in the order of `places`. */
-export async function deadRunsAt(
-  queries: Queries,
-  { projectId, places: wanted }: { projectId: ProjectId; places: readonly Position[] },
-): Promise<DeadRunRows> {
-  const found = await queries.query<DeadRunRow>(
-    `select d.failed_at_ms as "timeMs", d.key as n, d.key as message_key, d.failed_at_ms, d.retried, d.response_status,
+export const deadRunsAt = longRead(
+  async (
+    queries: Queries,
+    { projectId, places: wanted }: { projectId: ProjectId; places: readonly Position[] },
+  ): Promise<DeadRunRows> => {
+    const found = await queries.query<DeadRunRow>(
+      `select d.failed_at_ms as "timeMs", d.key as n, d.key as message_key, d.failed_at_ms, d.retried, d.response_status,
        d.response_header, d.response_body, r.key as run_key, r.project_id as run_project_id, r.id as run_id,
        r.url as run_url, r.created_at_ms as run_created_at_ms, r.config as run_config, r.failure_key, r.failure_state,
        p.body as payload
@@ -104,25 +105,26 @@ export async function deadRunsAt(
      lookup journal j on (j.run_key = r.key and j.position = 0)
      lookup contents p on (p.key = j.key)
      where d.key in (??) and d.project_id = ?`,
-    [wanted.map(({ n }) => n), projectId],
-  );
-  const byKey = new Map(found.map((row) => [row.n, row]));
-  const rows = wanted.flatMap(({ n, timeMs }) => {
-    const row = byKey.get(n);
-    return row?.timeMs === timeMs ? [row] : [];
-  });
-  return {
-    rows,
-    contents: await contentsWithoutBodies(
-      queries,
-      rows.map(({ n }) => n),
-    ),
-    answers: await answersOf(
-      queries,
-      rows.flatMap(({ failure_key }) => failure_key ?? []),
-    ),
-  };
-}
+      [wanted.map(({ n }) => n), projectId],
+    );
+    const byKey = new Map(found.map((row) => [row.n, row]));
+    const rows = wanted.flatMap(({ n, timeMs }) => {
+      const row = byKey.get(n);
+      return row?.timeMs === timeMs ? [row] : [];
+    });
+    return {
+      rows,
+      contents: await contentsWithoutBodies(
+        queries,
+        rows.map(({ n }) => n),
+      ),
+      answers: await answersOf(
+        queries,
+        rows.flatMap(({ failure_key }) => failure_key ?? []),
+      ),
+    };
+  },
+);
 
 /** What failed is a step of the run; what is shown is what the run was started with. */
 function contentsWithoutBodies(queries: Queries, keys: readonly number[]): Promise<ContentRow[]> {
@@ -140,17 +142,19 @@ function answersOf(queries: Queries, keys: readonly number[]): Promise<(DetailRo
 }
 
 /** The message that told of the failure last. */
-export async function findFailureCallback(
-  queries: Queries,
-  { projectId, place }: { projectId: ProjectId; place: Position },
-): Promise<ContentRow | null> {
-  const [row] = await queries.query<ContentRow>(
-    `select ${CONTENT_FIELDS} from dead d lookup runs r on (r.key = d.run_key) lookup contents c on (c.key = r.failure_key)
+export const findFailureCallback = read(
+  async (
+    queries: Queries,
+    { projectId, place }: { projectId: ProjectId; place: Position },
+  ): Promise<ContentRow | null> => {
+    const [row] = await queries.query<ContentRow>(
+      `select ${CONTENT_FIELDS} from dead d lookup runs r on (r.key = d.run_key) lookup contents c on (c.key = r.failure_key)
      where d.key = ? and d.failed_at_ms = ? and d.project_id = ?`,
-    [place.n, place.timeMs, projectId],
-  );
-  return row ?? null;
-}
+      [place.n, place.timeMs, projectId],
+    );
+    return row ?? null;
+  },
+);
 
 export interface OutlineRow {
   position: number;
@@ -161,25 +165,27 @@ export interface OutlineRow {
 }
 
 /** Every entry of a journal in order, without what it says. */
-export function outlineJournal(queries: Queries, { runKey }: { runKey: number }): Promise<OutlineRow[]> {
+export const outlineJournal = longRead((queries: Queries, { runKey }: { runKey: number }): Promise<OutlineRow[]> => {
   return queries.query<OutlineRow>(
     `select j.position, j.kind, j.key, j.slot, length(c.body) as body_bytes
      from journal j lookup contents c on (c.key = j.key) where j.run_key = ? order by j.position`,
     [runKey],
   );
-}
+});
 
 /** Returns how many existed. */
-export async function deleteDeadRuns(
-  { tx }: WriteContext,
-  { projectId, places: wanted }: { projectId: ProjectId; places: Position[] },
-): Promise<number> {
-  const rows = await tx.query<Position>(
-    'select failed_at_ms as "timeMs", key as n from dead where key in (??) and project_id = ? and run_key is not null',
-    [wanted.map(({ n }) => n), projectId],
-  );
-  const timeByKey = new Map(wanted.map(({ n, timeMs }) => [n, timeMs]));
-  const keys = rows.filter(({ n, timeMs }) => timeByKey.get(n) === timeMs).map(({ n }) => n);
-  await removeDead(tx, keys);
-  return keys.length;
-}
+export const deleteDeadRuns = write(
+  async (
+    { tx }: WriteContext,
+    { projectId, places: wanted }: { projectId: ProjectId; places: Position[] },
+  ): Promise<number> => {
+    const rows = await tx.query<Position>(
+      'select failed_at_ms as "timeMs", key as n from dead where key in (??) and project_id = ? and run_key is not null',
+      [wanted.map(({ n }) => n), projectId],
+    );
+    const timeByKey = new Map(wanted.map(({ n, timeMs }) => [n, timeMs]));
+    const keys = rows.filter(({ n, timeMs }) => timeByKey.get(n) === timeMs).map(({ n }) => n);
+    await removeDead(tx, keys);
+    return keys.length;
+  },
+);

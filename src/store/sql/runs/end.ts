@@ -1,9 +1,12 @@
 /** How does a run end: once, with everything that is left of it, and with what follows (contract W 12)? */
-import type { StoreLimits } from '../../../engine/stores.ts';
+import type { Saved } from '../../../engine/accepted.ts';
+import type { EndedAs } from '../../../engine/run-stores.ts';
 import type { SqlValue, Transaction } from '../../driver.ts';
-import { insertMessages, type SavedAs } from '../accept.ts';
+import { merged } from '../../operation.ts';
+import { insertMessages } from '../accept.ts';
 import { cancelAtOnce, mark } from '../cancel.ts';
 import type { WriteContext } from '../log-writer.ts';
+import { projectsSharedBy, weightOf } from '../new-messages.ts';
 import type { StoredNewMessage } from '../rows.ts';
 import type { StoredEnding } from './ending-rows.ts';
 import { eventOfRun } from './journal-rows.ts';
@@ -11,40 +14,51 @@ import { FAILURE_STATE, RUN_STATE, runStateOf } from './run-rows.ts';
 
 export interface EndRunsArgs {
   endings: { ending: StoredEnding; follows: StoredNewMessage[] }[];
-  limits: StoreLimits;
   nowMs: number;
 }
 
-/** `changed`: the run is not as was supposed; `over`: it has ended before, or never was. */
-export type EndRunsAnswer = ({ kind: 'ended'; follows: SavedAs[] } | { kind: 'changed' } | { kind: 'over' })[];
+const DROPPED: Saved = { standing: 'dropped' };
 
 /** Ends the runs of all `commands` in a handful of statements. */
-export async function endAll(context: WriteContext, commands: readonly EndRunsArgs[]): Promise<EndRunsAnswer[]> {
-  const [first] = commands;
-  if (!first) return [];
-  const nowMs = commands.reduce((latest, command) => Math.max(latest, command.nowMs), first.nowMs);
-  const all = commands.flatMap(({ endings }) => endings);
-  const verdicts = await judge(
-    context.tx,
-    all.map(({ ending }) => ending),
-  );
-  const ended = all.filter(({ ending }) => verdicts.get(ending) === 'ended');
-  await writeEndings(
-    context,
-    ended.map(({ ending }) => ({ ending, deadKey: null })),
-    { limits: first.limits, nowMs },
-  );
-  const follows = ended.flatMap((end) => end.follows);
-  const saved = follows.length === 0 ? [] : await insertMessages(context, follows, { limits: first.limits, nowMs });
-  const savedByMessage = new Map(follows.map((message, index) => [message, saved[index] ?? 'dropped']));
-  return commands.map(({ endings }) =>
-    endings.map((end) => {
-      const kind = verdicts.get(end.ending) ?? 'over';
-      if (kind !== 'ended') return { kind };
-      return { kind, follows: end.follows.map((message) => savedByMessage.get(message) ?? 'dropped') };
+export const endRuns = merged(
+  {
+    weight: ({ endings }) => {
+      const { rows, bytes } = weightOf(endings.flatMap(({ follows }) => follows));
+      return { rows: endings.length + rows, bytes };
+    },
+    touches: ({ endings }, limits) => ({
+      runs: endings.map(({ ending }) => ending.runKey),
+      projects: projectsSharedBy(
+        endings.flatMap(({ follows }) => follows),
+        limits,
+      ),
     }),
-  );
-}
+  },
+  async (context: WriteContext, commands: readonly EndRunsArgs[]): Promise<EndedAs[][]> => {
+    const nowMs = Math.max(...commands.map((command) => command.nowMs));
+    const all = commands.flatMap(({ endings }) => endings);
+    const verdicts = await judge(
+      context.tx,
+      all.map(({ ending }) => ending),
+    );
+    const ended = all.filter(({ ending }) => verdicts.get(ending) === 'ended');
+    await writeEndings(
+      context,
+      ended.map(({ ending }) => ({ ending, deadKey: null })),
+      nowMs,
+    );
+    const follows = ended.flatMap((end) => end.follows);
+    const saved = follows.length === 0 ? [] : await insertMessages(context, follows, nowMs);
+    const savedByMessage = new Map(follows.map((message, index) => [message, saved[index] ?? DROPPED]));
+    return commands.map(({ endings }) =>
+      endings.map((end) => {
+        const kind = verdicts.get(end.ending) ?? 'over';
+        if (kind !== 'ended') return { kind };
+        return { kind, follows: end.follows.map((message) => savedByMessage.get(message) ?? DROPPED) };
+      }),
+    );
+  },
+);
 
 /** Which of `endings` find their run as they suppose it; of two for one run only the first does. */
 export async function judge(
@@ -90,7 +104,7 @@ interface LeftRow {
 export async function writeEndings(
   context: WriteContext,
   endings: readonly { ending: StoredEnding; deadKey: number | null }[],
-  { limits, nowMs }: { limits: StoreLimits; nowMs: number },
+  nowMs: number,
 ): Promise<void> {
   if (endings.length === 0) return;
   const { tx, logs } = context;
@@ -132,7 +146,7 @@ export async function writeEndings(
     const rows = left.filter((row) => asked.has(row.run_key) !== isUnasked);
     const waiting = rows.filter((row) => row.claim_token === null);
     const inFlight = rows.filter((row) => row.claim_token !== null && row.cancel_requested_at_ms === null);
-    await cancelAtOnce(context, waiting, { limits, nowMs, isUnasked });
+    await cancelAtOnce(context, waiting, { nowMs, isUnasked });
     await mark(context, inFlight, nowMs, isUnasked);
   }
 }

@@ -1,7 +1,7 @@
 /** Telling of a failure once more, and giving that up (contract W 13.3, 21.5). */
 import type { ProjectId } from '../../../engine/model.ts';
-import type { StoreLimits } from '../../../engine/stores.ts';
 import type { Transaction } from '../../driver.ts';
+import { write } from '../../operation.ts';
 import { insertPlain } from '../accept.ts';
 import { cancelAtOnce, mark } from '../cancel.ts';
 import { MESSAGE_AT } from '../columns.ts';
@@ -14,7 +14,6 @@ import { FAILURE_STATE } from './run-rows.ts';
 export interface FailureCallbackArgs {
   projectId: ProjectId;
   place: Position;
-  limits: StoreLimits;
   nowMs: number;
 }
 
@@ -33,23 +32,25 @@ async function toldOf(tx: Transaction, { projectId, place }: FailureCallbackArgs
   return row;
 }
 
-export async function repeatFailureCallback(
-  context: WriteContext,
-  args: FailureCallbackArgs & { message: StoredNewMessage },
-): Promise<EntryStanding | 'missing' | 'notFailed'> {
-  const { tx } = context;
-  const told = await toldOf(tx, args);
-  if (!told) return 'missing';
-  if (told.failure_state !== FAILURE_STATE.fail) return 'notFailed';
-  await tx.send('update runs set failure_key = ?, failure_state = ? where key = ?', [
-    args.message.message[MESSAGE_AT.key],
-    FAILURE_STATE.inProgress,
-    told.run_key,
-  ]);
-  const [standing] = await insertPlain(context, [args.message], args);
-  if (standing === undefined) throw new Error('a failure callback was not saved');
-  return standing;
-}
+export const repeatFailureCallback = write(
+  async (
+    context: WriteContext,
+    args: FailureCallbackArgs & { message: StoredNewMessage },
+  ): Promise<EntryStanding | 'missing' | 'notFailed'> => {
+    const { tx } = context;
+    const told = await toldOf(tx, args);
+    if (!told) return 'missing';
+    if (told.failure_state !== FAILURE_STATE.fail) return 'notFailed';
+    await tx.send('update runs set failure_key = ?, failure_state = ? where key = ?', [
+      args.message.message[MESSAGE_AT.key],
+      FAILURE_STATE.inProgress,
+      told.run_key,
+    ]);
+    const [standing] = await insertPlain(context, [args.message], args.nowMs);
+    if (standing === undefined) throw new Error('a failure callback was not saved');
+    return standing;
+  },
+);
 
 interface StandingRow {
   key: number;
@@ -64,31 +65,30 @@ interface StandingRow {
 }
 
 /** An attempt that is under way may still succeed, and then it has. */
-export async function cancelFailureCallback(
-  context: WriteContext,
-  args: FailureCallbackArgs,
-): Promise<'canceled' | 'missing' | 'notInProgress'> {
-  const { tx } = context;
-  const { limits, nowMs } = args;
-  const told = await toldOf(tx, args);
-  if (!told) return 'missing';
-  if (told.failure_state !== FAILURE_STATE.inProgress) return 'notInProgress';
-  const rows = await tx.query<StandingRow>(
-    `select key, project_id, claim_token, cancel_requested_at_ms, queue_id, queue_slot, flow_key, run_key, line
+export const cancelFailureCallback = write(
+  async (context: WriteContext, args: FailureCallbackArgs): Promise<'canceled' | 'missing' | 'notInProgress'> => {
+    const { tx } = context;
+    const { nowMs } = args;
+    const told = await toldOf(tx, args);
+    if (!told) return 'missing';
+    if (told.failure_state !== FAILURE_STATE.inProgress) return 'notInProgress';
+    const rows = await tx.query<StandingRow>(
+      `select key, project_id, claim_token, cancel_requested_at_ms, queue_id, queue_slot, flow_key, run_key, line
      from messages where key = ? for update`,
-    [told.failure_key],
-  );
-  await tx.send('update runs set failure_state = ? where key = ?', [FAILURE_STATE.canceled, told.run_key]);
-  await cancelAtOnce(
-    context,
-    rows.filter((row) => row.claim_token === null),
-    { limits, nowMs },
-  );
-  const inFlight = rows.filter((row) => row.claim_token !== null);
-  await mark(
-    context,
-    inFlight.filter((row) => row.cancel_requested_at_ms === null),
-    nowMs,
-  );
-  return 'canceled';
-}
+      [told.failure_key],
+    );
+    await tx.send('update runs set failure_state = ? where key = ?', [FAILURE_STATE.canceled, told.run_key]);
+    await cancelAtOnce(
+      context,
+      rows.filter((row) => row.claim_token === null),
+      { nowMs },
+    );
+    const inFlight = rows.filter((row) => row.claim_token !== null);
+    await mark(
+      context,
+      inFlight.filter((row) => row.cancel_requested_at_ms === null),
+      nowMs,
+    );
+    return 'canceled';
+  },
+);

@@ -2,6 +2,7 @@
 import type { ProjectId } from '../../../engine/model.ts';
 import type { RunKey } from '../../../workflow/model.ts';
 import type { Queries } from '../../driver.ts';
+import { longRead, read } from '../../operation.ts';
 import { CONTENT_FIELDS, type ContentRow } from '../rows.ts';
 import { type JournalRow, RUN_FIELDS, RUN_STATE, type RunRow, SHOWN_KINDS, type WholeRunRow } from './run-rows.ts';
 
@@ -12,58 +13,56 @@ const FOUND = `select ${RUN_FIELDS}, c.id as message_id, t.caller_ip
   from runs r lookup journal j on (j.run_key = r.key and j.position = 0) lookup contents c on (c.key = j.key)
   lookup contents t on (t.key = r.key)`;
 
-export async function findActiveRun(
-  queries: Queries,
-  { projectId, id }: { projectId: ProjectId; id: string },
-): Promise<WholeRunRow | null> {
-  const [row] = await queries.query<FoundRow>(
-    `${FOUND} where r.project_id = ? and r.id = ? and r.state = ${RUN_STATE.RUN_STARTED}`,
-    [projectId, id],
-  );
-  return row ? withInvokers(queries, row) : null;
-}
+export const findActiveRun = read(
+  async (queries: Queries, { projectId, id }: { projectId: ProjectId; id: string }): Promise<WholeRunRow | null> => {
+    const [row] = await queries.query<FoundRow>(
+      `${FOUND} where r.project_id = ? and r.id = ? and r.state = ${RUN_STATE.RUN_STARTED}`,
+      [projectId, id],
+    );
+    return row ? withInvokers(queries, row) : null;
+  },
+);
 
-export async function findRun(
-  queries: Queries,
-  { projectId, key }: { projectId: ProjectId; key: RunKey },
-): Promise<WholeRunRow | null> {
-  const [row] = await queries.query<FoundRow>(`${FOUND} where r.key = ? and r.project_id = ?`, [key, projectId]);
-  return row ? withInvokers(queries, row) : null;
-}
+export const findRun = read(
+  async (queries: Queries, { projectId, key }: { projectId: ProjectId; key: RunKey }): Promise<WholeRunRow | null> => {
+    const [row] = await queries.query<FoundRow>(`${FOUND} where r.key = ? and r.project_id = ?`, [key, projectId]);
+    return row ? withInvokers(queries, row) : null;
+  },
+);
 
-export async function journalBytes(
-  queries: Queries,
-  { projectId, id }: { projectId: ProjectId; id: string },
-): Promise<number | null> {
-  const [row] = await queries.query<{ journal_bytes: number }>(
-    `select journal_bytes from runs where project_id = ? and id = ? and state = ${RUN_STATE.RUN_STARTED}`,
-    [projectId, id],
-  );
-  return row?.journal_bytes ?? null;
-}
+export const journalBytes = read(
+  async (queries: Queries, { projectId, id }: { projectId: ProjectId; id: string }): Promise<number | null> => {
+    const [row] = await queries.query<{ journal_bytes: number }>(
+      `select journal_bytes from runs where project_id = ? and id = ? and state = ${RUN_STATE.RUN_STARTED}`,
+      [projectId, id],
+    );
+    return row?.journal_bytes ?? null;
+  },
+);
 
-export function readJournal(
-  queries: Queries,
-  { runKey, afterPosition, toPosition }: { runKey: RunKey; afterPosition: number; toPosition: number },
-): Promise<JournalRow[]> {
-  return queries.query<JournalRow>(
-    `select j.position, c.id, j.kind, c.body from journal j lookup contents c on (c.key = j.key)
+export const readJournal = longRead(
+  (
+    queries: Queries,
+    { runKey, afterPosition, toPosition }: { runKey: RunKey; afterPosition: number; toPosition: number },
+  ): Promise<JournalRow[]> => {
+    return queries.query<JournalRow>(
+      `select j.position, c.id, j.kind, c.body from journal j lookup contents c on (c.key = j.key)
      where j.run_key = ? and j.position > ? and j.position <= ? and j.kind in (${SHOWN_KINDS}) order by j.position`,
-    [runKey, afterPosition, toPosition],
-  );
-}
+      [runKey, afterPosition, toPosition],
+    );
+  },
+);
 
-export async function findRecords(
-  queries: Queries,
-  { projectId, keys }: { projectId: ProjectId; keys: number[] },
-): Promise<ContentRow[]> {
-  const rows = await queries.query<ContentRow>(
-    `select ${CONTENT_FIELDS} from contents c where c.key in (??) and c.project_id = ?`,
-    [keys, projectId],
-  );
-  const byKey = new Map(rows.map((row) => [row.key, row]));
-  return keys.flatMap((key) => byKey.get(key) ?? []);
-}
+export const findRecords = read(
+  async (queries: Queries, { projectId, keys }: { projectId: ProjectId; keys: number[] }): Promise<ContentRow[]> => {
+    const rows = await queries.query<ContentRow>(
+      `select ${CONTENT_FIELDS} from contents c where c.key in (??) and c.project_id = ?`,
+      [keys, projectId],
+    );
+    const byKey = new Map(rows.map((row) => [row.key, row]));
+    return keys.flatMap((key) => byKey.get(key) ?? []);
+  },
+);
 
 async function withInvokers(queries: Queries, row: FoundRow): Promise<WholeRunRow> {
   const invocations = await queries.query<{ key: number }>(

@@ -118,7 +118,7 @@ export class Journals {
     message[MESSAGE_AT.run_key] = known.key;
     message[MESSAGE_AT.journal_position] = position;
     message[MESSAGE_AT.bytes] = sent;
-    this.#runs.slots.take(entry, { messageId: content[CONTENT_AT.id], run: null });
+    this.#runs.slots.take(entry, { messageId: content[CONTENT_AT.id] });
     return { position, bytes: sent };
   }
 
@@ -128,7 +128,7 @@ export class Journals {
     const known = this.#runs.get(entry.runKey);
     this.#rows.addRecord(record);
     this.#enter(known, entry, key, createdAtMs);
-    this.#runs.slots.take(entry, { messageId: content[CONTENT_AT.id], run: null });
+    this.#runs.slots.take(entry, { messageId: content[CONTENT_AT.id] });
     if (event === undefined) return;
     this.#rows.addEvent({ projectId: known.project_id, runKey: known.key, state: event, atMs: createdAtMs });
   }

@@ -1,15 +1,14 @@
 /** Why may a message not enter the journal of its run, or not begin one? What is there already is no reason. */
+import type { Accepted } from '../../../engine/accepted.ts';
 import { MESSAGE_AT } from '../columns.ts';
 import { awaitsLibrary, type BatchRuns, type ForRun, nameOf } from './batch-runs.ts';
 import { RUN_STATE, type StoredEntry } from './run-rows.ts';
 
 /** Why a message, and with it all of its publish, is refused. */
-export type RunRefusal =
-  | 'runOver'
-  | 'runChanged'
-  | { runTooEarly: number }
-  | { journalFull: number }
-  | { tooManyInvokers: number };
+export type RunRefusal = Extract<
+  Accepted,
+  { kind: 'runOver' | 'runChanged' | 'runTooEarly' | 'journalFull' | 'tooManyInvokers' }
+>;
 
 /** Invocations that wait for the end of one run: each is answered in the transaction that ends it, with all it returned. */
 const INVOKERS_MAX = 100;
@@ -42,26 +41,27 @@ export class Refusals {
 
   #ofEntry(entry: StoredEntry): RunRefusal | undefined {
     const run = this.#runs.find(entry.runKey);
-    if (run?.state !== RUN_STATE.RUN_STARTED) return 'runOver';
+    if (run?.state !== RUN_STATE.RUN_STARTED) return { kind: 'runOver' };
     if (this.#runs.slots.holderOf(entry)) return undefined;
-    if (entry.runVersion !== null && entry.runVersion !== run.version) return 'runChanged';
+    if (entry.runVersion !== null && entry.runVersion !== run.version) return { kind: 'runChanged' };
     const bytes = (this.#bytes.get(run.key) ?? 0) + entry.bytes;
     this.#bytes.set(run.key, bytes);
-    if (this.#bytesMax > 0 && run.journal_bytes + bytes > this.#bytesMax) return { journalFull: this.#bytesMax };
+    if (this.#bytesMax > 0 && run.journal_bytes + bytes > this.#bytesMax)
+      return { kind: 'journalFull', limit: this.#bytesMax };
     return undefined;
   }
 
   #ofAdoption(entry: StoredEntry): RunRefusal | undefined {
     const run = this.#runs.find(entry.runKey);
-    if (run?.state !== RUN_STATE.RUN_STARTED) return 'runOver';
-    return awaitsLibrary(run) && entry.runVersion !== run.version ? 'runChanged' : undefined;
+    if (run?.state !== RUN_STATE.RUN_STARTED) return { kind: 'runOver' };
+    return awaitsLibrary(run) && entry.runVersion !== run.version ? { kind: 'runChanged' } : undefined;
   }
 
   /** Runs of one id are told apart by when they began. */
   #ofStart(name: string, createdAtMs: number): RunRefusal | undefined {
     const latestMs = this.#runs.latestMs(name);
     if (latestMs === undefined || latestMs < createdAtMs || this.#runs.active(name)) return undefined;
-    return { runTooEarly: latestMs };
+    return { kind: 'runTooEarly', latestMs };
   }
 
   #ofInvoker(name: string, entry: StoredEntry): RunRefusal | undefined {
@@ -70,6 +70,6 @@ export class Refusals {
     this.#invokers.set(name, count);
     const active = this.#runs.active(name);
     const present = active ? this.#runs.invokersOf(active.key) : 0;
-    return present + count > INVOKERS_MAX ? { tooManyInvokers: INVOKERS_MAX } : undefined;
+    return present + count > INVOKERS_MAX ? { kind: 'tooManyInvokers', limit: INVOKERS_MAX } : undefined;
   }
 }

@@ -1,9 +1,10 @@
 /** How does a failed run leave the DLQ for a new one, with the journal that this one begins with (contract W 21.3)? */
+import type { RevivedAs } from '../../../engine/dead-runs.ts';
 import type { ProjectId } from '../../../engine/model.ts';
-import type { StoreLimits } from '../../../engine/stores.ts';
 import type { RunConfig } from '../../../workflow/model.ts';
 import type { Transaction } from '../../driver.ts';
-import type { SavedAs } from '../accept.ts';
+import { write } from '../../operation.ts';
+import { savedAt } from '../accept.ts';
 import { removeDead } from '../dead.ts';
 import { Entry } from '../lanes/entry.ts';
 import type { WriteContext } from '../log-writer.ts';
@@ -31,18 +32,12 @@ export interface ReviveRunArgs {
   run: StoredRun;
   journal: StoredRevivedEntry[];
   children: StoredNewMessage[];
-  limits: StoreLimits;
   nowMs: number;
 }
 
-export type ReviveRunAnswer =
-  | { kind: 'revived'; messages: SavedAs[]; children: SavedAs[] }
-  | { kind: 'missing' }
-  | { kind: 'idTaken' };
-
-export async function reviveRun(context: WriteContext, args: ReviveRunArgs): Promise<ReviveRunAnswer> {
+export const reviveRun = write(async (context: WriteContext, args: ReviveRunArgs): Promise<RevivedAs> => {
   const { tx } = context;
-  const { projectId, place, runKey, run, journal, children, limits, nowMs } = args;
+  const { projectId, place, runKey, run, journal, children, nowMs } = args;
   const failedKey = await deadRunKey(tx, projectId, place);
   if (failedKey === undefined) return { kind: 'missing' };
   if (await isActive(tx, projectId, run.id)) return { kind: 'idTaken' };
@@ -69,7 +64,7 @@ export async function reviveRun(context: WriteContext, args: ReviveRunArgs): Pro
   }
   for (const child of children) places.push(journals.append(child));
   const messages = [...sent, ...children];
-  const entry = new Entry(context, limits, nowMs);
+  const entry = new Entry(context, nowMs);
   await entry.loadQueues(messages);
   for (const message of messages) await entry.hasQueue(message, 0);
   await journals.save();
@@ -78,12 +73,9 @@ export async function reviveRun(context: WriteContext, args: ReviveRunArgs): Pro
   await nameSuccessor(tx, failedKey, run);
   // Only now: what the two runs share must not be without both for a moment.
   await removeDead(tx, [place.n]);
-  const saved = standings.map((standing, index): SavedAs => {
-    const journalPlace = places[index];
-    return journalPlace ? { standing, journal: journalPlace } : standing;
-  });
+  const saved = standings.map((standing, index) => savedAt(standing, places[index]));
   return { kind: 'revived', messages: saved.slice(0, sent.length), children: saved.slice(sent.length) };
-}
+});
 
 function enter(journals: Journals, entry: Exclude<StoredRevivedEntry, { kind: 'message' }>): void {
   if (entry.kind === 'shared') {

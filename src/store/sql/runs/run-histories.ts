@@ -1,8 +1,8 @@
 /** Runs with their journals and with what became of each message of them (contract W 18.1). */
-
 import type { MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
 import type { RunFilter } from '../../../engine/run-log-store.ts';
 import type { Queries } from '../../driver.ts';
+import { longRead } from '../../operation.ts';
 import type { Conditions } from '../filter.ts';
 import { cutBySizes, cutPage, type PageRows, type Position, type Slice, sliceSql, WINDOW } from '../page.ts';
 import { CONTENT_FIELDS, type ContentRow, codeOfLogState, DETAIL_COLUMNS, type DetailRow } from '../rows.ts';
@@ -74,7 +74,7 @@ const EXTRA_BYTES_MIN = 1024 * 1024;
 
 const COURSE_STATES = (['DELIVERED', 'ERROR', 'FAILED', 'CANCELED'] as const).map(codeOfLogState);
 
-export async function listHistories(queries: Queries, args: ListHistoriesArgs): Promise<HistoryRows> {
+export const listHistories = longRead(async (queries: Queries, args: ListHistoriesArgs): Promise<HistoryRows> => {
   const found = await find(queries, args);
   const page = await cutByBytes(queries, found, args.slice.bytesMax);
   const keys = page.rows.map(({ n }) => n);
@@ -107,7 +107,7 @@ export async function listHistories(queries: Queries, args: ListHistoriesArgs): 
       extraBytes,
     ),
   };
-}
+});
 
 function find(queries: Queries, args: ListHistoriesArgs): Promise<PageRows<Position>> {
   const { projectId, filter, messages } = args;

@@ -1,9 +1,9 @@
 /** What happened to runs and to their messages, event by event (contract W 18.2). */
-
 import type { MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
 import type { RunAttributes } from '../../../engine/run-log-store.ts';
 import { recordSlotOf } from '../../../workflow/step-info.ts';
 import type { Queries, SqlParam } from '../../driver.ts';
+import { longRead } from '../../operation.ts';
 import {
   contentsOf,
   cutBySizes,
@@ -68,7 +68,7 @@ export interface RunLogRows extends PageRows<RunLogRow> {
   bytes: number;
 }
 
-export async function listRunEvents(queries: Queries, args: ListRunEventsArgs): Promise<RunLogRows> {
+export const listRunEvents = longRead(async (queries: Queries, args: ListRunEventsArgs): Promise<RunLogRows> => {
   const found = await find(queries, args);
   const page = await cutByBytes(queries, found, args.slice.bytesMax);
   const runKeys = [...new Set(page.rows.map(({ run_key }) => run_key))];
@@ -94,7 +94,7 @@ export async function listRunEvents(queries: Queries, args: ListRunEventsArgs): 
     responses: await responsesOf(queries, succeeded),
     invokers: await invokersOf(queries, runKeys),
   };
-}
+});
 
 /** Only the results of waits and invocations have a record in another slot. */
 function slotsOf(contents: readonly ContentRow[]): Map<number, string> {

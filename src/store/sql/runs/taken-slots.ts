@@ -8,7 +8,7 @@ import { ENTRY_KIND, type StoredEntry } from './run-rows.ts';
 export interface Taken {
   messageId: MessageId;
   /** The run that begins with that message, where it was to begin one. */
-  run: { id: string; createdAtMs: number } | null;
+  run?: { id: string; createdAtMs: number };
 }
 
 type Slot = Pick<StoredEntry, 'runKey' | 'slot'>;
@@ -41,8 +41,8 @@ export class TakenSlots {
     for (const row of rows) {
       const child = invokedIn(row);
       const messageId = child && invoked.get(child.runKey);
-      const run = child && messageId !== undefined ? { id: child.runId, createdAtMs: child.createdAtMs } : null;
-      this.take({ runKey: row.run_key, slot: row.slot }, { messageId: messageId ?? row.id, run });
+      const run = child && messageId !== undefined ? { id: child.runId, createdAtMs: child.createdAtMs } : undefined;
+      this.take({ runKey: row.run_key, slot: row.slot }, { messageId: messageId ?? row.id, ...(run && { run }) });
     }
   }
 

@@ -1,9 +1,10 @@
 /** How does a wait enter the journal of its run: as a waiter, or with the result that it took from the run's mail? */
-import type { MessageId } from '../../../engine/model.ts';
-import type { StoreLimits } from '../../../engine/stores.ts';
-import { insertMessages, type SavedAs } from '../accept.ts';
+import type { Waiting } from '../../../engine/run-stores.ts';
+import { write } from '../../operation.ts';
+import { insertMessages } from '../accept.ts';
 import type { NewMessageRow } from '../columns.ts';
 import type { WriteContext } from '../log-writer.ts';
+import { weightOf } from '../new-messages.ts';
 import type { StoredNewMessage } from '../rows.ts';
 import type { ForRun } from '../runs/batch-runs.ts';
 import { Journals } from '../runs/journals.ts';
@@ -23,47 +24,41 @@ export interface AddWaiterArgs {
   wait: StoredWait;
   /** Null: there is to be no mail. */
   taken: { mailKey: number; result: StoredNewMessage } | null;
-  limits: StoreLimits;
   nowMs: number;
 }
 
-export type AddWaiterAnswer =
-  | { kind: 'registered' }
-  | { kind: 'answered'; saved: SavedAs }
-  | { kind: 'duplicate'; messageId: MessageId }
-  | { kind: 'over' }
-  | { kind: 'journalFull'; limit: number }
-  | { kind: 'changed' };
-
-export async function addWaiter(
-  context: WriteContext,
-  { wait, taken, limits, nowMs }: AddWaiterArgs,
-): Promise<AddWaiterAnswer> {
-  const { tx } = context;
-  const { record, projectId, resultSlot, eventId, deadlineMs } = wait;
-  const { runKey } = record.entry;
-  const waiting = entryOnly(record.entry);
-  const ended = entryOnly({ ...record.entry, slot: resultSlot });
-  const journals = await Journals.load(context, [waiting, ended], limits.journalBytesMax);
-  if (!journals) throw new Error('a wait came without its entry');
-  const refusal = journals.refusalOf([waiting]);
-  if (refusal === 'runOver') return { kind: 'over' };
-  const present = journals.takenBy(waiting) ?? journals.takenBy(ended);
-  if (present) return { kind: 'duplicate', messageId: present.messageId };
-  if (refusal === 'runChanged') return { kind: 'changed' };
-  if (refusal && 'journalFull' in refusal) return { kind: 'journalFull', limit: refusal.journalFull };
-  if ((await nextMailKey(tx, { runKey, eventId })) !== (taken?.mailKey ?? null)) return { kind: 'changed' };
-  journals.record(record, 'WAITER_ADDED');
-  await journals.save();
-  if (!taken) {
-    const row = [record.key, projectId, runKey, eventId, deadlineMs];
-    await tx.insertMany('waiters', ['key', 'project_id', 'run_key', 'event_id', 'deadline_ms'], [row]);
-    return { kind: 'registered' };
-  }
-  await deleteMail(tx, taken.mailKey);
-  const [saved = 'dropped'] = await insertMessages(context, [taken.result], { limits, nowMs });
-  return { kind: 'answered', saved };
-}
+export const addWaiter = write(
+  {
+    weight: ({ wait, taken }) => ({ ...weightOf(taken ? [wait.record, taken.result] : [wait.record]), rows: 2 }),
+    touches: ({ wait }) => ({ projects: [wait.projectId] }),
+  },
+  async (context: WriteContext, { wait, taken, nowMs }: AddWaiterArgs): Promise<Waiting> => {
+    const { tx, limits } = context;
+    const { record, projectId, resultSlot, eventId, deadlineMs } = wait;
+    const { runKey } = record.entry;
+    const waiting = entryOnly(record.entry);
+    const ended = entryOnly({ ...record.entry, slot: resultSlot });
+    const journals = await Journals.load(context, [waiting, ended], limits.journalBytesMax);
+    if (!journals) throw new Error('a wait came without its entry');
+    const refusal = journals.refusalOf([waiting]);
+    if (refusal?.kind === 'runOver') return { kind: 'over' };
+    const present = journals.takenBy(waiting) ?? journals.takenBy(ended);
+    if (present) return { kind: 'duplicate', messageId: present.messageId };
+    if (refusal?.kind === 'runChanged') return { kind: 'changed' };
+    if (refusal?.kind === 'journalFull') return refusal;
+    if ((await nextMailKey(tx, { runKey, eventId })) !== (taken?.mailKey ?? null)) return { kind: 'changed' };
+    journals.record(record, 'WAITER_ADDED');
+    await journals.save();
+    if (!taken) {
+      const row = [record.key, projectId, runKey, eventId, deadlineMs];
+      await tx.insertMany('waiters', ['key', 'project_id', 'run_key', 'event_id', 'deadline_ms'], [row]);
+      return { kind: 'registered' };
+    }
+    await deleteMail(tx, taken.mailKey);
+    const [saved = { standing: 'dropped' as const }] = await insertMessages(context, [taken.result], nowMs);
+    return { kind: 'answered', saved };
+  },
+);
 
 /** Only of a message that begins a run the row is looked at. */
 const NO_ROW = [] as unknown as NewMessageRow;

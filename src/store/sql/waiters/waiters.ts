@@ -1,8 +1,10 @@
 /** Who waits for which event, which waits have come to their deadline, and what ends a wait? */
-import type { StoreLimits } from '../../../engine/stores.ts';
+import type { Saved } from '../../../engine/accepted.ts';
 import type { Queries } from '../../driver.ts';
-import { insertMessages, type SavedAs } from '../accept.ts';
+import { longRead, read, write } from '../../operation.ts';
+import { insertMessages } from '../accept.ts';
 import type { WriteContext } from '../log-writer.ts';
+import { projectOf, weightOf } from '../new-messages.ts';
 import { CONTENT_FIELDS, type ContentRow, type StoredNewMessage } from '../rows.ts';
 
 /** Bytes of what the waiters of one page were registered with. */
@@ -31,7 +33,7 @@ export interface ListWaitersArgs {
 }
 
 /** In order of registration: up to `count` after `afterKey`, and at least one. */
-export async function listWaiters(queries: Queries, args: ListWaitersArgs): Promise<WaiterRow[]> {
+export const listWaiters = longRead(async (queries: Queries, args: ListWaitersArgs): Promise<WaiterRow[]> => {
   const { projectId, eventId, runKey, afterKey, count } = args;
   const candidates =
     runKey === null
@@ -44,7 +46,7 @@ export async function listWaiters(queries: Queries, args: ListWaitersArgs): Prom
           [runKey, eventId, afterKey, projectId, count],
         );
   return readWaiters(queries, candidates);
-}
+});
 
 export interface DueWaiterRows {
   due: WaiterRow[];
@@ -53,20 +55,19 @@ export interface DueWaiterRows {
 }
 
 /** Earliest first. */
-export async function dueWaiters(
-  queries: Queries,
-  { nowMs, limit }: { nowMs: number; limit: number },
-): Promise<DueWaiterRows> {
-  const candidates = await queries.query<Candidate>(
-    `${CANDIDATES} where w.deadline_ms <= ? order by w.deadline_ms, w.key limit ?`,
-    [nowMs, limit],
-  );
-  if (candidates.length > 0) {
-    const rows = await readWaiters(queries, candidates);
-    return { due: rows.sort((a, b) => a.deadline_ms - b.deadline_ms || a.key - b.key), nextAtMs: null };
-  }
-  return { due: [], nextAtMs: await nextDeadline(queries) };
-}
+export const dueWaiters = read(
+  async (queries: Queries, { nowMs, limit }: { nowMs: number; limit: number }): Promise<DueWaiterRows> => {
+    const candidates = await queries.query<Candidate>(
+      `${CANDIDATES} where w.deadline_ms <= ? order by w.deadline_ms, w.key limit ?`,
+      [nowMs, limit],
+    );
+    if (candidates.length > 0) {
+      const rows = await readWaiters(queries, candidates);
+      return { due: rows.sort((a, b) => a.deadline_ms - b.deadline_ms || a.key - b.key), nextAtMs: null };
+    }
+    return { due: [], nextAtMs: await nextDeadline(queries) };
+  },
+);
 
 /** The earliest of all waiters. */
 export async function nextDeadline(queries: Queries): Promise<number | null> {
@@ -93,28 +94,30 @@ async function readWaiters(queries: Queries, candidates: readonly Candidate[]): 
 
 export interface ResolveWaitersArgs {
   resolutions: { waiterKey: number; result: StoredNewMessage }[];
-  limits: StoreLimits;
   nowMs: number;
 }
 
-/** How the result of each waiter was saved; null for one that was gone already. */
-export async function resolveWaiters(
-  context: WriteContext,
-  { resolutions, limits, nowMs }: ResolveWaitersArgs,
-): Promise<(SavedAs | null)[]> {
-  const { tx } = context;
-  const rows = await tx.query<{ key: number }>('select key from waiters where key in (??)', [
-    resolutions.map(({ waiterKey }) => waiterKey),
-  ]);
-  const present = new Set(rows.map(({ key }) => key));
-  // Of two results for one waiter in a command only the first can be the one.
-  const isResolved = resolutions.map(({ waiterKey }) => present.delete(waiterKey));
-  if (rows.length > 0) await tx.send('delete from waiters where key in (??)', [rows.map(({ key }) => key)]);
-  const saved = await insertMessages(
-    context,
-    resolutions.filter((_, index) => isResolved[index]).map(({ result }) => result),
-    { limits, nowMs },
-  );
-  let next = 0;
-  return isResolved.map((resolved) => (resolved ? (saved[next++] ?? 'dropped') : null));
-}
+/** How the result of each waiter was saved, or that it was gone already. */
+export const resolveWaiters = write(
+  {
+    weight: ({ resolutions }) => weightOf(resolutions.map(({ result }) => result)),
+    touches: ({ resolutions }) => ({ projects: resolutions.map(({ result }) => projectOf(result)) }),
+  },
+  async (context: WriteContext, { resolutions, nowMs }: ResolveWaitersArgs): Promise<(Saved | 'gone')[]> => {
+    const { tx } = context;
+    const rows = await tx.query<{ key: number }>('select key from waiters where key in (??)', [
+      resolutions.map(({ waiterKey }) => waiterKey),
+    ]);
+    const present = new Set(rows.map(({ key }) => key));
+    // Of two results for one waiter in a command only the first can be the one.
+    const isResolved = resolutions.map(({ waiterKey }) => present.delete(waiterKey));
+    if (rows.length > 0) await tx.send('delete from waiters where key in (??)', [rows.map(({ key }) => key)]);
+    const saved = await insertMessages(
+      context,
+      resolutions.filter((_, index) => isResolved[index]).map(({ result }) => result),
+      nowMs,
+    );
+    let next = 0;
+    return isResolved.map((resolved) => (resolved ? (saved[next++] ?? { standing: 'dropped' }) : 'gone'));
+  },
+);

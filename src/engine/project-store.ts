@@ -1,0 +1,34 @@
+/** What the API asks of the store without the engine, since nothing is decided: of one project, at the time it is. */
+import type { InProjectAt, ProjectId } from './model.ts';
+import type { Clock } from './ports.ts';
+import type { Store } from './stores.ts';
+
+/** The methods of a part of the store that take named arguments, without those that a `ProjectStore` knows itself. */
+type OfProject<Part> = {
+  [M in keyof Part]: Part[M] extends (args: infer Args) => infer Answer
+    ? (...args: keyof Omit<Args, keyof InProjectAt> extends never ? [] : [Omit<Args, keyof InProjectAt>]) => Answer
+    : never;
+};
+
+/** Each method is as its part of the store says. */
+export interface ProjectStore {
+  readonly keys: OfProject<Store['keys']>;
+  readonly queues: OfProject<Pick<Store['queues'], 'saveQueue' | 'setQueuePaused' | 'findQueue' | 'listQueues'>>;
+  readonly urlGroups: OfProject<Store['urlGroups']>;
+  readonly schedules: OfProject<Pick<Store['schedules'], 'findSchedule' | 'listSchedules' | 'deleteSchedule'>>;
+  readonly dead: OfProject<Pick<Store['dead'], 'listDead' | 'findDead' | 'deleteDead'>>;
+  readonly logs: OfProject<Store['logs']>;
+  readonly runs: OfProject<Pick<Store['runs'], 'journalBytes'>>;
+  readonly deadRuns: OfProject<Pick<Store['deadRuns'], 'listDeadRuns' | 'findDeadRuns' | 'deleteDeadRuns'>>;
+  readonly runLogs: OfProject<Pick<Store['runLogs'], 'listRunEvents'>>;
+}
+
+/** The store, as far as it is of the project. */
+export function storeOf(projectId: ProjectId, store: Store, clock: Clock): ProjectStore {
+  const named = (part: object): object =>
+    new Proxy(part, {
+      get: (_, method) => (args: object) =>
+        Reflect.get(part, method).call(part, { ...args, projectId, nowMs: clock.nowMs() }),
+    });
+  return new Proxy(store, { get: (_, part) => named(Reflect.get(store, part)) }) as unknown as ProjectStore;
+}

@@ -1,0 +1,72 @@
+/** How are failed runs listed, deleted and begun again, and who is told of their failure? */
+import type { DeadRunStore } from '../../engine/dead-runs.ts';
+import type { Connection } from '../connection.ts';
+import { decodeDeadRuns, decodeOutline, encodeRevival } from '../dead-run-codec.ts';
+import { placeOf, placesOf, readPage } from '../pages.ts';
+import { decodeMessage, encodeNewMessage } from '../sql/rows.ts';
+import { FAILURE_STATE } from '../sql/runs/run-rows.ts';
+
+export function deadRunsOver(connection: Connection): DeadRunStore {
+  return {
+    activeRunKeys(projectId, filter, { afterKey, limit }) {
+      return connection.read('activeRunKeys', { projectId, filter, afterKey, limit });
+    },
+
+    async listDeadRuns({ projectId, filter, page }) {
+      const { failureCallback, fromMs: _from, toMs: _to, ...attributes } = filter;
+      return readPage(filter, page, async (slice) => {
+        const read = await connection.read('listDeadRuns', {
+          projectId,
+          filter: attributes,
+          slice,
+          ...(failureCallback && { failureStates: failureCallback.map((state) => FAILURE_STATE[state]) }),
+        });
+        const { rows: _rows, contents: _contents, answers: _answers, ...rest } = read;
+        return { ...rest, items: decodeDeadRuns(read) };
+      });
+    },
+
+    async findDeadRuns({ projectId, dlqIds }) {
+      const places = placesOf(dlqIds);
+      if (places.length === 0) return [];
+      return decodeDeadRuns(await connection.read('deadRunsAt', { projectId, places }));
+    },
+
+    async deleteDeadRuns({ projectId, dlqIds }) {
+      const places = placesOf(dlqIds);
+      if (places.length === 0) return 0;
+      return connection.write('deleteDeadRuns', { projectId, places });
+    },
+
+    async outlineJournal(runKey) {
+      return (await connection.read('outlineJournal', { runKey })).map(decodeOutline);
+    },
+
+    async reviveRun(revival, nowMs) {
+      const place = placeOf(revival.dlqId);
+      if (!place) return { kind: 'missing' };
+      const args = { ...encodeRevival(revival), place, nowMs };
+      return connection.write('reviveRun', args);
+    },
+
+    async findFailureCallback(projectId, dlqId) {
+      const place = placeOf(dlqId);
+      const row = place && (await connection.read('findFailureCallback', { projectId, place }));
+      return row ? decodeMessage(row) : undefined;
+    },
+
+    async repeatFailureCallback(projectId, dlqId, message, nowMs) {
+      const place = placeOf(dlqId);
+      if (!place) return 'missing';
+      const args = { projectId, place, message: encodeNewMessage(message), nowMs };
+      const answer = await connection.write('repeatFailureCallback', args);
+      return answer === 'missing' || answer === 'notFailed' ? answer : { standing: answer };
+    },
+
+    async cancelFailureCallback(projectId, dlqId, nowMs) {
+      const place = placeOf(dlqId);
+      if (!place) return 'missing';
+      return connection.write('cancelFailureCallback', { projectId, place, nowMs });
+    },
+  };
+}

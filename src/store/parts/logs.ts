@@ -1,0 +1,40 @@
+/** How is the log of a project's messages read? */
+import type { Message, MessageKey } from '../../engine/model.ts';
+import type { LogEntry, LogStore } from '../../engine/stores.ts';
+import type { Connection } from '../connection.ts';
+import { keysOf, messageOf, readPage, TOGETHER } from '../pages.ts';
+import { codeOfLogState, decodeDetail, decodeMessage, logStateOf } from '../sql/rows.ts';
+
+export function logsOver(connection: Connection): LogStore {
+  return {
+    async listLogs({ projectId, filter, page }) {
+      const { messageId, state, fromMs: _from, toMs: _to, ...attributes } = filter;
+      const messages = messageId && { ids: messageId, keys: keysOf(messageId) };
+      return readPage(filter, page, async (slice) => {
+        const { rows, contents, details, ...rest } = await connection.read('listLogs', {
+          projectId,
+          filter: attributes,
+          slice,
+          ...(messages ? { messages } : {}),
+          ...(state ? { states: state.map(codeOfLogState) } : {}),
+        });
+        const messageByKey = new Map<MessageKey, Message>();
+        for (const content of contents) {
+          messageByKey.set(content.key, decodeMessage(content));
+          if (messageByKey.size % TOGETHER === 0) await connection.endOfTurn?.();
+        }
+        const detailBySeq = new Map(details.map((detail) => [detail.seq, decodeDetail(detail)]));
+        const items = rows.map((row): LogEntry => {
+          const detail = detailBySeq.get(row.n);
+          const entry = {
+            atMs: row.timeMs,
+            state: logStateOf(row.state),
+            message: messageOf(messageByKey, row.message_key),
+          };
+          return detail ? { ...entry, detail } : entry;
+        });
+        return { ...rest, items };
+      });
+    },
+  };
+}

@@ -1,0 +1,109 @@
+/** How are messages accepted, claimed, settled, found and cancelled? */
+import type { MessageKey } from '../../engine/model.ts';
+import type { MessageStore } from '../../engine/stores.ts';
+import { keyOfMessageId } from '../../protocol/ids.ts';
+import type { Connection } from '../connection.ts';
+import { decodeClaimed, decodeLive } from '../decode-lanes.ts';
+import type { Reads, Writes } from '../operations.ts';
+import { keysOf, TOGETHER } from '../pages.ts';
+import { decodeMessage, encodeNewMessage, encodeSettlement, type StoredNewMessage } from '../sql/rows.ts';
+
+/** Messages cancelled in one transaction, about a millisecond of work: publishes wait for no more of them. */
+const CANCELLED_TOGETHER = 50;
+
+export function messagesOver(connection: Connection): MessageStore {
+  return {
+    async accept(messages, nowMs, accountsVersion) {
+      // Without a pause for a few: what is asked for one after the other is done so.
+      const encoded: StoredNewMessage[] = [];
+      for (const message of messages) {
+        encoded.push(encodeNewMessage(message));
+        if (encoded.length % TOGETHER === 0) await connection.endOfTurn?.();
+      }
+      const args: Writes['accept']['args'] = { messages: encoded, nowMs };
+      if (accountsVersion !== undefined) args.accountsVersion = accountsVersion;
+      return connection.write('accept', args);
+    },
+
+    async claim(request, nowMs) {
+      const { claimed, parked, emptied, nextDueAtMs } = await connection.write('claim', { request, nowMs });
+      return {
+        claimed: claimed.map(decodeClaimed),
+        parked,
+        emptied,
+        nextDueAtMs: nextDueAtMs ?? undefined,
+      };
+    },
+
+    async settle(settlement, nowMs, succession) {
+      const args: Writes['settle']['args'] = { settlement: encodeSettlement(settlement), nowMs };
+      if (succession) args.succession = succession;
+      const answer = await connection.write('settle', args);
+      if (answer.kind !== 'saved') return answer;
+      const { next, ...settled } = answer;
+      return next ? { ...settled, next: decodeClaimed(next) } : settled;
+    },
+
+    release(claims, nowMs) {
+      return connection.write('release', { claims, nowMs });
+    },
+
+    releaseAll(nowMs) {
+      return connection.write('releaseAll', { nowMs });
+    },
+
+    parkedLines(piece) {
+      return connection.read('parkedLines', piece ?? { after: undefined, limit: Number.MAX_SAFE_INTEGER });
+    },
+
+    async find(projectId, id, deliveredSinceMs) {
+      const key = keyOfMessageId(id);
+      if (key === undefined) return undefined;
+      const row = await connection.read('find', { projectId, key, id, deliveredSinceMs });
+      return row === null ? undefined : decodeMessage(row);
+    },
+
+    async standingOf(projectId, id, nowMs) {
+      const key = keyOfMessageId(id);
+      if (key === undefined) return undefined;
+      const rows = await connection.read('findLive', { projectId, key, id, nowMs });
+      return rows === null ? undefined : decodeLive(rows, nowMs);
+    },
+
+    async cancelById(projectId, ids, nowMs) {
+      const keys = keysOf(ids);
+      if (keys.length === 0) return 0;
+      return connection.write('cancel', {
+        projectId,
+        keys,
+        ids,
+        countMarked: true,
+        nowMs,
+      });
+    },
+
+    /** Looks for candidates beside the writer and cancels those that still stand, so that a search stalls nobody. */
+    async cancelMatching(projectId, filter, limit, nowMs) {
+      let cancelled = 0;
+      let afterKey: MessageKey | undefined = -1;
+      while (afterKey !== undefined && cancelled < limit) {
+        const args: Reads['findCandidates']['args'] = { projectId, filter, afterKey, limit: limit - cancelled };
+        const { keys, nextAfterKey }: Reads['findCandidates']['answer'] = await connection.read('findCandidates', args);
+        for (let at = 0; at < keys.length; at += CANCELLED_TOGETHER) {
+          cancelled += await connection.write('cancel', {
+            projectId,
+            keys: keys.slice(at, at + CANCELLED_TOGETHER),
+            countMarked: false,
+            nowMs,
+          });
+        }
+        afterKey = nextAfterKey;
+      }
+      return cancelled;
+    },
+
+    reserveNumbers(count) {
+      return connection.write('reserveNumbers', { count });
+    },
+  };
+}

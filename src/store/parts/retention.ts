@@ -1,0 +1,13 @@
+/** How does what is past its time leave, by rows and by whole tables? */
+import type { RetentionStore } from '../../engine/stores.ts';
+import type { Connection } from '../connection.ts';
+
+export function retentionOver(connection: Connection): RetentionStore {
+  return {
+    async dropExpired(bounds) {
+      const mayLeaveRows = await connection.write('dropExpired', bounds);
+      const mayLeaveTables = (await connection.dropTables?.(bounds)) ?? false;
+      return mayLeaveRows || mayLeaveTables;
+    },
+  };
+}

@@ -1,0 +1,45 @@
+/** How are waits registered and ended, and notifications kept for those to come? */
+import type { WaiterStore } from '../../engine/run-stores.ts';
+import type { Connection } from '../connection.ts';
+import { encodeBytes } from '../sql/content-rows.ts';
+import { encodeNewMessage } from '../sql/rows.ts';
+import { decodeMail, decodeWaiter, encodeWait } from '../waiter-codec.ts';
+
+export function waitersOver(connection: Connection): WaiterStore {
+  return {
+    async nextMail(runKey, eventId) {
+      const row = await connection.read('nextMail', { runKey, eventId });
+      return row === null ? undefined : decodeMail(row);
+    },
+
+    addWaiter(waiter, taken, nowMs) {
+      return connection.write('addWaiter', {
+        wait: encodeWait(waiter),
+        taken: taken ? { mailKey: taken.mailKey, result: encodeNewMessage(taken.result) } : null,
+        nowMs,
+      });
+    },
+
+    async listWaiters(projectId, eventId, { runKey = null, afterKey = -1, count }) {
+      const rows = await connection.read('listWaiters', { projectId, eventId, runKey, afterKey, count });
+      return rows.map(decodeWaiter);
+    },
+
+    resolveWaiters(resolutions, nowMs) {
+      return connection.write('resolveWaiters', {
+        resolutions: resolutions.map(({ waiterKey, result }) => ({ waiterKey, result: encodeNewMessage(result) })),
+        nowMs,
+      });
+    },
+
+    saveMail(projectId, runKey, eventId, { key, body }, mailLimits) {
+      const mail = { projectId, runKey, eventId, key, body: encodeBytes(body), mailLimits };
+      return connection.write('saveMail', mail);
+    },
+
+    async dueWaiters(request) {
+      const { due, nextAtMs } = await connection.read('dueWaiters', request);
+      return { due: due.map(decodeWaiter), nextAtMs: nextAtMs ?? undefined };
+    },
+  };
+}

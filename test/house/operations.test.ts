@@ -1,0 +1,16 @@
+/** In how few files is an operation of the store named? */
+import { globSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { expect, it } from 'vitest';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+it('a command to a flow-control key is named beside its SQL, where the API asks for it, and in its route', () => {
+  const files = globSync('src/**/*.ts', { cwd: root }).map((file) => file.replaceAll('\\', '/'));
+  const naming = files.filter((file) => /\bpinKey\b/.test(readFileSync(`${root}${file}`, 'utf8')));
+  expect(naming.toSorted()).toEqual([
+    'src/api/flow-control.ts',
+    'src/engine/stores.ts',
+    'src/store/sql/lanes/flow-commands.ts',
+  ]);
+});
