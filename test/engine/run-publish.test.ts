@@ -8,6 +8,7 @@ import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
 import { SimulatedNetwork } from '../../src/testing/simulated-network.ts';
 import { openDatabase, storeOver } from '../simulation/database.ts';
+import { alteredStore } from '../support/altered-store.ts';
 import { NOW_MS, SETTINGS } from './fixtures.ts';
 
 const PROJECT = 1;
@@ -29,12 +30,13 @@ beforeEach(async () => {
   network.setEndpoint(ORIGIN, () => ({ kind: 'answer', status: 200, afterMs: 10 }));
   const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
   const open = (worker: string, seed: number) => {
-    const store = storeOver(driver, LIMITS);
-    const { findActiveRun } = store;
-    store.findActiveRun = (...asked) => {
-      lookups += 1;
-      return findActiveRun.apply(store, asked);
-    };
+    const plain = storeOver(driver, LIMITS);
+    const store = alteredStore(plain, {
+      findActiveRun: (...asked) => {
+        lookups += 1;
+        return plain.runs.findActiveRun(...asked);
+      },
+    });
     return createEngine({
       ...{ clock, log, worker, store, settings: SETTINGS },
       ...{ randomness: new SeededRandom(seed), delivery: network.connect() },

@@ -227,7 +227,7 @@ export function claimConformance(open: OpenStore): void {
       if (!after) break;
     }
     expect(listed).toEqual([LINE_A, LINE_B, lineOf(OTHER_PROJECT, A), lineOf(OTHER_PROJECT, B)]);
-    expect(await world().store.parkedLines({ after: undefined, limit: 3 })).toEqual(listed.slice(0, 3));
+    expect(await world().store.messages.parkedLines({ after: undefined, limit: 3 })).toEqual(listed.slice(0, 3));
   });
 
   it('serves parked messages first, in the order of the origins, and leaves an origin it did not get to', async () => {
@@ -272,7 +272,7 @@ export function claimConformance(open: OpenStore): void {
 
   it('never puts ACTIVE before an earlier event, whoever else is claimed with the message', async () => {
     const { message, claimToken } = await world().acceptClaimed();
-    await world().store.settle(settlement(message, claimToken, retrying(T0 + 1_000, T0 - 5_000, 1)), T0);
+    await world().store.messages.settle(settlement(message, claimToken, retrying(T0 + 1_000, T0 - 5_000, 1)), T0);
     const later = await world().accept({ createdAtMs: T0 + 5_000, notBeforeMs: T0 });
     const { claimed } = await world().claim({}, T0 + 10);
     expect(claimed.map((each) => [each.message.key, each.claimedAtMs])).toEqual([

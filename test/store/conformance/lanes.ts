@@ -492,7 +492,7 @@ function keyCases(open: OpenStore): void {
     const line = lineOf(PROJECT, BUSY);
     await accept(3, { parallelism: 3 });
     await world().claim({ roomByOrigin: { [BUSY]: 0 } });
-    await world().store.pinKey(PROJECT, 'k', { parallelism: 0 }, T0);
+    await world().store.keys.pinKey({ projectId: PROJECT, key: 'k', pin: { parallelism: 0 }, nowMs: T0 });
     const emptied = async () => (await world().claim({ unpark: [line], roomByOrigin: { [BUSY]: 1 } })).emptied;
     expect([await emptied(), await emptied()]).toEqual([[], [line]]);
     expect(await key()).toMatchObject({ inFlight: 0, waitListSize: 3 });
