@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { Claimed } from '../../src/engine/model.ts';
-import { systemClock } from '../../src/system.ts';
+import { systemClock } from '../../src/system/system.ts';
 import type { ClaimTimes } from './claims.ts';
 import { openBenchStore } from './due-messages.ts';
 

@@ -6,7 +6,7 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { systemClock } from '../../src/system.ts';
+import { systemClock } from '../../src/system/system.ts';
 import type { Cluster } from '../../test/support/postgres/cluster.ts';
 import type { Figure } from '../figure.ts';
 import { quantile } from '../statistics.ts';

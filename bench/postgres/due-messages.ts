@@ -4,7 +4,7 @@ import type { NewMessage } from '../../src/engine/model.ts';
 import type { Store } from '../../src/engine/stores.ts';
 import { mintMessageId } from '../../src/protocol/ids.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
-import { endOfTurn, systemClock } from '../../src/system.ts';
+import { endOfTurn, systemClock } from '../../src/system/system.ts';
 
 /** As a server opens it. Ends the process when the database cannot be trusted. */
 export function openBenchStore(url: string): Promise<Store> {

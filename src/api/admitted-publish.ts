@@ -1,6 +1,6 @@
 /** Publishes for a caller who is admitted at the moment of the commit, whichever worker takes the request. */
 import type { Engine } from '../engine/commands.ts';
-import type { PublishCommand, PublishOutcome } from '../engine/publish-command.ts';
+import type { PublishCommand, PublishOutcome } from '../engine/messages/publish-command.ts';
 import { AccountsChanged, StoreUnavailable } from '../engine/store-errors.ts';
 import type { Call } from './route.ts';
 

@@ -1,6 +1,7 @@
 /** Takes many messages at once: all that are valid, or none (contract M 22.3). */
+
+import type { PublishCommand, PublishOutcome } from '../engine/messages/publish-command.ts';
 import type { Millis, ProjectId } from '../engine/model.ts';
-import type { PublishCommand, PublishOutcome } from '../engine/publish-command.ts';
 import type { Slices } from '../engine/slices.ts';
 import type { UrlGroup } from '../engine/url-groups.ts';
 import { quotaExceeded } from '../protocol/errors.ts';

@@ -1,8 +1,8 @@
 /** The dead letter queue: list, read, delete and retry its entries (contract M 17, 22.24 to 22.29). */
 import { Type } from '@sinclair/typebox';
+import type { DeadRetryOverride } from '../engine/messages/revive.ts';
 import type { ProjectId } from '../engine/model.ts';
 import type { Page } from '../engine/page.ts';
-import type { DeadRetryOverride } from '../engine/revive.ts';
 import type { DeadMessage } from '../engine/stores.ts';
 import { STALE, untilCurrent } from '../engine/until-current.ts';
 import { ApiError } from '../protocol/errors.ts';

@@ -1,5 +1,5 @@
 /** Flow-control keys: where they stand, and what an operator can do with them (contract M 16, 22.30 to 22.36). */
-import type { FlowKey, FlowPin } from '../engine/lanes.ts';
+import type { FlowKey, FlowPin } from '../engine/lanes/lanes.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { PERIOD_MAX_S } from '../protocol/flow-control.ts';
 import { checkName, isName } from '../protocol/names.ts';

@@ -1,5 +1,5 @@
 /** What does a publish to a URL group become? One message for each endpoint, as the group is now (contract M 5.3). */
-import type { PublishCommand } from '../engine/publish-command.ts';
+import type { PublishCommand } from '../engine/messages/publish-command.ts';
 import { publishesToGroup, type UrlGroup } from '../engine/url-groups.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { type ApiLimits, MESSAGES_PER_REQUEST_MAX } from './limits.ts';

@@ -2,7 +2,7 @@
  * Takes one message, or one for each endpoint of a URL group, into a queue or not (contract M 22.1, 22.2). The hot path
  * of the whole interface.
  */
-import type { PublishCommand, Published } from '../engine/publish-command.ts';
+import type { PublishCommand, Published } from '../engine/messages/publish-command.ts';
 import { readDestination } from '../protocol/destination.ts';
 import { quotaExceeded } from '../protocol/errors.ts';
 import { checkName } from '../protocol/names.ts';

@@ -1,5 +1,5 @@
 /** Queues: their settings, their pause and their end (contract M 14, 22.7 to 22.12). */
-import type { Queue } from '../engine/lanes.ts';
+import type { Queue } from '../engine/lanes/lanes.ts';
 import type { ProjectId } from '../engine/model.ts';
 import { ApiError, quotaExceeded } from '../protocol/errors.ts';
 import { checkName } from '../protocol/names.ts';

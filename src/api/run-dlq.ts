@@ -1,8 +1,8 @@
 /** The dead letter queue of workflow runs: list, read, delete, resume and restart them (contract W 21). */
 import type { Engine } from '../engine/commands.ts';
-import type { DeadRun, NotRevived, RunOverride, StartedRun } from '../engine/dead-runs.ts';
 import type { ProjectId } from '../engine/model.ts';
 import type { Page } from '../engine/page.ts';
+import type { DeadRun, NotRevived, RunOverride, StartedRun } from '../engine/runs/dead-run-store.ts';
 import { decodeCursor } from '../protocol/cursor.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { type Answer, answer, NO_BODY } from './answer.ts';

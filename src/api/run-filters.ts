@@ -1,6 +1,7 @@
 /** Which workflow runs does a request mean? The filters of the bulk cancel and of the DLQ of runs (contract W 17.2, 21.2). */
-import type { ActiveRunFilter, DeadRunFilter } from '../engine/dead-runs.ts';
+
 import type { FailureCallbackState } from '../engine/model.ts';
+import type { ActiveRunFilter, DeadRunFilter } from '../engine/runs/dead-run-store.ts';
 import { type Amount, counted } from './filters.ts';
 import { CURSOR, flag, ids, statuses, text, texts, time, words } from './parameter-kinds.ts';
 import { type FilterRequest, filtersFor, into, type Parameter, valuesOf, withCommas } from './parameters.ts';

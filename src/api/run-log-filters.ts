@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox';
 import type { LogState, RunLogState } from '../engine/model.ts';
 import type { PageRequest } from '../engine/page.ts';
-import type { RunEventFilter, RunFilter } from '../engine/run-log-store.ts';
+import type { RunEventFilter, RunFilter } from '../engine/runs/log-store.ts';
 import type { RunState } from '../workflow/model.ts';
 import type { StepState } from '../workflow/records.ts';
 import { CURSOR, pageCount, texts, time, words } from './parameter-kinds.ts';

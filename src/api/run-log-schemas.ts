@@ -1,6 +1,6 @@
 /** The shapes of answers about runs (contract W 18, 20); like `schemas.ts`. */
 import { type TSchema, Type } from '@sinclair/typebox';
-import { UNFINISHED_REASONS } from '../engine/explain.ts';
+import { UNFINISHED_REASONS } from '../engine/messages/explain.ts';
 import { exactly, HeaderMapSchema, Ms, Text } from './schemas.ts';
 
 const oneOf = (...names: string[]): TSchema => Type.Union(names.map((name) => Type.Literal(name)));

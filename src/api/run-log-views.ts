@@ -3,10 +3,10 @@
  * `JSON.stringify` drops `undefined`. What a run redacts is shown nowhere (contract W 16.3).
  */
 import { STATUS_CODES } from 'node:http';
-import { answeredWith } from '../engine/decide.ts';
+import { answeredWith } from '../engine/messages/decide.ts';
 import type { LogDetail } from '../engine/model.ts';
-import type { RunEvent } from '../engine/run-log-store.ts';
 import type { RunExplanation } from '../engine/runs/explain.ts';
+import type { RunEvent } from '../engine/runs/log-store.ts';
 import { bodyText } from '../protocol/bodies.ts';
 import { joinRedactions, redactedText, redactHeaderMap } from '../protocol/redaction.ts';
 import type { HeaderMap, Redaction } from '../protocol/settings.ts';

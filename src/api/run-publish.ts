@@ -1,6 +1,7 @@
 /** What is different when a published message begins or continues a workflow run (contract W 4, 14.8)? */
+
+import type { PublishCommand } from '../engine/messages/publish-command.ts';
 import type { Millis } from '../engine/model.ts';
-import type { PublishCommand } from '../engine/publish-command.ts';
 import { prefixOf } from '../protocol/dialect.ts';
 import { ApiError } from '../protocol/errors.ts';
 import type { PublishOptions } from '../protocol/settings.ts';

@@ -1,5 +1,5 @@
 /** Creates a schedule, or replaces the one with its id: on the path of schedules and of publishes alike (contract M 4.2, 22.13). */
-import type { ScheduleCommand } from '../engine/schedule-commands.ts';
+import type { ScheduleCommand } from '../engine/schedules/commands.ts';
 import type { Destination } from '../protocol/destination.ts';
 import { prefixOf } from '../protocol/dialect.ts';
 import { ApiError, quotaExceeded } from '../protocol/errors.ts';

@@ -1,6 +1,6 @@
 /** The shapes of answers (contract M 17, 18, 22). They make the interface document, and tests hold each answer against them. */
 import { type TProperties, Type } from '@sinclair/typebox';
-import { REASONS } from '../engine/explain.ts';
+import { REASONS } from '../engine/messages/explain.ts';
 import { MethodSchema } from '../protocol/config-options.ts';
 
 export const Ms = Type.Integer({ minimum: 0, description: 'Unix time in milliseconds' });

@@ -3,10 +3,10 @@
  * `JSON.stringify` drops `undefined`. Where clients read different spellings of one field, both are there and equal.
  */
 
-import type { DeadRun, FailureCallback } from '../engine/dead-runs.ts';
-import type { Explanation } from '../engine/explain.ts';
+import type { Explanation } from '../engine/messages/explain.ts';
 import type { FailureCallbackState, LogDetail, Message } from '../engine/model.ts';
-import type { TriggeredState } from '../engine/schedules.ts';
+import type { DeadRun, FailureCallback } from '../engine/runs/dead-run-store.ts';
+import type { TriggeredState } from '../engine/schedules/schedules.ts';
 import type { DeadMessage, LogEntry, ScheduleView } from '../engine/stores.ts';
 import { base64OfBytes, textOrBase64 } from '../protocol/bodies.ts';
 import { joinRedactions, redactedText, redactHeaderMap } from '../protocol/redaction.ts';

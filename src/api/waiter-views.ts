@@ -1,6 +1,6 @@
 /** How waiters, and what notifications did, look on the wire (contract W 14.6, 14.7). */
-import type { Notified } from '../engine/run-commands.ts';
-import type { Waiter } from '../engine/run-stores.ts';
+import type { Notified } from '../engine/runs/run-commands.ts';
+import type { Waiter } from '../engine/runs/stores.ts';
 import { redactConfigHeaders, redactedText } from '../protocol/redaction.ts';
 
 type View = Record<string, unknown>;

@@ -1,7 +1,8 @@
 /** `waypost backup`: all of a store in one file, while its servers run. */
-import { backUp } from '../backup.ts';
+
 import { storeSettingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
+import { backUp } from '../operations/backup.ts';
 import { censusLine } from './census.ts';
 import { type Command, EXIT, takeSwitch, takeValue } from './command.ts';
 import { printJson, required } from './operate.ts';

@@ -1,5 +1,5 @@
 /** How is it said, in one line, what a store holds? */
-import type { Examination } from '../examine.ts';
+import type { Examination } from '../operations/examine.ts';
 
 /** `undefined`: it is the store of an older version. */
 export function censusLine(census: Examination['census'] | undefined): string {

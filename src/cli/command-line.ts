@@ -1,10 +1,11 @@
 /** The command line: finds the command, runs it, turns what it throws into one line and an exit code. */
-import { CannotStart } from '../cannot-start.ts';
+
 import { nearest } from '../config/nearest.ts';
 import { ConfigError } from '../config/parse.ts';
 import { flagOf } from '../config/setting.ts';
 import { listSettings } from '../config/table.ts';
 import { StoreUnavailable } from '../engine/store-errors.ts';
+import { CannotStart } from '../system/cannot-start.ts';
 import { type Command, CommandFailed, EXIT, nextStep, type Terminal } from './command.ts';
 import { readVersion } from './version.ts';
 

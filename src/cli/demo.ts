@@ -4,8 +4,8 @@ import { DEVELOPMENT_ACCOUNTS } from '../config/development.ts';
 import { settingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
 import type { Machine } from '../engine/ports.ts';
-import { startServer } from '../server.ts';
-import { systemClock } from '../system.ts';
+import { startServer } from '../server/server.ts';
+import { systemClock } from '../system/system.ts';
 import { createEventLog } from '../telemetry/event-log.ts';
 import { type Command, CommandFailed, EXIT, type Terminal } from './command.ts';
 

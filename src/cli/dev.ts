@@ -2,7 +2,7 @@
 
 import { settingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
-import type { RunningServer } from '../server.ts';
+import type { RunningServer } from '../server/server.ts';
 import { type Command, CommandFailed, EXIT, takeSwitch } from './command.ts';
 import { runServer } from './run-server.ts';
 

@@ -1,7 +1,7 @@
 /** `waypost doctor`: is everything in the store as it must be? */
 import { storeSettingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
-import { type Examination, examineStore } from '../examine.ts';
+import { type Examination, examineStore } from '../operations/examine.ts';
 import { censusLine } from './census.ts';
 import { type Command, EXIT, takeSwitch } from './command.ts';
 

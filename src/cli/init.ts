@@ -1,7 +1,7 @@
 /** `waypost init`: makes what `waypost serve` needs and shows the token, once. */
 import { storeSettingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
-import { initialise } from '../initialise.ts';
+import { initialise } from '../operations/initialise.ts';
 import { type Command, CommandFailed, EXIT, takeSwitch, takeValue } from './command.ts';
 
 export const init: Command = {

@@ -1,5 +1,5 @@
 /** `waypost migrate-store`: a stopped store moves into another database. */
-import { moveStore } from '../move-store.ts';
+import { moveStore } from '../operations/move-store.ts';
 import { columns } from './columns.ts';
 import { type Command, CommandFailed, EXIT, takeSwitch, takeValue } from './command.ts';
 import { printJson, required } from './operate.ts';

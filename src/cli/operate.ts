@@ -1,9 +1,9 @@
 /** How does a command act on projects and tokens, and tell what came of it? */
 
-import { administer } from '../administer.ts';
 import { nearest } from '../config/nearest.ts';
 import { parseConfig } from '../config/parse.ts';
-import type { Administration } from '../operator/commands.ts';
+import { administer } from '../operations/administer.ts';
+import type { Administration } from '../operations/socket/commands.ts';
 import { CommandFailed, EXIT, nextStep, type Terminal } from './command.ts';
 
 /** `settings`: what is left of the command line. Throws `ConfigError`, `CommandFailed` and `CannotStart`. */

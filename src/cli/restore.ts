@@ -1,7 +1,7 @@
 /** `waypost restore`: a backup becomes the store. */
 import { storeSettingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
-import { type Restored, restore as restoreStore } from '../restore.ts';
+import { type Restored, restore as restoreStore } from '../operations/restore.ts';
 import { censusLine } from './census.ts';
 import { type Command, EXIT, takeSwitch, takeValue } from './command.ts';
 import { printJson, required } from './operate.ts';

@@ -1,12 +1,13 @@
 /** How does a server live from start to end in this process? Start, announce, drain at a signal, exit code. */
+
+import type { Credentials } from '../accounts/open-accounts.ts';
 import type { Config } from '../config/table.ts';
 import { unknownVariables } from '../config/unknown-variables.ts';
 import type { EventLog } from '../engine/ports.ts';
-import { keepMemory } from '../memory.ts';
-import type { Credentials } from '../open-accounts.ts';
-import { type RunningServer, startServer } from '../server.ts';
+import { type RunningServer, startServer } from '../server/server.ts';
+import { ThreadEnded } from '../server/threads/worker-thread.ts';
+import { keepMemory } from '../system/memory.ts';
 import { createEventLog } from '../telemetry/event-log.ts';
-import { ThreadEnded } from '../threads/worker-thread.ts';
 import { EXIT, type Terminal } from './command.ts';
 import { nodeWarning } from './node-version.ts';
 import { readVersion } from './version.ts';

@@ -2,7 +2,7 @@
 
 import { storeSettingsHelp } from '../config/page.ts';
 import type { TokenScope } from '../engine/stores.ts';
-import type { CreateTokenRequest, TokenEntry } from '../operator/commands.ts';
+import type { CreateTokenRequest, TokenEntry } from '../operations/socket/commands.ts';
 import { columns, minuteOf, timeOf } from './columns.ts';
 import { type Command, CommandFailed, EXIT, type Terminal, takeSwitch, takeValue, takeWord } from './command.ts';
 import { operate, printJson, required, unknownAction } from './operate.ts';

@@ -1,7 +1,7 @@
 /** Where does the encryption key come from? The setting, or a file in the data folder that only its owner can read. */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeFolder } from '../folder.ts';
+import { makeFolder } from '../system/folder.ts';
 import { ENCRYPTION_KEY_BYTES } from './sealing.ts';
 import type { Config } from './table.ts';
 

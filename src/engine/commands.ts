@@ -1,12 +1,13 @@
 /** What `api` asks of the engine: checked, typed, with defaults filled in. */
-import type { Explanation } from './explain.ts';
+
 import type { AttributeFilter } from './filters.ts';
+import type { Explanation } from './messages/explain.ts';
+import type { PublishCommand, PublishOutcome } from './messages/publish-command.ts';
+import type { DeadRetryOverride } from './messages/revive.ts';
 import type { Message, MessageId, Millis, ProjectId } from './model.ts';
 import type { ProjectStore } from './project-store.ts';
-import type { PublishCommand, PublishOutcome } from './publish-command.ts';
-import type { DeadRetryOverride } from './revive.ts';
 import type { WorkflowCommands } from './runs/workflows.ts';
-import type { ScheduleCommand } from './schedule-commands.ts';
+import type { ScheduleCommand } from './schedules/commands.ts';
 
 export interface Engine extends WorkflowCommands {
   /** What is asked of the store alone. */

@@ -4,11 +4,11 @@
  * change is durable (P1). All throw `StoreUnavailable` when nothing was written and the caller may try again.
  */
 import type { HeaderMap } from '../protocol/settings.ts';
-import type { Accepted, AcceptedStanding, Saved } from './accepted.ts';
-import type { ClaimAnswer, ClaimRequest } from './claims.ts';
-import type { DeadRunStore } from './dead-runs.ts';
 import type { AttributeFilter, DeadFilter, LogFilter } from './filters.ts';
-import type { FlowKey, FlowPin, Queue } from './lanes.ts';
+import type { FlowKey, FlowPin, Queue } from './lanes/lanes.ts';
+import type { OriginLine } from './lanes/origin-line.ts';
+import type { Accepted, AcceptedStanding, Saved } from './messages/accepted.ts';
+import type { ClaimAnswer, ClaimRequest } from './messages/claims.ts';
 import type {
   Burial,
   Claimed,
@@ -26,14 +26,14 @@ import type {
   Settlement,
   WorkerId,
 } from './model.ts';
-import type { OriginLine } from './origin-line.ts';
 import type { Page, PageRequest } from './page.ts';
-import type { RunLogStore } from './run-log-store.ts';
-import type { RunStore, WaiterStore } from './run-stores.ts';
-import type { Schedule, ScheduleChange, TriggeredMessage } from './schedules.ts';
+import type { DeadRunStore } from './runs/dead-run-store.ts';
+import type { RunLogStore } from './runs/log-store.ts';
+import type { RunStore, WaiterStore } from './runs/stores.ts';
+import type { Schedule, ScheduleChange, TriggeredMessage } from './schedules/schedules.ts';
 import type { Endpoint, EndpointSelector, UrlGroup, UrlGroupLimits } from './url-groups.ts';
 import type { WaitState } from './wait-state.ts';
-import type { WorkerStore } from './worker-store.ts';
+import type { WorkerStore } from './workers/store.ts';
 
 /** What a store enforces on its own, for every project alike; 0 means unlimited. */
 export interface StoreLimits {

@@ -1,7 +1,7 @@
 /** URL groups: named lists of endpoints that are published to as one (contract M 13). */
 import type { HeaderMap } from '../protocol/settings.ts';
+import type { PublishCommand } from './messages/publish-command.ts';
 import type { Millis } from './model.ts';
-import type { PublishCommand } from './publish-command.ts';
 
 export interface Endpoint {
   url: string;

@@ -1,7 +1,8 @@
 /** What does the store see of a database, in its own thread or in another? */
+
+import type { OriginLine } from '../engine/lanes/origin-line.ts';
 import type { Millis } from '../engine/model.ts';
-import type { OriginLine } from '../engine/origin-line.ts';
-import type { ReadMethod, Reads, WriteMethod, Writes } from './operations.ts';
+import type { ReadMethod, Reads, WriteMethod, Writes } from './operations/all.ts';
 
 /** The database as the store sees it, in this thread or in another. */
 export interface Connection {

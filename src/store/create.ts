@@ -1,10 +1,10 @@
 /** The store over one driver in the caller's own thread. */
 import type { StoreLimits } from '../engine/stores.ts';
-import { BatchRunner } from './batch.ts';
+import { BatchRunner } from './batches/batch.ts';
+import { GroupCommit, type GroupCommitOptions } from './batches/group-commit.ts';
 import type { Connection } from './connection.ts';
 import type { Driver } from './driver.ts';
-import { GroupCommit, type GroupCommitOptions } from './group-commit.ts';
-import { runRead, traitsOf } from './operations.ts';
+import { runRead, traitsOf } from './operations/all.ts';
 import { SqlStore } from './store.ts';
 
 export interface CreateStoreOptions {

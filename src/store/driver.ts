@@ -53,7 +53,7 @@ export interface Transaction extends Queries {
 
 /** How databases differ: in the spelling of the migrations, and in whether transactions run at once. */
 export interface SqlDialect {
-  /** Whether transactions run at once, of this driver and of others: then they must lock what they share (sql/locks.ts). */
+  /** Whether transactions run at once, of this driver and of others: then they must lock what they share (operations/locks.ts). */
   manyWriters: boolean;
   /** A whole number of up to 53 bits. */
   bigint: string;

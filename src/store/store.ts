@@ -3,13 +3,20 @@
  * are encoded before they go to the database's thread and decoded when they come back. Parts for which that is all, and that
  * say themselves how an answer is decoded, are made of their operations; the others have files of their own.
  */
+
+import type { OriginLine } from '../engine/lanes/origin-line.ts';
 import type { Millis } from '../engine/model.ts';
-import type { OriginLine } from '../engine/origin-line.ts';
 import type { Store } from '../engine/stores.ts';
 import type { Connection } from './connection.ts';
-import { derive } from './derive.ts';
+import * as projects from './operations/accounts/projects.ts';
+import * as flowCommands from './operations/lanes/flow-commands.ts';
+import * as projectGate from './operations/lanes/project-gate.ts';
+import * as queueCommands from './operations/lanes/queue-commands.ts';
+import * as urlGroups from './operations/url-groups.ts';
+import * as workers from './operations/workers/workers.ts';
 import { deadOver } from './parts/dead.ts';
 import { deadRunsOver } from './parts/dead-runs.ts';
+import { derive } from './parts/derive.ts';
 import { logsOver } from './parts/logs.ts';
 import { messagesOver } from './parts/messages.ts';
 import { retentionOver } from './parts/retention.ts';
@@ -17,12 +24,6 @@ import { runLogsOver } from './parts/run-logs.ts';
 import { runsOver } from './parts/runs.ts';
 import { schedulesOver } from './parts/schedules.ts';
 import { waitersOver } from './parts/waiters.ts';
-import * as flowCommands from './sql/lanes/flow-commands.ts';
-import * as projectGate from './sql/lanes/project-gate.ts';
-import * as queueCommands from './sql/lanes/queue-commands.ts';
-import * as projects from './sql/projects.ts';
-import * as urlGroups from './sql/url-groups.ts';
-import * as workers from './sql/workers.ts';
 
 /** The whole store. */
 export class SqlStore implements Store {

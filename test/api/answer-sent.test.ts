@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, expect, it } from 'vitest';
 import { Connection } from '../../src/api/connections.ts';
 import { respond } from '../../src/api/respond.ts';
-import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
+import { SimulatedClock } from '../support/simulated-clock.ts';
 
 let server: Server | undefined;
 afterEach(() => server?.close());

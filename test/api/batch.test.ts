@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Clock } from '../../src/engine/ports.ts';
-import { systemClock } from '../../src/system.ts';
+import { systemClock } from '../../src/system/system.ts';
 import { type Json, LIMITS, openWorld, type Reply, type World } from './support/world.ts';
 
 let world: World;

@@ -5,7 +5,7 @@
 import type { InjectOptions } from 'light-my-request';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { Route } from '../../src/api/route.ts';
-import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
+import { SimulatedClock } from '../support/simulated-clock.ts';
 import { furnish, type Ids } from './support/belongings.ts';
 import { openWorld, type Reply, type World } from './support/world.ts';
 

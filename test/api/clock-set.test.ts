@@ -6,8 +6,8 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { DEVELOPMENT_ACCOUNTS } from '../../src/config/development.ts';
 import { parseConfig } from '../../src/config/parse.ts';
 import type { EventLog, Machine } from '../../src/engine/ports.ts';
-import { type RunningServer, startServer } from '../../src/server.ts';
-import { systemClock } from '../../src/system.ts';
+import { type RunningServer, startServer } from '../../src/server/server.ts';
+import { systemClock } from '../../src/system/system.ts';
 
 const HOUR_MS = 3_600_000;
 

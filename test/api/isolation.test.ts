@@ -7,7 +7,7 @@ import type { InjectOptions } from 'light-my-request';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ConfigHeader } from '../../src/api/config-headers.ts';
 import type { Route } from '../../src/api/route.ts';
-import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
+import { SimulatedClock } from '../support/simulated-clock.ts';
 import { bodyOf, CANARY, furnish, type Ids, isNaming, pathOf, queryOf } from './support/belongings.ts';
 import { LIMITS, OTHER_TOKEN, openWorld, type Reply, TOKEN, type World } from './support/world.ts';
 

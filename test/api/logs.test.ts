@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { endOfTurn, systemClock } from '../../src/system.ts';
+import { endOfTurn, systemClock } from '../../src/system/system.ts';
 import { type Json, openWorld, type Reply, type World } from './support/world.ts';
 
 let world: World;

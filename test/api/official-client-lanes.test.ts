@@ -1,7 +1,7 @@
 /** Queues and flow control with the official client, unchanged, against a listening server. */
 import { Client } from '@upstash/qstash';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { systemClock } from '../../src/system.ts';
+import { systemClock } from '../../src/system/system.ts';
 import { openWorld, TOKEN, type World } from './support/world.ts';
 
 let world: World;

@@ -1,7 +1,7 @@
 /** The limits of contract M 20.3, on a clock that stands still until a test moves it. */
 import { Client, QstashDailyRatelimitError, QstashRatelimitError } from '@upstash/qstash';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
+import { SimulatedClock } from '../support/simulated-clock.ts';
 import { LIMITS, OTHER_TOKEN, openWorld, PUBLISH_ONLY_TOKEN, type Reply, TOKEN, type World } from './support/world.ts';
 
 const NOON_MS = Date.UTC(2026, 5, 30, 12);

@@ -5,7 +5,7 @@ import { Value } from '@sinclair/typebox/value';
 import { expect, test } from 'vitest';
 import { RunEventsSchema, RunListSchema } from '../../src/api/run-log-schemas.ts';
 import { runEventView, runLogView } from '../../src/api/run-log-views.ts';
-import type { RunEvent } from '../../src/engine/run-log-store.ts';
+import type { RunEvent } from '../../src/engine/runs/log-store.ts';
 import type { Course, RunHistory } from '../../src/workflow/history.ts';
 import { runLogOf } from '../../src/workflow/run-log.ts';
 import {

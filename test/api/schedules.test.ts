@@ -2,7 +2,7 @@
 import { Value } from '@sinclair/typebox/value';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ScheduleListSchema, ScheduleSchema } from '../../src/api/schemas.ts';
-import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
+import { SimulatedClock } from '../support/simulated-clock.ts';
 import {
   LIMITS,
   OTHER_TOKEN,

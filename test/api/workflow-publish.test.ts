@@ -1,7 +1,7 @@
 /** Publishes of workflow runs, and triggers: what the interface asks of the engine, and what it makes of the answer. */
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Engine } from '../../src/engine/commands.ts';
-import type { PublishCommand, PublishOutcome } from '../../src/engine/publish-command.ts';
+import type { PublishCommand, PublishOutcome } from '../../src/engine/messages/publish-command.ts';
 import { runOver } from '../../src/protocol/errors.ts';
 import { LIMITS, OTHER_TOKEN, openWorld, PUBLISH_ONLY_TOKEN, READ_ONLY_TOKEN, type World } from './support/world.ts';
 

@@ -1,6 +1,7 @@
 /** A client of several servers, as one behind a load balancer is: each call goes to any of those that are up. */
-import type { SeededRandom } from '../../src/testing/seeded-random.ts';
+
 import { Client, type Reply } from '../crash/client.ts';
+import type { SeededRandom } from '../support/seeded-random.ts';
 import type { Worker, Workers } from './workers.ts';
 
 // Longer than a worker is ever frozen here: whoever gives up on a request leaves it in the server's hands nevertheless.

@@ -1,6 +1,6 @@
 /** Was anything lost, or done twice, or beyond a limit? Waits for everything to come to its end, and reads all the books. */
 import { parseConfig } from '../../src/config/parse.ts';
-import { examineStore } from '../../src/examine.ts';
+import { examineStore } from '../../src/operations/examine.ts';
 import { untilNoneIsLeft } from '../crash/enough.ts';
 import { readFinalView } from '../crash/final-view.ts';
 import { brokenStatements, inWords, offendersIn, type Verdicts } from '../crash/findings.ts';

@@ -1,5 +1,5 @@
 /** What do a database that was left and the one that took over know of a message that is gone? */
-import { anyLogStateOf } from '../../src/store/sql/rows.ts';
+import { anyLogStateOf } from '../../src/store/operations/messages/rows.ts';
 import type { Cluster } from '../support/postgres/cluster.ts';
 import type { Fate, WalLedger } from './wal-ledger.ts';
 

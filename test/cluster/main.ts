@@ -13,10 +13,10 @@
  *   --pooler 7                    through PgBouncer in transaction mode, with so many connections to PostgreSQL
  */
 import { parseArgs } from 'node:util';
-import type { SeededRandom } from '../../src/testing/seeded-random.ts';
 import type { PostgresVersion } from '../support/postgres/binaries.ts';
 import { startCluster } from '../support/postgres/cluster.ts';
 import { Pooler } from '../support/postgres/pooler.ts';
+import type { SeededRandom } from '../support/seeded-random.ts';
 import { type FailoverOptions, failOver } from './failover.ts';
 import { CONNECTION_FAULTS, type Fault, outage, POOLER_FAULTS, SERVER_FAULTS, WORKER_FAULTS } from './faults.ts';
 import { measureHungWorker } from './hung-worker.ts';

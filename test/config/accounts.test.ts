@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { mintSigningKeys, type Sealer, StoredAccounts, sealKeys } from '../../src/accounts.ts';
+import { mintSigningKeys, type Sealer, StoredAccounts, sealKeys } from '../../src/accounts/accounts.ts';
 import { DEVELOPMENT_ACCOUNTS, isDevelopmentToken } from '../../src/config/development.ts';
 import { SealBroken } from '../../src/config/sealing.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { Store } from '../../src/engine/stores.ts';
 import { hashToken, userIdOfToken } from '../../src/protocol/token.ts';
 import { openInlineSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
-import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
+import { SimulatedClock } from '../support/simulated-clock.ts';
 
 const clock = new SimulatedClock();
 const sealer: Sealer = { encryptionKey: randomBytes(32), randomBytes };

@@ -1,5 +1,5 @@
 import { beforeEach, expect, it } from 'vitest';
-import { MemoryKeeper } from '../../src/memory.ts';
+import { MemoryKeeper } from '../../src/system/memory.ts';
 
 const MIB = 1024 * 1024;
 let held: number;

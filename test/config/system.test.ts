@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createSystemRandomness, systemClock } from '../../src/system.ts';
+import { createSystemRandomness, systemClock } from '../../src/system/system.ts';
 
 describe('the real randomness', () => {
   it('gives as many bytes as asked for, never the same ones again', () => {

@@ -1,5 +1,5 @@
 /** What is wrong after a run, in words: the same for all that keep these books. */
-import type { Examination } from '../../src/examine.ts';
+import type { Examination } from '../../src/operations/examine.ts';
 import type { CallbackVerdict } from './callback-book.ts';
 import type { LaneVerdict } from './lane-checks.ts';
 import type { Verdict } from './ledger.ts';

@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import type { Exit, ListeningProcess } from '../../bench/child-process.ts';
 import { startWaypost } from '../../bench/waypost-process.ts';
-import { SeededRandom } from '../../src/testing/seeded-random.ts';
+import { SeededRandom } from '../support/seeded-random.ts';
 import { type Books, openBooks } from './books.ts';
 import { Client } from './client.ts';
 import { findingsOfDoctor, integrity, untilEmpty } from './database-file.ts';

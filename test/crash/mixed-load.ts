@@ -3,7 +3,7 @@
  * for ever, ask to be told, cancel, and retry from the DLQ. All of it goes into the books, so that a kill may come any time.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { SeededRandom } from '../../src/testing/seeded-random.ts';
+import type { SeededRandom } from '../support/seeded-random.ts';
 import type { Books } from './books.ts';
 import { CALLBACK_RETRIES, type CallbackKind } from './callback-book.ts';
 import { type Client, messageIdOf } from './client.ts';

@@ -4,7 +4,7 @@
  */
 import { brotliCompressSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { originOf } from '../../src/engine/accept.ts';
+import { originOf } from '../../src/engine/messages/accept.ts';
 import { checkUrl } from '../../src/protocol/destination.ts';
 import { claimOf, openDelivery, startEndpoint, untouched } from './support.ts';
 

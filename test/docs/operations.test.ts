@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
-import { systemClock } from '../../src/system.ts';
+import { systemClock } from '../../src/system/system.ts';
 import { type Cluster, startCluster } from '../support/postgres/cluster.ts';
 import { findLogEvents } from './log-events.ts';
 

@@ -1,9 +1,9 @@
 /** What rows does a publish mean? */
 import { describe, expect, test } from 'vitest';
-import { draftOf, firstEvents, notBeforeOf } from '../../src/engine/accept.ts';
-import type { PublishCommand } from '../../src/engine/publish-command.ts';
+import { draftOf, firstEvents, notBeforeOf } from '../../src/engine/messages/accept.ts';
+import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
 import type { PublishOptions } from '../../src/protocol/settings.ts';
-import { SeededRandom } from '../../src/testing/seeded-random.ts';
+import { SeededRandom } from '../support/seeded-random.ts';
 import { message, NOW_MS } from './fixtures.ts';
 
 const URL = 'https://a.example/hook';

@@ -1,7 +1,7 @@
 /** When is a loop woken, whatever is done to the clock meanwhile? */
 import { expect, test } from 'vitest';
 import { Alarm } from '../../src/engine/alarm.ts';
-import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
+import { SimulatedClock } from '../support/simulated-clock.ts';
 import { NOW_MS } from './fixtures.ts';
 
 /** `rings`: milliseconds since the start. */

@@ -1,6 +1,6 @@
 /** The rules of contract M 9 as tables: which callbacks follow from an attempt, and what they say and inherit. */
 import { describe, expect, test } from 'vitest';
-import { decide } from '../../src/engine/decide.ts';
+import { decide } from '../../src/engine/messages/decide.ts';
 import type { Claimed, FollowUp, Message, Outcome } from '../../src/engine/model.ts';
 import type { CallbackSettings, MessageSettings } from '../../src/protocol/settings.ts';
 import { answered, claimed, message, NOW_MS } from './fixtures.ts';

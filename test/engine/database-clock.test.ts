@@ -1,7 +1,7 @@
 /** What time does a worker go by, between the measurements that its beats bring? */
 import { expect, test } from 'vitest';
-import { DatabaseClock } from '../../src/engine/database-clock.ts';
-import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
+import { DatabaseClock } from '../../src/engine/workers/database-clock.ts';
+import { SimulatedClock } from '../support/simulated-clock.ts';
 
 const DATABASE_MS = 1_900_000_000_000;
 

@@ -1,6 +1,6 @@
 /** The rules of contract M 6.3, 7.3, 8 and 17 as tables: what an attempt's outcome makes of its message. */
 import { describe, expect, test } from 'vitest';
-import { decide } from '../../src/engine/decide.ts';
+import { decide } from '../../src/engine/messages/decide.ts';
 import type { Claimed, Outcome, Settlement } from '../../src/engine/model.ts';
 import type { HeaderMap, MessageSettings } from '../../src/protocol/settings.ts';
 import { answered, claimed, message, NOW_MS } from './fixtures.ts';

@@ -1,16 +1,17 @@
 /** A dispatcher over a fake store and a simulated network, for tests of what it does when. */
-import { Dispatcher } from '../../src/engine/dispatcher.ts';
-import { ALWAYS_OPEN, type Fence } from '../../src/engine/fence.ts';
+
+import type { OriginLine } from '../../src/engine/lanes/origin-line.ts';
+import { Dispatcher } from '../../src/engine/messages/dispatcher.ts';
 import type { Message } from '../../src/engine/model.ts';
-import { Numbers } from '../../src/engine/numbers.ts';
-import type { OriginLine } from '../../src/engine/origin-line.ts';
 import type { EventLog } from '../../src/engine/ports.ts';
 import { Reports } from '../../src/engine/reports.ts';
 import { JournalBodies } from '../../src/engine/runs/journal-bodies.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
-import { SeededRandom } from '../../src/testing/seeded-random.ts';
-import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
-import { type Reply, SimulatedNetwork } from '../../src/testing/simulated-network.ts';
+import { ALWAYS_OPEN, type Fence } from '../../src/engine/workers/fence.ts';
+import { Numbers } from '../../src/engine/workers/numbers.ts';
+import { SeededRandom } from '../support/seeded-random.ts';
+import { SimulatedClock } from '../support/simulated-clock.ts';
+import { type Reply, SimulatedNetwork } from '../support/simulated-network.ts';
 import { FakeStore } from './fake-store.ts';
 import { message, NOW_MS, SETTINGS } from './fixtures.ts';
 

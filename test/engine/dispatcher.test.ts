@@ -1,7 +1,7 @@
 /** When does the dispatcher ask the store, whom does it serve first, and what does it do while the store refuses? */
 import { describe, expect, test } from 'vitest';
+import { lineOf, type OriginLine } from '../../src/engine/lanes/origin-line.ts';
 import type { Settlement } from '../../src/engine/model.ts';
-import { lineOf, type OriginLine } from '../../src/engine/origin-line.ts';
 import type { Succession } from '../../src/engine/stores.ts';
 import { bench, setReply, to } from './dispatcher-bench.ts';
 import { message, NOW_MS } from './fixtures.ts';

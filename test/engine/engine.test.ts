@@ -2,18 +2,18 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Engine } from '../../src/engine/commands.ts';
 import { createEngine } from '../../src/engine/create.ts';
+import type { PublishCommand, Published } from '../../src/engine/messages/publish-command.ts';
 import type { LogState } from '../../src/engine/model.ts';
 import type { Clock } from '../../src/engine/ports.ts';
-import type { PublishCommand, Published } from '../../src/engine/publish-command.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { Store } from '../../src/engine/stores.ts';
 import { Overloaded } from '../../src/protocol/rate-limits.ts';
-import { SeededRandom } from '../../src/testing/seeded-random.ts';
-import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
-import { SimulatedNetwork } from '../../src/testing/simulated-network.ts';
 import { openDatabase, storeOver } from '../simulation/database.ts';
 import { World } from '../store/conformance/world.ts';
+import { SeededRandom } from '../support/seeded-random.ts';
+import { SimulatedClock } from '../support/simulated-clock.ts';
+import { SimulatedNetwork } from '../support/simulated-network.ts';
 import { NOW_MS } from './fixtures.ts';
 
 const PROJECT = 1;

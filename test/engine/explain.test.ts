@@ -1,8 +1,8 @@
 /** P14: for each message that is not finished there is one sentence that says why it waits. */
 import { expect, test } from 'vitest';
-import { explain } from '../../src/engine/explain.ts';
-import { dlqIdIn, explainFinished } from '../../src/engine/explain-finished.ts';
-import type { FlowKey } from '../../src/engine/lanes.ts';
+import type { FlowKey } from '../../src/engine/lanes/lanes.ts';
+import { explain } from '../../src/engine/messages/explain.ts';
+import { dlqIdIn, explainFinished } from '../../src/engine/messages/explain-finished.ts';
 import type { LogDetail, LogState } from '../../src/engine/model.ts';
 import type { LiveMessage, LogEntry } from '../../src/engine/stores.ts';
 import { message, NOW_MS } from './fixtures.ts';

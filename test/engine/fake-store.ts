@@ -1,5 +1,7 @@
 /** As much of a store as the dispatcher sees, in memory, with switches for a test to make it slow or refuse. */
-import type { ClaimAnswer, ClaimRequest } from '../../src/engine/claims.ts';
+
+import { lineOf, type OriginLine } from '../../src/engine/lanes/origin-line.ts';
+import type { ClaimAnswer, ClaimRequest } from '../../src/engine/messages/claims.ts';
 import type {
   Claimed,
   ClaimToken,
@@ -9,11 +11,10 @@ import type {
   NewMessage,
   Settlement,
 } from '../../src/engine/model.ts';
-import { lineOf, type OriginLine } from '../../src/engine/origin-line.ts';
-import type { RunStore } from '../../src/engine/run-stores.ts';
+import type { RunStore } from '../../src/engine/runs/stores.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { MessageStore, Settled } from '../../src/engine/stores.ts';
-import { ClaimRooms } from '../../src/store/sql/claim-rooms.ts';
+import { ClaimRooms } from '../../src/store/operations/messages/claim-rooms.ts';
 
 interface Row {
   message: Message;

@@ -1,13 +1,13 @@
 /** When does a worker beat, what does it make of what it hears, and when does it give up by itself? */
 import { describe, expect, test } from 'vitest';
-import { DatabaseClock } from '../../src/engine/database-clock.ts';
-import { Heartbeat, type Listeners, type SharedAccounts } from '../../src/engine/loops/heartbeat.ts';
+import { lineOf, type OriginLine } from '../../src/engine/lanes/origin-line.ts';
 import type { ClaimRef, ClaimToken, Millis, WorkerId } from '../../src/engine/model.ts';
-import { lineOf, type OriginLine } from '../../src/engine/origin-line.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
-import type { Beat, WorkerState, WorkerStore } from '../../src/engine/worker-store.ts';
-import { SeededRandom } from '../../src/testing/seeded-random.ts';
-import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
+import { DatabaseClock } from '../../src/engine/workers/database-clock.ts';
+import { Heartbeat, type Listeners, type SharedAccounts } from '../../src/engine/workers/heartbeat.ts';
+import type { Beat, WorkerState, WorkerStore } from '../../src/engine/workers/store.ts';
+import { SeededRandom } from '../support/seeded-random.ts';
+import { SimulatedClock } from '../support/simulated-clock.ts';
 
 const TIMEOUT_MS = 15_000;
 const FENCE_MS = 12_000;

@@ -1,9 +1,9 @@
 /** P9: the bounded, fair share of attempts in flight. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { InFlight, type Offer } from '../../src/engine/in-flight.ts';
-import { lineOf, type OriginLine, readLine } from '../../src/engine/origin-line.ts';
-import { ClaimRooms } from '../../src/store/sql/claim-rooms.ts';
+import { InFlight, type Offer } from '../../src/engine/lanes/in-flight.ts';
+import { lineOf, type OriginLine, readLine } from '../../src/engine/lanes/origin-line.ts';
+import { ClaimRooms } from '../../src/store/operations/messages/claim-rooms.ts';
 
 const LIMITS = { inFlightMax: 10, inFlightPerOriginMax: 4, inFlightBytesMax: 1_000 };
 

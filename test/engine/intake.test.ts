@@ -1,13 +1,13 @@
 /** New messages, on their way into the store: what is reserved for them, and what becomes of it? */
 import { expect, test } from 'vitest';
-import type { Saved } from '../../src/engine/accepted.ts';
-import { Intake } from '../../src/engine/intake.ts';
+import type { Saved } from '../../src/engine/messages/accepted.ts';
+import { Intake } from '../../src/engine/messages/intake.ts';
+import type { Places } from '../../src/engine/messages/placement.ts';
 import type { Message } from '../../src/engine/model.ts';
-import { Numbers } from '../../src/engine/numbers.ts';
-import type { Places } from '../../src/engine/placement.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
-import { SeededRandom } from '../../src/testing/seeded-random.ts';
-import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
+import { Numbers } from '../../src/engine/workers/numbers.ts';
+import { SeededRandom } from '../support/seeded-random.ts';
+import { SimulatedClock } from '../support/simulated-clock.ts';
 import { message, NOW_MS, SETTINGS } from './fixtures.ts';
 
 /** Room for all of it. `trace`: what was done with the places, in order. */

@@ -7,7 +7,7 @@ import {
   nextStartAtMs,
   type RateWindow,
   startsLeft,
-} from '../../src/engine/lanes.ts';
+} from '../../src/engine/lanes/lanes.ts';
 import { NOW_MS } from './fixtures.ts';
 
 const MINUTE_MS = 60_000;

@@ -1,8 +1,8 @@
 /** Numbers that nobody gets twice, taken in blocks. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { Numbers } from '../../src/engine/numbers.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
+import { Numbers } from '../../src/engine/workers/numbers.ts';
 
 /** A sequence as a store keeps it; each reservation is answered when the test says so. */
 class Sequence {

@@ -1,8 +1,8 @@
 /** Whose turn is it, and what does it cost to find out? */
 import { expect, test } from 'vitest';
-import { InFlight } from '../../src/engine/in-flight.ts';
-import { lineOf, type OriginLine } from '../../src/engine/origin-line.ts';
-import { ParkedLines } from '../../src/engine/parked-lines.ts';
+import { InFlight } from '../../src/engine/lanes/in-flight.ts';
+import { lineOf, type OriginLine } from '../../src/engine/lanes/origin-line.ts';
+import { ParkedLines } from '../../src/engine/lanes/parked-lines.ts';
 
 const NONE: ReadonlySet<OriginLine> = new Set();
 const LIMITS = { inFlightMax: 64, inFlightPerOriginMax: 64, inFlightBytesMax: 1_000 };

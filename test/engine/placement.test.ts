@@ -1,9 +1,9 @@
 /** Where a new message stands, and what its being saved sets going. */
 import { describe, expect, it } from 'vitest';
-import type { Saved } from '../../src/engine/accepted.ts';
+import { lineOf } from '../../src/engine/lanes/origin-line.ts';
+import type { Saved } from '../../src/engine/messages/accepted.ts';
+import { type Places, place, setGoing } from '../../src/engine/messages/placement.ts';
 import type { Claimed, Message, NewMessage } from '../../src/engine/model.ts';
-import { lineOf } from '../../src/engine/origin-line.ts';
-import { type Places, place, setGoing } from '../../src/engine/placement.ts';
 import type { MessageSettings } from '../../src/protocol/settings.ts';
 import { message, NOW_MS } from './fixtures.ts';
 

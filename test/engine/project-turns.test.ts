@@ -1,6 +1,6 @@
 /** Who comes next, when projects are to have as much as each other? */
 import { beforeEach, describe, expect, test } from 'vitest';
-import { Fifo, ProjectTurns } from '../../src/engine/project-turns.ts';
+import { Fifo, ProjectTurns } from '../../src/engine/messages/project-turns.ts';
 
 test('a line gives what came first until that costs what there is room for, and says what is left', () => {
   const line = new Fifo<string>();

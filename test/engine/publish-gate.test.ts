@@ -1,9 +1,9 @@
 /** When publishes begin to be saved, and what the operator hears when some are turned away. */
 import { beforeEach, describe, expect, test } from 'vitest';
-import { PublishGate } from '../../src/engine/publish-gate.ts';
+import { PublishGate } from '../../src/engine/messages/publish-gate.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { Overloaded } from '../../src/protocol/rate-limits.ts';
-import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
+import { SimulatedClock } from '../support/simulated-clock.ts';
 
 const BUSY = 1;
 const QUIET = 2;

@@ -1,6 +1,6 @@
 /** What an operator, and whoever develops an app, is told of attempts and runs. */
 import { describe, expect, it } from 'vitest';
-import { decide } from '../../src/engine/decide.ts';
+import { decide } from '../../src/engine/messages/decide.ts';
 import type { Message, Outcome } from '../../src/engine/model.ts';
 import type { EventLog } from '../../src/engine/ports.ts';
 import { Reports } from '../../src/engine/reports.ts';

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { Draft } from '../../src/engine/accept.ts';
-import type { OutlinedEntry, Revival, RunOverride } from '../../src/engine/dead-runs.ts';
+import type { Draft } from '../../src/engine/messages/accept.ts';
 import type { EntryKind, Message, MessageKey } from '../../src/engine/model.ts';
+import type { OutlinedEntry, Revival, RunOverride } from '../../src/engine/runs/dead-run-store.ts';
 import { type Beginning, type Remains, revive } from '../../src/engine/runs/revival.ts';
 import type { MessageSettings, ResultPart, RunPart } from '../../src/protocol/settings.ts';
 import { entryBytesOf } from '../../src/workflow/journal.ts';

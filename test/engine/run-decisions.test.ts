@@ -1,6 +1,6 @@
 /** What an attempt's outcome makes of a message of a run, and of the run (contract W 10, 12.3, 13, 14.5). */
 import { describe, expect, test } from 'vitest';
-import { decide, type Settling } from '../../src/engine/decide.ts';
+import { decide, type Settling } from '../../src/engine/messages/decide.ts';
 import type { Claimed, FollowUp, Message, Outcome } from '../../src/engine/model.ts';
 import { failRun } from '../../src/engine/runs/failures.ts';
 import type { CallType, HeaderMap, MessageSettings, RunPart } from '../../src/protocol/settings.ts';

@@ -1,11 +1,11 @@
 /** What rows does a publish for a workflow run mean: a run that begins, is taken over, is continued, is invoked? */
 import { describe, expect, test } from 'vitest';
-import type { PublishCommand } from '../../src/engine/publish-command.ts';
+import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
 import { draftOfAdoption, draftOfAppend, draftOfStart } from '../../src/engine/runs/drafts.ts';
 import type { MessageSettings, PublishOptions, RunAppend, RunStart } from '../../src/protocol/settings.ts';
-import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import type { Run, RunConfig } from '../../src/workflow/model.ts';
 import { slotOfCall, slotOfResult } from '../../src/workflow/slots.ts';
+import { SeededRandom } from '../support/seeded-random.ts';
 import { NOW_MS } from './fixtures.ts';
 
 const URL = 'https://app.example/wf';

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import type { PageRequest } from '../../src/engine/page.ts';
 import type { Clock } from '../../src/engine/ports.ts';
-import type { RunFilter, RunLogStore } from '../../src/engine/run-log-store.ts';
+import type { RunFilter, RunLogStore } from '../../src/engine/runs/log-store.ts';
 import { RunLogs } from '../../src/engine/runs/logs.ts';
 import type { MessageStore } from '../../src/engine/stores.ts';
 import type { RunHistory } from '../../src/workflow/history.ts';

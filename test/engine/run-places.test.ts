@@ -1,7 +1,7 @@
 /** What do messages of runs take of the places for attempts, whose deliveries are the journal and not their own body? */
 import { describe, expect, test } from 'vitest';
+import { place, setGoing } from '../../src/engine/messages/placement.ts';
 import type { Message } from '../../src/engine/model.ts';
-import { place, setGoing } from '../../src/engine/placement.ts';
 import type { RunPart } from '../../src/protocol/settings.ts';
 import { type Bench, bench, to } from './dispatcher-bench.ts';
 import { NOW_MS } from './fixtures.ts';

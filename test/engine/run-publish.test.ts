@@ -2,13 +2,13 @@
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { Engine } from '../../src/engine/commands.ts';
 import { createEngine } from '../../src/engine/create.ts';
-import type { PublishCommand, Published } from '../../src/engine/publish-command.ts';
+import type { PublishCommand, Published } from '../../src/engine/messages/publish-command.ts';
 import type { PublishOptions, RunStart, RunWish } from '../../src/protocol/settings.ts';
-import { SeededRandom } from '../../src/testing/seeded-random.ts';
-import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
-import { SimulatedNetwork } from '../../src/testing/simulated-network.ts';
 import { openDatabase, storeOver } from '../simulation/database.ts';
 import { alteredStore } from '../support/altered-store.ts';
+import { SeededRandom } from '../support/seeded-random.ts';
+import { SimulatedClock } from '../support/simulated-clock.ts';
+import { SimulatedNetwork } from '../support/simulated-network.ts';
 import { NOW_MS, SETTINGS } from './fixtures.ts';
 
 const PROJECT = 1;

@@ -2,15 +2,15 @@
 import { expect, onTestFinished, test } from 'vitest';
 import type { Engine } from '../../src/engine/commands.ts';
 import { createEngine } from '../../src/engine/create.ts';
-import type { ScheduleCommand } from '../../src/engine/schedule-commands.ts';
+import type { ScheduleCommand } from '../../src/engine/schedules/commands.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
 import type { ScheduleView, Store } from '../../src/engine/stores.ts';
 import type { Driver } from '../../src/store/driver.ts';
-import { SeededRandom } from '../../src/testing/seeded-random.ts';
-import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
-import { SimulatedNetwork } from '../../src/testing/simulated-network.ts';
 import { openDatabase, storeOver } from '../simulation/database.ts';
 import { type CrashPoint, FaultyDriver } from '../simulation/faulty-driver.ts';
+import { SeededRandom } from '../support/seeded-random.ts';
+import { SimulatedClock } from '../support/simulated-clock.ts';
+import { SimulatedNetwork } from '../support/simulated-network.ts';
 import { NOW_MS } from './fixtures.ts';
 
 const PROJECT = 1;

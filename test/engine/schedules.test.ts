@@ -8,7 +8,7 @@ import {
   type SchedulePlan,
   SET_BACK_MS_MAX,
   triggerOf,
-} from '../../src/engine/schedules.ts';
+} from '../../src/engine/schedules/schedules.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;

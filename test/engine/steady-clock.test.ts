@@ -1,7 +1,7 @@
 /** What time does the engine count with, when somebody sets the clock of its machine? */
 import { expect, test } from 'vitest';
-import { byTheWall, LEAD_MS_MAX, Lead, SteadyClock } from '../../src/engine/steady-clock.ts';
-import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
+import { byTheWall, LEAD_MS_MAX, Lead, SteadyClock } from '../../src/engine/workers/steady-clock.ts';
+import { SimulatedClock } from '../support/simulated-clock.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { OutlinedEntry } from '../../src/engine/dead-runs.ts';
 import type { EntryKind } from '../../src/engine/model.ts';
+import type { OutlinedEntry } from '../../src/engine/runs/dead-run-store.ts';
 import { unfinishedOf } from '../../src/engine/runs/unfinished.ts';
 
 const KINDS: Record<string, EntryKind> = {

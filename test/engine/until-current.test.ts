@@ -2,16 +2,16 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Engine } from '../../src/engine/commands.ts';
 import { createEngine } from '../../src/engine/create.ts';
-import type { PublishCommand } from '../../src/engine/publish-command.ts';
-import type { WaitCommand } from '../../src/engine/run-commands.ts';
-import type { ScheduleCommand } from '../../src/engine/schedule-commands.ts';
+import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
+import type { WaitCommand } from '../../src/engine/runs/run-commands.ts';
+import type { ScheduleCommand } from '../../src/engine/schedules/commands.ts';
 import type { Store } from '../../src/engine/stores.ts';
 import { STALE, untilCurrent } from '../../src/engine/until-current.ts';
-import { SeededRandom } from '../../src/testing/seeded-random.ts';
-import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
-import { SimulatedNetwork } from '../../src/testing/simulated-network.ts';
 import { openDatabase, storeOver } from '../simulation/database.ts';
 import { altered } from '../simulation/planted-bugs.ts';
+import { SeededRandom } from '../support/seeded-random.ts';
+import { SimulatedClock } from '../support/simulated-clock.ts';
+import { SimulatedNetwork } from '../support/simulated-network.ts';
 import { NOW_MS, SETTINGS } from './fixtures.ts';
 
 const PROJECT = 1;

@@ -1,19 +1,19 @@
 /** Waits, notifications and time-outs against a store that others change between what is read and what is saved. */
 import { describe, expect, test } from 'vitest';
-import type { Saved } from '../../src/engine/accepted.ts';
-import { Intake } from '../../src/engine/intake.ts';
-import type { DueLoop } from '../../src/engine/loops/due-loop.ts';
-import { waiterLoop } from '../../src/engine/loops/waiters.ts';
+import type { DueLoop } from '../../src/engine/due-loop.ts';
+import type { Saved } from '../../src/engine/messages/accepted.ts';
+import { Intake } from '../../src/engine/messages/intake.ts';
+import type { Places } from '../../src/engine/messages/placement.ts';
 import type { NewMessage } from '../../src/engine/model.ts';
-import { Numbers } from '../../src/engine/numbers.ts';
-import type { Places } from '../../src/engine/placement.ts';
-import type { Notified, WaitCommand } from '../../src/engine/run-commands.ts';
-import type { Mail, MailLimits, NewWaiter, Waiter, WaiterStore, Waiting } from '../../src/engine/run-stores.ts';
 import { ActiveRuns } from '../../src/engine/runs/active-runs.ts';
+import type { Notified, WaitCommand } from '../../src/engine/runs/run-commands.ts';
+import type { Mail, MailLimits, NewWaiter, Waiter, WaiterStore, Waiting } from '../../src/engine/runs/stores.ts';
+import { waiterLoop } from '../../src/engine/runs/waiter-loop.ts';
 import { RunWaits } from '../../src/engine/runs/waits.ts';
-import { SeededRandom } from '../../src/testing/seeded-random.ts';
-import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
+import { Numbers } from '../../src/engine/workers/numbers.ts';
 import type { Run } from '../../src/workflow/model.ts';
+import { SeededRandom } from '../support/seeded-random.ts';
+import { SimulatedClock } from '../support/simulated-clock.ts';
 import { NOW_MS } from './fixtures.ts';
 
 const PROJECT = 1;

@@ -117,7 +117,7 @@ const others: Breach[] = [
     "'select key from runs where state <> 1'",
   ].map((text, index) => ({
     title: `refuses the number of a state in a statement, way ${index + 1}`,
-    file: `src/store/sql/number-${index}.ts`,
+    file: `src/store/operations/number-${index}.ts`,
     source: `const column = 'm.claim_token';\nexport const values = [column, ${text}];\n`,
     rule: 'plugin',
   })),
@@ -128,7 +128,7 @@ const others: Breach[] = [
     'delete from contents where not exists (select 1 from dead)',
   ].map((text, index) => ({
     title: `refuses a statement that leaves its plan to the planner, way ${index + 1}`,
-    file: `src/store/sql/untold-${index}.ts`,
+    file: `src/store/operations/untold-${index}.ts`,
     source: `export const value = \`${text}\`;\n`,
     rule: 'plugin',
   })),
@@ -149,7 +149,7 @@ const allowed: Breach[] = [
   },
   {
     title: 'lets the production clock start timers',
-    file: 'src/system.ts',
+    file: 'src/system/system.ts',
     source: 'export const value = setTimeout(() => {}, Date.now());\n',
     rule: '',
   },

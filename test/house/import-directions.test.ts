@@ -32,7 +32,7 @@ describe('the import directions', () => {
     ['src/delivery/x.ts', '../store/driver.ts', 'store'],
     ['src/config/x.ts', '../cli/main.ts', 'cli'],
     ['src/telemetry/x.ts', '../server.ts', 'server.ts'],
-    ['src/server.ts', './cli/main.ts', 'cli'],
+    ['src/server/server.ts', './cli/main.ts', 'cli'],
     ['src/cli/x.ts', '../testing/simulated-clock.ts', 'testing'],
     ['src/engine/x.ts', '../../test/engine/fixtures.ts', 'test/engine/fixtures.ts'],
     ['src/engine/x.ts', 'node:fs', 'node:fs'],
@@ -71,7 +71,7 @@ describe('the import directions', () => {
     ['src/store/drivers/x.ts', "import { a } from '../driver.ts';"],
     ['src/engine/x.ts', "import { createHash } from 'node:crypto';"],
     ['src/cli/x.ts', "import { readFileSync } from 'node:fs';"],
-    ['src/worker.ts', "import { a } from './delivery/delivery.ts';"],
+    ['src/server/worker.ts', "import { a } from './delivery/delivery.ts';"],
     ['src/engine/x.ts', "export const text = \"import '../store/driver.ts'\"; // import '../store/driver.ts'"],
   ])('allow in %s: %s', (file, statement) => {
     expect(problemsOf(file, `${statement}\n`)).toEqual([]);

@@ -11,6 +11,6 @@ it('a command to a flow-control key is named beside its SQL, where the API asks 
   expect(naming.toSorted()).toEqual([
     'src/api/flow-control.ts',
     'src/engine/stores.ts',
-    'src/store/sql/lanes/flow-commands.ts',
+    'src/store/operations/lanes/flow-commands.ts',
   ]);
 });

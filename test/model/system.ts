@@ -6,15 +6,15 @@
  */
 import { expect } from 'vitest';
 import type { Engine } from '../../src/engine/commands.ts';
-import type { Explanation } from '../../src/engine/explain.ts';
+import type { Explanation } from '../../src/engine/messages/explain.ts';
+import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
 import type { MessageId, Millis } from '../../src/engine/model.ts';
 import type { PageRequest } from '../../src/engine/page.ts';
-import type { PublishCommand } from '../../src/engine/publish-command.ts';
 import type { LogEntry } from '../../src/engine/stores.ts';
-import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { openDatabase } from '../simulation/database.ts';
 import { historiesOf } from '../simulation/histories.ts';
 import { PROJECT, World } from '../simulation/world.ts';
+import { SeededRandom } from '../support/seeded-random.ts';
 import {
   DEDUPLICATION_TICKS,
   type Item,

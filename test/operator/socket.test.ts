@@ -7,12 +7,12 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { EventLog } from '../../src/engine/ports.ts';
 import type { Store } from '../../src/engine/stores.ts';
-import { NobodyListens, RemoteAdministration } from '../../src/operator/ask.ts';
-import { listenForOperator, type OperatorSocket } from '../../src/operator/listen.ts';
-import { socketPathOf, unusablePath } from '../../src/operator/socket-path.ts';
-import { StoredAdministration } from '../../src/operator/stored.ts';
+import { NobodyListens, RemoteAdministration } from '../../src/operations/socket/ask.ts';
+import { listenForOperator, type OperatorSocket } from '../../src/operations/socket/listen.ts';
+import { socketPathOf, unusablePath } from '../../src/operations/socket/socket-path.ts';
+import { StoredAdministration } from '../../src/operations/socket/stored.ts';
 import { openInlineSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
-import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
+import { SimulatedClock } from '../support/simulated-clock.ts';
 
 let folder: string;
 let path: string;

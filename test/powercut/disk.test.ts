@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, expect, it } from 'vitest';
-import { SeededRandom } from '../../src/testing/seeded-random.ts';
+import { SeededRandom } from '../support/seeded-random.ts';
 import { type Chance, ForgetfulDisk } from './disk.ts';
 import type { DiskRecord } from './record-log.ts';
 

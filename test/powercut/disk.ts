@@ -2,7 +2,7 @@
  * A disk that forgets: what was synced stays, what was not synced survives in part when the power goes. Each file's
  * sync is its own, and directory entries are taken as written at once: the model proves bugs, not their absence.
  */
-import type { SeededRandom } from '../../src/testing/seeded-random.ts';
+import type { SeededRandom } from '../support/seeded-random.ts';
 import type { DiskRecord } from './record-log.ts';
 
 /** What a power cut draws from. */

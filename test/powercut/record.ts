@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildShim } from '../../bench/preload/build.ts';
 import { startWaypost } from '../../bench/waypost-process.ts';
-import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { Client, messageIdOf } from '../crash/client.ts';
 import { databaseName } from '../crash/database-file.ts';
+import { SeededRandom } from '../support/seeded-random.ts';
 import { type Endpoint, eventOf, openEndpoint, PROGRAMS } from './endpoint.ts';
 import { type DiskRecord, openAcknowledgements, readRecordLog } from './record-log.ts';
 

@@ -2,8 +2,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { findingsOfDoctor } from '../crash/database-file.ts';
+import { SeededRandom } from '../support/seeded-random.ts';
 import { type DiskOptions, ForgetfulDisk } from './disk.ts';
 import type { Recording } from './record.ts';
 import { readStoredMessages } from './stored-messages.ts';

@@ -1,6 +1,6 @@
 /** Reads a database file without the server: which messages and runs it holds, and whether their parts agree (P2, P3). */
 import { DatabaseSync } from 'node:sqlite';
-import { codeOfLogState } from '../../src/store/sql/rows.ts';
+import { codeOfLogState } from '../../src/store/operations/messages/rows.ts';
 
 export interface StoredMessages {
   /**

@@ -6,7 +6,7 @@ import { Cron as Croner } from 'croner';
 import { describe, expect, it } from 'vitest';
 import { parseCron } from '../../src/protocol/cron.ts';
 import { nextCronTime } from '../../src/protocol/cron-times.ts';
-import { SeededRandom } from '../../src/testing/seeded-random.ts';
+import { SeededRandom } from '../support/seeded-random.ts';
 
 const SEED = 13;
 const MINUTE_MS = 60_000;

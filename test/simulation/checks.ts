@@ -1,8 +1,9 @@
 /** Were the promises of docs/architecture.md kept? Asked once the healed world has come to rest. */
+
+import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
 import type { LogState, MessageId, Millis } from '../../src/engine/model.ts';
-import type { PublishCommand } from '../../src/engine/publish-command.ts';
 import type { DeadMessage, LogEntry } from '../../src/engine/stores.ts';
-import type { Attempt } from '../../src/testing/simulated-network.ts';
+import type { Attempt } from '../support/simulated-network.ts';
 import { checkCallbacks } from './callback-checks.ts';
 import { isQuietSince, PROMPT_MS } from './disturbances.ts';
 import { HEALTHY_ORIGIN } from './endpoints.ts';

@@ -1,12 +1,12 @@
 /** The simulated world's database, and the store that one process has over its own connection to it. */
 import type { Store, StoreLimits } from '../../src/engine/stores.ts';
-import { BatchRunner } from '../../src/store/batch.ts';
+import { BatchRunner } from '../../src/store/batches/batch.ts';
+import { GroupCommit } from '../../src/store/batches/group-commit.ts';
 import type { Connection } from '../../src/store/connection.ts';
 import type { Driver } from '../../src/store/driver.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
-import { GroupCommit } from '../../src/store/group-commit.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
-import { runRead } from '../../src/store/operations.ts';
+import { runRead } from '../../src/store/operations/all.ts';
 import { SqlStore } from '../../src/store/store.ts';
 
 /** A database that has the one project, and nothing else. */

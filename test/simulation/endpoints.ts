@@ -1,7 +1,7 @@
 /** The endpoints of the simulated world and their moods. */
-import type { SeededRandom } from '../../src/testing/seeded-random.ts';
-import type { SimulatedClock } from '../../src/testing/simulated-clock.ts';
-import type { Endpoint, Reply } from '../../src/testing/simulated-network.ts';
+import type { SeededRandom } from '../support/seeded-random.ts';
+import type { SimulatedClock } from '../support/simulated-clock.ts';
+import type { Endpoint, Reply } from '../support/simulated-network.ts';
 
 /** Always answers at once: what others do must cost it nothing (P9). */
 export const HEALTHY_ORIGIN = 'https://healthy.example';

@@ -15,7 +15,7 @@ import type {
   SqlValue,
   Transaction,
 } from '../../src/store/driver.ts';
-import type { SimulatedClock } from '../../src/testing/simulated-clock.ts';
+import type { SimulatedClock } from '../support/simulated-clock.ts';
 
 /** Where in a transaction the process dies. After the commit: it is durable, and nobody hears of it. */
 export type CrashPoint = 'none' | 'before' | 'inside' | 'after commit';

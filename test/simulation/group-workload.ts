@@ -2,7 +2,7 @@
 import type { Engine } from '../../src/engine/commands.ts';
 import type { Millis } from '../../src/engine/model.ts';
 import type { Endpoint } from '../../src/engine/url-groups.ts';
-import type { SeededRandom } from '../../src/testing/seeded-random.ts';
+import type { SeededRandom } from '../support/seeded-random.ts';
 import { HEALTHY_ORIGIN, MOODY_ORIGINS } from './endpoints.ts';
 import type { Call, GroupAction } from './ledger.ts';
 import { PROJECT, type World } from './world.ts';

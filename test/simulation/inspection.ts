@@ -1,13 +1,13 @@
 /** Is the database sound, and does everything that waits have a reason? Asked in the middle of a run. */
-import { explain } from '../../src/engine/explain.ts';
-import { decodeLive } from '../../src/store/decode-lanes.ts';
+import { explain } from '../../src/engine/messages/explain.ts';
 import type { Queries } from '../../src/store/driver.ts';
-import { findLive } from '../../src/store/sql/find.ts';
-import { examine } from '../../src/store/sql/invariants.ts';
-import { decodeFlowKey, listKeys } from '../../src/store/sql/lanes/flow-commands.ts';
-import { decodeQueue, listQueues } from '../../src/store/sql/lanes/queue-commands.ts';
-import { decodeScheduleViews } from '../../src/store/sql/schedule-rows.ts';
-import { listSchedules } from '../../src/store/sql/schedules.ts';
+import { examine } from '../../src/store/operations/invariants.ts';
+import { decodeFlowKey, listKeys } from '../../src/store/operations/lanes/flow-commands.ts';
+import { decodeQueue, listQueues } from '../../src/store/operations/lanes/queue-commands.ts';
+import { findLive } from '../../src/store/operations/messages/find.ts';
+import { decodeScheduleViews } from '../../src/store/operations/schedules/schedule-rows.ts';
+import { listSchedules } from '../../src/store/operations/schedules/schedules.ts';
+import { decodeLive } from '../../src/store/parts/decode-lanes.ts';
 import { isQuietSince, PROMPT_MS } from './disturbances.ts';
 import { HEALTHY_ORIGIN } from './endpoints.ts';
 import { triggersByMessage } from './schedule-stories.ts';

@@ -1,9 +1,9 @@
 /** The instruments that every other simulated test relies on: time, chance and network. */
 import { describe, expect, test } from 'vitest';
-import { SeededRandom } from '../../src/testing/seeded-random.ts';
-import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
-import { SimulatedNetwork } from '../../src/testing/simulated-network.ts';
 import { claimed, message } from '../engine/fixtures.ts';
+import { SeededRandom } from '../support/seeded-random.ts';
+import { SimulatedClock } from '../support/simulated-clock.ts';
+import { SimulatedNetwork } from '../support/simulated-network.ts';
 
 describe('the simulated clock', () => {
   test('runs timers in order of their time, and those of one time in order of their setting', async () => {

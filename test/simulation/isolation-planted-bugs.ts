@@ -1,6 +1,7 @@
 /** Bugs by which one project takes what is another's: what becomes of promise P9 without each rule that protects it. */
-import type { ClaimRequest } from '../../src/engine/claims.ts';
-import { type OriginLine, readLine } from '../../src/engine/origin-line.ts';
+
+import { type OriginLine, readLine } from '../../src/engine/lanes/origin-line.ts';
+import type { ClaimRequest } from '../../src/engine/messages/claims.ts';
 import type { Store } from '../../src/engine/stores.ts';
 import type { StoreMethods } from '../support/altered-store.ts';
 import { altered } from './planted-bugs.ts';

@@ -2,10 +2,10 @@
  * Two projects, of which one sends to hundreds of endpoints that never answer, at once and later, and floods one that both
  * use: whatever it does, the other's messages go out promptly, and so do its own to endpoints that answer (P9).
  */
-import type { PublishCommand } from '../../src/engine/publish-command.ts';
+import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
-import { SeededRandom } from '../../src/testing/seeded-random.ts';
-import type { Attempt } from '../../src/testing/simulated-network.ts';
+import { SeededRandom } from '../support/seeded-random.ts';
+import type { Attempt } from '../support/simulated-network.ts';
 import { openDatabase } from './database.ts';
 import { type Sabotage, type Violation, World } from './world.ts';
 

@@ -1,9 +1,9 @@
 /** What the clients asked for and what they heard, kept outside of everything that can crash. */
-import type { FlowPin } from '../../src/engine/lanes.ts';
+import type { FlowPin } from '../../src/engine/lanes/lanes.ts';
+import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
+import type { DeadRetryOverride } from '../../src/engine/messages/revive.ts';
 import type { Message, MessageId, Millis } from '../../src/engine/model.ts';
-import type { PublishCommand } from '../../src/engine/publish-command.ts';
-import type { DeadRetryOverride } from '../../src/engine/revive.ts';
-import type { ScheduleCommand } from '../../src/engine/schedule-commands.ts';
+import type { ScheduleCommand } from '../../src/engine/schedules/commands.ts';
 
 /**
  * `acked`: the server said yes. `rejected`: it said no. `unknown`: it died before it answered, so that either may be

@@ -4,15 +4,15 @@
  */
 import type { Engine } from '../../src/engine/commands.ts';
 import { createEngine } from '../../src/engine/create.ts';
+import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
 import type { Millis, ProjectId } from '../../src/engine/model.ts';
-import type { PublishCommand } from '../../src/engine/publish-command.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
 import type { Store } from '../../src/engine/stores.ts';
 import { Overloaded } from '../../src/protocol/rate-limits.ts';
-import { SeededRandom } from '../../src/testing/seeded-random.ts';
-import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
-import { SimulatedNetwork } from '../../src/testing/simulated-network.ts';
 import { alteredStore, type StoreMethods } from '../support/altered-store.ts';
+import { SeededRandom } from '../support/seeded-random.ts';
+import { SimulatedClock } from '../support/simulated-clock.ts';
+import { SimulatedNetwork } from '../support/simulated-network.ts';
 import { openDatabase, storeOver } from './database.ts';
 import { FaultyDriver } from './faulty-driver.ts';
 

@@ -1,7 +1,7 @@
 /** The simulated world on a real PostgreSQL: time, network and faults from a seed, transactions as they come. */
 import { expect, test } from 'vitest';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
-import { systemClock } from '../../src/system.ts';
+import { systemClock } from '../../src/system/system.ts';
 import { migratedDatabase } from '../support/postgres/shared.ts';
 import { type SimulationOptions, type SimulationReport, simulate } from './simulate.ts';
 import { simulateWorkflows } from './workflow-simulate.ts';

@@ -1,11 +1,11 @@
 /** Single stories in the simulated world, each about one thing that random runs meet only now and then. */
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { PublishCommand } from '../../src/engine/publish-command.ts';
+import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { CallbackSettings, MessageSettings } from '../../src/protocol/settings.ts';
-import { SeededRandom } from '../../src/testing/seeded-random.ts';
-import type { Attempt } from '../../src/testing/simulated-network.ts';
+import { SeededRandom } from '../support/seeded-random.ts';
+import type { Attempt } from '../support/simulated-network.ts';
 import { openDatabase } from './database.ts';
 import { historiesOf } from './histories.ts';
 import { PROJECT, World } from './world.ts';

@@ -1,6 +1,6 @@
 /** What judges the schedules: the clock on the wall, and the endpoints that a group may have had. */
 import { describe, expect, test } from 'vitest';
-import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
+import { SimulatedClock } from '../support/simulated-clock.ts';
 import { possibleGroups } from './group-workload.ts';
 import type { Call, Fortune, GroupAction } from './ledger.ts';
 import { WallClock } from './wall-clock.ts';

@@ -1,6 +1,6 @@
 /** Bugs that schedules have had elsewhere, put between the engine and its store as in `planted-bugs.ts`. */
-import type { AcceptedStanding } from '../../src/engine/accepted.ts';
-import { type ScheduleChange, SET_BACK_MS_MAX } from '../../src/engine/schedules.ts';
+import type { AcceptedStanding } from '../../src/engine/messages/accepted.ts';
+import { type ScheduleChange, SET_BACK_MS_MAX } from '../../src/engine/schedules/schedules.ts';
 import type { Store } from '../../src/engine/stores.ts';
 import type { UrlGroup } from '../../src/engine/url-groups.ts';
 import type { StoreMethods } from '../support/altered-store.ts';

@@ -1,6 +1,6 @@
 /** What became of each schedule: what was asked of it, the triggers that were made for it, and what could be in force when. */
 import type { Message, MessageId, Millis } from '../../src/engine/model.ts';
-import type { ScheduleCommand } from '../../src/engine/schedule-commands.ts';
+import type { ScheduleCommand } from '../../src/engine/schedules/commands.ts';
 import type { Evidence } from './checks.ts';
 import { groupBy } from './group-by.ts';
 import { type Call, type Ledger, refOf, type ScheduleAction, type Trigger } from './ledger.ts';

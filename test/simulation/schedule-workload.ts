@@ -1,10 +1,10 @@
 /** What the clients do with schedules: what they plan, and what befalls the schedules. */
 import type { Engine } from '../../src/engine/commands.ts';
+import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
 import type { Millis } from '../../src/engine/model.ts';
-import type { PublishCommand } from '../../src/engine/publish-command.ts';
-import type { ScheduleCommand } from '../../src/engine/schedule-commands.ts';
+import type { ScheduleCommand } from '../../src/engine/schedules/commands.ts';
 import type { Destination } from '../../src/protocol/destination.ts';
-import type { SeededRandom } from '../../src/testing/seeded-random.ts';
+import type { SeededRandom } from '../support/seeded-random.ts';
 import { GROUPS } from './group-workload.ts';
 import { bodyOf, type ScheduleAction } from './ledger.ts';
 import { PROJECT, type World } from './world.ts';

@@ -1,6 +1,6 @@
 /** What goes wrong where several workers share the database, and what must be put right before anybody starts anew. */
 import type { Millis } from '../../src/engine/model.ts';
-import type { SeededRandom } from '../../src/testing/seeded-random.ts';
+import type { SeededRandom } from '../support/seeded-random.ts';
 import type { World } from './world.ts';
 
 const SECOND_MS = 1_000;

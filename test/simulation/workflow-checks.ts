@@ -1,6 +1,6 @@
 /** Were journals kept, runs ended once, and programs carried out as they are written? */
 import type { Message, MessageId } from '../../src/engine/model.ts';
-import type { Attempt } from '../../src/testing/simulated-network.ts';
+import type { Attempt } from '../support/simulated-network.ts';
 import { checkAttempts } from './checks.ts';
 import { groupBy } from './group-by.ts';
 import { type History, historiesOf } from './histories.ts';

@@ -4,16 +4,16 @@
  */
 import { readWait } from '../../src/api/wait-request.ts';
 import type { Engine } from '../../src/engine/commands.ts';
-import type { RunOverride, StartedRun } from '../../src/engine/dead-runs.ts';
+import type { PublishCommand, Published } from '../../src/engine/messages/publish-command.ts';
 import type { Millis } from '../../src/engine/model.ts';
-import type { PublishCommand, Published } from '../../src/engine/publish-command.ts';
-import type { Notified } from '../../src/engine/run-commands.ts';
+import type { RunOverride, StartedRun } from '../../src/engine/runs/dead-run-store.ts';
+import type { Notified } from '../../src/engine/runs/run-commands.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { ApiError } from '../../src/protocol/errors.ts';
 import { itemRawHeaders, type OptionsInput, readPublishOptions } from '../../src/protocol/options.ts';
 import { readInvocation } from '../../src/protocol/workflow/invocation.ts';
-import type { SeededRandom } from '../../src/testing/seeded-random.ts';
 import type { JournalEntry } from '../../src/workflow/model.ts';
+import type { SeededRandom } from '../support/seeded-random.ts';
 import { ProcessDied } from './process-clock.ts';
 import { PROJECT, type World } from './world.ts';
 

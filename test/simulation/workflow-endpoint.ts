@@ -2,8 +2,8 @@
  * The endpoints at which the programs run. They crash in the middle, answer late or never, are called twice for the same
  * message and then go on twice, and execute a step again with another result.
  */
-import type { SeededRandom } from '../../src/testing/seeded-random.ts';
-import type { Attempt, Endpoint, Reply } from '../../src/testing/simulated-network.ts';
+import type { SeededRandom } from '../support/seeded-random.ts';
+import type { Attempt, Endpoint, Reply } from '../support/simulated-network.ts';
 import { NoAnswer, RunIsOver, type WorkflowClient } from './workflow-client.ts';
 import {
   callHeaders,

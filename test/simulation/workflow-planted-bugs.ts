@@ -1,5 +1,5 @@
 /** Bugs that engines for workflows have had, put between the engine and its store (see planted-bugs.ts). */
-import type { Accepted, Saved } from '../../src/engine/accepted.ts';
+import type { Accepted, Saved } from '../../src/engine/messages/accepted.ts';
 import type { EntryKind, NewMessage, RunEnding, Settlement } from '../../src/engine/model.ts';
 import type { Store } from '../../src/engine/stores.ts';
 import type { StoreMethods } from '../support/altered-store.ts';

@@ -1,5 +1,5 @@
 /** The workflows of the simulated world: small programs drawn by lot, and what each is to come to. */
-import type { SeededRandom } from '../../src/testing/seeded-random.ts';
+import type { SeededRandom } from '../support/seeded-random.ts';
 
 /** A step, with all that decides what becomes of it. */
 export type Step =

@@ -4,7 +4,7 @@
  */
 import type { EngineSettings } from '../../src/engine/settings.ts';
 import type { StoreLimits } from '../../src/engine/stores.ts';
-import { SeededRandom } from '../../src/testing/seeded-random.ts';
+import { SeededRandom } from '../support/seeded-random.ts';
 import { openDatabase } from './database.ts';
 import { checkIdle, type SimulationOptions, type SimulationReport } from './simulate.ts';
 import { checkLeftOver, disturbWorkers, restartAll } from './workers.ts';

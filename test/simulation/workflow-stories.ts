@@ -1,8 +1,13 @@
 /** What became of each run, as the rows of the database tell it, read past everything that is to be judged by them. */
 import type { EntryKind, LogState, Message, MessageKey, Millis, RunLogState } from '../../src/engine/model.ts';
 import type { LogEntry } from '../../src/engine/stores.ts';
-import { CONTENT_FIELDS, type ContentRow, decodeMessage, logStateOf } from '../../src/store/sql/rows.ts';
-import { ENTRY_KIND, runStateOf } from '../../src/store/sql/runs/run-rows.ts';
+import {
+  CONTENT_FIELDS,
+  type ContentRow,
+  decodeMessage,
+  logStateOf,
+} from '../../src/store/operations/messages/rows.ts';
+import { ENTRY_KIND, runStateOf } from '../../src/store/operations/runs/run-rows.ts';
 import type { RunConfig, RunKey, RunState } from '../../src/workflow/model.ts';
 import { groupBy } from './group-by.ts';
 import { textOf } from './workflow-library.ts';

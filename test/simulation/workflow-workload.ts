@@ -1,6 +1,6 @@
 /** What the clients of workflows do, and what goes wrong meanwhile, all drawn by lot. */
 import type { Millis } from '../../src/engine/model.ts';
-import type { SeededRandom } from '../../src/testing/seeded-random.ts';
+import type { SeededRandom } from '../support/seeded-random.ts';
 import { WorkflowClient } from './workflow-client.ts';
 import { answerCall, CALLED_ORIGIN, WorkflowEndpoint } from './workflow-endpoint.ts';
 import { type RunContext, triggerHeaders } from './workflow-headers.ts';

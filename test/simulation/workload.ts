@@ -1,13 +1,13 @@
 /** What the clients do, and what goes wrong meanwhile, all drawn by lot. */
-import { decide } from '../../src/engine/decide.ts';
+import { decide } from '../../src/engine/messages/decide.ts';
+import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
 import type { FollowUp, MessageKey, Millis, NewMessage } from '../../src/engine/model.ts';
 import type { PageRequest } from '../../src/engine/page.ts';
-import type { PublishCommand } from '../../src/engine/publish-command.ts';
 import type { LogEntry } from '../../src/engine/stores.ts';
 import { publishesToGroup } from '../../src/engine/url-groups.ts';
 import { mintMessageId } from '../../src/protocol/ids.ts';
 import type { CallbackSettings } from '../../src/protocol/settings.ts';
-import type { SeededRandom } from '../../src/testing/seeded-random.ts';
+import type { SeededRandom } from '../support/seeded-random.ts';
 import { HEALTHY_ORIGIN, healthy, MOODY_ORIGINS, moody } from './endpoints.ts';
 import { GROUPS, GroupWorkload } from './group-workload.ts';
 import { inspect } from './inspection.ts';

@@ -7,21 +7,21 @@
  */
 import type { Engine } from '../../src/engine/commands.ts';
 import { createEngine, type Recovery } from '../../src/engine/create.ts';
-import { DatabaseClock } from '../../src/engine/database-clock.ts';
 import type { Claimed, MessageId, Millis } from '../../src/engine/model.ts';
 import type { Clock, Machine } from '../../src/engine/ports.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
-import { SteadyClock } from '../../src/engine/steady-clock.ts';
 import { CommitInDoubt, StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { Store, StoreLimits } from '../../src/engine/stores.ts';
+import { DatabaseClock } from '../../src/engine/workers/database-clock.ts';
+import { SteadyClock } from '../../src/engine/workers/steady-clock.ts';
 import { ApiError } from '../../src/protocol/errors.ts';
 import type { Driver, Queries } from '../../src/store/driver.ts';
-import { anyLogStateOf } from '../../src/store/sql/rows.ts';
-import type { SeededRandom } from '../../src/testing/seeded-random.ts';
-import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
-import { type Attempt, SimulatedNetwork, type SimulatedSender } from '../../src/testing/simulated-network.ts';
+import { anyLogStateOf } from '../../src/store/operations/messages/rows.ts';
 import { accountsKnown } from '../support/accounts-known.ts';
 import { alteredStore } from '../support/altered-store.ts';
+import type { SeededRandom } from '../support/seeded-random.ts';
+import { SimulatedClock } from '../support/simulated-clock.ts';
+import { type Attempt, SimulatedNetwork, type SimulatedSender } from '../support/simulated-network.ts';
 import { storeOver } from './database.ts';
 import { type CrashPoint, type Fate, FaultyDriver, type LoggedEvent } from './faulty-driver.ts';
 import { type Call, Ledger } from './ledger.ts';

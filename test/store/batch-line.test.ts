@@ -1,9 +1,9 @@
 /** What goes into the next transaction, whoever waits for it. */
 import { describe, expect, it } from 'vitest';
-import { BatchLine } from '../../src/store/batch-line.ts';
-import type { WriteCommand } from '../../src/store/operations.ts';
-import { MESSAGE_AT, type NewContentRow, type NewMessageRow } from '../../src/store/sql/columns.ts';
-import type { StoredNewMessage } from '../../src/store/sql/rows.ts';
+import { BatchLine } from '../../src/store/batches/batch-line.ts';
+import type { WriteCommand } from '../../src/store/operations/all.ts';
+import { MESSAGE_AT, type NewContentRow, type NewMessageRow } from '../../src/store/operations/messages/columns.ts';
+import type { StoredNewMessage } from '../../src/store/operations/messages/rows.ts';
 
 interface Named {
   name: string;

@@ -3,16 +3,16 @@
  * Each worker accepts, claims, settles, retries, cancels and pauses at random; whoever reads sees limits kept at all times.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { OriginLine } from '../../src/engine/lanes/origin-line.ts';
 import type { Claimed, NewMessage } from '../../src/engine/model.ts';
-import type { OriginLine } from '../../src/engine/origin-line.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { Store, StoreLimits } from '../../src/engine/stores.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
-import { examine } from '../../src/store/sql/invariants.ts';
-import { systemClock } from '../../src/system.ts';
-import { SeededRandom } from '../../src/testing/seeded-random.ts';
+import { examine } from '../../src/store/operations/invariants.ts';
+import { systemClock } from '../../src/system/system.ts';
 import { migratedDatabase } from '../support/postgres/shared.ts';
+import { SeededRandom } from '../support/seeded-random.ts';
 import { delivered, PROJECT, settlement, T0, World } from './conformance/world.ts';
 
 const WORKERS = 3;

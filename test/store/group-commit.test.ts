@@ -1,9 +1,9 @@
 /** The line in front of the writer: what becomes of those in it when it closes, and of those whom another worker blocks. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
-import type { BatchOutcome, WriteResult } from '../../src/store/batch.ts';
-import { GroupCommit } from '../../src/store/group-commit.ts';
-import type { WriteCommand } from '../../src/store/operations.ts';
+import type { BatchOutcome, WriteResult } from '../../src/store/batches/batch.ts';
+import { GroupCommit } from '../../src/store/batches/group-commit.ts';
+import type { WriteCommand } from '../../src/store/operations/all.ts';
 
 const LOOKS_MAX = 3;
 

@@ -1,8 +1,8 @@
 /** Nobody waits twice for a database that hangs. */
 import { expect, it } from 'vitest';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
-import type { BatchOutcome, WriteResult } from '../../src/store/batch.ts';
-import { GroupCommit } from '../../src/store/group-commit.ts';
+import type { BatchOutcome, WriteResult } from '../../src/store/batches/batch.ts';
+import { GroupCommit } from '../../src/store/batches/group-commit.ts';
 
 const NOTHING = { dueAtMs: null, othersDueAtMs: null, parkedLines: [] };
 const UNAVAILABLE: WriteResult = { kind: 'unavailable', reason: 'no answer', isInDoubt: false };

@@ -3,16 +3,16 @@
  * locked is recorded. That PostgreSQL needs these locks is shown in `postgres-locks.test.ts`.
  */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { lineOf } from '../../src/engine/lanes/origin-line.ts';
 import type { Message, ProjectId } from '../../src/engine/model.ts';
-import { lineOf } from '../../src/engine/origin-line.ts';
-import type { Schedule } from '../../src/engine/schedules.ts';
+import type { Schedule } from '../../src/engine/schedules/schedules.ts';
 import type { StoreLimits } from '../../src/engine/stores.ts';
 import { createStore } from '../../src/store/create.ts';
 import type { Driver, Queries, Transaction } from '../../src/store/driver.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
-import type { WriteCommand } from '../../src/store/operations.ts';
-import { lockFor } from '../../src/store/sql/locks.ts';
+import type { WriteCommand } from '../../src/store/operations/all.ts';
+import { lockFor } from '../../src/store/operations/locks.ts';
 import { appended, begin, ending, NO_LIMITS, waiter } from './conformance/run-world.ts';
 import {
   bytes,

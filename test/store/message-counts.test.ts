@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, it } from 'vitest';
-import type { Accepted } from '../../src/engine/accepted.ts';
+import type { Accepted } from '../../src/engine/messages/accepted.ts';
 import { openInlineSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
 import { type MessageOptions, OTHER_PROJECT, T0, World } from './conformance/world.ts';
 

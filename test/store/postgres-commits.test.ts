@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CommitInDoubt, StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
-import { systemClock } from '../../src/system.ts';
+import { systemClock } from '../../src/system/system.ts';
 import { eventually } from '../support/eventually.ts';
 import { errorResponse } from '../support/postgres/error-response.ts';
 import { type Pair, startPair } from '../support/postgres/standby.ts';

@@ -5,7 +5,7 @@ import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { Store, StoreLimits } from '../../src/engine/stores.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
-import { systemClock } from '../../src/system.ts';
+import { systemClock } from '../../src/system/system.ts';
 import { eventually } from '../support/eventually.ts';
 import { migratedDatabase } from '../support/postgres/shared.ts';
 import { type MessageOptions, OTHER_PROJECT, PROJECT, T0, World } from './conformance/world.ts';

@@ -5,14 +5,14 @@
  */
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { lineOf } from '../../src/engine/lanes/origin-line.ts';
 import type { Message, NewMessage } from '../../src/engine/model.ts';
-import { lineOf } from '../../src/engine/origin-line.ts';
-import type { Schedule, ScheduleChange } from '../../src/engine/schedules.ts';
+import type { Schedule, ScheduleChange } from '../../src/engine/schedules/schedules.ts';
 import type { Store, StoreLimits } from '../../src/engine/stores.ts';
 import { createStore } from '../../src/store/create.ts';
 import type { Driver, Queries, Transaction } from '../../src/store/driver.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
-import { systemClock } from '../../src/system.ts';
+import { systemClock } from '../../src/system/system.ts';
 import { eventually } from '../support/eventually.ts';
 import { migratedDatabase } from '../support/postgres/shared.ts';
 import { appended, begin, ending, NO_LIMITS, waiter } from './conformance/run-world.ts';

@@ -3,7 +3,7 @@ import pg from 'pg';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
-import { systemClock } from '../../src/system.ts';
+import { systemClock } from '../../src/system/system.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
 
 let url: string;

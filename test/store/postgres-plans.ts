@@ -9,7 +9,7 @@ import type { Transaction } from '../../src/store/driver.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { LogDays } from '../../src/store/drivers/postgres/log-days.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
-import { systemClock } from '../../src/system.ts';
+import { systemClock } from '../../src/system/system.ts';
 import type { PostgresVersion } from '../support/postgres/binaries.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
 import { T0, World } from './conformance/world.ts';

@@ -6,7 +6,7 @@ import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { Store } from '../../src/engine/stores.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
-import { systemClock } from '../../src/system.ts';
+import { systemClock } from '../../src/system/system.ts';
 import { eventually } from '../support/eventually.ts';
 import { keepsStatementsApart, Pooler, poolerObstacle } from '../support/postgres/pooler.ts';
 import { freshDatabase, sharedCluster } from '../support/postgres/shared.ts';

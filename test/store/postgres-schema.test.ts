@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { expect, it } from 'vitest';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
-import { systemClock } from '../../src/system.ts';
+import { systemClock } from '../../src/system/system.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
 
 const NEWER = 900;

@@ -5,7 +5,7 @@ import type { Store } from '../../src/engine/stores.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { LogDays } from '../../src/store/drivers/postgres/log-days.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
-import { systemClock } from '../../src/system.ts';
+import { systemClock } from '../../src/system/system.ts';
 import type { PostgresVersion } from '../support/postgres/binaries.ts';
 import { migratedDatabase } from '../support/postgres/shared.ts';
 import { storeConformance } from './conformance/index.ts';

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { MIGRATIONS, migrate } from '../../src/store/migrations/index.ts';
-import { systemClock } from '../../src/system.ts';
+import { systemClock } from '../../src/system/system.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
 
 const TABLES = `select c.oid, c.relname as name, c.reloptions as settings, t.reloptions as toast_settings,

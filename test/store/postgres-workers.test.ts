@@ -3,15 +3,15 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Engine } from '../../src/engine/commands.ts';
 import { createEngine } from '../../src/engine/create.ts';
-import { DatabaseClock } from '../../src/engine/database-clock.ts';
 import type { Claimed, Outcome } from '../../src/engine/model.ts';
 import type { Delivery } from '../../src/engine/ports.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
-import { SteadyClock } from '../../src/engine/steady-clock.ts';
 import type { Store } from '../../src/engine/stores.ts';
+import { DatabaseClock } from '../../src/engine/workers/database-clock.ts';
+import { SteadyClock } from '../../src/engine/workers/steady-clock.ts';
 import type { MessageSettings } from '../../src/protocol/settings.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
-import { createSystemRandomness, systemClock } from '../../src/system.ts';
+import { createSystemRandomness, systemClock } from '../../src/system/system.ts';
 import { SETTINGS } from '../engine/fixtures.ts';
 import { accountsKnown } from '../support/accounts-known.ts';
 import { eventually } from '../support/eventually.ts';

@@ -1,13 +1,13 @@
 /** What a large batch makes of the way to the database's thread: small steps, and one transaction all the same. */
 import { describe, expect, it } from 'vitest';
+import { costOf, costOfMessages } from '../../src/store/batches/weight.ts';
 import type { Request } from '../../src/store/drivers/sqlite/messages.ts';
 import { openSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
 import { joinPieces, PIECE_COST_MAX, type Piece } from '../../src/store/drivers/sqlite/pieces.ts';
 import { Requests } from '../../src/store/drivers/sqlite/requests.ts';
-import type { WriteCommand } from '../../src/store/operations.ts';
-import type { StoredNewMessage } from '../../src/store/sql/rows.ts';
-import { costOf, costOfMessages } from '../../src/store/weight.ts';
-import { endOfTurn } from '../../src/system.ts';
+import type { WriteCommand } from '../../src/store/operations/all.ts';
+import type { StoredNewMessage } from '../../src/store/operations/messages/rows.ts';
+import { endOfTurn } from '../../src/system/system.ts';
 import { PROJECT, T0, World } from './conformance/world.ts';
 
 const SMALL: WriteCommand = { method: 'reserveNumbers', args: { count: 1 } };

@@ -1,7 +1,7 @@
 /** Calls everything that a store can do at least once, so that what it sends to its database can be looked at. */
-import { lineOf } from '../../src/engine/origin-line.ts';
-import type { RunFilter } from '../../src/engine/run-log-store.ts';
-import type { Schedule } from '../../src/engine/schedules.ts';
+import { lineOf } from '../../src/engine/lanes/origin-line.ts';
+import type { RunFilter } from '../../src/engine/runs/log-store.ts';
+import type { Schedule } from '../../src/engine/schedules/schedules.ts';
 import type { Store } from '../../src/engine/stores.ts';
 import { mintMessageId } from '../../src/protocol/ids.ts';
 import { appended, begin, beginning, ending, invoked, waiter } from './conformance/run-world.ts';

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { EventLog } from '../../src/engine/ports.ts';
 import { sampledLog } from '../../src/telemetry/sampled-log.ts';
-import { SimulatedClock } from '../../src/testing/simulated-clock.ts';
+import { SimulatedClock } from '../support/simulated-clock.ts';
 
 describe('a log under a flood', () => {
   let clock: SimulatedClock;

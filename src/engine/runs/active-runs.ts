@@ -7,7 +7,7 @@
 import type { Run } from '../../workflow/model.ts';
 import { LeastRecent } from '../least-recent.ts';
 import type { ProjectId } from '../model.ts';
-import type { RunStore } from '../run-stores.ts';
+import type { RunStore } from './stores.ts';
 
 const RUNS_MAX = 2_000;
 

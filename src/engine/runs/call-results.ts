@@ -5,8 +5,8 @@ import type { MessageSettings } from '../../protocol/settings.ts';
 import { isSuccess } from '../../protocol/success.ts';
 import { RETRIES_DEFAULT } from '../../protocol/workflow/generations.ts';
 import { slotOfCallResult } from '../../workflow/slots.ts';
-import { type Ended, reportOf, withContentType } from '../callbacks.ts';
-import { followUpOf } from '../follow-up.ts';
+import { type Ended, reportOf, withContentType } from '../messages/callbacks.ts';
+import { followUpOf } from '../messages/follow-up.ts';
 import type { Claimed, FollowUp, Millis } from '../model.ts';
 
 const STATUS_OF_TIMEOUT = 504;

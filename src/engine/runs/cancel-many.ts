@@ -1,10 +1,10 @@
 /** Cancels many runs, each with what follows for its parents, in pieces that do not stall the store (contract W 17.2). */
 import type { Run, RunKey } from '../../workflow/model.ts';
-import type { ActiveRunFilter, DeadRunCommands, DeadRunStore } from '../dead-runs.ts';
 import type { ProjectId } from '../model.ts';
-import type { RunStore } from '../run-stores.ts';
 import { STALE, untilCurrent } from '../until-current.ts';
+import type { ActiveRunFilter, DeadRunCommands, DeadRunStore } from './dead-run-store.ts';
 import { type EndingDeps, endRuns } from './endings.ts';
+import type { RunStore } from './stores.ts';
 
 /** Runs looked for at a time. */
 const LOOKED_FOR = 500;

@@ -1,11 +1,11 @@
 /** What clients do with runs that exist: end them and read their journals. */
 import type { EndState, JournalEntry } from '../../workflow/model.ts';
 import type { Millis, ProjectId } from '../model.ts';
-import type { ActiveRun, RunCommands as RunCommandsOfEngine } from '../run-commands.ts';
-import type { RunStore } from '../run-stores.ts';
 import { STALE, untilCurrent } from '../until-current.ts';
 import { type EndingDeps, endRuns } from './endings.ts';
 import { isOf } from './publish.ts';
+import type { ActiveRun, RunCommands as RunCommandsOfEngine } from './run-commands.ts';
+import type { RunStore } from './stores.ts';
 
 export interface RunCommandDeps extends EndingDeps {
   store: { runs: RunStore };

@@ -1,6 +1,9 @@
 /** What clients do with runs that have failed (contract W 21): resume and restart them, tell of their failure once more. */
 import { mintMessageId } from '../../protocol/ids.ts';
 import type { RunKey } from '../../workflow/model.ts';
+import type { Intake } from '../messages/intake.ts';
+import type { Message, MessageKey, Millis, NewMessage, ProjectId } from '../model.ts';
+import type { Numbers } from '../workers/numbers.ts';
 import type {
   DeadRunCommands,
   DeadRunStore,
@@ -9,13 +12,10 @@ import type {
   Revival,
   RunOverride,
   StartedRun,
-} from '../dead-runs.ts';
-import type { Intake } from '../intake.ts';
-import type { Message, MessageKey, Millis, NewMessage, ProjectId } from '../model.ts';
-import type { Numbers } from '../numbers.ts';
-import type { RunStore } from '../run-stores.ts';
+} from './dead-run-store.ts';
 import type { DraftContext } from './drafts.ts';
 import { type Beginning, type Remains, revive } from './revival.ts';
+import type { RunStore } from './stores.ts';
 import { unfinishedOf } from './unfinished.ts';
 
 export interface DeadRunDeps {

@@ -7,9 +7,9 @@ import { configured, configuredCallback, redactedLike, runConfigOf } from '../..
 import type { Run } from '../../workflow/model.ts';
 import { INITIAL_SLOT, slotOfInvocation } from '../../workflow/slots.ts';
 import { readStep, slotOf } from '../../workflow/steps.ts';
-import { type AcceptContext, type Draft, newMessageOf } from '../accept.ts';
+import { type AcceptContext, type Draft, newMessageOf } from '../messages/accept.ts';
+import type { Invocation, PublishCommand } from '../messages/publish-command.ts';
 import type { Message, MessageKey, Millis, NewRecord, NewRun } from '../model.ts';
-import type { Invocation, PublishCommand } from '../publish-command.ts';
 import { entryOf, recordOf } from './entries.ts';
 
 /** What every draft needs beside its command. */

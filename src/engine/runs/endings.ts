@@ -4,14 +4,14 @@
  */
 import type { EndState, Run } from '../../workflow/model.ts';
 import { invokeResult } from '../../workflow/results.ts';
-import type { Intake } from '../intake.ts';
+import type { Intake } from '../messages/intake.ts';
 import type { FollowUp, Message, Millis, NewMessage, RunEnding } from '../model.ts';
 import type { Clock } from '../ports.ts';
 import type { Reports } from '../reports.ts';
-import type { EndedAs, RunStore } from '../run-stores.ts';
 import type { ActiveRuns } from './active-runs.ts';
 import type { JournalBodies } from './journal-bodies.ts';
 import { resultOf } from './record-results.ts';
+import type { EndedAs, RunStore } from './stores.ts';
 
 export interface RunEnd {
   state: EndState;

@@ -4,7 +4,7 @@ import type { MessageSettings } from '../../protocol/settings.ts';
 import { fetchesLazily } from '../../protocol/workflow/generations.ts';
 import { entryBytesOf } from '../../workflow/journal.ts';
 import type { Run } from '../../workflow/model.ts';
-import { type Draft, originOf } from '../accept.ts';
+import { type Draft, originOf } from '../messages/accept.ts';
 import type { FollowUp, Message, NewEntry, NewRecord } from '../model.ts';
 
 /** The whole entry of a message: what it adds to deliveries, and when its own delivery is left to be fetched. */

@@ -2,7 +2,7 @@
 import type { HistoryEntry, KnownRun, RunHistory } from '../../workflow/history.ts';
 import { groupEntries, type StepEntries } from '../../workflow/records.ts';
 import type { StepInfo } from '../../workflow/step-info.ts';
-import { type Explanation, explain } from '../explain.ts';
+import { type Explanation, explain } from '../messages/explain.ts';
 import type { Millis } from '../model.ts';
 import type { LiveMessage } from '../stores.ts';
 

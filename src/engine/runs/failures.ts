@@ -8,12 +8,12 @@ import type { CallbackSettings, HeaderMap, MessageSettings, RunPart } from '../.
 import { wantsPayloadOnly } from '../../protocol/workflow/generations.ts';
 import { withHeaders } from '../../workflow/configuration.ts';
 import type { Run } from '../../workflow/model.ts';
-import { reportOf, withContentType } from '../callbacks.ts';
-import type { FailedRun, Settling } from '../decide.ts';
-import { followUpOf } from '../follow-up.ts';
+import { reportOf, withContentType } from '../messages/callbacks.ts';
+import type { FailedRun, Settling } from '../messages/decide.ts';
+import { followUpOf } from '../messages/follow-up.ts';
 import type { Claimed, FollowUp, Message } from '../model.ts';
-import type { RunStore } from '../run-stores.ts';
 import { endingOf } from './endings.ts';
+import type { RunStore } from './stores.ts';
 
 /**
  * The same decision with the end of the run in it, or, when the run is over already, with what is left to do then. To be

@@ -6,7 +6,7 @@
 import { encodeEntry, joinEntries } from '../../workflow/journal.ts';
 import type { JournalEntry, RunKey } from '../../workflow/model.ts';
 import type { Claimed } from '../model.ts';
-import type { RunStore } from '../run-stores.ts';
+import type { RunStore } from './stores.ts';
 
 /** Bytes of encoded entries that are kept. */
 const BYTES_MAX = 32 * 1024 * 1024;

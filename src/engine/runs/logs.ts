@@ -6,11 +6,11 @@ import { hasStepIn, type RunLog, runLogOf } from '../../workflow/run-log.ts';
 import type { ProjectId } from '../model.ts';
 import type { Page, PageRequest } from '../page.ts';
 import type { Clock } from '../ports.ts';
-import type { RunLogCommands } from '../run-commands.ts';
-import type { RunFilter, RunLogStore } from '../run-log-store.ts';
 import type { MessageStore } from '../stores.ts';
 import { explainRun, liveEntriesOf, type RunExplanation } from './explain.ts';
 import { explainEnded } from './explain-ended.ts';
+import type { RunFilter, RunLogStore } from './log-store.ts';
+import type { RunLogCommands } from './run-commands.ts';
 
 /** Runs looked at in one request for those that have a step in some state; after them the page is a short one. */
 const LOOKED_AT_MAX = 200;

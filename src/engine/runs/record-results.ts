@@ -2,7 +2,7 @@
 import type { ResultPart } from '../../protocol/settings.ts';
 import { slotOfResult } from '../../workflow/slots.ts';
 import { readStep } from '../../workflow/steps.ts';
-import { followUpOf } from '../follow-up.ts';
+import { followUpOf } from '../messages/follow-up.ts';
 import type { FollowUp, Message, Millis } from '../model.ts';
 
 /** `part` is what of the message was known when `record` was made; `body` its step with the result in it. */

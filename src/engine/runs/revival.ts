@@ -9,9 +9,9 @@ import { configured, configuredCallback } from '../../workflow/configuration.ts'
 import { entryBytesOf, SHOWN_AS } from '../../workflow/journal.ts';
 import type { RunConfig, RunKey } from '../../workflow/model.ts';
 import { INITIAL_SLOT } from '../../workflow/slots.ts';
-import { type Draft, notBeforeOf } from '../accept.ts';
-import type { FailedRunHead, OutlinedEntry, Revival, RevivedEntry, RunOverride } from '../dead-runs.ts';
+import { type Draft, notBeforeOf } from '../messages/accept.ts';
 import type { Message, MessageKey, Millis, NewEntry, NewRun } from '../model.ts';
+import type { FailedRunHead, OutlinedEntry, Revival, RevivedEntry, RunOverride } from './dead-run-store.ts';
 import { entryOf } from './entries.ts';
 
 /** What is left of a failed run. */

@@ -11,8 +11,8 @@ import {
   slotOfWait,
   stepIdOfSlot,
 } from '../../workflow/slots.ts';
-import type { OutlinedEntry } from '../dead-runs.ts';
 import type { EntryKind, MessageKey } from '../model.ts';
+import type { OutlinedEntry } from './dead-run-store.ts';
 
 /**
  * Keys of the entries that are to be started again: branches that have no result yet or, when there is none, the latest

@@ -5,10 +5,10 @@ import { configured, withHeaders } from '../../workflow/configuration.ts';
 import type { Run } from '../../workflow/model.ts';
 import { slotOfWait } from '../../workflow/slots.ts';
 import type { Message, Millis } from '../model.ts';
-import type { WaitCommand } from '../run-commands.ts';
-import type { NewWaiter } from '../run-stores.ts';
 import { partOf } from './drafts.ts';
 import { recordOf } from './entries.ts';
+import type { WaitCommand } from './run-commands.ts';
+import type { NewWaiter } from './stores.ts';
 
 /** The wait that `command` asks `run` for, under a key and an id that nobody else has. */
 export function waiterOf(

@@ -1,8 +1,8 @@
 /** How waiters are woken, by a notification or by their deadline: each once, whoever else would wake it too. */
-import type { Intake } from '../intake.ts';
+import type { Intake } from '../messages/intake.ts';
 import type { FollowUp, Message, Millis, NewMessage } from '../model.ts';
 import type { Clock } from '../ports.ts';
-import type { Waiter, WaiterStore } from '../run-stores.ts';
+import type { Waiter, WaiterStore } from './stores.ts';
 
 export interface WakeDeps {
   store: { waiters: Pick<WaiterStore, 'resolveWaiters'> };

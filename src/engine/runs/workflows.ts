@@ -1,23 +1,24 @@
 /** Puts together what the engine does with workflow runs, and what of it clients may ask for. */
-import type { DeadRunCommands } from '../dead-runs.ts';
-import type { Intake } from '../intake.ts';
-import type { DueLoop } from '../loops/due-loop.ts';
-import { waiterLoop } from '../loops/waiters.ts';
+
+import type { DueLoop } from '../due-loop.ts';
+import type { Intake } from '../messages/intake.ts';
 import type { Millis, ProjectId } from '../model.ts';
-import type { Numbers } from '../numbers.ts';
 import type { Clock, EventLog, Randomness } from '../ports.ts';
 import type { Reports } from '../reports.ts';
-import type { RunCommands as EndAndRead, RunLogCommands, WaiterCommands } from '../run-commands.ts';
 import type { EngineSettings } from '../settings.ts';
 import type { Store } from '../stores.ts';
+import type { Numbers } from '../workers/numbers.ts';
 import { ActiveRuns } from './active-runs.ts';
 import { RunCanceller } from './cancel-many.ts';
 import { RunCommands } from './commands.ts';
+import type { DeadRunCommands } from './dead-run-store.ts';
 import { DeadRuns } from './dead-runs.ts';
 import type { DraftContext } from './drafts.ts';
 import type { JournalBodies } from './journal-bodies.ts';
 import { RunLogs } from './logs.ts';
 import { Publisher } from './publish.ts';
+import type { RunCommands as EndAndRead, RunLogCommands, WaiterCommands } from './run-commands.ts';
+import { waiterLoop } from './waiter-loop.ts';
 import { RunWaits } from './waits.ts';
 
 /** What the engine answers about runs, beside publishing into them. */

@@ -15,7 +15,7 @@ export const lanes: Migration = {
     'drop index messages_due',
     'drop index messages_parked',
     'drop index messages_claimed',
-    // Which line an unclaimed message waits in; the numbers are in sql/lanes/lines.ts.
+    // Which line an unclaimed message waits in; the numbers are in operations/lanes/lines.ts.
     'alter table messages rename column parked to line',
     `alter table messages add column queue_id ${bigint}`,
     // Order of acceptance within the queue.

@@ -1,10 +1,10 @@
 /** How are failed runs listed, deleted and begun again, and who is told of their failure? */
-import type { DeadRunStore } from '../../engine/dead-runs.ts';
+import type { DeadRunStore } from '../../engine/runs/dead-run-store.ts';
 import type { Connection } from '../connection.ts';
-import { decodeDeadRuns, decodeOutline, encodeRevival } from '../dead-run-codec.ts';
-import { placeOf, placesOf, readPage } from '../pages.ts';
-import { decodeMessage, encodeNewMessage } from '../sql/rows.ts';
-import { FAILURE_STATE } from '../sql/runs/run-rows.ts';
+import { decodeMessage, encodeNewMessage } from '../operations/messages/rows.ts';
+import { FAILURE_STATE } from '../operations/runs/run-rows.ts';
+import { decodeDeadRuns, decodeOutline, encodeRevival } from './dead-run-codec.ts';
+import { placeOf, placesOf, readPage } from './pages.ts';
 
 export function deadRunsOver(connection: Connection): DeadRunStore {
   return {

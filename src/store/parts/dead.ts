@@ -2,10 +2,10 @@
 import type { DeadMessage, DeadMessageStore } from '../../engine/stores.ts';
 import { dlqIdOf } from '../../protocol/cursor.ts';
 import type { Connection } from '../connection.ts';
-import type { Writes } from '../operations.ts';
-import { keysOf, messageOf, placeOf, placesOf, readPage } from '../pages.ts';
-import type { DeadRow } from '../sql/dead.ts';
-import { type ContentRow, decodeBurial, decodeMessage, encodeNewMessage } from '../sql/rows.ts';
+import type { Writes } from '../operations/all.ts';
+import type { DeadRow } from '../operations/messages/dead.ts';
+import { type ContentRow, decodeBurial, decodeMessage, encodeNewMessage } from '../operations/messages/rows.ts';
+import { keysOf, messageOf, placeOf, placesOf, readPage } from './pages.ts';
 
 export function deadOver(connection: Connection): DeadMessageStore {
   return {

@@ -2,8 +2,8 @@
 import type { Message, MessageKey } from '../../engine/model.ts';
 import type { LogEntry, LogStore } from '../../engine/stores.ts';
 import type { Connection } from '../connection.ts';
-import { keysOf, messageOf, readPage, TOGETHER } from '../pages.ts';
-import { codeOfLogState, decodeDetail, decodeMessage, logStateOf } from '../sql/rows.ts';
+import { codeOfLogState, decodeDetail, decodeMessage, logStateOf } from '../operations/messages/rows.ts';
+import { keysOf, messageOf, readPage, TOGETHER } from './pages.ts';
 
 export function logsOver(connection: Connection): LogStore {
   return {

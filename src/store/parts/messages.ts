@@ -3,10 +3,15 @@ import type { MessageKey } from '../../engine/model.ts';
 import type { MessageStore } from '../../engine/stores.ts';
 import { keyOfMessageId } from '../../protocol/ids.ts';
 import type { Connection } from '../connection.ts';
-import { decodeClaimed, decodeLive } from '../decode-lanes.ts';
-import type { Reads, Writes } from '../operations.ts';
-import { keysOf, TOGETHER } from '../pages.ts';
-import { decodeMessage, encodeNewMessage, encodeSettlement, type StoredNewMessage } from '../sql/rows.ts';
+import type { Reads, Writes } from '../operations/all.ts';
+import {
+  decodeMessage,
+  encodeNewMessage,
+  encodeSettlement,
+  type StoredNewMessage,
+} from '../operations/messages/rows.ts';
+import { decodeClaimed, decodeLive } from './decode-lanes.ts';
+import { keysOf, TOGETHER } from './pages.ts';
 
 /** Messages cancelled in one transaction, about a millisecond of work: publishes wait for no more of them. */
 const CANCELLED_TOGETHER = 50;

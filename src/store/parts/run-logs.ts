@@ -1,10 +1,10 @@
 /** How are the logs of runs read: event by event, and run by run? */
-import type { RunLogStore } from '../../engine/run-log-store.ts';
+import type { RunLogStore } from '../../engine/runs/log-store.ts';
 import type { Connection } from '../connection.ts';
-import { decodeHistories, decodeRunEvents } from '../decode-run-logs.ts';
-import { keysOf, readPage } from '../pages.ts';
-import { codeOfLogState } from '../sql/rows.ts';
-import { RUN_STATE } from '../sql/runs/run-rows.ts';
+import { codeOfLogState } from '../operations/messages/rows.ts';
+import { RUN_STATE } from '../operations/runs/run-rows.ts';
+import { decodeHistories, decodeRunEvents } from './decode-run-logs.ts';
+import { keysOf, readPage } from './pages.ts';
 
 export function runLogsOver(connection: Connection): RunLogStore {
   return {

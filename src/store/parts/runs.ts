@@ -1,9 +1,9 @@
 /** How are runs found, read and ended? */
-import type { RunStore } from '../../engine/run-stores.ts';
+import type { RunStore } from '../../engine/runs/stores.ts';
 import type { Connection } from '../connection.ts';
-import { decodeMessage, encodeNewMessage } from '../sql/rows.ts';
-import { encodeEnding } from '../sql/runs/ending-rows.ts';
-import { decodeJournalEntry, decodeRun } from '../sql/runs/run-rows.ts';
+import { decodeMessage, encodeNewMessage } from '../operations/messages/rows.ts';
+import { encodeEnding } from '../operations/runs/ending-rows.ts';
+import { decodeJournalEntry, decodeRun } from '../operations/runs/run-rows.ts';
 
 export function runsOver(connection: Connection): RunStore {
   return {

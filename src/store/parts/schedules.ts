@@ -1,7 +1,12 @@
 /** How are schedules kept, listed and moved on? */
 import type { ScheduleStore } from '../../engine/stores.ts';
 import type { Connection } from '../connection.ts';
-import { decodeSchedule, decodeScheduleViews, encodeSchedule, encodeScheduleChange } from '../sql/schedule-rows.ts';
+import {
+  decodeSchedule,
+  decodeScheduleViews,
+  encodeSchedule,
+  encodeScheduleChange,
+} from '../operations/schedules/schedule-rows.ts';
 
 export function schedulesOver(connection: Connection): ScheduleStore {
   return {

@@ -1,9 +1,9 @@
 /** How are waits registered and ended, and notifications kept for those to come? */
-import type { WaiterStore } from '../../engine/run-stores.ts';
+import type { WaiterStore } from '../../engine/runs/stores.ts';
 import type { Connection } from '../connection.ts';
-import { encodeBytes } from '../sql/content-rows.ts';
-import { encodeNewMessage } from '../sql/rows.ts';
-import { decodeMail, decodeWaiter, encodeWait } from '../waiter-codec.ts';
+import { encodeBytes } from '../operations/messages/content-rows.ts';
+import { encodeNewMessage } from '../operations/messages/rows.ts';
+import { decodeMail, decodeWaiter, encodeWait } from './waiter-codec.ts';
 
 export function waitersOver(connection: Connection): WaiterStore {
   return {

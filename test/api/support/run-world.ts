@@ -7,8 +7,8 @@ import type { Claimed, Outcome } from '../../../src/engine/model.ts';
 import type { Delivery } from '../../../src/engine/ports.ts';
 import { newHeaderMap } from '../../../src/protocol/headers.ts';
 import type { HeaderMap } from '../../../src/protocol/settings.ts';
-import { SeededRandom } from '../../../src/testing/seeded-random.ts';
-import { SimulatedClock } from '../../../src/testing/simulated-clock.ts';
+import { SeededRandom } from '../../support/seeded-random.ts';
+import { SimulatedClock } from '../../support/simulated-clock.ts';
 import { type Json, openWorld, type Reply, TOKEN, type World } from './world.ts';
 
 export const WORKFLOW = 'https://app.example/wf';

@@ -8,9 +8,9 @@ import type { ApiOptions } from '../../../src/api/app.ts';
 import type { Claimed } from '../../../src/engine/model.ts';
 import type { Delivery } from '../../../src/engine/ports.ts';
 import type { HeaderMap } from '../../../src/protocol/settings.ts';
-import { SeededRandom } from '../../../src/testing/seeded-random.ts';
-import { SimulatedClock } from '../../../src/testing/simulated-clock.ts';
-import { type Attempt, type Endpoint, SimulatedNetwork } from '../../../src/testing/simulated-network.ts';
+import { SeededRandom } from '../../support/seeded-random.ts';
+import { SimulatedClock } from '../../support/simulated-clock.ts';
+import { type Attempt, type Endpoint, SimulatedNetwork } from '../../support/simulated-network.ts';
 import { openWorld, type Reply, type World } from './world.ts';
 
 export interface TimedWorld extends World {

@@ -20,7 +20,7 @@ import type { EngineSettings } from '../../../src/engine/settings.ts';
 import { newHeaderMap } from '../../../src/protocol/headers.ts';
 import { hashToken, userIdOfToken } from '../../../src/protocol/token.ts';
 import { openInlineSqliteStore } from '../../../src/store/drivers/sqlite/open.ts';
-import { createSystemRandomness, endOfTurn, systemClock } from '../../../src/system.ts';
+import { createSystemRandomness, endOfTurn, systemClock } from '../../../src/system/system.ts';
 
 export const TOKEN = 'eyJVc2VySUQiOiJkZWZhdWx0VXNlciIsIlBhc3N3b3JkIjoiZGVmYXVsdFBhc3N3b3JkIn0=';
 export const READ_ONLY_TOKEN = 'read+only/token==';

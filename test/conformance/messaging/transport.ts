@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { parseConfig } from '../../../src/config/parse.ts';
-import { initialise } from '../../../src/initialise.ts';
+import { initialise } from '../../../src/operations/initialise.ts';
 import { type Section, statement } from '../support/statement.ts';
 import { OTHER_TOKEN, Subject } from '../support/subject.ts';
 

@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client as WorkflowClient } from '@upstash/workflow';
 import { DEVELOPMENT_TOKEN } from '../../../bench/waypost-process.ts';
-import type { SeededRandom } from '../../../src/testing/seeded-random.ts';
+import type { SeededRandom } from '../../support/seeded-random.ts';
 import type { Client, Reply } from '../client.ts';
 import { newTag } from '../publishing.ts';
 import { eventOf, newMark, type Payload, PERSISTENT, type ProgramName } from './programs.ts';

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
+import { lineOf } from '../../../src/engine/lanes/origin-line.ts';
 import type { Message } from '../../../src/engine/model.ts';
-import { lineOf } from '../../../src/engine/origin-line.ts';
 import type { FlowControl } from '../../../src/protocol/settings.ts';
 import { delivered, eachWorld, type OpenStore, PROJECT, settlement, T0, type World } from './world.ts';
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { lineOf, type OriginLine } from '../../../src/engine/origin-line.ts';
+import { lineOf, type OriginLine } from '../../../src/engine/lanes/origin-line.ts';
 import {
   bytes,
   delivered,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { DeadRunFilter, Revival, RevivedEntry } from '../../../src/engine/dead-runs.ts';
 import type { FailureCallbackState, Message, NewMessage, NewRecord } from '../../../src/engine/model.ts';
+import type { DeadRunFilter, Revival, RevivedEntry } from '../../../src/engine/runs/dead-run-store.ts';
 import type { MessageSettings, RunPart } from '../../../src/protocol/settings.ts';
 import type { RunConfig } from '../../../src/workflow/model.ts';
 import {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
+import { lineOf } from '../../../src/engine/lanes/origin-line.ts';
 import type { Change, Message, NewMessage } from '../../../src/engine/model.ts';
-import { lineOf } from '../../../src/engine/origin-line.ts';
 import { buried, bytes, delivered, eachWorld, type OpenStore, PROJECT, retrying, settlement, T0 } from './world.ts';
 
 /** Messages that follow from an attempt exist exactly when its settle was saved (P3). */

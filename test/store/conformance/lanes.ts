@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { lineOf } from '../../../src/engine/lanes/origin-line.ts';
 import type { Change } from '../../../src/engine/model.ts';
-import { lineOf } from '../../../src/engine/origin-line.ts';
 import type { FlowControl } from '../../../src/protocol/settings.ts';
 import { begin } from './run-world.ts';
 import {

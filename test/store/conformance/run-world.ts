@@ -1,7 +1,7 @@
 /** What the cases about runs share: runs, entries for their journals, and short ways to look at what became of them. */
-import type { Accepted } from '../../../src/engine/accepted.ts';
+import type { Accepted } from '../../../src/engine/messages/accepted.ts';
 import type { Message, NewEntry, NewMessage, NewRecord, RunEnding } from '../../../src/engine/model.ts';
-import type { NewWaiter } from '../../../src/engine/run-stores.ts';
+import type { NewWaiter } from '../../../src/engine/runs/stores.ts';
 import type { StoreLimits } from '../../../src/engine/stores.ts';
 import type { CallType, RunPart } from '../../../src/protocol/settings.ts';
 import type { Run, RunConfig } from '../../../src/workflow/model.ts';

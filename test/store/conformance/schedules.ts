@@ -1,6 +1,11 @@
 import { expect, it } from 'vitest';
 import type { NewMessage } from '../../../src/engine/model.ts';
-import type { Schedule, ScheduleChange, SchedulePlan, ScheduleStanding } from '../../../src/engine/schedules.ts';
+import type {
+  Schedule,
+  ScheduleChange,
+  SchedulePlan,
+  ScheduleStanding,
+} from '../../../src/engine/schedules/schedules.ts';
 import {
   buried,
   bytes,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Message, NewMessage } from '../../../src/engine/model.ts';
-import type { MailLimits, NewWaiter, Waiting } from '../../../src/engine/run-stores.ts';
+import type { MailLimits, NewWaiter, Waiting } from '../../../src/engine/runs/stores.ts';
 import type { RunPart, WaitPart } from '../../../src/protocol/settings.ts';
 import { bytes, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, T0 } from './world.ts';
 

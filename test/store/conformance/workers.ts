@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { AccountsChanged } from '../../../src/engine/store-errors.ts';
-import type { WorkerState } from '../../../src/engine/worker-store.ts';
+import type { WorkerState } from '../../../src/engine/workers/store.ts';
 import { delivered, eachWorld, type OpenStore, PROJECT, settlement, T0, type World } from './world.ts';
 
 const HOUR_MS = 3_600_000;

@@ -1,6 +1,6 @@
 /** What the cases share: an open store, messages to put into it, and short ways to look at what became of them. */
 import { afterEach, beforeEach } from 'vitest';
-import type { ClaimAnswer, ClaimRequest } from '../../../src/engine/claims.ts';
+import type { ClaimAnswer, ClaimRequest } from '../../../src/engine/messages/claims.ts';
 import type {
   Change,
   LogEvent,

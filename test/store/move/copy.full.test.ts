@@ -8,10 +8,10 @@ import { MIGRATIONS, MoveUnfinished, migrate } from '../../../src/store/migratio
 import { type CopyOptions, copyStore } from '../../../src/store/move/copy.ts';
 import { MoveRefused } from '../../../src/store/move/progress.ts';
 import { MOVED_TABLES } from '../../../src/store/move/tables.ts';
-import { examine } from '../../../src/store/sql/invariants.ts';
-import { systemClock } from '../../../src/system.ts';
-import { SeededRandom } from '../../../src/testing/seeded-random.ts';
+import { examine } from '../../../src/store/operations/invariants.ts';
+import { systemClock } from '../../../src/system/system.ts';
 import { freshDatabase } from '../../support/postgres/shared.ts';
+import { SeededRandom } from '../../support/seeded-random.ts';
 import { fillRandomly, playWorkflows } from './filled.ts';
 
 const opened: Driver[] = [];

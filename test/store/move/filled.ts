@@ -4,10 +4,10 @@ import type { Driver, SqlValue } from '../../../src/store/driver.ts';
 import { SqliteDriver } from '../../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../../src/store/migrations/index.ts';
 import { MOVED_TABLES, type MovedTable } from '../../../src/store/move/tables.ts';
-import { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import { openDatabase } from '../../simulation/database.ts';
 import { WorkflowWorkload } from '../../simulation/workflow-workload.ts';
 import { BODY_BYTES_MAX, World } from '../../simulation/world.ts';
+import { SeededRandom } from '../../support/seeded-random.ts';
 
 const T0 = 1_800_000_000_000;
 const DAY_MS = 86_400_000;

@@ -5,7 +5,7 @@ import { PostgresDriver } from '../../../src/store/drivers/postgres/driver.ts';
 import { SqliteDriver } from '../../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../../src/store/migrations/index.ts';
 import { KEPT_COLUMNS, KEPT_TABLES, MOVED_TABLES } from '../../../src/store/move/tables.ts';
-import { systemClock } from '../../../src/system.ts';
+import { systemClock } from '../../../src/system/system.ts';
 import { freshDatabase } from '../../support/postgres/shared.ts';
 import { columnsOf } from './filled.ts';
 

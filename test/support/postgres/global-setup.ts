@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { TestProject } from 'vitest/node';
 import { openPostgresStore } from '../../../src/store/drivers/postgres/open.ts';
-import { systemClock } from '../../../src/system.ts';
+import { systemClock } from '../../../src/system/system.ts';
 import type { PostgresVersion } from './binaries.ts';
 import { type Cluster, startCluster } from './cluster.ts';
 

@@ -10,7 +10,7 @@ import { parseAddressPolicy } from '../../../src/delivery/address-guard.ts';
 import { createDelivery } from '../../../src/delivery/delivery.ts';
 import type { Millis } from '../../../src/engine/model.ts';
 import type { Clock, Delivery, Randomness } from '../../../src/engine/ports.ts';
-import { createSystemRandomness, systemClock } from '../../../src/system.ts';
+import { createSystemRandomness, systemClock } from '../../../src/system/system.ts';
 import { type Json, openWorld, type Reply, TOKEN, type World } from '../../api/support/world.ts';
 import { HeldClock } from '../../conformance/support/held-clock.ts';
 import { App, USER_HEADERS } from './app.ts';

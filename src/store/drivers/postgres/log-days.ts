@@ -8,12 +8,12 @@
  * goes on after a crash of another.
  *
  * Nothing rests on the partitions being there in time: what finds none is in the default one, whose rows are deleted as on
- * SQLite (sql/retention.ts); and so are all, where they are kept for less than a day.
+ * SQLite (operations/retention.ts); and so are all, where they are kept for less than a day.
  */
 import type { Millis } from '../../../engine/model.ts';
 import { StoreUnavailable } from '../../../engine/store-errors.ts';
 import { type Driver, type Queries, StoreFatal, type Transaction } from '../../driver.ts';
-import { dropUnreferencedContents } from '../../sql/retention.ts';
+import { dropUnreferencedContents } from '../../operations/retention.ts';
 import { PASSING } from './layout.ts';
 
 /** As `Connection.dropTables`. */

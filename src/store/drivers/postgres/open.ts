@@ -2,8 +2,8 @@
 import type { Clock } from '../../../engine/ports.ts';
 import { StoreUnavailable } from '../../../engine/store-errors.ts';
 import type { Store, StoreLimits } from '../../../engine/stores.ts';
+import type { GroupCommitOptions } from '../../batches/group-commit.ts';
 import { createStore } from '../../create.ts';
-import type { GroupCommitOptions } from '../../group-commit.ts';
 import { migrate } from '../../migrations/index.ts';
 import { PostgresDriver, type PostgresDriverOptions } from './driver.ts';
 import { LogDays } from './log-days.ts';

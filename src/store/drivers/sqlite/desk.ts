@@ -4,12 +4,12 @@
  * Batches that wait when a transaction ends go together into the next one, whoever sent them, so that several threads
  * share their fsyncs as the callers of one thread do.
  */
-import type { OriginLine } from '../../../engine/origin-line.ts';
-import type { BatchOutcome, WriteResult } from '../../batch.ts';
-import { BatchLine } from '../../batch-line.ts';
+import type { OriginLine } from '../../../engine/lanes/origin-line.ts';
+import type { BatchOutcome, WriteResult } from '../../batches/batch.ts';
+import { BatchLine } from '../../batches/batch-line.ts';
 import { StoreFatal } from '../../driver.ts';
-import type { WriteCommand, Writes } from '../../operations.ts';
-import { earlier } from '../../sql/due-times.ts';
+import type { WriteCommand, Writes } from '../../operations/all.ts';
+import { earlier } from '../../operations/due-times.ts';
 import type { Reply } from './messages.ts';
 import { joinPieces, type Piece } from './pieces.ts';
 

@@ -1,7 +1,7 @@
 /** How does a program take a database file for itself, and how does it put one on disk for certain? */
 import { closeSync, fsyncSync, openSync, realpathSync, renameSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { makeFolder } from '../../../folder.ts';
+import { makeFolder } from '../../../system/folder.ts';
 import { type FileLock, lockFile } from './lock.ts';
 
 export interface TakenFile {

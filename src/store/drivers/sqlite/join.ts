@@ -1,11 +1,11 @@
 /** The embedded store in a thread that has not opened it: over ports to the database's threads. */
 import type { MessagePort } from 'node:worker_threads';
-import type { OriginLine } from '../../../engine/origin-line.ts';
+import type { OriginLine } from '../../../engine/lanes/origin-line.ts';
 import type { Store } from '../../../engine/stores.ts';
+import { GroupCommit } from '../../batches/group-commit.ts';
 import type { Connection } from '../../connection.ts';
 import { StoreFatal } from '../../driver.ts';
-import { GroupCommit } from '../../group-commit.ts';
-import { isLongRead } from '../../operations.ts';
+import { isLongRead } from '../../operations/all.ts';
 import { SqlStore } from '../../store.ts';
 import type { DatabasePorts, Reply, Request } from './messages.ts';
 import type { SqliteStoreOptions } from './open.ts';

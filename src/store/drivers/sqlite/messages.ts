@@ -1,9 +1,9 @@
 /** What the server's threads and a database thread say to each other: one message each way per flush or read. */
 import type { MessagePort } from 'node:worker_threads';
-import type { OriginLine } from '../../../engine/origin-line.ts';
+import type { OriginLine } from '../../../engine/lanes/origin-line.ts';
 import type { StoreLimits } from '../../../engine/stores.ts';
-import type { BatchOutcome } from '../../batch.ts';
-import type { ReadMethod, Reads, WriteCommand } from '../../operations.ts';
+import type { BatchOutcome } from '../../batches/batch.ts';
+import type { ReadMethod, Reads, WriteCommand } from '../../operations/all.ts';
 import type { Piece } from './pieces.ts';
 
 /** What a database thread is started with. */

@@ -1,11 +1,11 @@
 /** Opens the embedded store: over threads for a server, in the caller's own thread for a simulation. */
 import { statSync } from 'node:fs';
 import type { Store, StoreLimits } from '../../../engine/stores.ts';
+import { GroupCommit, type GroupCommitOptions } from '../../batches/group-commit.ts';
 import type { Connection } from '../../connection.ts';
 import { createStore } from '../../create.ts';
-import { GroupCommit, type GroupCommitOptions } from '../../group-commit.ts';
 import { migrate } from '../../migrations/index.ts';
-import { isLongRead } from '../../operations.ts';
+import { isLongRead } from '../../operations/all.ts';
 import { SqlStore } from '../../store.ts';
 import { SqliteDriver, walBytes } from './driver.ts';
 import { createForOwner, takeFile } from './file.ts';

@@ -2,9 +2,10 @@
  * How does a batch go to the database's thread without holding this one? What is sent there is copied at once, so that 90 MiB or
  * 10,000 messages go over beforehand in pieces, between which everybody else has a turn. It is one transaction all the same.
  */
-import type { WriteCommand } from '../../operations.ts';
-import type { StoredNewMessage } from '../../sql/rows.ts';
-import { BATCH_COST_MAX, costOf, costOfMessages } from '../../weight.ts';
+
+import { BATCH_COST_MAX, costOf, costOfMessages } from '../../batches/weight.ts';
+import type { WriteCommand } from '../../operations/all.ts';
+import type { StoredNewMessage } from '../../operations/messages/rows.ts';
 
 /** A few milliseconds of copying. */
 export const PIECE_COST_MAX = BATCH_COST_MAX / 2;

@@ -1,8 +1,8 @@
 /** One end of a conversation with a database thread: what was asked, and who waits for the answer. */
 import { StoreUnavailable } from '../../../engine/store-errors.ts';
-import type { BatchOutcome } from '../../batch.ts';
+import type { BatchOutcome } from '../../batches/batch.ts';
 import { StoreFatal } from '../../driver.ts';
-import type { ReadMethod, Reads, WriteCommand } from '../../operations.ts';
+import type { ReadMethod, Reads, WriteCommand } from '../../operations/all.ts';
 import type { OwnerRequest, Reply } from './messages.ts';
 import { piecesOf, withoutPieces } from './pieces.ts';
 

@@ -1,8 +1,8 @@
 /** A database thread, seen from the thread that starts and ends it. */
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
-import type { BatchOutcome } from '../../batch.ts';
+import type { BatchOutcome } from '../../batches/batch.ts';
 import { StoreFatal } from '../../driver.ts';
-import type { ReadMethod, Reads, WriteCommand } from '../../operations.ts';
+import type { ReadMethod, Reads, WriteCommand } from '../../operations/all.ts';
 import type { OwnerRequest, Reply, ThreadOptions } from './messages.ts';
 import { Requests, type RequestsOptions } from './requests.ts';
 

@@ -2,9 +2,9 @@
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import { StoreUnavailable } from '../../../engine/store-errors.ts';
 import type { StoreLimits } from '../../../engine/stores.ts';
-import { BatchRunner } from '../../batch.ts';
+import { BatchRunner } from '../../batches/batch.ts';
 import { StoreFatal } from '../../driver.ts';
-import { runRead } from '../../operations.ts';
+import { runRead } from '../../operations/all.ts';
 import { Caller, Desk } from './desk.ts';
 import type { SqliteDriver } from './driver.ts';
 import type { OwnerRequest, Request } from './messages.ts';

@@ -1,6 +1,6 @@
 /** Entry of a database thread: an fsync, or a list over many rows, must not stop a server's event loop. */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-import { keepMemory } from '../../../memory.ts';
+import { keepMemory } from '../../../system/memory.ts';
 import { migrate } from '../../migrations/index.ts';
 import { SqliteDriver } from './driver.ts';
 import type { Reply, ThreadOptions } from './messages.ts';

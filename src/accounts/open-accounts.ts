@@ -1,0 +1,86 @@
+/** Who may call this server: everybody with the published credentials, or those whom `waypost init` has begun? */
+
+import type { SigningKeys } from '../api/accounts.ts';
+import { DEVELOPMENT_ACCOUNTS, isDevelopmentProject, isDevelopmentToken } from '../config/development.ts';
+import { SealBroken } from '../config/sealing.ts';
+import type { Clock, EventLog } from '../engine/ports.ts';
+import type { ProjectStore } from '../engine/stores.ts';
+import { hashToken } from '../protocol/token.ts';
+import { CannotStart } from '../system/cannot-start.ts';
+import { type Sealer, StoredAccounts, sealKeys } from './accounts.ts';
+
+/** `development`: the published ones, never saved. `own`: those that `waypost init` has saved. */
+export type Credentials = 'development' | 'own';
+
+export interface DevelopmentAccess {
+  token: string;
+  /** Those in force: published ones until somebody rotates them. */
+  signingKeys: SigningKeys;
+}
+
+/** Throws `CannotStart` when the store does not go with the credentials that are asked for. */
+export async function checkTokens(
+  store: { projects: ProjectStore },
+  credentials: Credentials,
+  log: EventLog,
+): Promise<void> {
+  const [tokens, projects] = await Promise.all([store.projects.listTokens(), store.projects.listProjects()]);
+  switch (credentials) {
+    case 'development':
+      if (tokens.length === 0) return;
+      throw new CannotStart('this data folder has tokens of its own: use "waypost serve", or another --data-dir');
+    case 'own':
+      // A folder from development has projects too, but none of its own.
+      if (projects.every(({ name }) => isDevelopmentProject(name))) {
+        throw new CannotStart('there is no token yet: run "waypost init" first');
+      }
+      // All of them were revoked: what was accepted is still to be delivered.
+      if (tokens.length === 0) log.warn('no_tokens', { reason: 'nobody can call; "waypost tokens create" makes one' });
+      if (!tokens.some(({ tokenHash }) => isDevelopmentToken(tokenHash))) return;
+      throw new CannotStart('the database holds a published development token: everybody knows it');
+  }
+}
+
+/** Throws `CannotStart` when the encryption key is not the one of this store. */
+export async function openAccounts(
+  store: { projects: ProjectStore },
+  sealer: Sealer,
+  { credentials, clock, isShared }: { credentials: Credentials; clock: Clock; isShared: boolean },
+): Promise<StoredAccounts> {
+  try {
+    return await (credentials === 'own'
+      ? StoredAccounts.open(store, sealer, clock, { isShared })
+      : openDevelopmentAccounts(store, sealer, clock));
+  } catch (error) {
+    if (error instanceof SealBroken) throw new CannotStart(error.message, { cause: error });
+    throw error;
+  }
+}
+
+/** The published tokens live in memory only, so that a data folder from development opens no door in production. */
+async function openDevelopmentAccounts(
+  store: { projects: ProjectStore },
+  sealer: Sealer,
+  clock: Clock,
+): Promise<StoredAccounts> {
+  const admissions: { tokenHash: string; projectId: number }[] = [];
+  for (const { name, token, signingKeys } of DEVELOPMENT_ACCOUNTS) {
+    const { projectId } = await store.projects.ensureProject({
+      name,
+      signingKeys: sealKeys(signingKeys, sealer),
+      nowMs: clock.wallMs(),
+    });
+    admissions.push({ tokenHash: hashToken(token), projectId });
+  }
+  const accounts = await StoredAccounts.open(store, sealer, clock);
+  for (const { tokenHash, projectId } of admissions) accounts.admit(tokenHash, projectId, 'full');
+  return accounts;
+}
+
+/** What the first development account uses. */
+export function developmentAccess(accounts: StoredAccounts): DevelopmentAccess {
+  const [{ token }] = DEVELOPMENT_ACCOUNTS;
+  const caller = accounts.authenticate(hashToken(token));
+  if (caller === undefined) throw new Error('the first development account has no access');
+  return { token, signingKeys: accounts.signingKeysNow(caller.projectId) };
+}

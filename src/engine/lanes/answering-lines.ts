@@ -1,0 +1,82 @@
+/**
+ * Which lines have answered lately? One is proven by an answer, read to its end, and no longer once an attempt ends without
+ * one, or once its attempts have waited for longer than a moment and none was answered. A first byte proves nothing: it costs
+ * a hostile endpoint no more than silence does.
+ */
+import type { Millis } from '../model.ts';
+import type { OriginLine } from './origin-line.ts';
+
+/** Whoever keeps us waiting for longer gets no more of the places that are for those who answer. */
+const SILENCE_MAX_MS = 2_000;
+/** Lines remembered for their answers, the latest. */
+const PROVEN_MAX = 2_048;
+
+export class AnsweringLines {
+  /** In order of their latest answers. */
+  readonly #proven = new Set<OriginLine>();
+  /** Attempts that wait for their answer. */
+  readonly #waiting = new Map<OriginLine, number>();
+  /** Since when a proven line with waiting attempts is silent; in order of these times. */
+  readonly #silentSince = new Map<OriginLine, Millis>();
+  readonly #onChange: (line: OriginLine, isProven: boolean) => void;
+
+  constructor(onChange: (line: OriginLine, isProven: boolean) => void) {
+    this.#onChange = onChange;
+  }
+
+  has(line: OriginLine): boolean {
+    return this.#proven.has(line);
+  }
+
+  get all(): OriginLine[] {
+    return [...this.#proven];
+  }
+
+  /** Times are elapsed ones. */
+  noteSent(line: OriginLine, atMs: Millis): void {
+    this.#waiting.set(line, (this.#waiting.get(line) ?? 0) + 1);
+    if (this.#proven.has(line) && !this.#silentSince.has(line)) this.#silentSince.set(line, atMs);
+  }
+
+  noteAnswer(line: OriginLine, atMs: Millis): void {
+    const waiting = this.#endWaiting(line);
+    this.#silentSince.delete(line);
+    if (waiting > 0) this.#silentSince.set(line, atMs);
+    const wasProven = this.#proven.delete(line);
+    this.#proven.add(line);
+    if (!wasProven) this.#onChange(line, true);
+    if (this.#proven.size <= PROVEN_MAX) return;
+    const [oldest] = this.#proven;
+    if (oldest !== undefined) this.#doubt(oldest);
+  }
+
+  noteNoAnswer(line: OriginLine): void {
+    this.#endWaiting(line);
+    this.#doubt(line);
+  }
+
+  /** The attempt was ended by us, which says nothing of the endpoint. */
+  noteInterrupted(line: OriginLine): void {
+    if (this.#endWaiting(line) === 0) this.#silentSince.delete(line);
+  }
+
+  /** Has what is silent for too long found out. Costs as many steps as there are such lines. */
+  findSilent(nowMs: Millis): void {
+    for (const [line, sinceMs] of this.#silentSince) {
+      if (nowMs - sinceMs < SILENCE_MAX_MS) return;
+      this.#doubt(line);
+    }
+  }
+
+  #doubt(line: OriginLine): void {
+    this.#silentSince.delete(line);
+    if (this.#proven.delete(line)) this.#onChange(line, false);
+  }
+
+  #endWaiting(line: OriginLine): number {
+    const waiting = (this.#waiting.get(line) ?? 1) - 1;
+    if (waiting === 0) this.#waiting.delete(line);
+    else this.#waiting.set(line, waiting);
+    return waiting;
+  }
+}

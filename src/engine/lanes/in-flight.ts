@@ -1,0 +1,302 @@
+/**
+ * How many attempts may be in flight, in all, of one project and to one origin: the fair, bounded share of promise P9.
+ *
+ * Places, and body bytes, are shared among projects by one rule (`Pool`). Half of them are only for lines that have answered
+ * lately; all others share the other half, again by that rule. So endpoints that hang, however many there are and however
+ * long their messages let them, leave half of the places to those that answer, and room for those that may.
+ *
+ * Of what its project may have, a line may start another attempt while it has fewer in flight, and fewer bytes, than the
+ * project may still add: one slow origin leaves half to the others, a thousand shrink to a few places each. And an origin has
+ * a maximum of its own, of which it is given less and less while its attempts end without an answer, and more with each answer.
+ */
+
+import type { ClaimRequest } from '../messages/claims.ts';
+import type { Millis, ProjectId } from '../model.ts';
+import type { EngineSettings } from '../settings.ts';
+import { AnsweringLines } from './answering-lines.ts';
+import { type OriginLine, readLine } from './origin-line.ts';
+import { half, Pool, type PoolOffer, type Size } from './pool.ts';
+
+/** Attempts in flight that even an origin may have which never answers: one that comes back is to be noticed soon. */
+const UNANSWERED_COUNT_MAX = 4;
+/** Origins remembered for not answering, the latest: all of them together fill the places once. */
+const UNANSWERED_ORIGINS_MAX = 512;
+
+/** What is set aside for one claim until its answer is in, and what the claim is to be told of it. */
+export interface Offer
+  extends Pick<ClaimRequest, 'roomByOrigin' | 'defaultRoom' | 'roomByLine' | 'projects' | 'unproven'> {
+  places: number;
+  bytes: number;
+  /** What it has of each pool. */
+  shares: { all: PoolOffer; unproven: PoolOffer };
+}
+
+const NOTHING: Readonly<Size> = { count: 0, bytes: 0 };
+
+interface LineShare extends Size {
+  projectId: ProjectId;
+  origin: string;
+}
+
+/** Why a line may start nothing more, for whoever asks (P14). */
+export type Held = 'project' | 'unproven' | 'origin';
+
+export class InFlight {
+  readonly #countPerOriginMax: number;
+  readonly #all: Pool;
+  /** Of `#all`, what those hold that have not answered lately. */
+  readonly #unproven: Pool;
+  readonly #answering: AnsweringLines;
+  readonly #shareByLine = new Map<OriginLine, LineShare>();
+  readonly #countByOrigin = new Map<string, number>();
+  /** Attempts at a time for those that have less than the maximum, because attempts ended without an answer. */
+  readonly #reducedMaxByOrigin = new Map<string, number>();
+  readonly #offers = new Set<Offer>();
+  #bytesSetAside = 0;
+
+  /** `onProof` hears of each line that is proven or not any more. */
+  constructor(
+    settings: Pick<EngineSettings, 'inFlightMax' | 'inFlightPerOriginMax' | 'inFlightBytesMax'>,
+    onProof: (line: OriginLine, isProven: boolean) => void = () => {},
+  ) {
+    const { inFlightMax: count, inFlightBytesMax: bytes } = settings;
+    this.#countPerOriginMax = settings.inFlightPerOriginMax;
+    this.#all = new Pool({ count, bytes });
+    this.#unproven = new Pool({ count: half(count), bytes: half(bytes) });
+    this.#answering = new AnsweringLines((line, isProven) => {
+      const share = this.#shareByLine.get(line);
+      if (share && isProven) this.#unproven.leave(share.projectId, share);
+      else if (share) this.#unproven.enter(share.projectId, share);
+      onProof(line, isProven);
+    });
+  }
+
+  get count(): number {
+    return this.#all.count;
+  }
+
+  /** Whether there is no place, or no byte, for another one. */
+  get isFull(): boolean {
+    return this.freePlaces <= 0 || this.freeBytes <= 0;
+  }
+
+  get freePlaces(): number {
+    return this.#all.freePlaces;
+  }
+
+  /** Body bytes that may still be taken in; not positive when the budget is used up. */
+  get freeBytes(): number {
+    return this.#all.freeBytes - this.#bytesSetAside;
+  }
+
+  countOf(line: OriginLine): number {
+    return this.#shareByLine.get(line)?.count ?? 0;
+  }
+
+  countOfProject(projectId: ProjectId): number {
+    return this.#all.countOf(projectId);
+  }
+
+  isProven(line: OriginLine): boolean {
+    return this.#answering.has(line);
+  }
+
+  /** How many attempts the project may still start, and how many of these where nothing answered lately. */
+  roomsOfProject(projectId: ProjectId): { all: number; unproven: number } {
+    const all = this.#addableBy(projectId, true, NOTHING).count;
+    return { all, unproven: this.#addableBy(projectId, false, NOTHING).count };
+  }
+
+  /** How many more attempts `line` may start now. */
+  roomOf(line: OriginLine): number {
+    return this.#roomBeside(line, NOTHING);
+  }
+
+  /** Whether `line` may start another attempt in the place of one of `bytes` that ends; not when it is to have fewer. */
+  mayGoOn(line: OriginLine, bytes: number): boolean {
+    return this.#roomBeside(line, { count: 1, bytes }) > 0;
+  }
+
+  /** Whose share keeps `line` from starting another attempt; `undefined`: nobody's, or the worker is full. */
+  whatHolds(line: OriginLine): Held | undefined {
+    const { projectId, origin } = readLine(line);
+    if (this.isFull) return undefined;
+    if (this.#roomOfOrigin(origin, NOTHING) === 0) return 'origin';
+    const { all, unproven } = this.roomsOfProject(projectId);
+    if (all === 0) return 'project';
+    if (unproven === 0 && !this.isProven(line)) return 'unproven';
+    return this.roomOf(line) === 0 ? 'origin' : undefined;
+  }
+
+  /**
+   * Sets half of what is free aside for a claim of up to `placesMax` messages. The other half is for those that are
+   * accepted, or claimed besides, before the claim is answered: together they never exceed a limit. The odd place is the claim's.
+   */
+  offer(placesMax: number): Offer {
+    const places = Math.min(placesMax, half(this.freePlaces));
+    const roomByOrigin: Record<string, number> = Object.create(null);
+    for (const origins of [this.#countByOrigin, this.#reducedMaxByOrigin]) {
+      for (const origin of origins.keys()) {
+        const room = half(this.#roomOfOrigin(origin, NOTHING));
+        if (room < places) roomByOrigin[origin] = room;
+      }
+    }
+    const roomByLine: Record<OriginLine, number> = {};
+    const addable = new Map<string, Size>();
+    for (const [line, share] of this.#shareByLine) {
+      const isProven = this.isProven(line);
+      const name = `${share.projectId} ${isProven}`;
+      const ofProject = addable.get(name) ?? this.#addableBy(share.projectId, isProven, NOTHING);
+      addable.set(name, ofProject);
+      const room = half(roomWithin(ofProject, share, NOTHING));
+      if (room < (roomByOrigin[share.origin] ?? places)) roomByLine[line] = room;
+    }
+    const defaultRoom = half(Math.min(this.#countPerOriginMax, this.freePlaces));
+    const bytes = half(this.freeBytes);
+    const shares = { all: this.#all.offer(placesMax), unproven: this.#unproven.offer(placesMax) };
+    const offer: Offer = { places, bytes, roomByOrigin, roomByLine, defaultRoom, shares };
+    if (isLess(shares.all, places)) offer.projects = roomsOf(shares.all);
+    if (isLess(shares.unproven, places)) {
+      offer.unproven = { ...roomsOf(shares.unproven), places: shares.unproven.places, proven: this.#answering.all };
+    }
+    this.#offers.add(offer);
+    return offer;
+  }
+
+  /** The claim is answered: what it took has entered or is about to. */
+  endOffer(offer: Offer): void {
+    this.#offers.delete(offer);
+    this.#all.endOffer(offer.shares.all);
+    this.#unproven.endOffer(offer.shares.unproven);
+  }
+
+  /** Sets up to `bytesMax` bytes aside, beside those of the messages in flight; returns how many. */
+  setAside(bytesMax: number): number {
+    const bytes = Math.max(0, Math.min(bytesMax, this.freeBytes));
+    this.#bytesSetAside += bytes;
+    return bytes;
+  }
+
+  /** Gives back what `setAside` returned. */
+  putBack(bytes: number): void {
+    this.#bytesSetAside -= bytes;
+  }
+
+  /** Whether one more message of `bytes` fits beside the others. One always fits when nothing is in flight. */
+  hasSpace(bytes: number): boolean {
+    return this.#all.isEmpty || (this.freePlaces > 0 && bytes <= this.freeBytes);
+  }
+
+  enter(line: OriginLine, bytes: number): void {
+    this.#add(line, { count: 1, bytes });
+  }
+
+  leave(line: OriginLine, bytes: number): void {
+    this.#add(line, { count: -1, bytes: -bytes });
+  }
+
+  /** An attempt goes out. Times are elapsed ones. */
+  noteSent(line: OriginLine, atMs: Millis): void {
+    this.#answering.noteSent(line, atMs);
+  }
+
+  /** It ended with an answer, whatever that said: one more at a time, until the maximum is reached again. */
+  noteAnswer(line: OriginLine, atMs: Millis): void {
+    this.#answering.noteAnswer(line, atMs);
+    const { origin } = readLine(line);
+    const reduced = this.#reducedMaxByOrigin.get(origin);
+    if (reduced === undefined) return;
+    if (reduced + 1 < this.#countPerOriginMax) this.#reducedMaxByOrigin.set(origin, reduced + 1);
+    else this.#reducedMaxByOrigin.delete(origin);
+  }
+
+  /** It ended without an answer: half as many at a time. True when the origin has the fewest from now on. */
+  noteNoAnswer(line: OriginLine): boolean {
+    this.#answering.noteNoAnswer(line);
+    const { origin } = readLine(line);
+    const max = this.#maxOf(origin);
+    if (max <= UNANSWERED_COUNT_MAX) return false;
+    const [oldest] = this.#reducedMaxByOrigin.keys();
+    if (this.#reducedMaxByOrigin.size >= UNANSWERED_ORIGINS_MAX && oldest !== undefined) {
+      this.#reducedMaxByOrigin.delete(oldest);
+    }
+    const reduced = Math.max(UNANSWERED_COUNT_MAX, Math.floor(max / 2));
+    this.#reducedMaxByOrigin.set(origin, reduced);
+    return reduced === UNANSWERED_COUNT_MAX;
+  }
+
+  noteInterrupted(line: OriginLine): void {
+    this.#answering.noteInterrupted(line);
+  }
+
+  /** To be called before places are given out: time alone makes a silent line one that is not proven any more. */
+  findSilent(nowMs: Millis): void {
+    this.#answering.findSilent(nowMs);
+  }
+
+  #add(line: OriginLine, size: Size): void {
+    let share = this.#shareByLine.get(line);
+    if (!share) {
+      share = { ...readLine(line), count: 0, bytes: 0 };
+      this.#shareByLine.set(line, share);
+    }
+    const { projectId, origin } = share;
+    this.#all.enter(projectId, size);
+    if (!this.isProven(line)) this.#unproven.enter(projectId, size);
+    share.count += size.count;
+    share.bytes += size.bytes;
+    if (share.count === 0) this.#shareByLine.delete(line);
+    const ofOrigin = (this.#countByOrigin.get(origin) ?? 0) + size.count;
+    if (ofOrigin === 0) this.#countByOrigin.delete(origin);
+    else this.#countByOrigin.set(origin, ofOrigin);
+  }
+
+  /** How many more attempts `line` might start if those of `ended`, which are its own, were over. */
+  #roomBeside(line: OriginLine, ended: Size): number {
+    const { projectId, origin } = readLine(line);
+    const addable = this.#addableBy(projectId, this.isProven(line), ended);
+    const share = this.#shareByLine.get(line) ?? NOTHING;
+    return Math.min(this.#roomOfOrigin(origin, ended), roomWithin(addable, share, ended));
+  }
+
+  /** What the project may still add, once `ended` is over. */
+  #addableBy(projectId: ProjectId, isProven: boolean, ended: Size): Size {
+    const all = this.#all.roomOf(projectId, ended);
+    if (isProven) return all;
+    const unproven = this.#unproven.roomOf(projectId, ended);
+    return { count: Math.min(all.count, unproven.count), bytes: Math.min(all.bytes, unproven.bytes) };
+  }
+
+  #roomOfOrigin(origin: string, ended: Size): number {
+    const count = (this.#countByOrigin.get(origin) ?? 0) - ended.count;
+    return Math.max(0, this.#maxOf(origin) - this.#offeredTo(origin) - count);
+  }
+
+  #maxOf(origin: string): number {
+    return this.#reducedMaxByOrigin.get(origin) ?? this.#countPerOriginMax;
+  }
+
+  #offeredTo(origin: string): number {
+    let offered = 0;
+    for (const { places, roomByOrigin, defaultRoom } of this.#offers) {
+      offered += Math.min(places, roomByOrigin[origin] ?? defaultRoom);
+    }
+    return offered;
+  }
+}
+
+/** How many more attempts a line with `share` may have of what its project may still add. */
+function roomWithin(addable: Size, share: Size, ended: Size): number {
+  const count = share.count - ended.count;
+  if (count > 0 && share.bytes - ended.bytes >= addable.bytes) return 0;
+  return Math.max(0, addable.count - count);
+}
+
+function roomsOf({ roomByProject, defaultRoom }: PoolOffer): Pick<PoolOffer, 'roomByProject' | 'defaultRoom'> {
+  return { roomByProject, defaultRoom };
+}
+
+/** Whether some project has less room than `places`. */
+function isLess({ places: offered, roomByProject, defaultRoom }: PoolOffer, places: number): boolean {
+  return Math.min(offered, defaultRoom, ...Object.values(roomByProject)) < places;
+}

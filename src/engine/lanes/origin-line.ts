@@ -1,0 +1,16 @@
+/**
+ * The line in which a project's due messages to one origin wait for a place: each project has its own, so that what one
+ * has piled up before an origin stands before nobody else. Written `<project id> <origin>`.
+ */
+import type { ProjectId } from '../model.ts';
+
+export type OriginLine = `${ProjectId} ${string}`;
+
+export function lineOf(projectId: ProjectId, origin: string): OriginLine {
+  return `${projectId} ${origin}`;
+}
+
+export function readLine(line: OriginLine): { projectId: ProjectId; origin: string } {
+  const space = line.indexOf(' ');
+  return { projectId: Number(line.slice(0, space)), origin: line.slice(space + 1) };
+}

@@ -1,0 +1,141 @@
+/**
+ * Which lines have messages, and whose turn is it? Kept by project, those that have answered lately apart from the others: so
+ * that what may not start costs no steps, be it ten thousand lines of a project that has its share (P9).
+ */
+
+import type { ProjectId } from '../model.ts';
+import type { InFlight } from './in-flight.ts';
+import { type OriginLine, readLine } from './origin-line.ts';
+
+/** By the number of their turn: the lowest is next. */
+interface LinesOfProject {
+  proven: Map<OriginLine, number>;
+  unproven: Map<OriginLine, number>;
+}
+
+interface Waiting {
+  line: OriginLine;
+  turn: number;
+  /** Attempts in flight. */
+  count: number;
+}
+
+export class ParkedLines {
+  readonly #inFlight: InFlight;
+  readonly #byProject = new Map<ProjectId, LinesOfProject>();
+  #turns = 0;
+
+  constructor(inFlight: InFlight) {
+    this.#inFlight = inFlight;
+  }
+
+  has(line: OriginLine): boolean {
+    return this.#turnOf(line) !== undefined;
+  }
+
+  /** At the end of the row, unless it is there already. */
+  add(line: OriginLine): void {
+    if (!this.has(line)) this.#put(line, this.#nextTurn());
+  }
+
+  delete(line: OriginLine): void {
+    const { projectId } = readLine(line);
+    const lines = this.#byProject.get(projectId);
+    if (!lines) return;
+    lines.proven.delete(line);
+    lines.unproven.delete(line);
+    if (lines.proven.size + lines.unproven.size === 0) this.#byProject.delete(projectId);
+  }
+
+  /** It is proven now, or not any more. */
+  reclassify(line: OriginLine): void {
+    const turn = this.#turnOf(line);
+    if (turn === undefined) return;
+    this.delete(line);
+    this.#put(line, turn);
+  }
+
+  /** It was served and still waits: every line gets its turn. */
+  moveToEnd(line: OriginLine): void {
+    this.delete(line);
+    this.add(line);
+  }
+
+  /**
+   * Up to `max` lines that may start something, without those of `skipped`. Projects take turns, those with the fewest
+   * attempts in flight first. Costs about as many steps as there are attempts in flight and projects with lines, however many
+   * lines there are.
+   */
+  next(max: number, skipped: ReadonlySet<OriginLine>): OriginLine[] {
+    const projects = [...this.#byProject].filter(([projectId]) => this.#inFlight.roomsOfProject(projectId).all > 0);
+    projects.sort(([a], [b]) => this.#inFlight.countOfProject(a) - this.#inFlight.countOfProject(b));
+    const lists = projects.slice(0, max).map(([projectId, lines]) => this.#nextOf(projectId, lines, max, skipped));
+    return byTurns(lists, max);
+  }
+
+  /**
+   * Those with the fewest attempts in flight, and of these who waited for longest. By turns alone an endpoint that answers at
+   * once would get one place a round, like those that keep theirs until they time out. No more of them than may start.
+   */
+  #nextOf(
+    projectId: ProjectId,
+    { proven, unproven }: LinesOfProject,
+    max: number,
+    skipped: ReadonlySet<OriginLine>,
+  ): OriginLine[] {
+    const rooms = this.#inFlight.roomsOfProject(projectId);
+    const found = [
+      ...this.#leastBusy(proven, Math.min(max, rooms.all), skipped),
+      ...this.#leastBusy(unproven, Math.min(max, rooms.unproven), skipped),
+    ];
+    return found
+      .toSorted(byTurn)
+      .slice(0, Math.min(max, rooms.all))
+      .map(({ line }) => line);
+  }
+
+  #leastBusy(lines: ReadonlyMap<OriginLine, number>, max: number, skipped: ReadonlySet<OriginLine>): Waiting[] {
+    if (max === 0) return [];
+    const found: Waiting[] = [];
+    let idle = 0;
+    for (const [line, turn] of lines) {
+      if (skipped.has(line) || this.#inFlight.roomOf(line) === 0) continue;
+      const count = this.#inFlight.countOf(line);
+      found.push({ line, turn, count });
+      if (count === 0) idle += 1;
+      if (idle === max) break;
+    }
+    return found.toSorted(byTurn).slice(0, max);
+  }
+
+  #put(line: OriginLine, turn: number): void {
+    const { projectId } = readLine(line);
+    const lines = this.#byProject.get(projectId) ?? { proven: new Map(), unproven: new Map() };
+    this.#byProject.set(projectId, lines);
+    lines[this.#inFlight.isProven(line) ? 'proven' : 'unproven'].set(line, turn);
+  }
+
+  #turnOf(line: OriginLine): number | undefined {
+    const lines = this.#byProject.get(readLine(line).projectId);
+    return lines?.proven.get(line) ?? lines?.unproven.get(line);
+  }
+
+  #nextTurn(): number {
+    this.#turns += 1;
+    return this.#turns;
+  }
+}
+
+function byTurn(a: Waiting, b: Waiting): number {
+  return a.count - b.count || a.turn - b.turn;
+}
+
+/** The first of each list, then the second of each, and so on. */
+function byTurns<T>(lists: readonly T[][], max: number): T[] {
+  const taken: T[] = [];
+  const longest = Math.max(0, ...lists.map((list) => list.length));
+  for (let turn = 0; turn < longest && taken.length < max; turn += 1) {
+    for (const list of lists) taken.push(...list.slice(turn, turn + 1));
+  }
+  return taken.slice(0, max);
+}

@@ -1,0 +1,121 @@
+/**
+ * How are places shared among projects? Each may start another attempt while it has fewer than seven times the places that
+ * are free (the dynamic threshold of shared-memory switches). So a project alone gets seven eighths of all; whoever comes
+ * finds an eighth of them free, and gets what ends, until both have seven fifteenths. Body bytes are shared by the same rule.
+ */
+import type { ProjectRooms } from '../messages/claims.ts';
+import type { ProjectId } from '../model.ts';
+
+const TIMES_FREE = 7;
+
+export interface Size {
+  count: number;
+  bytes: number;
+}
+
+const NONE: Readonly<Size> = { count: 0, bytes: 0 };
+
+/** What is set aside for one claim until its answer is in. */
+export interface PoolOffer extends ProjectRooms {
+  places: number;
+  bytes: number;
+}
+
+export class Pool {
+  readonly #max: Size;
+  readonly #used: Size = { ...NONE };
+  readonly #usedByProject = new Map<ProjectId, Size>();
+  readonly #offers = new Set<PoolOffer>();
+
+  constructor(max: Size) {
+    this.#max = max;
+  }
+
+  get count(): number {
+    return this.#used.count;
+  }
+
+  get freePlaces(): number {
+    let free = this.#max.count - this.#used.count;
+    for (const { places } of this.#offers) free -= places;
+    return free;
+  }
+
+  /** Not positive when the bytes are used up. */
+  get freeBytes(): number {
+    let free = this.#max.bytes - this.#used.bytes;
+    for (const { bytes } of this.#offers) free -= bytes;
+    return free;
+  }
+
+  /** Whether nothing is in flight or set aside. */
+  get isEmpty(): boolean {
+    return this.#used.count === 0 && this.#offers.size === 0;
+  }
+
+  countOf(projectId: ProjectId): number {
+    return this.#usedByProject.get(projectId)?.count ?? 0;
+  }
+
+  /**
+   * How much more `projectId` may have in flight once `ended`, which is its own, is over. Never negative; no bytes, no places:
+   * but a message always fits when nothing else is in flight.
+   */
+  roomOf(projectId: ProjectId, ended: Readonly<Size> = NONE): Size {
+    const used = this.#usedByProject.get(projectId) ?? NONE;
+    const isEmpty = this.#used.count === ended.count;
+    const count = untilThreshold(this.freePlaces + ended.count, used.count - ended.count + this.#offeredTo(projectId));
+    const bytes = isEmpty ? this.#max.bytes : untilThreshold(this.freeBytes + ended.bytes, used.bytes - ended.bytes);
+    return { count: bytes === 0 ? 0 : count, bytes };
+  }
+
+  enter(projectId: ProjectId, { count, bytes }: Readonly<Size>): void {
+    let used = this.#usedByProject.get(projectId);
+    if (!used) {
+      used = { ...NONE };
+      this.#usedByProject.set(projectId, used);
+    }
+    for (const size of [this.#used, used]) {
+      size.count += count;
+      size.bytes += bytes;
+    }
+    if (used.count === 0 && used.bytes === 0) this.#usedByProject.delete(projectId);
+  }
+
+  leave(projectId: ProjectId, { count, bytes }: Readonly<Size>): void {
+    this.enter(projectId, { count: -count, bytes: -bytes });
+  }
+
+  /** Sets half of what is free aside, for up to `placesMax` messages; to be given back with `endOffer`. */
+  offer(placesMax: number): PoolOffer {
+    const roomByProject: Record<ProjectId, number> = {};
+    for (const projectId of this.#usedByProject.keys()) roomByProject[projectId] = half(this.roomOf(projectId).count);
+    const places = Math.min(placesMax, half(this.freePlaces));
+    const defaultRoom = half(untilThreshold(this.freePlaces, 0));
+    const offer = { places, bytes: half(this.freeBytes), roomByProject, defaultRoom };
+    this.#offers.add(offer);
+    return offer;
+  }
+
+  endOffer(offer: PoolOffer): void {
+    this.#offers.delete(offer);
+  }
+
+  #offeredTo(projectId: ProjectId): number {
+    let offered = 0;
+    for (const { places, roomByProject, defaultRoom } of this.#offers) {
+      offered += Math.min(places, roomByProject[projectId] ?? defaultRoom);
+    }
+    return offered;
+  }
+}
+
+/** How much whoever has `used` may take of `free` until it has seven times what is free then. */
+function untilThreshold(free: number, used: number): number {
+  return Math.max(0, Math.ceil((TIMES_FREE * free - used) / (TIMES_FREE + 1)));
+}
+
+/** The odd one included, so that the last is offered too. */
+export function half(amount: number): number {
+  return Math.max(0, Math.ceil(amount / 2));
+}

@@ -1,0 +1,87 @@
+/** What rows a publish means: a message with its key and id, where it stands, the events that tell of it. */
+import { contentHash, explicitHash } from '../../protocol/deduplication.ts';
+import { mintMessageId } from '../../protocol/ids.ts';
+import { memo } from '../../protocol/memo.ts';
+import type { LogEvent, Message, MessageKey, Millis, NewMessage, ProjectId } from '../model.ts';
+import type { Randomness } from '../ports.ts';
+import type { PublishCommand } from './publish-command.ts';
+
+export interface AcceptContext {
+  projectId: ProjectId;
+  nowMs: Millis;
+  /** How far that is ahead of the wall clock, which is what clients mean that name a time; absent: not at all. */
+  leadMs?: Millis;
+  randomness: Randomness;
+  deduplicationWindowMs: Millis;
+}
+
+/** What is known of a message before it has a place to stand. */
+export type Draft = Pick<NewMessage, 'message' | 'deduplication' | 'entry' | 'run'>;
+
+/** The message of `command`, under a key nobody else has, and what keeps it from being made twice. */
+export function draftOf(command: PublishCommand, key: MessageKey, context: AcceptContext): Draft {
+  const message = newMessageOf(command, key, context);
+  const deduplication = deduplicationOf(command, context);
+  return deduplication ? { message, deduplication } : { message };
+}
+
+/** The message as it was published. */
+export function newMessageOf(command: PublishCommand, key: MessageKey, context: AcceptContext): Message {
+  const { options } = command;
+  const message: Message = {
+    key,
+    id: mintMessageId(key, (count) => context.randomness.bytes(count)),
+    projectId: context.projectId,
+    url: command.url,
+    origin: originOf(command.url),
+    method: options.method,
+    header: options.header,
+    body: command.body,
+    createdAtMs: context.nowMs,
+    notBeforeMs: notBeforeOf(options, context),
+    settings: options.settings,
+  };
+  if (command.callerIp !== undefined) message.callerIp = command.callerIp;
+  return message;
+}
+
+/** The earliest time of the first attempt. */
+export function notBeforeOf(
+  { delayMs = 0, notBeforeMs }: { delayMs?: Millis; notBeforeMs?: Millis },
+  { nowMs, leadMs = 0 }: Pick<AcceptContext, 'nowMs' | 'leadMs'>,
+): Millis {
+  return notBeforeMs === undefined ? nowMs + delayMs : notBeforeMs + leadMs;
+}
+
+/** CREATED, with the planned time when it is delayed (contract M 6.3). */
+export function firstEvents(message: Message): LogEvent[] {
+  const atMs = message.createdAtMs;
+  if (message.notBeforeMs > atMs) {
+    return [{ atMs, state: 'CREATED', detail: { nextDeliveryTimeMs: message.notBeforeMs } }];
+  }
+  return [{ atMs, state: 'CREATED' }];
+}
+
+/** The reservation that keeps a second publish with the same id, or the same content, from becoming a message. */
+function deduplicationOf(command: PublishCommand, context: AcceptContext): NewMessage['deduplication'] {
+  const wish = command.options.deduplication;
+  if (!wish) return undefined;
+  const hash = wish.by === 'id' ? explicitHash(wish.id, endpointUrlOf(command)) : contentHashOf(command);
+  return { hash, expiresAtMs: context.nowMs + context.deduplicationWindowMs };
+}
+
+function contentHashOf(command: PublishCommand): string {
+  const { url, body, options } = command;
+  const destination = options.settings.topicName ?? url;
+  const endpointUrl = endpointUrlOf(command);
+  const content = { destination, body, header: options.explicitHeader };
+  return contentHash(endpointUrl === undefined ? content : { ...content, endpointUrl });
+}
+
+/** Each endpoint of a URL group is checked for itself (contract M 11.6). */
+function endpointUrlOf({ url, options }: PublishCommand): string | undefined {
+  return options.settings.topicName === undefined ? undefined : url;
+}
+
+/** `Message.origin` of an accepted URL. Most messages go to a few destinations. */
+export const originOf: (url: string) => string = memo((url) => new URL(url).origin);

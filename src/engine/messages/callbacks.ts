@@ -1,0 +1,96 @@
+/**
+ * Which callback messages follow from an attempt, and what do they say (contract M 9)? Pure, like `decide`, which
+ * asks here. A callback is a message like any other: with attempts, logs and a DLQ entry of its own.
+ */
+import { type CallbackReport, encodeCallbackPayload } from '../../protocol/callback-payload.ts';
+import { dlqIdOf } from '../../protocol/cursor.ts';
+import { newHeaderMap } from '../../protocol/headers.ts';
+import { joinRedactions } from '../../protocol/redaction.ts';
+import type { CallbackSettings, HeaderMap, MessageSettings, Redaction } from '../../protocol/settings.ts';
+import type { Change, Claimed, FollowUp, Message, Millis, Outcome } from '../model.ts';
+import { followUpOf } from './follow-up.ts';
+
+/** How an attempt that counts may have ended. */
+export type Ended = Exclude<Outcome, { kind: 'interrupted' }>;
+
+/**
+ * The callback after every attempt, and the failure callback once the message is dead, which `change` says. `atMs` is
+ * when the attempt ended. An attempt that was refused before anything was sent counts as one.
+ */
+export function callbacksOf(claimed: Claimed, ended: Ended, change: Change, atMs: Millis): FollowUp[] {
+  const { message } = claimed;
+  const { callback, failureCallback } = message.settings;
+  const { burial } = change;
+  const isFailureTold = failureCallback !== undefined && burial !== undefined;
+  if (!callback && !isFailureTold) return [];
+  const report = reportOf(claimed, ended);
+  const follows: FollowUp[] = [];
+  if (callback) follows.push(callbackOf(message, callback, report, atMs));
+  if (isFailureTold) {
+    const dlqId = dlqIdOf(burial.failedAtMs, message.key);
+    follows.push(callbackOf(message, failureCallback, { ...report, dlqId }, atMs));
+  }
+  return follows;
+}
+
+function callbackOf(source: Message, callback: CallbackSettings, report: CallbackReport, atMs: Millis): FollowUp {
+  const { url, method } = callback;
+  const header = withContentType(callback.header);
+  const settings = settingsOf(source.settings, callback);
+  return followUpOf(source, { url, method, header, body: encodeCallbackPayload(report), settings }, atMs);
+}
+
+/** `application/json`, unless another one is forwarded to the callback. */
+export function withContentType(header: HeaderMap): HeaderMap {
+  const map = Object.assign(newHeaderMap(), header);
+  map['Content-Type'] ??= ['application/json'];
+  return map;
+}
+
+/** Of the source only its dialect, its number of retries and its secrets are inherited (contract M 9.4, 19.4). */
+function settingsOf(source: MessageSettings, callback: CallbackSettings): MessageSettings {
+  const { url: _url, method: _method, header: _header, features: _features, ...own } = callback;
+  const settings: MessageSettings = {
+    ...own,
+    dialect: source.dialect,
+    maxRetries: own.maxRetries ?? source.maxRetries,
+  };
+  const inherited = inheritedRedaction(source.redact);
+  if (inherited) settings.redact = joinRedactions(own.redact, inherited);
+  return settings;
+}
+
+/**
+ * The payload repeats body and headers of the source, so it is hidden when either is. So are the callback's own headers
+ * where the source's are: views of the source hide them, and the callback's must not give them away.
+ */
+function inheritedRedaction(redact: Redaction | undefined): Redaction | undefined {
+  if (!redact || (!redact.body && redact.headers.length === 0)) return undefined;
+  return { body: true, headers: redact.headers };
+}
+
+/** What a callback says of an attempt. */
+export function reportOf({ message, retried }: Pick<Claimed, 'message' | 'retried'>, ended: Ended): CallbackReport {
+  const { settings } = message;
+  return {
+    ...answerOf(ended),
+    retried,
+    maxRetries: settings.maxRetries,
+    sourceMessageId: message.id,
+    topicName: settings.topicName,
+    endpointName: settings.endpointName,
+    url: message.url,
+    method: message.method,
+    sourceHeader: message.header,
+    sourceBody: message.body,
+    notBefore: message.notBeforeMs,
+    createdAt: message.createdAtMs,
+    scheduleId: settings.scheduleId,
+    callerIP: message.callerIp,
+  };
+}
+
+function answerOf(ended: Ended): Pick<CallbackReport, 'status' | 'header' | 'body'> {
+  if (ended.kind === 'unreachable') return { status: 0, header: {}, body: new TextEncoder().encode(ended.error) };
+  return { status: ended.status, header: ended.header, body: ended.body };
+}

@@ -1,0 +1,200 @@
+/**
+ * What a finished attempt makes of its message: pure, so that every rule of contract M 6.3, 8 and 17 is a table
+ * in a test. The caller passes the time and saves what comes back, with what follows from it, in one transaction.
+ */
+import { defaultBackOffMs } from '../../protocol/back-off.ts';
+import { parseDelayExpression, retryDelayMs } from '../../protocol/delay-expression.ts';
+import { retryAfterMs } from '../../protocol/retry-after.ts';
+import type { HeaderMap } from '../../protocol/settings.ts';
+import { isSuccess } from '../../protocol/success.ts';
+import { detectionError, hasNoFailureFunction } from '../../workflow/detection.ts';
+import type { Burial, Change, Claimed, FollowUp, LogDetail, LogEvent, Millis, Outcome, Settlement } from '../model.ts';
+import { callResultsOf } from '../runs/call-results.ts';
+import { callbacksOf, type Ended } from './callbacks.ts';
+
+export type Decision =
+  /** `follows` is to be saved as `settlement.change.follows`, once each has a key, an id and a place. */
+  | { kind: 'settle'; settlement: Settlement; follows: FollowUp[]; failsRun?: FailedRun }
+  /** Nothing is recorded: the attempt is as if it had not been made. */
+  | { kind: 'release' };
+
+/** With its message the run has failed: what that means is found out with the run at hand (`runs/failures.ts`). */
+export interface FailedRun {
+  ended: Ended;
+  atMs: Millis;
+  /** In place of the change, when the run turns out to be over. */
+  changeIfOver: Change;
+}
+
+/** A decision that is saved. */
+export type Settling = Extract<Decision, { kind: 'settle' }>;
+type Answered = Extract<Ended, { kind: 'answered' }>;
+
+/**
+ * Decides what `outcome` makes of the message. `nowMs` is the end of the attempt; `leadMs`: how far it is ahead of the wall
+ * clock, which is what an endpoint means that names a time.
+ */
+export function decide(claimed: Claimed, outcome: Outcome, nowMs: Millis, leadMs: Millis = 0): Decision {
+  // A clock that was set back meanwhile must not turn the message's history around.
+  const atMs = Math.max(nowMs, claimed.claimedAtMs);
+  switch (outcome.kind) {
+    case 'answered':
+      return isSuccess(outcome.status)
+        ? delivered(claimed, outcome, atMs)
+        : retryOrBury(claimed, outcome, { atMs, leadMs });
+    case 'unreachable':
+      return retryOrBury(claimed, outcome, { atMs, leadMs });
+    case 'interrupted':
+      return { kind: 'release' };
+  }
+}
+
+function delivered(claimed: Claimed, answer: Answered, atMs: Millis): Decision {
+  const { run } = claimed.message.settings;
+  const error = run && detectionError(run, answer.header);
+  if (error !== undefined) return bury(claimed, answer, atMs, error);
+  const change: Change = { next: { kind: 'finished' }, events: [{ atMs, state: 'DELIVERED' }] };
+  if (run?.callType === 'failureCall') {
+    // What a failure function returned is shown with its run.
+    change.events = [{ atMs, state: 'DELIVERED', detail: { response: responseOf(answer) } }];
+    change.failureCallback = hasNoFailureFunction(answer.header) ? 'none' : 'success';
+  }
+  return settle(claimed, answer, atMs, change);
+}
+
+/** The end of an attempt. */
+interface End {
+  atMs: Millis;
+  leadMs: Millis;
+}
+
+function retryOrBury(claimed: Claimed, failure: Ended, end: End): Decision {
+  if (canRetry(claimed, failure)) return retry(claimed, failure, end);
+  const { atMs } = end;
+  switch (claimed.message.settings.run?.callType) {
+    // The workflow is told of it, and goes on (contract W 12.3).
+    case 'toCallback':
+      return giveUp(claimed, failure, atMs, {});
+    case 'failureCall':
+      return giveUp(claimed, failure, atMs, { failureCallback: 'fail' });
+    default:
+      return bury(claimed, failure, atMs);
+  }
+}
+
+function canRetry(claimed: Claimed, failure: Ended): boolean {
+  if (claimed.retried >= claimed.message.settings.maxRetries) return false;
+  // What cannot be expressed in HTTP today cannot be tomorrow.
+  if (failure.kind === 'unreachable') return failure.reason !== 'unsendable';
+  return !isNonRetryable(failure.status, failure.header);
+}
+
+/** Both together, or it is an ordinary failure (contract M 8.5). */
+function isNonRetryable(status: number, header: HeaderMap): boolean {
+  if (status !== 489) return false;
+  const value = header['Upstash-Nonretryable-Error'] ?? header['Waypost-Nonretryable-Error'];
+  return value?.[0]?.trim().toLowerCase() === 'true';
+}
+
+function retry(claimed: Claimed, failure: Ended, { atMs, leadMs }: End): Decision {
+  const dueAtMs = atMs + delayBeforeRetryMs(claimed, failure, atMs - leadMs);
+  const error: LogEvent = { atMs, state: 'ERROR', detail: { ...describe(failure), nextDeliveryTimeMs: dueAtMs } };
+  return settle(
+    claimed,
+    failure,
+    atMs,
+    {
+      next: { kind: 'waiting', dueAtMs, retried: claimed.retried + 1 },
+      events: [error, { atMs, state: 'RETRY', detail: { nextDeliveryTimeMs: dueAtMs } }],
+    },
+    cancelled(failure, atMs),
+  );
+}
+
+/** The answer's wish first, then the publisher's expression, then the default back-off (contract M 8.2 to 8.4). */
+function delayBeforeRetryMs(claimed: Claimed, failure: Ended, wallMs: Millis): Millis {
+  const wished = failure.kind === 'answered' ? retryAfterMs(failure.header, wallMs) : undefined;
+  if (wished !== undefined) return wished;
+  const text = claimed.message.settings.retryDelayExpression;
+  const computed = text === undefined ? undefined : retryDelayMs(parseDelayExpression(text), claimed.retried);
+  return computed ?? defaultBackOffMs(claimed.retried + 1);
+}
+
+/** Of a run it takes the run with it. `error` says what is wrong with an answer that is none of failure. */
+function bury(claimed: Claimed, failure: Ended, atMs: Millis, error?: string): Decision {
+  const change: Change = {
+    next: { kind: 'finished' },
+    events: lastEvents(failure, atMs, 'FAILED', error),
+    burial: burialOf(claimed, failure, atMs),
+  };
+  if (!claimed.message.settings.run) return settle(claimed, failure, atMs, change);
+  const changeIfOver = cancelled(failure, atMs);
+  return { ...settle(claimed, failure, atMs, change, changeIfOver), failsRun: { ended: failure, atMs, changeIfOver } };
+}
+
+/** Failed for good, and nobody finds it in the DLQ. */
+function giveUp(claimed: Claimed, failure: Ended, atMs: Millis, more: Pick<Change, 'failureCallback'>): Decision {
+  const change: Change = { next: { kind: 'finished' }, events: lastEvents(failure, atMs, 'FAILED'), ...more };
+  return settle(claimed, failure, atMs, change, cancelled(failure, atMs));
+}
+
+/** What an attempt makes of a message that was cancelled meanwhile, when it did not succeed. */
+function cancelled(failure: Ended, atMs: Millis): Change {
+  return { next: { kind: 'finished' }, events: lastEvents(failure, atMs, 'CANCELED') };
+}
+
+/** The last attempt's failure, and what it is the end of. `error` takes the place of what is said of the failure. */
+function lastEvents(failure: Ended, atMs: Millis, end: 'FAILED' | 'CANCELED', error?: string): LogEvent[] {
+  const detail = { ...describe(failure), ...(error !== undefined && { error }) };
+  return [
+    { atMs, state: 'ERROR', detail },
+    { atMs, state: end },
+  ];
+}
+
+function burialOf(claimed: Claimed, failure: Ended, failedAtMs: Millis): Burial {
+  const common = { failedAtMs, retried: claimed.retried };
+  if (failure.kind === 'unreachable') {
+    return { ...common, responseStatus: 0, responseBody: new TextEncoder().encode(failure.error) };
+  }
+  return { ...common, responseStatus: failure.status, responseHeader: failure.header, responseBody: failure.body };
+}
+
+function describe(failure: Ended): LogDetail {
+  if (failure.kind === 'unreachable') return { error: failure.error };
+  const { status, body, isCut } = failure;
+  const cut = isCut ? `; of its body only the first ${body.length} bytes are kept` : '';
+  return { error: `${answeredWith(status)}${cut}`, response: responseOf(failure) };
+}
+
+/** How an entry for a failing answer begins; what follows it is no matter of the status. */
+export function answeredWith(status: number): string {
+  return `the endpoint answered with status ${status}`;
+}
+
+function responseOf({ status, header, body }: Answered): NonNullable<LogDetail['response']> {
+  return { status, header, body };
+}
+
+/** Nothing follows from a change that is made because of a cancel (contract M 6.3.7). */
+function settle(
+  claimed: Claimed,
+  ended: Ended,
+  atMs: Millis,
+  change: Change,
+  changeIfCancelRequested?: Change,
+): Settling {
+  const { key, projectId } = claimed.message;
+  const settlement: Settlement = { key, projectId, claimToken: claimed.claimToken, change };
+  if (claimed.isAlone) settlement.isAlone = true;
+  if (changeIfCancelRequested) settlement.changeIfCancelRequested = changeIfCancelRequested;
+  return { kind: 'settle', settlement, follows: followsOf(claimed, ended, change, atMs) };
+}
+
+/** A message of a run that is to be tried again tells nobody of it. */
+function followsOf(claimed: Claimed, ended: Ended, change: Change, atMs: Millis): FollowUp[] {
+  const { run } = claimed.message.settings;
+  if (!run) return callbacksOf(claimed, ended, change, atMs);
+  const isEnd = change.next.kind === 'finished' && run.callType === 'toCallback';
+  return isEnd ? callResultsOf(claimed, ended, atMs) : [];
+}

@@ -1,0 +1,484 @@
+/**
+ * Brings due messages and free places together: claims what is due, makes the attempts, has their outcomes settled.
+ *
+ * It sleeps until the earliest due time it knows of and asks the store nothing meanwhile (P12). Whatever makes a
+ * message due earlier, or frees a place while some are waiting for one, wakes it.
+ */
+
+import { Alarm } from '../alarm.ts';
+import { type Held, InFlight, type Offer } from '../lanes/in-flight.ts';
+import { lineOf, type OriginLine } from '../lanes/origin-line.ts';
+import { ParkedLines } from '../lanes/parked-lines.ts';
+import type {
+  Change,
+  Claimed,
+  ClaimToken,
+  Message,
+  Millis,
+  NewMessage,
+  Outcome,
+  Settlement,
+  WorkerId,
+} from '../model.ts';
+import type { Clock, Delivery, EventLog, Randomness } from '../ports.ts';
+import type { Reports } from '../reports.ts';
+import { failRun } from '../runs/failures.ts';
+import type { JournalBodies } from '../runs/journal-bodies.ts';
+import type { RunStore } from '../runs/stores.ts';
+import type { EngineSettings } from '../settings.ts';
+import { StoreUnavailable } from '../store-errors.ts';
+import type { MessageStore, Settled, Succession } from '../stores.ts';
+import { STALE, untilCurrent } from '../until-current.ts';
+import type { Fence } from '../workers/fence.ts';
+import type { Numbers } from '../workers/numbers.ts';
+import type { Saved } from './accepted.ts';
+import type { ClaimAnswer } from './claims.ts';
+import { decide, type Settling } from './decide.ts';
+import { Intake } from './intake.ts';
+import type { Places } from './placement.ts';
+
+/** Messages a single claim may take: keeps its transaction short enough not to delay publishes. */
+const CLAIM_MAX = 128;
+/**
+ * A claim that brings so many shows a backlog: the next one may ask for twice as much, and one more be under way, so that
+ * none misses a transaction. Up to so many times; a claim that brings fewer ends that.
+ */
+const CLAIM_MANY = 32;
+const DOUBLINGS_MAX = 2;
+/** Lines asked for in one claim; the others' turn comes with the next. */
+const UNPARK_MAX = 64;
+/** Body bytes that a lane's next message may have when it takes the place of a smaller one. */
+const SUCCESSOR_BYTES_MAX = 16 * 1024;
+/** Pause after the store refused a settle: 100 ms, doubling up to 5 s. A claim, which nobody waits for, waits 5 s. */
+const STORE_RETRY_MS = { first: 100, max: 5_000 };
+
+interface DispatcherDeps {
+  store: {
+    messages: Pick<MessageStore, 'claim' | 'settle' | 'release'>;
+    runs: Pick<RunStore, 'findRun' | 'findRecords' | 'readJournal'>;
+  };
+  bodies: JournalBodies;
+  numbers: Numbers;
+  clock: Clock;
+  randomness: Randomness;
+  delivery: Delivery;
+  log: EventLog;
+  reports: Reports;
+  settings: EngineSettings;
+  worker: WorkerId;
+  fence: Fence;
+  endOfTurn?: () => Promise<void>;
+}
+
+/** What a claim is to look for. */
+interface ClaimWish {
+  /** Whether to look at the due index. */
+  due: boolean;
+  /** Whether what is due now comes before the lines. */
+  dueFirst: boolean;
+  /** Lines that have their turn. */
+  unpark: OriginLine[];
+}
+
+/** A claim that is not answered yet. */
+interface ClaimUnderWay {
+  unpark: OriginLine[];
+  offer: Offer;
+  /** It was made while another was under way. */
+  isStrict: boolean;
+  /** Claims that it may come to make. */
+  tokens?: { first: ClaimToken; end: ClaimToken };
+  /** What was heard of since it was made, and may be newer than its answer. */
+  heard: { dueAtMs: Millis; parked: Set<OriginLine> };
+}
+
+export class Dispatcher implements Places {
+  /** Of all that takes these places. */
+  readonly intake: Intake;
+  readonly #deps: DispatcherDeps;
+  readonly #inFlight: InFlight;
+  readonly #lines: ParkedLines;
+  /** Claims of this worker that it works on, or that are being saved: others in its name are left over from a lost answer. */
+  readonly #tokens = new Set<ClaimToken>();
+  readonly #claims = new Set<ClaimUnderWay>();
+  readonly #alarm: Alarm;
+  /** The shutdown's limit has passed. */
+  readonly #abort = new AbortController();
+  /** Ends the attempts in flight. */
+  #attempts = new AbortController();
+
+  #nextDueAtMs: Millis = 0; // unknown at start: look at once
+  #doublings = 0;
+  #turnOfDue = true;
+  #lanesFirst = false;
+  #draining = false;
+  #whenIdle: (() => void)[] = [];
+
+  constructor(deps: DispatcherDeps, parkedLines: OriginLine[]) {
+    this.#deps = deps;
+    this.intake = new Intake({ ...deps, places: this });
+    this.#inFlight = new InFlight(deps.settings, (line) => this.#lines.reclassify(line));
+    this.#alarm = new Alarm(deps.clock, () => this.wake());
+    this.#lines = new ParkedLines(this.#inFlight);
+    for (const line of parkedLines) this.#lines.add(line);
+  }
+
+  /**
+   * A place for a message that is about to be accepted and is due at once: `'reserved'` (now call `start` or
+   * `giveBack`), `'parked'` when the worker is full, its origin or project has its share or others wait in its line,
+   * `'none'` when this worker delivers nothing, any more or now: then it is anyone's, in the due index.
+   */
+  tryReserve(line: OriginLine, bytes: number, claimToken: ClaimToken): 'reserved' | 'parked' | 'none' {
+    if (this.#draining || this.#deps.fence.isClosed) return 'none';
+    this.#inFlight.findSilent(this.#deps.clock.elapsedMs);
+    if (this.#lines.has(line) || !this.#inFlight.hasSpace(bytes) || this.#inFlight.roomOf(line) === 0) return 'parked';
+    this.#inFlight.enter(line, bytes);
+    this.#tokens.add(claimToken);
+    return 'reserved';
+  }
+
+  giveBack(line: OriginLine, bytes: number, claimToken: ClaimToken): void {
+    this.#inFlight.leave(line, bytes);
+    this.#tokens.delete(claimToken);
+    this.#placeBecameFree();
+  }
+
+  /**
+   * Makes the attempt of a message that is claimed under a place. What is delivered may be more than was reserved for it: a
+   * journal, whose size only the store knew. One for which there is no room is left to be claimed when there is (P10).
+   */
+  start(claimed: Claimed, reservedBytes: number): void {
+    const line = lineTo(claimed.message);
+    const bytes = bytesOf(claimed);
+    this.#inFlight.leave(line, reservedBytes);
+    const fits = bytes <= reservedBytes || this.#inFlight.hasSpace(bytes);
+    this.#inFlight.enter(line, fits ? bytes : reservedBytes);
+    void (fits ? this.#attempt(claimed) : this.#release(claimed, reservedBytes));
+  }
+
+  get worker(): WorkerId {
+    return this.#deps.worker;
+  }
+
+  /** Whether the claim is one that this worker works on or waits to hear of. */
+  holds(claimToken: ClaimToken): boolean {
+    if (this.#tokens.has(claimToken)) return true;
+    for (const { tokens } of this.#claims)
+      if (tokens && claimToken >= tokens.first && claimToken < tokens.end) return true;
+    return false;
+  }
+
+  /** Why a message that waits in its line does not start here (P14); `undefined`: it may, and will soon. */
+  whatHolds(message: Message): Held | undefined {
+    return this.#inFlight.whatHolds(lineTo(message));
+  }
+
+  /** Ends the attempts in flight, uncounted: their messages may be others' by now. */
+  interrupt(): void {
+    const running = this.#attempts;
+    this.#attempts = new AbortController();
+    if (this.#abort.signal.aborted) this.#attempts.abort();
+    running.abort();
+  }
+
+  /** A message was saved that is due at `dueAtMs`. */
+  noteDue(dueAtMs: Millis): void {
+    for (const { heard } of this.#claims) heard.dueAtMs = Math.min(heard.dueAtMs, dueAtMs);
+    this.#nextDueAtMs = Math.min(this.#nextDueAtMs, dueAtMs);
+    this.wake();
+  }
+
+  /** A message was saved into `line`. */
+  noteParked(line: OriginLine): void {
+    this.#noteLine(line);
+    this.wake();
+  }
+
+  #noteLine(line: OriginLine): void {
+    for (const { heard } of this.#claims) heard.parked.add(line);
+    this.#lines.add(line);
+  }
+
+  /** Claims if there is something to claim and room for it; otherwise sets the timer for when there will be. */
+  wake(): void {
+    while (this.#claims.size <= this.#doublings && this.#claimNext());
+  }
+
+  /** Whether there was something to claim. */
+  #claimNext(): boolean {
+    if (this.#draining || this.#deps.fence.isClosed) return false; // whoever opens the fence wakes it
+    const { clock } = this.#deps;
+    this.#inFlight.findSilent(clock.elapsedMs);
+    const due = this.#nextDueAtMs <= clock.nowMs();
+    const full = this.#inFlight.isFull;
+    const unpark = full ? [] : this.#linesToServe();
+    if (full || (!due && unpark.length === 0)) {
+      if (!due) this.#alarm.setAt(this.#nextDueAtMs);
+      return false; // a full worker is woken by the next free place
+    }
+    // One free place at a time would go to the lines for ever: they and what is newly due take turns.
+    if (due && unpark.length > 0) this.#turnOfDue = !this.#turnOfDue;
+    void this.#claim({ due, dueFirst: due && this.#turnOfDue, unpark });
+    return true;
+  }
+
+  /** Stops claiming; resolves when no attempt is left. After `limitMs` those still running are given back. */
+  async drain(limitMs: Millis): Promise<void> {
+    this.#draining = true;
+    this.#alarm.cancel();
+    const limit = this.#deps.clock.startTimer(limitMs, () => {
+      this.#abort.abort();
+      this.#attempts.abort();
+    });
+    while (this.#inFlight.count > 0 || this.#claims.size > 0) {
+      await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
+    }
+    limit.cancel();
+  }
+
+  /** Rather those that no claim under way serves: more of these only while there are no others. */
+  #linesToServe(): OriginLine[] {
+    const served = new Set([...this.#claims].flatMap(({ unpark }) => unpark));
+    const others = this.#lines.next(UNPARK_MAX, served);
+    return others.length > 0 || served.size === 0 ? others : this.#lines.next(UNPARK_MAX, new Set());
+  }
+
+  async #claim(wish: ClaimWish): Promise<void> {
+    const { due, unpark } = wish;
+    const usable = due ? Infinity : unpark.reduce((sum, line) => sum + this.#inFlight.roomOf(line), 0);
+    const offer = this.#inFlight.offer(Math.min(CLAIM_MAX << this.#doublings, usable));
+    const isStrict = this.#claims.size > 0;
+    const claim: ClaimUnderWay = { unpark, offer, isStrict, heard: { dueAtMs: Infinity, parked: new Set() } };
+    this.#claims.add(claim);
+    let pauseMs = 0;
+    try {
+      const answer = await this.#askForClaim(wish, claim);
+      this.#claims.delete(claim);
+      this.#take(answer, claim);
+    } catch (error) {
+      // Nothing was claimed, so the same is due as before.
+      if (!(error instanceof StoreUnavailable)) throw error;
+      this.#deps.log.warn('claim_failed', { reason: error.message });
+      this.#doublings = 0;
+      pauseMs = STORE_RETRY_MS.max;
+    } finally {
+      this.#inFlight.endOffer(offer);
+      this.#claims.delete(claim);
+    }
+    if (this.#draining) this.#tellIfIdle();
+    else if (pauseMs > 0) this.#alarm.setIn(pauseMs);
+    else this.wake();
+  }
+
+  async #askForClaim({ due, dueFirst, unpark }: ClaimWish, claim: ClaimUnderWay): Promise<ClaimAnswer> {
+    const { store, numbers, clock, worker } = this.#deps;
+    const { places, bytes, shares: _, ...rooms } = claim.offer;
+    const firstToken: ClaimToken = await numbers.take(places);
+    claim.tokens = { first: firstToken, end: firstToken + places };
+    if (due) this.#lanesFirst = !this.#lanesFirst;
+    const lanesFirst = this.#lanesFirst;
+    const limits = { limit: places, bytesMax: bytes, isStrict: claim.isStrict, ...rooms };
+    return await store.messages.claim(
+      { worker, firstToken, ...limits, due, dueFirst, lanesFirst, unpark },
+      clock.nowMs(),
+    );
+  }
+
+  #take({ claimed, parked, emptied, nextDueAtMs }: ClaimAnswer, { unpark, heard }: ClaimUnderWay): void {
+    this.#nextDueAtMs = Math.min(nextDueAtMs ?? Infinity, heard.dueAtMs);
+    const served = new Set(claimed.map(({ message }) => lineTo(message)));
+    for (const line of emptied) this.#lines.delete(line);
+    for (const line of unpark) {
+      if (emptied.includes(line)) continue;
+      this.#noteLine(line); // another claim may have found it empty, because this one was at it
+      if (served.has(line)) this.#lines.moveToEnd(line); // otherwise it still is first in the row
+    }
+    for (const line of parked) this.#noteLine(line);
+    for (const line of heard.parked) this.#lines.add(line);
+    for (const each of claimed) {
+      this.#inFlight.enter(lineTo(each.message), bytesOf(each));
+      this.#tokens.add(each.claimToken);
+      void this.#attempt(each);
+    }
+    this.#doublings = claimed.length >= CLAIM_MANY ? Math.min(this.#doublings + 1, DOUBLINGS_MAX) : 0;
+  }
+
+  /** The life of one attempt. */
+  async #attempt(claimed: Claimed): Promise<void> {
+    const { clock } = this.#deps;
+    const outcome = await this.#deliver(claimed);
+    const nowMs = clock.nowMs();
+    const decision = decide(claimed, outcome, nowMs, nowMs - clock.wallMs());
+    if (decision.kind === 'release') {
+      await this.#release(claimed, bytesOf(claimed));
+    } else {
+      await this.#settle(claimed, decision);
+    }
+    if (outcome.kind === 'answered') outcome.release?.();
+  }
+
+  /** With the journal in place of the body, where the message is a step of a run. */
+  async #deliver(claimed: Claimed): Promise<Outcome> {
+    const { bodies } = this.#deps;
+    if (!claimed.journal) return this.#send(claimed);
+    const built = await this.#untilSaved(claimed.message, async () => ({ body: await bodies.bodyOf(claimed) }));
+    if (!built) return { kind: 'interrupted' };
+    if (built.body) claimed.deliveredBody = built.body;
+    return this.#send(claimed);
+  }
+
+  /** Time may have passed since the message was claimed: what is not surely this worker's does not go out. */
+  async #send(claimed: Claimed): Promise<Outcome> {
+    const { clock, delivery, fence, reports } = this.#deps;
+    if (fence.isClosed) return { kind: 'interrupted' };
+    const line = lineTo(claimed.message);
+    this.#inFlight.noteSent(line, clock.elapsedMs);
+    const outcome = await delivery.attempt(claimed, this.#attempts.signal);
+    if (outcome.kind === 'answered') this.#inFlight.noteAnswer(line, clock.elapsedMs);
+    else if (outcome.kind === 'interrupted') this.#inFlight.noteInterrupted(line);
+    else if (this.#inFlight.noteNoAnswer(line)) reports.heldBack(claimed.message.origin);
+    return outcome;
+  }
+
+  /**
+   * The place of `message` for the next one of its lane, which spares that a trip to the store. Not while others wait for
+   * a place, with the origin or at all: a lane that always has a next one would keep them from their turn. Nor when the
+   * origin or the project is to have fewer attempts than it has: so it loses its places, in a lane or not (P9).
+   */
+  async #successionOf(claimed: Claimed): Promise<Succession | undefined> {
+    const { settings } = claimed.message;
+    const line = lineTo(claimed.message);
+    const bytes = bytesOf(claimed);
+    const isInLane = settings.queueName !== undefined || settings.flowControl !== undefined;
+    const isWaitedFor = this.#lines.has(line) || !this.#inFlight.hasSpace(bytes);
+    const goesOn = !this.#draining && !this.#deps.fence.isClosed && this.#inFlight.mayGoOn(line, bytes);
+    if (!isInLane || isWaitedFor || !goesOn) return undefined;
+    const claimToken = await this.#deps.numbers.take(1);
+    this.#tokens.add(claimToken);
+    const bytesSetAside = this.#inFlight.setAside(SUCCESSOR_BYTES_MAX - bytes);
+    return { worker: this.#deps.worker, claimToken, bytesMax: bytes + bytesSetAside };
+  }
+
+  #handOver(done: Claimed, next: Claimed): void {
+    this.#inFlight.leave(lineTo(done.message), bytesOf(done));
+    this.#tokens.delete(done.claimToken);
+    this.#inFlight.enter(lineTo(next.message), bytesOf(next));
+    void this.#attempt(next);
+    this.#placeBecameFree();
+  }
+
+  /** Saves what was decided together with the messages that follow from it, sets those going, and leaves the place. */
+  async #settle(claimed: Claimed, decision: Settling): Promise<void> {
+    const { message } = claimed;
+    const succession = await this.#untilSaved(message, () => this.#successionOf(claimed));
+    const settled = await this.#save(claimed, decision, succession);
+    if (succession) this.#inFlight.putBack(succession.bytesMax - bytesOf(claimed));
+    if (settled?.kind === 'saved' && settled.next) return this.#handOver(claimed, settled.next);
+    if (succession) this.#tokens.delete(succession.claimToken);
+    this.giveBack(lineTo(message), bytesOf(claimed), claimed.claimToken);
+  }
+
+  /** `undefined`: the shutdown's limit passed before the store took it. */
+  async #save(claimed: Claimed, decided: Settling, succession: Succession | undefined): Promise<Settled | undefined> {
+    const { store, clock, reports } = this.#deps;
+    const { message } = claimed;
+    const round = async () => {
+      const { failsRun } = decided;
+      // What a failure means for the run is asked each time: it is of the run as it is then.
+      const decision = failsRun
+        ? await this.#untilSaved(message, () => failRun(store, claimed, { ...decided, failsRun }))
+        : decided;
+      if (!decision) return undefined;
+      const { settlement, follows } = decision;
+      const save = (news: NewMessage[]) => {
+        const whole = news.length === 0 ? settlement : withFollows(settlement, news);
+        return this.#untilSaved(message, () => store.messages.settle(whole, clock.nowMs(), succession));
+      };
+      const settled = await this.#untilSaved(message, async () => {
+        const drafts = await this.intake.draftsOf(follows);
+        return this.intake.save(drafts, save, followsOf, claimed.isAlone === true);
+      });
+      if (settled?.kind === 'runChanged') return STALE;
+      const { next } = settlement.change;
+      if (settled?.kind === 'saved') reports.settled(claimed, changeOf(settlement, settled), clock.nowMs());
+      if (settled?.kind === 'saved' && next.kind === 'waiting') this.noteDue(next.dueAtMs);
+      return settled;
+    };
+    return untilCurrent('the workflow run', round, Infinity);
+  }
+
+  /** As if it had never been claimed; its place has `bytes`. */
+  async #release({ message, claimToken }: Claimed, bytes: number): Promise<void> {
+    const { store, clock } = this.#deps;
+    const { key, projectId } = message;
+    await this.#untilSaved(message, () => store.messages.release([{ key, projectId, claimToken }], clock.nowMs()));
+    this.giveBack(lineTo(message), bytes, claimToken);
+  }
+
+  /**
+   * Repeats `save` until the store takes it: an outcome that is known must not be lost because the disk was full for
+   * a while. When the shutdown's limit passes meanwhile, the message stays claimed and goes out again at the next start.
+   */
+  async #untilSaved<T>(message: Message, save: () => Promise<T>): Promise<T | undefined> {
+    for (let pauseMs = STORE_RETRY_MS.first; ; pauseMs = Math.min(pauseMs * 2, STORE_RETRY_MS.max)) {
+      try {
+        return await save();
+      } catch (error) {
+        if (!(error instanceof StoreUnavailable)) throw error;
+        this.#deps.log.warn('settle_failed', { messageId: message.id, reason: error.message });
+        if (this.#abort.signal.aborted) return undefined;
+        await this.#pauseUnlessAborted(pauseMs);
+      }
+    }
+  }
+
+  /** Waits for `pauseMs`, or less when the shutdown's limit passes meanwhile. */
+  async #pauseUnlessAborted(pauseMs: Millis): Promise<void> {
+    const { signal } = this.#abort;
+    let goOn = () => {};
+    const pause = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    const timer = this.#deps.clock.startTimer(pauseMs, goOn);
+    signal.addEventListener('abort', goOn);
+    await pause;
+    signal.removeEventListener('abort', goOn);
+    timer.cancel();
+  }
+
+  #placeBecameFree(): void {
+    if (this.#draining) this.#tellIfIdle();
+    else this.wake();
+  }
+
+  #tellIfIdle(): void {
+    if (this.#inFlight.count > 0 || this.#claims.size > 0) return;
+    for (const resolve of this.#whenIdle.splice(0)) resolve();
+  }
+}
+
+/** With its key, the message that tells of the failure of a run is known as that of the run. */
+function withFollows(settlement: Settlement, follows: NewMessage[]): Settlement {
+  const change: Change = { ...settlement.change, follows };
+  const told = follows.find(({ message }) => message.settings.run?.callType === 'failureCall');
+  if (change.ending && told) change.ending = { ...change.ending, failureCallbackKey: told.message.key };
+  return { ...settlement, change };
+}
+
+function followsOf(settled: Settled | undefined): readonly Saved[] {
+  return settled?.kind === 'saved' ? (settled.follows ?? []) : [];
+}
+
+/** What of the settlement was saved. */
+function changeOf({ change, changeIfCancelRequested }: Settlement, { isCancelled }: { isCancelled?: true }): Change {
+  return isCancelled ? (changeIfCancelRequested ?? change) : change;
+}
+
+function lineTo({ projectId, origin }: Pick<Message, 'projectId' | 'origin'>): OriginLine {
+  return lineOf(projectId, origin);
+}
+
+/** Bytes that a message has in memory while its attempt runs, about. */
+function bytesOf({ message, journal }: Claimed): number {
+  return journal?.bytes ?? message.body.length;
+}

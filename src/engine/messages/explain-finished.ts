@@ -1,0 +1,41 @@
+/** What became of a finished message, in one sentence and in fields, from what is kept of it. Pure. */
+import { dlqIdOf } from '../../protocol/cursor.ts';
+import type { LogEntry } from '../stores.ts';
+import type { Explanation } from './explain.ts';
+
+/** `log`: of one message, latest first. `undefined`: it does not say that the message is finished. */
+export function explainFinished(log: readonly LogEntry[], { isInDlq }: { isInDlq: boolean }): Explanation | undefined {
+  const [last] = log;
+  if (!last) return undefined;
+  const { atMs, message } = last;
+  const at = new Date(atMs).toISOString();
+  const failures = log.filter(({ state }) => state === 'ERROR');
+  const retried = log.filter(({ state }) => state === 'RETRY').length;
+  switch (last.state) {
+    case 'DELIVERED':
+      return {
+        reason: 'delivered',
+        sentence: `Was delivered at ${at}, by attempt ${failures.length + 1}.`,
+        atMs,
+        retried,
+      };
+    case 'CANCELED':
+      return { reason: 'cancelled', sentence: `Was cancelled, which took effect at ${at}.`, atMs, retried };
+    case 'FAILED': {
+      const why = failures[0]?.detail?.error ?? 'it is not known why';
+      const attempts = failures.length === 1 ? '1 attempt' : `${failures.length} attempts`;
+      const failed = `Failed for good at ${at} after ${attempts}: ${why}`;
+      const dlqId = dlqIdOf(atMs, message.key);
+      return isInDlq
+        ? { reason: 'dead', sentence: `${failed}. It is in the DLQ as ${dlqId}.`, atMs, retried, dlqId }
+        : { reason: 'dead', sentence: `${failed}. It is not in the DLQ, or no longer.`, atMs, retried };
+    }
+    default:
+      return undefined;
+  }
+}
+
+/** Under which the DLQ has it, if its log says that it is dead. */
+export function dlqIdIn([last]: readonly LogEntry[]): string | undefined {
+  return last?.state === 'FAILED' ? dlqIdOf(last.atMs, last.message.key) : undefined;
+}

@@ -1,0 +1,146 @@
+/** Why an unfinished message waits (finished ones: `explain-finished.ts`), in one sentence and in fields (P14). Pure. */
+import type { Held } from '../lanes/in-flight.ts';
+import type { FlowKey } from '../lanes/lanes.ts';
+import { startsLeft } from '../lanes/lanes.ts';
+import type { Millis } from '../model.ts';
+import type { LiveMessage } from '../stores.ts';
+
+/** Why a message is not finished. */
+export const UNFINISHED_REASONS = [
+  'delayed',
+  'retrying',
+  'due',
+  'endpoint_busy',
+  'endpoint_unproven',
+  'project_busy',
+  'queued',
+  'queue_paused',
+  'key_paused',
+  'key_full',
+  'key_rate',
+  'key_turn',
+  'parallelism',
+  'attempting',
+  'cancelling',
+] as const;
+
+/** All that can be said of one. */
+export const REASONS = [...UNFINISHED_REASONS, 'delivered', 'dead', 'cancelled'] as const;
+
+export interface Explanation {
+  reason: (typeof REASONS)[number];
+  sentence: string;
+  /** When the attempt began, for `attempting` and `cancelling`. */
+  sinceMs?: Millis;
+  /** When it becomes due, or became so. */
+  dueAtMs?: Millis;
+  /** When it was finished. */
+  atMs?: Millis;
+  /** Of a dead message, while the DLQ has it. */
+  dlqId?: string;
+  /** Retries already made. */
+  retried: number;
+  queueName?: string;
+  /** Messages of its queue that go before it, for `queued`. */
+  ahead?: number;
+  flowControlKey?: string;
+}
+
+type Reason = Omit<Explanation, 'retried'>;
+
+/** Says what `live` waits for at `nowMs`; `held`: what keeps those in its line from starting, as the worker knows that is asked. */
+export function explain(live: LiveMessage, nowMs: Millis, held?: Held): Explanation {
+  return { ...reasonOf(live, nowMs, held), retried: live.retried };
+}
+
+function reasonOf(live: LiveMessage, nowMs: Millis, held: Held | undefined): Reason {
+  const { standing, retried, message } = live;
+  switch (standing.kind) {
+    case 'claimed':
+      return explainAttempt(live, standing.claimedAtMs);
+    case 'origin':
+      return { ...explainLine(message.origin, held), dueAtMs: standing.dueAtMs };
+    case 'due':
+      return { ...explainDueTime(standing.dueAtMs, retried, nowMs), dueAtMs: standing.dueAtMs };
+    case 'queue':
+      return { ...explainQueue(live, standing), dueAtMs: standing.dueAtMs };
+    case 'flow': {
+      const isReady = standing.dueAtMs <= nowMs;
+      const reason = isReady ? explainKey(standing.key, nowMs) : explainDueTime(standing.dueAtMs, retried, nowMs);
+      return { ...reason, dueAtMs: standing.dueAtMs, flowControlKey: standing.key.key };
+    }
+    case 'project':
+      return {
+        reason: 'parallelism',
+        sentence: 'Waits until an attempt in flight ends: its project has as many as it may (parallelism_max).',
+        dueAtMs: standing.dueAtMs,
+      };
+  }
+}
+
+function explainLine(origin: string, held: Held | undefined): Reason {
+  const line = `Waits in the line of ${origin}`;
+  switch (held) {
+    case 'project':
+      return {
+        reason: 'project_busy',
+        sentence: `${line} until an attempt in flight ends: its project has its share of them.`,
+      };
+    case 'unproven':
+      return {
+        reason: 'endpoint_unproven',
+        sentence: `${line}, which has not answered lately: its project has its share of attempts in flight to such endpoints.`,
+      };
+    default:
+      return {
+        reason: 'endpoint_busy',
+        sentence: `${line} until one of its attempts in flight ends or there is room for another.`,
+      };
+  }
+}
+
+function explainAttempt({ cancelRequested }: LiveMessage, sinceMs: Millis): Reason {
+  const since = new Date(sinceMs).toISOString();
+  if (!cancelRequested) return { reason: 'attempting', sentence: `Is being attempted since ${since}.`, sinceMs };
+  const sentence = `A cancel was asked for while it is being attempted (since ${since}); it will not be retried.`;
+  return { reason: 'cancelling', sentence, sinceMs };
+}
+
+function explainDueTime(dueAtMs: Millis, retried: number, nowMs: Millis): Reason {
+  const due = new Date(dueAtMs).toISOString();
+  if (dueAtMs <= nowMs)
+    return { reason: 'due', sentence: `Is due since ${due} and goes out as soon as a worker has room.` };
+  if (retried > 0) return { reason: 'retrying', sentence: `Waits for retry ${retried}, planned for ${due}.` };
+  return { reason: 'delayed', sentence: `Is delayed until ${due}, as its publisher asked.` };
+}
+
+function explainQueue(
+  { message }: LiveMessage,
+  { isPaused, hasSlot, ahead, parallelism }: Extract<LiveMessage['standing'], { kind: 'queue' }>,
+): Reason {
+  const queueName = message.settings.queueName ?? '';
+  const before = ahead === 1 ? '1 message' : `${ahead} messages`;
+  if (isPaused) {
+    const position = hasSlot ? 'it was started' : `${before} before it`;
+    return { reason: 'queue_paused', sentence: `Its queue ${queueName} is paused; ${position}.`, queueName, ahead };
+  }
+  const sentence = `Waits in queue ${queueName} behind ${before}; the queue works on ${parallelism} at a time.`;
+  return { reason: 'queued', sentence, queueName, ahead };
+}
+
+function explainKey(key: FlowKey, nowMs: Millis): Reason {
+  const name = `flow-control key ${key.key}`;
+  if (key.isPaused) return { reason: 'key_paused', sentence: `The ${name} is paused.` };
+  if (key.parallelism !== undefined && key.inFlight >= key.parallelism) {
+    const sentence = `The ${name} has ${key.inFlight} of ${key.parallelism} attempts in flight; ${key.waitListSize} wait.`;
+    return { reason: 'key_full', sentence };
+  }
+  const { rate, periodS, rateCount, periodStartedAtMs: startedAtMs } = key;
+  const window = { rate: rate ?? null, periodS, startedAtMs: startedAtMs ?? null, count: rateCount };
+  if (startedAtMs !== undefined && startsLeft(window, nowMs) === 0) {
+    const end = new Date(startedAtMs + periodS * 1000).toISOString();
+    const sentence = `The ${name} has started ${rateCount} of ${rate} attempts in its period, which ends ${end}.`;
+    return { reason: 'key_rate', sentence };
+  }
+  return { reason: 'key_turn', sentence: `The ${name} has room; its messages go out when its turn comes.` };
+}

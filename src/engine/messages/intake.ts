@@ -1,0 +1,99 @@
+/**
+ * How does a new message come into the store, and out to its endpoint? One way for all that make messages: each is drafted,
+ * given a place if it can go out at once, and saved; then what came through is set going, and the other places go back.
+ */
+import { ApiError } from '../../protocol/errors.ts';
+import { mintMessageId } from '../../protocol/ids.ts';
+import type { FollowUp, NewMessage } from '../model.ts';
+import type { Clock, Randomness } from '../ports.ts';
+import { draftOfFollowUp } from '../runs/entries.ts';
+import type { EngineSettings } from '../settings.ts';
+import { Slices } from '../slices.ts';
+import type { Numbers } from '../workers/numbers.ts';
+import type { Draft } from './accept.ts';
+import type { Saved } from './accepted.ts';
+import { type Places, place, setGoing } from './placement.ts';
+
+interface IntakeDeps {
+  places: Places;
+  numbers: Numbers;
+  clock: Clock;
+  randomness: Randomness;
+  settings: Pick<EngineSettings, 'lazyFetchBytes'>;
+  endOfTurn?: () => Promise<void>;
+}
+
+/** What a store answers says how each message was saved, in their order; `undefined` or nothing: it was not. */
+type SavedOf<Answer> = (answer: Answer) => readonly (Saved | undefined)[];
+
+export class Intake {
+  readonly #deps: IntakeDeps;
+  #isClosed = false;
+
+  constructor(deps: IntakeDeps) {
+    this.#deps = deps;
+  }
+
+  /** Each with a key and an id. Throws `StoreUnavailable`. */
+  async draftsOf(follows: readonly FollowUp[]): Promise<Draft[]> {
+    const { numbers, randomness, settings } = this.#deps;
+    const firstKey = await numbers.take(follows.length);
+    return follows.map((followUp, index) => {
+      const key = firstKey + index;
+      const id = mintMessageId(key, (count) => randomness.bytes(count));
+      return draftOfFollowUp(followUp, { key, id }, settings.lazyFetchBytes);
+    });
+  }
+
+  /**
+   * Has `save` save the drafts, each with where it is to stand. Whatever becomes of that, no place is left reserved. Answers
+   * and throws as `save` does, and throws `StoreUnavailable` before it. `mayBeAlone`: as `setGoing` has it.
+   */
+  async save<Answer>(
+    drafts: readonly Draft[],
+    save: (news: NewMessage[]) => Promise<Answer>,
+    savedOf: SavedOf<Answer>,
+    mayBeAlone = true,
+  ): Promise<Answer> {
+    if (drafts.length === 0) return save([]);
+    const { places } = this.#deps;
+    const news = await this.#place(drafts);
+    let saved: readonly (Saved | undefined)[] = [];
+    try {
+      const answer = await save(news);
+      saved = savedOf(answer);
+      return answer;
+    } finally {
+      await this.slices().map(news, (entry, index) => setGoing(entry, saved[index], places, mayBeAlone));
+    }
+  }
+
+  /** The same for what a client asks for, which is refused once the server shuts down: `ApiError` 503. */
+  admit<Answer>(
+    drafts: readonly Draft[],
+    save: (news: NewMessage[]) => Promise<Answer>,
+    savedOf: SavedOf<Answer>,
+  ): Promise<Answer> {
+    const saveIfOpen = (news: NewMessage[]): Promise<Answer> => {
+      if (this.#isClosed) throw new ApiError('unavailable', 'the server is shutting down');
+      return save(news);
+    };
+    return this.save(drafts, saveIfOpen, savedOf);
+  }
+
+  /** From now on no client is admitted. */
+  close(): void {
+    this.#isClosed = true;
+  }
+
+  /** For work on as many items as a client likes. */
+  slices(): Slices {
+    return new Slices(this.#deps.clock, this.#deps.endOfTurn);
+  }
+
+  async #place(drafts: readonly Draft[]): Promise<NewMessage[]> {
+    const { numbers, places } = this.#deps;
+    const firstToken = await numbers.take(drafts.length);
+    return this.slices().map(drafts, (draft, index) => place(draft, firstToken + index, places));
+  }
+}

@@ -1,0 +1,69 @@
+/** Where does a new message stand, and what is set going once it is saved? One answer for all that make messages. */
+
+import { lineOf, type OriginLine } from '../lanes/origin-line.ts';
+import type { Claimed, ClaimToken, Message, Millis, NewMessage, Standing, WorkerId } from '../model.ts';
+import { type Draft, firstEvents } from './accept.ts';
+import type { Saved } from './accepted.ts';
+
+/** The places for attempts, as far as a new message takes part in them; the dispatcher has them. */
+export interface Places {
+  /** In whose name messages are claimed. */
+  readonly worker: WorkerId;
+  /** For a claim under `claimToken`. */
+  tryReserve(line: OriginLine, bytes: number, claimToken: ClaimToken): 'reserved' | 'parked' | 'none';
+  giveBack(line: OriginLine, bytes: number, claimToken: ClaimToken): void;
+  /** Makes the attempt of a message for which a place with `reservedBytes` was reserved. */
+  start(claimed: Claimed, reservedBytes: number): void;
+  noteDue(dueAtMs: Millis): void;
+  noteParked(line: OriginLine): void;
+}
+
+/** Reserves a place if the message can go out at once. To be followed by `setGoing`, whatever becomes of it. */
+export function place(draft: Draft, claimToken: ClaimToken, places: Places): NewMessage {
+  const standing = standingOf(draft.message, claimToken, places);
+  return { ...draft, standing, events: firstEvents(draft.message) };
+}
+
+function standingOf(message: Message, claimToken: ClaimToken, places: Places): Standing {
+  const dueAtMs = message.notBeforeMs;
+  if (dueAtMs > message.createdAtMs) return { kind: 'due', dueAtMs };
+  switch (places.tryReserve(lineOf(message.projectId, message.origin), message.body.length, claimToken)) {
+    case 'reserved':
+      return { kind: 'claimed', claimToken, worker: places.worker };
+    case 'parked':
+      return { kind: 'origin', dueAtMs };
+    case 'none':
+      return { kind: 'due', dueAtMs };
+  }
+}
+
+/**
+ * Starts what the store saved as claimed and tells of what waits; `saved` is how it was saved, `undefined` when it
+ * was not. A reserved place that is not used goes back. What a lane holds back needs nobody: the store tells when
+ * it lets it go. `mayBeAlone`: it does not follow from a message whose queue's slot it may share.
+ */
+export function setGoing(news: NewMessage, saved: Saved | undefined, places: Places, mayBeAlone = true): void {
+  const { message, standing: proposed } = news;
+  const line = lineOf(message.projectId, message.origin);
+  if (proposed.kind === 'claimed') {
+    const { claimToken } = proposed;
+    if (saved?.standing !== 'claimed') return places.giveBack(line, message.body.length, claimToken);
+    const claimed: Claimed = {
+      message,
+      retried: 0,
+      claimToken,
+      claimedAtMs: message.createdAtMs,
+    };
+    if (mayBeAlone && isAlone(message)) claimed.isAlone = true;
+    if (saved.journal) claimed.journal = saved.journal;
+    // What the endpoint fetches by itself need not stay in memory meanwhile.
+    if (saved.journal?.bytes === 0) claimed.message = { ...message, body: new Uint8Array(0) };
+    return places.start(claimed, message.body.length);
+  }
+  if (saved?.standing === 'origin') places.noteParked(line);
+  else if (saved?.standing === 'due') places.noteDue(proposed.dueAtMs);
+}
+
+function isAlone({ settings: { queueName, flowControl, run } }: Message): boolean {
+  return queueName === undefined && flowControl === undefined && run === undefined;
+}

@@ -1,0 +1,86 @@
+/** Who comes next of those that wait, when projects are to have as much as each other, however many of one wait? */
+import type { ProjectId } from '../model.ts';
+
+/** What a project has in one turn, about. */
+const TURN_COST = 8;
+
+/** In order of arrival. */
+export class Fifo<T> {
+  readonly #entries: { entry: T; cost: number }[] = [];
+  #cost = 0;
+
+  get length(): number {
+    return this.#entries.length;
+  }
+
+  /** Of all that wait. */
+  get cost(): number {
+    return this.#cost;
+  }
+
+  push(entry: T, cost: number): void {
+    this.#entries.push({ entry, cost });
+    this.#cost += cost;
+  }
+
+  /** Moves one after the other until their cost has reached `room`; returns their cost. */
+  takeInto(batch: T[], room: number): number {
+    let taken = 0;
+    while (taken < room) {
+      const first = this.#entries.shift();
+      if (!first) break;
+      batch.push(first.entry);
+      taken += first.cost;
+    }
+    this.#cost -= taken;
+    return taken;
+  }
+}
+
+/** A line for each project. They take turns; who had more than a turn's worth waits until the others had as much. */
+export class ProjectTurns<T> {
+  /** The first has its turn. `credit`: what it may still take in this turn; negative after a large command. */
+  readonly #projects = new Map<ProjectId, { line: Fifo<T>; credit: number }>();
+  #length = 0;
+  #cost = 0;
+
+  get length(): number {
+    return this.#length;
+  }
+
+  get cost(): number {
+    return this.#cost;
+  }
+
+  push(projectId: ProjectId, entry: T, cost: number): void {
+    let project = this.#projects.get(projectId);
+    if (!project) {
+      project = { line: new Fifo(), credit: TURN_COST };
+      this.#projects.set(projectId, project);
+    }
+    project.line.push(entry, cost);
+    this.#length += 1;
+    this.#cost += cost;
+  }
+
+  takeInto(batch: T[], room: number): number {
+    const before = batch.length;
+    let taken = 0;
+    for (const [projectId, project] of this.#projects) {
+      if (taken >= room || batch.length - before === this.#length) break;
+      const { line } = project;
+      const cost = line.takeInto(batch, Math.min(project.credit, room - taken));
+      taken += cost;
+      project.credit -= cost;
+      if (line.length > 0 && project.credit > 0) break; // the batch is full, its turn goes on with the next one
+      // To the end of the row, where the iteration comes by again.
+      this.#projects.delete(projectId);
+      if (line.length === 0 && project.credit >= 0) continue;
+      project.credit += TURN_COST;
+      this.#projects.set(projectId, project);
+    }
+    this.#length -= batch.length - before;
+    this.#cost -= taken;
+    return taken;
+  }
+}

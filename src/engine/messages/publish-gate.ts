@@ -1,0 +1,143 @@
+/**
+ * When does a publish begin to be saved, and which are turned away?
+ *
+ * What is due at once takes a delivery place before it is saved, so that it can go out without being claimed. Publishes that
+ * wait for the store with a place each would leave none to deliveries: then all goes the long way through the backlog, which
+ * costs more, and more is accepted than goes out. So a project has only so many being saved at a time. The rest waits here,
+ * without a place. Each project for itself: what holds up the saving of one, such as a lock, holds up no other.
+ */
+import { Overloaded } from '../../protocol/rate-limits.ts';
+import type { Millis, ProjectId } from '../model.ts';
+import type { Clock, EventLog, Timer } from '../ports.ts';
+import { HUNG_MS, StoreUnavailable } from '../store-errors.ts';
+import { Admission } from './admission.ts';
+import { Fifo } from './project-turns.ts';
+
+/** Messages of a project's publishes that are being saved at a time: a quarter of the places of one origin, and enough to fill a transaction. */
+const SAVING_MAX = 64;
+/** A batch of messages counts as no more than these, so that the next is ready when it is saved. */
+const SAVING_OF_ONE_MAX = SAVING_MAX / 4;
+/** Nothing was refused for so long: it is over. The operator hears of the begin and of the end, not of each refusal. */
+const QUIET_MS = 10_000;
+
+interface PublishGateDeps {
+  clock: Clock;
+  log: EventLog;
+  settings: { publishDelayTargetMs: Millis };
+}
+
+interface Waiting {
+  begin: () => void;
+  refuse: (error: StoreUnavailable) => void;
+}
+
+interface Line {
+  /** What is being saved counts, in messages. */
+  saving: number;
+  waiting: Fifo<Waiting>;
+}
+
+export class PublishGate {
+  readonly #clock: Clock;
+  readonly #log: EventLog;
+  readonly #admission: Admission;
+  /** Of projects that have something being saved. */
+  readonly #lines = new Map<ProjectId, Line>();
+  #shedding: { sinceMs: Millis; latestMs: Millis; count: number; timer: Timer } | undefined;
+
+  constructor({ clock, log, settings }: PublishGateDeps) {
+    this.#clock = clock;
+    this.#log = log;
+    this.#admission = new Admission(settings.publishDelayTargetMs);
+  }
+
+  /** Throws `Overloaded` when a publish of the project that comes now is turned away. */
+  check(projectId: ProjectId): void {
+    const nowMs = this.#clock.elapsedMs;
+    const retryAfterS = this.#admission.refuse(projectId, nowMs);
+    if (retryAfterS === undefined) return;
+    this.#noteRefusal(nowMs);
+    throw new Overloaded(retryAfterS);
+  }
+
+  /** Has `count` messages of the project saved by `save` when it is their turn, and measures how long it takes. */
+  async pass<T>(projectId: ProjectId, count: number, save: () => Promise<T>): Promise<T> {
+    const enteredMs = this.#clock.elapsedMs;
+    const cost = Math.min(count, SAVING_OF_ONE_MAX);
+    this.#admission.enter(projectId, enteredMs);
+    try {
+      const line = this.#lineOf(projectId);
+      if (line.saving >= SAVING_MAX) await turnIn(line, cost);
+      else line.saving += cost;
+      return await this.#watch(projectId, line, cost, save);
+    } finally {
+      this.#admission.leave(projectId, enteredMs, this.#clock.elapsedMs);
+    }
+  }
+
+  #lineOf(projectId: ProjectId): Line {
+    let line = this.#lines.get(projectId);
+    if (!line) {
+      line = { saving: 0, waiting: new Fifo() };
+      this.#lines.set(projectId, line);
+    }
+    return line;
+  }
+
+  async #watch<T>(projectId: ProjectId, line: Line, cost: number, save: () => Promise<T>): Promise<T> {
+    const begunMs = this.#clock.elapsedMs;
+    try {
+      return await save();
+    } catch (error) {
+      if (error instanceof StoreUnavailable && this.#clock.elapsedMs - begunMs > HUNG_MS) refuseWaiting(line, error);
+      throw error;
+    } finally {
+      line.saving -= cost;
+      beginNext(line);
+      if (line.saving === 0) this.#lines.delete(projectId);
+    }
+  }
+
+  #noteRefusal(nowMs: Millis): void {
+    if (this.#shedding) {
+      this.#shedding.count += 1;
+      this.#shedding.latestMs = nowMs;
+      return;
+    }
+    this.#log.warn('shedding_started');
+    this.#shedding = { sinceMs: nowMs, latestMs: nowMs, count: 1, timer: this.#lookLater(QUIET_MS) };
+  }
+
+  #lookLater(delayMs: Millis): Timer {
+    return this.#clock.startTimer(delayMs, () => {
+      if (!this.#shedding) return;
+      const { sinceMs, latestMs, count } = this.#shedding;
+      const quietMs = this.#clock.elapsedMs - latestMs;
+      if (quietMs < QUIET_MS) {
+        this.#shedding.timer = this.#lookLater(QUIET_MS - quietMs);
+        return;
+      }
+      this.#shedding = undefined;
+      this.#log.warn('shedding_ended', { count, durationMs: Math.round(latestMs - sinceMs) });
+    });
+  }
+}
+
+/** Resolves when it may begin, and counts as being saved. */
+function turnIn(line: Line, cost: number): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  line.waiting.push({ begin: resolve, refuse: reject }, cost);
+  return promise;
+}
+
+function beginNext(line: Line): void {
+  const next: Waiting[] = [];
+  line.saving += line.waiting.takeInto(next, SAVING_MAX - line.saving);
+  for (const { begin } of next) begin();
+}
+
+function refuseWaiting(line: Line, error: StoreUnavailable): void {
+  const waiting: Waiting[] = [];
+  line.waiting.takeInto(waiting, Infinity);
+  for (const { refuse } of waiting) refuse(error);
+}

@@ -1,0 +1,56 @@
+/** What a dead message becomes when it is retried from the DLQ: a new message (contract M 17.3 and 17.4). */
+import { newHeaderMap } from '../../protocol/headers.ts';
+import { mintMessageId } from '../../protocol/ids.ts';
+import { joinRedactions } from '../../protocol/redaction.ts';
+import type { CallbackSettings, FlowControl, HeaderMap, HttpMethod, Redaction } from '../../protocol/settings.ts';
+import type { Message, MessageKey, Millis } from '../model.ts';
+import type { DeadMessage } from '../stores.ts';
+import { type AcceptContext, notBeforeOf } from './accept.ts';
+
+/** The successor of `dead`: everything as published, but its own id, no delay, and what the caller replaces. */
+export function succeed(
+  { message }: DeadMessage,
+  key: MessageKey,
+  { method, header, redact, delayMs, notBeforeMs, ...settings }: DeadRetryOverride,
+  context: AcceptContext,
+): Message {
+  const { nowMs, randomness } = context;
+  return {
+    ...message,
+    key,
+    id: mintMessageId(key, (count) => randomness.bytes(count)),
+    method: method ?? message.method,
+    header: header ? Object.assign(newHeaderMap(), message.header, header) : message.header,
+    createdAtMs: nowMs,
+    notBeforeMs: notBeforeOf(
+      { ...(delayMs !== undefined && { delayMs }), ...(notBeforeMs !== undefined && { notBeforeMs }) },
+      context,
+    ),
+    settings: {
+      ...message.settings,
+      ...settings,
+      ...(redact && { redact: joinRedactions(message.settings.redact, redact) }),
+    },
+  };
+}
+
+/** What a DLQ retry may replace of the stored message. */
+export interface DeadRetryOverride {
+  method?: HttpMethod;
+  /** Added to the stored headers; of a name that both have, this one stays. */
+  header?: HeaderMap;
+  labels?: string[];
+  /** Added to the stored redaction, which nobody can take back (contract M 19.6). */
+  redact?: Redaction;
+  /** As in `PublishOptions`; without either the successor is due at once. */
+  delayMs?: Millis;
+  notBeforeMs?: Millis;
+  maxRetries?: number;
+  retryDelayExpression?: string;
+  timeoutMs?: number;
+  /** Key and limits together. */
+  flowControl?: FlowControl;
+  /** Each takes the place of the stored one, options and all. */
+  callback?: CallbackSettings;
+  failureCallback?: CallbackSettings;
+}

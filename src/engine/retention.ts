@@ -1,0 +1,79 @@
+/** Drops what is past its retention time, piece by piece, so that no piece is felt by a publish (P13). */
+import { Alarm } from './alarm.ts';
+import type { Clock, EventLog } from './ports.ts';
+import type { EngineSettings } from './settings.ts';
+import { StoreUnavailable } from './store-errors.ts';
+import type { RetentionStore } from './stores.ts';
+
+/** Rows dropped in one transaction: a few milliseconds of work. */
+const PIECE_ROWS = 500;
+
+/** A day after its last use a flow-control key is forgotten (contract M 16.9), which is kept to the hour. */
+const KEYS_REMEMBERED_MS = 25 * 3_600_000;
+
+interface RetentionDeps {
+  store: { retention: RetentionStore };
+  clock: Clock;
+  log: EventLog;
+  settings: Pick<EngineSettings, 'logRetentionMs' | 'dlqRetentionMs' | 'retentionIntervalMs'>;
+}
+
+export class RetentionLoop {
+  readonly #deps: RetentionDeps;
+  /** Of the next round; not set while there is one under way. */
+  readonly #alarm: Alarm;
+  #isHastened = false;
+  #round: Promise<void> | undefined;
+  #stopped = false;
+
+  constructor(deps: RetentionDeps) {
+    this.#deps = deps;
+    this.#alarm = new Alarm(deps.clock, () => this.#begin());
+  }
+
+  /** The first round is at once: it goes on with what a crash has cut off, such as the deletion of a queue. */
+  start(): void {
+    this.#alarm.setIn(0);
+  }
+
+  /** The next round is at once, for the same reason: somebody else has crashed. One under way may be past what is cut off. */
+  hasten(): void {
+    this.#isHastened = true;
+    if (this.#alarm.isSet) this.#alarm.setIn(0);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#alarm.cancel();
+    await this.#round;
+  }
+
+  #begin(): void {
+    this.#isHastened = false;
+    this.#round = this.#dropAll().then(() => {
+      if (!this.#stopped) this.#alarm.setIn(this.#isHastened ? 0 : this.#deps.settings.retentionIntervalMs);
+    });
+  }
+
+  async #dropAll(): Promise<void> {
+    try {
+      while (!this.#stopped && (await this.#dropPiece()));
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+      this.#deps.log.warn('retention_failed', { reason: error.message }); // the next round goes on where this one ended
+    }
+  }
+
+  #dropPiece(): Promise<boolean> {
+    const { store, clock, settings } = this.#deps;
+    const nowMs = clock.nowMs();
+    const wallMs = clock.wallMs();
+    return store.retention.dropExpired({
+      logsBeforeMs: wallMs - settings.logRetentionMs,
+      deadBeforeMs: wallMs - settings.dlqRetentionMs,
+      keysUsedBeforeMs: nowMs - KEYS_REMEMBERED_MS,
+      nowMs,
+      rowsMax: PIECE_ROWS,
+    });
+  }
+}

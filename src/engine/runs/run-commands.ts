@@ -1,0 +1,102 @@
+/** What `api` asks of the engine about workflow runs: checked, typed, with defaults filled in. */
+import type { HeaderMap, ResultPart, WorkflowFeature } from '../../protocol/settings.ts';
+import type { JournalEntry } from '../../workflow/model.ts';
+import type { StepState } from '../../workflow/records.ts';
+import type { RunLog } from '../../workflow/run-log.ts';
+import type { MessageId, Millis, ProjectId } from '../model.ts';
+import type { Page, PageRequest } from '../page.ts';
+import type { RunExplanation } from './explain.ts';
+import type { RunFilter } from './log-store.ts';
+import type { Waiter } from './stores.ts';
+
+/** A wait that a run asks for. */
+export interface WaitCommand {
+  runId: string;
+  /** Which incarnation of the run, where the sender says so. */
+  createdAtMs?: Millis;
+  eventId: string;
+  /** As it was sent. */
+  timeout: string;
+  timeoutMs: Millis;
+  /** The step, its members as they were sent. */
+  step: Uint8Array;
+  stepId: number;
+  /** What the receiver of its result can do. */
+  features: WorkflowFeature[];
+  /** As they were asked for, before the configuration of the run is applied. */
+  notified: ResultPart;
+  timedOut: ResultPart;
+  /** Header maps as the list of waiters shows them. */
+  headers: HeaderMap;
+  timeoutHeaders: HeaderMap;
+  /** Base64. */
+  timeoutBody?: string;
+  callerIp?: string;
+}
+
+/** What a notification did for one run. */
+export interface Notified {
+  /** Absent when the notification was saved for a later wait. */
+  waiter?: Waiter;
+  messageId?: MessageId;
+  runId: string;
+  runCreatedAtMs: Millis;
+}
+
+export interface WaiterCommands {
+  /**
+   * Registers the wait, or ends it at once with what was saved for it. The id is that of the wait. Throws `ApiError` 400
+   * when the run is over, and 412 when its journal is full.
+   */
+  wait(projectId: ProjectId, command: WaitCommand): Promise<{ messageId: MessageId; deduplicated: boolean }>;
+  /**
+   * Wakes all that wait for the event when it is called. There may be any number of them, so `tell` is told piece by piece,
+   * once each is saved.
+   */
+  notify(projectId: ProjectId, eventId: string, body: Uint8Array, tell: (piece: Notified[]) => void): Promise<void>;
+  /**
+   * Wakes all waiters of one run, or with `oldestOnly` one of them; is saved for its next wait when there is none. Answers
+   * for the first. `undefined`: no such run is active. Throws `ApiError` 412 when too much is saved for it.
+   */
+  notifyRun(
+    projectId: ProjectId,
+    runId: string,
+    eventId: string,
+    body: Uint8Array,
+    options: { oldestOnly: boolean },
+  ): Promise<Notified | undefined>;
+  /** Up to 1,000 in order of registration, and fewer when what they were registered with is large. */
+  listWaiters(projectId: ProjectId, eventId: string): Promise<Waiter[]>;
+}
+
+/** What is asked of a run before anything is done with it. */
+export interface ActiveRun {
+  /** Its bodies are redacted. */
+  hidesBodies: boolean;
+}
+
+export interface RunCommands {
+  /** `undefined` when no such run is active; one that ended a moment ago may still be found. */
+  findActiveRun(projectId: ProjectId, runId: string): Promise<ActiveRun | undefined>;
+  /** Succeeds whatever the run's state: what has ended, or is of another `createdAtMs`, stays as it is. */
+  completeRun(projectId: ProjectId, runId: string, response: Uint8Array, createdAtMs?: Millis): Promise<void>;
+  /** False when no such run is active. */
+  cancelRun(projectId: ProjectId, runId: string, createdAtMs?: Millis): Promise<boolean>;
+  /** All of the journal that deliveries show; `undefined` when no such run is active. */
+  readJournal(projectId: ProjectId, runId: string): Promise<JournalEntry[] | undefined>;
+}
+
+export interface RunLogCommands {
+  /**
+   * Runs with their steps, newest first; with `stepState` those that have a step in one of them. With
+   * `bodyBytesMax` bodies may come cut to one byte more. A page may be a short one, though more follows.
+   */
+  listRuns(
+    projectId: ProjectId,
+    filter: RunFilter & { stepState?: StepState[] },
+    page: PageRequest,
+    bodyBytesMax?: number,
+  ): Promise<Page<RunLog>>;
+  /** Why the latest run of the id does not go on (P14), or how it ended; `undefined` when nothing of it is kept. */
+  explainRun(projectId: ProjectId, runId: string): Promise<RunExplanation | undefined>;
+}

@@ -1,0 +1,27 @@
+/** Ends waits whose deadline has come. A notification at the same time may come first: one of the two is recorded. */
+
+import { DueLoop } from '../due-loop.ts';
+import type { EventLog } from '../ports.ts';
+import type { WaiterStore } from './stores.ts';
+import { timedOutResult } from './wait-results.ts';
+import { type WakeDeps, wake } from './wakes.ts';
+
+/** Waiters woken in one transaction. */
+const PIECE = 200;
+
+interface WaiterLoopDeps extends WakeDeps {
+  store: { waiters: Pick<WaiterStore, 'dueWaiters' | 'resolveWaiters'> };
+  log: EventLog;
+}
+
+/** To be told the deadline of each wait that is registered. */
+export function waiterLoop(deps: WaiterLoopDeps): DueLoop {
+  const { store, clock, log } = deps;
+  const doPiece = async () => {
+    const { due, nextAtMs = Infinity } = await store.waiters.dueWaiters({ nowMs: clock.nowMs(), limit: PIECE });
+    if (due.length === 0) return nextAtMs;
+    await wake(due, timedOutResult, deps);
+    return 'more';
+  };
+  return new DueLoop({ clock, log, failure: 'waiters_failed', doPiece });
+}

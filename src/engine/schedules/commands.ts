@@ -1,0 +1,110 @@
+/** Creates, overwrites, pauses and resumes schedules (contract M 15.3, 15.4, 22.13, 22.17). */
+import type { Destination } from '../../protocol/destination.ts';
+import { mintScheduleId } from '../../protocol/ids.ts';
+import type { MessageSettings, PublishOptions } from '../../protocol/settings.ts';
+import type { KeptHeaders } from '../../protocol/trigger-options.ts';
+import type { Millis, ProjectId } from '../model.ts';
+import type { Clock, Randomness } from '../ports.ts';
+import type { ScheduleStore } from '../stores.ts';
+import { STALE, untilCurrent } from '../until-current.ts';
+import type { Numbers } from '../workers/numbers.ts';
+import { firstTimeOf, type Schedule, type SchedulePlan, type ScheduleStanding } from './schedules.ts';
+
+/** A schedule to be created, or to replace the one with its id. */
+export interface ScheduleCommand {
+  destination: Destination;
+  body: Uint8Array;
+  callerIp?: string;
+  /** `cron` is valid; `scheduleId` is minted when it is absent. */
+  options: PublishOptions & { cron: string };
+  /** With a URL group. */
+  kept?: KeptHeaders;
+}
+
+interface ScheduleCommandsDeps {
+  store: { schedules: Pick<ScheduleStore, 'saveSchedule' | 'changeSchedules' | 'findSchedule'> };
+  clock: Clock;
+  randomness: Randomness;
+  numbers: Numbers;
+  /** Told the next time of each schedule that was saved. */
+  noteNext: (atMs: Millis) => void;
+}
+
+export class ScheduleCommands {
+  readonly #deps: ScheduleCommandsDeps;
+
+  constructor(deps: ScheduleCommandsDeps) {
+    this.#deps = deps;
+  }
+
+  async create(
+    projectId: ProjectId,
+    command: ScheduleCommand,
+    schedulesMax: number,
+  ): Promise<{ scheduleId: string } | 'tooMany'> {
+    const { store, clock, randomness, numbers, noteNext } = this.#deps;
+    const id = command.options.scheduleId ?? mintScheduleId((count) => randomness.bytes(count));
+    const plan = planOf(command, id);
+    return untilCurrent('the schedule', async () => {
+      const before = command.options.scheduleId && (await store.schedules.findSchedule({ projectId, id }))?.schedule;
+      const firstNumber = await numbers.take(2);
+      const nowMs = clock.wallMs();
+      const standing = standingAfter(before ? before.standing : undefined, plan.cron, firstNumber, nowMs);
+      const schedule: Schedule = before
+        ? { ...before, plan, standing }
+        : { key: firstNumber + 1, projectId, id, createdAtMs: nowMs, plan, standing };
+      const answer = await store.schedules.saveSchedule(
+        schedule,
+        before ? before.standing.version : undefined,
+        schedulesMax,
+      );
+      if (answer === 'tooMany') return 'tooMany';
+      if (answer === 'stale') return STALE;
+      if (!standing.isPaused) noteNext(standing.nextAtMs);
+      return { scheduleId: id };
+    });
+  }
+
+  /** Does nothing to a schedule that is as it is to be. */
+  async setPaused(projectId: ProjectId, id: string, isPaused: boolean): Promise<'saved' | 'missing'> {
+    const { store, clock, numbers, noteNext } = this.#deps;
+    return untilCurrent('the schedule', async () => {
+      const schedule = (await store.schedules.findSchedule({ projectId, id }))?.schedule;
+      if (!schedule) return 'missing';
+      const { key, plan, standing: before } = schedule;
+      if (before.isPaused === isPaused) return 'saved';
+      const version = await numbers.take(1);
+      const nextAtMs = isPaused ? before.nextAtMs : firstTimeOf(plan.cron, before.passedUntilMs, clock.wallMs());
+      const standing: ScheduleStanding = { ...before, version, isPaused, nextAtMs };
+      const change = { key, fromVersion: before.version, standing, messages: [] };
+      const [answer] = await store.schedules.changeSchedules([change], clock.nowMs());
+      if (answer === undefined || answer === 'stale') return STALE;
+      if (!isPaused) noteNext(nextAtMs);
+      return 'saved';
+    });
+  }
+}
+
+function planOf({ destination, body, callerIp, options, kept }: ScheduleCommand, scheduleId: string): SchedulePlan {
+  const { cron, method, header, delayMs, scheduleQueueName, scheduleCatchUp, scheduleOverlap } = options;
+  const settings: MessageSettings = { ...options.settings, scheduleId };
+  if (scheduleQueueName !== undefined) settings.queueName = scheduleQueueName;
+  const plan: SchedulePlan = { cron, destination, method, header, body, settings };
+  if (delayMs !== undefined) plan.delayMs = delayMs;
+  if (callerIp !== undefined) plan.callerIp = callerIp;
+  if (scheduleCatchUp !== undefined) plan.catchUp = scheduleCatchUp;
+  if (scheduleOverlap !== undefined) plan.overlap = scheduleOverlap;
+  if (kept !== undefined) plan.kept = kept;
+  return plan;
+}
+
+/** Overwriting keeps the pause and what is known of the triggers so far. */
+function standingAfter(
+  before: ScheduleStanding | undefined,
+  cron: string,
+  version: number,
+  nowMs: Millis,
+): ScheduleStanding {
+  const nextAtMs = firstTimeOf(cron, before?.passedUntilMs, nowMs);
+  return { isPaused: false, ...before, version, nextAtMs };
+}

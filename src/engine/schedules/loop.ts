@@ -1,0 +1,250 @@
+/**
+ * Triggers schedules when they are due. Each moves on to its next time in the transaction that saves its messages, and
+ * only if nobody changed it meanwhile: so each time makes its messages once, whatever crashes and however many workers.
+ */
+import { ApiError } from '../../protocol/errors.ts';
+import { DueLoop } from '../due-loop.ts';
+import { type AcceptContext, type Draft, draftOf } from '../messages/accept.ts';
+import type { AcceptedStanding, Saved } from '../messages/accepted.ts';
+import type { Intake } from '../messages/intake.ts';
+import type { PublishCommand } from '../messages/publish-command.ts';
+import type { Millis, NewMessage, ProjectId } from '../model.ts';
+import type { Clock, EventLog } from '../ports.ts';
+import type { DueSchedule, ScheduleStore, UrlGroupStore } from '../stores.ts';
+import type { UrlGroup } from '../url-groups.ts';
+import type { Numbers } from '../workers/numbers.ts';
+import { byTheWall } from '../workers/steady-clock.ts';
+import {
+  firstTimeOf,
+  neverAgain,
+  publishesOf,
+  type Schedule,
+  type ScheduleChange,
+  type ScheduleStanding,
+  SET_BACK_MS_MAX,
+  type Trigger,
+  triggerOf,
+} from './schedules.ts';
+
+/** Schedules looked at together, and the bytes of their bodies. */
+const PIECE = { limit: 200, bytesMax: 4 * 1024 * 1024 };
+/** Messages saved in one transaction, and their bytes, unless a single trigger makes more: none may stall publishes. */
+const SAVED_TOGETHER = { messages: 200, bytes: 4 * 1024 * 1024 };
+/** What a single trigger of a URL group may make; the same that a publish to it may. */
+const TRIGGER_MAX = { messages: 10_000, bytes: 100 * 1024 * 1024 };
+
+interface ScheduleLoopDeps {
+  store: {
+    schedules: Pick<ScheduleStore, 'dueSchedules' | 'strandedSchedules' | 'changeSchedules'>;
+    urlGroups: Pick<UrlGroupStore, 'findUrlGroup'>;
+  };
+  clock: Clock;
+  log: EventLog;
+  numbers: Numbers;
+  /** What messages are accepted with now. */
+  acceptContext: (projectId: ProjectId) => AcceptContext;
+  intake: Intake;
+}
+
+/** What is made of one due schedule: its next standing, and the messages on the way there. */
+interface Step {
+  schedule: Schedule;
+  trigger: Trigger;
+  commands: PublishCommand[];
+  error?: string;
+}
+
+/** To be told the next time of each schedule that is saved. */
+export function scheduleLoop(deps: ScheduleLoopDeps): DueLoop {
+  const { clock, log } = deps;
+  const triggers = new Triggers(deps);
+  const doPiece = () => triggers.doPiece();
+  const loop = new DueLoop({ clock: byTheWall(clock), log, failure: 'schedules_failed', doPiece });
+  clock.onJump((byMs) => {
+    triggers.mayBeStranded ||= byMs < 0;
+    loop.noteNext(clock.wallMs());
+  });
+  return loop;
+}
+
+class Triggers {
+  readonly #deps: ScheduleLoopDeps;
+  /** The wall clock was set back, or it may have been before the start. */
+  mayBeStranded = true;
+
+  constructor(deps: ScheduleLoopDeps) {
+    this.#deps = deps;
+  }
+
+  async doPiece(): Promise<'more' | Millis> {
+    const { store, clock } = this.#deps;
+    if (this.mayBeStranded) await this.#recoverStranded();
+    const { due, nextAtMs = Infinity } = await store.schedules.dueSchedules({ nowMs: clock.wallMs(), ...PIECE });
+    if (due.length === 0) return nextAtMs;
+    const groups = await this.#groupsOf(due);
+    for (const steps of together(due.map((one) => this.#stepOf(one, groups)))) await this.#take(steps);
+    return 'more';
+  }
+
+  /** Those that were triggered by a clock that was far ahead would wait for that time. */
+  async #recoverStranded(): Promise<void> {
+    const { store, clock, numbers } = this.#deps;
+    this.mayBeStranded = false;
+    try {
+      while (true) {
+        const nowMs = clock.wallMs();
+        const stranded = await store.schedules.strandedSchedules(nowMs + SET_BACK_MS_MAX, PIECE);
+        if (stranded.length === 0) break;
+        const firstVersion = await numbers.take(stranded.length);
+        const changes = stranded.map((schedule, index) => recoveredAt(schedule, firstVersion + index, nowMs));
+        await store.schedules.changeSchedules(changes, clock.nowMs());
+      }
+    } catch (error) {
+      this.mayBeStranded = true;
+      throw error;
+    }
+  }
+
+  /** The groups that exist of those that the schedules name, as they are now. */
+  async #groupsOf(due: readonly DueSchedule[]): Promise<Map<string, UrlGroup>> {
+    const groups = new Map<string, UrlGroup>();
+    for (const { schedule } of due) {
+      const { destination } = schedule.plan;
+      if (destination.kind !== 'group' || groups.has(groupKey(schedule.projectId, destination.name))) continue;
+      const group = await this.#deps.store.urlGroups.findUrlGroup({
+        projectId: schedule.projectId,
+        name: destination.name,
+      });
+      if (group) groups.set(groupKey(schedule.projectId, destination.name), group);
+    }
+    return groups;
+  }
+
+  #stepOf({ schedule, isBusy }: DueSchedule, groups: ReadonlyMap<string, UrlGroup>): Step {
+    const nowMs = this.#deps.clock.wallMs();
+    const { destination, body } = schedule.plan;
+    const group = destination.kind === 'group' ? groups.get(groupKey(schedule.projectId, destination.name)) : undefined;
+    const once = orError(() => withinLimits(publishesOf(schedule, group, nowMs), schedule));
+    const messages = once.made?.length ?? 0;
+    const timesMax = Math.min(
+      Math.floor(SAVED_TOGETHER.messages / Math.max(1, messages)),
+      Math.floor(SAVED_TOGETHER.bytes / Math.max(1, messages * body.length)),
+    );
+    const decided = orError(() => triggerOf(schedule, { isBusy, nowMs, timesMax: Math.max(1, timesMax) }));
+    if (decided.made === undefined) {
+      return { schedule, trigger: neverAgain(nowMs), commands: [], error: decided.error };
+    }
+    const trigger = decided.made;
+    const commands = Array.from({ length: trigger.times }, () => once.made ?? []).flat();
+    const isTriedInVain = once.made === undefined && trigger.times > 0;
+    return isTriedInVain ? { schedule, trigger, commands, error: once.error } : { schedule, trigger, commands };
+  }
+
+  async #take(steps: Step[]): Promise<void> {
+    const { store, clock, numbers, intake } = this.#deps;
+    const count = steps.reduce((sum, { commands }) => sum + commands.length, 0);
+    const firstKey = await numbers.take(count + steps.length);
+    const wallMs = clock.wallMs();
+    const save = (placed: NewMessage[]) => {
+      const changes = changesOf(steps, { placed, firstKey, firstVersion: firstKey + count, wallMs });
+      return store.schedules.changeSchedules(changes, clock.nowMs());
+    };
+    await intake.save(this.#draftsOf(steps, firstKey), save, (answers) => savedOf(answers, steps));
+  }
+
+  #draftsOf(steps: readonly Step[], firstKey: number): Draft[] {
+    const commands = steps.flatMap((step) => step.commands.map((command) => ({ command, step })));
+    return commands.map(({ command, step }, index) =>
+      draftOf(command, firstKey + index, this.#deps.acceptContext(step.schedule.projectId)),
+    );
+  }
+}
+
+/** Each schedule's next standing, with its own of `placed`, whose keys count from `firstKey`. */
+function changesOf(
+  steps: readonly Step[],
+  saved: { placed: readonly NewMessage[]; firstKey: number; firstVersion: number; wallMs: Millis },
+): ScheduleChange[] {
+  let taken = 0;
+  return steps.map(({ schedule, trigger, commands, error }, index) => {
+    const { key, standing } = schedule;
+    const next: ScheduleStanding = {
+      ...standing,
+      version: saved.firstVersion + index,
+      nextAtMs: trigger.nextAtMs,
+      passedUntilMs: trigger.passedUntilMs,
+    };
+    if (trigger.times > 0) {
+      const messages = commands.length / trigger.times;
+      const firstKey = saved.firstKey + taken + commands.length - messages;
+      next.lastTrigger = { atMs: saved.wallMs, firstKey, messages };
+      delete next.error;
+    }
+    if (error !== undefined) next.error = error;
+    const messages = saved.placed.slice(taken, taken + commands.length);
+    taken += commands.length;
+    return { key, fromVersion: standing.version, standing: next, messages };
+  });
+}
+
+/** How the messages of each step were saved, none of those that came too late. */
+function savedOf(answers: readonly (AcceptedStanding[] | 'stale')[], steps: readonly Step[]): (Saved | undefined)[] {
+  return answers.flatMap((answer, index) =>
+    answer === 'stale' ? (steps[index]?.commands ?? []).map(() => undefined) : answer.map((standing) => ({ standing })),
+  );
+}
+
+function recoveredAt(schedule: Schedule, version: number, nowMs: Millis): ScheduleChange {
+  const { passedUntilMs: _, ...rest } = schedule.standing;
+  const { made: nextAtMs = neverAgain(nowMs).nextAtMs, ...failure } = orError(() =>
+    firstTimeOf(schedule.plan.cron, undefined, nowMs),
+  );
+  const standing: ScheduleStanding = { ...rest, ...failure, version, nextAtMs };
+  return { key: schedule.key, fromVersion: schedule.standing.version, standing, messages: [] };
+}
+
+/** What `make` makes, or why it is refused: for the schedule to show, since nobody waits for an answer. */
+function orError<T>(make: () => T): { made: T } | { made: undefined; error: string } {
+  try {
+    return { made: make() };
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    return { made: undefined, error: error.message };
+  }
+}
+
+function withinLimits(commands: PublishCommand[], { plan }: Schedule): PublishCommand[] {
+  const { messages, bytes } = TRIGGER_MAX;
+  if (commands.length <= messages && commands.length * plan.body.length <= Math.max(bytes, plan.body.length)) {
+    return commands;
+  }
+  throw new ApiError(
+    'invalid_request',
+    `a trigger may make at most ${messages} messages with ${bytes} bytes of bodies`,
+  );
+}
+
+/** `steps` in order, as many together as may be saved together. */
+function* together(steps: readonly Step[]): Generator<Step[]> {
+  let batch: Step[] = [];
+  let messages = 0;
+  let bytes = 0;
+  for (const step of steps) {
+    const { length } = step.commands;
+    const size = length * step.schedule.plan.body.length;
+    if (batch.length > 0 && (messages + length > SAVED_TOGETHER.messages || bytes + size > SAVED_TOGETHER.bytes)) {
+      yield batch;
+      batch = [];
+      messages = 0;
+      bytes = 0;
+    }
+    batch.push(step);
+    messages += length;
+    bytes += size;
+  }
+  if (batch.length > 0) yield batch;
+}
+
+function groupKey(projectId: ProjectId, name: string): string {
+  return `${projectId} ${name}`;
+}

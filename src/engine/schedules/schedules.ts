@@ -1,0 +1,168 @@
+/**
+ * Schedules: what is published again and again, and when (contract M 15). Everything here is pure; `loops/schedules.ts`
+ * carries it out.
+ */
+import { parseCron } from '../../protocol/cron.ts';
+import { nextCronTime } from '../../protocol/cron-times.ts';
+import type { Destination } from '../../protocol/destination.ts';
+import { ApiError } from '../../protocol/errors.ts';
+import type {
+  HeaderMap,
+  HttpMethod,
+  MessageSettings,
+  ScheduleCatchUp,
+  ScheduleOverlap,
+} from '../../protocol/settings.ts';
+import { type KeptHeaders, readTriggerOptions } from '../../protocol/trigger-options.ts';
+import type { PublishCommand } from '../messages/publish-command.ts';
+import type { MessageKey, Millis, NewMessage, ProjectId } from '../model.ts';
+import { publishesToGroup, type UrlGroup } from '../url-groups.ts';
+
+export interface Schedule {
+  /** The store's key; stays when the schedule is overwritten. */
+  key: number;
+  projectId: ProjectId;
+  id: string;
+  createdAtMs: Millis;
+  plan: SchedulePlan;
+  standing: ScheduleStanding;
+}
+
+/** What its owner asked for. Overwriting replaces all of it. */
+export interface SchedulePlan {
+  cron: string;
+  destination: Destination;
+  method: HttpMethod;
+  header: HeaderMap;
+  body: Uint8Array;
+  /** Of each message, with `scheduleId` and, where there is one, `queueName`. */
+  settings: MessageSettings;
+  /** From the trigger to the earliest delivery. */
+  delayMs?: Millis;
+  callerIp?: string;
+  /** Absent: `'one'`. */
+  catchUp?: ScheduleCatchUp;
+  /** Absent: `'allow'`. */
+  overlap?: ScheduleOverlap;
+  /** With a URL group: what its default headers are merged with at each trigger. */
+  kept?: KeptHeaders;
+}
+
+/** What changes by itself. Each change gives it another version, so that none is made on top of one that was not seen. */
+export interface ScheduleStanding {
+  /** Unique for ever among all versions of all schedules. */
+  version: number;
+  isPaused: boolean;
+  /** The next time, at which a trigger is due unless it is paused; stays as it was while it is. */
+  nextAtMs: Millis;
+  /** Times up to this one are over and done with: none of them is ever triggered again. Absent: none was yet. */
+  passedUntilMs?: Millis;
+  /** The latest trigger; its messages have consecutive keys. Absent: there was none. */
+  lastTrigger?: { atMs: Millis; firstKey: MessageKey; messages: number };
+  /** Why the latest trigger could not make its messages. */
+  error?: string;
+}
+
+/** Moves a schedule on, if it still is at `fromVersion`, and saves the messages of its triggers in the same transaction. */
+export interface ScheduleChange {
+  key: number;
+  fromVersion: number;
+  standing: ScheduleStanding;
+  messages: NewMessage[];
+}
+
+/** How a message of the latest trigger ended, or that it did not yet. */
+export type TriggeredState = 'unfinished' | 'delivered' | 'failed';
+
+export interface TriggeredMessage {
+  messageId: string;
+  state: TriggeredState;
+}
+
+/** A trigger whose time is further back was missed, not late: the finest resolution of an expression. */
+const LATE_MS = 60_000;
+
+/**
+ * How far a clock that was set back may be behind times that were triggered already, for these to be waited for: a wrong zone
+ * is no more. Further, it was wrong before, and a schedule must not stand still until that wrong time.
+ */
+export const SET_BACK_MS_MAX = 24 * 3_600_000;
+
+/** Later than any time that means something; still a date. */
+const NEVER_MS = 8_640_000_000_000_000;
+
+/** The next time of a schedule that begins, is overwritten or goes on after a pause at `nowMs`. */
+export function firstTimeOf(cron: string, passedUntilMs: Millis | undefined, nowMs: Millis): Millis {
+  const aheadMs = (passedUntilMs ?? nowMs) - nowMs;
+  const fromMs = aheadMs > 0 && aheadMs <= SET_BACK_MS_MAX ? nowMs + aheadMs : nowMs;
+  return nextCronTime(parseCron(cron), fromMs) ?? NEVER_MS;
+}
+
+/** What to do about the times of a schedule that are due. */
+export interface Trigger {
+  /** How often its messages are made: 0 when the times are let pass. */
+  times: number;
+  nextAtMs: Millis;
+  passedUntilMs: Millis;
+}
+
+/** Where a schedule stands whose expression cannot be read any more, because its zone was struck off the world's list. */
+export function neverAgain(nowMs: Millis): Trigger {
+  return { times: 0, nextAtMs: NEVER_MS, passedUntilMs: nowMs };
+}
+
+/**
+ * Decides what is made of a schedule that is due at `nowMs`. `isBusy` says that a message of the trigger before is
+ * unfinished; no more than `timesMax` (at least 1) triggers are made now, for the others it stays due. Throws `ApiError`
+ * when the expression cannot be read.
+ */
+export function triggerOf(
+  { plan, standing }: Pick<Schedule, 'plan' | 'standing'>,
+  { isBusy, nowMs, timesMax }: { isBusy: boolean; nowMs: Millis; timesMax: number },
+): Trigger {
+  const { catchUp = 'one', overlap = 'allow' } = plan;
+  const cron = parseCron(plan.cron);
+  const { nextAtMs } = standing;
+  const timeAfter = (afterMs: Millis): Millis => nextCronTime(cron, afterMs, nextAtMs) ?? NEVER_MS;
+  const rest = { nextAtMs: timeAfter(nowMs), passedUntilMs: nowMs };
+  if (overlap === 'skip' && isBusy) return { times: 0, ...rest };
+  // Triggers that follow each other at once would overlap.
+  if (catchUp === 'all' && overlap === 'allow') return triggerEach(nextAtMs, timeAfter, { nowMs, timesMax });
+  const isMissed = catchUp === 'skip' && timeAfter(Math.max(nextAtMs - 1, nowMs - LATE_MS)) > nowMs;
+  return { times: isMissed ? 0 : 1, ...rest };
+}
+
+function triggerEach(
+  firstMs: Millis,
+  timeAfter: (afterMs: Millis) => Millis,
+  { nowMs, timesMax }: { nowMs: Millis; timesMax: number },
+): Trigger {
+  let times = 1;
+  let passedUntilMs = firstMs;
+  let nextAtMs = timeAfter(firstMs);
+  while (nextAtMs <= nowMs && times < timesMax) {
+    times += 1;
+    passedUntilMs = nextAtMs;
+    nextAtMs = timeAfter(nextAtMs);
+  }
+  return { times, nextAtMs, passedUntilMs };
+}
+
+/**
+ * The messages of one trigger: one, or one for each endpoint of `group`. Throws `ApiError` when there can be none; its
+ * text is what the schedule shows as its error.
+ */
+export function publishesOf({ plan, id }: Schedule, group: UrlGroup | undefined, nowMs: Millis): PublishCommand[] {
+  const { destination, method, header, body, settings, delayMs, callerIp } = plan;
+  const options: PublishCommand['options'] = { method, header, explicitHeader: header, settings };
+  if (delayMs !== undefined) options.delayMs = delayMs;
+  const shared: Omit<PublishCommand, 'url'> = { body, options };
+  if (callerIp !== undefined) shared.callerIp = callerIp;
+  if (destination.kind === 'url') return [{ ...shared, url: destination.url }];
+  if (group === undefined) throw new ApiError('not_found', `topic ${destination.name} not found`);
+  if (group.headers === undefined || plan.kept === undefined) return publishesToGroup(group, shared);
+  const merged = readTriggerOptions(plan.kept, group.headers, { own: options, nowMs });
+  merged.settings.scheduleId = id;
+  if (settings.queueName !== undefined) merged.settings.queueName = settings.queueName;
+  return publishesToGroup(group, { ...shared, options: merged });
+}

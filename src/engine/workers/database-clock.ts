@@ -1,0 +1,59 @@
+/**
+ * What time is it for all workers on one database? The database's own clock says, and each beat of a worker measures it;
+ * in between the worker counts the time that passes, so that nobody who sets the machine's clock is noticed. When the
+ * database's clock is set back, time goes on from where it was, for all of them.
+ */
+import type { Millis } from '../model.ts';
+import type { Clock, JumpListener, Machine, Timer } from '../ports.ts';
+import { Lead } from './steady-clock.ts';
+
+export class DatabaseClock implements Clock {
+  readonly #machine: Machine;
+  readonly #lead = new Lead();
+  /** What the database's clock shows when the machine has counted none. */
+  #offsetMs: Millis | undefined;
+
+  constructor(machine: Machine) {
+    this.#machine = machine;
+  }
+
+  nowMs(): Millis {
+    return this.wallMs() + Math.round(this.#lead.ms);
+  }
+
+  /** The machine's time until the first measurement. */
+  wallMs(): Millis {
+    return this.#offsetMs === undefined ? this.#machine.wallMs() : Math.floor(this.#offsetMs + this.#machine.elapsedMs);
+  }
+
+  get elapsedMs(): Millis {
+    return this.#machine.elapsedMs;
+  }
+
+  startTimer(delayMs: Millis, task: () => void): Timer {
+    return this.#machine.startTimer(delayMs, task);
+  }
+
+  onJump(listener: JumpListener): void {
+    this.#lead.onJump(listener);
+  }
+
+  /** How far `nowMs` is ahead of the database's clock. */
+  get leadMs(): Millis {
+    return this.#lead.ms;
+  }
+
+  /**
+   * The database's clock showed `wallMs` at some moment between `askedAtMs` and now, both as `elapsedMs` counts. What is
+   * known and may be right stays: a slow answer says little, and must not move the time of a worker to and fro. `leadMs`:
+   * how far others are ahead of it.
+   */
+  correct(wallMs: Millis, askedAtMs: Millis, leadMs: Millis = 0): void {
+    const lowestMs = wallMs - this.#machine.elapsedMs;
+    const highestMs = wallMs - askedAtMs;
+    const knownMs = this.#offsetMs ?? (lowestMs + highestMs) / 2;
+    this.#offsetMs = Math.min(Math.max(knownMs, lowestMs), highestMs);
+    this.#lead.note(this.#offsetMs);
+    this.#lead.join(leadMs);
+  }
+}

@@ -1,0 +1,70 @@
+/**
+ * Numbers that no worker ever gives out twice: message keys and claim tokens. They are taken from the store in
+ * blocks, so that minting one costs no trip; what is left of a block at a crash is never used.
+ */
+import type { MessageStore } from '../stores.ts';
+
+/** Enough for about a second at full speed. */
+const BLOCK = 20_000;
+
+export class Numbers {
+  readonly #reserve: MessageStore['reserveNumbers'];
+  readonly #isShared: boolean;
+  #next = 0;
+  #end = 0;
+  /** The block that follows the current one, asked for before it is needed. */
+  #following: Promise<number> | undefined;
+
+  /** `isShared`: other workers take numbers from the same store. */
+  constructor(
+    store: { messages: Pick<MessageStore, 'reserveNumbers'> },
+    { isShared = false }: { isShared?: boolean } = {},
+  ) {
+    this.#reserve = (count) => store.messages.reserveNumbers(count);
+    this.#isShared = isShared;
+  }
+
+  /** The first of `count` consecutive numbers. Throws `StoreUnavailable`. */
+  take(count: number): number | Promise<number> {
+    if (count > BLOCK) return this.#reserve(count);
+    const first = this.#next;
+    if (first + count > this.#end) return this.#takeFromNextBlock(count);
+    this.#next += count;
+    if (this.#end - this.#next < BLOCK / 2) void this.#prefetch();
+    return first;
+  }
+
+  /**
+   * A number that is larger than all that anybody has taken so far: for what has to be told apart by when it came, whichever
+   * worker it came to. Where there are several it costs a trip to the store. Throws `StoreUnavailable`.
+   */
+  takeLatest(): number | Promise<number> {
+    return this.#isShared ? this.#reserve(1) : this.take(1);
+  }
+
+  async #takeFromNextBlock(count: number): Promise<number> {
+    // Several callers may wait for the same block: whoever finds it too short afterwards fetches one more.
+    while (this.#next + count > this.#end) {
+      const start = await this.#prefetch();
+      if (start < this.#end) continue; // another caller has opened it already
+      this.#next = start;
+      this.#end = start + BLOCK;
+      this.#following = undefined;
+    }
+    const first = this.#next;
+    this.#next += count;
+    return first;
+  }
+
+  #prefetch(): Promise<number> {
+    if (!this.#following) {
+      const following = this.#reserve(BLOCK);
+      this.#following = following;
+      // A failure is seen by whoever awaits the block; the next one to need it asks again.
+      following.catch(() => {
+        if (this.#following === following) this.#following = undefined;
+      });
+    }
+    return this.#following;
+  }
+}

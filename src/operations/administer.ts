@@ -1,0 +1,72 @@
+/** Where do the operator's commands run? In the server that has the database open, or here when there is none. */
+
+import type { Config } from '../config/table.ts';
+import { StoreInUse } from '../store/drivers/sqlite/lock.ts';
+import { CannotStart } from '../system/cannot-start.ts';
+import { createSystemRandomness, pause, systemClock } from '../system/system.ts';
+import { databaseOf, openSealer, openStore } from './open-store.ts';
+import { confirmed } from './socket/announced.ts';
+import { NobodyListens, RemoteAdministration } from './socket/ask.ts';
+import { type Administration, Refused } from './socket/commands.ts';
+import { untilAllKnow } from './socket/everywhere.ts';
+import { socketPathOf } from './socket/socket-path.ts';
+import { StoredAdministration } from './socket/stored.ts';
+
+/** A server that starts, or another command, has the database open and takes no commands yet, or is done in a moment. */
+const TRIES = 30;
+const BETWEEN_TRIES_MS = 100;
+
+/** What `work` answers, which asks for one thing: it may begin anew. Throws `CannotStart` with what the operator must know. */
+export async function administer<T>(config: Config, work: (on: Administration) => Promise<T>): Promise<T> {
+  const database = databaseOf(config);
+  try {
+    if (database.kind !== 'sqlite') return await workHere(config, work);
+    return await workWhereItIsOpen(config, database.path, work);
+  } catch (error) {
+    if (error instanceof Refused) throw new CannotStart(error.message, { cause: error });
+    throw error;
+  }
+}
+
+/** In the server that has the file, or here; whoever has it only for a moment is waited for. */
+async function workWhereItIsOpen<T>(
+  config: Config,
+  path: string,
+  work: (on: Administration) => Promise<T>,
+): Promise<T> {
+  const remote = new RemoteAdministration(socketPathOf(path));
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await work(remote);
+    } catch (error) {
+      if (!(error instanceof NobodyListens)) throw error;
+    }
+    try {
+      return await workHere(config, work);
+    } catch (error) {
+      if (!(error instanceof CannotStart && error.cause instanceof StoreInUse)) throw error;
+      if (tries < TRIES) await pause(BETWEEN_TRIES_MS);
+      else throw new CannotStart(`${error.message}; it takes no commands, as a development server does not`);
+    }
+  }
+}
+
+async function workHere<T>(config: Config, work: (on: Administration) => Promise<T>): Promise<T> {
+  const randomness = createSystemRandomness();
+  let failure: Error | undefined;
+  const onFatal = (error: Error) => {
+    failure = error;
+  };
+  const store = await openStore(config, { onFatal, create: false });
+  try {
+    const sealer = () => openSealer(config, randomness, { create: false });
+    const administration = new StoredAdministration({ store, clock: systemClock, randomness, sealer });
+    if (databaseOf(config).kind === 'sqlite') return await work(administration);
+    const { workerTimeoutMs } = config;
+    return await work(confirmed(administration, () => untilAllKnow({ store, clock: systemClock, workerTimeoutMs })));
+  } catch (error) {
+    throw failure ?? error;
+  } finally {
+    await store.close();
+  }
+}

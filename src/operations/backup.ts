@@ -1,0 +1,92 @@
+/** What `waypost backup` does: one file with all of a store at one moment, while its servers go on. */
+import { existsSync, statSync } from 'node:fs';
+import { dirname, extname, join, resolve } from 'node:path';
+import type { Config } from '../config/table.ts';
+import { SqliteDriver } from '../store/drivers/sqlite/driver.ts';
+import { createForOwner, putInPlace, removeDatabase } from '../store/drivers/sqlite/file.ts';
+import { checkSound, makeOneFile, writeSnapshot } from '../store/drivers/sqlite/snapshot.ts';
+import { appliedMigrations, MIGRATIONS, MoveUnfinished, UNFINISHED_MOVE } from '../store/migrations/index.ts';
+import { copyStore } from '../store/move/copy.ts';
+import { type Census, takeCensus } from '../store/operations/invariants.ts';
+import { CannotStart } from '../system/cannot-start.ts';
+import { systemClock } from '../system/system.ts';
+import { type Database, messageOf } from './open-store.ts';
+import { openPostgresDriver, storedDatabaseOf } from './store-end.ts';
+
+export interface Backup {
+  file: string;
+  bytes: number;
+  /** Undefined: the store is that of an older version, which need not have everything that is counted. */
+  census: Census | undefined;
+}
+
+/**
+ * Writes the backup to `to`, or into that folder under a name with the time. The file has its name only once it is
+ * complete, sound and on disk. Throws `CannotStart` with what the operator must know.
+ */
+export async function backUp(config: Config, to: string): Promise<Backup> {
+  const store = storedDatabaseOf(config);
+  const file = fileFor(to);
+  const part = `${file}.part`;
+  try {
+    if (store.kind === 'sqlite') snapshot(store.path, part);
+    else await copyInto(store, part);
+    const census = await look(part);
+    checkSound(part);
+    putInPlace(part, file);
+    return { file, bytes: statSync(file).size, census };
+  } catch (error) {
+    removeDatabase(part);
+    throw error instanceof CannotStart ? error : new CannotStart(`no backup: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+function fileFor(to: string): string {
+  const found = statSync(to, { throwIfNoEntry: false });
+  const time = new Date(systemClock.wallMs()).toISOString().slice(0, 19).replaceAll(':', '-');
+  const file = resolve(found?.isDirectory() ? join(to, `waypost-${time}Z.db`) : to);
+  // A folder that is not there, such as a disk that is not mounted, must not become a file of that name.
+  if (!found && (/[/\\]$/.test(to) || extname(file) === '')) {
+    throw new CannotStart(`there is no folder ${file}: make it first, or name a file, such as ${file}.db`);
+  }
+  if (existsSync(file)) throw new CannotStart(`${file} is there already: give another name, or a folder`);
+  if (!existsSync(dirname(file))) throw new CannotStart(`there is no folder ${dirname(file)}`);
+  return file;
+}
+
+function snapshot(path: string, part: string): void {
+  if (!existsSync(path)) throw new CannotStart(`there is no database ${path}`);
+  writeSnapshot(path, part);
+}
+
+/** A logical copy, from one snapshot of the database, in pieces. */
+async function copyInto({ url }: Database & { kind: 'postgres' }, part: string): Promise<void> {
+  removeDatabase(part);
+  createForOwner(part);
+  const source = openPostgresDriver(url);
+  const target = new SqliteDriver({ path: part });
+  try {
+    const afterPiece = () => target.maintain();
+    await source.read((queries) => copyStore({ read: (work) => work(queries) }, target, { afterPiece }));
+  } finally {
+    await target.close();
+    await source.close();
+  }
+  makeOneFile(part);
+}
+
+/** What is in a file; undefined for one of an older version. Throws when it is no whole store of Waypost. */
+export async function look(path: string): Promise<Census | undefined> {
+  const driver = new SqliteDriver({ path, readOnly: true });
+  try {
+    return await driver.read(async (queries) => {
+      const [schema] = await queries.query("select 1 from sqlite_schema where name = 'migrations'");
+      if (schema === undefined) throw new Error(`${path} is no store of Waypost`);
+      const applied = await appliedMigrations(queries);
+      if (applied.some(({ number }) => number === UNFINISHED_MOVE)) throw new MoveUnfinished();
+      return applied.length < MIGRATIONS.length ? undefined : takeCensus(queries);
+    });
+  } finally {
+    await driver.close();
+  }
+}

@@ -1,0 +1,45 @@
+/** What `waypost init` does: an encryption key, a project, a token of its own. */
+
+import type { SigningKeys } from '../api/accounts.ts';
+import type { Config } from '../config/table.ts';
+import type { TokenScope } from '../engine/stores.ts';
+import { CannotStart } from '../system/cannot-start.ts';
+import { createSystemRandomness, systemClock } from '../system/system.ts';
+import { openSealer, openStore } from './open-store.ts';
+import { Refused } from './socket/commands.ts';
+import { StoredAdministration } from './socket/stored.ts';
+
+export interface Initialised {
+  /** Kept nowhere: whoever loses it makes another. */
+  token: string;
+  signingKeys: SigningKeys;
+}
+
+/** Throws `CannotStart` when the project has a token and `addToken` does not ask for another. */
+export async function initialise(
+  config: Config,
+  { project: name, addToken, scope }: { project: string; addToken: boolean; scope: TokenScope },
+): Promise<Initialised> {
+  const randomness = createSystemRandomness();
+  let failure: Error | undefined;
+  const onFatal = (error: Error) => {
+    failure = error;
+  };
+  const store = await openStore(config, { onFatal, create: true });
+  try {
+    const sealer = openSealer(config, randomness, { create: true });
+    const administration = new StoredAdministration({ store, clock: systemClock, randomness, sealer: () => sealer });
+    const { signingKeys } = await administration.ensureProject(name);
+    const tokens = await administration.listTokens({ project: name });
+    if (tokens.length > 0 && !addToken) {
+      throw new CannotStart(`the project "${name}" has a token already; --add-token makes one more`);
+    }
+    const { token } = await administration.createToken({ project: name, scope });
+    return { token, signingKeys };
+  } catch (error) {
+    if (error instanceof Refused) throw new CannotStart(error.message, { cause: error });
+    throw failure ?? error;
+  } finally {
+    await store.close();
+  }
+}

@@ -1,0 +1,147 @@
+/** Which database, with which encryption key? For the server and for `waypost init`. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Sealer } from '../accounts/accounts.ts';
+import { keepOutOfGit } from '../config/data-folder.ts';
+import { ensureEncryptionKey, readEncryptionKey } from '../config/encryption-key.ts';
+import { ENCRYPTION_KEY_BYTES } from '../config/sealing.ts';
+import type { Config } from '../config/table.ts';
+import type { EventLog, Machine, Randomness } from '../engine/ports.ts';
+import type { Store, StoreLimits } from '../engine/stores.ts';
+import { randomBase58 } from '../protocol/ids.ts';
+import { openPostgresStore } from '../store/drivers/postgres/open.ts';
+import { joinSqliteStore } from '../store/drivers/sqlite/join.ts';
+import { StoreInUse } from '../store/drivers/sqlite/lock.ts';
+import type { DatabasePorts } from '../store/drivers/sqlite/messages.ts';
+import { openInlineSqliteStore, openSqliteStore, type SharedSqliteStore } from '../store/drivers/sqlite/open.ts';
+import { CannotStart } from '../system/cannot-start.ts';
+import { createSystemRandomness, endOfTurn, pause, systemClock } from '../system/system.ts';
+
+/** A file of this machine, or a server that any number of workers share. */
+export type Database = { kind: 'sqlite'; path: string } | { kind: 'postgres'; url: string };
+
+/** The path of an SQLite file may be `:memory:`. */
+export function databaseOf({ memory, databaseUrl, dataDir }: Config): Database {
+  if (memory) return { kind: 'sqlite', path: ':memory:' };
+  if (databaseUrl === '') return { kind: 'sqlite', path: join(dataDir, 'waypost.db') };
+  return databaseAt(databaseUrl);
+}
+
+/** `url` is of the form that the setting `databaseUrl` must have. */
+export function databaseAt(url: string): Database {
+  return url.startsWith('sqlite:') ? { kind: 'sqlite', path: url.slice('sqlite:'.length) } : { kind: 'postgres', url };
+}
+
+interface OpenOptions {
+  onFatal: (error: Error) => void;
+  /** Whether a missing SQLite file is made. */
+  create: boolean;
+  /** Whether one that another process has is waited for: a command has it for a moment. Default: no. */
+  waits?: boolean;
+  log?: EventLog;
+  /** What a test lets the time be, for this process and for the database. */
+  heldClock?: Machine | undefined;
+  /** Whether a database in memory stays in the caller's thread, as for a test that opens hundreds. */
+  isInline?: boolean | undefined;
+}
+
+/** `connect` is there where other threads of this process can, and must, use the same store. */
+export type OpenedStore = Store & Partial<Pick<SharedSqliteStore, 'connect'>>;
+
+/** Five seconds in all: longer than a command takes, and than a server that was told to end when nothing is in flight. */
+const TRIES = 50;
+const BETWEEN_TRIES_MS = 100;
+
+/** Opens the database and brings it to this program's schema. Throws `CannotStart`. */
+export async function openStore(config: Config, options: OpenOptions): Promise<OpenedStore> {
+  const database = databaseOf(config);
+  const limits = limitsOf(config);
+  return database.kind === 'sqlite'
+    ? openFile(database.path, limits, options)
+    : openServer(database.url, config, limits, options);
+}
+
+/** The store of the process in another thread, over `ports` that its `connect` gave. */
+export function joinStore(ports: DatabasePorts, onFatal: (error: Error) => void): Store {
+  return joinSqliteStore(ports, { onFatal, batch: { endOfTurn } });
+}
+
+function limitsOf({ queuesMax, parallelismMax, messagesPerDayMax, journalBytesMax }: Config): StoreLimits {
+  return { queuesMax, parallelismMax, messagesPerDayMax, journalBytesMax };
+}
+
+async function openFile(
+  path: string,
+  limits: StoreLimits,
+  { onFatal, create, isInline = false, waits = false, log }: OpenOptions,
+): Promise<OpenedStore> {
+  if (!create && path !== ':memory:' && !existsSync(path)) {
+    throw new CannotStart(`there is no database ${path}: run "waypost init" first`);
+  }
+  const open = isInline && path === ':memory:' ? openInlineSqliteStore : openSqliteStore;
+  for (let triesLeft = waits ? TRIES : 1; ; triesLeft -= 1) {
+    try {
+      return await open({ path, onFatal, limits, batch: { endOfTurn } });
+    } catch (error) {
+      if (!(error instanceof StoreInUse)) {
+        throw new CannotStart(`cannot open the database ${path}: ${messageOf(error)}`, { cause: error });
+      }
+      if (triesLeft === 1) throw new CannotStart(error.message, { cause: error });
+      if (triesLeft === TRIES) log?.info('waiting_for_database', { reason: error.message });
+      await pause(BETWEEN_TRIES_MS);
+    }
+  }
+}
+
+async function openServer(
+  url: string,
+  { databaseListenUrl, databasePoolMax, databasePrepare, databaseTimeoutMs }: Config,
+  limits: StoreLimits,
+  { onFatal, log, heldClock }: OpenOptions,
+): Promise<Store> {
+  const randomness = createSystemRandomness();
+  try {
+    return await openPostgresStore({
+      url,
+      listenUrl: databaseListenUrl === 'off' ? '' : databaseListenUrl || url,
+      connectionsMax: databasePoolMax,
+      prepares: databasePrepare,
+      timeoutMs: databaseTimeoutMs,
+      clock: systemClock,
+      ...(heldClock && { nowMs: () => heldClock.wallMs() }),
+      sender: randomBase58(12, (count) => randomness.bytes(count)),
+      onFatal,
+      onDoubt: (reason) => log?.warn('database_not_durable', { reason }),
+      limits,
+      batch: { endOfTurn },
+    });
+  } catch (error) {
+    throw new CannotStart(`cannot open the database ${nameOf(url)}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** How a PostgreSQL database is shown: without the password. */
+export function nameOf(url: string): string {
+  const { host, pathname } = new URL(url);
+  return `${pathname.slice(1)} on ${host}`;
+}
+
+/** The key that signing keys are encrypted with. `create`: a missing one is made. Throws `CannotStart`. */
+export function openSealer(config: Config, randomness: Randomness, { create }: { create: boolean }): Sealer {
+  const randomBytes = (count: number) => randomness.bytes(count);
+  if (config.memory && config.encryptionKey === '') {
+    return { encryptionKey: randomBytes(ENCRYPTION_KEY_BYTES), randomBytes };
+  }
+  try {
+    const encryptionKey = create ? ensureEncryptionKey(config, randomBytes) : readEncryptionKey(config);
+    if (encryptionKey === undefined) throw new Error('there is none; "waypost init" makes one');
+    if (create) keepOutOfGit(config.dataDir);
+    return { encryptionKey, randomBytes };
+  } catch (error) {
+    throw new CannotStart(`cannot use the encryption key: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,174 @@
+/** What `waypost restore` does: a backup becomes the store, whole or not at all. */
+import { existsSync, mkdtempSync, realpathSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { readEncryptionKey } from '../config/encryption-key.ts';
+import { SealBroken, unseal } from '../config/sealing.ts';
+import type { Config } from '../config/table.ts';
+import type { Driver, Queries } from '../store/driver.ts';
+import { SqliteDriver } from '../store/drivers/sqlite/driver.ts';
+import { putInPlace, removeDatabase, takeFile } from '../store/drivers/sqlite/file.ts';
+import { StoreInUse } from '../store/drivers/sqlite/lock.ts';
+import { checkSound, hasRows, isDamage, makeOneFile, writeSnapshot } from '../store/drivers/sqlite/snapshot.ts';
+import { appliedMigrations, checkSchema, MIGRATIONS, migrate } from '../store/migrations/index.ts';
+import { type CopyOptions, copyStore } from '../store/move/copy.ts';
+import { listProjects, signingKeys } from '../store/operations/accounts/projects.ts';
+import { type Census, takeCensus } from '../store/operations/invariants.ts';
+import { CannotStart } from '../system/cannot-start.ts';
+import { look } from './backup.ts';
+import { type Database, messageOf } from './open-store.ts';
+import { openEnd, openPostgresDriver, storedDatabaseOf } from './store-end.ts';
+
+export interface RestoreRequest {
+  /** A file of `waypost backup`, or any SQLite database of Waypost. It is not changed. */
+  from: string;
+  /** Replace a store that has data. */
+  overwrite: boolean;
+  onProgress: NonNullable<CopyOptions['onProgress']>;
+}
+
+export interface Restored {
+  /** Undefined: the backup is of an older version; the first start of a server brings it to this one. */
+  census: Census | undefined;
+  /** Whether the encryption key in force is the one that the signing keys in the store are encrypted with. */
+  key: 'fits' | 'missing' | 'other' | 'not needed';
+}
+
+/** Throws `CannotStart` with what the operator must know; then the store is what it was, or closed to servers. */
+export async function restore(config: Config, { from, overwrite, onProgress }: RestoreRequest): Promise<Restored> {
+  const store = storedDatabaseOf(config);
+  if (!existsSync(from)) throw new CannotStart(`there is no file ${from}`);
+  try {
+    if (store.kind === 'sqlite') await restoreFile(from, store.path, overwrite);
+    else await restoreInto(store, from, { overwrite, onProgress });
+    return await examineRestored(store, config);
+  } catch (error) {
+    if (error instanceof CannotStart) throw error;
+    if (error instanceof StoreInUse) throw new CannotStart(error.message, { cause: error });
+    throw new CannotStart(`not restored: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** Into a file beside the store first, which then takes its place in one step. */
+async function restoreFile(from: string, givenPath: string, overwrite: boolean): Promise<void> {
+  const { path, lock } = takeFile(givenPath);
+  const part = `${path}.restoring`;
+  try {
+    if (existsSync(path) && realpathSync(from) === path) throw new CannotStart('that file is the store itself');
+    if (!overwrite) checkEmptyFile(path);
+    writeSnapshot(from, part);
+    await look(part);
+    await checkKnown(part);
+    checkSound(part);
+    retire(path);
+    putInPlace(part, path);
+  } finally {
+    removeDatabase(part);
+    lock.release();
+  }
+}
+
+function checkEmptyFile(path: string): void {
+  if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0) return;
+  try {
+    if (!hasRows(path, ['migrations', 'numbers'])) return; // a new database has those
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    throw new CannotStart(`the store ${path} cannot be read; --overwrite replaces it`, { cause: error });
+  }
+  throw new CannotStart(`the store ${path} is not empty; --overwrite replaces what it has`);
+}
+
+/** A program of this version would refuse the store. */
+async function checkKnown(path: string): Promise<void> {
+  const driver = new SqliteDriver({ path, readOnly: true });
+  try {
+    await driver.read(checkSchema);
+  } finally {
+    await driver.close();
+  }
+}
+
+/** SQLite would take a write-ahead log that is left of the old database for the new one's. */
+function retire(path: string): void {
+  if (!existsSync(path)) return removeDatabase(path);
+  try {
+    makeOneFile(path);
+  } catch (error) {
+    // What cannot be read any more is often why there is something to restore.
+    if (!isDamage(error)) throw error;
+    removeDatabase(path);
+  }
+}
+
+async function restoreInto(
+  store: Database,
+  from: string,
+  { overwrite, onProgress }: Pick<RestoreRequest, 'overwrite' | 'onProgress'>,
+): Promise<void> {
+  const source = await openBackup(from);
+  try {
+    const target = await openEnd(store, { create: true });
+    try {
+      const { driver, afterPiece, makeRoom } = target;
+      await copyStore(source.driver, driver, { overwrite, onProgress, afterPiece, ...(makeRoom && { makeRoom }) });
+    } finally {
+      await target.close();
+    }
+  } finally {
+    await source.close();
+  }
+}
+
+/** A backup of an older version is brought to this program's schema in a copy. */
+async function openBackup(from: string): Promise<{ driver: Driver; close(): Promise<void> }> {
+  await look(from);
+  const driver = new SqliteDriver({ path: from, readOnly: true });
+  const applied = await driver.read(appliedMigrations);
+  if (applied.length >= MIGRATIONS.length) return { driver, close: () => driver.close() };
+  await driver.close();
+  const folder = mkdtempSync(join(tmpdir(), 'waypost-restore-'));
+  try {
+    const path = join(folder, 'backup.db');
+    writeSnapshot(from, path);
+    const copy = new SqliteDriver({ path });
+    await migrate(copy);
+    return {
+      driver: copy,
+      close: async () => {
+        await copy.close();
+        rmSync(folder, { recursive: true });
+      },
+    };
+  } catch (error) {
+    rmSync(folder, { recursive: true });
+    throw error;
+  }
+}
+
+async function examineRestored(store: Database, config: Config): Promise<Restored> {
+  const driver =
+    store.kind === 'sqlite' ? new SqliteDriver({ path: store.path, readOnly: true }) : openPostgresDriver(store.url);
+  try {
+    return await driver.read(async (queries) => {
+      const isCurrent = (await appliedMigrations(queries)).length >= MIGRATIONS.length;
+      return { census: isCurrent ? await takeCensus(queries) : undefined, key: await keyVerdict(queries, config) };
+    });
+  } finally {
+    await driver.close();
+  }
+}
+
+async function keyVerdict(queries: Queries, config: Config): Promise<Restored['key']> {
+  const [project] = await listProjects(queries, {});
+  if (project === undefined) return 'not needed';
+  const key = readEncryptionKey(config);
+  if (key === undefined) return 'missing';
+  try {
+    unseal((await signingKeys(queries, project)).current, key);
+    return 'fits';
+  } catch (error) {
+    if (error instanceof SealBroken) return 'other';
+    throw error;
+  }
+}

@@ -1,0 +1,138 @@
+/** Carries out what the operator asks for, on an open store. */
+import { mintSigningKeys, type Sealer, sealKeys, unsealKeys } from '../../accounts/accounts.ts';
+import { isDevelopmentProject } from '../../config/development.ts';
+import type { Clock, Randomness } from '../../engine/ports.ts';
+import type { Project, ProjectStore, SealedKeys, Token } from '../../engine/stores.ts';
+import { isName } from '../../protocol/names.ts';
+import { hashToken, mintToken, tokenIdOf } from '../../protocol/token.ts';
+import {
+  type Administration,
+  type CreatedProject,
+  type CreatedToken,
+  type CreateTokenRequest,
+  type ProjectEntry,
+  Refused,
+  type TokenEntry,
+} from './commands.ts';
+
+/** Who must hear of a change before it is reported as done: what a running server keeps in memory. */
+export interface AccountsInMemory {
+  learnProject(project: Pick<Project, 'projectId' | 'name'>, sealed: SealedKeys): void;
+  admitStored(token: Token): void;
+  forget(tokenHash: string): void;
+}
+
+export interface StoredAdministrationOptions {
+  store: { projects: ProjectStore };
+  clock: Clock;
+  randomness: Randomness;
+  /** Asked for only when keys are made or shown. */
+  sealer: () => Sealer;
+  /** Absent: no server runs on this store. */
+  accounts?: AccountsInMemory;
+}
+
+/** 256 bits: nobody guesses it, so its plain hash can be kept. */
+const TOKEN_SECRET_BYTES = 32;
+
+/** Printable, so that a list on a terminal is what it seems to be. */
+const TOKEN_NAME = /^[^\p{C}\p{Zl}\p{Zp}]{1,100}$/u;
+
+export class StoredAdministration implements Administration {
+  readonly #options: StoredAdministrationOptions;
+
+  constructor(options: StoredAdministrationOptions) {
+    this.#options = options;
+  }
+
+  async listProjects(): Promise<ProjectEntry[]> {
+    const { store } = this.#options;
+    const [projects, tokens] = await Promise.all([store.projects.listProjects(), store.projects.listTokens()]);
+    return projects.map(({ projectId, name, createdAtMs }) => ({
+      name,
+      createdAtMs,
+      tokens: tokens.filter((token) => token.projectId === projectId).length,
+    }));
+  }
+
+  async createProject({ name }: { name: string }): Promise<CreatedProject> {
+    if ((await this.#findProject(name)) !== undefined) throw new Refused(`there is a project "${name}" already`);
+    return this.ensureProject(name);
+  }
+
+  /** The project and its keys; made when it is missing. */
+  async ensureProject(name: string): Promise<CreatedProject> {
+    checkProjectName(name);
+    const { store, clock, sealer: openSealer, accounts } = this.#options;
+    const sealer = openSealer();
+    const minted = sealKeys(mintSigningKeys(sealer.randomBytes), sealer);
+    const { projectId } = await store.projects.ensureProject({ name, signingKeys: minted, nowMs: clock.wallMs() });
+    const sealed = await store.projects.signingKeys({ projectId });
+    accounts?.learnProject({ projectId, name }, sealed);
+    return { name, signingKeys: unsealKeys(sealed, sealer) };
+  }
+
+  async listTokens({ project: name }: { project?: string }): Promise<TokenEntry[]> {
+    const { store } = this.#options;
+    const only = name === undefined ? undefined : await this.#projectNamed(name);
+    const nameById = new Map((await store.projects.listProjects()).map((project) => [project.projectId, project.name]));
+    return (await store.projects.listTokens())
+      .filter(({ projectId }) => only === undefined || projectId === only.projectId)
+      .map((token) => entryOf(token, nameById.get(token.projectId) ?? ''));
+  }
+
+  async createToken({ project: projectName, scope, name }: CreateTokenRequest): Promise<CreatedToken> {
+    if (name !== undefined && (!TOKEN_NAME.test(name) || name.trim() === '')) {
+      throw new Refused("a token's name has 1 to 100 printable characters");
+    }
+    const { store, clock, randomness, accounts } = this.#options;
+    checkProjectName(projectName);
+    const { projectId } = await this.#projectNamed(projectName);
+    const secret = Buffer.from(randomness.bytes(TOKEN_SECRET_BYTES)).toString('base64url');
+    const token = mintToken(projectName, secret);
+    const stored: Token = { tokenHash: hashToken(token), projectId, scope, createdAtMs: clock.wallMs() };
+    if (name !== undefined) stored.name = name;
+    await store.projects.addToken(stored);
+    accounts?.admitStored(stored);
+    return { ...entryOf(stored, projectName), token };
+  }
+
+  async revokeToken({ id }: { id: string }): Promise<TokenEntry> {
+    const { store, accounts } = this.#options;
+    const token = (await store.projects.listTokens()).find(({ tokenHash }) => tokenIdOf(tokenHash) === id);
+    if (token === undefined) throw new Refused(`there is no token ${JSON.stringify(id)}; "waypost tokens" lists them`);
+    // Durable first: what is refused from now on must stay refused after a crash.
+    await store.projects.removeToken({ tokenHash: token.tokenHash });
+    accounts?.forget(token.tokenHash);
+    const project = (await store.projects.listProjects()).find(({ projectId }) => projectId === token.projectId);
+    return entryOf(token, project?.name ?? '');
+  }
+
+  async #findProject(name: string): Promise<Project | undefined> {
+    return (await this.#options.store.projects.listProjects()).find((project) => project.name === name);
+  }
+
+  async #projectNamed(name: string): Promise<Project> {
+    const project = await this.#findProject(name);
+    if (project) return project;
+    throw new Refused(`there is no project ${JSON.stringify(name)}; "waypost projects create" makes one`);
+  }
+}
+
+function checkProjectName(name: string): void {
+  if (!isName(name)) {
+    throw new Refused(
+      `${JSON.stringify(name)} cannot be a project's name: 1 to 255 letters, digits, "-", "_" and "." can`,
+    );
+  }
+  if (isDevelopmentProject(name)) {
+    throw new Refused(`"${name}" is the name of a development account: take another`);
+  }
+}
+
+function entryOf({ tokenHash, scope, name, createdAtMs, lastUsedAtMs }: Token, project: string): TokenEntry {
+  const entry: TokenEntry = { id: tokenIdOf(tokenHash), project, scope, createdAtMs };
+  if (name !== undefined) entry.name = name;
+  if (lastUsedAtMs !== undefined) entry.lastUsedAtMs = lastUsedAtMs;
+  return entry;
+}

@@ -1,0 +1,103 @@
+/** Entry of a worker's thread: the same worker as in a process of its own, told by messages when to listen and to stop. */
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import type { EventLog } from '../../engine/ports.ts';
+import { StoreUnavailable } from '../../engine/store-errors.ts';
+import type { Store } from '../../engine/stores.ts';
+import { joinStore, messageOf, openStore } from '../../operations/open-store.ts';
+import { CannotStart } from '../../system/cannot-start.ts';
+import { keepMemory } from '../../system/memory.ts';
+import { createSystemRandomness, systemClock } from '../../system/system.ts';
+import { type RunningWorker, startWorker } from '../worker.ts';
+import { Answers } from './answers.ts';
+import type { FromWorker, ThreadOptions, ToWorker } from './messages.ts';
+
+if (parentPort) await run(parentPort, workerData as ThreadOptions);
+
+async function run(port: MessagePort, options: ThreadOptions): Promise<void> {
+  const { config, credentials, encryptionKey, rank, database } = options;
+  const tell = (message: FromWorker): void => port.postMessage(message);
+  const rotations = new Answers();
+  const randomness = createSystemRandomness();
+  const onFatal = (error: Error): void => tell({ kind: 'fatal', reason: error.message });
+  const log = logOver(tell);
+  await orRefuse(tell, async () => {
+    const store = database ? joinStore(database, onFatal) : await openStore(config, { onFatal, create: false, log });
+    const worker = await startWorker(config, {
+      store,
+      sealer: { encryptionKey, randomBytes: (count) => randomness.bytes(count) },
+      credentials,
+      log,
+      machine: systemClock,
+      rank,
+      isRecovered: database !== undefined,
+      onRotated: async () => {
+        try {
+          await rotations.ask((id) => tell({ kind: 'rotated', id }));
+        } catch (error) {
+          throw new StoreUnavailable('the keys were rotated, but not all workers know: ask for them', { cause: error });
+        }
+      },
+    });
+    port.on('message', (message: ToWorker) => {
+      if (message.kind === 'rotationKnown') rotations.answer(message.id, message.failure);
+      else void follow(message, { worker, store, port, tell, host: config.host });
+    });
+    keepMemory();
+    tell({ kind: 'started', worker: worker.id });
+  });
+}
+
+interface Parts {
+  worker: RunningWorker;
+  store: Store;
+  port: MessagePort;
+  tell: (message: FromWorker) => void;
+  host: string;
+}
+
+async function follow(
+  message: Exclude<ToWorker, { kind: 'rotationKnown' }>,
+  { worker, store, port, tell, host }: Parts,
+): Promise<void> {
+  switch (message.kind) {
+    case 'listen':
+      await orRefuse(tell, async () => {
+        const bound = await worker.listen({ host, port: message.port, isShared: true });
+        tell({ kind: 'listening', ...bound });
+      });
+      return;
+    case 'refreshAccounts':
+      try {
+        await worker.accounts.refresh();
+        tell({ kind: 'refreshed', id: message.id });
+      } catch (error) {
+        tell({ kind: 'refreshed', id: message.id, failure: messageOf(error) });
+      }
+      return;
+    case 'stop':
+      await worker.stop(message.limitMs);
+      await store.close();
+      tell({ kind: 'stopped' });
+      port.close(); // with which the thread ends
+  }
+}
+
+/** Anything but what the operator can mend ends the thread, and the process with it. */
+async function orRefuse(tell: (message: FromWorker) => void, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (!(error instanceof CannotStart || error instanceof StoreUnavailable)) throw error;
+    tell({ kind: 'refused', reason: error.message });
+  }
+}
+
+/** One thread writes the log, so that no line is torn. */
+function logOver(tell: (message: FromWorker) => void): EventLog {
+  return {
+    debug: (event, fields = {}) => tell({ kind: 'log', level: 'debug', event, fields }),
+    info: (event, fields = {}) => tell({ kind: 'log', level: 'info', event, fields }),
+    warn: (event, fields = {}) => tell({ kind: 'log', level: 'warn', event, fields }),
+    error: (event, fields = {}) => tell({ kind: 'log', level: 'error', event, fields }),
+  };
+}

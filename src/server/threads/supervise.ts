@@ -1,0 +1,75 @@
+/** Several workers in one process, each in a thread of its own, all on one port. */
+
+import type { Credentials } from '../../accounts/open-accounts.ts';
+import type { Config } from '../../config/table.ts';
+import type { Millis } from '../../engine/model.ts';
+import type { EventLog } from '../../engine/ports.ts';
+import type { DatabasePorts } from '../../store/drivers/sqlite/messages.ts';
+import { checkIsFree } from '../listen.ts';
+import { WorkerThread } from './worker-thread.ts';
+
+export interface ThreadsOptions {
+  credentials: Credentials;
+  encryptionKey: Uint8Array;
+  /** Ports to the embedded database for one more thread; absent: each opens a store of its own. */
+  connect?: () => Promise<DatabasePorts>;
+  log: EventLog;
+  /** One of them has failed: end the process, at once, with a code that tells. */
+  onFatal: (error: Error) => void;
+}
+
+export class Threads {
+  readonly #config: Config;
+  readonly #threads: readonly WorkerThread[];
+
+  private constructor(config: Config, threads: readonly WorkerThread[]) {
+    this.#config = config;
+    this.#threads = threads;
+  }
+
+  /** Resolves when all deliver; none listens yet. Throws `CannotStart`, and leaves none running. */
+  static async start(config: Config, options: ThreadsOptions): Promise<Threads> {
+    const { credentials, encryptionKey, connect, log, onFatal } = options;
+    const threads: WorkerThread[] = [];
+    const startOne = async (rank: 'first' | 'other'): Promise<void> => {
+      const database = await connect?.();
+      const onRotated = (rotating: WorkerThread): Promise<void> =>
+        refreshAll(threads.filter((thread) => thread !== rotating));
+      const started = { config, credentials, encryptionKey, rank, ...(database && { database }) };
+      threads.push(await WorkerThread.start(started, { log, onFatal, onRotated }));
+    };
+    const others = Array.from({ length: config.workers - 1 }, () => 'other' as const);
+    const starts = await Promise.allSettled([startOne('first'), ...others.map(startOne)]);
+    const failed = starts.find((start) => start.status === 'rejected');
+    if (failed) {
+      await Promise.all(threads.map((thread) => thread.stop(0)));
+      throw failed.reason;
+    }
+    return new Threads(config, threads);
+  }
+
+  /** All listen on the port of the first; answers where. Throws `CannotStart`. */
+  async listen(): Promise<string> {
+    const { host, port } = this.#config;
+    if (port !== 0) await checkIsFree({ host, port });
+    const [first, ...others] = this.#threads;
+    if (first === undefined) throw new Error('there is no worker');
+    const bound = await first.listen(port);
+    await Promise.all(others.map((thread) => thread.listen(bound.port)));
+    return bound.url;
+  }
+
+  /** Resolves when the tokens and signing keys of the store are in force in all. */
+  refreshAccounts(): Promise<void> {
+    return refreshAll(this.#threads);
+  }
+
+  /** Takes no more messages, gives running attempts up to `limitMs`, then ends all threads. */
+  async stop(limitMs: Millis): Promise<void> {
+    await Promise.all(this.#threads.map((thread) => thread.stop(limitMs)));
+  }
+}
+
+async function refreshAll(threads: readonly WorkerThread[]): Promise<void> {
+  await Promise.all(threads.map((thread) => thread.refreshAccounts()));
+}

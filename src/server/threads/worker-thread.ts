@@ -1,0 +1,154 @@
+/** A worker's thread, seen from the one that supervises it. */
+import { Worker } from 'node:worker_threads';
+import type { Millis, WorkerId } from '../../engine/model.ts';
+import type { EventLog } from '../../engine/ports.ts';
+import { messageOf } from '../../operations/open-store.ts';
+import { CannotStart } from '../../system/cannot-start.ts';
+import { Answers } from './answers.ts';
+import type { FromWorker, ThreadOptions, ToWorker } from './messages.ts';
+
+/** A thread has ended that nobody had told to. What it was about is unknown, so the whole process must end. */
+export class ThreadEnded extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'ThreadEnded';
+  }
+}
+
+export interface WorkerThreadListeners {
+  log: EventLog;
+  /** Told when the thread has ended unasked or cannot trust its store: the process must end. */
+  onFatal: (error: Error) => void;
+  /** It has rotated signing keys. Resolves when all others know. */
+  onRotated: (thread: WorkerThread) => Promise<void>;
+}
+
+/** What a step of its life waits for: its start, its listening, its end. */
+interface Step {
+  resolve: (message: FromWorker) => void;
+  reject: (error: Error) => void;
+}
+
+export class WorkerThread {
+  readonly #worker: Worker;
+  readonly #listeners: WorkerThreadListeners;
+  readonly #refreshes = new Answers();
+  #step: Step | undefined;
+  #id: WorkerId | undefined;
+  #hasEnded = false;
+
+  private constructor(options: ThreadOptions, listeners: WorkerThreadListeners) {
+    this.#listeners = listeners;
+    // The sources run as .ts, the published package as .js.
+    const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
+    const { writer, lister } = options.database ?? {};
+    this.#worker = new Worker(new URL(`./entry.${extension}`, import.meta.url), {
+      workerData: options,
+      transferList: [writer, lister].filter((port) => port !== undefined),
+    });
+    this.#worker.on('message', (message: FromWorker) => this.#hear(message));
+    this.#worker.on('error', (error) => this.#end(error as Error));
+    this.#worker.on('exit', () => this.#end());
+  }
+
+  /** Resolves when it delivers. Throws `CannotStart` or `ThreadEnded`. */
+  static async start(options: ThreadOptions, listeners: WorkerThreadListeners): Promise<WorkerThread> {
+    const thread = new WorkerThread(options, listeners);
+    try {
+      await thread.#next();
+      return thread;
+    } catch (error) {
+      await thread.#terminate();
+      throw error;
+    }
+  }
+
+  /** Throws `CannotStart`. */
+  async listen(port: number): Promise<{ url: string; port: number }> {
+    this.#tell({ kind: 'listen', port });
+    const message = await this.#next();
+    if (message.kind !== 'listening') throw new Error(`a worker answered ${message.kind} instead of listening`);
+    return message;
+  }
+
+  /** Resolves when tokens and signing keys are in force there as they are in the store. */
+  async refreshAccounts(): Promise<void> {
+    if (this.#hasEnded) return;
+    await this.#refreshes.ask((id) => this.#tell({ kind: 'refreshAccounts', id }));
+  }
+
+  async stop(limitMs: Millis): Promise<void> {
+    if (this.#hasEnded) return;
+    const stopped = this.#next();
+    this.#tell({ kind: 'stop', limitMs });
+    await stopped;
+    await this.#terminate();
+  }
+
+  async #terminate(): Promise<void> {
+    this.#hasEnded = true;
+    this.#refreshes.answerAll();
+    await this.#worker.terminate();
+  }
+
+  #tell(message: ToWorker): void {
+    this.#worker.postMessage(message);
+  }
+
+  #next(): Promise<FromWorker> {
+    return new Promise((resolve, reject) => {
+      this.#step = { resolve, reject };
+    });
+  }
+
+  #hear(message: FromWorker): void {
+    switch (message.kind) {
+      case 'log':
+        return this.#log(message);
+      case 'refreshed':
+        return this.#refreshes.answer(message.id, message.failure);
+      case 'rotated':
+        void this.#answerRotation(message.id);
+        return;
+      case 'fatal':
+        return this.#fail(new ThreadEnded(message.reason));
+      case 'refused':
+        return this.#step?.reject(new CannotStart(message.reason));
+      case 'started':
+        this.#id = message.worker;
+        return this.#step?.resolve(message);
+      case 'stopped':
+        this.#hasEnded = true;
+        this.#refreshes.answerAll();
+        return this.#step?.resolve(message);
+      case 'listening':
+        return this.#step?.resolve(message);
+    }
+  }
+
+  async #answerRotation(id: number): Promise<void> {
+    try {
+      await this.#listeners.onRotated(this);
+      this.#tell({ kind: 'rotationKnown', id });
+    } catch (error) {
+      this.#tell({ kind: 'rotationKnown', id, failure: messageOf(error) });
+    }
+  }
+
+  #log({ level, event, fields }: Extract<FromWorker, { kind: 'log' }>): void {
+    this.#listeners.log[level](event, this.#id === undefined ? fields : { worker: this.#id, ...fields });
+  }
+
+  #end(cause?: Error): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    const ended = new ThreadEnded('a worker has ended by itself', { cause });
+    if (cause?.stack !== undefined) ended.stack = `${ended.message}: ${cause.stack}`; // where the defect is
+    this.#fail(ended);
+  }
+
+  #fail(error: ThreadEnded): void {
+    if (this.#id === undefined) this.#step?.reject(error);
+    else this.#listeners.onFatal(error);
+  }
+}

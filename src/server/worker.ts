@@ -1,0 +1,289 @@
+/** One worker: what takes messages over HTTP and delivers them, on a store that somebody has opened. */
+import { hostname } from 'node:os';
+import type { Sealer, StoredAccounts } from '../accounts/accounts.ts';
+import { type Credentials, openAccounts } from '../accounts/open-accounts.ts';
+import { createApi } from '../api/app.ts';
+import { Browsers } from '../api/browsers.ts';
+import type { Listener } from '../api/listener.ts';
+import type { CheckDestination } from '../api/route.ts';
+import type { Config } from '../config/table.ts';
+import { AddressGuard, type AddressPolicy, parseAddressPolicy } from '../delivery/address-guard.ts';
+import { createDelivery, type DeliveryOptions } from '../delivery/delivery.ts';
+import { checkDestination, DestinationCheck, type DestinationVerdict } from '../delivery/destination-check.ts';
+import { systemResolver } from '../delivery/resolver.ts';
+import { selfTest } from '../delivery/self-test.ts';
+import type { Engine } from '../engine/commands.ts';
+import { createEngine, type Recovery } from '../engine/create.ts';
+import type { Millis, WorkerId } from '../engine/model.ts';
+import type { Clock, Delivery, EventLog, Machine, Randomness } from '../engine/ports.ts';
+import { StoreUnavailable } from '../engine/store-errors.ts';
+import type { Store } from '../engine/stores.ts';
+import { DatabaseClock } from '../engine/workers/database-clock.ts';
+import { byTheWall, SteadyClock } from '../engine/workers/steady-clock.ts';
+import { databaseOf, messageOf } from '../operations/open-store.ts';
+import { untilAllKnow } from '../operations/socket/everywhere.ts';
+import { randomBase58 } from '../protocol/ids.ts';
+import { CannotStart } from '../system/cannot-start.ts';
+import { createSystemRandomness, endOfTurn, systemClock } from '../system/system.ts';
+import { sampledLog } from '../telemetry/sampled-log.ts';
+import { type Bound, type ListenAt, listen } from './listen.ts';
+
+export interface WorkerOptions {
+  store: Store;
+  sealer: Sealer;
+  credentials: Credentials;
+  log: EventLog;
+  /** Unless a test holds it still, what it is. */
+  machine: Machine;
+  /** `first`: it is alone in its process or speaks for all. The others leave to it what is done once. */
+  rank: 'first' | 'other';
+  /** Whether others of this process share an embedded store, whose recovery was whoever opened it. */
+  isRecovered: boolean;
+  /** Other workers are to learn of signing keys that were rotated here, before the answer. */
+  onRotated?: () => Promise<void>;
+}
+
+export interface RunningWorker {
+  id: WorkerId;
+  accounts: StoredAccounts;
+  /** Begins to take requests; answers where. Throws `CannotStart`. */
+  listen(at: ListenAt): Promise<Bound>;
+  /** Takes no more messages, gives running attempts up to `limitMs`, then ends all but the store. Idempotent. */
+  stop(limitMs: Millis): Promise<void>;
+}
+
+/** Callers whose requests still run when everything else has ended get this long to read their answers. */
+const LAST_ANSWERS_MS = 1000;
+
+/** How long a name that resolved well is not looked up again when a message is published to it. */
+const NAMES_GOOD_MS = 60_000;
+const NAMES_MAX = 10_000;
+
+/** Delivers once it resolves, and does not listen yet. Throws `CannotStart`. */
+export async function startWorker(config: Config, options: WorkerOptions): Promise<RunningWorker> {
+  const { store, sealer, credentials, rank, onRotated } = options;
+  const log = sampledLog(options.log, systemClock);
+  const tellsAll = credentials === 'development';
+  const randomness = createSystemRandomness();
+  const isShared = databaseOf(config).kind === 'postgres';
+  const databaseClock = isShared ? new DatabaseClock(options.machine) : undefined;
+  const clock = databaseClock ?? new SteadyClock(options.machine);
+  const addresses = addressPolicyOf(config);
+  const browsers = browsersOf(config, credentials);
+  const accounts = await openAccounts(store, sealer, { credentials, clock, isShared });
+  if (rank === 'first') warnOf(config, addresses, log);
+  const opened: (() => Promise<unknown>)[] = [];
+  try {
+    const delivery = await openDelivery(config, { addresses, clock, randomness, accounts });
+    opened.push(() => delivery.close());
+    const id = `${hostname()}-${process.pid}-${randomBase58(8, sealer.randomBytes)}`;
+    if (isShared) accounts.tellOfRotations(() => tellWorkers(config, { store, clock, self: id }));
+    else if (onRotated) accounts.tellOfRotations(onRotated);
+    const recovery = recoveryOf(config, { accounts, databaseClock, isRecovered: options.isRecovered });
+    const dropsExpired = isShared || rank === 'first';
+    const needs = {
+      store,
+      clock,
+      randomness,
+      delivery,
+      log,
+      tellsAll,
+      settings: config,
+      worker: id,
+      recovery,
+      dropsExpired,
+      endOfTurn,
+    };
+    const engine = await createEngine(needs);
+    opened.push(() => engine.drain(0));
+    return new ListeningWorker({ config, id, engine, accounts, delivery, clock, log, addresses, browsers });
+  } catch (error) {
+    for (const close of opened.reverse()) await close();
+    throw error;
+  }
+}
+
+function recoveryOf(
+  config: Config,
+  {
+    accounts,
+    databaseClock,
+    isRecovered,
+  }: { accounts: StoredAccounts; databaseClock: DatabaseClock | undefined; isRecovered: boolean },
+): Recovery {
+  if (!databaseClock) return { kind: isRecovered ? 'none' : 'releaseAll' };
+  const { workerTimeoutMs: timeoutMs } = config;
+  return { kind: 'heartbeat', clock: databaseClock, timeoutMs, accounts };
+}
+
+/** Throws `StoreUnavailable` when some do not say that they know: the keys are what they are, and can be asked for. */
+async function tellWorkers(config: Config, needs: { store: Store; clock: Clock; self: WorkerId }): Promise<void> {
+  const behind = await untilAllKnow({ ...needs, workerTimeoutMs: config.workerTimeoutMs });
+  if (behind.length === 0) return;
+  throw new StoreUnavailable(`the keys were rotated, but not all workers know (${behind.join(', ')}): ask for them`);
+}
+
+interface Parts {
+  config: Config;
+  id: WorkerId;
+  engine: Engine;
+  accounts: StoredAccounts;
+  delivery: Delivery;
+  clock: Clock;
+  log: EventLog;
+  addresses: AddressPolicy;
+  browsers: Browsers;
+}
+
+class ListeningWorker implements RunningWorker {
+  readonly id: WorkerId;
+  readonly accounts: StoredAccounts;
+  readonly #parts: Parts;
+  readonly #listener: Listener;
+  #isReady = false;
+  #stopping: Promise<void> | undefined;
+
+  constructor(parts: Parts) {
+    this.id = parts.id;
+    this.accounts = parts.accounts;
+    this.#parts = parts;
+    this.#listener = makeApi(parts, () => this.#isReady);
+  }
+
+  async listen(at: ListenAt): Promise<Bound> {
+    const bound = await listen(this.#listener, at);
+    this.#isReady = this.#stopping === undefined;
+    return bound;
+  }
+
+  stop(limitMs: Millis): Promise<void> {
+    this.#isReady = false; // balancers see it at /readyz while running attempts end
+    this.#stopping ??= this.#end(limitMs);
+    return this.#stopping;
+  }
+
+  async #end(limitMs: Millis): Promise<void> {
+    const { engine, delivery } = this.#parts;
+    await engine.drain(limitMs);
+    const impatience = systemClock.startTimer(LAST_ANSWERS_MS, () => this.#listener.server.closeAllConnections());
+    await this.#listener.close();
+    impatience.cancel();
+    await delivery.close();
+  }
+}
+
+interface DeliveryNeeds {
+  addresses: AddressPolicy;
+  clock: Clock;
+  randomness: Randomness;
+  accounts: StoredAccounts;
+}
+
+/** Built only after a delivery with the same options has refused what it must. */
+async function openDelivery(
+  config: Config,
+  { addresses, clock, randomness, accounts }: DeliveryNeeds,
+): Promise<Delivery> {
+  // What a call answers becomes a message, so it may be as large as one.
+  const runResponseBytesMax = Math.max(config.responseBytesMax, config.messageBytesMax);
+  const options: DeliveryOptions = {
+    clock,
+    randomness,
+    signingKey: (projectId) => accounts.signingKeysNow(projectId).current,
+    addresses,
+    timeoutMsMax: config.timeoutMaxMs,
+    responseBytesMax: config.responseBytesMax,
+    runResponseBytesMax,
+    runFailureBytesMax: Math.max(config.failureResponseBytesMax, runResponseBytesMax),
+    responseMemoryBytesMax: config.inFlightBytesMax,
+    responseHeaderBytesMax: config.responseHeaderBytesMax,
+    connectionsPerOriginMax: config.inFlightPerOriginMax, // an attempt has a connection to itself
+    originsMax: config.originsMax,
+    verifyTls: config.verifyTls,
+    ...(config.region === '' ? {} : { region: config.region }),
+  };
+  await selfTest(options);
+  return createDelivery(options);
+}
+
+function warnOf(config: Config, addresses: AddressPolicy, log: EventLog): void {
+  if (addresses.kind === 'all') log.warn('all_destinations_allowed', { setting: 'WAYPOST_ALLOW_DESTINATIONS' });
+  if (!config.verifyTls) log.warn('tls_not_verified', { setting: 'WAYPOST_VERIFY_TLS' });
+}
+
+/** A page that got past them could do anything in development, where the token is no secret. */
+function browsersOf({ allowOrigins, allowHosts }: Config, credentials: Credentials): Browsers {
+  try {
+    return new Browsers({ origins: allowOrigins, hosts: credentials === 'development' ? allowHosts : 'any' });
+  } catch (error) {
+    throw new CannotStart(`WAYPOST_ALLOW_ORIGINS: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+function addressPolicyOf({ allowDestinations }: Config): AddressPolicy {
+  try {
+    return parseAddressPolicy(allowDestinations.join(','));
+  } catch (error) {
+    throw new CannotStart(messageOf(error), { cause: error });
+  }
+}
+
+function makeApi(
+  { config, engine, accounts, clock, log, addresses, browsers }: Parts,
+  isReady: () => boolean,
+): Listener {
+  try {
+    return createApi({
+      engine,
+      accounts,
+      clock: byTheWall(clock),
+      log,
+      checkDestination: destinationCheckOf(config, addresses, clock),
+      quotas: {
+        retriesDefault: config.retriesDefault,
+        retriesMax: config.retriesMax,
+        delayMsMax: config.delayMaxMs,
+        timeoutMsMax: config.timeoutMaxMs,
+      },
+      limits: config,
+      proxyHeaders: config.proxyHeaders,
+      logsPageDefault: config.logsPageDefault,
+      trustedProxies: config.trustedProxies,
+      browsers,
+      isReady,
+      endOfTurn,
+    });
+  } catch (error) {
+    if (error instanceof TypeError)
+      throw new CannotStart(`WAYPOST_TRUSTED_PROXIES: ${error.message}`, { cause: error });
+    throw error;
+  }
+}
+
+/** What publishes are told at once (contract M 5.2). The guard itself stands where deliveries connect. */
+function destinationCheckOf({ resolveAtPublish }: Config, addresses: AddressPolicy, clock: Clock): CheckDestination {
+  const guard = new AddressGuard(addresses);
+  const resolves = resolveAtPublish === 'auto' ? addresses.kind === 'deny' : resolveAtPublish === 'yes';
+  if (!resolves) return (url) => refusalOf(checkDestination(url, guard));
+  const check = new DestinationCheck({
+    guard,
+    resolver: systemResolver,
+    namesMax: NAMES_MAX,
+    rememberMs: NAMES_GOOD_MS,
+  });
+  return (url) => {
+    const verdict = check.check(url, clock.nowMs());
+    return verdict instanceof Promise ? verdict.then(refusalOf) : refusalOf(verdict);
+  };
+}
+
+function refusalOf(verdict: DestinationVerdict): string | undefined {
+  switch (verdict.kind) {
+    case 'ok':
+      return undefined;
+    case 'blocked':
+      return `${verdict.reason} (${verdict.remedy})`;
+    case 'unresolvable':
+      return verdict.reason;
+  }
+}

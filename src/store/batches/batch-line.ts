@@ -1,0 +1,75 @@
+/**
+ * Which of the commands that wait go into the next transaction?
+ *
+ * First what others wait for at a deadline and what costs next to nothing. Then what moves on what was accepted: a server
+ * with more to do than it can do delivers what it has before it takes more. Then accepts, each project in its turn, so that
+ * one that sends a lot keeps nobody waiting. Of each batch a share is the accepts' own, so that they never starve.
+ *
+ * Commands of one class, and accepts of one project, keep their order. Between classes there is none to keep: whoever
+ * needs one command done before another waits for the answer to the first.
+ */
+import { Fifo, ProjectTurns } from '../../engine/messages/project-turns.ts';
+import { traitsOf, type WriteCommand } from '../operations/all.ts';
+import { projectOf } from '../operations/messages/new-messages.ts';
+import { BATCH_COST_MAX, costOf } from './weight.ts';
+
+/** The part of a batch that accepts get however much else waits. */
+const ACCEPT_SHARE = 1 / 4;
+
+interface InLine {
+  command: WriteCommand;
+}
+
+/** Pure: what is taken follows from what was put in, and in which order. */
+export class BatchLine<T extends InLine> {
+  readonly #costMax: number;
+  readonly #urgent = new Fifo<T>();
+  readonly #onward = new Fifo<T>();
+  readonly #accepts = new ProjectTurns<T>();
+  /** What accepts have had beyond the end of a batch, and owe to the others. */
+  #acceptDebt = 0;
+
+  constructor(costMax = BATCH_COST_MAX) {
+    this.#costMax = costMax;
+  }
+
+  get length(): number {
+    return this.#urgent.length + this.#onward.length + this.#accepts.length;
+  }
+
+  push(entry: T): void {
+    const { command } = entry;
+    const commandClass = traitsOf(command).class(command.args);
+    const cost = costOf(command);
+    if (commandClass === 'urgent') this.#urgent.push(entry, cost);
+    else if (commandClass === 'onward') this.#onward.push(entry, cost);
+    else this.#accepts.push(turnOf(command), entry, cost);
+  }
+
+  /** Takes out the next batch; empty only when nothing waits. The command that fills it may go beyond its end. */
+  take(): T[] {
+    const batch: T[] = [];
+    const share = Math.floor(this.#costMax * ACCEPT_SHARE);
+    const reserved = Math.min(Math.max(0, share - this.#acceptDebt), this.#accepts.cost);
+    let room = this.#costMax;
+    room -= this.#urgent.takeInto(batch, room);
+    room -= this.#onward.takeInto(batch, room - reserved);
+    const ofAccepts = Math.max(room, reserved);
+    const taken = this.#accepts.takeInto(batch, ofAccepts);
+    this.#acceptDebt = Math.max(0, this.#acceptDebt - share) + Math.max(0, taken - ofAccepts);
+    return batch;
+  }
+
+  /** Takes out all. */
+  takeAll(): T[] {
+    const all: T[] = [];
+    while (this.length > 0) all.push(...this.take());
+    return all;
+  }
+}
+
+/** All messages of an accept are of one project, whose turn it is. */
+function turnOf({ method, args }: WriteCommand): number {
+  const [first] = method === 'accept' ? args.messages : [];
+  return first ? projectOf(first) : 0;
+}

@@ -1,0 +1,212 @@
+/** How do the commands of many callers become one transaction, and each still gets its own answer? */
+import type { OriginLine } from '../../engine/lanes/origin-line.ts';
+import { CommitInDoubt, StoreUnavailable } from '../../engine/store-errors.ts';
+import type { StoreLimits } from '../../engine/stores.ts';
+import { type Driver, LockNotFree, StoreFatal, type Transaction, type TransactionOptions } from '../driver.ts';
+import { accountsVersion } from '../operations/accounts/projects.ts';
+import { type Answer, runMerged, runSingle, type WriteCommand } from '../operations/all.ts';
+import { DueTimes, earlier } from '../operations/due-times.ts';
+import { EVERYTHING } from '../operations/held.ts';
+import { type Blocked, type Locked, lockFor, NOBODY, type Suspects } from '../operations/locks.ts';
+import { LogWriter, TooFewNumbers, type WriteContext } from '../operations/logs/log-writer.ts';
+
+const ALONE: Locked = { held: EVERYTHING, blocked: new Map() };
+
+const NONE_RESERVED: WriteContext['reserved'] = new Map();
+
+/** What became of one command. */
+export type WriteResult =
+  | { kind: 'answer'; answer: Answer }
+  /** Nothing was saved, as far as is known; the caller may try again. `isInDoubt`: see `CommitInDoubt`. */
+  | { kind: 'unavailable'; reason: string; isInDoubt: boolean }
+  /** Nothing was done: another worker has this project locked, and may not let go soon. */
+  | Blocked
+  /** Nothing was saved: see `AccountsChanged`. */
+  | { kind: 'accountsChanged' }
+  /** This very command cannot be saved. */
+  | { kind: 'rejected'; reason: string };
+
+/** What became of a batch. */
+export interface BatchOutcome {
+  /** One result per command. */
+  results: WriteResult[];
+  /** The earliest time at which a lane that the batch has touched lets something go; null: none does by itself. */
+  dueAtMs: number | null;
+  /** The earliest time at which anything is due that the batch has left unclaimed; null: nothing. Never after `dueAtMs`. */
+  othersDueAtMs: number | null;
+  /** Lines that it has put messages into. */
+  parkedLines: OriginLine[];
+}
+
+/**
+ * How long a batch waits for what another has locked: many times what a batch takes, and little enough for those who wait in
+ * this one and need nothing of it.
+ */
+const LOCK_WAIT_MS = 100;
+
+const SUSPECT_ALL: Suspects = { has: () => true };
+
+const UNLIMITED: StoreLimits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0, journalBytesMax: 0 };
+
+/** Runs commands on one database, a batch at a time. */
+export class BatchRunner {
+  readonly #driver: Driver;
+  readonly #limits: StoreLimits;
+  readonly #logs: LogWriter;
+
+  constructor(driver: Driver, limits: StoreLimits = UNLIMITED) {
+    this.#driver = driver;
+    this.#limits = limits;
+    this.#logs = new LogWriter(driver.dialect);
+  }
+
+  /**
+   * Resolves after the commit. What needs a project of `suspects` that another transaction has locked does not wait for it and
+   * is answered with `blocked`, and so is what has waited in vain for another one. Throws only `StoreFatal`.
+   */
+  async run(commands: readonly WriteCommand[], suspects: Suspects = NOBODY): Promise<BatchOutcome> {
+    const due = new DueTimes();
+    try {
+      const reserved = this.#driver.dialect.manyWriters ? await this.#reserveFor(commands) : NONE_RESERVED;
+      const options = suspects === SUSPECT_ALL ? {} : { lockWaitMs: LOCK_WAIT_MS };
+      const work = (tx: Transaction) => this.#runIn({ tx, due, reserved }, commands, suspects);
+      const results = await this.#withNumbers(work, options);
+      const { earliestMs: dueAtMs, earliestForOthersMs: othersDueAtMs, parkedLines } = due;
+      return { results, dueAtMs, othersDueAtMs, parkedLines };
+    } catch (error) {
+      this.#logs.forget();
+      if (error instanceof StoreFatal) throw error;
+      if (error instanceof SomeAreOutdated) return this.#runWithout(error.version, commands, suspects);
+      // Whose lock it was the database does not tell: now each is taken only where it is free.
+      if (error instanceof LockNotFree && suspects !== SUSPECT_ALL) return this.run(commands, SUSPECT_ALL);
+      const reason = error instanceof Error ? error.message : String(error);
+      if (error instanceof StoreUnavailable) {
+        const isInDoubt = error instanceof CommitInDoubt;
+        return nothingDone(commands.map(() => ({ kind: 'unavailable', reason, isInDoubt })));
+      }
+      if (commands.length === 1) return nothingDone([{ kind: 'rejected', reason }]);
+      return this.#runEach(commands, suspects);
+    }
+  }
+
+  async #runIn(
+    parts: Pick<WriteContext, 'tx' | 'due' | 'reserved'>,
+    commands: readonly WriteCommand[],
+    suspects: Suspects,
+  ): Promise<WriteResult[]> {
+    const { manyWriters, looseLogs } = this.#driver.dialect;
+    const newest = newestAccounts(parts.tx, commands);
+    const { held, blocked } = manyWriters ? await lockFor(parts.tx, commands, this.#limits, suspects) : ALONE;
+    const context = { ...parts, limits: this.#limits, logs: this.#logs, held, looseLogs };
+    const results = await runBut(blocked, commands, (free) => runAll(context, free));
+    if ((await newest) > oldestAccounts(commands)) throw new SomeAreOutdated(await newest);
+    return results;
+  }
+
+  /** Without those whose callers were admitted by accounts that are not the newest any more. */
+  async #runWithout(version: number, commands: readonly WriteCommand[], suspects: Suspects): Promise<BatchOutcome> {
+    const outdated = new Map<WriteCommand, WriteResult>();
+    for (const command of commands) {
+      if (oldestAccounts([command]) < version) outdated.set(command, { kind: 'accountsChanged' });
+    }
+    let outcome = nothingDone([]);
+    const results = await runBut(outdated, commands, async (others) => {
+      if (others.length > 0) outcome = await this.run(others, suspects);
+      return outcome.results;
+    });
+    return { ...outcome, results };
+  }
+
+  /**
+   * Where several transactions run at once, numbers are taken in one of their own, so that nobody waits for others to end;
+   * and before, since whoever holds one connection and waits for another may wait for ever where those are few.
+   */
+  async #reserveFor(commands: readonly WriteCommand[]): Promise<WriteContext['reserved']> {
+    const wanted = commands.flatMap((command) => (command.method === 'reserveNumbers' ? [command.args] : []));
+    const total = wanted.reduce((sum, { count }) => sum + count, 0);
+    if (total === 0) return NONE_RESERVED;
+    const firsts = new Map<object, number>();
+    let next = await this.#driver.transaction((tx) => tx.reserve('keys and tokens', total));
+    for (const args of wanted) {
+      firsts.set(args, next);
+      next += args.count;
+    }
+    return firsts;
+  }
+
+  /** A transaction that is done again where log entries have used up their numbers, which they do once in a hundred thousand. */
+  async #withNumbers<T>(work: (tx: Transaction) => Promise<T>, options: TransactionOptions): Promise<T> {
+    while (true) {
+      try {
+        return await this.#driver.transaction(work, options);
+      } catch (error) {
+        if (!(error instanceof TooFewNumbers)) throw error;
+        await this.#logs.reserve(this.#driver, error.needed);
+      }
+    }
+  }
+
+  /** One of them is at fault: each gets a transaction of its own, so that only that one fails. */
+  async #runEach(commands: readonly WriteCommand[], suspects: Suspects): Promise<BatchOutcome> {
+    const whole = nothingDone([]);
+    for (const command of commands) {
+      const { results, dueAtMs, othersDueAtMs, parkedLines } = await this.run([command], suspects);
+      whole.results.push(...results);
+      whole.dueAtMs = earlier(whole.dueAtMs, dueAtMs);
+      whole.othersDueAtMs = earlier(whole.othersDueAtMs, othersDueAtMs);
+      whole.parkedLines.push(...parkedLines);
+    }
+    return whole;
+  }
+}
+
+/** Some of a batch were admitted by accounts older than `version`: it is rolled back, and done again without them. */
+class SomeAreOutdated extends Error {
+  readonly version: number;
+
+  constructor(version: number) {
+    super('the accounts have changed');
+    this.version = version;
+  }
+}
+
+/** Of the accounts that callers were admitted by; infinite when nobody says. */
+function oldestAccounts(commands: readonly WriteCommand[]): number {
+  return commands.reduce((oldest, command) => {
+    const version = command.method === 'accept' ? command.args.accountsVersion : undefined;
+    return Math.min(oldest, version ?? Infinity);
+  }, Infinity);
+}
+
+/** Not waited for before the end of the batch, so that it takes no trip of its own. */
+function newestAccounts(tx: Transaction, commands: readonly WriteCommand[]): Promise<number> {
+  const newest = oldestAccounts(commands) === Infinity ? Promise.resolve(0) : accountsVersion(tx);
+  newest.catch(() => {}); // then so does what is sent after it, whose failure is heard
+  return newest;
+}
+
+/** Results of all, in order: `work` has those of the others than `aside`. */
+async function runBut(
+  aside: ReadonlyMap<WriteCommand, WriteResult>,
+  commands: readonly WriteCommand[],
+  work: (others: WriteCommand[]) => Promise<WriteResult[]>,
+): Promise<WriteResult[]> {
+  const others = commands.filter((command) => !aside.has(command));
+  const results = (await work(others)).values();
+  return commands.map((command) => {
+    const result = aside.get(command) ?? results.next().value;
+    return result ?? { kind: 'rejected', reason: 'the store gave no answer' };
+  });
+}
+
+function nothingDone(results: WriteResult[]): BatchOutcome {
+  return { results, dueAtMs: null, othersDueAtMs: null, parkedLines: [] };
+}
+
+async function runAll(context: WriteContext, commands: readonly WriteCommand[]): Promise<WriteResult[]> {
+  const answers = await runMerged(context, commands);
+  for (const command of commands) {
+    if (!answers.has(command)) answers.set(command, await runSingle(context, command));
+  }
+  return commands.map((command) => ({ kind: 'answer', answer: answers.get(command) as Answer }));
+}

@@ -1,0 +1,207 @@
+/**
+ * What waits for the writer. What comes in one turn of the event loop goes together; what comes while a
+ * transaction is being committed forms the next one. So an idle store adds no delay, a busy one shares its fsyncs, and
+ * nothing waits for a timer.
+ */
+import type { Millis } from '../../engine/model.ts';
+import { AccountsChanged, CommitInDoubt, HUNG_MS, StoreUnavailable } from '../../engine/store-errors.ts';
+import type { WriteCommand, WriteMethod, Writes } from '../operations/all.ts';
+import { NOBODY, type Suspects } from '../operations/locks.ts';
+import { Aside } from './aside.ts';
+import type { BatchOutcome, WriteResult } from './batch.ts';
+import { BatchLine } from './batch-line.ts';
+
+export interface GroupCommitOptions {
+  /** Commits a batch; one result per command. Rejects only when the store must not be used any more. */
+  flush: (commands: readonly WriteCommand[], suspects: Suspects) => Promise<BatchOutcome>;
+  /** Told once, when `flush` rejected. Everything that waits, and all that comes later, is refused. */
+  onFatal: (error: Error) => void;
+  /**
+   * Resolves when the event loop has handed out what it has. Without it, the first of 64 requests that arrive together
+   * is committed alone, and the 63 others wait for that. Default: the end of the microtasks.
+   */
+  endOfTurn?: () => Promise<void>;
+  /** Cost of one batch; see `BatchLine`. Default: `BATCH_COST_MAX`. */
+  costMax?: number;
+  /** Batches being committed at once, where the database can do that. Default 1. */
+  flushesMax?: number;
+  /**
+   * Time since some moment. With it, whoever waits behind a batch that fails after a long time is refused together with it: the
+   * next one would fail as slowly, and the caller would wait twice for the same database.
+   */
+  elapsedMs?: () => Millis;
+  /** For commands that are blocked by another worker; absent where there is none. */
+  aside?: {
+    /** Between two looks whether they still are. */
+    pause: () => Promise<void>;
+    looksMax: number;
+  };
+}
+
+interface Waiting {
+  command: WriteCommand;
+  resolve: (answer: never) => void;
+  reject: (error: Error) => void;
+}
+
+export class GroupCommit {
+  readonly #flush: GroupCommitOptions['flush'];
+  readonly #onFatal: GroupCommitOptions['onFatal'];
+  readonly #endOfTurn: () => Promise<void>;
+  readonly #flushesMax: number;
+  readonly #elapsedMs: () => Millis;
+  #onDue: (dueAtMs: number) => void = () => {};
+  #onDoubt: () => void = () => {};
+  readonly #waiting: BatchLine<Waiting>;
+  #flushing = 0;
+  /** Why new commands are refused. */
+  #refusal: string | undefined;
+  #failed = false;
+  #idle: (() => void) | undefined;
+  readonly #aside: Aside<Waiting>;
+  readonly #pause: () => Promise<void>;
+  #batches = 0;
+  #commands = 0;
+
+  constructor({
+    flush,
+    onFatal,
+    endOfTurn,
+    costMax,
+    flushesMax = 1,
+    elapsedMs = () => 0,
+    aside = NO_ASIDE,
+  }: GroupCommitOptions) {
+    this.#aside = new Aside(aside.looksMax);
+    this.#pause = aside.pause;
+    this.#flush = flush;
+    this.#waiting = new BatchLine(costMax);
+    this.#flushesMax = flushesMax;
+    this.#elapsedMs = elapsedMs;
+    this.#onFatal = onFatal;
+    this.#endOfTurn = endOfTurn ?? (() => Promise.resolve());
+  }
+
+  /** Batches committed, commands in them, commands that wait. */
+  get counts(): { batches: number; commands: number; waiting: number } {
+    const waiting = this.#waiting.length + this.#aside.waiting;
+    return { batches: this.#batches, commands: this.#commands, waiting };
+  }
+
+  /** From now on `listener` is told when a batch let something go that nobody asked for: the earliest time it is due. */
+  listen(listener: (dueAtMs: number) => void): void {
+    this.#onDue = listener;
+  }
+
+  /** From now on `listener` is told when a batch was refused whose commit may have come through, and only the answer not. */
+  listenForDoubt(listener: () => void): void {
+    this.#onDoubt = listener;
+  }
+
+  /**
+   * Resolves after the commit. Rejects with `StoreUnavailable` when nothing was saved and trying again may help; with
+   * `CommitInDoubt`, which is one, when nobody knows.
+   */
+  run<M extends WriteMethod>(method: M, args: Writes[M]['args']): Promise<Writes[M]['answer']> {
+    if (this.#refusal !== undefined) return Promise.reject(new StoreUnavailable(this.#refusal));
+    return new Promise((resolve, reject) => {
+      const command = { method, args } as WriteCommand;
+      this.#enqueue([{ command, resolve, reject }]);
+    });
+  }
+
+  #enqueue(entries: readonly Waiting[]): void {
+    for (const entry of entries) this.#waiting.push(entry);
+    if (entries.length > 0 && this.#flushing < this.#flushesMax) void this.#flushAll();
+  }
+
+  /** Refuses new commands; resolves when those that wait are done. */
+  async close(): Promise<void> {
+    this.#refusal ??= 'the store is closing';
+    if (!this.#isIdle) {
+      await new Promise<void>((resolve) => {
+        this.#idle = resolve;
+      });
+    }
+  }
+
+  get #isIdle(): boolean {
+    return this.#flushing === 0 && this.#aside.length === 0;
+  }
+
+  /** The store must not be used any more: refuses everything that waits or comes later, and says so once. */
+  fail(error: Error): void {
+    if (this.#failed) return;
+    this.#failed = true;
+    this.#refusal = 'the store has failed';
+    const waiting = [...this.#waiting.takeAll(), ...this.#aside.takeAll()];
+    for (const { reject } of waiting) reject(new StoreUnavailable(this.#refusal, { cause: error }));
+    this.#onFatal(error);
+  }
+
+  /** If nothing of the batch before came through. */
+  #refuseWaiting(results: readonly WriteResult[]): void {
+    const [first] = results;
+    if (first?.kind !== 'unavailable' || results.some(({ kind }) => kind !== 'unavailable')) return;
+    for (const { reject } of this.#waiting.takeAll()) reject(new StoreUnavailable(first.reason));
+  }
+
+  async #flushAll(): Promise<void> {
+    this.#flushing += 1;
+    await this.#endOfTurn();
+    // Without another pause: the writer has the next batch while this thread is busy with the answers of the last.
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting.take();
+      const begunAtMs = this.#elapsedMs();
+      try {
+        const commands = batch.map(({ command }) => command);
+        const { results, dueAtMs } = await this.#flush(commands, this.#aside.length > 0 ? this.#aside : NOBODY);
+        if (dueAtMs !== null) this.#onDue(dueAtMs);
+        if (results.some((result) => result.kind === 'unavailable' && result.isInDoubt)) this.#onDoubt();
+        this.#batches += 1;
+        this.#commands += batch.length;
+        for (const [index, waiting] of batch.entries()) this.#hear(waiting, results[index]);
+        if (this.#elapsedMs() - begunAtMs > HUNG_MS) this.#refuseWaiting(results);
+      } catch (error) {
+        const reason = error instanceof Error ? error : new Error(String(error));
+        for (const { reject } of batch) reject(new StoreUnavailable('the store has failed', { cause: reason }));
+        this.fail(reason);
+      }
+    }
+    this.#flushing -= 1;
+    if (this.#isIdle) this.#idle?.();
+  }
+
+  #hear(waiting: Waiting, result: WriteResult | undefined): void {
+    if (result?.kind === 'blocked') {
+      if (this.#aside.length === 0) void this.#lookAside();
+      this.#aside.add(waiting, result.projectId);
+      return;
+    }
+    this.#enqueue(this.#aside.noteThrough(waiting));
+    settleCaller(waiting, result);
+  }
+
+  async #lookAside(): Promise<void> {
+    do {
+      await this.#pause();
+      const { scouts, givenUp } = this.#aside.look();
+      for (const { reject } of givenUp) reject(new StoreUnavailable('another worker has the project locked'));
+      this.#enqueue(scouts);
+    } while (this.#aside.length > 0);
+    if (this.#isIdle) this.#idle?.();
+  }
+}
+
+const NO_ASIDE: NonNullable<GroupCommitOptions['aside']> = { pause: () => Promise.resolve(), looksMax: 0 };
+
+function settleCaller({ resolve, reject }: Waiting, result: WriteResult | undefined): void {
+  if (result === undefined) reject(new Error('the store gave no answer'));
+  else if (result.kind === 'answer') resolve(result.answer as never);
+  else if (result.kind === 'unavailable') {
+    reject(result.isInDoubt ? new CommitInDoubt(result.reason) : new StoreUnavailable(result.reason));
+  } else if (result.kind === 'accountsChanged') reject(new AccountsChanged());
+  else if (result.kind === 'rejected') {
+    reject(new Error(`the store refused a command: ${result.reason}`));
+  }
+}

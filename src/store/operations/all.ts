@@ -1,0 +1,145 @@
+/** Which operations does the store have? Every one that a file beside the SQL exports, under the name it has there. */
+import type { Driver, Queries } from '../driver.ts';
+import * as projects from './accounts/projects.ts';
+import * as flowKeys from './lanes/flow-commands.ts';
+import * as projectGate from './lanes/project-gate.ts';
+import * as queues from './lanes/queue-commands.ts';
+import type { WriteContext } from './logs/log-writer.ts';
+import * as logs from './logs/logs.ts';
+import * as accept from './messages/accept.ts';
+import * as cancel from './messages/cancel.ts';
+import * as claim from './messages/claim.ts';
+import * as dead from './messages/dead.ts';
+import * as find from './messages/find.ts';
+import * as release from './messages/release.ts';
+import * as settle from './messages/settle.ts';
+import type { MergedWrite, Write, WriteTraits } from './operation.ts';
+import * as retention from './retention.ts';
+import * as activeRuns from './runs/active.ts';
+import * as deadRuns from './runs/dead-runs.ts';
+import * as endings from './runs/end.ts';
+import * as failureCallbacks from './runs/failure-callbacks.ts';
+import * as runs from './runs/find.ts';
+import * as revival from './runs/revive.ts';
+import * as histories from './runs/run-histories.ts';
+import * as runLogs from './runs/run-logs.ts';
+import * as schedules from './schedules/schedules.ts';
+import * as urlGroups from './url-groups.ts';
+import * as mail from './waiters/mail.ts';
+import * as register from './waiters/register.ts';
+import * as waiters from './waiters/waiters.ts';
+import * as numbers from './workers/numbers.ts';
+import * as workers from './workers/workers.ts';
+
+/** Those that are merged run in this order: what is new, what has ended, what is left of a run. */
+const ALL = {
+  ...accept,
+  ...settle,
+  ...endings,
+  ...cancel,
+  ...claim,
+  ...dead,
+  ...find,
+  ...logs,
+  ...numbers,
+  ...projects,
+  ...release,
+  ...retention,
+  ...flowKeys,
+  ...projectGate,
+  ...queues,
+  ...schedules,
+  ...urlGroups,
+  ...workers,
+  ...activeRuns,
+  ...deadRuns,
+  ...failureCallbacks,
+  ...histories,
+  ...mail,
+  ...register,
+  ...revival,
+  ...runLogs,
+  ...runs,
+  ...waiters,
+};
+
+type Kind = 'single' | 'merged' | 'read';
+
+type OfKind<K extends Kind> = {
+  [M in keyof typeof ALL as (typeof ALL)[M] extends { kind: K } ? M : never]: (typeof ALL)[M];
+};
+
+const MERGED = Object.entries<unknown>(ALL).filter(isMerged);
+
+function isMerged(entry: [string, unknown]): entry is [string, MergedWrite<object, Answer>] {
+  const [, value] = entry;
+  return typeof value === 'function' && 'kind' in value && value.kind === 'merged';
+}
+
+type Single = OfKind<'single'>;
+type Merged = OfKind<'merged'>;
+type ReadTable = OfKind<'read'>;
+
+/** What each command is given and answers. */
+export type Writes = {
+  [M in keyof Single]: { args: Parameters<Single[M]>[1]; answer: Awaited<ReturnType<Single[M]>> };
+} & {
+  [M in keyof Merged]: { args: Parameters<Merged[M]>[1][number]; answer: Awaited<ReturnType<Merged[M]>>[number] };
+};
+
+export type WriteMethod = keyof Writes;
+
+/** Of any command. */
+export type Answer = Writes[WriteMethod]['answer'];
+
+export type WriteCommand = { [M in WriteMethod]: { method: M; args: Writes[M]['args'] } }[WriteMethod];
+
+export type Reads = {
+  [M in keyof ReadTable]: { args: Parameters<ReadTable[M]>[1]; answer: Awaited<ReturnType<ReadTable[M]>> };
+};
+
+export type ReadMethod = keyof Reads;
+
+// TypeScript cannot see, in the rest of this file, that a name and its arguments belong together once it is looked up.
+
+/** What is known of the operation of `command`; to be asked with its arguments. */
+export function traitsOf({ method }: WriteCommand): WriteTraits<object> {
+  return ALL[method] as unknown as WriteTraits<object>;
+}
+
+/** Carries out those of `commands` that are merged, all of one kind together; returns their answers. */
+export async function runMerged(
+  context: WriteContext,
+  commands: readonly WriteCommand[],
+): Promise<Map<WriteCommand, Answer>> {
+  const answers = new Map<WriteCommand, Answer>();
+  for (const [method, run] of MERGED) {
+    const alike = commands.filter((command) => command.method === method);
+    if (alike.length === 0) continue;
+    const merged = await run(
+      context,
+      alike.map(({ args }) => args),
+    );
+    for (const [index, answer] of merged.entries()) answers.set(alike[index] as WriteCommand, answer);
+  }
+  return answers;
+}
+
+/** Carries out one that is not. */
+export function runSingle(context: WriteContext, { method, args }: WriteCommand): Promise<Answer> {
+  return (ALL[method] as unknown as Write<object, Answer>)(context, args);
+}
+
+export function isLongRead(method: ReadMethod): boolean {
+  return ALL[method].isLong;
+}
+
+/** Runs one read on its own snapshot. */
+export function runRead<M extends ReadMethod>(
+  driver: Driver,
+  method: M,
+  args: Reads[M]['args'],
+): Promise<Reads[M]['answer']> {
+  const read = ALL[method] as unknown as (queries: Queries, args: unknown) => Promise<Reads[M]['answer']>;
+  return driver.read((queries) => read(queries, args));
+}

@@ -1,0 +1,143 @@
+/**
+ * Where does a new message stand: does it go out as its sender proposed, or do its queue, its flow-control key or its
+ * project make it wait? Decided in the transaction that saves it, since only there is known who holds the slots.
+ */
+
+import { lineOf, type OriginLine } from '../../../engine/lanes/origin-line.ts';
+import type { AcceptedStanding } from '../../../engine/messages/accepted.ts';
+import type { WaitState } from '../../../engine/wait-state.ts';
+import type { MessageEvents, WriteContext } from '../logs/log-writer.ts';
+import { CONTENT_COLUMNS, MESSAGE_AT, MESSAGE_COLUMNS, type NewMessageRow } from '../messages/columns.ts';
+import { countMessages } from '../messages/message-counts.ts';
+import { codeOfLogState, type StoredNewMessage } from '../messages/rows.ts';
+import { FlowLanes } from './flow-lanes.ts';
+import { LINE } from './lines.ts';
+import { ProjectGate } from './project-gate.ts';
+import { QueueLanes } from './queue-lanes.ts';
+
+export type EntryStanding = Exclude<AcceptedStanding, 'dropped'>;
+
+export class Entry {
+  readonly #context: WriteContext;
+  readonly #nowMs: number;
+  readonly #queues: QueueLanes;
+  readonly #flows: FlowLanes;
+  readonly #gate: ProjectGate;
+
+  constructor(context: WriteContext, nowMs: number) {
+    this.#context = context;
+    this.#nowMs = nowMs;
+    this.#queues = new QueueLanes(context.tx);
+    this.#flows = new FlowLanes(context.tx, nowMs);
+    this.#gate = new ProjectGate(context.tx, context.limits.parallelismMax);
+  }
+
+  /** Loads the queues that `messages` name. */
+  async loadQueues(messages: readonly StoredNewMessage[]): Promise<void> {
+    const refs = messages.flatMap(({ message, queueName }) =>
+      queueName === undefined ? [] : [{ projectId: message[MESSAGE_AT.project_id], name: queueName }],
+    );
+    if (refs.length > 0) await this.#queues.load(refs);
+  }
+
+  /** Makes the queue of a message if it is missing; false when the project may have no more. */
+  async hasQueue(
+    { message, queueName }: StoredNewMessage,
+    queuesMax = this.#context.limits.queuesMax,
+  ): Promise<boolean> {
+    if (queueName === undefined) return true;
+    const projectId = message[MESSAGE_AT.project_id];
+    if (this.#queues.find(projectId, queueName)) return true;
+    return (await this.#queues.create(projectId, queueName, queuesMax, this.#nowMs)) !== undefined;
+  }
+
+  /** Saves `messages`, whose queues are loaded, in a handful of statements; says where each of them stands. */
+  async insert(messages: readonly StoredNewMessage[]): Promise<EntryStanding[]> {
+    if (messages.length === 0) return [];
+    const { tx, limits, logs, due } = this.#context;
+    await this.#loadLimits(messages);
+    const standings = messages.map((message) => this.#place(message));
+    await this.#queues.save();
+    if (limits.messagesPerDayMax > 0) await countMessages(tx, messages);
+    await tx.insertMany(
+      'messages',
+      MESSAGE_COLUMNS,
+      messages.map(({ message }) => message),
+    );
+    await tx.insertMany(
+      'contents',
+      CONTENT_COLUMNS,
+      messages.map(({ content }) => content),
+    );
+    await logs.append(tx, messages.map(eventsOf));
+    for (const [index, { message }] of messages.entries()) {
+      if (standings[index] === 'due') due.noteForOthers(message[MESSAGE_AT.due_at_ms]);
+      else if (standings[index] === 'origin') due.noteParked(originLineOf(message));
+    }
+    await this.#flows.save(due);
+    return standings;
+  }
+
+  async #loadLimits(messages: readonly StoredNewMessage[]): Promise<void> {
+    const refs = messages.flatMap(({ message, flow }) =>
+      flow === undefined ? [] : [{ projectId: message[MESSAGE_AT.project_id], key: flow.key }],
+    );
+    if (refs.length > 0) await this.#flows.loadOrCreate(refs);
+    await this.#gate.load(messages.map(({ message }) => message[MESSAGE_AT.project_id]));
+  }
+
+  /** The gates in order: the queue, the key, the project. One that is closed has the message from then on. */
+  #place({ message, queueName, flow }: StoredNewMessage): EntryStanding {
+    const projectId = message[MESSAGE_AT.project_id];
+    const isReady = message[MESSAGE_AT.due_at_ms] <= this.#nowMs;
+    const isProposed = message[MESSAGE_AT.claim_token] !== null;
+    const lane = flow && this.#flows.find(projectId, flow.key);
+    if (flow) lane?.follow(flow, this.#nowMs);
+    const queue = queueName === undefined ? undefined : this.#queues.find(projectId, queueName);
+    if (queue) {
+      const { position, hasSlot } = queue.enter();
+      message[MESSAGE_AT.queue_id] = queue.id;
+      message[MESSAGE_AT.queue_position] = position;
+      if (!hasSlot) return hold(message, 'queue');
+      message[MESSAGE_AT.queue_slot] = message[MESSAGE_AT.key];
+    }
+    if (lane) {
+      if (!isProposed || lane.hasWaiting(this.#nowMs) || lane.goesLeft(this.#nowMs) === 0) {
+        if (isReady) lane.noteWaiting();
+        return hold(message, 'flow');
+      }
+    }
+    if (!isProposed) return message[MESSAGE_AT.line] === LINE.origin ? 'origin' : 'due';
+    if (this.#gate.roomOf(projectId) === 0 || this.#gate.hasHeld(projectId)) {
+      lane?.letGo();
+      return hold(message, 'project');
+    }
+    lane?.start(this.#nowMs);
+    this.#gate.start(projectId);
+    return 'claimed';
+  }
+}
+
+function hold(message: StoredNewMessage['message'], state: WaitState): WaitState {
+  message[MESSAGE_AT.claim_token] = null;
+  message[MESSAGE_AT.worker] = null;
+  message[MESSAGE_AT.claimed_at_ms] = null;
+  message[MESSAGE_AT.line] = LINE[state];
+  return state;
+}
+
+/** The events its sender gave, and ACTIVE if it goes out at once. */
+function eventsOf({ message, events }: StoredNewMessage): MessageEvents {
+  const claimedAtMs = message[MESSAGE_AT.claimed_at_ms];
+  return {
+    key: message[MESSAGE_AT.key],
+    projectId: message[MESSAGE_AT.project_id],
+    runKey: message[MESSAGE_AT.run_key],
+    events: claimedAtMs === null ? events : [...events, [claimedAtMs, codeOfLogState('ACTIVE')]],
+    floorMs: 0,
+  };
+}
+
+function originLineOf(message: NewMessageRow): OriginLine {
+  return lineOf(message[MESSAGE_AT.project_id], message[MESSAGE_AT.origin]);
+}

@@ -1,0 +1,177 @@
+/** What can be done with a flow-control key as a whole (contract M 16.6, 16.7, 22.30 to 22.36)? */
+import { type FlowKey, type FlowPin, isWindowOpen } from '../../../engine/lanes/lanes.ts';
+import type { Millis, ProjectId } from '../../../engine/model.ts';
+import type { Queries } from '../../driver.ts';
+import type { WriteContext } from '../logs/log-writer.ts';
+import { longRead, write } from '../operation.ts';
+import { type FlowKeyRow, FlowLanes, type FlowRef } from './flow-lanes.ts';
+import { LINE, PAST_LANES } from './lines.ts';
+
+type At<Args> = Args & FlowRef & { nowMs: number };
+
+/** A key that nobody used yet can be paused; resuming it changes nothing. */
+export const setKeyPaused = write(async (context: WriteContext, args: At<{ isPaused: boolean }>): Promise<void> => {
+  return change(context, args, { create: args.isPaused }, () => ({ paused: args.isPaused ? 1 : 0 }));
+});
+
+/** A pinned rate begins with a fresh period. */
+export const pinKey = write(async (context: WriteContext, args: At<{ pin: FlowPin }>): Promise<void> => {
+  const { parallelism, rate, periodS } = args.pin;
+  return change(context, args, { create: true }, (row) => ({
+    ...(parallelism === undefined ? {} : { parallelism, parallelism_pinned: 1 }),
+    ...(rate === undefined ? {} : { rate, period_s: periodS ?? row.period_s, rate_pinned: 1, ...NO_WINDOW }),
+  }));
+});
+
+/** The last values stay in force until the next message sets new ones. */
+export const unpinKey = write(
+  async (context: WriteContext, args: At<{ parallelism: boolean; rate: boolean }>): Promise<void> => {
+    return change(context, args, { create: false }, () => ({
+      ...(args.parallelism ? { parallelism_pinned: 0 } : {}),
+      ...(args.rate ? { rate_pinned: 0 } : {}),
+    }));
+  },
+);
+
+/** Now is the start of the next period. */
+export const resetKeyRate = write(async (context: WriteContext, args: At<object>): Promise<void> => {
+  return change(context, args, { create: false }, () => ({ window_started_at_ms: args.nowMs, window_count: 0 }));
+});
+
+const NO_WINDOW = { window_started_at_ms: null, window_count: 0 };
+
+async function change(
+  { tx, due }: WriteContext,
+  { projectId, key, nowMs }: At<object>,
+  { create }: { create: boolean },
+  valuesOf: (row: FlowKeyRow) => Partial<FlowKeyRow>,
+): Promise<void> {
+  const flows = new FlowLanes(tx, nowMs);
+  await (create ? flows.loadOrCreate([{ projectId, key }]) : flows.load([{ projectId, key }]));
+  const lane = flows.find(projectId, key);
+  if (!lane) return;
+  lane.change({ ...valuesOf(lane.row), used_at_ms: nowMs });
+  await flows.save(due);
+}
+
+export interface FlowKeyView extends FlowKeyRow {
+  in_flight: number;
+  wait_list_size: number;
+}
+
+const VIEW_FIELDS = `f.project_id, f.key, f.parallelism, f.rate, f.period_s, f.parallelism_pinned, f.rate_pinned, f.paused,
+  f.window_started_at_ms, f.window_count, f.used_at_ms, f.wake_at_ms,
+  (select count(*) from messages m
+   where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is not null) as in_flight,
+  (select count(*) from messages m
+   where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = ${LINE.flow}
+     and m.due_at_ms <= ?) as wait_list_size`;
+
+export const findKey = longRead(
+  async (
+    queries: Queries,
+    { projectId, key, nowMs }: FlowRef & { nowMs: number },
+  ): Promise<FlowKeyView | undefined> => {
+    const [row] = await queries.query<FlowKeyView>(
+      `select ${VIEW_FIELDS} from flow_keys f where f.project_id = ? and f.key = ?`,
+      [nowMs, projectId, key],
+    );
+    return row;
+  },
+  (row, { nowMs }) => row && decodeFlowKey(row, nowMs),
+);
+
+export interface ListKeysArgs {
+  projectId: ProjectId;
+  /** Part of the key's name, case-sensitive; empty: all. */
+  search: string;
+  /** Only keys after this one. */
+  after: string;
+  count: number;
+  nowMs: number;
+}
+
+/** Ordered by key. */
+export const listKeys = longRead(
+  (queries: Queries, args: ListKeysArgs): Promise<FlowKeyView[]> => {
+    const { projectId, search, after, count, nowMs } = args;
+    // Case-sensitive in both databases and without wildcards, unlike `like`.
+    return queries.query<FlowKeyView>(
+      `select ${VIEW_FIELDS} from flow_keys f
+     where f.project_id = ? and f.key > ? and (? = '' or replace(f.key, ?, '') <> f.key) order by f.key limit ?`,
+      [nowMs, projectId, after, search, search, count],
+    );
+  },
+  (rows, { nowMs }) => rows.map((row) => decodeFlowKey(row, nowMs)),
+);
+
+export function decodeFlowKey(row: FlowKeyView, nowMs: Millis): FlowKey {
+  const { rate, period_s: periodS, window_started_at_ms: startedAtMs, window_count: count } = row;
+  const key: FlowKey = {
+    key: row.key,
+    waitListSize: row.wait_list_size,
+    inFlight: row.in_flight,
+    periodS,
+    rateCount: isWindowOpen({ rate, periodS, startedAtMs, count }, nowMs) ? count : 0,
+    isPaused: row.paused === 1,
+    isParallelismPinned: row.parallelism_pinned === 1,
+    isRatePinned: row.rate_pinned === 1,
+  };
+  if (row.parallelism !== null) key.parallelism = row.parallelism;
+  if (rate !== null) key.rate = rate;
+  if (startedAtMs !== null) key.periodStartedAtMs = startedAtMs;
+  return key;
+}
+
+/**
+ * Looks at up to `rowsMax` keys that nobody used since, and drops those that no message names and nobody has set anything
+ * for. The others count as used now: a hundred thousand pinned keys are looked at once a day, not in each piece. Returns
+ * how many it looked at.
+ */
+export async function dropUnusedKeys(
+  { tx, held }: WriteContext,
+  { usedBeforeMs, nowMs, rowsMax }: { usedBeforeMs: number; nowMs: number; rowsMax: number },
+): Promise<number> {
+  const rows = await tx.query<FlowRow>(
+    // Not `exists`: here a planner may answer that for all keys at once, by reading all messages.
+    `select f.project_id, f.key,
+       case when f.paused = 1 or f.parallelism_pinned = 1 or f.rate_pinned = 1
+         or (select 1 from messages m
+           where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is not null limit 1) is not null
+         or (select 1 from messages m
+           where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = ${LINE.flow} limit 1) is not null
+         or (select 1 from messages m
+           where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line in (${PAST_LANES}) limit 1) is not null
+         or (select 1 from messages m
+           where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = ${LINE.queue} limit 1) is not null
+       then 1 else 0 end as in_use
+     from flow_keys f where f.used_at_ms < ? order by f.used_at_ms limit ?`,
+    [usedBeforeMs, rowsMax],
+  );
+  for (const { project_id, key, in_use } of rows) {
+    if (!held.has(project_id)) continue; // it came after the projects were locked
+    if (in_use === 0) await tx.send('delete from flow_keys where project_id = ? and key = ?', [project_id, key]);
+    else
+      await tx.send('update flow_keys set used_at_ms = ? where project_id = ? and key = ?', [nowMs, project_id, key]);
+  }
+  return rows.length;
+}
+
+/** Whose keys `dropUnusedKeys` looks at. */
+export async function projectsOfUnusedKeys(
+  queries: Queries,
+  { usedBeforeMs, rowsMax }: { usedBeforeMs: number; rowsMax: number },
+): Promise<ProjectId[]> {
+  const rows = await queries.query<{ project_id: ProjectId }>(
+    `select distinct project_id from (select project_id from flow_keys where used_at_ms < ?
+       order by used_at_ms limit ?) as first`,
+    [usedBeforeMs, rowsMax],
+  );
+  return rows.map(({ project_id }) => project_id);
+}
+
+interface FlowRow {
+  project_id: number;
+  key: string;
+  in_use: number;
+}

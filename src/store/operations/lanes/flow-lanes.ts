@@ -1,0 +1,308 @@
+/**
+ * Which flow-control keys does a transaction touch, may they start another attempt, and when is each to be looked at again?
+ *
+ * A key's slots are its claimed messages, counted when it is loaded. When the transaction has made its changes, `save`
+ * counts anew and sets the time at which the key's wait list is to be served; nothing is carried on from before.
+ */
+import { countStart, nextStartAtMs, type RateWindow, startsLeft } from '../../../engine/lanes/lanes.ts';
+import type { ProjectId } from '../../../engine/model.ts';
+import type { FlowControl } from '../../../protocol/settings.ts';
+import type { Queries, SqlValue, Transaction } from '../../driver.ts';
+import { byProject } from '../by-project.ts';
+import type { DueTimes } from '../due-times.ts';
+import { LINE, PAST_LANES } from './lines.ts';
+
+export interface FlowRef {
+  projectId: ProjectId;
+  key: string;
+}
+
+/** The keys of those messages that have one. */
+export function flowRefsOf(rows: readonly { project_id: number; flow_key: string | null }[]): FlowRef[] {
+  return rows.flatMap(({ project_id, flow_key }) =>
+    flow_key === null ? [] : [{ projectId: project_id, key: flow_key }],
+  );
+}
+
+export interface FlowKeyRow {
+  project_id: number;
+  key: string;
+  parallelism: number | null;
+  rate: number | null;
+  period_s: number;
+  parallelism_pinned: number;
+  rate_pinned: number;
+  paused: number;
+  window_started_at_ms: number | null;
+  window_count: number;
+  used_at_ms: number;
+  wake_at_ms: number | null;
+}
+
+interface StandingRow extends FlowKeyRow {
+  in_flight: number;
+  let_go: number;
+  first_ready_at_ms: number | null;
+}
+
+/**
+ * Messages let go that are counted at most, so that touching a key costs the same however many of it wait for a dead
+ * endpoint. A key that may start more lets more than these go, which wait with their origin then, as others do.
+ */
+const LET_GO_COUNTED_MAX = 1_000;
+
+/** How coarsely the last use of a key is kept: it is there to forget keys after a day. */
+const USED_STEP_MS = 3_600_000;
+
+const FLOW_KEY_FIELDS =
+  'f.project_id, f.key, f.parallelism, f.rate, f.period_s, f.parallelism_pinned, f.rate_pinned, f.paused, f.window_started_at_ms, f.window_count, f.used_at_ms, f.wake_at_ms';
+
+/**
+ * The fields of a key with its holders, those that went on from its wait list to that of their origin or project, and its
+ * first waiting message, from `flow_keys f`.
+ */
+const STANDING_FIELDS = `${FLOW_KEY_FIELDS},
+  (select count(*) from messages m
+   where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is not null) as in_flight,
+  (select count(*) from (select 1 from messages m
+     where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line in (${PAST_LANES})
+     limit ${LET_GO_COUNTED_MAX}) as counted) as let_go,
+  (select m.due_at_ms from messages m
+   where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = ${LINE.flow}
+   order by m.due_at_ms, m.key limit 1) as first_ready_at_ms`;
+
+const NEW_KEY: Omit<FlowKeyRow, 'project_id' | 'key' | 'used_at_ms'> = {
+  parallelism: null,
+  rate: null,
+  period_s: 1,
+  parallelism_pinned: 0,
+  rate_pinned: 0,
+  paused: 0,
+  window_started_at_ms: null,
+  window_count: 0,
+  wake_at_ms: null,
+};
+
+/** One key within one transaction. */
+export class FlowLane {
+  readonly row: FlowKeyRow;
+  #inFlight: number;
+  /** They may start before the others, so a busy origin gets no more of a key than the key could have in flight. */
+  #letGo: number;
+  /** When the first of those that wait becomes, or became, ready. */
+  #firstReadyAtMs: number;
+  #isChanged = false;
+
+  constructor({ in_flight, let_go, first_ready_at_ms, ...row }: StandingRow) {
+    this.row = row;
+    this.#inFlight = in_flight;
+    this.#letGo = let_go;
+    this.#firstReadyAtMs = first_ready_at_ms ?? Infinity;
+  }
+
+  get isChanged(): boolean {
+    return this.#isChanged;
+  }
+
+  /** Whether messages are ready and wait: another one goes behind them. */
+  hasWaiting(nowMs: number): boolean {
+    return this.#firstReadyAtMs <= nowMs;
+  }
+
+  /** A message that is ready joins those that wait. */
+  noteWaiting(): void {
+    this.#firstReadyAtMs = -Infinity;
+  }
+
+  get window(): RateWindow {
+    const { rate, period_s, window_started_at_ms, window_count } = this.row;
+    return { rate, periodS: period_s, startedAtMs: window_started_at_ms, count: window_count };
+  }
+
+  /** How many more attempts may start now. */
+  startsLeft(nowMs: number): number {
+    if (this.row.paused === 1) return 0;
+    const { parallelism } = this.row;
+    const slotsLeft = parallelism === null ? Infinity : Math.max(0, parallelism - this.#inFlight);
+    return Math.min(slotsLeft, startsLeft(this.window, nowMs));
+  }
+
+  /** How many more messages may leave the wait list. */
+  goesLeft(nowMs: number): number {
+    return Math.max(0, this.startsLeft(nowMs) - this.#letGo);
+  }
+
+  /** A message that could start has to wait for its origin or its project. */
+  letGo(): void {
+    this.#letGo += 1;
+  }
+
+  /** A message that was let go starts, or is back in the wait list. */
+  takeBack(): void {
+    this.#letGo -= 1;
+  }
+
+  /** One more attempt starts: it holds a slot and counts for the rate. */
+  start(nowMs: number): void {
+    this.#inFlight += 1;
+    if (this.row.rate === null) return;
+    const { startedAtMs, count } = countStart(this.window, nowMs);
+    this.change({ window_started_at_ms: startedAtMs, window_count: count });
+  }
+
+  /** The latest message sets the limits that are not pinned; what it does not mention is unlimited. */
+  follow({ parallelism, rate, periodS }: FlowControl, nowMs: number): void {
+    if (this.row.parallelism_pinned === 0) this.change({ parallelism: parallelism ?? null });
+    if (this.row.rate_pinned === 0) this.change({ rate: rate ?? null, period_s: periodS });
+    if (Math.abs(nowMs - this.row.used_at_ms) >= USED_STEP_MS) this.change({ used_at_ms: nowMs });
+  }
+
+  change(values: Partial<FlowKeyRow>): void {
+    for (const [name, value] of Object.entries(values) as [keyof FlowKeyRow, never][]) {
+      if (this.row[name] === value) continue;
+      this.row[name] = value;
+      this.#isChanged = true;
+    }
+  }
+}
+
+export class FlowLanes {
+  readonly #tx: Transaction;
+  readonly #nowMs: number;
+  readonly #lanes = new Map<string, FlowLane>();
+  readonly #served = new Set<FlowLane>();
+
+  constructor(tx: Transaction, nowMs: number) {
+    this.#tx = tx;
+    this.#nowMs = nowMs;
+  }
+
+  /** Loads those that exist and are not loaded yet. */
+  async load(refs: readonly FlowRef[]): Promise<void> {
+    for (const [projectId, keys] of this.#missing(refs)) {
+      for (const row of await standings(this.#tx, projectId, keys)) this.add(row);
+    }
+  }
+
+  /** As `load`; those that do not exist begin to. */
+  async loadOrCreate(refs: readonly FlowRef[]): Promise<void> {
+    await this.load(refs);
+    const created: FlowKeyRow[] = [];
+    for (const [projectId, keys] of this.#missing(refs)) {
+      for (const key of keys) created.push({ ...NEW_KEY, project_id: projectId, key, used_at_ms: this.#nowMs });
+    }
+    if (created.length === 0) return;
+    await this.#tx.insertMany('flow_keys', COLUMNS, created.map(valuesOf));
+    for (const row of created) this.add({ ...row, in_flight: 0, let_go: 0, first_ready_at_ms: null });
+  }
+
+  add(row: StandingRow): FlowLane {
+    const lane = new FlowLane(row);
+    this.#lanes.set(nameOf(row.project_id, row.key), lane);
+    return lane;
+  }
+
+  find(projectId: ProjectId, key: string): FlowLane | undefined {
+    return this.#lanes.get(nameOf(projectId, key));
+  }
+
+  /** Its wait list had its turn: the next is when all others had theirs. */
+  markServed(lane: FlowLane): void {
+    this.#served.add(lane);
+  }
+
+  /** To be called once all messages of the transaction are written. */
+  async save(due: DueTimes): Promise<void> {
+    const lanes = [...this.#lanes.values()];
+    const refs = lanes.map(({ row }) => ({ projectId: row.project_id, key: row.key }));
+    for (const [projectId, keys] of byProject(refs, ({ key }) => key)) {
+      for (const fresh of await standings(this.#tx, projectId, keys)) {
+        const lane = this.find(projectId, fresh.key);
+        if (!lane) continue;
+        lane.change({ wake_at_ms: this.#wakeAtMs(lane, fresh) });
+        if (lane.isChanged) await update(this.#tx, lane.row);
+        if (lane.row.wake_at_ms !== null) due.note(lane.row.wake_at_ms);
+      }
+    }
+  }
+
+  /** A key that has its turn already keeps its place in the row of keys; one that just had it goes to the end. */
+  #wakeAtMs(lane: FlowLane, { in_flight, let_go, first_ready_at_ms }: StandingRow): number | null {
+    const { parallelism, paused, wake_at_ms } = lane.row;
+    const nextMs = nextStartAtMs(
+      {
+        window: lane.window,
+        parallelism,
+        isPaused: paused === 1,
+        inFlight: in_flight,
+        letGo: let_go,
+        firstReadyAtMs: first_ready_at_ms,
+      },
+      this.#nowMs,
+    );
+    if (nextMs === null || nextMs > this.#nowMs) return nextMs;
+    const hasTurn = wake_at_ms !== null && wake_at_ms <= this.#nowMs && !this.#served.has(lane);
+    return hasTurn ? wake_at_ms : this.#nowMs;
+  }
+
+  #missing(refs: readonly FlowRef[]): Map<ProjectId, string[]> {
+    const missing = refs.filter(({ projectId, key }) => !this.#lanes.has(nameOf(projectId, key)));
+    return byProject(missing, ({ key }) => key);
+  }
+}
+
+async function standings(queries: Queries, projectId: ProjectId, keys: readonly string[]): Promise<StandingRow[]> {
+  return await queries.query<StandingRow>(
+    `select ${STANDING_FIELDS} from flow_keys f where f.project_id = ? and f.key in (??) order by f.key for update of f`,
+    [projectId, keys],
+  );
+}
+
+/** Keys whose wait list is to be served now, in the order of their turns. */
+export function wokenLanes(queries: Queries, nowMs: number, limit: number): Promise<StandingRow[]> {
+  return queries.query<StandingRow>(
+    `select ${STANDING_FIELDS} from flow_keys f where f.wake_at_ms <= ?
+     order by f.wake_at_ms, f.project_id, f.key limit ? for update of f skip locked`,
+    [nowMs, limit],
+  );
+}
+
+/** When the next wait list is to be served. */
+export async function nextWakeAtMs(queries: Queries): Promise<number | null> {
+  const [row] = await queries.query<{ wake_at_ms: number }>(
+    'select wake_at_ms from flow_keys where wake_at_ms is not null order by wake_at_ms, project_id, key limit 1',
+  );
+  return row?.wake_at_ms ?? null;
+}
+
+const COLUMNS = [
+  'project_id',
+  'key',
+  'parallelism',
+  'rate',
+  'period_s',
+  'parallelism_pinned',
+  'rate_pinned',
+  'paused',
+  'window_started_at_ms',
+  'window_count',
+  'used_at_ms',
+  'wake_at_ms',
+] as const satisfies readonly (keyof FlowKeyRow)[];
+
+function valuesOf(row: FlowKeyRow): SqlValue[] {
+  return COLUMNS.map((column) => row[column]);
+}
+
+function update(tx: Transaction, row: FlowKeyRow): Promise<void> {
+  return tx.send(
+    `update flow_keys set parallelism = ?, rate = ?, period_s = ?, parallelism_pinned = ?, rate_pinned = ?, paused = ?,
+       window_started_at_ms = ?, window_count = ?, used_at_ms = ?, wake_at_ms = ?
+     where project_id = ? and key = ?`,
+    [...valuesOf(row).slice(2), row.project_id, row.key],
+  );
+}
+
+function nameOf(projectId: ProjectId, key: string): string {
+  return `${projectId} ${key}`;
+}

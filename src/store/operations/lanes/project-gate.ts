@@ -1,0 +1,129 @@
+/**
+ * May a project start another attempt, when all its attempts together are limited (contract M 16.8)?
+ *
+ * What it may not start waits in its line. Whatever lowers the number of attempts sends the first of them on, and makes
+ * a claim due; the claim sends on more as long as there is room, since those before may have found another lane closed.
+ * So room that is left beside a line always has a claim that is due.
+ */
+import type { ProjectId } from '../../../engine/model.ts';
+import type { Queries, SqlValue, Transaction } from '../../driver.ts';
+import { read } from '../operation.ts';
+import { LINE, lineBehindQueue } from './lines.ts';
+
+/** Messages that go on from the line of a project in one transaction. */
+const RELEASED_MAX = 64;
+
+export class ProjectGate {
+  readonly #queries: Queries;
+  /** 0: not limited. */
+  readonly #parallelismMax: number;
+  readonly #inFlight = new Map<ProjectId, number>();
+  readonly #projectsWithHeld = new Set<ProjectId>();
+
+  constructor(queries: Queries, parallelismMax: number) {
+    this.#queries = queries;
+    this.#parallelismMax = parallelismMax;
+  }
+
+  get isLimited(): boolean {
+    return this.#parallelismMax > 0;
+  }
+
+  /** Counts the attempts in flight of those projects that were not counted yet. */
+  async load(projectIds: Iterable<ProjectId>): Promise<void> {
+    if (!this.isLimited) return;
+    for (const projectId of new Set(projectIds)) {
+      if (this.#inFlight.has(projectId)) continue;
+      this.#inFlight.set(projectId, await countInFlight(this.#queries, { projectId }));
+      if (await isHeld(this.#queries, projectId)) this.#projectsWithHeld.add(projectId);
+    }
+  }
+
+  /** How many more attempts may start. The project must have been loaded. */
+  roomOf(projectId: ProjectId): number {
+    if (!this.isLimited) return Infinity;
+    const inFlight = this.#inFlight.get(projectId);
+    if (inFlight === undefined) throw new Error(`the attempts of project ${projectId} were not counted`);
+    return Math.max(0, this.#parallelismMax - inFlight);
+  }
+
+  /** Whether messages wait for the project's attempts in flight: another one goes behind them. */
+  hasHeld(projectId: ProjectId): boolean {
+    return this.#projectsWithHeld.has(projectId);
+  }
+
+  start(projectId: ProjectId): void {
+    const inFlight = this.#inFlight.get(projectId);
+    if (inFlight !== undefined) this.#inFlight.set(projectId, inFlight + 1);
+  }
+}
+
+export const countInFlight = read(
+  async (queries: Queries, { projectId }: { projectId: ProjectId }): Promise<number> => {
+    const [row] = await queries.query<{ count: number }>(
+      'select count(*) as count from messages where project_id = ? and claim_token is not null',
+      [projectId],
+    );
+    return row?.count ?? 0;
+  },
+);
+
+async function isHeld(queries: Queries, projectId: ProjectId): Promise<boolean> {
+  const rows = await queries.query(
+    `select key from messages where project_id = ? and claim_token is null and line = ${LINE.project} limit 1`,
+    [projectId],
+  );
+  return rows.length > 0;
+}
+
+/** Projects in whose line messages wait: one step of the index each, however many they are. */
+export async function projectsWithHeld(queries: Queries): Promise<ProjectId[]> {
+  const projectIds: ProjectId[] = [];
+  let last = -1;
+  while (true) {
+    const [row] = await queries.query<{ project_id: number }>(
+      `select project_id from messages where claim_token is null and line = ${LINE.project} and project_id > ? order by project_id limit 1`,
+      [last],
+    );
+    if (!row) return projectIds;
+    projectIds.push(row.project_id);
+    last = row.project_id;
+  }
+}
+
+/** Messages that left the line of their project because it may start attempts again. */
+export interface Released {
+  key: number;
+  project_id: number;
+  due_at_ms: number;
+  flow_key: string | null;
+}
+
+/** Sends as many on as the projects have room for. They are checked again where they are claimed. */
+export async function releaseHeld(
+  tx: Transaction,
+  gate: ProjectGate,
+  projectIds: Iterable<ProjectId>,
+): Promise<Released[]> {
+  const released: Released[] = [];
+  if (!gate.isLimited) return released;
+  await gate.load(projectIds);
+  for (const projectId of new Set(projectIds)) {
+    const room = Math.min(gate.roomOf(projectId), RELEASED_MAX);
+    if (room === 0) continue;
+    released.push(
+      ...(await tx.query<Released>(
+        `select key, project_id, due_at_ms, flow_key from messages
+         where project_id = ? and claim_token is null and line = ${LINE.project} order by due_at_ms, key limit ?`,
+        [projectId, room],
+      )),
+    );
+  }
+  await tx.updateMany(
+    'messages',
+    'key',
+    ['line'],
+    released.map(({ key, flow_key }): SqlValue[] => [key, lineBehindQueue(flow_key)]),
+  );
+  return released;
+}

@@ -1,0 +1,278 @@
+/** What can be done with a queue as a whole (contract M 14, 22.7 to 22.12)? */
+import type { Queue } from '../../../engine/lanes/lanes.ts';
+import type { ProjectId } from '../../../engine/model.ts';
+import type { Queries, SqlValue } from '../../driver.ts';
+import type { WriteContext } from '../logs/log-writer.ts';
+import { cancel } from '../messages/cancel.ts';
+import { longRead, write } from '../operation.ts';
+import { flowRefsOf } from './flow-lanes.ts';
+import { goOn } from './go-on.ts';
+import { LINE, lineBehindQueue } from './lines.ts';
+import { countQueues, insertQueue, type QueueRef } from './queue-lanes.ts';
+
+interface QueuePlace {
+  projectId: ProjectId;
+  name: string;
+}
+
+export interface SaveQueueArgs extends QueuePlace {
+  parallelism: number;
+  isPaused: boolean;
+  nowMs: number;
+}
+
+/** Makes the queue or replaces its settings. Past the limit none is made; what exists is never refused. */
+export const saveQueue = write(
+  async (context: WriteContext, args: SaveQueueArgs): Promise<'saved' | 'tooManyQueues'> => {
+    const { projectId, parallelism, isPaused, nowMs } = args;
+    const queue = await idOf(context.tx, args);
+    if (!queue) {
+      const { queuesMax } = context.limits;
+      if (queuesMax > 0 && (await countQueues(context.tx, projectId)) >= queuesMax) return 'tooManyQueues';
+      await insertQueue(context.tx, args);
+      return 'saved';
+    }
+    await context.tx.send('update queues set parallelism = ?, updated_at_ms = ? where project_id = ? and id = ?', [
+      parallelism,
+      nowMs,
+      projectId,
+      queue.queueId,
+    ]);
+    await setPaused(context, queue, args);
+    // A higher parallelism takes effect at once.
+    if (!isPaused) await goOn(context, { queues: [queue] }, nowMs);
+    return 'saved';
+  },
+);
+
+export const setQueuePaused = write(
+  async (
+    context: WriteContext,
+    args: QueuePlace & { isPaused: boolean; nowMs: number },
+  ): Promise<'saved' | 'missing'> => {
+    const queue = await idOf(context.tx, args);
+    if (!queue) return 'missing';
+    await setPaused(context, queue, args);
+    return 'saved';
+  },
+);
+
+/** Writes nothing when it is so already. */
+async function setPaused(
+  context: WriteContext,
+  queue: QueueRef,
+  args: { isPaused: boolean; nowMs: number },
+): Promise<void> {
+  const { projectId, queueId } = queue;
+  const changed = await context.tx.run(
+    'update queues set paused = ?, updated_at_ms = ? where project_id = ? and id = ? and paused <> ?',
+    [args.isPaused ? 1 : 0, args.nowMs, projectId, queueId, args.isPaused ? 1 : 0],
+  );
+  if (changed === 0) return;
+  if (args.isPaused) await hold(context, queue, args.nowMs);
+  else await letGo(context, queue, args.nowMs);
+}
+
+/** Messages that were started wait with the queue; those being attempted join them when they need a retry. */
+async function hold(context: WriteContext, queue: QueueRef, nowMs: number): Promise<void> {
+  const { projectId, queueId } = queue;
+  const started = await context.tx.query<{ flow_key: string }>(
+    `select distinct flow_key from messages
+     where project_id = ? and queue_id = ? and queue_slot = key and claim_token is null and flow_key is not null`,
+    [projectId, queueId],
+  );
+  await context.tx.send(
+    `update messages set line = ${LINE.queue}
+     where project_id = ? and queue_id = ? and queue_slot = key and claim_token is null`,
+    [projectId, queueId],
+  );
+  const flowKeys = started.map(({ flow_key }) => ({ projectId, key: flow_key }));
+  await goOn(context, { flowKeys }, nowMs);
+}
+
+/** From the earliest unfinished message on: first those that were started. */
+async function letGo(context: WriteContext, queue: QueueRef, nowMs: number): Promise<void> {
+  const { projectId, queueId } = queue;
+  const started = await context.tx.query<{ project_id: number; due_at_ms: number; flow_key: string | null }>(
+    `select project_id, due_at_ms, flow_key from messages
+     where project_id = ? and queue_id = ? and queue_slot = key and claim_token is null and line = ${LINE.queue}`,
+    [projectId, queueId],
+  );
+  await context.tx.send(
+    `update messages set line = case when flow_key is null then ${LINE.due} else ${LINE.flow} end
+     where project_id = ? and queue_id = ? and queue_slot = key and claim_token is null and line = ${LINE.queue}`,
+    [projectId, queueId],
+  );
+  for (const { due_at_ms, flow_key } of started) if (flow_key === null) context.due.note(due_at_ms);
+  await goOn(context, { queues: [queue], flowKeys: flowRefsOf(started) }, nowMs);
+}
+
+/** The queue is gone at once; `emptyQueue` is to follow. `undefined`: there is none. */
+export const deleteQueue = write(
+  async (
+    context: WriteContext,
+    { projectId, name, nowMs }: QueuePlace & { nowMs: number },
+  ): Promise<QueueRef | undefined> => {
+    const queue = await idOf(context.tx, { projectId, name });
+    if (!queue) return undefined;
+    // Paused, so that none of its messages starts while they are cancelled in pieces, or after a crash between two of them.
+    await hold(context, queue, nowMs);
+    await context.tx.send(
+      'update queues set deleted = 1, paused = 1, updated_at_ms = ? where project_id = ? and id = ?',
+      [nowMs, projectId, queue.queueId],
+    );
+    return queue;
+  },
+);
+
+/**
+ * Cancels up to `count` messages of a deleted queue, as if each had been cancelled for itself, and forgets the queue with
+ * its last one. Those of workflow runs go on without it: their runs are what can be cancelled. Answers whether it should be
+ * called again at once.
+ */
+export const emptyQueue = write(
+  { weight: ({ count }) => ({ rows: count }) },
+  async (
+    context: WriteContext,
+    { projectId, queueId, count, nowMs }: QueueRef & { count: number; nowMs: number },
+  ): Promise<boolean> => {
+    const { tx } = context;
+    const rows = await tx.query<{ key: number }>(
+      `select key from messages where project_id = ? and queue_id = ? and claim_token is null and line = ${LINE.queue}
+     order by queue_position limit ?`,
+      [projectId, queueId, count],
+    );
+    const started = await tx.query<{ key: number }>(
+      `select key from messages
+     where project_id = ? and queue_id = ? and queue_slot = key and cancel_requested_at_ms is null limit ?`,
+      [projectId, queueId, count],
+    );
+    const keys = [...new Set([...rows, ...started].map(({ key }) => key))];
+    if (keys.length > 0) {
+      await cancel(context, { projectId, keys, countMarked: false, nowMs });
+      await letRunsLeave(context, keys, nowMs);
+    }
+    if (rows.length === count || started.length === count) return true;
+    await tx.send(
+      `delete from queues where project_id = ? and id = ? and deleted = 1
+       and not exists lookup (select 1 from messages m where m.project_id = queues.project_id and m.queue_id = queues.id and m.claim_token is null and m.line = ${LINE.queue})
+       and not exists lookup (select 1 from messages m where m.project_id = queues.project_id and m.queue_id = queues.id and m.queue_slot is not null)`,
+      [projectId, queueId],
+    );
+    return false;
+  },
+);
+
+async function letRunsLeave(context: WriteContext, keys: readonly number[], nowMs: number): Promise<void> {
+  const { tx, due } = context;
+  const leaving = await tx.query<{
+    key: number;
+    project_id: number;
+    due_at_ms: number;
+    flow_key: string | null;
+    line: number;
+  }>(
+    // The order keeps the planner from reading all that belongs to runs.
+    'select key, project_id, due_at_ms, flow_key, line from messages where key in (??) and run_key is not null order by key',
+    [keys],
+  );
+  if (leaving.length === 0) return;
+  await tx.updateMany(
+    'messages',
+    'key',
+    ['queue_id', 'queue_position', 'queue_slot', 'line'],
+    leaving.map(({ key, flow_key, line }): SqlValue[] => {
+      return [key, null, null, null, line === LINE.queue ? lineBehindQueue(flow_key) : line];
+    }),
+  );
+  for (const { due_at_ms, flow_key, line } of leaving) {
+    if (line === LINE.queue && flow_key === null) due.note(due_at_ms);
+  }
+  await goOn(context, { flowKeys: flowRefsOf(leaving) }, nowMs);
+}
+
+/**
+ * Deleted queues with messages to be cancelled, because their deletion was cut off, or with none left. Those that only
+ * wait for attempts in flight, or for callbacks, are passed over: however many they are, they keep no other waiting.
+ */
+export function deletedQueues(queries: Queries, limit: number): Promise<{ project_id: number; id: number }[]> {
+  return queries.query(
+    // Not `exists`: here a planner may answer that for all queues at once, by reading all messages.
+    `select q.project_id, q.id from queues q where q.deleted = 1 and (
+       (select 1 from messages m
+         where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = ${LINE.queue} limit 1) is not null
+       or (select 1 from messages m
+         where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot = m.key and m.cancel_requested_at_ms is null limit 1) is not null
+       or (select 1 from messages m
+         where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null limit 1) is null)
+     order by q.project_id, q.id limit ?`,
+    [limit],
+  );
+}
+
+export interface QueueRow {
+  name: string;
+  parallelism: number;
+  paused: number;
+  created_at_ms: number;
+  updated_at_ms: number;
+  lag: number;
+}
+
+/** Those that wait for a slot, and those that have one: callbacks hold theirs under the key of another message. */
+const QUEUE_FIELDS = `q.name, q.parallelism, q.paused, q.created_at_ms, q.updated_at_ms,
+  (select count(*) from messages m
+   where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = ${LINE.queue} and m.queue_slot is null)
+  + (select count(*) from messages m
+   where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null and m.queue_slot = m.key) as lag`;
+
+export const findQueue = longRead(
+  async (queries: Queries, { projectId, name }: QueuePlace): Promise<QueueRow | undefined> => {
+    const [row] = await queries.query<QueueRow>(
+      `select ${QUEUE_FIELDS} from queues q where q.project_id = ? and q.deleted = 0 and q.name = ?`,
+      [projectId, name],
+    );
+    return row;
+  },
+  (row) => row && decodeQueue(row),
+);
+
+export interface ListQueuesArgs {
+  projectId: ProjectId;
+  after?: string;
+  count?: number;
+}
+
+/** Ordered by name. */
+export const listQueues = longRead(
+  (
+    queries: Queries,
+    { projectId, after = '', count = Number.MAX_SAFE_INTEGER }: ListQueuesArgs,
+  ): Promise<QueueRow[]> => {
+    return queries.query<QueueRow>(
+      `select ${QUEUE_FIELDS} from queues q where q.project_id = ? and q.deleted = 0 and q.name > ?
+     order by q.name limit ?`,
+      [projectId, after, count],
+    );
+  },
+  (rows) => rows.map(decodeQueue),
+);
+
+export function decodeQueue(row: QueueRow): Queue {
+  return {
+    name: row.name,
+    createdAtMs: row.created_at_ms,
+    updatedAtMs: row.updated_at_ms,
+    parallelism: row.parallelism,
+    isPaused: row.paused === 1,
+    lag: row.lag,
+  };
+}
+
+async function idOf(queries: Queries, { projectId, name }: QueuePlace): Promise<QueueRef | undefined> {
+  const [row] = await queries.query<{ id: number }>(
+    'select id from queues where project_id = ? and deleted = 0 and name = ? for update',
+    [projectId, name],
+  );
+  return row && { projectId, queueId: row.id };
+}

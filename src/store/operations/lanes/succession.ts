@@ -1,0 +1,85 @@
+/**
+ * Who takes the slot that a settled message leaves, in the same transaction? The successor goes out under the place that
+ * the worker has for the one before, so it must go to the same origin and not be much larger.
+ */
+
+import type { WriteContext } from '../logs/log-writer.ts';
+import { CANDIDATE_FIELDS, type Candidate, type ClaimedRow, own } from '../messages/claim.ts';
+import type { FlowLane } from './flow-lanes.ts';
+import type { LetGo } from './go-on.ts';
+import { LINE } from './lines.ts';
+
+/** A place for a successor. */
+export interface Vacancy {
+  projectId: number;
+  origin: string;
+  bytesMax: number;
+  claimToken: number;
+  /** The lanes of the message that was settled. */
+  queueId: number | null;
+  flowKey: string | null;
+}
+
+/** The successor of each vacancy that finds one, in the order of `vacancies`. */
+export async function succeedAll(
+  context: WriteContext,
+  vacancies: readonly Vacancy[],
+  letGo: LetGo,
+  { worker, nowMs }: { worker: string; nowMs: number },
+): Promise<(ClaimedRow | undefined)[]> {
+  const waitLists = new WaitLists(context, nowMs);
+  const heirs = new Map<Vacancy, Candidate>();
+  const seen = new Set<number>();
+  for (const vacancy of vacancies) {
+    const { projectId, queueId, flowKey } = vacancy;
+    if (letGo.projectsWithLine.has(projectId) || letGo.gate.roomOf(projectId) === 0) continue;
+    const lane = flowKey === null ? undefined : letGo.flows.find(projectId, flowKey);
+    const inQueue = letGo.heads.find(
+      (head) =>
+        head.queue_id === queueId && head.flow_key === null && !seen.has(head.key) && fits(head, vacancy, nowMs),
+    );
+    const heir = inQueue ?? (lane && (await waitLists.firstOf(lane, vacancy)));
+    if (!heir) continue;
+    seen.add(heir.key);
+    heirs.set(vacancy, heir);
+    letGo.gate.start(projectId);
+    if (heir.flow_key !== null) lane?.start(nowMs);
+  }
+  const taken = [...heirs].map(([{ claimToken }, { key, due_at_ms }]) => ({ key, due_at_ms, claimToken }));
+  const rowByKey = new Map((await own(context, taken, worker, nowMs)).map((row) => [row.key, row]));
+  return vacancies.map((vacancy) => {
+    const heir = heirs.get(vacancy);
+    return heir && rowByKey.get(heir.key);
+  });
+}
+
+function fits(candidate: Pick<Candidate, 'origin' | 'bytes' | 'due_at_ms'>, vacancy: Vacancy, nowMs: number): boolean {
+  return candidate.origin === vacancy.origin && candidate.bytes <= vacancy.bytesMax && candidate.due_at_ms <= nowMs;
+}
+
+/** The wait lists of keys, read one message at a time. */
+class WaitLists {
+  readonly #context: WriteContext;
+  readonly #nowMs: number;
+  readonly #takenOf = new Map<FlowLane, number>();
+
+  constructor(context: WriteContext, nowMs: number) {
+    this.#context = context;
+    this.#nowMs = nowMs;
+  }
+
+  /** The first that is ready, if the key lets it start and the vacancy is one for it. */
+  async firstOf(lane: FlowLane, vacancy: Vacancy): Promise<Candidate | undefined> {
+    if (!lane.hasWaiting(this.#nowMs) || lane.goesLeft(this.#nowMs) === 0) return undefined;
+    const taken = this.#takenOf.get(lane) ?? 0;
+    const [first] = await this.#context.tx.query<Candidate>(
+      `select ${CANDIDATE_FIELDS} from messages
+       where project_id = ? and flow_key = ? and claim_token is null and line = ${LINE.flow} and due_at_ms <= ?
+       order by due_at_ms, key limit 1 offset ? for update skip locked`,
+      [lane.row.project_id, lane.row.key, this.#nowMs, taken],
+    );
+    if (!first || !fits(first, vacancy, this.#nowMs)) return undefined;
+    this.#takenOf.set(lane, taken + 1);
+    return first;
+  }
+}

@@ -1,0 +1,108 @@
+/** What happened, in order: the log entries of a project (contract M 18.2). */
+import type { AttributeFilter } from '../../../engine/filters.ts';
+import type { MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
+import type { Queries } from '../../driver.ts';
+import { contentConditions } from '../filter.ts';
+import { type ContentRow, DETAIL_COLUMNS, type DetailRow } from '../messages/rows.ts';
+import { longRead } from '../operation.ts';
+import {
+  contentsOf,
+  cutByBytes,
+  cutPage,
+  type PageRows,
+  type Position,
+  type Slice,
+  SMALL_WINDOW,
+  sliceSql,
+  WINDOW,
+} from '../page.ts';
+
+export interface ListLogsArgs {
+  projectId: ProjectId;
+  filter: AttributeFilter;
+  /** Both or none. */
+  messages?: { keys: MessageKey[]; ids: MessageId[] };
+  /** State codes. */
+  states?: number[];
+  slice: Slice;
+}
+
+export interface LogRow extends Position {
+  message_key: number;
+  state: number;
+}
+
+export interface LogRows extends PageRows<LogRow> {
+  contents: ContentRow[];
+  details: (DetailRow & { seq: number })[];
+  bytes: number;
+}
+
+export const listLogs = longRead(async (queries: Queries, args: ListLogsArgs): Promise<LogRows> => {
+  const found = args.messages ? await ofMessages(queries, args, args.messages) : await ofProject(queries, args);
+  const page = await cutByBytes(queries, found, args.slice.bytesMax);
+  const contents = await contentsOf(queries, page.rows);
+  const details = await queries.query<DetailRow & { seq: number }>(
+    `select seq, ${DETAIL_COLUMNS.join(', ')} from log_details where seq in (??)`,
+    [page.rows.map(({ n }) => n)],
+  );
+  return { ...page, contents, details };
+});
+
+/** Along the list, a window of it at a time. */
+async function ofProject(queries: Queries, args: ListLogsArgs): Promise<PageRows<LogRow>> {
+  const { projectId, slice } = args;
+  const { texts, params, direction } = sliceSql(slice, 'at_ms', 'seq');
+  const content = contentConditions(args.filter);
+  // What happens to runs is listed with them.
+  const filters = ['w.run_key is null', ...content.texts];
+  const filterParams = [...content.params];
+  if (args.states) {
+    filters.push('w.state in (??)');
+    filterParams.push(args.states);
+  }
+  const window = filters.length === 1 ? Math.max(slice.count + 1, SMALL_WINDOW) : WINDOW;
+  const range = ['project_id = ?', ...texts].join(' and ');
+  const order = `order by at_ms ${direction}, seq ${direction}`;
+  const rows = await queries.query<LogRow>(
+    `select w.at_ms as "timeMs", w.seq as n, w.message_key, w.state
+     from (select at_ms, seq, message_key, state, run_key from logs where ${range} ${order} limit ?) w
+     ${content.texts.length > 0 ? 'lookup contents c on (c.key = w.message_key)' : ''}
+     where ${filters.join(' and ')}
+     order by w.at_ms ${direction}, w.seq ${direction} limit ?`,
+    [projectId, ...params, window, ...filterParams, slice.count + 1],
+  );
+  if (rows.length > slice.count) return cutPage(rows, slice.count, undefined);
+  const [end] = await queries.query<Position>(
+    `select at_ms as "timeMs", seq as n from logs where ${range} ${order} limit 1 offset ?`,
+    [projectId, ...params, window - 1],
+  );
+  return cutPage(rows, slice.count, end);
+}
+
+/** By the messages' own index: few entries each. */
+async function ofMessages(
+  queries: Queries,
+  args: ListLogsArgs,
+  { keys, ids }: { keys: MessageKey[]; ids: MessageId[] },
+): Promise<PageRows<LogRow>> {
+  const { slice } = args;
+  const range = sliceSql(slice, 'l.at_ms', 'l.seq');
+  const content = contentConditions(args.filter);
+  const conditions = [...range.texts, ...content.texts];
+  const params = [...range.params, ...content.params];
+  if (args.states) {
+    conditions.push('l.state in (??)');
+    params.push(args.states);
+  }
+  const rows = await queries.query<LogRow>(
+    // The plus keeps the planner from walking the project's whole list in order instead.
+    `select l.at_ms as "timeMs", l.seq as n, l.message_key, l.state
+     from logs l lookup contents c on (c.key = l.message_key)
+     where l.message_key in (??) and c.key in (??) and c.id in (??) and +l.project_id = ? and l.run_key is null
+     ${conditions.map((condition) => `and ${condition}`).join(' ')}
+     order by l.at_ms ${range.direction}, l.seq ${range.direction} limit ?`,
+    [keys, keys, ids, args.projectId, ...params, slice.count + 1],
+  );
+  return cutPage(rows, slice.count, undefined);
+}

@@ -1,0 +1,189 @@
+/** How do published messages enter the store, each at most once per deduplication id? */
+import type { Accepted, Saved } from '../../../engine/messages/accepted.ts';
+import type { JournalPlace, MessageId } from '../../../engine/model.ts';
+import type { Transaction } from '../../driver.ts';
+import { byProject } from '../by-project.ts';
+import { Entry, type EntryStanding } from '../lanes/entry.ts';
+import type { WriteContext } from '../logs/log-writer.ts';
+import { merged } from '../operation.ts';
+import { Journals } from '../runs/journals.ts';
+import type { Taken } from '../runs/taken-slots.ts';
+import { CONTENT_AT, MESSAGE_AT } from './columns.ts';
+import { DayBudgets } from './message-counts.ts';
+import { projectsSharedBy, weightOf } from './new-messages.ts';
+import type { StoredNewMessage } from './rows.ts';
+
+export interface AcceptArgs {
+  messages: StoredNewMessage[];
+  nowMs: number;
+  /** Of the accounts that its caller was admitted by: with older ones than the store has, it is not saved. */
+  accountsVersion?: number;
+}
+
+/** Saves the messages of all `commands` in a handful of statements, but those that exist already or need one queue too many. */
+export const accept = merged(
+  {
+    class: ({ messages }) => (messages.every(continuesRun) ? 'onward' : 'accept'),
+    weight: ({ messages }) => weightOf(messages),
+    touches: ({ messages }, limits) => ({ projects: projectsSharedBy(messages, limits) }),
+  },
+  async (context: WriteContext, commands: readonly AcceptArgs[]): Promise<Accepted[][]> => {
+    const reservations = await Reservations.read(context.tx, commands);
+    const nowMs = Math.max(...commands.map((command) => command.nowMs));
+    const entry = new Entry(context, nowMs);
+    await entry.loadQueues(commands.flatMap(({ messages }) => messages));
+    const budgets = await DayBudgets.read(context, commands);
+    const journals = await Journals.load(
+      context,
+      commands.flatMap(({ messages }) => messages),
+      context.limits.journalBytesMax,
+    );
+    const saved: StoredNewMessage[] = [];
+    const places: (JournalPlace | undefined)[] = [];
+    /** `undefined`: it is saved, and where it stands is not known yet. */
+    const answers: (Accepted | undefined)[][] = [];
+    for (const command of commands) {
+      const refusal = journals?.refusalOf(command.messages);
+      if (refusal) {
+        answers.push(command.messages.map(() => refusal));
+        continue;
+      }
+      const answer: (Accepted | undefined)[] = [];
+      const room = budgets.take(command.messages);
+      for (const message of command.messages) {
+        const duplicateOf = journals?.takenBy(message) ?? reservations.holderOf(message, command.nowMs);
+        if (room !== 'taken') {
+          answer.push(room);
+        } else if (duplicateOf !== null) {
+          budgets.giveBack(message);
+          journals?.linkToActive(message);
+          answer.push({ kind: 'duplicate', ...duplicateOf });
+        } else if (await entry.hasQueue(message)) {
+          reservations.reserve(message);
+          places.push(journals?.append(message));
+          saved.push(message);
+          answer.push(undefined);
+        } else {
+          budgets.giveBack(message);
+          answer.push({ kind: 'tooManyQueues' });
+        }
+      }
+      answers.push(answer);
+    }
+    await reservations.write(context.tx);
+    await journals?.save();
+    const standings = await entry.insert(saved);
+    let next = 0;
+    const nextSaved = (): Saved => {
+      const at = next++;
+      return savedAt(standings[at] ?? 'due', places[at]);
+    };
+    return answers.map((answer) => answer.map((as) => as ?? { kind: 'accepted', ...nextSaved() }));
+  },
+);
+
+/**
+ * Saves messages that nothing refuses; a queue that is missing is made, whatever the project's limit. Only those for the
+ * journal of a run that is over, or that has an entry for them, are dropped.
+ */
+export async function insertMessages(
+  context: WriteContext,
+  messages: readonly StoredNewMessage[],
+  nowMs: number,
+): Promise<Saved[]> {
+  const entry = new Entry(context, nowMs);
+  const journals = await Journals.load(context, messages, 0);
+  const places = new Map<StoredNewMessage, JournalPlace | undefined>();
+  for (const message of messages) {
+    if (!journals || journals.takes(message)) places.set(message, journals?.append(message));
+    else await journals.keepForLog(message);
+  }
+  const saved = [...places.keys()];
+  await entry.loadQueues(saved);
+  for (const message of saved) await entry.hasQueue(message, 0);
+  await journals?.save();
+  const standings = new Map((await entry.insert(saved)).map((standing, index) => [saved[index], standing]));
+  return messages.map((message) => {
+    const standing = standings.get(message);
+    return standing === undefined ? { standing: 'dropped' } : savedAt(standing, places.get(message));
+  });
+}
+
+/** The same for messages that belong to no run. */
+export async function insertPlain(
+  context: WriteContext,
+  messages: readonly StoredNewMessage[],
+  nowMs: number,
+): Promise<EntryStanding[]> {
+  const entry = new Entry(context, nowMs);
+  await entry.loadQueues(messages);
+  for (const message of messages) await entry.hasQueue(message, 0);
+  return entry.insert(messages);
+}
+
+/** A step of a run, a run that another has invoked, or the second phase of a trigger. */
+function continuesRun({ entry, run }: StoredNewMessage): boolean {
+  return entry !== undefined && (run === undefined || run.isBySdk || run.invoker !== null);
+}
+
+export function savedAt(standing: EntryStanding, journal: JournalPlace | undefined): Saved {
+  return journal ? { standing, journal } : { standing };
+}
+
+/** Which deduplication ids are taken, in the store and by what came before in the same batch. */
+class Reservations {
+  readonly #taken: Map<string, { messageId: MessageId; expiresAtMs: number }>;
+  readonly #added = new Map<string, [projectId: number, hash: string, messageId: string, expiresAtMs: number]>();
+
+  private constructor(taken: Map<string, { messageId: MessageId; expiresAtMs: number }>) {
+    this.#taken = taken;
+  }
+
+  static async read(tx: Transaction, commands: readonly AcceptArgs[]): Promise<Reservations> {
+    const wanted = commands.flatMap(({ messages }) =>
+      messages.flatMap(({ message, deduplication }) =>
+        deduplication ? [{ projectId: message[MESSAGE_AT.project_id], hash: deduplication.hash }] : [],
+      ),
+    );
+    const taken = new Map<string, { messageId: MessageId; expiresAtMs: number }>();
+    for (const [projectId, hashes] of byProject(wanted, ({ hash }) => hash)) {
+      const rows = await tx.query<{ hash: string; message_id: string; expires_at_ms: number }>(
+        'select hash, message_id, expires_at_ms from deduplications where project_id = ? and hash in (??)',
+        [projectId, hashes],
+      );
+      for (const row of rows) {
+        taken.set(`${projectId} ${row.hash}`, { messageId: row.message_id, expiresAtMs: row.expires_at_ms });
+      }
+    }
+    return new Reservations(taken);
+  }
+
+  /** What has the id of `message` at `nowMs`; null when nothing has. */
+  holderOf({ message, deduplication }: StoredNewMessage, nowMs: number): Taken | null {
+    if (!deduplication) return null;
+    const holder = this.#taken.get(`${message[MESSAGE_AT.project_id]} ${deduplication.hash}`);
+    // The window ends with its last millisecond; it is not extended by duplicates.
+    return holder && holder.expiresAtMs > nowMs ? { messageId: holder.messageId } : null;
+  }
+
+  /** From now on `message` has its id. */
+  reserve({ message, content, deduplication }: StoredNewMessage): void {
+    if (!deduplication) return;
+    const { hash, expiresAtMs } = deduplication;
+    const projectId = message[MESSAGE_AT.project_id];
+    const messageId = content[CONTENT_AT.id];
+    this.#taken.set(`${projectId} ${hash}`, { messageId, expiresAtMs });
+    this.#added.set(`${projectId} ${hash}`, [projectId, hash, messageId, expiresAtMs]);
+  }
+
+  async write(tx: Transaction): Promise<void> {
+    for (const row of this.#added.values()) {
+      await tx.send(
+        `insert into deduplications (project_id, hash, message_id, expires_at_ms) values (?, ?, ?, ?)
+         on conflict (project_id, hash) do update
+         set message_id = excluded.message_id, expires_at_ms = excluded.expires_at_ms`,
+        row,
+      );
+    }
+  }
+}

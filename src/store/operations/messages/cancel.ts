@@ -1,0 +1,127 @@
+/** What does a cancel do to a message that waits, and to one that is in flight (contract M 6.3.7 and 6.3.8)? */
+import type { MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
+import { flowRefsOf } from '../lanes/flow-lanes.ts';
+import { goOn } from '../lanes/go-on.ts';
+import { LINE } from '../lanes/lines.ts';
+import { lastEventTimes, type WriteContext } from '../logs/log-writer.ts';
+import { write } from '../operation.ts';
+import { codeOfLogState, type StoredEvent } from './rows.ts';
+
+export interface CancelArgs {
+  projectId: ProjectId;
+  keys: MessageKey[];
+  /** Only messages with one of these ids; absent: the keys say enough. */
+  ids?: MessageId[];
+  /** Whether a message in flight that was marked before counts again. */
+  countMarked: boolean;
+  nowMs: number;
+}
+
+interface StandingRow {
+  key: number;
+  project_id: number;
+  id: string;
+  claim_token: number | null;
+  cancel_requested_at_ms: number | null;
+  queue_id: number | null;
+  queue_slot: number | null;
+  flow_key: string | null;
+  run_key: number | null;
+  line: number;
+}
+
+/** Returns how many were cancelled or marked. */
+export const cancel = write(
+  { weight: ({ keys }) => ({ rows: keys.length }), touches: ({ keys }) => ({ messages: keys }) },
+  async (context: WriteContext, args: CancelArgs): Promise<number> => {
+    const { projectId, keys, ids, countMarked, nowMs } = args;
+    const found = await context.tx.query<StandingRow>(
+      `select m.key, m.project_id, c.id, m.claim_token, m.cancel_requested_at_ms, m.queue_id, m.queue_slot, m.flow_key,
+       m.run_key, m.line
+     from messages m lookup contents c on (c.key = m.key) where m.key in (??) order by m.key for update of m`,
+      [keys],
+    );
+    const wanted = ids && new Set(ids);
+    // What moves a workflow run on is not to be taken out of it: the run is what can be cancelled.
+    const rows = found.filter(
+      (row) => row.project_id === projectId && row.run_key === null && (!wanted || wanted.has(row.id)),
+    );
+    const waiting = rows.filter((row) => row.claim_token === null);
+    const inFlight = rows.filter((row) => row.claim_token !== null);
+    const unmarked = inFlight.filter((row) => row.cancel_requested_at_ms === null);
+    await cancelAtOnce(context, waiting, { nowMs });
+    await mark(context, unmarked, nowMs);
+    return waiting.length + (countMarked ? inFlight.length : unmarked.length);
+  },
+);
+
+export interface CancelOptions {
+  nowMs: number;
+  /** Nobody asked for it: it is only told of, not of a request. */
+  isUnasked?: boolean;
+}
+
+/** Removes messages that nobody owns; CANCEL_REQUESTED is not repeated for one that was marked in flight. */
+export async function cancelAtOnce(
+  context: WriteContext,
+  rows: readonly Omit<StandingRow, 'id' | 'claim_token'>[],
+  { nowMs, isUnasked = false }: CancelOptions,
+): Promise<void> {
+  if (rows.length === 0) return;
+  const { tx, logs } = context;
+  const keys = rows.map(({ key }) => key);
+  const floors = await lastEventTimes(context, keys);
+  await tx.send('delete from messages where key in (??)', [keys]);
+  const requested: StoredEvent = [nowMs, codeOfLogState('CANCEL_REQUESTED')];
+  const canceled: StoredEvent = [nowMs, codeOfLogState('CANCELED')];
+  await logs.append(
+    tx,
+    rows.map((row) => ({
+      projectId: row.project_id,
+      key: row.key,
+      runKey: row.run_key,
+      events: row.cancel_requested_at_ms === null && !isUnasked ? [requested, canceled] : [canceled],
+      floorMs: floors.get(row.key) ?? 0,
+    })),
+  );
+  const queues = rows.flatMap(({ project_id, queue_id, queue_slot }) =>
+    queue_id === null || queue_slot === null ? [] : [{ projectId: project_id, queueId: queue_id }],
+  );
+  // One that its key had let go makes room for the next of the key.
+  const flowKeys = flowRefsOf(rows.filter(({ line }) => line === LINE.origin || line === LINE.project));
+  if (queues.length === 0 && flowKeys.length === 0) return;
+  await goOn(context, { queues, flowKeys }, nowMs);
+}
+
+/** Lets the attempts of `rows` end their messages, whatever comes of them. */
+export async function mark(
+  { tx, logs }: WriteContext,
+  rows: readonly Pick<StandingRow, 'key' | 'project_id' | 'run_key'>[],
+  nowMs: number,
+  isUnasked = false,
+): Promise<void> {
+  if (rows.length === 0) return;
+  const floors = await lastEventTimes(
+    { tx, logs },
+    rows.map(({ key }) => key),
+  );
+  // The time is kept, so that what the running attempt logs later is not put before it.
+  const marks = rows.map((row) => ({ row, atMs: Math.max(nowMs, floors.get(row.key) ?? 0) }));
+  await tx.updateMany(
+    'messages',
+    'key',
+    ['cancel_requested_at_ms'],
+    marks.map(({ row, atMs }) => [row.key, atMs]),
+  );
+  if (isUnasked) return;
+  await logs.append(
+    tx,
+    marks.map(({ row, atMs }) => ({
+      projectId: row.project_id,
+      key: row.key,
+      runKey: row.run_key,
+      events: [[atMs, codeOfLogState('CANCEL_REQUESTED')]],
+      floorMs: atMs,
+    })),
+  );
+}

@@ -1,0 +1,472 @@
+/** Which messages does a worker get, and which wait in the line of their busy origin? */
+
+import { lineOf, type OriginLine, readLine } from '../../../engine/lanes/origin-line.ts';
+import type { ClaimRequest } from '../../../engine/messages/claims.ts';
+import type { ProjectId } from '../../../engine/model.ts';
+import type { StoreLimits } from '../../../engine/stores.ts';
+import type { Queries, SqlValue, Transaction } from '../../driver.ts';
+import { EVERYTHING, type Held } from '../held.ts';
+import { type FlowLane, FlowLanes, flowRefsOf, nextWakeAtMs, wokenLanes } from '../lanes/flow-lanes.ts';
+import { LINE } from '../lanes/lines.ts';
+import { ProjectGate, projectsWithHeld, releaseHeld } from '../lanes/project-gate.ts';
+import { lastEventTimes, type WriteContext } from '../logs/log-writer.ts';
+import { read, write } from '../operation.ts';
+import { ClaimRooms } from './claim-rooms.ts';
+import { CONTENT_FIELDS, type ContentRow, codeOfLogState } from './rows.ts';
+
+/** Due messages looked at for the sake of few places: what does not get one leaves the due index for its origin's line. */
+const WINDOW_MIN = 128;
+
+/** Due messages looked at in one transaction: what a window full of messages for one full origin may cost. */
+const EXAMINED_MAX = 500;
+/** Flow-control keys that have their turn in one transaction; the others' comes with the next. */
+const LANES_MAX = 64;
+
+export interface ClaimArgs {
+  request: ClaimRequest;
+  nowMs: number;
+}
+
+export interface ClaimedRow extends ContentRow {
+  queue_id: number | null;
+  flow_key: string | null;
+  run_key: number | null;
+  journal_position: number | null;
+  bytes: number;
+  retried: number;
+  claim_token: number;
+  claimed_at_ms: number;
+}
+
+export interface ClaimRows {
+  claimed: ClaimedRow[];
+  parked: OriginLine[];
+  emptied: OriginLine[];
+  nextDueAtMs: number | null;
+}
+
+export interface Candidate {
+  key: number;
+  project_id: number;
+  origin: string;
+  due_at_ms: number;
+  bytes: number;
+  flow_key: string | null;
+}
+
+export const CANDIDATE_FIELDS = 'key, project_id, origin, due_at_ms, bytes, flow_key';
+
+export const claim = write(
+  {
+    weight: ({ request }) => ({ rows: request.limit }),
+    touches: (args, limits) => ({ find: (queries) => projectsOfClaim(queries, args, limits), isChoosy: true }),
+  },
+  async (context: WriteContext, { request, nowMs }: ClaimArgs): Promise<ClaimRows> => {
+    const { tx } = context;
+    const round = new Round(context, request, nowMs);
+    if (request.due) await round.goOnWithHeld();
+    const emptied = request.dueFirst ? [] : await unpark(round, request.unpark);
+    if (request.due && request.lanesFirst) await serveLanes(round);
+    if (request.due) await takeDue(round);
+    if (request.due && !request.lanesFirst) await serveLanes(round);
+    if (request.dueFirst) emptied.push(...(await unpark(round, request.unpark)));
+    await round.sendBack();
+    const claimed = await own(context, round.taken, request.worker, nowMs);
+    await round.flows.save(context.due);
+    for (const line of round.parked) context.due.noteParked(line);
+    const nextMs = (await round.hasHeldWithRoom()) ? nowMs : await nextDueAtMs(tx);
+    const isOthers = round.leftToOthers && claimed.length === 0 && round.parked.length === 0;
+    return { claimed, parked: round.parked, emptied, nextDueAtMs: isOthers ? later(nextMs, nowMs) : nextMs };
+  },
+);
+
+/** Whose shared state a claim may touch. What it finds that belongs to other projects stays where it is. */
+async function projectsOfClaim(
+  queries: Queries,
+  { request, nowMs }: ClaimArgs,
+  { parallelismMax }: StoreLimits,
+): Promise<ReadonlySet<ProjectId>> {
+  const projects = new Set<ProjectId>();
+  const addAll = (rows: readonly { project_id: ProjectId }[]): void => {
+    for (const { project_id } of rows) projects.add(project_id);
+  };
+  for (const line of request.unpark) {
+    const { projectId, origin } = readLine(line);
+    if (projects.has(projectId)) continue;
+    addAll(
+      await queries.query(
+        `select distinct project_id from (select project_id, flow_key from messages
+           where project_id = ? and origin = ? and claim_token is null and line = ${LINE.origin} order by due_at_ms, key limit ?) as first
+         where ${parallelismMax > 0 ? '1 = 1' : 'flow_key is not null'}`,
+        [projectId, origin, request.limit + 1],
+      ),
+    );
+  }
+  if (!request.due) return projects;
+  addAll(
+    await queries.query(
+      `select distinct project_id from (select project_id from flow_keys where wake_at_ms <= ?
+         order by wake_at_ms, project_id, key limit ?) as first`,
+      [nowMs, LANES_MAX],
+    ),
+  );
+  if (parallelismMax === 0) return projects;
+  for (const projectId of await projectsWithHeld(queries)) projects.add(projectId);
+  addAll(
+    await queries.query(
+      `select distinct project_id from (select project_id from messages
+         where claim_token is null and line = ${LINE.due} and due_at_ms <= ? order by due_at_ms, key limit ?) as first`,
+      [nowMs, EXAMINED_MAX],
+    ),
+  );
+  return projects;
+}
+
+/** Pause before the next look at what others have locked at this moment. */
+const OTHERS_BUSY_MS = 10;
+
+/** What is due now has just been found in other hands: asking again at once would only take their time. */
+function later(nextMs: number | null, nowMs: number): number | null {
+  return nextMs === null || nextMs > nowMs ? nextMs : nowMs + OTHERS_BUSY_MS;
+}
+
+/** What was chosen so far in one claim, and what the request, the keys and the projects still have room for. */
+class Round {
+  readonly tx: Transaction;
+  readonly nowMs: number;
+  readonly flows: FlowLanes;
+  readonly taken: (Candidate & { claimToken: number })[] = [];
+  readonly #gate: ProjectGate;
+  readonly #held: Held;
+  readonly #request: ClaimRequest;
+  readonly #rooms: ClaimRooms;
+  readonly #passedOver: ReadonlySet<OriginLine>;
+  readonly #toOrigin: Candidate[] = [];
+  readonly #toLane: [key: number, line: number][] = [];
+  #bytes = 0;
+  #bytesReached = false;
+
+  constructor({ tx, held, limits }: WriteContext, request: ClaimRequest, nowMs: number) {
+    this.tx = tx;
+    this.#held = held;
+    this.nowMs = nowMs;
+    this.#request = request;
+    this.#rooms = new ClaimRooms(request);
+    this.#passedOver = new Set(request.dueFirst ? request.unpark : []);
+    this.flows = new FlowLanes(tx, nowMs);
+    this.#gate = new ProjectGate(tx, limits.parallelismMax);
+  }
+
+  get isFull(): boolean {
+    return this.#bytesReached || this.taken.length >= this.#request.limit;
+  }
+
+  get messagesLeft(): number {
+    return this.#request.limit - this.taken.length;
+  }
+
+  /** Lines that messages have joined in this round. */
+  get parked(): OriginLine[] {
+    return [...new Set(this.#toOrigin.map(({ project_id, origin }) => lineOf(project_id, origin)))];
+  }
+
+  roomOf(line: OriginLine): number {
+    return this.#rooms.of(line);
+  }
+
+  /**
+   * Whether the lanes of a candidate's project may be touched. If not, because it came after the projects were locked, it
+   * stays where it is until the next claim.
+   */
+  mayTouch({ project_id, flow_key }: Pick<Candidate, 'project_id' | 'flow_key'>): boolean {
+    return (flow_key === null && !this.#gate.isLimited) || this.#held.has(project_id);
+  }
+
+  /** Whether it found nothing to take although it had room: what is due belongs to others at this moment. */
+  get leftToOthers(): boolean {
+    return this.#held !== EVERYTHING && !this.isFull;
+  }
+
+  /** Counts what the projects of `candidates` have in flight. */
+  async load(candidates: readonly Candidate[]): Promise<void> {
+    await this.#gate.load(candidates.map(({ project_id }) => project_id));
+  }
+
+  /** Sends messages on from the lines of those projects that have room: what went before may have been held up elsewhere. */
+  async goOnWithHeld(): Promise<void> {
+    if (!this.#gate.isLimited) return;
+    const projects = await projectsWithHeld(this.tx);
+    const held = projects.filter((projectId) => this.#held.has(projectId));
+    const released = await releaseHeld(this.tx, this.#gate, held);
+    await this.flows.load(flowRefsOf(released));
+  }
+
+  /** Whether a project has room left and messages that wait for it. */
+  async hasHeldWithRoom(): Promise<boolean> {
+    if (!this.#gate.isLimited) return false;
+    const projectIds = await projectsWithHeld(this.tx);
+    await this.#gate.load(projectIds);
+    return projectIds.some((projectId) => this.#gate.roomOf(projectId) > 0);
+  }
+
+  /** A candidate of the due index or of a key that has room: it is taken or goes into the line of its origin or project. */
+  takeOrPark(candidate: Candidate): void {
+    if (this.#gate.roomOf(candidate.project_id) === 0) this.#toLane.push([candidate.key, LINE.project]);
+    else if (this.#hasRoom(candidate) && this.#take(candidate)) return;
+    else this.#toOrigin.push(candidate);
+    this.#laneOf(candidate)?.letGo();
+  }
+
+  /** A candidate from the line of its origin, which has room: false when it stays there, because the worker is full. */
+  takeOrSendBack(candidate: Candidate): boolean {
+    const { key, project_id } = candidate;
+    const lane = this.#laneOf(candidate);
+    if (this.#gate.roomOf(project_id) === 0) {
+      this.#toLane.push([key, LINE.project]);
+      return true;
+    }
+    if (lane && lane.startsLeft(this.nowMs) === 0) {
+      this.#toLane.push([key, LINE.flow]);
+      lane.takeBack();
+      return true;
+    }
+    if (!this.#take(candidate)) return false;
+    lane?.takeBack();
+    return true;
+  }
+
+  /** Writes who goes into which line. */
+  async sendBack(): Promise<void> {
+    const moves: SqlValue[][] = [...this.#toOrigin.map(({ key }) => [key, LINE.origin]), ...this.#toLane];
+    await this.tx.updateMany('messages', 'key', ['line'], moves);
+  }
+
+  /** Once the bytes are used up nothing more fits, or small messages would overtake large ones for ever. */
+  #take(candidate: Candidate): boolean {
+    if (this.isFull) return false;
+    const mayExceed = this.taken.length === 0 && !this.#request.isStrict;
+    if (!mayExceed && this.#bytes + candidate.bytes > this.#request.bytesMax) {
+      this.#bytesReached = true;
+      return false;
+    }
+    this.#bytes += candidate.bytes;
+    this.#rooms.take(lineOf(candidate.project_id, candidate.origin));
+    this.taken.push({ ...candidate, claimToken: this.#request.firstToken + this.taken.length });
+    this.#gate.start(candidate.project_id);
+    this.#laneOf(candidate)?.start(this.nowMs);
+    return true;
+  }
+
+  /** What is due does not overtake those who wait in its line. */
+  #hasRoom({ project_id, origin }: Candidate): boolean {
+    const line = lineOf(project_id, origin);
+    return !this.#passedOver.has(line) && this.roomOf(line) > 0;
+  }
+
+  #laneOf({ project_id, flow_key }: Candidate): FlowLane | undefined {
+    return flow_key === null ? undefined : this.flows.find(project_id, flow_key);
+  }
+}
+
+/** Takes messages of each line up to its room; returns the lines that have none left. */
+async function unpark(round: Round, lines: readonly OriginLine[]): Promise<OriginLine[]> {
+  const emptied: OriginLine[] = [];
+  for (const line of lines) {
+    if (round.isFull) break;
+    const { projectId, origin } = readLine(line);
+    const room = Math.min(round.roomOf(line), round.messagesLeft);
+    // They were due when they were parked; a clock that was set back since must not lock them up.
+    const candidates = await round.tx.query<Candidate>(
+      `select ${CANDIDATE_FIELDS} from messages
+       where project_id = ? and origin = ? and claim_token is null and line = ${LINE.origin}
+       order by due_at_ms, key limit ? for update skip locked`,
+      [projectId, origin, room + 1],
+    );
+    await round.flows.load(flowRefsOf(candidates));
+    await round.load(candidates);
+    const takenBefore = round.taken.length;
+    let gone = 0;
+    for (const candidate of candidates) {
+      if (round.taken.length - takenBefore === room || !round.mayTouch(candidate)) break;
+      if (!round.takeOrSendBack(candidate)) break;
+      gone += 1;
+    }
+    if (gone === candidates.length && gone <= room) emptied.push(line);
+  }
+  return emptied;
+}
+
+/**
+ * Takes due messages in due order. Those that were looked at and got no place, because their origin or project has its share
+ * or the worker is full, do not stay where they are: a crowd that a few origins have piled up would stand before everyone else,
+ * and shrink by no more than a few places at a time (P9).
+ */
+async function takeDue(round: Round): Promise<void> {
+  let examined = 0;
+  let last = { due_at_ms: -1, key: -1 };
+  while (!round.isFull && examined < EXAMINED_MAX) {
+    const size = Math.min(EXAMINED_MAX - examined, Math.max(round.messagesLeft, WINDOW_MIN));
+    const candidates = await round.tx.query<Candidate>(
+      `select ${CANDIDATE_FIELDS} from messages
+       where claim_token is null and line = ${LINE.due} and due_at_ms <= ? and (due_at_ms, key) > (?, ?)
+       order by due_at_ms, key limit ? for update skip locked`,
+      [round.nowMs, last.due_at_ms, last.key, size],
+    );
+    await round.load(candidates);
+    for (const candidate of candidates) {
+      if (round.mayTouch(candidate)) round.takeOrPark(candidate);
+      last = candidate;
+    }
+    examined += candidates.length;
+    if (candidates.length < size) break;
+  }
+}
+
+/**
+ * Serves the wait lists of flow-control keys in turn, each with no more than its share of the places: a key with a
+ * hundred thousand waiting messages delays no other.
+ */
+async function serveLanes(round: Round): Promise<void> {
+  if (round.isFull) return;
+  const woken = await wokenLanes(round.tx, round.nowMs, LANES_MAX);
+  const rows = woken.filter(({ project_id, key }) => round.mayTouch({ project_id, flow_key: key }));
+  for (const [index, row] of rows.entries()) {
+    if (round.isFull) return;
+    const lane = round.flows.find(row.project_id, row.key) ?? round.flows.add(row);
+    const share = Math.ceil(round.messagesLeft / (rows.length - index));
+    const room = Math.min(share, lane.goesLeft(round.nowMs));
+    round.flows.markServed(lane);
+    if (room === 0) continue;
+    const candidates = await round.tx.query<Candidate>(
+      `select ${CANDIDATE_FIELDS} from messages
+       where project_id = ? and flow_key = ? and claim_token is null and line = ${LINE.flow} and due_at_ms <= ?
+       order by due_at_ms, key limit ? for update skip locked`,
+      [row.project_id, row.key, round.nowMs, room],
+    );
+    await round.load(candidates);
+    for (const candidate of candidates) {
+      if (round.isFull) break; // it stays first in the list of its key
+      round.takeOrPark(candidate);
+    }
+  }
+}
+
+/** Without the body where the endpoint will fetch it: nobody would account for its memory. */
+const CLAIMED_CONTENT_FIELDS = CONTENT_FIELDS.replace(
+  'c.body',
+  'case when m.bytes = 0 then null else c.body end as body',
+);
+
+/** A message that is to be claimed, under a token that nobody had. */
+export interface Taken {
+  key: number;
+  due_at_ms: number;
+  claimToken: number;
+}
+
+/** Writes the claims and their ACTIVE events, and reads what is to be sent; sorted by due time, then key. */
+export async function own(
+  { tx, logs }: WriteContext,
+  taken: readonly Taken[],
+  worker: string,
+  nowMs: number,
+): Promise<ClaimedRow[]> {
+  if (taken.length === 0) return [];
+  const inOrder = taken.toSorted((a, b) => a.due_at_ms - b.due_at_ms || a.key - b.key);
+  const keys = inOrder.map(({ key }) => key);
+  const rows = await tx.query<Omit<ClaimedRow, 'claim_token' | 'claimed_at_ms'>>(
+    `select ${CLAIMED_CONTENT_FIELDS}, m.retried, m.queue_id, m.flow_key, m.run_key, m.journal_position, m.bytes
+     from messages m lookup contents c on (c.key = m.key) where m.key in (??)`,
+    [keys],
+  );
+  const rowByKey = new Map(rows.map((row) => [row.key, row]));
+  const lastEventAtMs = await lastEventTimes({ tx, logs }, keys, Math.min(...rows.map((row) => row.created_at_ms)));
+  const claimed = inOrder.map(({ key, claimToken }) => {
+    const row = rowByKey.get(key);
+    if (!row) throw new Error(`message ${key} has no content`);
+    return {
+      ...row,
+      claim_token: claimToken,
+      claimed_at_ms: Math.max(nowMs, row.created_at_ms, lastEventAtMs.get(key) ?? 0),
+    };
+  });
+  await tx.updateMany(
+    'messages',
+    'key',
+    ['claim_token', 'claimed_at_ms', 'worker', 'line'],
+    claimed.map((row): SqlValue[] => [row.key, row.claim_token, row.claimed_at_ms, worker, LINE.due]),
+  );
+  const active = codeOfLogState('ACTIVE');
+  await logs.append(
+    tx,
+    claimed.map((row) => ({
+      projectId: row.project_id,
+      key: row.key,
+      runKey: row.run_key,
+      events: [[row.claimed_at_ms, active]],
+      floorMs: row.claimed_at_ms,
+    })),
+  );
+  return claimed;
+}
+
+/** When the due index or a flow-control key has something next. */
+export async function nextDueAtMs(queries: Queries): Promise<number | null> {
+  const [row] = await queries.query<{ due_at_ms: number }>(
+    `select due_at_ms from messages where claim_token is null and line = ${LINE.due} order by due_at_ms, key limit 1`,
+  );
+  const wakeAtMs = await nextWakeAtMs(queries);
+  if (!row) return wakeAtMs;
+  return wakeAtMs === null ? row.due_at_ms : Math.min(row.due_at_ms, wakeAtMs);
+}
+
+/** Lines with messages: one step of the index each, however many wait there. */
+export const parkedLines = read(
+  async (
+    queries: Queries,
+    { after, limit }: { after: OriginLine | undefined; limit: number },
+  ): Promise<OriginLine[]> => {
+    const lines: OriginLine[] = [];
+    let from: { projectId: number; origin: string } | undefined = after
+      ? readLine(after)
+      : await nextProject(queries, -1);
+    while (from && lines.length < limit) {
+      const { projectId, origin } = from;
+      const origins = await originsOf(queries, projectId, { after: origin, limit: limit - lines.length });
+      lines.push(...origins.map((each) => lineOf(projectId, each)));
+      from = await nextProject(queries, projectId);
+    }
+    return lines;
+  },
+);
+
+async function nextProject(
+  queries: Queries,
+  after: number,
+): Promise<{ projectId: number; origin: string } | undefined> {
+  const [row] = await queries.query<{ project_id: number }>(
+    `select project_id from messages where claim_token is null and line = ${LINE.origin} and project_id > ? order by project_id limit 1`,
+    [after],
+  );
+  return row && { projectId: row.project_id, origin: '' };
+}
+
+async function originsOf(
+  queries: Queries,
+  projectId: number,
+  { after, limit }: { after: string; limit: number },
+): Promise<string[]> {
+  const rows = await queries.query<{ origin: string }>(
+    `with recursive lines (origin) as (
+       select origin from (select origin from messages
+         where project_id = ? and claim_token is null and line = ${LINE.origin} and origin > ? order by origin limit 1) as first
+       union all
+       select (select m.origin from messages m
+         where m.project_id = ? and m.claim_token is null and m.line = ${LINE.origin} and m.origin > lines.origin
+         order by m.origin limit 1)
+       from lines where lines.origin is not null)
+     select origin from lines where origin is not null limit ?`,
+    [projectId, after, projectId, limit],
+  );
+  return rows.map(({ origin }) => origin);
+}

@@ -1,0 +1,90 @@
+/**
+ * How is what never changes of a message written and read: its content, header maps, bytes and settings? Below all rows of
+ * messages and runs, which are made of these.
+ */
+import type { Message } from '../../../engine/model.ts';
+import type { CallbackSettings, HeaderMap, MessageSettings, ResultPart } from '../../../protocol/settings.ts';
+import type { NewContentRow } from './columns.ts';
+
+export function encodeContent(message: Message): NewContentRow {
+  const { settings } = message;
+  return [
+    message.key,
+    message.projectId,
+    message.id,
+    message.url,
+    message.origin,
+    pathOf(message.url),
+    message.method,
+    encodeHeader(message.header),
+    message.createdAtMs,
+    message.notBeforeMs,
+    message.callerIp ?? null,
+    settings.topicName ?? null,
+    settings.queueName ?? null,
+    settings.scheduleId ?? null,
+    settings.flowControl?.key ?? null,
+    settings.labels?.length ? `,${settings.labels.join(',')},` : null,
+    JSON.stringify(settings),
+    encodeBytes(message.body),
+  ];
+}
+
+/** The path of a URL as it is written, for the `path` filter. */
+function pathOf(url: string): string {
+  const authority = url.indexOf('//') + 2;
+  const end = url.slice(authority).search(/[?#]/);
+  const withoutQuery = end === -1 ? url : url.slice(0, authority + end);
+  const start = withoutQuery.indexOf('/', authority);
+  return start === -1 ? '/' : withoutQuery.slice(start);
+}
+
+export function encodeHeader(header: HeaderMap): string | null {
+  for (const _name in header) return JSON.stringify(header);
+  return null;
+}
+
+/** Exactly these bytes: passing a view of a larger buffer to another thread would copy the whole buffer. */
+export function encodeBytes(bytes: Uint8Array): Uint8Array | null {
+  if (bytes.byteLength === 0) return null;
+  return bytes.byteLength === bytes.buffer.byteLength ? bytes : new Uint8Array(bytes);
+}
+
+/** A header map has no prototype (settings.ts), which neither JSON nor a thread boundary keeps. */
+export function decodeHeader(text: string | null): HeaderMap {
+  return text === null ? withoutPrototype({}) : withoutPrototype(JSON.parse(text) as HeaderMap);
+}
+
+export function withoutPrototype(header: HeaderMap): HeaderMap {
+  return Object.assign(Object.create(null) as HeaderMap, header);
+}
+
+export function decodeSettings(text: string): MessageSettings {
+  const settings = JSON.parse(text) as MessageSettings;
+  restoreCallbackHeaders(settings);
+  const { wait, invoke } = settings;
+  if (wait) {
+    wait.headers = withoutPrototype(wait.headers);
+    wait.timeoutHeaders = withoutPrototype(wait.timeoutHeaders);
+    restoreResultHeaders(wait.notified);
+    restoreResultHeaders(wait.timedOut);
+  }
+  if (invoke) restoreResultHeaders(invoke.result);
+  return settings;
+}
+
+function restoreResultHeaders(result: ResultPart): void {
+  result.header = withoutPrototype(result.header);
+  restoreCallbackHeaders(result.settings);
+}
+
+export function restoreCallback(callback: CallbackSettings): void {
+  callback.header = withoutPrototype(callback.header);
+  restoreCallbackHeaders(callback);
+}
+
+function restoreCallbackHeaders(settings: Pick<CallbackSettings, 'callback' | 'failureCallback'>): void {
+  for (const callback of [settings.callback, settings.failureCallback]) {
+    if (callback) restoreCallback(callback);
+  }
+}

@@ -1,0 +1,197 @@
+/** What lies in the DLQ, and how does it leave (contract M 17)? */
+import type { AttributeFilter } from '../../../engine/filters.ts';
+import type { MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
+import type { Queries, SqlParam, Transaction } from '../../driver.ts';
+import { contentConditions } from '../filter.ts';
+import type { EntryStanding } from '../lanes/entry.ts';
+import type { WriteContext } from '../logs/log-writer.ts';
+import { longRead, read, write } from '../operation.ts';
+import {
+  contentsOf,
+  cutByBytes,
+  cutPage,
+  type PageRows,
+  type Position,
+  type Slice,
+  SMALL_WINDOW,
+  sliceSql,
+  WINDOW,
+} from '../page.ts';
+import { dropUnreferencedContents } from '../retention.ts';
+import { insertPlain } from './accept.ts';
+import { weightOf } from './new-messages.ts';
+import type { BurialRow, ContentRow, StoredNewMessage } from './rows.ts';
+
+export interface ListDeadArgs {
+  projectId: ProjectId;
+  filter: AttributeFilter;
+  /** Both or none. */
+  messages?: { keys: MessageKey[]; ids: MessageId[] };
+  responseStatus?: number[];
+  slice: Slice;
+}
+
+export interface DeadRow extends Position, BurialRow {
+  message_key: number;
+}
+
+export interface DeadRows extends PageRows<DeadRow> {
+  contents: ContentRow[];
+  bytes: number;
+}
+
+const DEAD_FIELDS =
+  'd.failed_at_ms as "timeMs", d.key as n, d.key as message_key, d.failed_at_ms, d.retried, d.response_status, d.response_header, d.response_body';
+
+export const listDead = longRead(async (queries: Queries, args: ListDeadArgs): Promise<DeadRows> => {
+  const found = args.messages ? await placesOfMessages(queries, args, args.messages) : await places(queries, args);
+  const page = await cutByBytes(queries, found, args.slice.bytesMax);
+  return { ...page, ...(await deadAt(queries, { projectId: args.projectId, places: page.rows })) };
+});
+
+/** The entries at `places` that exist, in the order of `places`. */
+export const deadAt = longRead(
+  async (
+    queries: Queries,
+    { projectId, places: wanted }: { projectId: ProjectId; places: readonly Position[] },
+  ): Promise<{ rows: DeadRow[]; contents: ContentRow[] }> => {
+    const found = await queries.query<DeadRow>(
+      `select ${DEAD_FIELDS} from dead d where d.key in (??) and d.project_id = ? and d.run_key is null`,
+      [wanted.map(({ n }) => n), projectId],
+    );
+    const byKey = new Map(found.map((row) => [row.n, row]));
+    const rows = wanted.flatMap((place) => {
+      const row = byKey.get(place.n);
+      return row && row.timeMs === place.timeMs ? [row] : [];
+    });
+    return { rows, contents: await contentsOf(queries, rows) };
+  },
+);
+
+/** How many of `wanted` exist, without a look at what they hold. */
+export const countDead = read(
+  async (
+    queries: Queries,
+    { projectId, places: wanted }: { projectId: ProjectId; places: readonly Position[] },
+  ): Promise<number> => {
+    const found = await queries.query<Position>(
+      'select d.failed_at_ms as "timeMs", d.key as n from dead d where d.key in (??) and d.project_id = ? and d.run_key is null',
+      [wanted.map(({ n }) => n), projectId],
+    );
+    const timeByKey = new Map(found.map(({ n, timeMs }) => [n, timeMs]));
+    return wanted.filter(({ n, timeMs }) => timeByKey.get(n) === timeMs).length;
+  },
+);
+
+type Place = Position & { message_key: number };
+
+async function places(queries: Queries, args: ListDeadArgs): Promise<PageRows<Place>> {
+  const { projectId, slice } = args;
+  const { texts, params, direction } = sliceSql(slice, 'failed_at_ms', 'key');
+  const content = contentConditions(args.filter);
+  // Those of runs are listed apart.
+  const filters = ['w.run_key is null', ...content.texts];
+  const filterParams = [...content.params];
+  if (args.responseStatus) {
+    filters.push('w.response_status in (??)');
+    filterParams.push(args.responseStatus);
+  }
+  const window = filters.length === 1 ? Math.max(slice.count + 1, SMALL_WINDOW) : WINDOW;
+  const range = ['project_id = ?', ...texts].join(' and ');
+  const order = `order by failed_at_ms ${direction}, key ${direction}`;
+  const rows = await queries.query<Place>(
+    `select w.failed_at_ms as "timeMs", w.key as n, w.key as message_key
+     from (select failed_at_ms, key, response_status, run_key from dead where ${range} ${order} limit ?) w
+     ${content.texts.length > 0 ? 'lookup contents c on (c.key = w.key)' : ''}
+     where ${filters.join(' and ')}
+     order by w.failed_at_ms ${direction}, w.key ${direction} limit ?`,
+    [projectId, ...params, window, ...filterParams, slice.count + 1],
+  );
+  if (rows.length > slice.count) return cutPage(rows, slice.count, undefined);
+  const [end] = await queries.query<Position>(
+    `select failed_at_ms as "timeMs", key as n from dead where ${range} ${order} limit 1 offset ?`,
+    [projectId, ...params, window - 1],
+  );
+  return cutPage(rows, slice.count, end);
+}
+
+async function placesOfMessages(
+  queries: Queries,
+  args: ListDeadArgs,
+  { keys, ids }: { keys: MessageKey[]; ids: MessageId[] },
+): Promise<PageRows<Place>> {
+  const { slice } = args;
+  const range = sliceSql(slice, 'd.failed_at_ms', 'd.key');
+  const content = contentConditions(args.filter);
+  const conditions = [...range.texts, ...content.texts];
+  const params: SqlParam[] = [...range.params, ...content.params];
+  if (args.responseStatus) {
+    conditions.push('d.response_status in (??)');
+    params.push(args.responseStatus);
+  }
+  const rows = await queries.query<Place>(
+    // The plus keeps the planner from walking the project's whole list in order instead.
+    `select d.failed_at_ms as "timeMs", d.key as n, d.key as message_key
+     from dead d lookup contents c on (c.key = d.key)
+     where d.key in (??) and c.id in (??) and +d.project_id = ? and d.run_key is null
+     ${conditions.map((condition) => `and ${condition}`).join(' ')}
+     order by d.failed_at_ms ${range.direction}, d.key ${range.direction} limit ?`,
+    [keys, ids, args.projectId, ...params, slice.count + 1],
+  );
+  return cutPage(rows, slice.count, undefined);
+}
+
+export interface DeleteDeadArgs {
+  projectId: ProjectId;
+  places: Position[];
+}
+
+/** Returns how many existed. */
+export const deleteDead = write(
+  { weight: ({ places }) => ({ rows: places.length }) },
+  async ({ tx }: WriteContext, { projectId, places: wanted }: DeleteDeadArgs): Promise<number> => {
+    const keys = await existing(tx, projectId, wanted);
+    await removeDead(tx, keys);
+    return keys.length;
+  },
+);
+
+export interface ReviveDeadArgs {
+  projectId: ProjectId;
+  revivals: { place: Position; successor: StoredNewMessage }[];
+  nowMs: number;
+}
+
+/** Where each successor stands, or that an entry is gone and nothing was done. */
+export const reviveDead = write(
+  { weight: ({ revivals }) => weightOf(revivals.map(({ successor }) => successor)) },
+  async (context: WriteContext, args: ReviveDeadArgs): Promise<EntryStanding[] | 'missing'> => {
+    const keys = await existing(
+      context.tx,
+      args.projectId,
+      args.revivals.map(({ place }) => place),
+    );
+    if (keys.length < args.revivals.length) return 'missing';
+    await removeDead(context.tx, keys);
+    return insertPlain(
+      context,
+      args.revivals.map(({ successor }) => successor),
+      args.nowMs,
+    );
+  },
+);
+
+async function existing(tx: Transaction, projectId: ProjectId, wanted: readonly Position[]): Promise<number[]> {
+  const rows = await tx.query<{ key: number; failed_at_ms: number }>(
+    'select key, failed_at_ms from dead where key in (??) and project_id = ? and run_key is null order by key',
+    [wanted.map(({ n }) => n), projectId],
+  );
+  const timeByKey = new Map(wanted.map(({ n, timeMs }) => [n, timeMs]));
+  return rows.filter((row) => timeByKey.get(row.key) === row.failed_at_ms).map((row) => row.key);
+}
+
+export async function removeDead(tx: Transaction, keys: readonly number[]): Promise<void> {
+  if (keys.length === 0) return;
+  await tx.send('delete from dead where key in (??)', [keys]);
+  await dropUnreferencedContents(tx, keys);
+}

@@ -1,0 +1,132 @@
+/** Which messages are there to be read: one by its id, or those that a bulk cancel means? */
+import type { AttributeFilter } from '../../../engine/filters.ts';
+import type { MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
+import type { Queries, SqlParam } from '../../driver.ts';
+import { contentConditions } from '../filter.ts';
+import { type FlowKeyView, findKey } from '../lanes/flow-commands.ts';
+import { LINE } from '../lanes/lines.ts';
+import { longRead, read } from '../operation.ts';
+import { CONTENT_FIELDS, type ContentRow, codeOfLogState } from './rows.ts';
+
+export interface FindArgs {
+  projectId: ProjectId;
+  key: MessageKey;
+  id: MessageId;
+  deliveredSinceMs: number;
+}
+
+/** An unfinished message, or one that was delivered since. */
+export const find = read(async (queries: Queries, args: FindArgs): Promise<ContentRow | null> => {
+  const [row] = await queries.query<ContentRow>(
+    `select ${CONTENT_FIELDS} from contents c
+     where c.key = ? and c.project_id = ? and c.id = ?
+       and ((select 1 from messages m where m.key = c.key) is not null
+         or (select 1 from logs l where l.message_key = c.key and l.state = ? and l.at_ms >= ? limit 1) is not null)`,
+    [args.key, args.projectId, args.id, codeOfLogState('DELIVERED'), args.deliveredSinceMs],
+  );
+  return row ?? null;
+});
+
+export interface LiveRow extends ContentRow {
+  retried: number;
+  due_at_ms: number;
+  line: number;
+  queue_id: number | null;
+  queue_position: number | null;
+  queue_slot: number | null;
+  flow_key: string | null;
+  claimed_at_ms: number | null;
+  cancel_requested_at_ms: number | null;
+}
+
+/** An unfinished message, and the lane whose line it waits in. */
+export interface LiveRows {
+  message: LiveRow;
+  queue?: { parallelism: number; paused: number; ahead: number };
+  key?: FlowKeyView;
+}
+
+/** An unfinished message with what it waits for. */
+export const findLive = longRead(
+  async (
+    queries: Queries,
+    args: { projectId: ProjectId; key: MessageKey; id: MessageId; nowMs: number },
+  ): Promise<LiveRows | null> => {
+    const [message] = await queries.query<LiveRow>(
+      `select ${CONTENT_FIELDS}, m.retried, m.due_at_ms, m.line, m.queue_id, m.queue_position, m.queue_slot, m.flow_key,
+       m.claimed_at_ms, m.cancel_requested_at_ms
+     from messages m lookup contents c on (c.key = m.key)
+     where m.key = ? and m.project_id = ? and c.id = ?`,
+      [args.key, args.projectId, args.id],
+    );
+    if (!message) return null;
+    const { line, flow_key, claimed_at_ms } = message;
+    if (claimed_at_ms !== null) return { message };
+    if (line === LINE.queue) return { message, ...(await queueBefore(queries, message)) };
+    if (line !== LINE.flow || flow_key === null) return { message };
+    const key = await findKey(queries, { projectId: args.projectId, key: flow_key, nowMs: args.nowMs });
+    return key ? { message, key } : { message };
+  },
+);
+
+async function queueBefore(queries: Queries, message: LiveRow): Promise<Pick<LiveRows, 'queue'>> {
+  const [queue] = await queries.query<{ parallelism: number; paused: number; ahead: number }>(
+    `select q.parallelism, q.paused,
+       (select count(*) from messages m
+        where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = ${LINE.queue}
+          and m.queue_slot is null and m.queue_position < ?)
+       + (select count(distinct m.queue_slot) from messages m
+        where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null and m.queue_slot <> ?) as ahead
+     from queues q where q.project_id = ? and q.id = ?`,
+    [message.queue_position, message.key, message.project_id, message.queue_id],
+  );
+  return queue ? { queue } : {};
+}
+
+/** Messages looked at in one snapshot. */
+const WINDOW = 20_000;
+
+export interface CandidatesArgs {
+  projectId: ProjectId;
+  filter: AttributeFilter;
+  afterKey: MessageKey;
+  limit: number;
+}
+
+export interface Candidates {
+  keys: MessageKey[];
+  /** Where to look on; absent when all were seen. */
+  nextAfterKey?: MessageKey;
+}
+
+/** Keys of messages that a bulk cancel may take, oldest first, from a bounded stretch of the table. */
+export const findCandidates = longRead(async (queries: Queries, args: CandidatesArgs): Promise<Candidates> => {
+  const { projectId, filter, afterKey, limit } = args;
+  const { texts, params } = contentConditions(filter);
+  const conditions = ['c.project_id = ?', ...texts];
+  const values: SqlParam[] = [projectId, ...params];
+  if (filter.fromMs !== undefined) {
+    conditions.push('c.created_at_ms >= ?');
+    values.push(filter.fromMs);
+  }
+  if (filter.toMs !== undefined) {
+    conditions.push('c.created_at_ms <= ?');
+    values.push(filter.toMs);
+  }
+  const found = await queries.query<{ key: number }>(
+    `select w.key from
+       (select key, cancel_requested_at_ms, run_key from messages where key > ? order by key limit ?) w
+       lookup contents c on (c.key = w.key)
+     where w.cancel_requested_at_ms is null and w.run_key is null and ${conditions.join(' and ')}
+     order by w.key limit ?`,
+    [afterKey, WINDOW, ...values, limit],
+  );
+  const keys = found.map(({ key }) => key);
+  const lastKey = keys.at(-1);
+  if (keys.length === limit && lastKey !== undefined) return { keys, nextAfterKey: lastKey };
+  const [end] = await queries.query<{ key: number }>(
+    'select key from messages where key > ? order by key limit 1 offset ?',
+    [afterKey, WINDOW - 1],
+  );
+  return end ? { keys, nextAfterKey: end.key } : { keys };
+});

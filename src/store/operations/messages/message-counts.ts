@@ -1,0 +1,109 @@
+/** How many messages did a project have today, and may it have more (contract M 20.3)? */
+import type { Accepted } from '../../../engine/messages/accepted.ts';
+import type { ProjectId } from '../../../engine/model.ts';
+import type { Transaction } from '../../driver.ts';
+import type { WriteContext } from '../logs/log-writer.ts';
+import { CONTENT_AT, MESSAGE_AT } from './columns.ts';
+import type { StoredNewMessage } from './rows.ts';
+
+const DAY_MS = 86_400_000;
+
+/** A day has not enough left for a publish. */
+type OverDayLimit = Extract<Accepted, { kind: 'overDayLimit' }>;
+
+/** A project's day. */
+interface Day {
+  projectId: ProjectId;
+  /** Days of the Unix time, which are those of UTC. */
+  day: number;
+}
+
+/** What the publishes of one batch leave of their projects' days. Without a limit nothing is asked of the store. */
+export class DayBudgets {
+  /** Of one project on one day; 0: any number. */
+  readonly #limit: number;
+  /** Messages of a project's day so far, in the store and in this batch. */
+  readonly #used = new Map<string, number>();
+
+  private constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  static async read(
+    { tx, limits }: Pick<WriteContext, 'tx' | 'limits'>,
+    publishes: readonly { messages: readonly StoredNewMessage[] }[],
+  ): Promise<DayBudgets> {
+    const budgets = new DayBudgets(limits.messagesPerDayMax);
+    if (budgets.#limit === 0) return budgets;
+    const used = budgets.#used;
+    for (const [first] of publishes.map(({ messages }) => messages)) {
+      if (first === undefined) continue;
+      const day = dayOf(first);
+      if (!used.has(nameOf(day))) used.set(nameOf(day), await lockCount(tx, day));
+    }
+    return budgets;
+  }
+
+  /** Takes room for every message of a publish, as all of them are taken or none. */
+  take(messages: readonly StoredNewMessage[]): 'taken' | OverDayLimit {
+    const [first] = messages;
+    const limit = this.#limit;
+    if (first === undefined || limit === 0) return 'taken';
+    const name = nameOf(dayOf(first));
+    const used = this.#used.get(name) ?? 0;
+    if (used + messages.length > limit) return { kind: 'overDayLimit', limit, remaining: Math.max(0, limit - used) };
+    this.#used.set(name, used + messages.length);
+    return 'taken';
+  }
+
+  /** `message` has room that it does not need: it was a duplicate, or something else refused it. */
+  giveBack(message: StoredNewMessage): void {
+    const name = nameOf(dayOf(message));
+    const used = this.#used.get(name);
+    if (used !== undefined) this.#used.set(name, used - 1);
+  }
+}
+
+/** Adds messages that are saved to the days of their projects, whatever the limit: only a publish is refused. */
+export async function countMessages(tx: Transaction, messages: readonly StoredNewMessage[]): Promise<void> {
+  const added = new Map<string, { day: Day; count: number }>();
+  for (const message of messages) {
+    const day = dayOf(message);
+    const entry = added.get(nameOf(day));
+    if (entry) entry.count += 1;
+    else added.set(nameOf(day), { day, count: 1 });
+  }
+  for (const { day, count } of added.values()) {
+    await tx.send(
+      `insert into message_counts (project_id, day, messages) values (?, ?, ?)
+       on conflict (project_id, day) do update set messages = message_counts.messages + excluded.messages`,
+      [day.projectId, day.day, count],
+    );
+  }
+}
+
+/** Reads a count that nobody else can change until this transaction ends: the write before takes the row's lock. */
+async function lockCount(tx: Transaction, { projectId, day }: Day): Promise<number> {
+  const [row] = await tx.query<{ messages: number }>(
+    `insert into message_counts (project_id, day, messages) values (?, ?, 0)
+     on conflict (project_id, day) do update set messages = message_counts.messages
+     returning messages`,
+    [projectId, day],
+  );
+  if (!row) throw new Error(`the messages of project ${projectId} on day ${day} cannot be counted`);
+  // The first message of a day finds those before it out of use.
+  if (row.messages === 0)
+    await tx.send('delete from message_counts where project_id = ? and day < ?', [projectId, day]);
+  return row.messages;
+}
+
+function dayOf({ message, content }: StoredNewMessage): Day {
+  return {
+    projectId: message[MESSAGE_AT.project_id],
+    day: Math.floor(content[CONTENT_AT.created_at_ms] / DAY_MS),
+  };
+}
+
+function nameOf({ projectId, day }: Day): string {
+  return `${projectId} ${day}`;
+}

@@ -1,0 +1,101 @@
+/** What becomes of claims whose attempt will never report: the worker drains, or its process died? */
+import type { ClaimRef } from '../../../engine/model.ts';
+import type { SqlValue } from '../../driver.ts';
+import type { FlowRef } from '../lanes/flow-lanes.ts';
+import { flowRefsOf } from '../lanes/flow-lanes.ts';
+import { goOn } from '../lanes/go-on.ts';
+import { LINE } from '../lanes/lines.ts';
+import { projectsWithHeld } from '../lanes/project-gate.ts';
+import type { WriteContext } from '../logs/log-writer.ts';
+import { write } from '../operation.ts';
+import { cancelAtOnce } from './cancel.ts';
+import { lineToWaitIn, pausedQueuesOf } from './settle.ts';
+
+interface ClaimRow {
+  key: number;
+  project_id: number;
+  claim_token: number;
+  cancel_requested_at_ms: number | null;
+  queue_id: number | null;
+  queue_slot: number | null;
+  flow_key: string | null;
+  run_key: number | null;
+  line: number;
+}
+
+const CLAIM_FIELDS =
+  'key, project_id, claim_token, cancel_requested_at_ms, queue_id, queue_slot, flow_key, run_key, line';
+
+export interface ReleaseArgs {
+  claims: ClaimRef[];
+  nowMs: number;
+}
+
+export const release = write(
+  {
+    weight: ({ claims }) => ({ rows: claims.length }),
+    touches: ({ claims }) => ({ messages: claims.map(({ key }) => key) }),
+  },
+  async (context: WriteContext, { claims, nowMs }: ReleaseArgs): Promise<void> => {
+    const tokens = new Map(claims.map(({ key, claimToken }) => [key, claimToken]));
+    const rows = await context.tx.query<ClaimRow>(
+      `select ${CLAIM_FIELDS} from messages where key in (??) and claim_token is not null order by key for update`,
+      [[...tokens.keys()]],
+    );
+    await giveBack(
+      context,
+      rows.filter((row) => tokens.get(row.key) === row.claim_token),
+      nowMs,
+    );
+  },
+);
+
+/** Of a store that nobody else uses: it locks no project. Reads only the index of claimed messages: a million that wait cost a start nothing. */
+export const releaseAll = write(async (context: WriteContext, { nowMs }: { nowMs: number }): Promise<number> => {
+  const rows = await context.tx.query<ClaimRow>(
+    `select ${CLAIM_FIELDS} from messages where claim_token is not null order by project_id, key for update`,
+  );
+  await giveBack(context, rows, nowMs);
+  await letHeldGoOn(context, nowMs);
+  return rows.length;
+});
+
+/** The limit of projects may have been raised or taken away since they were held. */
+async function letHeldGoOn(context: WriteContext, nowMs: number): Promise<void> {
+  const projects = await projectsWithHeld(context.tx);
+  if (projects.length === 0) return;
+  const flowKeys = context.limits.parallelismMax > 0 ? [] : await sendAllOn(context);
+  await goOn(context, { flowKeys, projects }, nowMs);
+}
+
+/** Ends the lines of all projects; returns the keys of those that stood there. */
+async function sendAllOn({ tx }: WriteContext): Promise<FlowRef[]> {
+  const keys = await tx.query<{ project_id: number; flow_key: string }>(
+    `select distinct project_id, flow_key from messages
+     where claim_token is null and line = ${LINE.project} and flow_key is not null`,
+  );
+  await tx.send(
+    `update messages set line = case when flow_key is null then ${LINE.due} else ${LINE.flow} end
+     where claim_token is null and line = ${LINE.project}`,
+  );
+  return keys.map(({ project_id, flow_key }) => ({ projectId: project_id, key: flow_key }));
+}
+
+/** Due at once; a message that was to be cancelled waits now, so its cancel takes effect. */
+async function giveBack(context: WriteContext, rows: readonly ClaimRow[], nowMs: number): Promise<void> {
+  const cancelled = rows.filter((row) => row.cancel_requested_at_ms !== null);
+  if (cancelled.length > 0) await cancelAtOnce(context, cancelled, { nowMs });
+  const kept = rows.filter((row) => row.cancel_requested_at_ms === null);
+  const pausedQueues = await pausedQueuesOf(context.tx, kept);
+  if (kept.length > 0) {
+    await context.tx.updateMany(
+      'messages',
+      'key',
+      ['due_at_ms', 'claimed_at_ms', 'claim_token', 'worker', 'line'],
+      kept.map((row): SqlValue[] => [row.key, nowMs, null, null, null, lineToWaitIn(row, pausedQueues)]),
+    );
+    context.due.note(nowMs);
+  }
+  const projects = new Set(rows.map(({ project_id }) => project_id));
+  await goOn(context, { flowKeys: flowRefsOf(rows), projects }, nowMs);
+}

@@ -1,0 +1,278 @@
+/**
+ * How the engine's words become rows and back. Encoding runs in the caller's thread and yields plain arrays that
+ * the store's thread only has to bind; decoding runs in the caller's thread as well.
+ */
+import type {
+  Burial,
+  Change,
+  LogDetail,
+  LogEvent,
+  LogState,
+  Message,
+  MessageId,
+  NewMessage,
+  RunLogState,
+  Settlement,
+} from '../../../engine/model.ts';
+import type { FlowControl, HttpMethod } from '../../../protocol/settings.ts';
+import type { SqlValue } from '../../driver.ts';
+import { LINE } from '../lanes/lines.ts';
+import { encodeEnding, type StoredEnding } from '../runs/ending-rows.ts';
+import { encodeEntry, encodeRun, FAILURE_STATE, type StoredEntry, type StoredRun } from '../runs/run-rows.ts';
+import type { NewContentRow, NewMessageRow } from './columns.ts';
+import { decodeHeader, decodeSettings, encodeBytes, encodeContent, encodeHeader } from './content-rows.ts';
+
+/** Written numbers: never change one, only add. */
+const LOG_STATE_CODES: Record<LogState | RunLogState, number> = {
+  CREATED: 1,
+  ACTIVE: 2,
+  DELIVERED: 3,
+  ERROR: 4,
+  RETRY: 5,
+  FAILED: 6,
+  CANCEL_REQUESTED: 7,
+  CANCELED: 8,
+  RUN_STARTED: 9,
+  RUN_SUCCESS: 10,
+  RUN_FAILED: 11,
+  RUN_CANCELED: 12,
+  WAITER_ADDED: 13,
+  INVOKED: 14,
+};
+
+const LOG_STATES = new Map(
+  Object.entries(LOG_STATE_CODES).map(([state, code]) => [code, state as LogState | RunLogState]),
+);
+
+export function codeOfLogState(state: LogState | RunLogState): number {
+  return LOG_STATE_CODES[state];
+}
+
+/** Of an event of a message. */
+export function logStateOf(code: number): LogState {
+  return anyLogStateOf(code) as LogState;
+}
+
+/** Of an event of a message or of a run. */
+export function anyLogStateOf(code: number): LogState | RunLogState {
+  const state = LOG_STATES.get(code);
+  if (state === undefined) throw new Error(`unknown log state ${code} in the store`);
+  return state;
+}
+
+export const DETAIL_COLUMNS = [
+  'error',
+  'next_delivery_at_ms',
+  'response_status',
+  'response_header',
+  'response_body',
+] as const;
+
+export const BURIAL_COLUMNS = [
+  'failed_at_ms',
+  'retried',
+  'response_status',
+  'response_header',
+  'response_body',
+] as const;
+
+/** Time, state code, and the values of `DETAIL_COLUMNS` where there are any. */
+export type StoredEvent = [atMs: number, state: number, detail?: SqlValue[]];
+
+export interface StoredNewMessage {
+  message: NewMessageRow;
+  content: NewContentRow;
+  /** Without ACTIVE, which is written when the message really goes out. */
+  events: StoredEvent[];
+  deduplication?: { hash: string; expiresAtMs: number };
+  queueName?: string;
+  flow?: FlowControl;
+  entry?: StoredEntry;
+  run?: StoredRun;
+}
+
+export interface StoredChange {
+  /** Absent: finished. */
+  waiting?: { dueAtMs: number; retried: number };
+  events: StoredEvent[];
+  /** Values of `BURIAL_COLUMNS`. */
+  burial?: SqlValue[];
+  follows?: StoredNewMessage[];
+  ending?: StoredEnding;
+  /** Code of the state of the failure callback that the message is. */
+  failureState?: number;
+}
+
+export interface StoredSettlement {
+  key: number;
+  projectId: number;
+  claimToken: number;
+  isAlone?: true;
+  change: StoredChange;
+  changeIfCancelRequested?: StoredChange;
+}
+
+/** What `CONTENT_COLUMNS` but those that only filters need read back as. */
+export interface ContentRow {
+  key: number;
+  project_id: number;
+  id: string;
+  url: string;
+  origin: string;
+  method: string;
+  header: string | null;
+  created_at_ms: number;
+  not_before_ms: number;
+  caller_ip: string | null;
+  settings: string;
+  body: Uint8Array | null;
+}
+
+/** The select list of a `ContentRow` from `contents c`. */
+export const CONTENT_FIELDS =
+  'c.key, c.project_id, c.id, c.url, c.origin, c.method, c.header, c.created_at_ms, c.not_before_ms, c.caller_ip, c.settings, c.body';
+
+export interface DetailRow {
+  error: string | null;
+  next_delivery_at_ms: number | null;
+  response_status: number | null;
+  response_header: string | null;
+  response_body: Uint8Array | null;
+}
+
+export interface BurialRow {
+  failed_at_ms: number;
+  retried: number;
+  response_status: number;
+  response_header: string | null;
+  response_body: Uint8Array | null;
+}
+
+export function encodeNewMessage({
+  message,
+  standing,
+  events,
+  deduplication,
+  entry,
+  run,
+}: NewMessage): StoredNewMessage {
+  const { key, projectId, origin, settings } = message;
+  const claimed = standing.kind === 'claimed';
+  const lastEventAtMs = events.reduce((latest, event) => Math.max(latest, event.atMs), message.createdAtMs);
+  const stored: StoredNewMessage = {
+    message: [
+      key,
+      projectId,
+      origin,
+      claimed ? lastEventAtMs : standing.dueAtMs,
+      message.body.byteLength,
+      0,
+      claimed ? lastEventAtMs : null,
+      claimed ? standing.claimToken : null,
+      claimed ? standing.worker : null,
+      claimed ? LINE.due : LINE[standing.kind],
+      null,
+      null,
+      null,
+      settings.flowControl?.key ?? null,
+      settings.run?.key ?? null,
+      null,
+    ],
+    content: encodeContent(message),
+    events: events.map(encodeEvent),
+  };
+  if (deduplication) stored.deduplication = deduplication;
+  if (settings.queueName !== undefined) stored.queueName = settings.queueName;
+  if (settings.flowControl !== undefined) stored.flow = settings.flowControl;
+  if (entry) stored.entry = encodeEntry(entry);
+  if (run) stored.run = encodeRun(run);
+  return stored;
+}
+
+export function encodeSettlement(settlement: Settlement): StoredSettlement {
+  const { key, projectId, claimToken, isAlone, change, changeIfCancelRequested } = settlement;
+  const stored: StoredSettlement = { key, projectId, claimToken, change: encodeChange(change) };
+  if (isAlone) stored.isAlone = true;
+  if (changeIfCancelRequested) stored.changeIfCancelRequested = encodeChange(changeIfCancelRequested);
+  return stored;
+}
+
+function encodeChange({ next, events, burial, follows, ending, failureCallback }: Change): StoredChange {
+  const stored: StoredChange = { events: events.map(encodeEvent) };
+  if (next.kind === 'waiting') stored.waiting = { dueAtMs: next.dueAtMs, retried: next.retried };
+  if (burial) stored.burial = encodeBurial(burial);
+  if (follows) stored.follows = follows.map(encodeNewMessage);
+  if (ending) stored.ending = encodeEnding(ending);
+  if (failureCallback) stored.failureState = FAILURE_STATE[failureCallback];
+  return stored;
+}
+
+function encodeEvent({ atMs, state, detail }: LogEvent): StoredEvent {
+  const code = LOG_STATE_CODES[state];
+  if (!detail) return [atMs, code];
+  const { error, nextDeliveryTimeMs, response } = detail;
+  return [
+    atMs,
+    code,
+    [
+      error ?? null,
+      nextDeliveryTimeMs ?? null,
+      response?.status ?? null,
+      response ? encodeHeader(response.header) : null,
+      response ? encodeBytes(response.body) : null,
+    ],
+  ];
+}
+
+function encodeBurial(burial: Burial): SqlValue[] {
+  return [
+    burial.failedAtMs,
+    burial.retried,
+    burial.responseStatus,
+    burial.responseHeader ? JSON.stringify(burial.responseHeader) : null,
+    encodeBytes(burial.responseBody),
+  ];
+}
+
+export function decodeMessage(row: ContentRow): Message {
+  const message: Message = {
+    key: row.key,
+    id: row.id as MessageId,
+    projectId: row.project_id,
+    url: row.url,
+    origin: row.origin,
+    method: row.method as HttpMethod,
+    header: decodeHeader(row.header),
+    body: row.body ?? new Uint8Array(0),
+    createdAtMs: row.created_at_ms,
+    notBeforeMs: row.not_before_ms,
+    settings: decodeSettings(row.settings),
+  };
+  if (row.caller_ip !== null) message.callerIp = row.caller_ip;
+  return message;
+}
+
+export function decodeDetail(row: DetailRow): LogDetail {
+  const detail: LogDetail = {};
+  if (row.error !== null) detail.error = row.error;
+  if (row.next_delivery_at_ms !== null) detail.nextDeliveryTimeMs = row.next_delivery_at_ms;
+  if (row.response_status !== null) {
+    detail.response = {
+      status: row.response_status,
+      header: decodeHeader(row.response_header),
+      body: row.response_body ?? new Uint8Array(0),
+    };
+  }
+  return detail;
+}
+
+export function decodeBurial(row: BurialRow): Burial {
+  const burial: Burial = {
+    failedAtMs: row.failed_at_ms,
+    retried: row.retried,
+    responseStatus: row.response_status,
+    responseBody: row.response_body ?? new Uint8Array(0),
+  };
+  if (row.response_header !== null) burial.responseHeader = decodeHeader(row.response_header);
+  return burial;
+}

@@ -1,0 +1,283 @@
+/** What does the outcome of an attempt change, provided that the attempt still owns its message? */
+import type { Saved } from '../../../engine/messages/accepted.ts';
+import type { Settled } from '../../../engine/stores.ts';
+import type { SqlValue } from '../../driver.ts';
+import { flowRefsOf } from '../lanes/flow-lanes.ts';
+import { goOn } from '../lanes/go-on.ts';
+import { LINE, lineBehindQueue } from '../lanes/lines.ts';
+import { type QueueRef, queuesById } from '../lanes/queue-lanes.ts';
+import { succeedAll, type Vacancy } from '../lanes/succession.ts';
+import { lastEventTimes, type MessageEvents, type WriteContext } from '../logs/log-writer.ts';
+import { merged } from '../operation.ts';
+import { judge, writeEndings } from '../runs/end.ts';
+import { insertMessages } from './accept.ts';
+import type { ClaimedRow } from './claim.ts';
+import { MESSAGE_AT, type NewMessageRow } from './columns.ts';
+import { bytesOf, projectsSharedBy, weightOf } from './new-messages.ts';
+import {
+  BURIAL_COLUMNS,
+  type StoredChange,
+  type StoredEvent,
+  type StoredNewMessage,
+  type StoredSettlement,
+} from './rows.ts';
+
+export interface SettleArgs {
+  settlement: StoredSettlement;
+  nowMs: number;
+  /** The place that becomes free may be used by the next message of the same lane. */
+  succession?: { worker: string; claimToken: number; bytesMax: number };
+}
+
+interface OwnerRow {
+  key: number;
+  project_id: number;
+  origin: string;
+  claim_token: number | null;
+  claimed_at_ms: number | null;
+  cancel_requested_at_ms: number | null;
+  queue_id: number | null;
+  queue_slot: number | null;
+  flow_key: string | null;
+  run_key: number | null;
+}
+
+/** A settlement that still owns its message. */
+interface Owned {
+  args: SettleArgs;
+  owner: OwnerRow;
+  change: StoredChange;
+}
+
+/** Saves all settlements whose token is still their message's. */
+export const settle = merged(
+  {
+    weight: ({ settlement: { change } }) => {
+      const { rows, bytes } = weightOf(change.follows ?? []);
+      return { rows: 1 + rows, bytes: bytes + answerBytes(change.events) };
+    },
+    touches: ({ settlement: { key, isAlone, change, changeIfCancelRequested } }, limits) => ({
+      messages: isAlone && limits.parallelismMax === 0 ? [] : [key],
+      projects: projectsSharedBy([...(change.follows ?? []), ...(changeIfCancelRequested?.follows ?? [])], limits),
+    }),
+  },
+  async (context: WriteContext, commands: readonly SettleArgs[]): Promise<Settled<ClaimedRow>[]> => {
+    const nowMs = Math.max(...commands.map((command) => command.nowMs));
+    const savedByCommand = await findSaved(context, commands);
+    const refused = await refuseEndings(context, savedByCommand);
+    const saved = [...savedByCommand.values()];
+    await writeAll(context, saved);
+    await endRunsOf(context, saved, nowMs);
+    const followsByCommand = await insertFollows(context, saved, nowMs);
+    const nextByCommand = await letOthersGoOn(context, saved, nowMs);
+    return commands.map((command) => {
+      if (refused.has(command)) return { kind: 'runChanged' };
+      const done = savedByCommand.get(command);
+      if (!done) return { kind: 'stale' };
+      const next = nextByCommand.get(command);
+      const follows = followsByCommand.get(command);
+      const isCancelled = done.change !== command.settlement.change;
+      return {
+        kind: 'saved',
+        ...(next && { next }),
+        ...(follows && { follows }),
+        ...(isCancelled && { isCancelled }),
+      };
+    });
+  },
+);
+
+/** The endpoint's answer is the last value of an event's detail; a burial holds the same bytes. */
+function answerBytes(events: readonly StoredEvent[]): number {
+  return events.reduce((sum, [, , detail]) => sum + bytesOf(detail?.at(-1)), 0);
+}
+
+async function findSaved({ tx }: WriteContext, commands: readonly SettleArgs[]): Promise<Map<SettleArgs, Owned>> {
+  const rows = await tx.query<OwnerRow>(
+    `select key, project_id, origin, claim_token, claimed_at_ms, cancel_requested_at_ms, queue_id, queue_slot, flow_key, run_key
+     from messages where key in (??) order by key for update`,
+    [commands.map(({ settlement }) => settlement.key)],
+  );
+  const owners = new Map(rows.map((row) => [row.key, row]));
+  const saved = new Map<SettleArgs, Owned>();
+  for (const args of commands) {
+    const { key, projectId, claimToken, change, changeIfCancelRequested } = args.settlement;
+    const owner = owners.get(key);
+    if (!owner || owner.project_id !== projectId || owner.claim_token !== claimToken) continue;
+    owners.delete(key); // the same result sent twice in one batch is stale the second time
+    const isCancelled = owner.cancel_requested_at_ms !== null;
+    saved.set(args, { args, owner, change: isCancelled ? (changeIfCancelRequested ?? change) : change });
+  }
+  return saved;
+}
+
+/** Takes out those that would end a run which is not as they suppose; returns their commands. */
+async function refuseEndings(
+  { tx }: WriteContext,
+  savedByCommand: Map<SettleArgs, Owned>,
+): Promise<ReadonlySet<SettleArgs>> {
+  const refused = new Set<SettleArgs>();
+  const endings = [...savedByCommand.values()].flatMap(({ change }) => (change.ending ? [change.ending] : []));
+  if (endings.length === 0) return refused;
+  const verdicts = await judge(tx, endings);
+  for (const [command, { change }] of savedByCommand) {
+    if (!change.ending || verdicts.get(change.ending) === 'ended') continue;
+    refused.add(command);
+    savedByCommand.delete(command);
+  }
+  return refused;
+}
+
+/** Ends the runs whose message failed for good, and notes what became of failure callbacks. */
+async function endRunsOf(context: WriteContext, saved: readonly Owned[], nowMs: number): Promise<void> {
+  const endings = saved.flatMap(({ owner, change }) =>
+    change.ending ? [{ ending: change.ending, deadKey: owner.key }] : [],
+  );
+  await writeEndings(context, endings, nowMs);
+  const told = saved.flatMap(({ owner, change }): SqlValue[][] =>
+    change.failureState === undefined ? [] : [[owner.run_key, change.failureState]],
+  );
+  await context.tx.updateMany('runs', 'key', ['failure_state'], told);
+}
+
+async function writeAll(context: WriteContext, saved: readonly Owned[]): Promise<void> {
+  const { tx, logs, due } = context;
+  const pausedQueues = await pausedQueuesOf(
+    tx,
+    saved.filter(({ change }) => change.waiting).map(({ owner }) => owner),
+  );
+  const floors = await cancelTimes(context, saved);
+  const finished: number[] = [];
+  const waiting: SqlValue[][] = [];
+  const dead: SqlValue[][] = [];
+  const events: MessageEvents[] = [];
+  for (const { owner, change } of saved) {
+    const { key, project_id: projectId } = owner;
+    if (change.waiting) {
+      const { dueAtMs, retried } = change.waiting;
+      const line = lineToWaitIn(owner, pausedQueues);
+      waiting.push([key, dueAtMs, retried, null, null, null, line]);
+      if (line === LINE.due) due.noteForOthers(dueAtMs);
+    } else {
+      finished.push(key);
+    }
+    if (change.burial) dead.push([projectId, key, owner.run_key, ...change.burial]);
+    const floorMs = Math.max(owner.claimed_at_ms ?? 0, floors.get(key) ?? 0);
+    events.push({ projectId, key, runKey: owner.run_key, events: change.events, floorMs });
+  }
+  if (finished.length > 0) await tx.send('delete from messages where key in (??)', [finished]);
+  await tx.updateMany(
+    'messages',
+    'key',
+    ['due_at_ms', 'retried', 'claimed_at_ms', 'claim_token', 'worker', 'line'],
+    waiting,
+  );
+  await tx.insertMany('dead', ['project_id', 'key', 'run_key', ...BURIAL_COLUMNS], dead);
+  await logs.append(tx, events);
+}
+
+/** The earliest time for what comes after a cancel was asked for, maybe of another worker; anything else this one has logged. */
+async function cancelTimes(context: WriteContext, saved: readonly Owned[]): Promise<ReadonlyMap<number, number>> {
+  const cancelled = saved.filter(({ owner }) => owner.cancel_requested_at_ms !== null);
+  if (cancelled.length === 0) return new Map();
+  return lastEventTimes(
+    context,
+    cancelled.map(({ owner }) => owner.key),
+  );
+}
+
+/** The ids of those queues of `owners` that are paused. */
+export async function pausedQueuesOf(
+  tx: WriteContext['tx'],
+  owners: readonly Pick<OwnerRow, 'project_id' | 'queue_id'>[],
+): Promise<ReadonlySet<number>> {
+  const refs = owners.flatMap(queueRefOf);
+  if (refs.length === 0) return new Set();
+  const queues = await queuesById(tx, refs);
+  return new Set([...queues.values()].filter(({ paused }) => paused === 1).map(({ id }) => id));
+}
+
+/** Where a message that was started waits on. A queue's own message stays with it while it is paused. */
+export function lineToWaitIn(
+  { key, queue_id, queue_slot, flow_key }: Pick<OwnerRow, 'key' | 'queue_id' | 'queue_slot' | 'flow_key'>,
+  pausedQueues: ReadonlySet<number>,
+): number {
+  const isHeld = queue_id !== null && queue_slot === key && pausedQueues.has(queue_id);
+  return isHeld ? LINE.queue : lineBehindQueue(flow_key);
+}
+
+/**
+ * The messages that follow enter like published ones, and those of a queue's message share its slot: the next one has its
+ * turn when they have ended. Nothing follows from a change that a cancel has overruled.
+ */
+async function insertFollows(
+  context: WriteContext,
+  saved: readonly Owned[],
+  nowMs: number,
+): Promise<ReadonlyMap<SettleArgs, Saved[]>> {
+  const standingsByCommand = new Map<SettleArgs, Saved[]>();
+  const parents = saved.flatMap(({ args, owner, change }) =>
+    (change.follows ?? []).map((message) => ({ args, message: withSlotOf(owner, message) })),
+  );
+  if (parents.length === 0) return standingsByCommand;
+  const standings = await insertMessages(
+    context,
+    parents.map(({ message }) => message),
+    nowMs,
+  );
+  for (const [index, { args }] of parents.entries()) {
+    const standing = standings[index];
+    if (standing === undefined) throw new Error('a message that follows was not saved');
+    standingsByCommand.set(args, [...(standingsByCommand.get(args) ?? []), standing]);
+  }
+  return standingsByCommand;
+}
+
+/** Only its own slot: what tells of a callback keeps nobody waiting. */
+function withSlotOf({ key, queue_id, queue_slot }: OwnerRow, follow: StoredNewMessage): StoredNewMessage {
+  if (queue_slot !== key) return follow;
+  const message: NewMessageRow = [...follow.message];
+  message[MESSAGE_AT.queue_id] = queue_id;
+  message[MESSAGE_AT.queue_slot] = queue_slot;
+  return { ...follow, message };
+}
+
+async function letOthersGoOn(
+  context: WriteContext,
+  saved: readonly Owned[],
+  nowMs: number,
+): Promise<ReadonlyMap<SettleArgs, ClaimedRow>> {
+  const nextByCommand = new Map<SettleArgs, ClaimedRow>();
+  const isLimited = context.limits.parallelismMax > 0;
+  const inLanes = isLimited ? saved : saved.filter(({ owner }) => owner.queue_id !== null || owner.flow_key !== null);
+  if (inLanes.length === 0) return nextByCommand;
+  const freed = {
+    queues: inLanes.filter(({ change }) => !change.waiting).flatMap(({ owner }) => queueRefOf(owner)),
+    flowKeys: flowRefsOf(inLanes.map(({ owner }) => owner)),
+    projects: new Set(inLanes.map(({ owner }) => owner.project_id)),
+  };
+  await goOn(context, freed, nowMs, async (letGo) => {
+    const vacancies = inLanes.flatMap(({ args, owner }) => vacancyOf(args, owner));
+    if (vacancies.length === 0) return new Set();
+    await letGo.gate.load(freed.projects);
+    const worker = vacancies[0]?.worker ?? '';
+    const heirs = await succeedAll(context, vacancies, letGo, { worker, nowMs });
+    for (const [index, { command }] of vacancies.entries()) {
+      const heir = heirs[index];
+      if (heir) nextByCommand.set(command, heir);
+    }
+    return new Set(heirs.flatMap((heir) => (heir ? [heir.key] : [])));
+  });
+  return nextByCommand;
+}
+
+function vacancyOf(args: SettleArgs, owner: OwnerRow): (Vacancy & { command: SettleArgs; worker: string })[] {
+  if (!args.succession) return [];
+  const { worker, claimToken, bytesMax } = args.succession;
+  const { project_id: projectId, origin, queue_id: queueId, flow_key: flowKey } = owner;
+  return [{ command: args, worker, projectId, origin, bytesMax, claimToken, queueId, flowKey }];
+}
+
+function queueRefOf({ project_id, queue_id }: Pick<OwnerRow, 'project_id' | 'queue_id'>): QueueRef[] {
+  return queue_id === null ? [] : [{ projectId: project_id, queueId: queue_id }];
+}

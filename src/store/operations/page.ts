@@ -1,0 +1,119 @@
+/** How is a long list read page by page, without skipping, repeating, or holding the database for long? */
+import type { Queries, SqlParam } from '../driver.ts';
+import type { Conditions } from './filter.ts';
+import { CONTENT_FIELDS, type ContentRow } from './messages/rows.ts';
+
+/** A place in a list that is ordered by time, then by a number that is unique. */
+export interface Position {
+  timeMs: number;
+  n: number;
+}
+
+/** What of the list is asked for. Positions are excluded themselves. */
+export interface Slice {
+  after?: Position;
+  order: 'latestFirst' | 'earliestFirst';
+  count: number;
+  /** Bytes of bodies: the page ends early rather than take the memory of a thousand large ones. */
+  bytesMax: number;
+  fromMs?: number;
+  toMs?: number;
+}
+
+/** Rows looked at in one snapshot; a filter that matches little needs several. */
+export const WINDOW = 20_000;
+
+/** Rows looked at when the only filter is one that most rows pass. */
+export const SMALL_WINDOW = 1_000;
+
+/** Rows of a page. */
+export interface PageRows<Row> {
+  rows: Row[];
+  /** The page ended here, and more rows match. */
+  next?: Position;
+  /** The window ended here, and what follows it was not looked at. */
+  windowEnd?: Position;
+}
+
+/** `order by` direction, and the conditions that begin a slice and bound its times. */
+export function sliceSql(
+  slice: Slice,
+  timeColumn: string,
+  nColumn: string,
+): Conditions & { direction: 'asc' | 'desc' } {
+  const texts: string[] = [];
+  const params: SqlParam[] = [];
+  const latestFirst = slice.order === 'latestFirst';
+  if (slice.after) {
+    texts.push(`(${timeColumn}, ${nColumn}) ${latestFirst ? '<' : '>'} (?, ?)`);
+    params.push(slice.after.timeMs, slice.after.n);
+  }
+  if (slice.fromMs !== undefined) {
+    texts.push(`${timeColumn} >= ?`);
+    params.push(slice.fromMs);
+  }
+  if (slice.toMs !== undefined) {
+    texts.push(`${timeColumn} <= ?`);
+    params.push(slice.toMs);
+  }
+  return { texts, params, direction: latestFirst ? 'desc' : 'asc' };
+}
+
+/** Cuts `rows`, up to `count + 1` in list order, to the page. `windowEnd` is the last row looked at when more follow. */
+export function cutPage<Row extends Position>(
+  rows: readonly Row[],
+  count: number,
+  windowEnd: Position | undefined,
+): PageRows<Row> {
+  const page = rows.slice(0, count);
+  const last = page.at(-1);
+  if (rows.length > count && last) return { rows: page, next: positionOf(last) };
+  return windowEnd ? { rows: page, windowEnd } : { rows: page };
+}
+
+/** Ends the page before its bodies become too many; always leaves one row. Says how many bytes it has. */
+export async function cutByBytes<Row extends Position & { message_key: number }>(
+  queries: Queries,
+  page: PageRows<Row>,
+  bytesMax: number,
+): Promise<PageRows<Row> & { bytes: number }> {
+  const sizes = await queries.query<{ key: number; bytes: number | null }>(
+    'select key, length(body) as bytes from contents where key in (??)',
+    [distinctKeys(page.rows)],
+  );
+  const sizeByKey = new Map(sizes.map((row) => [row.key, row.bytes ?? 0]));
+  return cutBySizes(page, (row) => sizeByKey.get(row.message_key) ?? 0, bytesMax);
+}
+
+/** Ends the page before `sizeOf` its rows together is more than `bytesMax`; always leaves one row. */
+export function cutBySizes<Row extends Position>(
+  page: PageRows<Row>,
+  sizeOf: (row: Row) => number,
+  bytesMax: number,
+): PageRows<Row> & { bytes: number } {
+  let bytes = 0;
+  for (const [index, row] of page.rows.entries()) {
+    const size = sizeOf(row);
+    const before = page.rows[index - 1];
+    if (bytes + size > bytesMax && before) {
+      return { rows: page.rows.slice(0, index), next: positionOf(before), bytes };
+    }
+    bytes += size;
+  }
+  return { ...page, bytes };
+}
+
+/** What was published in the messages of a page. Only here bodies are read. */
+export function contentsOf(queries: Queries, rows: readonly { message_key: number }[]): Promise<ContentRow[]> {
+  return queries.query<ContentRow>(`select ${CONTENT_FIELDS} from contents c where c.key in (??)`, [
+    distinctKeys(rows),
+  ]);
+}
+
+function distinctKeys(rows: readonly { message_key: number }[]): number[] {
+  return [...new Set(rows.map((row) => row.message_key))];
+}
+
+function positionOf({ timeMs, n }: Position): Position {
+  return { timeMs, n };
+}

@@ -1,0 +1,165 @@
+/** Which runs does a batch of commands know: those that it found, and those that begin in it? */
+import { FIRST_VERSION, type RunConfig } from '../../../workflow/model.ts';
+import type { Transaction } from '../../driver.ts';
+import { MESSAGE_AT } from '../messages/columns.ts';
+import type { StoredNewMessage } from '../messages/rows.ts';
+import { RUN_FIELDS, RUN_STATE, type RunRow } from './run-rows.ts';
+import { type Taken, TakenSlots } from './taken-slots.ts';
+
+/** What is looked at of a message before it is saved. */
+export type ForRun = Pick<StoredNewMessage, 'message' | 'entry' | 'run'>;
+
+/** A run as it is after what the batch has done so far. */
+export interface BatchRun extends RunRow {
+  journal_bytes: number;
+  /** Id of its first message. */
+  message_id: string;
+  isNew: boolean;
+  isChanged: boolean;
+}
+
+type FoundRow = Omit<BatchRun, 'isNew' | 'isChanged'>;
+
+/** A run that begins. */
+export type Beginning = Pick<BatchRun, 'key' | 'project_id' | 'id' | 'url' | 'created_at_ms' | 'config' | 'message_id'>;
+
+const FIELDS = `${RUN_FIELDS}, r.journal_bytes, c.id as message_id`;
+const FROM =
+  'from runs r lookup journal j on (j.run_key = r.key and j.position = 0) lookup contents c on (c.key = j.key)';
+
+export class BatchRuns {
+  /** Those of the journals that the batch adds to. */
+  readonly slots = new TakenSlots();
+  readonly #runs = new Map<number, BatchRun>();
+  readonly #activeByName = new Map<string, BatchRun>();
+  /** When the latest run of an id began, as far as one that is to begin now would not be later. */
+  readonly #latestByName = new Map<string, number>();
+  /** How many wait for the end of each run that somebody wants to invoke and that runs already. */
+  readonly #invokersOf = new Map<number, number>();
+
+  /** Looks up the runs and slots that `messages` are for. */
+  async load(tx: Transaction, messages: readonly ForRun[]): Promise<void> {
+    const entries = messages.flatMap(({ entry, run }) => {
+      const appended = run && !run.isBySdk ? [] : entry ? [entry] : [];
+      return run?.invoker ? [...appended, run.invoker.entry] : appended;
+    });
+    if (entries.length > 0) {
+      const runKeys = [...new Set(entries.map(({ runKey }) => runKey))];
+      this.#know(await tx.query<FoundRow>(`select ${FIELDS} ${FROM} where r.key in (??) for update of r`, [runKeys]));
+      await this.slots.load(tx, entries);
+    }
+    await this.#loadNames(tx, messages);
+    await this.#countInvokers(tx, messages);
+  }
+
+  all(): BatchRun[] {
+    return [...this.#runs.values()];
+  }
+
+  find(key: number): BatchRun | undefined {
+    return this.#runs.get(key);
+  }
+
+  get(key: number): BatchRun {
+    const run = this.#runs.get(key);
+    if (!run) throw new Error(`run ${key} is not known`);
+    return run;
+  }
+
+  /** The active one of a name (`nameOf`). */
+  active(name: string): BatchRun | undefined {
+    return this.#activeByName.get(name);
+  }
+
+  /** When the latest one of a name began, if one that begins now might not be later. */
+  latestMs(name: string): number | undefined {
+    return this.#latestByName.get(name);
+  }
+
+  invokersOf(key: number): number {
+    return this.#invokersOf.get(key) ?? 0;
+  }
+
+  addInvoker(key: number): void {
+    this.#invokersOf.set(key, this.invokersOf(key) + 1);
+  }
+
+  /** A run whose first entry is still to come. */
+  begin(run: Beginning): BatchRun {
+    const begun: BatchRun = {
+      ...run,
+      state: RUN_STATE.RUN_STARTED,
+      version: FIRST_VERSION,
+      entries: 0,
+      journal_bytes: 0,
+      isNew: true,
+      isChanged: true,
+    };
+    this.#runs.set(begun.key, begun);
+    this.#activeByName.set(nameOf(begun.project_id, begun.id), begun);
+    return begun;
+  }
+
+  /** What has the names of the runs that are to begin. */
+  async #loadNames(tx: Transaction, messages: readonly ForRun[]): Promise<void> {
+    const starts = messages.flatMap(({ message, run }) =>
+      run && !run.isBySdk
+        ? [{ projectId: message[MESSAGE_AT.project_id], id: run.id, createdAtMs: run.createdAtMs }]
+        : [],
+    );
+    for (const projectId of new Set(starts.map((start) => start.projectId))) {
+      const ofProject = starts.filter((start) => start.projectId === projectId);
+      const ids = [...new Set(ofProject.map(({ id }) => id))];
+      this.#know(
+        await tx.query<FoundRow>(
+          `select ${FIELDS} ${FROM} where r.project_id = ? and r.id in (??) and r.state = ${RUN_STATE.RUN_STARTED} for update of r`,
+          [projectId, ids],
+        ),
+      );
+      const fromMs = ofProject.reduce((least, { createdAtMs }) => Math.min(least, createdAtMs), Infinity);
+      const latest = await tx.query<{ id: string; latest_ms: number }>(
+        `select id, max(created_at_ms) as latest_ms from runs
+         where project_id = ? and id in (??) and created_at_ms >= ? group by id`,
+        [projectId, ids, fromMs],
+      );
+      for (const { id, latest_ms: latestMs } of latest) this.#latestByName.set(nameOf(projectId, id), latestMs);
+    }
+  }
+
+  async #countInvokers(tx: Transaction, messages: readonly ForRun[]): Promise<void> {
+    const invoked = messages.flatMap(({ message, run }) => {
+      if (!run?.invoker) return [];
+      return this.#activeByName.get(nameOf(message[MESSAGE_AT.project_id], run.id))?.key ?? [];
+    });
+    if (invoked.length === 0) return;
+    const rows = await tx.query<{ run_key: number; count: number }>(
+      'select run_key, count(*) as count from invocations where run_key in (??) group by run_key',
+      [[...new Set(invoked)]],
+    );
+    for (const { run_key: runKey, count } of rows) this.#invokersOf.set(runKey, count);
+  }
+
+  #know(rows: readonly FoundRow[]): void {
+    for (const row of rows) {
+      if (this.#runs.has(row.key)) continue;
+      const run: BatchRun = { ...row, isNew: false, isChanged: false };
+      this.#runs.set(run.key, run);
+      if (run.state === RUN_STATE.RUN_STARTED) this.#activeByName.set(nameOf(run.project_id, run.id), run);
+    }
+  }
+}
+
+/** By which an active run is the only one. */
+export function nameOf(projectId: number, id: string): string {
+  return `${projectId} ${id}`;
+}
+
+/** What stands for a message that would begin a run which runs already. */
+export function beginningOf({ message_id: messageId, id, created_at_ms: createdAtMs }: BatchRun): Taken {
+  return { messageId, run: { id, createdAtMs } };
+}
+
+/** Whether the library behind a run's URL is still to make itself known: the run has not gone past its first entry. */
+export function awaitsLibrary({ config, entries }: BatchRun): boolean {
+  return entries === 1 && (JSON.parse(config) as RunConfig).isUnknownSdk;
+}

@@ -1,0 +1,42 @@
+/** What was given to the runs that a run invoked? It is in their first messages. */
+import type { MessageSettings } from '../../../protocol/settings.ts';
+import type { Queries } from '../../driver.ts';
+import { CONTENT_FIELDS, type ContentRow } from '../messages/rows.ts';
+import { affordable } from './known-runs.ts';
+
+/** An entry of a journal with its content. */
+export interface RecordRow extends ContentRow {
+  run_key: number;
+  slot: string;
+}
+
+/** Records of waits and invocations by the slots that they have in the journals of their runs; without their bodies. */
+export async function recordsIn(queries: Queries, args: { runKeys: number[]; slots: string[] }): Promise<RecordRow[]> {
+  // The order keeps the planner from walking whole journals instead of their slots.
+  return queries.query<RecordRow>(
+    `select j.run_key, j.slot, ${CONTENT_FIELDS.replace('c.body', 'null as body')}
+     from journal j lookup contents c on (c.key = j.key) where j.run_key in (??) and j.slot in (??)
+     order by j.run_key, j.slot`,
+    [args.runKeys, args.slots],
+  );
+}
+
+/** The first messages of the runs that `settings` name; of very many bytes, those beyond `bytesMax` come without body. */
+export async function childrenOf(
+  queries: Queries,
+  settings: readonly string[],
+  bytesMax: number,
+): Promise<ContentRow[]> {
+  const keys = [...new Set(settings.flatMap((text) => (JSON.parse(text) as MessageSettings).invoke?.runKey ?? []))];
+  if (keys.length === 0) return [];
+  const sizes = await queries.query<{ key: number; bytes: number | null }>(
+    'select key, length(body) as bytes from contents where key in (??) order by key',
+    [keys],
+  );
+  const whole = affordable(sizes, bytesMax).map(({ key }) => key);
+  return queries.query<ContentRow>(
+    `select ${CONTENT_FIELDS.replace('c.body', 'case when c.key in (??) then c.body end as body')}
+     from contents c where c.key in (??)`,
+    [whole, keys],
+  );
+}

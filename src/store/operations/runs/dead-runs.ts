@@ -1,0 +1,192 @@
+/** Which runs lie in the DLQ, and what is known of each (contract W 21.1)? */
+
+import type { ProjectId } from '../../../engine/model.ts';
+import type { DeadRunFilter } from '../../../engine/runs/dead-run-store.ts';
+import type { Queries, SqlParam } from '../../driver.ts';
+import type { WriteContext } from '../logs/log-writer.ts';
+import { removeDead } from '../messages/dead.ts';
+import {
+  type BurialRow,
+  CONTENT_FIELDS,
+  type ContentRow,
+  codeOfLogState,
+  DETAIL_COLUMNS,
+  type DetailRow,
+} from '../messages/rows.ts';
+import { longRead, read, write } from '../operation.ts';
+import { cutByBytes, cutPage, type PageRows, type Position, type Slice, sliceSql, WINDOW } from '../page.ts';
+import { runConditions } from './active.ts';
+
+export interface ListDeadRunsArgs {
+  projectId: ProjectId;
+  filter: Omit<DeadRunFilter, 'failureCallback'>;
+  /** Codes of failure-callback states. */
+  failureStates?: number[];
+  slice: Slice;
+}
+
+/** A run in the DLQ. */
+export interface DeadRunRow extends Position, BurialRow {
+  message_key: number;
+  run_key: number;
+  run_project_id: number;
+  run_id: string;
+  run_url: string;
+  run_created_at_ms: number;
+  run_config: string;
+  failure_key: number | null;
+  failure_state: number | null;
+  payload: Uint8Array | null;
+}
+
+export interface DeadRunRows {
+  rows: DeadRunRow[];
+  /** The messages that failed, without their bodies. */
+  contents: ContentRow[];
+  /** What was answered last to each failure callback. */
+  answers: (DetailRow & { message_key: number })[];
+}
+
+type Place = Position & { message_key: number };
+
+export const listDeadRuns = longRead(
+  async (queries: Queries, args: ListDeadRunsArgs): Promise<PageRows<DeadRunRow> & DeadRunRows & { bytes: number }> => {
+    const found = await places(queries, args);
+    const page = await cutByBytes(queries, found, args.slice.bytesMax);
+    return { ...page, ...(await deadRunsAt(queries, { projectId: args.projectId, places: page.rows })) };
+  },
+);
+
+async function places(queries: Queries, { projectId, filter, failureStates, slice }: ListDeadRunsArgs) {
+  const { texts, params, direction } = sliceSql(slice, 'failed_at_ms', 'key');
+  const conditions = runConditions(filter);
+  const also = (condition: string, ...values: SqlParam[]): void => {
+    conditions.texts.push(condition);
+    conditions.params.push(...values);
+  };
+  if (filter.runId !== undefined) also('r.id = ?', filter.runId);
+  if (filter.runCreatedAtMs !== undefined) also('r.created_at_ms = ?', filter.runCreatedAtMs);
+  if (failureStates) also('r.failure_state in (??)', failureStates);
+  if (filter.responseStatus) also('w.response_status in (??)', filter.responseStatus);
+  const isFiltered = conditions.texts.length > 0;
+  const window = isFiltered ? WINDOW : slice.count + 1;
+  const range = ['project_id = ?', 'run_key is not null', ...texts].join(' and ');
+  const order = `order by failed_at_ms ${direction}, key ${direction}`;
+  const rows = await queries.query<Place>(
+    `select w.failed_at_ms as "timeMs", w.key as n, c.key as message_key
+     from (select failed_at_ms, key, run_key, response_status from dead where ${range} ${order} limit ?) w
+     lookup runs r on (r.key = w.run_key)
+     lookup journal j on (j.run_key = r.key and j.position = 0)
+     lookup contents c on (c.key = j.key)
+     ${isFiltered ? `where ${conditions.texts.join(' and ')}` : ''}
+     order by w.failed_at_ms ${direction}, w.key ${direction} limit ?`,
+    [projectId, ...params, window, ...conditions.params, slice.count + 1],
+  );
+  if (!isFiltered || rows.length > slice.count) return cutPage(rows, slice.count, undefined);
+  const [end] = await queries.query<Position>(
+    `select failed_at_ms as "timeMs", key as n from dead where ${range} ${order} limit 1 offset ?`,
+    [projectId, ...params, window - 1],
+  );
+  return cutPage(rows, slice.count, end);
+}
+
+/** The entries at `places` that exist and are of runs, in the order of `places`. */
+export const deadRunsAt = longRead(
+  async (
+    queries: Queries,
+    { projectId, places: wanted }: { projectId: ProjectId; places: readonly Position[] },
+  ): Promise<DeadRunRows> => {
+    const found = await queries.query<DeadRunRow>(
+      `select d.failed_at_ms as "timeMs", d.key as n, d.key as message_key, d.failed_at_ms, d.retried, d.response_status,
+       d.response_header, d.response_body, r.key as run_key, r.project_id as run_project_id, r.id as run_id,
+       r.url as run_url, r.created_at_ms as run_created_at_ms, r.config as run_config, r.failure_key, r.failure_state,
+       p.body as payload
+     from dead d
+     lookup runs r on (r.key = d.run_key)
+     lookup journal j on (j.run_key = r.key and j.position = 0)
+     lookup contents p on (p.key = j.key)
+     where d.key in (??) and d.project_id = ?`,
+      [wanted.map(({ n }) => n), projectId],
+    );
+    const byKey = new Map(found.map((row) => [row.n, row]));
+    const rows = wanted.flatMap(({ n, timeMs }) => {
+      const row = byKey.get(n);
+      return row?.timeMs === timeMs ? [row] : [];
+    });
+    return {
+      rows,
+      contents: await contentsWithoutBodies(
+        queries,
+        rows.map(({ n }) => n),
+      ),
+      answers: await answersOf(
+        queries,
+        rows.flatMap(({ failure_key }) => failure_key ?? []),
+      ),
+    };
+  },
+);
+
+/** What failed is a step of the run; what is shown is what the run was started with. */
+function contentsWithoutBodies(queries: Queries, keys: readonly number[]): Promise<ContentRow[]> {
+  const fields = CONTENT_FIELDS.replace('c.body', 'null as body');
+  return queries.query<ContentRow>(`select ${fields} from contents c where c.key in (??)`, [keys]);
+}
+
+function answersOf(queries: Queries, keys: readonly number[]): Promise<(DetailRow & { message_key: number })[]> {
+  return queries.query(
+    `select latest.message_key, ${DETAIL_COLUMNS.map((column) => `d.${column}`).join(', ')}
+     from (select message_key, max(seq) as seq from logs where message_key in (??) and state in (?, ?) group by message_key) latest
+     lookup log_details d on (d.seq = latest.seq)`,
+    [keys, codeOfLogState('DELIVERED'), codeOfLogState('ERROR')],
+  );
+}
+
+/** The message that told of the failure last. */
+export const findFailureCallback = read(
+  async (
+    queries: Queries,
+    { projectId, place }: { projectId: ProjectId; place: Position },
+  ): Promise<ContentRow | null> => {
+    const [row] = await queries.query<ContentRow>(
+      `select ${CONTENT_FIELDS} from dead d lookup runs r on (r.key = d.run_key) lookup contents c on (c.key = r.failure_key)
+     where d.key = ? and d.failed_at_ms = ? and d.project_id = ?`,
+      [place.n, place.timeMs, projectId],
+    );
+    return row ?? null;
+  },
+);
+
+export interface OutlineRow {
+  position: number;
+  kind: number;
+  key: number;
+  slot: string;
+  body_bytes: number | null;
+}
+
+/** Every entry of a journal in order, without what it says. */
+export const outlineJournal = longRead((queries: Queries, { runKey }: { runKey: number }): Promise<OutlineRow[]> => {
+  return queries.query<OutlineRow>(
+    `select j.position, j.kind, j.key, j.slot, length(c.body) as body_bytes
+     from journal j lookup contents c on (c.key = j.key) where j.run_key = ? order by j.position`,
+    [runKey],
+  );
+});
+
+/** Returns how many existed. */
+export const deleteDeadRuns = write(
+  async (
+    { tx }: WriteContext,
+    { projectId, places: wanted }: { projectId: ProjectId; places: Position[] },
+  ): Promise<number> => {
+    const rows = await tx.query<Position>(
+      'select failed_at_ms as "timeMs", key as n from dead where key in (??) and project_id = ? and run_key is not null',
+      [wanted.map(({ n }) => n), projectId],
+    );
+    const timeByKey = new Map(wanted.map(({ n, timeMs }) => [n, timeMs]));
+    const keys = rows.filter(({ n, timeMs }) => timeByKey.get(n) === timeMs).map(({ n }) => n);
+    await removeDead(tx, keys);
+    return keys.length;
+  },
+);

@@ -1,0 +1,94 @@
+/** Telling of a failure once more, and giving that up (contract W 13.3, 21.5). */
+import type { ProjectId } from '../../../engine/model.ts';
+import type { Transaction } from '../../driver.ts';
+import type { EntryStanding } from '../lanes/entry.ts';
+import type { WriteContext } from '../logs/log-writer.ts';
+import { insertPlain } from '../messages/accept.ts';
+import { cancelAtOnce, mark } from '../messages/cancel.ts';
+import { MESSAGE_AT } from '../messages/columns.ts';
+import type { StoredNewMessage } from '../messages/rows.ts';
+import { write } from '../operation.ts';
+import type { Position } from '../page.ts';
+import { FAILURE_STATE } from './run-rows.ts';
+
+export interface FailureCallbackArgs {
+  projectId: ProjectId;
+  place: Position;
+  nowMs: number;
+}
+
+interface ToldRow {
+  run_key: number;
+  failure_key: number | null;
+  failure_state: number | null;
+}
+
+async function toldOf(tx: Transaction, { projectId, place }: FailureCallbackArgs): Promise<ToldRow | undefined> {
+  const [row] = await tx.query<ToldRow>(
+    `select r.key as run_key, r.failure_key, r.failure_state from dead d lookup runs r on (r.key = d.run_key)
+     where d.key = ? and d.failed_at_ms = ? and d.project_id = ? for update`,
+    [place.n, place.timeMs, projectId],
+  );
+  return row;
+}
+
+export const repeatFailureCallback = write(
+  async (
+    context: WriteContext,
+    args: FailureCallbackArgs & { message: StoredNewMessage },
+  ): Promise<EntryStanding | 'missing' | 'notFailed'> => {
+    const { tx } = context;
+    const told = await toldOf(tx, args);
+    if (!told) return 'missing';
+    if (told.failure_state !== FAILURE_STATE.fail) return 'notFailed';
+    await tx.send('update runs set failure_key = ?, failure_state = ? where key = ?', [
+      args.message.message[MESSAGE_AT.key],
+      FAILURE_STATE.inProgress,
+      told.run_key,
+    ]);
+    const [standing] = await insertPlain(context, [args.message], args.nowMs);
+    if (standing === undefined) throw new Error('a failure callback was not saved');
+    return standing;
+  },
+);
+
+interface StandingRow {
+  key: number;
+  project_id: number;
+  claim_token: number | null;
+  cancel_requested_at_ms: number | null;
+  queue_id: number | null;
+  queue_slot: number | null;
+  flow_key: string | null;
+  run_key: number | null;
+  line: number;
+}
+
+/** An attempt that is under way may still succeed, and then it has. */
+export const cancelFailureCallback = write(
+  async (context: WriteContext, args: FailureCallbackArgs): Promise<'canceled' | 'missing' | 'notInProgress'> => {
+    const { tx } = context;
+    const { nowMs } = args;
+    const told = await toldOf(tx, args);
+    if (!told) return 'missing';
+    if (told.failure_state !== FAILURE_STATE.inProgress) return 'notInProgress';
+    const rows = await tx.query<StandingRow>(
+      `select key, project_id, claim_token, cancel_requested_at_ms, queue_id, queue_slot, flow_key, run_key, line
+     from messages where key = ? for update`,
+      [told.failure_key],
+    );
+    await tx.send('update runs set failure_state = ? where key = ?', [FAILURE_STATE.canceled, told.run_key]);
+    await cancelAtOnce(
+      context,
+      rows.filter((row) => row.claim_token === null),
+      { nowMs },
+    );
+    const inFlight = rows.filter((row) => row.claim_token !== null);
+    await mark(
+      context,
+      inFlight.filter((row) => row.cancel_requested_at_ms === null),
+      nowMs,
+    );
+    return 'canceled';
+  },
+);

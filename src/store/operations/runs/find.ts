@@ -1,0 +1,73 @@
+/** Runs by their name or key, what their journals show, and what was kept of waits and invocations. */
+import type { ProjectId } from '../../../engine/model.ts';
+import type { RunKey } from '../../../workflow/model.ts';
+import type { Queries } from '../../driver.ts';
+import { CONTENT_FIELDS, type ContentRow } from '../messages/rows.ts';
+import { longRead, read } from '../operation.ts';
+import { type JournalRow, RUN_FIELDS, RUN_STATE, type RunRow, SHOWN_KINDS, type WholeRunRow } from './run-rows.ts';
+
+type FoundRow = RunRow & { message_id: string; caller_ip: string | null };
+
+/** The first message may have taken the place of the trigger's, which still is the one that somebody called with. */
+const FOUND = `select ${RUN_FIELDS}, c.id as message_id, t.caller_ip
+  from runs r lookup journal j on (j.run_key = r.key and j.position = 0) lookup contents c on (c.key = j.key)
+  lookup contents t on (t.key = r.key)`;
+
+export const findActiveRun = read(
+  async (queries: Queries, { projectId, id }: { projectId: ProjectId; id: string }): Promise<WholeRunRow | null> => {
+    const [row] = await queries.query<FoundRow>(
+      `${FOUND} where r.project_id = ? and r.id = ? and r.state = ${RUN_STATE.RUN_STARTED}`,
+      [projectId, id],
+    );
+    return row ? withInvokers(queries, row) : null;
+  },
+);
+
+export const findRun = read(
+  async (queries: Queries, { projectId, key }: { projectId: ProjectId; key: RunKey }): Promise<WholeRunRow | null> => {
+    const [row] = await queries.query<FoundRow>(`${FOUND} where r.key = ? and r.project_id = ?`, [key, projectId]);
+    return row ? withInvokers(queries, row) : null;
+  },
+);
+
+export const journalBytes = read(
+  async (queries: Queries, { projectId, id }: { projectId: ProjectId; id: string }): Promise<number | null> => {
+    const [row] = await queries.query<{ journal_bytes: number }>(
+      `select journal_bytes from runs where project_id = ? and id = ? and state = ${RUN_STATE.RUN_STARTED}`,
+      [projectId, id],
+    );
+    return row?.journal_bytes ?? null;
+  },
+);
+
+export const readJournal = longRead(
+  (
+    queries: Queries,
+    { runKey, afterPosition, toPosition }: { runKey: RunKey; afterPosition: number; toPosition: number },
+  ): Promise<JournalRow[]> => {
+    return queries.query<JournalRow>(
+      `select j.position, c.id, j.kind, c.body from journal j lookup contents c on (c.key = j.key)
+     where j.run_key = ? and j.position > ? and j.position <= ? and j.kind in (${SHOWN_KINDS}) order by j.position`,
+      [runKey, afterPosition, toPosition],
+    );
+  },
+);
+
+export const findRecords = read(
+  async (queries: Queries, { projectId, keys }: { projectId: ProjectId; keys: number[] }): Promise<ContentRow[]> => {
+    const rows = await queries.query<ContentRow>(
+      `select ${CONTENT_FIELDS} from contents c where c.key in (??) and c.project_id = ?`,
+      [keys, projectId],
+    );
+    const byKey = new Map(rows.map((row) => [row.key, row]));
+    return keys.flatMap((key) => byKey.get(key) ?? []);
+  },
+);
+
+async function withInvokers(queries: Queries, row: FoundRow): Promise<WholeRunRow> {
+  const invocations = await queries.query<{ key: number }>(
+    'select key from invocations where run_key = ? order by key',
+    [row.key],
+  );
+  return { ...row, invokers: invocations.map(({ key }) => key) };
+}

@@ -1,0 +1,101 @@
+/** How is what a batch of commands adds to runs and their journals written: in a handful of statements? */
+import type { RunLogState } from '../../../engine/model.ts';
+import type { SqlValue } from '../../driver.ts';
+import type { MessageEvents, WriteContext } from '../logs/log-writer.ts';
+import { CONTENT_COLUMNS } from '../messages/columns.ts';
+import { codeOfLogState } from '../messages/rows.ts';
+import type { BatchRun } from './batch-runs.ts';
+import type { StoredEntry, StoredRecord } from './run-rows.ts';
+
+/** Something that happened to a run itself. */
+export interface EventOfRun {
+  projectId: number;
+  runKey: number;
+  state: RunLogState;
+  atMs: number;
+}
+
+const NEW_RUN_COLUMNS = [
+  'key',
+  'project_id',
+  'id',
+  'url',
+  'created_at_ms',
+  'state',
+  'version',
+  'config',
+  'entries',
+  'journal_bytes',
+] as const;
+
+export class JournalRows {
+  readonly #entries: SqlValue[][] = [];
+  readonly #records: StoredRecord[] = [];
+  readonly #invocations: SqlValue[][] = [];
+  readonly #events: EventOfRun[] = [];
+  /** First entries that were written already and name another content from now on. */
+  readonly #replaced: [runKey: number, key: number][] = [];
+
+  addEntry({ runKey, kind, slot }: StoredEntry, place: { position: number; key: number; atMs: number }): void {
+    this.#entries.push([runKey, place.position, kind, place.key, slot, place.atMs]);
+  }
+
+  /** The content of an entry that is no message. */
+  addRecord(record: StoredRecord): void {
+    this.#records.push(record);
+  }
+
+  /** The record waits for the end of a run. */
+  addInvocation(runKey: number, { key, entry }: StoredRecord): void {
+    this.#invocations.push([runKey, key, entry.runKey]);
+  }
+
+  addEvent(event: EventOfRun): void {
+    this.#events.push(event);
+  }
+
+  replaceFirst(runKey: number, key: number): void {
+    this.#replaced.push([runKey, key]);
+  }
+
+  /** Writes all that was added, and those of `runs` that are new or have changed. */
+  async write({ tx, logs }: WriteContext, runs: readonly BatchRun[]): Promise<void> {
+    const begun = runs.filter(({ isNew }) => isNew);
+    if (begun.length > 0) await tx.insertMany('runs', NEW_RUN_COLUMNS, begun.map(newRunRow));
+    const changed = runs.filter(({ isNew, isChanged }) => isChanged && !isNew);
+    if (changed.length > 0) {
+      await tx.updateMany(
+        'runs',
+        'key',
+        ['version', 'config', 'entries', 'journal_bytes'],
+        changed.map((run) => [run.key, run.version, run.config, run.entries, run.journal_bytes]),
+      );
+    }
+    for (const [runKey, key] of this.#replaced) {
+      await tx.send('update journal set key = ? where run_key = ? and position = 0', [key, runKey]);
+    }
+    if (this.#entries.length > 0) {
+      await tx.insertMany('journal', ['run_key', 'position', 'kind', 'key', 'slot', 'at_ms'], this.#entries);
+    }
+    if (this.#invocations.length > 0) {
+      await tx.insertMany('invocations', ['run_key', 'key', 'parent_key'], this.#invocations);
+    }
+    if (this.#records.length > 0) {
+      await tx.insertMany(
+        'contents',
+        CONTENT_COLUMNS,
+        this.#records.map(({ content }) => content),
+      );
+    }
+    await logs.append(tx, this.#events.map(eventOfRun));
+  }
+}
+
+function newRunRow(run: BatchRun): SqlValue[] {
+  return NEW_RUN_COLUMNS.map((column) => run[column]);
+}
+
+/** An event of the run itself names the run's first message. */
+export function eventOfRun({ projectId, runKey, state, atMs }: EventOfRun): MessageEvents {
+  return { projectId, key: runKey, runKey, events: [[atMs, codeOfLogState(state)]], floorMs: 0 };
+}

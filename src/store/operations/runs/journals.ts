@@ -1,0 +1,227 @@
+/**
+ * How do messages enter the journals of their runs: each slot once, in the order in which they come, and only while the run
+ * is active (P8)? One of these for a batch of commands: what comes first in the batch counts for what follows.
+ */
+import type { JournalPlace, RunLogState } from '../../../engine/model.ts';
+import { slotOfInvocation, stepIdOfResult } from '../../../workflow/slots.ts';
+import type { WriteContext } from '../logs/log-writer.ts';
+import { CONTENT_AT, MESSAGE_AT, type NewContentRow } from '../messages/columns.ts';
+import type { StoredNewMessage } from '../messages/rows.ts';
+import {
+  awaitsLibrary,
+  type BatchRun,
+  BatchRuns,
+  type Beginning,
+  beginningOf,
+  type ForRun,
+  nameOf,
+} from './batch-runs.ts';
+import { type EventOfRun, JournalRows } from './journal-rows.ts';
+import { Refusals, type RunRefusal } from './refusals.ts';
+import { ENTRY_KIND, isDeliveredWithJournal, RUN_STATE, type StoredEntry, type StoredRecord } from './run-rows.ts';
+import type { Taken } from './taken-slots.ts';
+
+export class Journals {
+  readonly #context: WriteContext;
+  readonly #bytesMax: number;
+  readonly #runs = new BatchRuns();
+  readonly #rows = new JournalRows();
+
+  private constructor(context: WriteContext, bytesMax: number) {
+    this.#context = context;
+    this.#bytesMax = bytesMax;
+  }
+
+  /** Knows the runs and slots that `messages` are for; `undefined` when they are for none, and nothing was asked. */
+  static async load(
+    context: WriteContext,
+    messages: readonly ForRun[],
+    bytesMax: number,
+  ): Promise<Journals | undefined> {
+    const inRuns = messages.filter(({ entry }) => entry !== undefined);
+    if (inRuns.length === 0) return undefined;
+    const journals = new Journals(context, bytesMax);
+    await journals.#runs.load(context.tx, inRuns);
+    return journals;
+  }
+
+  /** For runs that begin with what others have recorded. */
+  static empty(context: WriteContext): Journals {
+    return new Journals(context, 0);
+  }
+
+  /** Why the messages of a publish may not be saved; `undefined`: they may. What is there already is no reason. */
+  refusalOf(messages: readonly ForRun[]): RunRefusal | undefined {
+    const refusals = new Refusals(this.#runs, this.#bytesMax);
+    for (const message of messages) {
+      const refused = refusals.of(message);
+      if (refused) return refused;
+    }
+    return undefined;
+  }
+
+  /** What `message` would repeat; `undefined`: nothing. */
+  takenBy({ message, entry, run }: ForRun): Taken | undefined {
+    if (!entry) return undefined;
+    if (!run) return this.#runs.slots.holderOf(entry);
+    if (run.isBySdk) {
+      const adopting = this.#runs.find(entry.runKey);
+      return adopting && !awaitsLibrary(adopting) ? beginningOf(adopting) : undefined;
+    }
+    const invoked = run.invoker && this.#runs.slots.holderOf(run.invoker.entry);
+    if (invoked) return invoked;
+    const active = this.#activeLike(message, run.id);
+    return active && beginningOf(active);
+  }
+
+  /** Whether a message that follows from something else still has its place in its journal. */
+  takes({ message, entry, run }: StoredNewMessage): boolean {
+    if (!entry) return true;
+    if (run) return !this.#activeLike(message, run.id);
+    return this.#runs.find(entry.runKey)?.state === RUN_STATE.RUN_STARTED && !this.#runs.slots.holderOf(entry);
+  }
+
+  /**
+   * The result of an invocation whose parent has failed meanwhile: the parent's log is to show it, but nobody is told
+   *. Saves its content and its entry.
+   */
+  async keepForLog({ content, message, entry }: StoredNewMessage): Promise<void> {
+    if (!entry) return;
+    const run = this.#runs.find(entry.runKey);
+    const stepId = stepIdOfResult(entry.slot);
+    if (run?.state !== RUN_STATE.RUN_FAILED || stepId === undefined || this.#runs.slots.holderOf(entry)) return;
+    const { tx } = this.#context;
+    const [invocation] = await tx.query('select 1 as one from journal where run_key = ? and slot = ? and kind = ?', [
+      run.key,
+      slotOfInvocation(stepId),
+      ENTRY_KIND.invoke,
+    ]);
+    if (!invocation) return;
+    const createdAtMs = content[CONTENT_AT.created_at_ms];
+    this.record({ content, key: message[MESSAGE_AT.key], createdAtMs, entry });
+  }
+
+  /** Gives `message` its place; it begins its run if it has one with it. */
+  append(stored: StoredNewMessage): JournalPlace | undefined {
+    const { message, content, entry, run } = stored;
+    if (!entry) return undefined;
+    if (run?.isBySdk) this.#adopt(stored, entry, run.config);
+    else if (run) this.#begin(stored, entry);
+    const known = this.#runs.get(entry.runKey);
+    const position = run?.isBySdk ? 0 : known.entries;
+    if (!run?.isBySdk) {
+      this.#enter(known, entry, message[MESSAGE_AT.key], content[CONTENT_AT.created_at_ms]);
+    }
+    const ownBytes = message[MESSAGE_AT.bytes];
+    const bytes = isDeliveredWithJournal(entry.kind) ? known.journal_bytes : ownBytes;
+    const sent = entry.lazyAboveBytes !== null && bytes > entry.lazyAboveBytes ? 0 : bytes;
+    message[MESSAGE_AT.run_key] = known.key;
+    message[MESSAGE_AT.journal_position] = position;
+    message[MESSAGE_AT.bytes] = sent;
+    this.#runs.slots.take(entry, { messageId: content[CONTENT_AT.id] });
+    return { position, bytes: sent };
+  }
+
+  /** An entry that is no message: its content is saved here as well. Without `event` the log is not told of it. */
+  record(record: StoredRecord, event?: RunLogState): void {
+    const { key, content, createdAtMs, entry } = record;
+    const known = this.#runs.get(entry.runKey);
+    this.#rows.addRecord(record);
+    this.#enter(known, entry, key, createdAtMs);
+    this.#runs.slots.take(entry, { messageId: content[CONTENT_AT.id] });
+    if (event === undefined) return;
+    this.#rows.addEvent({ projectId: known.project_id, runKey: known.key, state: event, atMs: createdAtMs });
+  }
+
+  /** An entry whose content another journal has too. */
+  share(key: number, entry: StoredEntry): void {
+    const known = this.#runs.get(entry.runKey);
+    this.#enter(known, entry, key, known.created_at_ms);
+  }
+
+  /** A run begins whose first entry is still to come. */
+  begin(run: Beginning): void {
+    this.#runs.begin(run);
+  }
+
+  /** The invocation waits for the end of a run. */
+  awaitEnd(runKey: number, record: StoredRecord): void {
+    this.#rows.addInvocation(runKey, record);
+    this.#runs.addInvoker(runKey);
+  }
+
+  logStart(run: Omit<EventOfRun, 'state'>): void {
+    this.#rows.addEvent({ ...run, state: 'RUN_STARTED' });
+  }
+
+  /** An invocation of a run that runs already: it waits for the end of that one. */
+  linkToActive({ message, run }: StoredNewMessage): void {
+    if (!run?.invoker || this.#runs.slots.holderOf(run.invoker.entry)) return;
+    const active = this.#activeLike(message, run.id);
+    if (!active) return;
+    this.#invoke(pointedAt(run.invoker, active), active);
+    active.version += 1;
+    active.isChanged = true;
+  }
+
+  /** Writes runs, entries, records and events of runs; to be called before the messages are saved. */
+  save(): Promise<void> {
+    return this.#rows.write(this.#context, this.#runs.all());
+  }
+
+  /** The run that has the id which a message's run is to have. */
+  #activeLike(message: StoredNewMessage['message'], id: string): BatchRun | undefined {
+    return this.#runs.active(nameOf(message[MESSAGE_AT.project_id], id));
+  }
+
+  #begin({ message, content, run }: StoredNewMessage, { runKey }: StoredEntry): void {
+    if (!run) return;
+    const projectId = message[MESSAGE_AT.project_id];
+    const begun = this.#runs.begin({
+      key: runKey,
+      project_id: projectId,
+      id: run.id,
+      url: run.url,
+      created_at_ms: run.createdAtMs,
+      config: run.config,
+      message_id: content[CONTENT_AT.id],
+    });
+    if (run.invoker) this.#invoke(run.invoker, begun);
+    this.logStart({ projectId, runKey, atMs: run.createdAtMs });
+  }
+
+  /** The parent's record of an invocation, and that it waits for the end of `child`. */
+  #invoke(record: StoredRecord, child: BatchRun): void {
+    this.record(record, 'INVOKED');
+    this.#runs.slots.take(record.entry, beginningOf(child));
+    this.awaitEnd(child.key, record);
+  }
+
+  /** The message takes the place of the run's first, in the words of the library that has made itself known. */
+  #adopt({ message, content }: StoredNewMessage, { runKey, bytes }: StoredEntry, config: string): void {
+    const run = this.#runs.find(runKey);
+    if (!run) return;
+    run.config = config;
+    run.journal_bytes = bytes; // there is no other entry
+    run.version += 1;
+    run.isChanged = true;
+    run.message_id = content[CONTENT_AT.id];
+    this.#rows.replaceFirst(runKey, message[MESSAGE_AT.key]);
+  }
+
+  #enter(run: BatchRun, entry: StoredEntry, key: number, atMs: number): void {
+    this.#rows.addEntry(entry, { position: run.entries, key, atMs });
+    run.entries += 1;
+    run.journal_bytes += entry.bytes;
+    run.isChanged = true;
+  }
+}
+
+/** The record as it would have been made had it been known that the run runs already. */
+function pointedAt(record: StoredRecord, run: BatchRun): StoredRecord {
+  const content: NewContentRow = [...record.content];
+  const settings = JSON.parse(content[CONTENT_AT.settings]) as { invoke?: object };
+  settings.invoke = { ...settings.invoke, runKey: run.key, createdAtMs: run.created_at_ms };
+  content[CONTENT_AT.settings] = JSON.stringify(settings);
+  return { ...record, content };
+}

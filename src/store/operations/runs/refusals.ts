@@ -1,0 +1,75 @@
+/** Why may a message not enter the journal of its run, or not begin one? What is there already is no reason. */
+import type { Accepted } from '../../../engine/messages/accepted.ts';
+import { MESSAGE_AT } from '../messages/columns.ts';
+import { awaitsLibrary, type BatchRuns, type ForRun, nameOf } from './batch-runs.ts';
+import { RUN_STATE, type StoredEntry } from './run-rows.ts';
+
+/** Why a message, and with it all of its publish, is refused. */
+export type RunRefusal = Extract<
+  Accepted,
+  { kind: 'runOver' | 'runChanged' | 'runTooEarly' | 'journalFull' | 'tooManyInvokers' }
+>;
+
+/** Invocations that wait for the end of one run: each is answered in the transaction that ends it, with all it returned. */
+const INVOKERS_MAX = 100;
+
+/** The messages of one publish, looked at one after the other. */
+export class Refusals {
+  readonly #runs: BatchRuns;
+  readonly #bytesMax: number;
+  /** Bytes that those looked at add to the journals of runs, as far as nothing has them yet. */
+  readonly #bytes = new Map<number, number>();
+  /** Invocations that they add to the runs of a name. */
+  readonly #invokers = new Map<string, number>();
+
+  /** `bytesMax` (0: any number) is what a journal may have. */
+  constructor(runs: BatchRuns, bytesMax: number) {
+    this.#runs = runs;
+    this.#bytesMax = bytesMax;
+  }
+
+  /** `undefined`: it may be saved. */
+  of({ message, entry, run }: ForRun): RunRefusal | undefined {
+    if (!entry) return undefined;
+    if (!run) return this.#ofEntry(entry);
+    if (run.isBySdk) return this.#ofAdoption(entry);
+    const name = nameOf(message[MESSAGE_AT.project_id], run.id);
+    const refusal = this.#ofStart(name, run.createdAtMs);
+    if (refusal || !run.invoker) return refusal;
+    return this.#ofEntry(run.invoker.entry) ?? this.#ofInvoker(name, run.invoker.entry);
+  }
+
+  #ofEntry(entry: StoredEntry): RunRefusal | undefined {
+    const run = this.#runs.find(entry.runKey);
+    if (run?.state !== RUN_STATE.RUN_STARTED) return { kind: 'runOver' };
+    if (this.#runs.slots.holderOf(entry)) return undefined;
+    if (entry.runVersion !== null && entry.runVersion !== run.version) return { kind: 'runChanged' };
+    const bytes = (this.#bytes.get(run.key) ?? 0) + entry.bytes;
+    this.#bytes.set(run.key, bytes);
+    if (this.#bytesMax > 0 && run.journal_bytes + bytes > this.#bytesMax)
+      return { kind: 'journalFull', limit: this.#bytesMax };
+    return undefined;
+  }
+
+  #ofAdoption(entry: StoredEntry): RunRefusal | undefined {
+    const run = this.#runs.find(entry.runKey);
+    if (run?.state !== RUN_STATE.RUN_STARTED) return { kind: 'runOver' };
+    return awaitsLibrary(run) && entry.runVersion !== run.version ? { kind: 'runChanged' } : undefined;
+  }
+
+  /** Runs of one id are told apart by when they began. */
+  #ofStart(name: string, createdAtMs: number): RunRefusal | undefined {
+    const latestMs = this.#runs.latestMs(name);
+    if (latestMs === undefined || latestMs < createdAtMs || this.#runs.active(name)) return undefined;
+    return { kind: 'runTooEarly', latestMs };
+  }
+
+  #ofInvoker(name: string, entry: StoredEntry): RunRefusal | undefined {
+    if (this.#runs.slots.holderOf(entry)) return undefined;
+    const count = (this.#invokers.get(name) ?? 0) + 1;
+    this.#invokers.set(name, count);
+    const active = this.#runs.active(name);
+    const present = active ? this.#runs.invokersOf(active.key) : 0;
+    return present + count > INVOKERS_MAX ? { kind: 'tooManyInvokers', limit: INVOKERS_MAX } : undefined;
+  }
+}

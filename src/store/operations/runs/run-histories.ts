@@ -1,0 +1,266 @@
+/** Runs with their journals and with what became of each message of them (contract W 18.1). */
+import type { MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
+import type { RunFilter } from '../../../engine/runs/log-store.ts';
+import type { Queries } from '../../driver.ts';
+import type { Conditions } from '../filter.ts';
+import { CONTENT_FIELDS, type ContentRow, codeOfLogState, DETAIL_COLUMNS, type DetailRow } from '../messages/rows.ts';
+import { longRead } from '../operation.ts';
+import { cutBySizes, cutPage, type PageRows, type Position, type Slice, sliceSql, WINDOW } from '../page.ts';
+import { childrenOf } from './children.ts';
+import {
+  affordable,
+  type InvokerRow,
+  invokersOf,
+  type KnownRunRow,
+  knownRuns,
+  type ResponseRow,
+  responsesOf,
+  showsAll,
+} from './known-runs.ts';
+import { runConditions } from './run-filter.ts';
+import { ENTRY_KIND } from './run-rows.ts';
+
+export interface ListHistoriesArgs {
+  projectId: ProjectId;
+  filter: Omit<RunFilter, 'messageId' | 'state' | 'fromMs' | 'toMs'>;
+  /** State codes. */
+  states?: number[];
+  /** Both or none. */
+  messages?: { keys: MessageKey[]; ids: MessageId[] };
+  slice: Slice;
+  /** Bodies that no redaction needs whole are cut to one byte more. */
+  bodyBytesMax?: number;
+}
+
+export interface JournalRow extends ContentRow {
+  run_key: number;
+  position: number;
+  kind: number;
+  slot: string;
+}
+
+export interface StandingRow {
+  key: number;
+  due_at_ms: number;
+  claimed_at_ms: number | null;
+}
+
+export interface CourseRow {
+  seq: number;
+  at_ms: number;
+  message_key: number;
+  state: number;
+}
+
+export interface HistoryRows extends PageRows<Position> {
+  runs: KnownRunRow[];
+  journal: JournalRow[];
+  standings: StandingRow[];
+  /** Failures and ends of messages, oldest first. */
+  courses: CourseRow[];
+  details: (DetailRow & { seq: number })[];
+  failureCalls: ContentRow[];
+  responses: ResponseRow[];
+  invokers: InvokerRow[];
+  children: ContentRow[];
+  bytes: number;
+}
+
+/** What an entry takes besides its body, about. */
+const ENTRY_BYTES = 512;
+
+/** Bytes of answers, and of payloads of invoked runs, that are read even for a run with a very long journal. */
+const EXTRA_BYTES_MIN = 1024 * 1024;
+
+const COURSE_STATES = (['DELIVERED', 'ERROR', 'FAILED', 'CANCELED'] as const).map(codeOfLogState);
+
+export const listHistories = longRead(async (queries: Queries, args: ListHistoriesArgs): Promise<HistoryRows> => {
+  const found = await find(queries, args);
+  const page = await cutByBytes(queries, found, args.slice.bytesMax);
+  const keys = page.rows.map(({ n }) => n);
+  const extraBytes = Math.max(EXTRA_BYTES_MIN, args.slice.bytesMax - page.bytes);
+  const runs = await knownRuns(queries, keys);
+  const journal = await journalsOf(queries, keys, args.bodyBytesMax);
+  const courses = await queries.query<CourseRow>(
+    'select seq, at_ms, message_key, state from logs where run_key in (??) and state in (??) order by seq',
+    [keys, COURSE_STATES],
+  );
+  const records = journal.filter(({ kind }) => kind === ENTRY_KIND.invoke);
+  return {
+    ...page,
+    runs,
+    journal,
+    standings: await queries.query<StandingRow>(
+      'select key, due_at_ms, claimed_at_ms from messages where run_key in (??)',
+      [keys],
+    ),
+    courses,
+    details: await detailsOf(queries, courses, extraBytes, args.bodyBytesMax),
+    failureCalls: await queries.query<ContentRow>(`select ${CONTENT_FIELDS} from contents c where c.key in (??)`, [
+      runs.flatMap(({ failure_key }) => failure_key ?? []),
+    ]),
+    responses: await responsesOf(queries, keys, args.bodyBytesMax),
+    invokers: await invokersOf(queries, keys),
+    children: await childrenOf(
+      queries,
+      records.map(({ settings }) => settings),
+      extraBytes,
+    ),
+  };
+});
+
+function find(queries: Queries, args: ListHistoriesArgs): Promise<PageRows<Position>> {
+  const { projectId, filter, messages } = args;
+  const sources: Conditions[] = [];
+  if (filter.runs) sources.push(identified(projectId, filter.runs));
+  if (filter.runId) {
+    const text = 'select key from runs where project_id = ? and id in (??)';
+    sources.push({ texts: [text], params: [projectId, filter.runId] });
+  }
+  if (messages) sources.push(owners(projectId, messages));
+  return sources.length > 0 ? among(queries, args, sources) : ofProject(queries, args);
+}
+
+/** Selects the keys of runs that are named by id and time. */
+function identified(projectId: ProjectId, runs: readonly { id: string; createdAtMs: number }[]): Conditions {
+  const each = runs.map(() => '(id = ? and created_at_ms = ?)');
+  return {
+    texts: [`select key from runs where project_id = ? and (${each.join(' or ') || '1 = 0'})`],
+    params: [projectId, ...runs.flatMap(({ id, createdAtMs }) => [id, createdAtMs])],
+  };
+}
+
+/**
+ * By the journal, since a log may be gone, and by the log, since what tells of a failure is in no journal. The plus keeps the
+ * planner from reading the log of all runs.
+ */
+function owners(projectId: ProjectId, { keys, ids }: { keys: MessageKey[]; ids: MessageId[] }): Conditions {
+  const text = `select o.run_key from
+    (select run_key, key from journal where key in (??)
+     union all select run_key, message_key as key from logs where message_key in (??) and +run_key is not null) o
+    lookup contents m on (m.key = o.key) where m.key in (??) and m.project_id = ? and m.id in (??)`;
+  return { texts: [text], params: [keys, keys, keys, projectId, ids] };
+}
+
+/** Those of all `sources`: they are few, and are looked up by their keys. */
+async function among(queries: Queries, args: ListHistoriesArgs, sources: Conditions[]): Promise<PageRows<Position>> {
+  const { projectId, slice } = args;
+  const range = sliceSql(slice, 'r.created_at_ms', 'r.key');
+  const { texts, params } = conditionsOf(args);
+  const keys = sources.flatMap((source) => source.texts.map((text) => `r.key in list (${text})`));
+  // The plus keeps the planner from walking the project's whole list in order instead.
+  const conditions = [...keys, '+r.project_id = ?', ...range.texts, ...texts];
+  const rows = await queries.query<Position>(
+    `select r.created_at_ms as "timeMs", r.key as n from runs r left lookup contents c on (c.key = r.key)
+     where ${conditions.join(' and ')}
+     order by r.created_at_ms ${range.direction}, r.key ${range.direction} limit ?`,
+    [...sources.flatMap((source) => source.params), projectId, ...range.params, ...params, slice.count + 1],
+  );
+  return cutPage(rows, slice.count, undefined);
+}
+
+/** Along the list, a window of it at a time. */
+async function ofProject(queries: Queries, args: ListHistoriesArgs): Promise<PageRows<Position>> {
+  const { projectId, slice } = args;
+  const range = sliceSql(slice, 'created_at_ms', 'key');
+  const { texts, params } = conditionsOf(args);
+  const window = texts.length === 0 ? slice.count + 1 : WINDOW;
+  const where = ['project_id = ?', ...range.texts].join(' and ');
+  const order = `order by created_at_ms ${range.direction}, key ${range.direction}`;
+  const rows = await queries.query<Position>(
+    `select w.created_at_ms as "timeMs", w.key as n
+     from (select created_at_ms, key from runs where ${where} ${order} limit ?) w
+     ${texts.length > 0 ? 'lookup runs r on (r.key = w.key) left lookup contents c on (c.key = w.key)' : ''}
+     ${texts.length > 0 ? `where ${texts.join(' and ')}` : ''}
+     order by w.created_at_ms ${range.direction}, w.key ${range.direction} limit ?`,
+    [projectId, ...range.params, window, ...params, slice.count + 1],
+  );
+  if (texts.length === 0 || rows.length > slice.count) return cutPage(rows, slice.count, undefined);
+  const [end] = await queries.query<Position>(
+    `select created_at_ms as "timeMs", key as n from runs where ${where} ${order} limit 1 offset ?`,
+    [projectId, ...range.params, window - 1],
+  );
+  return cutPage(rows, slice.count, end);
+}
+
+function conditionsOf({ filter, states }: ListHistoriesArgs): Conditions {
+  const { runs: _runs, runId: _runId, ...attributes } = filter;
+  const { texts, params } = runConditions(attributes);
+  if (states) {
+    texts.push('r.state in (??)');
+    params.push(states);
+  }
+  return { texts, params };
+}
+
+/** A run is never shown in part, so that at least one comes whole; what it takes is known from its row. */
+async function cutByBytes(
+  queries: Queries,
+  page: PageRows<Position>,
+  bytesMax: number,
+): Promise<PageRows<Position> & { bytes: number }> {
+  const sizes = await queries.query<{ key: number; journal_bytes: number; entries: number; response: number | null }>(
+    'select key, journal_bytes, entries, length(response) as response from runs where key in (??)',
+    [page.rows.map(({ n }) => n)],
+  );
+  const sizeByKey = new Map(
+    sizes.map(({ key, journal_bytes, entries, response }) => [
+      key,
+      journal_bytes + entries * ENTRY_BYTES + (response ?? 0),
+    ]),
+  );
+  return cutBySizes(page, ({ n }) => sizeByKey.get(n) ?? 0, bytesMax);
+}
+
+/** Payloads and bodies of calls are cut; steps are read from theirs. What is hidden is shown by a hash of all of it. */
+const CUT_BODY = `case when j.kind in (${ENTRY_KIND.initial}, ${ENTRY_KIND.toCallback}) and ${showsAll('r.config')} and ${showsAll('c.settings')}
+  then substr(c.body, 1, ?) else c.body end as body`;
+
+function journalsOf(
+  queries: Queries,
+  keys: readonly number[],
+  bodyBytesMax: number | undefined,
+): Promise<JournalRow[]> {
+  const isCut = bodyBytesMax !== undefined;
+  const fields = isCut ? CONTENT_FIELDS.replace('c.body', CUT_BODY) : CONTENT_FIELDS;
+  return queries.query<JournalRow>(
+    `select j.run_key, j.position, j.kind, j.slot, ${fields}
+     from journal j lookup contents c on (c.key = j.key) lookup runs r on (r.key = j.run_key)
+     where j.run_key in (??) order by j.run_key, j.position`,
+    [...(isCut ? [bodyBytesMax + 1] : []), keys],
+  );
+}
+
+async function detailsOf(
+  queries: Queries,
+  courses: readonly CourseRow[],
+  bytesMax: number,
+  bodyBytesMax: number | undefined,
+): Promise<(DetailRow & { seq: number })[]> {
+  const sizes = await queries.query<{ seq: number; bytes: number | null }>(
+    'select seq, length(response_body) as bytes from log_details where seq in (??) order by seq',
+    [courses.map(({ seq }) => seq)],
+  );
+  const cut = bodyBytesMax === undefined ? [] : await openly(queries, courses);
+  const isCut = new Set(cut);
+  const taken = sizes.map(({ seq, bytes }) => {
+    return { seq, bytes: isCut.has(seq) ? Math.min(bytes ?? 0, (bodyBytesMax ?? 0) + 1) : bytes };
+  });
+  const shown = affordable(taken, bytesMax).map(({ seq }) => seq);
+  const columns = DETAIL_COLUMNS.filter((column) => column !== 'response_body').join(', ');
+  return queries.query<DetailRow & { seq: number }>(
+    `select seq, ${columns}, case when seq not in (??) then null when seq in (??) then substr(response_body, 1, ?) else response_body end as response_body
+     from log_details where seq in (??)`,
+    [shown, cut, (bodyBytesMax ?? 0) + 1, sizes.map(({ seq }) => seq)],
+  );
+}
+
+/** Those of messages that hide nothing. */
+async function openly(queries: Queries, courses: readonly CourseRow[]): Promise<number[]> {
+  const found = await queries.query<{ key: number }>(
+    `select c.key from contents c where c.key in (??) and ${showsAll('c.settings')}`,
+    [[...new Set(courses.map(({ message_key }) => message_key))]],
+  );
+  const keys = new Set(found.map(({ key }) => key));
+  return courses.filter(({ message_key }) => keys.has(message_key)).map(({ seq }) => seq);
+}

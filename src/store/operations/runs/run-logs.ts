@@ -1,0 +1,236 @@
+/** What happened to runs and to their messages, event by event (contract W 18.2). */
+import type { MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
+import type { RunAttributes } from '../../../engine/runs/log-store.ts';
+import { recordSlotOf } from '../../../workflow/step-info.ts';
+import type { Queries, SqlParam } from '../../driver.ts';
+import { type ContentRow, codeOfLogState, DETAIL_COLUMNS, type DetailRow } from '../messages/rows.ts';
+import { longRead } from '../operation.ts';
+import {
+  contentsOf,
+  cutBySizes,
+  cutPage,
+  type PageRows,
+  type Position,
+  type Slice,
+  sliceSql,
+  WINDOW,
+} from '../page.ts';
+import { childrenOf, type RecordRow, recordsIn } from './children.ts';
+import {
+  type InvokerRow,
+  invokersOf,
+  type KnownRunRow,
+  knownRuns,
+  type ResponseRow,
+  responsesOf,
+} from './known-runs.ts';
+import { runConditions, selectRuns } from './run-filter.ts';
+
+export interface ListRunEventsArgs {
+  projectId: ProjectId;
+  filter: RunAttributes;
+  /** Both or none. */
+  messages?: { keys: MessageKey[]; ids: MessageId[] };
+  /** State codes. */
+  states?: number[];
+  slice: Slice;
+}
+
+/** From here on a state code is one of a run, whose event names its first message (migration 006). */
+const RUN_STATES_FROM = codeOfLogState('RUN_STARTED');
+const RUN_SUCCESS = codeOfLogState('RUN_SUCCESS');
+
+/** Bytes of payloads of invoked runs that are read even for a page that is full. */
+const CHILD_BYTES_MIN = 1024 * 1024;
+
+export interface RunLogRow extends Position {
+  run_key: number;
+  message_key: number;
+  state: number;
+}
+
+/** Whether the event is one of the run and not of a message of it. */
+export function isOfRun({ state }: RunLogRow): boolean {
+  return state >= RUN_STATES_FROM;
+}
+
+export interface RunLogRows extends PageRows<RunLogRow> {
+  contents: ContentRow[];
+  details: (DetailRow & { seq: number })[];
+  runs: KnownRunRow[];
+  responses: ResponseRow[];
+  invokers: InvokerRow[];
+  /** Which slots the waits and invocations have whose results are on the page. */
+  slotByKey: Map<number, string>;
+  /** Waits and invocations of which results are on the page, and the first messages of the runs that were invoked. */
+  records: RecordRow[];
+  children: ContentRow[];
+  bytes: number;
+}
+
+export const listRunEvents = longRead(async (queries: Queries, args: ListRunEventsArgs): Promise<RunLogRows> => {
+  const found = await find(queries, args);
+  const page = await cutByBytes(queries, found, args.slice.bytesMax);
+  const runKeys = [...new Set(page.rows.map(({ run_key }) => run_key))];
+  const contents = await contentsOf(queries, page.rows);
+  const slotByKey = slotsOf(contents);
+  const records = await recordsOf(queries, page.rows, slotByKey);
+  const succeeded = page.rows.filter(({ state }) => state === RUN_SUCCESS).map(({ run_key }) => run_key);
+  return {
+    ...page,
+    contents,
+    slotByKey,
+    records,
+    children: await childrenOf(
+      queries,
+      records.map(({ settings }) => settings),
+      Math.max(CHILD_BYTES_MIN, args.slice.bytesMax - page.bytes),
+    ),
+    details: await queries.query<DetailRow & { seq: number }>(
+      `select seq, ${DETAIL_COLUMNS.join(', ')} from log_details where seq in (??)`,
+      [page.rows.map(({ n }) => n)],
+    ),
+    runs: await knownRuns(queries, runKeys),
+    responses: await responsesOf(queries, succeeded),
+    invokers: await invokersOf(queries, runKeys),
+  };
+});
+
+/** Only the results of waits and invocations have a record in another slot. */
+function slotsOf(contents: readonly ContentRow[]): Map<number, string> {
+  const slotByKey = new Map<number, string>();
+  for (const { key, body } of contents) {
+    const slot = body && recordSlotOf(body);
+    if (slot) slotByKey.set(key, slot);
+  }
+  return slotByKey;
+}
+
+async function recordsOf(
+  queries: Queries,
+  rows: readonly RunLogRow[],
+  slotByKey: ReadonlyMap<number, string>,
+): Promise<RecordRow[]> {
+  const results = rows.filter(({ message_key, state }) => state < RUN_STATES_FROM && slotByKey.has(message_key));
+  if (results.length === 0) return [];
+  return recordsIn(queries, {
+    runKeys: [...new Set(results.map(({ run_key }) => run_key))],
+    slots: [...new Set(slotByKey.values())],
+  });
+}
+
+function find(queries: Queries, args: ListRunEventsArgs): Promise<PageRows<RunLogRow>> {
+  if (args.messages) return ofMessages(queries, args, args.messages);
+  const { runId, runCreatedAtMs } = args.filter;
+  return runId || runCreatedAtMs !== undefined ? ofRuns(queries, args) : ofProject(queries, args);
+}
+
+/** Along the list, a window of it at a time. */
+async function ofProject(queries: Queries, { projectId, filter, states, slice }: ListRunEventsArgs) {
+  const { texts, params, direction } = sliceSql(slice, 'at_ms', 'seq');
+  const conditions = runConditions(filter);
+  const filters = ['w.run_key is not null', ...conditions.texts];
+  const filterParams = [...conditions.params];
+  if (states) {
+    filters.push('w.state in (??)');
+    filterParams.push(states);
+  }
+  const range = ['project_id = ?', ...texts].join(' and ');
+  const order = `order by at_ms ${direction}, seq ${direction}`;
+  const joins = 'lookup runs r on (r.key = w.run_key) left lookup contents c on (c.key = r.key)';
+  const rows = await queries.query<RunLogRow>(
+    `select w.at_ms as "timeMs", w.seq as n, w.run_key, w.message_key, w.state
+     from (select at_ms, seq, run_key, message_key, state from logs where ${range} ${order} limit ?) w
+     ${conditions.texts.length > 0 ? joins : ''}
+     where ${filters.join(' and ')}
+     order by w.at_ms ${direction}, w.seq ${direction} limit ?`,
+    [projectId, ...params, WINDOW, ...filterParams, slice.count + 1],
+  );
+  if (rows.length > slice.count) return cutPage(rows, slice.count, undefined);
+  const [end] = await queries.query<Position>(
+    `select at_ms as "timeMs", seq as n from logs where ${range} ${order} limit 1 offset ?`,
+    [projectId, ...params, WINDOW - 1],
+  );
+  return cutPage(rows, slice.count, end);
+}
+
+/** By the runs' own index: those that have an id, or were created at a time. */
+function ofRuns(queries: Queries, args: ListRunEventsArgs): Promise<PageRows<RunLogRow>> {
+  const conditions = runConditions(args.filter);
+  return select(queries, args, {
+    from: 'logs l',
+    texts: [`l.run_key in list (${selectRuns(conditions)})`],
+    params: [args.projectId, ...conditions.params],
+  });
+}
+
+/** By the messages' own index: few events each. Those of a run name its first message, and are not meant. */
+function ofMessages(
+  queries: Queries,
+  args: ListRunEventsArgs,
+  { keys, ids }: { keys: MessageKey[]; ids: MessageId[] },
+): Promise<PageRows<RunLogRow>> {
+  const texts = ['l.message_key in (??)', 'm.key in (??)', 'm.id in (??)', 'l.run_key is not null', 'l.state < ?'];
+  const params: SqlParam[] = [keys, keys, ids, RUN_STATES_FROM];
+  const conditions = runConditions(args.filter);
+  if (conditions.texts.length > 0) {
+    texts.push(`l.run_key in list (${selectRuns(conditions)})`);
+    params.push(args.projectId, ...conditions.params);
+  }
+  return select(queries, args, { from: 'logs l lookup contents m on (m.key = l.message_key)', texts, params });
+}
+
+async function select(
+  queries: Queries,
+  { projectId, states, slice }: ListRunEventsArgs,
+  { from, texts, params }: { from: string; texts: string[]; params: SqlParam[] },
+): Promise<PageRows<RunLogRow>> {
+  const range = sliceSql(slice, 'l.at_ms', 'l.seq');
+  // The plus keeps the planner from walking the project's whole list in order instead.
+  const conditions = [...texts, '+l.project_id = ?', ...range.texts];
+  const values: SqlParam[] = [...params, projectId, ...range.params];
+  if (states) {
+    conditions.push('l.state in (??)');
+    values.push(states);
+  }
+  const rows = await queries.query<RunLogRow>(
+    `select l.at_ms as "timeMs", l.seq as n, l.run_key, l.message_key, l.state from ${from}
+     where ${conditions.join(' and ')}
+     order by l.at_ms ${range.direction}, l.seq ${range.direction} limit ?`,
+    [...values, slice.count + 1],
+  );
+  return cutPage(rows, slice.count, undefined);
+}
+
+/** Ends the page before its bodies become too many: what was published, what was answered, what runs returned. */
+async function cutByBytes(
+  queries: Queries,
+  page: PageRows<RunLogRow>,
+  bytesMax: number,
+): Promise<PageRows<RunLogRow> & { bytes: number }> {
+  const bodies = await sizesOf(
+    queries,
+    'select key, length(body) as bytes from contents where key in (??)',
+    page.rows.map(({ message_key }) => message_key),
+  );
+  const answers = await sizesOf(
+    queries,
+    'select seq as key, length(response_body) as bytes from log_details where seq in (??)',
+    page.rows.map(({ n }) => n),
+  );
+  const responses = await sizesOf(
+    queries,
+    'select key, length(response) as bytes from runs where key in (??)',
+    page.rows.filter(({ state }) => state === RUN_SUCCESS).map(({ run_key }) => run_key),
+  );
+  const sizeOf = ({ n, state, message_key, run_key }: RunLogRow): number => {
+    if (state === RUN_SUCCESS) return responses.get(run_key) ?? 0;
+    return state < RUN_STATES_FROM ? (bodies.get(message_key) ?? 0) + (answers.get(n) ?? 0) : 0;
+  };
+  return cutBySizes(page, sizeOf, bytesMax);
+}
+
+async function sizesOf(queries: Queries, text: string, keys: readonly number[]): Promise<Map<number, number>> {
+  const rows = await queries.query<{ key: number; bytes: number | null }>(text, [[...new Set(keys)]]);
+  return new Map(rows.map(({ key, bytes }) => [key, bytes ?? 0]));
+}

@@ -1,0 +1,210 @@
+/** How schedules become rows and back, in the caller's thread like all other rows (rows.ts). */
+import type {
+  Schedule,
+  ScheduleChange,
+  SchedulePlan,
+  ScheduleStanding,
+  TriggeredState,
+} from '../../../engine/schedules/schedules.ts';
+import type { ScheduleView } from '../../../engine/stores.ts';
+import type { HttpMethod, ScheduleCatchUp, ScheduleOverlap } from '../../../protocol/settings.ts';
+import type { KeptHeaders } from '../../../protocol/trigger-options.ts';
+import type { SqlValue } from '../../driver.ts';
+import { decodeHeader, decodeSettings, encodeBytes, encodeHeader } from '../messages/content-rows.ts';
+import { encodeNewMessage, type StoredNewMessage } from '../messages/rows.ts';
+
+export const STANDING_COLUMNS = [
+  'version',
+  'paused',
+  'next_at_ms',
+  'passed_until_ms',
+  'last_at_ms',
+  'last_message_key',
+  'last_message_count',
+  'error',
+] as const;
+
+export const SCHEDULE_COLUMNS = ['key', 'project_id', 'id', 'created_at_ms', 'bytes', ...STANDING_COLUMNS] as const;
+
+/** The body comes last, so that reading the columns before it never walks its overflow pages. */
+export const PLAN_COLUMNS = [
+  'key',
+  'cron',
+  'destination',
+  'is_group',
+  'method',
+  'header',
+  'settings',
+  'delay_ms',
+  'caller_ip',
+  'catch_up',
+  'overlap',
+  'kept',
+  'body',
+] as const;
+
+/** A schedule as it passes to the store's thread. */
+export interface StoredSchedule {
+  key: number;
+  projectId: number;
+  id: string;
+  /** Values of `SCHEDULE_COLUMNS`. */
+  row: SqlValue[];
+  /** Values of `PLAN_COLUMNS`. */
+  plan: SqlValue[];
+}
+
+export interface StoredScheduleChange {
+  key: number;
+  fromVersion: number;
+  /** Values of `STANDING_COLUMNS`. */
+  standing: SqlValue[];
+  messages: StoredNewMessage[];
+}
+
+/** What `SCHEDULE_COLUMNS` and `PLAN_COLUMNS` read back as, and whether a message of the latest trigger is unfinished. */
+export interface ScheduleRow {
+  key: number;
+  project_id: number;
+  id: string;
+  created_at_ms: number;
+  version: number;
+  paused: number;
+  next_at_ms: number;
+  passed_until_ms: number | null;
+  last_at_ms: number | null;
+  last_message_key: number | null;
+  last_message_count: number | null;
+  error: string | null;
+  cron: string;
+  destination: string;
+  is_group: number;
+  method: string;
+  header: string | null;
+  settings: string;
+  delay_ms: number | null;
+  caller_ip: string | null;
+  catch_up: string | null;
+  overlap: string | null;
+  kept: string | null;
+  body: Uint8Array | null;
+}
+
+export interface TriggeredRow {
+  schedule_key: number;
+  message_id: string;
+  unfinished: number;
+  delivered: number;
+}
+
+export interface ScheduleViewRows {
+  rows: ScheduleRow[];
+  /** Of all of them, by schedule and then in the order in which they were made. */
+  lastMessages: TriggeredRow[];
+}
+
+export function encodeSchedule({ key, projectId, id, createdAtMs, plan, standing }: Schedule): StoredSchedule {
+  const { destination, body } = plan;
+  const header = encodeHeader(plan.header);
+  const settings = JSON.stringify(plan.settings);
+  const kept = plan.kept === undefined ? null : JSON.stringify(plan.kept);
+  // What a trigger takes into memory.
+  const bytes = body.byteLength + (header?.length ?? 0) + settings.length + (kept?.length ?? 0);
+  return {
+    key,
+    projectId,
+    id,
+    row: [key, projectId, id, createdAtMs, bytes, ...encodeStanding(standing)],
+    plan: [
+      key,
+      plan.cron,
+      destination.kind === 'url' ? destination.url : destination.name,
+      destination.kind === 'group' ? 1 : 0,
+      plan.method,
+      header,
+      settings,
+      plan.delayMs ?? null,
+      plan.callerIp ?? null,
+      plan.catchUp ?? null,
+      plan.overlap ?? null,
+      kept,
+      encodeBytes(body),
+    ],
+  };
+}
+
+export function encodeScheduleChange({ key, fromVersion, standing, messages }: ScheduleChange): StoredScheduleChange {
+  return { key, fromVersion, standing: encodeStanding(standing), messages: messages.map(encodeNewMessage) };
+}
+
+function encodeStanding(standing: ScheduleStanding): SqlValue[] {
+  const { version, isPaused, nextAtMs, passedUntilMs, lastTrigger, error } = standing;
+  return [
+    version,
+    isPaused ? 1 : 0,
+    nextAtMs,
+    passedUntilMs ?? null,
+    lastTrigger?.atMs ?? null,
+    lastTrigger?.firstKey ?? null,
+    lastTrigger?.messages ?? null,
+    error ?? null,
+  ];
+}
+
+export function decodeSchedule(row: ScheduleRow): Schedule {
+  return {
+    key: row.key,
+    projectId: row.project_id,
+    id: row.id,
+    createdAtMs: row.created_at_ms,
+    plan: decodePlan(row),
+    standing: decodeStanding(row),
+  };
+}
+
+function decodePlan(row: ScheduleRow): SchedulePlan {
+  const plan: SchedulePlan = {
+    cron: row.cron,
+    destination: row.is_group === 1 ? { kind: 'group', name: row.destination } : { kind: 'url', url: row.destination },
+    method: row.method as HttpMethod,
+    header: decodeHeader(row.header),
+    body: row.body ?? new Uint8Array(0),
+    settings: decodeSettings(row.settings),
+  };
+  if (row.delay_ms !== null) plan.delayMs = row.delay_ms;
+  if (row.caller_ip !== null) plan.callerIp = row.caller_ip;
+  if (row.catch_up !== null) plan.catchUp = row.catch_up as ScheduleCatchUp;
+  if (row.overlap !== null) plan.overlap = row.overlap as ScheduleOverlap;
+  if (row.kept !== null) plan.kept = JSON.parse(row.kept) as KeptHeaders;
+  return plan;
+}
+
+function decodeStanding(row: ScheduleRow): ScheduleStanding {
+  const standing: ScheduleStanding = { version: row.version, isPaused: row.paused === 1, nextAtMs: row.next_at_ms };
+  if (row.passed_until_ms !== null) standing.passedUntilMs = row.passed_until_ms;
+  if (row.last_at_ms !== null) {
+    standing.lastTrigger = {
+      atMs: row.last_at_ms,
+      firstKey: row.last_message_key ?? 0,
+      messages: row.last_message_count ?? 0,
+    };
+  }
+  if (row.error !== null) standing.error = row.error;
+  return standing;
+}
+
+export function decodeScheduleViews({ rows, lastMessages }: ScheduleViewRows): ScheduleView[] {
+  const messagesByKey = Map.groupBy(lastMessages, (message) => message.schedule_key);
+  return rows.map((row) => ({
+    schedule: decodeSchedule(row),
+    lastMessages: (messagesByKey.get(row.key) ?? []).map((message) => ({
+      messageId: message.message_id,
+      state: triggeredStateOf(message),
+    })),
+  }));
+}
+
+function triggeredStateOf({ unfinished, delivered }: TriggeredRow): TriggeredState {
+  if (unfinished === 1) return 'unfinished';
+  return delivered === 1 ? 'delivered' : 'failed';
+}

@@ -1,0 +1,250 @@
+/** Which schedules are there, which are due, and how does one move on together with the messages of its triggers? */
+import type { ProjectId } from '../../../engine/model.ts';
+import type { Queries, SqlValue, Transaction } from '../../driver.ts';
+import type { EntryStanding } from '../lanes/entry.ts';
+import type { WriteContext } from '../logs/log-writer.ts';
+import { insertPlain } from '../messages/accept.ts';
+import { bytesOf, weightOf } from '../messages/new-messages.ts';
+import { codeOfLogState } from '../messages/rows.ts';
+import { longRead, read, write } from '../operation.ts';
+import {
+  PLAN_COLUMNS,
+  SCHEDULE_COLUMNS,
+  type ScheduleRow,
+  type ScheduleViewRows,
+  STANDING_COLUMNS,
+  type StoredSchedule,
+  type StoredScheduleChange,
+  type TriggeredRow,
+} from './schedule-rows.ts';
+
+/** Bytes of bodies in one list. */
+const LIST_BODY_BYTES_MAX = 16 * 1024 * 1024;
+
+const STANDING_FIELDS = `s.key, s.project_id, s.id, s.created_at_ms, ${STANDING_COLUMNS.map((name) => `s.${name}`).join(', ')}`;
+const PLAN_FIELDS_WITHOUT_BODY = PLAN_COLUMNS.slice(1, -1)
+  .map((name) => `p.${name}`)
+  .join(', ');
+
+interface SchedulePlace {
+  projectId: ProjectId;
+  id: string;
+}
+
+export interface SaveScheduleArgs {
+  schedule: StoredSchedule;
+  fromVersion: number | null;
+  schedulesMax: number;
+}
+
+export const saveSchedule = write(
+  {
+    weight: ({ schedule }) => ({ rows: 2, bytes: bytesOf(schedule.plan.at(-1)) }),
+    touches: ({ schedule }) => ({ projects: [schedule.projectId] }),
+  },
+  async (
+    { tx }: WriteContext,
+    { schedule, fromVersion, schedulesMax }: SaveScheduleArgs,
+  ): Promise<'saved' | 'stale' | 'tooMany'> => {
+    const [present] = await tx.query<{ key: number; version: number }>(
+      'select key, version from schedules where project_id = ? and id = ?',
+      [schedule.projectId, schedule.id],
+    );
+    if ((present?.version ?? null) !== fromVersion) return 'stale';
+    if (present) await remove(tx, present.key);
+    else if (schedulesMax > 0 && (await countSchedules(tx, schedule.projectId)) >= schedulesMax) return 'tooMany';
+    await tx.insertMany('schedules', SCHEDULE_COLUMNS, [schedule.row]);
+    await tx.insertMany('schedule_plans', PLAN_COLUMNS, [schedule.plan]);
+    return 'saved';
+  },
+);
+
+export interface ChangeSchedulesArgs {
+  changes: StoredScheduleChange[];
+  nowMs: number;
+}
+
+/**
+ * Where the messages of each change stand, or that it was not made. In a handful of statements, whatever their number:
+ * thousands may be due in the same minute.
+ */
+export const changeSchedules = write(
+  {
+    weight: ({ changes }) => {
+      const { rows, bytes } = weightOf(changes.flatMap(({ messages }) => messages));
+      return { rows: changes.length + rows, bytes };
+    },
+    touches: ({ changes }) => ({ schedules: changes.map(({ key }) => key) }),
+  },
+  async (context: WriteContext, { changes, nowMs }: ChangeSchedulesArgs): Promise<(EntryStanding[] | 'stale')[]> => {
+    const rows = await context.tx.query<{ key: number; version: number }>(
+      'select key, version from schedules where key in (??) order by key for update',
+      [changes.map(({ key }) => key)],
+    );
+    const versionByKey = new Map(rows.map(({ key, version }) => [key, version]));
+    const saved = changes.filter(({ key, fromVersion }) => {
+      if (versionByKey.get(key) !== fromVersion) return false;
+      versionByKey.delete(key); // of two changes of one schedule in a command only the first can have seen it
+      return true;
+    });
+    if (saved.length > 0) {
+      const values = saved.map(({ key, standing }): SqlValue[] => [key, ...standing]);
+      await context.tx.updateMany('schedules', 'key', STANDING_COLUMNS, values);
+    }
+    const standings = await insertPlain(
+      context,
+      saved.flatMap(({ messages }) => messages),
+      nowMs,
+    );
+    const isSaved = new Set(saved);
+    let taken = 0;
+    return changes.map((change) => {
+      if (!isSaved.has(change)) return 'stale';
+      taken += change.messages.length;
+      return standings.slice(taken - change.messages.length, taken);
+    });
+  },
+);
+
+export const deleteSchedule = write(async ({ tx }: WriteContext, { projectId, id }: SchedulePlace): Promise<null> => {
+  const [present] = await tx.query<{ key: number }>('select key from schedules where project_id = ? and id = ?', [
+    projectId,
+    id,
+  ]);
+  if (present) await remove(tx, present.key);
+  return null;
+});
+
+export const findSchedule = read(
+  async (queries: Queries, { projectId, id }: SchedulePlace): Promise<ScheduleViewRows> => {
+    const rows = await queries.query<ScheduleRow>(
+      `select ${STANDING_FIELDS}, ${PLAN_FIELDS_WITHOUT_BODY}, p.body from schedules s lookup schedule_plans p on (p.key = s.key)
+     where s.project_id = ? and s.id = ?`,
+      [projectId, id],
+    );
+    const lastMessages = await queries.query<TriggeredRow>(
+      `${LAST_MESSAGES} where s.project_id = ? and s.id = ? order by +s.key, c.key`,
+      [codeOfLogState('DELIVERED'), projectId, id],
+    );
+    return { rows, lastMessages };
+  },
+);
+
+/** Ordered by creation; bodies only up to the limit of a list. */
+export const listSchedules = longRead(
+  async (queries: Queries, { projectId }: { projectId: ProjectId }): Promise<ScheduleViewRows> => {
+    const plain = await queries.query<Omit<ScheduleRow, 'body'> & { bytes: number }>(
+      `select ${STANDING_FIELDS}, s.bytes, ${PLAN_FIELDS_WITHOUT_BODY} from schedules s lookup schedule_plans p on (p.key = s.key)
+     where s.project_id = ? order by s.created_at_ms, s.key`,
+      [projectId],
+    );
+    const shown = withinBytes(plain, LIST_BODY_BYTES_MAX);
+    const bodies = await bodiesOf(queries, shown);
+    const lastMessages = await queries.query<TriggeredRow>(
+      `${LAST_MESSAGES} where s.project_id = ? order by +s.key, c.key`,
+      [codeOfLogState('DELIVERED'), projectId],
+    );
+    return { rows: plain.map((row) => ({ ...row, body: bodies.get(row.key) ?? null })), lastMessages };
+  },
+);
+
+/**
+ * The messages of the latest trigger have consecutive keys, and a content for as long as something is known of them. Neither
+ * `exists`, which a planner may answer for all keys at once by reading the whole table, nor an order without a plus, which it
+ * may get by walking through all schedules.
+ */
+const LAST_MESSAGES = `select s.key as schedule_key, c.id as message_id,
+  case when (select 1 from messages m where m.key = c.key limit 1) is not null then 1 else 0 end as unfinished,
+  case when (select 1 from logs l where l.message_key = c.key and l.state = ? limit 1) is not null then 1 else 0 end as delivered
+from schedules s lookup contents c on (c.key >= s.last_message_key and c.key < s.last_message_key + s.last_message_count)`;
+
+export interface DueRows {
+  due: (ScheduleRow & { busy: number })[];
+  nextAtMs: number | null;
+}
+
+export const dueSchedules = read(
+  async (
+    queries: Queries,
+    { nowMs, limit, bytesMax }: { nowMs: number; limit: number; bytesMax: number },
+  ): Promise<DueRows> => {
+    const candidates = await queries.query<{ key: number; bytes: number }>(
+      'select key, bytes from schedules where paused = 0 and next_at_ms <= ? order by next_at_ms, key limit ?',
+      [nowMs, limit],
+    );
+    if (candidates.length === 0) return { due: [], nextAtMs: await nextTime(queries) };
+    const due = await queries.query<DueRows['due'][number]>(
+      `select ${STANDING_FIELDS}, ${PLAN_FIELDS_WITHOUT_BODY}, p.body,
+       case when p.overlap = 'skip' and exists lookup (select 1 from messages m
+         where m.key >= s.last_message_key and m.key < s.last_message_key + s.last_message_count) then 1 else 0 end as busy
+     from schedules s lookup schedule_plans p on (p.key = s.key)
+     where s.key in (??) order by s.next_at_ms, s.key`,
+      [someOf(candidates, bytesMax)],
+    );
+    return { due, nextAtMs: null };
+  },
+);
+
+/** Their next times are as far ahead, so that the index of those finds them. */
+export const strandedSchedules = read(
+  async (
+    queries: Queries,
+    { passedAfterMs, limit, bytesMax }: { passedAfterMs: number; limit: number; bytesMax: number },
+  ): Promise<ScheduleRow[]> => {
+    const candidates = await queries.query<{ key: number; bytes: number }>(
+      `select key, bytes from schedules where paused = 0 and next_at_ms > ? and passed_until_ms > ?
+     order by next_at_ms, key limit ?`,
+      [passedAfterMs, passedAfterMs, limit],
+    );
+    if (candidates.length === 0) return [];
+    return queries.query<ScheduleRow>(
+      `select ${STANDING_FIELDS}, ${PLAN_FIELDS_WITHOUT_BODY}, p.body
+     from schedules s lookup schedule_plans p on (p.key = s.key) where s.key in (??) order by s.key`,
+      [someOf(candidates, bytesMax)],
+    );
+  },
+);
+
+/** The keys of the first, as many as together hold so much; at least one. */
+function someOf(candidates: readonly { key: number; bytes: number }[], bytesMax: number): number[] {
+  const fitting = withinBytes(candidates, bytesMax);
+  return (fitting.length > 0 ? fitting : candidates.slice(0, 1)).map(({ key }) => key);
+}
+
+/** When the next schedule is due. */
+export async function nextTime(queries: Queries): Promise<number | null> {
+  const [row] = await queries.query<{ next_at_ms: number }>(
+    'select next_at_ms from schedules where paused = 0 order by next_at_ms, key limit 1',
+  );
+  return row?.next_at_ms ?? null;
+}
+
+/** Those from the first on that have no more than `bytesMax` bytes together. */
+function withinBytes<Row extends { bytes: number }>(rows: readonly Row[], bytesMax: number): Row[] {
+  let bytes = 0;
+  return rows.filter((row) => {
+    bytes += row.bytes;
+    return bytes <= bytesMax;
+  });
+}
+
+async function bodiesOf(queries: Queries, rows: readonly { key: number }[]): Promise<Map<number, Uint8Array | null>> {
+  const bodies = await queries.query<{ key: number; body: Uint8Array | null }>(
+    'select key, body from schedule_plans where key in (??)',
+    [rows.map(({ key }) => key)],
+  );
+  return new Map(bodies.map(({ key, body }) => [key, body]));
+}
+
+async function countSchedules(queries: Queries, projectId: ProjectId): Promise<number> {
+  const [row] = await queries.query<{ schedules: number }>(
+    'select count(*) as schedules from schedules where project_id = ?',
+    [projectId],
+  );
+  return row?.schedules ?? 0;
+}
+
+async function remove(tx: Transaction, key: number): Promise<void> {
+  await tx.send('delete from schedules where key = ?', [key]);
+  await tx.send('delete from schedule_plans where key = ?', [key]);
+}

@@ -1,0 +1,78 @@
+/** Which notifications are saved for the waits of a run that are still to come? */
+import type { MailLimits } from '../../../engine/runs/stores.ts';
+import type { Queries, Transaction } from '../../driver.ts';
+import type { WriteContext } from '../logs/log-writer.ts';
+import { bytesOf } from '../messages/new-messages.ts';
+import { read, write } from '../operation.ts';
+import { RUN_STATE } from '../runs/run-rows.ts';
+
+export interface MailRow {
+  key: number;
+  body: Uint8Array | null;
+}
+
+interface MailPlace {
+  runKey: number;
+  eventId: string;
+}
+
+/** The oldest for an event. */
+export const nextMail = read(async (queries: Queries, { runKey, eventId }: MailPlace): Promise<MailRow | null> => {
+  const [row] = await queries.query<MailRow>(
+    'select key, body from mail where run_key = ? and event_id = ? order by key limit 1',
+    [runKey, eventId],
+  );
+  return row ?? null;
+});
+
+/** The same, without its body. */
+export async function nextMailKey(tx: Transaction, { runKey, eventId }: MailPlace): Promise<number | null> {
+  const [row] = await tx.query<{ key: number }>(
+    'select key from mail where run_key = ? and event_id = ? order by key limit 1',
+    [runKey, eventId],
+  );
+  return row?.key ?? null;
+}
+
+export async function deleteMail(tx: Transaction, key: number): Promise<void> {
+  await tx.send('delete from mail where key = ?', [key]);
+}
+
+export interface SaveMailArgs extends MailPlace {
+  projectId: number;
+  key: number;
+  body: Uint8Array | null;
+  mailLimits: MailLimits;
+}
+
+export const saveMail = write(
+  { weight: ({ body }) => ({ rows: 1, bytes: bytesOf(body) }) },
+  async (
+    { tx }: WriteContext,
+    { projectId, runKey, eventId, key, body, mailLimits }: SaveMailArgs,
+  ): Promise<'saved' | 'over' | 'waited' | 'tooMuch'> => {
+    const [run] = await tx.query(
+      `select key from runs where key = ? and project_id = ? and state = ${RUN_STATE.RUN_STARTED}`,
+      [runKey, projectId],
+    );
+    if (!run) return 'over';
+    const [waiter] = await tx.query('select key from waiters where run_key = ? and event_id = ? limit 1', [
+      runKey,
+      eventId,
+    ]);
+    if (waiter) return 'waited';
+    const [saved] = await tx.query<{ mails: number; bytes: number }>(
+      'select count(*) as mails, coalesce(sum(length(body)), 0) as bytes from mail where run_key = ?',
+      [runKey],
+    );
+    const { mails = 0, bytes = 0 } = saved ?? {};
+    const isTooLong = mails > 0 && bytes + (body?.length ?? 0) > mailLimits.bytes;
+    if (mails >= mailLimits.mails || isTooLong) return 'tooMuch';
+    await tx.insertMany(
+      'mail',
+      ['key', 'project_id', 'run_key', 'event_id', 'body'],
+      [[key, projectId, runKey, eventId, body]],
+    );
+    return 'saved';
+  },
+);

@@ -1,0 +1,69 @@
+/** How does a wait enter the journal of its run: as a waiter, or with the result that it took from the run's mail? */
+import type { Waiting } from '../../../engine/runs/stores.ts';
+import type { WriteContext } from '../logs/log-writer.ts';
+import { insertMessages } from '../messages/accept.ts';
+import type { NewMessageRow } from '../messages/columns.ts';
+import { weightOf } from '../messages/new-messages.ts';
+import type { StoredNewMessage } from '../messages/rows.ts';
+import { write } from '../operation.ts';
+import type { ForRun } from '../runs/batch-runs.ts';
+import { Journals } from '../runs/journals.ts';
+import type { StoredRecord } from '../runs/run-rows.ts';
+import { deleteMail, nextMailKey } from './mail.ts';
+
+export interface StoredWait {
+  projectId: number;
+  record: StoredRecord;
+  /** The slot that its result will have. */
+  resultSlot: string;
+  eventId: string;
+  deadlineMs: number;
+}
+
+export interface AddWaiterArgs {
+  wait: StoredWait;
+  /** Null: there is to be no mail. */
+  taken: { mailKey: number; result: StoredNewMessage } | null;
+  nowMs: number;
+}
+
+export const addWaiter = write(
+  {
+    weight: ({ wait, taken }) => ({ ...weightOf(taken ? [wait.record, taken.result] : [wait.record]), rows: 2 }),
+    touches: ({ wait }) => ({ projects: [wait.projectId] }),
+  },
+  async (context: WriteContext, { wait, taken, nowMs }: AddWaiterArgs): Promise<Waiting> => {
+    const { tx, limits } = context;
+    const { record, projectId, resultSlot, eventId, deadlineMs } = wait;
+    const { runKey } = record.entry;
+    const waiting = entryOnly(record.entry);
+    const ended = entryOnly({ ...record.entry, slot: resultSlot });
+    const journals = await Journals.load(context, [waiting, ended], limits.journalBytesMax);
+    if (!journals) throw new Error('a wait came without its entry');
+    const refusal = journals.refusalOf([waiting]);
+    if (refusal?.kind === 'runOver') return { kind: 'over' };
+    const present = journals.takenBy(waiting) ?? journals.takenBy(ended);
+    if (present) return { kind: 'duplicate', messageId: present.messageId };
+    if (refusal?.kind === 'runChanged') return { kind: 'changed' };
+    if (refusal?.kind === 'journalFull') return refusal;
+    if ((await nextMailKey(tx, { runKey, eventId })) !== (taken?.mailKey ?? null)) return { kind: 'changed' };
+    journals.record(record, 'WAITER_ADDED');
+    await journals.save();
+    if (!taken) {
+      const row = [record.key, projectId, runKey, eventId, deadlineMs];
+      await tx.insertMany('waiters', ['key', 'project_id', 'run_key', 'event_id', 'deadline_ms'], [row]);
+      return { kind: 'registered' };
+    }
+    await deleteMail(tx, taken.mailKey);
+    const [saved = { standing: 'dropped' as const }] = await insertMessages(context, [taken.result], nowMs);
+    return { kind: 'answered', saved };
+  },
+);
+
+/** Only of a message that begins a run the row is looked at. */
+const NO_ROW = [] as unknown as NewMessageRow;
+
+/** What journals look at of a message, for an entry that is none. */
+function entryOnly(entry: StoredRecord['entry']): ForRun {
+  return { message: NO_ROW, entry };
+}

@@ -1,0 +1,123 @@
+/** Who waits for which event, which waits have come to their deadline, and what ends a wait? */
+import type { Saved } from '../../../engine/messages/accepted.ts';
+import type { Queries } from '../../driver.ts';
+import type { WriteContext } from '../logs/log-writer.ts';
+import { insertMessages } from '../messages/accept.ts';
+import { projectOf, weightOf } from '../messages/new-messages.ts';
+import { CONTENT_FIELDS, type ContentRow, type StoredNewMessage } from '../messages/rows.ts';
+import { longRead, read, write } from '../operation.ts';
+
+/** Bytes of what the waiters of one page were registered with. */
+const PAGE_BYTES_MAX = 4 * 1024 * 1024;
+
+export interface WaiterRow extends ContentRow {
+  event_id: string;
+  deadline_ms: number;
+}
+
+/** A waiter and the size of what it was registered with. */
+interface Candidate {
+  key: number;
+  bytes: number;
+}
+
+const CANDIDATES = `select w.key, length(c.settings) + coalesce(length(c.body), 0) as bytes
+from waiters w lookup contents c on (c.key = w.key)`;
+
+export interface ListWaitersArgs {
+  projectId: number;
+  eventId: string;
+  runKey: number | null;
+  afterKey: number;
+  count: number;
+}
+
+/** In order of registration: up to `count` after `afterKey`, and at least one. */
+export const listWaiters = longRead(async (queries: Queries, args: ListWaitersArgs): Promise<WaiterRow[]> => {
+  const { projectId, eventId, runKey, afterKey, count } = args;
+  const candidates =
+    runKey === null
+      ? await queries.query<Candidate>(
+          `${CANDIDATES} where w.project_id = ? and w.event_id = ? and w.key > ? order by w.key limit ?`,
+          [projectId, eventId, afterKey, count],
+        )
+      : await queries.query<Candidate>(
+          `${CANDIDATES} where w.run_key = ? and w.event_id = ? and w.key > ? and w.project_id = ? order by w.key limit ?`,
+          [runKey, eventId, afterKey, projectId, count],
+        );
+  return readWaiters(queries, candidates);
+});
+
+export interface DueWaiterRows {
+  due: WaiterRow[];
+  /** Only when none is due; null: there is no waiter. */
+  nextAtMs: number | null;
+}
+
+/** Earliest first. */
+export const dueWaiters = read(
+  async (queries: Queries, { nowMs, limit }: { nowMs: number; limit: number }): Promise<DueWaiterRows> => {
+    const candidates = await queries.query<Candidate>(
+      `${CANDIDATES} where w.deadline_ms <= ? order by w.deadline_ms, w.key limit ?`,
+      [nowMs, limit],
+    );
+    if (candidates.length > 0) {
+      const rows = await readWaiters(queries, candidates);
+      return { due: rows.sort((a, b) => a.deadline_ms - b.deadline_ms || a.key - b.key), nextAtMs: null };
+    }
+    return { due: [], nextAtMs: await nextDeadline(queries) };
+  },
+);
+
+/** The earliest of all waiters. */
+export async function nextDeadline(queries: Queries): Promise<number | null> {
+  const [next] = await queries.query<{ deadline_ms: number }>(
+    'select deadline_ms from waiters order by deadline_ms, key limit 1',
+  );
+  return next?.deadline_ms ?? null;
+}
+
+/** Those from the first on that fit into a page, by key. */
+async function readWaiters(queries: Queries, candidates: readonly Candidate[]): Promise<WaiterRow[]> {
+  let bytes = 0;
+  const fitting = candidates.filter((candidate, index) => {
+    bytes += candidate.bytes;
+    return index === 0 || bytes <= PAGE_BYTES_MAX;
+  });
+  if (fitting.length === 0) return [];
+  return queries.query<WaiterRow>(
+    `select ${CONTENT_FIELDS}, w.event_id, w.deadline_ms from waiters w lookup contents c on (c.key = w.key)
+     where w.key in (??) order by w.key`,
+    [fitting.map(({ key }) => key)],
+  );
+}
+
+export interface ResolveWaitersArgs {
+  resolutions: { waiterKey: number; result: StoredNewMessage }[];
+  nowMs: number;
+}
+
+/** How the result of each waiter was saved, or that it was gone already. */
+export const resolveWaiters = write(
+  {
+    weight: ({ resolutions }) => weightOf(resolutions.map(({ result }) => result)),
+    touches: ({ resolutions }) => ({ projects: resolutions.map(({ result }) => projectOf(result)) }),
+  },
+  async (context: WriteContext, { resolutions, nowMs }: ResolveWaitersArgs): Promise<(Saved | 'gone')[]> => {
+    const { tx } = context;
+    const rows = await tx.query<{ key: number }>('select key from waiters where key in (??)', [
+      resolutions.map(({ waiterKey }) => waiterKey),
+    ]);
+    const present = new Set(rows.map(({ key }) => key));
+    // Of two results for one waiter in a command only the first can be the one.
+    const isResolved = resolutions.map(({ waiterKey }) => present.delete(waiterKey));
+    if (rows.length > 0) await tx.send('delete from waiters where key in (??)', [rows.map(({ key }) => key)]);
+    const saved = await insertMessages(
+      context,
+      resolutions.filter((_, index) => isResolved[index]).map(({ result }) => result),
+      nowMs,
+    );
+    let next = 0;
+    return isResolved.map((resolved) => (resolved ? (saved[next++] ?? { standing: 'dropped' }) : 'gone'));
+  },
+);

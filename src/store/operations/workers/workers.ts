@@ -1,0 +1,127 @@
+/** Which workers live, and whose claims are nobody's any more? */
+import type { ClaimRef, WorkerId } from '../../../engine/model.ts';
+import { LEAD_MS_MAX } from '../../../engine/workers/steady-clock.ts';
+import type { Beat, WorkerState } from '../../../engine/workers/store.ts';
+import type { Queries } from '../../driver.ts';
+import { checkSchema } from '../../migrations/index.ts';
+import { accountsVersion } from '../accounts/projects.ts';
+import type { WriteContext } from '../logs/log-writer.ts';
+import { nextDueAtMs } from '../messages/claim.ts';
+import { read, write } from '../operation.ts';
+import { nextTime } from '../schedules/schedules.ts';
+import { nextDeadline } from '../waiters/waiters.ts';
+
+export interface BeatArgs extends WorkerState {
+  worker: WorkerId;
+}
+
+interface WorkerRow {
+  id: string;
+  beat_at_ms: number;
+  timeout_ms: number;
+  leaving: number;
+}
+
+export const beat = write({ class: () => 'urgent' }, async ({ tx }: WriteContext, args: BeatArgs): Promise<Beat> => {
+  const { worker, timeoutMs, isLeaving, known: time } = args;
+  await checkSchema(tx);
+  const others = await tx.query<WorkerRow>(
+    'select id, beat_at_ms, timeout_ms, leaving from workers where id <> ? order by id',
+    [worker],
+  );
+  const wallMs = await tx.nowMs();
+  // Nobody's time goes back when the clock is set back: a beat that shows a later one was made before that.
+  const beats = others.map((row) => (row.timeout_ms < 0 ? 0 : row.beat_at_ms));
+  const supposed = [wallMs + (time?.leadMs ?? 0), time?.nowMs ?? 0, ...beats];
+  const nowMs = Math.max(wallMs, ...supposed.filter((ms) => ms <= wallMs + LEAD_MS_MAX));
+  const state = [nowMs, timeoutMs, isLeaving ? 1 : 0, args.accountsVersion];
+  const known = await tx.run(
+    'update workers set beat_at_ms = ?, timeout_ms = ?, leaving = ?, accounts_version = ? where id = ?',
+    [...state, worker],
+  );
+  if (known === 0) {
+    await tx.insertMany(
+      'workers',
+      ['id', 'started_at_ms', 'beat_at_ms', 'timeout_ms', 'leaving', 'accounts_version'],
+      [[worker, nowMs, ...state]],
+    );
+  }
+  const isLate = (row: WorkerRow) => row.beat_at_ms + row.timeout_ms < nowMs;
+  return {
+    wallMs,
+    leadMs: nowMs - wallMs,
+    wasKnown: known > 0,
+    hasLate: others.some(isLate),
+    others: others.filter((row) => !isLate(row) && row.leaving === 0).map(({ id }) => id),
+    nextDueAtMs: (await nextDueAtMs(tx)) ?? undefined,
+    nextScheduleAtMs: (await nextTime(tx)) ?? undefined,
+    nextWaiterAtMs: (await nextDeadline(tx)) ?? undefined,
+    accountsVersion: await accountsVersion(tx),
+  };
+});
+
+/** Strikes out those that are late, whose claims are orphans from then on; each for one of those who try. */
+export const dismissLate = write(
+  { class: () => 'urgent' },
+  async ({ tx }: WriteContext, { nowMs }: { nowMs: number }): Promise<WorkerId[]> => {
+    const rows = await tx.query<{ id: string }>('delete from workers where beat_at_ms + timeout_ms < ? returning id', [
+      nowMs,
+    ]);
+    return rows.map(({ id }) => id);
+  },
+);
+
+/** It stays until somebody dismisses it, who then knows that its lines have no reader. */
+export const leave = write(
+  { class: () => 'urgent' },
+  async ({ tx }: WriteContext, { worker }: { worker: WorkerId }): Promise<void> => {
+    await tx.send('update workers set timeout_ms = -1, leaving = 1 where id = ?', [worker]);
+  },
+);
+
+/** See `WorkerStore`. */
+export const workersBehind = write(
+  async (
+    { tx }: WriteContext,
+    { accountsVersion: wanted }: { accountsVersion?: number },
+  ): Promise<{ accountsVersion: number; behind: WorkerId[] }> => {
+    const version = wanted ?? (await accountsVersion(tx));
+    const rows = await tx.query<{ id: string }>(
+      `select id from workers where beat_at_ms + timeout_ms >= ? and (accounts_version is null or accounts_version < ?)
+     order by id`,
+      [await tx.nowMs(), version],
+    );
+    return { accountsVersion: version, behind: rows.map(({ id }) => id) };
+  },
+);
+
+interface ClaimRow {
+  key: number;
+  project_id: number;
+  claim_token: number;
+}
+
+/** Reads the index of claimed messages, which is as small as what is in flight. */
+export const orphanedClaims = read(async (queries: Queries, { limit }: { limit: number }): Promise<ClaimRef[]> => {
+  const rows = await queries.query<ClaimRow>(
+    `select key, project_id, claim_token from messages m
+     where claim_token is not null and not exists lookup (select 1 from workers w where w.id = m.worker)
+     order by project_id, key limit ?`,
+    [limit],
+  );
+  return rows.map(refOf);
+});
+
+/** Reads the same index. */
+export const claimsOf = read(async (queries: Queries, { worker }: { worker: WorkerId }): Promise<ClaimRef[]> => {
+  const rows = await queries.query<ClaimRow>(
+    `select key, project_id, claim_token from messages
+     where claim_token is not null and worker = ? order by project_id, key`,
+    [worker],
+  );
+  return rows.map(refOf);
+});
+
+function refOf({ key, project_id: projectId, claim_token: claimToken }: ClaimRow): ClaimRef {
+  return { key, projectId, claimToken };
+}

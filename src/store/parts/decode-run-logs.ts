@@ -1,0 +1,178 @@
+/** How do the rows of run logs become the engine's words? Runs in the caller's thread. */
+import type { Message } from '../../engine/model.ts';
+import type { RunEvent } from '../../engine/runs/log-store.ts';
+import { dlqIdOf } from '../../protocol/cursor.ts';
+import type { Course, FailureFunction, HistoryEntry, KnownRun, RunHistory } from '../../workflow/history.ts';
+import {
+  anyLogStateOf,
+  type ContentRow,
+  type DetailRow,
+  decodeDetail,
+  decodeMessage,
+  logStateOf,
+} from '../operations/messages/rows.ts';
+import type { InvokerRow, KnownRunRow } from '../operations/runs/known-runs.ts';
+import type { CourseRow, HistoryRows, JournalRow } from '../operations/runs/run-histories.ts';
+import { isOfRun, type RunLogRow, type RunLogRows } from '../operations/runs/run-logs.ts';
+import { decodeConfig, entryKindOf, failureStateOf, runStateOf } from '../operations/runs/run-rows.ts';
+
+/** Without those of a run that is gone and of which no message is kept. */
+export function decodeRunEvents(rows: RunLogRows): RunEvent[] {
+  const messageByKey = decodeByKey(rows.contents);
+  const childByKey = decodeByKey(rows.children);
+  const runByKey = decodeRuns(rows);
+  const detailBySeq = new Map(rows.details.map((row) => [row.seq, decodeDetail(row)]));
+  const recordByPlace = new Map(rows.records.map((row) => [placeOf(row.run_key, row.slot), decodeMessage(row)]));
+  return rows.rows.flatMap((row): RunEvent | [] => {
+    const message = messageByKey.get(row.message_key);
+    const known = runByKey.get(row.run_key);
+    // The log of a failure callback may outlive the run.
+    const run = known ? aboutEvent(known, row) : message?.settings.run;
+    if (!run) return [];
+    const event: RunEvent = { atMs: row.timeMs, state: anyLogStateOf(row.state), run };
+    if (isOfRun(row)) return event;
+    if (!message) return [];
+    event.message = message;
+    const slot = rows.slotByKey.get(row.message_key);
+    const record = slot === undefined ? undefined : recordByPlace.get(placeOf(row.run_key, slot));
+    const child = record?.settings.invoke && childByKey.get(record.settings.invoke.runKey);
+    const detail = detailBySeq.get(row.n);
+    if (record) event.record = record;
+    if (child) event.child = child;
+    if (detail) event.detail = detail;
+    return event;
+  });
+}
+
+function placeOf(runKey: number, slot: string): string {
+  return `${runKey} ${slot}`;
+}
+
+/** Who began it is told where it begins, what came of it where it ends. */
+function aboutEvent({ callerIp, invoker, response, dlqId, ...run }: KnownRun, row: RunLogRow): RunEvent['run'] {
+  const state = anyLogStateOf(row.state);
+  const shown: RunEvent['run'] = run;
+  if (state === 'RUN_STARTED') {
+    if (callerIp !== undefined) shown.callerIp = callerIp;
+    if (invoker) shown.invoker = invoker;
+  }
+  if (state === 'RUN_SUCCESS' && response) shown.response = response;
+  if (state === 'RUN_FAILED' && dlqId !== undefined) shown.dlqId = dlqId;
+  return shown;
+}
+
+/** In the order of the page. */
+export function decodeHistories(rows: HistoryRows): RunHistory[] {
+  const runByKey = decodeRuns(rows);
+  const courseByKey = decodeCourses(rows);
+  const childByKey = decodeByKey(rows.children);
+  const callByKey = decodeByKey(rows.failureCalls);
+  const entriesByRun = Map.groupBy(rows.journal, ({ run_key }) => run_key);
+  const rowByKey = new Map(rows.runs.map((row) => [row.key, row]));
+
+  const entryOf = (row: JournalRow): HistoryEntry => {
+    const { key, position, kind, slot } = row;
+    const message = decodeMessage(row);
+    const course = courseByKey.get(key) ?? { failures: [] };
+    const entry: HistoryEntry = { key, position, kind: entryKindOf(kind), slot, message, ...course };
+    const child = message.settings.invoke && childByKey.get(message.settings.invoke.runKey);
+    if (child) entry.child = child;
+    return entry;
+  };
+
+  return rows.rows.flatMap(({ n }): RunHistory | [] => {
+    const run = runByKey.get(n);
+    if (!run) return [];
+    const history: RunHistory = { run, entries: (entriesByRun.get(n) ?? []).map(entryOf) };
+    const failureFunction = failureFunctionOf(rowByKey.get(n), callByKey, courseByKey);
+    if (failureFunction) history.failureFunction = failureFunction;
+    return history;
+  });
+}
+
+function failureFunctionOf(
+  row: KnownRunRow | undefined,
+  callByKey: ReadonlyMap<number, Message>,
+  courseByKey: ReadonlyMap<number, Course>,
+): FailureFunction | undefined {
+  if (row?.failure_key == null || row.failure_state === null) return undefined;
+  const message = callByKey.get(row.failure_key);
+  const course = courseByKey.get(row.failure_key) ?? { failures: [] };
+  return message && { state: failureStateOf(row.failure_state), message, ...course };
+}
+
+/** What became of each message that is unfinished, or of which there is a log. */
+function decodeCourses(rows: HistoryRows): Map<number, Course> {
+  const courseByKey = new Map<number, Course>();
+  const detailBySeq = new Map(rows.details.map((row) => [row.seq, row]));
+  for (const row of rows.courses) noteEvent(courseFor(courseByKey, row.message_key), row, detailBySeq.get(row.seq));
+  for (const { key, due_at_ms, claimed_at_ms } of rows.standings) {
+    const course = courseFor(courseByKey, key);
+    course.standing = { dueAtMs: due_at_ms, isInFlight: claimed_at_ms !== null };
+    // What is unfinished again, as a failure callback that is repeated, has not ended.
+    delete course.end;
+  }
+  return courseByKey;
+}
+
+function courseFor(courseByKey: Map<number, Course>, key: number): Course {
+  const course = courseByKey.get(key) ?? { failures: [] };
+  courseByKey.set(key, course);
+  return course;
+}
+
+function noteEvent(course: Course, { at_ms, state }: CourseRow, row: DetailRow | undefined): void {
+  const detail = row && decodeDetail(row);
+  switch (logStateOf(state)) {
+    case 'ERROR': {
+      const failure = { atMs: at_ms, error: detail?.error ?? '' };
+      course.failures.push(detail?.response ? { ...failure, response: detail.response } : failure);
+      return;
+    }
+    case 'DELIVERED':
+      course.end = 'delivered';
+      if (detail?.response) course.answer = detail.response;
+      return;
+    case 'FAILED':
+      course.end = 'failed';
+      return;
+    case 'CANCELED':
+      course.end = 'canceled';
+      return;
+    default:
+      return;
+  }
+}
+
+function decodeRuns({ runs, responses, invokers }: Pick<HistoryRows, 'runs' | 'responses' | 'invokers'>) {
+  const responseByKey = new Map(responses.map(({ key, response }) => [key, response]));
+  const runByKey = new Map<number, KnownRun>();
+  for (const row of runs) runByKey.set(row.key, decodeRun(row, responseByKey.get(row.key) ?? null));
+  for (const invoker of invokers) noteInvoker(runByKey.get(invoker.run_key), invoker);
+  return runByKey;
+}
+
+/** The first of those that wait for it is the one that began it. */
+function noteInvoker(run: KnownRun | undefined, { id, url, created_at_ms }: InvokerRow): void {
+  if (run) run.invoker ??= { id, url, createdAtMs: created_at_ms };
+}
+
+function decodeRun(row: KnownRunRow, response: Uint8Array | null): KnownRun {
+  const run: KnownRun = {
+    key: row.key,
+    id: row.id,
+    url: row.url,
+    createdAtMs: row.created_at_ms,
+    state: runStateOf(row.state),
+    config: decodeConfig(row.config),
+  };
+  if (row.completed_at_ms !== null) run.completedAtMs = row.completed_at_ms;
+  if (response !== null) run.response = response;
+  if (row.failed_at_ms !== null && row.dead_key !== null) run.dlqId = dlqIdOf(row.failed_at_ms, row.dead_key);
+  if (row.caller_ip !== null) run.callerIp = row.caller_ip;
+  return run;
+}
+
+function decodeByKey(rows: readonly ContentRow[]): Map<number, Message> {
+  return new Map(rows.map((row) => [row.key, decodeMessage(row)]));
+}

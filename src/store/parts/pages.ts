@@ -1,0 +1,72 @@
+/** How is one page of a list read, and what do the ids and cursors that ask for it name? */
+import type { Message, MessageId, MessageKey, Millis } from '../../engine/model.ts';
+import type { Page, PageRequest } from '../../engine/page.ts';
+import { decodeCursor, dlqIdOf, encodeCursor } from '../../protocol/cursor.ts';
+import { ApiError } from '../../protocol/errors.ts';
+import { keyOfMessageId } from '../../protocol/ids.ts';
+import type { PageRows, Position, Slice } from '../operations/page.ts';
+
+/** Windows of a list that one page may look through for rows that match (`WINDOW` in operations/page.ts rows each). */
+const WINDOWS_MAX = 50;
+
+/** Bytes of bodies on one page: it ends early rather than take the memory of a thousand large bodies. */
+const PAGE_BYTES_MAX = 16 * 1024 * 1024;
+
+/** Messages that become rows, or rows messages, before others have a turn: a few milliseconds of work, where they have hundreds of headers. */
+export const TOGETHER = 32;
+
+/** Reads windows until the page is full, the list ends, or enough was looked at: then the page is a short one. */
+export async function readPage<T>(
+  times: { fromMs?: Millis; toMs?: Millis },
+  { cursor, count, order }: PageRequest,
+  readWindow: (slice: Slice) => Promise<Omit<PageRows<unknown>, 'rows'> & { items: T[]; bytes: number }>,
+): Promise<Page<T>> {
+  const items: T[] = [];
+  let after = cursor === undefined ? undefined : positionOfCursor(cursor, order);
+  let bytesLeft = PAGE_BYTES_MAX;
+  for (let window = 0; window < WINDOWS_MAX && items.length < count && bytesLeft > 0; window++) {
+    const slice: Slice = { order, count: count - items.length, bytesMax: bytesLeft };
+    if (after) slice.after = after;
+    if (times.fromMs !== undefined) slice.fromMs = times.fromMs;
+    if (times.toMs !== undefined) slice.toMs = times.toMs;
+    const read = await readWindow(slice);
+    items.push(...read.items);
+    bytesLeft -= read.bytes;
+    after = read.next ?? read.windowEnd;
+    if (!after) return { items };
+    if (read.next) break;
+  }
+  return after ? { items, cursor: encodeCursor(after.timeMs, after.n) } : { items };
+}
+
+/** A plain time means the whole millisecond: latest first goes on with it, earliest first begins with it. */
+function positionOfCursor(cursor: string, order: PageRequest['order']): Position {
+  const place = decodeCursor(cursor);
+  if (!place)
+    throw new ApiError('invalid_query', `invalid query parameter cursor: ${JSON.stringify(cursor)} is not a cursor`);
+  const wholeMs = order === 'latestFirst' ? Number.MAX_SAFE_INTEGER : -1;
+  return { timeMs: place.ms, n: place.n ?? wholeMs };
+}
+
+/** Ids that this server cannot have made are nobody's. */
+export function keysOf(ids: readonly MessageId[]): MessageKey[] {
+  return ids.flatMap((id) => keyOfMessageId(id) ?? []);
+}
+
+export function placesOf(dlqIds: readonly string[]): Position[] {
+  return [...new Set(dlqIds)].flatMap((dlqId) => placeOf(dlqId) ?? []);
+}
+
+/** A DLQ id has the form of a cursor; anything else, other spellings of the same numbers included, names no entry. */
+export function placeOf(dlqId: string): Position | undefined {
+  const place = decodeCursor(dlqId);
+  if (place?.n === undefined || dlqIdOf(place.ms, place.n) !== dlqId) return undefined;
+  return { timeMs: place.ms, n: place.n };
+}
+
+/** Of those that a page holds. */
+export function messageOf(messageByKey: Map<MessageKey, Message>, key: MessageKey): Message {
+  const message = messageByKey.get(key);
+  if (!message) throw new Error(`message ${key} has no content`);
+  return message;
+}

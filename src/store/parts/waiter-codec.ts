@@ -1,0 +1,24 @@
+/** How waits and waiters become rows and back; in the caller's thread, like all of it. */
+import type { Mail, NewWaiter, Waiter } from '../../engine/runs/stores.ts';
+import { slotOfResult } from '../../workflow/slots.ts';
+import { readStep } from '../../workflow/steps.ts';
+import { decodeMessage } from '../operations/messages/rows.ts';
+import { encodeRecord } from '../operations/runs/run-rows.ts';
+import type { MailRow } from '../operations/waiters/mail.ts';
+import type { StoredWait } from '../operations/waiters/register.ts';
+import type { WaiterRow } from '../operations/waiters/waiters.ts';
+
+export function encodeWait({ record, eventId, deadlineMs }: NewWaiter): StoredWait {
+  const { key, projectId, body } = record.message;
+  const step = readStep(body);
+  if (!step) throw new Error(`the record ${key} names no step`);
+  return { projectId, record: encodeRecord(record), resultSlot: slotOfResult(step.stepId), eventId, deadlineMs };
+}
+
+export function decodeWaiter(row: WaiterRow): Waiter {
+  return { eventId: row.event_id, deadlineMs: row.deadline_ms, record: decodeMessage(row) };
+}
+
+export function decodeMail({ key, body }: MailRow): Mail {
+  return { key, body: body ?? new Uint8Array(0) };
+}

@@ -1,0 +1,180 @@
+/**
+ * The endpoints' side of the world: what each attempt meets there, and a record of all that were made.
+ *
+ * An attempt travels, meets its endpoint, and is answered after a while. A sender that dies does not call back what
+ * it has sent: the endpoint still sees it, only nobody hears the answer.
+ */
+import type { Claimed, ClaimToken, MessageId, Millis, Outcome } from '../../src/engine/model.ts';
+import type { Clock, Delivery, Machine, Timer } from '../../src/engine/ports.ts';
+import type { HeaderMap } from '../../src/protocol/settings.ts';
+
+/** What an endpoint makes of a request that arrived. */
+export type Reply =
+  | { kind: 'answer'; status: number; afterMs: Millis; header?: HeaderMap; body?: Uint8Array }
+  | { kind: 'reset'; afterMs: Millis }
+  /** Reads the request and says nothing; the attempt ends by its time limit. */
+  | { kind: 'silence' }
+  /** The request never leaves, and never could. */
+  | { kind: 'unsendable' };
+
+/** One that has something to do before it answers promises its reply; one that never answers, never does. */
+export type Endpoint = (attempt: Readonly<Attempt>) => Reply | Promise<Reply>;
+
+/** One attempt as an all-seeing observer notes it. Times are wall-clock times. */
+export interface Attempt {
+  messageId: MessageId;
+  url: string;
+  origin: string;
+  bodyBytes: number;
+  retried: number;
+  claimToken: ClaimToken;
+  claimedAtMs: Millis;
+  /** What was sent. */
+  claimed: Claimed;
+  /** Which sender made it. */
+  sender: number;
+  sentAtMs: Millis;
+  /** Set when the endpoint saw it. */
+  reply?: Reply;
+  /** Set when the sender heard how it ended. */
+  outcome?: Outcome;
+}
+
+export interface NetworkSettings {
+  /** Time until a request arrives. */
+  travelMs: () => Millis;
+  /** Limit of an attempt whose message states none. */
+  timeoutMs: Millis;
+}
+
+export class SimulatedNetwork {
+  readonly attempts: Attempt[] = [];
+  /** Is told of every attempt when it starts and when its outcome is heard. */
+  onAttempt: (attempt: Attempt) => void = () => {};
+  readonly #clock: Clock;
+  readonly #settings: NetworkSettings;
+  readonly #endpointByOrigin = new Map<string, Endpoint>();
+  #senders = 0;
+
+  constructor(clock: Clock, settings: NetworkSettings) {
+    this.#clock = clock;
+    this.#settings = settings;
+  }
+
+  /** From now on `endpoint` answers for `origin`. Requests to origins without one are reset. */
+  setEndpoint(origin: string, endpoint: Endpoint): void {
+    this.#endpointByOrigin.set(origin, endpoint);
+  }
+
+  /** The delivery of one process, which hears of its attempts by `machine` and dates them by `clock`; default: that of the network. */
+  connect(machine: Machine = this.#clock, clock: Clock = this.#clock): SimulatedSender {
+    this.#senders += 1;
+    return new SimulatedSender({ number: this.#senders, machine, clock, settings: this.#settings, network: this });
+  }
+
+  /** Lets `attempt` travel, which nobody can call back. */
+  carry(attempt: Attempt, answer: (reply: Reply) => void): void {
+    this.#clock.startTimer(this.#settings.travelMs(), () => this.arrive(attempt, answer));
+  }
+
+  /** Lets the endpoint see `attempt`, and `answer` it. */
+  arrive(attempt: Attempt, answer: (reply: Reply) => void): void {
+    const endpoint = this.#endpointByOrigin.get(attempt.origin);
+    const answerWith = (reply: Reply) => {
+      attempt.reply = reply;
+      answer(reply);
+    };
+    const reply = endpoint ? endpoint(attempt) : ({ kind: 'reset', afterMs: 0 } as const);
+    if (reply instanceof Promise) void reply.then(answerWith);
+    else answerWith(reply);
+  }
+}
+
+export class SimulatedSender implements Delivery {
+  readonly number: number;
+  /** Attempts that have not ended for this sender. */
+  readonly running = new Map<Attempt, Claimed>();
+  readonly #machine: Machine;
+  readonly #clock: Clock;
+  readonly #settings: NetworkSettings;
+  readonly #network: SimulatedNetwork;
+  #dead = false;
+
+  constructor(parts: {
+    number: number;
+    machine: Machine;
+    clock: Clock;
+    settings: NetworkSettings;
+    network: SimulatedNetwork;
+  }) {
+    this.number = parts.number;
+    this.#machine = parts.machine;
+    this.#clock = parts.clock;
+    this.#settings = parts.settings;
+    this.#network = parts.network;
+  }
+
+  /** The process dies: it sends nothing more and hears nothing more. */
+  die(): void {
+    this.#dead = true;
+  }
+
+  attempt(claimed: Claimed, signal: AbortSignal): Promise<Outcome> {
+    if (this.#dead) return new Promise(() => {});
+    if (signal.aborted) return Promise.resolve({ kind: 'interrupted' });
+    const attempt = this.#note(claimed);
+    return new Promise((resolve) => {
+      const timers: Timer[] = [];
+      const onAbort = () => end({ kind: 'interrupted' });
+      const end = (outcome: Outcome) => {
+        signal.removeEventListener('abort', onAbort);
+        for (const timer of timers) timer.cancel();
+        if (this.#dead || !this.running.delete(attempt)) return;
+        attempt.outcome = outcome;
+        this.#network.onAttempt(attempt);
+        resolve(outcome);
+      };
+      signal.addEventListener('abort', onAbort);
+      const limitMs = Math.min(claimed.message.settings.timeoutMs ?? Infinity, this.#settings.timeoutMs);
+      timers.push(this.#machine.startTimer(limitMs, () => end(unreachable('timeout'))));
+      // What was sent arrives, even when its sender has given up.
+      this.#network.carry(attempt, (reply) => {
+        const afterMs = reply.kind === 'answer' || reply.kind === 'reset' ? reply.afterMs : 0;
+        if (reply.kind !== 'silence') timers.push(this.#machine.startTimer(afterMs, () => end(outcomeOf(reply))));
+      });
+    });
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  #note(claimed: Claimed): Attempt {
+    const { message, retried, claimToken, claimedAtMs } = claimed;
+    const { id: messageId, url, origin, body } = message;
+    const sentAtMs = this.#clock.nowMs();
+    const made = { messageId, url, origin, bodyBytes: body.length, retried, claimToken, claimedAtMs, claimed };
+    const attempt: Attempt = { ...made, sender: this.number, sentAtMs };
+    this.#network.attempts.push(attempt);
+    this.running.set(attempt, claimed);
+    this.#network.onAttempt(attempt);
+    return attempt;
+  }
+}
+
+function outcomeOf(reply: Exclude<Reply, { kind: 'silence' }>): Outcome {
+  switch (reply.kind) {
+    case 'answer': {
+      const { status, header = {}, body = new Uint8Array() } = reply;
+      return { kind: 'answered', status, header, body };
+    }
+    case 'reset':
+      return unreachable('reset');
+    case 'unsendable':
+      return unreachable('unsendable');
+  }
+}
+
+function unreachable(reason: 'timeout' | 'reset' | 'unsendable'): Outcome {
+  return { kind: 'unreachable', reason, error: `simulated ${reason}` };
+}
