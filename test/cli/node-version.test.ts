@@ -16,7 +16,7 @@ it('is content with the Node that a checkout brings', () => {
 });
 
 it('asks for the same Node in package.json, in the README and at the start', () => {
-  const read = (path: string) => readFileSync(new URL(`../../src/sys${path}`, import.meta.url), 'utf8');
+  const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
   const [, needed = ''] = /^>=(\d+\.\d+)$/.exec(JSON.parse(read('package.json')).engines.node) ?? [];
   expect(read('README.md')).toContain(`Node.js ${needed} or newer`);
   expect(read('CONTRIBUTING.md')).toContain(`Node.js ${needed} or newer`);
