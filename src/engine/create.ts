@@ -109,7 +109,7 @@ async function recover(deps: EngineDeps): Promise<Heartbeat | undefined> {
     case 'heartbeat': {
       const { kind: _, ...own } = recovery;
       const heartbeat = new Heartbeat({ ...deps, ...own });
-      store.onDoubt(() => heartbeat.noteDoubt());
+      store.onCommitUnknown(() => heartbeat.noteCommitUnknown());
       store.onAccountsChanged(() => heartbeat.noteAccounts());
       await heartbeat.begin();
       return heartbeat;

@@ -1,6 +1,6 @@
 /** Why could a store not do what it was asked? */
 
-/** The store could not write now (disk full, busy, closing); nothing of the command was saved, unless it is `CommitInDoubt`. */
+/** The store could not write now (disk full, busy, closing); nothing of the command was saved, unless it is `CommitUnknown`. */
 export class StoreUnavailable extends Error {
   constructor(reason: string, options?: ErrorOptions) {
     super(reason, options);
@@ -20,4 +20,4 @@ export class AccountsChanged extends Error {
 }
 
 /** The answer to a commit was lost, and not to be had any more: all of the command was saved, or nothing. */
-export class CommitInDoubt extends StoreUnavailable {}
+export class CommitUnknown extends StoreUnavailable {}

@@ -47,7 +47,7 @@ export interface StoreLimits {
 }
 
 /** The place of a settled message, for the next one of its lane. */
-export interface Succession {
+export interface Handoff {
   worker: WorkerId;
   claimToken: ClaimToken;
   /** Body bytes at most. */
@@ -61,7 +61,7 @@ export type Settled<Next = Claimed> =
   /** The run that was to end with it is not as was supposed; nothing was written: read the run again. */
   | { kind: 'runChanged' }
   /**
-   * `next`: the lane's next message, claimed in the same transaction under the token of the succession. `follows`: where
+   * `next`: the lane's next message, claimed in the same transaction under the token of the handoff. `follows`: where
    * each message of `change.follows` stands, in their order; absent when there is none, or when a cancel took the place
    * of `change`. `isCancelled`: `changeIfCancelRequested` was saved in place of `change`.
    */
@@ -89,8 +89,8 @@ export interface MessageStore {
   accept(messages: NewMessage[], nowMs: Millis, accountsVersion?: number): Promise<Accepted[]>;
   /** Claims due messages, each under a token that no earlier claim had. */
   claim(request: ClaimRequest, nowMs: Millis): Promise<ClaimAnswer>;
-  /** Saves a decision with what follows from it, frees the slots that its message held, and lets the next one have `succession`. */
-  settle(settlement: Settlement, nowMs: Millis, succession?: Succession): Promise<Settled>;
+  /** Saves a decision with what follows from it, frees the slots that its message held, and lets the next one have `handoff`. */
+  settle(settlement: Settlement, nowMs: Millis, handoff?: Handoff): Promise<Settled>;
   /** Gives claims back uncounted, due at once: the end of a worker is not the endpoint's failure. Stale ones are skipped. */
   release(claims: ClaimRef[], nowMs: Millis): Promise<void>;
   /** Gives back what every worker of an earlier process held (P7, embedded). Returns how many. */
@@ -346,7 +346,7 @@ export interface Store {
   /** From now on `listener` is told when other workers have changed projects, tokens or keys; a beat tells it too. */
   onAccountsChanged(listener: () => void): void;
   /** From now on `listener` is told when a command failed of which something may have been saved all the same. */
-  onDoubt(listener: () => void): void;
+  onCommitUnknown(listener: () => void): void;
   /** Resolves when the store reads and saves; rejects when it does not. For `/readyz`. */
   ping(): Promise<void>;
   close(): Promise<void>;

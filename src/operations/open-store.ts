@@ -111,7 +111,7 @@ async function openServer(
       ...(heldClock && { nowMs: () => heldClock.wallMs() }),
       sender: randomBase58(12, (count) => randomness.bytes(count)),
       onFatal,
-      onDoubt: (reason) => log?.warn('database_not_durable', { reason }),
+      onNotDurable: (reason) => log?.warn('database_not_durable', { reason }),
       limits,
       batch: { endOfTurn },
     });

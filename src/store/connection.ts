@@ -22,7 +22,7 @@ export interface Connection {
   /** From now on `listener` is told when others have changed projects, tokens or keys. Absent where there are no others. */
   listenForAccounts?: (listener: () => void) => void;
   /** From now on `listener` is told when a batch was refused of which something may have been saved. */
-  listenForDoubt(listener: () => void): void;
+  listenForCommitUnknown(listener: () => void): void;
   /** Batches committed, commands in them, commands that wait. */
   counts(): { batches: number; commands: number; waiting: number };
   close(): Promise<void>;

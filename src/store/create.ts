@@ -58,7 +58,7 @@ export function createStore(driver: Driver, options: CreateStoreOptions = {}): S
     listenForParked: () => {}, // the lines of other processes are read with each beat, see `Heartbeat`
     ...(options.dropTables && { dropTables: options.dropTables }),
     listenForAccounts: (listener) => options.notices?.listenForAccounts(listener),
-    listenForDoubt: (listener) => commits.listenForDoubt(listener),
+    listenForCommitUnknown: (listener) => commits.listenForCommitUnknown(listener),
     counts: () => commits.counts,
     close: async () => {
       await commits.close();

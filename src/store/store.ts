@@ -73,8 +73,8 @@ export class SqlStore implements Store {
     this.#connection.listenForAccounts?.(listener);
   }
 
-  onDoubt(listener: () => void): void {
-    this.#connection.listenForDoubt(listener);
+  onCommitUnknown(listener: () => void): void {
+    this.#connection.listenForCommitUnknown(listener);
   }
 
   async ping(): Promise<void> {

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { lineOf, type OriginLine } from '../../src/engine/lanes/origin-line.ts';
 import type { Settlement } from '../../src/engine/model.ts';
-import type { Succession } from '../../src/engine/stores.ts';
+import type { Handoff } from '../../src/engine/stores.ts';
 import { bench, setReply, to } from './dispatcher-bench.ts';
 import { message, NOW_MS } from './fixtures.ts';
 
@@ -193,8 +193,8 @@ describe('P9: the limits', () => {
     const { clock, store, network, dispatcher } = bench({ settings });
     const offered: boolean[] = [];
     const settle = store.messages.settle.bind(store);
-    store.messages.settle = (settlement: Settlement, _nowMs?: number, succession?: Succession) => {
-      offered.push(succession !== undefined);
+    store.messages.settle = (settlement: Settlement, _nowMs?: number, handoff?: Handoff) => {
+      offered.push(handoff !== undefined);
       return settle(settlement);
     };
     setReply(network, 'https://a.example', { kind: 'reset', afterMs: 10 });

@@ -52,7 +52,7 @@ class FakeWorkers implements Omit<WorkerStore, 'workersBehind'> {
     return { ...QUIET, wallMs, ...this.nextBeat };
   }
 
-  async dismissLate(): Promise<WorkerId[]> {
+  async expireWorkers(): Promise<WorkerId[]> {
     return this.late.splice(0);
   }
 
@@ -301,7 +301,7 @@ describe('what others have left', () => {
     expect(heard).toContain('parked 1 https://a.example');
   });
 
-  test('has all lines read by everyone that misses one, whoever has dismissed it', async () => {
+  test('has all lines read by everyone that misses one, whoever has expired it', async () => {
     const { clock, store, heard } = await bench((each) => {
       each.nextBeat = { others: ['other'] };
     });
@@ -311,7 +311,7 @@ describe('what others have left', () => {
     expect(parkedOf(heard)).toEqual(store.lines);
   });
 
-  test('is finished by the one that dismisses it', async () => {
+  test('is finished by the one that expires it', async () => {
     const { clock, store, heard } = await bench();
     store.nextBeat = { hasLate: true };
     await clock.advanceBy(TIMEOUT_MS / 3);
@@ -354,7 +354,7 @@ describe('claims in its own name', () => {
     const { clock, store, held, heartbeat } = await bench();
     store.own = [claim(1), claim(2)];
     held.add(1);
-    heartbeat.noteDoubt();
+    heartbeat.noteCommitUnknown();
     await clock.advanceBy(TIMEOUT_MS / 3);
     expect(store.released).toEqual([]);
     await clock.advanceBy(TIMEOUT_MS / 3);
@@ -371,7 +371,7 @@ describe('claims in its own name', () => {
   test('stay where it has just ended their attempts, or come to know of them', async () => {
     const { clock, store, held, heartbeat } = await bench();
     store.own = [claim(1)];
-    heartbeat.noteDoubt();
+    heartbeat.noteCommitUnknown();
     await clock.advanceBy(TIMEOUT_MS / 3);
     held.add(1);
     await clock.advanceBy(2 * TIMEOUT_MS);
@@ -381,7 +381,7 @@ describe('claims in its own name', () => {
   test('come with lines that nobody may know of, when something may have been saved after all', async () => {
     const { clock, store, heard, heartbeat } = await bench();
     store.lines = ['1 https://a.example'];
-    heartbeat.noteDoubt();
+    heartbeat.noteCommitUnknown();
     await clock.advanceBy(TIMEOUT_MS / 3);
     expect(heard).toContain('parked 1 https://a.example');
   });

@@ -36,7 +36,7 @@ export function storeOver(driver: Driver, limits?: StoreLimits, costMax?: number
     close: () => commits.close(),
     listen: (listener) => commits.listen(listener),
     listenForParked: () => {},
-    listenForDoubt: (listener) => commits.listenForDoubt(listener),
+    listenForCommitUnknown: (listener) => commits.listenForCommitUnknown(listener),
     counts: () => commits.counts,
   };
   return new SqlStore(connection);

@@ -5,7 +5,7 @@
  * never come back, and reach the database no more.
  */
 import type { Millis } from '../../src/engine/model.ts';
-import { CommitInDoubt, StoreUnavailable } from '../../src/engine/store-errors.ts';
+import { CommitUnknown, StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type {
   Driver,
   NumberSequence,
@@ -82,7 +82,7 @@ export class FaultyDriver implements Driver {
     const result = await this.#commit(work, fate);
     if (fate.crash === 'after commit') await this.#crash(fate.crash);
     await this.#pass(fate.answerMs);
-    if (fate.losesAnswer) throw new CommitInDoubt('simulated: the answer of the database was lost');
+    if (fate.losesAnswer) throw new CommitUnknown('simulated: the answer of the database was lost');
     return result;
   }
 

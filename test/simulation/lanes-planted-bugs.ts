@@ -42,8 +42,8 @@ function afterSettle(isMeant: (settlement: Settlement) => boolean, then: AfterSe
         for (const { message } of news) messages.set(message.key, message);
         return store.messages.accept(news, nowMs);
       },
-      settle: async (settlement, nowMs, succession) => {
-        const answer = await store.messages.settle(settlement, nowMs, succession);
+      settle: async (settlement, nowMs, handoff) => {
+        const answer = await store.messages.settle(settlement, nowMs, handoff);
         const message = messages.get(settlement.key);
         if (message && answer.kind === 'saved' && isMeant(settlement)) await then(store, message, nowMs);
         return answer;
@@ -96,8 +96,8 @@ function withoutDeletion(): Partial<StoreMethods> {
 
 function forgettingSuccessors(store: Store): Partial<StoreMethods> {
   return {
-    settle: async (settlement, nowMs, succession) => {
-      const answer = await store.messages.settle(settlement, nowMs, succession);
+    settle: async (settlement, nowMs, handoff) => {
+      const answer = await store.messages.settle(settlement, nowMs, handoff);
       if (answer.kind !== 'saved') return answer;
       const { next: _next, ...rest } = answer;
       return rest;

@@ -107,10 +107,10 @@ function withoutTokenCheck(): Sabotage {
       watchClaims(answer.claimed);
       return answer;
     },
-    settle: (settlement, nowMs, succession) => {
+    settle: (settlement, nowMs, handoff) => {
       watchNews(settlement.change.follows ?? []);
       const claimToken = tokens.get(settlement.key) ?? settlement.claimToken;
-      return store.messages.settle({ ...settlement, claimToken }, nowMs, succession);
+      return store.messages.settle({ ...settlement, claimToken }, nowMs, handoff);
     },
   }));
 }
@@ -126,22 +126,22 @@ function acknowledgedTooEarly(store: Store): Partial<StoreMethods> {
 
 function forgettingRetries(store: Store): Partial<StoreMethods> {
   return {
-    settle: (settlement, nowMs, succession) =>
+    settle: (settlement, nowMs, handoff) =>
       store.messages.settle(
         { ...settlement, change: { ...settlement.change, next: { kind: 'finished' } } },
         nowMs,
-        succession,
+        handoff,
       ),
   };
 }
 
 function uncountedRetries(store: Store): Partial<StoreMethods> {
   return {
-    settle: (settlement, nowMs, succession) => {
+    settle: (settlement, nowMs, handoff) => {
       const { change } = settlement;
-      if (change.next.kind !== 'waiting') return store.messages.settle(settlement, nowMs, succession);
+      if (change.next.kind !== 'waiting') return store.messages.settle(settlement, nowMs, handoff);
       const next = { ...change.next, retried: change.next.retried - 1 };
-      return store.messages.settle({ ...settlement, change: { ...change, next } }, nowMs, succession);
+      return store.messages.settle({ ...settlement, change: { ...change, next } }, nowMs, handoff);
     },
   };
 }
@@ -166,19 +166,19 @@ function startingWhatWaits(store: Store): Partial<StoreMethods> {
 
 function withoutTerminalEntry(store: Store): Partial<StoreMethods> {
   return {
-    settle: (settlement, nowMs, succession) => {
+    settle: (settlement, nowMs, handoff) => {
       const isFinished = settlement.change.next.kind === 'finished' && !settlement.change.burial;
       const change = isFinished ? { ...settlement.change, events: [] } : settlement.change;
-      return store.messages.settle({ ...settlement, change }, nowMs, succession);
+      return store.messages.settle({ ...settlement, change }, nowMs, handoff);
     },
   };
 }
 
 function withoutBurial(store: Store): Partial<StoreMethods> {
   return {
-    settle: (settlement, nowMs, succession) => {
+    settle: (settlement, nowMs, handoff) => {
       const { burial: _, ...change } = settlement.change;
-      return store.messages.settle({ ...settlement, change }, nowMs, succession);
+      return store.messages.settle({ ...settlement, change }, nowMs, handoff);
     },
   };
 }
@@ -186,9 +186,9 @@ function withoutBurial(store: Store): Partial<StoreMethods> {
 /** The worker is told that they were saved as it wished. */
 function forgettingCallbacks(store: Store): Partial<StoreMethods> {
   return {
-    settle: async (settlement, nowMs, succession) => {
+    settle: async (settlement, nowMs, handoff) => {
       const { follows, ...change } = settlement.change;
-      const answer = await store.messages.settle({ ...settlement, change }, nowMs, succession);
+      const answer = await store.messages.settle({ ...settlement, change }, nowMs, handoff);
       if (answer.kind !== 'saved' || !follows) return answer;
       return { ...answer, follows: follows.map(({ standing }) => ({ standing: standing.kind })) };
     },
@@ -197,8 +197,8 @@ function forgettingCallbacks(store: Store): Partial<StoreMethods> {
 
 function callbacksOfStale(store: Store): Partial<StoreMethods> {
   return {
-    settle: async (settlement, nowMs, succession) => {
-      const answer = await store.messages.settle(settlement, nowMs, succession);
+    settle: async (settlement, nowMs, handoff) => {
+      const answer = await store.messages.settle(settlement, nowMs, handoff);
       const { follows = [] } = settlement.change;
       if (answer.kind === 'stale' && follows.length > 0) await store.messages.accept(follows, nowMs);
       return answer;
@@ -209,9 +209,9 @@ function callbacksOfStale(store: Store): Partial<StoreMethods> {
 /** What comes between the two transactions is seen: a crash leaves an attempt of which nobody is told. */
 function savingCallbacksApart(store: Store): Partial<StoreMethods> {
   return {
-    settle: async (settlement, nowMs, succession) => {
+    settle: async (settlement, nowMs, handoff) => {
       const { follows = [], ...change } = settlement.change;
-      const answer = await store.messages.settle({ ...settlement, change }, nowMs, succession);
+      const answer = await store.messages.settle({ ...settlement, change }, nowMs, handoff);
       if (answer.kind !== 'saved' || follows.length === 0) return answer;
       const accepted = await store.messages.accept(follows, nowMs);
       return {
@@ -258,8 +258,8 @@ function forgettingParked(store: Store): Partial<StoreMethods> {
 /** The worker takes the message for somebody else's by now, and it stays claimed. */
 function givingUpOutcomes(store: Store): Partial<StoreMethods> {
   return {
-    settle: (settlement, nowMs, succession) =>
-      store.messages.settle(settlement, nowMs, succession).catch((error: unknown) => {
+    settle: (settlement, nowMs, handoff) =>
+      store.messages.settle(settlement, nowMs, handoff).catch((error: unknown) => {
         if (!(error instanceof StoreUnavailable)) throw error;
         return { kind: 'stale' };
       }),
@@ -273,8 +273,8 @@ function byTheWallAlone(machine: Machine): Clock {
 /** Every third message's worker waits for ever to hear that its result was saved. */
 function losingPlaces(store: Store): Partial<StoreMethods> {
   return {
-    settle: async (settlement, nowMs, succession) => {
-      const answer = await store.messages.settle(settlement, nowMs, succession);
+    settle: async (settlement, nowMs, handoff) => {
+      const answer = await store.messages.settle(settlement, nowMs, handoff);
       return settlement.key % 3 === 0 ? await new Promise(() => {}) : answer;
     },
   };

@@ -119,9 +119,9 @@ function asProposed({ standing }: NewMessage): Saved {
 
 function withoutEnding(store: Store): Partial<StoreMethods> {
   return {
-    settle: (settlement, nowMs, succession) => {
+    settle: (settlement, nowMs, handoff) => {
       const { ending: _, ...change } = settlement.change;
-      return store.messages.settle({ ...settlement, change }, nowMs, succession);
+      return store.messages.settle({ ...settlement, change }, nowMs, handoff);
     },
   };
 }
@@ -130,11 +130,11 @@ function withoutEnding(store: Store): Partial<StoreMethods> {
 function forgetting(isForgotten: (news: NewMessage) => boolean): Sabotage {
   const dropped: Saved = { standing: 'dropped' };
   return altered((store) => ({
-    settle: async (settlement, nowMs, succession) => {
+    settle: async (settlement, nowMs, handoff) => {
       const { follows = [] } = settlement.change;
       const kept = follows.filter((news) => !isForgotten(news));
-      if (kept.length === follows.length) return await store.messages.settle(settlement, nowMs, succession);
-      const answer = await store.messages.settle(withFollows(settlement, kept), nowMs, succession);
+      if (kept.length === follows.length) return await store.messages.settle(settlement, nowMs, handoff);
+      const answer = await store.messages.settle(withFollows(settlement, kept), nowMs, handoff);
       if (answer.kind !== 'saved') return answer;
       const saved = [...(answer.follows ?? [])];
       return { ...answer, follows: follows.map((news) => (isForgotten(news) ? dropped : (saved.shift() ?? dropped))) };

@@ -10,7 +10,7 @@ import { createEngine, type Recovery } from '../../src/engine/create.ts';
 import type { Claimed, MessageId, Millis } from '../../src/engine/model.ts';
 import type { Clock, Machine } from '../../src/engine/ports.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
-import { CommitInDoubt, StoreUnavailable } from '../../src/engine/store-errors.ts';
+import { CommitUnknown, StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { Store, StoreLimits } from '../../src/engine/stores.ts';
 import { DatabaseClock } from '../../src/engine/workers/database-clock.ts';
 import { SteadyClock } from '../../src/engine/workers/steady-clock.ts';
@@ -424,9 +424,9 @@ export class World {
   /** `store`, with a note in the ledger of each trigger that it is asked to save, and a look at each result that it saves. */
   #witnessed(store: Store, number: number): Store {
     const { ledger, trace, clock } = this;
-    const settle: Store['messages']['settle'] = async (settlement, nowMs, succession) => {
+    const settle: Store['messages']['settle'] = async (settlement, nowMs, handoff) => {
       const latest = this.#latestAttempts.get(settlement.key);
-      const answer = await store.messages.settle(settlement, nowMs, succession);
+      const answer = await store.messages.settle(settlement, nowMs, handoff);
       if (answer.kind === 'saved' && latest && latest.claimToken !== settlement.claimToken) {
         this.violate('P6', 'a result was saved though the message had been claimed anew', latest.messageId);
       }
@@ -593,5 +593,5 @@ export class World {
 
 /** What was refused was not done, unless it is only the answer that was lost. */
 function fortuneOf(error: unknown): 'rejected' | 'unknown' {
-  return error instanceof CommitInDoubt ? 'unknown' : 'rejected';
+  return error instanceof CommitUnknown ? 'unknown' : 'rejected';
 }

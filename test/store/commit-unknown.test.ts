@@ -1,6 +1,6 @@
 /** When is the engine to look for what was saved although it was told that it was not? */
 import { expect, it } from 'vitest';
-import { CommitInDoubt, StoreUnavailable } from '../../src/engine/store-errors.ts';
+import { CommitUnknown, StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { createStore } from '../../src/store/create.ts';
 import type { Driver } from '../../src/store/driver.ts';
 
@@ -16,11 +16,11 @@ function refusing(error: Error): Driver {
 
 it.each([
   { error: new StoreUnavailable('the server is away'), doubts: 0 },
-  { error: new CommitInDoubt('the answer was lost'), doubts: 1 },
+  { error: new CommitUnknown('the answer was lost'), doubts: 1 },
 ])('tells of $doubts doubts when $error.message', async ({ error, doubts }) => {
   const store = createStore(refusing(error));
   let told = 0;
-  store.onDoubt(() => {
+  store.onCommitUnknown(() => {
     told += 1;
   });
   await expect(store.messages.reserveNumbers(1)).rejects.toThrow(error);

@@ -132,8 +132,8 @@ describe('several workers at once', () => {
           : delivered();
         // A queue's slot is kept by a message that is retried; a key's is not.
         if (lane) holders.leave(lane.name);
-        const succession = { worker: 'w', claimToken: world.number(), bytesMax: 1e6 };
-        const settled = await store.messages.settle(settlement(message, claimToken, change), T0, succession);
+        const handoff = { worker: 'w', claimToken: world.number(), bytesMax: 1e6 };
+        const settled = await store.messages.settle(settlement(message, claimToken, change), T0, handoff);
         if (settled.kind === 'saved' && !isRetry) ended.set(message.id, (ended.get(message.id) ?? 0) + 1);
         if (settled.kind === 'saved' && settled.next) await hold(store, world, settled.next, random);
       };

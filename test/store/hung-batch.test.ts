@@ -5,7 +5,7 @@ import type { BatchOutcome, WriteResult } from '../../src/store/batches/batch.ts
 import { GroupCommit } from '../../src/store/batches/group-commit.ts';
 
 const NOTHING = { dueAtMs: null, othersDueAtMs: null, parkedLines: [] };
-const UNAVAILABLE: WriteResult = { kind: 'unavailable', reason: 'no answer', isInDoubt: false };
+const UNAVAILABLE: WriteResult = { kind: 'unavailable', reason: 'no answer', isCommitUnknown: false };
 const SAVED: WriteResult = { kind: 'answer', answer: null };
 
 /** Two commands in a batch, and a third that comes while it is under way: what becomes of the third. */

@@ -391,9 +391,9 @@ describe('of projects whose locks may be held for long, a batch', () => {
   ) {
     driver.locked = [];
     return driver.transaction(async (tx) => {
-      const { held, blocked } = await lockFor(tx, commands, { ...NO_LIMITS, parallelismMax }, suspects);
+      const { locked, blocked } = await lockFor(tx, commands, { ...NO_LIMITS, parallelismMax }, suspects);
       return {
-        held: [PROJECT, OTHER_PROJECT, 3].filter((id) => held.has(id)),
+        locked: [PROJECT, OTHER_PROJECT, 3].filter((id) => locked.has(id)),
         lacking: commands.map((command) => (blocked.has(command) ? blocked.get(command)?.projectId : 'none')),
       };
     });
@@ -401,7 +401,7 @@ describe('of projects whose locks may be held for long, a batch', () => {
 
   it('takes those that are free, and waits for the others that it needs', async () => {
     expect(await take([of(PROJECT), of(OTHER_PROJECT)])).toEqual({
-      held: [PROJECT, OTHER_PROJECT],
+      locked: [PROJECT, OTHER_PROJECT],
       lacking: ['none', 'none'],
     });
     expect(driver.locked).toEqual([PROJECT, OTHER_PROJECT]);
@@ -410,7 +410,7 @@ describe('of projects whose locks may be held for long, a batch', () => {
   it('does the commands that need none which somebody else has', async () => {
     driver.others.add(OTHER_PROJECT);
     expect(await take([of(OTHER_PROJECT), of(PROJECT), of(3)])).toEqual({
-      held: [PROJECT, 3],
+      locked: [PROJECT, 3],
       lacking: [OTHER_PROJECT, 'none', 'none'],
     });
     expect(driver.locked).toEqual([PROJECT, 3]);
@@ -426,13 +426,13 @@ describe('of projects whose locks may be held for long, a batch', () => {
     driver.others.add(OTHER_PROJECT);
     const args = { request: { due: true, unpark: [], limit: 10 }, nowMs: T0 };
     const claim = { method: 'claim', args } as unknown as WriteCommand;
-    expect(await take([claim], { parallelismMax: 1 })).toEqual({ held: [PROJECT], lacking: ['none'] });
+    expect(await take([claim], { parallelismMax: 1 })).toEqual({ locked: [PROJECT], lacking: ['none'] });
   });
 
   it('looks at all that its commands name by key where attempts are limited, and at lanes alone otherwise', async () => {
     const plain = await world.accept(OF_OTHER);
     const release = { method: 'release', args: { claims: [{ key: plain.key }] } } as unknown as WriteCommand;
-    expect((await take([of(PROJECT), release], { parallelismMax: 5 })).held).toEqual([PROJECT, OTHER_PROJECT]);
-    expect((await take([of(PROJECT), release])).held).toEqual([PROJECT]);
+    expect((await take([of(PROJECT), release], { parallelismMax: 5 })).locked).toEqual([PROJECT, OTHER_PROJECT]);
+    expect((await take([of(PROJECT), release])).locked).toEqual([PROJECT]);
   });
 });

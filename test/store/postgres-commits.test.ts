@@ -1,6 +1,6 @@
 /** P1: a transaction is said to be committed only if it is, whatever becomes of the connection or the server meanwhile. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CommitInDoubt, StoreUnavailable } from '../../src/engine/store-errors.ts';
+import { CommitUnknown, StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { systemClock } from '../../src/system/system.ts';
 import { eventually } from '../support/eventually.ts';
@@ -70,7 +70,7 @@ describe('a commit on a primary with a synchronous standby', () => {
       const outcome = await outcomeOf(write);
       await cut;
       expect(outcome === 'certain').toBe(isThere);
-      expect(outcome).not.toBeInstanceOf(CommitInDoubt);
+      expect(outcome).not.toBeInstanceOf(CommitUnknown);
       expect(await isKept(n)).toBe(isThere);
     },
   );
@@ -79,7 +79,7 @@ describe('a commit on a primary with a synchronous standby', () => {
     const cut = proxy.cutAtCommit('before');
     const outcome = await outcomeOf(insert(3));
     expect(outcome).toBeInstanceOf(StoreUnavailable);
-    expect(outcome).not.toBeInstanceOf(CommitInDoubt);
+    expect(outcome).not.toBeInstanceOf(CommitUnknown);
     await cut;
     expect(await isKept(3)).toBe(false);
     await insert(3);
@@ -87,7 +87,7 @@ describe('a commit on a primary with a synchronous standby', () => {
 
   it('is not certain while the standby does not have it, however long that takes', async () => {
     pair.link.stall();
-    await expect(insert(4)).rejects.toThrow(CommitInDoubt);
+    await expect(insert(4)).rejects.toThrow(CommitUnknown);
     pair.link.flow();
     await insert(5);
   });
@@ -101,7 +101,7 @@ describe('a commit on a primary with a synchronous standby', () => {
         const ended = await pair.primary.query(`select ${end}(pid) from pg_stat_activity where wait_event = 'SyncRep'`);
         return ended.length > 0;
       });
-      expect(await outcome).toBeInstanceOf(CommitInDoubt);
+      expect(await outcome).toBeInstanceOf(CommitUnknown);
       pair.link.flow();
       await insert(end.length + 100);
     },
@@ -121,7 +121,7 @@ describe('a commit on a primary with a synchronous standby', () => {
     for (let n = 1_000; n < 1_040; n += 1) await pair.standby.query('insert into kept values ($1)', [n]);
     proxy.pointTo(pair.standby.port);
     proxy.flow();
-    expect(await outcome).toBeInstanceOf(CommitInDoubt);
+    expect(await outcome).toBeInstanceOf(CommitUnknown);
     expect(await isKept(8, pair.standby)).toBe(false);
     await insert(9);
     expect(await isKept(9, pair.standby)).toBe(true);

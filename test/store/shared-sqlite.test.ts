@@ -7,7 +7,7 @@ import { lineOf } from '../../src/engine/lanes/origin-line.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { Store } from '../../src/engine/stores.ts';
 import type { BatchOutcome } from '../../src/store/batches/batch.ts';
-import { Caller, Desk } from '../../src/store/drivers/sqlite/desk.ts';
+import { Batcher, Client } from '../../src/store/drivers/sqlite/batcher.ts';
 import { joinSqliteStore } from '../../src/store/drivers/sqlite/join.ts';
 import type { Reply } from '../../src/store/drivers/sqlite/messages.ts';
 import { openSqliteStore, type SharedSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
@@ -112,19 +112,19 @@ describe('a database with two more threads', () => {
   });
 });
 
-describe('the desk of a database thread', () => {
+describe('the batcher of a database thread', () => {
   const runs: number[] = [];
   const replies: string[] = [];
   let arriving: (() => void)[] = [];
   let left: Omit<BatchOutcome, 'results'>;
-  let desk: Desk;
+  let batcher: Batcher;
 
   beforeEach(() => {
     runs.length = 0;
     replies.length = 0;
     arriving = [];
     left = { dueAtMs: null, othersDueAtMs: null, parkedLines: [] };
-    desk = new Desk({
+    batcher = new Batcher({
       run: async (commands) => {
         runs.push(commands.length);
         return { results: commands.map((_, index) => ({ kind: 'rejected', reason: String(index) })), ...left };
@@ -140,11 +140,11 @@ describe('the desk of a database thread', () => {
     Array.from({ length: count }, () => ({ method: 'reserveNumbers', args: { count: 1 } }));
 
   /** One that has claimed all there was, and is to look again at `looksAtMs`. */
-  function callerNamed(name: string, looksAtMs: number | null = null): Caller {
-    const caller = new Caller((reply: Reply) => replies.push(`${name} ${described(reply)}`));
-    caller.noteClaim({ claimed: [], parked: [], emptied: [], nextDueAtMs: looksAtMs });
-    desk.join(caller);
-    return caller;
+  function callerNamed(name: string, looksAtMs: number | null = null): Client {
+    const client = new Client((reply: Reply) => replies.push(`${name} ${described(reply)}`));
+    client.noteClaim({ claimed: [], parked: [], emptied: [], nextDueAtMs: looksAtMs });
+    batcher.join(client);
+    return client;
   }
 
   function described(reply: Reply): string {
@@ -157,8 +157,8 @@ describe('the desk of a database thread', () => {
 
   it('puts what waits at all ports into one transaction, and gives each its own part of the answer', async () => {
     const [a, b] = [callerNamed('a'), callerNamed('b')];
-    arriving.push(() => void desk.take({ caller: b, id: 7, commands: small(1) }));
-    await desk.take({ caller: a, id: 5, commands: small(2) });
+    arriving.push(() => void batcher.take({ client: b, id: 7, commands: small(1) }));
+    await batcher.take({ client: a, id: 5, commands: small(2) });
     expect(runs).toEqual([3]);
     expect(replies).toEqual(['a 5: 0,1 due null', 'b 7: 2 due null']);
   });
@@ -166,10 +166,10 @@ describe('the desk of a database thread', () => {
   it('keeps a transaction to its limits, in order of arrival', async () => {
     const [a, b] = [callerNamed('a'), callerNamed('b')];
     arriving.push(() => {
-      void desk.take({ caller: b, id: 1, commands: small(50) });
-      void desk.take({ caller: b, id: 2, commands: small(1) });
+      void batcher.take({ client: b, id: 1, commands: small(50) });
+      void batcher.take({ client: b, id: 2, commands: small(1) });
     });
-    await desk.take({ caller: a, id: 1, commands: small(150) });
+    await batcher.take({ client: a, id: 1, commands: small(150) });
     expect(runs).toEqual([200, 1]);
   });
 
@@ -179,8 +179,8 @@ describe('the desk of a database thread', () => {
     const messages = Array.from({ length: 200 }, () => stored);
     const accept: WriteCommand = { method: 'accept', args: { messages, nowMs: 0 } };
     const release: WriteCommand = { method: 'release', args: { claims: [], nowMs: 0 } };
-    arriving.push(() => void desk.take({ caller: b, id: 1, commands: [release] }));
-    await desk.take({ caller: a, id: 1, commands: [accept, accept] });
+    arriving.push(() => void batcher.take({ client: b, id: 1, commands: [release] }));
+    await batcher.take({ client: a, id: 1, commands: [accept, accept] });
     expect(runs).toEqual([2, 1]);
     expect(replies).toEqual(['b 1: 0 due null', 'a 1: 1,0 due null']);
   });
@@ -188,21 +188,21 @@ describe('the desk of a database thread', () => {
   it('tells those who share a transaction of what was left in it, and everyone else who looks later', async () => {
     const [a, b] = [callerNamed('a'), callerNamed('b'), callerNamed('c'), callerNamed('d', 10)];
     left = { ...left, othersDueAtMs: 20 };
-    arriving.push(() => void desk.take({ caller: b, id: 1, commands: small(1) }));
-    await desk.take({ caller: a, id: 1, commands: small(1) });
+    arriving.push(() => void batcher.take({ client: b, id: 1, commands: small(1) }));
+    await batcher.take({ client: a, id: 1, commands: small(1) });
     expect(replies).toEqual(['a 1: 0 due null', 'b 1: 1 due null', 'a left 20', 'b left 20', 'c left 20']);
   });
 
   it('tells one that was alone only of what its lanes let go: it has asked for the rest', async () => {
     const [a] = [callerNamed('a'), callerNamed('b')];
     left = { dueAtMs: 30, othersDueAtMs: 20, parkedLines: ['1 https://x.example'] };
-    await desk.take({ caller: a, id: 1, commands: small(1) });
+    await batcher.take({ client: a, id: 1, commands: small(1) });
     expect(replies).toEqual(['a 1: 0 due 30', 'b left 20,1 https://x.example']);
   });
 
   it('answers what still waits although the upkeep of the database failed for now', async () => {
     let upkeeps = 0;
-    const shaken = new Desk({
+    const shaken = new Batcher({
       run: async (commands) => ({ results: commands.map(() => ({ kind: 'rejected', reason: '' })), ...left }),
       hearAll: () => {},
       maintain: () => {
@@ -211,8 +211,8 @@ describe('the desk of a database thread', () => {
       },
     });
     const a = callerNamed('a');
-    const first = shaken.take({ caller: a, id: 1, commands: small(1) });
-    void shaken.take({ caller: a, id: 2, commands: small(1) });
+    const first = shaken.take({ client: a, id: 1, commands: small(1) });
+    void shaken.take({ client: a, id: 2, commands: small(1) });
     await first;
     expect([upkeeps, replies]).toEqual([2, ['a 1:  due null', 'a 2:  due null']]);
   });

@@ -195,8 +195,8 @@ export async function useLanes(world: World): Promise<void> {
   await store.queues.setQueuePaused({ projectId: PROJECT, name: 'q', isPaused: false, nowMs: T0 });
   await store.queues.findQueue({ projectId: PROJECT, name: 'q' });
   await store.queues.listQueues({ projectId: PROJECT });
-  const succession = { worker: 'w1', claimToken: world.number(), bytesMax: 1_000 };
-  await store.messages.settle(settlement(running.message, running.claimToken, delivered()), T0, succession);
+  const handoff = { worker: 'w1', claimToken: world.number(), bytesMax: 1_000 };
+  await store.messages.settle(settlement(running.message, running.claimToken, delivered()), T0, handoff);
   await world.claim({ limit: 10 });
   const queue = await store.queues.deleteQueue({ projectId: PROJECT, name: 'q', nowMs: T0 });
   if (queue) await store.queues.emptyQueue({ ...queue, count: 10, nowMs: T0 });

@@ -27,7 +27,7 @@ import type { JournalBodies } from '../runs/journal-bodies.ts';
 import type { RunStore } from '../runs/stores.ts';
 import type { EngineSettings } from '../settings.ts';
 import { StoreUnavailable } from '../store-errors.ts';
-import type { MessageStore, Settled, Succession } from '../stores.ts';
+import type { Handoff, MessageStore, Settled } from '../stores.ts';
 import { STALE, untilCurrent } from '../until-current.ts';
 import type { Fence } from '../workers/fence.ts';
 import type { Numbers } from '../workers/numbers.ts';
@@ -345,7 +345,7 @@ export class Dispatcher implements Places {
    * a place, with the origin or at all: a lane that always has a next one would keep them from their turn. Nor when the
    * origin or the project is to have fewer attempts than it has: so it loses its places, in a lane or not (P9).
    */
-  async #successionOf(claimed: Claimed): Promise<Succession | undefined> {
+  async #handoffOf(claimed: Claimed): Promise<Handoff | undefined> {
     const { settings } = claimed.message;
     const line = lineTo(claimed.message);
     const bytes = bytesOf(claimed);
@@ -370,16 +370,16 @@ export class Dispatcher implements Places {
   /** Saves what was decided together with the messages that follow from it, sets those going, and leaves the place. */
   async #settle(claimed: Claimed, decision: Settling): Promise<void> {
     const { message } = claimed;
-    const succession = await this.#untilSaved(message, () => this.#successionOf(claimed));
-    const settled = await this.#save(claimed, decision, succession);
-    if (succession) this.#inFlight.putBack(succession.bytesMax - bytesOf(claimed));
+    const handoff = await this.#untilSaved(message, () => this.#handoffOf(claimed));
+    const settled = await this.#save(claimed, decision, handoff);
+    if (handoff) this.#inFlight.putBack(handoff.bytesMax - bytesOf(claimed));
     if (settled?.kind === 'saved' && settled.next) return this.#handOver(claimed, settled.next);
-    if (succession) this.#tokens.delete(succession.claimToken);
+    if (handoff) this.#tokens.delete(handoff.claimToken);
     this.giveBack(lineTo(message), bytesOf(claimed), claimed.claimToken);
   }
 
   /** `undefined`: the shutdown's limit passed before the store took it. */
-  async #save(claimed: Claimed, decided: Settling, succession: Succession | undefined): Promise<Settled | undefined> {
+  async #save(claimed: Claimed, decided: Settling, handoff: Handoff | undefined): Promise<Settled | undefined> {
     const { store, clock, reports } = this.#deps;
     const { message } = claimed;
     const round = async () => {
@@ -392,7 +392,7 @@ export class Dispatcher implements Places {
       const { settlement, follows } = decision;
       const save = (news: NewMessage[]) => {
         const whole = news.length === 0 ? settlement : withFollows(settlement, news);
-        return this.#untilSaved(message, () => store.messages.settle(whole, clock.nowMs(), succession));
+        return this.#untilSaved(message, () => store.messages.settle(whole, clock.nowMs(), handoff));
       };
       const settled = await this.#untilSaved(message, async () => {
         const drafts = await this.intake.draftsOf(follows);

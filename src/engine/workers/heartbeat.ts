@@ -92,7 +92,7 @@ export class Heartbeat {
   /** The last line of the piece that was read last, if there are more. */
   #lastLine: OriginLine | undefined;
   /** Something may have been saved of which this worker was told that it was not. */
-  #isInDoubt = false;
+  #isCommitUnknown = false;
   /** Claims in this worker's name that it knew nothing of when it looked last. */
   #unknownClaims: ReadonlySet<ClaimToken> = new Set();
 
@@ -128,8 +128,8 @@ export class Heartbeat {
   }
 
   /** It is not known whether something was saved: the next looks will show. */
-  noteDoubt(): void {
-    this.#isInDoubt = true;
+  noteCommitUnknown(): void {
+    this.#isCommitUnknown = true;
     this.#linesAreLost = true;
   }
 
@@ -228,7 +228,7 @@ export class Heartbeat {
     if (!beat.wasKnown) {
       log.warn('declared_dead', { worker });
       dispatcher.interrupt();
-      this.noteDoubt();
+      this.noteCommitUnknown();
     }
     if (wasClosed) log.info('fence_opened', { worker });
     this.#setFenceAlarm();
@@ -263,20 +263,20 @@ export class Heartbeat {
         this.#beatSoon(); // which says so: somebody waits for it
       }
       if (beat.hasLate) await this.#bury();
-      if (this.#beats % LOOK_EVERY === 0 || this.#isInDoubt) await this.#look();
+      if (this.#beats % LOOK_EVERY === 0 || this.#isCommitUnknown) await this.#look();
       await this.#readLines();
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
       log.warn('rescue_failed', { reason: error.message });
       accounts.noteUnknown(error);
-      this.noteDoubt();
+      this.noteCommitUnknown();
     }
   }
 
   /** Declares those dead that are late, and gives back what is nobody's. */
   async #bury(): Promise<void> {
     const { store, clock, log } = this.#deps;
-    const dead = await store.workers.dismissLate({ nowMs: clock.nowMs() });
+    const dead = await store.workers.expireWorkers({ nowMs: clock.nowMs() });
     for (const worker of dead) log.info('worker_gone', { worker });
     if (dead.length > 0) this.#linesAreLost = true;
     await this.#releaseOrphans();
@@ -300,14 +300,14 @@ export class Heartbeat {
   async #look(): Promise<void> {
     const { store, worker } = this.#deps;
     const { dispatcher } = this.#listeners as Listeners;
-    this.#isInDoubt = false;
+    this.#isCommitUnknown = false;
     await this.#releaseOrphans();
     const unknown = (await store.workers.claimsOf({ worker })).filter(
       ({ claimToken }) => !dispatcher.holds(claimToken),
     );
     const leftOver = unknown.filter(({ claimToken }) => this.#unknownClaims.has(claimToken));
     this.#unknownClaims = new Set(unknown.map(({ claimToken }) => claimToken));
-    if (unknown.length > 0) this.#isInDoubt = true; // the next beat brings the next look
+    if (unknown.length > 0) this.#isCommitUnknown = true; // the next beat brings the next look
     await this.#release('given_back', leftOver);
   }
 

@@ -9,7 +9,7 @@ export interface Beat {
   leadMs: Millis;
   /** False for the first beat, and when the worker was declared dead since the last: then its claims are others'. */
   wasKnown: boolean;
-  /** Whether others have missed their beats or have left: somebody is to dismiss them. */
+  /** Whether others have missed their beats or have left: somebody is to expire them. */
   hasLate: boolean;
   /** The others that claim messages. Who is missing now reads no line any more. */
   others: WorkerId[];
@@ -41,7 +41,7 @@ export interface WorkerStore {
    */
   workersBehind(args: { accountsVersion?: number }): Promise<{ accountsVersion: number; behind: WorkerId[] }>;
   /** Declares those dead that are late at `nowMs`, or have left; answers whom. Each is answered to one worker only. */
-  dismissLate(args: { nowMs: Millis }): Promise<WorkerId[]>;
+  expireWorkers(args: { nowMs: Millis }): Promise<WorkerId[]>;
   /** Up to `limit` claims of workers that are not known, or not any more: to be released. */
   orphanedClaims(args: { limit: number }): Promise<ClaimRef[]>;
   /** All claims in the name of `worker`. */

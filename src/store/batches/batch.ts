@@ -1,24 +1,24 @@
 /** How do the commands of many callers become one transaction, and each still gets its own answer? */
 import type { OriginLine } from '../../engine/lanes/origin-line.ts';
-import { CommitInDoubt, StoreUnavailable } from '../../engine/store-errors.ts';
+import { CommitUnknown, StoreUnavailable } from '../../engine/store-errors.ts';
 import type { StoreLimits } from '../../engine/stores.ts';
 import { type Driver, LockNotFree, StoreFatal, type Transaction, type TransactionOptions } from '../driver.ts';
 import { accountsVersion } from '../operations/accounts/projects.ts';
 import { type Answer, runMerged, runSingle, type WriteCommand } from '../operations/all.ts';
 import { DueTimes, earlier } from '../operations/due-times.ts';
-import { EVERYTHING } from '../operations/held.ts';
+import { EVERYTHING } from '../operations/locked-projects.ts';
 import { type Blocked, type Locked, lockFor, NOBODY, type Suspects } from '../operations/locks.ts';
 import { LogWriter, TooFewNumbers, type WriteContext } from '../operations/logs/log-writer.ts';
 
-const ALONE: Locked = { held: EVERYTHING, blocked: new Map() };
+const ALONE: Locked = { locked: EVERYTHING, blocked: new Map() };
 
 const NONE_RESERVED: WriteContext['reserved'] = new Map();
 
 /** What became of one command. */
 export type WriteResult =
   | { kind: 'answer'; answer: Answer }
-  /** Nothing was saved, as far as is known; the caller may try again. `isInDoubt`: see `CommitInDoubt`. */
-  | { kind: 'unavailable'; reason: string; isInDoubt: boolean }
+  /** Nothing was saved, as far as is known; the caller may try again. `isCommitUnknown`: see `CommitUnknown`. */
+  | { kind: 'unavailable'; reason: string; isCommitUnknown: boolean }
   /** Nothing was done: another worker has this project locked, and may not let go soon. */
   | Blocked
   /** Nothing was saved: see `AccountsChanged`. */
@@ -81,8 +81,8 @@ export class BatchRunner {
       if (error instanceof LockNotFree && suspects !== SUSPECT_ALL) return this.run(commands, SUSPECT_ALL);
       const reason = error instanceof Error ? error.message : String(error);
       if (error instanceof StoreUnavailable) {
-        const isInDoubt = error instanceof CommitInDoubt;
-        return nothingDone(commands.map(() => ({ kind: 'unavailable', reason, isInDoubt })));
+        const isCommitUnknown = error instanceof CommitUnknown;
+        return nothingDone(commands.map(() => ({ kind: 'unavailable', reason, isCommitUnknown })));
       }
       if (commands.length === 1) return nothingDone([{ kind: 'rejected', reason }]);
       return this.#runEach(commands, suspects);
@@ -96,8 +96,8 @@ export class BatchRunner {
   ): Promise<WriteResult[]> {
     const { manyWriters, looseLogs } = this.#driver.dialect;
     const newest = newestAccounts(parts.tx, commands);
-    const { held, blocked } = manyWriters ? await lockFor(parts.tx, commands, this.#limits, suspects) : ALONE;
-    const context = { ...parts, limits: this.#limits, logs: this.#logs, held, looseLogs };
+    const { locked, blocked } = manyWriters ? await lockFor(parts.tx, commands, this.#limits, suspects) : ALONE;
+    const context = { ...parts, limits: this.#limits, logs: this.#logs, locked, looseLogs };
     const results = await runBut(blocked, commands, (free) => runAll(context, free));
     if ((await newest) > oldestAccounts(commands)) throw new SomeAreOutdated(await newest);
     return results;

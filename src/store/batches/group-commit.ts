@@ -4,7 +4,7 @@
  * nothing waits for a timer.
  */
 import type { Millis } from '../../engine/model.ts';
-import { AccountsChanged, CommitInDoubt, HUNG_MS, StoreUnavailable } from '../../engine/store-errors.ts';
+import { AccountsChanged, CommitUnknown, HUNG_MS, StoreUnavailable } from '../../engine/store-errors.ts';
 import type { WriteCommand, WriteMethod, Writes } from '../operations/all.ts';
 import { NOBODY, type Suspects } from '../operations/locks.ts';
 import { Aside } from './aside.ts';
@@ -51,7 +51,7 @@ export class GroupCommit {
   readonly #flushesMax: number;
   readonly #elapsedMs: () => Millis;
   #onDue: (dueAtMs: number) => void = () => {};
-  #onDoubt: () => void = () => {};
+  #onCommitUnknown: () => void = () => {};
   readonly #waiting: BatchLine<Waiting>;
   #flushing = 0;
   /** Why new commands are refused. */
@@ -94,13 +94,13 @@ export class GroupCommit {
   }
 
   /** From now on `listener` is told when a batch was refused whose commit may have come through, and only the answer not. */
-  listenForDoubt(listener: () => void): void {
-    this.#onDoubt = listener;
+  listenForCommitUnknown(listener: () => void): void {
+    this.#onCommitUnknown = listener;
   }
 
   /**
    * Resolves after the commit. Rejects with `StoreUnavailable` when nothing was saved and trying again may help; with
-   * `CommitInDoubt`, which is one, when nobody knows.
+   * `CommitUnknown`, which is one, when nobody knows.
    */
   run<M extends WriteMethod>(method: M, args: Writes[M]['args']): Promise<Writes[M]['answer']> {
     if (this.#refusal !== undefined) return Promise.reject(new StoreUnavailable(this.#refusal));
@@ -157,7 +157,7 @@ export class GroupCommit {
         const commands = batch.map(({ command }) => command);
         const { results, dueAtMs } = await this.#flush(commands, this.#aside.length > 0 ? this.#aside : NOBODY);
         if (dueAtMs !== null) this.#onDue(dueAtMs);
-        if (results.some((result) => result.kind === 'unavailable' && result.isInDoubt)) this.#onDoubt();
+        if (results.some((result) => result.kind === 'unavailable' && result.isCommitUnknown)) this.#onCommitUnknown();
         this.#batches += 1;
         this.#commands += batch.length;
         for (const [index, waiting] of batch.entries()) this.#hear(waiting, results[index]);
@@ -199,7 +199,7 @@ function settleCaller({ resolve, reject }: Waiting, result: WriteResult | undefi
   if (result === undefined) reject(new Error('the store gave no answer'));
   else if (result.kind === 'answer') resolve(result.answer as never);
   else if (result.kind === 'unavailable') {
-    reject(result.isInDoubt ? new CommitInDoubt(result.reason) : new StoreUnavailable(result.reason));
+    reject(result.isCommitUnknown ? new CommitUnknown(result.reason) : new StoreUnavailable(result.reason));
   } else if (result.kind === 'accountsChanged') reject(new AccountsChanged());
   else if (result.kind === 'rejected') {
     reject(new Error(`the store refused a command: ${result.reason}`));

@@ -2,9 +2,9 @@
 import type { ProjectId } from '../../engine/model.ts';
 
 /** Whose shared state a transaction may touch. */
-export interface Held {
+export interface LockedProjects {
   has(projectId: ProjectId): boolean;
 }
 
 /** With a single writer. */
-export const EVERYTHING: Held = { has: () => true };
+export const EVERYTHING: LockedProjects = { has: () => true };

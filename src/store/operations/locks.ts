@@ -11,18 +11,18 @@ import type { ProjectId } from '../../engine/model.ts';
 import type { StoreLimits } from '../../engine/stores.ts';
 import type { Transaction } from '../driver.ts';
 import { traitsOf, type WriteCommand } from './all.ts';
-import type { Held } from './held.ts';
+import type { LockedProjects } from './locked-projects.ts';
 import type { Touched } from './operation.ts';
 
 /** Whose locks are not waited for, because somebody may be holding them who does not let go. */
-export type Suspects = Held;
+export type Suspects = LockedProjects;
 
 /** Nobody: all are waited for. */
 export const NOBODY: Suspects = { has: () => false };
 
 /** What a batch has for itself. */
 export interface Locked {
-  held: Held;
+  locked: LockedProjects;
   /** Commands that cannot be carried out now, since somebody else has this project of theirs. Nothing but of suspects. */
   blocked: ReadonlyMap<WriteCommand, Blocked>;
 }
@@ -46,7 +46,7 @@ export async function lockFor(
   if (suspects !== NOBODY) return lockWhatIsFree(tx, commands, wishes, suspects);
   const projects = new Set(wishes.flatMap((wish) => [...wish.projects]));
   await lockProjects(tx, projects);
-  return { held: projects, blocked: NONE_BLOCKED };
+  return { locked: projects, blocked: NONE_BLOCKED };
 }
 
 async function lockProjects(tx: Transaction, projects: ReadonlySet<ProjectId>): Promise<void> {
@@ -66,21 +66,21 @@ async function lockWhatIsFree(
 ): Promise<Locked> {
   const existing = (await tx.query<{ id: ProjectId }>('select id from projects')).map(({ id }) => id);
   const wanted = new Set(wishes.flatMap(({ projects }) => [...projects]));
-  const held = new Set([...wanted].filter((id) => !suspects.has(id)));
-  await lockProjects(tx, held);
+  const locked = new Set([...wanted].filter((id) => !suspects.has(id)));
+  await lockProjects(tx, locked);
   const doubtful = existing.filter((id) => wanted.has(id) && suspects.has(id));
   const free = await tx.query<{ id: ProjectId }>(
     'select id from projects where id in (??) order by id for update skip locked',
     [doubtful],
   );
-  for (const { id } of free) held.add(id);
+  for (const { id } of free) locked.add(id);
   const blocked = new Map<WriteCommand, Blocked>();
   for (const [index, command] of commands.entries()) {
     const { projects = [], isChoosy } = wishes[index] ?? {};
-    const missing = [...projects].find((id) => !held.has(id));
+    const missing = [...projects].find((id) => !locked.has(id));
     if (missing !== undefined && !isChoosy) blocked.set(command, { kind: 'blocked', projectId: missing });
   }
-  return { held, blocked };
+  return { locked, blocked };
 }
 
 /** What a command touches, with the projects that it names and then those that the store adds. */

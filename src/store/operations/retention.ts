@@ -27,12 +27,12 @@ export const dropExpired = write(
     touches: (args) => ({ find: (queries) => projectsOfExpired(queries, args) }),
   },
   async (context: WriteContext, args: DropExpiredArgs): Promise<boolean> => {
-    const { tx, held } = context;
+    const { tx, locked } = context;
     let budget = args.rowsMax;
     // Their deletion was cut off by a crash, or the last of their attempts in flight has ended.
     const queues = await deletedQueues(tx, QUEUES_MAX);
     for (const { project_id, id } of queues) {
-      if (!held.has(project_id)) continue; // it came after the projects were locked
+      if (!locked.has(project_id)) continue; // it came after the projects were locked
       const queue = { projectId: project_id, queueId: id };
       if (await emptyQueue(context, { ...queue, ...args, count: args.rowsMax })) return true;
     }

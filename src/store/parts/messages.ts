@@ -40,9 +40,9 @@ export function messagesOver(connection: Connection): MessageStore {
       };
     },
 
-    async settle(settlement, nowMs, succession) {
+    async settle(settlement, nowMs, handoff) {
       const args: Writes['settle']['args'] = { settlement: encodeSettlement(settlement), nowMs };
-      if (succession) args.succession = succession;
+      if (handoff) args.handoff = handoff;
       const answer = await connection.write('settle', args);
       if (answer.kind !== 'saved') return answer;
       const { next, ...settled } = answer;

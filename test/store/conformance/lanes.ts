@@ -35,7 +35,7 @@ function queueCases(open: OpenStore): void {
   const save = (parallelism: number, isPaused = false) =>
     world().store.queues.saveQueue({ projectId: PROJECT, name: 'q', parallelism, isPaused, nowMs: T0 });
   const queue = () => world().store.queues.findQueue({ projectId: PROJECT, name: 'q' });
-  const succession = (bytesMax = 1_000) => ({ worker: 'w1', claimToken: world().number(), bytesMax });
+  const handoff = (bytesMax = 1_000) => ({ worker: 'w1', claimToken: world().number(), bytesMax });
   const standingOf = async (id: string, nowMs = T0) =>
     (await world().store.messages.standingOf(PROJECT, id, nowMs))?.standing;
 
@@ -156,7 +156,7 @@ function queueCases(open: OpenStore): void {
     const { message: first, claimToken } = await world().acceptClaimed(inQueue({ url: A }));
     const second = await world().accept(inQueue({ url: A }));
     const elsewhere = await world().accept(inQueue({ url: B }));
-    const taken = succession();
+    const taken = handoff();
     const answer = await world().store.messages.settle(settlement(first, claimToken, delivered()), T0 + 3, taken);
     expect(answer).toEqual({
       kind: 'saved',
@@ -164,7 +164,7 @@ function queueCases(open: OpenStore): void {
     });
     expect(await world().statesOf(second)).toEqual(['CREATED', 'ACTIVE']);
     const toOther = settlement(second, taken.claimToken, delivered());
-    expect(await world().store.messages.settle(toOther, T0 + 4, succession())).toEqual({ kind: 'saved' });
+    expect(await world().store.messages.settle(toOther, T0 + 4, handoff())).toEqual({ kind: 'saved' });
     expect(keysOf(await world().claim({}, T0 + 4))).toEqual([elsewhere.key]);
   });
 
@@ -175,7 +175,7 @@ function queueCases(open: OpenStore): void {
     const heard: number[] = [];
     world().store.onDue((dueAtMs) => heard.push(dueAtMs));
     const [answer] = await Promise.all([
-      world().store.messages.settle(settlement(first, claimToken, delivered()), T0 + 5, succession()),
+      world().store.messages.settle(settlement(first, claimToken, delivered()), T0 + 5, handoff()),
       world().store.messages.settle(settlement(plain.message, plain.claimToken, delivered()), T0),
     ]);
     expect(answer).toMatchObject({ next: { message: second } });
@@ -185,11 +185,9 @@ function queueCases(open: OpenStore): void {
   it('hands no place to a message that is larger than the place', async () => {
     const { message, claimToken } = await world().acceptClaimed(inQueue());
     const large = await world().accept(inQueue({ body: new Uint8Array(1_001) }));
-    expect(await world().store.messages.settle(settlement(message, claimToken, delivered()), T0, succession())).toEqual(
-      {
-        kind: 'saved',
-      },
-    );
+    expect(await world().store.messages.settle(settlement(message, claimToken, delivered()), T0, handoff())).toEqual({
+      kind: 'saved',
+    });
     expect(keysOf(await world().claim())).toEqual([large.key]);
   });
 
@@ -637,8 +635,8 @@ function projectCases(open: OpenStore): void {
     const { message, claimToken } = await world().acceptClaimed({ settings: { flowControl } });
     const { message: other } = await world().acceptClaimed();
     await world().acceptClaimed({ settings: { flowControl } });
-    const succession = { worker: 'w1', claimToken: world().number(), bytesMax: 1_000 };
-    const answer = await world().store.messages.settle(settlement(message, claimToken, delivered()), T0, succession);
+    const handoff = { worker: 'w1', claimToken: world().number(), bytesMax: 1_000 };
+    const answer = await world().store.messages.settle(settlement(message, claimToken, delivered()), T0, handoff);
     expect(answer).toEqual({ kind: 'saved' });
     expect(keysOf(await world().claim())).toEqual([other.key]);
   });

@@ -144,8 +144,8 @@ export function runsConformance(open: OpenStore): void {
         settings,
       });
       expect(await accept([step])).toMatchObject([{ standing: 'flow', journal: { position: 1, bytes: 30 } }]);
-      const succession = { worker: 'w', claimToken: world().number(), bytesMax: 1_000 };
-      const settled = await world().store.messages.settle(settlement(first, claimToken, delivered()), T0, succession);
+      const handoff = { worker: 'w', claimToken: world().number(), bytesMax: 1_000 };
+      const settled = await world().store.messages.settle(settlement(first, claimToken, delivered()), T0, handoff);
       expect(settled).toMatchObject({ kind: 'saved', next: { journal: { position: 1, bytes: 30 } } });
     });
 

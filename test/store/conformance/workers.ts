@@ -10,7 +10,7 @@ export function workersConformance(open: OpenStore): void {
   const beat = (worker: string, state: Partial<WorkerState> = {}) =>
     world().store.workers.beat({ worker, timeoutMs: HOUR_MS, isLeaving: false, accountsVersion: 1, ...state });
   /** At the moment at which a worker beats that has nothing to do with any other. */
-  const dismissLate = async () => world().store.workers.dismissLate({ nowMs: (await beat('witness')).wallMs });
+  const expireWorkers = async () => world().store.workers.expireWorkers({ nowMs: (await beat('witness')).wallMs });
   const acceptFor = async (at: World, worker: string) => {
     const claimToken = at.number();
     const message = await at.accept({ standing: { kind: 'claimed', claimToken, worker } });
@@ -64,25 +64,25 @@ export function workersConformance(open: OpenStore): void {
     expect(await beat('b')).toMatchObject({ others: ['a'] });
   });
 
-  it('has one that is late dismissed once, by whoever asks first', async () => {
+  it('has one that is late expire once, by whoever asks first', async () => {
     await beat('late', { timeoutMs: -1 });
     await beat('a');
     expect(await beat('b')).toMatchObject({ hasLate: true, others: ['a'] });
     const { wallMs } = await beat('a');
-    const dismissed = await Promise.all([
-      world().store.workers.dismissLate({ nowMs: wallMs }),
-      world().store.workers.dismissLate({ nowMs: wallMs }),
+    const expired = await Promise.all([
+      world().store.workers.expireWorkers({ nowMs: wallMs }),
+      world().store.workers.expireWorkers({ nowMs: wallMs }),
     ]);
-    expect(dismissed.flat()).toEqual(['late']);
+    expect(expired.flat()).toEqual(['late']);
     expect(await beat('b')).toMatchObject({ hasLate: false });
     expect(await beat('late')).toMatchObject({ wasKnown: false });
   });
 
-  it('has one that has left dismissed without waiting for its time to be over', async () => {
+  it('has one that has left expire without waiting for its time to be over', async () => {
     await beat('a');
     await world().store.workers.leave({ worker: 'a' });
     expect(await beat('b')).toMatchObject({ hasLate: true, others: [] });
-    expect(await dismissLate()).toEqual(['a']);
+    expect(await expireWorkers()).toEqual(['a']);
   });
 
   it('names the claims of each worker, however they were made', async () => {
@@ -113,8 +113,8 @@ export function workersConformance(open: OpenStore): void {
       standing: { kind: 'claimed', claimToken: firstToken, worker: 'b' },
     });
     const second = await world().accept(inQueue);
-    const succession = { worker: 'c', claimToken: world().number(), bytesMax: 1_000 };
-    await world().store.messages.settle(settlement(first, firstToken, delivered()), T0, succession);
+    const handoff = { worker: 'c', claimToken: world().number(), bytesMax: 1_000 };
+    await world().store.messages.settle(settlement(first, firstToken, delivered()), T0, handoff);
     expect(await world().store.workers.claimsOf({ worker: 'c' })).toMatchObject([{ key: second.key }]);
   });
 
@@ -134,7 +134,7 @@ export function workersConformance(open: OpenStore): void {
     const orphans = [await acceptFor(world(), 'b'), await acceptFor(world(), 'b'), await acceptFor(world(), 'never')];
     await acceptFor(world(), 'a');
     await world().store.workers.leave({ worker: 'b' });
-    await dismissLate();
+    await expireWorkers();
     expect(await world().store.workers.orphanedClaims({ limit: 10 })).toEqual(orphans);
     expect(await world().store.workers.orphanedClaims({ limit: 2 })).toEqual(orphans.slice(0, 2));
     await world().store.messages.release(orphans, T0);
@@ -146,7 +146,7 @@ export function workersConformance(open: OpenStore): void {
     const token = world().number();
     const message = await world().accept({ standing: { kind: 'claimed', claimToken: token, worker: 'b' } });
     await world().store.workers.leave({ worker: 'b' });
-    await dismissLate();
+    await expireWorkers();
     await world().store.messages.release(await world().store.workers.orphanedClaims({ limit: 10 }), T0);
     const { claimed } = await world().claim({ worker: 'a' });
     expect(await world().store.messages.settle(settlement(message, token, delivered()), T0)).toEqual({ kind: 'stale' });

@@ -7,7 +7,7 @@
 import type pg from 'pg';
 import type { PoolClient } from 'pg';
 import type { Clock } from '../../../engine/ports.ts';
-import { CommitInDoubt, StoreUnavailable } from '../../../engine/store-errors.ts';
+import { CommitUnknown, StoreUnavailable } from '../../../engine/store-errors.ts';
 import {
   type Driver,
   LockNotFree,
@@ -262,7 +262,7 @@ export class PostgresDriver implements Driver {
       if (status === 'forgotten') break;
       await new Promise<void>((resolve) => this.#clock.startTimer(LOOK_AGAIN_MS, resolve));
     } while (this.#clock.elapsedMs < untilMs);
-    throw new CommitInDoubt('the connection was lost during the commit, which may have happened', { cause: reason });
+    throw new CommitUnknown('the connection was lost during the commit, which may have happened', { cause: reason });
   }
 
   /** What `work` answers; undefined when that takes longer. */

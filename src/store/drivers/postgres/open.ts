@@ -24,7 +24,7 @@ export interface PostgresStoreOptions {
   /** Default: the server's clock; see `PostgresDriverOptions`. */
   nowMs?: () => number;
   /** Told why what is acknowledged might not survive: the server was set to be fast instead. */
-  onDoubt?: (reason: string) => void;
+  onNotDurable?: (reason: string) => void;
   /** Told once when the database cannot be trusted any more. */
   onFatal: (error: Error) => void;
   /** Default: none. */
@@ -60,9 +60,9 @@ const OLDEST_VERSION = 140_000;
  * and an error when the server is older than PostgreSQL 14.
  */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
-  const { url, clock, onFatal, limits, batch, sender, nowMs, onDoubt = () => {} } = options;
+  const { url, clock, onFatal, limits, batch, sender, nowMs, onNotDurable = () => {} } = options;
   const { listenUrl = url, connectionsMax = CONNECTIONS_MAX, timeoutMs = TIMEOUT_MS, prepares = true } = options;
-  await prepareDatabase({ url, connectionsMax: 2, timeoutMs: MIGRATION_LIMIT_MS, prepares, clock }, onDoubt);
+  await prepareDatabase({ url, connectionsMax: 2, timeoutMs: MIGRATION_LIMIT_MS, prepares, clock }, onNotDurable);
   const driver = new PostgresDriver({
     url,
     connectionsMax,
@@ -101,7 +101,7 @@ async function makeDays(driver: PostgresDriver, logDays: LogDays): Promise<void>
 }
 
 /** Brings the schema up to date, if it is not, and looks at what the server promises. */
-async function prepareDatabase(options: PostgresDriverOptions, onDoubt: (reason: string) => void): Promise<void> {
+async function prepareDatabase(options: PostgresDriverOptions, onNotDurable: (reason: string) => void): Promise<void> {
   const driver = new PostgresDriver(options);
   try {
     const [server] = await driver.read((queries) =>
@@ -111,9 +111,10 @@ async function prepareDatabase(options: PostgresDriverOptions, onDoubt: (reason:
       ),
     );
     if (server && server.version < OLDEST_VERSION) throw new Error('PostgreSQL 14 or later is needed');
-    if (server?.fsync === 'off') onDoubt('the server runs with fsync=off: a power failure loses what was acknowledged');
+    if (server?.fsync === 'off')
+      onNotDurable('the server runs with fsync=off: a power failure loses what was acknowledged');
     if (server?.synchronous === 'off')
-      onDoubt('synchronous_commit is off by default there; transactions here set it to on');
+      onNotDurable('synchronous_commit is off by default there; transactions here set it to on');
     await migrate(driver);
   } finally {
     await driver.close();

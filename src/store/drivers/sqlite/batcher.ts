@@ -2,7 +2,7 @@
  * How do the batches of several threads become one transaction, and who is told what came of it?
  *
  * Batches that wait when a transaction ends go together into the next one, whoever sent them, so that several threads
- * share their fsyncs as the callers of one thread do.
+ * share their fsyncs as the clients of one thread do.
  */
 import type { OriginLine } from '../../../engine/lanes/origin-line.ts';
 import type { BatchOutcome, WriteResult } from '../../batches/batch.ts';
@@ -13,17 +13,17 @@ import { earlier } from '../../operations/due-times.ts';
 import type { Reply } from './messages.ts';
 import { joinPieces, type Piece } from './pieces.ts';
 
-export interface DeskOptions {
+export interface BatcherOptions {
   /** Commits commands; rejects when the database must not be used any more. */
   run: (commands: readonly WriteCommand[]) => Promise<BatchOutcome>;
-  /** Takes in what the callers have sent meanwhile, without waiting. */
+  /** Takes in what the clients have sent meanwhile, without waiting. */
   hearAll: () => void;
   /** Upkeep of the database, after the answers: nobody waits for it but the next batch. */
   maintain: () => void;
 }
 
 /** A thread, and what it knows of the work that waits. */
-export class Caller {
+export class Client {
   readonly reply: (message: Reply) => void;
   /** It looks for what is due at this time by itself. At its start it looks at once. */
   #looksAtMs = -Infinity;
@@ -71,20 +71,20 @@ export class Caller {
 }
 
 interface Batch {
-  caller: Caller;
+  client: Client;
   id: number;
   commands: readonly WriteCommand[];
 }
 
 /** A batch, and what came of it so far. */
 class Order {
-  readonly caller: Caller;
+  readonly client: Client;
   readonly #id: number;
   #missing: number;
   readonly #outcome: BatchOutcome = { results: [], dueAtMs: null, othersDueAtMs: null, parkedLines: [] };
 
-  constructor({ caller, id, commands }: Batch) {
-    this.caller = caller;
+  constructor({ client, id, commands }: Batch) {
+    this.client = client;
     this.#id = id;
     this.#missing = commands.length;
   }
@@ -93,7 +93,7 @@ class Order {
     if (result) this.#outcome.results[index] = result;
     this.#missing -= 1;
     if (command.method === 'claim' && result?.kind === 'answer') {
-      this.caller.noteClaim(result.answer as Writes['claim']['answer']);
+      this.client.noteClaim(result.answer as Writes['claim']['answer']);
     }
   }
 
@@ -103,7 +103,7 @@ class Order {
     outcome.dueAtMs = earlier(outcome.dueAtMs, dueAtMs);
     outcome.othersDueAtMs = earlier(outcome.othersDueAtMs, othersDueAtMs);
     outcome.parkedLines.push(...parkedLines);
-    if (this.#missing === 0) this.caller.reply({ kind: 'outcome', id: this.#id, outcome });
+    if (this.#missing === 0) this.client.reply({ kind: 'outcome', id: this.#id, outcome });
   }
 }
 
@@ -114,22 +114,22 @@ interface Waiting {
   index: number;
 }
 
-export class Desk {
-  readonly #options: DeskOptions;
-  readonly #callers = new Set<Caller>();
+export class Batcher {
+  readonly #options: BatcherOptions;
+  readonly #clients = new Set<Client>();
   readonly #waiting = new BatchLine<Waiting>();
   #running = false;
 
-  constructor(options: DeskOptions) {
+  constructor(options: BatcherOptions) {
     this.#options = options;
   }
 
-  join(caller: Caller): void {
-    this.#callers.add(caller);
+  join(client: Client): void {
+    this.#clients.add(client);
   }
 
-  leave(caller: Caller): void {
-    this.#callers.delete(caller);
+  leave(client: Client): void {
+    this.#clients.delete(client);
   }
 
   /** Resolves when nothing waits any more; at once when another call sees to it. Throws `StoreFatal`. */
@@ -163,13 +163,13 @@ export class Desk {
     for (const [at, { order, index, command }] of together.entries()) order.note(index, command, outcome.results[at]);
     const orders = new Set(together.map(({ order }) => order));
     for (const order of orders) order.close(outcome);
-    const callers = new Set(together.map(({ order }) => order.caller));
+    const clients = new Set(together.map(({ order }) => order.client));
     // Who is alone in it has asked for all of it.
-    const [first] = callers;
-    const only = callers.size === 1 ? first : undefined;
+    const [first] = clients;
+    const only = clients.size === 1 ? first : undefined;
     only?.noteKnown(outcome.parkedLines);
-    for (const caller of this.#callers) {
-      if (caller !== only) caller.tell(outcome.othersDueAtMs, outcome.parkedLines);
+    for (const client of this.#clients) {
+      if (client !== only) client.tell(outcome.othersDueAtMs, outcome.parkedLines);
     }
   }
 }

@@ -40,7 +40,7 @@ export function joinSqliteStore(
     listenForParked: (listener) => {
       onParked = listener;
     },
-    listenForDoubt: (listener) => queue.listenForDoubt(listener),
+    listenForCommitUnknown: (listener) => queue.listenForCommitUnknown(listener),
     counts: () => queue.counts,
     close: async () => {
       await queue.close();

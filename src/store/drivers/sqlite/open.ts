@@ -87,7 +87,7 @@ async function openThreads(
     },
     listen: (listener) => queue.listen(listener),
     listenForParked: () => {}, // to the thread that has opened it there are no others
-    listenForDoubt: (listener) => queue.listenForDoubt(listener),
+    listenForCommitUnknown: (listener) => queue.listenForCommitUnknown(listener),
     counts: () => queue.counts,
     close: async () => {
       await queue.close();

@@ -5,7 +5,7 @@ import type { StoreLimits } from '../../../engine/stores.ts';
 import { BatchRunner } from '../../batches/batch.ts';
 import { StoreFatal } from '../../driver.ts';
 import { runRead } from '../../operations/all.ts';
-import { Caller, Desk } from './desk.ts';
+import { Batcher, Client } from './batcher.ts';
 import type { SqliteDriver } from './driver.ts';
 import type { OwnerRequest, Request } from './messages.ts';
 import type { Piece } from './pieces.ts';
@@ -13,16 +13,16 @@ import type { Piece } from './pieces.ts';
 /** Answers all of them, one piece of work after the other. */
 export class DatabaseUsers {
   readonly #driver: SqliteDriver;
-  readonly #desk: Desk;
-  readonly #owner: { port: MessagePort; caller: Caller };
+  readonly #batcher: Batcher;
+  readonly #owner: { port: MessagePort; client: Client };
   /** Of the other threads. */
-  readonly #callers = new Map<MessagePort, Caller>();
+  readonly #clients = new Map<MessagePort, Client>();
 
   constructor(driver: SqliteDriver, owner: MessagePort, limits?: StoreLimits) {
     this.#driver = driver;
-    this.#owner = { port: owner, caller: callerAt(owner) };
+    this.#owner = { port: owner, client: clientAt(owner) };
     const runner = new BatchRunner(driver, limits);
-    this.#desk = new Desk({
+    this.#batcher = new Batcher({
       run: (commands) => runner.run(commands),
       hearAll: () => this.#hearAll(),
       maintain: () => driver.maintain(),
@@ -31,75 +31,75 @@ export class DatabaseUsers {
 
   /** From now on the owner is heard; it is told so. */
   begin(): void {
-    const { port, caller } = this.#owner;
+    const { port, client } = this.#owner;
     port.on('message', (request: OwnerRequest) => this.#hearOwner(request));
-    caller.reply({ kind: 'ready' });
+    client.reply({ kind: 'ready' });
   }
 
   #hearOwner(request: OwnerRequest): void {
-    const { caller } = this.#owner;
-    if (request.kind === 'piece') return caller.keep(request);
-    this.#answer(caller, request, async () => {
+    const { client } = this.#owner;
+    if (request.kind === 'piece') return client.keep(request);
+    this.#answer(client, request, async () => {
       if (request.kind === 'connect') this.#connect(request.port);
       else if (request.kind === 'close') await this.#driver.close();
-      else return this.#do(caller, request);
-      caller.reply({ kind: 'done', id: request.id });
+      else return this.#do(client, request);
+      client.reply({ kind: 'done', id: request.id });
       if (request.kind === 'close') this.#closePorts();
     });
   }
 
   #connect(port: MessagePort): void {
-    const caller = callerAt(port);
-    this.#callers.set(port, caller);
-    this.#desk.join(caller);
-    port.on('message', (request: Request) => this.#hear(caller, request));
+    const client = clientAt(port);
+    this.#clients.set(port, client);
+    this.#batcher.join(client);
+    port.on('message', (request: Request) => this.#hear(client, request));
     port.on('close', () => {
-      this.#callers.delete(port);
-      this.#desk.leave(caller);
+      this.#clients.delete(port);
+      this.#batcher.leave(client);
     });
   }
 
-  #hear(caller: Caller, request: Request): void {
-    if (request.kind === 'piece') return caller.keep(request);
-    this.#answer(caller, request, () => this.#do(caller, request));
+  #hear(client: Client, request: Request): void {
+    if (request.kind === 'piece') return client.keep(request);
+    this.#answer(client, request, () => this.#do(client, request));
   }
 
   /** What waits at the ports already would otherwise be heard one by one, each after the transaction before. */
   #hearAll(): void {
-    for (const [port, caller] of this.#callers) {
+    for (const [port, client] of this.#clients) {
       for (let next = receiveMessageOnPort(port); next; next = receiveMessageOnPort(port)) {
-        this.#hear(caller, next.message as Request);
+        this.#hear(client, next.message as Request);
       }
     }
   }
 
-  async #do(caller: Caller, request: Exclude<Request, Piece>): Promise<void> {
+  async #do(client: Client, request: Exclude<Request, Piece>): Promise<void> {
     if (request.kind === 'batch') {
-      await this.#desk.take({ caller, id: request.id, commands: caller.whole(request.commands) });
+      await this.#batcher.take({ client, id: request.id, commands: client.whole(request.commands) });
       return;
     }
     const answer = await runRead(this.#driver, request.method, request.args);
-    caller.reply({ kind: 'answer', id: request.id, answer });
+    client.reply({ kind: 'answer', id: request.id, answer });
   }
 
-  #answer(caller: Caller, { id }: Exclude<OwnerRequest, Piece>, work: () => Promise<void>): void {
+  #answer(client: Client, { id }: Exclude<OwnerRequest, Piece>, work: () => Promise<void>): void {
     work().catch((error: unknown) => {
       if (error instanceof StoreFatal) {
-        const callers = [this.#owner.caller, ...this.#callers.values()];
-        for (const each of callers) each.reply({ kind: 'fatal', reason: error.message });
+        const clients = [this.#owner.client, ...this.#clients.values()];
+        for (const each of clients) each.reply({ kind: 'fatal', reason: error.message });
         this.#closePorts();
         return;
       }
       const failure = error instanceof StoreUnavailable ? 'unavailable' : 'rejected';
-      caller.reply({ kind: 'failed', id, failure, reason: error instanceof Error ? error.message : String(error) });
+      client.reply({ kind: 'failed', id, failure, reason: error instanceof Error ? error.message : String(error) });
     });
   }
 
   #closePorts(): void {
-    for (const port of [this.#owner.port, ...this.#callers.keys()]) port.close();
+    for (const port of [this.#owner.port, ...this.#clients.keys()]) port.close();
   }
 }
 
-function callerAt(port: MessagePort): Caller {
-  return new Caller((message) => port.postMessage(message));
+function clientAt(port: MessagePort): Client {
+  return new Client((message) => port.postMessage(message));
 }

@@ -129,7 +129,7 @@ export function decodeFlowKey(row: FlowKeyView, nowMs: Millis): FlowKey {
  * how many it looked at.
  */
 export async function dropUnusedKeys(
-  { tx, held }: WriteContext,
+  { tx, locked }: WriteContext,
   { usedBeforeMs, nowMs, rowsMax }: { usedBeforeMs: number; nowMs: number; rowsMax: number },
 ): Promise<number> {
   const rows = await tx.query<FlowRow>(
@@ -149,7 +149,7 @@ export async function dropUnusedKeys(
     [usedBeforeMs, rowsMax],
   );
   for (const { project_id, key, in_use } of rows) {
-    if (!held.has(project_id)) continue; // it came after the projects were locked
+    if (!locked.has(project_id)) continue; // it came after the projects were locked
     if (in_use === 0) await tx.send('delete from flow_keys where project_id = ? and key = ?', [project_id, key]);
     else
       await tx.send('update flow_keys set used_at_ms = ? where project_id = ? and key = ?', [nowMs, project_id, key]);

@@ -10,7 +10,7 @@ import type { LetGo } from './go-on.ts';
 import { LINE } from './lines.ts';
 
 /** A place for a successor. */
-export interface Vacancy {
+export interface FreedSlot {
   projectId: number;
   origin: string;
   bytesMax: number;
@@ -20,41 +20,45 @@ export interface Vacancy {
   flowKey: string | null;
 }
 
-/** The successor of each vacancy that finds one, in the order of `vacancies`. */
-export async function succeedAll(
+/** The next of each freed slot that finds one, in the order of `freedSlots`. */
+export async function handOffAll(
   context: WriteContext,
-  vacancies: readonly Vacancy[],
+  freedSlots: readonly FreedSlot[],
   letGo: LetGo,
   { worker, nowMs }: { worker: string; nowMs: number },
 ): Promise<(ClaimedRow | undefined)[]> {
   const waitLists = new WaitLists(context, nowMs);
-  const heirs = new Map<Vacancy, Candidate>();
+  const nextOfSlots = new Map<FreedSlot, Candidate>();
   const seen = new Set<number>();
-  for (const vacancy of vacancies) {
-    const { projectId, queueId, flowKey } = vacancy;
+  for (const freedSlot of freedSlots) {
+    const { projectId, queueId, flowKey } = freedSlot;
     if (letGo.projectsWithLine.has(projectId) || letGo.gate.roomOf(projectId) === 0) continue;
     const lane = flowKey === null ? undefined : letGo.flows.find(projectId, flowKey);
     const inQueue = letGo.heads.find(
       (head) =>
-        head.queue_id === queueId && head.flow_key === null && !seen.has(head.key) && fits(head, vacancy, nowMs),
+        head.queue_id === queueId && head.flow_key === null && !seen.has(head.key) && fits(head, freedSlot, nowMs),
     );
-    const heir = inQueue ?? (lane && (await waitLists.firstOf(lane, vacancy)));
-    if (!heir) continue;
-    seen.add(heir.key);
-    heirs.set(vacancy, heir);
+    const next = inQueue ?? (lane && (await waitLists.firstOf(lane, freedSlot)));
+    if (!next) continue;
+    seen.add(next.key);
+    nextOfSlots.set(freedSlot, next);
     letGo.gate.start(projectId);
-    if (heir.flow_key !== null) lane?.start(nowMs);
+    if (next.flow_key !== null) lane?.start(nowMs);
   }
-  const taken = [...heirs].map(([{ claimToken }, { key, due_at_ms }]) => ({ key, due_at_ms, claimToken }));
+  const taken = [...nextOfSlots].map(([{ claimToken }, { key, due_at_ms }]) => ({ key, due_at_ms, claimToken }));
   const rowByKey = new Map((await own(context, taken, worker, nowMs)).map((row) => [row.key, row]));
-  return vacancies.map((vacancy) => {
-    const heir = heirs.get(vacancy);
-    return heir && rowByKey.get(heir.key);
+  return freedSlots.map((freedSlot) => {
+    const next = nextOfSlots.get(freedSlot);
+    return next && rowByKey.get(next.key);
   });
 }
 
-function fits(candidate: Pick<Candidate, 'origin' | 'bytes' | 'due_at_ms'>, vacancy: Vacancy, nowMs: number): boolean {
-  return candidate.origin === vacancy.origin && candidate.bytes <= vacancy.bytesMax && candidate.due_at_ms <= nowMs;
+function fits(
+  candidate: Pick<Candidate, 'origin' | 'bytes' | 'due_at_ms'>,
+  freedSlot: FreedSlot,
+  nowMs: number,
+): boolean {
+  return candidate.origin === freedSlot.origin && candidate.bytes <= freedSlot.bytesMax && candidate.due_at_ms <= nowMs;
 }
 
 /** The wait lists of keys, read one message at a time. */
@@ -68,8 +72,8 @@ class WaitLists {
     this.#nowMs = nowMs;
   }
 
-  /** The first that is ready, if the key lets it start and the vacancy is one for it. */
-  async firstOf(lane: FlowLane, vacancy: Vacancy): Promise<Candidate | undefined> {
+  /** The first that is ready, if the key lets it start and the freed slot is one for it. */
+  async firstOf(lane: FlowLane, freedSlot: FreedSlot): Promise<Candidate | undefined> {
     if (!lane.hasWaiting(this.#nowMs) || lane.goesLeft(this.#nowMs) === 0) return undefined;
     const taken = this.#takenOf.get(lane) ?? 0;
     const [first] = await this.#context.tx.query<Candidate>(
@@ -78,7 +82,7 @@ class WaitLists {
        order by due_at_ms, key limit 1 offset ? for update skip locked`,
       [lane.row.project_id, lane.row.key, this.#nowMs, taken],
     );
-    if (!first || !fits(first, vacancy, this.#nowMs)) return undefined;
+    if (!first || !fits(first, freedSlot, this.#nowMs)) return undefined;
     this.#takenOf.set(lane, taken + 1);
     return first;
   }

@@ -2,7 +2,7 @@
 import type { StoreLimits } from '../../../engine/stores.ts';
 import type { Driver, SqlDialect, SqlValue, Transaction } from '../../driver.ts';
 import type { DueTimes } from '../due-times.ts';
-import type { Held } from '../held.ts';
+import type { LockedProjects } from '../locked-projects.ts';
 import { DETAIL_COLUMNS, type StoredEvent } from '../messages/rows.ts';
 
 /** Numbers taken from the store at once: one row written per so many events. What a crash leaves unused is lost. */
@@ -125,6 +125,6 @@ export interface WriteContext {
   /** What the transaction makes due besides what its commands asked for. */
   due: DueTimes;
   /** The projects whose lanes and runs it may touch. */
-  held: Held;
+  locked: LockedProjects;
   looseLogs: SqlDialect['looseLogs'];
 }

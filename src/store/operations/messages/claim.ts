@@ -5,10 +5,10 @@ import type { ClaimRequest } from '../../../engine/messages/claims.ts';
 import type { ProjectId } from '../../../engine/model.ts';
 import type { StoreLimits } from '../../../engine/stores.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
-import { EVERYTHING, type Held } from '../held.ts';
 import { type FlowLane, FlowLanes, flowRefsOf, nextWakeAtMs, wokenLanes } from '../lanes/flow-lanes.ts';
 import { LINE } from '../lanes/lines.ts';
 import { ProjectGate, projectsWithHeld, releaseHeld } from '../lanes/project-gate.ts';
+import { EVERYTHING, type LockedProjects } from '../locked-projects.ts';
 import { lastEventTimes, type WriteContext } from '../logs/log-writer.ts';
 import { read, write } from '../operation.ts';
 import { ClaimRooms } from './claim-rooms.ts';
@@ -137,7 +137,7 @@ class Round {
   readonly flows: FlowLanes;
   readonly taken: (Candidate & { claimToken: number })[] = [];
   readonly #gate: ProjectGate;
-  readonly #held: Held;
+  readonly #locked: LockedProjects;
   readonly #request: ClaimRequest;
   readonly #rooms: ClaimRooms;
   readonly #passedOver: ReadonlySet<OriginLine>;
@@ -146,9 +146,9 @@ class Round {
   #bytes = 0;
   #bytesReached = false;
 
-  constructor({ tx, held, limits }: WriteContext, request: ClaimRequest, nowMs: number) {
+  constructor({ tx, locked, limits }: WriteContext, request: ClaimRequest, nowMs: number) {
     this.tx = tx;
-    this.#held = held;
+    this.#locked = locked;
     this.nowMs = nowMs;
     this.#request = request;
     this.#rooms = new ClaimRooms(request);
@@ -179,12 +179,12 @@ class Round {
    * stays where it is until the next claim.
    */
   mayTouch({ project_id, flow_key }: Pick<Candidate, 'project_id' | 'flow_key'>): boolean {
-    return (flow_key === null && !this.#gate.isLimited) || this.#held.has(project_id);
+    return (flow_key === null && !this.#gate.isLimited) || this.#locked.has(project_id);
   }
 
   /** Whether it found nothing to take although it had room: what is due belongs to others at this moment. */
   get leftToOthers(): boolean {
-    return this.#held !== EVERYTHING && !this.isFull;
+    return this.#locked !== EVERYTHING && !this.isFull;
   }
 
   /** Counts what the projects of `candidates` have in flight. */
@@ -196,7 +196,7 @@ class Round {
   async goOnWithHeld(): Promise<void> {
     if (!this.#gate.isLimited) return;
     const projects = await projectsWithHeld(this.tx);
-    const held = projects.filter((projectId) => this.#held.has(projectId));
+    const held = projects.filter((projectId) => this.#locked.has(projectId));
     const released = await releaseHeld(this.tx, this.#gate, held);
     await this.flows.load(flowRefsOf(released));
   }

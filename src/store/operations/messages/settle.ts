@@ -4,9 +4,9 @@ import type { Settled } from '../../../engine/stores.ts';
 import type { SqlValue } from '../../driver.ts';
 import { flowRefsOf } from '../lanes/flow-lanes.ts';
 import { goOn } from '../lanes/go-on.ts';
+import { type FreedSlot, handOffAll } from '../lanes/handoff.ts';
 import { LINE, lineBehindQueue } from '../lanes/lines.ts';
 import { type QueueRef, queuesById } from '../lanes/queue-lanes.ts';
-import { succeedAll, type Vacancy } from '../lanes/succession.ts';
 import { lastEventTimes, type MessageEvents, type WriteContext } from '../logs/log-writer.ts';
 import { merged } from '../operation.ts';
 import { judge, writeEndings } from '../runs/end.ts';
@@ -26,7 +26,7 @@ export interface SettleArgs {
   settlement: StoredSettlement;
   nowMs: number;
   /** The place that becomes free may be used by the next message of the same lane. */
-  succession?: { worker: string; claimToken: number; bytesMax: number };
+  handoff?: { worker: string; claimToken: number; bytesMax: number };
 }
 
 interface OwnerRow {
@@ -257,23 +257,23 @@ async function letOthersGoOn(
     projects: new Set(inLanes.map(({ owner }) => owner.project_id)),
   };
   await goOn(context, freed, nowMs, async (letGo) => {
-    const vacancies = inLanes.flatMap(({ args, owner }) => vacancyOf(args, owner));
-    if (vacancies.length === 0) return new Set();
+    const freedSlots = inLanes.flatMap(({ args, owner }) => freedSlotOf(args, owner));
+    if (freedSlots.length === 0) return new Set();
     await letGo.gate.load(freed.projects);
-    const worker = vacancies[0]?.worker ?? '';
-    const heirs = await succeedAll(context, vacancies, letGo, { worker, nowMs });
-    for (const [index, { command }] of vacancies.entries()) {
-      const heir = heirs[index];
-      if (heir) nextByCommand.set(command, heir);
+    const worker = freedSlots[0]?.worker ?? '';
+    const nextOfSlots = await handOffAll(context, freedSlots, letGo, { worker, nowMs });
+    for (const [index, { command }] of freedSlots.entries()) {
+      const next = nextOfSlots[index];
+      if (next) nextByCommand.set(command, next);
     }
-    return new Set(heirs.flatMap((heir) => (heir ? [heir.key] : [])));
+    return new Set(nextOfSlots.flatMap((next) => (next ? [next.key] : [])));
   });
   return nextByCommand;
 }
 
-function vacancyOf(args: SettleArgs, owner: OwnerRow): (Vacancy & { command: SettleArgs; worker: string })[] {
-  if (!args.succession) return [];
-  const { worker, claimToken, bytesMax } = args.succession;
+function freedSlotOf(args: SettleArgs, owner: OwnerRow): (FreedSlot & { command: SettleArgs; worker: string })[] {
+  if (!args.handoff) return [];
+  const { worker, claimToken, bytesMax } = args.handoff;
   const { project_id: projectId, origin, queue_id: queueId, flow_key: flowKey } = owner;
   return [{ command: args, worker, projectId, origin, bytesMax, claimToken, queueId, flowKey }];
 }

@@ -61,7 +61,7 @@ export const beat = write({ class: () => 'urgent' }, async ({ tx }: WriteContext
 });
 
 /** Strikes out those that are late, whose claims are orphans from then on; each for one of those who try. */
-export const dismissLate = write(
+export const expireWorkers = write(
   { class: () => 'urgent' },
   async ({ tx }: WriteContext, { nowMs }: { nowMs: number }): Promise<WorkerId[]> => {
     const rows = await tx.query<{ id: string }>('delete from workers where beat_at_ms + timeout_ms < ? returning id', [
@@ -71,7 +71,7 @@ export const dismissLate = write(
   },
 );
 
-/** It stays until somebody dismisses it, who then knows that its lines have no reader. */
+/** It stays until somebody expires it, who then knows that its lines have no reader. */
 export const leave = write(
   { class: () => 'urgent' },
   async ({ tx }: WriteContext, { worker }: { worker: WorkerId }): Promise<void> => {
