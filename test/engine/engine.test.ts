@@ -52,8 +52,11 @@ async function bench(
   } = {},
 ): Promise<Bench> {
   const driver = await openDatabase();
-  onTestFinished(() => driver.close());
   const store = storeOver(driver);
+  onTestFinished(async () => {
+    await store.close(); // when what is being saved is saved
+    await driver.close();
+  });
   await options.prepare?.(store);
   const clock = new SimulatedClock(NOW_MS);
   const network = new SimulatedNetwork(clock, { travelMs: () => 0, timeoutMs: 60_000 });
