@@ -1,5 +1,4 @@
 /** Who may call this server: everybody with the published credentials, or those whom `waypost init` has begun? */
-
 import type { SigningKeys } from '../api/accounts.ts';
 import { DEVELOPMENT_ACCOUNTS, isDevelopmentProject, isDevelopmentToken } from '../config/development.ts';
 import { SealBroken } from '../config/sealing.ts';

@@ -1,5 +1,4 @@
 /** Takes many messages at once: all that are valid, or none (contract M 22.3). */
-
 import type { PublishCommand, PublishOutcome } from '../engine/messages/publish-command.ts';
 import type { Millis, ProjectId } from '../engine/model.ts';
 import type { Slices } from '../engine/slices.ts';

@@ -1,5 +1,4 @@
 /** Which workflow runs does a request mean? The filters of the bulk cancel and of the DLQ of runs (contract W 17.2, 21.2). */
-
 import type { FailureCallbackState } from '../engine/model.ts';
 import type { ActiveRunFilter, DeadRunFilter } from '../engine/runs/dead-run-store.ts';
 import { type Amount, counted } from './filters.ts';

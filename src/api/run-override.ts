@@ -1,5 +1,4 @@
 /** What the headers of a resume or a restart replace of the run (contract W 21.2). */
-
 import type { DeadRetryOverride } from '../engine/messages/revive.ts';
 import type { RunOverride } from '../engine/runs/dead-run-store.ts';
 import { hasConfigPrefix, readConfigName } from '../protocol/config-names.ts';

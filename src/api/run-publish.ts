@@ -1,5 +1,4 @@
 /** What is different when a published message begins or continues a workflow run (contract W 4, 14.8)? */
-
 import type { PublishCommand } from '../engine/messages/publish-command.ts';
 import type { Millis } from '../engine/model.ts';
 import { prefixOf } from '../protocol/dialect.ts';

@@ -2,7 +2,6 @@
  * Starts workflow runs for clients that do not speak the workflow protocol: what it needs is added here and by the engine
  * (contract W 5.2, 5.3).
  */
-
 import type { PublishCommand, PublishOutcome } from '../engine/messages/publish-command.ts';
 import type { Millis } from '../engine/model.ts';
 import { type Destination, readDestination } from '../protocol/destination.ts';

@@ -2,7 +2,6 @@
  * How messages, DLQ entries, log entries and schedules look on the wire (contract M 15.1, 17, 18.1, 22.4). What is not set is absent:
  * `JSON.stringify` drops `undefined`. Where clients read different spellings of one field, both are there and equal.
  */
-
 import type { Explanation } from '../engine/messages/explain.ts';
 import type { FailureCallbackState, LogDetail, Message } from '../engine/model.ts';
 import type { DeadRun, FailureCallback } from '../engine/runs/dead-run-store.ts';

@@ -1,5 +1,4 @@
 /** The command line: finds the command, runs it, turns what it throws into one line and an exit code. */
-
 import { nearest } from '../config/nearest.ts';
 import { ConfigError } from '../config/parse.ts';
 import { flagOf } from '../config/setting.ts';

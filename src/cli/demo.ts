@@ -1,5 +1,4 @@
 /** `waypost demo`: a server, an endpoint and the official clients, and what becomes of a few messages and workflow runs. */
-
 import { DEVELOPMENT_ACCOUNTS } from '../config/development.ts';
 import { settingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';

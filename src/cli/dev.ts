@@ -1,5 +1,4 @@
 /** `waypost dev`: the production engine on a local file, with the credentials that every client knows. */
-
 import { settingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
 import type { RunningServer } from '../server/server.ts';

@@ -1,5 +1,4 @@
 /** How does a command act on projects and tokens, and tell what came of it? */
-
 import { nearest } from '../config/nearest.ts';
 import { parseConfig } from '../config/parse.ts';
 import { administer } from '../operations/administer.ts';

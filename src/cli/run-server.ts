@@ -1,5 +1,4 @@
 /** How does a server live from start to end in this process? Start, announce, drain at a signal, exit code. */
-
 import type { Credentials } from '../accounts/open-accounts.ts';
 import type { Config } from '../config/table.ts';
 import { unknownVariables } from '../config/unknown-variables.ts';

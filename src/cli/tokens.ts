@@ -1,5 +1,4 @@
 /** `waypost tokens`: lists, makes and revokes tokens, also while a server runs. */
-
 import { storeSettingsHelp } from '../config/page.ts';
 import type { TokenScope } from '../engine/stores.ts';
 import type { CreateTokenRequest, TokenEntry } from '../operations/socket/commands.ts';

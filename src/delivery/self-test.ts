@@ -4,7 +4,6 @@
  * Options that are functions, such as our own lookup, have been dropped silently by HTTP clients before. A server
  * that starts with a guard that is not there is worse than one that does not start.
  */
-
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import type { Claimed } from '../engine/model.ts';

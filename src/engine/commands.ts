@@ -1,5 +1,4 @@
 /** What `api` asks of the engine: checked, typed, with defaults filled in. */
-
 import type { AttributeFilter } from './filters.ts';
 import type { Explanation } from './messages/explain.ts';
 import type { PublishCommand, PublishOutcome } from './messages/publish-command.ts';

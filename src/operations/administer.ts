@@ -1,5 +1,4 @@
 /** Where do the operator's commands run? In the server that has the database open, or here when there is none. */
-
 import type { Config } from '../config/table.ts';
 import { StoreInUse } from '../store/drivers/sqlite/lock.ts';
 import { CannotStart } from '../system/cannot-start.ts';

@@ -1,5 +1,4 @@
 /** What `waypost init` does: an encryption key, a project, a token of its own. */
-
 import type { SigningKeys } from '../api/accounts.ts';
 import type { Config } from '../config/table.ts';
 import type { TokenScope } from '../engine/stores.ts';

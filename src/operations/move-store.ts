@@ -1,5 +1,4 @@
 /** What `waypost migrate-store` does: moves a stopped store into another database, either way. */
-
 import { migrate } from '../store/migrations/index.ts';
 import { type CopiedTable, type CopyOptions, copyStore } from '../store/move/copy.ts';
 import { CannotStart } from '../system/cannot-start.ts';

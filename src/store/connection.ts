@@ -1,5 +1,4 @@
 /** What does the store see of a database, in its own thread or in another? */
-
 import type { OriginLine } from '../engine/lanes/origin-line.ts';
 import type { Millis } from '../engine/model.ts';
 import type { ReadMethod, Reads, WriteMethod, Writes } from './operations/all.ts';

@@ -3,7 +3,6 @@
  * are encoded before they go to the database's thread and decoded when they come back. Parts for which that is all, and that
  * say themselves how an answer is decoded, are made of their operations; the others have files of their own.
  */
-
 import type { OriginLine } from '../engine/lanes/origin-line.ts';
 import type { Millis } from '../engine/model.ts';
 import type { Store } from '../engine/stores.ts';

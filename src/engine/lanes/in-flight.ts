@@ -9,7 +9,6 @@
  * project may still add: one slow origin leaves half to the others, a thousand shrink to a few places each. And an origin has
  * a maximum of its own, of which it is given less and less while its attempts end without an answer, and more with each answer.
  */
-
 import type { ClaimRequest } from '../messages/claims.ts';
 import type { Millis, ProjectId } from '../model.ts';
 import type { EngineSettings } from '../settings.ts';

@@ -2,7 +2,6 @@
  * Which lines have messages, and whose turn is it? Kept by project, those that have answered lately apart from the others: so
  * that what may not start costs no steps, be it ten thousand lines of a project that has its share (P9).
  */
-
 import type { ProjectId } from '../model.ts';
 import type { InFlight } from './in-flight.ts';
 import { type OriginLine, readLine } from './origin-line.ts';

@@ -1,5 +1,4 @@
 /** What does a worker ask for when it claims messages, and what does it get? */
-
 import type { OriginLine } from '../lanes/origin-line.ts';
 import type { Claimed, ClaimToken, Millis, ProjectId, WorkerId } from '../model.ts';
 

@@ -4,7 +4,6 @@
  * It sleeps until the earliest due time it knows of and asks the store nothing meanwhile (P12). Whatever makes a
  * message due earlier, or frees a place while some are waiting for one, wakes it.
  */
-
 import { Alarm } from '../alarm.ts';
 import { type Held, InFlight, type Offer } from '../lanes/in-flight.ts';
 import { lineOf, type OriginLine } from '../lanes/origin-line.ts';

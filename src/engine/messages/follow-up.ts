@@ -1,5 +1,4 @@
 /** A message that follows from another one, at once: what all such messages have in common. */
-
 import type { FollowUp, Message, Millis } from '../model.ts';
 import { originOf } from './accept.ts';
 

@@ -1,5 +1,4 @@
 /** Where does a new message stand, and what is set going once it is saved? One answer for all that make messages. */
-
 import { lineOf, type OriginLine } from '../lanes/origin-line.ts';
 import type { Claimed, ClaimToken, Message, Millis, NewMessage, Standing, WorkerId } from '../model.ts';
 import { type Draft, firstEvents } from './accept.ts';

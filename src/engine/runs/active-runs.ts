@@ -3,7 +3,6 @@
  * trigger fixed never changes. What is remembered may be out of date, but never wrongly used: the store checks version and
  * state of the run in the transaction that relies on them.
  */
-
 import type { Run } from '../../workflow/model.ts';
 import { LeastRecent } from '../least-recent.ts';
 import type { ProjectId } from '../model.ts';

@@ -1,5 +1,4 @@
 /** Ends waits whose deadline has come. A notification at the same time may come first: one of the two is recorded. */
-
 import { DueLoop } from '../due-loop.ts';
 import type { EventLog } from '../ports.ts';
 import type { WaiterStore } from './stores.ts';

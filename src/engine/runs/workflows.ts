@@ -1,5 +1,4 @@
 /** Puts together what the engine does with workflow runs, and what of it clients may ask for. */
-
 import type { DueLoop } from '../due-loop.ts';
 import type { Intake } from '../messages/intake.ts';
 import type { Millis, ProjectId } from '../model.ts';

@@ -2,7 +2,6 @@
  * How is refused what a running workflow asks for? A library takes any 400 for the news that its run is over, and stops
  * quietly: said of anything else, the run would wait for ever (contract W 4.7).
  */
-
 import { hasConfigPrefix } from '../config-names.ts';
 import type { OptionsInput } from '../config-scopes.ts';
 import { ApiError } from '../errors.ts';

@@ -1,5 +1,4 @@
 /** What the threads of one process say to each other: the main one, which supervises, and the workers. */
-
 import type { Credentials } from '../../accounts/open-accounts.ts';
 import type { Config } from '../../config/table.ts';
 import type { Millis, WorkerId } from '../../engine/model.ts';

@@ -1,5 +1,4 @@
 /** Several workers in one process, each in a thread of its own, all on one port. */
-
 import type { Credentials } from '../../accounts/open-accounts.ts';
 import type { Config } from '../../config/table.ts';
 import type { Millis } from '../../engine/model.ts';

@@ -1,5 +1,4 @@
 /** How much of a transaction does a command take up? */
-
 import { traitsOf, type WriteCommand } from '../operations/all.ts';
 import { weightOf } from '../operations/messages/new-messages.ts';
 import type { StoredNewMessage } from '../operations/messages/rows.ts';

@@ -1,5 +1,4 @@
 /** How do runs in the DLQ, and those that are revived from it, pass to the database's thread and back? */
-
 import type { Message } from '../../engine/model.ts';
 import type {
   DeadRun,

@@ -2,7 +2,6 @@
  * How does a batch go to the database's thread without holding this one? What is sent there is copied at once, so that 90 MiB or
  * 10,000 messages go over beforehand in pieces, between which everybody else has a turn. It is one transaction all the same.
  */
-
 import { BATCH_COST_MAX, costOf, costOfMessages } from '../../batches/weight.ts';
 import type { WriteCommand } from '../../operations/all.ts';
 import type { StoredNewMessage } from '../../operations/messages/rows.ts';

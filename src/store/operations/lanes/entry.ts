@@ -2,7 +2,6 @@
  * Where does a new message stand: does it go out as its sender proposed, or do its queue, its flow-control key or its
  * project make it wait? Decided in the transaction that saves it, since only there is known who holds the slots.
  */
-
 import { lineOf, type OriginLine } from '../../../engine/lanes/origin-line.ts';
 import type { AcceptedStanding } from '../../../engine/messages/accepted.ts';
 import type { WaitState } from '../../../engine/wait-state.ts';

@@ -2,7 +2,6 @@
  * Who takes the slot that a settled message leaves, in the same transaction? The successor goes out under the place that
  * the worker has for the one before, so it must go to the same origin and not be much larger.
  */
-
 import type { WriteContext } from '../logs/log-writer.ts';
 import { CANDIDATE_FIELDS, type Candidate, type ClaimedRow, own } from '../messages/claim.ts';
 import type { FlowLane } from './flow-lanes.ts';

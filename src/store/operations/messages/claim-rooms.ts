@@ -1,5 +1,4 @@
 /** How much of what a claim may take for each origin and project is left? */
-
 import { type OriginLine, readLine } from '../../../engine/lanes/origin-line.ts';
 import type { ClaimRequest, ProjectRooms } from '../../../engine/messages/claims.ts';
 

@@ -1,5 +1,4 @@
 /** Which messages does a worker get, and which wait in the line of their busy origin? */
-
 import { lineOf, type OriginLine, readLine } from '../../../engine/lanes/origin-line.ts';
 import type { ClaimRequest } from '../../../engine/messages/claims.ts';
 import type { ProjectId } from '../../../engine/model.ts';

@@ -1,5 +1,4 @@
 /** Which active runs does a bulk cancel mean (contract W 17.2)? */
-
 import type { ProjectId } from '../../../engine/model.ts';
 import type { ActiveRunFilter } from '../../../engine/runs/dead-run-store.ts';
 import type { RunKey } from '../../../workflow/model.ts';

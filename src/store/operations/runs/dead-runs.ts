@@ -1,5 +1,4 @@
 /** Which runs lie in the DLQ, and what is known of each (contract W 21.1)? */
-
 import type { ProjectId } from '../../../engine/model.ts';
 import type { DeadRunFilter } from '../../../engine/runs/dead-run-store.ts';
 import type { Queries, SqlParam } from '../../driver.ts';

@@ -1,5 +1,4 @@
 /** How does a failed run leave the DLQ for a new one, with the journal that this one begins with (contract W 21.3)? */
-
 import type { ProjectId } from '../../../engine/model.ts';
 import type { RevivedAs } from '../../../engine/runs/dead-run-store.ts';
 import type { RunConfig } from '../../../workflow/model.ts';
