@@ -1,4 +1,4 @@
-/** In how few files is an operation of the store named? */
+/** In how few files is an operation of the store named, and is its name its own? */
 import { globSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
@@ -13,4 +13,16 @@ it('a command to a flow-control key is named beside its SQL, where the API asks 
     'src/engine/stores.ts',
     'src/store/operations/lanes/flow-commands.ts',
   ]);
+});
+
+it('no two operations have the same name, of which the store would have one', async () => {
+  const files = globSync('src/store/operations/**/*.ts', { cwd: root }).filter((file) => !file.endsWith('all.ts'));
+  const modules = await Promise.all(files.map((file) => import(`${root}${file}`)));
+  const names = modules.flatMap((module) =>
+    Object.entries<unknown>(module).flatMap(([name, value]) =>
+      typeof value === 'function' && 'kind' in value ? [name] : [],
+    ),
+  );
+  expect(names.length).toBeGreaterThan(50);
+  expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([]);
 });
