@@ -91,7 +91,7 @@ describe('a store that always says that something has changed makes a client hea
       endRuns: (...args) =>
         isStale.now ? stale(args[0].map(() => ({ kind: 'changed' }))) : store.runs.endRuns(...args),
       addWaiter: (...args) => (isStale.now ? stale({ kind: 'changed' }) : store.waiters.addWaiter(...args)),
-      saveMail: (...args) => (isStale.now ? stale('waited') : store.waiters.saveMail(...args)),
+      savePendingEvent: (...args) => (isStale.now ? stale('waited') : store.waiters.savePendingEvent(...args)),
       accept: (...args) =>
         isStale.now ? stale(args[0].map(() => ({ kind: 'runChanged' }))) : store.messages.accept(...args),
     }));

@@ -7,7 +7,14 @@ import type { Places } from '../../src/engine/messages/placement.ts';
 import type { NewMessage } from '../../src/engine/model.ts';
 import { ActiveRuns } from '../../src/engine/runs/active-runs.ts';
 import type { Notified, WaitCommand } from '../../src/engine/runs/run-commands.ts';
-import type { Mail, MailLimits, NewWaiter, Waiter, WaiterStore, Waiting } from '../../src/engine/runs/stores.ts';
+import type {
+  NewWaiter,
+  PendingEvent,
+  PendingEventLimits,
+  Waiter,
+  WaiterStore,
+  Waiting,
+} from '../../src/engine/runs/stores.ts';
 import { waiterLoop } from '../../src/engine/runs/waiter-loop.ts';
 import { RunWaits } from '../../src/engine/runs/waits.ts';
 import { Numbers } from '../../src/engine/workers/numbers.ts';
@@ -45,13 +52,13 @@ function run(key: number): Run {
   };
 }
 
-/** Journals as lists of slots, waiters and mail, with the answers that the interface promises. */
+/** Journals as lists of slots, waiters and pending events, with the answers that the interface promises. */
 class MemoryStore implements WaiterStore {
   readonly runs = new Map<string, Run>();
   readonly slots = new Map<string, string>();
   readonly results: NewMessage[] = [];
   waiters: Waiter[] = [];
-  mail: (Mail & { runKey: number; eventId: string })[] = [];
+  pendingEvents: (PendingEvent & { runKey: number; eventId: string })[] = [];
   readonly calls: string[] = [];
   /** Runs once, before the next call of that name. */
   before: { [name: string]: () => void | Promise<void> } = {};
@@ -65,7 +72,7 @@ class MemoryStore implements WaiterStore {
   end(one: Run): void {
     this.runs.delete(one.id);
     this.waiters = this.waiters.filter(({ record }) => record.settings.run?.key !== one.key);
-    this.mail = this.mail.filter(({ runKey }) => runKey !== one.key);
+    this.pendingEvents = this.pendingEvents.filter(({ runKey }) => runKey !== one.key);
   }
 
   async findActiveRun(_projectId: number, id: string): Promise<Run | undefined> {
@@ -73,14 +80,14 @@ class MemoryStore implements WaiterStore {
     return this.runs.get(id);
   }
 
-  async nextMail(runKey: number, eventId: string): Promise<Mail | undefined> {
-    await this.#called('nextMail');
+  async nextPendingEvent(runKey: number, eventId: string): Promise<PendingEvent | undefined> {
+    await this.#called('nextPendingEvent');
     return this.#mailFor(runKey, eventId);
   }
 
   async addWaiter(
     { record: { message, entry }, eventId, deadlineMs }: NewWaiter,
-    taken: { mailKey: number; result: NewMessage } | undefined,
+    taken: { pendingEventKey: number; result: NewMessage } | undefined,
   ): Promise<Waiting> {
     await this.#called('addWaiter');
     const active = [...this.runs.values()].find(({ key }) => key === entry.runKey);
@@ -88,13 +95,13 @@ class MemoryStore implements WaiterStore {
     const present = this.slots.get(`${entry.runKey} ${entry.slot}`);
     if (present !== undefined) return { kind: 'duplicate', messageId: present };
     if (entry.runVersion !== active.version) return { kind: 'changed' };
-    if (this.#mailFor(entry.runKey, eventId)?.key !== taken?.mailKey) return { kind: 'changed' };
+    if (this.#mailFor(entry.runKey, eventId)?.key !== taken?.pendingEventKey) return { kind: 'changed' };
     this.slots.set(`${entry.runKey} ${entry.slot}`, message.id);
     if (!taken) {
       this.waiters.push({ eventId, deadlineMs, record: message });
       return { kind: 'registered' };
     }
-    this.mail = this.mail.filter(({ key }) => key !== taken.mailKey);
+    this.pendingEvents = this.pendingEvents.filter(({ key }) => key !== taken.pendingEventKey);
     return { kind: 'answered', saved: this.#save(taken.result) };
   }
 
@@ -119,20 +126,20 @@ class MemoryStore implements WaiterStore {
     });
   }
 
-  async saveMail(
+  async savePendingEvent(
     _projectId: number,
     runKey: number,
     eventId: string,
-    mail: Mail,
-    { mails }: MailLimits,
+    pendingEvent: PendingEvent,
+    { events }: PendingEventLimits,
   ): Promise<'saved' | 'over' | 'waited' | 'tooMuch'> {
-    await this.#called('saveMail');
+    await this.#called('savePendingEvent');
     if (![...this.runs.values()].some(({ key }) => key === runKey)) return 'over';
     if (this.waiters.some((waiter) => waiter.eventId === eventId && waiter.record.settings.run?.key === runKey)) {
       return 'waited';
     }
-    if (this.mail.length >= mails) return 'tooMuch';
-    this.mail.push({ ...mail, runKey, eventId });
+    if (this.pendingEvents.length >= events) return 'tooMuch';
+    this.pendingEvents.push({ ...pendingEvent, runKey, eventId });
     return 'saved';
   }
 
@@ -143,8 +150,10 @@ class MemoryStore implements WaiterStore {
     return { due, nextAtMs: due.length > 0 ? undefined : byDeadline[0]?.deadlineMs };
   }
 
-  #mailFor(runKey: number, eventId: string): Mail | undefined {
-    const found = this.mail.find((mail) => mail.runKey === runKey && mail.eventId === eventId);
+  #mailFor(runKey: number, eventId: string): PendingEvent | undefined {
+    const found = this.pendingEvents.find(
+      (pendingEvent) => pendingEvent.runKey === runKey && pendingEvent.eventId === eventId,
+    );
     return found && { key: found.key, body: found.body };
   }
 
@@ -360,7 +369,7 @@ describe('a wait', () => {
     expect(bench.store.results.map(({ entry }) => entry?.lazyAboveBytes)).toEqual([undefined, 1_000]);
   });
 
-  test('finds a notification that comes between its look into the mail and its registration', async () => {
+  test('finds a notification that comes between its look for a pending event and its registration', async () => {
     const bench = new Bench();
     const one = bench.store.add(run(1));
     bench.store.before['addWaiter'] = async () => {
@@ -368,10 +377,10 @@ describe('a wait', () => {
     };
     await bench.wait(one);
     expect(bench.told()).toEqual(['wfr_1 s1: data']);
-    expect([bench.store.waiters, bench.store.mail]).toEqual([[], []]);
+    expect([bench.store.waiters, bench.store.pendingEvents]).toEqual([[], []]);
   });
 
-  test('does without mail that another wait of its run has taken meanwhile', async () => {
+  test('does without a pending event that another wait of its run has taken meanwhile', async () => {
     const bench = new Bench();
     const one = bench.store.add(run(1));
     await bench.notifyRun(one);
@@ -455,7 +464,7 @@ describe('a notification', () => {
   test('of a run that is over finds nobody', async () => {
     const bench = new Bench();
     const one = bench.store.add(run(1));
-    bench.store.before['saveMail'] = () => bench.store.end(one);
+    bench.store.before['savePendingEvent'] = () => bench.store.end(one);
     expect(await bench.notifyRun(one)).toBeUndefined();
     expect(await bench.notifyRun(run(2))).toBeUndefined();
   });
@@ -463,12 +472,12 @@ describe('a notification', () => {
   test('is not saved beside a waiter that was registered meanwhile, but wakes it', async () => {
     const bench = new Bench();
     const one = bench.store.add(run(1));
-    bench.store.before['saveMail'] = async () => {
+    bench.store.before['savePendingEvent'] = async () => {
       await bench.wait(one);
     };
     expect(await bench.notifyRun(one)).toHaveProperty('messageId');
     expect(bench.told()).toEqual(['wfr_1 s1: data']);
-    expect(bench.store.mail).toEqual([]);
+    expect(bench.store.pendingEvents).toEqual([]);
   });
 
   test('is saved for the next wait when another came first to the waiter that it found', async () => {

@@ -210,17 +210,26 @@ function wakingOne(store: Store): Partial<StoreMethods> {
 
 function losingMail(store: Store): Partial<StoreMethods> {
   return {
-    saveMail: async (projectId, runKey, eventId, mail, limits) => {
-      const saved = await store.waiters.saveMail(projectId, runKey, eventId, mail, { mails: 0, bytes: 0 });
-      return saved === 'tooMuch' && limits.mails > 0 ? 'saved' : saved;
+    savePendingEvent: async (projectId, runKey, eventId, pendingEvent, limits) => {
+      const saved = await store.waiters.savePendingEvent(projectId, runKey, eventId, pendingEvent, {
+        events: 0,
+        bytes: 0,
+      });
+      return saved === 'tooMuch' && limits.events > 0 ? 'saved' : saved;
     },
   };
 }
 
 function latestMailFirst(store: Store): Partial<StoreMethods> {
   return {
-    saveMail: (projectId, runKey, eventId, mail, limits) =>
-      store.waiters.saveMail(projectId, runKey, eventId, { ...mail, key: Number.MAX_SAFE_INTEGER - mail.key }, limits),
+    savePendingEvent: (projectId, runKey, eventId, pendingEvent, limits) =>
+      store.waiters.savePendingEvent(
+        projectId,
+        runKey,
+        eventId,
+        { ...pendingEvent, key: Number.MAX_SAFE_INTEGER - pendingEvent.key },
+        limits,
+      ),
   };
 }
 

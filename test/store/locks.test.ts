@@ -346,15 +346,16 @@ describe('of the other commands', () => {
     ]);
   });
 
-  it('those of waits and mail lock the project of the run', async () => {
+  it('those of waits and pending events lock the project of the run', async () => {
     const run = await begin(world);
     const wait = waiter(world, run);
     expect(await lockedBy(() => world.store.waiters.addWaiter(wait, undefined, T0))).toEqual([PROJECT]);
     const result = appended(world, run);
     const resolve = () => world.store.waiters.resolveWaiters([{ waiterKey: wait.record.message.key, result }], T0);
     expect(await lockedBy(resolve)).toEqual([PROJECT]);
-    const mail = { key: world.number(), body: bytes('m') };
-    const save = () => world.store.waiters.saveMail(PROJECT, run.key, 'e', mail, { mails: 10, bytes: 1_000 });
+    const pendingEvent = { key: world.number(), body: bytes('m') };
+    const save = () =>
+      world.store.waiters.savePendingEvent(PROJECT, run.key, 'e', pendingEvent, { events: 10, bytes: 1_000 });
     expect(await lockedBy(save)).toEqual([PROJECT]);
   });
 

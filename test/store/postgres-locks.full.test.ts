@@ -133,14 +133,14 @@ const RACES: Record<string, AnyRace> = {
     first: async (world, { run }) =>
       (await world.store.waiters.addWaiter(waiter(world, run), undefined, T0)).kind as string,
     second: async (world, { run }) => notify(world, run),
-    holds: ([wait, mail]) => !(wait === 'registered' && mail === 'saved'),
+    holds: ([wait, pendingEvent]) => !(wait === 'registered' && pendingEvent === 'saved'),
   }),
   'a notification and a wait': race({
     prepare: async (world) => ({ run: await begin(world) }),
     first: async (world, { run }) => notify(world, run),
     second: async (world, { run }) =>
       (await world.store.waiters.addWaiter(waiter(world, run), undefined, T0)).kind as string,
-    holds: ([mail, wait]) => !(wait === 'registered' && mail === 'saved'),
+    holds: ([pendingEvent, wait]) => !(wait === 'registered' && pendingEvent === 'saved'),
   }),
   'a claim of a project with a limit, and a message that goes out at once': race({
     limits: { parallelismMax: 1 },
@@ -412,8 +412,8 @@ async function endRun(world: World, { run }: { run: Message }): Promise<string |
 }
 
 async function notify(world: World, run: Message): Promise<string> {
-  const mail = { key: world.number(), body: bytes('m') };
-  return world.store.waiters.saveMail(PROJECT, run.key, 'e', mail, { mails: 10, bytes: 1_000 });
+  const pendingEvent = { key: world.number(), body: bytes('m') };
+  return world.store.waiters.savePendingEvent(PROJECT, run.key, 'e', pendingEvent, { events: 10, bytes: 1_000 });
 }
 
 async function revive(world: World, { dlqId }: { dlqId: string }): Promise<unknown> {

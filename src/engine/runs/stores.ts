@@ -35,7 +35,7 @@ export interface RunStore {
   findRecords(projectId: ProjectId, keys: MessageKey[]): Promise<Message[]>;
   /**
    * Ends each run that still is as its ending supposes: its messages that wait are cancelled, those in flight marked, its
-   * waiters and its mail removed, and `follows` saved. A message that follows for the journal of a run that is over is
+   * waiters and its pending events removed, and `follows` saved. A message that follows for the journal of a run that is over is
    * not saved, but that the result of an invocation of a failed run is kept for its log.
    */
   endRuns(endings: { ending: RunEnding; follows: NewMessage[] }[], nowMs: Millis): Promise<EndedAs[]>;
@@ -56,14 +56,14 @@ export interface Waiter {
 }
 
 /** A notification that is saved for the next wait of a run. */
-export interface Mail {
+export interface PendingEvent {
   key: number;
   body: Uint8Array;
 }
 
 /** What a run may have saved for its waits to come. */
-export interface MailLimits {
-  mails: number;
+export interface PendingEventLimits {
+  events: number;
   /** Of their bodies; one alone may have more. */
   bytes: number;
 }
@@ -71,23 +71,23 @@ export interface MailLimits {
 /** What became of a wait that is to be registered. */
 export type Waiting =
   | { kind: 'registered' }
-  /** Its result was saved at once: it took the mail. */
+  /** Its result was saved at once: it took the pending event. */
   | { kind: 'answered'; saved: Saved }
   /** The same wait was registered before. */
   | { kind: 'duplicate'; messageId: MessageId }
   | { kind: 'over' }
   /** The journal of the run is longer than it may be. */
   | { kind: 'journalFull'; limit: number }
-  /** The run or its mail are not as was supposed: read again. */
+  /** The run or its pending events are not as was supposed: read again. */
   | { kind: 'changed' };
 
 export interface WaiterStore {
-  /** The oldest mail of a run for an event. */
-  nextMail(runKey: RunKey, eventId: string): Promise<Mail | undefined>;
-  /** Registers the wait while there is no mail for it; or, given mail, takes that one, if it still is the oldest, and saves `result`. */
+  /** The oldest pending event of a run for an event. */
+  nextPendingEvent(runKey: RunKey, eventId: string): Promise<PendingEvent | undefined>;
+  /** Registers the wait while there is no pending event for it; or, given one, takes that, if it still is the oldest, and saves `result`. */
   addWaiter(
     waiter: NewWaiter,
-    taken: { mailKey: number; result: NewMessage } | undefined,
+    taken: { pendingEventKey: number; result: NewMessage } | undefined,
     nowMs: Millis,
   ): Promise<Waiting>;
   /**
@@ -104,13 +104,13 @@ export interface WaiterStore {
     resolutions: { waiterKey: MessageKey; result: NewMessage }[],
     nowMs: Millis,
   ): Promise<(Saved | 'gone')[]>;
-  /** Keeps mail for a run that has no waiter for it, within the limits of what a run may have of it. */
-  saveMail(
+  /** Keeps an event for a run that has no waiter for it, within the limits of what a run may have of it. */
+  savePendingEvent(
     projectId: ProjectId,
     runKey: RunKey,
     eventId: string,
-    mail: Mail,
-    limits: MailLimits,
+    pendingEvent: PendingEvent,
+    limits: PendingEventLimits,
   ): Promise<'saved' | 'over' | 'waited' | 'tooMuch'>;
   /** Waiters whose deadline has come, earliest first, as many as `listWaiters` would; and when there is none, the earliest deadline. */
   dueWaiters(request: { nowMs: Millis; limit: number }): Promise<{ due: Waiter[]; nextAtMs: Millis | undefined }>;

@@ -13,7 +13,7 @@ import type { Numbers } from '../workers/numbers.ts';
 import type { ActiveRuns } from './active-runs.ts';
 import { isOf } from './publish.ts';
 import type { Notified, WaitCommand, WaiterCommands } from './run-commands.ts';
-import type { Mail, MailLimits, NewWaiter, Waiter, WaiterStore, Waiting } from './stores.ts';
+import type { NewWaiter, PendingEvent, PendingEventLimits, Waiter, WaiterStore, Waiting } from './stores.ts';
 import { waiterOf } from './wait-records.ts';
 import { notifiedResult } from './wait-results.ts';
 import { type WakeDeps, type Woken, wake } from './wakes.ts';
@@ -23,7 +23,7 @@ const PIECE = { waiters: 200, bytes: 4 * 1024 * 1024 };
 /** Waiters in one list, and reads that it may take: each brings a few MiB at most. */
 const LIST_MAX = { waiters: 1_000, reads: 4 };
 /** Notifications that are kept for the waits of one run: whoever knows its webhook can send them. */
-const MAIL_MAX: MailLimits = { mails: 1_000, bytes: 32 * 1024 * 1024 };
+const PENDING_EVENTS_MAX: PendingEventLimits = { events: 1_000, bytes: 32 * 1024 * 1024 };
 
 export interface WaitDeps extends WakeDeps {
   store: { waiters: WaiterStore };
@@ -52,8 +52,8 @@ export class RunWaits implements WaiterCommands {
         return STALE;
       }
       const waiter = waiterOf(command, run, identity, clock.nowMs());
-      const mail = await store.waiters.nextMail(run.key, command.eventId);
-      const waiting = await this.#add(waiter, mail);
+      const pendingEvent = await store.waiters.nextPendingEvent(run.key, command.eventId);
+      const waiting = await this.#add(waiter, pendingEvent);
       if (waiting.kind === 'duplicate') return { messageId: waiting.messageId, deduplicated: true };
       if (waiting.kind === 'over' && isFresh) throw runOver();
       if (waiting.kind === 'journalFull') throw quotaExceeded('maxJournalSize', waiting.limit);
@@ -116,14 +116,14 @@ export class RunWaits implements WaiterCommands {
     return { key, id: mintMessageId(key, (count) => randomness.bytes(count)) };
   }
 
-  /** Registers `waiter`, or, given mail, has it answered with that. */
-  async #add(waiter: NewWaiter, mail: Mail | undefined): Promise<Waiting> {
+  /** Registers `waiter`, or, given a pending event, has it answered with that. */
+  async #add(waiter: NewWaiter, pendingEvent: PendingEvent | undefined): Promise<Waiting> {
     const { store, intake } = this.#deps;
     const { message: record } = waiter.record;
     const nowMs = record.createdAtMs;
-    const drafts = await intake.draftsOf(mail ? [notifiedResult(record, mail.body, nowMs)] : []);
+    const drafts = await intake.draftsOf(pendingEvent ? [notifiedResult(record, pendingEvent.body, nowMs)] : []);
     const save = ([result]: NewMessage[]) =>
-      store.waiters.addWaiter(waiter, mail && result && { mailKey: mail.key, result }, nowMs);
+      store.waiters.addWaiter(waiter, pendingEvent && result && { pendingEventKey: pendingEvent.key, result }, nowMs);
     return intake.save(drafts, save, (waiting) => (waiting.kind === 'answered' ? [waiting.saved] : []));
   }
 
@@ -152,9 +152,9 @@ export class RunWaits implements WaiterCommands {
   /** Saves an event for the next wait. False: the run has changed meanwhile. Throws `ApiError` 412. */
   async #save({ projectId, key, id }: Run, eventId: string, body: Uint8Array): Promise<boolean> {
     const { store, numbers, active } = this.#deps;
-    const mail: Mail = { key: await numbers.takeLatest(), body };
-    const saved = await store.waiters.saveMail(projectId, key, eventId, mail, MAIL_MAX);
-    if (saved === 'tooMuch') throw quotaExceeded('maxSavedNotifications', MAIL_MAX.mails);
+    const pendingEvent: PendingEvent = { key: await numbers.takeLatest(), body };
+    const saved = await store.waiters.savePendingEvent(projectId, key, eventId, pendingEvent, PENDING_EVENTS_MAX);
+    if (saved === 'tooMuch') throw quotaExceeded('maxSavedNotifications', PENDING_EVENTS_MAX.events);
     if (saved === 'over') active.forget(projectId, id);
     return saved === 'saved';
   }

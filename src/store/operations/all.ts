@@ -25,7 +25,7 @@ import * as histories from './runs/run-histories.ts';
 import * as runLogs from './runs/run-logs.ts';
 import * as schedules from './schedules/schedules.ts';
 import * as urlGroups from './url-groups.ts';
-import * as mail from './waiters/mail.ts';
+import * as pendingEvents from './waiters/pending-events.ts';
 import * as register from './waiters/register.ts';
 import * as waiters from './waiters/waiters.ts';
 import * as numbers from './workers/numbers.ts';
@@ -55,7 +55,7 @@ const ALL = {
   ...deadRuns,
   ...failureCallbacks,
   ...histories,
-  ...mail,
+  ...pendingEvents,
   ...register,
   ...revival,
   ...runLogs,

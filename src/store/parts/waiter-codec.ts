@@ -1,10 +1,10 @@
 /** How waits and waiters become rows and back; in the caller's thread, like all of it. */
-import type { Mail, NewWaiter, Waiter } from '../../engine/runs/stores.ts';
+import type { NewWaiter, PendingEvent, Waiter } from '../../engine/runs/stores.ts';
 import { slotOfResult } from '../../workflow/slots.ts';
 import { readStep } from '../../workflow/steps.ts';
 import { decodeMessage } from '../operations/messages/rows.ts';
 import { encodeRecord } from '../operations/runs/run-rows.ts';
-import type { MailRow } from '../operations/waiters/mail.ts';
+import type { PendingEventRow } from '../operations/waiters/pending-events.ts';
 import type { StoredWait } from '../operations/waiters/register.ts';
 import type { WaiterRow } from '../operations/waiters/waiters.ts';
 
@@ -19,6 +19,6 @@ export function decodeWaiter(row: WaiterRow): Waiter {
   return { eventId: row.event_id, deadlineMs: row.deadline_ms, record: decodeMessage(row) };
 }
 
-export function decodeMail({ key, body }: MailRow): Mail {
+export function decodePendingEvent({ key, body }: PendingEventRow): PendingEvent {
   return { key, body: body ?? new Uint8Array(0) };
 }

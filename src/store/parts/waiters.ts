@@ -3,19 +3,19 @@ import type { WaiterStore } from '../../engine/runs/stores.ts';
 import type { Connection } from '../connection.ts';
 import { encodeBytes } from '../operations/messages/content-rows.ts';
 import { encodeNewMessage } from '../operations/messages/rows.ts';
-import { decodeMail, decodeWaiter, encodeWait } from './waiter-codec.ts';
+import { decodePendingEvent, decodeWaiter, encodeWait } from './waiter-codec.ts';
 
 export function waitersOver(connection: Connection): WaiterStore {
   return {
-    async nextMail(runKey, eventId) {
-      const row = await connection.read('nextMail', { runKey, eventId });
-      return row === null ? undefined : decodeMail(row);
+    async nextPendingEvent(runKey, eventId) {
+      const row = await connection.read('nextPendingEvent', { runKey, eventId });
+      return row === null ? undefined : decodePendingEvent(row);
     },
 
     addWaiter(waiter, taken, nowMs) {
       return connection.write('addWaiter', {
         wait: encodeWait(waiter),
-        taken: taken ? { mailKey: taken.mailKey, result: encodeNewMessage(taken.result) } : null,
+        taken: taken ? { pendingEventKey: taken.pendingEventKey, result: encodeNewMessage(taken.result) } : null,
         nowMs,
       });
     },
@@ -32,9 +32,9 @@ export function waitersOver(connection: Connection): WaiterStore {
       });
     },
 
-    saveMail(projectId, runKey, eventId, { key, body }, mailLimits) {
-      const mail = { projectId, runKey, eventId, key, body: encodeBytes(body), mailLimits };
-      return connection.write('saveMail', mail);
+    savePendingEvent(projectId, runKey, eventId, { key, body }, limits) {
+      const pendingEvent = { projectId, runKey, eventId, key, body: encodeBytes(body), limits };
+      return connection.write('savePendingEvent', pendingEvent);
     },
 
     async dueWaiters(request) {

@@ -170,22 +170,25 @@ export function runEndingsConformance(open: OpenStore): void {
       expect((await world().claim()).claimed.map(({ message }) => message.key)).toEqual([plain.key]);
     });
 
-    it('takes its waiters and its mail along, and those of no other run', async () => {
+    it('takes its waiters and its pending events along, and those of no other run', async () => {
       const [first, other] = [await begin(world()), await begin(world(), { id: 'other' })];
       for (const run of [first, other]) {
         expect(await world().store.waiters.addWaiter(waiter(world(), run), undefined, T0)).toEqual({
           kind: 'registered',
         });
-        const mail = { key: world().number(), body: bytes('m') };
-        expect(await world().store.waiters.saveMail(PROJECT, run.key, 'later', mail, { mails: 10, bytes: 1_000 })).toBe(
-          'saved',
-        );
+        const pendingEvent = { key: world().number(), body: bytes('m') };
+        expect(
+          await world().store.waiters.savePendingEvent(PROJECT, run.key, 'later', pendingEvent, {
+            events: 10,
+            bytes: 1_000,
+          }),
+        ).toBe('saved');
       }
       await end(first);
       const waiters = await world().store.waiters.listWaiters(PROJECT, 'e', { count: 10 });
       expect(waiters.map(({ record }) => record.settings.run?.id)).toEqual(['other']);
-      expect(await world().store.waiters.nextMail(first.key, 'later')).toBeUndefined();
-      expect(await world().store.waiters.nextMail(other.key, 'later')).toBeDefined();
+      expect(await world().store.waiters.nextPendingEvent(first.key, 'later')).toBeUndefined();
+      expect(await world().store.waiters.nextPendingEvent(other.key, 'later')).toBeDefined();
     });
 
     it('is nothing that other runs or plain messages have', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Message, NewMessage } from '../../../src/engine/model.ts';
-import type { MailLimits, NewWaiter, Waiting } from '../../../src/engine/runs/stores.ts';
+import type { NewWaiter, PendingEventLimits, Waiting } from '../../../src/engine/runs/stores.ts';
 import type { RunPart, WaitPart } from '../../../src/protocol/settings.ts';
 import { bytes, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, T0 } from './world.ts';
 
@@ -86,10 +86,16 @@ export function waitersConformance(open: OpenStore): void {
     of: Message,
     text: string,
     eventId = 'e',
-    limits: MailLimits = { mails: 100, bytes: 1_000 },
+    limits: PendingEventLimits = { events: 100, bytes: 1_000 },
   ): Promise<{ key: number; saved: string }> {
     const key = world().number();
-    const saved = await store().waiters.saveMail(of.projectId, of.key, eventId, { key, body: bytes(text) }, limits);
+    const saved = await store().waiters.savePendingEvent(
+      of.projectId,
+      of.key,
+      eventId,
+      { key, body: bytes(text) },
+      limits,
+    );
     return { key, saved };
   }
 
@@ -179,21 +185,21 @@ export function waitersConformance(open: OpenStore): void {
     });
   });
 
-  describe('mail', () => {
+  describe('a pending event', () => {
     it('is taken by the next wait, the oldest first, which ends at once', async () => {
       const run = await begin('a');
       const first = await save(run, 'one');
       await save(run, 'two');
-      const mail = await store().waiters.nextMail(run.key, 'e');
-      expect(mail).toEqual({ key: first.key, body: bytes('one') });
+      const pendingEvent = await store().waiters.nextPendingEvent(run.key, 'e');
+      expect(pendingEvent).toEqual({ key: first.key, body: bytes('one') });
       const made = waiter(run);
       const result = resultOf(run);
-      const taken = { mailKey: first.key, result };
+      const taken = { pendingEventKey: first.key, result };
       expect(await store().waiters.addWaiter(made, taken, T0)).toMatchObject({
         kind: 'answered',
         saved: { standing: 'due', journal: { position: 2 } },
       });
-      expect(await store().waiters.nextMail(run.key, 'e')).toMatchObject({ body: bytes('two') });
+      expect(await store().waiters.nextPendingEvent(run.key, 'e')).toMatchObject({ body: bytes('two') });
       expect(await keysFor()).toEqual([]);
       expect(await world().find(result.message)).toMatchObject({ id: result.message.id });
     });
@@ -202,7 +208,7 @@ export function waitersConformance(open: OpenStore): void {
       const run = await begin('a');
       const { key } = await save(run, 'one');
       expect(await store().waiters.addWaiter(waiter(run), undefined, T0)).toEqual({ kind: 'changed' });
-      const taken = (stepId: number) => ({ mailKey: key, result: resultOf(run, stepId) });
+      const taken = (stepId: number) => ({ pendingEventKey: key, result: resultOf(run, stepId) });
       expect(await store().waiters.addWaiter(waiter(run), taken(1), T0)).toMatchObject({ kind: 'answered' });
       expect(await store().waiters.addWaiter(waiter(run, { stepId: 2 }), taken(2), T0)).toEqual({ kind: 'changed' });
       expect(await store().runs.readJournal(run.key)).toHaveLength(2);
@@ -210,17 +216,17 @@ export function waitersConformance(open: OpenStore): void {
 
     it('is kept by run and event, up to a number for each run', async () => {
       const [one, two] = [await begin('a'), await begin('b')];
-      expect((await save(one, 'x', 'e', { mails: 2, bytes: 1_000 })).saved).toBe('saved');
-      expect((await save(one, '', 'other', { mails: 2, bytes: 1_000 })).saved).toBe('saved');
-      expect((await save(one, 'x', 'e', { mails: 2, bytes: 1_000 })).saved).toBe('tooMuch');
-      expect((await save(two, 'x', 'e', { mails: 2, bytes: 1_000 })).saved).toBe('saved');
-      expect(await store().waiters.nextMail(one.key, 'other')).toMatchObject({ body: new Uint8Array(0) });
-      expect(await store().waiters.nextMail(two.key, 'other')).toBeUndefined();
+      expect((await save(one, 'x', 'e', { events: 2, bytes: 1_000 })).saved).toBe('saved');
+      expect((await save(one, '', 'other', { events: 2, bytes: 1_000 })).saved).toBe('saved');
+      expect((await save(one, 'x', 'e', { events: 2, bytes: 1_000 })).saved).toBe('tooMuch');
+      expect((await save(two, 'x', 'e', { events: 2, bytes: 1_000 })).saved).toBe('saved');
+      expect(await store().waiters.nextPendingEvent(one.key, 'other')).toMatchObject({ body: new Uint8Array(0) });
+      expect(await store().waiters.nextPendingEvent(two.key, 'other')).toBeUndefined();
     });
 
     it('is kept up to a size of all of a run, but one alone may have more', async () => {
       const run = await begin('wfr_size');
-      const limits = { mails: 100, bytes: 4 };
+      const limits = { events: 100, bytes: 4 };
       expect((await save(run, 'large', 'e', limits)).saved).toBe('saved');
       expect((await save(run, 'x', 'e', limits)).saved).toBe('tooMuch');
     });
@@ -237,7 +243,7 @@ export function waitersConformance(open: OpenStore): void {
       await save(run, 'x');
       await end(run);
       expect((await save(run, 'x')).saved).toBe('over');
-      expect(await store().waiters.nextMail(run.key, 'e')).toBeUndefined();
+      expect(await store().waiters.nextPendingEvent(run.key, 'e')).toBeUndefined();
     });
   });
 

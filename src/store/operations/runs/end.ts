@@ -99,7 +99,7 @@ interface LeftRow {
 
 /**
  * Ends runs that are active. `deadKey` is the message that failed for good and took its run along; it is done with already,
- * like all that was settled with it. What else is left of a run waits no more: messages, waiters, mail.
+ * like all that was settled with it. What else is left of a run waits no more: messages, waiters, pending events.
  */
 export async function writeEndings(
   context: WriteContext,

@@ -1,4 +1,4 @@
-/** How does a wait enter the journal of its run: as a waiter, or with the result that it took from the run's mail? */
+/** How does a wait enter the journal of its run: as a waiter, or with the result that it took from the run's pending events? */
 import type { Waiting } from '../../../engine/runs/stores.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { insertMessages } from '../messages/accept.ts';
@@ -9,7 +9,7 @@ import { write } from '../operation.ts';
 import type { ForRun } from '../runs/batch-runs.ts';
 import { Journals } from '../runs/journals.ts';
 import type { StoredRecord } from '../runs/run-rows.ts';
-import { deleteMail, nextMailKey } from './mail.ts';
+import { deletePendingEvent, nextPendingEventKey } from './pending-events.ts';
 
 export interface StoredWait {
   projectId: number;
@@ -22,8 +22,8 @@ export interface StoredWait {
 
 export interface AddWaiterArgs {
   wait: StoredWait;
-  /** Null: there is to be no mail. */
-  taken: { mailKey: number; result: StoredNewMessage } | null;
+  /** Null: there is to be no pending event. */
+  taken: { pendingEventKey: number; result: StoredNewMessage } | null;
   nowMs: number;
 }
 
@@ -46,7 +46,8 @@ export const addWaiter = write(
     if (present) return { kind: 'duplicate', messageId: present.messageId };
     if (refusal?.kind === 'runChanged') return { kind: 'changed' };
     if (refusal?.kind === 'journalFull') return refusal;
-    if ((await nextMailKey(tx, { runKey, eventId })) !== (taken?.mailKey ?? null)) return { kind: 'changed' };
+    if ((await nextPendingEventKey(tx, { runKey, eventId })) !== (taken?.pendingEventKey ?? null))
+      return { kind: 'changed' };
     journals.record(record, 'WAITER_ADDED');
     await journals.save();
     if (!taken) {
@@ -54,7 +55,7 @@ export const addWaiter = write(
       await tx.insertMany('waiters', ['key', 'project_id', 'run_key', 'event_id', 'deadline_ms'], [row]);
       return { kind: 'registered' };
     }
-    await deleteMail(tx, taken.mailKey);
+    await deletePendingEvent(tx, taken.pendingEventKey);
     const [saved = { standing: 'dropped' as const }] = await insertMessages(context, [taken.result], nowMs);
     return { kind: 'answered', saved };
   },

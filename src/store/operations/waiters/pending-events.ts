@@ -1,32 +1,37 @@
 /** Which notifications are saved for the waits of a run that are still to come? */
-import type { MailLimits } from '../../../engine/runs/stores.ts';
+import type { PendingEventLimits } from '../../../engine/runs/stores.ts';
 import type { Queries, Transaction } from '../../driver.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { bytesOf } from '../messages/new-messages.ts';
 import { read, write } from '../operation.ts';
 import { RUN_STATE } from '../runs/run-rows.ts';
 
-export interface MailRow {
+export interface PendingEventRow {
   key: number;
   body: Uint8Array | null;
 }
 
-interface MailPlace {
+interface PendingEventPlace {
   runKey: number;
   eventId: string;
 }
 
 /** The oldest for an event. */
-export const nextMail = read(async (queries: Queries, { runKey, eventId }: MailPlace): Promise<MailRow | null> => {
-  const [row] = await queries.query<MailRow>(
-    'select key, body from mail where run_key = ? and event_id = ? order by key limit 1',
-    [runKey, eventId],
-  );
-  return row ?? null;
-});
+export const nextPendingEvent = read(
+  async (queries: Queries, { runKey, eventId }: PendingEventPlace): Promise<PendingEventRow | null> => {
+    const [row] = await queries.query<PendingEventRow>(
+      'select key, body from mail where run_key = ? and event_id = ? order by key limit 1',
+      [runKey, eventId],
+    );
+    return row ?? null;
+  },
+);
 
 /** The same, without its body. */
-export async function nextMailKey(tx: Transaction, { runKey, eventId }: MailPlace): Promise<number | null> {
+export async function nextPendingEventKey(
+  tx: Transaction,
+  { runKey, eventId }: PendingEventPlace,
+): Promise<number | null> {
   const [row] = await tx.query<{ key: number }>(
     'select key from mail where run_key = ? and event_id = ? order by key limit 1',
     [runKey, eventId],
@@ -34,22 +39,22 @@ export async function nextMailKey(tx: Transaction, { runKey, eventId }: MailPlac
   return row?.key ?? null;
 }
 
-export async function deleteMail(tx: Transaction, key: number): Promise<void> {
+export async function deletePendingEvent(tx: Transaction, key: number): Promise<void> {
   await tx.send('delete from mail where key = ?', [key]);
 }
 
-export interface SaveMailArgs extends MailPlace {
+export interface SavePendingEventArgs extends PendingEventPlace {
   projectId: number;
   key: number;
   body: Uint8Array | null;
-  mailLimits: MailLimits;
+  limits: PendingEventLimits;
 }
 
-export const saveMail = write(
+export const savePendingEvent = write(
   { weight: ({ body }) => ({ rows: 1, bytes: bytesOf(body) }) },
   async (
     { tx }: WriteContext,
-    { projectId, runKey, eventId, key, body, mailLimits }: SaveMailArgs,
+    { projectId, runKey, eventId, key, body, limits }: SavePendingEventArgs,
   ): Promise<'saved' | 'over' | 'waited' | 'tooMuch'> => {
     const [run] = await tx.query(
       `select key from runs where key = ? and project_id = ? and state = ${RUN_STATE.RUN_STARTED}`,
@@ -61,13 +66,13 @@ export const saveMail = write(
       eventId,
     ]);
     if (waiter) return 'waited';
-    const [saved] = await tx.query<{ mails: number; bytes: number }>(
-      'select count(*) as mails, coalesce(sum(length(body)), 0) as bytes from mail where run_key = ?',
+    const [saved] = await tx.query<{ events: number; bytes: number }>(
+      'select count(*) as events, coalesce(sum(length(body)), 0) as bytes from mail where run_key = ?',
       [runKey],
     );
-    const { mails = 0, bytes = 0 } = saved ?? {};
-    const isTooLong = mails > 0 && bytes + (body?.length ?? 0) > mailLimits.bytes;
-    if (mails >= mailLimits.mails || isTooLong) return 'tooMuch';
+    const { events = 0, bytes = 0 } = saved ?? {};
+    const isTooLong = events > 0 && bytes + (body?.length ?? 0) > limits.bytes;
+    if (events >= limits.events || isTooLong) return 'tooMuch';
     await tx.insertMany(
       'mail',
       ['key', 'project_id', 'run_key', 'event_id', 'body'],
