@@ -85,19 +85,19 @@ const RACES: Record<string, AnyRace> = {
     prepare: makeQueue(1, false),
     first: acceptClaimed(IN_QUEUE),
     second: acceptClaimed(IN_QUEUE),
-    holds: (answers) => String(standings(answers)) === 'claimed,held',
+    holds: (answers) => String(standings(answers)) === 'claimed,queue',
   }),
   'the slot of a flow-control key': race({
     prepare: (world) => world.store.keys.pinKey({ projectId: PROJECT, key: 'k', pin: { parallelism: 1 }, nowMs: T0 }),
     first: acceptClaimed(OF_KEY),
     second: acceptClaimed(OF_KEY),
-    holds: (answers) => String(standings(answers)) === 'claimed,held',
+    holds: (answers) => String(standings(answers)) === 'claimed,flow',
   }),
   'the limit of a project': race({
     limits: { parallelismMax: 1 },
     first: acceptClaimed({}),
     second: acceptClaimed({}),
-    holds: (answers) => String(standings(answers)) === 'claimed,held',
+    holds: (answers) => String(standings(answers)) === 'claimed,project',
   }),
   'a cancel of the first in a queue, and a message that comes to wait there': race({
     prepare: async (world) => {
