@@ -72,7 +72,9 @@ export class Publisher {
 
   async #draft(commands: PublishCommand[], context: DraftContext): Promise<Round> {
     const { numbers, intake } = this.#deps;
-    const firstKey = await numbers.take(2 * commands.length);
+    // Where there is a run, a second one each: an invocation is recorded in the journal of its parent.
+    const keysOfEach = commands.some(({ options }) => options.run) ? 2 : 1;
+    const firstKey = await numbers.take(keysOfEach * commands.length);
     const slices = intake.slices();
     const round: Round = { drafts: [], remembered: [] };
     for (const [index, command] of commands.entries()) {
