@@ -8,13 +8,18 @@ export interface Conditions {
   params: SqlParam[];
 }
 
+/** One condition more. */
+export function also({ texts, params }: Conditions, text: string, ...values: readonly SqlParam[]): void {
+  texts.push(text);
+  params.push(...values);
+}
+
 /** The attributes of `filter`; its times are the caller's, who knows which column they mean. */
 export function contentConditions(filter: AttributeFilter): Conditions {
   const conditions: Conditions = { texts: [], params: [] };
   const among = (column: string, values: readonly string[] | undefined): void => {
     if (!values) return;
-    conditions.texts.push(`${column} in (??)`);
-    conditions.params.push(values);
+    also(conditions, `${column} in (??)`, values);
   };
   among('c.url', filter.url);
   among('c.origin', filter.host?.flatMap(originsOf));
@@ -27,16 +32,15 @@ export function contentConditions(filter: AttributeFilter): Conditions {
   if (filter.endpointName) {
     // Rare enough to need no column. In JSON no text within a text can look like this.
     const anyOf = filter.endpointName.map(() => "replace(c.settings, ?, '') <> c.settings");
-    conditions.texts.push(anyOf.length > 0 ? `(${anyOf.join(' or ')})` : '1 = 0');
-    conditions.params.push(...filter.endpointName.map((name) => JSON.stringify({ endpointName: name }).slice(1, -1)));
+    const texts = filter.endpointName.map((name) => JSON.stringify({ endpointName: name }).slice(1, -1));
+    also(conditions, anyOf.length > 0 ? `(${anyOf.join(' or ')})` : '1 = 0', ...texts);
   }
   if (filter.label) {
     // Case-sensitive in both databases and without wildcards, unlike `like`.
     // No label has a comma; looked for all the same, `a,b` would find a message that is labelled a and b.
     const labels = filter.label.filter((label) => !label.includes(','));
     const anyOf = labels.map(() => "replace(c.labels, ?, '') <> c.labels");
-    conditions.texts.push(anyOf.length > 0 ? `(${anyOf.join(' or ')})` : '1 = 0');
-    conditions.params.push(...labels.map((label) => `,${label},`));
+    also(conditions, anyOf.length > 0 ? `(${anyOf.join(' or ')})` : '1 = 0', ...labels.map((label) => `,${label},`));
   }
   return conditions;
 }

@@ -20,12 +20,6 @@ export interface Slice {
   toMs?: number;
 }
 
-/** Rows looked at in one snapshot; a filter that matches little needs several. */
-export const WINDOW = 20_000;
-
-/** Rows looked at when the only filter is one that most rows pass. */
-export const SMALL_WINDOW = 1_000;
-
 /** Rows of a page. */
 export interface PageRows<Row> {
   rows: Row[];

@@ -2,7 +2,7 @@
 import type { AttributeFilter } from '../../../engine/filters.ts';
 import type { MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
 import type { Queries } from '../../driver.ts';
-import { contentConditions } from '../filter.ts';
+import { also, contentConditions } from '../filter.ts';
 import { type ContentRow, DETAIL_COLUMNS, type DetailRow } from '../messages/rows.ts';
 import { longRead } from '../operation.ts';
 import {
@@ -12,10 +12,9 @@ import {
   type PageRows,
   type Position,
   type Slice,
-  SMALL_WINDOW,
   sliceSql,
-  WINDOW,
 } from '../page.ts';
+import { LOGS, pageOfWindow } from '../windows.ts';
 
 export interface ListLogsArgs {
   projectId: ProjectId;
@@ -50,34 +49,21 @@ export const listLogs = longRead(async (queries: Queries, args: ListLogsArgs): P
 });
 
 /** Along the list, a window of it at a time. */
-async function ofProject(queries: Queries, args: ListLogsArgs): Promise<PageRows<LogRow>> {
-  const { projectId, slice } = args;
-  const { texts, params, direction } = sliceSql(slice, 'at_ms', 'seq');
-  const content = contentConditions(args.filter);
+function ofProject(queries: Queries, { projectId, filter: attributes, states, slice }: ListLogsArgs): Promise<PageRows<LogRow>> {
+  const filter = contentConditions(attributes);
+  const joins = filter.texts.length > 0 ? 'lookup contents c on (c.key = w.message_key)' : '';
+  if (states) also(filter, 'w.state in (??)', states);
+  const passesMost = filter.texts.length === 0;
   // What happens to runs is listed with them.
-  const filters = ['w.run_key is null', ...content.texts];
-  const filterParams = [...content.params];
-  if (args.states) {
-    filters.push('w.state in (??)');
-    filterParams.push(args.states);
-  }
-  const window = filters.length === 1 ? Math.max(slice.count + 1, SMALL_WINDOW) : WINDOW;
-  const range = ['project_id = ?', ...texts].join(' and ');
-  const order = `order by at_ms ${direction}, seq ${direction}`;
-  const rows = await queries.query<LogRow>(
-    `select w.at_ms as "timeMs", w.seq as n, w.message_key, w.state
-     from (select at_ms, seq, message_key, state, run_key from logs where ${range} ${order} limit ?) w
-     ${content.texts.length > 0 ? 'lookup contents c on (c.key = w.message_key)' : ''}
-     where ${filters.join(' and ')}
-     order by w.at_ms ${direction}, w.seq ${direction} limit ?`,
-    [projectId, ...params, window, ...filterParams, slice.count + 1],
-  );
-  if (rows.length > slice.count) return cutPage(rows, slice.count, undefined);
-  const [end] = await queries.query<Position>(
-    `select at_ms as "timeMs", seq as n from logs where ${range} ${order} limit 1 offset ?`,
-    [projectId, ...params, window - 1],
-  );
-  return cutPage(rows, slice.count, end);
+  also(filter, 'w.run_key is null');
+  return pageOfWindow(queries, projectId, slice, {
+    list: LOGS,
+    reads: ['message_key', 'state', 'run_key'],
+    selects: ['w.message_key', 'w.state'],
+    joins,
+    filter,
+    passesMost,
+  });
 }
 
 /** By the messages' own index: few entries each. */

@@ -2,7 +2,7 @@
 import type { AttributeFilter } from '../../../engine/filters.ts';
 import type { MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
 import type { Queries, SqlParam, Transaction } from '../../driver.ts';
-import { contentConditions } from '../filter.ts';
+import { also, contentConditions } from '../filter.ts';
 import type { EntryStanding } from '../lanes/entry.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { longRead, read, write } from '../operation.ts';
@@ -13,10 +13,9 @@ import {
   type PageRows,
   type Position,
   type Slice,
-  SMALL_WINDOW,
   sliceSql,
-  WINDOW,
 } from '../page.ts';
+import { DEAD, pageOfWindow } from '../windows.ts';
 import { dropUnreferencedContents } from '../retention.ts';
 import { insertPlain } from './accept.ts';
 import { weightOf } from './new-messages.ts';
@@ -85,34 +84,24 @@ export const countDead = read(
 
 type Place = Position & { message_key: number };
 
-async function places(queries: Queries, args: ListDeadArgs): Promise<PageRows<Place>> {
-  const { projectId, slice } = args;
-  const { texts, params, direction } = sliceSql(slice, 'failed_at_ms', 'key');
-  const content = contentConditions(args.filter);
+function places(
+  queries: Queries,
+  { projectId, filter: attributes, responseStatus, slice }: ListDeadArgs,
+): Promise<PageRows<Place>> {
+  const filter = contentConditions(attributes);
+  const joins = filter.texts.length > 0 ? 'lookup contents c on (c.key = w.key)' : '';
+  if (responseStatus) also(filter, 'w.response_status in (??)', responseStatus);
+  const passesMost = filter.texts.length === 0;
   // Those of runs are listed apart.
-  const filters = ['w.run_key is null', ...content.texts];
-  const filterParams = [...content.params];
-  if (args.responseStatus) {
-    filters.push('w.response_status in (??)');
-    filterParams.push(args.responseStatus);
-  }
-  const window = filters.length === 1 ? Math.max(slice.count + 1, SMALL_WINDOW) : WINDOW;
-  const range = ['project_id = ?', ...texts].join(' and ');
-  const order = `order by failed_at_ms ${direction}, key ${direction}`;
-  const rows = await queries.query<Place>(
-    `select w.failed_at_ms as "timeMs", w.key as n, w.key as message_key
-     from (select failed_at_ms, key, response_status, run_key from dead where ${range} ${order} limit ?) w
-     ${content.texts.length > 0 ? 'lookup contents c on (c.key = w.key)' : ''}
-     where ${filters.join(' and ')}
-     order by w.failed_at_ms ${direction}, w.key ${direction} limit ?`,
-    [projectId, ...params, window, ...filterParams, slice.count + 1],
-  );
-  if (rows.length > slice.count) return cutPage(rows, slice.count, undefined);
-  const [end] = await queries.query<Position>(
-    `select failed_at_ms as "timeMs", key as n from dead where ${range} ${order} limit 1 offset ?`,
-    [projectId, ...params, window - 1],
-  );
-  return cutPage(rows, slice.count, end);
+  also(filter, 'w.run_key is null');
+  return pageOfWindow(queries, projectId, slice, {
+    list: DEAD,
+    reads: ['response_status', 'run_key'],
+    selects: ['w.key as message_key'],
+    joins,
+    filter,
+    passesMost,
+  });
 }
 
 async function placesOfMessages(

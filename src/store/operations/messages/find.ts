@@ -1,11 +1,12 @@
 /** Which messages are there to be read: one by its id, or those that a bulk cancel means? */
 import type { AttributeFilter } from '../../../engine/filters.ts';
 import type { MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
-import type { Queries, SqlParam } from '../../driver.ts';
-import { contentConditions } from '../filter.ts';
+import type { Queries } from '../../driver.ts';
+import { also, contentConditions } from '../filter.ts';
 import { type FlowKeyView, findKey } from '../lanes/flow-commands.ts';
 import { LINE } from '../lanes/lines.ts';
 import { longRead, read } from '../operation.ts';
+import { keysOfWindow, type WindowKeys } from '../windows.ts';
 import { CONTENT_FIELDS, type ContentRow, codeOfLogState } from './rows.ts';
 
 export interface FindArgs {
@@ -83,50 +84,24 @@ async function queueBefore(queries: Queries, message: LiveRow): Promise<Pick<Liv
   return queue ? { queue } : {};
 }
 
-/** Messages looked at in one snapshot. */
-const WINDOW = 20_000;
-
-export interface CandidatesArgs {
+interface CandidatesArgs {
   projectId: ProjectId;
   filter: AttributeFilter;
   afterKey: MessageKey;
   limit: number;
 }
 
-export interface Candidates {
-  keys: MessageKey[];
-  /** Where to look on; absent when all were seen. */
-  nextAfterKey?: MessageKey;
-}
-
 /** Keys of messages that a bulk cancel may take, oldest first, from a bounded stretch of the table. */
-export const findCandidates = longRead(async (queries: Queries, args: CandidatesArgs): Promise<Candidates> => {
-  const { projectId, filter, afterKey, limit } = args;
-  const { texts, params } = contentConditions(filter);
-  const conditions = ['c.project_id = ?', ...texts];
-  const values: SqlParam[] = [projectId, ...params];
-  if (filter.fromMs !== undefined) {
-    conditions.push('c.created_at_ms >= ?');
-    values.push(filter.fromMs);
-  }
-  if (filter.toMs !== undefined) {
-    conditions.push('c.created_at_ms <= ?');
-    values.push(filter.toMs);
-  }
-  const found = await queries.query<{ key: number }>(
-    `select w.key from
-       (select key, cancel_requested_at_ms, run_key from messages where key > ? order by key limit ?) w
-       lookup contents c on (c.key = w.key)
-     where w.cancel_requested_at_ms is null and w.run_key is null and ${conditions.join(' and ')}
-     order by w.key limit ?`,
-    [afterKey, WINDOW, ...values, limit],
-  );
-  const keys = found.map(({ key }) => key);
-  const lastKey = keys.at(-1);
-  if (keys.length === limit && lastKey !== undefined) return { keys, nextAfterKey: lastKey };
-  const [end] = await queries.query<{ key: number }>(
-    'select key from messages where key > ? order by key limit 1 offset ?',
-    [afterKey, WINDOW - 1],
-  );
-  return end ? { keys, nextAfterKey: end.key } : { keys };
+export const findCandidates = longRead((queries: Queries, args: CandidatesArgs): Promise<WindowKeys> => {
+  const { projectId, filter } = args;
+  const conditions = contentConditions(filter);
+  also(conditions, 'w.cancel_requested_at_ms is null and w.run_key is null and c.project_id = ?', projectId);
+  if (filter.fromMs !== undefined) also(conditions, 'c.created_at_ms >= ?', filter.fromMs);
+  if (filter.toMs !== undefined) also(conditions, 'c.created_at_ms <= ?', filter.toMs);
+  return keysOfWindow(queries, args, {
+    table: 'messages',
+    reads: ['cancel_requested_at_ms', 'run_key'],
+    joins: 'lookup contents c on (c.key = w.key)',
+    filter: conditions,
+  });
 });

@@ -1,7 +1,8 @@
 /** Which runs lie in the DLQ, and what is known of each (contract W 21.1)? */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { DeadRunFilter } from '../../../engine/runs/dead-run-store.ts';
-import type { Queries, SqlParam } from '../../driver.ts';
+import type { Queries } from '../../driver.ts';
+import { also } from '../filter.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { removeDead } from '../messages/dead.ts';
 import {
@@ -13,7 +14,8 @@ import {
   type DetailRow,
 } from '../messages/rows.ts';
 import { longRead, read, write } from '../operation.ts';
-import { cutByBytes, cutPage, type PageRows, type Position, type Slice, sliceSql, WINDOW } from '../page.ts';
+import { cutByBytes, type PageRows, type Position, type Slice } from '../page.ts';
+import { DEAD, pageOfWindow } from '../windows.ts';
 import { runConditions } from './active.ts';
 
 export interface ListDeadRunsArgs {
@@ -56,37 +58,26 @@ export const listDeadRuns = longRead(
   },
 );
 
-async function places(queries: Queries, { projectId, filter, failureStates, slice }: ListDeadRunsArgs) {
-  const { texts, params, direction } = sliceSql(slice, 'failed_at_ms', 'key');
-  const conditions = runConditions(filter);
-  const also = (condition: string, ...values: SqlParam[]): void => {
-    conditions.texts.push(condition);
-    conditions.params.push(...values);
-  };
-  if (filter.runId !== undefined) also('r.id = ?', filter.runId);
-  if (filter.runCreatedAtMs !== undefined) also('r.created_at_ms = ?', filter.runCreatedAtMs);
-  if (failureStates) also('r.failure_state in (??)', failureStates);
-  if (filter.responseStatus) also('w.response_status in (??)', filter.responseStatus);
-  const isFiltered = conditions.texts.length > 0;
-  const window = isFiltered ? WINDOW : slice.count + 1;
-  const range = ['project_id = ?', 'run_key is not null', ...texts].join(' and ');
-  const order = `order by failed_at_ms ${direction}, key ${direction}`;
-  const rows = await queries.query<Place>(
-    `select w.failed_at_ms as "timeMs", w.key as n, c.key as message_key
-     from (select failed_at_ms, key, run_key, response_status from dead where ${range} ${order} limit ?) w
-     lookup runs r on (r.key = w.run_key)
+function places(
+  queries: Queries,
+  { projectId, filter: { runId, runCreatedAtMs, responseStatus, ...attributes }, failureStates, slice }: ListDeadRunsArgs,
+): Promise<PageRows<Place>> {
+  const filter = runConditions(attributes);
+  if (runId !== undefined) also(filter, 'r.id = ?', runId);
+  if (runCreatedAtMs !== undefined) also(filter, 'r.created_at_ms = ?', runCreatedAtMs);
+  if (failureStates) also(filter, 'r.failure_state in (??)', failureStates);
+  if (responseStatus) also(filter, 'w.response_status in (??)', responseStatus);
+  return pageOfWindow(queries, projectId, slice, {
+    list: DEAD,
+    within: 'run_key is not null',
+    reads: ['run_key', 'response_status'],
+    selects: ['c.key as message_key'],
+    joins: `lookup runs r on (r.key = w.run_key)
      lookup journal j on (j.run_key = r.key and j.position = 0)
-     lookup contents c on (c.key = j.key)
-     ${isFiltered ? `where ${conditions.texts.join(' and ')}` : ''}
-     order by w.failed_at_ms ${direction}, w.key ${direction} limit ?`,
-    [projectId, ...params, window, ...conditions.params, slice.count + 1],
-  );
-  if (!isFiltered || rows.length > slice.count) return cutPage(rows, slice.count, undefined);
-  const [end] = await queries.query<Position>(
-    `select failed_at_ms as "timeMs", key as n from dead where ${range} ${order} limit 1 offset ?`,
-    [projectId, ...params, window - 1],
-  );
-  return cutPage(rows, slice.count, end);
+     lookup contents c on (c.key = j.key)`,
+    filter,
+    passesMost: filter.texts.length === 0,
+  });
 }
 
 /** The entries at `places` that exist and are of runs, in the order of `places`. */

@@ -1,7 +1,7 @@
 /** How does a filter of run logs (contract W 17.3) read in SQL, over `runs r` and the first message `contents c`? */
 import type { RunAttributes } from '../../../engine/runs/log-store.ts';
 import type { SqlParam } from '../../driver.ts';
-import { type Conditions, contentConditions } from '../filter.ts';
+import { also, type Conditions, contentConditions } from '../filter.ts';
 
 /** What a run is; the content of its first message has what is not in its own row. */
 export function runConditions(filter: RunAttributes): Conditions {
@@ -9,15 +9,11 @@ export function runConditions(filter: RunAttributes): Conditions {
   const conditions = contentConditions(attributes);
   const among = (column: string, values: readonly SqlParam[] | undefined): void => {
     if (!values) return;
-    conditions.texts.push(`${column} in (??)`);
-    conditions.params.push(values as SqlParam);
+    also(conditions, `${column} in (??)`, values as SqlParam);
   };
   among('r.id', runId);
   among('r.url', runUrl);
-  if (runCreatedAtMs !== undefined) {
-    conditions.texts.push('r.created_at_ms = ?');
-    conditions.params.push(runCreatedAtMs);
-  }
+  if (runCreatedAtMs !== undefined) also(conditions, 'r.created_at_ms = ?', runCreatedAtMs);
   return conditions;
 }
 

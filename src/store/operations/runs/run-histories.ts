@@ -2,10 +2,11 @@
 import type { MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
 import type { RunFilter } from '../../../engine/runs/log-store.ts';
 import type { Queries } from '../../driver.ts';
-import type { Conditions } from '../filter.ts';
+import { also, type Conditions } from '../filter.ts';
 import { CONTENT_FIELDS, type ContentRow, codeOfLogState, DETAIL_COLUMNS, type DetailRow } from '../messages/rows.ts';
 import { longRead } from '../operation.ts';
-import { cutBySizes, cutPage, type PageRows, type Position, type Slice, sliceSql, WINDOW } from '../page.ts';
+import { cutBySizes, cutPage, type PageRows, type Position, type Slice, sliceSql } from '../page.ts';
+import { pageOfWindow, RUNS } from '../windows.ts';
 import { childrenOf } from './children.ts';
 import {
   affordable,
@@ -160,37 +161,24 @@ async function among(queries: Queries, args: ListHistoriesArgs, sources: Conditi
 }
 
 /** Along the list, a window of it at a time. */
-async function ofProject(queries: Queries, args: ListHistoriesArgs): Promise<PageRows<Position>> {
-  const { projectId, slice } = args;
-  const range = sliceSql(slice, 'created_at_ms', 'key');
-  const { texts, params } = conditionsOf(args);
-  const window = texts.length === 0 ? slice.count + 1 : WINDOW;
-  const where = ['project_id = ?', ...range.texts].join(' and ');
-  const order = `order by created_at_ms ${range.direction}, key ${range.direction}`;
-  const rows = await queries.query<Position>(
-    `select w.created_at_ms as "timeMs", w.key as n
-     from (select created_at_ms, key from runs where ${where} ${order} limit ?) w
-     ${texts.length > 0 ? 'lookup runs r on (r.key = w.key) left lookup contents c on (c.key = w.key)' : ''}
-     ${texts.length > 0 ? `where ${texts.join(' and ')}` : ''}
-     order by w.created_at_ms ${range.direction}, w.key ${range.direction} limit ?`,
-    [projectId, ...range.params, window, ...params, slice.count + 1],
-  );
-  if (texts.length === 0 || rows.length > slice.count) return cutPage(rows, slice.count, undefined);
-  const [end] = await queries.query<Position>(
-    `select created_at_ms as "timeMs", key as n from runs where ${where} ${order} limit 1 offset ?`,
-    [projectId, ...range.params, window - 1],
-  );
-  return cutPage(rows, slice.count, end);
+function ofProject(queries: Queries, args: ListHistoriesArgs): Promise<PageRows<Position>> {
+  const filter = conditionsOf(args);
+  const isFiltered = filter.texts.length > 0;
+  return pageOfWindow(queries, args.projectId, args.slice, {
+    list: RUNS,
+    reads: [],
+    selects: [],
+    joins: isFiltered ? 'lookup runs r on (r.key = w.key) left lookup contents c on (c.key = w.key)' : '',
+    filter,
+    passesMost: !isFiltered,
+  });
 }
 
 function conditionsOf({ filter, states }: ListHistoriesArgs): Conditions {
   const { runs: _runs, runId: _runId, ...attributes } = filter;
-  const { texts, params } = runConditions(attributes);
-  if (states) {
-    texts.push('r.state in (??)');
-    params.push(states);
-  }
-  return { texts, params };
+  const conditions = runConditions(attributes);
+  if (states) also(conditions, 'r.state in (??)', states);
+  return conditions;
 }
 
 /** A run is never shown in part, so that at least one comes whole; what it takes is known from its row. */

@@ -3,6 +3,7 @@ import type { MessageId, MessageKey, ProjectId } from '../../../engine/model.ts'
 import type { RunAttributes } from '../../../engine/runs/log-store.ts';
 import { recordSlotOf } from '../../../workflow/step-info.ts';
 import type { Queries, SqlParam } from '../../driver.ts';
+import { also } from '../filter.ts';
 import { type ContentRow, codeOfLogState, DETAIL_COLUMNS, type DetailRow } from '../messages/rows.ts';
 import { longRead } from '../operation.ts';
 import {
@@ -13,8 +14,8 @@ import {
   type Position,
   type Slice,
   sliceSql,
-  WINDOW,
 } from '../page.ts';
+import { LOGS, pageOfWindow } from '../windows.ts';
 import { childrenOf, type RecordRow, recordsIn } from './children.ts';
 import {
   type InvokerRow,
@@ -125,33 +126,24 @@ function find(queries: Queries, args: ListRunEventsArgs): Promise<PageRows<RunLo
   return runId || runCreatedAtMs !== undefined ? ofRuns(queries, args) : ofProject(queries, args);
 }
 
-/** Along the list, a window of it at a time. */
-async function ofProject(queries: Queries, { projectId, filter, states, slice }: ListRunEventsArgs) {
-  const { texts, params, direction } = sliceSql(slice, 'at_ms', 'seq');
-  const conditions = runConditions(filter);
-  const filters = ['w.run_key is not null', ...conditions.texts];
-  const filterParams = [...conditions.params];
-  if (states) {
-    filters.push('w.state in (??)');
-    filterParams.push(states);
-  }
-  const range = ['project_id = ?', ...texts].join(' and ');
-  const order = `order by at_ms ${direction}, seq ${direction}`;
+/** Along the list, a window of it at a time: most of it tells of messages that are of no run. */
+function ofProject(
+  queries: Queries,
+  { projectId, filter: attributes, states, slice }: ListRunEventsArgs,
+): Promise<PageRows<RunLogRow>> {
+  const filter = runConditions(attributes);
   const joins = 'lookup runs r on (r.key = w.run_key) left lookup contents c on (c.key = r.key)';
-  const rows = await queries.query<RunLogRow>(
-    `select w.at_ms as "timeMs", w.seq as n, w.run_key, w.message_key, w.state
-     from (select at_ms, seq, run_key, message_key, state from logs where ${range} ${order} limit ?) w
-     ${conditions.texts.length > 0 ? joins : ''}
-     where ${filters.join(' and ')}
-     order by w.at_ms ${direction}, w.seq ${direction} limit ?`,
-    [projectId, ...params, WINDOW, ...filterParams, slice.count + 1],
-  );
-  if (rows.length > slice.count) return cutPage(rows, slice.count, undefined);
-  const [end] = await queries.query<Position>(
-    `select at_ms as "timeMs", seq as n from logs where ${range} ${order} limit 1 offset ?`,
-    [projectId, ...params, WINDOW - 1],
-  );
-  return cutPage(rows, slice.count, end);
+  const isJoined = filter.texts.length > 0;
+  also(filter, 'w.run_key is not null');
+  if (states) also(filter, 'w.state in (??)', states);
+  return pageOfWindow(queries, projectId, slice, {
+    list: LOGS,
+    reads: ['run_key', 'message_key', 'state'],
+    selects: ['w.run_key', 'w.message_key', 'w.state'],
+    joins: isJoined ? joins : '',
+    filter,
+    passesMost: false,
+  });
 }
 
 /** By the runs' own index: those that have an id, or were created at a time. */

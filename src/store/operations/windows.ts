@@ -1,0 +1,101 @@
+/** How is a long list searched whose filter may match little? A bounded stretch of it at a time, each in a snapshot of its own. */
+import type { ProjectId } from '../../engine/model.ts';
+import type { Queries } from '../driver.ts';
+import type { Conditions } from './filter.ts';
+import { cutPage, type PageRows, type Position, type Slice, sliceSql } from './page.ts';
+
+/** Rows looked at in one snapshot; a filter that matches little needs several. */
+const WINDOW = 20_000;
+
+/** Rows looked at when the filter is one that most rows pass. */
+const SMALL_WINDOW = 1_000;
+
+/** A list of a project: its rows by time, then by a number. Each has an index of project and both. */
+interface List {
+  table: string;
+  timeColumn: string;
+  numberColumn: string;
+}
+
+export const LOGS: List = { table: 'logs', timeColumn: 'at_ms', numberColumn: 'seq' };
+export const DEAD: List = { table: 'dead', timeColumn: 'failed_at_ms', numberColumn: 'key' };
+export const RUNS: List = { table: 'runs', timeColumn: 'created_at_ms', numberColumn: 'key' };
+
+interface WindowQuery {
+  list: List;
+  /** Columns of the list, besides its order, that the other parts of the query know as those of `w`. */
+  reads: readonly string[];
+  /** What is selected of each row besides its position. */
+  selects: readonly string[];
+  /** What the filter needs beside the list. */
+  joins: string;
+  /** Which rows are counted as looked at: what the list's index knows. */
+  within?: string;
+  filter: Conditions;
+  /** Whether most rows pass the filter. */
+  passesMost: boolean;
+}
+
+/** The page of a list that `slice` asks for, from one window of it. */
+export async function pageOfWindow<Row extends Position>(
+  queries: Queries,
+  projectId: ProjectId,
+  slice: Slice,
+  { list, reads, selects, joins, within, filter, passesMost }: WindowQuery,
+): Promise<PageRows<Row>> {
+  const { table, timeColumn, numberColumn } = list;
+  const { texts, params, direction } = sliceSql(slice, timeColumn, numberColumn);
+  const range = ['project_id = ?', ...(within ? [within] : []), ...texts].join(' and ');
+  const order = `order by ${timeColumn} ${direction}, ${numberColumn} ${direction}`;
+  const isFiltered = filter.texts.length > 0;
+  const window = passesMost ? Math.max(slice.count + 1, isFiltered ? SMALL_WINDOW : 0) : WINDOW;
+  const rows = await queries.query<Row>(
+    `select ${[`w.${timeColumn} as "timeMs"`, `w.${numberColumn} as n`, ...selects].join(', ')}
+     from (select ${[timeColumn, numberColumn, ...reads].join(', ')} from ${table} where ${range} ${order} limit ?) w
+     ${joins} ${isFiltered ? `where ${filter.texts.join(' and ')}` : ''}
+     order by w.${timeColumn} ${direction}, w.${numberColumn} ${direction} limit ?`,
+    [projectId, ...params, window, ...filter.params, slice.count + 1],
+  );
+  if (!isFiltered || rows.length > slice.count) return cutPage(rows, slice.count, undefined);
+  const [end] = await queries.query<Position>(
+    `select ${timeColumn} as "timeMs", ${numberColumn} as n from ${table} where ${range} ${order} limit 1 offset ?`,
+    [projectId, ...params, window - 1],
+  );
+  return cutPage(rows, slice.count, end);
+}
+
+interface KeysQuery {
+  table: 'messages' | 'runs';
+  /** Columns of the table that `joins` and `filter` know as those of `w`, besides `key`. */
+  reads: readonly string[];
+  joins: string;
+  filter: Conditions;
+}
+
+/** Keys that match, oldest first. */
+export interface WindowKeys {
+  keys: number[];
+  /** Where to look on; absent when all were seen. */
+  nextAfterKey?: number;
+}
+
+/** Up to `limit` keys after `afterKey`, from one window of all projects' rows in the order of their keys. */
+export async function keysOfWindow(
+  queries: Queries,
+  { afterKey, limit }: { afterKey: number; limit: number },
+  { table, reads, joins, filter }: KeysQuery,
+): Promise<WindowKeys> {
+  const found = await queries.query<{ key: number }>(
+    `select w.key from (select ${['key', ...reads].join(', ')} from ${table} where key > ? order by key limit ?) w
+     ${joins} where ${filter.texts.join(' and ')} order by w.key limit ?`,
+    [afterKey, WINDOW, ...filter.params, limit],
+  );
+  const keys = found.map(({ key }) => key);
+  const lastKey = keys.at(-1);
+  if (keys.length === limit && lastKey !== undefined) return { keys, nextAfterKey: lastKey };
+  const [end] = await queries.query<{ key: number }>(
+    `select key from ${table} where key > ? order by key limit 1 offset ?`,
+    [afterKey, WINDOW - 1],
+  );
+  return end ? { keys, nextAfterKey: end.key } : { keys };
+}
