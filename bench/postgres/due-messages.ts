@@ -60,7 +60,7 @@ function dueMessage(key: number, dueAtMs: number): NewMessage {
       notBeforeMs: dueAtMs,
       settings: { dialect: 'upstash', maxRetries: 3 },
     },
-    standing: { kind: 'due', dueAtMs },
+    state: { kind: 'due', dueAtMs },
     events: [{ atMs: dueAtMs, state: 'CREATED' }],
   };
 }

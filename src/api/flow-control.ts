@@ -162,8 +162,8 @@ export function flowControlRoutes({ engine: { storeOf }, limits }: Services): Ro
 }
 
 /** All eleven members are always there; 0 where there is no limit or was no period. */
-function flowKeyView({ key, waitListSize, parallelism, inFlight, rate, periodS, rateCount, ...standing }: FlowKey) {
-  const { periodStartedAtMs = 0, isPaused, isParallelismPinned, isRatePinned } = standing;
+function flowKeyView({ key, waitListSize, parallelism, inFlight, rate, periodS, rateCount, ...state }: FlowKey) {
+  const { periodStartedAtMs = 0, isPaused, isParallelismPinned, isRatePinned } = state;
   return {
     flowControlKey: key,
     waitListSize,

@@ -238,13 +238,13 @@ const FAILURE_STATES: Record<FailureCallbackState, string | undefined> = {
 };
 
 function failureFunctionView(
-  { state, message, failures, answer, standing }: FailureFunction,
+  { state, message, failures, answer, pending }: FailureFunction,
   failure: Failure | undefined,
   dlqId: string | undefined,
   shown: Shown,
 ): View {
   const last = answer ?? failures.at(-1)?.response;
-  const isRetrying = standing && !standing.isInFlight && failures.length > 0;
+  const isRetrying = pending && !pending.isInFlight && failures.length > 0;
   return {
     messageId: message.id,
     url: message.url,
@@ -258,7 +258,7 @@ function failureFunctionView(
     responseBody: bodyView(last?.body, shown),
     responseHeaders: last && headerView(last.header, shown),
     ...errorsView(failures, shown),
-    nextDeliveryTime: isRetrying ? standing.dueAtMs : undefined,
+    nextDeliveryTime: isRetrying ? pending.dueAtMs : undefined,
   };
 }
 

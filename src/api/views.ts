@@ -149,7 +149,7 @@ const SCHEDULE_STATES: Record<TriggeredState, string> = {
 
 /** The object of contract M 15.1. */
 export function scheduleView({ schedule, lastMessages }: ScheduleView): View {
-  const { id, createdAtMs, plan, standing } = schedule;
+  const { id, createdAtMs, plan, state } = schedule;
   const { settings, destination } = plan;
   const callbacks = callbackHeaderMaps(settings);
   const lastStates = Object.fromEntries(
@@ -177,11 +177,11 @@ export function scheduleView({ schedule, lastMessages }: ScheduleView): View {
     retryDelayExpression: settings.retryDelayExpression,
     catchUp: plan.catchUp,
     overlap: plan.overlap,
-    isPaused: standing.isPaused,
-    nextScheduleTime: standing.nextAtMs,
-    lastScheduleTime: standing.lastTrigger?.atMs,
-    lastScheduleStates: standing.lastTrigger && lastStates,
-    error: standing.error,
+    isPaused: state.isPaused,
+    nextScheduleTime: state.nextAtMs,
+    lastScheduleTime: state.lastTrigger?.atMs,
+    lastScheduleStates: state.lastTrigger && lastStates,
+    error: state.error,
   };
 }
 

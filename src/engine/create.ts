@@ -234,9 +234,9 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
 
   async explainMessage(projectId: ProjectId, id: MessageId): Promise<Explanation | undefined> {
     const { store, clock } = this.#deps;
-    const live = await store.messages.standingOf(projectId, id, clock.nowMs());
+    const live = await store.messages.findLive(projectId, id, clock.nowMs());
     if (live) {
-      const held = live.standing.kind === 'origin' ? this.#dispatcher.whatHolds(live.message) : undefined;
+      const held = live.state.kind === 'origin' ? this.#dispatcher.whatHolds(live.message) : undefined;
       return explain(live, clock.nowMs(), held);
     }
     const page = { count: EXPLAINED_EVENTS_MAX, order: 'latestFirst' } as const;
@@ -293,7 +293,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
         const revivals = successors.map((successor, index) => ({ dlqId: dlqIds[index] ?? '', successor }));
         return store.dead.reviveDead({ projectId, revivals, nowMs: context.nowMs });
       },
-      (standings) => (standings === 'missing' ? [] : standings.map((standing) => ({ standing }))),
+      (states) => (states === 'missing' ? [] : states.map((state) => ({ state }))),
     );
     return outcome === 'missing' ? undefined : drafts.map(({ message }) => message.id);
   }

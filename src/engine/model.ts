@@ -138,7 +138,7 @@ export interface LogEvent {
 }
 
 /** Where a new message stands, as far as a worker can say: its lanes are known only in the transaction that saves it. */
-export type Standing =
+export type NewMessageState =
   | { kind: Extract<WaitState, 'due' | 'origin'>; dueAtMs: Millis }
   /** Written as already claimed by the worker that accepted it. */
   | { kind: 'claimed'; claimToken: ClaimToken; worker: WorkerId };
@@ -147,7 +147,7 @@ export type Standing =
 export interface NewMessage {
   message: Message;
   /** As its sender proposes; a lane of it may hold it back. */
-  standing: Standing;
+  state: NewMessageState;
   /** Without ACTIVE, which the store adds when the message really goes out. */
   events: LogEvent[];
   /** Reserved in the same transaction; when it is taken already, no message is made (P: one message a deduplication id). */

@@ -7,7 +7,7 @@ import type { HeaderMap } from '../protocol/settings.ts';
 import type { AttributeFilter, DeadFilter, LogFilter } from './filters.ts';
 import type { FlowKey, FlowPin, Queue } from './lanes/lanes.ts';
 import type { OriginLine } from './lanes/origin-line.ts';
-import type { Accepted, AcceptedStanding, Saved } from './messages/accepted.ts';
+import type { Accepted, AcceptedState, Saved } from './messages/accepted.ts';
 import type { ClaimAnswer, ClaimRequest } from './messages/claims.ts';
 import type {
   Burial,
@@ -71,7 +71,7 @@ export type Settled<Next = Claimed> =
 export interface LiveMessage {
   message: Message;
   retried: number;
-  standing:
+  state:
     | { kind: 'claimed'; claimedAtMs: Millis }
     | { kind: Exclude<WaitState, 'queue' | 'flow'>; dueAtMs: Millis }
     /** Behind `ahead` others; with a slot it was started, and the queue is paused. */
@@ -100,7 +100,7 @@ export interface MessageStore {
   /** An unfinished message, or one delivered at `deliveredSinceMs` or later. */
   find(projectId: ProjectId, id: MessageId, deliveredSinceMs: Millis): Promise<Message | undefined>;
   /** Where an unfinished message stands, for P14. `undefined` once it is finished. */
-  standingOf(projectId: ProjectId, id: MessageId, nowMs: Millis): Promise<LiveMessage | undefined>;
+  findLive(projectId: ProjectId, id: MessageId, nowMs: Millis): Promise<LiveMessage | undefined>;
   /**
    * Cancels waiting messages at once and marks those in flight.
    * Returns how many were cancelled or marked; one that was marked before counts only in `cancelById`.
@@ -135,7 +135,7 @@ export interface DeadMessageStore {
   /** Removes the entries and saves their successors in one transaction, or, when one is gone, changes nothing. */
   reviveDead(
     args: InProjectAt & { revivals: { dlqId: string; successor: NewMessage }[] },
-  ): Promise<AcceptedStanding[] | 'missing'>;
+  ): Promise<AcceptedState[] | 'missing'>;
 }
 
 export interface LogEntry {
@@ -249,7 +249,7 @@ export interface ScheduleStore {
    * Makes each change and answers where its messages stand, or `'stale'`, with nothing of it done, when the schedule is
    * gone or has another version by now. A queue that is missing is made.
    */
-  changeSchedules(changes: ScheduleChange[], nowMs: Millis): Promise<(AcceptedStanding[] | 'stale')[]>;
+  changeSchedules(changes: ScheduleChange[], nowMs: Millis): Promise<(AcceptedState[] | 'stale')[]>;
   /** Deleting one that does not exist changes nothing. */
   deleteSchedule(args: InProject & { id: string }): Promise<void>;
   findSchedule(args: InProject & { id: string }): Promise<ScheduleView | undefined>;

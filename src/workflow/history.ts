@@ -32,7 +32,7 @@ export interface Failure {
 /** What became of a message so far. */
 export interface Course {
   /** Present while it is unfinished. */
-  standing?: { dueAtMs: number; isInFlight: boolean };
+  pending?: { dueAtMs: number; isInFlight: boolean };
   /** Absent while it is unfinished, and when its log is gone. */
   end?: 'delivered' | 'failed' | 'canceled';
   /** Oldest first. */

@@ -77,7 +77,7 @@ export function recordOf(step: StepEntries, run: KnownRun, nowMs: number): StepR
   const executing = executingOf(by);
   if (!executing) return { info, state: 'STEP_PROGRESS', failures };
   const record: StepRecord = { info, state: stateOfDelivery(executing), failures };
-  const dueAtMs = executing.standing?.dueAtMs;
+  const dueAtMs = executing.pending?.dueAtMs;
   if (dueAtMs !== undefined && (record.state === 'STEP_RETRY' || dueAtMs > nowMs)) record.nextDeliveryAtMs = dueAtMs;
   return record;
 }
@@ -88,10 +88,10 @@ function executingOf({ plan, toCallback, fromCallback, wait, invoke }: StepEntri
 }
 
 /** How an unfinished delivery stands. That a call failed for good is its result, and no failure of the step. */
-export function stateOfDelivery({ standing, end, failures, kind }: Course & { kind?: EntryKind }): StepState {
+export function stateOfDelivery({ pending, end, failures, kind }: Course & { kind?: EntryKind }): StepState {
   if (end === 'failed' && kind !== 'toCallback') return 'STEP_FAILED';
   if (end === 'canceled') return 'STEP_CANCELED';
-  return standing && !standing.isInFlight && failures.length > 0 ? 'STEP_RETRY' : 'STEP_PROGRESS';
+  return pending && !pending.isInFlight && failures.length > 0 ? 'STEP_RETRY' : 'STEP_PROGRESS';
 }
 
 /** Of a step without a result. A run that was invoked goes on when the run that waits for it fails (contract W 12.3). */

@@ -83,25 +83,25 @@ function nextOf(
 }
 
 /** Unfinished, or ended without an answer of success, and its time had come. */
-function isDue({ standing, end, failures, message }: HistoryEntry, nowMs: number): boolean {
-  if (standing === undefined && end !== 'failed' && end !== 'canceled') return false;
-  return standing?.isInFlight === true || failures.length > 0 || message.notBeforeMs <= nowMs;
+function isDue({ pending, end, failures, message }: HistoryEntry, nowMs: number): boolean {
+  if (pending === undefined && end !== 'failed' && end !== 'canceled') return false;
+  return pending?.isInFlight === true || failures.length > 0 || message.notBeforeMs <= nowMs;
 }
 
 /** What it was to execute has a record, and yet it holds the run up or has ended it. */
-function isTroubled({ standing, end, failures }: Course): boolean {
-  return end === 'failed' || (standing !== undefined && !standing.isInFlight && failures.length > 0);
+function isTroubled({ pending, end, failures }: Course): boolean {
+  return end === 'failed' || (pending !== undefined && !pending.isInFlight && failures.length > 0);
 }
 
-function nextStepOf({ message, failures, standing, ...course }: HistoryEntry, run: KnownRun): NextStep {
+function nextStepOf({ message, failures, pending, ...course }: HistoryEntry, run: KnownRun): NextStep {
   const isOver = run.state !== 'RUN_STARTED' && course.end !== 'failed';
   const state = isOver
     ? 'STEP_CANCELED'
-    : stateOfDelivery({ ...course, failures, ...(standing ? { standing } : undefined) });
+    : stateOfDelivery({ ...course, failures, ...(pending ? { pending } : undefined) });
   const step: NextStep = { message, state, failures };
   const { header } = failures.at(-1)?.response ?? {};
   const [stepName] = header?.['Upstash-Error-Step-Name'] ?? header?.['Waypost-Error-Step-Name'] ?? [];
   if (stepName !== undefined) step.stepName = stepName;
-  if (state === 'STEP_RETRY' && standing) step.nextDeliveryAtMs = standing.dueAtMs;
+  if (state === 'STEP_RETRY' && pending) step.nextDeliveryAtMs = pending.dueAtMs;
   return step;
 }

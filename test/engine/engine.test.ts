@@ -408,7 +408,7 @@ describe('a publish of many messages', () => {
     await drained;
     expect(world.network.attempts.length).toBeLessThan(MANY);
     expect(await world.store.messages.releaseAll(NOW_MS)).toBe(0);
-    const left = published.map(({ messageId }) => world.store.messages.standingOf(PROJECT, messageId, NOW_MS));
+    const left = published.map(({ messageId }) => world.store.messages.findLive(PROJECT, messageId, NOW_MS));
     expect((await Promise.all(left)).map((live) => live?.message.id)).toEqual(
       published.map(({ messageId }) => messageId),
     );

@@ -10,14 +10,14 @@ import { DELIVERED, dueIn, IN_FLIGHT, Journal, NOW, RETRYING } from '../workflow
 import { message } from './fixtures.ts';
 
 /** Where unfinished messages stand when no lane holds them, with the number of retries made. */
-function explained(history: RunHistory, standing?: LiveMessage['standing']) {
+function explained(history: RunHistory, state?: LiveMessage['state']) {
   const live = new Map(
     liveEntriesOf(history).map((entry): [string, LiveMessage] => {
-      const { dueAtMs = 0, isInFlight = false } = entry.standing ?? {};
+      const { dueAtMs = 0, isInFlight = false } = entry.pending ?? {};
       const own = isInFlight ? { kind: 'claimed', claimedAtMs: dueAtMs } : { kind: 'due', dueAtMs };
-      const stands = standing ?? (own as LiveMessage['standing']);
+      const shown = state ?? (own as LiveMessage['state']);
       const retried = entry.failures.length;
-      return [entry.message.id, { message: message(), retried, cancelRequested: false, standing: stands }];
+      return [entry.message.id, { message: message(), retried, cancelRequested: false, state: shown }];
     }),
   );
   return explainRun(history, live, NOW);
@@ -87,8 +87,8 @@ test.for<[title: string, history: RunHistory, reason: string, part: string]>([
 test('what a lane holds is told with its key', () => {
   const history = new Journal().initial(dueIn(-1)).history();
   const key = { key: 'k', isPaused: true, inFlight: 0, waitListSize: 1, rateCount: 0, periodS: 1 };
-  const standing = { kind: 'flow', dueAtMs: NOW - 1, key } as unknown as LiveMessage['standing'];
-  expect(explained(history, standing)).toMatchObject({ reason: 'key_paused', flowControlKey: 'k' });
+  const state = { kind: 'flow', dueAtMs: NOW - 1, key } as unknown as LiveMessage['state'];
+  expect(explained(history, state)).toMatchObject({ reason: 'key_paused', flowControlKey: 'k' });
 });
 
 test('what moves it first is told, and how much else is unfinished', () => {

@@ -14,8 +14,8 @@ test.for([
   ['unproven', 'endpoint_unproven', 'has not answered lately'],
   ['origin', 'endpoint_busy', 'one of its attempts in flight ends'],
 ] as const)('one in the line of its origin, which the share of its %s holds, is explained', ([held, reason, part]) => {
-  const standing = { kind: 'origin', dueAtMs: NOW_MS } as const;
-  const live: LiveMessage = { message: message(), retried: 1, cancelRequested: false, standing };
+  const state = { kind: 'origin', dueAtMs: NOW_MS } as const;
+  const live: LiveMessage = { message: message(), retried: 1, cancelRequested: false, state };
   const explanation = explain(live, NOW_MS, held);
   expect(explanation).toMatchObject({ reason, dueAtMs: NOW_MS, retried: 1 });
   expect(explanation.sentence).toContain(part);
@@ -23,14 +23,14 @@ test.for([
 });
 
 test.for([
-  ['a delayed message', { standing: { kind: 'due', dueAtMs: SOON_MS } }, 'delayed', '2026-01-01T00:01:00.000Z'],
-  ['a planned retry', { standing: { kind: 'due', dueAtMs: SOON_MS }, retried: 2 }, 'retrying', 'retry 2'],
-  ['a message that is due', { standing: { kind: 'due', dueAtMs: NOW_MS } }, 'due', 'a worker has room'],
-  ['one in the line of its origin', { standing: { kind: 'origin', dueAtMs: NOW_MS } }, 'endpoint_busy', 'a.example'],
-  ['a running attempt', { standing: { kind: 'claimed', claimedAtMs: NOW_MS } }, 'attempting', 'T00:00:00.000Z'],
+  ['a delayed message', { state: { kind: 'due', dueAtMs: SOON_MS } }, 'delayed', '2026-01-01T00:01:00.000Z'],
+  ['a planned retry', { state: { kind: 'due', dueAtMs: SOON_MS }, retried: 2 }, 'retrying', 'retry 2'],
+  ['a message that is due', { state: { kind: 'due', dueAtMs: NOW_MS } }, 'due', 'a worker has room'],
+  ['one in the line of its origin', { state: { kind: 'origin', dueAtMs: NOW_MS } }, 'endpoint_busy', 'a.example'],
+  ['a running attempt', { state: { kind: 'claimed', claimedAtMs: NOW_MS } }, 'attempting', 'T00:00:00.000Z'],
   [
     'a cancel during an attempt',
-    { standing: { kind: 'claimed', claimedAtMs: NOW_MS }, cancelRequested: true },
+    { state: { kind: 'claimed', claimedAtMs: NOW_MS }, cancelRequested: true },
     'cancelling',
     'will not be retried',
   ],
@@ -49,10 +49,10 @@ test.for([
   [{ ...QUEUED, ahead: 1 }, 'queued', 'Waits in queue q behind 1 message; the queue works on 3 at a time.'],
   [{ ...QUEUED, isPaused: true }, 'queue_paused', 'Its queue q is paused; 2 messages before it.'],
   [{ ...QUEUED, isPaused: true, hasSlot: true }, 'queue_paused', 'Its queue q is paused; it was started.'],
-] as const)('one in a queue is explained: %j', ([standing, reason, sentence]) => {
+] as const)('one in a queue is explained: %j', ([state, reason, sentence]) => {
   const settings = { dialect: 'upstash', maxRetries: 3, queueName: 'q' } as const;
-  const live: LiveMessage = { message: message({ settings }), retried: 0, cancelRequested: false, standing };
-  const { ahead } = standing;
+  const live: LiveMessage = { message: message({ settings }), retried: 0, cancelRequested: false, state };
+  const { ahead } = state;
   expect(explain(live, NOW_MS)).toEqual({ reason, sentence, queueName: 'q', ahead, dueAtMs: NOW_MS, retried: 0 });
 });
 
@@ -86,20 +86,20 @@ test.for([
     'The flow-control key k has room; its messages go out when its turn comes.',
   ],
 ] as const)('one on the list of a key is explained: %j', ([changes, reason, sentence]) => {
-  const standing = { kind: 'flow', dueAtMs: NOW_MS, key: { ...KEY, ...changes } } as const;
-  const live: LiveMessage = { message: message(), retried: 0, cancelRequested: false, standing };
+  const state = { kind: 'flow', dueAtMs: NOW_MS, key: { ...KEY, ...changes } } as const;
+  const live: LiveMessage = { message: message(), retried: 0, cancelRequested: false, state };
   expect(explain(live, NOW_MS)).toEqual({ reason, sentence, flowControlKey: 'k', dueAtMs: NOW_MS, retried: 0 });
 });
 
 test('one on the list of a key that is not due yet waits for its time', () => {
-  const standing = { kind: 'flow', dueAtMs: SOON_MS, key: { ...KEY, isPaused: true } } as const;
-  const live: LiveMessage = { message: message(), retried: 1, cancelRequested: false, standing };
+  const state = { kind: 'flow', dueAtMs: SOON_MS, key: { ...KEY, isPaused: true } } as const;
+  const live: LiveMessage = { message: message(), retried: 1, cancelRequested: false, state };
   expect(explain(live, NOW_MS)).toMatchObject({ reason: 'retrying', dueAtMs: SOON_MS, flowControlKey: 'k' });
 });
 
 test('one whose project has as many attempts in flight as it may is explained', () => {
-  const standing = { kind: 'project', dueAtMs: NOW_MS } as const;
-  const live: LiveMessage = { message: message(), retried: 0, cancelRequested: false, standing };
+  const state = { kind: 'project', dueAtMs: NOW_MS } as const;
+  const live: LiveMessage = { message: message(), retried: 0, cancelRequested: false, state };
   expect(explain(live, NOW_MS)).toMatchObject({ reason: 'parallelism', dueAtMs: NOW_MS });
 });
 

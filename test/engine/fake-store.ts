@@ -44,10 +44,10 @@ export class FakeStore implements DispatcherStore {
   refusals = 0;
   #next = 1;
 
-  add(message: Message, standing: { dueAtMs?: Millis; parked?: boolean; claimToken?: ClaimToken } = {}): void {
-    const { dueAtMs = message.notBeforeMs, parked = false } = standing;
+  add(message: Message, state: { dueAtMs?: Millis; parked?: boolean; claimToken?: ClaimToken } = {}): void {
+    const { dueAtMs = message.notBeforeMs, parked = false } = state;
     const row: Row = { message, retried: 0, dueAtMs, parked };
-    if (standing.claimToken !== undefined) row.claimToken = standing.claimToken;
+    if (state.claimToken !== undefined) row.claimToken = state.claimToken;
     this.rows.set(message.key, row);
   }
 
@@ -98,14 +98,14 @@ export class FakeStore implements DispatcherStore {
     const { next, follows } = alternative ?? settlement.change;
     this.rows.delete(settlement.key);
     if (next.kind === 'waiting') this.rows.set(settlement.key, { message: row.message, parked: false, ...next });
-    for (const { message, standing } of follows ?? []) {
-      this.add(message, standing.kind === 'origin' ? { dueAtMs: standing.dueAtMs, parked: true } : standing);
+    for (const { message, state } of follows ?? []) {
+      this.add(message, state.kind === 'origin' ? { dueAtMs: state.dueAtMs, parked: true } : state);
     }
     const cancelled = alternative && ({ isCancelled: true } as const);
     return {
       kind: 'saved',
       ...cancelled,
-      ...(follows && { follows: follows.map(({ standing }) => ({ standing: standing.kind })) }),
+      ...(follows && { follows: follows.map(({ state }) => ({ state: state.kind })) }),
     };
   }
 

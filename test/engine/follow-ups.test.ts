@@ -29,9 +29,9 @@ async function useUp({ numbers }: Bench): Promise<void> {
   }
 }
 
-/** The standings in which the follow-ups came to the store. */
-function standings({ store }: Bench): string[] {
-  return store.offered.map(({ message, standing }) => `${new URL(message.url).pathname} ${standing.kind}`);
+/** The states in which the follow-ups came to the store. */
+function states({ store }: Bench): string[] {
+  return store.offered.map(({ message, state }) => `${new URL(message.url).pathname} ${state.kind}`);
 }
 
 describe('a message that follows from an attempt', () => {
@@ -42,7 +42,7 @@ describe('a message that follows from an attempt', () => {
     await it.clock.advanceBy(5);
     const claimsBefore = it.store.claims.length;
     await it.clock.advanceBy(6);
-    expect(standings(it)).toEqual(['/done claimed']);
+    expect(states(it)).toEqual(['/done claimed']);
     expect(it.store.settlements[0]?.change.follows).toHaveLength(1);
     expect(it.store.offered[0]?.events.map(({ state }) => state)).toEqual(['CREATED']);
     expect(attemptsTo(it, 'b')).toMatchObject([{ retried: 0, sentAtMs: NOW_MS + 10 }]);
@@ -58,9 +58,9 @@ describe('a message that follows from an attempt', () => {
     it.store.add(told(1_000_001));
     it.dispatcher.wake();
     await it.clock.advanceBy(1_000);
-    const numbers = it.store.offered.flatMap(({ message, standing }) => {
+    const numbers = it.store.offered.flatMap(({ message, state }) => {
       expect(keyOfMessageId(message.id)).toBe(message.key);
-      return standing.kind === 'claimed' ? [message.key, standing.claimToken] : [message.key];
+      return state.kind === 'claimed' ? [message.key, state.claimToken] : [message.key];
     });
     const given = [...numbers, ...it.store.settlements.map(({ claimToken }) => claimToken)];
     expect(numbers).toHaveLength(8);
@@ -82,7 +82,7 @@ describe('a message that follows from an attempt', () => {
     it.store.add(told(2));
     it.dispatcher.wake();
     await it.clock.advanceBy(50);
-    expect(standings(it)).toEqual(['/done origin']);
+    expect(states(it)).toEqual(['/done origin']);
     await it.clock.advanceBy(1_000);
     expect(attemptsTo(it, 'b')).toHaveLength(2);
   });
@@ -92,7 +92,7 @@ describe('a message that follows from an attempt', () => {
     it.store.add(told(1));
     it.dispatcher.wake();
     await it.clock.advanceBy(11);
-    expect(standings(it)).toEqual(['/done origin']);
+    expect(states(it)).toEqual(['/done origin']);
     await it.clock.advanceBy(1_000);
     expect(attemptsTo(it, 'b')).toHaveLength(1);
     expect(it.store.rows.size).toBe(0);
@@ -106,7 +106,7 @@ describe('a message that follows from an attempt', () => {
     const drained = it.dispatcher.drain(10_000);
     await it.clock.advanceBy(20_000);
     await drained;
-    expect(standings(it)).toEqual(['/done due']);
+    expect(states(it)).toEqual(['/done due']);
     expect(it.store.rows.size).toBe(1);
     expect(attemptsTo(it, 'b')).toEqual([]);
   });
@@ -121,7 +121,7 @@ describe('a settle that does not save what follows', () => {
     const row = it.store.rows.get(1);
     if (row) row.claimToken = 999_999;
     await it.clock.advanceBy(1_000);
-    expect(standings(it)).toEqual(['/done claimed']);
+    expect(states(it)).toEqual(['/done claimed']);
     expect(attemptsTo(it, 'b')).toEqual([]);
     await it.dispatcher.drain(0); // ends only when no place is taken
   });
@@ -133,7 +133,7 @@ describe('a settle that does not save what follows', () => {
     it.store.cancelRequested.add(1);
     it.dispatcher.wake();
     await it.clock.advanceBy(60_000);
-    expect(standings(it)).toEqual(['/done claimed']);
+    expect(states(it)).toEqual(['/done claimed']);
     expect(it.store.rows.size).toBe(0);
     expect(attemptsTo(it, 'b')).toEqual([]);
     await it.dispatcher.drain(0);

@@ -34,7 +34,7 @@ const asTheyCome = (saved: readonly (Saved | undefined)[]) => saved;
 
 test('what was saved as claimed goes out, and the place of what was not is free again', async () => {
   const { intake, trace } = bench();
-  const answer: (Saved | undefined)[] = [undefined, { standing: 'claimed' }];
+  const answer: (Saved | undefined)[] = [undefined, { state: 'claimed' }];
   const save = async () => {
     trace.push('save');
     return answer;
@@ -58,7 +58,7 @@ test('no place is taken while the store gives no numbers', async () => {
 
 test('what follows from a message that shares something is not taken to be alone', async () => {
   const { intake, trace } = bench();
-  const claimed: Saved = { standing: 'claimed' };
+  const claimed: Saved = { state: 'claimed' };
   await intake.save(drafts, async () => [claimed, claimed], asTheyCome, false);
   expect(trace.slice(2)).toEqual(['start 100', 'start 101']);
 });
@@ -66,7 +66,7 @@ test('what follows from a message that shares something is not taken to be alone
 test('once it is closed, clients are refused and leave no place taken; what the server does by itself is saved', async () => {
   const { intake, trace } = bench();
   intake.close();
-  const save = async (): Promise<Saved[]> => [{ standing: 'claimed' }, { standing: 'claimed' }];
+  const save = async (): Promise<Saved[]> => [{ state: 'claimed' }, { state: 'claimed' }];
   await expect(intake.admit(drafts, save, asTheyCome)).rejects.toMatchObject({ status: 503 });
   expect(trace.splice(0).slice(2)).toEqual(['give back 100', 'give back 101']);
   await intake.save(drafts, save, asTheyCome);

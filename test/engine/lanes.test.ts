@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   countStart,
-  type FlowStanding,
+  type FlowState,
   isWindowOpen,
   nextStartAtMs,
   type RateWindow,
@@ -50,7 +50,7 @@ describe('the window of a rate', () => {
 });
 
 describe('the list of a key is to be looked at', () => {
-  const standing = (changes: Partial<FlowStanding> = {}): FlowStanding => ({
+  const state = (changes: Partial<FlowState> = {}): FlowState => ({
     window: window({ rate: null }),
     parallelism: null,
     isPaused: false,
@@ -60,7 +60,7 @@ describe('the list of a key is to be looked at', () => {
     ...changes,
   });
 
-  it.each<[string, Partial<FlowStanding>, number | null]>([
+  it.each<[string, Partial<FlowState>, number | null]>([
     ['when its first is ready', {}, NOW_MS + 7],
     ['never while nobody waits', { firstReadyAtMs: null }, null],
     ['never while it is paused', { isPaused: true }, null],
@@ -80,6 +80,6 @@ describe('the list of a key is to be looked at', () => {
       NOW_MS + MINUTE_MS,
     ],
   ])('%s', (_, changes, expected) => {
-    expect(nextStartAtMs(standing(changes), NOW_MS)).toBe(expected);
+    expect(nextStartAtMs(state(changes), NOW_MS)).toBe(expected);
   });
 });

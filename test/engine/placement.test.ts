@@ -40,8 +40,8 @@ const due = (changes: Partial<Message> = {}): Message => message({ body: BODY, .
 describe('a new message', () => {
   it('that is delayed waits for its time, and is given no place', () => {
     const { given, asked } = places();
-    const { standing } = place({ message: due({ notBeforeMs: NOW_MS + 1 }) }, 9, given);
-    expect(standing).toEqual({ kind: 'due', dueAtMs: NOW_MS + 1 });
+    const { state } = place({ message: due({ notBeforeMs: NOW_MS + 1 }) }, 9, given);
+    expect(state).toEqual({ kind: 'due', dueAtMs: NOW_MS + 1 });
     expect(asked).toEqual([]);
   });
 
@@ -49,9 +49,9 @@ describe('a new message', () => {
     ['reserved', { kind: 'claimed', claimToken: 9, worker: 'w' }],
     ['parked', { kind: 'origin', dueAtMs: NOW_MS }],
     ['none', { kind: 'due', dueAtMs: NOW_MS }],
-  ] as const)('that is due stands where there is room for it: %s', (room, standing) => {
+  ] as const)('that is due stands where there is room for it: %s', (room, state) => {
     const { given, asked } = places(room);
-    expect(place({ message: due() }, 9, given).standing).toEqual(standing);
+    expect(place({ message: due() }, 9, given).state).toEqual(state);
     expect(asked).toEqual([['tryReserve', LINE, 3, 9]]);
   });
 });
@@ -59,18 +59,18 @@ describe('a new message', () => {
 describe('what was saved', () => {
   const claimed = (changes: Partial<Message> = {}): NewMessage => ({
     message: due(changes),
-    standing: { kind: 'claimed', claimToken: 9, worker: 'w' },
+    state: { kind: 'claimed', claimToken: 9, worker: 'w' },
     events: [],
   });
-  const waiting: NewMessage = { ...claimed(), standing: { kind: 'due', dueAtMs: NOW_MS + 5 } };
+  const waiting: NewMessage = { ...claimed(), state: { kind: 'due', dueAtMs: NOW_MS + 5 } };
 
   it('as claimed goes out, alone in the store unless it shares something or follows from what may', () => {
     const { given, asked, started } = places();
-    setGoing(claimed(), { standing: 'claimed' }, given);
+    setGoing(claimed(), { state: 'claimed' }, given);
     const plain = { message: due(), retried: 0, claimToken: 9, claimedAtMs: NOW_MS };
     expect(started).toEqual([{ ...plain, isAlone: true }]);
     expect(asked).toEqual([['start', 3]]);
-    setGoing(claimed(), { standing: 'claimed' }, given, false);
+    setGoing(claimed(), { state: 'claimed' }, given, false);
     expect(started[1]).toEqual(plain);
   });
 
@@ -80,15 +80,15 @@ describe('what was saved', () => {
     { run: { key: 1, id: 'r', createdAtMs: NOW_MS, url: 'https://a.example', callType: 'step', features: [] } },
   ])('as claimed with %j is not alone', (settings) => {
     const { given, started } = places();
-    setGoing(claimed({ settings: { dialect: 'upstash', maxRetries: 3, ...settings } }), { standing: 'claimed' }, given);
+    setGoing(claimed({ settings: { dialect: 'upstash', maxRetries: 3, ...settings } }), { state: 'claimed' }, given);
     expect(started[0]).not.toHaveProperty('isAlone');
   });
 
   it('as claimed takes its place in the journal along, and no body where the endpoint is to fetch that', () => {
     const { given, asked, started } = places();
     const journal = { position: 2, bytes: 50 };
-    setGoing(claimed(), { standing: 'claimed', journal } as Saved, given);
-    setGoing(claimed(), { standing: 'claimed', journal: { ...journal, bytes: 0 } } as Saved, given);
+    setGoing(claimed(), { state: 'claimed', journal } as Saved, given);
+    setGoing(claimed(), { state: 'claimed', journal: { ...journal, bytes: 0 } } as Saved, given);
     expect(started.map((each) => [each.journal?.bytes, each.message.body.length])).toEqual([
       [50, 3],
       [0, 0],
@@ -99,7 +99,7 @@ describe('what was saved', () => {
     ]);
   });
 
-  it.each([undefined, { standing: 'queue' }, { standing: 'due' }] as (Saved | undefined)[])(
+  it.each([undefined, { state: 'queue' }, { state: 'due' }] as (Saved | undefined)[])(
     'not as claimed, as was proposed, but as %j gives its place back',
     (saved) => {
       const { given, asked } = places();
@@ -109,9 +109,9 @@ describe('what was saved', () => {
   );
 
   it.each([
-    [{ standing: 'due' }, [['noteDue', NOW_MS + 5]]],
-    [{ standing: 'origin' }, [['noteParked', LINE]]],
-    [{ standing: 'flow' }, []],
+    [{ state: 'due' }, [['noteDue', NOW_MS + 5]]],
+    [{ state: 'origin' }, [['noteParked', LINE]]],
+    [{ state: 'flow' }, []],
     [undefined, []],
   ] as [Saved | undefined, unknown[]][])('as %j is told of to whoever looks for it', (saved, expected) => {
     const { given, asked } = places();

@@ -32,11 +32,11 @@ function logsOver(
       return Promise.resolve(next < histories.length ? { items, cursor: String(next) } : { items });
     },
   };
-  const messages: Pick<MessageStore, 'standingOf'> = {
-    standingOf(_projectId, id) {
+  const messages: Pick<MessageStore, 'findLive'> = {
+    findLive(_projectId, id) {
       lookedUp.push(id);
-      const standing = { kind: 'due', dueAtMs: NOW + 5 } as const;
-      return Promise.resolve({ message: { ...message(), id }, retried: 1, cancelRequested: false, standing });
+      const state = { kind: 'due', dueAtMs: NOW + 5 } as const;
+      return Promise.resolve({ message: { ...message(), id }, retried: 1, cancelRequested: false, state });
     },
   };
   const clock: Pick<Clock, 'nowMs'> = { nowMs: () => NOW };

@@ -24,10 +24,10 @@ function step(key: number, bytes: number): Message {
 function accept({ dispatcher, store }: Bench, messages: Message[], bytes: number): void {
   const news = messages.map((message) => place({ message }, 1_000_000 + message.key, dispatcher));
   for (const [index, entry] of news.entries()) {
-    const { message, standing } = entry;
-    if (standing.kind !== 'claimed') throw new Error(`there was no place for ${message.key}`);
-    store.add(message, standing);
-    setGoing(entry, { standing: 'claimed', journal: { position: 1 + index, bytes } }, dispatcher);
+    const { message, state } = entry;
+    if (state.kind !== 'claimed') throw new Error(`there was no place for ${message.key}`);
+    store.add(message, state);
+    setGoing(entry, { state: 'claimed', journal: { position: 1 + index, bytes } }, dispatcher);
   }
 }
 

@@ -147,8 +147,8 @@ test('a schedule makes a message at each of its times, which goes out at once', 
     [10, 20, 30].map((at) => at * MINUTE_MS),
   );
   const { schedule, lastMessages } = await bench.view();
-  expect(schedule.standing).toMatchObject({ nextAtMs: NOW_MS + 40 * MINUTE_MS, isPaused: false });
-  expect(schedule.standing.lastTrigger?.atMs).toBe(NOW_MS + 30 * MINUTE_MS);
+  expect(schedule.state).toMatchObject({ nextAtMs: NOW_MS + 40 * MINUTE_MS, isPaused: false });
+  expect(schedule.state.lastTrigger?.atMs).toBe(NOW_MS + 30 * MINUTE_MS);
   expect(lastMessages).toEqual([{ messageId: bench.network.attempts[2]?.messageId, state: 'delivered' }]);
 });
 
@@ -288,9 +288,9 @@ test('a paused schedule lets its times pass, shows the next one as it was, and g
   const setPaused = (isPaused: boolean) => process.engine.setSchedulePaused(PROJECT, 's', isPaused);
   expect([await setPaused(true), await setPaused(true)]).toEqual(['saved', 'saved']);
   await bench.clock.advanceBy(30 * MINUTE_MS);
-  expect((await bench.view()).schedule.standing).toMatchObject({ isPaused: true, nextAtMs: NOW_MS + 20 * MINUTE_MS });
+  expect((await bench.view()).schedule.state).toMatchObject({ isPaused: true, nextAtMs: NOW_MS + 20 * MINUTE_MS });
   expect([await setPaused(false), await setPaused(false)]).toEqual(['saved', 'saved']);
-  expect((await bench.view()).schedule.standing).toMatchObject({ isPaused: false, nextAtMs: NOW_MS + 50 * MINUTE_MS });
+  expect((await bench.view()).schedule.state).toMatchObject({ isPaused: false, nextAtMs: NOW_MS + 50 * MINUTE_MS });
   await bench.clock.advanceBy(10 * MINUTE_MS);
   expect(await bench.triggers()).toEqual([10, 50]);
   expect(await process.engine.setSchedulePaused(PROJECT, 'nobody', true)).toBe('missing');
@@ -308,10 +308,10 @@ test('overwriting replaces everything but the creation, the pause and the last r
   expect(after.plan.body).toHaveLength(0);
   expect(after.plan).not.toHaveProperty('delayMs');
   expect(after.plan).not.toHaveProperty('catchUp');
-  expect(after.standing).toMatchObject({ nextAtMs: NOW_MS + HOUR_MS, lastTrigger: before.standing.lastTrigger });
+  expect(after.state).toMatchObject({ nextAtMs: NOW_MS + HOUR_MS, lastTrigger: before.state.lastTrigger });
   await process.engine.setSchedulePaused(PROJECT, 's', true);
   await create(process, command({ cron: '*/5 * * * *' }));
-  expect((await bench.view()).schedule.standing).toMatchObject({ isPaused: true, nextAtMs: NOW_MS + 20 * MINUTE_MS });
+  expect((await bench.view()).schedule.state).toMatchObject({ isPaused: true, nextAtMs: NOW_MS + 20 * MINUTE_MS });
   await bench.clock.advanceBy(HOUR_MS);
   expect(await bench.triggers()).toEqual([10]);
 });
@@ -402,7 +402,7 @@ test('a clock that is set forward is an outage, and is noticed within half a min
   bench.clock.jumpBy(DAY_MS);
   await bench.clock.advanceBy(30_000);
   expect(bench.network.attempts).toHaveLength(1);
-  expect((await bench.view()).schedule.standing.nextAtMs).toBe(NOW_MS + DAY_MS + 10 * MINUTE_MS);
+  expect((await bench.view()).schedule.state.nextAtMs).toBe(NOW_MS + DAY_MS + 10 * MINUTE_MS);
 });
 
 test('a schedule to a URL group follows the group, and says when it is missing', async () => {
@@ -414,7 +414,7 @@ test('a schedule to a URL group follows the group, and says when it is missing',
     command({}, { destination: { kind: 'group', name: 'g' }, kept: { rawHeaders: [], queryConfig: [] } }),
   );
   await bench.clock.advanceBy(10 * MINUTE_MS);
-  expect((await bench.view()).schedule.standing).toMatchObject({
+  expect((await bench.view()).schedule.state).toMatchObject({
     error: 'topic g not found',
     nextAtMs: NOW_MS + 20 * MINUTE_MS,
   });
@@ -425,7 +425,7 @@ test('a schedule to a URL group follows the group, and says when it is missing',
   await engine.storeOf(PROJECT).urlGroups.setGroupHeaders({ name: 'g', headers: { 'Upstash-Label': ['theirs'] } });
   await bench.clock.advanceBy(10 * MINUTE_MS);
   const { schedule, lastMessages } = await bench.view();
-  expect(schedule.standing).not.toHaveProperty('error');
+  expect(schedule.state).not.toHaveProperty('error');
   expect(bench.network.attempts.map(({ url }) => url)).toEqual(endpoints.map(({ url }) => url));
   expect(lastMessages.map(({ messageId }) => messageId)).toEqual(
     bench.network.attempts.map(({ messageId }) => messageId),
@@ -441,11 +441,11 @@ test('a schedule whose expression cannot be read any more says so and stands sti
   first.die();
   const { schedule } = await bench.view();
   const plan = { ...schedule.plan, cron: 'CRON_TZ=Atlantis/Capital * * * * *' };
-  await bench.store.schedules.saveSchedule({ ...schedule, plan }, schedule.standing.version, 0);
+  await bench.store.schedules.saveSchedule({ ...schedule, plan }, schedule.state.version, 0);
   await bench.clock.advanceBy(HOUR_MS);
   const process = await bench.start();
   await bench.clock.advanceBy(HOUR_MS);
-  expect((await bench.view()).schedule.standing.error).toMatch(/^Invalid cron expression .*Atlantis/);
+  expect((await bench.view()).schedule.state.error).toMatch(/^Invalid cron expression .*Atlantis/);
   expect(await bench.triggers()).toEqual([]);
   await create(process);
   await bench.clock.advanceBy(10 * MINUTE_MS);

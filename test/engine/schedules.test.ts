@@ -29,7 +29,7 @@ function schedule(plan: Partial<SchedulePlan> = {}, nextAtMs = NOON_MS): Schedul
       settings: { dialect: 'upstash', maxRetries: 3, scheduleId: 's' },
       ...plan,
     },
-    standing: { version: 1, isPaused: false, nextAtMs },
+    state: { version: 1, isPaused: false, nextAtMs },
   };
 }
 

@@ -159,10 +159,10 @@ class MemoryStore implements WaiterStore {
 
   #save(result: NewMessage): Saved {
     const { runKey, slot } = result.entry ?? { runKey: 0, slot: '' };
-    if (this.slots.has(`${runKey} ${slot}`)) return { standing: 'dropped' };
+    if (this.slots.has(`${runKey} ${slot}`)) return { state: 'dropped' };
     this.slots.set(`${runKey} ${slot}`, result.message.id);
     this.results.push(result);
-    return { standing: result.standing.kind, journal: { position: this.slots.size, bytes: 1 } };
+    return { state: result.state.kind, journal: { position: this.slots.size, bytes: 1 } };
   }
 
   async #called(name: string): Promise<void> {

@@ -58,20 +58,20 @@ async function compareTriggers(world: World, queries: Queries): Promise<void> {
   // A trigger is dated by the wall clock, its messages by the time that all messages go by.
   const isAhead = world.jumps.length > 0;
   for (const { schedule } of decodeScheduleViews(await listSchedules(queries, { projectId: PROJECT }))) {
-    const { id, key, standing } = schedule;
+    const { id, key, state } = schedule;
     // What has a smaller key than the schedule is of a namesake that was deleted, if one process has given out both.
     const rows = await queries.query<{ key: number; id: string; created_at_ms: number }>(
       'select key, id, created_at_ms from contents where schedule_id = ? and key > ? order by key',
       [id, world.isShared ? -1 : key],
     );
     const made = rows.filter((row) => triggers.has(row.id));
-    const { atMs, firstKey, messages } = standing.lastTrigger ?? { atMs: 0, firstKey: 0, messages: 0 };
+    const { atMs, firstKey, messages } = state.lastTrigger ?? { atMs: 0, firstKey: 0, messages: 0 };
     // Of several workers one may have smaller numbers than another that was before it.
     const latest = made.filter((row) => row.key >= firstKey && (!world.isShared || row.key < firstKey + messages));
     const isTold = latest.every(
       (row, index) => row.key === firstKey + index && (row.created_at_ms === atMs || isAhead),
     );
-    const count = standing.lastTrigger || world.isShared ? latest.length : made.length;
+    const count = state.lastTrigger || world.isShared ? latest.length : made.length;
     if (messages !== count || !isTold) {
       world.violate(
         'P16',
@@ -79,9 +79,9 @@ async function compareTriggers(world: World, queries: Queries): Promise<void> {
         latest[0]?.id,
       );
     }
-    const isInVain = standing.lastTrigger !== undefined && messages === 0;
-    if (isInVain !== (standing.error !== undefined)) {
-      world.violate('P16', `schedule ${id} tells of ${messages} messages and of the error ${standing.error}`);
+    const isInVain = state.lastTrigger !== undefined && messages === 0;
+    if (isInVain !== (state.error !== undefined)) {
+      world.violate('P16', `schedule ${id} tells of ${messages} messages and of the error ${state.error}`);
     }
   }
 }

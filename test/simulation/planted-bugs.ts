@@ -90,8 +90,7 @@ export function altered(alter: (store: Store) => Partial<StoreMethods>): Sabotag
 function withoutTokenCheck(): Sabotage {
   const tokens = new Map<MessageKey, ClaimToken>();
   const watchNews = (news: NewMessage[]) => {
-    for (const { message, standing } of news)
-      if (standing.kind === 'claimed') tokens.set(message.key, standing.claimToken);
+    for (const { message, state } of news) if (state.kind === 'claimed') tokens.set(message.key, state.claimToken);
   };
   const watchClaims = (claims: Claimed[]) => {
     for (const { message, claimToken } of claims) tokens.set(message.key, claimToken);
@@ -119,7 +118,7 @@ function acknowledgedTooEarly(store: Store): Partial<StoreMethods> {
   return {
     accept: async (messages, nowMs) => {
       store.messages.accept(messages, nowMs).catch(() => {}); // whoever was told yes will not hear of the refusal
-      return messages.map(({ standing }) => ({ kind: 'accepted', standing: standing.kind }));
+      return messages.map(({ state }) => ({ kind: 'accepted', state: state.kind }));
     },
   };
 }
@@ -151,14 +150,12 @@ function startingWhatWaits(store: Store): Partial<StoreMethods> {
   return {
     accept: async (messages, nowMs) => {
       const kept = messages.map((news): NewMessage => {
-        const isKept = news.standing.kind === 'claimed' && news.message.key % 5 === 0;
-        return isKept ? { ...news, standing: { kind: 'due', dueAtMs: news.message.createdAtMs } } : news;
+        const isKept = news.state.kind === 'claimed' && news.message.key % 5 === 0;
+        return isKept ? { ...news, state: { kind: 'due', dueAtMs: news.message.createdAtMs } } : news;
       });
       const accepted = await store.messages.accept(kept, nowMs);
       return accepted.map((answer, index) =>
-        answer.kind === 'accepted'
-          ? { ...answer, standing: messages[index]?.standing.kind ?? answer.standing }
-          : answer,
+        answer.kind === 'accepted' ? { ...answer, state: messages[index]?.state.kind ?? answer.state } : answer,
       );
     },
   };
@@ -190,7 +187,7 @@ function forgettingCallbacks(store: Store): Partial<StoreMethods> {
       const { follows, ...change } = settlement.change;
       const answer = await store.messages.settle({ ...settlement, change }, nowMs, handoff);
       if (answer.kind !== 'saved' || !follows) return answer;
-      return { ...answer, follows: follows.map(({ standing }) => ({ standing: standing.kind })) };
+      return { ...answer, follows: follows.map(({ state }) => ({ state: state.kind })) };
     },
   };
 }
@@ -216,7 +213,7 @@ function savingCallbacksApart(store: Store): Partial<StoreMethods> {
       const accepted = await store.messages.accept(follows, nowMs);
       return {
         ...answer,
-        follows: accepted.flatMap((each) => (each.kind === 'accepted' ? [{ standing: each.standing }] : [])),
+        follows: accepted.flatMap((each) => (each.kind === 'accepted' ? [{ state: each.state }] : [])),
       };
     },
   };
@@ -236,7 +233,7 @@ function reservingApart(): Sabotage {
       });
       const news = messages.filter((_, index) => duplicates[index] === undefined);
       const accepted = await store.messages.accept(
-        news.map(({ message, standing, events }) => ({ message, standing, events })),
+        news.map(({ message, state, events }) => ({ message, state, events })),
         nowMs,
       );
       return duplicates.map((duplicate) => duplicate ?? accepted.shift() ?? { kind: 'tooManyQueues' });

@@ -1,5 +1,5 @@
 /** Bugs that schedules have had elsewhere, put between the engine and its store as in `planted-bugs.ts`. */
-import type { AcceptedStanding } from '../../src/engine/messages/accepted.ts';
+import type { AcceptedState } from '../../src/engine/messages/accepted.ts';
 import { type ScheduleChange, SET_BACK_MS_MAX } from '../../src/engine/schedules/schedules.ts';
 import type { Store } from '../../src/engine/stores.ts';
 import type { UrlGroup } from '../../src/engine/url-groups.ts';
@@ -58,7 +58,7 @@ function forgettingPassed(store: Store): Partial<StoreMethods> {
   };
 }
 
-type Answers = (AcceptedStanding[] | 'stale')[];
+type Answers = (AcceptedState[] | 'stale')[];
 
 /** The engine is told that its messages were saved as it wished. */
 function movingOnAlone(store: Store): Partial<StoreMethods> {
@@ -69,7 +69,7 @@ function movingOnAlone(store: Store): Partial<StoreMethods> {
         nowMs,
       );
       return answers.map((answer, index) =>
-        answer === 'stale' ? answer : (changes[index]?.messages ?? []).map(({ standing }) => standing.kind),
+        answer === 'stale' ? answer : (changes[index]?.messages ?? []).map(({ state }) => state.kind),
       );
     },
   };
@@ -81,12 +81,12 @@ function stayingBehind(store: Store): Partial<StoreMethods> {
   return {
     changeSchedules: async (changes, nowMs) => {
       const { due } = await store.schedules.dueSchedules({ nowMs, limit: 1_000, bytesMax: 1_000_000 });
-      const before = new Map(due.map(({ schedule }) => [schedule.key, schedule.standing.nextAtMs]));
+      const before = new Map(due.map(({ schedule }) => [schedule.key, schedule.state.nextAtMs]));
       const stay = (change: ScheduleChange): ScheduleChange => {
         const nextAtMs = before.get(change.key);
         if (nextAtMs === undefined || change.messages.length === 0 || stayed.delete(change.key)) return change;
         stayed.add(change.key);
-        return { ...change, standing: { ...change.standing, nextAtMs } };
+        return { ...change, state: { ...change.state, nextAtMs } };
       };
       return await store.schedules.changeSchedules(changes.map(stay), nowMs);
     },
@@ -101,8 +101,8 @@ function movingOnLater(store: Store): Partial<StoreMethods> {
       for (const change of changes) {
         const accepted = change.messages.length > 0 ? await store.messages.accept(change.messages, nowMs) : [];
         const [moved] = await store.schedules.changeSchedules([{ ...change, messages: [] }], nowMs);
-        const standings = accepted.map((each) => (each.kind === 'accepted' ? each.standing : 'flow'));
-        answers.push(moved === 'stale' ? 'stale' : standings);
+        const states = accepted.map((each) => (each.kind === 'accepted' ? each.state : 'flow'));
+        answers.push(moved === 'stale' ? 'stale' : states);
       }
       return answers;
     },
@@ -119,7 +119,7 @@ function withoutVersions(store: Store): Partial<StoreMethods> {
     },
     changeSchedules: async (changes, nowMs) => {
       const views = await store.schedules.listSchedules({ projectId: PROJECT });
-      const versions = new Map(views.map(({ schedule }) => [schedule.key, schedule.standing.version]));
+      const versions = new Map(views.map(({ schedule }) => [schedule.key, schedule.state.version]));
       return await store.schedules.changeSchedules(
         changes.map((change) => ({ ...change, fromVersion: versions.get(change.key) ?? change.fromVersion })),
         nowMs,
@@ -132,7 +132,7 @@ function withoutPause(store: Store): Partial<StoreMethods> {
   return {
     changeSchedules: (changes, nowMs) =>
       store.schedules.changeSchedules(
-        changes.map((change) => ({ ...change, standing: { ...change.standing, isPaused: false } })),
+        changes.map((change) => ({ ...change, state: { ...change.state, isPaused: false } })),
         nowMs,
       ),
   };
@@ -155,8 +155,8 @@ function forgettingMissed(store: Store): Partial<StoreMethods> {
       const isStarting = startedAtMs !== undefined && nowMs < startedAtMs + 1_000;
       if (!isStarting) return await store.schedules.changeSchedules(changes, nowMs);
       const passed = changes.map((change) => {
-        const { lastTrigger: _, ...standing } = change.standing;
-        return change.messages.length > 0 ? { ...change, standing, messages: [] } : change;
+        const { lastTrigger: _, ...state } = change.state;
+        return change.messages.length > 0 ? { ...change, state, messages: [] } : change;
       });
       const answers = await store.schedules.changeSchedules(passed, nowMs);
       return answers.map(() => 'stale');

@@ -113,8 +113,8 @@ function endingTooEarly(store: Store): Partial<StoreMethods> {
   };
 }
 
-function asProposed({ standing }: NewMessage): Saved {
-  return { standing: standing.kind };
+function asProposed({ state }: NewMessage): Saved {
+  return { state: state.kind };
 }
 
 function withoutEnding(store: Store): Partial<StoreMethods> {
@@ -128,7 +128,7 @@ function withoutEnding(store: Store): Partial<StoreMethods> {
 
 /** The worker is told that they were saved, and makes their attempts in vain. */
 function forgetting(isForgotten: (news: NewMessage) => boolean): Sabotage {
-  const dropped: Saved = { standing: 'dropped' };
+  const dropped: Saved = { state: 'dropped' };
   return altered((store) => ({
     settle: async (settlement, nowMs, handoff) => {
       const { follows = [] } = settlement.change;

@@ -401,7 +401,7 @@ export class Workload {
 function waiting(followUp: FollowUp, key: MessageKey): NewMessage {
   const message = { ...followUp, key, id: mintMessageId(key, (count) => new Uint8Array(count)) };
   const events = [{ atMs: message.createdAtMs, state: 'CREATED' as const }];
-  return { message, standing: { kind: 'due', dueAtMs: message.notBeforeMs }, events };
+  return { message, state: { kind: 'due', dueAtMs: message.notBeforeMs }, events };
 }
 type Lanes = Pick<PublishCommand['options']['settings'], 'queueName' | 'flowControl'>;
 

@@ -180,20 +180,17 @@ async function buildLine(count: number): Promise<string> {
   const driver = new SqliteDriver({ path });
   await migrate(driver);
   const world = await World.open(async () => createStore(driver));
-  const standing = { kind: 'origin', dueAtMs: T0 } as const;
+  const state = { kind: 'origin', dueAtMs: T0 } as const;
   for (let from = 0; from < count; from += FEW) {
     await world.store.messages.accept(
-      Array.from({ length: FEW }, () => world.message({ url: BUSY, standing })),
+      Array.from({ length: FEW }, () => world.message({ url: BUSY, state })),
       T0,
     );
   }
   // A line of each of so many origins besides.
-  const lines = Array.from({ length: count }, (_, index) =>
-    world.message({ url: `https://${index}.example`, standing }),
-  );
+  const lines = Array.from({ length: count }, (_, index) => world.message({ url: `https://${index}.example`, state }));
   for (let from = 0; from < count; from += FEW) await world.store.messages.accept(lines.slice(from, from + FEW), T0);
-  for (let index = 0; index < HEALTHY; index += 1)
-    await world.accept({ url: BUSY, projectId: OTHER_PROJECT, standing });
+  for (let index = 0; index < HEALTHY; index += 1) await world.accept({ url: BUSY, projectId: OTHER_PROJECT, state });
   await world.store.close();
   return path;
 }

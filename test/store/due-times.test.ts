@@ -25,10 +25,8 @@ const open: OpenStore = async () => {
 const world = eachWorld(open);
 
 it('tells of a message that is due later, and of the earliest of several', async () => {
-  await world().accept({ standing: { kind: 'due', dueAtMs: T0 + 5_000 } });
-  await Promise.all(
-    [3_000, 2_000].map((delayMs) => world().accept({ standing: { kind: 'due', dueAtMs: T0 + delayMs } })),
-  );
+  await world().accept({ state: { kind: 'due', dueAtMs: T0 + 5_000 } });
+  await Promise.all([3_000, 2_000].map((delayMs) => world().accept({ state: { kind: 'due', dueAtMs: T0 + delayMs } })));
   expect(told).toEqual([T0 + 5_000, T0 + 2_000]);
 });
 
@@ -47,7 +45,7 @@ it('says nothing of what is claimed, of what waits for its lane, or of a claim',
   const settings = { queueName: 'orders' };
   await world().acceptClaimed({ settings });
   await world().accept({ settings });
-  await world().accept({ standing: { kind: 'origin', dueAtMs: T0 } });
+  await world().accept({ state: { kind: 'origin', dueAtMs: T0 } });
   await world().claim();
   expect(told).toEqual([]);
 });

@@ -118,8 +118,8 @@ beforeEach(async () => {
     body: new Uint8Array(0),
     settings: { dialect: 'upstash', maxRetries: 3, scheduleId: 'nightly' },
   };
-  const standing = { version: world.number(), isPaused: false, nextAtMs: T0 };
-  const schedule = { key: world.number(), projectId: PROJECT, id: 'nightly', createdAtMs: T0, plan, standing };
+  const state = { version: world.number(), isPaused: false, nextAtMs: T0 };
+  const schedule = { key: world.number(), projectId: PROJECT, id: 'nightly', createdAtMs: T0, plan, state };
   await world.store.schedules.saveSchedule(schedule, undefined, 0);
   await world.store.close();
 });

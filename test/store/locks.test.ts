@@ -156,9 +156,9 @@ describe('the end of an attempt', () => {
   });
 
   it('of a message of a run locks its project', async () => {
-    const standing = { kind: 'claimed', claimToken: world.number(), worker: 'w' } as const;
-    const message = await begin(world, { standing });
-    expect(await lockedBy(() => settle({ message, claimToken: standing.claimToken }))).toEqual([PROJECT]);
+    const state = { kind: 'claimed', claimToken: world.number(), worker: 'w' } as const;
+    const message = await begin(world, { state });
+    expect(await lockedBy(() => settle({ message, claimToken: state.claimToken }))).toEqual([PROJECT]);
   });
 
   it('locks the projects of what follows, also of what follows only if a cancel was asked for', async () => {
@@ -236,7 +236,7 @@ describe('a claim', () => {
 
   it('locks nothing for messages that share nothing', async () => {
     await world.accept();
-    await world.accept({ standing: { kind: 'origin', dueAtMs: T0 } });
+    await world.accept({ state: { kind: 'origin', dueAtMs: T0 } });
     expect(await claim({ unpark: [lineOf(PROJECT, 'https://example.com')] })).toEqual([]);
   });
 
@@ -259,7 +259,7 @@ describe('a claim', () => {
 
   it('locks the projects of all that it may take where attempts are limited', async () => {
     await reopen({ parallelismMax: 1 });
-    await world.accept({ standing: { kind: 'origin', dueAtMs: T0 } });
+    await world.accept({ state: { kind: 'origin', dueAtMs: T0 } });
     await world.accept({ ...OF_OTHER, notBeforeMs: T0 + 1 });
     const unpark = [lineOf(PROJECT, 'https://example.com')];
     expect(await claim({ due: false, unpark })).toEqual([PROJECT]);
@@ -270,7 +270,7 @@ describe('a claim', () => {
   it('locks the projects that have messages waiting for their attempts to end', async () => {
     await reopen({ parallelismMax: 1 });
     const first = await world.acceptClaimed();
-    await world.accept({ standing: { kind: 'claimed', claimToken: world.number(), worker: 'w' } });
+    await world.accept({ state: { kind: 'claimed', claimToken: world.number(), worker: 'w' } });
     expect(await claim()).toEqual([PROJECT]);
     expect(first.message.projectId).toBe(PROJECT);
   });
@@ -327,17 +327,17 @@ describe('of the other commands', () => {
       body: new Uint8Array(0),
       settings: { dialect: 'upstash', maxRetries: 3, scheduleId: 's' },
     },
-    standing: { version: world.number(), isPaused: false, nextAtMs: T0 },
+    state: { version: world.number(), isPaused: false, nextAtMs: T0 },
   });
 
   it('those of schedules lock the project of the schedule', async () => {
     const saved = schedule(OTHER_PROJECT);
     expect(await lockedBy(() => world.store.schedules.saveSchedule(saved, undefined, 0))).toEqual([OTHER_PROJECT]);
-    const { key, standing } = saved;
+    const { key, state } = saved;
     const change = {
       key,
-      fromVersion: standing.version,
-      standing: { ...standing, version: world.number() },
+      fromVersion: state.version,
+      state: { ...state, version: world.number() },
       messages: [],
     };
     expect(await lockedBy(() => world.store.schedules.changeSchedules([change], T0))).toEqual([OTHER_PROJECT]);

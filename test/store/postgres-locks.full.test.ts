@@ -18,20 +18,20 @@ import { migratedDatabase } from '../support/postgres/shared.ts';
 import { appended, begin, ending, NO_LIMITS, waiter } from './conformance/run-world.ts';
 import { bytes, delivered, type MessageOptions, PROJECT, settlement, T0, World } from './conformance/world.ts';
 
-interface Race<State, First, Second> {
+interface Race<NewMessageState, First, Second> {
   limits?: Partial<StoreLimits>;
   /** By the first worker, before the race. */
-  prepare?: (first: World) => Promise<State>;
-  first: (world: World, state: State) => Promise<First>;
-  second: (world: World, state: State) => Promise<Second>;
+  prepare?: (first: World) => Promise<NewMessageState>;
+  first: (world: World, state: NewMessageState) => Promise<First>;
+  second: (world: World, state: NewMessageState) => Promise<Second>;
   /** What is so after both, whoever came first. */
-  holds: (answers: [First, Second], world: World, state: State) => boolean | Promise<boolean>;
+  holds: (answers: [First, Second], world: World, state: NewMessageState) => boolean | Promise<boolean>;
 }
 
 type AnyRace = Race<unknown, unknown, unknown>;
 
 /** Lets a race name its own types. */
-function race<State, First, Second>(described: Race<State, First, Second>): AnyRace {
+function race<NewMessageState, First, Second>(described: Race<NewMessageState, First, Second>): AnyRace {
   return described as AnyRace;
 }
 
@@ -42,12 +42,12 @@ const DEDUPLICATED = { deduplication: { hash: 'h', expiresAtMs: T0 + 1_000 } };
 
 const accept = async (world: World, news: NewMessage) => (await world.store.messages.accept([news], T0))[0];
 const claimedNews = (world: World, options: MessageOptions = {}): NewMessage =>
-  world.message({ ...options, standing: { kind: 'claimed', claimToken: world.number(), worker: 'w' } });
+  world.message({ ...options, state: { kind: 'claimed', claimToken: world.number(), worker: 'w' } });
 const acceptClaimed = (options: MessageOptions) => (world: World) => accept(world, claimedNews(world, options));
 
 type Accepted = Awaited<ReturnType<typeof accept>>;
-const standings = (answers: Accepted[]) =>
-  answers.map((answer) => (answer?.kind === 'accepted' ? answer.standing : answer?.kind)).toSorted();
+const states = (answers: Accepted[]) =>
+  answers.map((answer) => (answer?.kind === 'accepted' ? answer.state : answer?.kind)).toSorted();
 const oneOf = (kind: string, answers: readonly (Accepted | string)[]): boolean =>
   answers.filter((answer) => (typeof answer === 'string' ? answer : answer?.kind) === kind).length === 1;
 const makeQueue = (parallelism: number, isPaused: boolean) => async (world: World) => {
@@ -61,8 +61,8 @@ const claimsAll = async (world: World, ...messages: Message[]): Promise<boolean>
 
 /** The last message of a queue is settled, while another one comes there. */
 function comesToWait<State extends { next: NewMessage }>(
-  prepare: (world: World) => Promise<State>,
-  second: (world: World, state: State) => Promise<unknown>,
+  prepare: (world: World) => Promise<NewMessageState>,
+  second: (world: World, state: NewMessageState) => Promise<unknown>,
 ): AnyRace {
   return race({
     prepare: async (world) => {
@@ -85,19 +85,19 @@ const RACES: Record<string, AnyRace> = {
     prepare: makeQueue(1, false),
     first: acceptClaimed(IN_QUEUE),
     second: acceptClaimed(IN_QUEUE),
-    holds: (answers) => String(standings(answers)) === 'claimed,queue',
+    holds: (answers) => String(states(answers)) === 'claimed,queue',
   }),
   'the slot of a flow-control key': race({
     prepare: (world) => world.store.keys.pinKey({ projectId: PROJECT, key: 'k', pin: { parallelism: 1 }, nowMs: T0 }),
     first: acceptClaimed(OF_KEY),
     second: acceptClaimed(OF_KEY),
-    holds: (answers) => String(standings(answers)) === 'claimed,flow',
+    holds: (answers) => String(states(answers)) === 'claimed,flow',
   }),
   'the limit of a project': race({
     limits: { parallelismMax: 1 },
     first: acceptClaimed({}),
     second: acceptClaimed({}),
-    holds: (answers) => String(standings(answers)) === 'claimed,project',
+    holds: (answers) => String(states(answers)) === 'claimed,project',
   }),
   'a cancel of the first in a queue, and a message that comes to wait there': race({
     prepare: async (world) => {
@@ -147,15 +147,15 @@ const RACES: Record<string, AnyRace> = {
     prepare: (world) => world.accept(),
     first: async (world) => (await world.claim()).claimed.length,
     second: acceptClaimed({}),
-    holds: ([claimed, answer]) => claimed + (String(standings([answer])) === 'claimed' ? 1 : 0) === 1,
+    holds: ([claimed, answer]) => claimed + (String(states([answer])) === 'claimed' ? 1 : 0) === 1,
   }),
   'a claim from the line of an origin, and a message that goes out at once': race({
     limits: { parallelismMax: 1 },
-    prepare: (world) => accept(world, world.message({ standing: { kind: 'origin', dueAtMs: T0 } })),
+    prepare: (world) => accept(world, world.message({ state: { kind: 'origin', dueAtMs: T0 } })),
     first: async (world) =>
       (await world.claim({ due: false, unpark: [lineOf(PROJECT, 'https://example.com')] })).claimed.length,
     second: acceptClaimed({}),
-    holds: ([claimed, answer]) => claimed + (String(standings([answer])) === 'claimed' ? 1 : 0) === 1,
+    holds: ([claimed, answer]) => claimed + (String(states([answer])) === 'claimed' ? 1 : 0) === 1,
   }),
   'a queue that becomes empty, and a message that comes to wait there': comesToWait(
     async (world) => ({ next: world.message(IN_QUEUE) }),
@@ -242,7 +242,7 @@ const ROW_RACES: Record<string, AnyRace> = {
     },
     first: async (world) => (await world.claim()).claimed.length,
     second: acceptClaimed(OF_KEY),
-    holds: ([claimed, answer]) => claimed + (String(standings([answer])) === 'claimed' ? 1 : 0) === 1,
+    holds: ([claimed, answer]) => claimed + (String(states([answer])) === 'claimed' ? 1 : 0) === 1,
   }),
   'messages of a run that settle at the same time, each with a result': race({
     prepare: async (world) => {
@@ -250,7 +250,7 @@ const ROW_RACES: Record<string, AnyRace> = {
       const made = [1, 2].map((step) =>
         appended(world, run, {
           entry: { slot: `s${step}` },
-          standing: { kind: 'claimed', claimToken: world.number(), worker: 'w' },
+          state: { kind: 'claimed', claimToken: world.number(), worker: 'w' },
         }),
       );
       await world.store.messages.accept(made, T0);
@@ -384,26 +384,26 @@ function schedule(world: World, id: string): Schedule {
       body: new Uint8Array(0),
       settings: { dialect: 'upstash', maxRetries: 3, scheduleId: id },
     },
-    standing: { version: world.number(), isPaused: false, nextAtMs: T0 },
+    state: { version: world.number(), isPaused: false, nextAtMs: T0 },
   };
 }
 
 /** It moves on, with one message. */
 function triggered(
   world: World,
-  { key, id, standing }: Schedule,
+  { key, id, state }: Schedule,
   settings: MessageOptions['settings'] = {},
 ): ScheduleChange {
   const messages = [world.message({ settings: { scheduleId: id, ...settings } })];
-  const next = { ...standing, version: world.number(), nextAtMs: T0 + 60_000, passedUntilMs: T0 };
-  return { key, fromVersion: standing.version, standing: next, messages };
+  const next = { ...state, version: world.number(), nextAtMs: T0 + 60_000, passedUntilMs: T0 };
+  return { key, fromVersion: state.version, state: next, messages };
 }
 
 async function settleWithResult(world: World, run: Message, of: NewMessage | undefined, step: number): Promise<void> {
-  if (of?.standing.kind !== 'claimed') throw new Error('it is not claimed');
+  if (of?.state.kind !== 'claimed') throw new Error('it is not claimed');
   const follows = [appended(world, run, { entry: { slot: `s${step}` } })];
-  const { message, standing } = of;
-  await world.store.messages.settle(settlement(message, standing.claimToken, { ...delivered(), follows }), T0);
+  const { message, state } = of;
+  await world.store.messages.settle(settlement(message, state.claimToken, { ...delivered(), follows }), T0);
 }
 
 async function endRun(world: World, { run }: { run: Message }): Promise<string | undefined> {

@@ -58,13 +58,13 @@ describe('a database with two more threads', () => {
     const heard: number[] = [];
     other.store.onDue((dueAtMs) => heard.push(dueAtMs));
     await other.claim();
-    await one.accept({ standing: { kind: 'due', dueAtMs: T0 + 2_000 } });
-    await one.accept({ standing: { kind: 'due', dueAtMs: T0 + 3_000 } });
-    await one.accept({ standing: { kind: 'due', dueAtMs: T0 + 1_000 } });
+    await one.accept({ state: { kind: 'due', dueAtMs: T0 + 2_000 } });
+    await one.accept({ state: { kind: 'due', dueAtMs: T0 + 3_000 } });
+    await one.accept({ state: { kind: 'due', dueAtMs: T0 + 1_000 } });
     await other.store.ping(); // what was said before is heard before the answer
     expect(heard).toEqual([T0 + 2_000, T0 + 1_000]);
     expect((await other.claim({}, T0 + 1_000)).nextDueAtMs).toBe(T0 + 2_000);
-    await one.accept({ standing: { kind: 'due', dueAtMs: T0 + 1_500 } });
+    await one.accept({ state: { kind: 'due', dueAtMs: T0 + 1_500 } });
     await other.store.ping();
     expect(heard).toEqual([T0 + 2_000, T0 + 1_000, T0 + 1_500]);
   });
@@ -74,7 +74,7 @@ describe('a database with two more threads', () => {
     other.store.onParked((line) => heard.push(line));
     const origin = 'https://busy.example';
     const line = lineOf(PROJECT, origin);
-    const parked = { url: `${origin}/hook`, standing: { kind: 'origin', dueAtMs: T0 } } as const;
+    const parked = { url: `${origin}/hook`, state: { kind: 'origin', dueAtMs: T0 } } as const;
     await other.claim();
     await one.accept(parked);
     await one.accept(parked);

@@ -18,7 +18,7 @@ export async function useEverything(world: World): Promise<void> {
   await store.messages.release([{ key: waiting.key, projectId: PROJECT, claimToken: 1 }], T0);
   await store.messages.parkedLines();
   await store.messages.find(PROJECT, waiting.id, T0);
-  await store.messages.standingOf(PROJECT, waiting.id, T0);
+  await store.messages.findLive(PROJECT, waiting.id, T0);
   await store.messages.cancelById(PROJECT, [waiting.id], T0);
   await world.acceptClaimed();
   await store.messages.cancelMatching(PROJECT, { label: ['x'], fromMs: T0, toMs: T0 }, 10, T0);
@@ -77,16 +77,13 @@ export async function useEverything(world: World): Promise<void> {
       body: new Uint8Array(),
       settings: waiting.settings,
     },
-    standing: { version: 1, isPaused: false, nextAtMs: T0 },
+    state: { version: 1, isPaused: false, nextAtMs: T0 },
   };
   await store.schedules.saveSchedule(schedule, undefined, 1);
   await store.schedules.dueSchedules({ nowMs: T0 - 1, limit: 1, bytesMax: 1 });
   await store.schedules.dueSchedules({ nowMs: T0, limit: 1, bytesMax: 1 });
   const messages = [world.message({ notBeforeMs: T0 + 60_000 })];
-  await store.schedules.changeSchedules(
-    [{ key: schedule.key, fromVersion: 1, standing: schedule.standing, messages }],
-    T0,
-  );
+  await store.schedules.changeSchedules([{ key: schedule.key, fromVersion: 1, state: schedule.state, messages }], T0);
   await store.schedules.findSchedule({ projectId: PROJECT, id: 's' });
   await store.schedules.listSchedules({ projectId: PROJECT });
   await store.schedules.deleteSchedule({ projectId: PROJECT, id: 's' });
@@ -106,7 +103,7 @@ export async function useEverything(world: World): Promise<void> {
 export async function useRuns(world: World): Promise<void> {
   const { store } = world;
   const claimToken = world.number();
-  const first = await begin(world, { id: 'failing', standing: { kind: 'claimed', claimToken, worker: 'w1' } });
+  const first = await begin(world, { id: 'failing', state: { kind: 'claimed', claimToken, worker: 'w1' } });
   const others = [await begin(world, { id: 'a' }), await begin(world, { id: 'b' })];
   const body = bytes('{"stepId":1,"stepType":"Wait"}');
   const steps = [first, ...others].flatMap((run) =>
@@ -190,7 +187,7 @@ export async function useLanes(world: World): Promise<void> {
   const waiting = await world.accept({ settings: limited });
   await world.accept({ settings: { flowControl: limited.flowControl } });
   const queued = await world.accept({ settings: { queueName: 'q' } });
-  for (const { id } of [waiting, queued]) await store.messages.standingOf(PROJECT, id, T0);
+  for (const { id } of [waiting, queued]) await store.messages.findLive(PROJECT, id, T0);
   await store.queues.setQueuePaused({ projectId: PROJECT, name: 'q', isPaused: true, nowMs: T0 });
   await store.queues.setQueuePaused({ projectId: PROJECT, name: 'q', isPaused: false, nowMs: T0 });
   await store.queues.findQueue({ projectId: PROJECT, name: 'q' });

@@ -19,11 +19,11 @@ export const PART: RunPart = {
 };
 
 export const DELIVERED: Course = { end: 'delivered', failures: [] };
-export const IN_FLIGHT: Course = { standing: { dueAtMs: T0, isInFlight: true }, failures: [] };
+export const IN_FLIGHT: Course = { pending: { dueAtMs: T0, isInFlight: true }, failures: [] };
 /** What became of the messages of a run that is over. */
 export const CANCELED: Course = { end: 'canceled', failures: [] };
 export const RETRYING: Course = {
-  standing: { dueAtMs: NOW + 5_000, isInFlight: false },
+  pending: { dueAtMs: NOW + 5_000, isInFlight: false },
   failures: [failure('500 Internal Server Error', 500)],
 };
 export const FAILED: Course = { end: 'failed', failures: [failure('489 Unknown', 489)] };
@@ -34,7 +34,7 @@ export function failure(error: string, status: number, header: HeaderMap = {}): 
 
 /** Waits for its time, which is `ms` after now. */
 export function dueIn(ms: number): Course {
-  return { standing: { dueAtMs: NOW + ms, isInFlight: false }, failures: [] };
+  return { pending: { dueAtMs: NOW + ms, isInFlight: false }, failures: [] };
 }
 
 interface EntryOptions {

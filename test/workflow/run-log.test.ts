@@ -359,7 +359,7 @@ test('a sleep until a time that has no date says none', () => {
 
 test('a failing step is told with its attempts, and with its name where the answer has it', () => {
   const failures = [failure('500 Internal Server Error', 500, { 'Upstash-Error-Step-Name': ['charge'] })];
-  const course: Course = { standing: { dueAtMs: NOW + 5_000, isInFlight: false }, failures };
+  const course: Course = { pending: { dueAtMs: NOW + 5_000, isInFlight: false }, failures };
   const [step] = runLogOf(new Journal().initial(course).history(), NOW).next;
   expect(step).toMatchObject({ state: 'STEP_RETRY', stepName: 'charge', failures, nextDeliveryAtMs: NOW + 5_000 });
 });

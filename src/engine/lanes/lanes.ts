@@ -79,7 +79,7 @@ export function countStart(window: RateWindow, nowMs: Millis): RateWindow {
 }
 
 /** What decides when a key's wait list is to be looked at. */
-export interface FlowStanding {
+export interface FlowState {
   window: RateWindow;
   parallelism: number | null;
   isPaused: boolean;
@@ -91,8 +91,8 @@ export interface FlowStanding {
 }
 
 /** When the first waiting message may start; `null` when something else must happen before: then that sets it anew. */
-export function nextStartAtMs(standing: FlowStanding, nowMs: Millis): Millis | null {
-  const { window, parallelism, isPaused, inFlight, letGo, firstReadyAtMs } = standing;
+export function nextStartAtMs(state: FlowState, nowMs: Millis): Millis | null {
+  const { window, parallelism, isPaused, inFlight, letGo, firstReadyAtMs } = state;
   if (firstReadyAtMs === null || isPaused) return null;
   if (parallelism !== null && inFlight + letGo >= parallelism) return null;
   const left = startsLeft(window, nowMs);

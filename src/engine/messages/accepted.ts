@@ -3,11 +3,11 @@ import type { JournalPlace, MessageId, Millis } from '../model.ts';
 import type { WaitState } from '../wait-state.ts';
 
 /** `dropped`: it was for the journal of a run that is over, and was not saved. */
-export type AcceptedStanding = WaitState | 'claimed' | 'dropped';
+export type AcceptedState = WaitState | 'claimed' | 'dropped';
 
 /** How a message was saved. */
 export interface Saved {
-  standing: AcceptedStanding;
+  state: AcceptedState;
   /** Present when it entered the journal of a run. */
   journal?: JournalPlace;
 }

@@ -54,26 +54,26 @@ export function explain(live: LiveMessage, nowMs: Millis, held?: Held): Explanat
 }
 
 function reasonOf(live: LiveMessage, nowMs: Millis, held: Held | undefined): Reason {
-  const { standing, retried, message } = live;
-  switch (standing.kind) {
+  const { state, retried, message } = live;
+  switch (state.kind) {
     case 'claimed':
-      return explainAttempt(live, standing.claimedAtMs);
+      return explainAttempt(live, state.claimedAtMs);
     case 'origin':
-      return { ...explainLine(message.origin, held), dueAtMs: standing.dueAtMs };
+      return { ...explainLine(message.origin, held), dueAtMs: state.dueAtMs };
     case 'due':
-      return { ...explainDueTime(standing.dueAtMs, retried, nowMs), dueAtMs: standing.dueAtMs };
+      return { ...explainDueTime(state.dueAtMs, retried, nowMs), dueAtMs: state.dueAtMs };
     case 'queue':
-      return { ...explainQueue(live, standing), dueAtMs: standing.dueAtMs };
+      return { ...explainQueue(live, state), dueAtMs: state.dueAtMs };
     case 'flow': {
-      const isReady = standing.dueAtMs <= nowMs;
-      const reason = isReady ? explainKey(standing.key, nowMs) : explainDueTime(standing.dueAtMs, retried, nowMs);
-      return { ...reason, dueAtMs: standing.dueAtMs, flowControlKey: standing.key.key };
+      const isReady = state.dueAtMs <= nowMs;
+      const reason = isReady ? explainKey(state.key, nowMs) : explainDueTime(state.dueAtMs, retried, nowMs);
+      return { ...reason, dueAtMs: state.dueAtMs, flowControlKey: state.key.key };
     }
     case 'project':
       return {
         reason: 'parallelism',
         sentence: 'Waits until an attempt in flight ends: its project has as many as it may (parallelism_max).',
-        dueAtMs: standing.dueAtMs,
+        dueAtMs: state.dueAtMs,
       };
   }
 }
@@ -116,7 +116,7 @@ function explainDueTime(dueAtMs: Millis, retried: number, nowMs: Millis): Reason
 
 function explainQueue(
   { message }: LiveMessage,
-  { isPaused, hasSlot, ahead, parallelism }: Extract<LiveMessage['standing'], { kind: 'queue' }>,
+  { isPaused, hasSlot, ahead, parallelism }: Extract<LiveMessage['state'], { kind: 'queue' }>,
 ): Reason {
   const queueName = message.settings.queueName ?? '';
   const before = ahead === 1 ? '1 message' : `${ahead} messages`;

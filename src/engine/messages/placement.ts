@@ -1,6 +1,6 @@
 /** Where does a new message stand, and what is set going once it is saved? One answer for all that make messages. */
 import { lineOf, type OriginLine } from '../lanes/origin-line.ts';
-import type { Claimed, ClaimToken, Message, Millis, NewMessage, Standing, WorkerId } from '../model.ts';
+import type { Claimed, ClaimToken, Message, Millis, NewMessage, NewMessageState, WorkerId } from '../model.ts';
 import { type Draft, firstEvents } from './accept.ts';
 import type { Saved } from './accepted.ts';
 
@@ -19,11 +19,11 @@ export interface Places {
 
 /** Reserves a place if the message can go out at once. To be followed by `setGoing`, whatever becomes of it. */
 export function place(draft: Draft, claimToken: ClaimToken, places: Places): NewMessage {
-  const standing = standingOf(draft.message, claimToken, places);
-  return { ...draft, standing, events: firstEvents(draft.message) };
+  const state = stateOf(draft.message, claimToken, places);
+  return { ...draft, state, events: firstEvents(draft.message) };
 }
 
-function standingOf(message: Message, claimToken: ClaimToken, places: Places): Standing {
+function stateOf(message: Message, claimToken: ClaimToken, places: Places): NewMessageState {
   const dueAtMs = message.notBeforeMs;
   if (dueAtMs > message.createdAtMs) return { kind: 'due', dueAtMs };
   switch (places.tryReserve(lineOf(message.projectId, message.origin), message.body.length, claimToken)) {
@@ -42,11 +42,11 @@ function standingOf(message: Message, claimToken: ClaimToken, places: Places): S
  * it lets it go. `mayBeAlone`: it does not follow from a message whose queue's slot it may share.
  */
 export function setGoing(news: NewMessage, saved: Saved | undefined, places: Places, mayBeAlone = true): void {
-  const { message, standing: proposed } = news;
+  const { message, state: proposed } = news;
   const line = lineOf(message.projectId, message.origin);
   if (proposed.kind === 'claimed') {
     const { claimToken } = proposed;
-    if (saved?.standing !== 'claimed') return places.giveBack(line, message.body.length, claimToken);
+    if (saved?.state !== 'claimed') return places.giveBack(line, message.body.length, claimToken);
     const claimed: Claimed = {
       message,
       retried: 0,
@@ -59,8 +59,8 @@ export function setGoing(news: NewMessage, saved: Saved | undefined, places: Pla
     if (saved.journal?.bytes === 0) claimed.message = { ...message, body: new Uint8Array(0) };
     return places.start(claimed, message.body.length);
   }
-  if (saved?.standing === 'origin') places.noteParked(line);
-  else if (saved?.standing === 'due') places.noteDue(proposed.dueAtMs);
+  if (saved?.state === 'origin') places.noteParked(line);
+  else if (saved?.state === 'due') places.noteDue(proposed.dueAtMs);
 }
 
 function isAlone({ settings: { queueName, flowControl, run } }: Message): boolean {

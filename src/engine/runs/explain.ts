@@ -45,13 +45,13 @@ const LOOKED_UP_MAX = 16;
 /** The entries whose messages are unfinished and will move the run first; where they stand is to be looked up. */
 export function liveEntriesOf({ entries }: RunHistory): HistoryEntry[] {
   return entries
-    .filter(({ standing }) => standing !== undefined)
-    .sort((a, b) => Number(b.standing?.isInFlight) - Number(a.standing?.isInFlight) || dueOf(a) - dueOf(b))
+    .filter(({ pending }) => pending !== undefined)
+    .sort((a, b) => Number(b.pending?.isInFlight) - Number(a.pending?.isInFlight) || dueOf(a) - dueOf(b))
     .slice(0, LOOKED_UP_MAX);
 }
 
-function dueOf({ standing }: HistoryEntry): Millis {
-  return standing?.dueAtMs ?? Infinity;
+function dueOf({ pending }: HistoryEntry): Millis {
+  return pending?.dueAtMs ?? Infinity;
 }
 
 /** Says what `history` waits for at `nowMs`. `live` has where those of `liveEntriesOf` stand that still do, by id. */
@@ -64,7 +64,7 @@ export function explainRun(history: RunHistory, live: ReadonlyMap<string, LiveMe
   });
   const waiting = steps.flatMap((step) => causeOfRecord(step) ?? []);
   waiting.sort((a, b) => (a.dueAtMs ?? Infinity) - (b.dueAtMs ?? Infinity));
-  const unfinished = history.entries.filter(({ standing }) => standing !== undefined).length;
+  const unfinished = history.entries.filter(({ pending }) => pending !== undefined).length;
   const [first] = [...moving, ...waiting];
   const others = Math.max(0, unfinished + waiting.length - 1);
   return { ...about(history.run), ...(first ?? stuckCause()), others };

@@ -24,10 +24,10 @@ const RUN_STATES_BY_STEP: Partial<Record<StepState, readonly RunState[]>> = {
 };
 
 export class RunLogs implements RunLogCommands {
-  readonly #store: { runLogs: RunLogStore; messages: Pick<MessageStore, 'standingOf'> };
+  readonly #store: { runLogs: RunLogStore; messages: Pick<MessageStore, 'findLive'> };
   readonly #clock: Clock;
 
-  constructor(store: { runLogs: RunLogStore; messages: Pick<MessageStore, 'standingOf'> }, clock: Clock) {
+  constructor(store: { runLogs: RunLogStore; messages: Pick<MessageStore, 'findLive'> }, clock: Clock) {
     this.#store = store;
     this.#clock = clock;
   }
@@ -63,7 +63,7 @@ export class RunLogs implements RunLogCommands {
     const nowMs = this.#clock.nowMs();
     if (history.run.state !== 'RUN_STARTED') return explainEnded(runLogOf(history, nowMs));
     const ids = liveEntriesOf(history).map(({ message }) => message.id);
-    const found = await Promise.all(ids.map((id) => this.#store.messages.standingOf(projectId, id, nowMs)));
+    const found = await Promise.all(ids.map((id) => this.#store.messages.findLive(projectId, id, nowMs)));
     const live = new Map(found.flatMap((each) => (each ? [[each.message.id, each]] : [])));
     return explainRun(history, live, nowMs);
   }

@@ -32,6 +32,6 @@ export async function wake(
   return waiters.flatMap((waiter, index) => {
     const answer = answers[index] ?? 'gone';
     const message = drafts[index]?.message;
-    return answer === 'gone' || answer.standing === 'dropped' || !message ? [] : [{ waiter, message }];
+    return answer === 'gone' || answer.state === 'dropped' || !message ? [] : [{ waiter, message }];
   });
 }

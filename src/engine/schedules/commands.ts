@@ -8,7 +8,7 @@ import type { Clock, Randomness } from '../ports.ts';
 import type { ScheduleStore } from '../stores.ts';
 import { STALE, untilCurrent } from '../until-current.ts';
 import type { Numbers } from '../workers/numbers.ts';
-import { firstTimeOf, type Schedule, type SchedulePlan, type ScheduleStanding } from './schedules.ts';
+import { firstTimeOf, type Schedule, type SchedulePlan, type ScheduleState } from './schedules.ts';
 
 /** A schedule to be created, or to replace the one with its id. */
 export interface ScheduleCommand {
@@ -49,18 +49,18 @@ export class ScheduleCommands {
       const before = command.options.scheduleId && (await store.schedules.findSchedule({ projectId, id }))?.schedule;
       const firstNumber = await numbers.take(2);
       const nowMs = clock.wallMs();
-      const standing = standingAfter(before ? before.standing : undefined, plan.cron, firstNumber, nowMs);
+      const state = stateAfter(before ? before.state : undefined, plan.cron, firstNumber, nowMs);
       const schedule: Schedule = before
-        ? { ...before, plan, standing }
-        : { key: firstNumber + 1, projectId, id, createdAtMs: nowMs, plan, standing };
+        ? { ...before, plan, state }
+        : { key: firstNumber + 1, projectId, id, createdAtMs: nowMs, plan, state };
       const answer = await store.schedules.saveSchedule(
         schedule,
-        before ? before.standing.version : undefined,
+        before ? before.state.version : undefined,
         schedulesMax,
       );
       if (answer === 'tooMany') return 'tooMany';
       if (answer === 'stale') return STALE;
-      if (!standing.isPaused) noteNext(standing.nextAtMs);
+      if (!state.isPaused) noteNext(state.nextAtMs);
       return { scheduleId: id };
     });
   }
@@ -71,12 +71,12 @@ export class ScheduleCommands {
     return untilCurrent('the schedule', async () => {
       const schedule = (await store.schedules.findSchedule({ projectId, id }))?.schedule;
       if (!schedule) return 'missing';
-      const { key, plan, standing: before } = schedule;
+      const { key, plan, state: before } = schedule;
       if (before.isPaused === isPaused) return 'saved';
       const version = await numbers.take(1);
       const nextAtMs = isPaused ? before.nextAtMs : firstTimeOf(plan.cron, before.passedUntilMs, clock.wallMs());
-      const standing: ScheduleStanding = { ...before, version, isPaused, nextAtMs };
-      const change = { key, fromVersion: before.version, standing, messages: [] };
+      const state: ScheduleState = { ...before, version, isPaused, nextAtMs };
+      const change = { key, fromVersion: before.version, state, messages: [] };
       const [answer] = await store.schedules.changeSchedules([change], clock.nowMs());
       if (answer === undefined || answer === 'stale') return STALE;
       if (!isPaused) noteNext(nextAtMs);
@@ -99,12 +99,7 @@ function planOf({ destination, body, callerIp, options, kept }: ScheduleCommand,
 }
 
 /** Overwriting keeps the pause and what is known of the triggers so far. */
-function standingAfter(
-  before: ScheduleStanding | undefined,
-  cron: string,
-  version: number,
-  nowMs: Millis,
-): ScheduleStanding {
+function stateAfter(before: ScheduleState | undefined, cron: string, version: number, nowMs: Millis): ScheduleState {
   const nextAtMs = firstTimeOf(cron, before?.passedUntilMs, nowMs);
   return { isPaused: false, ...before, version, nextAtMs };
 }

@@ -5,7 +5,7 @@
 import { ApiError } from '../../protocol/errors.ts';
 import { DueLoop } from '../due-loop.ts';
 import { type AcceptContext, type Draft, draftOf } from '../messages/accept.ts';
-import type { AcceptedStanding, Saved } from '../messages/accepted.ts';
+import type { AcceptedState, Saved } from '../messages/accepted.ts';
 import type { Intake } from '../messages/intake.ts';
 import type { PublishCommand } from '../messages/publish-command.ts';
 import type { Millis, NewMessage, ProjectId } from '../model.ts';
@@ -20,7 +20,7 @@ import {
   publishesOf,
   type Schedule,
   type ScheduleChange,
-  type ScheduleStanding,
+  type ScheduleState,
   SET_BACK_MS_MAX,
   type Trigger,
   triggerOf,
@@ -46,7 +46,7 @@ interface ScheduleLoopDeps {
   intake: Intake;
 }
 
-/** What is made of one due schedule: its next standing, and the messages on the way there. */
+/** What is made of one due schedule: its next state, and the messages on the way there. */
 interface Step {
   schedule: Schedule;
   trigger: Trigger;
@@ -160,16 +160,16 @@ class Triggers {
   }
 }
 
-/** Each schedule's next standing, with its own of `placed`, whose keys count from `firstKey`. */
+/** Each schedule's next state, with its own of `placed`, whose keys count from `firstKey`. */
 function changesOf(
   steps: readonly Step[],
   saved: { placed: readonly NewMessage[]; firstKey: number; firstVersion: number; wallMs: Millis },
 ): ScheduleChange[] {
   let taken = 0;
   return steps.map(({ schedule, trigger, commands, error }, index) => {
-    const { key, standing } = schedule;
-    const next: ScheduleStanding = {
-      ...standing,
+    const { key, state } = schedule;
+    const next: ScheduleState = {
+      ...state,
       version: saved.firstVersion + index,
       nextAtMs: trigger.nextAtMs,
       passedUntilMs: trigger.passedUntilMs,
@@ -183,24 +183,24 @@ function changesOf(
     if (error !== undefined) next.error = error;
     const messages = saved.placed.slice(taken, taken + commands.length);
     taken += commands.length;
-    return { key, fromVersion: standing.version, standing: next, messages };
+    return { key, fromVersion: state.version, state: next, messages };
   });
 }
 
 /** How the messages of each step were saved, none of those that came too late. */
-function savedOf(answers: readonly (AcceptedStanding[] | 'stale')[], steps: readonly Step[]): (Saved | undefined)[] {
+function savedOf(answers: readonly (AcceptedState[] | 'stale')[], steps: readonly Step[]): (Saved | undefined)[] {
   return answers.flatMap((answer, index) =>
-    answer === 'stale' ? (steps[index]?.commands ?? []).map(() => undefined) : answer.map((standing) => ({ standing })),
+    answer === 'stale' ? (steps[index]?.commands ?? []).map(() => undefined) : answer.map((state) => ({ state })),
   );
 }
 
 function recoveredAt(schedule: Schedule, version: number, nowMs: Millis): ScheduleChange {
-  const { passedUntilMs: _, ...rest } = schedule.standing;
+  const { passedUntilMs: _, ...rest } = schedule.state;
   const { made: nextAtMs = neverAgain(nowMs).nextAtMs, ...failure } = orError(() =>
     firstTimeOf(schedule.plan.cron, undefined, nowMs),
   );
-  const standing: ScheduleStanding = { ...rest, ...failure, version, nextAtMs };
-  return { key: schedule.key, fromVersion: schedule.standing.version, standing, messages: [] };
+  const state: ScheduleState = { ...rest, ...failure, version, nextAtMs };
+  return { key: schedule.key, fromVersion: schedule.state.version, state, messages: [] };
 }
 
 /** What `make` makes, or why it is refused: for the schedule to show, since nobody waits for an answer. */

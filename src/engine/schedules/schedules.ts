@@ -25,7 +25,7 @@ export interface Schedule {
   id: string;
   createdAtMs: Millis;
   plan: SchedulePlan;
-  standing: ScheduleStanding;
+  state: ScheduleState;
 }
 
 /** What its owner asked for. Overwriting replaces all of it. */
@@ -49,7 +49,7 @@ export interface SchedulePlan {
 }
 
 /** What changes by itself. Each change gives it another version, so that none is made on top of one that was not seen. */
-export interface ScheduleStanding {
+export interface ScheduleState {
   /** Unique for ever among all versions of all schedules. */
   version: number;
   isPaused: boolean;
@@ -67,7 +67,7 @@ export interface ScheduleStanding {
 export interface ScheduleChange {
   key: number;
   fromVersion: number;
-  standing: ScheduleStanding;
+  state: ScheduleState;
   messages: NewMessage[];
 }
 
@@ -117,12 +117,12 @@ export function neverAgain(nowMs: Millis): Trigger {
  * when the expression cannot be read.
  */
 export function triggerOf(
-  { plan, standing }: Pick<Schedule, 'plan' | 'standing'>,
+  { plan, state }: Pick<Schedule, 'plan' | 'state'>,
   { isBusy, nowMs, timesMax }: { isBusy: boolean; nowMs: Millis; timesMax: number },
 ): Trigger {
   const { catchUp = 'one', overlap = 'allow' } = plan;
   const cron = parseCron(plan.cron);
-  const { nextAtMs } = standing;
+  const { nextAtMs } = state;
   const timeAfter = (afterMs: Millis): Millis => nextCronTime(cron, afterMs, nextAtMs) ?? NEVER_MS;
   const rest = { nextAtMs: timeAfter(nowMs), passedUntilMs: nowMs };
   if (overlap === 'skip' && isBusy) return { times: 0, ...rest };

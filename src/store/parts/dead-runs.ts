@@ -60,7 +60,7 @@ export function deadRunsOver(connection: Connection): DeadRunStore {
       if (!place) return 'missing';
       const args = { projectId, place, message: encodeNewMessage(message), nowMs };
       const answer = await connection.write('repeatFailureCallback', args);
-      return answer === 'missing' || answer === 'notFailed' ? answer : { standing: answer };
+      return answer === 'missing' || answer === 'notFailed' ? answer : { state: answer };
     },
 
     async cancelFailureCallback(projectId, dlqId, nowMs) {

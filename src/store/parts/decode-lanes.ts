@@ -24,12 +24,12 @@ export function decodeLive(rows: LiveRows, nowMs: Millis): LiveMessage {
   return {
     message: decodeMessage(message),
     retried: message.retried,
-    standing: standingOf(message, rows, nowMs),
+    state: stateOf(message, rows, nowMs),
     cancelRequested: message.cancel_requested_at_ms !== null,
   };
 }
 
-function standingOf(message: LiveRow, { queue, key }: LiveRows, nowMs: Millis): LiveMessage['standing'] {
+function stateOf(message: LiveRow, { queue, key }: LiveRows, nowMs: Millis): LiveMessage['state'] {
   const { due_at_ms: dueAtMs, claimed_at_ms: claimedAtMs } = message;
   if (claimedAtMs !== null) return { kind: 'claimed', claimedAtMs };
   if (queue) {

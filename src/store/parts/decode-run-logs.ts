@@ -106,9 +106,9 @@ function decodeCourses(rows: HistoryRows): Map<number, Course> {
   const courseByKey = new Map<number, Course>();
   const detailBySeq = new Map(rows.details.map((row) => [row.seq, row]));
   for (const row of rows.courses) noteEvent(courseFor(courseByKey, row.message_key), row, detailBySeq.get(row.seq));
-  for (const { key, due_at_ms, claimed_at_ms } of rows.standings) {
+  for (const { key, due_at_ms, claimed_at_ms } of rows.pending) {
     const course = courseFor(courseByKey, key);
-    course.standing = { dueAtMs: due_at_ms, isInFlight: claimed_at_ms !== null };
+    course.pending = { dueAtMs: due_at_ms, isInFlight: claimed_at_ms !== null };
     // What is unfinished again, as a failure callback that is repeated, has not ended.
     delete course.end;
   }

@@ -68,7 +68,7 @@ export function messagesOver(connection: Connection): MessageStore {
       return row === null ? undefined : decodeMessage(row);
     },
 
-    async standingOf(projectId, id, nowMs) {
+    async findLive(projectId, id, nowMs) {
       const key = keyOfMessageId(id);
       if (key === undefined) return undefined;
       const rows = await connection.read('findLive', { projectId, key, id, nowMs });

@@ -97,9 +97,9 @@ export function acceptConformance(open: OpenStore): void {
       world().message(),
     ];
     expect(await world().store.messages.accept([a, b, c], T0)).toEqual([
-      { kind: 'accepted', standing: 'due' },
+      { kind: 'accepted', state: 'due' },
       { kind: 'duplicate', messageId: a.message.id },
-      { kind: 'accepted', standing: 'due' },
+      { kind: 'accepted', state: 'due' },
     ]);
   });
 
@@ -150,20 +150,20 @@ export function acceptConformance(open: OpenStore): void {
 
   it('says where a message stands', async () => {
     const waiting = await world().accept({ notBeforeMs: T0 + 1 });
-    const parked = await world().accept({ standing: { kind: 'origin', dueAtMs: T0 } });
+    const parked = await world().accept({ state: { kind: 'origin', dueAtMs: T0 } });
     const { message: claimed } = await world().acceptClaimed();
     await world().store.messages.cancelById(PROJECT, [claimed.id], T0);
-    const standings = await Promise.all(
+    const states = await Promise.all(
       [waiting, parked, claimed].map(async ({ id }) => {
-        const live = await world().store.messages.standingOf(PROJECT, id, T0);
-        return live && { ...live.standing, cancelRequested: live.cancelRequested };
+        const live = await world().store.messages.findLive(PROJECT, id, T0);
+        return live && { ...live.state, cancelRequested: live.cancelRequested };
       }),
     );
-    expect(standings).toEqual([
+    expect(states).toEqual([
       { kind: 'due', dueAtMs: T0 + 1, cancelRequested: false },
       { kind: 'origin', dueAtMs: T0, cancelRequested: false },
       { kind: 'claimed', claimedAtMs: T0, cancelRequested: true },
     ]);
-    expect(await world().store.messages.standingOf(OTHER_PROJECT, waiting.id, T0)).toBeUndefined();
+    expect(await world().store.messages.findLive(OTHER_PROJECT, waiting.id, T0)).toBeUndefined();
   });
 }

@@ -43,9 +43,9 @@ export function busyOriginsConformance(open: OpenStore): void {
     const flowControl = { key: 'k', parallelism: 1, periodS: 1 };
     await acceptMany(1, flowControl);
     await world().claim({ roomByOrigin: { [A]: 0 } });
-    const standing = { kind: 'claimed', claimToken: world().number(), worker: 'w1' } as const;
-    const late = world().message({ url: B, settings: { flowControl }, standing });
-    expect(await world().store.messages.accept([late], T0)).toEqual([{ kind: 'accepted', standing: 'flow' }]);
+    const state = { kind: 'claimed', claimToken: world().number(), worker: 'w1' } as const;
+    const late = world().message({ url: B, settings: { flowControl }, state });
+    expect(await world().store.messages.accept([late], T0)).toEqual([{ kind: 'accepted', state: 'flow' }]);
     expect(await keyOf(world(), 'k')).toMatchObject({ inFlight: 0, waitListSize: 1 });
   });
 

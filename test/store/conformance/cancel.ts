@@ -9,7 +9,7 @@ export function cancelConformance(open: OpenStore): void {
 
   it('removes delayed, parked and retry-waiting messages at once', async () => {
     const delayed = await world().accept({ notBeforeMs: T0 + 9_000 });
-    const parked = await world().accept({ standing: { kind: 'origin', dueAtMs: T0 } });
+    const parked = await world().accept({ state: { kind: 'origin', dueAtMs: T0 } });
     const { message: failed, claimToken } = await world().acceptClaimed();
     await world().store.messages.settle(settlement(failed, claimToken, retrying(T0, T0 + 1_000, 1)), T0);
     expect(await world().store.messages.cancelById(PROJECT, [delayed.id, parked.id, failed.id], T0 + 1)).toBe(3);

@@ -197,7 +197,7 @@ export function claimConformance(open: OpenStore): void {
 
   it('serves lines before what is due, or after it', async () => {
     for (const dueFirst of [false, true]) {
-      const parked = await world().accept({ url: A, standing: { kind: 'origin', dueAtMs: T0 } });
+      const parked = await world().accept({ url: A, state: { kind: 'origin', dueAtMs: T0 } });
       const due = await world().accept({ url: B });
       const rest = { unpark: [LINE_A], dueFirst, limit: 1 };
       expect(keysOf(await world().claim(rest))).toEqual([(dueFirst ? due : parked).key]);
@@ -207,8 +207,8 @@ export function claimConformance(open: OpenStore): void {
 
   it('serves each project by a line of its own before the same origin', async () => {
     const parked = { kind: 'origin', dueAtMs: T0 } as const;
-    for (let index = 0; index < 3; index += 1) await world().accept({ url: A, standing: parked });
-    const other = await world().accept({ url: A, projectId: OTHER_PROJECT, standing: parked });
+    for (let index = 0; index < 3; index += 1) await world().accept({ url: A, state: parked });
+    const other = await world().accept({ url: A, projectId: OTHER_PROJECT, state: parked });
     const line = lineOf(OTHER_PROJECT, A);
     expect(await world().store.messages.parkedLines()).toEqual([LINE_A, line]);
     const answer = await world().claim({ due: false, unpark: [line] });
@@ -218,7 +218,7 @@ export function claimConformance(open: OpenStore): void {
   it('lists lines in pieces, by project and then origin', async () => {
     const parked = { kind: 'origin', dueAtMs: T0 } as const;
     const lines = [OTHER_PROJECT, PROJECT].flatMap((projectId) => [B, A].map((url) => ({ projectId, url })));
-    for (const line of lines) await world().accept({ ...line, standing: parked });
+    for (const line of lines) await world().accept({ ...line, state: parked });
     const listed: OriginLine[] = [];
     for (let after: OriginLine | undefined; ; ) {
       const piece = await world().store.messages.parkedLines({ after, limit: 1 });
@@ -232,8 +232,8 @@ export function claimConformance(open: OpenStore): void {
 
   it('serves parked messages first, in the order of the origins, and leaves an origin it did not get to', async () => {
     const parked = { kind: 'origin', dueAtMs: T0 } as const;
-    const inA = await world().accept({ url: A, standing: parked });
-    const inB = await world().accept({ url: B, standing: parked });
+    const inA = await world().accept({ url: A, state: parked });
+    const inB = await world().accept({ url: B, state: parked });
     await world().accept({ url: 'https://c.example' });
     const answer = await world().claim({ limit: 1, unpark: [LINE_B, LINE_A] });
     expect(keysOf(answer)).toEqual([inB.key]);
@@ -243,9 +243,9 @@ export function claimConformance(open: OpenStore): void {
 
   it('takes no more of each line than its room, whatever it has taken of lines before', async () => {
     const parked = { kind: 'origin', dueAtMs: T0 } as const;
-    const inA = await world().accept({ url: A, standing: parked });
+    const inA = await world().accept({ url: A, state: parked });
     const inB = [];
-    for (let index = 0; index < 4; index += 1) inB.push((await world().accept({ url: B, standing: parked })).key);
+    for (let index = 0; index < 4; index += 1) inB.push((await world().accept({ url: B, state: parked })).key);
     const answer = await world().claim({ due: false, unpark: [LINE_A, LINE_B], roomByOrigin: { [B]: 2 } });
     expect([keysOf(answer), answer.emptied]).toEqual([[inA.key, ...inB.slice(0, 2)], [LINE_A]]);
   });
@@ -255,7 +255,7 @@ export function claimConformance(open: OpenStore): void {
   });
 
   it('unparks a message although the clock was set back meanwhile', async () => {
-    const message = await world().accept({ url: A, standing: { kind: 'origin', dueAtMs: T0 } });
+    const message = await world().accept({ url: A, state: { kind: 'origin', dueAtMs: T0 } });
     const answer = await world().claim({ due: false, unpark: [LINE_A] }, T0 - 3_600_000);
     expect(keysOf(answer)).toEqual([message.key]);
     expect(answer.claimed[0]?.claimedAtMs).toBe(T0);

@@ -51,7 +51,7 @@ export function deadRunsConformance(open: OpenStore): void {
     const news = world().message({
       ...{ key, url, projectId, createdAtMs, body: bytes(`payload of ${id}`) },
       settings: { run, ...settings },
-      standing: { kind: 'claimed', claimToken, worker: 'w1' },
+      state: { kind: 'claimed', claimToken, worker: 'w1' },
     });
     news.entry = { runKey: key, kind: 'initial', slot: '0', bytes: 100 };
     news.run = { id, url, createdAtMs, config: configOf() };
@@ -91,7 +91,7 @@ export function deadRunsConformance(open: OpenStore): void {
       projectId: message.projectId,
       createdAtMs: failedAtMs,
       settings: { run: { ...partOf(message), callType: 'failureCall' } },
-      standing: { kind: 'claimed', claimToken: tellToken, worker: 'w1' },
+      state: { kind: 'claimed', claimToken: tellToken, worker: 'w1' },
     });
     const { key: runKey } = message;
     const failureCallbackKey = told.message.key;
@@ -250,7 +250,7 @@ export function deadRunsConformance(open: OpenStore): void {
       const answer = await store().deadRuns.reviveRun(revival, T0);
       expect(answer).toEqual({
         kind: 'revived',
-        messages: [{ standing: 'due', journal: { position: 2, bytes: 190 } }],
+        messages: [{ state: 'due', journal: { position: 2, bytes: 190 } }],
         children: [],
       });
       expect(await list()).toEqual([]);
@@ -295,7 +295,7 @@ export function deadRunsConformance(open: OpenStore): void {
       revival.children.push(child);
       expect(await store().deadRuns.reviveRun(revival, T0)).toMatchObject({
         kind: 'revived',
-        children: [{ standing: 'claimed' }],
+        children: [{ state: 'claimed' }],
       });
       expect((await store().runs.findRun(PROJECT, child.message.key))?.invokers).toEqual([invoke.message.key]);
       const { due } = await store().waiters.dueWaiters({ nowMs: T0 + 5, limit: 5 });
@@ -342,7 +342,7 @@ export function deadRunsConformance(open: OpenStore): void {
       expect(await repeat()).toBe('notFailed');
       await tell(failed, 'fail');
       expect((await store().deadRuns.findFailureCallback(PROJECT, failed.dlqId))?.id).toBe(failed.told.message.id);
-      expect(await repeat()).toEqual({ standing: 'due' });
+      expect(await repeat()).toEqual({ state: 'due' });
       expect((await store().deadRuns.findFailureCallback(PROJECT, failed.dlqId))?.id).toBe(again.message.id);
       expect(await list({ failureCallback: ['inProgress'] })).toEqual([failed.dlqId]);
       expect(await store().deadRuns.repeatFailureCallback(OTHER_PROJECT, failed.dlqId, again, T0)).toBe('missing');

@@ -11,10 +11,10 @@ export function followsConformance(open: OpenStore): void {
   function threeFollows(): [NewMessage, NewMessage, NewMessage] {
     return [
       world().message({
-        standing: { kind: 'claimed', claimToken: world().number(), worker: 'w1' },
+        state: { kind: 'claimed', claimToken: world().number(), worker: 'w1' },
         body: bytes('told'),
       }),
-      world().message({ standing: { kind: 'origin', dueAtMs: T0 } }),
+      world().message({ state: { kind: 'origin', dueAtMs: T0 } }),
       world().message({ url: 'https://other.example/cb' }),
     ];
   }
@@ -28,7 +28,7 @@ export function followsConformance(open: OpenStore): void {
     );
     expect(answer).toEqual({
       kind: 'saved',
-      follows: [{ standing: 'claimed' }, { standing: 'origin' }, { standing: 'due' }],
+      follows: [{ state: 'claimed' }, { state: 'origin' }, { state: 'due' }],
     });
     const [atOnce, inLine, due] = follows;
     expect(await world().find(atOnce.message)).toEqual(atOnce.message);
@@ -52,7 +52,7 @@ export function followsConformance(open: OpenStore): void {
   it('settles a message that followed under the token that it was saved with', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     const followToken = world().number();
-    const followUp = world().message({ standing: { kind: 'claimed', claimToken: followToken, worker: 'w1' } });
+    const followUp = world().message({ state: { kind: 'claimed', claimToken: followToken, worker: 'w1' } });
     await world().store.messages.settle(settlement(message, claimToken, { ...delivered(T0), follows: [followUp] }), T0);
     const settled = await world().store.messages.settle(
       settlement(followUp.message, followToken, delivered(T0 + 1)),
@@ -66,13 +66,13 @@ export function followsConformance(open: OpenStore): void {
     const { message, claimToken } = await world().acceptClaimed();
     const settings = { flowControl: { key: 'k', parallelism: 1, periodS: 1 } };
     const [first, second] = [world().number(), world().number()].map((token) =>
-      world().message({ standing: { kind: 'claimed', claimToken: token, worker: 'w1' }, settings }),
+      world().message({ state: { kind: 'claimed', claimToken: token, worker: 'w1' }, settings }),
     ) as [NewMessage, NewMessage];
     const change = { ...delivered(T0), follows: [first, second] };
     const answer = await world().store.messages.settle(settlement(message, claimToken, change), T0);
-    expect(answer).toEqual({ kind: 'saved', follows: [{ standing: 'claimed' }, { standing: 'flow' }] });
+    expect(answer).toEqual({ kind: 'saved', follows: [{ state: 'claimed' }, { state: 'flow' }] });
     expect((await world().claim()).claimed).toEqual([]);
-    const firstToken = first.standing.kind === 'claimed' ? first.standing.claimToken : -1;
+    const firstToken = first.state.kind === 'claimed' ? first.state.claimToken : -1;
     await world().store.messages.settle(settlement(first.message, firstToken, delivered(T0)), T0);
     expect((await world().claim()).claimed.map((claimed) => claimed.message)).toEqual([second.message]);
   });
@@ -83,7 +83,7 @@ export function followsConformance(open: OpenStore): void {
     const second = await world().accept({ settings });
     const tokens = [world().number(), world().number()] as const;
     const follows = tokens.map((token) =>
-      world().message({ standing: { kind: 'claimed', claimToken: token, worker: 'w1' } }),
+      world().message({ state: { kind: 'claimed', claimToken: token, worker: 'w1' } }),
     );
     const [callback, failureCallback] = follows as [NewMessage, NewMessage];
     await world().store.messages.settle(settlement(message, claimToken, { ...buried(T0), follows }), T0);
@@ -107,7 +107,7 @@ export function followsConformance(open: OpenStore): void {
     const { message, claimToken } = await world().acceptClaimed({ settings });
     const behind = await world().accept({ settings });
     const callbackToken = world().number();
-    const callback = world().message({ standing: { kind: 'claimed', claimToken: callbackToken, worker: 'w1' } });
+    const callback = world().message({ state: { kind: 'claimed', claimToken: callbackToken, worker: 'w1' } });
     await world().store.messages.settle(settlement(message, claimToken, { ...delivered(T0), follows: [callback] }), T0);
     return { callback: callback.message, callbackToken, behind };
   }
@@ -131,7 +131,7 @@ export function followsConformance(open: OpenStore): void {
     const settings = { queueName: 'q' };
     const { message, claimToken } = await world().acceptClaimed({ settings });
     const second = await world().accept({ settings });
-    const callback = world().message({ standing: { kind: 'due', dueAtMs: T0 + 1_000 } });
+    const callback = world().message({ state: { kind: 'due', dueAtMs: T0 + 1_000 } });
     await world().store.messages.settle(settlement(message, claimToken, { ...delivered(T0), follows: [callback] }), T0);
     expect(await world().store.messages.cancelById(PROJECT, [callback.message.id], T0 + 1)).toBe(1);
     expect((await world().claim({}, T0 + 1)).claimed.map((claimed) => claimed.message)).toEqual([second]);
@@ -178,7 +178,7 @@ export function followsConformance(open: OpenStore): void {
         world().store.messages.settle(settlement(message, claimToken, { ...delivered(T0), follows: [followUp] }), T0),
       ),
     );
-    expect(answers).toEqual([{ kind: 'saved', follows: [{ standing: 'due' }] }, { kind: 'stale' }]);
+    expect(answers).toEqual([{ kind: 'saved', follows: [{ state: 'due' }] }, { kind: 'stale' }]);
     expect([await world().find(first.message), await world().find(second.message)]).toEqual([first.message, undefined]);
   });
 

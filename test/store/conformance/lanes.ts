@@ -36,8 +36,7 @@ function queueCases(open: OpenStore): void {
     world().store.queues.saveQueue({ projectId: PROJECT, name: 'q', parallelism, isPaused, nowMs: T0 });
   const queue = () => world().store.queues.findQueue({ projectId: PROJECT, name: 'q' });
   const handoff = (bytesMax = 1_000) => ({ worker: 'w1', claimToken: world().number(), bytesMax });
-  const standingOf = async (id: string, nowMs = T0) =>
-    (await world().store.messages.standingOf(PROJECT, id, nowMs))?.standing;
+  const stateOf = async (id: string, nowMs = T0) => (await world().store.messages.findLive(PROJECT, id, nowMs))?.state;
 
   it('is made by its first message, with parallelism 1', async () => {
     await world().accept(inQueue());
@@ -111,8 +110,8 @@ function queueCases(open: OpenStore): void {
     const { message: second } = await world().acceptClaimed(inQueue());
     await world().store.messages.settle(settlement(first, claimToken, retrying(T0, T0 + 10, 1)), T0);
     expect(keysOf(await world().claim({}, T0 + 100))).toEqual([]);
-    expect(await standingOf(first.id)).toMatchObject({ kind: 'queue', isPaused: true, hasSlot: true, ahead: 0 });
-    expect(await standingOf(second.id)).toMatchObject({ kind: 'queue', isPaused: true, hasSlot: false, ahead: 1 });
+    expect(await stateOf(first.id)).toMatchObject({ kind: 'queue', isPaused: true, hasSlot: true, ahead: 0 });
+    expect(await stateOf(second.id)).toMatchObject({ kind: 'queue', isPaused: true, hasSlot: false, ahead: 1 });
     await world().store.queues.setQueuePaused({ projectId: PROJECT, name: 'q', isPaused: false, nowMs: T0 + 200 });
     expect(keysOf(await world().claim({}, T0 + 200))).toEqual([first.key]);
   });
@@ -212,7 +211,7 @@ function queueCases(open: OpenStore): void {
 
   it('lets the messages of workflow runs go on without it when it is deleted', async () => {
     const claimToken = world().number();
-    const atOnce = { ...inQueue(), standing: { kind: 'claimed', claimToken, worker: 'w1' } } as const;
+    const atOnce = { ...inQueue(), state: { kind: 'claimed', claimToken, worker: 'w1' } } as const;
     const running = await begin(world(), { id: 'running', ...atOnce });
     const waiting = [await begin(world(), { id: 'a', ...inQueue() }), await begin(world(), { id: 'b', ...inQueue() })];
     const plain = await world().accept(inQueue());
@@ -562,7 +561,7 @@ function projectCases(open: OpenStore): void {
     expect(await world().statesOf(held)).toEqual(['CREATED']);
     expect(await world().statesOf(theirs)).toEqual(['CREATED', 'ACTIVE']);
     expect(await world().store.keys.countInFlight({ projectId: PROJECT })).toBe(1);
-    expect((await world().store.messages.standingOf(PROJECT, held.id, T0))?.standing.kind).toBe('project');
+    expect((await world().store.messages.findLive(PROJECT, held.id, T0))?.state.kind).toBe('project');
   });
 
   it('sends the first of those that wait on when an attempt ends, and new ones behind them', async () => {
@@ -615,17 +614,17 @@ function projectCases(open: OpenStore): void {
     world().store.onDue((dueAtMs) => heard.push(dueAtMs));
     await world().store.messages.settle(settlement(message, claimToken, delivered()), T0 + 1);
     expect(heard).toEqual([T0 + 1]);
-    expect((await world().store.messages.standingOf(PROJECT, second.id, T0))?.standing.kind).toBe('flow');
+    expect((await world().store.messages.findLive(PROJECT, second.id, T0))?.state.kind).toBe('flow');
     expect(keysOf(await world().claim({}, T0 + 1))).toEqual([third.key]);
   });
 
   it('holds what waited for its origin, once that has room and the project has none', async () => {
-    const parked = await world().accept({ standing: { kind: 'origin', dueAtMs: T0 } });
+    const parked = await world().accept({ state: { kind: 'origin', dueAtMs: T0 } });
     const { message: running, claimToken } = await world().acceptClaimed();
     const unpark = [lineOf(PROJECT, BUSY)];
     const answer = await world().claim({ due: false, unpark });
     expect([keysOf(answer), answer.emptied]).toEqual([[], unpark]);
-    expect((await world().store.messages.standingOf(PROJECT, parked.id, T0))?.standing.kind).toBe('project');
+    expect((await world().store.messages.findLive(PROJECT, parked.id, T0))?.state.kind).toBe('project');
     await world().store.messages.settle(settlement(running, claimToken, delivered()), T0);
     expect(keysOf(await world().claim())).toEqual([parked.key]);
   });

@@ -122,7 +122,7 @@ export function retentionConformance(open: OpenStore): void {
       const claimToken = world().number();
       const begun = await begin(world(), {
         config: { isUnknownSdk: true },
-        standing: { kind: 'claimed', claimToken, worker: 'w1' },
+        state: { kind: 'claimed', claimToken, worker: 'w1' },
       });
       const second = beginning(world(), { notBeforeMs: T0 + 1_000_000 });
       if (!second.run || !second.message.settings.run) throw new Error('no run begins with it');
@@ -181,7 +181,7 @@ export function retentionConformance(open: OpenStore): void {
 
     it('keeps a run that has failed for as long as the DLQ may be asked to resume it', async () => {
       const claimToken = world().number();
-      const first = await begin(world(), { standing: { kind: 'claimed', claimToken, worker: 'w1' } });
+      const first = await begin(world(), { state: { kind: 'claimed', claimToken, worker: 'w1' } });
       const failed = { ...buried(T0), ending: ending(first, { state: 'RUN_FAILED' }) };
       await world().store.messages.settle(settlement(first, claimToken, failed), T0);
       const other = await begin(world(), { id: 'other' });

@@ -25,7 +25,7 @@ export function runEndingsConformance(open: OpenStore): void {
   /** A run whose first message is in flight. */
   async function beginClaimed(id = 'r'): Promise<{ first: Message; claimToken: number }> {
     const claimToken = world().number();
-    return { first: await begin(world(), { id, standing: { kind: 'claimed', claimToken, worker: 'w1' } }), claimToken };
+    return { first: await begin(world(), { id, state: { kind: 'claimed', claimToken, worker: 'w1' } }), claimToken };
   }
 
   const cancelled: Change = { next: { kind: 'finished' }, events: [{ atMs: T0, state: 'CANCELED' }] };
@@ -77,7 +77,7 @@ export function runEndingsConformance(open: OpenStore): void {
       ending: each,
       follows: follows[index] ?? [],
     }));
-    const waiting = { standing: 'due' };
+    const waiting = { state: 'due' };
     expect(await world().store.runs.endRuns(endings, T0)).toEqual([
       { kind: 'ended', follows: [waiting] },
       { kind: 'over' },
@@ -90,8 +90,8 @@ export function runEndingsConformance(open: OpenStore): void {
     const child = await begin(world(), { id: 'child' });
     await end(over);
     const follows = [appended(world(), parent, { body: bytes('result') }), appended(world(), over)];
-    const saved = { standing: 'due', journal: { position: 1, bytes: 30 } };
-    expect(await end(child, {}, follows)).toEqual({ kind: 'ended', follows: [saved, { standing: 'dropped' }] });
+    const saved = { state: 'due', journal: { position: 1, bytes: 30 } };
+    expect(await end(child, {}, follows)).toEqual({ kind: 'ended', follows: [saved, { state: 'dropped' }] });
     expect(await journalOf(world(), parent)).toEqual(['0 step', '1 step result']);
   });
 
@@ -102,7 +102,7 @@ export function runEndingsConformance(open: OpenStore): void {
       { ending: ending(child), follows: [result] },
       { ending: ending(parent), follows: [] },
     ];
-    expect(await world().store.runs.endRuns(endings, T0)).toMatchObject([{ follows: [{ standing: 'dropped' }] }, {}]);
+    expect(await world().store.runs.endRuns(endings, T0)).toMatchObject([{ follows: [{ state: 'dropped' }] }, {}]);
   });
 
   describe('what is left of the run', () => {
@@ -239,7 +239,7 @@ export function runEndingsConformance(open: OpenStore): void {
       const result = appended(world(), parent);
       const change = { ...failing(first, { failureCallbackKey: callback.message.key }), follows: [callback, result] };
       const settled = await world().store.messages.settle(settlement(first, claimToken, change), T0);
-      expect(settled).toMatchObject({ follows: [{ standing: 'due' }, { journal: { position: 1 } }] });
+      expect(settled).toMatchObject({ follows: [{ state: 'due' }, { journal: { position: 1 } }] });
       const { claimed } = await world().claim();
       expect(claimed.map(({ message }) => message.key)).toContain(callback.message.key);
       const token = claimed.find(({ message }) => message.key === callback.message.key)?.claimToken ?? 0;
@@ -268,7 +268,7 @@ export function runEndingsConformance(open: OpenStore): void {
     it('is done by one of two that fail at once; the other learns that it was cancelled', async () => {
       const { first, claimToken } = await beginClaimed();
       const otherToken = world().number();
-      const other = appended(world(), first, { standing: { kind: 'claimed', claimToken: otherToken, worker: 'w1' } });
+      const other = appended(world(), first, { state: { kind: 'claimed', claimToken: otherToken, worker: 'w1' } });
       await world().store.messages.accept([other], T0);
       const second = { ...settlement(other.message, otherToken, failing(first)), changeIfCancelRequested: cancelled };
       const answers = await Promise.all([

@@ -226,10 +226,10 @@ export function runLogsConformance(open: OpenStore): void {
 
   it('shows a run that failed with its DLQ entry, and with what came of its failure function', async () => {
     const claimToken = world().number();
-    const run = await accept(beginning('a', { standing: { kind: 'claimed', claimToken, worker: 'w1' } }));
+    const run = await accept(beginning('a', { state: { kind: 'claimed', claimToken, worker: 'w1' } }));
     const tells = world().message({
       createdAtMs: T0 + 1,
-      standing: { kind: 'claimed', claimToken: claimToken + 1000, worker: 'w1' },
+      state: { kind: 'claimed', claimToken: claimToken + 1000, worker: 'w1' },
       settings: { run: { ...partOf(run), callType: 'failureCall' } },
     });
     const ending = { runKey: run.key, runVersion: 1, state: 'RUN_FAILED', atMs: T0 + 1 } as const;
@@ -244,7 +244,7 @@ export function runLogsConformance(open: OpenStore): void {
     const before = await historyOf(run);
     expect(before.run).toMatchObject({ state: 'RUN_FAILED', dlqId });
     expect(before.entries[0]).toMatchObject({ end: 'failed', failures: [{ error: 'status 500' }] });
-    expect(before.failureFunction).toMatchObject({ state: 'inProgress', standing: { isInFlight: true } });
+    expect(before.failureFunction).toMatchObject({ state: 'inProgress', pending: { isInFlight: true } });
     const response = { status: 200, header: {}, body: bytes('noted') };
     const told = {
       ...delivered(T0 + 2),
@@ -255,7 +255,7 @@ export function runLogsConformance(open: OpenStore): void {
     const { failureFunction } = await historyOf(run);
     expect(failureFunction).toMatchObject({ state: 'success', end: 'delivered', message: { key: tells.message.key } });
     expect(failureFunction?.answer).toMatchObject({ status: 200, body: response.body });
-    expect(failureFunction).not.toHaveProperty('standing');
+    expect(failureFunction).not.toHaveProperty('pending');
     expect(await keysOf({ messageId: [tells.message.id] })).toEqual([run.key]);
   });
 
@@ -311,7 +311,7 @@ export function runLogsConformance(open: OpenStore): void {
 
   it('shows the journal of a run, and what became of each message', async () => {
     const claimToken = world().number();
-    const run = await accept(beginning('a', { standing: { kind: 'claimed', claimToken, worker: 'w1' } }));
+    const run = await accept(beginning('a', { state: { kind: 'claimed', claimToken, worker: 'w1' } }));
     const sleeps = await append(run, 'step', 's1', { stepId: 1 }, { notBeforeMs: T0 + 60_000 });
     await store().messages.settle(settlement(run, claimToken, retrying(T0 + 1, T0 + 13, 1)), T0 + 1);
     const waiting = await historyOf(run);
@@ -320,8 +320,8 @@ export function runLogsConformance(open: OpenStore): void {
       [sleeps.key, 'step', 's1', 1],
     ]);
     expect(waiting.entries).toMatchObject([
-      { standing: { dueAtMs: T0 + 13, isInFlight: false }, failures: [{ atMs: T0 + 1, error: 'connection refused' }] },
-      { standing: { dueAtMs: T0 + 60_000, isInFlight: false }, failures: [] },
+      { pending: { dueAtMs: T0 + 13, isInFlight: false }, failures: [{ atMs: T0 + 1, error: 'connection refused' }] },
+      { pending: { dueAtMs: T0 + 60_000, isInFlight: false }, failures: [] },
     ]);
     const { claimed } = await world().claim({}, T0 + 13);
     await store().messages.settle(settlement(run, claimed[0]?.claimToken ?? 0, delivered(T0 + 14)), T0 + 14);

@@ -112,8 +112,8 @@ export function runsConformance(open: OpenStore): void {
         appended(world(), first, { body: bytes(`p${step}`), entry: { kind: 'plan', slot: `p${step}` } }),
       );
       expect(await accept(plans)).toEqual([
-        { kind: 'accepted', standing: 'due', journal: { position: 1, bytes: 30 } },
-        { kind: 'accepted', standing: 'due', journal: { position: 2, bytes: 50 } },
+        { kind: 'accepted', state: 'due', journal: { position: 1, bytes: 30 } },
+        { kind: 'accepted', state: 'due', journal: { position: 2, bytes: 50 } },
       ]);
       expect(await journalOf(world(), first)).toEqual(['0 step in', '1 step p2', '2 step p3']);
       expect(await world().store.runs.readJournal(first.key, { afterPosition: 0, toPosition: 1 })).toHaveLength(1);
@@ -137,13 +137,13 @@ export function runsConformance(open: OpenStore): void {
     it('goes out with its place in the journal when it takes the slot of the one before', async () => {
       const settings = { flowControl: { key: 'k', parallelism: 1, periodS: 1 } };
       const claimToken = world().number();
-      const first = await begin(world(), { standing: { kind: 'claimed', claimToken, worker: 'w1' }, settings });
+      const first = await begin(world(), { state: { kind: 'claimed', claimToken, worker: 'w1' }, settings });
       const step = appended(world(), first, {
-        standing: { kind: 'claimed', claimToken: world().number(), worker: 'w1' },
+        state: { kind: 'claimed', claimToken: world().number(), worker: 'w1' },
         url: first.url,
         settings,
       });
-      expect(await accept([step])).toMatchObject([{ standing: 'flow', journal: { position: 1, bytes: 30 } }]);
+      expect(await accept([step])).toMatchObject([{ state: 'flow', journal: { position: 1, bytes: 30 } }]);
       const handoff = { worker: 'w', claimToken: world().number(), bytesMax: 1_000 };
       const settled = await world().store.messages.settle(settlement(first, claimToken, delivered()), T0, handoff);
       expect(settled).toMatchObject({ kind: 'saved', next: { journal: { position: 1, bytes: 30 } } });
@@ -246,7 +246,7 @@ export function runsConformance(open: OpenStore): void {
     it('is saved with neither a run nor a place when it only tells of a failure', async () => {
       const first = await begin(world());
       const { entry: _entry, ...callback } = appended(world(), first, { callType: 'failureCall' });
-      expect(await accept([callback])).toEqual([{ kind: 'accepted', standing: 'due' }]);
+      expect(await accept([callback])).toEqual([{ kind: 'accepted', state: 'due' }]);
       expect(await runLogOf(world())).toContain(`CREATED ${callback.message.key}`);
       expect(await journalOf(world(), first)).toHaveLength(1);
     });
@@ -304,9 +304,7 @@ export function runsConformance(open: OpenStore): void {
     it('gives the run its words and its first message, and the run goes on as the one it was', async () => {
       const first = await begin(world(), unknown);
       const second = secondPhase(first);
-      expect(await accept([second])).toEqual([
-        { kind: 'accepted', standing: 'due', journal: { position: 0, bytes: 10 } },
-      ]);
+      expect(await accept([second])).toEqual([{ kind: 'accepted', state: 'due', journal: { position: 0, bytes: 10 } }]);
       const run = await activeRun(world());
       expect(run).toMatchObject({ key: first.key, version: 2, entries: 1, messageId: second.message.id });
       expect(run).toMatchObject({ config: { isUnknownSdk: false, features: ['LazyFetch'] }, callerIp: '192.0.2.1' });
@@ -459,10 +457,10 @@ export function runsConformance(open: OpenStore): void {
     it('enter the journal of their run like published ones', async () => {
       const first = await begin(world());
       const result = appended(world(), first, { body: bytes('result') });
-      const saved = { standing: 'due', journal: { position: 1, bytes: 30 } };
+      const saved = { state: 'due', journal: { position: 1, bytes: 30 } };
       expect(await settleWith([result, world().message()])).toEqual({
         kind: 'saved',
-        follows: [saved, { standing: 'due' }],
+        follows: [saved, { state: 'due' }],
       });
       expect(await journalOf(world(), first)).toEqual(['0 step', '1 step result']);
     });
@@ -473,10 +471,10 @@ export function runsConformance(open: OpenStore): void {
       const running = await begin(world(), { id: 'other' });
       await append(world(), running);
       const follows = [appended(world(), over), world().message(), appended(world(), running)];
-      const dropped = { standing: 'dropped' };
+      const dropped = { state: 'dropped' };
       expect(await settleWith(follows)).toEqual({
         kind: 'saved',
-        follows: [dropped, { standing: 'due' }, dropped],
+        follows: [dropped, { state: 'due' }, dropped],
       });
       expect(await world().find(follows[0]?.message as NewMessage['message'])).toBeUndefined();
       expect(await journalOf(world(), over)).toHaveLength(1);
@@ -484,8 +482,8 @@ export function runsConformance(open: OpenStore): void {
 
     it('may begin a run, unless one of its id is active', async () => {
       const [first, second] = [beginning(world()), beginning(world())];
-      const begun = { standing: 'due', journal: { position: 0, bytes: 10 } };
-      expect(await settleWith([first, second])).toEqual({ kind: 'saved', follows: [begun, { standing: 'dropped' }] });
+      const begun = { state: 'due', journal: { position: 0, bytes: 10 } };
+      expect(await settleWith([first, second])).toEqual({ kind: 'saved', follows: [begun, { state: 'dropped' }] });
       expect(await activeRun(world())).toMatchObject({ key: first.message.key });
     });
 
@@ -496,7 +494,7 @@ export function runsConformance(open: OpenStore): void {
       await world().store.runs.endRuns([{ ending: failed, follows: [] }], T0);
       const result = appended(world(), parent, { body: bytes('result'), entry: { slot: 's4' } });
       const other = appended(world(), parent, { body: bytes('no result'), entry: { slot: 's5' } });
-      const dropped = { standing: 'dropped' };
+      const dropped = { state: 'dropped' };
       expect(await settleWith([result, other])).toEqual({ kind: 'saved', follows: [dropped, dropped] });
       expect(await journalOf(world(), parent)).toEqual(['0 step', '2 step result']);
       const { claimed } = await world().claim();

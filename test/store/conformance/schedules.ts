@@ -1,11 +1,6 @@
 import { expect, it } from 'vitest';
 import type { NewMessage } from '../../../src/engine/model.ts';
-import type {
-  Schedule,
-  ScheduleChange,
-  SchedulePlan,
-  ScheduleStanding,
-} from '../../../src/engine/schedules/schedules.ts';
+import type { Schedule, ScheduleChange, SchedulePlan, ScheduleState } from '../../../src/engine/schedules/schedules.ts';
 import {
   buried,
   bytes,
@@ -23,7 +18,7 @@ interface ScheduleOptions {
   projectId?: number;
   createdAtMs?: number;
   plan?: Partial<SchedulePlan>;
-  standing?: Partial<ScheduleStanding>;
+  state?: Partial<ScheduleState>;
 }
 
 const MINUTE_MS = 60_000;
@@ -53,13 +48,7 @@ export function schedulesConformance(open: OpenStore): void {
   const world = eachWorld(open);
   const store = () => world().store;
 
-  function schedule({
-    id = 's',
-    projectId = PROJECT,
-    createdAtMs = T0,
-    plan,
-    standing,
-  }: ScheduleOptions = {}): Schedule {
+  function schedule({ id = 's', projectId = PROJECT, createdAtMs = T0, plan, state }: ScheduleOptions = {}): Schedule {
     return {
       key: world().number(),
       projectId,
@@ -74,7 +63,7 @@ export function schedulesConformance(open: OpenStore): void {
         settings: { dialect: 'upstash', maxRetries: 3, scheduleId: id },
         ...plan,
       },
-      standing: { version: world().number(), isPaused: false, nextAtMs: T0, ...standing },
+      state: { version: world().number(), isPaused: false, nextAtMs: T0, ...state },
     };
   }
 
@@ -84,9 +73,9 @@ export function schedulesConformance(open: OpenStore): void {
     return made;
   }
 
-  function change(of: Schedule, standing: Partial<ScheduleStanding> = {}, messages: NewMessage[] = []): ScheduleChange {
-    const next = { ...of.standing, version: world().number(), ...standing };
-    return { key: of.key, fromVersion: of.standing.version, standing: next, messages };
+  function change(of: Schedule, state: Partial<ScheduleState> = {}, messages: NewMessage[] = []): ScheduleChange {
+    const next = { ...of.state, version: world().number(), ...state };
+    return { key: of.key, fromVersion: of.state.version, state: next, messages };
   }
 
   /** Moves on by a minute with `count` messages. */
@@ -107,7 +96,7 @@ export function schedulesConformance(open: OpenStore): void {
     const full = await save({
       id: 'full',
       plan: FULL_PLAN,
-      standing: {
+      state: {
         isPaused: true,
         passedUntilMs: T0 - 1,
         lastTrigger: { atMs: T0 - 1, firstKey: 1, messages: 0 },
@@ -128,9 +117,9 @@ export function schedulesConformance(open: OpenStore): void {
     const before = await save({ plan: FULL_PLAN });
     const after: Schedule = { ...schedule({ createdAtMs: before.createdAtMs }), key: before.key };
     expect(await store().schedules.saveSchedule(after, undefined, 0)).toBe('stale');
-    expect(await store().schedules.saveSchedule(after, before.standing.version + 1_000_000, 0)).toBe('stale');
+    expect(await store().schedules.saveSchedule(after, before.state.version + 1_000_000, 0)).toBe('stale');
     expect(await find('s')).toEqual(before);
-    expect(await store().schedules.saveSchedule(after, before.standing.version, 0)).toBe('saved');
+    expect(await store().schedules.saveSchedule(after, before.state.version, 0)).toBe('saved');
     expect(await find('s')).toEqual(after);
     expect(await store().schedules.saveSchedule(schedule({ id: 'gone' }), 7, 0)).toBe('stale');
     expect(await store().schedules.listSchedules({ projectId: PROJECT })).toHaveLength(1);
@@ -141,7 +130,7 @@ export function schedulesConformance(open: OpenStore): void {
     expect(await store().schedules.saveSchedule(schedule({ id: 'b' }), undefined, 1)).toBe('tooMany');
     expect(await find('b')).toBeUndefined();
     const again = { ...schedule({ id: 'a' }), key: first.key };
-    expect(await store().schedules.saveSchedule(again, first.standing.version, 1)).toBe('saved');
+    expect(await store().schedules.saveSchedule(again, first.state.version, 1)).toBe('saved');
     expect(await store().schedules.saveSchedule(schedule({ id: 'b', projectId: OTHER_PROJECT }), undefined, 1)).toBe(
       'saved',
     );
@@ -151,7 +140,7 @@ export function schedulesConformance(open: OpenStore): void {
     const before = await save();
     const { change: moved, messages } = trigger(before, 2);
     expect(await store().schedules.changeSchedules([moved], T0)).toEqual([['due', 'due']]);
-    expect((await find('s'))?.standing).toEqual(moved.standing);
+    expect((await find('s'))?.state).toEqual(moved.state);
     for (const { message } of messages) {
       expect(await world().find(message)).toEqual(message);
       expect(await world().statesOf(message)).toEqual(['CREATED']);
@@ -163,8 +152,7 @@ export function schedulesConformance(open: OpenStore): void {
     ['paused', (before: Schedule) => store().schedules.changeSchedules([change(before, { isPaused: true })], T0)],
     [
       'overwritten',
-      (before: Schedule) =>
-        store().schedules.saveSchedule({ ...schedule(), key: before.key }, before.standing.version, 0),
+      (before: Schedule) => store().schedules.saveSchedule({ ...schedule(), key: before.key }, before.state.version, 0),
     ],
     ['deleted', (before: Schedule) => store().schedules.deleteSchedule({ projectId: PROJECT, id: before.id })],
     [
@@ -209,10 +197,10 @@ export function schedulesConformance(open: OpenStore): void {
   });
 
   it('finds those that are due, earliest first, and otherwise when the next will be', async () => {
-    await save({ id: 'later', standing: { nextAtMs: T0 + 5 } });
-    await save({ id: 'second', standing: { nextAtMs: T0 } });
-    await save({ id: 'paused', standing: { nextAtMs: T0 - 9, isPaused: true } });
-    await save({ id: 'first', standing: { nextAtMs: T0 - 5 }, projectId: OTHER_PROJECT });
+    await save({ id: 'later', state: { nextAtMs: T0 + 5 } });
+    await save({ id: 'second', state: { nextAtMs: T0 } });
+    await save({ id: 'paused', state: { nextAtMs: T0 - 9, isPaused: true } });
+    await save({ id: 'first', state: { nextAtMs: T0 - 5 }, projectId: OTHER_PROJECT });
     expect(await due(T0 - 6)).toEqual({ due: [], nextAtMs: T0 - 5 });
     expect(await dueIds(T0)).toEqual(['first', 'second']);
     expect(await dueIds(T0, 1)).toEqual(['first']);
@@ -224,10 +212,10 @@ export function schedulesConformance(open: OpenStore): void {
 
   it('finds active ones that were triggered for times after the one that is given, some at a time', async () => {
     const ahead = { nextAtMs: T0 + 3 * MINUTE_MS, passedUntilMs: T0 + 2 * MINUTE_MS };
-    for (const id of ['a', 'b']) await save({ id, standing: ahead });
-    await save({ id: 'paused', standing: { ...ahead, isPaused: true } });
-    await save({ id: 'waits', standing: { nextAtMs: T0 + 3 * MINUTE_MS } });
-    await save({ id: 'right', standing: { ...ahead, passedUntilMs: T0 } });
+    for (const id of ['a', 'b']) await save({ id, state: ahead });
+    await save({ id: 'paused', state: { ...ahead, isPaused: true } });
+    await save({ id: 'waits', state: { nextAtMs: T0 + 3 * MINUTE_MS } });
+    await save({ id: 'right', state: { ...ahead, passedUntilMs: T0 } });
     const found = async (piece: { limit?: number; bytesMax?: number } = {}) => {
       const schedules = await store().schedules.strandedSchedules(T0 + MINUTE_MS, {
         limit: 10,
@@ -239,9 +227,7 @@ export function schedulesConformance(open: OpenStore): void {
     expect(await found()).toEqual(['a', 'b']);
     expect(await found({ limit: 1 })).toEqual(['a']);
     expect(await found({ bytesMax: 1 })).toEqual(['a']);
-    expect((await store().schedules.strandedSchedules(T0, { limit: 1, bytesMax: 1 }))[0]?.standing).toMatchObject(
-      ahead,
-    );
+    expect((await store().schedules.strandedSchedules(T0, { limit: 1, bytesMax: 1 }))[0]?.state).toMatchObject(ahead);
   });
 
   it('hands out due schedules by their bytes, but always one', async () => {
@@ -278,11 +264,11 @@ export function schedulesConformance(open: OpenStore): void {
     await store().schedules.changeSchedules([first], T0);
     const tokens = [0, 1, 2, 3].map(() => world().number());
     const messages = tokens.map((claimToken) =>
-      world().message({ standing: { kind: 'claimed', claimToken, worker: 'w1' } }),
+      world().message({ state: { kind: 'claimed', claimToken, worker: 'w1' } }),
     );
     const second = {
       ...change(before, { lastTrigger: lastOf(messages) }, messages),
-      fromVersion: first.standing.version,
+      fromVersion: first.state.version,
     };
     expect(await store().schedules.changeSchedules([second], T0)).toEqual([messages.map(() => 'claimed')]);
     const day = 86_400_000; // the entries of a day may go together

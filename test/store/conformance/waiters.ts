@@ -138,7 +138,7 @@ export function waitersConformance(open: OpenStore): void {
       expect(await store().runs.readJournal(run.key)).toHaveLength(1);
       const result = resultOf(run);
       expect(await store().waiters.resolveWaiters([{ waiterKey: record.key, result }], T0)).toMatchObject([
-        { standing: 'due', journal: { position: 2 } },
+        { state: 'due', journal: { position: 2 } },
       ]);
       expect((await store().runs.readJournal(run.key)).map(({ messageId }) => messageId)).toEqual([
         run.id,
@@ -197,7 +197,7 @@ export function waitersConformance(open: OpenStore): void {
       const taken = { pendingEventKey: first.key, result };
       expect(await store().waiters.addWaiter(made, taken, T0)).toMatchObject({
         kind: 'answered',
-        saved: { standing: 'due', journal: { position: 2 } },
+        saved: { state: 'due', journal: { position: 2 } },
       });
       expect(await store().waiters.nextPendingEvent(run.key, 'e')).toMatchObject({ body: bytes('two') });
       expect(await keysFor()).toEqual([]);
@@ -279,7 +279,7 @@ export function waitersConformance(open: OpenStore): void {
         [first, first, second].map(({ key }, index) => ({ waiterKey: key, result: results[index] as NewMessage })),
         T0,
       );
-      expect(answers).toMatchObject([{ standing: 'due' }, 'gone', { standing: 'due' }]);
+      expect(answers).toMatchObject([{ state: 'due' }, 'gone', { state: 'due' }]);
       expect(await store().waiters.resolveWaiters([{ waiterKey: first.key, result: resultOf(one) }], T0)).toEqual([
         'gone',
       ]);
@@ -290,9 +290,9 @@ export function waitersConformance(open: OpenStore): void {
       const run = await begin('a');
       const record = await register(run);
       const claimToken = world().number();
-      const result = { ...resultOf(run), standing: { kind: 'claimed', claimToken, worker: 'w1' } } as const;
+      const result = { ...resultOf(run), state: { kind: 'claimed', claimToken, worker: 'w1' } } as const;
       expect(await store().waiters.resolveWaiters([{ waiterKey: record.key, result }], T0)).toMatchObject([
-        { standing: 'claimed', journal: { position: 2 } },
+        { state: 'claimed', journal: { position: 2 } },
       ]);
     });
 

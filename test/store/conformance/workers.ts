@@ -13,7 +13,7 @@ export function workersConformance(open: OpenStore): void {
   const expireWorkers = async () => world().store.workers.expireWorkers({ nowMs: (await beat('witness')).wallMs });
   const acceptFor = async (at: World, worker: string) => {
     const claimToken = at.number();
-    const message = await at.accept({ standing: { kind: 'claimed', claimToken, worker } });
+    const message = await at.accept({ state: { kind: 'claimed', claimToken, worker } });
     return { key: message.key, projectId: PROJECT, claimToken };
   };
 
@@ -101,7 +101,7 @@ export function workersConformance(open: OpenStore): void {
     await beat('b');
     const { message, claimToken } = await world().acceptClaimed();
     const followToken = world().number();
-    const follow = world().message({ standing: { kind: 'claimed', claimToken: followToken, worker: 'b' } });
+    const follow = world().message({ state: { kind: 'claimed', claimToken: followToken, worker: 'b' } });
     await world().store.messages.settle(settlement(message, claimToken, { ...delivered(), follows: [follow] }), T0);
     expect(await world().store.workers.claimsOf({ worker: 'b' })).toMatchObject([
       { key: follow.message.key, claimToken: followToken },
@@ -110,7 +110,7 @@ export function workersConformance(open: OpenStore): void {
     const firstToken = world().number();
     const first = await world().accept({
       ...inQueue,
-      standing: { kind: 'claimed', claimToken: firstToken, worker: 'b' },
+      state: { kind: 'claimed', claimToken: firstToken, worker: 'b' },
     });
     const second = await world().accept(inQueue);
     const handoff = { worker: 'c', claimToken: world().number(), bytesMax: 1_000 };
@@ -121,7 +121,7 @@ export function workersConformance(open: OpenStore): void {
   it('leaves no worker with what a lane has held back, what was released, and what waits again', async () => {
     const inQueue = { settings: { queueName: 'q' } };
     await world().acceptClaimed(inQueue);
-    await world().accept({ ...inQueue, standing: { kind: 'claimed', claimToken: world().number(), worker: 'held' } });
+    await world().accept({ ...inQueue, state: { kind: 'claimed', claimToken: world().number(), worker: 'held' } });
     expect(await world().store.workers.claimsOf({ worker: 'held' })).toEqual([]);
     const claim = await acceptFor(world(), 'a');
     await world().store.messages.release([claim], T0);
@@ -144,7 +144,7 @@ export function workersConformance(open: OpenStore): void {
   it('refuses the result of a worker whose claim was given back, and takes that of the next one (P6)', async () => {
     await beat('b');
     const token = world().number();
-    const message = await world().accept({ standing: { kind: 'claimed', claimToken: token, worker: 'b' } });
+    const message = await world().accept({ state: { kind: 'claimed', claimToken: token, worker: 'b' } });
     await world().store.workers.leave({ worker: 'b' });
     await expireWorkers();
     await world().store.messages.release(await world().store.workers.orphanedClaims({ limit: 10 }), T0);

@@ -8,8 +8,8 @@ import type {
   Message,
   MessageId,
   NewMessage,
+  NewMessageState,
   Settlement,
-  Standing,
 } from '../../../src/engine/model.ts';
 import type { LogEntry, Store, StoreLimits } from '../../../src/engine/stores.ts';
 import { mintMessageId } from '../../../src/protocol/ids.ts';
@@ -24,7 +24,7 @@ export const OTHER_PROJECT = 2;
 
 export interface MessageOptions extends Partial<Omit<Message, 'settings'>> {
   settings?: Partial<MessageSettings>;
-  standing?: Standing;
+  state?: NewMessageState;
   events?: LogEvent[];
   deduplication?: NewMessage['deduplication'];
 }
@@ -52,7 +52,7 @@ export class World {
   /** A message that waits and is due at its creation, unless `options` say otherwise. */
   message(options: MessageOptions = {}): NewMessage {
     const key = options.key ?? this.number();
-    const { settings, standing, events, deduplication, ...fields } = options;
+    const { settings, state, events, deduplication, ...fields } = options;
     const url = fields.url ?? 'https://example.com/hook';
     const createdAtMs = fields.createdAtMs ?? T0;
     const message: Message = {
@@ -69,11 +69,11 @@ export class World {
       ...fields,
       settings: { dialect: 'upstash', maxRetries: 3, ...settings },
     };
-    const stands = standing ?? { kind: 'due', dueAtMs: message.notBeforeMs };
+    const stands = state ?? { kind: 'due', dueAtMs: message.notBeforeMs };
     const created: LogEvent = { atMs: createdAtMs, state: 'CREATED' };
     const news: NewMessage = {
       message,
-      standing: stands,
+      state: stands,
       events: events ?? [created],
     };
     if (deduplication) news.deduplication = deduplication;
@@ -92,7 +92,7 @@ export class World {
   async acceptClaimed(options: MessageOptions = {}): Promise<{ message: Message; claimToken: number }> {
     const claimToken = this.number();
     return {
-      message: await this.accept({ ...options, standing: { kind: 'claimed', claimToken, worker: 'w1' } }),
+      message: await this.accept({ ...options, state: { kind: 'claimed', claimToken, worker: 'w1' } }),
       claimToken,
     };
   }

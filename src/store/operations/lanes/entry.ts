@@ -3,7 +3,7 @@
  * project make it wait? Decided in the transaction that saves it, since only there is known who holds the slots.
  */
 import { lineOf, type OriginLine } from '../../../engine/lanes/origin-line.ts';
-import type { AcceptedStanding } from '../../../engine/messages/accepted.ts';
+import type { AcceptedState } from '../../../engine/messages/accepted.ts';
 import type { WaitState } from '../../../engine/wait-state.ts';
 import type { MessageEvents, WriteContext } from '../logs/log-writer.ts';
 import { CONTENT_COLUMNS, MESSAGE_AT, MESSAGE_COLUMNS, type NewMessageRow } from '../messages/columns.ts';
@@ -14,7 +14,7 @@ import { LINE } from './lines.ts';
 import { ProjectGate } from './project-gate.ts';
 import { QueueLanes } from './queue-lanes.ts';
 
-export type EntryStanding = Exclude<AcceptedStanding, 'dropped'>;
+export type EntryState = Exclude<AcceptedState, 'dropped'>;
 
 export class Entry {
   readonly #context: WriteContext;
@@ -51,11 +51,11 @@ export class Entry {
   }
 
   /** Saves `messages`, whose queues are loaded, in a handful of statements; says where each of them stands. */
-  async insert(messages: readonly StoredNewMessage[]): Promise<EntryStanding[]> {
+  async insert(messages: readonly StoredNewMessage[]): Promise<EntryState[]> {
     if (messages.length === 0) return [];
     const { tx, limits, logs, due } = this.#context;
     await this.#loadLimits(messages);
-    const standings = messages.map((message) => this.#place(message));
+    const states = messages.map((message) => this.#place(message));
     await this.#queues.save();
     if (limits.messagesPerDayMax > 0) await countMessages(tx, messages);
     await tx.insertMany(
@@ -70,11 +70,11 @@ export class Entry {
     );
     await logs.append(tx, messages.map(eventsOf));
     for (const [index, { message }] of messages.entries()) {
-      if (standings[index] === 'due') due.noteForOthers(message[MESSAGE_AT.due_at_ms]);
-      else if (standings[index] === 'origin') due.noteParked(originLineOf(message));
+      if (states[index] === 'due') due.noteForOthers(message[MESSAGE_AT.due_at_ms]);
+      else if (states[index] === 'origin') due.noteParked(originLineOf(message));
     }
     await this.#flows.save(due);
-    return standings;
+    return states;
   }
 
   async #loadLimits(messages: readonly StoredNewMessage[]): Promise<void> {
@@ -86,7 +86,7 @@ export class Entry {
   }
 
   /** The gates in order: the queue, the key, the project. One that is closed has the message from then on. */
-  #place({ message, queueName, flow }: StoredNewMessage): EntryStanding {
+  #place({ message, queueName, flow }: StoredNewMessage): EntryState {
     const projectId = message[MESSAGE_AT.project_id];
     const isReady = message[MESSAGE_AT.due_at_ms] <= this.#nowMs;
     const isProposed = message[MESSAGE_AT.claim_token] !== null;

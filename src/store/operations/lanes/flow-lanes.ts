@@ -39,7 +39,7 @@ export interface FlowKeyRow {
   wake_at_ms: number | null;
 }
 
-interface StandingRow extends FlowKeyRow {
+interface FlowStateRow extends FlowKeyRow {
   in_flight: number;
   let_go: number;
   first_ready_at_ms: number | null;
@@ -93,7 +93,7 @@ export class FlowLane {
   #firstReadyAtMs: number;
   #isChanged = false;
 
-  constructor({ in_flight, let_go, first_ready_at_ms, ...row }: StandingRow) {
+  constructor({ in_flight, let_go, first_ready_at_ms, ...row }: FlowStateRow) {
     this.row = row;
     this.#inFlight = in_flight;
     this.#letGo = let_go;
@@ -180,7 +180,7 @@ export class FlowLanes {
   /** Loads those that exist and are not loaded yet. */
   async load(refs: readonly FlowRef[]): Promise<void> {
     for (const [projectId, keys] of this.#missing(refs)) {
-      for (const row of await standings(this.#tx, projectId, keys)) this.add(row);
+      for (const row of await flowStates(this.#tx, projectId, keys)) this.add(row);
     }
   }
 
@@ -196,7 +196,7 @@ export class FlowLanes {
     for (const row of created) this.add({ ...row, in_flight: 0, let_go: 0, first_ready_at_ms: null });
   }
 
-  add(row: StandingRow): FlowLane {
+  add(row: FlowStateRow): FlowLane {
     const lane = new FlowLane(row);
     this.#lanes.set(nameOf(row.project_id, row.key), lane);
     return lane;
@@ -216,7 +216,7 @@ export class FlowLanes {
     const lanes = [...this.#lanes.values()];
     const refs = lanes.map(({ row }) => ({ projectId: row.project_id, key: row.key }));
     for (const [projectId, keys] of byProject(refs, ({ key }) => key)) {
-      for (const fresh of await standings(this.#tx, projectId, keys)) {
+      for (const fresh of await flowStates(this.#tx, projectId, keys)) {
         const lane = this.find(projectId, fresh.key);
         if (!lane) continue;
         lane.change({ wake_at_ms: this.#wakeAtMs(lane, fresh) });
@@ -227,7 +227,7 @@ export class FlowLanes {
   }
 
   /** A key that has its turn already keeps its place in the row of keys; one that just had it goes to the end. */
-  #wakeAtMs(lane: FlowLane, { in_flight, let_go, first_ready_at_ms }: StandingRow): number | null {
+  #wakeAtMs(lane: FlowLane, { in_flight, let_go, first_ready_at_ms }: FlowStateRow): number | null {
     const { parallelism, paused, wake_at_ms } = lane.row;
     const nextMs = nextStartAtMs(
       {
@@ -251,16 +251,16 @@ export class FlowLanes {
   }
 }
 
-async function standings(queries: Queries, projectId: ProjectId, keys: readonly string[]): Promise<StandingRow[]> {
-  return await queries.query<StandingRow>(
+async function flowStates(queries: Queries, projectId: ProjectId, keys: readonly string[]): Promise<FlowStateRow[]> {
+  return await queries.query<FlowStateRow>(
     `select ${STANDING_FIELDS} from flow_keys f where f.project_id = ? and f.key in (??) order by f.key for update of f`,
     [projectId, keys],
   );
 }
 
 /** Keys whose wait list is to be served now, in the order of their turns. */
-export function wokenLanes(queries: Queries, nowMs: number, limit: number): Promise<StandingRow[]> {
-  return queries.query<StandingRow>(
+export function wokenLanes(queries: Queries, nowMs: number, limit: number): Promise<FlowStateRow[]> {
+  return queries.query<FlowStateRow>(
     `select ${STANDING_FIELDS} from flow_keys f where f.wake_at_ms <= ?
      order by f.wake_at_ms, f.project_id, f.key limit ? for update of f skip locked`,
     [nowMs, limit],

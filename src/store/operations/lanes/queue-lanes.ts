@@ -12,7 +12,7 @@ export interface QueueRef {
   queueId: number;
 }
 
-export interface QueueStandingRow {
+export interface QueueStateRow {
   project_id: number;
   id: number;
   name: string;
@@ -35,10 +35,10 @@ const STANDING_FIELDS = `q.project_id, q.id, q.name, q.parallelism, q.paused, q.
 export class QueueLane {
   readonly id: number;
   readonly projectId: ProjectId;
-  #row: QueueStandingRow;
+  #row: QueueStateRow;
   #hasWaiting: boolean;
 
-  constructor(row: QueueStandingRow) {
+  constructor(row: QueueStateRow) {
     this.id = row.id;
     this.projectId = row.project_id;
     this.#row = { ...row };
@@ -73,7 +73,7 @@ export class QueueLanes {
 
   async load(refs: readonly { projectId: ProjectId; name: string }[]): Promise<void> {
     for (const [projectId, names] of byProject(refs, ({ name }) => name)) {
-      const rows = await this.#tx.query<QueueStandingRow>(
+      const rows = await this.#tx.query<QueueStateRow>(
         `select ${STANDING_FIELDS} from queues q where q.project_id = ? and q.deleted = 0 and q.name in (??)
          order by q.name for update of q`,
         [projectId, names],
@@ -158,10 +158,10 @@ export interface QueueHead {
 }
 
 /** The queues among `refs`, with who holds their slots. */
-export async function queuesById(tx: Transaction, refs: readonly QueueRef[]): Promise<Map<number, QueueStandingRow>> {
-  const found = new Map<number, QueueStandingRow>();
+export async function queuesById(tx: Transaction, refs: readonly QueueRef[]): Promise<Map<number, QueueStateRow>> {
+  const found = new Map<number, QueueStateRow>();
   for (const [projectId, ids] of byProject(refs, ({ queueId }) => queueId)) {
-    const rows = await tx.query<QueueStandingRow>(
+    const rows = await tx.query<QueueStateRow>(
       `select ${STANDING_FIELDS} from queues q where q.project_id = ? and q.id in (??) order by q.id for update of q`,
       [projectId, ids],
     );
@@ -171,7 +171,7 @@ export async function queuesById(tx: Transaction, refs: readonly QueueRef[]): Pr
 }
 
 /** Gives free slots to those who have waited for longest; returns them. A paused queue gives none. */
-export async function advance(tx: Transaction, queues: Iterable<QueueStandingRow>): Promise<QueueHead[]> {
+export async function advance(tx: Transaction, queues: Iterable<QueueStateRow>): Promise<QueueHead[]> {
   const heads: QueueHead[] = [];
   for (const { project_id, id, parallelism, paused, slots_taken, first_position } of queues) {
     const free = parallelism - slots_taken;

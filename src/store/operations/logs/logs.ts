@@ -5,15 +5,7 @@ import type { Queries } from '../../driver.ts';
 import { also, contentConditions } from '../filter.ts';
 import { type ContentRow, DETAIL_COLUMNS, type DetailRow } from '../messages/rows.ts';
 import { longRead } from '../operation.ts';
-import {
-  contentsOf,
-  cutByBytes,
-  cutPage,
-  type PageRows,
-  type Position,
-  type Slice,
-  sliceSql,
-} from '../page.ts';
+import { contentsOf, cutByBytes, cutPage, type PageRows, type Position, type Slice, sliceSql } from '../page.ts';
 import { LOGS, pageOfWindow } from '../windows.ts';
 
 export interface ListLogsArgs {
@@ -49,7 +41,10 @@ export const listLogs = longRead(async (queries: Queries, args: ListLogsArgs): P
 });
 
 /** Along the list, a window of it at a time. */
-function ofProject(queries: Queries, { projectId, filter: attributes, states, slice }: ListLogsArgs): Promise<PageRows<LogRow>> {
+function ofProject(
+  queries: Queries,
+  { projectId, filter: attributes, states, slice }: ListLogsArgs,
+): Promise<PageRows<LogRow>> {
   const filter = contentConditions(attributes);
   const joins = filter.texts.length > 0 ? 'lookup contents c on (c.key = w.message_key)' : '';
   if (states) also(filter, 'w.state in (??)', states);

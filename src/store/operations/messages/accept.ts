@@ -3,7 +3,7 @@ import type { Accepted, Saved } from '../../../engine/messages/accepted.ts';
 import type { JournalPlace, MessageId } from '../../../engine/model.ts';
 import type { Transaction } from '../../driver.ts';
 import { byProject } from '../by-project.ts';
-import { Entry, type EntryStanding } from '../lanes/entry.ts';
+import { Entry, type EntryState } from '../lanes/entry.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { merged } from '../operation.ts';
 import { Journals } from '../runs/journals.ts';
@@ -72,11 +72,11 @@ export const accept = merged(
     }
     await reservations.write(context.tx);
     await journals?.save();
-    const standings = await entry.insert(saved);
+    const states = await entry.insert(saved);
     let next = 0;
     const nextSaved = (): Saved => {
       const at = next++;
-      return savedAt(standings[at] ?? 'due', places[at]);
+      return savedAt(states[at] ?? 'due', places[at]);
     };
     return answers.map((answer) => answer.map((as) => as ?? { kind: 'accepted', ...nextSaved() }));
   },
@@ -102,10 +102,10 @@ export async function insertMessages(
   await entry.loadQueues(saved);
   for (const message of saved) await entry.hasQueue(message, 0);
   await journals?.save();
-  const standings = new Map((await entry.insert(saved)).map((standing, index) => [saved[index], standing]));
+  const states = new Map((await entry.insert(saved)).map((state, index) => [saved[index], state]));
   return messages.map((message) => {
-    const standing = standings.get(message);
-    return standing === undefined ? { standing: 'dropped' } : savedAt(standing, places.get(message));
+    const state = states.get(message);
+    return state === undefined ? { state: 'dropped' } : savedAt(state, places.get(message));
   });
 }
 
@@ -114,7 +114,7 @@ export async function insertPlain(
   context: WriteContext,
   messages: readonly StoredNewMessage[],
   nowMs: number,
-): Promise<EntryStanding[]> {
+): Promise<EntryState[]> {
   const entry = new Entry(context, nowMs);
   await entry.loadQueues(messages);
   for (const message of messages) await entry.hasQueue(message, 0);
@@ -126,8 +126,8 @@ function continuesRun({ entry, run }: StoredNewMessage): boolean {
   return entry !== undefined && (run === undefined || run.isBySdk || run.invoker !== null);
 }
 
-export function savedAt(standing: EntryStanding, journal: JournalPlace | undefined): Saved {
-  return journal ? { standing, journal } : { standing };
+export function savedAt(state: EntryState, journal: JournalPlace | undefined): Saved {
+  return journal ? { state, journal } : { state };
 }
 
 /** Which deduplication ids are taken, in the store and by what came before in the same batch. */

@@ -17,7 +17,7 @@ export interface CancelArgs {
   nowMs: number;
 }
 
-interface StandingRow {
+interface CancelRow {
   key: number;
   project_id: number;
   id: string;
@@ -35,7 +35,7 @@ export const cancel = write(
   { weight: ({ keys }) => ({ rows: keys.length }), touches: ({ keys }) => ({ messages: keys }) },
   async (context: WriteContext, args: CancelArgs): Promise<number> => {
     const { projectId, keys, ids, countMarked, nowMs } = args;
-    const found = await context.tx.query<StandingRow>(
+    const found = await context.tx.query<CancelRow>(
       `select m.key, m.project_id, c.id, m.claim_token, m.cancel_requested_at_ms, m.queue_id, m.queue_slot, m.flow_key,
        m.run_key, m.line
      from messages m lookup contents c on (c.key = m.key) where m.key in (??) order by m.key for update of m`,
@@ -64,7 +64,7 @@ export interface CancelOptions {
 /** Removes messages that nobody owns; CANCEL_REQUESTED is not repeated for one that was marked in flight. */
 export async function cancelAtOnce(
   context: WriteContext,
-  rows: readonly Omit<StandingRow, 'id' | 'claim_token'>[],
+  rows: readonly Omit<CancelRow, 'id' | 'claim_token'>[],
   { nowMs, isUnasked = false }: CancelOptions,
 ): Promise<void> {
   if (rows.length === 0) return;
@@ -96,7 +96,7 @@ export async function cancelAtOnce(
 /** Lets the attempts of `rows` end their messages, whatever comes of them. */
 export async function mark(
   { tx, logs }: WriteContext,
-  rows: readonly Pick<StandingRow, 'key' | 'project_id' | 'run_key'>[],
+  rows: readonly Pick<CancelRow, 'key' | 'project_id' | 'run_key'>[],
   nowMs: number,
   isUnasked = false,
 ): Promise<void> {

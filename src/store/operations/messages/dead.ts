@@ -3,20 +3,12 @@ import type { AttributeFilter } from '../../../engine/filters.ts';
 import type { MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
 import type { Queries, SqlParam, Transaction } from '../../driver.ts';
 import { also, contentConditions } from '../filter.ts';
-import type { EntryStanding } from '../lanes/entry.ts';
+import type { EntryState } from '../lanes/entry.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { longRead, read, write } from '../operation.ts';
-import {
-  contentsOf,
-  cutByBytes,
-  cutPage,
-  type PageRows,
-  type Position,
-  type Slice,
-  sliceSql,
-} from '../page.ts';
-import { DEAD, pageOfWindow } from '../windows.ts';
+import { contentsOf, cutByBytes, cutPage, type PageRows, type Position, type Slice, sliceSql } from '../page.ts';
 import { dropUnreferencedContents } from '../retention.ts';
+import { DEAD, pageOfWindow } from '../windows.ts';
 import { insertPlain } from './accept.ts';
 import { weightOf } from './new-messages.ts';
 import type { BurialRow, ContentRow, StoredNewMessage } from './rows.ts';
@@ -154,7 +146,7 @@ export interface ReviveDeadArgs {
 /** Where each successor stands, or that an entry is gone and nothing was done. */
 export const reviveDead = write(
   { weight: ({ revivals }) => weightOf(revivals.map(({ successor }) => successor)) },
-  async (context: WriteContext, args: ReviveDeadArgs): Promise<EntryStanding[] | 'missing'> => {
+  async (context: WriteContext, args: ReviveDeadArgs): Promise<EntryState[] | 'missing'> => {
     const keys = await existing(
       context.tx,
       args.projectId,

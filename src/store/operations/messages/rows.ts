@@ -148,29 +148,22 @@ export interface BurialRow {
   response_body: Uint8Array | null;
 }
 
-export function encodeNewMessage({
-  message,
-  standing,
-  events,
-  deduplication,
-  entry,
-  run,
-}: NewMessage): StoredNewMessage {
+export function encodeNewMessage({ message, state, events, deduplication, entry, run }: NewMessage): StoredNewMessage {
   const { key, projectId, origin, settings } = message;
-  const claimed = standing.kind === 'claimed';
+  const claimed = state.kind === 'claimed';
   const lastEventAtMs = events.reduce((latest, event) => Math.max(latest, event.atMs), message.createdAtMs);
   const stored: StoredNewMessage = {
     message: [
       key,
       projectId,
       origin,
-      claimed ? lastEventAtMs : standing.dueAtMs,
+      claimed ? lastEventAtMs : state.dueAtMs,
       message.body.byteLength,
       0,
       claimed ? lastEventAtMs : null,
-      claimed ? standing.claimToken : null,
-      claimed ? standing.worker : null,
-      claimed ? LINE.due : LINE[standing.kind],
+      claimed ? state.claimToken : null,
+      claimed ? state.worker : null,
+      claimed ? LINE.due : LINE[state.kind],
       null,
       null,
       null,

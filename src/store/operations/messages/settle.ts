@@ -215,22 +215,22 @@ async function insertFollows(
   saved: readonly Owned[],
   nowMs: number,
 ): Promise<ReadonlyMap<SettleArgs, Saved[]>> {
-  const standingsByCommand = new Map<SettleArgs, Saved[]>();
+  const savedByCommand = new Map<SettleArgs, Saved[]>();
   const parents = saved.flatMap(({ args, owner, change }) =>
     (change.follows ?? []).map((message) => ({ args, message: withSlotOf(owner, message) })),
   );
-  if (parents.length === 0) return standingsByCommand;
-  const standings = await insertMessages(
+  if (parents.length === 0) return savedByCommand;
+  const entered = await insertMessages(
     context,
     parents.map(({ message }) => message),
     nowMs,
   );
   for (const [index, { args }] of parents.entries()) {
-    const standing = standings[index];
-    if (standing === undefined) throw new Error('a message that follows was not saved');
-    standingsByCommand.set(args, [...(standingsByCommand.get(args) ?? []), standing]);
+    const one = entered[index];
+    if (one === undefined) throw new Error('a message that follows was not saved');
+    savedByCommand.set(args, [...(savedByCommand.get(args) ?? []), one]);
   }
-  return standingsByCommand;
+  return savedByCommand;
 }
 
 /** Only its own slot: what tells of a callback keeps nobody waiting. */

@@ -60,7 +60,12 @@ export const listDeadRuns = longRead(
 
 function places(
   queries: Queries,
-  { projectId, filter: { runId, runCreatedAtMs, responseStatus, ...attributes }, failureStates, slice }: ListDeadRunsArgs,
+  {
+    projectId,
+    filter: { runId, runCreatedAtMs, responseStatus, ...attributes },
+    failureStates,
+    slice,
+  }: ListDeadRunsArgs,
 ): Promise<PageRows<Place>> {
   const filter = runConditions(attributes);
   if (runId !== undefined) also(filter, 'r.id = ?', runId);

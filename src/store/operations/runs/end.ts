@@ -17,7 +17,7 @@ export interface EndRunsArgs {
   nowMs: number;
 }
 
-const DROPPED: Saved = { standing: 'dropped' };
+const DROPPED: Saved = { state: 'dropped' };
 
 /** Ends the runs of all `commands` in a handful of statements. */
 export const endRuns = merged(

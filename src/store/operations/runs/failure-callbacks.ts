@@ -1,7 +1,7 @@
 /** Telling of a failure once more, and giving that up (contract W 13.3, 21.5). */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Transaction } from '../../driver.ts';
-import type { EntryStanding } from '../lanes/entry.ts';
+import type { EntryState } from '../lanes/entry.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { insertPlain } from '../messages/accept.ts';
 import { cancelAtOnce, mark } from '../messages/cancel.ts';
@@ -36,7 +36,7 @@ export const repeatFailureCallback = write(
   async (
     context: WriteContext,
     args: FailureCallbackArgs & { message: StoredNewMessage },
-  ): Promise<EntryStanding | 'missing' | 'notFailed'> => {
+  ): Promise<EntryState | 'missing' | 'notFailed'> => {
     const { tx } = context;
     const told = await toldOf(tx, args);
     if (!told) return 'missing';
@@ -46,13 +46,13 @@ export const repeatFailureCallback = write(
       FAILURE_STATE.inProgress,
       told.run_key,
     ]);
-    const [standing] = await insertPlain(context, [args.message], args.nowMs);
-    if (standing === undefined) throw new Error('a failure callback was not saved');
-    return standing;
+    const [state] = await insertPlain(context, [args.message], args.nowMs);
+    if (state === undefined) throw new Error('a failure callback was not saved');
+    return state;
   },
 );
 
-interface StandingRow {
+interface CallbackRow {
   key: number;
   project_id: number;
   claim_token: number | null;
@@ -72,7 +72,7 @@ export const cancelFailureCallback = write(
     const told = await toldOf(tx, args);
     if (!told) return 'missing';
     if (told.failure_state !== FAILURE_STATE.inProgress) return 'notInProgress';
-    const rows = await tx.query<StandingRow>(
+    const rows = await tx.query<CallbackRow>(
       `select key, project_id, claim_token, cancel_requested_at_ms, queue_id, queue_slot, flow_key, run_key, line
      from messages where key = ? for update`,
       [told.failure_key],

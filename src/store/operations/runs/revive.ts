@@ -68,12 +68,12 @@ export const reviveRun = write(async (context: WriteContext, args: ReviveRunArgs
   await entry.loadQueues(messages);
   for (const message of messages) await entry.hasQueue(message, 0);
   await journals.save();
-  const standings = await entry.insert(messages);
+  const states = await entry.insert(messages);
   await addWaiters(tx, { projectId, runKey, journal });
   await nameSuccessor(tx, failedKey, run);
   // Only now: what the two runs share must not be without both for a moment.
   await removeDead(tx, [place.n]);
-  const saved = standings.map((standing, index) => savedAt(standing, places[index]));
+  const saved = states.map((state, index) => savedAt(state, places[index]));
   return { kind: 'revived', messages: saved.slice(0, sent.length), children: saved.slice(sent.length) };
 });
 

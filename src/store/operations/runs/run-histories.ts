@@ -40,7 +40,7 @@ export interface JournalRow extends ContentRow {
   slot: string;
 }
 
-export interface StandingRow {
+export interface PendingRow {
   key: number;
   due_at_ms: number;
   claimed_at_ms: number | null;
@@ -56,7 +56,7 @@ export interface CourseRow {
 export interface HistoryRows extends PageRows<Position> {
   runs: KnownRunRow[];
   journal: JournalRow[];
-  standings: StandingRow[];
+  pending: PendingRow[];
   /** Failures and ends of messages, oldest first. */
   courses: CourseRow[];
   details: (DetailRow & { seq: number })[];
@@ -91,7 +91,7 @@ export const listHistories = longRead(async (queries: Queries, args: ListHistori
     ...page,
     runs,
     journal,
-    standings: await queries.query<StandingRow>(
+    pending: await queries.query<PendingRow>(
       'select key, due_at_ms, claimed_at_ms from messages where run_key in (??)',
       [keys],
     ),

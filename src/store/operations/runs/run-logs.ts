@@ -6,15 +6,7 @@ import type { Queries, SqlParam } from '../../driver.ts';
 import { also } from '../filter.ts';
 import { type ContentRow, codeOfLogState, DETAIL_COLUMNS, type DetailRow } from '../messages/rows.ts';
 import { longRead } from '../operation.ts';
-import {
-  contentsOf,
-  cutBySizes,
-  cutPage,
-  type PageRows,
-  type Position,
-  type Slice,
-  sliceSql,
-} from '../page.ts';
+import { contentsOf, cutBySizes, cutPage, type PageRows, type Position, type Slice, sliceSql } from '../page.ts';
 import { LOGS, pageOfWindow } from '../windows.ts';
 import { childrenOf, type RecordRow, recordsIn } from './children.ts';
 import {

@@ -3,7 +3,7 @@ import type {
   Schedule,
   ScheduleChange,
   SchedulePlan,
-  ScheduleStanding,
+  ScheduleState,
   TriggeredState,
 } from '../../../engine/schedules/schedules.ts';
 import type { ScheduleView } from '../../../engine/stores.ts';
@@ -58,7 +58,7 @@ export interface StoredScheduleChange {
   key: number;
   fromVersion: number;
   /** Values of `STANDING_COLUMNS`. */
-  standing: SqlValue[];
+  state: SqlValue[];
   messages: StoredNewMessage[];
 }
 
@@ -103,7 +103,7 @@ export interface ScheduleViewRows {
   lastMessages: TriggeredRow[];
 }
 
-export function encodeSchedule({ key, projectId, id, createdAtMs, plan, standing }: Schedule): StoredSchedule {
+export function encodeSchedule({ key, projectId, id, createdAtMs, plan, state }: Schedule): StoredSchedule {
   const { destination, body } = plan;
   const header = encodeHeader(plan.header);
   const settings = JSON.stringify(plan.settings);
@@ -114,7 +114,7 @@ export function encodeSchedule({ key, projectId, id, createdAtMs, plan, standing
     key,
     projectId,
     id,
-    row: [key, projectId, id, createdAtMs, bytes, ...encodeStanding(standing)],
+    row: [key, projectId, id, createdAtMs, bytes, ...encodeState(state)],
     plan: [
       key,
       plan.cron,
@@ -133,12 +133,12 @@ export function encodeSchedule({ key, projectId, id, createdAtMs, plan, standing
   };
 }
 
-export function encodeScheduleChange({ key, fromVersion, standing, messages }: ScheduleChange): StoredScheduleChange {
-  return { key, fromVersion, standing: encodeStanding(standing), messages: messages.map(encodeNewMessage) };
+export function encodeScheduleChange({ key, fromVersion, state, messages }: ScheduleChange): StoredScheduleChange {
+  return { key, fromVersion, state: encodeState(state), messages: messages.map(encodeNewMessage) };
 }
 
-function encodeStanding(standing: ScheduleStanding): SqlValue[] {
-  const { version, isPaused, nextAtMs, passedUntilMs, lastTrigger, error } = standing;
+function encodeState(state: ScheduleState): SqlValue[] {
+  const { version, isPaused, nextAtMs, passedUntilMs, lastTrigger, error } = state;
   return [
     version,
     isPaused ? 1 : 0,
@@ -158,7 +158,7 @@ export function decodeSchedule(row: ScheduleRow): Schedule {
     id: row.id,
     createdAtMs: row.created_at_ms,
     plan: decodePlan(row),
-    standing: decodeStanding(row),
+    state: decodeState(row),
   };
 }
 
@@ -179,18 +179,18 @@ function decodePlan(row: ScheduleRow): SchedulePlan {
   return plan;
 }
 
-function decodeStanding(row: ScheduleRow): ScheduleStanding {
-  const standing: ScheduleStanding = { version: row.version, isPaused: row.paused === 1, nextAtMs: row.next_at_ms };
-  if (row.passed_until_ms !== null) standing.passedUntilMs = row.passed_until_ms;
+function decodeState(row: ScheduleRow): ScheduleState {
+  const state: ScheduleState = { version: row.version, isPaused: row.paused === 1, nextAtMs: row.next_at_ms };
+  if (row.passed_until_ms !== null) state.passedUntilMs = row.passed_until_ms;
   if (row.last_at_ms !== null) {
-    standing.lastTrigger = {
+    state.lastTrigger = {
       atMs: row.last_at_ms,
       firstKey: row.last_message_key ?? 0,
       messages: row.last_message_count ?? 0,
     };
   }
-  if (row.error !== null) standing.error = row.error;
-  return standing;
+  if (row.error !== null) state.error = row.error;
+  return state;
 }
 
 export function decodeScheduleViews({ rows, lastMessages }: ScheduleViewRows): ScheduleView[] {

@@ -1,7 +1,7 @@
 /** Which schedules are there, which are due, and how does one move on together with the messages of its triggers? */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
-import type { EntryStanding } from '../lanes/entry.ts';
+import type { EntryState } from '../lanes/entry.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { insertPlain } from '../messages/accept.ts';
 import { bytesOf, weightOf } from '../messages/new-messages.ts';
@@ -76,7 +76,7 @@ export const changeSchedules = write(
     },
     touches: ({ changes }) => ({ schedules: changes.map(({ key }) => key) }),
   },
-  async (context: WriteContext, { changes, nowMs }: ChangeSchedulesArgs): Promise<(EntryStanding[] | 'stale')[]> => {
+  async (context: WriteContext, { changes, nowMs }: ChangeSchedulesArgs): Promise<(EntryState[] | 'stale')[]> => {
     const rows = await context.tx.query<{ key: number; version: number }>(
       'select key, version from schedules where key in (??) order by key for update',
       [changes.map(({ key }) => key)],
@@ -88,10 +88,10 @@ export const changeSchedules = write(
       return true;
     });
     if (saved.length > 0) {
-      const values = saved.map(({ key, standing }): SqlValue[] => [key, ...standing]);
+      const values = saved.map(({ key, state }): SqlValue[] => [key, ...state]);
       await context.tx.updateMany('schedules', 'key', STANDING_COLUMNS, values);
     }
-    const standings = await insertPlain(
+    const states = await insertPlain(
       context,
       saved.flatMap(({ messages }) => messages),
       nowMs,
@@ -101,7 +101,7 @@ export const changeSchedules = write(
     return changes.map((change) => {
       if (!isSaved.has(change)) return 'stale';
       taken += change.messages.length;
-      return standings.slice(taken - change.messages.length, taken);
+      return states.slice(taken - change.messages.length, taken);
     });
   },
 );

@@ -56,7 +56,7 @@ export const addWaiter = write(
       return { kind: 'registered' };
     }
     await deletePendingEvent(tx, taken.pendingEventKey);
-    const [saved = { standing: 'dropped' as const }] = await insertMessages(context, [taken.result], nowMs);
+    const [saved = { state: 'dropped' as const }] = await insertMessages(context, [taken.result], nowMs);
     return { kind: 'answered', saved };
   },
 );

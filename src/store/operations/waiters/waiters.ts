@@ -118,6 +118,6 @@ export const resolveWaiters = write(
       nowMs,
     );
     let next = 0;
-    return isResolved.map((resolved) => (resolved ? (saved[next++] ?? { standing: 'dropped' }) : 'gone'));
+    return isResolved.map((resolved) => (resolved ? (saved[next++] ?? { state: 'dropped' }) : 'gone'));
   },
 );
