@@ -46,7 +46,7 @@ export interface StoreLimits {
   journalBytesMax: number;
 }
 
-/** The place of a settled message, for the next one of its lane. */
+/** The delivery slot of a settled message, for the next one of its lane. */
 export interface Handoff {
   worker: WorkerId;
   claimToken: ClaimToken;

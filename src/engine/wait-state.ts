@@ -2,7 +2,7 @@
 export type WaitState =
   /** Its time, or a worker: it is in the due index. */
   | 'due'
-  /** It is due, but its origin has its share of attempts or the worker is full: a place for its origin. */
+  /** It is due, but its origin has its share of attempts or the worker is full: a slot for its origin. */
   | 'origin'
   /** Its flow-control key, which has it whether it is ready or becomes so later. */
   | 'flow'

@@ -124,7 +124,7 @@ describe('P9: the limits', () => {
     expect(dispatcher.tryReserve('1 https://a.example', 0, 1)).toBe('reserved');
   });
 
-  test('a place that was reserved in vain is given to one who waits', async () => {
+  test('a slot that was reserved in vain is given to one who waits', async () => {
     const { clock, store, dispatcher, sent } = bench({ settings: { inFlightMax: 1 } });
     expect(dispatcher.tryReserve('1 https://a.example', 0, 1)).toBe('reserved');
     store.add(to('b', 1));
@@ -150,7 +150,7 @@ describe('P9: the limits', () => {
     expect(network.attempts.filter(({ origin }) => origin === 'https://d.example').length).toBe(20);
   });
 
-  test('lines take turns, one place at a time', async () => {
+  test('lines take turns, one slot at a time', async () => {
     const lines: OriginLine[] = ['1 https://a.example', '1 https://b.example', '1 https://c.example'];
     const { clock, store, dispatcher, sent } = bench({ settings: { inFlightMax: 1 }, parkedLines: lines });
     for (let key = 1; key <= 9; key += 1) store.add(to('abc'.charAt(Math.floor((key - 1) / 3)), key), { parked: true });
@@ -188,7 +188,7 @@ describe('P9: the limits', () => {
     expect(sent()).toContain(101);
   });
 
-  test('hands no place on within a lane whose endpoint stopped answering and has more than its share', async () => {
+  test('hands no slot on within a lane whose endpoint stopped answering and has more than its share', async () => {
     const settings = { inFlightMax: 100, inFlightPerOriginMax: 16 };
     const { clock, store, network, dispatcher } = bench({ settings });
     const offered: boolean[] = [];
@@ -233,7 +233,7 @@ describe('P9: the limits', () => {
     expect(store.claims.at(-1)?.limit).toBe(128);
   });
 
-  test('a claim for lines alone asks for no more places than these can use', async () => {
+  test('a claim for lines alone asks for no more slots than these can use', async () => {
     const line = lineOf(1, 'https://a.example');
     const settings = { inFlightMax: 1_000, inFlightPerOriginMax: 10 };
     const { clock, store, network, dispatcher } = bench({ settings, parkedLines: [line] });
@@ -334,7 +334,7 @@ describe('while the store refuses', () => {
 });
 
 describe('a result', () => {
-  test('of an attempt that was claimed anew frees the place and nothing else', async () => {
+  test('of an attempt that was claimed anew frees the slot and nothing else', async () => {
     const { clock, store, dispatcher } = bench({ settings: { inFlightMax: 1 } });
     store.add(to('a', 1));
     dispatcher.wake();

@@ -46,9 +46,9 @@ describe('the share of one origin', () => {
     expect(fill(proven(LIMITS, [A]), [A])).toBe(4);
   });
 
-  test('is half of all places when its maximum is larger', () => {
+  test('is half of all slots when its maximum is larger', () => {
     const inFlight = proven({ ...LIMITS, inFlightPerOriginMax: 100 }, [A, B]);
-    expect([fill(inFlight, [A]), inFlight.freePlaces]).toEqual([5, 5]);
+    expect([fill(inFlight, [A]), inFlight.freeSlots]).toEqual([5, 5]);
     expect(inFlight.roomOf(B)).toBeGreaterThan(0);
   });
 
@@ -75,7 +75,7 @@ describe('the share of one project', () => {
   const limits = { inFlightMax: 200, inFlightPerOriginMax: 100, inFlightBytesMax: 8_000 };
   const [own, theirs] = [linesOf(1, 200), linesOf(2, 200)];
 
-  test('is seven eighths of all places while it is alone', () => {
+  test('is seven eighths of all slots while it is alone', () => {
     expect(fill(proven(limits, own), own)).toBe(175);
   });
 
@@ -85,7 +85,7 @@ describe('the share of one project', () => {
     expect(fill(inFlight, theirs)).toBe(22);
   });
 
-  test('is that of another that wants places too, once enough of its attempts have ended', () => {
+  test('is that of another that wants slots too, once enough of its attempts have ended', () => {
     const inFlight = proven(limits, [...own, ...theirs]);
     fill(inFlight, own);
     fill(inFlight, theirs);
@@ -94,8 +94,8 @@ describe('the share of one project', () => {
       fill(inFlight, [...own, ...theirs]);
     }
     const shares = [inFlight.countOfProject(1), inFlight.countOfProject(2)];
-    expect(Math.min(...shares)).toBeGreaterThanOrEqual(7 * inFlight.freePlaces);
-    expect(Math.max(...shares)).toBeLessThanOrEqual(7 * (inFlight.freePlaces + 1));
+    expect(Math.min(...shares)).toBeGreaterThanOrEqual(7 * inFlight.freeSlots);
+    expect(Math.max(...shares)).toBeLessThanOrEqual(7 * (inFlight.freeSlots + 1));
   });
 
   test('is seven eighths of all bytes, however few its messages', () => {
@@ -109,7 +109,7 @@ describe('lines that have not answered lately', () => {
   const limits = { inFlightMax: 800, inFlightPerOriginMax: 100, inFlightBytesMax: 8_000 };
   const [hanging, others] = [linesOf(1, 500), linesOf(2, 500)];
 
-  test('have half of the places together, and those of one project seven eighths of that', () => {
+  test('have half of the slots together, and those of one project seven eighths of that', () => {
     const inFlight = new InFlight(limits);
     expect(fill(inFlight, hanging)).toBe(350);
     expect(fill(inFlight, [...others, ...linesOf(3, 100)])).toBe(50);
@@ -286,7 +286,7 @@ test('nobody holds a line while the worker is full', () => {
   expect([inFlight.isFull, inFlight.whatHolds(A)]).toEqual([true, undefined]);
 });
 
-test('a place goes on to the next of a lane only while its project may have as many as it has', () => {
+test('a slot goes on to the next of a lane only while its project may have as many as it has', () => {
   const limits = { inFlightMax: 80, inFlightPerOriginMax: 100, inFlightBytesMax: 1_000 };
   const [own, theirs] = [linesOf(1, 100), linesOf(2, 100)];
   const inFlight = proven(limits, [...own, ...theirs]);
@@ -297,12 +297,12 @@ test('a place goes on to the next of a lane only while its project may have as m
   expect(inFlight.mayGoOn(line, 0)).toBe(false);
 });
 
-test('a place goes on where its project has exactly as many as it may, of places and of bytes', () => {
+test('a slot goes on where its project has exactly as many as it may, of slots and of bytes', () => {
   const own = linesOf(1, 100);
   const [line = A, other = B] = own;
-  const places = proven({ ...LIMITS, inFlightMax: 86, inFlightPerOriginMax: 100 }, own);
-  for (const each of own.slice(0, 76)) places.enter(each, 0);
-  expect([places.roomOf(line), places.mayGoOn(line, 0)]).toEqual([0, true]);
+  const slots = proven({ ...LIMITS, inFlightMax: 86, inFlightPerOriginMax: 100 }, own);
+  for (const each of own.slice(0, 76)) slots.enter(each, 0);
+  expect([slots.roomOf(line), slots.mayGoOn(line, 0)]).toEqual([0, true]);
   const bytes = proven(LIMITS, own);
   bytes.enter(line, 100);
   bytes.enter(other, 860);
@@ -320,18 +320,18 @@ test('a message larger than all bytes goes out when it is alone, and only then',
 describe('an offer to a claim', () => {
   test('keeps half for those that are accepted meanwhile', () => {
     const inFlight = proven(LIMITS, [A]);
-    expect(inFlight.offer(128)).toMatchObject({ places: 5, bytes: 500, defaultRoom: 2 });
-    expect([inFlight.freePlaces, inFlight.freeBytes, inFlight.roomOf(A)]).toEqual([5, 500, 2]);
+    expect(inFlight.offer(128)).toMatchObject({ slots: 5, bytes: 500, defaultRoom: 2 });
+    expect([inFlight.freeSlots, inFlight.freeBytes, inFlight.roomOf(A)]).toEqual([5, 500, 2]);
   });
 
-  test('has the last place', () => {
+  test('has the last slot', () => {
     const inFlight = new InFlight({ ...LIMITS, inFlightMax: 1 });
-    expect(inFlight.offer(128).places).toBe(1);
+    expect(inFlight.offer(128).slots).toBe(1);
     expect([inFlight.hasSpace(0), inFlight.roomOf(A)]).toEqual([false, 0]);
   });
 
   test('is no larger than asked for', () => {
-    expect(new InFlight({ ...LIMITS, inFlightMax: 1_000 }).offer(128).places).toBe(128);
+    expect(new InFlight({ ...LIMITS, inFlightMax: 1_000 }).offer(128).slots).toBe(128);
   });
 
   test('names the room of origins that are busy', () => {
@@ -344,7 +344,7 @@ describe('an offer to a claim', () => {
   test('names neither origins nor lines that have room for all of it, or nothing in flight any more', () => {
     const roomy = proven({ ...LIMITS, inFlightMax: 1_000, inFlightPerOriginMax: 257 }, [A]);
     roomy.enter(A, 0);
-    expect(roomy.offer(128)).toMatchObject({ places: 128, roomByOrigin: {}, roomByLine: {} });
+    expect(roomy.offer(128)).toMatchObject({ slots: 128, roomByOrigin: {}, roomByLine: {} });
     const own = linesOf(1, 80);
     const inFlight = proven({ ...LIMITS, inFlightMax: 80 }, own);
     fill(inFlight, own);
@@ -371,7 +371,7 @@ describe('an offer to a claim', () => {
     const own = linesOf(1, 80);
     const inFlight = proven({ ...LIMITS, inFlightMax: 80 }, own);
     fill(inFlight, own);
-    expect(inFlight.offer(128)).toMatchObject({ places: 5, projects: { roomByProject: { 1: 0 }, defaultRoom: 5 } });
+    expect(inFlight.offer(128)).toMatchObject({ slots: 5, projects: { roomByProject: { 1: 0 }, defaultRoom: 5 } });
   });
 
   test('names what projects may have, and who has answered, where that is less', () => {
@@ -379,7 +379,7 @@ describe('an offer to a claim', () => {
     fill(inFlight, linesOf(2, 1_000));
     const { projects, unproven } = inFlight.offer(128);
     expect(projects).toBeUndefined();
-    expect(unproven).toEqual({ places: 25, roomByProject: { 2: 0 }, defaultRoom: 22, proven: [A] });
+    expect(unproven).toEqual({ slots: 25, roomByProject: { 2: 0 }, defaultRoom: 22, proven: [A] });
   });
 
   test('names no project that has nothing in flight any more', () => {
@@ -402,16 +402,16 @@ describe('an offer to a claim', () => {
   test('is free again when it has ended', () => {
     const inFlight = proven(LIMITS, [A]);
     inFlight.endOffer(inFlight.offer(128));
-    expect([inFlight.freePlaces, inFlight.freeBytes, inFlight.roomOf(A)]).toEqual([10, 1_000, 4]);
+    expect([inFlight.freeSlots, inFlight.freeBytes, inFlight.roomOf(A)]).toEqual([10, 1_000, 4]);
   });
 
   test('leaves half of the rest for one more', () => {
     const inFlight = new InFlight({ ...LIMITS, inFlightMax: 100 });
     const first = inFlight.offer(128);
     const second = inFlight.offer(128);
-    expect([first.places, second.places, inFlight.freePlaces]).toEqual([50, 25, 25]);
+    expect([first.slots, second.slots, inFlight.freeSlots]).toEqual([50, 25, 25]);
     inFlight.endOffer(first);
-    expect(inFlight.freePlaces).toBe(75);
+    expect(inFlight.freeSlots).toBe(75);
   });
 });
 
@@ -436,12 +436,12 @@ const steps = fc.array(
 );
 
 /** What a store may take of an offer at most: any number of the wanted messages within the rooms. */
-function takeFrom({ shares: _, places, ...rest }: Offer, wanted: OriginLine[]): OriginLine[] {
-  const request = { worker: '', firstToken: 1, limit: places, bytesMax: 0, due: true, lanesFirst: false, unpark: [] };
+function takeFrom({ shares: _, slots, ...rest }: Offer, wanted: OriginLine[]): OriginLine[] {
+  const request = { worker: '', firstToken: 1, limit: slots, bytesMax: 0, due: true, lanesFirst: false, unpark: [] };
   const rooms = new ClaimRooms({ ...request, ...rest });
   const taken: OriginLine[] = [];
   for (const line of wanted) {
-    if (taken.length === places || rooms.of(line) === 0) continue;
+    if (taken.length === slots || rooms.of(line) === 0) continue;
     rooms.take(line);
     taken.push(line);
   }
@@ -476,7 +476,7 @@ function play(
         start(started);
       }
     } else if (step.do === 'claim') {
-      if (claims.length < 3 && inFlight.freePlaces > 0) {
+      if (claims.length < 3 && inFlight.freeSlots > 0) {
         const offer = inFlight.offer(8);
         claims.push({ offer, taken: takeFrom(offer, step.wanted) });
       }
@@ -513,7 +513,7 @@ test('accepts and claims together never exceed a limit, in whatever order they c
   );
 });
 
-test('what has not answered lately never starts while it has half of the places', () => {
+test('what has not answered lately never starts while it has half of the slots', () => {
   fc.assert(
     fc.property(limits, steps, (given, todo) => {
       const inFlight = new InFlight(given);
@@ -540,13 +540,13 @@ test('no project starts another attempt while it has seven times what is free', 
   );
 });
 
-test('whoever wants places has its guaranteed share once as many attempts have ended as there are places', () => {
-  const counts = fc.record({ places: fc.integer({ min: 50, max: 300 }), projects: fc.integer({ min: 2, max: 6 }) });
+test('whoever wants slots has its guaranteed share once as many attempts have ended as there are slots', () => {
+  const counts = fc.record({ slots: fc.integer({ min: 50, max: 300 }), projects: fc.integer({ min: 2, max: 6 }) });
   fc.assert(
-    fc.property(counts, fc.boolean(), ({ places, projects }, answers) => {
-      // Those that do not answer share half of the places by the same rule.
-      const inFlightMax = answers ? places : 2 * places;
-      const all = Array.from({ length: projects }, (_, index) => linesOf(index + 1, places));
+    fc.property(counts, fc.boolean(), ({ slots, projects }, answers) => {
+      // Those that do not answer share half of the slots by the same rule.
+      const inFlightMax = answers ? slots : 2 * slots;
+      const all = Array.from({ length: projects }, (_, index) => linesOf(index + 1, slots));
       const limits = { inFlightMax, inFlightPerOriginMax: 10, inFlightBytesMax: 1_000 };
       const inFlight = answers ? proven(limits, all.flat()) : new InFlight(limits);
       const running: OriginLine[] = [];
@@ -561,14 +561,14 @@ test('whoever wants places has its guaranteed share once as many attempts have e
         }
       };
       startAll(all[0] ?? []);
-      for (let ended = 0; ended < places; ended += 1) {
+      for (let ended = 0; ended < slots; ended += 1) {
         const line = running.shift();
         if (line) inFlight.leave(line, 0);
         for (const lines of all) startAll(lines);
       }
-      const free = places - running.length;
-      expect(free).toBeLessThanOrEqual(Math.ceil(places / (7 * projects + 1)));
-      expect(free).toBeGreaterThanOrEqual(Math.floor((places - 7 * projects) / (7 * projects + 1)));
+      const free = slots - running.length;
+      expect(free).toBeLessThanOrEqual(Math.ceil(slots / (7 * projects + 1)));
+      expect(free).toBeGreaterThanOrEqual(Math.floor((slots - 7 * projects) / (7 * projects + 1)));
       for (let index = 0; index < projects; index += 1) {
         expect(inFlight.countOfProject(index + 1)).toBeGreaterThanOrEqual(7 * free);
       }
@@ -584,7 +584,7 @@ test('when all have ended, everything is free again', () => {
         inFlight.noteAnswer(line, 0);
         inFlight.leave(line, bytes);
       }
-      expect([inFlight.count, inFlight.freePlaces, inFlight.freeBytes]).toEqual([
+      expect([inFlight.count, inFlight.freeSlots, inFlight.freeBytes]).toEqual([
         0,
         given.inFlightMax,
         given.inFlightBytesMax,

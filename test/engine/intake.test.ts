@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import type { Saved } from '../../src/engine/messages/accepted.ts';
 import { Intake } from '../../src/engine/messages/intake.ts';
-import type { Places } from '../../src/engine/messages/placement.ts';
+import type { DeliverySlots } from '../../src/engine/messages/placement.ts';
 import type { Message } from '../../src/engine/model.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { Numbers } from '../../src/engine/workers/numbers.ts';
@@ -10,10 +10,10 @@ import { SeededRandom } from '../support/seeded-random.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 import { message, NOW_MS, SETTINGS } from './fixtures.ts';
 
-/** Room for all of it. `trace`: what was done with the places, in order. */
+/** Room for all of it. `trace`: what was done with the slots, in order. */
 function bench(reserveNumbers: () => Promise<number> = async () => 100) {
   const trace: string[] = [];
-  const places: Places = {
+  const slots: DeliverySlots = {
     worker: 'w',
     tryReserve: (_line, _bytes, claimToken) => {
       trace.push(`reserve ${claimToken}`);
@@ -25,14 +25,14 @@ function bench(reserveNumbers: () => Promise<number> = async () => 100) {
     noteParked: () => trace.push('parked'),
   };
   const numbers = new Numbers({ messages: { reserveNumbers } });
-  const deps = { places, numbers, clock: new SimulatedClock(NOW_MS), randomness: new SeededRandom(1) };
+  const deps = { slots, numbers, clock: new SimulatedClock(NOW_MS), randomness: new SeededRandom(1) };
   return { intake: new Intake({ ...deps, settings: SETTINGS }), trace };
 }
 
 const drafts = [{ message: message({ key: 1 }) }, { message: message({ key: 2 }) }];
 const asTheyCome = (saved: readonly (Saved | undefined)[]) => saved;
 
-test('what was saved as claimed goes out, and the place of what was not is free again', async () => {
+test('what was saved as claimed goes out, and the slot of what was not is free again', async () => {
   const { intake, trace } = bench();
   const answer: (Saved | undefined)[] = [undefined, { state: 'claimed' }];
   const save = async () => {
@@ -43,14 +43,14 @@ test('what was saved as claimed goes out, and the place of what was not is free 
   expect(trace).toEqual(['reserve 100', 'reserve 101', 'save', 'give back 100', 'start 101 alone']);
 });
 
-test('all places are free again when nothing was saved', async () => {
+test('all slots are free again when nothing was saved', async () => {
   const { intake, trace } = bench();
   const save = () => Promise.reject(new StoreUnavailable('the disk is full'));
   await expect(intake.save(drafts, save, asTheyCome)).rejects.toThrow('the disk is full');
   expect(trace.slice(2)).toEqual(['give back 100', 'give back 101']);
 });
 
-test('no place is taken while the store gives no numbers', async () => {
+test('no slot is taken while the store gives no numbers', async () => {
   const { intake, trace } = bench(() => Promise.reject(new StoreUnavailable('the disk is full')));
   await expect(intake.save(drafts, async () => [], asTheyCome)).rejects.toThrow(StoreUnavailable);
   expect(trace).toEqual([]);
@@ -63,7 +63,7 @@ test('what follows from a message that shares something is not taken to be alone
   expect(trace.slice(2)).toEqual(['start 100', 'start 101']);
 });
 
-test('once it is closed, clients are refused and leave no place taken; what the server does by itself is saved', async () => {
+test('once it is closed, clients are refused and leave no slot taken; what the server does by itself is saved', async () => {
   const { intake, trace } = bench();
   intake.close();
   const save = async (): Promise<Saved[]> => [{ state: 'claimed' }, { state: 'claimed' }];

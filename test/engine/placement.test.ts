@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { lineOf } from '../../src/engine/lanes/origin-line.ts';
 import type { Saved } from '../../src/engine/messages/accepted.ts';
-import { type Places, place, setGoing } from '../../src/engine/messages/placement.ts';
+import { type DeliverySlots, dispatchSaved, place } from '../../src/engine/messages/placement.ts';
 import type { Claimed, Message, NewMessage } from '../../src/engine/model.ts';
 import type { MessageSettings } from '../../src/protocol/settings.ts';
 import { message, NOW_MS } from './fixtures.ts';
@@ -10,14 +10,14 @@ import { message, NOW_MS } from './fixtures.ts';
 const LINE = lineOf(1, 'https://a.example');
 
 /** Says what was asked of it, and answers what it is to. */
-function places(room: ReturnType<Places['tryReserve']> = 'reserved') {
+function slots(room: ReturnType<DeliverySlots['tryReserve']> = 'reserved') {
   const asked: unknown[][] = [];
   const started: Claimed[] = [];
   const note =
     (name: string) =>
     (...args: unknown[]) =>
       void asked.push([name, ...args]);
-  const given: Places = {
+  const given: DeliverySlots = {
     worker: 'w',
     tryReserve: (...args) => {
       note('tryReserve')(...args);
@@ -38,8 +38,8 @@ const BODY = new Uint8Array(3);
 const due = (changes: Partial<Message> = {}): Message => message({ body: BODY, ...changes });
 
 describe('a new message', () => {
-  it('that is delayed waits for its time, and is given no place', () => {
-    const { given, asked } = places();
+  it('that is delayed waits for its time, and is given no slot', () => {
+    const { given, asked } = slots();
     const { state } = place({ message: due({ notBeforeMs: NOW_MS + 1 }) }, 9, given);
     expect(state).toEqual({ kind: 'due', dueAtMs: NOW_MS + 1 });
     expect(asked).toEqual([]);
@@ -50,7 +50,7 @@ describe('a new message', () => {
     ['parked', { kind: 'origin', dueAtMs: NOW_MS }],
     ['none', { kind: 'due', dueAtMs: NOW_MS }],
   ] as const)('that is due stands where there is room for it: %s', (room, state) => {
-    const { given, asked } = places(room);
+    const { given, asked } = slots(room);
     expect(place({ message: due() }, 9, given).state).toEqual(state);
     expect(asked).toEqual([['tryReserve', LINE, 3, 9]]);
   });
@@ -65,12 +65,12 @@ describe('what was saved', () => {
   const waiting: NewMessage = { ...claimed(), state: { kind: 'due', dueAtMs: NOW_MS + 5 } };
 
   it('as claimed goes out, alone in the store unless it shares something or follows from what may', () => {
-    const { given, asked, started } = places();
-    setGoing(claimed(), { state: 'claimed' }, given);
+    const { given, asked, started } = slots();
+    dispatchSaved(claimed(), { state: 'claimed' }, given);
     const plain = { message: due(), retried: 0, claimToken: 9, claimedAtMs: NOW_MS };
     expect(started).toEqual([{ ...plain, isAlone: true }]);
     expect(asked).toEqual([['start', 3]]);
-    setGoing(claimed(), { state: 'claimed' }, given, false);
+    dispatchSaved(claimed(), { state: 'claimed' }, given, false);
     expect(started[1]).toEqual(plain);
   });
 
@@ -79,16 +79,20 @@ describe('what was saved', () => {
     { flowControl: { key: 'k', parallelism: 1, periodS: 1 } },
     { run: { key: 1, id: 'r', createdAtMs: NOW_MS, url: 'https://a.example', callType: 'step', features: [] } },
   ])('as claimed with %j is not alone', (settings) => {
-    const { given, started } = places();
-    setGoing(claimed({ settings: { dialect: 'upstash', maxRetries: 3, ...settings } }), { state: 'claimed' }, given);
+    const { given, started } = slots();
+    dispatchSaved(
+      claimed({ settings: { dialect: 'upstash', maxRetries: 3, ...settings } }),
+      { state: 'claimed' },
+      given,
+    );
     expect(started[0]).not.toHaveProperty('isAlone');
   });
 
   it('as claimed takes its place in the journal along, and no body where the endpoint is to fetch that', () => {
-    const { given, asked, started } = places();
+    const { given, asked, started } = slots();
     const journal = { position: 2, bytes: 50 };
-    setGoing(claimed(), { state: 'claimed', journal } as Saved, given);
-    setGoing(claimed(), { state: 'claimed', journal: { ...journal, bytes: 0 } } as Saved, given);
+    dispatchSaved(claimed(), { state: 'claimed', journal } as Saved, given);
+    dispatchSaved(claimed(), { state: 'claimed', journal: { ...journal, bytes: 0 } } as Saved, given);
     expect(started.map((each) => [each.journal?.bytes, each.message.body.length])).toEqual([
       [50, 3],
       [0, 0],
@@ -100,10 +104,10 @@ describe('what was saved', () => {
   });
 
   it.each([undefined, { state: 'queue' }, { state: 'due' }] as (Saved | undefined)[])(
-    'not as claimed, as was proposed, but as %j gives its place back',
+    'not as claimed, as was proposed, but as %j gives its slot back',
     (saved) => {
-      const { given, asked } = places();
-      setGoing(claimed(), saved, given);
+      const { given, asked } = slots();
+      dispatchSaved(claimed(), saved, given);
       expect(asked).toEqual([['giveBack', LINE, 3, 9]]);
     },
   );
@@ -114,8 +118,8 @@ describe('what was saved', () => {
     [{ state: 'flow' }, []],
     [undefined, []],
   ] as [Saved | undefined, unknown[]][])('as %j is told of to whoever looks for it', (saved, expected) => {
-    const { given, asked } = places();
-    setGoing(waiting, saved, given);
+    const { given, asked } = slots();
+    dispatchSaved(waiting, saved, given);
     expect(asked).toEqual(expected);
   });
 });

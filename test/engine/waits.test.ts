@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { DueLoop } from '../../src/engine/due-loop.ts';
 import type { Saved } from '../../src/engine/messages/accepted.ts';
 import { Intake } from '../../src/engine/messages/intake.ts';
-import type { Places } from '../../src/engine/messages/placement.ts';
+import type { DeliverySlots } from '../../src/engine/messages/placement.ts';
 import type { NewMessage } from '../../src/engine/model.ts';
 import { ActiveRuns } from '../../src/engine/runs/active-runs.ts';
 import type { Notified, WaitCommand } from '../../src/engine/runs/run-commands.ts';
@@ -178,9 +178,9 @@ class Bench {
   readonly store = new MemoryStore();
   readonly waits: RunWaits;
   readonly loop: DueLoop;
-  /** Places that are reserved and neither used nor given back. */
+  /** DeliverySlots that are reserved and neither used nor given back. */
   reserved = 0;
-  /** Places that are used. */
+  /** DeliverySlots that are used. */
   started = 0;
 
   constructor() {
@@ -191,7 +191,7 @@ class Bench {
     };
     const numbers = new Numbers({ messages: { reserveNumbers } });
     const randomness = new SeededRandom(1);
-    const places: Places = {
+    const slots: DeliverySlots = {
       worker: 'worker-1',
       tryReserve: () => {
         this.reserved += 1;
@@ -210,7 +210,7 @@ class Bench {
     const { clock } = this;
     const store = { waiters: this.store, runs: this.store };
     const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
-    const intake = new Intake({ places, numbers, clock, randomness, settings: { lazyFetchBytes: 1_000 } });
+    const intake = new Intake({ slots, numbers, clock, randomness, settings: { lazyFetchBytes: 1_000 } });
     this.loop = waiterLoop({ store, clock, log, intake });
     this.waits = new RunWaits({
       ...{ store, clock, intake, numbers, randomness },

@@ -72,7 +72,7 @@ it('P9: hostile endpoints keep no message of a healthy one waiting, and get all 
   });
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-hostile-'));
   endings.push(() => rmSync(dataDir, { recursive: true, force: true }));
-  // Fewer places than messages that would hold one: without a fair share nothing would be left.
+  // Fewer slots than messages that would hold one: without a fair share nothing would be left.
   const flags = ['--in-flight-max', '512'];
   let server: ListeningProcess = await startWaypost({ dataDir, flags });
   endings.push(() => server.end('SIGKILL'));
@@ -109,10 +109,10 @@ it('P9: hostile endpoints keep no message of a healthy one waiting, and get all 
   );
 });
 
-it('P9: endpoints that never answer hold half of the places at most, and delay neither another project nor those that answer', {
+it('P9: endpoints that never answer hold half of the slots at most, and delay neither another project nor those that answer', {
   timeout: 60_000,
 }, async () => {
-  const [places, origins] = [64, 200];
+  const [slots, origins] = [64, 200];
   const received = new Set<string>();
   const healthy = await healthyEndpoint(received);
   const hanging = new Set<net.Socket>();
@@ -131,7 +131,7 @@ it('P9: endpoints that never answer hold half of the places at most, and delay n
   );
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-hostile-'));
   endings.push(() => rmSync(dataDir, { recursive: true, force: true }));
-  const flags = ['--in-flight-max', String(places), '--drain-limit', '0s'];
+  const flags = ['--in-flight-max', String(slots), '--drain-limit', '0s'];
   const server = await startWaypost({ dataDir, flags });
   endings.push(() => server.end('SIGKILL'));
   const publishAll = async (token: string, urls: string[], names: string[]): Promise<void> => {
@@ -150,12 +150,12 @@ it('P9: endpoints that never answer hold half of the places at most, and delay n
   await publishAll(DEVELOPMENT_TOKEN, silent, named('hanging', origins));
   await eventually(
     () => `${hanging.size} attempts that hang`,
-    () => hanging.size === (places / 2) * (7 / 8),
+    () => hanging.size === (slots / 2) * (7 / 8),
   );
   await publishAll(otherToken, [healthy.url], named('of another project', 100));
   await publishAll(DEVELOPMENT_TOKEN, [healthy.url], named('of the same project', 100));
   await eventually('all that have somebody who answers', () =>
     hasAll([...named('of another project', 100), ...named('of the same project', 100)]),
   );
-  expect(hanging.size).toBe((places / 2) * (7 / 8));
+  expect(hanging.size).toBe((slots / 2) * (7 / 8));
 });

@@ -57,7 +57,7 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
     seed: 45,
     sabotage: () => altered(givingUpOutcomes),
   },
-  'a place is never given back': { promise: 'P2', sabotage: () => altered(losingPlaces) },
+  'a slot is never given back': { promise: 'P2', sabotage: () => altered(losingSlots) },
   'a restart does not give back what was in flight': {
     promise: 'P7',
     seed: 5,
@@ -268,7 +268,7 @@ function byTheWallAlone(machine: Machine): Clock {
 }
 
 /** Every third message's worker waits for ever to hear that its result was saved. */
-function losingPlaces(store: Store): Partial<StoreMethods> {
+function losingSlots(store: Store): Partial<StoreMethods> {
   return {
     settle: async (settlement, nowMs, handoff) => {
       const answer = await store.messages.settle(settlement, nowMs, handoff);

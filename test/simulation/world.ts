@@ -98,7 +98,7 @@ interface Process {
   isLeaving: boolean;
 }
 
-/** A place for a process, and the one that has it. */
+/** A slot for a process, and the one that has it. */
 interface Seat {
   process?: Process;
   isStarting: boolean;
@@ -157,7 +157,7 @@ export class World {
   readonly #random: SeededRandom;
   readonly #driver: Driver;
   readonly #sabotage: Sabotage;
-  /** One place for each process that is to run. */
+  /** One slot for each process that is to run. */
   readonly #seats: Seat[];
   /** How long the workers that are started from now on may go without a beat; `undefined`: one has the database for itself. */
   workerTimeoutMs: Millis | undefined;

@@ -18,20 +18,20 @@ import { migratedDatabase } from '../support/postgres/shared.ts';
 import { appended, begin, ending, NO_LIMITS, waiter } from './conformance/run-world.ts';
 import { bytes, delivered, type MessageOptions, PROJECT, settlement, T0, World } from './conformance/world.ts';
 
-interface Race<NewMessageState, First, Second> {
+interface Race<State, First, Second> {
   limits?: Partial<StoreLimits>;
   /** By the first worker, before the race. */
-  prepare?: (first: World) => Promise<NewMessageState>;
-  first: (world: World, state: NewMessageState) => Promise<First>;
-  second: (world: World, state: NewMessageState) => Promise<Second>;
+  prepare?: (first: World) => Promise<State>;
+  first: (world: World, state: State) => Promise<First>;
+  second: (world: World, state: State) => Promise<Second>;
   /** What is so after both, whoever came first. */
-  holds: (answers: [First, Second], world: World, state: NewMessageState) => boolean | Promise<boolean>;
+  holds: (answers: [First, Second], world: World, state: State) => boolean | Promise<boolean>;
 }
 
 type AnyRace = Race<unknown, unknown, unknown>;
 
 /** Lets a race name its own types. */
-function race<NewMessageState, First, Second>(described: Race<NewMessageState, First, Second>): AnyRace {
+function race<State, First, Second>(described: Race<State, First, Second>): AnyRace {
   return described as AnyRace;
 }
 
@@ -61,8 +61,8 @@ const claimsAll = async (world: World, ...messages: Message[]): Promise<boolean>
 
 /** The last message of a queue is settled, while another one comes there. */
 function comesToWait<State extends { next: NewMessage }>(
-  prepare: (world: World) => Promise<NewMessageState>,
-  second: (world: World, state: NewMessageState) => Promise<unknown>,
+  prepare: (world: World) => Promise<State>,
+  second: (world: World, state: State) => Promise<unknown>,
 ): AnyRace {
   return race({
     prepare: async (world) => {

@@ -6,7 +6,7 @@
 import type { Millis } from '../model.ts';
 import type { OriginLine } from './origin-line.ts';
 
-/** Whoever keeps us waiting for longer gets no more of the places that are for those who answer. */
+/** Whoever keeps us waiting for longer gets no more of the slots that are for those who answer. */
 const SILENCE_MAX_MS = 2_000;
 /** Lines remembered for their answers, the latest. */
 const PROVEN_MAX = 2_048;

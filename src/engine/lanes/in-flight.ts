@@ -1,12 +1,12 @@
 /**
  * How many attempts may be in flight, in all, of one project and to one origin: the fair, bounded share of promise P9.
  *
- * Places, and body bytes, are shared among projects by one rule (`Pool`). Half of them are only for lines that have answered
+ * Delivery slots, and body bytes, are shared among projects by one rule (`Pool`). Half of them are only for lines that have answered
  * lately; all others share the other half, again by that rule. So endpoints that hang, however many there are and however
- * long their messages let them, leave half of the places to those that answer, and room for those that may.
+ * long their messages let them, leave half of the slots to those that answer, and room for those that may.
  *
  * Of what its project may have, a line may start another attempt while it has fewer in flight, and fewer bytes, than the
- * project may still add: one slow origin leaves half to the others, a thousand shrink to a few places each. And an origin has
+ * project may still add: one slow origin leaves half to the others, a thousand shrink to a few slots each. And an origin has
  * a maximum of its own, of which it is given less and less while its attempts end without an answer, and more with each answer.
  */
 import type { ClaimRequest } from '../messages/claims.ts';
@@ -18,13 +18,13 @@ import { half, Pool, type PoolOffer, type Size } from './pool.ts';
 
 /** Attempts in flight that even an origin may have which never answers: one that comes back is to be noticed soon. */
 const UNANSWERED_COUNT_MAX = 4;
-/** Origins remembered for not answering, the latest: all of them together fill the places once. */
+/** Origins remembered for not answering, the latest: all of them together fill the slots once. */
 const UNANSWERED_ORIGINS_MAX = 512;
 
 /** What is set aside for one claim until its answer is in, and what the claim is to be told of it. */
 export interface Offer
   extends Pick<ClaimRequest, 'roomByOrigin' | 'defaultRoom' | 'roomByLine' | 'projects' | 'unproven'> {
-  places: number;
+  slots: number;
   bytes: number;
   /** What it has of each pool. */
   shares: { all: PoolOffer; unproven: PoolOffer };
@@ -74,13 +74,13 @@ export class InFlight {
     return this.#all.count;
   }
 
-  /** Whether there is no place, or no byte, for another one. */
+  /** Whether there is no slot, or no byte, for another one. */
   get isFull(): boolean {
-    return this.freePlaces <= 0 || this.freeBytes <= 0;
+    return this.freeSlots <= 0 || this.freeBytes <= 0;
   }
 
-  get freePlaces(): number {
-    return this.#all.freePlaces;
+  get freeSlots(): number {
+    return this.#all.freeSlots;
   }
 
   /** Body bytes that may still be taken in; not positive when the budget is used up. */
@@ -128,16 +128,16 @@ export class InFlight {
   }
 
   /**
-   * Sets half of what is free aside for a claim of up to `placesMax` messages. The other half is for those that are
-   * accepted, or claimed besides, before the claim is answered: together they never exceed a limit. The odd place is the claim's.
+   * Sets half of what is free aside for a claim of up to `slotsMax` messages. The other half is for those that are
+   * accepted, or claimed besides, before the claim is answered: together they never exceed a limit. The odd slot is the claim's.
    */
-  offer(placesMax: number): Offer {
-    const places = Math.min(placesMax, half(this.freePlaces));
+  offer(slotsMax: number): Offer {
+    const slots = Math.min(slotsMax, half(this.freeSlots));
     const roomByOrigin: Record<string, number> = Object.create(null);
     for (const origins of [this.#countByOrigin, this.#reducedMaxByOrigin]) {
       for (const origin of origins.keys()) {
         const room = half(this.#roomOfOrigin(origin, NOTHING));
-        if (room < places) roomByOrigin[origin] = room;
+        if (room < slots) roomByOrigin[origin] = room;
       }
     }
     const roomByLine: Record<OriginLine, number> = {};
@@ -148,15 +148,15 @@ export class InFlight {
       const ofProject = addable.get(name) ?? this.#addableBy(share.projectId, isProven, NOTHING);
       addable.set(name, ofProject);
       const room = half(roomWithin(ofProject, share, NOTHING));
-      if (room < (roomByOrigin[share.origin] ?? places)) roomByLine[line] = room;
+      if (room < (roomByOrigin[share.origin] ?? slots)) roomByLine[line] = room;
     }
-    const defaultRoom = half(Math.min(this.#countPerOriginMax, this.freePlaces));
+    const defaultRoom = half(Math.min(this.#countPerOriginMax, this.freeSlots));
     const bytes = half(this.freeBytes);
-    const shares = { all: this.#all.offer(placesMax), unproven: this.#unproven.offer(placesMax) };
-    const offer: Offer = { places, bytes, roomByOrigin, roomByLine, defaultRoom, shares };
-    if (isLess(shares.all, places)) offer.projects = roomsOf(shares.all);
-    if (isLess(shares.unproven, places)) {
-      offer.unproven = { ...roomsOf(shares.unproven), places: shares.unproven.places, proven: this.#answering.all };
+    const shares = { all: this.#all.offer(slotsMax), unproven: this.#unproven.offer(slotsMax) };
+    const offer: Offer = { slots, bytes, roomByOrigin, roomByLine, defaultRoom, shares };
+    if (isLess(shares.all, slots)) offer.projects = roomsOf(shares.all);
+    if (isLess(shares.unproven, slots)) {
+      offer.unproven = { ...roomsOf(shares.unproven), slots: shares.unproven.slots, proven: this.#answering.all };
     }
     this.#offers.add(offer);
     return offer;
@@ -183,7 +183,7 @@ export class InFlight {
 
   /** Whether one more message of `bytes` fits beside the others. One always fits when nothing is in flight. */
   hasSpace(bytes: number): boolean {
-    return this.#all.isEmpty || (this.freePlaces > 0 && bytes <= this.freeBytes);
+    return this.#all.isEmpty || (this.freeSlots > 0 && bytes <= this.freeBytes);
   }
 
   enter(line: OriginLine, bytes: number): void {
@@ -228,7 +228,7 @@ export class InFlight {
     this.#answering.noteInterrupted(line);
   }
 
-  /** To be called before places are given out: time alone makes a silent line one that is not proven any more. */
+  /** To be called before slots are given out: time alone makes a silent line one that is not proven any more. */
   findSilent(nowMs: Millis): void {
     this.#answering.findSilent(nowMs);
   }
@@ -277,8 +277,8 @@ export class InFlight {
 
   #offeredTo(origin: string): number {
     let offered = 0;
-    for (const { places, roomByOrigin, defaultRoom } of this.#offers) {
-      offered += Math.min(places, roomByOrigin[origin] ?? defaultRoom);
+    for (const { slots, roomByOrigin, defaultRoom } of this.#offers) {
+      offered += Math.min(slots, roomByOrigin[origin] ?? defaultRoom);
     }
     return offered;
   }
@@ -295,7 +295,7 @@ function roomsOf({ roomByProject, defaultRoom }: PoolOffer): Pick<PoolOffer, 'ro
   return { roomByProject, defaultRoom };
 }
 
-/** Whether some project has less room than `places`. */
-function isLess({ places: offered, roomByProject, defaultRoom }: PoolOffer, places: number): boolean {
-  return Math.min(offered, defaultRoom, ...Object.values(roomByProject)) < places;
+/** Whether some project has less room than `slots`. */
+function isLess({ slots: offered, roomByProject, defaultRoom }: PoolOffer, slots: number): boolean {
+  return Math.min(offered, defaultRoom, ...Object.values(roomByProject)) < slots;
 }

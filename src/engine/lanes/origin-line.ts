@@ -1,5 +1,5 @@
 /**
- * The line in which a project's due messages to one origin wait for a place: each project has its own, so that what one
+ * The line in which a project's due messages to one origin wait for a slot: each project has its own, so that what one
  * has piled up before an origin stands before nobody else. Written `<project id> <origin>`.
  */
 import type { ProjectId } from '../model.ts';

@@ -74,7 +74,7 @@ export class ParkedLines {
 
   /**
    * Those with the fewest attempts in flight, and of these who waited for longest. By turns alone an endpoint that answers at
-   * once would get one place a round, like those that keep theirs until they time out. No more of them than may start.
+   * once would get one slot a round, like those that keep theirs until they time out. No more of them than may start.
    */
   #nextOf(
     projectId: ProjectId,

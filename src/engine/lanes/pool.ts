@@ -1,5 +1,5 @@
 /**
- * How are places shared among projects? Each may start another attempt while it has fewer than seven times the places that
+ * How are slots shared among projects? Each may start another attempt while it has fewer than seven times the slots that
  * are free (the dynamic threshold of shared-memory switches). So a project alone gets seven eighths of all; whoever comes
  * finds an eighth of them free, and gets what ends, until both have seven fifteenths. Body bytes are shared by the same rule.
  */
@@ -17,7 +17,7 @@ const NONE: Readonly<Size> = { count: 0, bytes: 0 };
 
 /** What is set aside for one claim until its answer is in. */
 export interface PoolOffer extends ProjectRooms {
-  places: number;
+  slots: number;
   bytes: number;
 }
 
@@ -35,9 +35,9 @@ export class Pool {
     return this.#used.count;
   }
 
-  get freePlaces(): number {
+  get freeSlots(): number {
     let free = this.#max.count - this.#used.count;
-    for (const { places } of this.#offers) free -= places;
+    for (const { slots } of this.#offers) free -= slots;
     return free;
   }
 
@@ -58,13 +58,13 @@ export class Pool {
   }
 
   /**
-   * How much more `projectId` may have in flight once `ended`, which is its own, is over. Never negative; no bytes, no places:
+   * How much more `projectId` may have in flight once `ended`, which is its own, is over. Never negative; no bytes, no slots:
    * but a message always fits when nothing else is in flight.
    */
   roomOf(projectId: ProjectId, ended: Readonly<Size> = NONE): Size {
     const used = this.#usedByProject.get(projectId) ?? NONE;
     const isEmpty = this.#used.count === ended.count;
-    const count = untilThreshold(this.freePlaces + ended.count, used.count - ended.count + this.#offeredTo(projectId));
+    const count = untilThreshold(this.freeSlots + ended.count, used.count - ended.count + this.#offeredTo(projectId));
     const bytes = isEmpty ? this.#max.bytes : untilThreshold(this.freeBytes + ended.bytes, used.bytes - ended.bytes);
     return { count: bytes === 0 ? 0 : count, bytes };
   }
@@ -86,13 +86,13 @@ export class Pool {
     this.enter(projectId, { count: -count, bytes: -bytes });
   }
 
-  /** Sets half of what is free aside, for up to `placesMax` messages; to be given back with `endOffer`. */
-  offer(placesMax: number): PoolOffer {
+  /** Sets half of what is free aside, for up to `slotsMax` messages; to be given back with `endOffer`. */
+  offer(slotsMax: number): PoolOffer {
     const roomByProject: Record<ProjectId, number> = {};
     for (const projectId of this.#usedByProject.keys()) roomByProject[projectId] = half(this.roomOf(projectId).count);
-    const places = Math.min(placesMax, half(this.freePlaces));
-    const defaultRoom = half(untilThreshold(this.freePlaces, 0));
-    const offer = { places, bytes: half(this.freeBytes), roomByProject, defaultRoom };
+    const slots = Math.min(slotsMax, half(this.freeSlots));
+    const defaultRoom = half(untilThreshold(this.freeSlots, 0));
+    const offer = { slots, bytes: half(this.freeBytes), roomByProject, defaultRoom };
     this.#offers.add(offer);
     return offer;
   }
@@ -103,8 +103,8 @@ export class Pool {
 
   #offeredTo(projectId: ProjectId): number {
     let offered = 0;
-    for (const { places, roomByProject, defaultRoom } of this.#offers) {
-      offered += Math.min(places, roomByProject[projectId] ?? defaultRoom);
+    for (const { slots, roomByProject, defaultRoom } of this.#offers) {
+      offered += Math.min(slots, roomByProject[projectId] ?? defaultRoom);
     }
     return offered;
   }

@@ -24,11 +24,11 @@ export interface ClaimRequest {
   roomByLine?: Record<OriginLine, number>;
   /** The same for projects; absent: any number. */
   projects?: ProjectRooms;
-  /** How many more attempts may go where no line of `proven` leads: `places` in all, and by project; absent: any number. */
-  unproven?: ProjectRooms & { places: number; proven: OriginLine[] };
+  /** How many more attempts may go where no line of `proven` leads: `slots` in all, and by project; absent: any number. */
+  unproven?: ProjectRooms & { slots: number; proven: OriginLine[] };
   /** Whether to look at the due index and the keys' wait lists at all; false when only parked messages are asked for. */
   due: boolean;
-  /** Which of these two comes first: where places are few they take turns. */
+  /** Which of these two comes first: where slots are few they take turns. */
   lanesFirst: boolean;
   /** Lines whose messages may go now, each up to its room. */
   unpark: OriginLine[];

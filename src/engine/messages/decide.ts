@@ -13,7 +13,7 @@ import { callResultsOf } from '../runs/call-results.ts';
 import { callbacksOf, type Ended } from './callbacks.ts';
 
 export type Decision =
-  /** `follows` is to be saved as `settlement.change.follows`, once each has a key, an id and a place. */
+  /** `follows` is to be saved as `settlement.change.follows`, once each has a key, an id and a slot. */
   | { kind: 'settle'; settlement: Settlement; follows: FollowUp[]; failsRun?: FailedRun }
   /** Nothing is recorded: the attempt is as if it had not been made. */
   | { kind: 'release' };

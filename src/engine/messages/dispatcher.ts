@@ -1,8 +1,8 @@
 /**
- * Brings due messages and free places together: claims what is due, makes the attempts, has their outcomes settled.
+ * Brings due messages and free slots together: claims what is due, makes the attempts, has their outcomes settled.
  *
  * It sleeps until the earliest due time it knows of and asks the store nothing meanwhile (P12). Whatever makes a
- * message due earlier, or frees a place while some are waiting for one, wakes it.
+ * message due earlier, or frees a slot while some are waiting for one, wakes it.
  */
 import { Alarm } from '../alarm.ts';
 import { type Held, InFlight, type Offer } from '../lanes/in-flight.ts';
@@ -34,7 +34,7 @@ import type { Saved } from './accepted.ts';
 import type { ClaimAnswer } from './claims.ts';
 import { decide, type Settling } from './decide.ts';
 import { Intake } from './intake.ts';
-import type { Places } from './placement.ts';
+import type { DeliverySlots } from './placement.ts';
 
 /** Messages a single claim may take: keeps its transaction short enough not to delay publishes. */
 const CLAIM_MAX = 128;
@@ -91,8 +91,8 @@ interface ClaimUnderWay {
   heard: { dueAtMs: Millis; parked: Set<OriginLine> };
 }
 
-export class Dispatcher implements Places {
-  /** Of all that takes these places. */
+export class Dispatcher implements DeliverySlots {
+  /** Of all that takes these slots. */
   readonly intake: Intake;
   readonly #deps: DispatcherDeps;
   readonly #inFlight: InFlight;
@@ -115,7 +115,7 @@ export class Dispatcher implements Places {
 
   constructor(deps: DispatcherDeps, parkedLines: OriginLine[]) {
     this.#deps = deps;
-    this.intake = new Intake({ ...deps, places: this });
+    this.intake = new Intake({ ...deps, slots: this });
     this.#inFlight = new InFlight(deps.settings, (line) => this.#lines.reclassify(line));
     this.#alarm = new Alarm(deps.clock, () => this.wake());
     this.#lines = new ParkedLines(this.#inFlight);
@@ -123,7 +123,7 @@ export class Dispatcher implements Places {
   }
 
   /**
-   * A place for a message that is about to be accepted and is due at once: `'reserved'` (now call `start` or
+   * A slot for a message that is about to be accepted and is due at once: `'reserved'` (now call `start` or
    * `giveBack`), `'parked'` when the worker is full, its origin or project has its share or others wait in its line,
    * `'none'` when this worker delivers nothing, any more or now: then it is anyone's, in the due index.
    */
@@ -143,7 +143,7 @@ export class Dispatcher implements Places {
   }
 
   /**
-   * Makes the attempt of a message that is claimed under a place. What is delivered may be more than was reserved for it: a
+   * Makes the attempt of a message that is claimed under a slot. What is delivered may be more than was reserved for it: a
    * journal, whose size only the store knew. One for which there is no room is left to be claimed when there is (P10).
    */
   start(claimed: Claimed, reservedBytes: number): void {
@@ -213,9 +213,9 @@ export class Dispatcher implements Places {
     const unpark = full ? [] : this.#linesToServe();
     if (full || (!due && unpark.length === 0)) {
       if (!due) this.#alarm.setAt(this.#nextDueAtMs);
-      return false; // a full worker is woken by the next free place
+      return false; // a full worker is woken by the next free slot
     }
-    // One free place at a time would go to the lines for ever: they and what is newly due take turns.
+    // One free slot at a time would go to the lines for ever: they and what is newly due take turns.
     if (due && unpark.length > 0) this.#turnOfDue = !this.#turnOfDue;
     void this.#claim({ due, dueFirst: due && this.#turnOfDue, unpark });
     return true;
@@ -271,12 +271,12 @@ export class Dispatcher implements Places {
 
   async #askForClaim({ due, dueFirst, unpark }: ClaimWish, claim: ClaimUnderWay): Promise<ClaimAnswer> {
     const { store, numbers, clock, worker } = this.#deps;
-    const { places, bytes, shares: _, ...rooms } = claim.offer;
-    const firstToken: ClaimToken = await numbers.take(places);
-    claim.tokens = { first: firstToken, end: firstToken + places };
+    const { slots, bytes, shares: _, ...rooms } = claim.offer;
+    const firstToken: ClaimToken = await numbers.take(slots);
+    claim.tokens = { first: firstToken, end: firstToken + slots };
     if (due) this.#lanesFirst = !this.#lanesFirst;
     const lanesFirst = this.#lanesFirst;
-    const limits = { limit: places, bytesMax: bytes, isStrict: claim.isStrict, ...rooms };
+    const limits = { limit: slots, bytesMax: bytes, isStrict: claim.isStrict, ...rooms };
     return await store.messages.claim(
       { worker, firstToken, ...limits, due, dueFirst, lanesFirst, unpark },
       clock.nowMs(),
@@ -340,9 +340,9 @@ export class Dispatcher implements Places {
   }
 
   /**
-   * The place of `message` for the next one of its lane, which spares that a trip to the store. Not while others wait for
-   * a place, with the origin or at all: a lane that always has a next one would keep them from their turn. Nor when the
-   * origin or the project is to have fewer attempts than it has: so it loses its places, in a lane or not (P9).
+   * The slot of `message` for the next one of its lane, which spares that a trip to the store. Not while others wait for
+   * a slot, with the origin or at all: a lane that always has a next one would keep them from their turn. Nor when the
+   * origin or the project is to have fewer attempts than it has: so it loses its slots, in a lane or not (P9).
    */
   async #handoffOf(claimed: Claimed): Promise<Handoff | undefined> {
     const { settings } = claimed.message;
@@ -366,7 +366,7 @@ export class Dispatcher implements Places {
     this.#placeBecameFree();
   }
 
-  /** Saves what was decided together with the messages that follow from it, sets those going, and leaves the place. */
+  /** Saves what was decided together with the messages that follow from it, sets those going, and leaves the slot. */
   async #settle(claimed: Claimed, decision: Settling): Promise<void> {
     const { message } = claimed;
     const handoff = await this.#untilSaved(message, () => this.#handoffOf(claimed));
@@ -406,7 +406,7 @@ export class Dispatcher implements Places {
     return untilCurrent('the workflow run', round, Infinity);
   }
 
-  /** As if it had never been claimed; its place has `bytes`. */
+  /** As if it had never been claimed; its slot has `bytes`. */
   async #release({ message, claimToken }: Claimed, bytes: number): Promise<void> {
     const { store, clock } = this.#deps;
     const { key, projectId } = message;

@@ -1,6 +1,6 @@
 /**
  * How does a new message come into the store, and out to its endpoint? One way for all that make messages: each is drafted,
- * given a place if it can go out at once, and saved; then what came through is set going, and the other places go back.
+ * given a slot if it can go out at once, and saved; then what came through is set going, and the other slots go back.
  */
 import { ApiError } from '../../protocol/errors.ts';
 import { mintMessageId } from '../../protocol/ids.ts';
@@ -12,10 +12,10 @@ import { Slices } from '../slices.ts';
 import type { Numbers } from '../workers/numbers.ts';
 import type { Draft } from './accept.ts';
 import type { Saved } from './accepted.ts';
-import { type Places, place, setGoing } from './placement.ts';
+import { type DeliverySlots, dispatchSaved, place } from './placement.ts';
 
 interface IntakeDeps {
-  places: Places;
+  slots: DeliverySlots;
   numbers: Numbers;
   clock: Clock;
   randomness: Randomness;
@@ -46,8 +46,8 @@ export class Intake {
   }
 
   /**
-   * Has `save` save the drafts, each with where it is to stand. Whatever becomes of that, no place is left reserved. Answers
-   * and throws as `save` does, and throws `StoreUnavailable` before it. `mayBeAlone`: as `setGoing` has it.
+   * Has `save` save the drafts, each with where it is to stand. Whatever becomes of that, no slot is left reserved. Answers
+   * and throws as `save` does, and throws `StoreUnavailable` before it. `mayBeAlone`: as `dispatchSaved` has it.
    */
   async save<Answer>(
     drafts: readonly Draft[],
@@ -56,7 +56,7 @@ export class Intake {
     mayBeAlone = true,
   ): Promise<Answer> {
     if (drafts.length === 0) return save([]);
-    const { places } = this.#deps;
+    const { slots } = this.#deps;
     const news = await this.#place(drafts);
     let saved: readonly (Saved | undefined)[] = [];
     try {
@@ -64,7 +64,7 @@ export class Intake {
       saved = savedOf(answer);
       return answer;
     } finally {
-      await this.slices().map(news, (entry, index) => setGoing(entry, saved[index], places, mayBeAlone));
+      await this.slices().map(news, (entry, index) => dispatchSaved(entry, saved[index], slots, mayBeAlone));
     }
   }
 
@@ -92,8 +92,8 @@ export class Intake {
   }
 
   async #place(drafts: readonly Draft[]): Promise<NewMessage[]> {
-    const { numbers, places } = this.#deps;
+    const { numbers, slots } = this.#deps;
     const firstToken = await numbers.take(drafts.length);
-    return this.slices().map(drafts, (draft, index) => place(draft, firstToken + index, places));
+    return this.slices().map(drafts, (draft, index) => place(draft, firstToken + index, slots));
   }
 }

@@ -1,10 +1,10 @@
 /**
  * When does a publish begin to be saved, and which are turned away?
  *
- * What is due at once takes a delivery place before it is saved, so that it can go out without being claimed. Publishes that
- * wait for the store with a place each would leave none to deliveries: then all goes the long way through the backlog, which
+ * What is due at once takes a delivery slot before it is saved, so that it can go out without being claimed. Publishes that
+ * wait for the store with a slot each would leave none to deliveries: then all goes the long way through the backlog, which
  * costs more, and more is accepted than goes out. So a project has only so many being saved at a time. The rest waits here,
- * without a place. Each project for itself: what holds up the saving of one, such as a lock, holds up no other.
+ * without a slot. Each project for itself: what holds up the saving of one, such as a lock, holds up no other.
  */
 import { Overloaded } from '../../protocol/rate-limits.ts';
 import type { Millis, ProjectId } from '../model.ts';
@@ -13,7 +13,7 @@ import { HUNG_MS, StoreUnavailable } from '../store-errors.ts';
 import { Admission } from './admission.ts';
 import { Fifo } from './project-turns.ts';
 
-/** Messages of a project's publishes that are being saved at a time: a quarter of the places of one origin, and enough to fill a transaction. */
+/** Messages of a project's publishes that are being saved at a time: a quarter of the slots of one origin, and enough to fill a transaction. */
 const SAVING_MAX = 64;
 /** A batch of messages counts as no more than these, so that the next is ready when it is saved. */
 const SAVING_OF_ONE_MAX = SAVING_MAX / 4;

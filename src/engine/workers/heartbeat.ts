@@ -57,7 +57,7 @@ export interface SharedAccounts {
 
 /** The rest of the worker, as far as it must hear of a beat. */
 export interface Listeners {
-  /** Has the places for attempts. */
+  /** Has the slots for attempts. */
   dispatcher: {
     holds(claimToken: ClaimToken): boolean;
     interrupt(): void;

@@ -174,7 +174,7 @@ export function claimConformance(open: OpenStore): void {
     for (const url of urls) await world().accept({ url });
     for (const url of urls) await world().accept({ url, projectId: OTHER_PROJECT });
     const known = await world().accept({ url: A });
-    const unproven = { places: 3, roomByProject: { [PROJECT]: 2 }, defaultRoom: 5, proven: [LINE_A] };
+    const unproven = { slots: 3, roomByProject: { [PROJECT]: 2 }, defaultRoom: 5, proven: [LINE_A] };
     const answer = await world().claim({ unproven });
     expect(answer.claimed.map(({ message }) => message.projectId)).toEqual([PROJECT, PROJECT, OTHER_PROJECT, PROJECT]);
     expect(keysOf(answer)).toContain(known.key);

@@ -151,7 +151,7 @@ function queueCases(open: OpenStore): void {
     expect(keysOf(await world().claim({}, T0 + 10))).toEqual([message.key]);
   });
 
-  it('hands the place of a settled message to the next one in the same transaction, if it fits there', async () => {
+  it('hands the slot of a settled message to the next one in the same transaction, if it fits there', async () => {
     const { message: first, claimToken } = await world().acceptClaimed(inQueue({ url: A }));
     const second = await world().accept(inQueue({ url: A }));
     const elsewhere = await world().accept(inQueue({ url: B }));
@@ -167,7 +167,7 @@ function queueCases(open: OpenStore): void {
     expect(keysOf(await world().claim({}, T0 + 4))).toEqual([elsewhere.key]);
   });
 
-  it('tells nobody else of a message that has got the place, and goes by the latest time of what is saved together', async () => {
+  it('tells nobody else of a message that has got the slot, and goes by the latest time of what is saved together', async () => {
     const { message: first, claimToken } = await world().acceptClaimed(inQueue());
     const second = await world().accept(inQueue({ notBeforeMs: T0 + 5 }));
     const plain = await world().acceptClaimed();
@@ -181,7 +181,7 @@ function queueCases(open: OpenStore): void {
     expect(heard).toEqual([]);
   });
 
-  it('hands no place to a message that is larger than the place', async () => {
+  it('hands no slot to a message that is larger than the slot', async () => {
     const { message, claimToken } = await world().acceptClaimed(inQueue());
     const large = await world().accept(inQueue({ body: new Uint8Array(1_001) }));
     expect(await world().store.messages.settle(settlement(message, claimToken, delivered()), T0, handoff())).toEqual({
@@ -629,7 +629,7 @@ function projectCases(open: OpenStore): void {
     expect(keysOf(await world().claim())).toEqual([parked.key]);
   });
 
-  it('gives no place away within a lane while others of the project wait', async () => {
+  it('gives no slot away within a lane while others of the project wait', async () => {
     const flowControl = { key: 'k', parallelism: 1, periodS: 1 };
     const { message, claimToken } = await world().acceptClaimed({ settings: { flowControl } });
     const { message: other } = await world().acceptClaimed();

@@ -1,5 +1,5 @@
 /**
- * Who takes the slot that a settled message leaves, in the same transaction? The successor goes out under the place that
+ * Who takes the slot that a settled message leaves, in the same transaction? The successor goes out under the delivery slot that
  * the worker has for the one before, so it must go to the same origin and not be much larger.
  */
 import type { WriteContext } from '../logs/log-writer.ts';
@@ -8,7 +8,7 @@ import type { FlowLane } from './flow-lanes.ts';
 import type { LetGo } from './go-on.ts';
 import { LINE } from './lines.ts';
 
-/** A place for a successor. */
+/** A delivery slot for a successor. */
 export interface FreedSlot {
   projectId: number;
   origin: string;

@@ -33,7 +33,7 @@ export class ClaimRooms {
     if (room !== undefined) rooms.push([line, room]);
     if (projects) rooms.push([`project ${projectId}`, roomIn(projects, projectId)]);
     if (!unproven || this.#proven.has(line)) return rooms;
-    return [...rooms, ['unproven', unproven.places], [`unproven of ${projectId}`, roomIn(unproven, projectId)]];
+    return [...rooms, ['unproven', unproven.slots], [`unproven of ${projectId}`, roomIn(unproven, projectId)]];
   }
 }
 

@@ -13,7 +13,7 @@ import { read, write } from '../operation.ts';
 import { ClaimRooms } from './claim-rooms.ts';
 import { CONTENT_FIELDS, type ContentRow, codeOfLogState } from './rows.ts';
 
-/** Due messages looked at for the sake of few places: what does not get one leaves the due index for its origin's line. */
+/** Due messages looked at for the sake of few slots: what does not get one leaves the due index for its origin's line. */
 const WINDOW_MIN = 128;
 
 /** Due messages looked at in one transaction: what a window full of messages for one full origin may cost. */
@@ -296,9 +296,9 @@ async function unpark(round: Round, lines: readonly OriginLine[]): Promise<Origi
 }
 
 /**
- * Takes due messages in due order. Those that were looked at and got no place, because their origin or project has its share
+ * Takes due messages in due order. Those that were looked at and got no slot, because their origin or project has its share
  * or the worker is full, do not stay where they are: a crowd that a few origins have piled up would stand before everyone else,
- * and shrink by no more than a few places at a time (P9).
+ * and shrink by no more than a few slots at a time (P9).
  */
 async function takeDue(round: Round): Promise<void> {
   let examined = 0;
@@ -322,7 +322,7 @@ async function takeDue(round: Round): Promise<void> {
 }
 
 /**
- * Serves the wait lists of flow-control keys in turn, each with no more than its share of the places: a key with a
+ * Serves the wait lists of flow-control keys in turn, each with no more than its share of the slots: a key with a
  * hundred thousand waiting messages delays no other.
  */
 async function serveLanes(round: Round): Promise<void> {

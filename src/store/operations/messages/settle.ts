@@ -25,7 +25,7 @@ import {
 export interface SettleArgs {
   settlement: StoredSettlement;
   nowMs: number;
-  /** The place that becomes free may be used by the next message of the same lane. */
+  /** The delivery slot that becomes free may be used by the next message of the same lane. */
   handoff?: { worker: string; claimToken: number; bytesMax: number };
 }
 

@@ -1,6 +1,6 @@
-/** What do messages of runs take of the places for attempts, whose deliveries are the journal and not their own body? */
+/** What do messages of runs take of the slots for attempts, whose deliveries are the journal and not their own body? */
 import { describe, expect, test } from 'vitest';
-import { place, setGoing } from '../../src/engine/messages/placement.ts';
+import { dispatchSaved, place } from '../../src/engine/messages/placement.ts';
 import type { Message } from '../../src/engine/model.ts';
 import type { RunPart } from '../../src/protocol/settings.ts';
 import { type Bench, bench, to } from './dispatcher-bench.ts';
@@ -25,9 +25,9 @@ function accept({ dispatcher, store }: Bench, messages: Message[], bytes: number
   const news = messages.map((message) => place({ message }, 1_000_000 + message.key, dispatcher));
   for (const [index, entry] of news.entries()) {
     const { message, state } = entry;
-    if (state.kind !== 'claimed') throw new Error(`there was no place for ${message.key}`);
+    if (state.kind !== 'claimed') throw new Error(`there was no slot for ${message.key}`);
     store.add(message, state);
-    setGoing(entry, { state: 'claimed', journal: { position: 1 + index, bytes } }, dispatcher);
+    dispatchSaved(entry, { state: 'claimed', journal: { position: 1 + index, bytes } }, dispatcher);
   }
 }
 
@@ -51,7 +51,7 @@ describe('P10: what is counted for a message of a run', () => {
     await it.clock.advanceBy(1_000);
     expect(it.network.attempts).toMatchObject([{ retried: 0 }, { retried: 0, sentAtMs: NOW_MS + 10 }]);
     expect(it.store.rows.size).toBe(0);
-    await it.dispatcher.drain(0); // ends only when no place is taken
+    await it.dispatcher.drain(0); // ends only when no slot is taken
   });
 
   test('does not keep a journal from being sent that is larger than all there is', async () => {
