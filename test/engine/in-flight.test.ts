@@ -1,9 +1,10 @@
 /** P9: the bounded, fair share of attempts in flight. */
-import fc from 'fast-check';
+
 import { describe, expect, test } from 'vitest';
 import { InFlight, type Offer } from '../../src/engine/lanes/in-flight.ts';
 import { lineOf, type OriginLine, readLine } from '../../src/engine/lanes/origin-line.ts';
 import { ClaimRooms } from '../../src/store/operations/messages/claim-rooms.ts';
+import fc from '../support/fast-check.ts';
 
 const LIMITS = { inFlightMax: 10, inFlightPerOriginMax: 4, inFlightBytesMax: 1_000 };
 
@@ -496,6 +497,12 @@ function play(
   for (const { offer } of claims) inFlight.endOffer(offer);
   return running;
 }
+
+test('claims under way together are offered no more of an origin that nothing is known of than it may have', () => {
+  const inFlight = new InFlight({ inFlightMax: 64, inFlightPerOriginMax: 8, inFlightBytesMax: 1_000 });
+  const offered = [inFlight.offer(16), inFlight.offer(16), inFlight.offer(16)].map(({ defaultRoom }) => defaultRoom);
+  expect(offered).toEqual([4, 2, 1]);
+});
 
 test('accepts and claims together never exceed a limit, in whatever order they come', () => {
   fc.assert(

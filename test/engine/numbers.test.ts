@@ -1,8 +1,9 @@
 /** Numbers that nobody gets twice, taken in blocks. */
-import fc from 'fast-check';
+
 import { expect, test } from 'vitest';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { Numbers } from '../../src/engine/workers/numbers.ts';
+import fc from '../support/fast-check.ts';
 
 /** A sequence as a store keeps it; each reservation is answered when the test says so. */
 class Sequence {

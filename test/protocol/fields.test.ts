@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { base64OfBytes, textOrBase64 } from '../../src/protocol/bodies.ts';
 import { hasConfigPrefix } from '../../src/protocol/config-names.ts';
@@ -17,6 +16,7 @@ import {
   redactedText,
   redactHeaderMap,
 } from '../../src/protocol/redaction.ts';
+import fc from '../support/fast-check.ts';
 import { headerMap, onlyRefuses, refusalOf } from './refusal.ts';
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);

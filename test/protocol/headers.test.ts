@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   addHeader,
@@ -10,6 +9,7 @@ import {
   shown,
   trimBlanks,
 } from '../../src/protocol/headers.ts';
+import fc from '../support/fast-check.ts';
 import { headerMap, onlyRefuses, refusalOf } from './refusal.ts';
 
 describe('header names', () => {

@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   keyOfMessageId,
@@ -10,6 +9,7 @@ import {
   randomBase58,
 } from '../../src/protocol/ids.ts';
 import { hashToken, mintToken, userIdOfToken } from '../../src/protocol/token.ts';
+import fc from '../support/fast-check.ts';
 import { seededBytes } from './refusal.ts';
 
 const random = seededBytes(1);

@@ -1,7 +1,8 @@
 /** Reading some members of an object agrees with `JSON.parse`, and reads nothing else. */
-import fc from 'fast-check';
+
 import { describe, expect, test } from 'vitest';
 import { memberJson, scalarMembers } from '../../src/workflow/scalar-members.ts';
+import fc from '../support/fast-check.ts';
 
 const NAMES = new Set(['a', 'b', 'stepId']);
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);

@@ -133,12 +133,11 @@ export class InFlight {
    */
   offer(slotsMax: number): Offer {
     const slots = Math.min(slotsMax, half(this.freeSlots));
+    const defaultRoom = half(Math.min(this.#countPerOriginMax - this.#offeredToEach(), this.freeSlots));
     const roomByOrigin: Record<string, number> = Object.create(null);
-    for (const origins of [this.#countByOrigin, this.#reducedMaxByOrigin]) {
-      for (const origin of origins.keys()) {
-        const room = half(this.#roomOfOrigin(origin, NOTHING));
-        if (room < slots) roomByOrigin[origin] = room;
-      }
+    for (const origin of this.#knownOrigins()) {
+      const room = Math.min(slots, half(this.#roomOfOrigin(origin, NOTHING)));
+      if (room !== Math.min(slots, defaultRoom)) roomByOrigin[origin] = room;
     }
     const roomByLine: Record<OriginLine, number> = {};
     const addable = new Map<string, Size>();
@@ -150,7 +149,6 @@ export class InFlight {
       const room = half(roomWithin(ofProject, share, NOTHING));
       if (room < (roomByOrigin[share.origin] ?? slots)) roomByLine[line] = room;
     }
-    const defaultRoom = half(Math.min(this.#countPerOriginMax, this.freeSlots));
     const bytes = half(this.freeBytes);
     const shares = { all: this.#all.offer(slotsMax), unproven: this.#unproven.offer(slotsMax) };
     const offer: Offer = { slots, bytes, roomByOrigin, roomByLine, defaultRoom, shares };
@@ -273,6 +271,19 @@ export class InFlight {
 
   #maxOf(origin: string): number {
     return this.#reducedMaxByOrigin.get(origin) ?? this.#countPerOriginMax;
+  }
+
+  /** Origins of which more is known than of all others. */
+  #knownOrigins(): ReadonlySet<string> {
+    const offered = [...this.#offers].flatMap(({ roomByOrigin }) => Object.keys(roomByOrigin));
+    return new Set([...this.#countByOrigin.keys(), ...this.#reducedMaxByOrigin.keys(), ...offered]);
+  }
+
+  /** By the claims under way, to each origin that they know nothing of. */
+  #offeredToEach(): number {
+    let offered = 0;
+    for (const { slots, defaultRoom } of this.#offers) offered += Math.min(slots, defaultRoom);
+    return offered;
   }
 
   #offeredTo(origin: string): number {
