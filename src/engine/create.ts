@@ -159,7 +159,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     this.#heartbeat = heartbeat;
     this.#intake = dispatcher.intake;
     this.#health = new IntakeHealth(deps.clock);
-    this.#gate = new PublishGate(deps);
+    this.#gate = new PublishGate({ ...deps, backlog: dispatcher.backlog });
     this.storeOf = (projectId) => storeOf(projectId, deps.store, deps.clock);
     this.#schedules = scheduleLoop({
       ...deps,

@@ -1,9 +1,11 @@
 /** When publishes begin to be saved, and what the operator hears when some are turned away. */
 import { beforeEach, describe, expect, test } from 'vitest';
+import { Backlog, CLAIM_MANY } from '../../src/engine/messages/backlog.ts';
 import { PublishGate } from '../../src/engine/messages/publish-gate.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { Overloaded } from '../../src/protocol/rate-limits.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
+import { claimed, message } from './fixtures.ts';
 
 const BUSY = 1;
 const QUIET = 2;
@@ -12,6 +14,7 @@ const TARGET_MS = 500;
 let clock: SimulatedClock;
 let logged: string[];
 let gate: PublishGate;
+let backlog: Backlog;
 /** Of those that are being saved, in the order in which they began. */
 let saving: { name: string; end: (error?: Error) => void }[];
 
@@ -22,8 +25,10 @@ beforeEach(() => {
   const note = (event: string, fields = {}): void => {
     logged.push(`${event} ${JSON.stringify(fields)}`);
   };
+  backlog = new Backlog();
   gate = new PublishGate({
     clock,
+    backlog,
     log: { debug: note, info: note, warn: note, error: note },
     settings: { publishDelayTargetMs: TARGET_MS },
   });
@@ -92,6 +97,56 @@ describe('at a time', () => {
     for (const { end } of saving.splice(0)) end(new StoreUnavailable('no answer'));
     const refused = (await outcomes).filter(({ status }) => status === 'rejected');
     expect([refused.length, savingNow()]).toEqual([70, {}]);
+  });
+});
+
+describe('while what was accepted before waits for this worker', () => {
+  const MANY = Array.from({ length: CLAIM_MANY }, () => claimed({ message: message({ projectId: BUSY }) }));
+  beforeEach(() => backlog.noteClaim([], MANY));
+
+  test('no publish begins that has to wait, until that is gone', async () => {
+    void many(BUSY, 'busy', 100);
+    expect([await save(60), await save(4)]).toEqual([{ busy: 4 }, {}]);
+    backlog.noteIdle();
+    await clock.settled();
+    expect(savingNow()).toEqual({ busy: 36 });
+    expect(clock.nextTimerAtMs).toBeUndefined();
+  });
+
+  test('nor does one that comes later and finds others waiting', async () => {
+    void many(BUSY, 'busy', 65);
+    await save(64);
+    void publish(BUSY, 'later');
+    expect(savingNow()).toEqual({});
+    backlog.noteIdle();
+    await clock.settled();
+    expect(savingNow()).toEqual({ busy: 1, later: 1 });
+  });
+
+  test('those that find room begin at once, and so do those of another project', () => {
+    void many(BUSY, 'busy', 64);
+    void publish(QUIET, 'quiet');
+    expect(savingNow()).toEqual({ busy: 64, quiet: 1 });
+  });
+
+  test('they wait no longer than a quarter of a second for it', async () => {
+    void many(BUSY, 'busy', 65);
+    await save(64);
+    await clock.advanceBy(249);
+    expect(savingNow()).toEqual({});
+    await clock.advanceBy(1);
+    expect(savingNow()).toEqual({ busy: 1 });
+  });
+
+  test('nobody is held back when the store that hangs has refused all', async () => {
+    const outcomes = Promise.allSettled(many(BUSY, 'busy', 65));
+    await clock.advanceBy(5_000);
+    await save(1);
+    for (const { end } of saving.splice(0)) end(new StoreUnavailable('no answer'));
+    await outcomes;
+    expect(clock.nextTimerAtMs).toBeUndefined();
+    void publish(BUSY, 'next');
+    expect(savingNow()).toEqual({ next: 1 });
   });
 });
 

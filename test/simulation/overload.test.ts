@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { Engine } from '../../src/engine/commands.ts';
 import type { Store } from '../../src/engine/stores.ts';
 import type { StoreMethods } from '../support/altered-store.ts';
-import { type OverloadBug, type OverloadSeen, playOverload } from './overload.ts';
+import { type OverloadBug, type OverloadSeen, playOverload, SAVED_MAX } from './overload.ts';
 
 let seen: OverloadSeen;
 beforeAll(async () => {
@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 
 describe('P18: with publishers that want many times what can be saved', () => {
-  test('what was accepted goes out as fast as more is accepted', () => expect(deliversAll(seen)).toBe(true));
+  test('what was accepted goes out, almost as much as can be saved', () => expect(deliversAll(seen)).toBe(true));
   test('some are turned away, so that the others are answered in time', () => expect(answersInTime(seen)).toBe(true));
   test('another project loses nothing and waits for little', () => expect(sparesOthers(seen)).toBe(true));
   test('what continues a run is neither turned away nor kept waiting', () => expect(sparesRuns(seen)).toBe(true));
@@ -20,7 +20,7 @@ describe('P18: with publishers that want many times what can be saved', () => {
 const RULES = { deliversAll, answersInTime, sparesOthers, sparesRuns };
 
 function deliversAll({ accepted, delivered }: OverloadSeen): boolean {
-  return delivered >= 0.8 * accepted;
+  return delivered >= 0.95 * accepted && delivered >= 0.8 * SAVED_MAX;
 }
 
 function answersInTime({ shed, publishMs }: OverloadSeen): boolean {

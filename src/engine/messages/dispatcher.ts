@@ -31,6 +31,7 @@ import { STALE, untilCurrent } from '../until-current.ts';
 import type { Fence } from '../workers/fence.ts';
 import type { Numbers } from '../workers/numbers.ts';
 import type { Saved } from './accepted.ts';
+import { Backlog, CLAIM_MANY } from './backlog.ts';
 import type { ClaimAnswer } from './claims.ts';
 import { decide, type Settling } from './decide.ts';
 import { Intake } from './intake.ts';
@@ -39,10 +40,9 @@ import type { DeliverySlots } from './placement.ts';
 /** Messages a single claim may take: keeps its transaction short enough not to delay publishes. */
 const CLAIM_MAX = 128;
 /**
- * A claim that brings so many shows a backlog: the next one may ask for twice as much, and one more be under way, so that
- * none misses a transaction. Up to so many times; a claim that brings fewer ends that.
+ * After a claim that shows a backlog the next one may ask for twice as much, and one more be under way, so that none misses a
+ * transaction. Up to so many times; a claim that brings fewer ends that.
  */
-const CLAIM_MANY = 32;
 const DOUBLINGS_MAX = 2;
 /** Lines asked for in one claim; the others' turn comes with the next. */
 const UNPARK_MAX = 64;
@@ -94,6 +94,7 @@ interface ClaimUnderWay {
 export class Dispatcher implements DeliverySlots {
   /** Of all that takes these slots. */
   readonly intake: Intake;
+  readonly backlog = new Backlog();
   readonly #deps: DispatcherDeps;
   readonly #inFlight: InFlight;
   readonly #lines: ParkedLines;
@@ -201,6 +202,7 @@ export class Dispatcher implements DeliverySlots {
   /** Claims if there is something to claim and room for it; otherwise sets the timer for when there will be. */
   wake(): void {
     while (this.#claims.size <= this.#doublings && this.#claimNext());
+    if (this.#claims.size === 0) this.backlog.noteIdle();
   }
 
   /** Whether there was something to claim. */
@@ -299,6 +301,7 @@ export class Dispatcher implements DeliverySlots {
       this.#tokens.add(each.claimToken);
       void this.#attempt(each);
     }
+    this.backlog.noteClaim(unpark, claimed);
     this.#doublings = claimed.length >= CLAIM_MANY ? Math.min(this.#doublings + 1, DOUBLINGS_MAX) : 0;
   }
 

@@ -4,13 +4,15 @@
  * What is due at once takes a delivery slot before it is saved, so that it can go out without being claimed. Publishes that
  * wait for the store with a slot each would leave none to deliveries: then all goes the long way through the backlog, which
  * costs more, and more is accepted than goes out. So a project has only so many being saved at a time. The rest waits here,
- * without a slot. Each project for itself: what holds up the saving of one, such as a lock, holds up no other.
+ * without a slot; and while what was accepted before waits for this worker, it goes on waiting for that. Each project for
+ * itself: what holds up the saving of one, such as a lock, holds up no other.
  */
 import { Overloaded } from '../../protocol/rate-limits.ts';
 import type { Millis, ProjectId } from '../model.ts';
 import type { Clock, EventLog, Timer } from '../ports.ts';
 import { HUNG_MS, StoreUnavailable } from '../store-errors.ts';
 import { Admission } from './admission.ts';
+import type { Backlog } from './backlog.ts';
 import { Fifo } from './project-turns.ts';
 
 /** Messages of a project's publishes that are being saved at a time: a quarter of the slots of one origin, and enough to fill a transaction. */
@@ -20,7 +22,11 @@ const SAVING_OF_ONE_MAX = SAVING_MAX / 4;
 /** Nothing was refused for so long: it is over. The operator hears of the begin and of the end, not of each refusal. */
 const QUIET_MS = 10_000;
 
+/** So long those that wait here wait for what was accepted to go out; a backlog that takes longer does not stop them. */
+const HOLD_MS = 250;
+
 interface PublishGateDeps {
+  backlog: Pick<Backlog, 'has' | 'listen'>;
   clock: Clock;
   log: EventLog;
   settings: { publishDelayTargetMs: Millis };
@@ -35,18 +41,23 @@ interface Line {
   /** What is being saved counts, in messages. */
   saving: number;
   waiting: Fifo<Waiting>;
+  /** While those that wait are held back. */
+  hold?: Timer;
 }
 
 export class PublishGate {
   readonly #clock: Clock;
+  readonly #backlog: PublishGateDeps['backlog'];
   readonly #log: EventLog;
   readonly #admission: Admission;
   /** Of projects that have something being saved. */
   readonly #lines = new Map<ProjectId, Line>();
   #shedding: { sinceMs: Millis; latestMs: Millis; count: number; timer: Timer } | undefined;
 
-  constructor({ clock, log, settings }: PublishGateDeps) {
+  constructor({ clock, log, settings, backlog }: PublishGateDeps) {
     this.#clock = clock;
+    this.#backlog = backlog;
+    backlog.listen((projectId) => this.#endHold(projectId));
     this.#log = log;
     this.#admission = new Admission(settings.publishDelayTargetMs);
   }
@@ -67,7 +78,7 @@ export class PublishGate {
     this.#admission.enter(projectId, enteredMs);
     try {
       const line = this.#lineOf(projectId);
-      if (line.saving >= SAVING_MAX) await turnIn(line, cost);
+      if (line.saving >= SAVING_MAX || line.waiting.length > 0) await turnIn(line, cost);
       else line.saving += cost;
       return await this.#watch(projectId, line, cost, save);
     } finally {
@@ -93,9 +104,29 @@ export class PublishGate {
       throw error;
     } finally {
       line.saving -= cost;
-      beginNext(line);
-      if (line.saving === 0) this.#lines.delete(projectId);
+      this.#beginNext(projectId, line);
+      if (line.saving === 0 && line.waiting.length === 0) this.#deleteLine(projectId, line);
     }
+  }
+
+  #deleteLine(projectId: ProjectId, { hold }: Line): void {
+    hold?.cancel();
+    this.#lines.delete(projectId);
+  }
+
+  /** Unless they are held back: then not before the backlog is gone, or `HOLD_MS` are over. */
+  #beginNext(projectId: ProjectId, line: Line): void {
+    if (line.hold || line.waiting.length === 0) return;
+    if (!this.#backlog.has(projectId)) return beginNext(line);
+    line.hold = this.#clock.startTimer(HOLD_MS, () => this.#endHold(projectId));
+  }
+
+  #endHold(projectId: ProjectId): void {
+    const line = this.#lines.get(projectId);
+    if (!line?.hold) return;
+    line.hold.cancel();
+    delete line.hold;
+    beginNext(line);
   }
 
   #noteRefusal(nowMs: Millis): void {
