@@ -70,7 +70,7 @@ export class Connection {
     this.#latest = response;
     response.once('close', () => {
       this.#unanswered.delete(response);
-      this.#input?.goOn();
+      this.#input?.resume();
       this.#whenAnswered?.();
     });
   }

@@ -86,7 +86,7 @@ export class PacedInput {
   }
 
   /** An answer has gone out. */
-  goOn(): void {
+  resume(): void {
     if (this.#waiting.length > 0) this.#pacer.add(this);
   }
 

@@ -107,7 +107,7 @@ function walk(branch: Branch, path: Path, at: number, rawIds: readonly string[])
   const { routes } = branch;
   const takesDestination = isDestinationBehind(branch, path.method);
   const isOver = at > path.end;
-  const found = isOver ? undefined : goOn(branch, path, at, rawIds);
+  const found = isOver ? undefined : descend(branch, path, at, rawIds);
   if (!takesDestination) return isOver && routes.size > 0 ? { routes, rawIds } : found;
   // What could be a destination is one, unless a route of this method is named by it (contract M 22.13).
   if (found?.routes.has(path.method) && found.rawIds.every(isDecodedName)) return found;
@@ -115,7 +115,7 @@ function walk(branch: Branch, path: Path, at: number, rawIds: readonly string[])
   return rawIds.includes('') ? undefined : { routes, rawIds, destinationAt: at };
 }
 
-function goOn(branch: Branch, path: Path, at: number, rawIds: readonly string[]): Found | undefined {
+function descend(branch: Branch, path: Path, at: number, rawIds: readonly string[]): Found | undefined {
   const { words, parameter } = branch;
   if (words.size === 0 && !parameter) return undefined;
   const slashAt = path.text.indexOf('/', at);

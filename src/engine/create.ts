@@ -54,12 +54,12 @@ export type Recovery =
   | { kind: 'releaseAll' }
   /** Whoever has started it has released them; it may have colleagues, with whom it ends. */
   | { kind: 'none' }
-  /** It has colleagues who live and die by themselves: those of workers that do not beat any more. */
+  /** It has colleagues who live and die by themselves: those of workers that send no heartbeats any more. */
   | {
       kind: 'heartbeat';
       /** The same as `EngineDeps.clock`. */
       clock: DatabaseClock;
-      /** Without a beat for so long, a worker may be declared dead. */
+      /** Without a heartbeat for so long, a worker may be declared dead. */
       timeoutMs: Millis;
       accounts: SharedAccounts;
     };

@@ -343,7 +343,7 @@ export interface Store {
   onDue(listener: (dueAtMs: Millis) => void): void;
   /** From now on `listener` is told when other workers put messages into the line of an origin. */
   onParked(listener: (line: OriginLine) => void): void;
-  /** From now on `listener` is told when other workers have changed projects, tokens or keys; a beat tells it too. */
+  /** From now on `listener` is told when other workers have changed projects, tokens or keys; a heartbeat tells it too. */
   onAccountsChanged(listener: () => void): void;
   /** From now on `listener` is told when a command failed of which something may have been saved all the same. */
   onCommitUnknown(listener: () => void): void;

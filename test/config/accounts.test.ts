@@ -89,7 +89,7 @@ describe('stored accounts', () => {
     expect(accounts.authenticate('hash')).toBeUndefined();
   });
 
-  it('hold, in a store that others share, for as long as a beat says, and only if it names what was read', async () => {
+  it('hold, in a store that others share, for as long as a heartbeat says, and only if it names what was read', async () => {
     const seconds = new SimulatedClock();
     expect((await StoredAccounts.open(store, sealer, seconds)).catchUp()).toBeUndefined();
     const accounts = await StoredAccounts.open(store, sealer, seconds, { isShared: true });

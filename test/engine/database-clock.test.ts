@@ -1,4 +1,4 @@
-/** What time does a worker go by, between the measurements that its beats bring? */
+/** What time does a worker go by, between the measurements that its heartbeats bring? */
 import { expect, test } from 'vitest';
 import { DatabaseClock } from '../../src/engine/workers/database-clock.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';

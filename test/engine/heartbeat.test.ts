@@ -1,17 +1,17 @@
-/** When does a worker beat, what does it make of what it hears, and when does it give up by itself? */
+/** When does a worker send heartbeats, what does it make of what it hears, and when does it give up by itself? */
 import { describe, expect, test } from 'vitest';
 import { lineOf, type OriginLine } from '../../src/engine/lanes/origin-line.ts';
 import type { ClaimRef, ClaimToken, Millis, WorkerId } from '../../src/engine/model.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { DatabaseClock } from '../../src/engine/workers/database-clock.ts';
 import { Heartbeat, type Listeners, type SharedAccounts } from '../../src/engine/workers/heartbeat.ts';
-import type { Beat, WorkerState, WorkerStore } from '../../src/engine/workers/store.ts';
+import type { HeartbeatAnswer, WorkerState, WorkerStore } from '../../src/engine/workers/store.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 
 const TIMEOUT_MS = 15_000;
 const FENCE_MS = 12_000;
-const QUIET: Omit<Beat, 'wallMs'> = {
+const QUIET: Omit<HeartbeatAnswer, 'wallMs'> = {
   leadMs: 0,
   wasKnown: true,
   hasLate: false,
@@ -26,8 +26,8 @@ const QUIET: Omit<Beat, 'wallMs'> = {
 class FakeWorkers implements Omit<WorkerStore, 'workersBehind'> {
   readonly workers = this;
   readonly messages = this;
-  /** What the next beats answer. */
-  nextBeat: Partial<Beat> = {};
+  /** What the next heartbeats answer. */
+  nextAnswer: Partial<HeartbeatAnswer> = {};
   refuses = false;
   /** How long an answer takes. */
   answerMs = 0;
@@ -35,7 +35,7 @@ class FakeWorkers implements Omit<WorkerStore, 'workersBehind'> {
   orphans: ClaimRef[] = [];
   own: ClaimRef[] = [];
   lines: OriginLine[] = [];
-  readonly beats: { atMs: Millis; isLeaving: boolean; accountsVersion: number }[] = [];
+  readonly heartbeats: { atMs: Millis; isLeaving: boolean; accountsVersion: number }[] = [];
   readonly released: ClaimToken[] = [];
   readonly left: WorkerId[] = [];
   readonly #clock: SimulatedClock;
@@ -44,12 +44,12 @@ class FakeWorkers implements Omit<WorkerStore, 'workersBehind'> {
     this.#clock = clock;
   }
 
-  async beat({ isLeaving, accountsVersion }: WorkerState): Promise<Beat> {
-    this.beats.push({ atMs: this.#clock.elapsedMs, isLeaving, accountsVersion });
+  async heartbeat({ isLeaving, accountsVersion }: WorkerState): Promise<HeartbeatAnswer> {
+    this.heartbeats.push({ atMs: this.#clock.elapsedMs, isLeaving, accountsVersion });
     const wallMs = this.#clock.wallMs();
     if (this.answerMs > 0) await this.#clock.delay(this.answerMs);
     if (this.refuses) throw new StoreUnavailable('gone');
-    return { ...QUIET, wallMs, ...this.nextBeat };
+    return { ...QUIET, wallMs, ...this.nextAnswer };
   }
 
   async expireWorkers(): Promise<WorkerId[]> {
@@ -97,7 +97,7 @@ class FakeAccounts implements SharedAccounts {
 
   async refresh(): Promise<void> {
     this.refreshes += 1;
-    this.version = this.#store.nextBeat.accountsVersion ?? QUIET.accountsVersion;
+    this.version = this.#store.nextAnswer.accountsVersion ?? QUIET.accountsVersion;
   }
 
   noteNewest(version: number, untilMs: Millis): void {
@@ -170,11 +170,11 @@ function claim(claimToken: ClaimToken): ClaimRef {
   return { key: claimToken + 1_000, projectId: 1, claimToken };
 }
 
-describe('its beats', () => {
+describe('its heartbeats', () => {
   test('come three times and more in the time after which it would be declared dead', async () => {
     const { clock, store, heartbeat } = await bench();
     await clock.advanceBy(10 * TIMEOUT_MS);
-    const pauses = store.beats.slice(1).map(({ atMs }, index) => atMs - (store.beats[index]?.atMs ?? 0));
+    const pauses = store.heartbeats.slice(1).map(({ atMs }, index) => atMs - (store.heartbeats[index]?.atMs ?? 0));
     expect(pauses.length).toBeGreaterThanOrEqual(30);
     for (const pause of pauses) expect(pause).toBeLessThanOrEqual(TIMEOUT_MS / 3 + 1);
     expect(new Set(pauses).size).toBeGreaterThan(3); // not in step with those of others
@@ -185,37 +185,37 @@ describe('its beats', () => {
     const { clock, store } = await bench();
     store.refuses = true;
     await clock.advanceBy(TIMEOUT_MS / 3 + 3_500);
-    expect(store.beats.length).toBeGreaterThanOrEqual(4);
+    expect(store.heartbeats.length).toBeGreaterThanOrEqual(4);
   });
 
   test('tell of what is due next, and wake whoever waited for the fence to open', async () => {
     const { clock, store, heard } = await bench();
-    store.nextBeat = { nextDueAtMs: 11, nextScheduleAtMs: 22, nextWaiterAtMs: 33 };
+    store.nextAnswer = { nextDueAtMs: 11, nextScheduleAtMs: 22, nextWaiterAtMs: 33 };
     await clock.advanceBy(TIMEOUT_MS / 3);
     expect(heard).toEqual(['due 11', 'schedule 22', 'deadline 33']);
-    store.nextBeat = {};
+    store.nextAnswer = {};
     await clock.advanceBy(TIMEOUT_MS / 3);
     expect(heard.slice(3)).toEqual(['wake']);
   });
 
   test('tell the time, again at the start while the answers are slow', async () => {
     const quick = await bench();
-    expect(quick.store.beats.length).toBe(1);
+    expect(quick.store.heartbeats.length).toBe(1);
     const clock = new SimulatedClock();
     const slow = bench((store) => {
       store.answerMs = 2_000;
     }, clock);
     await clock.advanceBy(60_000);
-    expect((await slow).store.beats.slice(0, 3).map(({ atMs }) => atMs)).toEqual([0, 2_000, 4_000]);
+    expect((await slow).store.heartbeats.slice(0, 3).map(({ atMs }) => atMs)).toEqual([0, 2_000, 4_000]);
   });
 
   test('end with the worker, which says that it leaves', async () => {
     const { clock, store, heartbeat } = await bench();
     await heartbeat.stop();
     expect(store.left).toEqual(['me']);
-    const { length } = store.beats;
+    const { length } = store.heartbeats;
     await clock.advanceBy(10 * TIMEOUT_MS);
-    expect(store.beats.length).toBe(length);
+    expect(store.heartbeats.length).toBe(length);
   });
 
   test('do not keep a worker from ending when the store does not answer', async () => {
@@ -233,12 +233,12 @@ describe('its beats', () => {
     const { clock, store, heartbeat } = await bench();
     heartbeat.noteDraining();
     await clock.advanceBy(1);
-    expect(store.beats.at(-1)).toMatchObject({ isLeaving: true });
+    expect(store.heartbeats.at(-1)).toMatchObject({ isLeaving: true });
   });
 });
 
 describe('its fence', () => {
-  test('is open from the first beat on, and stays so', async () => {
+  test('is open from the first heartbeat on, and stays so', async () => {
     const { clock, heartbeat, heard } = await bench();
     for (let passed = 0; passed < 20; passed += 1) {
       expect(heartbeat.fence.isClosed).toBe(false);
@@ -247,7 +247,7 @@ describe('its fence', () => {
     expect(heard).not.toContain('interrupt');
   });
 
-  test('closes before others may declare it dead, ends the attempts, and opens with the next beat', async () => {
+  test('closes before others may declare it dead, ends the attempts, and opens with the next heartbeat', async () => {
     const { clock, store, heartbeat, heard } = await bench();
     store.refuses = true;
     await clock.advanceBy(FENCE_MS);
@@ -261,10 +261,10 @@ describe('its fence', () => {
     expect(heard.at(-1)).toBe('wake');
   });
 
-  test('counts from when a beat began, not from when its answer came', async () => {
+  test('counts from when a heartbeat began, not from when its answer came', async () => {
     const { clock, store, heartbeat } = await bench();
     store.answerMs = 4_000;
-    await clock.runUntil(() => store.beats.length === 2, TIMEOUT_MS);
+    await clock.runUntil(() => store.heartbeats.length === 2, TIMEOUT_MS);
     const begunAtMs = clock.elapsedMs;
     await clock.advanceBy(4_000);
     store.refuses = true;
@@ -274,7 +274,7 @@ describe('its fence', () => {
 
   test('has the attempts ended, too, when the worker hears that it was declared dead', async () => {
     const { clock, store, heard } = await bench();
-    store.nextBeat = { wasKnown: false };
+    store.nextAnswer = { wasKnown: false };
     await clock.advanceBy(TIMEOUT_MS / 3);
     expect(heard).toContain('declared_dead');
     expect(heard).toContain('interrupt');
@@ -289,9 +289,9 @@ describe('what others have left', () => {
     expect(store.released).toHaveLength(450);
   });
 
-  test('is given back when a beat tells of one that is late, and its lines are read', async () => {
+  test('is given back when a heartbeat tells of one that is late, and its lines are read', async () => {
     const { clock, store, heard } = await bench();
-    store.nextBeat = { hasLate: true };
+    store.nextAnswer = { hasLate: true };
     store.late = ['dead'];
     store.orphans = [claim(7)];
     store.lines = ['1 https://a.example'];
@@ -303,9 +303,9 @@ describe('what others have left', () => {
 
   test('has all lines read by everyone that misses one, whoever has expired it', async () => {
     const { clock, store, heard } = await bench((each) => {
-      each.nextBeat = { others: ['other'] };
+      each.nextAnswer = { others: ['other'] };
     });
-    store.nextBeat = { others: [] };
+    store.nextAnswer = { others: [] };
     store.lines = lines(1_200);
     await clock.advanceBy(TIMEOUT_MS / 3);
     expect(parkedOf(heard)).toEqual(store.lines);
@@ -313,7 +313,7 @@ describe('what others have left', () => {
 
   test('is finished by the one that expires it', async () => {
     const { clock, store, heard } = await bench();
-    store.nextBeat = { hasLate: true };
+    store.nextAnswer = { hasLate: true };
     await clock.advanceBy(TIMEOUT_MS / 3);
     expect(heard).not.toContain('death'); // another one was sooner
     store.late = ['dead'];
@@ -330,7 +330,7 @@ describe('what others have left', () => {
 });
 
 describe('lines that others fill', () => {
-  test('are read with each beat, since whoever filled one may have no room for it', async () => {
+  test('are read with each heartbeat, since whoever filled one may have no room for it', async () => {
     const { clock, store, heard } = await bench();
     store.lines = lines(2);
     await clock.advanceBy(TIMEOUT_MS / 3);
@@ -361,7 +361,7 @@ describe('claims in its own name', () => {
     expect(store.released).toEqual([2]);
   });
 
-  test('are looked for every few beats, doubts or none', async () => {
+  test('are looked for every few heartbeats, doubts or none', async () => {
     const { clock, store } = await bench();
     store.own = [claim(1)];
     await clock.advanceBy(2 * TIMEOUT_MS);
@@ -392,48 +392,48 @@ describe('accounts', () => {
     const { clock, store, refreshes } = await bench();
     await clock.advanceBy(2 * TIMEOUT_MS);
     expect(refreshes()).toBe(0);
-    store.nextBeat = { accountsVersion: 2 };
+    store.nextAnswer = { accountsVersion: 2 };
     await clock.advanceBy(2 * TIMEOUT_MS);
     expect(refreshes()).toBe(1);
   });
 
-  test('that changed before the first beat are read before anybody is let in', async () => {
+  test('that changed before the first heartbeat are read before anybody is let in', async () => {
     const { store, refreshes } = await bench((before) => {
-      before.nextBeat = { accountsVersion: 2 };
+      before.nextAnswer = { accountsVersion: 2 };
     });
     expect(refreshes()).toBe(1);
-    expect(store.beats.map(({ accountsVersion }) => accountsVersion)).toEqual([1, 2]);
+    expect(store.heartbeats.map(({ accountsVersion }) => accountsVersion)).toEqual([1, 2]);
   });
 
   test('that others say have changed are read and confirmed at once', async () => {
     const { clock, store, heartbeat } = await bench();
-    const begun = store.beats.length;
-    store.nextBeat = { accountsVersion: 2 };
+    const begun = store.heartbeats.length;
+    store.nextAnswer = { accountsVersion: 2 };
     heartbeat.noteAccounts();
     await clock.advanceBy(1);
-    expect(store.beats.slice(begun).map(({ accountsVersion }) => accountsVersion)).toEqual([1, 2]);
+    expect(store.heartbeats.slice(begun).map(({ accountsVersion }) => accountsVersion)).toEqual([1, 2]);
   });
 
-  test('that change while a beat is under way are confirmed by another one right after it', async () => {
+  test('that change while a heartbeat is under way are confirmed by another one right after it', async () => {
     const { clock, store, heartbeat } = await bench();
-    const begun = store.beats.length;
+    const begun = store.heartbeats.length;
     store.answerMs = 10;
     heartbeat.noteAccounts();
     await clock.advanceBy(1);
     heartbeat.noteAccounts();
     await clock.advanceBy(25);
-    expect(store.beats.length).toBe(begun + 2);
+    expect(store.heartbeats.length).toBe(begun + 2);
   });
 
-  test('hold from the beginning of a beat that confirms them until the fence closes', async () => {
+  test('hold from the beginning of a heartbeat that confirms them until the fence closes', async () => {
     const { clock, store, accounts } = await bench();
     store.answerMs = 400;
     await clock.advanceBy(TIMEOUT_MS);
-    const { atMs } = store.beats.at(-1) ?? { atMs: Number.NaN };
+    const { atMs } = store.heartbeats.at(-1) ?? { atMs: Number.NaN };
     expect(accounts.holdsUntilMs).toBe(atMs + FENCE_MS);
   });
 
-  test('are said to be unknown when no beat comes through', async () => {
+  test('are said to be unknown when no heartbeat comes through', async () => {
     const { clock, store, accounts } = await bench();
     store.refuses = true;
     await clock.advanceBy(TIMEOUT_MS);

@@ -68,7 +68,7 @@ describe('the share of one origin', () => {
   test('goes by the bytes that it keeps when one of its messages ends', () => {
     const inFlight = proven(LIMITS, [A]);
     fill(inFlight, [A], 250);
-    expect([inFlight.roomOf(A), inFlight.mayGoOn(A, 250)]).toEqual([0, true]);
+    expect([inFlight.roomOf(A), inFlight.mayHandOff(A, 250)]).toEqual([0, true]);
   });
 });
 
@@ -220,11 +220,11 @@ describe('an origin whose attempts end without an answer', () => {
   test('may start nothing in the place of what ends until it has no more than its room', () => {
     const inFlight = new InFlight(limits);
     for (let nth = 0; nth < 6; nth += 1) inFlight.enter(A, 10);
-    expect(inFlight.mayGoOn(A, 10)).toBe(true);
+    expect(inFlight.mayHandOff(A, 10)).toBe(true);
     for (let nth = 0; nth < 6; nth += 1) inFlight.noteNoAnswer(A);
-    expect(inFlight.mayGoOn(A, 10)).toBe(false);
+    expect(inFlight.mayHandOff(A, 10)).toBe(false);
     for (let nth = 0; nth < 2; nth += 1) inFlight.leave(A, 10);
-    expect([inFlight.roomOf(A), inFlight.mayGoOn(A, 10)]).toEqual([0, true]);
+    expect([inFlight.roomOf(A), inFlight.mayHandOff(A, 10)]).toEqual([0, true]);
   });
 
   test('has all of it again after as many answers', () => {
@@ -293,9 +293,9 @@ test('a slot goes on to the next of a lane only while its project may have as ma
   const inFlight = proven(limits, [...own, ...theirs]);
   fill(inFlight, own);
   const [line = A] = own;
-  expect(inFlight.mayGoOn(line, 0)).toBe(true);
+  expect(inFlight.mayHandOff(line, 0)).toBe(true);
   fill(inFlight, theirs);
-  expect(inFlight.mayGoOn(line, 0)).toBe(false);
+  expect(inFlight.mayHandOff(line, 0)).toBe(false);
 });
 
 test('a slot goes on where its project has exactly as many as it may, of slots and of bytes', () => {
@@ -303,11 +303,11 @@ test('a slot goes on where its project has exactly as many as it may, of slots a
   const [line = A, other = B] = own;
   const slots = proven({ ...LIMITS, inFlightMax: 86, inFlightPerOriginMax: 100 }, own);
   for (const each of own.slice(0, 76)) slots.enter(each, 0);
-  expect([slots.roomOf(line), slots.mayGoOn(line, 0)]).toEqual([0, true]);
+  expect([slots.roomOf(line), slots.mayHandOff(line, 0)]).toEqual([0, true]);
   const bytes = proven(LIMITS, own);
   bytes.enter(line, 100);
   bytes.enter(other, 860);
-  expect([bytes.roomOf(line), bytes.mayGoOn(line, 100)]).toEqual([0, true]);
+  expect([bytes.roomOf(line), bytes.mayHandOff(line, 100)]).toEqual([0, true]);
 });
 
 test('a message larger than all bytes goes out when it is alone, and only then', () => {

@@ -55,7 +55,7 @@ describe('the list of a key is to be looked at', () => {
     parallelism: null,
     isPaused: false,
     inFlight: 0,
-    letGo: 0,
+    released: 0,
     firstReadyAtMs: NOW_MS + 7,
     ...changes,
   });
@@ -64,10 +64,10 @@ describe('the list of a key is to be looked at', () => {
     ['when its first is ready', {}, NOW_MS + 7],
     ['never while nobody waits', { firstReadyAtMs: null }, null],
     ['never while it is paused', { isPaused: true }, null],
-    ['while it has a slot', { parallelism: 3, inFlight: 1, letGo: 1 }, NOW_MS + 7],
-    ['never while its slots are taken, or will be by those let go', { parallelism: 2, inFlight: 1, letGo: 1 }, null],
-    ['while more may start than were let go', { window: window(), letGo: 2 }, NOW_MS + 7],
-    ['never while those let go may have the rest of the rate', { window: window(), letGo: 3 }, null],
+    ['while it has a slot', { parallelism: 3, inFlight: 1, released: 1 }, NOW_MS + 7],
+    ['never while its slots are taken, or will be by those let go', { parallelism: 2, inFlight: 1, released: 1 }, null],
+    ['while more may start than were let go', { window: window(), released: 2 }, NOW_MS + 7],
+    ['never while those let go may have the rest of the rate', { window: window(), released: 3 }, null],
     ['when its period is over, once its rate is spent', { window: window({ count: 5 }) }, NOW_MS + MINUTE_MS],
     [
       'when its first is ready, if that is later than the end of the period',

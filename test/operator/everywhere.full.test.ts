@@ -34,7 +34,7 @@ async function makeToken(): Promise<{ id: string; token: string }> {
   return JSON.parse(stdout) as { id: string; token: string };
 }
 
-/** Beats come far between: who knows sooner was told. */
+/** Heartbeats come far between: who knows sooner was told. */
 async function serve(workerTimeout: string): Promise<string> {
   const server = new WaypostProcess(
     ['serve', '--port', '0', '--data-dir', folder, '--database-url', url, '--log-format', 'json'],
@@ -77,7 +77,7 @@ it('a worker that lives and does not say that it knows is named, and the token i
   const { id } = await makeToken();
   const client = new pg.Client({ connectionString: url });
   await client.connect();
-  // As a program of an earlier version beats.
+  // As a program of an earlier version sends heartbeats.
   await client.query(
     `insert into workers (id, started_at_ms, beat_at_ms, timeout_ms, leaving)
      values ('old', 0, (extract(epoch from clock_timestamp()) * 1000)::bigint, 600000, 0)`,

@@ -212,7 +212,7 @@ test('workers go on together when the clock of their database is set back by an 
   );
   world.clock.jumpBy(-HOUR_MS);
   world.crash('as the clock was set back');
-  await world.clock.advanceBy(30_000); // longer than a worker may go without a beat
+  await world.clock.advanceBy(30_000); // longer than a worker may go without a heartbeat
   expect(world.counts['dismissals']).toBe(1);
   await world.clock.advanceBy(31_000);
   expect(await lettersOf(world, delayed)).toBe('CAD');

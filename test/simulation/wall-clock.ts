@@ -9,7 +9,7 @@ interface Stretch {
   offsetMs: Millis;
 }
 
-/** How well one of several workers knows the time of the database: to half of what its quickest beats take. */
+/** How well one of several workers knows the time of the database: to half of what its quickest heartbeats take. */
 export const KNOWN_TO_MS: Millis = 250;
 
 export class WallClock {

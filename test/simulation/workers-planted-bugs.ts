@@ -2,7 +2,7 @@
 
 import type { Store } from '../../src/engine/stores.ts';
 import { DatabaseClock } from '../../src/engine/workers/database-clock.ts';
-import type { Beat } from '../../src/engine/workers/store.ts';
+import type { HeartbeatAnswer } from '../../src/engine/workers/store.ts';
 import type { StoreMethods } from '../support/altered-store.ts';
 import { altered, PLANTED_BUGS, type PlantedBug } from './planted-bugs.ts';
 import { SCHEDULE_BUGS } from './schedule-planted-bugs.ts';
@@ -24,7 +24,11 @@ export const WORKER_BUGS: Record<string, PlantedBug> = {
     seed: 7,
     sabotage: () => ({ clock: (machine) => new UncorrectedClock(machine) }),
   },
-  'a beat counts although it was not answered': { promise: 'P4', seed: 6, sabotage: () => altered(believingBeats) },
+  'a heartbeat counts although it was not answered': {
+    promise: 'P4',
+    seed: 6,
+    sabotage: () => altered(believingBeats),
+  },
   'a schedule is triggered whoever else has triggered it': {
     promise: 'P16',
     sabotage: SCHEDULE_BUGS['a schedule moves on whatever its version']?.sabotage ?? (() => ({})),
@@ -54,17 +58,17 @@ class UncorrectedClock extends DatabaseClock {
 
 /** The worker lives on what it has heard once: it never gives up by itself. */
 function believingBeats(store: Store): Partial<StoreMethods> {
-  let last: Beat | undefined;
+  let last: HeartbeatAnswer | undefined;
   return {
-    beat: async (args) => {
-      const beat = store.workers.beat(args);
-      beat.then(
+    heartbeat: async (args) => {
+      const heartbeat = store.workers.heartbeat(args);
+      heartbeat.then(
         (answer) => {
           last = { ...answer, hasLate: false };
         },
         () => {},
       );
-      return last ?? (await beat);
+      return last ?? (await heartbeat);
     },
   };
 }

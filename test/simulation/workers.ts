@@ -5,7 +5,7 @@ import type { World } from './world.ts';
 
 const SECOND_MS = 1_000;
 const HOUR_MS = 3_600_000;
-/** Longer than a worker may go without a beat. */
+/** Longer than a worker may go without a heartbeat. */
 const FREEZE_MS_MAX: Millis = 40 * SECOND_MS;
 /** Enough for a full line of messages behind the smallest limits. */
 export const RECOVERY_MS: Millis = 60 * SECOND_MS;
@@ -48,7 +48,7 @@ async function leftOver(world: World): Promise<{ key: string; id: string; isClai
     .map(({ claim_token, id }) => ({ key: `${id} ${claim_token}`, id, isClaimed: claim_token !== null }));
 }
 
-/** With workers that beat so seldom that days pass quickly: what is left only waits for its time. */
+/** With workers that heartbeat so seldom that days pass quickly: what is left only waits for its time. */
 export async function restartAll(world: World): Promise<void> {
   world.workerTimeoutMs = HOUR_MS;
   world.crashAll('so that time passes quickly');

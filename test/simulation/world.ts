@@ -159,7 +159,7 @@ export class World {
   readonly #sabotage: Sabotage;
   /** One slot for each process that is to run. */
   readonly #seats: Seat[];
-  /** How long the workers that are started from now on may go without a beat; `undefined`: one has the database for itself. */
+  /** How long the workers that are started from now on may go without a heartbeat; `undefined`: one has the database for itself. */
   workerTimeoutMs: Millis | undefined;
 
   constructor({ random, driver, settings, limits = NO_LIMITS, sabotage = {}, workers }: WorldDeps) {

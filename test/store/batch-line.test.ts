@@ -18,8 +18,8 @@ function accept(projectId: number, rows = 1): WriteCommand {
   return { method: 'accept', args: { messages: Array.from({ length: rows }, () => stored), nowMs: 0 } };
 }
 
-const beat: WriteCommand = {
-  method: 'beat',
+const heartbeat: WriteCommand = {
+  method: 'heartbeat',
   args: { worker: 'w', timeoutMs: 1, isLeaving: false, accountsVersion: 1 },
 };
 const numbers: WriteCommand = { method: 'reserveNumbers', args: { count: 1 } };
@@ -63,8 +63,8 @@ describe('a batch', () => {
     line.add('release', release());
     line.add('pause', pause);
     line.add('numbers', numbers);
-    line.add('beat', beat);
-    expect(line.take()).toEqual(['numbers', 'beat', 'release', 'pause', 'accept', 'accept']);
+    line.add('heartbeat', heartbeat);
+    expect(line.take()).toEqual(['numbers', 'heartbeat', 'release', 'pause', 'accept', 'accept']);
     expect(line.take()).toEqual([]);
   });
 

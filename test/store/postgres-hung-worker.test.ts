@@ -73,11 +73,14 @@ describe('while a worker hangs that has locked a project', () => {
       noted('plain', world.accept()),
       noted('other lane', world.accept({ ...IN_LANE, projectId: OTHER_PROJECT })),
       noted('ping', store.ping()),
-      noted('beat', store.workers.beat({ worker: 'healthy', timeoutMs: 1_000, isLeaving: false, accountsVersion: 1 })),
+      noted(
+        'heartbeat',
+        store.workers.heartbeat({ worker: 'healthy', timeoutMs: 1_000, isLeaving: false, accountsVersion: 1 }),
+      ),
     ]);
     const { claimed } = await world.claim();
     expect(claimed.map(({ message }) => message.projectId).toSorted()).toEqual([PROJECT, OTHER_PROJECT]);
-    expect(order.toSorted()).toEqual(['beat', 'other lane', 'ping', 'plain']);
+    expect(order.toSorted()).toEqual(['heartbeat', 'other lane', 'ping', 'plain']);
     await hung.query('rollback');
     await Promise.all(ofProject);
     expect(order.slice(4).toSorted()).toEqual(['lane', 'lane', 'lane', 'queue']);

@@ -26,7 +26,7 @@ it('is used by a worker that meets a newer schema which does not break with it',
   const store = await open();
   await noteMigration(url, false);
   expect(
-    await store.workers.beat({ worker: 'one', timeoutMs: 1_000, isLeaving: false, accountsVersion: 1 }),
+    await store.workers.heartbeat({ worker: 'one', timeoutMs: 1_000, isLeaving: false, accountsVersion: 1 }),
   ).toMatchObject({
     wasKnown: false,
   });
@@ -43,7 +43,7 @@ it('is given up by a worker under which a newer program has broken with its sche
   const store = await open();
   await noteMigration(url, true);
   await expect(
-    store.workers.beat({ worker: 'one', timeoutMs: 1_000, isLeaving: false, accountsVersion: 1 }),
+    store.workers.heartbeat({ worker: 'one', timeoutMs: 1_000, isLeaving: false, accountsVersion: 1 }),
   ).rejects.toMatchObject({
     name: 'StoreUnavailable',
   });

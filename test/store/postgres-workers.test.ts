@@ -131,7 +131,7 @@ async function publish({ engine }: Peer, changes: Partial<MessageSettings> = {})
   return published.messageId;
 }
 
-test('one that cannot beat lets go before another delivers what it had, and both go by the clock of the database', async () => {
+test('one whose heartbeats fail lets go before another delivers what it had, and both go by the clock of the database', async () => {
   const lost = await start('lost', 90_000);
   const survivor = await start('survivor', -60_000);
   const messageId = await publish(lost);
@@ -159,7 +159,7 @@ test('one that ends properly is missed at once, and leaves nothing to be rescued
   stayer.answer(200);
 });
 
-test('one that is full leaves what it was given to another that has room, within a beat', async () => {
+test('one that is full leaves what it was given to another that has room, within a heartbeat', async () => {
   const full = await start('full', 0, { inFlightMax: 1 });
   const idle = await start('idle', 0);
   await publish(full);

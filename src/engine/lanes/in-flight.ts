@@ -112,7 +112,7 @@ export class InFlight {
   }
 
   /** Whether `line` may start another attempt in the place of one of `bytes` that ends; not when it is to have fewer. */
-  mayGoOn(line: OriginLine, bytes: number): boolean {
+  mayHandOff(line: OriginLine, bytes: number): boolean {
     return this.#roomBeside(line, { count: 1, bytes }) > 0;
   }
 

@@ -85,17 +85,17 @@ export interface FlowState {
   isPaused: boolean;
   inFlight: number;
   /** Messages that left the wait list and wait for their origin or their project: they start before the next ones. */
-  letGo: number;
+  released: number;
   /** When the first of those that wait becomes ready; `null`: nobody waits. */
   firstReadyAtMs: Millis | null;
 }
 
 /** When the first waiting message may start; `null` when something else must happen before: then that sets it anew. */
 export function nextStartAtMs(state: FlowState, nowMs: Millis): Millis | null {
-  const { window, parallelism, isPaused, inFlight, letGo, firstReadyAtMs } = state;
+  const { window, parallelism, isPaused, inFlight, released, firstReadyAtMs } = state;
   if (firstReadyAtMs === null || isPaused) return null;
-  if (parallelism !== null && inFlight + letGo >= parallelism) return null;
+  if (parallelism !== null && inFlight + released >= parallelism) return null;
   const left = startsLeft(window, nowMs);
-  if (left > 0) return left > letGo ? firstReadyAtMs : null;
+  if (left > 0) return left > released ? firstReadyAtMs : null;
   return Math.max(firstReadyAtMs, (window.startedAtMs ?? nowMs) + window.periodS * 1000);
 }

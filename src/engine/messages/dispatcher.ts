@@ -353,8 +353,8 @@ export class Dispatcher implements DeliverySlots {
     const bytes = bytesOf(claimed);
     const isInLane = settings.queueName !== undefined || settings.flowControl !== undefined;
     const isWaitedFor = this.#lines.has(line) || !this.#inFlight.hasSpace(bytes);
-    const goesOn = !this.#draining && !this.#deps.fence.isClosed && this.#inFlight.mayGoOn(line, bytes);
-    if (!isInLane || isWaitedFor || !goesOn) return undefined;
+    const mayHandOff = !this.#draining && !this.#deps.fence.isClosed && this.#inFlight.mayHandOff(line, bytes);
+    if (!isInLane || isWaitedFor || !mayHandOff) return undefined;
     const claimToken = await this.#deps.numbers.take(1);
     this.#tokens.add(claimToken);
     const bytesSetAside = this.#inFlight.setAside(SUCCESSOR_BYTES_MAX - bytes);
@@ -437,14 +437,14 @@ export class Dispatcher implements DeliverySlots {
   /** Waits for `pauseMs`, or less when the shutdown's limit passes meanwhile. */
   async #pauseUnlessAborted(pauseMs: Millis): Promise<void> {
     const { signal } = this.#abort;
-    let goOn = () => {};
+    let resume = () => {};
     const pause = new Promise<void>((resolve) => {
-      goOn = resolve;
+      resume = resolve;
     });
-    const timer = this.#deps.clock.startTimer(pauseMs, goOn);
-    signal.addEventListener('abort', goOn);
+    const timer = this.#deps.clock.startTimer(pauseMs, resume);
+    signal.addEventListener('abort', resume);
     await pause;
-    signal.removeEventListener('abort', goOn);
+    signal.removeEventListener('abort', resume);
     timer.cancel();
   }
 

@@ -1,5 +1,5 @@
 /**
- * What time is it for all workers on one database? The database's own clock says, and each beat of a worker measures it;
+ * What time is it for all workers on one database? The database's own clock says, and each heartbeat of a worker measures it;
  * in between the worker counts the time that passes, so that nobody who sets the machine's clock is noticed. When the
  * database's clock is set back, time goes on from where it was, for all of them.
  */

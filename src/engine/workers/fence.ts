@@ -11,10 +11,10 @@ export interface Fence {
 export const ALWAYS_OPEN: Fence = { isClosed: false };
 
 /**
- * Closed until the first beat, and whenever the last beat that was heard of began too long ago. The time is compared when
+ * Closed until the first heartbeat, and whenever the last heartbeat that was heard of began too long ago. The time is compared when
  * it matters, not by a timer alone: a process that was stopped and goes on must not begin an attempt before it knows.
  */
-export class BeatFence implements Fence {
+export class HeartbeatFence implements Fence {
   readonly #clock: Pick<Clock, 'elapsedMs'>;
   readonly #limitMs: Millis;
   #openUntilMs = -Infinity;
@@ -33,8 +33,8 @@ export class BeatFence implements Fence {
     return this.#openUntilMs - this.#clock.elapsedMs;
   }
 
-  /** A beat was answered that began at `begunAtMs`, as `elapsedMs` counts: the database noted it then or later. */
-  noteBeat(begunAtMs: Millis): void {
+  /** A heartbeat was answered that began at `begunAtMs`, as `elapsedMs` counts: the database noted it then or later. */
+  noteHeartbeat(begunAtMs: Millis): void {
     this.#openUntilMs = Math.max(this.#openUntilMs, begunAtMs + this.#limitMs);
   }
 }

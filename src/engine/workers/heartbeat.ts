@@ -1,9 +1,9 @@
 /**
  * Tells the other workers on the database that this one lives, and looks after what the dead have left. Whoever cannot
- * beat in time is declared dead by the others; so a worker that cannot be sure of its beats gives up by itself before
+ * heartbeat in time is declared dead by the others; so a worker that cannot be sure of its heartbeats gives up by itself before
  * (`Fence`).
  *
- * Each beat also brings the database's time and makes good what notifications may have lost.
+ * Each heartbeat also brings the database's time and makes good what notifications may have lost.
  */
 import { Alarm } from '../alarm.ts';
 import type { OriginLine } from '../lanes/origin-line.ts';
@@ -12,25 +12,25 @@ import type { EventLog, Randomness, Timer } from '../ports.ts';
 import { StoreUnavailable } from '../store-errors.ts';
 import type { MessageStore } from '../stores.ts';
 import type { DatabaseClock } from './database-clock.ts';
-import { BeatFence, type Fence } from './fence.ts';
-import type { Beat, WorkerStore } from './store.ts';
+import { type Fence, HeartbeatFence } from './fence.ts';
+import type { HeartbeatAnswer, WorkerStore } from './store.ts';
 
-/** Beats of which at least one must be answered in time. */
+/** Heartbeats of which at least one must be answered in time. */
 const BEATS_PER_TIMEOUT = 3;
-/** Share of the timeout after which a worker without an answered beat is to have let go of everything. */
+/** Share of the timeout after which a worker without an answered heartbeat is to have let go of everything. */
 const FENCE_SHARE = 0.8;
-/** Share of the timeout after which a beat that failed is tried again. */
+/** Share of the timeout after which a heartbeat that failed is tried again. */
 const RETRY_SHARE = 1 / 15;
-/** Beats between two looks for claims that were left over, when nothing gives reason for one. */
+/** Heartbeats between two looks for claims that were left over, when nothing gives reason for one. */
 const LOOK_EVERY = 3;
 /** Claims released in one transaction: a few milliseconds of work. */
 const PIECE = 200;
-/** Lines that are read with a beat when none may be lost: what others have no room for waits no longer than a beat. */
+/** Lines that are read with a heartbeat when none may be lost: what others have no room for waits no longer than a heartbeat. */
 const LINES_PIECE = 500;
-/** A beat that takes no longer tells the time well enough to begin with. */
+/** A heartbeat that takes no longer tells the time well enough to begin with. */
 const QUICK_MS = 500;
 const QUICK_TRIES = 3;
-/** How long an end waits to be noted; when it is not, the others find out by the missing beats. */
+/** How long an end waits to be noted; when it is not, the others find out by the missing heartbeats. */
 const LEAVE_WAIT_MS = 1_000;
 
 export interface HeartbeatDeps {
@@ -39,7 +39,7 @@ export interface HeartbeatDeps {
   randomness: Randomness;
   log: EventLog;
   worker: WorkerId;
-  /** Without a beat for so long, the others may declare this worker dead. */
+  /** Without a heartbeat for so long, the others may declare this worker dead. */
   timeoutMs: Millis;
   accounts: SharedAccounts;
 }
@@ -55,7 +55,7 @@ export interface SharedAccounts {
   noteUnknown(error: Error): void;
 }
 
-/** The rest of the worker, as far as it must hear of a beat. */
+/** The rest of the worker, as far as it must hear of a heartbeat. */
 export interface Listeners {
   /** Has the slots for attempts. */
   dispatcher: {
@@ -73,20 +73,20 @@ export interface Listeners {
 
 export class Heartbeat {
   readonly #deps: HeartbeatDeps;
-  readonly #fence: BeatFence;
+  readonly #fence: HeartbeatFence;
   #listeners: Listeners | undefined;
-  readonly #beatAlarm: Alarm;
+  readonly #alarm: Alarm;
   readonly #fenceAlarm: Alarm;
   #isLeaving = false;
   #stopped = false;
-  /** The beat under way. */
-  #beating: Promise<void> | undefined;
-  /** What follows from a beat and is under way still. */
+  /** The heartbeat under way. */
+  #sending: Promise<void> | undefined;
+  /** What follows from a heartbeat and is under way still. */
   #caring: Promise<void> | undefined;
-  #beats = 0;
+  #sent = 0;
   #others: readonly WorkerId[] = [];
-  /** The others, or whoever changes accounts, wait for the next beat. */
-  #isBeatDue = false;
+  /** The others, or whoever changes accounts, wait for the next heartbeat. */
+  #isSendingDue = false;
   /** Nobody may be reading the lines of some origins. */
   #linesAreLost = false;
   /** The last line of the piece that was read last, if there are more. */
@@ -98,8 +98,8 @@ export class Heartbeat {
 
   constructor(deps: HeartbeatDeps) {
     this.#deps = deps;
-    this.#fence = new BeatFence(deps.clock, deps.timeoutMs * FENCE_SHARE);
-    this.#beatAlarm = new Alarm(deps.clock, () => this.#beginBeat());
+    this.#fence = new HeartbeatFence(deps.clock, deps.timeoutMs * FENCE_SHARE);
+    this.#alarm = new Alarm(deps.clock, () => this.#beginSending());
     this.#fenceAlarm = new Alarm(deps.clock, () => this.#lookAtFence());
   }
 
@@ -107,24 +107,24 @@ export class Heartbeat {
     return this.#fence;
   }
 
-  /** The first beat, and the care for what the dead have left (P7). Throws `StoreUnavailable`. */
+  /** The first heartbeat, and the care for what the dead have left (P7). Throws `StoreUnavailable`. */
   async begin(): Promise<void> {
-    const beat = await this.#firstBeat();
-    this.#others = beat.others;
+    const answer = await this.#sendFirst();
+    this.#others = answer.others;
     await this.#bury();
     const { accounts } = this.#deps;
-    // What was read before the beat may be older than its version.
-    for (let { accountsVersion } = beat; accountsVersion !== accounts.version; ) {
+    // What was read before the heartbeat may be older than its version.
+    for (let { accountsVersion } = answer; accountsVersion !== accounts.version; ) {
       await accounts.refresh();
-      ({ accountsVersion } = await this.#beat());
+      ({ accountsVersion } = await this.#send());
     }
   }
 
-  /** From now on it beats, and `listeners` hear what each beat brings. */
+  /** From now on it sends heartbeats, and `listeners` hear what each heartbeat brings. */
   start(listeners: Listeners): void {
     this.#listeners = listeners;
     this.#setFenceAlarm();
-    this.#beatAlarm.setIn(this.#pauseMs());
+    this.#alarm.setIn(this.#pauseMs());
   }
 
   /** It is not known whether something was saved: the next looks will show. */
@@ -133,24 +133,24 @@ export class Heartbeat {
     this.#linesAreLost = true;
   }
 
-  /** Others have changed accounts: the next beats read them, and say so. */
+  /** Others have changed accounts: the next heartbeats read them, and say so. */
   noteAccounts(): void {
-    if (this.#listeners) this.#beatSoon();
+    if (this.#listeners) this.#sendSoon();
   }
 
   /** This worker claims nothing any more; the others are to read the lines that it has read. */
   noteDraining(): void {
     this.#isLeaving = true;
-    if (this.#listeners && !this.#beating) this.#beatAlarm.setIn(0);
+    if (this.#listeners && !this.#sending) this.#alarm.setIn(0);
   }
 
   /** No attempt is left. Resolves when the others will hear of it, or after a moment. */
   async stop(): Promise<void> {
     const { store, clock, worker } = this.#deps;
     this.#stopped = true;
-    this.#beatAlarm.cancel();
+    this.#alarm.cancel();
     this.#fenceAlarm.cancel();
-    const left = Promise.all([this.#beating, this.#caring])
+    const left = Promise.all([this.#sending, this.#caring])
       .then(() => store.workers.leave({ worker }))
       .catch((error: unknown) => {
         if (!(error instanceof StoreUnavailable)) throw error;
@@ -163,82 +163,88 @@ export class Heartbeat {
     timer?.cancel();
   }
 
-  async #beat(): Promise<Beat> {
+  async #send(): Promise<HeartbeatAnswer> {
     const { store, clock, worker, timeoutMs, accounts } = this.#deps;
     const begunAtMs = clock.elapsedMs;
-    const known = this.#beats > 0 && { known: { nowMs: clock.nowMs(), leadMs: clock.leadMs } };
+    const known = this.#sent > 0 && { known: { nowMs: clock.nowMs(), leadMs: clock.leadMs } };
     const { version: accountsVersion } = accounts;
-    const beat = await store.workers.beat({ worker, timeoutMs, isLeaving: this.#isLeaving, accountsVersion, ...known });
-    clock.correct(beat.wallMs, begunAtMs, beat.leadMs);
-    this.#fence.noteBeat(begunAtMs);
-    accounts.noteNewest(beat.accountsVersion, begunAtMs + timeoutMs * FENCE_SHARE);
-    this.#beats += 1;
-    return beat;
+    const answer = await store.workers.heartbeat({
+      worker,
+      timeoutMs,
+      isLeaving: this.#isLeaving,
+      accountsVersion,
+      ...known,
+    });
+    clock.correct(answer.wallMs, begunAtMs, answer.leadMs);
+    this.#fence.noteHeartbeat(begunAtMs);
+    accounts.noteNewest(answer.accountsVersion, begunAtMs + timeoutMs * FENCE_SHARE);
+    this.#sent += 1;
+    return answer;
   }
 
   /** Again, a few times, while the answers are so slow that they hardly tell the time. */
-  async #firstBeat(): Promise<Beat> {
+  async #sendFirst(): Promise<HeartbeatAnswer> {
     const { clock } = this.#deps;
     for (let tries = 1; ; tries += 1) {
       const begunAtMs = clock.elapsedMs;
-      const beat = await this.#beat();
-      if (clock.elapsedMs - begunAtMs <= QUICK_MS || tries === QUICK_TRIES) return beat;
+      const answer = await this.#send();
+      if (clock.elapsedMs - begunAtMs <= QUICK_MS || tries === QUICK_TRIES) return answer;
     }
   }
 
-  /** At a time of its own, so that a crowd of workers that were started together does not beat together. */
+  /** At a time of its own, so that a crowd of workers that were started together does not send them together. */
   #pauseMs(): Millis {
     const [byte = 0] = this.#deps.randomness.bytes(1);
     return (this.#deps.timeoutMs / BEATS_PER_TIMEOUT) * (1 - byte / 1024);
   }
 
-  #beginBeat(): void {
-    this.#beating = this.#beatOnce().finally(() => {
-      this.#beating = undefined;
-      if (this.#isBeatDue) this.#beatSoon();
+  #beginSending(): void {
+    this.#sending = this.#sendOnce().finally(() => {
+      this.#sending = undefined;
+      if (this.#isSendingDue) this.#sendSoon();
     });
   }
 
-  #beatSoon(): void {
+  #sendSoon(): void {
     if (this.#stopped) return;
-    if (this.#beating !== undefined) this.#isBeatDue = true;
-    else this.#beatAlarm.setIn(0);
+    if (this.#sending !== undefined) this.#isSendingDue = true;
+    else this.#alarm.setIn(0);
   }
 
-  async #beatOnce(): Promise<void> {
+  async #sendOnce(): Promise<void> {
     const { log, timeoutMs, accounts } = this.#deps;
-    this.#isBeatDue = false;
+    this.#isSendingDue = false;
     const wasClosed = this.#fence.isClosed;
     let pauseMs = timeoutMs * RETRY_SHARE;
     try {
-      const beat = await this.#beat();
+      const answer = await this.#send();
       pauseMs = this.#pauseMs();
-      if (!this.#stopped) this.#hear(beat, wasClosed);
+      if (!this.#stopped) this.#hear(answer, wasClosed);
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
       log.warn('beat_failed', { reason: error.message });
       accounts.noteUnknown(error);
     }
-    if (!this.#stopped) this.#beatAlarm.setIn(pauseMs);
+    if (!this.#stopped) this.#alarm.setIn(pauseMs);
   }
 
-  #hear(beat: Beat, wasClosed: boolean): void {
+  #hear(answer: HeartbeatAnswer, wasClosed: boolean): void {
     const { log, worker } = this.#deps;
     const { dispatcher, noteSchedule, noteDeadline } = this.#listeners as Listeners;
-    if (!beat.wasKnown) {
+    if (!answer.wasKnown) {
       log.warn('declared_dead', { worker });
       dispatcher.interrupt();
       this.noteCommitUnknown();
     }
     if (wasClosed) log.info('fence_opened', { worker });
     this.#setFenceAlarm();
-    if (beat.nextDueAtMs !== undefined) dispatcher.noteDue(beat.nextDueAtMs);
+    if (answer.nextDueAtMs !== undefined) dispatcher.noteDue(answer.nextDueAtMs);
     else dispatcher.wake();
-    if (beat.nextScheduleAtMs !== undefined) noteSchedule(beat.nextScheduleAtMs);
-    if (beat.nextWaiterAtMs !== undefined) noteDeadline(beat.nextWaiterAtMs);
-    if (this.#others.some((other) => !beat.others.includes(other))) this.#linesAreLost = true;
-    this.#others = beat.others;
-    this.#caring ??= this.#care(beat).finally(() => {
+    if (answer.nextScheduleAtMs !== undefined) noteSchedule(answer.nextScheduleAtMs);
+    if (answer.nextWaiterAtMs !== undefined) noteDeadline(answer.nextWaiterAtMs);
+    if (this.#others.some((other) => !answer.others.includes(other))) this.#linesAreLost = true;
+    this.#others = answer.others;
+    this.#caring ??= this.#care(answer).finally(() => {
       this.#caring = undefined;
     });
   }
@@ -254,16 +260,16 @@ export class Heartbeat {
     this.#listeners?.dispatcher.interrupt();
   }
 
-  /** What could not be done because the store failed is done after another beat. */
-  async #care(beat: Beat): Promise<void> {
+  /** What could not be done because the store failed is done after another heartbeat. */
+  async #care(answer: HeartbeatAnswer): Promise<void> {
     const { accounts, log } = this.#deps;
     try {
-      if (beat.accountsVersion !== accounts.version) {
+      if (answer.accountsVersion !== accounts.version) {
         await accounts.refresh();
-        this.#beatSoon(); // which says so: somebody waits for it
+        this.#sendSoon(); // which says so: somebody waits for it
       }
-      if (beat.hasLate) await this.#bury();
-      if (this.#beats % LOOK_EVERY === 0 || this.#isCommitUnknown) await this.#look();
+      if (answer.hasLate) await this.#bury();
+      if (this.#sent % LOOK_EVERY === 0 || this.#isCommitUnknown) await this.#look();
       await this.#readLines();
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
@@ -307,7 +313,7 @@ export class Heartbeat {
     );
     const leftOver = unknown.filter(({ claimToken }) => this.#unknownClaims.has(claimToken));
     this.#unknownClaims = new Set(unknown.map(({ claimToken }) => claimToken));
-    if (unknown.length > 0) this.#isCommitUnknown = true; // the next beat brings the next look
+    if (unknown.length > 0) this.#isCommitUnknown = true; // the next heartbeat brings the next look
     await this.#release('given_back', leftOver);
   }
 
@@ -321,7 +327,7 @@ export class Heartbeat {
   /**
    * Which lines there are, of those that the others fill as well. They serve them too, but only where they have room: a worker
    * may be full for as long as its endpoints take. Nothing else tells of their lines; a line that is heard of late costs its
-   * messages this one beat, and is then served by all until it is empty.
+   * messages this one heartbeat, and is then served by all until it is empty.
    */
   async #readLines(): Promise<void> {
     const piece = this.#linesAreLost ? undefined : { after: this.#lastLine, limit: LINES_PIECE };

@@ -1,15 +1,15 @@
 /** What a store that several workers share tells of them: who lives, and whose claims are nobody's any more. */
 import type { ClaimRef, Millis, WorkerId } from '../model.ts';
 
-/** What a worker hears when it beats, all of one moment. */
-export interface Beat {
+/** What a worker hears when it sends a heartbeat, all of one moment. */
+export interface HeartbeatAnswer {
   /** What the database's clock shows. */
   wallMs: Millis;
   /** How far the time that the workers go by is ahead of it, where it was set back. */
   leadMs: Millis;
-  /** False for the first beat, and when the worker was declared dead since the last: then its claims are others'. */
+  /** False for the first heartbeat, and when the worker was declared dead since the last: then its claims are others'. */
   wasKnown: boolean;
-  /** Whether others have missed their beats or have left: somebody is to expire them. */
+  /** Whether others have missed their heartbeats or have left: somebody is to expire them. */
   hasLate: boolean;
   /** The others that claim messages. Who is missing now reads no line any more. */
   others: WorkerId[];
@@ -30,11 +30,11 @@ export interface WorkerState {
 
 export interface WorkerStore {
   /**
-   * Says that `worker` lives; from `timeoutMs` after its last beat on, by the time that they all go by, any other may declare
+   * Says that `worker` lives; from `timeoutMs` after its last heartbeat on, by the time that they all go by, any other may declare
    * it dead. One that is leaving finishes what it has and begins nothing. `accountsVersion`: what it admits callers by, and
-   * signs. `known`: what the worker takes for that time, and for its lead; absent before the first beat.
+   * signs. `known`: what the worker takes for that time, and for its lead; absent before the first heartbeat.
    */
-  beat(args: WorkerState & { worker: WorkerId }): Promise<Beat>;
+  heartbeat(args: WorkerState & { worker: WorkerId }): Promise<HeartbeatAnswer>;
   /**
    * Workers that are not late at `nowMs` and have not said yet that they go by accounts as new as `accountsVersion`; default: as
    * they are now, which is answered.
@@ -46,6 +46,6 @@ export interface WorkerStore {
   orphanedClaims(args: { limit: number }): Promise<ClaimRef[]>;
   /** All claims in the name of `worker`. */
   claimsOf(args: { worker: WorkerId }): Promise<ClaimRef[]>;
-  /** The worker has ended: the next one that beats hears of it, without waiting for the time to be over. */
+  /** The worker has ended: the next one that sends a heartbeat hears of it, without waiting for the time to be over. */
   leave(args: { worker: WorkerId }): Promise<void>;
 }

@@ -14,7 +14,7 @@ export interface EverywhereOptions {
 
 /** Workers are told at once; this is between two looks whether they have said that they know. */
 const LOOK_MS = 50;
-/** For a beat that was under way and what follows from it. */
+/** For a heartbeat that was under way and what follows from it. */
 const GRACE_MS = 2_000;
 
 /**

@@ -1,7 +1,7 @@
 /**
  * Who lives: the workers that share the database, and a number that changes with every project, token and signing key.
  *
- * Programs that do not know this step neither beat nor share a database: those before it know only SQLite, where a start
+ * Programs that do not know this step neither send heartbeats nor share a database: those before it know only SQLite, where a start
  * gives back what every earlier process held.
  */
 import type { SqlDialect } from '../driver.ts';

@@ -91,7 +91,7 @@ export class Subject {
       warn: (event, fields) => this.warnings.push({ event, ...fields }),
       error: () => {},
     };
-    // Days pass in no time: a beat that is answered meanwhile would be long overdue.
+    // Days pass in no time: a heartbeat that is answered meanwhile would be long overdue.
     this.#server = await startServer(
       { ...config, workerTimeoutMs: 1e12 },
       { log, credentials, onFatal, clock: this.clock, isStoreInline },

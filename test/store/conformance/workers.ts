@@ -7,10 +7,10 @@ const HOUR_MS = 3_600_000;
 
 export function workersConformance(open: OpenStore): void {
   const world = eachWorld(open);
-  const beat = (worker: string, state: Partial<WorkerState> = {}) =>
-    world().store.workers.beat({ worker, timeoutMs: HOUR_MS, isLeaving: false, accountsVersion: 1, ...state });
-  /** At the moment at which a worker beats that has nothing to do with any other. */
-  const expireWorkers = async () => world().store.workers.expireWorkers({ nowMs: (await beat('witness')).wallMs });
+  const heartbeat = (worker: string, state: Partial<WorkerState> = {}) =>
+    world().store.workers.heartbeat({ worker, timeoutMs: HOUR_MS, isLeaving: false, accountsVersion: 1, ...state });
+  /** At the moment at which a worker sends a heartbeat that has nothing to do with any other. */
+  const expireWorkers = async () => world().store.workers.expireWorkers({ nowMs: (await heartbeat('witness')).wallMs });
   const acceptFor = async (at: World, worker: string) => {
     const claimToken = at.number();
     const message = await at.accept({ state: { kind: 'claimed', claimToken, worker } });
@@ -18,76 +18,76 @@ export function workersConformance(open: OpenStore): void {
   };
 
   it('tells a worker whether it was known, the time of the database, and who else claims messages', async () => {
-    const first = await beat('a');
+    const first = await heartbeat('a');
     expect(first).toMatchObject({ wasKnown: false, hasLate: false, others: [] });
     expect(first.wallMs).toBeGreaterThan(1.7e12);
     expect(Number.isInteger(first.wallMs)).toBe(true);
-    expect(await beat('b')).toMatchObject({ wasKnown: false, others: ['a'] });
-    const second = await beat('a');
+    expect(await heartbeat('b')).toMatchObject({ wasKnown: false, others: ['a'] });
+    const second = await heartbeat('a');
     expect(second).toMatchObject({ wasKnown: true, others: ['b'] });
     expect(second.wallMs).toBeGreaterThanOrEqual(first.wallMs);
   });
 
   it('lets the time that workers go by go on from where it was when the clock of the database is set back', async () => {
-    const { wallMs } = await beat('a');
+    const { wallMs } = await heartbeat('a');
     const known = { nowMs: wallMs + HOUR_MS, leadMs: 0 };
-    const first = await beat('a', { known });
+    const first = await heartbeat('a', { known });
     expect(first.wallMs + first.leadMs).toBe(known.nowMs);
     // Whoever knows nothing of it hears it from the others.
-    const second = await beat('b', { known: { nowMs: first.wallMs, leadMs: 0 } });
+    const second = await heartbeat('b', { known: { nowMs: first.wallMs, leadMs: 0 } });
     expect(second.wallMs + second.leadMs).toBe(known.nowMs);
     const lead = { nowMs: known.nowMs, leadMs: HOUR_MS + 1_000 };
-    const third = await beat('a', { known: lead });
+    const third = await heartbeat('a', { known: lead });
     expect(third.leadMs).toBe(lead.leadMs);
-    expect(await beat('b', { known: lead })).toMatchObject({ hasLate: false });
+    expect(await heartbeat('b', { known: lead })).toMatchObject({ hasLate: false });
   });
 
-  it('lets no beat that was made by a clock far ahead keep the others there', async () => {
-    const { wallMs } = await beat('a');
-    await beat('a', { known: { nowMs: wallMs + 23 * HOUR_MS, leadMs: 23 * HOUR_MS } });
-    expect(await beat('b', { known: { nowMs: wallMs + 25 * HOUR_MS, leadMs: 0 } })).toMatchObject({
+  it('lets no heartbeat that was made by a clock far ahead keep the others there', async () => {
+    const { wallMs } = await heartbeat('a');
+    await heartbeat('a', { known: { nowMs: wallMs + 23 * HOUR_MS, leadMs: 23 * HOUR_MS } });
+    expect(await heartbeat('b', { known: { nowMs: wallMs + 25 * HOUR_MS, leadMs: 0 } })).toMatchObject({
       leadMs: expect.closeTo(23 * HOUR_MS, -5),
     });
   });
 
   it('takes over no time from workers that have left', async () => {
-    const { wallMs } = await beat('a');
-    await beat('a', { known: { nowMs: wallMs + HOUR_MS, leadMs: HOUR_MS } });
+    const { wallMs } = await heartbeat('a');
+    await heartbeat('a', { known: { nowMs: wallMs + HOUR_MS, leadMs: HOUR_MS } });
     await world().store.workers.leave({ worker: 'a' });
-    expect(await beat('b')).toMatchObject({ leadMs: 0 });
+    expect(await heartbeat('b')).toMatchObject({ leadMs: 0 });
   });
 
   it('does not count one that is leaving among those that claim', async () => {
-    await beat('a', { isLeaving: true });
-    expect(await beat('b')).toMatchObject({ others: [], hasLate: false });
-    await beat('a');
-    expect(await beat('b')).toMatchObject({ others: ['a'] });
+    await heartbeat('a', { isLeaving: true });
+    expect(await heartbeat('b')).toMatchObject({ others: [], hasLate: false });
+    await heartbeat('a');
+    expect(await heartbeat('b')).toMatchObject({ others: ['a'] });
   });
 
   it('has one that is late expire once, by whoever asks first', async () => {
-    await beat('late', { timeoutMs: -1 });
-    await beat('a');
-    expect(await beat('b')).toMatchObject({ hasLate: true, others: ['a'] });
-    const { wallMs } = await beat('a');
+    await heartbeat('late', { timeoutMs: -1 });
+    await heartbeat('a');
+    expect(await heartbeat('b')).toMatchObject({ hasLate: true, others: ['a'] });
+    const { wallMs } = await heartbeat('a');
     const expired = await Promise.all([
       world().store.workers.expireWorkers({ nowMs: wallMs }),
       world().store.workers.expireWorkers({ nowMs: wallMs }),
     ]);
     expect(expired.flat()).toEqual(['late']);
-    expect(await beat('b')).toMatchObject({ hasLate: false });
-    expect(await beat('late')).toMatchObject({ wasKnown: false });
+    expect(await heartbeat('b')).toMatchObject({ hasLate: false });
+    expect(await heartbeat('late')).toMatchObject({ wasKnown: false });
   });
 
   it('has one that has left expire without waiting for its time to be over', async () => {
-    await beat('a');
+    await heartbeat('a');
     await world().store.workers.leave({ worker: 'a' });
-    expect(await beat('b')).toMatchObject({ hasLate: true, others: [] });
+    expect(await heartbeat('b')).toMatchObject({ hasLate: true, others: [] });
     expect(await expireWorkers()).toEqual(['a']);
   });
 
   it('names the claims of each worker, however they were made', async () => {
-    await beat('a');
-    await beat('b');
+    await heartbeat('a');
+    await heartbeat('b');
     const accepted = await acceptFor(world(), 'a');
     const due = await world().accept();
     const { claimed } = await world().claim({ worker: 'b' });
@@ -98,7 +98,7 @@ export function workersConformance(open: OpenStore): void {
   });
 
   it('names the worker of a message that follows from a settle, and of the next of a lane', async () => {
-    await beat('b');
+    await heartbeat('b');
     const { message, claimToken } = await world().acceptClaimed();
     const followToken = world().number();
     const follow = world().message({ state: { kind: 'claimed', claimToken: followToken, worker: 'b' } });
@@ -129,8 +129,8 @@ export function workersConformance(open: OpenStore): void {
   });
 
   it('finds the claims of workers that are not known any more, up to as many as are asked for', async () => {
-    await beat('a');
-    await beat('b');
+    await heartbeat('a');
+    await heartbeat('b');
     const orphans = [await acceptFor(world(), 'b'), await acceptFor(world(), 'b'), await acceptFor(world(), 'never')];
     await acceptFor(world(), 'a');
     await world().store.workers.leave({ worker: 'b' });
@@ -142,7 +142,7 @@ export function workersConformance(open: OpenStore): void {
   });
 
   it('refuses the result of a worker whose claim was given back, and takes that of the next one (P6)', async () => {
-    await beat('b');
+    await heartbeat('b');
     const token = world().number();
     const message = await world().accept({ state: { kind: 'claimed', claimToken: token, worker: 'b' } });
     await world().store.workers.leave({ worker: 'b' });
@@ -157,25 +157,25 @@ export function workersConformance(open: OpenStore): void {
   });
 
   it('tells when something is due next', async () => {
-    expect(await beat('a')).toMatchObject({
+    expect(await heartbeat('a')).toMatchObject({
       nextDueAtMs: undefined,
       nextScheduleAtMs: undefined,
       nextWaiterAtMs: undefined,
     });
     await world().accept({ notBeforeMs: T0 + 5_000 });
     await world().accept({ notBeforeMs: T0 + 3_000 });
-    expect(await beat('a')).toMatchObject({ nextDueAtMs: T0 + 3_000 });
+    expect(await heartbeat('a')).toMatchObject({ nextDueAtMs: T0 + 3_000 });
   });
 
   it('names who lives and has not said that it goes by the newest accounts', async () => {
     const { store } = world();
-    const { accountsVersion } = await beat('a', { accountsVersion: 0 });
-    await beat('b', { accountsVersion });
+    const { accountsVersion } = await heartbeat('a', { accountsVersion: 0 });
+    await heartbeat('b', { accountsVersion });
     expect(await store.workers.workersBehind({})).toEqual({ accountsVersion, behind: ['a'] });
-    await beat('a', { accountsVersion });
+    await heartbeat('a', { accountsVersion });
     expect(await store.workers.workersBehind({})).toEqual({ accountsVersion, behind: [] });
     await store.projects.ensureProject({ name: 'new', signingKeys: { current: 'c', next: 'n' }, nowMs: T0 });
-    await beat('late', { timeoutMs: -1 });
+    await heartbeat('late', { timeoutMs: -1 });
     const newest = await store.workers.workersBehind({});
     expect(newest.behind).toEqual(['a', 'b']);
     expect(newest.accountsVersion).toBeGreaterThan(accountsVersion);
@@ -204,7 +204,7 @@ export function workersConformance(open: OpenStore): void {
     const { store } = world();
     const versions = new Set<number>();
     const changed = async (): Promise<boolean> => {
-      const { accountsVersion } = await beat('a');
+      const { accountsVersion } = await heartbeat('a');
       const isNew = !versions.has(accountsVersion);
       versions.add(accountsVersion);
       return isNew;

@@ -108,7 +108,7 @@ export class Entry {
     }
     if (!isProposed) return message[MESSAGE_AT.line] === LINE.origin ? 'origin' : 'due';
     if (this.#gate.roomOf(projectId) === 0 || this.#gate.hasHeld(projectId)) {
-      lane?.letGo();
+      lane?.noteReleased();
       return hold(message, 'project');
     }
     lane?.start(this.#nowMs);

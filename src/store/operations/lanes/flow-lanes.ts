@@ -41,7 +41,7 @@ export interface FlowKeyRow {
 
 interface FlowStateRow extends FlowKeyRow {
   in_flight: number;
-  let_go: number;
+  released: number;
   first_ready_at_ms: number | null;
 }
 
@@ -66,7 +66,7 @@ const STANDING_FIELDS = `${FLOW_KEY_FIELDS},
    where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is not null) as in_flight,
   (select count(*) from (select 1 from messages m
      where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line in (${PAST_LANES})
-     limit ${LET_GO_COUNTED_MAX}) as counted) as let_go,
+     limit ${LET_GO_COUNTED_MAX}) as counted) as released,
   (select m.due_at_ms from messages m
    where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = ${LINE.flow}
    order by m.due_at_ms, m.key limit 1) as first_ready_at_ms`;
@@ -88,15 +88,15 @@ export class FlowLane {
   readonly row: FlowKeyRow;
   #inFlight: number;
   /** They may start before the others, so a busy origin gets no more of a key than the key could have in flight. */
-  #letGo: number;
+  #released: number;
   /** When the first of those that wait becomes, or became, ready. */
   #firstReadyAtMs: number;
   #isChanged = false;
 
-  constructor({ in_flight, let_go, first_ready_at_ms, ...row }: FlowStateRow) {
+  constructor({ in_flight, released, first_ready_at_ms, ...row }: FlowStateRow) {
     this.row = row;
     this.#inFlight = in_flight;
-    this.#letGo = let_go;
+    this.#released = released;
     this.#firstReadyAtMs = first_ready_at_ms ?? Infinity;
   }
 
@@ -129,17 +129,17 @@ export class FlowLane {
 
   /** How many more messages may leave the wait list. */
   goesLeft(nowMs: number): number {
-    return Math.max(0, this.startsLeft(nowMs) - this.#letGo);
+    return Math.max(0, this.startsLeft(nowMs) - this.#released);
   }
 
   /** A message that could start has to wait for its origin or its project. */
-  letGo(): void {
-    this.#letGo += 1;
+  noteReleased(): void {
+    this.#released += 1;
   }
 
-  /** A message that was let go starts, or is back in the wait list. */
+  /** A message that was released starts, or is back in the wait list. */
   takeBack(): void {
-    this.#letGo -= 1;
+    this.#released -= 1;
   }
 
   /** One more attempt starts: it holds a slot and counts for the rate. */
@@ -193,7 +193,7 @@ export class FlowLanes {
     }
     if (created.length === 0) return;
     await this.#tx.insertMany('flow_keys', COLUMNS, created.map(valuesOf));
-    for (const row of created) this.add({ ...row, in_flight: 0, let_go: 0, first_ready_at_ms: null });
+    for (const row of created) this.add({ ...row, in_flight: 0, released: 0, first_ready_at_ms: null });
   }
 
   add(row: FlowStateRow): FlowLane {
@@ -227,7 +227,7 @@ export class FlowLanes {
   }
 
   /** A key that has its turn already keeps its place in the row of keys; one that just had it goes to the end. */
-  #wakeAtMs(lane: FlowLane, { in_flight, let_go, first_ready_at_ms }: FlowStateRow): number | null {
+  #wakeAtMs(lane: FlowLane, { in_flight, released, first_ready_at_ms }: FlowStateRow): number | null {
     const { parallelism, paused, wake_at_ms } = lane.row;
     const nextMs = nextStartAtMs(
       {
@@ -235,7 +235,7 @@ export class FlowLanes {
         parallelism,
         isPaused: paused === 1,
         inFlight: in_flight,
-        letGo: let_go,
+        released,
         firstReadyAtMs: first_ready_at_ms,
       },
       this.#nowMs,

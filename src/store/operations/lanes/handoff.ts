@@ -5,8 +5,8 @@
 import type { WriteContext } from '../logs/log-writer.ts';
 import { CANDIDATE_FIELDS, type Candidate, type ClaimedRow, own } from '../messages/claim.ts';
 import type { FlowLane } from './flow-lanes.ts';
-import type { LetGo } from './go-on.ts';
 import { LINE } from './lines.ts';
+import type { Released } from './release-next.ts';
 
 /** A delivery slot for a successor. */
 export interface FreedSlot {
@@ -23,7 +23,7 @@ export interface FreedSlot {
 export async function handOffAll(
   context: WriteContext,
   freedSlots: readonly FreedSlot[],
-  letGo: LetGo,
+  released: Released,
   { worker, nowMs }: { worker: string; nowMs: number },
 ): Promise<(ClaimedRow | undefined)[]> {
   const waitLists = new WaitLists(context, nowMs);
@@ -31,9 +31,9 @@ export async function handOffAll(
   const seen = new Set<number>();
   for (const freedSlot of freedSlots) {
     const { projectId, queueId, flowKey } = freedSlot;
-    if (letGo.projectsWithLine.has(projectId) || letGo.gate.roomOf(projectId) === 0) continue;
-    const lane = flowKey === null ? undefined : letGo.flows.find(projectId, flowKey);
-    const inQueue = letGo.heads.find(
+    if (released.projectsWithLine.has(projectId) || released.gate.roomOf(projectId) === 0) continue;
+    const lane = flowKey === null ? undefined : released.flows.find(projectId, flowKey);
+    const inQueue = released.heads.find(
       (head) =>
         head.queue_id === queueId && head.flow_key === null && !seen.has(head.key) && fits(head, freedSlot, nowMs),
     );
@@ -41,7 +41,7 @@ export async function handOffAll(
     if (!next) continue;
     seen.add(next.key);
     nextOfSlots.set(freedSlot, next);
-    letGo.gate.start(projectId);
+    released.gate.start(projectId);
     if (next.flow_key !== null) lane?.start(nowMs);
   }
   const taken = [...nextOfSlots].map(([{ claimToken }, { key, due_at_ms }]) => ({ key, due_at_ms, claimToken }));

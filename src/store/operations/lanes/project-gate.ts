@@ -92,7 +92,7 @@ export async function projectsWithHeld(queries: Queries): Promise<ProjectId[]> {
 }
 
 /** Messages that left the line of their project because it may start attempts again. */
-export interface Released {
+export interface SentOn {
   key: number;
   project_id: number;
   due_at_ms: number;
@@ -104,15 +104,15 @@ export async function releaseHeld(
   tx: Transaction,
   gate: ProjectGate,
   projectIds: Iterable<ProjectId>,
-): Promise<Released[]> {
-  const released: Released[] = [];
-  if (!gate.isLimited) return released;
+): Promise<SentOn[]> {
+  const sentOn: SentOn[] = [];
+  if (!gate.isLimited) return sentOn;
   await gate.load(projectIds);
   for (const projectId of new Set(projectIds)) {
     const room = Math.min(gate.roomOf(projectId), RELEASED_MAX);
     if (room === 0) continue;
-    released.push(
-      ...(await tx.query<Released>(
+    sentOn.push(
+      ...(await tx.query<SentOn>(
         `select key, project_id, due_at_ms, flow_key from messages
          where project_id = ? and claim_token is null and line = ${LINE.project} order by due_at_ms, key limit ?`,
         [projectId, room],
@@ -123,7 +123,7 @@ export async function releaseHeld(
     'messages',
     'key',
     ['line'],
-    released.map(({ key, flow_key }): SqlValue[] => [key, lineBehindQueue(flow_key)]),
+    sentOn.map(({ key, flow_key }): SqlValue[] => [key, lineBehindQueue(flow_key)]),
   );
-  return released;
+  return sentOn;
 }

@@ -6,9 +6,9 @@ import type { WriteContext } from '../logs/log-writer.ts';
 import { cancel } from '../messages/cancel.ts';
 import { longRead, write } from '../operation.ts';
 import { flowRefsOf } from './flow-lanes.ts';
-import { goOn } from './go-on.ts';
 import { LINE, lineBehindQueue } from './lines.ts';
 import { countQueues, insertQueue, type QueueRef } from './queue-lanes.ts';
+import { releaseNext } from './release-next.ts';
 
 interface QueuePlace {
   projectId: ProjectId;
@@ -40,7 +40,7 @@ export const saveQueue = write(
     ]);
     await setPaused(context, queue, args);
     // A higher parallelism takes effect at once.
-    if (!isPaused) await goOn(context, { queues: [queue] }, nowMs);
+    if (!isPaused) await releaseNext(context, { queues: [queue] }, nowMs);
     return 'saved';
   },
 );
@@ -70,7 +70,7 @@ async function setPaused(
   );
   if (changed === 0) return;
   if (args.isPaused) await hold(context, queue, args.nowMs);
-  else await letGo(context, queue, args.nowMs);
+  else await resume(context, queue, args.nowMs);
 }
 
 /** Messages that were started wait with the queue; those being attempted join them when they need a retry. */
@@ -87,11 +87,11 @@ async function hold(context: WriteContext, queue: QueueRef, nowMs: number): Prom
     [projectId, queueId],
   );
   const flowKeys = started.map(({ flow_key }) => ({ projectId, key: flow_key }));
-  await goOn(context, { flowKeys }, nowMs);
+  await releaseNext(context, { flowKeys }, nowMs);
 }
 
 /** From the earliest unfinished message on: first those that were started. */
-async function letGo(context: WriteContext, queue: QueueRef, nowMs: number): Promise<void> {
+async function resume(context: WriteContext, queue: QueueRef, nowMs: number): Promise<void> {
   const { projectId, queueId } = queue;
   const started = await context.tx.query<{ project_id: number; due_at_ms: number; flow_key: string | null }>(
     `select project_id, due_at_ms, flow_key from messages
@@ -104,7 +104,7 @@ async function letGo(context: WriteContext, queue: QueueRef, nowMs: number): Pro
     [projectId, queueId],
   );
   for (const { due_at_ms, flow_key } of started) if (flow_key === null) context.due.note(due_at_ms);
-  await goOn(context, { queues: [queue], flowKeys: flowRefsOf(started) }, nowMs);
+  await releaseNext(context, { queues: [queue], flowKeys: flowRefsOf(started) }, nowMs);
 }
 
 /** The queue is gone at once; `emptyQueue` is to follow. `undefined`: there is none. */
@@ -188,7 +188,7 @@ async function letRunsLeave(context: WriteContext, keys: readonly number[], nowM
   for (const { due_at_ms, flow_key, line } of leaving) {
     if (line === LINE.queue && flow_key === null) due.note(due_at_ms);
   }
-  await goOn(context, { flowKeys: flowRefsOf(leaving) }, nowMs);
+  await releaseNext(context, { flowKeys: flowRefsOf(leaving) }, nowMs);
 }
 
 /**

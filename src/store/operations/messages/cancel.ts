@@ -1,8 +1,8 @@
 /** What does a cancel do to a message that waits, and to one that is in flight (contract M 6.3.7 and 6.3.8)? */
 import type { MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
 import { flowRefsOf } from '../lanes/flow-lanes.ts';
-import { goOn } from '../lanes/go-on.ts';
 import { LINE } from '../lanes/lines.ts';
+import { releaseNext } from '../lanes/release-next.ts';
 import { lastEventTimes, type WriteContext } from '../logs/log-writer.ts';
 import { write } from '../operation.ts';
 import { codeOfLogState, type StoredEvent } from './rows.ts';
@@ -90,7 +90,7 @@ export async function cancelAtOnce(
   // One that its key had let go makes room for the next of the key.
   const flowKeys = flowRefsOf(rows.filter(({ line }) => line === LINE.origin || line === LINE.project));
   if (queues.length === 0 && flowKeys.length === 0) return;
-  await goOn(context, { queues, flowKeys }, nowMs);
+  await releaseNext(context, { queues, flowKeys }, nowMs);
 }
 
 /** Lets the attempts of `rows` end their messages, whatever comes of them. */

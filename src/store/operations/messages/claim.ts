@@ -63,7 +63,7 @@ export const claim = write(
   async (context: WriteContext, { request, nowMs }: ClaimArgs): Promise<ClaimRows> => {
     const { tx } = context;
     const round = new Round(context, request, nowMs);
-    if (request.due) await round.goOnWithHeld();
+    if (request.due) await round.releaseHeldProjects();
     const emptied = request.dueFirst ? [] : await unpark(round, request.unpark);
     if (request.due && request.lanesFirst) await serveLanes(round);
     if (request.due) await takeDue(round);
@@ -192,7 +192,7 @@ class Round {
   }
 
   /** Sends messages on from the lines of those projects that have room: what went before may have been held up elsewhere. */
-  async goOnWithHeld(): Promise<void> {
+  async releaseHeldProjects(): Promise<void> {
     if (!this.#gate.isLimited) return;
     const projects = await projectsWithHeld(this.tx);
     const held = projects.filter((projectId) => this.#locked.has(projectId));
@@ -213,7 +213,7 @@ class Round {
     if (this.#gate.roomOf(candidate.project_id) === 0) this.#toLane.push([candidate.key, LINE.project]);
     else if (this.#hasRoom(candidate) && this.#take(candidate)) return;
     else this.#toOrigin.push(candidate);
-    this.#laneOf(candidate)?.letGo();
+    this.#laneOf(candidate)?.noteReleased();
   }
 
   /** A candidate from the line of its origin, which has room: false when it stays there, because the worker is full. */

@@ -3,9 +3,9 @@ import type { ClaimRef } from '../../../engine/model.ts';
 import type { SqlValue } from '../../driver.ts';
 import type { FlowRef } from '../lanes/flow-lanes.ts';
 import { flowRefsOf } from '../lanes/flow-lanes.ts';
-import { goOn } from '../lanes/go-on.ts';
 import { LINE } from '../lanes/lines.ts';
 import { projectsWithHeld } from '../lanes/project-gate.ts';
+import { releaseNext } from '../lanes/release-next.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { write } from '../operation.ts';
 import { cancelAtOnce } from './cancel.ts';
@@ -56,16 +56,16 @@ export const releaseAll = write(async (context: WriteContext, { nowMs }: { nowMs
     `select ${CLAIM_FIELDS} from messages where claim_token is not null order by project_id, key for update`,
   );
   await giveBack(context, rows, nowMs);
-  await letHeldGoOn(context, nowMs);
+  await releaseHeldProjects(context, nowMs);
   return rows.length;
 });
 
 /** The limit of projects may have been raised or taken away since they were held. */
-async function letHeldGoOn(context: WriteContext, nowMs: number): Promise<void> {
+async function releaseHeldProjects(context: WriteContext, nowMs: number): Promise<void> {
   const projects = await projectsWithHeld(context.tx);
   if (projects.length === 0) return;
   const flowKeys = context.limits.parallelismMax > 0 ? [] : await sendAllOn(context);
-  await goOn(context, { flowKeys, projects }, nowMs);
+  await releaseNext(context, { flowKeys, projects }, nowMs);
 }
 
 /** Ends the lines of all projects; returns the keys of those that stood there. */
@@ -97,5 +97,5 @@ async function giveBack(context: WriteContext, rows: readonly ClaimRow[], nowMs:
     context.due.note(nowMs);
   }
   const projects = new Set(rows.map(({ project_id }) => project_id));
-  await goOn(context, { flowKeys: flowRefsOf(rows), projects }, nowMs);
+  await releaseNext(context, { flowKeys: flowRefsOf(rows), projects }, nowMs);
 }

@@ -3,10 +3,10 @@ import type { Saved } from '../../../engine/messages/accepted.ts';
 import type { Settled } from '../../../engine/stores.ts';
 import type { SqlValue } from '../../driver.ts';
 import { flowRefsOf } from '../lanes/flow-lanes.ts';
-import { goOn } from '../lanes/go-on.ts';
 import { type FreedSlot, handOffAll } from '../lanes/handoff.ts';
 import { LINE, lineBehindQueue } from '../lanes/lines.ts';
 import { type QueueRef, queuesById } from '../lanes/queue-lanes.ts';
+import { releaseNext } from '../lanes/release-next.ts';
 import { lastEventTimes, type MessageEvents, type WriteContext } from '../logs/log-writer.ts';
 import { merged } from '../operation.ts';
 import { judge, writeEndings } from '../runs/end.ts';
@@ -69,7 +69,7 @@ export const settle = merged(
     await writeAll(context, saved);
     await endRunsOf(context, saved, nowMs);
     const followsByCommand = await insertFollows(context, saved, nowMs);
-    const nextByCommand = await letOthersGoOn(context, saved, nowMs);
+    const nextByCommand = await releaseNextOf(context, saved, nowMs);
     return commands.map((command) => {
       if (refused.has(command)) return { kind: 'runChanged' };
       const done = savedByCommand.get(command);
@@ -242,7 +242,7 @@ function withSlotOf({ key, queue_id, queue_slot }: OwnerRow, follow: StoredNewMe
   return { ...follow, message };
 }
 
-async function letOthersGoOn(
+async function releaseNextOf(
   context: WriteContext,
   saved: readonly Owned[],
   nowMs: number,
@@ -256,12 +256,12 @@ async function letOthersGoOn(
     flowKeys: flowRefsOf(inLanes.map(({ owner }) => owner)),
     projects: new Set(inLanes.map(({ owner }) => owner.project_id)),
   };
-  await goOn(context, freed, nowMs, async (letGo) => {
+  await releaseNext(context, freed, nowMs, async (released) => {
     const freedSlots = inLanes.flatMap(({ args, owner }) => freedSlotOf(args, owner));
     if (freedSlots.length === 0) return new Set();
-    await letGo.gate.load(freed.projects);
+    await released.gate.load(freed.projects);
     const worker = freedSlots[0]?.worker ?? '';
-    const nextOfSlots = await handOffAll(context, freedSlots, letGo, { worker, nowMs });
+    const nextOfSlots = await handOffAll(context, freedSlots, released, { worker, nowMs });
     for (const [index, { command }] of freedSlots.entries()) {
       const next = nextOfSlots[index];
       if (next) nextByCommand.set(command, next);

@@ -1,7 +1,7 @@
 /** Which workers live, and whose claims are nobody's any more? */
 import type { ClaimRef, WorkerId } from '../../../engine/model.ts';
 import { LEAD_MS_MAX } from '../../../engine/workers/steady-clock.ts';
-import type { Beat, WorkerState } from '../../../engine/workers/store.ts';
+import type { HeartbeatAnswer, WorkerState } from '../../../engine/workers/store.ts';
 import type { Queries } from '../../driver.ts';
 import { checkSchema } from '../../migrations/index.ts';
 import { accountsVersion } from '../accounts/projects.ts';
@@ -11,7 +11,7 @@ import { read, write } from '../operation.ts';
 import { nextTime } from '../schedules/schedules.ts';
 import { nextDeadline } from '../waiters/waiters.ts';
 
-export interface BeatArgs extends WorkerState {
+export interface HeartbeatArgs extends WorkerState {
   worker: WorkerId;
 }
 
@@ -22,43 +22,46 @@ interface WorkerRow {
   leaving: number;
 }
 
-export const beat = write({ class: () => 'urgent' }, async ({ tx }: WriteContext, args: BeatArgs): Promise<Beat> => {
-  const { worker, timeoutMs, isLeaving, known: time } = args;
-  await checkSchema(tx);
-  const others = await tx.query<WorkerRow>(
-    'select id, beat_at_ms, timeout_ms, leaving from workers where id <> ? order by id',
-    [worker],
-  );
-  const wallMs = await tx.nowMs();
-  // Nobody's time goes back when the clock is set back: a beat that shows a later one was made before that.
-  const beats = others.map((row) => (row.timeout_ms < 0 ? 0 : row.beat_at_ms));
-  const supposed = [wallMs + (time?.leadMs ?? 0), time?.nowMs ?? 0, ...beats];
-  const nowMs = Math.max(wallMs, ...supposed.filter((ms) => ms <= wallMs + LEAD_MS_MAX));
-  const state = [nowMs, timeoutMs, isLeaving ? 1 : 0, args.accountsVersion];
-  const known = await tx.run(
-    'update workers set beat_at_ms = ?, timeout_ms = ?, leaving = ?, accounts_version = ? where id = ?',
-    [...state, worker],
-  );
-  if (known === 0) {
-    await tx.insertMany(
-      'workers',
-      ['id', 'started_at_ms', 'beat_at_ms', 'timeout_ms', 'leaving', 'accounts_version'],
-      [[worker, nowMs, ...state]],
+export const heartbeat = write(
+  { class: () => 'urgent' },
+  async ({ tx }: WriteContext, args: HeartbeatArgs): Promise<HeartbeatAnswer> => {
+    const { worker, timeoutMs, isLeaving, known: time } = args;
+    await checkSchema(tx);
+    const others = await tx.query<WorkerRow>(
+      'select id, beat_at_ms, timeout_ms, leaving from workers where id <> ? order by id',
+      [worker],
     );
-  }
-  const isLate = (row: WorkerRow) => row.beat_at_ms + row.timeout_ms < nowMs;
-  return {
-    wallMs,
-    leadMs: nowMs - wallMs,
-    wasKnown: known > 0,
-    hasLate: others.some(isLate),
-    others: others.filter((row) => !isLate(row) && row.leaving === 0).map(({ id }) => id),
-    nextDueAtMs: (await nextDueAtMs(tx)) ?? undefined,
-    nextScheduleAtMs: (await nextTime(tx)) ?? undefined,
-    nextWaiterAtMs: (await nextDeadline(tx)) ?? undefined,
-    accountsVersion: await accountsVersion(tx),
-  };
-});
+    const wallMs = await tx.nowMs();
+    // Nobody's time goes back when the clock is set back: a heartbeat that shows a later one was made before that.
+    const times = others.map((row) => (row.timeout_ms < 0 ? 0 : row.beat_at_ms));
+    const supposed = [wallMs + (time?.leadMs ?? 0), time?.nowMs ?? 0, ...times];
+    const nowMs = Math.max(wallMs, ...supposed.filter((ms) => ms <= wallMs + LEAD_MS_MAX));
+    const state = [nowMs, timeoutMs, isLeaving ? 1 : 0, args.accountsVersion];
+    const known = await tx.run(
+      'update workers set beat_at_ms = ?, timeout_ms = ?, leaving = ?, accounts_version = ? where id = ?',
+      [...state, worker],
+    );
+    if (known === 0) {
+      await tx.insertMany(
+        'workers',
+        ['id', 'started_at_ms', 'beat_at_ms', 'timeout_ms', 'leaving', 'accounts_version'],
+        [[worker, nowMs, ...state]],
+      );
+    }
+    const isLate = (row: WorkerRow) => row.beat_at_ms + row.timeout_ms < nowMs;
+    return {
+      wallMs,
+      leadMs: nowMs - wallMs,
+      wasKnown: known > 0,
+      hasLate: others.some(isLate),
+      others: others.filter((row) => !isLate(row) && row.leaving === 0).map(({ id }) => id),
+      nextDueAtMs: (await nextDueAtMs(tx)) ?? undefined,
+      nextScheduleAtMs: (await nextTime(tx)) ?? undefined,
+      nextWaiterAtMs: (await nextDeadline(tx)) ?? undefined,
+      accountsVersion: await accountsVersion(tx),
+    };
+  },
+);
 
 /** Strikes out those that are late, whose claims are orphans from then on; each for one of those who try. */
 export const expireWorkers = write(

@@ -1,4 +1,4 @@
-/** What may go on now that slots became free: the next in a queue, in the line of a project, in the list of a key? */
+/** What comes next now that slots became free: the next in a queue, in the line of a project, in the list of a key? */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { FlowLanes, type FlowRef, flowRefsOf } from './flow-lanes.ts';
@@ -12,8 +12,8 @@ export interface Freed {
   projects?: Iterable<ProjectId>;
 }
 
-/** What was let go, before it is known when the keys are to be served: the chance to claim some of it at once. */
-export interface LetGo {
+/** What was released, before it is known when the keys are to be served: the chance to claim some of it at once. */
+export interface Released {
   heads: readonly QueueHead[];
   /** Projects whose line has sent messages on, which go before all others of theirs. */
   projectsWithLine: ReadonlySet<ProjectId>;
@@ -21,25 +21,25 @@ export interface LetGo {
   gate: ProjectGate;
 }
 
-/** Lets go what may, and notes when it is due. `claimSome` answers which messages it has claimed meanwhile. */
-export async function goOn(
+/** Releases what comes next, and notes when it is due. `claimSome` answers which messages it has claimed meanwhile. */
+export async function releaseNext(
   context: WriteContext,
   freed: Freed,
   nowMs: number,
-  claimSome: (letGo: LetGo) => Promise<ReadonlySet<number>> = async () => new Set(),
+  claimSome: (released: Released) => Promise<ReadonlySet<number>> = async () => new Set(),
 ): Promise<void> {
   const { tx, limits, due } = context;
   const gate = new ProjectGate(tx, limits.parallelismMax);
   const heads = await advance(tx, (await queuesById(tx, freed.queues ?? [])).values());
-  const released = await releaseHeld(tx, gate, freed.projects ?? []);
+  const sentOn = await releaseHeld(tx, gate, freed.projects ?? []);
   const flows = new FlowLanes(tx, nowMs);
-  const onTheirWay = [...heads, ...released];
+  const onTheirWay = [...heads, ...sentOn];
   await flows.load([...(freed.flowKeys ?? []), ...flowRefsOf(onTheirWay)]);
-  const projectsWithLine = new Set(released.map(({ project_id }) => project_id));
+  const projectsWithLine = new Set(sentOn.map(({ project_id }) => project_id));
   const claimed = await claimSome({ heads, projectsWithLine, flows, gate });
   for (const { key, due_at_ms, flow_key } of onTheirWay) {
     if (flow_key === null && !claimed.has(key)) due.note(due_at_ms);
   }
-  if (released.length > 0) due.note(nowMs);
+  if (sentOn.length > 0) due.note(nowMs);
   await flows.save(due);
 }
