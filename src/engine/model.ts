@@ -158,12 +158,12 @@ export interface NewMessage {
   run?: NewRun;
 }
 
-/** An entry for the journal of a run, made only once for each of the run's slots (P8). */
+/** An entry for the journal of a run, made only once for each entry key of the run (P8). */
 export interface NewEntry {
   runKey: RunKey;
   kind: EntryKind;
   /** What of the run it records, such as the result of step 3: one entry each. Made by `workflow/steps.ts`. */
-  slot: string;
+  entryKey: string;
   /** Bytes that it adds to a delivered body; 0 for what deliveries do not show. */
   bytes: number;
   /** A delivered body of more bytes is left to be fetched; absent: never. */
@@ -206,7 +206,7 @@ export interface RunEnding {
 /** A message that follows from something else, before it has a key, an id and a place. */
 export interface FollowUp extends Omit<Message, 'key' | 'id'> {
   /** Where it enters the journal of a run, if it does. */
-  entry?: Pick<NewEntry, 'runKey' | 'kind' | 'slot'>;
+  entry?: Pick<NewEntry, 'runKey' | 'kind' | 'entryKey'>;
 }
 
 /** What becomes of a message when its attempt is settled. */

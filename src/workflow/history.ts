@@ -44,7 +44,7 @@ export interface Course {
 export interface HistoryEntry extends Course {
   position: number;
   kind: EntryKind;
-  slot: string;
+  entryKey: string;
   key: number;
   message: KnownMessage;
   /** Of an invocation: the first message of the run that was invoked, while it is kept. */

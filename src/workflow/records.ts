@@ -2,9 +2,10 @@
  * Which steps has a run, and how does each stand (contract W 18.1)? A step is told of by several entries of the journal:
  * its plan, what it waits for, its result. Together they are one record.
  */
+
+import { entryKeyOfCallResult } from './entry-keys.ts';
 import type { Course, Failure, HistoryEntry, KnownRun } from './history.ts';
 import type { EntryKind } from './model.ts';
-import { slotOfCallResult } from './slots.ts';
 import { joinStepInfo, type StepInfo, stepInfoOf } from './step-info.ts';
 
 export type StepState = 'STEP_PROGRESS' | 'STEP_RETRY' | 'STEP_SUCCESS' | 'STEP_FAILED' | 'STEP_CANCELED';
@@ -44,7 +45,7 @@ export function groupEntries(entries: readonly HistoryEntry[]): StepGroup[] {
     });
     // What has no id is a step of its own, but for the initial one.
     const hasId = info.stepId > 0 || entry.kind === 'initial';
-    const known = (entry.kind === 'fromCallback' && callByKey.get(entry.slot)) || (hasId && byId.get(info.stepId));
+    const known = (entry.kind === 'fromCallback' && callByKey.get(entry.entryKey)) || (hasId && byId.get(info.stepId));
     if (known) {
       // Whatever comes after a result repeats what is known.
       if (known.by.step) continue;
@@ -53,7 +54,7 @@ export function groupEntries(entries: readonly HistoryEntry[]): StepGroup[] {
     }
     const step = known || place({ info, by: { [entry.kind]: entry } }, groups);
     if (hasId) byId.set(info.stepId, step);
-    if (entry.kind === 'toCallback') callByKey.set(slotOfCallResult(entry.key), step);
+    if (entry.kind === 'toCallback') callByKey.set(entryKeyOfCallResult(entry.key), step);
   }
   for (const { steps } of groups) steps.sort((a, b) => a.info.stepId - b.info.stepId);
   return groups;

@@ -2,9 +2,9 @@
 import { Buffer } from 'node:buffer';
 import { isTime, parseDurationMs } from '../protocol/durations.ts';
 import type { CallType, HeaderMap, Redaction } from '../protocol/settings.ts';
+import { entryKeyOfInvocation, entryKeyOfWait } from './entry-keys.ts';
 import type { Answered, KnownMessage } from './history.ts';
 import { memberJson, scalarMembers } from './scalar-members.ts';
-import { slotOfInvocation, slotOfWait } from './slots.ts';
 import { readStep, stepIdOfCall } from './steps.ts';
 
 export interface StepInfo {
@@ -240,9 +240,9 @@ function parsed(json: string): unknown {
 }
 
 /** Where in its run's journal the wait or the invocation is of which `body` is the result; `undefined` for other steps. */
-export function recordSlotOf(body: Uint8Array): string | undefined {
+export function recordEntryKeyOf(body: Uint8Array): string | undefined {
   const step = readStep(body);
   if (step === undefined || step.stepId === 0) return undefined;
-  if (WAITS.has(step.stepType)) return slotOfWait(step.stepId);
-  return step.stepType === 'Invoke' ? slotOfInvocation(step.stepId) : undefined;
+  if (WAITS.has(step.stepType)) return entryKeyOfWait(step.stepId);
+  return step.stepType === 'Invoke' ? entryKeyOfInvocation(step.stepId) : undefined;
 }

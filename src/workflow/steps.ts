@@ -1,8 +1,8 @@
-/** Which step of its run does a message carry, and which slot of the journal is that step's (P8)? */
+/** Which step of its run does a message carry, and which entry key of the journal is that step's (P8)? */
 import { contentHash } from '../protocol/deduplication.ts';
 import type { CallType, HeaderMap } from '../protocol/settings.ts';
+import { entryKeyOfCall, entryKeyOfContent, entryKeyOfPlan, entryKeyOfResult } from './entry-keys.ts';
 import { scalarMembers } from './scalar-members.ts';
-import { slotOfCall, slotOfContent, slotOfPlan, slotOfResult } from './slots.ts';
 
 /** The step in a body, as far as it concerns us; the rest is the client library's (contract W 8.2). */
 export interface Step {
@@ -34,31 +34,31 @@ export function readStep(body: Uint8Array): Step | undefined {
   return step;
 }
 
-export interface Slot {
+export interface EntryPlace {
   kind: 'step' | 'plan' | 'toCallback' | 'stepConfig';
-  slot: string;
+  entryKey: string;
 }
 
 /** What a message that is appended to a run counts as, and what it is the only one of. */
-export function slotOf(message: {
+export function entryKeyOf(message: {
   callType: Extract<CallType, 'step' | 'toCallback' | 'stepConfig'>;
   url: string;
   header: HeaderMap;
   body: Uint8Array;
   /** Headers that the result of a call will be delivered with: they name its step. */
   callbackHeader?: HeaderMap;
-}): Slot {
+}): EntryPlace {
   const { callType, url, header, body, callbackHeader } = message;
   if (callType === 'toCallback') {
     const stepId = callbackHeader && stepIdOfCall(callbackHeader);
-    if (stepId !== undefined) return { kind: 'toCallback', slot: slotOfCall(stepId) };
+    if (stepId !== undefined) return { kind: 'toCallback', entryKey: entryKeyOfCall(stepId) };
   } else if (callType === 'step') {
     const step = readStep(body);
-    if (step && step.stepId > 0) return { kind: 'step', slot: slotOfResult(step.stepId) };
-    if (step?.targetStep !== undefined) return { kind: 'plan', slot: slotOfPlan(step.targetStep) };
+    if (step && step.stepId > 0) return { kind: 'step', entryKey: entryKeyOfResult(step.stepId) };
+    if (step?.targetStep !== undefined) return { kind: 'plan', entryKey: entryKeyOfPlan(step.targetStep) };
   }
   // Without an id what is published tells it from others (contract W 4.6).
-  return { kind: callType, slot: slotOfContent(contentHash({ destination: url, header, body })) };
+  return { kind: callType, entryKey: entryKeyOfContent(contentHash({ destination: url, header, body })) };
 }
 
 /** The step of a call, as the headers of its result name it. */

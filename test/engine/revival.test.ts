@@ -69,14 +69,14 @@ beforeEach(() => {
   nextKey = 500;
 });
 
-/** `entries`: kind, slot, and the message where it is begun again. */
+/** `entries`: kind, entryKey, and the message where it is begun again. */
 function reviveFrom(
   entries: readonly [EntryKind, string, Message?][],
   override: RunOverride = {},
   { config = {}, children = [] as Beginning[] } = {},
 ): Revival<Draft> {
-  const journal = entries.map(([kind, slot], position): OutlinedEntry => {
-    return { position, kind, slot, key: 100 + position, bodyBytes: 30 };
+  const journal = entries.map(([kind, entryKey], position): OutlinedEntry => {
+    return { position, kind, entryKey, key: 100 + position, bodyBytes: 30 };
   });
   const messages = new Map(entries.flatMap(([, , message], position) => (message ? [[100 + position, message]] : [])));
   const remains: Remains = {
@@ -113,9 +113,9 @@ describe('a run that takes the place of a failed one', () => {
     expect(revival.journal.map(({ kind }) => kind)).toEqual(['record', 'shared', 'message']);
     const [first, second, third] = revival.journal;
     expect(first).toMatchObject({
-      record: { message: { key: 500 }, entry: { runKey: 500, kind: 'initial', slot: '0' } },
+      record: { message: { key: 500 }, entry: { runKey: 500, kind: 'initial', entryKey: '0' } },
     });
-    expect(second).toMatchObject({ key: 101, entry: { runKey: 500, kind: 'step', slot: 's1' } });
+    expect(second).toMatchObject({ key: 101, entry: { runKey: 500, kind: 'step', entryKey: 's1' } });
     expect(third).toMatchObject({
       message: {
         message: {
@@ -129,7 +129,7 @@ describe('a run that takes the place of a failed one', () => {
             labels: ['old'],
           },
         },
-        entry: { runKey: 500, kind: 'step', slot: 's2', lazyAboveBytes: 1_000 },
+        entry: { runKey: 500, kind: 'step', entryKey: 's2', lazyAboveBytes: 1_000 },
       },
     });
   });
@@ -225,7 +225,7 @@ describe('a run that takes the place of a failed one', () => {
       maxRetries: 0,
       callback: { maxRetries: 9, header: { 'X-Own': ['c'], 'X-User': ['u'] } },
     });
-    expect(sent?.entry?.slot).toBe('c1');
+    expect(sent?.entry?.entryKey).toBe('c1');
   });
 
   it('counts of what it shares what that adds to each delivery, and nothing for what is not shown', () => {
@@ -288,7 +288,7 @@ describe('a run that takes the place of a failed one', () => {
     const entry = revival.journal[1];
     if (entry?.kind !== 'record') throw new Error('a wait is a record');
     expect(entry.waiter).toEqual({ eventId: 'e', deadlineMs: NOW + 60_000 });
-    expect(entry.record.entry).toEqual({ runKey: 500, kind: 'wait', slot: 'w1', bytes: 0 });
+    expect(entry.record.entry).toEqual({ runKey: 500, kind: 'wait', entryKey: 'w1', bytes: 0 });
     expect(entry.record.message.settings.wait).toMatchObject({
       deadlineMs: NOW + 60_000,
       notified: { header: { 'X-User': ['u'] }, settings: { run: { key: 500, id: revival.run.id } } },

@@ -107,7 +107,7 @@ describe('a call', () => {
     expect(result).toMatchObject({
       url: URL,
       header: { 'Upstash-Workflow-Stepid': ['2'], 'Content-Type': ['application/json'] },
-      entry: { runKey: 10, kind: 'fromCallback', slot: 'f11' },
+      entry: { runKey: 10, kind: 'fromCallback', entryKey: 'f11' },
       settings: { maxRetries: 5, run: { callType: 'fromCallback', features: ['InitialBody'] } },
     });
     expect(result && jsonOf(result)).toMatchObject({
@@ -327,7 +327,7 @@ describe('a run that fails', () => {
     const result = follows.find(({ entry }) => entry !== undefined);
     expect(result).toMatchObject({
       url: 'https://app.example/parent',
-      entry: { runKey: 20, kind: 'step', slot: 's7' },
+      entry: { runKey: 20, kind: 'step', entryKey: 's7' },
     });
     expect(result && JSON.parse(jsonOf(result).out)).toEqual({ isCanceled: false, isFailed: true });
   });

@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest';
 import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
 import { draftOfAdoption, draftOfAppend, draftOfStart } from '../../src/engine/runs/drafts.ts';
 import type { MessageSettings, PublishOptions, RunAppend, RunStart } from '../../src/protocol/settings.ts';
+import { entryKeyOfCall, entryKeyOfResult } from '../../src/workflow/entry-keys.ts';
 import type { Run, RunConfig } from '../../src/workflow/model.ts';
-import { slotOfCall, slotOfResult } from '../../src/workflow/slots.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import { NOW_MS } from './fixtures.ts';
 
@@ -109,7 +109,7 @@ describe('what continues a run', () => {
   test('has what the trigger fixed, and no callback, when it is a step', () => {
     const { message, entry } = append('step');
     const { header, settings } = message;
-    expect(entry).toMatchObject({ kind: 'step', slot: slotOfResult(7) });
+    expect(entry).toMatchObject({ kind: 'step', entryKey: entryKeyOfResult(7) });
     expect([header, settings.maxRetries]).toEqual([{ 'X-User': ['u'] }, 2]);
     expect(settings).not.toHaveProperty('callback');
   });
@@ -118,7 +118,7 @@ describe('what continues a run', () => {
     const redact = { body: true, headers: [] };
     const { message, entry } = append('toCallback', { redact });
     const { header, settings } = message;
-    expect(entry).toMatchObject({ kind: 'toCallback', slot: slotOfCall(3) });
+    expect(entry).toMatchObject({ kind: 'toCallback', entryKey: entryKeyOfCall(3) });
     expect([header, settings.maxRetries, settings.redact]).toEqual([{}, 0, redact]);
     expect(settings.callback).toMatchObject({ header: { ...CALLBACK.header, 'X-User': ['u'] }, maxRetries: 2 });
   });

@@ -17,11 +17,11 @@ const KINDS: Record<string, EntryKind> = {
 
 /** Entries by their slots, in order; the key of each is its position plus 100. */
 function journal(...slots: string[]): OutlinedEntry[] {
-  return slots.map((slot, position) => ({
+  return slots.map((entryKey, position) => ({
     position,
-    kind: KINDS[slot.charAt(0)] ?? 'step',
+    kind: KINDS[entryKey.charAt(0)] ?? 'step',
     key: 100 + position,
-    slot,
+    entryKey,
     bodyBytes: 10,
   }));
 }
@@ -46,7 +46,7 @@ describe('what is begun again when a run is resumed (contract W 21.3)', () => {
   ])('%s', (_what, slots, expected) => {
     const entries = journal(...slots);
     const keys = unfinishedOf(entries);
-    expect(entries.filter(({ key }) => keys.has(key)).map(({ slot }) => slot)).toEqual(expected);
+    expect(entries.filter(({ key }) => keys.has(key)).map(({ entryKey }) => entryKey)).toEqual(expected);
   });
 
   it('finds nothing in a journal of which nothing is left', () => {

@@ -92,11 +92,11 @@ class MemoryStore implements WaiterStore {
     await this.#called('addWaiter');
     const active = [...this.runs.values()].find(({ key }) => key === entry.runKey);
     if (!active) return { kind: 'over' };
-    const present = this.slots.get(`${entry.runKey} ${entry.slot}`);
+    const present = this.slots.get(`${entry.runKey} ${entry.entryKey}`);
     if (present !== undefined) return { kind: 'duplicate', messageId: present };
     if (entry.runVersion !== active.version) return { kind: 'changed' };
     if (this.#mailFor(entry.runKey, eventId)?.key !== taken?.pendingEventKey) return { kind: 'changed' };
-    this.slots.set(`${entry.runKey} ${entry.slot}`, message.id);
+    this.slots.set(`${entry.runKey} ${entry.entryKey}`, message.id);
     if (!taken) {
       this.waiters.push({ eventId, deadlineMs, record: message });
       return { kind: 'registered' };
@@ -158,9 +158,9 @@ class MemoryStore implements WaiterStore {
   }
 
   #save(result: NewMessage): Saved {
-    const { runKey, slot } = result.entry ?? { runKey: 0, slot: '' };
-    if (this.slots.has(`${runKey} ${slot}`)) return { state: 'dropped' };
-    this.slots.set(`${runKey} ${slot}`, result.message.id);
+    const { runKey, entryKey } = result.entry ?? { runKey: 0, entryKey: '' };
+    if (this.slots.has(`${runKey} ${entryKey}`)) return { state: 'dropped' };
+    this.slots.set(`${runKey} ${entryKey}`, result.message.id);
     this.results.push(result);
     return { state: result.state.kind, journal: { position: this.slots.size, bytes: 1 } };
   }
@@ -257,7 +257,7 @@ class Bench {
     return this.store.results.map(({ message, entry }) => {
       const { out, waitTimeout } = JSON.parse(Buffer.from(message.body).toString()) as Record<string, unknown>;
       const event = waitTimeout === true ? 'late' : Buffer.from(String(out ?? ''), 'base64').toString();
-      return `${message.settings.run?.id} ${entry?.slot}: ${event}`;
+      return `${message.settings.run?.id} ${entry?.entryKey}: ${event}`;
     });
   }
 }
@@ -281,7 +281,7 @@ describe('a wait', () => {
       header: { 'X-Own': ['o'], 'X-User': ['u'], 'Content-Type': ['application/json'] },
       settings: { maxRetries: 7, run: { key: 1, id: 'wfr_1', callType: 'step', features: ['LazyFetch'] } },
     });
-    expect(result?.entry).toMatchObject({ runKey: 1, kind: 'step', slot: 's1', lazyAboveBytes: 1_000 });
+    expect(result?.entry).toMatchObject({ runKey: 1, kind: 'step', entryKey: 's1', lazyAboveBytes: 1_000 });
     expect(bench.reserved).toBe(0);
   });
 

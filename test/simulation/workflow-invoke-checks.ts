@@ -31,8 +31,13 @@ function isOwn({ id }: RunStory): boolean {
   return id.startsWith('child-');
 }
 
-function checkResult({ world }: WorkflowEvidence, parent: RunStory, { slot, message }: Entry, child: RunStory): void {
-  const result = parent.entryBySlot.get(`s${slot.slice(1)}`);
+function checkResult(
+  { world }: WorkflowEvidence,
+  parent: RunStory,
+  { entryKey, message }: Entry,
+  child: RunStory,
+): void {
+  const result = parent.entryBySlot.get(`s${entryKey.slice(1)}`);
   if (!child.end || !parent.end) return;
   // A parent that has failed shows the result in its log; of any other that has ended nobody asks.
   const isDue = child.end.seq < parent.end.seq || parent.state === 'RUN_FAILED';

@@ -33,7 +33,7 @@ export const WORKFLOW_BUGS: Record<string, PlantedBug> = {
   'runs are kept for ever': { promise: 'P13', sabotage: () => altered(withoutRetentionOfRuns) },
 };
 
-/** Whatever comes again gets a slot of its own. */
+/** Whatever comes again gets an entry key of its own. */
 function withoutSlots(kind: EntryKind): Sabotage {
   const isTaken = seenBefore();
   return altered((store) => ({
@@ -41,8 +41,8 @@ function withoutSlots(kind: EntryKind): Sabotage {
       store.messages.accept(
         messages.map((news): NewMessage => {
           const { entry, message } = news;
-          if (entry?.kind !== kind || !isTaken(`${entry.runKey} ${entry.slot}`)) return news;
-          return { ...news, entry: { ...entry, slot: `${entry.slot}-${message.key}` } };
+          if (entry?.kind !== kind || !isTaken(`${entry.runKey} ${entry.entryKey}`)) return news;
+          return { ...news, entry: { ...entry, entryKey: `${entry.entryKey}-${message.key}` } };
         }),
         nowMs,
       ),
@@ -57,8 +57,8 @@ function withoutSlotsOfInvocations(): Sabotage {
         messages.map((news): NewMessage => {
           const { run } = news;
           const { message, entry } = run?.invoker ?? {};
-          if (!run || !message || !entry || !isTaken(`${entry.runKey} ${entry.slot}`)) return news;
-          const invoker = { message, entry: { ...entry, slot: `${entry.slot}-${message.key}` } };
+          if (!run || !message || !entry || !isTaken(`${entry.runKey} ${entry.entryKey}`)) return news;
+          const invoker = { message, entry: { ...entry, entryKey: `${entry.entryKey}-${message.key}` } };
           return { ...news, run: { ...run, invoker } };
         }),
         nowMs,

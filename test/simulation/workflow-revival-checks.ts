@@ -36,11 +36,11 @@ function isOf({ dlqId }: Revival, story: RunStory): boolean {
 
 /** P8: what the failed run had recorded is not done again. */
 function compareJournals({ world }: Pick<WorkflowEvidence, 'world'>, failed: RunStory, resumed: RunStory): void {
-  for (const { kind, slot, message } of failed.entries) {
+  for (const { kind, entryKey, message } of failed.entries) {
     // Of an invocation that was under way there are two ends: the one that the failed run still hears of, and a new one.
-    const isOfInvocation = failed.entryBySlot.has(`i${slot.slice(1)}`);
+    const isOfInvocation = failed.entryBySlot.has(`i${entryKey.slice(1)}`);
     if (kind !== 'step' || isOfInvocation) continue;
-    const same = resumed.entryBySlot.get(slot);
+    const same = resumed.entryBySlot.get(entryKey);
     if (!same || textOf(same.message.body) !== textOf(message.body)) {
       world.violate('P8', `run ${resumed.id} has other steps than ${failed.id}, which it resumes`, message.id);
     }

@@ -17,7 +17,7 @@ import type { World } from './world.ts';
 export interface Entry {
   position: number;
   kind: EntryKind;
-  slot: string;
+  entryKey: string;
   atMs: Millis;
   /** What it says; of a revived run it may be what the failed one has at this place. */
   message: Message;
@@ -63,7 +63,7 @@ interface JournalRow extends ContentRow {
   run_key: number;
   position: number;
   kind: number;
-  slot: string;
+  entryKey: string;
   at_ms: number;
 }
 
@@ -82,7 +82,7 @@ export function runStories(world: World): Promise<RunStory[]> {
   return world.lookWith(async (queries) => {
     const runs = await queries.query<RunRow>('select * from runs order by key');
     const journal = await queries.query<JournalRow>(
-      `select ${CONTENT_FIELDS}, j.run_key, j.position, j.kind, j.slot, j.at_ms from journal j join contents c on c.key = j.key order by j.run_key, j.position`,
+      `select ${CONTENT_FIELDS}, j.run_key, j.position, j.kind, j.slot as "entryKey", j.at_ms from journal j join contents c on c.key = j.key order by j.run_key, j.position`,
     );
     const logs = inOrder(world, await queries.query<LogRow>('select * from logs where run_key is not null'));
     const entriesByRun = groupBy(journal, (row) => row.run_key);
@@ -101,8 +101,8 @@ function storyOf(run: RunRow, journal: readonly JournalRow[], logs: readonly Log
   const entries = journal.map((row): Entry => {
     const kind = KINDS.get(row.kind);
     if (!kind) throw new Error(`unknown kind ${row.kind} in a journal`);
-    const { position, slot, at_ms: atMs } = row;
-    return { position, kind, slot, atMs, message: decodeMessage(row) };
+    const { position, entryKey, at_ms: atMs } = row;
+    return { position, kind, entryKey, atMs, message: decodeMessage(row) };
   });
   const happenings = logs.map(({ seq, message_key: key, state, at_ms: atMs }) => ({
     seq,
@@ -119,7 +119,7 @@ function storyOf(run: RunRow, journal: readonly JournalRow[], logs: readonly Log
     config: JSON.parse(run.config) as RunConfig,
     entryCount: run.entries,
     entries,
-    entryBySlot: new Map(entries.map((entry) => [entry.slot, entry])),
+    entryBySlot: new Map(entries.map((entry) => [entry.entryKey, entry])),
     happenings,
     end: happenings.find(({ state }) => ENDS.has(state)),
     failureKey: run.failure_key ?? undefined,

@@ -32,7 +32,7 @@ function waitsOf({ stories, notes }: WorkflowEvidence): Wait[] {
     ownEntries(story, 'wait').flatMap((entry): Wait[] => {
       const { wait } = entry.message.settings;
       if (!wait) return [];
-      const stepId = Number(entry.slot.slice(1));
+      const stepId = Number(entry.entryKey.slice(1));
       const { eventId, deadlineMs } = wait;
       const known = notes.waits.filter(
         (note) => note.runId === story.id && note.createdAtMs === story.createdAtMs && note.stepId === stepId,

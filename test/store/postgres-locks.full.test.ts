@@ -249,7 +249,7 @@ const ROW_RACES: Record<string, AnyRace> = {
       const run = await begin(world);
       const made = [1, 2].map((step) =>
         appended(world, run, {
-          entry: { slot: `s${step}` },
+          entry: { entryKey: `s${step}` },
           state: { kind: 'claimed', claimToken: world.number(), worker: 'w' },
         }),
       );
@@ -287,7 +287,7 @@ const ROW_RACES: Record<string, AnyRace> = {
       const run = await begin(world);
       const wait = waiter(world, run);
       await world.store.waiters.addWaiter(wait, undefined, T0);
-      return { run, result: appended(world, run, { entry: { slot: 's1' } }), waiterKey: wait.record.message.key };
+      return { run, result: appended(world, run, { entry: { entryKey: 's1' } }), waiterKey: wait.record.message.key };
     },
     first: endRun,
     second: async ({ store }, { result, waiterKey }) => {
@@ -401,7 +401,7 @@ function triggered(
 
 async function settleWithResult(world: World, run: Message, of: NewMessage | undefined, step: number): Promise<void> {
   if (of?.state.kind !== 'claimed') throw new Error('it is not claimed');
-  const follows = [appended(world, run, { entry: { slot: `s${step}` } })];
+  const follows = [appended(world, run, { entry: { entryKey: `s${step}` } })];
   const { message, state } = of;
   await world.store.messages.settle(settlement(message, state.claimToken, { ...delivered(), follows }), T0);
 }

@@ -107,7 +107,7 @@ export async function useRuns(world: World): Promise<void> {
   const others = [await begin(world, { id: 'a' }), await begin(world, { id: 'b' })];
   const body = bytes('{"stepId":1,"stepType":"Wait"}');
   const steps = [first, ...others].flatMap((run) =>
-    ['s1', 's2'].map((slot) => appended(world, run, { body, entry: { slot } })),
+    ['s1', 's2'].map((entryKey) => appended(world, run, { body, entry: { entryKey } })),
   );
   await store.messages.accept(steps, T0);
   await store.messages.accept([invoked(world, first, { id: 'child' })], T0);
@@ -129,7 +129,7 @@ export async function useRuns(world: World): Promise<void> {
   await store.runs.findRecords(PROJECT, run?.invokers ?? []);
   const change = { ...buried(T0), ending: ending(first, { state: 'RUN_FAILED' }), failureCallback: 'none' as const };
   await store.messages.settle(settlement(first, claimToken, change), T0);
-  const late = appended(world, first, { entry: { slot: 's7' } });
+  const late = appended(world, first, { entry: { entryKey: 's7' } });
   await store.runs.endRuns([{ ending: ending(others[0] ?? first), follows: [late] }], T0);
   await store.runs.endRuns([{ ending: ending(others[1] ?? first, { state: 'RUN_CANCELED' }), follows: [] }], T0);
 }

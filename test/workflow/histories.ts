@@ -49,7 +49,7 @@ interface EntryOptions {
 export class Journal {
   readonly entries: HistoryEntry[] = [];
 
-  add(kind: EntryKind, slot: string, body: unknown, options: EntryOptions = {}): this {
+  add(kind: EntryKind, entryKey: string, body: unknown, options: EntryOptions = {}): this {
     const key = this.entries.length + 1;
     const { course = DELIVERED, callType = 'step', child } = options;
     const message: KnownMessage = {
@@ -63,7 +63,15 @@ export class Journal {
       settings: { dialect: 'upstash', maxRetries: 3, run: { ...PART, callType }, ...options.settings },
       ...options.message,
     };
-    this.entries.push({ position: key - 1, kind, slot, key, message, ...course, ...(child ? { child } : undefined) });
+    this.entries.push({
+      position: key - 1,
+      kind,
+      entryKey,
+      key,
+      message,
+      ...course,
+      ...(child ? { child } : undefined),
+    });
     return this;
   }
 

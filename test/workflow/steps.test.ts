@@ -1,11 +1,11 @@
-/** Which slot of the journal is a message's (P8)? */
+/** Which entry key in the journal is a message's (P8)? */
 import { describe, expect, test } from 'vitest';
-import { readStep, slotOf, stepIdOfCall } from '../../src/workflow/steps.ts';
+import { entryKeyOf, readStep, stepIdOfCall } from '../../src/workflow/steps.ts';
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 
-function slotOfBody(body: string, url = 'https://app.example/wf'): string {
-  return slotOf({ callType: 'step', url, header: {}, body: bytes(body) }).slot;
+function entryKeyOfBody(body: string, url = 'https://app.example/wf'): string {
+  return entryKeyOf({ callType: 'step', url, header: {}, body: bytes(body) }).entryKey;
 }
 
 describe('reading a step', () => {
@@ -33,40 +33,40 @@ describe('reading a step', () => {
   });
 });
 
-describe('the slot of a message', () => {
+describe('the entry key of a message', () => {
   test('is that of the step whose result it is, whatever the result', () => {
-    expect(slotOfBody('{"stepId":4,"out":"1"}')).toBe('s4');
-    expect(slotOfBody('{"out":"2","stepId":4}')).toBe('s4');
+    expect(entryKeyOfBody('{"stepId":4,"out":"1"}')).toBe('s4');
+    expect(entryKeyOfBody('{"out":"2","stepId":4}')).toBe('s4');
   });
 
   test('is another for the plan of a step than for its result', () => {
-    const plan = slotOf({ callType: 'step', url: '', header: {}, body: bytes('{"stepId":0,"targetStep":4}') });
-    expect(plan).toEqual({ kind: 'plan', slot: 'p4' });
+    const plan = entryKeyOf({ callType: 'step', url: '', header: {}, body: bytes('{"stepId":0,"targetStep":4}') });
+    expect(plan).toEqual({ kind: 'plan', entryKey: 'p4' });
   });
 
   test('of a call is that of the step which its result will name', () => {
     const callbackHeader = { 'Upstash-Workflow-Stepid': ['5'] };
-    const call = slotOf({
+    const call = entryKeyOf({
       callType: 'toCallback',
       url: 'https://b.example',
       header: {},
       body: bytes('x'),
       callbackHeader,
     });
-    expect(call).toEqual({ kind: 'toCallback', slot: 'c5' });
+    expect(call).toEqual({ kind: 'toCallback', entryKey: 'c5' });
   });
 
   test('is made of all that was published where no step is named', () => {
-    const slot = slotOfBody('hello');
-    expect(slot).toMatch(/^h/);
-    expect(slotOfBody('hello')).toBe(slot);
-    expect(slotOfBody('hello!')).not.toBe(slot);
-    expect(slotOfBody('hello', 'https://app.example/other')).not.toBe(slot);
+    const entryKey = entryKeyOfBody('hello');
+    expect(entryKey).toMatch(/^h/);
+    expect(entryKeyOfBody('hello')).toBe(entryKey);
+    expect(entryKeyOfBody('hello!')).not.toBe(entryKey);
+    expect(entryKeyOfBody('hello', 'https://app.example/other')).not.toBe(entryKey);
   });
 
   test('never takes a plan for a result when both ids are given', () => {
     const body = bytes('{"stepId":6,"targetStep":6,"stepType":"Wait"}');
-    expect(slotOf({ callType: 'step', url: '', header: {}, body })).toEqual({ kind: 'step', slot: 's6' });
+    expect(entryKeyOf({ callType: 'step', url: '', header: {}, body })).toEqual({ kind: 'step', entryKey: 's6' });
   });
 });
 

@@ -4,7 +4,7 @@ import { joinRedactions } from '../../protocol/redaction.ts';
 import type { MessageSettings } from '../../protocol/settings.ts';
 import { isSuccess } from '../../protocol/success.ts';
 import { RETRIES_DEFAULT } from '../../protocol/workflow/generations.ts';
-import { slotOfCallResult } from '../../workflow/slots.ts';
+import { entryKeyOfCallResult } from '../../workflow/entry-keys.ts';
 import { type Ended, reportOf, withContentType } from '../messages/callbacks.ts';
 import { followUpOf } from '../messages/follow-up.ts';
 import type { Claimed, FollowUp, Millis } from '../model.ts';
@@ -33,7 +33,7 @@ export function callResultsOf({ message, retried }: Claimed, ended: Ended, atMs:
     run: { ...run, callType: 'fromCallback', features: features ?? run.features },
   };
   if (settings.redact) resultSettings.redact = joinRedactions(own.redact, settings.redact);
-  const entry = { runKey: run.key, kind: 'fromCallback', slot: slotOfCallResult(message.key) } as const;
+  const entry = { runKey: run.key, kind: 'fromCallback', entryKey: entryKeyOfCallResult(message.key) } as const;
   const parts = { url, method, header: withContentType(header), body, settings: resultSettings, entry };
   return [followUpOf(message, parts, atMs)];
 }

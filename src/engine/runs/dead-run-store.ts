@@ -60,7 +60,7 @@ export interface OutlinedEntry {
   position: number;
   kind: EntryKind;
   key: MessageKey;
-  slot: string;
+  entryKey: string;
   bodyBytes: number;
 }
 

@@ -4,9 +4,9 @@ import { mintMessageId, mintRunId, type RandomBytes } from '../../protocol/ids.t
 import type { CallType, InvokePart, RunAppend, RunPart, RunStart, WorkflowFeature } from '../../protocol/settings.ts';
 import { keepsTriggerConfiguration } from '../../protocol/workflow/generations.ts';
 import { configured, configuredCallback, redactedLike, runConfigOf } from '../../workflow/configuration.ts';
+import { entryKeyOfInvocation, INITIAL_ENTRY_KEY } from '../../workflow/entry-keys.ts';
 import type { Run } from '../../workflow/model.ts';
-import { INITIAL_SLOT, slotOfInvocation } from '../../workflow/slots.ts';
-import { readStep, slotOf } from '../../workflow/steps.ts';
+import { entryKeyOf, readStep } from '../../workflow/steps.ts';
 import { type AcceptContext, type Draft, newMessageOf } from '../messages/accept.ts';
 import type { Invocation, PublishCommand } from '../messages/publish-command.ts';
 import type { Message, MessageKey, Millis, NewRecord, NewRun } from '../model.ts';
@@ -55,7 +55,7 @@ export function draftOfStart(
   return {
     message,
     run,
-    entry: entryOf(message, { runKey: key, kind: 'initial', slot: INITIAL_SLOT }, context.lazyAboveBytes),
+    entry: entryOf(message, { runKey: key, kind: 'initial', entryKey: INITIAL_ENTRY_KEY }, context.lazyAboveBytes),
   };
 }
 
@@ -82,7 +82,7 @@ export function draftOfAdoption(
   const { callback: _callback, failureCallback: _failure, ...settings } = published.settings;
   const message: Message = { ...published, ...configured({ header: published.header, settings }, config) };
   message.settings.run = part;
-  const place = { runKey: run.key, runVersion: run.version, kind: 'initial', slot: INITIAL_SLOT } as const;
+  const place = { runKey: run.key, runVersion: run.version, kind: 'initial', entryKey: INITIAL_ENTRY_KEY } as const;
   return {
     message,
     run: { id: run.id, url: run.url, createdAtMs: run.createdAtMs, config, isBySdk: true },
@@ -108,7 +108,7 @@ export function draftOfAppend(
   const message: Message = { ...published, header, settings };
   message.settings = { ...settings, run: partOf(run, append.callType, append.features) };
   if (isCall && callback) message.settings.callback = configuredCallback(callback, config);
-  const slot = slotOf({
+  const entryKey = entryKeyOf({
     callType: append.callType,
     url: message.url,
     header: command.options.explicitHeader,
@@ -117,7 +117,7 @@ export function draftOfAppend(
   });
   return {
     message,
-    entry: entryOf(message, { ...slot, runKey: run.key, runVersion: run.version }, context.lazyAboveBytes),
+    entry: entryOf(message, { ...entryKey, runKey: run.key, runVersion: run.version }, context.lazyAboveBytes),
   };
 }
 
@@ -149,7 +149,7 @@ function invocationOf(
   };
   return recordOf(
     parent,
-    { kind: 'invoke', slot: slotOfInvocation(stepId) },
+    { kind: 'invoke', entryKey: entryKeyOfInvocation(stepId) },
     {
       key,
       id: mintMessageId(key, random),

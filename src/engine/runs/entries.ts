@@ -10,7 +10,7 @@ import type { FollowUp, Message, NewEntry, NewRecord } from '../model.ts';
 /** The whole entry of a message: what it adds to deliveries, and when its own delivery is left to be fetched. */
 export function entryOf(
   message: Message,
-  place: Pick<NewEntry, 'runKey' | 'kind' | 'slot' | 'runVersion'>,
+  place: Pick<NewEntry, 'runKey' | 'kind' | 'entryKey' | 'runVersion'>,
   lazyAboveBytes: number,
 ): NewEntry {
   const { run } = message.settings;
@@ -36,7 +36,7 @@ type RecordParts = Pick<Message, 'key' | 'id' | 'url' | 'body' | 'createdAtMs'> 
 };
 
 /** A wait or an invocation, as the journal of `run` keeps it until it has ended. It is never sent. */
-export function recordOf(run: Run, place: Pick<NewEntry, 'kind' | 'slot'>, parts: RecordParts): NewRecord {
+export function recordOf(run: Run, place: Pick<NewEntry, 'kind' | 'entryKey'>, parts: RecordParts): NewRecord {
   const { callerIp, settings, ...rest } = parts;
   const message: Message = {
     ...rest,

@@ -6,9 +6,9 @@ import { newHeaderMap } from '../../protocol/headers.ts';
 import { mintMessageId, mintRunId, type RandomBytes } from '../../protocol/ids.ts';
 import type { HeaderMap, MessageSettings, ResultPart, RunPart } from '../../protocol/settings.ts';
 import { configured, configuredCallback } from '../../workflow/configuration.ts';
+import { INITIAL_ENTRY_KEY } from '../../workflow/entry-keys.ts';
 import { entryBytesOf, SHOWN_AS } from '../../workflow/journal.ts';
 import type { RunConfig, RunKey } from '../../workflow/model.ts';
-import { INITIAL_SLOT } from '../../workflow/slots.ts';
 import { type Draft, notBeforeOf } from '../messages/accept.ts';
 import type { Message, MessageKey, Millis, NewEntry, NewRun } from '../model.ts';
 import type { FailedRunHead, OutlinedEntry, Revival, RevivedEntry, RunOverride } from './dead-run-store.ts';
@@ -102,23 +102,27 @@ function existing<K, V>(map: ReadonlyMap<K, V>, key: K): V {
   return value;
 }
 
-function shared({ kind, key, slot, bodyBytes }: OutlinedEntry, runKey: RunKey): RevivedEntry<Draft> {
+function shared({ kind, key, entryKey, bodyBytes }: OutlinedEntry, runKey: RunKey): RevivedEntry<Draft> {
   const callType = SHOWN_AS[kind];
   const bytes = callType === undefined ? 0 : entryBytesOf(bodyBytes, callType);
-  return { kind: 'shared', key, entry: { runKey, kind, slot, bytes } };
+  return { kind: 'shared', key, entry: { runKey, kind, entryKey, bytes } };
 }
 
 function initial(old: Message, isSent: boolean, making: Making): RevivedEntry<Draft> {
   const { head, context } = making;
   const message = moved(old, head.key, making);
-  const entry = entryOf(message, { runKey: head.key, kind: 'initial', slot: INITIAL_SLOT }, context.lazyAboveBytes);
+  const entry = entryOf(
+    message,
+    { runKey: head.key, kind: 'initial', entryKey: INITIAL_ENTRY_KEY },
+    context.lazyAboveBytes,
+  );
   return isSent ? { kind: 'message', message: { message, entry } } : { kind: 'record', record: { message, entry } };
 }
 
-function sent(old: Message, { kind, slot }: OutlinedEntry, making: Making): Draft {
+function sent(old: Message, { kind, entryKey }: OutlinedEntry, making: Making): Draft {
   const { head, context } = making;
   const message = moved(old, context.nextKey(), making);
-  return { message, entry: entryOf(message, { runKey: head.key, kind, slot }, context.lazyAboveBytes) };
+  return { message, entry: entryOf(message, { runKey: head.key, kind, entryKey }, context.lazyAboveBytes) };
 }
 
 /** The wait with its full time before it. */
@@ -164,8 +168,8 @@ function invoked(old: Message, entry: OutlinedEntry, { message: child }: Draft, 
   };
 }
 
-function recordEntry({ kind, slot }: OutlinedEntry, runKey: RunKey): NewEntry {
-  return { runKey, kind, slot, bytes: 0 };
+function recordEntry({ kind, entryKey }: OutlinedEntry, runKey: RunKey): NewEntry {
+  return { runKey, kind, entryKey, bytes: 0 };
 }
 
 /** A run as it began, under an id of its own. */
@@ -176,7 +180,7 @@ function begin({ run: { url, config }, initial: old }: Beginning, context: Reviv
   const message = moved(old, key, { head, config, override: {}, context });
   return {
     message,
-    entry: entryOf(message, { runKey: key, kind: 'initial', slot: INITIAL_SLOT }, lazyAboveBytes),
+    entry: entryOf(message, { runKey: key, kind: 'initial', entryKey: INITIAL_ENTRY_KEY }, lazyAboveBytes),
     run: { id: head.id, url, createdAtMs: nowMs, config },
   };
 }

@@ -3,14 +3,14 @@
  * deliveries went: one that was answered with success after the run had failed came to nothing.
  */
 import {
+  entryKeyOfCall,
+  entryKeyOfCallResult,
+  entryKeyOfInvocation,
+  entryKeyOfResult,
+  entryKeyOfWait,
   keyOfCall,
-  slotOfCall,
-  slotOfCallResult,
-  slotOfInvocation,
-  slotOfResult,
-  slotOfWait,
-  stepIdOfSlot,
-} from '../../workflow/slots.ts';
+  stepIdOfEntryKey,
+} from '../../workflow/entry-keys.ts';
 import type { EntryKind, MessageKey } from '../model.ts';
 import type { OutlinedEntry } from './dead-run-store.ts';
 
@@ -19,9 +19,11 @@ import type { OutlinedEntry } from './dead-run-store.ts';
  * result, whose delivery moves the run on.
  */
 export function unfinishedOf(journal: readonly OutlinedEntry[]): ReadonlySet<MessageKey> {
-  const slots = new Set(journal.map(({ slot }) => slot));
-  const callSlots = new Map(journal.flatMap(({ kind, key, slot }) => (kind === 'toCallback' ? [[key, slot]] : [])));
-  const open = journal.filter((entry) => isOpen(entry, slots, callSlots));
+  const entryKeys = new Set(journal.map(({ entryKey }) => entryKey));
+  const callEntryKeys = new Map(
+    journal.flatMap(({ kind, key, entryKey }) => (kind === 'toCallback' ? [[key, entryKey]] : [])),
+  );
+  const open = journal.filter((entry) => isOpen(entry, entryKeys, callEntryKeys));
   if (open.length > 0) return new Set(open.map(({ key }) => key));
   const last = journal.findLast(({ kind }) => MOVES_ON[kind]);
   return new Set(last ? [last.key] : []);
@@ -40,24 +42,28 @@ const MOVES_ON: Readonly<Record<EntryKind, boolean>> = {
 };
 
 function isOpen(
-  { kind, slot, key }: OutlinedEntry,
-  slots: ReadonlySet<string>,
-  callSlots: ReadonlyMap<MessageKey, string>,
+  { kind, entryKey, key }: OutlinedEntry,
+  entryKeys: ReadonlySet<string>,
+  callEntryKeys: ReadonlyMap<MessageKey, string>,
 ): boolean {
   switch (kind) {
     case 'plan':
-      return !hasBegun(slot, slots);
+      return !hasBegun(entryKey, entryKeys);
     case 'toCallback':
-      return !slots.has(slotOfCallResult(key));
+      return !entryKeys.has(entryKeyOfCallResult(key));
     case 'fromCallback': {
-      const callKey = keyOfCall(slot);
-      const callSlot = callKey === undefined ? undefined : callSlots.get(callKey);
+      const callKey = keyOfCall(entryKey);
+      const callEntryKey = callKey === undefined ? undefined : callEntryKeys.get(callKey);
       // A call without a step has the result that came after it.
-      return callSlot !== undefined && stepIdOfSlot(callSlot) !== undefined && !hasResult(callSlot, slots);
+      return (
+        callEntryKey !== undefined &&
+        stepIdOfEntryKey(callEntryKey) !== undefined &&
+        !hasResult(callEntryKey, entryKeys)
+      );
     }
     case 'wait':
     case 'invoke':
-      return !hasResult(slot, slots);
+      return !hasResult(entryKey, entryKeys);
     case 'initial':
     case 'step':
     case 'stepConfig':
@@ -66,16 +72,18 @@ function isOpen(
 }
 
 /** Whether there is anything of the step that is planned: that is what is to be started again, then. */
-function hasBegun(plan: string, slots: ReadonlySet<string>): boolean {
-  const stepId = stepIdOfSlot(plan);
+function hasBegun(plan: string, entryKeys: ReadonlySet<string>): boolean {
+  const stepId = stepIdOfEntryKey(plan);
   return (
     stepId !== undefined &&
-    [slotOfResult, slotOfCall, slotOfWait, slotOfInvocation].some((slotOf) => slots.has(slotOf(stepId)))
+    [entryKeyOfResult, entryKeyOfCall, entryKeyOfWait, entryKeyOfInvocation].some((entryKeyOf) =>
+      entryKeys.has(entryKeyOf(stepId)),
+    )
   );
 }
 
-/** Whether the step that `slot` is of has its result. */
-function hasResult(slot: string, slots: ReadonlySet<string>): boolean {
-  const stepId = stepIdOfSlot(slot);
-  return stepId !== undefined && slots.has(slotOfResult(stepId));
+/** Whether the step that `entryKey` is of has its result. */
+function hasResult(entryKey: string, entryKeys: ReadonlySet<string>): boolean {
+  const stepId = stepIdOfEntryKey(entryKey);
+  return stepId !== undefined && entryKeys.has(entryKeyOfResult(stepId));
 }

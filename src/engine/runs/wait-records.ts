@@ -2,8 +2,8 @@
 import { newHeaderMap } from '../../protocol/headers.ts';
 import type { ResultPart, RunPart, WaitPart } from '../../protocol/settings.ts';
 import { configured, withHeaders } from '../../workflow/configuration.ts';
+import { entryKeyOfWait } from '../../workflow/entry-keys.ts';
 import type { Run } from '../../workflow/model.ts';
-import { slotOfWait } from '../../workflow/slots.ts';
 import type { Message, Millis } from '../model.ts';
 import { partOf } from './drafts.ts';
 import { recordOf } from './entries.ts';
@@ -34,7 +34,7 @@ export function waiterOf(
   const { url, settings } = notified;
   const record = recordOf(
     run,
-    { kind: 'wait', slot: slotOfWait(command.stepId) },
+    { kind: 'wait', entryKey: entryKeyOfWait(command.stepId) },
     {
       key,
       id,

@@ -60,8 +60,8 @@ function failureCallbackOf(
 }
 
 export function decodeOutline(row: OutlineRow): OutlinedEntry {
-  const { position, kind, key, slot, body_bytes: bytes } = row;
-  return { position, kind: entryKindOf(kind), key, slot, bodyBytes: bytes ?? 0 };
+  const { position, kind, key, entryKey, body_bytes: bytes } = row;
+  return { position, kind: entryKindOf(kind), key, entryKey, bodyBytes: bytes ?? 0 };
 }
 
 export function encodeRevival({

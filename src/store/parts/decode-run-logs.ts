@@ -22,7 +22,7 @@ export function decodeRunEvents(rows: RunLogRows): RunEvent[] {
   const childByKey = decodeByKey(rows.children);
   const runByKey = decodeRuns(rows);
   const detailBySeq = new Map(rows.details.map((row) => [row.seq, decodeDetail(row)]));
-  const recordByPlace = new Map(rows.records.map((row) => [placeOf(row.run_key, row.slot), decodeMessage(row)]));
+  const recordByPlace = new Map(rows.records.map((row) => [placeOf(row.run_key, row.entryKey), decodeMessage(row)]));
   return rows.rows.flatMap((row): RunEvent | [] => {
     const message = messageByKey.get(row.message_key);
     const known = runByKey.get(row.run_key);
@@ -33,8 +33,8 @@ export function decodeRunEvents(rows: RunLogRows): RunEvent[] {
     if (isOfRun(row)) return event;
     if (!message) return [];
     event.message = message;
-    const slot = rows.slotByKey.get(row.message_key);
-    const record = slot === undefined ? undefined : recordByPlace.get(placeOf(row.run_key, slot));
+    const entryKey = rows.entryKeyByKey.get(row.message_key);
+    const record = entryKey === undefined ? undefined : recordByPlace.get(placeOf(row.run_key, entryKey));
     const child = record?.settings.invoke && childByKey.get(record.settings.invoke.runKey);
     const detail = detailBySeq.get(row.n);
     if (record) event.record = record;
@@ -44,8 +44,8 @@ export function decodeRunEvents(rows: RunLogRows): RunEvent[] {
   });
 }
 
-function placeOf(runKey: number, slot: string): string {
-  return `${runKey} ${slot}`;
+function placeOf(runKey: number, entryKey: string): string {
+  return `${runKey} ${entryKey}`;
 }
 
 /** Who began it is told where it begins, what came of it where it ends. */
@@ -71,10 +71,10 @@ export function decodeHistories(rows: HistoryRows): RunHistory[] {
   const rowByKey = new Map(rows.runs.map((row) => [row.key, row]));
 
   const entryOf = (row: JournalRow): HistoryEntry => {
-    const { key, position, kind, slot } = row;
+    const { key, position, kind, entryKey } = row;
     const message = decodeMessage(row);
     const course = courseByKey.get(key) ?? { failures: [] };
-    const entry: HistoryEntry = { key, position, kind: entryKindOf(kind), slot, message, ...course };
+    const entry: HistoryEntry = { key, position, kind: entryKindOf(kind), entryKey, message, ...course };
     const child = message.settings.invoke && childByKey.get(message.settings.invoke.runKey);
     if (child) entry.child = child;
     return entry;

@@ -1,6 +1,6 @@
 /** How waits and waiters become rows and back; in the caller's thread, like all of it. */
 import type { NewWaiter, PendingEvent, Waiter } from '../../engine/runs/stores.ts';
-import { slotOfResult } from '../../workflow/slots.ts';
+import { entryKeyOfResult } from '../../workflow/entry-keys.ts';
 import { readStep } from '../../workflow/steps.ts';
 import { decodeMessage } from '../operations/messages/rows.ts';
 import { encodeRecord } from '../operations/runs/run-rows.ts';
@@ -12,7 +12,13 @@ export function encodeWait({ record, eventId, deadlineMs }: NewWaiter): StoredWa
   const { key, projectId, body } = record.message;
   const step = readStep(body);
   if (!step) throw new Error(`the record ${key} names no step`);
-  return { projectId, record: encodeRecord(record), resultSlot: slotOfResult(step.stepId), eventId, deadlineMs };
+  return {
+    projectId,
+    record: encodeRecord(record),
+    resultEntryKey: entryKeyOfResult(step.stepId),
+    eventId,
+    deadlineMs,
+  };
 }
 
 export function decodeWaiter(row: WaiterRow): Waiter {

@@ -53,7 +53,7 @@ export function deadRunsConformance(open: OpenStore): void {
       settings: { run, ...settings },
       state: { kind: 'claimed', claimToken, worker: 'w1' },
     });
-    news.entry = { runKey: key, kind: 'initial', slot: '0', bytes: 100 };
+    news.entry = { runKey: key, kind: 'initial', entryKey: '0', bytes: 100 };
     news.run = { id, url, createdAtMs, config: configOf() };
     return { news, claimToken };
   }
@@ -69,9 +69,9 @@ export function deadRunsConformance(open: OpenStore): void {
     return run;
   }
 
-  async function append(of: Message, slot: string): Promise<Message> {
-    const news = world().message({ url: URL, body: bytes(slot), settings: { run: partOf(of) } });
-    news.entry = { runKey: of.key, kind: 'step', slot, bytes: 50 };
+  async function append(of: Message, entryKey: string): Promise<Message> {
+    const news = world().message({ url: URL, body: bytes(entryKey), settings: { run: partOf(of) } });
+    news.entry = { runKey: of.key, kind: 'step', entryKey, bytes: 50 };
     expect(await store().messages.accept([news], T0)).toMatchObject([{ kind: 'accepted' }]);
     return news.message;
   }
@@ -231,11 +231,11 @@ export function deadRunsConformance(open: OpenStore): void {
         return {
           kind: 'shared',
           key: each.key,
-          entry: { runKey: message.key, kind: 'step', slot: `s${index}`, bytes: 50 },
+          entry: { runKey: message.key, kind: 'step', entryKey: `s${index}`, bytes: 50 },
         };
       });
       const sent = world().message({ url: URL, body: bytes('sent'), settings: { run: partOf(message) } });
-      sent.entry = { runKey: message.key, kind: 'step', slot: 'sent', bytes: 40 };
+      sent.entry = { runKey: message.key, kind: 'step', entryKey: 'sent', bytes: 40 };
       const journal: RevivedEntry[] = [begun, ...shared, { kind: 'message', message: sent }];
       return { revival: { projectId: PROJECT, dlqId: failed.dlqId, run, journal, children: [] }, sent };
     }
@@ -267,9 +267,9 @@ export function deadRunsConformance(open: OpenStore): void {
         sent.message.id,
       ]);
       expect(await store().deadRuns.outlineJournal(run?.key ?? 0)).toMatchObject([
-        { position: 0, kind: 'initial', slot: '0' },
-        { position: 1, kind: 'step', slot: 's0', key: step.key, bodyBytes: 2 },
-        { position: 2, kind: 'step', slot: 'sent', key: sent.message.key },
+        { position: 0, kind: 'initial', entryKey: '0' },
+        { position: 1, kind: 'step', entryKey: 's0', key: step.key, bodyBytes: 2 },
+        { position: 2, kind: 'step', entryKey: 'sent', key: sent.message.key },
       ]);
       const { claimed } = await world().claim();
       expect(claimed.map(({ message: { id }, journal }) => [id, journal])).toEqual([
@@ -281,9 +281,9 @@ export function deadRunsConformance(open: OpenStore): void {
       const failed = await fail('a');
       const { revival } = revivalOf(failed, 'b');
       const runKey = revival.journal[0]?.kind === 'record' ? revival.journal[0].record.message.key : 0;
-      const record = (kind: 'wait' | 'invoke', slot: string): NewRecord => ({
+      const record = (kind: 'wait' | 'invoke', entryKey: string): NewRecord => ({
         message: world().message({ url: URL, settings: { run: { ...partOf(failed.message), key: runKey } } }).message,
-        entry: { runKey, kind, slot, bytes: 0 },
+        entry: { runKey, kind, entryKey, bytes: 0 },
       });
       const child = first('child').news;
       const wait = record('wait', 'w1');

@@ -128,7 +128,7 @@ export function retentionConformance(open: OpenStore): void {
       if (!second.run || !second.message.settings.run) throw new Error('no run begins with it');
       second.message.settings.run.key = begun.key;
       second.run.isBySdk = true;
-      second.entry = { runKey: begun.key, kind: 'initial', slot: '0', bytes: 10, runVersion: 1 };
+      second.entry = { runKey: begun.key, kind: 'initial', entryKey: '0', bytes: 10, runVersion: 1 };
       await world().store.messages.accept([second], T0);
       await world().store.messages.settle(settlement(begun, claimToken, delivered()), T0);
       await drop({ logs: T0 + DAY });
@@ -166,7 +166,7 @@ export function retentionConformance(open: OpenStore): void {
       const long = await begin(world());
       const slots = Array.from({ length: 40 }, (_, step) => `s${step + 1}`);
       await world().store.messages.accept(
-        slots.map((slot) => appended(world(), long, { entry: { slot } })),
+        slots.map((entryKey) => appended(world(), long, { entry: { entryKey } })),
         T0,
       );
       const others = await Promise.all(Array.from({ length: 30 }, (_, index) => begin(world(), { id: `r${index}` })));

@@ -41,7 +41,7 @@ export function runLogsConformance(open: OpenStore): void {
       createdAtMs,
       ...{ ...options, key, url, settings: { run, ...options.settings } },
     });
-    news.entry = { runKey: key, kind: 'initial', slot: '0', bytes: news.message.body.length };
+    news.entry = { runKey: key, kind: 'initial', entryKey: '0', bytes: news.message.body.length };
     const fixed: RunConfig = {
       ...{
         dialect: 'upstash',
@@ -76,13 +76,13 @@ export function runLogsConformance(open: OpenStore): void {
   async function append(
     of: Message,
     kind: EntryKind,
-    slot: string,
+    entryKey: string,
     body: Uint8Array | Record<string, unknown>,
     options: MessageOptions = {},
   ): Promise<Message> {
     const content = body instanceof Uint8Array ? body : bytes(JSON.stringify(body));
     const news = world().message({ url: of.url, body: content, ...options, settings: { run: partOf(of) } });
-    news.entry = { runKey: of.key, kind, slot, bytes: content.length };
+    news.entry = { runKey: of.key, kind, entryKey, bytes: content.length };
     return accept(news);
   }
 
@@ -95,7 +95,7 @@ export function runLogsConformance(open: OpenStore): void {
     };
     const body = bytes(JSON.stringify({ stepId, stepName: 'i', stepType: 'Invoke', concurrent: 1 }));
     const { message } = world().message({ url: of.url, body, settings });
-    return { message, entry: { runKey: of.key, kind: 'invoke', slot: `i${stepId}`, bytes: 0 } };
+    return { message, entry: { runKey: of.key, kind: 'invoke', entryKey: `i${stepId}`, bytes: 0 } };
   }
 
   async function end(of: Message, state: EndState, atMs: number, response?: Uint8Array): Promise<void> {
@@ -315,7 +315,7 @@ export function runLogsConformance(open: OpenStore): void {
     const sleeps = await append(run, 'step', 's1', { stepId: 1 }, { notBeforeMs: T0 + 60_000 });
     await store().messages.settle(settlement(run, claimToken, retrying(T0 + 1, T0 + 13, 1)), T0 + 1);
     const waiting = await historyOf(run);
-    expect(waiting.entries.map(({ key, kind, slot, position }) => [key, kind, slot, position])).toEqual([
+    expect(waiting.entries.map(({ key, kind, entryKey, position }) => [key, kind, entryKey, position])).toEqual([
       [run.key, 'initial', '0', 0],
       [sleeps.key, 'step', 's1', 1],
     ]);

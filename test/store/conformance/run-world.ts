@@ -21,7 +21,7 @@ export function beginning(world: World, options: BeginningOptions = {}): NewMess
   const { id = 'r', config, entry, settings, key = world.number(), createdAtMs = T0, ...rest } = options;
   const part: RunPart = { key, id, createdAtMs, url: WORKFLOW_URL, callType: 'step', init: 'known', features: [] };
   const news = world.message({ key, createdAtMs, url: WORKFLOW_URL, ...rest, settings: { run: part, ...settings } });
-  news.entry = { runKey: key, kind: 'initial', slot: '0', bytes: 10, ...entry };
+  news.entry = { runKey: key, kind: 'initial', entryKey: '0', bytes: 10, ...entry };
   news.run = { id, url: WORKFLOW_URL, createdAtMs, config: configOf(config) };
   return news;
 }
@@ -50,7 +50,7 @@ export function appended(world: World, first: Message, options: EntryOptions = {
     ...rest,
     settings: { run: { ...part, callType }, ...settings },
   });
-  news.entry = { runKey: part.key, kind: 'step', slot: 's1', bytes: 20, ...entry };
+  news.entry = { runKey: part.key, kind: 'step', entryKey: 's1', bytes: 20, ...entry };
   return news;
 }
 
@@ -76,7 +76,7 @@ export function invocation(
     body: bytes(`step ${stepId}`),
     settings: { run: partOf(parent), invoke },
   });
-  return { message, entry: { runKey: parent.key, kind: 'invoke', slot: `i${stepId}`, bytes: 0 } };
+  return { message, entry: { runKey: parent.key, kind: 'invoke', entryKey: `i${stepId}`, bytes: 0 } };
 }
 
 /** The first message of a run that `parent` invokes, not saved yet. */
@@ -92,7 +92,7 @@ export function invoked(world: World, parent: Message, options: BeginningOptions
 export function waiter(world: World, first: Message, stepId = 1): NewWaiter {
   const body = bytes(JSON.stringify({ stepId, stepName: 'w', stepType: 'Wait', concurrent: 1 }));
   const { message } = world.message({ body, settings: { run: partOf(first) } });
-  const entry = { runKey: first.key, kind: 'wait', slot: `w${stepId}`, bytes: 0 } as const;
+  const entry = { runKey: first.key, kind: 'wait', entryKey: `w${stepId}`, bytes: 0 } as const;
   return { record: { message, entry }, eventId: 'e', deadlineMs: T0 + 1_000 };
 }
 

@@ -109,7 +109,7 @@ export function runsConformance(open: OpenStore): void {
     it('takes the next position, and its delivery is as long as the journal up to it', async () => {
       const first = await begin(world(), { body: bytes('in') });
       const plans = [2, 3].map((step) =>
-        appended(world(), first, { body: bytes(`p${step}`), entry: { kind: 'plan', slot: `p${step}` } }),
+        appended(world(), first, { body: bytes(`p${step}`), entry: { kind: 'plan', entryKey: `p${step}` } }),
       );
       expect(await accept(plans)).toEqual([
         { kind: 'accepted', state: 'due', journal: { position: 1, bytes: 30 } },
@@ -122,7 +122,7 @@ export function runsConformance(open: OpenStore): void {
 
     it('goes out with its place in the journal, whoever claims it', async () => {
       const first = await begin(world());
-      await append(world(), first, { entry: { slot: 's1' } });
+      await append(world(), first, { entry: { entryKey: 's1' } });
       const { claimed } = await world().claim();
       expect(claimed.map(({ journal }) => journal)).toEqual([
         { position: 0, bytes: 10 },
@@ -161,17 +161,17 @@ export function runsConformance(open: OpenStore): void {
       const first = await begin(world());
       const call = {
         callType: 'toCallback',
-        entry: { kind: 'toCallback', slot: 'c1' },
+        entry: { kind: 'toCallback', entryKey: 'c1' },
         body: bytes('request'),
       } as const;
       expect(await append(world(), first, call)).toMatchObject({ journal: { bytes: 7 } });
       const result = {
         callType: 'fromCallback',
         body: bytes('answer'),
-        entry: { kind: 'fromCallback', slot: 'f1' },
+        entry: { kind: 'fromCallback', entryKey: 'f1' },
       } as const;
       expect(await append(world(), first, result)).toMatchObject({ journal: { bytes: 6 } });
-      const long = { ...result, entry: { ...result.entry, slot: 'f2', lazyAboveBytes: 5 } };
+      const long = { ...result, entry: { ...result.entry, entryKey: 'f2', lazyAboveBytes: 5 } };
       expect(await append(world(), first, long)).toMatchObject({ journal: { bytes: 0 } });
       expect(await journalOf(world(), first)).toEqual([
         '0 step',
@@ -203,13 +203,13 @@ export function runsConformance(open: OpenStore): void {
     it('of one run says nothing about the slots of another', async () => {
       const [one, other] = [await begin(world()), await begin(world(), { id: 'other' })];
       const publishes = [one, other].flatMap((first) =>
-        ['s1', 's2', 's3'].map((slot) => accept([appended(world(), first, { entry: { slot } })])),
+        ['s1', 's2', 's3'].map((entryKey) => accept([appended(world(), first, { entry: { entryKey } })])),
       );
       const answers = (await Promise.all(publishes)).flat();
       expect(answers.map((answer) => answer.kind === 'accepted' && answer.journal?.position)).toEqual([
         1, 2, 3, 1, 2, 3,
       ]);
-      expect(await append(world(), other, { entry: { slot: 's2' } })).toMatchObject({ kind: 'duplicate' });
+      expect(await append(world(), other, { entry: { entryKey: 's2' } })).toMatchObject({ kind: 'duplicate' });
     });
 
     it('is refused when the run is over or never was, with all of its publish', async () => {
@@ -229,7 +229,7 @@ export function runsConformance(open: OpenStore): void {
       const first = await begin(world());
       const publish = [
         appended(world(), first, { entry: { runVersion: 1 } }),
-        appended(world(), first, { entry: { slot: 's2', runVersion: 2 } }),
+        appended(world(), first, { entry: { entryKey: 's2', runVersion: 2 } }),
       ];
       expect(await accept(publish)).toEqual([{ kind: 'runChanged' }, { kind: 'runChanged' }]);
       expect(await activeRun(world())).toMatchObject({ entries: 1 });
@@ -237,7 +237,7 @@ export function runsConformance(open: OpenStore): void {
 
     it('leaves other publishes that are saved together with a refused one as they are', async () => {
       const first = await begin(world());
-      const wrong = appended(world(), first, { entry: { slot: 's7', runVersion: 9 } });
+      const wrong = appended(world(), first, { entry: { entryKey: 's7', runVersion: 9 } });
       const [refused, saved] = await Promise.all([accept([wrong]), accept([appended(world(), first)])]);
       expect(refused).toEqual([{ kind: 'runChanged' }]);
       expect(saved).toMatchObject([{ kind: 'accepted', journal: { position: 1 } }]);
@@ -257,11 +257,11 @@ export function runsConformance(open: OpenStore): void {
 
     it('refuses what would make it longer, with all of its publish', async () => {
       const first = await begin(full());
-      const two = ['s1', 's2'].map((slot) => appended(full(), first, { entry: { slot, bytes: 21 } }));
+      const two = ['s1', 's2'].map((entryKey) => appended(full(), first, { entry: { entryKey, bytes: 21 } }));
       const refusal = { kind: 'journalFull', limit: 50 };
       expect(await full().store.messages.accept(two, T0)).toEqual([refusal, refusal]);
       expect(await append(full(), first, { entry: { bytes: 40 } })).toMatchObject({ kind: 'accepted' });
-      expect(await append(full(), first, { entry: { slot: 's2', bytes: 1 } })).toEqual(refusal);
+      expect(await append(full(), first, { entry: { entryKey: 's2', bytes: 1 } })).toEqual(refusal);
     });
 
     it('lets its run wait for nothing more once a result has made it longer than it may be', async () => {
@@ -295,7 +295,7 @@ export function runsConformance(open: OpenStore): void {
       });
       if (!news.run || !news.message.settings.run) throw new Error('no run begins with it');
       news.message.settings.run.key = first.key;
-      news.entry = { runKey: first.key, kind: 'initial', slot: '0', bytes: 10, runVersion };
+      news.entry = { runKey: first.key, kind: 'initial', entryKey: '0', bytes: 10, runVersion };
       news.run.isBySdk = true;
       return news;
     }
@@ -492,14 +492,16 @@ export function runsConformance(open: OpenStore): void {
       await accept([invoked(world(), parent, { id: 'child' }, 4)]);
       const failed = ending(parent, { state: 'RUN_FAILED' });
       await world().store.runs.endRuns([{ ending: failed, follows: [] }], T0);
-      const result = appended(world(), parent, { body: bytes('result'), entry: { slot: 's4' } });
-      const other = appended(world(), parent, { body: bytes('no result'), entry: { slot: 's5' } });
+      const result = appended(world(), parent, { body: bytes('result'), entry: { entryKey: 's4' } });
+      const other = appended(world(), parent, { body: bytes('no result'), entry: { entryKey: 's5' } });
       const dropped = { state: 'dropped' };
       expect(await settleWith([result, other])).toEqual({ kind: 'saved', follows: [dropped, dropped] });
       expect(await journalOf(world(), parent)).toEqual(['0 step', '2 step result']);
       const { claimed } = await world().claim();
       expect(claimed.map(({ message }) => message.key)).not.toContain(result.message.key);
-      expect(await settleWith([appended(world(), parent, { entry: { slot: 's4' } })])).toMatchObject({ kind: 'saved' });
+      expect(await settleWith([appended(world(), parent, { entry: { entryKey: 's4' } })])).toMatchObject({
+        kind: 'saved',
+      });
       expect(await journalOf(world(), parent)).toHaveLength(2);
     });
 
@@ -532,7 +534,7 @@ export function runsConformance(open: OpenStore): void {
       const oldest = await world().accept({ createdAtMs: T0 - 1 });
       const first = await begin(world());
       const steps = Array.from({ length: 1_500 }, (_, step) =>
-        appended(world(), first, { entry: { slot: `s${step + 1}` } }),
+        appended(world(), first, { entry: { entryKey: `s${step + 1}` } }),
       );
       await accept(steps);
       const found: number[] = [];

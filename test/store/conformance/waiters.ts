@@ -26,7 +26,7 @@ export function waitersConformance(open: OpenStore): void {
     const url = 'https://app.example/wf';
     const run: RunPart = { key, id, createdAtMs: T0, url, callType: 'step', init: 'known', features: [] };
     const news = world().message({ key, projectId, url, settings: { run } });
-    news.entry = { runKey: key, kind: 'initial', slot: '0', bytes: 10 };
+    news.entry = { runKey: key, kind: 'initial', entryKey: '0', bytes: 10 };
     const config = { dialect: 'upstash', features: [], isKept: true, isRest: false, isUnknownSdk: false } as const;
     news.run = { id, url, createdAtMs: T0, config: { ...config, features: [], header: {}, maxRetries: 3 } };
     expect(await store().messages.accept([news], T0)).toMatchObject([{ kind: 'accepted' }]);
@@ -59,7 +59,7 @@ export function waitersConformance(open: OpenStore): void {
     const body = bytes(JSON.stringify({ stepId, stepName: 'w', stepType: 'Wait', concurrent: 1 }));
     const settings = { run: { ...partOf(of) }, wait };
     const { message } = world().message({ key, projectId: of.projectId, body, settings });
-    const entry: NewWaiter['record']['entry'] = { runKey: of.key, kind: 'wait', slot: `w${stepId}`, bytes: 0 };
+    const entry: NewWaiter['record']['entry'] = { runKey: of.key, kind: 'wait', entryKey: `w${stepId}`, bytes: 0 };
     if (options.runVersion !== undefined) entry.runVersion = options.runVersion;
     return { record: { message, entry }, eventId, deadlineMs };
   }
@@ -72,7 +72,7 @@ export function waitersConformance(open: OpenStore): void {
       body: bytes(body),
       settings: { run: partOf(of) },
     });
-    news.entry = { runKey: of.key, kind: 'step', slot: `s${stepId}`, bytes: 20 };
+    news.entry = { runKey: of.key, kind: 'step', entryKey: `s${stepId}`, bytes: 20 };
     return news;
   }
 

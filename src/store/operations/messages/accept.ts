@@ -7,7 +7,7 @@ import { Entry, type EntryState } from '../lanes/entry.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { merged } from '../operation.ts';
 import { Journals } from '../runs/journals.ts';
-import type { Taken } from '../runs/taken-slots.ts';
+import type { Taken } from '../runs/taken-entry-keys.ts';
 import { CONTENT_AT, MESSAGE_AT } from './columns.ts';
 import { DayBudgets } from './message-counts.ts';
 import { projectsSharedBy, weightOf } from './new-messages.ts';

@@ -4,7 +4,7 @@ import type { Transaction } from '../../driver.ts';
 import { MESSAGE_AT } from '../messages/columns.ts';
 import type { StoredNewMessage } from '../messages/rows.ts';
 import { RUN_FIELDS, RUN_STATE, type RunRow } from './run-rows.ts';
-import { type Taken, TakenSlots } from './taken-slots.ts';
+import { type Taken, TakenEntryKeys } from './taken-entry-keys.ts';
 
 /** What is looked at of a message before it is saved. */
 export type ForRun = Pick<StoredNewMessage, 'message' | 'entry' | 'run'>;
@@ -29,7 +29,7 @@ const FROM =
 
 export class BatchRuns {
   /** Those of the journals that the batch adds to. */
-  readonly slots = new TakenSlots();
+  readonly entryKeys = new TakenEntryKeys();
   readonly #runs = new Map<number, BatchRun>();
   readonly #activeByName = new Map<string, BatchRun>();
   /** When the latest run of an id began, as far as one that is to begin now would not be later. */
@@ -37,7 +37,7 @@ export class BatchRuns {
   /** How many wait for the end of each run that somebody wants to invoke and that runs already. */
   readonly #invokersOf = new Map<number, number>();
 
-  /** Looks up the runs and slots that `messages` are for. */
+  /** Looks up the runs and entry keys that `messages` are for. */
   async load(tx: Transaction, messages: readonly ForRun[]): Promise<void> {
     const entries = messages.flatMap(({ entry, run }) => {
       const appended = run && !run.isBySdk ? [] : entry ? [entry] : [];
@@ -46,7 +46,7 @@ export class BatchRuns {
     if (entries.length > 0) {
       const runKeys = [...new Set(entries.map(({ runKey }) => runKey))];
       this.#know(await tx.query<FoundRow>(`select ${FIELDS} ${FROM} where r.key in (??) for update of r`, [runKeys]));
-      await this.slots.load(tx, entries);
+      await this.entryKeys.load(tx, entries);
     }
     await this.#loadNames(tx, messages);
     await this.#countInvokers(tx, messages);

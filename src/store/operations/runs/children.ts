@@ -7,17 +7,20 @@ import { affordable } from './known-runs.ts';
 /** An entry of a journal with its content. */
 export interface RecordRow extends ContentRow {
   run_key: number;
-  slot: string;
+  entryKey: string;
 }
 
-/** Records of waits and invocations by the slots that they have in the journals of their runs; without their bodies. */
-export async function recordsIn(queries: Queries, args: { runKeys: number[]; slots: string[] }): Promise<RecordRow[]> {
-  // The order keeps the planner from walking whole journals instead of their slots.
+/** Records of waits and invocations by the entry keys that they have in the journals of their runs; without their bodies. */
+export async function recordsIn(
+  queries: Queries,
+  args: { runKeys: number[]; entryKeys: string[] },
+): Promise<RecordRow[]> {
+  // The order keeps the planner from walking whole journals instead of their entry keys.
   return queries.query<RecordRow>(
-    `select j.run_key, j.slot, ${CONTENT_FIELDS.replace('c.body', 'null as body')}
+    `select j.run_key, j.slot as "entryKey", ${CONTENT_FIELDS.replace('c.body', 'null as body')}
      from journal j lookup contents c on (c.key = j.key) where j.run_key in (??) and j.slot in (??)
      order by j.run_key, j.slot`,
-    [args.runKeys, args.slots],
+    [args.runKeys, args.entryKeys],
   );
 }
 

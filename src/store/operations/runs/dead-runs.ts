@@ -156,14 +156,14 @@ export interface OutlineRow {
   position: number;
   kind: number;
   key: number;
-  slot: string;
+  entryKey: string;
   body_bytes: number | null;
 }
 
 /** Every entry of a journal in order, without what it says. */
 export const outlineJournal = longRead((queries: Queries, { runKey }: { runKey: number }): Promise<OutlineRow[]> => {
   return queries.query<OutlineRow>(
-    `select j.position, j.kind, j.key, j.slot, length(c.body) as body_bytes
+    `select j.position, j.kind, j.key, j.slot as "entryKey", length(c.body) as body_bytes
      from journal j lookup contents c on (c.key = j.key) where j.run_key = ? order by j.position`,
     [runKey],
   );

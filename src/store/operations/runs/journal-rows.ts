@@ -36,8 +36,8 @@ export class JournalRows {
   /** First entries that were written already and name another content from now on. */
   readonly #replaced: [runKey: number, key: number][] = [];
 
-  addEntry({ runKey, kind, slot }: StoredEntry, place: { position: number; key: number; atMs: number }): void {
-    this.#entries.push([runKey, place.position, kind, place.key, slot, place.atMs]);
+  addEntry({ runKey, kind, entryKey }: StoredEntry, place: { position: number; key: number; atMs: number }): void {
+    this.#entries.push([runKey, place.position, kind, place.key, entryKey, place.atMs]);
   }
 
   /** The content of an entry that is no message. */

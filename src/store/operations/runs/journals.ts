@@ -1,9 +1,9 @@
 /**
- * How do messages enter the journals of their runs: each slot once, in the order in which they come, and only while the run
+ * How do messages enter the journals of their runs: each entry key once, in the order in which they come, and only while the run
  * is active (P8)? One of these for a batch of commands: what comes first in the batch counts for what follows.
  */
 import type { JournalPlace, RunLogState } from '../../../engine/model.ts';
-import { slotOfInvocation, stepIdOfResult } from '../../../workflow/slots.ts';
+import { entryKeyOfInvocation, stepIdOfResult } from '../../../workflow/entry-keys.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { CONTENT_AT, MESSAGE_AT, type NewContentRow } from '../messages/columns.ts';
 import type { StoredNewMessage } from '../messages/rows.ts';
@@ -19,7 +19,7 @@ import {
 import { type EventOfRun, JournalRows } from './journal-rows.ts';
 import { Refusals, type RunRefusal } from './refusals.ts';
 import { ENTRY_KIND, isDeliveredWithJournal, RUN_STATE, type StoredEntry, type StoredRecord } from './run-rows.ts';
-import type { Taken } from './taken-slots.ts';
+import type { Taken } from './taken-entry-keys.ts';
 
 export class Journals {
   readonly #context: WriteContext;
@@ -32,7 +32,7 @@ export class Journals {
     this.#bytesMax = bytesMax;
   }
 
-  /** Knows the runs and slots that `messages` are for; `undefined` when they are for none, and nothing was asked. */
+  /** Knows the runs and entry keys that `messages` are for; `undefined` when they are for none, and nothing was asked. */
   static async load(
     context: WriteContext,
     messages: readonly ForRun[],
@@ -63,12 +63,12 @@ export class Journals {
   /** What `message` would repeat; `undefined`: nothing. */
   takenBy({ message, entry, run }: ForRun): Taken | undefined {
     if (!entry) return undefined;
-    if (!run) return this.#runs.slots.holderOf(entry);
+    if (!run) return this.#runs.entryKeys.holderOf(entry);
     if (run.isBySdk) {
       const adopting = this.#runs.find(entry.runKey);
       return adopting && !awaitsLibrary(adopting) ? beginningOf(adopting) : undefined;
     }
-    const invoked = run.invoker && this.#runs.slots.holderOf(run.invoker.entry);
+    const invoked = run.invoker && this.#runs.entryKeys.holderOf(run.invoker.entry);
     if (invoked) return invoked;
     const active = this.#activeLike(message, run.id);
     return active && beginningOf(active);
@@ -78,7 +78,7 @@ export class Journals {
   takes({ message, entry, run }: StoredNewMessage): boolean {
     if (!entry) return true;
     if (run) return !this.#activeLike(message, run.id);
-    return this.#runs.find(entry.runKey)?.state === RUN_STATE.RUN_STARTED && !this.#runs.slots.holderOf(entry);
+    return this.#runs.find(entry.runKey)?.state === RUN_STATE.RUN_STARTED && !this.#runs.entryKeys.holderOf(entry);
   }
 
   /**
@@ -88,12 +88,12 @@ export class Journals {
   async keepForLog({ content, message, entry }: StoredNewMessage): Promise<void> {
     if (!entry) return;
     const run = this.#runs.find(entry.runKey);
-    const stepId = stepIdOfResult(entry.slot);
-    if (run?.state !== RUN_STATE.RUN_FAILED || stepId === undefined || this.#runs.slots.holderOf(entry)) return;
+    const stepId = stepIdOfResult(entry.entryKey);
+    if (run?.state !== RUN_STATE.RUN_FAILED || stepId === undefined || this.#runs.entryKeys.holderOf(entry)) return;
     const { tx } = this.#context;
     const [invocation] = await tx.query('select 1 as one from journal where run_key = ? and slot = ? and kind = ?', [
       run.key,
-      slotOfInvocation(stepId),
+      entryKeyOfInvocation(stepId),
       ENTRY_KIND.invoke,
     ]);
     if (!invocation) return;
@@ -118,7 +118,7 @@ export class Journals {
     message[MESSAGE_AT.run_key] = known.key;
     message[MESSAGE_AT.journal_position] = position;
     message[MESSAGE_AT.bytes] = sent;
-    this.#runs.slots.take(entry, { messageId: content[CONTENT_AT.id] });
+    this.#runs.entryKeys.take(entry, { messageId: content[CONTENT_AT.id] });
     return { position, bytes: sent };
   }
 
@@ -128,7 +128,7 @@ export class Journals {
     const known = this.#runs.get(entry.runKey);
     this.#rows.addRecord(record);
     this.#enter(known, entry, key, createdAtMs);
-    this.#runs.slots.take(entry, { messageId: content[CONTENT_AT.id] });
+    this.#runs.entryKeys.take(entry, { messageId: content[CONTENT_AT.id] });
     if (event === undefined) return;
     this.#rows.addEvent({ projectId: known.project_id, runKey: known.key, state: event, atMs: createdAtMs });
   }
@@ -156,7 +156,7 @@ export class Journals {
 
   /** An invocation of a run that runs already: it waits for the end of that one. */
   linkToActive({ message, run }: StoredNewMessage): void {
-    if (!run?.invoker || this.#runs.slots.holderOf(run.invoker.entry)) return;
+    if (!run?.invoker || this.#runs.entryKeys.holderOf(run.invoker.entry)) return;
     const active = this.#activeLike(message, run.id);
     if (!active) return;
     this.#invoke(pointedAt(run.invoker, active), active);
@@ -193,7 +193,7 @@ export class Journals {
   /** The parent's record of an invocation, and that it waits for the end of `child`. */
   #invoke(record: StoredRecord, child: BatchRun): void {
     this.record(record, 'INVOKED');
-    this.#runs.slots.take(record.entry, beginningOf(child));
+    this.#runs.entryKeys.take(record.entry, beginningOf(child));
     this.awaitEnd(child.key, record);
   }
 

@@ -42,7 +42,7 @@ export class Refusals {
   #ofEntry(entry: StoredEntry): RunRefusal | undefined {
     const run = this.#runs.find(entry.runKey);
     if (run?.state !== RUN_STATE.RUN_STARTED) return { kind: 'runOver' };
-    if (this.#runs.slots.holderOf(entry)) return undefined;
+    if (this.#runs.entryKeys.holderOf(entry)) return undefined;
     if (entry.runVersion !== null && entry.runVersion !== run.version) return { kind: 'runChanged' };
     const bytes = (this.#bytes.get(run.key) ?? 0) + entry.bytes;
     this.#bytes.set(run.key, bytes);
@@ -65,7 +65,7 @@ export class Refusals {
   }
 
   #ofInvoker(name: string, entry: StoredEntry): RunRefusal | undefined {
-    if (this.#runs.slots.holderOf(entry)) return undefined;
+    if (this.#runs.entryKeys.holderOf(entry)) return undefined;
     const count = (this.#invokers.get(name) ?? 0) + 1;
     this.#invokers.set(name, count);
     const active = this.#runs.active(name);

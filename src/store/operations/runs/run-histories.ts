@@ -37,7 +37,7 @@ export interface JournalRow extends ContentRow {
   run_key: number;
   position: number;
   kind: number;
-  slot: string;
+  entryKey: string;
 }
 
 export interface PendingRow {
@@ -212,7 +212,7 @@ function journalsOf(
   const isCut = bodyBytesMax !== undefined;
   const fields = isCut ? CONTENT_FIELDS.replace('c.body', CUT_BODY) : CONTENT_FIELDS;
   return queries.query<JournalRow>(
-    `select j.run_key, j.position, j.kind, j.slot, ${fields}
+    `select j.run_key, j.position, j.kind, j.slot as "entryKey", ${fields}
      from journal j lookup contents c on (c.key = j.key) lookup runs r on (r.key = j.run_key)
      where j.run_key in (??) order by j.run_key, j.position`,
     [...(isCut ? [bodyBytesMax + 1] : []), keys],

@@ -1,7 +1,7 @@
 /** What happened to runs and to their messages, event by event (contract W 18.2). */
 import type { MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
 import type { RunAttributes } from '../../../engine/runs/log-store.ts';
-import { recordSlotOf } from '../../../workflow/step-info.ts';
+import { recordEntryKeyOf } from '../../../workflow/step-info.ts';
 import type { Queries, SqlParam } from '../../driver.ts';
 import { also } from '../filter.ts';
 import { type ContentRow, codeOfLogState, DETAIL_COLUMNS, type DetailRow } from '../messages/rows.ts';
@@ -53,8 +53,8 @@ export interface RunLogRows extends PageRows<RunLogRow> {
   runs: KnownRunRow[];
   responses: ResponseRow[];
   invokers: InvokerRow[];
-  /** Which slots the waits and invocations have whose results are on the page. */
-  slotByKey: Map<number, string>;
+  /** Which entry keys the waits and invocations have whose results are on the page. */
+  entryKeyByKey: Map<number, string>;
   /** Waits and invocations of which results are on the page, and the first messages of the runs that were invoked. */
   records: RecordRow[];
   children: ContentRow[];
@@ -66,13 +66,13 @@ export const listRunEvents = longRead(async (queries: Queries, args: ListRunEven
   const page = await cutByBytes(queries, found, args.slice.bytesMax);
   const runKeys = [...new Set(page.rows.map(({ run_key }) => run_key))];
   const contents = await contentsOf(queries, page.rows);
-  const slotByKey = slotsOf(contents);
-  const records = await recordsOf(queries, page.rows, slotByKey);
+  const entryKeyByKey = entryKeysOf(contents);
+  const records = await recordsOf(queries, page.rows, entryKeyByKey);
   const succeeded = page.rows.filter(({ state }) => state === RUN_SUCCESS).map(({ run_key }) => run_key);
   return {
     ...page,
     contents,
-    slotByKey,
+    entryKeyByKey,
     records,
     children: await childrenOf(
       queries,
@@ -89,26 +89,26 @@ export const listRunEvents = longRead(async (queries: Queries, args: ListRunEven
   };
 });
 
-/** Only the results of waits and invocations have a record in another slot. */
-function slotsOf(contents: readonly ContentRow[]): Map<number, string> {
-  const slotByKey = new Map<number, string>();
+/** Only the results of waits and invocations have a record in another entry key. */
+function entryKeysOf(contents: readonly ContentRow[]): Map<number, string> {
+  const entryKeyByKey = new Map<number, string>();
   for (const { key, body } of contents) {
-    const slot = body && recordSlotOf(body);
-    if (slot) slotByKey.set(key, slot);
+    const entryKey = body && recordEntryKeyOf(body);
+    if (entryKey) entryKeyByKey.set(key, entryKey);
   }
-  return slotByKey;
+  return entryKeyByKey;
 }
 
 async function recordsOf(
   queries: Queries,
   rows: readonly RunLogRow[],
-  slotByKey: ReadonlyMap<number, string>,
+  entryKeyByKey: ReadonlyMap<number, string>,
 ): Promise<RecordRow[]> {
-  const results = rows.filter(({ message_key, state }) => state < RUN_STATES_FROM && slotByKey.has(message_key));
+  const results = rows.filter(({ message_key, state }) => state < RUN_STATES_FROM && entryKeyByKey.has(message_key));
   if (results.length === 0) return [];
   return recordsIn(queries, {
     runKeys: [...new Set(results.map(({ run_key }) => run_key))],
-    slots: [...new Set(slotByKey.values())],
+    entryKeys: [...new Set(entryKeyByKey.values())],
   });
 }
 

@@ -71,7 +71,7 @@ function nameOf<Name>(what: string, code: number, names: ReadonlyMap<number, Nam
 export interface StoredEntry {
   runKey: number;
   kind: number;
-  slot: string;
+  entryKey: string;
   bytes: number;
   lazyAboveBytes: number | null;
   runVersion: number | null;
@@ -93,11 +93,11 @@ export interface StoredRun {
   invoker: StoredRecord | null;
 }
 
-export function encodeEntry({ runKey, kind, slot, bytes, lazyAboveBytes, runVersion }: NewEntry): StoredEntry {
+export function encodeEntry({ runKey, kind, entryKey, bytes, lazyAboveBytes, runVersion }: NewEntry): StoredEntry {
   return {
     runKey,
     kind: ENTRY_KIND[kind],
-    slot,
+    entryKey,
     bytes,
     lazyAboveBytes: lazyAboveBytes ?? null,
     runVersion: runVersion ?? null,

@@ -14,8 +14,8 @@ import { deletePendingEvent, nextPendingEventKey } from './pending-events.ts';
 export interface StoredWait {
   projectId: number;
   record: StoredRecord;
-  /** The slot that its result will have. */
-  resultSlot: string;
+  /** The entry key that its result will have. */
+  resultEntryKey: string;
   eventId: string;
   deadlineMs: number;
 }
@@ -34,10 +34,10 @@ export const addWaiter = write(
   },
   async (context: WriteContext, { wait, taken, nowMs }: AddWaiterArgs): Promise<Waiting> => {
     const { tx, limits } = context;
-    const { record, projectId, resultSlot, eventId, deadlineMs } = wait;
+    const { record, projectId, resultEntryKey, eventId, deadlineMs } = wait;
     const { runKey } = record.entry;
     const waiting = entryOnly(record.entry);
-    const ended = entryOnly({ ...record.entry, slot: resultSlot });
+    const ended = entryOnly({ ...record.entry, entryKey: resultEntryKey });
     const journals = await Journals.load(context, [waiting, ended], limits.journalBytesMax);
     if (!journals) throw new Error('a wait came without its entry');
     const refusal = journals.refusalOf([waiting]);

@@ -1,4 +1,4 @@
-/** Which slots of journals are taken, and by what: in the store, or by what came before in the same batch (P8)? */
+/** Which entry keys of journals are taken, and by what: in the store, or by what came before in the same batch (P8)? */
 import type { MessageId } from '../../../engine/model.ts';
 import type { MessageSettings } from '../../../protocol/settings.ts';
 import type { Transaction } from '../../driver.ts';
@@ -11,29 +11,29 @@ export interface Taken {
   run?: { id: string; createdAtMs: number };
 }
 
-type Slot = Pick<StoredEntry, 'runKey' | 'slot'>;
+type EntryPlace = Pick<StoredEntry, 'runKey' | 'entryKey'>;
 
-interface SlotRow {
+interface EntryRow {
   run_key: number;
-  slot: string;
+  entryKey: string;
   id: string;
   /** Only of an invocation. */
   settings: string | null;
 }
 
-export class TakenSlots {
+export class TakenEntryKeys {
   readonly #holders = new Map<string, Taken>();
 
-  /** Looks up the slots of `entries`. */
-  async load(tx: Transaction, entries: readonly Slot[]): Promise<void> {
-    const rows: SlotRow[] = [];
-    for (const { runKeys, slots } of lookupsFor(entries)) {
-      // The order keeps the planner from walking whole journals instead of their slots.
-      const found = await tx.query<SlotRow>(
-        `select j.run_key, j.slot, c.id, case when j.kind = ${ENTRY_KIND.invoke} then c.settings end as settings
+  /** Looks up the entry keys of `entries`. */
+  async load(tx: Transaction, entries: readonly EntryPlace[]): Promise<void> {
+    const rows: EntryRow[] = [];
+    for (const { runKeys, entryKeys } of lookupsFor(entries)) {
+      // The order keeps the planner from walking whole journals instead of their entry keys.
+      const found = await tx.query<EntryRow>(
+        `select j.run_key, j.slot as "entryKey", c.id, case when j.kind = ${ENTRY_KIND.invoke} then c.settings end as settings
          from journal j lookup contents c on (c.key = j.key) where j.run_key in (??) and j.slot in (??)
          order by j.run_key, j.slot`,
-        [runKeys, slots],
+        [runKeys, entryKeys],
       );
       rows.push(...found);
     }
@@ -42,16 +42,19 @@ export class TakenSlots {
       const child = invokedIn(row);
       const messageId = child && invoked.get(child.runKey);
       const run = child && messageId !== undefined ? { id: child.runId, createdAtMs: child.createdAtMs } : undefined;
-      this.take({ runKey: row.run_key, slot: row.slot }, { messageId: messageId ?? row.id, ...(run && { run }) });
+      this.take(
+        { runKey: row.run_key, entryKey: row.entryKey },
+        { messageId: messageId ?? row.id, ...(run && { run }) },
+      );
     }
   }
 
-  /** What has the slot of `entry`. An invocation names the first message of the run that was invoked. */
-  holderOf(entry: Slot): Taken | undefined {
+  /** What has the entry key of `entry`. An invocation names the first message of the run that was invoked. */
+  holderOf(entry: EntryPlace): Taken | undefined {
     return this.#holders.get(nameOf(entry));
   }
 
-  take(entry: Slot, holder: Taken): void {
+  take(entry: EntryPlace, holder: Taken): void {
     this.#holders.set(nameOf(entry), holder);
   }
 }
@@ -60,17 +63,17 @@ export class TakenSlots {
  * No more places looked at than there are entries, in as few statements as that allows: many entries are of one run (a
  * parallel group) or are the same step of many runs.
  */
-function lookupsFor(entries: readonly Slot[]): { runKeys: number[]; slots: string[] }[] {
+function lookupsFor(entries: readonly EntryPlace[]): { runKeys: number[]; entryKeys: string[] }[] {
   const byRun = Map.groupBy(entries, ({ runKey }) => runKey);
-  const bySlot = Map.groupBy(entries, ({ slot }) => slot);
-  if (byRun.size <= bySlot.size) {
-    return [...byRun].map(([runKey, of]) => ({ runKeys: [runKey], slots: of.map(({ slot }) => slot) }));
+  const byEntryKey = Map.groupBy(entries, ({ entryKey }) => entryKey);
+  if (byRun.size <= byEntryKey.size) {
+    return [...byRun].map(([runKey, of]) => ({ runKeys: [runKey], entryKeys: of.map(({ entryKey }) => entryKey) }));
   }
-  return [...bySlot].map(([slot, of]) => ({ runKeys: of.map(({ runKey }) => runKey), slots: [slot] }));
+  return [...byEntryKey].map(([entryKey, of]) => ({ runKeys: of.map(({ runKey }) => runKey), entryKeys: [entryKey] }));
 }
 
 /** Ids of the first messages of the runs that `rows` invoked, by their keys; of those that still are kept. */
-async function firstMessagesOf(tx: Transaction, rows: readonly SlotRow[]): Promise<Map<number, MessageId>> {
+async function firstMessagesOf(tx: Transaction, rows: readonly EntryRow[]): Promise<Map<number, MessageId>> {
   const keys = rows.flatMap((row) => invokedIn(row)?.runKey ?? []);
   if (keys.length === 0) return new Map();
   const found = await tx.query<{ run_key: number; id: string }>(
@@ -81,10 +84,10 @@ async function firstMessagesOf(tx: Transaction, rows: readonly SlotRow[]): Promi
   return new Map(found.map((row) => [row.run_key, row.id]));
 }
 
-function invokedIn({ settings }: SlotRow): MessageSettings['invoke'] {
+function invokedIn({ settings }: EntryRow): MessageSettings['invoke'] {
   return settings === null ? undefined : (JSON.parse(settings) as MessageSettings).invoke;
 }
 
-function nameOf({ runKey, slot }: Slot): string {
-  return `${runKey} ${slot}`;
+function nameOf({ runKey, entryKey }: EntryPlace): string {
+  return `${runKey} ${entryKey}`;
 }
