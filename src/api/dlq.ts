@@ -1,6 +1,6 @@
 /** The dead letter queue: list, read, delete and retry its entries (contract M 17, 22.24 to 22.29). */
 import { Type } from '@sinclair/typebox';
-import type { DeadRetryOverride } from '../engine/messages/revive.ts';
+import type { DeadRetryOverride } from '../engine/messages/dead-retry.ts';
 import type { ProjectId } from '../engine/model.ts';
 import type { Page } from '../engine/page.ts';
 import type { DeadMessage } from '../engine/stores.ts';
@@ -200,12 +200,12 @@ function idsOf(page: Page<DeadMessage>): string[] {
   return page.items.map(({ dlqId }) => dlqId);
 }
 
-function bodyBytesOf({ message, burial }: DeadMessage): number {
-  return message.body.length + burial.responseBody.length;
+function bodyBytesOf({ message, deadLetter }: DeadMessage): number {
+  return message.body.length + deadLetter.responseBody.length;
 }
 
 function newestFirst(a: DeadMessage, b: DeadMessage): number {
-  return b.burial.failedAtMs - a.burial.failedAtMs || b.message.key - a.message.key;
+  return b.deadLetter.failedAtMs - a.deadLetter.failedAtMs || b.message.key - a.message.key;
 }
 
 function notFound(dlqId: string): ApiError {

@@ -1,5 +1,5 @@
 /** What the headers of a DLQ retry replace of the stored message (contract M 17.4). */
-import type { DeadRetryOverride } from '../engine/messages/revive.ts';
+import type { DeadRetryOverride } from '../engine/messages/dead-retry.ts';
 import { hasConfigPrefix, readConfigName } from '../protocol/config-names.ts';
 import { OPTIONS } from '../protocol/config-options.ts';
 import { ApiError } from '../protocol/errors.ts';

@@ -2,7 +2,7 @@
 import type { Engine } from '../engine/commands.ts';
 import type { ProjectId } from '../engine/model.ts';
 import type { Page } from '../engine/page.ts';
-import type { DeadRun, NotRevived, RunOverride, StartedRun } from '../engine/runs/dead-run-store.ts';
+import type { DeadRun, NotRetried, RunOverride, StartedRun } from '../engine/runs/dead-run-store.ts';
 import { decodeCursor } from '../protocol/cursor.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { type Answer, answer, NO_BODY } from './answer.ts';
@@ -78,7 +78,7 @@ export function runDlqRoutes(services: Services): Route[] {
 
   async function startAll(start: Start, projectId: ProjectId, ids: readonly string[], override: RunOverride) {
     const started: StartedRun[] = [];
-    let refused: { reason: NotRevived; dlqId: string } | undefined;
+    let refused: { reason: NotRetried; dlqId: string } | undefined;
     for (const dlqId of ids) {
       const outcome = await engine[start](projectId, dlqId, override);
       if (typeof outcome !== 'string') started.push(outcome);
@@ -222,10 +222,11 @@ async function findAll({ storeOf }: Engine, projectId: ProjectId, ids: readonly 
     const [dead] = await storeOf(projectId).deadRuns.findDeadRuns({ dlqIds: [id] });
     if (!dead) continue;
     found.push(dead);
-    bytes += dead.payload.length + dead.burial.responseBody.length + (dead.failureCallback?.answer?.body.length ?? 0);
+    bytes +=
+      dead.payload.length + dead.deadLetter.responseBody.length + (dead.failureCallback?.answer?.body.length ?? 0);
     if (bytes > PAGE_BODY_BYTES_MAX) throw invalidParameter('dlqIds', 'too much for one answer, ask for fewer');
   }
-  return found.sort((a, b) => b.burial.failedAtMs - a.burial.failedAtMs || b.message.key - a.message.key);
+  return found.sort((a, b) => b.deadLetter.failedAtMs - a.deadLetter.failedAtMs || b.message.key - a.message.key);
 }
 
 async function readBulk({ body, rawQuery }: Call, amount: Amount): Promise<DeadWish> {
@@ -251,7 +252,7 @@ function notFound(dlqId: string): ApiError {
   return new ApiError('not_found', `workflow run ${dlqId} not found in the DLQ`);
 }
 
-function refusedStart(reason: NotRevived, dlqId: string): ApiError {
+function refusedStart(reason: NotRetried, dlqId: string): ApiError {
   switch (reason) {
     case 'missing':
       return notFound(dlqId);

@@ -1,5 +1,5 @@
 /** What the headers of a resume or a restart replace of the run (contract W 21.2). */
-import type { DeadRetryOverride } from '../engine/messages/revive.ts';
+import type { DeadRetryOverride } from '../engine/messages/dead-retry.ts';
 import type { RunOverride } from '../engine/runs/dead-run-store.ts';
 import { hasConfigPrefix, readConfigName } from '../protocol/config-names.ts';
 import { OPTIONS } from '../protocol/config-options.ts';

@@ -48,13 +48,13 @@ export function explanationView({ sentence, sinceMs, dueAtMs, atMs, ...fields }:
 }
 
 /** The message's object and what the last attempt came to. */
-export function deadMessageView({ dlqId, message, burial }: DeadMessage): View {
-  const body = textOrBase64(burial.responseBody);
+export function deadMessageView({ dlqId, message, deadLetter }: DeadMessage): View {
+  const body = textOrBase64(deadLetter.responseBody);
   return {
     ...messageView(message),
     dlqId,
-    responseStatus: burial.responseStatus,
-    responseHeader: burial.responseHeader && nonEmpty(burial.responseHeader),
+    responseStatus: deadLetter.responseStatus,
+    responseHeader: deadLetter.responseHeader && nonEmpty(deadLetter.responseHeader),
     responseBody: body && 'text' in body ? body.text : undefined,
     responseBodyBase64: body && 'base64' in body ? body.base64 : undefined,
   };
@@ -69,7 +69,7 @@ const FAILURE_CALLBACK_STATES: Record<FailureCallbackState, string | undefined> 
 };
 
 /** A run that has failed: the message it failed with, with the payload of the run for its body (contract W 21.1). */
-export function deadRunView({ dlqId, run, message, burial, payload, failureCallback }: DeadRun): View {
+export function deadRunView({ dlqId, run, message, deadLetter, payload, failureCallback }: DeadRun): View {
   const { labels, flowControl, redact } = run.config;
   const callback = run.config.isKept ? run.config.failureCallback : message.settings.failureCallback;
   const settings: MessageSettings = {
@@ -86,9 +86,9 @@ export function deadRunView({ dlqId, run, message, burial, payload, failureCallb
     workflowRunId: run.id,
     workflowUrl: run.url,
     workflowCreatedAt: run.createdAtMs,
-    responseStatus: burial.responseStatus,
-    responseHeader: burial.responseHeader && nonEmpty(redactHeaderMap(burial.responseHeader, redact)),
-    ...responseBodyView(burial.responseBody, redact),
+    responseStatus: deadLetter.responseStatus,
+    responseHeader: deadLetter.responseHeader && nonEmpty(redactHeaderMap(deadLetter.responseHeader, redact)),
+    ...responseBodyView(deadLetter.responseBody, redact),
     failureCallbackInfo: state && failureCallbackInfo(state, failureCallback?.answer, redact),
     failureFunctionState: state,
   };

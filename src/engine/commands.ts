@@ -1,8 +1,8 @@
 /** What `api` asks of the engine: checked, typed, with defaults filled in. */
 import type { AttributeFilter } from './filters.ts';
+import type { DeadRetryOverride } from './messages/dead-retry.ts';
 import type { Explanation } from './messages/explain.ts';
 import type { PublishCommand, PublishOutcome } from './messages/publish-command.ts';
-import type { DeadRetryOverride } from './messages/revive.ts';
 import type { Message, MessageId, Millis, ProjectId } from './model.ts';
 import type { ProjectStore } from './project-store.ts';
 import type { WorkflowCommands } from './runs/workflows.ts';

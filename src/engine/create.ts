@@ -5,6 +5,7 @@ import type { DueLoop } from './due-loop.ts';
 import type { AttributeFilter } from './filters.ts';
 import type { AcceptContext, Draft } from './messages/accept.ts';
 import type { Accepted } from './messages/accepted.ts';
+import { type DeadRetryOverride, succeed } from './messages/dead-retry.ts';
 import { Dispatcher } from './messages/dispatcher.ts';
 import { type Explanation, explain } from './messages/explain.ts';
 import { dlqIdIn, explainFinished } from './messages/explain-finished.ts';
@@ -12,7 +13,6 @@ import type { Intake } from './messages/intake.ts';
 import { IntakeHealth } from './messages/intake-health.ts';
 import type { PublishCommand, Published, PublishOutcome } from './messages/publish-command.ts';
 import { PublishGate } from './messages/publish-gate.ts';
-import { type DeadRetryOverride, succeed } from './messages/revive.ts';
 import type { Message, MessageId, Millis, ProjectId, WorkerId } from './model.ts';
 import type { Clock, Delivery, EventLog, Randomness } from './ports.ts';
 import { storeOf } from './project-store.ts';
@@ -67,7 +67,7 @@ export type Recovery =
 /** Log events of a finished message that are read to say what became of it: its retries beyond them are not counted. */
 const EXPLAINED_EVENTS_MAX = 1000;
 
-/** Dead messages revived in one transaction: their bodies are in memory together. */
+/** Dead messages retried in one transaction: their bodies are in memory together. */
 const RETRY_PIECE = 16;
 
 /** Messages looked for at a time. */
@@ -271,7 +271,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     if ((await this.#deps.store.dead.countDead({ projectId, dlqIds: wanted })) < wanted.length) return undefined;
     const messageIds: MessageId[] = [];
     for (let at = 0; at < wanted.length; at += RETRY_PIECE) {
-      const piece = await this.#revive(projectId, wanted.slice(at, at + RETRY_PIECE), override);
+      const piece = await this.#retry(projectId, wanted.slice(at, at + RETRY_PIECE), override);
       // Gone since it was counted: somebody else retried or deleted it.
       if (piece === undefined && messageIds.length === 0) return undefined;
       messageIds.push(...(piece ?? []));
@@ -280,7 +280,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   }
 
   /** Publishes all entries anew, or, when one of them is gone, none. */
-  async #revive(projectId: ProjectId, dlqIds: string[], override: DeadRetryOverride): Promise<MessageId[] | undefined> {
+  async #retry(projectId: ProjectId, dlqIds: string[], override: DeadRetryOverride): Promise<MessageId[] | undefined> {
     const { store } = this.#deps;
     const dead = await store.dead.findDeadMany({ projectId, dlqIds });
     if (dead.length < dlqIds.length) return undefined;
@@ -290,8 +290,8 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     const outcome = await this.#intake.admit(
       drafts,
       (successors) => {
-        const revivals = successors.map((successor, index) => ({ dlqId: dlqIds[index] ?? '', successor }));
-        return store.dead.reviveDead({ projectId, revivals, nowMs: context.nowMs });
+        const retries = successors.map((successor, index) => ({ dlqId: dlqIds[index] ?? '', successor }));
+        return store.dead.retryDead({ projectId, retries, nowMs: context.nowMs });
       },
       (states) => (states === 'missing' ? [] : states.map((state) => ({ state }))),
     );

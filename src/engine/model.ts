@@ -214,7 +214,7 @@ export interface Change {
   next: { kind: 'finished' } | { kind: 'waiting'; dueAtMs: Millis; retried: number };
   events: LogEvent[];
   /** Set exactly when the message is dead. */
-  burial?: Burial;
+  deadLetter?: DeadLetter;
   /** Messages that begin to exist with this change and never without it (P3): callbacks. */
   follows?: NewMessage[];
   /** The run that ends with it: its message has failed for good. */
@@ -224,7 +224,7 @@ export interface Change {
 }
 
 /** What the DLQ keeps beside the message itself. */
-export interface Burial {
+export interface DeadLetter {
   failedAtMs: Millis;
   retried: number;
   /** 0 without an answer. */

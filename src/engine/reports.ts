@@ -29,7 +29,7 @@ export class Reports {
     const { run } = message.settings;
     const about = { messageId: message.id, ...this.#where(message), reason, attempts: retried + 1 };
     if (change.ending && run) this.#log.warn('run_failed', { runId: run.id, ...about });
-    else if (change.burial) this.#log.warn('message_buried', about);
+    else if (change.deadLetter) this.#log.warn('message_buried', about);
     else {
       const next = nextOf(change, retried, atMs);
       if (this.#tellsAll) this.#log.warn('attempt_failed', { ...about, next });
@@ -55,7 +55,7 @@ export class Reports {
   }
 }
 
-/** What comes after a failed attempt that has not buried its message. */
+/** What comes after a failed attempt after which its message is retried. */
 function nextOf({ next, events }: Change, retried: number, atMs: number): string {
   if (next.kind === 'waiting') return `attempt ${retried + 2} in ${Math.ceil((next.dueAtMs - atMs) / 1000)} s`;
   return events.some(({ state }) => state === 'CANCELED')

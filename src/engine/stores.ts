@@ -10,10 +10,10 @@ import type { OriginLine } from './lanes/origin-line.ts';
 import type { Accepted, AcceptedState, Saved } from './messages/accepted.ts';
 import type { ClaimAnswer, ClaimRequest } from './messages/claims.ts';
 import type {
-  Burial,
   Claimed,
   ClaimRef,
   ClaimToken,
+  DeadLetter,
   InProject,
   InProjectAt,
   LogDetail,
@@ -120,7 +120,7 @@ export interface DeadMessage {
   /** `<failed ms>-<key>`: sorts by failure time. */
   dlqId: string;
   message: Message;
-  burial: Burial;
+  deadLetter: DeadLetter;
 }
 
 export interface DeadMessageStore {
@@ -133,8 +133,8 @@ export interface DeadMessageStore {
   /** Returns how many existed. */
   deleteDead(args: InProject & { dlqIds: string[] }): Promise<number>;
   /** Removes the entries and saves their successors in one transaction, or, when one is gone, changes nothing. */
-  reviveDead(
-    args: InProjectAt & { revivals: { dlqId: string; successor: NewMessage }[] },
+  retryDead(
+    args: InProjectAt & { retries: { dlqId: string; successor: NewMessage }[] },
   ): Promise<AcceptedState[] | 'missing'>;
 }
 

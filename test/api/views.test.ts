@@ -81,9 +81,13 @@ describe('views', () => {
 
   it('hide headers in callbacks too, but not what endpoints answered (contract M 19)', () => {
     const message = messageWith({ ...EVERYTHING, redact: { body: true, headers: 'all' } });
-    const burial = { failedAtMs: 9, retried: 0, responseStatus: 500, responseBody: Buffer.from('open') };
+    const deadLetter = { failedAtMs: 9, retried: 0, responseStatus: 500, responseBody: Buffer.from('open') };
     const view = shown(
-      deadMessageView({ dlqId: '9-7', message, burial: { ...burial, responseHeader: headerMap({ C: ['c'] }) } }),
+      deadMessageView({
+        dlqId: '9-7',
+        message,
+        deadLetter: { ...deadLetter, responseHeader: headerMap({ C: ['c'] }) },
+      }),
     );
     expect(view).toMatchObject({
       body: expect.stringMatching(/^REDACTED:/),
@@ -106,8 +110,8 @@ describe('views', () => {
   it('show bytes that are not text as base64, and an empty body not at all, also when it is redacted', () => {
     const redact = { body: true, headers: [] };
     expect(shown(messageView(messageWith({ redact }, '')))).not.toHaveProperty('body');
-    const burial = { failedAtMs: 9, retried: 0, responseStatus: 0, responseBody: Buffer.from([0xff]) };
-    const view = shown(deadMessageView({ dlqId: '9-7', message: messageWith({}), burial }));
+    const deadLetter = { failedAtMs: 9, retried: 0, responseStatus: 0, responseBody: Buffer.from([0xff]) };
+    const view = shown(deadMessageView({ dlqId: '9-7', message: messageWith({}), deadLetter }));
     expect(view).toMatchObject({ responseStatus: 0, responseBodyBase64: '/w==' });
     expect(view).not.toHaveProperty('responseBody');
     expect(view).not.toHaveProperty('responseHeader');

@@ -124,11 +124,11 @@ describe('what a callback says (contract M 9.3)', () => {
     expect(failure).toEqual({ ...callback, dlqId: `${AT_MS}-42` });
   });
 
-  test('the DLQ id of the burial also when the clock was set back meanwhile', () => {
+  test('the DLQ id of the deadLetter also when the clock was set back meanwhile', () => {
     const of = claimedWith({ failureCallback: FAILURE, maxRetries: 0 });
     const decision = decide(of, answered(500), NOW_MS - 5_000);
     if (decision.kind !== 'settle') throw new Error('not settled');
-    const failedAtMs = decision.settlement.change.burial?.failedAtMs;
+    const failedAtMs = decision.settlement.change.deadLetter?.failedAtMs;
     expect(decision.follows.map(payloadOf)).toMatchObject([{ dlqId: `${failedAtMs}-1` }]);
   });
 

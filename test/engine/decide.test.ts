@@ -21,7 +21,7 @@ function claimedWith(settings: Partial<MessageSettings>, retried = 0): Claimed {
 function verdict(of: Claimed, outcome: Outcome, nowMs = NOW_MS): string | number {
   const { change } = settlementOf(of, outcome, nowMs);
   if (change.next.kind === 'waiting') return change.next.dueAtMs - nowMs;
-  return change.burial ? 'dead' : 'delivered';
+  return change.deadLetter ? 'dead' : 'delivered';
 }
 
 function states(settlement: Settlement): string[] {
@@ -121,7 +121,7 @@ describe('what no answer means', () => {
 });
 
 describe('what the logs and the DLQ are told', () => {
-  test('a delivery is one entry and no burial', () => {
+  test('a delivery is one entry and no deadLetter', () => {
     const { change } = settlementOf(claimed(), answered(200));
     expect(change).toEqual({ next: { kind: 'finished' }, events: [{ atMs: NOW_MS, state: 'DELIVERED' }] });
   });
@@ -135,14 +135,14 @@ describe('what the logs and the DLQ are told', () => {
       { atMs: NOW_MS, state: 'ERROR', detail: { error: expect.stringContaining('503'), nextDeliveryTimeMs, response } },
       { atMs: NOW_MS, state: 'RETRY', detail: { nextDeliveryTimeMs } },
     ]);
-    expect(change.burial).toBeUndefined();
+    expect(change.deadLetter).toBeUndefined();
   });
 
-  test('the last failure is ERROR, FAILED and a burial with the answer', () => {
+  test('the last failure is ERROR, FAILED and a deadLetter with the answer', () => {
     const answer: Outcome = { kind: 'answered', status: 500, header: { Via: ['x'] }, body: Uint8Array.of(9) };
     const settlement = settlementOf(claimedWith({ maxRetries: 2 }, 2), answer, NOW_MS + 5);
     expect(states(settlement)).toEqual(['ERROR', 'FAILED']);
-    expect(settlement.change.burial).toEqual({
+    expect(settlement.change.deadLetter).toEqual({
       failedAtMs: NOW_MS + 5,
       retried: 2,
       responseStatus: 500,
@@ -151,10 +151,10 @@ describe('what the logs and the DLQ are told', () => {
     });
   });
 
-  test('a burial without an answer has status 0 and the error as its body', () => {
+  test('a deadLetter without an answer has status 0 and the error as its body', () => {
     const outcome: Outcome = { kind: 'unreachable', reason: 'refused', error: 'connection refused' };
     const { change } = settlementOf(claimedWith({ maxRetries: 0 }), outcome);
-    expect(change.burial).toEqual({
+    expect(change.deadLetter).toEqual({
       failedAtMs: NOW_MS,
       retried: 0,
       responseStatus: 0,
@@ -168,7 +168,7 @@ describe('what the logs and the DLQ are told', () => {
     expect(alternative?.next).toEqual({ kind: 'finished' });
     expect(alternative?.events.map(({ state }) => state)).toEqual(['ERROR', 'CANCELED']);
     expect(alternative?.events[0]?.detail?.nextDeliveryTimeMs).toBeUndefined();
-    expect(alternative?.burial).toBeUndefined();
+    expect(alternative?.deadLetter).toBeUndefined();
   });
 
   test.for([

@@ -51,7 +51,7 @@ describe('a step', () => {
   test.for(['step', 'fromCallback', 'stepConfig'] as const)('of call type %s takes its run along', (callType) => {
     const decision = settling(of(part(callType)), answered(500));
     expect(decision.failsRun).toBeDefined();
-    expect(decision.settlement.change.burial).toMatchObject({ responseStatus: 500 });
+    expect(decision.settlement.change.deadLetter).toMatchObject({ responseStatus: 500 });
   });
 
   test('that was answered more than is kept says so in its log', () => {
@@ -64,7 +64,7 @@ describe('a step', () => {
   test('that failed after its run was cancelled is only cancelled', () => {
     const { changeIfCancelRequested: change } = settling(of(part('step')), answered(500)).settlement;
     expect(change?.events.map(({ state }) => state)).toEqual(['ERROR', 'CANCELED']);
-    expect(change?.burial).toBeUndefined();
+    expect(change?.deadLetter).toBeUndefined();
   });
 });
 
@@ -143,7 +143,7 @@ describe('a call', () => {
   ])('that ends with %s is a result, and no failure of the run', ([, outcome, status]) => {
     const decision = settling(call(1, 1), outcome);
     expect(decision.failsRun).toBeUndefined();
-    expect(decision.settlement.change).not.toHaveProperty('burial');
+    expect(decision.settlement.change).not.toHaveProperty('deadLetter');
     expect(decision.settlement.change).not.toHaveProperty('failureCallback');
     expect(decision.follows.map(jsonOf)).toMatchObject([{ status, retried: 1, maxRetries: 1 }]);
   });
@@ -171,7 +171,7 @@ describe('a failure callback', () => {
   test('that fails for good fails nothing else and lies in no DLQ', () => {
     const decision = settling(told(), answered(500));
     expect(decision.settlement.change).toMatchObject({ failureCallback: 'fail', next: { kind: 'finished' } });
-    expect(decision.settlement.change.burial).toBeUndefined();
+    expect(decision.settlement.change.deadLetter).toBeUndefined();
     expect(decision.failsRun).toBeUndefined();
   });
 
@@ -241,7 +241,7 @@ describe('a run that fails', () => {
   test('ends in the change of its message, as of the version that was read', async () => {
     const { settlement } = await failed(of(part('step')));
     expect(settlement.change.ending).toEqual({ runKey: 10, runVersion: 4, state: 'RUN_FAILED', atMs: AT_MS });
-    expect(settlement.change.burial).toBeDefined();
+    expect(settlement.change.deadLetter).toBeDefined();
   });
 
   test('tells its failure URL what went wrong and with which payload', async () => {

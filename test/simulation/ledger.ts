@@ -1,7 +1,7 @@
 /** What the clients asked for and what they heard, kept outside of everything that can crash. */
 import type { FlowPin } from '../../src/engine/lanes/lanes.ts';
+import type { DeadRetryOverride } from '../../src/engine/messages/dead-retry.ts';
 import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
-import type { DeadRetryOverride } from '../../src/engine/messages/revive.ts';
 import type { Message, MessageId, Millis } from '../../src/engine/model.ts';
 import type { ScheduleCommand } from '../../src/engine/schedules/commands.ts';
 

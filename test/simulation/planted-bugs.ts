@@ -164,7 +164,7 @@ function startingWhatWaits(store: Store): Partial<StoreMethods> {
 function withoutTerminalEntry(store: Store): Partial<StoreMethods> {
   return {
     settle: (settlement, nowMs, handoff) => {
-      const isFinished = settlement.change.next.kind === 'finished' && !settlement.change.burial;
+      const isFinished = settlement.change.next.kind === 'finished' && !settlement.change.deadLetter;
       const change = isFinished ? { ...settlement.change, events: [] } : settlement.change;
       return store.messages.settle({ ...settlement, change }, nowMs, handoff);
     },
@@ -174,7 +174,7 @@ function withoutTerminalEntry(store: Store): Partial<StoreMethods> {
 function withoutBurial(store: Store): Partial<StoreMethods> {
   return {
     settle: (settlement, nowMs, handoff) => {
-      const { burial: _, ...change } = settlement.change;
+      const { deadLetter: _, ...change } = settlement.change;
       return store.messages.settle({ ...settlement, change }, nowMs, handoff);
     },
   };

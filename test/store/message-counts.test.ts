@@ -105,7 +105,7 @@ it('counts what is made of a dead message, and never refuses it', async () => {
   await publish(1);
   const successor = world.message({ url: message.url });
   expect(
-    await world.store.dead.reviveDead({ projectId: message.projectId, revivals: [{ dlqId, successor }], nowMs: T0 }),
+    await world.store.dead.retryDead({ projectId: message.projectId, retries: [{ dlqId, successor }], nowMs: T0 }),
   ).toEqual(['due']);
   expect(await publish(1)).toEqual([{ kind: 'overDayLimit', limit: 2, remaining: 0 }]);
 });

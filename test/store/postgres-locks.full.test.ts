@@ -193,7 +193,7 @@ const RACES: Record<string, AnyRace> = {
   'a queue that becomes empty, and a dead message that is published anew': comesToWait(
     async (world) => ({ ...(await world.bury(T0)), next: world.message(IN_QUEUE) }),
     ({ store }, { dlqId, next }) =>
-      store.dead.reviveDead({ projectId: PROJECT, revivals: [{ dlqId, successor: next }], nowMs: T0 }),
+      store.dead.retryDead({ projectId: PROJECT, retries: [{ dlqId, successor: next }], nowMs: T0 }),
   ),
   'a message that comes to a key that nobody has used for long, and retention': race({
     prepare: async (world) => {
@@ -417,9 +417,9 @@ async function notify(world: World, run: Message): Promise<string> {
 }
 
 async function revive(world: World, { dlqId }: { dlqId: string }): Promise<unknown> {
-  return world.store.dead.reviveDead({
+  return world.store.dead.retryDead({
     projectId: PROJECT,
-    revivals: [{ dlqId, successor: world.message() }],
+    retries: [{ dlqId, successor: world.message() }],
     nowMs: T0,
   });
 }

@@ -40,9 +40,9 @@ export async function useEverything(world: World): Promise<void> {
   await readRunLogs(store);
   const [first, second] = dead.map(({ dlqId }) => dlqId);
   await store.dead.findDead({ projectId: PROJECT, dlqId: first ?? '' });
-  await store.dead.reviveDead({
+  await store.dead.retryDead({
     projectId: PROJECT,
-    revivals: [{ dlqId: first ?? '', successor: world.message() }],
+    retries: [{ dlqId: first ?? '', successor: world.message() }],
     nowMs: T0,
   });
   await store.dead.deleteDead({ projectId: PROJECT, dlqIds: [second ?? ''] });

@@ -71,10 +71,10 @@ async function retryFromDlq({ client, receiver, narrator, write }: Stage, doomed
   write(`\nThe endpoint is repaired; retrying ${dead.dlqId} from the dead letter queue.\n`);
   receiver.repair();
   const { responses } = await client.dlq.retry(dead.dlqId);
-  const revived = responses[0];
-  if (!revived) throw new Error('the dead letter queue gave nothing back');
-  narrator.follow('retried from the DLQ', revived.messageId);
-  await narrator.until({ [revived.messageId]: 'DELIVERED' }, LIMIT_MS);
+  const retried = responses[0];
+  if (!retried) throw new Error('the dead letter queue gave nothing back');
+  narrator.follow('retried from the DLQ', retried.messageId);
+  await narrator.until({ [retried.messageId]: 'DELIVERED' }, LIMIT_MS);
 }
 
 async function tellOfAnswer({ client, receiver, narrator, write }: Stage): Promise<void> {

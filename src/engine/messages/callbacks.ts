@@ -20,14 +20,14 @@ export type Ended = Exclude<Outcome, { kind: 'interrupted' }>;
 export function callbacksOf(claimed: Claimed, ended: Ended, change: Change, atMs: Millis): FollowUp[] {
   const { message } = claimed;
   const { callback, failureCallback } = message.settings;
-  const { burial } = change;
-  const isFailureTold = failureCallback !== undefined && burial !== undefined;
+  const { deadLetter } = change;
+  const isFailureTold = failureCallback !== undefined && deadLetter !== undefined;
   if (!callback && !isFailureTold) return [];
   const report = reportOf(claimed, ended);
   const follows: FollowUp[] = [];
   if (callback) follows.push(callbackOf(message, callback, report, atMs));
   if (isFailureTold) {
-    const dlqId = dlqIdOf(burial.failedAtMs, message.key);
+    const dlqId = dlqIdOf(deadLetter.failedAtMs, message.key);
     follows.push(callbackOf(message, failureCallback, { ...report, dlqId }, atMs));
   }
   return follows;

@@ -8,7 +8,17 @@ import { retryAfterMs } from '../../protocol/retry-after.ts';
 import type { HeaderMap } from '../../protocol/settings.ts';
 import { isSuccess } from '../../protocol/success.ts';
 import { detectionError, hasNoFailureFunction } from '../../workflow/detection.ts';
-import type { Burial, Change, Claimed, FollowUp, LogDetail, LogEvent, Millis, Outcome, Settlement } from '../model.ts';
+import type {
+  Change,
+  Claimed,
+  DeadLetter,
+  FollowUp,
+  LogDetail,
+  LogEvent,
+  Millis,
+  Outcome,
+  Settlement,
+} from '../model.ts';
 import { callResultsOf } from '../runs/call-results.ts';
 import { callbacksOf, type Ended } from './callbacks.ts';
 
@@ -41,9 +51,9 @@ export function decide(claimed: Claimed, outcome: Outcome, nowMs: Millis, leadMs
     case 'answered':
       return isSuccess(outcome.status)
         ? delivered(claimed, outcome, atMs)
-        : retryOrBury(claimed, outcome, { atMs, leadMs });
+        : retryOrGiveUp(claimed, outcome, { atMs, leadMs });
     case 'unreachable':
-      return retryOrBury(claimed, outcome, { atMs, leadMs });
+      return retryOrGiveUp(claimed, outcome, { atMs, leadMs });
     case 'interrupted':
       return { kind: 'release' };
   }
@@ -52,7 +62,7 @@ export function decide(claimed: Claimed, outcome: Outcome, nowMs: Millis, leadMs
 function delivered(claimed: Claimed, answer: Answered, atMs: Millis): Decision {
   const { run } = claimed.message.settings;
   const error = run && detectionError(run, answer.header);
-  if (error !== undefined) return bury(claimed, answer, atMs, error);
+  if (error !== undefined) return toDeadLetters(claimed, answer, atMs, error);
   const change: Change = { next: { kind: 'finished' }, events: [{ atMs, state: 'DELIVERED' }] };
   if (run?.callType === 'failureCall') {
     // What a failure function returned is shown with its run.
@@ -68,7 +78,7 @@ interface End {
   leadMs: Millis;
 }
 
-function retryOrBury(claimed: Claimed, failure: Ended, end: End): Decision {
+function retryOrGiveUp(claimed: Claimed, failure: Ended, end: End): Decision {
   if (canRetry(claimed, failure)) return retry(claimed, failure, end);
   const { atMs } = end;
   switch (claimed.message.settings.run?.callType) {
@@ -78,7 +88,7 @@ function retryOrBury(claimed: Claimed, failure: Ended, end: End): Decision {
     case 'failureCall':
       return giveUp(claimed, failure, atMs, { failureCallback: 'fail' });
     default:
-      return bury(claimed, failure, atMs);
+      return toDeadLetters(claimed, failure, atMs);
   }
 }
 
@@ -121,11 +131,11 @@ function delayBeforeRetryMs(claimed: Claimed, failure: Ended, wallMs: Millis): M
 }
 
 /** Of a run it takes the run with it. `error` says what is wrong with an answer that is none of failure. */
-function bury(claimed: Claimed, failure: Ended, atMs: Millis, error?: string): Decision {
+function toDeadLetters(claimed: Claimed, failure: Ended, atMs: Millis, error?: string): Decision {
   const change: Change = {
     next: { kind: 'finished' },
     events: lastEvents(failure, atMs, 'FAILED', error),
-    burial: burialOf(claimed, failure, atMs),
+    deadLetter: deadLetterOf(claimed, failure, atMs),
   };
   if (!claimed.message.settings.run) return settle(claimed, failure, atMs, change);
   const changeIfOver = cancelled(failure, atMs);
@@ -152,7 +162,7 @@ function lastEvents(failure: Ended, atMs: Millis, end: 'FAILED' | 'CANCELED', er
   ];
 }
 
-function burialOf(claimed: Claimed, failure: Ended, failedAtMs: Millis): Burial {
+function deadLetterOf(claimed: Claimed, failure: Ended, failedAtMs: Millis): DeadLetter {
   const common = { failedAtMs, retried: claimed.retried };
   if (failure.kind === 'unreachable') {
     return { ...common, responseStatus: 0, responseBody: new TextEncoder().encode(failure.error) };

@@ -4,7 +4,7 @@ import type { Run, RunConfig, RunKey } from '../../workflow/model.ts';
 import type { AttributeFilter } from '../filters.ts';
 import type { Saved } from '../messages/accepted.ts';
 import type {
-  Burial,
+  DeadLetter,
   EntryKind,
   FailureCallbackState,
   InProject,
@@ -25,7 +25,7 @@ export interface DeadRun {
   run: FailedRunHead;
   /** The one that failed for good; without its body, which is a step of the run. */
   message: Message;
-  burial: Burial;
+  deadLetter: DeadLetter;
   /** What the run was started with. */
   payload: Uint8Array;
   failureCallback?: FailureCallback;
@@ -65,18 +65,18 @@ export interface OutlinedEntry {
 }
 
 /** A run that takes the place of a failed one in the DLQ, with what its journal begins with. `M`: its messages, so far. */
-export interface Revival<M = NewMessage> {
+export interface RunRetry<M = NewMessage> {
   projectId: ProjectId;
   dlqId: string;
   /** Its key is that of its first entry. */
   run: NewRun;
   /** From the first position on. */
-  journal: RevivedEntry<M>[];
+  journal: RetriedEntry<M>[];
   /** First messages of the runs that it invokes anew. */
   children: M[];
 }
 
-export type RevivedEntry<M = NewMessage> =
+export type RetriedEntry<M = NewMessage> =
   /** What the failed run has at this place, and nobody has to send: the two share a content. */
   | { kind: 'shared'; key: MessageKey; entry: NewEntry }
   /** Made anew, and not sent: a beginning that had its effect, a wait, an invocation. */
@@ -85,8 +85,8 @@ export type RevivedEntry<M = NewMessage> =
   | { kind: 'message'; message: M };
 
 /** `messages` are those of the journal that are sent, in their order; then those of `children`. */
-export type RevivedAs =
-  | { kind: 'revived'; messages: Saved[]; children: Saved[] }
+export type RetriedAs =
+  | { kind: 'retried'; messages: Saved[]; children: Saved[] }
   /** There is no such entry in the DLQ. */
   | { kind: 'missing' }
   /** A run of its id is active. */
@@ -107,7 +107,7 @@ export interface DeadRunStore {
   /** All entries of a journal in order, waits and invocations included. */
   outlineJournal(runKey: RunKey): Promise<OutlinedEntry[]>;
   /** Removes the entry from the DLQ and begins the run, or changes nothing. */
-  reviveRun(revival: Revival, nowMs: Millis): Promise<RevivedAs>;
+  retryRun(retry: RunRetry, nowMs: Millis): Promise<RetriedAs>;
   /** The message that told of a failure; `undefined` when none did, or nothing is known of it any more. */
   findFailureCallback(projectId: ProjectId, dlqId: string): Promise<Message | undefined>;
   /** Tells of the failure once more, if the last time has failed. */
@@ -142,7 +142,7 @@ export interface StartedRun {
 }
 
 /** Why a failed run was not started again. */
-export type NotRevived =
+export type NotRetried =
   | 'missing'
   /** Too little is known of it any more. */
   | 'unknown'
@@ -155,9 +155,9 @@ export interface DeadRunCommands {
   /** Cancels up to `count` active runs that match, oldest first, all when absent. */
   cancelRunsMatching(projectId: ProjectId, filter: ActiveRunFilter, count?: number): Promise<number>;
   /** Goes on where the run stopped: what it recorded is not done again. */
-  resumeRun(projectId: ProjectId, dlqId: string, override: RunOverride): Promise<StartedRun | NotRevived>;
+  resumeRun(projectId: ProjectId, dlqId: string, override: RunOverride): Promise<StartedRun | NotRetried>;
   /** Begins anew with the same payload and configuration. */
-  restartRun(projectId: ProjectId, dlqId: string, override: RunOverride): Promise<StartedRun | NotRevived>;
+  restartRun(projectId: ProjectId, dlqId: string, override: RunOverride): Promise<StartedRun | NotRetried>;
   /** Tells of the failure once more. */
   repeatFailureCallback(projectId: ProjectId, dlqId: string): Promise<StartedRun | 'missing' | 'notFailed' | 'unknown'>;
   cancelFailureCallback(projectId: ProjectId, dlqId: string): Promise<'canceled' | 'missing' | 'notInProgress'>;

@@ -7,14 +7,14 @@ import type { Numbers } from '../workers/numbers.ts';
 import type {
   DeadRunCommands,
   DeadRunStore,
-  NotRevived,
+  NotRetried,
   OutlinedEntry,
-  Revival,
   RunOverride,
+  RunRetry,
   StartedRun,
 } from './dead-run-store.ts';
 import type { DraftContext } from './drafts.ts';
-import { type Beginning, type Remains, revive } from './revival.ts';
+import { type Beginning, type Remains, retryOf } from './run-retry.ts';
 import type { RunStore } from './stores.ts';
 import { unfinishedOf } from './unfinished.ts';
 
@@ -39,12 +39,12 @@ export class DeadRuns implements Commands {
     this.#deps = deps;
   }
 
-  async resumeRun(projectId: ProjectId, dlqId: string, override: RunOverride): Promise<StartedRun | NotRevived> {
-    return this.#revive(projectId, dlqId, override, (journal) => ({ journal, unfinished: unfinishedOf(journal) }));
+  async resumeRun(projectId: ProjectId, dlqId: string, override: RunOverride): Promise<StartedRun | NotRetried> {
+    return this.#retry(projectId, dlqId, override, (journal) => ({ journal, unfinished: unfinishedOf(journal) }));
   }
 
-  async restartRun(projectId: ProjectId, dlqId: string, override: RunOverride): Promise<StartedRun | NotRevived> {
-    return this.#revive(projectId, dlqId, override, ([first]) => {
+  async restartRun(projectId: ProjectId, dlqId: string, override: RunOverride): Promise<StartedRun | NotRetried> {
+    return this.#retry(projectId, dlqId, override, ([first]) => {
       return { journal: first ? [first] : [], unfinished: new Set(first && [first.key]) };
     });
   }
@@ -73,12 +73,12 @@ export class DeadRuns implements Commands {
     return this.#deps.store.deadRuns.cancelFailureCallback(projectId, dlqId, this.#deps.contextOf(projectId).nowMs);
   }
 
-  async #revive(
+  async #retry(
     projectId: ProjectId,
     dlqId: string,
     override: RunOverride,
     choose: Choose,
-  ): Promise<StartedRun | NotRevived> {
+  ): Promise<StartedRun | NotRetried> {
     const { store, numbers, intake, contextOf } = this.#deps;
     const remains = await this.#remainsOf(projectId, dlqId, choose);
     if (typeof remains === 'string') return remains;
@@ -87,14 +87,14 @@ export class DeadRuns implements Commands {
     const context = contextOf(projectId);
     const { randomness, nowMs, leadMs = 0, lazyAboveBytes } = context;
     const random = (count: number): Uint8Array => randomness.bytes(count);
-    const drafted = revive(remains, override, { nowMs, leadMs, random, lazyAboveBytes, nextKey: () => nextKey++ });
+    const drafted = retryOf(remains, override, { nowMs, leadMs, random, lazyAboveBytes, nextKey: () => nextKey++ });
     const sent = drafted.journal.flatMap((entry) => (entry.kind === 'message' ? [entry.message] : []));
     const { kind } = await intake.admit(
       [...sent, ...drafted.children],
-      (news) => store.deadRuns.reviveRun(withPlaces(drafted, news), nowMs),
-      (revived) => (revived.kind === 'revived' ? [...revived.messages, ...revived.children] : []),
+      (news) => store.deadRuns.retryRun(withPlaces(drafted, news), nowMs),
+      (retried) => (retried.kind === 'retried' ? [...retried.messages, ...retried.children] : []),
     );
-    if (kind !== 'revived') return kind;
+    if (kind !== 'retried') return kind;
     for (const entry of drafted.journal) {
       if (entry.kind === 'record' && entry.waiter) this.#deps.noteDeadline(entry.waiter.deadlineMs);
     }
@@ -146,7 +146,7 @@ function repeated(told: Message, key: MessageKey, { nowMs, randomness }: DraftCo
 }
 
 /** `news`: the messages of the journal in their order, then the children, each with its place. */
-function withPlaces({ journal, children, ...rest }: Revival<unknown>, news: readonly NewMessage[]): Revival {
+function withPlaces({ journal, children, ...rest }: RunRetry<unknown>, news: readonly NewMessage[]): RunRetry {
   let next = 0;
   const nextPlaced = (): NewMessage => placed(news[next++]);
   return {

@@ -111,7 +111,7 @@ export class Heartbeat {
   async begin(): Promise<void> {
     const answer = await this.#sendFirst();
     this.#others = answer.others;
-    await this.#bury();
+    await this.#expire();
     const { accounts } = this.#deps;
     // What was read before the heartbeat may be older than its version.
     for (let { accountsVersion } = answer; accountsVersion !== accounts.version; ) {
@@ -268,7 +268,7 @@ export class Heartbeat {
         await accounts.refresh();
         this.#sendSoon(); // which says so: somebody waits for it
       }
-      if (answer.hasLate) await this.#bury();
+      if (answer.hasLate) await this.#expire();
       if (this.#sent % LOOK_EVERY === 0 || this.#isCommitUnknown) await this.#look();
       await this.#readLines();
     } catch (error) {
@@ -280,7 +280,7 @@ export class Heartbeat {
   }
 
   /** Declares those dead that are late, and gives back what is nobody's. */
-  async #bury(): Promise<void> {
+  async #expire(): Promise<void> {
     const { store, clock, log } = this.#deps;
     const dead = await store.workers.expireWorkers({ nowMs: clock.nowMs() });
     for (const worker of dead) log.info('worker_gone', { worker });

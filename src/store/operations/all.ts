@@ -20,7 +20,7 @@ import * as deadRuns from './runs/dead-runs.ts';
 import * as endings from './runs/end.ts';
 import * as failureCallbacks from './runs/failure-callbacks.ts';
 import * as runs from './runs/find.ts';
-import * as revival from './runs/revive.ts';
+import * as runRetry from './runs/retry.ts';
 import * as histories from './runs/run-histories.ts';
 import * as runLogs from './runs/run-logs.ts';
 import * as schedules from './schedules/schedules.ts';
@@ -57,7 +57,7 @@ const ALL = {
   ...histories,
   ...pendingEvents,
   ...register,
-  ...revival,
+  ...runRetry,
   ...runLogs,
   ...runs,
   ...waiters,

@@ -1,16 +1,16 @@
-/** How do runs in the DLQ, and those that are revived from it, pass to the database's thread and back? */
+/** How do runs in the DLQ, and those that are retried from it, pass to the database's thread and back? */
 import type { Message } from '../../engine/model.ts';
 import type {
   DeadRun,
   FailureCallback,
   OutlinedEntry,
-  Revival,
-  RevivedEntry,
+  RetriedEntry,
+  RunRetry,
 } from '../../engine/runs/dead-run-store.ts';
 import { dlqIdOf } from '../../protocol/cursor.ts';
-import { decodeBurial, decodeDetail, decodeMessage, encodeNewMessage } from '../operations/messages/rows.ts';
+import { decodeDeadLetter, decodeDetail, decodeMessage, encodeNewMessage } from '../operations/messages/rows.ts';
 import type { DeadRunRow, DeadRunRows, OutlineRow } from '../operations/runs/dead-runs.ts';
-import type { ReviveRunArgs, StoredRevivedEntry } from '../operations/runs/revive.ts';
+import type { RetryRunArgs, StoredRetriedEntry } from '../operations/runs/retry.ts';
 import {
   decodeConfig,
   encodeEntry,
@@ -43,7 +43,7 @@ function decodeDeadRun(row: DeadRunRow, message: Message, failureCallback: Failu
       config: decodeConfig(row.run_config),
     },
     message,
-    burial: decodeBurial(row),
+    deadLetter: decodeDeadLetter(row),
     payload: row.payload ?? new Uint8Array(0),
   };
   if (failureCallback) dead.failureCallback = failureCallback;
@@ -64,31 +64,31 @@ export function decodeOutline(row: OutlineRow): OutlinedEntry {
   return { position, kind: entryKindOf(kind), key, entryKey, bodyBytes: bytes ?? 0 };
 }
 
-export function encodeRevival({
+export function encodeRunRetry({
   projectId,
   run,
   journal,
   children,
-}: Revival): Pick<ReviveRunArgs, 'projectId' | 'runKey' | 'messageId' | 'run' | 'journal' | 'children'> {
+}: RunRetry): Pick<RetryRunArgs, 'projectId' | 'runKey' | 'messageId' | 'run' | 'journal' | 'children'> {
   const { key, id } = firstMessageOf(journal);
   return {
     projectId,
     runKey: key,
     messageId: id,
     run: encodeRun(run),
-    journal: journal.map(encodeRevivedEntry),
+    journal: journal.map(encodeRetriedEntry),
     children: children.map(encodeNewMessage),
   };
 }
 
 /** Whose key is that of the run. */
-function firstMessageOf([first]: readonly RevivedEntry[]): Message {
+function firstMessageOf([first]: readonly RetriedEntry[]): Message {
   if (first?.kind === 'message') return first.message.message;
   if (first?.kind === 'record') return first.record.message;
   throw new Error('a run begins with an entry of its own');
 }
 
-function encodeRevivedEntry(entry: RevivedEntry): StoredRevivedEntry {
+function encodeRetriedEntry(entry: RetriedEntry): StoredRetriedEntry {
   switch (entry.kind) {
     case 'shared':
       return { kind: 'shared', key: entry.key, entry: encodeEntry(entry.entry) };

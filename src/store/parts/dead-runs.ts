@@ -3,7 +3,7 @@ import type { DeadRunStore } from '../../engine/runs/dead-run-store.ts';
 import type { Connection } from '../connection.ts';
 import { decodeMessage, encodeNewMessage } from '../operations/messages/rows.ts';
 import { FAILURE_STATE } from '../operations/runs/run-rows.ts';
-import { decodeDeadRuns, decodeOutline, encodeRevival } from './dead-run-codec.ts';
+import { decodeDeadRuns, decodeOutline, encodeRunRetry } from './dead-run-codec.ts';
 import { placeOf, placesOf, readPage } from './pages.ts';
 
 export function deadRunsOver(connection: Connection): DeadRunStore {
@@ -42,11 +42,11 @@ export function deadRunsOver(connection: Connection): DeadRunStore {
       return (await connection.read('outlineJournal', { runKey })).map(decodeOutline);
     },
 
-    async reviveRun(revival, nowMs) {
-      const place = placeOf(revival.dlqId);
+    async retryRun(retry, nowMs) {
+      const place = placeOf(retry.dlqId);
       if (!place) return { kind: 'missing' };
-      const args = { ...encodeRevival(revival), place, nowMs };
-      return connection.write('reviveRun', args);
+      const args = { ...encodeRunRetry(retry), place, nowMs };
+      return connection.write('retryRun', args);
     },
 
     async findFailureCallback(projectId, dlqId) {

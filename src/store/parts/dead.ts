@@ -1,10 +1,10 @@
-/** How are messages in the DLQ listed, deleted and revived? */
+/** How are messages in the DLQ listed, deleted and retried? */
 import type { DeadMessage, DeadMessageStore } from '../../engine/stores.ts';
 import { dlqIdOf } from '../../protocol/cursor.ts';
 import type { Connection } from '../connection.ts';
 import type { Writes } from '../operations/all.ts';
 import type { DeadRow } from '../operations/messages/dead.ts';
-import { type ContentRow, decodeBurial, decodeMessage, encodeNewMessage } from '../operations/messages/rows.ts';
+import { type ContentRow, decodeDeadLetter, decodeMessage, encodeNewMessage } from '../operations/messages/rows.ts';
 import { keysOf, messageOf, placeOf, placesOf, readPage } from './pages.ts';
 
 export function deadOver(connection: Connection): DeadMessageStore {
@@ -47,14 +47,14 @@ export function deadOver(connection: Connection): DeadMessageStore {
       return connection.write('deleteDead', { projectId, places });
     },
 
-    async reviveDead({ projectId, revivals, nowMs }) {
-      const stored: Writes['reviveDead']['args']['revivals'] = [];
-      for (const { dlqId, successor } of revivals) {
+    async retryDead({ projectId, retries, nowMs }) {
+      const stored: Writes['retryDead']['args']['retries'] = [];
+      for (const { dlqId, successor } of retries) {
         const place = placeOf(dlqId);
         if (!place) return 'missing';
         stored.push({ place, successor: encodeNewMessage(successor) });
       }
-      return connection.write('reviveDead', { projectId, revivals: stored, nowMs });
+      return connection.write('retryDead', { projectId, retries: stored, nowMs });
     },
   };
 }
@@ -64,6 +64,6 @@ function decodeDead(rows: readonly DeadRow[], contents: readonly ContentRow[]): 
   return rows.map((row) => ({
     dlqId: dlqIdOf(row.timeMs, row.n),
     message: messageOf(messageByKey, row.n),
-    burial: decodeBurial(row),
+    deadLetter: decodeDeadLetter(row),
   }));
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { FailureCallbackState, Message, NewMessage, NewRecord } from '../../../src/engine/model.ts';
-import type { DeadRunFilter, Revival, RevivedEntry } from '../../../src/engine/runs/dead-run-store.ts';
+import type { DeadRunFilter, RetriedEntry, RunRetry } from '../../../src/engine/runs/dead-run-store.ts';
 import type { MessageSettings, RunPart } from '../../../src/protocol/settings.ts';
 import type { RunConfig } from '../../../src/workflow/model.ts';
 import {
@@ -136,7 +136,7 @@ export function deadRunsConformance(open: OpenStore): void {
         dlqId: failed.dlqId,
         run: { key: failed.message.key, projectId: PROJECT, id: 'a', url: URL, createdAtMs: T0, config: configOf() },
         message: { id: failed.message.id, body: new Uint8Array(0) },
-        burial: { failedAtMs: T0, responseStatus: 500 },
+        deadLetter: { failedAtMs: T0, responseStatus: 500 },
         payload: bytes('payload of a'),
         failureCallback: {
           state: 'success',
@@ -222,12 +222,12 @@ export function deadRunsConformance(open: OpenStore): void {
 
   describe('a revived run', () => {
     /** A run that begins with its first entry as a record, shares what `shares` has, and is sent one entry more. */
-    function revivalOf(failed: Failed, id: string, shares: Message[] = []): { revival: Revival; sent: NewMessage } {
+    function revivalOf(failed: Failed, id: string, shares: Message[] = []): { revival: RunRetry; sent: NewMessage } {
       const { news } = first(id);
       const { run, entry, message } = news;
       if (!run || !entry) throw new Error('a first message begins a run');
-      const begun: RevivedEntry = { kind: 'record', record: { message, entry } };
-      const shared = shares.map((each, index): RevivedEntry => {
+      const begun: RetriedEntry = { kind: 'record', record: { message, entry } };
+      const shared = shares.map((each, index): RetriedEntry => {
         return {
           kind: 'shared',
           key: each.key,
@@ -236,7 +236,7 @@ export function deadRunsConformance(open: OpenStore): void {
       });
       const sent = world().message({ url: URL, body: bytes('sent'), settings: { run: partOf(message) } });
       sent.entry = { runKey: message.key, kind: 'step', entryKey: 'sent', bytes: 40 };
-      const journal: RevivedEntry[] = [begun, ...shared, { kind: 'message', message: sent }];
+      const journal: RetriedEntry[] = [begun, ...shared, { kind: 'message', message: sent }];
       return { revival: { projectId: PROJECT, dlqId: failed.dlqId, run, journal, children: [] }, sent };
     }
 
@@ -247,9 +247,9 @@ export function deadRunsConformance(open: OpenStore): void {
       await store().messages.settle(settlement(message, claimToken, { ...buried(T0), ending }), T0);
       const failed = { dlqId: `${T0}-${message.key}`, message, told: { message, claimToken } };
       const { revival, sent } = revivalOf(failed, 'b', [step]);
-      const answer = await store().deadRuns.reviveRun(revival, T0);
+      const answer = await store().deadRuns.retryRun(revival, T0);
       expect(answer).toEqual({
-        kind: 'revived',
+        kind: 'retried',
         messages: [{ state: 'due', journal: { position: 2, bytes: 190 } }],
         children: [],
       });
@@ -293,8 +293,8 @@ export function deadRunsConformance(open: OpenStore): void {
         { kind: 'record', record: invoke, childKey: child.message.key },
       );
       revival.children.push(child);
-      expect(await store().deadRuns.reviveRun(revival, T0)).toMatchObject({
-        kind: 'revived',
+      expect(await store().deadRuns.retryRun(revival, T0)).toMatchObject({
+        kind: 'retried',
         children: [{ state: 'claimed' }],
       });
       expect((await store().runs.findRun(PROJECT, child.message.key))?.invokers).toEqual([invoke.message.key]);
@@ -305,10 +305,10 @@ export function deadRunsConformance(open: OpenStore): void {
     it('is not made twice of one entry, nor while a run of its id is active', async () => {
       const failed = await fail('a');
       await begin('taken');
-      expect(await store().deadRuns.reviveRun(revivalOf(failed, 'taken').revival, T0)).toEqual({ kind: 'idTaken' });
+      expect(await store().deadRuns.retryRun(revivalOf(failed, 'taken').revival, T0)).toEqual({ kind: 'idTaken' });
       expect(await list()).toEqual([failed.dlqId]);
-      expect(await store().deadRuns.reviveRun(revivalOf(failed, 'b').revival, T0)).toMatchObject({ kind: 'revived' });
-      expect(await store().deadRuns.reviveRun(revivalOf(failed, 'c').revival, T0)).toEqual({ kind: 'missing' });
+      expect(await store().deadRuns.retryRun(revivalOf(failed, 'b').revival, T0)).toMatchObject({ kind: 'retried' });
+      expect(await store().deadRuns.retryRun(revivalOf(failed, 'c').revival, T0)).toEqual({ kind: 'missing' });
       expect(await store().runs.findActiveRun(PROJECT, 'c')).toBeUndefined();
     });
 
@@ -320,7 +320,7 @@ export function deadRunsConformance(open: OpenStore): void {
       const { revival } = revivalOf({ dlqId: `${T0}-${message.key}`, message, told: { message, claimToken } }, 'b', [
         step,
       ]);
-      await store().deadRuns.reviveRun(revival, T0);
+      await store().deadRuns.retryRun(revival, T0);
       const afterMs = T0 + 1;
       const bounds = { logsBeforeMs: afterMs, deadBeforeMs: afterMs, keysUsedBeforeMs: afterMs, nowMs: afterMs };
       while (await store().retention.dropExpired({ ...bounds, rowsMax: 1_000 }));

@@ -8,14 +8,14 @@ export function deadConformance(open: OpenStore): void {
     return page.items.map(({ dlqId }) => dlqId);
   };
 
-  it('lists by failure time both ways, with the whole message and its burial', async () => {
+  it('lists by failure time both ways, with the whole message and its deadLetter', async () => {
     const second = await world().bury(T0 + 2, { body: bytes('body') });
     const first = await world().bury(T0 + 1);
     const third = await world().bury(T0 + 2);
     expect(await list()).toEqual([third.dlqId, second.dlqId, first.dlqId]);
     expect(await list({}, 'earliestFirst')).toEqual([first.dlqId, second.dlqId, third.dlqId]);
     const found = await world().store.dead.findDead({ projectId: PROJECT, dlqId: second.dlqId });
-    expect(found).toMatchObject({ message: second.message, burial: { failedAtMs: T0 + 2, responseStatus: 500 } });
+    expect(found).toMatchObject({ message: second.message, deadLetter: { failedAtMs: T0 + 2, responseStatus: 500 } });
   });
 
   it('finds entries in the order asked for, and none under an id that is not quite theirs', async () => {
@@ -79,10 +79,10 @@ export function deadConformance(open: OpenStore): void {
   it('replaces entries by their successors in one step', async () => {
     const a = await world().bury(T0 + 1);
     const b = await world().bury(T0 + 2);
-    const revivals = [a, b].map(({ dlqId }) => ({ dlqId, successor: world().message() }));
-    expect(await world().store.dead.reviveDead({ projectId: PROJECT, revivals, nowMs: T0 })).toEqual(['due', 'due']);
+    const retries = [a, b].map(({ dlqId }) => ({ dlqId, successor: world().message() }));
+    expect(await world().store.dead.retryDead({ projectId: PROJECT, retries, nowMs: T0 })).toEqual(['due', 'due']);
     expect(await list()).toEqual([]);
-    for (const { successor } of revivals) {
+    for (const { successor } of retries) {
       expect(await world().find(successor.message)).toEqual(successor.message);
       expect(await world().statesOf(successor.message)).toEqual(['CREATED']);
     }
@@ -92,22 +92,22 @@ export function deadConformance(open: OpenStore): void {
     const a = await world().bury(T0 + 1);
     const b = await world().bury(T0 + 2);
     await world().store.dead.deleteDead({ projectId: PROJECT, dlqIds: [b.dlqId] });
-    const revivals = [a, b].map(({ dlqId }) => ({ dlqId, successor: world().message() }));
-    expect(await world().store.dead.reviveDead({ projectId: PROJECT, revivals, nowMs: T0 })).toBe('missing');
+    const retries = [a, b].map(({ dlqId }) => ({ dlqId, successor: world().message() }));
+    expect(await world().store.dead.retryDead({ projectId: PROJECT, retries, nowMs: T0 })).toBe('missing');
     expect(await list()).toEqual([a.dlqId]);
-    for (const { successor } of revivals) expect(await world().find(successor.message)).toBeUndefined();
+    for (const { successor } of retries) expect(await world().find(successor.message)).toBeUndefined();
     const foreign = [{ dlqId: a.dlqId, successor: world().message({ projectId: OTHER_PROJECT }) }];
-    expect(await world().store.dead.reviveDead({ projectId: OTHER_PROJECT, revivals: foreign, nowMs: T0 })).toBe(
+    expect(await world().store.dead.retryDead({ projectId: OTHER_PROJECT, retries: foreign, nowMs: T0 })).toBe(
       'missing',
     );
   });
 
-  it('lets one of two concurrent revivals of an entry win', async () => {
+  it('lets one of two concurrent retries of an entry win', async () => {
     const { dlqId } = await world().bury(T0 + 1);
     const successors = [world().message(), world().message()];
     const answers = await Promise.all(
       successors.map((successor) =>
-        world().store.dead.reviveDead({ projectId: PROJECT, revivals: [{ dlqId, successor }], nowMs: T0 }),
+        world().store.dead.retryDead({ projectId: PROJECT, retries: [{ dlqId, successor }], nowMs: T0 }),
       ),
     );
     expect(answers.toSorted()).toEqual([['due'], 'missing']);

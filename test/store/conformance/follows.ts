@@ -41,7 +41,7 @@ export function followsConformance(open: OpenStore): void {
 
   it.each<[string, () => Change]>([
     ['a retry', () => retrying(T0, T0 + 1_000, 1)],
-    ['a burial', () => buried(T0)],
+    ['a deadLetter', () => buried(T0)],
   ])('saves what follows with %s', async (_name, change) => {
     const { message, claimToken } = await world().acceptClaimed();
     const follows = threeFollows();

@@ -78,7 +78,7 @@ export function settleConformance(open: OpenStore): void {
     expect(await world().store.dead.findDead({ projectId: PROJECT, dlqId })).toEqual({
       dlqId,
       message,
-      burial: change.burial,
+      deadLetter: change.deadLetter,
     });
     const logs = await world().logsOf(message);
     expect(logs.map(({ state }) => state)).toEqual(['CREATED', 'ACTIVE', 'ERROR', 'FAILED']);

@@ -105,7 +105,7 @@ export class World {
   ): Promise<{ message: Message; dlqId: string }> {
     const { message, claimToken } = await this.acceptClaimed({ createdAtMs: failedAtMs, ...options });
     const answer = await this.store.messages.settle(settlement(message, claimToken, buried(failedAtMs, status)), T0);
-    if (answer.kind !== 'saved') throw new Error('the burial was stale');
+    if (answer.kind !== 'saved') throw new Error('the deadLetter was stale');
     return { message, dlqId: `${failedAtMs}-${message.key}` };
   }
 
@@ -195,7 +195,7 @@ export function buried(failedAtMs: number, responseStatus = 500): Change {
       { atMs: failedAtMs, state: 'ERROR', detail: { error: 'status 500', response } },
       { atMs: failedAtMs, state: 'FAILED' },
     ],
-    burial: {
+    deadLetter: {
       failedAtMs,
       retried: 3,
       responseStatus,

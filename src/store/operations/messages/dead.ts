@@ -11,7 +11,7 @@ import { dropUnreferencedContents } from '../retention.ts';
 import { DEAD, pageOfWindow } from '../windows.ts';
 import { insertPlain } from './accept.ts';
 import { weightOf } from './new-messages.ts';
-import type { BurialRow, ContentRow, StoredNewMessage } from './rows.ts';
+import type { ContentRow, DeadLetterRow, StoredNewMessage } from './rows.ts';
 
 export interface ListDeadArgs {
   projectId: ProjectId;
@@ -22,7 +22,7 @@ export interface ListDeadArgs {
   slice: Slice;
 }
 
-export interface DeadRow extends Position, BurialRow {
+export interface DeadRow extends Position, DeadLetterRow {
   message_key: number;
 }
 
@@ -137,26 +137,26 @@ export const deleteDead = write(
   },
 );
 
-export interface ReviveDeadArgs {
+export interface RetryDeadArgs {
   projectId: ProjectId;
-  revivals: { place: Position; successor: StoredNewMessage }[];
+  retries: { place: Position; successor: StoredNewMessage }[];
   nowMs: number;
 }
 
 /** Where each successor stands, or that an entry is gone and nothing was done. */
-export const reviveDead = write(
-  { weight: ({ revivals }) => weightOf(revivals.map(({ successor }) => successor)) },
-  async (context: WriteContext, args: ReviveDeadArgs): Promise<EntryState[] | 'missing'> => {
+export const retryDead = write(
+  { weight: ({ retries }) => weightOf(retries.map(({ successor }) => successor)) },
+  async (context: WriteContext, args: RetryDeadArgs): Promise<EntryState[] | 'missing'> => {
     const keys = await existing(
       context.tx,
       args.projectId,
-      args.revivals.map(({ place }) => place),
+      args.retries.map(({ place }) => place),
     );
-    if (keys.length < args.revivals.length) return 'missing';
+    if (keys.length < args.retries.length) return 'missing';
     await removeDead(context.tx, keys);
     return insertPlain(
       context,
-      args.revivals.map(({ successor }) => successor),
+      args.retries.map(({ successor }) => successor),
       args.nowMs,
     );
   },

@@ -3,8 +3,8 @@
  * the store's thread only has to bind; decoding runs in the caller's thread as well.
  */
 import type {
-  Burial,
   Change,
+  DeadLetter,
   LogDetail,
   LogEvent,
   LogState,
@@ -68,7 +68,7 @@ export const DETAIL_COLUMNS = [
   'response_body',
 ] as const;
 
-export const BURIAL_COLUMNS = [
+export const DEAD_LETTER_COLUMNS = [
   'failed_at_ms',
   'retried',
   'response_status',
@@ -95,8 +95,8 @@ export interface StoredChange {
   /** Absent: finished. */
   waiting?: { dueAtMs: number; retried: number };
   events: StoredEvent[];
-  /** Values of `BURIAL_COLUMNS`. */
-  burial?: SqlValue[];
+  /** Values of `DEAD_LETTER_COLUMNS`. */
+  deadLetter?: SqlValue[];
   follows?: StoredNewMessage[];
   ending?: StoredEnding;
   /** Code of the state of the failure callback that the message is. */
@@ -140,7 +140,7 @@ export interface DetailRow {
   response_body: Uint8Array | null;
 }
 
-export interface BurialRow {
+export interface DeadLetterRow {
   failed_at_ms: number;
   retried: number;
   response_status: number;
@@ -190,10 +190,10 @@ export function encodeSettlement(settlement: Settlement): StoredSettlement {
   return stored;
 }
 
-function encodeChange({ next, events, burial, follows, ending, failureCallback }: Change): StoredChange {
+function encodeChange({ next, events, deadLetter, follows, ending, failureCallback }: Change): StoredChange {
   const stored: StoredChange = { events: events.map(encodeEvent) };
   if (next.kind === 'waiting') stored.waiting = { dueAtMs: next.dueAtMs, retried: next.retried };
-  if (burial) stored.burial = encodeBurial(burial);
+  if (deadLetter) stored.deadLetter = encodeDeadLetter(deadLetter);
   if (follows) stored.follows = follows.map(encodeNewMessage);
   if (ending) stored.ending = encodeEnding(ending);
   if (failureCallback) stored.failureState = FAILURE_STATE[failureCallback];
@@ -217,13 +217,13 @@ function encodeEvent({ atMs, state, detail }: LogEvent): StoredEvent {
   ];
 }
 
-function encodeBurial(burial: Burial): SqlValue[] {
+function encodeDeadLetter(deadLetter: DeadLetter): SqlValue[] {
   return [
-    burial.failedAtMs,
-    burial.retried,
-    burial.responseStatus,
-    burial.responseHeader ? JSON.stringify(burial.responseHeader) : null,
-    encodeBytes(burial.responseBody),
+    deadLetter.failedAtMs,
+    deadLetter.retried,
+    deadLetter.responseStatus,
+    deadLetter.responseHeader ? JSON.stringify(deadLetter.responseHeader) : null,
+    encodeBytes(deadLetter.responseBody),
   ];
 }
 
@@ -259,13 +259,13 @@ export function decodeDetail(row: DetailRow): LogDetail {
   return detail;
 }
 
-export function decodeBurial(row: BurialRow): Burial {
-  const burial: Burial = {
+export function decodeDeadLetter(row: DeadLetterRow): DeadLetter {
+  const deadLetter: DeadLetter = {
     failedAtMs: row.failed_at_ms,
     retried: row.retried,
     responseStatus: row.response_status,
     responseBody: row.response_body ?? new Uint8Array(0),
   };
-  if (row.response_header !== null) burial.responseHeader = decodeHeader(row.response_header);
-  return burial;
+  if (row.response_header !== null) deadLetter.responseHeader = decodeHeader(row.response_header);
+  return deadLetter;
 }

@@ -15,7 +15,7 @@ import type { ClaimedRow } from './claim.ts';
 import { MESSAGE_AT, type NewMessageRow } from './columns.ts';
 import { bytesOf, projectsSharedBy, weightOf } from './new-messages.ts';
 import {
-  BURIAL_COLUMNS,
+  DEAD_LETTER_COLUMNS,
   type StoredChange,
   type StoredEvent,
   type StoredNewMessage,
@@ -87,7 +87,7 @@ export const settle = merged(
   },
 );
 
-/** The endpoint's answer is the last value of an event's detail; a burial holds the same bytes. */
+/** The endpoint's answer is the last value of an event's detail; a deadLetter holds the same bytes. */
 function answerBytes(events: readonly StoredEvent[]): number {
   return events.reduce((sum, [, , detail]) => sum + bytesOf(detail?.at(-1)), 0);
 }
@@ -161,7 +161,7 @@ async function writeAll(context: WriteContext, saved: readonly Owned[]): Promise
     } else {
       finished.push(key);
     }
-    if (change.burial) dead.push([projectId, key, owner.run_key, ...change.burial]);
+    if (change.deadLetter) dead.push([projectId, key, owner.run_key, ...change.deadLetter]);
     const floorMs = Math.max(owner.claimed_at_ms ?? 0, floors.get(key) ?? 0);
     events.push({ projectId, key, runKey: owner.run_key, events: change.events, floorMs });
   }
@@ -172,7 +172,7 @@ async function writeAll(context: WriteContext, saved: readonly Owned[]): Promise
     ['due_at_ms', 'retried', 'claimed_at_ms', 'claim_token', 'worker', 'line'],
     waiting,
   );
-  await tx.insertMany('dead', ['project_id', 'key', 'run_key', ...BURIAL_COLUMNS], dead);
+  await tx.insertMany('dead', ['project_id', 'key', 'run_key', ...DEAD_LETTER_COLUMNS], dead);
   await logs.append(tx, events);
 }
 

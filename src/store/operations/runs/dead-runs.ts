@@ -6,11 +6,11 @@ import { also } from '../filter.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { removeDead } from '../messages/dead.ts';
 import {
-  type BurialRow,
   CONTENT_FIELDS,
   type ContentRow,
   codeOfLogState,
   DETAIL_COLUMNS,
+  type DeadLetterRow,
   type DetailRow,
 } from '../messages/rows.ts';
 import { longRead, read, write } from '../operation.ts';
@@ -27,7 +27,7 @@ export interface ListDeadRunsArgs {
 }
 
 /** A run in the DLQ. */
-export interface DeadRunRow extends Position, BurialRow {
+export interface DeadRunRow extends Position, DeadLetterRow {
   message_key: number;
   run_key: number;
   run_project_id: number;

@@ -11,7 +11,7 @@ import { entryBytesOf, SHOWN_AS } from '../../workflow/journal.ts';
 import type { RunConfig, RunKey } from '../../workflow/model.ts';
 import { type Draft, notBeforeOf } from '../messages/accept.ts';
 import type { Message, MessageKey, Millis, NewEntry, NewRun } from '../model.ts';
-import type { FailedRunHead, OutlinedEntry, Revival, RevivedEntry, RunOverride } from './dead-run-store.ts';
+import type { FailedRunHead, OutlinedEntry, RetriedEntry, RunOverride, RunRetry } from './dead-run-store.ts';
 import { entryOf } from './entries.ts';
 
 /** What is left of a failed run. */
@@ -34,7 +34,7 @@ export interface Beginning {
   initial: Message;
 }
 
-export interface RevivalContext {
+export interface RunRetryContext {
   nowMs: Millis;
   /** As in `AcceptContext`. */
   leadMs?: Millis;
@@ -52,11 +52,11 @@ interface Making {
   head: Head;
   config: RunConfig;
   override: RunOverride;
-  context: RevivalContext;
+  context: RunRetryContext;
 }
 
 /** The new run. Throws when something that `remains` should hold is not there. */
-export function revive(remains: Remains, override: RunOverride, context: RevivalContext): Revival<Draft> {
+export function retryOf(remains: Remains, override: RunOverride, context: RunRetryContext): RunRetry<Draft> {
   const { run: failed, dlqId, journal, unfinished } = remains;
   const { runId, delayMs: _delay, notBeforeMs: _notBefore, ...changes } = override;
   const head: Head = {
@@ -68,47 +68,47 @@ export function revive(remains: Remains, override: RunOverride, context: Revival
   const predecessor = { id: failed.id, createdAtMs: failed.createdAtMs };
   const making: Making = { head, config: { ...failed.config, ...changes, predecessor }, override, context };
   const run: NewRun = { id: head.id, url: head.url, createdAtMs: head.createdAtMs, config: making.config };
-  const revival: Revival<Draft> = { projectId: failed.projectId, dlqId, run, journal: [], children: [] };
+  const retry: RunRetry<Draft> = { projectId: failed.projectId, dlqId, run, journal: [], children: [] };
   for (const [position, entry] of journal.entries()) {
     if (position > 0 && !unfinished.has(entry.key)) {
-      revival.journal.push(shared(entry, head.key));
+      retry.journal.push(shared(entry, head.key));
       continue;
     }
     const message = existing(remains.messages, entry.key);
     switch (entry.kind) {
       case 'initial':
-        revival.journal.push(initial(message, unfinished.has(entry.key), making));
+        retry.journal.push(initial(message, unfinished.has(entry.key), making));
         break;
       case 'wait':
-        revival.journal.push(waited(message, entry, making));
+        retry.journal.push(waited(message, entry, making));
         break;
       case 'invoke': {
         const child = existing(remains.children, message.settings.invoke?.runKey ?? -1);
         const begun = begin(child, context);
-        revival.children.push(begun);
-        revival.journal.push(invoked(message, entry, begun, making));
+        retry.children.push(begun);
+        retry.journal.push(invoked(message, entry, begun, making));
         break;
       }
       default:
-        revival.journal.push({ kind: 'message', message: sent(message, entry, making) });
+        retry.journal.push({ kind: 'message', message: sent(message, entry, making) });
     }
   }
-  return revival;
+  return retry;
 }
 
 function existing<K, V>(map: ReadonlyMap<K, V>, key: K): V {
   const value = map.get(key);
-  if (value === undefined) throw new Error(`there is nothing of ${key} to revive`);
+  if (value === undefined) throw new Error(`there is nothing of ${key} to retry`);
   return value;
 }
 
-function shared({ kind, key, entryKey, bodyBytes }: OutlinedEntry, runKey: RunKey): RevivedEntry<Draft> {
+function shared({ kind, key, entryKey, bodyBytes }: OutlinedEntry, runKey: RunKey): RetriedEntry<Draft> {
   const callType = SHOWN_AS[kind];
   const bytes = callType === undefined ? 0 : entryBytesOf(bodyBytes, callType);
   return { kind: 'shared', key, entry: { runKey, kind, entryKey, bytes } };
 }
 
-function initial(old: Message, isSent: boolean, making: Making): RevivedEntry<Draft> {
+function initial(old: Message, isSent: boolean, making: Making): RetriedEntry<Draft> {
   const { head, context } = making;
   const message = moved(old, head.key, making);
   const entry = entryOf(
@@ -126,7 +126,7 @@ function sent(old: Message, { kind, entryKey }: OutlinedEntry, making: Making): 
 }
 
 /** The wait with its full time before it. */
-function waited(old: Message, entry: OutlinedEntry, making: Making): RevivedEntry<Draft> {
+function waited(old: Message, entry: OutlinedEntry, making: Making): RetriedEntry<Draft> {
   const { head, context } = making;
   const { wait } = old.settings;
   if (!wait) throw new Error(`${old.key} is no wait`);
@@ -149,7 +149,7 @@ function waited(old: Message, entry: OutlinedEntry, making: Making): RevivedEntr
 }
 
 /** The invocation, which waits for another child than before. */
-function invoked(old: Message, entry: OutlinedEntry, { message: child }: Draft, making: Making): RevivedEntry<Draft> {
+function invoked(old: Message, entry: OutlinedEntry, { message: child }: Draft, making: Making): RetriedEntry<Draft> {
   const { invoke } = old.settings;
   if (!invoke) throw new Error(`${old.key} is no invocation`);
   const message = record(old, making, {
@@ -173,7 +173,7 @@ function recordEntry({ kind, entryKey }: OutlinedEntry, runKey: RunKey): NewEntr
 }
 
 /** A run as it began, under an id of its own. */
-function begin({ run: { url, config }, initial: old }: Beginning, context: RevivalContext): Draft {
+function begin({ run: { url, config }, initial: old }: Beginning, context: RunRetryContext): Draft {
   const { nowMs, random, lazyAboveBytes } = context;
   const key = context.nextKey();
   const head: Head = { key, id: mintRunId(random), createdAtMs: nowMs, url };

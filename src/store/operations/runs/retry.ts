@@ -1,6 +1,6 @@
 /** How does a failed run leave the DLQ for a new one, with the journal that this one begins with (contract W 21.3)? */
 import type { ProjectId } from '../../../engine/model.ts';
-import type { RevivedAs } from '../../../engine/runs/dead-run-store.ts';
+import type { RetriedAs } from '../../../engine/runs/dead-run-store.ts';
 import type { RunConfig } from '../../../workflow/model.ts';
 import type { Transaction } from '../../driver.ts';
 import { Entry } from '../lanes/entry.ts';
@@ -13,7 +13,7 @@ import type { Position } from '../page.ts';
 import { Journals } from './journals.ts';
 import { RUN_STATE, type StoredEntry, type StoredRecord, type StoredRun } from './run-rows.ts';
 
-export type StoredRevivedEntry =
+export type StoredRetriedEntry =
   | { kind: 'shared'; key: number; entry: StoredEntry }
   | {
       kind: 'record';
@@ -23,19 +23,19 @@ export type StoredRevivedEntry =
     }
   | { kind: 'message'; message: StoredNewMessage };
 
-export interface ReviveRunArgs {
+export interface RetryRunArgs {
   projectId: ProjectId;
   place: Position;
   runKey: number;
   /** Id of its first entry. */
   messageId: string;
   run: StoredRun;
-  journal: StoredRevivedEntry[];
+  journal: StoredRetriedEntry[];
   children: StoredNewMessage[];
   nowMs: number;
 }
 
-export const reviveRun = write(async (context: WriteContext, args: ReviveRunArgs): Promise<RevivedAs> => {
+export const retryRun = write(async (context: WriteContext, args: RetryRunArgs): Promise<RetriedAs> => {
   const { tx } = context;
   const { projectId, place, runKey, run, journal, children, nowMs } = args;
   const failedKey = await deadRunKey(tx, projectId, place);
@@ -74,10 +74,10 @@ export const reviveRun = write(async (context: WriteContext, args: ReviveRunArgs
   // Only now: what the two runs share must not be without both for a moment.
   await removeDead(tx, [place.n]);
   const saved = states.map((state, index) => savedAt(state, places[index]));
-  return { kind: 'revived', messages: saved.slice(0, sent.length), children: saved.slice(sent.length) };
+  return { kind: 'retried', messages: saved.slice(0, sent.length), children: saved.slice(sent.length) };
 });
 
-function enter(journals: Journals, entry: Exclude<StoredRevivedEntry, { kind: 'message' }>): void {
+function enter(journals: Journals, entry: Exclude<StoredRetriedEntry, { kind: 'message' }>): void {
   if (entry.kind === 'shared') {
     journals.share(entry.key, entry.entry);
     return;
@@ -95,7 +95,7 @@ function enter(journals: Journals, entry: Exclude<StoredRevivedEntry, { kind: 'm
 
 async function addWaiters(
   tx: Transaction,
-  { projectId, runKey, journal }: Pick<ReviveRunArgs, 'projectId' | 'runKey' | 'journal'>,
+  { projectId, runKey, journal }: Pick<RetryRunArgs, 'projectId' | 'runKey' | 'journal'>,
 ): Promise<void> {
   const waiters = journal.flatMap((entry) =>
     entry.kind === 'record' && entry.waiter

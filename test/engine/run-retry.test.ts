@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Draft } from '../../src/engine/messages/accept.ts';
 import type { EntryKind, Message, MessageKey } from '../../src/engine/model.ts';
-import type { OutlinedEntry, Revival, RunOverride } from '../../src/engine/runs/dead-run-store.ts';
-import { type Beginning, type Remains, revive } from '../../src/engine/runs/revival.ts';
+import type { OutlinedEntry, RunOverride, RunRetry } from '../../src/engine/runs/dead-run-store.ts';
+import { type Beginning, type Remains, retryOf } from '../../src/engine/runs/run-retry.ts';
 import type { MessageSettings, ResultPart, RunPart } from '../../src/protocol/settings.ts';
 import { entryBytesOf } from '../../src/workflow/journal.ts';
 import type { Run, RunConfig } from '../../src/workflow/model.ts';
@@ -74,7 +74,7 @@ function reviveFrom(
   entries: readonly [EntryKind, string, Message?][],
   override: RunOverride = {},
   { config = {}, children = [] as Beginning[] } = {},
-): Revival<Draft> {
+): RunRetry<Draft> {
   const journal = entries.map(([kind, entryKey], position): OutlinedEntry => {
     return { position, kind, entryKey, key: 100 + position, bodyBytes: 30 };
   });
@@ -87,7 +87,7 @@ function reviveFrom(
     messages: new Map([[100, messageOf(100)], ...messages]),
     children: new Map(children.map((child) => [child.run.key, child])),
   };
-  return revive(remains, override, {
+  return retryOf(remains, override, {
     nowMs: NOW,
     random: (count) => new Uint8Array(count),
     lazyAboveBytes: 1_000,
@@ -95,7 +95,7 @@ function reviveFrom(
   });
 }
 
-function sentOf({ journal }: Revival<Draft>): Draft[] {
+function sentOf({ journal }: RunRetry<Draft>): Draft[] {
   return journal.flatMap((entry) => (entry.kind === 'message' ? [entry.message] : []));
 }
 
