@@ -37,7 +37,7 @@ async function claim(): Promise<Claimed[]> {
   const { claimed } = await store.messages.claim(
     {
       ...{ worker, firstToken, limit, bytesMax: 1e9, roomByOrigin: {}, defaultRoom: 256 },
-      ...{ due: true, lanesFirst: false, unpark: [] },
+      ...{ due: true, lanesFirst: false, linesToServe: [] },
     },
     systemClock.nowMs(),
   );

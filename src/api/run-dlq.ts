@@ -12,7 +12,7 @@ import { readJson } from './json-body.ts';
 import { PAGE_BODY_BYTES_MAX, SMALL_JSON_LIMIT } from './limits.ts';
 import { invalidParameter } from './parameters.ts';
 import type { Call, Route, Services } from './route.ts';
-import { type DeadWish, deadParameters, readDeadWish } from './run-filters.ts';
+import { type DeadRequest, deadParameters, readDeadRequest } from './run-filters.ts';
 import { readRunOverride } from './run-override.ts';
 import { DeadRunListSchema, DeadRunSchema, StartedRunSchema, StartedRunsSchema } from './run-schemas.ts';
 import { DeletedSchema } from './schemas.ts';
@@ -41,10 +41,10 @@ export function runDlqRoutes(services: Services): Route[] {
 
   async function deleteMany(call: Call): Promise<Answer> {
     const { projectId } = call;
-    const wish = await readBulk(call, AMOUNT);
-    if (wish.ids)
-      return answer(200, { deleted: await storeOf(projectId).deadRuns.deleteDeadRuns({ dlqIds: wish.ids }) });
-    const page = await select(engine, projectId, wish);
+    const request = await readBulk(call, AMOUNT);
+    if (request.ids)
+      return answer(200, { deleted: await storeOf(projectId).deadRuns.deleteDeadRuns({ dlqIds: request.ids }) });
+    const page = await select(engine, projectId, request);
     const deleted =
       page.items.length === 0 ? 0 : await storeOf(projectId).deadRuns.deleteDeadRuns({ dlqIds: idsOf(page) });
     return answer(200, { deleted, cursor: page.cursor });
@@ -62,9 +62,9 @@ export function runDlqRoutes(services: Services): Route[] {
     if (override.runId !== undefined) {
       throw new ApiError('invalid_header', 'Upstash-Workflow-RunId is not supported for several runs at once');
     }
-    const wish = await readBulk(call, STARTED_AMOUNT);
-    if (wish.ids) return answer(200, { workflowRuns: await startNamed(start, projectId, wish.ids, override) });
-    const page = await select(engine, projectId, wish);
+    const request = await readBulk(call, STARTED_AMOUNT);
+    if (request.ids) return answer(200, { workflowRuns: await startNamed(start, projectId, request.ids, override) });
+    const page = await select(engine, projectId, request);
     const { started } = await startAll(start, projectId, idsOf(page), override);
     return answer(200, { workflowRuns: started.map(startedView), cursor: page.cursor });
   }
@@ -200,16 +200,16 @@ export function runDlqRoutes(services: Services): Route[] {
 
 /** What `GET /v2/dlq?source=workflow` answers too. */
 export async function listDeadRuns(engine: Engine, { projectId, rawQuery }: Call): Promise<Answer> {
-  const wish = readDeadWish(rawQuery, undefined, AMOUNT, 'list');
-  if (!wish.ids) {
-    const page = await select(engine, projectId, wish);
+  const request = readDeadRequest(rawQuery, undefined, AMOUNT, 'list');
+  if (!request.ids) {
+    const page = await select(engine, projectId, request);
     return answer(200, { messages: page.items.map(deadRunView), cursor: page.cursor });
   }
-  const found = await findAll(engine, projectId, wish.ids);
+  const found = await findAll(engine, projectId, request.ids);
   return answer(200, { messages: found.map(deadRunView) });
 }
 
-function select({ storeOf }: Engine, projectId: ProjectId, { filter, count, cursor }: DeadWish) {
+function select({ storeOf }: Engine, projectId: ProjectId, { filter, count, cursor }: DeadRequest) {
   const page = { count, order: 'latestFirst' as const };
   return storeOf(projectId).deadRuns.listDeadRuns({ filter, page: cursor === undefined ? page : { ...page, cursor } });
 }
@@ -229,8 +229,8 @@ async function findAll({ storeOf }: Engine, projectId: ProjectId, ids: readonly 
   return found.sort((a, b) => b.deadLetter.failedAtMs - a.deadLetter.failedAtMs || b.message.key - a.message.key);
 }
 
-async function readBulk({ body, rawQuery }: Call, amount: Amount): Promise<DeadWish> {
-  return readDeadWish(rawQuery, await readJson(body, SMALL_JSON_LIMIT), amount, 'bulk');
+async function readBulk({ body, rawQuery }: Call, amount: Amount): Promise<DeadRequest> {
+  return readDeadRequest(rawQuery, await readJson(body, SMALL_JSON_LIMIT), amount, 'bulk');
 }
 
 function idsOf(page: Page<DeadRun>): string[] {

@@ -58,10 +58,10 @@ export function deadParameters(amount: Amount) {
 }
 
 /** The runs that a bulk cancel means. */
-export type CancelWish = { ids: string[] } | { filter: ActiveRunFilter; count?: number };
+export type CancelRequest = { ids: string[] } | { filter: ActiveRunFilter; count?: number };
 
 /** `body`: the parsed JSON body, which older clients send in place of the query; `undefined` without one. Throws `ApiError` 400. */
-export function readCancelWish(rawQuery: string, body: unknown): CancelWish {
+export function readCancelRequest(rawQuery: string, body: unknown): CancelRequest {
   const read = valuesOrIds(CANCEL_PARAMETERS, { rawQuery, body, isBulk: true });
   if (read.ids) return { ids: read.ids };
   const countDefault = body === undefined ? CANCELLED_DEFAULT : undefined;
@@ -71,7 +71,7 @@ export function readCancelWish(rawQuery: string, body: unknown): CancelWish {
 }
 
 /** The failed runs that a list or a bulk action means. */
-export interface DeadWish {
+export interface DeadRequest {
   /** Then nothing else counts. Empty: none is meant. */
   ids?: string[];
   filter: DeadRunFilter;
@@ -80,7 +80,7 @@ export interface DeadWish {
 }
 
 /** Throws `ApiError` 400; a bulk action is refused where it says what nobody knows, since dropping it would widen the action. */
-export function readDeadWish(rawQuery: string, body: unknown, amount: Amount, use: 'list' | 'bulk'): DeadWish {
+export function readDeadRequest(rawQuery: string, body: unknown, amount: Amount, use: 'list' | 'bulk'): DeadRequest {
   const read = valuesOrIds(deadParameters(amount), { rawQuery, body, isBulk: use === 'bulk' });
   const { ids: named, count = amount.countDefault ?? amount.countMax, cursor, ...filter } = read;
   return { ...(named && { ids: named }), filter, count, ...(cursor !== undefined && { cursor }) };

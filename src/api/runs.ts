@@ -10,7 +10,7 @@ import { messageLimit, SMALL_JSON_LIMIT } from './limits.ts';
 import { flag } from './parameter-kinds.ts';
 import { readQuery } from './parameters.ts';
 import type { Call, Route, Services } from './route.ts';
-import { CANCEL_PARAMETERS, readCancelWish } from './run-filters.ts';
+import { CANCEL_PARAMETERS, readCancelRequest } from './run-filters.ts';
 import { JournalSchema } from './run-schemas.ts';
 import { CancelledSchema } from './schemas.ts';
 
@@ -51,11 +51,11 @@ export function runRoutes({ engine, limits }: Services): Route[] {
   }
 
   async function cancelMany({ projectId, rawQuery, body }: Call): Promise<Answer> {
-    const wish = readCancelWish(rawQuery, await readJson(body, SMALL_JSON_LIMIT));
+    const request = readCancelRequest(rawQuery, await readJson(body, SMALL_JSON_LIMIT));
     const cancelled =
-      'ids' in wish
-        ? await engine.cancelRuns(projectId, wish.ids)
-        : await engine.cancelRunsMatching(projectId, wish.filter, wish.count);
+      'ids' in request
+        ? await engine.cancelRuns(projectId, request.ids)
+        : await engine.cancelRunsMatching(projectId, request.filter, request.count);
     return answer(200, { cancelled });
   }
 

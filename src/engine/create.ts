@@ -86,10 +86,10 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   const reports = new Reports({ log: deps.log, tellsAll: deps.tellsAll ?? false });
   const dispatcher = new Dispatcher(
     { ...deps, numbers, bodies, reports, fence },
-    await deps.store.messages.parkedLines(),
+    await deps.store.messages.waitingLines(),
   );
   deps.store.onDue((dueAtMs) => dispatcher.noteDue(dueAtMs));
-  deps.store.onParked((line) => dispatcher.noteParked(line));
+  deps.store.onWaitingLine((line) => dispatcher.noteWaitingLine(line));
   const retention = new RetentionLoop(deps);
   dispatcher.wake();
   if (deps.dropsExpired ?? true) retention.start();

@@ -96,7 +96,7 @@ export interface MessageStore {
   /** Gives back what every worker of an earlier process held (P7, embedded). Returns how many. */
   releaseAll(nowMs: Millis): Promise<number>;
   /** Lines with messages, by project, then origin: all of them, or the `limit` that come after one of them. */
-  parkedLines(piece?: { after: OriginLine | undefined; limit: number }): Promise<OriginLine[]>;
+  waitingLines(piece?: { after: OriginLine | undefined; limit: number }): Promise<OriginLine[]>;
   /** An unfinished message, or one delivered at `deliveredSinceMs` or later. */
   find(projectId: ProjectId, id: MessageId, deliveredSinceMs: Millis): Promise<Message | undefined>;
   /** Where an unfinished message stands, for P14. `undefined` once it is finished. */
@@ -342,7 +342,7 @@ export interface Store {
    */
   onDue(listener: (dueAtMs: Millis) => void): void;
   /** From now on `listener` is told when other workers put messages into the line of an origin. */
-  onParked(listener: (line: OriginLine) => void): void;
+  onWaitingLine(listener: (line: OriginLine) => void): void;
   /** From now on `listener` is told when other workers have changed projects, tokens or keys; a heartbeat tells it too. */
   onAccountsChanged(listener: () => void): void;
   /** From now on `listener` is told when a command failed of which something may have been saved all the same. */

@@ -15,12 +15,12 @@ import type {
   HeaderMap,
   MessageSettings,
   PublishOptions,
-  RunWish,
+  RunRequest,
 } from './settings.ts';
 import { withoutMarks, workflowHeaders } from './workflow/forwarded-headers.ts';
 import { fetchesCallResults, PROTOCOL_VERSION, RETRIES_DEFAULT } from './workflow/generations.ts';
 import { isSentByRun, refusedInRun } from './workflow/refusals.ts';
-import { readRunWish, readTriggerWish } from './workflow/run-wish.ts';
+import { readRunRequest, readTriggerRequest } from './workflow/run-request.ts';
 
 export type { OptionsInput } from './config-scopes.ts';
 
@@ -119,8 +119,8 @@ class OptionsReader {
     }
     if (deduplication !== undefined) read.deduplication = deduplication;
     if (kind === 'schedule') readSchedule(scope, read, this.#nowMs);
-    if (kind === 'trigger') read.run = readTriggerWish(scope);
-    else if (kind !== 'result' && this.#isOfWorkflow) read.run = readRunWish(scope, dialect);
+    if (kind === 'trigger') read.run = readTriggerRequest(scope);
+    else if (kind !== 'result' && this.#isOfWorkflow) read.run = readRunRequest(scope, dialect);
     if (this.#isOfWorkflow) asMessageOfRun(read, read.run, scope.options.get('telemetry-sdk')?.value);
     if (this.#exceeded !== undefined) throw this.#exceeded;
     return read;
@@ -213,7 +213,7 @@ class OptionsReader {
  * Leaves in the headers what a message of a run may carry; `run` is `undefined` for a result. `library` is what its sender
  * calls itself.
  */
-function asMessageOfRun(read: PublishOptions, run: RunWish | undefined, library: string | undefined): void {
+function asMessageOfRun(read: PublishOptions, run: RunRequest | undefined, library: string | undefined): void {
   const { callback } = read.settings;
   if (callback?.features && !fetchesCallResults(library)) {
     callback.features = callback.features.filter((feature) => feature !== 'LazyFetch');

@@ -105,7 +105,7 @@ export interface InvokePart {
 }
 
 /** What a publish says of the run that it is for. */
-export type RunWish = RunStart | RunAppend;
+export type RunRequest = RunStart | RunAppend;
 
 export interface RunStart {
   kind: 'start';
@@ -176,7 +176,7 @@ export interface PublishOptions {
   notBeforeMs?: number;
   deduplication?: Deduplication;
   /** Present when the message belongs to a workflow run. */
-  run?: RunWish;
+  run?: RunRequest;
   /** Present when the publish is really a schedule creation: valid, and with a time to come. */
   cron?: string;
   scheduleId?: string;

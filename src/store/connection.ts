@@ -12,7 +12,7 @@ export interface Connection {
   /** From now on `listener` is told when a lane lets messages go that nobody was told of, or others leave some waiting. */
   listen(listener: (dueAtMs: Millis) => void): void;
   /** From now on `listener` is told when others put messages into the line of an origin. */
-  listenForParked(listener: (line: OriginLine) => void): void;
+  listenForWaitingLines(listener: (line: OriginLine) => void): void;
   /**
    * Drops a piece of what leaves the database by whole tables, beside the transactions of the commands; answers whether
    * more may be left. Absent where all of it goes with `dropExpired`.

@@ -55,7 +55,7 @@ export function createStore(driver: Driver, options: CreateStoreOptions = {}): S
       commits.listen(listener);
       options.notices?.listen(listener);
     },
-    listenForParked: () => {}, // the lines of other processes are read with each heartbeat, see `Heartbeat`
+    listenForWaitingLines: () => {}, // the lines of other processes are read with each heartbeat, see `Heartbeat`
     ...(options.dropTables && { dropTables: options.dropTables }),
     listenForAccounts: (listener) => options.notices?.listenForAccounts(listener),
     listenForCommitUnknown: (listener) => commits.listenForCommitUnknown(listener),

@@ -64,8 +64,8 @@ export class SqlStore implements Store {
     this.#connection.listen(listener);
   }
 
-  onParked(listener: (line: OriginLine) => void): void {
-    this.#connection.listenForParked(listener);
+  onWaitingLine(listener: (line: OriginLine) => void): void {
+    this.#connection.listenForWaitingLines(listener);
   }
 
   onAccountsChanged(listener: () => void): void {

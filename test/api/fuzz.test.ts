@@ -1,7 +1,7 @@
 /** Whatever comes in: never a 5xx, never a redirect, and nothing stored by a request that was refused (P11). */
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import fc from '../support/fast-check.ts';
+import { fc } from '../support/fast-check.ts';
 import { exchange } from './support/raw-http.ts';
 import { openWorld, READ_ONLY_TOKEN, TOKEN, type World } from './support/world.ts';
 

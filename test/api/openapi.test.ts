@@ -134,7 +134,7 @@ describe('the document', () => {
 
 describe('config headers', () => {
   it('are those that a publish reads', () => {
-    const sources = ['options.ts', 'workflow/run-wish.ts'].map((name) =>
+    const sources = ['options.ts', 'workflow/run-request.ts'].map((name) =>
       readFileSync(new URL(`../../src/protocol/${name}`, import.meta.url), 'utf8'),
     );
     const found = sources.flatMap((source) => [...source.matchAll(/\bOPTIONS\.(\w+)\.(?:of|given)\(/g)]);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readCancelWish, readDeadWish } from '../../src/api/run-filters.ts';
+import { readCancelRequest, readDeadRequest } from '../../src/api/run-filters.ts';
 import type { ApiError } from '../../src/protocol/errors.ts';
 
 const AMOUNT = { countDefault: 100, countMax: 100, isLowered: true };
@@ -17,11 +17,11 @@ function refusalOf(read: () => unknown): string {
 describe('the runs that a bulk cancel means (contract W 17.2)', () => {
   it('are those whose URL begins so, unless the whole of it is given', () => {
     const url = 'https://a.example/x,y';
-    expect(readCancelWish(`workflowUrl=${encodeURIComponent(url)}`, undefined)).toEqual({
+    expect(readCancelRequest(`workflowUrl=${encodeURIComponent(url)}`, undefined)).toEqual({
       filter: { urlPrefix: [url] },
       count: 100,
     });
-    expect(readCancelWish(`workflowUrl=${url}&workflowUrlExactMatch=true`, undefined)).toEqual({
+    expect(readCancelRequest(`workflowUrl=${url}&workflowUrlExactMatch=true`, undefined)).toEqual({
       filter: { url: [url] },
       count: 100,
     });
@@ -29,7 +29,7 @@ describe('the runs that a bulk cancel means (contract W 17.2)', () => {
 
   it('are told by what they were triggered with, several values of one name being alternatives', () => {
     const query = 'label=a,b&label=c&callerIp=1.1.1.1&flowControlKey=k&host=h&path=/p,q&fromDate=5&toDate=9&count=7';
-    expect(readCancelWish(query, undefined)).toEqual({
+    expect(readCancelRequest(query, undefined)).toEqual({
       filter: {
         label: ['a', 'b', 'c'],
         callerIp: ['1.1.1.1'],
@@ -44,16 +44,16 @@ describe('the runs that a bulk cancel means (contract W 17.2)', () => {
   });
 
   it('are those with these ids, whatever else is said', () => {
-    expect(readCancelWish('workflowRunIds=a&workflowRunIds=b,a&label=x', undefined)).toEqual({ ids: ['a', 'b'] });
+    expect(readCancelRequest('workflowRunIds=a&workflowRunIds=b,a&label=x', undefined)).toEqual({ ids: ['a', 'b'] });
   });
 
   it('may be told in JSON by older clients, and then are not counted', () => {
-    expect(readCancelWish('', { workflowRunIds: ['a', 'b'] })).toEqual({ ids: ['a', 'b'] });
-    expect(readCancelWish('', { workflowUrl: 'https://a.example' })).toEqual({
+    expect(readCancelRequest('', { workflowRunIds: ['a', 'b'] })).toEqual({ ids: ['a', 'b'] });
+    expect(readCancelRequest('', { workflowUrl: 'https://a.example' })).toEqual({
       filter: { urlPrefix: ['https://a.example'] },
     });
-    expect(readCancelWish('', {})).toEqual({ filter: {} });
-    expect(readCancelWish('', { workflowRunIds: [] })).toEqual({ ids: [] });
+    expect(readCancelRequest('', {})).toEqual({ filter: {} });
+    expect(readCancelRequest('', { workflowRunIds: [] })).toEqual({ ids: [] });
   });
 
   it.each([
@@ -63,25 +63,28 @@ describe('the runs that a bulk cancel means (contract W 17.2)', () => {
     ['count=0', 'count: a number from 1 to'],
     ['fromDate=yesterday', 'fromDate: a whole number is needed'],
   ])('are refused with the name of what is wrong: %s', (query, reason) => {
-    expect(refusalOf(() => readCancelWish(query, undefined))).toContain(reason);
+    expect(refusalOf(() => readCancelRequest(query, undefined))).toContain(reason);
   });
 
   it('are a thousand by their ids, and no more', () => {
     const ids = Array.from({ length: 1_001 }, (_, n) => String(n));
-    expect(readCancelWish('', { workflowRunIds: ids.slice(1) })).toEqual({ ids: ids.slice(1) });
-    expect(refusalOf(() => readCancelWish('', { workflowRunIds: ids }))).toContain('at most 1000 values are possible');
+    expect(readCancelRequest('', { workflowRunIds: ids.slice(1) })).toEqual({ ids: ids.slice(1) });
+    expect(refusalOf(() => readCancelRequest('', { workflowRunIds: ids }))).toContain(
+      'at most 1000 values are possible',
+    );
   });
 
   it('are never more than was meant: what nobody knows is refused', () => {
-    expect(refusalOf(() => readCancelWish('lable=a', undefined))).toBe('400 unknown query parameter lable');
-    expect(refusalOf(() => readCancelWish('', { workflowRunId: 'a' }))).toBe(
+    expect(refusalOf(() => readCancelRequest('lable=a', undefined))).toBe('400 unknown query parameter lable');
+    expect(refusalOf(() => readCancelRequest('', { workflowRunId: 'a' }))).toBe(
       '400 unknown query parameter workflowRunId',
     );
   });
 });
 
 describe('the failed runs that a request means (contract W 21.2)', () => {
-  const read = (query: string, body?: unknown, use: 'list' | 'bulk' = 'list') => readDeadWish(query, body, AMOUNT, use);
+  const read = (query: string, body?: unknown, use: 'list' | 'bulk' = 'list') =>
+    readDeadRequest(query, body, AMOUNT, use);
 
   it('are told by the run, by its failure and by what the failure callback came to', () => {
     const query =

@@ -30,7 +30,7 @@ export interface Bench {
 
 /** A dispatcher over a fake store; endpoints answer 200 after 10 ms. Call `dispatcher.wake()` to start it. */
 export function bench(
-  options: { settings?: Partial<EngineSettings>; parkedLines?: OriginLine[]; fence?: Fence } = {},
+  options: { settings?: Partial<EngineSettings>; waitingLines?: OriginLine[]; fence?: Fence } = {},
 ): Bench {
   const clock = new SimulatedClock(NOW_MS);
   const store = new FakeStore();
@@ -66,7 +66,7 @@ export function bench(
     worker: 'worker-1',
     fence,
   };
-  const dispatcher = new Dispatcher(deps, options.parkedLines ?? []);
+  const dispatcher = new Dispatcher(deps, options.waitingLines ?? []);
   const sent = () => network.attempts.map(({ messageId }) => Number(messageId.slice('msg_'.length)));
   return { clock, store, network, dispatcher, numbers, warnings, details, sent };
 }

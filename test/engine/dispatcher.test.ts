@@ -54,13 +54,13 @@ describe('when it asks the store', () => {
   });
 
   test('again at once, when a message came into a line while that was being emptied', async () => {
-    const { clock, store, dispatcher, sent } = bench({ parkedLines: ['1 https://a.example'] });
+    const { clock, store, dispatcher, sent } = bench({ waitingLines: ['1 https://a.example'] });
     store.beforeWrite = () => clock.delay(5);
     dispatcher.wake();
     await clock.advanceBy(9);
-    dispatcher.noteParked('1 https://a.example');
+    dispatcher.noteWaitingLine('1 https://a.example');
     await clock.advanceBy(1);
-    store.add(to('a', 1), { parked: true }); // too late for the claim that is being answered
+    store.add(to('a', 1), { isInLine: true }); // too late for the claim that is being answered
     await clock.advanceBy(20);
     expect(sent()).toEqual([1]);
   });
@@ -116,9 +116,9 @@ describe('P9: the limits', () => {
   });
 
   test('a message goes into the line of its origin when others already wait there', async () => {
-    const { clock, store, dispatcher } = bench({ parkedLines: ['1 https://a.example'] });
-    store.add(to('a', 1), { parked: true });
-    expect(dispatcher.tryReserve('1 https://a.example', 0, 1)).toBe('parked');
+    const { clock, store, dispatcher } = bench({ waitingLines: ['1 https://a.example'] });
+    store.add(to('a', 1), { isInLine: true });
+    expect(dispatcher.tryReserve('1 https://a.example', 0, 1)).toBe('wait');
     dispatcher.wake();
     await clock.advanceBy(100);
     expect(dispatcher.tryReserve('1 https://a.example', 0, 1)).toBe('reserved');
@@ -152,8 +152,9 @@ describe('P9: the limits', () => {
 
   test('lines take turns, one slot at a time', async () => {
     const lines: OriginLine[] = ['1 https://a.example', '1 https://b.example', '1 https://c.example'];
-    const { clock, store, dispatcher, sent } = bench({ settings: { inFlightMax: 1 }, parkedLines: lines });
-    for (let key = 1; key <= 9; key += 1) store.add(to('abc'.charAt(Math.floor((key - 1) / 3)), key), { parked: true });
+    const { clock, store, dispatcher, sent } = bench({ settings: { inFlightMax: 1 }, waitingLines: lines });
+    for (let key = 1; key <= 9; key += 1)
+      store.add(to('abc'.charAt(Math.floor((key - 1) / 3)), key), { isInLine: true });
     dispatcher.wake();
     await clock.advanceBy(1_000);
     expect(sent()).toEqual([1, 4, 7, 2, 5, 8, 3, 6, 9]);
@@ -162,13 +163,13 @@ describe('P9: the limits', () => {
   test('an endpoint that answers at once does not wait for its turn among many slow ones', async () => {
     const slow = Array.from({ length: 60 }, (_, nth) => `https://slow-${nth}.example`);
     const settings = { inFlightMax: 128, inFlightPerOriginMax: 64 };
-    const parkedLines = [...slow, 'https://d.example'].map((origin) => lineOf(1, origin));
-    const { clock, store, network, dispatcher } = bench({ settings, parkedLines });
+    const waitingLines = [...slow, 'https://d.example'].map((origin) => lineOf(1, origin));
+    const { clock, store, network, dispatcher } = bench({ settings, waitingLines });
     for (const [nth, origin] of slow.entries()) {
       setReply(network, origin, { kind: 'answer', status: 200, afterMs: 1_000 });
-      for (let key = 0; key < 20; key += 1) store.add(message({ key: nth * 20 + key, origin }), { parked: true });
+      for (let key = 0; key < 20; key += 1) store.add(message({ key: nth * 20 + key, origin }), { isInLine: true });
     }
-    for (let key = 10_000; key < 10_100; key += 1) store.add(to('d', key), { parked: true });
+    for (let key = 10_000; key < 10_100; key += 1) store.add(to('d', key), { isInLine: true });
     dispatcher.wake();
     await clock.advanceBy(4_000);
     expect(network.attempts.filter(({ origin }) => origin === 'https://d.example').length).toBe(100);
@@ -177,9 +178,9 @@ describe('P9: the limits', () => {
   test('what is newly due has its turn, however long the lines are', async () => {
     const { clock, store, dispatcher, sent } = bench({
       settings: { inFlightMax: 1 },
-      parkedLines: ['1 https://a.example', '1 https://b.example'],
+      waitingLines: ['1 https://a.example', '1 https://b.example'],
     });
-    for (let key = 1; key <= 20; key += 1) store.add(to('ab'.charAt(key % 2), key), { parked: true });
+    for (let key = 1; key <= 20; key += 1) store.add(to('ab'.charAt(key % 2), key), { isInLine: true });
     store.add(to('d', 100));
     store.add(to('d', 101));
     dispatcher.wake();
@@ -236,9 +237,9 @@ describe('P9: the limits', () => {
   test('a claim for lines alone asks for no more slots than these can use', async () => {
     const line = lineOf(1, 'https://a.example');
     const settings = { inFlightMax: 1_000, inFlightPerOriginMax: 10 };
-    const { clock, store, network, dispatcher } = bench({ settings, parkedLines: [line] });
+    const { clock, store, network, dispatcher } = bench({ settings, waitingLines: [line] });
     setReply(network, 'https://a.example', { kind: 'answer', status: 200, afterMs: 100 });
-    for (let key = 1; key <= 30; key += 1) store.add(to('a', key), { parked: true });
+    for (let key = 1; key <= 30; key += 1) store.add(to('a', key), { isInLine: true });
     dispatcher.wake();
     await clock.advanceBy(10);
     const [first, ...others] = store.claims;
@@ -250,10 +251,10 @@ describe('P9: the limits', () => {
 
   test('a line of one project waits for no other project’s line before the same origin', async () => {
     const lines = [lineOf(1, 'https://a.example'), lineOf(2, 'https://a.example')];
-    const { clock, store, network, dispatcher } = bench({ settings: { inFlightPerOriginMax: 2 }, parkedLines: lines });
+    const { clock, store, network, dispatcher } = bench({ settings: { inFlightPerOriginMax: 2 }, waitingLines: lines });
     setReply(network, 'https://a.example', { kind: 'answer', status: 200, afterMs: 100 });
-    for (let key = 1; key <= 50; key += 1) store.add(to('a', key), { parked: true });
-    for (let key = 100; key < 105; key += 1) store.add(to('a', key, { projectId: 2 }), { parked: true });
+    for (let key = 1; key <= 50; key += 1) store.add(to('a', key), { isInLine: true });
+    for (let key = 100; key < 105; key += 1) store.add(to('a', key, { projectId: 2 }), { isInLine: true });
     dispatcher.wake();
     await clock.advanceBy(1_000);
     expect(network.attempts.filter(({ claimed }) => claimed.message.projectId === 2)).toHaveLength(5);
@@ -265,7 +266,7 @@ describe('P9: the limits', () => {
     dispatcher.wake();
     await clock.advanceBy(5);
     expect(network.attempts.length).toBe(1);
-    expect([...store.rows.values()].filter(({ parked }) => parked).length).toBe(4);
+    expect([...store.rows.values()].filter(({ isInLine }) => isInLine).length).toBe(4);
     await clock.advanceBy(1_000);
     expect(network.attempts.length).toBe(5);
     expect(store.rows.size).toBe(0);

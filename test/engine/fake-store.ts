@@ -20,7 +20,7 @@ interface Row {
   message: Message;
   retried: number;
   dueAtMs: Millis;
-  parked: boolean;
+  isInLine: boolean;
   claimToken?: ClaimToken;
 }
 
@@ -44,9 +44,9 @@ export class FakeStore implements DispatcherStore {
   refusals = 0;
   #next = 1;
 
-  add(message: Message, state: { dueAtMs?: Millis; parked?: boolean; claimToken?: ClaimToken } = {}): void {
-    const { dueAtMs = message.notBeforeMs, parked = false } = state;
-    const row: Row = { message, retried: 0, dueAtMs, parked };
+  add(message: Message, state: { dueAtMs?: Millis; isInLine?: boolean; claimToken?: ClaimToken } = {}): void {
+    const { dueAtMs = message.notBeforeMs, isInLine = false } = state;
+    const row: Row = { message, retried: 0, dueAtMs, isInLine };
     if (state.claimToken !== undefined) row.claimToken = state.claimToken;
     this.rows.set(message.key, row);
   }
@@ -68,22 +68,22 @@ export class FakeStore implements DispatcherStore {
       if (claimed.length === request.limit || rooms.of(line) === 0) return false;
       rooms.take(line);
       const claimToken = request.firstToken + claimed.length;
-      Object.assign(row, { claimToken, parked: false });
+      Object.assign(row, { claimToken, isInLine: false });
       claimed.push({ message: row.message, retried: row.retried, claimToken, claimedAtMs: nowMs });
       return true;
     };
-    for (const line of request.unpark) for (const row of this.#parkedIn(line)) take(row);
-    const parked = new Set<OriginLine>();
+    for (const line of request.linesToServe) for (const row of this.#messagesIn(line)) take(row);
+    const waitingLines = new Set<OriginLine>();
     for (const row of request.due ? this.#waiting() : []) {
-      const isPassedOver = request.dueFirst === true && request.unpark.includes(lineTo(row));
+      const isPassedOver = request.dueFirst === true && request.linesToServe.includes(lineTo(row));
       if (row.dueAtMs > nowMs || (!isPassedOver && take(row))) continue;
-      row.parked = true;
-      parked.add(lineTo(row));
+      row.isInLine = true;
+      waitingLines.add(lineTo(row));
     }
     return {
       claimed,
-      parked: [...parked],
-      emptied: request.unpark.filter((line) => this.#parkedIn(line).length === 0),
+      waitingLines: [...waitingLines],
+      emptied: request.linesToServe.filter((line) => this.#messagesIn(line).length === 0),
       nextDueAtMs: this.#waiting()[0]?.dueAtMs,
     };
   }
@@ -97,9 +97,9 @@ export class FakeStore implements DispatcherStore {
     const alternative = this.cancelRequested.has(settlement.key) ? settlement.changeIfCancelRequested : undefined;
     const { next, follows } = alternative ?? settlement.change;
     this.rows.delete(settlement.key);
-    if (next.kind === 'waiting') this.rows.set(settlement.key, { message: row.message, parked: false, ...next });
+    if (next.kind === 'waiting') this.rows.set(settlement.key, { message: row.message, isInLine: false, ...next });
     for (const { message, state } of follows ?? []) {
-      this.add(message, state.kind === 'origin' ? { dueAtMs: state.dueAtMs, parked: true } : state);
+      this.add(message, state.kind === 'origin' ? { dueAtMs: state.dueAtMs, isInLine: true } : state);
     }
     const cancelled = alternative && ({ isCancelled: true } as const);
     return {
@@ -114,7 +114,7 @@ export class FakeStore implements DispatcherStore {
     for (const { key, claimToken } of claims) {
       const row = this.rows.get(key);
       if (row?.claimToken !== claimToken) continue;
-      this.rows.set(key, { message: row.message, retried: row.retried, dueAtMs: nowMs, parked: false });
+      this.rows.set(key, { message: row.message, retried: row.retried, dueAtMs: nowMs, isInLine: false });
       this.released.push(key);
     }
   }
@@ -137,12 +137,12 @@ export class FakeStore implements DispatcherStore {
   }
 
   #waiting(): Row[] {
-    const rows = [...this.rows.values()].filter((row) => row.claimToken === undefined && !row.parked);
+    const rows = [...this.rows.values()].filter((row) => row.claimToken === undefined && !row.isInLine);
     return rows.toSorted((a, b) => a.dueAtMs - b.dueAtMs || a.message.key - b.message.key);
   }
 
-  #parkedIn(line: OriginLine): Row[] {
-    return [...this.rows.values()].filter((row) => row.parked && lineTo(row) === line);
+  #messagesIn(line: OriginLine): Row[] {
+    return [...this.rows.values()].filter((row) => row.isInLine && lineTo(row) === line);
   }
 }
 

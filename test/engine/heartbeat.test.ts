@@ -75,7 +75,7 @@ class FakeWorkers implements Omit<WorkerStore, 'workersBehind'> {
     this.own = this.own.filter((own) => !claims.includes(own));
   }
 
-  async parkedLines(piece?: { after: OriginLine | undefined; limit: number }): Promise<OriginLine[]> {
+  async waitingLines(piece?: { after: OriginLine | undefined; limit: number }): Promise<OriginLine[]> {
     const { after = '', limit = Infinity } = piece ?? {};
     return this.lines.filter((line) => line > after).slice(0, limit);
   }
@@ -144,7 +144,7 @@ async function bench(
     holds: (token) => held.has(token),
     interrupt: () => note('interrupt'),
     noteDue: (atMs) => note(`due ${atMs}`),
-    noteParked: (origin) => note(`parked ${origin}`),
+    noteWaitingLine: (origin) => note(`waiting ${origin}`),
     wake: () => note('wake'),
   };
   await heartbeat.begin();
@@ -162,8 +162,8 @@ function lines(count: number): OriginLine[] {
   return Array.from({ length: count }, (_, index) => lineOf(1, `https://${1_000 + index}.example`));
 }
 
-function parkedOf(heard: readonly string[]): string[] {
-  return heard.filter((event) => event.startsWith('parked ')).map((event) => event.slice('parked '.length));
+function linesOf(heard: readonly string[]): string[] {
+  return heard.filter((event) => event.startsWith('waiting ')).map((event) => event.slice('waiting '.length));
 }
 
 function claim(claimToken: ClaimToken): ClaimRef {
@@ -298,7 +298,7 @@ describe('what others have left', () => {
     await clock.advanceBy(TIMEOUT_MS / 3);
     expect(store.released).toEqual([7]);
     expect(heard).toContain('worker_gone');
-    expect(heard).toContain('parked 1 https://a.example');
+    expect(heard).toContain('waiting 1 https://a.example');
   });
 
   test('has all lines read by everyone that misses one, whoever has expired it', async () => {
@@ -308,7 +308,7 @@ describe('what others have left', () => {
     store.nextAnswer = { others: [] };
     store.lines = lines(1_200);
     await clock.advanceBy(TIMEOUT_MS / 3);
-    expect(parkedOf(heard)).toEqual(store.lines);
+    expect(linesOf(heard)).toEqual(store.lines);
   });
 
   test('is finished by the one that expires it', async () => {
@@ -334,18 +334,18 @@ describe('lines that others fill', () => {
     const { clock, store, heard } = await bench();
     store.lines = lines(2);
     await clock.advanceBy(TIMEOUT_MS / 3);
-    expect(parkedOf(heard)).toEqual(store.lines);
+    expect(linesOf(heard)).toEqual(store.lines);
   });
 
   test('are read in pieces when they are many, then from the first on again', async () => {
     const { clock, store, heard } = await bench();
     store.lines = lines(700);
-    await clock.runUntil(() => parkedOf(heard).length > 0, TIMEOUT_MS);
-    expect(parkedOf(heard)).toEqual(store.lines.slice(0, 500));
-    await clock.runUntil(() => parkedOf(heard).length > 500, TIMEOUT_MS);
-    expect(parkedOf(heard)).toEqual(store.lines);
-    await clock.runUntil(() => parkedOf(heard).length > 700, TIMEOUT_MS);
-    expect(parkedOf(heard).slice(700)).toEqual(store.lines.slice(0, 500));
+    await clock.runUntil(() => linesOf(heard).length > 0, TIMEOUT_MS);
+    expect(linesOf(heard)).toEqual(store.lines.slice(0, 500));
+    await clock.runUntil(() => linesOf(heard).length > 500, TIMEOUT_MS);
+    expect(linesOf(heard)).toEqual(store.lines);
+    await clock.runUntil(() => linesOf(heard).length > 700, TIMEOUT_MS);
+    expect(linesOf(heard).slice(700)).toEqual(store.lines.slice(0, 500));
   });
 });
 
@@ -383,7 +383,7 @@ describe('claims in its own name', () => {
     store.lines = ['1 https://a.example'];
     heartbeat.noteCommitUnknown();
     await clock.advanceBy(TIMEOUT_MS / 3);
-    expect(heard).toContain('parked 1 https://a.example');
+    expect(heard).toContain('waiting 1 https://a.example');
   });
 });
 

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { InFlight, type Offer } from '../../src/engine/lanes/in-flight.ts';
 import { lineOf, type OriginLine, readLine } from '../../src/engine/lanes/origin-line.ts';
 import { ClaimRooms } from '../../src/store/operations/messages/claim-rooms.ts';
-import fc from '../support/fast-check.ts';
+import { fc } from '../support/fast-check.ts';
 
 const LIMITS = { inFlightMax: 10, inFlightPerOriginMax: 4, inFlightBytesMax: 1_000 };
 
@@ -438,7 +438,15 @@ const steps = fc.array(
 
 /** What a store may take of an offer at most: any number of the wanted messages within the rooms. */
 function takeFrom({ shares: _, slots, ...rest }: Offer, wanted: OriginLine[]): OriginLine[] {
-  const request = { worker: '', firstToken: 1, limit: slots, bytesMax: 0, due: true, lanesFirst: false, unpark: [] };
+  const request = {
+    worker: '',
+    firstToken: 1,
+    limit: slots,
+    bytesMax: 0,
+    due: true,
+    lanesFirst: false,
+    linesToServe: [],
+  };
   const rooms = new ClaimRooms({ ...request, ...rest });
   const taken: OriginLine[] = [];
   for (const line of wanted) {

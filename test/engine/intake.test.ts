@@ -22,7 +22,7 @@ function bench(reserveNumbers: () => Promise<number> = async () => 100) {
     giveBack: (_line, _bytes, claimToken) => trace.push(`give back ${claimToken}`),
     start: ({ claimToken, isAlone = false }) => trace.push(`start ${claimToken}${isAlone ? ' alone' : ''}`),
     noteDue: () => trace.push('due'),
-    noteParked: () => trace.push('parked'),
+    noteWaitingLine: () => trace.push('wait'),
   };
   const numbers = new Numbers({ messages: { reserveNumbers } });
   const deps = { slots, numbers, clock: new SimulatedClock(NOW_MS), randomness: new SeededRandom(1) };

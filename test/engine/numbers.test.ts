@@ -3,7 +3,7 @@
 import { expect, test } from 'vitest';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { Numbers } from '../../src/engine/workers/numbers.ts';
-import fc from '../support/fast-check.ts';
+import { fc } from '../support/fast-check.ts';
 
 /** A sequence as a store keeps it; each reservation is answered when the test says so. */
 class Sequence {

@@ -29,7 +29,7 @@ function slots(room: ReturnType<DeliverySlots['tryReserve']> = 'reserved') {
       note('start')(bytes);
     },
     noteDue: note('noteDue'),
-    noteParked: note('noteParked'),
+    noteWaitingLine: note('noteWaitingLine'),
   };
   return { given, asked, started };
 }
@@ -47,7 +47,7 @@ describe('a new message', () => {
 
   it.each([
     ['reserved', { kind: 'claimed', claimToken: 9, worker: 'w' }],
-    ['parked', { kind: 'origin', dueAtMs: NOW_MS }],
+    ['wait', { kind: 'origin', dueAtMs: NOW_MS }],
     ['none', { kind: 'due', dueAtMs: NOW_MS }],
   ] as const)('that is due stands where there is room for it: %s', (room, state) => {
     const { given, asked } = slots(room);
@@ -114,7 +114,7 @@ describe('what was saved', () => {
 
   it.each([
     [{ state: 'due' }, [['noteDue', NOW_MS + 5]]],
-    [{ state: 'origin' }, [['noteParked', LINE]]],
+    [{ state: 'origin' }, [['noteWaitingLine', LINE]]],
     [{ state: 'flow' }, []],
     [undefined, []],
   ] as [Saved | undefined, unknown[]][])('as %j is told of to whoever looks for it', (saved, expected) => {

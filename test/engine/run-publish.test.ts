@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { Engine } from '../../src/engine/commands.ts';
 import { createEngine } from '../../src/engine/create.ts';
 import type { PublishCommand, Published } from '../../src/engine/messages/publish-command.ts';
-import type { PublishOptions, RunStart, RunWish } from '../../src/protocol/settings.ts';
+import type { PublishOptions, RunRequest, RunStart } from '../../src/protocol/settings.ts';
 import { openDatabase, storeOver } from '../simulation/database.ts';
 import { alteredStore } from '../support/altered-store.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
@@ -46,7 +46,7 @@ beforeEach(async () => {
   elsewhere = await open('worker-2', 2);
 });
 
-function command(run: RunWish, body: string, options: Partial<PublishOptions> = {}): PublishCommand {
+function command(run: RunRequest, body: string, options: Partial<PublishOptions> = {}): PublishCommand {
   const settings = { dialect: 'upstash' as const, maxRetries: 0 };
   const whole = { method: 'POST' as const, header: {}, explicitHeader: {}, settings, run, ...options };
   return { url: `${ORIGIN}/wf`, body: Buffer.from(body), options: whole };

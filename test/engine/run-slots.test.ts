@@ -22,8 +22,8 @@ function step(key: number, bytes: number): Message {
 
 /** Accepts the messages of one publish, which go out at once; of each is delivered what `bytes` says. */
 function accept({ dispatcher, store }: Bench, messages: Message[], bytes: number): void {
-  const news = messages.map((message) => place({ message }, 1_000_000 + message.key, dispatcher));
-  for (const [index, entry] of news.entries()) {
+  const newMessages = messages.map((message) => place({ message }, 1_000_000 + message.key, dispatcher));
+  for (const [index, entry] of newMessages.entries()) {
     const { message, state } = entry;
     if (state.kind !== 'claimed') throw new Error(`there was no slot for ${message.key}`);
     store.add(message, state);

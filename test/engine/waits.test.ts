@@ -205,7 +205,7 @@ class Bench {
         this.started += 1;
       },
       noteDue: () => {},
-      noteParked: () => {},
+      noteWaitingLine: () => {},
     };
     const { clock } = this;
     const store = { waiters: this.store, runs: this.store };

@@ -1,7 +1,7 @@
 /** What a client can do, each as a command that runs on the reference and on the real thing. */
 
 import { PROJECT } from '../simulation/world.ts';
-import fc from '../support/fast-check.ts';
+import { fc } from '../support/fast-check.ts';
 import { type Item, isUnfinished, type Reference, type Wish } from './reference.ts';
 import type { System } from './system.ts';
 

@@ -1,5 +1,5 @@
 /** Plays commands at random against the server and a reference of a page: after each both must show the same. */
-import fc from '../support/fast-check.ts';
+import { fc } from '../support/fast-check.ts';
 import { COMMANDS } from './commands.ts';
 import { Reference } from './reference.ts';
 import { System } from './system.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { DelayExpressionError, parseDelayExpression, retryDelayMs } from '../../src/protocol/delay-expression.ts';
-import fc from '../support/fast-check.ts';
+import { fc } from '../support/fast-check.ts';
 
 const delayOf = (text: string, retried = 0): number | undefined => retryDelayMs(parseDelayExpression(text), retried);
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { checkUrl, readDestination, readDestinationText } from '../../src/protocol/destination.ts';
-import fc from '../support/fast-check.ts';
+import { fc } from '../support/fast-check.ts';
 import { onlyRefuses, refusalOf } from './refusal.ts';
 
 const WRONG_SCHEME = 'invalid destination url: endpoint has invalid scheme, add http:// or https://';

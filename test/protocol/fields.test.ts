@@ -16,7 +16,7 @@ import {
   redactedText,
   redactHeaderMap,
 } from '../../src/protocol/redaction.ts';
-import fc from '../support/fast-check.ts';
+import { fc } from '../support/fast-check.ts';
 import { headerMap, onlyRefuses, refusalOf } from './refusal.ts';
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);

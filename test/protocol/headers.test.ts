@@ -9,7 +9,7 @@ import {
   shown,
   trimBlanks,
 } from '../../src/protocol/headers.ts';
-import fc from '../support/fast-check.ts';
+import { fc } from '../support/fast-check.ts';
 import { headerMap, onlyRefuses, refusalOf } from './refusal.ts';
 
 describe('header names', () => {

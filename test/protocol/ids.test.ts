@@ -9,7 +9,7 @@ import {
   randomBase58,
 } from '../../src/protocol/ids.ts';
 import { hashToken, mintToken, userIdOfToken } from '../../src/protocol/token.ts';
-import fc from '../support/fast-check.ts';
+import { fc } from '../support/fast-check.ts';
 import { seededBytes } from './refusal.ts';
 
 const random = seededBytes(1);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { queryParameters, queryValues, splitQuery } from '../../src/protocol/request-target.ts';
-import fc from '../support/fast-check.ts';
+import { fc } from '../support/fast-check.ts';
 import { refusalOf } from './refusal.ts';
 
 describe('the query string', () => {

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { Receiver } from '@upstash/qstash';
 import { describe, expect, it } from 'vitest';
 import { type SignatureCheck, signDelivery, verifySignature } from '../../src/protocol/signature.ts';
-import fc from '../support/fast-check.ts';
+import { fc } from '../support/fast-check.ts';
 
 const signingKey = 'sig_7kYjw48mhY7kAjqNGcy6cr29RJ6r';
 const nextSigningKey = 'sig_5ZB6DVzB1wjE8S6rZ7eenA8Pdnhs';

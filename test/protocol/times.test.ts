@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { defaultBackOffMs } from '../../src/protocol/back-off.ts';
 import { parseDurationMs } from '../../src/protocol/durations.ts';
 import { retryAfterMs } from '../../src/protocol/retry-after.ts';
-import fc from '../support/fast-check.ts';
+import { fc } from '../support/fast-check.ts';
 import { headerMap } from './refusal.ts';
 
 describe('a duration', () => {

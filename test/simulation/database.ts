@@ -35,7 +35,7 @@ export function storeOver(driver: Driver, limits?: StoreLimits, costMax?: number
     read: (method, args) => runRead(driver, method, args),
     close: () => commits.close(),
     listen: (listener) => commits.listen(listener),
-    listenForParked: () => {},
+    listenForWaitingLines: () => {},
     listenForCommitUnknown: (listener) => commits.listenForCommitUnknown(listener),
     counts: () => commits.counts,
   };

@@ -26,8 +26,11 @@ function claimingWith(change: (request: ClaimRequest) => ClaimRequest): Sabotage
 function servingOne(store: Store): Partial<StoreMethods> {
   return {
     claim: async (request, nowMs) => {
-      const [own, others] = [request.unpark.filter(isOfFirst), request.unpark.filter((line) => !isOfFirst(line))];
-      const answer = await store.messages.claim({ ...request, unpark: own }, nowMs);
+      const [own, others] = [
+        request.linesToServe.filter(isOfFirst),
+        request.linesToServe.filter((line) => !isOfFirst(line)),
+      ];
+      const answer = await store.messages.claim({ ...request, linesToServe: own }, nowMs);
       return { ...answer, emptied: [...answer.emptied, ...others] };
     },
   };

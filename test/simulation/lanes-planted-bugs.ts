@@ -38,9 +38,9 @@ function afterSettle(isMeant: (settlement: Settlement) => boolean, then: AfterSe
   return altered((store) => {
     const messages = new Map<number, Message>();
     return {
-      accept: (news, nowMs) => {
-        for (const { message } of news) messages.set(message.key, message);
-        return store.messages.accept(news, nowMs);
+      accept: (newMessages, nowMs) => {
+        for (const { message } of newMessages) messages.set(message.key, message);
+        return store.messages.accept(newMessages, nowMs);
       },
       settle: async (settlement, nowMs, handoff) => {
         const answer = await store.messages.settle(settlement, nowMs, handoff);
@@ -110,14 +110,14 @@ function withoutWakeUps(): Partial<StoreMethods> {
 }
 
 function withOneMoreInFlight(store: Store): Partial<StoreMethods> {
-  const loosened = (news: NewMessage): NewMessage => {
-    const { flowControl } = news.message.settings;
-    if (flowControl?.parallelism === undefined) return news;
+  const loosened = (newMessages: NewMessage): NewMessage => {
+    const { flowControl } = newMessages.message.settings;
+    if (flowControl?.parallelism === undefined) return newMessages;
     const settings = {
-      ...news.message.settings,
+      ...newMessages.message.settings,
       flowControl: { ...flowControl, parallelism: flowControl.parallelism + 1 },
     };
-    return { ...news, message: { ...news.message, settings } };
+    return { ...newMessages, message: { ...newMessages.message, settings } };
   };
   return { accept: (messages, nowMs) => store.messages.accept(messages.map(loosened), nowMs) };
 }

@@ -68,7 +68,7 @@ function acceptsFirst(store: Store): Partial<StoreMethods> {
   };
   const behindAll = () => Promise.allSettled(accepts);
   return {
-    accept: (news, nowMs) => note(store.messages.accept(news, nowMs)),
+    accept: (newMessages, nowMs) => note(store.messages.accept(newMessages, nowMs)),
     settle: async (...args) => {
       await behindAll();
       return store.messages.settle(...args);

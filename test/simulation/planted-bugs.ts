@@ -51,7 +51,7 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
   'a delivered message is logged by nobody': { promise: 'P2', sabotage: () => altered(withoutTerminalEntry) },
   'a dead message never reaches the DLQ': { promise: 'P3', sabotage: () => altered(withoutBurial) },
   'the deduplication id is reserved, but not with its message': { promise: 'P3', sabotage: reservingApart },
-  'the messages of a full origin are forgotten': { promise: 'P2', sabotage: () => altered(forgettingParked) },
+  'the messages of a full origin are forgotten': { promise: 'P2', sabotage: () => altered(forgettingLines) },
   'an outcome is given up when the store refuses it': {
     promise: 'P7',
     seed: 45,
@@ -89,8 +89,9 @@ export function altered(alter: (store: Store) => Partial<StoreMethods>): Sabotag
 /** Every settle comes with the token that the store wants to see. It knows them by watching all claims. */
 function withoutTokenCheck(): Sabotage {
   const tokens = new Map<MessageKey, ClaimToken>();
-  const watchNews = (news: NewMessage[]) => {
-    for (const { message, state } of news) if (state.kind === 'claimed') tokens.set(message.key, state.claimToken);
+  const watchNews = (newMessages: NewMessage[]) => {
+    for (const { message, state } of newMessages)
+      if (state.kind === 'claimed') tokens.set(message.key, state.claimToken);
   };
   const watchClaims = (claims: Claimed[]) => {
     for (const { message, claimToken } of claims) tokens.set(message.key, claimToken);
@@ -149,9 +150,11 @@ function uncountedRetries(store: Store): Partial<StoreMethods> {
 function startingWhatWaits(store: Store): Partial<StoreMethods> {
   return {
     accept: async (messages, nowMs) => {
-      const kept = messages.map((news): NewMessage => {
-        const isKept = news.state.kind === 'claimed' && news.message.key % 5 === 0;
-        return isKept ? { ...news, state: { kind: 'due', dueAtMs: news.message.createdAtMs } } : news;
+      const kept = messages.map((newMessages): NewMessage => {
+        const isKept = newMessages.state.kind === 'claimed' && newMessages.message.key % 5 === 0;
+        return isKept
+          ? { ...newMessages, state: { kind: 'due', dueAtMs: newMessages.message.createdAtMs } }
+          : newMessages;
       });
       const accepted = await store.messages.accept(kept, nowMs);
       return accepted.map((answer, index) =>
@@ -231,9 +234,9 @@ function reservingApart(): Sabotage {
         reserved.set(deduplication.hash, { messageId: message.id, expiresAtMs: deduplication.expiresAtMs });
         return undefined;
       });
-      const news = messages.filter((_, index) => duplicates[index] === undefined);
+      const newMessages = messages.filter((_, index) => duplicates[index] === undefined);
       const accepted = await store.messages.accept(
-        news.map(({ message, state, events }) => ({ message, state, events })),
+        newMessages.map(({ message, state, events }) => ({ message, state, events })),
         nowMs,
       );
       return duplicates.map((duplicate) => duplicate ?? accepted.shift() ?? { kind: 'tooManyQueues' });
@@ -242,12 +245,12 @@ function reservingApart(): Sabotage {
 }
 
 /** A message that finds its origin full is put where nobody looks for it. */
-function forgettingParked(store: Store): Partial<StoreMethods> {
+function forgettingLines(store: Store): Partial<StoreMethods> {
   return {
-    parkedLines: async () => [],
+    waitingLines: async () => [],
     claim: async (request, nowMs) => {
-      const answer = await store.messages.claim({ ...request, unpark: [] }, nowMs);
-      return { ...answer, parked: [], emptied: request.unpark };
+      const answer = await store.messages.claim({ ...request, linesToServe: [] }, nowMs);
+      return { ...answer, waitingLines: [], emptied: request.linesToServe };
     },
   };
 }

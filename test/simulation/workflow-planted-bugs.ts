@@ -39,10 +39,10 @@ function withoutSlots(kind: EntryKind): Sabotage {
   return altered((store) => ({
     accept: (messages, nowMs) =>
       store.messages.accept(
-        messages.map((news): NewMessage => {
-          const { entry, message } = news;
-          if (entry?.kind !== kind || !isTaken(`${entry.runKey} ${entry.entryKey}`)) return news;
-          return { ...news, entry: { ...entry, entryKey: `${entry.entryKey}-${message.key}` } };
+        messages.map((newMessages): NewMessage => {
+          const { entry, message } = newMessages;
+          if (entry?.kind !== kind || !isTaken(`${entry.runKey} ${entry.entryKey}`)) return newMessages;
+          return { ...newMessages, entry: { ...entry, entryKey: `${entry.entryKey}-${message.key}` } };
         }),
         nowMs,
       ),
@@ -54,12 +54,12 @@ function withoutSlotsOfInvocations(): Sabotage {
   return altered((store) => ({
     accept: (messages, nowMs) =>
       store.messages.accept(
-        messages.map((news): NewMessage => {
-          const { run } = news;
+        messages.map((newMessages): NewMessage => {
+          const { run } = newMessages;
           const { message, entry } = run?.invoker ?? {};
-          if (!run || !message || !entry || !isTaken(`${entry.runKey} ${entry.entryKey}`)) return news;
+          if (!run || !message || !entry || !isTaken(`${entry.runKey} ${entry.entryKey}`)) return newMessages;
           const invoker = { message, entry: { ...entry, entryKey: `${entry.entryKey}-${message.key}` } };
-          return { ...news, run: { ...run, invoker } };
+          return { ...newMessages, run: { ...run, invoker } };
         }),
         nowMs,
       ),
@@ -127,20 +127,26 @@ function withoutEnding(store: Store): Partial<StoreMethods> {
 }
 
 /** The worker is told that they were saved, and makes their attempts in vain. */
-function forgetting(isForgotten: (news: NewMessage) => boolean): Sabotage {
+function forgetting(isForgotten: (newMessages: NewMessage) => boolean): Sabotage {
   const dropped: Saved = { state: 'dropped' };
   return altered((store) => ({
     settle: async (settlement, nowMs, handoff) => {
       const { follows = [] } = settlement.change;
-      const kept = follows.filter((news) => !isForgotten(news));
+      const kept = follows.filter((newMessages) => !isForgotten(newMessages));
       if (kept.length === follows.length) return await store.messages.settle(settlement, nowMs, handoff);
       const answer = await store.messages.settle(withFollows(settlement, kept), nowMs, handoff);
       if (answer.kind !== 'saved') return answer;
       const saved = [...(answer.follows ?? [])];
-      return { ...answer, follows: follows.map((news) => (isForgotten(news) ? dropped : (saved.shift() ?? dropped))) };
+      return {
+        ...answer,
+        follows: follows.map((newMessages) => (isForgotten(newMessages) ? dropped : (saved.shift() ?? dropped))),
+      };
     },
     endRuns: async (endings, nowMs) => {
-      const kept = endings.map((end) => ({ ...end, follows: end.follows.filter((news) => !isForgotten(news)) }));
+      const kept = endings.map((end) => ({
+        ...end,
+        follows: end.follows.filter((newMessages) => !isForgotten(newMessages)),
+      }));
       const answers = await store.runs.endRuns(kept, nowMs);
       return answers.map((answer, index) => {
         if (answer.kind !== 'ended') return answer;
@@ -148,7 +154,7 @@ function forgetting(isForgotten: (news: NewMessage) => boolean): Sabotage {
         const follows = endings[index]?.follows ?? [];
         return {
           ...answer,
-          follows: follows.map((news) => (isForgotten(news) ? dropped : (saved.shift() ?? dropped))),
+          follows: follows.map((newMessages) => (isForgotten(newMessages) ? dropped : (saved.shift() ?? dropped))),
         };
       });
     },
@@ -237,10 +243,10 @@ function withoutUserHeaders(store: Store): Partial<StoreMethods> {
   return {
     accept: (messages, nowMs) =>
       store.messages.accept(
-        messages.map((news): NewMessage => {
-          if (!news.entry || news.run) return news;
-          const { 'X-User': _, ...header } = news.message.header;
-          return { ...news, message: { ...news.message, header } };
+        messages.map((newMessages): NewMessage => {
+          if (!newMessages.entry || newMessages.run) return newMessages;
+          const { 'X-User': _, ...header } = newMessages.message.header;
+          return { ...newMessages, message: { ...newMessages.message, header } };
         }),
         nowMs,
       ),

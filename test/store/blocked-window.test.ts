@@ -118,8 +118,8 @@ async function buildTemplate(path: string, settings: Blocked['crowd'], count: nu
   const world = await World.open(async () => createStore(driver));
   const step = 500;
   for (let from = 0; from < count; from += step) {
-    const news = Array.from({ length: step }, () => world.message({ settings: { ...settings } }));
-    await world.store.messages.accept(news, T0);
+    const newMessages = Array.from({ length: step }, () => world.message({ settings: { ...settings } }));
+    await world.store.messages.accept(newMessages, T0);
   }
   await world.store.close();
 }
@@ -203,7 +203,7 @@ async function costOfLine(count: number): Promise<Cost> {
   const [rowsBefore, bytesBefore] = [driver.rows, bytesRead()];
   const { claimed } = await world.claim({
     ...{ limit: 2 * HEALTHY, defaultRoom: 2 * HEALTHY },
-    unpark: [lineOf(OTHER_PROJECT, BUSY)],
+    linesToServe: [lineOf(OTHER_PROJECT, BUSY)],
   });
   expect(claimed).toHaveLength(HEALTHY);
   const cost = { rows: driver.rows - rowsBefore, pages: Math.ceil((bytesRead() - bytesBefore) / PAGE_BYTES) };

@@ -109,9 +109,9 @@ describe('several workers at once', () => {
       let stillAccepting = WORKERS;
 
       const accept = async (store: Store, world: World, random: SeededRandom) => {
-        const news = Array.from({ length: random.int(1, 5) }, () => anyMessage(world, random));
-        const answers = await store.messages.accept(news, T0);
-        for (const [index, { message, deduplication }] of news.entries()) {
+        const newMessages = Array.from({ length: random.int(1, 5) }, () => anyMessage(world, random));
+        const answers = await store.messages.accept(newMessages, T0);
+        for (const [index, { message, deduplication }] of newMessages.entries()) {
           const answer = answers[index];
           if (answer?.kind === 'accepted') accepted.set(message.id, message.key);
           if (!deduplication || !answer) continue;
@@ -157,7 +157,7 @@ describe('several workers at once', () => {
         const random = new SeededRandom(seed);
         let rounds = 0;
         let idle = 0;
-        const parked = new Set<OriginLine>();
+        const waitingLines = new Set<OriginLine>();
         while (idle < 30) {
           rounds += 1;
           const isAccepting = rounds < ROUNDS;
@@ -175,13 +175,13 @@ describe('several workers at once', () => {
               doings.push(store.queues.setQueuePaused({ projectId: PROJECT, name, isPaused: false, nowMs: T0 }));
           if (random.chance(0.1)) doings.push(dropExpired(store));
           const lanesFirst = random.chance(0.5);
-          const answer = await world.claim({ limit: 8, unpark: [...parked], lanesFirst, defaultRoom: 3 });
-          for (const line of answer.parked) parked.add(line);
-          for (const line of answer.emptied) parked.delete(line);
+          const answer = await world.claim({ limit: 8, linesToServe: [...waitingLines], lanesFirst, defaultRoom: 3 });
+          for (const line of answer.waitingLines) waitingLines.add(line);
+          for (const line of answer.emptied) waitingLines.delete(line);
           doings.push(...answer.claimed.map((claimed) => hold(store, world, claimed, random)));
           await Promise.all(doings);
           idle = answer.claimed.length === 0 && stillAccepting === 0 ? idle + 1 : 0;
-          for (const line of await store.messages.parkedLines()) parked.add(line);
+          for (const line of await store.messages.waitingLines()) waitingLines.add(line);
         }
       };
 

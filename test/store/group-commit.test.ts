@@ -27,7 +27,7 @@ beforeEach(() => {
   commits = new GroupCommit({
     flush: (commands, suspects) =>
       new Promise<BatchOutcome>((resolve) => {
-        const none = { dueAtMs: null, othersDueAtMs: null, parkedLines: [] };
+        const none = { dueAtMs: null, othersDueAtMs: null, waitingLines: [] };
         flushes.push({
           commands,
           suspected: [7, 8].map((id) => suspects.has(id)),

@@ -121,8 +121,8 @@ describe('a message that comes', () => {
       run = await begin(world);
     };
     expect(await lockedBy(beginIt)).toEqual([PROJECT]);
-    const news = appended(world, run as Message);
-    expect(await lockedBy(() => world.store.messages.accept([news], T0))).toEqual([PROJECT]);
+    const newMessages = appended(world, run as Message);
+    expect(await lockedBy(() => world.store.messages.accept([newMessages], T0))).toEqual([PROJECT]);
     const { entry: _entry, ...withoutEntry } = appended(world, run as Message);
     expect(await lockedBy(() => world.store.messages.accept([withoutEntry], T0))).toEqual([PROJECT]);
   });
@@ -237,7 +237,7 @@ describe('a claim', () => {
   it('locks nothing for messages that share nothing', async () => {
     await world.accept();
     await world.accept({ state: { kind: 'origin', dueAtMs: T0 } });
-    expect(await claim({ unpark: [lineOf(PROJECT, 'https://example.com')] })).toEqual([]);
+    expect(await claim({ linesToServe: [lineOf(PROJECT, 'https://example.com')] })).toEqual([]);
   });
 
   it('locks the projects whose keys have something next, once it is due, unless it takes nothing that is due', async () => {
@@ -251,18 +251,18 @@ describe('a claim', () => {
     await world.accept();
     await world.accept(OF_KEY);
     await world.claim({ defaultRoom: 0 });
-    const unpark = [lineOf(PROJECT, 'https://example.com')];
-    expect(await claim({ due: false, unpark: [lineOf(OTHER_PROJECT, 'https://example.com')] })).toEqual([]);
-    expect(await claim({ due: false, unpark, limit: 0 })).toEqual([]);
-    expect(await claim({ due: false, unpark, limit: 1 })).toEqual([PROJECT]);
+    const linesToServe = [lineOf(PROJECT, 'https://example.com')];
+    expect(await claim({ due: false, linesToServe: [lineOf(OTHER_PROJECT, 'https://example.com')] })).toEqual([]);
+    expect(await claim({ due: false, linesToServe, limit: 0 })).toEqual([]);
+    expect(await claim({ due: false, linesToServe, limit: 1 })).toEqual([PROJECT]);
   });
 
   it('locks the projects of all that it may take where attempts are limited', async () => {
     await reopen({ parallelismMax: 1 });
     await world.accept({ state: { kind: 'origin', dueAtMs: T0 } });
     await world.accept({ ...OF_OTHER, notBeforeMs: T0 + 1 });
-    const unpark = [lineOf(PROJECT, 'https://example.com')];
-    expect(await claim({ due: false, unpark })).toEqual([PROJECT]);
+    const linesToServe = [lineOf(PROJECT, 'https://example.com')];
+    expect(await claim({ due: false, linesToServe })).toEqual([PROJECT]);
     expect(await claim()).toEqual([]);
     expect(await claim({}, T0 + 1)).toEqual([OTHER_PROJECT]);
   });
@@ -282,14 +282,14 @@ describe('a claim beside others', () => {
 
   it('leaves what belongs to projects that it has not locked where it is, and takes what shares nothing', async () => {
     const listed = await world.accept(OF_KEY);
-    const parked = await world.accept({ ...OF_KEY, projectId: OTHER_PROJECT });
+    const inLine = await world.accept({ ...OF_KEY, projectId: OTHER_PROJECT });
     await world.claim({ defaultRoom: 0 });
     const plain = await world.accept();
-    const unpark = [lineOf(PROJECT, 'https://example.com'), lineOf(OTHER_PROJECT, 'https://example.com')];
+    const linesToServe = [lineOf(PROJECT, 'https://example.com'), lineOf(OTHER_PROJECT, 'https://example.com')];
     driver.comesLater = true;
-    expect(await keysOf({ unpark })).toEqual([plain.key]);
+    expect(await keysOf({ linesToServe })).toEqual([plain.key]);
     driver.comesLater = false;
-    expect(await keysOf({ unpark })).toEqual([listed.key, parked.key]);
+    expect(await keysOf({ linesToServe })).toEqual([listed.key, inLine.key]);
   });
 
   it('takes nothing of a project whose attempts are limited and that it has not locked', async () => {
@@ -425,7 +425,7 @@ describe('of projects whose locks may be held for long, a batch', () => {
   it('claims without those that somebody else has', async () => {
     for (const projectId of [PROJECT, OTHER_PROJECT]) await world.accept({ projectId });
     driver.others.add(OTHER_PROJECT);
-    const args = { request: { due: true, unpark: [], limit: 10 }, nowMs: T0 };
+    const args = { request: { due: true, linesToServe: [], limit: 10 }, nowMs: T0 };
     const claim = { method: 'claim', args } as unknown as WriteCommand;
     expect(await take([claim], { parallelismMax: 1 })).toEqual({ locked: [PROJECT], lacking: ['none'] });
   });

@@ -23,8 +23,8 @@ async function open(messagesPerDayMax: number, path = ':memory:'): Promise<void>
 
 /** A publish of `count` messages. */
 function publish(count: number, options: MessageOptions = {}): Promise<Accepted[]> {
-  const news = Array.from({ length: count }, () => world.message(options));
-  return world.store.messages.accept(news, options.createdAtMs ?? T0);
+  const newMessages = Array.from({ length: count }, () => world.message(options));
+  return world.store.messages.accept(newMessages, options.createdAtMs ?? T0);
 }
 
 /** The same, as what became of each message. */

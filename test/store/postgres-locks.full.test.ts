@@ -40,7 +40,8 @@ const IN_QUEUE = { settings: { queueName: 'q' } };
 const OF_KEY = { settings: { flowControl: { key: 'k', parallelism: 1, periodS: 1 } } };
 const DEDUPLICATED = { deduplication: { hash: 'h', expiresAtMs: T0 + 1_000 } };
 
-const accept = async (world: World, news: NewMessage) => (await world.store.messages.accept([news], T0))[0];
+const accept = async (world: World, newMessages: NewMessage) =>
+  (await world.store.messages.accept([newMessages], T0))[0];
 const claimedNews = (world: World, options: MessageOptions = {}): NewMessage =>
   world.message({ ...options, state: { kind: 'claimed', claimToken: world.number(), worker: 'w' } });
 const acceptClaimed = (options: MessageOptions) => (world: World) => accept(world, claimedNews(world, options));
@@ -153,7 +154,7 @@ const RACES: Record<string, AnyRace> = {
     limits: { parallelismMax: 1 },
     prepare: (world) => accept(world, world.message({ state: { kind: 'origin', dueAtMs: T0 } })),
     first: async (world) =>
-      (await world.claim({ due: false, unpark: [lineOf(PROJECT, 'https://example.com')] })).claimed.length,
+      (await world.claim({ due: false, linesToServe: [lineOf(PROJECT, 'https://example.com')] })).claimed.length,
     second: acceptClaimed({}),
     holds: ([claimed, answer]) => claimed + (String(states([answer])) === 'claimed' ? 1 : 0) === 1,
   }),
@@ -270,9 +271,9 @@ const ROW_RACES: Record<string, AnyRace> = {
       return undefined;
     },
     second: async (world, { run }): Promise<Message | undefined> => {
-      const news = appended(world, run);
-      const answer = await accept(world, news);
-      return answer?.kind === 'accepted' ? news.message : undefined;
+      const newMessages = appended(world, run);
+      const answer = await accept(world, newMessages);
+      return answer?.kind === 'accepted' ? newMessages.message : undefined;
     },
     holds: async ([, saved], world) => saved === undefined || (await world.find(saved)) === undefined,
   }),

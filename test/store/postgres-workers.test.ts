@@ -164,8 +164,8 @@ test('one that is full leaves what it was given to another that has room, within
   const idle = await start('idle', 0);
   await publish(full);
   await full.delivering;
-  const parked = await publish(full);
-  expect((await idle.delivering).message.id).toBe(parked);
+  const inLine = await publish(full);
+  expect((await idle.delivering).message.id).toBe(inLine);
   expect(history).toEqual(['full begins', 'idle begins']);
   idle.answer(200);
   full.answer(200);

@@ -71,18 +71,18 @@ describe('a database with two more threads', () => {
 
   it('tells the other of the lines that one has put messages into, once until they are empty', async () => {
     const heard: string[] = [];
-    other.store.onParked((line) => heard.push(line));
+    other.store.onWaitingLine((line) => heard.push(line));
     const origin = 'https://busy.example';
     const line = lineOf(PROJECT, origin);
-    const parked = { url: `${origin}/hook`, state: { kind: 'origin', dueAtMs: T0 } } as const;
+    const inLine = { url: `${origin}/hook`, state: { kind: 'origin', dueAtMs: T0 } } as const;
     await other.claim();
-    await one.accept(parked);
-    await one.accept(parked);
+    await one.accept(inLine);
+    await one.accept(inLine);
     await other.store.ping();
     expect(heard).toEqual([line]);
-    const { claimed, emptied } = await other.claim({ unpark: [line] });
+    const { claimed, emptied } = await other.claim({ linesToServe: [line] });
     expect([claimed.length, emptied]).toEqual([2, [line]]);
-    await one.accept({ url: parked.url });
+    await one.accept({ url: inLine.url });
     await one.claim({ roomByOrigin: { [origin]: 0 } }); // one that has no room leaves it to whoever has
     await other.store.ping();
     expect(heard).toEqual([line, line]);
@@ -123,7 +123,7 @@ describe('the batcher of a database thread', () => {
     runs.length = 0;
     replies.length = 0;
     arriving = [];
-    left = { dueAtMs: null, othersDueAtMs: null, parkedLines: [] };
+    left = { dueAtMs: null, othersDueAtMs: null, waitingLines: [] };
     batcher = new Batcher({
       run: async (commands) => {
         runs.push(commands.length);
@@ -142,13 +142,13 @@ describe('the batcher of a database thread', () => {
   /** One that has claimed all there was, and is to look again at `looksAtMs`. */
   function callerNamed(name: string, looksAtMs: number | null = null): Client {
     const client = new Client((reply: Reply) => replies.push(`${name} ${described(reply)}`));
-    client.noteClaim({ claimed: [], parked: [], emptied: [], nextDueAtMs: looksAtMs });
+    client.noteClaim({ claimed: [], waitingLines: [], emptied: [], nextDueAtMs: looksAtMs });
     batcher.join(client);
     return client;
   }
 
   function described(reply: Reply): string {
-    if (reply.kind === 'left') return `left ${[reply.dueAtMs, ...reply.parkedLines]}`;
+    if (reply.kind === 'left') return `left ${[reply.dueAtMs, ...reply.waitingLines]}`;
     if (reply.kind !== 'outcome') return reply.kind;
     const { results, dueAtMs } = reply.outcome;
     const reasons = results.map((result) => (result.kind === 'rejected' ? result.reason : result.kind));
@@ -195,7 +195,7 @@ describe('the batcher of a database thread', () => {
 
   it('tells one that was alone only of what its lanes let go: it has asked for the rest', async () => {
     const [a] = [callerNamed('a'), callerNamed('b')];
-    left = { dueAtMs: 30, othersDueAtMs: 20, parkedLines: ['1 https://x.example'] };
+    left = { dueAtMs: 30, othersDueAtMs: 20, waitingLines: ['1 https://x.example'] };
     await batcher.take({ client: a, id: 1, commands: small(1) });
     expect(replies).toEqual(['a 1: 0 due 30', 'b left 20,1 https://x.example']);
   });

@@ -1,10 +1,10 @@
 /** What a large batch makes of the way to the database's thread: small steps, and one transaction all the same. */
 import { describe, expect, it } from 'vitest';
 import { costOf, costOfMessages } from '../../src/store/batches/weight.ts';
+import { DatabaseClient } from '../../src/store/drivers/sqlite/client.ts';
 import type { Request } from '../../src/store/drivers/sqlite/messages.ts';
 import { openSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
 import { joinPieces, PIECE_COST_MAX, type Piece } from '../../src/store/drivers/sqlite/pieces.ts';
-import { Requests } from '../../src/store/drivers/sqlite/requests.ts';
 import type { WriteCommand } from '../../src/store/operations/all.ts';
 import type { StoredNewMessage } from '../../src/store/operations/messages/rows.ts';
 import { endOfTurn } from '../../src/system/system.ts';
@@ -39,7 +39,7 @@ describe('a batch on its way to the thread', () => {
     const commands = commandsOf();
     const sent: Request[] = [];
     const turns: (() => void)[] = [];
-    const requests = new Requests<Request>({
+    const requests = new DatabaseClient<Request>({
       send: (request) => sent.push(structuredClone(request)),
       onFatal: () => {},
       endOfTurn: () => new Promise((resolve) => turns.push(resolve)),
@@ -66,14 +66,18 @@ describe('a batch on its way to the thread', () => {
     requests.receive({
       kind: 'outcome',
       id: batch.id,
-      outcome: { results: [], dueAtMs: null, othersDueAtMs: null, parkedLines: [] },
+      outcome: { results: [], dueAtMs: null, othersDueAtMs: null, waitingLines: [] },
     });
     await done;
   });
 
   it('goes at once when it is small', () => {
     const sent: Request[] = [];
-    const requests = new Requests<Request>({ send: (request) => sent.push(request), onFatal: () => {}, endOfTurn });
+    const requests = new DatabaseClient<Request>({
+      send: (request) => sent.push(request),
+      onFatal: () => {},
+      endOfTurn,
+    });
     void requests.run([SMALL, acceptOf(20, 1_000, 'a')]);
     expect(sent.map(({ kind }) => kind)).toEqual(['batch']);
   });
@@ -89,13 +93,13 @@ it('saves large batches of several callers in one transaction each, and answers 
   });
   const world = await World.open(async () => store);
   const before = store.stats().batches;
-  const news = Array.from({ length: 3 }, () => Array.from({ length: 1_000 }, () => world.message()));
-  const accepted = await Promise.all(news.map((messages) => store.messages.accept(messages, T0)));
+  const newMessages = Array.from({ length: 3 }, () => Array.from({ length: 1_000 }, () => world.message()));
+  const accepted = await Promise.all(newMessages.map((messages) => store.messages.accept(messages, T0)));
   expect(store.stats().batches - before).toBe(3);
   expect(accepted.map((answers) => answers.filter(({ kind }) => kind === 'accepted').length)).toEqual([
     1_000, 1_000, 1_000,
   ]);
-  for (const messages of news) {
+  for (const messages of newMessages) {
     const last = messages.at(-1)?.message;
     expect((last && (await world.find(last)))?.id).toBe(last?.id);
   }

@@ -355,12 +355,12 @@ describe('a database that fails', () => {
     const kept = await world.accept();
     const setPagesMax = (pages: number) => driver.transaction((tx) => tx.query(`pragma max_page_count = ${pages}`));
     await setPagesMax(40);
-    const news = world.message({ body: new Uint8Array(300_000) });
-    await expect(world.store.messages.accept([news], T0)).rejects.toMatchObject({ name: 'StoreUnavailable' });
-    expect(await world.find(news.message)).toBeUndefined();
+    const newMessages = world.message({ body: new Uint8Array(300_000) });
+    await expect(world.store.messages.accept([newMessages], T0)).rejects.toMatchObject({ name: 'StoreUnavailable' });
+    expect(await world.find(newMessages.message)).toBeUndefined();
     await setPagesMax(1_000_000);
-    expect(await world.store.messages.accept([news], T0)).toMatchObject([{ kind: 'accepted' }]);
-    expect(await world.find(news.message)).toEqual(news.message);
+    expect(await world.store.messages.accept([newMessages], T0)).toMatchObject([{ kind: 'accepted' }]);
+    expect(await world.find(newMessages.message)).toEqual(newMessages.message);
     expect(await world.statesOf(kept)).toEqual(['CREATED']);
     await world.store.close();
   });

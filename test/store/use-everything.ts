@@ -12,11 +12,11 @@ export async function useEverything(world: World): Promise<void> {
   const { message, claimToken } = await world.acceptClaimed({ deduplication: { hash: 'h', expiresAtMs: T0 } });
   await store.messages.settle(settlement(message, claimToken, delivered()), T0);
   const waiting = await world.accept();
-  await world.claim({ unpark: [lineOf(PROJECT, waiting.origin)] });
+  await world.claim({ linesToServe: [lineOf(PROJECT, waiting.origin)] });
   await world.claim({ roomByOrigin: {}, defaultRoom: 0 });
   await store.messages.releaseAll(T0);
   await store.messages.release([{ key: waiting.key, projectId: PROJECT, claimToken: 1 }], T0);
-  await store.messages.parkedLines();
+  await store.messages.waitingLines();
   await store.messages.find(PROJECT, waiting.id, T0);
   await store.messages.findLive(PROJECT, waiting.id, T0);
   await store.messages.cancelById(PROJECT, [waiting.id], T0);

@@ -4,4 +4,4 @@ import fc from 'fast-check';
 const { WAYPOST_TEST_SEED: seed = '1', WAYPOST_TEST_RUNS: numRuns = '100' } = process.env;
 fc.configureGlobal({ seed: Number(seed), numRuns: Number(numRuns) });
 
-export default fc;
+export { fc };

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'vitest';
 import { memberJson, scalarMembers } from '../../src/workflow/scalar-members.ts';
-import fc from '../support/fast-check.ts';
+import { fc } from '../support/fast-check.ts';
 
 const NAMES = new Set(['a', 'b', 'stepId']);
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);

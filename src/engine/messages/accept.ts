@@ -64,9 +64,9 @@ export function firstEvents(message: Message): LogEvent[] {
 
 /** The reservation that keeps a second publish with the same id, or the same content, from becoming a message. */
 function deduplicationOf(command: PublishCommand, context: AcceptContext): NewMessage['deduplication'] {
-  const wish = command.options.deduplication;
-  if (!wish) return undefined;
-  const hash = wish.by === 'id' ? explicitHash(wish.id, endpointUrlOf(command)) : contentHashOf(command);
+  const requested = command.options.deduplication;
+  if (!requested) return undefined;
+  const hash = requested.by === 'id' ? explicitHash(requested.id, endpointUrlOf(command)) : contentHashOf(command);
   return { hash, expiresAtMs: context.nowMs + context.deduplicationWindowMs };
 }
 

@@ -12,7 +12,7 @@ export interface ClaimRequest {
   worker: WorkerId;
   /** Claims made in this transaction get `firstToken`, `firstToken + 1`, …; the caller owns `limit` of them. */
   firstToken: ClaimToken;
-  /** No more than this many messages, parked ones included. */
+  /** No more than this many messages, those in lines included. */
   limit: number;
   /** No more than this many body bytes, but always at least one message, unless another claim under way may exceed its own. */
   bytesMax: number;
@@ -26,12 +26,12 @@ export interface ClaimRequest {
   projects?: ProjectRooms;
   /** How many more attempts may go where no line of `proven` leads: `slots` in all, and by project; absent: any number. */
   unproven?: ProjectRooms & { slots: number; proven: OriginLine[] };
-  /** Whether to look at the due index and the keys' wait lists at all; false when only parked messages are asked for. */
+  /** Whether to look at the due index and the keys' wait lists at all; false when only messages in lines are asked for. */
   due: boolean;
   /** Which of these two comes first: where slots are few they take turns. */
   lanesFirst: boolean;
   /** Lines whose messages may go now, each up to its room. */
-  unpark: OriginLine[];
+  linesToServe: OriginLine[];
   /** Whether the due index is served before those lines; what is due for one of them joins it. Else after them. */
   dueFirst?: boolean;
 }
@@ -40,8 +40,8 @@ export interface ClaimAnswer {
   /** Sorted by due time, then key. */
   claimed: Claimed[];
   /** Lines that messages have joined because this claim found no room for them. */
-  parked: OriginLine[];
-  /** Those of `unpark` in which nobody waits any more. */
+  waitingLines: OriginLine[];
+  /** Those of `linesToServe` in which nobody waits any more. */
   emptied: OriginLine[];
   /** When the due index or a key's wait list has something next; may be in the past when `limit` was reached. */
   nextDueAtMs: Millis | undefined;

@@ -121,10 +121,10 @@ function retry(claimed: Claimed, failure: Ended, { atMs, leadMs }: End): Decisio
   );
 }
 
-/** The answer's wish first, then the publisher's expression, then the default back-off (contract M 8.2 to 8.4). */
+/** What the answer asks for first, then the publisher's expression, then the default back-off (contract M 8.2 to 8.4). */
 function delayBeforeRetryMs(claimed: Claimed, failure: Ended, wallMs: Millis): Millis {
-  const wished = failure.kind === 'answered' ? retryAfterMs(failure.header, wallMs) : undefined;
-  if (wished !== undefined) return wished;
+  const requestedMs = failure.kind === 'answered' ? retryAfterMs(failure.header, wallMs) : undefined;
+  if (requestedMs !== undefined) return requestedMs;
   const text = claimed.message.settings.retryDelayExpression;
   const computed = text === undefined ? undefined : retryDelayMs(parseDelayExpression(text), claimed.retried);
   return computed ?? defaultBackOffMs(claimed.retried + 1);

@@ -7,7 +7,7 @@
 import { Alarm } from '../alarm.ts';
 import { type Held, InFlight, type Offer } from '../lanes/in-flight.ts';
 import { lineOf, type OriginLine } from '../lanes/origin-line.ts';
-import { ParkedLines } from '../lanes/parked-lines.ts';
+import { WaitingLines } from '../lanes/waiting-lines.ts';
 import type {
   Change,
   Claimed,
@@ -32,7 +32,7 @@ import type { Fence } from '../workers/fence.ts';
 import type { Numbers } from '../workers/numbers.ts';
 import type { Saved } from './accepted.ts';
 import { Backlog, CLAIM_MANY } from './backlog.ts';
-import type { ClaimAnswer } from './claims.ts';
+import type { ClaimAnswer, ClaimRequest } from './claims.ts';
 import { decide, type Settling } from './decide.ts';
 import { Intake } from './intake.ts';
 import type { DeliverySlots } from './placement.ts';
@@ -45,7 +45,7 @@ const CLAIM_MAX = 128;
  */
 const DOUBLINGS_MAX = 2;
 /** Lines asked for in one claim; the others' turn comes with the next. */
-const UNPARK_MAX = 64;
+const LINES_MAX = 64;
 /** Body bytes that a lane's next message may have when it takes the place of a smaller one. */
 const SUCCESSOR_BYTES_MAX = 16 * 1024;
 /** Pause after the store refused a settle: 100 ms, doubling up to 5 s. A claim, which nobody waits for, waits 5 s. */
@@ -70,25 +70,18 @@ interface DispatcherDeps {
 }
 
 /** What a claim is to look for. */
-interface ClaimWish {
-  /** Whether to look at the due index. */
-  due: boolean;
-  /** Whether what is due now comes before the lines. */
-  dueFirst: boolean;
-  /** Lines that have their turn. */
-  unpark: OriginLine[];
-}
+type ClaimTargets = Required<Pick<ClaimRequest, 'due' | 'dueFirst' | 'linesToServe'>>;
 
 /** A claim that is not answered yet. */
 interface ClaimUnderWay {
-  unpark: OriginLine[];
+  linesToServe: OriginLine[];
   offer: Offer;
   /** It was made while another was under way. */
   isStrict: boolean;
   /** Claims that it may come to make. */
   tokens?: { first: ClaimToken; end: ClaimToken };
   /** What was heard of since it was made, and may be newer than its answer. */
-  heard: { dueAtMs: Millis; parked: Set<OriginLine> };
+  heard: { dueAtMs: Millis; waitingLines: Set<OriginLine> };
 }
 
 export class Dispatcher implements DeliverySlots {
@@ -97,7 +90,7 @@ export class Dispatcher implements DeliverySlots {
   readonly backlog = new Backlog();
   readonly #deps: DispatcherDeps;
   readonly #inFlight: InFlight;
-  readonly #lines: ParkedLines;
+  readonly #lines: WaitingLines;
   /** Claims of this worker that it works on, or that are being saved: others in its name are left over from a lost answer. */
   readonly #tokens = new Set<ClaimToken>();
   readonly #claims = new Set<ClaimUnderWay>();
@@ -114,24 +107,24 @@ export class Dispatcher implements DeliverySlots {
   #draining = false;
   #whenIdle: (() => void)[] = [];
 
-  constructor(deps: DispatcherDeps, parkedLines: OriginLine[]) {
+  constructor(deps: DispatcherDeps, waitingLines: OriginLine[]) {
     this.#deps = deps;
     this.intake = new Intake({ ...deps, slots: this });
     this.#inFlight = new InFlight(deps.settings, (line) => this.#lines.reclassify(line));
     this.#alarm = new Alarm(deps.clock, () => this.wake());
-    this.#lines = new ParkedLines(this.#inFlight);
-    for (const line of parkedLines) this.#lines.add(line);
+    this.#lines = new WaitingLines(this.#inFlight);
+    for (const line of waitingLines) this.#lines.add(line);
   }
 
   /**
    * A slot for a message that is about to be accepted and is due at once: `'reserved'` (now call `start` or
-   * `giveBack`), `'parked'` when the worker is full, its origin or project has its share or others wait in its line,
+   * `giveBack`), `'wait'` when the worker is full, its origin or project has its share or others wait in its line,
    * `'none'` when this worker delivers nothing, any more or now: then it is anyone's, in the due index.
    */
-  tryReserve(line: OriginLine, bytes: number, claimToken: ClaimToken): 'reserved' | 'parked' | 'none' {
+  tryReserve(line: OriginLine, bytes: number, claimToken: ClaimToken): 'reserved' | 'wait' | 'none' {
     if (this.#draining || this.#deps.fence.isClosed) return 'none';
     this.#inFlight.findSilent(this.#deps.clock.elapsedMs);
-    if (this.#lines.has(line) || !this.#inFlight.hasSpace(bytes) || this.#inFlight.roomOf(line) === 0) return 'parked';
+    if (this.#lines.has(line) || !this.#inFlight.hasSpace(bytes) || this.#inFlight.roomOf(line) === 0) return 'wait';
     this.#inFlight.enter(line, bytes);
     this.#tokens.add(claimToken);
     return 'reserved';
@@ -189,13 +182,13 @@ export class Dispatcher implements DeliverySlots {
   }
 
   /** A message was saved into `line`. */
-  noteParked(line: OriginLine): void {
+  noteWaitingLine(line: OriginLine): void {
     this.#noteLine(line);
     this.wake();
   }
 
   #noteLine(line: OriginLine): void {
-    for (const { heard } of this.#claims) heard.parked.add(line);
+    for (const { heard } of this.#claims) heard.waitingLines.add(line);
     this.#lines.add(line);
   }
 
@@ -212,14 +205,14 @@ export class Dispatcher implements DeliverySlots {
     this.#inFlight.findSilent(clock.elapsedMs);
     const due = this.#nextDueAtMs <= clock.nowMs();
     const full = this.#inFlight.isFull;
-    const unpark = full ? [] : this.#linesToServe();
-    if (full || (!due && unpark.length === 0)) {
+    const linesToServe = full ? [] : this.#linesToServe();
+    if (full || (!due && linesToServe.length === 0)) {
       if (!due) this.#alarm.setAt(this.#nextDueAtMs);
       return false; // a full worker is woken by the next free slot
     }
     // One free slot at a time would go to the lines for ever: they and what is newly due take turns.
-    if (due && unpark.length > 0) this.#turnOfDue = !this.#turnOfDue;
-    void this.#claim({ due, dueFirst: due && this.#turnOfDue, unpark });
+    if (due && linesToServe.length > 0) this.#turnOfDue = !this.#turnOfDue;
+    void this.#claim({ due, dueFirst: due && this.#turnOfDue, linesToServe });
     return true;
   }
 
@@ -239,21 +232,26 @@ export class Dispatcher implements DeliverySlots {
 
   /** Rather those that no claim under way serves: more of these only while there are no others. */
   #linesToServe(): OriginLine[] {
-    const served = new Set([...this.#claims].flatMap(({ unpark }) => unpark));
-    const others = this.#lines.next(UNPARK_MAX, served);
-    return others.length > 0 || served.size === 0 ? others : this.#lines.next(UNPARK_MAX, new Set());
+    const served = new Set([...this.#claims].flatMap(({ linesToServe }) => linesToServe));
+    const others = this.#lines.next(LINES_MAX, served);
+    return others.length > 0 || served.size === 0 ? others : this.#lines.next(LINES_MAX, new Set());
   }
 
-  async #claim(wish: ClaimWish): Promise<void> {
-    const { due, unpark } = wish;
-    const usable = due ? Infinity : unpark.reduce((sum, line) => sum + this.#inFlight.roomOf(line), 0);
+  async #claim(targets: ClaimTargets): Promise<void> {
+    const { due, linesToServe } = targets;
+    const usable = due ? Infinity : linesToServe.reduce((sum, line) => sum + this.#inFlight.roomOf(line), 0);
     const offer = this.#inFlight.offer(Math.min(CLAIM_MAX << this.#doublings, usable));
     const isStrict = this.#claims.size > 0;
-    const claim: ClaimUnderWay = { unpark, offer, isStrict, heard: { dueAtMs: Infinity, parked: new Set() } };
+    const claim: ClaimUnderWay = {
+      linesToServe,
+      offer,
+      isStrict,
+      heard: { dueAtMs: Infinity, waitingLines: new Set() },
+    };
     this.#claims.add(claim);
     let pauseMs = 0;
     try {
-      const answer = await this.#askForClaim(wish, claim);
+      const answer = await this.#askForClaim(targets, claim);
       this.#claims.delete(claim);
       this.#take(answer, claim);
     } catch (error) {
@@ -271,7 +269,7 @@ export class Dispatcher implements DeliverySlots {
     else this.wake();
   }
 
-  async #askForClaim({ due, dueFirst, unpark }: ClaimWish, claim: ClaimUnderWay): Promise<ClaimAnswer> {
+  async #askForClaim({ due, dueFirst, linesToServe }: ClaimTargets, claim: ClaimUnderWay): Promise<ClaimAnswer> {
     const { store, numbers, clock, worker } = this.#deps;
     const { slots, bytes, shares: _, ...rooms } = claim.offer;
     const firstToken: ClaimToken = await numbers.take(slots);
@@ -280,28 +278,28 @@ export class Dispatcher implements DeliverySlots {
     const lanesFirst = this.#lanesFirst;
     const limits = { limit: slots, bytesMax: bytes, isStrict: claim.isStrict, ...rooms };
     return await store.messages.claim(
-      { worker, firstToken, ...limits, due, dueFirst, lanesFirst, unpark },
+      { worker, firstToken, ...limits, due, dueFirst, lanesFirst, linesToServe },
       clock.nowMs(),
     );
   }
 
-  #take({ claimed, parked, emptied, nextDueAtMs }: ClaimAnswer, { unpark, heard }: ClaimUnderWay): void {
+  #take({ claimed, waitingLines, emptied, nextDueAtMs }: ClaimAnswer, { linesToServe, heard }: ClaimUnderWay): void {
     this.#nextDueAtMs = Math.min(nextDueAtMs ?? Infinity, heard.dueAtMs);
     const served = new Set(claimed.map(({ message }) => lineTo(message)));
     for (const line of emptied) this.#lines.delete(line);
-    for (const line of unpark) {
+    for (const line of linesToServe) {
       if (emptied.includes(line)) continue;
       this.#noteLine(line); // another claim may have found it empty, because this one was at it
       if (served.has(line)) this.#lines.moveToEnd(line); // otherwise it still is first in the row
     }
-    for (const line of parked) this.#noteLine(line);
-    for (const line of heard.parked) this.#lines.add(line);
+    for (const line of waitingLines) this.#noteLine(line);
+    for (const line of heard.waitingLines) this.#lines.add(line);
     for (const each of claimed) {
       this.#inFlight.enter(lineTo(each.message), bytesOf(each));
       this.#tokens.add(each.claimToken);
       void this.#attempt(each);
     }
-    this.backlog.noteClaim(unpark, claimed);
+    this.backlog.noteClaim(linesToServe, claimed);
     this.#doublings = claimed.length >= CLAIM_MANY ? Math.min(this.#doublings + 1, DOUBLINGS_MAX) : 0;
   }
 
@@ -392,8 +390,8 @@ export class Dispatcher implements DeliverySlots {
         : decided;
       if (!decision) return undefined;
       const { settlement, follows } = decision;
-      const save = (news: NewMessage[]) => {
-        const whole = news.length === 0 ? settlement : withFollows(settlement, news);
+      const save = (newMessages: NewMessage[]) => {
+        const whole = newMessages.length === 0 ? settlement : withFollows(settlement, newMessages);
         return this.#untilSaved(message, () => store.messages.settle(whole, clock.nowMs(), handoff));
       };
       const settled = await this.#untilSaved(message, async () => {
@@ -462,8 +460,9 @@ export class Dispatcher implements DeliverySlots {
 /** With its key, the message that tells of the failure of a run is known as that of the run. */
 function withFollows(settlement: Settlement, follows: NewMessage[]): Settlement {
   const change: Change = { ...settlement.change, follows };
-  const told = follows.find(({ message }) => message.settings.run?.callType === 'failureCall');
-  if (change.ending && told) change.ending = { ...change.ending, failureCallbackKey: told.message.key };
+  const failureCallback = follows.find(({ message }) => message.settings.run?.callType === 'failureCall');
+  if (change.ending && failureCallback)
+    change.ending = { ...change.ending, failureCallbackKey: failureCallback.message.key };
   return { ...settlement, change };
 }
 

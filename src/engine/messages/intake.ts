@@ -51,32 +51,32 @@ export class Intake {
    */
   async save<Answer>(
     drafts: readonly Draft[],
-    save: (news: NewMessage[]) => Promise<Answer>,
+    save: (newMessages: NewMessage[]) => Promise<Answer>,
     savedOf: SavedOf<Answer>,
     mayBeAlone = true,
   ): Promise<Answer> {
     if (drafts.length === 0) return save([]);
     const { slots } = this.#deps;
-    const news = await this.#place(drafts);
+    const newMessages = await this.#place(drafts);
     let saved: readonly (Saved | undefined)[] = [];
     try {
-      const answer = await save(news);
+      const answer = await save(newMessages);
       saved = savedOf(answer);
       return answer;
     } finally {
-      await this.slices().map(news, (entry, index) => dispatchSaved(entry, saved[index], slots, mayBeAlone));
+      await this.slices().map(newMessages, (entry, index) => dispatchSaved(entry, saved[index], slots, mayBeAlone));
     }
   }
 
   /** The same for what a client asks for, which is refused once the server shuts down: `ApiError` 503. */
   admit<Answer>(
     drafts: readonly Draft[],
-    save: (news: NewMessage[]) => Promise<Answer>,
+    save: (newMessages: NewMessage[]) => Promise<Answer>,
     savedOf: SavedOf<Answer>,
   ): Promise<Answer> {
-    const saveIfOpen = (news: NewMessage[]): Promise<Answer> => {
+    const saveIfOpen = (newMessages: NewMessage[]): Promise<Answer> => {
       if (this.#isClosed) throw new ApiError('unavailable', 'the server is shutting down');
-      return save(news);
+      return save(newMessages);
     };
     return this.save(drafts, saveIfOpen, savedOf);
   }

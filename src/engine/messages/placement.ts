@@ -9,12 +9,12 @@ export interface DeliverySlots {
   /** In whose name messages are claimed. */
   readonly worker: WorkerId;
   /** For a claim under `claimToken`. */
-  tryReserve(line: OriginLine, bytes: number, claimToken: ClaimToken): 'reserved' | 'parked' | 'none';
+  tryReserve(line: OriginLine, bytes: number, claimToken: ClaimToken): 'reserved' | 'wait' | 'none';
   giveBack(line: OriginLine, bytes: number, claimToken: ClaimToken): void;
   /** Makes the attempt of a message for which a slot with `reservedBytes` was reserved. */
   start(claimed: Claimed, reservedBytes: number): void;
   noteDue(dueAtMs: Millis): void;
-  noteParked(line: OriginLine): void;
+  noteWaitingLine(line: OriginLine): void;
 }
 
 /** Reserves a slot if the message can go out at once. To be followed by `dispatchSaved`, whatever becomes of it. */
@@ -29,7 +29,7 @@ function stateOf(message: Message, claimToken: ClaimToken, slots: DeliverySlots)
   switch (slots.tryReserve(lineOf(message.projectId, message.origin), message.body.length, claimToken)) {
     case 'reserved':
       return { kind: 'claimed', claimToken, worker: slots.worker };
-    case 'parked':
+    case 'wait':
       return { kind: 'origin', dueAtMs };
     case 'none':
       return { kind: 'due', dueAtMs };
@@ -42,12 +42,12 @@ function stateOf(message: Message, claimToken: ClaimToken, slots: DeliverySlots)
  * it lets it go. `mayBeAlone`: it does not follow from a message whose queue's slot it may share.
  */
 export function dispatchSaved(
-  news: NewMessage,
+  newMessage: NewMessage,
   saved: Saved | undefined,
   slots: DeliverySlots,
   mayBeAlone = true,
 ): void {
-  const { message, state: proposed } = news;
+  const { message, state: proposed } = newMessage;
   const line = lineOf(message.projectId, message.origin);
   if (proposed.kind === 'claimed') {
     const { claimToken } = proposed;
@@ -64,7 +64,7 @@ export function dispatchSaved(
     if (saved.journal?.bytes === 0) claimed.message = { ...message, body: new Uint8Array(0) };
     return slots.start(claimed, message.body.length);
   }
-  if (saved?.state === 'origin') slots.noteParked(line);
+  if (saved?.state === 'origin') slots.noteWaitingLine(line);
   else if (saved?.state === 'due') slots.noteDue(proposed.dueAtMs);
 }
 

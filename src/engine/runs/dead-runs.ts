@@ -63,7 +63,7 @@ export class DeadRuns implements Commands {
     const context = contextOf(projectId);
     const outcome = await intake.admit(
       [{ message: repeated(told, key, context) }],
-      ([news]) => store.deadRuns.repeatFailureCallback(projectId, dlqId, placed(news), context.nowMs),
+      ([newMessage]) => store.deadRuns.repeatFailureCallback(projectId, dlqId, placed(newMessage), context.nowMs),
       (saved) => (typeof saved === 'string' ? [] : [saved]),
     );
     return typeof outcome === 'string' ? outcome : { runId: dead.run.id, createdAtMs: dead.run.createdAtMs };
@@ -91,7 +91,7 @@ export class DeadRuns implements Commands {
     const sent = drafted.journal.flatMap((entry) => (entry.kind === 'message' ? [entry.message] : []));
     const { kind } = await intake.admit(
       [...sent, ...drafted.children],
-      (news) => store.deadRuns.retryRun(withPlaces(drafted, news), nowMs),
+      (newMessages) => store.deadRuns.retryRun(withPlaces(drafted, newMessages), nowMs),
       (retried) => (retried.kind === 'retried' ? [...retried.messages, ...retried.children] : []),
     );
     if (kind !== 'retried') return kind;
@@ -145,10 +145,10 @@ function repeated(told: Message, key: MessageKey, { nowMs, randomness }: DraftCo
   return { ...told, key, id, createdAtMs: nowMs, notBeforeMs: nowMs };
 }
 
-/** `news`: the messages of the journal in their order, then the children, each with its place. */
-function withPlaces({ journal, children, ...rest }: RunRetry<unknown>, news: readonly NewMessage[]): RunRetry {
+/** `newMessages`: the messages of the journal in their order, then the children, each with its place. */
+function withPlaces({ journal, children, ...rest }: RunRetry<unknown>, newMessages: readonly NewMessage[]): RunRetry {
   let next = 0;
-  const nextPlaced = (): NewMessage => placed(news[next++]);
+  const nextPlaced = (): NewMessage => placed(newMessages[next++]);
   return {
     ...rest,
     journal: journal.map((entry) => (entry.kind === 'message' ? { kind: 'message', message: nextPlaced() } : entry)),
@@ -156,7 +156,7 @@ function withPlaces({ journal, children, ...rest }: RunRetry<unknown>, news: rea
   };
 }
 
-function placed(news: NewMessage | undefined): NewMessage {
-  if (!news) throw new Error('a message was not placed');
-  return news;
+function placed(newMessage: NewMessage | undefined): NewMessage {
+  if (!newMessage) throw new Error('a message was not placed');
+  return newMessage;
 }

@@ -52,8 +52,8 @@ export async function endRuns(
   const atMs = clock.nowMs();
   const ends: Ending[] = [];
   for (const run of runs) ends.push(await endingOf(store, run, { ...end, atMs }));
-  const save = (news: NewMessage[]) => {
-    const rest = [...news];
+  const save = (newMessages: NewMessage[]) => {
+    const rest = [...newMessages];
     const placed = ends.map(({ ending, follows }) => ({ ending, follows: rest.splice(0, follows.length) }));
     return store.runs.endRuns(placed, atMs);
   };

@@ -1,6 +1,6 @@
 /** Publishes: read the workflow runs that they are for, if they are for any, make them, save them if these are as they were. */
 import { quotaExceeded, runOver } from '../../protocol/errors.ts';
-import type { RunWish } from '../../protocol/settings.ts';
+import type { RunRequest } from '../../protocol/settings.ts';
 import { FIRST_VERSION, type Run } from '../../workflow/model.ts';
 import { type Draft, draftOf } from '../messages/accept.ts';
 import { type Accepted, savedOf } from '../messages/accepted.ts';
@@ -48,10 +48,10 @@ export class Publisher {
     return untilCurrent('the workflow run', async () => {
       const context = { ...contextOf(projectId), runsAfterMs };
       const { drafts, remembered } = await this.#draft(commands, context);
-      const save = async (news: NewMessage[]) => {
-        const saved = await store.messages.accept(news, context.nowMs, accountsVersion);
+      const save = async (newMessages: NewMessage[]) => {
+        const saved = await store.messages.accept(newMessages, context.nowMs, accountsVersion);
         // Before anything goes out: the first delivery may ask for the journal at once.
-        for (const [index, entry] of news.entries()) {
+        for (const [index, entry] of newMessages.entries()) {
           noteEntry(bodies, entry, saved[index]);
           noteRun(active, entry, saved[index]);
         }
@@ -91,24 +91,24 @@ export class Publisher {
 
   async #draftOfRun(
     command: PublishCommand,
-    wish: RunWish,
+    request: RunRequest,
     keys: { key: number; recordKey: number },
     context: DraftContext,
     remembered: Run[],
   ): Promise<Draft> {
-    if (wish.kind === 'append') {
-      const run = await this.#runOf(context.projectId, wish, remembered);
-      return draftOfAppend(command, wish, run, keys.key, context);
+    if (request.kind === 'append') {
+      const run = await this.#runOf(context.projectId, request, remembered);
+      return draftOfAppend(command, request, run, keys.key, context);
     }
-    if (wish.isBySdk && wish.runId !== undefined) {
-      const run = await this.#deps.active.read(context.projectId, wish.runId);
+    if (request.isBySdk && request.runId !== undefined) {
+      const run = await this.#deps.active.read(context.projectId, request.runId);
       if (!run) throw runOver();
       // One that has gone on is answered like any that is repeated.
-      if (run.config.isUnknownSdk) return draftOfAdoption(command, wish, run, keys.key, context);
+      if (run.config.isUnknownSdk) return draftOfAdoption(command, request, run, keys.key, context);
     }
     const { invocation } = command;
     const parent = invocation && (await this.#runOf(context.projectId, invocation, remembered));
-    return draftOfStart(command, wish, parent, keys, context);
+    return draftOfStart(command, request, parent, keys, context);
   }
 
   /** The active run that is meant. Throws `ApiError` 400 when there is none, or only one that began at another time. */

@@ -49,13 +49,13 @@ export function waiterOf(
 }
 
 /** The message as it will be delivered: what the run fixes is applied now, since it does not change any more. */
-function resultPartOf(wish: ResultPart, { config }: Run, run: RunPart): ResultPart {
-  const { callback: _callback, ...own } = wish.settings;
-  const { header, settings } = configured({ header: wish.header, settings: own }, config);
+function resultPartOf(part: ResultPart, { config }: Run, run: RunPart): ResultPart {
+  const { callback: _callback, ...own } = part.settings;
+  const { header, settings } = configured({ header: part.header, settings: own }, config);
   const json = newHeaderMap();
   json['Content-Type'] = ['application/json'];
   return {
-    url: wish.url,
+    url: part.url,
     header: withHeaders(json, header),
     settings: { ...settings, run },
   };

@@ -34,7 +34,7 @@ const QUICK_TRIES = 3;
 const LEAVE_WAIT_MS = 1_000;
 
 export interface HeartbeatDeps {
-  store: { workers: Omit<WorkerStore, 'workersBehind'>; messages: Pick<MessageStore, 'release' | 'parkedLines'> };
+  store: { workers: Omit<WorkerStore, 'workersBehind'>; messages: Pick<MessageStore, 'release' | 'waitingLines'> };
   clock: DatabaseClock;
   randomness: Randomness;
   log: EventLog;
@@ -62,7 +62,7 @@ export interface Listeners {
     holds(claimToken: ClaimToken): boolean;
     interrupt(): void;
     noteDue(dueAtMs: Millis): void;
-    noteParked(line: OriginLine): void;
+    noteWaitingLine(line: OriginLine): void;
     wake(): void;
   };
   noteSchedule(atMs: Millis): void;
@@ -332,8 +332,8 @@ export class Heartbeat {
   async #readLines(): Promise<void> {
     const piece = this.#linesAreLost ? undefined : { after: this.#lastLine, limit: LINES_PIECE };
     this.#linesAreLost = false;
-    const lines = await this.#deps.store.messages.parkedLines(piece);
+    const lines = await this.#deps.store.messages.waitingLines(piece);
     this.#lastLine = piece && lines.length === LINES_PIECE ? lines.at(-1) : undefined;
-    for (const line of lines) this.#listeners?.dispatcher.noteParked(line);
+    for (const line of lines) this.#listeners?.dispatcher.noteWaitingLine(line);
   }
 }

@@ -8,15 +8,15 @@ import { CannotStart } from '../../system/cannot-start.ts';
 import { keepMemory } from '../../system/memory.ts';
 import { createSystemRandomness, systemClock } from '../../system/system.ts';
 import { type RunningWorker, startWorker } from '../worker.ts';
-import { Answers } from './answers.ts';
 import type { FromWorker, ThreadOptions, ToWorker } from './messages.ts';
+import { PendingCalls } from './pending-calls.ts';
 
 if (parentPort) await run(parentPort, workerData as ThreadOptions);
 
 async function run(port: MessagePort, options: ThreadOptions): Promise<void> {
   const { config, credentials, encryptionKey, rank, database } = options;
   const tell = (message: FromWorker): void => port.postMessage(message);
-  const rotations = new Answers();
+  const rotations = new PendingCalls();
   const randomness = createSystemRandomness();
   const onFatal = (error: Error): void => tell({ kind: 'fatal', reason: error.message });
   const log = logOver(tell);

@@ -4,8 +4,8 @@ import type { Millis, WorkerId } from '../../engine/model.ts';
 import type { EventLog } from '../../engine/ports.ts';
 import { messageOf } from '../../operations/open-store.ts';
 import { CannotStart } from '../../system/cannot-start.ts';
-import { Answers } from './answers.ts';
 import type { FromWorker, ThreadOptions, ToWorker } from './messages.ts';
+import { PendingCalls } from './pending-calls.ts';
 
 /** A thread has ended that nobody had told to. What it was about is unknown, so the whole process must end. */
 export class ThreadEnded extends Error {
@@ -32,7 +32,7 @@ interface Step {
 export class WorkerThread {
   readonly #worker: Worker;
   readonly #listeners: WorkerThreadListeners;
-  readonly #refreshes = new Answers();
+  readonly #refreshes = new PendingCalls();
   #step: Step | undefined;
   #id: WorkerId | undefined;
   #hasEnded = false;

@@ -35,7 +35,7 @@ export interface BatchOutcome {
   /** The earliest time at which anything is due that the batch has left unclaimed; null: nothing. Never after `dueAtMs`. */
   othersDueAtMs: number | null;
   /** Lines that it has put messages into. */
-  parkedLines: OriginLine[];
+  waitingLines: OriginLine[];
 }
 
 /**
@@ -71,8 +71,8 @@ export class BatchRunner {
       const options = suspects === SUSPECT_ALL ? {} : { lockWaitMs: LOCK_WAIT_MS };
       const work = (tx: Transaction) => this.#runIn({ tx, due, reserved }, commands, suspects);
       const results = await this.#withNumbers(work, options);
-      const { earliestMs: dueAtMs, earliestForOthersMs: othersDueAtMs, parkedLines } = due;
-      return { results, dueAtMs, othersDueAtMs, parkedLines };
+      const { earliestMs: dueAtMs, earliestForOthersMs: othersDueAtMs, waitingLines } = due;
+      return { results, dueAtMs, othersDueAtMs, waitingLines };
     } catch (error) {
       this.#logs.forget();
       if (error instanceof StoreFatal) throw error;
@@ -150,11 +150,11 @@ export class BatchRunner {
   async #runEach(commands: readonly WriteCommand[], suspects: Suspects): Promise<BatchOutcome> {
     const whole = nothingDone([]);
     for (const command of commands) {
-      const { results, dueAtMs, othersDueAtMs, parkedLines } = await this.run([command], suspects);
+      const { results, dueAtMs, othersDueAtMs, waitingLines } = await this.run([command], suspects);
       whole.results.push(...results);
       whole.dueAtMs = earlier(whole.dueAtMs, dueAtMs);
       whole.othersDueAtMs = earlier(whole.othersDueAtMs, othersDueAtMs);
-      whole.parkedLines.push(...parkedLines);
+      whole.waitingLines.push(...waitingLines);
     }
     return whole;
   }
@@ -200,7 +200,7 @@ async function runBut(
 }
 
 function nothingDone(results: WriteResult[]): BatchOutcome {
-  return { results, dueAtMs: null, othersDueAtMs: null, parkedLines: [] };
+  return { results, dueAtMs: null, othersDueAtMs: null, waitingLines: [] };
 }
 
 async function runAll(context: WriteContext, commands: readonly WriteCommand[]): Promise<WriteResult[]> {

@@ -4,7 +4,7 @@ import type { OriginLine } from '../../engine/lanes/origin-line.ts';
 export class DueTimes {
   #earliestMs: number | null = null;
   #earliestForOthersMs: number | null = null;
-  readonly #parkedLines = new Set<OriginLine>();
+  readonly #waitingLines = new Set<OriginLine>();
 
   /** A lane lets something go that no command of the batch asked for: nobody knows of it yet. */
   note(dueAtMs: number): void {
@@ -18,8 +18,8 @@ export class DueTimes {
   }
 
   /** Something waits in `line`. Again only the others do not know. */
-  noteParked(line: OriginLine): void {
-    this.#parkedLines.add(line);
+  noteWaitingLine(line: OriginLine): void {
+    this.#waitingLines.add(line);
   }
 
   /** The earliest of what nobody knows of; null when there is none. */
@@ -32,8 +32,8 @@ export class DueTimes {
     return this.#earliestForOthersMs;
   }
 
-  get parkedLines(): OriginLine[] {
-    return [...this.#parkedLines];
+  get waitingLines(): OriginLine[] {
+    return [...this.#waitingLines];
   }
 }
 

@@ -41,10 +41,10 @@ export async function lockFor(
   limits: StoreLimits,
   suspects: Suspects = NOBODY,
 ): Promise<Locked> {
-  const wishes = commands.map((command) => wishOf(command, limits));
-  await lookUp(tx, wishes, limits);
-  if (suspects !== NOBODY) return lockWhatIsFree(tx, commands, wishes, suspects);
-  const projects = new Set(wishes.flatMap((wish) => [...wish.projects]));
+  const needs = commands.map((command) => needsOf(command, limits));
+  await lookUp(tx, needs, limits);
+  if (suspects !== NOBODY) return lockWhatIsFree(tx, commands, needs, suspects);
+  const projects = new Set(needs.flatMap((each) => [...each.projects]));
   await lockProjects(tx, projects);
   return { locked: projects, blocked: NONE_BLOCKED };
 }
@@ -61,11 +61,11 @@ async function lockProjects(tx: Transaction, projects: ReadonlySet<ProjectId>): 
 async function lockWhatIsFree(
   tx: Transaction,
   commands: readonly WriteCommand[],
-  wishes: readonly Wish[],
+  needs: readonly Needs[],
   suspects: Suspects,
 ): Promise<Locked> {
   const existing = (await tx.query<{ id: ProjectId }>('select id from projects')).map(({ id }) => id);
-  const wanted = new Set(wishes.flatMap(({ projects }) => [...projects]));
+  const wanted = new Set(needs.flatMap(({ projects }) => [...projects]));
   const locked = new Set([...wanted].filter((id) => !suspects.has(id)));
   await lockProjects(tx, locked);
   const doubtful = existing.filter((id) => wanted.has(id) && suspects.has(id));
@@ -76,7 +76,7 @@ async function lockWhatIsFree(
   for (const { id } of free) locked.add(id);
   const blocked = new Map<WriteCommand, Blocked>();
   for (const [index, command] of commands.entries()) {
-    const { projects = [], isChoosy } = wishes[index] ?? {};
+    const { projects = [], isChoosy } = needs[index] ?? {};
     const missing = [...projects].find((id) => !locked.has(id));
     if (missing !== undefined && !isChoosy) blocked.set(command, { kind: 'blocked', projectId: missing });
   }
@@ -84,22 +84,22 @@ async function lockWhatIsFree(
 }
 
 /** What a command touches, with the projects that it names and then those that the store adds. */
-interface Wish extends Omit<Touched, 'projects'> {
+interface Needs extends Omit<Touched, 'projects'> {
   projects: Set<ProjectId>;
 }
 
-function wishOf(command: WriteCommand, limits: StoreLimits): Wish {
+function needsOf(command: WriteCommand, limits: StoreLimits): Needs {
   const touched = traitsOf(command).touches(command.args, limits);
   return { ...touched, projects: new Set(touched.projects) };
 }
 
 /** What commands name only by a key: of these, what never changes is read, so it need not be locked. */
-async function lookUp(tx: Transaction, wishes: readonly Wish[], limits: StoreLimits): Promise<void> {
+async function lookUp(tx: Transaction, needs: readonly Needs[], limits: StoreLimits): Promise<void> {
   const condition = limits.parallelismMax > 0 ? '' : SHARES;
-  await addProjects(tx, wishes, 'messages', condition);
-  await addProjects(tx, wishes, 'runs');
-  await addProjects(tx, wishes, 'schedules');
-  for (const { find, projects } of wishes) for (const projectId of (await find?.(tx)) ?? []) projects.add(projectId);
+  await addProjects(tx, needs, 'messages', condition);
+  await addProjects(tx, needs, 'runs');
+  await addProjects(tx, needs, 'schedules');
+  for (const { find, projects } of needs) for (const projectId of (await find?.(tx)) ?? []) projects.add(projectId);
 }
 
 /** A message in a lane or of a run: it was so when it was saved, and none joins one later. */
@@ -107,11 +107,11 @@ const SHARES = ' and (queue_id is not null or flow_key is not null or run_key is
 
 async function addProjects(
   tx: Transaction,
-  wishes: readonly Wish[],
+  needs: readonly Needs[],
   table: 'messages' | 'runs' | 'schedules',
   condition = '',
 ): Promise<void> {
-  const keys = new Set(wishes.flatMap((wish) => wish[table] ?? []));
+  const keys = new Set(needs.flatMap((each) => each[table] ?? []));
   if (keys.size === 0) return;
   const rows = await tx.query<{ key: number; project_id: ProjectId }>(
     // The order keeps the planner from reading the projects' own indexes to the end.
@@ -119,10 +119,10 @@ async function addProjects(
     [[...keys]],
   );
   const projectByKey = new Map(rows.map(({ key, project_id }) => [key, project_id]));
-  for (const wish of wishes) {
-    for (const key of wish[table] ?? []) {
+  for (const each of needs) {
+    for (const key of each[table] ?? []) {
       const projectId = projectByKey.get(key);
-      if (projectId !== undefined) wish.projects.add(projectId);
+      if (projectId !== undefined) each.projects.add(projectId);
     }
   }
 }

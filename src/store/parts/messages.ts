@@ -31,10 +31,10 @@ export function messagesOver(connection: Connection): MessageStore {
     },
 
     async claim(request, nowMs) {
-      const { claimed, parked, emptied, nextDueAtMs } = await connection.write('claim', { request, nowMs });
+      const { claimed, waitingLines, emptied, nextDueAtMs } = await connection.write('claim', { request, nowMs });
       return {
         claimed: claimed.map(decodeClaimed),
-        parked,
+        waitingLines,
         emptied,
         nextDueAtMs: nextDueAtMs ?? undefined,
       };
@@ -57,8 +57,8 @@ export function messagesOver(connection: Connection): MessageStore {
       return connection.write('releaseAll', { nowMs });
     },
 
-    parkedLines(piece) {
-      return connection.read('parkedLines', piece ?? { after: undefined, limit: Number.MAX_SAFE_INTEGER });
+    waitingLines(piece) {
+      return connection.read('waitingLines', piece ?? { after: undefined, limit: Number.MAX_SAFE_INTEGER });
     },
 
     async find(projectId, id, deliveredSinceMs) {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { FEATURES_OF_TODAY, parseFeatures } from '../../../src/protocol/workflow/generations.ts';
 import { readInvocation } from '../../../src/protocol/workflow/invocation.ts';
 import { readResultPart } from '../../../src/protocol/workflow/result-part.ts';
-import fc from '../../support/fast-check.ts';
+import { fc } from '../../support/fast-check.ts';
 import { defaultQuotas, nowMs, read } from '../reading.ts';
 import { headerMap, onlyRefuses, refusalOf } from '../refusal.ts';
 

@@ -150,11 +150,11 @@ export function acceptConformance(open: OpenStore): void {
 
   it('says where a message stands', async () => {
     const waiting = await world().accept({ notBeforeMs: T0 + 1 });
-    const parked = await world().accept({ state: { kind: 'origin', dueAtMs: T0 } });
+    const inLine = await world().accept({ state: { kind: 'origin', dueAtMs: T0 } });
     const { message: claimed } = await world().acceptClaimed();
     await world().store.messages.cancelById(PROJECT, [claimed.id], T0);
     const states = await Promise.all(
-      [waiting, parked, claimed].map(async ({ id }) => {
+      [waiting, inLine, claimed].map(async ({ id }) => {
         const live = await world().store.messages.findLive(PROJECT, id, T0);
         return live && { ...live.state, cancelRequested: live.cancelRequested };
       }),

@@ -18,8 +18,8 @@ export function busyOriginsConformance(open: OpenStore): void {
 
   it('lets no more of a key wait for a busy origin than could be in flight, and asks for no further claim', async () => {
     await acceptMany(20, { key: 'k', parallelism: 3, periodS: 1 });
-    const { claimed, parked, nextDueAtMs } = await world().claim({ roomByOrigin: { [A]: 1 } });
-    expect([claimed.length, parked, nextDueAtMs]).toEqual([1, [LINE_A], undefined]);
+    const { claimed, waitingLines, nextDueAtMs } = await world().claim({ roomByOrigin: { [A]: 1 } });
+    expect([claimed.length, waitingLines, nextDueAtMs]).toEqual([1, [LINE_A], undefined]);
     expect(await keyOf(world(), 'k')).toMatchObject({ inFlight: 1, waitListSize: 17 });
     await world().claim({ roomByOrigin: { [A]: 0 } });
     expect(await keyOf(world(), 'k')).toMatchObject({ inFlight: 1, waitListSize: 17 });
@@ -35,7 +35,7 @@ export function busyOriginsConformance(open: OpenStore): void {
       waitListSize: 18,
       rateCount: 0,
     });
-    const answer = await world().claim({ due: false, unpark: [LINE_A] }, T0 + 120_000);
+    const answer = await world().claim({ due: false, linesToServe: [LINE_A] }, T0 + 120_000);
     expect([answer.claimed.length, answer.nextDueAtMs]).toEqual([2, T0 + 180_000]);
   });
 
@@ -52,7 +52,7 @@ export function busyOriginsConformance(open: OpenStore): void {
   it('goes on with the next of a key when one that waits for its origin starts and ends', async () => {
     const [first, second] = await acceptMany(3, { key: 'k', parallelism: 1, periodS: 1 });
     await world().claim({ roomByOrigin: { [A]: 0 } });
-    const { claimed } = await world().claim({ unpark: [LINE_A] });
+    const { claimed } = await world().claim({ linesToServe: [LINE_A] });
     expect(claimed.map(({ message }) => message.key)).toEqual([first?.key]);
     const { message, claimToken } = claimed[0] ?? { message: first as Message, claimToken: 0 };
     await world().store.messages.settle(settlement(message, claimToken, delivered()), T0);
@@ -89,7 +89,7 @@ export function busyOriginsConformance(open: OpenStore): void {
     const [first] = await acceptMany(3, { key: 'k', parallelism: 2, periodS: 1 });
     await world().claim({ roomByOrigin: { [A]: 0 } });
     await world().store.keys.setKeyPaused({ projectId: PROJECT, key: 'k', isPaused: true, nowMs: T0 });
-    expect(await world().claim({ unpark: [LINE_A] })).toMatchObject({ claimed: [], emptied: [LINE_A] });
+    expect(await world().claim({ linesToServe: [LINE_A] })).toMatchObject({ claimed: [], emptied: [LINE_A] });
     expect(await keyOf(world(), 'k')).toMatchObject({ isPaused: true, waitListSize: 3 });
     await world().store.keys.setKeyPaused({ projectId: PROJECT, key: 'k', isPaused: false, nowMs: T0 });
     const { claimed } = await world().claim();

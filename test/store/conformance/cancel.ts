@@ -7,13 +7,13 @@ export function cancelConformance(open: OpenStore): void {
   const world = eachWorld(open);
   const cancelled = ['CREATED', 'CANCEL_REQUESTED', 'CANCELED'];
 
-  it('removes delayed, parked and retry-waiting messages at once', async () => {
+  it('removes delayed, inLine and retry-waiting messages at once', async () => {
     const delayed = await world().accept({ notBeforeMs: T0 + 9_000 });
-    const parked = await world().accept({ state: { kind: 'origin', dueAtMs: T0 } });
+    const inLine = await world().accept({ state: { kind: 'origin', dueAtMs: T0 } });
     const { message: failed, claimToken } = await world().acceptClaimed();
     await world().store.messages.settle(settlement(failed, claimToken, retrying(T0, T0 + 1_000, 1)), T0);
-    expect(await world().store.messages.cancelById(PROJECT, [delayed.id, parked.id, failed.id], T0 + 1)).toBe(3);
-    for (const message of [delayed, parked, failed]) expect(await world().find(message)).toBeUndefined();
+    expect(await world().store.messages.cancelById(PROJECT, [delayed.id, inLine.id, failed.id], T0 + 1)).toBe(3);
+    for (const message of [delayed, inLine, failed]) expect(await world().find(message)).toBeUndefined();
     expect(await world().statesOf(delayed)).toEqual(cancelled);
     expect((await world().statesOf(failed)).slice(-3)).toEqual(['RETRY', 'CANCEL_REQUESTED', 'CANCELED']);
     expect((await world().claim({}, T0 + 99_000)).claimed).toEqual([]);

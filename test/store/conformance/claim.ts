@@ -33,14 +33,16 @@ export function claimConformance(open: OpenStore): void {
       { message: late, retried: 0, isAlone: true, claimToken: 500_001, claimedAtMs: T0 + 30 },
       { message: alsoLate, retried: 0, isAlone: true, claimToken: 500_002, claimedAtMs: T0 + 30 },
     ]);
-    expect(answer).toMatchObject({ parked: [], emptied: [], nextDueAtMs: T0 + 31 });
+    expect(answer).toMatchObject({ waitingLines: [], emptied: [], nextDueAtMs: T0 + 31 });
     expect(await world().statesOf(early)).toEqual(['CREATED', 'ACTIVE']);
     expect(await world().statesOf(future)).toEqual(['CREATED']);
   });
 
   it('gives a message to one claim only', async () => {
     const messages = await Promise.all(Array.from({ length: 20 }, () => world().accept({ url: A })));
-    const answers = await Promise.all(Array.from({ length: 5 }, () => world().claim({ limit: 7, unpark: [LINE_A] })));
+    const answers = await Promise.all(
+      Array.from({ length: 5 }, () => world().claim({ limit: 7, linesToServe: [LINE_A] })),
+    );
     const keys = answers.flatMap(keysOf);
     expect(keys.toSorted((a, b) => a - b)).toEqual(messages.map(({ key }) => key));
     const tokens = answers.flatMap(({ claimed }) => claimed.map(({ claimToken }) => claimToken));
@@ -56,16 +58,16 @@ export function claimConformance(open: OpenStore): void {
     expect((await world().claim({ limit: 0 })).claimed).toEqual([]);
   });
 
-  it('parks what it looked at in vain, so that a crowd does not wait in everybody’s way for a few places', async () => {
+  it('puts into lines what it looked at in vain, so that a crowd does not wait in everybody’s way for a few slots', async () => {
     const crowd = Array.from({ length: 300 }, () => world().message({ url: A }));
     await world().store.messages.accept(crowd, T0);
     const other = await world().accept({ url: B, notBeforeMs: T0 + 1 });
     const first = await world().claim({ limit: 1 }, T0 + 1);
-    expect(first).toMatchObject({ parked: [LINE_A], nextDueAtMs: T0 });
+    expect(first).toMatchObject({ waitingLines: [LINE_A], nextDueAtMs: T0 });
     expect(first.claimed).toHaveLength(1);
     for (let claims = 0; claims < 2; claims += 1) await world().claim({ limit: 1 }, T0 + 1);
-    expect(await world().store.messages.parkedLines()).toEqual([LINE_A, LINE_B]);
-    expect(keysOf(await world().claim({ limit: 1, due: false, unpark: [LINE_B] }, T0 + 1))).toEqual([other.key]);
+    expect(await world().store.messages.waitingLines()).toEqual([LINE_A, LINE_B]);
+    expect(keysOf(await world().claim({ limit: 1, due: false, linesToServe: [LINE_B] }, T0 + 1))).toEqual([other.key]);
   });
 
   it('claims no more bytes than asked for, in order, but always one message', async () => {
@@ -74,8 +76,8 @@ export function claimConformance(open: OpenStore): void {
     const large2 = await world().accept({ url: A, body: new Uint8Array(100) });
     const small2 = await world().accept({ url: A, body: new Uint8Array(10) });
     expect(keysOf(await world().claim({ bytesMax: 50 }))).toEqual([large.key]);
-    expect(keysOf(await world().claim({ bytesMax: 50, unpark: [LINE_A] }))).toEqual([small.key]);
-    expect(keysOf(await world().claim({ bytesMax: 110, unpark: [LINE_A] }))).toEqual([large2.key, small2.key]);
+    expect(keysOf(await world().claim({ bytesMax: 50, linesToServe: [LINE_A] }))).toEqual([small.key]);
+    expect(keysOf(await world().claim({ bytesMax: 110, linesToServe: [LINE_A] }))).toEqual([large2.key, small2.key]);
   });
 
   it('lets no small message overtake a large one for which there are no bytes left', async () => {
@@ -110,39 +112,42 @@ export function claimConformance(open: OpenStore): void {
 
   it('claims not even one message of more bytes than asked for, where another claim may exceed its own', async () => {
     const large = await world().accept({ url: A, body: new Uint8Array(100) });
-    expect(await world().claim({ bytesMax: 50, isStrict: true })).toMatchObject({ claimed: [], parked: [LINE_A] });
-    expect(await world().claim({ bytesMax: 50, isStrict: true, unpark: [LINE_A] })).toMatchObject({
+    expect(await world().claim({ bytesMax: 50, isStrict: true })).toMatchObject({
+      claimed: [],
+      waitingLines: [LINE_A],
+    });
+    expect(await world().claim({ bytesMax: 50, isStrict: true, linesToServe: [LINE_A] })).toMatchObject({
       claimed: [],
       emptied: [],
     });
-    expect(keysOf(await world().claim({ bytesMax: 50, unpark: [LINE_A] }))).toEqual([large.key]);
+    expect(keysOf(await world().claim({ bytesMax: 50, linesToServe: [LINE_A] }))).toEqual([large.key]);
   });
 
-  it('parks what is due for a full origin, so that it stands in nobody’s way', async () => {
+  it('puts what is due for a full origin into its line, so that it stands in nobody’s way', async () => {
     const first = await world().accept({ url: `${A}/1` });
     const second = await world().accept({ url: `${A}/2` });
     const third = await world().accept({ url: `${A}/3` });
     const other = await world().accept({ url: `${B}/1` });
     const answer = await world().claim({ roomByOrigin: { [A]: 1 } });
     expect(keysOf(answer)).toEqual([first.key, other.key]);
-    expect(answer).toMatchObject({ parked: [LINE_A], nextDueAtMs: undefined });
-    expect(await world().store.messages.parkedLines()).toEqual([LINE_A]);
+    expect(answer).toMatchObject({ waitingLines: [LINE_A], nextDueAtMs: undefined });
+    expect(await world().store.messages.waitingLines()).toEqual([LINE_A]);
     expect(keysOf(await world().claim())).toEqual([]);
 
-    const unparked = await world().claim({ due: false, unpark: [LINE_A], roomByOrigin: { [A]: 1 } });
-    expect(keysOf(unparked)).toEqual([second.key]);
-    expect(unparked.emptied).toEqual([]);
-    const rest = await world().claim({ due: false, unpark: [LINE_A] });
+    const fromLine = await world().claim({ due: false, linesToServe: [LINE_A], roomByOrigin: { [A]: 1 } });
+    expect(keysOf(fromLine)).toEqual([second.key]);
+    expect(fromLine.emptied).toEqual([]);
+    const rest = await world().claim({ due: false, linesToServe: [LINE_A] });
     expect(keysOf(rest)).toEqual([third.key]);
     expect(rest.emptied).toEqual([LINE_A]);
-    expect(await world().store.messages.parkedLines()).toEqual([]);
+    expect(await world().store.messages.waitingLines()).toEqual([]);
   });
 
   it('gives an origin without a name of its own the default room', async () => {
     for (let index = 0; index < 3; index++) await world().accept({ url: A });
     const answer = await world().claim({ defaultRoom: 2 });
     expect(answer.claimed).toHaveLength(2);
-    expect(answer.parked).toEqual([LINE_A]);
+    expect(answer.waitingLines).toEqual([LINE_A]);
   });
 
   it('looks past a crowd of one full origin within a few claims, of which each looks at 500 messages', async () => {
@@ -156,16 +161,17 @@ export function claimConformance(open: OpenStore): void {
     expect(claimed).toEqual([[], [], [], [healthy.key]]);
   });
 
-  it('takes no more of a project than there is room for, and parks the rest in lines of its own', async () => {
+  it('takes no more of a project than there is room for, and puts the rest into lines of its own', async () => {
     for (let index = 0; index < 3; index += 1) await world().accept({ url: A });
     const other = await world().accept({ url: A, projectId: OTHER_PROJECT });
     const projects = { roomByProject: { [PROJECT]: 1 }, defaultRoom: 5 };
     const answer = await world().claim({ projects });
     expect(answer.claimed.map(({ message }) => message.projectId)).toEqual([PROJECT, OTHER_PROJECT]);
     expect(keysOf(answer)).toContain(other.key);
-    expect(answer.parked).toEqual([LINE_A]);
+    expect(answer.waitingLines).toEqual([LINE_A]);
     expect(
-      (await world().claim({ unpark: [LINE_A], projects: { ...projects, roomByProject: { [PROJECT]: 2 } } })).claimed,
+      (await world().claim({ linesToServe: [LINE_A], projects: { ...projects, roomByProject: { [PROJECT]: 2 } } }))
+        .claimed,
     ).toHaveLength(2);
   });
 
@@ -178,7 +184,7 @@ export function claimConformance(open: OpenStore): void {
     const answer = await world().claim({ unproven });
     expect(answer.claimed.map(({ message }) => message.projectId)).toEqual([PROJECT, PROJECT, OTHER_PROJECT, PROJECT]);
     expect(keysOf(answer)).toContain(known.key);
-    expect(answer.parked).toHaveLength(5);
+    expect(answer.waitingLines).toHaveLength(5);
   });
 
   it('takes no more of a line than that has room for, however much its origin has', async () => {
@@ -191,72 +197,72 @@ export function claimConformance(open: OpenStore): void {
   it('lets what is due join its line when that has its turn first, and nobody else’s', async () => {
     await world().accept({ url: A });
     const other = await world().accept({ url: A, projectId: OTHER_PROJECT });
-    const answer = await world().claim({ unpark: [LINE_A], dueFirst: true });
-    expect([keysOf(answer), answer.parked]).toEqual([[other.key], [LINE_A]]);
+    const answer = await world().claim({ linesToServe: [LINE_A], dueFirst: true });
+    expect([keysOf(answer), answer.waitingLines]).toEqual([[other.key], [LINE_A]]);
   });
 
   it('serves lines before what is due, or after it', async () => {
     for (const dueFirst of [false, true]) {
-      const parked = await world().accept({ url: A, state: { kind: 'origin', dueAtMs: T0 } });
+      const inLine = await world().accept({ url: A, state: { kind: 'origin', dueAtMs: T0 } });
       const due = await world().accept({ url: B });
-      const rest = { unpark: [LINE_A], dueFirst, limit: 1 };
-      expect(keysOf(await world().claim(rest))).toEqual([(dueFirst ? due : parked).key]);
-      expect(keysOf(await world().claim(rest))).toEqual([(dueFirst ? parked : due).key]);
+      const rest = { linesToServe: [LINE_A], dueFirst, limit: 1 };
+      expect(keysOf(await world().claim(rest))).toEqual([(dueFirst ? due : inLine).key]);
+      expect(keysOf(await world().claim(rest))).toEqual([(dueFirst ? inLine : due).key]);
     }
   });
 
   it('serves each project by a line of its own before the same origin', async () => {
-    const parked = { kind: 'origin', dueAtMs: T0 } as const;
-    for (let index = 0; index < 3; index += 1) await world().accept({ url: A, state: parked });
-    const other = await world().accept({ url: A, projectId: OTHER_PROJECT, state: parked });
+    const inLine = { kind: 'origin', dueAtMs: T0 } as const;
+    for (let index = 0; index < 3; index += 1) await world().accept({ url: A, state: inLine });
+    const other = await world().accept({ url: A, projectId: OTHER_PROJECT, state: inLine });
     const line = lineOf(OTHER_PROJECT, A);
-    expect(await world().store.messages.parkedLines()).toEqual([LINE_A, line]);
-    const answer = await world().claim({ due: false, unpark: [line] });
+    expect(await world().store.messages.waitingLines()).toEqual([LINE_A, line]);
+    const answer = await world().claim({ due: false, linesToServe: [line] });
     expect([keysOf(answer), answer.emptied]).toEqual([[other.key], [line]]);
   });
 
   it('lists lines in pieces, by project and then origin', async () => {
-    const parked = { kind: 'origin', dueAtMs: T0 } as const;
+    const inLine = { kind: 'origin', dueAtMs: T0 } as const;
     const lines = [OTHER_PROJECT, PROJECT].flatMap((projectId) => [B, A].map((url) => ({ projectId, url })));
-    for (const line of lines) await world().accept({ ...line, state: parked });
+    for (const line of lines) await world().accept({ ...line, state: inLine });
     const listed: OriginLine[] = [];
     for (let after: OriginLine | undefined; ; ) {
-      const piece = await world().store.messages.parkedLines({ after, limit: 1 });
+      const piece = await world().store.messages.waitingLines({ after, limit: 1 });
       listed.push(...piece);
       after = piece[0];
       if (!after) break;
     }
     expect(listed).toEqual([LINE_A, LINE_B, lineOf(OTHER_PROJECT, A), lineOf(OTHER_PROJECT, B)]);
-    expect(await world().store.messages.parkedLines({ after: undefined, limit: 3 })).toEqual(listed.slice(0, 3));
+    expect(await world().store.messages.waitingLines({ after: undefined, limit: 3 })).toEqual(listed.slice(0, 3));
   });
 
-  it('serves parked messages first, in the order of the origins, and leaves an origin it did not get to', async () => {
-    const parked = { kind: 'origin', dueAtMs: T0 } as const;
-    const inA = await world().accept({ url: A, state: parked });
-    const inB = await world().accept({ url: B, state: parked });
+  it('serves messages in lines first, in the order of the origins, and leaves an origin it did not get to', async () => {
+    const inLine = { kind: 'origin', dueAtMs: T0 } as const;
+    const inA = await world().accept({ url: A, state: inLine });
+    const inB = await world().accept({ url: B, state: inLine });
     await world().accept({ url: 'https://c.example' });
-    const answer = await world().claim({ limit: 1, unpark: [LINE_B, LINE_A] });
+    const answer = await world().claim({ limit: 1, linesToServe: [LINE_B, LINE_A] });
     expect(keysOf(answer)).toEqual([inB.key]);
     expect(answer.emptied).toEqual([LINE_B]);
-    expect(keysOf(await world().claim({ limit: 2, unpark: [LINE_A] }))).toContain(inA.key);
+    expect(keysOf(await world().claim({ limit: 2, linesToServe: [LINE_A] }))).toContain(inA.key);
   });
 
   it('takes no more of each line than its room, whatever it has taken of lines before', async () => {
-    const parked = { kind: 'origin', dueAtMs: T0 } as const;
-    const inA = await world().accept({ url: A, state: parked });
+    const inLine = { kind: 'origin', dueAtMs: T0 } as const;
+    const inA = await world().accept({ url: A, state: inLine });
     const inB = [];
-    for (let index = 0; index < 4; index += 1) inB.push((await world().accept({ url: B, state: parked })).key);
-    const answer = await world().claim({ due: false, unpark: [LINE_A, LINE_B], roomByOrigin: { [B]: 2 } });
+    for (let index = 0; index < 4; index += 1) inB.push((await world().accept({ url: B, state: inLine })).key);
+    const answer = await world().claim({ due: false, linesToServe: [LINE_A, LINE_B], roomByOrigin: { [B]: 2 } });
     expect([keysOf(answer), answer.emptied]).toEqual([[inA.key, ...inB.slice(0, 2)], [LINE_A]]);
   });
 
-  it('says that an origin without parked messages is empty even when it has no room', async () => {
-    expect((await world().claim({ unpark: [LINE_A], roomByOrigin: { [A]: 0 } })).emptied).toEqual([LINE_A]);
+  it('says that an origin without messages in its line is empty even when it has no room', async () => {
+    expect((await world().claim({ linesToServe: [LINE_A], roomByOrigin: { [A]: 0 } })).emptied).toEqual([LINE_A]);
   });
 
-  it('unparks a message although the clock was set back meanwhile', async () => {
+  it('takes a message out of its line although the clock was set back meanwhile', async () => {
     const message = await world().accept({ url: A, state: { kind: 'origin', dueAtMs: T0 } });
-    const answer = await world().claim({ due: false, unpark: [LINE_A] }, T0 - 3_600_000);
+    const answer = await world().claim({ due: false, linesToServe: [LINE_A] }, T0 - 3_600_000);
     expect(keysOf(answer)).toEqual([message.key]);
     expect(answer.claimed[0]?.claimedAtMs).toBe(T0);
   });

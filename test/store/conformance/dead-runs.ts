@@ -43,25 +43,27 @@ export function deadRunsConformance(open: OpenStore): void {
   });
 
   /** The first message of a run, on its way into the store as claimed. */
-  function first(id: string, options: BeginOptions = {}): { news: NewMessage; claimToken: number } {
+  function first(id: string, options: BeginOptions = {}): { newMessages: NewMessage; claimToken: number } {
     const { url = URL, projectId = PROJECT, createdAtMs = T0, settings = {} } = options;
     const key = world().number();
     const claimToken = world().number();
     const run: RunPart = { key, id, createdAtMs, url, callType: 'step', init: 'known', features: [] };
-    const news = world().message({
+    const newMessages = world().message({
       ...{ key, url, projectId, createdAtMs, body: bytes(`payload of ${id}`) },
       settings: { run, ...settings },
       state: { kind: 'claimed', claimToken, worker: 'w1' },
     });
-    news.entry = { runKey: key, kind: 'initial', entryKey: '0', bytes: 100 };
-    news.run = { id, url, createdAtMs, config: configOf() };
-    return { news, claimToken };
+    newMessages.entry = { runKey: key, kind: 'initial', entryKey: '0', bytes: 100 };
+    newMessages.run = { id, url, createdAtMs, config: configOf() };
+    return { newMessages, claimToken };
   }
 
   async function begin(id: string, options?: BeginOptions): Promise<{ message: Message; claimToken: number }> {
-    const { news, claimToken } = first(id, options);
-    expect(await store().messages.accept([news], news.message.createdAtMs)).toMatchObject([{ kind: 'accepted' }]);
-    return { message: news.message, claimToken };
+    const { newMessages, claimToken } = first(id, options);
+    expect(await store().messages.accept([newMessages], newMessages.message.createdAtMs)).toMatchObject([
+      { kind: 'accepted' },
+    ]);
+    return { message: newMessages.message, claimToken };
   }
 
   function partOf({ settings: { run } }: Message): RunPart {
@@ -70,10 +72,10 @@ export function deadRunsConformance(open: OpenStore): void {
   }
 
   async function append(of: Message, entryKey: string): Promise<Message> {
-    const news = world().message({ url: URL, body: bytes(entryKey), settings: { run: partOf(of) } });
-    news.entry = { runKey: of.key, kind: 'step', entryKey, bytes: 50 };
-    expect(await store().messages.accept([news], T0)).toMatchObject([{ kind: 'accepted' }]);
-    return news.message;
+    const newMessages = world().message({ url: URL, body: bytes(entryKey), settings: { run: partOf(of) } });
+    newMessages.entry = { runKey: of.key, kind: 'step', entryKey, bytes: 50 };
+    expect(await store().messages.accept([newMessages], T0)).toMatchObject([{ kind: 'accepted' }]);
+    return newMessages.message;
   }
 
   interface Failed {
@@ -223,8 +225,8 @@ export function deadRunsConformance(open: OpenStore): void {
   describe('a revived run', () => {
     /** A run that begins with its first entry as a record, shares what `shares` has, and is sent one entry more. */
     function revivalOf(failed: Failed, id: string, shares: Message[] = []): { revival: RunRetry; sent: NewMessage } {
-      const { news } = first(id);
-      const { run, entry, message } = news;
+      const { newMessages } = first(id);
+      const { run, entry, message } = newMessages;
       if (!run || !entry) throw new Error('a first message begins a run');
       const begun: RetriedEntry = { kind: 'record', record: { message, entry } };
       const shared = shares.map((each, index): RetriedEntry => {
@@ -285,7 +287,7 @@ export function deadRunsConformance(open: OpenStore): void {
         message: world().message({ url: URL, settings: { run: { ...partOf(failed.message), key: runKey } } }).message,
         entry: { runKey, kind, entryKey, bytes: 0 },
       });
-      const child = first('child').news;
+      const child = first('child').newMessages;
       const wait = record('wait', 'w1');
       const invoke = record('invoke', 'i2');
       revival.journal.push(

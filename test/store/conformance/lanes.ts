@@ -436,7 +436,7 @@ function keyCases(open: OpenStore): void {
     const first = await world().accept(large);
     for (let index = 0; index < 3; index += 1) await world().accept(large);
     const answer = await world().claim({ bytesMax: 150 });
-    expect([keysOf(answer), answer.parked]).toEqual([[first.key], [lineOf(PROJECT, BUSY)]]);
+    expect([keysOf(answer), answer.waitingLines]).toEqual([[first.key], [lineOf(PROJECT, BUSY)]]);
     expect(await key()).toMatchObject({ inFlight: 1, waitListSize: 2 });
   });
 
@@ -474,13 +474,13 @@ function keyCases(open: OpenStore): void {
 
   it('sends one back to its list that found the origin full, if the key is full when there is room', async () => {
     const [first, second] = await accept(2, { parallelism: 2 });
-    expect((await world().claim({ defaultRoom: 0 })).parked).toEqual([lineOf(PROJECT, 'https://example.com')]);
+    expect((await world().claim({ defaultRoom: 0 })).waitingLines).toEqual([lineOf(PROJECT, 'https://example.com')]);
     await world().store.keys.pinKey({ projectId: PROJECT, key: 'k', pin: { parallelism: 1 }, nowMs: T0 });
-    const unparked = await world().claim({ due: false, unpark: [lineOf(PROJECT, 'https://example.com')] });
-    expect(keysOf(unparked)).toEqual([first]);
-    expect(unparked.emptied).toEqual([lineOf(PROJECT, 'https://example.com')]);
+    const fromLine = await world().claim({ due: false, linesToServe: [lineOf(PROJECT, 'https://example.com')] });
+    expect(keysOf(fromLine)).toEqual([first]);
+    expect(fromLine.emptied).toEqual([lineOf(PROJECT, 'https://example.com')]);
     expect(await key()).toMatchObject({ inFlight: 1, waitListSize: 1 });
-    const [claimed] = unparked.claimed;
+    const [claimed] = fromLine.claimed;
     if (claimed) await world().store.messages.settle(settlement(claimed.message, claimed.claimToken, delivered()), T0);
     expect(keysOf(await world().claim())).toEqual([second]);
   });
@@ -490,7 +490,7 @@ function keyCases(open: OpenStore): void {
     await accept(3, { parallelism: 3 });
     await world().claim({ roomByOrigin: { [BUSY]: 0 } });
     await world().store.keys.pinKey({ projectId: PROJECT, key: 'k', pin: { parallelism: 0 }, nowMs: T0 });
-    const emptied = async () => (await world().claim({ unpark: [line], roomByOrigin: { [BUSY]: 1 } })).emptied;
+    const emptied = async () => (await world().claim({ linesToServe: [line], roomByOrigin: { [BUSY]: 1 } })).emptied;
     expect([await emptied(), await emptied()]).toEqual([[], [line]]);
     expect(await key()).toMatchObject({ inFlight: 0, waitListSize: 3 });
   });
@@ -619,14 +619,14 @@ function projectCases(open: OpenStore): void {
   });
 
   it('holds what waited for its origin, once that has room and the project has none', async () => {
-    const parked = await world().accept({ state: { kind: 'origin', dueAtMs: T0 } });
+    const inLine = await world().accept({ state: { kind: 'origin', dueAtMs: T0 } });
     const { message: running, claimToken } = await world().acceptClaimed();
-    const unpark = [lineOf(PROJECT, BUSY)];
-    const answer = await world().claim({ due: false, unpark });
-    expect([keysOf(answer), answer.emptied]).toEqual([[], unpark]);
-    expect((await world().store.messages.findLive(PROJECT, parked.id, T0))?.state.kind).toBe('project');
+    const linesToServe = [lineOf(PROJECT, BUSY)];
+    const answer = await world().claim({ due: false, linesToServe });
+    expect([keysOf(answer), answer.emptied]).toEqual([[], linesToServe]);
+    expect((await world().store.messages.findLive(PROJECT, inLine.id, T0))?.state.kind).toBe('project');
     await world().store.messages.settle(settlement(running, claimToken, delivered()), T0);
-    expect(keysOf(await world().claim())).toEqual([parked.key]);
+    expect(keysOf(await world().claim())).toEqual([inLine.key]);
   });
 
   it('gives no slot away within a lane while others of the project wait', async () => {

@@ -36,12 +36,12 @@ export function runLogsConformance(open: OpenStore): void {
     const key = options.key ?? world().number();
     const { url = WORKFLOW_URL, createdAtMs = T0 } = options;
     const run: RunPart = { key, id, createdAtMs, url, callType: 'step', init: 'known', features: [] };
-    const news = world().message({
+    const newMessages = world().message({
       body: bytes('payload'),
       createdAtMs,
       ...{ ...options, key, url, settings: { run, ...options.settings } },
     });
-    news.entry = { runKey: key, kind: 'initial', entryKey: '0', bytes: news.message.body.length };
+    newMessages.entry = { runKey: key, kind: 'initial', entryKey: '0', bytes: newMessages.message.body.length };
     const fixed: RunConfig = {
       ...{
         dialect: 'upstash',
@@ -54,17 +54,19 @@ export function runLogsConformance(open: OpenStore): void {
       },
       ...config,
     };
-    news.run = { id, url, createdAtMs, config: fixed, ...(invoker && { invoker }) };
-    return news;
+    newMessages.run = { id, url, createdAtMs, config: fixed, ...(invoker && { invoker }) };
+    return newMessages;
   }
 
   async function begin(id: string, options: BeginOptions = {}): Promise<Message> {
     return accept(beginning(id, options));
   }
 
-  async function accept(news: NewMessage): Promise<Message> {
-    expect(await store().messages.accept([news], news.message.createdAtMs)).toMatchObject([{ kind: 'accepted' }]);
-    return news.message;
+  async function accept(newMessages: NewMessage): Promise<Message> {
+    expect(await store().messages.accept([newMessages], newMessages.message.createdAtMs)).toMatchObject([
+      { kind: 'accepted' },
+    ]);
+    return newMessages.message;
   }
 
   function partOf({ settings: { run } }: Message): RunPart {
@@ -81,9 +83,9 @@ export function runLogsConformance(open: OpenStore): void {
     options: MessageOptions = {},
   ): Promise<Message> {
     const content = body instanceof Uint8Array ? body : bytes(JSON.stringify(body));
-    const news = world().message({ url: of.url, body: content, ...options, settings: { run: partOf(of) } });
-    news.entry = { runKey: of.key, kind, entryKey, bytes: content.length };
-    return accept(news);
+    const newMessages = world().message({ url: of.url, body: content, ...options, settings: { run: partOf(of) } });
+    newMessages.entry = { runKey: of.key, kind, entryKey, bytes: content.length };
+    return accept(newMessages);
   }
 
   /** An invocation in the journal of `of`, to be saved with the run of the key `childKey` that it begins. */

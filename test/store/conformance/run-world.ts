@@ -20,18 +20,24 @@ export interface BeginningOptions extends MessageOptions {
 export function beginning(world: World, options: BeginningOptions = {}): NewMessage {
   const { id = 'r', config, entry, settings, key = world.number(), createdAtMs = T0, ...rest } = options;
   const part: RunPart = { key, id, createdAtMs, url: WORKFLOW_URL, callType: 'step', init: 'known', features: [] };
-  const news = world.message({ key, createdAtMs, url: WORKFLOW_URL, ...rest, settings: { run: part, ...settings } });
-  news.entry = { runKey: key, kind: 'initial', entryKey: '0', bytes: 10, ...entry };
-  news.run = { id, url: WORKFLOW_URL, createdAtMs, config: configOf(config) };
-  return news;
+  const newMessages = world.message({
+    key,
+    createdAtMs,
+    url: WORKFLOW_URL,
+    ...rest,
+    settings: { run: part, ...settings },
+  });
+  newMessages.entry = { runKey: key, kind: 'initial', entryKey: '0', bytes: 10, ...entry };
+  newMessages.run = { id, url: WORKFLOW_URL, createdAtMs, config: configOf(config) };
+  return newMessages;
 }
 
 /** Saves the first message of a run and answers it. */
 export async function begin(world: World, options: BeginningOptions = {}): Promise<Message> {
-  const news = beginning(world, options);
-  const [answer] = await world.store.messages.accept([news], news.message.createdAtMs);
+  const newMessages = beginning(world, options);
+  const [answer] = await world.store.messages.accept([newMessages], newMessages.message.createdAtMs);
   if (answer?.kind !== 'accepted') throw new Error(`no run has begun: ${answer?.kind}`);
-  return news.message;
+  return newMessages.message;
 }
 
 export interface EntryOptions extends MessageOptions {
@@ -44,14 +50,14 @@ export function appended(world: World, first: Message, options: EntryOptions = {
   const { entry, callType = 'step', settings, ...rest } = options;
   const { init: _init, ...part } = partOf(first);
   const { projectId } = first;
-  const news = world.message({
+  const newMessages = world.message({
     url: WORKFLOW_URL,
     projectId,
     ...rest,
     settings: { run: { ...part, callType }, ...settings },
   });
-  news.entry = { runKey: part.key, kind: 'step', entryKey: 's1', bytes: 20, ...entry };
-  return news;
+  newMessages.entry = { runKey: part.key, kind: 'step', entryKey: 's1', bytes: 20, ...entry };
+  return newMessages;
 }
 
 /** Appends and answers what became of it. */
@@ -81,11 +87,11 @@ export function invocation(
 
 /** The first message of a run that `parent` invokes, not saved yet. */
 export function invoked(world: World, parent: Message, options: BeginningOptions = {}, stepId = 1): NewMessage {
-  const news = beginning(world, options);
-  if (!news.run) throw new Error('no run begins with it');
-  const child = { key: news.message.key, id: news.run.id, createdAtMs: news.run.createdAtMs };
-  news.run.invoker = invocation(world, parent, child, stepId);
-  return news;
+  const newMessages = beginning(world, options);
+  if (!newMessages.run) throw new Error('no run begins with it');
+  const child = { key: newMessages.message.key, id: newMessages.run.id, createdAtMs: newMessages.run.createdAtMs };
+  newMessages.run.invoker = invocation(world, parent, child, stepId);
+  return newMessages;
 }
 
 /** The wait of step `stepId` for the event `e`, not registered yet. */

@@ -288,16 +288,16 @@ export function runsConformance(open: OpenStore): void {
       options: { runVersion?: number; body?: string } = {},
     ): NewMessage {
       const { runVersion = 1, body = 'again' } = options;
-      const news = beginning(world(), {
+      const newMessages = beginning(world(), {
         body: bytes(body),
         callerIp: '198.51.100.7',
         config: { features: ['LazyFetch'] },
       });
-      if (!news.run || !news.message.settings.run) throw new Error('no run begins with it');
-      news.message.settings.run.key = first.key;
-      news.entry = { runKey: first.key, kind: 'initial', entryKey: '0', bytes: 10, runVersion };
-      news.run.isBySdk = true;
-      return news;
+      if (!newMessages.run || !newMessages.message.settings.run) throw new Error('no run begins with it');
+      newMessages.message.settings.run.key = first.key;
+      newMessages.entry = { runKey: first.key, kind: 'initial', entryKey: '0', bytes: 10, runVersion };
+      newMessages.run.isBySdk = true;
+      return newMessages;
     }
     const unknown = { config: { isUnknownSdk: true }, body: bytes('payload'), callerIp: '192.0.2.1' };
 

@@ -25,12 +25,12 @@ export function waitersConformance(open: OpenStore): void {
     const key = world().number();
     const url = 'https://app.example/wf';
     const run: RunPart = { key, id, createdAtMs: T0, url, callType: 'step', init: 'known', features: [] };
-    const news = world().message({ key, projectId, url, settings: { run } });
-    news.entry = { runKey: key, kind: 'initial', entryKey: '0', bytes: 10 };
+    const newMessages = world().message({ key, projectId, url, settings: { run } });
+    newMessages.entry = { runKey: key, kind: 'initial', entryKey: '0', bytes: 10 };
     const config = { dialect: 'upstash', features: [], isKept: true, isRest: false, isUnknownSdk: false } as const;
-    news.run = { id, url, createdAtMs: T0, config: { ...config, features: [], header: {}, maxRetries: 3 } };
-    expect(await store().messages.accept([news], T0)).toMatchObject([{ kind: 'accepted' }]);
-    return news.message;
+    newMessages.run = { id, url, createdAtMs: T0, config: { ...config, features: [], header: {}, maxRetries: 3 } };
+    expect(await store().messages.accept([newMessages], T0)).toMatchObject([{ kind: 'accepted' }]);
+    return newMessages.message;
   }
 
   function partOf(of: Message): RunPart {
@@ -66,14 +66,14 @@ export function waitersConformance(open: OpenStore): void {
 
   /** The message that ends a wait. */
   function resultOf(of: Message, stepId = 1, body = 'result'): NewMessage {
-    const news = world().message({
+    const newMessages = world().message({
       projectId: of.projectId,
       url: of.url,
       body: bytes(body),
       settings: { run: partOf(of) },
     });
-    news.entry = { runKey: of.key, kind: 'step', entryKey: `s${stepId}`, bytes: 20 };
-    return news;
+    newMessages.entry = { runKey: of.key, kind: 'step', entryKey: `s${stepId}`, bytes: 20 };
+    return newMessages;
   }
 
   async function register(of: Message, options: WaitOptions = {}): Promise<Message> {

@@ -71,21 +71,21 @@ export class World {
     };
     const stands = state ?? { kind: 'due', dueAtMs: message.notBeforeMs };
     const created: LogEvent = { atMs: createdAtMs, state: 'CREATED' };
-    const news: NewMessage = {
+    const newMessages: NewMessage = {
       message,
       state: stands,
       events: events ?? [created],
     };
-    if (deduplication) news.deduplication = deduplication;
-    return news;
+    if (deduplication) newMessages.deduplication = deduplication;
+    return newMessages;
   }
 
   /** Saves a message and returns it. */
   async accept(options: MessageOptions = {}): Promise<Message> {
-    const news = this.message(options);
-    const [answer] = await this.store.messages.accept([news], news.message.createdAtMs);
+    const newMessages = this.message(options);
+    const [answer] = await this.store.messages.accept([newMessages], newMessages.message.createdAtMs);
     if (answer?.kind !== 'accepted') throw new Error('the message was taken for a duplicate');
-    return news.message;
+    return newMessages.message;
   }
 
   /** Saves a message as claimed and returns it with its token. */
@@ -123,7 +123,7 @@ export class World {
         defaultRoom: 100,
         due: true,
         lanesFirst: false,
-        unpark: [],
+        linesToServe: [],
         ...request,
       },
       nowMs,

@@ -48,25 +48,25 @@ export class Client {
   }
 
   /** A claim answers what else there is: from there on nothing that was said before counts. */
-  noteClaim({ nextDueAtMs, parked, emptied }: Writes['claim']['answer']): void {
+  noteClaim({ nextDueAtMs, waitingLines, emptied }: Writes['claim']['answer']): void {
     this.#looksAtMs = nextDueAtMs ?? Infinity;
     for (const line of emptied) this.#lines.delete(line);
-    for (const line of parked) this.#lines.add(line);
+    for (const line of waitingLines) this.#lines.add(line);
   }
 
   /** It knows of these by itself. */
-  noteKnown(parkedLines: readonly OriginLine[]): void {
-    for (const line of parkedLines) this.#lines.add(line);
+  noteKnown(waitingLines: readonly OriginLine[]): void {
+    for (const line of waitingLines) this.#lines.add(line);
   }
 
   /** Tells it what it does not know. What is due later than it looks it will hear from its claims. */
-  tell(dueAtMs: number | null, parkedLines: readonly OriginLine[]): void {
+  tell(dueAtMs: number | null, waitingLines: readonly OriginLine[]): void {
     const isSooner = dueAtMs !== null && dueAtMs < this.#looksAtMs;
-    const unknown = parkedLines.filter((line) => !this.#lines.has(line));
+    const unknown = waitingLines.filter((line) => !this.#lines.has(line));
     if (!isSooner && unknown.length === 0) return;
     if (isSooner) this.#looksAtMs = dueAtMs;
     this.noteKnown(unknown);
-    this.reply({ kind: 'left', dueAtMs: isSooner ? dueAtMs : null, parkedLines: unknown });
+    this.reply({ kind: 'left', dueAtMs: isSooner ? dueAtMs : null, waitingLines: unknown });
   }
 }
 
@@ -81,7 +81,7 @@ class Order {
   readonly client: Client;
   readonly #id: number;
   #missing: number;
-  readonly #outcome: BatchOutcome = { results: [], dueAtMs: null, othersDueAtMs: null, parkedLines: [] };
+  readonly #outcome: BatchOutcome = { results: [], dueAtMs: null, othersDueAtMs: null, waitingLines: [] };
 
   constructor({ client, id, commands }: Batch) {
     this.client = client;
@@ -98,11 +98,11 @@ class Order {
   }
 
   /** A transaction is over that had commands of it: answers once none is missing. */
-  close({ dueAtMs, othersDueAtMs, parkedLines }: BatchOutcome): void {
+  close({ dueAtMs, othersDueAtMs, waitingLines }: BatchOutcome): void {
     const outcome = this.#outcome;
     outcome.dueAtMs = earlier(outcome.dueAtMs, dueAtMs);
     outcome.othersDueAtMs = earlier(outcome.othersDueAtMs, othersDueAtMs);
-    outcome.parkedLines.push(...parkedLines);
+    outcome.waitingLines.push(...waitingLines);
     if (this.#missing === 0) this.client.reply({ kind: 'outcome', id: this.#id, outcome });
   }
 }
@@ -167,9 +167,9 @@ export class Batcher {
     // Who is alone in it has asked for all of it.
     const [first] = clients;
     const only = clients.size === 1 ? first : undefined;
-    only?.noteKnown(outcome.parkedLines);
+    only?.noteKnown(outcome.waitingLines);
     for (const client of this.#clients) {
-      if (client !== only) client.tell(outcome.othersDueAtMs, outcome.parkedLines);
+      if (client !== only) client.tell(outcome.othersDueAtMs, outcome.waitingLines);
     }
   }
 }

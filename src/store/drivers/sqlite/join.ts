@@ -7,11 +7,11 @@ import type { Connection } from '../../connection.ts';
 import { StoreFatal } from '../../driver.ts';
 import { isLongRead } from '../../operations/all.ts';
 import { SqlStore } from '../../store.ts';
+import { DatabaseClient, type DatabaseClientOptions } from './client.ts';
 import type { DatabasePorts, Reply, Request } from './messages.ts';
 import type { SqliteStoreOptions } from './open.ts';
-import { Requests, type RequestsOptions } from './requests.ts';
 
-type OnLeft = NonNullable<RequestsOptions<Request>['onLeft']>;
+type OnLeft = NonNullable<DatabaseClientOptions<Request>['onLeft']>;
 
 /** Its `close` ends what this thread has to do with the database, not the database. */
 export function joinSqliteStore(
@@ -19,11 +19,11 @@ export function joinSqliteStore(
   { onFatal, batch }: Omit<SqliteStoreOptions, 'path' | 'limits'>,
 ): Store {
   let onDue: (dueAtMs: number) => void = () => {};
-  let onParked: (line: OriginLine) => void = () => {};
+  let onWaitingLine: (line: OriginLine) => void = () => {};
   const fail = (error: Error): void => queue.fail(error);
-  const onLeft: OnLeft = ({ dueAtMs, parkedLines }) => {
+  const onLeft: OnLeft = ({ dueAtMs, waitingLines }) => {
     if (dueAtMs !== null) onDue(dueAtMs);
-    for (const line of parkedLines) onParked(line);
+    for (const line of waitingLines) onWaitingLine(line);
   };
   const endOfTurn = batch?.endOfTurn && { endOfTurn: batch.endOfTurn };
   const writer = talkOver(ports.writer, { onFatal: fail, onLeft, ...endOfTurn });
@@ -37,8 +37,8 @@ export function joinSqliteStore(
       onDue = listener;
       queue.listen(listener);
     },
-    listenForParked: (listener) => {
-      onParked = listener;
+    listenForWaitingLines: (listener) => {
+      onWaitingLine = listener;
     },
     listenForCommitUnknown: (listener) => queue.listenForCommitUnknown(listener),
     counts: () => queue.counts,
@@ -51,8 +51,8 @@ export function joinSqliteStore(
   return new SqlStore(connection);
 }
 
-function talkOver(port: MessagePort, options: Omit<RequestsOptions<Request>, 'send'>): Requests<Request> {
-  const requests = new Requests<Request>({ send: (request) => port.postMessage(request), ...options });
+function talkOver(port: MessagePort, options: Omit<DatabaseClientOptions<Request>, 'send'>): DatabaseClient<Request> {
+  const requests = new DatabaseClient<Request>({ send: (request) => port.postMessage(request), ...options });
   port.on('message', (reply: Reply) => requests.receive(reply));
   port.on('close', () => requests.fail(new StoreFatal('the database thread has ended')));
   return requests;

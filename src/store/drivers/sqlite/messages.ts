@@ -38,7 +38,7 @@ export type Reply =
   | { kind: 'failed'; id: number; failure: 'unavailable' | 'rejected'; reason: string }
   | { kind: 'done'; id: number }
   /** Unasked: other threads have left something waiting, due sooner than this one knows or in a line it does not know of. */
-  | { kind: 'left'; dueAtMs: number | null; parkedLines: OriginLine[] }
+  | { kind: 'left'; dueAtMs: number | null; waitingLines: OriginLine[] }
   /** Nothing more will be answered. */
   | { kind: 'fatal'; reason: string };
 

@@ -86,7 +86,7 @@ async function openThreads(
       return thread.read(method, args);
     },
     listen: (listener) => queue.listen(listener),
-    listenForParked: () => {}, // to the thread that has opened it there are no others
+    listenForWaitingLines: () => {}, // to the thread that has opened it there are no others
     listenForCommitUnknown: (listener) => queue.listenForCommitUnknown(listener),
     counts: () => queue.counts,
     close: async () => {

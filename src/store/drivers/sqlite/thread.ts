@@ -3,20 +3,20 @@ import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
 import type { BatchOutcome } from '../../batches/batch.ts';
 import { StoreFatal } from '../../driver.ts';
 import type { ReadMethod, Reads, WriteCommand } from '../../operations/all.ts';
+import { DatabaseClient, type DatabaseClientOptions } from './client.ts';
 import type { OwnerRequest, Reply, ThreadOptions } from './messages.ts';
-import { Requests, type RequestsOptions } from './requests.ts';
 
-type EndOfTurn = RequestsOptions<OwnerRequest>['endOfTurn'];
+type EndOfTurn = DatabaseClientOptions<OwnerRequest>['endOfTurn'];
 
 export class DatabaseThread {
   readonly #worker: Worker;
-  readonly #requests: Requests<OwnerRequest>;
+  readonly #requests: DatabaseClient<OwnerRequest>;
 
   private constructor(worker: Worker, onFatal: (error: Error) => void, endOfTurn: EndOfTurn) {
     this.#worker = worker;
     const send = (request: OwnerRequest): void =>
       worker.postMessage(request, request.kind === 'connect' ? [request.port] : []);
-    const requests = new Requests<OwnerRequest>({ send, onFatal, ...(endOfTurn && { endOfTurn }) });
+    const requests = new DatabaseClient<OwnerRequest>({ send, onFatal, ...(endOfTurn && { endOfTurn }) });
     this.#requests = requests;
     worker.on('message', (reply: Reply) => requests.receive(reply));
     worker.on('error', (error) => requests.fail(error as Error));

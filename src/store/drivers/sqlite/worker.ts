@@ -2,9 +2,9 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { keepMemory } from '../../../system/memory.ts';
 import { migrate } from '../../migrations/index.ts';
+import { DatabaseServer } from './database-server.ts';
 import { SqliteDriver } from './driver.ts';
 import type { Reply, ThreadOptions } from './messages.ts';
-import { DatabaseUsers } from './users.ts';
 
 if (parentPort) await serve(parentPort, workerData as ThreadOptions);
 
@@ -20,7 +20,7 @@ async function serve(owner: MessagePort, { path, role, limits }: ThreadOptions):
     return;
   }
   keepMemory();
-  new DatabaseUsers(driver, owner, limits).begin();
+  new DatabaseServer(driver, owner, limits).begin();
 }
 
 function nameOf(error: unknown): string {

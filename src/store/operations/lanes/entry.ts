@@ -71,7 +71,7 @@ export class Entry {
     await logs.append(tx, messages.map(eventsOf));
     for (const [index, { message }] of messages.entries()) {
       if (states[index] === 'due') due.noteForOthers(message[MESSAGE_AT.due_at_ms]);
-      else if (states[index] === 'origin') due.noteParked(originLineOf(message));
+      else if (states[index] === 'origin') due.noteWaitingLine(originLineOf(message));
     }
     await this.#flows.save(due);
     return states;

@@ -39,7 +39,7 @@ export interface ClaimedRow extends ContentRow {
 
 export interface ClaimRows {
   claimed: ClaimedRow[];
-  parked: OriginLine[];
+  waitingLines: OriginLine[];
   emptied: OriginLine[];
   nextDueAtMs: number | null;
 }
@@ -64,18 +64,23 @@ export const claim = write(
     const { tx } = context;
     const round = new Round(context, request, nowMs);
     if (request.due) await round.releaseHeldProjects();
-    const emptied = request.dueFirst ? [] : await unpark(round, request.unpark);
+    const emptied = request.dueFirst ? [] : await serveLines(round, request.linesToServe);
     if (request.due && request.lanesFirst) await serveLanes(round);
     if (request.due) await takeDue(round);
     if (request.due && !request.lanesFirst) await serveLanes(round);
-    if (request.dueFirst) emptied.push(...(await unpark(round, request.unpark)));
+    if (request.dueFirst) emptied.push(...(await serveLines(round, request.linesToServe)));
     await round.sendBack();
     const claimed = await own(context, round.taken, request.worker, nowMs);
     await round.flows.save(context.due);
-    for (const line of round.parked) context.due.noteParked(line);
+    for (const line of round.waitingLines) context.due.noteWaitingLine(line);
     const nextMs = (await round.hasHeldWithRoom()) ? nowMs : await nextDueAtMs(tx);
-    const isOthers = round.leftToOthers && claimed.length === 0 && round.parked.length === 0;
-    return { claimed, parked: round.parked, emptied, nextDueAtMs: isOthers ? later(nextMs, nowMs) : nextMs };
+    const isOthers = round.leftToOthers && claimed.length === 0 && round.waitingLines.length === 0;
+    return {
+      claimed,
+      waitingLines: round.waitingLines,
+      emptied,
+      nextDueAtMs: isOthers ? later(nextMs, nowMs) : nextMs,
+    };
   },
 );
 
@@ -89,7 +94,7 @@ async function projectsOfClaim(
   const addAll = (rows: readonly { project_id: ProjectId }[]): void => {
     for (const { project_id } of rows) projects.add(project_id);
   };
-  for (const line of request.unpark) {
+  for (const line of request.linesToServe) {
     const { projectId, origin } = readLine(line);
     if (projects.has(projectId)) continue;
     addAll(
@@ -151,7 +156,7 @@ class Round {
     this.nowMs = nowMs;
     this.#request = request;
     this.#rooms = new ClaimRooms(request);
-    this.#passedOver = new Set(request.dueFirst ? request.unpark : []);
+    this.#passedOver = new Set(request.dueFirst ? request.linesToServe : []);
     this.flows = new FlowLanes(tx, nowMs);
     this.#gate = new ProjectGate(tx, limits.parallelismMax);
   }
@@ -165,7 +170,7 @@ class Round {
   }
 
   /** Lines that messages have joined in this round. */
-  get parked(): OriginLine[] {
+  get waitingLines(): OriginLine[] {
     return [...new Set(this.#toOrigin.map(({ project_id, origin }) => lineOf(project_id, origin)))];
   }
 
@@ -209,7 +214,7 @@ class Round {
   }
 
   /** A candidate of the due index or of a key that has room: it is taken or goes into the line of its origin or project. */
-  takeOrPark(candidate: Candidate): void {
+  takeOrWait(candidate: Candidate): void {
     if (this.#gate.roomOf(candidate.project_id) === 0) this.#toLane.push([candidate.key, LINE.project]);
     else if (this.#hasRoom(candidate) && this.#take(candidate)) return;
     else this.#toOrigin.push(candidate);
@@ -268,13 +273,13 @@ class Round {
 }
 
 /** Takes messages of each line up to its room; returns the lines that have none left. */
-async function unpark(round: Round, lines: readonly OriginLine[]): Promise<OriginLine[]> {
+async function serveLines(round: Round, lines: readonly OriginLine[]): Promise<OriginLine[]> {
   const emptied: OriginLine[] = [];
   for (const line of lines) {
     if (round.isFull) break;
     const { projectId, origin } = readLine(line);
     const room = Math.min(round.roomOf(line), round.messagesLeft);
-    // They were due when they were parked; a clock that was set back since must not lock them up.
+    // They were due when they came there; a clock that was set back since must not lock them up.
     const candidates = await round.tx.query<Candidate>(
       `select ${CANDIDATE_FIELDS} from messages
        where project_id = ? and origin = ? and claim_token is null and line = ${LINE.origin}
@@ -313,7 +318,7 @@ async function takeDue(round: Round): Promise<void> {
     );
     await round.load(candidates);
     for (const candidate of candidates) {
-      if (round.mayTouch(candidate)) round.takeOrPark(candidate);
+      if (round.mayTouch(candidate)) round.takeOrWait(candidate);
       last = candidate;
     }
     examined += candidates.length;
@@ -345,7 +350,7 @@ async function serveLanes(round: Round): Promise<void> {
     await round.load(candidates);
     for (const candidate of candidates) {
       if (round.isFull) break; // it stays first in the list of its key
-      round.takeOrPark(candidate);
+      round.takeOrWait(candidate);
     }
   }
 }
@@ -420,7 +425,7 @@ export async function nextDueAtMs(queries: Queries): Promise<number | null> {
 }
 
 /** Lines with messages: one step of the index each, however many wait there. */
-export const parkedLines = read(
+export const waitingLines = read(
   async (
     queries: Queries,
     { after, limit }: { after: OriginLine | undefined; limit: number },

@@ -1,5 +1,5 @@
 /** Who waits for the answer to which question? For questions that go from one thread to another. */
-export class Answers {
+export class PendingCalls {
   readonly #waiting = new Map<number, { resolve: () => void; reject: (error: Error) => void }>();
   #lastId = 0;
 

@@ -3,11 +3,11 @@ import { OPTIONS } from '../config-options.ts';
 import type { Scope } from '../config-scopes.ts';
 import { prefixOf } from '../dialect.ts';
 import { invalidHeader, runIdMissing } from '../errors.ts';
-import type { Dialect, RunAppend, RunStart, RunWish } from '../settings.ts';
+import type { Dialect, RunAppend, RunRequest, RunStart } from '../settings.ts';
 import { FEATURES_OF_TODAY } from './generations.ts';
 
 /** Reads what a message with `Workflow-Init` says of its run. Throws `ApiError` 400. */
-export function readRunWish(scope: Scope, dialect: Dialect): RunWish {
+export function readRunRequest(scope: Scope, dialect: Dialect): RunRequest {
   return OPTIONS.workflowInit.of(scope) ? readStart(scope) : readAppend(scope, dialect);
 }
 
@@ -15,7 +15,7 @@ export function readRunWish(scope: Scope, dialect: Dialect): RunWish {
  * Reads the same of a request to trigger a workflow, which need not say that it is one. What the server knows of the
  * protocol counts, and not what comes along (contract W 5.2), unless a library makes itself known with it.
  */
-export function readTriggerWish(scope: Scope): RunStart {
+export function readTriggerRequest(scope: Scope): RunStart {
   const start = readStart(scope);
   if (start.isBySdk) return { ...start, features: OPTIONS.featureSet.of(scope) ?? [...FEATURES_OF_TODAY] };
   return { ...start, features: [...FEATURES_OF_TODAY], isInvoke: false, isRest: true };

@@ -11,7 +11,7 @@ import type { OwnerRequest, Request } from './messages.ts';
 import type { Piece } from './pieces.ts';
 
 /** Answers all of them, one piece of work after the other. */
-export class DatabaseUsers {
+export class DatabaseServer {
   readonly #driver: SqliteDriver;
   readonly #batcher: Batcher;
   readonly #owner: { port: MessagePort; client: Client };

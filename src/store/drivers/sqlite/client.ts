@@ -13,7 +13,7 @@ interface Pending {
 
 type WithoutId<R> = R extends { id: number } ? Omit<R, 'id'> : never;
 
-export interface RequestsOptions<R extends OwnerRequest> {
+export interface DatabaseClientOptions<R extends OwnerRequest> {
   send: (request: R) => void;
   /** Told once, when nothing more will be answered. */
   onFatal: (error: Error) => void;
@@ -23,15 +23,15 @@ export interface RequestsOptions<R extends OwnerRequest> {
   onLeft?: (left: Extract<Reply, { kind: 'left' }>) => void;
 }
 
-export class Requests<R extends OwnerRequest> {
-  readonly #options: RequestsOptions<R>;
+export class DatabaseClient<R extends OwnerRequest> {
+  readonly #options: DatabaseClientOptions<R>;
   readonly #pending = new Map<number, Pending>();
   readonly #whenAnswered: (() => void)[] = [];
   #lastId = 0;
   #failure: Error | undefined;
   #closing = false;
 
-  constructor(options: RequestsOptions<R>) {
+  constructor(options: DatabaseClientOptions<R>) {
     this.#options = options;
   }
 

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { InFlight } from '../../src/engine/lanes/in-flight.ts';
 import { lineOf, type OriginLine } from '../../src/engine/lanes/origin-line.ts';
-import { ParkedLines } from '../../src/engine/lanes/parked-lines.ts';
+import { WaitingLines } from '../../src/engine/lanes/waiting-lines.ts';
 
 const NONE: ReadonlySet<OriginLine> = new Set();
 const LIMITS = { inFlightMax: 64, inFlightPerOriginMax: 64, inFlightBytesMax: 1_000 };
@@ -21,8 +21,8 @@ class CountedInFlight extends InFlight {
   }
 }
 
-function parked(lines: OriginLine[], inFlight: InFlight = new InFlight(LIMITS)): ParkedLines {
-  const row = new ParkedLines(inFlight);
+function linesWith(lines: OriginLine[], inFlight: InFlight = new InFlight(LIMITS)): WaitingLines {
+  const row = new WaitingLines(inFlight);
   for (const line of lines) row.add(line);
   return row;
 }
@@ -30,13 +30,13 @@ function parked(lines: OriginLine[], inFlight: InFlight = new InFlight(LIMITS)):
 test('projects take turns, whichever has more lines', () => {
   const [a, b, c] = linesOf(1, 3);
   const [d] = linesOf(2, 1);
-  expect(parked([a, b, c, d] as OriginLine[]).next(3, NONE)).toEqual([a, d, b]);
+  expect(linesWith([a, b, c, d] as OriginLine[]).next(3, NONE)).toEqual([a, d, b]);
 });
 
 test('no more are named than asked for, although each of the projects has more', () => {
   const [a, b] = linesOf(1, 2);
   const [c, d] = linesOf(2, 2);
-  expect(parked([a, b, c, d] as OriginLine[]).next(3, NONE)).toEqual([a, c, b]);
+  expect(linesWith([a, b, c, d] as OriginLine[]).next(3, NONE)).toEqual([a, c, b]);
 });
 
 test('those with the fewest attempts in flight come first, of projects and of their lines', () => {
@@ -44,19 +44,19 @@ test('those with the fewest attempts in flight come first, of projects and of th
   const [a, b] = linesOf(1, 2) as [OriginLine, OriginLine];
   const [c] = linesOf(2, 1) as [OriginLine];
   inFlight.enter(a, 0);
-  expect(parked([a, b, c], inFlight).next(3, NONE)).toEqual([c, b, a]);
+  expect(linesWith([a, b, c], inFlight).next(3, NONE)).toEqual([c, b, a]);
 });
 
 test('who was served goes to the end of the row', () => {
   const [a, b, c] = linesOf(1, 3) as [OriginLine, OriginLine, OriginLine];
-  const row = parked([a, b, c]);
+  const row = linesWith([a, b, c]);
   row.moveToEnd(a);
   expect(row.next(3, NONE)).toEqual([b, c, a]);
 });
 
 test('who is there already keeps its turn when it is named again', () => {
   const [a, b] = linesOf(1, 2) as [OriginLine, OriginLine];
-  const row = parked([a, b]);
+  const row = linesWith([a, b]);
   row.add(a);
   expect(row.next(2, NONE)).toEqual([a, b]);
 });
@@ -66,7 +66,7 @@ test('who has gone is not named, and takes nobody’s turn', () => {
   const [d] = linesOf(2, 1) as [OriginLine];
   const inFlight = new InFlight(LIMITS);
   inFlight.noteAnswer(a, 0);
-  const row = parked([a, b, c, d], inFlight);
+  const row = linesWith([a, b, c, d], inFlight);
   row.delete(lineOf(3, 'https://unknown.example'));
   row.delete(c);
   expect(row.next(4, NONE)).toEqual([a, d, b]);
@@ -81,7 +81,7 @@ test('a project without room takes nobody’s turn, however few attempts it has 
   inFlight.noteAnswer(c, 0);
   inFlight.enter(a, 900);
   for (const line of [b, b]) inFlight.enter(line, 0);
-  expect(parked([a, c], inFlight).next(1, NONE)).toEqual([c]);
+  expect(linesWith([a, c], inFlight).next(1, NONE)).toEqual([c]);
 });
 
 test('of a project no more are named than it may start, be they proven or not', () => {
@@ -89,7 +89,7 @@ test('of a project no more are named than it may start, be they proven or not', 
   const [busy, a, b] = linesOf(1, 3) as [OriginLine, OriginLine, OriginLine];
   for (const line of [busy, a]) inFlight.noteAnswer(line, 0);
   for (let nth = 0; nth < 55; nth += 1) inFlight.enter(busy, 0);
-  expect(parked([a, b], inFlight).next(64, NONE)).toEqual([a]);
+  expect(linesWith([a, b], inFlight).next(64, NONE)).toEqual([a]);
 });
 
 test('of lines that have not answered lately no more are named than may start', () => {
@@ -98,18 +98,18 @@ test('of lines that have not answered lately no more are named than may start', 
   const [busy, ...waiting] = lines;
   for (let nth = 0; nth < 23; nth += 1) inFlight.enter(busy, 0);
   for (const line of waiting) inFlight.enter(line, 0);
-  expect(parked(waiting, inFlight).next(64, NONE)).toEqual(waiting.slice(0, 2));
+  expect(linesWith(waiting, inFlight).next(64, NONE)).toEqual(waiting.slice(0, 2));
 });
 
 test('those that another claim serves are left out', () => {
   const [a, b] = linesOf(1, 2) as [OriginLine, OriginLine];
-  expect(parked([a, b]).next(3, new Set([a]))).toEqual([b]);
+  expect(linesWith([a, b]).next(3, new Set([a]))).toEqual([b]);
 });
 
 test('a line keeps its turn when it has answered, or does not any more', () => {
   const [a, b, c] = linesOf(1, 3) as [OriginLine, OriginLine, OriginLine];
   const inFlight = new InFlight(LIMITS, (line) => row.reclassify(line));
-  const row = parked([a, b, c], inFlight);
+  const row = linesWith([a, b, c], inFlight);
   inFlight.noteAnswer(b, 0);
   expect(row.next(3, NONE)).toEqual([a, b, c]);
   inFlight.noteNoAnswer(b);
@@ -119,7 +119,7 @@ test('a line keeps its turn when it has answered, or does not any more', () => {
 test('a line that answers may start at once where those that do not have their share; one that waits for nothing may not', () => {
   const inFlight = new InFlight(LIMITS, (line) => row.reclassify(line));
   const [a, b, idle] = linesOf(1, 3) as [OriginLine, OriginLine, OriginLine];
-  const row = parked([a, b], inFlight);
+  const row = linesWith([a, b], inFlight);
   for (const line of linesOf(1, 40).slice(3)) if (inFlight.roomOf(line) > 0) inFlight.enter(line, 0);
   expect(row.next(64, NONE)).toEqual([]);
   for (const line of [b, idle]) inFlight.noteAnswer(line, 0);
@@ -133,7 +133,7 @@ test('P9: ten thousand lines that may not start cost no steps before one that ha
   inFlight.noteAnswer(answering, 0);
   for (const line of hanging) if (inFlight.roomOf(line) > 0) inFlight.enter(line, 0);
   const other = lineOf(2, 'https://new.example');
-  const row = parked([...hanging, answering, other], inFlight);
+  const row = linesWith([...hanging, answering, other], inFlight);
   inFlight.asked = 0;
   expect(row.next(64, NONE)).toEqual([other, answering]);
   expect(inFlight.asked).toBe(2);
@@ -143,7 +143,7 @@ test('P9: beside lines that may start, it takes about as many steps as there are
   const inFlight = new CountedInFlight(LIMITS);
   const lines = linesOf(1, 10_000);
   for (const line of lines.slice(0, 10)) inFlight.enter(line, 0);
-  const row = parked(lines, inFlight);
+  const row = linesWith(lines, inFlight);
   inFlight.asked = 0;
   expect(row.next(16, NONE)).toEqual(lines.slice(10, 26));
   expect(inFlight.asked).toBe(26);

@@ -19,7 +19,7 @@ interface Waiting {
   count: number;
 }
 
-export class ParkedLines {
+export class WaitingLines {
   readonly #inFlight: InFlight;
   readonly #byProject = new Map<ProjectId, LinesOfProject>();
   #turns = 0;
