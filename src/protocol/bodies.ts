@@ -33,12 +33,31 @@ const PIECE_BYTES = 3 * 1024 * 1024;
 
 /** The letters of `base64OfBytes` as ASCII bytes, made in pieces: there is no limit to how long a body may be. */
 export function base64BytesOf(bytes: Uint8Array): Uint8Array {
-  const ascii = Buffer.allocUnsafe(4 * Math.ceil(bytes.length / 3));
-  let written = 0;
-  for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
-    written += ascii.write(base64OfBytes(bytes.subarray(at, at + PIECE_BYTES)), written, 'latin1');
-  }
+  const ascii = Buffer.allocUnsafe(base64Length(bytes));
+  writeBase64(bytes, ascii, 0);
   return ascii;
+}
+
+/** An object as JSON: `members`, and `name` with the base64 of `bytes`, of which no text is made as a whole. */
+export function jsonWithBase64(members: Record<string, unknown>, name: string, bytes: Uint8Array): Uint8Array {
+  const [before = '', after = ''] = JSON.stringify({ ...members, [name]: '' }).split(/(?="\}$)/);
+  const json = Buffer.allocUnsafe(Buffer.byteLength(before) + base64Length(bytes) + after.length);
+  const at = writeBase64(bytes, json, json.write(before));
+  json.write(after, at);
+  return json;
+}
+
+function base64Length(bytes: Uint8Array): number {
+  return 4 * Math.ceil(bytes.length / 3);
+}
+
+/** Returns where it ends. */
+function writeBase64(bytes: Uint8Array, to: Buffer, start: number): number {
+  let end = start;
+  for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
+    end += to.write(base64OfBytes(bytes.subarray(at, at + PIECE_BYTES)), end, 'latin1');
+  }
+  return end;
 }
 
 function viewOf(bytes: Uint8Array): Buffer {

@@ -1,26 +1,27 @@
 /** What does a run learn of the end of a wait (contract W 14.6, 14.9)? */
 import { Buffer } from 'node:buffer';
-import { base64OfBytes } from '../protocol/bodies.ts';
+import { jsonWithBase64 } from '../protocol/bodies.ts';
 import { isHeaderName, isHeaderValue, newHeaderMap } from '../protocol/headers.ts';
 import type { HeaderMap } from '../protocol/settings.ts';
 
 /** The step as it was registered, with the event that it waited for; an empty event leaves no trace of itself. */
 export function notifiedStep(step: Uint8Array, eventId: string, event: Uint8Array): Uint8Array {
-  return ended(step, {
-    waitEventId: eventId,
-    waitTimeout: false,
-    ...(event.length > 0 && { out: base64OfBytes(event) }),
-  });
+  const members = ended(step, { waitEventId: eventId, waitTimeout: false });
+  return event.length > 0 ? jsonWithBase64(members, 'out', event) : bytesOf(members);
 }
 
 /** The step as it was registered, with the news that nothing came. */
 export function timedOutStep(step: Uint8Array, eventId: string): Uint8Array {
-  return ended(step, { waitEventId: eventId, waitTimeout: true });
+  return bytesOf(ended(step, { waitEventId: eventId, waitTimeout: true }));
 }
 
-function ended(step: Uint8Array, end: Record<string, unknown>): Uint8Array {
+function ended(step: Uint8Array, end: Record<string, unknown>): Record<string, unknown> {
   const { out: _out, ...registered } = JSON.parse(Buffer.from(step).toString('utf8')) as Record<string, unknown>;
-  return Buffer.from(JSON.stringify({ ...registered, ...end }));
+  return { ...registered, ...end };
+}
+
+function bytesOf(members: Record<string, unknown>): Uint8Array {
+  return Buffer.from(JSON.stringify(members));
 }
 
 /** A request to a webhook of a run. `<proto>://<host><url>` is the URL that was called. */
@@ -43,7 +44,6 @@ export function hookEvent({ method, header, body, proto, host, url }: HookCall):
     if (isHeaderName(name) && values.every(isHeaderValue)) sent[name] = values;
   }
   const hasBody = body.length > 0 && method !== 'GET' && method !== 'HEAD';
-  return Buffer.from(
-    JSON.stringify({ method, header: sent, ...(hasBody && { body: base64OfBytes(body) }), proto, host, url }),
-  );
+  const members = { method, header: sent, proto, host, url };
+  return hasBody ? jsonWithBase64(members, 'body', body) : bytesOf(members);
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { base64OfBytes, textOrBase64 } from '../../src/protocol/bodies.ts';
+import { base64OfBytes, jsonWithBase64, textOrBase64 } from '../../src/protocol/bodies.ts';
 import { hasConfigPrefix } from '../../src/protocol/config-names.ts';
 import { decodeCursor, encodeCursor } from '../../src/protocol/cursor.ts';
 import { contentHash, explicitHash } from '../../src/protocol/deduplication.ts';
@@ -286,6 +286,16 @@ describe('bytes in JSON', () => {
     expect(textOrBase64(Uint8Array.of(0xff, 0xfe))).toEqual({ base64: '//4=' });
     expect(textOrBase64(new Uint8Array())).toBeUndefined();
     expect(base64OfBytes(new Uint8Array())).toBe('');
+  });
+
+  it('are a member of an object beside others, of one that has none too, whatever the members say', () => {
+    const names = fc.constantFrom('out', '"}', 'é');
+    fc.assert(
+      fc.property(fc.dictionary(fc.string(), fc.string()), names, fc.uint8Array(), (members, name, some) => {
+        const json = Buffer.from(jsonWithBase64(members, name, some)).toString();
+        expect(JSON.parse(json)).toEqual({ ...members, [name]: base64OfBytes(some) });
+      }),
+    );
   });
 
   it('come back unchanged, a byte order mark and a view into a larger buffer included', () => {
