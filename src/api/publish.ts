@@ -2,7 +2,7 @@
  * Takes one message, or one for each endpoint of a URL group, into a queue or not (contract M 22.1, 22.2). The hot path
  * of the whole interface.
  */
-import type { PublishCommand, Published } from '../engine/messages/publish-command.ts';
+import type { PublishCommand, Published, PublishOutcome } from '../engine/messages/publish-command.ts';
 import { readDestination } from '../protocol/destination.ts';
 import { quotaExceeded } from '../protocol/errors.ts';
 import { checkName } from '../protocol/names.ts';
@@ -70,7 +70,8 @@ export function publishRoutes(services: Services): Route[] {
     const command: PublishCommand = { url, body, options };
     if (callerIp !== undefined) command.callerIp = callerIp;
     const invoking = withInvocation(command, services, clock.nowMs());
-    const [published] = await publishAll(call, [invoking instanceof Promise ? await invoking : invoking]);
+    const outcomes = await publishFor(engine, call, [invoking instanceof Promise ? await invoking : invoking]);
+    const [published] = publishedOf(outcomes);
     if (!published) throw new Error('the engine answered a publish with nothing');
     return { status: published.deduplicated ? 202 : 200, json: publishedJson(published) };
   }
@@ -92,13 +93,13 @@ export function publishRoutes(services: Services): Route[] {
     if (!group) throw groupNotFound(name);
     const shared: Omit<PublishCommand, 'url'> = { body: await call.body.read(bodyLimit), options };
     if (callerIp !== undefined) shared.callerIp = callerIp;
-    const published = await publishAll(call, groupCommands(group, shared, new GroupBudget(limits)));
+    const commands = groupCommands(group, shared, new GroupBudget(limits));
+    const published = publishedOf(await publishFor(engine, call, commands));
     const isRepeated = published.every(({ deduplicated }) => deduplicated);
     return { status: isRepeated ? 202 : 200, json: publishedListJson(published) };
   }
 
-  async function publishAll(call: Call, commands: PublishCommand[]): Promise<Published[]> {
-    const outcomes = await publishFor(engine, call, commands);
+  function publishedOf(outcomes: readonly PublishOutcome[]): Published[] {
     return outcomes.map((outcome) => {
       if (outcome === 'tooManyQueues') throw quotaExceeded('maxQueues', limits.queuesMax);
       return outcome;

@@ -200,10 +200,16 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
 
   async publish(projectId: ProjectId, commands: PublishCommand[], accountsVersion?: number): Promise<PublishOutcome[]> {
     if (commands.length === 0) return [];
-    const { drafts, accepted, context } = await this.#saveInTurn(projectId, commands, accountsVersion);
-    const [first] = accepted;
-    if (first?.kind === 'overDayLimit') throw dailyLimitReached(first.limit, first.remaining, context.nowMs);
-    return drafts.map((draft, index) => publishedAs(draft, accepted[index]));
+    try {
+      const { drafts, accepted, context } = await this.#saveInTurn(projectId, commands, accountsVersion);
+      this.#health.noteSaved();
+      const [first] = accepted;
+      if (first?.kind === 'overDayLimit') throw dailyLimitReached(first.limit, first.remaining, context.nowMs);
+      return drafts.map((draft, index) => publishedAs(draft, accepted[index]));
+    } catch (error) {
+      this.#health.noteFailure(error);
+      throw error;
+    }
   }
 
   checkAdmission(projectId: ProjectId): void {
@@ -216,7 +222,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     commands: PublishCommand[],
     accountsVersion?: number,
   ): ReturnType<Publisher['publish']> {
-    const save = () => this.#health.watch(() => this.workflows.publisher.publish(projectId, commands, accountsVersion));
+    const save = () => this.workflows.publisher.publish(projectId, commands, accountsVersion);
     if (commands.some(continuesRun)) return save();
     this.#gate.check(projectId);
     return this.#gate.pass(projectId, commands.length, save);

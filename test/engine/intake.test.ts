@@ -59,7 +59,7 @@ test('no slot is taken while the store gives no numbers', async () => {
 test('what follows from a message that shares something is not taken to be alone', async () => {
   const { intake, trace } = bench();
   const claimed: Saved = { state: 'claimed' };
-  await intake.save(drafts, async () => [claimed, claimed], asTheyCome, false);
+  await intake.save(drafts, async () => [claimed, claimed], asTheyCome, { mayBeAlone: false });
   expect(trace.slice(2)).toEqual(['start 100', 'start 101']);
 });
 

@@ -396,7 +396,7 @@ export class Dispatcher implements DeliverySlots {
       };
       const settled = await this.#untilSaved(message, async () => {
         const drafts = await this.intake.draftsOf(follows);
-        return this.intake.save(drafts, save, followsOf, claimed.isAlone === true);
+        return this.intake.save(drafts, save, followsOf, { mayBeAlone: claimed.isAlone === true });
       });
       if (settled?.kind === 'runChanged') return STALE;
       const { next } = settlement.change;

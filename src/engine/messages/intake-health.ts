@@ -16,19 +16,15 @@ export class IntakeHealth {
     this.#clock = clock;
   }
 
-  /** What `publish` answers, or throws. */
-  async watch<T>(publish: () => Promise<T>): Promise<T> {
-    try {
-      const published = await publish();
-      this.#savedSince += 1;
-      return published;
-    } catch (error) {
-      if (error instanceof StoreUnavailable) {
-        this.#refusedAtMs = this.#clock.elapsedMs;
-        this.#savedSince = 0;
-      }
-      throw error;
-    }
+  noteSaved(): void {
+    this.#savedSince += 1;
+  }
+
+  /** Why a publish was not saved: only the store's own trouble counts. */
+  noteFailure(error: unknown): void {
+    if (!(error instanceof StoreUnavailable)) return;
+    this.#refusedAtMs = this.#clock.elapsedMs;
+    this.#savedSince = 0;
   }
 
   /** Throws `StoreUnavailable` while the store refuses what is published. */

@@ -48,18 +48,20 @@ export class Intake {
   /**
    * Has `save` save the drafts, each with where it is to stand. Whatever becomes of that, no slot is left reserved. Answers
    * and throws as `save` does, and throws `StoreUnavailable` before it. `mayBeAlone`: as `dispatchSaved` has it.
+   * `isOfClient`: it is refused once the server shuts down, with `ApiError` 503.
    */
   async save<Answer>(
     drafts: readonly Draft[],
     save: (newMessages: NewMessage[]) => Promise<Answer>,
     savedOf: SavedOf<Answer>,
-    mayBeAlone = true,
+    { mayBeAlone = true, isOfClient = false }: { mayBeAlone?: boolean; isOfClient?: boolean } = {},
   ): Promise<Answer> {
     if (drafts.length === 0) return save([]);
     const { slots } = this.#deps;
     const newMessages = await this.#place(drafts);
     let saved: readonly (Saved | undefined)[] = [];
     try {
+      if (isOfClient && this.#isClosed) throw new ApiError('unavailable', 'the server is shutting down');
       const answer = await save(newMessages);
       saved = savedOf(answer);
       return answer;
@@ -68,17 +70,13 @@ export class Intake {
     }
   }
 
-  /** The same for what a client asks for, which is refused once the server shuts down: `ApiError` 503. */
+  /** The same for what a client asks for. */
   admit<Answer>(
     drafts: readonly Draft[],
     save: (newMessages: NewMessage[]) => Promise<Answer>,
     savedOf: SavedOf<Answer>,
   ): Promise<Answer> {
-    const saveIfOpen = (newMessages: NewMessage[]): Promise<Answer> => {
-      if (this.#isClosed) throw new ApiError('unavailable', 'the server is shutting down');
-      return save(newMessages);
-    };
-    return this.save(drafts, saveIfOpen, savedOf);
+    return this.save(drafts, save, savedOf, { isOfClient: true });
   }
 
   /** From now on no client is admitted. */

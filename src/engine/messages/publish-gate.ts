@@ -80,7 +80,15 @@ export class PublishGate {
       const line = this.#lineOf(projectId);
       if (line.saving >= SAVING_MAX || line.waiting.length > 0) await turnIn(line, cost);
       else line.saving += cost;
-      return await this.#watch(projectId, line, cost, save);
+      const begunMs = this.#clock.elapsedMs;
+      try {
+        return await save();
+      } catch (error) {
+        if (error instanceof StoreUnavailable && this.#clock.elapsedMs - begunMs > HUNG_MS) refuseWaiting(line, error);
+        throw error;
+      } finally {
+        this.#end(projectId, line, cost);
+      }
     } finally {
       this.#admission.leave(projectId, enteredMs, this.#clock.elapsedMs);
     }
@@ -95,22 +103,11 @@ export class PublishGate {
     return line;
   }
 
-  async #watch<T>(projectId: ProjectId, line: Line, cost: number, save: () => Promise<T>): Promise<T> {
-    const begunMs = this.#clock.elapsedMs;
-    try {
-      return await save();
-    } catch (error) {
-      if (error instanceof StoreUnavailable && this.#clock.elapsedMs - begunMs > HUNG_MS) refuseWaiting(line, error);
-      throw error;
-    } finally {
-      line.saving -= cost;
-      this.#beginNext(projectId, line);
-      if (line.saving === 0 && line.waiting.length === 0) this.#deleteLine(projectId, line);
-    }
-  }
-
-  #deleteLine(projectId: ProjectId, { hold }: Line): void {
-    hold?.cancel();
+  #end(projectId: ProjectId, line: Line, cost: number): void {
+    line.saving -= cost;
+    this.#beginNext(projectId, line);
+    if (line.saving > 0 || line.waiting.length > 0) return;
+    line.hold?.cancel();
     this.#lines.delete(projectId);
   }
 
