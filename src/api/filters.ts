@@ -4,7 +4,7 @@
  */
 import { Type } from '@sinclair/typebox';
 import type { DeadFilter, LogFilter } from '../engine/filters.ts';
-import type { LogState } from '../engine/model.ts';
+import { LOG_STATES, type LogState } from '../engine/model.ts';
 import { CURSOR, ids, statuses, texts, time, words } from './parameter-kinds.ts';
 import {
   filtersFor,
@@ -32,9 +32,7 @@ export interface Amount {
 
 /** The names that the `state` filter takes; two of them are spelled or grouped differently in entries (contract M 6.1). */
 const STATES: ReadonlyMap<string, readonly LogState[]> = new Map<string, readonly LogState[]>([
-  ...(['CREATED', 'ACTIVE', 'DELIVERED', 'ERROR', 'RETRY', 'FAILED', 'CANCEL_REQUESTED', 'CANCELED'] as const).map(
-    (state): [string, readonly LogState[]] => [state, [state]],
-  ),
+  ...LOG_STATES.map((state): [string, readonly LogState[]] => [state, [state]]),
   ['CANCELLED', ['CANCELED']],
   ['IN_PROGRESS', ['ACTIVE', 'RETRY', 'ERROR']],
 ]);

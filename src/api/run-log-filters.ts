@@ -1,6 +1,6 @@
 /** Which runs, or which of their events, does a list mean (contract W 17.3)? */
 import { Type } from '@sinclair/typebox';
-import type { LogState, RunLogState } from '../engine/model.ts';
+import { LOG_STATES, type LogState, type RunLogState } from '../engine/model.ts';
 import type { PageRequest } from '../engine/page.ts';
 import type { RunEventFilter, RunFilter } from '../engine/runs/log-store.ts';
 import type { RunState } from '../workflow/model.ts';
@@ -34,11 +34,7 @@ const STEP_STATES = [
 
 type EventState = LogState | RunLogState;
 
-const EVENT_STATE_NAMES = [
-  ...RUN_STATES,
-  ...(['WAITER_ADDED', 'INVOKED', 'CREATED', 'ACTIVE', 'RETRY', 'ERROR'] as const),
-  ...(['DELIVERED', 'FAILED', 'CANCEL_REQUESTED', 'CANCELED'] as const),
-];
+const EVENT_STATE_NAMES = [...RUN_STATES, 'WAITER_ADDED', 'INVOKED', ...LOG_STATES] as const;
 
 /** What an event can be filtered by; two of them are spelled or grouped differently in events (contract W 19.2). */
 const EVENT_STATES: ReadonlyMap<string, readonly EventState[]> = new Map<string, readonly EventState[]>([

@@ -1,6 +1,7 @@
 /** The shapes of answers (contract M 17, 18, 22). They make the interface document, and tests hold each answer against them. */
 import { type TProperties, Type } from '@sinclair/typebox';
 import { REASONS } from '../engine/messages/explain.ts';
+import { LOG_STATES } from '../engine/model.ts';
 import { MethodSchema } from '../protocol/config-options.ts';
 
 export const Ms = Type.Integer({ minimum: 0, description: 'Unix time in milliseconds' });
@@ -12,9 +13,7 @@ export const HeaderMapSchema = Type.Record(Type.String(), Type.Array(Type.String
   description: 'Canonical header name to its values.',
 });
 const State = Type.Union(
-  ['CREATED', 'ACTIVE', 'DELIVERED', 'ERROR', 'RETRY', 'FAILED', 'CANCEL_REQUESTED', 'CANCELED'].map((name) =>
-    Type.Literal(name),
-  ),
+  LOG_STATES.map((name) => Type.Literal(name)),
   { $id: 'State' },
 );
 

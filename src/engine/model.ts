@@ -109,15 +109,18 @@ export type Outcome =
   | { kind: 'interrupted' };
 
 /** The states that logs show. */
-export type LogState =
-  | 'CREATED'
-  | 'ACTIVE'
-  | 'DELIVERED'
-  | 'ERROR'
-  | 'RETRY'
-  | 'FAILED'
-  | 'CANCEL_REQUESTED'
-  | 'CANCELED';
+export const LOG_STATES = [
+  'CREATED',
+  'ACTIVE',
+  'DELIVERED',
+  'ERROR',
+  'RETRY',
+  'FAILED',
+  'CANCEL_REQUESTED',
+  'CANCELED',
+] as const;
+
+export type LogState = (typeof LOG_STATES)[number];
 
 /** What happens to a run, in logs beside what happens to its messages. */
 export type RunLogState = RunState | 'WAITER_ADDED' | 'INVOKED';
