@@ -1,4 +1,7 @@
-/** Who may call, and with which keys a project's deliveries are signed (contract M 2, 10.3). Implemented over the store. */
+/**
+ * The callers that are admitted, and the keys that a project's deliveries are signed with (contract M 2, 10.3).
+ * Implemented over the store.
+ */
 import type { ProjectId } from '../engine/model.ts';
 import type { TokenScope } from '../engine/stores.ts';
 
@@ -15,21 +18,25 @@ export interface SigningKeys {
 export interface Accounts {
   /** `tokenHash`: SHA-256 of the whole token, base64url. Answers from memory, since it runs on every request. */
   authenticate(tokenHash: string): Caller | undefined;
-  /** Of what it answers by, where others change it: whoever was admitted by an older one may not be any more. */
+  /**
+   * Version of the accounts in memory, where other workers can change them too. A caller that an older version admitted
+   * may have lost its token since.
+   */
   readonly sharedVersion?: number | undefined;
-  /** Reads what others may have changed. */
+  /** Reads the accounts anew, since other workers may have changed them. */
   refresh?(): Promise<void>;
   /**
-   * `undefined`: what is in memory holds. Otherwise, where others change accounts and this worker has not heard of them for too
-   * long, it resolves when it does again; rejects with `StoreUnavailable` when they cannot be had.
+   * `undefined`: the accounts in memory are current. Otherwise this worker could not check for changes for too long,
+   * and the promise resolves when the accounts are current again. It rejects with `StoreUnavailable` when they cannot
+   * be read.
    */
   catchUp?(): Promise<void> | undefined;
   /**
-   * Somebody came with a token that nobody has: reads what other workers may have changed. Asked again within a second,
-   * or where no other can have changed anything, there is nothing to read: `undefined`.
+   * Called for a token that is not known: reads what other workers may have changed. `undefined` when there is nothing
+   * to read: accounts were read for this within the last second, or no other worker can change them.
    */
   lookAgain?(): Promise<void> | undefined;
-  /** The project of that name, which is the `UserID` in its tokens. */
+  /** The project with that name. The name is the `UserID` in the project's tokens. */
   projectNamed(name: string): ProjectId | undefined;
   signingKeys(projectId: ProjectId): Promise<SigningKeys>;
   /** `current` becomes the former `next`, `next` is new; resolves once that is durable. */

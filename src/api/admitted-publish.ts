@@ -1,10 +1,12 @@
-/** Publishes for a caller who is admitted at the moment of the commit, whichever worker takes the request. */
+/**
+ * Publishes for a caller whose token is valid at the moment of the commit, even if another worker changed the accounts.
+ */
 import type { Engine } from '../engine/commands.ts';
 import type { PublishCommand, PublishOutcome } from '../engine/messages/publish-command.ts';
 import { AccountsChanged, StoreUnavailable } from '../engine/store-errors.ts';
 import type { Call } from './route.ts';
 
-/** Accounts that change more often than this within one request are not to be kept up with. */
+/** When accounts change more often than this during one request, the request is refused. */
 const TRIES_MAX = 5;
 
 /** Throws as `Engine.publish`, and `ApiError` 401 or 403 when the caller is not admitted any more. */

@@ -1,7 +1,7 @@
-/** Whose large answer may be in memory now? Those that do not fit together come one after the other (P10). */
+/** Bounds the memory of large answers: those that do not fit in together are written one after the other (P10). */
 export class AnswerTurns {
   readonly #bytesMax: number;
-  /** In the order in which they came. */
+  /** In order of arrival. */
   readonly #waiting: { bytes: number; begin: () => void }[] = [];
   #bytesUsed = 0;
 
@@ -9,7 +9,10 @@ export class AnswerTurns {
     this.#bytesMax = bytesMax;
   }
 
-  /** Resolves when there is room for `bytes`, to what gives it back, which is to be called once. One alone always fits. */
+  /**
+   * Resolves when there is room for `bytes`. Call the function that it resolves to exactly once, to give the room back.
+   * One answer alone always fits.
+   */
   async take(bytes: number): Promise<() => void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#waiting.push({ bytes, begin: resolve });

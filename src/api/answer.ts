@@ -11,16 +11,16 @@ export interface Answer {
   /** A page for people to read, in place of `json`. */
   html?: string;
   headers?: Readonly<Record<string, string>>;
-  /** Called once it is out of memory: it was sent, or its caller has gone. */
+  /** Called when the answer has left memory: it was sent, or the client has gone. */
   sent?: () => void;
 }
 
-/** Long enough for a flush to end or a full disk to be seen again; short enough that nobody gives up meanwhile. */
+/** Long enough for a flush to end or for a full disk to be checked again; short enough that no client gives up. */
 const RETRY_AFTER_S = 1;
 
 export const NO_BODY: Answer = { status: 200, json: '' };
 
-/** `value` as JSON. Throws when it cannot be expressed, which is a fault of ours. */
+/** `value` as JSON. Throws when `value` cannot be written as JSON, which is a fault in our code. */
 export function answer(status: number, value: unknown): Answer {
   return { status, json: JSON.stringify(value) };
 }
@@ -33,8 +33,9 @@ export function refusal(status: number, error: string, headers?: Answer['headers
 }
 
 /**
- * The answer to what a handler threw. A caller's mistake is named; a store that cannot write asks the caller to
- * come back; everything else is ours, is logged, and is told to nobody (contract M 25).
+ * The answer to an error that a handler threw. A client's mistake is named. When the store cannot write, the client is
+ * asked to come back. Every other error is a fault in our code: it is logged, and the client learns no details
+ * (contract M 25).
  */
 export function answerToError(error: unknown, log: EventLog, where: string): Answer {
   if (error instanceof ApiError) {
@@ -50,7 +51,7 @@ export function answerToError(error: unknown, log: EventLog, where: string): Ans
       'retry-after': String(RETRY_AFTER_S),
     });
   }
-  // The stack names our own source lines and no request data; messages of unknown errors may quote input, so they stay out.
+  // The stack names only our source lines. The message of an unknown error may quote input, so it is not logged.
   log.error('request_failed', { route: where, kind: kindOf(error), stack: stackFrames(error) });
   return refusal(500, 'internal server error');
 }

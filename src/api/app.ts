@@ -1,6 +1,6 @@
 /**
- * The HTTP interface: a listener around the route table. Every request takes the same steps: find the route on the raw
- * target, admit the caller, call the handler, write its answer.
+ * The HTTP interface: a listener around the route table. Every request takes the same steps: find the route by the raw
+ * target, authenticate the caller, call the handler, write its answer.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ProjectId } from '../engine/model.ts';
@@ -45,7 +45,7 @@ export function createApi(options: ApiOptions): Listener {
   });
 }
 
-/** The same steps for each request. */
+/** Takes each request through the same steps. */
 class Edge {
   readonly #options: ApiOptions;
   readonly #finder: RouteFinder;
@@ -62,7 +62,7 @@ class Edge {
     this.#options = options;
     this.#finder = new RouteFinder(routes);
     this.#connections = connections;
-    // What is open to everybody is asked by third parties, in their own ways.
+    // Third parties call the public routes, with headers and parameters of their own.
     const own = routes.filter(({ access }) => access !== 'public');
     this.#known = new Map(own.map((route) => [route, new KnownOptions(route)]));
     this.#ignoredLog = new IgnoredLog(options.log);
@@ -86,7 +86,7 @@ class Edge {
       const answered = browsers.answer(request, response, match);
       respond(exchange, answered ?? (await this.#answer(request, match, body)), clock);
     } catch (error) {
-      // Nobody is left to be answered, or half an answer is out already.
+      // The client has gone, or part of an answer is already sent.
       if (error instanceof CallerGone || response.headersSent) {
         response.destroy();
         return;
@@ -158,7 +158,7 @@ function noRoute({ routes }: Match): Answer {
   return refusal(405, 'Method Not Allowed', { allow: [...routes.keys()].join(', ') });
 }
 
-/** What Node does not check itself, or would answer without JSON (contract M 20.2). Throws `ApiError`. */
+/** Checks the head for what Node does not check, or would refuse without JSON (contract M 20.2). Throws `ApiError`. */
 function checkHead({ rawHeaders, headers, httpVersion }: IncomingMessage, { headerBytesMax }: ApiLimits): void {
   let bytes = 0;
   for (const text of rawHeaders) bytes += text.length;

@@ -1,4 +1,4 @@
-/** Who calls? The token comes in the query or in `Authorization`; the query decides (contract M 2.1). */
+/** Authenticates a request. The token comes in the query or in `Authorization`; the query wins (contract M 2.1). */
 import type { TokenScope } from '../engine/stores.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { memo } from '../protocol/memo.ts';
@@ -8,10 +8,13 @@ import { hashToken } from '../protocol/token.ts';
 import type { Accounts, Caller } from './accounts.ts';
 import type { Access } from './route.ts';
 
-/** The same few tokens come with every request. What is remembered grants nothing: the hash is looked up each time. */
+/**
+ * The same few tokens come with every request, so their hashes are remembered. This grants nothing: each hash is still
+ * looked up.
+ */
 const hashOf = memo(hashToken);
 
-/** Longer than any token; what is longer is not worth hashing. */
+/** Longer than any token. A longer text is refused without being hashed. */
 const TOKEN_LENGTH_MAX = 4096;
 
 export interface Admission {
@@ -19,7 +22,10 @@ export interface Admission {
   isTokenInHeader: boolean;
 }
 
-/** `undefined`: nobody has that token. Throws `ApiError` 401 without one. The token is compared only as a hash. */
+/**
+ * `undefined`: no such token. Throws `ApiError` 401 when the request has no token. The token is compared only as a
+ * hash.
+ */
 export function authenticate(
   accounts: Accounts,
   authorization: string | undefined,
@@ -32,21 +38,26 @@ export function authenticate(
   return caller && { caller, isTokenInHeader: fromQuery === undefined };
 }
 
-/** What a token of each scope is admitted to. */
+/** The routes that a token of each scope may use. */
 const ADMITTED: Readonly<Record<TokenScope, readonly Access[]>> = {
   full: ['public', 'read', 'publish', 'full'],
   'read-only': ['public', 'read'],
   'publish-only': ['public', 'publish'],
 };
 
-/** Throws `ApiError` 403 when the scope of the token is not enough. `undefined`: there is no such route. */
+/**
+ * Throws `ApiError` 403 when the scope of the token is not enough. `access` is `undefined` when there is no such route.
+ */
 export function authorize({ scope }: Caller, method: string, access: Access | undefined): void {
-  // Whoever may read is told which routes there are not; to others every path but their own looks alike.
+  // A caller with a scope that may read learns that a route does not exist. For other scopes, every path but their own
+  // looks the same.
   const wanted = access ?? (method === 'GET' ? 'read' : 'full');
   if (!ADMITTED[scope].includes(wanted)) throw forbidden(scope);
 }
 
-/** Throws `ApiError` 403 unless the token is a full one: where a request turns out to want more than its route says. */
+/**
+ * Throws `ApiError` 403 unless the token has full scope. For a request that turns out to need more than its route does.
+ */
 export function authorizeFully(scope: TokenScope | undefined): void {
   if (scope !== 'full') throw forbidden(scope ?? 'no');
 }
@@ -56,11 +67,11 @@ function forbidden(scope: string): ApiError {
 }
 
 function tokenInQuery(rawQuery: string): string | undefined {
-  // Most requests end here. The name may be escaped in part, so a percent sign sends them the long way.
+  // Most requests end here. The name may be partly escaped, so a query with a percent sign is searched too.
   if (!/qstash|%/i.test(rawQuery)) return undefined;
   for (const piece of rawQuery.split('&')) {
     const [rawName = ''] = piece.split('=', 1);
-    // Only the piece itself is read: what is wrong elsewhere in the query is told to callers who are known.
+    // Only this piece is read: a mistake elsewhere in the query is reported only to authenticated callers.
     if (formDecode(rawName)?.toLowerCase() === 'qstash_token') return splitQuery(piece).token;
   }
   return undefined;

@@ -1,4 +1,4 @@
-/** Reads the items of a request that brings many messages at once, and has them handled (contract M 22.3). */
+/** Reads the items of a request with many messages, and passes them to a handler (contract M 22.3). */
 import type { Clock } from '../engine/ports.ts';
 import { Slices } from '../engine/slices.ts';
 import { refusedInRun } from '../protocol/workflow/refusals.ts';
@@ -10,7 +10,7 @@ import type { RequestBody } from './request-body.ts';
 
 type BatchLimits = Pick<ApiLimits, 'batchBytesMax' | 'batchItemsMax' | 'headerBytesMax'>;
 
-/** What items are read and handled with. */
+/** The services needed to read and handle items. */
 export interface ItemServices {
   limits: BatchLimits;
   json: JsonThread;
@@ -19,8 +19,9 @@ export interface ItemServices {
 }
 
 /**
- * Reads the array and has it handled. Throws `ApiError` 400, or 422, saying which item it is about. `mayContinueRun`: a running
- * workflow may be their sender, which would take a 400 for the end of its run (contract W 4.7).
+ * Reads the array and passes it to `handle`. Throws `ApiError` 400 or 422 that names the item. `mayContinueRun`: the
+ * sender may be a running workflow. It then gets 422, because its library takes a 400 for the end of the run
+ * (contract W 4.7).
  */
 export async function handleItems<T>(
   body: RequestBody,

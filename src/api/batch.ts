@@ -1,4 +1,4 @@
-/** Takes many messages at once: all that are valid, or none (contract M 22.3). */
+/** Publishes many messages in one request: all that are valid, or none (contract M 22.3). */
 import type { PublishCommand, PublishOutcome } from '../engine/messages/publish-command.ts';
 import type { Millis, ProjectId } from '../engine/model.ts';
 import type { Slices } from '../engine/slices.ts';
@@ -27,14 +27,14 @@ const ENQUEUED = new KnownHeaders(ENQUEUE_HEADERS);
 
 /** What is the same for all items of a request. */
 interface ItemContext {
-  /** By name. */
+  /** URL groups by name. */
   groups: ReadonlyMap<string, UrlGroup>;
   budget: GroupBudget;
   nowMs: Millis;
   callerIp: string | undefined;
 }
 
-/** An item that passed validation: one message, those of a group, or a refusal that concerns only its own place. */
+/** A validated item: one message, the messages of a URL group, or a refusal of this item alone. */
 type Item =
   | { kind: 'message'; isSentByRun: boolean; commands: [PublishCommand] }
   | { kind: 'group'; group: UrlGroup; commands: PublishCommand[] }
@@ -66,14 +66,17 @@ export function batchRoutes(services: Services): Route[] {
     });
   }
 
-  /** Why the item is refused for what it names; `undefined`: it is not. Names are looked up while further items are read. */
+  /**
+   * Why the item's destination or callbacks are refused; `undefined` when they are not. Host names are looked up while
+   * further items are read.
+   */
   async function refusalOf(item: Item, index: number): Promise<unknown> {
-    // What a running workflow calls that may not be called fails when it is called, as all else that goes wrong then.
+    // A running workflow may name a destination that may not be called. The message is accepted, and fails at delivery.
     if (item.kind === 'message' && item.isSentByRun) return undefined;
     try {
       if (item.kind === 'message') await checkAddress(item.commands[0].url, checkDestination);
       else if (item.kind === 'group') await checkEndpoints(item.group.endpoints, checkDestination);
-      const [first] = item.commands; // the options of a group's messages differ in nothing that is checked
+      const [first] = item.commands; // a group's messages have the same callbacks
       if (first) await checkCallbacks(first.options.settings, checkDestination);
       return undefined;
     } catch (error) {
@@ -81,7 +84,7 @@ export function batchRoutes(services: Services): Route[] {
     }
   }
 
-  /** The groups that exist of those that are named, by name. */
+  /** Those of the named groups that exist, by name. */
   async function findGroups(projectId: ProjectId, given: readonly GivenItem[]): Promise<Map<string, UrlGroup>> {
     const names = new Set(given.flatMap(({ destination }) => (destination.kind === 'group' ? [destination.name] : [])));
     const found = await Promise.all(
@@ -94,7 +97,7 @@ export function batchRoutes(services: Services): Route[] {
     const { destination, body, queue, rawHeaders, isSentByRun } = given;
     const { groups, budget, nowMs, callerIp } = context;
     const group = destination.kind === 'group' ? groups.get(destination.name) : undefined;
-    // The outer request's headers and token are not the item's: its own Authorization is there to be forwarded.
+    // The item does not inherit headers or the token of the outer request. Its own Authorization header is forwarded.
     const input = { rawHeaders, queryConfig: [], tokenInQuery: true, proxyHeaders, groupDefaults: group?.headers };
     const options = readPublishOptions(input, queue === '' ? 'publish' : 'enqueue', quotas, nowMs);
     if (queue !== '') checkName('queue name', queue);
@@ -145,7 +148,7 @@ async function answerJson(
 function itemJson(item: Item, outcomes: readonly PublishOutcome[], queuesMax: number): string {
   if (item.kind === 'refused') return JSON.stringify({ error: item.error });
   const answered = outcomes.filter((outcome) => outcome !== 'tooManyQueues');
-  // All of an item go into the same queue: it is refused as a whole, and the others are not.
+  // All messages of an item go into the same queue: the item is refused as a whole, and other items are not.
   if (outcomes.includes('tooManyQueues')) {
     return JSON.stringify({ error: quotaExceeded('maxQueues', queuesMax).message });
   }

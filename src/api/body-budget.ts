@@ -1,4 +1,4 @@
-/** How many body bytes are in memory, over all requests? Bounds memory whatever the number of callers (P10). */
+/** Counts the body bytes in memory over all requests, so that memory is bounded for any number of clients (P10). */
 export class BodyBudget {
   readonly #bytesMax: number;
   #bytesUsed = 0;

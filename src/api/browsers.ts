@@ -1,7 +1,8 @@
 /**
- * Which requests of browsers are answered? A page of any origin can send one to this machine, and in development everybody
- * knows the token. So pages of other origins are refused before their bodies are read, and a name that could be theirs is
- * refused as the name of this server (decision 026). What is no browser says of no origin, and is not looked at here.
+ * Decides which requests of browsers are answered. A page of any origin can send requests to this machine, and in
+ * development everybody knows the token. So requests from pages of other origins are refused before their bodies are
+ * read. A `Host` name that could belong to such a page is refused too (decision 026). A client that is no browser sends
+ * no origin, and is not checked here.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIPv4, isIPv6 } from 'node:net';
@@ -12,35 +13,35 @@ export interface BrowserRules {
   /** Origins whose pages may call, as browsers write them: `https://console.example.com`. */
   origins: readonly string[];
   /**
-   * Names by which the server may be called besides addresses, loopback names and those without a dot: `dev.example.com`,
-   * `*.example.com`. `any`: by every name, where nobody can do anything without a secret token.
+   * Names that a request may use for the server besides addresses, loopback names and names without a dot:
+   * `dev.example.com`, `*.example.com`. `any`: every name, for a server where every action needs a secret token.
    */
   hosts: readonly string[] | 'any';
 }
 
 const METHODS = 'GET, POST, PUT, PATCH, DELETE';
-/** What clients read of an answer besides its body. */
+/** Headers of an answer that clients read. */
 const EXPOSED = [
   'Retry-After',
   'Waypost-Ignored',
   ...['RateLimit', 'Burst-RateLimit'].flatMap((kind) => [`${kind}-Limit`, `${kind}-Remaining`, `${kind}-Reset`]),
 ].join(', ');
-/** How long a browser remembers what it may send. */
+/** How long a browser may keep the answer to a preflight request. */
 const PREFLIGHT_AGE_S = 600;
 
 export class Browsers {
   readonly #origins: ReadonlySet<string>;
   readonly #hosts: readonly string[] | 'any';
 
-  /** Throws a `TypeError` that names an origin which is none. */
+  /** Throws a `TypeError` that names a text which is not an origin. */
   constructor({ origins, hosts }: BrowserRules) {
     this.#origins = new Set(origins.map(readOrigin));
     this.#hosts = hosts === 'any' ? hosts : hosts.map((name) => name.toLowerCase());
   }
 
   /**
-   * The answer to a request that is not to be handled: a refusal, or the answer to what a browser asks beforehand. Others
-   * get the headers by which the browser shows the answer to its page.
+   * The answer to a request that ends here: a refusal, or the answer to a browser's preflight. For other requests it
+   * sets the headers that let the browser show the answer to its page, and returns `undefined`.
    */
   answer({ headers, method }: IncomingMessage, response: ServerResponse, match: Match | undefined): Answer | undefined {
     const { host } = headers;
@@ -79,13 +80,16 @@ function readOrigin(text: string): string {
   throw new TypeError(`not an origin such as https://console.example.com: ${text}`);
 }
 
-/** Webhooks: their URLs are the secret, and whoever has one may call it from where they like (contract W 14.9). */
+/** True for webhooks: their URL is the secret, and a caller that has it may call from any page (contract W 14.9). */
 function isForAnyOrigin(match: Match | undefined): boolean {
   for (const { isForAnyOrigin: isFor = false } of match?.routes.values() ?? []) return isFor;
   return false;
 }
 
-/** Of requests that name no origin: a browser says so of images, scripts and the like. A link may be followed. */
+/**
+ * For a request without an origin: true when the browser says that another page loads it as an image, a script or the
+ * like. A followed link is allowed.
+ */
 function isOfOtherPage(headers: IncomingMessage['headers']): boolean {
   const site = headers['sec-fetch-site'];
   return (site === 'cross-site' || site === 'same-site') && headers['sec-fetch-mode'] !== 'navigate';
@@ -100,7 +104,7 @@ function nameOf(host: string): string {
   return host.slice(0, 300).replace(/:\d*$/, '').replace(/\.$/, '').toLowerCase();
 }
 
-/** Names that no stranger can have in the DNS for a page of theirs. */
+/** Names that nobody else can own in the DNS and use for a page. */
 function isOfThisMachine(name: string): boolean {
   const literal = /^\[(.*)\]$/.exec(name)?.[1];
   if (literal !== undefined) return isIPv6(literal);
@@ -118,7 +122,7 @@ function preflightHeaders(headers: IncomingMessage['headers']): Record<string, s
   return {
     'access-control-allow-methods': METHODS,
     'access-control-max-age': String(PREFLIGHT_AGE_S),
-    // Config headers and those to forward have any name, so that what is asked for is what is allowed.
+    // Config headers and forwarded headers can have any name, so every header that the browser asks for is allowed.
     ...(asked === undefined ? undefined : { 'access-control-allow-headers': asked }),
     ...(isPrivate ? { 'access-control-allow-private-network': 'true' } : undefined),
   };

@@ -1,4 +1,4 @@
-/** How many requests may a project make in a second (contract M 20.3)? Publishing is not among them. */
+/** Limits how many requests a project may make in a second (contract M 20.3). Publishing is not counted. */
 import type { Millis, ProjectId } from '../engine/model.ts';
 import { burstLimitReached } from '../protocol/rate-limits.ts';
 
@@ -7,17 +7,19 @@ interface Window {
   requests: number;
 }
 
-/** Counts in memory: a window lasts a second, which no restart outlasts. One small entry for each project that calls. */
+/**
+ * Counts in memory: a window lasts one second, so nothing is lost by a restart. One small entry per calling project.
+ */
 export class BurstLimit {
   readonly #requestsMax: number;
   readonly #windowByProject = new Map<ProjectId, Window>();
 
-  /** `requestsMax`: a second; 0: any number. */
+  /** `requestsMax`: per second; 0: no limit. */
   constructor(requestsMax: number) {
     this.#requestsMax = requestsMax;
   }
 
-  /** Counts one request. Throws `RateLimited` (429) when the second has had its requests. */
+  /** Counts one request. Throws `RateLimited` (429) when the project has used up this second's requests. */
   take(projectId: ProjectId, nowMs: Millis): void {
     if (this.#requestsMax === 0) return;
     const second = Math.floor(nowMs / 1000);

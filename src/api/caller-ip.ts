@@ -1,4 +1,4 @@
-/** Which address called? Behind trusted proxies the right-most untrusted one (contract M 7.5). */
+/** Finds the client's address. Behind trusted proxies it is the right-most untrusted address (contract M 7.5). */
 import ipaddr from 'ipaddr.js';
 import { memo } from '../protocol/memo.ts';
 
@@ -8,8 +8,8 @@ type Cidr = [Address, number];
 export type CallerIpReader = (peer: string | undefined, forwardedFor: string | undefined) => string | undefined;
 
 /**
- * A reader that believes `X-Forwarded-For` as far as it was written by `trustedProxies` (addresses or CIDRs).
- * Throws a `TypeError` naming an entry that is neither.
+ * A reader that believes `X-Forwarded-For` only as far as `trustedProxies` (addresses or CIDRs) have written it. Throws
+ * a `TypeError` that names an entry which is neither.
  */
 export function callerIpReader(trustedProxies: readonly string[]): CallerIpReader {
   const trusted = trustedProxies.map(parseCidr);
@@ -32,7 +32,7 @@ export function trustedProxies(proxies: readonly string[]): (peer: string) => bo
   };
 }
 
-/** Walks from the proxy next to us outwards. What is not an address was not written by a proxy we trust, so it ends the walk. */
+/** Walks from the nearest proxy outwards. A trusted proxy writes only addresses, so any other text ends the walk. */
 function firstUntrusted(peer: Address, forwardedFor: string, trusted: readonly Cidr[]): Address {
   const hops = forwardedFor.split(',');
   let nearest = peer;
@@ -57,8 +57,8 @@ function withoutPort(text: string): string {
 }
 
 /**
- * An IPv4 address that came mapped into IPv6 is IPv4. A zone (`%eth0`) is the machine's own business. The same few
- * peers come with nearly every request, so their addresses are remembered.
+ * An IPv4 address mapped into IPv6 counts as IPv4. A zone (`%eth0`) has a meaning only on its machine, so it is
+ * dropped. The same few peers send nearly all requests, so their parsed addresses are remembered.
  */
 const parseAddress: (text: string) => Address | undefined = memo((text) => {
   const [address = ''] = text.split('%');

@@ -1,12 +1,15 @@
 /**
- * The config headers that a request may have (contract M 4.2): what the interface document shows, and what is not ignored. What
- * each of them is called, means and says is its row in `protocol/config-options.ts`.
+ * The config headers that each kind of request may have (contract M 4.2). The interface document shows them; all others
+ * are reported as ignored. The name, meaning and schema of each are in its row in `protocol/config-options.ts`.
  */
 import { Type } from '@sinclair/typebox';
 import { type ConfigOption, OPTIONS } from '../protocol/config-options.ts';
 
 export interface ConfigHeader extends Pick<ConfigOption, 'name' | 'meaning' | 'schema'> {
-  /** Taken, and no parameter of the document: one of many names, or what libraries say that changes nothing. */
+  /**
+   * Accepted, but not a parameter in the document: a header with a variable name, or one by which libraries describe
+   * themselves.
+   */
   isUnlisted?: true;
 }
 
@@ -14,12 +17,12 @@ function unlisted(name: string, meaning: string, example: string): ConfigHeader 
   return { name, meaning, schema: Type.String({ examples: [example] }), isUnlisted: true };
 }
 
-/** What clients say of themselves, with whatever they ask. */
+/** Sent by clients about themselves in every request. */
 export const OF_EVERY_REQUEST: readonly ConfigHeader[] = ['Sdk', 'Platform', 'Framework', 'Runtime'].map((what) =>
   unlisted(`Upstash-Telemetry-${what}`, 'What the client runs as.', 'example@1.0.0'),
 );
 
-/** What means something for every delivery, a callback's too. */
+/** Options of every delivery, including callbacks. */
 const OF_EVERY_DELIVERY: readonly ConfigHeader[] = [
   OPTIONS.method,
   OPTIONS.retries,
@@ -32,13 +35,18 @@ const OF_EVERY_DELIVERY: readonly ConfigHeader[] = [
   unlisted('Upstash-Forward-Name', 'Delivered as the header Name.', 'value'),
 ];
 
-/** What the workflow libraries say of each message and of its callbacks; the server knows it, or goes by something else. */
+/**
+ * Sent by the workflow libraries with each message and its callbacks. The server knows these values already, or does
+ * not use them.
+ */
 const OF_THE_LIBRARIES: readonly ConfigHeader[] = [
   unlisted('Upstash-Workflow-Url', 'Where the run is served: the destination.', 'https://example.com/workflow'),
   unlisted('Upstash-Workflow-Sdk-Version', 'Version of the protocol.', '1'),
 ];
 
-/** The libraries say of a callback that it is one of the run; the server makes the callback, and knows. */
+/**
+ * The libraries mark a callback as one of the run. The server creates the callback itself, so it knows this already.
+ */
 const OF_CALLBACKS_OF_RUNS: readonly ConfigHeader[] = [
   ...OF_THE_LIBRARIES,
   unlisted('Upstash-Workflow-RunId', 'Id of the run.', 'wfr_order-42'),
@@ -59,7 +67,7 @@ function ofCallback(url: ConfigHeader): ConfigHeader[] {
   return [url, ...options];
 }
 
-/** What means something for a message that is published again, too, and again and again. */
+/** Options of every message, also of one that is retried or published by a schedule. */
 const OF_EVERY_MESSAGE: readonly ConfigHeader[] = [
   ...OF_EVERY_DELIVERY,
   OPTIONS.delay,
@@ -67,7 +75,7 @@ const OF_EVERY_MESSAGE: readonly ConfigHeader[] = [
   ...ofCallback(OPTIONS['failure-callback']),
 ];
 
-/** What makes a publish a schedule creation, and the others mean something only beside it. */
+/** The first makes a publish create a schedule. The others have a meaning only together with it. */
 const OF_A_SCHEDULE: readonly ConfigHeader[] = [
   OPTIONS.cron,
   OPTIONS.scheduleId,
@@ -76,7 +84,7 @@ const OF_A_SCHEDULE: readonly ConfigHeader[] = [
   OPTIONS.scheduleOverlap,
 ];
 
-/** What a library that a run was triggered at says of itself, and what asks it to. */
+/** Headers that ask the library of a triggered run to identify itself, and headers by which it does. */
 const OF_A_TRIGGER: readonly ConfigHeader[] = [
   OPTIONS.workflowTriggerBySdk,
   OPTIONS.workflowUnknownSdk,
@@ -84,7 +92,9 @@ const OF_A_TRIGGER: readonly ConfigHeader[] = [
   ...OF_THE_LIBRARIES,
 ];
 
-/** What makes a message one of a workflow run; the libraries send it, and the others mean something only beside the first. */
+/**
+ * The first makes a message part of a workflow run. Libraries send it; the others have a meaning only together with it.
+ */
 const OF_A_RUN: readonly ConfigHeader[] = [
   OPTIONS.workflowInit,
   OPTIONS.workflowRunId,
@@ -94,7 +104,7 @@ const OF_A_RUN: readonly ConfigHeader[] = [
   ...OF_A_TRIGGER,
 ];
 
-/** Read by a wait, which is a message to come. */
+/** Read by a wait: its result becomes a message. */
 export const WAIT_HEADERS: readonly ConfigHeader[] = [...OF_A_RUN, ...OF_EVERY_MESSAGE];
 
 /** Read by the end of a run. */
@@ -119,7 +129,7 @@ export const ENQUEUE_HEADERS: readonly ConfigHeader[] = PUBLISH_HEADERS.filter(
   (known) => ![OPTIONS.delay, OPTIONS.notBefore, ...OF_A_SCHEDULE, ...OF_A_RUN].includes(known),
 );
 
-/** Read by the trigger of a workflow run, which speaks the rest of the workflow protocol itself. */
+/** Read by the trigger of a workflow run. The server itself adds the other headers of the workflow protocol. */
 export const TRIGGER_HEADERS: readonly ConfigHeader[] = [
   OPTIONS.workflowRunId,
   ...OF_EVERY_MESSAGE.filter(({ name }) => !name.startsWith('Upstash-Callback')),
@@ -133,7 +143,10 @@ export const RETRY_HEADERS: readonly ConfigHeader[] = [...OF_EVERY_MESSAGE, OPTI
 
 const FIXED_BY_A_TRIGGER = /^Upstash-(Retries|Retry-Delay|Delay|Label|Flow-Control-(Key|Value)|Failure-Callback.*)$/;
 
-/** Read by the resume and the restart of a failed run: each replaces what the run was triggered with (contract W 21.2). */
+/**
+ * Read by the resume and the restart of a failed run: each replaces the value that the run was triggered with
+ * (contract W 21.2).
+ */
 export const RUN_OVERRIDE_HEADERS: readonly ConfigHeader[] = RETRY_HEADERS.filter(
   (known) => FIXED_BY_A_TRIGGER.test(known.name) || known === OPTIONS.notBefore,
 );

@@ -1,4 +1,6 @@
-/** Answers what never became a request (malformed, too large, too slow) in the form of all errors, and closes. */
+/**
+ * Answers input that is no valid request (malformed, too large, too slow) with a JSON error, and closes the connection.
+ */
 import type { Socket } from 'node:net';
 import type { Connections } from './connections.ts';
 
@@ -10,7 +12,10 @@ const ANSWER_BY_CODE: ReadonlyMap<string, readonly [status: string, error: strin
 
 const MALFORMED = ['400 Bad Request', 'malformed HTTP request'] as const;
 
-/** For the server's `clientError` event. The requests before are answered first: theirs may have been done (P1). */
+/**
+ * For the server's `clientError` event. Earlier requests of the connection are answered first: they may have been done
+ * (P1).
+ */
 export function clientErrorHandler(connections: Connections): (error: NodeJS.ErrnoException, socket: Socket) => void {
   return (error, socket) => {
     if (error.code === 'ECONNRESET' || socket.destroyed) socket.destroy();
@@ -26,6 +31,6 @@ function answerAndClose({ code = '' }: NodeJS.ErrnoException, socket: Socket): v
   const [status, text] = ANSWER_BY_CODE.get(code) ?? MALFORMED;
   const json = JSON.stringify({ error: text });
   const head = `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(json)}`;
-  // No lingering here: whoever sends this is not speaking HTTP, or not fast enough to be waited for.
+  // The connection is closed at once: such a client does not speak HTTP, or is too slow to wait for.
   socket.end(`${head}\r\nconnection: close\r\n\r\n${json}`, () => socket.destroy());
 }

@@ -1,9 +1,9 @@
-/** What is known of each open connection: which of its requests are unanswered, and how many in a row had a wrong token. */
+/** Keeps for each open connection its unanswered requests, and how many wrong tokens it has sent in a row. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { PacedInput, Pacer } from './paced-input.ts';
 
-/** So many wrong tokens one after the other end a connection: whoever has nothing else to say is to pay for a new one. */
+/** A connection is closed after this many wrong tokens in a row, so that guessing costs a new connection each time. */
 const REFUSALS_MAX = 16;
 
 export class Connections {
@@ -14,7 +14,7 @@ export class Connections {
     this.#pacer = new Pacer(endOfTurn);
   }
 
-  /** To be told of each socket when it is accepted, after the HTTP server has taken it over. */
+  /** Call it for each accepted socket, after the HTTP server has set it up. */
   open(socket: Socket): void {
     this.of(socket).pace(this.#pacer);
   }
@@ -31,7 +31,7 @@ export class Connections {
 
 export class Connection {
   readonly #socket: Socket;
-  /** In the order in which they came. */
+  /** In order of arrival. */
   readonly #unanswered = new Map<ServerResponse, IncomingMessage>();
   #latest: ServerResponse | undefined;
   #begun = 0;
@@ -58,12 +58,12 @@ export class Connection {
     return request?.complete === false ? request : undefined;
   }
 
-  /** Whether its last answer is on its way: what comes after is not looked at. */
+  /** Whether the last answer is being sent. Later input is ignored. */
   get isEnding(): boolean {
     return this.#isEnding;
   }
 
-  /** To be told of each request when it comes. */
+  /** Call it for each request when it arrives. */
   begin(request: IncomingMessage, response: ServerResponse): void {
     this.#begun += 1;
     this.#unanswered.set(response, request);
@@ -75,7 +75,10 @@ export class Connection {
     });
   }
 
-  /** To be told of each answer before it goes out: whether it is to be the last one. It never is while others are to follow. */
+  /**
+   * Call it before each answer is sent. Returns whether this answer is the last one of the connection; it never is
+   * while later requests wait for an answer.
+   */
   answer(response: ServerResponse, status: number): boolean {
     this.#refusals = status === 401 ? this.#refusals + 1 : 0;
     if (this.#refusals < REFUSALS_MAX || this.#latest !== response) return false;
@@ -83,19 +86,19 @@ export class Connection {
     return true;
   }
 
-  /** Nothing that comes from now on is looked at. */
+  /** All later input is ignored. */
   end(): void {
     this.#isEnding = true;
   }
 
-  /** It is heard in turns with others, and no more than it is answered. */
+  /** Reads the connection in turns with others, and no faster than its requests are answered. */
   pace(pacer: Pacer): void {
     this.#input = PacedInput.of(this.#socket, this, pacer);
   }
 
   /**
-   * What follows its requests is no HTTP. `tell` is called when all that came before is answered; never when the answer that is
-   * going out is to a request that is not complete.
+   * The client has sent something that is not HTTP. `tell` is called when all earlier requests are answered. It is
+   * never called when the answer now being sent belongs to an incomplete request.
    */
   fail(tell: () => void): void {
     if (this.#whenAnswered) return; // every further byte fails again

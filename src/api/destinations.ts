@@ -1,4 +1,4 @@
-/** May this destination be called, as far as can be told at publish time (contract M 5.2)? */
+/** Checks whether a destination may be called, as far as this is known at publish time (contract M 5.2). */
 import type { Endpoint } from '../engine/url-groups.ts';
 import { checkUrl } from '../protocol/destination.ts';
 import { prefixOf } from '../protocol/dialect.ts';
@@ -7,13 +7,13 @@ import { shown } from '../protocol/headers.ts';
 import type { CallbackSettings, MessageSettings } from '../protocol/settings.ts';
 import type { CheckDestination } from './route.ts';
 
-/** Throws `ApiError` 400 with the reason: at once, or later through a promise when names have to be looked up. */
+/** Throws `ApiError` 400 with the reason: at once, or through a promise when a host name must be looked up. */
 export function checkAddress(url: string, check: CheckDestination): undefined | Promise<void> {
   const reason = check(checkUrl(url));
   return reason instanceof Promise ? reason.then(refuse) : refuse(reason);
 }
 
-/** The same for each endpoint; the error names the one that is refused. */
+/** Checks each endpoint; the error names the endpoint that is refused. */
 export async function checkEndpoints(endpoints: readonly Endpoint[], check: CheckDestination): Promise<void> {
   await Promise.all(
     endpoints.map(async ({ url, name }) => {
@@ -28,11 +28,11 @@ export async function checkEndpoints(endpoints: readonly Endpoint[], check: Chec
 }
 
 /**
- * The same for the callbacks that a message will send, and for theirs; the error names the header (contract M 4.2).
- * To be asked wherever options of messages are read, also those that are kept for messages to come.
+ * Checks the callbacks of a message, and the callbacks of those; the error names the header (contract M 4.2). Call it
+ * wherever message options are read, also for options that are saved for later messages.
  */
 export function checkCallbacks(settings: MessageSettings, check: CheckDestination): undefined | Promise<void> {
-  // Nearly every message has none, and a publish must not wait for that.
+  // Nearly every message has no callbacks, and such a publish must not wait for a promise.
   if (settings.callback === undefined && settings.failureCallback === undefined) return undefined;
   return checkCallbacksOf(settings, prefixOf(settings.dialect), check);
 }

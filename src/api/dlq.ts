@@ -31,7 +31,7 @@ const AMOUNT: Amount = { countDefault: 100, countMax: 100, isLowered: true };
 const LISTED = messageFilters('dlqList', AMOUNT);
 const BULK = messageFilters('dlqBulk', AMOUNT);
 
-/** What only the list of runs can be filtered by. */
+/** Filters that only the list of runs has. */
 const OF_RUNS = deadParameters(AMOUNT).filter(({ name }) => !LISTED.rows.some((row) => row.name === name));
 
 export function dlqRoutes(services: Services): Route[] {
@@ -49,7 +49,7 @@ export function dlqRoutes(services: Services): Route[] {
   async function get({ projectId, id }: Call): Promise<Answer> {
     const dead = await storeOf(projectId).dead.findDead({ dlqId: id });
     if (dead) return answer(200, deadMessageView(dead));
-    // Whoever has an id need not know which of the two lists it is from.
+    // A caller with a DLQ id need not know whether it names a message or a run.
     const [run] = await storeOf(projectId).deadRuns.findDeadRuns({ dlqIds: [id] });
     if (!run) throw notFound(id);
     return answer(200, deadRunView(run));
@@ -87,7 +87,7 @@ export function dlqRoutes(services: Services): Route[] {
     return answer(201, { cursor: cursor ?? '', responses: messageIds.map((messageId) => ({ messageId })) });
   }
 
-  /** All or none, so that a caller who named an entry learns that it is gone. */
+  /** All or none, so that a caller learns when an entry that it named is gone. */
   async function retryAll(projectId: ProjectId, ids: string[], override: DeadRetryOverride): Promise<string[]> {
     if (ids.length === 0) return [];
     const messageIds = await engine.retryDead(projectId, ids, override);

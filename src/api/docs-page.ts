@@ -1,4 +1,4 @@
-/** The interface document as one HTML page that needs nothing else: no script, no font, no other request. */
+/** The interface document as one HTML page without scripts, fonts or further requests. */
 import type { Content, JsonSchema, OpenApiDocument, Operation, Parameter } from './openapi.ts';
 
 /** Exported for its hash in the content security policy. */
@@ -23,7 +23,7 @@ th, td { padding: .25rem .75rem .25rem 0; border-bottom: 1px solid var(--line); 
 .scroll { overflow-x: auto; }
 `;
 
-/** Text that is HTML already; everything else is escaped where it is put in. */
+/** Text that is already HTML; all other text is escaped when it is inserted. */
 class Html {
   readonly text: string;
   constructor(text: string) {
@@ -67,7 +67,7 @@ For programs: <a href="openapi.json">openapi.json</a>.</p>
 `.text;
 }
 
-/** The id is inside, so that a link to it opens the section. */
+/** The id is inside the folded section, so that a link to it opens the section. */
 function operationPart(
   path: string,
   method: string,

@@ -1,4 +1,6 @@
-/** The interface document and the page to read it on; both need no token, since they say nothing about anybody. */
+/**
+ * Serves the interface document and its HTML page. Neither needs a token, since they contain no data of any project.
+ */
 import { hash } from 'node:crypto';
 import { answer } from './answer.ts';
 import { DOCS_STYLE, docsPage } from './docs-page.ts';
@@ -6,7 +8,7 @@ import { writeOpenApi } from './openapi.ts';
 import type { Route } from './route.ts';
 import { DocumentSchema, PageSchema } from './schemas.ts';
 
-/** Nothing but the page's own style: no script, no request to anywhere. */
+/** Allows only the page's own style: no script, and no request to any server. */
 const PAGE_HEADERS = {
   'content-security-policy': [
     `default-src 'none'; style-src 'sha256-${hash('sha256', DOCS_STYLE, 'base64')}'`,
@@ -16,7 +18,7 @@ const PAGE_HEADERS = {
   'x-content-type-options': 'nosniff',
 };
 
-/** `others` are all other routes of the interface. Both texts are made when somebody first asks for them. */
+/** `others` are all other routes of the interface. Both texts are written on the first request. */
 export function documentRoutes(others: readonly Route[]): Route[] {
   const readDocument = once(() => writeOpenApi([...others, ...routes]));
   const readJson = once(() => answer(200, readDocument()));

@@ -1,6 +1,6 @@
 /**
- * Which messages does a request mean (contract M 21)? The table of contract M 21.2 is data: a new filter is a new row. Query and
- * JSON body are read alike; the query wins name by name.
+ * Reads which messages a request selects (contract M 21). The table of contract M 21.2 is data: a new filter is a new
+ * row. Query and JSON body are read alike; where both have the same filter, the query wins.
  */
 import { Type } from '@sinclair/typebox';
 import type { DeadFilter, LogFilter } from '../engine/filters.ts';
@@ -23,14 +23,17 @@ export type FilterUse = 'cancel' | 'dlqList' | 'dlqBulk' | 'logs';
 
 /** How much one request may ask for (contract M 21.4, 22.24, 22.39). */
 export interface Amount {
-  /** Without `count`; absent: everything. */
+  /** The count without `count` in the request; absent: everything. */
   countDefault?: number;
   countMax: number;
-  /** Whether more than `countMax` is lowered to it instead of refused. */
+  /** Whether a higher count is lowered to `countMax` instead of refused. */
   isLowered: boolean;
 }
 
-/** The names that the `state` filter takes; two of them are spelled or grouped differently in entries (contract M 6.1). */
+/**
+ * The names that the `state` filter accepts. CANCELLED is spelled otherwise in entries, IN_PROGRESS is a group of
+ * states (contract M 6.1).
+ */
 const STATES: ReadonlyMap<string, readonly LogState[]> = new Map<string, readonly LogState[]>([
   ...LOG_STATES.map((state): [string, readonly LogState[]] => [state, [state]]),
   ['CANCELLED', ['CANCELED']],
@@ -90,7 +93,7 @@ const ORDER = parameter(
   },
 );
 
-/** How many are meant. */
+/** The parameter `count`. */
 export function counted({ countDefault, countMax, isLowered }: Amount): Parameter<'count', number> {
   const most = isLowered ? `More than ${countMax} is lowered to it.` : 'Everything that matches without it.';
   const schema = Type.Integer({
@@ -106,12 +109,12 @@ export function counted({ countDefault, countMax, isLowered }: Amount): Paramete
   });
 }
 
-/** What the requests of one route may say. */
+/** The filters that requests to one route may have. */
 export interface MessageFilters {
   use: FilterUse;
   rows: readonly ReturnType<typeof table>[number]['filter'][];
   countDefault: number | undefined;
-  /** Whether something is done to all that match; the filters may come in the body then. */
+  /** Whether the request changes all messages that match; then the filters may also come in the body. */
   isBulk: boolean;
 }
 
@@ -120,9 +123,9 @@ export function messageFilters(use: FilterUse, amount: Amount): MessageFilters {
   return { use, rows, countDefault: amount.countDefault, isBulk: use === 'cancel' || use === 'dlqBulk' };
 }
 
-/** What a list or a bulk action means. When `ids` is there, everything else is ignored. */
+/** The messages that a list or a bulk action selects. When `ids` is there, the attributes are ignored. */
 export interface Filters {
-  /** `messageIds` or `dlqIds`. Empty: acts on nothing. */
+  /** `messageIds` or `dlqIds`. Empty: selects nothing. */
   ids?: string[];
   attributes: DeadFilter & LogFilter;
   count?: number;
@@ -131,8 +134,8 @@ export interface Filters {
 }
 
 /**
- * Reads the filters from the raw query and the parsed JSON body (`undefined` without one). Throws `ApiError` 400 that names the
- * parameter.
+ * Reads the filters from the raw query and the parsed JSON body (`undefined` when there is none). Throws `ApiError` 400
+ * that names the parameter.
  */
 export function readFilters(
   { use, rows, countDefault, isBulk }: MessageFilters,
@@ -147,7 +150,7 @@ export function readFilters(
     given,
   );
   if (named && use !== 'logs') return { ids: named, attributes: {}, order: 'latestFirst' };
-  // A list by ids can still be longer than a page, so logs are paged whatever selects them.
+  // A list by ids can still be longer than a page, so logs always have pages.
   const read = named ? rows.filter(({ name }) => PAGING.has(name)) : rows;
   const { ids: _, count = countDefault, cursor, order = 'latestFirst', ...attributes } = valuesOf(read, given);
   return {
@@ -161,7 +164,7 @@ export function readFilters(
 
 const PAGING: ReadonlySet<string> = new Set(['count', 'cursor', 'order']);
 
-/** An empty list of message ids in a body means everything; of DLQ ids it means nothing. */
+/** In a body, an empty list of message ids selects everything, but an empty list of DLQ ids selects nothing. */
 function meansIds({ values, from }: Given, isBulk: boolean): boolean {
   if (values.length === 0 && from === 'query' && isBulk) throw invalidParameter('messageIds', 'it has no value');
   return values.length > 0;

@@ -1,4 +1,4 @@
-/** Flow-control keys: where they stand, and what an operator can do with them (contract M 16, 22.30 to 22.36). */
+/** Flow-control keys: their state, and what an operator can do with them (contract M 16, 22.30 to 22.36). */
 import type { FlowKey, FlowPin } from '../engine/lanes/lanes.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { PERIOD_MAX_S } from '../protocol/flow-control.ts';
@@ -34,7 +34,7 @@ export function flowControlRoutes({ engine: { storeOf }, limits }: Services): Ro
   async function list({ projectId, rawQuery }: Call): Promise<Answer> {
     const { search = '', count = FLOW_KEYS_PAGE_MAX, cursor } = readQuery(rawQuery, LIST_QUERY);
     const after = cursor === undefined ? '' : keyOfCursor(cursor);
-    // One more than is shown tells whether there are more.
+    // One key more than is shown is read, to know whether there are more.
     const found = await storeOf(projectId).keys.listKeys({ search, after, count: count + 1 });
     const shown = found.slice(0, count);
     const last = shown.at(-1);
@@ -145,7 +145,7 @@ export function flowControlRoutes({ engine: { storeOf }, limits }: Services): Ro
       ...action,
       path: `${keyPath}/reset`,
       operationId: 'resetFlowControlKey',
-      // Attempts in flight are counted anew whenever anybody asks, so there is nothing else to reset.
+      // Attempts in flight are counted anew on every request, so there is nothing else to reset.
       summary: 'The same as resetRate.',
       handle: resetRate,
     },
@@ -161,7 +161,7 @@ export function flowControlRoutes({ engine: { storeOf }, limits }: Services): Ro
   ];
 }
 
-/** All eleven members are always there; 0 where there is no limit or was no period. */
+/** All eleven members are always there; 0 where there is no limit, or no period has begun. */
 function flowKeyView({ key, waitListSize, parallelism, inFlight, rate, periodS, rateCount, ...state }: FlowKey) {
   const { periodStartedAtMs = 0, isPaused, isParallelismPinned, isRatePinned } = state;
   return {
@@ -172,7 +172,7 @@ function flowKeyView({ key, waitListSize, parallelism, inFlight, rate, periodS, 
     rateMax: rate ?? 0,
     rateCount,
     ratePeriod: rate === undefined ? 0 : periodS,
-    // Alone among the times of the interface this one is in seconds (contract M 3.1).
+    // This is the only time of the interface in seconds (contract M 3.1).
     ratePeriodStart: Math.floor(periodStartedAtMs / 1000),
     isPaused,
     isPinnedParallelism: isParallelismPinned,
@@ -184,7 +184,7 @@ function checkKey(key: string): void {
   checkName('flow control key', key);
 }
 
-/** Opaque to callers; what it names need not exist any more. */
+/** Opaque to clients. The key that it names may be gone. */
 function cursorAfter(key: string): string {
   return Buffer.from(key).toString('base64url');
 }

@@ -1,6 +1,6 @@
 /**
- * The items of a request that brings many messages at once, read from its JSON: an array of objects, each with a destination
- * (contract M 22.3). Runs where the JSON is parsed, which may be another thread.
+ * Reads the items of a request with many messages from its JSON: an array of objects, each with a destination
+ * (contract M 22.3). Runs in the thread that parses the JSON, which may be another thread.
  */
 import { type Destination, readDestinationText } from '../protocol/destination.ts';
 import { ApiError } from '../protocol/errors.ts';
@@ -11,7 +11,7 @@ import { parseJson } from './parse-json.ts';
 /** An item whose members have the right types. */
 export interface GivenItem {
   destination: Destination;
-  /** In memory of its own and of just its size: it goes to other threads. */
+  /** In a buffer of its own and of just its size, since it is passed to other threads. */
   body: Uint8Array<ArrayBuffer>;
   queue: string;
   rawHeaders: string[];
@@ -21,7 +21,7 @@ export interface GivenItem {
 
 export interface ItemLimits {
   itemsMax: number;
-  /** JSON values in the whole. */
+  /** JSON values in the whole body. */
   valuesMax: number;
   /** The headers of one item. */
   headers: HeaderLimit;
@@ -31,7 +31,7 @@ export interface ItemLimits {
 
 const UTF8 = new TextEncoder();
 
-/** Throws `ApiError`, saying which item it is about; `isAnySentByRun` tells whom the refusal would reach. */
+/** Throws `RefusedItems`, whose cause is an `ApiError` that names the item. */
 export function readItems(json: Uint8Array, limits: ItemLimits): GivenItem[] {
   const parsed = json.length === 0 ? undefined : parseJson(json, limits.valuesMax);
   try {
@@ -53,9 +53,9 @@ export function readItems(json: Uint8Array, limits: ItemLimits): GivenItem[] {
   }
 }
 
-/** What was thrown while items were read. */
+/** An error while items were read. */
 export class RefusedItems extends Error {
-  /** Whether a running workflow is among the senders, which would take a 400 for the end of its run (contract W 4.7). */
+  /** Whether a running workflow sent any item: its library takes a 400 for the end of the run (contract W 4.7). */
   readonly isAnySentByRun: boolean;
 
   constructor(cause: unknown, isAnySentByRun: boolean) {
@@ -86,7 +86,7 @@ function shapeOf(item: unknown, headerLimit: HeaderLimit): GivenItem {
   };
 }
 
-/** Asked of items that may be anything, since one of them was refused. */
+/** One item was refused, so the items may have any shape. */
 function isAnySentByRun(body: unknown): boolean {
   if (!Array.isArray(body)) return false;
   return body.some((item: unknown) => {
@@ -96,12 +96,12 @@ function isAnySentByRun(body: unknown): boolean {
   });
 }
 
-/** Lists and objects have none: they may be of any depth, and have a `toString` of their own. */
+/** Empty for lists and objects: they may be deeply nested, and may have a member called `toString`. */
 function scalarText(value: unknown): string {
   return typeof value === 'object' ? '' : String(value);
 }
 
-/** A text; absent and null are empty. */
+/** The member as text; empty when it is absent or null. */
 function textMember(members: Record<string, unknown>, name: string): string {
   const value = Object.hasOwn(members, name) ? members[name] : undefined;
   if (value === undefined || value === null) return '';
@@ -109,7 +109,7 @@ function textMember(members: Record<string, unknown>, name: string): string {
   return value;
 }
 
-/** What `read` answers; its refusal says which item it was about. */
+/** Returns what `read` returns; a refusal names the item. */
 export function at<T>(index: number, read: () => T): T {
   try {
     return read();
@@ -118,7 +118,7 @@ export function at<T>(index: number, read: () => T): T {
   }
 }
 
-/** The same refusal, saying which item it was about, counting from 0. */
+/** The same refusal with the number of the item, counted from 0. */
 export function atItem(index: number, error: unknown): unknown {
   return error instanceof ApiError ? new ApiError(error.code, `${error.message} (item ${index})`) : error;
 }

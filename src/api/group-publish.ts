@@ -1,12 +1,12 @@
-/** What does a publish to a URL group become? One message for each endpoint, as the group is now (contract M 5.3). */
+/** Turns a publish to a URL group into one message for each endpoint that the group has now (contract M 5.3). */
 import type { PublishCommand } from '../engine/messages/publish-command.ts';
 import { publishesToGroup, type UrlGroup } from '../engine/url-groups.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { type ApiLimits, MESSAGES_PER_REQUEST_MAX } from './limits.ts';
 
 /**
- * Groups multiply what a request brings, and all of it is saved in one transaction, so the product has a limit as well:
- * one of these a request, asked before anything is multiplied.
+ * A URL group multiplies the messages of a request, and all of them are saved in one transaction. So the multiplied
+ * number and bytes have limits too. One budget serves one request, and is asked before anything is multiplied.
  */
 export class GroupBudget {
   readonly #messagesMax: number;
@@ -19,7 +19,7 @@ export class GroupBudget {
     this.#bytesMax = Math.max(limits.messageBytesMax, limits.batchBytesMax);
   }
 
-  /** Throws `ApiError` 400 when all groups of the request together make too much. */
+  /** Throws `ApiError` 400 when all groups of the request together make too many messages or bytes. */
   take(messages: number, bodyBytes: number): void {
     this.#messages += messages;
     this.#bytes += messages * bodyBytes;
@@ -28,7 +28,7 @@ export class GroupBudget {
   }
 }
 
-/** `shared` once for each endpoint, in their order. Throws what `budget` throws. */
+/** `shared` once for each endpoint, in the group's order. Throws the errors of `budget`. */
 export function groupCommands(
   group: UrlGroup,
   shared: Omit<PublishCommand, 'url'>,

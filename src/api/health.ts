@@ -1,10 +1,12 @@
-/** Is the process alive, and should it be sent requests? For balancers and supervisors; needs no token. */
+/**
+ * Says whether the process is alive, and whether it can serve requests. For balancers and supervisors; needs no token.
+ */
 import { type Answer, answer, refusal } from './answer.ts';
 import type { Route, Services } from './route.ts';
 import { HealthSchema } from './schemas.ts';
 
 export function healthRoutes({ engine, isReady, log }: Services): Route[] {
-  /** One for all who ask meanwhile: it writes, and needs no token. */
+  /** Requests at the same time share one ping: a ping writes to the store, and anybody may ask without a token. */
   let pinging: Promise<void> | undefined;
 
   /** Ready: started, not shutting down, and the store reads and saves. */

@@ -1,4 +1,4 @@
-/** Webhooks of workflow runs: whoever knows the URL may call it, and the run is told of the call (contract W 14.9). */
+/** Webhooks of workflow runs: anybody who knows the URL may call it, and the run is notified (contract W 14.9). */
 import { ApiError } from '../protocol/errors.ts';
 import { headerMapFromRaw } from '../protocol/headers.ts';
 import { isName } from '../protocol/names.ts';
@@ -16,11 +16,11 @@ export function hookRoutes({ engine, accounts, limits }: Services): Route[] {
     const [userId = '', runId = '', eventId = ''] = ids;
     const projectId = accounts.projectNamed(userId);
     if (projectId === undefined || !isName(eventId)) throw noSuchHook();
-    // Nobody else takes memory with a body, since nobody is asked for a token.
+    // This route needs no token, so only a call for an active run may fill memory with a body.
     if (!(await engine.findActiveRun(projectId, runId))) throw noSuchHook();
     const header = headerMapFromRaw(rawHeaders);
     const event = hookEvent({ ...calledUrl(), method, header, body: await body.read(bodyLimit) });
-    // One call is for one wait: others of the run wait for other calls.
+    // One call ends one wait; other waits of the run need other calls.
     const notified = await engine.notifyRun(projectId, runId, eventId, event, { oldestOnly: true });
     if (!notified) throw noSuchHook();
     return NO_BODY;
@@ -40,7 +40,7 @@ export function hookRoutes({ engine, accounts, limits }: Services): Route[] {
   }));
 }
 
-/** Strangers are not told what of it there is. */
+/** One error for all cases, so that strangers do not learn which part of the URL is wrong. */
 function noSuchHook(): ApiError {
   return new ApiError('not_found', 'there is no such webhook, or its workflow run is over');
 }

@@ -1,6 +1,6 @@
 /**
- * What in a request means nothing here? The answer names it in `Waypost-Ignored`, so that a mistyped option does not pass in
- * silence. What a route knows is what the route table says that it takes.
+ * Finds the options in a request that have no meaning here. The answer names them in `Waypost-Ignored`, so that a
+ * mistyped option is noticed. The route table says which options a route knows.
  */
 import type { EventLog } from '../engine/ports.ts';
 import { type ConfigName, hasConfigPrefix, readConfigName } from '../protocol/config-names.ts';
@@ -13,23 +13,25 @@ import type { Takes } from './takes.ts';
 
 const IGNORED = 'Waypost-Ignored';
 
-/** An answer names at most so many, each cut to so many characters: a request can have thousands. */
+/** Limits on the number of names in an answer and on their length, since a request can have thousands. */
 const NAMES_MAX = 16;
 const NAME_LENGTH_MAX = 64;
 
-/** Options that the log has named; past so many it is silent, since a stranger may make up any number. */
+/** The log names at most this many options, since strangers can make up any number. */
 const LOGGED_MAX = 500;
 
 const NOT_OF_A_TOKEN = /[^!#$%&'*+\-.^_`|~0-9A-Za-z]/g;
 
-/** What one request brought in vain. Names are written as tokens of HTTP: whatever was sent, they forge no header and no line. */
+/**
+ * The ignored options of one request. Names are written as HTTP tokens, so they can forge no header and no log line.
+ */
 export class Ignored {
-  // Made for each request, and nearly always empty.
+  // One object per request, and its sets are nearly always empty, so they are made only when needed.
   #options: Set<string> | undefined;
   #named: Set<string> | undefined;
   #isCut = false;
 
-  /** Options that do not exist, or not here. */
+  /** Options that do not exist, or not on this route. */
   get options(): Iterable<string> {
     return this.#options ?? [];
   }
@@ -39,7 +41,7 @@ export class Ignored {
     return this.#isCut;
   }
 
-  /** `item`: of a batch, counted from 0. */
+  /** `item`: number of the batch item, counted from 0. */
   addOption(name: string, item?: number): void {
     const token = tokenOf(name);
     this.#options ??= new Set();
@@ -47,7 +49,7 @@ export class Ignored {
     this.#add(token, item);
   }
 
-  /** A header that was to be forwarded and belongs to a connection. */
+  /** A header that the client wants forwarded, but that belongs to a connection. */
   addOfConnection(name: string, item?: number): void {
     this.#add(tokenOf(name), item);
   }
@@ -71,7 +73,7 @@ function tokenOf(name: string): string {
   return name.slice(0, NAME_LENGTH_MAX).replace(NOT_OF_A_TOKEN, '_');
 }
 
-/** What the name of a header says of it. */
+/** What is known of a header by its name. */
 type Verdict =
   | { kind: 'none' }
   | { kind: 'option' | 'ofConnection'; name: string }
@@ -80,7 +82,7 @@ type Verdict =
 
 const NONE: Verdict = { kind: 'none' };
 
-/** The config headers that mean something in one place. */
+/** The config headers that are known in one place. */
 export class KnownHeaders {
   readonly #own = new Set<string>();
   readonly #ofCallbacks = new Set<string>();
@@ -96,7 +98,7 @@ export class KnownHeaders {
     this.#judge = memo((name) => this.#verdictOn(name));
   }
 
-  /** Adds what is ignored of a flat list of names and values. An empty value counts as absent. */
+  /** Adds the ignored headers of a flat list of names and values. An empty value counts as absent. */
   look(rawHeaders: readonly string[], ignored: Ignored, item?: number): void {
     if (ignored.isFull) return;
     const ofConnection: string[] = [];
@@ -109,7 +111,8 @@ export class KnownHeaders {
       else if (verdict.kind === 'ofConnection') ofConnection.push(verdict.name);
       else isOfRun ||= verdict.kind === 'run';
     }
-    // A library forwards all that its run was begun with, and knows what of it goes no further (contract W 9.4).
+    // A workflow library forwards all headers that its run began with, and knows which of them are dropped
+    // (contract W 9.4).
     if (!isOfRun) for (const name of ofConnection) ignored.addOfConnection(name, item);
   }
 
@@ -129,13 +132,13 @@ export class KnownHeaders {
   }
 }
 
-/** Most headers of a request end here: only a u or a w goes on. */
+/** A quick first check: only names that begin with a u or a w can be config headers. */
 function mayBeConfig(name: string): boolean {
   const first = name.charCodeAt(0) | 0x20;
   return first === 0x75 || first === 0x77;
 }
 
-/** What a request to one route may hold. */
+/** The headers and parameters that a request to one route may have. */
 export class KnownOptions {
   readonly #headers: KnownHeaders;
   readonly #parameters: ReadonlySet<string>;
@@ -150,7 +153,7 @@ export class KnownOptions {
     this.#isConfiguredByQuery = isConfiguredByQuery || this.#hasDestination;
   }
 
-  /** Adds what is ignored of a request. */
+  /** Adds the ignored options of a request. */
   look(rawHeaders: readonly string[], rawQuery: string, ignored: Ignored): void {
     this.#headers.look(rawHeaders, ignored);
     if (rawQuery === '') return;
@@ -169,7 +172,7 @@ export class KnownOptions {
   }
 }
 
-/** Says once of each option that it was ignored, by whomever and however often it is sent. */
+/** Logs each ignored option once for its route, however often it is sent. */
 export class IgnoredLog {
   readonly #log: EventLog;
   readonly #logged = new Set<string>();

@@ -1,19 +1,19 @@
-/** A request's JSON body, whatever its content type says (contract M 1.2.2). */
+/** Reads a request's JSON body, whatever its content type says (contract M 1.2.2). */
 import { parseJson } from './parse-json.ts';
 import type { BodyLimit, RequestBody } from './request-body.ts';
 
 export interface JsonLimit extends BodyLimit {
   /**
-   * Values (members and elements) that the text may hold. A parsed value takes some 50 bytes whatever little text it
-   * came from: 100 MiB of empty objects would become gigabytes, and stop the process for many seconds.
+   * Values (members and elements) that the text may hold. A parsed value takes some 50 bytes, however short its text
+   * is: 100 MiB of empty objects would become gigabytes, and block the process for many seconds.
    */
   valuesMax: number;
 }
 
-/** More than so many bytes are parsed in a thread of their own: a parser cannot give way to others before its end. */
+/** Larger bodies are parsed in a thread of their own, because a parser cannot pause to let other work run. */
 export const JSON_HERE_BYTES_MAX = 256 * 1024;
 
-/** Memory that a byte of JSON stands for: it is there as bytes, and as what was made of them. */
+/** Memory per byte of JSON: the text and the parsed values are in memory together. */
 export const JSON_MEMORY_PER_BYTE = 2;
 
 /**

@@ -1,4 +1,4 @@
-/** What passes between a server's thread and the one that parses its large JSON. */
+/** The messages between a server's thread and the thread that parses its large JSON. */
 import { ApiError, type ErrorCode } from '../protocol/errors.ts';
 import type { GivenItem, ItemLimits } from './given-items.ts';
 
@@ -6,7 +6,7 @@ export type JsonJob =
   | { kind: 'items'; bytes: Uint8Array; limits: ItemLimits }
   | { kind: 'value'; bytes: Uint8Array; valuesMax: number };
 
-/** `go on`: for the next slice of the items. */
+/** `go on` asks for the next slice of the items. */
 export type JsonRequest = JsonJob | { kind: 'go on' };
 
 export type JsonReply =

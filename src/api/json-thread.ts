@@ -1,6 +1,6 @@
 /**
- * Large JSON is parsed in a thread of its own: a parser holds the thread that it runs in until its end, which for a batch of
- * 100 MiB is seconds.
+ * Parses large JSON in a thread of its own. A parser blocks its thread until it has finished, which takes seconds for a
+ * batch of 100 MiB.
  */
 import { Worker } from 'node:worker_threads';
 import type { Clock, Timer } from '../engine/ports.ts';
@@ -8,17 +8,17 @@ import { ApiError } from '../protocol/errors.ts';
 import { type GivenItem, type ItemLimits, RefusedItems } from './given-items.ts';
 import type { JsonJob, JsonReply, JsonRequest } from './json-jobs.ts';
 
-/** A thread that nobody has needed for so long gives its memory back. */
+/** A thread that was idle for this long is ended, to free its memory. */
 const IDLE_MS = 5_000;
 
-/** Of values in memory; what needs more is refused. */
+/** Heap for the parsed values; JSON that needs more is refused. */
 const HEAP_MEBIBYTES_MAX = 1_024;
 
 export class JsonThread {
   readonly #clock: Clock;
   #worker: Worker | undefined;
   #idle: Timer | undefined;
-  /** One job after the other: their memory is bounded, and the cores are for others too. */
+  /** Jobs run one after the other: this bounds memory, and leaves the cores to others. */
   #last: Promise<unknown> = Promise.resolve();
   #jobs = 0;
 
@@ -26,7 +26,10 @@ export class JsonThread {
     this.#clock = clock;
   }
 
-  /** As `readItems`, slice by slice. `bytes` are gone afterwards. */
+  /**
+   * As `readItems`; the items arrive in slices. The buffer of `bytes` moves to the thread and cannot be used
+   * afterwards.
+   */
   items(bytes: Uint8Array<ArrayBuffer>, limits: ItemLimits): Promise<GivenItem[]> {
     return this.#take(async () => {
       const items: GivenItem[] = [];
@@ -40,7 +43,7 @@ export class JsonThread {
     });
   }
 
-  /** As `parseJson`, for JSON of few values: they come back as they are. */
+  /** As `parseJson`, for JSON with few values: they come back in one piece. */
   value(bytes: Uint8Array, valuesMax: number): Promise<unknown> {
     return this.#take(async () => {
       const reply = await this.#ask({ kind: 'value', bytes, valuesMax });
@@ -58,7 +61,7 @@ export class JsonThread {
     this.#jobs += 1;
     this.#idle?.cancel();
     const done = this.#last.then(job);
-    this.#last = done.catch(() => {}); // told to whoever has asked
+    this.#last = done.catch(() => {}); // the caller gets the error from `done`
     try {
       return await done;
     } finally {
@@ -105,7 +108,7 @@ function start(): Worker {
   const worker = new Worker(new URL(`./json-worker.${extension}`, import.meta.url), {
     resourceLimits: { maxOldGenerationSizeMb: HEAP_MEBIBYTES_MAX },
   });
-  worker.unref(); // a request that waits for it keeps the process by its connection
+  worker.unref(); // does not keep the process alive; the connection of a waiting request does
   return worker;
 }
 

@@ -1,13 +1,16 @@
-/** Entry of the thread that parses large JSON. What it found comes back in slices, since reading a message cannot be interrupted. */
+/**
+ * Entry of the thread that parses large JSON. It sends items back in slices, since receiving a message cannot be
+ * interrupted.
+ */
 import { type MessagePort, parentPort } from 'node:worker_threads';
 import { type GivenItem, RefusedItems, readItems } from './given-items.ts';
 import { type JsonReply, type JsonRequest, refusedOf } from './json-jobs.ts';
 import { parseJson } from './parse-json.ts';
 
-/** Of one slice: a message of this size is read within a few milliseconds. */
+/** Limits of one slice: a message of this size is received within a few milliseconds. */
 const SLICE = { items: 100, headerTexts: 4_000, bodyBytes: 256 * 1024 };
 
-/** Bodies from this size on are handed over; smaller ones are copied with less work. */
+/** Larger bodies are transferred to the other thread; smaller ones are cheaper to copy. */
 const HANDED_OVER_BYTES_MIN = 16 * 1024;
 
 if (parentPort) serve(parentPort);
@@ -39,7 +42,7 @@ function serve(owner: MessagePort): void {
   });
 }
 
-/** At least one, while there are any. */
+/** At least one item, if any are left. */
 function sliceFrom(items: readonly GivenItem[], first: number): GivenItem[] {
   let texts = 0;
   let bytes = 0;

@@ -5,7 +5,7 @@ export interface ApiLimits {
   /** Body of one batch request. */
   batchBytesMax: number;
   batchItemsMax: number;
-  /** Bodies held in memory over all requests; more are answered 503. */
+  /** Bodies held in memory over all requests; a request beyond this is answered 503. */
   requestMemoryBytesMax: number;
   /** Names and values of all request headers together (contract M 20.2). */
   headerBytesMax: number;
@@ -44,7 +44,7 @@ export const REQUESTS_PER_SOCKET_MAX = 10_000;
 /** JSON bodies of filters and of other small requests. */
 const SMALL_JSON_BYTES_MAX = 256 * 1024;
 
-/** Values in them: each costs time, and no request needs more. */
+/** Values in such a body: each costs time, and no request needs more. */
 const SMALL_JSON_VALUES_MAX = 10_000;
 
 /** Flow-control keys in one answer: a project may have any number of them (P10). */
@@ -53,7 +53,7 @@ export const FLOW_KEYS_PAGE_MAX = 1000;
 /** Ids that one request may name (`messageIds`, `dlqIds`). */
 export const IDS_MAX = 1000;
 
-/** Endpoints that one request may add to a URL group or remove from it: each is looked for among all of the group. */
+/** Endpoints that one request may add to a URL group or remove from it: each is searched for in the whole group. */
 export const ENDPOINTS_PER_REQUEST_MAX = 1000;
 
 /** Messages that one request may make once its URL groups are resolved, unless `batchItemsMax` is more. */
@@ -62,13 +62,16 @@ export const MESSAGES_PER_REQUEST_MAX = 10_000;
 /** Different values of one filter: each costs time on every row that is looked at. */
 export const FILTER_VALUES_MAX = 100;
 
-/** Bodies in an answer about named DLQ ids, which has no cursor; pages of a list are cut by the store (P10). */
+/**
+ * Bytes of bodies in an answer about given DLQ ids, which has no cursor. The store limits the pages of a list itself
+ * (P10).
+ */
 export const PAGE_BODY_BYTES_MAX = 16 * 1024 * 1024;
 
-/** JSON values that one message may hold: its members, its headers and what they list. */
+/** JSON values that one message may hold: its members, its headers and the values of lists in them. */
 export const VALUES_PER_ITEM_MAX = 1_000;
 
-/** JSON values that a batch may hold for each message it may have, but never fewer than the least. */
+/** JSON values that a batch may hold for each message that it may have; `least` is the lower bound of the total. */
 export const BATCH_VALUES = { perItem: 250, least: 2_500 };
 
 /** Headers that the items of a batch may have on average: one item alone may have as many as a publish. */

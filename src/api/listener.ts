@@ -1,4 +1,4 @@
-/** The listener: Node's HTTP server with our bounds, and how it begins and ends. */
+/** The listener: Node's HTTP server with our limits, and how it starts and stops. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import {
   type AddressInfo,
@@ -11,8 +11,8 @@ import type { Connections } from './connections.ts';
 import { type ApiLimits, HEADER_LINES_MAX, REQUESTS_PER_SOCKET_MAX, TARGET_BYTES_MAX } from './limits.ts';
 
 /**
- * So many sockets listen, where the system lets them share a port: the event loop takes one new connection of each in a turn. With
- * one socket, whoever comes when a thousand others do, and turns are long, waits for a thousand turns.
+ * Number of listening sockets, where the system lets them share a port. The event loop takes one new connection of each
+ * socket in a turn. With one socket, the last of a thousand new connections would wait for a thousand turns.
  */
 const SOCKETS = 32;
 
@@ -27,11 +27,11 @@ export interface ListenerOptions {
 
 export class Listener {
   readonly server: Server;
-  /** They hand their connections to `server`. */
+  /** The further listening sockets. They pass their connections to `server`. */
   readonly #others: PlainServer[] = [];
   readonly #connectionsMax: number;
   readonly #ended: () => Promise<void>;
-  /** Connections, whoever took them. */
+  /** Open connections of all sockets. */
   #open = 0;
   #closing: Promise<void> | undefined;
 
@@ -40,7 +40,7 @@ export class Listener {
     this.#connectionsMax = limits.connectionsMax;
     this.#ended = ended;
     this.server.on('request', (request, response) => {
-      // Answered all the same: the engine says when it takes no more.
+      // The request is still answered: the engine says when it accepts no more.
       if (this.#closing !== undefined) response.setHeader('connection', 'close');
       serve(request, response);
     });
@@ -55,26 +55,27 @@ export class Listener {
   }
 
   /**
-   * Answers where it listens. `others` are further addresses of the same name: taken with the same port, where that is free.
-   * Rejects with the error of the system.
+   * Returns the address that it listens on. `others` are further addresses of the same name: they get the same port
+   * where it is free. Rejects with the error of the system.
    */
   async listen(at: ListenOptions, others: readonly string[] = []): Promise<AddressInfo> {
     const bound = await begin(this.server, at);
     const hosts = [at.host, ...others].flatMap((host) => Array(at.reusePort ? SOCKETS : 1).fill(host));
-    // The first is the server's own.
+    // `this.server` already listens on the first one.
     await Promise.all(hosts.slice(1).map((host) => this.#listenToo({ ...at, host, port: bound.port })));
     return bound;
   }
 
   async #listenToo(at: ListenOptions): Promise<void> {
-    // As Node makes the sockets of an HTTP server.
+    // The options that Node uses for the sockets of an HTTP server.
     const other = createPlainServer({ allowHalfOpen: true, noDelay: true });
     other.on('connection', (socket) => {
       if (this.#open >= this.#connectionsMax) {
         socket.destroy();
         return;
       }
-      // The server counts its own.
+      // `maxConnections` counts only the server's own connections, so it is lowered by one for each connection passed
+      // to it.
       this.server.maxConnections -= 1;
       socket.once('close', () => {
         this.server.maxConnections += 1;
@@ -86,8 +87,8 @@ export class Listener {
   }
 
   /**
-   * Takes no more connections, and ends those on which nobody waits for an answer. Resolves when the last is gone; whoever is not
-   * that patient ends them with `server.closeAllConnections()`. Idempotent.
+   * Accepts no more connections, and closes idle ones. Resolves when the last connection is closed. A caller that
+   * cannot wait ends the rest with `server.closeAllConnections()`. Idempotent.
    */
   close(): Promise<void> {
     this.#closing ??= Promise.all([this.server, ...this.#others].map(end)).then(this.#ended);
@@ -105,7 +106,7 @@ function begin(server: PlainServer, at: ListenOptions): Promise<AddressInfo> {
   });
 }
 
-/** Resolves too when it has never listened. */
+/** Also resolves when the server has never listened. */
 function end(server: PlainServer): Promise<void> {
   return new Promise((resolve) => server.close(() => resolve()));
 }
@@ -114,21 +115,21 @@ function createBounded(limits: Readonly<ApiLimits>): Server {
   const server = createServer({
     // Node counts the request line and the headers together.
     maxHeaderSize: TARGET_BYTES_MAX + limits.headerBytesMax + 4 * HEADER_LINES_MAX,
-    // How often both time-outs of a request are looked at.
+    // How often Node checks both time-outs of a request.
     connectionsCheckingInterval: Math.min(2_000, limits.headersTimeoutMs),
     requireHostHeader: false,
     insecureHTTPParser: false,
   });
-  // Not as options: of those Node takes no time-out of headers that is longer than the one of requests.
+  // Set here and not as options: there Node refuses a header time-out that is longer than the request time-out.
   server.headersTimeout = limits.headersTimeoutMs;
   server.requestTimeout = limits.requestTimeoutMs;
   server.keepAliveTimeout = limits.keepAliveTimeoutMs;
-  // A socket on which nothing moves for longer than any request may take is dead.
+  // A socket without traffic for longer than any request may take is dead.
   server.timeout = limits.requestTimeoutMs * 2;
   server.maxRequestsPerSocket = REQUESTS_PER_SOCKET_MAX;
   server.maxHeadersCount = HEADER_LINES_MAX + 1;
   server.maxConnections = limits.connectionsMax;
-  // Without these listeners Node would tell every caller to send its body, and answer other expectations without JSON.
+  // Without these listeners Node would tell every client to send its body, and refuse other expectations without JSON.
   server.on('checkContinue', (request, response) => server.emit('request', request, response));
   server.on('checkExpectation', (request, response) => {
     const json = JSON.stringify({ error: 'the expectation in the Expect header cannot be met' });

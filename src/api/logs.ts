@@ -17,7 +17,7 @@ export function logRoutes({ engine, logsPageDefault, clock, endOfTurn }: Service
     const filter = ids ? { messageId: ids } : attributes;
     const request = cursor === undefined ? { count, order } : { count, order, cursor };
     const page = await engine.storeOf(projectId).logs.listLogs({ filter, page: request });
-    // A thousand entries may each have as many headers as fit.
+    // A page may have a thousand entries with many headers each, so it is written in slices.
     const slices = new Slices(clock, endOfTurn);
     const entries = await slices.map(page.items, (entry) => JSON.stringify(logEntryView(entry)));
     return {
@@ -31,7 +31,10 @@ export function logRoutes({ engine, logsPageDefault, clock, endOfTurn }: Service
     return { status: 200, json: `{${cursor}"events":${entries}}` };
   }
 
-  /** The same entries under both names, since clients of this path read either; written once. */
+  /**
+   * The same entries under both names, since clients of this path read one or the other. They are written as JSON only
+   * once.
+   */
   async function logs(call: Call): Promise<Answer> {
     const { entries, cursor } = await list(call);
     return { status: 200, json: `{${cursor}"logs":${entries},"events":${entries}}` };

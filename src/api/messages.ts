@@ -8,7 +8,7 @@ import type { Call, Route, Services } from './route.ts';
 import { CancelledSchema, ExplanationSchema, MessageSchema } from './schemas.ts';
 import { explanationView, messageView } from './views.ts';
 
-/** Without `count` everything that matches; with it, up to 500 (contract M 21.4). */
+/** Without `count` all that match are cancelled; `count` may be up to 500 (contract M 21.4). */
 const CANCELLED = messageFilters('cancel', { countMax: 500, isLowered: false });
 
 export function messageRoutes({ engine }: Services): Route[] {

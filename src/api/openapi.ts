@@ -1,6 +1,6 @@
 /**
- * The interface as an OpenAPI 3.1 document, made from the route table: a new route is in it by being there. What the
- * document says of answers are the very schemas that tests hold the answers against.
+ * The interface as an OpenAPI 3.1 document, made from the route table, so that every new route is in it. Tests check
+ * the answers against the schemas that the document shows.
  */
 import type { TSchema } from '@sinclair/typebox';
 import type { Route } from './route.ts';
@@ -53,7 +53,7 @@ export interface Response {
 /** By media type; absent schema: any bytes. */
 export type Content = Record<string, { schema?: JsonSchema }>;
 
-/** The interface that the paths below `/v2` name; which release serves it says `waypost version`. */
+/** Version of the interface, as in the path `/v2`. `waypost version` prints the release of the server. */
 const INTERFACE_VERSION = '2';
 
 const DESCRIPTION = [
@@ -65,7 +65,7 @@ const DESCRIPTION = [
   'and headers of a connection that were to be forwarded.',
 ].join(' ');
 
-/** By the first words of a path behind `/v2`; a path that is not below `/v2` belongs to the server itself. */
+/** Section by the first word of a path after `/v2`. A path that is not below `/v2` belongs to the server itself. */
 const SECTIONS: Readonly<Record<string, string>> = {
   publish: 'Publish',
   trigger: 'Publish',
@@ -91,15 +91,15 @@ const SECTIONS: Readonly<Record<string, string>> = {
 const SCHEDULES_PATH = '/v2/schedules/{destinationOrScheduleId}';
 
 /**
- * To OpenAPI, paths that differ in nothing but the name of a parameter are the same, and only one of them may be there. Ours
- * differ in their methods too, so they share one path; each operation says what its parameter is.
+ * OpenAPI allows only one of several paths that differ only in the name of a parameter. Ours also differ in their
+ * methods, so they share one path, and each operation says what its parameter is.
  */
 const SHARED_PATHS: Readonly<Record<string, string>> = {
   '/v2/schedules/*': SCHEDULES_PATH,
   '/v2/schedules/:scheduleId': SCHEDULES_PATH,
 };
 
-/** The only 202 that there is (contract M 11). */
+/** The description of every 202 (contract M 11). */
 const DUPLICATE = 'A duplicate: nothing new was made, and this is the earlier message.';
 
 const REFUSALS: Readonly<Record<number, string>> = {
@@ -131,7 +131,7 @@ const REFUSAL_HEADERS: Readonly<Record<number, Response['headers']>> = {
   503: { 'Retry-After': integerHeader('Seconds; not in answers of /readyz.') },
 };
 
-/** Writes the document. Depends on nothing but `routes`; the order of its parts is that of the table. */
+/** Writes the document. It depends only on `routes`, and its parts are in the order of the table. */
 export function writeOpenApi(routes: readonly Route[]): OpenApiDocument {
   const schemas = new SchemaWriter();
   const paths: OpenApiDocument['paths'] = {};
@@ -176,7 +176,7 @@ export function pathOf({ path }: Pick<Route, 'path'>): string {
   return SHARED_PATHS[path] ?? ownPathOf(path);
 }
 
-/** The same, whatever other routes there are. */
+/** The path as if no other route shared it. */
 function ownPathOf(path: string): string {
   return path.replace(/:(\w+)/g, '{$1}').replace(/\*$/, '{destination}');
 }
@@ -237,8 +237,8 @@ function descriptionOf({ access, path, takes = {} }: Route): string {
 /** The statuses that this route can refuse with, besides those that every route can. */
 function refusalsOf({ access, path, takes = {}, refusals = [] }: Route): number[] {
   const found = new Set(refusals);
-  if (access !== 'public') found.add(401).add(429).add(503); // whoever is known is counted, and served from the store
-  if (access !== 'public') found.add(403); // some scope is not enough for it
+  if (access !== 'public') found.add(401).add(429).add(503); // rate limits, and the store may be unavailable
+  if (access !== 'public') found.add(403); // there is a scope that is not enough
   if (path.includes(':')) found.add(404);
   if (Object.keys(takes).length > 0) found.add(400);
   if (configuresMessage(takes)) found.add(412);
@@ -246,7 +246,7 @@ function refusalsOf({ access, path, takes = {}, refusals = [] }: Route): number[
   return [...found].sort((a, b) => a - b);
 }
 
-/** Whether a message may be configured in full: what else takes config headers takes a few. */
+/** Whether the route takes all options of a message; other routes with config headers take only a few. */
 function configuresMessage({ configHeaders = [] }: NonNullable<Route['takes']>): boolean {
   return configHeaders.some(({ name }) => name === 'Upstash-Retries');
 }
@@ -322,7 +322,7 @@ function refusalName(status: number): string {
   return `Refused${status}`;
 }
 
-/** Turns TypeBox schemas into plain JSON; those with an `$id` are written once, and referred to. */
+/** Turns TypeBox schemas into plain JSON. A schema with an `$id` is written once and referred to. */
 class SchemaWriter {
   readonly #named = new Map<string, JsonSchema>();
 
@@ -330,7 +330,7 @@ class SchemaWriter {
     return this.#plain(schema) as JsonSchema;
   }
 
-  /** Everything that was referred to, by name. */
+  /** All schemas that are referred to, by name. */
   named(): Record<string, JsonSchema> {
     return Object.fromEntries([...this.#named].sort(([a], [b]) => (a < b ? -1 : 1)));
   }
@@ -344,7 +344,9 @@ class SchemaWriter {
     return { $ref: `#/components/schemas/${$id}` };
   }
 
-  /** Symbols, which are TypeBox's own, stay behind. A choice of words becomes what other tools expect of one. */
+  /**
+   * Leaves out symbols, which only TypeBox uses. A union of constant texts becomes an `enum`, as other tools expect.
+   */
   #members(members: Record<string, unknown>): JsonSchema {
     const { anyOf, ...others } = members;
     const words = wordsOf(anyOf);

@@ -1,23 +1,25 @@
 /**
- * Connections are heard in turns. Left to itself, Node's parser hands out all requests of what one read has brought, which may be
- * two thousand of each connection before anybody else has a turn. Here it is given a little at a time, and nothing while too
- * many of the connection's requests are unanswered.
+ * Reads connections in turns. By itself, Node's parser hands out all requests of one read, up to two thousand, before
+ * another connection has its turn. Here the parser gets a few bytes at a time, and none while too many requests of the
+ * connection are unanswered.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** Requests of one connection that are under way at a time. */
+/** Requests of one connection that may be unanswered at a time. */
 const UNDER_WAY_MAX = 16;
 
-/** Those of them that begin in one go. */
+/** Requests of one connection that may begin in one turn. */
 const TOGETHER_MAX = 8;
 
-/** The parser is given so much at a time: some ten of the shortest requests. */
+/** Bytes given to the parser at a time: about ten of the shortest requests. */
 const PIECE_BYTES = 512;
 
 const NOTHING = Buffer.alloc(0);
 
-/** Lets those that have something go on: one of them in each turn of the event loop, so that others lose little by it. */
+/**
+ * Gives each connection with input a turn: one connection per turn of the event loop, so that others lose little time.
+ */
 export class Pacer {
   readonly #endOfTurn: () => Promise<void>;
   readonly #ready = new Set<PacedInput>();
@@ -34,7 +36,7 @@ export class Pacer {
 
   async #go(): Promise<void> {
     this.#isGoing = true;
-    await this.#endOfTurn(); // never within what is being parsed
+    await this.#endOfTurn(); // never in the middle of parsing
     for (const input of this.#ready) {
       this.#ready.delete(input);
       if (input.take(TOGETHER_MAX)) this.#ready.add(input); // behind those that wait
@@ -45,27 +47,27 @@ export class Pacer {
 }
 
 interface Paced {
-  /** Requests so far. */
+  /** Requests that have begun so far. */
   readonly begun: number;
-  /** Those of them that are unanswered. */
+  /** Requests that are unanswered. */
   readonly underWay: number;
-  /** The latest of them, while its body is still to come. */
+  /** The latest request, while its body is incomplete. */
   readonly receiving: IncomingMessage | undefined;
-  /** Whether its last answer is on its way. */
+  /** Whether the last answer of the connection is being sent. */
   readonly isEnding: boolean;
 }
 
-/** What one connection has sent and the parser has not been given yet. */
+/** Input of one connection that the parser has not been given yet. */
 export class PacedInput {
   readonly #socket: Socket & { _paused?: boolean };
   readonly #parse: (bytes: Buffer) => void;
   readonly #connection: Paced;
   readonly #pacer: Pacer;
   #waiting: Buffer = NOTHING;
-  /** So many of the next bytes, at the least, belong to the body of the latest request. */
+  /** Lower bound of the next bytes that belong to the body of the latest request. */
   #bodyBytesLeast = 0;
 
-  /** `undefined` for what is no socket of a network. */
+  /** `undefined` for a socket that is no network socket. */
   static of(socket: Socket, connection: Paced, pacer: Pacer): PacedInput | undefined {
     // The HTTP server's own listener, which hands bytes to its parser.
     const [parse] = socket.listeners('data');
@@ -80,29 +82,33 @@ export class PacedInput {
     socket.off('data', parse);
     socket.on('data', (bytes: Buffer) => this.#receive(bytes));
     socket.on('resume', () => {
-      // Whoever reads a body lets its socket go on; not before what waits here is heard.
+      // Reading a body resumes its socket. Input that waits here must be parsed first.
       if (this.#waiting.length > 0) this.#hold();
     });
   }
 
-  /** An answer has gone out. */
+  /** Call it when an answer was sent. */
   resume(): void {
     if (this.#waiting.length > 0) this.#pacer.add(this);
   }
 
-  /** Gives the parser what it takes to begin `requestsMax` requests, or a few more. Answers whether more could follow at once. */
+  /**
+   * Gives the parser enough bytes to begin `requestsMax` requests, or a few more. Returns whether more could follow at
+   * once.
+   */
   take(requestsMax: number): boolean {
     const connection = this.#connection;
     const enough = connection.begun + requestsMax;
     while (this.#waiting.length > 0) {
       const { receiving } = connection;
-      // The parser of a socket that is gone may be another's already. When the last answer is out, only a body is still heard.
+      // The parser of a closed socket may already serve another socket. After the last answer, only the rest of a body
+      // is parsed.
       if (this.#socket.destroyed || (connection.isEnding && !receiving)) {
         this.#waiting = NOTHING;
         return false;
       }
       if (connection.begun >= enough && !receiving) return true;
-      // The server's own mark: the answers that wait are too many bytes. It lets the socket go on later.
+      // `_paused` is set by the server while too many bytes of answers wait. It resumes the socket later.
       if (connection.underWay >= UNDER_WAY_MAX || this.#socket._paused) return false;
       this.#give();
     }
@@ -124,7 +130,7 @@ export class PacedInput {
     if (this.#socket.destroyed) return;
     const isFirst = this.#waiting.length === 0;
     this.#waiting = isFirst ? bytes : Buffer.concat([this.#waiting, bytes]);
-    // Whoever waits for each answer is heard at once; whoever sends more than that, in turns.
+    // A client that waits for each answer is read at once; a client that sends more is read in turns.
     const { underWay, receiving } = this.#connection;
     if (isFirst && (underWay === 0 || receiving)) this.take(1);
     if (this.#waiting.length > 0) this.#hold();
@@ -136,12 +142,12 @@ export class PacedInput {
   }
 }
 
-/** Of the body that is coming; 0 when nothing is, or its head does not tell. */
+/** Length of the body that is arriving; 0 when there is none, or when its head does not give a length. */
 function declaredBytes(receiving: IncomingMessage | undefined): number {
   return Number(receiving?.headers['content-length'] ?? 0);
 }
 
-/** Whether more of its body waits than fits: whoever reads it lets the socket go on. */
+/** Whether the buffer of its body is full. Reading the body resumes the socket. */
 function isFull(receiving: IncomingMessage | undefined): boolean {
   return receiving !== undefined && receiving.readableLength >= receiving.readableHighWaterMark;
 }

@@ -1,4 +1,4 @@
-/** The kinds of parameters: how one is read, and what the interface document says of its values. */
+/** The kinds of parameters: how each is read, and how the interface document describes its values. */
 import { type TSchema, Type } from '@sinclair/typebox';
 import { FILTER_VALUES_MAX, IDS_MAX } from './limits.ts';
 import {
@@ -12,12 +12,12 @@ import {
   withCommas,
 } from './parameters.ts';
 
-/** One text. An empty one is there, and mostly wrong. */
+/** One text. An empty text counts as given, and most parameters refuse it. */
 export function text<const Name extends string>(name: Name, meaning: string): Parameter<Name, string> {
   return parameter(name, meaning, Type.String(), (given) => singleValue(name, given));
 }
 
-/** Alternatives. */
+/** Texts of which any one may match. */
 export function texts<const Name extends string>(name: Name, meaning: string): Parameter<Name, string[]> {
   return parameter(name, meaning, several(Type.String()), (given) =>
     given.values.length === 0 ? undefined : different(name, given, FILTER_VALUES_MAX),
@@ -50,7 +50,7 @@ export function statuses<const Name extends string>(name: Name, meaning: string)
   );
 }
 
-/** Alternatives of words, each with all that it stands for. */
+/** Words of which any one may match, each with all values that it stands for. */
 export function words<const Name extends string, Value>(
   name: Name,
   meaning: string,
@@ -83,7 +83,7 @@ function booleanOf(name: string, value: string): boolean {
   throw invalidParameter(name, 'true or false is needed');
 }
 
-/** A number from 1 to `max`; more than `loweredTo`, which it is without being given, is lowered to it. */
+/** A number from 1 to `max`. A number above `loweredTo` is lowered to it; `loweredTo` is also the default. */
 export function amount<const Name extends string>(
   name: Name,
   meaning: string,
@@ -98,7 +98,7 @@ export function amount<const Name extends string>(
   });
 }
 
-/** How many are on a page. */
+/** Number of entries on a page. */
 export function pageCount(countMax: number): Parameter<'count', number> {
   return amount('count', `How many at most. More than ${countMax} is lowered to it.`, { loweredTo: countMax });
 }
@@ -109,7 +109,7 @@ function several(schema: TSchema, maxItems = FILTER_VALUES_MAX): TSchema {
   return Type.Array(schema, { maxItems });
 }
 
-/** Repeated values mean nothing more. Throws when more than `valuesMax` are left. */
+/** Removes repeated values. Throws when more than `valuesMax` are left. */
 function different(name: string, { values }: Given, valuesMax: number): string[] {
   const once = [...new Set(values)];
   if (once.length > valuesMax)

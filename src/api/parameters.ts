@@ -1,12 +1,12 @@
 /**
- * The parameters of lists and actions, from the query string and, for some, from a JSON body (contract M 1.2, 21.3). Each is one
- * row, which reads it, and which the interface document shows.
+ * The parameters of lists and actions, from the query string and, for some, from a JSON body (contract M 1.2, 21.3).
+ * One row per parameter: handlers read it by its row, and the interface document shows the row.
  */
 import type { TSchema } from '@sinclair/typebox';
 import { ApiError } from '../protocol/errors.ts';
 import { queryParameters, queryValues } from '../protocol/request-target.ts';
 
-/** What came under one name. */
+/** The values given under one name. */
 export interface Given {
   /** Never contains `''`: empty elements are dropped. */
   values: string[];
@@ -17,13 +17,13 @@ export interface Parameter<Member extends string = string, Value = unknown> {
   name: string;
   meaning: string;
   schema: TSchema;
-  /** What its value is called where it is used. Of two names for the same, the lists are joined. */
+  /** Name of its value in the code. When two parameters have the same member, their lists are joined. */
   member: Member;
-  /** Its values may contain commas, so that several of them are written by repeating the name. */
+  /** Its values may contain commas, so several values are given by repeating the name. */
   keepsCommas?: true;
-  /** An empty list of ids means something of its own. */
+  /** A list of ids, for which an empty list has a meaning of its own. */
   isIds?: true;
-  /** `undefined` when it says nothing. Throws `ApiError` 400 that names it. */
+  /** `undefined` when no value is given. Throws `ApiError` 400 that names the parameter. */
   read: (given: Given) => Value | undefined;
 }
 
@@ -41,7 +41,7 @@ export function parameter<const Name extends string, Value>(
   return { name, meaning, schema, member: name, read };
 }
 
-/** `row`, its value called `member`. */
+/** `row` with its value stored under `member`. */
 export function into<const Member extends string, Value>(
   member: Member,
   row: Parameter<string, Value>,
@@ -53,7 +53,7 @@ export function withCommas<Row extends Parameter>(row: Row): Row {
   return { ...row, keepsCommas: true };
 }
 
-/** Its only value; `''` when it has none. Throws `ApiError` 400 when it has several. */
+/** The only value; `''` when there is none. Throws `ApiError` 400 when there are several. */
 export function singleValue(name: string, { values }: Given): string {
   const [first = '', second] = values;
   if (second !== undefined) throw invalidParameter(name, 'only one value is possible');
@@ -72,7 +72,7 @@ export function invalidParameter(name: string, reason: string): ApiError {
   return new ApiError('invalid_query', `invalid query parameter ${name}: ${reason}`);
 }
 
-/** The values of `rows` in a query; what else it holds is ignored, as it is on all reads. */
+/** The values of `rows` in a query; other parameters are ignored, as on all reads. */
 export function readQuery<Row extends Parameter>(rawQuery: string, rows: readonly Row[]): Values<Row> {
   return valuesOf(rows, givenFor(rows, rawQuery));
 }
@@ -90,8 +90,8 @@ export function valuesOf<Row extends Parameter>(rows: readonly Row[], given: Rea
 }
 
 /**
- * What came for `rows`; the query wins name by name. `onUnknown` is called for what else there is. Throws `ApiError` 400 on a
- * malformed escape and on a body of the wrong shape.
+ * The values given for `rows`; where query and body have the same name, the query wins. `onUnknown` is called for every
+ * other name. Throws `ApiError` 400 on a malformed escape and on a body of the wrong shape.
  */
 export function givenFor(
   rows: readonly Parameter[],
@@ -114,7 +114,7 @@ export function givenFor(
   return given;
 }
 
-/** A request that filters; `body`: its parsed JSON. */
+/** A request with filters; `body`: its parsed JSON. */
 export interface FilterRequest {
   rawQuery: string;
   body: unknown;
@@ -122,8 +122,9 @@ export interface FilterRequest {
 }
 
 /**
- * The same of filters, where one without a value is none. A bulk action refuses that, and what it does not know: leaving a filter
- * out would widen the action. `mayBeEmpty`: whether an empty list of ids means something.
+ * As `givenFor`, for filters. A filter without a value is left out. A bulk action refuses it instead, and refuses
+ * unknown names too: leaving a filter out would widen the action. `mayBeEmpty`: whether an empty list of ids has a
+ * meaning.
  */
 export function filtersFor(
   rows: readonly Parameter[],
@@ -142,7 +143,7 @@ export function filtersFor(
   return given;
 }
 
-/** A name as it came may be of any length; the error text repeats no more than helps. */
+/** A given name may be of any length; the error text repeats only its beginning. */
 export function shown(name: string): string {
   return name.length <= 64 ? name : `${name.slice(0, 64)}…`;
 }
@@ -154,8 +155,8 @@ function bodyMembers(body: unknown): [string, unknown][] {
 }
 
 /**
- * A text, a number, or an array of them; null is an empty array, which is how Go writes one. An empty text is refused
- * and not dropped, so that `[""]` never comes to mean what `[]` means.
+ * Reads a text, a number, or an array of them; null is an empty array, since Go writes one so. An empty text is
+ * refused, not dropped, so that `[""]` never has the meaning of `[]`.
  */
 function memberTexts(name: string, value: unknown): string[] {
   if (value === null) return [];

@@ -1,4 +1,4 @@
-/** JSON of callers, parsed as a whole. What is large is parsed in a thread of its own (json-thread.ts). */
+/** Parses the JSON of a request in one piece. Large JSON is parsed in a thread of its own (json-thread.ts). */
 import { ApiError } from '../protocol/errors.ts';
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true });
@@ -22,7 +22,10 @@ const OPENING_BRACKET = 0x5b;
 const BACKSLASH = 0x5c;
 const OPENING_BRACE = 0x7b;
 
-/** Counts what every further value needs: a comma before it, or a bracket around it. What is no JSON may count as anything. */
+/**
+ * Counts the characters that each further value needs: a comma before it, or a bracket around it. For text that is not
+ * JSON, the count may be wrong.
+ */
 function holdsMoreThan(valuesMax: number, json: Uint8Array): boolean {
   if (json.length <= valuesMax) return false;
   let values = 1;

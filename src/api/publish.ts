@@ -1,6 +1,6 @@
 /**
- * Takes one message, or one for each endpoint of a URL group, into a queue or not (contract M 22.1, 22.2). The hot path
- * of the whole interface.
+ * Publishes one message, or one for each endpoint of a URL group, with or without a queue (contract M 22.1, 22.2). The
+ * hot path of the whole interface.
  */
 import type { PublishCommand, Published, PublishOutcome } from '../engine/messages/publish-command.ts';
 import { readDestination } from '../protocol/destination.ts';
@@ -44,7 +44,8 @@ export function publishRoutes(services: Services): Route[] {
     try {
       const query = splitQuery(call.rawQuery);
       isOfRun ||= isSentByRun({ rawHeaders: [], queryConfig: query.config });
-      // Who is turned away has not cost much yet, and has sent no body. What continues a run never is.
+      // Refused before the body is read, so a refusal costs little. A message that continues a run is never refused
+      // here.
       const isSent = isOfRun || isSentBySdk({ rawHeaders: call.rawHeaders, queryConfig: query.config });
       if (!isSent) engine.checkAdmission(call.projectId);
       return await publishTo(call, query, { queueName, isOfRun });
@@ -56,10 +57,10 @@ export function publishRoutes(services: Services): Route[] {
   async function publishTo(call: Call, query: SplitQuery, { queueName, isOfRun }: Kind): Promise<Answer> {
     const { callerIp } = call;
     const destination = readDestination(call.rawDestination, query.rest);
-    // The destination before the headers, and both before the body is asked for (contract M 25).
+    // Checks go in this order: the destination, the headers, the body (contract M 25).
     if (destination.kind === 'group') return publishToGroup(call, destination.name, query.config, queueName);
     const { url } = destination;
-    // What a running workflow calls that may not be called fails when it is called, as all else that goes wrong then.
+    // A running workflow may name a destination that may not be called. The message is accepted, and fails at delivery.
     const lookUp = isOfRun ? undefined : checkAddress(url, checkDestination);
     if (lookUp !== undefined) await lookUp;
     const options = readOptions(call, query.config, queueName);

@@ -1,4 +1,4 @@
-/** Queues: their settings, their pause and their end (contract M 14, 22.7 to 22.12). */
+/** Queues: create, change, read, pause and delete them (contract M 14, 22.7 to 22.12). */
 import type { Queue } from '../engine/lanes/lanes.ts';
 import type { ProjectId } from '../engine/model.ts';
 import { ApiError, quotaExceeded } from '../protocol/errors.ts';
@@ -13,7 +13,10 @@ import { QueueListSchema, QueueSchema, QueueSettingsSchema } from './schemas.ts'
 
 const PARALLELISM_DEFAULT = 1;
 
-/** Beyond the contract, whose answer is a bare array: where there are many, the last name of one page leads to the next. */
+/**
+ * Our own addition. The contract's answer is a bare array without a cursor, so the last name of a page leads to the
+ * next one.
+ */
 const LIST_QUERY = [
   text('after', 'Only queues whose names come after this one.'),
   amount('count', 'How many at most; without it, all.'),
@@ -38,7 +41,10 @@ export function queueRoutes({ engine, limits }: Services): Route[] {
     return NO_BODY;
   }
 
-  /** The quota refuses only growth: a queue from before it was lowered can still be saved as it is (contract M 20.1). */
+  /**
+   * The quota refuses only growth: after the quota is lowered, an older queue can still be saved unchanged
+   * (contract M 20.1).
+   */
   async function checkParallelism(projectId: ProjectId, { name, parallelism }: QueueSettings): Promise<void> {
     if (queueParallelismMax === 0 || parallelism <= queueParallelismMax) return;
     const queue = await storeOf(projectId).queues.findQueue({ name });

@@ -1,23 +1,29 @@
 /**
- * Reads one request's body as it came: any content type, any method, never inflated, never above its limit, and
- * within the budget that all requests share.
+ * Reads one request's body unchanged: any content type, any method, never decompressed. It stays below its limit, and
+ * within the memory budget of all requests.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Slices } from '../engine/slices.ts';
 import { ApiError } from '../protocol/errors.ts';
 import type { BodyBudget } from './body-budget.ts';
 
-/** The most that `read` accepts, and the setting that a refusal names. */
+/** The largest body that `read` accepts, and the setting that a refusal names. */
 export interface BodyLimit {
   bytesMax: number;
   setting: string;
-  /** Where the contract has a name for this limit: the refusal then has the hosted service's words (contract M 20.1). */
+  /**
+   * The contract's name for this limit, if there is one: the refusal then uses the hosted service's words
+   * (contract M 20.1).
+   */
   quota?: string;
-  /** Memory that each byte stands for in the budget: 2 where the body is parsed, so that bytes and text both count. */
+  /**
+   * Memory that each byte counts for in the budget: 2 where the body is parsed, since bytes and text are both in
+   * memory.
+   */
   memoryPerByte?: number;
 }
 
-/** The caller went away before its body was complete: there is nobody to answer. */
+/** The client left before its body was complete, so no answer is sent. */
 export class CallerGone extends Error {
   constructor() {
     super('the caller closed the connection before the request was complete');
@@ -26,15 +32,18 @@ export class CallerGone extends Error {
 }
 
 const EMPTY: Bytes = new Uint8Array(0);
-/** In memory of their own and of just their size: a view of a larger buffer would go to other threads whole. */
+/**
+ * In a buffer of their own and of just their size: with a view of a larger buffer, the whole buffer goes to other
+ * threads.
+ */
 type Bytes = Uint8Array<ArrayBuffer>;
 
-/** Bytes set aside at a time for a body whose length was not announced: as many as are there already, within these bounds. */
+/** Size of a new block for a body of unknown length: as many bytes as are there already, within these bounds. */
 const BLOCK_BYTES = { min: 4096, max: 1024 * 1024 };
 
 interface Block {
   bytes: Buffer<ArrayBuffer>;
-  /** How much of it is filled. */
+  /** Bytes of it that are filled. */
   length: number;
 }
 
@@ -53,8 +62,8 @@ export class RequestBody {
   }
 
   /**
-   * The whole body. Throws `ApiError` 413 above `limit` (at once when `Content-Length` tells, else as soon as the
-   * limit is passed), 503 when the budget is used up, and `CallerGone`.
+   * The whole body. Throws `ApiError` 413 above `limit`: at once when `Content-Length` says so, else as soon as the
+   * limit is passed. Throws 503 when the budget is used up, and `CallerGone`.
    */
   async read(limit: BodyLimit): Promise<Bytes> {
     const { headers } = this.#request;
@@ -67,26 +76,26 @@ export class RequestBody {
       const refused = this.#tryTake(declaredBytes * (limit.memoryPerByte ?? 1));
       if (refused) throw refused;
     }
-    // Only now is the caller told to go on, so that a refused body is never sent.
+    // The client is told to continue only here, so that it never sends a refused body.
     if (expectsContinue(this.#request)) this.#response.writeContinue();
     return joined(await this.#collect(limit, declaredBytes), this.#slices());
   }
 
-  /** Gives the memory back. Call it once the bytes are no longer needed; calling it again does nothing. */
+  /** Gives the memory back to the budget. Call it when the bytes are no longer needed; a second call does nothing. */
   release(): void {
     this.#budget.giveBack(this.#bytesTaken);
     this.#bytesTaken = 0;
   }
 
   /**
-   * Pieces are copied together as they come: each would otherwise cost a few hundred bytes of its own, so that a
-   * caller who sends one byte at a time could take hundreds of times the memory that the budget counts.
+   * Pieces are copied together as they arrive, since each piece costs a few hundred bytes more. Otherwise a client that
+   * sends single bytes could take hundreds of times the memory that the budget counts.
    */
   #collect(limit: BodyLimit, declaredBytes: number | undefined): Promise<Block[]> {
     const request = this.#request;
     const { bytesMax, memoryPerByte = 1 } = limit;
     return new Promise((resolve, reject) => {
-      // Gone while something else was awaited: `close` has been, and nothing else would come.
+      // The client left while something else was awaited: `close` has already been emitted, and no event would follow.
       if (request.destroyed) {
         reject(new CallerGone());
         return;
@@ -99,7 +108,7 @@ export class RequestBody {
         request.off('end', onEnd);
         request.off('close', onClose);
       };
-      /** Makes room, or says why not. */
+      /** Adds an empty block, or returns the refusal. */
       const addBlock = (): ApiError | undefined => {
         if (length >= bytesMax) return bodyTooLarge(limit);
         const size = Math.min(Math.max(length, BLOCK_BYTES.min), BLOCK_BYTES.max, bytesMax - length);

@@ -1,24 +1,24 @@
-/** Writes an answer, and deals with a request body that nobody read. */
+/** Writes an answer, and handles a request body that was not read. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../engine/ports.ts';
 import type { Answer } from './answer.ts';
 import type { Connection } from './connections.ts';
 import { expectsContinue } from './request-body.ts';
 
-/** One request and what answers it. */
+/** One request, its response and its connection. */
 export interface Exchange {
   request: IncomingMessage;
   response: ServerResponse;
   connection: Connection;
 }
 
-/** A rest of this size is read and dropped by Node itself, so that the connection can be used again. */
+/** An unread rest up to this size is read and dropped by Node itself, so that the connection can be used again. */
 const DISCARDED_BYTES_MAX = 64 * 1024;
-/** How long and how much of a large refused body is dropped before the connection is closed. */
+/** Limits of time and bytes for dropping a large refused body, before the connection is closed. */
 const LINGER_MS = 2_000;
 const LINGER_BYTES_MAX = 16 * 1024 * 1024;
 
-/** Writes `given` as the whole answer. The connection stays open unless too much of the request is still to come. */
+/** Writes `given` as the whole answer. The connection stays open unless too much of the request is unread. */
 export function respond({ request, response, connection }: Exchange, given: Answer, clock: Clock): void {
   const { status, json, html, headers, sent } = given;
   if (sent && response.closed) sent();
@@ -34,17 +34,17 @@ export function respond({ request, response, connection }: Exchange, given: Answ
     'content-length': Buffer.byteLength(text),
     ...(isLast ? { connection: 'close' } : undefined),
   });
-  // A caller that still waits to be told to go on has sent nothing, so there is nothing to linger for.
+  // A client that waits for `100 Continue` has sent no body, so nothing must be dropped first.
   if (isLeft && !isAwaitingContinue(request)) closeAfter(request, response, text, clock);
   else response.end(text);
 }
 
-/** Of somebody who is not known no body is read, however small. */
+/** The body of an unauthenticated request is never read, however small it is. */
 function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
-/** True when more is to come than is worth reading only to keep the connection. */
+/** True when the unread rest is too large to read it only to keep the connection open. */
 function isBodyLeft(request: IncomingMessage): boolean {
   if (request.complete !== false) return false;
   const { headers } = request;
@@ -59,8 +59,8 @@ function isAwaitingContinue(request: IncomingMessage): boolean {
 }
 
 /**
- * Answers at once, but closes only when the caller has stopped sending or has had its chance to: a socket that is
- * closed while data arrives is reset, and the reset would take the answer away from a caller still busy sending.
+ * Answers at once, but closes only when the client has stopped sending, or after a limit of time and bytes. Closing a
+ * socket while data arrives resets it, and a client that is still sending would lose the answer.
  */
 function closeAfter(request: IncomingMessage, response: ServerResponse, text: string, clock: Clock): void {
   let bytes = 0;

@@ -1,4 +1,4 @@
-/** What the headers of a DLQ retry replace of the stored message (contract M 17.4). */
+/** Reads the headers of a DLQ retry, which replace parts of the stored message (contract M 17.4). */
 import type { DeadRetryOverride } from '../engine/messages/dead-retry.ts';
 import { hasConfigPrefix, readConfigName } from '../protocol/config-names.ts';
 import { OPTIONS } from '../protocol/config-options.ts';
@@ -8,7 +8,10 @@ import { readPublishOptions } from '../protocol/options.ts';
 import { checkCallbacks } from './destinations.ts';
 import type { Services } from './route.ts';
 
-/** A retry is asked for on purpose, once, so nothing of it is ever a duplicate; dropped in silence, these would mislead. */
+/**
+ * A retry is requested on purpose, so it is never a duplicate. These headers are refused, since ignoring them in
+ * silence would mislead.
+ */
 const NOT_FOR_RETRIES = [
   OPTIONS.deduplicationId,
   OPTIONS.contentBasedDeduplication,
@@ -48,8 +51,8 @@ export async function readRetryOverride(
 }
 
 /**
- * The message's own options that are given, with the header of each, and the config headers alone: what else the
- * request has, its content type among it, is about the request, whose body means nothing here (contract M 22.28).
+ * The message's options that are given, with the header of each, and the config headers alone. All other headers, such
+ * as the content type, are about the request, whose body has no meaning here (contract M 22.28).
  */
 function configOf(rawHeaders: readonly string[]): { given: Map<string, string>; configHeaders: string[] } {
   const given = new Map<string, string>();

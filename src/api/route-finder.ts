@@ -1,43 +1,45 @@
 /**
- * Which routes does a raw request target mean? Destinations are embedded in paths unescaped, so nothing here merges slashes,
- * resolves dots or decodes: each of these would destroy them (contract M 1.1, 4.3).
+ * Finds the routes for a raw request target. Destinations are embedded in paths unescaped. So this code does not merge
+ * slashes, resolve dots or decode: each of these would destroy a destination (contract M 1.1, 4.3).
  */
 import { isName } from '../protocol/names.ts';
 import { percentDecode } from '../protocol/percent-encoding.ts';
 import { pathAndQueryOf } from '../protocol/request-target.ts';
 import type { Route } from './route.ts';
 
-/** What a request target names. */
+/** The routes that a request target names. */
 export interface Match {
-  /** By method; empty when no route has this path. */
+  /** Routes by method; empty when no route has this path. */
   routes: ReadonlyMap<string, Route>;
-  /** What stands for the parameters of the path, in order. */
+  /** The values of the path's parameters, in order. */
   ids: string[];
-  /** Raw text behind the route; `''` without one. A `?` with nothing behind it is a part of it: there is no query that it begins. */
+  /**
+   * Raw text after the route; `''` when there is none. It includes a `?` with nothing after it: that begins no query.
+   */
   rawDestination: string;
   /** Everything behind the first `?`. */
   rawQuery: string;
-  /** False on public routes and on what lies outside the interface, where no token is asked for. */
+  /** False on public routes and outside the interface, where no token is needed. */
   isProtected: boolean;
 }
 
-/** One point of the paths of the table. */
+/** A node in the tree of all paths. */
 interface Branch {
-  /** By the fixed words that may follow, in lower case. */
+  /** By the fixed word that follows, in lower case. */
   words: Map<string, Branch>;
-  /** Where a name or an id may follow. */
+  /** The node after a name or an id. */
   parameter?: Branch;
-  /** Of the paths that end here, by method. */
+  /** Routes whose path ends here, by method. */
   routes: Map<string, Route>;
 }
 
-/** A path on its way through the table. */
+/** A request path while its route is searched for. */
 interface Path {
   text: string;
   method: string;
-  /** Whether trailing slashes and the letter case of fixed words are of no interest. */
+  /** Whether trailing slashes and the letter case of fixed words are ignored. */
   isOfInterface: boolean;
-  /** Where it ends without trailing slashes. */
+  /** End of the path without trailing slashes. */
   end: number;
 }
 
@@ -50,7 +52,7 @@ interface Found {
 
 const NOTHING: Found = { routes: new Map(), rawIds: [] };
 
-/** Finds the routes of a raw request target, in origin-form or absolute-form; never throws, whatever the target. */
+/** Finds the routes of a raw request target, in origin-form or absolute-form. Never throws, for any target. */
 export class RouteFinder {
   readonly #root = newBranch();
 
@@ -77,7 +79,7 @@ export class RouteFinder {
     const { routes, rawIds, destinationAt } = (isPath ? walk(this.#root, path, 1, []) : undefined) ?? NOTHING;
     const behindPath = queryAt >= 0 && rawQuery === '' ? '?' : '';
     const rawDestination = destinationAt === undefined ? '' : text.slice(destinationAt) + behindPath;
-    // An id with a malformed escape is simply one that nobody has.
+    // An id with a malformed escape stays as it is: nothing has such an id.
     const ids = rawIds.map((rawId) => percentDecode(rawId) ?? rawId);
     return { routes, ids, rawDestination, rawQuery, isProtected: isOfInterface && !isPublic(routes) };
   }
@@ -100,8 +102,8 @@ function endOf(text: string): number {
 }
 
 /**
- * What the rest of the path, from `at`, leads to. A fixed word goes before a parameter. A parameter may be empty, as in
- * `/v2/messages//explain`: the handler says what is missing.
+ * Finds where the rest of the path, from `at`, leads. A fixed word wins over a parameter. A parameter may be empty, as
+ * in `/v2/messages//explain`: the handler then says what is missing.
  */
 function walk(branch: Branch, path: Path, at: number, rawIds: readonly string[]): Found | undefined {
   const { routes } = branch;
@@ -109,9 +111,9 @@ function walk(branch: Branch, path: Path, at: number, rawIds: readonly string[])
   const isOver = at > path.end;
   const found = isOver ? undefined : descend(branch, path, at, rawIds);
   if (!takesDestination) return isOver && routes.size > 0 ? { routes, rawIds } : found;
-  // What could be a destination is one, unless a route of this method is named by it (contract M 22.13).
+  // The rest is a destination, unless it names another route with this method (contract M 22.13).
   if (found?.routes.has(path.method) && found.rawIds.every(isDecodedName)) return found;
-  // A destination needs all names before it, as the queue's in `/v2/enqueue/{queue}/…`.
+  // A destination needs all names before it, such as the queue's name in `/v2/enqueue/{queue}/…`.
   return rawIds.includes('') ? undefined : { routes, rawIds, destinationAt: at };
 }
 
@@ -126,7 +128,7 @@ function descend(branch: Branch, path: Path, at: number, rawIds: readonly string
   return found ?? (parameter && walk(parameter, path, segmentEnd + 1, [...rawIds, segment]));
 }
 
-/** Where other paths go on from here, only of the methods whose route has a destination. */
+/** Whether a destination may follow. Where other paths continue from here too, this depends on the method. */
 function isDestinationBehind({ routes, words, parameter }: Branch, method: string): boolean {
   if (words.size > 0 || parameter) return hasDestination(routes.get(method));
   const [any] = routes.values();
@@ -141,7 +143,7 @@ function isDecodedName(rawId: string): boolean {
   return isName(percentDecode(rawId) ?? '');
 }
 
-/** All methods of a path have the same answer to this: who is asked for a token must not learn more than others. */
+/** All methods of a path give the same result, so that a caller without a token learns nothing more. */
 function isPublic(routes: ReadonlyMap<string, Route>): boolean {
   for (const { access } of routes.values()) return access === 'public';
   return false;

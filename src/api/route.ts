@@ -1,4 +1,4 @@
-/** What a route is, and what its handler is given. Handlers know nothing of sockets. */
+/** What a route is, and what its handler is given. Handlers do not use sockets. */
 import type { TSchema } from '@sinclair/typebox';
 import type { Engine } from '../engine/commands.ts';
 import type { ProjectId } from '../engine/model.ts';
@@ -16,9 +16,9 @@ import type { Takes } from './takes.ts';
 export type RouteMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS';
 
 /**
- * Who may call: anybody; a token that reads; one that publishes; only a full one, which may do all of it. What is made
- * to last, such as a schedule, needs `full` like all that changes something, and so do the signing keys, since they
- * would let their reader forge deliveries (contract M 2.2).
+ * Who may call: anybody, a token that may read, a token that may publish, or only a full token. A full token may do all
+ * of it. Changes that last, such as a schedule, need `full`. So do the signing keys, since a reader could forge
+ * deliveries with them (contract M 2.2).
  */
 export type Access = 'public' | 'read' | 'publish' | 'full';
 
@@ -26,49 +26,51 @@ export interface Route {
   method: RouteMethod;
   /** Fixed words and `:parameters`, or a final `*` for an embedded destination. */
   path: string;
-  /** Its name for programs that are made from the interface document: stable, and no other route's. */
+  /** Its name in the interface document, for generated clients: stable and unique. */
   operationId: string;
   access: Access;
   /** One sentence for the interface document. */
   summary: string;
-  /** What a request holds besides path and token; absent: nothing that is read. */
+  /** What a request may hold besides path and token; absent: nothing else is read. */
   takes?: Takes;
-  /** Statuses of refusals that do not follow from `access`, `path` and `takes`. */
+  /** Statuses of refusals besides those that follow from `access`, `path` and `takes`. */
   refusals?: readonly number[];
-  /** Shape of each successful answer; `undefined` for "200, no body". A text with `contentMediaType` is sent as it is. */
+  /**
+   * Shape of each successful answer; `undefined` for "200, no body". A text with `contentMediaType` is sent unchanged.
+   */
   answers: Record<number, TSchema | undefined>;
   /** Whether pages of any origin may call all routes of this path. */
   isForAnyOrigin?: true;
   handle: (call: Call) => Answer | Promise<Answer>;
 }
 
-/** One request that was admitted. */
+/** One authenticated request, or one to a public route. */
 export interface Call {
   /** 0 on public routes. */
   projectId: ProjectId;
-  /** What the token admits its bearer to; `undefined` on public routes. */
+  /** Scope of the token; `undefined` on public routes. */
   scope: TokenScope | undefined;
-  /** Of the accounts by which the caller was admitted. */
+  /** Version of the accounts that admitted the caller. */
   accountsVersion: number | undefined;
-  /** Looks again whether the caller is still admitted, by the newest accounts; answers their version. Throws `ApiError` 401, 403. */
+  /** Checks the caller again with the newest accounts, and returns their version. Throws `ApiError` 401 or 403. */
   readmit: () => Promise<number>;
   method: string;
   /** The `:parameters` of the path in order, percent-decoded once. */
   ids: readonly string[];
-  /** The first of them; `''` on paths without. */
+  /** The first of `ids`; `''` on paths without parameters. */
   id: string;
-  /** The text after `/v2/publish/`, as it came. */
+  /** The raw text after `/v2/publish/` and the like. */
   rawDestination: string;
-  /** The text after the first `?`, as it came. */
+  /** The raw text after the first `?`. */
   rawQuery: string;
-  /** Name, value, name, value, … as they came. */
+  /** Name, value, name, value, … as received. */
   rawHeaders: readonly string[];
   /** True when `Authorization` carried our token, which then must not be forwarded (contract M 4.5). */
   isTokenInHeader: boolean;
   callerIp: string | undefined;
-  /** What of the request means nothing here; the answer will name it. */
+  /** Parts of the request that the server ignores; the answer names them. */
   ignored: Ignored;
-  /** The address that the request was sent to, as its caller wrote it. Throws `ApiError` 400 when that is no address. */
+  /** The URL that the request was sent to, as the client wrote it. Throws `ApiError` 400 when it is not a valid URL. */
   calledUrl: () => CalledUrl;
   body: RequestBody;
 }
@@ -82,10 +84,10 @@ export interface CalledUrl {
   url: string;
 }
 
-/** Why a URL is refused as a destination, as the end of a sentence; `undefined`: it is allowed. */
+/** The reason why a URL is refused as a destination, as the end of a sentence; `undefined` when it is allowed. */
 export type CheckDestination = (url: URL) => undefined | string | Promise<undefined | string>;
 
-/** What the handlers work with. */
+/** The services that handlers use. */
 export interface Services {
   engine: Engine;
   accounts: Accounts;
@@ -94,12 +96,14 @@ export interface Services {
   checkDestination: CheckDestination;
   quotas: Quotas;
   limits: Readonly<ApiLimits>;
-  /** Names of headers that the operator's reverse proxy adds, never forwarded in blanket mode; `X-Forwarded-*` style. */
+  /**
+   * Names of headers that the operator's reverse proxy adds, such as `X-Forwarded-*`; never forwarded in blanket mode.
+   */
   proxyHeaders: readonly string[];
-  /** Log entries in a page when the caller names no `count`; at most 1,000. */
+  /** Log entries on a page when the request has no `count`; at most 1,000. */
   logsPageDefault: number;
   isReady: () => boolean;
-  /** Resolves when every socket that had something to say in this turn of the event loop was heard. */
+  /** Resolves when every socket with input in this turn of the event loop has been read. */
   endOfTurn: () => Promise<void>;
   json: JsonThread;
 }

@@ -19,7 +19,7 @@ import { triggerRoutes } from './triggers.ts';
 import { urlGroupRoutes } from './url-groups.ts';
 import { waiterRoutes } from './waiters.ts';
 
-/** The route table. Finding a request's route, access checks, the interface document and their tests are made from it. */
+/** The route table. The route finder, access checks, the interface document and their tests are made from it. */
 export function createRoutes(services: Services): Route[] {
   const routes = [
     ...publishRoutes(services),

@@ -19,7 +19,7 @@ import { DeletedSchema } from './schemas.ts';
 import { deadRunView } from './views.ts';
 
 const AMOUNT: Amount = { countDefault: 100, countMax: 100, isLowered: true };
-/** Each of them may take over a long journal. */
+/** Each started run may take over a long journal from the failed one. */
 const STARTED_AMOUNT: Amount = { countDefault: 50, countMax: 50, isLowered: true };
 
 type Start = 'resumeRun' | 'restartRun';
@@ -69,7 +69,7 @@ export function runDlqRoutes(services: Services): Route[] {
     return answer(200, { workflowRuns: started.map(startedView), cursor: page.cursor });
   }
 
-  /** Those that are there; refused only when that is none of them. */
+  /** Starts the runs that exist; refuses the request only when none could be started. */
   async function startNamed(start: Start, projectId: ProjectId, ids: string[], override: RunOverride) {
     const { started, refused } = await startAll(start, projectId, ids, override);
     if (started.length === 0 && refused) throw refusedStart(refused.reason, refused.dlqId);
@@ -198,7 +198,7 @@ export function runDlqRoutes(services: Services): Route[] {
   ];
 }
 
-/** What `GET /v2/dlq?source=workflow` answers too. */
+/** Also answers `GET /v2/dlq?source=workflow`. */
 export async function listDeadRuns(engine: Engine, { projectId, rawQuery }: Call): Promise<Answer> {
   const request = readDeadRequest(rawQuery, undefined, AMOUNT, 'list');
   if (!request.ids) {
@@ -241,7 +241,7 @@ function startedView({ runId, createdAtMs }: StartedRun) {
   return { workflowRunId: runId, workflowCreatedAt: createdAtMs };
 }
 
-/** Throws `ApiError` 400 for what no DLQ id looks like. */
+/** Throws `ApiError` 400 when the text does not have the form of a DLQ id. */
 function checkedId(id: string): string {
   if (decodeCursor(id)?.n === undefined)
     throw new ApiError('invalid_request', 'invalid DLQ id: two numbers are needed');

@@ -1,11 +1,14 @@
-/** Which workflow runs does a request mean? The filters of the bulk cancel and of the DLQ of runs (contract W 17.2, 21.2). */
+/**
+ * Reads which workflow runs a request selects: the filters of the bulk cancel and of the DLQ of runs (contract W 17.2,
+ * 21.2).
+ */
 import type { FailureCallbackState } from '../engine/model.ts';
 import type { ActiveRunFilter, DeadRunFilter } from '../engine/runs/dead-run-store.ts';
 import { type Amount, counted } from './filters.ts';
 import { CURSOR, flag, ids, statuses, text, texts, time, words } from './parameter-kinds.ts';
 import { type FilterRequest, filtersFor, into, type Parameter, valuesOf, withCommas } from './parameters.ts';
 
-/** What the trigger of a run has fixed. */
+/** Attributes that the trigger of a run has set. */
 const OF_EVERY_RUN = [
   texts('label', 'One of the labels of the run.'),
   texts('callerIp', 'Address that triggered the run.'),
@@ -15,7 +18,7 @@ const OF_EVERY_RUN = [
 
 const CANCELLED_DEFAULT = 100;
 
-/** What a bulk cancel may say. */
+/** The parameters of a bulk cancel. */
 export const CANCEL_PARAMETERS = [
   ids('workflowRunIds', 'The runs with these ids; all other filters are ignored then.'),
   withCommas(texts('workflowUrl', 'What the URL of the workflow begins with.')),
@@ -38,7 +41,7 @@ const FAILURE_STATES: ReadonlyMap<string, readonly FailureCallbackState[]> = new
   ['CALLBACK_CANCELED', ['canceled']],
 ] as const);
 
-/** What lists and bulk actions on the DLQ of runs may say. */
+/** The parameters of lists and bulk actions on the DLQ of runs. */
 export function deadParameters(amount: Amount) {
   return [
     ids('dlqIds', 'The entries with these ids; all other filters are ignored then.'),
@@ -57,10 +60,13 @@ export function deadParameters(amount: Amount) {
   ];
 }
 
-/** The runs that a bulk cancel means. */
+/** The runs that a bulk cancel selects. */
 export type CancelRequest = { ids: string[] } | { filter: ActiveRunFilter; count?: number };
 
-/** `body`: the parsed JSON body, which older clients send in place of the query; `undefined` without one. Throws `ApiError` 400. */
+/**
+ * `body`: the parsed JSON body, which older clients send instead of a query; `undefined` when there is none. Throws
+ * `ApiError` 400.
+ */
 export function readCancelRequest(rawQuery: string, body: unknown): CancelRequest {
   const read = valuesOrIds(CANCEL_PARAMETERS, { rawQuery, body, isBulk: true });
   if (read.ids) return { ids: read.ids };
@@ -70,23 +76,25 @@ export function readCancelRequest(rawQuery: string, body: unknown): CancelReques
   return count === undefined ? { filter } : { filter, count };
 }
 
-/** The failed runs that a list or a bulk action means. */
+/** The failed runs that a list or a bulk action selects. */
 export interface DeadRequest {
-  /** Then nothing else counts. Empty: none is meant. */
+  /** When given, everything else is ignored. Empty: selects nothing. */
   ids?: string[];
   filter: DeadRunFilter;
   count: number;
   cursor?: string;
 }
 
-/** Throws `ApiError` 400; a bulk action is refused where it says what nobody knows, since dropping it would widen the action. */
+/**
+ * Throws `ApiError` 400. A bulk action with an unknown parameter is refused, since ignoring it would widen the action.
+ */
 export function readDeadRequest(rawQuery: string, body: unknown, amount: Amount, use: 'list' | 'bulk'): DeadRequest {
   const read = valuesOrIds(deadParameters(amount), { rawQuery, body, isBulk: use === 'bulk' });
   const { ids: named, count = amount.countDefault ?? amount.countMax, cursor, ...filter } = read;
   return { ...(named && { ids: named }), filter, count, ...(cursor !== undefined && { cursor }) };
 }
 
-/** Where ids are named, nothing else is looked at. */
+/** When ids are given, all other parameters are ignored. */
 function valuesOrIds<Row extends Parameter>(rows: readonly Row[], request: FilterRequest) {
   const given = filtersFor(rows, request, ({ from }) => from === 'body' || !request.isBulk);
   const idRows = rows.filter(({ isIds }) => isIds);

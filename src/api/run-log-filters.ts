@@ -1,4 +1,4 @@
-/** Which runs, or which of their events, does a list mean (contract W 17.3)? */
+/** Reads which runs, or which of their events, a list selects (contract W 17.3). */
 import { Type } from '@sinclair/typebox';
 import { LOG_STATES, type LogState, type RunLogState } from '../engine/model.ts';
 import type { PageRequest } from '../engine/page.ts';
@@ -36,14 +36,17 @@ type EventState = LogState | RunLogState;
 
 const EVENT_STATE_NAMES = [...RUN_STATES, 'WAITER_ADDED', 'INVOKED', ...LOG_STATES] as const;
 
-/** What an event can be filtered by; two of them are spelled or grouped differently in events (contract W 19.2). */
+/**
+ * States that events can be filtered by. CANCELLED is spelled otherwise in events, IN_PROGRESS is a group of states
+ * (contract W 19.2).
+ */
 const EVENT_STATES: ReadonlyMap<string, readonly EventState[]> = new Map<string, readonly EventState[]>([
   ...EVENT_STATE_NAMES.map((state): [string, EventState[]] => [state, [state]]),
   ['CANCELLED', ['CANCELED']],
   ['IN_PROGRESS', ['ACTIVE', 'RETRY', 'ERROR']],
 ]);
 
-/** What a run can be filtered by: the states of its own and those of its steps. */
+/** States that runs can be filtered by: their own states and those of their steps. */
 const STATES_OF_A_RUN = new Map<string, readonly (RunState | StepState)[]>(
   [...RUN_STATES, ...STEP_STATES].map((state) => [state, [state]]),
 );
@@ -134,7 +137,7 @@ function pageOf(given: { count?: number | undefined; cursor?: string | undefined
   return { count, order: 'latestFirst', ...(cursor && { cursor }) };
 }
 
-/** An id may have an `@` in it, a time has none. */
+/** An id may contain an `@`, a time cannot. */
 function readRunName(text: string): { id: string; createdAtMs: number } {
   const at = text.lastIndexOf('@');
   if (at < 1) throw invalidParameter('workflowRuns', 'elements are id@createdAt');

@@ -7,7 +7,7 @@ const oneOf = (...names: string[]): TSchema => Type.Union(names.map((name) => Ty
 const optional = Type.Optional;
 const Count = Type.Integer({ minimum: 0 });
 const AtLeastOne = Type.Integer({ minimum: 1 });
-/** Of an answer, which may have no headers. */
+/** Headers of an endpoint's answer, which may be none. */
 const AnswerHeaders = Type.Record(Type.String(), Type.Array(Type.String()));
 
 const labels = { label: optional(Text), labels: optional(Type.Array(Text, { minItems: 1 })) };

@@ -1,6 +1,6 @@
 /**
- * How runs, their steps and what happened to them look on the wire (contract W 18, 20). What is not set is absent, since
- * `JSON.stringify` drops `undefined`. What a run redacts is shown nowhere (contract W 16.3).
+ * How runs, their steps and events look on the wire (contract W 18, 20). Unset members are absent, since
+ * `JSON.stringify` drops `undefined`. Redacted content of a run is never shown (contract W 16.3).
  */
 import { STATUS_CODES } from 'node:http';
 import { answeredWith } from '../engine/messages/decide.ts';
@@ -19,10 +19,10 @@ import { type CallInfo, type InvokedInfo, type StepInfo, stepInfoOf, type WaitIn
 
 type View = Record<string, unknown>;
 
-/** The delays of contract M 8.2 as an expression, for whoever set none. */
+/** The delays of contract M 8.2 as an expression, for messages that set none. */
 const DEFAULT_RETRY_DELAY = 'min(86400000, floor(exp(2.5 * (1 + retried))) * 1000)';
 
-/** What may be shown of a run, and how much of each body. */
+/** The parts of a run that may be shown, and how much of each body. */
 interface Shown {
   redact: Redaction | undefined;
   /** Absent: whole bodies. */
@@ -137,7 +137,7 @@ function nextView({ message, state, failures, stepName, nextDeliveryAtMs }: Next
   };
 }
 
-/** The fields of contract W 20. Zero and empty values are left out, but for the number of retries. */
+/** The fields of contract W 20. Zero and empty values are left out, except the number of retries. */
 function stepInfoView(info: StepInfo, runShown: Shown): View {
   const shown = withRedaction(runShown, info.redact);
   return {
@@ -191,7 +191,7 @@ function waitView({ eventId, timeout, deadlineMs, isTimeout }: WaitInfo): View {
   };
 }
 
-/** The run that was invoked may hide what its invoker does not. */
+/** The invoked run may hide more than its invoker. */
 function invokedView({ runId, url, createdAtMs, first }: InvokedInfo, parentShown: Shown): View {
   const shown = withRedaction(parentShown, first?.settings.redact);
   return {
@@ -207,7 +207,7 @@ function errorsView(failures: readonly Failure[], shown: Shown): View {
   return failures.length === 0 ? {} : { errors: failures.map((failure) => failureView(failure, shown)) };
 }
 
-/** Members are there even when they are empty: clients read them without asking. */
+/** Members are present even when they are empty, since clients read them without a check. */
 function failureView({ atMs, error, response }: Failure, shown: Shown): View {
   return {
     error: errorText(error, response),
@@ -218,7 +218,10 @@ function failureView({ atMs, error, response }: Failure, shown: Shown): View {
   };
 }
 
-/** `<status> <reason>`, as clients know it, and what else there is to say; an answer of success says in words why it is an error. */
+/**
+ * `<status> <reason>`, as clients expect it, with further text if there is any. An answer with a success status has
+ * only the text of the error.
+ */
 function errorText(error: string | undefined, response: Pick<Answered, 'status'> | undefined): string | undefined {
   if (!response || isSuccess(response.status)) return error;
   const { status } = response;
@@ -226,7 +229,7 @@ function errorText(error: string | undefined, response: Pick<Answered, 'status'>
   return error?.startsWith(answeredWith(status)) ? `${known}${error.slice(answeredWith(status).length)}` : known;
 }
 
-/** The answer that the run failed with is whole where the step is shown; here a longer one is not told twice. */
+/** The step shows the whole answer that the run failed with; a longer one is cut here, so as not to be sent twice. */
 const FAIL_RESPONSE_BYTES_MAX = 64 * 1024;
 
 const FAILURE_STATES: Record<FailureCallbackState, string | undefined> = {
@@ -273,7 +276,7 @@ function detailView(detail: LogDetail | undefined, shown: Shown): View {
   };
 }
 
-/** A message that was made says when it is to go out first, one that failed when it goes out again. */
+/** A created message shows when it is first due, a failed one when it is due again. */
 function nextDeliveryTime({ state, message, detail }: RunEvent): number | undefined {
   if (state === 'RETRY') return detail?.nextDeliveryTimeMs;
   return state === 'CREATED' ? (detail?.nextDeliveryTimeMs ?? message?.notBeforeMs) : undefined;
@@ -283,7 +286,7 @@ function cutTo(bytesMax: number, { redact, bodyBytesMax = bytesMax }: Shown): Sh
   return { redact, bodyBytesMax: Math.min(bytesMax, bodyBytesMax) };
 }
 
-/** As text, or as base64 when it is none; `undefined` when there is nothing to show. */
+/** As text, or as base64 when it is not valid UTF-8; `undefined` when there is nothing to show. */
 function bodyView(bytes: Uint8Array | undefined, { redact, bodyBytesMax }: Shown): string | undefined {
   if (!bytes || bytes.length === 0 || bodyBytesMax === 0) return undefined;
   return redact?.body ? redactedText(bytes) : bodyText(bytes, bodyBytesMax);

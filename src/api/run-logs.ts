@@ -1,4 +1,4 @@
-/** What can be seen of runs: their steps, what happened to them, and why one does not go on (contract W 17.3, 18). */
+/** Shows runs: their steps, their events, and why one does not continue (contract W 17.3, 18). */
 import { Type } from '@sinclair/typebox';
 import { ApiError } from '../protocol/errors.ts';
 import { type Answer, answer } from './answer.ts';
@@ -19,7 +19,7 @@ const GROUP_BY = parameter(
   },
 );
 
-/** Each name once: most filters are those of both views. */
+/** Each name once, since both views share most filters. */
 const EITHER_QUERY: readonly Parameter[] = [
   GROUP_BY,
   ...RUNS_QUERY.filter(({ name }) => !EVENTS_QUERY.some((other) => other.name === name)),

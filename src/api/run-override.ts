@@ -1,4 +1,4 @@
-/** What the headers of a resume or a restart replace of the run (contract W 21.2). */
+/** Reads the headers of a resume or a restart, which replace parts of the run (contract W 21.2). */
 import type { DeadRetryOverride } from '../engine/messages/dead-retry.ts';
 import type { RunOverride } from '../engine/runs/dead-run-store.ts';
 import { hasConfigPrefix, readConfigName } from '../protocol/config-names.ts';
@@ -9,7 +9,7 @@ import { runIdOf } from '../protocol/option-values.ts';
 import { readRetryOverride } from './retry-override.ts';
 import type { Services } from './route.ts';
 
-/** What a message in the DLQ may be given and a run may not: its steps say it themselves. */
+/** Options that a retried message may be given, but a run may not: its steps set them themselves. */
 const NOT_FOR_RUNS: readonly [keyof DeadRetryOverride, string][] = [
   ['method', 'Upstash-Method'],
   ['header', 'Upstash-Forward'],
@@ -18,7 +18,7 @@ const NOT_FOR_RUNS: readonly [keyof DeadRetryOverride, string][] = [
   ['callback', 'Upstash-Callback'],
 ];
 
-/** Reads the config headers; what is not there stays as it was. Rejects with `ApiError`. */
+/** Reads the config headers; an absent option keeps its value. Rejects with `ApiError`. */
 export async function readRunOverride(
   rawHeaders: readonly string[],
   services: Pick<Services, 'quotas' | 'clock' | 'checkDestination'>,
@@ -55,7 +55,7 @@ function takeRunId(rawHeaders: readonly string[]): { runId?: string; others: str
   return runId === undefined ? { others } : { runId, others };
 }
 
-/** That of a callback, which libraries send with a failure URL, is none of the new run's. */
+/** Libraries also send a run id for the callback of a failure URL. That one is not the id of the new run. */
 function isRunId(name: string): boolean {
   if (!hasConfigPrefix(name)) return false;
   const { path, option } = readConfigName(name);

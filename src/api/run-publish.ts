@@ -1,4 +1,4 @@
-/** What is different when a published message begins or continues a workflow run (contract W 4, 14.8)? */
+/** Handles published messages that begin or continue a workflow run (contract W 4, 14.8). */
 import type { PublishCommand } from '../engine/messages/publish-command.ts';
 import type { Millis } from '../engine/model.ts';
 import { prefixOf } from '../protocol/dialect.ts';
@@ -10,7 +10,7 @@ import { VALUES_PER_ITEM_MAX } from './limits.ts';
 import { parseJson } from './parse-json.ts';
 import type { Services } from './route.ts';
 
-/** Of an invocation: the command with the payload of the invoked run for its body. Throws `ApiError`. */
+/** For an invocation: the command with the payload of the invoked run as its body. Throws `ApiError`. */
 export function withInvocation(
   command: PublishCommand,
   { quotas, json }: Pick<Services, 'quotas' | 'json'>,
@@ -20,14 +20,17 @@ export function withInvocation(
   if (run?.kind !== 'start' || !run.isInvoke) return command;
   const invoking = (body: unknown): PublishCommand => {
     const { payload, ...invocation } = readInvocation(body, settings.dialect, quotas, nowMs);
-    // The library that invokes is the one that will be told, and says the same of itself in both places.
+    // The invoking library also receives the result, so its features are known from this request.
     return { ...command, body: payload, invocation: { ...invocation, features: run.features } };
   };
   if (command.body.length > JSON_HERE_BYTES_MAX) return json.value(command.body, VALUES_PER_ITEM_MAX).then(invoking);
   return invoking(parseJson(command.body, VALUES_PER_ITEM_MAX));
 }
 
-/** Throws `ApiError` 400 for a message of a workflow `where` none can be. */
+/**
+ * Throws `ApiError` 400 for a message of a workflow. `where` says, as the end of a sentence, that none is possible
+ * there.
+ */
 export function refuseRun({ run, settings }: PublishOptions, where: string): void {
   if (run === undefined) return;
   throw new ApiError('invalid_header', `${prefixOf(settings.dialect)}-Workflow-Init is not supported ${where}`);

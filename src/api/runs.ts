@@ -1,4 +1,4 @@
-/** Workflow runs that are active: their journals, their end (contract W 17.2). */
+/** Active workflow runs: their journals and their end (contract W 17.2). */
 import { ApiError } from '../protocol/errors.ts';
 import { encodeEntry, joinEntries } from '../workflow/journal.ts';
 import { type Answer, answer, NO_BODY } from './answer.ts';
@@ -14,7 +14,9 @@ import { CANCEL_PARAMETERS, readCancelRequest } from './run-filters.ts';
 import { JournalSchema } from './run-schemas.ts';
 import { CancelledSchema } from './schemas.ts';
 
-/** Bytes of journals that are answered at a time, while each is in memory three times at worst; one alone may have more. */
+/**
+ * Bytes of journals in answers at a time; each byte is in memory up to three times. One journal alone may be larger.
+ */
 const JOURNALS_BYTES_MAX = 64 * 1024 * 1024;
 
 const CANCEL = flag('cancel', 'false: the run has returned, and the body of the request is its result.', true);
@@ -22,9 +24,13 @@ const CANCEL = flag('cancel', 'false: the run has returned, and the body of the 
 export function runRoutes({ engine, limits }: Services): Route[] {
   const turns = new AnswerTurns(JOURNALS_BYTES_MAX);
 
-  /** What an endpoint fetches when a delivery would have been too large (contract W 8.3): all of a parallel group at once. */
+  /**
+   * Answers an endpoint whose delivery would have been too large (contract W 8.3), with all of a parallel group at
+   * once.
+   */
   async function getJournal({ projectId, id, scope }: Call): Promise<Answer> {
-    // Its endpoint needs the originals, and ends it with the same token; who only looks on is shown none (contract W 16.3).
+    // The run's endpoint needs the unredacted bodies. Its token is a full one, since it also ends the run with it.
+    // Tokens that may only read do not get the bodies (contract W 16.3).
     if (scope !== 'full' && (await engine.findActiveRun(projectId, id))?.hidesBodies) authorizeFully(scope);
     const giveBack = await turns.take((await engine.storeOf(projectId).runs.journalBytes({ id })) ?? 0);
     try {
@@ -92,7 +98,10 @@ export function runRoutes({ engine, limits }: Services): Route[] {
   ];
 }
 
-/** Which incarnation of the run is meant. Libraries that have not been told send 0 or no number: that says nothing. */
+/**
+ * Creation time of the run, which tells runs with the same id apart. Libraries that do not know it send 0 or no number,
+ * which is ignored.
+ */
 function createdAtOf(rawHeaders: readonly string[]): number | undefined {
   let found: string | undefined;
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {

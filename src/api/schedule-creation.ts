@@ -1,4 +1,7 @@
-/** Creates a schedule, or replaces the one with its id: on the path of schedules and of publishes alike (contract M 4.2, 22.13). */
+/**
+ * Creates a schedule, or replaces the one with its id. Used by the paths of schedules and of publishes (contract M 4.2,
+ * 22.13).
+ */
 import type { ScheduleCommand } from '../engine/schedules/commands.ts';
 import type { Destination } from '../protocol/destination.ts';
 import { prefixOf } from '../protocol/dialect.ts';
@@ -21,9 +24,9 @@ export function scheduleCreation(services: Services): CreateSchedule {
 
   return async (call, destination, queryConfig) => {
     const { projectId, callerIp, rawHeaders, isTokenInHeader } = call;
-    // On the path of publishes a token may come along that only publishes; a schedule could replace somebody's own.
+    // The publish path also accepts publish-only tokens, but a new schedule could replace another one.
     authorizeFully(call.scope);
-    // A URL group need not exist yet: its endpoints are those of the moment of each trigger (contract M 15.3).
+    // A URL group need not exist yet: each trigger uses the endpoints that the group has then (contract M 15.3).
     if (destination.kind === 'url') await checkAddress(destination.url, checkDestination);
     const input = { rawHeaders, queryConfig, tokenInQuery: !isTokenInHeader, proxyHeaders };
     const { cron, ...options } = readPublishOptions(input, 'schedule', quotas, clock.nowMs());
@@ -39,7 +42,7 @@ export function scheduleCreation(services: Services): CreateSchedule {
   };
 }
 
-/** Throws `ApiError` 400 for a cron expression `where` none can be. */
+/** Throws `ApiError` 400 for a cron expression. `where` says, as the end of a sentence, where none is possible. */
 export function refuseCron({ cron, settings }: PublishOptions, where: string): void {
   if (cron === undefined) return;
   throw new ApiError('invalid_header', `${prefixOf(settings.dialect)}-Cron is not supported ${where}`);

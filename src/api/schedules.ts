@@ -34,7 +34,7 @@ export function scheduleRoutes(services: Services): Route[] {
     return NO_BODY;
   }
 
-  /** The official clients say PATCH, the hosted service's own document says POST. */
+  /** The official clients send PATCH, the hosted service's documentation says POST. */
   function pauseRoutes(word: 'pause' | 'resume', summary: string): Route[] {
     const handle = async ({ projectId, id }: Call): Promise<Answer> => {
       if ((await engine.setSchedulePaused(projectId, id, word === 'pause')) === 'missing') throw notFound(id);

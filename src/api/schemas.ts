@@ -1,4 +1,7 @@
-/** The shapes of answers (contract M 17, 18, 22). They make the interface document, and tests hold each answer against them. */
+/**
+ * The shapes of answers (contract M 17, 18, 22). The interface document is made from them, and tests check every answer
+ * against them.
+ */
 import { type TProperties, Type } from '@sinclair/typebox';
 import { REASONS } from '../engine/messages/explain.ts';
 import { LOG_STATES } from '../engine/model.ts';
@@ -17,7 +20,9 @@ const State = Type.Union(
   { $id: 'State' },
 );
 
-/** An object with exactly these members: one that nobody documented is a mistake. With an `$id` it is written once in the document. */
+/**
+ * An object with exactly these members; an undocumented member is a mistake. With an `$id`, the document has it once.
+ */
 export function exactly<T extends TProperties>(members: T, $id?: string) {
   return Type.Object(members, { additionalProperties: false, ...($id === undefined ? undefined : { $id }) });
 }
@@ -165,9 +170,9 @@ export const ScheduleSchema = exactly(
 export const ScheduleListSchema = Type.Array(ScheduleSchema);
 
 const Selectors = Type.Array(Type.Object({ url: Type.Optional(Text), name: Type.Optional(Text) }), { minItems: 1 });
-/** What adding and removing endpoints take. */
+/** The body for adding and removing endpoints. */
 export const EndpointsSchema = Type.Object({ endpoints: Selectors });
-/** What setting default headers takes. */
+/** The body for setting default headers. */
 export const GroupHeadersSchema = Type.Object({
   headers: Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())])),
 });
@@ -184,7 +189,7 @@ export const QueueSchema = exactly(
   'Queue',
 );
 export const QueueListSchema = Type.Array(QueueSchema);
-/** What making or updating a queue takes. */
+/** The body for creating or updating a queue. */
 export const QueueSettingsSchema = Type.Object({
   queueName: Name,
   parallelism: Type.Optional(Type.Integer({ minimum: 1, default: 1 })),
@@ -241,7 +246,7 @@ export const WaitingSchema = exactly(
   { messageId: attributes.messageId, deduplicated: Type.Optional(Type.Literal(true)) },
   'Waiting',
 );
-/** What a wait takes (contract W 14.6). */
+/** The body of a wait (contract W 14.6). */
 export const WaitSchema = Type.Object({
   url: Type.Optional(Text),
   timeout: Type.Optional(Type.String({ description: 'a duration; 7d without it', examples: ['20s'] })),
@@ -265,7 +270,7 @@ export const LogsSchema = exactly({
 export const SigningKeysSchema = exactly({ current: Text, next: Text }, 'SigningKeys');
 export const HealthSchema = exactly({ status: Text }, 'Health');
 
-/** The body of a batch; members that nobody knows are ignored. */
+/** The body of a batch; unknown members are ignored. */
 const itemMembers = {
   body: Type.Optional(Type.Union([Type.String(), Type.Null()])),
   headers: Type.Optional(

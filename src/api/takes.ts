@@ -1,17 +1,17 @@
-/** What does a route take in a request besides path and token? */
+/** What a route accepts in a request besides path and token. */
 import type { TSchema } from '@sinclair/typebox';
 import type { ConfigHeader } from './config-headers.ts';
 import type { MessageFilters } from './filters.ts';
 import type { Parameter } from './parameters.ts';
 
-/** What a request may hold: handlers read it by the same rows as the interface document shows. */
+/** What a request may hold. Handlers read it by the same rows that the interface document shows. */
 export interface Takes {
   /** Filters in the query; bulk actions read them from a JSON object in the body too (contract M 21.3). */
   filters?: Pick<MessageFilters, 'rows' | 'isBulk'>;
   /** Parameters of the query besides filters. */
   query?: readonly Parameter[];
   configHeaders?: readonly ConfigHeader[];
-  /** Whether they may stand in the query too, as on all paths that end in a destination. */
+  /** Whether config headers may also be in the query. They always may on paths that end in a destination. */
   isConfiguredByQuery?: true;
   /** A JSON body of this shape, or bytes of any content type. */
   body?: TSchema | 'bytes';

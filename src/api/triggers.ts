@@ -1,6 +1,6 @@
 /**
- * Starts workflow runs for clients that do not speak the workflow protocol: what it needs is added here and by the engine
- * (contract W 5.2, 5.3).
+ * Starts workflow runs for clients that do not speak the workflow protocol: this code and the engine add what the
+ * protocol needs (contract W 5.2, 5.3).
  */
 import type { PublishCommand, PublishOutcome } from '../engine/messages/publish-command.ts';
 import type { Millis } from '../engine/model.ts';
@@ -23,11 +23,11 @@ import { TriggeredListSchema, TriggeredSchema, TriggerItemsSchema } from './sche
 
 const TRIGGERED = new KnownHeaders(TRIGGER_HEADERS);
 
-/** A run as the answer tells of it. */
+/** A run as the answer shows it. */
 interface Triggered {
   workflowRunId: string;
   workflowCreatedAt: Millis;
-  /** True when a run with this id was active, and is what the answer tells of. */
+  /** True when a run with this id was already active; the answer then shows that run. */
   deduplicated: boolean;
 }
 

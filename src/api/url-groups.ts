@@ -63,7 +63,7 @@ export function urlGroupRoutes(services: Services): Route[] {
     return NO_BODY;
   }
 
-  /** Checked as a publish would check them, so that no publish fails on them later. */
+  /** Checks the headers as a publish would, so that no publish fails on them later. */
   async function readDefaults(body: unknown, ignored: Ignored): Promise<HeaderMap> {
     const given = membersOf(body)['headers'];
     if (given === undefined || given === null) throw invalidBody('headers: an object of headers is needed');
@@ -187,7 +187,7 @@ function selectorOf(element: unknown, where: string): EndpointSelector {
   if (nameText.length > ENDPOINT_NAME_LENGTH_MAX) {
     throw invalidBody(`${where}.name: at most ${ENDPOINT_NAME_LENGTH_MAX} characters are allowed`);
   }
-  // What no database keeps as it is would never be found again.
+  // A text that a database cannot store exactly would never be found again.
   if (!nameText.isWellFormed() || nameText.includes('\0')) throw invalidBody(`${where}.name: not a valid text`);
   if (urlText === '' && nameText === '') throw invalidBody(`${where} needs a url or a name`);
   return selector;
@@ -220,7 +220,7 @@ function withoutEmpty(rawHeaders: readonly string[]): string[] {
   return kept;
 }
 
-/** What is no config header would have no effect on any message. */
+/** Headers that are not config headers would have no effect on any message. */
 function refuseForeign(name: string): void {
   if (hasConfigPrefix(name) || name.toLowerCase() === 'content-type') return;
   throw invalidHeader(name, 'only Content-Type and headers that begin with Upstash- or Waypost- can be defaults');

@@ -1,6 +1,7 @@
 /**
- * How messages, DLQ entries, log entries and schedules look on the wire (contract M 15.1, 17, 18.1, 22.4). What is not set is absent:
- * `JSON.stringify` drops `undefined`. Where clients read different spellings of one field, both are there and equal.
+ * How messages, DLQ entries, log entries and schedules look on the wire (contract M 15.1, 17, 18.1, 22.4). Unset
+ * members are absent, since `JSON.stringify` drops `undefined`. Where clients read different spellings of one field,
+ * both are present and equal.
  */
 import type { Explanation } from '../engine/messages/explain.ts';
 import type { FailureCallbackState, LogDetail, Message } from '../engine/model.ts';
@@ -47,7 +48,7 @@ export function explanationView({ sentence, sinceMs, dueAtMs, atMs, ...fields }:
   return { reason, explanation: sentence, retried, since: sinceMs, due: dueAtMs, at: atMs, dlqId, ...lane };
 }
 
-/** The message's object and what the last attempt came to. */
+/** The message's object and the result of its last attempt. */
 export function deadMessageView({ dlqId, message, deadLetter }: DeadMessage): View {
   const body = textOrBase64(deadLetter.responseBody);
   return {
@@ -68,7 +69,7 @@ const FAILURE_CALLBACK_STATES: Record<FailureCallbackState, string | undefined> 
   none: undefined,
 };
 
-/** A run that has failed: the message it failed with, with the payload of the run for its body (contract W 21.1). */
+/** A failed run: the message that it failed with, but with the payload of the run as its body (contract W 21.1). */
 export function deadRunView({ dlqId, run, message, deadLetter, payload, failureCallback }: DeadRun): View {
   const { labels, flowControl, redact } = run.config;
   const callback = run.config.isKept ? run.config.failureCallback : message.settings.failureCallback;
@@ -104,7 +105,7 @@ function failureCallbackInfo(state: string, answered: FailureCallback['answer'],
   };
 }
 
-/** What a step or a failure function answered belongs to the run, and is hidden with it (contract W 16.3). */
+/** The answer of a step or of a failure function belongs to the run, and is redacted like the run (contract W 16.3). */
 function responseBodyView(body: Uint8Array, redact: Redaction | undefined): View {
   if (body.length > 0 && redact?.body) return { responseBody: redactedText(body) };
   const shown = textOrBase64(body);
@@ -193,7 +194,7 @@ function headerView(header: HeaderMap, settings: MessageSettings): HeaderMap | u
   return nonEmpty(redactHeaderMap(header, settings.redact));
 }
 
-/** Header redaction follows into the callbacks' maps (contract M 19.3), beside what a callback itself hides. */
+/** Header redaction also applies to the callbacks' headers (contract M 19.3), besides the callback's own redaction. */
 function callbackHeaderMaps(settings: MessageSettings): Record<'callback' | 'failureCallback', HeaderMap | undefined> {
   const { callback, failureCallback } = settings;
   return {
@@ -219,7 +220,7 @@ function bodyView({ body, settings }: Pick<Message, 'body' | 'settings'>): View 
   return 'text' in shown ? { body: shown.text } : { bodyBase64: shown.base64 };
 }
 
-/** Log entries always carry base64, of the redacted text too. */
+/** Log entries always carry base64, also of redacted text. */
 function loggedBody({ body, settings }: Message): string {
   return base64OfBytes(settings.redact?.body ? new TextEncoder().encode(redactedText(body)) : body);
 }
@@ -245,7 +246,7 @@ function labelView({ labels }: MessageSettings): View {
   return labels && labels.length > 0 ? { label: labels[0], labels } : {};
 }
 
-/** contract M 16.3: limits only where given, the period with every key. */
+/** Limits only where they are given, the period with every key (contract M 16.3). */
 function flowControlView(flowControl: FlowControl | undefined): View {
   if (!flowControl) return {};
   const { key, parallelism, rate, periodS } = flowControl;

@@ -1,4 +1,4 @@
-/** Reads what a run waits for, and how it is to be told (contract W 14.6). */
+/** Reads what a run waits for, and how the run is notified (contract W 14.6). */
 import type { Millis } from '../engine/model.ts';
 import type { WaitCommand } from '../engine/runs/run-commands.ts';
 import { hasConfigPrefix, readConfigName } from '../protocol/config-names.ts';
@@ -14,7 +14,7 @@ import { readResultPart } from '../protocol/workflow/result-part.ts';
 /** The client libraries' own default. */
 const TIMEOUT_DEFAULT = '7d';
 
-/** What is the same for all that is read of a request. */
+/** What is the same for all parts of a request. */
 export interface WaitContext {
   quotas: Quotas;
   /** The time of acceptance. */
@@ -22,8 +22,9 @@ export interface WaitContext {
 }
 
 /**
- * The wait for `eventId` that the headers of a request and its parsed body ask for. Throws `ApiError` 400 naming what is
- * wrong, or 422, and 412 for a quota. A blocked address is found when it is delivered to: it must not look as if the run were over.
+ * The wait for `eventId` that a request asks for by its headers and its parsed body. Throws `ApiError` 400 or 422 that
+ * names the mistake, and 412 for a quota. A blocked address is found only at delivery: a refusal here would look as if
+ * the run were over.
  */
 export function readWait(eventId: string, input: OptionsInput, body: unknown, context: WaitContext): WaitCommand {
   const { quotas, nowMs } = context;
@@ -63,7 +64,10 @@ function appendOf({ run }: PublishOptions): RunAppend {
   return run;
 }
 
-/** The headers of `lines` that configure a message, in its dialect, as `GET /v2/waiters` shows them: the run is among them. */
+/**
+ * The config headers of `lines`, in the message's dialect, as `GET /v2/waiters` shows them. The run's id and URL are
+ * among them.
+ */
 function shownHeaders(lines: readonly string[], of: { dialect: Dialect; runId: string; url: string }): HeaderMap {
   const prefix = prefixOf(of.dialect);
   const map = newHeaderMap();
@@ -81,7 +85,7 @@ function shownHeaders(lines: readonly string[], of: { dialect: Dialect; runId: s
   return map;
 }
 
-/** Two spellings of a name are one header, and clients send both. */
+/** Two spellings of a name are one header, and clients may send both. */
 function addOnce(map: HeaderMap, name: string, value: string): void {
   if (!map[canonicalHeaderName(name)]?.includes(value)) addHeader(map, name, value);
 }
@@ -100,7 +104,7 @@ function urlMember(members: Record<string, unknown>, name: string): string | und
   return url;
 }
 
-/** A bare number is one of seconds. */
+/** A number without a unit is in seconds. */
 function timeoutMember(value: unknown): string {
   if (value === undefined || value === null || value === '') return TIMEOUT_DEFAULT;
   if (typeof value === 'number') return `${value}s`;
@@ -117,7 +121,7 @@ function timeoutMsOf(timeout: string, { quotas: { delayMsMax }, nowMs }: WaitCon
   return timeoutMs;
 }
 
-/** Whatever its members are, they come back to the library that made them. */
+/** The members go back unchanged to the library that made them. */
 function stepMember(value: unknown): Pick<WaitCommand, 'step' | 'stepId'> {
   const members = objectOf(value, 'step must be an object');
   const { stepId } = members;

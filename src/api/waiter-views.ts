@@ -1,11 +1,11 @@
-/** How waiters, and what notifications did, look on the wire (contract W 14.6, 14.7). */
+/** How waiters and notifications look on the wire (contract W 14.6, 14.7). */
 import type { Notified } from '../engine/runs/run-commands.ts';
 import type { Waiter } from '../engine/runs/stores.ts';
 import { redactConfigHeaders, redactedText } from '../protocol/redaction.ts';
 
 type View = Record<string, unknown>;
 
-/** What is redacted in its run is hidden here too. The deadline is in seconds. */
+/** Shows a waiter with the redaction of its run. The deadline is in seconds. */
 export function waiterView({ deadlineMs, record }: Waiter): View {
   const { wait, redact } = record.settings;
   if (!wait) throw new Error(`the record ${record.key} is not of a wait`);
@@ -21,7 +21,7 @@ export function waiterView({ deadlineMs, record }: Waiter): View {
   };
 }
 
-/** Without a waiter the notification was only saved. */
+/** Without a waiter, the notification was only saved as a pending event. */
 export function notifiedView({ waiter, messageId, runId, runCreatedAtMs }: Notified): View {
   return {
     waiter: waiter && waiterView(waiter),
@@ -31,10 +31,16 @@ export function notifiedView({ waiter, messageId, runId, runCreatedAtMs }: Notif
   };
 }
 
-/** Bytes of an answer up to which waiters are shown whole; what follows is shown without headers, and, past `end`, not at all. */
+/**
+ * Up to `whole` bytes of an answer, waiters are shown whole; up to `end` bytes, without headers; after that, not at
+ * all.
+ */
 const SHOWN_BYTES = { whole: 16 * 1024 * 1024, end: 64 * 1024 * 1024 };
 
-/** The array of what a notification did. However many it wakes, the answer stays within bounds (P10); all are woken. */
+/**
+ * The answer to a notification, as a JSON array. A notification may wake any number of runs: all are woken, but the
+ * answer stays within bounds (P10).
+ */
 export class NotifiedList {
   readonly #elements: string[] = [];
   #bytes = 0;

@@ -1,4 +1,4 @@
-/** Waits of runs and what notifies of them (contract W 14.6, 14.7). */
+/** Waits of runs, and their notification (contract W 14.6, 14.7). */
 import { ApiError } from '../protocol/errors.ts';
 import { checkName } from '../protocol/names.ts';
 import { splitQuery } from '../protocol/request-target.ts';
@@ -96,7 +96,9 @@ export function waiterRoutes({ engine, clock, quotas, proxyHeaders, limits }: Se
   ];
 }
 
-/** What a client library would take for the end of its run, had it the usual status, has another (contract W 4.7). */
+/**
+ * Changes the status of a refusal that a client library would otherwise take for the end of its run (contract W 4.7).
+ */
 async function inRun<T>(read: () => Promise<T>): Promise<T> {
   try {
     return await read();
