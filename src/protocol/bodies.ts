@@ -10,10 +10,12 @@ export function textOrBase64(bytes: Uint8Array): { text: string } | { base64: st
   return isUtf8(bytes) ? { text: viewOf(bytes).toString('utf8') } : { base64: base64OfBytes(bytes) };
 }
 
-/** A character of UTF-8 has at most so many bytes. */
+/** A UTF-8 character has at most this many bytes. */
 const CHARACTER_BYTES_MAX = 4;
 
-/** The first `bytesMax` bytes, without the character that ends beyond them, as text; as base64 when they are none. */
+/**
+ * The first `bytesMax` bytes as text, without a character that they would cut; as base64 when they are not valid UTF-8.
+ */
 export function bodyText(bytes: Uint8Array, bytesMax = bytes.length): string {
   if (bytes.length <= bytesMax) return isUtf8(bytes) ? viewOf(bytes).toString('utf8') : base64OfBytes(bytes);
   for (let cut = 0; cut < CHARACTER_BYTES_MAX; cut++) {
@@ -31,14 +33,14 @@ export function base64OfBytes(bytes: Uint8Array): string {
 /** A multiple of 3, so that only the last piece is padded. */
 const PIECE_BYTES = 3 * 1024 * 1024;
 
-/** The letters of `base64OfBytes` as ASCII bytes, made in pieces: there is no limit to how long a body may be. */
+/** The text of `base64OfBytes` as ASCII bytes, written in pieces, since a body may be longer than a string can be. */
 export function base64BytesOf(bytes: Uint8Array): Uint8Array {
   const ascii = Buffer.allocUnsafe(base64Length(bytes));
   writeBase64(bytes, ascii, 0);
   return ascii;
 }
 
-/** An object as JSON: `members`, and `name` with the base64 of `bytes`, of which no text is made as a whole. */
+/** An object as JSON: `members`, and `name` with the base64 of `bytes`. No string of the whole is made. */
 export function jsonWithBase64(members: Record<string, unknown>, name: string, bytes: Uint8Array): Uint8Array {
   const [before = '', after = ''] = JSON.stringify({ ...members, [name]: '' }).split(/(?="\}$)/);
   const json = Buffer.allocUnsafe(Buffer.byteLength(before) + base64Length(bytes) + after.length);
@@ -51,7 +53,7 @@ function base64Length(bytes: Uint8Array): number {
   return 4 * Math.ceil(bytes.length / 3);
 }
 
-/** Returns where it ends. */
+/** Returns the end position. */
 function writeBase64(bytes: Uint8Array, to: Buffer, start: number): number {
   let end = start;
   for (let at = 0; at < bytes.length; at += PIECE_BYTES) {

@@ -1,18 +1,18 @@
-/** What does a callback say (contract M 9.3)? */
+/** The body of a callback (contract M 9.3). */
 import { Buffer } from 'node:buffer';
 import { base64BytesOf } from './bodies.ts';
 import type { HeaderMap, HttpMethod } from './settings.ts';
 
-/** One attempt and the message that it was made for. The names are those of the wire; times are Unix milliseconds. */
+/** One attempt and its message. The member names are those of the wire; times are Unix milliseconds. */
 export interface CallbackReport {
-  /** 0 without an answer; then `header` is empty and `body` says why there was none. */
+  /** 0 when there was no answer; then `header` is empty, and `body` gives the reason. */
   status: number;
   header: HeaderMap;
   body: Uint8Array;
   /** Retries made before this attempt. */
   retried: number;
   maxRetries: number;
-  /** In a failure callback: the entry that the DLQ has for the source. */
+  /** In a failure callback: the DLQ id of the source message. */
   dlqId?: string | undefined;
   sourceMessageId: string;
   topicName?: string | undefined;
@@ -25,12 +25,12 @@ export interface CallbackReport {
   createdAt: number;
   scheduleId?: string | undefined;
   callerIP?: string | undefined;
-  /** When it tells of the failure of a run (contract W 13.2). */
+  /** Present when it reports the failure of a run (contract W 13.2). */
   workflowRunId?: string | undefined;
   workflowCreatedAt?: number | undefined;
 }
 
-/** The report as JSON. Put together as bytes, since the two bodies can be longer than any string may be. */
+/** The report as JSON. It is put together as bytes, since the two bodies can be longer than a string can be. */
 export function encodeCallbackPayload({ body, sourceBody, ...rest }: CallbackReport): Uint8Array {
   return Buffer.concat([
     Buffer.from('{"body":"'),

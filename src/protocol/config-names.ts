@@ -4,14 +4,14 @@ import type { Dialect } from './settings.ts';
 
 export type CallbackKind = 'callback' | 'failure-callback';
 
-/** What the name of a config header says (contract M 4.2, 9.4). */
+/** The parts of a config header's name (contract M 4.2, 9.4). */
 export interface ConfigName {
   dialect: Dialect;
-  /** Whose option it is: `[]` for the message's own, else the callbacks from the outside in. */
+  /** The message that the option is for: `[]` for the published message, else the callbacks from the outside in. */
   path: readonly CallbackKind[];
   /** Lower-case, without prefix and path: `retries`, `callback`. `forward` for a header to forward. */
   option: string;
-  /** With `forward`: the canonical name under which the header is delivered. */
+  /** For `forward`: the canonical name of the delivered header. */
   forwardedName: string;
   /** The whole name in canonical spelling, for error texts. */
   display: string;
@@ -22,14 +22,14 @@ const PREFIX_LENGTH = 'upstash-'.length;
 /** True when `name` begins with `Upstash-` or `Waypost-` in any letter case. */
 export function hasConfigPrefix(name: string): boolean {
   if (name.charCodeAt(PREFIX_LENGTH - 1) !== 0x2d) return false;
-  // Most headers of a request end here: only a u or a w goes on.
+  // A quick first check: only names that begin with a u or a w can have a prefix.
   const first = name.charCodeAt(0) | 0x20;
   if (first !== 0x75 && first !== 0x77) return false;
   const prefix = name.slice(0, PREFIX_LENGTH).toLowerCase();
   return prefix === 'upstash-' || prefix === 'waypost-';
 }
 
-/** Reads a name for which `hasConfigPrefix` is true. Names are read from the left, one callback after the other. */
+/** Reads a name that `hasConfigPrefix` accepts. Callbacks in the name are read from left to right. */
 export const readConfigName: (name: string) => ConfigName = memo((name) => {
   const lower = name.toLowerCase();
   const path: CallbackKind[] = [];
@@ -50,7 +50,7 @@ export const readConfigName: (name: string) => ConfigName = memo((name) => {
   };
 });
 
-/** The callback whose options begin at `at`. The name without anything behind it is the option that holds its URL. */
+/** The callback whose options begin at `at`. A callback's name with nothing after it is the option for its URL. */
 function callbackAt(lower: string, at: number): CallbackKind | undefined {
   if (lower.startsWith('failure-callback-', at)) return 'failure-callback';
   return lower.startsWith('callback-', at) ? 'callback' : undefined;

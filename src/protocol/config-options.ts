@@ -1,6 +1,7 @@
 /**
- * The options of a message, one row each (contract M 4.2): what its header is called, what the interface document says of it, and
- * how its value is read. In which order a request's are read, and which of them it may have, is in `options.ts`.
+ * The options of a message, one row each (contract M 4.2): the header's name, its description in the interface
+ * document, and how its value is read. `options.ts` says in which order options are read, and which of them a request
+ * may have.
  */
 import { type TSchema, Type } from '@sinclair/typebox';
 import type { Given, Scope } from './config-scopes.ts';
@@ -30,11 +31,11 @@ export interface ConfigOption<Value = unknown> {
   meaning: string;
   /** With at least one example that is accepted. */
   schema: TSchema;
-  /** Lower-case and without prefix. */
+  /** The name in lower case, without its prefix. */
   key: string;
-  /** As it came. */
+  /** The value as given. */
   given: (scope: Pick<Scope, 'options'>) => Given | undefined;
-  /** What it says. Throws `ApiError` 400 that names the header. */
+  /** The value as read. Throws `ApiError` 400 that names the header. */
   of: (scope: Pick<Scope, 'options'>) => Value;
 }
 
@@ -145,7 +146,7 @@ export const OPTIONS = {
     'Upstash-Content-Based-Deduplication',
     'The same by destination, body and forwarded headers, when it is true.',
   ),
-  /** Where the callbacks of a message go; what else their headers say are options of the messages that they will become. */
+  /** The URLs of a message's callbacks; the callbacks' other headers are options of the messages that they become. */
   callback: option('Upstash-Callback', 'URL that is told of every attempt, and of its answer.', Url, callbackUrlOf),
   'failure-callback': option(
     'Upstash-Failure-Callback',
@@ -207,7 +208,7 @@ export const OPTIONS = {
     'When the run began, in milliseconds: tells it from an earlier one with the same id.',
     Type.Integer({ minimum: 0, examples: [1_767_225_600_000] }),
     (given) => {
-      // Libraries send 0 or no number when they have not been told it.
+      // Libraries that do not know the time send 0 or no number.
       const createdAtMs = Number(given?.value);
       return Number.isSafeInteger(createdAtMs) && createdAtMs > 0 ? createdAtMs : undefined;
     },
@@ -224,7 +225,7 @@ export const OPTIONS = {
     'Upstash-Workflow-Unknown-Sdk',
     'The first delivery of the run asks which library serves the URL.',
     Type.Union([Type.Literal('true')], { examples: ['true'] }),
-    // The value means nothing (contract W 5.3).
+    // The value has no meaning (contract W 5.3).
     (given) => given !== undefined,
   ),
   featureSet: option(

@@ -2,23 +2,25 @@ import { type CallbackKind, type ConfigName, hasConfigPrefix, readConfigName } f
 import { trimBlanks } from './headers.ts';
 import type { Dialect, HeaderMap } from './settings.ts';
 
-/** What a publish brings along, before any of it is checked. */
+/** The parts of a publish that configure its message, before any check. */
 export interface OptionsInput {
   /** Flat list of names and values, as Node gives it. */
   rawHeaders: readonly string[];
   /** Config parameters of the query: lower-case header name and decoded value. */
   queryConfig: readonly (readonly [string, string])[];
-  /** Whether `qstash_token` was used; if so, an `Authorization` header is the caller's own. */
+  /** Whether `qstash_token` was used; if so, an `Authorization` header is for the destination. */
   tokenInQuery: boolean;
   /** Headers that the operator's proxy adds, lower-case; `x-forwarded-*` stands for all with that beginning. */
   proxyHeaders: readonly string[];
-  /** Default headers of the URL group that is published to (contract M 13.4). */
+  /** Default headers of the URL group that the message is for (contract M 13.4). */
   groupDefaults?: HeaderMap | undefined;
-  /** Whom failures are told when there are options for that and no URL: of a workflow that is triggered, its own. */
+  /**
+   * The URL for failure callbacks, for a request that has options for them but no URL: a triggered workflow's own URL.
+   */
   failureUrl?: string;
 }
 
-/** One option's value and the name by which the caller knows it. */
+/** One option's value, and the header's name as the client knows it. */
 export interface Given {
   value: string;
   header: string;
@@ -26,22 +28,25 @@ export interface Given {
 
 export interface Forwarded {
   values: string[];
-  /** As the caller wrote it: `Upstash-Forward-X-Key`. */
+  /** As the client wrote it: `Upstash-Forward-X-Key`. */
   header: string;
 }
 
 /** The options of one message: the published one, or a callback. */
 export interface Scope {
-  /** By lower-case option name; the unknown ones are in here too, and nobody asks for them. */
+  /** By lower-case option name. Unknown options are here too, but are never read. */
   options: Map<string, Ranked<Given>>;
   /** By canonical name. */
   forwarded: Map<string, Ranked<Forwarded>>;
   callbacks: { [kind in CallbackKind]?: Scope };
-  /** The first header that belongs to the scope, for error texts about the scope as a whole. */
+  /** The first header of the scope, for errors about the scope as a whole. */
   firstHeader: string;
 }
 
-/** A lower rank wins: a request header over a query parameter over a group default, in each `Upstash-` over `Waypost-`. */
+/**
+ * The lower rank wins. A request header wins over a query parameter, and that over a group default; in each, `Upstash-`
+ * wins over `Waypost-`.
+ */
 type Ranked<T> = T & { rank: number };
 
 export interface Configuration {
@@ -54,10 +59,13 @@ const FROM_HEADER = 0;
 const FROM_QUERY = 2;
 const FROM_GROUP = 4;
 
-/** Callbacks of callbacks deeper than this are collected into the last scope, which exists only to be refused. */
+/** Callbacks that are nested deeper are put into the last scope, which is always refused. */
 const SCOPE_DEPTH_MAX = 4;
 
-/** Sorts everything that configures a message by scope and option; checks nothing but the order of precedence. */
+/**
+ * Sorts everything that configures a message by scope and option. It applies the order of precedence, but checks no
+ * values.
+ */
 export function collectConfiguration(input: OptionsInput): Configuration {
   const collector = new Collector();
   const { rawHeaders } = input;
@@ -75,7 +83,7 @@ export function collectConfiguration(input: OptionsInput): Configuration {
 class Collector {
   readonly #scope = newScope('');
   #contentType: Ranked<Given> | undefined;
-  // Group defaults do not count: the message is published in the dialect of its request.
+  // Group defaults do not decide the dialect: the message is published in the dialect of its request.
   #sawUpstash = false;
   #sawWaypost = false;
 
@@ -88,7 +96,7 @@ class Collector {
     const value = trimBlanks(sent);
     if (value === '') return; // counts as absent
     if (config.option.startsWith('telemetry-')) {
-      // It says something about the client, not about the message, and so nothing of the dialect either.
+      // Telemetry describes the client, not the message, so it does not decide the dialect.
       if (config.option === 'telemetry-sdk')
         keepBest(this.#scope.options, config.option, { value, header: config.display, rank: source });
       return;
@@ -129,20 +137,20 @@ function newScope(firstHeader: string): Scope {
   return { options: new Map(), forwarded: new Map(), callbacks: {}, firstHeader };
 }
 
-/** The first value of the best rank stays. */
+/** Keeps the first value of the best rank. */
 function keepBest(options: Map<string, Ranked<Given>>, option: string, given: Ranked<Given>): void {
   const known = options.get(option);
   if (known === undefined || given.rank < known.rank) options.set(option, given);
 }
 
-/** All of the best rank stay, as one list: some clients write each element on a line of its own (contract W 4.2). */
+/** Keeps all values of the best rank, as one list: some clients send each element on its own line (contract W 4.2). */
 function keepAll(options: Map<string, Ranked<Given>>, option: string, given: Ranked<Given>): void {
   const known = options.get(option);
   if (known !== undefined && known.rank === given.rank) known.value += `,${given.value}`;
   else keepBest(options, option, given);
 }
 
-/** All values of the best rank stay: several lines of one name are several values. */
+/** Keeps all values of the best rank: several lines of one name are several values. */
 function forward(scope: Scope, config: ConfigName, value: string, rank: number): void {
   const known = scope.forwarded.get(config.forwardedName);
   if (known === undefined || rank < known.rank) {

@@ -1,4 +1,4 @@
-/** When does a cron expression mean next? */
+/** Finds the next time of a cron expression. */
 import { type CalendarCron, type Cron, invalidCron, parseCron } from './cron.ts';
 import { trimBlanks } from './headers.ts';
 import type { TimeZone } from './time-zone.ts';
@@ -8,19 +8,19 @@ const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
 /**
- * How far ahead is looked. 29 February falls on a given weekday every 28 years, or after 40 when a century without leap
- * day lies between: what does not come in this time never does.
+ * How far ahead to search. 29 February falls on a given weekday every 28 years, or after 40 when a century year without
+ * a leap day lies between. A time that is not found in this range never comes.
  */
 const YEARS_AHEAD = 41;
 
-/** No zone is further from UTC, which is what a local time can be off by while its offset is unknown. */
+/** No zone is further from UTC. A local time is wrong by at most this while its offset is unknown. */
 const OFFSET_MS_MAX = 15 * HOUR_MS;
 
 /**
- * The first time after `afterMs` (Unix ms), `undefined` when there is none. An interval counts from `anchorMs`, one of
- * its times or its beginning, and has no earlier ones; without it from `afterMs`.
+ * The first time after `afterMs` (Unix ms), `undefined` when there is none. An interval counts from `anchorMs`, which
+ * is one of its times or its beginning, and it has no earlier times. Without `anchorMs` it counts from `afterMs`.
  *
- * Of local times that a zone's clocks skip there is no occurrence, of those that they show twice only the first
+ * A local time that the zone's clocks skip does not occur. Of a local time that they show twice, only the first counts
  * (contract M 15.2).
  */
 export function nextCronTime(cron: Cron, afterMs: number, anchorMs = afterMs): number | undefined {
@@ -30,7 +30,10 @@ export function nextCronTime(cron: Cron, afterMs: number, anchorMs = afterMs): n
   return nextMs - afterMs <= YEARS_AHEAD * 366 * DAY_MS ? nextMs : undefined;
 }
 
-/** `text`, trimmed. Throws `invalid_header` (400), `Invalid cron expression …`, also for one that never comes. */
+/**
+ * Returns `text`, trimmed. Throws `invalid_header` (400), `Invalid cron expression …`, also for a time that never
+ * comes.
+ */
 export function checkCron(text: string, nowMs: number): string {
   const cron = parseCron(text);
   if (nextCronTime(cron, nowMs) === undefined) throw invalidCron('it never comes');
@@ -56,7 +59,7 @@ function nextCalendarTime(cron: CalendarCron, afterMs: number): number | undefin
   return undefined;
 }
 
-/** Local midnights of the days that fit, from that of `fromMs` on. */
+/** Local midnights of the matching days, from the day of `fromMs` on. */
 function* matchingDays(cron: CalendarCron, fromMs: number): Generator<number> {
   const from = new Date(fromMs);
   const lastYear = from.getUTCFullYear() + YEARS_AHEAD;
@@ -80,14 +83,17 @@ function fitsDay({ daysOfMonth, daysOfWeek, needsBothDays }: CalendarCron, day: 
   return needsBothDays ? fitsMonth && fitsWeek : fitsMonth || fitsWeek;
 }
 
-/** The offsets that a local day may have: one, or those before and after its clocks are set, the larger first. */
+/** The offsets that a local day may have: one, or two when its clocks are changed, the larger first. */
 function offsetsAround(dayMs: number, zone: TimeZone): number[] {
   const before = zone.offsetMsAt(dayMs - OFFSET_MS_MAX);
   const after = zone.offsetMsAt(dayMs + DAY_MS + OFFSET_MS_MAX);
   return before === after ? [before] : [Math.max(before, after), Math.min(before, after)];
 }
 
-/** When the clocks show `localMs` for the first time; `undefined` when they skip it. A larger offset means an earlier time. */
+/**
+ * The first time at which the clocks show `localMs`; `undefined` when they skip it. A larger offset means an earlier
+ * time.
+ */
 function firstTimeOf(localMs: number, offsets: readonly number[], zone: TimeZone): number | undefined {
   const [only] = offsets;
   if (only !== undefined && offsets.length === 1) return localMs - only;

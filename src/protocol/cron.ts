@@ -1,6 +1,6 @@
 /**
- * Reads cron expressions: five fields, macros and `@every`, in a zone of their own (contract M 15.2). Wrong ones are
- * refused with the texts of the Go library that the contract names.
+ * Reads cron expressions: five fields, macros and `@every`, with an optional time zone (contract M 15.2). Refusals have
+ * the texts of the Go library that the contract names.
  */
 import { parseDurationMs } from './durations.ts';
 import { ApiError } from './errors.ts';
@@ -8,7 +8,7 @@ import { trimBlanks } from './headers.ts';
 import { memo } from './memo.ts';
 import { readTimeZone, type TimeZone, UTC } from './time-zone.ts';
 
-/** What an expression means. `cron-times.ts` says when that is. */
+/** A parsed expression. `cron-times.ts` computes its times. */
 export type Cron = CalendarCron | IntervalCron;
 
 export interface CalendarCron {
@@ -22,11 +22,14 @@ export interface CalendarCron {
   months: ReadonlySet<number>;
   /** 0 is Sunday. */
   daysOfWeek: ReadonlySet<number>;
-  /** True when a day has to fit both day fields, because one of them begins with `*` or `?`; otherwise one is enough. */
+  /**
+   * True when a day must match both day fields, because one of them begins with `*` or `?`; otherwise one match is
+   * enough.
+   */
   needsBothDays: boolean;
 }
 
-/** `@every`: counted from the time before, whatever clocks show. */
+/** `@every`: counted from the previous time, independent of local clocks. */
 export interface IntervalCron {
   kind: 'interval';
   everyMs: number;
@@ -156,7 +159,7 @@ function numbered(words: string, first: number): Map<string, number> {
   return new Map(words.split(' ').map((word, index) => [word, first + index]));
 }
 
-/** What an error text repeats of the expression at most. */
+/** The part of the expression that an error text repeats. */
 function cut(text: string): string {
   return text.length <= 64 ? text : `${text.slice(0, 64)}…`;
 }

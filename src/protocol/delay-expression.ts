@@ -1,19 +1,19 @@
 import { memo } from './memo.ts';
 
 /**
- * `Upstash-Retry-Delay` expressions (contract M 8.3): numbers, `retried`, + - * /, parentheses and nine functions,
- * in milliseconds. Read by an own tokenizer and a Pratt parser into a flat program for a stack machine, so that no
- * text is ever handed to the language's own evaluator, and evaluating costs no more than the text is long.
+ * `Upstash-Retry-Delay` expressions (contract M 8.3): numbers, `retried`, + - * /, parentheses and nine functions, in
+ * milliseconds. Our own tokenizer and Pratt parser turn the text into a flat program for a stack machine. So no text is
+ * ever given to JavaScript's `eval`, and the cost of an evaluation is bounded by the length of the text.
  */
 
 const LENGTH_MAX = 1024;
-/** Parentheses and calls inside each other. */
+/** Nesting depth of parentheses and calls. */
 const DEPTH_MAX = 32;
 /** Steps of the finished program. */
 const STEPS_MAX = 512;
 const DELAY_MAX_MS = 86_400_000;
 
-/** Why a text is no delay expression. `message` fits behind `invalid <header>: `. */
+/** Why a text is not a delay expression. `message` fits after `invalid <header>: `. */
 export class DelayExpressionError extends Error {
   constructor(reason: string) {
     super(reason);
@@ -30,7 +30,7 @@ type Step =
 
 type Operator = '+' | '-' | '*' | '/';
 
-/** A checked expression, ready to be evaluated as often as needed. */
+/** A checked expression, which can be evaluated any number of times. */
 export interface DelayExpression {
   /** As it was sent. */
   readonly text: string;
@@ -56,7 +56,7 @@ const FUNCTIONS: ReadonlyMap<string, DelayFunction> = new Map([
   ['exp', unary(Math.exp)],
   ['floor', unary(Math.floor)],
   ['ceil', unary(Math.ceil)],
-  // Halves away from zero, which Math.round does for positive numbers only.
+  // Rounds halves away from zero; Math.round does so for positive numbers only.
   ['round', unary((value) => Math.sign(value) * Math.round(Math.abs(value)))],
   ['min', { countMin: 1, countMax: Number.POSITIVE_INFINITY, apply: (values) => Math.min(...values) }],
   ['max', { countMin: 1, countMax: Number.POSITIVE_INFINITY, apply: (values) => Math.max(...values) }],
@@ -77,8 +77,8 @@ export const parseDelayExpression: (text: string) => DelayExpression = memo((tex
 });
 
 /**
- * The wait in milliseconds after a failed attempt that had `retried` retries before it: 0 to 86 400 000, whole.
- * `undefined` when the result is no finite number, and then the default back-off applies.
+ * The delay in whole milliseconds after a failed attempt that had `retried` retries before it: 0 to 86 400 000.
+ * `undefined` when the result is not a finite number; then the default back-off applies.
  */
 export function retryDelayMs(expression: DelayExpression, retried: number): number | undefined {
   const result = evaluate(expression.steps, retried);
@@ -129,7 +129,7 @@ function calculate(operator: Operator, left: number, right: number): number {
 interface Token {
   kind: 'number' | 'name' | 'sign' | 'end';
   text: string;
-  /** 1-based, as people count. */
+  /** Counted from 1. */
   at: number;
 }
 
@@ -153,7 +153,7 @@ function tokenize(text: string): Token[] {
   return tokens;
 }
 
-/** A Pratt parser: each operator binds what stands left of it as strongly as its power says; equal powers go left to right. */
+/** A Pratt parser: an operator with a higher power binds more strongly; equal powers go left to right. */
 class Parser {
   readonly #tokens: Token[];
   readonly #steps: Step[] = [];
@@ -184,7 +184,7 @@ class Parser {
     }
   }
 
-  /** One sign at most, as the contract's grammar has it: `--1` is refused. */
+  /** At most one sign, as in the contract's grammar: `--1` is refused. */
   #factor(): void {
     const { text } = this.#peek();
     if (text === '+' || text === '-') this.#take();
@@ -218,7 +218,7 @@ class Parser {
     this.#emit({ kind: 'call', apply: called.apply, count });
   }
 
-  /** Reads what stands in parentheses, the closing one included. */
+  /** Reads the content of parentheses, with the closing one. */
   #nested(inside: () => void): void {
     if (++this.#depth > DEPTH_MAX) throw new DelayExpressionError(`nested more than ${DEPTH_MAX} levels deep`);
     inside();
@@ -231,7 +231,7 @@ class Parser {
   }
 
   #peek(): Token {
-    // The list ends with an 'end' token, which nothing consumes but the last step of `parse`.
+    // The list ends with an 'end' token, which only the last step of `parse` takes.
     return this.#tokens[this.#next] ?? { kind: 'end', text: '', at: 1 };
   }
 

@@ -3,20 +3,21 @@ import { memo } from './memo.ts';
 import { isName } from './names.ts';
 import { percentDecode, textOfWire } from './percent-encoding.ts';
 
-/** Where a publish goes. `url` is stored, signed and shown verbatim. */
+/** The destination of a publish. `url` is stored, signed and shown verbatim. */
 export type Destination = { kind: 'url'; url: string } | { kind: 'group'; name: string };
 
-/** 16 KiB: clients and servers commonly stop at 8 KiB. */
+/** 16 KiB: common clients and servers accept at most 8 KiB. */
 const URL_LENGTH_MAX = 16_384;
 
 const SCHEME = /^https?:\/\//i;
 const SCHEME_WITH_ONE_SLASH = /^(https?:)\/(?!\/)/i;
-/** What `new URL` would silently remove, so that another URL than the stored one would be called. */
+/** Characters that `new URL` would silently remove: then a URL other than the stored one would be called. */
 const REMOVED_BY_URL = /\p{Cc}|^ | $/u;
 
 /**
- * Reads the destination from the path (contract M 5.1). `rawRest` is the raw text behind the route up to the `?`, which
- * belongs to it when nothing follows, `destinationQuery` what `splitQuery` left for the destination. Throws `invalid_destination` (400).
+ * Reads the destination from the path (contract M 5.1). `rawRest` is the raw text after the route up to the query, with
+ * a final `?` when nothing follows it. `destinationQuery` is the part of the query that `splitQuery` left for the
+ * destination. Throws `invalid_destination` (400).
  */
 export function readDestination(rawRest: string, destinationQuery: string): Destination {
   if (SCHEME.test(rawRest)) return urlDestination(textOfWire(rawRest), destinationQuery);
@@ -24,7 +25,7 @@ export function readDestination(rawRest: string, destinationQuery: string): Dest
   if (SCHEME_WITH_ONE_SLASH.test(rawRest)) {
     return urlDestination(textOfWire(rawRest.replace(SCHEME_WITH_ONE_SLASH, '$1//')), destinationQuery);
   }
-  // To a name, and to a URL that was escaped as a whole, an empty query is none.
+  // For a group name, and for a URL that was escaped as a whole, an empty query means no query.
   const rawName = rawRest.endsWith('?') ? rawRest.slice(0, -1) : rawRest;
   const decoded = percentDecode(rawName);
   if (decoded !== undefined && SCHEME.test(decoded)) return urlDestination(decoded, destinationQuery);
@@ -50,15 +51,15 @@ function groupDestination(name: string): Destination {
   return { kind: 'group', name };
 }
 
-/** A fragment is never sent; kept, the URL that is signed would differ from the one that the receiver sees. */
+/** A fragment is never sent. With it, the signed URL would differ from the URL that the receiver sees. */
 export function withoutFragment(url: string): string {
   const hashAt = url.indexOf('#');
   return hashAt < 0 ? url : url.slice(0, hashAt);
 }
 
 /**
- * Checks scheme, host, port and length of a URL (contract M 5.2.1) and answers it parsed, for the address
- * check. User info is kept. Throws `invalid_destination` (400), `invalid destination url: …`.
+ * Checks scheme, host, port and length of a URL (contract M 5.2.1) and returns it parsed, for the address check. User
+ * info is kept. Throws `invalid_destination` (400), `invalid destination url: …`.
  */
 export function checkUrl(url: string): URL {
   const parsed = parseUrl(url);
@@ -68,7 +69,7 @@ export function checkUrl(url: string): URL {
 
 const WRONG_SCHEME = 'endpoint has invalid scheme, add http:// or https://';
 
-/** The parsed URL, or the reason why it cannot be called. The same few are asked for again and again: do not change it. */
+/** The parsed URL, or the reason why it cannot be called. The result is remembered and shared: do not change it. */
 export const parseUrl: (url: string) => URL | string = memo((url) => {
   const scheme = SCHEME.exec(url);
   if (scheme === null) return WRONG_SCHEME;

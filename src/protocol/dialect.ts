@@ -23,7 +23,7 @@ export function deliveryHeaderName(dialect: Dialect, header: DeliveryHeader): st
   return `${PREFIXES[dialect]}-${header}`;
 }
 
-/** `User-Agent` of deliveries that forward none of their own. */
+/** `User-Agent` of deliveries that forward no `User-Agent`. */
 export function userAgent(dialect: Dialect): string {
   return dialect === 'upstash' ? 'Upstash-QStash' : 'Waypost';
 }

@@ -8,13 +8,13 @@ const MS_BY_UNIT = new Map([
   ['d', 86_400_000],
 ]);
 
-/** Longer than any duration that somebody means. */
+/** No sensible duration is longer. */
 const LENGTH_MAX = 128;
 
 /**
- * A duration of a config header in milliseconds: `1d10h30m`, `1.5h`, `300ms`, or a bare number of seconds
- * (contract M 3.2). `undefined` when it is none, or too long to count in milliseconds. Zero is a duration; whether
- * it makes sense is for the caller to say. Not the grammar of `Retry-After`: see `retry-after.ts`.
+ * A duration of a config header in milliseconds: `1d10h30m`, `1.5h`, `300ms`, or a number of seconds without a unit
+ * (contract M 3.2). `undefined` when the text is not a duration, or too long to count in milliseconds. Zero is valid
+ * here; the caller decides whether zero makes sense. `Retry-After` has another grammar: see `retry-after.ts`.
  */
 export function parseDurationMs(text: string): number | undefined {
   const duration = trimBlanks(text);
@@ -30,8 +30,8 @@ export function isDecimal(text: string): boolean {
 }
 
 /**
- * Adds up `number unit` pairs with the given units; `undefined` for anything else, empty text included. The result is
- * in whatever the unit table counts in, and may be fractional or infinite.
+ * Adds up `number unit` pairs with the given units; `undefined` for any other text, also an empty one. The result is in
+ * the unit of the table's values, and may be fractional or infinite.
  */
 export function sumOfParts(text: string, units: ReadonlyMap<string, number>): number | undefined {
   let sum = 0;
@@ -62,7 +62,7 @@ function decimalLength(text: string, start: number): number {
   return at - start;
 }
 
-/** NaN, which `charCodeAt` answers past the end, is no digit. */
+/** False for NaN, which `charCodeAt` returns past the end. */
 function isDigit(code: number): boolean {
   return code >= 0x30 && code <= 0x39;
 }
@@ -72,7 +72,7 @@ function safeMs(ms: number): number | undefined {
   return Number.isSafeInteger(whole) ? whole : undefined;
 }
 
-/** The latest time that has a date; explanations of what waits name dates. */
+/** The latest time that a `Date` can have; explanations of waiting messages contain dates. */
 const TIME_MS_MAX = 8.64e15;
 
 /** Whether a Unix time in milliseconds can be written as a date. */

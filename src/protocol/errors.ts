@@ -1,8 +1,8 @@
 /**
- * What a caller did wrong, in one catalogue: `{"error": message}` with `status`.
+ * A client's mistake, by a catalogue of codes: `{"error": message}` with `status`.
  *
- * Parsers throw these; `api/` writes them out. The message names the field, the rule and what came instead
- * (contract M 1.3, 25). Anything else that is thrown is our own fault and is answered 500 without details.
+ * Parsers throw it; `api/` writes the answer. The message names the field, the rule and the given value
+ * (contract M 1.3, 25). Any other thrown error is a fault in our code, and is answered 500 without details.
  */
 export class ApiError extends Error {
   readonly code: ErrorCode;
@@ -24,19 +24,19 @@ const STATUS_BY_CODE = {
   invalid_body: 400,
   invalid_name: 400,
   invalid_request: 400,
-  /** Means nothing else to a workflow library, which then stops quietly (contract W 4.7). */
+  /** Tells a workflow library that its run is over; the library then stops quietly (contract W 4.7). */
   run_over: 400,
   unauthenticated: 401,
   forbidden: 403,
   not_found: 404,
   method_not_allowed: 405,
   quota_exceeded: 412,
-  /** What would be 400 elsewhere, in a request of a workflow that runs. */
+  /** For requests of a running workflow, in place of 400. */
   unprocessable: 422,
   body_too_large: 413,
   headers_too_large: 431,
   rate_limited: 429,
-  /** The store, the memory budget or the shutdown asks the caller to come back; answered with `Retry-After`. */
+  /** The store, the memory budget or the shutdown asks the client to come back; answered with `Retry-After`. */
   unavailable: 503,
 } as const;
 
@@ -52,12 +52,15 @@ export function quotaExceeded(quota: string, limit: number): ApiError {
   return new ApiError('quota_exceeded', `quota ${quota} exceeded, current limit: ${limit}`);
 }
 
-/** The answer to an append that names no run (contract W 4.4.1): there is none that could go on. */
+/** The answer to an append without a run id (contract W 4.4.1): there is no run to continue. */
 export function runIdMissing(): ApiError {
   return new ApiError('run_over', 'failed to publish to url: a Workflow-RunId header must be provided');
 }
 
-/** The answer to what is meant for a workflow run that is over (contract W 4.4); clients know the text, article and all. */
+/**
+ * The answer to a message for a workflow run that is over (contract W 4.4). Clients know this text, with its doubled
+ * article.
+ */
 export function runOver(): ApiError {
   return new ApiError('run_over', 'failed to publish to url: can not append to a a cancelled workflow');
 }

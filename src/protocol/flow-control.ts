@@ -9,8 +9,8 @@ const PERIOD_DEFAULT_S = 1;
 export const PERIOD_MAX_S = 7 * 86_400;
 
 /**
- * Reads `Upstash-Flow-Control-Key` and `-Value`. `valueHeader` and `keyHeader` are the headers'
- * names as the caller knows them. Throws 400: the documented text for a wrong shape, else one that names the header.
+ * Reads `Upstash-Flow-Control-Key` and `-Value`. `valueHeader` and `keyHeader` are the names that the client used.
+ * Throws 400: the documented text for a wrong shape, else a text that names the header.
  */
 export function parseFlowControl(
   key: string,

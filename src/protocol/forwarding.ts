@@ -14,10 +14,15 @@ import {
 } from './headers.ts';
 import type { HeaderMap } from './settings.ts';
 
-/** Sent by the caller's HTTP client for its own request, so not taken along by `Upstash-Header-Forward: true`. */
+/**
+ * The client's HTTP library sends these for its own request, so `Upstash-Header-Forward: true` does not forward them.
+ */
 const OF_THE_CALLER = new Set(['accept-encoding', 'user-agent', '__proto__']);
 
-/** The headers that were forwarded one by one, those of a connection left out. Throws 400 for what HTTP cannot carry. */
+/**
+ * The headers that were forwarded one by one, without headers of a connection. Throws 400 for a header that HTTP cannot
+ * carry.
+ */
 export function forwardedHeaders(scope: Scope): HeaderMap {
   const map = newHeaderMap();
   for (const [name, { header, values }] of scope.forwarded) {
@@ -29,7 +34,8 @@ export function forwardedHeaders(scope: Scope): HeaderMap {
 }
 
 /**
- * `forwarded`, of the message's own scope, with `Content-Type`, unless that was forwarded itself (contract M 4.4.3 and 4.4.4).
+ * Adds `Content-Type` to the message's `forwarded` headers, unless it was forwarded itself (contract M 4.4.3 and
+ * 4.4.4).
  */
 export function explicitHeaders({ contentType }: Configuration, forwarded: HeaderMap): HeaderMap {
   if (contentType !== undefined && !isHeaderValue(contentType.value)) {
@@ -40,8 +46,8 @@ export function explicitHeaders({ contentType }: Configuration, forwarded: Heade
 }
 
 /**
- * `explicit` and every other header of the request that is the message's and not the connection's, the caller's
- * HTTP client's or the operator's proxy's (contract M 4.5). Explicit values beat those of the same name.
+ * `explicit` and the request's other headers. Left out are headers of the connection, of the client's HTTP library and
+ * of the operator's proxy (contract M 4.5). Explicit values win over others of the same name.
  */
 export function withAllHeaders(explicit: HeaderMap, input: OptionsInput): HeaderMap {
   const { rawHeaders, tokenInQuery, proxyHeaders } = input;
@@ -60,7 +66,7 @@ export function withAllHeaders(explicit: HeaderMap, input: OptionsInput): Header
       explicit[canonicalHeaderName(name)] !== undefined;
     if (stays) continue;
     const value = rawHeaders[i + 1] ?? '';
-    // Not possible over HTTP, but in a batch item's JSON.
+    // HTTP cannot bring such a header, but the JSON of a batch item can.
     if (!isHeaderName(name) || !isHeaderValue(value)) refuseUnforwardable(name, name, [value]);
     addHeader(taken, name, trimBlanks(value));
   }

@@ -3,9 +3,9 @@ import { memo } from './memo.ts';
 import type { HeaderMap } from './settings.ts';
 
 /**
- * Headers that belong to one HTTP connection or to the framing of one request, lower-case (contract M 4.4.5,
- * RFC 9110 section 7.6.1). A message that carried one could not be delivered, or not as it was meant; who forwards all that it
- * was called with sends them too.
+ * Headers that belong to one HTTP connection or to the framing of one request, lower-case (contract M 4.4.5, RFC 9110
+ * section 7.6.1). With one of them, a message could not be delivered, or not as its sender meant. A client that
+ * forwards all headers of a request sends them too.
  */
 const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
   'host',
@@ -42,7 +42,7 @@ export function isHeaderValue(value: string): boolean {
   return !UNSENDABLE.test(value);
 }
 
-// ASCII alone: letters like "ß" or "İ" would change length in upper case and must only be passed through.
+// ASCII letters only: letters like "ß" or "İ" would change length in upper case, so they stay unchanged.
 const MISSPELT = /(?<![^-])[a-z]|(?<=[^-])[A-Z]/g;
 
 /** `x-api-key` to `X-Api-Key`: the spelling in every header map (contract M 3.5). */
@@ -50,12 +50,12 @@ export const canonicalHeaderName: (name: string) => string = memo((name) =>
   name.replace(MISSPELT, (letter) => (letter >= 'a' ? letter.toUpperCase() : letter.toLowerCase())),
 );
 
-/** An empty header map. It has no prototype, so that no header name can mean anything but itself. */
+/** An empty header map. It has no prototype, so that names such as `__proto__` are ordinary names. */
 export function newHeaderMap(): HeaderMap {
   return Object.create(null) as HeaderMap;
 }
 
-/** Adds one header line; lines of one name, however spelt, stay several values of it. */
+/** Adds one header line. Lines of the same name, in any spelling, become several values. */
 export function addHeader(map: HeaderMap, name: string, value: string): void {
   const canonical = canonicalHeaderName(name);
   const values = map[canonical];
@@ -70,7 +70,7 @@ export function headerMapFromRaw(rawHeaders: readonly string[]): HeaderMap {
   return map;
 }
 
-/** Cuts blanks and tabs at both ends, and nothing else: `trim` would also take the last byte of a UTF-8 "à". */
+/** Removes blanks and tabs at both ends, and nothing else: `trim` would also remove the last byte of a UTF-8 "à". */
 export function trimBlanks(value: string): string {
   let start = 0;
   let end = value.length;
@@ -84,8 +84,9 @@ function isBlank(code: number): boolean {
 }
 
 /**
- * Throws `invalid_header` (400) when HTTP cannot carry the header `name` with `values`, naming it `headerAsSent` as the
- * caller wrote it (`Upstash-Forward-X`). Accepted, such a message would fail in the same way at each attempt.
+ * Throws `invalid_header` (400) when HTTP cannot carry the header `name` with `values`. The error names it
+ * `headerAsSent`, as the client wrote it (`Upstash-Forward-X`). If it were accepted, every attempt would fail in the
+ * same way.
  */
 export function refuseUnforwardable(headerAsSent: string, name: string, values: readonly string[]): void {
   if (!isHeaderName(name)) {
@@ -98,10 +99,10 @@ export function refuseUnforwardable(headerAsSent: string, name: string, values: 
   }
 }
 
-/** Why a value for which `isHeaderValue` is false is refused. */
+/** Why `isHeaderValue` refuses a value. */
 export const UNSENDABLE_VALUE = 'the value has a control character or one above Latin-1';
 
-/** What came instead, fit for an error text: quoted, escaped and cut to a readable length. */
+/** A given value for an error text: quoted, escaped and cut to a readable length. */
 export function shown(value: string): string {
   return JSON.stringify(value.length <= 64 ? value : `${value.slice(0, 64)}…`);
 }

@@ -9,7 +9,7 @@ const BASE = ALPHABET.length;
 const CODES = Uint8Array.from(ALPHABET, (letter) => letter.charCodeAt(0));
 /** Value of the digit with a character code, or -1. */
 const DIGITS = Int8Array.from({ length: 128 }, (_, code) => ALPHABET.indexOf(String.fromCharCode(code)));
-/** Bytes below this are evenly spread over the digits; the others are drawn again. */
+/** Bytes below this are evenly spread over the digits; other bytes are dropped. */
 const FAIR_BYTES = 256 - (256 % BASE);
 
 const MESSAGE_PREFIX = 'msg_';
@@ -21,12 +21,12 @@ const MESSAGE_ID_LENGTH = MESSAGE_PREFIX.length + KEY_DIGITS + RANDOM_DIGITS;
 /** Random digits of every other kind of id (contract M 3.3). */
 const OTHER_DIGITS = 28;
 
-/** One for all calls: it is filled and read within one, and nothing in between waits. */
+/** One buffer for all calls: each call fills and reads it without a pause. */
 const scratch = Buffer.alloc(64);
 
 /**
- * A message id that carries its store key, so that a message is found by id without an index on ids: `msg_`, the key
- * as ten base58 digits (most significant first), then 128 random bits. `key` is a safe integer, 0 or more.
+ * A message id that contains its store key, so that a message is found by id without an index on ids. It is `msg_`, the
+ * key as ten base58 digits (most significant first), then 128 random bits. `key` is a safe integer, 0 or more.
  */
 export function mintMessageId(key: number, random: RandomBytes): string {
   scratch.write(MESSAGE_PREFIX, 'latin1');
@@ -74,16 +74,16 @@ export function mintScheduleId(random: RandomBytes): string {
   return `scd_${randomBase58(OTHER_DIGITS, random)}`;
 }
 
-/** `wfr_…`, for a workflow run that nobody has named (contract W 2). */
+/** `wfr_…`, for a workflow run without a given id (contract W 2). */
 export function mintRunId(random: RandomBytes): string {
   return `wfr_${randomBase58(21, random)}`;
 }
 
-/** Fills `digits` from `start` to `end`. A remainder of the byte alone would favour the first digits of the alphabet. */
+/** Fills `digits` from `start` to `end`. Taking every byte modulo 58 would favour the first digits of the alphabet. */
 function fillRandom(digits: Uint8Array, start: number, end: number, random: RandomBytes): void {
   let at = start;
   while (at < end) {
-    // One in ten bytes is drawn in vain; this much more at once makes a second request rare.
+    // One byte in ten is dropped; ten more at once make a second request rare.
     for (const byte of random(end - at + 10)) {
       if (byte >= FAIR_BYTES) continue;
       digits[at++] = CODES[byte % BASE] ?? 0;

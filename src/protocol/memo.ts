@@ -1,10 +1,10 @@
-/** How many answers one memo keeps, and how long a text may be to be worth keeping: together they bound its memory. */
+/** How many results one memo keeps, and the longest text that it keeps one for. Together they bound its memory. */
 const ENTRIES_MAX = 1024;
 const TEXT_LENGTH_MAX = 256;
 
 /**
- * Remembers the answers of a pure function of one text. Meant for the few texts that come with nearly every request
- * (header names, expressions); what callers send on purpose to fill it only costs them the memo's help.
+ * Remembers the results of a pure function of one text. Meant for the few texts that come with nearly every request,
+ * such as header names and expressions. A client that fills the memo on purpose only loses its benefit.
  */
 export function memo<T>(compute: (text: string) => T): (text: string) => T {
   const answers = new Map<string, T>();
@@ -13,7 +13,7 @@ export function memo<T>(compute: (text: string) => T): (text: string) => T {
     if (known !== undefined) return known;
     const answer = compute(text);
     if (text.length <= TEXT_LENGTH_MAX) {
-      // Emptied as a whole: the common texts are back within a few requests, and no order has to be kept for them.
+      // All entries are dropped at once: the common texts are back within a few requests, and no order must be kept.
       if (answers.size >= ENTRIES_MAX) answers.clear();
       answers.set(text, answer);
     }

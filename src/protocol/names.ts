@@ -1,11 +1,14 @@
 import { ApiError } from './errors.ts';
 
-/** What can carry a name of the grammar in contract M 3.4, and of event ids (contract W 14.7); the words are those of the error texts (contract M 25). */
+/**
+ * The kinds of names with the grammar of contract M 3.4, and event ids (contract W 14.7). Error texts use the same
+ * words (contract M 25).
+ */
 export type NameKind = 'queue name' | 'schedule id' | 'topic name' | 'flow control key' | 'label' | 'event id';
 
 const NAME = /^[A-Za-z0-9_.-]+$/;
 const LENGTH_MAX = 255;
-/** What an error text repeats of a wrong name at most. */
+/** Length of the part of a wrong name that an error text repeats. */
 const SHOWN_MAX = 64;
 
 /** True for 1 to 255 letters, digits, hyphens, periods and underscores. */
@@ -14,8 +17,8 @@ export function isName(text: string): boolean {
 }
 
 /**
- * Throws `invalid_name` (400) unless `isName(name)`. `header` is the config header that carried it, when one did: errors about
- * a header must name it.
+ * Throws `invalid_name` (400) unless `isName(name)`. `header` is the config header that the name came in, if any:
+ * errors about a header must name it.
  */
 export function checkName(kind: NameKind, name: string, header?: string): void {
   if (isName(name)) return;

@@ -9,14 +9,14 @@ import { textOfWire } from './percent-encoding.ts';
 import type { HttpMethod } from './settings.ts';
 
 /**
- * The value of one option, checked by its rule in contract M 4.2. All take `undefined` for an option that was not
- * given and throw `invalid_header` (400), naming the header.
+ * The value of one option, checked by its rule in contract M 4.2. Each function takes `undefined` for an absent option,
+ * and throws `invalid_header` (400) that names the header.
  */
 
 export const METHODS: readonly HttpMethod[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 const DIGITS = /^\d+$/;
 const DEDUPLICATION_ID_LENGTH_MAX = 255;
-/** As long as any id that somebody makes of a URL or a key of theirs: it comes back with each delivery. */
+/** Long enough for an id made of a URL or of a key. It is limited, since it comes back with each delivery. */
 export const RUN_ID_LENGTH_MAX = 1_024;
 
 export function methodOf(given: Given | undefined): HttpMethod {
@@ -50,7 +50,7 @@ export function durationOf(given: Given | undefined): number | undefined {
   throw invalidHeader(given.header, `must be a duration such as 30s or 1d10h30m, not ${shown(given.value)}`);
 }
 
-/** A whole number, 0 or more; too large to count exactly, it is Infinity, for the quota to refuse. */
+/** A whole number, 0 or more. A number too large to count exactly becomes Infinity, which the quota refuses. */
 export function wholeNumberOf(given: Given | undefined): number | undefined {
   if (given === undefined) return undefined;
   if (!DIGITS.test(given.value)) {
@@ -60,7 +60,7 @@ export function wholeNumberOf(given: Given | undefined): number | undefined {
   return Number.isSafeInteger(number) ? number : Number.POSITIVE_INFINITY;
 }
 
-/** Milliseconds of a Unix time in seconds; Infinity as above. */
+/** Milliseconds of a Unix time in seconds; Infinity when it is too large. */
 export function notBeforeOf(given: Given | undefined): number | undefined {
   if (given === undefined) return undefined;
   if (!DIGITS.test(given.value)) {
@@ -97,7 +97,7 @@ export function wordOf<Word extends string>(given: Given | undefined, words: rea
   throw invalidHeader(given.header, `must be ${choice}, not ${shown(given.value)}`);
 }
 
-/** The URL of a callback: a URL by the same rules as a destination, never a group. */
+/** The URL of a callback: checked by the rules of a destination, but never a group. */
 export function callbackUrlOf(given: Given | undefined): string | undefined {
   if (given === undefined) return undefined;
   const url = withoutFragment(textOfWire(given.value));
@@ -111,7 +111,7 @@ export function nameOf(given: Given | undefined, kind: NameKind): string | undef
   return given?.value;
 }
 
-/** Verbatim, whatever it looks like: it comes back with each delivery, so HTTP must be able to carry it. */
+/** The id verbatim. It comes back with each delivery, so HTTP must be able to carry it. */
 export function runIdOf(given: Given | undefined): string | undefined {
   if (given === undefined) return undefined;
   const { value, header } = given;

@@ -26,28 +26,29 @@ export type { OptionsInput } from './config-scopes.ts';
 
 /** Limits of the account that options can meet (contract M 20.1); 0 means unlimited. */
 export interface Quotas {
-  /** Retries of a message that does not say. */
+  /** Retries of a message that sets none. */
   retriesDefault: number;
   retriesMax: number;
-  /** How far ahead a message may be put, from acceptance. */
+  /** The longest delay of a message, from acceptance. */
   delayMsMax: number;
   /** Longer timeouts are lowered to it. */
   timeoutMsMax: number;
 }
 
 /**
- * How the request came in. A publish with a cron expression is read as a schedule (contract M 4.2). A trigger begins a
- * workflow run (contract W 5.2); a result is a message that a run has asked for (contract W 14.6, 14.8).
+ * The kind of request. A publish with a cron expression is read as a schedule (contract M 4.2). A trigger begins a
+ * workflow run (contract W 5.2). A result is a message that a run has asked for (contract W 14.6, 14.8).
  */
 export type OptionsContext = 'publish' | 'enqueue' | 'schedule' | 'trigger' | 'result';
 
 const CALLBACK_DEPTH_MAX = 3;
 
 /**
- * Reads everything that configures one message: request headers over query parameters over group defaults, in both
- * dialects (contract M 4, 9.4). Throws the first problem in the order of contract M 4.2: 400 naming the header as the caller
- * knows it, and 412 for an exceeded quota only when nothing else is wrong (25). What a running workflow sends is never
- * refused with 400 but when its run is over (contract W 4.7). `nowMs` is the time of acceptance.
+ * Reads everything that configures one message, in both dialects (contract M 4, 9.4). Request headers win over query
+ * parameters, and those over group defaults. Throws the first mistake in the order of contract M 4.2: 400 that names
+ * the header as the client knows it. A 412 for an exceeded quota is thrown only when nothing else is wrong (25). A
+ * message of a running workflow is refused with 400 only when its run is over (contract W 4.7). `nowMs` is the time of
+ * acceptance.
  */
 export function readPublishOptions(
   input: OptionsInput,
@@ -97,19 +98,19 @@ class OptionsReader {
     if (kind === 'enqueue') refuse(delay, ' for queues');
     const delayMs = OPTIONS.delay.of(scope);
     if (kind === 'enqueue') refuse(notBefore, ' for queues');
-    // Dropped in silence, it would deliver once what was meant to come again and again.
+    // Refused, since without it a message would be delivered once instead of again and again.
     if (kind === 'enqueue') refuse(cron, ' for queues');
     if (kind === 'trigger') refuse(cron, ' for triggers');
     if (kind === 'schedule') refuse(notBefore, ' for schedules');
     const notBeforeMs = OPTIONS.notBefore.of(scope);
-    // Produced messages are never deduplicated, and a run knows its own (contract M 11.8, W 4.5, 4.6).
+    // Messages of a schedule are never deduplicated, and a run finds its own duplicates (contract M 11.8, W 4.5, 4.6).
     const isAsSent = kind === 'schedule' || this.#isOfWorkflow;
     const deduplication = isAsSent ? undefined : deduplicationOf(scope);
     this.#readCallbacks(scope, settings, 1, input.failureUrl);
     readPresentation(scope, settings);
 
     const read: PublishOptions = { method, header, explicitHeader, settings };
-    // Not-before wins over the delay, so a delay beside it meets no quota.
+    // Not-before wins over the delay, so the quota is not checked for a delay beside it.
     if (notBeforeMs !== undefined) {
       this.#checkHorizon(notBeforeMs - this.#nowMs, notBefore);
       read.notBeforeMs = notBeforeMs;
@@ -126,7 +127,7 @@ class OptionsReader {
     return read;
   }
 
-  /** What governs the attempts of a message, published or callback. */
+  /** The options for the attempts of a published message or a callback. */
   #readAttempts(
     scope: Scope,
     settings: Pick<CallbackSettings, 'timeoutMs' | 'maxRetries' | 'retryDelayExpression'>,
@@ -147,7 +148,7 @@ class OptionsReader {
     if (retryDelayExpression !== undefined) settings.retryDelayExpression = retryDelayExpression;
   }
 
-  /** Those to forward with the message, published or callback. */
+  /** The headers to forward with a published message or a callback. */
   #headersOf(scope: Scope): HeaderMap {
     return this.#isOfWorkflow ? workflowHeaders(scope) : forwardedHeaders(scope);
   }
@@ -165,7 +166,7 @@ class OptionsReader {
     if (failureCallback !== undefined) settings.failureCallback = failureCallback;
   }
 
-  /** Options without the URL of their callback, and without one for that case, are checked all the same, and have no effect. */
+  /** Options of a callback without a URL are checked too. They have no effect then, unless there is a `urlDefault`. */
   #readCallback(parent: Scope, kind: CallbackKind, depth: number, urlDefault?: string): CallbackSettings | undefined {
     const given = OPTIONS[kind].given(parent);
     const scope = parent.callbacks[kind];
@@ -199,19 +200,19 @@ class OptionsReader {
   #checkHorizon(delayMs: number, given: Given | undefined): void {
     const { delayMsMax } = this.#quotas;
     if (delayMsMax > 0 && delayMs > delayMsMax) this.#exceed('maxDelay', Math.floor(delayMsMax / 1000));
-    // Only where the quota is off: no date is that far ahead.
+    // Reached only when the quota is off: no date is that far ahead.
     else if (!isTime(this.#nowMs + delayMs)) throw invalidHeader(given?.header ?? '', 'too far ahead');
   }
 
-  /** Remembers the first exceeded quota: quotas are reported after everything that is wrong with the request itself. */
+  /** Remembers the first exceeded quota: quotas are reported after all other mistakes in the request. */
   #exceed(quota: string, limit: number): void {
     this.#exceeded ??= quotaExceeded(quota, limit);
   }
 }
 
 /**
- * Leaves in the headers what a message of a run may carry; `run` is `undefined` for a result. `library` is what its sender
- * calls itself.
+ * Removes the headers that a message of a run may not carry; `run` is `undefined` for a result. `library` is the name
+ * that the sender gives itself.
  */
 function asMessageOfRun(read: PublishOptions, run: RunRequest | undefined, library: string | undefined): void {
   const { callback } = read.settings;
@@ -219,7 +220,7 @@ function asMessageOfRun(read: PublishOptions, run: RunRequest | undefined, libra
     callback.features = callback.features.filter((feature) => feature !== 'LazyFetch');
   }
   read.header = withoutMarks(read.header, run?.kind === 'append' ? run.callType : 'step');
-  // A client that triggers over REST does not speak the protocol; the library behind the URL does.
+  // A client that triggers over REST does not speak the protocol; the library that serves the URL does.
   if (run?.kind === 'start' && run.isRest) {
     read.header[`${prefixOf(read.settings.dialect)}-Workflow-Sdk-Version`] = [PROTOCOL_VERSION];
   }
@@ -230,7 +231,7 @@ function refuse(given: Given | undefined, where: string): void {
   if (given !== undefined) throw new ApiError('invalid_header', `${given.header} is not supported${where}`);
 }
 
-/** An explicit id wins over the content (contract M 11.3); both are checked. */
+/** An explicit id wins over the content (contract M 11.3), but both are checked. */
 function deduplicationOf(scope: Scope): Deduplication | undefined {
   const id = OPTIONS.deduplicationId.of(scope);
   const byContent = OPTIONS.contentBasedDeduplication.of(scope);
@@ -270,7 +271,7 @@ function readSchedule(scope: Scope, read: PublishOptions, nowMs: number): void {
   if (overlap !== undefined) read.scheduleOverlap = overlap;
 }
 
-/** How much the headers of one message may be: as in a request of its own. */
+/** Limit of one message's headers, the same as for a request of its own. */
 export interface HeaderLimit {
   /** Names and values together. */
   bytesMax: number;
@@ -280,8 +281,9 @@ export interface HeaderLimit {
 const HEADER_LIMIT_OF_MESSAGE: HeaderLimit = { bytesMax: 64 * 1024, linesMax: 1_000 };
 
 /**
- * The `headers` member of a batch item as the flat list that requests have: an object of strings or arrays of strings;
- * absent or null is none (contract M 22.3). Throws `invalid_body` (400) for any other shape, and `headers_too_large` (431).
+ * The `headers` member of a batch item as a flat list, like that of a request. It is an object of strings or arrays of
+ * strings; absent or null means no headers (contract M 22.3). Throws `invalid_body` (400) for any other shape, and
+ * `headers_too_large` (431).
  */
 export function itemRawHeaders(headers: unknown, limit = HEADER_LIMIT_OF_MESSAGE): string[] {
   const raw: string[] = [];

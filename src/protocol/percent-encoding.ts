@@ -11,7 +11,7 @@ export function percentDecode(text: string): string | undefined {
   try {
     return decodeURIComponent(textOfWire(text));
   } catch {
-    return undefined; // URIError: the only thing it throws.
+    return undefined; // the only error that it throws is URIError
   }
 }
 
@@ -21,8 +21,8 @@ export function formDecode(text: string): string | undefined {
 }
 
 /**
- * The text that a client wrote into its request target. Node reads targets as Latin-1; clients that do not escape
- * write UTF-8.
+ * The text that a client wrote into its request target. Node reads targets as Latin-1, but clients that do not escape
+ * characters send UTF-8.
  */
 export function textOfWire(latin1: string): string {
   if (!BEYOND_ASCII.test(latin1)) return latin1;

@@ -1,10 +1,13 @@
-/** How is a caller told that it asked for too much (contract M 20.3)? Clients tell the two kinds by their headers. */
+/**
+ * The answers to a client that has reached a limit (contract M 20.3). Clients tell the two rate limits apart by the
+ * headers.
+ */
 import { ApiError } from './errors.ts';
 
 const SECOND_MS = 1000;
 const DAY_MS = 86_400 * SECOND_MS;
 
-/** 429, with the headers that say which limit it was and when to come back. */
+/** A 429 with headers that name the limit and the time to come back. */
 export class RateLimited extends ApiError {
   readonly headers: Readonly<Record<string, string>>;
 
@@ -15,7 +18,7 @@ export class RateLimited extends ApiError {
   }
 }
 
-/** 503: more is published than can be saved, and who comes now would wait for too long. */
+/** A 503: more is published than can be saved, and new requests would wait too long. */
 export class Overloaded extends ApiError {
   readonly headers: Readonly<Record<string, string>>;
 
@@ -26,17 +29,19 @@ export class Overloaded extends ApiError {
   }
 }
 
-/** The project's messages of this day are used up, or too few of them are left for the request. */
+/** The project has used up its messages of this day, or too few are left for the request. */
 export function dailyLimitReached(limit: number, remaining: number, nowMs: number): RateLimited {
   return new RateLimited('Exceeded daily rate limit', headersOf('RateLimit', limit, remaining, endOf(DAY_MS, nowMs)));
 }
 
-/** The project's requests of this second are used up. */
+/** The project has used up its requests of this second. */
 export function burstLimitReached(limit: number, nowMs: number): RateLimited {
   return new RateLimited('Exceeded burst rate limit', headersOf('Burst-RateLimit', limit, 0, endOf(SECOND_MS, nowMs)));
 }
 
-/** Unix seconds of the end of the window that `nowMs` is in. Days are those of UTC, as Unix time has no leap seconds. */
+/**
+ * Unix seconds at the end of the window that contains `nowMs`. Days are UTC days, since Unix time has no leap seconds.
+ */
 function endOf(windowMs: number, nowMs: number): number {
   return ((Math.floor(nowMs / windowMs) + 1) * windowMs) / SECOND_MS;
 }

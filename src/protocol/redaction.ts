@@ -8,9 +8,8 @@ import type { HeaderMap, Redaction } from './settings.ts';
 const ONE_HEADER = /^headers?\[([^\]]*)\]$/;
 
 /**
- * Reads `Upstash-Redact-Fields`: `body`, `header` or `headers` for all of them, `header[Name]` for one
- * (contract M 19). Throws `invalid_header` (400) for any other element, and for a list without one: to hide
- * nothing is never what the caller meant.
+ * Reads `Upstash-Redact-Fields`: `body`, `header` or `headers` for all of them, `header[Name]` for one (contract M 19).
+ * Throws `invalid_header` (400) for any other element, and for a list without elements, which is surely a mistake.
  */
 export function parseRedaction(text: string, header = 'Upstash-Redact-Fields'): Redaction {
   let body = false;
@@ -28,7 +27,7 @@ export function parseRedaction(text: string, header = 'Upstash-Redact-Fields'): 
   return { body, headers: all ? 'all' : [...names] };
 }
 
-/** Hides what either of the two hides. */
+/** Joins two redactions: hides what either of them hides. */
 export function joinRedactions(a: Redaction | undefined, b: Redaction): Redaction {
   if (a === undefined) return b;
   const isAll = a.headers === 'all' || b.headers === 'all';
@@ -38,14 +37,14 @@ export function joinRedactions(a: Redaction | undefined, b: Redaction): Redactio
   };
 }
 
-/** What views show instead of `bytes`: `REDACTED:` and their SHA-256 in lower-case hex. */
+/** The text that views show instead of `bytes`: `REDACTED:` and their SHA-256 in lower-case hex. */
 export function redactedText(bytes: Uint8Array): string {
   return `REDACTED:${hash('sha256', bytes, 'hex')}`;
 }
 
 /**
- * Config headers that are kept as defaults, as views show them: a header to be forwarded is hidden when a message made with
- * them would hide it, since whoever may read them may read the message. Without `Redact-Fields` among them, `map` itself.
+ * Saved default config headers, as views show them. A header to be forwarded is hidden when a message made with it
+ * would hide it: a reader of the defaults may also read the message. Without `Redact-Fields` among them, `map` itself.
  */
 export function redactDefaults(map: HeaderMap): HeaderMap {
   let redaction: Redaction | undefined;
@@ -56,7 +55,9 @@ export function redactDefaults(map: HeaderMap): HeaderMap {
   return redactConfigHeaders(map, redaction);
 }
 
-/** Config headers as views show them when messages made with them hide what `redaction` says; without one, `map` itself. */
+/**
+ * Config headers as views show them, when messages made with them have `redaction`; without a redaction, `map` itself.
+ */
 export function redactConfigHeaders(map: HeaderMap, redaction: Redaction | undefined): HeaderMap {
   if (redaction === undefined) return map;
   const shownMap = newHeaderMap();

@@ -1,13 +1,13 @@
-/** What does a raw request target say, byte for byte? */
+/** Reads a raw request target byte for byte. */
 import { ApiError } from './errors.ts';
 import { formDecode, percentDecode } from './percent-encoding.ts';
 
-/** The raw target as it is in origin-form: path and query. */
+/** The raw target in origin-form: path and query. */
 export function pathAndQueryOf(rawTarget: string): string {
   return rawTarget.startsWith('/') ? rawTarget : originFormOf(rawTarget);
 }
 
-/** `http://host/path` to `/path`. What is neither form (`*`, `host:443`) stays as it is and matches no route. */
+/** `http://host/path` to `/path`. A target in another form (`*`, `host:443`) stays unchanged and matches no route. */
 function originFormOf(target: string): string {
   const scheme = /^https?:\/\//i.exec(target);
   if (scheme === null) return target;
@@ -19,11 +19,11 @@ function originFormOf(target: string): string {
 
 /** A query string divided between the server and the destination (contract M 4.3, 2.1). */
 export interface SplitQuery {
-  /** `qstash_token`, decoded; `''` when it is there without a value: it decides all the same. */
+  /** `qstash_token`, decoded; `''` when it has no value. Even then it wins over the header. */
   token?: string;
   /** Configuration in order: lower-case header name and decoded value. */
   config: [name: string, value: string][];
-  /** What belongs to the destination, byte for byte, without the `?`. */
+  /** The destination's part, byte for byte, without the `?`. */
   rest: string;
 }
 
@@ -36,7 +36,7 @@ export function splitQuery(rawQuery: string): SplitQuery {
     const { rawName, rawValue } = halves(piece);
     const name = formDecode(rawName)?.toLowerCase() ?? '';
     if (name === 'qstash_token') {
-      // Undecodable, it stays raw: no token looks like that, so it is refused as unknown.
+      // A text that cannot be decoded stays raw. No token looks like it, so it is refused as unknown.
       split.token ??= percentDecode(rawValue) ?? rawValue;
     } else if (name.startsWith('upstash-') || name.startsWith('waypost-')) {
       split.config.push([name, decodedValue(name, rawValue)]);
@@ -49,8 +49,8 @@ export function splitQuery(rawQuery: string): SplitQuery {
 }
 
 /**
- * The values of each parameter as they came, in order, by decoded name: each piece is looked at once, however many there are
- * of either.
+ * The raw values of each parameter, in order, by decoded name. Each piece of the query is read only once, however many
+ * parameters there are.
  */
 export function queryParameters(rawQuery: string): Map<string, string[]> {
   const parameters = new Map<string, string[]>();
@@ -66,9 +66,9 @@ export function queryParameters(rawQuery: string): Map<string, string[]> {
 }
 
 /**
- * The values of the parameter `name`, however they are spelt: repeated, comma-separated or both; empty ones are dropped
- * (contract M 1.2.4). `splitCommas: false` is for `url` and `path`, where a comma belongs to the value. Throws
- * `invalid_query` (400) for a value that is not decodable.
+ * The values of the parameter `name`, given as repeated parameters, separated by commas, or both; empty values are
+ * dropped (contract M 1.2.4). `splitCommas: false` is for `url` and `path`, where a comma belongs to the value. Throws
+ * `invalid_query` (400) for a value that cannot be decoded.
  */
 export function queryValues(
   name: string,

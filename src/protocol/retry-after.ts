@@ -2,14 +2,17 @@ import { isDecimal, sumOfParts } from './durations.ts';
 import { trimBlanks } from './headers.ts';
 import type { HeaderMap } from './settings.ts';
 
-/** Canonical names in the order in which they are asked. */
+/** Canonical header names, in the order in which they are read. */
 const HEADERS = ['Retry-After', 'X-Ratelimit-Reset', 'X-Ratelimit-Reset-Requests', 'X-Ratelimit-Reset-Tokens'] as const;
 
 const DELAY_MAX_MS = 86_400_000;
 /** Longer than any usable value. */
 const LENGTH_MAX = 64;
 
-/** Units of Go's durations in milliseconds. Micro comes as either Unicode letter, and as its UTF-8 bytes read as Latin-1. */
+/**
+ * Units of Go's durations in milliseconds. The micro sign has two Unicode forms, which may also arrive as UTF-8 bytes
+ * read as Latin-1.
+ */
 const MS_BY_GO_UNIT = new Map([
   ['ns', 1e-6],
   ['us', 1e-3],
@@ -27,9 +30,9 @@ const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', '
 const RFC_1123 = /^[A-Za-z]{3}, (\d{2}) ([A-Z][a-z]{2}) (\d{4}) (\d{2}):(\d{2}):(\d{2}) GMT$/;
 
 /**
- * How long the answer to a failed attempt asks to wait, in milliseconds from `nowMs`; `undefined` when none of its
- * headers says so in a usable way, and then the back-off applies (contract M 8.4). More than a day, negative and
- * unreadable values are unusable, so an epoch time in `X-RateLimit-Reset` is; a date in the past means at once.
+ * The delay that the answer to a failed attempt asks for, in milliseconds from `nowMs`. `undefined` when no header
+ * gives a usable value; then the back-off applies (contract M 8.4). Negative values, unreadable values and values over
+ * a day are unusable, and so is an epoch time in `X-RateLimit-Reset`. A date in the past means at once.
  */
 export function retryAfterMs(header: HeaderMap, nowMs: number): number | undefined {
   for (const name of HEADERS) {
@@ -50,16 +53,19 @@ function delayOf(value: string, nowMs: number): number | undefined {
   return durationMs === undefined ? undefined : Math.round(durationMs);
 }
 
-/** Unix ms of `Sun, 27 Jun 2024 12:16:24 GMT`. The weekday is not checked: senders, the official example among them, get it wrong. */
+/**
+ * Unix ms of `Sun, 27 Jun 2024 12:16:24 GMT`. The weekday is not checked, since senders get it wrong, as in this
+ * official example.
+ */
 function timeOfDate(text: string): number | undefined {
   const parts = RFC_1123.exec(text);
   if (parts === null) return undefined;
   const [, day, monthName = '', year, hour, minute, second] = parts;
   const month = MONTHS.indexOf(monthName);
   const atMidnight = Date.UTC(Number(year), month, Number(day));
-  // The 31st of a month of 30 days would be the 1st of the next.
+  // JavaScript turns the 31st of a month with 30 days into the 1st of the next month.
   const isRealDay = month >= 0 && new Date(atMidnight).getUTCDate() === Number(day);
-  // Second 60 is a leap second; it is the next minute's first.
+  // Second 60 is a leap second; it counts as the first second of the next minute.
   if (!isRealDay || Number(hour) > 23 || Number(minute) > 59 || Number(second) > 60) return undefined;
   return atMidnight + Number(hour) * 3_600_000 + Number(minute) * 60_000 + Number(second) * 1000;
 }

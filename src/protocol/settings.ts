@@ -1,11 +1,11 @@
-/** The shapes in which a message's configuration travels from the wire to the store and back (contract M 4.2). */
+/** The shapes of a message's configuration on its way from the wire to the store and back (contract M 4.2). */
 
 /** The header prefix a message was published with; it is delivered in the same one. */
 export type Dialect = 'upstash' | 'waypost';
 
 export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
-/** Canonical header name to its values in arrival order. Has no prototype: `__proto__` is only a name. */
+/** Canonical header name to its values in order of arrival. It has no prototype: `__proto__` is an ordinary name. */
 export type HeaderMap = Record<string, string[]>;
 
 /** Limits of one flow-control key as a message states them. */
@@ -18,7 +18,7 @@ export interface FlowControl {
   periodS: number;
 }
 
-/** What views must hide. Deliveries always carry the originals. */
+/** Content that views must hide. Deliveries always carry the originals. */
 export interface Redaction {
   body: boolean;
   /** `'all'`, or canonical header names. */
@@ -39,11 +39,11 @@ export interface CallbackSettings {
   flowControl?: FlowControl;
   callback?: CallbackSettings;
   failureCallback?: CallbackSettings;
-  /** What the receiver of a call's result can do. */
+  /** Features of the library that receives a call's result. */
   features?: WorkflowFeature[];
 }
 
-/** What a client library can do; names that are not known here are not kept. */
+/** Features of a client library; unknown names are dropped. */
 export type WorkflowFeature =
   | 'LazyFetch'
   | 'InitialBody'
@@ -52,10 +52,10 @@ export type WorkflowFeature =
   | 'WF_TriggerOnConfig'
   | 'WF_StepConfig';
 
-/** What a message is to the run that it belongs to. */
+/** The role of a message in its run. */
 export type CallType = 'step' | 'toCallback' | 'fromCallback' | 'failureCall' | 'stepConfig';
 
-/** What makes a message part of a workflow run: all of the run that its delivery needs to know. */
+/** Makes a message part of a workflow run: all that its delivery needs to know about the run. */
 export interface RunPart {
   /** The key of the run's first message, by which the store knows the run. */
   key: number;
@@ -66,21 +66,21 @@ export interface RunPart {
   /** `Upstash-Workflow-Url`. */
   url: string;
   callType: CallType;
-  /** On the first message of a run: whether it is known which library serves the URL. */
+  /** On the first message of a run: whether the library that serves the URL is known. */
   init?: 'known' | 'unknown';
-  /** Started by `/v2/trigger`: its first answer must come from a library that knows how. */
+  /** Started by `/v2/trigger`: the first answer must come from a library that speaks the protocol. */
   isRest?: true;
   features: WorkflowFeature[];
 }
 
-/** The message that brings a run the result of a wait or an invocation, as far as it is known when that begins. */
+/** The message that will bring a run the result of a wait or an invocation, as far as it is known at the beginning. */
 export interface ResultPart {
   url: string;
   header: HeaderMap;
   settings: MessageSettings;
 }
 
-/** What a wait was registered with; the record's body is its step, verbatim. */
+/** A registered wait; the record's body is its step, verbatim. */
 export interface WaitPart {
   eventId: string;
   /** As it was sent, for the logs. */
@@ -91,11 +91,11 @@ export interface WaitPart {
   /** Header maps as `GET /v2/waiters` shows them. */
   headers: HeaderMap;
   timeoutHeaders: HeaderMap;
-  /** Base64; takes the place of the step in the message that tells of the time-out. */
+  /** Base64; replaces the step in the message that reports the time-out. */
   timeoutBody?: string;
 }
 
-/** What was invoked; the record's body is the parent's step, verbatim. */
+/** The invoked run; the record's body is the step of the invoking run, verbatim. */
 export interface InvokePart {
   runKey: number;
   runId: string;
@@ -104,7 +104,7 @@ export interface InvokePart {
   result: ResultPart;
 }
 
-/** What a publish says of the run that it is for. */
+/** What a publish says about its run. */
 export type RunRequest = RunStart | RunAppend;
 
 export interface RunStart {
@@ -114,9 +114,9 @@ export interface RunStart {
   features: WorkflowFeature[];
   /** The body is an invocation, not the payload. */
   isInvoke: boolean;
-  /** The second phase of a trigger: the library behind the URL makes itself known. */
+  /** The second phase of a trigger: the library that serves the URL identifies itself. */
   isBySdk: boolean;
-  /** Its first delivery is to find out which library serves the URL. */
+  /** The first delivery asks which library serves the URL. */
   isUnknownSdk: boolean;
   isRest: boolean;
 }
@@ -124,13 +124,13 @@ export interface RunStart {
 export interface RunAppend {
   kind: 'append';
   runId: string;
-  /** Which incarnation of the run the sender belongs to, where it says so. */
+  /** Creation time of the sender's run, if it is given: it tells runs with the same id apart. */
   createdAtMs?: number;
   callType: 'step' | 'toCallback' | 'stepConfig';
   features: WorkflowFeature[];
 }
 
-/** Everything about a message that never changes after publish, next to its destination, header map and body. */
+/** Everything about a message that never changes after publish, besides its destination, header map and body. */
 export interface MessageSettings {
   dialect: Dialect;
   /** Retries after the first attempt. */
@@ -154,13 +154,15 @@ export interface MessageSettings {
   invoke?: InvokePart;
 }
 
-/** How a publish asks not to be made twice. */
+/** How duplicates of a publish are found. */
 export type Deduplication = { by: 'id'; id: string } | { by: 'content' };
 
-/** What becomes of a schedule's times that passed while nothing could be triggered: nothing, one message, or one each. */
+/**
+ * What to do about a schedule's times that passed while nothing could be triggered: nothing, one message, or one each.
+ */
 export type ScheduleCatchUp = 'skip' | 'one' | 'all';
 
-/** Whether a schedule is triggered while a message of the trigger before is unfinished. */
+/** Whether a schedule is triggered while a message of its previous trigger is unfinished. */
 export type ScheduleOverlap = 'allow' | 'skip';
 
 /** The outcome of reading the config headers of one publish. */
@@ -171,13 +173,13 @@ export interface PublishOptions {
   /** The part of `header` that was given explicitly, for content-based deduplication. */
   explicitHeader: HeaderMap;
   settings: MessageSettings;
-  /** Earliest delivery after acceptance. Not set together with `notBeforeMs`, which wins. */
+  /** Earliest delivery, counted from acceptance. Not set together with `notBeforeMs`, which wins. */
   delayMs?: number;
   notBeforeMs?: number;
   deduplication?: Deduplication;
   /** Present when the message belongs to a workflow run. */
   run?: RunRequest;
-  /** Present when the publish is really a schedule creation: valid, and with a time to come. */
+  /** Present when the publish creates a schedule: valid, and with at least one future time. */
   cron?: string;
   scheduleId?: string;
   scheduleQueueName?: string;

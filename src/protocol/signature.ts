@@ -4,7 +4,7 @@ import { prefixOf } from './dialect.ts';
 import { memo } from './memo.ts';
 import type { Dialect } from './settings.ts';
 
-/** What one attempt's signature covers (contract M 10.1). */
+/** The parts of an attempt that its signature covers (contract M 10.1). */
 export interface SignedDelivery {
   /** The message's `url`, verbatim. */
   url: string;
@@ -41,7 +41,7 @@ export function signDelivery({ url, body, signingKey, nowS, jwtId, dialect }: Si
     iss: prefixOf(dialect),
     sub: url,
     exp: nowS + LIFETIME_S,
-    nbf: 0, // Not `iat`: a receiver whose clock is behind would refuse it.
+    nbf: 0, // Not `iat`: a receiver with a slow clock would refuse it.
     iat: nowS,
     jti: jwtId,
     body: bodyClaim(body),
@@ -70,18 +70,18 @@ export interface SignatureCheck {
   /** Checked when given. */
   url?: string;
   dialect?: Dialect;
-  /** How far the clocks may be apart; default 0. */
+  /** Allowed difference between the clocks; default 0. */
   toleranceS?: number;
 }
 
-/** `claim` names what fails first; `token` means that it is no compact JWS of the expected form. */
+/** `claim` names the first failed check; `token` means that the text is not a compact JWS of the expected form. */
 export type SignatureVerdict =
   | { valid: true; claims: SignatureClaims }
   | { valid: false; claim: 'token' | 'alg' | 'signature' | keyof SignatureClaims };
 
 /**
- * Checks a signature as a careful receiver does (contract M 10.2): the algorithm is fixed and never taken from the
- * token, unpadded base64url only, every claim present with its type. Never throws.
+ * Checks a signature as a careful receiver does (contract M 10.2). The algorithm is fixed and never taken from the
+ * token, base64url must be unpadded, and every claim must be present with its type. Never throws.
  */
 export function verifySignature(check: SignatureCheck): SignatureVerdict {
   const segments = check.token.split('.');
@@ -135,7 +135,7 @@ function readSegment(segment: string): Record<string, unknown> | undefined {
   }
 }
 
-/** Bytes of canonical unpadded base64url; Node alone would also read padding, other alphabets and stray bits. */
+/** Bytes of canonical unpadded base64url. Node alone would also accept padding, other alphabets and stray bits. */
 function bytesOfSegment(segment: string): Buffer | undefined {
   const bytes = Buffer.from(segment, 'base64url');
   return segment !== '' && bytes.toString('base64url') === segment ? bytes : undefined;

@@ -1,6 +1,6 @@
 import { memo } from './memo.ts';
 
-/** The civil time of a region: how far its clocks are ahead of UTC, which changes with the seasons and with its laws. */
+/** The local time of a region: how far its clocks are ahead of UTC, which changes with the seasons and with laws. */
 export interface TimeZone {
   /** Canonical IANA name. */
   readonly name: string;
@@ -12,7 +12,10 @@ export const UTC: TimeZone = { name: 'UTC', offsetMsAt: () => 0 };
 
 const LOCAL_TIME = /^(\d+)\/(\d+)\/(\d+), (\d+):(\d+):(\d+)$/;
 
-/** The zone with an IANA name, in any letter case; `undefined` when there is none. Offsets such as `+05:00` are no names. */
+/**
+ * The zone with an IANA name, in any letter case; `undefined` when there is none. Offsets such as `+05:00` are not
+ * names.
+ */
 export function readTimeZone(name: string): TimeZone | undefined {
   const canonical = canonicalName(name);
   return canonical === '' ? undefined : zoneOf(canonical);
@@ -28,7 +31,7 @@ const canonicalName: (name: string) => string = memo((name) => {
   }
 });
 
-/** By canonical name, so that there are no more formatters, which are large, than there are zones. */
+/** By canonical name, so that there is only one formatter for each zone: formatters are large. */
 const zoneOf: (canonical: string) => TimeZone = memo((canonical) => {
   if (canonical === 'UTC') return UTC;
   const { format } = new Intl.DateTimeFormat('en-US', {

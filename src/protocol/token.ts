@@ -7,25 +7,25 @@ export function mintToken(userId: string, secret: string): string {
 }
 
 /**
- * SHA-256 of the whole token, base64url: what is stored and looked up instead of the token. Tokens are long and
- * random, so a slow hash would protect nothing more.
+ * SHA-256 of the whole token, base64url: stored and looked up instead of the token. Tokens are long and random, so a
+ * slow hash would give no more protection.
  */
 export function hashToken(token: string): string {
   return hash('sha256', token, 'base64url');
 }
 
-/** 64 bits: enough to tell tokens apart, and nothing that helps to find one. */
+/** 64 bits: enough to tell tokens apart, but no help in finding one. */
 const ID_BYTES = 8;
 
 /**
- * What a token is called where it must not be shown: `tok_` and the beginning of its hash in hex. Whoever finds a token
- * can tell which one it is: `printf %s "$TOKEN" | sha256sum`.
+ * The name of a token where the token must not be shown: `tok_` and the beginning of its hash in hex. With a token at
+ * hand, one can compute its name: `printf %s "$TOKEN" | sha256sum`.
  */
 export function tokenIdOf(tokenHash: string): string {
   return `tok_${Buffer.from(tokenHash, 'base64url').toString('hex', 0, ID_BYTES)}`;
 }
 
-/** The `UserID` inside a token; `undefined` when it has none. Says nothing about whether the token is valid. */
+/** The `UserID` inside a token; `undefined` when it has none. Does not check whether the token is valid. */
 export function userIdOfToken(token: string): string | undefined {
   try {
     const decoded: unknown = JSON.parse(Buffer.from(token, 'base64').toString('utf8'));

@@ -1,6 +1,6 @@
 /**
- * A schedule to a URL group is published with the group's default headers of the moment it is triggered, below those
- * of its own creation (contract M 4.1, 13.4). So what the creation brought along is kept, and read anew each time.
+ * A trigger of a schedule to a URL group uses the default headers that the group has at that moment. The schedule's own
+ * headers win over them (contract M 4.1, 13.4). So the headers of the creation are kept, and read anew at each trigger.
  */
 import { hasConfigPrefix, readConfigName } from './config-names.ts';
 import { OPTIONS } from './config-options.ts';
@@ -10,14 +10,16 @@ import { newHeaderMap } from './headers.ts';
 import { readPublishOptions } from './options.ts';
 import type { HeaderMap, PublishOptions } from './settings.ts';
 
-/** Headers of a creation: config headers, and all that blanket forwarding could pass on. No token is among them. */
+/**
+ * Headers of a creation: config headers, and all that blanket forwarding could pass on. They contain no token of ours.
+ */
 export interface KeptHeaders {
-  /** Names and values in turn. */
+  /** Names and values alternate. */
   rawHeaders: string[];
   queryConfig: [name: string, value: string][];
 }
 
-/** What configures the schedule itself, or means nothing for its messages. */
+/** Options of the schedule itself, and options that its messages do not use. */
 const OF_THE_SCHEDULE: ReadonlySet<string> = new Set(
   [
     OPTIONS.cron,
@@ -30,7 +32,7 @@ const OF_THE_SCHEDULE: ReadonlySet<string> = new Set(
   ].map(({ key }) => key),
 );
 
-/** Quotas were met when the schedule was created and when the group's headers were set. */
+/** Quotas were checked when the schedule was created and when the group's headers were set. */
 const NO_QUOTAS = { retriesMax: 0, delayMsMax: 0, timeoutMsMax: 0 };
 
 export function keepHeaders(input: OptionsInput): KeptHeaders {
@@ -50,8 +52,8 @@ export function keepHeaders(input: OptionsInput): KeptHeaders {
 }
 
 /**
- * The options of the messages of one trigger. `own` are those of the creation alone. Throws `ApiError` when the group's
- * headers do not go together with them.
+ * The options of the messages of one trigger. `own` are the options of the creation alone. Throws `ApiError` when the
+ * group's headers do not fit together with the creation's.
  */
 export function readTriggerOptions(
   { rawHeaders, queryConfig }: KeptHeaders,
@@ -59,7 +61,7 @@ export function readTriggerOptions(
   { own, nowMs }: { own: Pick<PublishOptions, 'settings'>; nowMs: number },
 ): PublishOptions {
   const { dialect, maxRetries } = own.settings;
-  // An Authorization header among those that were kept is the caller's own.
+  // A kept Authorization header is meant for the destination.
   const input: OptionsInput = { rawHeaders, queryConfig, tokenInQuery: true, proxyHeaders: [], groupDefaults };
   const read = readPublishOptions(input, 'publish', { ...NO_QUOTAS, retriesDefault: maxRetries }, nowMs);
   const { deduplication: _ignored, ...options } = read; // produced messages are never deduplicated (contract M 11.8)

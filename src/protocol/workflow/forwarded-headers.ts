@@ -1,11 +1,14 @@
-/** Which headers of a workflow message reach the endpoint, and how (contract W 9.4)? */
+/** Selects the headers of a workflow message that reach the endpoint, and encodes them (contract W 9.4). */
 import { Buffer } from 'node:buffer';
 import { hasConfigPrefix } from '../config-names.ts';
 import type { Scope } from '../config-scopes.ts';
 import { isConnectionHeader, newHeaderMap, refuseUnforwardable } from '../headers.ts';
 import type { CallType, HeaderMap } from '../settings.ts';
 
-/** A library forwards all headers of the request that began the run. Throws 400 for a name or value that HTTP cannot carry. */
+/**
+ * The headers that a library forwards: all of the request that began the run. Throws 400 for a name or value that HTTP
+ * cannot carry.
+ */
 export function workflowHeaders(scope: Scope): HeaderMap {
   const map = newHeaderMap();
   for (const [name, { header, values }] of scope.forwarded) {
@@ -17,7 +20,7 @@ export function workflowHeaders(scope: Scope): HeaderMap {
   return map;
 }
 
-/** `name` is canonical. The content type is that of the message, which the request states without a prefix. */
+/** `name` is canonical. The content type is the message's own, which the request sends without a prefix. */
 function isForwarded(name: string): boolean {
   if (hasConfigPrefix(name))
     return name.startsWith('Workflow-', PREFIX_LENGTH) || name.slice(PREFIX_LENGTH) === 'Label';
@@ -26,7 +29,7 @@ function isForwarded(name: string): boolean {
 
 const PREFIX_LENGTH = 'Upstash-'.length;
 
-/** By these a library takes a delivery for something else than a message of the journal (contract W 9.3). */
+/** With these headers, a library does not take a delivery for a message of the journal (contract W 9.3). */
 const MARKS: ReadonlySet<string> = new Set([
   'Workflow-Callback',
   'Workflow-Is-Failure',
@@ -34,7 +37,10 @@ const MARKS: ReadonlySet<string> = new Set([
   'Workflow-Unknown-Sdk',
 ]);
 
-/** Takes from the headers of an entry what would make it something else. A call takes along whatever its sender wants. */
+/**
+ * Removes headers that would make a journal entry look like something else. A call keeps all headers that its sender
+ * set.
+ */
 export function withoutMarks(header: HeaderMap, callType: CallType): HeaderMap {
   if (callType === 'toCallback') return header;
   const map = newHeaderMap();
@@ -46,7 +52,10 @@ export function withoutMarks(header: HeaderMap, callType: CallType): HeaderMap {
 
 const BEYOND_LATIN1 = /[^\0-\xff]/;
 
-/** As HTTP can carry it: text from JSON, such as the name of a step, may have letters that only UTF-8 can write. */
+/**
+ * The value as HTTP can carry it: text from JSON, such as the name of a step, may have letters that only UTF-8 can
+ * write.
+ */
 export function wireValueOf(value: string): string {
   return BEYOND_LATIN1.test(value) ? Buffer.from(value, 'utf8').toString('latin1') : value;
 }

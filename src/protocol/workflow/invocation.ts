@@ -1,4 +1,4 @@
-/** What does a workflow say that invokes another one (contract W 14.8)? */
+/** Reads the request of a workflow that invokes another one (contract W 14.8). */
 import { Buffer } from 'node:buffer';
 import { parseUrl, withoutFragment } from '../destination.ts';
 import { ApiError } from '../errors.ts';
@@ -8,19 +8,19 @@ import { refusedInRun } from './refusals.ts';
 import { readResultPart } from './result-part.ts';
 
 export interface InvocationRequest {
-  /** What the invoked run begins with. */
+  /** The payload of the invoked run. */
   payload: Uint8Array;
-  /** The run that invokes, and waits for the result. */
+  /** The invoking run, which waits for the result. */
   runId: string;
   createdAtMs?: number;
-  /** Its step, as it was sent. */
+  /** The step of the invoking run, as it was sent. */
   step: Uint8Array;
   result: ResultPart;
 }
 
 /**
- * Reads the body of an invocation, parsed. `dialect` is that of the request. Throws `ApiError` 422 naming the member that is
- * wrong, and 412 when an option of the result exceeds a quota.
+ * Reads the parsed body of an invocation. `dialect` is that of the request. Throws `ApiError` 422 that names the wrong
+ * member, and 412 when an option of the result exceeds a quota.
  */
 export function readInvocation(body: unknown, dialect: Dialect, quotas: Quotas, nowMs: number): InvocationRequest {
   try {
@@ -46,7 +46,7 @@ function read(body: unknown, dialect: Dialect, quotas: Quotas, nowMs: number): I
     step: Buffer.from(JSON.stringify(step), 'utf8'),
     result: readResultPart({ url, rawHeaders: itemRawHeaders(headers), dialect }, quotas, nowMs),
   };
-  // Absent in libraries before 1.2, and 0 when they have not been told it.
+  // Absent in libraries before 1.2, and 0 in libraries that do not know the time.
   if (Number.isSafeInteger(workflowRunCreatedAt) && Number(workflowRunCreatedAt) > 0) {
     invocation.createdAtMs = Number(workflowRunCreatedAt);
   }

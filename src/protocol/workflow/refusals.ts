@@ -1,20 +1,20 @@
 /**
- * How is refused what a running workflow asks for? A library takes any 400 for the news that its run is over, and stops
- * quietly: said of anything else, the run would wait for ever (contract W 4.7).
+ * Refuses requests of a running workflow. A library takes any 400 to mean that its run is over, and stops quietly. A
+ * 400 for another reason would leave the run waiting without end (contract W 4.7).
  */
 import { hasConfigPrefix } from '../config-names.ts';
 import type { OptionsInput } from '../config-scopes.ts';
 import { ApiError } from '../errors.ts';
 import { trimBlanks } from '../headers.ts';
 
-/** The same refusal, with 422 in place of 400, unless the run is over indeed. */
+/** The same refusal with 422 in place of 400, unless the run really is over. */
 export function refusedInRun(error: unknown): unknown {
   if (!(error instanceof ApiError) || error.status !== 400 || error.code === 'run_over') return error;
   return new ApiError('unprocessable', error.message);
 }
 
 type Sent = Pick<OptionsInput, 'rawHeaders' | 'queryConfig'>;
-/** Options of a message's own scope, and the values that are looked for. */
+/** Options of the message itself, and the values that mark it. */
 type Marks = ReadonlyMap<string, string>;
 
 const PREFIX_LENGTH = 'upstash-'.length;
@@ -27,12 +27,15 @@ const MARK_LENGTHS: ReadonlySet<number> = new Set(
   [...OF_RUN.keys(), ...BY_SDK.keys()].map((mark) => PREFIX_LENGTH + mark.length),
 );
 
-/** Whether a message is one that a running workflow sends: a step, a call, an invocation. */
+/** Whether a running workflow sends the message: a step, a call, an invocation. */
 export function isSentByRun(sent: Sent): boolean {
   return isMarked(sent, OF_RUN);
 }
 
-/** Whether it is the second phase of a trigger, by which the library behind the URL makes itself known (contract W 5.3). */
+/**
+ * Whether it is the second phase of a trigger, where the library that serves the URL identifies itself
+ * (contract W 5.3).
+ */
 export function isSentBySdk(sent: Sent): boolean {
   return isMarked(sent, BY_SDK);
 }
@@ -45,7 +48,7 @@ function isMarked({ rawHeaders, queryConfig }: Sent, marks: Marks): boolean {
 }
 
 function isMark(name: string, value: string, marks: Marks): boolean {
-  // Asked of each header of each message, so most are to end here.
+  // A quick first check, since this runs for each header of each message.
   if (!MARK_LENGTHS.has(name.length) || !hasConfigPrefix(name)) return false;
   const wanted = marks.get(name.slice(PREFIX_LENGTH).toLowerCase());
   return wanted !== undefined && trimBlanks(value).toLowerCase() === wanted;

@@ -1,19 +1,19 @@
-/** What will the message be that brings a run the result of a wait or an invocation (contract W 14.6, 14.8)? */
+/** Reads the message that will bring a run the result of a wait or an invocation (contract W 14.6, 14.8). */
 import { type Quotas, readPublishOptions } from '../options.ts';
 import type { Dialect, ResultPart } from '../settings.ts';
 
 export interface ResultRequest {
-  /** Where it is to be delivered: checked, as a URL. */
+  /** The checked URL of its delivery. */
   url: string;
-  /** The headers of a publish, names and values in turn. */
+  /** The headers of a publish; names and values alternate. */
   rawHeaders: readonly string[];
-  /** That of the request which the result follows from (contract W 1.4). */
+  /** The dialect of the request that the result follows from (contract W 1.4). */
   dialect: Dialect;
 }
 
 /**
- * Reads the headers with which a library wants a result to be delivered, as those of a step, before the run's own
- * configuration is applied. When it goes out is not theirs to say. Throws `ApiError` 422, and 412 for an exceeded quota.
+ * Reads the headers that a library wants a result delivered with, like those of a step, before the run's configuration
+ * is applied. They do not decide when the result is delivered. Throws `ApiError` 422, and 412 for an exceeded quota.
  */
 export function readResultPart({ url, rawHeaders, dialect }: ResultRequest, quotas: Quotas, nowMs: number): ResultPart {
   const input = { rawHeaders, queryConfig: [], tokenInQuery: false, proxyHeaders: [] };

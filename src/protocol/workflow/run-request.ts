@@ -1,4 +1,4 @@
-/** What run is a message for, and what is it to be there (contract W 4.2)? */
+/** Reads which run a message is for, and its role there (contract W 4.2). */
 import { OPTIONS } from '../config-options.ts';
 import type { Scope } from '../config-scopes.ts';
 import { prefixOf } from '../dialect.ts';
@@ -6,14 +6,14 @@ import { invalidHeader, runIdMissing } from '../errors.ts';
 import type { Dialect, RunAppend, RunRequest, RunStart } from '../settings.ts';
 import { FEATURES_OF_TODAY } from './generations.ts';
 
-/** Reads what a message with `Workflow-Init` says of its run. Throws `ApiError` 400. */
+/** Reads what a message with `Workflow-Init` says about its run. Throws `ApiError` 400. */
 export function readRunRequest(scope: Scope, dialect: Dialect): RunRequest {
   return OPTIONS.workflowInit.of(scope) ? readStart(scope) : readAppend(scope, dialect);
 }
 
 /**
- * Reads the same of a request to trigger a workflow, which need not say that it is one. What the server knows of the
- * protocol counts, and not what comes along (contract W 5.2), unless a library makes itself known with it.
+ * Reads the same from a request to trigger a workflow, which need not have `Workflow-Init`. The server sets the rest of
+ * the protocol itself, and ignores such headers (contract W 5.2), unless a library identifies itself with them.
  */
 export function readTriggerRequest(scope: Scope): RunStart {
   const start = readStart(scope);
@@ -25,11 +25,11 @@ function readStart(scope: Scope): RunStart {
   const isBySdk = OPTIONS.workflowTriggerBySdk.of(scope);
   const start: RunStart = {
     kind: 'start',
-    // Older libraries say nothing of them, and mean none.
+    // Older libraries send no features, and have none.
     features: OPTIONS.featureSet.of(scope) ?? [],
     isInvoke: OPTIONS.workflowInvoke.of(scope),
     isBySdk,
-    // The library that says who it is may repeat what it was asked with.
+    // A library that identifies itself may repeat the header that it was asked with.
     isUnknownSdk: !isBySdk && asksForSdk(scope),
     isRest: false,
   };
@@ -38,7 +38,7 @@ function readStart(scope: Scope): RunStart {
   return start;
 }
 
-/** Whether the first delivery is to find out which library serves the URL (contract W 5.3). */
+/** Whether the first delivery asks which library serves the URL (contract W 5.3). */
 function asksForSdk(scope: Scope): boolean {
   const { forwarded } = scope;
   return (
