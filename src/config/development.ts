@@ -7,7 +7,7 @@ export interface DevelopmentAccount {
   signingKeys: { current: string; next: string };
 }
 
-/** The first is the one whose lines `waypost dev` prints. */
+/** `waypost dev` prints the lines of the first account. */
 export const DEVELOPMENT_ACCOUNTS: readonly [DevelopmentAccount, ...DevelopmentAccount[]] = [
   {
     name: 'defaultUser',
@@ -36,7 +36,7 @@ export function isDevelopmentProject(name: string): boolean {
   return DEVELOPMENT_ACCOUNTS.some((account) => account.name === name);
 }
 
-/** Whether a token known by its hash is one that everybody knows. */
+/** Whether the token with this hash is one of the published ones. */
 export function isDevelopmentToken(tokenHash: string): boolean {
   return DEVELOPMENT_ACCOUNTS.some(({ token }) => hashToken(token) === tokenHash);
 }

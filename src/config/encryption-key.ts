@@ -1,4 +1,4 @@
-/** Where does the encryption key come from? The setting, or a file in the data folder that only its owner can read. */
+/** Finds the encryption key: in the setting, or in a file in the data folder that only its owner can read. */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFolder } from '../system/folder.ts';
@@ -7,12 +7,12 @@ import type { Config } from './table.ts';
 
 type KeySettings = Pick<Config, 'encryptionKey' | 'dataDir'>;
 
-/** The file of the key when the setting does not give one. */
+/** The key's file, for when the setting is empty. */
 export function encryptionKeyFile(dataDir: string): string {
   return join(dataDir, 'encryption.key');
 }
 
-/** The key, or undefined when there is none yet. Throws when what is there is no key. */
+/** The key, or undefined when there is none yet. Throws when the content of the file is not a key. */
 export function readEncryptionKey({ encryptionKey, dataDir }: KeySettings): Uint8Array | undefined {
   if (encryptionKey !== '') return Buffer.from(encryptionKey, 'base64');
   const file = encryptionKeyFile(dataDir);
@@ -29,7 +29,7 @@ export function readEncryptionKey({ encryptionKey, dataDir }: KeySettings): Uint
   return key;
 }
 
-/** The key that is there, or a new one, kept in the data folder (made when missing) for the next start. */
+/** The existing key, or a new one, kept in the data folder (created when missing) for the next start. */
 export function ensureEncryptionKey(settings: KeySettings, randomBytes: (count: number) => Uint8Array): Uint8Array {
   const present = readEncryptionKey(settings);
   if (present !== undefined) return present;
@@ -37,10 +37,10 @@ export function ensureEncryptionKey(settings: KeySettings, randomBytes: (count: 
   makeFolder(settings.dataDir);
   const file = encryptionKeyFile(settings.dataDir);
   try {
-    // `wx`: of two that start at once, one fails rather than overwriting the key that the other already uses.
+    // `wx`: when two servers start at once, one fails. It must not overwrite the key that the other already uses.
     writeFileSync(file, `${key.toString('base64')}\n`, { mode: 0o600, flag: 'wx' });
   } catch (error) {
-    // On a full disk part of a key would keep every later start from making one.
+    // On a full disk, a partly written key would stop every later start.
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') rmSync(file, { force: true });
     throw error;
   }

@@ -1,8 +1,9 @@
-/** What did somebody mean who gave a name that does not exist? */
+/** Guesses which name was meant by one that does not exist. */
 
 /**
- * The candidate that `name` was most likely meant to be: one slip of the fingers for each three letters is forgiven, and at least
- * one. Undefined when none is near. Give names without a prefix that all of them have, which would make them all alike.
+ * The candidate that `name` was most likely meant to be. One mistyped letter in three is accepted, and always at least
+ * one. Undefined when no candidate is near. Leave out a prefix that all names share, since it would make them all look
+ * alike.
  */
 export function nearest(name: string, candidates: Iterable<string>): string | undefined {
   let slipsMax = Math.max(1, Math.floor(name.length / 3));
@@ -12,12 +13,12 @@ export function nearest(name: string, candidates: Iterable<string>): string | un
     const slips = slipsBetween(name, candidate);
     if (slips > slipsMax) continue;
     found = candidate;
-    slipsMax = slips - 1; // the first of those that are as near
+    slipsMax = slips - 1; // of equally near ones, the first stays
   }
   return found;
 }
 
-/** Letters left out, added, mistaken or swapped with their neighbour (the optimal string alignment distance). */
+/** Letters left out, added, replaced or swapped with the next one (the optimal string alignment distance). */
 function slipsBetween(one: string, other: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: other.length + 1 }, (_, index) => index);

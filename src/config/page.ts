@@ -1,10 +1,10 @@
-/** How do people read the table? As `--help`, as docs/settings.md, and as what is in force now. */
+/** Shows the table to people: as `--help`, as docs/settings.md, and as the current configuration. */
 import { defaultOf } from './parse.ts';
 import { flagOf, isSecret, type Setting, type SettingValue, variableOf } from './setting.ts';
 import { type Config, listSettings, type SettingName } from './table.ts';
 import { formatBytes, formatDuration } from './units.ts';
 
-/** A value as it would be given. */
+/** A value in the form in which it can be given. */
 function format(setting: Setting, value: SettingValue): string {
   if (typeof value === 'object') return value.length === 0 ? 'none' : value.join(',');
   if (typeof value !== 'number') return String(value);
@@ -12,7 +12,7 @@ function format(setting: Setting, value: SettingValue): string {
   return setting.type === 'duration' ? formatDuration(value) : String(value);
 }
 
-/** What says which store is meant, and how to read it. */
+/** The settings that say which store is used, and how to read it. */
 const STORE_SETTINGS: readonly SettingName[] = ['dataDir', 'databaseUrl', 'encryptionKey'];
 
 /** The options part of `waypost dev --help` and `waypost serve --help`. */
@@ -27,7 +27,7 @@ export function settingsHelp(dev: boolean): string {
   return `${lines.join('\n').trimStart()}\n`;
 }
 
-/** The options part of the help of commands that work on a store and serve nothing. */
+/** The options part of the help of commands that work on a store without serving requests. */
 export function storeSettingsHelp(): string {
   const lines = listSettings()
     .filter(({ name }) => STORE_SETTINGS.includes(name))
@@ -57,7 +57,7 @@ function argumentOf(setting: Setting): string {
   }
 }
 
-/** The whole of docs/settings.md. A test compares the two; `npm run settings` writes the file. */
+/** The text of docs/settings.md. A test compares the two; `npm run settings` writes the file. */
 export function settingsPage(): string {
   const lines = [
     '# Settings',
@@ -105,7 +105,7 @@ function defaultText(setting: Setting): string {
   return `\`${value}\`; in \`waypost dev\`: \`${format(setting, setting.defaultInDev)}\``;
 }
 
-/** `WAYPOST_PORT=8080`, a line each; a secret shows only whether it is set. */
+/** `WAYPOST_PORT=8080`, one setting a line; for a secret only whether it is set. */
 export function describeConfig(config: Config): string {
   const lines = listSettings().map(({ name, setting }) => {
     const value = isSecret(setting) ? (config[name] === '' ? '' : '(secret, set)') : format(setting, config[name]);

@@ -1,4 +1,7 @@
-/** What is in force? Flags before variables before defaults; every problem is reported, not only the first. */
+/**
+ * Reads the configuration. Flags win over variables, and variables over defaults; all problems are reported, not only
+ * the first.
+ */
 import { readFileSync } from 'node:fs';
 import { parseDurationMs } from '../protocol/durations.ts';
 import { flagOf, isSecret, type Setting, type SettingValue, variableOf } from './setting.ts';
@@ -8,13 +11,13 @@ import { formatBytes, formatDuration, parseBytes } from './units.ts';
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface ParseOptions {
-  /** The command is `dev`, for which some defaults are more open. */
+  /** The command is `dev`, which has more open defaults for some settings. */
   dev?: boolean;
-  /** Reads what a `…_FILE` variable names. */
+  /** Reads the file that a `…_FILE` variable names. */
   readFile?: (path: string) => string;
 }
 
-/** All that is wrong with what was given, one sentence each. */
+/** All problems of the given values, one sentence each. */
 export class ConfigError extends Error {
   readonly problems: readonly string[];
 
@@ -40,11 +43,11 @@ export function parseConfig(env: Environment, args: readonly string[], options: 
 
 interface Given {
   text: string;
-  /** How the caller named it: what a problem is reported under. */
+  /** The name by which it was given; problems are reported under it. */
   as: string;
 }
 
-/** What `flag` says, by setting; complains about every argument that belongs to none. */
+/** The values of the flags, by setting. Reports every argument that belongs to no setting. */
 function readFlags(args: readonly string[], problems: string[]): Map<SettingName, Given> {
   const byFlag = new Map(listSettings().map((row) => [flagOf(row.name), row]));
   const given = new Map<SettingName, Given>();
@@ -93,8 +96,8 @@ function readVariable(
 
 function valueIn(env: Environment, variable: string): string | undefined {
   const value = env[variable]?.trim();
-  // Empty means not set: compose files write variables that way. And a Kubernetes service named "waypost" puts
-  // WAYPOST_PORT=tcp://… into every pod beside it.
+  // Empty means not set, since compose files write unset variables that way. And a Kubernetes service named "waypost"
+  // puts WAYPOST_PORT=tcp://… into every pod of its namespace.
   return value === '' || value?.startsWith('tcp://') ? undefined : value;
 }
 
@@ -116,13 +119,13 @@ function readTextFile(path: string): string {
   return readFileSync(path, 'utf8');
 }
 
-/** The default of `setting`; `dev` has its own where it is meant to be more open. */
+/** The default of `setting`; some settings have a more open one for `dev`. */
 export function defaultOf(setting: Setting, dev: boolean): SettingValue {
   const value = dev && 'defaultInDev' in setting ? (setting.defaultInDev ?? setting.default) : setting.default;
   return Array.isArray(value) ? Object.freeze([...value]) : value;
 }
 
-/** `given` as the setting's type. A secret's text never gets into a problem. */
+/** `given` as the setting's type. The text of a secret never appears in a problem. */
 function read(setting: Setting, given: Given, problems: string[]): SettingValue {
   const value = understand(setting, given.text);
   if (typeof value !== 'object' || Array.isArray(value)) return value as SettingValue;
@@ -166,7 +169,7 @@ function within(
   return { must: `must be ${kind} from ${format(min)} to ${format(max)}` };
 }
 
-/** `none` is the list with nothing in it, where leaving the variable empty would bring the default back. */
+/** `none` is the empty list. An empty variable would bring back the default. */
 function readList(text: string): readonly string[] {
   if (text === 'none') return Object.freeze([]);
   const items = text.split(',').map((item) => item.trim());

@@ -1,7 +1,7 @@
 /**
- * How do signing keys lie in the database? Encrypted (AES-256-GCM), so that a stolen copy of it cannot sign.
+ * Encrypts signing keys for the database (AES-256-GCM), so that nobody can sign with a stolen copy of it.
  *
- * A sealed text is `v1.` and the base64url of nonce (12 bytes), ciphertext and tag (16 bytes). Pure: the caller brings
+ * A sealed text is `v1.` and the base64url of nonce (12 bytes), ciphertext and tag (16 bytes). Pure: the caller passes
  * the key and the randomness.
  */
 import { createCipheriv, createDecipheriv } from 'node:crypto';
@@ -20,7 +20,7 @@ export class SealBroken extends Error {
   }
 }
 
-/** Encrypts `text`. A fresh nonce each time: equal texts do not look equal. */
+/** Encrypts `text`. The nonce is new each time, so that equal texts do not look equal. */
 export function seal(text: string, key: Uint8Array, randomBytes: (count: number) => Uint8Array): string {
   const nonce = randomBytes(NONCE_BYTES);
   const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });

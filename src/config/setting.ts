@@ -1,11 +1,11 @@
-/** What is a setting? One row of the table, and the names under which it is given. */
+/** A setting: one row of the table, and the names that it is given under. */
 import type { Millis } from '../engine/model.ts';
 
 interface About {
-  /** One sentence: what it means, and what follows from more or less of it. */
+  /** One sentence: its meaning, and the effect of a higher or lower value. */
   readonly meaning: string;
   readonly group: string;
-  /** Also read from this variable, which others set by convention; the own one wins. */
+  /** Also read from this variable, which other tools set by convention; the setting's own variable wins. */
   readonly alias?: string;
 }
 
@@ -15,7 +15,7 @@ interface Bounded {
   readonly max: number;
 }
 
-/** `rule` says in words what `pattern` asks for. */
+/** `rule` describes `pattern` in words. */
 type Patterned = { readonly pattern?: never } | { readonly pattern: RegExp; readonly rule: string };
 
 export type Setting = About &
@@ -35,7 +35,7 @@ export type Setting = About &
 
 export type SettingValue = string | number | boolean | readonly string[];
 
-/** The type a setting has once it is parsed. */
+/** The type of a parsed setting. */
 export type ValueOf<S extends Setting> = S extends { type: 'integer' | 'bytes' }
   ? number
   : S extends { type: 'duration' }
@@ -48,7 +48,7 @@ export type ValueOf<S extends Setting> = S extends { type: 'integer' | 'bytes' }
           ? readonly string[]
           : string;
 
-/** `logRetentionMs` is given as `WAYPOST_LOG_RETENTION`: whoever sets it writes the unit into the value. */
+/** `logRetentionMs` is given as `WAYPOST_LOG_RETENTION`, since the value carries its own unit. */
 export function variableOf(name: string): string {
   return `WAYPOST_${words(name).join('_').toUpperCase()}`;
 }

@@ -1,6 +1,6 @@
 /**
- * Every setting, once. From this table come the parser, `--help`, docs/settings.md and what `waypost config` prints.
- * A default says why where the number is not obvious.
+ * Every setting, once. The parser, `--help`, docs/settings.md and `waypost config` are made from this table. A comment
+ * gives the reason for a default that is not obvious.
  */
 import type { Setting, ValueOf } from './setting.ts';
 
@@ -138,7 +138,7 @@ export const SETTINGS = {
   drainLimitMs: {
     group: 'Server',
     type: 'duration',
-    default: 10 * SECOND, // what container platforms leave before they kill
+    default: 10 * SECOND, // container platforms wait this long before they kill
     min: 0,
     max: HOUR,
     meaning:
@@ -147,7 +147,7 @@ export const SETTINGS = {
   workerTimeoutMs: {
     group: 'Server',
     type: 'duration',
-    default: 15 * SECOND, // longer than the pauses of a busy machine or a restart of the database, shorter than patience
+    default: 15 * SECOND, // longer than pauses of a busy machine or a restart of the database, shorter than people wait
     min: SECOND,
     max: HOUR,
     meaning:
@@ -221,7 +221,7 @@ export const SETTINGS = {
   keepAliveTimeoutMs: {
     group: 'Requests',
     type: 'duration',
-    default: 75 * SECOND, // longer than common balancers keep theirs, so that they close first and never hit a closed one
+    default: 75 * SECOND, // longer than in common balancers, so that they close first and use no closed connection
     min: SECOND,
     max: DAY,
     meaning: 'How long an idle connection of a caller is kept open.',
@@ -229,7 +229,7 @@ export const SETTINGS = {
   publishDelayTargetMs: {
     group: 'Requests',
     type: 'duration',
-    default: 500, // longer than commits take, standbys in other regions and pauses of a disk included
+    default: 500, // longer than a commit takes, with standbys in other regions and pauses of a disk
     min: 10,
     max: MINUTE,
     meaning:
@@ -265,7 +265,7 @@ export const SETTINGS = {
   logsPageDefault: {
     group: 'Requests',
     type: 'integer',
-    default: 1000, // clients that name none expect as many
+    default: 1000, // clients that send no count expect this many
     min: 1,
     max: 1000,
     meaning: 'Entries on a page of logs when the request names no count.',
@@ -324,13 +324,13 @@ export const SETTINGS = {
     type: 'integer',
     default: 100,
     min: 0,
-    max: 10_000, // a pause or a resume moves all that were started in one transaction
+    max: 10_000, // a pause or a resume moves all started messages in one transaction
     meaning: 'Parallelism that a queue may have; 0: any.',
   },
   parallelismMax: {
     group: 'Messages',
     type: 'integer',
-    default: 0, // the machine is your own: in_flight_max bounds it, and shares it fairly between endpoints
+    default: 0, // on your own machine in_flight_max is the limit, and is shared fairly between endpoints
     min: 0,
     max: 1_000_000,
     meaning: 'Attempts in flight that a project may have, with or without a queue or flow-control key; 0: any number.',
@@ -393,7 +393,7 @@ export const SETTINGS = {
   inFlightPerOriginMax: {
     group: 'Delivery',
     type: 'integer',
-    default: 256, // an eighth of all: eight hung endpoints leave nothing to others only when all eight are full
+    default: 256, // an eighth of all: eight hung endpoints must be full before nothing is left for others
     min: 1,
     max: 1_000_000,
     meaning: 'Attempts in flight to one origin at a time, so that a slow one leaves room for the others.',
@@ -502,10 +502,10 @@ export const SETTINGS = {
 
 export type SettingName = keyof typeof SETTINGS;
 
-/** What is in force: parsed once, frozen. A function gets what it needs of it, not all of it. */
+/** The configuration: parsed once, and frozen. A function gets only the settings that it needs. */
 export type Config = { readonly [Name in SettingName]: ValueOf<(typeof SETTINGS)[Name]> };
 
-/** The rows in order. */
+/** All rows, in order. */
 export function listSettings(): { name: SettingName; setting: Setting }[] {
   return Object.entries(SETTINGS).map(([name, setting]) => ({ name: name as SettingName, setting }));
 }

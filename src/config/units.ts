@@ -1,4 +1,4 @@
-/** How are amounts written in settings? With their units. */
+/** Writes and reads amounts with their units. */
 
 const MS_PER_UNIT = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000, ms: 1 } as const;
 
@@ -25,14 +25,14 @@ export function formatDuration(durationMs: number): string {
   return text;
 }
 
-/** `1048576`, `1MiB`, `64 kB`. Undefined when it is none. */
+/** `1048576`, `1MiB`, `64 kB`. Undefined for any other text. */
 export function parseBytes(text: string): number | undefined {
   const [, amount, unit] = /^(\d+) ?(B|kB|MB|GB|KiB|MiB|GiB)?$/.exec(text) ?? [];
   if (amount === undefined) return undefined;
   return Number(amount) * BYTES_PER_UNIT[(unit ?? 'B') as keyof typeof BYTES_PER_UNIT];
 }
 
-/** In the largest binary unit that leaves nothing over. */
+/** The size in the largest binary unit that divides it. */
 export function formatBytes(bytes: number): string {
   for (const unit of ['GiB', 'MiB', 'KiB'] as const) {
     if (bytes > 0 && bytes % BYTES_PER_UNIT[unit] === 0) return `${bytes / BYTES_PER_UNIT[unit]}${unit}`;

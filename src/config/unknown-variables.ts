@@ -1,4 +1,4 @@
-/** Which variables look like settings and are none? They pass unread, so that a mistyped one would go unnoticed. */
+/** Finds variables that look like settings but are not. They are never read, so a mistyped name would go unnoticed. */
 import { nearest } from './nearest.ts';
 import type { Environment } from './parse.ts';
 import { isSecret, variableOf } from './setting.ts';
@@ -6,17 +6,17 @@ import { listSettings } from './table.ts';
 
 const PREFIX = 'WAYPOST_';
 
-/** What Kubernetes puts into every pod beside a service called `waypost`, or `waypost-…`. */
+/** Variables that Kubernetes puts into every pod of the namespace of a service named `waypost`, or `waypost-…`. */
 const OF_KUBERNETES =
   /^WAYPOST_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$/;
 
 export interface UnknownVariable {
   name: string;
-  /** The setting that was most likely meant. */
+  /** The variable that was most likely meant. */
   meant?: string;
 }
 
-/** Those in `env` that are set to something, by name. */
+/** The unknown variables in `env` that are not empty, by name. */
 export function unknownVariables(env: Environment): UnknownVariable[] {
   const known = new Set(
     listSettings().flatMap(({ name, setting }) => {
@@ -34,7 +34,7 @@ export function unknownVariables(env: Environment): UnknownVariable[] {
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** An empty one is not set, as compose files write it. */
+/** An empty variable counts as not set: compose files write unset ones that way. */
 function isOfOthers(name: string, value: string): boolean {
   return value.trim() === '' || value.startsWith('tcp://') || OF_KUBERNETES.test(name);
 }
