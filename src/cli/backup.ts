@@ -1,4 +1,4 @@
-/** `waypost backup`: all of a store in one file, while its servers run. */
+/** `waypost backup`: writes a whole store into one file, while its servers run. */
 import { storeSettingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
 import { backUp } from '../operations/backup.ts';

@@ -1,7 +1,7 @@
-/** How is it said, in one line, what a store holds? */
+/** Describes the content of a store in one line. */
 import type { Examination } from '../operations/examine.ts';
 
-/** `undefined`: it is the store of an older version. */
+/** `undefined`: the store has the schema of an older version. */
 export function censusLine(census: Examination['census'] | undefined): string {
   if (census === undefined) return 'a store of an older version, which the next start of a server brings to this one';
   const { unfinished, inFlight, dead, queues, flowKeys } = census;

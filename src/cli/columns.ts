@@ -1,6 +1,6 @@
-/** Rows of words under each other, as wide as they must be. */
+/** Prints rows as a table, with columns as wide as their content. */
 
-/** Each row in a line of its own, the first one being the headings. */
+/** One line for each row; the first row is the headings. */
 export function columns(rows: readonly (readonly string[])[]): string {
   const widths: number[] = [];
   for (const row of rows)

@@ -1,4 +1,4 @@
-/** The command line: finds the command, runs it, turns what it throws into one line and an exit code. */
+/** The command line: finds the command, runs it, and turns an error into one line and an exit code. */
 import { nearest } from '../config/nearest.ts';
 import { ConfigError } from '../config/parse.ts';
 import { flagOf } from '../config/setting.ts';
@@ -8,7 +8,7 @@ import { CannotStart } from '../system/cannot-start.ts';
 import { type Command, CommandFailed, EXIT, nextStep, type Terminal } from './command.ts';
 import { readVersion } from './version.ts';
 
-/** Loaded when asked for: `waypost --help` need not load a server. */
+/** Loaded on demand, so that `waypost --help` does not load a server. */
 const COMMANDS: Record<string, () => Promise<Command>> = {
   dev: async () => (await import('./dev.ts')).dev,
   serve: async () => (await import('./serve.ts')).serve,
@@ -27,7 +27,9 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
 
 const HELP_WORDS = new Set(['--help', '-h', 'help']);
 
-/** `args`: what follows the program's name. Resolves to the exit code, whatever happens; `terminal` is told the reason. */
+/**
+ * `args`: the arguments after the program's name. Always resolves to an exit code; errors are printed to `terminal`.
+ */
 export async function runCommandLine(args: readonly string[], terminal: Terminal): Promise<number> {
   try {
     return await run(args, terminal);
@@ -57,8 +59,8 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
 }
 
 /**
- * Before the command takes its own options out: what it would miss because of a slip, the slip explains better. Throws
- * `ConfigError`. The help names each option that only this command has, in its first lines or on a line of its own.
+ * Runs before the command takes out its own options. A mistyped option is named first, since it explains a missing one.
+ * Throws `ConfigError`. The help names each option of only this command, in its first lines or on a line of its own.
  */
 function refuseUnknownOptions(args: readonly string[], command: Command): void {
   const own = [...command.help().matchAll(/(?:^ {2}|[[ ])--([a-z-]+)/gm)].flatMap(([, name = '']) => name);
@@ -82,7 +84,9 @@ async function overview(): Promise<string> {
   return `${lines.join('\n')}\n\n"waypost <command> --help" says more about each.\n`;
 }
 
-/** One line a problem on standard error. What nobody expected is shown in full: it is a defect of ours. */
+/**
+ * Prints one line for each problem on standard error. An unexpected error is a defect of ours, and is shown in full.
+ */
 function explain(error: unknown, terminal: Terminal): number {
   if (error instanceof ConfigError) {
     for (const problem of error.problems) terminal.complain(`waypost: ${problem}\n`);
@@ -92,7 +96,7 @@ function explain(error: unknown, terminal: Terminal): number {
     terminal.complain(`waypost: ${error.message}\n`);
     return error.exitCode;
   }
-  // A full disk, a database that went away: it is the operator's to mend, too.
+  // A full disk or an unreachable database: the operator can repair these too.
   if (error instanceof CannotStart || error instanceof StoreUnavailable) {
     terminal.complain(`waypost: ${error.message}\n`);
     return EXIT.failed;

@@ -1,4 +1,4 @@
-/** What is a command, and how does it talk to whoever typed it? */
+/** A command, and how it talks to the person who typed it. */
 import type { Environment } from '../config/parse.ts';
 
 export interface Terminal {
@@ -7,7 +7,7 @@ export interface Terminal {
   print(text: string): void;
   /** Standard error. */
   complain(text: string): void;
-  /** Whether a person looks at standard output. */
+  /** Whether standard output is a terminal. */
   isInteractive: boolean;
   /** False when `NO_COLOR` is set, whatever its value. */
   color: boolean;
@@ -42,12 +42,12 @@ export class CommandFailed extends Error {
   }
 }
 
-/** What to do about a name that does not exist: take the `meant` one, or look at what `help` says. */
+/** The hint for a name that does not exist: the `meant` name, or the command `help`. */
 export function nextStep(meant: string | undefined, help: string): string {
   return meant === undefined ? `see ${help}` : `did you mean "${meant}"? See ${help}`;
 }
 
-/** The first argument when it is a word, as an action or a name is, and the others. */
+/** The first argument, if it is a word (an action or a name), and the other arguments. */
 export function takeWord(args: readonly string[]): { word: string | undefined; rest: readonly string[] } {
   const [word, ...rest] = args;
   return word === undefined || word.startsWith('--') ? { word: undefined, rest: args } : { word, rest };

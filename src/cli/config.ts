@@ -1,4 +1,4 @@
-/** What is in force, and is it right? */
+/** `waypost config`: prints the current configuration, or says what is wrong in it. */
 import { describeConfig, settingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
 import { type Command, EXIT, takeSwitch } from './command.ts';

@@ -1,4 +1,7 @@
-/** `waypost demo`: a server, an endpoint and the official clients, and what becomes of a few messages and workflow runs. */
+/**
+ * `waypost demo`: starts a server and an endpoint, publishes a few messages, triggers a few workflow runs, and shows
+ * what happens to them. It uses the official clients.
+ */
 import { DEVELOPMENT_ACCOUNTS } from '../config/development.ts';
 import { settingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
@@ -9,7 +12,7 @@ import { createEventLog } from '../telemetry/event-log.ts';
 import { type Command, CommandFailed, EXIT, type Terminal } from './command.ts';
 
 const MINUTE_MS = 60_000;
-/** About what the scenes before the schedule take. */
+/** About as long as the scenes before the schedule take. */
 const UNTIL_MINUTE_MS = 8_000;
 
 export const demo: Command = {
@@ -61,7 +64,7 @@ interface Clients {
   WorkflowClient: typeof import('@upstash/workflow').Client;
 }
 
-/** The clients are dependencies of the demo alone: an installation may leave them out. */
+/** Only the demo depends on the clients: an installation may leave them out. */
 async function loadClients(): Promise<Clients> {
   try {
     const { Client } = await import('@upstash/qstash');
@@ -74,7 +77,7 @@ async function loadClients(): Promise<Clients> {
   }
 }
 
-/** `clock` put forward by less than a minute, so that nobody has to wait long for the next minute to begin. */
+/** `clock` set forward by less than a minute, so that the next minute begins soon. */
 function shortlyBeforeMinute(clock: Machine): Machine {
   const aheadMs = Math.max(0, MINUTE_MS - UNTIL_MINUTE_MS - (clock.wallMs() % MINUTE_MS));
   return {

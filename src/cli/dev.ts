@@ -1,4 +1,6 @@
-/** `waypost dev`: the production engine on a local file, with the credentials that every client knows. */
+/**
+ * `waypost dev`: the production engine on a local file, with the published credentials that clients have as default.
+ */
 import { settingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
 import type { RunningServer } from '../server/server.ts';

@@ -1,4 +1,4 @@
-/** `waypost doctor`: is everything in the store as it must be? */
+/** `waypost doctor`: checks that the data in a store is consistent. */
 import { storeSettingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
 import { type Examination, examineStore } from '../operations/examine.ts';

@@ -1,4 +1,4 @@
-/** `waypost init`: makes what `waypost serve` needs and shows the token, once. */
+/** `waypost init`: creates what `waypost serve` needs, and shows the token once. */
 import { storeSettingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
 import { initialise } from '../operations/initialise.ts';
@@ -34,7 +34,7 @@ ${storeSettingsHelp()}`,
     });
     terminal.complain('The token is shown only now. Keep these lines where your app and nobody else reads them:\n\n');
     terminal.print(`QSTASH_TOKEN=${token}\n`);
-    // Whoever may only read is not told how to sign.
+    // A read-only token does not give access to the signing keys.
     if (!isReadOnly) {
       terminal.print(
         `QSTASH_CURRENT_SIGNING_KEY=${signingKeys.current}\nQSTASH_NEXT_SIGNING_KEY=${signingKeys.next}\n`,

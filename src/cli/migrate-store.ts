@@ -1,4 +1,4 @@
-/** `waypost migrate-store`: a stopped store moves into another database. */
+/** `waypost migrate-store`: copies a stopped store into another database. */
 import { moveStore } from '../operations/move-store.ts';
 import { columns } from './columns.ts';
 import { type Command, CommandFailed, EXIT, takeSwitch, takeValue } from './command.ts';

@@ -1,13 +1,14 @@
-/** Is the Node that runs this safe to deliver with? */
+/** Checks that the running version of Node is safe. */
 
 /**
- * The first version without a fault that an endpoint or a caller of ours could use. 24.22.1 mends three more, in decoding
- * Brotli, in names with a NUL byte and in certificates of oddly written addresses. None of them is reached from outside:
- * answers are kept as they came, and hosts are written as the URL standard has them (`test/delivery/node-faults.test.ts`).
+ * The first version without a fault that an endpoint or a client could use. 24.22.1 repairs three more: in decoding
+ * Brotli, in names with a NUL byte, and in certificates of oddly written addresses. None of them can be reached from
+ * outside: answers are kept as they came, and hosts are written as the URL standard says
+ * (`test/delivery/node-faults.test.ts`).
  */
 const SAFE_VERSION = '24.21.0';
 
-/** What to tell the operator about `version` (`24.20.0`), or nothing when it is recent enough. */
+/** The warning for the operator about `version` (`24.20.0`); undefined when it is recent enough. */
 export function nodeWarning(version: string): string | undefined {
   if (!isOlder(version, SAFE_VERSION)) return undefined;
   return `Node ${version} has known faults that a hostile endpoint could use: run ${SAFE_VERSION} or newer`;

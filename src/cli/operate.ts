@@ -1,11 +1,11 @@
-/** How does a command act on projects and tokens, and tell what came of it? */
+/** How a command changes projects and tokens, and prints the result. */
 import { nearest } from '../config/nearest.ts';
 import { parseConfig } from '../config/parse.ts';
 import { administer } from '../operations/administer.ts';
 import type { Administration } from '../operations/socket/commands.ts';
 import { CommandFailed, EXIT, nextStep, type Terminal } from './command.ts';
 
-/** `settings`: what is left of the command line. Throws `ConfigError`, `CommandFailed` and `CannotStart`. */
+/** `settings`: the rest of the command line. Throws `ConfigError`, `CommandFailed` and `CannotStart`. */
 export async function operate<T>(
   settings: readonly string[],
   { env }: Terminal,

@@ -1,14 +1,14 @@
-/** How does who waits for a long copy see that it goes on? */
+/** Shows the progress of a long copy. */
 import type { Terminal } from './command.ts';
 
 export interface ProgressReport {
   onProgress: (progress: { table: string; rows: number }) => void;
 }
 
-/** A line for each table that takes long, and for each so many rows: not so many that a log of them is a nuisance. */
+/** Rows for each line of output: only large tables get lines, and few enough to keep a log readable. */
 const ROWS_PER_LINE = 100_000;
 
-/** On standard error, since standard output is for what came of it. */
+/** Prints on standard error, since standard output is for the result. */
 export function reportProgress(terminal: Terminal): ProgressReport {
   let told = 0;
   let last = '';

@@ -1,4 +1,4 @@
-/** `waypost restore`: a backup becomes the store. */
+/** `waypost restore`: makes a backup the store. */
 import { storeSettingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
 import { type Restored, restore as restoreStore } from '../operations/restore.ts';

@@ -1,4 +1,4 @@
-/** How does a server live from start to end in this process? Start, announce, drain at a signal, exit code. */
+/** Runs a server in this process from start to end: start, announce, drain at a signal, exit code. */
 import type { Credentials } from '../accounts/open-accounts.ts';
 import type { Config } from '../config/table.ts';
 import { unknownVariables } from '../config/unknown-variables.ts';
@@ -13,7 +13,10 @@ import { readVersion } from './version.ts';
 
 interface RunOptions {
   credentials: Credentials;
-  /** What people read once the server listens. Left out of JSON logs, which say the same in the event `listening`. */
+  /**
+   * The text for people when the server listens. It is left out of JSON logs, where the event `listening` says the
+   * same.
+   */
   announce?: (server: RunningServer) => string;
 }
 
@@ -31,13 +34,13 @@ export async function runServer(config: Config, terminal: Terminal, options: Run
       reason: meant ? `did you mean ${meant}?` : 'no setting has this name',
     });
   }
-  // What nobody caught is a defect: end, and let the next start recover from what is on disk.
+  // An uncaught error is a defect: end the process, and let the next start recover from the data on disk.
   process.once('uncaughtException', (error) => endAtOnce(log, 'defect', error));
   const onFatal = (error: Error): void =>
     endAtOnce(log, error instanceof ThreadEnded ? 'worker_ended' : 'store_failed', error);
   const server = await startServer(config, { log, credentials: options.credentials, onFatal });
   keepMemory();
-  // In development the endpoints are one's own.
+  // In development the endpoints are the user's own.
   const warning = options.credentials === 'own' ? nodeWarning(process.versions.node) : undefined;
   if (warning !== undefined) log.warn('node_outdated', { reason: warning });
   if (format === 'pretty' && options.announce) terminal.print(options.announce(server));
@@ -46,13 +49,16 @@ export async function runServer(config: Config, terminal: Terminal, options: Run
   return untilSignalled(server, log, config.drainLimitMs);
 }
 
-/** The store or the process can no longer be trusted: what is said from now on might be untrue, so nothing is said. */
+/**
+ * The store or the process can no longer be trusted. Answers and log lines from now on might be untrue, so the process
+ * exits at once.
+ */
 function endAtOnce(log: EventLog, event: 'store_failed' | 'worker_ended' | 'defect', error: Error): void {
   log.error(event, { error: error.stack ?? error.message });
   process.exit(EXIT.fatal);
 }
 
-/** The first signal drains; a second one ends the process where it stands, which the next start recovers from. */
+/** The first signal drains; a second one ends the process at once, and the next start recovers from that. */
 async function untilSignalled(server: RunningServer, log: EventLog, limitMs: number): Promise<number> {
   const signal = await nextSignal();
   void nextSignal().then((second) => {

@@ -1,4 +1,4 @@
-/** `waypost runs`: looks at workflow runs of a running server, cancels them, starts failed ones again. */
+/** `waypost runs`: shows workflow runs of a running server, cancels them, and starts failed ones again. */
 import { columns } from './columns.ts';
 import { type Command, CommandFailed, EXIT, type Terminal, takeSwitch, takeValue, takeWord } from './command.ts';
 import { printJson, required, unknownAction } from './operate.ts';
@@ -14,7 +14,7 @@ const STATES: Readonly<Record<string, string>> = {
 };
 
 const COUNT_DEFAULT = 20;
-/** Characters of each body that are asked for: more than the lines of it that are shown. */
+/** Characters of each body to request: more than the lines that are shown. */
 const BODY_LENGTH_MAX = 2_000;
 
 export const runs: Command = {
@@ -143,7 +143,7 @@ async function start(
   return EXIT.ok;
 }
 
-/** Of a run id the latest entry in the DLQ. */
+/** The DLQ id for a DLQ id or a run id; for a run id, that of its latest entry. */
 async function dlqIdOf(server: Server, name: string): Promise<string> {
   if (/^\d+-\d+$/.test(name)) return name;
   const query = new URLSearchParams({ workflowRunId: name, count: '1' });

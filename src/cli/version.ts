@@ -1,8 +1,8 @@
-/** Which release is this? */
+/** `waypost version`: prints the release. */
 import { readFileSync } from 'node:fs';
 import { type Command, EXIT } from './command.ts';
 
-/** As package.json says it, which lies two folders up from the sources and from the compiled files alike. */
+/** The version in package.json, which is two folders up from the sources and from the compiled files alike. */
 export function readVersion(): string {
   const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
   return (JSON.parse(text) as { version: string }).version;

@@ -1,4 +1,4 @@
-/** Prints each message's life from the server's own logs, as it happens. */
+/** Prints each message's states from the server's own logs, as they happen. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@upstash/qstash';
 
@@ -42,7 +42,7 @@ export class Narrator {
     throw new Error(`after ${limitMs} ms ${missing.join(', ')}`);
   }
 
-  /** What was logged since the last look, oldest first. */
+  /** Log entries since the last call, oldest first. */
   async #newEvents(): Promise<LogEvent[]> {
     const messageIds = [...this.#titleById.keys()];
     const { logs } = await this.#client.logs({ messageIds, count: 1000 });

@@ -25,7 +25,7 @@ export async function startReceiver(): Promise<DemoReceiver> {
       const answer = (): void => {
         response.writeHead(status, { 'content-type': 'text/plain' }).end(status === 200 ? 'thank you\n' : 'not now\n');
       };
-      // Slow enough to see that the next of a queue waits.
+      // Slow enough to show that the next message of a queue waits.
       if (request.url?.startsWith('/slow/')) setTimeout(answer, SLOW_MS);
       else answer();
     });

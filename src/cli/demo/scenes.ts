@@ -1,4 +1,7 @@
-/** What the demo does, in its order: what it publishes with the official client, and what must become of each message. */
+/**
+ * The scenes of the demo, in order. Each publishes with the official client, and waits for the state that its messages
+ * must reach.
+ */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@upstash/qstash';
 import type { Narrator } from './narrator.ts';
@@ -83,7 +86,7 @@ async function tellOfAnswer({ client, receiver, narrator, write }: Stage): Promi
   const { messageId } = await client.publish({ url: `${receiver.url}/work`, body: 'order 42', callback });
   narrator.follow('has a callback', messageId);
   await narrator.until({ [messageId]: 'DELIVERED' }, LIMIT_MS);
-  // It was saved together with the delivery, so it is there by now.
+  // The callback was saved together with the delivery, so it exists now.
   const { logs } = await client.logs({ filter: { url: callback } });
   const told = logs[0];
   if (!told?.body) throw new Error('the callback was not sent');

@@ -1,4 +1,4 @@
-/** The server of the demo's workflows: what Express, Hono or Next.js do for an app, by hand. */
+/** The server of the demo's workflows. In an app, Express, Hono or Next.js do its work. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
@@ -6,7 +6,7 @@ import { type ServerOfWorkflows, type Shop, workflowsOf } from './workflows.ts';
 
 export interface WorkflowApp {
   url: string;
-  /** Lets money be paid out from now on. */
+  /** Lets the workflow pay money out from now on. */
   openBank(): void;
   close(): Promise<void>;
 }
@@ -14,7 +14,7 @@ export interface WorkflowApp {
 /** Long enough to see that the run waits. */
 const COURIER_TAKES_MS = 300;
 
-/** Listens on a free port of 127.0.0.1. `shop` says where prices are asked for and what time it is. */
+/** Listens on a free port of 127.0.0.1. `shop` gives the URL for prices, and the time. */
 export async function startWorkflowApp(
   shop: Pick<Shop, 'url' | 'nowMs'>,
   server: ServerOfWorkflows,
@@ -62,7 +62,7 @@ async function answer(
 
 function callCourier(webhookUrl: string): void {
   setTimeout(() => {
-    // When it fails, the run that waits for it says so.
+    // When it fails, the timeline of the waiting run shows it.
     fetch(webhookUrl, { method: 'POST', body: 'handed over' }).catch(() => undefined);
   }, COURIER_TAKES_MS);
 }

@@ -1,4 +1,4 @@
-/** What the demo does with its workflows, with the official client, and what must become of each run. */
+/** The scenes of the demo's workflows, with the official client, and the state that each run must reach. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@upstash/workflow';
 import { timelineOf } from '../runs/timeline.ts';
@@ -60,7 +60,7 @@ function runOnceIn(state: Run['workflowState'], client: Client, workflowRunId: s
   });
 }
 
-/** Asks again and again until there is an answer; rejects with `otherwise` after the limit. */
+/** Calls `ask` until it gives an answer; rejects with `otherwise` after the limit. */
 async function until<T>(otherwise: string, ask: () => Promise<T | undefined>): Promise<T> {
   for (let waitedMs = 0; waitedMs < LIMIT_MS; waitedMs += POLL_MS) {
     const answer = await ask();

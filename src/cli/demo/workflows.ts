@@ -1,14 +1,14 @@
-/** The demo's workflows, as a user would write them: an order that takes every kind of step, and what belongs to it. */
+/** The demo's workflows, as a user would write them: an order with every kind of step, and the workflows around it. */
 import { WorkflowNonRetryableError } from '@upstash/workflow';
 import { createWorkflow, serveMany } from '@upstash/workflow/cloudflare';
 
-/** What the workflows find around them. */
+/** What the workflows use from outside. */
 export interface Shop {
-  /** Of the endpoint that knows prices. */
+  /** URL of the endpoint that gives prices. */
   url: string;
-  /** By the server's clock, Unix milliseconds. */
+  /** The server's time, Unix milliseconds. */
   nowMs(): number;
-  /** A courier is told where to say that the parcel was handed over, and says it a little later. */
+  /** Gives a courier the URL to call when the parcel was handed over; the courier calls it a little later. */
   callCourier(webhookUrl: string): void;
   /** Whether money can be paid out. */
   bankIsOpen(): boolean;
@@ -24,7 +24,7 @@ export interface ServerOfWorkflows {
   token: string;
 }
 
-/** A fetch handler: each workflow answers at the path that ends in its name. */
+/** A fetch handler. The path of each workflow ends in its name. */
 export function workflowsOf(shop: Shop, { url, token }: ServerOfWorkflows): (request: Request) => Promise<Response> {
   const parcel = createWorkflow<{ item: string }, string>(async (context) => {
     const { item } = context.requestPayload;
@@ -65,6 +65,6 @@ export function workflowsOf(shop: Shop, { url, token }: ServerOfWorkflows): (req
   });
 
   const { fetch } = serveMany({ order, parcel, letter, refund });
-  // Without signing keys: the demo's clock is fast, and a signature from the future is none.
+  // Without signing keys: the demo's clock is ahead, and a signature from the future is invalid.
   return (request) => fetch(request, { QSTASH_URL: url, QSTASH_TOKEN: token });
 }

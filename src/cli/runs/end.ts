@@ -1,10 +1,10 @@
-/** What did a run return, or why did it fail? */
+/** Shows what a run returned, or why it failed. */
 import { excerpt, firstLines, plain } from './plain.ts';
 import type { RunView } from './view.ts';
 
 const LINES_OF_ANSWER_MAX = 4;
 
-/** Lines for the head of its timeline; none while it goes on. */
+/** Lines for the head of the run's timeline; none for an active run. */
 export function endOf({ workflowState, workflowRunResponse, steps }: RunView): string[] {
   if (workflowState === 'RUN_SUCCESS' && workflowRunResponse !== undefined) {
     return [`returned ${excerpt(workflowRunResponse)}`];
@@ -18,13 +18,13 @@ export function endOf({ workflowState, workflowRunResponse, steps }: RunView): s
   return [`failed: ${reason.join(', ')}`, ...firstLines(rest, LINES_OF_ANSWER_MAX).map((line) => `| ${line}`)];
 }
 
-/** The library answers with an error as JSON, with its stack; others with whatever they like. */
+/** The library answers an error as JSON with a stack; other servers answer anything. */
 function answerOf(body: string): { message?: string; rest: string } {
   let parsed: unknown;
   try {
     parsed = JSON.parse(body);
   } catch {
-    return { rest: body }; // also one that was cut
+    return { rest: body }; // also JSON that was cut
   }
   const { error, message, stack } = (typeof parsed === 'object' && parsed !== null ? parsed : {}) as Record<
     string,

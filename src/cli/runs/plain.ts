@@ -1,8 +1,8 @@
-/** How is a text of a stranger shown in a terminal? Names, results and errors are whatever a workflow says. */
+/** Makes text from others safe for a terminal. Names, results and errors of a workflow can be any text. */
 
 const EXCERPT_LENGTH_MAX = 60;
 
-/** Without anything that could steer the terminal. */
+/** The text without characters that could control the terminal. */
 export function plain(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}]+/gu, ' ');
 }
@@ -14,7 +14,7 @@ export function excerpt(value: unknown): string {
   return line.length > EXCERPT_LENGTH_MAX ? `${line.slice(0, EXCERPT_LENGTH_MAX)}…` : line;
 }
 
-/** Its first lines, as wide as a terminal. */
+/** The first lines that are not empty, cut to the width of a terminal. */
 export function firstLines(text: string, countMax: number): string[] {
   const lines = text.split('\n').map((line) => plain(line).trimEnd());
   return lines

@@ -1,4 +1,4 @@
-/** How does a command ask a server about its runs? Over HTTP, like everybody else, so it works from any machine. */
+/** Asks a server about its runs over HTTP, like any client, so that commands work from any machine. */
 import { DEVELOPMENT_ACCOUNTS } from '../../config/development.ts';
 import type { Environment } from '../../config/parse.ts';
 import { CommandFailed, EXIT, takeValue } from '../command.ts';
@@ -6,11 +6,16 @@ import { CommandFailed, EXIT, takeValue } from '../command.ts';
 const DEFAULT_URL = 'http://127.0.0.1:8080';
 
 export interface Server {
-  /** Path and query behind the server's address. The parsed answer; throws `CommandFailed` with what the server says. */
+  /**
+   * `path`: path and query after the server's address. Returns the parsed answer; throws `CommandFailed` with the
+   * server's text.
+   */
   ask<T>(method: 'GET' | 'POST' | 'DELETE', path: string): Promise<T>;
 }
 
-/** The server that the options or the environment name; `rest` is what is left of the command line. Throws `CommandFailed`. */
+/**
+ * The server named by the options or the environment; `rest` is the rest of the command line. Throws `CommandFailed`.
+ */
 export function serverOf(args: readonly string[], env: Environment): { server: Server; rest: string[] } {
   const { value: givenUrl, rest: afterUrl } = takeValue(args, '--url');
   const { value: givenToken, rest } = takeValue(afterUrl, '--token');
@@ -30,7 +35,7 @@ async function ask<T>(base: string, token: string, method: string, path: string)
     response = await fetch(`${base}${path}`, { method, headers: { authorization: `Bearer ${token}` } });
     text = await response.text();
   } catch (error) {
-    // Its cause names the address, its own text only that something failed.
+    // The error's cause names the address; its own text says only that something failed.
     const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error);
     throw new CommandFailed(`no server answers at ${base}: ${cause}`);
   }

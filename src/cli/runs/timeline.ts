@@ -1,4 +1,4 @@
-/** How does a run look in a terminal? One line for each step, those that ran side by side joined by a bar. */
+/** Prints a run in a terminal: one line for each step, with a bar beside parallel steps. */
 import { minuteOf, timeOf } from '../columns.ts';
 import { endOf } from './end.ts';
 import { excerpt, plain } from './plain.ts';
@@ -16,7 +16,7 @@ const MARKS: Readonly<Record<string, { mark: string; colour: number }>> = {
   RUN_CANCELED: { mark: '–', colour: 90 },
 };
 
-/** `nowMs`: until when a run that goes on has taken. */
+/** `nowMs`: end of the time shown for an active run. */
 export function timelineOf(run: RunView, { nowMs, color }: { nowMs: number; color: boolean }): string {
   const rows = rowsOf(run);
   const nameWidth = widest(rows.map(({ type, step }) => nameOf(step, type)));
@@ -41,7 +41,7 @@ export function timelineOf(run: RunView, { nowMs, color }: { nowMs: number; colo
 interface Row {
   type: string;
   step: StepView;
-  /** Since the steps before it were there; absent for the first, and for what is not there yet. */
+  /** Time since the steps before it; absent for the first step, and for a step without a result yet. */
   tookMs?: number;
 }
 
@@ -87,7 +87,7 @@ function headOf(run: RunView, { nowMs, color }: { nowMs: number; color: boolean 
   return [...head, ...endOf(run).map((line) => `   ${line}`)];
 }
 
-/** One line a run. */
+/** The cells of one run in a list. */
 export function rowOf(run: RunView, nowMs: number): string[] {
   const { workflowRunCreatedAt: beganMs, workflowRunCompletedAt: endedMs } = run;
   const steps = run.steps.filter(({ type }) => type !== 'next').reduce((sum, group) => sum + group.steps.length, 0);
@@ -120,7 +120,7 @@ function failureWord(state: string): string {
   return plain(state.replace(/^CALLBACK_/, '').toLowerCase());
 }
 
-/** What of a step says the most, in a few words. */
+/** The most useful details of a step, in a few words. */
 function detailOf(step: StepView): string {
   const words: string[] = [];
   const { errors = [], retries, nextDeliveryTime } = step;

@@ -1,6 +1,6 @@
-/** What of a run does a terminal show? */
+/** The parts of a run that a terminal shows. */
 
-/** A run as `GET /v2/workflows/logs` answers (contract W 18.1), as far as it is shown. */
+/** A run as `GET /v2/workflows/logs` returns it (contract W 18.1), as far as it is shown. */
 export interface RunView {
   workflowRunId: string;
   workflowUrl: string;
@@ -9,9 +9,11 @@ export interface RunView {
   workflowRunCompletedAt?: number;
   labels?: string[];
   dlqId?: string;
-  /** What it returned. The client library parses this and the results of steps; the server has sent JSON as a text. */
+  /**
+   * The run's result. The server sends JSON as a text; the client library parses this member and the results of steps.
+   */
   workflowRunResponse?: unknown;
-  /** The failed run whose place it has taken, and the run that has taken its own. */
+  /** The failed run that this run replaces, and the run that replaces this one. */
   predecessor?: { workflowRunId: string };
   successor?: { workflowRunId: string };
   invoker?: { workflowRunId: string };
@@ -25,7 +27,7 @@ export interface StepView {
   state: string;
   createdAt?: number;
   retries?: number;
-  /** What it recorded. */
+  /** The step's result. */
   out?: unknown;
   errors?: { error?: string; body?: string; time?: number }[];
   nextDeliveryTime?: number;
