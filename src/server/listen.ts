@@ -1,4 +1,4 @@
-/** Where does a server take requests? */
+/** Opens the address that a server listens on. */
 import { lookup } from 'node:dns/promises';
 import { createServer } from 'node:net';
 import type { Listener } from '../api/listener.ts';
@@ -6,9 +6,9 @@ import { CannotStart } from '../system/cannot-start.ts';
 
 export interface ListenAt {
   host: string;
-  /** 0: any that is free. */
+  /** 0: any free port. */
   port: number;
-  /** Whether other threads listen there too: the kernel spreads new connections over them. */
+  /** Whether other threads listen there too. The kernel then spreads new connections over them. */
   isShared: boolean;
 }
 
@@ -18,11 +18,12 @@ export interface Bound {
   port: number;
 }
 
-/** Throws `CannotStart` for what the operator can mend. */
+/** Throws `CannotStart` for problems that the operator can repair. */
 export async function listen(listener: Listener, at: ListenAt): Promise<Bound> {
   const { host, port: wanted, isShared } = at;
   try {
-    // Several sockets of one port take connections faster. Without `isShared` one will do where the system has no such thing.
+    // Several sockets on one port accept connections faster. Without `isShared`, one socket is enough where the system
+    // has no shared ports.
     if (wanted !== 0 && !isShared) await checkIsFree(at);
     const [first = host, ...others] = await addressesOf(host);
     const reusePort = isShared || process.platform === 'linux';
@@ -33,7 +34,7 @@ export async function listen(listener: Listener, at: ListenAt): Promise<Bound> {
   }
 }
 
-/** Clients that are told `localhost` try either family, so it means both. */
+/** Clients that call `localhost` try both address families, so it means both. */
 async function addressesOf(host: string): Promise<string[]> {
   if (host !== 'localhost') return [host];
   const found = await lookup(host, { all: true });
@@ -41,8 +42,8 @@ async function addressesOf(host: string): Promise<string[]> {
 }
 
 /**
- * Throws `CannotStart` when another program listens there. Whoever shares a port would not notice another program of the same
- * user that does so too, and would get half of its requests.
+ * Throws `CannotStart` when another program listens there. Without this check, another program of the same user that
+ * also shares its port would go unnoticed, and would get half of the requests.
  */
 export async function checkIsFree({ host, port }: Pick<ListenAt, 'host' | 'port'>): Promise<void> {
   const probe = createServer();

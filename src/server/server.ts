@@ -1,4 +1,4 @@
-/** The composition root: opens what a process has once, starts its workers, and ends all of it in order. */
+/** The composition root: opens what a process has once, starts its workers, and ends all parts in order. */
 import type { Sealer } from '../accounts/accounts.ts';
 import {
   type Credentials,
@@ -24,27 +24,36 @@ import { startWorker } from './worker.ts';
 export interface ServerOptions {
   log: EventLog;
   credentials: Credentials;
-  /** The store, or a thread, cannot be trusted any more: end the process, at once, with a code that tells. */
+  /**
+   * Called when the store or a thread can no longer be trusted: end the process at once, with an exit code that says
+   * so.
+   */
   onFatal: (error: Error) => void;
-  /** Default: the machine's. A test holds it still, so that days pass while HTTP stays real. Only for a single worker. */
+  /**
+   * Default: the machine's clock. A test can stop it and move it by days, while HTTP stays real. Only for a single
+   * worker.
+   */
   clock?: Machine;
-  /** Whether a database in memory has no thread of its own: starting one costs a test more than all else. Only for a single worker. */
+  /**
+   * Whether a database in memory runs in this thread: in a test, starting a thread takes longer than all the rest. Only
+   * for a single worker.
+   */
   isStoreInline?: boolean;
 }
 
 export interface RunningServer {
   /** `http://<address>:<port>`, as bound. */
   url: string;
-  /** What the first development account uses; present with `development` credentials. */
+  /** Credentials of the first development account; present with `development` credentials. */
   development?: DevelopmentAccess;
   /**
-   * Takes no more messages, gives running attempts up to `limitMs`, then closes everything. What was cut off is made
-   * again at the next start. Idempotent.
+   * Accepts no more messages, gives running attempts up to `limitMs`, then closes everything. Interrupted attempts are
+   * made again at the next start. Idempotent.
    */
   stop(limitMs: Millis): Promise<void>;
 }
 
-/** Resolves once the server answers. Throws `CannotStart` for what the operator can mend. */
+/** Resolves when the server answers requests. Throws `CannotStart` for problems that the operator can repair. */
 export async function startServer(config: Config, options: ServerOptions): Promise<RunningServer> {
   const opened: (() => Promise<unknown>)[] = [];
   try {
@@ -55,7 +64,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   }
 }
 
-/** Puts what closes each part into `opened`, in the order in which they start. */
+/** Adds a function to `opened` for each part, which closes it. They are in the order in which the parts start. */
 async function start(
   config: Config,
   options: ServerOptions,
@@ -74,7 +83,7 @@ async function start(
       ? await startOne(config, { ...options, store, sealer })
       : await startThreads(config, { ...options, store, sealer });
   opened.push(() => workers.stop(0));
-  if (config.workers > 1 && !store.connect) await closeStore(); // each worker has one of its own
+  if (config.workers > 1 && !store.connect) await closeStore(); // each worker opens its own store
   const administration = new StoredAdministration({
     store,
     clock: systemClock,
@@ -99,14 +108,14 @@ async function start(
   };
 }
 
-/** Those that deliver: one in this thread, or several in threads of their own. */
+/** The workers: one in this thread, or several in threads of their own. */
 interface Workers {
-  /** As the thread that starts them has them. */
+  /** The accounts of the thread that starts the workers. */
   accounts: AccountsInMemory;
   development: DevelopmentAccess | undefined;
-  /** Resolves when what has changed in the store is in force in all of them. */
+  /** Resolves when all workers use the accounts as they are now in the store. */
   refreshAccounts: () => Promise<void>;
-  /** Answers the URL. Throws `CannotStart`. */
+  /** Resolves to the URL. Throws `CannotStart`. */
   listen: () => Promise<string>;
   stop: (limitMs: Millis) => Promise<void>;
 }
@@ -122,7 +131,7 @@ async function startOne(config: Config, { clock = systemClock, ...needs }: Worke
   return {
     accounts,
     development: needs.credentials === 'development' ? developmentAccess(accounts) : undefined,
-    refreshAccounts: async () => {}, // who changes them changes them here
+    refreshAccounts: async () => {}, // they are changed in this thread
     listen: async () => (await worker.listen({ host: config.host, port: config.port, isShared: false })).url,
     stop: (limitMs) => worker.stop(limitMs),
   };
@@ -134,7 +143,7 @@ async function startThreads(config: Config, needs: WorkersNeeds): Promise<Worker
   const accounts = await openAccounts(store, sealer, { credentials, clock: systemClock, isShared: false });
   const { encryptionKey } = sealer;
   const { connect } = store;
-  // Once for all threads, before the first of them claims anything.
+  // Once for all threads, before the first of them claims a message.
   if (connect) await releaseAll({ store, clock: systemClock, log });
   const threads = await Threads.start(config, {
     credentials,
@@ -152,14 +161,17 @@ async function startThreads(config: Config, needs: WorkersNeeds): Promise<Worker
   };
 }
 
-/** A server serves without it too: then its operator stops it to change projects and tokens. */
+/**
+ * Resolves to undefined when the socket cannot be opened. The server still works; to change projects and tokens, the
+ * operator must then stop it.
+ */
 async function openOperatorSocket(
   config: Config,
   administration: Administration,
   log: EventLog,
 ): Promise<OperatorSocket | undefined> {
   const database = databaseOf(config);
-  // What a command line changes in a database of its own reaches every worker by way of that.
+  // With another database, commands write to the database itself, and every worker reads the changes from there.
   if (database.kind !== 'sqlite') return undefined;
   try {
     return await listenForOperator(socketPathOf(database.path), administration, log);

@@ -1,4 +1,4 @@
-/** One worker: what takes messages over HTTP and delivers them, on a store that somebody has opened. */
+/** One worker: accepts messages over HTTP and delivers them, on a store that its caller has opened. */
 import { hostname } from 'node:os';
 import type { Sealer, StoredAccounts } from '../accounts/accounts.ts';
 import { type Credentials, openAccounts } from '../accounts/open-accounts.ts';
@@ -33,33 +33,37 @@ export interface WorkerOptions {
   sealer: Sealer;
   credentials: Credentials;
   log: EventLog;
-  /** Unless a test holds it still, what it is. */
+  /** The machine's clock, which a test may stop. */
   machine: Machine;
-  /** `first`: it is alone in its process or speaks for all. The others leave to it what is done once. */
+  /** `first`: the worker that does the work which is done once for the process. The others leave that work to it. */
   rank: 'first' | 'other';
-  /** Whether others of this process share an embedded store, whose recovery was whoever opened it. */
+  /**
+   * Whether workers of this process share an embedded store, and the process has already recovered that store for all.
+   */
   isRecovered: boolean;
-  /** Other workers are to learn of signing keys that were rotated here, before the answer. */
+  /** Tells other workers about signing keys that were rotated here. It is awaited before the rotation is answered. */
   onRotated?: () => Promise<void>;
 }
 
 export interface RunningWorker {
   id: WorkerId;
   accounts: StoredAccounts;
-  /** Begins to take requests; answers where. Throws `CannotStart`. */
+  /** Begins to accept requests; resolves to the bound address. Throws `CannotStart`. */
   listen(at: ListenAt): Promise<Bound>;
-  /** Takes no more messages, gives running attempts up to `limitMs`, then ends all but the store. Idempotent. */
+  /**
+   * Accepts no more messages, gives running attempts up to `limitMs`, then ends all parts but the store. Idempotent.
+   */
   stop(limitMs: Millis): Promise<void>;
 }
 
-/** Callers whose requests still run when everything else has ended get this long to read their answers. */
+/** When everything else has ended, clients with running requests get this long to read their answers. */
 const LAST_ANSWERS_MS = 1000;
 
-/** How long a name that resolved well is not looked up again when a message is published to it. */
+/** How long a host name that was resolved is not looked up again at publish. */
 const NAMES_GOOD_MS = 60_000;
 const NAMES_MAX = 10_000;
 
-/** Delivers once it resolves, and does not listen yet. Throws `CannotStart`. */
+/** When it resolves, the worker delivers, but does not listen yet. Throws `CannotStart`. */
 export async function startWorker(config: Config, options: WorkerOptions): Promise<RunningWorker> {
   const { store, sealer, credentials, rank, onRotated } = options;
   const log = sampledLog(options.log, systemClock);
@@ -116,7 +120,10 @@ function recoveryOf(
   return { kind: 'heartbeat', clock: databaseClock, timeoutMs, accounts };
 }
 
-/** Throws `StoreUnavailable` when some do not say that they know: the keys are what they are, and can be asked for. */
+/**
+ * Throws `StoreUnavailable` when some workers do not confirm the new keys. The keys are valid even then, and can be
+ * read.
+ */
 async function tellWorkers(config: Config, needs: { store: Store; clock: Clock; self: WorkerId }): Promise<void> {
   const behind = await untilAllKnow({ ...needs, workerTimeoutMs: config.workerTimeoutMs });
   if (behind.length === 0) return;
@@ -179,12 +186,12 @@ interface DeliveryNeeds {
   accounts: StoredAccounts;
 }
 
-/** Built only after a delivery with the same options has refused what it must. */
+/** Creates the delivery after a self-test: a delivery with the same options must refuse what is forbidden. */
 async function openDelivery(
   config: Config,
   { addresses, clock, randomness, accounts }: DeliveryNeeds,
 ): Promise<Delivery> {
-  // What a call answers becomes a message, so it may be as large as one.
+  // The answer of a call becomes a message, so it may be as large as one.
   const runResponseBytesMax = Math.max(config.responseBytesMax, config.messageBytesMax);
   const options: DeliveryOptions = {
     clock,
@@ -211,7 +218,7 @@ function warnOf(config: Config, addresses: AddressPolicy, log: EventLog): void {
   if (!config.verifyTls) log.warn('tls_not_verified', { setting: 'WAYPOST_VERIFY_TLS' });
 }
 
-/** A page that got past them could do anything in development, where the token is no secret. */
+/** The rules for browsers. In development the token is no secret, so a page that passes these rules can do anything. */
 function browsersOf({ allowOrigins, allowHosts }: Config, credentials: Credentials): Browsers {
   try {
     return new Browsers({ origins: allowOrigins, hosts: credentials === 'development' ? allowHosts : 'any' });
@@ -260,7 +267,7 @@ function makeApi(
   }
 }
 
-/** What publishes are told at once (contract M 5.2). The guard itself stands where deliveries connect. */
+/** The check of a destination at publish (contract M 5.2). The real guard is where deliveries connect. */
 function destinationCheckOf({ resolveAtPublish }: Config, addresses: AddressPolicy, clock: Clock): CheckDestination {
   const guard = new AddressGuard(addresses);
   const resolves = resolveAtPublish === 'auto' ? addresses.kind === 'deny' : resolveAtPublish === 'yes';

@@ -1,4 +1,7 @@
-/** Entry of a worker's thread: the same worker as in a process of its own, told by messages when to listen and to stop. */
+/**
+ * Entry of a worker's thread. The worker is the same as in a process of its own; messages tell it when to listen and to
+ * stop.
+ */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { EventLog } from '../../engine/ports.ts';
 import { StoreUnavailable } from '../../engine/store-errors.ts';
@@ -78,11 +81,11 @@ async function follow(
       await worker.stop(message.limitMs);
       await store.close();
       tell({ kind: 'stopped' });
-      port.close(); // with which the thread ends
+      port.close(); // this ends the thread
   }
 }
 
-/** Anything but what the operator can mend ends the thread, and the process with it. */
+/** Reports problems that the operator can repair. Any other error ends the thread, and with it the process. */
 async function orRefuse(tell: (message: FromWorker) => void, work: () => Promise<void>): Promise<void> {
   try {
     await work();
@@ -92,7 +95,7 @@ async function orRefuse(tell: (message: FromWorker) => void, work: () => Promise
   }
 }
 
-/** One thread writes the log, so that no line is torn. */
+/** Sends log lines to the main thread: one thread writes the log, so that lines do not mix. */
 function logOver(tell: (message: FromWorker) => void): EventLog {
   return {
     debug: (event, fields = {}) => tell({ kind: 'log', level: 'debug', event, fields }),

@@ -1,17 +1,17 @@
-/** What the threads of one process say to each other: the main one, which supervises, and the workers. */
+/** The messages between the threads of one process: the main thread, which supervises, and the workers. */
 import type { Credentials } from '../../accounts/open-accounts.ts';
 import type { Config } from '../../config/table.ts';
 import type { Millis, WorkerId } from '../../engine/model.ts';
 import type { DatabasePorts } from '../../store/drivers/sqlite/messages.ts';
 
-/** What a worker's thread is started with. */
+/** The options that a worker's thread starts with. */
 export interface ThreadOptions {
   config: Config;
   credentials: Credentials;
   encryptionKey: Uint8Array;
-  /** One of them does what is done once. */
+  /** The first thread does the work that is done once for a process. */
   rank: 'first' | 'other';
-  /** To the embedded database of the process; absent: it opens a store of its own. */
+  /** Ports to the embedded database of the process; absent: the worker opens a store of its own. */
   database?: DatabasePorts;
 }
 
@@ -19,14 +19,14 @@ export type ToWorker =
   | { kind: 'listen'; port: number }
   /** Tokens or signing keys have changed in the store. Answered with `refreshed`. */
   | { kind: 'refreshAccounts'; id: number }
-  /** All others know the keys that it has rotated, or could not read them. */
+  /** All other workers know the keys that this one has rotated, or could not read them. */
   | { kind: 'rotationKnown'; id: number; failure?: string }
   | { kind: 'stop'; limitMs: Millis };
 
 export type FromWorker =
-  /** The first: it delivers. */
+  /** The first message: the worker delivers. */
   | { kind: 'started'; worker: WorkerId }
-  /** Instead of it, or of `listening`: the operator can mend it. */
+  /** Sent in place of `started` or `listening`: a problem that the operator can repair. */
   | { kind: 'refused'; reason: string }
   | { kind: 'listening'; url: string; port: number }
   | { kind: 'refreshed'; id: number; failure?: string }
@@ -37,7 +37,7 @@ export type FromWorker =
       event: string;
       fields: Record<string, string | number | boolean>;
     }
-  /** Its store cannot be trusted any more. */
+  /** The worker's store can no longer be trusted. */
   | { kind: 'fatal'; reason: string }
-  /** The last. */
+  /** The last message. */
   | { kind: 'stopped' };

@@ -1,9 +1,9 @@
-/** Who waits for the answer to which question? For questions that go from one thread to another. */
+/** Calls from one thread to another that wait for an answer. */
 export class PendingCalls {
   readonly #waiting = new Map<number, { resolve: () => void; reject: (error: Error) => void }>();
   #lastId = 0;
 
-  /** Resolves once `answer` is called with the id that `send` was given. */
+  /** Resolves when `answer` is called with the id that `send` was given; rejects when that call has a failure. */
   ask(send: (id: number) => void): Promise<void> {
     this.#lastId += 1;
     const id = this.#lastId;
@@ -20,7 +20,7 @@ export class PendingCalls {
     else waiting?.reject(new Error(failure));
   }
 
-  /** Nobody is there any more who could answer otherwise. */
+  /** Ends the wait of all calls, when the other thread has ended and cannot answer them. */
   answerAll(): void {
     for (const id of this.#waiting.keys()) this.answer(id);
   }

@@ -1,4 +1,4 @@
-/** Several workers in one process, each in a thread of its own, all on one port. */
+/** Supervises several workers in one process, each in a thread of its own, all on one port. */
 import type { Credentials } from '../../accounts/open-accounts.ts';
 import type { Config } from '../../config/table.ts';
 import type { Millis } from '../../engine/model.ts';
@@ -10,10 +10,10 @@ import { WorkerThread } from './worker-thread.ts';
 export interface ThreadsOptions {
   credentials: Credentials;
   encryptionKey: Uint8Array;
-  /** Ports to the embedded database for one more thread; absent: each opens a store of its own. */
+  /** Opens ports to the embedded database for one more thread; absent: each worker opens a store of its own. */
   connect?: () => Promise<DatabasePorts>;
   log: EventLog;
-  /** One of them has failed: end the process, at once, with a code that tells. */
+  /** Called when a thread has failed: end the process at once, with an exit code that says so. */
   onFatal: (error: Error) => void;
 }
 
@@ -26,7 +26,7 @@ export class Threads {
     this.#threads = threads;
   }
 
-  /** Resolves when all deliver; none listens yet. Throws `CannotStart`, and leaves none running. */
+  /** Resolves when all workers deliver; none listens yet. Throws `CannotStart`; then no thread is left running. */
   static async start(config: Config, options: ThreadsOptions): Promise<Threads> {
     const { credentials, encryptionKey, connect, log, onFatal } = options;
     const threads: WorkerThread[] = [];
@@ -47,7 +47,7 @@ export class Threads {
     return new Threads(config, threads);
   }
 
-  /** All listen on the port of the first; answers where. Throws `CannotStart`. */
+  /** Makes all workers listen on the port of the first, and returns the URL. Throws `CannotStart`. */
   async listen(): Promise<string> {
     const { host, port } = this.#config;
     if (port !== 0) await checkIsFree({ host, port });
@@ -58,12 +58,12 @@ export class Threads {
     return bound.url;
   }
 
-  /** Resolves when the tokens and signing keys of the store are in force in all. */
+  /** Resolves when all workers use the tokens and signing keys that are now in the store. */
   refreshAccounts(): Promise<void> {
     return refreshAll(this.#threads);
   }
 
-  /** Takes no more messages, gives running attempts up to `limitMs`, then ends all threads. */
+  /** Accepts no more messages, gives running attempts up to `limitMs`, then ends all threads. */
   async stop(limitMs: Millis): Promise<void> {
     await Promise.all(this.#threads.map((thread) => thread.stop(limitMs)));
   }

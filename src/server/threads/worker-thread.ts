@@ -1,4 +1,4 @@
-/** A worker's thread, seen from the one that supervises it. */
+/** A worker's thread, as its supervisor sees it. */
 import { Worker } from 'node:worker_threads';
 import type { Millis, WorkerId } from '../../engine/model.ts';
 import type { EventLog } from '../../engine/ports.ts';
@@ -7,7 +7,7 @@ import { CannotStart } from '../../system/cannot-start.ts';
 import type { FromWorker, ThreadOptions, ToWorker } from './messages.ts';
 import { PendingCalls } from './pending-calls.ts';
 
-/** A thread has ended that nobody had told to. What it was about is unknown, so the whole process must end. */
+/** A thread has ended without being told to. What it was doing is unknown, so the whole process must end. */
 export class ThreadEnded extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -17,13 +17,13 @@ export class ThreadEnded extends Error {
 
 export interface WorkerThreadListeners {
   log: EventLog;
-  /** Told when the thread has ended unasked or cannot trust its store: the process must end. */
+  /** Called when the thread has ended by itself, or can no longer trust its store: the process must end. */
   onFatal: (error: Error) => void;
-  /** It has rotated signing keys. Resolves when all others know. */
+  /** Called when the thread has rotated signing keys. Resolves when all other threads know them. */
   onRotated: (thread: WorkerThread) => Promise<void>;
 }
 
-/** What a step of its life waits for: its start, its listening, its end. */
+/** The caller that waits for the next step of the thread: its start, its listening, its end. */
 interface Step {
   resolve: (message: FromWorker) => void;
   reject: (error: Error) => void;
@@ -51,7 +51,7 @@ export class WorkerThread {
     this.#worker.on('exit', () => this.#end());
   }
 
-  /** Resolves when it delivers. Throws `CannotStart` or `ThreadEnded`. */
+  /** Resolves when the worker delivers. Throws `CannotStart` or `ThreadEnded`. */
   static async start(options: ThreadOptions, listeners: WorkerThreadListeners): Promise<WorkerThread> {
     const thread = new WorkerThread(options, listeners);
     try {
@@ -71,7 +71,7 @@ export class WorkerThread {
     return message;
   }
 
-  /** Resolves when tokens and signing keys are in force there as they are in the store. */
+  /** Resolves when the thread uses the tokens and signing keys that are now in the store. */
   async refreshAccounts(): Promise<void> {
     if (this.#hasEnded) return;
     await this.#refreshes.ask((id) => this.#tell({ kind: 'refreshAccounts', id }));
@@ -143,7 +143,7 @@ export class WorkerThread {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
     const ended = new ThreadEnded('a worker has ended by itself', { cause });
-    if (cause?.stack !== undefined) ended.stack = `${ended.message}: ${cause.stack}`; // where the defect is
+    if (cause?.stack !== undefined) ended.stack = `${ended.message}: ${cause.stack}`; // shows where the defect is
     this.#fail(ended);
   }
 
